@@ -1,0 +1,82 @@
+// Everything a TunnelClient can be told, with the defaults.
+
+/** Answers a request in process: the `fetch` of Hono, Elysia, or a plain function. */
+export type FetchHandler = (request: Request) => Response | Promise<Response>
+
+export interface TunnelClientOptions {
+  /**
+   * The tunnel server: `ws://`, `wss://`, `http://`, `https://` or `host[:port]`. Default: `TUNNEL_SERVER` from the
+   * environment, else `http://localhost:8080`.
+   */
+  readonly server?: string
+  /** Port of the app on `host`. One of `port`, `url`, `unix` and `fetch` says where the origin is. */
+  readonly port?: number
+  /** Host of the app. Default `localhost`, dialled on both address families. */
+  readonly host?: string
+  /** The app as a URL, such as `https://localhost:3000`; path and query are not used. */
+  readonly url?: string
+  /** Path of the app's unix socket. */
+  readonly unix?: string
+  /** The app as a function: no port at all. What it throws becomes a 500. */
+  readonly fetch?: FetchHandler
+  /** `false` accepts any certificate of an https origin. Default `true`. */
+  readonly verifyOrigin?: boolean
+  /**
+   * The name to ask for. Default: `TUNNEL_SUBDOMAIN`, else a slug of `APP_NAME`, else adjective-noun.
+   * Taken: `name-2`, `name-3`, then random ones, then `NAME_TAKEN`.
+   */
+  readonly subdomain?: string
+  /** Shared secret of the server. Default: `TUNNEL_TOKEN` from the environment. */
+  readonly token?: string
+  /** `auto` (default) speaks streams and falls back to JSON when the server negotiates nothing. */
+  readonly wire?: 'auto' | 'streams' | 'json'
+  /**
+   * `preserve` (default) lets the visitor's Host reach the app; `rewrite` replaces Host and Origin with the origin's own;
+   * any other value replaces them with that host.
+   */
+  readonly hostHeader?: string
+  /** `false` accepts any certificate of the server. Default `true`. */
+  readonly verifyServer?: boolean
+  /** PEM of an authority to trust for the server's certificate besides the system's. */
+  readonly ca?: string
+  /** Dial to registration. Default 10,000 ms. Above: `CONNECT_TIMEOUT`. */
+  readonly connectTimeoutMs?: number
+  /** `false`: a lost carrier ends the client. Default `true`: tries for ever, first at once, then with full jitter. */
+  readonly reconnect?: boolean
+  /** Longest pause between tries. Default 5,000 ms. */
+  readonly maxBackoffMs?: number
+  /** How long the origin may take to accept a connection. Default 10,000 ms. */
+  readonly originConnectTimeoutMs?: number
+  /** Silence on the carrier before it is pinged. Default 10,000 ms. */
+  readonly pingIntervalMs?: number
+  /** Silence on the carrier before it is given up. Default 20,000 ms: a dead carrier is noticed within 25 s. */
+  readonly deadAfterMs?: number
+}
+
+export type TunnelState = 'idle' | 'connecting' | 'connected' | 'reconnecting' | 'closed'
+
+/** What a TunnelClient tells its listeners. */
+export interface TunnelClientEvents {
+  /** Registered: the URL answers. Also after each reconnect. */
+  connected: { readonly url: string; readonly subdomain: string; readonly wire: 'streams' | 'json' }
+  /** The carrier is gone. */
+  disconnected: { readonly error?: Error }
+  /** Another try begins after `delayMs`. */
+  reconnecting: { readonly attempt: number; readonly delayMs: number }
+  /** A visitor's request arrived. */
+  request: { readonly id: number; readonly method: string; readonly path: string }
+  /** Its answer is complete, or failed: then `error` has the code. `bytes` counts what the visitor was sent. */
+  response: {
+    readonly id: number
+    readonly method: string
+    readonly path: string
+    readonly status: number
+    readonly durationMs: number
+    readonly bytes: number
+    readonly error?: string
+  }
+  /** Something failed that the client goes on after. */
+  error: Error
+  /** The client is done: after `disconnect()`, or when reconnecting is off or pointless. */
+  close: { readonly error?: Error }
+}

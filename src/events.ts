@@ -1,0 +1,54 @@
+// A typed event emitter that can never take its owner down: a listener that throws is reported, not propagated.
+
+type Listener<Payload> = (payload: Payload) => void
+
+/**
+ * `on`, `off`, `once` over a map from event name to payload type. Unlike `node:events`, an `error` event that
+ * nobody listens to is dropped, and a listener that throws cannot break the code that emitted.
+ */
+export class Events<EventMap extends object> {
+  readonly #listeners = new Map<keyof EventMap, Set<Listener<never>>>()
+
+  /** Calls `listener` for every `event` from now on. Returns the function that stops it. */
+  on<Name extends keyof EventMap>(event: Name, listener: Listener<EventMap[Name]>): () => void {
+    const listeners = this.#listeners.get(event) ?? new Set()
+    listeners.add(listener)
+    this.#listeners.set(event, listeners)
+    this.listenersChanged(event)
+    return () => this.off(event, listener)
+  }
+
+  /** Calls `listener` for the next `event` only. Returns the function that stops it. */
+  once<Name extends keyof EventMap>(event: Name, listener: Listener<EventMap[Name]>): () => void {
+    const stop = this.on(event, payload => {
+      stop()
+      listener(payload)
+    })
+    return stop
+  }
+
+  off<Name extends keyof EventMap>(event: Name, listener: Listener<EventMap[Name]>): void {
+    this.#listeners.get(event)?.delete(listener)
+    this.listenersChanged(event)
+  }
+
+  /** Whether anybody listens: lets an emitter skip the work of building a payload. */
+  protected hasListeners(event: keyof EventMap): boolean {
+    return (this.#listeners.get(event)?.size ?? 0) > 0
+  }
+
+  protected emit<Name extends keyof EventMap>(event: Name, payload: EventMap[Name]): void {
+    for (const listener of [...(this.#listeners.get(event) ?? [])]) {
+      try {
+        // `on` only ever adds listeners of this event's payload type.
+        ;(listener as Listener<EventMap[Name]>)(payload)
+      } catch (cause) {
+        // A bug in the embedding program: shown where its author looks, without harming other visitors.
+        console.error(`localtunnels: a listener for "${String(event)}" threw`, cause)
+      }
+    }
+  }
+
+  /** For subclasses that act on the first listener and the last. */
+  protected listenersChanged(_event: keyof EventMap): void {}
+}

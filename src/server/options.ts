@@ -1,0 +1,97 @@
+// Everything a TunnelServer can be told, with the defaults.
+
+export interface TunnelServerOptions {
+  /** Port to listen on for visitors and clients alike. Default 8080. `0` takes any free one; see `server.port`. */
+  readonly port?: number
+  /** Address to listen on. Default `0.0.0.0`, all of them. */
+  readonly host?: string
+  /** Domains under which tunnels get one label. Default `['localhost']`. */
+  readonly domains?: readonly string[]
+  /** Certificate chain and private key as PEM text. Default none: plain HTTP. A pair that does not fit: `TLS_INVALID`. */
+  readonly tls?: { readonly cert: string; readonly key: string }
+  /**
+   * Where visitors reach this server when something stands in front of it, such as `https://tunnel.example`: gives
+   * scheme and port of tunnel URLs. Default: the scheme and port it listens with.
+   */
+  readonly publicUrl?: string
+  /** Shared secrets. When any is given, a client without one of them is refused with `TOKEN_REFUSED`. Default none. */
+  readonly tokens?: readonly string[]
+  /** Labels that no client may take, besides `api`, `www` and the others in `names.ts`. */
+  readonly reservedNames?: readonly string[]
+  /**
+   * Addresses or CIDR ranges of proxies in front whose X-Forwarded-* and Forwarded headers are believed.
+   * Default none: such headers from visitors are replaced.
+   */
+  readonly trustedProxies?: readonly string[]
+  readonly limits?: Partial<ServerLimits>
+}
+
+/** Every bound of the server. Times in milliseconds, sizes in bytes; `0` means no limit where it says so. */
+export interface ServerLimits {
+  /** Request or answer head. Default 65,536. Above: 431 (visitor) or 502 (origin). */
+  readonly maxHeadBytes: number
+  /** Header lines of one head. Default 200. Above: 431 or 502. */
+  readonly maxHeaderCount: number
+  /** Request target. Default 16,384. Above: 414. */
+  readonly maxTargetBytes: number
+  /** First byte to blank line of a request head, however slowly it drips. Default 15,000. Above: 408. `0`: none. */
+  readonly headTimeoutMs: number
+  /** A kept-alive visitor connection without a request. Default 75,000. Above: closed. `0`: none. */
+  readonly idleTimeoutMs: number
+  /** End of the request to the head of the answer. Default 60,000. Above: 504. `0`: none. */
+  readonly originTimeoutMs: number
+  /** Request bytes read ahead of the exchange under way. Default 65,536. Above: reading stops until it is done. */
+  readonly maxPipelinedBytes: number
+  /** Request body. Default 0: unlimited. Above: 413. */
+  readonly maxBodyBytes: number
+  /** Streams open at once per tunnel, idle ones included. Default 4,096. Above: 503 `TUNNEL_BUSY`. */
+  readonly maxStreams: number
+  /** How long an idle stream is kept for the next request. Default 4,000, below the 5 s of Node's keep-alive. */
+  readonly streamIdleMs: number
+  /** How long a name stays with a client whose carrier was lost. Default 30,000. */
+  readonly leaseMs: number
+  /** How long a request waits for a client that is reconnecting. Default 10,000. Above: 503. `0`: fail at once. */
+  readonly holdTimeoutMs: number
+  /** Requests of one tunnel that wait like that. Default 100. Above: 503. */
+  readonly maxHeldRequests: number
+  /** Control connection open to first registration. Default 2,000. Above: closed. */
+  readonly registerTimeoutMs: number
+  /** Clients connected at once. Default 10,000. Above: refused with `CLIENT_LIMIT`. */
+  readonly maxClients: number
+  /** Silence on a carrier before it is pinged. Default 10,000. */
+  readonly pingIntervalMs: number
+  /** Silence on a carrier before it is given up. Default 25,000. */
+  readonly deadAfterMs: number
+  /** Largest JSON wire message either way. Default 64 MiB, what existing clients accept. Above: 413 or 502. */
+  readonly maxMessageBytes: number
+  /** Receive window that one stream may grow to. Default 4 MiB: what a stalled reader can cost. */
+  readonly maxStreamWindowBytes: number
+  /** Growth of windows allowed in all streams of a session together. Default 64 MiB. */
+  readonly maxSessionWindowBytes: number
+  /** How long `stop()` waits for exchanges under way. Default 30,000. */
+  readonly drainTimeoutMs: number
+}
+
+export const DEFAULT_LIMITS: ServerLimits = {
+  maxHeadBytes: 65_536,
+  maxHeaderCount: 200,
+  maxTargetBytes: 16_384,
+  headTimeoutMs: 15_000,
+  idleTimeoutMs: 75_000,
+  originTimeoutMs: 60_000,
+  maxPipelinedBytes: 65_536,
+  maxBodyBytes: 0,
+  maxStreams: 4_096,
+  streamIdleMs: 4_000,
+  leaseMs: 30_000,
+  holdTimeoutMs: 10_000,
+  maxHeldRequests: 100,
+  registerTimeoutMs: 2_000,
+  maxClients: 10_000,
+  pingIntervalMs: 10_000,
+  deadAfterMs: 25_000,
+  maxMessageBytes: 67_108_864,
+  maxStreamWindowBytes: 4_194_304,
+  maxSessionWindowBytes: 67_108_864,
+  drainTimeoutMs: 30_000,
+}

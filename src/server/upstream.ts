@@ -1,0 +1,57 @@
+// Contract: anything the server can put a visitor's exchange on. Implementations: upstreams/streams.ts (pooled byte
+// streams to our own clients), upstreams/json.ts (one message per request and answer). A peer server comes later.
+
+import type { ErrorCode } from '../errors.ts'
+import type { RequestHead } from '../http/head.ts'
+
+/** The visitor's side of one exchange: what an upstream may ask and do. Called only between `begin` and its end. */
+export interface Visit {
+  /** The validated request head. Its bytes stay untouched until the exchange ended. */
+  readonly head: RequestHead
+  /** Address of the visitor's connection, without port. */
+  readonly remoteAddress: string
+  /** How the visitor came: for X-Forwarded-Proto. */
+  readonly proto: 'http' | 'https'
+  /**
+   * Writes bytes of the answer, framing included, and keeps what the kernel does not take yet.
+   * `false`: more than one kernel buffer is waiting; stop until `Exchange.drained` is called.
+   */
+  write(bytes: Uint8Array): boolean
+  /** The final head of the answer went out: its status, for reports and statistics. */
+  answered(status: number): void
+  /** The answer switched protocols (101): from now on bytes go both ways until either side ends. */
+  switched(): void
+  /** The answer is complete. `keepAlive` false closes the visitor's connection behind it. Ends the exchange. */
+  done(keepAlive: boolean): void
+  /**
+   * The answer failed. Before any byte was written the visitor gets the page of `code`; after that its connection
+   * is cut, so that a truncated answer never looks complete. Ends the exchange.
+   */
+  fail(code: ErrorCode): void
+  /** Stops taking the request body from the visitor. */
+  pause(): void
+  resume(): void
+}
+
+/** One request with its answer, on its way through an upstream. */
+export interface Exchange {
+  /** A piece of the request body as the visitor sent it, framing included. After a switch: any bytes. */
+  body(bytes: Uint8Array): void
+  /** The request is complete. After a switch: the visitor sent FIN. */
+  bodyEnded(): void
+  /** `Visit.write` may be called again. */
+  drained(): void
+  /** The visitor left. Ends the exchange; the origin's work is cancelled. */
+  abandoned(): void
+}
+
+export interface Upstream {
+  readonly wire: 'streams' | 'json'
+  /** Exchanges under way. */
+  readonly inFlight: number
+  /**
+   * Starts an exchange. It may fail the visit before returning; the exchange returned is then dead and ignores
+   * all calls.
+   */
+  begin(visit: Visit): Exchange
+}

@@ -1,0 +1,26 @@
+// Contract: the connection that a session's frames travel on. A reliable, ordered byte stream; how it is cut
+// into WebSocket messages or packets means nothing.
+
+export interface Carrier {
+  /**
+   * Bytes in front of `start` that `send` may overwrite, so that a message header and the frames leave in one write.
+   */
+  readonly headroom: number
+  /**
+   * Sends `batch[start, end)`. `true`: all of it was taken and the array may be reused at once. `false`: the carrier
+   * keeps the array until it calls the handler's `drained`; until then the caller sends only what cannot wait, each
+   * time in another array.
+   */
+  send(batch: Uint8Array, start: number, end: number): boolean
+  /** Closes in good order: what was sent still arrives. */
+  close(): void
+  /** Closes at once. */
+  terminate(): void
+}
+
+/** What a carrier tells its session. `closed` is always the last call, exactly once. */
+export interface CarrierHandler {
+  received(bytes: Uint8Array): void
+  drained(): void
+  closed(error?: Error): void
+}

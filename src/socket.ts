@@ -1,0 +1,54 @@
+// Contract: a byte connection with exact backpressure. Implementations: sockets/bun.ts, sockets/node.ts.
+
+/** The writing side of a connection. The one who opened it closes it. */
+export interface Socket {
+  /**
+   * Writes to the kernel and says how many bytes it took: fewer than given means full, and `drained` follows.
+   * The bytes that were not taken stay the caller's; those taken may be overwritten at once. 0 after a close.
+   */
+  write(bytes: Uint8Array): number
+  /** Sends FIN after what was written; reading goes on. */
+  end(): void
+  /** Closes both ways at once, with RST where the platform can: the far side must not take it for a clean end. */
+  terminate(): void
+  /** Stops reading; the kernel's window then stops the far side. */
+  pause(): void
+  resume(): void
+  readonly remoteAddress: string
+}
+
+/** What happens on a connection. `closed` is always the last call, exactly once. */
+export interface SocketHandler {
+  /** Bytes arrived. The array is the handler's to keep. */
+  received(bytes: Uint8Array): void
+  /** The kernel takes bytes again after a short `write`. */
+  drained(): void
+  /** The far side sent FIN: it will send no more, but may still read. */
+  ended(): void
+  /** The connection is gone. `error` is set when it did not end by FIN both ways. */
+  closed(error?: Error): void
+}
+
+/** Where a connection goes. `tls` absent means plain bytes. */
+export interface Address {
+  readonly host?: string
+  readonly port?: number
+  /** Path of a unix socket, instead of host and port. */
+  readonly unix?: string
+  readonly tls?: TlsOptions
+}
+
+export interface TlsOptions {
+  /** Name to verify the certificate against and to send as SNI. Default: the host dialled. */
+  readonly serverName?: string
+  /** `false` accepts any certificate. Default `true`. */
+  readonly verify?: boolean
+  /** PEM of an authority to trust besides the system's. */
+  readonly ca?: string
+}
+
+/**
+ * Opens a connection: resolves once it is up (after the TLS handshake), rejects with the platform's error
+ * (`code` such as ECONNREFUSED) when it cannot be.
+ */
+export type Dial = (address: Address, handler: SocketHandler) => Promise<Socket>
