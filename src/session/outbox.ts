@@ -58,15 +58,15 @@ export class Outbox {
   }
 
   /** Sends what credit and carrier allow and queues the rest. `false`: queued; `writable` follows. */
-  data(stream: Stream, bytes: Uint8Array): boolean {
+  data(stream: Stream, bytes: Uint8Array, isScratch: boolean): boolean {
     if (stream.queue.length > 0) {
-      stream.queue.push(bytes)
+      stream.queue.push(isScratch ? bytes.slice() : bytes)
       return false
     }
     const sent = this.#isStuck ? 0 : this.#append(stream, bytes, 0, bytes.length)
     if (sent === bytes.length) return true
-    stream.queue.push(bytes)
-    stream.queueOffset = sent
+    stream.queue.push(isScratch ? bytes.slice(sent) : bytes)
+    stream.queueOffset = isScratch ? 0 : sent
     this.#lineUp(stream)
     return false
   }
