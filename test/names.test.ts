@@ -18,7 +18,7 @@ import {
 } from '../src/names.ts'
 import { ADJECTIVES, NOUNS } from '../src/words.ts'
 
-const ROUNDS = Number(process.env['LT_FUZZ'] ?? 2_000)
+const ROUNDS = Number(process.env.LT_FUZZ ?? 2_000)
 
 function codeOf(run: () => unknown): string | undefined {
   try {
@@ -193,7 +193,7 @@ describe('alternativeNames', () => {
     for (const name of [
       'a'.repeat(63),
       `${'a'.repeat(60)}-bc`,
-      `${'a'.repeat(58)}-----`.slice(0, 62) + 'z',
+      `${`${'a'.repeat(58)}-----`.slice(0, 62)}z`,
     ]) {
       for (const alternative of alternativeNames(name))
         expect([alternative, isValidSubdomain(alternative)]).toEqual([alternative, true])
