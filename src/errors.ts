@@ -25,66 +25,428 @@ const entry = (
   action: string,
 ): ErrorEntry => ({ wire, status, fault, retryable, meaning, action })
 
-/** Every error code. Codes and wire numbers are public: they are added, never renamed. */
-export const ERRORS = {
-  // The visitor's request
-  BAD_REQUEST: entry(1, 400, 'visitor', false, 'The request is not well-formed HTTP/1.1, or could be read in two ways.', 'Send one Host, one length, CRLF line ends and no control characters.'),
-  HEAD_TOO_LARGE: entry(2, 431, 'visitor', false, 'The request head has too many bytes or too many headers.', 'Send smaller or fewer headers, or raise maxHeadBytes or maxHeaderCount on the server.'),
-  TARGET_TOO_LONG: entry(3, 414, 'visitor', false, 'The request target is longer than the server accepts.', 'Shorten the URL or raise maxTargetBytes on the server.'),
-  HEAD_TIMEOUT: entry(4, 408, 'visitor', true, 'The request head did not arrive in time.', 'Send the whole head within headTimeoutMs.'),
-  VERSION_UNSUPPORTED: entry(5, 505, 'visitor', false, 'The request names an HTTP version that is not served here.', 'Use HTTP/1.1 or HTTP/1.0.'),
-  METHOD_REFUSED: entry(6, 405, 'visitor', false, 'CONNECT is not served: this is not a forward proxy.', 'Send the request to the tunnel itself.'),
-  BODY_TOO_LARGE: entry(7, 413, 'visitor', false, 'The request body is larger than this tunnel can carry.', 'Send less, raise maxBodyBytes, or use the streams wire, which has no limit by default.'),
-  // Finding the way
-  HOST_UNKNOWN: entry(10, 404, 'visitor', false, 'The Host is not one of this server.', 'Ask for <name>.<domain> with a domain that this server was started with.'),
-  TUNNEL_NOT_FOUND: entry(11, 404, 'client', true, 'No tunnel has this name.', 'Start the client with this name, or check the URL for a typing error.'),
-  CLIENT_GONE: entry(12, 502, 'client', true, 'The tunnel client disconnected.', 'Start the client again; the page works as soon as it is back.'),
-  CLIENT_RECONNECTING: entry(13, 503, 'client', true, 'The tunnel client lost its connection and did not come back in time.', 'Try again in a moment; the client keeps trying to reconnect.'),
-  TUNNEL_BUSY: entry(14, 503, 'client', true, 'The tunnel has as many requests in flight as it is allowed.', 'Try again in a moment or raise maxStreams.'),
-  SERVER_DRAINING: entry(15, 503, 'server', true, 'The server is stopping and takes no new requests.', 'Try again in a moment.'),
-  // The origin
-  ORIGIN_REFUSED: entry(20, 502, 'origin', true, 'Nothing answers where the client forwards to.', 'Start the app, or check the port given to the client.'),
-  ORIGIN_TIMEOUT: entry(21, 504, 'origin', true, 'The app took the request and did not answer in time.', 'Look at why the app is slow or raise --origin-timeout on the server.'),
-  ORIGIN_CLOSED: entry(22, 502, 'origin', true, 'The app closed the connection before its answer was complete.', 'Look at the log of the app: it may have crashed.'),
-  ORIGIN_INVALID: entry(23, 502, 'origin', false, 'The app answered with something that is not well-formed HTTP/1.1.', 'Check that the port speaks HTTP; for an https app give the client an https:// URL.'),
-  ORIGIN_TLS: entry(24, 502, 'origin', false, 'The TLS connection to the app failed.', 'Check the certificate of the app, or allow an untrusted one with --insecure.'),
-  ORIGIN_UNREACHABLE: entry(25, 502, 'origin', true, 'The host that the client forwards to cannot be found or reached.', 'Check --host given to the client.'),
-  // What a wire cannot carry
-  WIRE_UNSUPPORTED: entry(30, 501, 'client', false, 'This client speaks the JSON wire, which cannot carry this request.', 'Use a client that speaks the streams wire.'),
-  ANSWER_TOO_LARGE: entry(31, 502, 'origin', false, 'The answer is too large for the JSON wire.', 'Use a client that speaks the streams wire, which has no limit.'),
-  // Sessions and carriers
-  PROTOCOL_ERROR: entry(40, 502, 'client', false, 'The other end broke the tunnel protocol.', 'Use the same version of localtunnels on both ends.'),
-  FRAME_TOO_LARGE: entry(41, 502, 'client', false, 'A frame is larger than the limit.', 'Use the same version of localtunnels on both ends.'),
-  CREDIT_EXCEEDED: entry(42, 502, 'client', false, 'The other end sent more bytes than it had credit for.', 'Use the same version of localtunnels on both ends.'),
-  STREAM_UNKNOWN: entry(43, 502, 'client', false, 'A frame names a stream that was never opened.', 'Use the same version of localtunnels on both ends.'),
-  STREAM_LIMIT: entry(44, 503, 'client', true, 'The session has as many open streams as it is allowed.', 'Try again in a moment or raise maxStreams.'),
-  FLOOD: entry(45, 502, 'client', false, 'The other end sends more control frames than any honest one would.', 'Use the same version of localtunnels on both ends.'),
-  CARRIER_DEAD: entry(46, 502, 'client', true, 'The connection between client and server stopped answering.', 'Check the network; the client reconnects by itself.'),
-  CANCELLED: entry(47, 499, 'visitor', true, 'The visitor left before the answer was complete.', 'Nothing to do.'),
-  CARRIER_LOST: entry(48, 502, 'client', true, 'The connection between client and server was lost.', 'Check the network; the client reconnects by itself.'),
-  // Registration
-  NAME_INVALID: entry(60, 400, 'user', false, 'The name is not a valid subdomain.', 'Use 1 to 63 of a-z, 0-9 and "-", starting and ending with a letter or digit.'),
-  NAME_RESERVED: entry(61, 403, 'user', false, 'The name is reserved by the server.', 'Choose another name.'),
-  NAME_TAKEN: entry(62, 409, 'user', true, 'Another client holds this name.', 'Choose another name, or wait until it is free.'),
-  TOKEN_REFUSED: entry(63, 401, 'user', false, 'The server wants a token and did not accept the one it got.', 'Give --token (or TUNNEL_TOKEN) a token that the server was started with.'),
-  ORIGIN_HEADER_REFUSED: entry(64, 403, 'user', false, 'Web pages may not open control connections.', 'Connect with a client that sends no Origin header.'),
-  CLIENT_LIMIT: entry(65, 503, 'server', true, 'The server has as many clients as it is allowed.', 'Try again later or raise maxClients on the server.'),
-  REGISTER_TIMEOUT: entry(66, 408, 'client', true, 'A control connection registered nothing in time.', 'Send a register message right after connecting.'),
-  // The user's side: options, reaching the server
-  OPTION_INVALID: entry(80, 400, 'user', false, 'An option has a value that cannot be used.', 'See --help or the documentation of the option.'),
-  PORT_INVALID: entry(81, 400, 'user', false, 'The port is not a whole number from 0 to 65535.', 'Give a port such as 3000.'),
-  PORT_IN_USE: entry(82, 409, 'user', true, 'Another program listens on this port.', 'Choose another port, or 0 for any free one.'),
-  SERVER_UNREACHABLE: entry(83, 502, 'user', true, 'The tunnel server cannot be reached.', 'Check the address and the network, or start a server with: localtunnels server'),
-  SERVER_REFUSED: entry(84, 502, 'user', false, 'Something answers at that address, but not a tunnel server.', 'Check the address given with --server.'),
-  CONNECT_TIMEOUT: entry(85, 504, 'user', true, 'The tunnel server did not answer in time.', 'Check the address and the network.'),
-  TLS_INVALID: entry(86, 400, 'user', false, 'The certificate or key cannot be used.', 'Give a PEM certificate and the key that belongs to it.'),
-  RUNTIME_UNSUPPORTED: entry(87, 500, 'user', false, 'This needs the Bun runtime.', 'Run it with Bun 1.4 or newer; the client alone also runs on Node 20.'),
-  STATE_INVALID: entry(88, 500, 'user', false, 'This cannot be done in the current state.', 'Start it first, or make a new instance after it was stopped.'),
-  INTERNAL: entry(99, 500, 'server', false, 'Something went wrong inside localtunnels.', 'Please report it.'),
-} as const satisfies Record<string, ErrorEntry>
+/** A stable error code, listed in `docs/errors.md`. Codes and wire numbers are public: they are added, never renamed. */
+export type ErrorCode =
+  | 'BAD_REQUEST'
+  | 'HEAD_TOO_LARGE'
+  | 'TARGET_TOO_LONG'
+  | 'HEAD_TIMEOUT'
+  | 'VERSION_UNSUPPORTED'
+  | 'METHOD_REFUSED'
+  | 'BODY_TOO_LARGE'
+  | 'HOST_UNKNOWN'
+  | 'TUNNEL_NOT_FOUND'
+  | 'CLIENT_GONE'
+  | 'CLIENT_RECONNECTING'
+  | 'TUNNEL_BUSY'
+  | 'SERVER_DRAINING'
+  | 'ORIGIN_REFUSED'
+  | 'ORIGIN_TIMEOUT'
+  | 'ORIGIN_CLOSED'
+  | 'ORIGIN_INVALID'
+  | 'ORIGIN_TLS'
+  | 'ORIGIN_UNREACHABLE'
+  | 'WIRE_UNSUPPORTED'
+  | 'ANSWER_TOO_LARGE'
+  | 'PROTOCOL_ERROR'
+  | 'FRAME_TOO_LARGE'
+  | 'CREDIT_EXCEEDED'
+  | 'STREAM_UNKNOWN'
+  | 'STREAM_LIMIT'
+  | 'FLOOD'
+  | 'CARRIER_DEAD'
+  | 'CANCELLED'
+  | 'CARRIER_LOST'
+  | 'NAME_INVALID'
+  | 'NAME_RESERVED'
+  | 'NAME_TAKEN'
+  | 'TOKEN_REFUSED'
+  | 'ORIGIN_HEADER_REFUSED'
+  | 'CLIENT_LIMIT'
+  | 'REGISTER_TIMEOUT'
+  | 'OPTION_INVALID'
+  | 'PORT_INVALID'
+  | 'PORT_IN_USE'
+  | 'SERVER_UNREACHABLE'
+  | 'SERVER_REFUSED'
+  | 'CONNECT_TIMEOUT'
+  | 'TLS_INVALID'
+  | 'RUNTIME_UNSUPPORTED'
+  | 'STATE_INVALID'
+  | 'INTERNAL'
 
-/** A stable error code: a key of the error table, listed in `docs/errors.md`. */
-export type ErrorCode = keyof typeof ERRORS
+/** What each error code means. */
+export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
+  // The visitor's request
+  BAD_REQUEST: entry(
+    1,
+    400,
+    'visitor',
+    false,
+    'The request is not well-formed HTTP/1.1, or could be read in two ways.',
+    'Send one Host, one length, CRLF line ends and no control characters.',
+  ),
+  HEAD_TOO_LARGE: entry(
+    2,
+    431,
+    'visitor',
+    false,
+    'The request head has too many bytes or too many headers.',
+    'Send smaller or fewer headers, or raise maxHeadBytes or maxHeaderCount on the server.',
+  ),
+  TARGET_TOO_LONG: entry(
+    3,
+    414,
+    'visitor',
+    false,
+    'The request target is longer than the server accepts.',
+    'Shorten the URL or raise maxTargetBytes on the server.',
+  ),
+  HEAD_TIMEOUT: entry(
+    4,
+    408,
+    'visitor',
+    true,
+    'The request head did not arrive in time.',
+    'Send the whole head within headTimeoutMs.',
+  ),
+  VERSION_UNSUPPORTED: entry(
+    5,
+    505,
+    'visitor',
+    false,
+    'The request names an HTTP version that is not served here.',
+    'Use HTTP/1.1 or HTTP/1.0.',
+  ),
+  METHOD_REFUSED: entry(
+    6,
+    405,
+    'visitor',
+    false,
+    'CONNECT is not served: this is not a forward proxy.',
+    'Send the request to the tunnel itself.',
+  ),
+  BODY_TOO_LARGE: entry(
+    7,
+    413,
+    'visitor',
+    false,
+    'The request body is larger than this tunnel can carry.',
+    'Send less, raise maxBodyBytes, or use the streams wire, which has no limit by default.',
+  ),
+  // Finding the way
+  HOST_UNKNOWN: entry(
+    10,
+    404,
+    'visitor',
+    false,
+    'The Host is not one of this server.',
+    'Ask for <name>.<domain> with a domain that this server was started with.',
+  ),
+  TUNNEL_NOT_FOUND: entry(
+    11,
+    404,
+    'client',
+    true,
+    'No tunnel has this name.',
+    'Start the client with this name, or check the URL for a typing error.',
+  ),
+  CLIENT_GONE: entry(
+    12,
+    502,
+    'client',
+    true,
+    'The tunnel client disconnected.',
+    'Start the client again; the page works as soon as it is back.',
+  ),
+  CLIENT_RECONNECTING: entry(
+    13,
+    503,
+    'client',
+    true,
+    'The tunnel client lost its connection and did not come back in time.',
+    'Try again in a moment; the client keeps trying to reconnect.',
+  ),
+  TUNNEL_BUSY: entry(
+    14,
+    503,
+    'client',
+    true,
+    'The tunnel has as many requests in flight as it is allowed.',
+    'Try again in a moment or raise maxStreams.',
+  ),
+  SERVER_DRAINING: entry(
+    15,
+    503,
+    'server',
+    true,
+    'The server is stopping and takes no new requests.',
+    'Try again in a moment.',
+  ),
+  // The origin
+  ORIGIN_REFUSED: entry(
+    20,
+    502,
+    'origin',
+    true,
+    'Nothing answers where the client forwards to.',
+    'Start the app, or check the port given to the client.',
+  ),
+  ORIGIN_TIMEOUT: entry(
+    21,
+    504,
+    'origin',
+    true,
+    'The app took the request and did not answer in time.',
+    'Look at why the app is slow or raise --origin-timeout on the server.',
+  ),
+  ORIGIN_CLOSED: entry(
+    22,
+    502,
+    'origin',
+    true,
+    'The app closed the connection before its answer was complete.',
+    'Look at the log of the app: it may have crashed.',
+  ),
+  ORIGIN_INVALID: entry(
+    23,
+    502,
+    'origin',
+    false,
+    'The app answered with something that is not well-formed HTTP/1.1.',
+    'Check that the port speaks HTTP; for an https app give the client an https:// URL.',
+  ),
+  ORIGIN_TLS: entry(
+    24,
+    502,
+    'origin',
+    false,
+    'The TLS connection to the app failed.',
+    'Check the certificate of the app, or allow an untrusted one with --insecure.',
+  ),
+  ORIGIN_UNREACHABLE: entry(
+    25,
+    502,
+    'origin',
+    true,
+    'The host that the client forwards to cannot be found or reached.',
+    'Check --host given to the client.',
+  ),
+  // What a wire cannot carry
+  WIRE_UNSUPPORTED: entry(
+    30,
+    501,
+    'client',
+    false,
+    'This client speaks the JSON wire, which cannot carry this request.',
+    'Use a client that speaks the streams wire.',
+  ),
+  ANSWER_TOO_LARGE: entry(
+    31,
+    502,
+    'origin',
+    false,
+    'The answer is too large for the JSON wire.',
+    'Use a client that speaks the streams wire, which has no limit.',
+  ),
+  // Sessions and carriers
+  PROTOCOL_ERROR: entry(
+    40,
+    502,
+    'client',
+    false,
+    'The other end broke the tunnel protocol.',
+    'Use the same version of localtunnels on both ends.',
+  ),
+  FRAME_TOO_LARGE: entry(
+    41,
+    502,
+    'client',
+    false,
+    'A frame is larger than the limit.',
+    'Use the same version of localtunnels on both ends.',
+  ),
+  CREDIT_EXCEEDED: entry(
+    42,
+    502,
+    'client',
+    false,
+    'The other end sent more bytes than it had credit for.',
+    'Use the same version of localtunnels on both ends.',
+  ),
+  STREAM_UNKNOWN: entry(
+    43,
+    502,
+    'client',
+    false,
+    'A frame names a stream that was never opened.',
+    'Use the same version of localtunnels on both ends.',
+  ),
+  STREAM_LIMIT: entry(
+    44,
+    503,
+    'client',
+    true,
+    'The session has as many open streams as it is allowed.',
+    'Try again in a moment or raise maxStreams.',
+  ),
+  FLOOD: entry(
+    45,
+    502,
+    'client',
+    false,
+    'The other end sends more control frames than any honest one would.',
+    'Use the same version of localtunnels on both ends.',
+  ),
+  CARRIER_DEAD: entry(
+    46,
+    502,
+    'client',
+    true,
+    'The connection between client and server stopped answering.',
+    'Check the network; the client reconnects by itself.',
+  ),
+  CANCELLED: entry(
+    47,
+    499,
+    'visitor',
+    true,
+    'The visitor left before the answer was complete.',
+    'Nothing to do.',
+  ),
+  CARRIER_LOST: entry(
+    48,
+    502,
+    'client',
+    true,
+    'The connection between client and server was lost.',
+    'Check the network; the client reconnects by itself.',
+  ),
+  // Registration
+  NAME_INVALID: entry(
+    60,
+    400,
+    'user',
+    false,
+    'The name is not a valid subdomain.',
+    'Use 1 to 63 of a-z, 0-9 and "-", starting and ending with a letter or digit.',
+  ),
+  NAME_RESERVED: entry(61, 403, 'user', false, 'The name is reserved by the server.', 'Choose another name.'),
+  NAME_TAKEN: entry(
+    62,
+    409,
+    'user',
+    true,
+    'Another client holds this name.',
+    'Choose another name, or wait until it is free.',
+  ),
+  TOKEN_REFUSED: entry(
+    63,
+    401,
+    'user',
+    false,
+    'The server wants a token and did not accept the one it got.',
+    'Give --token (or TUNNEL_TOKEN) a token that the server was started with.',
+  ),
+  ORIGIN_HEADER_REFUSED: entry(
+    64,
+    403,
+    'user',
+    false,
+    'Web pages may not open control connections.',
+    'Connect with a client that sends no Origin header.',
+  ),
+  CLIENT_LIMIT: entry(
+    65,
+    503,
+    'server',
+    true,
+    'The server has as many clients as it is allowed.',
+    'Try again later or raise maxClients on the server.',
+  ),
+  REGISTER_TIMEOUT: entry(
+    66,
+    408,
+    'client',
+    true,
+    'A control connection registered nothing in time.',
+    'Send a register message right after connecting.',
+  ),
+  // The user's side: options, reaching the server
+  OPTION_INVALID: entry(
+    80,
+    400,
+    'user',
+    false,
+    'An option has a value that cannot be used.',
+    'See --help or the documentation of the option.',
+  ),
+  PORT_INVALID: entry(
+    81,
+    400,
+    'user',
+    false,
+    'The port is not a whole number from 0 to 65535.',
+    'Give a port such as 3000.',
+  ),
+  PORT_IN_USE: entry(
+    82,
+    409,
+    'user',
+    true,
+    'Another program listens on this port.',
+    'Choose another port, or 0 for any free one.',
+  ),
+  SERVER_UNREACHABLE: entry(
+    83,
+    502,
+    'user',
+    true,
+    'The tunnel server cannot be reached.',
+    'Check the address and the network, or start a server with: localtunnels server',
+  ),
+  SERVER_REFUSED: entry(
+    84,
+    502,
+    'user',
+    false,
+    'Something answers at that address, but not a tunnel server.',
+    'Check the address given with --server.',
+  ),
+  CONNECT_TIMEOUT: entry(
+    85,
+    504,
+    'user',
+    true,
+    'The tunnel server did not answer in time.',
+    'Check the address and the network.',
+  ),
+  TLS_INVALID: entry(
+    86,
+    400,
+    'user',
+    false,
+    'The certificate or key cannot be used.',
+    'Give a PEM certificate and the key that belongs to it.',
+  ),
+  RUNTIME_UNSUPPORTED: entry(
+    87,
+    500,
+    'user',
+    false,
+    'This needs the Bun runtime.',
+    'Run it with Bun 1.4 or newer; the client alone also runs on Node 20.',
+  ),
+  STATE_INVALID: entry(
+    88,
+    500,
+    'user',
+    false,
+    'This cannot be done in the current state.',
+    'Start it first, or make a new instance after it was stopped.',
+  ),
+  INTERNAL: entry(99, 500, 'server', false, 'Something went wrong inside localtunnels.', 'Please report it.'),
+}
 
 /** Everything localtunnels throws or hands to an `error` event. Match on `code`, not on the message. */
 export class TunnelError extends Error {

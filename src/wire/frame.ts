@@ -39,7 +39,13 @@ export const MAX_FRAME_TYPE = 8
 export const STREAMS_SUBPROTOCOL = 'localtunnels.streams.1'
 
 /** Writes a frame header at `at`; the payload belongs right behind it. */
-export function writeFrameHeader(into: Uint8Array, at: number, type: number, stream: number, length: number): void {
+export function writeFrameHeader(
+  into: Uint8Array,
+  at: number,
+  type: number,
+  stream: number,
+  length: number,
+): void {
   into[at] = length >>> 16
   into[at + 1] = length >>> 8
   into[at + 2] = length

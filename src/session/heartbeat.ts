@@ -1,0 +1,87 @@
+// Signs of life: pings a silent carrier, gives up a dead one, and knows the smallest round trip.
+
+import type { Scheduler } from './scheduler.ts'
+
+export interface HeartbeatOptions {
+  /** Silence before a PING, milliseconds. */
+  readonly pingIntervalMs: number
+  /** Silence before the carrier is given up, milliseconds. */
+  readonly deadAfterMs: number
+}
+
+interface Ping {
+  readonly number: number
+  readonly sentAt: number
+  readonly answered: (() => void) | undefined
+}
+
+/** PINGs without an answer that are remembered: enough for a dead carrier's last minute. */
+const MAX_UNANSWERED = 8
+
+export class Heartbeat {
+  /** Smallest round trip seen, milliseconds; 0 before the first. */
+  roundTripMs = 0
+  readonly #scheduler: Scheduler
+  readonly #options: HeartbeatOptions
+  readonly #sendPing: (number: number) => void
+  readonly #died: () => void
+  #unanswered: Ping[] = []
+  #nextNumber = 1
+  #heard = false
+  #silentMs = 0
+  #cancelTick: () => void
+
+  constructor(
+    scheduler: Scheduler,
+    options: HeartbeatOptions,
+    sendPing: (number: number) => void,
+    died: () => void,
+  ) {
+    this.#scheduler = scheduler
+    this.#options = options
+    this.#sendPing = sendPing
+    this.#died = died
+    this.#cancelTick = this.#planTick()
+  }
+
+  /** Any bytes arrived. */
+  heard(): void {
+    this.#heard = true
+  }
+
+  ping(answered?: () => void): void {
+    if (this.#unanswered.length >= MAX_UNANSWERED) this.#unanswered.shift()
+    const number = this.#nextNumber++
+    this.#unanswered.push({ number, sentAt: this.#scheduler.now(), answered })
+    this.#sendPing(number)
+  }
+
+  /** A PONG arrived. One that nobody asked for means nothing. */
+  answered(number: number): void {
+    const index = this.#unanswered.findIndex(ping => ping.number === number)
+    const ping = this.#unanswered[index]
+    if (ping === undefined) return
+    this.#unanswered.splice(0, index + 1)
+    // A clock that stood still within a tick must not pass for "no round trip known".
+    const elapsed = Math.max(this.#scheduler.now() - ping.sentAt, 0.01)
+    this.roundTripMs = this.roundTripMs === 0 ? elapsed : Math.min(this.roundTripMs, elapsed)
+    ping.answered?.()
+  }
+
+  stop(): void {
+    this.#cancelTick()
+    this.#unanswered = []
+  }
+
+  #planTick(): () => void {
+    const tickMs = Math.min(this.#options.pingIntervalMs, this.#options.deadAfterMs) / 4
+    return this.#scheduler.after(tickMs, () => {
+      this.#silentMs = this.#heard ? 0 : this.#silentMs + tickMs
+      this.#heard = false
+      if (this.#silentMs >= this.#options.deadAfterMs) return this.#died()
+      // Planned first: a ping may find the carrier closed, and `stop` must then find the next tick to cancel.
+      this.#cancelTick = this.#planTick()
+      if (this.#silentMs >= this.#options.pingIntervalMs) this.ping()
+    })
+  }
+}

@@ -1,0 +1,222 @@
+// The sending half of a session: frames gather in a batch, one write per event-loop tick, streams served in turn.
+
+import { DATA, END, FRAME_HEADER_BYTES, MAX_FRAME_BYTES, writeFrameHeader, writeU48 } from '../wire/frame.ts'
+import type { Carrier } from './carrier.ts'
+import type { Scheduler } from './scheduler.ts'
+import type { Stream } from './stream.ts'
+
+/** Room for four full frames: about what one read of a busy event loop brings. */
+const BATCH_BYTES = 4 * (MAX_FRAME_BYTES + FRAME_HEADER_BYTES)
+/** Frames without data that may pile up while the carrier is stuck, bytes. An honest peer stays far below. */
+const MAX_STUCK_BATCH_BYTES = 4 * 1024 * 1024
+/** Credit is only worth a frame from here on: a peer that grants byte by byte cannot make us send byte by byte. */
+const MIN_DATA_BYTES = 4096
+
+export class Outbox {
+  /** Where `frame` put a header: the caller writes the payload here. Changes with every flush. */
+  batch: Uint8Array
+  #batchEnd: number
+  /** An array to go on with while the carrier keeps the one it could not send whole. */
+  #spare: Uint8Array | undefined
+  /** The carrier is full: data waits in the streams' queues, everything else gathers in the batch. */
+  #isStuck = false
+  #isClosed = false
+  #isFlushPlanned = false
+  /** Turns are being served: what is written meanwhile takes its place in the line. */
+  #isServing = false
+  /** Streams with something queued that may be sendable, in the order of their turns. */
+  readonly #turns = new Set<Stream>()
+  readonly #carrier: Carrier
+  readonly #scheduler: Scheduler
+  readonly #overflowed: () => void
+  readonly #finished: (stream: Stream) => void
+  readonly #flushPlanned: () => void
+
+  /** `overflowed`: the other side makes us answer faster than it reads. `finished`: END of a stream went out. */
+  constructor(
+    carrier: Carrier,
+    scheduler: Scheduler,
+    overflowed: () => void,
+    finished: (stream: Stream) => void,
+  ) {
+    this.#carrier = carrier
+    this.#scheduler = scheduler
+    this.#overflowed = overflowed
+    this.#finished = finished
+    this.batch = new Uint8Array(carrier.headroom + BATCH_BYTES)
+    this.#batchEnd = carrier.headroom
+    this.#flushPlanned = () => this.flush()
+  }
+
+  /** Puts the header of a frame without data into the batch and returns where its payload belongs. */
+  frame(type: number, stream: number, length: number): number {
+    const needed = FRAME_HEADER_BYTES + length
+    if (this.#batchEnd + needed > this.batch.length) this.#makeRoom(needed)
+    const at = this.#batchEnd
+    writeFrameHeader(this.batch, at, type, stream, length)
+    this.#batchEnd = at + needed
+    this.#planFlush()
+    return at + FRAME_HEADER_BYTES
+  }
+
+  /** Sends what credit and carrier allow and queues the rest. `false`: queued; `writable` follows. */
+  data(stream: Stream, bytes: Uint8Array, isScratch: boolean): boolean {
+    if (this.#isClosed) return true
+    if (stream.queue.length > 0) {
+      stream.queue.push(isScratch ? bytes.slice() : bytes)
+      return false
+    }
+    const mustWait = this.#isStuck || this.#isServing
+    const sent = mustWait ? 0 : this.#append(stream, bytes, 0, bytes.length)
+    // Closed: the carrier went away in the middle. There is nothing to wait for then.
+    if (sent === bytes.length || stream.isClosed) return true
+    stream.queue.push(isScratch ? bytes.slice(sent) : bytes)
+    stream.queueOffset = isScratch ? 0 : sent
+    this.#turns.add(stream)
+    return false
+  }
+
+  /** Sends END behind what is queued. */
+  end(stream: Stream): void {
+    if (stream.queue.length === 0) this.#appendEnd(stream)
+  }
+
+  /** The stream got credit: it may have its turn. */
+  credited(stream: Stream): void {
+    if (stream.queue.length === 0) return
+    this.#turns.add(stream)
+    this.#serveTurns()
+  }
+
+  /** The stream is gone, and with it what it had queued. */
+  forget(stream: Stream): void {
+    stream.queue.length = 0
+    stream.queueOffset = 0
+    this.#turns.delete(stream)
+  }
+
+  /** The carrier takes bytes again. */
+  drained(): void {
+    if (!this.#isStuck || this.#isClosed) return
+    this.#isStuck = false
+    this.flush()
+    this.#serveTurns()
+  }
+
+  /** Sends the batch now instead of at the end of the tick. */
+  flush(): void {
+    this.#isFlushPlanned = false
+    if (!this.#isStuck) this.#sendBatch()
+  }
+
+  /** Sends the batch even to a full carrier, because last words cannot wait, and closes. */
+  finish(): void {
+    this.#sendBatch()
+    this.close()
+  }
+
+  /** Forgets everything that is not sent. */
+  close(): void {
+    this.#isClosed = true
+    this.#turns.clear()
+    this.#spare = undefined
+  }
+
+  #sendBatch(): void {
+    const { headroom } = this.#carrier
+    if (this.#isClosed || this.#batchEnd === headroom) return
+    const batch = this.batch
+    const end = this.#batchEnd
+    this.#batchEnd = headroom
+    // An array that grew while the carrier was stuck is not kept: the next batch fits a small one again.
+    const isUsual = batch.length === headroom + BATCH_BYTES
+    if (this.#carrier.send(batch, headroom, end)) {
+      if (!isUsual) this.batch = new Uint8Array(headroom + BATCH_BYTES)
+      return
+    }
+    this.#isStuck = true
+    this.batch = this.#spare ?? new Uint8Array(headroom + BATCH_BYTES)
+    this.#spare = isUsual ? batch : undefined
+  }
+
+  #planFlush(): void {
+    if (this.#isFlushPlanned || this.#isStuck) return
+    this.#isFlushPlanned = true
+    this.#scheduler.soon(this.#flushPlanned)
+  }
+
+  #makeRoom(needed: number): void {
+    this.flush()
+    if (this.#batchEnd + needed <= this.batch.length) return
+    // The carrier is stuck. Data waits in the streams; what gathers here is what the other side made us answer.
+    const larger = new Uint8Array(this.batch.length * 2)
+    larger.set(this.batch.subarray(0, this.#batchEnd))
+    this.batch = larger
+    if (larger.length > MAX_STUCK_BATCH_BYTES) this.#overflowed()
+  }
+
+  /** Appends bytes[from, to) as DATA as far as credit and carrier allow; returns how far it came. */
+  #append(stream: Stream, bytes: Uint8Array, from: number, to: number): number {
+    let at = from
+    while (at < to) {
+      const count = Math.min(to - at, MAX_FRAME_BYTES, stream.credit)
+      if (count === 0 || (count < MIN_DATA_BYTES && count < to - at)) break
+      if (this.#batchEnd + FRAME_HEADER_BYTES + count > this.batch.length) {
+        this.flush()
+        if (this.#isStuck || this.#isClosed) break
+      }
+      const header = this.#batchEnd
+      writeFrameHeader(this.batch, header, DATA, stream.id, count)
+      this.batch.set(
+        count === bytes.length ? bytes : bytes.subarray(at, at + count),
+        header + FRAME_HEADER_BYTES,
+      )
+      this.#batchEnd = header + FRAME_HEADER_BYTES + count
+      stream.credit -= count
+      at += count
+    }
+    this.#planFlush()
+    return at
+  }
+
+  #appendEnd(stream: Stream): void {
+    const at = this.frame(END, stream.id, 6)
+    writeU48(this.batch, at, stream.deliveredBytes)
+    this.#finished(stream)
+  }
+
+  /** One frame per stream and round, until the carrier is full or nobody can send. */
+  #serveTurns(): void {
+    // A handler that writes or credits meanwhile joins the round under way: a Set goes on to what is added.
+    if (this.#isServing) return
+    this.#isServing = true
+    try {
+      for (const stream of this.#turns) {
+        if (this.#isStuck) break
+        this.#turns.delete(stream)
+        this.#serve(stream)
+      }
+    } finally {
+      this.#isServing = false
+    }
+  }
+
+  #serve(stream: Stream): void {
+    const first = stream.queue[0]
+    if (first === undefined) return
+    const from = stream.queueOffset
+    const sent = this.#append(stream, first, from, Math.min(first.length, from + MAX_FRAME_BYTES))
+    // The carrier may have closed in the middle, and the stream with it.
+    if (stream.isClosed) return
+    stream.queueOffset = sent
+    if (sent === first.length) {
+      stream.queue.shift()
+      stream.queueOffset = 0
+    }
+    if (stream.queue.length > 0) {
+      // Without progress the stream waits for credit, whose arrival puts it in line again.
+      if (sent > from || this.#isStuck) this.#turns.add(stream)
+    } else if (stream.hasEnded) this.#appendEnd(stream)
+    else stream.handler.writable()
+  }
+}

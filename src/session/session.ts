@@ -1,0 +1,413 @@
+// The multiplexer over one carrier: many streams, each with credit both ways, over one reliable byte stream.
+
+import { ERRORS, type ErrorCode, errorOfWire } from '../errors.ts'
+import { FrameDecoder } from '../wire/decoder.ts'
+import {
+  CONTROL,
+  CREDIT,
+  END,
+  GOAWAY,
+  INITIAL_CREDIT_BYTES,
+  MAX_FRAME_BYTES,
+  OPEN,
+  PING,
+  PONG,
+  RESET,
+  readU32,
+  readU48,
+  writeU32,
+  writeU48,
+} from '../wire/frame.ts'
+import type { Carrier, CarrierHandler } from './carrier.ts'
+import { Heartbeat, type HeartbeatOptions } from './heartbeat.ts'
+import { Outbox } from './outbox.ts'
+import type { Scheduler } from './scheduler.ts'
+import { Stream, type StreamHandler } from './stream.ts'
+import { Tolerance } from './tolerance.ts'
+
+export interface SessionOptions extends HeartbeatOptions {
+  /** Only the server opens streams. */
+  readonly role: 'server' | 'client'
+  readonly scheduler: Scheduler
+  /** Streams open at once. Above: an OPEN is answered with RESET `STREAM_LIMIT`. */
+  readonly maxStreams: number
+  /** Receive window that one stream may grow to, bytes. */
+  readonly maxStreamWindowBytes: number
+  /** Growth of windows in all streams together, bytes. */
+  readonly maxSessionWindowBytes: number
+}
+
+export interface SessionHandler {
+  /**
+   * The server opened a stream (client role only). Returns the stream's handler, or the code to refuse it with.
+   * `maxStreams` counts streams: what outlives one that was reset, such as a dial under way, is the handler's to count.
+   */
+  opened(stream: Stream): StreamHandler | ErrorCode
+  /** A control message. The bytes are only valid during the call. */
+  control(json: Uint8Array): void
+  /** The other side takes no new streams: it leaves when what is open has finished, or at once for what went wrong. */
+  leaving(code: ErrorCode): void
+  /** The session is over, exactly once; all its streams were reset before. */
+  closed(code: ErrorCode, error?: Error): void
+}
+
+/** Credit that a sender can hold. Part of the protocol: a receiver that gives more ends the session. */
+const MAX_CREDIT_BYTES = 0x7fff_ffff
+
+/** Stream ids are not reused, and 32 bits hold no more. */
+const MAX_STREAM_ID = 0xffff_ffff
+
+/** PINGs and GOAWAYs tolerated; an honest peer pings once in ten seconds, and a few times when it wakes up. */
+const MAX_PINGS_PER_SECOND = 50
+
+/** Control messages tolerated from a client; an honest one sends a few for each of its tunnels. */
+const MAX_CLIENT_MESSAGES_PER_SECOND = 256
+
+/**
+ * A session. Whoever made the carrier passes its events to `carrierHandler`; the session closes the carrier.
+ * The other end is not trusted: whatever it breaks ends this session with a code and touches no other.
+ */
+export class Session {
+  readonly carrierHandler: CarrierHandler
+  readonly #options: SessionOptions
+  readonly #handler: SessionHandler
+  readonly #carrier: Carrier
+  readonly #outbox: Outbox
+  readonly #decoder: FrameDecoder
+  readonly #heartbeat: Heartbeat
+  readonly #streams = new Map<number, Stream>()
+  #highestStream = 0
+  /** What windows have grown beyond their first size, in all streams together. */
+  #grownBytes = 0
+  /** What the other side may still send on streams that are gone: it was on its way when they were reset. */
+  #strayBytes = 0
+  readonly #pings = new Tolerance(MAX_PINGS_PER_SECOND)
+  readonly #messages = new Tolerance(MAX_CLIENT_MESSAGES_PER_SECOND)
+  #peerIsLeaving = false
+  #closedWith: ErrorCode | undefined
+
+  constructor(carrier: Carrier, handler: SessionHandler, options: SessionOptions) {
+    this.#carrier = carrier
+    this.#handler = handler
+    this.#options = options
+    this.#outbox = new Outbox(
+      carrier,
+      options.scheduler,
+      () => options.scheduler.soon(() => this.terminate('FLOOD')),
+      stream => stream.peerEnded && this.#forget(stream),
+    )
+    this.#decoder = new FrameDecoder({
+      data: (stream, piece) => this.#dataArrived(stream, piece),
+      frame: (type, stream, payload) => this.#frameArrived(type, stream, payload),
+    })
+    this.#heartbeat = new Heartbeat(
+      options.scheduler,
+      options,
+      number => this.#sendPing(number),
+      () => this.terminate('CARRIER_DEAD'),
+    )
+    this.carrierHandler = {
+      received: bytes => {
+        try {
+          this.#received(bytes)
+        } catch (error) {
+          this.#handlerFailed(error)
+        }
+      },
+      drained: () => {
+        try {
+          this.#outbox.drained()
+        } catch (error) {
+          this.#handlerFailed(error)
+        }
+      },
+      closed: error => this.#close('CARRIER_LOST', error),
+    }
+    // The first round trip lets windows grow from the start.
+    this.#heartbeat.ping()
+  }
+
+  /** Streams open now. */
+  get streamCount(): number {
+    return this.#streams.size
+  }
+
+  get isClosed(): boolean {
+    return this.#closedWith !== undefined
+  }
+
+  /** Smallest round trip seen, milliseconds; 0 before the first. */
+  get roundTripMs(): number {
+    return this.#heartbeat.roundTripMs
+  }
+
+  /**
+   * Opens a stream to a tunnel's origin (server role). `undefined` at `maxStreams`, when the other side is leaving, and
+   * after the session closed.
+   */
+  open(tunnel: number, handler: StreamHandler): Stream | undefined {
+    if (this.isClosed || this.#peerIsLeaving || this.#streams.size >= this.#options.maxStreams)
+      return undefined
+    if (this.#highestStream === MAX_STREAM_ID) {
+      // After four billion streams only a new session helps; the client makes one at once.
+      this.close('STREAM_LIMIT')
+      return undefined
+    }
+    const stream = new Stream(this, ++this.#highestStream, tunnel, handler)
+    this.#streams.set(stream.id, stream)
+    const at = this.#outbox.frame(OPEN, stream.id, 4)
+    writeU32(this.#outbox.batch, at, tunnel)
+    return stream
+  }
+
+  /** Sends a control message, already encoded; at most one frame. */
+  sendControl(json: Uint8Array): void {
+    if (this.isClosed) return
+    if (json.length > MAX_FRAME_BYTES) throw new RangeError('a control message must fit one frame')
+    const at = this.#outbox.frame(CONTROL, 0, json.length)
+    this.#outbox.batch.set(json, at)
+  }
+
+  /** Asks the other side for a sign of life; `answered` is called with it, or never. */
+  ping(answered?: () => void): void {
+    if (!this.isClosed) this.#heartbeat.ping(answered)
+  }
+
+  /** Tells the other side that no new streams are wanted; those open go on. */
+  leave(code: ErrorCode): void {
+    if (this.isClosed) return
+    const at = this.#outbox.frame(GOAWAY, 0, 2)
+    this.#writeCode(at, code)
+  }
+
+  /** Ends the session: tells the other side why, resets every stream, closes the carrier. */
+  close(code: ErrorCode): void {
+    if (this.isClosed) return
+    this.leave(code)
+    this.#outbox.finish()
+    this.#close(code, undefined, () => this.#carrier.close())
+  }
+
+  /** Ends the session without a word: for a carrier that is dead. */
+  terminate(code: ErrorCode): void {
+    this.#close(code, undefined, () => this.#carrier.terminate())
+  }
+
+  // ── What streams ask for ───────────────────────────────────────────────────────────────────────────────────
+
+  /** @internal */
+  sendData(stream: Stream, bytes: Uint8Array, isScratch: boolean): boolean {
+    return this.#outbox.data(stream, bytes, isScratch)
+  }
+
+  /** @internal */
+  sendEnd(stream: Stream): void {
+    this.#outbox.end(stream)
+  }
+
+  /** @internal */
+  sendReset(stream: Stream, code: ErrorCode): void {
+    const at = this.#outbox.frame(RESET, stream.id, 8)
+    this.#writeCode(at, code)
+    writeU48(this.#outbox.batch, at + 2, stream.deliveredBytes)
+    this.#forget(stream)
+  }
+
+  /** @internal Fills the other side's credit up to the window again. */
+  giveCredit(stream: Stream): void {
+    this.#growWindow(stream)
+    const credit = stream.window - stream.allowance - (stream.receivedBytes - stream.deliveredBytes)
+    stream.unacknowledged = 0
+    if (credit <= 0) return
+    stream.allowance += credit
+    const at = this.#outbox.frame(CREDIT, stream.id, 4)
+    writeU32(this.#outbox.batch, at, credit)
+  }
+
+  /**
+   * Doubles the window of a stream that used half of it up within two round trips: there the window, not the path,
+   * is what limits. The smallest round trip counts, because a full queue makes the current one look long.
+   */
+  #growWindow(stream: Stream): void {
+    const now = this.#options.scheduler.now()
+    const elapsed = now - stream.lastCreditAt
+    stream.lastCreditAt = now
+    if (elapsed > 2 * this.#heartbeat.roundTripMs) return
+    const { maxStreamWindowBytes, maxSessionWindowBytes } = this.#options
+    const mostBytes = Math.min(maxStreamWindowBytes, MAX_CREDIT_BYTES)
+    const growth = Math.min(stream.window, mostBytes - stream.window)
+    if (growth <= 0 || this.#grownBytes + growth > maxSessionWindowBytes) return
+    stream.window += growth
+    this.#grownBytes += growth
+  }
+
+  #writeCode(at: number, code: ErrorCode): void {
+    const { wire } = ERRORS[code]
+    this.#outbox.batch[at] = wire >>> 8
+    this.#outbox.batch[at + 1] = wire
+  }
+
+  // ── What arrives ───────────────────────────────────────────────────────────────────────────────────────────
+
+  #received(bytes: Uint8Array): void {
+    if (this.isClosed) return
+    this.#heartbeat.heard()
+    const problem = this.#decoder.receive(bytes)
+    if (problem !== undefined) this.close(problem)
+  }
+
+  #dataArrived(id: number, piece: Uint8Array): void {
+    const stream = this.#streams.get(id)
+    if (stream === undefined) return this.#strayData(id, piece.length)
+    stream.allowance -= piece.length
+    if (stream.allowance < 0) return this.close('CREDIT_EXCEEDED')
+    if (stream.peerEnded) return this.close('PROTOCOL_ERROR')
+    stream.receivedBytes += piece.length
+    stream.handler.received(piece)
+  }
+
+  #frameArrived(type: number, id: number, payload: Uint8Array): void {
+    switch (type) {
+      case CREDIT:
+        return this.#creditArrived(id, readU32(payload, 0))
+      case END:
+        return this.#endArrived(id, readU48(payload, 0))
+      case RESET:
+        return this.#resetArrived(id, readCode(payload), readU48(payload, 2))
+      case OPEN:
+        return this.#openArrived(id, readU32(payload, 0))
+      case PING:
+        return this.#pingArrived(payload)
+      case PONG:
+        return this.#heartbeat.answered(readU32(payload, 4))
+      case CONTROL:
+        return this.#controlArrived(payload)
+      case GOAWAY:
+        return this.#goawayArrived(readCode(payload))
+    }
+  }
+
+  /** A frame for a stream that is not open: late if it once was, a lie if it never was. */
+  #strayFrame(id: number): void {
+    if (id > this.#highestStream) this.close('STREAM_UNKNOWN')
+  }
+
+  /** Late data was sent with credit that its stream once had; what goes beyond that was never honest. */
+  #strayData(id: number, count: number): void {
+    if (id > this.#highestStream) return this.close('STREAM_UNKNOWN')
+    this.#strayBytes -= count
+    if (this.#strayBytes < 0) this.close('CREDIT_EXCEEDED')
+  }
+
+  #openArrived(id: number, tunnel: number): void {
+    if (this.#options.role === 'server' || id <= this.#highestStream) return this.close('PROTOCOL_ERROR')
+    this.#highestStream = id
+    // Until `opened` has returned nobody listens. What can happen meanwhile is that it closes the session.
+    let orphaned: [ErrorCode, number] | undefined
+    const stream = new Stream(this, id, tunnel, {
+      received() {},
+      writable() {},
+      ended() {},
+      reset: (code, delivered) => {
+        orphaned = [code, delivered]
+      },
+    })
+    const isFull = this.#streams.size >= this.#options.maxStreams
+    this.#streams.set(id, stream)
+    const answer = isFull ? 'STREAM_LIMIT' : this.#handler.opened(stream)
+    if (typeof answer === 'string') return stream.reset(answer)
+    stream.handler = answer
+    if (orphaned !== undefined) answer.reset(...orphaned)
+  }
+
+  #creditArrived(id: number, credit: number): void {
+    if (credit === 0) return this.close('PROTOCOL_ERROR')
+    const stream = this.#streams.get(id)
+    if (stream === undefined) return this.#strayFrame(id)
+    stream.credit += credit
+    if (stream.credit > MAX_CREDIT_BYTES) return this.close('PROTOCOL_ERROR')
+    this.#outbox.credited(stream)
+  }
+
+  #endArrived(id: number, delivered: number): void {
+    const stream = this.#streams.get(id)
+    if (stream === undefined) return this.#strayFrame(id)
+    const queuedBytes = stream.queuedBytes
+    if (stream.peerEnded || delivered > stream.sentBytes - queuedBytes) return this.close('PROTOCOL_ERROR')
+    stream.peerEnded = true
+    if (stream.hasEnded && queuedBytes === 0) this.#forget(stream)
+    stream.handler.ended(delivered)
+  }
+
+  #resetArrived(id: number, code: ErrorCode, delivered: number): void {
+    const stream = this.#streams.get(id)
+    if (stream === undefined) return this.#strayFrame(id)
+    if (delivered > stream.sentBytes - stream.queuedBytes) return this.close('PROTOCOL_ERROR')
+    this.#forget(stream)
+    stream.handler.reset(code, delivered)
+  }
+
+  #pingArrived(payload: Uint8Array): void {
+    if (!this.#pings.allows(this.#options.scheduler.now())) return this.close('FLOOD')
+    const at = this.#outbox.frame(PONG, 0, 8)
+    this.#outbox.batch.set(payload, at)
+  }
+
+  /** A server may send as many as it has requests, because its client watches them; a client has little to say. */
+  #controlArrived(json: Uint8Array): void {
+    const isBounded = this.#options.role === 'server'
+    if (isBounded && !this.#messages.allows(this.#options.scheduler.now())) return this.close('FLOOD')
+    this.#handler.control(json)
+  }
+
+  #goawayArrived(code: ErrorCode): void {
+    if (!this.#pings.allows(this.#options.scheduler.now())) return this.close('FLOOD')
+    this.#peerIsLeaving = true
+    this.#handler.leaving(code)
+  }
+
+  #sendPing(number: number): void {
+    const at = this.#outbox.frame(PING, 0, 8)
+    writeU32(this.#outbox.batch, at, 0)
+    writeU32(this.#outbox.batch, at + 4, number)
+  }
+
+  /** What a handler throws ends this session. It must not reach the event loop, where it would end all of them. */
+  #handlerFailed(thrown: unknown): void {
+    const error = thrown instanceof Error ? thrown : new Error(String(thrown))
+    this.#close('INTERNAL', error, () => this.#carrier.terminate())
+  }
+
+  // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #forget(stream: Stream): void {
+    if (stream.isClosed) return
+    stream.isClosed = true
+    this.#streams.delete(stream.id)
+    this.#outbox.forget(stream)
+    this.#grownBytes -= stream.window - INITIAL_CREDIT_BYTES
+    if (!stream.peerEnded) this.#strayBytes += stream.allowance
+  }
+
+  /** The one way to the end. Everything is forgotten before anybody is told, so that whoever is told may do anything. */
+  #close(code: ErrorCode, error?: Error, leaveCarrier?: () => void): void {
+    if (this.#closedWith !== undefined) return
+    this.#closedWith = code
+    this.#decoder.stop()
+    this.#heartbeat.stop()
+    this.#outbox.close()
+    const orphans = [...this.#streams.values()].map(stream => ({
+      handler: stream.handler,
+      delivered: stream.sentBytes - stream.queuedBytes,
+      stream,
+    }))
+    for (const { stream } of orphans) this.#forget(stream)
+    leaveCarrier?.()
+    for (const { handler, delivered } of orphans) handler.reset(code, delivered)
+    this.#handler.closed(code, error)
+  }
+}
+
+function readCode(payload: Uint8Array): ErrorCode {
+  return errorOfWire((payload[0]! << 8) | payload[1]!)
+}

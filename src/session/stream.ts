@@ -1,0 +1,113 @@
+// One virtual byte connection inside a session: credit both ways, half-close, failure told from end.
+
+import type { ErrorCode } from '../errors.ts'
+import { INITIAL_CREDIT_BYTES } from '../wire/frame.ts'
+import type { Session } from './session.ts'
+
+/** What happens on a stream. After `reset` and after both ends nothing follows. */
+export interface StreamHandler {
+  /**
+   * Bytes arrived: at least one, a view that may be kept. Tell `stream.consumed` once they went on their way.
+   * A kept view keeps the whole read that it was cut from: copy a small piece that has to wait.
+   */
+  received(bytes: Uint8Array): void
+  /** What `write` had to queue is gone: write again. */
+  writable(): void
+  /** The other side sends no more. `delivered` is how many of our bytes had gone on their way there by then. */
+  ended(delivered: number): void
+  /**
+   * The stream failed, there or with its carrier; it is gone both ways. `delivered` is how many of our bytes may have
+   * gone on their way: exact when the other side said so, all that were sent when the carrier was lost.
+   */
+  reset(code: ErrorCode, delivered: number): void
+}
+
+/**
+ * A stream. Sending is bounded by the other side's credit: what lacks it is queued, at most one piece per `write`
+ * that returned `true` before, because a caller stops at `false`.
+ */
+export class Stream {
+  readonly id: number
+  /** The tunnel that the stream was opened for. */
+  readonly tunnel: number
+  handler: StreamHandler
+  /** Bytes given to `write` so far. */
+  sentBytes = 0
+  /** Bytes of the other side that went on their way here. */
+  deliveredBytes = 0
+  /** Whether each side has ended its direction. Session and stream only. */
+  hasEnded = false
+  peerEnded = false
+  isClosed = false
+
+  // Sending. Package-private to the session, which moves the bytes.
+  /** Bytes that may be sent now. */
+  credit: number = INITIAL_CREDIT_BYTES
+  readonly queue: Uint8Array[] = []
+  /** Bytes of `queue[0]` already sent. */
+  queueOffset = 0
+
+  // Receiving.
+  /** Bytes the other side may still send. */
+  allowance: number = INITIAL_CREDIT_BYTES
+  /** What the allowance is filled up to. Grows with bandwidth × delay. */
+  window: number = INITIAL_CREDIT_BYTES
+  /** Bytes handed to the handler so far. */
+  receivedBytes = 0
+  /** Consumed, but not given back as credit yet. */
+  unacknowledged = 0
+  lastCreditAt = 0
+
+  readonly #session: Session
+
+  constructor(session: Session, id: number, tunnel: number, handler: StreamHandler) {
+    this.#session = session
+    this.id = id
+    this.tunnel = tunnel
+    this.handler = handler
+  }
+
+  /**
+   * Sends bytes. `false`: they are queued, wait for `writable`. The stream may keep the array, so do not change it,
+   * unless `isScratch` says that it is reused: then what is queued gets copied.
+   */
+  write(bytes: Uint8Array, isScratch = false): boolean {
+    if (this.isClosed || this.hasEnded) return true
+    if (bytes.length === 0) return this.queue.length === 0
+    this.sentBytes += bytes.length
+    return this.#session.sendData(this, bytes, isScratch)
+  }
+
+  /** No more bytes this way; what was written still arrives. */
+  end(): void {
+    if (this.isClosed || this.hasEnded) return
+    this.hasEnded = true
+    this.#session.sendEnd(this)
+  }
+
+  /** Gives the stream up both ways: the other side learns the code and drops what is on its way. */
+  reset(code: ErrorCode): void {
+    if (!this.isClosed) this.#session.sendReset(this, code)
+  }
+
+  /** `count` received bytes went on their way: the other side may send more. */
+  consumed(count: number): void {
+    this.deliveredBytes += count
+    if (this.isClosed || this.peerEnded) return
+    this.unacknowledged += count
+    // Half a window at a time: few CREDIT frames, and the sender still never runs dry.
+    if (this.unacknowledged * 2 >= this.window) this.#session.giveCredit(this)
+  }
+
+  /** Whether bytes are queued here for lack of credit or room on the carrier. */
+  get isBackedUp(): boolean {
+    return this.queue.length > 0
+  }
+
+  /** Bytes given to `write` that are on no frame yet. */
+  get queuedBytes(): number {
+    let queued = -this.queueOffset
+    for (const piece of this.queue) queued += piece.length
+    return queued
+  }
+}

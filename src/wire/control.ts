@@ -1,0 +1,208 @@
+// The control messages of the streams wire: JSON in CONTROL frames on stream 0. Parsed strictly, from either stranger.
+
+import type { ErrorCode } from '../errors.ts'
+import { ERRORS } from '../errors.ts'
+
+/** Client to server: asks for a tunnel. Answered with `granted` or `refused` that carries the same `ref`. */
+export interface Register {
+  readonly type: 'register'
+  /** The client's own number for this tunnel; unique among its registrations. */
+  readonly ref: number
+  readonly kind: 'http'
+  /** The name wished for. */
+  readonly name: string
+  /** The secret of an earlier grant of the same name: proves that it is the same holder. */
+  readonly resume?: string
+  /** Host (and port) that replaces the visitor's Host, and Origin where it names the tunnel. */
+  readonly hostHeader?: string
+  /** Scheme and host for a rewritten Origin header. Needed with `hostHeader`. */
+  readonly origin?: string
+}
+
+/** Client to server: whether to send `exchange` reports from now on. */
+export interface Watch {
+  readonly type: 'watch'
+  readonly on: boolean
+}
+
+/** Client to server: gives a tunnel back; its name is free at once. */
+export interface Release {
+  readonly type: 'release'
+  readonly tunnel: number
+}
+
+/** Server to client: the tunnel is live. */
+export interface Granted {
+  readonly type: 'granted'
+  readonly ref: number
+  /** The number that OPEN frames name. */
+  readonly tunnel: number
+  readonly name: string
+  readonly url: string
+  /** Proves the same holder after a reconnect. Never shown, never logged. */
+  readonly resume: string
+}
+
+export interface Refused {
+  readonly type: 'refused'
+  readonly ref: number
+  readonly code: ErrorCode
+  readonly message: string
+}
+
+/** Server to client, when watched: a visitor's request arrived. */
+export interface RequestReport {
+  readonly type: 'request'
+  readonly id: number
+  readonly tunnel: number
+  readonly method: string
+  readonly path: string
+}
+
+/** Server to client, when watched: its answer is complete, or failed with a code. */
+export interface ResponseReport {
+  readonly type: 'response'
+  readonly id: number
+  readonly tunnel: number
+  readonly status: number
+  readonly durationMs: number
+  readonly bytes: number
+  readonly error?: ErrorCode
+}
+
+export type ClientMessage = Register | Watch | Release
+export type ServerMessage = Granted | Refused | RequestReport | ResponseReport
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** What a report tells of a visitor's method and path. JSON may need six bytes for each, and it must fit one frame. */
+const MAX_METHOD_CHARS = 64
+const MAX_PATH_CHARS = 8192
+
+/** A message as the payload of one CONTROL frame. */
+export function encodeControl(message: ClientMessage | ServerMessage): Uint8Array {
+  const fitting =
+    message.type === 'request'
+      ? {
+          ...message,
+          method: message.method.slice(0, MAX_METHOD_CHARS),
+          path: message.path.slice(0, MAX_PATH_CHARS),
+        }
+      : message
+  return encoder.encode(JSON.stringify(fitting))
+}
+
+/** A message of a client; `undefined` for one that breaks the protocol, `'unknown'` for a type of a newer version. */
+export function parseClientMessage(json: Uint8Array): ClientMessage | 'unknown' | undefined {
+  const fields = parseFields(json)
+  if (fields === undefined) return undefined
+  switch (fields.type) {
+    case 'register': {
+      const { ref, kind, name, resume, hostHeader, origin } = fields
+      if (!isCount(ref) || kind !== 'http' || !isText(name, 63)) return undefined
+      if (!isOptionalText(resume, 128) || !isHeaderText(hostHeader) || !isHeaderText(origin)) return undefined
+      return {
+        type: 'register',
+        ref,
+        kind,
+        name,
+        ...(resume !== undefined && { resume }),
+        ...(hostHeader !== undefined && { hostHeader }),
+        ...(origin !== undefined && { origin }),
+      }
+    }
+    case 'watch':
+      return typeof fields.on === 'boolean' ? { type: 'watch', on: fields.on } : undefined
+    case 'release':
+      return isCount(fields.tunnel) ? { type: 'release', tunnel: fields.tunnel } : undefined
+    default:
+      return 'unknown'
+  }
+}
+
+/** A message of the server, likewise. */
+export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' | undefined {
+  const fields = parseFields(json)
+  if (fields === undefined) return undefined
+  switch (fields.type) {
+    case 'granted': {
+      const { ref, tunnel, name, url, resume } = fields
+      if (
+        !isCount(ref) ||
+        !isCount(tunnel) ||
+        !isText(name, 63) ||
+        !isText(url, 2048) ||
+        !isText(resume, 128)
+      ) {
+        return undefined
+      }
+      return { type: 'granted', ref, tunnel, name, url, resume }
+    }
+    case 'refused': {
+      const { ref, code, message } = fields
+      if (!isCount(ref) || !isText(code, 64) || !isText(message, 4096)) return undefined
+      return { type: 'refused', ref, code: knownCode(code), message }
+    }
+    case 'request': {
+      const { id, tunnel, method, path } = fields
+      if (!isCount(id) || !isCount(tunnel) || typeof method !== 'string' || typeof path !== 'string') {
+        return undefined
+      }
+      // A visitor wrote these: whatever is in them must not end the session, nor reach a terminal as an escape.
+      return { type: 'request', id, tunnel, method: printable(method), path: printable(path) }
+    }
+    case 'response': {
+      const { id, tunnel, status, durationMs, bytes, error } = fields
+      if (!isCount(id) || !isCount(tunnel) || !isCount(status) || !isAmount(durationMs) || !isAmount(bytes)) {
+        return undefined
+      }
+      if (error !== undefined && !isText(error, 64)) return undefined
+      return {
+        type: 'response',
+        id,
+        tunnel,
+        status,
+        durationMs,
+        bytes,
+        ...(error !== undefined && { error: knownCode(error) }),
+      }
+    }
+    default:
+      return 'unknown'
+  }
+}
+
+/** The fields of a JSON object, in one without a prototype: `__proto__` is then a name like any other. */
+function parseFields(json: Uint8Array): ({ readonly type: string } & Record<string, unknown>) | undefined {
+  try {
+    const value: unknown = JSON.parse(decoder.decode(json))
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
+    const fields = Object.assign(Object.create(null), value)
+    return typeof fields.type === 'string' ? fields : undefined
+  } catch {
+    // Not JSON or not UTF-8: the caller ends the session, there is nothing to add.
+    return undefined
+  }
+}
+
+const CONTROL_CHARACTERS = /\p{Cc}/gu
+const printable = (text: string): string => text.replace(CONTROL_CHARACTERS, '\ufffd')
+
+const isAmount = (value: unknown): value is number =>
+  typeof value === 'number' && Number.isFinite(value) && value >= 0
+const isCount = (value: unknown): value is number => isAmount(value) && Number.isSafeInteger(value)
+/** Shown on terminals and written to logs: no control characters. */
+const isText = (value: unknown, most: number): value is string =>
+  typeof value === 'string' &&
+  value.length > 0 &&
+  value.length <= most &&
+  value.search(CONTROL_CHARACTERS) < 0
+const isOptionalText = (value: unknown, most: number): value is string | undefined =>
+  value === undefined || isText(value, most)
+/** Goes into a header line of the request: visible ASCII only, so that it cannot end the line. */
+const isHeaderText = (value: unknown): value is string | undefined =>
+  value === undefined || (isText(value, 255) && /^[\x21-\x7e]+$/.test(value))
+const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(ERRORS, code)
+/** A newer server may know more codes: they are added within one version of the wire. */
+const knownCode = (code: string): ErrorCode => (isErrorCode(code) ? code : 'INTERNAL')

@@ -1,0 +1,150 @@
+// Reads frames out of carrier bytes, however they were sliced. Data passes in pieces and is never reassembled.
+
+import type { ErrorCode } from '../errors.ts'
+import {
+  CONTROL,
+  CREDIT,
+  DATA,
+  END,
+  FRAME_HEADER_BYTES,
+  GOAWAY,
+  MAX_FRAME_BYTES,
+  MAX_FRAME_TYPE,
+  OPEN,
+  PING,
+  PONG,
+  RESET,
+  readU32,
+} from './frame.ts'
+
+export interface FrameHandler {
+  /** A piece of the DATA of a stream: a view of the bytes received, the handler's to keep. */
+  data(stream: number, piece: Uint8Array): void
+  /** Any other frame, whole. The payload is only valid during the call. */
+  frame(type: number, stream: number, payload: Uint8Array): void
+}
+
+/** Exact payload size by type; -1 for those that vary but are not empty. Any other size is a protocol error. */
+const PAYLOAD_BYTES: readonly number[] = (() => {
+  const sizes: number[] = []
+  sizes[DATA] = -1
+  sizes[OPEN] = 4
+  sizes[END] = 6
+  sizes[RESET] = 8
+  sizes[CREDIT] = 4
+  sizes[PING] = 8
+  sizes[PONG] = 8
+  sizes[CONTROL] = -1
+  sizes[GOAWAY] = 2
+  return sizes
+})()
+
+/** Room for what is collected at first: every frame but a control message fits. */
+const PARTIAL_BYTES = 64
+
+/** An incremental frame parser. Holds at most one header and one control payload, never data. */
+export class FrameDecoder {
+  readonly #handler: FrameHandler
+  /** Collects a header or a control payload that was cut by the slicing. */
+  #partial: Uint8Array = new Uint8Array(PARTIAL_BYTES)
+  #partialLength = 0
+  #inPayload = false
+  #type = 0
+  #stream = 0
+  /** DATA bytes still to come, or the size of the control payload being collected. */
+  #remaining = 0
+  #stopped = false
+
+  constructor(handler: FrameHandler) {
+    this.#handler = handler
+  }
+
+  /** Stops delivering, also in the middle of a `receive`: for a session that ended while handling a frame. */
+  stop(): void {
+    this.#stopped = true
+  }
+
+  /** Takes the next bytes. Returns the code of what is wrong with them; after that the carrier is of no more use. */
+  receive(bytes: Uint8Array): ErrorCode | undefined {
+    let at = 0
+    const end = bytes.length
+    while (at < end && !this.#stopped) {
+      if (this.#inPayload) {
+        at = this.#type === DATA ? this.#takeData(bytes, at) : this.#takePayload(bytes, at)
+        continue
+      }
+      if (this.#partialLength === 0 && end - at >= FRAME_HEADER_BYTES) {
+        const problem = this.#takeHeader(bytes, at)
+        if (problem !== undefined) return problem
+        at += FRAME_HEADER_BYTES
+      } else {
+        const taken = Math.min(FRAME_HEADER_BYTES - this.#partialLength, end - at)
+        this.#partial.set(bytes.subarray(at, at + taken), this.#partialLength)
+        this.#partialLength += taken
+        at += taken
+        if (this.#partialLength < FRAME_HEADER_BYTES) return undefined
+        this.#partialLength = 0
+        const problem = this.#takeHeader(this.#partial, 0)
+        if (problem !== undefined) return problem
+      }
+    }
+    return undefined
+  }
+
+  #takeHeader(from: Uint8Array, at: number): ErrorCode | undefined {
+    const length = (from[at]! << 16) | (from[at + 1]! << 8) | from[at + 2]!
+    const type = from[at + 3]!
+    const stream = readU32(from, at + 4)
+    if (type > MAX_FRAME_TYPE) return 'PROTOCOL_ERROR'
+    if (length > MAX_FRAME_BYTES) return 'FRAME_TOO_LARGE'
+    const expected = PAYLOAD_BYTES[type]!
+    if (expected === -1 ? length === 0 : length !== expected) return 'PROTOCOL_ERROR'
+    // Stream frames belong to a stream, session frames to none.
+    if (type >= PING ? stream !== 0 : stream === 0) return 'PROTOCOL_ERROR'
+    this.#type = type
+    this.#stream = stream
+    this.#remaining = length
+    this.#inPayload = true
+    return undefined
+  }
+
+  #takeData(bytes: Uint8Array, at: number): number {
+    const taken = Math.min(this.#remaining, bytes.length - at)
+    this.#remaining -= taken
+    if (this.#remaining === 0) this.#inPayload = false
+    this.#handler.data(this.#stream, bytes.subarray(at, at + taken))
+    return at + taken
+  }
+
+  #takePayload(bytes: Uint8Array, at: number): number {
+    const needed = this.#remaining - this.#partialLength
+    if (this.#partialLength === 0 && bytes.length - at >= needed) {
+      this.#inPayload = false
+      this.#handler.frame(this.#type, this.#stream, bytes.subarray(at, at + needed))
+      return at + needed
+    }
+    const taken = Math.min(needed, bytes.length - at)
+    this.#collect(bytes, at, taken)
+    if (this.#partialLength === this.#remaining) {
+      this.#inPayload = false
+      this.#partialLength = 0
+      const payload = this.#partial.subarray(0, this.#remaining)
+      // What a large control message made it grow to is not kept.
+      if (this.#partial.length > PARTIAL_BYTES) this.#partial = new Uint8Array(PARTIAL_BYTES)
+      this.#handler.frame(this.#type, this.#stream, payload)
+    }
+    return at + taken
+  }
+
+  #collect(bytes: Uint8Array, at: number, taken: number): void {
+    const wanted = this.#partialLength + taken
+    if (wanted > this.#partial.length) {
+      // Grows with what arrived, never by the declared length.
+      const larger = new Uint8Array(Math.max(wanted, this.#partial.length * 2))
+      larger.set(this.#partial.subarray(0, this.#partialLength))
+      this.#partial = larger
+    }
+    this.#partial.set(bytes.subarray(at, at + taken), this.#partialLength)
+    this.#partialLength += taken
+  }
+}
