@@ -18,7 +18,7 @@
 import { parseArgs } from 'node:util'
 import { checkTunnel } from './ahead/check.ts'
 import { peerTable, verdictTable, warnings } from './ahead/print.ts'
-import { ROWS, type Row } from './ahead/rows.ts'
+import { type Figures, ROWS, type Row } from './ahead/rows.ts'
 import type { Measured } from './ahead/verdict.ts'
 import { run } from './load/load.ts'
 import { interrupted, stopAll } from './measure/children.ts'
@@ -46,9 +46,12 @@ const versions: Record<string, string> = {}
 const measured: Measured[] = []
 
 const origins = await startOrigins(options.origin === 'bun' ? 'bun' : 'nginx')
-const tunnels = await startAll(peers, origins)
 try {
-  await measureAll(tunnels, origins)
+  const installed = await detectAll(peers)
+  const total = rounds * rows.length * installed.length
+  const began = performance.now()
+  await measureFresh(installed, origins, () => progress(began, total))
+  await measureRounds(await startAll(installed, origins), origins, () => progress(began, total))
 } catch (error) {
   if (!interrupted.aborted) throw error
 } finally {
@@ -68,11 +71,8 @@ function chooseRows(only: string | undefined): readonly Row[] {
   return ROWS.filter(row => ids.includes(row.id))
 }
 
-async function startAll(
-  all: readonly Peer[],
-  { ports }: RunningOrigins,
-): Promise<ReadonlyMap<string, Tunnel>> {
-  const started = new Map<string, Tunnel>()
+async function detectAll(all: readonly Peer[]): Promise<readonly Peer[]> {
+  const installed: Peer[] = []
   for (const peer of all) {
     const detected = await peer.detect()
     if ('missing' in detected) {
@@ -80,11 +80,49 @@ async function startAll(
       continue
     }
     versions[peer.name] = detected.version
+    installed.push(peer)
+  }
+  return installed
+}
+
+/** Rows about what a new process does: one tunnel at a time, started for the row and stopped behind it. */
+async function measureFresh(
+  all: readonly Peer[],
+  { ports, pids }: RunningOrigins,
+  tick: () => void,
+): Promise<void> {
+  for (let round = 0; round < rounds; round++) {
+    for (const row of rows.filter(({ fresh }) => fresh)) {
+      for (const peer of all) {
+        interrupted.throwIfAborted()
+        const start = async (): Promise<Figures> => {
+          const tunnel = await peer.start(ports)
+          try {
+            return await row.run(tunnel, pids, seconds)
+          } finally {
+            await tunnel.stop()
+          }
+        }
+        await record(peer.name, row, round, start)
+        tick()
+      }
+    }
+  }
+}
+
+async function startAll(
+  all: readonly Peer[],
+  { ports }: RunningOrigins,
+): Promise<ReadonlyMap<string, Tunnel>> {
+  const started = new Map<string, Tunnel>()
+  if (rows.every(({ fresh }) => fresh)) return started
+  for (const peer of all) {
+    interrupted.throwIfAborted()
     try {
       const tunnel = await peer.start(ports)
       await checkTunnel(tunnel)
       started.set(peer.name, tunnel)
-      say(`${peer.name} ${detected.version}: up and checked`)
+      say(`${peer.name} ${versions[peer.name]}: up and checked`)
     } catch (error) {
       say(`${peer.name} is left out: ${reason(error)}`)
     }
@@ -92,42 +130,39 @@ async function startAll(
   return started
 }
 
-async function measureAll(all: ReadonlyMap<string, Tunnel>, { pids }: RunningOrigins): Promise<void> {
-  say('warming up')
+async function measureRounds(
+  all: ReadonlyMap<string, Tunnel>,
+  { pids }: RunningOrigins,
+  tick: () => void,
+): Promise<void> {
   for (const tunnel of all.values()) {
     interrupted.throwIfAborted()
     await run(tunnel.endpoints.files!, { kind: 'closed', path: '/20', connections: 50, seconds: 1 })
   }
-  const began = performance.now()
-  const total = rounds * rows.length * all.size
   for (let round = 0; round < rounds; round++) {
-    for (const row of rows) {
+    for (const row of rows.filter(({ fresh }) => !fresh)) {
       const order = round % 2 ? [...all].reverse() : [...all]
       for (const [peer, tunnel] of order) {
         interrupted.throwIfAborted()
-        measured.push(await measureOne(peer, tunnel, row, round, pids))
-        progress(began, total, `round ${round + 1}/${rounds} ${row.id} ${peer}`)
+        await record(peer, row, round, () => row.run(tunnel, pids, seconds))
+        tick()
       }
     }
   }
 }
 
-async function measureOne(
-  peer: string,
-  tunnel: Tunnel,
-  row: Row,
-  round: number,
-  originPids: readonly number[],
-): Promise<Measured> {
+async function record(peer: string, row: Row, round: number, take: () => Promise<Figures>): Promise<void> {
   try {
-    return { peer, row: row.id, round, figures: await row.run(tunnel, originPids, seconds) }
+    measured.push({ peer, row: row.id, round, figures: await take() })
   } catch (error) {
     interrupted.throwIfAborted()
-    return { peer, row: row.id, round, figures: null, failure: reason(error) }
+    measured.push({ peer, row: row.id, round, figures: null, failure: reason(error) })
   }
 }
 
-function progress(began: number, total: number, where: string): void {
+function progress(began: number, total: number): void {
+  const { round, row, peer } = measured.at(-1)!
+  const where = `round ${round + 1}/${rounds} ${row} ${peer}`
   const left = ((performance.now() - began) / measured.length) * (total - measured.length)
   const minutes = `${Math.floor(left / 60_000)}:${String(Math.round((left / 1000) % 60)).padStart(2, '0')}`
   if (process.stderr.isTTY)

@@ -42,9 +42,9 @@ export async function startOrigins(wanted: 'nginx' | 'bun'): Promise<RunningOrig
   const files = kind === 'nginx' ? await nginx() : { child: sink, port: sinkPort, remove: () => {} }
   return {
     ports: { files: files.port, sink: sinkPort },
-    pids: kind === 'nginx' ? [...(await workers(files.child.pid)), sink.pid] : [sink.pid],
+    pids: kind === 'nginx' ? [files.child.pid, sink.pid] : [sink.pid],
     kinds: {
-      files: kind === 'nginx' ? 'nginx, one worker' : 'Bun.listen program',
+      files: kind === 'nginx' ? 'nginx, one process' : 'Bun.listen program',
       sink: 'Bun.listen program',
     },
     async stop() {
@@ -62,7 +62,7 @@ async function nginx(): Promise<{ readonly child: Child; readonly port: number; 
     await Bun.write(folder.path(`www/${name}`), fileBytes(size))
   await Bun.write(
     folder.path('nginx.conf'),
-    `worker_processes 1; daemon off; pid ${folder.path('pid')}; error_log stderr error;
+    `daemon off; master_process off; pid ${folder.path('pid')}; error_log stderr error;
 user root;
 events { worker_connections 8192; }
 http {
@@ -86,10 +86,4 @@ http {
   ])
   await listening(port)
   return { child, port, remove: folder.remove }
-}
-
-/** nginx serves from a child of the process that was started. */
-async function workers(pid: number): Promise<readonly number[]> {
-  const children = await Bun.file(`/proc/${pid}/task/${pid}/children`).text()
-  return children.trim().split(' ').filter(Boolean).map(Number)
 }
