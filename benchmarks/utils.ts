@@ -140,6 +140,8 @@ group('Base64 Encoding/Decoding', () => {
 })
 
 await runSuite('utils', 'Utility Functions', {
-  'ID Generation':
-    'generateId is unpredictable (the system generator, drawn in batches) and says more per character than a UUID; Math.random is neither safe nor compared with on that ground.',
+  notes: {
+    'ID Generation':
+      'generateId gives unpredictable ids from the system generator; Math.random does not, and guards nothing here.',
+  },
 })

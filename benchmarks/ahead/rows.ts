@@ -43,7 +43,7 @@ export const ROWS: readonly Row[] = [
   rate('open1000', 1_000),
   rate('open4000', 4_000),
   { id: 'held', what: '1,000 open visitor connections', fresh: true, run: held },
-  { id: 'mixed', what: '20 B at 200/s, alone and beside a bulk download', run: mixed },
+  { id: 'mixed', what: '20 B at 500/s, alone and beside a bulk download', run: mixed },
 ]
 
 function small(id: string, connections: number): Row {
@@ -103,18 +103,31 @@ const SETTLE_MS = 300
 async function held(tunnel: Tunnel): Promise<Figures> {
   const pids = [...tunnel.processes.server, ...tunnel.processes.client]
   const before = residentBytes(pids)
+  const idle = {
+    server: residentBytes(tunnel.processes.server),
+    client: residentBytes(tunnel.processes.client),
+  }
   const connections = await hold(tunnel.endpoints.files!, 1_000)
   try {
     await Bun.sleep(SETTLE_MS)
     const added = residentBytes(pids) - before
-    return { held: connections.connections, kbPerConnection: added / 1024 / 1_000, idleMb: before / 1e6 }
+    return {
+      held: connections.connections,
+      kbPerConnection: added / 1024 / 1_000,
+      idleServerMb: idle.server / 1e6,
+      idleClientMb: idle.client / 1e6,
+      heldServerMb: residentBytes(tunnel.processes.server) / 1e6,
+      heldClientMb: residentBytes(tunnel.processes.client) / 1e6,
+      serverReadyMs: tunnel.readyMs.server,
+      clientReadyMs: tunnel.readyMs.client,
+    }
   } finally {
     await connections.release()
   }
 }
 
 async function mixed(tunnel: Tunnel, originPids: readonly number[], seconds: number): Promise<Figures> {
-  const small = { kind: 'open', path: '/20', rate: 200, seconds: Math.max(2, seconds) } as const
+  const small = { kind: 'open', path: '/20', rate: 500, seconds: Math.max(2, seconds) } as const
   const alone = await observe(tunnel, originPids, () => run(tunnel.endpoints.files!, small))
   const download = await keepBusy(tunnel.endpoints.files!, '/100m')
   try {

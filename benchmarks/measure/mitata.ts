@@ -39,11 +39,19 @@ export function bench(name: string, work: Work, collect = false): void {
 /** Keeps the optimizer from leaving out what nobody reads. */
 export const keep: (value: unknown) => void = mitata.do_not_optimize
 
+export interface SuiteOptions {
+  /** Remarks under groups, by group name. */
+  readonly notes?: Readonly<Record<string, string>>
+  /** Groups measured by other means, put in front. */
+  readonly more?: readonly Group[]
+  readonly tools?: Readonly<Record<string, string>>
+}
+
 /** Runs all that was defined and concludes the suite. What failed is said, and makes the exit code 1. */
 export async function runSuite(
   suite: string,
   title: string,
-  notes: Readonly<Record<string, string>> = {},
+  { notes = {}, more = [], tools = {} }: SuiteOptions = {},
 ): Promise<void> {
   const rows = new Map<string, ResultRow[]>()
   let failed = 0
@@ -59,7 +67,8 @@ export async function runSuite(
     conclude(
       suite,
       title,
-      [...rows].map(([name, all]) => toGroup(name, all, notes[name])),
+      [...more, ...[...rows].map(([name, all]) => toGroup(name, all, notes[name]))],
+      tools,
     )
   // mitata cannot be stopped between two benchmarks: what is there is saved, and that is the end.
   process.once('SIGINT', () => void save().then(() => process.exit(130)))

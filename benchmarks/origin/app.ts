@@ -7,7 +7,8 @@ export interface App {
   stop(): Promise<void>
 }
 
-const ITEMS = Array.from({ length: 10 }, (_, i) => ({
+/** The JSON API's answer: a list of ten. */
+export const ITEMS: readonly object[] = Array.from({ length: 10 }, (_, i) => ({
   id: i,
   name: `Item ${i}`,
   price: i * 9.99,
@@ -19,7 +20,9 @@ const MANY_HEADERS = Object.fromEntries(
 const SMALL_FILES = ['20', '1k', '10k', '64k', '100k', '512k', '1m']
 
 export function startApp(): App {
-  const files = new Map(SMALL_FILES.map(name => [`/${name}`, fileBytes(FILE_SIZES[name]!)] as const))
+  const files: ReadonlyMap<string, Uint8Array<ArrayBuffer>> = new Map(
+    SMALL_FILES.map(name => [`/${name}`, fileBytes(FILE_SIZES[name]!)] as const),
+  )
   const server = Bun.serve({
     hostname: '127.0.0.1',
     port: 0,

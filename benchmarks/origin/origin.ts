@@ -20,7 +20,7 @@ export const FILE_SIZES: Readonly<Record<string, number>> = {
 }
 
 /** Bytes that betray a shifted, repeated or missing piece: a running counter, not zeros. */
-export function fileBytes(size: number): Uint8Array {
+export function fileBytes(size: number): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(size)
   const words = new Uint32Array(bytes.buffer, 0, size >> 2)
   for (let i = 0; i < words.length; i++) words[i] = Math.imul(i, 2_654_435_761)

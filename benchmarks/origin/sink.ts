@@ -1,7 +1,8 @@
 // An origin on raw sockets: swallows uploads as fast as the kernel hands them over, and serves the same files as nginx.
-// GET /NAME: a file. POST /: the number of bytes that came. POST /sha: their SHA-256. Everything else: 404.
+// GET /NAME: a file; GET / and /json: something small. POST /: the number of bytes that came. POST /sha: their SHA-256. Everything else: 404.
 
 import { CryptoHasher, type Socket } from 'bun'
+import { ITEMS } from './app.ts'
 import { FILE_SIZES, fileBytes } from './origin.ts'
 
 interface Conversation {
@@ -15,9 +16,11 @@ interface Conversation {
   closing: boolean
 }
 
-const answers: ReadonlyMap<string, Uint8Array> = new Map(
-  Object.entries(FILE_SIZES).map(([name, size]) => [`/${name}`, answer(200, fileBytes(size))] as const),
-)
+const answers = new Map<string, Uint8Array>([
+  ['/', answer(200, new TextEncoder().encode('OK'))],
+  ['/json', answer(200, new TextEncoder().encode(JSON.stringify(ITEMS)))],
+  ...Object.entries(FILE_SIZES).map(([name, size]) => [`/${name}`, answer(200, fileBytes(size))] as const),
+])
 const missing = answer(404, new TextEncoder().encode('no such file\n'))
 
 const listener = Bun.listen<Conversation>({

@@ -2,9 +2,11 @@
 
 import { bore } from './bore.ts'
 import { chisel } from './chisel.ts'
+import { classic } from './classic.ts'
 import { direct } from './direct.ts'
 import { ferrotunnel } from './ferrotunnel.ts'
 import { frpHttp, frpNoMux, frpTcp } from './frp.ts'
+import { cloudflared, expose, ngrok } from './internet.ts'
 import { oursJson, oursStreams } from './ours.ts'
 import type { Peer } from './peer.ts'
 import { piko } from './piko.ts'
@@ -22,7 +24,11 @@ export const PEERS: readonly Peer[] = [
   chisel,
   ferrotunnel,
   piko,
+  classic,
 ]
+
+/** Looked for and tried, but their tunnels run through servers of others: never beside loopback in one table. */
+export const INTERNET_PEERS: readonly Peer[] = [cloudflared, ngrok, expose]
 
 /** Peers by name or beginning of a name: `frp` means all three ways. */
 export function choose(names: readonly string[]): readonly Peer[] {
