@@ -84,7 +84,7 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
     this.#replayBytes = 0
     this.#context.deadlines.disarm(this)
     reserveScratch(maxForwardedBytes(visit.head))
-    const end = forwardRequestHead(visit.head, this.#context.hopOf(visit), scratch, 0)
+    const end = forwardRequestHead(visit.head, visit.hop(this.#context.rewrite), scratch, 0)
     if (!stream.write(scratch.subarray(0, end), true)) visit.pause()
   }
 
@@ -193,9 +193,9 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
 
   #takeHead(bytes: Uint8Array): void {
     this.#replay = undefined
-    const pending = this.#partialHead.add(bytes)
+    const pending = this.#partialHead.with(bytes)
     const visit = this.#visit
-    if (pending === undefined || visit === undefined) return
+    if (visit === undefined) return
     const { limits, deadlines } = this.#context
     const answer = this.#answer
     let at = 0
@@ -214,7 +214,7 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
   #awaitMore(pending: Uint8Array, at: number): void {
     if (at === 0) return this.#partialHead.keep(pending)
     this.#partialHead.clear()
-    this.#partialHead.keepMore(pending.subarray(at))
+    this.#partialHead.add(pending.subarray(at))
   }
 
   /** Passes a 1xx answer on. An HTTP/1.0 visitor would not understand it. */
