@@ -10,6 +10,8 @@ export interface Visit {
   readonly head: RequestHead
   /** Address of the visitor's connection, without port. */
   readonly remoteAddress: string
+  /** Whether the visitor's connection comes from a trusted proxy. */
+  readonly isTrusted: boolean
   /** Whether the connection may go on after this exchange, as far as the visitor is concerned. */
   readonly keepsAlive: boolean
   /** How the visitor came: for X-Forwarded-Proto. */

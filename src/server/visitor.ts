@@ -7,7 +7,7 @@ import { errorAnswer, wantsHtml } from '../http/pages.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
 import type { Deadline } from './deadlines.ts'
 import { HeadBuffer } from './head-buffer.ts'
-import type { Holding, VisitorHost } from './front.ts'
+import type { Holding, VisitorHost, VisitRecord } from './front.ts'
 import type { Exchange, Upstream, Visit } from './upstream.ts'
 
 /** After FIN from the visitor an answer that makes no progress is given up: leaving and half-closing look alike. */
@@ -37,7 +37,10 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
   /** Bytes of the answer under way, for reports. */
   answerBytes = 0
   answerStatus = 0
-  startedAt = 0
+  /** What the server knows of the exchange under way. */
+  readonly record: VisitRecord = { tunnel: undefined, client: undefined, report: 0, startedAt: 0 }
+  /** Whether the connection comes from a proxy whose forwarded headers are believed. */
+  readonly isTrusted: boolean
   readonly #socket: Socket
   readonly #host: VisitorHost
   readonly #framer: BodyFramer = new BodyFramer()
@@ -48,6 +51,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
   #takeover: SocketHandler | undefined
   /** Bytes that the kernel did not take yet. */
   #unsent: Uint8Array[] = []
+  #isUnderWay = false
   #isRequestComplete = false
   #isPaused = false
   #hasVisitorEnded = false
@@ -58,6 +62,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
     this.#host = host
     this.remoteAddress = socket.remoteAddress
     this.proto = host.proto
+    this.isTrusted = host.isTrusted(socket.remoteAddress)
     this.head = host.heads.pop() ?? new RequestHead()
     host.deadlines.watch(this)
     host.deadlines.arm(this, host.limits.headTimeoutMs)
@@ -110,11 +115,9 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
     this.#phase = 'closed'
     this.#stopHolding?.()
     const exchange = this.#exchange
-    if (exchange !== undefined) {
-      this.#exchange = undefined
-      exchange.abandoned()
-      this.#host.finished(this, 'CANCELLED')
-    }
+    this.#exchange = undefined
+    exchange?.abandoned()
+    this.#finish('CANCELLED')
     heads.push(this.head)
     this.#host.left(this)
   }
@@ -194,13 +197,15 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
     this.#isRequestComplete = false
     this.answerBytes = 0
     this.answerStatus = 0
-    this.startedAt = performance.now()
+    this.#isUnderWay = true
     this.#framer.begin(head.body, head.contentLength)
     deadlines.disarm(this)
-    if (limits.maxBodyBytes > 0 && head.contentLength > limits.maxBodyBytes) return this.#refuse('BODY_TOO_LARGE')
+    this.#host.begun(this)
+    if (limits.maxBodyBytes > 0 && head.contentLength > limits.maxBodyBytes) return this.fail('BODY_TOO_LARGE')
     const route = this.#host.route(this)
     if (typeof route === 'string') return this.fail(route)
     if ('takeOver' in route) {
+      this.#finish(undefined)
       this.#phase = 'taken'
       this.#takeover = route.takeOver(this.#socket)
       return
@@ -301,7 +306,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
 
   done(keepAlive: boolean): void {
     this.#exchange = undefined
-    this.#host.finished(this, undefined)
+    this.#finish(undefined)
     const mayGoOn = keepAlive && this.head.keepAlive && this.#isRequestComplete && !this.#hasVisitorEnded
     if (!mayGoOn || this.#phase === 'switched' || this.#host.isDraining) return this.#close()
     this.#nextRequest()
@@ -310,7 +315,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
   fail(code: ErrorCode): void {
     if (this.#phase === 'closed' || this.#phase === 'closing') return
     this.#exchange = undefined
-    this.#host.finished(this, code)
+    this.#finish(code)
     // After the head of an answer a page would be taken for its body.
     if (this.answerStatus !== 0) return this.#socket.terminate()
     this.#refuse(code)
@@ -329,6 +334,12 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
   }
 
   // ── Between and after requests ─────────────────────────────────────────────────────────────────────────────
+
+  #finish(code: ErrorCode | undefined): void {
+    if (!this.#isUnderWay) return
+    this.#isUnderWay = false
+    this.#host.finished(this, code)
+  }
 
   #nextRequest(): void {
     this.#phase = 'head'
