@@ -117,7 +117,9 @@ export class WebSocketParser {
     if (opcode >= CLOSE) {
       if (opcode > PONG) return this.#broken('unknown opcode')
       if (!isFinal) return this.#broken('a fragmented control frame')
-      if ((second & 0x7f) > MAX_WS_CONTROL_BYTES) return this.#broken('a control frame over 125 bytes')
+      const length = second & 0x7f
+      if (length > MAX_WS_CONTROL_BYTES) return this.#broken('a control frame over 125 bytes')
+      if (opcode === CLOSE && length === 1) return this.#broken('half a close code')
       return true
     }
     if (opcode > BINARY) return this.#broken('unknown opcode')
@@ -205,7 +207,6 @@ export class WebSocketParser {
   }
 
   #closeArrived(payload: Uint8Array): void {
-    if (payload.length === 1) return void this.#broken('half a close code')
     const code = payload.length === 0 ? CLOSE_NO_CODE : (payload[0]! << 8) | payload[1]!
     if (payload.length > 0 && !isCloseCode(code))
       return void this.#broken('a close code that may not be sent')
