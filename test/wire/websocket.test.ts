@@ -15,7 +15,7 @@ import {
   WebSocketParser,
   writeWebSocketHeader,
 } from '../../src/wire/websocket.ts'
-import { fuzzCount, random, slices } from '../support/random.ts'
+import { FUZZ, Random } from '../support/random.ts'
 import { bytesOf, joined, ParserLog, type PlainFrame, plainFrame } from '../support/websocket.ts'
 
 const MASK = [0x37, 0xfa, 0x21, 0x3d] as const
@@ -216,7 +216,7 @@ describe('what is refused', () => {
 describe('writing', () => {
   test('every length gets the header that the naive encoder writes', () => {
     for (const length of [0, 1, 125, 126, 127, 65_535, 65_536, 100_000]) {
-      const payload = random(length + 1).bytes(length)
+      const payload = new Random(length + 1).bytes(length)
       for (const mask of [undefined, MASK]) {
         const expected = plainFrame({ opcode: BINARY, payload, ...(mask && { mask }) })
         const message = encodeWebSocketMessage(BINARY, payload, mask && MASK_KEY)
@@ -244,8 +244,8 @@ describe('writing', () => {
   })
 
   test('masking is the same from any start, at any alignment, with any offset', () => {
-    const rng = random(7)
-    for (let round = 0; round < fuzzCount(300); round++) {
+    const rng = new Random(7)
+    for (let round = 0; round < 300 * FUZZ; round++) {
       const buffer = new ArrayBuffer(400)
       const shift = rng.below(8)
       const bytes = new Uint8Array(buffer, shift)
@@ -264,17 +264,17 @@ describe('writing', () => {
 })
 
 test('random frames survive any cutting', () => {
-  for (let seed = 1; seed <= fuzzCount(100); seed++) {
-    const rng = random(seed)
+  for (let seed = 1; seed <= 100 * FUZZ; seed++) {
+    const rng = new Random(seed)
     const role: Role = rng.pick(['server', 'client'])
     const sent: Uint8Array[] = []
     const frames: Uint8Array[] = []
     for (let n = 0; n < 10; n++) {
       const payload = rng.bytes(rng.pick([0, 1, 125, 126, rng.below(3000)]))
       sent.push(payload)
-      frames.push(encodeWebSocketMessage(BINARY, payload, role === 'server' ? rng.below(2 ** 32) : undefined))
+      frames.push(encodeWebSocketMessage(BINARY, payload, role === 'server' ? rng.bits() : undefined))
     }
-    const log = parse(role, slices(joined(frames), rng))
+    const log = parse(role, rng.slices(joined(frames), 2000))
     if (Buffer.compare(log.bytes, joined(sent)) !== 0) throw new Error(`seed ${seed}`)
   }
 })
