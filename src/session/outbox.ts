@@ -60,18 +60,18 @@ export class Outbox {
   }
 
   /** Sends what credit and carrier allow and queues the rest. `false`: queued; `writable` follows. */
-  data(stream: Stream, bytes: Uint8Array): boolean {
+  data(stream: Stream, bytes: Uint8Array, isScratch: boolean): boolean {
     if (this.#isClosed) return true
     if (stream.queue.length > 0) {
-      stream.queue.push(bytes)
+      stream.queue.push(isScratch ? bytes.slice() : bytes)
       return false
     }
     const mustWait = this.#isStuck || this.#isServing
     const sent = mustWait ? 0 : this.#append(stream, bytes, 0, bytes.length)
     // Closed: the carrier went away in the middle. There is nothing to wait for then.
     if (sent === bytes.length || stream.isClosed) return true
-    stream.queue.push(bytes)
-    stream.queueOffset = sent
+    stream.queue.push(isScratch ? bytes.slice(sent) : bytes)
+    stream.queueOffset = isScratch ? 0 : sent
     this.#turns.add(stream)
     return false
   }

@@ -196,8 +196,8 @@ export class Session {
   // ── What streams ask for ───────────────────────────────────────────────────────────────────────────────────
 
   /** @internal */
-  sendData(stream: Stream, bytes: Uint8Array): boolean {
-    return this.#outbox.data(stream, bytes)
+  sendData(stream: Stream, bytes: Uint8Array, isScratch: boolean): boolean {
+    return this.#outbox.data(stream, bytes, isScratch)
   }
 
   /** @internal */

@@ -67,12 +67,15 @@ export class Stream {
     this.handler = handler
   }
 
-  /** Sends bytes, which the stream copies or keeps: do not change them. `false`: wait for `writable`. */
-  write(bytes: Uint8Array): boolean {
+  /**
+   * Sends bytes. `false`: they are queued, wait for `writable`. The stream may keep the array, so do not change it,
+   * unless `isScratch` says that it is reused: then what is queued gets copied.
+   */
+  write(bytes: Uint8Array, isScratch = false): boolean {
     if (this.isClosed || this.hasEnded) return true
     if (bytes.length === 0) return this.queue.length === 0
     this.sentBytes += bytes.length
-    return this.#session.sendData(this, bytes)
+    return this.#session.sendData(this, bytes, isScratch)
   }
 
   /** No more bytes this way; what was written still arrives. */

@@ -1,0 +1,37 @@
+// Contract between a public front and the rest of the server: what a visitor's connection may ask for.
+
+import type { ErrorCode } from '../errors.ts'
+import type { RequestHead } from '../http/head.ts'
+import type { Socket, SocketHandler } from '../socket.ts'
+import type { Deadlines } from './deadlines.ts'
+import type { ServerLimits } from './options.ts'
+import type { Upstream, Visit } from './upstream.ts'
+import type { VisitorConnection } from './visitor.ts'
+
+/** A tunnel whose client is reconnecting: see `Tunnel.hold`. */
+export interface Holding {
+  hold(held: (upstream: Upstream | ErrorCode) => void): (() => void) | ErrorCode
+}
+
+/** The connection changes hands: a control connection. */
+export interface Takeover {
+  takeOver(socket: Socket): SocketHandler
+}
+
+/** Where a request goes: an upstream, a wait, another protocol, or an error page. */
+export type Route = Upstream | Holding | Takeover | ErrorCode
+
+/** What all visitor connections of a server share. */
+export interface VisitorHost {
+  readonly limits: ServerLimits
+  readonly deadlines: Deadlines
+  readonly proto: 'http' | 'https'
+  /** Heads not in use: a connection needs one only while it is open, and they are not small. */
+  readonly heads: RequestHead[]
+  readonly isDraining: boolean
+  route(visit: Visit): Route
+  /** An exchange ended; `code` says how, when it failed. */
+  finished(visitor: VisitorConnection, code: ErrorCode | undefined): void
+  /** The connection is gone. */
+  left(visitor: VisitorConnection): void
+}
