@@ -26,14 +26,17 @@ export interface HandlerSink {
 }
 
 export interface HandlerOptions {
-  readonly limits: HeadLimits
-  /** Scheme of request URLs. Default `http`. */
+  /** Bounds of request heads. Default: those of the server. */
+  readonly limits?: HeadLimits
+  /** Scheme of request URLs. Default `forwarded`: as X-Forwarded-Proto says, else `http`. */
   readonly scheme?: Scheme
   /** Request bytes held behind the exchange under way before reading stops. Default 65,536. */
   readonly maxPipelinedBytes?: number
   /** Gets what the handler threw, or why its answer could not be sent. The visitor never sees it. */
   readonly failed?: (error: unknown) => void
 }
+
+const DEFAULT_LIMITS: HeadLimits = { maxHeadBytes: 65_536, maxHeaderCount: 200, maxTargetBytes: 16_384 }
 
 /** Unread request bytes that are read and dropped behind an answer, rather than giving up the connection. */
 const MAX_DROPPED_BYTES = 262_144
@@ -68,7 +71,7 @@ export class HandlerConnection {
   #isFull = false
   #waiting: { resolve(): void; reject(error: Error): void } | undefined
 
-  constructor(handler: Handler, sink: HandlerSink, options: HandlerOptions) {
+  constructor(handler: Handler, sink: HandlerSink, options: HandlerOptions = {}) {
     this.#handler = handler
     this.#sink = sink
     this.#options = options
@@ -117,13 +120,8 @@ export class HandlerConnection {
         return
       }
       if (backlog.length === 0) return
-      const end = parseRequestHead(
-        this.#head,
-        backlog.bytes,
-        backlog.start,
-        backlog.end,
-        this.#options.limits,
-      )
+      const limits = this.#options.limits ?? DEFAULT_LIMITS
+      const end = parseRequestHead(this.#head, backlog.bytes, backlog.start, backlog.end, limits)
       if (end < 0) return this.#refuse(this.#head.refusal)
       if (end === 0) return this.#isEnded ? this.#end() : undefined
       backlog.consume(end)
@@ -174,7 +172,7 @@ export class HandlerConnection {
     }
     this.#exchange = exchange
     const { signal } = exchange.abort
-    const request = requestOf(head, this.#options.scheme ?? 'http', exchange.body?.stream, signal)
+    const request = requestOf(head, this.#options.scheme ?? 'forwarded', exchange.body?.stream, signal)
     // What the head says is read now: its bytes may be gone when the answer is there.
     const to = { method: head.method, minorVersion: head.minorVersion, keepAlive: head.keepAlive }
     const isHtml = wantsHtml(head)
