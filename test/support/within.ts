@@ -4,8 +4,8 @@ const DEADLINE_MS = 10_000
 
 export interface Deferred<Value> {
   readonly promise: Promise<Value>
-  resolve(value: Value): void
-  reject(error: Error): void
+  readonly resolve: (value: Value) => void
+  readonly reject: (error: Error) => void
 }
 
 /** `Promise.withResolvers`, which Node 20 does not have. */
