@@ -5,7 +5,14 @@ import { Events } from '../events.ts'
 import { alternativeNames, calculateBackoff } from '../names.ts'
 import { dial } from '../sockets/dial.ts'
 import { connector } from './connect.ts'
-import type { Connect, Connection, ConnectionEvents, Registration, RequestSeen, ResponseSeen } from './connection.ts'
+import type {
+  Connect,
+  Connection,
+  ConnectionEvents,
+  Registration,
+  RequestSeen,
+  ResponseSeen,
+} from './connection.ts'
 import type { TunnelClientEvents, TunnelClientOptions, TunnelState } from './options.ts'
 import { probePublicSide } from './probe.ts'
 import { type ClientSettings, clientSettings } from './settings.ts'
@@ -14,7 +21,13 @@ import { watchForWake } from './wake.ts'
 /** After the machine woke, how long the old connection has to prove that it lives. */
 const WAKE_CHECK_MS = 3_000
 /** Tries after which no other name is asked for. */
-const REFUSED_FOR_GOOD = new Set(['TOKEN_REFUSED', 'NAME_RESERVED', 'NAME_INVALID', 'OPTION_INVALID', 'SERVER_REFUSED'])
+const REFUSED_FOR_GOOD = new Set([
+  'TOKEN_REFUSED',
+  'NAME_RESERVED',
+  'NAME_INVALID',
+  'OPTION_INVALID',
+  'SERVER_REFUSED',
+])
 
 /**
  * A tunnel client. `connect()` resolves once the public URL is registered; a lost connection is then made again for

@@ -25,7 +25,9 @@ export async function probePublicSide(url: string, secret: string, timeoutMs: nu
     const { host, hostname } = new URL(url)
     const socket = await dial(addressOf(url, hostname), handler)
     socket.write(
-      new TextEncoder().encode(`HEAD / HTTP/1.1\r\nHost: ${host}\r\n${PROBE_HEADER}: ${secret}\r\nConnection: close\r\n\r\n`),
+      new TextEncoder().encode(
+        `HEAD / HTTP/1.1\r\nHost: ${host}\r\n${PROBE_HEADER}: ${secret}\r\nConnection: close\r\n\r\n`,
+      ),
     )
     const head = (await answer).toLowerCase()
     socket.terminate()

@@ -7,6 +7,7 @@ import { Session, type SessionHandler } from '../session/session.ts'
 import { encodeControl, parseServerMessage, type ServerMessage } from '../wire/control.ts'
 import type { Connection, ConnectionEvents, Registration } from './connection.ts'
 import { join } from './join.ts'
+import { Links } from './links.ts'
 import type { ClientSettings } from './settings.ts'
 
 /** Joins open at once: more than any server of ours opens, low enough for a process's file descriptors. */
@@ -19,6 +20,7 @@ export class StreamsConnection implements Connection {
   readonly #settings: ClientSettings
   readonly #events: ConnectionEvents
   readonly #session: Session
+  readonly #links: Links
   #registering: { resolve(granted: Registration): void; reject(error: TunnelError): void } | undefined
   #tunnel = -1
 
@@ -27,9 +29,12 @@ export class StreamsConnection implements Connection {
     this.#events = events
     const handler: SessionHandler = {
       opened: stream =>
-        stream.tunnel === this.#tunnel ? join(stream, settings.origin, error => events.error(error)) : 'STREAM_UNKNOWN',
+        stream.tunnel === this.#tunnel
+          ? join(stream, settings.origin, error => events.error(error))
+          : 'STREAM_UNKNOWN',
       control: json => this.#control(json),
       leaving: code => events.leaving(code),
+      linkWanted: () => this.#links.want(),
       closed: (code, error) => this.#closed(new TunnelError(code, undefined, { cause: error })),
     }
     this.#session = new Session(carrier, handler, {
@@ -41,6 +46,7 @@ export class StreamsConnection implements Connection {
       pingIntervalMs: settings.pingIntervalMs,
       deadAfterMs: settings.deadAfterMs,
     })
+    this.#links = new Links(this.#session, settings.server)
   }
 
   /** What the carrier's events go to. */
@@ -75,7 +81,8 @@ export class StreamsConnection implements Connection {
   }
 
   async leave(): Promise<void> {
-    if (this.#tunnel !== -1) this.#session.sendControl(encodeControl({ type: 'release', tunnel: this.#tunnel }))
+    if (this.#tunnel !== -1)
+      this.#session.sendControl(encodeControl({ type: 'release', tunnel: this.#tunnel }))
     this.#session.close('CANCELLED')
   }
 
@@ -91,8 +98,11 @@ export class StreamsConnection implements Connection {
 
   #handle(message: ServerMessage): void {
     switch (message.type) {
+      case 'link-wanted':
+        return this.#links.want()
       case 'granted':
         this.#tunnel = message.tunnel
+        this.#links.allow(message.linkSecret)
         return this.#registering?.resolve(message)
       case 'refused':
         return this.#registering?.reject(new TunnelError(message.code, message.message))
@@ -104,6 +114,7 @@ export class StreamsConnection implements Connection {
   }
 
   #closed(error: TunnelError): void {
+    this.#links.close()
     this.#registering?.reject(error)
     this.#events.closed(error)
   }

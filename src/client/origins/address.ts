@@ -22,7 +22,8 @@ export class AddressOrigin implements Origin {
     const scheme = tls === undefined ? 'http' : 'https'
     const isDefaultPort = port === (tls === undefined ? 80 : 443)
     const hostname = host.includes(':') ? `[${host}]` : host
-    this.url = unix === undefined ? `${scheme}://${hostname}${isDefaultPort ? '' : `:${port}`}` : 'http://localhost'
+    this.url =
+      unix === undefined ? `${scheme}://${hostname}${isDefaultPort ? '' : `:${port}`}` : 'http://localhost'
     this.label = unix ?? (tls === undefined ? `${hostname}:${port}` : this.url)
   }
 
