@@ -2,6 +2,7 @@
 
 import { TunnelError } from '../errors.ts'
 import { createServer, type ServerEnd } from './ends.ts'
+import { accepts } from './origin-watch.ts'
 
 const USUAL_PORT = 8080
 /** A local stop need not wait long: the command has waited for requests under way already. */
@@ -9,6 +10,8 @@ const DRAIN_TIMEOUT_MS = 500
 
 /** Listens on 127.0.0.1, on port 8080 when it is free and on any other when it is not. */
 export async function startEmbeddedServer(): Promise<ServerEnd> {
+  // Browsers ask for <name>.localhost on ::1 first: another program there would answer in our place.
+  if (await accepts({ host: '::1', port: USUAL_PORT })) return startOn(0)
   try {
     return await startOn(USUAL_PORT)
   } catch (error) {

@@ -59,7 +59,7 @@ test('an empty variable and a flag variable that says no count as not set', asyn
 })
 
 test('--version prints the version alone, --help ends well', async () => {
-  const { version } = await import('../../package.json')
+  const { version } = (await import('../../package.json')).default
   expect(await finish(['--version'])).toEqual({ stdout: `${version}\n`, stderr: '', exitCode: 0 })
   const help = await finish(['server', '--help'])
   expect(help.exitCode).toBe(0)

@@ -48,7 +48,7 @@ async function shareThrough(
   run: Run,
 ): Promise<void> {
   const { target } = settings
-  const server = embedded?.url ?? settings.server ?? ''
+  const server = embedded === undefined ? (settings.server ?? '') : `http://127.0.0.1:${embedded.port}`
   const client = await createClient({ ...settings.client, ...target.options, server })
   const totals = new Totals()
   const watch = new OriginWatch(target, isUp =>
