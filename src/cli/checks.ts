@@ -119,7 +119,7 @@ async function askStatus({
     }
     return [
       { verdict: 'ok', what: 'server', found: `${url} answers, version ${status.version}` },
-      ...checkClock(response),
+      checkClock(response),
     ]
   } catch (error) {
     const isTls = /certificate|CERT|SSL|TLS/i.test(messageOf(error))
@@ -130,16 +130,15 @@ async function askStatus({
   }
 }
 
-function checkClock(response: Response): readonly Check[] {
+function checkClock(response: Response): Check {
   const date = Date.parse(response.headers.get('date') ?? '')
-  if (Number.isNaN(date)) return []
+  if (Number.isNaN(date)) return { verdict: 'note', what: 'clock', found: 'not compared: the server sends no Date' }
   // The header has whole seconds.
   const skewMs = Math.abs(Date.now() - date)
   const found = skewMs < 2_000 ? 'as the server' : `${Math.round(skewMs / 1_000)} s away from the server`
-  if (skewMs <= MAX_CLOCK_SKEW_MS) return [{ verdict: 'ok', what: 'clock', found }]
-  return [
-    { verdict: 'fail', what: 'clock', found, mend: 'Set the clock of this machine or of the server by NTP.' },
-  ]
+  if (skewMs <= MAX_CLOCK_SKEW_MS) return { verdict: 'ok', what: 'clock', found }
+  const mend = 'Set the clock of this machine or of the server by NTP.'
+  return { verdict: 'fail', what: 'clock', found, mend }
 }
 
 /** The real thing: upgrade, registration, DNS of the new name, and a request through the public side. */

@@ -149,13 +149,16 @@ interface Reported {
 function report(client: ClientEnd, { settings, run, totals, watch }: Reported): void {
   const { output } = run
   let refusalsAsked = 0
-  client.on('request', event => {
-    totals.began(event.id)
-    output.event({ type: 'request', ...event })
+  // Fields are picked one by one: what is printed is a public format, not whatever the client's events hold.
+  client.on('request', ({ id, method, path }) => {
+    totals.began(id)
+    output.event({ type: 'request', id, method, path })
   })
   client.on('response', event => {
+    const { id, method, path, status, durationMs, bytes, error } = event
     totals.ended(event)
-    output.event({ type: 'response', ...event })
+    const answer = { type: 'response', id, method, path, status, durationMs, bytes } as const
+    output.event(error === undefined ? answer : { ...answer, error })
     if (event.error?.startsWith('ORIGIN_')) void watch.check()
     else if (looksRefused(event) && refusalsAsked < MAX_REFUSALS_ASKED) {
       refusalsAsked++
@@ -166,10 +169,12 @@ function report(client: ClientEnd, { settings, run, totals, watch }: Reported): 
     totals.cut()
     output.event({ type: 'disconnected', ...(error && describe(error)) })
   })
-  client.on('reconnecting', event => output.event({ type: 'reconnecting', ...event }))
-  client.on('connected', event => {
-    wireOf.set(client, event.wire)
-    output.event({ type: 'connected', ...event })
+  client.on('reconnecting', ({ attempt, delayMs }) =>
+    output.event({ type: 'reconnecting', attempt, delayMs }),
+  )
+  client.on('connected', ({ url, subdomain, wire }) => {
+    wireOf.set(client, wire)
+    output.event({ type: 'connected', url, subdomain, wire })
   })
   client.on('error', error => output.event({ type: 'error', ...describe(error) }))
 

@@ -12,7 +12,8 @@ export function responseLine(event: ResponseEvent, now: Date, palette: Palette, 
   const isNarrow = columns < NARROW_COLUMNS
   const time = isNarrow ? '' : `${formatTime(now)}  `
   const method = cut(visible(event.method), 7).padEnd(7)
-  const status = String(event.status).padStart(3)
+  // 0: the visitor left before there was one.
+  const status = (event.status === 0 ? '—' : String(event.status)).padStart(3)
   const duration = formatDuration(event.durationMs).padStart(8)
   const size = isNarrow ? '' : `  ${formatBytes(event.bytes).padStart(8)}`
   const left = columns - `  ${time}${method}  ${status}${duration}${size}  `.length

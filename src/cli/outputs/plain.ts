@@ -45,6 +45,7 @@ export class PlainOutput implements Output {
         if (this.#url !== event.url) this.#announce(event.url)
         return this.#line('connected again')
       case 'origin':
+        this.#lastError = ''
         return this.#line(
           `${event.isUp ? 'the app answers' : 'nothing answers yet'}: ${visible(event.origin)}`,
         )

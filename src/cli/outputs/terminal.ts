@@ -70,6 +70,7 @@ export class TerminalOutput implements Output {
         break
       case 'origin':
         this.#downOrigin = event.isUp ? undefined : visible(event.origin)
+        this.#lastError = ''
         break
       case 'draining':
         this.#isDraining = true
