@@ -132,7 +132,8 @@ async function askStatus({
 
 function checkClock(response: Response): Check {
   const date = Date.parse(response.headers.get('date') ?? '')
-  if (Number.isNaN(date)) return { verdict: 'note', what: 'clock', found: 'not compared: the server sends no Date' }
+  if (Number.isNaN(date))
+    return { verdict: 'note', what: 'clock', found: 'not compared: the server sends no Date' }
   // The header has whole seconds.
   const skewMs = Math.abs(Date.now() - date)
   const found = skewMs < 2_000 ? 'as the server' : `${Math.round(skewMs / 1_000)} s away from the server`

