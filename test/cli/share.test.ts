@@ -101,16 +101,18 @@ describe('on a terminal', () => {
     expect(run.stdout).toMatch(/1 request, 0 errors, [^\n]*\r\n$/)
   })
 
-  test('says that nothing listens, and heals itself when the app starts', async () => {
+  test('says that nothing listens, heals when the app starts, notices when it goes', async () => {
     const port = await freePort()
     const run = open(startOnTerminal([port], { NO_COLOR: '1' }))
     await run.printed(new RegExp(`○ nothing on :${port} yet`))
     const url = await run.printed(/ (http:\/\/\S+\.localhost:\d+)\r\n/)
-    expect((await visit(url)).status).toBe(502)
-    await run.printed(/GET .*ORIGIN_REFUSED/)
-    app(() => new Response('here'), Number(port))
+    const late = app(() => new Response('here'), Number(port))
     await run.printed(/● live/)
     expect(await (await visit(url)).text()).toBe('here')
+    await late.stop(true)
+    expect((await visit(url)).status).toBe(502)
+    await run.printed(/GET .*ORIGIN_REFUSED/)
+    await run.printed(/● live[\s\S]*○ nothing on/)
   })
 
   test('shows an outage of the server and its end, under the same URL', async () => {
