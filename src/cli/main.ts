@@ -129,9 +129,10 @@ function refuseRuntime(): number {
   return EXIT.usage
 }
 
+/** In terms of Node 20, which must get as far as being told what is missing. */
 function flushed(stream: NodeJS.WriteStream): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>()
-  if (stream.destroyed || stream.errored) resolve()
-  else stream.write('', () => resolve())
-  return promise
+  return new Promise(resolve => {
+    if (stream.destroyed || stream.errored) resolve()
+    else stream.write('', () => resolve())
+  })
 }
