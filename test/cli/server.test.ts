@@ -38,8 +38,7 @@ describe('server', () => {
     await app.stop(true)
   })
 
-  // The carrier's dial is a stand-in on main for now, and sends no token.
-  test.todo('lets in who has one of its tokens, refuses who has not', async () => {
+  test('lets in who has one of its tokens, refuses who has not', async () => {
     const url = await serverUrl('--token', 'first', '--token', 's3cret')
     const [without, wrong] = await Promise.all([
       finish(['3000', '--server', url]),

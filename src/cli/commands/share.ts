@@ -61,7 +61,9 @@ async function shareThrough(
   run.output.event({ type: 'connecting', server })
   const stopped = aborted(run.stop)
   try {
-    await Promise.race([Promise.all([client.connect(), watch.check()]), stopped])
+    await Promise.race([client.connect(), stopped])
+    // Not before: when there is no server, that is the one thing to say.
+    if (!run.stop.aborted) void watch.check()
     if (!run.stop.aborted)
       await Promise.race([becomeReady(client, server, embedded !== undefined, settings, run), stopped])
     const end = await Promise.race([closed.promise, stopped])
