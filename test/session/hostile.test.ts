@@ -52,6 +52,11 @@ describe('a hostile peer', () => {
       'CREDIT_EXCEEDED',
       [RESET(1), ...Array(5).fill(frameOf('DATA', 1, FULL))],
     ],
+    [
+      'sends data to a stream that it ended itself and that is gone',
+      'CREDIT_EXCEEDED',
+      [END(1), RESET(1), frameOf('DATA', 1, 'x')],
+    ],
     ['floods with PINGs', 'FLOOD', Array(51).fill(PING)],
     ['floods with GOAWAYs', 'FLOOD', Array(51).fill(frame('GOAWAY', 0, [15, 2]))],
   ]
