@@ -12,13 +12,13 @@ const TICK_MS = 250
 /** Calls `expired` up to two ticks (half a second) after the time given: good enough for timeouts of seconds. */
 export class Deadlines {
   readonly #watched = new Set<Deadline>()
-  readonly #timer: ReturnType<typeof setInterval>
+  #timer: ReturnType<typeof setInterval> | undefined
   #tick = 1
 
-  constructor() {
+  start(): void {
     this.#timer = setInterval(() => this.#sweep(), TICK_MS)
-    // An idle server in an embedding program must not keep it alive by its timer.
-    this.#timer.unref?.()
+    // The listener keeps the process alive, not its housekeeping.
+    this.#timer.unref()
   }
 
   watch(deadline: Deadline): void {

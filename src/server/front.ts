@@ -3,9 +3,11 @@
 import type { ErrorCode } from '../errors.ts'
 import type { RequestHead } from '../http/head.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
+import type { ClientConnection } from './clients.ts'
 import type { Deadlines } from './deadlines.ts'
 import type { ServerLimits } from './options.ts'
-import type { Upstream, Visit } from './upstream.ts'
+import type { Tunnel } from './tunnels.ts'
+import type { Upstream } from './upstream.ts'
 import type { VisitorConnection } from './visitor.ts'
 
 /** A tunnel whose client is reconnecting: see `Tunnel.hold`. */
@@ -21,6 +23,16 @@ export interface Takeover {
 /** Where a request goes: an upstream, a wait, another protocol, or an error page. */
 export type Route = Upstream | Holding | Takeover | ErrorCode
 
+/** The server's notes on the exchange under way. */
+export interface VisitRecord {
+  tunnel: Tunnel | undefined
+  /** Who is told about it. */
+  client: ClientConnection | undefined
+  /** Its number there; 0 when nobody wants to know. */
+  report: number
+  startedAt: number
+}
+
 /** What all visitor connections of a server share. */
 export interface VisitorHost {
   readonly limits: ServerLimits
@@ -29,7 +41,10 @@ export interface VisitorHost {
   /** Heads not in use: a connection needs one only while it is open, and they are not small. */
   readonly heads: RequestHead[]
   readonly isDraining: boolean
-  route(visit: Visit): Route
+  isTrusted(address: string): boolean
+  /** An exchange begins, before it is known where it goes. */
+  begun(visitor: VisitorConnection): void
+  route(visitor: VisitorConnection): Route
   /** An exchange ended; `code` says how, when it failed. */
   finished(visitor: VisitorConnection, code: ErrorCode | undefined): void
   /** The connection is gone. */

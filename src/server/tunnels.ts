@@ -3,7 +3,8 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { ErrorCode } from '../errors.ts'
 import { isReservedName, isValidSubdomain } from '../names.ts'
-import { type Deadline, Deadlines } from './deadlines.ts'
+import type { ClientConnection } from './clients.ts'
+import type { Deadline, Deadlines } from './deadlines.ts'
 import type { ServerLimits } from './options.ts'
 import type { Upstream } from './upstream.ts'
 
@@ -15,6 +16,8 @@ export class Tunnel implements Deadline {
   readonly name: string
   /** Where exchanges go; `undefined` while the client is reconnecting. */
   upstream: Upstream | undefined
+  /** Whose it is; `undefined` likewise. */
+  client: ClientConnection | undefined
   /** SHA-256 of the resume secret; `undefined` for a JSON client, which has none. */
   #resumeHash: Buffer | undefined
   dueTick = 0
@@ -39,8 +42,12 @@ export class Tunnel implements Deadline {
   }
 
   /** The client is there: exchanges flow, also those that waited. */
-  attach(upstream: Upstream): void {
+  attach(upstream: Upstream, client: ClientConnection): void {
+    const before = this.client
     this.upstream = upstream
+    this.client = client
+    // The same holder came back while its old connection still looked alive.
+    if (before !== undefined && before !== client) before.close('CARRIER_LOST')
     this.#tunnels.deadlines.disarm(this)
     this.#release(upstream)
   }
@@ -49,6 +56,7 @@ export class Tunnel implements Deadline {
   detach(upstream: Upstream): void {
     if (this.upstream !== upstream) return
     this.upstream = undefined
+    this.client = undefined
     if (this.#resumeHash === undefined) this.remove()
     else this.#tunnels.deadlines.arm(this, Math.max(this.#tunnels.limits.leaseMs, 1))
   }
@@ -56,6 +64,7 @@ export class Tunnel implements Deadline {
   /** Gives the name back for good. */
   remove(): void {
     this.upstream = undefined
+    this.client = undefined
     this.#release('CLIENT_GONE')
     this.#tunnels.remove(this)
   }

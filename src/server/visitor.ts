@@ -3,12 +3,13 @@
 import type { ErrorCode } from '../errors.ts'
 import { BodyFramer } from '../http/body.ts'
 import { parseRequestHead, RequestHead } from '../http/head.ts'
+import type { Hop } from '../http/forward.ts'
 import { errorAnswer, wantsHtml } from '../http/pages.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
 import type { Deadline } from './deadlines.ts'
 import { HeadBuffer } from './head-buffer.ts'
-import type { Holding, VisitorHost } from './front.ts'
-import type { Exchange, Upstream, Visit } from './upstream.ts'
+import type { Holding, VisitorHost, VisitRecord } from './front.ts'
+import type { Exchange, Rewrite, Upstream, Visit } from './upstream.ts'
 
 /** After FIN from the visitor an answer that makes no progress is given up: leaving and half-closing look alike. */
 const HALF_CLOSE_GRACE_MS = 1_000
@@ -32,12 +33,12 @@ type Phase =
 export class VisitorConnection implements SocketHandler, Visit, Deadline {
   head: RequestHead
   readonly remoteAddress: string
-  readonly proto: 'http' | 'https'
   dueTick = 0
   /** Bytes of the answer under way, for reports. */
   answerBytes = 0
   answerStatus = 0
-  startedAt = 0
+  /** What the server knows of the exchange under way. */
+  readonly record: VisitRecord = { tunnel: undefined, client: undefined, report: 0, startedAt: 0 }
   readonly #socket: Socket
   readonly #host: VisitorHost
   readonly #framer: BodyFramer = new BodyFramer()
@@ -48,16 +49,18 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
   #takeover: SocketHandler | undefined
   /** Bytes that the kernel did not take yet. */
   #unsent: Uint8Array[] = []
+  #isUnderWay = false
   #isRequestComplete = false
   #isPaused = false
   #hasVisitorEnded = false
   #bytesAtLastLook = 0
+  #hop: Hop | undefined
+  #hopRewrite: Rewrite | undefined
 
   constructor(socket: Socket, host: VisitorHost) {
     this.#socket = socket
     this.#host = host
     this.remoteAddress = socket.remoteAddress
-    this.proto = host.proto
     this.head = host.heads.pop() ?? new RequestHead()
     host.deadlines.watch(this)
     host.deadlines.arm(this, host.limits.headTimeoutMs)
@@ -110,12 +113,11 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
     this.#phase = 'closed'
     this.#stopHolding?.()
     const exchange = this.#exchange
-    if (exchange !== undefined) {
-      this.#exchange = undefined
-      exchange.abandoned()
-      this.#host.finished(this, 'CANCELLED')
-    }
-    heads.push(this.head)
+    this.#exchange = undefined
+    exchange?.abandoned()
+    this.#finish('CANCELLED')
+    // A head in the middle of parsing still knows of this connection's bytes.
+    if (this.#input.isEmpty) heads.push(this.head)
     this.#host.left(this)
   }
 
@@ -171,8 +173,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
   #takeHead(bytes: Uint8Array, at: number): number {
     const before = this.#input.length
     if (before === 0) this.#host.deadlines.arm(this, this.#host.limits.headTimeoutMs)
-    const pending = this.#input.add(at === 0 ? bytes : bytes.subarray(at))
-    if (pending === undefined) return bytes.length
+    const pending = this.#input.with(at === 0 ? bytes : bytes.subarray(at))
     const end = parseRequestHead(this.head, pending, 0, pending.length, this.#host.limits)
     if (end === 0) {
       this.#input.keep(pending)
@@ -194,13 +195,15 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
     this.#isRequestComplete = false
     this.answerBytes = 0
     this.answerStatus = 0
-    this.startedAt = performance.now()
+    this.#isUnderWay = true
     this.#framer.begin(head.body, head.contentLength)
     deadlines.disarm(this)
-    if (limits.maxBodyBytes > 0 && head.contentLength > limits.maxBodyBytes) return this.#refuse('BODY_TOO_LARGE')
+    this.#host.begun(this)
+    if (limits.maxBodyBytes > 0 && head.contentLength > limits.maxBodyBytes) return this.fail('BODY_TOO_LARGE')
     const route = this.#host.route(this)
     if (typeof route === 'string') return this.fail(route)
     if ('takeOver' in route) {
+      this.#finish(undefined)
       this.#phase = 'taken'
       this.#takeover = route.takeOver(this.#socket)
       return
@@ -253,7 +256,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
 
   /** What came before its turn is kept in bounds; then reading stops. */
   #keepForLater(bytes: Uint8Array, at: number): number {
-    this.#input.keepMore(bytes.subarray(at))
+    this.#input.add(bytes.subarray(at))
     if (this.#input.length > this.#host.limits.maxPipelinedBytes) this.pause()
     return bytes.length
   }
@@ -267,6 +270,20 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
   }
 
   // ── Visit: what the upstream does ──────────────────────────────────────────────────────────────────────────
+
+  hop(rewrite: Rewrite | undefined): Hop {
+    if (this.#hop === undefined || this.#hopRewrite !== rewrite) {
+      this.#hopRewrite = rewrite
+      this.#hop = {
+        address: this.remoteAddress,
+        proto: this.#host.proto,
+        trusted: this.#host.isTrusted(this.remoteAddress),
+        hostHeader: rewrite?.host ?? '',
+        origin: rewrite?.origin ?? '',
+      }
+    }
+    return this.#hop
+  }
 
   get keepsAlive(): boolean {
     return this.head.keepAlive && !this.#hasVisitorEnded && !this.#host.isDraining
@@ -301,7 +318,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
 
   done(keepAlive: boolean): void {
     this.#exchange = undefined
-    this.#host.finished(this, undefined)
+    this.#finish(undefined)
     const mayGoOn = keepAlive && this.head.keepAlive && this.#isRequestComplete && !this.#hasVisitorEnded
     if (!mayGoOn || this.#phase === 'switched' || this.#host.isDraining) return this.#close()
     this.#nextRequest()
@@ -310,7 +327,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
   fail(code: ErrorCode): void {
     if (this.#phase === 'closed' || this.#phase === 'closing') return
     this.#exchange = undefined
-    this.#host.finished(this, code)
+    this.#finish(code)
     // After the head of an answer a page would be taken for its body.
     if (this.answerStatus !== 0) return this.#socket.terminate()
     this.#refuse(code)
@@ -329,6 +346,12 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
   }
 
   // ── Between and after requests ─────────────────────────────────────────────────────────────────────────────
+
+  #finish(code: ErrorCode | undefined): void {
+    if (!this.#isUnderWay) return
+    this.#isUnderWay = false
+    this.#host.finished(this, code)
+  }
 
   #nextRequest(): void {
     this.#phase = 'head'

@@ -66,7 +66,7 @@ export function listenBun(options: ListenOptions): Listening {
       ? Bun.listen<Connection>({ hostname, port, ...rest })
       : Bun.listen<Connection>({ unix, ...rest })
   return {
-    port: 'port' in listener ? listener.port : 0,
+    port: 'port' in listener ? (listener.port ?? 0) : 0,
     stop(closeActive = false) {
       owner.isCutting = closeActive
       listener.stop(closeActive)
@@ -192,7 +192,9 @@ const TLS_DIAL_EVENTS = {
   },
   handshake(raw: RawSocket, success: boolean, error: Error | null) {
     const connection = raw.data
-    if (success && (raw.authorized || !connection.mustVerify)) return dialled(connection)
+    if (connection.mustVerify ? success && raw.authorized : success || isEncrypted(raw)) {
+      return dialled(connection)
+    }
     connection.failure = error ?? failure('ECONNRESET', 'the TLS handshake failed')
     connection.terminate()
   },
@@ -257,6 +259,12 @@ function closed(connection: Connection, error?: Error): void {
   // Whoever calls `terminate` can finish what it is doing first.
   if (connection.isTerminated) queueMicrotask(tell)
   else tell()
+}
+
+/** A certificate for another name is told as a failed handshake even when no verification is wanted. */
+function isEncrypted(raw: RawSocket): boolean {
+  const cipher: unknown = raw.getCipher() // null before the handshake succeeded, whatever its type says
+  return cipher !== null && cipher !== undefined
 }
 
 function failure(code: string, message: string): Error {

@@ -206,3 +206,6 @@ const isHeaderText = (value: unknown): value is string | undefined =>
 const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(ERRORS, code)
 /** A newer server may know more codes: they are added within one version of the wire. */
 const knownCode = (code: string): ErrorCode => (isErrorCode(code) ? code : 'INTERNAL')
+
+/** Request header with the resume secret by which a client probes its own public side; the answer has it too. */
+export const PROBE_HEADER = 'x-localtunnels-probe'

@@ -1,0 +1,193 @@
+// Where a body ends: counts its bytes by the framing that the head announced, and can hand out the payload.
+
+import { COLON, CR, isForbiddenInValue, LF, SEMICOLON, TOKEN } from './characters.ts'
+import { kindOf, OTHER } from './field-names.ts'
+import type { BodyKind } from './head.ts'
+
+/** Extension of one chunk, from its `;` on. Nobody we know sends any; smugglers do. */
+const MAX_EXTENSION_BYTES = 256
+/** Digits of one chunk size, leading zeros included. The value is bounded as well. */
+const MAX_SIZE_DIGITS = 16
+const MAX_TRAILER_BYTES = 8192
+const MAX_TRAILERS = 64
+/** No forbidden trailer has a longer name. */
+const MAX_KNOWN_NAME = 32
+
+/** Gets payload without chunk framing: bytes[start, end), piece by piece, valid during the call. */
+export type Payload = (bytes: Uint8Array, start: number, end: number) => void
+
+// States of a chunked body, in the order of the bytes:
+//
+//   SIZE_START 5 SIZE ;x EXTENSION \r SIZE_LF \n DATA hello \r DATA_CR \n DATA_LF … 0\r\n LINE Name NAME : VALUE \r \n \r \n
+const SIZE_START = 0
+const SIZE = 1
+const EXTENSION = 2
+const SIZE_LF = 3
+const DATA = 4
+const DATA_CR = 5
+const DATA_LF = 6
+const LINE = 7
+const NAME = 8
+const VALUE = 9
+const VALUE_LF = 10
+const LAST_LF = 11
+
+/** Frames one body after another. It is a counter: bytes go in, and out comes where the body ends. */
+export class BodyFramer {
+  /** Whether the last byte was seen. A body of kind `close` is complete only after `ended`. */
+  complete = true
+  /** Payload bytes so far, chunk framing not counted. */
+  payloadBytes = 0
+
+  readonly #payload: Payload | undefined
+  #kind: BodyKind = 'none'
+  /** Bytes to go: of the body, or of the chunk. */
+  #left = 0
+  #state = SIZE_START
+  /** Digits of the size, bytes of the extension or bytes of the trailer section: whatever is being bounded. */
+  #used = 0
+  #trailers = 0
+  #nameLength = 0
+  readonly #name = new Uint8Array(MAX_KNOWN_NAME)
+
+  constructor(payload?: Payload) {
+    this.#payload = payload
+  }
+
+  begin(kind: BodyKind, contentLength: number): void {
+    this.#kind = kind
+    this.#left = kind === 'length' ? contentLength : 0
+    this.#state = SIZE_START
+    this.#used = 0
+    this.#trailers = 0
+    this.payloadBytes = 0
+    this.complete = kind === 'none' || (kind === 'length' && contentLength === 0)
+  }
+
+  /**
+   * Takes bytes[start, end) as body. Answers the index just past the last byte that belongs to it, which is `end`
+   * while it goes on, or -1 when the framing is broken. After -1 the framer wants a new `begin`.
+   */
+  feed(bytes: Uint8Array, start: number, end: number): number {
+    if (this.complete) return start
+    if (this.#kind === 'chunked') return this.#feedChunks(bytes, start, end)
+    let stop = end
+    if (this.#kind === 'length') {
+      if (end - start >= this.#left) {
+        stop = start + this.#left
+        this.complete = true
+      }
+      this.#left -= stop - start
+    }
+    this.#pay(bytes, start, stop)
+    return stop
+  }
+
+  /** The connection ended. Whether the body may end here; a truncated one must never look complete. */
+  ended(): boolean {
+    if (this.#kind === 'close') this.complete = true
+    return this.complete
+  }
+
+  #pay(bytes: Uint8Array, start: number, end: number): void {
+    this.payloadBytes += end - start
+    if (end > start) this.#payload?.(bytes, start, end)
+  }
+
+  #feedChunks(bytes: Uint8Array, start: number, end: number): number {
+    let at = start
+    while (at < end) {
+      if (this.#state === DATA) {
+        const stop = Math.min(end, at + this.#left)
+        this.#left -= stop - at
+        if (this.#left === 0) this.#state = DATA_CR
+        this.#pay(bytes, at, stop)
+        at = stop
+        continue
+      }
+      if (!this.#takeFraming(bytes[at]!)) return -1
+      at++
+      if (this.complete) return at
+    }
+    return at
+  }
+
+  /** One byte that is not payload. False when it may not be there. */
+  #takeFraming(byte: number): boolean {
+    switch (this.#state) {
+      case SIZE_START:
+        this.#left = 0
+        this.#used = 0
+        this.#state = SIZE
+        return this.#takeDigit(byte)
+      case SIZE:
+        if (byte === CR) this.#state = SIZE_LF
+        else if (byte === SEMICOLON) {
+          this.#state = EXTENSION
+          this.#used = 1
+        } else return this.#takeDigit(byte)
+        return true
+      case EXTENSION:
+        if (byte === CR) this.#state = SIZE_LF
+        else return ++this.#used <= MAX_EXTENSION_BYTES && !isForbiddenInValue(byte) && byte < 0x80
+        return true
+      case SIZE_LF:
+        this.#state = this.#left === 0 ? LINE : DATA
+        this.#used = 0
+        return byte === LF
+      case DATA_CR:
+        this.#state = DATA_LF
+        return byte === CR
+      case DATA_LF:
+        this.#state = SIZE_START
+        return byte === LF
+      default:
+        return ++this.#used <= MAX_TRAILER_BYTES && this.#takeTrailer(byte)
+    }
+  }
+
+  #takeDigit(byte: number): boolean {
+    const lower = byte | 0x20
+    let digit = byte - 0x30
+    if (digit < 0 || digit > 9) {
+      if (lower < 0x61 || lower > 0x66) return false
+      digit = lower - 0x57
+    }
+    this.#left = this.#left * 16 + digit
+    return ++this.#used <= MAX_SIZE_DIGITS && this.#left <= Number.MAX_SAFE_INTEGER
+  }
+
+  /** One byte behind the last chunk: lines as in a head, but none that framing or routing stands on. */
+  #takeTrailer(byte: number): boolean {
+    switch (this.#state) {
+      case LINE:
+        if (byte === CR) {
+          this.#state = LAST_LF
+          return true
+        }
+        this.#state = NAME
+        this.#nameLength = 0
+        return ++this.#trailers <= MAX_TRAILERS && this.#takeName(byte)
+      case NAME:
+        if (byte !== COLON) return this.#takeName(byte)
+        this.#state = VALUE
+        return this.#nameLength > MAX_KNOWN_NAME || kindOf(this.#name, 0, this.#nameLength) === OTHER
+      case VALUE:
+        if (byte === CR) this.#state = VALUE_LF
+        else return !isForbiddenInValue(byte)
+        return true
+      case VALUE_LF:
+        this.#state = LINE
+        return byte === LF
+      default:
+        this.complete = byte === LF
+        return this.complete
+    }
+  }
+
+  #takeName(byte: number): boolean {
+    if (this.#nameLength < MAX_KNOWN_NAME) this.#name[this.#nameLength] = byte
+    this.#nameLength++
+    return TOKEN[byte] === 1
+  }
+}

@@ -1,0 +1,72 @@
+// Character classes of HTTP/1.1 (RFC 9110 section 5.6) and the way between bytes and text.
+
+export const TAB = 0x09
+export const LF = 0x0a
+export const CR = 0x0d
+export const SP = 0x20
+export const HASH = 0x23
+export const COMMA = 0x2c
+export const DASH = 0x2d
+export const DOT = 0x2e
+export const SLASH = 0x2f
+export const COLON = 0x3a
+export const SEMICOLON = 0x3b
+export const QUESTION = 0x3f
+export const UNDERSCORE = 0x5f
+export const DEL = 0x7f
+
+/** 1 for the bytes of a token: what methods, field names and connection options are made of. */
+export const TOKEN: Uint8Array = new Uint8Array(256)
+for (const character of "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
+  TOKEN[character.charCodeAt(0)] = 1
+
+/** What a field value may not contain: control characters but for HTAB. Bytes from 0x80 are let through (obs-text). */
+export function isForbiddenInValue(byte: number): boolean {
+  return byte < SP ? byte !== TAB : byte === DEL
+}
+
+const encoder = new TextEncoder()
+
+/** The bytes of ASCII text. */
+export function ascii(text: string): Uint8Array {
+  return encoder.encode(text)
+}
+
+/** More arguments than this overflow the stack of `fromCharCode`. */
+const DECODE_AT_ONCE = 4096
+
+/** Each byte as the character of its number. Not `TextDecoder('latin1')`, which is windows-1252 by its standard. */
+export function latin1(bytes: Uint8Array, start: number, end: number): string {
+  let text = ''
+  for (let at = start; at < end; at += DECODE_AT_ONCE)
+    text += String.fromCharCode(...bytes.subarray(at, Math.min(end, at + DECODE_AT_ONCE)))
+  return text
+}
+
+/** Whether bytes[start, end) spell `text`, which is lower-case, in any case. */
+export function isSpelled(bytes: Uint8Array, start: number, end: number, text: string): boolean {
+  if (end - start !== text.length) return false
+  for (let index = 0; index < text.length; index++) {
+    const byte = bytes[start + index]!
+    if ((byte >= 0x41 && byte <= 0x5a ? byte | 0x20 : byte) !== text.charCodeAt(index)) return false
+  }
+  return true
+}
+
+/** Whether two runs of the same length hold the same ASCII text in any case. */
+export function isSameText(
+  a: Uint8Array,
+  aStart: number,
+  b: Uint8Array,
+  bStart: number,
+  length: number,
+): boolean {
+  for (let index = 0; index < length; index++) {
+    const left = a[aStart + index]!
+    const right = b[bStart + index]!
+    if (left === right) continue
+    const lower = left | 0x20
+    if (lower !== (right | 0x20) || lower < 0x61 || lower > 0x7a) return false
+  }
+  return true
+}

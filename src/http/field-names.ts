@@ -1,0 +1,87 @@
+// The header names that framing and forwarding care about, told apart by their bytes without making strings.
+
+import { ascii, DASH, UNDERSCORE } from './characters.ts'
+
+/** Any other name: passed on untouched. */
+export const OTHER = 0
+export const HOST = 1
+export const CONTENT_LENGTH = 2
+export const TRANSFER_ENCODING = 3
+export const CONNECTION = 4
+export const UPGRADE = 5
+export const EXPECT = 6
+export const ORIGIN = 7
+export const TE = 8
+/** Means something on this connection only, or was meant for a proxy: never passed on. */
+export const HOP = 9
+export const FORWARDED = 10
+export const X_FORWARDED_FOR = 11
+export const X_FORWARDED_HOST = 12
+export const X_FORWARDED_PROTO = 13
+/** The rest of the X-Forwarded family: not set by us, so from an untrusted hop it is dropped. */
+export const X_FORWARDED_OTHER = 14
+export const X_REAL_IP = 15
+/** `Content_Length` and the like: an origin that reads `_` as `-` would frame the body by it. Refused. */
+export const LOOKALIKE = 16
+
+const KNOWN: readonly (readonly [name: string, kind: number])[] = [
+  ['host', HOST],
+  ['content-length', CONTENT_LENGTH],
+  ['transfer-encoding', TRANSFER_ENCODING],
+  ['connection', CONNECTION],
+  ['upgrade', UPGRADE],
+  ['expect', EXPECT],
+  ['origin', ORIGIN],
+  ['te', TE],
+  ['keep-alive', HOP],
+  ['proxy-connection', HOP],
+  ['proxy-authorization', HOP],
+  ['forwarded', FORWARDED],
+  ['x-real-ip', X_REAL_IP],
+  ['x-forwarded-for', X_FORWARDED_FOR],
+  ['x-forwarded-host', X_FORWARDED_HOST],
+  ['x-forwarded-proto', X_FORWARDED_PROTO],
+]
+
+const LONGEST = 31
+const patterns = KNOWN.map(([name]) => ascii(name))
+
+/** Index into KNOWN by length and first letter, -1 for none: no two known names share both. */
+const byLengthAndLetter = new Int8Array((LONGEST + 1) * 32).fill(-1)
+for (const [index, [name]] of KNOWN.entries())
+  byLengthAndLetter[(name.length << 5) | (name.charCodeAt(0) & 31)] = index
+
+const xForwarded = ascii('x-forwarded-')
+
+/** The kind of the name in bytes[start, start + length), all of them token characters. */
+export function kindOf(bytes: Uint8Array, start: number, length: number): number {
+  const letter = bytes[start]! & 31
+  const index = length > LONGEST ? -1 : byLengthAndLetter[(length << 5) | letter]!
+  if (index >= 0) {
+    const match = compare(bytes, start, patterns[index]!)
+    const kind = KNOWN[index]![1]
+    if (match === SAME) return kind
+    if (match === SIMILAR) return kind === CONTENT_LENGTH || kind === TRANSFER_ENCODING ? LOOKALIKE : HOP
+  }
+  // 'x' & 31: few names start with it, and nearly all of them differ in the third byte.
+  if (letter !== 24 || length <= xForwarded.length) return OTHER
+  const match = compare(bytes, start, xForwarded)
+  return match === SAME ? X_FORWARDED_OTHER : match === SIMILAR ? HOP : OTHER
+}
+
+const DIFFERENT = 0
+const SAME = 1
+/** Equal but for `_` in place of `-`, which CGI-like origins cannot tell apart. */
+const SIMILAR = 2
+
+function compare(bytes: Uint8Array, start: number, pattern: Uint8Array): number {
+  let match = SAME
+  for (let index = 0; index < pattern.length; index++) {
+    const byte = bytes[start + index]!
+    // Among token characters only letters change under | 0x20 into something a pattern can hold.
+    if ((byte | 0x20) === pattern[index]) continue
+    if (byte !== UNDERSCORE || pattern[index] !== DASH) return DIFFERENT
+    match = SIMILAR
+  }
+  return match
+}

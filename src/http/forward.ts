@@ -1,0 +1,249 @@
+// Heads on their way through: hop-by-hop lines out, X-Forwarded-* and Forwarded in, every other byte untouched.
+
+import { ascii, COLON, isSpelled, latin1, SLASH } from './characters.ts'
+import * as Field from './field-names.ts'
+import type { RequestHead, ResponseHead } from './head.ts'
+
+/** Where a request came from and how it should look to the origin. One object per visitor connection. */
+export interface Hop {
+  /** Address of the visitor's connection, without port. */
+  readonly address: string
+  readonly proto: 'http' | 'https'
+  /** Whether forwarding headers that came with the request are believed. */
+  readonly trusted: boolean
+  /** Host for the origin; `''` preserves the visitor's. */
+  readonly hostHeader: string
+  /** What an Origin that names the public host becomes. Used together with `hostHeader`. */
+  readonly origin: string
+}
+
+/** Our own lines at their longest: Host, Origin and the forwarding ones with hosts and origins of at most 300 bytes. */
+const MAX_ADDED_BYTES = 2048
+
+/** What a forwarded head may need at most, given the length of the head as it came. */
+export function maxForwardedBytes(headBytes: number): number {
+  return headBytes + MAX_ADDED_BYTES
+}
+
+const HTTP_1 = ascii('HTTP/1.1')
+const HOST_NAME = ascii('Host: ')
+const ORIGIN_NAME = ascii('Origin: ')
+const CONNECTION_UPGRADE = ascii('Connection: Upgrade\r\n')
+const CONNECTION_TE = ascii('Connection: TE\r\n')
+const CONNECTION_CLOSE = ascii('Connection: close\r\n')
+const CONNECTION_KEEP_ALIVE = ascii('Connection: keep-alive\r\n')
+const CRLF = ascii('\r\n')
+const COMMA_SPACE = ascii(', ')
+const X_FORWARDED_FOR_NAME = ascii('X-Forwarded-For: ')
+const FORWARDED_NAME = ascii('Forwarded: ')
+
+/**
+ * Writes the head as the origin gets it to `into` from `at` on and answers where it ends. `into` has room for
+ * `maxForwardedBytes`. Only an upgrade to `websocket` is forwarded as one: any other protocol (h2c above all) would
+ * carry requests past the framing and the guards of this server.
+ */
+export function forwardRequestHead(head: RequestHead, hop: Hop, into: Uint8Array, at: number): number {
+  const { bytes, fields } = head
+  const isUpgrade = head.upgrade === 'websocket'
+  let to = at
+  let from = head.start
+  if (head.pathStart !== head.targetStart) {
+    to = copy(bytes, from, head.targetStart, into, to)
+    // A bare authority: "*" stood for OPTIONS before it became absolute, "/" for all others.
+    if (head.pathStart === head.targetEnd) into[to++] = head.method === 'OPTIONS' ? 0x2a : SLASH
+    else if (bytes[head.pathStart] !== SLASH) into[to++] = SLASH
+    from = head.pathStart
+  }
+
+  let keepsTe = false
+  let given = 0
+  const { nominatedCount, count } = fields
+  for (let line = 0; line < count; line++) {
+    const kind = fields.kind(line)
+    if (kind === Field.OTHER && nominatedCount === 0) continue
+    let isKept = true
+    let replacement: Uint8Array | undefined
+    if (nominatedCount > 0 && fields.isNominated(line)) isKept = false
+    else
+      switch (kind) {
+        case Field.CONNECTION:
+        case Field.HOP:
+          isKept = false
+          break
+        case Field.UPGRADE:
+          isKept = isUpgrade
+          break
+        case Field.TE:
+          // Trailers pass through here, so the one TE that asks for them may too.
+          isKept = fields.nominatesTe && fields.isValue(line, 'trailers')
+          keepsTe ||= isKept
+          break
+        case Field.HOST:
+          if (hop.hostHeader !== '') replacement = HOST_NAME
+          break
+        case Field.ORIGIN:
+          if (hop.hostHeader !== '' && isPublicOrigin(head, line)) replacement = ORIGIN_NAME
+          break
+        case Field.FORWARDED:
+        case Field.X_FORWARDED_FOR:
+          // Written anew at the end, as one line with ours behind.
+          isKept = false
+          if (hop.trusted) given |= 1 << kind
+          break
+        case Field.X_FORWARDED_HOST:
+        case Field.X_FORWARDED_PROTO:
+        case Field.X_FORWARDED_OTHER:
+        case Field.X_REAL_IP:
+          isKept = hop.trusted
+          if (isKept) given |= 1 << kind
+          break
+      }
+    if (isKept && replacement === undefined) continue
+    to = copy(bytes, from, fields.lineStart(line), into, to)
+    from = fields.lineEnd(line)
+    if (replacement === undefined) continue
+    to = copy(replacement, 0, replacement.length, into, to)
+    to = write(replacement === HOST_NAME ? hop.hostHeader : hop.origin, into, to)
+    to = copy(CRLF, 0, 2, into, to)
+  }
+  to = copy(bytes, from, head.end - 2, into, to)
+  if (isUpgrade) to = copy(CONNECTION_UPGRADE, 0, CONNECTION_UPGRADE.length, into, to)
+  if (keepsTe) to = copy(CONNECTION_TE, 0, CONNECTION_TE.length, into, to)
+  to = given === 0 ? writeTail(head, hop, into, to) : writeGivenTail(head, hop, given, into, to)
+  return fitting(to, into)
+}
+
+/**
+ * Writes the head of an answer as the visitor gets it. `close`: the connection ends behind this answer. `keepAlive10`:
+ * the visitor speaks HTTP/1.0 and the connection goes on. The version becomes ours, HTTP/1.1.
+ */
+export function forwardResponseHead(
+  head: ResponseHead,
+  options: { readonly close: boolean; readonly keepAlive10: boolean },
+  into: Uint8Array,
+  at: number,
+): number {
+  const { bytes, fields, status } = head
+  const isInterim = status < 200
+  // A 426 has to say what to upgrade to; any other answer only offers what we would not forward.
+  const keepsUpgrade = head.upgrade !== '' || (status === 426 && fields.upgradeLine >= 0)
+  // RFC 9110 section 8.6 and RFC 9112 section 6.1: neither may be there, and a confused visitor would wait for a body.
+  const dropsLength = isInterim || status === 204
+  let to = copy(HTTP_1, 0, HTTP_1.length, into, at)
+  let from = head.start + HTTP_1.length
+  if (bytes[head.start + 12] !== 0x20) {
+    // Visitors may insist on the space in front of a reason that is not there.
+    to = copy(bytes, from, head.start + 12, into, to)
+    into[to++] = 0x20
+    from = head.start + 12
+  }
+  const { nominatedCount, count } = fields
+  for (let line = 0; line < count; line++) {
+    const kind = fields.kind(line)
+    if (kind === Field.OTHER && nominatedCount === 0) continue
+    let isKept = true
+    if (nominatedCount > 0 && fields.isNominated(line)) isKept = false
+    else if (kind === Field.CONNECTION || kind === Field.HOP || kind === Field.TE) isKept = false
+    else if (kind === Field.UPGRADE) isKept = keepsUpgrade
+    else if (kind === Field.CONTENT_LENGTH || kind === Field.TRANSFER_ENCODING) isKept = !dropsLength
+    if (isKept) continue
+    to = copy(bytes, from, fields.lineStart(line), into, to)
+    from = fields.lineEnd(line)
+  }
+  to = copy(bytes, from, head.end - 2, into, to)
+  if (keepsUpgrade) to = copy(CONNECTION_UPGRADE, 0, CONNECTION_UPGRADE.length, into, to)
+  if (!isInterim) {
+    if (options.close) to = copy(CONNECTION_CLOSE, 0, CONNECTION_CLOSE.length, into, to)
+    else if (options.keepAlive10) to = copy(CONNECTION_KEEP_ALIVE, 0, CONNECTION_KEEP_ALIVE.length, into, to)
+  }
+  return fitting(copy(CRLF, 0, 2, into, to), into)
+}
+
+/** Writes the forwarding lines and the blank line when none were given: the same bytes for a whole connection. */
+function writeTail(head: RequestHead, hop: Hop, into: Uint8Array, at: number): number {
+  let tail = head.forwardedTail
+  if (tail === undefined || tail.hop !== hop || tail.hostWithPort !== head.hostWithPort) {
+    const { hostWithPort } = head
+    const text =
+      `X-Forwarded-For: ${plainAddress(hop.address)}\r\nX-Forwarded-Host: ${hostWithPort}\r\n` +
+      `X-Forwarded-Proto: ${hop.proto}\r\nForwarded: ${forwardedElement(head, hop)}\r\n\r\n`
+    tail = { hop, hostWithPort, bytes: ascii(text) }
+    head.forwardedTail = tail
+  }
+  return copy(tail.bytes, 0, tail.bytes.length, into, at)
+}
+
+/** Writes them behind what a trusted proxy in front had to say: its list goes on, its host and scheme stand. */
+function writeGivenTail(head: RequestHead, hop: Hop, given: number, into: Uint8Array, at: number): number {
+  const isGiven = (kind: number): boolean => (given & (1 << kind)) !== 0
+  let to = copy(X_FORWARDED_FOR_NAME, 0, X_FORWARDED_FOR_NAME.length, into, at)
+  to = writeValues(head, Field.X_FORWARDED_FOR, into, to)
+  to = write(`${plainAddress(hop.address)}\r\n`, into, to)
+  if (!isGiven(Field.X_FORWARDED_HOST)) to = write(`X-Forwarded-Host: ${head.hostWithPort}\r\n`, into, to)
+  if (!isGiven(Field.X_FORWARDED_PROTO)) to = write(`X-Forwarded-Proto: ${hop.proto}\r\n`, into, to)
+  to = copy(FORWARDED_NAME, 0, FORWARDED_NAME.length, into, to)
+  to = writeValues(head, Field.FORWARDED, into, to)
+  return write(`${forwardedElement(head, hop)}\r\n\r\n`, into, to)
+}
+
+/** Writes the values of all lines of a kind, each with a comma behind. */
+function writeValues(head: RequestHead, kind: number, into: Uint8Array, at: number): number {
+  const { fields } = head
+  let to = at
+  for (let line = 0; line < fields.count; line++) {
+    if (fields.kind(line) !== kind || fields.valueStart(line) === fields.valueEnd(line)) continue
+    if (fields.nominatedCount > 0 && fields.isNominated(line)) continue
+    to = copy(head.bytes, fields.valueStart(line), fields.valueEnd(line), into, to)
+    to = copy(COMMA_SPACE, 0, 2, into, to)
+  }
+  return to
+}
+
+/** One element of RFC 7239: what holds a colon or a bracket is quoted. A believed Host needs no escapes. */
+function forwardedElement(head: RequestHead, hop: Hop): string {
+  const address = plainAddress(hop.address)
+  const node = address === '' ? 'unknown' : address.includes(':') ? `"[${address}]"` : address
+  const { hostWithPort } = head
+  const host = hostWithPort.includes(':') ? `"${hostWithPort}"` : hostWithPort
+  return `for=${node};host=${host};proto=${hop.proto}`
+}
+
+/** An IPv4 address that came through an IPv6 socket looks like what it is; a zone means nothing to others. */
+function plainAddress(address: string): string {
+  if (address.startsWith('::ffff:') && address.includes('.')) return address.slice(7)
+  const zone = address.indexOf('%')
+  return zone < 0 ? address : address.slice(0, zone)
+}
+
+/** Whether an Origin names the host that the visitor asked for, by either scheme: TLS may end in front of us. */
+function isPublicOrigin(head: RequestHead, line: number): boolean {
+  const { bytes, fields } = head
+  const start = fields.valueStart(line)
+  const end = fields.valueEnd(line)
+  const host = end - head.hostWithPort.length
+  if (host <= start || bytes[host - 3] !== COLON) return false
+  const scheme = latin1(bytes, start, host).toLowerCase()
+  if (scheme !== 'http://' && scheme !== 'https://') return false
+  return isSpelled(bytes, host, end, head.hostWithPort.toLowerCase())
+}
+
+/** Below this a loop beats the call and the view that `set` needs; measured by benchmarks/heads.ts. */
+const LOOP_BYTES = 48
+
+function copy(from: Uint8Array, start: number, end: number, into: Uint8Array, at: number): number {
+  const length = end - start
+  if (length > LOOP_BYTES) into.set(from.subarray(start, end), at)
+  else for (let index = 0; index < length; index++) into[at + index] = from[start + index]!
+  return at + length
+}
+
+function write(text: string, into: Uint8Array, at: number): number {
+  for (let index = 0; index < text.length; index++) into[at + index] = text.charCodeAt(index)
+  return at + text.length
+}
+
+/** Writes past the end of a typed array vanish: a cut head must never leave unnoticed. */
+function fitting(end: number, into: Uint8Array): number {
+  if (end > into.length) throw new RangeError('a forwarded head needs the room of maxForwardedBytes')
+  return end
+}

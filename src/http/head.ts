@@ -1,0 +1,467 @@
+// Request and answer heads: strict HTTP/1.1 framing (RFC 9112) over bytes, with objects that are reused.
+//
+// In doubt a head is refused: what two parsers can read in two ways is how requests are smuggled.
+
+import type { ErrorCode } from '../errors.ts'
+import { CR, DEL, HASH, isForbiddenInValue, LF, latin1, QUESTION, SLASH, SP, TOKEN } from './characters.ts'
+import { Fields } from './fields.ts'
+import { endOfHostName } from './host.ts'
+import { isLikeVersion, methodOf } from './request-line.ts'
+
+/** Bounds of one head. Its bytes include leading empty lines, the first line and the blank line. */
+export interface HeadLimits {
+  readonly maxHeadBytes: number
+  readonly maxHeaderCount: number
+  readonly maxTargetBytes: number
+}
+
+/** How a body ends: there is none, after so many bytes, by its chunks, or (answers only) with the connection. */
+export type BodyKind = 'none' | 'length' | 'chunked' | 'close'
+
+/** Longer methods are refused; the longest registered one (UPDATEREDIRECTREF) has 17. */
+const MAX_METHOD_BYTES = 32
+
+/** Around a target there is at most a method, two spaces, a version and CRLF. */
+const MAX_AROUND_TARGET = MAX_METHOD_BYTES + 12
+
+/** Empty lines that old clients send between requests. RFC 9112 section 2.2 asks for at least one. */
+const MAX_LEADING_CRLF = 4
+
+const EMPTY = new Uint8Array(0)
+
+/** The head of a request. One object serves every request of a connection. */
+export class RequestHead {
+  /** Holds the head in [start, end); `end` is just past the blank line. */
+  bytes: Uint8Array = EMPTY
+  start = 0
+  end = 0
+  method = ''
+  /** Where the target lies, exactly as sent. */
+  targetStart = 0
+  targetEnd = 0
+  /** Where the path of an absolute-form target begins; equal to `targetStart` for any other form. */
+  pathStart = 0
+  minorVersion: 0 | 1 = 1
+  /** Lower-case, without port and trailing dot. */
+  host = ''
+  body: 'none' | 'length' | 'chunked' = 'none'
+  contentLength = 0
+  /** Whether the visitor wants the connection to go on. */
+  keepAlive = true
+  /** Lower-case token list of Upgrade when Connection nominates it, else empty. */
+  upgrade = ''
+  expectsContinue = false
+  /** Why it was refused, when it was. */
+  refusal: ErrorCode = 'BAD_REQUEST'
+  /** The lines behind the first one, for forwarding. */
+  readonly fields: Fields = new Fields()
+  /** What `forwardRequestHead` keeps from one request of a connection to the next. */
+  forwardedTail:
+    | { readonly hop: object; readonly hostWithPort: string; readonly bytes: Uint8Array }
+    | undefined
+
+  #hostWithPort = ''
+
+  /** The target as sent, in whatever form. */
+  get target(): string {
+    return latin1(this.bytes, this.targetStart, this.targetEnd)
+  }
+
+  /** Host as sent: case, port and all. */
+  get hostWithPort(): string {
+    return this.#hostWithPort
+  }
+
+  get headerCount(): number {
+    return this.fields.count
+  }
+
+  /** First value of a header, trimmed. `name` is lower-case. */
+  header(name: string): string | undefined {
+    const line = this.fields.find(name)
+    return line < 0 ? undefined : this.fields.value(line)
+  }
+
+  /** All headers in the order and spelling they were sent in. */
+  headerList(): [name: string, value: string][] {
+    return this.fields.list()
+  }
+
+  /** A copy that shares no bytes with this one and so outlives the chunk. */
+  clone(): RequestHead {
+    const copy = new RequestHead()
+    // Not `slice`: sockets hand out Buffers, and a Buffer's slice is a view.
+    copy.bytes = new Uint8Array(this.bytes.subarray(this.start, this.end))
+    copy.end = copy.bytes.length
+    copy.method = this.method
+    copy.targetStart = this.targetStart - this.start
+    copy.targetEnd = this.targetEnd - this.start
+    copy.pathStart = this.pathStart - this.start
+    copy.minorVersion = this.minorVersion
+    copy.host = this.host
+    copy.body = this.body
+    copy.contentLength = this.contentLength
+    copy.keepAlive = this.keepAlive
+    copy.upgrade = this.upgrade
+    copy.expectsContinue = this.expectsContinue
+    copy.fields.copyFrom(this.fields, copy.bytes, -this.start)
+    copy.#hostWithPort = this.#hostWithPort
+    return copy
+  }
+
+  /**
+   * Takes the Host line and says whether it is one to be believed. A connection nearly always repeats its Host, so
+   * the strings of the last one are kept when the bytes are the same.
+   */
+  takeHost(start: number, end: number): boolean {
+    const last = this.#hostWithPort
+    if (end - start === last.length && last !== '') {
+      let at = 0
+      while (at < last.length && last.charCodeAt(at) === this.bytes[start + at]) at++
+      if (at === last.length) return true
+    }
+    const nameEnd = endOfHostName(this.bytes, start, end)
+    if (nameEnd < 0) return false
+    this.#hostWithPort = latin1(this.bytes, start, end)
+    const host = this.#hostWithPort.slice(0, nameEnd - start).toLowerCase()
+    this.host = host.endsWith('.') ? host.slice(0, -1) : host
+    return true
+  }
+}
+
+/**
+ * Parses the head at `start`. Answers the index just past it; 0 when it is not complete; -1 when it is refused, see
+ * `head.refusal`, as soon as the bytes show it. Up to four empty lines in front are skipped.
+ *
+ * After a 0, call again with the same bytes and more behind them, in the same array or another. `start` says where
+ * they are now. Lines that were complete are not parsed again.
+ */
+export function parseRequestHead(
+  head: RequestHead,
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  limits: HeadLimits,
+): number {
+  const { fields } = head
+  // Nothing behind the limit is looked at, so that a verdict never depends on how the bytes were cut.
+  const stop = Math.min(end, start + limits.maxHeadBytes)
+  head.bytes = bytes
+  if (fields.isPartial) {
+    if (head.method !== '') moveRequestLine(head, start - fields.start)
+    const canDecide = fields.resume(bytes, start, stop)
+    const isLong = stop === start + limits.maxHeadBytes
+    const isTargetLong =
+      head.method === '' && stop - fields.nextLine > limits.maxTargetBytes + MAX_AROUND_TARGET
+    if (!canDecide && !isLong && !isTargetLong) return suspend(head, fields.nextLine, stop)
+  } else {
+    fields.begin(bytes, start)
+    head.method = ''
+  }
+  let at = fields.nextLine
+  if (head.method === '') {
+    at = skipEmptyLines(bytes, at, stop)
+    if (at >= 0) at = parseRequestLine(head, at, stop, limits.maxTargetBytes)
+    if (at < 0) return refuse(head, fields.refusal)
+    if (at === 0) return wantMore(head, start, stop, limits)
+    fields.nextLine = at
+  }
+  at = fields.scan(bytes, at, stop, limits.maxHeaderCount)
+  if (at < 0) return refuse(head, fields.refusal)
+  if (at === 0) return wantMore(head, start, stop, limits)
+  head.end = at
+  return isFramed(head) ? at : refuse(head, 'BAD_REQUEST')
+}
+
+/** The request line was parsed where it lay before. */
+function moveRequestLine(head: RequestHead, by: number): void {
+  head.start += by
+  head.targetStart += by
+  head.targetEnd += by
+  head.pathStart += by
+}
+
+/** Index of the first byte behind leading empty lines, -1 for too many. */
+function skipEmptyLines(bytes: Uint8Array, start: number, end: number): number {
+  let at = start
+  while (at + 1 < end && bytes[at] === CR && bytes[at + 1] === LF) at += 2
+  return at - start > 2 * MAX_LEADING_CRLF ? -1 : at
+}
+
+/** Index of the first header line, 0 for more bytes, -1 for refused. Sets everything that the line says. */
+function parseRequestLine(head: RequestHead, start: number, end: number, maxTargetBytes: number): number {
+  const { bytes, fields } = head
+  fields.refusal = 'BAD_REQUEST'
+  let at = start
+  while (at < end && TOKEN[bytes[at]!] === 1) at++
+  const methodEnd = at
+  if (methodEnd - start > MAX_METHOD_BYTES) return -1
+  if (at === end) return 0
+  // A single CR is the beginning of an empty line in front.
+  if (at === start && bytes[at] === CR && at + 1 === end) return 0
+  if (bytes[at] !== SP || at === start) return -1
+
+  const targetStart = ++at
+  const targetStop = Math.min(end, targetStart + maxTargetBytes + 1)
+  while (at < targetStop) {
+    const byte = bytes[at]!
+    // Bytes from 0x80 are let through: clients do send raw UTF-8, and no one takes them for a delimiter.
+    if (byte <= SP || byte === DEL || byte === HASH) break
+    at++
+  }
+  if (at - targetStart > maxTargetBytes) return fields.refuse('TARGET_TOO_LONG')
+  if (at === end) return 0
+  if (bytes[at] !== SP || at === targetStart) return -1
+  const targetEnd = at++
+  // "HTTP/1.1" CR LF
+  if (end - at < 10) return isLikeVersion(bytes, at, end) ? 0 : -1
+  const minor = bytes[at + 7]! - 0x30
+  if (!isLikeVersion(bytes, at, at + 10)) return -1
+  if (bytes[at + 5] !== 0x31 || minor > 1) return fields.refuse('VERSION_UNSUPPORTED')
+
+  const method = methodOf(bytes, start, methodEnd)
+  if (method === 'CONNECT') return fields.refuse('METHOD_REFUSED')
+  head.start = start
+  head.targetStart = targetStart
+  head.targetEnd = targetEnd
+  head.pathStart = targetStart
+  head.minorVersion = minor === 1 ? 1 : 0
+  if (bytes[targetStart] !== SLASH && !isOtherTarget(head, method)) return -1
+  head.method = method
+  return at + 10
+}
+
+/** `*` for OPTIONS, or absolute-form, whose authority is compared with Host once that is known. */
+function isOtherTarget(head: RequestHead, method: string): boolean {
+  const { bytes, targetStart, targetEnd } = head
+  if (bytes[targetStart] === 0x2a) return targetEnd - targetStart === 1 && method === 'OPTIONS'
+  const authority = authorityStart(bytes, targetStart, targetEnd)
+  if (authority < 0) return false
+  let at = authority
+  while (at < targetEnd && bytes[at] !== SLASH && bytes[at] !== QUESTION) at++
+  head.pathStart = at
+  return at > authority
+}
+
+/** Index behind `http://` or `https://`, or -1. */
+function authorityStart(bytes: Uint8Array, start: number, end: number): number {
+  const scheme = latin1(bytes, start, Math.min(end, start + 8)).toLowerCase()
+  return scheme.startsWith('http://') ? start + 7 : scheme === 'https://' ? start + 8 : -1
+}
+
+/** Decides host, body and connection of a complete head. False: refused. */
+function isFramed(head: RequestHead): boolean {
+  const { bytes, fields } = head
+  // HTTP/1.0 may come without Host, but then there is no telling which tunnel it is for.
+  if (fields.hostLine < 0) return false
+  const hostStart = fields.valueStart(fields.hostLine)
+  const hostEnd = fields.valueEnd(fields.hostLine)
+  if (!head.takeHost(hostStart, hostEnd)) return false
+  if (head.pathStart !== head.targetStart) {
+    const from = authorityStart(bytes, head.targetStart, head.targetEnd)
+    const authority = latin1(bytes, from, head.pathStart).toLowerCase()
+    if (authority !== head.hostWithPort.toLowerCase()) return false
+  }
+
+  const isOld = head.minorVersion === 0
+  head.body = 'none'
+  head.contentLength = 0
+  if (fields.encodingLine >= 0) {
+    if (isOld || fields.lengthLine >= 0 || !fields.isValue(fields.encodingLine, 'chunked')) return false
+    head.body = 'chunked'
+  } else if (fields.lengthLine >= 0) {
+    const length = fields.readLength(fields.lengthLine)
+    if (length < 0) return false
+    head.contentLength = length
+    if (length > 0) head.body = 'length'
+  }
+
+  head.keepAlive = !isOld
+  head.upgrade = ''
+  if (fields.hasConnection) {
+    if (!fields.readConnection(false)) return false
+    head.keepAlive = !fields.closes && (!isOld || fields.keepsAlive)
+    if (fields.upgrades && !isOld) head.upgrade = fields.readUpgrade()
+  }
+  head.expectsContinue = !isOld && fields.expectLine >= 0 && fields.isValue(fields.expectLine, '100-continue')
+  return true
+}
+
+/** The head of an answer. One object serves every answer of a stream. */
+export class ResponseHead {
+  /** Holds the head in [start, end); `end` is just past the blank line. */
+  bytes: Uint8Array = EMPTY
+  start = 0
+  end = 0
+  minorVersion: 0 | 1 = 1
+  /** 0 until the status line was parsed. */
+  status = 0
+  /** Where the reason lies; empty when there is none. */
+  reasonStart = 0
+  reasonEnd = 0
+  body: BodyKind = 'none'
+  contentLength = 0
+  /** Whether the origin lets its connection go on after this answer. */
+  keepAlive = true
+  /** What a 101 switches to, lower-case, else empty. */
+  upgrade = ''
+  refusal: ErrorCode = 'ORIGIN_INVALID'
+  /** The lines behind the first one, for forwarding. */
+  readonly fields: Fields = new Fields()
+
+  get reason(): string {
+    return latin1(this.bytes, this.reasonStart, this.reasonEnd)
+  }
+
+  get headerCount(): number {
+    return this.fields.count
+  }
+
+  /** First value of a header, trimmed. `name` is lower-case. */
+  header(name: string): string | undefined {
+    const line = this.fields.find(name)
+    return line < 0 ? undefined : this.fields.value(line)
+  }
+
+  /** All headers in the order and spelling they were sent in. */
+  headerList(): [name: string, value: string][] {
+    return this.fields.list()
+  }
+}
+
+/**
+ * Parses the head of an answer to `requestMethod`, on the terms of `parseRequestHead`. Its sender is not trusted: what
+ * is ambiguous is refused with `ORIGIN_INVALID`. A missing reason, with or without the space, is fine.
+ */
+export function parseResponseHead(
+  head: ResponseHead,
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  limits: Pick<HeadLimits, 'maxHeadBytes' | 'maxHeaderCount'>,
+  requestMethod: string,
+): number {
+  const { fields } = head
+  const stop = Math.min(end, start + limits.maxHeadBytes)
+  head.bytes = bytes
+  if (fields.isPartial) {
+    const moved = start - fields.start
+    head.reasonStart += moved
+    head.reasonEnd += moved
+    if (!fields.resume(bytes, start, stop) && stop < start + limits.maxHeadBytes)
+      return suspend(head, fields.nextLine, stop)
+  } else {
+    fields.begin(bytes, start)
+    head.status = 0
+  }
+  let at = fields.nextLine
+  if (head.status === 0) {
+    at = parseStatusLine(head, at, stop)
+    if (at < 0) return refuse(head, 'ORIGIN_INVALID')
+    if (at === 0) return wantMore(head, start, stop, limits)
+    fields.nextLine = at
+  }
+  at = fields.scan(bytes, at, stop, limits.maxHeaderCount)
+  if (at < 0) return refuse(head, 'ORIGIN_INVALID')
+  if (at === 0) return wantMore(head, start, stop, limits)
+  head.start = start
+  head.end = at
+  return isAnswerFramed(head, requestMethod) ? at : refuse(head, 'ORIGIN_INVALID')
+}
+
+/** Index of the first header line, 0 for more bytes, -1 for refused. */
+function parseStatusLine(head: ResponseHead, start: number, end: number): number {
+  const { bytes } = head
+  // "HTTP/1.1 200" is 12 bytes; at least CR LF follows.
+  if (end - start < 13) return isLikeStatusLine(bytes, start, end) ? 0 : -1
+  if (!isLikeStatusLine(bytes, start, start + 12)) return -1
+  let at = start + 12
+  head.minorVersion = bytes[start + 7] === 0x31 ? 1 : 0
+  const status =
+    (bytes[start + 9]! - 0x30) * 100 + (bytes[start + 10]! - 0x30) * 10 + bytes[start + 11]! - 0x30
+  if (bytes[at] === SP) at++
+  else if (bytes[at] !== CR) return -1
+  head.reasonStart = at
+  while (at < end && !isForbiddenInValue(bytes[at]!)) at++
+  head.reasonEnd = at
+  if (at === end) return 0
+  if (bytes[at] !== CR) return -1
+  if (at + 1 === end) return 0
+  if (bytes[at + 1] !== LF) return -1
+  head.status = status
+  return at + 2
+}
+
+/** Whether bytes[start, end) may go on to be `HTTP/1.x DDD`, with a first digit from 1 to 9. */
+function isLikeStatusLine(bytes: Uint8Array, start: number, end: number): boolean {
+  const pattern = 'HTTP/1.m sdd'
+  for (let at = start; at < Math.min(end, start + 12); at++) {
+    const byte = bytes[at]!
+    const isDigit = byte >= 0x30 && byte <= 0x39
+    switch (at - start) {
+      case 7:
+        if (byte !== 0x30 && byte !== 0x31) return false
+        break
+      case 9:
+        if (!isDigit || byte === 0x30) return false
+        break
+      case 10:
+      case 11:
+        if (!isDigit) return false
+        break
+      default:
+        if (byte !== pattern.charCodeAt(at - start)) return false
+    }
+  }
+  return end - start < 13 || bytes[start + 12] === SP || bytes[start + 12] === CR
+}
+
+/** Decides body and connection of a complete answer head (RFC 9112 section 6.3). False: refused. */
+function isAnswerFramed(head: ResponseHead, requestMethod: string): boolean {
+  const { fields, status } = head
+  const isOld = head.minorVersion === 0
+  head.body = 'close'
+  head.contentLength = 0
+  if (fields.encodingLine >= 0) {
+    if (isOld || fields.lengthLine >= 0 || !fields.isValue(fields.encodingLine, 'chunked')) return false
+    head.body = 'chunked'
+  } else if (fields.lengthLine >= 0) {
+    const length = fields.readLength(fields.lengthLine)
+    if (length < 0) return false
+    head.contentLength = length
+    head.body = length > 0 ? 'length' : 'none'
+  }
+  if (requestMethod === 'HEAD' || status < 200 || status === 204 || status === 304) head.body = 'none'
+
+  head.keepAlive = !isOld
+  head.upgrade = ''
+  if (fields.hasConnection) {
+    if (!fields.readConnection(true)) return false
+    head.keepAlive = !fields.closes && (!isOld || fields.keepsAlive)
+  }
+  if (head.body === 'close') head.keepAlive = false
+  if (status === 101) {
+    // RFC 9110 section 7.8: a 101 says what it switches to. One that does not is a trick or a mistake.
+    if (isOld || !fields.upgrades || fields.upgradeLine < 0) return false
+    head.upgrade = fields.readUpgrade()
+  }
+  return true
+}
+
+type Head = RequestHead | ResponseHead
+
+function refuse(head: Head, code: ErrorCode): -1 {
+  head.refusal = code
+  return -1
+}
+
+function suspend(head: Head, nextLine: number, stop: number): 0 {
+  head.fields.suspend(nextLine, stop)
+  return 0
+}
+
+/** The bytes ended inside the head: more of them, unless it already has all it may have. */
+function wantMore(head: Head, start: number, stop: number, limits: Pick<HeadLimits, 'maxHeadBytes'>): 0 | -1 {
+  if (stop < start + limits.maxHeadBytes) return suspend(head, head.fields.nextLine, stop)
+  return refuse(head, head instanceof RequestHead ? 'HEAD_TOO_LARGE' : 'ORIGIN_INVALID')
+}

@@ -1,0 +1,33 @@
+// The parts of a request line that come from a short list: methods, as constants, and versions.
+
+import { ascii, CR, DOT, LF, latin1 } from './characters.ts'
+
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'CONNECT', 'TRACE'] as const
+const patterns = METHODS.map(ascii)
+
+/** The method in bytes[start, end): the common ones without making a string. Case matters. */
+export function methodOf(bytes: Uint8Array, start: number, end: number): string {
+  const length = end - start
+  for (let index = 0; index < patterns.length; index++) {
+    const pattern = patterns[index]!
+    if (pattern.length !== length) continue
+    let at = 0
+    while (at < length && bytes[start + at] === pattern[at]) at++
+    if (at === length) return METHODS[index]!
+  }
+  return latin1(bytes, start, end)
+}
+
+const HTTP = ascii('HTTP/')
+
+/** Whether bytes[start, end), at most ten of them, may go on to be a version (any, not just ours) and CRLF. */
+export function isLikeVersion(bytes: Uint8Array, start: number, end: number): boolean {
+  const length = end - start
+  for (let at = 0; at < length; at++) {
+    const byte = bytes[start + at]!
+    if (at < 5 ? byte === HTTP[at] : at === 5 || at === 7 ? byte >= 0x30 && byte <= 0x39 : false) continue
+    if (at === 6 ? byte === DOT : at === 8 ? byte === CR : at === 9 && byte === LF) continue
+    return false
+  }
+  return true
+}
