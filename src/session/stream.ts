@@ -118,8 +118,8 @@ export class Stream {
 
   /** Bytes given to `write` that are on no frame yet. */
   get queuedBytes(): number {
-    let queued = -this.queueOffset
+    let queued = 0
     for (const piece of this.queue) queued += piece.length
-    return queued
+    return queued - this.queueOffset
   }
 }
