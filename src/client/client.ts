@@ -1,5 +1,6 @@
 // TunnelClient: gives a local app a public URL and keeps it, whatever happens to the network.
 
+import { deferred } from '../deferred.ts'
 import { TunnelError } from '../errors.ts'
 import { Events } from '../events.ts'
 import { alternativeNames, calculateBackoff } from '../names.ts'
@@ -231,7 +232,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   /** Waits, but not beyond a wake-up of the machine or the end of the client. */
   #pause(ms: number): Promise<void> {
     if (ms === 0) return Promise.resolve()
-    const { promise, resolve } = Promise.withResolvers<void>()
+    const { promise, resolve } = deferred<void>()
     const timer = setTimeout(resolve, ms)
     this.#wakeBackoff = () => {
       clearTimeout(timer)

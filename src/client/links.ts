@@ -1,5 +1,6 @@
 // Opens links beside the carrier, as many as bulk needs, and closes those that nobody uses any more.
 
+import { deferred } from '../deferred.ts'
 import { eventLoop } from '../event-loop.ts'
 import { Link } from '../session/link.ts'
 import type { Session } from '../session/session.ts'
@@ -90,7 +91,7 @@ async function openLink(
   server: ServerAddress,
   session: Session,
 ): Promise<Link> {
-  const { promise, resolve, reject } = Promise.withResolvers<Link>()
+  const { promise, resolve, reject } = deferred<Link>()
   const cancelTimeout = eventLoop.after(REFUSED_MS / 6, () => reject(new Error('no answer to the link')))
   let received = Buffer.alloc(0)
   let socket: Socket | undefined

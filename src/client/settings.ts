@@ -63,7 +63,7 @@ export function parseServer(
   tls: { readonly verifyServer?: boolean; readonly ca?: string } = {},
 ): ServerAddress {
   const url = /^[a-z][a-z0-9+.-]*:\/\//i.test(server) ? server : `http://${server}`
-  const parsed = URL.parse(url)
+  const parsed = parseUrl(url)
   if (parsed === null || !/^(?:wss?|https?):$/.test(parsed.protocol) || parsed.hostname === '') {
     throw new TunnelError('OPTION_INVALID', `"${server}" is not the address of a server.`)
   }
@@ -91,7 +91,7 @@ function originAddress(options: TunnelClientOptions): Address {
   const { port, host = 'localhost', url, unix, verifyOrigin } = options
   if (unix !== undefined) return { unix }
   if (url !== undefined) {
-    const parsed = URL.parse(url)
+    const parsed = parseUrl(url)
     if (parsed === null || !/^https?:$/.test(parsed.protocol)) {
       throw new TunnelError('OPTION_INVALID', `"${url}" is not an http:// or https:// URL.`)
     }
@@ -129,4 +129,9 @@ function rewriteOf(hostHeader: string | undefined, origin: Origin): ClientSettin
 function positive(name: string, value: number): number {
   if (Number.isFinite(value) && value > 0) return value
   throw new TunnelError('OPTION_INVALID', `${name} must be a positive number of milliseconds, not ${value}.`)
+}
+
+/** `URL.parse`, which Node 20 does not have. */
+function parseUrl(text: string): URL | null {
+  return URL.canParse(text) ? new URL(text) : null
 }

@@ -1,5 +1,6 @@
 // One carrier to the server and the session on it: registers the tunnel, joins streams, reports exchanges.
 
+import { deferred } from '../deferred.ts'
 import { TunnelError } from '../errors.ts'
 import { eventLoop } from '../event-loop.ts'
 import type { Carrier, CarrierHandler } from '../session/carrier.ts'
@@ -55,7 +56,7 @@ export class StreamsConnection implements Connection {
   }
 
   register(name: string, resume: string | undefined): Promise<Registration> {
-    const { promise, resolve, reject } = Promise.withResolvers<Registration>()
+    const { promise, resolve, reject } = deferred<Registration>()
     this.#registering = { resolve, reject }
     const { rewrite } = this.#settings
     this.#session.sendControl(

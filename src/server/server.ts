@@ -2,6 +2,7 @@
 
 import { createHash } from 'node:crypto'
 import { BlockList, isIP } from 'node:net'
+import { deferred } from '../deferred.ts'
 import { type ErrorCode, TunnelError } from '../errors.ts'
 import { Events } from '../events.ts'
 import { formatUrl, isValidSubdomain } from '../names.ts'
@@ -305,7 +306,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
 
 /** Resolves when `begin`'s callback is called, or after `ms`. */
 function bounded(ms: number, begin: (resolve: () => void) => void): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>()
+  const { promise, resolve } = deferred<void>()
   const timer = setTimeout(resolve, ms)
   begin(() => {
     clearTimeout(timer)

@@ -1,5 +1,6 @@
 // One client on the streams wire: its session, the tunnels it registered, what it wants to hear.
 
+import { deferred } from '../deferred.ts'
 import { ERRORS, type ErrorCode } from '../errors.ts'
 import { eventLoop } from '../event-loop.ts'
 import type { Carrier, CarrierHandler } from '../session/carrier.ts'
@@ -71,7 +72,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
   }
 
   checkAlive(): Promise<boolean> {
-    const { promise, resolve } = Promise.withResolvers<boolean>()
+    const { promise, resolve } = deferred<boolean>()
     const cancel = eventLoop.after(this.#host.limits.deadAfterMs, () => resolve(false))
     this.#session.ping(() => {
       cancel()
