@@ -7,6 +7,7 @@ import { Session, type SessionHandler } from '../session/session.ts'
 import { encodeControl, parseServerMessage, type ServerMessage } from '../wire/control.ts'
 import type { Connection, ConnectionEvents, Registration } from './connection.ts'
 import { join } from './join.ts'
+import { bounded } from './origins/bounded.ts'
 import type { ClientSettings } from './settings.ts'
 
 /** Joins open at once: more than any server of ours opens, low enough for a process's file descriptors. */
@@ -25,9 +26,10 @@ export class StreamsConnection implements Connection {
   constructor(settings: ClientSettings, events: ConnectionEvents, carrier: Carrier) {
     this.#settings = settings
     this.#events = events
+    const origin = bounded(settings.origin, MAX_STREAMS)
     const handler: SessionHandler = {
       opened: stream =>
-        stream.tunnel === this.#tunnel ? join(stream, settings.origin, error => events.error(error)) : 'STREAM_UNKNOWN',
+        stream.tunnel === this.#tunnel ? join(stream, origin, error => events.error(error)) : 'STREAM_UNKNOWN',
       control: json => this.#control(json),
       leaving: code => events.leaving(code),
       closed: (code, error) => this.#closed(new TunnelError(code, undefined, { cause: error })),
