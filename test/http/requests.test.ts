@@ -8,7 +8,7 @@ import { REQUESTS, type RequestVector } from '../vectors/requests.ts'
 const limits: HeadLimits = { maxHeadBytes: 600, maxHeaderCount: 8, maxTargetBytes: 100 }
 
 /** What a receiver makes of a message that arrives in pieces ending at `cuts`. */
-function read(input: Uint8Array, cuts: readonly number[]): RequestVector['verdict'] | 'INCOMPLETE' {
+function read(input: Uint8Array, cuts: readonly number[]): RequestVector['verdict'] {
   const head = new RequestHead()
   let payload = ''
   const framer = new BodyFramer((bytes, start, end) => {
