@@ -267,7 +267,7 @@ function isFramed(head: RequestHead): boolean {
   head.body = 'none'
   head.contentLength = 0
   if (fields.encodingLine >= 0) {
-    if (isOld || fields.lengthLine >= 0 || !fields.isValue(fields.encodingLine, 'chunked')) return false
+    if (isOld || fields.lengthLine >= 0 || !fields.isChunked()) return false
     head.body = 'chunked'
   } else if (fields.lengthLine >= 0) {
     const length = fields.readLength(fields.lengthLine)
@@ -423,7 +423,7 @@ function isAnswerFramed(head: ResponseHead, requestMethod: string): boolean {
   head.body = 'close'
   head.contentLength = 0
   if (fields.encodingLine >= 0) {
-    if (isOld || fields.lengthLine >= 0 || !fields.isValue(fields.encodingLine, 'chunked')) return false
+    if (isOld || fields.lengthLine >= 0 || !fields.isChunked()) return false
     head.body = 'chunked'
   } else if (fields.lengthLine >= 0) {
     const length = fields.readLength(fields.lengthLine)
