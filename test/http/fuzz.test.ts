@@ -327,9 +327,8 @@ function objection(
     if (JSON.stringify(theirs) !== JSON.stringify(message)) return `message ${index} is another one`
   }
   if (node.messages.length === ours.messages.length && (node.refusal !== '' || ours.refusal === '')) return ''
-  // In HTTP/1.0 keep-alive beats close for llhttp; for us close always wins.
-  if (ours.refusal === '' && ours.isClosed && /HTTP\/1\.0\r\n[\s\S]*close/i.test(text.slice(ours.stoppedAt)))
-    return ''
+  // Closing early is always safe. llhttp goes on in HTTP/1.0 when keep-alive stands beside close, or with a tab behind.
+  if (ours.isClosed && /\nconnection:[^\n]*close/i.test(text.slice(ours.stoppedAt))) return ''
   if (ours.refusal === '') return 'llhttp read more'
   const rest = text.slice(ours.stoppedAt)
   const blank = rest.search(/\S[^\n]*\r\n\r\n|\n\n/)

@@ -64,4 +64,5 @@ function read(bytes) {
 
 for await (const line of createInterface({ input: process.stdin }))
   process.stdout.write(`${JSON.stringify(await read(Buffer.from(line, 'base64')))}\n`)
-process.exit(0)
+// Not process.exit: it would cut off lines that the pipe has not taken yet.
+server.close()
