@@ -1,3 +1,11 @@
-// tmp
+// Dials with what the runtime offers. The other implementation is never loaded.
+
 import type { Dial } from '../socket.ts'
-export const dial: Dial = async (address, handler) => (await import('./bun.ts')).dialBun(address, handler)
+
+let dialHere: Dial | undefined
+
+/** Opens a connection on Bun or Node. */
+export const dial: Dial = async (address, handler) => {
+  dialHere ??= 'Bun' in globalThis ? (await import('./bun.ts')).dialBun : (await import('./node.ts')).dialNode
+  return dialHere(address, handler)
+}

@@ -167,7 +167,8 @@ export class WebSocketCarrier implements Carrier {
   #peerClosed(code: number, reason: string): void {
     this.close(code)
     const isNormal = code === CLOSE_NORMAL || code === CLOSE_NO_CODE
-    this.#tellClosed(isNormal ? undefined : lost(`closed with ${code} ${reason}`.trimEnd()))
+    const why = reason === '' ? '' : `: ${reason}`
+    this.#tellClosed(isNormal ? undefined : lost(`closed with ${code}${why}`))
   }
 
   #peerFailed(code: number, reason: string): void {
@@ -179,16 +180,18 @@ export class WebSocketCarrier implements Carrier {
 
   /** FIN: in good order only after a close frame. */
   #ended(): void {
-    if (!this.#isClosing) {
-      this.#isClosing = true
-      this.#tellClosed(lost('ended the connection without closing the WebSocket'))
+    if (this.#isClosing) {
+      // What still waits goes out first; `drained` ends the socket then.
+      if (this.#unsent.length === 0) this.#socket.end()
+      return
     }
-    this.#socket.end()
+    this.#tellClosed(lost('ended the connection without closing the WebSocket'))
+    this.terminate()
   }
 
   #socketClosed(error?: Error): void {
+    this.#isClosing = true
     this.#cancelTimeout?.()
-    this.#parser.stop()
     this.#unsent.length = 0
     this.#tellClosed(error)
   }
