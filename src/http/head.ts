@@ -87,6 +87,12 @@ export class RequestHead {
     return this.fields.list()
   }
 
+  /** Forgets a head that was begun and not completed: the next bytes are those of another connection. */
+  reset(): void {
+    this.fields.isPartial = false
+    this.bytes = EMPTY
+  }
+
   /** A copy that shares no bytes with this one and so outlives the chunk. */
   clone(): RequestHead {
     const copy = new RequestHead()

@@ -115,6 +115,15 @@ describe('a request head', () => {
     expect(head.hostWithPort).toBe('c:1')
   })
 
+  test('that was given up leaves nothing to the next connection', () => {
+    const head = new RequestHead()
+    const first = Buffer.from('GET /secret HTTP/1.1\r\nHost: a\r\nX-Secret: 1\r\nX-')
+    expect(parseRequestHead(head, first, 0, first.length, generous)).toBe(0)
+    head.reset()
+    parse('GET /second HTTP/1.1\r\nHost: b\r\n\r\n', head)
+    expect([head.target, head.host, head.headerCount]).toEqual(['/second', 'b', 1])
+  })
+
   test('outlives its bytes as a clone', () => {
     const bytes = Buffer.from('junkGET /x HTTP/1.1\r\nHost: A:80\r\nConnection: x-y\r\nX-Y: 1\r\n\r\njunk')
     const head = new RequestHead()
