@@ -95,3 +95,27 @@ export const DEFAULT_LIMITS: ServerLimits = {
   maxSessionWindowBytes: 67_108_864,
   drainTimeoutMs: 30_000,
 }
+
+/** What a TunnelServer tells its listeners. */
+export interface TunnelServerEvents {
+  /** It listens. */
+  start: { readonly port: number; readonly url: string }
+  /** It has stopped. */
+  stop: Readonly<Record<string, never>>
+  /** A client registered a tunnel. */
+  connection: { readonly subdomain: string; readonly wire: 'streams' | 'json'; readonly remoteAddress: string }
+  /** A tunnel lost its client, or was released. The name stays with the client for the lease. */
+  disconnection: { readonly subdomain: string; readonly reason: string }
+  /** An exchange of a tunnel is over. `status` 0: the visitor left before there was one. */
+  request: {
+    readonly subdomain: string
+    readonly method: string
+    readonly path: string
+    readonly status: number
+    readonly durationMs: number
+    readonly bytes: number
+    readonly error?: string
+  }
+  /** Something went wrong that the server survives. */
+  error: Error
+}

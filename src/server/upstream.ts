@@ -10,17 +10,23 @@ export interface Visit {
   readonly head: RequestHead
   /** Address of the visitor's connection, without port. */
   readonly remoteAddress: string
+  /** Whether the visitor's connection comes from a trusted proxy. */
+  readonly isTrusted: boolean
+  /** Whether the connection may go on after this exchange, as far as the visitor is concerned. */
+  readonly keepsAlive: boolean
   /** How the visitor came: for X-Forwarded-Proto. */
   readonly proto: 'http' | 'https'
   /**
-   * Writes bytes of the answer, framing included, and keeps what the kernel does not take yet.
-   * `false`: more than one kernel buffer is waiting; stop until `Exchange.drained` is called.
+   * Writes bytes of the answer, framing included, and keeps what the kernel does not take yet (a copy of it, when
+   * `isScratch` says that the array is reused). `false`: stop until `Exchange.drained` is called.
    */
-  write(bytes: Uint8Array): boolean
+  write(bytes: Uint8Array, isScratch?: boolean): boolean
   /** The final head of the answer went out: its status, for reports and statistics. */
   answered(status: number): void
   /** The answer switched protocols (101): from now on bytes go both ways until either side ends. */
   switched(): void
+  /** After a switch: the origin sends no more, what the visitor sends still flows. */
+  endAnswer(): void
   /** The answer is complete. `keepAlive` false closes the visitor's connection behind it. Ends the exchange. */
   done(keepAlive: boolean): void
   /**

@@ -7,7 +7,7 @@ import type { Stream } from './stream.ts'
 
 /** Room for four full frames: about what one read of a busy event loop brings. */
 const BATCH_BYTES = 4 * (MAX_FRAME_BYTES + FRAME_HEADER_BYTES)
-/** Frames without data that may pile up while the carrier is stuck. An honest peer stays far below. */
+/** Frames without data that may pile up while the carrier is stuck, bytes. An honest peer stays far below. */
 const MAX_STUCK_BATCH_BYTES = 4 * 1024 * 1024
 /** Credit is only worth a frame from here on: a peer that grants byte by byte cannot make us send byte by byte. */
 const MIN_DATA_BYTES = 4096
@@ -22,8 +22,10 @@ export class Outbox {
   #isStuck = false
   #isClosed = false
   #isFlushPlanned = false
-  /** Streams with something queued, in the order of their turns. */
-  readonly #turns: Stream[] = []
+  /** Turns are being served: what is written meanwhile takes its place in the line. */
+  #isServing = false
+  /** Streams with something queued that may be sendable, in the order of their turns. */
+  readonly #turns = new Set<Stream>()
   readonly #carrier: Carrier
   readonly #scheduler: Scheduler
   readonly #overflowed: () => void
@@ -58,16 +60,19 @@ export class Outbox {
   }
 
   /** Sends what credit and carrier allow and queues the rest. `false`: queued; `writable` follows. */
-  data(stream: Stream, bytes: Uint8Array): boolean {
+  data(stream: Stream, bytes: Uint8Array, isScratch: boolean): boolean {
+    if (this.#isClosed) return true
     if (stream.queue.length > 0) {
-      stream.queue.push(bytes)
+      stream.queue.push(isScratch ? bytes.slice() : bytes)
       return false
     }
-    const sent = this.#isStuck ? 0 : this.#append(stream, bytes, 0, bytes.length)
-    if (sent === bytes.length) return true
-    stream.queue.push(bytes)
-    stream.queueOffset = sent
-    this.#lineUp(stream)
+    const mustWait = this.#isStuck || this.#isServing
+    const sent = mustWait ? 0 : this.#append(stream, bytes, 0, bytes.length)
+    // Closed: the carrier went away in the middle. There is nothing to wait for then.
+    if (sent === bytes.length || stream.isClosed) return true
+    stream.queue.push(isScratch ? bytes.slice(sent) : bytes)
+    stream.queueOffset = isScratch ? 0 : sent
+    this.#turns.add(stream)
     return false
   }
 
@@ -79,8 +84,15 @@ export class Outbox {
   /** The stream got credit: it may have its turn. */
   credited(stream: Stream): void {
     if (stream.queue.length === 0) return
-    this.#lineUp(stream)
-    if (!this.#isStuck) this.#serveTurns()
+    this.#turns.add(stream)
+    this.#serveTurns()
+  }
+
+  /** The stream is gone, and with it what it had queued. */
+  forget(stream: Stream): void {
+    stream.queue.length = 0
+    stream.queueOffset = 0
+    this.#turns.delete(stream)
   }
 
   /** The carrier takes bytes again. */
@@ -94,21 +106,37 @@ export class Outbox {
   /** Sends the batch now instead of at the end of the tick. */
   flush(): void {
     this.#isFlushPlanned = false
-    const { headroom } = this.#carrier
-    if (this.#isStuck || this.#isClosed || this.#batchEnd === headroom) return
-    const batch = this.batch
-    const end = this.#batchEnd
-    this.#batchEnd = headroom
-    if (this.#carrier.send(batch, headroom, end)) return
-    this.#isStuck = true
-    this.batch = this.#spare ?? new Uint8Array(headroom + BATCH_BYTES)
-    this.#spare = batch
+    if (!this.#isStuck) this.#sendBatch()
+  }
+
+  /** Sends the batch even to a full carrier, because last words cannot wait, and closes. */
+  finish(): void {
+    this.#sendBatch()
+    this.close()
   }
 
   /** Forgets everything that is not sent. */
   close(): void {
     this.#isClosed = true
-    this.#turns.length = 0
+    this.#turns.clear()
+    this.#spare = undefined
+  }
+
+  #sendBatch(): void {
+    const { headroom } = this.#carrier
+    if (this.#isClosed || this.#batchEnd === headroom) return
+    const batch = this.batch
+    const end = this.#batchEnd
+    this.#batchEnd = headroom
+    // An array that grew while the carrier was stuck is not kept: the next batch fits a small one again.
+    const isUsual = batch.length === headroom + BATCH_BYTES
+    if (this.#carrier.send(batch, headroom, end)) {
+      if (!isUsual) this.batch = new Uint8Array(headroom + BATCH_BYTES)
+      return
+    }
+    this.#isStuck = true
+    this.batch = this.#spare ?? new Uint8Array(headroom + BATCH_BYTES)
+    this.#spare = isUsual ? batch : undefined
   }
 
   #planFlush(): void {
@@ -119,13 +147,12 @@ export class Outbox {
 
   #makeRoom(needed: number): void {
     this.flush()
-    while (this.#batchEnd + needed > this.batch.length) {
-      // The carrier is stuck. Data waits in the streams, so what gathers here is bounded by their number.
-      const larger = new Uint8Array(this.batch.length * 2)
-      larger.set(this.batch.subarray(0, this.#batchEnd))
-      this.batch = larger
-    }
-    if (this.batch.length > MAX_STUCK_BATCH_BYTES) this.#overflowed()
+    if (this.#batchEnd + needed <= this.batch.length) return
+    // The carrier is stuck. Data waits in the streams; what gathers here is what the other side made us answer.
+    const larger = new Uint8Array(this.batch.length * 2)
+    larger.set(this.batch.subarray(0, this.#batchEnd))
+    this.batch = larger
+    if (larger.length > MAX_STUCK_BATCH_BYTES) this.#overflowed()
   }
 
   /** Appends bytes[from, to) as DATA as far as credit and carrier allow; returns how far it came. */
@@ -136,7 +163,7 @@ export class Outbox {
       if (count === 0 || (count < MIN_DATA_BYTES && count < to - at)) break
       if (this.#batchEnd + FRAME_HEADER_BYTES + count > this.batch.length) {
         this.flush()
-        if (this.#isStuck) break
+        if (this.#isStuck || this.#isClosed) break
       }
       const header = this.#batchEnd
       writeFrameHeader(this.batch, header, DATA, stream.id, count)
@@ -158,22 +185,20 @@ export class Outbox {
     this.#finished(stream)
   }
 
-  #lineUp(stream: Stream): void {
-    if (stream.isWaiting) return
-    stream.isWaiting = true
-    this.#turns.push(stream)
-  }
-
   /** One frame per stream and round, until the carrier is full or nobody can send. */
   #serveTurns(): void {
-    let served = 0
-    while (!this.#isStuck && served < this.#turns.length) {
-      const stream = this.#turns[served++]
-      if (stream === undefined) break
-      stream.isWaiting = false
-      if (!stream.isClosed) this.#serve(stream)
+    // A handler that writes or credits meanwhile joins the round under way: a Set goes on to what is added.
+    if (this.#isServing) return
+    this.#isServing = true
+    try {
+      for (const stream of this.#turns) {
+        if (this.#isStuck) break
+        this.#turns.delete(stream)
+        this.#serve(stream)
+      }
+    } finally {
+      this.#isServing = false
     }
-    this.#turns.splice(0, served)
   }
 
   #serve(stream: Stream): void {
@@ -181,6 +206,8 @@ export class Outbox {
     if (first === undefined) return
     const from = stream.queueOffset
     const sent = this.#append(stream, first, from, Math.min(first.length, from + MAX_FRAME_BYTES))
+    // The carrier may have closed in the middle, and the stream with it.
+    if (stream.isClosed) return
     stream.queueOffset = sent
     if (sent === first.length) {
       stream.queue.shift()
@@ -188,7 +215,7 @@ export class Outbox {
     }
     if (stream.queue.length > 0) {
       // Without progress the stream waits for credit, whose arrival puts it in line again.
-      if (sent > from || this.#isStuck) this.#lineUp(stream)
+      if (sent > from || this.#isStuck) this.#turns.add(stream)
     } else if (stream.hasEnded) this.#appendEnd(stream)
     else stream.handler.writable()
   }

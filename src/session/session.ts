@@ -23,6 +23,7 @@ import { Heartbeat, type HeartbeatOptions } from './heartbeat.ts'
 import { Outbox } from './outbox.ts'
 import type { Scheduler } from './scheduler.ts'
 import { Stream, type StreamHandler } from './stream.ts'
+import { Tolerance } from './tolerance.ts'
 
 export interface SessionOptions extends HeartbeatOptions {
   /** Only the server opens streams. */
@@ -37,20 +38,30 @@ export interface SessionOptions extends HeartbeatOptions {
 }
 
 export interface SessionHandler {
-  /** The server opened a stream (client role only). Returns the stream's handler, or the code to refuse it with. */
+  /**
+   * The server opened a stream (client role only). Returns the stream's handler, or the code to refuse it with.
+   * `maxStreams` counts streams: what outlives one that was reset, such as a dial under way, is the handler's to count.
+   */
   opened(stream: Stream): StreamHandler | ErrorCode
   /** A control message. The bytes are only valid during the call. */
   control(json: Uint8Array): void
-  /** The other side takes no new streams and will leave when what is open has finished. */
+  /** The other side takes no new streams: it leaves when what is open has finished, or at once for what went wrong. */
   leaving(code: ErrorCode): void
   /** The session is over, exactly once; all its streams were reset before. */
   closed(code: ErrorCode, error?: Error): void
 }
 
-/** A sender with more credit than this was never given it by our kind of receiver. */
+/** Credit that a sender can hold. Part of the protocol: a receiver that gives more ends the session. */
 const MAX_CREDIT_BYTES = 0x7fff_ffff
 
-const NOBODY: StreamHandler = { received() {}, writable() {}, ended() {}, reset() {} }
+/** Stream ids are not reused, and 32 bits hold no more. */
+const MAX_STREAM_ID = 0xffff_ffff
+
+/** PINGs and GOAWAYs tolerated; an honest peer pings once in ten seconds, and a few times when it wakes up. */
+const MAX_PINGS_PER_SECOND = 50
+
+/** Control messages tolerated from a client; an honest one sends a few for each of its tunnels. */
+const MAX_CLIENT_MESSAGES_PER_SECOND = 256
 
 /**
  * A session. Whoever made the carrier passes its events to `carrierHandler`; the session closes the carrier.
@@ -68,7 +79,12 @@ export class Session {
   #highestStream = 0
   /** What windows have grown beyond their first size, in all streams together. */
   #grownBytes = 0
-  #isClosed = false
+  /** What the other side may still send on streams that are gone: it was on its way when they were reset. */
+  #strayBytes = 0
+  readonly #pings = new Tolerance(MAX_PINGS_PER_SECOND)
+  readonly #messages = new Tolerance(MAX_CLIENT_MESSAGES_PER_SECOND)
+  #peerIsLeaving = false
+  #closedWith: ErrorCode | undefined
 
   constructor(carrier: Carrier, handler: SessionHandler, options: SessionOptions) {
     this.#carrier = carrier
@@ -91,8 +107,20 @@ export class Session {
       () => this.terminate('CARRIER_DEAD'),
     )
     this.carrierHandler = {
-      received: bytes => this.#received(bytes),
-      drained: () => this.#outbox.drained(),
+      received: bytes => {
+        try {
+          this.#received(bytes)
+        } catch (error) {
+          this.#handlerFailed(error)
+        }
+      },
+      drained: () => {
+        try {
+          this.#outbox.drained()
+        } catch (error) {
+          this.#handlerFailed(error)
+        }
+      },
       closed: error => this.#close('CARRIER_LOST', error),
     }
     // The first round trip lets windows grow from the start.
@@ -105,7 +133,7 @@ export class Session {
   }
 
   get isClosed(): boolean {
-    return this.#isClosed
+    return this.#closedWith !== undefined
   }
 
   /** Smallest round trip seen, milliseconds; 0 before the first. */
@@ -113,9 +141,18 @@ export class Session {
     return this.#heartbeat.roundTripMs
   }
 
-  /** Opens a stream to a tunnel's origin (server role). `undefined` at `maxStreams` or after the session closed. */
+  /**
+   * Opens a stream to a tunnel's origin (server role). `undefined` at `maxStreams`, when the other side is leaving, and
+   * after the session closed.
+   */
   open(tunnel: number, handler: StreamHandler): Stream | undefined {
-    if (this.#isClosed || this.#streams.size >= this.#options.maxStreams) return undefined
+    if (this.isClosed || this.#peerIsLeaving || this.#streams.size >= this.#options.maxStreams)
+      return undefined
+    if (this.#highestStream === MAX_STREAM_ID) {
+      // After four billion streams only a new session helps; the client makes one at once.
+      this.close('STREAM_LIMIT')
+      return undefined
+    }
     const stream = new Stream(this, ++this.#highestStream, tunnel, handler)
     this.#streams.set(stream.id, stream)
     const at = this.#outbox.frame(OPEN, stream.id, 4)
@@ -125,7 +162,7 @@ export class Session {
 
   /** Sends a control message, already encoded; at most one frame. */
   sendControl(json: Uint8Array): void {
-    if (this.#isClosed) return
+    if (this.isClosed) return
     if (json.length > MAX_FRAME_BYTES) throw new RangeError('a control message must fit one frame')
     const at = this.#outbox.frame(CONTROL, 0, json.length)
     this.#outbox.batch.set(json, at)
@@ -133,37 +170,34 @@ export class Session {
 
   /** Asks the other side for a sign of life; `answered` is called with it, or never. */
   ping(answered?: () => void): void {
-    if (!this.#isClosed) this.#heartbeat.ping(answered)
+    if (!this.isClosed) this.#heartbeat.ping(answered)
   }
 
   /** Tells the other side that no new streams are wanted; those open go on. */
   leave(code: ErrorCode): void {
-    if (this.#isClosed) return
+    if (this.isClosed) return
     const at = this.#outbox.frame(GOAWAY, 0, 2)
     this.#writeCode(at, code)
   }
 
   /** Ends the session: tells the other side why, resets every stream, closes the carrier. */
   close(code: ErrorCode): void {
-    if (this.#isClosed) return
+    if (this.isClosed) return
     this.leave(code)
-    this.#outbox.flush()
-    this.#carrier.close()
-    this.#close(code)
+    this.#outbox.finish()
+    this.#close(code, undefined, () => this.#carrier.close())
   }
 
   /** Ends the session without a word: for a carrier that is dead. */
   terminate(code: ErrorCode): void {
-    if (this.#isClosed) return
-    this.#carrier.terminate()
-    this.#close(code)
+    this.#close(code, undefined, () => this.#carrier.terminate())
   }
 
   // ── What streams ask for ───────────────────────────────────────────────────────────────────────────────────
 
   /** @internal */
-  sendData(stream: Stream, bytes: Uint8Array): boolean {
-    return this.#outbox.data(stream, bytes)
+  sendData(stream: Stream, bytes: Uint8Array, isScratch: boolean): boolean {
+    return this.#outbox.data(stream, bytes, isScratch)
   }
 
   /** @internal */
@@ -200,7 +234,8 @@ export class Session {
     stream.lastCreditAt = now
     if (elapsed > 2 * this.#heartbeat.roundTripMs) return
     const { maxStreamWindowBytes, maxSessionWindowBytes } = this.#options
-    const growth = Math.min(stream.window, maxStreamWindowBytes - stream.window)
+    const mostBytes = Math.min(maxStreamWindowBytes, MAX_CREDIT_BYTES)
+    const growth = Math.min(stream.window, mostBytes - stream.window)
     if (growth <= 0 || this.#grownBytes + growth > maxSessionWindowBytes) return
     stream.window += growth
     this.#grownBytes += growth
@@ -215,7 +250,7 @@ export class Session {
   // ── What arrives ───────────────────────────────────────────────────────────────────────────────────────────
 
   #received(bytes: Uint8Array): void {
-    if (this.#isClosed) return
+    if (this.isClosed) return
     this.#heartbeat.heard()
     const problem = this.#decoder.receive(bytes)
     if (problem !== undefined) this.close(problem)
@@ -223,7 +258,7 @@ export class Session {
 
   #dataArrived(id: number, piece: Uint8Array): void {
     const stream = this.#streams.get(id)
-    if (stream === undefined) return this.#strayFrame(id)
+    if (stream === undefined) return this.#strayData(id, piece.length)
     stream.allowance -= piece.length
     if (stream.allowance < 0) return this.close('CREDIT_EXCEEDED')
     if (stream.peerEnded) return this.close('PROTOCOL_ERROR')
@@ -246,9 +281,9 @@ export class Session {
       case PONG:
         return this.#heartbeat.answered(readU32(payload, 4))
       case CONTROL:
-        return this.#handler.control(payload)
+        return this.#controlArrived(payload)
       case GOAWAY:
-        return this.#handler.leaving(readCode(payload))
+        return this.#goawayArrived(readCode(payload))
     }
   }
 
@@ -257,18 +292,36 @@ export class Session {
     if (id > this.#highestStream) this.close('STREAM_UNKNOWN')
   }
 
+  /** Late data was sent with credit that its stream once had; what goes beyond that was never honest. */
+  #strayData(id: number, count: number): void {
+    if (id > this.#highestStream) return this.close('STREAM_UNKNOWN')
+    this.#strayBytes -= count
+    if (this.#strayBytes < 0) this.close('CREDIT_EXCEEDED')
+  }
+
   #openArrived(id: number, tunnel: number): void {
     if (this.#options.role === 'server' || id <= this.#highestStream) return this.close('PROTOCOL_ERROR')
     this.#highestStream = id
-    const stream = new Stream(this, id, tunnel, NOBODY)
+    // Until `opened` has returned nobody listens. What can happen meanwhile is that it closes the session.
+    let orphaned: [ErrorCode, number] | undefined
+    const stream = new Stream(this, id, tunnel, {
+      received() {},
+      writable() {},
+      ended() {},
+      reset: (code, delivered) => {
+        orphaned = [code, delivered]
+      },
+    })
+    const isFull = this.#streams.size >= this.#options.maxStreams
     this.#streams.set(id, stream)
-    const answer =
-      this.#streams.size > this.#options.maxStreams ? 'STREAM_LIMIT' : this.#handler.opened(stream)
-    if (typeof answer === 'string') stream.reset(answer)
-    else stream.handler = answer
+    const answer = isFull ? 'STREAM_LIMIT' : this.#handler.opened(stream)
+    if (typeof answer === 'string') return stream.reset(answer)
+    stream.handler = answer
+    if (orphaned !== undefined) answer.reset(...orphaned)
   }
 
   #creditArrived(id: number, credit: number): void {
+    if (credit === 0) return this.close('PROTOCOL_ERROR')
     const stream = this.#streams.get(id)
     if (stream === undefined) return this.#strayFrame(id)
     stream.credit += credit
@@ -279,23 +332,38 @@ export class Session {
   #endArrived(id: number, delivered: number): void {
     const stream = this.#streams.get(id)
     if (stream === undefined) return this.#strayFrame(id)
-    if (stream.peerEnded) return this.close('PROTOCOL_ERROR')
+    const queuedBytes = stream.queuedBytes
+    if (stream.peerEnded || delivered > stream.sentBytes - queuedBytes) return this.close('PROTOCOL_ERROR')
     stream.peerEnded = true
-    if (stream.hasEnded && stream.queue.length === 0) this.#forget(stream)
+    if (stream.hasEnded && queuedBytes === 0) this.#forget(stream)
     stream.handler.ended(delivered)
   }
 
   #resetArrived(id: number, code: ErrorCode, delivered: number): void {
     const stream = this.#streams.get(id)
     if (stream === undefined) return this.#strayFrame(id)
+    if (delivered > stream.sentBytes - stream.queuedBytes) return this.close('PROTOCOL_ERROR')
     this.#forget(stream)
     stream.handler.reset(code, delivered)
   }
 
   #pingArrived(payload: Uint8Array): void {
-    if (!this.#heartbeat.tolerates()) return this.close('FLOOD')
+    if (!this.#pings.allows(this.#options.scheduler.now())) return this.close('FLOOD')
     const at = this.#outbox.frame(PONG, 0, 8)
     this.#outbox.batch.set(payload, at)
+  }
+
+  /** A server may send as many as it has requests, because its client watches them; a client has little to say. */
+  #controlArrived(json: Uint8Array): void {
+    const isBounded = this.#options.role === 'server'
+    if (isBounded && !this.#messages.allows(this.#options.scheduler.now())) return this.close('FLOOD')
+    this.#handler.control(json)
+  }
+
+  #goawayArrived(code: ErrorCode): void {
+    if (!this.#pings.allows(this.#options.scheduler.now())) return this.close('FLOOD')
+    this.#peerIsLeaving = true
+    this.#handler.leaving(code)
   }
 
   #sendPing(number: number): void {
@@ -304,25 +372,38 @@ export class Session {
     writeU32(this.#outbox.batch, at + 4, number)
   }
 
+  /** What a handler throws ends this session. It must not reach the event loop, where it would end all of them. */
+  #handlerFailed(thrown: unknown): void {
+    const error = thrown instanceof Error ? thrown : new Error(String(thrown))
+    this.#close('INTERNAL', error, () => this.#carrier.terminate())
+  }
+
   // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
 
   #forget(stream: Stream): void {
+    if (stream.isClosed) return
     stream.isClosed = true
     this.#streams.delete(stream.id)
-    stream.queue.length = 0
+    this.#outbox.forget(stream)
     this.#grownBytes -= stream.window - INITIAL_CREDIT_BYTES
+    if (!stream.peerEnded) this.#strayBytes += stream.allowance
   }
 
-  #close(code: ErrorCode, error?: Error): void {
-    if (this.#isClosed) return
-    this.#isClosed = true
+  /** The one way to the end. Everything is forgotten before anybody is told, so that whoever is told may do anything. */
+  #close(code: ErrorCode, error?: Error, leaveCarrier?: () => void): void {
+    if (this.#closedWith !== undefined) return
+    this.#closedWith = code
     this.#decoder.stop()
     this.#heartbeat.stop()
     this.#outbox.close()
-    for (const stream of [...this.#streams.values()]) {
-      this.#forget(stream)
-      stream.handler.reset(code, 0)
-    }
+    const orphans = [...this.#streams.values()].map(stream => ({
+      handler: stream.handler,
+      delivered: stream.sentBytes - stream.queuedBytes,
+      stream,
+    }))
+    for (const { stream } of orphans) this.#forget(stream)
+    leaveCarrier?.()
+    for (const { handler, delivered } of orphans) handler.reset(code, delivered)
     this.#handler.closed(code, error)
   }
 }

@@ -6,13 +6,19 @@ import type { Session } from './session.ts'
 
 /** What happens on a stream. After `reset` and after both ends nothing follows. */
 export interface StreamHandler {
-  /** Bytes arrived; a view that may be kept. Tell `stream.consumed` once they went on their way. */
+  /**
+   * Bytes arrived: at least one, a view that may be kept. Tell `stream.consumed` once they went on their way.
+   * A kept view keeps the whole read that it was cut from: copy a small piece that has to wait.
+   */
   received(bytes: Uint8Array): void
   /** What `write` had to queue is gone: write again. */
   writable(): void
   /** The other side sends no more. `delivered` is how many of our bytes had gone on their way there by then. */
   ended(delivered: number): void
-  /** The stream failed, there or with its carrier; it is gone both ways. */
+  /**
+   * The stream failed, there or with its carrier; it is gone both ways. `delivered` is how many of our bytes may have
+   * gone on their way: exact when the other side said so, all that were sent when the carrier was lost.
+   */
   reset(code: ErrorCode, delivered: number): void
 }
 
@@ -40,7 +46,6 @@ export class Stream {
   readonly queue: Uint8Array[] = []
   /** Bytes of `queue[0]` already sent. */
   queueOffset = 0
-  isWaiting = false
 
   // Receiving.
   /** Bytes the other side may still send. */
@@ -62,11 +67,15 @@ export class Stream {
     this.handler = handler
   }
 
-  /** Sends bytes, which the stream copies or keeps: do not change them. `false`: wait for `writable`. */
-  write(bytes: Uint8Array): boolean {
+  /**
+   * Sends bytes. `false`: they are queued, wait for `writable`. The stream may keep the array, so do not change it,
+   * unless `isScratch` says that it is reused: then what is queued gets copied.
+   */
+  write(bytes: Uint8Array, isScratch = false): boolean {
     if (this.isClosed || this.hasEnded) return true
+    if (bytes.length === 0) return this.queue.length === 0
     this.sentBytes += bytes.length
-    return this.#session.sendData(this, bytes)
+    return this.#session.sendData(this, bytes, isScratch)
   }
 
   /** No more bytes this way; what was written still arrives. */
@@ -93,5 +102,12 @@ export class Stream {
   /** Whether bytes are queued here for lack of credit or room on the carrier. */
   get isBackedUp(): boolean {
     return this.queue.length > 0
+  }
+
+  /** Bytes given to `write` that are on no frame yet. */
+  get queuedBytes(): number {
+    let queued = -this.queueOffset
+    for (const piece of this.queue) queued += piece.length
+    return queued
   }
 }

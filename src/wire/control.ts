@@ -74,18 +74,30 @@ export type ClientMessage = Register | Watch | Release
 export type ServerMessage = Granted | Refused | RequestReport | ResponseReport
 
 const encoder = new TextEncoder()
-const decoder = new TextDecoder('utf-8', { fatal: true })
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
+/** What a report tells of a visitor's method and path. JSON may need six bytes for each, and it must fit one frame. */
+const MAX_METHOD_CHARS = 64
+const MAX_PATH_CHARS = 8192
+
+/** A message as the payload of one CONTROL frame. */
 export function encodeControl(message: ClientMessage | ServerMessage): Uint8Array {
-  return encoder.encode(JSON.stringify(message))
+  const fitting =
+    message.type === 'request'
+      ? {
+          ...message,
+          method: message.method.slice(0, MAX_METHOD_CHARS),
+          path: message.path.slice(0, MAX_PATH_CHARS),
+        }
+      : message
+  return encoder.encode(JSON.stringify(fitting))
 }
 
 /** A message of a client; `undefined` for one that breaks the protocol, `'unknown'` for a type of a newer version. */
 export function parseClientMessage(json: Uint8Array): ClientMessage | 'unknown' | undefined {
   const fields = parseFields(json)
-  switch (fields?.['type']) {
-    case undefined:
-      return undefined
+  if (fields === undefined) return undefined
+  switch (fields.type) {
     case 'register': {
       const { ref, kind, name, resume, hostHeader, origin } = fields
       if (!isCount(ref) || kind !== 'http' || !isText(name, 63)) return undefined
@@ -101,9 +113,9 @@ export function parseClientMessage(json: Uint8Array): ClientMessage | 'unknown' 
       }
     }
     case 'watch':
-      return typeof fields['on'] === 'boolean' ? { type: 'watch', on: fields['on'] } : undefined
+      return typeof fields.on === 'boolean' ? { type: 'watch', on: fields.on } : undefined
     case 'release':
-      return isCount(fields['tunnel']) ? { type: 'release', tunnel: fields['tunnel'] } : undefined
+      return isCount(fields.tunnel) ? { type: 'release', tunnel: fields.tunnel } : undefined
     default:
       return 'unknown'
   }
@@ -112,9 +124,8 @@ export function parseClientMessage(json: Uint8Array): ClientMessage | 'unknown' 
 /** A message of the server, likewise. */
 export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' | undefined {
   const fields = parseFields(json)
-  switch (fields?.['type']) {
-    case undefined:
-      return undefined
+  if (fields === undefined) return undefined
+  switch (fields.type) {
     case 'granted': {
       const { ref, tunnel, name, url, resume } = fields
       if (
@@ -130,19 +141,23 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
     }
     case 'refused': {
       const { ref, code, message } = fields
-      if (!isCount(ref) || !isErrorCode(code) || !isText(message, 4096)) return undefined
-      return { type: 'refused', ref, code, message }
+      if (!isCount(ref) || !isText(code, 64) || !isText(message, 4096)) return undefined
+      return { type: 'refused', ref, code: knownCode(code), message }
     }
     case 'request': {
       const { id, tunnel, method, path } = fields
-      if (!isCount(id) || !isCount(tunnel) || !isText(method, 64) || !isText(path, 65_536)) return undefined
-      return { type: 'request', id, tunnel, method, path }
+      if (!isCount(id) || !isCount(tunnel) || typeof method !== 'string' || typeof path !== 'string') {
+        return undefined
+      }
+      // A visitor wrote these: whatever is in them must not end the session, nor reach a terminal as an escape.
+      return { type: 'request', id, tunnel, method: printable(method), path: printable(path) }
     }
     case 'response': {
       const { id, tunnel, status, durationMs, bytes, error } = fields
       if (!isCount(id) || !isCount(tunnel) || !isCount(status) || !isAmount(durationMs) || !isAmount(bytes)) {
         return undefined
       }
+      if (error !== undefined && !isText(error, 64)) return undefined
       return {
         type: 'response',
         id,
@@ -150,7 +165,7 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
         status,
         durationMs,
         bytes,
-        ...(isErrorCode(error) && { error }),
+        ...(error !== undefined && { error: knownCode(error) }),
       }
     }
     default:
@@ -158,27 +173,39 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
   }
 }
 
-/** The fields of a JSON object, copied to one without a prototype: `__proto__` is then a name like any other. */
-function parseFields(json: Uint8Array): Record<string, unknown> | undefined {
+/** The fields of a JSON object, in one without a prototype: `__proto__` is then a name like any other. */
+function parseFields(json: Uint8Array): ({ readonly type: string } & Record<string, unknown>) | undefined {
   try {
     const value: unknown = JSON.parse(decoder.decode(json))
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
-    return Object.assign(Object.create(null), value)
+    const fields = Object.assign(Object.create(null), value)
+    return typeof fields.type === 'string' ? fields : undefined
   } catch {
     // Not JSON or not UTF-8: the caller ends the session, there is nothing to add.
     return undefined
   }
 }
 
+const CONTROL_CHARACTERS = /\p{Cc}/gu
+const printable = (text: string): string => text.replace(CONTROL_CHARACTERS, '\ufffd')
+
 const isAmount = (value: unknown): value is number =>
   typeof value === 'number' && Number.isFinite(value) && value >= 0
 const isCount = (value: unknown): value is number => isAmount(value) && Number.isSafeInteger(value)
+/** Shown on terminals and written to logs: no control characters. */
 const isText = (value: unknown, most: number): value is string =>
-  typeof value === 'string' && value.length > 0 && value.length <= most
+  typeof value === 'string' &&
+  value.length > 0 &&
+  value.length <= most &&
+  value.search(CONTROL_CHARACTERS) < 0
 const isOptionalText = (value: unknown, most: number): value is string | undefined =>
   value === undefined || isText(value, most)
 /** Goes into a header line of the request: visible ASCII only, so that it cannot end the line. */
 const isHeaderText = (value: unknown): value is string | undefined =>
   value === undefined || (isText(value, 255) && /^[\x21-\x7e]+$/.test(value))
-const isErrorCode = (value: unknown): value is ErrorCode =>
-  typeof value === 'string' && Object.hasOwn(ERRORS, value)
+const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(ERRORS, code)
+/** A newer server may know more codes: they are added within one version of the wire. */
+const knownCode = (code: string): ErrorCode => (isErrorCode(code) ? code : 'INTERNAL')
+
+/** Request header with the resume secret by which a client probes its own public side; the answer has it too. */
+export const PROBE_HEADER = 'x-localtunnels-probe'

@@ -24,7 +24,7 @@ export interface FrameHandler {
   frame(type: number, stream: number, payload: Uint8Array): void
 }
 
-/** Exact payload size by type; -1 for those that vary. A frame of any other size is a protocol error. */
+/** Exact payload size by type; -1 for those that vary but are not empty. Any other size is a protocol error. */
 const PAYLOAD_BYTES: readonly number[] = (() => {
   const sizes: number[] = []
   sizes[DATA] = -1
@@ -39,11 +39,14 @@ const PAYLOAD_BYTES: readonly number[] = (() => {
   return sizes
 })()
 
+/** Room for what is collected at first: every frame but a control message fits. */
+const PARTIAL_BYTES = 64
+
 /** An incremental frame parser. Holds at most one header and one control payload, never data. */
 export class FrameDecoder {
   readonly #handler: FrameHandler
   /** Collects a header or a control payload that was cut by the slicing. */
-  #partial: Uint8Array = new Uint8Array(64)
+  #partial: Uint8Array = new Uint8Array(PARTIAL_BYTES)
   #partialLength = 0
   #inPayload = false
   #type = 0
@@ -95,13 +98,13 @@ export class FrameDecoder {
     if (type > MAX_FRAME_TYPE) return 'PROTOCOL_ERROR'
     if (length > MAX_FRAME_BYTES) return 'FRAME_TOO_LARGE'
     const expected = PAYLOAD_BYTES[type]!
-    if (expected !== -1 && length !== expected) return 'PROTOCOL_ERROR'
+    if (expected === -1 ? length === 0 : length !== expected) return 'PROTOCOL_ERROR'
     // Stream frames belong to a stream, session frames to none.
     if (type >= PING ? stream !== 0 : stream === 0) return 'PROTOCOL_ERROR'
     this.#type = type
     this.#stream = stream
     this.#remaining = length
-    this.#inPayload = length > 0
+    this.#inPayload = true
     return undefined
   }
 
@@ -125,7 +128,10 @@ export class FrameDecoder {
     if (this.#partialLength === this.#remaining) {
       this.#inPayload = false
       this.#partialLength = 0
-      this.#handler.frame(this.#type, this.#stream, this.#partial.subarray(0, this.#remaining))
+      const payload = this.#partial.subarray(0, this.#remaining)
+      // What a large control message made it grow to is not kept.
+      if (this.#partial.length > PARTIAL_BYTES) this.#partial = new Uint8Array(PARTIAL_BYTES)
+      this.#handler.frame(this.#type, this.#stream, payload)
     }
     return at + taken
   }

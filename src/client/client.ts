@@ -1,0 +1,256 @@
+// TunnelClient: gives a local app a public URL and keeps it, whatever happens to the network.
+
+import { TunnelError } from '../errors.ts'
+import { Events } from '../events.ts'
+import { alternativeNames, calculateBackoff } from '../names.ts'
+import { dial } from '../sockets/dial.ts'
+import { connector } from './connect.ts'
+import type { Connect, Connection, ConnectionEvents, Registration, RequestSeen, ResponseSeen } from './connection.ts'
+import type { TunnelClientEvents, TunnelClientOptions, TunnelState } from './options.ts'
+import { probePublicSide } from './probe.ts'
+import { type ClientSettings, clientSettings } from './settings.ts'
+import { watchForWake } from './wake.ts'
+
+/** After the machine woke, how long the old connection has to prove that it lives. */
+const WAKE_CHECK_MS = 3_000
+/** Tries after which no other name is asked for. */
+const REFUSED_FOR_GOOD = new Set(['TOKEN_REFUSED', 'NAME_RESERVED', 'NAME_INVALID', 'OPTION_INVALID', 'SERVER_REFUSED'])
+
+/**
+ * A tunnel client. `connect()` resolves once the public URL is registered; a lost connection is then made again for
+ * ever (unless `reconnect` is false) and the URL stays. It never throws outside of its own methods and never exits
+ * the process; what goes wrong arrives as an `error` event with a stable `code`.
+ *
+ * Throws `OPTION_INVALID`, `PORT_INVALID` or `NAME_INVALID` for options that cannot be used.
+ */
+export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDisposable {
+  readonly #settings: ClientSettings
+  readonly #connect: Connect
+  #state: TunnelState = 'idle'
+  #connection: Connection | undefined
+  #registration: Registration | undefined
+  /** Ends the attempts under way. */
+  #stopping = new AbortController()
+  #stopWatchingForWake: (() => void) | undefined
+  #wakeBackoff: (() => void) | undefined
+  readonly #requests = new Map<number, RequestSeen>()
+
+  constructor(options: TunnelClientOptions) {
+    super()
+    this.#settings = clientSettings(options, process.env, dial)
+    this.#connect = connector(this.#settings)
+  }
+
+  /**
+   * Connects and registers. Rejects with `SERVER_UNREACHABLE`, `SERVER_REFUSED`, `CONNECT_TIMEOUT`, `TOKEN_REFUSED`,
+   * `NAME_TAKEN`, `NAME_RESERVED`, or `STATE_INVALID` when it is connected already; nothing goes on in the background
+   * then, and `connect` may be called again.
+   */
+  async connect(): Promise<void> {
+    if (this.#state !== 'idle' && this.#state !== 'closed') {
+      throw new TunnelError('STATE_INVALID', `The client is ${this.#state} already.`)
+    }
+    this.#stopping = new AbortController()
+    this.#state = 'connecting'
+    try {
+      await this.#establish()
+    } catch (error) {
+      if (this.#state === 'connecting') this.#state = 'idle'
+      throw error
+    }
+    this.#stopWatchingForWake ??= watchForWake(() => this.#woke())
+  }
+
+  /** Gives the name back and closes. Requests under way are cut; resolves once the server was told. */
+  async disconnect(): Promise<void> {
+    if (this.#state === 'idle' || this.#state === 'closed') return
+    const connection = this.#connection
+    this.#end()
+    await connection?.leave()
+  }
+
+  /** The public URL. Throws `STATE_INVALID` before the first registration. */
+  getTunnelUrl(): string {
+    return this.#registered().url
+  }
+
+  /** The name that was granted: the wished one, or another when it was taken. */
+  getSubdomain(): string {
+    return this.#registered().name
+  }
+
+  isConnected(): boolean {
+    return this.#state === 'connected'
+  }
+
+  getState(): TunnelState {
+    return this.#state
+  }
+
+  /**
+   * Sends a request to the public URL that the server answers itself, after a round trip to this client: `true` when
+   * visitors can reach the tunnel. The app is not asked. On the JSON wire only the connection is known: `isConnected()`.
+   */
+  async probe(timeoutMs = 5_000): Promise<boolean> {
+    const { url, resume } = this.#registered()
+    if (resume === undefined) return this.isConnected()
+    return probePublicSide(url, resume, timeoutMs)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.disconnect()
+  }
+
+  protected override listenersChanged(event: keyof TunnelClientEvents): void {
+    if (event === 'request' || event === 'response') this.#connection?.watch(this.#isWatched)
+  }
+
+  get #isWatched(): boolean {
+    return this.hasListeners('request') || this.hasListeners('response')
+  }
+
+  #registered(): Registration {
+    if (this.#registration !== undefined) return this.#registration
+    throw new TunnelError('STATE_INVALID', 'The client is not registered yet.')
+  }
+
+  /** One attempt: dial, register under the old name or the first free one. */
+  async #establish(): Promise<void> {
+    const { signal } = this.#stopping
+    let isOver = false
+    const connection = await this.#connect(
+      this.#connectionEvents(error => {
+        isOver = true
+        if (this.#connection === connection) this.#lost(error)
+      }),
+      signal,
+    )
+    let registration: Registration
+    try {
+      registration = await this.#register(connection)
+    } catch (error) {
+      connection.terminate()
+      throw error
+    }
+    if (signal.aborted || isOver) {
+      connection.terminate()
+      throw new TunnelError('CARRIER_LOST')
+    }
+    this.#connection = connection
+    this.#registration = registration
+    this.#state = 'connected'
+    if (this.#isWatched) connection.watch(true)
+    this.emit('connected', { url: registration.url, subdomain: registration.name, wire: connection.wire })
+  }
+
+  async #register(connection: Connection): Promise<Registration> {
+    const { connectTimeoutMs, name } = this.#settings
+    const wished = this.#registration?.name ?? name
+    const timer = setTimeout(() => connection.terminate(), connectTimeoutMs)
+    try {
+      return await connection.register(wished, this.#registration?.resume)
+    } catch (error) {
+      if (!isTaken(error)) throw error
+      for (const alternative of alternativeNames(wished)) {
+        try {
+          return await connection.register(alternative, undefined)
+        } catch (another) {
+          if (!isTaken(another)) throw another
+        }
+      }
+      throw error
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  #connectionEvents(closed: (error: TunnelError) => void): ConnectionEvents {
+    return {
+      request: report => {
+        this.#requests.set(report.id, report)
+        this.emit('request', { id: report.id, method: report.method, path: report.path })
+      },
+      response: report => this.#responded(report),
+      error: error => this.emit('error', error),
+      // The server closes the connection when it is done; reconnecting begins then.
+      leaving: () => {},
+      closed,
+    }
+  }
+
+  #responded(report: ResponseSeen): void {
+    const request = this.#requests.get(report.id)
+    if (request === undefined) return
+    this.#requests.delete(report.id)
+    const { method, path } = request
+    this.emit('response', { ...report, method, path })
+  }
+
+  #lost(error: TunnelError): void {
+    this.#connection = undefined
+    this.#requests.clear()
+    if (this.#state !== 'connected') return
+    this.emit('disconnected', { error })
+    if (this.#settings.isReconnecting) void this.#reconnect()
+    else this.#end(error)
+  }
+
+  /** Tries until it works, it is told to stop, or the server says no for good. Never rejects. */
+  async #reconnect(): Promise<void> {
+    const { signal } = this.#stopping
+    this.#state = 'reconnecting'
+    for (let attempt = 1; !signal.aborted; attempt++) {
+      const delayMs = calculateBackoff(attempt, { maxMs: this.#settings.maxBackoffMs })
+      this.emit('reconnecting', { attempt, delayMs })
+      await this.#pause(delayMs)
+      if (signal.aborted) return
+      try {
+        return await this.#establish()
+      } catch (cause) {
+        if (signal.aborted) return
+        const error = cause instanceof TunnelError ? cause : new TunnelError('INTERNAL', undefined, { cause })
+        if (REFUSED_FOR_GOOD.has(error.code)) return this.#end(error)
+        this.emit('error', error)
+      }
+    }
+  }
+
+  /** Waits, but not beyond a wake-up of the machine or the end of the client. */
+  #pause(ms: number): Promise<void> {
+    if (ms === 0) return Promise.resolve()
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, ms)
+    this.#wakeBackoff = () => {
+      clearTimeout(timer)
+      resolve()
+    }
+    return promise
+  }
+
+  #woke(): void {
+    this.#wakeBackoff?.()
+    this.#connection?.checkAlive(WAKE_CHECK_MS)
+  }
+
+  #end(error?: TunnelError): void {
+    this.#state = 'closed'
+    this.#connection = undefined
+    this.#requests.clear()
+    this.#stopping.abort()
+    this.#wakeBackoff?.()
+    this.#stopWatchingForWake?.()
+    this.#stopWatchingForWake = undefined
+    this.emit('close', error === undefined ? {} : { error })
+  }
+}
+
+/** Starts a client and resolves once its URL answers: `const tunnel = await connectTunnel({ port: 3000 })`. */
+export async function connectTunnel(options: TunnelClientOptions): Promise<TunnelClient> {
+  const client = new TunnelClient(options)
+  await client.connect()
+  return client
+}
+
+function isTaken(error: unknown): boolean {
+  return error instanceof TunnelError && error.code === 'NAME_TAKEN'
+}

@@ -1,0 +1,12 @@
+// Contract: where the client forwards to. Implementations: origins/address.ts, origins/handler.ts.
+
+import type { Socket, SocketHandler } from '../socket.ts'
+
+export interface Origin {
+  /** For messages: `localhost:3000`, a path, `fetch handler`. */
+  readonly label: string
+  /** Scheme and host as the app knows itself: for a rewritten Host and Origin. */
+  readonly url: string
+  /** Opens one connection. Rejects with a TunnelError of an ORIGIN_* code. */
+  connect(handler: SocketHandler): Promise<Socket>
+}

@@ -1,0 +1,52 @@
+// Asks the public side whether visitors get through, with a request that the server answers after asking us.
+
+import type { Address, SocketHandler } from '../socket.ts'
+import { dial } from '../sockets/dial.ts'
+import { PROBE_HEADER } from '../wire/control.ts'
+
+/** Longest answer that is looked at: its status line and the one header that counts. */
+const MAX_ANSWER_BYTES = 8_192
+
+/** `true` when the server answered the probe; `false` when anything else happened, or nothing in time. */
+export async function probePublicSide(url: string, secret: string, timeoutMs: number): Promise<boolean> {
+  const { promise: answer, resolve } = Promise.withResolvers<string>()
+  const timer = setTimeout(() => resolve(''), timeoutMs)
+  let text = ''
+  const handler: SocketHandler = {
+    received(bytes) {
+      text += new TextDecoder('latin1').decode(bytes)
+      if (text.includes('\r\n\r\n') || text.length > MAX_ANSWER_BYTES) resolve(text)
+    },
+    drained() {},
+    ended: () => resolve(text),
+    closed: () => resolve(text),
+  }
+  try {
+    const { host, hostname } = new URL(url)
+    const socket = await dial(addressOf(url, hostname), handler)
+    socket.write(
+      new TextEncoder().encode(`HEAD / HTTP/1.1\r\nHost: ${host}\r\n${PROBE_HEADER}: ${secret}\r\nConnection: close\r\n\r\n`),
+    )
+    const head = (await answer).toLowerCase()
+    socket.terminate()
+    return head.startsWith('http/1.1 204') && head.includes(`\r\n${PROBE_HEADER}: ok\r\n`)
+  } catch {
+    // Not reachable from here: that is what the caller wanted to know.
+    return false
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function addressOf(url: string, hostname: string): Address {
+  const { protocol, port } = new URL(url)
+  const isSecure = protocol === 'https:'
+  // Browsers know that everything under .localhost is this machine (RFC 6761); many resolvers do not.
+  const host = hostname.endsWith('.localhost') ? 'localhost' : hostname
+  return {
+    host,
+    port: port === '' ? (isSecure ? 443 : 80) : Number(port),
+    // Whether the certificate is good is for visitors to judge; the question here is whether they get through.
+    ...(isSecure && { tls: { serverName: hostname, verify: false } }),
+  }
+}

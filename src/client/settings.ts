@@ -1,0 +1,126 @@
+// Turns what a client was told, and its environment, into what it works with. Everything is checked here, once.
+
+import { TunnelError } from '../errors.ts'
+import { isValidPort, isValidSubdomain, parseHost, slugOf, generateSubdomain } from '../names.ts'
+import type { Address, Dial } from '../socket.ts'
+import type { TunnelClientOptions } from './options.ts'
+import type { Origin } from './origin.ts'
+import { AddressOrigin } from './origins/address.ts'
+import { HandlerOrigin } from './origins/handler.ts'
+
+/** The part of the environment that a client reads. */
+export type Environment = Readonly<Record<string, string | undefined>>
+
+export interface ClientSettings {
+  readonly server: ServerAddress
+  readonly origin: Origin
+  readonly name: string
+  readonly token: string | undefined
+  readonly wire: 'auto' | 'streams' | 'json'
+  /** What replaces the visitor's Host and Origin; `undefined` leaves them alone. */
+  readonly rewrite: { readonly host: string; readonly origin: string } | undefined
+  readonly connectTimeoutMs: number
+  readonly isReconnecting: boolean
+  readonly maxBackoffMs: number
+  readonly pingIntervalMs: number
+  readonly deadAfterMs: number
+}
+
+/** The server as something to dial. */
+export interface ServerAddress {
+  readonly address: Address
+  /** For Host headers and messages. */
+  readonly host: string
+  readonly isSecure: boolean
+}
+
+export const DEFAULT_SERVER = 'http://localhost:8080'
+
+export function clientSettings(options: TunnelClientOptions, environment: Environment, dial: Dial): ClientSettings {
+  const origin = originOf(options, dial)
+  return {
+    server: parseServer(options.server ?? environment['TUNNEL_SERVER'] ?? DEFAULT_SERVER, options),
+    origin,
+    name: nameOf(options, environment),
+    token: options.token ?? environment['TUNNEL_TOKEN'],
+    wire: options.wire ?? 'auto',
+    rewrite: rewriteOf(options.hostHeader, origin),
+    connectTimeoutMs: positive('connectTimeoutMs', options.connectTimeoutMs ?? 10_000),
+    isReconnecting: options.reconnect ?? true,
+    maxBackoffMs: positive('maxBackoffMs', options.maxBackoffMs ?? 5_000),
+    pingIntervalMs: positive('pingIntervalMs', options.pingIntervalMs ?? 10_000),
+    deadAfterMs: positive('deadAfterMs', options.deadAfterMs ?? 20_000),
+  }
+}
+
+/** Reads `ws://`, `wss://`, `http://`, `https://` or `host[:port]`. */
+export function parseServer(
+  server: string,
+  tls: { readonly verifyServer?: boolean; readonly ca?: string } = {},
+): ServerAddress {
+  const url = /^[a-z][a-z0-9+.-]*:\/\//i.test(server) ? server : `http://${server}`
+  const parsed = URL.parse(url)
+  if (parsed === null || !/^(?:wss?|https?):$/.test(parsed.protocol) || parsed.hostname === '') {
+    throw new TunnelError('OPTION_INVALID', `"${server}" is not the address of a server.`)
+  }
+  const isSecure = parsed.protocol === 'wss:' || parsed.protocol === 'https:'
+  const host = parsed.hostname.replace(/^\[|\]$/g, '')
+  const port = parsed.port === '' ? (isSecure ? 443 : 80) : Number(parsed.port)
+  const secure = {
+    ...(tls.verifyServer !== undefined && { verify: tls.verifyServer }),
+    ...(tls.ca !== undefined && { ca: tls.ca }),
+  }
+  return { address: { host, port, ...(isSecure && { tls: secure }) }, host: parsed.host, isSecure }
+}
+
+function originOf(options: TunnelClientOptions, dial: Dial): Origin {
+  const given = [options.port, options.url, options.unix, options.fetch].filter(one => one !== undefined)
+  if (given.length !== 1) {
+    throw new TunnelError('OPTION_INVALID', 'Exactly one of port, url, unix and fetch says where the app is.')
+  }
+  if (options.fetch !== undefined) return new HandlerOrigin(options.fetch)
+  const connectTimeoutMs = positive('originConnectTimeoutMs', options.originConnectTimeoutMs ?? 10_000)
+  return new AddressOrigin({ address: originAddress(options), connectTimeoutMs, dial })
+}
+
+function originAddress(options: TunnelClientOptions): Address {
+  const { port, host = 'localhost', url, unix, verifyOrigin } = options
+  if (unix !== undefined) return { unix }
+  if (url !== undefined) {
+    const parsed = URL.parse(url)
+    if (parsed === null || !/^https?:$/.test(parsed.protocol)) {
+      throw new TunnelError('OPTION_INVALID', `"${url}" is not an http:// or https:// URL.`)
+    }
+    const isSecure = parsed.protocol === 'https:'
+    return {
+      host: parsed.hostname.replace(/^\[|\]$/g, ''),
+      port: parsed.port === '' ? (isSecure ? 443 : 80) : Number(parsed.port),
+      ...(isSecure && { tls: verifyOrigin === undefined ? {} : { verify: verifyOrigin } }),
+    }
+  }
+  if (port === undefined || !isValidPort(port)) throw new TunnelError('PORT_INVALID', `${port} is not a port.`)
+  return { host: parseHost(host).hostname, port }
+}
+
+function nameOf(options: TunnelClientOptions, environment: Environment): string {
+  const wished = options.subdomain ?? environment['TUNNEL_SUBDOMAIN']
+  if (wished !== undefined && wished !== '') {
+    const name = wished.toLowerCase()
+    if (!isValidSubdomain(name)) throw new TunnelError('NAME_INVALID', `"${wished}" is not a valid subdomain.`)
+    return name
+  }
+  const slug = slugOf(environment['APP_NAME'] ?? '')
+  return isValidSubdomain(slug) ? slug : generateSubdomain()
+}
+
+function rewriteOf(hostHeader: string | undefined, origin: Origin): ClientSettings['rewrite'] {
+  if (hostHeader === undefined || hostHeader === 'preserve') return undefined
+  if (hostHeader === 'rewrite') return { host: new URL(origin.url).host, origin: origin.url }
+  parseHost(hostHeader)
+  return { host: hostHeader, origin: `${new URL(origin.url).protocol}//${hostHeader}` }
+}
+
+function positive(name: string, value: number): number {
+  if (Number.isFinite(value) && value > 0) return value
+  throw new TunnelError('OPTION_INVALID', `${name} must be a positive number of milliseconds, not ${value}.`)
+}

@@ -1,0 +1,110 @@
+// One carrier to the server and the session on it: registers the tunnel, joins streams, reports exchanges.
+
+import { TunnelError } from '../errors.ts'
+import { eventLoop } from '../event-loop.ts'
+import type { Carrier, CarrierHandler } from '../session/carrier.ts'
+import { Session, type SessionHandler } from '../session/session.ts'
+import { encodeControl, parseServerMessage, type ServerMessage } from '../wire/control.ts'
+import type { Connection, ConnectionEvents, Registration } from './connection.ts'
+import { join } from './join.ts'
+import type { ClientSettings } from './settings.ts'
+
+/** Joins open at once: more than any server of ours opens, low enough for a process's file descriptors. */
+const MAX_STREAMS = 8_192
+const MAX_STREAM_WINDOW_BYTES = 4_194_304
+const MAX_SESSION_WINDOW_BYTES = 67_108_864
+
+export class StreamsConnection implements Connection {
+  readonly wire = 'streams'
+  readonly #settings: ClientSettings
+  readonly #events: ConnectionEvents
+  readonly #session: Session
+  #registering: { resolve(granted: Registration): void; reject(error: TunnelError): void } | undefined
+  #tunnel = -1
+
+  constructor(settings: ClientSettings, events: ConnectionEvents, carrier: Carrier) {
+    this.#settings = settings
+    this.#events = events
+    const handler: SessionHandler = {
+      opened: stream =>
+        stream.tunnel === this.#tunnel ? join(stream, settings.origin, error => events.error(error)) : 'STREAM_UNKNOWN',
+      control: json => this.#control(json),
+      leaving: code => events.leaving(code),
+      closed: (code, error) => this.#closed(new TunnelError(code, undefined, { cause: error })),
+    }
+    this.#session = new Session(carrier, handler, {
+      role: 'client',
+      scheduler: eventLoop,
+      maxStreams: MAX_STREAMS,
+      maxStreamWindowBytes: MAX_STREAM_WINDOW_BYTES,
+      maxSessionWindowBytes: MAX_SESSION_WINDOW_BYTES,
+      pingIntervalMs: settings.pingIntervalMs,
+      deadAfterMs: settings.deadAfterMs,
+    })
+  }
+
+  /** What the carrier's events go to. */
+  get carrierHandler(): CarrierHandler {
+    return this.#session.carrierHandler
+  }
+
+  register(name: string, resume: string | undefined): Promise<Registration> {
+    const { promise, resolve, reject } = Promise.withResolvers<Registration>()
+    this.#registering = { resolve, reject }
+    const { rewrite } = this.#settings
+    this.#session.sendControl(
+      encodeControl({
+        type: 'register',
+        ref: 1,
+        kind: 'http',
+        name,
+        ...(resume !== undefined && { resume }),
+        ...(rewrite !== undefined && { hostHeader: rewrite.host, origin: rewrite.origin }),
+      }),
+    )
+    return promise
+  }
+
+  watch(on: boolean): void {
+    this.#session.sendControl(encodeControl({ type: 'watch', on }))
+  }
+
+  checkAlive(withinMs: number): void {
+    const cancel = eventLoop.after(withinMs, () => this.#session.terminate('CARRIER_DEAD'))
+    this.#session.ping(cancel)
+  }
+
+  async leave(): Promise<void> {
+    if (this.#tunnel !== -1) this.#session.sendControl(encodeControl({ type: 'release', tunnel: this.#tunnel }))
+    this.#session.close('CANCELLED')
+  }
+
+  terminate(): void {
+    this.#session.terminate('CARRIER_LOST')
+  }
+
+  #control(json: Uint8Array): void {
+    const message = parseServerMessage(json)
+    if (message === undefined) this.#session.close('PROTOCOL_ERROR')
+    else if (message !== 'unknown') this.#handle(message)
+  }
+
+  #handle(message: ServerMessage): void {
+    switch (message.type) {
+      case 'granted':
+        this.#tunnel = message.tunnel
+        return this.#registering?.resolve(message)
+      case 'refused':
+        return this.#registering?.reject(new TunnelError(message.code, message.message))
+      case 'request':
+        return this.#events.request(message)
+      case 'response':
+        return this.#events.response(message)
+    }
+  }
+
+  #closed(error: TunnelError): void {
+    this.#registering?.reject(error)
+    this.#events.closed(error)
+  }
+}

@@ -1,0 +1,22 @@
+// The public API of localtunnels.
+
+export { connectTunnel, TunnelClient } from './client/client.ts'
+export type { FetchHandler, TunnelClientEvents, TunnelClientOptions, TunnelState } from './client/options.ts'
+export { ERRORS, type ErrorCode, type ErrorEntry, TunnelError } from './errors.ts'
+export {
+  alternativeNames,
+  calculateBackoff,
+  formatUrl,
+  generateId,
+  generateSubdomain,
+  headersToRecord,
+  isReservedName,
+  isValidPort,
+  isValidSubdomain,
+  parseHost,
+  slugOf,
+} from './names.ts'
+export type { ServerLimits, TunnelServerEvents, TunnelServerOptions } from './server/options.ts'
+export { TunnelServer } from './server/server.ts'
+export type { ServerStats } from './server/stats.ts'
+export { VERSION } from './version.ts'

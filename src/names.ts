@@ -1,0 +1,195 @@
+// Names, hosts and ports: the small pure functions of the public API. Some run per request, so they are measured.
+
+import { TunnelError } from './errors.ts'
+import { ADJECTIVES, NOUNS } from './words.ts'
+
+/**
+ * A friendly name such as `calm-otter`, one of 16,384.
+ *
+ * Math.random is enough: a name guards nothing. It is public by purpose, and the server settles who holds it, so
+ * guessing one early wins nothing. Whatever does guard (resume secrets, ids) comes from `generateId`.
+ */
+export function generateSubdomain(): string {
+  const pick = (Math.random() * 16_384) | 0
+  return `${ADJECTIVES[pick & 127]}-${NOUNS[pick >> 7]}`
+}
+
+const URL_SAFE = new TextEncoder().encode('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_')
+const POOL_CHARS = 1_024
+
+// Characters made in advance and handed out once each: one call into the system's generator serves 64 ids, and a
+// slice of a flat string is several times faster than joining characters. An id that is kept keeps its pool, 1 KB.
+const bytes = new Uint8Array(POOL_CHARS)
+const ascii = new TextDecoder()
+let pool = ''
+let used = 0
+
+function refill(): void {
+  crypto.getRandomValues(bytes)
+  for (let index = 0; index < POOL_CHARS; index++) bytes[index] = URL_SAFE[bytes[index]! & 63]!
+  pool = ascii.decode(bytes)
+  bytes.fill(0)
+  used = 0
+}
+
+/** An unpredictable id of 1 to 1,024 URL-safe characters, 6 bits each: the default of 16 has 96 bits. */
+export function generateId(length = 16): string {
+  if (!Number.isInteger(length) || length < 1 || length > POOL_CHARS) {
+    throw new TunnelError('OPTION_INVALID', `An id cannot have ${length} characters.`)
+  }
+  if (used + length > pool.length) refill()
+  const id = pool.slice(used, used + length)
+  used += length
+  return id
+}
+
+// A compiled regular expression beat a loop over char codes three to one here.
+const LABEL = /^(?!xn--)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
+
+/**
+ * Whether a name may be a tunnel's label: 1 to 63 of `a-z`, `0-9` and `-`, letter or digit at both ends.
+ * `xn--…` is not: browsers show such a label as other letters, which is good for nothing but imitation.
+ */
+export function isValidSubdomain(name: string): boolean {
+  return LABEL.test(name)
+}
+
+/** Labels that no client may take: the server's own, and those that mail, browsers and certificates give a meaning. */
+export const RESERVED_NAMES: ReadonlySet<string> = new Set(
+  `acme admin administrator api auth autoconfig autodiscover cdn control dashboard dns docs ftp health host hostmaster
+  imap localhost login mail metrics mta-sts ns ns1 ns2 pop postmaster root security server smtp ssl static status
+  support tunnel webmail webmaster wpad www`.split(/\s+/),
+)
+
+/** Whether the label is one of `RESERVED_NAMES`. */
+export function isReservedName(name: string): boolean {
+  return RESERVED_NAMES.has(name)
+}
+
+/** Whether something can be dialled at this port: a whole number from 1 to 65535. */
+export function isValidPort(port: number): boolean {
+  return (port | 0) === port && port > 0 && port < 65_536
+}
+
+export interface HostParts {
+  /** Without port and without the brackets of an IPv6 address. */
+  readonly hostname: string
+  readonly port: number | undefined
+}
+
+// Excludes what would change the meaning of a URL the host is put in: spaces, controls, delimiters.
+const HOST = /^[\w.\-\u00a1-\uffdc]{1,253}(?::\d{1,5})?$/
+const ADDRESS = /^[0-9a-f:.]*:[0-9a-f:.]*(?:%[\w.-]+)?$/i
+
+/**
+ * Splits `example.com:8080`, `[::1]:80`, or a bare host (also a bare `::1`). Throws `OPTION_INVALID` for what cannot
+ * be a host, `PORT_INVALID` for a port outside 1 to 65535.
+ */
+export function parseHost(host: string): HostParts {
+  if (!HOST.test(host)) return parseUnusualHost(host)
+  const colon = host.indexOf(':')
+  if (colon === -1) return { hostname: host, port: undefined }
+  return { hostname: host.slice(0, colon), port: parsePort(host.slice(colon + 1)) }
+}
+
+/** IPv6 addresses, and everything that is wrong. Whether an address is one, the dial will say. */
+function parseUnusualHost(host: string): HostParts {
+  const [, bracketed, port] = /^\[(.*)\](?::(.*))?$/.exec(host) ?? []
+  const address = bracketed ?? host
+  if (ADDRESS.test(address) && address.includes(':', address.indexOf(':') + 1)) {
+    return { hostname: address, port: port === undefined ? undefined : parsePort(port) }
+  }
+  const [, name, wrongPort] = /^([^:]*):([^:/]*)$/.exec(host) ?? []
+  if (wrongPort !== undefined && HOST.test(name ?? '')) parsePort(wrongPort)
+  throw new TunnelError('OPTION_INVALID', `"${host}" is not a host.`)
+}
+
+function parsePort(text: string): number {
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : 0
+  if (!isValidPort(port)) throw new TunnelError('PORT_INVALID', `"${text}" is not a port.`)
+  return port
+}
+
+export interface UrlParts {
+  /** `https` instead of `http`. Default `false`. */
+  readonly secure?: boolean
+  /** Label in front of the host name. Default none. */
+  readonly subdomain?: string
+  readonly hostname: string
+  /** Left out of the URL when it is the scheme's own (80 or 443). */
+  readonly port?: number
+}
+
+/** `http://name.example:8080`: scheme, label, host and port as a URL without a path. */
+export function formatUrl(parts: UrlParts): string {
+  const { secure = false, subdomain, hostname, port } = parts
+  const scheme = secure ? 'https' : 'http'
+  const host = hostname.includes(':') ? `[${hostname}]` : hostname
+  const name = subdomain ? `${subdomain}.${host}` : host
+  return port === undefined || port === (secure ? 443 : 80)
+    ? `${scheme}://${name}`
+    : `${scheme}://${name}:${port}`
+}
+
+/** An app's name as a label: `My Shop (beta)` becomes `my-shop-beta`. Empty when nothing of it can be kept. */
+export function slugOf(appName: string): string {
+  return appName
+    .normalize('NFKD')
+    .replace(/\p{M}/gu, '')
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .slice(0, 64)
+    .replace(/^-|-$/g, '')
+    .slice(0, 63)
+    .replace(/-$/, '')
+}
+
+/** Names to try when `name` is taken: `name-2`, `name-3`, then seven random ones, the last four less likely taken. */
+export function* alternativeNames(name: string): Generator<string, void, undefined> {
+  for (const suffix of ['-2', '-3']) yield name.slice(0, 63 - suffix.length).replace(/-+$/, '') + suffix
+  for (let count = 0; count < 3; count++) yield generateSubdomain()
+  for (let count = 0; count < 4; count++) yield `${generateSubdomain()}-${(Math.random() * 10_000) | 0}`
+}
+
+export interface BackoffOptions {
+  /** Upper bound of the second try's delay; it doubles with every further one. Default 500 ms. */
+  readonly baseMs?: number
+  /** Upper bound of every delay. Default 5,000 ms, as `maxBackoffMs` of the client. */
+  readonly maxMs?: number
+  /** From 0 (included) to 1. Default `Math.random`. */
+  readonly random?: () => number
+}
+
+/**
+ * How long to wait before try number `attempt`, counted from 1: the first goes at once, then anywhere between 0 and a
+ * bound that doubles ("full jitter": a thousand clients that lost one server come back spread out, not in step).
+ */
+export function calculateBackoff(attempt: number, options: BackoffOptions = {}): number {
+  if (!(attempt > 1)) return 0
+  const { baseMs = 500, maxMs = 5_000, random = Math.random } = options
+  return Math.floor(random() * Math.min(maxMs, baseMs * 2 ** (attempt - 2)))
+}
+
+/**
+ * Headers as a record with one string per lower-case name, what the JSON wire carries: repeats are joined with `, `,
+ * but of `Set-Cookie`, which cannot be joined, the last one stays. The record has no prototype, so that a header
+ * called `__proto__` is a header.
+ */
+export function headersToRecord(
+  headers: Headers | Iterable<readonly [string, string]>,
+): Record<string, string> {
+  const record: Record<string, string> = Object.create(null)
+  if (headers instanceof Headers) {
+    // Names are lower-case and repeats joined already, and forEach makes no pair per header.
+    headers.forEach((value, name) => {
+      record[name] = value
+    })
+    return record
+  }
+  for (const [name, value] of headers) {
+    const key = name.toLowerCase()
+    const earlier = record[key]
+    record[key] = earlier === undefined || key === 'set-cookie' ? value : `${earlier}, ${value}`
+  }
+  return record
+}

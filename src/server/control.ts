@@ -1,0 +1,153 @@
+// The control host: where clients connect, and the server's own small pages. No tunnel's host ever comes here.
+
+import { createHash, timingSafeEqual } from 'node:crypto'
+import type { ErrorCode } from '../errors.ts'
+import type { RequestHead } from '../http/head.ts'
+import type { Socket, SocketHandler } from '../socket.ts'
+import { STREAMS_SUBPROTOCOL } from '../wire/frame.ts'
+import type { Takeover } from './front.ts'
+import type { ServerStats } from './stats.ts'
+import type { Exchange, Upstream, Visit } from './upstream.ts'
+import { DEAD_EXCHANGE } from './upstreams/streams.ts'
+
+const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
+
+/** What the control host needs of the server. */
+export interface ControlDesk {
+  readonly version: string
+  /** SHA-256 of each token; empty when none is wanted. */
+  readonly tokenHashes: readonly Buffer[]
+  readonly clientCount: number
+  readonly maxClients: number
+  stats(): ServerStats
+  /** Whether a certificate for this host should be had: the domains themselves and live tunnels. */
+  isKnownHost(host: string): boolean
+  /** Takes a control connection over; `subprotocol` is the one that was agreed on. */
+  adopt(socket: Socket, wire: 'streams' | 'json', wishedName: string | undefined): SocketHandler
+}
+
+/** Tells a control connection from a request for a page, and refuses what is neither. */
+export function controlRoute(visit: Visit, desk: ControlDesk): Upstream | Takeover | ErrorCode {
+  const { head } = visit
+  if (head.upgrade !== 'websocket') return new Pages(desk)
+  const refusal = refuseUpgrade(head, desk)
+  if (refusal !== undefined) return refusal
+  const key = head.header('sec-websocket-key') ?? ''
+  const offered = (head.header('sec-websocket-protocol') ?? '').split(',').map(one => one.trim())
+  const wire = offered.includes(STREAMS_SUBPROTOCOL) ? 'streams' : 'json'
+  const wishedName = new URLSearchParams(head.target.split('?')[1] ?? '').get('subdomain') ?? undefined
+  return {
+    takeOver(socket) {
+      socket.write(switchingProtocols(key, wire))
+      return desk.adopt(socket, wire, wishedName)
+    },
+  }
+}
+
+function refuseUpgrade(head: RequestHead, desk: ControlDesk): ErrorCode | undefined {
+  if (head.method !== 'GET' || head.body !== 'none') return 'BAD_REQUEST'
+  if (head.header('sec-websocket-version') !== '13') return 'BAD_REQUEST'
+  if (!/^[A-Za-z0-9+/]{22}==$/.test(head.header('sec-websocket-key') ?? '')) return 'BAD_REQUEST'
+  // Only browsers send Origin: a page must not be able to act as a client from inside its visitor's network.
+  if (head.header('origin') !== undefined) return 'ORIGIN_HEADER_REFUSED'
+  if (!isAllowed(head.header('authorization'), desk.tokenHashes)) return 'TOKEN_REFUSED'
+  if (desk.clientCount >= desk.maxClients) return 'CLIENT_LIMIT'
+  return undefined
+}
+
+function isAllowed(authorization: string | undefined, hashes: readonly Buffer[]): boolean {
+  if (hashes.length === 0) return true
+  const [, token] = /^Bearer (\S+)$/i.exec(authorization ?? '') ?? []
+  if (token === undefined) return false
+  const hash = createHash('sha256').update(token).digest()
+  // All are compared, so that time says nothing about which one matched.
+  return hashes.reduce((isFound, one) => timingSafeEqual(one, hash) || isFound, false)
+}
+
+function switchingProtocols(key: string, wire: 'streams' | 'json'): Uint8Array {
+  const accept = createHash('sha1').update(key + GUID).digest('base64')
+  const protocol = wire === 'streams' ? `Sec-WebSocket-Protocol: ${STREAMS_SUBPROTOCOL}\r\n` : ''
+  return Buffer.from(
+    `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n${protocol}\r\n`,
+  )
+}
+
+/** Status, health, metrics, certificate check: answered at once, without an upstream. */
+class Pages implements Upstream {
+  readonly wire = 'streams'
+  readonly inFlight = 0
+  readonly #desk: ControlDesk
+
+  constructor(desk: ControlDesk) {
+    this.#desk = desk
+  }
+
+  begin(visit: Visit): Exchange {
+    const { method, target } = visit.head
+    if (visit.head.body !== 'none' || (method !== 'GET' && method !== 'HEAD')) {
+      visit.fail('TUNNEL_NOT_FOUND')
+      return DEAD_EXCHANGE
+    }
+    const [path = '', query = ''] = target.split('?')
+    const page = this.#page(path, new URLSearchParams(query))
+    if (page === undefined) {
+      visit.fail('TUNNEL_NOT_FOUND')
+      return DEAD_EXCHANGE
+    }
+    return { ...DEAD_EXCHANGE, bodyEnded: () => answer(visit, page) }
+  }
+
+  #page(path: string, query: URLSearchParams): Page | undefined {
+    switch (path) {
+      case '/':
+        return text(200, `localtunnels ${this.#desk.version}\n`)
+      case '/health':
+      case '/_health':
+        return text(200, 'OK')
+      case '/status':
+      case '/_status':
+        return json(200, this.#desk.stats())
+      case '/metrics':
+      case '/_metrics':
+        return { status: 200, type: 'text/plain; version=0.0.4', body: metrics(this.#desk.stats()) }
+      case '/tls-check':
+      case '/_tls-check':
+        return this.#desk.isKnownHost((query.get('domain') ?? '').toLowerCase()) ? text(200, 'OK') : text(404, 'Unknown host')
+      default:
+        return undefined
+    }
+  }
+}
+
+interface Page {
+  readonly status: number
+  readonly type: string
+  readonly body: string
+}
+
+const text = (status: number, body: string): Page => ({ status, type: 'text/plain; charset=utf-8', body })
+const json = (status: number, body: unknown): Page => ({ status, type: 'application/json', body: JSON.stringify(body) })
+
+function answer(visit: Visit, page: Page): void {
+  const body = Buffer.from(page.body)
+  const connection = visit.keepsAlive ? '' : 'Connection: close\r\n'
+  const head = `HTTP/1.1 ${page.status} ${page.status === 200 ? 'OK' : 'Not Found'}\r\nContent-Type: ${page.type}\r\nContent-Length: ${body.length}\r\nCache-Control: no-store\r\n${connection}\r\n`
+  visit.answered(page.status)
+  visit.write(visit.head.method === 'HEAD' ? Buffer.from(head) : Buffer.concat([Buffer.from(head), body]))
+  visit.done(visit.keepsAlive)
+}
+
+function metrics(stats: ServerStats): string {
+  const lines: [name: string, kind: 'gauge' | 'counter', value: number][] = [
+    ['tunnel_connections_active', 'gauge', stats.connections],
+    ['tunnel_connections_total', 'counter', stats.totalConnections],
+    ['tunnel_active_subdomains', 'gauge', stats.activeSubdomains],
+    ['tunnel_requests_total', 'counter', stats.requests],
+    ['tunnel_pending_responses', 'gauge', stats.pendingResponses],
+    ['tunnel_bytes_in', 'counter', stats.bytesIn],
+    ['tunnel_bytes_out', 'counter', stats.bytesOut],
+    ['tunnel_uptime_seconds', 'gauge', stats.uptimeSeconds],
+  ]
+  return lines.map(([name, kind, value]) => `# TYPE ${name} ${kind}\n${name} ${value}\n`).join('')
+}
+

@@ -1,0 +1,29 @@
+// From a Host to what serves it: exactly one label under a domain is a tunnel, the domain itself is the control host.
+
+/** What a host means to this server. */
+export type Destination =
+  | { readonly kind: 'tunnel'; readonly name: string }
+  | { readonly kind: 'control' }
+  | { readonly kind: 'unknown' }
+
+const CONTROL: Destination = { kind: 'control' }
+const UNKNOWN: Destination = { kind: 'unknown' }
+/** Labels of the server's own: they belong to the control host. */
+const CONTROL_LABELS: ReadonlySet<string> = new Set(['api', 'www'])
+
+/** `host` is lower-case and without port, as the head parser leaves it. */
+export function destinationOf(host: string, domains: readonly string[]): Destination {
+  for (const domain of domains) {
+    if (host === domain) return CONTROL
+    if (!host.endsWith(domain) || host[host.length - domain.length - 1] !== '.') continue
+    const label = host.slice(0, -domain.length - 1)
+    if (label.includes('.')) return UNKNOWN
+    return CONTROL_LABELS.has(label) ? CONTROL : { kind: 'tunnel', name: label }
+  }
+  // Plain addresses: a server that has no name yet, health checks, clients on the same machine.
+  return host === 'localhost' || isAddress(host) ? CONTROL : UNKNOWN
+}
+
+function isAddress(host: string): boolean {
+  return host.startsWith('[') || /^\d{1,3}(?:\.\d{1,3}){3}$/.test(host)
+}

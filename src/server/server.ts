@@ -1,0 +1,354 @@
+// TunnelServer: takes visitors and clients on one port and brings them together.
+
+import { createHash } from 'node:crypto'
+import { BlockList, isIP } from 'node:net'
+import { type ErrorCode, TunnelError } from '../errors.ts'
+import { Events } from '../events.ts'
+import type { Hop } from '../http/forward.ts'
+import { formatUrl, isValidSubdomain } from '../names.ts'
+import type { Listening } from '../sockets/bun.ts'
+import { VERSION } from '../version.ts'
+import { adopt } from './adopt.ts'
+import type { ClientConnection, ClientHost, Rewrite } from './clients.ts'
+import { type ControlDesk, controlRoute } from './control.ts'
+import { Deadlines } from './deadlines.ts'
+import type { Route, VisitorHost } from './front.ts'
+import { DEFAULT_LIMITS, type ServerLimits, type TunnelServerEvents, type TunnelServerOptions } from './options.ts'
+import { isProbe, probeUpstream } from './probe.ts'
+import { destinationOf } from './route.ts'
+import { Counters, type ServerStats } from './stats.ts'
+import { Tunnels } from './tunnels.ts'
+import type { Visit } from './upstream.ts'
+import { VisitorConnection } from './visitor.ts'
+
+type State = 'idle' | 'running' | 'draining' | 'stopped'
+
+/**
+ * A tunnel server in this process: `start()` listens, `stop()` drains. Many may run in one process. Nothing that a
+ * visitor or a client sends makes it throw; what goes wrong inside arrives as an `error` event.
+ *
+ * Throws `OPTION_INVALID`, `PORT_INVALID` for options that cannot be used and `RUNTIME_UNSUPPORTED` outside of Bun.
+ */
+export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDisposable {
+  readonly #options: TunnelServerOptions
+  readonly #limits: ServerLimits
+  readonly #domains: readonly string[]
+  readonly #deadlines: Deadlines = new Deadlines()
+  readonly #tunnels: Tunnels
+  readonly #counters: Counters = new Counters()
+  readonly #visitors = new Set<VisitorConnection>()
+  readonly #clients = new Set<ClientConnection>()
+  #state: State = 'idle'
+  #listening: Listening | undefined
+  #startedAt = 0
+  /** Resolves `stop()` when the last exchange is over. */
+  #drained: (() => void) | undefined
+
+  constructor(options: TunnelServerOptions = {}) {
+    super()
+    if (typeof Bun === 'undefined') throw new TunnelError('RUNTIME_UNSUPPORTED')
+    this.#options = options
+    this.#limits = checkLimits({ ...DEFAULT_LIMITS, ...options.limits })
+    this.#domains = checkDomains(options.domains ?? ['localhost'])
+    checkPort(options.port ?? 8080)
+    this.#tunnels = new Tunnels(this.#limits, this.#deadlines, options.reservedNames ?? [])
+  }
+
+  /** Listens. Rejects with `PORT_IN_USE`, `TLS_INVALID`, or `STATE_INVALID` when it ran before. */
+  async start(): Promise<void> {
+    if (this.#state !== 'idle') throw new TunnelError('STATE_INVALID', `The server is ${this.#state}.`)
+    const { listenBun } = await import('../sockets/bun.ts')
+    const { port = 8080, host: hostname = '0.0.0.0', tls } = this.#options
+    const visitorHost = this.#visitorHost()
+    try {
+      this.#listening = listenBun({
+        hostname,
+        port,
+        ...(tls && { tls }),
+        accept: socket => {
+          const visitor = new VisitorConnection(socket, visitorHost)
+          this.#visitors.add(visitor)
+          return visitor
+        },
+      })
+    } catch (cause) {
+      throw listenError(cause, hostname, port)
+    }
+    this.#state = 'running'
+    this.#startedAt = Date.now()
+    this.#deadlines.start()
+    this.emit('start', { port: this.port, url: this.url })
+  }
+
+  /**
+   * Drains and stops: takes nothing new, lets exchanges finish for up to `drainTimeoutMs`, then cuts what is left.
+   * A second call waits for the same end.
+   */
+  async stop(): Promise<void> {
+    if (this.#state !== 'running') return
+    this.#state = 'draining'
+    this.#listening?.stop()
+    for (const client of this.#clients) client.drain()
+    for (const visitor of [...this.#visitors]) visitor.drain()
+    await this.#whenDrained()
+    this.#state = 'stopped'
+    this.#tunnels.clear()
+    for (const client of [...this.#clients]) client.close('SERVER_DRAINING')
+    for (const visitor of [...this.#visitors]) visitor.terminate()
+    this.#deadlines.stop()
+    this.#listening?.stop(true)
+    this.emit('stop', {})
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop()
+  }
+
+  /** The port it listens on; the one asked for before `start()`. */
+  get port(): number {
+    return this.#listening?.port ?? this.#options.port ?? 8080
+  }
+
+  /** The control host's own URL, where clients connect. */
+  get url(): string {
+    return this.#urlOf(undefined)
+  }
+
+  /** Counters now; with `includeSubdomains` also the names held. */
+  getStats(includeSubdomains = false): ServerStats {
+    const uptimeSeconds = this.#startedAt === 0 ? 0 : Math.floor((Date.now() - this.#startedAt) / 1000)
+    const { totalConnections, pending, requests, bytesIn, bytesOut } = this.#counters
+    return {
+      status: this.#state === 'running' ? 'operational' : this.#state === 'draining' ? 'draining' : 'stopped',
+      version: VERSION,
+      connections: this.#clients.size,
+      totalConnections,
+      activeSubdomains: this.#tunnels.count,
+      ...(includeSubdomains && { subdomains: this.#tunnels.names() }),
+      pendingResponses: pending,
+      requests,
+      uptimeSeconds,
+      uptime: `${uptimeSeconds}s`,
+      bytesIn,
+      bytesOut,
+    }
+  }
+
+  // ── Visitors ───────────────────────────────────────────────────────────────────────────────────────────────
+
+  #visitorHost(): VisitorHost {
+    const trusted = trustedList(this.#options.trustedProxies ?? [])
+    const server = this
+    return {
+      limits: this.#limits,
+      deadlines: this.#deadlines,
+      proto: this.#options.tls === undefined ? 'http' : 'https',
+      heads: [],
+      get isDraining() {
+        return server.#state !== 'running'
+      },
+      isTrusted: address => trusted?.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4') ?? false,
+      begun: visitor => this.#begun(visitor),
+      route: visitor => this.#route(visitor),
+      finished: (visitor, code) => this.#finished(visitor, code),
+      left: visitor => this.#visitors.delete(visitor),
+    }
+  }
+
+  #begun(visitor: VisitorConnection): void {
+    this.#counters.requests++
+    this.#counters.pending++
+    visitor.record.startedAt = performance.now()
+  }
+
+  #route(visitor: VisitorConnection): Route {
+    if (this.#state !== 'running') return 'SERVER_DRAINING'
+    const { head, record } = visitor
+    const destination = destinationOf(head.host, this.#domains)
+    if (destination.kind === 'control') return controlRoute(visitor, this.#desk)
+    if (destination.kind === 'unknown') return 'HOST_UNKNOWN'
+    const tunnel = this.#tunnels.find(destination.name)
+    if (tunnel === undefined) return 'TUNNEL_NOT_FOUND'
+    if (isProbe(head, tunnel)) return probeUpstream(tunnel)
+    record.tunnel = tunnel
+    record.client = tunnel.client
+    record.report = tunnel.client?.begun(tunnel, visitor) ?? 0
+    return tunnel.upstream ?? tunnel
+  }
+
+  #finished(visitor: VisitorConnection, code: ErrorCode | undefined): void {
+    const { record, head, answerStatus, answerBytes } = visitor
+    this.#counters.pending--
+    this.#counters.bytesOut += answerBytes
+    const { tunnel, client, report } = record
+    record.tunnel = undefined
+    record.client = undefined
+    const isHeard = tunnel !== undefined && this.hasListeners('request')
+    if (report !== 0 || isHeard) {
+      const durationMs = Math.round((performance.now() - record.startedAt) * 100) / 100
+      if (tunnel !== undefined) client?.finished(tunnel, report, answerStatus, durationMs, answerBytes, code)
+      if (isHeard) {
+        this.emit('request', {
+          subdomain: tunnel.name,
+          method: head.method,
+          path: head.target,
+          status: answerStatus,
+          durationMs,
+          bytes: answerBytes,
+          ...(code !== undefined && { error: code }),
+        })
+      }
+    }
+    if (this.#counters.pending === 0) this.#drained?.()
+  }
+
+  /** Reused for every exchange: a head is built from it within one call. */
+  readonly #hop: { -readonly [Key in keyof Hop]: Hop[Key] } = {
+    address: '',
+    proto: 'http',
+    trusted: false,
+    hostHeader: '',
+    origin: '',
+  }
+
+  #hopOf(visit: Visit, rewrite: Rewrite | undefined): Hop {
+    const hop = this.#hop
+    hop.address = visit.remoteAddress
+    hop.proto = visit.proto
+    hop.trusted = visit.isTrusted
+    hop.hostHeader = rewrite?.host ?? ''
+    hop.origin = rewrite?.origin ?? ''
+    return hop
+  }
+
+  // ── Clients ────────────────────────────────────────────────────────────────────────────────────────────────
+
+  readonly #clientHost: ClientHost = (() => {
+    const server = this
+    return {
+      get limits() {
+        return server.#limits
+      },
+      get deadlines() {
+        return server.#deadlines
+      },
+      get tunnels() {
+        return server.#tunnels
+      },
+      urlOf: name => this.#urlOf(name),
+      hopOf: (visit, rewrite) => this.#hopOf(visit, rewrite),
+      registered: (client, tunnel) =>
+        this.emit('connection', {
+          subdomain: tunnel.name,
+          wire: client.wire,
+          remoteAddress: client.remoteAddress,
+        }),
+      released: (_client, tunnel, reason) => this.emit('disconnection', { subdomain: tunnel.name, reason }),
+      gone: client => this.#clients.delete(client),
+    }
+  })()
+
+  readonly #desk: ControlDesk = (() => {
+    const server = this
+    const tokenHashes = (): Buffer[] =>
+      (server.#options.tokens ?? []).map(token => createHash('sha256').update(token).digest())
+    let hashes: Buffer[] | undefined
+    return {
+      version: VERSION,
+      get tokenHashes() {
+        hashes ??= tokenHashes()
+        return hashes
+      },
+      get clientCount() {
+        return server.#clients.size
+      },
+      get maxClients() {
+        return server.#limits.maxClients
+      },
+      stats: () => this.getStats(),
+      isKnownHost: host => {
+        const destination = destinationOf(host, this.#domains)
+        if (destination.kind === 'tunnel') return this.#tunnels.find(destination.name) !== undefined
+        return destination.kind === 'control' && this.#domains.some(domain => host.endsWith(domain))
+      },
+      adopt: (socket, wire) =>
+        adopt(socket, wire, this.#clientHost, client => {
+          this.#clients.add(client)
+          this.#counters.totalConnections++
+        }),
+    }
+  })()
+
+  #urlOf(name: string | undefined): string {
+    const { publicUrl, tls } = this.#options
+    const front = publicUrl === undefined ? undefined : new URL(publicUrl)
+    const port = front === undefined ? this.port : front.port === '' ? undefined : Number(front.port)
+    return formatUrl({
+      secure: front === undefined ? tls !== undefined : front.protocol === 'https:',
+      hostname: this.#domains[0] ?? 'localhost',
+      ...(name !== undefined && { subdomain: name }),
+      ...(port !== undefined && { port }),
+    })
+  }
+
+  #whenDrained(): Promise<void> {
+    if (this.#counters.pending === 0) return Promise.resolve()
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, this.#limits.drainTimeoutMs)
+    this.#drained = () => {
+      clearTimeout(timer)
+      resolve()
+    }
+    return promise
+  }
+}
+
+function listenError(cause: unknown, hostname: string, port: number): TunnelError {
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
+  if (code === 'EADDRINUSE') {
+    return new TunnelError('PORT_IN_USE', `Port ${port} on ${hostname} is in use.`, { cause })
+  }
+  if (code === 'EACCES') {
+    return new TunnelError('OPTION_INVALID', `Listening on port ${port} needs more rights.`, { cause })
+  }
+  if (/TLS|SSL|PEM|KEY|CERT|BoringSSL/i.test(`${code} ${cause}`)) return new TunnelError('TLS_INVALID', undefined, { cause })
+  return new TunnelError('OPTION_INVALID', `Cannot listen on ${hostname}:${port}.`, { cause })
+}
+
+function trustedList(ranges: readonly string[]): BlockList | undefined {
+  if (ranges.length === 0) return undefined
+  const list = new BlockList()
+  for (const range of ranges) {
+    const [address = '', bits] = range.split('/')
+    const family = isIP(address)
+    if (family === 0) throw new TunnelError('OPTION_INVALID', `"${range}" is not an address or a CIDR range.`)
+    const type = family === 6 ? 'ipv6' : 'ipv4'
+    if (bits === undefined) list.addAddress(address, type)
+    else list.addSubnet(address, Number(bits), type)
+  }
+  return list
+}
+
+function checkPort(port: number): void {
+  if (!Number.isInteger(port) || port < 0 || port > 65_535) {
+    throw new TunnelError('PORT_INVALID', `${port} is not a port to listen on.`)
+  }
+}
+
+function checkDomains(domains: readonly string[]): readonly string[] {
+  if (domains.length === 0) throw new TunnelError('OPTION_INVALID', 'A server needs at least one domain.')
+  return domains.map(domain => {
+    const lower = domain.toLowerCase().replace(/\.$/, '')
+    if (lower.split('.').every(isValidSubdomain)) return lower
+    throw new TunnelError('OPTION_INVALID', `"${domain}" is not a domain name.`)
+  })
+}
+
+function checkLimits(limits: ServerLimits): ServerLimits {
+  for (const [name, value] of Object.entries(limits)) {
+    if (!Number.isFinite(value) || value < 0) {
+      throw new TunnelError('OPTION_INVALID', `limits.${name} must be a number from 0 on, not ${value}.`)
+    }
+  }
+  return limits
+}

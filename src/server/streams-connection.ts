@@ -1,0 +1,174 @@
+// One client on the streams wire: its session, the tunnels it registered, what it wants to hear.
+
+import { ERRORS, type ErrorCode } from '../errors.ts'
+import { eventLoop } from '../event-loop.ts'
+import type { Carrier, CarrierHandler } from '../session/carrier.ts'
+import { Session } from '../session/session.ts'
+import { encodeControl, parseClientMessage, type Register } from '../wire/control.ts'
+import type { ClientConnection, ClientHost } from './clients.ts'
+import type { Deadline } from './deadlines.ts'
+import type { Tunnel } from './tunnels.ts'
+import type { Visit } from './upstream.ts'
+import { StreamsUpstream } from './upstreams/streams.ts'
+
+/** Tunnels that one client may hold at once. */
+const MAX_TUNNELS_PER_CLIENT = 64
+
+interface Registered {
+  readonly tunnel: Tunnel
+  readonly upstream: StreamsUpstream
+}
+
+export class StreamsConnection implements ClientConnection, Deadline {
+  readonly wire = 'streams'
+  readonly remoteAddress: string
+  dueTick = 0
+  readonly #host: ClientHost
+  readonly #session: Session
+  readonly #registered = new Map<number, Registered>()
+  #nextTunnel = 1
+  #nextReport = 1
+  #isWatching = false
+
+  constructor(carrier: Carrier, remoteAddress: string, host: ClientHost) {
+    this.#host = host
+    this.remoteAddress = remoteAddress
+    const { limits, deadlines } = host
+    this.#session = new Session(
+      carrier,
+      {
+        opened: () => 'PROTOCOL_ERROR',
+        control: json => this.#control(json),
+        leaving: () => {},
+        closed: code => this.#closed(code),
+      },
+      {
+        role: 'server',
+        scheduler: eventLoop,
+        maxStreams: limits.maxStreams,
+        maxStreamWindowBytes: limits.maxStreamWindowBytes,
+        maxSessionWindowBytes: limits.maxSessionWindowBytes,
+        pingIntervalMs: limits.pingIntervalMs,
+        deadAfterMs: limits.deadAfterMs,
+      },
+    )
+    deadlines.watch(this)
+    deadlines.arm(this, limits.registerTimeoutMs)
+  }
+
+  get carrierHandler(): CarrierHandler {
+    return this.#session.carrierHandler
+  }
+
+  /** Nothing was registered in time. */
+  expired(): void {
+    if (this.#registered.size === 0) this.#session.close('REGISTER_TIMEOUT')
+  }
+
+  checkAlive(): Promise<boolean> {
+    const { promise, resolve } = Promise.withResolvers<boolean>()
+    const cancel = eventLoop.after(this.#host.limits.deadAfterMs, () => resolve(false))
+    this.#session.ping(() => {
+      cancel()
+      resolve(true)
+    })
+    return promise
+  }
+
+  drain(): void {
+    this.#session.leave('SERVER_DRAINING')
+  }
+
+  close(code: ErrorCode): void {
+    this.#session.close(code)
+  }
+
+  begun(tunnel: Tunnel, visit: Visit): number {
+    if (!this.#isWatching) return 0
+    const id = this.#nextReport++
+    this.#report({ type: 'request', id, tunnel: this.#numberOf(tunnel), method: visit.head.method, path: visit.head.target })
+    return id
+  }
+
+  finished(tunnel: Tunnel, id: number, status: number, durationMs: number, bytes: number, error?: ErrorCode): void {
+    if (!this.#isWatching || id === 0) return
+    this.#report({
+      type: 'response',
+      id,
+      tunnel: this.#numberOf(tunnel),
+      status,
+      durationMs,
+      bytes,
+      ...(error !== undefined && { error }),
+    })
+  }
+
+  #report(message: Parameters<typeof encodeControl>[0]): void {
+    this.#session.sendControl(encodeControl(message))
+  }
+
+  #numberOf(tunnel: Tunnel): number {
+    for (const [number, registered] of this.#registered) if (registered.tunnel === tunnel) return number
+    return 0
+  }
+
+  #control(json: Uint8Array): void {
+    const message = parseClientMessage(json)
+    if (message === undefined) return this.#session.close('PROTOCOL_ERROR')
+    if (message === 'unknown') return
+    switch (message.type) {
+      case 'register':
+        return this.#register(message)
+      case 'watch':
+        this.#isWatching = message.on
+        return
+      case 'release':
+        return this.#release(message.tunnel)
+    }
+  }
+
+  #register(message: Register): void {
+    const { limits, deadlines, tunnels } = this.#host
+    const tunnel: Tunnel | ErrorCode =
+      this.#registered.size >= MAX_TUNNELS_PER_CLIENT ? 'CLIENT_LIMIT' : tunnels.claim(message.name, message.resume)
+    if (typeof tunnel === 'string') {
+      const { meaning } = ERRORS[tunnel]
+      return this.#report({ type: 'refused', ref: message.ref, code: tunnel, message: meaning })
+    }
+    const number = this.#nextTunnel++
+    const rewrite =
+      message.hostHeader === undefined ? undefined : { host: message.hostHeader, origin: message.origin ?? '' }
+    const upstream = new StreamsUpstream({
+      session: this.#session,
+      tunnel: number,
+      limits,
+      deadlines,
+      hopOf: visit => this.#host.hopOf(visit, rewrite),
+    })
+    this.#registered.set(number, { tunnel, upstream })
+    deadlines.disarm(this)
+    const resume = tunnel.renewSecret()
+    const url = this.#host.urlOf(tunnel.name)
+    this.#report({ type: 'granted', ref: message.ref, tunnel: number, name: tunnel.name, url, resume })
+    tunnel.attach(upstream, this)
+    this.#host.registered(this, tunnel)
+  }
+
+  #release(number: number): void {
+    const registered = this.#registered.get(number)
+    if (registered === undefined) return
+    this.#registered.delete(number)
+    if (registered.tunnel.upstream === registered.upstream) registered.tunnel.remove()
+    this.#host.released(this, registered.tunnel, 'released')
+  }
+
+  #closed(code: ErrorCode): void {
+    this.#host.deadlines.forget(this)
+    for (const { tunnel, upstream } of this.#registered.values()) {
+      tunnel.detach(upstream)
+      this.#host.released(this, tunnel, code)
+    }
+    this.#registered.clear()
+    this.#host.gone(this)
+  }
+}

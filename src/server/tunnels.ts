@@ -1,0 +1,177 @@
+// The names of a server: who holds which, for how long after a lost carrier, and what waits for whom.
+
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import type { ErrorCode } from '../errors.ts'
+import { isReservedName, isValidSubdomain } from '../names.ts'
+import type { ClientConnection } from './clients.ts'
+import type { Deadline, Deadlines } from './deadlines.ts'
+import type { ServerLimits } from './options.ts'
+import type { Upstream } from './upstream.ts'
+
+/** Someone who waits for a tunnel's client to come back. Called exactly once. */
+export type Held = (upstream: Upstream | ErrorCode) => void
+
+/** A public name granted to a client. It outlives the client's carrier by the lease. */
+export class Tunnel implements Deadline {
+  readonly name: string
+  /** Where exchanges go; `undefined` while the client is reconnecting. */
+  upstream: Upstream | undefined
+  /** Whose it is; `undefined` likewise. */
+  client: ClientConnection | undefined
+  /** SHA-256 of the resume secret; `undefined` for a JSON client, which has none. */
+  #resumeHash: Buffer | undefined
+  dueTick = 0
+  readonly #tunnels: Tunnels
+  readonly #held = new Set<Waiter>()
+
+  constructor(tunnels: Tunnels, name: string) {
+    this.#tunnels = tunnels
+    this.name = name
+  }
+
+  /** Makes a fresh resume secret and remembers only its hash. */
+  renewSecret(): string {
+    const secret = randomBytes(24).toString('base64url')
+    this.#resumeHash = sha256(secret)
+    return secret
+  }
+
+  isHeldBy(resume: string | undefined): boolean {
+    if (resume === undefined || this.#resumeHash === undefined) return false
+    return timingSafeEqual(sha256(resume), this.#resumeHash)
+  }
+
+  /** The client is there: exchanges flow, also those that waited. */
+  attach(upstream: Upstream, client: ClientConnection): void {
+    const before = this.client
+    this.upstream = upstream
+    this.client = client
+    // The same holder came back while its old connection still looked alive.
+    if (before !== undefined && before !== client) before.close('CARRIER_LOST')
+    this.#tunnels.deadlines.disarm(this)
+    this.#release(upstream)
+  }
+
+  /** The carrier is lost. With a resume secret the name is kept for the lease; without one it is free at once. */
+  detach(upstream: Upstream): void {
+    if (this.upstream !== upstream) return
+    this.upstream = undefined
+    this.client = undefined
+    if (this.#resumeHash === undefined) this.remove()
+    else this.#tunnels.deadlines.arm(this, Math.max(this.#tunnels.limits.leaseMs, 1))
+  }
+
+  /** Gives the name back for good. */
+  remove(): void {
+    this.upstream = undefined
+    this.client = undefined
+    this.#release('CLIENT_GONE')
+    this.#tunnels.remove(this)
+  }
+
+  /** The lease ran out. */
+  expired(): void {
+    if (this.upstream === undefined) this.remove()
+  }
+
+  /**
+   * Waits for the client to come back, bounded in time and number. Returns the function that stops waiting, or a
+   * code when nothing more may wait.
+   */
+  hold(held: Held): (() => void) | ErrorCode {
+    const { holdTimeoutMs, maxHeldRequests } = this.#tunnels.limits
+    if (holdTimeoutMs === 0) return 'CLIENT_GONE'
+    if (this.#held.size >= maxHeldRequests) return 'CLIENT_RECONNECTING'
+    const waiter = new Waiter(this.#tunnels.deadlines, holdTimeoutMs, held, () => this.#held.delete(waiter))
+    this.#held.add(waiter)
+    return () => waiter.stop()
+  }
+
+  #release(outcome: Upstream | ErrorCode): void {
+    for (const waiter of [...this.#held]) waiter.finish(outcome)
+  }
+}
+
+class Waiter implements Deadline {
+  dueTick = 0
+  readonly #deadlines: Deadlines
+  readonly #held: Held
+  readonly #removed: () => void
+
+  constructor(deadlines: Deadlines, timeoutMs: number, held: Held, removed: () => void) {
+    this.#deadlines = deadlines
+    this.#held = held
+    this.#removed = removed
+    deadlines.watch(this)
+    deadlines.arm(this, timeoutMs)
+  }
+
+  expired(): void {
+    this.finish('CLIENT_RECONNECTING')
+  }
+
+  finish(outcome: Upstream | ErrorCode): void {
+    this.stop()
+    this.#held(outcome)
+  }
+
+  stop(): void {
+    this.#deadlines.forget(this)
+    this.#removed()
+  }
+}
+
+/** All tunnels of a server, by name. */
+export class Tunnels {
+  readonly limits: ServerLimits
+  readonly deadlines: Deadlines
+  readonly #byName = new Map<string, Tunnel>()
+  readonly #reserved: ReadonlySet<string>
+
+  constructor(limits: ServerLimits, deadlines: Deadlines, reservedNames: readonly string[]) {
+    this.limits = limits
+    this.deadlines = deadlines
+    this.#reserved = new Set(reservedNames)
+  }
+
+  find(name: string): Tunnel | undefined {
+    return this.#byName.get(name)
+  }
+
+  names(): string[] {
+    return [...this.#byName.keys()]
+  }
+
+  get count(): number {
+    return this.#byName.size
+  }
+
+  /**
+   * Takes a name for a client. A name with a live holder, or within its lease, only goes to whoever proves to be the
+   * same holder; that one takes it over at once, however dead its old carrier looks.
+   */
+  claim(name: string, resume: string | undefined): Tunnel | ErrorCode {
+    if (!isValidSubdomain(name)) return 'NAME_INVALID'
+    if (isReservedName(name) || this.#reserved.has(name)) return 'NAME_RESERVED'
+    const existing = this.#byName.get(name)
+    if (existing !== undefined) return existing.isHeldBy(resume) ? existing : 'NAME_TAKEN'
+    const tunnel = new Tunnel(this, name)
+    this.#byName.set(name, tunnel)
+    this.deadlines.watch(tunnel)
+    return tunnel
+  }
+
+  remove(tunnel: Tunnel): void {
+    if (this.#byName.get(tunnel.name) === tunnel) this.#byName.delete(tunnel.name)
+    this.deadlines.forget(tunnel)
+  }
+
+  /** Gives all names back: whatever waits fails. */
+  clear(): void {
+    for (const tunnel of [...this.#byName.values()]) tunnel.remove()
+  }
+}
+
+function sha256(text: string): Buffer {
+  return createHash('sha256').update(text).digest()
+}

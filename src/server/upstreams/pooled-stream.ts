@@ -1,0 +1,360 @@
+// One stream of the pool and the exchange on it: request bytes out, the answer framed strictly on its way back.
+
+import { ERRORS, type ErrorCode } from '../../errors.ts'
+import { BodyFramer } from '../../http/body.ts'
+import { forwardRequestHead, forwardResponseHead, maxForwardedBytes } from '../../http/forward.ts'
+import { parseResponseHead, ResponseHead } from '../../http/head.ts'
+import type { Stream, StreamHandler } from '../../session/stream.ts'
+import type { Deadline } from '../deadlines.ts'
+import { HeadBuffer } from '../head-buffer.ts'
+import type { Exchange, Visit } from '../upstream.ts'
+import type { StreamsContext, StreamsUpstream } from './streams.ts'
+
+/** Request body kept for a second try on a fresh stream. nginx keeps as much in memory by default. */
+const MAX_REPLAY_BYTES = 65_536
+/** What of an answer's body arrived with its head leaves with it in one write, up to this size together. */
+const SCRATCH_BYTES = 262_144
+/** How long the origin may take to end after a stream was ended from here. */
+const RETIRE_MS = 5_000
+/** Methods that may reach the origin twice without harm (RFC 9110 section 9.2.2). */
+const IDEMPOTENT: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
+
+const CLOSE = { close: true, keepAlive10: false }
+const STAY_OPEN = { close: false, keepAlive10: false }
+const STAY_OPEN_10 = { close: false, keepAlive10: true }
+
+/** Shared by all streams: a head is built and handed on within one call. */
+let scratch = new Uint8Array(SCRATCH_BYTES)
+
+type Phase =
+  | 'idle'
+  /** The request goes out, the head of the answer is awaited. */
+  | 'head'
+  | 'body'
+  /** After 101: bytes both ways. */
+  | 'switched'
+  /** Ended from here; the origin has a moment to end as well. */
+  | 'retiring'
+  | 'closed'
+
+export class PooledStream implements StreamHandler, Exchange, Deadline {
+  dueTick = 0
+  readonly #pool: StreamsUpstream
+  readonly #context: StreamsContext
+  readonly #framer: BodyFramer = new BodyFramer()
+  readonly #answer: ResponseHead = new ResponseHead()
+  readonly #partialHead: HeadBuffer = new HeadBuffer()
+  #stream: Stream | undefined
+  #visit: Visit | undefined
+  #phase: Phase = 'idle'
+  #isReused = false
+  /** The request is complete; after a switch: the visitor sent FIN. */
+  #isRequestDone = false
+  /** Bytes sent on the stream before the exchange under way: what the far side had delivered then, at most. */
+  #sentBefore = 0
+  /** Body pieces of the request under way, while it could be tried again; `undefined` when it no longer can. */
+  #replay: Uint8Array[] | undefined
+  #replayBytes = 0
+  /** Answer bytes that the visitor does not take yet: their credit is held back, which stops the origin. */
+  #unconsumed = 0
+  #isVisitorFull = false
+
+  constructor(pool: StreamsUpstream, context: StreamsContext) {
+    this.#pool = pool
+    this.#context = context
+  }
+
+  /** Opens the stream. `false` when the session has no room or is gone. */
+  open(): boolean {
+    this.#stream = this.#context.session.open(this.#context.tunnel, this)
+    if (this.#stream === undefined) return false
+    this.#context.deadlines.watch(this)
+    return true
+  }
+
+  /** Puts a visit's exchange on the stream: sends its head. */
+  begin(visit: Visit): void {
+    const stream = this.#stream
+    if (stream === undefined) return visit.fail('CLIENT_GONE')
+    this.#visit = visit
+    this.#phase = 'head'
+    this.#isRequestDone = false
+    this.#sentBefore = stream.sentBytes
+    this.#replay = this.#isReused ? [] : undefined
+    this.#replayBytes = 0
+    this.#context.deadlines.disarm(this)
+    reserveScratch(maxForwardedBytes(visit.head))
+    const end = forwardRequestHead(visit.head, this.#context.hopOf(visit), scratch, 0)
+    if (!stream.write(scratch.subarray(0, end), true)) visit.pause()
+  }
+
+  // ── From the visitor ───────────────────────────────────────────────────────────────────────────────────────
+
+  body(bytes: Uint8Array): void {
+    if (this.#replay !== undefined) {
+      this.#replayBytes += bytes.length
+      if (this.#replayBytes > MAX_REPLAY_BYTES) this.#replay = undefined
+      else this.#replay.push(bytes)
+    }
+    if (this.#stream?.write(bytes) === false) this.#visit?.pause()
+  }
+
+  bodyEnded(): void {
+    this.#isRequestDone = true
+    switch (this.#phase) {
+      case 'head':
+        return this.#context.deadlines.arm(this, this.#context.limits.originTimeoutMs)
+      case 'body':
+        if (this.#framer.complete) this.#complete()
+        return
+      case 'switched':
+        this.#stream?.end()
+        if (this.#stream?.peerEnded) this.#complete()
+    }
+  }
+
+  drained(): void {
+    if (!this.#isVisitorFull) return
+    this.#isVisitorFull = false
+    const count = this.#unconsumed
+    this.#unconsumed = 0
+    this.#stream?.consumed(count)
+  }
+
+  abandoned(): void {
+    this.#visit = undefined
+    this.#discard('CANCELLED')
+  }
+
+  // ── From the origin ────────────────────────────────────────────────────────────────────────────────────────
+
+  received(bytes: Uint8Array): void {
+    switch (this.#phase) {
+      case 'head':
+        this.#stream?.consumed(bytes.length)
+        return this.#takeHead(bytes)
+      case 'body':
+        return this.#takeBody(bytes)
+      case 'switched':
+        return this.#pass(bytes)
+      case 'idle':
+        // Nothing was asked: whatever this is, the next visitor must not get it.
+        this.#pool.dropIdle(this)
+        return this.#discard('PROTOCOL_ERROR')
+    }
+  }
+
+  writable(): void {
+    this.#visit?.resume()
+  }
+
+  ended(delivered: number): void {
+    switch (this.#phase) {
+      case 'idle':
+        this.#pool.dropIdle(this)
+        return this.#retire()
+      case 'head':
+        return this.#retryOrFail('ORIGIN_CLOSED', delivered)
+      case 'body':
+        if (this.#answer.body === 'close') return this.#complete()
+        return this.#fail('ORIGIN_CLOSED')
+      case 'switched':
+        if (this.#isRequestDone) return this.#complete()
+        return this.#visit?.endAnswer()
+      case 'retiring':
+        return this.#close()
+    }
+  }
+
+  reset(code: ErrorCode, delivered: number): void {
+    const phase = this.#phase
+    this.#stream = undefined
+    if (phase === 'idle') this.#pool.dropIdle(this)
+    if (this.#visit === undefined) return this.#close()
+    if (this.#context.session.isClosed) return this.#fail('CLIENT_GONE')
+    // The client is a stranger: of its codes, only those about the origin are believed.
+    const cause = ERRORS[code].fault === 'origin' || code === 'STREAM_LIMIT' ? code : 'ORIGIN_CLOSED'
+    if (phase === 'head') this.#retryOrFail(cause, delivered)
+    else this.#fail(cause)
+  }
+
+  /** Idle for too long, the origin took too long for the head of its answer, or to end after us. */
+  expired(): void {
+    switch (this.#phase) {
+      case 'idle':
+        this.#pool.dropIdle(this)
+        return this.#retire()
+      case 'head':
+        return this.#fail('ORIGIN_TIMEOUT')
+      case 'retiring':
+        return this.#discard('CANCELLED')
+    }
+  }
+
+  #takeHead(bytes: Uint8Array): void {
+    this.#replay = undefined
+    const pending = this.#partialHead.add(bytes)
+    const visit = this.#visit
+    if (pending === undefined || visit === undefined) return
+    const { limits, deadlines } = this.#context
+    const answer = this.#answer
+    let at = 0
+    do {
+      const end = parseResponseHead(answer, pending, at, pending.length, limits, visit.head.method)
+      if (end === -1) return this.#fail('ORIGIN_INVALID')
+      if (end === 0) return this.#awaitMore(pending, at)
+      at = end
+    } while (this.#passInterim(visit, answer))
+    this.#partialHead.clear()
+    deadlines.disarm(this)
+    if (answer.status === 101) this.#switch(visit, pending, at)
+    else this.#beginAnswer(visit, pending, at)
+  }
+
+  #awaitMore(pending: Uint8Array, at: number): void {
+    if (at === 0) return this.#partialHead.keep(pending)
+    this.#partialHead.clear()
+    this.#partialHead.keepMore(pending.subarray(at))
+  }
+
+  /** Passes a 1xx answer on. An HTTP/1.0 visitor would not understand it. */
+  #passInterim(visit: Visit, answer: ResponseHead): boolean {
+    if (answer.status >= 200 || answer.status === 101) return false
+    if (visit.head.minorVersion === 1) {
+      reserveScratch(maxForwardedBytes(answer))
+      visit.write(scratch.subarray(0, forwardResponseHead(answer, STAY_OPEN, scratch, 0)), true)
+    }
+    return true
+  }
+
+  /** Sends the head of the answer, and what of its body came with it, in one write. */
+  #beginAnswer(visit: Visit, bytes: Uint8Array, at: number): void {
+    const answer = this.#answer
+    this.#phase = 'body'
+    this.#framer.begin(answer.body, answer.contentLength)
+    const bodyEnd = this.#framer.feed(bytes, at, bytes.length)
+    if (bodyEnd === -1) return this.#fail('ORIGIN_INVALID')
+    visit.answered(answer.status)
+    const staysOpen = visit.keepsAlive && answer.body !== 'close'
+    const style = !staysOpen ? CLOSE : visit.head.minorVersion === 0 ? STAY_OPEN_10 : STAY_OPEN
+    reserveScratch(maxForwardedBytes(answer))
+    const headEnd = forwardResponseHead(answer, style, scratch, 0)
+    const bodyBytes = bodyEnd - at
+    let wasTaken: boolean
+    if (headEnd + bodyBytes <= scratch.length) {
+      if (bodyBytes > 0) scratch.set(bytes.subarray(at, bodyEnd), headEnd)
+      wasTaken = visit.write(scratch.subarray(0, headEnd + bodyBytes), true)
+    } else {
+      visit.write(scratch.subarray(0, headEnd), true)
+      wasTaken = visit.write(bytes.subarray(at, bodyEnd))
+    }
+    this.#isVisitorFull = !wasTaken
+    if (this.#framer.complete) this.#answerComplete(bodyEnd < bytes.length)
+  }
+
+  #takeBody(bytes: Uint8Array): void {
+    const end = this.#framer.complete ? 0 : this.#framer.feed(bytes, 0, bytes.length)
+    if (end === -1) return this.#fail('ORIGIN_INVALID')
+    if (end > 0) this.#pass(end === bytes.length ? bytes : bytes.subarray(0, end))
+    if (this.#framer.complete) this.#answerComplete(end < bytes.length)
+  }
+
+  /** `hasSurplus`: the origin sent more than its answer, so nothing it sends can be trusted to be the next one. */
+  #answerComplete(hasSurplus: boolean): void {
+    if (hasSurplus) this.#answer.keepAlive = false
+    // An answer that comes before the end of the request ends the exchange: the rest of the request is not wanted.
+    this.#complete()
+  }
+
+  #pass(bytes: Uint8Array): void {
+    if (this.#visit?.write(bytes) === false) this.#isVisitorFull = true
+    if (this.#isVisitorFull) this.#unconsumed += bytes.length
+    else this.#stream?.consumed(bytes.length)
+  }
+
+  #switch(visit: Visit, bytes: Uint8Array, at: number): void {
+    if (visit.head.upgrade === '') return this.#fail('ORIGIN_INVALID')
+    this.#phase = 'switched'
+    this.#isRequestDone = false
+    visit.answered(101)
+    reserveScratch(maxForwardedBytes(this.#answer))
+    visit.write(scratch.subarray(0, forwardResponseHead(this.#answer, STAY_OPEN, scratch, 0)), true)
+    if (at < bytes.length) this.#isVisitorFull = !visit.write(bytes.subarray(at))
+    visit.switched()
+  }
+
+  // ── The end of an exchange, and of the stream ──────────────────────────────────────────────────────────────
+
+  #complete(): void {
+    const visit = this.#visit
+    const isSound = this.#phase === 'body' && this.#isRequestDone && this.#answer.keepAlive && this.#answer.body !== 'close'
+    this.#visit = undefined
+    if (this.#unconsumed > 0) this.drained()
+    this.#isVisitorFull = false
+    if (isSound && this.#stream?.peerEnded === false) {
+      this.#phase = 'idle'
+      this.#isReused = true
+      this.#context.deadlines.arm(this, this.#context.limits.streamIdleMs)
+      this.#pool.release(this)
+    } else if (this.#isRequestDone) this.#retire()
+    else this.#discard('CANCELLED')
+    visit?.done(isSound || (this.#isRequestDone && this.#answer.body !== 'close'))
+  }
+
+  /**
+   * A stream of the pool can be dead without our knowing yet. If nothing of the request was delivered any method may
+   * be tried again; if it was, only one that does no harm twice.
+   */
+  #retryOrFail(code: ErrorCode, delivered: number): void {
+    const visit = this.#visit
+    const pieces = this.#replay
+    const mayRetry =
+      pieces !== undefined &&
+      visit !== undefined &&
+      (delivered <= this.#sentBefore || IDEMPOTENT.has(visit.head.method))
+    if (!mayRetry) return this.#fail(code)
+    const isRequestDone = this.#isRequestDone
+    this.#stream?.reset('CANCELLED')
+    this.#isReused = false
+    if (!this.open()) return this.#fail('CLIENT_GONE')
+    this.begin(visit)
+    visit.resume()
+    for (const piece of pieces) this.body(piece)
+    if (isRequestDone) this.bodyEnded()
+  }
+
+  #fail(code: ErrorCode): void {
+    const visit = this.#visit
+    this.#visit = undefined
+    this.#discard('CANCELLED')
+    visit?.fail(code)
+  }
+
+  /** Ends the stream in good order: the origin sees FIN, not a failure. */
+  #retire(): void {
+    const stream = this.#stream
+    if (stream === undefined) return this.#close()
+    this.#phase = 'retiring'
+    stream.end()
+    if (stream.isClosed) this.#close()
+    else this.#context.deadlines.arm(this, RETIRE_MS)
+  }
+
+  #discard(code: ErrorCode): void {
+    this.#stream?.reset(code)
+    this.#close()
+  }
+
+  #close(): void {
+    if (this.#phase === 'closed') return
+    this.#phase = 'closed'
+    this.#stream = undefined
+    this.#partialHead.clear()
+    this.#context.deadlines.forget(this)
+    this.#pool.closed()
+  }
+}
+
+function reserveScratch(needed: number): void {
+  if (scratch.length < needed) scratch = new Uint8Array(needed)
+}

@@ -1,0 +1,72 @@
+// Upstream over a session: a pool of byte streams to one tunnel's origin, kept between requests.
+
+import type { Hop } from '../../http/forward.ts'
+import type { Session } from '../../session/session.ts'
+import type { Deadlines } from '../deadlines.ts'
+import type { ServerLimits } from '../options.ts'
+import type { Exchange, Upstream, Visit } from '../upstream.ts'
+import { PooledStream } from './pooled-stream.ts'
+
+/** What one tunnel's pooled streams share. */
+export interface StreamsContext {
+  readonly session: Session
+  /** The tunnel's number on the session. */
+  readonly tunnel: number
+  readonly limits: ServerLimits
+  readonly deadlines: Deadlines
+  /** What the origin is told about the visitor's way. */
+  hopOf(visit: Visit): Hop
+}
+
+export class StreamsUpstream implements Upstream {
+  readonly wire = 'streams'
+  readonly #context: StreamsContext
+  /** Idle streams, the most recently used last: the least used ones run into their idle time and close. */
+  readonly #idle: PooledStream[] = []
+  #openCount = 0
+
+  constructor(context: StreamsContext) {
+    this.#context = context
+  }
+
+  get inFlight(): number {
+    return this.#openCount - this.#idle.length
+  }
+
+  begin(visit: Visit): Exchange {
+    const pooled = this.#idle.pop() ?? this.#open()
+    if (pooled === undefined) {
+      visit.fail(this.#context.session.isClosed ? 'CLIENT_GONE' : 'TUNNEL_BUSY')
+      return DEAD_EXCHANGE
+    }
+    pooled.begin(visit)
+    return pooled
+  }
+
+  /** The exchange is over and the stream is good for another. */
+  release(pooled: PooledStream): void {
+    this.#idle.push(pooled)
+  }
+
+  /** A stream that no exchange uses ended. */
+  dropIdle(pooled: PooledStream): void {
+    const index = this.#idle.indexOf(pooled)
+    if (index !== -1) this.#idle.splice(index, 1)
+  }
+
+  /** The stream is gone. */
+  closed(): void {
+    this.#openCount--
+  }
+
+  #open(): PooledStream | undefined {
+    if (this.#openCount >= this.#context.limits.maxStreams) return undefined
+    const pooled = new PooledStream(this, this.#context)
+    if (!pooled.open()) return undefined
+    this.#openCount++
+    return pooled
+  }
+}
+
+/** What `begin` returns when it already failed the visit. */
+export const DEAD_EXCHANGE: Exchange = { body() {}, bodyEnded() {}, drained() {}, abandoned() {} }

@@ -1,0 +1,380 @@
+// One visitor's HTTP/1.1 connection: frames requests strictly, routes each by its own Host, answers in order.
+
+import type { ErrorCode } from '../errors.ts'
+import { BodyFramer } from '../http/body.ts'
+import { parseRequestHead, RequestHead } from '../http/head.ts'
+import { errorAnswer, wantsHtml } from '../http/pages.ts'
+import type { Socket, SocketHandler } from '../socket.ts'
+import type { Deadline } from './deadlines.ts'
+import { HeadBuffer } from './head-buffer.ts'
+import type { Holding, VisitorHost, VisitRecord } from './front.ts'
+import type { Exchange, Upstream, Visit } from './upstream.ts'
+
+/** After FIN from the visitor an answer that makes no progress is given up: leaving and half-closing look alike. */
+const HALF_CLOSE_GRACE_MS = 1_000
+/** How long a refused visitor may go on sending before its connection is cut: a RST now could destroy the answer. */
+const LINGER_MS = 2_000
+
+type Phase =
+  /** Waiting for a request, or for the rest of its head. */
+  | 'head'
+  /** An exchange is under way. */
+  | 'exchange'
+  /** The exchange switched protocols: bytes both ways. */
+  | 'switched'
+  /** Another protocol on the control host took the connection over. */
+  | 'taken'
+  /** The last answer is on its way out; what still arrives is dropped. */
+  | 'closing'
+  | 'closed'
+
+/** A visitor's connection, and the `Visit` of the exchange that runs on it. */
+export class VisitorConnection implements SocketHandler, Visit, Deadline {
+  head: RequestHead
+  readonly remoteAddress: string
+  readonly proto: 'http' | 'https'
+  dueTick = 0
+  /** Bytes of the answer under way, for reports. */
+  answerBytes = 0
+  answerStatus = 0
+  /** What the server knows of the exchange under way. */
+  readonly record: VisitRecord = { tunnel: undefined, client: undefined, report: 0, startedAt: 0 }
+  /** Whether the connection comes from a proxy whose forwarded headers are believed. */
+  readonly isTrusted: boolean
+  readonly #socket: Socket
+  readonly #host: VisitorHost
+  readonly #framer: BodyFramer = new BodyFramer()
+  readonly #input: HeadBuffer = new HeadBuffer()
+  #phase: Phase = 'head'
+  #exchange: Exchange | undefined
+  #stopHolding: (() => void) | undefined
+  #takeover: SocketHandler | undefined
+  /** Bytes that the kernel did not take yet. */
+  #unsent: Uint8Array[] = []
+  #isUnderWay = false
+  #isRequestComplete = false
+  #isPaused = false
+  #hasVisitorEnded = false
+  #bytesAtLastLook = 0
+
+  constructor(socket: Socket, host: VisitorHost) {
+    this.#socket = socket
+    this.#host = host
+    this.remoteAddress = socket.remoteAddress
+    this.proto = host.proto
+    this.isTrusted = host.isTrusted(socket.remoteAddress)
+    this.head = host.heads.pop() ?? new RequestHead()
+    host.deadlines.watch(this)
+    host.deadlines.arm(this, host.limits.headTimeoutMs)
+  }
+
+  // ── From the socket ────────────────────────────────────────────────────────────────────────────────────────
+
+  received(bytes: Uint8Array): void {
+    this.#advance(bytes)
+  }
+
+  drained(): void {
+    if (this.#phase === 'taken') return this.#takeover?.drained()
+    while (this.#unsent.length > 0) {
+      const first = this.#unsent[0]!
+      const taken = this.#socket.write(first)
+      if (taken < first.length) {
+        this.#unsent[0] = first.subarray(taken)
+        return
+      }
+      this.#unsent.shift()
+    }
+    if (this.#phase === 'closing') this.#socket.end()
+    else this.#exchange?.drained()
+  }
+
+  ended(): void {
+    this.#hasVisitorEnded = true
+    switch (this.#phase) {
+      case 'switched':
+        return this.#exchange?.bodyEnded()
+      case 'taken':
+        return this.#takeover?.ended()
+      case 'exchange':
+        // A request cut short never completes; a complete one may still be answered.
+        if (!this.#isRequestComplete) return this.#socket.terminate()
+        this.#bytesAtLastLook = this.answerBytes
+        return this.#host.deadlines.arm(this, HALF_CLOSE_GRACE_MS)
+      default:
+        this.#phase = 'closing'
+        if (this.#unsent.length === 0) this.#socket.end()
+    }
+  }
+
+  closed(error?: Error): void {
+    const { deadlines, heads } = this.#host
+    deadlines.forget(this)
+    this.#unsent = []
+    if (this.#phase === 'taken') this.#takeover?.closed(error)
+    this.#phase = 'closed'
+    this.#stopHolding?.()
+    const exchange = this.#exchange
+    this.#exchange = undefined
+    exchange?.abandoned()
+    this.#finish('CANCELLED')
+    heads.push(this.head)
+    this.#host.left(this)
+  }
+
+  expired(): void {
+    switch (this.#phase) {
+      case 'head':
+        if (this.#input.isEmpty) return this.#close()
+        return this.#refuse('HEAD_TIMEOUT')
+      case 'exchange': {
+        if (!this.#hasVisitorEnded) return
+        if (this.answerBytes === this.#bytesAtLastLook) return this.#socket.terminate()
+        this.#bytesAtLastLook = this.answerBytes
+        return this.#host.deadlines.arm(this, HALF_CLOSE_GRACE_MS)
+      }
+      case 'closing':
+        return this.#socket.terminate()
+    }
+  }
+
+  /** The server stops: an idle connection closes now, one with an exchange after it. */
+  drain(): void {
+    if (this.#phase === 'head' && this.#input.isEmpty) this.#close()
+  }
+
+  terminate(): void {
+    this.#socket.terminate()
+  }
+
+  // ── Requests ───────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Takes all that arrived, whatever mixture of heads, bodies and further requests it is. */
+  #advance(bytes: Uint8Array): void {
+    let at = 0
+    while (at < bytes.length) {
+      switch (this.#phase) {
+        case 'head':
+          at = this.#takeHead(bytes, at)
+          break
+        case 'exchange':
+          at = this.#takeBody(bytes, at)
+          break
+        case 'switched':
+          return this.#exchange?.body(bytes.subarray(at))
+        case 'taken':
+          return this.#takeover?.received(bytes.subarray(at))
+        default:
+          return
+      }
+    }
+  }
+
+  /** Reads a head from `bytes` at `at` and begins its exchange. Returns where to go on. */
+  #takeHead(bytes: Uint8Array, at: number): number {
+    const before = this.#input.length
+    if (before === 0) this.#host.deadlines.arm(this, this.#host.limits.headTimeoutMs)
+    const pending = this.#input.add(at === 0 ? bytes : bytes.subarray(at))
+    if (pending === undefined) return bytes.length
+    const end = parseRequestHead(this.head, pending, 0, pending.length, this.#host.limits)
+    if (end === 0) {
+      this.#input.keep(pending)
+      return bytes.length
+    }
+    this.#input.clear()
+    if (end === -1) {
+      this.#refuse(this.head.refusal)
+      return bytes.length
+    }
+    this.#begin()
+    return at + end - before
+  }
+
+  #begin(): void {
+    const { head } = this
+    const { limits, deadlines } = this.#host
+    this.#phase = 'exchange'
+    this.#isRequestComplete = false
+    this.answerBytes = 0
+    this.answerStatus = 0
+    this.#isUnderWay = true
+    this.#framer.begin(head.body, head.contentLength)
+    deadlines.disarm(this)
+    this.#host.begun(this)
+    if (limits.maxBodyBytes > 0 && head.contentLength > limits.maxBodyBytes) return this.fail('BODY_TOO_LARGE')
+    const route = this.#host.route(this)
+    if (typeof route === 'string') return this.fail(route)
+    if ('takeOver' in route) {
+      this.#finish(undefined)
+      this.#phase = 'taken'
+      this.#takeover = route.takeOver(this.#socket)
+      return
+    }
+    if ('hold' in route) return this.#hold(route)
+    this.#start(route)
+  }
+
+  #start(upstream: Upstream): void {
+    const exchange = upstream.begin(this)
+    // It may have failed at once, and the connection gone on to the next request.
+    if (this.#phase !== 'exchange') return
+    this.#exchange = exchange
+    if (this.#framer.complete) this.#completeRequest()
+  }
+
+  /** The client is reconnecting: the request waits, unread beyond its head. */
+  #hold(tunnel: Holding): void {
+    this.pause()
+    const outcome = tunnel.hold(upstream => {
+      this.#stopHolding = undefined
+      if (typeof upstream === 'string') return this.fail(upstream)
+      const rest = this.#input.take()
+      this.resume()
+      this.#start(upstream)
+      if (rest !== undefined) this.#advance(rest)
+    })
+    if (typeof outcome === 'string') this.fail(outcome)
+    else this.#stopHolding = outcome
+  }
+
+  /** Reads body from `bytes` at `at`. Returns where to go on. */
+  #takeBody(bytes: Uint8Array, at: number): number {
+    if (this.#isRequestComplete || this.#stopHolding !== undefined) return this.#keepForLater(bytes, at)
+    const end = this.#framer.feed(bytes, at, bytes.length)
+    const { maxBodyBytes } = this.#host.limits
+    if (end === -1 || (maxBodyBytes > 0 && this.#framer.payloadBytes > maxBodyBytes)) {
+      this.#breakOff(end === -1 ? 'BAD_REQUEST' : 'BODY_TOO_LARGE')
+      return bytes.length
+    }
+    this.#exchange?.body(at === 0 && end === bytes.length ? bytes : bytes.subarray(at, end))
+    if (this.#framer.complete && this.#phase === 'exchange') this.#completeRequest()
+    return end
+  }
+
+  #completeRequest(): void {
+    this.#isRequestComplete = true
+    this.#exchange?.bodyEnded()
+  }
+
+  /** What came before its turn is kept in bounds; then reading stops. */
+  #keepForLater(bytes: Uint8Array, at: number): number {
+    this.#input.keepMore(bytes.subarray(at))
+    if (this.#input.length > this.#host.limits.maxPipelinedBytes) this.pause()
+    return bytes.length
+  }
+
+  /** The request went wrong in the middle: the exchange ends, the visitor learns why if it still can. */
+  #breakOff(code: ErrorCode): void {
+    const exchange = this.#exchange
+    this.#exchange = undefined
+    exchange?.abandoned()
+    this.fail(code)
+  }
+
+  // ── Visit: what the upstream does ──────────────────────────────────────────────────────────────────────────
+
+  get keepsAlive(): boolean {
+    return this.head.keepAlive && !this.#hasVisitorEnded && !this.#host.isDraining
+  }
+
+  write(bytes: Uint8Array, isScratch = false): boolean {
+    this.answerBytes += bytes.length
+    if (this.#unsent.length === 0) {
+      const taken = this.#socket.write(bytes)
+      if (taken === bytes.length) return true
+      this.#unsent.push(isScratch ? bytes.slice(taken) : bytes.subarray(taken))
+    } else this.#unsent.push(isScratch ? bytes.slice() : bytes)
+    return false
+  }
+
+  answered(status: number): void {
+    this.answerStatus = status
+  }
+
+  switched(): void {
+    this.#phase = 'switched'
+    const rest = this.#input.take()
+    this.resume()
+    if (rest !== undefined) this.#exchange?.body(rest)
+    if (this.#hasVisitorEnded) this.#exchange?.bodyEnded()
+  }
+
+  endAnswer(): void {
+    if (this.#unsent.length === 0) this.#socket.end()
+    else this.#close()
+  }
+
+  done(keepAlive: boolean): void {
+    this.#exchange = undefined
+    this.#finish(undefined)
+    const mayGoOn = keepAlive && this.head.keepAlive && this.#isRequestComplete && !this.#hasVisitorEnded
+    if (!mayGoOn || this.#phase === 'switched' || this.#host.isDraining) return this.#close()
+    this.#nextRequest()
+  }
+
+  fail(code: ErrorCode): void {
+    if (this.#phase === 'closed' || this.#phase === 'closing') return
+    this.#exchange = undefined
+    this.#finish(code)
+    // After the head of an answer a page would be taken for its body.
+    if (this.answerStatus !== 0) return this.#socket.terminate()
+    this.#refuse(code)
+  }
+
+  pause(): void {
+    if (this.#isPaused) return
+    this.#isPaused = true
+    this.#socket.pause()
+  }
+
+  resume(): void {
+    if (!this.#isPaused) return
+    this.#isPaused = false
+    this.#socket.resume()
+  }
+
+  // ── Between and after requests ─────────────────────────────────────────────────────────────────────────────
+
+  #finish(code: ErrorCode | undefined): void {
+    if (!this.#isUnderWay) return
+    this.#isUnderWay = false
+    this.#host.finished(this, code)
+  }
+
+  #nextRequest(): void {
+    this.#phase = 'head'
+    this.#host.deadlines.arm(this, this.#host.limits.idleTimeoutMs)
+    const rest = this.#input.take()
+    this.resume()
+    if (rest !== undefined) this.#advance(rest)
+  }
+
+  /** Answers with the page of `code` and closes, unless the connection is still sound. */
+  #refuse(code: ErrorCode): void {
+    const wasUnderstood = this.#phase === 'exchange'
+    const keepAlive =
+      wasUnderstood &&
+      this.head.keepAlive &&
+      this.head.body === 'none' &&
+      !this.#hasVisitorEnded &&
+      !this.#host.isDraining
+    const page = errorAnswer(code, {
+      html: wasUnderstood && wantsHtml(this.head),
+      head: wasUnderstood && this.head.method === 'HEAD',
+      keepAlive,
+      host: wasUnderstood ? this.head.host : '',
+    })
+    this.write(page)
+    if (keepAlive) this.#nextRequest()
+    else this.#close()
+  }
+
+  /** Sends what is left, then FIN; what the visitor still sends is read and dropped for a while. */
+  #close(): void {
+    this.#phase = 'closing'
+    this.#input.clear()
+    this.resume()
+    this.#host.deadlines.arm(this, LINGER_MS)
+    if (this.#unsent.length === 0) this.#socket.end()
+  }
+}

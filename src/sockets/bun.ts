@@ -1,0 +1,282 @@
+// Byte connections on Bun: Bun.connect and Bun.listen behind the contract of socket.ts.
+//
+// What Bun 1.4.5 does, each observed: `end()` closes at once, `shutdown()` is the half-close; `write` returns -1 on a
+// dead connection; `drain` also comes unasked; `close` may come from within `terminate` and may lack its error;
+// a TLS dial resolves before the handshake; `tls: {}` means no TLS at all; a unix socket cannot send RST.
+// `localhost` is dialled on both address families, and TCP_NODELAY is set on every connection, by Bun itself.
+
+import type { Dial, Socket, SocketHandler, TlsOptions } from '../socket.ts'
+
+export interface ListenOptions {
+  /** Address to bind. Default `0.0.0.0`. */
+  readonly hostname?: string
+  /** 0 takes any free port. */
+  readonly port?: number
+  /** Path of a unix socket, instead of hostname and port. */
+  readonly unix?: string
+  /** PEM. With it every connection is TLS, and `accept` is called after the handshake. */
+  readonly tls?: { readonly cert: string; readonly key: string }
+  /** A connection came in. The handler returned hears of everything that happens on it. */
+  accept(socket: Socket): SocketHandler
+}
+
+export interface Listening {
+  /** The port bound; 0 for a unix socket. */
+  readonly port: number
+  /** Takes no more connections. `closeActive` also cuts those that are open. */
+  stop(closeActive?: boolean): void
+}
+
+type RawSocket = Bun.Socket<Connection>
+
+/** Longest TLS handshake of a stranger: before it ends nobody else watches the connection. */
+const HANDSHAKE_TIMEOUT_S = 10
+
+/** Opens a connection. Fails with Bun's error: `ECONNREFUSED`, `ENOTFOUND`, `ERR_TLS_CERT_ALTNAME_INVALID`, … */
+export const dialBun: Dial = async (address, handler) => {
+  const tls = address.tls && (await dialTls(address.tls))
+  return new Promise((resolve, reject) => {
+    const connection = new Connection(handler, { resolve, reject }, address.tls?.verify !== false)
+    const options = {
+      allowHalfOpen: true,
+      data: connection,
+      socket: tls ? TLS_DIAL_EVENTS : PLAIN_DIAL_EVENTS,
+      ...(tls && { tls }),
+    }
+    const { host: hostname = 'localhost', port = 0, unix } = address
+    const connected =
+      unix === undefined ? Bun.connect({ hostname, port, ...options }) : Bun.connect({ unix, ...options })
+    connected.catch(reject)
+  })
+}
+
+/** Listens. Throws Bun's error, such as `EADDRINUSE`. */
+export function listenBun(options: ListenOptions): Listening {
+  const { hostname = '0.0.0.0', port = 0, unix, tls } = options
+  const owner: Owner = { accept: socket => options.accept(socket), isCutting: false }
+  const rest = {
+    allowHalfOpen: true,
+    // What `data` of each accepted socket is until `open` replaces it.
+    data: owner as never,
+    socket: tls ? TLS_LISTEN_EVENTS : PLAIN_LISTEN_EVENTS,
+    ...(tls && { tls: { cert: tls.cert, key: tls.key } }),
+  }
+  const listener =
+    unix === undefined
+      ? Bun.listen<Connection>({ hostname, port, ...rest })
+      : Bun.listen<Connection>({ unix, ...rest })
+  return {
+    port: 'port' in listener ? (listener.port ?? 0) : 0,
+    stop(closeActive = false) {
+      owner.isCutting = closeActive
+      listener.stop(closeActive)
+    },
+  }
+}
+
+/** The listening side of a connection. */
+interface Owner {
+  accept(socket: Socket): SocketHandler
+  /** `stop(true)` is closing connections: without FIN from the far side, which Bun does not tell apart. */
+  isCutting: boolean
+}
+
+/** The dialling side of a connection, until it is up. */
+interface Dialling {
+  resolve(socket: Socket): void
+  reject(error: Error): void
+}
+
+class Connection implements Socket {
+  raw!: RawSocket // set by `open`, before anybody gets hold of the connection
+  handler: SocketHandler | undefined
+  dialling: Dialling | undefined
+  readonly mustVerify: boolean
+  readonly owner: Owner | undefined
+  wantsDrain = false
+  hasEnded = false
+  peerEnded = false
+  /** Why it is or will be closed, if not by FIN both ways. */
+  failure: Error | undefined
+  isTerminated = false
+
+  constructor(handler?: SocketHandler, dialling?: Dialling, mustVerify = false, owner?: Owner) {
+    this.handler = handler
+    this.dialling = dialling
+    this.mustVerify = mustVerify
+    this.owner = owner
+  }
+
+  write(bytes: Uint8Array): number {
+    const taken = this.raw.write(bytes)
+    if (taken === bytes.length) return taken
+    if (taken >= 0) {
+      this.wantsDrain = true
+      return taken
+    }
+    // The far side is gone. `close` follows, without an error of its own.
+    if (!this.hasEnded) this.failure ??= failure('EPIPE', 'the far side closed the connection')
+    return 0
+  }
+
+  end(): void {
+    if (this.hasEnded) return
+    this.hasEnded = true
+    this.raw.shutdown()
+  }
+
+  terminate(): void {
+    if (this.isTerminated) return
+    this.isTerminated = true
+    this.failure ??= failure('ECONNABORTED', 'the connection was cut by this side')
+    this.raw.terminate()
+  }
+
+  pause(): void {
+    this.raw.pause()
+  }
+
+  resume(): void {
+    this.raw.resume()
+  }
+
+  get remoteAddress(): string {
+    // Absent on a unix socket. An IPv4 visitor of a dual-stack listener is an IPv4 visitor.
+    const address = this.raw.remoteAddress ?? ''
+    return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address
+  }
+}
+
+// ── What Bun tells: one handler object per kind of connection, the state is in `data` ────────────────────────────
+
+const SHARED_EVENTS = {
+  binaryType: 'uint8array',
+  data({ data: connection }: RawSocket, bytes: Uint8Array) {
+    connection.handler?.received(bytes)
+  },
+  drain({ data: connection }: RawSocket) {
+    if (!connection.wantsDrain) return
+    connection.wantsDrain = false
+    connection.handler?.drained()
+  },
+  end({ data: connection }: RawSocket) {
+    if (connection.peerEnded) return
+    connection.peerEnded = true
+    connection.handler?.ended()
+  },
+  /** TLS broke, or a handler threw: neither connection can go on. */
+  error({ data: connection }: RawSocket, error: Error) {
+    connection.failure = error
+    connection.terminate()
+  },
+  close({ data: connection }: RawSocket, error?: Error) {
+    closed(connection, error)
+  },
+  timeout({ data: connection }: RawSocket) {
+    connection.terminate()
+  },
+} as const
+
+const PLAIN_DIAL_EVENTS = {
+  ...SHARED_EVENTS,
+  open(raw: RawSocket) {
+    raw.data.raw = raw
+    dialled(raw.data)
+  },
+}
+
+const TLS_DIAL_EVENTS = {
+  ...SHARED_EVENTS,
+  open(raw: RawSocket) {
+    raw.data.raw = raw
+  },
+  handshake(raw: RawSocket, success: boolean, error: Error | null) {
+    const connection = raw.data
+    if (connection.mustVerify ? success && raw.authorized : success || isEncrypted(raw)) {
+      return dialled(connection)
+    }
+    connection.failure = error ?? failure('ECONNRESET', 'the TLS handshake failed')
+    connection.terminate()
+  },
+}
+
+const PLAIN_LISTEN_EVENTS = {
+  ...SHARED_EVENTS,
+  open(raw: RawSocket) {
+    accepted(adopt(raw))
+  },
+}
+
+const TLS_LISTEN_EVENTS = {
+  ...SHARED_EVENTS,
+  open(raw: RawSocket) {
+    adopt(raw)
+    raw.timeout(HANDSHAKE_TIMEOUT_S)
+  },
+  handshake(raw: RawSocket, success: boolean) {
+    raw.timeout(0)
+    if (success) accepted(raw.data)
+    else raw.data.terminate()
+  },
+}
+
+function adopt(raw: RawSocket): Connection {
+  const owner = raw.data as unknown as Owner // see `listenBun`: until now it is the owner
+  const connection = new Connection(undefined, undefined, false, owner)
+  connection.raw = raw
+  raw.data = connection
+  return connection
+}
+
+function accepted(connection: Connection): void {
+  connection.handler = connection.owner?.accept(connection)
+}
+
+function dialled(connection: Connection): void {
+  connection.dialling?.resolve(connection)
+  connection.dialling = undefined
+}
+
+function closed(connection: Connection, error?: Error): void {
+  const { handler, dialling } = connection
+  connection.failure ??= error
+  if (connection.owner?.isCutting) connection.failure ??= failure('ECONNABORTED', 'the server stopped')
+  if (dialling !== undefined) {
+    dialling.reject(
+      connection.failure ?? failure('ECONNRESET', 'the connection closed during the TLS handshake'),
+    )
+    return
+  }
+  if (connection.failure === undefined && !connection.hasEnded) {
+    connection.failure = failure('ECONNRESET', 'the connection closed before both sides ended')
+  }
+  if (handler === undefined) return
+  const tell = () => {
+    // After our own FIN, Bun reports the other one only by closing.
+    if (connection.failure === undefined && !connection.peerEnded) handler.ended()
+    handler.closed(connection.failure)
+  }
+  // Whoever calls `terminate` can finish what it is doing first.
+  if (connection.isTerminated) queueMicrotask(tell)
+  else tell()
+}
+
+/** A certificate for another name is told as a failed handshake even when no verification is wanted. */
+function isEncrypted(raw: RawSocket): boolean {
+  const cipher: unknown = raw.getCipher() // null before the handshake succeeded, whatever its type says
+  return cipher !== null && cipher !== undefined
+}
+
+function failure(code: string, message: string): Error {
+  return Object.assign(new Error(`${code}: ${message}`), { code })
+}
+
+async function dialTls({ serverName, verify = true, ca }: TlsOptions): Promise<Bun.TLSOptions> {
+  return {
+    // Never left out: Bun takes an empty object for "no TLS".
+    rejectUnauthorized: verify,
+    ...(serverName !== undefined && { serverName }),
+    // `ca` alone would replace the authorities trusted by default.
+    ...(ca !== undefined && { ca: [...(await import('node:tls')).rootCertificates, ca] }),
+  }
+}

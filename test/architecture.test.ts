@@ -1,0 +1,81 @@
+// Who may import whom: the floors of the house, kept by looking at the import text.
+
+import { expect, test } from 'bun:test'
+import { Glob } from 'bun'
+
+const ROOT = `${import.meta.dir}/../src`
+
+/** Room → the rooms it may import from, besides itself. A room is a folder of src/, or a file directly in it. */
+const ALLOWED: Record<string, readonly string[]> = {
+  errors: [],
+  events: [],
+  version: [],
+  words: [],
+  socket: ['errors'],
+  names: ['errors', 'words'],
+  sockets: ['socket', 'errors'],
+  wire: ['errors'],
+  session: ['wire', 'errors', 'socket'],
+  'event-loop': ['session'],
+  http: ['errors'],
+  server: ['session', 'http', 'wire', 'errors', 'events', 'names', 'socket', 'sockets', 'event-loop', 'version'],
+  client: ['session', 'http', 'wire', 'errors', 'events', 'names', 'socket', 'sockets', 'event-loop', 'version'],
+  index: ['server', 'client', 'errors', 'names', 'version'],
+  cli: ['index', 'server', 'client', 'session', 'http', 'wire', 'errors', 'events', 'names', 'socket', 'sockets', 'version'],
+}
+
+/** Floors that know neither a runtime nor the time: whatever they need of either is handed in. */
+const PURE = ['wire', 'session', 'http', 'errors', 'events', 'names', 'socket']
+const IMPURE = /\b(?:Bun\.|setTimeout|setInterval|setImmediate|queueMicrotask|Date\.now|performance\.)|from '(?:node|bun):/
+
+const files = [...new Glob('**/*.ts').scanSync(ROOT)].sort()
+const roomOf = (path: string) => path.split('/')[0]!.replace(/\.ts$/, '')
+const codeOf = async (file: string) => (await Bun.file(`${ROOT}/${file}`).text()).replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '')
+
+test('every room imports only from the floors below it', async () => {
+  const broken: string[] = []
+  for (const file of files) {
+    const room = roomOf(file)
+    for (const [, target] of (await codeOf(file)).matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)) {
+      const resolved = new URL(target!, `file:///${file}`).pathname.slice(1)
+      const into = roomOf(resolved)
+      if (into !== room && !ALLOWED[room]?.includes(into)) broken.push(`${file} imports ${resolved}`)
+    }
+  }
+  expect(broken).toEqual([])
+})
+
+test('every room is on the plan', () => {
+  expect([...new Set(files.map(roomOf))].filter(room => !(room in ALLOWED))).toEqual([])
+})
+
+test('the pure floors name no runtime and no clock', async () => {
+  const broken: string[] = []
+  for (const file of files) {
+    if (PURE.includes(roomOf(file)) && IMPURE.test(await codeOf(file))) broken.push(file)
+  }
+  expect(broken).toEqual([])
+})
+
+test('the client names Bun only through sockets/', async () => {
+  const broken: string[] = []
+  for (const file of files) {
+    if (roomOf(file) === 'client' && /\bBun\b/.test(await codeOf(file))) broken.push(file)
+  }
+  expect(broken).toEqual([])
+})
+
+test('there is no drawer for everything: no utils, helpers, common, types, Manager', async () => {
+  expect(files.filter(file => /(?:^|\/)(?:utils?|helpers?|common|types|misc)(?:\.ts|\/)/.test(file))).toEqual([])
+  const managers: string[] = []
+  for (const file of files) if (/class \w*Manager\b/.test(await codeOf(file))) managers.push(file)
+  expect(managers).toEqual([])
+})
+
+test('each file opens with one line that says its purpose', async () => {
+  const silent: string[] = []
+  for (const file of files) {
+    if (!(await Bun.file(`${ROOT}/${file}`).text()).startsWith('// ')) silent.push(file)
+  }
+  expect(silent).toEqual([])
+})

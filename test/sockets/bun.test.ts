@@ -1,0 +1,123 @@
+// Sockets on Bun keep the contract, dialled and accepted alike.
+
+import { describe, expect, test } from 'bun:test'
+import { existsSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Socket } from '../../src/socket.ts'
+import { dialBun, listenBun } from '../../src/sockets/bun.ts'
+import { connectionCases, dialCases } from '../suites/socket.ts'
+import { peerClient } from '../support/peer.ts'
+import { Recorder } from '../support/recorder.ts'
+import { TEST_CERT, TEST_KEY } from '../support/tls.ts'
+import { within } from '../support/within.ts'
+
+const HOST = '127.0.0.1'
+
+describe('a socket dialled on Bun', () => {
+  for (const { name, run } of dialCases(dialBun)) test(name, run)
+})
+
+describe('a socket accepted on Bun', () => {
+  const cases = connectionCases(async (tls, handler) => {
+    const { promise, resolve } = Promise.withResolvers<Socket>()
+    const listening = listenBun({
+      hostname: HOST,
+      ...(tls && { tls: { cert: TEST_CERT, key: TEST_KEY } }),
+      accept(socket) {
+        resolve(socket)
+        return handler
+      },
+    })
+    const far = await peerClient(listening.port, tls)
+    return {
+      near: await within(promise, 'accept'),
+      far,
+      close() {
+        far.destroy()
+        listening.stop(true)
+      },
+    }
+  })
+  for (const { name, run } of cases) test(name, run)
+})
+
+describe('listening on Bun', () => {
+  const accept = () => new Recorder()
+
+  test('a port that is taken is refused with its code', () => {
+    const first = listenBun({ hostname: HOST, accept })
+    expect(() => listenBun({ hostname: HOST, port: first.port, accept })).toThrow(
+      expect.objectContaining({ code: 'EADDRINUSE' }),
+    )
+    first.stop()
+  })
+
+  test('stop() leaves open connections alone, stop(true) cuts them', async () => {
+    const accepted = new Recorder()
+    const listening = listenBun({ hostname: HOST, accept: () => accepted })
+    const near = new Recorder()
+    const socket = await dialBun({ host: HOST, port: listening.port }, near)
+    socket.write(new Uint8Array(1))
+    await accepted.happened('received')
+    listening.stop()
+    socket.write(new Uint8Array(1))
+    await accepted.until(() => accepted.receivedBytes === 2, 'a byte after stop()')
+    listening.stop(true)
+    await accepted.happened('closed')
+    expect(accepted.errorCode).toBe('ECONNABORTED')
+    socket.terminate()
+  })
+
+  test('a stranger who does not speak TLS is never accepted', async () => {
+    let acceptedCount = 0
+    const listening = listenBun({
+      hostname: HOST,
+      tls: { cert: TEST_CERT, key: TEST_KEY },
+      accept() {
+        acceptedCount++
+        return new Recorder()
+      },
+    })
+    const stranger = await peerClient(listening.port, false)
+    stranger.write('GET / HTTP/1.1\r\n\r\n')
+    const { promise, resolve } = Promise.withResolvers<void>()
+    stranger.resume().on('close', () => resolve())
+    stranger.on('end', () => stranger.end())
+    await within(promise, 'the stranger to be turned away')
+    expect(acceptedCount).toBe(0)
+    listening.stop(true)
+  })
+
+  test('a unix socket is listened on and removed', async () => {
+    const unix = join(tmpdir(), `localtunnels-${process.pid}-${Math.random()}.sock`)
+    const accepted = new Recorder()
+    const listening = listenBun({ unix, accept: () => accepted })
+    const socket = await dialBun({ unix }, new Recorder())
+    socket.write(new TextEncoder().encode('hi'))
+    await accepted.happened('received')
+    expect(accepted.text).toBe('hi')
+    expect(listening.port).toBe(0)
+    listening.stop(true)
+    expect(existsSync(unix)).toBe(false)
+  })
+
+  test('a handler that throws loses its own connection only', async () => {
+    const good = new Recorder()
+    const bad = new Recorder()
+    bad.received = () => {
+      throw new Error('a bug')
+    }
+    const handlers = [bad, good]
+    const listening = listenBun({ hostname: HOST, accept: () => handlers.shift()! })
+    const first = await dialBun({ host: HOST, port: listening.port }, new Recorder())
+    const second = await dialBun({ host: HOST, port: listening.port }, new Recorder())
+    first.write(new Uint8Array(1))
+    await bad.happened('closed')
+    expect(bad.error?.message).toBe('a bug')
+    second.write(new Uint8Array(1))
+    await good.happened('received')
+    second.terminate()
+    listening.stop(true)
+  })
+})
