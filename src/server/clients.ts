@@ -1,7 +1,6 @@
 // Contract between the server and the connections of its clients, whatever wire they speak.
 
 import type { ErrorCode } from '../errors.ts'
-import type { Hop } from '../http/forward.ts'
 import type { Deadlines } from './deadlines.ts'
 import type { ServerLimits } from './options.ts'
 import type { Tunnel, Tunnels } from './tunnels.ts'
@@ -21,19 +20,12 @@ export interface ClientConnection {
   finished(tunnel: Tunnel, id: number, status: number, durationMs: number, bytes: number, error?: ErrorCode): void
 }
 
-/** What replaces the visitor's Host and Origin. */
-export interface Rewrite {
-  readonly host: string
-  readonly origin: string
-}
-
 /** What a client's connection may ask of the server. */
 export interface ClientHost {
   readonly limits: ServerLimits
   readonly deadlines: Deadlines
   readonly tunnels: Tunnels
   urlOf(name: string): string
-  hopOf(visit: Visit, rewrite: Rewrite | undefined): Hop
   registered(client: ClientConnection, tunnel: Tunnel): void
   released(client: ClientConnection, tunnel: Tunnel, reason: ErrorCode | 'released'): void
   /** The connection is closed. */

@@ -4,12 +4,11 @@ import { createHash } from 'node:crypto'
 import { BlockList, isIP } from 'node:net'
 import { type ErrorCode, TunnelError } from '../errors.ts'
 import { Events } from '../events.ts'
-import type { Hop } from '../http/forward.ts'
 import { formatUrl, isValidSubdomain } from '../names.ts'
 import type { Listening } from '../sockets/bun.ts'
 import { VERSION } from '../version.ts'
 import { adopt } from './adopt.ts'
-import type { ClientConnection, ClientHost, Rewrite } from './clients.ts'
+import type { ClientConnection, ClientHost } from './clients.ts'
 import { type ControlDesk, controlRoute } from './control.ts'
 import { Deadlines } from './deadlines.ts'
 import type { Route, VisitorHost } from './front.ts'
@@ -18,8 +17,10 @@ import { isProbe, probeUpstream } from './probe.ts'
 import { destinationOf } from './route.ts'
 import { Counters, type ServerStats } from './stats.ts'
 import { Tunnels } from './tunnels.ts'
-import type { Visit } from './upstream.ts'
 import { VisitorConnection } from './visitor.ts'
+
+/** How long connections may take to close by themselves at the very end of `stop()`. */
+const LAST_WORDS_MS = 1_000
 
 type State = 'idle' | 'running' | 'draining' | 'stopped'
 
@@ -43,6 +44,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   #startedAt = 0
   /** Resolves `stop()` when the last exchange is over. */
   #drained: (() => void) | undefined
+  #allLeft: (() => void) | undefined
 
   constructor(options: TunnelServerOptions = {}) {
     super()
@@ -94,6 +96,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     this.#state = 'stopped'
     this.#tunnels.clear()
     for (const client of [...this.#clients]) client.close('SERVER_DRAINING')
+    await this.#whenAllLeft()
     for (const visitor of [...this.#visitors]) visitor.terminate()
     this.#deadlines.stop()
     this.#listening?.stop(true)
@@ -151,7 +154,10 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       begun: visitor => this.#begun(visitor),
       route: visitor => this.#route(visitor),
       finished: (visitor, code) => this.#finished(visitor, code),
-      left: visitor => this.#visitors.delete(visitor),
+      left: visitor => {
+        this.#visitors.delete(visitor)
+        if (this.#visitors.size === 0) this.#allLeft?.()
+      },
     }
   }
 
@@ -202,25 +208,6 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     if (this.#counters.pending === 0) this.#drained?.()
   }
 
-  /** Reused for every exchange: a head is built from it within one call. */
-  readonly #hop: { -readonly [Key in keyof Hop]: Hop[Key] } = {
-    address: '',
-    proto: 'http',
-    trusted: false,
-    hostHeader: '',
-    origin: '',
-  }
-
-  #hopOf(visit: Visit, rewrite: Rewrite | undefined): Hop {
-    const hop = this.#hop
-    hop.address = visit.remoteAddress
-    hop.proto = visit.proto
-    hop.trusted = visit.isTrusted
-    hop.hostHeader = rewrite?.host ?? ''
-    hop.origin = rewrite?.origin ?? ''
-    return hop
-  }
-
   // ── Clients ────────────────────────────────────────────────────────────────────────────────────────────────
 
   readonly #clientHost: ClientHost = (() => {
@@ -236,7 +223,6 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
         return server.#tunnels
       },
       urlOf: name => this.#urlOf(name),
-      hopOf: (visit, rewrite) => this.#hopOf(visit, rewrite),
       registered: (client, tunnel) =>
         this.emit('connection', {
           subdomain: tunnel.name,
@@ -291,16 +277,32 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     })
   }
 
+  /** All exchanges are over, or the time for it is. */
   #whenDrained(): Promise<void> {
     if (this.#counters.pending === 0) return Promise.resolve()
-    const { promise, resolve } = Promise.withResolvers<void>()
-    const timer = setTimeout(resolve, this.#limits.drainTimeoutMs)
-    this.#drained = () => {
-      clearTimeout(timer)
-      resolve()
-    }
-    return promise
+    return bounded(this.#limits.drainTimeoutMs, resolve => {
+      this.#drained = resolve
+    })
   }
+
+  /** All connections have closed, last words read: cutting one now could destroy them. */
+  #whenAllLeft(): Promise<void> {
+    if (this.#visitors.size === 0) return Promise.resolve()
+    return bounded(LAST_WORDS_MS, resolve => {
+      this.#allLeft = resolve
+    })
+  }
+}
+
+/** Resolves when `begin`'s callback is called, or after `ms`. */
+function bounded(ms: number, begin: (resolve: () => void) => void): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, ms)
+  begin(() => {
+    clearTimeout(timer)
+    resolve()
+  })
+  return promise
 }
 
 function listenError(cause: unknown, hostname: string, port: number): TunnelError {

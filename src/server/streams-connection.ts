@@ -143,7 +143,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
       tunnel: number,
       limits,
       deadlines,
-      hopOf: visit => this.#host.hopOf(visit, rewrite),
+      rewrite,
     })
     this.#registered.set(number, { tunnel, upstream })
     deadlines.disarm(this)

@@ -2,7 +2,14 @@
 // streams to our own clients), upstreams/json.ts (one message per request and answer). A peer server comes later.
 
 import type { ErrorCode } from '../errors.ts'
+import type { Hop } from '../http/forward.ts'
 import type { RequestHead } from '../http/head.ts'
+
+/** What a tunnel's client wants instead of the visitor's Host and Origin. */
+export interface Rewrite {
+  readonly host: string
+  readonly origin: string
+}
 
 /** The visitor's side of one exchange: what an upstream may ask and do. Called only between `begin` and its end. */
 export interface Visit {
@@ -10,12 +17,10 @@ export interface Visit {
   readonly head: RequestHead
   /** Address of the visitor's connection, without port. */
   readonly remoteAddress: string
-  /** Whether the visitor's connection comes from a trusted proxy. */
-  readonly isTrusted: boolean
+  /** What the origin is told about the visitor's way; the same object as long as nothing of it changes. */
+  hop(rewrite: Rewrite | undefined): Hop
   /** Whether the connection may go on after this exchange, as far as the visitor is concerned. */
   readonly keepsAlive: boolean
-  /** How the visitor came: for X-Forwarded-Proto. */
-  readonly proto: 'http' | 'https'
   /**
    * Writes bytes of the answer, framing included, and keeps what the kernel does not take yet (a copy of it, when
    * `isScratch` says that the array is reused). `false`: stop until `Exchange.drained` is called.

@@ -3,12 +3,13 @@
 import type { ErrorCode } from '../errors.ts'
 import { BodyFramer } from '../http/body.ts'
 import { parseRequestHead, RequestHead } from '../http/head.ts'
+import type { Hop } from '../http/forward.ts'
 import { errorAnswer, wantsHtml } from '../http/pages.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
 import type { Deadline } from './deadlines.ts'
 import { HeadBuffer } from './head-buffer.ts'
 import type { Holding, VisitorHost, VisitRecord } from './front.ts'
-import type { Exchange, Upstream, Visit } from './upstream.ts'
+import type { Exchange, Rewrite, Upstream, Visit } from './upstream.ts'
 
 /** After FIN from the visitor an answer that makes no progress is given up: leaving and half-closing look alike. */
 const HALF_CLOSE_GRACE_MS = 1_000
@@ -32,15 +33,12 @@ type Phase =
 export class VisitorConnection implements SocketHandler, Visit, Deadline {
   head: RequestHead
   readonly remoteAddress: string
-  readonly proto: 'http' | 'https'
   dueTick = 0
   /** Bytes of the answer under way, for reports. */
   answerBytes = 0
   answerStatus = 0
   /** What the server knows of the exchange under way. */
   readonly record: VisitRecord = { tunnel: undefined, client: undefined, report: 0, startedAt: 0 }
-  /** Whether the connection comes from a proxy whose forwarded headers are believed. */
-  readonly isTrusted: boolean
   readonly #socket: Socket
   readonly #host: VisitorHost
   readonly #framer: BodyFramer = new BodyFramer()
@@ -56,13 +54,13 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
   #isPaused = false
   #hasVisitorEnded = false
   #bytesAtLastLook = 0
+  #hop: Hop | undefined
+  #hopRewrite: Rewrite | undefined
 
   constructor(socket: Socket, host: VisitorHost) {
     this.#socket = socket
     this.#host = host
     this.remoteAddress = socket.remoteAddress
-    this.proto = host.proto
-    this.isTrusted = host.isTrusted(socket.remoteAddress)
     this.head = host.heads.pop() ?? new RequestHead()
     host.deadlines.watch(this)
     host.deadlines.arm(this, host.limits.headTimeoutMs)
@@ -118,7 +116,8 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
     this.#exchange = undefined
     exchange?.abandoned()
     this.#finish('CANCELLED')
-    heads.push(this.head)
+    // A head in the middle of parsing still knows of this connection's bytes.
+    if (this.#input.isEmpty) heads.push(this.head)
     this.#host.left(this)
   }
 
@@ -174,8 +173,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
   #takeHead(bytes: Uint8Array, at: number): number {
     const before = this.#input.length
     if (before === 0) this.#host.deadlines.arm(this, this.#host.limits.headTimeoutMs)
-    const pending = this.#input.add(at === 0 ? bytes : bytes.subarray(at))
-    if (pending === undefined) return bytes.length
+    const pending = this.#input.with(at === 0 ? bytes : bytes.subarray(at))
     const end = parseRequestHead(this.head, pending, 0, pending.length, this.#host.limits)
     if (end === 0) {
       this.#input.keep(pending)
@@ -258,7 +256,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
 
   /** What came before its turn is kept in bounds; then reading stops. */
   #keepForLater(bytes: Uint8Array, at: number): number {
-    this.#input.keepMore(bytes.subarray(at))
+    this.#input.add(bytes.subarray(at))
     if (this.#input.length > this.#host.limits.maxPipelinedBytes) this.pause()
     return bytes.length
   }
@@ -272,6 +270,20 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
   }
 
   // ── Visit: what the upstream does ──────────────────────────────────────────────────────────────────────────
+
+  hop(rewrite: Rewrite | undefined): Hop {
+    if (this.#hop === undefined || this.#hopRewrite !== rewrite) {
+      this.#hopRewrite = rewrite
+      this.#hop = {
+        address: this.remoteAddress,
+        proto: this.#host.proto,
+        trusted: this.#host.isTrusted(this.remoteAddress),
+        hostHeader: rewrite?.host ?? '',
+        origin: rewrite?.origin ?? '',
+      }
+    }
+    return this.#hop
+  }
 
   get keepsAlive(): boolean {
     return this.head.keepAlive && !this.#hasVisitorEnded && !this.#host.isDraining

@@ -6,7 +6,7 @@ import type { Socket as PeerSocket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Dial, Socket, SocketHandler } from '../../src/socket.ts'
-import { everything, peerServer } from '../support/peer.ts'
+import { everything, peerServer, reset } from '../support/peer.ts'
 import { Recorder } from '../support/recorder.ts'
 import { TEST_CERT } from '../support/tls.ts'
 import { within } from '../support/within.ts'
@@ -165,13 +165,13 @@ export function connectionCases(
     add('a reset by the far side is an error here, never a clean end', async ({ near, far, events }) => {
       near.write(pattern(3))
       await within(once(far, 'data'), 'the first bytes')
-      far.resetAndDestroy()
+      reset(far)
       await events.happened('closed')
       assert.notEqual(events.error, undefined)
     })
 
     add('a write to a connection that is gone ends with an error', async ({ near, far, events }) => {
-      far.resetAndDestroy()
+      reset(far)
       await within(once(far, 'close'), 'the far side to close')
       near.write(pattern(3))
       near.end()

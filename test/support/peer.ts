@@ -1,10 +1,10 @@
 // The far side of a socket under test: a node:net connection, so that no code under test judges itself.
 
 import { once } from 'node:events'
-import { connect, createServer, type Server, type Socket } from 'node:net'
+import { connect, createServer, type Server, Socket } from 'node:net'
 import { connect as connectTls, createServer as createTlsServer } from 'node:tls'
 import { TEST_CERT, TEST_KEY } from './tls.ts'
-import { within } from './within.ts'
+import { deferred, within } from './within.ts'
 
 export interface PeerServer {
   readonly port: number
@@ -46,7 +46,7 @@ export async function peerServer({
     accepted() {
       const first = arrived.shift()
       if (first) return Promise.resolve(first)
-      const { promise, resolve } = Promise.withResolvers<Socket>()
+      const { promise, resolve } = deferred<Socket>()
       waiting.push(resolve)
       return within(promise, 'a connection at the peer')
     },
@@ -68,10 +68,17 @@ export async function peerClient(port: number, tls: boolean): Promise<Socket> {
 /** Collects what a peer receives: resolves with everything once it ended, rejects when it broke. */
 export function everything(socket: Socket): Promise<Buffer> {
   const pieces: Buffer[] = []
-  const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
+  const { promise, resolve, reject } = deferred<Buffer>()
   socket.on('data', (piece: Buffer) => pieces.push(piece))
   socket.on('end', () => resolve(Buffer.concat(pieces)))
   socket.on('error', reject)
   promise.catch(() => {}) // a test may look only at what came first
   return within(promise, 'the peer to receive everything')
+}
+
+/** Closes with RST. In Node only the connection below a TLS one can, and it is not public. */
+export function reset(socket: Socket): void {
+  const below: unknown = 'Bun' in globalThis ? undefined : Reflect.get(socket, '_parent')
+  const raw = below instanceof Socket ? below : socket
+  raw.resetAndDestroy()
 }

@@ -1,7 +1,7 @@
 // A SocketHandler that remembers what happened and lets a test wait for it.
 
 import type { SocketHandler } from '../../src/socket.ts'
-import { within } from './within.ts'
+import { deferred, within } from './within.ts'
 
 export class Recorder implements SocketHandler {
   readonly events: string[] = []
@@ -53,7 +53,7 @@ export class Recorder implements SocketHandler {
   /** Waits until `condition` holds, looking again at each event. */
   async until(condition: () => boolean, what: string): Promise<void> {
     while (!condition()) {
-      const { promise, resolve } = Promise.withResolvers<void>()
+      const { promise, resolve } = deferred()
       this.#waiting.add(resolve)
       await within(promise, what)
       this.#waiting.delete(resolve)

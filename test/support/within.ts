@@ -1,13 +1,27 @@
-// A deadline, as a failure only: tests wait for events, never for time.
+// Waiting in tests: for events, never for time. The deadline is a failure only.
 
 const DEADLINE_MS = 10_000
 
+export interface Deferred<Value> {
+  readonly promise: Promise<Value>
+  readonly resolve: (value: Value) => void
+  readonly reject: (error: Error) => void
+}
+
+/** `Promise.withResolvers`, which Node 20 does not have. */
+export function deferred<Value = void>(): Deferred<Value> {
+  const parts: Partial<Deferred<Value>> = {}
+  const promise = new Promise<Value>((resolve, reject) => Object.assign(parts, { resolve, reject }))
+  // The executor above has run.
+  return Object.assign(parts as Deferred<Value>, { promise })
+}
+
 /** Rejects when `promise` takes longer than any working code would. */
 export async function within<Value>(promise: Promise<Value>, what: string): Promise<Value> {
-  const { promise: late, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(new Error(`still waiting for ${what}`)), DEADLINE_MS)
+  const late = deferred<never>()
+  const timer = setTimeout(() => late.reject(new Error(`still waiting for ${what}`)), DEADLINE_MS)
   try {
-    return await Promise.race([promise, late])
+    return await Promise.race([promise, late.promise])
   } finally {
     clearTimeout(timer)
   }

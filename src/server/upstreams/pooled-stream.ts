@@ -3,7 +3,7 @@
 import { ERRORS, type ErrorCode } from '../../errors.ts'
 import { BodyFramer } from '../../http/body.ts'
 import { forwardRequestHead, forwardResponseHead, maxForwardedBytes } from '../../http/forward.ts'
-import { parseResponseHead, ResponseHead } from '../../http/head.ts'
+import { parseResponseHead, type RequestHead, ResponseHead } from '../../http/head.ts'
 import type { Stream, StreamHandler } from '../../session/stream.ts'
 import type { Deadline } from '../deadlines.ts'
 import { HeadBuffer } from '../head-buffer.ts'
@@ -83,8 +83,8 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
     this.#replay = this.#isReused ? [] : undefined
     this.#replayBytes = 0
     this.#context.deadlines.disarm(this)
-    reserveScratch(maxForwardedBytes(visit.head))
-    const end = forwardRequestHead(visit.head, this.#context.hopOf(visit), scratch, 0)
+    reserveScratch(visit.head)
+    const end = forwardRequestHead(visit.head, visit.hop(this.#context.rewrite), scratch, 0)
     if (!stream.write(scratch.subarray(0, end), true)) visit.pause()
   }
 
@@ -193,9 +193,9 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
 
   #takeHead(bytes: Uint8Array): void {
     this.#replay = undefined
-    const pending = this.#partialHead.add(bytes)
+    const pending = this.#partialHead.with(bytes)
     const visit = this.#visit
-    if (pending === undefined || visit === undefined) return
+    if (visit === undefined) return
     const { limits, deadlines } = this.#context
     const answer = this.#answer
     let at = 0
@@ -214,14 +214,14 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
   #awaitMore(pending: Uint8Array, at: number): void {
     if (at === 0) return this.#partialHead.keep(pending)
     this.#partialHead.clear()
-    this.#partialHead.keepMore(pending.subarray(at))
+    this.#partialHead.add(pending.subarray(at))
   }
 
   /** Passes a 1xx answer on. An HTTP/1.0 visitor would not understand it. */
   #passInterim(visit: Visit, answer: ResponseHead): boolean {
     if (answer.status >= 200 || answer.status === 101) return false
     if (visit.head.minorVersion === 1) {
-      reserveScratch(maxForwardedBytes(answer))
+      reserveScratch(answer)
       visit.write(scratch.subarray(0, forwardResponseHead(answer, STAY_OPEN, scratch, 0)), true)
     }
     return true
@@ -237,7 +237,7 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
     visit.answered(answer.status)
     const staysOpen = visit.keepsAlive && answer.body !== 'close'
     const style = !staysOpen ? CLOSE : visit.head.minorVersion === 0 ? STAY_OPEN_10 : STAY_OPEN
-    reserveScratch(maxForwardedBytes(answer))
+    reserveScratch(answer)
     const headEnd = forwardResponseHead(answer, style, scratch, 0)
     const bodyBytes = bodyEnd - at
     let wasTaken: boolean
@@ -277,7 +277,7 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
     this.#phase = 'switched'
     this.#isRequestDone = false
     visit.answered(101)
-    reserveScratch(maxForwardedBytes(this.#answer))
+    reserveScratch(this.#answer)
     visit.write(scratch.subarray(0, forwardResponseHead(this.#answer, STAY_OPEN, scratch, 0)), true)
     if (at < bytes.length) this.#isVisitorFull = !visit.write(bytes.subarray(at))
     visit.switched()
@@ -355,6 +355,8 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
   }
 }
 
-function reserveScratch(needed: number): void {
+/** Makes sure that a head fits when it is forwarded. */
+function reserveScratch(head: RequestHead | ResponseHead): void {
+  const needed = maxForwardedBytes(head.end - head.start)
   if (scratch.length < needed) scratch = new Uint8Array(needed)
 }

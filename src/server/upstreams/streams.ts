@@ -1,10 +1,9 @@
 // Upstream over a session: a pool of byte streams to one tunnel's origin, kept between requests.
 
-import type { Hop } from '../../http/forward.ts'
 import type { Session } from '../../session/session.ts'
 import type { Deadlines } from '../deadlines.ts'
 import type { ServerLimits } from '../options.ts'
-import type { Exchange, Upstream, Visit } from '../upstream.ts'
+import type { Exchange, Rewrite, Upstream, Visit } from '../upstream.ts'
 import { PooledStream } from './pooled-stream.ts'
 
 /** What one tunnel's pooled streams share. */
@@ -14,8 +13,8 @@ export interface StreamsContext {
   readonly tunnel: number
   readonly limits: ServerLimits
   readonly deadlines: Deadlines
-  /** What the origin is told about the visitor's way. */
-  hopOf(visit: Visit): Hop
+  /** What the client wants instead of the visitor's Host and Origin. */
+  readonly rewrite: Rewrite | undefined
 }
 
 export class StreamsUpstream implements Upstream {

@@ -1,0 +1,93 @@
+// The tables that `ahead.ts` prints, and `report.ts` copies.
+
+import { figure, spread, summarize } from '../measure/samples.ts'
+import { table } from '../measure/table.ts'
+import { TARGETS, type Target } from './targets.ts'
+import { figuresOf, judge, type Measured } from './verdict.ts'
+
+/** Ours against the mark of each line. */
+export function verdictTable(all: readonly Measured[], ours: string): string {
+  const rows: string[][] = []
+  for (const target of TARGETS) {
+    const verdict = judge(all, ours, target)
+    if (!verdict) continue
+    const { ratio, mark, reached } = verdict
+    const existing =
+      ours === 'ours-json' ? [target.existing === undefined ? '' : figure(target.existing)] : []
+    rows.push([
+      target.title,
+      spread(verdict.ours),
+      mark ? `${mark.peer} ${spread(mark.summary)}` : '–',
+      ratio ? `${ratio.median.toFixed(2)} (${ratio.min.toFixed(2)}..${ratio.max.toFixed(2)})` : '–',
+      wanted(target),
+      reached === null ? '–' : reached ? 'yes' : 'NO',
+      ...existing,
+    ])
+  }
+  if (rows.length === 0) return ''
+  const more = ours === 'ours-json' ? ['existing, another day'] : []
+  return table(['work', ours, 'the mark', 'ratio', 'reach', 'reached', ...more], rows)
+}
+
+function wanted(target: Target): string {
+  if (target.limit !== undefined) return `≤ ${target.limit}`
+  return `${target.better === 'higher' ? '≥' : '≤'} ${target.factor} ×`
+}
+
+/** Every tunnel's median of every line. */
+export function peerTable(all: readonly Measured[]): string {
+  const names = [...new Set(all.map(({ peer }) => peer))]
+  const rows: string[][] = []
+  const seen = new Set<string>()
+  for (const target of TARGETS) {
+    const key = `${target.row} ${target.figure}`
+    if (seen.has(key)) continue
+    seen.add(key)
+    const cells = names.map(name => {
+      const values = [...figuresOf(all, name, target).values()]
+      return values.length > 0 ? figure(summarize(values).median) : '–'
+    })
+    if (cells.some(cell => cell !== '–')) rows.push([target.title.replace(/, against .*/, ''), ...cells])
+  }
+  return table(['medians', ...names], rows)
+}
+
+/** What a reader must know before believing the figures: failures, busy neighbours, a generator near its ceiling. */
+export function warnings(all: readonly Measured[]): readonly string[] {
+  const said: string[] = []
+  for (const { peer, row, round, figures, failure } of all) {
+    const where = `${row} on ${peer}, round ${round + 1}`
+    if (failure) said.push(`${where}: ${failure}`)
+    if (figures?.errors)
+      said.push(
+        `${where}: ${figure(figures.errors)} of ${figure((figures.requests ?? 0) + figures.errors)} requests failed`,
+      )
+    if (figures?.held !== undefined && figures.held < 1_000)
+      said.push(`${where}: only ${figures.held} of 1,000 connections were answered`)
+    if ((figures?.foreignCores ?? 0) > 0.3)
+      said.push(`${where}: ${figure(figures!.foreignCores!)} cores were busy with something else`)
+  }
+  for (const { peer, row, ceiling } of nearCeiling(all)) {
+    said.push(
+      `${row} on ${peer}: ${(ceiling * 100).toFixed(0)} % of what the generator reaches without a tunnel`,
+    )
+  }
+  return said
+}
+
+function nearCeiling(all: readonly Measured[]): { peer: string; row: string; ceiling: number }[] {
+  const found: { peer: string; row: string; ceiling: number }[] = []
+  for (const target of TARGETS.filter(({ better }) => better === 'higher')) {
+    const direct = medianOf(all, 'direct', target)
+    for (const peer of new Set(all.map(one => one.peer))) {
+      const ceiling = medianOf(all, peer, target) / direct
+      const known = found.some(one => one.peer === peer && one.row === target.row)
+      if (peer !== 'direct' && ceiling > 0.8 && !known) found.push({ peer, row: target.row, ceiling })
+    }
+  }
+  return found
+}
+
+function medianOf(all: readonly Measured[], peer: string, target: Target): number {
+  return summarize([...figuresOf(all, peer, target).values()]).median
+}

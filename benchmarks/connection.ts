@@ -1,0 +1,70 @@
+// Server and client life: starting, connecting, registering, leaving. `bun benchmarks/connection.ts`.
+
+import type { TunnelClient } from '../src/index.ts'
+import { newClient, startServer, WIRES, type Wire } from './live.ts'
+import { bench, group, keep, runSuite } from './measure/mitata.ts'
+import { startApp } from './origin/app.ts'
+
+const app = startApp()
+const server = await startServer()
+let names = 0
+const fresh = (wire: Wire): TunnelClient => newClient(server, app, `c${names++}`, wire)
+/** The wire that is spoken by default has the plain name. */
+const title = (name: string, wire: Wire): string => (wire === 'streams' ? name : `${name} · JSON wire`)
+
+group('Server Lifecycle', () => {
+  bench('Server start + stop', async () => {
+    const own = await startServer()
+    await own.stop()
+  })
+})
+
+group('Client Connection Lifecycle', () => {
+  for (const wire of WIRES) {
+    bench(title('Client connect + register + disconnect', wire), async () => {
+      const client = fresh(wire)
+      await client.connect()
+      await client.disconnect()
+    })
+  }
+})
+
+group('Client Connect Time', () => {
+  for (const wire of WIRES) {
+    // Left connected on purpose and closed by the hundred, so that closing is not part of the figure.
+    const left: TunnelClient[] = []
+    bench(title('Client connect + register (no disconnect)', wire), async () => {
+      const client = fresh(wire)
+      await client.connect()
+      left.push(client)
+      if (left.length >= 100) await Promise.all(left.splice(0).map(one => one.disconnect()))
+    })
+  }
+})
+
+group('Sequential Multi-Client Connect', () => {
+  for (const wire of WIRES) {
+    bench(title('5 clients sequential', wire), async () => {
+      const clients = Array.from({ length: 5 }, () => fresh(wire))
+      for (const client of clients) await client.connect()
+      await Promise.all(clients.map(client => client.disconnect()))
+    })
+  }
+})
+
+group('Concurrent Multi-Client Connect', () => {
+  for (const wire of WIRES) {
+    bench(title('5 clients concurrent (Promise.all)', wire), async () => {
+      const clients = Array.from({ length: 5 }, () => fresh(wire))
+      await Promise.all(clients.map(client => client.connect()))
+      await Promise.all(clients.map(client => client.disconnect()))
+    })
+  }
+})
+
+group('Server Stats', () => {
+  bench('getStats()', () => keep(server.getStats()))
+  bench('getStats(includeSubdomains)', () => keep(server.getStats(true)))
+})
+
+await runSuite('connection', 'Connection Lifecycle')

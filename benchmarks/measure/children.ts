@@ -1,0 +1,146 @@
+// Every process a benchmark starts: it is ended with the benchmark, whatever happens, by its own id.
+
+import type { Subprocess } from 'bun'
+
+const running = new Set<Subprocess>()
+const interruption = new AbortController()
+let guarded = false
+
+/** Aborted by the first Ctrl+C: stop measuring, print what there is. */
+export const interrupted: AbortSignal = interruption.signal
+
+export interface Child {
+  readonly pid: number
+  /** Last lines of both outputs: the reason when it dies. */
+  output(): string
+  readonly exited: Promise<number>
+  stop(this: void): Promise<void>
+}
+
+export interface LaunchOptions {
+  readonly cwd?: string
+  readonly env?: Readonly<Record<string, string>>
+  /** Resolves the launch when a line of output matches; else it resolves at once. */
+  readonly ready?: RegExp
+  readonly deadlineMs?: number
+}
+
+/** Starts a process in a group of its own, so that Ctrl+C reaches the benchmark first. */
+export async function launch(
+  command: readonly string[],
+  options: LaunchOptions = {},
+): Promise<Child & { readonly match: RegExpExecArray | null }> {
+  guard()
+  const child = Bun.spawn([...command], {
+    cwd: options.cwd,
+    env: { ...process.env, ...options.env },
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+    detached: true,
+  })
+  running.add(child)
+  const exited = child.exited.finally(() => running.delete(child))
+  const tail: string[] = []
+  const seen = Promise.withResolvers<RegExpExecArray | null>()
+  if (!options.ready) seen.resolve(null)
+  for (const output of [child.stdout, child.stderr])
+    void follow(output, line => {
+      tail.push(line)
+      if (tail.length > 20) tail.shift()
+      const match = options.ready?.exec(line)
+      if (match) seen.resolve(match)
+    })
+  void exited.then(code => seen.reject(new Error(`${command[0]} ended with ${code}: ${tail.join(' | ')}`)))
+  const timer = setTimeout(
+    () => seen.reject(new Error(`${command[0]} was not ready in time: ${tail.join(' | ')}`)),
+    options.deadlineMs ?? 15_000,
+  )
+  const stop = async (): Promise<void> => {
+    child.kill('SIGTERM')
+    const late = setTimeout(() => child.kill('SIGKILL'), 2_000)
+    await exited
+    clearTimeout(late)
+  }
+  try {
+    const match = await seen.promise
+    return { pid: child.pid, exited, output: () => tail.join('\n'), stop, match }
+  } catch (error) {
+    await stop()
+    throw error
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+export interface Finished {
+  readonly stdout: string
+  readonly stderr: string
+  readonly code: number
+  readonly cpuSeconds: number
+}
+
+/** Runs a program to its end. Aborting kills it. */
+export async function finish(
+  command: readonly string[],
+  options: {
+    readonly stdin?: string
+    readonly env?: Readonly<Record<string, string>>
+    readonly timeoutMs?: number
+  } = {},
+): Promise<Finished> {
+  guard()
+  const child = Bun.spawn([...command], {
+    env: { ...process.env, ...options.env },
+    stdin: options.stdin === undefined ? 'ignore' : new TextEncoder().encode(options.stdin),
+    stdout: 'pipe',
+    stderr: 'pipe',
+    detached: true,
+  })
+  running.add(child)
+  const kill = (): void => child.kill('SIGKILL')
+  interrupted.addEventListener('abort', kill, { once: true })
+  const timer = options.timeoutMs ? setTimeout(kill, options.timeoutMs) : undefined
+  try {
+    const [stdout, stderr, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
+    const used = child.resourceUsage()
+    // Bun counts processor time in microseconds, as bigint or number depending on the field.
+    const cpu = used ? (Number(used.cpuTime.user) + Number(used.cpuTime.system)) / 1e6 : 0
+    return { stdout, stderr, code, cpuSeconds: cpu }
+  } finally {
+    clearTimeout(timer)
+    interrupted.removeEventListener('abort', kill)
+    running.delete(child)
+  }
+}
+
+export async function stopAll(): Promise<void> {
+  for (const child of running) child.kill('SIGKILL')
+  await Promise.allSettled([...running].map(child => child.exited))
+}
+
+function guard(): void {
+  if (guarded) return
+  guarded = true
+  process.on('exit', () => {
+    for (const child of running) child.kill('SIGKILL')
+  })
+  const interrupt = (): void => {
+    if (interrupted.aborted) process.exit(130)
+    process.stderr.write('\nstopping; once more to leave at once\n')
+    interruption.abort(new Error('interrupted'))
+  }
+  process.on('SIGINT', interrupt)
+  process.on('SIGTERM', interrupt)
+}
+
+async function follow(output: ReadableStream<Uint8Array>, take: (line: string) => void): Promise<void> {
+  const decoder = new TextDecoder()
+  let rest = ''
+  for await (const chunk of output) {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines) take(line)
+  }
+  if (rest) take(rest)
+}

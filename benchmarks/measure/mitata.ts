@@ -1,0 +1,128 @@
+// mitata, with what the suites need on top: results in our form, and a smoke mode that runs every benchmark a few times.
+
+import * as mitata from 'mitata'
+import type { Column, Figure, Group, ResultRow } from './result.ts'
+import { conclude, isQuick, say } from './suite.ts'
+
+type Work = () => unknown
+
+interface Smoke {
+  readonly group: string
+  readonly name: string
+  readonly work: Work
+}
+
+const smokes: Smoke[] = []
+let groupName = ''
+
+const COLUMNS: readonly Column[] = [
+  { key: 'avg', title: 'avg', unit: 'ns', better: 'lower' },
+  { key: 'p50', title: 'p50', unit: 'ns', better: 'lower' },
+  { key: 'p75', title: 'p75', unit: 'ns', better: 'neither' },
+  { key: 'p99', title: 'p99', unit: 'ns', better: 'neither' },
+  { key: 'p999', title: 'p99.9', unit: 'ns', better: 'neither' },
+]
+
+/** A named set of benchmarks, ranked against each other. */
+export function group(name: string, define: () => void): void {
+  groupName = name
+  mitata.boxplot(() => mitata.summary(() => mitata.group(name, define)))
+}
+
+/** One row. `collect`: garbage is collected before each sample, for what allocates much. */
+export function bench(name: string, work: Work, collect = false): void {
+  smokes.push({ group: groupName, name, work })
+  const trial = mitata.bench(name, work)
+  if (collect) trial.gc('inner')
+}
+
+/** Keeps the optimizer from leaving out what nobody reads. */
+export const keep: (value: unknown) => void = mitata.do_not_optimize
+
+export interface SuiteOptions {
+  /** Remarks under groups, by group name. */
+  readonly notes?: Readonly<Record<string, string>>
+  /** Groups measured by other means, put in front. */
+  readonly more?: readonly Group[]
+  readonly tools?: Readonly<Record<string, string>>
+}
+
+/** Runs all that was defined and concludes the suite. What failed is said, and makes the exit code 1. */
+export async function runSuite(
+  suite: string,
+  title: string,
+  { notes = {}, more = [], tools = {} }: SuiteOptions = {},
+): Promise<void> {
+  const rows = new Map<string, ResultRow[]>()
+  let failed = 0
+  const add = (group: string, name: string, stats: Stats | undefined, error: unknown): void => {
+    if (!stats) {
+      failed++
+      say(`${group}: ${name} failed: ${error instanceof Error ? error.message : String(error)}`)
+    }
+    const cells = stats ? cellsOf(stats) : { avg: 'failed' }
+    rows.set(group, [...(rows.get(group) ?? []), { name, cells }])
+  }
+  const save = (): Promise<void> =>
+    conclude(
+      suite,
+      title,
+      [...more, ...[...rows].map(([name, all]) => toGroup(name, all, notes[name]))],
+      tools,
+    )
+  // mitata cannot be stopped between two benchmarks: what is there is saved, and that is the end.
+  process.once('SIGINT', () => void save().then(() => process.exit(130)))
+
+  if (isQuick) {
+    for (const { group, name, work } of smokes) {
+      const tuning = {
+        min_samples: 2,
+        max_samples: 3,
+        min_cpu_time: 1,
+        warmup_samples: 1,
+        batch_samples: 2,
+        batch_threshold: 1,
+      }
+      await mitata.measure(work, tuning).then(
+        stats => add(group, name, stats, null),
+        (error: unknown) => add(group, name, undefined, error),
+      )
+    }
+    say(`${suite}: ${smokes.length - failed} of ${smokes.length} benchmarks run`)
+  } else {
+    let index = 0
+    await mitata.run({
+      observe: trial => {
+        for (const run of trial.runs) add(smokes[index++]!.group, run.name, run.stats, run.error)
+        return trial
+      },
+    })
+  }
+  await save()
+  process.exit(failed ? 1 : 0)
+}
+
+interface Stats {
+  readonly avg: number
+  readonly min: number
+  readonly p25: number
+  readonly p50: number
+  readonly p75: number
+  readonly p99: number
+  readonly p999: number
+}
+
+function cellsOf(stats: Stats): Record<string, Figure> {
+  const range = { low: stats.p25, high: stats.p75 }
+  return {
+    avg: { value: stats.avg, ...range },
+    p50: { value: stats.p50, ...range },
+    p75: { value: stats.p75 },
+    p99: { value: stats.p99 },
+    p999: { value: stats.p999 },
+  }
+}
+
+function toGroup(name: string, rows: readonly ResultRow[], note: string | undefined): Group {
+  return { name, columns: COLUMNS, rows, ...(note !== undefined && { note }) }
+}

@@ -1,0 +1,111 @@
+// An origin on raw sockets: swallows uploads as fast as the kernel hands them over, and serves the same files as nginx.
+// GET /NAME: a file; GET / and /json: something small. POST /: the number of bytes that came. POST /sha: their SHA-256. Everything else: 404.
+
+import { CryptoHasher, type Socket } from 'bun'
+import { ITEMS } from './app.ts'
+import { FILE_SIZES, fileBytes } from './origin.ts'
+
+interface Conversation {
+  head: string
+  /** Body bytes still to come. */
+  left: number
+  total: number
+  hasher: CryptoHasher | null
+  /** What the kernel did not take yet. */
+  waiting: Uint8Array[]
+  closing: boolean
+}
+
+const answers = new Map<string, Uint8Array>([
+  ['/', answer(200, new TextEncoder().encode('OK'))],
+  ['/json', answer(200, new TextEncoder().encode(JSON.stringify(ITEMS)))],
+  ...Object.entries(FILE_SIZES).map(([name, size]) => [`/${name}`, answer(200, fileBytes(size))] as const),
+])
+const missing = answer(404, new TextEncoder().encode('no such file\n'))
+
+const listener = Bun.listen<Conversation>({
+  hostname: '127.0.0.1',
+  port: 0,
+  socket: {
+    open(socket) {
+      socket.data = { head: '', left: 0, total: 0, hasher: null, waiting: [], closing: false }
+      socket.setNoDelay(true)
+    },
+    data: take,
+    drain: flush,
+    error() {},
+  },
+})
+console.log(`listening ${listener.port}`)
+
+function take(socket: Socket<Conversation>, chunk: Buffer): void {
+  const state = socket.data
+  let at = 0
+  while (at < chunk.length) {
+    if (state.left > 0) {
+      const piece = chunk.subarray(at, at + state.left)
+      state.hasher?.update(piece)
+      state.left -= piece.length
+      at += piece.length
+      if (state.left === 0) uploaded(socket)
+      continue
+    }
+    const from = state.head.length
+    state.head += chunk.toString('latin1', at)
+    // The blank line may straddle two chunks: look again at the last three characters of the one before.
+    const end = state.head.indexOf('\r\n\r\n', Math.max(0, from - 3))
+    if (end < 0) return
+    at += end + 4 - from
+    began(socket, state.head.slice(0, end))
+    state.head = ''
+  }
+}
+
+function began(socket: Socket<Conversation>, head: string): void {
+  const state = socket.data
+  const [method, path = ''] = head.split(' ', 2)
+  const length = Number(/\r\ncontent-length: *(\d+)/i.exec(head)?.[1] ?? 0)
+  if (/\r\nexpect: *100-continue/i.test(head))
+    send(socket, new TextEncoder().encode('HTTP/1.1 100 Continue\r\n\r\n'))
+  if (method === 'POST' || method === 'PUT') {
+    state.left = length
+    state.total = length
+    state.hasher = path === '/sha' ? new CryptoHasher('sha256') : null
+    if (length === 0) uploaded(socket)
+    return
+  }
+  state.closing = /\r\nconnection: *close/i.test(head)
+  send(socket, answers.get(path) ?? missing)
+}
+
+function uploaded(socket: Socket<Conversation>): void {
+  const said = socket.data.hasher?.digest('hex') ?? String(socket.data.total)
+  send(socket, answer(200, new TextEncoder().encode(said)))
+}
+
+function send(socket: Socket<Conversation>, bytes: Uint8Array): void {
+  const { waiting } = socket.data
+  waiting.push(bytes)
+  if (waiting.length === 1) flush(socket)
+}
+
+function flush(socket: Socket<Conversation>): void {
+  const { waiting } = socket.data
+  while (waiting[0]) {
+    const written = socket.write(waiting[0])
+    if (written < 0) return
+    if (written < waiting[0].length) {
+      waiting[0] = waiting[0].subarray(written)
+      return
+    }
+    waiting.shift()
+  }
+  if (socket.data.closing) socket.end()
+}
+
+function answer(status: number, body: Uint8Array): Uint8Array {
+  const reason = status === 200 ? 'OK' : 'Not Found'
+  const type = 'Content-Type: application/octet-stream'
+  const head = `HTTP/1.1 ${status} ${reason}\r\n${type}\r\nContent-Length: ${body.length}\r\n\r\n`
+  return new Uint8Array(Buffer.concat([Buffer.from(head, 'latin1'), body]))
+}

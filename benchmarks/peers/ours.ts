@@ -1,0 +1,47 @@
+// localtunnels itself, on each of its wires: server and client in processes of their own, as users run them.
+
+import { join } from 'node:path'
+import { launch } from '../measure/children.ts'
+import { assemble } from './assemble.ts'
+import { endpoint, type Origins, type Peer, type Tunnel } from './peer.ts'
+
+const FOLDER = join(import.meta.dir, '../ours')
+
+export const oursStreams: Peer = ours('streams')
+export const oursJson: Peer = ours('json')
+
+function ours(wire: 'streams' | 'json'): Peer {
+  return {
+    name: `ours-${wire}`,
+    kind: 'ours',
+    how: `localtunnels, ${wire} wire; one client per origin`,
+    async detect() {
+      const built = await Bun.file(join(import.meta.dir, '../../src/index.ts')).exists()
+      return built ? { version: 'this commit' } : { missing: 'src/index.ts is not written yet' }
+    },
+    start: origins => start(wire, origins),
+  }
+}
+
+function start(wire: string, origins: Origins): Promise<Tunnel> {
+  let port = 0
+  return assemble({
+    async server() {
+      const child = await launch(['bun', join(FOLDER, 'server.ts')], { ready: /^listening (\d+)$/ })
+      port = Number(child.match?.[1])
+      return [child]
+    },
+    client: () =>
+      Promise.all(
+        Object.entries(origins).map(([name, origin]) =>
+          launch(['bun', join(FOLDER, 'client.ts'), String(port), String(origin), name, wire], {
+            ready: /^connected /,
+          }),
+        ),
+      ),
+    endpoints: () =>
+      Object.fromEntries(
+        Object.keys(origins).map(name => [name, endpoint(port, `${name}.localhost:${port}`)]),
+      ),
+  })
+}

@@ -1,0 +1,123 @@
+// Many tunnels on one server: registering them, requests beside them, what a message costs. `bun benchmarks/scalability.ts`.
+
+import type { TunnelServer } from '../src/index.ts'
+import { FrameDecoder } from '../src/wire/decoder.ts'
+import { DATA, PING as PING_FRAME } from '../src/wire/frame.ts'
+import { exchange, newClient, startServer, target, together, WIRES, type Wire } from './live.ts'
+import { bench, group, keep, runSuite } from './measure/mitata.ts'
+import {
+  PING,
+  PING_JSON,
+  READY,
+  READY_JSON,
+  REQUEST,
+  REQUEST_BYTES,
+  REQUEST_JSON,
+  RESPONSE,
+  RESPONSE_BYTES,
+  RESPONSE_JSON,
+  writeFrame,
+} from './messages.ts'
+import { startApp } from './origin/app.ts'
+
+const app = startApp()
+const registry = await startServer()
+let names = 0
+const title = (name: string, wire: Wire): string => (wire === 'streams' ? name : `${name} · JSON wire`)
+
+/** A server with so many tunnels; the first one of each wire is the one that is asked. */
+async function crowded(tunnels: number, wire: Wire): Promise<TunnelServer> {
+  const server = await startServer()
+  const clients = Array.from({ length: tunnels }, (_, i) => newClient(server, app, `t${i}`, wire))
+  await Promise.all(clients.map(client => client.connect()))
+  return server
+}
+
+const crowds = new Map<string, TunnelServer>()
+for (const wire of WIRES) {
+  for (const tunnels of [1, 10, 50]) crowds.set(`${wire} ${tunnels}`, await crowded(tunnels, wire))
+}
+const asked = (wire: Wire, tunnels: number) =>
+  target(wire, crowds.get(`${wire} ${tunnels}`)!.port, 't0.localhost')
+
+group('Register N Clients', () => {
+  for (const wire of WIRES) {
+    for (const count of [1, 5, 10, 25]) {
+      bench(title(String(count), wire), async () => {
+        const clients = Array.from({ length: count }, () => newClient(registry, app, `r${names++}`, wire))
+        await Promise.all(clients.map(client => client.connect()))
+        await Promise.all(clients.map(client => client.disconnect()))
+      })
+    }
+  }
+})
+
+group('Request Latency Under Load', () => {
+  for (const wire of WIRES) {
+    for (const tunnels of [1, 10, 50]) {
+      const to = asked(wire, tunnels)
+      bench(title(`${tunnels} active tunnels`, wire), () => exchange(to, '/'))
+    }
+  }
+})
+
+group('Concurrent Requests Under Load', () => {
+  for (const wire of WIRES) {
+    for (const tunnels of [1, 10, 50]) {
+      const to = asked(wire, tunnels)
+      bench(title(`${tunnels} active tunnels`, wire), () => together(10, to, '/'))
+    }
+  }
+})
+
+group('Server Stats Under Load', () => {
+  const server = crowds.get('streams 50')!
+  bench('getStats() with 50 tunnels', () => keep(server.getStats()))
+  bench('getStats(includeSubdomains) with 50 tunnels', () => keep(server.getStats(true)))
+})
+
+group('WebSocket Protocol Parse', () => {
+  bench('Parse ready message', () => keep(JSON.parse(READY_JSON)))
+  bench('Parse ping message', () => keep(JSON.parse(PING_JSON)))
+  bench('Parse request message', () => keep(JSON.parse(REQUEST_JSON)))
+  bench('Parse response message', () => keep(JSON.parse(RESPONSE_JSON)))
+  const decoder = new FrameDecoder({ data: (_, piece) => keep(piece), frame: type => keep(type) })
+  const frame = (type: number, payload: Uint8Array): Uint8Array => {
+    const buffer = new Uint8Array(2048)
+    return buffer.slice(0, writeFrame(buffer, 0, type, type === DATA ? 7 : 0, payload))
+  }
+  const [ping, request] = [frame(PING_FRAME, new Uint8Array(8)), frame(DATA, REQUEST_BYTES)]
+  const response = frame(DATA, RESPONSE_BYTES)
+  bench('Parse ping frame · streams wire', () => keep(decoder.receive(ping)))
+  bench('Parse request frame · streams wire', () => keep(decoder.receive(request)))
+  bench('Parse response frame · streams wire', () => keep(decoder.receive(response)))
+})
+
+group('WebSocket Protocol Serialize', () => {
+  bench('Serialize ready message', () => keep(JSON.stringify(READY)))
+  bench('Serialize ping message', () => keep(JSON.stringify(PING)))
+  bench('Serialize request message', () => keep(JSON.stringify(REQUEST)))
+  bench('Serialize response message', () => keep(JSON.stringify(RESPONSE)))
+  const [buffer, eight] = [new Uint8Array(4096), new Uint8Array(8)]
+  bench('Serialize ping frame · streams wire', () => keep(writeFrame(buffer, 0, PING_FRAME, 0, eight)))
+  bench('Serialize request frame · streams wire', () => keep(writeFrame(buffer, 0, DATA, 7, REQUEST_BYTES)))
+  bench('Serialize response frame · streams wire', () => keep(writeFrame(buffer, 0, DATA, 7, RESPONSE_BYTES)))
+})
+
+group('Connection Map Operations', () => {
+  const map = new Map(Array.from({ length: 100 }, (_, i) => [`tunnel-${i}`, new Set([i])] as const))
+  bench('Map.get()', () => keep(map.get('tunnel-50')))
+  bench('Map.has()', () => keep(map.has('tunnel-50')))
+  bench('Iterate keys', () => {
+    let length = 0
+    for (const key of map.keys()) length += key.length
+    keep(length)
+  })
+  bench('Count connections', () => {
+    let count = 0
+    for (const connections of map.values()) count += connections.size
+    keep(count)
+  })
+})
+
+await runSuite('scalability', 'Scalability')

@@ -1,0 +1,21 @@
+// A control connection after its upgrade: the carrier, and the client's connection on it.
+
+import { eventLoop } from '../event-loop.ts'
+import { WebSocketCarrier } from '../session/carriers/websocket.ts'
+import type { Socket, SocketHandler } from '../socket.ts'
+import type { ClientConnection, ClientHost } from './clients.ts'
+import { StreamsConnection } from './streams-connection.ts'
+
+/** Makes the socket a client's connection; `joined` gets it before the first event. */
+export function adopt(
+  socket: Socket,
+  _wire: 'streams' | 'json',
+  host: ClientHost,
+  joined: (client: ClientConnection) => void,
+): SocketHandler {
+  const carrier = new WebSocketCarrier(socket, { role: 'server', scheduler: eventLoop })
+  const connection = new StreamsConnection(carrier, socket.remoteAddress, host)
+  carrier.handler = connection.carrierHandler
+  joined(connection)
+  return carrier.socketHandler
+}

@@ -1,0 +1,208 @@
+// A carrier over a socket of ours: WebSocket messages framed by hand, in place, one write per batch.
+//
+// It begins where the HTTP upgrade ended. The same connection carries the JSON wire: that is its text messages.
+
+import { TunnelError } from '../../errors.ts'
+import type { Socket, SocketHandler } from '../../socket.ts'
+import {
+  BINARY,
+  CLOSE,
+  CLOSE_NO_CODE,
+  CLOSE_NORMAL,
+  encodeClosePayload,
+  encodeWebSocketMessage,
+  MAX_WS_HEADER_BYTES,
+  maskInPlace,
+  PONG,
+  TEXT,
+  WebSocketParser,
+  writeWebSocketHeader,
+} from '../../wire/websocket.ts'
+import type { Carrier, CarrierHandler } from '../carrier.ts'
+import type { Scheduler } from '../scheduler.ts'
+
+export interface WebSocketCarrierOptions {
+  readonly role: 'server' | 'client'
+  readonly scheduler: Scheduler
+  /** 32 random bits for each message of a client (RFC 6455 section 5.3). A server does not mask. */
+  readonly maskKey?: () => number
+  /** Longest text message. Default 0: text is refused. */
+  readonly maxTextBytes?: number
+  /** A text message arrived. */
+  readonly text?: (message: string) => void
+}
+
+/** How long the far side may take to read what was sent and to close too. */
+const CLOSE_TIMEOUT_MS = 5_000
+
+const NOBODY: CarrierHandler = { received() {}, drained() {}, closed() {} }
+const encoder = new TextEncoder()
+
+export class WebSocketCarrier implements Carrier {
+  readonly headroom: number = MAX_WS_HEADER_BYTES
+  /** Who hears of it. To be set before the next event, since its owner needs the carrier to be made. */
+  handler: CarrierHandler = NOBODY
+  /** Where the events of the socket go from now on. */
+  readonly socketHandler: SocketHandler
+  readonly #socket: Socket
+  readonly #scheduler: Scheduler
+  readonly #maskKey: (() => number) | undefined
+  readonly #parser: WebSocketParser
+  /** Messages, the first one perhaps in part, that the socket did not take yet. */
+  readonly #unsent: Uint8Array[] = []
+  /** Only the last ping needs an answer (section 5.5.3): while the socket is full no others are kept. */
+  #unansweredPing: Uint8Array | undefined
+  #owesDrained = false
+  /** A close frame went out, or is the last one in line. */
+  #isClosing = false
+  #isClosed = false
+  #cancelTimeout: (() => void) | undefined
+
+  constructor(socket: Socket, options: WebSocketCarrierOptions) {
+    this.#socket = socket
+    this.#scheduler = options.scheduler
+    this.#maskKey = options.maskKey
+    const { role, maxTextBytes = 0, text } = options
+    this.#parser = new WebSocketParser(
+      { role, maxTextBytes },
+      {
+        binary: piece => this.handler.received(piece),
+        text: message => text?.(message),
+        ping: payload => this.#answerPing(payload),
+        pong: () => {},
+        closed: (code, reason) => this.#peerClosed(code, reason),
+        failed: (code, reason) => this.#peerFailed(code, reason),
+      },
+    )
+    this.socketHandler = {
+      received: bytes => this.#parser.receive(bytes),
+      drained: () => this.#drained(),
+      ended: () => this.#ended(),
+      closed: error => this.#socketClosed(error),
+    }
+  }
+
+  /** Bytes that wait for the socket. */
+  get unsentBytes(): number {
+    return this.#unsent.reduce((sum, { length }) => sum + length, 0)
+  }
+
+  send(batch: Uint8Array, start: number, end: number): boolean {
+    // Nobody will read it: the array is free again.
+    if (this.#isClosing) return true
+    const key = this.#maskKey?.()
+    if (key !== undefined) maskInPlace(batch, start, end, key)
+    const from = writeWebSocketHeader(batch, start, end - start, BINARY, key)
+    if (this.#write(batch.subarray(from, end))) return true
+    this.#owesDrained = true
+    return false
+  }
+
+  /** Sends a text message. `false`: it waits for the socket, and `drained` follows. */
+  sendText(message: string): boolean {
+    if (this.#isClosing) return true
+    if (this.#write(this.#message(TEXT, encoder.encode(message)))) return true
+    this.#owesDrained = true
+    return false
+  }
+
+  close(code: number = CLOSE_NORMAL, reason = ''): void {
+    if (this.#isClosing) return
+    this.#isClosing = true
+    this.#cancelTimeout = this.#scheduler.after(CLOSE_TIMEOUT_MS, () => this.#socket.terminate())
+    // Never answered with 1005 itself: that is how "no code" is told.
+    const payload = code === CLOSE_NO_CODE ? new Uint8Array(0) : encodeClosePayload(code, reason)
+    if (this.#write(this.#message(CLOSE, payload))) this.#socket.end()
+  }
+
+  terminate(): void {
+    this.#isClosing = true
+    this.#parser.stop()
+    this.#socket.terminate()
+  }
+
+  #message(opcode: number, payload: Uint8Array): Uint8Array {
+    return encodeWebSocketMessage(opcode, payload, this.#maskKey?.())
+  }
+
+  #write(message: Uint8Array): boolean {
+    if (this.#unsent.length === 0) {
+      const taken = this.#socket.write(message)
+      if (taken === message.length) return true
+      this.#unsent.push(message.subarray(taken))
+    } else {
+      this.#unsent.push(message)
+    }
+    return false
+  }
+
+  #drained(): void {
+    for (let first = this.#unsent[0]; first !== undefined; first = this.#unsent[0]) {
+      const taken = this.#socket.write(first)
+      if (taken < first.length) {
+        this.#unsent[0] = first.subarray(taken)
+        return
+      }
+      this.#unsent.shift()
+    }
+    if (this.#isClosing) return this.#socket.end()
+    if (this.#unansweredPing !== undefined) {
+      const ping = this.#unansweredPing
+      this.#unansweredPing = undefined
+      this.#write(this.#message(PONG, ping))
+    }
+    // Even if the pong filled the socket again: the batches before it left.
+    if (this.#owesDrained) {
+      this.#owesDrained = false
+      this.handler.drained()
+    }
+  }
+
+  #answerPing(payload: Uint8Array): void {
+    if (this.#isClosing) return
+    if (this.#unsent.length > 0) this.#unansweredPing = payload.slice()
+    else this.#write(this.#message(PONG, payload))
+  }
+
+  #peerClosed(code: number, reason: string): void {
+    this.close(code)
+    const isNormal = code === CLOSE_NORMAL || code === CLOSE_NO_CODE
+    this.#tellClosed(isNormal ? undefined : lost(`closed with ${code} ${reason}`.trimEnd()))
+  }
+
+  #peerFailed(code: number, reason: string): void {
+    this.close(code, reason)
+    this.#tellClosed(
+      new TunnelError('PROTOCOL_ERROR', `The other side broke the WebSocket protocol: ${reason}.`),
+    )
+  }
+
+  /** FIN: in good order only after a close frame. */
+  #ended(): void {
+    if (this.#isClosing) {
+      // What still waits goes out first; `drained` ends the socket then.
+      if (this.#unsent.length === 0) this.#socket.end()
+      return
+    }
+    this.#tellClosed(lost('ended the connection without closing the WebSocket'))
+    this.terminate()
+  }
+
+  #socketClosed(error?: Error): void {
+    this.#isClosing = true
+    this.#cancelTimeout?.()
+    this.#unsent.length = 0
+    this.#tellClosed(error)
+  }
+
+  #tellClosed(error?: Error): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.#parser.stop()
+    this.handler.closed(error)
+  }
+}
+
+function lost(how: string): TunnelError {
+  return new TunnelError('CARRIER_LOST', `The other side ${how}.`)
+}

@@ -1,0 +1,163 @@
+// Byte connections on Node: node:net and node:tls behind the contract of socket.ts.
+//
+// A net.Socket never refuses bytes, it queues them, and it goes on reading the caller's array while they wait. So
+// each write is a copy, and none is taken before the one before it reached the kernel.
+
+import { connect, isIP, type Socket as NetSocket } from 'node:net'
+import { rootCertificates, connect as secure } from 'node:tls'
+import type { Dial, Socket, SocketHandler, TlsOptions } from '../socket.ts'
+
+/** Most that is copied and queued at once. */
+const MAX_WRITE_BYTES = 1_048_576
+
+/** Node asks the system's resolver for `localhost`, which may know one family only. Browsers try both; so do we. */
+const LOCALHOST = ['::1', '127.0.0.1']
+
+/** Opens a connection. Fails with Node's error: `ECONNREFUSED`, `ENOTFOUND`, `ERR_TLS_CERT_ALTNAME_INVALID`, … */
+export const dialNode: Dial = async (address, handler) => {
+  const { host = 'localhost', port = 0, unix, tls } = address
+  const raw =
+    unix !== undefined
+      ? await opened(connect({ path: unix, allowHalfOpen: true }), 'connect')
+      : await dialAny(host === 'localhost' ? LOCALHOST : [host], port)
+  if (tls === undefined) return new Connection(raw, raw, handler)
+  return new Connection(raw, await secured(raw, tls, host), handler)
+}
+
+/** The first of the hosts that answers. */
+async function dialAny(hosts: readonly string[], port: number): Promise<NetSocket> {
+  let failure: unknown
+  for (const host of hosts) {
+    try {
+      return await opened(connect({ host, port, allowHalfOpen: true, noDelay: true }), 'connect')
+    } catch (error) {
+      // "Refused" says more than "this machine has no IPv6".
+      if (failure === undefined || codeOf(error) === 'ECONNREFUSED') failure = error
+    }
+  }
+  throw failure
+}
+
+async function secured(raw: NetSocket, options: TlsOptions, host: string): Promise<NetSocket> {
+  const { serverName = host, verify = true, ca } = options
+  const socket = secure({
+    // Half-open as `raw` is.
+    socket: raw,
+    // Without a name to send, the certificate is checked against `host`. An address is not sent (RFC 6066).
+    host: serverName,
+    servername: isIP(serverName) === 0 ? serverName : '',
+    rejectUnauthorized: verify,
+    // `ca` alone would replace the authorities trusted by default.
+    ...(ca !== undefined && { ca: [...rootCertificates, ca] }),
+  })
+  try {
+    return await opened(socket, 'secureConnect')
+  } catch (error) {
+    raw.destroy()
+    throw error
+  }
+}
+
+/** Resolves once the socket is up. */
+function opened(socket: NetSocket, event: 'connect' | 'secureConnect'): Promise<NetSocket> {
+  return new Promise((resolve, reject) => {
+    const closed = () => reject(failure('ECONNRESET', 'the connection closed before it was up'))
+    socket.once('error', reject).once('close', closed)
+    socket.once(event, () => {
+      socket.off('error', reject).off('close', closed)
+      resolve(socket)
+    })
+  })
+}
+
+class Connection implements Socket {
+  /** The TCP connection under `#socket`; the same without TLS. */
+  readonly #raw: NetSocket
+  readonly #socket: NetSocket
+  #wantsDrain = false
+  #hasEnded = false
+  #peerEnded = false
+  #isTerminated = false
+  /** Why it is or will be closed, if not by FIN both ways. */
+  #failure: Error | undefined
+  readonly #handler: SocketHandler
+  readonly #written: () => void
+  readonly remoteAddress: string
+
+  constructor(raw: NetSocket, socket: NetSocket, handler: SocketHandler) {
+    this.#raw = raw
+    this.#socket = socket
+    this.#handler = handler
+    this.remoteAddress = raw.remoteAddress ?? ''
+    this.#written = () => {
+      if (!this.#wantsDrain || socket.writableLength > 0 || socket.destroyed) return
+      this.#wantsDrain = false
+      handler.drained()
+    }
+    const failed = (error: Error) => {
+      this.#failure ??= error
+    }
+    socket.on('data', (bytes: Buffer) => handler.received(bytes))
+    socket.on('end', () => {
+      this.#peerEnded = true
+      handler.ended()
+    })
+    socket.on('error', failed)
+    socket.on('close', () => this.#closed())
+    if (raw === socket) return
+    // A reset shows on the connection below; the TLS one may only learn that it is over.
+    raw.on('error', failed)
+    raw.on('close', () => socket.destroy())
+  }
+
+  write(bytes: Uint8Array): number {
+    const socket = this.#socket
+    if (this.#hasEnded || this.#isTerminated || socket.destroyed) return 0
+    if (socket.writableLength > 0) {
+      this.#wantsDrain = true
+      return 0
+    }
+    const copy = bytes.slice(0, MAX_WRITE_BYTES)
+    if (copy.length < bytes.length) this.#wantsDrain = true
+    socket.write(copy, this.#written)
+    return copy.length
+  }
+
+  end(): void {
+    if (this.#hasEnded) return
+    this.#hasEnded = true
+    this.#socket.end()
+  }
+
+  terminate(): void {
+    if (this.#isTerminated) return
+    this.#isTerminated = true
+    this.#failure ??= failure('ECONNABORTED', 'the connection was cut by this side')
+    // Of a TLS connection too it is the one below that can send RST; a unix socket cannot.
+    if (this.#raw.remoteAddress === undefined) this.#socket.destroy()
+    else this.#raw.resetAndDestroy()
+  }
+
+  pause(): void {
+    this.#socket.pause()
+  }
+
+  resume(): void {
+    this.#socket.resume()
+  }
+
+  #closed(): void {
+    if (!this.#hasEnded || !this.#peerEnded) {
+      this.#failure ??= failure('ECONNRESET', 'the connection closed before both sides ended')
+    }
+    this.#handler.closed(this.#failure)
+  }
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : undefined
+}
+
+function failure(code: string, message: string): Error {
+  return Object.assign(new Error(`${code}: ${message}`), { code })
+}

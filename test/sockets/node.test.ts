@@ -1,0 +1,36 @@
+// Sockets on node:net keep the contract, in Bun's node:net and in Node itself.
+
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { dial } from '../../src/sockets/dial.ts'
+import { dialNode } from '../../src/sockets/node.ts'
+import { dialCases } from '../suites/socket.ts'
+
+/** Bun 1.4.5 closes a TLS connection made over a given socket when the far side ends. On Bun, sockets/bun.ts is used. */
+const NOT_IN_BUN = 'over TLS, after the far side ended, writing goes on'
+
+describe("a socket dialled on Bun's node:net", () => {
+  for (const { name, run } of dialCases(dialNode)) test.skipIf(name === NOT_IN_BUN)(name, run)
+})
+
+describe('a socket dialled on Node', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'localtunnels-'))
+  const outcomes = new Map<string, string>()
+
+  beforeAll(async () => {
+    const entrypoint = join(import.meta.dir, '../support/node-sockets.ts')
+    const built = await Bun.build({ entrypoints: [entrypoint], target: 'node', outdir: folder })
+    const node = Bun.spawn(['node', built.outputs[0]!.path], { stdout: 'pipe', stderr: 'inherit' })
+    for (const line of (await new Response(node.stdout).text()).trim().split('\n')) {
+      // What node-sockets.ts prints.
+      const { name, outcome } = JSON.parse(line) as { name: string; outcome: string }
+      outcomes.set(name, outcome)
+    }
+    expect(await node.exited).toBe(0)
+  })
+  afterAll(() => rmSync(folder, { recursive: true }))
+
+  for (const { name } of dialCases(dial)) test(name, () => expect(outcomes.get(name)).toBe('passed'))
+})
