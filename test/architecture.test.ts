@@ -17,9 +17,10 @@ const ALLOWED: Record<string, readonly string[]> = {
   wire: ['errors'],
   session: ['wire', 'errors', 'socket'],
   'event-loop': ['session'],
+  base64: ['wire'],
   http: ['errors'],
-  server: ['session', 'http', 'wire', 'errors', 'events', 'names', 'socket', 'sockets', 'event-loop', 'version'],
-  client: ['session', 'http', 'wire', 'errors', 'events', 'names', 'socket', 'sockets', 'event-loop', 'version'],
+  server: ['session', 'http', 'wire', 'errors', 'events', 'names', 'socket', 'sockets', 'event-loop', 'base64', 'version'],
+  client: ['session', 'http', 'wire', 'errors', 'events', 'names', 'socket', 'sockets', 'event-loop', 'base64', 'version'],
   index: ['server', 'client', 'errors', 'names', 'version'],
   cli: ['index', 'server', 'client', 'session', 'http', 'wire', 'errors', 'events', 'names', 'socket', 'sockets', 'version'],
 }

@@ -1,0 +1,327 @@
+// The JSON wire: one message per request and per answer, as existing localtunnels clients and servers speak it.
+//
+//   C dials ── S: connected
+//   C: ready{app} ── S: registered{app, url}, or subdomain_taken{app} and the client asks for another name
+//   S: request{1} ── C: response{1}                                   any number, interleaved
+//   C: ping ── S: pong                                                every 25 s
+//   C: disconnect ── S closes
+//
+// Both ends are strangers: every field is checked before it is used, and what is wrong or unknown is told apart.
+
+/** Header lines in order. Pairs and not an object: `__proto__` is a name like any other, and names may repeat. */
+export type HeaderList = readonly (readonly [name: string, value: string])[]
+
+/** A body as it stands in a message: text, or any bytes in base64. */
+export interface JsonBody {
+  readonly text: string
+  readonly isBase64: boolean
+}
+
+/** Server to client: a visitor's request. */
+export interface JsonRequest {
+  readonly type: 'request'
+  /** Existing servers count from 1; an old variant sends strings. It is sent back as it came. */
+  readonly id: number | string
+  readonly method: string
+  /** Path and query. Whoever uses it makes sure that it is nothing else. */
+  readonly path: string
+  readonly headers: HeaderList
+  readonly body?: JsonBody
+}
+
+/** What an origin answered. */
+export interface JsonAnswer {
+  readonly status: number
+  readonly headers: HeaderList
+  readonly body: JsonBody
+}
+
+/** Client to server: the answer to a request; `undefined` when the message has the id but is no answer. */
+export interface JsonResponse {
+  readonly type: 'response'
+  readonly id: number
+  readonly answer: JsonAnswer | undefined
+}
+
+export type JsonClientMessage =
+  | { readonly type: 'ready'; readonly subdomain: string }
+  | { readonly type: 'disconnect'; readonly subdomain: string | undefined }
+  | { readonly type: 'ping' }
+  | JsonResponse
+
+export type JsonServerMessage =
+  | { readonly type: 'connected' }
+  | { readonly type: 'registered'; readonly subdomain: string; readonly url: string | undefined }
+  | { readonly type: 'subdomain_taken' }
+  | { readonly type: 'error'; readonly message: string }
+  | { readonly type: 'pong' }
+  | JsonRequest
+
+/** Bytes to base64 and back; handed in, since the runtimes differ in what is fast. */
+export interface Base64 {
+  encode(bytes: Uint8Array): string
+  /** Skips what is not base64: see `decodeBody`. */
+  decode(text: string): Uint8Array
+}
+
+/**
+ * The first subprotocol that our client offers, in front of the streams wire. Servers that negotiate nothing answer
+ * with whatever was offered first (Bun and `ws` both do), and must not be taken for servers of the streams wire.
+ */
+export const JSON_SUBPROTOCOL = 'localtunnels.json'
+
+// ── Writing ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+export const CONNECTED = '{"type":"connected"}'
+export const PING = '{"type":"ping"}'
+export const PONG = '{"type":"pong"}'
+
+export function encodeReady(subdomain: string): string {
+  return JSON.stringify({ type: 'ready', subdomain })
+}
+
+export function encodeDisconnect(subdomain: string): string {
+  return JSON.stringify({ type: 'disconnect', subdomain })
+}
+
+export function encodeRegistered(subdomain: string, url: string): string {
+  return JSON.stringify({ type: 'registered', subdomain, url })
+}
+
+export function encodeTaken(subdomain: string): string {
+  return JSON.stringify({ type: 'subdomain_taken', subdomain })
+}
+
+export function encodeError(message: string): string {
+  return JSON.stringify({ type: 'error', message })
+}
+
+/** Header names go in lower case; lines of one name become one, as this wire has one value per name. */
+export function encodeRequest({ id, method, path, headers, body }: JsonRequest): string {
+  const joined: Record<string, string> = Object.create(null)
+  for (const [name, value] of headers) {
+    const key = name.toLowerCase()
+    const earlier = joined[key]
+    // RFC 9110 section 5.2; cookies are the exception by RFC 6265 section 5.4.
+    joined[key] = earlier === undefined ? value : earlier + (key === 'cookie' ? '; ' : ', ') + value
+  }
+  return withBody(JSON.stringify({ type: 'request', id, method, path, headers: joined }), body)
+}
+
+/**
+ * Of repeated headers only Set-Cookie cannot be joined. Each of them gets a spelling of its own (`set-cookie`,
+ * `Set-cookie`, `sEt-cookie` …): an object has room for all of them, and to HTTP they are one name.
+ */
+export function encodeResponse(id: number | string, { status, headers, body }: JsonAnswer): string {
+  const joined: Record<string, string> = Object.create(null)
+  let cookies = 0
+  for (const [name, value] of headers) {
+    const lower = name.toLowerCase()
+    const key = lower === 'set-cookie' ? respelled(lower, cookies++) : lower
+    const earlier = joined[key]
+    joined[key] = earlier === undefined ? value : `${earlier}, ${value}`
+  }
+  return withBody(JSON.stringify({ type: 'response', id, status, headers: joined }), body)
+}
+
+/** The `variant`-th spelling of a lower-case name: its bits say which letters are capitals. */
+function respelled(name: string, variant: number): string {
+  if (variant === 0) return name
+  let spelling = ''
+  let bits = variant
+  for (const character of name) {
+    const isLetter = character >= 'a' && character <= 'z'
+    spelling += isLetter && (bits & 1) === 1 ? character.toUpperCase() : character
+    if (isLetter) bits >>= 1
+  }
+  return spelling
+}
+
+/** Puts the body behind the other fields as it is: base64 needs no escapes, so a large one is not looked through. */
+function withBody(message: string, body: JsonBody | undefined): string {
+  if (body === undefined) return message
+  const open = message.slice(0, -1)
+  if (body.isBase64) return `${open},"body":"${body.text}","isBase64Encoded":true}`
+  return `${open},"body":${JSON.stringify(body.text)}}`
+}
+
+// ── Reading ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** A message of a client: `'unknown'` for a type of another version, `undefined` for what no client should send. */
+export function parseClientMessage(text: string): JsonClientMessage | 'unknown' | undefined {
+  const message = parseMessage(text)
+  if (message === undefined) return undefined
+  const { subdomain, id } = message
+  switch (message.type) {
+    case 'ready':
+      return isText(subdomain, MAX_NAME_CHARS) ? { type: 'ready', subdomain } : undefined
+    case 'response':
+      return isId(id) ? { type: 'response', id, answer: answerOf(message) } : undefined
+    case 'ping':
+      return { type: 'ping' }
+    case 'disconnect':
+      return { type: 'disconnect', subdomain: isText(subdomain, MAX_NAME_CHARS) ? subdomain : undefined }
+    default:
+      return 'unknown'
+  }
+}
+
+/** A message of a server, on the terms of `parseClientMessage`. */
+export function parseServerMessage(text: string): JsonServerMessage | 'unknown' | undefined {
+  const message = parseMessage(text)
+  if (message === undefined) return undefined
+  const { subdomain, url } = message
+  switch (message.type) {
+    case 'connected':
+    case 'pong':
+    case 'subdomain_taken':
+      return { type: message.type }
+    case 'registered':
+      if (!isText(subdomain, MAX_NAME_CHARS)) return undefined
+      return { type: 'registered', subdomain, url: isText(url, MAX_URL_CHARS) ? url : undefined }
+    case 'error':
+      return {
+        type: 'error',
+        message: typeof message.message === 'string' ? message.message.slice(0, MAX_ERROR_CHARS) : '',
+      }
+    case 'request':
+      return requestOf(message)
+    default:
+      return 'unknown'
+  }
+}
+
+const MAX_NAME_CHARS = 255
+const MAX_URL_CHARS = 2_048
+const MAX_ERROR_CHARS = 300
+const MAX_ID_CHARS = 128
+const MAX_METHOD_CHARS = 32
+const MAX_HEADERS = 1_000
+
+type Fields = Readonly<Record<string, unknown>>
+
+function parseMessage(text: string): Fields | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return isObject(value) && typeof value.type === 'string' ? value : undefined
+  } catch {
+    // Not JSON, or nested beyond the stack: nobody's message.
+    return undefined
+  }
+}
+
+function requestOf(message: Fields): JsonRequest | undefined {
+  const { id, method, path } = message
+  if (!isId(id) && !isText(id, MAX_ID_CHARS)) return undefined
+  if (!isText(method, MAX_METHOD_CHARS) || typeof path !== 'string') return undefined
+  const headers = headersOf(message.headers)
+  const body = bodyOf(message)
+  if (headers === undefined || body === undefined) return undefined
+  const hasBody = message.body !== undefined && message.body !== null
+  return { type: 'request', id, method, path, headers, ...(hasBody && { body }) }
+}
+
+function answerOf(message: Fields): JsonAnswer | undefined {
+  const { status } = message
+  if (typeof status !== 'number' || !Number.isInteger(status) || status < 200 || status > 599)
+    return undefined
+  const headers = headersOf(message.headers)
+  const body = bodyOf(message)
+  return headers === undefined || body === undefined ? undefined : { status, headers, body }
+}
+
+/** Existing ends send one string per name; a list of strings is taken as so many lines, a number as its text. */
+function headersOf(value: unknown): HeaderList | undefined {
+  if (value === undefined || value === null) return []
+  if (!isObject(value)) return undefined
+  const list: [string, string][] = []
+  for (const [name, given] of Object.entries(value)) {
+    const values: readonly unknown[] = Array.isArray(given) ? given : [given]
+    for (const one of values) {
+      const text = typeof one === 'number' ? String(one) : one
+      if (typeof text !== 'string' || !isFieldName(name) || !isFieldValue(text)) return undefined
+      if (list.length === MAX_HEADERS) return undefined
+      list.push([name, text])
+    }
+  }
+  return list
+}
+
+function bodyOf({ body, isBase64Encoded }: Fields): JsonBody | undefined {
+  if (body === undefined || body === null) return NO_BODY
+  return typeof body === 'string' ? { text: body, isBase64: isBase64Encoded === true } : undefined
+}
+
+const NO_BODY: JsonBody = { text: '', isBase64: false }
+
+const FIELD_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
+/** Tab, visible ASCII and obs-text: a line end in a value would be a header, or a body, of the sender's making. */
+const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
+
+export function isFieldName(name: string): boolean {
+  return FIELD_NAME.test(name)
+}
+
+export function isFieldValue(value: string): boolean {
+  return FIELD_VALUE.test(value)
+}
+
+function isObject(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function isText(value: unknown, maxChars: number): value is string {
+  return typeof value === 'string' && value.length > 0 && value.length <= maxChars
+}
+
+function isId(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
+}
+
+// ── Bodies ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+const encoder = new TextEncoder()
+/** Keeps a leading U+FEFF: it is part of the body. */
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+const NOTHING = new Uint8Array(0)
+
+/** Whether bodies of this content type go as text, if they can. */
+export function isTextType(contentType: string | undefined): boolean {
+  if (contentType === undefined || contentType === '') return false
+  const semicolon = contentType.indexOf(';')
+  const type = (semicolon === -1 ? contentType : contentType.slice(0, semicolon)).trim().toLowerCase()
+  return type.startsWith('text/') || type.endsWith('+json') || type.endsWith('+xml') || TEXT_TYPES.has(type)
+}
+
+const TEXT_TYPES: ReadonlySet<string> = new Set([
+  'application/json',
+  'application/javascript',
+  'application/x-javascript',
+  'application/xml',
+  'application/x-www-form-urlencoded',
+])
+
+/** Bytes for a message: as text by content type, unless they are not UTF-8 and would not survive that. */
+export function encodeBody(bytes: Uint8Array, contentType: string | undefined, base64: Base64): JsonBody {
+  if (bytes.length === 0) return NO_BODY
+  if (isTextType(contentType)) {
+    try {
+      return { text: decoder.decode(bytes), isBase64: false }
+    } catch {
+      // Another charset, or compressed: base64 it is.
+    }
+  }
+  return { text: base64.encode(bytes), isBase64: true }
+}
+
+/** The bytes of a body; `undefined` when it says base64 and is not. */
+export function decodeBody({ text, isBase64 }: JsonBody, base64: Base64): Uint8Array | undefined {
+  if (text === '') return NOTHING
+  if (!isBase64) return encoder.encode(text)
+  let end = text.length
+  while (end > 0 && text.charCodeAt(end - 1) === EQUALS) end--
+  const bytes = base64.decode(text)
+  return bytes.length === Math.floor((end * 3) / 4) ? bytes : undefined
+}
+
+const EQUALS = 0x3d
