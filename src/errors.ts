@@ -46,6 +46,7 @@ export type ErrorCode =
   | 'ORIGIN_INVALID'
   | 'ORIGIN_TLS'
   | 'ORIGIN_UNREACHABLE'
+  | 'HANDLER_FAILED'
   | 'WIRE_UNSUPPORTED'
   | 'ANSWER_TOO_LARGE'
   | 'PROTOCOL_ERROR'
@@ -231,6 +232,14 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     true,
     'The host that the client forwards to cannot be found or reached.',
     'Check --host given to the client.',
+  ),
+  HANDLER_FAILED: entry(
+    26,
+    500,
+    'origin',
+    false,
+    'The function that serves this tunnel threw an error.',
+    'Look at the log of the app.',
   ),
   // What a wire cannot carry
   WIRE_UNSUPPORTED: entry(

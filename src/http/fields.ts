@@ -55,8 +55,8 @@ export class Fields {
 
   #table = new Int32Array(PER_LINE * 16)
   #nominated = new Int32Array(2 * MAX_NOMINATED)
-  /** Where the head began in `bytes`, and how far a partial one was looked at. */
-  #start = 0
+  /** Where a partial head began in `bytes`, and how far it was looked at. */
+  start = 0
   #seen = 0
 
   begin(bytes: Uint8Array, start: number): void {
@@ -66,7 +66,7 @@ export class Fields {
     this.hostLine = this.lengthLine = this.encodingLine = this.upgradeLine = this.expectLine = -1
     this.hasConnection = this.closes = this.keepsAlive = this.upgrades = this.nominatesTe = false
     this.nominatedCount = 0
-    this.#start = this.nextLine = start
+    this.start = this.nextLine = start
   }
 
   /** Keeps what was parsed until more bytes are there. */
@@ -82,7 +82,7 @@ export class Fields {
    * byte costs no more than twice one that arrives whole.
    */
   resume(bytes: Uint8Array, start: number, end: number): boolean {
-    const moved = start - this.#start
+    const moved = start - this.start
     this.bytes = bytes
     if (moved !== 0) this.#move(moved)
     this.isPartial = false
@@ -361,7 +361,7 @@ export class Fields {
     for (let index = 0; index < used; index++) if (index % PER_LINE !== KIND) this.#table[index]! += by
     for (let index = 0; index < 2 * this.nominatedCount; index++) this.#nominated[index]! += by
     this.nextLine += by
-    this.#start += by
+    this.start += by
     this.#seen += by
   }
 }

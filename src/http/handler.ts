@@ -1,2 +1,311 @@
-// tmp
-export class HandlerConnection { constructor(..._a: any[]) {} received(_b: Uint8Array) {} ended() {} drained() {} aborted() {} }
+// Serves HTTP/1.1 from a web fetch handler over any two-way byte stream: no socket, no port.
+
+import type { ErrorCode } from '../errors.ts'
+import { Backlog } from './backlog.ts'
+import { BodyFramer } from './body.ts'
+import { ascii } from './characters.ts'
+import { sendAnswer } from './handler-answer.ts'
+import { RequestBody, requestOf, type Scheme } from './handler-request.ts'
+import { type HeadLimits, parseRequestHead, RequestHead } from './head.ts'
+import { errorAnswer, wantsHtml } from './pages.ts'
+
+/** Answers a request in process: the `fetch` of Hono, Elysia, Bun.serve, or a plain function. */
+export type Handler = (request: Request) => Response | Promise<Response>
+
+/** The writing side of the byte stream. */
+export interface HandlerSink {
+  /** Takes all of `bytes`, which are the sink's to keep. `false`: write no more until `drained`. */
+  write(bytes: Uint8Array): boolean
+  /** Nothing more will be written; what was still arrives. */
+  end(): void
+  /** Cuts both ways: the visitor must not take what it has for a complete answer. */
+  terminate(): void
+  /** Stops and starts the calls of `received`. */
+  pause(): void
+  resume(): void
+}
+
+export interface HandlerOptions {
+  /** Bounds of request heads. Default: those of the server. */
+  readonly limits?: HeadLimits
+  /** Scheme of request URLs. Default `forwarded`: as X-Forwarded-Proto says, else `http`. */
+  readonly scheme?: Scheme
+  /** Request bytes held behind the exchange under way before reading stops. Default 65,536. */
+  readonly maxPipelinedBytes?: number
+  /** Gets what the handler threw, or why its answer could not be sent. The visitor never sees it. */
+  readonly failed?: (error: unknown) => void
+}
+
+const DEFAULT_LIMITS: HeadLimits = { maxHeadBytes: 65_536, maxHeaderCount: 200, maxTargetBytes: 16_384 }
+
+/** Unread request bytes that are read and dropped behind an answer, rather than giving up the connection. */
+const MAX_DROPPED_BYTES = 262_144
+
+const CONTINUE = ascii('HTTP/1.1 100 Continue\r\n\r\n')
+
+/** One request with its answer. */
+interface Exchange {
+  readonly body: RequestBody | undefined
+  readonly abort: AbortController
+  /** 100 (Continue) is due as soon as the handler reads. */
+  owesContinue: boolean
+  /** Bytes of its answer went out. */
+  isStarted: boolean
+  isAnswered: boolean
+  droppedBytes: number
+}
+
+/** One visitor connection. Its owner passes on what happens to the byte stream. */
+export class HandlerConnection {
+  readonly #handler: Handler
+  readonly #sink: HandlerSink
+  readonly #options: HandlerOptions
+  readonly #head = new RequestHead()
+  readonly #backlog = new Backlog()
+  readonly #framer: BodyFramer
+  #exchange: Exchange | undefined
+  /** The visitor sent FIN. */
+  #isEnded = false
+  #isClosed = false
+  #isPaused = false
+  #isFull = false
+  #waiting: { resolve(): void; reject(error: Error): void } | undefined
+
+  constructor(handler: Handler, sink: HandlerSink, options: HandlerOptions = {}) {
+    this.#handler = handler
+    this.#sink = sink
+    this.#options = options
+    this.#framer = new BodyFramer((bytes, start, end) => this.#takeBody(bytes.subarray(start, end)))
+  }
+
+  /** Bytes from the visitor. The array is the connection's to keep. */
+  received(bytes: Uint8Array): void {
+    if (this.#isClosed || bytes.length === 0) return
+    this.#backlog.append(bytes)
+    this.#advance()
+  }
+
+  /** The visitor sends no more, but may still read. */
+  ended(): void {
+    if (this.#isClosed || this.#isEnded) return
+    this.#isEnded = true
+    const exchange = this.#exchange
+    if (exchange === undefined) this.#end()
+    // Half a request is none: no answer to it could be trusted.
+    else if (!this.#framer.complete) this.#cut(new Error('the request body ended early'))
+  }
+
+  /** The sink takes bytes again. */
+  drained(): void {
+    this.#isFull = false
+    const waiting = this.#waiting
+    this.#waiting = undefined
+    waiting?.resolve()
+  }
+
+  /** The byte stream is gone, both ways. */
+  aborted(): void {
+    this.#close(new Error('the visitor left'))
+  }
+
+  /** Does what the bytes at hand allow: a body first, then the next head. */
+  #advance(): void {
+    const backlog = this.#backlog
+    while (!this.#isClosed) {
+      if (this.#exchange !== undefined) {
+        if (!this.#framer.complete && !this.#feedBody(this.#exchange)) return
+        if (this.#exchange === undefined) continue
+        // The next request waits until this one is answered.
+        if (backlog.length > (this.#options.maxPipelinedBytes ?? 65_536)) this.#pause()
+        return
+      }
+      if (backlog.length === 0) return
+      const limits = this.#options.limits ?? DEFAULT_LIMITS
+      const end = parseRequestHead(this.#head, backlog.bytes, backlog.start, backlog.end, limits)
+      if (end < 0) return this.#refuse(this.#head.refusal)
+      if (end === 0) return this.#isEnded ? this.#end() : undefined
+      backlog.consume(end)
+      this.#begin()
+    }
+  }
+
+  /** False when the connection was given up over it. */
+  #feedBody(exchange: Exchange): boolean {
+    const backlog = this.#backlog
+    if (backlog.length === 0) return true
+    const end = this.#framer.feed(backlog.bytes, backlog.start, backlog.end)
+    if (end < 0) {
+      if (exchange.isStarted) this.#cut(new Error('the request body is malformed'))
+      else this.#refuse('BAD_REQUEST')
+      return false
+    }
+    if (this.#isClosed) return false
+    backlog.consume(end)
+    if (!this.#framer.complete) return true
+    exchange.body?.close()
+    if (exchange.isAnswered) this.#finish(true)
+    return true
+  }
+
+  #takeBody(bytes: Uint8Array): void {
+    const exchange = this.#exchange!
+    exchange.owesContinue = false
+    if (!exchange.isAnswered) {
+      exchange.body?.push(bytes)
+      return
+    }
+    exchange.droppedBytes += bytes.length
+    if (exchange.droppedBytes > MAX_DROPPED_BYTES)
+      this.#cut(new Error('too much request body behind the answer'))
+  }
+
+  #begin(): void {
+    const head = this.#head
+    this.#framer.begin(head.body, head.contentLength)
+    const exchange: Exchange = {
+      body: head.body === 'none' ? undefined : this.#makeBody(),
+      abort: new AbortController(),
+      owesContinue: head.expectsContinue && head.body !== 'none',
+      isStarted: false,
+      isAnswered: false,
+      droppedBytes: 0,
+    }
+    this.#exchange = exchange
+    const { signal } = exchange.abort
+    const request = requestOf(head, this.#options.scheme ?? 'forwarded', exchange.body?.stream, signal)
+    // What the head says is read now: its bytes may be gone when the answer is there.
+    const to = { method: head.method, minorVersion: head.minorVersion, keepAlive: head.keepAlive }
+    const isHtml = wantsHtml(head)
+    if (request === undefined) return this.#refuse('METHOD_REFUSED', `${head.method} cannot be served here.`)
+    void this.#answer(exchange, request, to, isHtml)
+  }
+
+  #makeBody(): RequestBody {
+    return new RequestBody({
+      wanted: () => {
+        if (this.#exchange?.owesContinue === true && !this.#isClosed) {
+          this.#exchange.owesContinue = false
+          this.#write(CONTINUE)
+        }
+        this.#resume()
+      },
+      satisfied: () => this.#pause(),
+    })
+  }
+
+  async #answer(
+    exchange: Exchange,
+    request: Request,
+    to: { readonly method: string; readonly minorVersion: 0 | 1; readonly keepAlive: boolean },
+    isHtml: boolean,
+  ): Promise<void> {
+    try {
+      const response = await this.#handler(request)
+      if (this.#isClosed) {
+        await response.body?.cancel()
+        return
+      }
+      // A visitor that waits for 100 (Continue) may send its body or not: nobody can tell what comes next.
+      const keepAlive = to.keepAlive && !exchange.owesContinue && this.#unreadBytes() <= MAX_DROPPED_BYTES
+      exchange.owesContinue = false
+      const goesOn = await sendAnswer(response, { ...to, keepAlive }, bytes => {
+        exchange.isStarted = true
+        return this.#send(bytes)
+      })
+      if (!this.#isClosed) this.#answered(exchange, goesOn)
+    } catch (error) {
+      if (this.#isClosed) return
+      this.#options.failed?.(error)
+      if (exchange.isStarted) return this.#cut(new Error('the answer failed', { cause: error }))
+      exchange.owesContinue = false
+      exchange.isStarted = true
+      const page = { html: isHtml, head: to.method === 'HEAD', keepAlive: false, host: this.#head.host }
+      this.#write(errorAnswer('HANDLER_FAILED', page))
+      this.#answered(exchange, false)
+    }
+  }
+
+  #answered(exchange: Exchange, goesOn: boolean): void {
+    exchange.isAnswered = true
+    exchange.body?.fail(new Error('the request was answered before its body was read'))
+    if (!goesOn) this.#finish(false)
+    else if (this.#framer.complete) {
+      this.#finish(true)
+      this.#advance()
+    } else this.#resume()
+  }
+
+  /** Bytes of the body that are known to be still on their way. */
+  #unreadBytes(): number {
+    return this.#framer.complete ? 0 : Math.max(0, this.#head.contentLength - this.#framer.payloadBytes)
+  }
+
+  /** The exchange is over in good order. */
+  #finish(goesOn: boolean): void {
+    this.#exchange = undefined
+    if (!goesOn || (this.#isEnded && this.#backlog.length === 0)) return this.#end()
+    this.#resume()
+  }
+
+  #refuse(code: ErrorCode, detail?: string): void {
+    const head = this.#head
+    const page = { html: false, head: head.method === 'HEAD', keepAlive: false, host: head.host }
+    this.#write(errorAnswer(code, detail === undefined ? page : { ...page, detail }))
+    this.#end(new Error('the request was refused'))
+  }
+
+  /** Ends the connection in good order. The visitor's further bytes are dropped. */
+  #end(reason = new Error('the connection ended')): void {
+    if (this.#isClosed) return
+    this.#close(reason)
+    // Reading goes on so that the far side can finish; a paused stream would never see its FIN.
+    this.#isPaused = false
+    this.#sink.resume()
+    this.#sink.end()
+  }
+
+  #cut(error: Error): void {
+    if (this.#isClosed) return
+    this.#close(error)
+    this.#sink.terminate()
+  }
+
+  #close(error: Error): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.#backlog.clear()
+    const exchange = this.#exchange
+    this.#exchange = undefined
+    exchange?.body?.fail(error)
+    exchange?.abort.abort(error)
+    const waiting = this.#waiting
+    this.#waiting = undefined
+    waiting?.reject(error)
+  }
+
+  #write(bytes: Uint8Array): void {
+    if (!this.#sink.write(bytes)) this.#isFull = true
+  }
+
+  /** `undefined` when more may be sent at once, so that a fast visitor costs no promise. */
+  #send(bytes: Uint8Array): Promise<void> | undefined {
+    if (this.#isClosed) throw new Error('the visitor left')
+    this.#write(bytes)
+    if (!this.#isFull) return undefined
+    return new Promise((resolve, reject) => {
+      this.#waiting = { resolve, reject }
+    })
+  }
+
+  #pause(): void {
+    if (this.#isPaused) return
+    this.#isPaused = true
+    this.#sink.pause()
+  }
+
+  #resume(): void {
+    if (!this.#isPaused || this.#isClosed) return
+    this.#isPaused = false
+    this.#sink.resume()
+  }
+}

@@ -90,7 +90,8 @@ export class RequestHead {
   /** A copy that shares no bytes with this one and so outlives the chunk. */
   clone(): RequestHead {
     const copy = new RequestHead()
-    copy.bytes = this.bytes.slice(this.start, this.end)
+    // Not `slice`: sockets hand out Buffers, and a Buffer's slice is a view.
+    copy.bytes = new Uint8Array(this.bytes.subarray(this.start, this.end))
     copy.end = copy.bytes.length
     copy.method = this.method
     copy.targetStart = this.targetStart - this.start
@@ -147,6 +148,7 @@ export function parseRequestHead(
   const stop = Math.min(end, start + limits.maxHeadBytes)
   head.bytes = bytes
   if (fields.isPartial) {
+    if (head.method !== '') moveRequestLine(head, start - fields.start)
     const canDecide = fields.resume(bytes, start, stop)
     const isLong = stop === start + limits.maxHeadBytes
     const isTargetLong =
@@ -169,6 +171,14 @@ export function parseRequestHead(
   if (at === 0) return wantMore(head, start, stop, limits)
   head.end = at
   return isFramed(head) ? at : refuse(head, 'BAD_REQUEST')
+}
+
+/** The request line was parsed where it lay before. */
+function moveRequestLine(head: RequestHead, by: number): void {
+  head.start += by
+  head.targetStart += by
+  head.targetEnd += by
+  head.pathStart += by
 }
 
 /** Index of the first byte behind leading empty lines, -1 for too many. */
@@ -335,6 +345,9 @@ export function parseResponseHead(
   const stop = Math.min(end, start + limits.maxHeadBytes)
   head.bytes = bytes
   if (fields.isPartial) {
+    const moved = start - fields.start
+    head.reasonStart += moved
+    head.reasonEnd += moved
     if (!fields.resume(bytes, start, stop) && stop < start + limits.maxHeadBytes)
       return suspend(head, fields.nextLine, stop)
   } else {

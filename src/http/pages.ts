@@ -99,23 +99,27 @@ p{margin:0 0 1rem}
 h1{font-size:1.75rem;line-height:1.25;margin:0 0 1rem;text-wrap:balance}
 .soft{color:var(--soft)}
 .todo{border-left:3px solid var(--mark);padding-left:1rem}
+.dot{display:inline-block;width:.5em;height:.5em;margin-right:.5em;border-radius:50%;background:var(--mark);
+animation:beat 1s infinite}
+@keyframes beat{50%{opacity:.3}}
 footer{margin-top:2rem;padding-top:1rem;border-top:1px solid var(--line);font-size:.875rem;color:var(--soft);
 overflow-wrap:anywhere}
 `
 
+// The beat of the pulsing dot is the clock: it stops by itself while nobody looks at the page.
 export const PAGE_SCRIPT = `
-var tries=0
-function again(){setTimeout(look,++tries<300?1000:10000)}
+var beats=0,busy=false
 function look(){
-if(document.hidden)return again()
+if(busy||++beats>300&&beats%10)return
+busy=true
 fetch(location.href,{method:'HEAD',cache:'no-store',redirect:'manual'}).then(function(answer){
-if(answer.headers.has('x-localtunnels-error'))again()
-else location.reload()},again)}
-again()
+busy=false
+if(!answer.headers.has('x-localtunnels-error'))location.reload()},function(){busy=false})}
+document.querySelector('.dot').addEventListener('animationiteration',look)
 `
 
-export const PAGE_STYLE_HASH = 'sha256-xco1aphiJ3tLwb+OrlRp8Z7st1VuHr1WEDuLWB/+wSc='
-export const PAGE_SCRIPT_HASH = 'sha256-S0m2pjS2zDaEnG8evq0JjdR2FIJUe79LhFJaKxaceXI='
+export const PAGE_STYLE_HASH = 'sha256-/SACZcXqgGuVTMQFBj0f/Cjun4LzNGBkpc31OQcgNek='
+export const PAGE_SCRIPT_HASH = 'sha256-ejXW8aLu8mu0STe8v7nBT3IWuUsPtgs8NYL4yELaAFI='
 
 const PAGE_POLICY =
   `default-src 'none'; style-src '${PAGE_STYLE_HASH}'; script-src '${PAGE_SCRIPT_HASH}'; ` +
@@ -137,7 +141,7 @@ function page(code: ErrorCode, entry: ErrorEntry, options: ErrorAnswerOptions): 
 <h1>${escapeHtml(options.detail ?? entry.meaning)}</h1>
 <p>${escapeHtml(FAULTS[entry.fault])}</p>
 <p class="todo">${escapeHtml(entry.action)}</p>
-${polls ? '<p class="soft" role="status">This page looks again every second and reloads when it works.</p>' : ''}
+${polls ? '<p class="soft" role="status"><i class="dot"></i>This page looks again every second and reloads when it works.</p>' : ''}
 <footer>${escapeHtml(options.host)} · answered by localtunnels, not by the app</footer>
 </main>
 ${polls ? `<script>${PAGE_SCRIPT}</script>` : ''}

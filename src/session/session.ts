@@ -232,7 +232,8 @@ export class Session {
     const now = this.#options.scheduler.now()
     const elapsed = now - stream.lastCreditAt
     stream.lastCreditAt = now
-    if (elapsed > 2 * this.#heartbeat.roundTripMs) return
+    const { roundTripMs } = this.#heartbeat
+    if (roundTripMs === 0 || elapsed > 2 * roundTripMs) return
     const { maxStreamWindowBytes, maxSessionWindowBytes } = this.#options
     const mostBytes = Math.min(maxStreamWindowBytes, MAX_CREDIT_BYTES)
     const growth = Math.min(stream.window, mostBytes - stream.window)

@@ -1,7 +1,7 @@
 // Raw TCP ends for tests: an origin and a visitor that send exactly the bytes they are told and wait for events.
 
-import { listenBun, dialBun } from '../../src/sockets/bun.ts'
 import type { Socket, SocketHandler } from '../../src/socket.ts'
+import { dialBun, listenBun } from '../../src/sockets/bun.ts'
 
 const DEADLINE_MS = 5_000
 
@@ -52,7 +52,10 @@ export class RawConnection {
 
   /** Waits until what arrived contains `needle`; returns all up to its end and takes it away. */
   async until(needle: string): Promise<string> {
-    await this.when(() => this.text.includes(needle), `"${needle}" in ${JSON.stringify(this.text.slice(0, 500))}`)
+    await this.when(
+      () => this.text.includes(needle),
+      `"${needle}" in ${JSON.stringify(this.text.slice(0, 500))}`,
+    )
     return this.take(this.text.indexOf(needle) + needle.length)
   }
 

@@ -1,7 +1,7 @@
 // A live server and client for tests, on port 0, gone when the test is.
 
-import { TunnelClient, TunnelServer } from '../../src/index.ts'
 import type { TunnelClientOptions } from '../../src/client/options.ts'
+import { TunnelClient, TunnelServer } from '../../src/index.ts'
 import type { TunnelServerOptions } from '../../src/server/options.ts'
 
 export interface LiveTunnel extends AsyncDisposable {

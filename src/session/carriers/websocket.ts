@@ -189,7 +189,8 @@ export class WebSocketCarrier implements Carrier {
   #peerClosed(code: number, reason: string): void {
     this.close(code)
     const isNormal = code === CLOSE_NORMAL || code === CLOSE_NO_CODE
-    this.#tellClosed(isNormal ? undefined : lost(`closed with ${code} ${reason}`.trimEnd()))
+    const why = reason === '' ? '' : `: ${reason}`
+    this.#tellClosed(isNormal ? undefined : lost(`closed with ${code}${why}`))
   }
 
   #peerFailed(code: number, reason: string): void {

@@ -1,0 +1,91 @@
+// Contract: how a client gets a carrier to its server. Implementations: carriers/direct.ts, carriers/ws.ts.
+
+import { ERRORS, type ErrorCode, TunnelError } from '../errors.ts'
+import type { Carrier, CarrierHandler } from '../session/carrier.ts'
+import type { Address } from '../socket.ts'
+
+/** A carrier that also carries text messages, which are the JSON wire. */
+export interface TextCarrier extends Carrier {
+  /** Sends a text message. `false`: it waits for the network, and `drained` follows. */
+  sendText(message: string): boolean
+}
+
+export interface CarrierRequest {
+  readonly address: Address
+  /** For the Host header. */
+  readonly host: string
+  /** Path and query. */
+  readonly target: string
+  /** Goes into an Authorization header. */
+  readonly token?: string | undefined
+  /** Subprotocols to offer, best first. */
+  readonly protocols: readonly string[]
+  /** From the first packet to the answer. Above: `CONNECT_TIMEOUT`. */
+  readonly timeoutMs: number
+  /** Ends the attempt. */
+  readonly signal: AbortSignal
+  /** Longest text message to take. Default 0: text ends the carrier. */
+  readonly maxTextBytes?: number
+  readonly text?: (message: string) => void
+}
+
+/** Takes a new carrier with the subprotocol that the server picked, `''` for none; `undefined` closes it again. */
+export type AcceptCarrier = (carrier: TextCarrier, protocol: string) => CarrierHandler | undefined
+
+/**
+ * Dials the server and asks for a WebSocket. Resolves with the subprotocol picked, after `accept`. Rejects with
+ * `SERVER_UNREACHABLE`, `CONNECT_TIMEOUT`, `TOKEN_REFUSED`, `SERVER_REFUSED`, `OPTION_INVALID`, or the code that a
+ * server of ours named.
+ */
+export type OpenCarrier = (request: CarrierRequest, accept: AcceptCarrier) => Promise<string>
+
+/** Most of a refusal's body that is read. */
+export const MAX_REFUSAL_BYTES = 4_096
+
+/** What the server answered instead of 101: the `cause` of the TunnelError. */
+export class UpgradeRefusal extends Error {
+  readonly status: number
+  /** The beginning of the answer's body. */
+  readonly body: string
+
+  constructor(status: number, body: string) {
+    super(`HTTP ${status}`)
+    this.name = 'UpgradeRefusal'
+    this.status = status
+    this.body = body
+  }
+}
+
+/** `named`: value of the x-localtunnels-error header. */
+export function refusalError(status: number, named: string | undefined, body: string): TunnelError {
+  const cause = new UpgradeRefusal(status, body)
+  if (named !== undefined && Object.hasOwn(ERRORS, named)) {
+    return new TunnelError(named as ErrorCode, undefined, { cause }) // a key of ERRORS, as just seen
+  }
+  return new TunnelError(codeOfStatus(status), `The server answered with status ${status}.`, { cause })
+}
+
+/** A proxy in front answers for a server that restarts: that passes, and must not end the client for good. */
+function codeOfStatus(status: number): ErrorCode {
+  if (status === 401) return 'TOKEN_REFUSED'
+  return status >= 500 || status === 408 || status === 429 ? 'SERVER_UNREACHABLE' : 'SERVER_REFUSED'
+}
+
+/** What a failed dial means. */
+export function unreachable(cause: unknown): TunnelError {
+  const reason = cause instanceof Error ? cause.message : String(cause)
+  return new TunnelError('SERVER_UNREACHABLE', `The tunnel server cannot be reached: ${reason}.`, { cause })
+}
+
+export function stopped(): TunnelError {
+  return new TunnelError('STATE_INVALID', 'The client was disconnected while it was connecting.')
+}
+
+/** The headers of a request. A token goes into a header line, so nothing in it may end one. */
+export function carrierHeaders({ token }: CarrierRequest): Readonly<Record<string, string>> {
+  if (token === undefined) return {}
+  if (!/^[\x21-\x7e]+$/.test(token)) {
+    throw new TunnelError('OPTION_INVALID', 'The token has characters other than visible ASCII.')
+  }
+  return { Authorization: `Bearer ${token}` }
+}

@@ -1,0 +1,190 @@
+// A carrier over a socket of our own: the upgrade by hand, then WebSocket frames in place, with exact backpressure.
+
+import { createHash, randomBytes } from 'node:crypto'
+import { TunnelError } from '../../errors.ts'
+import { eventLoop } from '../../event-loop.ts'
+import { WebSocketCarrier } from '../../session/carriers/websocket.ts'
+import type { Dial, Socket, SocketHandler } from '../../socket.ts'
+import {
+  type AnswerHead,
+  acceptKey,
+  encodeUpgradeRequest,
+  endOfHead,
+  MAX_ANSWER_HEAD_BYTES,
+  parseAnswerHead,
+  pickedProtocol,
+} from '../../wire/handshake.ts'
+import {
+  type AcceptCarrier,
+  type CarrierRequest,
+  carrierHeaders,
+  MAX_REFUSAL_BYTES,
+  type OpenCarrier,
+  refusalError,
+  stopped,
+  unreachable,
+} from '../carrier.ts'
+
+/** Opens carriers over connections that `dial` makes. */
+export function directCarriers(dial: Dial): OpenCarrier {
+  return async (request, accept) => {
+    if (request.signal.aborted) throw stopped()
+    return new Upgrade(request, accept).run(dial)
+  }
+}
+
+/** One upgrade: reads the answer, then hands the socket's events to the carrier. */
+class Upgrade implements SocketHandler {
+  readonly #request: CarrierRequest
+  readonly #accept: AcceptCarrier
+  readonly #key = randomBytes(16).toString('base64')
+  #resolve!: (protocol: string) => void // set by `run`, before anything happens
+  #reject!: (error: TunnelError) => void
+  #socket: Socket | undefined
+  #isOver = false
+  #received: Uint8Array = new Uint8Array(0)
+  /** A refusal whose body is arriving. */
+  #refusal: AnswerHead | undefined
+  #carrier: SocketHandler | undefined
+
+  constructor(request: CarrierRequest, accept: AcceptCarrier) {
+    this.#request = request
+    this.#accept = accept
+  }
+
+  async run(dial: Dial): Promise<string> {
+    const { address, host, target, protocols, signal, timeoutMs } = this.#request
+    const headers = carrierHeaders(this.#request)
+    const bytes = encodeUpgradeRequest({ host, target, key: this.#key, protocols, headers })
+    const answered = new Promise<string>((resolve, reject) => {
+      this.#resolve = resolve
+      this.#reject = reject
+    })
+    const abort = () => this.#fail(stopped())
+    signal.addEventListener('abort', abort)
+    const cancelTimeout = eventLoop.after(timeoutMs, () =>
+      // A refusal whose body never ends is a refusal.
+      this.#refusal ? this.#refused(this.#refusal) : this.#fail(new TunnelError('CONNECT_TIMEOUT')),
+    )
+    dial(address, this).then(
+      socket => this.#connected(socket, bytes),
+      (cause: unknown) => this.#fail(unreachable(cause)),
+    )
+    try {
+      return await answered
+    } finally {
+      cancelTimeout()
+      signal.removeEventListener('abort', abort)
+    }
+  }
+
+  // ── Events of the socket ───────────────────────────────────────────────────────────────────────────────────
+
+  received(bytes: Uint8Array): void {
+    if (this.#carrier !== undefined) return this.#carrier.received(bytes)
+    if (this.#isOver) return
+    this.#received = this.#received.length === 0 ? bytes : Buffer.concat([this.#received, bytes])
+    if (this.#refusal === undefined) this.#readHead()
+    else this.#readRefusal(this.#refusal)
+  }
+
+  drained(): void {
+    this.#carrier?.drained()
+  }
+
+  ended(): void {
+    if (this.#carrier !== undefined) return this.#carrier.ended()
+    if (this.#refusal !== undefined) this.#refused(this.#refusal)
+    else this.#fail(unreachable('the connection ended before an answer'))
+  }
+
+  closed(error?: Error): void {
+    if (this.#carrier !== undefined) return this.#carrier.closed(error)
+    if (this.#refusal !== undefined) this.#refused(this.#refusal)
+    else this.#fail(unreachable(error ?? 'the connection closed before an answer'))
+  }
+
+  // ── Steps ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #connected(socket: Socket, request: Uint8Array): void {
+    this.#socket = socket
+    // Too late: the attempt was given up meanwhile.
+    if (this.#isOver) return socket.terminate()
+    // A new connection has room for a head; if not, something is very wrong with it.
+    if (socket.write(request) < request.length) this.#fail(unreachable('the request could not be sent'))
+  }
+
+  #readHead(): void {
+    const end = endOfHead(this.#received)
+    if (end === -1) {
+      if (this.#received.length > MAX_ANSWER_HEAD_BYTES) this.#fail(new TunnelError('SERVER_REFUSED'))
+      return
+    }
+    const head = parseAnswerHead(this.#received.subarray(0, end))
+    if (head === undefined) return this.#fail(new TunnelError('SERVER_REFUSED'))
+    this.#received = this.#received.subarray(end)
+    if (head.status === 101) return this.#switched(head)
+    // Interim answers, such as 103, come before the real one.
+    if (head.status < 200) return this.#readHead()
+    this.#refusal = head
+    this.#readRefusal(head)
+  }
+
+  #switched(head: AnswerHead): void {
+    const accept = acceptKey(this.#key, text => createHash('sha1').update(text).digest('base64'))
+    const protocol = pickedProtocol(head, accept, this.#request.protocols)
+    const socket = this.#socket
+    if (protocol === undefined || socket === undefined) {
+      return this.#fail(
+        new TunnelError('SERVER_REFUSED', 'The server did not answer as a WebSocket server must.'),
+      )
+    }
+    this.#isOver = true
+    const { maxTextBytes, text } = this.#request
+    const carrier = new WebSocketCarrier(socket, {
+      role: 'client',
+      scheduler: eventLoop,
+      maskKey,
+      ...(maxTextBytes !== undefined && { maxTextBytes }),
+      ...(text !== undefined && { text }),
+    })
+    this.#carrier = carrier.socketHandler
+    const handler = this.#accept(carrier, protocol)
+    if (handler === undefined) carrier.close()
+    else carrier.handler = handler
+    this.#resolve(protocol)
+    if (this.#received.length > 0) this.#carrier.received(this.#received)
+  }
+
+  /** Waits for as much of the body as is told to the user. */
+  #readRefusal(head: AnswerHead): void {
+    const length = head.headers.get('content-length')
+    const expected =
+      length === undefined ? MAX_REFUSAL_BYTES : Math.min(Number(length) || 0, MAX_REFUSAL_BYTES)
+    if (this.#received.length >= expected) this.#refused(head)
+  }
+
+  #refused({ status, headers }: AnswerHead): void {
+    const body = new TextDecoder().decode(this.#received.subarray(0, MAX_REFUSAL_BYTES))
+    this.#fail(refusalError(status, headers.get('x-localtunnels-error'), body))
+  }
+
+  #fail(error: TunnelError): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#socket?.terminate()
+    this.#reject(error)
+  }
+}
+
+const maskKeys = new Uint32Array(1024)
+let nextMaskKey = maskKeys.length
+
+/** 32 bits from the system's generator, which is asked for many at a time. */
+function maskKey(): number {
+  if (nextMaskKey === maskKeys.length) {
+    crypto.getRandomValues(maskKeys)
+    nextMaskKey = 0
+  }
+  return maskKeys[nextMaskKey++]!
+}

@@ -1,0 +1,168 @@
+// A carrier over the `ws` package: for connections that only a Node `agent` can make, such as through a proxy.
+
+import type { Agent, IncomingMessage } from 'node:http'
+import { rootCertificates } from 'node:tls'
+import { WebSocket } from 'ws'
+import { TunnelError } from '../../errors.ts'
+import type { CarrierHandler } from '../../session/carrier.ts'
+import {
+  carrierHeaders,
+  MAX_REFUSAL_BYTES,
+  type OpenCarrier,
+  refusalError,
+  stopped,
+  type TextCarrier,
+  unreachable,
+} from '../carrier.ts'
+
+/** Bytes that may wait in `ws` before the session is stopped: what a full batch of frames holds. */
+const MAX_WAITING_BYTES = 262_144
+/** `ws` puts messages together before it gives them away. A session of ours sends far smaller ones. */
+const MAX_MESSAGE_BYTES = 16_777_216
+
+const NOBODY: CarrierHandler = { received() {}, drained() {}, closed() {} }
+
+/** Opens carriers with `ws`, through `agent` if there is one. */
+export function wsCarriers(agent?: Agent): OpenCarrier {
+  return (request, accept) =>
+    new Promise((resolve, reject) => {
+      const { address, host, target, protocols, signal, timeoutMs, maxTextBytes = 0 } = request
+      const { serverName, verify = true, ca } = address.tls ?? {}
+      if (signal.aborted) throw stopped()
+      const socket = new WebSocket(
+        `${address.tls === undefined ? 'ws' : 'wss'}://${urlHost(address.host)}:${address.port}${target}`,
+        [...protocols],
+        {
+          headers: { ...carrierHeaders(request), Host: host },
+          perMessageDeflate: false,
+          maxPayload: Math.max(MAX_MESSAGE_BYTES, maxTextBytes),
+          handshakeTimeout: timeoutMs,
+          rejectUnauthorized: verify,
+          ...(serverName !== undefined && { servername: serverName }),
+          ...(ca !== undefined && { ca: [...rootCertificates, ca] }),
+          ...(agent !== undefined && { agent }),
+        },
+      )
+      const fail = (error: TunnelError) => {
+        reject(error)
+        socket.terminate()
+      }
+      const abort = () => fail(stopped())
+      signal.addEventListener('abort', abort)
+      const carrier = new WsCarrier(socket, request.text, maxTextBytes)
+      socket.once('open', () => {
+        signal.removeEventListener('abort', abort)
+        const handler = accept(carrier, socket.protocol)
+        if (handler === undefined) carrier.close()
+        else carrier.handler = handler
+        resolve(socket.protocol)
+      })
+      socket.once('unexpected-response', (_request, answer) => {
+        void readRefusal(answer).then(fail)
+      })
+      socket.once('close', () => signal.removeEventListener('abort', abort))
+      // After `open` this promise is settled, and the carrier tells its handler.
+      socket.on('error', error => fail(failureOf(error)))
+    })
+}
+
+class WsCarrier implements TextCarrier {
+  readonly headroom = 0
+  handler: CarrierHandler = NOBODY
+  readonly #socket: WebSocket
+  readonly #left: () => void
+  #owesDrained = false
+  #error: Error | undefined
+
+  constructor(socket: WebSocket, text: ((message: string) => void) | undefined, maxTextBytes: number) {
+    this.#socket = socket
+    this.#left = () => {
+      if (!this.#owesDrained || socket.bufferedAmount > 0 || socket.readyState !== WebSocket.OPEN) return
+      this.#owesDrained = false
+      this.handler.drained()
+    }
+    socket.binaryType = 'nodebuffer'
+    // A Buffer, since nothing else was asked for.
+    socket.on('message', (data, isBinary) => this.#received(data as Buffer, isBinary, text, maxTextBytes))
+    socket.on('error', error => {
+      this.#error = error
+    })
+    socket.on('close', (code, reason) => {
+      if (code !== 1000 && code !== 1005)
+        this.#error ??= new TunnelError('CARRIER_LOST', closing(code, reason))
+      this.handler.closed(this.#error)
+    })
+  }
+
+  send(batch: Uint8Array, start: number, end: number): boolean {
+    // `ws` masks the array that it is given and keeps it until the network took it.
+    return this.#send(batch.slice(start, end), true)
+  }
+
+  sendText(message: string): boolean {
+    return this.#send(message, false)
+  }
+
+  close(): void {
+    this.#socket.close(1000)
+  }
+
+  terminate(): void {
+    this.#error ??= new TunnelError('CARRIER_LOST', 'The connection was cut by this side.')
+    this.#socket.terminate()
+  }
+
+  #send(data: Uint8Array | string, binary: boolean): boolean {
+    if (this.#socket.readyState !== WebSocket.OPEN) return true
+    this.#socket.send(data, { binary, compress: false }, this.#left)
+    if (this.#socket.bufferedAmount <= MAX_WAITING_BYTES) return true
+    this.#owesDrained = true
+    return false
+  }
+
+  #received(
+    data: Buffer,
+    isBinary: boolean,
+    text: ((message: string) => void) | undefined,
+    max: number,
+  ): void {
+    if (isBinary) this.handler.received(data)
+    else if (data.length <= max) text?.(data.toString())
+    else this.#socket.close(max === 0 ? 1003 : 1009)
+  }
+}
+
+function closing(code: number, reason: Buffer): string {
+  const why = reason.length === 0 ? '' : `: ${reason.toString()}`
+  return `The other side closed with ${code}${why}.`
+}
+
+function urlHost(host = 'localhost'): string {
+  return host.includes(':') ? `[${host}]` : host
+}
+
+function failureOf(error: Error): TunnelError {
+  if (error.message.includes('handshake has timed out')) return new TunnelError('CONNECT_TIMEOUT')
+  // What `ws` finds wrong in a 101.
+  if (/^Invalid|^Server sent|^Missing/.test(error.message)) {
+    return new TunnelError('SERVER_REFUSED', undefined, { cause: error })
+  }
+  return unreachable(error)
+}
+
+async function readRefusal(answer: IncomingMessage): Promise<TunnelError> {
+  const pieces: Buffer[] = []
+  let length = 0
+  try {
+    for await (const piece of answer as AsyncIterable<Buffer>) {
+      pieces.push(piece)
+      length += piece.length
+      if (length >= MAX_REFUSAL_BYTES) break
+    }
+  } catch {
+    // The connection broke in the middle of the body: what came is told.
+  }
+  const body = Buffer.concat(pieces).subarray(0, MAX_REFUSAL_BYTES).toString()
+  const named = answer.headers['x-localtunnels-error']
+  return refusalError(answer.statusCode ?? 0, typeof named === 'string' ? named : undefined, body)
+}

@@ -1,0 +1,174 @@
+// A web Response as bytes of HTTP/1.1: with its length when that is known in time, else in chunks.
+
+import { ascii } from './characters.ts'
+
+/** What an answer is written for. */
+export interface AnswerTo {
+  readonly method: string
+  readonly minorVersion: 0 | 1
+  /** Whether the connection may go on behind it. */
+  readonly keepAlive: boolean
+}
+
+/** Takes bytes and resolves when it takes more; rejects when the visitor is gone. */
+export type Send = (bytes: Uint8Array) => Promise<void> | undefined
+
+/** Belongs to one connection, which is framed here and not by the handler. */
+const OWN_NAMES = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'transfer-encoding',
+  'te',
+  'upgrade',
+  'trailer',
+])
+
+/** A body that is ready at once is collected up to this size: it leaves with its length and in one write. */
+const MAX_COLLECTED_BYTES = 131_072
+
+/** A body in memory is ready within two turns of the microtask queue on Bun and Node; the rest is headroom. */
+const TURNS = 6
+
+/** What reading a body gives; spelled out because the platforms' own types differ. */
+type Read = { readonly done: boolean; readonly value?: Uint8Array | undefined }
+interface Reader {
+  read(): Promise<Read>
+  cancel(reason?: unknown): Promise<void>
+}
+
+const LAST_CHUNK = ascii('0\r\n\r\n')
+const CRLF = ascii('\r\n')
+
+/**
+ * Sends the answer. Resolves with whether the connection may go on; rejects when the body failed or its length is not
+ * the one promised, and then the connection has to be cut: a truncated answer must not look complete.
+ */
+export async function sendAnswer(response: Response, to: AnswerTo, send: Send): Promise<boolean> {
+  const { status } = response
+  if (status < 200 || status > 599) throw new RangeError(`a handler cannot answer with status ${status}`)
+  const hasBody = to.method !== 'HEAD' && status !== 204 && status !== 304
+  const promised = lengthOf(response)
+  const reader: Reader | undefined = hasBody ? response.body?.getReader() : undefined
+  if (!hasBody) void response.body?.cancel().catch(ignore)
+
+  if (reader === undefined) {
+    // Without a body to count, a length of a HEAD or 304 is the handler's word; a 204 has none.
+    const length = hasBody ? 0 : status === 204 ? undefined : promised
+    if (hasBody && promised !== undefined && promised !== 0) throw new RangeError('the answer has no body')
+    await send(headOf(response, to, length, false, to.keepAlive))
+    return to.keepAlive
+  }
+
+  try {
+    const { pieces, rest } = await collect(reader)
+    const collected = pieces.reduce((sum, piece) => sum + piece.length, 0)
+    const length = promised ?? (rest === undefined ? collected : undefined)
+    const isChunked = length === undefined && to.minorVersion === 1
+    const keepAlive = to.keepAlive && (length !== undefined || isChunked)
+    const head = headOf(response, to, length, isChunked, keepAlive)
+
+    let sent = collected
+    check(sent, length, rest === undefined)
+    const first = isChunked && collected > 0 ? framed(pieces, collected) : pieces
+    await send(joined([head, ...first]))
+    for (let next = await rest; next !== undefined && !next.done; next = await reader.read()) {
+      const piece = pieceOf(next)
+      sent += piece.length
+      check(sent, length, false)
+      if (piece.length > 0) await send(isChunked ? joined(framed([piece], piece.length)) : piece)
+    }
+    check(sent, length, true)
+    if (isChunked) await send(LAST_CHUNK)
+    return keepAlive
+  } catch (error) {
+    // The handler's stream learns that nobody reads on; why is the caller's to report.
+    void reader.cancel(error).catch(ignore)
+    throw error
+  }
+}
+
+/** A cancel that fails changes nothing: the answer is over either way. */
+function ignore(): void {}
+
+function check(sent: number, promised: number | undefined, isComplete: boolean): void {
+  if (promised === undefined || (isComplete ? sent === promised : sent <= promised)) return
+  throw new RangeError(
+    `the answer has ${isComplete ? sent : 'more'} bytes where content-length says ${promised}`,
+  )
+}
+
+/** Reads as long as the next piece is there without waiting. `rest` is the read that was not, if any. */
+async function collect(reader: Reader): Promise<{ pieces: Uint8Array[]; rest: Promise<Read> | undefined }> {
+  const pieces: Uint8Array[] = []
+  let bytes = 0
+  for (;;) {
+    const read = reader.read()
+    const result = await Promise.race([read, someTurns()])
+    if (result === undefined) return { pieces, rest: read }
+    if (result.done) return { pieces, rest: undefined }
+    const piece = pieceOf(result)
+    bytes += piece.length
+    pieces.push(piece)
+    if (bytes >= MAX_COLLECTED_BYTES) return { pieces, rest: reader.read() }
+  }
+}
+
+/** Streams of strings are a common mistake that some platforms let through. */
+function pieceOf({ value }: Read): Uint8Array {
+  if (value instanceof Uint8Array) return value
+  throw new TypeError('a body stream has to give Uint8Array pieces')
+}
+
+async function someTurns(): Promise<undefined> {
+  for (let turn = 0; turn < TURNS; turn++) await Promise.resolve()
+}
+
+function lengthOf(response: Response): number | undefined {
+  const text = response.headers.get('content-length')
+  if (text === null) return undefined
+  if (!/^\d{1,15}$/.test(text)) throw new RangeError(`content-length is "${text}"`)
+  return Number(text)
+}
+
+function headOf(
+  response: Response,
+  to: AnswerTo,
+  length: number | undefined,
+  isChunked: boolean,
+  keepAlive: boolean,
+): Uint8Array {
+  let text = `HTTP/1.1 ${response.status} ${response.statusText}\r\n`
+  for (const [name, value] of response.headers)
+    if (name !== 'content-length' && name !== 'set-cookie' && !OWN_NAMES.has(name))
+      text += `${name}: ${value}\r\n`
+  // Cookies cannot be joined by commas as other headers can.
+  for (const cookie of response.headers.getSetCookie()) text += `set-cookie: ${cookie}\r\n`
+  if (isChunked) text += 'transfer-encoding: chunked\r\n'
+  else if (length !== undefined) text += `content-length: ${length}\r\n`
+  if (!keepAlive) text += 'connection: close\r\n'
+  else if (to.minorVersion === 0) text += 'connection: keep-alive\r\n'
+  return latin1Bytes(`${text}\r\n`)
+}
+
+/** Web headers hold bytes as the characters of the same number; UTF-8 would make two of one. */
+function latin1Bytes(text: string): Uint8Array {
+  const bytes = new Uint8Array(text.length)
+  for (let index = 0; index < text.length; index++) bytes[index] = text.charCodeAt(index)
+  return bytes
+}
+
+function framed(pieces: readonly Uint8Array[], length: number): Uint8Array[] {
+  return [ascii(`${length.toString(16)}\r\n`), ...pieces, CRLF]
+}
+
+function joined(pieces: readonly Uint8Array[]): Uint8Array {
+  if (pieces.length === 1) return pieces[0]!
+  const whole = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.length, 0))
+  let at = 0
+  for (const piece of pieces) {
+    whole.set(piece, at)
+    at += piece.length
+  }
+  return whole
+}

@@ -1,0 +1,94 @@
+// A request head as a web Request, with a body that is read only as fast as the handler reads it.
+
+import type { RequestHead } from './head.ts'
+
+/** The visitor's scheme: what the connection says, or what the tunnel server in front wrote into X-Forwarded-Proto. */
+export type Scheme = 'http' | 'https' | 'forwarded'
+
+/**
+ * The Request that a handler gets. `undefined` when the platform cannot make one with this method: Bun quietly turns
+ * unknown methods into GET, and a handler must never take one request for another.
+ */
+export function requestOf(
+  head: RequestHead,
+  scheme: Scheme,
+  body: ReadableStream<Uint8Array> | undefined,
+  signal: AbortSignal,
+): Request | undefined {
+  const headers = new Headers()
+  for (const [name, value] of head.headerList()) headers.append(name, value)
+  // Some platforms refuse a GET with a body, none has a use for it.
+  const hasBody = body !== undefined && head.method !== 'GET' && head.method !== 'HEAD'
+  const init: RequestInit & { duplex?: 'half' } = { method: head.method, headers, signal }
+  if (hasBody) {
+    init.body = body
+    init.duplex = 'half'
+  }
+  try {
+    const request = new Request(urlOf(head, scheme), init)
+    return request.method === head.method ? request : undefined
+  } catch {
+    // CONNECT, TRACE and TRACK are forbidden to Request, and a target may be no URL that it can parse.
+    return undefined
+  }
+}
+
+function urlOf(head: RequestHead, scheme: Scheme): string {
+  const forwarded = head.header('x-forwarded-proto')?.toLowerCase()
+  const proto = scheme !== 'forwarded' ? scheme : forwarded === 'https' ? 'https' : 'http'
+  const path = head.target.slice(head.pathStart - head.targetStart)
+  const rooted = path.startsWith('/') ? path : `/${path}`
+  // Raw bytes are what the visitor meant; as characters they would be encoded a second time, as UTF-8.
+  const encoded = rooted.replace(/[\x80-\xff]/g, byte => `%${byte.charCodeAt(0).toString(16).toUpperCase()}`)
+  return `${proto}://${head.hostWithPort}${encoded}`
+}
+
+/** What a RequestBody asks of the connection that feeds it. */
+export interface BodySource {
+  /** The handler wants bytes: resume reading. */
+  wanted(): void
+  /** The handler holds enough bytes for now: pause reading. */
+  satisfied(): void
+}
+
+/** The body of one request, from the connection to the handler. */
+export class RequestBody {
+  readonly stream: ReadableStream<Uint8Array>
+  #controller: ReadableStreamDefaultController<Uint8Array> | undefined
+  readonly #source: BodySource
+
+  constructor(source: BodySource) {
+    this.#source = source
+    this.stream = new ReadableStream<Uint8Array>(
+      {
+        start: controller => {
+          this.#controller = controller
+        },
+        pull: () => source.wanted(),
+        // The handler has seen enough: the rest is read and dropped, so that the connection can go on.
+        cancel: () => {
+          this.#controller = undefined
+          source.wanted()
+        },
+      },
+      // Nothing is read ahead of the handler but what came in one piece with what it wanted.
+      { highWaterMark: 0 },
+    )
+  }
+
+  push(bytes: Uint8Array): void {
+    if (this.#controller === undefined) return
+    this.#controller.enqueue(bytes)
+    if ((this.#controller.desiredSize ?? 0) <= 0) this.#source.satisfied()
+  }
+
+  close(): void {
+    this.#controller?.close()
+    this.#controller = undefined
+  }
+
+  fail(error: Error): void {
+    this.#controller?.error(error)
+    this.#controller = undefined
+  }
+}

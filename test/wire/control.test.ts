@@ -1,0 +1,175 @@
+// Control messages from strangers: what is well-formed arrives, the rest is told apart and harms nobody.
+
+import { describe, expect, test } from 'bun:test'
+import {
+  type ClientMessage,
+  encodeControl,
+  parseClientMessage,
+  parseServerMessage,
+  type ServerMessage,
+} from '../../src/wire/control.ts'
+import { MAX_FRAME_BYTES } from '../../src/wire/frame.ts'
+import { FUZZ, Random } from '../support/random.ts'
+
+const bytesOf = (value: unknown) =>
+  new TextEncoder().encode(typeof value === 'string' ? value : JSON.stringify(value))
+
+const clientMessages: readonly ClientMessage[] = [
+  { type: 'register', ref: 0, kind: 'http', name: 'app' },
+  {
+    type: 'register',
+    ref: 1,
+    kind: 'http',
+    name: 'a'.repeat(63),
+    resume: 'r'.repeat(128),
+    hostHeader: 'localhost:3000',
+    origin: 'http://localhost:3000',
+  },
+  { type: 'watch', on: true },
+  { type: 'release', tunnel: 3 },
+]
+
+const serverMessages: readonly ServerMessage[] = [
+  { type: 'granted', ref: 1, tunnel: 7, name: 'app', url: 'https://app.example', resume: 'secret' },
+  { type: 'refused', ref: 1, code: 'NAME_TAKEN', message: 'Another client holds this name.' },
+  { type: 'request', id: 1, tunnel: 7, method: 'GET', path: '/?q=ü' },
+  { type: 'response', id: 1, tunnel: 7, status: 200, durationMs: 0.5, bytes: 5e9 },
+  { type: 'response', id: 1, tunnel: 7, status: 502, durationMs: 1, bytes: 0, error: 'ORIGIN_REFUSED' },
+]
+
+describe('control messages', () => {
+  for (const message of clientMessages) {
+    test(`${JSON.stringify(message).slice(0, 60)} reaches the server as it was`, () => {
+      expect(parseClientMessage(encodeControl(message))).toEqual(message)
+    })
+  }
+  for (const message of serverMessages) {
+    test(`${JSON.stringify(message).slice(0, 60)} reaches the client as it was`, () => {
+      expect(parseServerMessage(encodeControl(message))).toEqual(message)
+    })
+  }
+
+  test('fields that a newer version added are left out', () => {
+    const message = { type: 'watch', on: false, since: 3, __proto__x: 1 }
+    expect(parseClientMessage(bytesOf(message))).toEqual({ type: 'watch', on: false })
+  })
+
+  test('types of a newer version are told from broken messages', () => {
+    for (const type of ['later', '__proto__', 'constructor', 'toString', '']) {
+      expect(parseClientMessage(bytesOf({ type }))).toBe('unknown')
+      expect(parseServerMessage(bytesOf({ type }))).toBe('unknown')
+    }
+  })
+
+  const broken: readonly [string, string | Uint8Array][] = [
+    ['not JSON', '{type:1}'],
+    ['cut JSON', '{"type":"watch","on":tr'],
+    ['an array', '[{"type":"watch","on":true}]'],
+    ['a number', '5'],
+    ['null', 'null'],
+    ['a text', '"watch"'],
+    ['no type', '{}'],
+    ['a type that is no text', '{"type":1}'],
+    ['a type inherited from __proto__', '{"__proto__":{"type":"watch","on":true}}'],
+    ['a byte order mark', '\ufeff{"type":"watch","on":true}'],
+    ['bytes that are not UTF-8', Uint8Array.of(0x22, 0xff, 0xfe, 0x22)],
+    ['UTF-8 in more bytes than needed', Uint8Array.of(0x22, 0xc0, 0xaf, 0x22)],
+    ['deep nesting', '['.repeat(65_000)],
+    ['deep objects', '{"type":'.repeat(8000)],
+  ]
+  for (const [name, text] of broken) {
+    test(`${name} is refused at both ends`, () => {
+      const bytes = typeof text === 'string' ? bytesOf(text) : text
+      expect(parseClientMessage(bytes)).toBeUndefined()
+      expect(parseServerMessage(bytes)).toBeUndefined()
+    })
+  }
+
+  const register = { type: 'register', ref: 1, kind: 'http', name: 'app' }
+  const granted = { type: 'granted', ref: 1, tunnel: 1, name: 'app', url: 'http://app', resume: 's' }
+  const wrong: readonly [string, unknown][] = [
+    ['a negative ref', { ...register, ref: -1 }],
+    ['a fraction as ref', { ...register, ref: 1.5 }],
+    ['a ref beyond exact numbers', { ...register, ref: 2 ** 53 }],
+    ['a ref as text', { ...register, ref: '1' }],
+    ['a kind of no version', { ...register, kind: 'udp' }],
+    ['an empty name', { ...register, name: '' }],
+    ['a name over 63', { ...register, name: 'a'.repeat(64) }],
+    ['a name that is an object', { ...register, name: { toString: 'app' } }],
+    ['a name with an escape', { ...register, name: '\x1b[2J' }],
+    ['a resume over 128', { ...register, resume: 'r'.repeat(129) }],
+    ['a resume of null', { ...register, resume: null }],
+    ['a host header with a line end', { ...register, hostHeader: 'a\r\nX-Evil: 1' }],
+    ['a host header with a space', { ...register, hostHeader: 'a b' }],
+    ['a host header that is not ASCII', { ...register, hostHeader: 'ä' }],
+    ['an origin with a line end', { ...register, origin: 'http://a\n' }],
+    ['watch without on', { type: 'watch' }],
+    ['watch with a number', { type: 'watch', on: 1 }],
+    ['release of a text', { type: 'release', tunnel: '1' }],
+    ['granted with an escape in its url', { ...granted, url: 'http://a\x1b]0;x\x07' }],
+    ['granted without resume', { ...granted, resume: undefined }],
+    ['refused with a C1 control', { type: 'refused', ref: 1, code: 'FLOOD', message: 'a\u009bb' }],
+    ['refused with a code that is no text', { type: 'refused', ref: 1, code: 5, message: 'a' }],
+    ['a request without path', { type: 'request', id: 1, tunnel: 1, method: 'GET' }],
+    [
+      'a response that took no number',
+      { type: 'response', id: 1, tunnel: 1, status: 200, durationMs: null, bytes: 0 },
+    ],
+    [
+      'a response of negative size',
+      { type: 'response', id: 1, tunnel: 1, status: 200, durationMs: 1, bytes: -1 },
+    ],
+    [
+      'an error that is an object',
+      { type: 'response', id: 1, tunnel: 1, status: 1, durationMs: 1, bytes: 1, error: {} },
+    ],
+  ]
+  for (const [name, message] of wrong) {
+    test(`${name} is refused`, () => {
+      const isForServer = /register|watch|release/.test(String((message as { type: string }).type)) // by construction
+      const parse = isForServer ? parseClientMessage : parseServerMessage
+      expect(parse(bytesOf(message))).toBeUndefined()
+    })
+  }
+
+  test('a code that a newer server added becomes INTERNAL', () => {
+    const refused = { type: 'refused', ref: 1, code: 'LATER', message: 'Later.' }
+    expect(parseServerMessage(bytesOf(refused))).toEqual({ ...refused, type: 'refused', code: 'INTERNAL' })
+    expect(parseServerMessage(bytesOf({ ...refused, code: '__proto__' }))).toMatchObject({ code: 'INTERNAL' })
+  })
+
+  test('what a visitor put into its path cannot end a session or reach a terminal', () => {
+    const report = { type: 'request', id: 1, tunnel: 1, method: 'M\x07', path: '/\x1b[31m\u009b' } as const
+    expect(parseServerMessage(encodeControl(report))).toMatchObject({
+      method: 'M\ufffd',
+      path: '/\ufffd[31m\ufffd',
+    })
+  })
+
+  test('a report of the longest method and path fits one frame, whatever JSON makes of them', () => {
+    for (const character of ['a', '"', '\x01', 'ü', '😀'.slice(0, 1)]) {
+      const long = character.repeat(70_000)
+      const bytes = encodeControl({
+        type: 'request',
+        id: 2 ** 53 - 1,
+        tunnel: 2 ** 53 - 1,
+        method: long,
+        path: long,
+      })
+      expect(bytes.length).toBeLessThanOrEqual(MAX_FRAME_BYTES)
+      expect(parseServerMessage(bytes)).toMatchObject({ type: 'request' })
+    }
+  })
+
+  test('mutated messages never throw', () => {
+    const messages = [...clientMessages, ...serverMessages].map(encodeControl)
+    for (let seed = 0; seed < 500 * FUZZ; seed++) {
+      const random = new Random(seed)
+      const bytes = Uint8Array.from(random.pick(messages))
+      for (let edits = 1 + random.below(4); edits > 0; edits--)
+        bytes[random.below(bytes.length)] = random.bits()
+      parseClientMessage(bytes)
+      parseServerMessage(bytes)
+    }
+  })
+})
