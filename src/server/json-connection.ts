@@ -7,7 +7,7 @@ import { Heartbeat } from '../session/heartbeat.ts'
 import { Tolerance } from '../session/tolerance.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
 import {
-  CONNECTED,
+  encodeConnected,
   encodeError,
   encodeRegistered,
   encodeTaken,
@@ -107,7 +107,7 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
     )
     deadlines.watch(this)
     deadlines.arm(this, limits.registerTimeoutMs)
-    this.#carrier.sendText(CONNECTED)
+    this.#carrier.sendText(encodeConnected(limits.originTimeoutMs))
   }
 
   // ── ClientConnection ───────────────────────────────────────────────────────────────────────────────────────

@@ -34,6 +34,8 @@ export interface JsonAnswer {
   readonly status: number
   readonly headers: HeaderList
   readonly body: JsonBody
+  /** Why the client answers by itself, as a code of `errors.ts`. Existing servers do not know it. */
+  readonly error?: string
 }
 
 /** Client to server: the answer to a request; `undefined` when the message has the id but is no answer. */
@@ -50,7 +52,8 @@ export type JsonClientMessage =
   | JsonResponse
 
 export type JsonServerMessage =
-  | { readonly type: 'connected' }
+  /** How long the server waits for an answer, 0 for ever. Existing servers do not say. */
+  | { readonly type: 'connected'; readonly originTimeoutMs: number | undefined }
   | { readonly type: 'registered'; readonly subdomain: string; readonly url: string | undefined }
   | { readonly type: 'subdomain_taken' }
   | { readonly type: 'error'; readonly message: string }
@@ -72,9 +75,12 @@ export const JSON_SUBPROTOCOL = 'localtunnels.json'
 
 // ── Writing ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-export const CONNECTED = '{"type":"connected"}'
 export const PING = '{"type":"ping"}'
 export const PONG = '{"type":"pong"}'
+
+export function encodeConnected(originTimeoutMs: number): string {
+  return JSON.stringify({ type: 'connected', originTimeoutMs })
+}
 
 export function encodeReady(subdomain: string): string {
   return JSON.stringify({ type: 'ready', subdomain })
@@ -112,7 +118,8 @@ export function encodeRequest({ id, method, path, headers, body }: JsonRequest):
  * Of repeated headers only Set-Cookie cannot be joined. Each of them gets a spelling of its own (`set-cookie`,
  * `Set-cookie`, `sEt-cookie` …): an object has room for all of them, and to HTTP they are one name.
  */
-export function encodeResponse(id: number | string, { status, headers, body }: JsonAnswer): string {
+export function encodeResponse(id: number | string, answer: JsonAnswer): string {
+  const { status, headers, body, error } = answer
   const joined: Record<string, string> = Object.create(null)
   let cookies = 0
   for (const [name, value] of headers) {
@@ -121,7 +128,7 @@ export function encodeResponse(id: number | string, { status, headers, body }: J
     const earlier = joined[key]
     joined[key] = earlier === undefined ? value : `${earlier}, ${value}`
   }
-  return withBody(JSON.stringify({ type: 'response', id, status, headers: joined }), body)
+  return withBody(JSON.stringify({ type: 'response', id, status, headers: joined, error }), body)
 }
 
 /** The `variant`-th spelling of a lower-case name: its bits say which letters are capitals. */
@@ -156,7 +163,7 @@ export function parseClientMessage(text: string): JsonClientMessage | 'unknown' 
     case 'ready':
       return isText(subdomain, MAX_NAME_CHARS) ? { type: 'ready', subdomain } : undefined
     case 'response':
-      return isId(id) ? { type: 'response', id, answer: answerOf(message) } : undefined
+      return isCount(id) ? { type: 'response', id, answer: answerOf(message) } : undefined
     case 'ping':
       return { type: 'ping' }
     case 'disconnect':
@@ -172,7 +179,10 @@ export function parseServerMessage(text: string): JsonServerMessage | 'unknown' 
   if (message === undefined) return undefined
   const { subdomain, url } = message
   switch (message.type) {
-    case 'connected':
+    case 'connected': {
+      const { originTimeoutMs } = message
+      return { type: 'connected', originTimeoutMs: isCount(originTimeoutMs) ? originTimeoutMs : undefined }
+    }
     case 'pong':
     case 'subdomain_taken':
       return { type: message.type }
@@ -194,6 +204,7 @@ export function parseServerMessage(text: string): JsonServerMessage | 'unknown' 
 const MAX_NAME_CHARS = 255
 const MAX_URL_CHARS = 2_048
 const MAX_ERROR_CHARS = 300
+const MAX_CODE_CHARS = 64
 const MAX_ID_CHARS = 128
 const MAX_METHOD_CHARS = 32
 const MAX_HEADERS = 1_000
@@ -212,7 +223,7 @@ function parseMessage(text: string): Fields | undefined {
 
 function requestOf(message: Fields): JsonRequest | undefined {
   const { id, method, path } = message
-  if (!isId(id) && !isText(id, MAX_ID_CHARS)) return undefined
+  if (!isCount(id) && !isText(id, MAX_ID_CHARS)) return undefined
   if (!isText(method, MAX_METHOD_CHARS) || typeof path !== 'string') return undefined
   const headers = headersOf(message.headers)
   const body = bodyOf(message)
@@ -222,12 +233,13 @@ function requestOf(message: Fields): JsonRequest | undefined {
 }
 
 function answerOf(message: Fields): JsonAnswer | undefined {
-  const { status } = message
+  const { status, error } = message
   if (typeof status !== 'number' || !Number.isInteger(status) || status < 200 || status > 599)
     return undefined
   const headers = headersOf(message.headers)
   const body = bodyOf(message)
-  return headers === undefined || body === undefined ? undefined : { status, headers, body }
+  if (headers === undefined || body === undefined) return undefined
+  return { status, headers, body, ...(isText(error, MAX_CODE_CHARS) && { error }) }
 }
 
 /** Existing ends send one string per name; a list of strings is taken as so many lines, a number as its text. */
@@ -274,7 +286,7 @@ function isText(value: unknown, maxChars: number): value is string {
   return typeof value === 'string' && value.length > 0 && value.length <= maxChars
 }
 
-function isId(value: unknown): value is number {
+function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 }
 

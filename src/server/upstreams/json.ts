@@ -1,7 +1,7 @@
 // Upstream over the JSON wire: a request is collected, sent as one message, and answered by one message.
 
 import { base64 } from '../../base64.ts'
-import type { ErrorCode } from '../../errors.ts'
+import { ERRORS, type ErrorCode } from '../../errors.ts'
 import { BodyFramer } from '../../http/body.ts'
 import { decodeBody, encodeBody, encodeRequest, type JsonAnswer } from '../../wire/json.ts'
 import type { Deadline, Deadlines } from '../deadlines.ts'
@@ -167,6 +167,7 @@ export class JsonExchange implements Exchange, Deadline {
     if (this.#phase !== 'waiting') return
     const body = answer && decodeBody(answer.body, base64)
     if (answer === undefined || body === undefined) return this.#fail('ORIGIN_INVALID')
+    if (answer.error !== undefined && isBelieved(answer.error)) return this.#fail(answer.error)
     const visit = this.#visit
     const sent = hasBody(answer.status, visit.head.method) ? body : body.subarray(0, 0)
     const head = answerHead(answer, visit, sent.length, this.#link.limits)
@@ -246,4 +247,10 @@ const NOTHING = new Uint8Array(0)
 /** Longest request body that fits a message in base64, whatever is in it. */
 function maxBodyBytes(limits: ServerLimits): number {
   return Math.max(0, Math.floor(((limits.maxMessageBytes - ENVELOPE_BYTES) * 3) / 4))
+}
+
+/** The client is a stranger: of its codes, only those about the origin and the wire are believed. */
+function isBelieved(code: string): code is ErrorCode {
+  if (!Object.hasOwn(ERRORS, code)) return false
+  return code === 'WIRE_UNSUPPORTED' || ERRORS[code as ErrorCode].fault === 'origin' // a key, as just seen
 }
