@@ -50,7 +50,7 @@ export class OriginPool {
 
   /** Cuts all connections: whatever is under way fails. */
   close(): void {
-    for (const connection of [...this.#connections]) connection.terminate()
+    for (const connection of this.#connections) connection.terminate()
   }
 
   #onNew(request: OriginRequest, settled: Settled): void {

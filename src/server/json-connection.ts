@@ -190,7 +190,7 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
   }
 
   #sign(isAlive: boolean): void {
-    if (this.#signs.size > 0) for (const finish of [...this.#signs]) finish(isAlive)
+    if (this.#signs.size > 0) for (const finish of this.#signs) finish(isAlive)
   }
 
   #take(text: string): void {

@@ -332,6 +332,7 @@ export function decodeBody({ text, isBase64 }: JsonBody, base64: Base64): Uint8A
   if (!isBase64) return encoder.encode(text)
   let end = text.length
   while (end > 0 && text.charCodeAt(end - 1) === EQUALS) end--
+  if (end % 4 === 1) return undefined
   const bytes = base64.decode(text)
   return bytes.length === Math.floor((end * 3) / 4) ? bytes : undefined
 }

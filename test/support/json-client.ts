@@ -10,7 +10,7 @@ export type Answers = (request: Message, client: NaiveJsonClient) => Message | u
 export const echo: Answers = request => ({
   status: 200,
   headers: { 'content-type': 'text/plain' },
-  body: `${request.method} ${request.path}`,
+  body: `${String(request.method)} ${String(request.path)}`,
 })
 
 /** One WebSocket; registers what it is told and answers requests with a function. */

@@ -84,12 +84,13 @@ export class NaiveJsonServer implements Disposable {
   }
 
   /** Cuts the last socket without a word. */
-  cut(): void {
+  cut(): true {
     this.#open?.terminate()
+    return true
   }
 
   [Symbol.dispose](): void {
-    this.#server.stop(true)
+    void this.#server.stop(true)
   }
 
   async #fetch(request: Request, server: Server<Data>): Promise<Response | undefined> {
@@ -118,7 +119,7 @@ export class NaiveJsonServer implements Disposable {
       ...(bytes && { body: bytes.toString(isText ? 'utf8' : 'base64') }),
       ...(bytes && !isText && { isBase64Encoded: true }),
     })
-    const body = String(answer.body ?? '')
+    const body = typeof answer.body === 'string' ? answer.body : ''
     return new Response(answer.isBase64Encoded === true ? Buffer.from(body, 'base64') : body, {
       status: Number(answer.status),
       headers: answer.headers as Record<string, string>, // what Response makes of it is what existing servers do
