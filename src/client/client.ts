@@ -1,11 +1,19 @@
 // TunnelClient: gives a local app a public URL and keeps it, whatever happens to the network.
 
+import { deferred } from '../deferred.ts'
 import { TunnelError } from '../errors.ts'
 import { Events } from '../events.ts'
 import { alternativeNames, calculateBackoff } from '../names.ts'
 import { dial } from '../sockets/dial.ts'
 import { connector } from './connect.ts'
-import type { Connect, Connection, ConnectionEvents, Registration, RequestSeen, ResponseSeen } from './connection.ts'
+import type {
+  Connect,
+  Connection,
+  ConnectionEvents,
+  Registration,
+  RequestSeen,
+  ResponseSeen,
+} from './connection.ts'
 import type { TunnelClientEvents, TunnelClientOptions, TunnelState } from './options.ts'
 import { probePublicSide } from './probe.ts'
 import { type ClientSettings, clientSettings } from './settings.ts'
@@ -14,7 +22,13 @@ import { watchForWake } from './wake.ts'
 /** After the machine woke, how long the old connection has to prove that it lives. */
 const WAKE_CHECK_MS = 3_000
 /** Tries after which no other name is asked for. */
-const REFUSED_FOR_GOOD = new Set(['TOKEN_REFUSED', 'NAME_RESERVED', 'NAME_INVALID', 'OPTION_INVALID', 'SERVER_REFUSED'])
+const REFUSED_FOR_GOOD = new Set([
+  'TOKEN_REFUSED',
+  'NAME_RESERVED',
+  'NAME_INVALID',
+  'OPTION_INVALID',
+  'SERVER_REFUSED',
+])
 
 /**
  * A tunnel client. `connect()` resolves once the public URL is registered; a lost connection is then made again for
@@ -218,7 +232,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   /** Waits, but not beyond a wake-up of the machine or the end of the client. */
   #pause(ms: number): Promise<void> {
     if (ms === 0) return Promise.resolve()
-    const { promise, resolve } = Promise.withResolvers<void>()
+    const { promise, resolve } = deferred<void>()
     const timer = setTimeout(resolve, ms)
     this.#wakeBackoff = () => {
       clearTimeout(timer)

@@ -1,5 +1,6 @@
 // Asks the public side whether visitors get through, with a request that the server answers after asking us.
 
+import { deferred } from '../deferred.ts'
 import type { Address, SocketHandler } from '../socket.ts'
 import { dial } from '../sockets/dial.ts'
 import { PROBE_HEADER } from '../wire/control.ts'
@@ -9,7 +10,7 @@ const MAX_ANSWER_BYTES = 8_192
 
 /** `true` when the server answered the probe; `false` when anything else happened, or nothing in time. */
 export async function probePublicSide(url: string, secret: string, timeoutMs: number): Promise<boolean> {
-  const { promise: answer, resolve } = Promise.withResolvers<string>()
+  const { promise: answer, resolve } = deferred<string>()
   const timer = setTimeout(() => resolve(''), timeoutMs)
   let text = ''
   const handler: SocketHandler = {
@@ -25,7 +26,9 @@ export async function probePublicSide(url: string, secret: string, timeoutMs: nu
     const { host, hostname } = new URL(url)
     const socket = await dial(addressOf(url, hostname), handler)
     socket.write(
-      new TextEncoder().encode(`HEAD / HTTP/1.1\r\nHost: ${host}\r\n${PROBE_HEADER}: ${secret}\r\nConnection: close\r\n\r\n`),
+      new TextEncoder().encode(
+        `HEAD / HTTP/1.1\r\nHost: ${host}\r\n${PROBE_HEADER}: ${secret}\r\nConnection: close\r\n\r\n`,
+      ),
     )
     const head = (await answer).toLowerCase()
     socket.terminate()

@@ -1,5 +1,6 @@
 // One carrier to the server and the session on it: registers the tunnel, joins streams, reports exchanges.
 
+import { deferred } from '../deferred.ts'
 import { TunnelError } from '../errors.ts'
 import { eventLoop } from '../event-loop.ts'
 import type { Carrier, CarrierHandler } from '../session/carrier.ts'
@@ -7,6 +8,7 @@ import { Session, type SessionHandler } from '../session/session.ts'
 import { encodeControl, parseServerMessage, type ServerMessage } from '../wire/control.ts'
 import type { Connection, ConnectionEvents, Registration } from './connection.ts'
 import { join } from './join.ts'
+import { Links } from './links.ts'
 import type { ClientSettings } from './settings.ts'
 
 /** Joins open at once: more than any server of ours opens, low enough for a process's file descriptors. */
@@ -19,6 +21,7 @@ export class StreamsConnection implements Connection {
   readonly #settings: ClientSettings
   readonly #events: ConnectionEvents
   readonly #session: Session
+  readonly #links: Links
   #registering: { resolve(granted: Registration): void; reject(error: TunnelError): void } | undefined
   #tunnel = -1
 
@@ -27,9 +30,12 @@ export class StreamsConnection implements Connection {
     this.#events = events
     const handler: SessionHandler = {
       opened: stream =>
-        stream.tunnel === this.#tunnel ? join(stream, settings.origin, error => events.error(error)) : 'STREAM_UNKNOWN',
+        stream.tunnel === this.#tunnel
+          ? join(stream, settings.origin, error => events.error(error))
+          : 'STREAM_UNKNOWN',
       control: json => this.#control(json),
       leaving: code => events.leaving(code),
+      linkWanted: () => this.#links.want(),
       closed: (code, error) => this.#closed(new TunnelError(code, undefined, { cause: error })),
     }
     this.#session = new Session(carrier, handler, {
@@ -41,6 +47,7 @@ export class StreamsConnection implements Connection {
       pingIntervalMs: settings.pingIntervalMs,
       deadAfterMs: settings.deadAfterMs,
     })
+    this.#links = new Links(this.#session, settings.server)
   }
 
   /** What the carrier's events go to. */
@@ -49,7 +56,7 @@ export class StreamsConnection implements Connection {
   }
 
   register(name: string, resume: string | undefined): Promise<Registration> {
-    const { promise, resolve, reject } = Promise.withResolvers<Registration>()
+    const { promise, resolve, reject } = deferred<Registration>()
     this.#registering = { resolve, reject }
     const { rewrite } = this.#settings
     this.#session.sendControl(
@@ -75,7 +82,8 @@ export class StreamsConnection implements Connection {
   }
 
   async leave(): Promise<void> {
-    if (this.#tunnel !== -1) this.#session.sendControl(encodeControl({ type: 'release', tunnel: this.#tunnel }))
+    if (this.#tunnel !== -1)
+      this.#session.sendControl(encodeControl({ type: 'release', tunnel: this.#tunnel }))
     this.#session.close('CANCELLED')
   }
 
@@ -91,8 +99,11 @@ export class StreamsConnection implements Connection {
 
   #handle(message: ServerMessage): void {
     switch (message.type) {
+      case 'link-wanted':
+        return this.#links.want()
       case 'granted':
         this.#tunnel = message.tunnel
+        this.#links.allow(message.linkSecret)
         return this.#registering?.resolve(message)
       case 'refused':
         return this.#registering?.reject(new TunnelError(message.code, message.message))
@@ -104,6 +115,7 @@ export class StreamsConnection implements Connection {
   }
 
   #closed(error: TunnelError): void {
+    this.#links.close()
     this.#registering?.reject(error)
     this.#events.closed(error)
   }

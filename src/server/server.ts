@@ -2,6 +2,7 @@
 
 import { createHash } from 'node:crypto'
 import { BlockList, isIP } from 'node:net'
+import { deferred } from '../deferred.ts'
 import { type ErrorCode, TunnelError } from '../errors.ts'
 import { Events } from '../events.ts'
 import { formatUrl, isValidSubdomain } from '../names.ts'
@@ -12,7 +13,13 @@ import type { ClientConnection, ClientHost } from './clients.ts'
 import { type ControlDesk, controlRoute } from './control.ts'
 import { Deadlines } from './deadlines.ts'
 import type { Route, VisitorHost } from './front.ts'
-import { DEFAULT_LIMITS, type ServerLimits, type TunnelServerEvents, type TunnelServerOptions } from './options.ts'
+import { LinkGate } from './links.ts'
+import {
+  DEFAULT_LIMITS,
+  type ServerLimits,
+  type TunnelServerEvents,
+  type TunnelServerOptions,
+} from './options.ts'
 import { isProbe, probeUpstream } from './probe.ts'
 import { destinationOf } from './route.ts'
 import { Counters, type ServerStats } from './stats.ts'
@@ -39,6 +46,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   readonly #counters: Counters = new Counters()
   readonly #visitors = new Set<VisitorConnection>()
   readonly #clients = new Set<ClientConnection>()
+  readonly #linkGate: LinkGate = new LinkGate()
   #state: State = 'idle'
   #listening: Listening | undefined
   #startedAt = 0
@@ -222,6 +230,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       get tunnels() {
         return server.#tunnels
       },
+      linkGate: this.#linkGate,
       urlOf: name => this.#urlOf(name),
       registered: (client, tunnel) =>
         this.emit('connection', {
@@ -252,6 +261,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
         return server.#limits.maxClients
       },
       stats: () => this.getStats(),
+      linksOf: secret => this.#linkGate.find(secret),
       isKnownHost: host => {
         const destination = destinationOf(host, this.#domains)
         if (destination.kind === 'tunnel') return this.#tunnels.find(destination.name) !== undefined
@@ -296,7 +306,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
 
 /** Resolves when `begin`'s callback is called, or after `ms`. */
 function bounded(ms: number, begin: (resolve: () => void) => void): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>()
+  const { promise, resolve } = deferred<void>()
   const timer = setTimeout(resolve, ms)
   begin(() => {
     clearTimeout(timer)
@@ -313,7 +323,8 @@ function listenError(cause: unknown, hostname: string, port: number): TunnelErro
   if (code === 'EACCES') {
     return new TunnelError('OPTION_INVALID', `Listening on port ${port} needs more rights.`, { cause })
   }
-  if (/TLS|SSL|PEM|KEY|CERT|BoringSSL/i.test(`${code} ${cause}`)) return new TunnelError('TLS_INVALID', undefined, { cause })
+  if (/TLS|SSL|PEM|KEY|CERT|BoringSSL/i.test(`${code} ${cause}`))
+    return new TunnelError('TLS_INVALID', undefined, { cause })
   return new TunnelError('OPTION_INVALID', `Cannot listen on ${hostname}:${port}.`, { cause })
 }
 

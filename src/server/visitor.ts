@@ -2,13 +2,13 @@
 
 import type { ErrorCode } from '../errors.ts'
 import { BodyFramer } from '../http/body.ts'
-import { parseRequestHead, RequestHead } from '../http/head.ts'
 import type { Hop } from '../http/forward.ts'
+import { parseRequestHead, RequestHead } from '../http/head.ts'
 import { errorAnswer, wantsHtml } from '../http/pages.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
 import type { Deadline } from './deadlines.ts'
-import { HeadBuffer } from './head-buffer.ts'
 import type { Holding, VisitorHost, VisitRecord } from './front.ts'
+import { HeadBuffer } from './head-buffer.ts'
 import type { Exchange, Rewrite, Upstream, Visit } from './upstream.ts'
 
 /** After FIN from the visitor an answer that makes no progress is given up: leaving and half-closing look alike. */
@@ -160,9 +160,9 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
           at = this.#takeBody(bytes, at)
           break
         case 'switched':
-          return this.#exchange?.body(bytes.subarray(at))
+          return this.#exchange?.body(at === 0 ? bytes : bytes.subarray(at))
         case 'taken':
-          return this.#takeover?.received(bytes.subarray(at))
+          return this.#takeover?.received(at === 0 ? bytes : bytes.subarray(at))
         default:
           return
       }
@@ -199,7 +199,8 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
     this.#framer.begin(head.body, head.contentLength)
     deadlines.disarm(this)
     this.#host.begun(this)
-    if (limits.maxBodyBytes > 0 && head.contentLength > limits.maxBodyBytes) return this.fail('BODY_TOO_LARGE')
+    if (limits.maxBodyBytes > 0 && head.contentLength > limits.maxBodyBytes)
+      return this.fail('BODY_TOO_LARGE')
     const route = this.#host.route(this)
     if (typeof route === 'string') return this.fail(route)
     if ('takeOver' in route) {

@@ -8,6 +8,7 @@ import {
   END,
   GOAWAY,
   INITIAL_CREDIT_BYTES,
+  LINK,
   MAX_FRAME_BYTES,
   OPEN,
   PING,
@@ -15,11 +16,13 @@ import {
   RESET,
   readU32,
   readU48,
+  UNLINK,
   writeU32,
   writeU48,
 } from '../wire/frame.ts'
 import type { Carrier, CarrierHandler } from './carrier.ts'
 import { Heartbeat, type HeartbeatOptions } from './heartbeat.ts'
+import type { Link, LinkOwner } from './link.ts'
 import { Outbox } from './outbox.ts'
 import type { Scheduler } from './scheduler.ts'
 import { Stream, type StreamHandler } from './stream.ts'
@@ -47,6 +50,8 @@ export interface SessionHandler {
   control(json: Uint8Array): void
   /** The other side takes no new streams: it leaves when what is open has finished, or at once for what went wrong. */
   leaving(code: ErrorCode): void
+  /** A stream sends in bulk and no link is free: one more would be of use. */
+  linkWanted?(): void
   /** The session is over, exactly once; all its streams were reset before. */
   closed(code: ErrorCode, error?: Error): void
 }
@@ -56,6 +61,12 @@ const MAX_CREDIT_BYTES = 0x7fff_ffff
 
 /** Stream ids are not reused, and 32 bits hold no more. */
 const MAX_STREAM_ID = 0xffff_ffff
+
+/**
+ * A run of more bytes one way than this moves to a link. Below, one write for many streams is worth more than being
+ * alone; measured by `benchmarks/ahead.ts --only 64k10`.
+ */
+const BULK_BYTES = 32_768
 
 /** PINGs and GOAWAYs tolerated; an honest peer pings once in ten seconds, and a few times when it wakes up. */
 const MAX_PINGS_PER_SECOND = 50
@@ -76,6 +87,7 @@ export class Session {
   readonly #decoder: FrameDecoder
   readonly #heartbeat: Heartbeat
   readonly #streams = new Map<number, Stream>()
+  readonly #links = new Map<number, Link>()
   #highestStream = 0
   /** What windows have grown beyond their first size, in all streams together. */
   #grownBytes = 0
@@ -197,11 +209,14 @@ export class Session {
 
   /** @internal */
   sendData(stream: Stream, bytes: Uint8Array, isScratch: boolean): boolean {
+    const link = stream.sendingLink ?? (stream.runBytes > BULK_BYTES ? this.#moveToLink(stream) : undefined)
+    if (link !== undefined) return link.send(bytes, isScratch)
     return this.#outbox.data(stream, bytes, isScratch)
   }
 
   /** @internal */
   sendEnd(stream: Stream): void {
+    this.#leaveLink(stream)
     this.#outbox.end(stream)
   }
 
@@ -248,6 +263,90 @@ export class Session {
     this.#outbox.batch[at + 1] = wire
   }
 
+  // ── Links ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** What the links of this session tell it. */
+  readonly linkOwner: LinkOwner = {
+    linkReceived: (stream, bytes) => {
+      stream.receivedBytes += bytes.length
+      stream.runBytes = 0
+      stream.handler.received(bytes)
+    },
+    linkFinished: stream => {
+      stream.receivingLink = undefined
+      const delivered = stream.earlyEnd
+      if (delivered !== undefined && !stream.isClosed) this.#peerHasEnded(stream, delivered)
+    },
+    linkClosed: (link, streams) => {
+      this.#links.delete(link.number)
+      for (const stream of streams) this.#lose(stream)
+    },
+  }
+
+  /** Takes a link into use. Both halves are free. */
+  addLink(link: Link): void {
+    if (this.isClosed) return link.close()
+    this.#links.set(link.number, link)
+  }
+
+  /** Links there are, in use or not. */
+  get links(): ReadonlyMap<number, Link> {
+    return this.#links
+  }
+
+  /** Puts what a stream sends on a free link, once all before it is framed; asks for one when none is free. */
+  #moveToLink(stream: Stream): Link | undefined {
+    if (stream.queue.length > 0) return undefined
+    for (const link of this.#links.values()) {
+      if (link.sender !== undefined) continue
+      link.sender = stream
+      stream.sendingLink = link
+      this.#linkFrame(LINK, stream, link)
+      // The far side holds the link's bytes until it knows whose they are.
+      this.#outbox.flush()
+      return link
+    }
+    this.#handler.linkWanted?.()
+    return undefined
+  }
+
+  #leaveLink(stream: Stream): void {
+    const link = stream.sendingLink
+    if (link === undefined) return
+    this.#linkFrame(UNLINK, stream, link)
+    stream.sendingLink = undefined
+    link.sender = undefined
+  }
+
+  #linkFrame(type: number, stream: Stream, link: Link): void {
+    const at = this.#outbox.frame(type, stream.id, 10)
+    writeU32(this.#outbox.batch, at, link.number)
+    writeU48(this.#outbox.batch, at + 4, link.sentBytes)
+  }
+
+  #linkArrived(id: number, number: number, from: number): void {
+    if (id > this.#highestStream) return this.close('STREAM_UNKNOWN')
+    const link = this.#links.get(number)
+    const stream = this.#streams.get(id)
+    // The link was lost with the frame on its way, and the stream with it.
+    if (link === undefined) return stream && this.#lose(stream)
+    if (stream?.receivingLink !== undefined || stream?.peerEnded) return this.close('PROTOCOL_ERROR')
+    if (stream !== undefined) stream.receivingLink = link
+    if (!link.bind(stream, id, from)) this.close('PROTOCOL_ERROR')
+  }
+
+  #unlinkArrived(id: number, number: number, to: number): void {
+    if (this.#links.get(number)?.unbind(id, to) === false) this.close('PROTOCOL_ERROR')
+  }
+
+  /** Bytes of the stream were lost with their link. How many, nobody knows. */
+  #lose(stream: Stream): void {
+    if (stream.isClosed) return
+    const delivered = stream.sentBytes
+    this.sendReset(stream, 'CARRIER_LOST')
+    stream.handler.reset('CARRIER_LOST', delivered)
+  }
+
   // ── What arrives ───────────────────────────────────────────────────────────────────────────────────────────
 
   #received(bytes: Uint8Array): void {
@@ -262,8 +361,9 @@ export class Session {
     if (stream === undefined) return this.#strayData(id, piece.length)
     stream.allowance -= piece.length
     if (stream.allowance < 0) return this.close('CREDIT_EXCEEDED')
-    if (stream.peerEnded) return this.close('PROTOCOL_ERROR')
+    if (stream.peerEnded || stream.receivingLink !== undefined) return this.close('PROTOCOL_ERROR')
     stream.receivedBytes += piece.length
+    stream.runBytes = 0
     stream.handler.received(piece)
   }
 
@@ -285,6 +385,10 @@ export class Session {
         return this.#controlArrived(payload)
       case GOAWAY:
         return this.#goawayArrived(readCode(payload))
+      case LINK:
+        return this.#linkArrived(id, readU32(payload, 0), readU48(payload, 4))
+      case UNLINK:
+        return this.#unlinkArrived(id, readU32(payload, 0), readU48(payload, 4))
     }
   }
 
@@ -333,10 +437,16 @@ export class Session {
   #endArrived(id: number, delivered: number): void {
     const stream = this.#streams.get(id)
     if (stream === undefined) return this.#strayFrame(id)
-    const queuedBytes = stream.queuedBytes
-    if (stream.peerEnded || delivered > stream.sentBytes - queuedBytes) return this.close('PROTOCOL_ERROR')
+    if (stream.peerEnded || stream.earlyEnd !== undefined) return this.close('PROTOCOL_ERROR')
+    if (delivered > stream.sentBytes - stream.queuedBytes) return this.close('PROTOCOL_ERROR')
+    // The last bytes may still be on their way on a link.
+    if (stream.receivingLink === undefined) this.#peerHasEnded(stream, delivered)
+    else stream.earlyEnd = delivered
+  }
+
+  #peerHasEnded(stream: Stream, delivered: number): void {
     stream.peerEnded = true
-    if (stream.hasEnded && queuedBytes === 0) this.#forget(stream)
+    if (stream.hasEnded && stream.queuedBytes === 0) this.#forget(stream)
     stream.handler.ended(delivered)
   }
 
@@ -386,6 +496,8 @@ export class Session {
     stream.isClosed = true
     this.#streams.delete(stream.id)
     this.#outbox.forget(stream)
+    stream.sendingLink?.forget(stream)
+    stream.receivingLink?.forget(stream)
     this.#grownBytes -= stream.window - INITIAL_CREDIT_BYTES
     if (!stream.peerEnded) this.#strayBytes += stream.allowance
   }
@@ -403,6 +515,7 @@ export class Session {
       stream,
     }))
     for (const { stream } of orphans) this.#forget(stream)
+    for (const link of [...this.#links.values()]) link.close()
     leaveCarrier?.()
     for (const { handler, delivered } of orphans) handler.reset(code, delivered)
     this.#handler.closed(code, error)

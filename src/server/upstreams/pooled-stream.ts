@@ -287,7 +287,8 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
 
   #complete(): void {
     const visit = this.#visit
-    const isSound = this.#phase === 'body' && this.#isRequestDone && this.#answer.keepAlive && this.#answer.body !== 'close'
+    const isSound =
+      this.#phase === 'body' && this.#isRequestDone && this.#answer.keepAlive && this.#answer.body !== 'close'
     this.#visit = undefined
     if (this.#unconsumed > 0) this.drained()
     this.#isVisitorFull = false
