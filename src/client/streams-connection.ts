@@ -9,6 +9,7 @@ import { encodeControl, parseServerMessage, type ServerMessage } from '../wire/c
 import type { Connection, ConnectionEvents, Registration } from './connection.ts'
 import { join } from './join.ts'
 import { Links } from './links.ts'
+import { bounded } from './origins/bounded.ts'
 import type { ClientSettings } from './settings.ts'
 
 /** Joins open at once: more than any server of ours opens, low enough for a process's file descriptors. */
@@ -28,10 +29,11 @@ export class StreamsConnection implements Connection {
   constructor(settings: ClientSettings, events: ConnectionEvents, carrier: Carrier) {
     this.#settings = settings
     this.#events = events
+    const origin = bounded(settings.origin, MAX_STREAMS)
     const handler: SessionHandler = {
       opened: stream =>
         stream.tunnel === this.#tunnel
-          ? join(stream, settings.origin, error => events.error(error))
+          ? join(stream, origin, error => events.error(error))
           : 'STREAM_UNKNOWN',
       control: json => this.#control(json),
       leaving: code => events.leaving(code),
