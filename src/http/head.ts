@@ -6,7 +6,7 @@ import type { ErrorCode } from '../errors.ts'
 import { CR, DEL, HASH, isForbiddenInValue, LF, latin1, QUESTION, SLASH, SP, TOKEN } from './characters.ts'
 import { Fields } from './fields.ts'
 import { endOfHostName } from './host.ts'
-import { isLikeVersion, methodOf } from './request-line.ts'
+import { isLikeVersion, isOurVersion, methodOf } from './request-line.ts'
 
 /** Bounds of one head. Its bytes include leading empty lines, the first line and the blank line. */
 export interface HeadLimits {
@@ -85,6 +85,12 @@ export class RequestHead {
   /** All headers in the order and spelling they were sent in. */
   headerList(): [name: string, value: string][] {
     return this.fields.list()
+  }
+
+  /** Forgets a head that was begun and not completed: the next bytes are those of another connection. */
+  reset(): void {
+    this.fields.isPartial = false
+    this.bytes = EMPTY
   }
 
   /** A copy that shares no bytes with this one and so outlives the chunk. */
@@ -216,8 +222,8 @@ function parseRequestLine(head: RequestHead, start: number, end: number, maxTarg
   // "HTTP/1.1" CR LF
   if (end - at < 10) return isLikeVersion(bytes, at, end) ? 0 : -1
   const minor = bytes[at + 7]! - 0x30
-  if (!isLikeVersion(bytes, at, at + 10)) return -1
-  if (bytes[at + 5] !== 0x31 || minor > 1) return fields.refuse('VERSION_UNSUPPORTED')
+  if (!isOurVersion(bytes, at) || bytes[at + 8] !== CR || bytes[at + 9] !== LF)
+    return isLikeVersion(bytes, at, at + 10) ? fields.refuse('VERSION_UNSUPPORTED') : -1
 
   const method = methodOf(bytes, start, methodEnd)
   if (method === 'CONNECT') return fields.refuse('METHOD_REFUSED')
@@ -267,7 +273,7 @@ function isFramed(head: RequestHead): boolean {
   head.body = 'none'
   head.contentLength = 0
   if (fields.encodingLine >= 0) {
-    if (isOld || fields.lengthLine >= 0 || !fields.isValue(fields.encodingLine, 'chunked')) return false
+    if (isOld || fields.lengthLine >= 0 || !fields.isChunked()) return false
     head.body = 'chunked'
   } else if (fields.lengthLine >= 0) {
     const length = fields.readLength(fields.lengthLine)
@@ -374,13 +380,15 @@ function parseStatusLine(head: ResponseHead, start: number, end: number): number
   const { bytes } = head
   // "HTTP/1.1 200" is 12 bytes; at least CR LF follows.
   if (end - start < 13) return isLikeStatusLine(bytes, start, end) ? 0 : -1
-  if (!isLikeStatusLine(bytes, start, start + 12)) return -1
+  if (!isOurVersion(bytes, start) || bytes[start + 8] !== SP) return -1
+  const hundreds = bytes[start + 9]! - 0x30
+  const tens = bytes[start + 10]! - 0x30
+  const ones = bytes[start + 11]! - 0x30
+  if (hundreds < 1 || hundreds > 9 || tens < 0 || tens > 9 || ones < 0 || ones > 9) return -1
   let at = start + 12
-  head.minorVersion = bytes[start + 7] === 0x31 ? 1 : 0
-  const status =
-    (bytes[start + 9]! - 0x30) * 100 + (bytes[start + 10]! - 0x30) * 10 + bytes[start + 11]! - 0x30
   if (bytes[at] === SP) at++
   else if (bytes[at] !== CR) return -1
+  head.minorVersion = bytes[start + 7] === 0x31 ? 1 : 0
   head.reasonStart = at
   while (at < end && !isForbiddenInValue(bytes[at]!)) at++
   head.reasonEnd = at
@@ -388,32 +396,23 @@ function parseStatusLine(head: ResponseHead, start: number, end: number): number
   if (bytes[at] !== CR) return -1
   if (at + 1 === end) return 0
   if (bytes[at + 1] !== LF) return -1
-  head.status = status
+  head.status = hundreds * 100 + tens * 10 + ones
   return at + 2
 }
 
-/** Whether bytes[start, end) may go on to be `HTTP/1.x DDD`, with a first digit from 1 to 9. */
+/** Whether bytes[start, end), fewer than 13 of them, may go on to be a status line. */
 function isLikeStatusLine(bytes: Uint8Array, start: number, end: number): boolean {
-  const pattern = 'HTTP/1.m sdd'
-  for (let at = start; at < Math.min(end, start + 12); at++) {
+  const likely = 'HTTP/1.1 200'
+  for (let at = start; at < end; at++) {
+    const place = at - start
     const byte = bytes[at]!
-    const isDigit = byte >= 0x30 && byte <= 0x39
-    switch (at - start) {
-      case 7:
-        if (byte !== 0x30 && byte !== 0x31) return false
-        break
-      case 9:
-        if (!isDigit || byte === 0x30) return false
-        break
-      case 10:
-      case 11:
-        if (!isDigit) return false
-        break
-      default:
-        if (byte !== pattern.charCodeAt(at - start)) return false
-    }
+    if (place === 7) {
+      if (byte !== 0x30 && byte !== 0x31) return false
+    } else if (place >= 9) {
+      if (byte < (place === 9 ? 0x31 : 0x30) || byte > 0x39) return false
+    } else if (byte !== likely.charCodeAt(place)) return false
   }
-  return end - start < 13 || bytes[start + 12] === SP || bytes[start + 12] === CR
+  return true
 }
 
 /** Decides body and connection of a complete answer head (RFC 9112 section 6.3). False: refused. */
@@ -423,7 +422,7 @@ function isAnswerFramed(head: ResponseHead, requestMethod: string): boolean {
   head.body = 'close'
   head.contentLength = 0
   if (fields.encodingLine >= 0) {
-    if (isOld || fields.lengthLine >= 0 || !fields.isValue(fields.encodingLine, 'chunked')) return false
+    if (isOld || fields.lengthLine >= 0 || !fields.isChunked()) return false
     head.body = 'chunked'
   } else if (fields.lengthLine >= 0) {
     const length = fields.readLength(fields.lengthLine)

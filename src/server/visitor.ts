@@ -116,7 +116,8 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
     this.#exchange = undefined
     exchange?.abandoned()
     this.#finish('CANCELLED')
-    // A head in the middle of parsing still knows of this connection's bytes.
+    // A head in the middle of parsing (after 408, say) knows of this connection's bytes: the next one must not.
+    this.head.reset()
     if (this.#input.isEmpty) heads.push(this.head)
     this.#host.left(this)
   }

@@ -64,6 +64,8 @@ export const REQUESTS: readonly RequestVector[] = [
   { name: 'xchunked', input: post('Transfer-Encoding: xchunked', '0\r\n\r\n'), verdict: 'BAD_REQUEST', why: 'matched as a substring somewhere' },
   { name: 'quoted chunked', input: post('Transfer-Encoding: "chunked"', '0\r\n\r\n'), verdict: 'BAD_REQUEST', why: 'a token has no quotes' },
   { name: 'chunked with a parameter', input: post('Transfer-Encoding: chunked;q=1', '0\r\n\r\n'), verdict: 'BAD_REQUEST', why: 'chunked has none' },
+  { name: 'chunked and a tab', input: post('Transfer-Encoding: chunked\t', '0\r\n\r\n'), verdict: 'BAD_REQUEST', why: 'llhttp refuses it too' },
+  { name: 'length and a tab', input: post('Content-Length: 5 \t', 'hello'), verdict: 'BAD_REQUEST', why: 'llhttp refuses it too' },
   { name: 'empty Transfer-Encoding', input: post('Transfer-Encoding:', ''), verdict: 'BAD_REQUEST', why: 'none or broken?' },
   { name: 'vertical tab in front of chunked', input: post('Transfer-Encoding: \x0bchunked', '0\r\n\r\n'), verdict: 'BAD_REQUEST', why: 'white space for some' },
   { name: 'space before the colon', input: post('Transfer-Encoding : chunked', '0\r\n\r\n'), verdict: 'BAD_REQUEST', why: 'RFC 9112 5.1: some skip the line' },
@@ -72,6 +74,8 @@ export const REQUESTS: readonly RequestVector[] = [
 
   // Chunks
   { name: 'chunk extension', input: chunked('5;a=b\r\nhello\r\n0\r\n\r\n'), verdict: { body: 'hello' }, why: 'RFC 9112 7.1.1, short and visible' },
+  { name: 'empty chunk extension', input: chunked('5;\r\nhello\r\n0\r\n\r\n'), verdict: 'BODY', why: 'a name is missing; llhttp refuses it too' },
+  { name: 'quoted chunk extension', input: chunked('5;a="b;c";d\r\nhello\r\n0\r\n\r\n'), verdict: { body: 'hello' }, why: 'RFC 9112 7.1.1' },
   { name: 'long chunk extension', input: chunked(`5;${'x'.repeat(300)}\r\nhello\r\n0\r\n\r\n`), verdict: 'BODY', why: 'a way to make us read for nothing' },
   { name: 'bare LF in an extension', input: chunked('5;x\nhello\r\n0\r\n\r\n'), verdict: 'BODY', why: 'TERM.EXT: ends the line for some' },
   { name: 'bare CR in an extension', input: chunked('5;x\rxhello\r\n0\r\n\r\n'), verdict: 'BODY', why: 'ends the line for some' },

@@ -273,7 +273,9 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
   }
 
   #switch(visit: Visit, bytes: Uint8Array, at: number): void {
-    if (visit.head.upgrade === '') return this.#fail('ORIGIN_INVALID')
+    // Only an upgrade to this one was passed on: a 101 to anything else is a pipe that nobody asked for.
+    if (visit.head.upgrade !== 'websocket' || this.#answer.upgrade !== 'websocket')
+      return this.#fail('ORIGIN_INVALID')
     this.#phase = 'switched'
     this.#isRequestDone = false
     visit.answered(101)
