@@ -20,6 +20,13 @@ const suites: readonly { readonly name: string; readonly file: string }[] = [
   { name: 'Latency', file: 'latency.ts' },
   { name: 'Scalability', file: 'scalability.ts' },
   { name: 'Cross-Tool Comparison', file: 'comparison.ts' },
+  { name: 'Load', file: 'load.ts' },
+  { name: 'Transfer', file: 'transfer.ts' },
+  { name: 'Memory', file: 'memory.ts' },
+  { name: 'Streaming', file: 'streaming.ts' },
+  { name: 'Features', file: 'features.ts' },
+  { name: 'Scaling', file: 'scaling.ts' },
+  { name: 'Frameworks', file: 'frameworks.ts' },
 ]
 
 const { values: options, positionals: filters } = parseArgs({

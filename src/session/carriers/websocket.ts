@@ -13,13 +13,14 @@ import {
   encodeWebSocketMessage,
   MAX_WS_HEADER_BYTES,
   maskInPlace,
+  PING,
   PONG,
-  TEXT,
   WebSocketParser,
   writeWebSocketHeader,
 } from '../../wire/websocket.ts'
 import type { Carrier, CarrierHandler } from '../carrier.ts'
 import type { Scheduler } from '../scheduler.ts'
+import { TextBatch } from './text-batch.ts'
 
 export interface WebSocketCarrierOptions {
   readonly role: 'server' | 'client'
@@ -36,7 +37,7 @@ export interface WebSocketCarrierOptions {
 const CLOSE_TIMEOUT_MS = 5_000
 
 const NOBODY: CarrierHandler = { received() {}, drained() {}, closed() {} }
-const encoder = new TextEncoder()
+const NO_PAYLOAD = new Uint8Array(0)
 
 export class WebSocketCarrier implements Carrier {
   readonly headroom: number = MAX_WS_HEADER_BYTES
@@ -50,6 +51,8 @@ export class WebSocketCarrier implements Carrier {
   readonly #parser: WebSocketParser
   /** Messages, the first one perhaps in part, that the socket did not take yet. */
   readonly #unsent: Uint8Array[] = []
+  /** Text messages of this event-loop tick. */
+  readonly #texts: TextBatch
   /** Only the last ping needs an answer (section 5.5.3): while the socket is full no others are kept. */
   #unansweredPing: Uint8Array | undefined
   #owesDrained = false
@@ -62,6 +65,7 @@ export class WebSocketCarrier implements Carrier {
     this.#socket = socket
     this.#scheduler = options.scheduler
     this.#maskKey = options.maskKey
+    this.#texts = new TextBatch(options.maskKey)
     const { role, maxTextBytes = 0, text } = options
     this.#parser = new WebSocketParser(
       { role, maxTextBytes },
@@ -98,20 +102,31 @@ export class WebSocketCarrier implements Carrier {
     return false
   }
 
-  /** Sends a text message. `false`: it waits for the socket, and `drained` follows. */
+  /**
+   * Sends a text message, together with all others of the same event-loop tick. `false`: the socket is full, and
+   * `drained` follows.
+   */
   sendText(message: string): boolean {
     if (this.#isClosing) return true
-    if (this.#write(this.#message(TEXT, encoder.encode(message)))) return true
+    if (this.#texts.length === 0) this.#scheduler.soon(() => this.#sendTexts())
+    this.#texts.add(message)
+    if (this.#unsent.length === 0) return true
     this.#owesDrained = true
     return false
   }
 
+  /** Asks for a sign of life: any peer answers with a pong (RFC 6455 section 5.5.2). */
+  ping(): void {
+    if (!this.#isClosing && this.#unsent.length === 0) this.#write(this.#message(PING, NO_PAYLOAD))
+  }
+
   close(code: number = CLOSE_NORMAL, reason = ''): void {
     if (this.#isClosing) return
+    this.#sendTexts()
     this.#isClosing = true
     this.#cancelTimeout = this.#scheduler.after(CLOSE_TIMEOUT_MS, () => this.#socket.terminate())
     // Never answered with 1005 itself: that is how "no code" is told.
-    const payload = code === CLOSE_NO_CODE ? new Uint8Array(0) : encodeClosePayload(code, reason)
+    const payload = code === CLOSE_NO_CODE ? NO_PAYLOAD : encodeClosePayload(code, reason)
     if (this.#write(this.#message(CLOSE, payload))) this.#socket.end()
   }
 
@@ -119,6 +134,13 @@ export class WebSocketCarrier implements Carrier {
     this.#isClosing = true
     this.#parser.stop()
     this.#socket.terminate()
+  }
+
+  #sendTexts(): void {
+    if (this.#texts.length === 0 || this.#isClosing) return
+    const frames = this.#texts.take()
+    if (this.#write(frames)) this.#texts.reuse(frames)
+    else this.#owesDrained = true
   }
 
   #message(opcode: number, payload: Uint8Array): Uint8Array {
