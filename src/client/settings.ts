@@ -43,10 +43,10 @@ export function clientSettings(
 ): ClientSettings {
   const origin = originOf(options, dial)
   return {
-    server: parseServer(options.server ?? environment['TUNNEL_SERVER'] ?? DEFAULT_SERVER, options),
+    server: parseServer(options.server ?? environment.TUNNEL_SERVER ?? DEFAULT_SERVER, options),
     origin,
     name: nameOf(options, environment),
-    token: options.token ?? environment['TUNNEL_TOKEN'],
+    token: options.token ?? environment.TUNNEL_TOKEN,
     wire: options.wire ?? 'auto',
     rewrite: rewriteOf(options.hostHeader, origin),
     connectTimeoutMs: positive('connectTimeoutMs', options.connectTimeoutMs ?? 10_000),
@@ -108,14 +108,14 @@ function originAddress(options: TunnelClientOptions): Address {
 }
 
 function nameOf(options: TunnelClientOptions, environment: Environment): string {
-  const wished = options.subdomain ?? environment['TUNNEL_SUBDOMAIN']
+  const wished = options.subdomain ?? environment.TUNNEL_SUBDOMAIN
   if (wished !== undefined && wished !== '') {
     const name = wished.toLowerCase()
     if (!isValidSubdomain(name))
       throw new TunnelError('NAME_INVALID', `"${wished}" is not a valid subdomain.`)
     return name
   }
-  const slug = slugOf(environment['APP_NAME'] ?? '')
+  const slug = slugOf(environment.APP_NAME ?? '')
   return isValidSubdomain(slug) ? slug : generateSubdomain()
 }
 

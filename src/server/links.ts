@@ -53,11 +53,13 @@ export class SessionLinks {
 
   accept(number: number, socket: Socket): SocketHandler {
     const forget = () => this.#forget(number)
+    const { links } = this.#session
     const link = new Link(number, socket, {
-      ...this.#session.linkOwner,
+      linkReceived: (stream, bytes) => links.linkReceived(stream, bytes),
+      linkFinished: stream => links.linkFinished(stream),
       linkClosed: (closed, streams) => {
         forget()
-        this.#session.linkOwner.linkClosed(closed, streams)
+        links.linkClosed(closed, streams)
       },
     })
     const waiting: NewLink = { link, dueTick: 0, expired: () => link.close() }
@@ -72,7 +74,7 @@ export class SessionLinks {
     const waiting = this.#announced.get(number)
     if (waiting === undefined) return
     this.#forget(number)
-    this.#session.addLink(waiting.link)
+    this.#session.links.add(waiting.link)
   }
 
   close(): void {

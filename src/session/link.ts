@@ -5,6 +5,7 @@
 // frame where that ends. Both ends count, so a byte never lands on the wrong stream.
 
 import type { Socket, SocketHandler } from '../socket.ts'
+import { Unsent } from '../unsent.ts'
 import type { Stream } from './stream.ts'
 
 /** Bytes handed to a stream that are not consumed yet before reading stops: about one kernel buffer. */
@@ -39,7 +40,7 @@ export class Link {
   sentBytes = 0
   readonly #socket: Socket
   readonly #owner: LinkOwner
-  #unsent: Uint8Array[] = []
+  readonly #unsent: Unsent = new Unsent()
   #receivedBytes = 0
   readonly #bindings: Binding[] = []
   /** Bytes that came before the LINK frame that says whose they are. Reading is paused meanwhile. */
@@ -62,7 +63,7 @@ export class Link {
   /** Nobody uses it, either way. */
   get isIdle(): boolean {
     const isReceiving = this.#bindings.some(({ stream }) => stream?.isClosed === false)
-    return this.sender === undefined && !isReceiving && this.#unsent.length === 0
+    return this.sender === undefined && !isReceiving && this.#unsent.isEmpty
   }
 
   get isClosed(): boolean {
@@ -72,14 +73,7 @@ export class Link {
   /** Sends bytes of `sender`. `false`: wait for its `writable`. */
   send(bytes: Uint8Array, isScratch: boolean): boolean {
     this.sentBytes += bytes.length
-    if (this.#unsent.length === 0) {
-      const taken = this.#socket.write(bytes)
-      if (taken === bytes.length) return true
-      this.#unsent.push(isScratch ? bytes.slice(taken) : bytes.subarray(taken))
-    } else {
-      this.#unsent.push(isScratch ? bytes.slice() : bytes)
-    }
-    return false
+    return this.#unsent.send(this.#socket, bytes, isScratch) === bytes.length
   }
 
   /** Bytes of the far side's half from `from` on belong to a stream. */
@@ -121,7 +115,7 @@ export class Link {
   close(): void {
     if (this.#isClosed) return
     this.#isClosed = true
-    this.#unsent = []
+    this.#unsent.clear()
     this.#early = []
     this.#socket.terminate()
     const streams = this.#bindings.flatMap(({ stream }) => stream ?? [])
@@ -183,15 +177,8 @@ export class Link {
   }
 
   #drained(): void {
-    for (let first = this.#unsent[0]; first !== undefined; first = this.#unsent[0]) {
-      const taken = this.#socket.write(first)
-      if (taken < first.length) {
-        this.#unsent[0] = first.subarray(taken)
-        return
-      }
-      this.#unsent.shift()
-    }
-    this.sender?.handler.writable()
+    this.#unsent.flush(this.#socket)
+    if (this.#unsent.isEmpty) this.sender?.handler.writable()
   }
 
   #pause(): void {
