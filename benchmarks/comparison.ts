@@ -14,11 +14,11 @@ import { COMPARED_ROWS, peerGroups } from './comparison/groups.ts'
 import { newClient, startLive, together, WIRES } from './live.ts'
 import { stopAll } from './measure/children.ts'
 import { bench, group, keep, runSuite } from './measure/mitata.ts'
-import { peerNames, printGroup, roundsOr, say, unlessQuick } from './measure/suite.ts'
+import { peersOr, printGroup, roundsOr, say, unlessQuick } from './measure/suite.ts'
 import { REQUEST, REQUEST_BYTES, REQUEST_JSON, RESPONSE, writeFrame } from './messages.ts'
 import { choose, INTERNET_PEERS, PEERS } from './peers/list.ts'
 
-const peers = peerNames ? choose(peerNames) : PEERS
+const peers = choose(peersOr(PEERS.map(({ name }) => name)))
 const rounds = measureRounds({
   peers: [...peers, ...INTERNET_PEERS],
   rows: COMPARED_ROWS,

@@ -9,7 +9,7 @@ import { growthPerHour, type MemorySamples, sampleWhile } from './measure/memory
 import { openFiles } from './measure/proc.ts'
 import type { Group } from './measure/result.ts'
 import { percentile, summarize } from './measure/samples.ts'
-import { conclude, hours, peerNames, printGroup, roundsOr, say, unlessQuick } from './measure/suite.ts'
+import { conclude, hours, peersOr, printGroup, roundsOr, say, unlessQuick } from './measure/suite.ts'
 import { startOrigins } from './origin/origin.ts'
 import { choose } from './peers/list.ts'
 import { endpoint, type Peer, type Tunnel } from './peers/peer.ts'
@@ -27,7 +27,7 @@ const SOAK_STEPS = [
 const groups: Group[] = []
 const origins = await startOrigins('nginx')
 const peers: Peer[] = []
-for (const peer of choose(peerNames ?? NAMES)) {
+for (const peer of choose(peersOr(NAMES))) {
   const detected = await peer.detect()
   if ('missing' in detected) say(`${peer.name}: ${detected.missing}`)
   else peers.push(peer)
