@@ -56,7 +56,7 @@ export class SessionLinks {
     const { links } = this.#session
     const link = new Link(number, socket, {
       linkReceived: (stream, bytes) => links.linkReceived(stream, bytes),
-      linkFinished: stream => links.linkFinished(stream),
+      linkFinished: (finished, stream) => links.linkFinished(finished, stream),
       linkClosed: (closed, streams) => {
         forget()
         links.linkClosed(closed, streams)
