@@ -312,6 +312,11 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
     return this.#hop
   }
 
+  /** Bytes of the request under way: its head, and of its body what arrived. */
+  get requestBytes(): number {
+    return this.head.end - this.head.start + this.#framer.payloadBytes
+  }
+
   get keepsAlive(): boolean {
     return this.head.keepAlive && !this.#isLast && !this.#host.isDraining
   }

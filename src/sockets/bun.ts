@@ -18,6 +18,8 @@ export interface ListenOptions {
   readonly tls?: { readonly cert: string; readonly key: string }
   /** A connection came in. The handler returned hears of everything that happens on it. */
   accept(socket: Socket): SocketHandler
+  /** A handler threw. Its connection is cut for it; the others go on. */
+  failed?(error: Error): void
 }
 
 export interface Listening {
@@ -66,7 +68,11 @@ export const dialBun: Dial = async (address, handler) => {
 /** Listens. Throws Bun's error, such as `EADDRINUSE`. */
 export function listenBun(options: ListenOptions): Listening {
   const { hostname = '0.0.0.0', port = 0, unix, tls } = options
-  const owner: Owner = { accept: socket => options.accept(socket), isCutting: false }
+  const owner: Owner = {
+    accept: socket => options.accept(socket),
+    failed: error => options.failed?.(error),
+    isCutting: false,
+  }
   const rest = {
     allowHalfOpen: true,
     // What `data` of each accepted socket is until `open` replaces it.
@@ -90,6 +96,7 @@ export function listenBun(options: ListenOptions): Listening {
 /** The listening side of a connection. */
 interface Owner {
   accept(socket: Socket): SocketHandler
+  failed(error: Error): void
   /** `stop(true)` is closing connections: without FIN from the far side, which Bun does not tell apart. */
   isCutting: boolean
 }
@@ -204,6 +211,8 @@ const SHARED_EVENTS = {
   error({ data: connection }: RawSocket, error: Error) {
     connection.failure = error
     connection.terminate()
+    // What the system reports has a code; what a handler throws by mistake has none.
+    if (!('code' in error)) connection.owner?.failed(error)
   },
   close({ data: connection }: RawSocket, error?: Error) {
     closed(connection, error)
