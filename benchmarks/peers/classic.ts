@@ -11,7 +11,7 @@ import { endpoint, type Origins, type Peer, type Tunnel } from './peer.ts'
 const MODULES = join(peersFolder, 'npm/node_modules')
 const DOMAIN = 'lt.test'
 
-/** Its API, because its command line always rewrites Host, and damages binary uploads when it does. */
+/** Its API, without `local_host`: with it the client rewrites Host, and damages binary uploads while doing so. */
 const CLIENT = `
 const localtunnel = require('localtunnel')
 const [host, port, subdomain] = process.argv.slice(1)

@@ -27,6 +27,8 @@ export interface CarrierRequest {
   /** Longest text message to take. Default 0: text ends the carrier. */
   readonly maxTextBytes?: number
   readonly text?: (message: string) => void
+  /** Bytes arrived, perhaps of a message that is not whole yet. */
+  readonly heard?: () => void
 }
 
 /** Takes a new carrier with the subprotocol that the server picked, `''` for none; `undefined` closes it again. */

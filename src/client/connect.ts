@@ -1,34 +1,38 @@
-// Dials the server and settles which wire to speak.
+// Dials the server and settles which wire to speak, on one connection for either.
 
 import { TunnelError } from '../errors.ts'
+import { STREAMS_SUBPROTOCOL } from '../wire/frame.ts'
+import { JSON_SUBPROTOCOL } from '../wire/json.ts'
 import { dialCarrier } from './carriers/dial.ts'
-import type { Connect, Connection, ConnectionEvents } from './connection.ts'
-import { connectJson } from './json-connection.ts'
+import type { Connect, Connection } from './connection.ts'
+import { JsonConnection } from './json-connection.ts'
 import type { ClientSettings } from './settings.ts'
 import { StreamsConnection } from './streams-connection.ts'
 
 /** Streams where the server negotiates them; JSON when it negotiates nothing, or when it is forced. */
 export function connector(settings: ClientSettings): Connect {
+  // Existing servers answer with the first that is offered: see JSON_SUBPROTOCOL.
+  const protocols = settings.wire === 'json' ? [] : [JSON_SUBPROTOCOL, STREAMS_SUBPROTOCOL]
   return async (events, signal) => {
-    if (settings.wire === 'json') return connectJson(settings, events, signal)
-    const connection = await connectStreams(settings, events, signal)
+    let connection: Connection | undefined
+    let json: JsonConnection | undefined
+    await dialCarrier(settings, signal, {
+      protocols,
+      text: message => json?.take(message),
+      heard: () => json?.heard(),
+      accept(carrier, protocol) {
+        if (protocol === STREAMS_SUBPROTOCOL) {
+          const streams = new StreamsConnection(settings, events, carrier)
+          connection = streams
+          return streams.carrierHandler
+        }
+        if (settings.wire === 'streams') return undefined
+        json = new JsonConnection(settings, events, carrier)
+        connection = json
+        return json.carrierHandler
+      },
+    })
     if (connection !== undefined) return connection
-    if (settings.wire === 'streams') {
-      throw new TunnelError('SERVER_REFUSED', 'The server does not speak the streams wire.')
-    }
-    return connectJson(settings, events, signal)
+    throw new TunnelError('SERVER_REFUSED', 'The server does not speak the streams wire.')
   }
-}
-
-async function connectStreams(
-  settings: ClientSettings,
-  events: ConnectionEvents,
-  signal: AbortSignal,
-): Promise<Connection | undefined> {
-  let connection: StreamsConnection | undefined
-  const hasNegotiated = await dialCarrier(settings, signal, carrier => {
-    connection = new StreamsConnection(settings, events, carrier)
-    return connection.carrierHandler
-  })
-  return hasNegotiated ? connection : undefined
 }

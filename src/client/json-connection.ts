@@ -1,5 +1,290 @@
-// tmp
-import type { Connection } from './connection.ts'
-export async function connectJson(..._a: unknown[]): Promise<Connection> {
-  throw new Error('tmp')
+// One connection to a server on the JSON wire, existing servers included: asks for a name, answers requests.
+
+import { base64 } from '../base64.ts'
+import { deferred } from '../deferred.ts'
+import { ERRORS, type ErrorCode, TunnelError } from '../errors.ts'
+import { eventLoop } from '../event-loop.ts'
+import type { CarrierHandler } from '../session/carrier.ts'
+import { Heartbeat } from '../session/heartbeat.ts'
+import {
+  encodeBody,
+  encodeDisconnect,
+  encodeReady,
+  encodeResponse,
+  type HeaderList,
+  type JsonRequest,
+  PING,
+  parseServerMessage,
+} from '../wire/json.ts'
+import type { TextCarrier } from './carrier.ts'
+import type { Connection, ConnectionEvents, Registration } from './connection.ts'
+import { originRequest } from './json-request.ts'
+import { type OriginAnswer, OriginPool } from './origin-pool.ts'
+import type { ClientSettings } from './settings.ts'
+
+/** Largest message either way: existing servers close the connection above it. */
+export const MAX_MESSAGE_BYTES = 67_108_864
+/** Body of an answer that fits a message in base64, whatever is in it. */
+const MAX_BODY_BYTES = Math.floor(((MAX_MESSAGE_BYTES - 524_288) * 3) / 4)
+/** Requests under way; more are answered with 503. Servers of ours send at most half as many. */
+const MAX_REQUESTS = 8_192
+/** Existing servers cut a visitor's request without a body after 10 s, and give up on any after 30 s. */
+const UNTOLD_TIMEOUT_MS = 29_000
+const UNTOLD_BODILESS_TIMEOUT_MS = 9_500
+/** A server that waits without limit is not waited for longer than this. */
+const MAX_TIMEOUT_MS = 3_600_000
+
+interface Registering {
+  readonly name: string
+  resolve(granted: Registration): void
+  reject(error: TunnelError): void
+}
+
+export class JsonConnection implements Connection {
+  readonly wire = 'json'
+  /** Where the carrier's events go. */
+  readonly carrierHandler: CarrierHandler
+  readonly #settings: ClientSettings
+  readonly #events: ConnectionEvents
+  readonly #carrier: TextCarrier
+  readonly #origins: OriginPool
+  readonly #heartbeat: Heartbeat
+  /** How long the server waits for an answer, when it says so. */
+  #serverTimeoutMs: number | undefined
+  #registering: Registering | undefined
+  #name = ''
+  #isWatched = false
+  #lastReport = 0
+  #requests = 0
+  #isClosed = false
+  readonly #checks = new Set<() => void>()
+
+  constructor(settings: ClientSettings, events: ConnectionEvents, carrier: TextCarrier) {
+    this.#settings = settings
+    this.#events = events
+    this.#carrier = carrier
+    this.#origins = new OriginPool(settings.origin)
+    this.#heartbeat = new Heartbeat(
+      eventLoop,
+      settings,
+      () => carrier.sendText(PING),
+      () => this.#end(new TunnelError('CARRIER_DEAD')),
+    )
+    this.carrierHandler = {
+      received() {},
+      drained() {},
+      closed: error =>
+        this.#closed(
+          error instanceof TunnelError ? error : new TunnelError('CARRIER_LOST', undefined, { cause: error }),
+        ),
+    }
+  }
+
+  /** A text message arrived. */
+  take(text: string): void {
+    this.heard()
+    const message = parseServerMessage(text)
+    // What this client does not know or understand is ignored, as existing clients do.
+    if (typeof message !== 'object' || this.#isClosed) return
+    switch (message.type) {
+      case 'connected':
+        this.#serverTimeoutMs = message.originTimeoutMs
+        return
+      case 'registered':
+        this.#name = message.subdomain
+        return this.#settle(one =>
+          one.resolve({ name: message.subdomain, url: message.url ?? this.#urlOf(message.subdomain) }),
+        )
+      case 'subdomain_taken':
+        return this.#settle(one =>
+          one.reject(new TunnelError('NAME_TAKEN', `The name "${one.name}" is taken.`)),
+        )
+      case 'error':
+        return this.#settle(one => one.reject(refusal(message.message)))
+      case 'request':
+        return this.#answer(message)
+    }
+  }
+
+  /** Bytes arrived, of whatever. */
+  heard(): void {
+    this.#heartbeat.heard()
+    if (this.#checks.size === 0) return
+    for (const cancel of this.#checks) cancel()
+    this.#checks.clear()
+  }
+
+  // ── Connection ─────────────────────────────────────────────────────────────────────────────────────────────
+
+  register(name: string): Promise<Registration> {
+    const { promise, resolve, reject } = deferred<Registration>()
+    this.#registering = { name, resolve, reject }
+    if (this.#isClosed) reject(new TunnelError('CARRIER_LOST'))
+    else this.#carrier.sendText(encodeReady(name))
+    return promise
+  }
+
+  watch(on: boolean): void {
+    this.#isWatched = on
+  }
+
+  checkAlive(withinMs: number): void {
+    this.#checks.add(eventLoop.after(withinMs, () => this.#end(new TunnelError('CARRIER_DEAD'))))
+    this.#carrier.sendText(PING)
+  }
+
+  async leave(): Promise<void> {
+    if (this.#name !== '') this.#carrier.sendText(encodeDisconnect(this.#name))
+    this.#carrier.close()
+    this.#closed(new TunnelError('CANCELLED'))
+  }
+
+  terminate(): void {
+    this.#end(new TunnelError('CARRIER_LOST'))
+  }
+
+  // ── Requests ───────────────────────────────────────────────────────────────────────────────────────────────
+
+  #answer(request: JsonRequest): void {
+    const report = this.#begin(request)
+    if (this.#requests > MAX_REQUESTS) return this.#fail(request, report, 'TUNNEL_BUSY')
+    const bytes = originRequest(request, this.#settings)
+    if (bytes === undefined) return this.#fail(request, report, 'BAD_REQUEST')
+    const { method, body } = request
+    const timeoutMs = this.#timeoutMs(body !== undefined)
+    this.#origins.request({ method, bytes, timeoutMs, maxBodyBytes: MAX_BODY_BYTES }, outcome => {
+      if (!(outcome instanceof TunnelError)) return this.#send(request, report, outcome)
+      if (outcome.code === 'CANCELLED') return this.#finish(report, 0, 0, 'CANCELLED')
+      this.#events.error(outcome)
+      this.#fail(request, report, outcome.code)
+    })
+  }
+
+  #timeoutMs(hasBody: boolean): number {
+    if (this.#serverTimeoutMs === undefined) return hasBody ? UNTOLD_TIMEOUT_MS : UNTOLD_BODILESS_TIMEOUT_MS
+    return this.#serverTimeoutMs === 0 ? MAX_TIMEOUT_MS : Math.min(this.#serverTimeoutMs, MAX_TIMEOUT_MS)
+  }
+
+  #send(request: JsonRequest, report: Report, { status, headers, body }: OriginAnswer): void {
+    const isBodiless = request.method === 'HEAD' || status === 204 || status === 304
+    const encoded = encodeBody(body, contentTypeOf(headers), base64)
+    const answer = { status, headers: passedOn(headers, isBodiless), body: encoded }
+    let message = encodeResponse(request.id, answer)
+    if (
+      !encoded.isBase64 &&
+      message.length * 3 > MAX_MESSAGE_BYTES &&
+      Buffer.byteLength(message) > MAX_MESSAGE_BYTES
+    ) {
+      // Escapes and characters of several bytes made it too long as text.
+      message = encodeResponse(request.id, { ...answer, body: { text: base64.encode(body), isBase64: true } })
+    }
+    this.#carrier.sendText(message)
+    this.#finish(report, status, body.length)
+  }
+
+  /** Answers with what existing clients answer; `error` tells a server of ours more. */
+  #fail(request: JsonRequest, report: Report, code: ErrorCode): void {
+    const { status, meaning, action } = ERRORS[code]
+    const { label } = this.#settings.origin
+    const isDown = code === 'ORIGIN_REFUSED' || code === 'ORIGIN_UNREACHABLE' || code === 'ORIGIN_TLS'
+    const text = JSON.stringify({
+      error: status === 502 ? 'Bad Gateway' : code,
+      message: isDown ? `Could not connect to local server at ${label}` : meaning,
+      details: `${meaning} ${action}`,
+    })
+    const headers: HeaderList = [['Content-Type', 'application/json']]
+    this.#carrier.sendText(
+      encodeResponse(request.id, { status, headers, body: { text, isBase64: false }, error: code }),
+    )
+    this.#finish(report, status, text.length, code)
+  }
+
+  #begin({ method, path }: JsonRequest): Report {
+    this.#requests++
+    const report = { id: ++this.#lastReport, startedAt: performance.now(), isWatched: this.#isWatched }
+    if (report.isWatched) this.#events.request({ id: report.id, method, path })
+    return report
+  }
+
+  #finish({ id, startedAt, isWatched }: Report, status: number, bytes: number, error?: ErrorCode): void {
+    this.#requests--
+    if (!isWatched) return
+    const durationMs = Math.round((performance.now() - startedAt) * 100) / 100
+    this.#events.response({ id, status, durationMs, bytes, ...(error !== undefined && { error }) })
+  }
+
+  // ── Registration and the end ───────────────────────────────────────────────────────────────────────────────
+
+  #settle(how: (registering: Registering) => void): void {
+    const registering = this.#registering
+    this.#registering = undefined
+    if (registering !== undefined) how(registering)
+  }
+
+  /** Existing servers name a URL too, but without their port; old ones none. */
+  #urlOf(name: string): string {
+    const { host, isSecure } = this.#settings.server
+    return `${isSecure ? 'https' : 'http'}://${name}.${host.replace(/^api\./, '')}`
+  }
+
+  #end(error: TunnelError): void {
+    this.#carrier.terminate()
+    this.#closed(error)
+  }
+
+  #closed(error: TunnelError): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.#heartbeat.stop()
+    for (const cancel of this.#checks) cancel()
+    this.#origins.close()
+    this.#settle(one => one.reject(error))
+    this.#events.closed(error)
+  }
+}
+
+interface Report {
+  readonly id: number
+  readonly startedAt: number
+  readonly isWatched: boolean
+}
+
+/** Means something on the origin's connection only. */
+const LEFT_OUT: ReadonlySet<string> = new Set([
+  'connection',
+  'content-length',
+  'keep-alive',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+])
+
+/** The length of a body that is not sent is for the visitor to know: nobody else can tell it. */
+function passedOn(headers: HeaderList, isBodiless: boolean): HeaderList {
+  return headers.filter(([name]) => {
+    const lower = name.toLowerCase()
+    return !LEFT_OUT.has(lower) || (isBodiless && lower === 'content-length')
+  })
+}
+
+/** Compressed text is not text. */
+function contentTypeOf(headers: HeaderList): string | undefined {
+  let contentType: string | undefined
+  for (const [name, value] of headers) {
+    const lower = name.toLowerCase()
+    if (lower === 'content-encoding' && value.toLowerCase() !== 'identity') return undefined
+    if (lower === 'content-type') contentType = value
+  }
+  return contentType
+}
+
+/** What existing servers say, and ours. */
+function refusal(message: string): TunnelError {
+  if (/invalid subdomain/i.test(message))
+    return new TunnelError('NAME_INVALID', `The server says: ${message}.`)
+  if (/limit/i.test(message)) return new TunnelError('CLIENT_LIMIT', `The server says: ${message}.`)
+  if (/reserved/i.test(message)) return new TunnelError('NAME_RESERVED', `The server says: ${message}`)
+  return new TunnelError('SERVER_REFUSED', `The server says: ${message}`)
 }

@@ -34,6 +34,9 @@ export interface ServerAddress {
   readonly isSecure: boolean
 }
 
+/** What a timer can wait; more would fire at once. */
+const MAX_TIMER_MS = 2_147_483_647
+
 export const DEFAULT_SERVER = 'http://localhost:8080'
 
 export function clientSettings(
@@ -42,18 +45,28 @@ export function clientSettings(
   dial: Dial,
 ): ClientSettings {
   const origin = originOf(options, dial)
+  const { wire = 'auto' } = options
+  if (wire !== 'auto' && wire !== 'streams' && wire !== 'json') {
+    throw new TunnelError('OPTION_INVALID', `wire must be auto, streams or json, not "${wire}".`)
+  }
+  const pingIntervalMs = positive('pingIntervalMs', options.pingIntervalMs ?? 10_000)
+  const deadAfterMs = positive('deadAfterMs', options.deadAfterMs ?? 20_000)
+  if (deadAfterMs <= pingIntervalMs) {
+    throw new TunnelError('OPTION_INVALID', 'deadAfterMs must be more than pingIntervalMs.')
+  }
   return {
-    server: parseServer(options.server ?? environment['TUNNEL_SERVER'] ?? DEFAULT_SERVER, options),
+    // An empty variable is one that is not set.
+    server: parseServer(options.server ?? (environment.TUNNEL_SERVER || DEFAULT_SERVER), options),
     origin,
     name: nameOf(options, environment),
-    token: options.token ?? environment['TUNNEL_TOKEN'],
-    wire: options.wire ?? 'auto',
+    token: options.token ?? (environment.TUNNEL_TOKEN || undefined),
+    wire,
     rewrite: rewriteOf(options.hostHeader, origin),
     connectTimeoutMs: positive('connectTimeoutMs', options.connectTimeoutMs ?? 10_000),
     isReconnecting: options.reconnect ?? true,
     maxBackoffMs: positive('maxBackoffMs', options.maxBackoffMs ?? 5_000),
-    pingIntervalMs: positive('pingIntervalMs', options.pingIntervalMs ?? 10_000),
-    deadAfterMs: positive('deadAfterMs', options.deadAfterMs ?? 20_000),
+    pingIntervalMs,
+    deadAfterMs,
   }
 }
 
@@ -108,14 +121,14 @@ function originAddress(options: TunnelClientOptions): Address {
 }
 
 function nameOf(options: TunnelClientOptions, environment: Environment): string {
-  const wished = options.subdomain ?? environment['TUNNEL_SUBDOMAIN']
+  const wished = options.subdomain ?? environment.TUNNEL_SUBDOMAIN
   if (wished !== undefined && wished !== '') {
     const name = wished.toLowerCase()
     if (!isValidSubdomain(name))
       throw new TunnelError('NAME_INVALID', `"${wished}" is not a valid subdomain.`)
     return name
   }
-  const slug = slugOf(environment['APP_NAME'] ?? '')
+  const slug = slugOf(environment.APP_NAME ?? '')
   return isValidSubdomain(slug) ? slug : generateSubdomain()
 }
 
@@ -127,8 +140,8 @@ function rewriteOf(hostHeader: string | undefined, origin: Origin): ClientSettin
 }
 
 function positive(name: string, value: number): number {
-  if (Number.isFinite(value) && value > 0) return value
-  throw new TunnelError('OPTION_INVALID', `${name} must be a positive number of milliseconds, not ${value}.`)
+  if (value > 0 && value <= MAX_TIMER_MS) return value
+  throw new TunnelError('OPTION_INVALID', `${name} must be 1 to ${MAX_TIMER_MS} milliseconds, not ${value}.`)
 }
 
 /** `URL.parse`, which Node 20 does not have. */

@@ -1,7 +1,7 @@
 // One carrier to the server and the session on it: registers the tunnel, joins streams, reports exchanges.
 
 import { deferred } from '../deferred.ts'
-import { TunnelError } from '../errors.ts'
+import { type ErrorCode, TunnelError } from '../errors.ts'
 import { eventLoop } from '../event-loop.ts'
 import type { Carrier, CarrierHandler } from '../session/carrier.ts'
 import { Session, type SessionHandler } from '../session/session.ts'
@@ -16,6 +16,7 @@ import type { ClientSettings } from './settings.ts'
 const MAX_STREAMS = 8_192
 const MAX_STREAM_WINDOW_BYTES = 4_194_304
 const MAX_SESSION_WINDOW_BYTES = 67_108_864
+const LEAVE_TIMEOUT_MS = 2_000
 
 export class StreamsConnection implements Connection {
   readonly wire = 'streams'
@@ -25,6 +26,10 @@ export class StreamsConnection implements Connection {
   readonly #links: Links
   #registering: { resolve(granted: Registration): void; reject(error: TunnelError): void } | undefined
   #tunnel = -1
+  /** Why the server said that it leaves. */
+  #leavingCode: ErrorCode | undefined
+  #closedWith: TunnelError | undefined
+  readonly #carrierClosed = deferred()
 
   constructor(settings: ClientSettings, events: ConnectionEvents, carrier: Carrier) {
     this.#settings = settings
@@ -36,9 +41,12 @@ export class StreamsConnection implements Connection {
           ? join(stream, origin, error => events.error(error))
           : 'STREAM_UNKNOWN',
       control: json => this.#control(json),
-      leaving: code => events.leaving(code),
+      leaving: code => {
+        this.#leavingCode = code
+        events.leaving(code)
+      },
       linkWanted: () => this.#links.want(),
-      closed: (code, error) => this.#closed(new TunnelError(code, undefined, { cause: error })),
+      closed: (code, error) => this.#closed(code, error),
     }
     this.#session = new Session(carrier, handler, {
       role: 'client',
@@ -54,10 +62,19 @@ export class StreamsConnection implements Connection {
 
   /** What the carrier's events go to. */
   get carrierHandler(): CarrierHandler {
-    return this.#session.carrierHandler
+    const { received, drained, closed } = this.#session.carrierHandler
+    return {
+      received,
+      drained,
+      closed: error => {
+        closed(error)
+        this.#carrierClosed.resolve()
+      },
+    }
   }
 
   register(name: string, resume: string | undefined): Promise<Registration> {
+    if (this.#closedWith !== undefined) return Promise.reject(this.#closedWith)
     const { promise, resolve, reject } = deferred<Registration>()
     this.#registering = { resolve, reject }
     const { rewrite } = this.#settings
@@ -87,6 +104,10 @@ export class StreamsConnection implements Connection {
     if (this.#tunnel !== -1)
       this.#session.sendControl(encodeControl({ type: 'release', tunnel: this.#tunnel }))
     this.#session.close('CANCELLED')
+    // The carrier closes when the server has read this. A server that is gone is not waited for.
+    const cancel = eventLoop.after(LEAVE_TIMEOUT_MS, this.#carrierClosed.resolve)
+    await this.#carrierClosed.promise
+    cancel()
   }
 
   terminate(): void {
@@ -116,7 +137,11 @@ export class StreamsConnection implements Connection {
     }
   }
 
-  #closed(error: TunnelError): void {
+  #closed(code: ErrorCode, cause: Error | undefined): void {
+    // That the server was leaving says more than that the carrier closed then.
+    const reason = code === 'CARRIER_LOST' ? (this.#leavingCode ?? code) : code
+    const error = new TunnelError(reason, undefined, { cause })
+    this.#closedWith = error
     this.#links.close()
     this.#registering?.reject(error)
     this.#events.closed(error)

@@ -1,8 +1,9 @@
 // Heads on their way through: hop-by-hop lines out, X-Forwarded-* and Forwarded in, every other byte untouched.
 
+import type { ResponseHead } from './answer-head.ts'
 import { ascii, COLON, isSpelled, latin1, SLASH } from './characters.ts'
 import * as Field from './field-names.ts'
-import type { RequestHead, ResponseHead } from './head.ts'
+import type { RequestHead } from './head.ts'
 
 /** Where a request came from and how it should look to the origin. One object per visitor connection. */
 export interface Hop {

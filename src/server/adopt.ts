@@ -1,18 +1,24 @@
-// A control connection after its upgrade: the carrier, and the client's connection on it.
+// A control connection after its upgrade: the client's connection on it, by the wire that was agreed on.
 
 import { eventLoop } from '../event-loop.ts'
 import { WebSocketCarrier } from '../session/carriers/websocket.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
 import type { ClientConnection, ClientHost } from './clients.ts'
+import { JsonConnection } from './json-connection.ts'
 import { StreamsConnection } from './streams-connection.ts'
 
 /** Makes the socket a client's connection; `joined` gets it before the first event. */
 export function adopt(
   socket: Socket,
-  _wire: 'streams' | 'json',
+  wire: 'streams' | 'json',
   host: ClientHost,
   joined: (client: ClientConnection) => void,
 ): SocketHandler {
+  if (wire === 'json') {
+    const connection = new JsonConnection(socket, host)
+    joined(connection)
+    return connection.socketHandler
+  }
   const carrier = new WebSocketCarrier(socket, { role: 'server', scheduler: eventLoop })
   const connection = new StreamsConnection(carrier, socket.remoteAddress, host)
   carrier.handler = connection.carrierHandler

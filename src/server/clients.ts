@@ -39,4 +39,6 @@ export interface ClientHost {
   released(client: ClientConnection, tunnel: Tunnel, reason: ErrorCode | 'released'): void
   /** The connection is closed. */
   gone(client: ClientConnection): void
+  /** Something threw that should not have; the connection is closed for it. */
+  failed(error: Error): void
 }

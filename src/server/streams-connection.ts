@@ -45,7 +45,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
         control: json => this.#control(json),
         leaving: () => {},
         linkWanted: () => this.#wantLink(),
-        closed: code => this.#closed(code),
+        closed: (code, error) => this.#closed(code, error),
       },
       {
         role: 'server',
@@ -57,7 +57,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
         deadAfterMs: limits.deadAfterMs,
       },
     )
-    this.#links = host.linkGate.open(this.#session, deadlines)
+    this.#links = host.linkGate.open(this.#session, deadlines, limits.maxLinks)
     deadlines.watch(this)
     deadlines.arm(this, limits.registerTimeoutMs)
   }
@@ -180,7 +180,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
     })
     this.#registered.set(number, { tunnel, upstream })
     deadlines.disarm(this)
-    const resume = tunnel.renewSecret()
+    const resume = tunnel.secretFor(message.resume)
     const url = this.#host.urlOf(tunnel.name)
     this.#report({
       type: 'granted',
@@ -189,7 +189,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
       name: tunnel.name,
       url,
       resume,
-      linkSecret: this.#links.secret,
+      ...(limits.maxLinks > 0 && { linkSecret: this.#links.secret }),
     })
     tunnel.attach(upstream, this)
     this.#host.registered(this, tunnel)
@@ -203,7 +203,8 @@ export class StreamsConnection implements ClientConnection, Deadline {
     this.#host.released(this, registered.tunnel, 'released')
   }
 
-  #closed(code: ErrorCode): void {
+  #closed(code: ErrorCode, error: Error | undefined): void {
+    if (code === 'INTERNAL' && error !== undefined) this.#host.failed(error)
     this.#host.deadlines.forget(this)
     for (const { tunnel, upstream } of this.#registered.values()) {
       tunnel.detach(upstream)

@@ -131,8 +131,9 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
     this.#exchange = undefined
     exchange?.abandoned()
     this.#finish('CANCELLED')
-    // A head in the middle of parsing would go on with this connection's bytes on another one.
-    if (!this.head.fields.isPartial && heads.length < MAX_SPARE_HEADS) heads.push(this.head)
+    // A head in the middle of parsing (after 408, say) knows of this connection's bytes: the next one must not.
+    this.head.reset()
+    if (heads.length < MAX_SPARE_HEADS) heads.push(this.head)
     this.#host.left(this)
   }
 
@@ -309,6 +310,11 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
       }
     }
     return this.#hop
+  }
+
+  /** Bytes of the request under way: its head, and of its body what arrived. */
+  get requestBytes(): number {
+    return this.head.end - this.head.start + this.#framer.payloadBytes
   }
 
   get keepsAlive(): boolean {

@@ -1,229 +1,340 @@
-// The JSON wire: one text message per request and per answer, as clients and servers before the streams wire speak
-// it. Both ends are strangers: everything is checked, and nothing that was not understood is passed on.
+// The JSON wire: one message per request and per answer, as existing localtunnels clients and servers speak it.
+//
+//   C dials ── S: connected
+//   C: ready{app} ── S: registered{app, url}, or subdomain_taken{app} and the client asks for another name
+//   S: request{1} ── C: response{1}                                   any number, interleaved
+//   C: ping ── S: pong                                                every 25 s
+//   C: disconnect ── S closes
+//
+// Both ends are strangers: every field is checked before it is used, and what is wrong or unknown is told apart.
 
-/** Longest message that servers on this wire take. */
-export const MAX_JSON_MESSAGE_BYTES = 67_108_864
+/** Header lines in order. Pairs and not an object: `__proto__` is a name like any other, and names may repeat. */
+export type HeaderList = readonly (readonly [name: string, value: string])[]
 
-/** Lower-case name and value. Names may repeat here; on the wire they cannot. */
-export type JsonHeader = readonly [name: string, value: string]
-
-export interface JsonRequest {
-  readonly type: 'request'
-  readonly id: number
-  readonly method: string
-  /** Path and query; begins with a slash, so that it cannot become another host. */
-  readonly path: string
-  readonly headers: readonly JsonHeader[]
-  /** Absent for a request without a body. */
-  readonly body?: Uint8Array
+/** A body as it stands in a message: text, or any bytes in base64. */
+export interface JsonBody {
+  readonly text: string
+  readonly isBase64: boolean
 }
 
+/** Server to client: a visitor's request. */
+export interface JsonRequest {
+  readonly type: 'request'
+  /** Existing servers count from 1; an old variant sends strings. It is sent back as it came. */
+  readonly id: number | string
+  readonly method: string
+  /** Path and query. Whoever uses it makes sure that it is nothing else. */
+  readonly path: string
+  readonly headers: HeaderList
+  readonly body?: JsonBody
+}
+
+/** What an origin answered. */
+export interface JsonAnswer {
+  readonly status: number
+  readonly headers: HeaderList
+  readonly body: JsonBody
+  /** Why the client answers by itself, as a code of `errors.ts`. Existing servers do not know it. */
+  readonly error?: string
+}
+
+/** Client to server: the answer to a request; `undefined` when the message has the id but is no answer. */
 export interface JsonResponse {
   readonly type: 'response'
   readonly id: number
-  readonly status: number
-  readonly headers: readonly JsonHeader[]
-  readonly body: Uint8Array
+  readonly answer: JsonAnswer | undefined
 }
 
-/** A request or answer that cannot be passed on, with its number: whoever waits for it must be told. */
-export interface JsonInvalid {
-  readonly type: 'invalid'
-  readonly of: 'request' | 'response'
-  readonly id: number
-}
-
-/** Client to server, in this order of a connection's life. */
 export type JsonClientMessage =
   | { readonly type: 'ready'; readonly subdomain: string }
-  | JsonResponse
+  | { readonly type: 'disconnect'; readonly subdomain: string | undefined }
   | { readonly type: 'ping' }
-  | { readonly type: 'disconnect'; readonly subdomain: string }
+  | JsonResponse
 
 export type JsonServerMessage =
-  | { readonly type: 'connected' }
-  | { readonly type: 'registered'; readonly subdomain: string; readonly url: string }
-  | { readonly type: 'subdomain_taken'; readonly subdomain: string }
+  /** How long the server waits for an answer, 0 for ever. Existing servers do not say. */
+  | { readonly type: 'connected'; readonly originTimeoutMs: number | undefined }
+  | { readonly type: 'registered'; readonly subdomain: string; readonly url: string | undefined }
+  | { readonly type: 'subdomain_taken' }
   | { readonly type: 'error'; readonly message: string }
-  | JsonRequest
   | { readonly type: 'pong' }
+  | JsonRequest
 
-export type JsonMessage = JsonClientMessage | JsonServerMessage | JsonInvalid
-
-const MAX_HEADERS = 256
-const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,256}$/
-/** What RFC 9110 lets a value be: no CR, LF, NUL or other control, and nothing beyond a byte. */
-const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
-const PATH = /^\/[\x21-\x7e]*$/
-
-const encoder = new TextEncoder()
-/** Keeps a byte order mark: bytes that went through text must come out the same. */
-const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-
-// ── Reading ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-/** `undefined` for anything to be ignored: no JSON, an unknown type, a field that is missing or of a wrong kind. */
-export function parseJsonMessage(text: string): JsonMessage | undefined {
-  const fields = parseFields(text)
-  switch (fields?.type) {
-    case 'ready':
-    case 'disconnect':
-    case 'subdomain_taken': {
-      const { type, subdomain } = fields
-      return isText(subdomain, 253) ? { type, subdomain } : undefined
-    }
-    case 'registered': {
-      const { subdomain, url } = fields
-      if (!isText(subdomain, 253) || !isText(url, 2048)) return undefined
-      return { type: 'registered', subdomain, url }
-    }
-    case 'error': {
-      const { message } = fields
-      return isText(message, 4096) ? { type: 'error', message } : undefined
-    }
-    case 'connected':
-    case 'ping':
-    case 'pong':
-      return { type: fields.type }
-    case 'request':
-      return parseRequest(fields)
-    case 'response':
-      return parseResponse(fields)
-    default:
-      return undefined
-  }
-}
-
-type Fields = Readonly<Record<string, unknown>>
-
-function parseFields(text: string): Fields | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    // Without a prototype, so that `__proto__` and `constructor` are names like any other.
-    return isObject(value) ? Object.assign(Object.create(null) as Fields, value) : undefined
-  } catch {
-    // Not JSON: the protocol says to ignore it.
-    return undefined
-  }
-}
-
-function parseRequest(fields: Fields): JsonRequest | JsonInvalid | undefined {
-  const { id, method, path, body } = fields
-  if (!isId(id)) return undefined
-  const headers = parseHeaders(fields.headers)
-  const bytes = parseBody(body, fields.isBase64Encoded)
-  if (!isToken(method) || typeof path !== 'string' || !PATH.test(path) || !headers || !bytes) {
-    return { type: 'invalid', of: 'request', id }
-  }
-  return { type: 'request', id, method, path, headers, ...(isPresent(body) && { body: bytes }) }
-}
-
-function parseResponse(fields: Fields): JsonResponse | JsonInvalid | undefined {
-  const { id, status } = fields
-  if (!isId(id)) return undefined
-  const headers = parseHeaders(fields.headers)
-  const body = parseBody(fields.body, fields.isBase64Encoded)
-  if (!isStatus(status) || !headers || !body) return { type: 'invalid', of: 'response', id }
-  return { type: 'response', id, status, headers, body }
-}
-
-function parseHeaders(value: unknown): readonly JsonHeader[] | undefined {
-  if (!isPresent(value)) return []
-  if (!isObject(value)) return undefined
-  const headers: JsonHeader[] = []
-  for (const [name, text] of Object.entries(value)) {
-    if (!TOKEN.test(name) || typeof text !== 'string' || !VALUE.test(text)) return undefined
-    headers.push([name.toLowerCase(), text])
-  }
-  return headers.length <= MAX_HEADERS ? headers : undefined
-}
-
-function parseBody(body: unknown, isBase64Encoded: unknown): Uint8Array | undefined {
-  if (!isPresent(body)) return new Uint8Array(0)
-  if (typeof body !== 'string') return undefined
-  if (isBase64Encoded !== true)
-    return isPresent(isBase64Encoded) && isBase64Encoded !== false ? undefined : encoder.encode(body)
-  const bytes = Buffer.from(body, 'base64')
-  // Buffer skips what is not base64: then there are fewer bytes than the text is long for.
-  const padding = body.endsWith('==') ? 2 : body.endsWith('=') ? 1 : 0
-  return bytes.length === (body.length / 4) * 3 - padding ? bytes : undefined
-}
-
-const isPresent = (value: unknown): boolean => value !== undefined && value !== null
-const isObject = (value: unknown): value is object =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-const isText = (value: unknown, most: number): value is string =>
-  typeof value === 'string' && value.length > 0 && value.length <= most
-const isToken = (value: unknown): value is string => typeof value === 'string' && TOKEN.test(value)
-/** A number: existing clients ignore a string. */
-const isId = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0
-/** 1xx are not answers. */
-const isStatus = (value: unknown): value is number =>
-  Number.isInteger(value) && Number(value) >= 200 && Number(value) <= 599
-
-// ── Writing ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-/** Encodes any message but an invalid one. */
-export function encodeJsonMessage(message: JsonClientMessage | JsonServerMessage): string {
-  switch (message.type) {
-    case 'request':
-    case 'response': {
-      const { headers, body, ...rest } = message
-      const type = headers.find(([name]) => name.toLowerCase() === 'content-type')?.[1]
-      return JSON.stringify({
-        ...rest,
-        headers: collapseHeaders(headers),
-        ...(body !== undefined && encodeBody(body, type)),
-      })
-    }
-    default:
-      return JSON.stringify(message)
-  }
+/** Bytes to base64 and back; handed in, since the runtimes differ in what is fast. */
+export interface Base64 {
+  encode(bytes: Uint8Array): string
+  /** Skips what is not base64: see `decodeBody`. */
+  decode(text: string): Uint8Array
 }
 
 /**
- * One string per name, which is all that this wire has. Repeats are joined as RFC 9110 section 5.3 allows; of several
- * Set-Cookie, which cannot be joined, the last one is kept, as existing ends do.
+ * The first subprotocol that our client offers, in front of the streams wire. Servers that negotiate nothing answer
+ * with whatever was offered first (Bun and `ws` both do), and must not be taken for servers of the streams wire.
  */
-export function collapseHeaders(headers: readonly JsonHeader[]): Readonly<Record<string, string>> {
-  const collapsed = Object.create(null) as Record<string, string>
-  for (const [rawName, value] of headers) {
-    const name = rawName.toLowerCase()
-    const earlier = collapsed[name]
-    collapsed[name] =
-      earlier === undefined || name === 'set-cookie'
-        ? value
-        : `${earlier}${name === 'cookie' ? '; ' : ', '}${value}`
+export const JSON_SUBPROTOCOL = 'localtunnels.json'
+
+// ── Writing ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+export const PING = '{"type":"ping"}'
+export const PONG = '{"type":"pong"}'
+
+export function encodeConnected(originTimeoutMs: number): string {
+  return JSON.stringify({ type: 'connected', originTimeoutMs })
+}
+
+export function encodeReady(subdomain: string): string {
+  return JSON.stringify({ type: 'ready', subdomain })
+}
+
+export function encodeDisconnect(subdomain: string): string {
+  return JSON.stringify({ type: 'disconnect', subdomain })
+}
+
+export function encodeRegistered(subdomain: string, url: string): string {
+  return JSON.stringify({ type: 'registered', subdomain, url })
+}
+
+export function encodeTaken(subdomain: string): string {
+  return JSON.stringify({ type: 'subdomain_taken', subdomain })
+}
+
+export function encodeError(message: string): string {
+  return JSON.stringify({ type: 'error', message })
+}
+
+/** Header names go in lower case; lines of one name become one, as this wire has one value per name. */
+export function encodeRequest({ id, method, path, headers, body }: JsonRequest): string {
+  const joined: Record<string, string> = Object.create(null)
+  for (const [name, value] of headers) {
+    const key = name.toLowerCase()
+    const earlier = joined[key]
+    // RFC 9110 section 5.2; cookies are the exception by RFC 6265 section 5.4.
+    joined[key] = earlier === undefined ? value : earlier + (key === 'cookie' ? '; ' : ', ') + value
   }
-  return collapsed
+  return withBody(JSON.stringify({ type: 'request', id, method, path, headers: joined }), body)
 }
 
-/** As text if the content type says text and the bytes are UTF-8, else in base64: latin-1 pages stay what they are. */
-export function encodeBody(
-  body: Uint8Array,
-  contentType: string | undefined,
-): { readonly body: string; readonly isBase64Encoded?: true } {
-  if (body.length === 0) return { body: '' }
-  const text = isTextType(contentType ?? '') ? decodeText(body) : undefined
-  if (text !== undefined) return { body: text }
-  return {
-    body: Buffer.from(body.buffer, body.byteOffset, body.length).toString('base64'),
-    isBase64Encoded: true,
+/**
+ * Of repeated headers only Set-Cookie cannot be joined. Each of them gets a spelling of its own (`set-cookie`,
+ * `Set-cookie`, `sEt-cookie` …): an object has room for all of them, and to HTTP they are one name.
+ */
+export function encodeResponse(id: number | string, answer: JsonAnswer): string {
+  const { status, headers, body, error } = answer
+  const joined: Record<string, string> = Object.create(null)
+  let cookies = 0
+  for (const [name, value] of headers) {
+    const lower = name.toLowerCase()
+    const key = lower === 'set-cookie' ? respelled(lower, cookies++) : lower
+    const earlier = joined[key]
+    joined[key] = earlier === undefined ? value : `${earlier}, ${value}`
+  }
+  return withBody(JSON.stringify({ type: 'response', id, status, headers: joined, error }), body)
+}
+
+/** The `variant`-th spelling of a lower-case name: its bits say which letters are capitals. */
+function respelled(name: string, variant: number): string {
+  if (variant === 0) return name
+  let spelling = ''
+  let bits = variant
+  for (const character of name) {
+    const isLetter = character >= 'a' && character <= 'z'
+    spelling += isLetter && (bits & 1) === 1 ? character.toUpperCase() : character
+    if (isLetter) bits >>= 1
+  }
+  return spelling
+}
+
+/** Puts the body behind the other fields as it is: base64 needs no escapes, so a large one is not looked through. */
+function withBody(message: string, body: JsonBody | undefined): string {
+  if (body === undefined) return message
+  const open = message.slice(0, -1)
+  if (body.isBase64) return `${open},"body":"${body.text}","isBase64Encoded":true}`
+  return `${open},"body":${JSON.stringify(body.text)}}`
+}
+
+// ── Reading ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** A message of a client: `'unknown'` for a type of another version, `undefined` for what no client should send. */
+export function parseClientMessage(text: string): JsonClientMessage | 'unknown' | undefined {
+  const message = parseMessage(text)
+  if (message === undefined) return undefined
+  const { subdomain, id } = message
+  switch (message.type) {
+    case 'ready':
+      return isText(subdomain, MAX_NAME_CHARS) ? { type: 'ready', subdomain } : undefined
+    case 'response':
+      return isCount(id) ? { type: 'response', id, answer: answerOf(message) } : undefined
+    case 'ping':
+      return { type: 'ping' }
+    case 'disconnect':
+      return { type: 'disconnect', subdomain: isText(subdomain, MAX_NAME_CHARS) ? subdomain : undefined }
+    default:
+      return 'unknown'
   }
 }
 
-function isTextType(contentType: string): boolean {
-  const [type = ''] = contentType.toLowerCase().split(';')
-  return /^(?:text\/.*|.*\+(?:json|xml)|application\/(?:json|javascript|x-javascript|xml|x-www-form-urlencoded))$/.test(
-    type.trim(),
-  )
+/** A message of a server, on the terms of `parseClientMessage`. */
+export function parseServerMessage(text: string): JsonServerMessage | 'unknown' | undefined {
+  const message = parseMessage(text)
+  if (message === undefined) return undefined
+  const { subdomain, url } = message
+  switch (message.type) {
+    case 'connected': {
+      const { originTimeoutMs } = message
+      return { type: 'connected', originTimeoutMs: isCount(originTimeoutMs) ? originTimeoutMs : undefined }
+    }
+    case 'pong':
+    case 'subdomain_taken':
+      return { type: message.type }
+    case 'registered':
+      if (!isText(subdomain, MAX_NAME_CHARS)) return undefined
+      return { type: 'registered', subdomain, url: isText(url, MAX_URL_CHARS) ? url : undefined }
+    case 'error':
+      return {
+        type: 'error',
+        message: typeof message.message === 'string' ? message.message.slice(0, MAX_ERROR_CHARS) : '',
+      }
+    case 'request':
+      return requestOf(message)
+    default:
+      return 'unknown'
+  }
 }
 
-function decodeText(bytes: Uint8Array): string | undefined {
+const MAX_NAME_CHARS = 255
+const MAX_URL_CHARS = 2_048
+const MAX_ERROR_CHARS = 300
+const MAX_CODE_CHARS = 64
+const MAX_ID_CHARS = 128
+const MAX_METHOD_CHARS = 32
+const MAX_HEADERS = 1_000
+
+type Fields = Readonly<Record<string, unknown>>
+
+function parseMessage(text: string): Fields | undefined {
   try {
-    return decoder.decode(bytes)
+    const value: unknown = JSON.parse(text)
+    return isObject(value) && typeof value.type === 'string' ? value : undefined
   } catch {
-    // Not UTF-8, whatever the content type says: base64 carries it unharmed.
+    // Not JSON, or nested beyond the stack: nobody's message.
     return undefined
   }
 }
+
+function requestOf(message: Fields): JsonRequest | undefined {
+  const { id, method, path } = message
+  if (!isCount(id) && !isText(id, MAX_ID_CHARS)) return undefined
+  if (!isText(method, MAX_METHOD_CHARS) || typeof path !== 'string') return undefined
+  const headers = headersOf(message.headers)
+  const body = bodyOf(message)
+  if (headers === undefined || body === undefined) return undefined
+  const hasBody = message.body !== undefined && message.body !== null
+  return { type: 'request', id, method, path, headers, ...(hasBody && { body }) }
+}
+
+function answerOf(message: Fields): JsonAnswer | undefined {
+  const { status, error } = message
+  if (typeof status !== 'number' || !Number.isInteger(status) || status < 200 || status > 599)
+    return undefined
+  const headers = headersOf(message.headers)
+  const body = bodyOf(message)
+  if (headers === undefined || body === undefined) return undefined
+  return { status, headers, body, ...(isText(error, MAX_CODE_CHARS) && { error }) }
+}
+
+/** Existing ends send one string per name; a list of strings is taken as so many lines, a number as its text. */
+function headersOf(value: unknown): HeaderList | undefined {
+  if (value === undefined || value === null) return []
+  if (!isObject(value)) return undefined
+  const list: [string, string][] = []
+  for (const [name, given] of Object.entries(value)) {
+    const values: readonly unknown[] = Array.isArray(given) ? given : [given]
+    for (const one of values) {
+      const text = typeof one === 'number' ? String(one) : one
+      if (typeof text !== 'string' || !isFieldName(name) || !isFieldValue(text)) return undefined
+      if (list.length === MAX_HEADERS) return undefined
+      list.push([name, text])
+    }
+  }
+  return list
+}
+
+function bodyOf({ body, isBase64Encoded }: Fields): JsonBody | undefined {
+  if (body === undefined || body === null) return NO_BODY
+  return typeof body === 'string' ? { text: body, isBase64: isBase64Encoded === true } : undefined
+}
+
+const NO_BODY: JsonBody = { text: '', isBase64: false }
+
+const FIELD_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
+/** Tab, visible ASCII and obs-text: a line end in a value would be a header, or a body, of the sender's making. */
+const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
+
+export function isFieldName(name: string): boolean {
+  return FIELD_NAME.test(name)
+}
+
+export function isFieldValue(value: string): boolean {
+  return FIELD_VALUE.test(value)
+}
+
+function isObject(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function isText(value: unknown, maxChars: number): value is string {
+  return typeof value === 'string' && value.length > 0 && value.length <= maxChars
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
+}
+
+// ── Bodies ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+const encoder = new TextEncoder()
+/** Keeps a leading U+FEFF: it is part of the body. */
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+const NOTHING = new Uint8Array(0)
+
+/** Whether bodies of this content type go as text, if they can. */
+export function isTextType(contentType: string | undefined): boolean {
+  if (contentType === undefined || contentType === '') return false
+  const semicolon = contentType.indexOf(';')
+  const type = (semicolon === -1 ? contentType : contentType.slice(0, semicolon)).trim().toLowerCase()
+  return type.startsWith('text/') || type.endsWith('+json') || type.endsWith('+xml') || TEXT_TYPES.has(type)
+}
+
+const TEXT_TYPES: ReadonlySet<string> = new Set([
+  'application/json',
+  'application/javascript',
+  'application/x-javascript',
+  'application/xml',
+  'application/x-www-form-urlencoded',
+])
+
+/** Bytes for a message: as text by content type, unless they are not UTF-8 and would not survive that. */
+export function encodeBody(bytes: Uint8Array, contentType: string | undefined, base64: Base64): JsonBody {
+  if (bytes.length === 0) return NO_BODY
+  if (isTextType(contentType)) {
+    try {
+      return { text: decoder.decode(bytes), isBase64: false }
+    } catch {
+      // Another charset, or compressed: base64 it is.
+    }
+  }
+  return { text: base64.encode(bytes), isBase64: true }
+}
+
+/** The bytes of a body; `undefined` when it says base64 and is not. */
+export function decodeBody({ text, isBase64 }: JsonBody, base64: Base64): Uint8Array | undefined {
+  if (text === '') return NOTHING
+  if (!isBase64) return encoder.encode(text)
+  let end = text.length
+  while (end > 0 && text.charCodeAt(end - 1) === EQUALS) end--
+  if (end % 4 === 1) return undefined
+  const bytes = base64.decode(text)
+  return bytes.length === Math.floor((end * 3) / 4) ? bytes : undefined
+}
+
+const EQUALS = 0x3d

@@ -10,12 +10,16 @@ interface Reading {
   readonly payload: string
 }
 
+const TOKEN = "[!#$%&'*+.^_`|~0-9a-z-]"
+const QUOTED = '"[\\t\\x20\\x21\\x23-\\x5b\\x5d-\\x7e]*"'
+const SIZE_LINE = new RegExp(`^([0-9a-f]{1,16})((?:;${TOKEN}+(?:=(?:${TOKEN}+|${QUOTED}))?)*)\\r\\n`, 'i')
+
 /** RFC 9112 section 7.1 with our limits, written to be read: regular expressions over the whole text. */
 function naive(text: string): Reading {
   let payload = ''
   let at = 0
   for (;;) {
-    const line = /^([0-9a-f]{1,16})(;[\t\x20-\x7e]*)?\r\n/i.exec(text.slice(at))
+    const line = SIZE_LINE.exec(text.slice(at))
     if (line === null) return { end: canBecomeSize(text.slice(at)) ? undefined : -1, payload }
     if ((line[2]?.length ?? 0) > 256 || BigInt(`0x${line[1]}`) > Number.MAX_SAFE_INTEGER)
       return { end: -1, payload }
@@ -46,19 +50,20 @@ const FORBIDDEN = new Set(
   ).split(' '),
 )
 
+/** Whether a size line may still come of it: some way to go on makes it one. */
 function canBecomeSize(text: string): boolean {
-  return (
-    /^([0-9a-f]{0,16}|[0-9a-f]{1,16}(;[\t\x20-\x7e]{0,255})?\r?)$/i.test(text) &&
-    BigInt(`0x0${/^[0-9a-f]*/i.exec(text)![0]}`) <= Number.MAX_SAFE_INTEGER
+  if (BigInt(`0x0${/^[0-9a-f]{0,17}/i.exec(text)![0]}`) > Number.MAX_SAFE_INTEGER) return false
+  if ((/;.*$/s.exec(text)?.[0].replace(/\r$/, '').length ?? 0) > 256) return false
+  return ['', '0', 'x', '"', 'x"', '\n'].some(
+    more => SIZE_LINE.test(`${text}${more}\r\n`) || SIZE_LINE.test(text + more),
   )
 }
 
 function canBecomeTrailers(text: string): boolean {
-  const token = "[!#$%&'*+.^_`|~0-9a-z-]"
   if (text.length > 8192) return false
   const lines = text.split('\r\n')
   const last = lines.pop()!
-  const whole = new RegExp(`^${token}+:[\\t\\x20-\\x7e\\x80-\\xff]*$`, 'i')
+  const whole = new RegExp(`^${TOKEN}+:[\\t\\x20-\\x7e\\x80-\\xff]*$`, 'i')
   const names = [...lines, ...(last.includes(':') ? [last] : [])].map(line =>
     line.split(':')[0]!.toLowerCase(),
   )
@@ -67,7 +72,7 @@ function canBecomeTrailers(text: string): boolean {
   if (lines.length + (last === '' || last === '\r' ? 0 : 1) > 64) return false
   return (
     lines.every(line => whole.test(line)) &&
-    new RegExp(`^(\\r|${token}+|${token}+:[\\t\\x20-\\x7e\\x80-\\xff]*\\r?)?$`, 'i').test(last)
+    new RegExp(`^(\\r|${TOKEN}+|${TOKEN}+:[\\t\\x20-\\x7e\\x80-\\xff]*\\r?)?$`, 'i').test(last)
   )
 }
 
@@ -90,7 +95,10 @@ function randomBody(random: Random): string {
     const data = String.fromCharCode(...random.bytes(1 + random.below(random.chance(0.1) ? 400 : 20)))
     const size = data.length.toString(16)
     const digits = random.chance(0.2) ? size.toUpperCase().padStart(1 + random.below(18), '0') : size
-    const extension = random.chance(0.2) ? `;${'x='.repeat(random.below(random.chance(0.1) ? 140 : 5))}` : ''
+    const long = 'x'.repeat(random.below(random.chance(0.1) ? 300 : 5))
+    const extension = random.chance(0.2)
+      ? random.pick([`;${long}`, `;a=${long}`, `;a="${long}"`, `;a;b=c;${long}`, ';a ="b"'])
+      : ''
     return `${digits}${extension}\r\n${data}\r\n`
   })
   const trailers = Array.from(

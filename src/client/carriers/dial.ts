@@ -1,32 +1,45 @@
-// Dials the server for the streams wire.
+// Dials the server as the settings say.
 
-import type { Carrier, CarrierHandler } from '../../session/carrier.ts'
 import { dial } from '../../sockets/dial.ts'
-import { STREAMS_SUBPROTOCOL } from '../../wire/frame.ts'
+import type { AcceptCarrier } from '../carrier.ts'
+import { MAX_MESSAGE_BYTES } from '../json-connection.ts'
 import type { ClientSettings } from '../settings.ts'
 import { directCarriers } from './direct.ts'
 
 const open = directCarriers(dial)
 
-/** `true`: the server speaks streams, and `accept` was called. `false`: it does not; the connection is closed again. */
+export interface CarrierUse {
+  /** Subprotocols to offer. */
+  readonly protocols: readonly string[]
+  /** A text message arrived. */
+  text(message: string): void
+  /** Bytes arrived. */
+  heard(): void
+  readonly accept: AcceptCarrier
+}
+
+/** Resolves once the server agreed and `accept` was called. */
 export async function dialCarrier(
   settings: ClientSettings,
   signal: AbortSignal,
-  accept: (carrier: Carrier) => CarrierHandler,
-): Promise<boolean> {
+  use: CarrierUse,
+): Promise<void> {
   const { server, name, token, connectTimeoutMs } = settings
-  const protocol = await open(
+  const { protocols, text, heard, accept } = use
+  await open(
     {
       address: server.address,
       host: server.host,
-      // Servers on the JSON wire are dialled like this too.
+      // Existing servers are dialled like this.
       target: `/?subdomain=${encodeURIComponent(name)}`,
       token,
-      protocols: [STREAMS_SUBPROTOCOL],
+      protocols,
       timeoutMs: connectTimeoutMs,
       signal,
+      maxTextBytes: MAX_MESSAGE_BYTES,
+      text,
+      heard,
     },
-    (carrier, picked) => (picked === STREAMS_SUBPROTOCOL ? accept(carrier) : undefined),
+    accept,
   )
-  return protocol === STREAMS_SUBPROTOCOL
 }

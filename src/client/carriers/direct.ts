@@ -81,7 +81,10 @@ class Upgrade implements SocketHandler {
   // ── Events of the socket ───────────────────────────────────────────────────────────────────────────────────
 
   received(bytes: Uint8Array): void {
-    if (this.#carrier !== undefined) return this.#carrier.received(bytes)
+    if (this.#carrier !== undefined) {
+      this.#request.heard?.()
+      return this.#carrier.received(bytes)
+    }
     if (this.#isOver) return
     this.#received = this.#received.length === 0 ? bytes : Buffer.concat([this.#received, bytes])
     if (this.#refusal === undefined) this.#readHead()

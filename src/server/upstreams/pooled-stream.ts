@@ -311,7 +311,7 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
   }
 
   #switch(visit: Visit, bytes: Uint8Array, at: number): void {
-    // Nothing else was forwarded as an upgrade: whatever this is, it would be bytes that nobody frames.
+    // Only an upgrade to this one was passed on: a 101 to anything else is a pipe that nobody asked for.
     if (visit.head.upgrade !== 'websocket' || this.#answer.upgrade !== 'websocket')
       return this.#fail('ORIGIN_INVALID')
     this.#phase = 'switched'

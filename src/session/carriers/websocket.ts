@@ -4,6 +4,7 @@
 
 import { TunnelError } from '../../errors.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
+import { Unsent } from '../../unsent.ts'
 import {
   BINARY,
   CLOSE,
@@ -13,13 +14,14 @@ import {
   encodeWebSocketMessage,
   MAX_WS_HEADER_BYTES,
   maskInPlace,
+  PING,
   PONG,
-  TEXT,
   WebSocketParser,
   writeWebSocketHeader,
 } from '../../wire/websocket.ts'
 import type { Carrier, CarrierHandler } from '../carrier.ts'
 import type { Scheduler } from '../scheduler.ts'
+import { TextBatch } from './text-batch.ts'
 
 export interface WebSocketCarrierOptions {
   readonly role: 'server' | 'client'
@@ -36,7 +38,7 @@ export interface WebSocketCarrierOptions {
 const CLOSE_TIMEOUT_MS = 5_000
 
 const NOBODY: CarrierHandler = { received() {}, drained() {}, closed() {} }
-const encoder = new TextEncoder()
+const NO_PAYLOAD = new Uint8Array(0)
 
 export class WebSocketCarrier implements Carrier {
   readonly headroom: number = MAX_WS_HEADER_BYTES
@@ -49,7 +51,9 @@ export class WebSocketCarrier implements Carrier {
   readonly #maskKey: (() => number) | undefined
   readonly #parser: WebSocketParser
   /** Messages, the first one perhaps in part, that the socket did not take yet. */
-  readonly #unsent: Uint8Array[] = []
+  readonly #unsent: Unsent = new Unsent()
+  /** Text messages of this event-loop tick. */
+  readonly #texts: TextBatch
   /** Only the last ping needs an answer (section 5.5.3): while the socket is full no others are kept. */
   #unansweredPing: Uint8Array | undefined
   #owesDrained = false
@@ -62,6 +66,7 @@ export class WebSocketCarrier implements Carrier {
     this.#socket = socket
     this.#scheduler = options.scheduler
     this.#maskKey = options.maskKey
+    this.#texts = new TextBatch(options.maskKey)
     const { role, maxTextBytes = 0, text } = options
     this.#parser = new WebSocketParser(
       { role, maxTextBytes },
@@ -84,7 +89,7 @@ export class WebSocketCarrier implements Carrier {
 
   /** Bytes that wait for the socket. */
   get unsentBytes(): number {
-    return this.#unsent.reduce((sum, { length }) => sum + length, 0)
+    return this.#unsent.length
   }
 
   send(batch: Uint8Array, start: number, end: number): boolean {
@@ -98,20 +103,31 @@ export class WebSocketCarrier implements Carrier {
     return false
   }
 
-  /** Sends a text message. `false`: it waits for the socket, and `drained` follows. */
+  /**
+   * Sends a text message, together with all others of the same event-loop tick. `false`: the socket is full, and
+   * `drained` follows.
+   */
   sendText(message: string): boolean {
     if (this.#isClosing) return true
-    if (this.#write(this.#message(TEXT, encoder.encode(message)))) return true
+    if (this.#texts.length === 0) this.#scheduler.soon(() => this.#sendTexts())
+    this.#texts.add(message)
+    if (this.#unsent.length === 0) return true
     this.#owesDrained = true
     return false
   }
 
+  /** Asks for a sign of life: any peer answers with a pong (RFC 6455 section 5.5.2). */
+  ping(): void {
+    if (!this.#isClosing && this.#unsent.length === 0) this.#write(this.#message(PING, NO_PAYLOAD))
+  }
+
   close(code: number = CLOSE_NORMAL, reason = ''): void {
     if (this.#isClosing) return
+    this.#sendTexts()
     this.#isClosing = true
     this.#cancelTimeout = this.#scheduler.after(CLOSE_TIMEOUT_MS, () => this.#socket.terminate())
     // Never answered with 1005 itself: that is how "no code" is told.
-    const payload = code === CLOSE_NO_CODE ? new Uint8Array(0) : encodeClosePayload(code, reason)
+    const payload = code === CLOSE_NO_CODE ? NO_PAYLOAD : encodeClosePayload(code, reason)
     if (this.#write(this.#message(CLOSE, payload))) this.#socket.end()
   }
 
@@ -121,30 +137,24 @@ export class WebSocketCarrier implements Carrier {
     this.#socket.terminate()
   }
 
+  #sendTexts(): void {
+    if (this.#texts.length === 0 || this.#isClosing) return
+    const frames = this.#texts.take()
+    if (this.#write(frames)) this.#texts.reuse(frames)
+    else this.#owesDrained = true
+  }
+
   #message(opcode: number, payload: Uint8Array): Uint8Array {
     return encodeWebSocketMessage(opcode, payload, this.#maskKey?.())
   }
 
   #write(message: Uint8Array): boolean {
-    if (this.#unsent.length === 0) {
-      const taken = this.#socket.write(message)
-      if (taken === message.length) return true
-      this.#unsent.push(message.subarray(taken))
-    } else {
-      this.#unsent.push(message)
-    }
-    return false
+    return this.#unsent.send(this.#socket, message) === message.length
   }
 
   #drained(): void {
-    for (let first = this.#unsent[0]; first !== undefined; first = this.#unsent[0]) {
-      const taken = this.#socket.write(first)
-      if (taken < first.length) {
-        this.#unsent[0] = first.subarray(taken)
-        return
-      }
-      this.#unsent.shift()
-    }
+    this.#unsent.flush(this.#socket)
+    if (!this.#unsent.isEmpty) return
     if (this.#isClosing) return this.#socket.end()
     if (this.#unansweredPing !== undefined) {
       const ping = this.#unansweredPing
@@ -160,7 +170,7 @@ export class WebSocketCarrier implements Carrier {
 
   #answerPing(payload: Uint8Array): void {
     if (this.#isClosing) return
-    if (this.#unsent.length > 0) this.#unansweredPing = payload.slice()
+    if (!this.#unsent.isEmpty) this.#unansweredPing = payload.slice()
     else this.#write(this.#message(PONG, payload))
   }
 
@@ -192,7 +202,7 @@ export class WebSocketCarrier implements Carrier {
   #socketClosed(error?: Error): void {
     this.#isClosing = true
     this.#cancelTimeout?.()
-    this.#unsent.length = 0
+    this.#unsent.clear()
     this.#tellClosed(error)
   }
 

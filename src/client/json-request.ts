@@ -1,0 +1,67 @@
+// A request message as HTTP/1.1 for the origin. The server is a stranger: nothing of it may reach another host.
+
+import { base64 } from '../base64.ts'
+import { decodeBody, type JsonRequest } from '../wire/json.ts'
+import type { ClientSettings } from './settings.ts'
+
+/** Framing and this hop's connection are ours to decide. */
+const LEFT_OUT: ReadonlySet<string> = new Set([
+  'connection',
+  'content-length',
+  'content_length',
+  'expect',
+  'host',
+  'http2-settings',
+  'keep-alive',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'transfer_encoding',
+  'upgrade',
+])
+
+/** What a path may hold: no space, no control character, no fragment, and nothing in front of the first slash. */
+const PATH = /^\/[\x21\x22\x24-\x7e\x80-\xff]*$/
+const METHOD = /^[A-Za-z][A-Za-z-]{0,31}$/
+/** A Host that can only be a host. */
+const HOST = /^(?:[\w.-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i
+
+/** The bytes for the origin; `undefined` for what no visitor's request looks like. */
+export function originRequest(request: JsonRequest, settings: ClientSettings): Uint8Array | undefined {
+  const { method, path, headers, body } = request
+  if (!METHOD.test(method) || method.toUpperCase() === 'CONNECT' || !PATH.test(path)) return undefined
+  const bytes = body === undefined ? undefined : decodeBody(body, base64)
+  if (body !== undefined && bytes === undefined) return undefined
+  const publicHost = hostOf(request)
+  const { rewrite, origin } = settings
+  let head = `${method} ${path} HTTP/1.1\r\nHost: ${rewrite?.host ?? publicHost ?? new URL(origin.url).host}\r\n`
+  for (const [name, value] of headers) {
+    const lower = name.toLowerCase()
+    if (LEFT_OUT.has(lower)) continue
+    const isOurs = lower === 'origin' && rewrite !== undefined && isOriginOf(value, publicHost)
+    head += `${name}: ${isOurs ? rewrite.origin : value}\r\n`
+  }
+  // A method that says nothing about a body needs a length only if there is one (RFC 9110 section 8.6).
+  if (bytes !== undefined && (bytes.length > 0 || expectsBody(method)))
+    head += `Content-Length: ${bytes.length}\r\n`
+  head += '\r\n'
+  const whole = Buffer.allocUnsafe(head.length + (bytes?.length ?? 0))
+  whole.write(head, 'latin1')
+  if (bytes !== undefined) whole.set(bytes, head.length)
+  return whole
+}
+
+/** The Host that the visitor asked for, which this wire only carries in X-Forwarded-Host. */
+function hostOf({ headers }: JsonRequest): string | undefined {
+  const host = headers.find(([name]) => name.toLowerCase() === 'x-forwarded-host')?.[1]
+  return host !== undefined && HOST.test(host) ? host : undefined
+}
+
+function isOriginOf(origin: string, host: string | undefined): boolean {
+  return host !== undefined && /^https?:\/\//i.test(origin) && origin.slice(origin.indexOf('//') + 2) === host
+}
+
+function expectsBody(method: string): boolean {
+  return method === 'POST' || method === 'PUT' || method === 'PATCH'
+}

@@ -1,0 +1,261 @@
+// Whole exchanges with the origin, for a wire that carries whole messages: keep-alive connections, one exchange each.
+
+import { type ErrorCode, TunnelError } from '../errors.ts'
+import { eventLoop } from '../event-loop.ts'
+import { BodyFramer } from '../http/body.ts'
+import { parseResponseHead, ResponseHead } from '../http/head.ts'
+import type { Socket, SocketHandler } from '../socket.ts'
+import type { Origin } from './origin.ts'
+
+/** Below the 5 s after which Node closes idle connections, with room for a request on its way. */
+const IDLE_MS = 4_000
+/** The origin is the user's own app: as generous as other clients of it. */
+const HEAD_LIMITS = { maxHeadBytes: 262_144, maxHeaderCount: 1_000 }
+/** Methods that may reach the origin twice without harm (RFC 9110 section 9.2.2). */
+const IDEMPOTENT: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
+
+export interface OriginRequest {
+  readonly method: string
+  /** Head and body as they go on the connection. */
+  readonly bytes: Uint8Array
+  readonly timeoutMs: number
+  /** Longest body of an answer. Above: `ANSWER_TOO_LARGE`. */
+  readonly maxBodyBytes: number
+}
+
+export interface OriginAnswer {
+  readonly status: number
+  readonly headers: [name: string, value: string][]
+  readonly body: Uint8Array
+}
+
+/** What comes of a request. Called exactly once. */
+export type Settled = (outcome: OriginAnswer | TunnelError) => void
+
+export class OriginPool {
+  readonly #origin: Origin
+  readonly #connections = new Set<OriginConnection>()
+  /** The most recently used last. */
+  readonly #idle: OriginConnection[] = []
+
+  constructor(origin: Origin) {
+    this.#origin = origin
+  }
+
+  request(request: OriginRequest, settled: Settled): void {
+    const idle = this.#idle.pop()
+    if (idle === undefined) this.#onNew(request, settled)
+    else idle.request(request, settled)
+  }
+
+  /** Cuts all connections: whatever is under way fails. */
+  close(): void {
+    for (const connection of this.#connections) connection.terminate()
+  }
+
+  #onNew(request: OriginRequest, settled: Settled): void {
+    const connection = new OriginConnection({
+      freed: () => this.#idle.push(connection),
+      stale: (again, whoWaits) => this.#onNew(again, whoWaits),
+      gone: () => {
+        this.#connections.delete(connection)
+        const index = this.#idle.indexOf(connection)
+        if (index !== -1) this.#idle.splice(index, 1)
+      },
+    })
+    this.#connections.add(connection)
+    connection.request(request, settled)
+    this.#origin.connect(connection).then(
+      socket => connection.opened(socket),
+      (cause: unknown) =>
+        connection.failed(
+          cause instanceof TunnelError ? cause : new TunnelError('ORIGIN_UNREACHABLE', undefined, { cause }),
+        ),
+    )
+  }
+}
+
+interface Owner {
+  /** The exchange is over and the connection good for another. */
+  freed(): void
+  /** An idle connection turned out to be dead; nothing of an answer came. */
+  stale(request: OriginRequest, settled: Settled): void
+  gone(): void
+}
+
+class OriginConnection implements SocketHandler {
+  readonly #owner: Owner
+  readonly #head: ResponseHead = new ResponseHead()
+  readonly #framer: BodyFramer = new BodyFramer((bytes, start, end) =>
+    this.#body.push(bytes.subarray(start, end)),
+  )
+  #socket: Socket | undefined
+  #request: OriginRequest | undefined
+  #settled: Settled | undefined
+  #unsent: Uint8Array | undefined
+  /** The beginning of a head. */
+  #partial: Uint8Array | undefined
+  #body: Uint8Array[] = []
+  #isInBody = false
+  #isReused = false
+  #hasAnswerBytes = false
+  #isGone = false
+  #cancelTimer: () => void = nothing
+
+  constructor(owner: Owner) {
+    this.#owner = owner
+  }
+
+  request(request: OriginRequest, settled: Settled): void {
+    this.#cancelTimer()
+    this.#request = request
+    this.#settled = settled
+    this.#hasAnswerBytes = false
+    this.#cancelTimer = eventLoop.after(request.timeoutMs, () => this.#expired())
+    this.#unsent = request.bytes
+    this.drained()
+  }
+
+  opened(socket: Socket): void {
+    this.#socket = socket
+    if (this.#isGone) socket.terminate()
+    else this.drained()
+  }
+
+  /** The dial failed. */
+  failed(error: TunnelError): void {
+    this.#end(error)
+  }
+
+  terminate(): void {
+    this.#end(new TunnelError('CANCELLED'))
+  }
+
+  // ── From the origin ────────────────────────────────────────────────────────────────────────────────────────
+
+  received(bytes: Uint8Array): void {
+    if (this.#isGone) return
+    // Nothing was asked: whatever this is, the next visitor must not get it.
+    if (this.#request === undefined) return this.#end()
+    this.#hasAnswerBytes = true
+    if (this.#isInBody) this.#takeBody(bytes, 0)
+    else this.#takeHead(this.#request, bytes)
+  }
+
+  drained(): void {
+    const bytes = this.#unsent
+    if (bytes === undefined || this.#socket === undefined) return
+    const taken = this.#socket.write(bytes)
+    this.#unsent = taken < bytes.length ? bytes.subarray(taken) : undefined
+  }
+
+  ended(): void {
+    if (this.#isInBody && this.#framer.ended()) this.#complete(false)
+    else this.#broken()
+  }
+
+  closed(): void {
+    if (!this.#isGone) this.#broken()
+  }
+
+  #takeHead(request: OriginRequest, bytes: Uint8Array): void {
+    const pending = this.#partial === undefined ? bytes : joined([this.#partial, bytes])
+    const head = this.#head
+    let at = 0
+    do {
+      const end = parseResponseHead(head, pending, at, pending.length, HEAD_LIMITS, request.method)
+      if (end === -1) return this.#fail('ORIGIN_INVALID')
+      if (end === 0) {
+        this.#partial = at === 0 ? pending : pending.subarray(at)
+        return
+      }
+      at = end
+      // Interim answers have no place on this wire.
+    } while (head.status < 200 && head.status !== 101)
+    this.#partial = undefined
+    // No request of this wire asks for an upgrade.
+    if (head.status === 101) return this.#fail('ORIGIN_INVALID')
+    if (head.contentLength > request.maxBodyBytes && head.body === 'length')
+      return this.#fail('ANSWER_TOO_LARGE')
+    this.#isInBody = true
+    this.#framer.begin(head.body, head.contentLength)
+    this.#takeBody(pending, at)
+  }
+
+  #takeBody(bytes: Uint8Array, from: number): void {
+    const end = this.#framer.complete ? from : this.#framer.feed(bytes, from, bytes.length)
+    if (end === -1) return this.#fail('ORIGIN_INVALID')
+    if (this.#framer.payloadBytes > (this.#request?.maxBodyBytes ?? 0)) return this.#fail('ANSWER_TOO_LARGE')
+    if (this.#framer.complete) this.#complete(this.#head.keepAlive && end === bytes.length)
+  }
+
+  // ── The end of an exchange, and of the connection ──────────────────────────────────────────────────────────
+
+  #complete(isSound: boolean): void {
+    const settled = this.#settled
+    const answer = { status: this.#head.status, headers: this.#head.headerList(), body: joined(this.#body) }
+    this.#settled = undefined
+    this.#request = undefined
+    this.#isInBody = false
+    this.#body = []
+    this.#cancelTimer()
+    // An answer that came before the end of the request leaves the rest of it on the connection.
+    if (isSound && this.#unsent === undefined) this.#idle()
+    else this.#end()
+    settled?.(answer)
+  }
+
+  #idle(): void {
+    this.#isReused = true
+    this.#cancelTimer = eventLoop.after(IDLE_MS, () => this.#end())
+    this.#owner.freed()
+  }
+
+  #broken(): void {
+    const request = this.#request
+    const settled = this.#settled
+    const mayRetry = this.#isReused && !this.#hasAnswerBytes && request !== undefined && settled !== undefined
+    if (!mayRetry || !IDEMPOTENT.has(request.method)) return this.#fail('ORIGIN_CLOSED')
+    this.#settled = undefined
+    this.#end()
+    this.#owner.stale(request, settled)
+  }
+
+  #expired(): void {
+    // Events that never end cannot be put into one message.
+    const isStream = this.#isInBody && /^text\/event-stream\b/i.test(this.#head.header('content-type') ?? '')
+    this.#fail(isStream ? 'WIRE_UNSUPPORTED' : 'ORIGIN_TIMEOUT')
+  }
+
+  #fail(code: ErrorCode): void {
+    this.#end(new TunnelError(code))
+  }
+
+  #end(error?: TunnelError): void {
+    if (this.#isGone) return
+    this.#isGone = true
+    this.#cancelTimer()
+    this.#unsent = undefined
+    this.#partial = undefined
+    this.#body = []
+    this.#socket?.terminate()
+    this.#owner.gone()
+    const settled = this.#settled
+    this.#settled = undefined
+    this.#request = undefined
+    settled?.(error ?? new TunnelError('ORIGIN_CLOSED'))
+  }
+}
+
+function nothing(): void {}
+
+function joined(pieces: readonly Uint8Array[]): Uint8Array {
+  if (pieces.length === 1) return pieces[0]!
+  const whole = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.length, 0))
+  let at = 0
+  for (const piece of pieces) {
+    whole.set(piece, at)
+    at += piece.length
+  }
+  return whole
+}

@@ -1,0 +1,311 @@
+// One client on the JSON wire: its names, its requests under way, and whether it still lives.
+
+import { ERRORS, type ErrorCode } from '../errors.ts'
+import { eventLoop } from '../event-loop.ts'
+import { WebSocketCarrier } from '../session/carriers/websocket.ts'
+import { Heartbeat } from '../session/heartbeat.ts'
+import { Tolerance } from '../session/tolerance.ts'
+import type { Socket, SocketHandler } from '../socket.ts'
+import {
+  encodeConnected,
+  encodeError,
+  encodeRegistered,
+  encodeTaken,
+  PONG,
+  parseClientMessage,
+} from '../wire/json.ts'
+import type { ClientConnection, ClientHost } from './clients.ts'
+import type { Deadline, Deadlines } from './deadlines.ts'
+import type { ServerLimits } from './options.ts'
+import type { Tunnel } from './tunnels.ts'
+import { type JsonExchange, type JsonLink, JsonUpstream } from './upstreams/json.ts'
+
+/** Names that one client may hold at once. Existing clients hold one; after a refusal they ask for the next. */
+const MAX_NAMES = 64
+/** Bytes from a stranger: before a name is granted nobody sends more than a few hundred. */
+const MAX_BYTES_BEFORE_REGISTRATION = 65_536
+/** Messages a second, answers not counted. Existing clients send a ping every 25 s. */
+const MAX_CONTROL_PER_SECOND = 100
+/** A message to nobody is not parsed above this: it can only be an answer that nobody waits for. */
+const MAX_IDLE_MESSAGE_CHARS = 16_384
+/** How long the holder of a name has to show that it lives when the same address asks for the name again. */
+const TAKEOVER_CHECK_MS = 1_000
+
+/** Why the WebSocket is closed (RFC 6455 section 7.4.1). Existing clients reconnect whatever it says. */
+const CLOSE_CODES: Partial<Record<ErrorCode, number>> = {
+  SERVER_DRAINING: 1001,
+  CLIENT_LIMIT: 1013,
+  REGISTER_TIMEOUT: 1008,
+  PROTOCOL_ERROR: 1003,
+}
+const CLOSE_NORMAL = 1000
+
+interface Registered {
+  readonly tunnel: Tunnel
+  readonly upstream: JsonUpstream
+}
+
+export class JsonConnection implements ClientConnection, JsonLink, Deadline {
+  readonly wire = 'json'
+  readonly remoteAddress: string
+  /** Where the events of the socket go. */
+  readonly socketHandler: SocketHandler
+  dueTick = 0
+  isClosed = false
+  readonly #host: ClientHost
+  readonly #carrier: WebSocketCarrier
+  readonly #heartbeat: Heartbeat
+  readonly #tolerance: Tolerance = new Tolerance(MAX_CONTROL_PER_SECOND)
+  readonly #registered = new Map<string, Registered>()
+  /** Requests sent and not answered. */
+  readonly #waiting = new Map<number, JsonExchange>()
+  /** Answers that may still come, wanted or not. */
+  #owedAnswers = 0
+  #lastId = 0
+  #collectedBytes = 0
+  #bytesBeforeRegistration = 0
+  #hasRegistered = false
+  /** Who wants to know whether the client lives. */
+  readonly #signs = new Set<(isAlive: boolean) => void>()
+
+  /** Takes over after the upgrade was answered. */
+  constructor(socket: Socket, host: ClientHost) {
+    this.#host = host
+    this.remoteAddress = socket.remoteAddress
+    const { limits, deadlines } = host
+    this.#carrier = new WebSocketCarrier(socket, {
+      role: 'server',
+      scheduler: eventLoop,
+      maxTextBytes: limits.maxMessageBytes,
+      text: message => this.#take(message),
+    })
+    this.#carrier.handler = {
+      // This wire has no binary messages.
+      received: () => this.close('PROTOCOL_ERROR'),
+      drained() {},
+      closed: () => this.#closed(),
+    }
+    const carrierEvents = this.#carrier.socketHandler
+    this.socketHandler = {
+      received: bytes => {
+        this.#heard(bytes.length)
+        carrierEvents.received(bytes)
+      },
+      // The client takes bytes, however slowly: it lives.
+      drained: () => {
+        this.#heard(0)
+        carrierEvents.drained()
+      },
+      ended: () => carrierEvents.ended(),
+      closed: error => carrierEvents.closed(error),
+    }
+    this.#heartbeat = new Heartbeat(
+      eventLoop,
+      limits,
+      () => this.#carrier.ping(),
+      () => this.#lose('CARRIER_DEAD'),
+    )
+    deadlines.watch(this)
+    deadlines.arm(this, limits.registerTimeoutMs)
+    this.#carrier.sendText(encodeConnected(limits.originTimeoutMs))
+  }
+
+  // ── ClientConnection ───────────────────────────────────────────────────────────────────────────────────────
+
+  /** Every WebSocket answers a ping, existing clients included. */
+  checkAlive(): Promise<boolean> {
+    if (this.isClosed) return Promise.resolve(false)
+    const { promise, resolve } = Promise.withResolvers<boolean>()
+    const finish = (isAlive: boolean): void => {
+      cancel()
+      this.#signs.delete(finish)
+      resolve(isAlive)
+    }
+    const cancel = eventLoop.after(TAKEOVER_CHECK_MS, () => finish(false))
+    this.#signs.add(finish)
+    this.#carrier.ping()
+    return promise
+  }
+
+  /** Existing clients serve nothing after a reconnect: they are left alone until the very end. */
+  drain(): void {}
+
+  close(code: ErrorCode): void {
+    this.#end(code)
+    this.#carrier.close(CLOSE_CODES[code] ?? CLOSE_NORMAL, ERRORS[code].meaning)
+  }
+
+  /** Clients of this wire see their requests themselves. */
+  begun(): number {
+    return 0
+  }
+
+  finished(): void {}
+
+  /** Nothing was registered in time. */
+  expired(): void {
+    this.close('REGISTER_TIMEOUT')
+  }
+
+  // ── JsonLink ───────────────────────────────────────────────────────────────────────────────────────────────
+
+  get limits(): ServerLimits {
+    return this.#host.limits
+  }
+
+  get deadlines(): Deadlines {
+    return this.#host.deadlines
+  }
+
+  get heldBytes(): number {
+    return this.#collectedBytes + this.#carrier.unsentBytes
+  }
+
+  hold(bytes: number): void {
+    this.#collectedBytes += bytes
+  }
+
+  nextId(): number {
+    return ++this.#lastId
+  }
+
+  send(id: number, message: string, exchange: JsonExchange): void {
+    this.#waiting.set(id, exchange)
+    this.#owedAnswers++
+    this.#carrier.sendText(message)
+  }
+
+  forget(id: number): void {
+    this.#waiting.delete(id)
+  }
+
+  // ── From the client ────────────────────────────────────────────────────────────────────────────────────────
+
+  #heard(bytes: number): void {
+    this.#heartbeat.heard()
+    this.#sign(true)
+    if (this.#hasRegistered) return
+    this.#bytesBeforeRegistration += bytes
+    if (this.#bytesBeforeRegistration > MAX_BYTES_BEFORE_REGISTRATION) this.#lose('FLOOD')
+  }
+
+  #sign(isAlive: boolean): void {
+    if (this.#signs.size > 0) for (const finish of this.#signs) finish(isAlive)
+  }
+
+  #take(text: string): void {
+    if (this.isClosed) return
+    const isForNobody = this.#waiting.size === 0 && text.length > MAX_IDLE_MESSAGE_CHARS
+    const message = isForNobody ? 'unknown' : parseClientMessage(text)
+    if (typeof message === 'object' && message.type === 'response') {
+      // Only what this client was asked can be answered by it: ids of others are not in the map.
+      const exchange = this.#waiting.get(message.id)
+      if (exchange !== undefined) {
+        this.#owedAnswers--
+        this.#waiting.delete(message.id)
+        return exchange.answered(message.answer)
+      }
+    }
+    this.#takeControl(message)
+  }
+
+  #takeControl(message: ReturnType<typeof parseClientMessage>): void {
+    const isLateAnswer = message === 'unknown' || (typeof message === 'object' && message.type === 'response')
+    if (isLateAnswer && this.#owedAnswers > this.#waiting.size) this.#owedAnswers--
+    else if (!this.#tolerance.allows(performance.now())) return this.#lose('FLOOD')
+    // What this server does not know or understand is ignored, as existing servers do.
+    if (typeof message !== 'object') return
+    switch (message.type) {
+      case 'ready':
+        return void this.#register(message.subdomain)
+      case 'ping':
+        this.#carrier.sendText(PONG)
+        return
+      case 'disconnect':
+        if (message.subdomain !== undefined && !this.#registered.has(message.subdomain)) return
+        this.#end('released')
+        return this.#carrier.close(CLOSE_NORMAL, 'Client disconnected')
+    }
+  }
+
+  // ── Names ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+  async #register(name: string): Promise<void> {
+    const { tunnels, limits, deadlines } = this.#host
+    if (!this.#hasRegistered) deadlines.arm(this, limits.registerTimeoutMs)
+    if (this.#registered.has(name)) return this.#confirm(name)
+    if (this.#registered.size >= MAX_NAMES)
+      return void this.#carrier.sendText(encodeError(ERRORS.CLIENT_LIMIT.meaning))
+    let claimed = tunnels.claim(name, undefined)
+    if (claimed === 'NAME_TAKEN' && (await this.#isLeftBehind(name))) {
+      if (this.isClosed) return
+      // It may have asked twice.
+      if (this.#registered.has(name)) return this.#confirm(name)
+      claimed = tunnels.claim(name, undefined)
+    }
+    if (typeof claimed !== 'string') this.#grant(claimed)
+    else
+      this.#carrier.sendText(claimed === 'NAME_TAKEN' ? encodeTaken(name) : encodeError(refusalText(claimed)))
+  }
+
+  /**
+   * Whether the name's holder is an earlier connection from the same address that does not answer any more. This wire
+   * has no other proof of being the same holder, and whoever came back must not have to take `name-2`.
+   */
+  async #isLeftBehind(name: string): Promise<boolean> {
+    const holder = this.#host.tunnels.find(name)?.client
+    if (holder === undefined || holder.wire !== 'json' || holder === this) return false
+    if (holder.remoteAddress !== this.remoteAddress || (await holder.checkAlive())) return false
+    holder.close('CARRIER_DEAD')
+    return true
+  }
+
+  #grant(tunnel: Tunnel): void {
+    const upstream = new JsonUpstream(this)
+    this.#registered.set(tunnel.name, { tunnel, upstream })
+    this.#hasRegistered = true
+    this.#host.deadlines.disarm(this)
+    this.#confirm(tunnel.name)
+    tunnel.attach(upstream, this)
+    this.#host.registered(this, tunnel)
+  }
+
+  #confirm(name: string): void {
+    this.#carrier.sendText(encodeRegistered(name, this.#host.urlOf(name)))
+  }
+
+  // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #lose(code: ErrorCode): void {
+    this.#end(code)
+    this.#carrier.terminate()
+  }
+
+  #closed(): void {
+    this.#end('CLIENT_GONE')
+    this.#host.gone(this)
+  }
+
+  /** Frees the names and fails what is under way, at once, however long the socket takes to close. */
+  #end(reason: ErrorCode | 'released'): void {
+    if (this.isClosed) return
+    this.isClosed = true
+    this.#heartbeat.stop()
+    this.#host.deadlines.forget(this)
+    this.#sign(false)
+    for (const { tunnel, upstream } of this.#registered.values()) {
+      tunnel.detach(upstream)
+      this.#host.released(this, tunnel, reason)
+      upstream.clientGone()
+    }
+    this.#registered.clear()
+    this.#waiting.clear()
+  }
+}
+
+/** Existing clients give up on an error, and show its text. */
+function refusalText(code: ErrorCode): string {
+  return code === 'NAME_INVALID'
+    ? 'Invalid subdomain format'
+    : `${ERRORS[code].meaning} ${ERRORS[code].action}`
+}

@@ -1,0 +1,61 @@
+// The answer of a JSON client as HTTP/1.1: a head of our own making, so that nothing in a message can break framing.
+
+import { STATUS_CODES } from 'node:http'
+import type { JsonAnswer } from '../../wire/json.ts'
+import type { ServerLimits } from '../options.ts'
+import type { Visit } from '../upstream.ts'
+
+/** Means something on the client's own connection only, or is set here. */
+const LEFT_OUT: ReadonlySet<string> = new Set([
+  'connection',
+  'content-length',
+  'keep-alive',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+])
+
+/** The head in Latin-1, with the right length; `undefined` when it is larger than an origin's may be. */
+export function answerHead(
+  answer: JsonAnswer,
+  visit: Visit,
+  bodyBytes: number,
+  limits: ServerLimits,
+): string | undefined {
+  const { status, headers } = answer
+  if (headers.length > limits.maxHeaderCount) return undefined
+  const nominated = nominatedBy(answer)
+  let head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n`
+  for (const [name, value] of headers) {
+    const lower = name.toLowerCase()
+    if (LEFT_OUT.has(lower) || nominated?.has(lower)) continue
+    head += `${name}: ${value}\r\n`
+  }
+  head += lengthLine(answer, visit.head.method, bodyBytes)
+  if (!visit.keepsAlive) head += 'Connection: close\r\n'
+  else if (visit.head.minorVersion === 0) head += 'Connection: keep-alive\r\n'
+  head += '\r\n'
+  return head.length > limits.maxHeadBytes ? undefined : head
+}
+
+/** Whether the answer has a body on the wire (RFC 9110 section 6.4.1); what a message holds besides is not sent. */
+export function hasBody(status: number, method: string): boolean {
+  return method !== 'HEAD' && status !== 204 && status !== 205 && status !== 304
+}
+
+function lengthLine(answer: JsonAnswer, method: string, bodyBytes: number): string {
+  if (hasBody(answer.status, method)) return `Content-Length: ${bodyBytes}\r\n`
+  if (answer.status === 205) return 'Content-Length: 0\r\n'
+  if (answer.status === 204) return ''
+  // What a GET would have got: only the origin knows.
+  const length = answer.headers.find(([name]) => name.toLowerCase() === 'content-length')?.[1]
+  return length !== undefined && /^\d{1,15}$/.test(length) ? `Content-Length: ${length}\r\n` : ''
+}
+
+function nominatedBy({ headers }: JsonAnswer): ReadonlySet<string> | undefined {
+  const options = headers.filter(([name]) => name.toLowerCase() === 'connection').map(([, value]) => value)
+  if (options.length === 0) return undefined
+  return new Set(options.flatMap(value => value.split(',').map(option => option.trim().toLowerCase())))
+}

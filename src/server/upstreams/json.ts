@@ -1,0 +1,256 @@
+// Upstream over the JSON wire: a request is collected, sent as one message, and answered by one message.
+
+import { base64 } from '../../base64.ts'
+import { ERRORS, type ErrorCode } from '../../errors.ts'
+import { BodyFramer } from '../../http/body.ts'
+import { decodeBody, encodeBody, encodeRequest, type JsonAnswer } from '../../wire/json.ts'
+import type { Deadline, Deadlines } from '../deadlines.ts'
+import { HeadBuffer } from '../head-buffer.ts'
+import type { ServerLimits } from '../options.ts'
+import type { Exchange, Upstream, Visit } from '../upstream.ts'
+import { answerHead, hasBody } from './json-answer.ts'
+import { requestParts } from './json-request.ts'
+import { DEAD_EXCHANGE } from './streams.ts'
+
+/** Answers up to this size leave with their head in one write; larger ones go in pieces of it. */
+const PIECE_BYTES = 262_144
+/** Room for everything in a message that is not its body. */
+const ENVELOPE_BYTES = 131_072
+/** What the requests of one client may hold in memory, in multiples of the largest message. */
+const MAX_HELD_MESSAGES = 2
+
+const CONTINUE = new TextEncoder().encode('HTTP/1.1 100 Continue\r\n\r\n')
+
+/** What the exchanges of a JSON client need of its connection. */
+export interface JsonLink {
+  readonly limits: ServerLimits
+  readonly deadlines: Deadlines
+  readonly isClosed: boolean
+  /** Bytes sent that the client did not take yet, and bytes of requests that are being collected. */
+  readonly heldBytes: number
+  /** Counts bytes of a request that are kept; negative when they are not any more. */
+  hold(bytes: number): void
+  /** The number for the next request: no other exchange of this client ever had it. */
+  nextId(): number
+  /** Sends a request; its answer goes to `exchange.answered`. */
+  send(id: number, message: string, exchange: JsonExchange): void
+  /** Nobody waits for this answer any more. */
+  forget(id: number): void
+}
+
+export class JsonUpstream implements Upstream {
+  readonly wire = 'json'
+  readonly #link: JsonLink
+  readonly #open = new Set<JsonExchange>()
+
+  constructor(link: JsonLink) {
+    this.#link = link
+  }
+
+  get inFlight(): number {
+    return this.#open.size
+  }
+
+  begin(visit: Visit): Exchange {
+    const refusal = this.#refusal(visit)
+    if (refusal !== undefined) {
+      visit.fail(refusal)
+      return DEAD_EXCHANGE
+    }
+    const exchange = new JsonExchange(visit, this.#link, () => this.#open.delete(exchange))
+    this.#open.add(exchange)
+    return exchange
+  }
+
+  /** The client is gone: whoever waits for it learns so at once. */
+  clientGone(): void {
+    for (const exchange of [...this.#open]) exchange.clientGone()
+  }
+
+  #refusal({ head }: Visit): ErrorCode | undefined {
+    const { limits, isClosed, heldBytes } = this.#link
+    if (isClosed) return 'CLIENT_GONE'
+    // Bytes both ways have no place in a message. Other protocols are only an offer: the request is served without.
+    if (head.upgrade === 'websocket') return 'WIRE_UNSUPPORTED'
+    if (head.contentLength > maxBodyBytes(limits)) return 'BODY_TOO_LARGE'
+    const isFull =
+      this.#open.size >= limits.maxStreams || heldBytes > MAX_HELD_MESSAGES * limits.maxMessageBytes
+    return isFull ? 'TUNNEL_BUSY' : undefined
+  }
+}
+
+type Phase =
+  /** The request arrives. */
+  | 'collecting'
+  /** It was sent. */
+  | 'waiting'
+  /** The answer is on its way to the visitor. */
+  | 'answering'
+  | 'over'
+
+/** One request and its answer. */
+export class JsonExchange implements Exchange, Deadline {
+  dueTick = 0
+  readonly #visit: Visit
+  readonly #link: JsonLink
+  readonly #ended: () => void
+  #phase: Phase = 'collecting'
+  #framer: BodyFramer | undefined
+  readonly #body: HeadBuffer = new HeadBuffer()
+  #id = 0
+  /** The part of the answer's body that the visitor did not take yet. */
+  #rest: Uint8Array | undefined
+
+  constructor(visit: Visit, link: JsonLink, ended: () => void) {
+    this.#visit = visit
+    this.#link = link
+    this.#ended = ended
+    const { head } = visit
+    if (head.body === 'none') return
+    this.#framer = new BodyFramer((bytes, start, end) => this.#keep(bytes.subarray(start, end)))
+    this.#framer.begin(head.body, head.contentLength)
+    // The app cannot decide before it has the body: the message holds both.
+    if (head.expectsContinue) visit.write(CONTINUE)
+  }
+
+  // ── From the visitor ───────────────────────────────────────────────────────────────────────────────────────
+
+  body(bytes: Uint8Array): void {
+    if (this.#phase !== 'collecting' || this.#framer === undefined) return
+    this.#framer.feed(bytes, 0, bytes.length)
+    const { limits, heldBytes } = this.#link
+    if (this.#body.length > maxBodyBytes(limits)) return this.#fail('BODY_TOO_LARGE')
+    if (heldBytes > MAX_HELD_MESSAGES * limits.maxMessageBytes) this.#fail('TUNNEL_BUSY')
+  }
+
+  bodyEnded(): void {
+    if (this.#phase !== 'collecting') return
+    const { head } = this.#visit
+    const parts = requestParts(this.#visit)
+    const bodyBytes = this.#body.take()
+    const isBodiless = head.method === 'GET' || head.method === 'HEAD'
+    // Existing clients pass no body on with these methods: without it, it would be another request.
+    if (parts === undefined || (isBodiless && bodyBytes !== undefined)) return this.#fail('WIRE_UNSUPPORTED')
+    const { path, headers } = parts
+    const body = isBodiless ? undefined : this.#encoded(bodyBytes)
+    const id = this.#link.nextId()
+    const request = { type: 'request', id, method: head.method, path, headers } as const
+    let message = encodeRequest(body === undefined ? request : { ...request, body })
+    if (bodyBytes !== undefined && message.length * 3 > this.#link.limits.maxMessageBytes) {
+      // Escapes and characters of several bytes can make text several times as long; base64 always fits.
+      const isTooLong = Buffer.byteLength(message) > this.#link.limits.maxMessageBytes
+      if (isTooLong)
+        message = encodeRequest({ ...request, body: { text: base64.encode(bodyBytes), isBase64: true } })
+    }
+    this.#id = id
+    this.#phase = 'waiting'
+    const { limits, deadlines } = this.#link
+    deadlines.watch(this)
+    deadlines.arm(this, limits.originTimeoutMs)
+    this.#link.send(id, message, this)
+    this.#release()
+  }
+
+  drained(): void {
+    if (this.#phase === 'answering') this.#pump()
+  }
+
+  /** This wire cannot cancel: the client works on, and its answer will be dropped. */
+  abandoned(): void {
+    this.#end()
+  }
+
+  // ── From the client ────────────────────────────────────────────────────────────────────────────────────────
+
+  /** The message with this exchange's number arrived; `undefined`: it is not a valid answer. */
+  answered(answer: JsonAnswer | undefined): void {
+    if (this.#phase !== 'waiting') return
+    const body = answer && decodeBody(answer.body, base64)
+    if (answer === undefined || body === undefined) return this.#fail('ORIGIN_INVALID')
+    if (answer.error !== undefined && isBelieved(answer.error)) return this.#fail(answer.error)
+    const visit = this.#visit
+    const sent = hasBody(answer.status, visit.head.method) ? body : body.subarray(0, 0)
+    const head = answerHead(answer, visit, sent.length, this.#link.limits)
+    if (head === undefined) return this.#fail('ORIGIN_INVALID')
+    this.#phase = 'answering'
+    this.#link.deadlines.forget(this)
+    visit.answered(answer.status)
+    const first = Math.min(sent.length, PIECE_BYTES)
+    const bytes = Buffer.allocUnsafe(head.length + first)
+    bytes.write(head, 'latin1')
+    bytes.set(first === sent.length ? sent : sent.subarray(0, first), head.length)
+    this.#rest = first === sent.length ? undefined : sent.subarray(first)
+    if (visit.write(bytes)) this.#pump()
+    else if (this.#rest === undefined) this.#done()
+  }
+
+  clientGone(): void {
+    if (this.#phase !== 'answering') this.#fail('CLIENT_GONE')
+  }
+
+  expired(): void {
+    if (this.#phase === 'waiting') this.#fail('ORIGIN_TIMEOUT')
+  }
+
+  // ── Steps ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #keep(bytes: Uint8Array): void {
+    this.#body.add(bytes)
+    this.#link.hold(bytes.length)
+  }
+
+  #encoded(bytes: Uint8Array | undefined): ReturnType<typeof encodeBody> {
+    return encodeBody(bytes ?? NOTHING, this.#visit.head.header('content-type'), base64)
+  }
+
+  /** Writes until the visitor is full. What it then does not take is at most one piece. */
+  #pump(): void {
+    while (this.#rest !== undefined) {
+      const piece = this.#rest.subarray(0, PIECE_BYTES)
+      this.#rest = piece.length === this.#rest.length ? undefined : this.#rest.subarray(PIECE_BYTES)
+      if (!this.#visit.write(piece)) break
+    }
+    if (this.#rest === undefined) this.#done()
+  }
+
+  #done(): void {
+    this.#end()
+    this.#visit.done(true)
+  }
+
+  #fail(code: ErrorCode): void {
+    if (this.#phase === 'over') return
+    this.#end()
+    this.#visit.fail(code)
+  }
+
+  #end(): void {
+    if (this.#phase === 'over') return
+    if (this.#phase === 'waiting') this.#link.forget(this.#id)
+    this.#phase = 'over'
+    this.#link.deadlines.forget(this)
+    this.#release()
+    this.#rest = undefined
+    this.#ended()
+  }
+
+  #release(): void {
+    const held = this.#framer?.payloadBytes ?? 0
+    if (held > 0) this.#link.hold(-held)
+    this.#framer = undefined
+    this.#body.clear()
+  }
+}
+
+const NOTHING = new Uint8Array(0)
+
+/** Longest request body that fits a message in base64, whatever is in it. */
+function maxBodyBytes(limits: ServerLimits): number {
+  return Math.max(0, Math.floor(((limits.maxMessageBytes - ENVELOPE_BYTES) * 3) / 4))
+}
+
+/** The client is a stranger: of its codes, only those about the origin and the wire are believed. */
+function isBelieved(code: string): code is ErrorCode {
+  if (!Object.hasOwn(ERRORS, code)) return false
+  return code === 'WIRE_UNSUPPORTED' || ERRORS[code as ErrorCode].fault === 'origin' // a key, as just seen
+}
