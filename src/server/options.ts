@@ -23,6 +23,7 @@ export interface TunnelServerOptions {
    * Default none: such headers from visitors are replaced.
    */
   readonly trustedProxies?: readonly string[]
+  /** Bounds to change; those not named keep their defaults. A value that cannot be used: `OPTION_INVALID`. */
   readonly limits?: Partial<ServerLimits>
 }
 
