@@ -24,7 +24,7 @@ const rounds = measureRounds({
   peers: [...peers, ...INTERNET_PEERS],
   rows: COMPARED_ROWS,
   rounds: roundsOr(3),
-  seconds: unlessQuick(2, 1),
+  seconds: unlessQuick(2, 0.2),
   origin: 'nginx',
   say,
 })
