@@ -8,22 +8,23 @@
 import { TunnelClient } from '../src/index.ts'
 import { generateId, generateSubdomain, isValidSubdomain } from '../src/names.ts'
 import { DATA } from '../src/wire/frame.ts'
+import { encodeRequest, parseServerMessage } from '../src/wire/json.ts'
 import { measureRounds } from './ahead/rounds.ts'
 import { forwardingBenchmarks } from './comparison/forwarding.ts'
 import { COMPARED_ROWS, peerGroups } from './comparison/groups.ts'
 import { newClient, startLive, together, WIRES } from './live.ts'
 import { stopAll } from './measure/children.ts'
-import { bench, group, keep, runSuite } from './measure/mitata.ts'
-import { peerNames, printGroup, roundsOr, say, unlessQuick } from './measure/suite.ts'
-import { REQUEST, REQUEST_BYTES, REQUEST_JSON, RESPONSE, writeFrame } from './messages.ts'
+import { bench, group, inTurn, keep, runSuite } from './measure/mitata.ts'
+import { peersOr, printGroup, roundsOr, say, unlessQuick } from './measure/suite.ts'
+import { JSON_REQUEST, REQUEST, REQUEST_BYTES, REQUEST_JSON, RESPONSE, writeFrame } from './messages.ts'
 import { choose, INTERNET_PEERS, PEERS } from './peers/list.ts'
 
-const peers = peerNames ? choose(peerNames) : PEERS
+const peers = choose(peersOr(PEERS.map(({ name }) => name)))
 const rounds = measureRounds({
   peers: [...peers, ...INTERNET_PEERS],
   rows: COMPARED_ROWS,
   rounds: roundsOr(3),
-  seconds: unlessQuick(2, 1),
+  seconds: unlessQuick(2, 0.2),
   origin: 'nginx',
   say,
 })
@@ -66,7 +67,8 @@ const hex = (length: number): string => {
 
 group('Subdomain Strategy', () => {
   bench('localtunnels: adjective-noun', () => keep(generateSubdomain()))
-  bench('localtunnels: validation', () => keep(isValidSubdomain('swift-fox')))
+  const name = inTurn('swift-fox', 'calm-otter')
+  bench('localtunnels: validation', () => keep(isValidSubdomain(name())))
   bench('ngrok: random hex (8 characters)', () => keep(hex(4)))
   bench('Cloudflare Tunnels: UUID prefix (8 characters)', () => keep(crypto.randomUUID().slice(0, 8)))
   bench('bore: short hex (6 characters)', () => keep(hex(3)))
@@ -83,8 +85,8 @@ group('ID Generation Strategy', () => {
 
 group('Protocol Message Overhead', () => {
   const [buffer, header] = [new Uint8Array(4096), new DataView(new ArrayBuffer(16))]
-  bench('localtunnels, JSON wire: serialize request', () => keep(JSON.stringify(REQUEST)))
-  bench('localtunnels, JSON wire: parse request', () => keep(JSON.parse(REQUEST_JSON)))
+  bench('localtunnels, JSON wire: serialize request', () => keep(encodeRequest(JSON_REQUEST)))
+  bench('localtunnels, JSON wire: parse request', () => keep(parseServerMessage(REQUEST_JSON)))
   bench('localtunnels, streams wire: frame a request, body included', () =>
     keep(writeFrame(buffer, 0, DATA, 7, REQUEST_BYTES)),
   )

@@ -1,8 +1,8 @@
 // Runs the benchmark suites, each in a process of its own: `bun benchmarks/index.ts [filter …]`.
 //
-//   bun benchmarks/index.ts                    all of them (hours: memory and comparison take their time)
+//   bun benchmarks/index.ts                    all of them, in about an hour
 //   bun benchmarks/index.ts throughput         those whose name or file contains the word
-//   bun benchmarks/index.ts --quick            a smoke run of every suite and every check, in a minute or two
+//   bun benchmarks/index.ts --quick            a smoke run of every suite and every check, in about a minute
 //   --json FILE      save everything with the environment
 //   --compare FILE   ratios against a saved run, marked where they are more than noise
 //
@@ -10,6 +10,7 @@
 
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import type { Subprocess } from 'bun'
 import { readRun, type SuiteResult, writeJson } from './measure/result.ts'
 import { scratch } from './peers/binary.ts'
 
@@ -52,10 +53,14 @@ if (chosen.length === 0) {
 }
 
 let interrupted = false
-// The suite under way gets the same signal from the terminal, saves what it has and ends.
-process.on('SIGINT', () => {
-  interrupted = true
-})
+let running: Subprocess | null = null
+// The suite is in a group of its own, so that it hears of Ctrl+C once, saves what it has and ends its processes.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.on(signal, () => {
+    interrupted = true
+    running?.kill(signal)
+  })
+}
 
 const saved = scratch('results')
 const results: SuiteResult[] = []
@@ -73,10 +78,11 @@ for (const [index, { name, file }] of chosen.entries()) {
     ...(options.compare ? ['--compare', options.compare] : []),
     ...(options.rounds ? ['--rounds', options.rounds] : []),
   ]
-  const child = Bun.spawn(['bun', join(import.meta.dir, file), ...flags], {
+  running = Bun.spawn(['bun', join(import.meta.dir, file), ...flags], {
     stdio: ['ignore', 'inherit', 'inherit'],
+    detached: true,
   })
-  const code = await child.exited
+  const code = await running.exited
   if (code !== 0) failed.push(`${name} ended with ${code}`)
   if (await Bun.file(json).exists()) results.push(...(await readRun(json)).suites)
 }

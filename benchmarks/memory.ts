@@ -9,7 +9,7 @@ import { growthPerHour, type MemorySamples, sampleWhile } from './measure/memory
 import { openFiles } from './measure/proc.ts'
 import type { Group } from './measure/result.ts'
 import { percentile, summarize } from './measure/samples.ts'
-import { conclude, hours, peerNames, printGroup, roundsOr, say, unlessQuick } from './measure/suite.ts'
+import { conclude, hours, peersOr, printGroup, roundsOr, say, unlessQuick } from './measure/suite.ts'
 import { startOrigins } from './origin/origin.ts'
 import { choose } from './peers/list.ts'
 import { endpoint, type Peer, type Tunnel } from './peers/peer.ts'
@@ -27,7 +27,7 @@ const SOAK_STEPS = [
 const groups: Group[] = []
 const origins = await startOrigins('nginx')
 const peers: Peer[] = []
-for (const peer of choose(peerNames ?? NAMES)) {
+for (const peer of choose(peersOr(NAMES))) {
   const detected = await peer.detect()
   if ('missing' in detected) say(`${peer.name}: ${detected.missing}`)
   else peers.push(peer)
@@ -76,7 +76,7 @@ function idleAndHeld(): Promise<Group> {
 }
 
 async function underLoad(): Promise<Group> {
-  const seconds = unlessQuick(60, 2)
+  const seconds = unlessQuick(60, 1)
   const series: { name: string; points: readonly (readonly [number, number])[] }[] = []
   const columns = [
     column('server', 'server, median', 'MB', 'lower'),
@@ -102,7 +102,7 @@ function spreadOf(end: string, points: MemorySamples['server']): Record<string, 
 
 /** Sizes, rates, held and dropped connections mixed: minutes by default. */
 async function soak(): Promise<Group> {
-  const seconds = hours === null ? unlessQuick(300, 5) : hours * 3600
+  const seconds = hours === null ? unlessQuick(300, 2) : hours * 3600
   const columns = [
     column('requests', 'requests', ''),
     column('success', 'success', '%', 'higher'),
@@ -121,7 +121,7 @@ async function soak(): Promise<Group> {
       const end = performance.now() + seconds * 1000
       for (let step = 0; performance.now() < end && !interrupted.aborted; step++) {
         const load = SOAK_STEPS[step % SOAK_STEPS.length]!
-        const result = await run(tunnel.endpoints.files!, { ...load, seconds: unlessQuick(5, 1) })
+        const result = await run(tunnel.endpoints.files!, { ...load, seconds: unlessQuick(5, 0.2) })
         requests += result.requests
         errors += result.errors
       }

@@ -6,7 +6,7 @@ import { interrupted, stopAll } from './measure/children.ts'
 import { column, interleave, reasonOf, type Subject, type Taken } from './measure/interleave.ts'
 import type { Group } from './measure/result.ts'
 import { startPeers } from './measure/running.ts'
-import { conclude, peerNames, printGroup, roundsOr, say, unlessQuick } from './measure/suite.ts'
+import { conclude, peersOr, printGroup, roundsOr, say, unlessQuick } from './measure/suite.ts'
 import { startEcho } from './origin/origin.ts'
 import { RAW_ORIGIN } from './peers/assemble.ts'
 import { withDatagrams } from './peers/datagrams.ts'
@@ -71,7 +71,7 @@ async function raw(
   measure: (tunnel: Tunnel, peer: Peer) => Promise<Taken>,
 ): Promise<readonly Subject[]> {
   const subjects: Subject[] = []
-  for (const peer of choose(peerNames ?? NAMES)) {
+  for (const peer of choose(peersOr(NAMES))) {
     const detected = await peer.detect()
     const take = async (): Promise<Taken> => {
       if ('missing' in detected) return detected.missing

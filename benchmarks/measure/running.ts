@@ -5,7 +5,7 @@ import { type RunningOrigins, startOrigins } from '../origin/origin.ts'
 import { choose } from '../peers/list.ts'
 import type { Tunnel } from '../peers/peer.ts'
 import { reasonOf } from './interleave.ts'
-import { peerNames, say } from './suite.ts'
+import { peersOr, say } from './suite.ts'
 
 export interface Running {
   readonly origins: RunningOrigins
@@ -24,7 +24,7 @@ export async function startPeers(
   const tunnels = new Map<string, Tunnel>()
   const versions: Record<string, string> = {}
   const missing = new Map<string, string>()
-  for (const peer of choose(peerNames ?? names)) {
+  for (const peer of choose(peersOr(names))) {
     const detected = await peer.detect()
     const problem =
       'missing' in detected ? detected.missing : await begin(peer.name, () => peer.start(origins.ports))

@@ -59,7 +59,7 @@ export class Links {
     const number = this.#nextNumber++
     try {
       const link = await openLink(number, secret, this.#server, this.#session)
-      this.#session.addLink(link)
+      this.#session.links.add(link)
       this.#session.sendControl(encodeControl({ type: 'linked', link: number }))
       this.#cancelSweep ??= this.#planSweep()
     } catch {
@@ -106,7 +106,7 @@ async function openLink(
       if (socket === undefined || head?.status !== 101 || head.headers.get('upgrade') !== LINK_PROTOCOL) {
         return reject(new Error('the server refused the link'))
       }
-      const link = new Link(number, socket, session.linkOwner)
+      const link = new Link(number, socket, session.links)
       inner = link.socketHandler
       resolve(link)
       if (end < received.length) inner.received(received.subarray(end))

@@ -69,11 +69,11 @@ export class Fields {
     this.start = this.nextLine = start
   }
 
-  /** Keeps what was parsed until more bytes are there. */
-  suspend(nextLine: number, end: number): void {
+  /** Keeps what was parsed until there are bytes behind `end`. */
+  suspend(end: number): 0 {
     this.isPartial = true
-    this.nextLine = nextLine
     this.#seen = end
+    return 0
   }
 
   /**

@@ -9,6 +9,7 @@ import {
   GOAWAY,
   INITIAL_CREDIT_BYTES,
   LINK,
+  LINK_FREE,
   MAX_FRAME_BYTES,
   OPEN,
   PING,
@@ -22,7 +23,7 @@ import {
 } from '../wire/frame.ts'
 import type { Carrier, CarrierHandler } from './carrier.ts'
 import { Heartbeat, type HeartbeatOptions } from './heartbeat.ts'
-import type { Link, LinkOwner } from './link.ts'
+import { BULK_BYTES, LinkSet } from './link-set.ts'
 import { Outbox } from './outbox.ts'
 import type { Scheduler } from './scheduler.ts'
 import { Stream, type StreamHandler } from './stream.ts'
@@ -62,12 +63,6 @@ const MAX_CREDIT_BYTES = 0x7fff_ffff
 /** Stream ids are not reused, and 32 bits hold no more. */
 const MAX_STREAM_ID = 0xffff_ffff
 
-/**
- * A run of more bytes one way than this moves to a link. Below, one write for many streams is worth more than being
- * alone; measured by `benchmarks/ahead.ts --only 64k10`.
- */
-const BULK_BYTES = 32_768
-
 /** PINGs and GOAWAYs tolerated; an honest peer pings once in ten seconds, and a few times when it wakes up. */
 const MAX_PINGS_PER_SECOND = 50
 
@@ -87,7 +82,8 @@ export class Session {
   readonly #decoder: FrameDecoder
   readonly #heartbeat: Heartbeat
   readonly #streams = new Map<number, Stream>()
-  readonly #links = new Map<number, Link>()
+  /** Connections beside the carrier, for bulk. */
+  readonly links: LinkSet
   #highestStream = 0
   /** What windows have grown beyond their first size, in all streams together. */
   #grownBytes = 0
@@ -108,6 +104,7 @@ export class Session {
       () => options.scheduler.soon(() => this.terminate('FLOOD')),
       stream => stream.peerEnded && this.#forget(stream),
     )
+    this.links = new LinkSet(this, this.#outbox)
     this.#decoder = new FrameDecoder({
       data: (stream, piece) => this.#dataArrived(stream, piece),
       frame: (type, stream, payload) => this.#frameArrived(type, stream, payload),
@@ -209,19 +206,20 @@ export class Session {
 
   /** @internal */
   sendData(stream: Stream, bytes: Uint8Array, isScratch: boolean): boolean {
-    const link = stream.sendingLink ?? (stream.runBytes > BULK_BYTES ? this.#moveToLink(stream) : undefined)
+    const link = stream.sendingLink ?? (stream.runBytes > BULK_BYTES ? this.links.move(stream) : undefined)
     if (link !== undefined) return link.send(bytes, isScratch)
     return this.#outbox.data(stream, bytes, isScratch)
   }
 
   /** @internal */
   sendEnd(stream: Stream): void {
-    this.#leaveLink(stream)
+    this.links.leave(stream)
     this.#outbox.end(stream)
   }
 
   /** @internal */
   sendReset(stream: Stream, code: ErrorCode): void {
+    this.links.leave(stream)
     const at = this.#outbox.frame(RESET, stream.id, 8)
     this.#writeCode(at, code)
     writeU48(this.#outbox.batch, at + 2, stream.deliveredBytes)
@@ -263,88 +261,16 @@ export class Session {
     this.#outbox.batch[at + 1] = wire
   }
 
-  // ── Links ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-  /** What the links of this session tell it. */
-  readonly linkOwner: LinkOwner = {
-    linkReceived: (stream, bytes) => {
-      stream.receivedBytes += bytes.length
-      stream.runBytes = 0
-      stream.handler.received(bytes)
-    },
-    linkFinished: stream => {
-      stream.receivingLink = undefined
-      const delivered = stream.earlyEnd
-      if (delivered !== undefined && !stream.isClosed) this.#peerHasEnded(stream, delivered)
-    },
-    linkClosed: (link, streams) => {
-      this.#links.delete(link.number)
-      for (const stream of streams) this.#lose(stream)
-    },
-  }
-
-  /** Takes a link into use. Both halves are free. */
-  addLink(link: Link): void {
-    if (this.isClosed) return link.close()
-    this.#links.set(link.number, link)
-  }
-
-  /** Links there are, in use or not. */
-  get links(): ReadonlyMap<number, Link> {
-    return this.#links
-  }
-
-  /** Puts what a stream sends on a free link, once all before it is framed; asks for one when none is free. */
-  #moveToLink(stream: Stream): Link | undefined {
-    if (stream.queue.length > 0) return undefined
-    for (const link of this.#links.values()) {
-      if (link.sender !== undefined) continue
-      link.sender = stream
-      stream.sendingLink = link
-      this.#linkFrame(LINK, stream, link)
-      // The far side holds the link's bytes until it knows whose they are.
-      this.#outbox.flush()
-      return link
-    }
-    this.#handler.linkWanted?.()
-    return undefined
-  }
-
-  #leaveLink(stream: Stream): void {
-    const link = stream.sendingLink
-    if (link === undefined) return
-    this.#linkFrame(UNLINK, stream, link)
-    stream.sendingLink = undefined
-    link.sender = undefined
-  }
-
-  #linkFrame(type: number, stream: Stream, link: Link): void {
-    const at = this.#outbox.frame(type, stream.id, 10)
-    writeU32(this.#outbox.batch, at, link.number)
-    writeU48(this.#outbox.batch, at + 4, link.sentBytes)
-  }
-
-  #linkArrived(id: number, number: number, from: number): void {
-    if (id > this.#highestStream) return this.close('STREAM_UNKNOWN')
-    const link = this.#links.get(number)
-    const stream = this.#streams.get(id)
-    // The link was lost with the frame on its way, and the stream with it.
-    if (link === undefined) return stream && this.#lose(stream)
-    if (stream?.receivingLink !== undefined || stream?.peerEnded) return this.close('PROTOCOL_ERROR')
-    if (stream !== undefined) stream.receivingLink = link
-    if (!link.bind(stream, id, from)) this.close('PROTOCOL_ERROR')
-  }
-
-  #unlinkArrived(id: number, number: number, to: number): void {
-    if (this.#links.get(number)?.unbind(id, to) === false) this.close('PROTOCOL_ERROR')
-  }
-
-  /** Bytes of the stream were lost with their link. How many, nobody knows. */
-  #lose(stream: Stream): void {
-    if (stream.isClosed) return
+  /** @internal Bytes of the stream were lost with their link. How many, nobody knows. */
+  lose(stream: Stream): void {
     const delivered = stream.sentBytes
     this.sendReset(stream, 'CARRIER_LOST')
     stream.handler.reset('CARRIER_LOST', delivered)
+  }
+
+  /** @internal */
+  linkWanted(): void {
+    this.#handler.linkWanted?.()
   }
 
   // ── What arrives ───────────────────────────────────────────────────────────────────────────────────────────
@@ -386,9 +312,13 @@ export class Session {
       case GOAWAY:
         return this.#goawayArrived(readCode(payload))
       case LINK:
-        return this.#linkArrived(id, readU32(payload, 0), readU48(payload, 4))
+        if (id > this.#highestStream) return this.close('STREAM_UNKNOWN')
+        return this.links.bind(this.#streams.get(id), id, readU32(payload, 0), readU48(payload, 4))
+      case LINK_FREE:
+        return this.links.freed(readU32(payload, 0))
       case UNLINK:
-        return this.#unlinkArrived(id, readU32(payload, 0), readU48(payload, 4))
+        if (id > this.#highestStream) return this.close('STREAM_UNKNOWN')
+        return this.links.unbind(id, readU32(payload, 0), readU48(payload, 4))
     }
   }
 
@@ -440,11 +370,12 @@ export class Session {
     if (stream.peerEnded || stream.earlyEnd !== undefined) return this.close('PROTOCOL_ERROR')
     if (delivered > stream.sentBytes - stream.queuedBytes) return this.close('PROTOCOL_ERROR')
     // The last bytes may still be on their way on a link.
-    if (stream.receivingLink === undefined) this.#peerHasEnded(stream, delivered)
+    if (stream.receivingLink === undefined) this.peerHasEnded(stream, delivered)
     else stream.earlyEnd = delivered
   }
 
-  #peerHasEnded(stream: Stream, delivered: number): void {
+  /** @internal All bytes of the other side have come, and its END. */
+  peerHasEnded(stream: Stream, delivered: number): void {
     stream.peerEnded = true
     if (stream.hasEnded && stream.queuedBytes === 0) this.#forget(stream)
     stream.handler.ended(delivered)
@@ -496,8 +427,7 @@ export class Session {
     stream.isClosed = true
     this.#streams.delete(stream.id)
     this.#outbox.forget(stream)
-    stream.sendingLink?.forget(stream)
-    stream.receivingLink?.forget(stream)
+    this.links.forget(stream)
     this.#grownBytes -= stream.window - INITIAL_CREDIT_BYTES
     if (!stream.peerEnded) this.#strayBytes += stream.allowance
   }
@@ -515,7 +445,7 @@ export class Session {
       stream,
     }))
     for (const { stream } of orphans) this.#forget(stream)
-    for (const link of [...this.#links.values()]) link.close()
+    this.links.close()
     leaveCarrier?.()
     for (const { handler, delivered } of orphans) handler.reset(code, delivered)
     this.#handler.closed(code, error)

@@ -28,7 +28,10 @@ const STRICTER: readonly (readonly [reason: string, applies: (stop: Stop) => boo
   ['more than four empty lines in front', ({ head }) => /^(\r?\n){5}/.test(head)],
   ['bare LF or bare CR', ({ head }) => /(^|[^\r])\n|\r[^\n]/.test(head)],
   ['fragment in the target', ({ head }) => /^\S* \S*#/.test(head.trimStart())],
-  ['control character or DEL in the target', ({ head }) => /^\S+ [^ ]*[\0-\x1f\x7f]/.test(head.trimStart())],
+  [
+    'control character or DEL in the target',
+    ({ head }) => hasControl(/^\S+ ([^ ]*)/.exec(head.trimStart())?.[1]),
+  ],
   ['HTTP versions besides 1.0 and 1.1', ({ head }) => !/^\S+ \S+ HTTP\/1\.[01]\r\n/.test(head.trimStart())],
   [
     'a tab beside a length or a coding',
@@ -59,7 +62,7 @@ const STRICTER: readonly (readonly [reason: string, applies: (stop: Stop) => boo
   ],
   ['framing names with an underscore', ({ head }) => /\n(content_length|transfer_encoding):/i.test(head)],
   ['Connection that nominates framing or is no list of tokens', ({ head }) => isOddConnection(head)],
-  ['control characters in a value', ({ head }) => /:[^\n]*[\0-\x08\x0b\x0c\x0e-\x1f\x7f]/.test(head)],
+  ['control characters in a value', ({ head }) => hasControl(head.replaceAll(/[\t\r\n]/g, ''))],
   ['folded lines', ({ head }) => /\n[ \t]/.test(head)],
   [
     'chunk extensions, sizes and trailers beyond our bounds, or trailers that frame or route',
@@ -68,6 +71,10 @@ const STRICTER: readonly (readonly [reason: string, applies: (stop: Stop) => boo
 ]
 
 const GOOD_HOST = /\nhost:[ \t]*([\w-]+(\.[\w-]+)*\.?|\[[0-9a-f:.]+\])(:\d{1,5})?[ \t]*\r/i
+
+function hasControl(text = ''): boolean {
+  return Buffer.from(text, 'latin1').some(byte => byte < 0x20 || byte === 0x7f)
+}
 
 function isOdd(head: string, name: string, good: RegExp): boolean {
   const lines = [...head.matchAll(new RegExp(`\\n${name}:[ \\t]*([^\\n]*?)[ \\t]*\\r`, 'gi'))]
