@@ -1,4 +1,5 @@
 // TunnelServer: takes visitors and clients on one port and brings them together.
+/// <reference lib="esnext.disposable" preserve="true" />
 
 import { createHash } from 'node:crypto'
 import { BlockList, isIP } from 'node:net'
