@@ -52,21 +52,20 @@ export class SessionLinks {
   }
 
   accept(number: number, socket: Socket): SocketHandler {
-    const forget = () => this.#forget(number)
-    const { links } = this.#session
-    const link = new Link(number, socket, {
-      linkReceived: (stream, bytes) => links.linkReceived(stream, bytes),
-      linkFinished: stream => links.linkFinished(stream),
-      linkClosed: (closed, streams) => {
-        forget()
-        links.linkClosed(closed, streams)
-      },
-    })
+    const link = new Link(number, socket, this.#session.links)
     const waiting: NewLink = { link, dueTick: 0, expired: () => link.close() }
     this.#announced.set(number, waiting)
     this.#deadlines.watch(waiting)
     this.#deadlines.arm(waiting, ANNOUNCE_MS)
-    return link.socketHandler
+    const { closed } = link.socketHandler
+    return {
+      ...link.socketHandler,
+      closed: error => {
+        // The number may belong to a later link by now.
+        if (this.#announced.get(number) === waiting) this.#forget(number)
+        closed(error)
+      },
+    }
   }
 
   /** The client has the answer: both sides may send on it. */
@@ -75,6 +74,11 @@ export class SessionLinks {
     if (waiting === undefined) return
     this.#forget(number)
     this.#session.links.add(waiting.link)
+  }
+
+  /** The client puts nothing more on it, and would close it. Its server does, which knows when that harms nobody. */
+  retired(number: number): void {
+    this.#session.links.get(number)?.closeWhenIdle()
   }
 
   close(): void {

@@ -1,8 +1,11 @@
 // A connection beside the carrier that carries the bytes of one stream at a time each way, without frames.
 //
 // Bulk goes this way: nothing is copied into batches, and nothing else waits behind it. TCP itself is the flow
-// control. Who sends decides: a LINK frame says from which byte of the link on it carries which stream, an UNLINK
-// frame where that ends. Both ends count, so a byte never lands on the wrong stream.
+// control. Who sends decides: a LINK frame says which stream's bytes follow, an UNLINK frame where they end. Link and
+// carrier overtake each other, so a half carries the next stream only after UNLINKED: all that comes before it can
+// belong to nobody else.
+//
+//   sender   ── LINK ──▶ bytes … ── UNLINK ──▶          (half still taken)          ◀── UNLINKED   free again
 
 import type { Socket, SocketHandler } from '../socket.ts'
 import { Unsent } from '../unsent.ts'
@@ -11,13 +14,12 @@ import type { Stream } from './stream.ts'
 /** Bytes handed to a stream that are not consumed yet before reading stops: about one kernel buffer. */
 const MAX_UNCONSUMED_BYTES = 524_288
 
-/** Which bytes of the far side's half belong to which stream. */
+/** Whose bytes come on the far side's half. */
 interface Binding {
   /** `undefined`: the stream was gone before; its bytes are dropped. */
   readonly stream: Stream | undefined
   readonly streamId: number
-  readonly from: number
-  /** Unknown until UNLINK, or until the next binding begins. */
+  /** The byte of the link behind the last one. Not known until UNLINK. */
   to: number
 }
 
@@ -25,16 +27,18 @@ interface Binding {
 export interface LinkOwner {
   /** Bytes for a stream. */
   linkReceived(stream: Stream, bytes: Uint8Array): void
-  /** All bytes of the stream have come: its END may be acted on. */
-  linkFinished(stream: Stream): void
+  /** All bytes of the stream have come: its END may be acted on, and the far side's half is free. */
+  linkFinished(link: Link, streamId: number, stream: Stream | undefined): void
   /** The link is gone; these streams were on it. */
   linkClosed(link: Link, streams: readonly Stream[]): void
+  /** A stream's handler threw. It must not reach the event loop. */
+  linkFailed(error: unknown): void
 }
 
 export class Link {
   readonly number: number
   readonly socketHandler: SocketHandler
-  /** The stream that this side sends on it; `undefined`: its half is free. */
+  /** The stream that this side sends on it. */
   sender: Stream | undefined
   /** Bytes given to this side's half so far, sent or waiting. */
   sentBytes = 0
@@ -42,7 +46,11 @@ export class Link {
   readonly #owner: LinkOwner
   readonly #unsent: Unsent = new Unsent()
   #receivedBytes = 0
-  readonly #bindings: Binding[] = []
+  #binding: Binding | undefined
+  /** The stream that left this side's half while its last bytes may still be on their way; 0 for none. */
+  #leavingId = 0
+  /** This side puts no more streams on it. The far side may: who wants to close a link tells it first. */
+  isRetired = false
   /** Bytes that came before the LINK frame that says whose they are. Reading is paused meanwhile. */
   #early: Uint8Array[] = []
   #isPaused = false
@@ -52,22 +60,44 @@ export class Link {
     this.number = number
     this.#socket = socket
     this.#owner = owner
-    this.socketHandler = {
-      received: bytes => this.#received(bytes),
-      drained: () => this.#drained(),
-      ended: () => this.close(),
-      closed: () => this.close(),
+    const guarded = (task: () => void) => {
+      try {
+        task()
+      } catch (error) {
+        owner.linkFailed(error)
+      }
     }
+    this.socketHandler = {
+      received: bytes => guarded(() => this.#received(bytes)),
+      drained: () => guarded(() => this.#drained()),
+      ended: () => guarded(() => this.close()),
+      closed: () => guarded(() => this.close()),
+    }
+  }
+
+  /** This side's half may carry a stream. */
+  get isFree(): boolean {
+    return this.sender === undefined && this.#leavingId === 0 && !this.isRetired
   }
 
   /** Nobody uses it, either way. */
   get isIdle(): boolean {
-    const isReceiving = this.#bindings.some(({ stream }) => stream?.isClosed === false)
-    return this.sender === undefined && !isReceiving && this.#unsent.isEmpty
+    return this.sender === undefined && this.#leavingId === 0 && this.#binding === undefined
+  }
+
+  /** The far side has said where the stream's bytes end. */
+  get isEnding(): boolean {
+    return this.#binding !== undefined && this.#binding.to !== Number.POSITIVE_INFINITY
   }
 
   get isClosed(): boolean {
     return this.#isClosed
+  }
+
+  /** The far side has retired it: closes once this side has no use for it either. */
+  closeWhenIdle(): void {
+    this.isRetired = true
+    if (this.isIdle) this.close()
   }
 
   /** Sends bytes of `sender`. `false`: wait for its `writable`. */
@@ -76,40 +106,53 @@ export class Link {
     return this.#unsent.send(this.#socket, bytes, isScratch) === bytes.length
   }
 
-  /** Bytes of the far side's half from `from` on belong to a stream. */
+  /** The sender sends no more. What still waits here goes on, unless it was reset. */
+  leave(stream: Stream): void {
+    this.sender = undefined
+    this.#leavingId = stream.id
+    if (stream.hasEnded) return
+    this.sentBytes -= this.#unsent.length
+    this.#unsent.clear()
+  }
+
+  /** The far side has all bytes of the stream that left. */
+  freed(streamId: number): boolean {
+    if (streamId !== this.#leavingId) return false
+    this.#leavingId = 0
+    if (this.isRetired && this.isIdle) this.close()
+    return true
+  }
+
+  /** The far side's bytes from `from` on belong to a stream. */
   bind(stream: Stream | undefined, streamId: number, from: number): boolean {
-    const last = this.#bindings.at(-1)
-    if (last !== undefined) {
-      // The stream before was reset, which needs no UNLINK: its bytes end where these begin.
-      if (from < last.from || last.to < from) return false
-      last.to = from
-    } else if (from < this.#receivedBytes) return false
-    this.#bindings.push({ stream, streamId, from, to: Number.POSITIVE_INFINITY })
-    this.#deliverEarly()
+    if (this.#binding !== undefined || from !== this.#receivedBytes) return false
+    this.#binding = { stream, streamId, to: Number.POSITIVE_INFINITY }
+    const early = this.#early
+    this.#early = []
+    if (early.length > 0) this.#resume()
+    for (const bytes of early) this.#received(bytes)
     return true
   }
 
   /** The stream's bytes end at `to`. */
   unbind(streamId: number, to: number): boolean {
-    const binding = this.#bindings.find(
-      one => one.streamId === streamId && one.to === Number.POSITIVE_INFINITY,
-    )
-    if (binding === undefined || to < binding.from || to < this.#receivedBytes) return false
+    const binding = this.#binding
+    if (binding === undefined || binding.streamId !== streamId || this.isEnding) return false
+    if (to < this.#receivedBytes) return false
     binding.to = to
-    this.#finishBindings()
+    if (to === this.#receivedBytes) this.#finish(binding)
     return true
   }
 
   /** The stream consumed bytes: perhaps reading may go on. */
   consumed(stream: Stream): void {
-    if (this.#isPaused && this.#early.length === 0 && unconsumed(stream) < MAX_UNCONSUMED_BYTES / 2)
+    if (this.#isPaused && this.#binding?.stream === stream && unconsumed(stream) < MAX_UNCONSUMED_BYTES / 2)
       this.#resume()
   }
 
   /** The stream is gone: what still comes for it is dropped, so nothing may hold it up. */
   forget(stream: Stream): void {
-    if (this.sender === stream) this.sender = undefined
-    if (this.#isPaused && this.#early.length === 0 && this.#bindings[0]?.stream === stream) this.#resume()
+    if (this.#binding?.stream === stream) this.#resume()
   }
 
   close(): void {
@@ -118,62 +161,38 @@ export class Link {
     this.#unsent.clear()
     this.#early = []
     this.#socket.terminate()
-    const streams = this.#bindings.flatMap(({ stream }) => stream ?? [])
-    if (this.sender !== undefined && !streams.includes(this.sender)) streams.push(this.sender)
+    const streams = [...new Set([this.#binding?.stream, this.sender])].filter(one => one !== undefined)
     this.sender = undefined
-    this.#bindings.length = 0
+    this.#binding = undefined
     this.#owner.linkClosed(this, streams)
   }
 
   #received(bytes: Uint8Array): void {
     if (this.#isClosed) return
-    if (this.#bindings.length === 0 || this.#early.length > 0) this.#keepEarly(bytes)
-    else this.#deliver(bytes)
+    const binding = this.#binding
+    if (binding === undefined) {
+      this.#early.push(bytes)
+      return this.#pause()
+    }
+    const { stream, to } = binding
+    const count = Math.min(bytes.length, to - this.#receivedBytes)
+    this.#receivedBytes += count
+    if (stream?.isClosed === false) {
+      this.#owner.linkReceived(stream, count === bytes.length ? bytes : bytes.subarray(0, count))
+      if (!stream.isClosed && unconsumed(stream) > MAX_UNCONSUMED_BYTES) this.#pause()
+    }
+    // The handler may have closed the session in the middle.
+    if (this.#isClosed) return
+    if (this.#receivedBytes === to) this.#finish(binding)
+    if (count < bytes.length) this.#received(bytes.subarray(count))
   }
 
-  #keepEarly(bytes: Uint8Array): void {
-    this.#early.push(bytes)
-    this.#pause()
-  }
-
-  #deliverEarly(): void {
-    const early = this.#early
-    if (early.length === 0) return
-    this.#early = []
+  #finish({ streamId, stream }: Binding): void {
+    this.#binding = undefined
+    // Whoever was too slow for it no longer is.
     this.#resume()
-    for (const bytes of early) this.#received(bytes)
-  }
-
-  #deliver(bytes: Uint8Array): void {
-    let at = 0
-    while (at < bytes.length) {
-      if (this.#isClosed) return
-      const binding = this.#bindings[0]
-      if (binding === undefined) return this.#keepEarly(bytes.subarray(at))
-      const start = this.#receivedBytes
-      // Before `from`: bytes of a stream that was reset while they were on their way.
-      const isOurs = start >= binding.from
-      const end = isOurs ? binding.to : binding.from
-      const count = Math.min(bytes.length - at, end - start)
-      const { stream } = binding
-      this.#receivedBytes += count
-      if (isOurs && count > 0 && stream !== undefined && !stream.isClosed) {
-        this.#owner.linkReceived(stream, count === bytes.length ? bytes : bytes.subarray(at, at + count))
-        if (!stream.isClosed && unconsumed(stream) > MAX_UNCONSUMED_BYTES) this.#pause()
-      }
-      at += count
-      this.#finishBindings()
-    }
-  }
-
-  #finishBindings(): void {
-    for (let first = this.#bindings[0]; first !== undefined; first = this.#bindings[0]) {
-      if (first.to > this.#receivedBytes) return
-      this.#bindings.shift()
-      // Whoever was too slow for it no longer is.
-      if (this.#early.length === 0) this.#resume()
-      if (first.stream !== undefined) this.#owner.linkFinished(first.stream)
-    }
+    this.#owner.linkFinished(this, streamId, stream)
+    if (this.isRetired && this.isIdle) this.close()
   }
 
   #drained(): void {

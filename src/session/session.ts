@@ -17,6 +17,7 @@ import {
   readU32,
   readU48,
   UNLINK,
+  UNLINKED,
   writeU32,
   writeU48,
 } from '../wire/frame.ts'
@@ -218,6 +219,7 @@ export class Session {
 
   /** @internal */
   sendReset(stream: Stream, code: ErrorCode): void {
+    this.links.leave(stream)
     const at = this.#outbox.frame(RESET, stream.id, 8)
     this.#writeCode(at, code)
     writeU48(this.#outbox.batch, at + 2, stream.deliveredBytes)
@@ -264,6 +266,11 @@ export class Session {
     const delivered = stream.sentBytes
     this.sendReset(stream, 'CARRIER_LOST')
     stream.handler.reset('CARRIER_LOST', delivered)
+  }
+
+  /** @internal What a handler throws on a link. */
+  linkFailed(error: unknown): void {
+    this.#handlerFailed(error)
   }
 
   /** @internal */
@@ -314,6 +321,8 @@ export class Session {
         return this.links.bind(this.#streams.get(id), id, readU32(payload, 0), readU48(payload, 4))
       case UNLINK:
         return this.links.unbind(id, readU32(payload, 0), readU48(payload, 4))
+      case UNLINKED:
+        return this.links.freed(id, readU32(payload, 0))
     }
   }
 
@@ -364,9 +373,10 @@ export class Session {
     if (stream === undefined) return this.#strayFrame(id)
     if (stream.peerEnded || stream.earlyEnd !== undefined) return this.close('PROTOCOL_ERROR')
     if (delivered > stream.sentBytes - stream.queuedBytes) return this.close('PROTOCOL_ERROR')
-    // The last bytes may still be on their way on a link.
+    // The last bytes may still be on their way on a link. UNLINK has said how many.
     if (stream.receivingLink === undefined) this.peerHasEnded(stream, delivered)
-    else stream.earlyEnd = delivered
+    else if (stream.receivingLink.isEnding) stream.earlyEnd = delivered
+    else this.close('PROTOCOL_ERROR')
   }
 
   /** @internal All bytes of the other side have come, and its END. */
@@ -422,7 +432,7 @@ export class Session {
     stream.isClosed = true
     this.#streams.delete(stream.id)
     this.#outbox.forget(stream)
-    stream.sendingLink?.forget(stream)
+    this.links.leave(stream)
     stream.receivingLink?.forget(stream)
     this.#grownBytes -= stream.window - INITIAL_CREDIT_BYTES
     if (!stream.peerEnded) this.#strayBytes += stream.allowance

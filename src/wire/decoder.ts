@@ -17,6 +17,7 @@ import {
   RESET,
   readU32,
   UNLINK,
+  UNLINKED,
 } from './frame.ts'
 
 export interface FrameHandler {
@@ -40,6 +41,7 @@ const PAYLOAD_BYTES: readonly number[] = (() => {
   sizes[GOAWAY] = 2
   sizes[LINK] = 10
   sizes[UNLINK] = 10
+  sizes[UNLINKED] = 4
   return sizes
 })()
 
