@@ -57,13 +57,12 @@ export class SessionLinks {
     this.#announced.set(number, waiting)
     this.#deadlines.watch(waiting)
     this.#deadlines.arm(waiting, ANNOUNCE_MS)
-    const { closed } = link.socketHandler
     return {
       ...link.socketHandler,
       closed: error => {
         // The number may belong to a later link by now.
         if (this.#announced.get(number) === waiting) this.#forget(number)
-        closed(error)
+        link.socketHandler.closed(error)
       },
     }
   }
@@ -82,7 +81,7 @@ export class SessionLinks {
   }
 
   close(): void {
-    for (const { link } of [...this.#announced.values()]) link.close()
+    for (const { link } of this.#announced.values()) link.close()
     this.#closed()
   }
 

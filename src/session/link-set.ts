@@ -61,7 +61,7 @@ export class LinkSet implements LinkOwner {
   }
 
   close(): void {
-    for (const link of [...this.#links.values()]) link.close()
+    for (const link of this.#links.values()) link.close()
   }
 
   // ── Sending ────────────────────────────────────────────────────────────────────────────────────────────────
