@@ -17,6 +17,9 @@ export const TYPES: readonly string[] = [
   'PONG',
   'CONTROL',
   'GOAWAY',
+  'LINK',
+  'UNLINK',
+  'UNLINKED',
 ]
 
 /** Big-endian bytes of a whole number. */
