@@ -1,7 +1,7 @@
 // Messages of the JSON wire: the vectors, what bodies become, and what strangers may send.
 
 import { describe, expect, test } from 'bun:test'
-import { base64 } from '../../src/base64.ts'
+import { base64 } from '../../src/buffers.ts'
 import {
   decodeBody,
   encodeBody,
