@@ -10,6 +10,7 @@
 
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import type { Subprocess } from 'bun'
 import { readRun, type SuiteResult, writeJson } from './measure/result.ts'
 import { scratch } from './peers/binary.ts'
 
@@ -20,6 +21,13 @@ const suites: readonly { readonly name: string; readonly file: string }[] = [
   { name: 'Latency', file: 'latency.ts' },
   { name: 'Scalability', file: 'scalability.ts' },
   { name: 'Cross-Tool Comparison', file: 'comparison.ts' },
+  { name: 'Load', file: 'load.ts' },
+  { name: 'Transfer', file: 'transfer.ts' },
+  { name: 'Memory', file: 'memory.ts' },
+  { name: 'Streaming', file: 'streaming.ts' },
+  { name: 'Features', file: 'features.ts' },
+  { name: 'Scaling', file: 'scaling.ts' },
+  { name: 'Frameworks', file: 'frameworks.ts' },
 ]
 
 const { values: options, positionals: filters } = parseArgs({
@@ -45,10 +53,14 @@ if (chosen.length === 0) {
 }
 
 let interrupted = false
-// The suite under way gets the same signal from the terminal, saves what it has and ends.
-process.on('SIGINT', () => {
-  interrupted = true
-})
+let running: Subprocess | null = null
+// The suite is in a group of its own, so that it hears of Ctrl+C once, saves what it has and ends its processes.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.on(signal, () => {
+    interrupted = true
+    running?.kill(signal)
+  })
+}
 
 const saved = scratch('results')
 const results: SuiteResult[] = []
@@ -66,10 +78,11 @@ for (const [index, { name, file }] of chosen.entries()) {
     ...(options.compare ? ['--compare', options.compare] : []),
     ...(options.rounds ? ['--rounds', options.rounds] : []),
   ]
-  const child = Bun.spawn(['bun', join(import.meta.dir, file), ...flags], {
+  running = Bun.spawn(['bun', join(import.meta.dir, file), ...flags], {
     stdio: ['ignore', 'inherit', 'inherit'],
+    detached: true,
   })
-  const code = await child.exited
+  const code = await running.exited
   if (code !== 0) failed.push(`${name} ended with ${code}`)
   if (await Bun.file(json).exists()) results.push(...(await readRun(json)).suites)
 }

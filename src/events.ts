@@ -41,14 +41,20 @@ export class Events<EventMap extends object> {
     for (const listener of [...(this.#listeners.get(event) ?? [])]) {
       try {
         // `on` only ever adds listeners of this event's payload type.
-        ;(listener as Listener<EventMap[Name]>)(payload)
+        const outcome: unknown = (listener as Listener<EventMap[Name]>)(payload)
+        // An async listener: its rejection would otherwise end the process.
+        if (outcome instanceof Promise) outcome.catch(cause => reportThrown(event, cause))
       } catch (cause) {
-        // A bug in the embedding program: shown where its author looks, without harming other visitors.
-        console.error(`localtunnels: a listener for "${String(event)}" threw`, cause)
+        reportThrown(event, cause)
       }
     }
   }
 
   /** For subclasses that act on the first listener and the last. */
   protected listenersChanged(_event: keyof EventMap): void {}
+}
+
+/** A bug in the embedding program: shown where its author looks, without harming anybody else. */
+function reportThrown(event: PropertyKey, cause: unknown): void {
+  console.error(`localtunnels: a listener for "${String(event)}" threw`, cause)
 }

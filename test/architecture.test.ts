@@ -5,65 +5,33 @@ import { Glob } from 'bun'
 
 const ROOT = `${import.meta.dir}/../src`
 
+/** Single files that both ends stand on. */
+const LOW = ['buffers', 'events', 'deferred', 'socket', 'sockets', 'event-loop', 'unsent', 'version']
+
 /** Room → the rooms it may import from, besides itself. A room is a folder of src/, or a file directly in it. */
 const ALLOWED: Record<string, readonly string[]> = {
   errors: [],
   events: [],
+  deferred: [],
   version: [],
   words: [],
   socket: ['errors'],
   names: ['errors', 'words'],
   sockets: ['socket', 'errors'],
   wire: ['errors'],
-  session: ['wire', 'errors', 'socket'],
+  unsent: ['socket'],
+  session: ['wire', 'errors', 'socket', 'unsent'],
   'event-loop': ['session'],
   buffers: ['wire'],
   http: ['errors'],
-  server: [
-    'session',
-    'http',
-    'wire',
-    'errors',
-    'events',
-    'names',
-    'socket',
-    'sockets',
-    'event-loop',
-    'buffers',
-    'version',
-  ],
-  client: [
-    'session',
-    'http',
-    'wire',
-    'errors',
-    'events',
-    'names',
-    'socket',
-    'sockets',
-    'event-loop',
-    'buffers',
-    'version',
-  ],
+  server: ['session', 'http', 'wire', 'names', 'errors', ...LOW],
+  client: ['session', 'http', 'wire', 'names', 'errors', ...LOW],
   index: ['server', 'client', 'errors', 'names', 'version'],
-  cli: [
-    'index',
-    'server',
-    'client',
-    'session',
-    'http',
-    'wire',
-    'errors',
-    'events',
-    'names',
-    'socket',
-    'sockets',
-    'version',
-  ],
+  cli: ['index', 'server', 'client', 'session', 'http', 'wire', 'names', 'errors', ...LOW],
 }
 
 /** Floors that know neither a runtime nor the time: whatever they need of either is handed in. */
-const PURE = ['wire', 'session', 'http', 'errors', 'events', 'names', 'socket']
+const PURE = ['unsent', 'wire', 'session', 'http', 'errors', 'events', 'names', 'socket']
 const IMPURE =
   /\b(?:Bun\.|setTimeout|setInterval|setImmediate|queueMicrotask|Date\.now|performance\.)|from '(?:node|bun):/
 

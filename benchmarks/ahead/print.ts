@@ -52,9 +52,18 @@ export function peerTable(all: readonly Measured[]): string {
   return table(['medians', ...names], rows)
 }
 
+/** Cores taken by strangers from which on a measurement is doubtful. */
+const BUSY_CORES = 0.3
+
 /** What a reader must know before believing the figures: failures, busy neighbours, a generator near its ceiling. */
 export function warnings(all: readonly Measured[]): readonly string[] {
   const said: string[] = []
+  const foreign = all.map(({ figures }) => figures?.foreignCores ?? 0)
+  const busy = foreign.filter(cores => cores > BUSY_CORES).length
+  if (busy > 0) {
+    const share = `${busy} of ${all.length} measurements shared the machine`
+    said.push(`${share}: ${figure(summarize(foreign).median)} cores (median) were busy with something else`)
+  }
   for (const { peer, row, round, figures, failure } of all) {
     const where = `${row} on ${peer}, round ${round + 1}`
     if (failure) said.push(`${where}: ${failure}`)
@@ -64,8 +73,6 @@ export function warnings(all: readonly Measured[]): readonly string[] {
       )
     if (figures?.held !== undefined && figures.held < 1_000)
       said.push(`${where}: only ${figures.held} of 1,000 connections were answered`)
-    if ((figures?.foreignCores ?? 0) > 0.3)
-      said.push(`${where}: ${figure(figures!.foreignCores!)} cores were busy with something else`)
   }
   for (const { peer, row, ceiling } of nearCeiling(all)) {
     said.push(

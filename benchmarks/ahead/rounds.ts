@@ -3,7 +3,7 @@
 import { run } from '../load/load.ts'
 import { interrupted } from '../measure/children.ts'
 import { type RunningOrigins, startOrigins } from '../origin/origin.ts'
-import type { Peer, Tunnel } from '../peers/peer.ts'
+import type { Origins, Peer, Tunnel } from '../peers/peer.ts'
 import { checkTunnel } from './check.ts'
 import type { Figures, Row } from './rows.ts'
 import type { Measured } from './verdict.ts'
@@ -92,15 +92,16 @@ export function measureRounds(options: RoundsOptions): Rounds {
   ): Promise<Map<string, Tunnel>> => {
     const started = new Map<string, Tunnel>()
     for (const peer of installed) {
-      interrupted.throwIfAborted()
-      try {
-        const tunnel = await peer.start(ports)
-        await checkTunnel(tunnel)
-        started.set(peer.name, tunnel)
-        say(`${peer.name} ${versions[peer.name]}: up and checked`)
-      } catch (error) {
-        skipped[peer.name] = reason(error)
-        say(`${peer.name} is left out: ${reason(error)}`)
+      for (let attempt = 1; attempt <= START_ATTEMPTS && !started.has(peer.name); attempt++) {
+        interrupted.throwIfAborted()
+        try {
+          started.set(peer.name, await startChecked(peer, ports))
+          delete skipped[peer.name]
+          say(`${peer.name} ${versions[peer.name]}: up and checked`)
+        } catch (error) {
+          skipped[peer.name] = reason(error)
+          say(`${peer.name} failed the check (${attempt} of ${START_ATTEMPTS}): ${reason(error)}`)
+        }
       }
     }
     return started
@@ -151,6 +152,24 @@ export function measureRounds(options: RoundsOptions): Rounds {
   return { measured, versions, skipped, origins: () => kinds, done: all() }
 }
 
+/** One peer hangs now and then right after its start; ours gets as many chances as everybody. */
+const START_ATTEMPTS = 3
+
+async function startChecked(peer: Peer, ports: Origins): Promise<Tunnel> {
+  const tunnel = await peer.start(ports)
+  try {
+    await checkTunnel(tunnel)
+    return tunnel
+  } catch (error) {
+    await tunnel.stop()
+    throw error
+  }
+}
+
+/** A reason is a cell of a table. */
+const MAX_REASON_CHARS = 120
+
 export function reason(error: unknown): string {
-  return error instanceof Error ? error.message.split('\n')[0]! : String(error)
+  const line = error instanceof Error ? error.message.split('\n')[0]! : String(error)
+  return line.length > MAX_REASON_CHARS ? `${line.slice(0, MAX_REASON_CHARS)}…` : line
 }

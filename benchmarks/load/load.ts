@@ -33,7 +33,19 @@ export interface BulkLoad {
   readonly seconds: number
 }
 
-export type Load = ClosedLoad | OpenLoad | BulkLoad
+/** Small messages to an echo and back, one at a time on one connection. */
+export interface TripLoad {
+  readonly kind: 'trips'
+  readonly bytes: number
+  readonly trips: number
+  /** Round trips before counting begins. */
+  readonly warmup: number
+  /** Switches the connection with an HTTP upgrade first: for tunnels that read HTTP. */
+  readonly upgrade: boolean
+  readonly seconds: number
+}
+
+export type Load = ClosedLoad | OpenLoad | BulkLoad | TripLoad
 
 /** Milliseconds. */
 export interface Latency {

@@ -12,7 +12,10 @@ export async function own(endpoint: Endpoint, load: Load): Promise<LoadResult> {
     timeoutMs: (load.seconds + 60) * 1000,
   })
   const line = /^REPORT (.*)$/m.exec(stdout)?.[1]
-  if (!line) throw new Error(`load worker: ${stderr || stdout || 'nothing printed'}`)
+  if (!line)
+    throw new Error(
+      `load worker: ${/^error: (.*)$/m.exec(stderr)?.[1] ?? (stderr || stdout || 'nothing printed')}`,
+    )
   // Printed by worker.ts, which shares the type.
   return { ...(JSON.parse(line) as LoadResult), cpuSeconds }
 }

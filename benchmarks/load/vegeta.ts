@@ -2,7 +2,7 @@
 
 import { finish } from '../measure/children.ts'
 import { percentile } from '../measure/samples.ts'
-import { binary, need } from '../peers/binary.ts'
+import { binary, command, scratch } from '../peers/binary.ts'
 import type { Endpoint } from '../peers/peer.ts'
 import type { LoadResult, OpenLoad } from './load.ts'
 
@@ -15,20 +15,24 @@ export async function vegeta(endpoint: Endpoint, load: OpenLoad): Promise<LoadRe
   const target = `GET http://${endpoint.host}:${endpoint.port}${load.path}\n`
   const stdin =
     target + headers.map(([name, value]) => `${name === 'host' ? 'Host' : name}: ${value}\n`).join('')
-  const command = [
-    need('vegeta'),
-    'attack',
-    '-format=http',
-    `-rate=${load.rate}`,
-    `-duration=${load.seconds}s`,
-  ]
-  const shell = `${command.join(' ')} -timeout=10s -keepalive=true | ${need('vegeta')} encode -to=csv`
-  const { stdout, stderr, cpuSeconds } = await finish(['sh', '-c', shell], {
-    stdin,
-    timeoutMs: (load.seconds + 30) * 1000,
-  })
-  const rows = stdout.split('\n').filter(Boolean)
-  if (rows.length === 0) throw new Error(`vegeta: ${stderr || 'nothing printed'}`)
+  const file = scratch('vegeta')
+  try {
+    const flags = `attack -format=http -rate=${load.rate} -duration=${load.seconds}s -timeout=10s -keepalive=true -output`
+    const { stderr, cpuSeconds } = await finish(command('vegeta', flags, file.path('run')), {
+      stdin,
+      timeoutMs: (load.seconds + 30) * 1000,
+    })
+    // Decoded only afterwards: it would take processor time from what is measured.
+    const { stdout } = await finish(command('vegeta', 'encode -to=csv', file.path('run')))
+    if (stdout === '') throw new Error(`vegeta: ${stderr || 'nothing printed'}`)
+    return report(stdout, load, cpuSeconds)
+  } finally {
+    file.remove()
+  }
+}
+
+function report(csv: string, load: OpenLoad, cpuSeconds: number): LoadResult {
+  const rows = csv.trim().split('\n')
   const times = new Float64Array(rows.length)
   let errors = 0
   let bytes = 0

@@ -6,6 +6,7 @@ import { closedLoop } from './closed.ts'
 import { busy, held } from './held.ts'
 import type { Load } from './load.ts'
 import { openLoop } from './open.ts'
+import { roundTrips } from './trips.ts'
 
 interface Order {
   readonly endpoint: Endpoint
@@ -35,6 +36,9 @@ switch (load.kind) {
     break
   case 'up':
     report(await upload(endpoint, load))
+    break
+  case 'trips':
+    report(await roundTrips(endpoint, load))
     break
   case 'held':
     await held(endpoint, load.path, load.connections)

@@ -23,6 +23,8 @@ export interface LaunchOptions {
   /** Resolves the launch when a line of output matches; else it resolves at once. */
   readonly ready?: RegExp
   readonly deadlineMs?: number
+  /** Sees every line of both outputs. */
+  onLine?(line: string): void
 }
 
 /** Starts a process in a group of its own, so that Ctrl+C reaches the benchmark first. */
@@ -46,14 +48,15 @@ export async function launch(
   if (!options.ready) seen.resolve(null)
   for (const output of [child.stdout, child.stderr])
     void follow(output, line => {
+      options.onLine?.(line)
       tail.push(line)
       if (tail.length > 20) tail.shift()
       const match = options.ready?.exec(line)
       if (match) seen.resolve(match)
     })
-  void exited.then(code => seen.reject(new Error(`${command[0]} ended with ${code}: ${tail.join(' | ')}`)))
+  void exited.then(code => seen.reject(new Error(`${command[0]} ended with ${code}: ${gist(tail)}`)))
   const timer = setTimeout(
-    () => seen.reject(new Error(`${command[0]} was not ready in time: ${tail.join(' | ')}`)),
+    () => seen.reject(new Error(`${command[0]} was not ready in time: ${gist(tail)}`)),
     options.deadlineMs ?? 15_000,
   )
   const stop = async (): Promise<void> => {
@@ -71,6 +74,11 @@ export async function launch(
   } finally {
     clearTimeout(timer)
   }
+}
+
+/** The line of an output that says what went wrong. */
+function gist(lines: readonly string[]): string {
+  return lines.find(line => /^error\b/i.test(line)) ?? lines.at(-1) ?? 'it said nothing'
 }
 
 export interface Finished {

@@ -71,7 +71,9 @@ export async function runSuite(
       tools,
     )
   // mitata cannot be stopped between two benchmarks: what is there is saved, and that is the end.
-  process.once('SIGINT', () => void save().then(() => process.exit(130)))
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => void save().then(() => process.exit(130)))
+  }
 
   if (isQuick) {
     for (const { group, name, work } of smokes) {

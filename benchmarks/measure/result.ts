@@ -23,11 +23,24 @@ export interface ResultRow {
   readonly cells: Readonly<Record<string, Figure | string>>
 }
 
+/** Points of a curve over time or load, for a chart. */
+export interface Series {
+  readonly name: string
+  readonly points: readonly (readonly [number, number])[]
+}
+
+export interface Chart {
+  readonly x: string
+  readonly y: string
+  readonly series: readonly Series[]
+}
+
 export interface Group {
   readonly name: string
   readonly columns: readonly Column[]
   readonly rows: readonly ResultRow[]
   readonly note?: string
+  readonly chart?: Chart
 }
 
 export interface SuiteResult {

@@ -28,6 +28,7 @@ export function percentile(sorted: ArrayLike<number>, percent: number): number {
 /** Three significant digits are more than a shared machine can honestly give. */
 export function figure(value: number): string {
   if (!Number.isFinite(value)) return '–'
+  if (value === 0) return '0'
   const size = Math.abs(value)
   if (size >= 1000) return Math.round(value).toLocaleString('en-US')
   if (size >= 100) return value.toFixed(0)

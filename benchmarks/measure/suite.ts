@@ -36,9 +36,14 @@ export function roundsOr(usual: number): number {
 /** `--hours N` for soaks; `null`: the suite's own number of minutes. */
 export const hours: number | null = typeof values.hours === 'string' ? Number(values.hours) : null
 
-/** `--peers a,b`. */
-export const peerNames: readonly string[] | null =
-  typeof values.peers === 'string' ? values.peers.split(',') : null
+/** What a smoke run is content with. */
+const SMOKE_PEERS = ['direct', 'ours-streams', 'ours-json', 'rathole']
+
+/** `--peers a,b`, else the suite's own; in a smoke run only a few of them. */
+export function peersOr(names: readonly string[]): readonly string[] {
+  if (typeof values.peers === 'string') return values.peers.split(',')
+  return isQuick ? names.filter(name => SMOKE_PEERS.includes(name)) : names
+}
 
 /** Saves with `--json FILE`, compares with `--compare FILE`. */
 export async function conclude(

@@ -34,6 +34,12 @@ export interface RunningOrigins {
   stop(): Promise<void>
 }
 
+/** Gives back what it gets: for round trips. */
+export async function startEcho(): Promise<{ readonly port: number; stop(this: void): Promise<void> }> {
+  const child = await launch(['bun', join(import.meta.dir, 'echo.ts')], { ready: /^listening (\d+)$/ })
+  return { port: Number(child.match?.[1]), stop: child.stop }
+}
+
 /** nginx serves the files where it is installed and wanted; the sink is always our own small program. */
 export async function startOrigins(wanted: 'nginx' | 'bun'): Promise<RunningOrigins> {
   const kind = wanted === 'nginx' && Bun.which('nginx') ? 'nginx' : 'bun'

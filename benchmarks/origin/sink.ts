@@ -1,5 +1,5 @@
 // An origin on raw sockets: swallows uploads as fast as the kernel hands them over, and serves the same files as nginx.
-// GET /NAME: a file; GET / and /json: something small. POST /: the number of bytes that came. POST /sha: their SHA-256. Everything else: 404.
+// GET /NAME: a file; GET / and /json: something small; GET /events: server-sent events. POST /: the number of bytes that came. POST /sha: their SHA-256. Everything else: 404.
 
 import { CryptoHasher, type Socket } from 'bun'
 import { ITEMS } from './app.ts'
@@ -22,6 +22,9 @@ const answers = new Map<string, Uint8Array>([
   ...Object.entries(FILE_SIZES).map(([name, size]) => [`/${name}`, answer(200, fileBytes(size))] as const),
 ])
 const missing = answer(404, new TextEncoder().encode('no such file\n'))
+
+/** Between the two events of `/events`. */
+const EVENT_PAUSE_MS = 500
 
 const listener = Bun.listen<Conversation>({
   hostname: '127.0.0.1',
@@ -75,7 +78,22 @@ function began(socket: Socket<Conversation>, head: string): void {
     return
   }
   state.closing = /\r\nconnection: *close/i.test(head)
-  send(socket, answers.get(path) ?? missing)
+  if (path === '/events') events(socket)
+  else send(socket, answers.get(path) ?? missing)
+}
+
+/** One event at once, another one after a while, then the end: an answer that is not there all at once. */
+function events(socket: Socket<Conversation>): void {
+  const { closing } = socket.data
+  socket.data.closing = false
+  const type = 'Content-Type: text/event-stream\r\nTransfer-Encoding: chunked'
+  const chunk = (data: string): string => `${data.length.toString(16)}\r\n${data}\r\n`
+  const text = (bytes: string): Uint8Array => new TextEncoder().encode(bytes)
+  send(socket, text(`HTTP/1.1 200 OK\r\n${type}\r\n\r\n${chunk('data: first\n\n')}`))
+  setTimeout(() => {
+    socket.data.closing = closing
+    send(socket, text(`${chunk('data: second\n\n')}0\r\n\r\n`))
+  }, EVENT_PAUSE_MS)
 }
 
 function uploaded(socket: Socket<Conversation>): void {

@@ -1,6 +1,7 @@
 // Our client in a process of its own: `client.ts SERVER_PORT ORIGIN_PORT NAME WIRE`.
 
 import { TunnelClient } from '../../src/index.ts'
+import { enableOnClient } from './features.ts'
 
 const [serverPort, originPort, subdomain, wire] = process.argv.slice(2)
 const client = new TunnelClient({
@@ -11,6 +12,7 @@ const client = new TunnelClient({
   wire: wire === 'json' ? 'json' : 'streams',
 })
 client.on('error', (error: Error) => console.error(error.message))
+enableOnClient(client, (process.env.BENCH_FEATURES ?? '').split(';'))
 await client.connect()
 process.on('SIGTERM', () => void client.disconnect().then(() => process.exit(0)))
 console.log(`connected ${client.getTunnelUrl()}`)

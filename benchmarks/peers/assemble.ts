@@ -1,11 +1,18 @@
 // The steps all peers share: start the server, then the clients, wait until each endpoint answers, stop in reverse.
 
 import type { Child } from '../measure/children.ts'
-import { answering } from '../measure/ports.ts'
+import { answering, listening } from '../measure/ports.ts'
 import type { Endpoint, Tunnel } from './peer.ts'
 
 /** Path that every origin answers with 200, asked until a tunnel is through. */
 export const PROBE_PATH = '/20'
+
+/** An origin of this name speaks no HTTP, so that only the tunnel's port can be awaited. */
+export const RAW_ORIGIN = 'raw'
+
+function reachable(name: string, endpoint: Endpoint): Promise<void> {
+  return name === RAW_ORIGIN ? listening(endpoint.port) : answering(endpoint, PROBE_PATH)
+}
 
 export interface Assembly {
   readonly server: () => Promise<readonly Child[]>
@@ -29,7 +36,7 @@ export async function assemble(assembly: Assembly): Promise<Tunnel> {
     const client = await assembly.client()
     children.push(...client)
     const endpoints = assembly.endpoints()
-    await Promise.all(Object.values(endpoints).map(endpoint => answering(endpoint, PROBE_PATH)))
+    await Promise.all(Object.entries(endpoints).map(([name, endpoint]) => reachable(name, endpoint)))
     return {
       endpoints,
       processes: { server: server.map(({ pid }) => pid), client: client.map(({ pid }) => pid) },

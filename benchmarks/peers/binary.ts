@@ -18,9 +18,13 @@ export function binary(name: string): string | null {
  * Looks for the program and asks its version. `install.ts` leaves a note beside what it built, because some builds
  * from source do not know their own.
  */
-export async function detectBinary(name: string, versionFlag: string): Promise<Detected> {
+export async function detectBinary(
+  name: string,
+  versionFlag: string,
+  remedy = 'bun benchmarks/peers/install.ts',
+): Promise<Detected> {
   const path = binary(name)
-  if (!path) return { missing: `${name} is not installed: bun benchmarks/peers/install.ts` }
+  if (!path) return { missing: `${name} is not installed: ${remedy}` }
   const note = Bun.file(`${path}.version`)
   if (await note.exists()) return { version: (await note.text()).trim() }
   const { stdout, stderr } = await finish([path, ...versionFlag.split(' ')], { timeoutMs: 5_000 })

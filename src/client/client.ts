@@ -1,11 +1,20 @@
 // TunnelClient: gives a local app a public URL and keeps it, whatever happens to the network.
 
+import { deferred } from '../deferred.ts'
 import { TunnelError } from '../errors.ts'
 import { Events } from '../events.ts'
 import { alternativeNames, calculateBackoff } from '../names.ts'
 import { dial } from '../sockets/dial.ts'
+import { stopped } from './carrier.ts'
 import { connector } from './connect.ts'
-import type { Connect, Connection, ConnectionEvents, Registration, RequestSeen, ResponseSeen } from './connection.ts'
+import type {
+  Connect,
+  Connection,
+  ConnectionEvents,
+  Registration,
+  RequestSeen,
+  ResponseSeen,
+} from './connection.ts'
 import type { TunnelClientEvents, TunnelClientOptions, TunnelState } from './options.ts'
 import { probePublicSide } from './probe.ts'
 import { type ClientSettings, clientSettings } from './settings.ts'
@@ -13,8 +22,15 @@ import { watchForWake } from './wake.ts'
 
 /** After the machine woke, how long the old connection has to prove that it lives. */
 const WAKE_CHECK_MS = 3_000
-/** Tries after which no other name is asked for. */
-const REFUSED_FOR_GOOD = new Set(['TOKEN_REFUSED', 'NAME_RESERVED', 'NAME_INVALID', 'OPTION_INVALID', 'SERVER_REFUSED'])
+/** Codes that end reconnecting. Not SERVER_REFUSED: some proxies answer 404 while the server behind them restarts. */
+const REFUSED_FOR_GOOD: ReadonlySet<string> = new Set([
+  'TOKEN_REFUSED',
+  'NAME_RESERVED',
+  'NAME_INVALID',
+  'OPTION_INVALID',
+])
+/** Requests seen whose answer was not reported yet. A server of ours has fewer; what another one leaves out is forgotten. */
+const MAX_REQUESTS_SEEN = 10_000
 
 /**
  * A tunnel client. `connect()` resolves once the public URL is registered; a lost connection is then made again for
@@ -33,6 +49,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   #stopping = new AbortController()
   #stopWatchingForWake: (() => void) | undefined
   #wakeBackoff: (() => void) | undefined
+  #leaving: Promise<void> | undefined
   readonly #requests = new Map<number, RequestSeen>()
 
   constructor(options: TunnelClientOptions) {
@@ -50,23 +67,27 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     if (this.#state !== 'idle' && this.#state !== 'closed') {
       throw new TunnelError('STATE_INVALID', `The client is ${this.#state} already.`)
     }
-    this.#stopping = new AbortController()
+    const stopping = new AbortController()
+    this.#stopping = stopping
     this.#state = 'connecting'
     try {
       await this.#establish()
     } catch (error) {
-      if (this.#state === 'connecting') this.#state = 'idle'
+      // `disconnect` and another `connect` may have come meanwhile: the state is theirs then.
+      if (!stopping.signal.aborted) this.#state = 'idle'
       throw error
     }
-    this.#stopWatchingForWake ??= watchForWake(() => this.#woke())
+    if (!stopping.signal.aborted) this.#stopWatchingForWake ??= watchForWake(() => this.#woke())
   }
 
-  /** Gives the name back and closes. Requests under way are cut; resolves once the server was told. */
+  /** Gives the name back and closes. Requests under way are cut; resolves once the server has closed too. */
   async disconnect(): Promise<void> {
-    if (this.#state === 'idle' || this.#state === 'closed') return
-    const connection = this.#connection
-    this.#end()
-    await connection?.leave()
+    if (this.#state !== 'idle' && this.#state !== 'closed') {
+      const connection = this.#connection
+      this.#end()
+      this.#leaving = connection?.leave()
+    }
+    await this.#leaving
   }
 
   /** The public URL. Throws `STATE_INVALID` before the first registration. */
@@ -117,36 +138,57 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   /** One attempt: dial, register under the old name or the first free one. */
   async #establish(): Promise<void> {
     const { signal } = this.#stopping
-    let isOver = false
-    const connection = await this.#connect(
+    const startedAt = performance.now()
+    let connection: Connection | undefined
+    let end: TunnelError | undefined
+    connection = await this.#connect(
       this.#connectionEvents(error => {
-        isOver = true
-        if (this.#connection === connection) this.#lost(error)
+        end = error
+        if (connection !== undefined && this.#connection === connection) this.#lost(error)
       }),
       signal,
     )
-    let registration: Registration
-    try {
-      registration = await this.#register(connection)
-    } catch (error) {
-      connection.terminate()
-      throw error
-    }
-    if (signal.aborted || isOver) {
-      connection.terminate()
-      throw new TunnelError('CARRIER_LOST')
-    }
+    const registration = await this.#registerInTime(connection, startedAt)
+    // Granted and lost in the same moment.
+    if (end !== undefined) throw end
     this.#connection = connection
     this.#registration = registration
     this.#state = 'connected'
-    if (this.#isWatched) connection.watch(true)
     this.emit('connected', { url: registration.url, subdomain: registration.name, wire: connection.wire })
   }
 
+  /** Registers within what is left of `connectTimeoutMs`, or ends the connection. */
+  async #registerInTime(connection: Connection, startedAt: number): Promise<Registration> {
+    const { signal } = this.#stopping
+    const { connectTimeoutMs } = this.#settings
+    const stop = () => connection.terminate()
+    let isTooLate = false
+    const timer = setTimeout(
+      () => {
+        isTooLate = true
+        connection.terminate()
+      },
+      startedAt + connectTimeoutMs - performance.now(),
+    )
+    signal.addEventListener('abort', stop)
+    try {
+      // Before the name is granted, so that requests which wait for it are reported too.
+      if (this.#isWatched) connection.watch(true)
+      const registration = await this.#register(connection)
+      if (!signal.aborted) return registration
+      throw stopped()
+    } catch (error) {
+      connection.terminate()
+      if (signal.aborted) throw stopped()
+      throw isTooLate ? new TunnelError('CONNECT_TIMEOUT') : error
+    } finally {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', stop)
+    }
+  }
+
   async #register(connection: Connection): Promise<Registration> {
-    const { connectTimeoutMs, name } = this.#settings
-    const wished = this.#registration?.name ?? name
-    const timer = setTimeout(() => connection.terminate(), connectTimeoutMs)
+    const wished = this.#registration?.name ?? this.#settings.name
     try {
       return await connection.register(wished, this.#registration?.resume)
     } catch (error) {
@@ -159,14 +201,13 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
         }
       }
       throw error
-    } finally {
-      clearTimeout(timer)
     }
   }
 
   #connectionEvents(closed: (error: TunnelError) => void): ConnectionEvents {
     return {
       request: report => {
+        if (this.#requests.size >= MAX_REQUESTS_SEEN) this.#requests.clear()
         this.#requests.set(report.id, report)
         this.emit('request', { id: report.id, method: report.method, path: report.path })
       },
@@ -190,7 +231,11 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     this.#connection = undefined
     this.#requests.clear()
     if (this.#state !== 'connected') return
+    const { signal } = this.#stopping
+    this.#state = this.#settings.isReconnecting ? 'reconnecting' : 'closed'
     this.emit('disconnected', { error })
+    // A listener may have called `disconnect`.
+    if (signal.aborted) return
     if (this.#settings.isReconnecting) void this.#reconnect()
     else this.#end(error)
   }
@@ -198,10 +243,10 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   /** Tries until it works, it is told to stop, or the server says no for good. Never rejects. */
   async #reconnect(): Promise<void> {
     const { signal } = this.#stopping
-    this.#state = 'reconnecting'
     for (let attempt = 1; !signal.aborted; attempt++) {
       const delayMs = calculateBackoff(attempt, { maxMs: this.#settings.maxBackoffMs })
       this.emit('reconnecting', { attempt, delayMs })
+      if (signal.aborted) return
       await this.#pause(delayMs)
       if (signal.aborted) return
       try {
@@ -218,7 +263,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   /** Waits, but not beyond a wake-up of the machine or the end of the client. */
   #pause(ms: number): Promise<void> {
     if (ms === 0) return Promise.resolve()
-    const { promise, resolve } = Promise.withResolvers<void>()
+    const { promise, resolve } = deferred<void>()
     const timer = setTimeout(resolve, ms)
     this.#wakeBackoff = () => {
       clearTimeout(timer)

@@ -26,7 +26,8 @@ class Join implements StreamHandler {
     origin.connect(this.#originHandler()).then(
       socket => this.#connected(socket),
       (cause: unknown) => {
-        const error = cause instanceof TunnelError ? cause : new TunnelError('ORIGIN_UNREACHABLE', undefined, { cause })
+        const error =
+          cause instanceof TunnelError ? cause : new TunnelError('ORIGIN_UNREACHABLE', undefined, { cause })
         this.#fail(error.code)
         failed(error)
       },

@@ -1,5 +1,6 @@
 // Asks the public side whether visitors get through, with a request that the server answers after asking us.
 
+import { deferred } from '../deferred.ts'
 import type { Address, SocketHandler } from '../socket.ts'
 import { dial } from '../sockets/dial.ts'
 import { PROBE_HEADER } from '../wire/control.ts'
@@ -9,7 +10,7 @@ const MAX_ANSWER_BYTES = 8_192
 
 /** `true` when the server answered the probe; `false` when anything else happened, or nothing in time. */
 export async function probePublicSide(url: string, secret: string, timeoutMs: number): Promise<boolean> {
-  const { promise: answer, resolve } = Promise.withResolvers<string>()
+  const { promise: answer, resolve } = deferred<string>()
   const timer = setTimeout(() => resolve(''), timeoutMs)
   let text = ''
   const handler: SocketHandler = {
@@ -21,21 +22,22 @@ export async function probePublicSide(url: string, secret: string, timeoutMs: nu
     ended: () => resolve(text),
     closed: () => resolve(text),
   }
-  try {
-    const { host, hostname } = new URL(url)
-    const socket = await dial(addressOf(url, hostname), handler)
-    socket.write(
-      new TextEncoder().encode(`HEAD / HTTP/1.1\r\nHost: ${host}\r\n${PROBE_HEADER}: ${secret}\r\nConnection: close\r\n\r\n`),
-    )
-    const head = (await answer).toLowerCase()
-    socket.terminate()
-    return head.startsWith('http/1.1 204') && head.includes(`\r\n${PROBE_HEADER}: ok\r\n`)
-  } catch {
+  const { host, hostname } = new URL(url)
+  const dialled = dial(addressOf(url, hostname), handler)
+  const request = `HEAD / HTTP/1.1\r\nHost: ${host}\r\n${PROBE_HEADER}: ${secret}\r\nConnection: close\r\n\r\n`
+  dialled.then(
+    socket => socket.write(new TextEncoder().encode(request)),
     // Not reachable from here: that is what the caller wanted to know.
-    return false
-  } finally {
-    clearTimeout(timer)
-  }
+    () => resolve(''),
+  )
+  const head = (await answer).toLowerCase()
+  clearTimeout(timer)
+  // One that only comes up now is not wanted any more; one that fails was reported above.
+  dialled.then(
+    socket => socket.terminate(),
+    () => {},
+  )
+  return head.startsWith('http/1.1 204') && head.includes(`\r\n${PROBE_HEADER}: ok\r\n`)
 }
 
 function addressOf(url: string, hostname: string): Address {

@@ -1,7 +1,7 @@
 // Turns what a client was told, and its environment, into what it works with. Everything is checked here, once.
 
 import { TunnelError } from '../errors.ts'
-import { isValidPort, isValidSubdomain, parseHost, slugOf, generateSubdomain } from '../names.ts'
+import { generateSubdomain, isValidPort, isValidSubdomain, parseHost, slugOf } from '../names.ts'
 import type { Address, Dial } from '../socket.ts'
 import type { TunnelClientOptions } from './options.ts'
 import type { Origin } from './origin.ts'
@@ -34,22 +34,39 @@ export interface ServerAddress {
   readonly isSecure: boolean
 }
 
+/** What a timer can wait; more would fire at once. */
+const MAX_TIMER_MS = 2_147_483_647
+
 export const DEFAULT_SERVER = 'http://localhost:8080'
 
-export function clientSettings(options: TunnelClientOptions, environment: Environment, dial: Dial): ClientSettings {
+export function clientSettings(
+  options: TunnelClientOptions,
+  environment: Environment,
+  dial: Dial,
+): ClientSettings {
   const origin = originOf(options, dial)
+  const { wire = 'auto' } = options
+  if (wire !== 'auto' && wire !== 'streams' && wire !== 'json') {
+    throw new TunnelError('OPTION_INVALID', `wire must be auto, streams or json, not "${wire}".`)
+  }
+  const pingIntervalMs = positive('pingIntervalMs', options.pingIntervalMs ?? 10_000)
+  const deadAfterMs = positive('deadAfterMs', options.deadAfterMs ?? 20_000)
+  if (deadAfterMs <= pingIntervalMs) {
+    throw new TunnelError('OPTION_INVALID', 'deadAfterMs must be more than pingIntervalMs.')
+  }
   return {
-    server: parseServer(options.server ?? environment['TUNNEL_SERVER'] ?? DEFAULT_SERVER, options),
+    // An empty variable is one that is not set.
+    server: parseServer(options.server ?? (environment.TUNNEL_SERVER || DEFAULT_SERVER), options),
     origin,
     name: nameOf(options, environment),
-    token: options.token ?? environment['TUNNEL_TOKEN'],
-    wire: options.wire ?? 'auto',
+    token: options.token ?? (environment.TUNNEL_TOKEN || undefined),
+    wire,
     rewrite: rewriteOf(options.hostHeader, origin),
     connectTimeoutMs: positive('connectTimeoutMs', options.connectTimeoutMs ?? 10_000),
     isReconnecting: options.reconnect ?? true,
     maxBackoffMs: positive('maxBackoffMs', options.maxBackoffMs ?? 5_000),
-    pingIntervalMs: positive('pingIntervalMs', options.pingIntervalMs ?? 10_000),
-    deadAfterMs: positive('deadAfterMs', options.deadAfterMs ?? 20_000),
+    pingIntervalMs,
+    deadAfterMs,
   }
 }
 
@@ -59,7 +76,7 @@ export function parseServer(
   tls: { readonly verifyServer?: boolean; readonly ca?: string } = {},
 ): ServerAddress {
   const url = /^[a-z][a-z0-9+.-]*:\/\//i.test(server) ? server : `http://${server}`
-  const parsed = URL.parse(url)
+  const parsed = parseUrl(url)
   if (parsed === null || !/^(?:wss?|https?):$/.test(parsed.protocol) || parsed.hostname === '') {
     throw new TunnelError('OPTION_INVALID', `"${server}" is not the address of a server.`)
   }
@@ -87,7 +104,7 @@ function originAddress(options: TunnelClientOptions): Address {
   const { port, host = 'localhost', url, unix, verifyOrigin } = options
   if (unix !== undefined) return { unix }
   if (url !== undefined) {
-    const parsed = URL.parse(url)
+    const parsed = parseUrl(url)
     if (parsed === null || !/^https?:$/.test(parsed.protocol)) {
       throw new TunnelError('OPTION_INVALID', `"${url}" is not an http:// or https:// URL.`)
     }
@@ -98,18 +115,20 @@ function originAddress(options: TunnelClientOptions): Address {
       ...(isSecure && { tls: verifyOrigin === undefined ? {} : { verify: verifyOrigin } }),
     }
   }
-  if (port === undefined || !isValidPort(port)) throw new TunnelError('PORT_INVALID', `${port} is not a port.`)
+  if (port === undefined || !isValidPort(port))
+    throw new TunnelError('PORT_INVALID', `${port} is not a port.`)
   return { host: parseHost(host).hostname, port }
 }
 
 function nameOf(options: TunnelClientOptions, environment: Environment): string {
-  const wished = options.subdomain ?? environment['TUNNEL_SUBDOMAIN']
+  const wished = options.subdomain ?? environment.TUNNEL_SUBDOMAIN
   if (wished !== undefined && wished !== '') {
     const name = wished.toLowerCase()
-    if (!isValidSubdomain(name)) throw new TunnelError('NAME_INVALID', `"${wished}" is not a valid subdomain.`)
+    if (!isValidSubdomain(name))
+      throw new TunnelError('NAME_INVALID', `"${wished}" is not a valid subdomain.`)
     return name
   }
-  const slug = slugOf(environment['APP_NAME'] ?? '')
+  const slug = slugOf(environment.APP_NAME ?? '')
   return isValidSubdomain(slug) ? slug : generateSubdomain()
 }
 
@@ -121,6 +140,11 @@ function rewriteOf(hostHeader: string | undefined, origin: Origin): ClientSettin
 }
 
 function positive(name: string, value: number): number {
-  if (Number.isFinite(value) && value > 0) return value
-  throw new TunnelError('OPTION_INVALID', `${name} must be a positive number of milliseconds, not ${value}.`)
+  if (value > 0 && value <= MAX_TIMER_MS) return value
+  throw new TunnelError('OPTION_INVALID', `${name} must be 1 to ${MAX_TIMER_MS} milliseconds, not ${value}.`)
+}
+
+/** `URL.parse`, which Node 20 does not have. */
+function parseUrl(text: string): URL | null {
+  return URL.canParse(text) ? new URL(text) : null
 }

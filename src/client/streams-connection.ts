@@ -1,36 +1,52 @@
 // One carrier to the server and the session on it: registers the tunnel, joins streams, reports exchanges.
 
-import { TunnelError } from '../errors.ts'
+import { deferred } from '../deferred.ts'
+import { type ErrorCode, TunnelError } from '../errors.ts'
 import { eventLoop } from '../event-loop.ts'
 import type { Carrier, CarrierHandler } from '../session/carrier.ts'
 import { Session, type SessionHandler } from '../session/session.ts'
 import { encodeControl, parseServerMessage, type ServerMessage } from '../wire/control.ts'
 import type { Connection, ConnectionEvents, Registration } from './connection.ts'
 import { join } from './join.ts'
+import { Links } from './links.ts'
+import { bounded } from './origins/bounded.ts'
 import type { ClientSettings } from './settings.ts'
 
 /** Joins open at once: more than any server of ours opens, low enough for a process's file descriptors. */
 const MAX_STREAMS = 8_192
 const MAX_STREAM_WINDOW_BYTES = 4_194_304
 const MAX_SESSION_WINDOW_BYTES = 67_108_864
+const LEAVE_TIMEOUT_MS = 2_000
 
 export class StreamsConnection implements Connection {
   readonly wire = 'streams'
   readonly #settings: ClientSettings
   readonly #events: ConnectionEvents
   readonly #session: Session
+  readonly #links: Links
   #registering: { resolve(granted: Registration): void; reject(error: TunnelError): void } | undefined
   #tunnel = -1
+  /** Why the server said that it leaves. */
+  #leavingCode: ErrorCode | undefined
+  #closedWith: TunnelError | undefined
+  readonly #carrierClosed = deferred()
 
   constructor(settings: ClientSettings, events: ConnectionEvents, carrier: Carrier) {
     this.#settings = settings
     this.#events = events
+    const origin = bounded(settings.origin, MAX_STREAMS)
     const handler: SessionHandler = {
       opened: stream =>
-        stream.tunnel === this.#tunnel ? join(stream, settings.origin, error => events.error(error)) : 'STREAM_UNKNOWN',
+        stream.tunnel === this.#tunnel
+          ? join(stream, origin, error => events.error(error))
+          : 'STREAM_UNKNOWN',
       control: json => this.#control(json),
-      leaving: code => events.leaving(code),
-      closed: (code, error) => this.#closed(new TunnelError(code, undefined, { cause: error })),
+      leaving: code => {
+        this.#leavingCode = code
+        events.leaving(code)
+      },
+      linkWanted: () => this.#links.want(),
+      closed: (code, error) => this.#closed(code, error),
     }
     this.#session = new Session(carrier, handler, {
       role: 'client',
@@ -41,15 +57,25 @@ export class StreamsConnection implements Connection {
       pingIntervalMs: settings.pingIntervalMs,
       deadAfterMs: settings.deadAfterMs,
     })
+    this.#links = new Links(this.#session, settings.server)
   }
 
   /** What the carrier's events go to. */
   get carrierHandler(): CarrierHandler {
-    return this.#session.carrierHandler
+    const { received, drained, closed } = this.#session.carrierHandler
+    return {
+      received,
+      drained,
+      closed: error => {
+        closed(error)
+        this.#carrierClosed.resolve()
+      },
+    }
   }
 
   register(name: string, resume: string | undefined): Promise<Registration> {
-    const { promise, resolve, reject } = Promise.withResolvers<Registration>()
+    if (this.#closedWith !== undefined) return Promise.reject(this.#closedWith)
+    const { promise, resolve, reject } = deferred<Registration>()
     this.#registering = { resolve, reject }
     const { rewrite } = this.#settings
     this.#session.sendControl(
@@ -75,8 +101,13 @@ export class StreamsConnection implements Connection {
   }
 
   async leave(): Promise<void> {
-    if (this.#tunnel !== -1) this.#session.sendControl(encodeControl({ type: 'release', tunnel: this.#tunnel }))
+    if (this.#tunnel !== -1)
+      this.#session.sendControl(encodeControl({ type: 'release', tunnel: this.#tunnel }))
     this.#session.close('CANCELLED')
+    // The carrier closes when the server has read this. A server that is gone is not waited for.
+    const cancel = eventLoop.after(LEAVE_TIMEOUT_MS, this.#carrierClosed.resolve)
+    await this.#carrierClosed.promise
+    cancel()
   }
 
   terminate(): void {
@@ -91,8 +122,11 @@ export class StreamsConnection implements Connection {
 
   #handle(message: ServerMessage): void {
     switch (message.type) {
+      case 'link-wanted':
+        return this.#links.want()
       case 'granted':
         this.#tunnel = message.tunnel
+        this.#links.allow(message.linkSecret)
         return this.#registering?.resolve(message)
       case 'refused':
         return this.#registering?.reject(new TunnelError(message.code, message.message))
@@ -103,7 +137,12 @@ export class StreamsConnection implements Connection {
     }
   }
 
-  #closed(error: TunnelError): void {
+  #closed(code: ErrorCode, cause: Error | undefined): void {
+    // That the server was leaving says more than that the carrier closed then.
+    const reason = code === 'CARRIER_LOST' ? (this.#leavingCode ?? code) : code
+    const error = new TunnelError(reason, undefined, { cause })
+    this.#closedWith = error
+    this.#links.close()
     this.#registering?.reject(error)
     this.#events.closed(error)
   }

@@ -4,15 +4,29 @@ const TICK_MS = 1_000
 /** Late by more than this is sleep, not load. */
 const JUMP_MS = 5_000
 
+/** The wall clock, which goes on while the machine sleeps; the monotonic one of some systems does not. */
+export interface WallClock {
+  now(): number
+  /** Calls `tick` every `ms`, until the returned function is called. Does not keep the process alive. */
+  every(ms: number, tick: () => void): () => void
+}
+
+const WALL_CLOCK: WallClock = {
+  now: () => Date.now(),
+  every(ms, tick) {
+    const timer = setInterval(tick, ms)
+    timer.unref()
+    return () => clearInterval(timer)
+  },
+}
+
 /** Calls `woke` after each sleep, until the returned function is called. */
-export function watchForWake(woke: () => void): () => void {
-  let last = Date.now()
-  const timer = setInterval(() => {
-    const now = Date.now()
-    // The wall clock goes on while the machine sleeps; the monotonic one of some systems does not.
-    if (now - last > TICK_MS + JUMP_MS) woke()
+export function watchForWake(woke: () => void, clock: WallClock = WALL_CLOCK): () => void {
+  let last = clock.now()
+  return clock.every(TICK_MS, () => {
+    const now = clock.now()
+    const elapsed = now - last
     last = now
-  }, TICK_MS)
-  timer.unref()
-  return () => clearInterval(timer)
+    if (elapsed > TICK_MS + JUMP_MS) woke()
+  })
 }

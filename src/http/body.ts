@@ -1,6 +1,16 @@
 // Where a body ends: counts its bytes by the framing that the head announced, and can hand out the payload.
 
-import { COLON, CR, isForbiddenInValue, LF, SEMICOLON, TOKEN } from './characters.ts'
+import {
+  BACKSLASH,
+  COLON,
+  CR,
+  EQUALS,
+  isForbiddenInValue,
+  LF,
+  QUOTE,
+  SEMICOLON,
+  TOKEN,
+} from './characters.ts'
 import { kindOf, OTHER } from './field-names.ts'
 import type { BodyKind } from './head.ts'
 
@@ -16,21 +26,27 @@ const MAX_KNOWN_NAME = 32
 /** Gets payload without chunk framing: bytes[start, end), piece by piece, valid during the call. */
 export type Payload = (bytes: Uint8Array, start: number, end: number) => void
 
-// States of a chunked body, in the order of the bytes:
+// States of a chunked body, in the order of the bytes (RFC 9112 section 7.1):
 //
-//   SIZE_START 5 SIZE ;x EXTENSION \r SIZE_LF \n DATA hello \r DATA_CR \n DATA_LF … 0\r\n LINE Name NAME : VALUE \r \n \r \n
+//   SIZE_START 5 SIZE ; EXT_START a EXT_NAME = EXT_VALUE_START b EXT_VALUE \r SIZE_LF \n DATA hello \r DATA_CR \n DATA_LF
+//   0 \r\n LINE Name NAME : VALUE \r VALUE_LF \n LINE \r LAST_LF \n
 const SIZE_START = 0
 const SIZE = 1
-const EXTENSION = 2
-const SIZE_LF = 3
-const DATA = 4
-const DATA_CR = 5
-const DATA_LF = 6
-const LINE = 7
-const NAME = 8
-const VALUE = 9
-const VALUE_LF = 10
-const LAST_LF = 11
+const EXT_START = 2
+const EXT_NAME = 3
+const EXT_VALUE_START = 4
+const EXT_VALUE = 5
+const EXT_QUOTED = 6
+const EXT_QUOTED_END = 7
+const SIZE_LF = 8
+const DATA = 9
+const DATA_CR = 10
+const DATA_LF = 11
+const LINE = 12
+const NAME = 13
+const VALUE = 14
+const VALUE_LF = 15
+const LAST_LF = 16
 
 /** Frames one body after another. It is a counter: bytes go in, and out comes where the body ends. */
 export class BodyFramer {
@@ -123,13 +139,9 @@ export class BodyFramer {
       case SIZE:
         if (byte === CR) this.#state = SIZE_LF
         else if (byte === SEMICOLON) {
-          this.#state = EXTENSION
+          this.#state = EXT_START
           this.#used = 1
         } else return this.#takeDigit(byte)
-        return true
-      case EXTENSION:
-        if (byte === CR) this.#state = SIZE_LF
-        else return ++this.#used <= MAX_EXTENSION_BYTES && !isForbiddenInValue(byte) && byte < 0x80
         return true
       case SIZE_LF:
         this.#state = this.#left === 0 ? LINE : DATA
@@ -141,8 +153,23 @@ export class BodyFramer {
       case DATA_LF:
         this.#state = SIZE_START
         return byte === LF
-      default:
+      case LINE:
+      case NAME:
+      case VALUE:
+      case VALUE_LF:
+      case LAST_LF:
         return ++this.#used <= MAX_TRAILER_BYTES && this.#takeTrailer(byte)
+      default:
+        if (
+          byte === CR &&
+          this.#state !== EXT_START &&
+          this.#state !== EXT_VALUE_START &&
+          this.#state !== EXT_QUOTED
+        ) {
+          this.#state = SIZE_LF
+          return true
+        }
+        return ++this.#used <= MAX_EXTENSION_BYTES && this.#takeExtension(byte)
     }
   }
 
@@ -155,6 +182,26 @@ export class BodyFramer {
     }
     this.#left = this.#left * 16 + digit
     return ++this.#used <= MAX_SIZE_DIGITS && this.#left <= Number.MAX_SAFE_INTEGER
+  }
+
+  /** One byte of `;name=value`. No white space around, no escapes in quotes: what nobody sends cannot be misread. */
+  #takeExtension(byte: number): boolean {
+    switch (this.#state) {
+      case EXT_START:
+        this.#state = EXT_NAME
+        return TOKEN[byte] === 1
+      case EXT_VALUE_START:
+        this.#state = byte === QUOTE ? EXT_QUOTED : EXT_VALUE
+        return byte === QUOTE || TOKEN[byte] === 1
+      case EXT_QUOTED:
+        if (byte === QUOTE) this.#state = EXT_QUOTED_END
+        return !isForbiddenInValue(byte) && byte < 0x80 && byte !== BACKSLASH
+      default:
+        if (byte === SEMICOLON) this.#state = EXT_START
+        else if (byte === EQUALS && this.#state === EXT_NAME) this.#state = EXT_VALUE_START
+        else return this.#state !== EXT_QUOTED_END && TOKEN[byte] === 1
+        return true
+    }
   }
 
   /** One byte behind the last chunk: lines as in a head, but none that framing or routing stands on. */

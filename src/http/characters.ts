@@ -4,6 +4,7 @@ export const TAB = 0x09
 export const LF = 0x0a
 export const CR = 0x0d
 export const SP = 0x20
+export const QUOTE = 0x22
 export const HASH = 0x23
 export const COMMA = 0x2c
 export const DASH = 0x2d
@@ -11,7 +12,9 @@ export const DOT = 0x2e
 export const SLASH = 0x2f
 export const COLON = 0x3a
 export const SEMICOLON = 0x3b
+export const EQUALS = 0x3d
 export const QUESTION = 0x3f
+export const BACKSLASH = 0x5c
 export const UNDERSCORE = 0x5f
 export const DEL = 0x7f
 

@@ -69,11 +69,11 @@ export class Fields {
     this.start = this.nextLine = start
   }
 
-  /** Keeps what was parsed until more bytes are there. */
-  suspend(nextLine: number, end: number): void {
+  /** Keeps what was parsed until there are bytes behind `end`. */
+  suspend(end: number): 0 {
     this.isPartial = true
-    this.nextLine = nextLine
     this.#seen = end
+    return 0
   }
 
   /**
@@ -213,6 +213,7 @@ export class Fields {
     const end = this.valueEnd(line)
     const start = this.valueStart(line)
     if (start === end || end - start > 16) return -1
+    if (this.#hasTab(line)) return -1
     let length = 0
     for (let at = start; at < end; at++) {
       const digit = this.bytes[at]! - 0x30
@@ -220,6 +221,18 @@ export class Fields {
       length = length * 10 + digit
     }
     return length <= Number.MAX_SAFE_INTEGER ? length : -1
+  }
+
+  /** Whether the Transfer-Encoding is just `chunked`. Anything else would leave the framing to somebody else. */
+  isChunked(): boolean {
+    return this.isValue(this.encodingLine, 'chunked') && !this.#hasTab(this.encodingLine)
+  }
+
+  /** Tabs around a value are legal, but llhttp refuses some of them where framing is concerned, and so do we. */
+  #hasTab(line: number): boolean {
+    let at = this.#table[line * PER_LINE + NAME_END]!
+    while (this.bytes[at] !== LF && this.bytes[at] !== TAB) at++
+    return this.bytes[at] === TAB
   }
 
   /** The Upgrade lines as one lower-case list. Without allocating for the one that matters. */

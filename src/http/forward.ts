@@ -1,8 +1,9 @@
 // Heads on their way through: hop-by-hop lines out, X-Forwarded-* and Forwarded in, every other byte untouched.
 
+import type { ResponseHead } from './answer-head.ts'
 import { ascii, COLON, isSpelled, latin1, SLASH } from './characters.ts'
 import * as Field from './field-names.ts'
-import type { RequestHead, ResponseHead } from './head.ts'
+import type { RequestHead } from './head.ts'
 
 /** Where a request came from and how it should look to the origin. One object per visitor connection. */
 export interface Hop {
@@ -115,11 +116,12 @@ export function forwardRequestHead(head: RequestHead, hop: Hop, into: Uint8Array
 
 /**
  * Writes the head of an answer as the visitor gets it. `close`: the connection ends behind this answer. `keepAlive10`:
- * the visitor speaks HTTP/1.0 and the connection goes on. The version becomes ours, HTTP/1.1.
+ * the visitor speaks HTTP/1.0 and the connection goes on. `dropsChunks`: only the payload of the chunks is passed on.
+ * The version becomes ours, HTTP/1.1.
  */
 export function forwardResponseHead(
   head: ResponseHead,
-  options: { readonly close: boolean; readonly keepAlive10: boolean },
+  options: { readonly close: boolean; readonly keepAlive10: boolean; readonly dropsChunks?: boolean },
   into: Uint8Array,
   at: number,
 ): number {
@@ -128,7 +130,7 @@ export function forwardResponseHead(
   // A 426 has to say what to upgrade to; any other answer only offers what we would not forward.
   const keepsUpgrade = head.upgrade !== '' || (status === 426 && fields.upgradeLine >= 0)
   // RFC 9110 section 8.6 and RFC 9112 section 6.1: neither may be there, and a confused visitor would wait for a body.
-  const dropsLength = isInterim || status === 204
+  const dropsLength = isInterim || status === 204 || options.dropsChunks === true
   let to = copy(HTTP_1, 0, HTTP_1.length, into, at)
   let from = head.start + HTTP_1.length
   if (bytes[head.start + 12] !== 0x20) {

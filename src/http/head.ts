@@ -1,12 +1,15 @@
-// Request and answer heads: strict HTTP/1.1 framing (RFC 9112) over bytes, with objects that are reused.
+// Request heads: strict HTTP/1.1 framing (RFC 9112) over bytes, in one object that is reused.
 //
 // In doubt a head is refused: what two parsers can read in two ways is how requests are smuggled.
 
 import type { ErrorCode } from '../errors.ts'
-import { CR, DEL, HASH, isForbiddenInValue, LF, latin1, QUESTION, SLASH, SP, TOKEN } from './characters.ts'
+import { CR, DEL, HASH, LF, latin1, QUESTION, SLASH, SP, TOKEN } from './characters.ts'
 import { Fields } from './fields.ts'
 import { endOfHostName } from './host.ts'
-import { isLikeVersion, methodOf } from './request-line.ts'
+import { isLikeVersion, isOurVersion, methodOf } from './request-line.ts'
+
+// The head of an exchange's other half has a file of its own; who needs one nearly always needs both.
+export { parseResponseHead, ResponseHead } from './answer-head.ts'
 
 /** Bounds of one head. Its bytes include leading empty lines, the first line and the blank line. */
 export interface HeadLimits {
@@ -87,6 +90,12 @@ export class RequestHead {
     return this.fields.list()
   }
 
+  /** Forgets a head that was begun and not completed: the next bytes are those of another connection. */
+  reset(): void {
+    this.fields.isPartial = false
+    this.bytes = EMPTY
+  }
+
   /** A copy that shares no bytes with this one and so outlives the chunk. */
   clone(): RequestHead {
     const copy = new RequestHead()
@@ -153,7 +162,7 @@ export function parseRequestHead(
     const isLong = stop === start + limits.maxHeadBytes
     const isTargetLong =
       head.method === '' && stop - fields.nextLine > limits.maxTargetBytes + MAX_AROUND_TARGET
-    if (!canDecide && !isLong && !isTargetLong) return suspend(head, fields.nextLine, stop)
+    if (!canDecide && !isLong && !isTargetLong) return fields.suspend(stop)
   } else {
     fields.begin(bytes, start)
     head.method = ''
@@ -163,12 +172,12 @@ export function parseRequestHead(
     at = skipEmptyLines(bytes, at, stop)
     if (at >= 0) at = parseRequestLine(head, at, stop, limits.maxTargetBytes)
     if (at < 0) return refuse(head, fields.refusal)
-    if (at === 0) return wantMore(head, start, stop, limits)
+    if (at === 0) return wantMore(head, start, stop, limits.maxHeadBytes)
     fields.nextLine = at
   }
   at = fields.scan(bytes, at, stop, limits.maxHeaderCount)
   if (at < 0) return refuse(head, fields.refusal)
-  if (at === 0) return wantMore(head, start, stop, limits)
+  if (at === 0) return wantMore(head, start, stop, limits.maxHeadBytes)
   head.end = at
   return isFramed(head) ? at : refuse(head, 'BAD_REQUEST')
 }
@@ -216,8 +225,8 @@ function parseRequestLine(head: RequestHead, start: number, end: number, maxTarg
   // "HTTP/1.1" CR LF
   if (end - at < 10) return isLikeVersion(bytes, at, end) ? 0 : -1
   const minor = bytes[at + 7]! - 0x30
-  if (!isLikeVersion(bytes, at, at + 10)) return -1
-  if (bytes[at + 5] !== 0x31 || minor > 1) return fields.refuse('VERSION_UNSUPPORTED')
+  if (!isOurVersion(bytes, at) || bytes[at + 8] !== CR || bytes[at + 9] !== LF)
+    return isLikeVersion(bytes, at, at + 10) ? fields.refuse('VERSION_UNSUPPORTED') : -1
 
   const method = methodOf(bytes, start, methodEnd)
   if (method === 'CONNECT') return fields.refuse('METHOD_REFUSED')
@@ -267,7 +276,7 @@ function isFramed(head: RequestHead): boolean {
   head.body = 'none'
   head.contentLength = 0
   if (fields.encodingLine >= 0) {
-    if (isOld || fields.lengthLine >= 0 || !fields.isValue(fields.encodingLine, 'chunked')) return false
+    if (isOld || fields.lengthLine >= 0 || !fields.isChunked()) return false
     head.body = 'chunked'
   } else if (fields.lengthLine >= 0) {
     const length = fields.readLength(fields.lengthLine)
@@ -287,181 +296,12 @@ function isFramed(head: RequestHead): boolean {
   return true
 }
 
-/** The head of an answer. One object serves every answer of a stream. */
-export class ResponseHead {
-  /** Holds the head in [start, end); `end` is just past the blank line. */
-  bytes: Uint8Array = EMPTY
-  start = 0
-  end = 0
-  minorVersion: 0 | 1 = 1
-  /** 0 until the status line was parsed. */
-  status = 0
-  /** Where the reason lies; empty when there is none. */
-  reasonStart = 0
-  reasonEnd = 0
-  body: BodyKind = 'none'
-  contentLength = 0
-  /** Whether the origin lets its connection go on after this answer. */
-  keepAlive = true
-  /** What a 101 switches to, lower-case, else empty. */
-  upgrade = ''
-  refusal: ErrorCode = 'ORIGIN_INVALID'
-  /** The lines behind the first one, for forwarding. */
-  readonly fields: Fields = new Fields()
-
-  get reason(): string {
-    return latin1(this.bytes, this.reasonStart, this.reasonEnd)
-  }
-
-  get headerCount(): number {
-    return this.fields.count
-  }
-
-  /** First value of a header, trimmed. `name` is lower-case. */
-  header(name: string): string | undefined {
-    const line = this.fields.find(name)
-    return line < 0 ? undefined : this.fields.value(line)
-  }
-
-  /** All headers in the order and spelling they were sent in. */
-  headerList(): [name: string, value: string][] {
-    return this.fields.list()
-  }
-}
-
-/**
- * Parses the head of an answer to `requestMethod`, on the terms of `parseRequestHead`. Its sender is not trusted: what
- * is ambiguous is refused with `ORIGIN_INVALID`. A missing reason, with or without the space, is fine.
- */
-export function parseResponseHead(
-  head: ResponseHead,
-  bytes: Uint8Array,
-  start: number,
-  end: number,
-  limits: Pick<HeadLimits, 'maxHeadBytes' | 'maxHeaderCount'>,
-  requestMethod: string,
-): number {
-  const { fields } = head
-  const stop = Math.min(end, start + limits.maxHeadBytes)
-  head.bytes = bytes
-  if (fields.isPartial) {
-    const moved = start - fields.start
-    head.reasonStart += moved
-    head.reasonEnd += moved
-    if (!fields.resume(bytes, start, stop) && stop < start + limits.maxHeadBytes)
-      return suspend(head, fields.nextLine, stop)
-  } else {
-    fields.begin(bytes, start)
-    head.status = 0
-  }
-  let at = fields.nextLine
-  if (head.status === 0) {
-    at = parseStatusLine(head, at, stop)
-    if (at < 0) return refuse(head, 'ORIGIN_INVALID')
-    if (at === 0) return wantMore(head, start, stop, limits)
-    fields.nextLine = at
-  }
-  at = fields.scan(bytes, at, stop, limits.maxHeaderCount)
-  if (at < 0) return refuse(head, 'ORIGIN_INVALID')
-  if (at === 0) return wantMore(head, start, stop, limits)
-  head.start = start
-  head.end = at
-  return isAnswerFramed(head, requestMethod) ? at : refuse(head, 'ORIGIN_INVALID')
-}
-
-/** Index of the first header line, 0 for more bytes, -1 for refused. */
-function parseStatusLine(head: ResponseHead, start: number, end: number): number {
-  const { bytes } = head
-  // "HTTP/1.1 200" is 12 bytes; at least CR LF follows.
-  if (end - start < 13) return isLikeStatusLine(bytes, start, end) ? 0 : -1
-  if (!isLikeStatusLine(bytes, start, start + 12)) return -1
-  let at = start + 12
-  head.minorVersion = bytes[start + 7] === 0x31 ? 1 : 0
-  const status =
-    (bytes[start + 9]! - 0x30) * 100 + (bytes[start + 10]! - 0x30) * 10 + bytes[start + 11]! - 0x30
-  if (bytes[at] === SP) at++
-  else if (bytes[at] !== CR) return -1
-  head.reasonStart = at
-  while (at < end && !isForbiddenInValue(bytes[at]!)) at++
-  head.reasonEnd = at
-  if (at === end) return 0
-  if (bytes[at] !== CR) return -1
-  if (at + 1 === end) return 0
-  if (bytes[at + 1] !== LF) return -1
-  head.status = status
-  return at + 2
-}
-
-/** Whether bytes[start, end) may go on to be `HTTP/1.x DDD`, with a first digit from 1 to 9. */
-function isLikeStatusLine(bytes: Uint8Array, start: number, end: number): boolean {
-  const pattern = 'HTTP/1.m sdd'
-  for (let at = start; at < Math.min(end, start + 12); at++) {
-    const byte = bytes[at]!
-    const isDigit = byte >= 0x30 && byte <= 0x39
-    switch (at - start) {
-      case 7:
-        if (byte !== 0x30 && byte !== 0x31) return false
-        break
-      case 9:
-        if (!isDigit || byte === 0x30) return false
-        break
-      case 10:
-      case 11:
-        if (!isDigit) return false
-        break
-      default:
-        if (byte !== pattern.charCodeAt(at - start)) return false
-    }
-  }
-  return end - start < 13 || bytes[start + 12] === SP || bytes[start + 12] === CR
-}
-
-/** Decides body and connection of a complete answer head (RFC 9112 section 6.3). False: refused. */
-function isAnswerFramed(head: ResponseHead, requestMethod: string): boolean {
-  const { fields, status } = head
-  const isOld = head.minorVersion === 0
-  head.body = 'close'
-  head.contentLength = 0
-  if (fields.encodingLine >= 0) {
-    if (isOld || fields.lengthLine >= 0 || !fields.isValue(fields.encodingLine, 'chunked')) return false
-    head.body = 'chunked'
-  } else if (fields.lengthLine >= 0) {
-    const length = fields.readLength(fields.lengthLine)
-    if (length < 0) return false
-    head.contentLength = length
-    head.body = length > 0 ? 'length' : 'none'
-  }
-  if (requestMethod === 'HEAD' || status < 200 || status === 204 || status === 304) head.body = 'none'
-
-  head.keepAlive = !isOld
-  head.upgrade = ''
-  if (fields.hasConnection) {
-    if (!fields.readConnection(true)) return false
-    head.keepAlive = !fields.closes && (!isOld || fields.keepsAlive)
-  }
-  if (head.body === 'close') head.keepAlive = false
-  if (status === 101) {
-    // RFC 9110 section 7.8: a 101 says what it switches to. One that does not is a trick or a mistake.
-    if (isOld || !fields.upgrades || fields.upgradeLine < 0) return false
-    head.upgrade = fields.readUpgrade()
-  }
-  return true
-}
-
-type Head = RequestHead | ResponseHead
-
-function refuse(head: Head, code: ErrorCode): -1 {
+function refuse(head: RequestHead, code: ErrorCode): -1 {
   head.refusal = code
   return -1
 }
 
-function suspend(head: Head, nextLine: number, stop: number): 0 {
-  head.fields.suspend(nextLine, stop)
-  return 0
-}
-
 /** The bytes ended inside the head: more of them, unless it already has all it may have. */
-function wantMore(head: Head, start: number, stop: number, limits: Pick<HeadLimits, 'maxHeadBytes'>): 0 | -1 {
-  if (stop < start + limits.maxHeadBytes) return suspend(head, head.fields.nextLine, stop)
-  return refuse(head, head instanceof RequestHead ? 'HEAD_TOO_LARGE' : 'ORIGIN_INVALID')
+function wantMore(head: RequestHead, start: number, stop: number, maxHeadBytes: number): 0 | -1 {
+  return stop < start + maxHeadBytes ? head.fields.suspend(stop) : refuse(head, 'HEAD_TOO_LARGE')
 }

@@ -1,6 +1,6 @@
 // The parts of a request line that come from a short list: methods, as constants, and versions.
 
-import { ascii, CR, DOT, LF, latin1 } from './characters.ts'
+import { ascii, CR, DOT, LF, latin1, SLASH } from './characters.ts'
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'CONNECT', 'TRACE'] as const
 const patterns = METHODS.map(ascii)
@@ -16,6 +16,20 @@ export function methodOf(bytes: Uint8Array, start: number, end: number): string 
     if (at === length) return METHODS[index]!
   }
   return latin1(bytes, start, end)
+}
+
+/** Whether `HTTP/1.0` or `HTTP/1.1` is at `at`. Spelled out: it is asked for every head. */
+export function isOurVersion(bytes: Uint8Array, at: number): boolean {
+  return (
+    bytes[at] === 0x48 &&
+    bytes[at + 1] === 0x54 &&
+    bytes[at + 2] === 0x54 &&
+    bytes[at + 3] === 0x50 &&
+    bytes[at + 4] === SLASH &&
+    bytes[at + 5] === 0x31 &&
+    bytes[at + 6] === DOT &&
+    (bytes[at + 7] === 0x31 || bytes[at + 7] === 0x30)
+  )
 }
 
 const HTTP = ascii('HTTP/')

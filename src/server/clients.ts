@@ -2,6 +2,7 @@
 
 import type { ErrorCode } from '../errors.ts'
 import type { Deadlines } from './deadlines.ts'
+import type { LinkGate } from './links.ts'
 import type { ServerLimits } from './options.ts'
 import type { Tunnel, Tunnels } from './tunnels.ts'
 import type { Visit } from './upstream.ts'
@@ -17,7 +18,14 @@ export interface ClientConnection {
   close(code: ErrorCode): void
   /** An exchange of the tunnel began. Returns the number for `finished`; 0 when the client does not want to know. */
   begun(tunnel: Tunnel, visit: Visit): number
-  finished(tunnel: Tunnel, id: number, status: number, durationMs: number, bytes: number, error?: ErrorCode): void
+  finished(
+    tunnel: Tunnel,
+    id: number,
+    status: number,
+    durationMs: number,
+    bytes: number,
+    error?: ErrorCode,
+  ): void
 }
 
 /** What a client's connection may ask of the server. */
@@ -25,9 +33,12 @@ export interface ClientHost {
   readonly limits: ServerLimits
   readonly deadlines: Deadlines
   readonly tunnels: Tunnels
+  readonly linkGate: LinkGate
   urlOf(name: string): string
   registered(client: ClientConnection, tunnel: Tunnel): void
   released(client: ClientConnection, tunnel: Tunnel, reason: ErrorCode | 'released'): void
   /** The connection is closed. */
   gone(client: ClientConnection): void
+  /** Something threw that should not have; the connection is closed for it. */
+  failed(error: Error): void
 }

@@ -4,8 +4,9 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import type { ErrorCode } from '../errors.ts'
 import type { RequestHead } from '../http/head.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
-import { STREAMS_SUBPROTOCOL } from '../wire/frame.ts'
+import { LINK_PROTOCOL, STREAMS_SUBPROTOCOL } from '../wire/frame.ts'
 import type { Takeover } from './front.ts'
+import type { SessionLinks } from './links.ts'
 import type { ServerStats } from './stats.ts'
 import type { Exchange, Upstream, Visit } from './upstream.ts'
 import { DEAD_EXCHANGE } from './upstreams/streams.ts'
@@ -22,6 +23,8 @@ export interface ControlDesk {
   stats(): ServerStats
   /** Whether a certificate for this host should be had: the domains themselves and live tunnels. */
   isKnownHost(host: string): boolean
+  /** The links of the session that gave this secret. */
+  linksOf(secret: string): SessionLinks | undefined
   /** Takes a control connection over; `subprotocol` is the one that was agreed on. */
   adopt(socket: Socket, wire: 'streams' | 'json', wishedName: string | undefined): SocketHandler
 }
@@ -29,6 +32,7 @@ export interface ControlDesk {
 /** Tells a control connection from a request for a page, and refuses what is neither. */
 export function controlRoute(visit: Visit, desk: ControlDesk): Upstream | Takeover | ErrorCode {
   const { head } = visit
+  if (head.upgrade === LINK_PROTOCOL) return linkRoute(head, desk)
   if (head.upgrade !== 'websocket') return new Pages(desk)
   const refusal = refuseUpgrade(head, desk)
   if (refusal !== undefined) return refusal
@@ -43,6 +47,26 @@ export function controlRoute(visit: Visit, desk: ControlDesk): Upstream | Takeov
     },
   }
 }
+
+/** Raw bytes from here on, for a session that its secret names. */
+function linkRoute(head: RequestHead, desk: ControlDesk): Takeover | ErrorCode {
+  if (head.method !== 'GET' || head.body !== 'none') return 'BAD_REQUEST'
+  const [, secret = '', number = ''] =
+    /^Link (\S+) (\d{1,10})$/.exec(head.header('authorization') ?? '') ?? []
+  const links = desk.linksOf(secret)
+  if (links === undefined) return 'TOKEN_REFUSED'
+  if (!links.hasRoomFor(Number(number))) return 'CLIENT_LIMIT'
+  return {
+    takeOver(socket) {
+      socket.write(LINK_ANSWER)
+      return links.accept(Number(number), socket)
+    },
+  }
+}
+
+const LINK_ANSWER = Buffer.from(
+  `HTTP/1.1 101 Switching Protocols\r\nUpgrade: ${LINK_PROTOCOL}\r\nConnection: Upgrade\r\n\r\n`,
+)
 
 function refuseUpgrade(head: RequestHead, desk: ControlDesk): ErrorCode | undefined {
   if (head.method !== 'GET' || head.body !== 'none') return 'BAD_REQUEST'
@@ -65,7 +89,9 @@ function isAllowed(authorization: string | undefined, hashes: readonly Buffer[])
 }
 
 function switchingProtocols(key: string, wire: 'streams' | 'json'): Uint8Array {
-  const accept = createHash('sha1').update(key + GUID).digest('base64')
+  const accept = createHash('sha1')
+    .update(key + GUID)
+    .digest('base64')
   const protocol = wire === 'streams' ? `Sec-WebSocket-Protocol: ${STREAMS_SUBPROTOCOL}\r\n` : ''
   return Buffer.from(
     `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n${protocol}\r\n`,
@@ -112,7 +138,9 @@ class Pages implements Upstream {
         return { status: 200, type: 'text/plain; version=0.0.4', body: metrics(this.#desk.stats()) }
       case '/tls-check':
       case '/_tls-check':
-        return this.#desk.isKnownHost((query.get('domain') ?? '').toLowerCase()) ? text(200, 'OK') : text(404, 'Unknown host')
+        return this.#desk.isKnownHost((query.get('domain') ?? '').toLowerCase())
+          ? text(200, 'OK')
+          : text(404, 'Unknown host')
       default:
         return undefined
     }
@@ -126,7 +154,11 @@ interface Page {
 }
 
 const text = (status: number, body: string): Page => ({ status, type: 'text/plain; charset=utf-8', body })
-const json = (status: number, body: unknown): Page => ({ status, type: 'application/json', body: JSON.stringify(body) })
+const json = (status: number, body: unknown): Page => ({
+  status,
+  type: 'application/json',
+  body: JSON.stringify(body),
+})
 
 function answer(visit: Visit, page: Page): void {
   const body = Buffer.from(page.body)
@@ -150,4 +182,3 @@ function metrics(stats: ServerStats): string {
   ]
   return lines.map(([name, kind, value]) => `# TYPE ${name} ${kind}\n${name} ${value}\n`).join('')
 }
-

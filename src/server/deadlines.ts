@@ -14,6 +14,12 @@ export class Deadlines {
   readonly #watched = new Set<Deadline>()
   #timer: ReturnType<typeof setInterval> | undefined
   #tick = 1
+  readonly #failed: (error: Error) => void
+
+  /** `failed`: what an `expired` throws. It must not reach the event loop, where it would end the process. */
+  constructor(failed: (error: Error) => void) {
+    this.#failed = failed
+  }
 
   start(): void {
     this.#timer = setInterval(() => this.#sweep(), TICK_MS)
@@ -48,7 +54,11 @@ export class Deadlines {
     for (const deadline of this.#watched) {
       if (deadline.dueTick === 0 || deadline.dueTick > this.#tick) continue
       deadline.dueTick = 0
-      deadline.expired()
+      try {
+        deadline.expired()
+      } catch (error) {
+        this.#failed(error instanceof Error ? error : new Error(String(error)))
+      }
     }
   }
 }

@@ -103,7 +103,11 @@ export interface TunnelServerEvents {
   /** It has stopped. */
   stop: Readonly<Record<string, never>>
   /** A client registered a tunnel. */
-  connection: { readonly subdomain: string; readonly wire: 'streams' | 'json'; readonly remoteAddress: string }
+  connection: {
+    readonly subdomain: string
+    readonly wire: 'streams' | 'json'
+    readonly remoteAddress: string
+  }
   /** A tunnel lost its client, or was released. The name stays with the client for the lease. */
   disconnection: { readonly subdomain: string; readonly reason: string }
   /** An exchange of a tunnel is over. `status` 0: the visitor left before there was one. */

@@ -26,7 +26,9 @@ export function probeUpstream(tunnel: Tunnel): Upstream {
         if (isOver) return
         if (!isAlive) return visit.fail('CLIENT_GONE')
         visit.answered(204)
-        visit.write(Buffer.from(`HTTP/1.1 204 No Content\r\n${PROBE_HEADER}: ok\r\nConnection: close\r\n\r\n`))
+        visit.write(
+          Buffer.from(`HTTP/1.1 204 No Content\r\n${PROBE_HEADER}: ok\r\nConnection: close\r\n\r\n`),
+        )
         visit.done(false)
       }
       return {

@@ -11,7 +11,7 @@ const UNKNOWN: Destination = { kind: 'unknown' }
 /** Labels of the server's own: they belong to the control host. */
 const CONTROL_LABELS: ReadonlySet<string> = new Set(['api', 'www'])
 
-/** `host` is lower-case and without port, as the head parser leaves it. */
+/** `host` is lower-case and without port, as the head parser leaves it; `domains` are the longest first. */
 export function destinationOf(host: string, domains: readonly string[]): Destination {
   for (const domain of domains) {
     if (host === domain) return CONTROL

@@ -2,6 +2,7 @@
 
 import { createHash } from 'node:crypto'
 import { BlockList, isIP } from 'node:net'
+import { deferred } from '../deferred.ts'
 import { type ErrorCode, TunnelError } from '../errors.ts'
 import { Events } from '../events.ts'
 import { formatUrl, isValidSubdomain } from '../names.ts'
@@ -11,18 +12,24 @@ import { adopt } from './adopt.ts'
 import type { ClientConnection, ClientHost } from './clients.ts'
 import { type ControlDesk, controlRoute } from './control.ts'
 import { Deadlines } from './deadlines.ts'
-import type { Route, VisitorHost } from './front.ts'
-import { DEFAULT_LIMITS, type ServerLimits, type TunnelServerEvents, type TunnelServerOptions } from './options.ts'
+import type { Holding, Route, VisitorHost } from './front.ts'
+import { LinkGate } from './links.ts'
+import {
+  DEFAULT_LIMITS,
+  type ServerLimits,
+  type TunnelServerEvents,
+  type TunnelServerOptions,
+} from './options.ts'
 import { isProbe, probeUpstream } from './probe.ts'
 import { destinationOf } from './route.ts'
 import { Counters, type ServerStats } from './stats.ts'
-import { Tunnels } from './tunnels.ts'
+import { type Tunnel, Tunnels } from './tunnels.ts'
 import { VisitorConnection } from './visitor.ts'
 
 /** How long connections may take to close by themselves at the very end of `stop()`. */
 const LAST_WORDS_MS = 1_000
 
-type State = 'idle' | 'running' | 'draining' | 'stopped'
+type State = 'idle' | 'starting' | 'running' | 'draining' | 'stopped'
 
 /**
  * A tunnel server in this process: `start()` listens, `stop()` drains. Many may run in one process. Nothing that a
@@ -34,14 +41,22 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   readonly #options: TunnelServerOptions
   readonly #limits: ServerLimits
   readonly #domains: readonly string[]
-  readonly #deadlines: Deadlines = new Deadlines()
+  /** The same, those under another one first. */
+  readonly #domainsByLength: readonly string[]
+  readonly #trusted: BlockList | undefined
+  readonly #deadlines: Deadlines = new Deadlines(error => this.emit('error', error))
   readonly #tunnels: Tunnels
   readonly #counters: Counters = new Counters()
   readonly #visitors = new Set<VisitorConnection>()
   readonly #clients = new Set<ClientConnection>()
+  readonly #linkGate: LinkGate = new LinkGate()
   #state: State = 'idle'
   #listening: Listening | undefined
   #startedAt = 0
+  #starting: Promise<void> | undefined
+  #stopping: Promise<void> | undefined
+  /** Exchanges under way, those with the control host included. */
+  #exchangeCount = 0
   /** Resolves `stop()` when the last exchange is over. */
   #drained: (() => void) | undefined
   #allLeft: (() => void) | undefined
@@ -50,31 +65,26 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     super()
     if (typeof Bun === 'undefined') throw new TunnelError('RUNTIME_UNSUPPORTED')
     this.#options = options
-    this.#limits = checkLimits({ ...DEFAULT_LIMITS, ...options.limits })
+    this.#limits = checkLimits(options.limits ?? {})
     this.#domains = checkDomains(options.domains ?? ['localhost'])
+    this.#domainsByLength = this.#domains.toSorted((one, other) => other.length - one.length)
+    this.#trusted = trustedList(options.trustedProxies ?? [])
     checkPort(options.port ?? 8080)
+    checkPublicUrl(options.publicUrl)
+    checkTokens(options.tokens ?? [])
     this.#tunnels = new Tunnels(this.#limits, this.#deadlines, options.reservedNames ?? [])
   }
 
-  /** Listens. Rejects with `PORT_IN_USE`, `TLS_INVALID`, or `STATE_INVALID` when it ran before. */
+  /** Listens. Rejects with `PORT_IN_USE`, `TLS_INVALID`, or `STATE_INVALID` when it was started before. */
   async start(): Promise<void> {
     if (this.#state !== 'idle') throw new TunnelError('STATE_INVALID', `The server is ${this.#state}.`)
-    const { listenBun } = await import('../sockets/bun.ts')
-    const { port = 8080, host: hostname = '0.0.0.0', tls } = this.#options
-    const visitorHost = this.#visitorHost()
+    this.#state = 'starting'
+    this.#starting = this.#listen()
     try {
-      this.#listening = listenBun({
-        hostname,
-        port,
-        ...(tls && { tls }),
-        accept: socket => {
-          const visitor = new VisitorConnection(socket, visitorHost)
-          this.#visitors.add(visitor)
-          return visitor
-        },
-      })
-    } catch (cause) {
-      throw listenError(cause, hostname, port)
+      await this.#starting
+    } catch (error) {
+      this.#state = 'idle'
+      throw error
     }
     this.#state = 'running'
     this.#startedAt = Date.now()
@@ -87,20 +97,10 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
    * A second call waits for the same end.
    */
   async stop(): Promise<void> {
-    if (this.#state !== 'running') return
-    this.#state = 'draining'
-    this.#listening?.stop()
-    for (const client of this.#clients) client.drain()
-    for (const visitor of [...this.#visitors]) visitor.drain()
-    await this.#whenDrained()
-    this.#state = 'stopped'
-    this.#tunnels.clear()
-    for (const client of [...this.#clients]) client.close('SERVER_DRAINING')
-    await this.#whenAllLeft()
-    for (const visitor of [...this.#visitors]) visitor.terminate()
-    this.#deadlines.stop()
-    this.#listening?.stop(true)
-    this.emit('stop', {})
+    // One that fails to start has nothing to stop; `start()` tells its caller why.
+    await this.#starting?.catch(() => {})
+    if (this.#state === 'running') this.#stopping = this.#drainAndStop()
+    await this.#stopping
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -137,10 +137,50 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     }
   }
 
+  // ── Start and stop ─────────────────────────────────────────────────────────────────────────────────────────
+
+  async #listen(): Promise<void> {
+    const { listenBun } = await import('../sockets/bun.ts')
+    const { port = 8080, host: hostname = '0.0.0.0', tls } = this.#options
+    const visitorHost = this.#visitorHost()
+    try {
+      this.#listening = listenBun({
+        hostname,
+        port,
+        ...(tls && { tls }),
+        accept: socket => {
+          const visitor = new VisitorConnection(socket, visitorHost)
+          this.#visitors.add(visitor)
+          return visitor
+        },
+        failed: error => this.emit('error', error),
+      })
+    } catch (cause) {
+      throw listenError(cause, hostname, port)
+    }
+  }
+
+  async #drainAndStop(): Promise<void> {
+    this.#state = 'draining'
+    this.#listening?.stop()
+    for (const client of this.#clients) client.drain()
+    this.#tunnels.releaseHeld('SERVER_DRAINING')
+    for (const visitor of [...this.#visitors]) visitor.drain()
+    await this.#whenDrained()
+    this.#state = 'stopped'
+    this.#tunnels.clear()
+    for (const client of [...this.#clients]) client.close('SERVER_DRAINING')
+    await this.#whenAllLeft()
+    for (const visitor of [...this.#visitors]) visitor.terminate()
+    this.#deadlines.stop()
+    this.#listening?.stop(true)
+    this.emit('stop', {})
+  }
+
   // ── Visitors ───────────────────────────────────────────────────────────────────────────────────────────────
 
   #visitorHost(): VisitorHost {
-    const trusted = trustedList(this.#options.trustedProxies ?? [])
+    const trusted = this.#trusted
     const server = this
     return {
       limits: this.#limits,
@@ -162,33 +202,53 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   }
 
   #begun(visitor: VisitorConnection): void {
-    this.#counters.requests++
-    this.#counters.pending++
+    this.#exchangeCount++
     visitor.record.startedAt = performance.now()
   }
 
   #route(visitor: VisitorConnection): Route {
     if (this.#state !== 'running') return 'SERVER_DRAINING'
     const { head, record } = visitor
-    const destination = destinationOf(head.host, this.#domains)
+    const destination = destinationOf(head.host, this.#domainsByLength)
     if (destination.kind === 'control') return controlRoute(visitor, this.#desk)
     if (destination.kind === 'unknown') return 'HOST_UNKNOWN'
     const tunnel = this.#tunnels.find(destination.name)
     if (tunnel === undefined) return 'TUNNEL_NOT_FOUND'
     if (isProbe(head, tunnel)) return probeUpstream(tunnel)
     record.tunnel = tunnel
-    record.client = tunnel.client
-    record.report = tunnel.client?.begun(tunnel, visitor) ?? 0
-    return tunnel.upstream ?? tunnel
+    this.#counters.requests++
+    this.#counters.pending++
+    if (tunnel.upstream === undefined) return this.#holdAt(tunnel, visitor)
+    this.#report(tunnel, visitor)
+    return tunnel.upstream
+  }
+
+  /** The client is told of a request that waited for it when it is back. */
+  #holdAt(tunnel: Tunnel, visitor: VisitorConnection): Holding {
+    return {
+      hold: held =>
+        tunnel.hold(outcome => {
+          if (typeof outcome !== 'string') this.#report(tunnel, visitor)
+          held(outcome)
+        }),
+    }
+  }
+
+  #report(tunnel: Tunnel, visitor: VisitorConnection): void {
+    visitor.record.client = tunnel.client
+    visitor.record.report = tunnel.client?.begun(tunnel, visitor) ?? 0
   }
 
   #finished(visitor: VisitorConnection, code: ErrorCode | undefined): void {
     const { record, head, answerStatus, answerBytes } = visitor
-    this.#counters.pending--
+    this.#exchangeCount--
+    this.#counters.bytesIn += visitor.requestBytes
     this.#counters.bytesOut += answerBytes
     const { tunnel, client, report } = record
+    if (tunnel !== undefined) this.#counters.pending--
     record.tunnel = undefined
     record.client = undefined
+    record.report = 0
     const isHeard = tunnel !== undefined && this.hasListeners('request')
     if (report !== 0 || isHeard) {
       const durationMs = Math.round((performance.now() - record.startedAt) * 100) / 100
@@ -205,7 +265,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
         })
       }
     }
-    if (this.#counters.pending === 0) this.#drained?.()
+    if (this.#exchangeCount === 0) this.#drained?.()
   }
 
   // ── Clients ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -222,6 +282,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       get tunnels() {
         return server.#tunnels
       },
+      linkGate: this.#linkGate,
       urlOf: name => this.#urlOf(name),
       registered: (client, tunnel) =>
         this.emit('connection', {
@@ -231,6 +292,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
         }),
       released: (_client, tunnel, reason) => this.emit('disconnection', { subdomain: tunnel.name, reason }),
       gone: client => this.#clients.delete(client),
+      failed: error => this.emit('error', error),
     }
   })()
 
@@ -252,8 +314,9 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
         return server.#limits.maxClients
       },
       stats: () => this.getStats(),
+      linksOf: secret => this.#linkGate.find(secret),
       isKnownHost: host => {
-        const destination = destinationOf(host, this.#domains)
+        const destination = destinationOf(host, this.#domainsByLength)
         if (destination.kind === 'tunnel') return this.#tunnels.find(destination.name) !== undefined
         return destination.kind === 'control' && this.#domains.some(domain => host.endsWith(domain))
       },
@@ -279,7 +342,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
 
   /** All exchanges are over, or the time for it is. */
   #whenDrained(): Promise<void> {
-    if (this.#counters.pending === 0) return Promise.resolve()
+    if (this.#exchangeCount === 0) return Promise.resolve()
     return bounded(this.#limits.drainTimeoutMs, resolve => {
       this.#drained = resolve
     })
@@ -296,7 +359,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
 
 /** Resolves when `begin`'s callback is called, or after `ms`. */
 function bounded(ms: number, begin: (resolve: () => void) => void): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>()
+  const { promise, resolve } = deferred<void>()
   const timer = setTimeout(resolve, ms)
   begin(() => {
     clearTimeout(timer)
@@ -313,7 +376,8 @@ function listenError(cause: unknown, hostname: string, port: number): TunnelErro
   if (code === 'EACCES') {
     return new TunnelError('OPTION_INVALID', `Listening on port ${port} needs more rights.`, { cause })
   }
-  if (/TLS|SSL|PEM|KEY|CERT|BoringSSL/i.test(`${code} ${cause}`)) return new TunnelError('TLS_INVALID', undefined, { cause })
+  if (/TLS|SSL|PEM|KEY|CERT|BoringSSL/i.test(`${code} ${cause}`))
+    return new TunnelError('TLS_INVALID', undefined, { cause })
   return new TunnelError('OPTION_INVALID', `Cannot listen on ${hostname}:${port}.`, { cause })
 }
 
@@ -325,6 +389,9 @@ function trustedList(ranges: readonly string[]): BlockList | undefined {
     const family = isIP(address)
     if (family === 0) throw new TunnelError('OPTION_INVALID', `"${range}" is not an address or a CIDR range.`)
     const type = family === 6 ? 'ipv6' : 'ipv4'
+    if (bits !== undefined && !(/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 6 ? 128 : 32))) {
+      throw new TunnelError('OPTION_INVALID', `"${range}" is not an address or a CIDR range.`)
+    }
     if (bits === undefined) list.addAddress(address, type)
     else list.addSubnet(address, Number(bits), type)
   }
@@ -346,11 +413,51 @@ function checkDomains(domains: readonly string[]): readonly string[] {
   })
 }
 
-function checkLimits(limits: ServerLimits): ServerLimits {
-  for (const [name, value] of Object.entries(limits)) {
-    if (!Number.isFinite(value) || value < 0) {
-      throw new TunnelError('OPTION_INVALID', `limits.${name} must be a number from 0 on, not ${value}.`)
+/** What a timer can wait; more would fire at once. */
+const MAX_TIMER_MS = 2_147_483_647
+/** Limits that leave nothing to work with at 0. */
+const NEVER_ZERO: ReadonlySet<string> = new Set([
+  'maxHeadBytes',
+  'maxHeaderCount',
+  'maxTargetBytes',
+  'maxStreams',
+  'maxClients',
+  'pingIntervalMs',
+  'deadAfterMs',
+  'maxMessageBytes',
+])
+
+function checkLimits(wished: Partial<ServerLimits>): ServerLimits {
+  for (const [name, value] of Object.entries(wished)) {
+    if (!Object.hasOwn(DEFAULT_LIMITS, name)) {
+      throw new TunnelError('OPTION_INVALID', `There is no limit called "${name}".`)
+    }
+    if (value === undefined) continue
+    const least = NEVER_ZERO.has(name) ? 1 : 0
+    const most = name.endsWith('Ms') ? MAX_TIMER_MS : Number.MAX_SAFE_INTEGER
+    if (!(value >= least && value <= most)) {
+      throw new TunnelError(
+        'OPTION_INVALID',
+        `limits.${name} must be from ${least} to ${most}, not ${value}.`,
+      )
     }
   }
+  const given = Object.entries(wished).filter(([, value]) => value !== undefined)
+  const limits: ServerLimits = { ...DEFAULT_LIMITS, ...Object.fromEntries(given) }
+  if (limits.deadAfterMs <= limits.pingIntervalMs) {
+    throw new TunnelError('OPTION_INVALID', 'limits.deadAfterMs must be more than limits.pingIntervalMs.')
+  }
   return limits
+}
+
+function checkPublicUrl(publicUrl: string | undefined): void {
+  if (publicUrl === undefined) return
+  if (URL.canParse(publicUrl) && /^https?:$/.test(new URL(publicUrl).protocol)) return
+  throw new TunnelError('OPTION_INVALID', `publicUrl "${publicUrl}" is not an http:// or https:// URL.`)
+}
+
+/** A token that cannot stand in a header would refuse everybody. */
+function checkTokens(tokens: readonly string[]): void {
+  if (tokens.every(token => /^[\x21-\x7e]+$/.test(token))) return
+  throw new TunnelError('OPTION_INVALID', 'A token must be visible ASCII without spaces, and not empty.')
 }

@@ -1,5 +1,6 @@
 // One client on the streams wire: its session, the tunnels it registered, what it wants to hear.
 
+import { deferred } from '../deferred.ts'
 import { ERRORS, type ErrorCode } from '../errors.ts'
 import { eventLoop } from '../event-loop.ts'
 import type { Carrier, CarrierHandler } from '../session/carrier.ts'
@@ -7,6 +8,7 @@ import { Session } from '../session/session.ts'
 import { encodeControl, parseClientMessage, type Register } from '../wire/control.ts'
 import type { ClientConnection, ClientHost } from './clients.ts'
 import type { Deadline } from './deadlines.ts'
+import type { SessionLinks } from './links.ts'
 import type { Tunnel } from './tunnels.ts'
 import type { Visit } from './upstream.ts'
 import { StreamsUpstream } from './upstreams/streams.ts'
@@ -29,6 +31,8 @@ export class StreamsConnection implements ClientConnection, Deadline {
   #nextTunnel = 1
   #nextReport = 1
   #isWatching = false
+  readonly #links: SessionLinks
+  #isLinkAwaited = false
 
   constructor(carrier: Carrier, remoteAddress: string, host: ClientHost) {
     this.#host = host
@@ -40,7 +44,8 @@ export class StreamsConnection implements ClientConnection, Deadline {
         opened: () => 'PROTOCOL_ERROR',
         control: json => this.#control(json),
         leaving: () => {},
-        closed: code => this.#closed(code),
+        linkWanted: () => this.#wantLink(),
+        closed: (code, error) => this.#closed(code, error),
       },
       {
         role: 'server',
@@ -52,6 +57,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
         deadAfterMs: limits.deadAfterMs,
       },
     )
+    this.#links = host.linkGate.open(this.#session, deadlines)
     deadlines.watch(this)
     deadlines.arm(this, limits.registerTimeoutMs)
   }
@@ -66,7 +72,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
   }
 
   checkAlive(): Promise<boolean> {
-    const { promise, resolve } = Promise.withResolvers<boolean>()
+    const { promise, resolve } = deferred<boolean>()
     const cancel = eventLoop.after(this.#host.limits.deadAfterMs, () => resolve(false))
     this.#session.ping(() => {
       cancel()
@@ -86,11 +92,24 @@ export class StreamsConnection implements ClientConnection, Deadline {
   begun(tunnel: Tunnel, visit: Visit): number {
     if (!this.#isWatching) return 0
     const id = this.#nextReport++
-    this.#report({ type: 'request', id, tunnel: this.#numberOf(tunnel), method: visit.head.method, path: visit.head.target })
+    this.#report({
+      type: 'request',
+      id,
+      tunnel: this.#numberOf(tunnel),
+      method: visit.head.method,
+      path: visit.head.target,
+    })
     return id
   }
 
-  finished(tunnel: Tunnel, id: number, status: number, durationMs: number, bytes: number, error?: ErrorCode): void {
+  finished(
+    tunnel: Tunnel,
+    id: number,
+    status: number,
+    durationMs: number,
+    bytes: number,
+    error?: ErrorCode,
+  ): void {
     if (!this.#isWatching || id === 0) return
     this.#report({
       type: 'response',
@@ -122,22 +141,36 @@ export class StreamsConnection implements ClientConnection, Deadline {
       case 'watch':
         this.#isWatching = message.on
         return
+      case 'linked':
+        this.#isLinkAwaited = false
+        return this.#links.linked(message.link)
       case 'release':
         return this.#release(message.tunnel)
     }
   }
 
+  /** Asks for a link; once, until one comes. */
+  #wantLink(): void {
+    if (this.#isLinkAwaited) return
+    this.#isLinkAwaited = true
+    this.#report({ type: 'link-wanted' })
+  }
+
   #register(message: Register): void {
     const { limits, deadlines, tunnels } = this.#host
     const tunnel: Tunnel | ErrorCode =
-      this.#registered.size >= MAX_TUNNELS_PER_CLIENT ? 'CLIENT_LIMIT' : tunnels.claim(message.name, message.resume)
+      this.#registered.size >= MAX_TUNNELS_PER_CLIENT
+        ? 'CLIENT_LIMIT'
+        : tunnels.claim(message.name, message.resume)
     if (typeof tunnel === 'string') {
       const { meaning } = ERRORS[tunnel]
       return this.#report({ type: 'refused', ref: message.ref, code: tunnel, message: meaning })
     }
     const number = this.#nextTunnel++
     const rewrite =
-      message.hostHeader === undefined ? undefined : { host: message.hostHeader, origin: message.origin ?? '' }
+      message.hostHeader === undefined
+        ? undefined
+        : { host: message.hostHeader, origin: message.origin ?? '' }
     const upstream = new StreamsUpstream({
       session: this.#session,
       tunnel: number,
@@ -147,9 +180,17 @@ export class StreamsConnection implements ClientConnection, Deadline {
     })
     this.#registered.set(number, { tunnel, upstream })
     deadlines.disarm(this)
-    const resume = tunnel.renewSecret()
+    const resume = tunnel.secretFor(message.resume)
     const url = this.#host.urlOf(tunnel.name)
-    this.#report({ type: 'granted', ref: message.ref, tunnel: number, name: tunnel.name, url, resume })
+    this.#report({
+      type: 'granted',
+      ref: message.ref,
+      tunnel: number,
+      name: tunnel.name,
+      url,
+      resume,
+      linkSecret: this.#links.secret,
+    })
     tunnel.attach(upstream, this)
     this.#host.registered(this, tunnel)
   }
@@ -162,13 +203,15 @@ export class StreamsConnection implements ClientConnection, Deadline {
     this.#host.released(this, registered.tunnel, 'released')
   }
 
-  #closed(code: ErrorCode): void {
+  #closed(code: ErrorCode, error: Error | undefined): void {
+    if (code === 'INTERNAL' && error !== undefined) this.#host.failed(error)
     this.#host.deadlines.forget(this)
     for (const { tunnel, upstream } of this.#registered.values()) {
       tunnel.detach(upstream)
       this.#host.released(this, tunnel, code)
     }
     this.#registered.clear()
+    this.#links.close()
     this.#host.gone(this)
   }
 }

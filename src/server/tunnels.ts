@@ -29,8 +29,12 @@ export class Tunnel implements Deadline {
     this.name = name
   }
 
-  /** Makes a fresh resume secret and remembers only its hash. */
-  renewSecret(): string {
+  /**
+   * The resume secret to grant: the one that `resume` proved already, else a fresh one, of which only the hash stays.
+   * It does not change from grant to grant: the carrier may break before the client has read the new one.
+   */
+  secretFor(resume: string | undefined): string {
+    if (resume !== undefined && this.isHeldBy(resume)) return resume
     const secret = randomBytes(24).toString('base64url')
     this.#resumeHash = sha256(secret)
     return secret
@@ -49,7 +53,7 @@ export class Tunnel implements Deadline {
     // The same holder came back while its old connection still looked alive.
     if (before !== undefined && before !== client) before.close('CARRIER_LOST')
     this.#tunnels.deadlines.disarm(this)
-    this.#release(upstream)
+    this.release(upstream)
   }
 
   /** The carrier is lost. With a resume secret the name is kept for the lease; without one it is free at once. */
@@ -65,7 +69,7 @@ export class Tunnel implements Deadline {
   remove(): void {
     this.upstream = undefined
     this.client = undefined
-    this.#release('CLIENT_GONE')
+    this.release('CLIENT_GONE')
     this.#tunnels.remove(this)
   }
 
@@ -87,7 +91,8 @@ export class Tunnel implements Deadline {
     return () => waiter.stop()
   }
 
-  #release(outcome: Upstream | ErrorCode): void {
+  /** Ends the wait of all that wait. */
+  release(outcome: Upstream | ErrorCode): void {
     for (const waiter of [...this.#held]) waiter.finish(outcome)
   }
 }
@@ -164,6 +169,11 @@ export class Tunnels {
   remove(tunnel: Tunnel): void {
     if (this.#byName.get(tunnel.name) === tunnel) this.#byName.delete(tunnel.name)
     this.deadlines.forget(tunnel)
+  }
+
+  /** Nothing waits any longer: no client can come back. */
+  releaseHeld(code: ErrorCode): void {
+    for (const tunnel of [...this.#byName.values()]) tunnel.release(code)
   }
 
   /** Gives all names back: whatever waits fails. */

@@ -1,20 +1,22 @@
 // One visitor's HTTP/1.1 connection: frames requests strictly, routes each by its own Host, answers in order.
 
-import type { ErrorCode } from '../errors.ts'
+import { ERRORS, type ErrorCode } from '../errors.ts'
 import { BodyFramer } from '../http/body.ts'
-import { parseRequestHead, RequestHead } from '../http/head.ts'
 import type { Hop } from '../http/forward.ts'
+import { parseRequestHead, RequestHead } from '../http/head.ts'
 import { errorAnswer, wantsHtml } from '../http/pages.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
 import type { Deadline } from './deadlines.ts'
-import { HeadBuffer } from './head-buffer.ts'
 import type { Holding, VisitorHost, VisitRecord } from './front.ts'
+import { HeadBuffer } from './head-buffer.ts'
 import type { Exchange, Rewrite, Upstream, Visit } from './upstream.ts'
 
 /** After FIN from the visitor an answer that makes no progress is given up: leaving and half-closing look alike. */
 const HALF_CLOSE_GRACE_MS = 1_000
 /** How long a refused visitor may go on sending before its connection is cut: a RST now could destroy the answer. */
 const LINGER_MS = 2_000
+/** Heads kept for the next connections: enough for those that come and go at once. */
+const MAX_SPARE_HEADS = 256
 
 type Phase =
   /** Waiting for a request, or for the rest of its head. */
@@ -25,6 +27,8 @@ type Phase =
   | 'switched'
   /** Another protocol on the control host took the connection over. */
   | 'taken'
+  /** The answer is complete, but the visitor has not taken all of it: its next request waits for that. */
+  | 'flushing'
   /** The last answer is on its way out; what still arrives is dropped. */
   | 'closing'
   | 'closed'
@@ -53,6 +57,11 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
   #isRequestComplete = false
   #isPaused = false
   #hasVisitorEnded = false
+  /** What arrived is being worked off: there may be more of it than `#input` knows of. */
+  #isAdvancing = false
+  /** After a switch: the origin sends no more, FIN follows what is unsent. */
+  #hasOriginEnded = false
+  /** What the deadline compares with: bytes of the answer so far, or bytes unsent. */
   #bytesAtLastLook = 0
   #hop: Hop | undefined
   #hopRewrite: Rewrite | undefined
@@ -83,12 +92,19 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
       }
       this.#unsent.shift()
     }
-    if (this.#phase === 'closing') this.#socket.end()
+    if (this.#phase === 'closing') this.#watchUnsent()
+    if (this.#phase === 'closing' || this.#hasOriginEnded) this.#socket.end()
+    else if (this.#phase === 'flushing') this.#nextRequest()
     else this.#exchange?.drained()
   }
 
   ended(): void {
     this.#hasVisitorEnded = true
+    this.#actOnEnd()
+  }
+
+  /** The visitor sends no more, and all that it sent was worked off as far as that is possible now. */
+  #actOnEnd(): void {
     switch (this.#phase) {
       case 'switched':
         return this.#exchange?.bodyEnded()
@@ -96,12 +112,11 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
         return this.#takeover?.ended()
       case 'exchange':
         // A request cut short never completes; a complete one may still be answered.
-        if (!this.#isRequestComplete) return this.#socket.terminate()
+        if (!this.#isRequestComplete && this.#stopHolding === undefined) return this.#socket.terminate()
         this.#bytesAtLastLook = this.answerBytes
         return this.#host.deadlines.arm(this, HALF_CLOSE_GRACE_MS)
-      default:
-        this.#phase = 'closing'
-        if (this.#unsent.length === 0) this.#socket.end()
+      case 'head':
+        return this.#close()
     }
   }
 
@@ -116,8 +131,9 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
     this.#exchange = undefined
     exchange?.abandoned()
     this.#finish('CANCELLED')
-    // A head in the middle of parsing still knows of this connection's bytes.
-    if (this.#input.isEmpty) heads.push(this.head)
+    // A head in the middle of parsing (after 408, say) knows of this connection's bytes: the next one must not.
+    this.head.reset()
+    if (heads.length < MAX_SPARE_HEADS) heads.push(this.head)
     this.#host.left(this)
   }
 
@@ -132,8 +148,12 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
         this.#bytesAtLastLook = this.answerBytes
         return this.#host.deadlines.arm(this, HALF_CLOSE_GRACE_MS)
       }
-      case 'closing':
-        return this.#socket.terminate()
+      case 'flushing':
+      case 'closing': {
+        const unsentBytes = this.#unsentBytes
+        if (unsentBytes === 0 || unsentBytes === this.#bytesAtLastLook) return this.#socket.terminate()
+        return this.#watchUnsent()
+      }
     }
   }
 
@@ -150,23 +170,29 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
 
   /** Takes all that arrived, whatever mixture of heads, bodies and further requests it is. */
   #advance(bytes: Uint8Array): void {
+    this.#isAdvancing = true
     let at = 0
-    while (at < bytes.length) {
-      switch (this.#phase) {
-        case 'head':
-          at = this.#takeHead(bytes, at)
-          break
-        case 'exchange':
-          at = this.#takeBody(bytes, at)
-          break
-        case 'switched':
-          return this.#exchange?.body(bytes.subarray(at))
-        case 'taken':
-          return this.#takeover?.received(bytes.subarray(at))
-        default:
-          return
-      }
+    while (at < bytes.length) at = this.#take(bytes, at)
+    this.#isAdvancing = false
+    if (this.#hasVisitorEnded) this.#actOnEnd()
+  }
+
+  /** Takes what the phase is about from `bytes` at `at`. Returns where to go on. */
+  #take(bytes: Uint8Array, at: number): number {
+    switch (this.#phase) {
+      case 'head':
+        return this.#takeHead(bytes, at)
+      case 'exchange':
+        return this.#takeBody(bytes, at)
+      case 'flushing':
+        return this.#keepForLater(bytes, at)
+      case 'switched':
+        this.#exchange?.body(at === 0 ? bytes : bytes.subarray(at))
+        break
+      case 'taken':
+        this.#takeover?.received(at === 0 ? bytes : bytes.subarray(at))
     }
+    return bytes.length
   }
 
   /** Reads a head from `bytes` at `at` and begins its exchange. Returns where to go on. */
@@ -199,7 +225,8 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
     this.#framer.begin(head.body, head.contentLength)
     deadlines.disarm(this)
     this.#host.begun(this)
-    if (limits.maxBodyBytes > 0 && head.contentLength > limits.maxBodyBytes) return this.fail('BODY_TOO_LARGE')
+    if (limits.maxBodyBytes > 0 && head.contentLength > limits.maxBodyBytes)
+      return this.fail('BODY_TOO_LARGE')
     const route = this.#host.route(this)
     if (typeof route === 'string') return this.fail(route)
     if ('takeOver' in route) {
@@ -285,8 +312,18 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
     return this.#hop
   }
 
+  /** Bytes of the request under way: its head, and of its body what arrived. */
+  get requestBytes(): number {
+    return this.head.end - this.head.start + this.#framer.payloadBytes
+  }
+
   get keepsAlive(): boolean {
-    return this.head.keepAlive && !this.#hasVisitorEnded && !this.#host.isDraining
+    return this.head.keepAlive && !this.#isLast && !this.#host.isDraining
+  }
+
+  /** Whether no request can follow: the visitor sent FIN, and all that came before it was worked off. */
+  get #isLast(): boolean {
+    return this.#hasVisitorEnded && this.#input.isEmpty && !this.#isAdvancing
   }
 
   write(bytes: Uint8Array, isScratch = false): boolean {
@@ -312,25 +349,25 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
   }
 
   endAnswer(): void {
+    this.#hasOriginEnded = true
     if (this.#unsent.length === 0) this.#socket.end()
-    else this.#close()
   }
 
   done(keepAlive: boolean): void {
     this.#exchange = undefined
     this.#finish(undefined)
-    const mayGoOn = keepAlive && this.head.keepAlive && this.#isRequestComplete && !this.#hasVisitorEnded
-    if (!mayGoOn || this.#phase === 'switched' || this.#host.isDraining) return this.#close()
-    this.#nextRequest()
+    const mayGoOn = keepAlive && this.keepsAlive && this.#isRequestComplete && this.#phase === 'exchange'
+    if (mayGoOn) this.#nextRequest()
+    else this.#close()
   }
 
   fail(code: ErrorCode): void {
     if (this.#phase === 'closed' || this.#phase === 'closing') return
     this.#exchange = undefined
+    if (this.answerStatus === 0) return this.#refuse(code)
     this.#finish(code)
     // After the head of an answer a page would be taken for its body.
-    if (this.answerStatus !== 0) return this.#socket.terminate()
-    this.#refuse(code)
+    this.#socket.terminate()
   }
 
   pause(): void {
@@ -340,7 +377,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
   }
 
   resume(): void {
-    if (!this.#isPaused) return
+    if (!this.#isPaused || this.#input.length > this.#host.limits.maxPipelinedBytes) return
     this.#isPaused = false
     this.#socket.resume()
   }
@@ -354,31 +391,36 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
   }
 
   #nextRequest(): void {
+    // Requests are served only as fast as their answers are taken: those of a stalled visitor would pile up here.
+    if (this.#unsent.length > 0) {
+      this.#phase = 'flushing'
+      return this.#watchUnsent()
+    }
+    if (this.#host.isDraining) return this.#close()
     this.#phase = 'head'
     this.#host.deadlines.arm(this, this.#host.limits.idleTimeoutMs)
     const rest = this.#input.take()
     this.resume()
     if (rest !== undefined) this.#advance(rest)
+    else if (this.#isLast) this.#close()
   }
 
   /** Answers with the page of `code` and closes, unless the connection is still sound. */
   #refuse(code: ErrorCode): void {
     const wasUnderstood = this.#phase === 'exchange'
-    const keepAlive =
-      wasUnderstood &&
-      this.head.keepAlive &&
-      this.head.body === 'none' &&
-      !this.#hasVisitorEnded &&
-      !this.#host.isDraining
+    const keepAlive = wasUnderstood && this.keepsAlive && this.head.body === 'none'
     const page = errorAnswer(code, {
       html: wasUnderstood && wantsHtml(this.head),
       head: wasUnderstood && this.head.method === 'HEAD',
       keepAlive,
       host: wasUnderstood ? this.head.host : '',
     })
+    this.answerStatus = ERRORS[code].status
     this.write(page)
-    if (keepAlive) this.#nextRequest()
-    else this.#close()
+    this.#finish(code)
+    if (keepAlive) return this.#nextRequest()
+    this.#isRequestComplete &&= wasUnderstood
+    this.#close()
   }
 
   /** Sends what is left, then FIN; what the visitor still sends is read and dropped for a while. */
@@ -386,7 +428,23 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
     this.#phase = 'closing'
     this.#input.clear()
     this.resume()
-    this.#host.deadlines.arm(this, LINGER_MS)
+    this.#watchUnsent()
     if (this.#unsent.length === 0) this.#socket.end()
+  }
+
+  get #unsentBytes(): number {
+    let count = 0
+    for (const piece of this.#unsent) count += piece.length
+    return count
+  }
+
+  /**
+   * The visitor has time to take what is on its way to it, here and in the kernel, which a RST would destroy. One that
+   * goes on sending what nobody wants has less.
+   */
+  #watchUnsent(): void {
+    const isSending = this.#phase === 'closing' && !this.#isRequestComplete
+    this.#bytesAtLastLook = this.#unsentBytes
+    this.#host.deadlines.arm(this, isSending ? LINGER_MS : this.#host.limits.idleTimeoutMs)
   }
 }

@@ -8,6 +8,7 @@ import {
   END,
   GOAWAY,
   INITIAL_CREDIT_BYTES,
+  LINK,
   MAX_FRAME_BYTES,
   OPEN,
   PING,
@@ -15,11 +16,13 @@ import {
   RESET,
   readU32,
   readU48,
+  UNLINK,
   writeU32,
   writeU48,
 } from '../wire/frame.ts'
 import type { Carrier, CarrierHandler } from './carrier.ts'
 import { Heartbeat, type HeartbeatOptions } from './heartbeat.ts'
+import { BULK_BYTES, LinkSet } from './link-set.ts'
 import { Outbox } from './outbox.ts'
 import type { Scheduler } from './scheduler.ts'
 import { Stream, type StreamHandler } from './stream.ts'
@@ -47,6 +50,8 @@ export interface SessionHandler {
   control(json: Uint8Array): void
   /** The other side takes no new streams: it leaves when what is open has finished, or at once for what went wrong. */
   leaving(code: ErrorCode): void
+  /** A stream sends in bulk and no link is free: one more would be of use. */
+  linkWanted?(): void
   /** The session is over, exactly once; all its streams were reset before. */
   closed(code: ErrorCode, error?: Error): void
 }
@@ -76,6 +81,8 @@ export class Session {
   readonly #decoder: FrameDecoder
   readonly #heartbeat: Heartbeat
   readonly #streams = new Map<number, Stream>()
+  /** Connections beside the carrier, for bulk. */
+  readonly links: LinkSet
   #highestStream = 0
   /** What windows have grown beyond their first size, in all streams together. */
   #grownBytes = 0
@@ -96,6 +103,7 @@ export class Session {
       () => options.scheduler.soon(() => this.terminate('FLOOD')),
       stream => stream.peerEnded && this.#forget(stream),
     )
+    this.links = new LinkSet(this, this.#outbox)
     this.#decoder = new FrameDecoder({
       data: (stream, piece) => this.#dataArrived(stream, piece),
       frame: (type, stream, payload) => this.#frameArrived(type, stream, payload),
@@ -197,11 +205,14 @@ export class Session {
 
   /** @internal */
   sendData(stream: Stream, bytes: Uint8Array, isScratch: boolean): boolean {
+    const link = stream.sendingLink ?? (stream.runBytes > BULK_BYTES ? this.links.move(stream) : undefined)
+    if (link !== undefined) return link.send(bytes, isScratch)
     return this.#outbox.data(stream, bytes, isScratch)
   }
 
   /** @internal */
   sendEnd(stream: Stream): void {
+    this.links.leave(stream)
     this.#outbox.end(stream)
   }
 
@@ -248,6 +259,18 @@ export class Session {
     this.#outbox.batch[at + 1] = wire
   }
 
+  /** @internal Bytes of the stream were lost with their link. How many, nobody knows. */
+  lose(stream: Stream): void {
+    const delivered = stream.sentBytes
+    this.sendReset(stream, 'CARRIER_LOST')
+    stream.handler.reset('CARRIER_LOST', delivered)
+  }
+
+  /** @internal */
+  linkWanted(): void {
+    this.#handler.linkWanted?.()
+  }
+
   // ── What arrives ───────────────────────────────────────────────────────────────────────────────────────────
 
   #received(bytes: Uint8Array): void {
@@ -262,8 +285,9 @@ export class Session {
     if (stream === undefined) return this.#strayData(id, piece.length)
     stream.allowance -= piece.length
     if (stream.allowance < 0) return this.close('CREDIT_EXCEEDED')
-    if (stream.peerEnded) return this.close('PROTOCOL_ERROR')
+    if (stream.peerEnded || stream.receivingLink !== undefined) return this.close('PROTOCOL_ERROR')
     stream.receivedBytes += piece.length
+    stream.runBytes = 0
     stream.handler.received(piece)
   }
 
@@ -285,6 +309,11 @@ export class Session {
         return this.#controlArrived(payload)
       case GOAWAY:
         return this.#goawayArrived(readCode(payload))
+      case LINK:
+        if (id > this.#highestStream) return this.close('STREAM_UNKNOWN')
+        return this.links.bind(this.#streams.get(id), id, readU32(payload, 0), readU48(payload, 4))
+      case UNLINK:
+        return this.links.unbind(id, readU32(payload, 0), readU48(payload, 4))
     }
   }
 
@@ -333,10 +362,17 @@ export class Session {
   #endArrived(id: number, delivered: number): void {
     const stream = this.#streams.get(id)
     if (stream === undefined) return this.#strayFrame(id)
-    const queuedBytes = stream.queuedBytes
-    if (stream.peerEnded || delivered > stream.sentBytes - queuedBytes) return this.close('PROTOCOL_ERROR')
+    if (stream.peerEnded || stream.earlyEnd !== undefined) return this.close('PROTOCOL_ERROR')
+    if (delivered > stream.sentBytes - stream.queuedBytes) return this.close('PROTOCOL_ERROR')
+    // The last bytes may still be on their way on a link.
+    if (stream.receivingLink === undefined) this.peerHasEnded(stream, delivered)
+    else stream.earlyEnd = delivered
+  }
+
+  /** @internal All bytes of the other side have come, and its END. */
+  peerHasEnded(stream: Stream, delivered: number): void {
     stream.peerEnded = true
-    if (stream.hasEnded && queuedBytes === 0) this.#forget(stream)
+    if (stream.hasEnded && stream.queuedBytes === 0) this.#forget(stream)
     stream.handler.ended(delivered)
   }
 
@@ -386,6 +422,8 @@ export class Session {
     stream.isClosed = true
     this.#streams.delete(stream.id)
     this.#outbox.forget(stream)
+    stream.sendingLink?.forget(stream)
+    stream.receivingLink?.forget(stream)
     this.#grownBytes -= stream.window - INITIAL_CREDIT_BYTES
     if (!stream.peerEnded) this.#strayBytes += stream.allowance
   }
@@ -403,6 +441,7 @@ export class Session {
       stream,
     }))
     for (const { stream } of orphans) this.#forget(stream)
+    this.links.close()
     leaveCarrier?.()
     for (const { handler, delivered } of orphans) handler.reset(code, delivered)
     this.#handler.closed(code, error)

@@ -2,6 +2,7 @@
 
 import type { ErrorCode } from '../errors.ts'
 import { INITIAL_CREDIT_BYTES } from '../wire/frame.ts'
+import type { Link } from './link.ts'
 import type { Session } from './session.ts'
 
 /** What happens on a stream. After `reset` and after both ends nothing follows. */
@@ -46,6 +47,10 @@ export class Stream {
   readonly queue: Uint8Array[] = []
   /** Bytes of `queue[0]` already sent. */
   queueOffset = 0
+  /** Bytes sent since the other side last sent any: a long run of them is bulk. */
+  runBytes = 0
+  /** Where this side's bytes travel instead of in frames. */
+  sendingLink: Link | undefined
 
   // Receiving.
   /** Bytes the other side may still send. */
@@ -57,6 +62,10 @@ export class Stream {
   /** Consumed, but not given back as credit yet. */
   unacknowledged = 0
   lastCreditAt = 0
+  /** Where the other side's bytes come from, until the last of them came. */
+  receivingLink: Link | undefined
+  /** END arrived before the last bytes on the link: what it said. */
+  earlyEnd: number | undefined
 
   readonly #session: Session
 
@@ -75,6 +84,7 @@ export class Stream {
     if (this.isClosed || this.hasEnded) return true
     if (bytes.length === 0) return this.queue.length === 0
     this.sentBytes += bytes.length
+    this.runBytes += bytes.length
     return this.#session.sendData(this, bytes, isScratch)
   }
 
@@ -94,6 +104,8 @@ export class Stream {
   consumed(count: number): void {
     this.deliveredBytes += count
     if (this.isClosed || this.peerEnded) return
+    // On a link TCP is the flow control, and credit is not used up.
+    if (this.receivingLink !== undefined) return this.receivingLink.consumed(this)
     this.unacknowledged += count
     // Half a window at a time: few CREDIT frames, and the sender still never runs dry.
     if (this.unacknowledged * 2 >= this.window) this.#session.giveCredit(this)
@@ -106,8 +118,8 @@ export class Stream {
 
   /** Bytes given to `write` that are on no frame yet. */
   get queuedBytes(): number {
-    let queued = -this.queueOffset
+    let queued = 0
     for (const piece of this.queue) queued += piece.length
-    return queued
+    return queued - this.queueOffset
   }
 }

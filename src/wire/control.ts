@@ -31,6 +31,17 @@ export interface Release {
   readonly tunnel: number
 }
 
+/** Client to server: the link with this number is up; both sides may send on it. */
+export interface Linked {
+  readonly type: 'linked'
+  readonly link: number
+}
+
+/** Server to client: it sends in bulk and would use another link. */
+export interface LinkWanted {
+  readonly type: 'link-wanted'
+}
+
 /** Server to client: the tunnel is live. */
 export interface Granted {
   readonly type: 'granted'
@@ -41,6 +52,8 @@ export interface Granted {
   readonly url: string
   /** Proves the same holder after a reconnect. Never shown, never logged. */
   readonly resume: string
+  /** Opens links of this session; absent when the server takes none. */
+  readonly linkSecret?: string
 }
 
 export interface Refused {
@@ -70,8 +83,8 @@ export interface ResponseReport {
   readonly error?: ErrorCode
 }
 
-export type ClientMessage = Register | Watch | Release
-export type ServerMessage = Granted | Refused | RequestReport | ResponseReport
+export type ClientMessage = Register | Watch | Release | Linked
+export type ServerMessage = Granted | Refused | LinkWanted | RequestReport | ResponseReport
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
@@ -114,6 +127,10 @@ export function parseClientMessage(json: Uint8Array): ClientMessage | 'unknown' 
     }
     case 'watch':
       return typeof fields.on === 'boolean' ? { type: 'watch', on: fields.on } : undefined
+    case 'linked': {
+      const { link } = fields
+      return isCount(link) && link < 0x1_0000_0000 ? { type: 'linked', link } : undefined
+    }
     case 'release':
       return isCount(fields.tunnel) ? { type: 'release', tunnel: fields.tunnel } : undefined
     default:
@@ -127,18 +144,29 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
   if (fields === undefined) return undefined
   switch (fields.type) {
     case 'granted': {
-      const { ref, tunnel, name, url, resume } = fields
+      const { ref, tunnel, name, url, resume, linkSecret } = fields
       if (
         !isCount(ref) ||
         !isCount(tunnel) ||
         !isText(name, 63) ||
         !isText(url, 2048) ||
-        !isText(resume, 128)
+        !isText(resume, 128) ||
+        !isHeaderText(linkSecret)
       ) {
         return undefined
       }
-      return { type: 'granted', ref, tunnel, name, url, resume }
+      return {
+        type: 'granted',
+        ref,
+        tunnel,
+        name,
+        url,
+        resume,
+        ...(linkSecret !== undefined && { linkSecret }),
+      }
     }
+    case 'link-wanted':
+      return { type: 'link-wanted' }
     case 'refused': {
       const { ref, code, message } = fields
       if (!isCount(ref) || !isText(code, 64) || !isText(message, 4096)) return undefined

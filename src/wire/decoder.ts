@@ -8,6 +8,7 @@ import {
   END,
   FRAME_HEADER_BYTES,
   GOAWAY,
+  LINK,
   MAX_FRAME_BYTES,
   MAX_FRAME_TYPE,
   OPEN,
@@ -15,6 +16,7 @@ import {
   PONG,
   RESET,
   readU32,
+  UNLINK,
 } from './frame.ts'
 
 export interface FrameHandler {
@@ -36,6 +38,8 @@ const PAYLOAD_BYTES: readonly number[] = (() => {
   sizes[PONG] = 8
   sizes[CONTROL] = -1
   sizes[GOAWAY] = 2
+  sizes[LINK] = 10
+  sizes[UNLINK] = 10
   return sizes
 })()
 
@@ -100,7 +104,7 @@ export class FrameDecoder {
     const expected = PAYLOAD_BYTES[type]!
     if (expected === -1 ? length === 0 : length !== expected) return 'PROTOCOL_ERROR'
     // Stream frames belong to a stream, session frames to none.
-    if (type >= PING ? stream !== 0 : stream === 0) return 'PROTOCOL_ERROR'
+    if (type >= PING && type <= GOAWAY ? stream !== 0 : stream === 0) return 'PROTOCOL_ERROR'
     this.#type = type
     this.#stream = stream
     this.#remaining = length

@@ -32,11 +32,19 @@ export const CONTROL = 7
 /** Stream 0, server to client or back: no new streams; what is open may finish. Payload: error number (u16). */
 export const GOAWAY = 8
 
+/** The sender's bytes of this stream travel on a link from here on. Payload: link (u32), first byte of it (u48). */
+export const LINK = 9
+/** They end there; only END follows. Payload: link (u32), the byte of it behind the last one (u48). */
+export const UNLINK = 10
+
 /** Highest frame type of this version; a higher one is a protocol error. */
-export const MAX_FRAME_TYPE = 8
+export const MAX_FRAME_TYPE = 10
 
 /** The WebSocket subprotocol by which both ends agree on this wire and its version. */
 export const STREAMS_SUBPROTOCOL = 'localtunnels.streams.1'
+
+/** The Upgrade token by which a client opens a link: raw bytes both ways after the 101. */
+export const LINK_PROTOCOL = 'localtunnels.link.1'
 
 /** Writes a frame header at `at`; the payload belongs right behind it. */
 export function writeFrameHeader(

@@ -8,7 +8,7 @@ import { REQUESTS, type RequestVector } from '../vectors/requests.ts'
 const limits: HeadLimits = { maxHeadBytes: 600, maxHeaderCount: 8, maxTargetBytes: 100 }
 
 /** What a receiver makes of a message that arrives in pieces ending at `cuts`. */
-function read(input: Uint8Array, cuts: readonly number[]): RequestVector['verdict'] | 'INCOMPLETE' {
+function read(input: Uint8Array, cuts: readonly number[]): RequestVector['verdict'] {
   const head = new RequestHead()
   let payload = ''
   const framer = new BodyFramer((bytes, start, end) => {
@@ -113,6 +113,15 @@ describe('a request head', () => {
     const fresh = parse('GET /second HTTP/1.1\r\nHost: c:1\r\n\r\n')
     expect(head.clone()).toEqual(fresh.clone())
     expect(head.hostWithPort).toBe('c:1')
+  })
+
+  test('that was given up leaves nothing to the next connection', () => {
+    const head = new RequestHead()
+    const first = Buffer.from('GET /secret HTTP/1.1\r\nHost: a\r\nX-Secret: 1\r\nX-')
+    expect(parseRequestHead(head, first, 0, first.length, generous)).toBe(0)
+    head.reset()
+    parse('GET /second HTTP/1.1\r\nHost: b\r\n\r\n', head)
+    expect([head.target, head.host, head.headerCount]).toEqual(['/second', 'b', 1])
   })
 
   test('outlives its bytes as a clone', () => {

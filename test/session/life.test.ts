@@ -188,7 +188,7 @@ describe('both ends at once', () => {
     near.stream?.write(new Uint8Array(400_000))
     both.settle()
     near.stream?.reset('CANCELLED')
-    expect(near.stream?.queue.length).toBe(0)
+    expect([near.stream?.queue.length, near.stream?.queuedBytes]).toEqual([0, 0])
     far.stream?.consumed(far.receivedBytes)
     both.settle()
     expect(far.receivedBytes).toBe(262_144)

@@ -96,11 +96,13 @@ export function connectionCases(
       let taken = 0
       let last: number
       do {
-        last = near.write(batch)
+        // Spoiled at once: a socket that goes on reading the array would send 0xee.
+        const array = batch.slice()
+        last = near.write(array)
+        array.fill(0xee, 0, last)
         taken += last
       } while (last === batch.length && taken < 4 * CAPACITY_BYTES)
       assert.ok(taken < CAPACITY_BYTES, `${taken} bytes were taken with nobody reading`)
-      assert.equal(near.write(batch.subarray(0, 0)), 0)
       const arrived = everything(far)
       far.resume()
       await events.happened('drained')
@@ -108,7 +110,10 @@ export function connectionCases(
       near.end()
       const whole = await arrived
       assert.equal(whole.length, taken + batch.length)
-      same(whole.subarray(0, batch.length), batch)
+      for (let at = 0; at < taken; at += batch.length) {
+        const piece = whole.subarray(at, Math.min(at + batch.length, taken))
+        same(piece, batch.subarray(0, piece.length))
+      }
       same(whole.subarray(taken), batch)
     })
 

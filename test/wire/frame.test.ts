@@ -71,9 +71,10 @@ describe('frame layout', () => {
   })
 
   test('type numbers are those of the specification', () => {
-    const { DATA, OPEN, END, RESET, CREDIT, PING, PONG, CONTROL, GOAWAY } = wire
-    expect([DATA, OPEN, END, RESET, CREDIT, PING, PONG, CONTROL, GOAWAY]).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8])
-    expect(wire.MAX_FRAME_TYPE).toBe(8)
+    const { DATA, OPEN, END, RESET, CREDIT, PING, PONG, CONTROL, GOAWAY, LINK, UNLINK } = wire
+    const types = [DATA, OPEN, END, RESET, CREDIT, PING, PONG, CONTROL, GOAWAY, LINK, UNLINK]
+    expect(types).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+    expect(wire.MAX_FRAME_TYPE).toBe(10)
   })
 
   test('whole numbers survive at their extremes', () => {

@@ -1,5 +1,6 @@
 // Origin at an address: a port, a URL, a unix socket.
 
+import { deferred } from '../../deferred.ts'
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import type { Address, Dial, Socket, SocketHandler } from '../../socket.ts'
 import type { Origin } from '../origin.ts'
@@ -22,14 +23,15 @@ export class AddressOrigin implements Origin {
     const scheme = tls === undefined ? 'http' : 'https'
     const isDefaultPort = port === (tls === undefined ? 80 : 443)
     const hostname = host.includes(':') ? `[${host}]` : host
-    this.url = unix === undefined ? `${scheme}://${hostname}${isDefaultPort ? '' : `:${port}`}` : 'http://localhost'
+    this.url =
+      unix === undefined ? `${scheme}://${hostname}${isDefaultPort ? '' : `:${port}`}` : 'http://localhost'
     this.label = unix ?? (tls === undefined ? `${hostname}:${port}` : this.url)
   }
 
   async connect(handler: SocketHandler): Promise<Socket> {
     const { dial, address, connectTimeoutMs } = this.#options
     const dialled = dial(address, handler)
-    const { promise: tooLate, reject } = Promise.withResolvers<never>()
+    const { promise: tooLate, reject } = deferred<never>()
     const timer = setTimeout(() => reject(new TunnelError('ORIGIN_UNREACHABLE')), connectTimeoutMs)
     try {
       return await Promise.race([dialled, tooLate])

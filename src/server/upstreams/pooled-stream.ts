@@ -19,9 +19,10 @@ const RETIRE_MS = 5_000
 /** Methods that may reach the origin twice without harm (RFC 9110 section 9.2.2). */
 const IDEMPOTENT: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
 
-const CLOSE = { close: true, keepAlive10: false }
-const STAY_OPEN = { close: false, keepAlive10: false }
-const STAY_OPEN_10 = { close: false, keepAlive10: true }
+const CLOSE = { close: true, keepAlive10: false, dropsChunks: false }
+const CLOSE_PLAIN = { close: true, keepAlive10: false, dropsChunks: true }
+const STAY_OPEN = { close: false, keepAlive10: false, dropsChunks: false }
+const STAY_OPEN_10 = { close: false, keepAlive10: true, dropsChunks: false }
 
 /** Shared by all streams: a head is built and handed on within one call. */
 let scratch = new Uint8Array(SCRATCH_BYTES)
@@ -41,7 +42,7 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
   dueTick = 0
   readonly #pool: StreamsUpstream
   readonly #context: StreamsContext
-  readonly #framer: BodyFramer = new BodyFramer()
+  #framer: BodyFramer = new BodyFramer()
   readonly #answer: ResponseHead = new ResponseHead()
   readonly #partialHead: HeadBuffer = new HeadBuffer()
   #stream: Stream | undefined
@@ -58,6 +59,10 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
   /** Answer bytes that the visitor does not take yet: their credit is held back, which stops the origin. */
   #unconsumed = 0
   #isVisitorFull = false
+  /** Whether the visitor can tell the end of the answer from its bytes, not only from the end of the connection. */
+  #isDelimited = true
+  /** The visitor speaks HTTP/1.0 and the origin sends chunks: only their payload is passed on. */
+  #isUnchunked = false
 
   constructor(pool: StreamsUpstream, context: StreamsContext) {
     this.#pool = pool
@@ -82,7 +87,9 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
     this.#sentBefore = stream.sentBytes
     this.#replay = this.#isReused ? [] : undefined
     this.#replayBytes = 0
-    this.#context.deadlines.disarm(this)
+    const { deadlines, limits } = this.#context
+    // Who waits for "100 Continue" sends nothing else, so a silent origin would never be found out.
+    deadlines.arm(this, visit.head.expectsContinue ? limits.originTimeoutMs : 0)
     reserveScratch(visit.head)
     const end = forwardRequestHead(visit.head, visit.hop(this.#context.rewrite), scratch, 0)
     if (!stream.write(scratch.subarray(0, end), true)) visit.pause()
@@ -96,6 +103,7 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
       if (this.#replayBytes > MAX_REPLAY_BYTES) this.#replay = undefined
       else this.#replay.push(bytes)
     }
+    if (this.#phase === 'head') this.#context.deadlines.disarm(this)
     if (this.#stream?.write(bytes) === false) this.#visit?.pause()
   }
 
@@ -131,7 +139,7 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
   received(bytes: Uint8Array): void {
     switch (this.#phase) {
       case 'head':
-        this.#stream?.consumed(bytes.length)
+        this.#account(bytes.length)
         return this.#takeHead(bytes)
       case 'body':
         return this.#takeBody(bytes)
@@ -217,12 +225,15 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
     this.#partialHead.add(pending.subarray(at))
   }
 
-  /** Passes a 1xx answer on. An HTTP/1.0 visitor would not understand it. */
+  /** Passes a 1xx answer on: a sign of life. An HTTP/1.0 visitor would not understand it. */
   #passInterim(visit: Visit, answer: ResponseHead): boolean {
     if (answer.status >= 200 || answer.status === 101) return false
+    const { deadlines, limits } = this.#context
+    deadlines.arm(this, this.#isRequestDone ? limits.originTimeoutMs : 0)
     if (visit.head.minorVersion === 1) {
       reserveScratch(answer)
-      visit.write(scratch.subarray(0, forwardResponseHead(answer, STAY_OPEN, scratch, 0)), true)
+      const end = forwardResponseHead(answer, STAY_OPEN, scratch, 0)
+      if (!visit.write(scratch.subarray(0, end), true)) this.#isVisitorFull = true
     }
     return true
   }
@@ -231,11 +242,15 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
   #beginAnswer(visit: Visit, bytes: Uint8Array, at: number): void {
     const answer = this.#answer
     this.#phase = 'body'
+    if (answer.body === 'chunked' && visit.head.minorVersion === 0) return this.#beginPlain(visit, bytes, at)
     this.#framer.begin(answer.body, answer.contentLength)
     const bodyEnd = this.#framer.feed(bytes, at, bytes.length)
     if (bodyEnd === -1) return this.#fail('ORIGIN_INVALID')
     visit.answered(answer.status)
-    const staysOpen = visit.keepsAlive && answer.body !== 'close'
+    this.#isDelimited = answer.body !== 'close'
+    // An answer that is complete before the request leaves the rest of the request on the connection.
+    const isEarly = this.#framer.complete && !this.#isRequestDone
+    const staysOpen = visit.keepsAlive && this.#isDelimited && !isEarly
     const style = !staysOpen ? CLOSE : visit.head.minorVersion === 0 ? STAY_OPEN_10 : STAY_OPEN
     reserveScratch(answer)
     const headEnd = forwardResponseHead(answer, style, scratch, 0)
@@ -248,14 +263,32 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
       visit.write(scratch.subarray(0, headEnd), true)
       wasTaken = visit.write(bytes.subarray(at, bodyEnd))
     }
-    this.#isVisitorFull = !wasTaken
+    if (!wasTaken) this.#isVisitorFull = true
+    if (this.#framer.complete) this.#answerComplete(bodyEnd < bytes.length)
+  }
+
+  /** HTTP/1.0 knows no chunks. Origins that send them all the same are common enough. */
+  #beginPlain(visit: Visit, bytes: Uint8Array, at: number): void {
+    this.#isUnchunked = true
+    this.#isDelimited = false
+    this.#framer = new BodyFramer((piece, start, end) => {
+      if (this.#visit?.write(piece.subarray(start, end)) === false) this.#isVisitorFull = true
+    })
+    this.#framer.begin('chunked', 0)
+    visit.answered(this.#answer.status)
+    reserveScratch(this.#answer)
+    const end = forwardResponseHead(this.#answer, CLOSE_PLAIN, scratch, 0)
+    if (!visit.write(scratch.subarray(0, end), true)) this.#isVisitorFull = true
+    const bodyEnd = this.#framer.feed(bytes, at, bytes.length)
+    if (bodyEnd === -1) return this.#fail('ORIGIN_INVALID')
     if (this.#framer.complete) this.#answerComplete(bodyEnd < bytes.length)
   }
 
   #takeBody(bytes: Uint8Array): void {
     const end = this.#framer.complete ? 0 : this.#framer.feed(bytes, 0, bytes.length)
     if (end === -1) return this.#fail('ORIGIN_INVALID')
-    if (end > 0) this.#pass(end === bytes.length ? bytes : bytes.subarray(0, end))
+    if (this.#isUnchunked) this.#account(end)
+    else if (end > 0) this.#pass(end === bytes.length ? bytes : bytes.subarray(0, end))
     if (this.#framer.complete) this.#answerComplete(end < bytes.length)
   }
 
@@ -268,18 +301,26 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
 
   #pass(bytes: Uint8Array): void {
     if (this.#visit?.write(bytes) === false) this.#isVisitorFull = true
-    if (this.#isVisitorFull) this.#unconsumed += bytes.length
-    else this.#stream?.consumed(bytes.length)
+    this.#account(bytes.length)
+  }
+
+  /** Gives the credit for bytes of the origin back, or later when the visitor cannot take more. */
+  #account(count: number): void {
+    if (this.#isVisitorFull) this.#unconsumed += count
+    else this.#stream?.consumed(count)
   }
 
   #switch(visit: Visit, bytes: Uint8Array, at: number): void {
-    if (visit.head.upgrade === '') return this.#fail('ORIGIN_INVALID')
+    // Only an upgrade to this one was passed on: a 101 to anything else is a pipe that nobody asked for.
+    if (visit.head.upgrade !== 'websocket' || this.#answer.upgrade !== 'websocket')
+      return this.#fail('ORIGIN_INVALID')
     this.#phase = 'switched'
     this.#isRequestDone = false
     visit.answered(101)
     reserveScratch(this.#answer)
-    visit.write(scratch.subarray(0, forwardResponseHead(this.#answer, STAY_OPEN, scratch, 0)), true)
-    if (at < bytes.length) this.#isVisitorFull = !visit.write(bytes.subarray(at))
+    const end = forwardResponseHead(this.#answer, STAY_OPEN, scratch, 0)
+    if (!visit.write(scratch.subarray(0, end), true)) this.#isVisitorFull = true
+    if (at < bytes.length && !visit.write(bytes.subarray(at))) this.#isVisitorFull = true
     visit.switched()
   }
 
@@ -287,10 +328,15 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
 
   #complete(): void {
     const visit = this.#visit
-    const isSound = this.#phase === 'body' && this.#isRequestDone && this.#answer.keepAlive && this.#answer.body !== 'close'
+    const isSound =
+      this.#phase === 'body' && this.#isRequestDone && this.#answer.keepAlive && this.#answer.body !== 'close'
     this.#visit = undefined
     if (this.#unconsumed > 0) this.drained()
     this.#isVisitorFull = false
+    if (this.#isUnchunked) {
+      this.#isUnchunked = false
+      this.#framer = new BodyFramer()
+    }
     if (isSound && this.#stream?.peerEnded === false) {
       this.#phase = 'idle'
       this.#isReused = true
@@ -298,7 +344,7 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
       this.#pool.release(this)
     } else if (this.#isRequestDone) this.#retire()
     else this.#discard('CANCELLED')
-    visit?.done(isSound || (this.#isRequestDone && this.#answer.body !== 'close'))
+    visit?.done(this.#isRequestDone && this.#isDelimited)
   }
 
   /**

@@ -4,6 +4,7 @@
 
 import { TunnelError } from '../../errors.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
+import { Unsent } from '../../unsent.ts'
 import {
   BINARY,
   CLOSE,
@@ -56,7 +57,7 @@ export class WebSocketCarrier implements Carrier {
   readonly #maskKey: (() => number) | undefined
   readonly #parser: WebSocketParser
   /** Messages, the first one perhaps in part, that the socket did not take yet. */
-  readonly #unsent: Uint8Array[] = []
+  readonly #unsent: Unsent = new Unsent()
   /** Text messages of this event-loop tick. */
   readonly #texts: TextBatch = new TextBatch(MAX_KEPT_TEXT_BYTES)
   /** Only the last ping needs an answer (section 5.5.3): while the socket is full no others are kept. */
@@ -93,7 +94,7 @@ export class WebSocketCarrier implements Carrier {
 
   /** Bytes that wait for the socket. */
   get unsentBytes(): number {
-    return this.#unsent.reduce((sum, { length }) => sum + length, 0)
+    return this.#unsent.length
   }
 
   send(batch: Uint8Array, start: number, end: number): boolean {
@@ -154,10 +155,8 @@ export class WebSocketCarrier implements Carrier {
 
   /** Writes what lies in a buffer that others use next: what the socket does not take is copied. */
   #writeReused(frames: Uint8Array): void {
-    const taken = this.#unsent.length === 0 ? this.#socket.write(frames) : 0
-    if (taken === frames.length) return
-    this.#unsent.push(frames.slice(taken))
-    this.#owesDrained = true
+    const taken = this.#unsent.send(this.#socket, frames, true)
+    if (taken < frames.length) this.#owesDrained = true
   }
 
   #message(opcode: number, payload: Uint8Array): Uint8Array {
@@ -165,25 +164,12 @@ export class WebSocketCarrier implements Carrier {
   }
 
   #write(message: Uint8Array): boolean {
-    if (this.#unsent.length === 0) {
-      const taken = this.#socket.write(message)
-      if (taken === message.length) return true
-      this.#unsent.push(message.subarray(taken))
-    } else {
-      this.#unsent.push(message)
-    }
-    return false
+    return this.#unsent.send(this.#socket, message) === message.length
   }
 
   #drained(): void {
-    for (let first = this.#unsent[0]; first !== undefined; first = this.#unsent[0]) {
-      const taken = this.#socket.write(first)
-      if (taken < first.length) {
-        this.#unsent[0] = first.subarray(taken)
-        return
-      }
-      this.#unsent.shift()
-    }
+    this.#unsent.flush(this.#socket)
+    if (!this.#unsent.isEmpty) return
     if (this.#isClosing) return this.#socket.end()
     if (this.#unansweredPing !== undefined) {
       const ping = this.#unansweredPing
@@ -199,7 +185,7 @@ export class WebSocketCarrier implements Carrier {
 
   #answerPing(payload: Uint8Array): void {
     if (this.#isClosing) return
-    if (this.#unsent.length > 0) this.#unansweredPing = payload.slice()
+    if (!this.#unsent.isEmpty) this.#unansweredPing = payload.slice()
     else this.#write(this.#message(PONG, payload))
   }
 
@@ -231,7 +217,7 @@ export class WebSocketCarrier implements Carrier {
   #socketClosed(error?: Error): void {
     this.#isClosing = true
     this.#cancelTimeout?.()
-    this.#unsent.length = 0
+    this.#unsent.clear()
     this.#tellClosed(error)
   }
 

@@ -1,0 +1,25 @@
+// Many of our clients in one process, one tunnel each: `crowd.ts SERVER_PORT ORIGIN_PORT COUNT WIRE`. Names: n0, n1, …
+
+import { TunnelClient } from '../../src/index.ts'
+
+/** Registrations under way at once: a server takes a crowd in turn, and a deadline counts for each. */
+const AT_ONCE = 50
+
+const [serverPort, originPort, count, wire] = process.argv.slice(2)
+let next = 0
+async function register(): Promise<void> {
+  while (next < Number(count)) {
+    const client = new TunnelClient({
+      server: `http://127.0.0.1:${serverPort}`,
+      host: '127.0.0.1',
+      port: Number(originPort),
+      subdomain: `n${next++}`,
+      wire: wire === 'json' ? 'json' : 'streams',
+      reconnect: false,
+    })
+    client.on('error', (error: Error) => console.error(error.message))
+    await client.connect()
+  }
+}
+await Promise.all(Array.from({ length: AT_ONCE }, register))
+console.log(`registered ${count}`)

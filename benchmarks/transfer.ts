@@ -1,0 +1,180 @@
+// Large bodies, raw bitrates, and 64-byte round trips. `bun benchmarks/transfer.ts`.
+
+import { hasIperf, iperf, startIperf } from './load/iperf.ts'
+import { type BulkLoad, run } from './load/load.ts'
+import { interrupted, stopAll } from './measure/children.ts'
+import { column, interleave, reasonOf, type Subject, type Taken } from './measure/interleave.ts'
+import type { Group } from './measure/result.ts'
+import { startPeers } from './measure/running.ts'
+import { conclude, peersOr, printGroup, roundsOr, say, unlessQuick } from './measure/suite.ts'
+import { startEcho } from './origin/origin.ts'
+import { RAW_ORIGIN } from './peers/assemble.ts'
+import { withDatagrams } from './peers/datagrams.ts'
+import { choose } from './peers/list.ts'
+import type { Peer, Tunnel } from './peers/peer.ts'
+
+const NAMES = [
+  'direct',
+  'ours-streams',
+  'ours-json',
+  'rathole',
+  'bore',
+  'frp',
+  'chisel',
+  'ferrotunnel',
+  'piko',
+]
+const rounds = roundsOr(3)
+const seconds = unlessQuick(1, 0.2)
+const MB = 1_048_576
+const groups: Group[] = []
+
+await bulkTransfers()
+if (!interrupted.aborted) await bitrates()
+if (!interrupted.aborted) await trips()
+await conclude('transfer', 'Transfer', groups)
+await stopAll()
+process.exit(interrupted.aborted ? 130 : 0)
+
+function show(group: Group): void {
+  groups.push(group)
+  printGroup(group)
+}
+
+async function bulkTransfers(): Promise<void> {
+  const { tunnels } = await startPeers(NAMES)
+  const columns = [column('mbps', 'rate', 'MB/s', 'higher'), column('success', 'success', '%', 'higher')]
+  for (const [name, load] of [
+    ['100 MB down, one stream', { kind: 'down', path: '/100m', bytes: 100 * MB, parallel: 1, seconds }],
+    ['100 MB up, one stream', { kind: 'up', path: '/', bytes: 100 * MB, parallel: 1, seconds }],
+    ['10 × 10 MB down at once', { kind: 'down', path: '/10m', bytes: 10 * MB, parallel: 10, seconds }],
+  ] as const satisfies readonly (readonly [string, BulkLoad])[]) {
+    const origin = load.kind === 'up' ? 'sink' : 'files'
+    const subjects = [...tunnels].map(([peer, tunnel]) => ({
+      name: peer,
+      take: () => bulk(tunnel, origin, load),
+    }))
+    show(await interleave(name, columns, subjects, rounds))
+  }
+  for (const tunnel of tunnels.values()) await tunnel.stop()
+}
+
+async function bulk(tunnel: Tunnel, origin: string, load: BulkLoad): Promise<Taken> {
+  const { requests, errors, bytes, seconds: took } = await run(tunnel.endpoints[origin]!, load)
+  if (requests === 0) return `failed: ${errors} of ${errors} transfers`
+  return { mbps: bytes / 1e6 / took, success: (100 * requests) / (requests + errors) }
+}
+
+/** Tunnels to one local port, started one at a time: for what is not HTTP. */
+async function raw(
+  port: number,
+  measure: (tunnel: Tunnel, peer: Peer) => Promise<Taken>,
+): Promise<readonly Subject[]> {
+  const subjects: Subject[] = []
+  for (const peer of choose(peersOr(NAMES))) {
+    const detected = await peer.detect()
+    const take = async (): Promise<Taken> => {
+      if ('missing' in detected) return detected.missing
+      if (peer.kind === 'ours') return 'not built: TCP tunnels'
+      if (peer.kind === 'http') return 'carries HTTP only'
+      const tunnel = await peer.start({ [RAW_ORIGIN]: port })
+      try {
+        return await measure(tunnel, peer)
+      } finally {
+        await tunnel.stop()
+      }
+    }
+    subjects.push({ name: peer.name, take })
+  }
+  return subjects
+}
+
+async function bitrates(): Promise<void> {
+  if (!hasIperf()) {
+    say('TCP and UDP bitrate are left out: iperf3 is not installed')
+    return
+  }
+  const columns = [column('gbit', 'received', 'Gbit/s', 'higher')]
+  const server = await startIperf()
+  const length = unlessQuick(2, 1)
+  for (const streams of [1, 10]) {
+    const name = `TCP bitrate, ${streams} stream${streams === 1 ? '' : 's'} (iperf3)`
+    const subjects = await raw(server.port, async ({ endpoints }) => {
+      const { gbitPerSecond } = await iperf(endpoints[RAW_ORIGIN]!.port, length, streams)
+      return { gbit: gbitPerSecond }
+    })
+    show(await interleave(name, columns, subjects, rounds))
+  }
+  await server.stop()
+  const datagrams = [...columns, column('lost', 'lost', '%', 'lower')]
+  show(await interleave('UDP bitrate (iperf3 -u -b 0 -l 1400)', datagrams, await udpSubjects(length), rounds))
+}
+
+async function udpSubjects(length: number): Promise<readonly Subject[]> {
+  const measure = async (port: number): Promise<Taken> => {
+    const { gbitPerSecond, lost } = await iperf(port, length, 1, true)
+    return { gbit: gbitPerSecond, lost }
+  }
+  const server = await startIperf()
+  const through = (peer: Peer): Subject => ({
+    name: peer.name,
+    async take() {
+      const tunnel = await peer.start({ [RAW_ORIGIN]: server.port })
+      try {
+        return await measure(tunnel.endpoints[RAW_ORIGIN]!.port)
+      } finally {
+        await tunnel.stop()
+      }
+    },
+  })
+  const subjects: Subject[] = [{ name: 'direct', take: () => measure(server.port) }]
+  subjects.push({ name: 'ours', take: () => Promise.resolve('not built: UDP tunnels') })
+  for (const peer of withDatagrams) {
+    const detected = await peer.detect()
+    if ('missing' in detected) say(`${peer.name}: ${detected.missing}`)
+    else subjects.push(through(peer))
+  }
+  return subjects
+}
+
+async function trips(): Promise<void> {
+  const echo = await startEcho()
+  const columns = [
+    column('p50', 'p50', 'ms', 'lower'),
+    column('p90', 'p90', 'ms', 'lower'),
+    column('p99', 'p99', 'ms', 'lower'),
+    column('p999', 'p99.9', 'ms', 'lower'),
+    column('mean', 'mean', 'ms', 'lower'),
+  ]
+  const count = unlessQuick(10_000, 200)
+  const measure = async ({ endpoints }: Tunnel, upgrade: boolean): Promise<Taken> => {
+    const load = { kind: 'trips', bytes: 64, trips: count, warmup: count / 10, upgrade, seconds: 10 } as const
+    const { latency } = await run(endpoints[RAW_ORIGIN]!, load)
+    return latency ? { ...latency } : 'no round trip'
+  }
+  const subjects = [...(await raw(echo.port, tunnel => measure(tunnel, false)))]
+  for (const peer of choose(['ours-streams'])) {
+    const take = async (): Promise<Taken> => {
+      const tunnel = await peer.start({ [RAW_ORIGIN]: echo.port }).catch(reasonOf)
+      if (typeof tunnel === 'string') return tunnel
+      try {
+        return await measure(tunnel, true)
+      } finally {
+        await tunnel.stop()
+      }
+    }
+    subjects.push({ name: 'ours-streams, switched by an HTTP upgrade', take })
+  }
+  const note =
+    'TCP. The row of the upgrade shows the path that TCP tunnels will take: bytes both ways on one stream.'
+  show(
+    await interleave(
+      `${count.toLocaleString('en-US')} round trips of 64 bytes`,
+      columns,
+      subjects,
+      rounds,
+      note,
+    ),
+  )
+  await echo.stop()
+}

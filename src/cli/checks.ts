@@ -1,0 +1,203 @@
+// The checks of `localtunnels doctor`. None rejects: whatever happens is a finding.
+
+import { lookup } from 'node:dns/promises'
+import { parseServer } from '../client/settings.ts'
+import { TunnelError } from '../errors.ts'
+import { formatUrl, generateId } from '../names.ts'
+import type { ShareSettings } from './commands/share.ts'
+import { createClient } from './ends.ts'
+import { accepts, isListening } from './origin-watch.ts'
+import type { Target } from './target.ts'
+
+export interface Check {
+  readonly verdict: 'ok' | 'fail' | 'note'
+  /** What was checked, one or two words. */
+  readonly what: string
+  readonly found: string
+  /** What to do. */
+  readonly mend?: string
+}
+
+const TIMEOUT_MS = 5_000
+/** Certificates and tokens with a date begin to fail somewhere here. */
+const MAX_CLOCK_SKEW_MS = 60_000
+
+export function checkRuntime(version: string): Check {
+  const found = `localtunnels ${version}, Bun ${Bun.version}, ${process.platform} ${process.arch}`
+  if (Bun.semver.satisfies(Bun.version, '>=1.4.0')) return { verdict: 'ok', what: 'runtime', found }
+  return { verdict: 'fail', what: 'runtime', found, mend: 'Bun 1.4 or newer is needed: bun upgrade' }
+}
+
+export function checkEnvironment(environment: Readonly<Record<string, string | undefined>>): Check {
+  const names = Object.keys(environment).filter(name => name.startsWith('TUNNEL_') || name === 'APP_NAME')
+  // A secret must not end up in a bug report.
+  const shown = names
+    .sort()
+    .map(name => (name.includes('TOKEN') ? `${name}=(set)` : `${name}=${environment[name]}`))
+  return { verdict: 'ok', what: 'environment', found: shown.join(' ') || 'no TUNNEL_ variable is set' }
+}
+
+export function checkProxies(environment: Readonly<Record<string, string | undefined>>): Check {
+  const names = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'http_proxy', 'https_proxy', 'all_proxy']
+  const set = names.filter(name => environment[name])
+  if (set.length === 0) return { verdict: 'ok', what: 'proxy', found: 'none in the environment' }
+  const mend = 'The tunnel connects directly and uses no proxy: the network must allow that.'
+  return { verdict: 'note', what: 'proxy', found: `${set.join(', ')} set`, mend }
+}
+
+export async function checkApp(target: Target): Promise<readonly Check[]> {
+  const isUp = await isListening(target.dial)
+  const checks: Check[] = [
+    isUp
+      ? { verdict: 'ok', what: 'app', found: `${target.label} accepts connections` }
+      : {
+          verdict: 'fail',
+          what: 'app',
+          found: `nothing listens on ${target.label}`,
+          mend: 'Start the app, or check --port and --host.',
+        },
+  ]
+  if (!isUp || 'unix' in target.dial || target.dial.hosts.length < 2) return checks
+  const { hosts, port } = target.dial
+  const families = await Promise.all(
+    hosts.map(async host => ((await accepts({ host, port })) ? host : undefined)),
+  )
+  checks.push({ verdict: 'ok', what: 'app address', found: families.filter(Boolean).join(' and ') })
+  return checks
+}
+
+/** Name, TCP and HTTP of the server, its version and its clock. */
+export async function checkServer(server: string, isVerified: boolean): Promise<readonly Check[]> {
+  let address: ReturnType<typeof parseServer>
+  try {
+    address = parseServer(server)
+  } catch (error) {
+    return [{ verdict: 'fail', what: 'server', found: messageOf(error) }]
+  }
+  const { host: hostname = 'localhost', port } = address.address
+  try {
+    const { address: ip } = await lookup(hostname)
+    const found = `${hostname} is ${ip}`
+    const status = await askStatus({
+      url: formatUrl({ secure: address.isSecure, hostname, ...(port !== undefined && { port }) }),
+      isVerified,
+    })
+    return [{ verdict: 'ok', what: 'server name', found }, ...status]
+  } catch {
+    const mend = 'Check --server for a typing error, and the DNS record of the server.'
+    return [{ verdict: 'fail', what: 'server name', found: `${hostname} cannot be resolved`, mend }]
+  }
+}
+
+async function askStatus({
+  url,
+  isVerified,
+}: {
+  readonly url: string
+  readonly isVerified: boolean
+}): Promise<readonly Check[]> {
+  try {
+    const response = await fetch(`${url}/status`, {
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+      redirect: 'manual',
+      tls: { rejectUnauthorized: isVerified },
+    })
+    // Foreign JSON: only the two fields looked at below, and those are checked.
+    const status = (await response.json().catch(() => undefined)) as
+      | { version?: unknown; status?: unknown }
+      | undefined
+    if (typeof status?.version !== 'string') {
+      const mend = 'Check the address given with --server: something else answers there.'
+      return [
+        {
+          verdict: 'fail',
+          what: 'server',
+          found: `${url} answers ${response.status}, but not as a tunnel server`,
+          mend,
+        },
+      ]
+    }
+    return [
+      { verdict: 'ok', what: 'server', found: `${url} answers, version ${status.version}` },
+      checkClock(response),
+    ]
+  } catch (error) {
+    const isTls = /certificate|CERT|SSL|TLS/i.test(messageOf(error))
+    const mend = isTls
+      ? 'Mend the certificate of the server, or accept it with --insecure.'
+      : 'Check the address and the firewall, or start the server: localtunnels server'
+    return [{ verdict: 'fail', what: 'server', found: `${url} does not answer: ${messageOf(error)}`, mend }]
+  }
+}
+
+function checkClock(response: Response): Check {
+  const date = Date.parse(response.headers.get('date') ?? '')
+  if (Number.isNaN(date))
+    return { verdict: 'note', what: 'clock', found: 'not compared: the server sends no Date' }
+  // The header has whole seconds.
+  const skewMs = Math.abs(Date.now() - date)
+  const found = skewMs < 2_000 ? 'as the server' : `${Math.round(skewMs / 1_000)} s away from the server`
+  if (skewMs <= MAX_CLOCK_SKEW_MS) return { verdict: 'ok', what: 'clock', found }
+  const mend = 'Set the clock of this machine or of the server by NTP.'
+  return { verdict: 'fail', what: 'clock', found, mend }
+}
+
+/** The real thing: upgrade, registration, DNS of the new name, and a request through the public side. */
+export async function checkRoundTrip(
+  server: string,
+  options: ShareSettings['client'],
+): Promise<readonly Check[]> {
+  const subdomain = `doctor-${generateId(8)
+    .toLowerCase()
+    .replace(/[^a-z0-9]/g, '0')}`
+  let client: Awaited<ReturnType<typeof createClient>>
+  try {
+    client = await createClient({
+      ...options,
+      server,
+      subdomain,
+      reconnect: false,
+      fetch: () => new Response('ok'),
+    })
+    await client.connect()
+  } catch (error) {
+    const code = error instanceof TunnelError ? `${error.code}: ` : ''
+    const mend =
+      'A proxy in front of the server must pass on WebSocket upgrades; a token must be one of its own.'
+    return [{ verdict: 'fail', what: 'registration', found: code + messageOf(error), mend }]
+  }
+  try {
+    const url = client.getTunnelUrl()
+    return [
+      { verdict: 'ok', what: 'registration', found: `WebSocket upgrade and registration work, got ${url}` },
+      await checkWildcard(new URL(url).hostname),
+      await checkProbe(client.probe(), url),
+    ]
+  } finally {
+    await client.disconnect()
+  }
+}
+
+async function checkWildcard(hostname: string): Promise<Check> {
+  const domain = hostname.slice(hostname.indexOf('.') + 1)
+  if (hostname.endsWith('localhost')) {
+    return { verdict: 'ok', what: 'DNS', found: `*.${domain} is this machine in every browser` }
+  }
+  try {
+    const { address } = await lookup(hostname)
+    return { verdict: 'ok', what: 'DNS', found: `*.${domain} is ${address}` }
+  } catch {
+    const mend = `Add a DNS record: *.${domain} with the address of the server (A, AAAA or CNAME ${domain}).`
+    return { verdict: 'fail', what: 'DNS', found: `*.${domain} cannot be resolved`, mend }
+  }
+}
+
+async function checkProbe(probe: Promise<boolean>, url: string): Promise<Check> {
+  if (await probe) return { verdict: 'ok', what: 'public side', found: `a request to ${url} came back` }
+  const mend = 'Check DNS and firewall of the public side, and --public-url of the server.'
+  return { verdict: 'fail', what: 'public side', found: `no request to ${url} came back`, mend }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

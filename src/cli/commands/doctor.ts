@@ -1,0 +1,60 @@
+// `localtunnels doctor`: checks what a tunnel needs, one line each, and says what to do about what fails.
+
+import { VERSION } from '../../version.ts'
+import {
+  type Check,
+  checkApp,
+  checkEnvironment,
+  checkProxies,
+  checkRoundTrip,
+  checkRuntime,
+  checkServer,
+} from '../checks.ts'
+import { EXIT } from '../exit-codes.ts'
+import { visible } from '../format.ts'
+import type { Palette } from '../palette.ts'
+import type { Target } from '../target.ts'
+import type { ShareSettings } from './share.ts'
+
+export interface DoctorSettings {
+  readonly server: string | undefined
+  readonly client: ShareSettings['client']
+  /** `undefined`: no app was named, none is looked for. */
+  readonly target: Target | undefined
+}
+
+export interface DoctorRun {
+  readonly palette: Palette
+  readonly environment: Readonly<Record<string, string | undefined>>
+  write(text: string): void
+}
+
+/** Resolves to the exit code. */
+export async function doctor(settings: DoctorSettings, run: DoctorRun): Promise<number> {
+  let faults = 0
+  const show = (checks: readonly Check[]) => {
+    for (const check of checks) {
+      if (check.verdict === 'fail') faults++
+      run.write(line(check, run.palette))
+    }
+  }
+  show([checkRuntime(VERSION), checkEnvironment(run.environment), checkProxies(run.environment)])
+  if (settings.target !== undefined) show(await checkApp(settings.target))
+  if (settings.server === undefined) {
+    show([{ verdict: 'note', what: 'server', found: 'none named: the CLI starts one for this machine' }])
+  } else {
+    const checks = await checkServer(settings.server, settings.client.verifyServer ?? true)
+    show(checks)
+    // A round trip through a server that is not there would only say so again.
+    if (!checks.some(({ verdict }) => verdict === 'fail'))
+      show(await checkRoundTrip(settings.server, settings.client))
+  }
+  run.write(faults === 0 ? '\nNothing wrong.\n' : `\n${faults} of these must be mended.\n`)
+  return faults === 0 ? EXIT.ok : EXIT.faultsFound
+}
+
+function line({ verdict, what, found, mend }: Check, palette: Palette): string {
+  const colour = { ok: palette.green, fail: palette.red, note: palette.yellow }[verdict]
+  const advice = mend === undefined ? '' : `\n${' '.repeat(21)}${palette.bold('→')} ${mend}`
+  return `${colour(verdict.padEnd(5))} ${what.padEnd(14)} ${visible(found)}${advice}\n`
+}

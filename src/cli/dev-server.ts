@@ -1,0 +1,125 @@
+// Recognises a dev server that refuses the public host, and knows the exact mend.
+//
+// The app is asked itself, with the public host, after an answer that looks like a refusal: answers of visitors are
+// not looked into, so recognising costs nothing on the way of a request.
+
+const REFUSALS: ReadonlySet<number> = new Set([400, 403])
+const ASK_TIMEOUT_MS = 3_000
+const LOOK_AT_BYTES = 8_192
+
+interface HostBlock {
+  readonly name: string
+  readonly sign: RegExp
+  readonly mend: (host: string, suffix: string) => string
+}
+
+// The first that matches counts: Angular's page has Vite's words in it.
+const BLOCKS: readonly HostBlock[] = [
+  {
+    name: 'Angular',
+    sign: /Blocked request\.[\s\S]*angular\.json/,
+    mend: (_host, suffix) => `add "allowedHosts": ["${suffix}"] to the options of "serve" in angular.json`,
+  },
+  {
+    name: 'Vite preview',
+    sign: /Blocked request\.[\s\S]*preview\.allowedHosts/,
+    mend: (_host, suffix) => `add preview: { allowedHosts: ['${suffix}'] } to vite.config`,
+  },
+  {
+    name: 'Vite',
+    sign: /Blocked request\. This host/,
+    mend: (_host, suffix) => `add server: { allowedHosts: ['${suffix}'] } to vite.config`,
+  },
+  {
+    name: 'webpack-dev-server',
+    sign: /^\s*Invalid Host(?:\/Origin)? header/,
+    mend: (_host, suffix) => `add devServer: { allowedHosts: ['${suffix}'] } to webpack.config.js`,
+  },
+  {
+    name: 'Rails',
+    sign: /Blocked hosts?: /,
+    mend: (_host, suffix) => `add config.hosts << "${suffix}" to config/environments/development.rb`,
+  },
+  {
+    name: 'Django',
+    sign: /Invalid HTTP_HOST header|DisallowedHost/,
+    mend: (_host, suffix) => `add '${suffix}' to ALLOWED_HOSTS in settings.py`,
+  },
+]
+
+/** The status and path of an answer that a visitor got. */
+export interface Seen {
+  readonly status: number
+  readonly path: string
+}
+
+/** Whether an answer may be a refusal of the host: worth asking the app itself. */
+export function looksRefused({ status }: Seen): boolean {
+  return REFUSALS.has(status)
+}
+
+/**
+ * Asks the app at `origin` for a page as if by `publicUrl`, and returns one line that says what blocks and how to
+ * mend it; `undefined` when nothing known does. Never rejects.
+ */
+export async function explainRefusal(
+  origin: string,
+  publicUrl: string,
+  seen: Seen,
+): Promise<string | undefined> {
+  const { host, hostname } = new URL(publicUrl)
+  // A leading dot means every name below the domain, in all of them: the mend survives another name tomorrow.
+  const suffix = hostname.slice(hostname.indexOf('.'))
+  try {
+    const page = await ask(origin, '/', { host })
+    const block = REFUSALS.has(page.status) ? BLOCKS.find(({ sign }) => sign.test(page.text)) : undefined
+    if (block !== undefined) {
+      return `${block.name} refuses the host ${hostname}. Mend: ${block.mend(hostname, suffix)}, or run with --host-header rewrite.`
+    }
+    if (seen.path.startsWith('/_next/') && (await isNextBlock(origin, publicUrl, seen.path))) {
+      return `Next.js refuses ${hostname}. Mend: add allowedDevOrigins: ['*${suffix}'] to next.config, or run with --host-header rewrite.`
+    }
+  } catch {
+    // The app is gone or slow: the next refusal asks again.
+  }
+  return undefined
+}
+
+/** Next blocks only its development files, and only by where the page came from: ask with and without. */
+async function isNextBlock(origin: string, publicUrl: string, path: string): Promise<boolean> {
+  const { host, origin: publicOrigin } = new URL(publicUrl)
+  const fromElsewhere = {
+    host,
+    origin: publicOrigin,
+    referer: `${publicOrigin}/`,
+    'sec-fetch-mode': 'no-cors',
+    'sec-fetch-site': 'cross-site',
+  }
+  const blocked = await ask(origin, path, fromElsewhere)
+  return REFUSALS.has(blocked.status) && !REFUSALS.has((await ask(origin, path, { host })).status)
+}
+
+async function ask(
+  origin: string,
+  path: string,
+  headers: Record<string, string>,
+): Promise<{ readonly status: number; readonly text: string }> {
+  const response = await fetch(origin + path, {
+    headers: { accept: 'text/html', ...headers },
+    redirect: 'manual',
+    signal: AbortSignal.timeout(ASK_TIMEOUT_MS),
+    tls: { rejectUnauthorized: false },
+  })
+  return { status: response.status, text: await beginning(response) }
+}
+
+async function beginning(response: Response): Promise<string> {
+  if (response.body === null) return ''
+  const decoder = new TextDecoder()
+  let text = ''
+  for await (const bytes of response.body) {
+    text += decoder.decode(bytes, { stream: true })
+    if (text.length > LOOK_AT_BYTES) break
+  }
+  return text.slice(0, LOOK_AT_BYTES)
+}

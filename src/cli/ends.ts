@@ -1,0 +1,38 @@
+// The two ends of a tunnel as the commands use them: the seam to TunnelServer and TunnelClient.
+
+import type { TunnelClientEvents, TunnelClientOptions } from '../client/options.ts'
+import type { TunnelServerEvents, TunnelServerOptions } from '../server/options.ts'
+
+export interface ClientEnd {
+  connect(): Promise<void>
+  disconnect(): Promise<void>
+  probe(): Promise<boolean>
+  getTunnelUrl(): string
+  getSubdomain(): string
+  on<Name extends keyof TunnelClientEvents>(
+    event: Name,
+    listener: (payload: TunnelClientEvents[Name]) => void,
+  ): () => void
+}
+
+export interface ServerEnd {
+  start(): Promise<void>
+  stop(): Promise<void>
+  readonly port: number
+  readonly url: string
+  on<Name extends keyof TunnelServerEvents>(
+    event: Name,
+    listener: (payload: TunnelServerEvents[Name]) => void,
+  ): () => void
+}
+
+/** Loaded when a command needs them: `--help` and a typing error answer without. */
+export async function createClient(options: TunnelClientOptions): Promise<ClientEnd> {
+  const { TunnelClient } = await import('../client/client.ts')
+  return new TunnelClient(options)
+}
+
+export async function createServer(options: TunnelServerOptions): Promise<ServerEnd> {
+  const { TunnelServer } = await import('../server/server.ts')
+  return new TunnelServer(options)
+}

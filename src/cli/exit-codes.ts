@@ -1,0 +1,41 @@
+// What the process returns: documented in docs/cli.md, public like the error codes.
+
+import type { ErrorCode } from '../errors.ts'
+
+/** 130 and 143 are what shells expect of a program that Ctrl+C or SIGTERM ended at once. */
+export const EXIT = {
+  ok: 0,
+  unexpected: 1,
+  usage: 2,
+  unreachable: 3,
+  refused: 4,
+  portInUse: 5,
+  faultsFound: 6,
+  interrupted: 130,
+  terminated: 143,
+} as const
+
+const BY_CODE: Partial<Record<ErrorCode, number>> = {
+  OPTION_INVALID: EXIT.usage,
+  PORT_INVALID: EXIT.usage,
+  NAME_INVALID: EXIT.usage,
+  TLS_INVALID: EXIT.usage,
+  RUNTIME_UNSUPPORTED: EXIT.usage,
+  SERVER_UNREACHABLE: EXIT.unreachable,
+  SERVER_REFUSED: EXIT.unreachable,
+  CONNECT_TIMEOUT: EXIT.unreachable,
+  CARRIER_LOST: EXIT.unreachable,
+  CARRIER_DEAD: EXIT.unreachable,
+  NAME_TAKEN: EXIT.refused,
+  NAME_RESERVED: EXIT.refused,
+  TOKEN_REFUSED: EXIT.refused,
+  CLIENT_LIMIT: EXIT.refused,
+  ORIGIN_HEADER_REFUSED: EXIT.refused,
+  SERVER_DRAINING: EXIT.refused,
+  PORT_IN_USE: EXIT.portInUse,
+}
+
+/** The exit code for an error that ended the program. */
+export function exitCodeOf(code: ErrorCode): number {
+  return BY_CODE[code] ?? EXIT.unexpected
+}

@@ -1,0 +1,64 @@
+// Numbers and foreign text as a human reads them on a terminal.
+
+/** `812 B`, `4.1 kB`, `12 MB`: decimal units, two digits that matter. */
+export function formatBytes(bytes: number): string {
+  if (bytes < 1_000) return `${bytes} B`
+  let value = bytes / 1_000
+  let unit = 0
+  // 999.5 would be shown as 1000: the next unit begins there.
+  while (value >= 999.5 && unit < 3) {
+    value /= 1_000
+    unit++
+  }
+  return `${value < 9.95 ? value.toFixed(1) : Math.round(value)} ${['kB', 'MB', 'GB', 'TB'][unit]}`
+}
+
+/** `18 ms`, `1.2 s`, `31 min`, `2 h 5 min`. */
+export function formatDuration(ms: number): string {
+  if (ms < 999.5) return `${Math.round(ms)} ms`
+  if (ms < 9_950) return `${(ms / 1_000).toFixed(1)} s`
+  const seconds = Math.round(ms / 1_000)
+  if (seconds < 120) return `${seconds} s`
+  const minutes = Math.floor(seconds / 60)
+  return minutes < 120 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
+}
+
+/** `12:01:07`, local time. */
+export function formatTime(date: Date): string {
+  return [date.getHours(), date.getMinutes(), date.getSeconds()]
+    .map(part => String(part).padStart(2, '0'))
+    .join(':')
+}
+
+/** `1 request`, `2 requests`. */
+export function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? '' : 's'}`
+}
+
+// Controls (Cc) move cursors and change titles; format characters (Cf) and line separators turn text round, hide it or
+// break it. All come from visitors, so all are shown as what they are.
+const UNSAFE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
+
+/** Foreign text with every control and invisible character as `\x1b` or `\u202e`. */
+export function visible(text: string): string {
+  return text.replace(UNSAFE, character => {
+    const code = character.codePointAt(0) ?? 0
+    return code < 256
+      ? `\\x${code.toString(16).padStart(2, '0')}`
+      : `\\u${code.toString(16).padStart(4, '0')}`
+  })
+}
+
+/** Cuts plain text to a number of columns, with `…` where something is missing. Wide characters count twice. */
+export function cut(text: string, columns: number): string {
+  if (columns <= 0) return ''
+  if (Bun.stringWidth(text) <= columns) return text
+  let width = 0
+  let kept = ''
+  for (const { segment } of new Intl.Segmenter().segment(text)) {
+    width += Bun.stringWidth(segment)
+    if (width > columns - 1) break
+    kept += segment
+  }
+  return `${kept}…`
+}

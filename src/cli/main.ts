@@ -1,0 +1,138 @@
+// Runs a command line: chooses what the user sees, and turns every failure into one line and an exit code.
+
+import { CommanderError } from 'commander'
+import { TunnelError } from '../errors.ts'
+import { EXIT, exitCodeOf } from './exit-codes.ts'
+import { visible } from './format.ts'
+import type { Output, Sink } from './output.ts'
+import { JsonOutput } from './outputs/json.ts'
+import { PlainOutput } from './outputs/plain.ts'
+import { TerminalOutput } from './outputs/terminal.ts'
+import { paletteFor } from './palette.ts'
+import { createProgram } from './program.ts'
+import type { Run } from './run.ts'
+import { stopSignal } from './stop.ts'
+
+/** Runs `argv` (without the program's own name) in this process. Never returns: exits when everything is written. */
+export async function main(argv: readonly string[]): Promise<void> {
+  const exitCode = typeof Bun === 'undefined' ? refuseRuntime() : await runCommand(argv)
+  // Timers and sockets that are still closing must not keep a finished command alive.
+  await Promise.all([process.stdout, process.stderr].map(flushed))
+  process.exit(exitCode)
+}
+
+async function runCommand(argv: readonly string[]): Promise<number> {
+  let output: Output | undefined
+  const stop = stopSignal(exitCode => {
+    output?.close()
+    process.exit(exitCode)
+  })
+  // Whoever read our stdout has left, as `head` does: nobody is told anything any more, so this is a clean end.
+  process.stdout.on('error', () => stop.abort())
+  process.stderr.on('error', () => {})
+  normaliseEnvironment(process.env)
+  const start = (isJson: boolean): Run => {
+    output = chooseOutput(isJson)
+    const terminal = process.stdout.isTTY
+      ? (sequence: string) => void process.stdout.write(sequence)
+      : undefined
+    return { output, stop: stop.signal, environment: process.env, terminal }
+  }
+  const program = createProgram({
+    share: async (settings, { isJson }) =>
+      (await import('./commands/share.ts')).share(settings, start(isJson)),
+    serve: async options => (await import('./commands/server.ts')).serve(options, start(false)),
+    doctor: async settings => {
+      const { doctor } = await import('./commands/doctor.ts')
+      const palette = paletteFor(process.stdout.isTTY, process.env)
+      exitCode = await doctor(settings, {
+        palette,
+        environment: process.env,
+        write: text => process.stdout.write(text),
+      })
+    },
+  })
+  let exitCode: number = EXIT.ok
+  for (const command of [program, ...program.commands]) {
+    command.exitOverride().configureOutput({ outputError: () => {} })
+  }
+  try {
+    await program.parseAsync(argv, { from: 'user' })
+  } catch (error) {
+    exitCode = fail(error, output, argv)
+  }
+  output?.close()
+  return exitCode
+}
+
+/** Says what went wrong in one line on stderr, and to a program that reads JSON also there. */
+function fail(error: unknown, output: Output | undefined, argv: readonly string[]): number {
+  if (error instanceof CommanderError && error.exitCode === 0) return EXIT.ok
+  const known = knownError(error, argv)
+  output?.close()
+  if (output instanceof JsonOutput) output.event({ type: 'error', code: known.code, message: known.message })
+  const { red, bold } = paletteFor(process.stderr.isTTY, process.env)
+  process.stderr.write(`${red('error')} ${bold(known.code)}: ${visible(known.message)}\n`)
+  if (process.env.LOCALTUNNELS_DEBUG === '1') console.error(error)
+  return exitCodeOf(known.code)
+}
+
+function knownError(error: unknown, argv: readonly string[]): TunnelError {
+  if (error instanceof TunnelError) return error
+  if (error instanceof CommanderError) return new TunnelError('OPTION_INVALID', usageText(error))
+  const text = error instanceof Error ? error.message : String(error)
+  return new TunnelError('INTERNAL', `${argv[0] ?? 'localtunnels'}: ${text}.`, { cause: error })
+}
+
+/** Commander says `error: unknown option '--prot'`, line break, `(Did you mean --port?)`. */
+function usageText(error: CommanderError): string {
+  const [what = '', ...hints] = error.message.replace(/^error: /, '').split('\n')
+  const hint = hints.join(' ').replace(/^\(|\)$/g, '')
+  return `${what[0]?.toUpperCase()}${what.slice(1).replace(/\.$/, '')}. ${hint}`.trim()
+}
+
+function chooseOutput(isJson: boolean): Output {
+  const now = () => new Date()
+  const out = sink(process.stdout)
+  if (isJson) return new JsonOutput(out, now)
+  if (process.stdout.isTTY && process.env.TERM !== 'dumb') {
+    return new TerminalOutput(out, paletteFor(true, process.env), now)
+  }
+  return new PlainOutput(out, sink(process.stderr), paletteFor(process.stderr.isTTY, process.env), now)
+}
+
+function sink(stream: NodeJS.WriteStream): Sink {
+  return {
+    write: text => void stream.write(text),
+    get columns() {
+      return stream.columns || 80
+    },
+  }
+}
+
+/**
+ * Commander takes any value for a set flag, `0` and the empty string too, and an empty text for a given one. What
+ * says no is taken out before it looks.
+ */
+function normaliseEnvironment(environment: NodeJS.ProcessEnv): void {
+  for (const [name, value] of Object.entries(environment)) {
+    if (!name.startsWith('TUNNEL_')) continue
+    const isFlag = ['TUNNEL_QR', 'TUNNEL_OPEN', 'TUNNEL_COPY', 'TUNNEL_JSON', 'TUNNEL_INSECURE'].includes(
+      name,
+    )
+    if (value === '' || (isFlag && /^(?:0|no|false|off)$/i.test(value ?? ''))) delete environment[name]
+  }
+}
+
+function refuseRuntime(): number {
+  process.stderr.write(`error RUNTIME_UNSUPPORTED: ${new TunnelError('RUNTIME_UNSUPPORTED').message}\n`)
+  return EXIT.usage
+}
+
+/** In terms of Node 20, which must get as far as being told what is missing. */
+function flushed(stream: NodeJS.WriteStream): Promise<void> {
+  return new Promise(resolve => {
+    if (stream.destroyed || stream.errored) resolve()
+    else stream.write('', () => resolve())
+  })
+}

@@ -1,0 +1,22 @@
+// Opens a URL in the browser. Why there is no library for it: docs/decisions/opening-a-browser.md.
+
+import { spawn } from 'node:child_process'
+
+const OPENERS: Readonly<Partial<Record<NodeJS.Platform, readonly string[]>>> = {
+  darwin: ['open'],
+  // Not `start`: that goes through cmd.exe, which gives `&` and `^` of a URL a meaning.
+  win32: ['rundll32', 'url.dll,FileProtocolHandler'],
+}
+
+/** Resolves to whether an opener was found and took the URL. Only http(s) is opened: the server chose the URL. */
+export function openInBrowser(url: string, platform: NodeJS.Platform): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  const parsed = URL.parse(url)
+  if (parsed === null || !/^https?:$/.test(parsed.protocol)) return Promise.resolve(false)
+  const [program = 'xdg-open', ...args] = OPENERS[platform] ?? []
+  const child = spawn(program, [...args, parsed.href], { stdio: 'ignore', detached: true })
+  child.once('error', () => resolve(false))
+  child.once('spawn', () => resolve(true))
+  child.unref()
+  return promise
+}

@@ -1,0 +1,80 @@
+// Contract: what a user or a program sees of a run. Implementations: outputs/terminal.ts, outputs/plain.ts, outputs/json.ts.
+
+/**
+ * Everything that is worth telling. The `type` and field names are what `--json` prints, so they are public: they are
+ * added, never renamed. docs/cli.md lists them.
+ */
+export type CliEvent =
+  | { readonly type: 'connecting'; readonly server: string }
+  | ReadyEvent
+  | { readonly type: 'request'; readonly id: number; readonly method: string; readonly path: string }
+  | ResponseEvent
+  | { readonly type: 'disconnected'; readonly code?: string; readonly message?: string }
+  | { readonly type: 'reconnecting'; readonly attempt: number; readonly delayMs: number }
+  | { readonly type: 'connected'; readonly url: string; readonly subdomain: string; readonly wire: string }
+  | { readonly type: 'origin'; readonly origin: string; readonly isUp: boolean }
+  | { readonly type: 'notice'; readonly code: string; readonly message: string }
+  | { readonly type: 'error'; readonly code: string; readonly message: string }
+  | { readonly type: 'draining'; readonly requests: number }
+  | TotalsEvent
+  | {
+      readonly type: 'listening'
+      readonly url: string
+      readonly port: number
+      readonly domains: readonly string[]
+    }
+  | {
+      readonly type: 'connection'
+      readonly subdomain: string
+      readonly wire: string
+      readonly remoteAddress: string
+    }
+  | { readonly type: 'disconnection'; readonly subdomain: string; readonly reason: string }
+
+/** The URL answers. Comes once. */
+export interface ReadyEvent {
+  readonly type: 'ready'
+  readonly url: string
+  readonly subdomain: string
+  readonly wire: string
+  readonly origin: string
+  readonly server: string
+  /** The server runs in this process, for this machine only. */
+  readonly isEmbedded: boolean
+}
+
+export interface ResponseEvent {
+  readonly type: 'response'
+  readonly id: number
+  readonly method: string
+  readonly path: string
+  readonly status: number
+  readonly durationMs: number
+  readonly bytes: number
+  readonly error?: string
+  /** Whose tunnel it was: from the `server` command only. */
+  readonly subdomain?: string
+}
+
+export interface TotalsEvent {
+  readonly type: 'totals'
+  readonly requests: number
+  readonly errors: number
+  readonly bytes: number
+  readonly durationMs: number
+}
+
+export interface Output {
+  event(event: CliEvent): void
+  /** Lines that are ready to be shown to a human, such as a QR code. */
+  block(text: string): void
+  /** Leaves the screen as a shell expects it. No call follows. */
+  close(): void
+}
+
+/** Where an output writes. Text comes in whole lines, except for the status line of a terminal. */
+export interface Sink {
+  write(text: string): void
+  /** Width of the terminal. */
+  readonly columns: number
+}

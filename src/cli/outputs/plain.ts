@@ -1,0 +1,76 @@
+// Output for pipes and log files: the URL alone on stdout, everything else as lines on stderr.
+
+import { formatTime, visible } from '../format.ts'
+import type { CliEvent, Output, Sink } from '../output.ts'
+import type { Palette } from '../palette.ts'
+import { eventText, responseLine, totalsLine } from './lines.ts'
+
+export class PlainOutput implements Output {
+  readonly #out: Sink
+  readonly #log: Sink
+  readonly #palette: Palette
+  readonly #now: () => Date
+  #url = ''
+  /** The last error since the tunnel was up: every try of a long outage fails in the same way. */
+  #lastError = ''
+
+  constructor(out: Sink, log: Sink, palette: Palette, now: () => Date) {
+    this.#out = out
+    this.#log = log
+    this.#palette = palette
+    this.#now = now
+  }
+
+  event(event: CliEvent): void {
+    switch (event.type) {
+      case 'ready':
+        this.#announce(event.url)
+        return this.#line(`ready, forwarding to ${visible(event.origin)}`)
+      case 'listening':
+        this.#announce(event.url)
+        return this.#line(
+          `listening on port ${event.port} for ${event.domains.map(domain => `*.${domain}`).join(', ')}`,
+        )
+      case 'response':
+        // A log has no width.
+        return this.#log.write(
+          `${responseLine(event, this.#now(), this.#palette, Number.POSITIVE_INFINITY).trim()}\n`,
+        )
+      case 'disconnected':
+        return this.#line('connection lost, reconnecting')
+      case 'connected':
+        this.#lastError = ''
+        // Before `ready` the URL is not known to answer.
+        if (this.#url === '') return
+        if (this.#url !== event.url) this.#announce(event.url)
+        return this.#line('connected again')
+      case 'origin':
+        this.#lastError = ''
+        return this.#line(
+          `${event.isUp ? 'the app answers' : 'nothing answers yet'}: ${visible(event.origin)}`,
+        )
+      case 'totals':
+        return this.#line(totalsLine(event))
+      case 'error':
+        if (event.code === this.#lastError) return
+        this.#lastError = event.code
+    }
+    const text = eventText(event)
+    if (text !== undefined) this.#line(text)
+  }
+
+  block(text: string): void {
+    this.#log.write(`${text}\n`)
+  }
+
+  close(): void {}
+
+  #announce(url: string): void {
+    this.#url = url
+    this.#out.write(`${visible(url)}\n`)
+  }
+
+  #line(text: string): void {
+    this.#log.write(`${this.#palette.dim(formatTime(this.#now()))}  ${text}\n`)
+  }
+}

@@ -1,0 +1,178 @@
+// Output for a human at a terminal: lines that stay, and below them one status line that is drawn again in place.
+//
+//   https://calm-otter.localhost:8080
+//   → http://localhost:3000
+//
+//   12:01:07  GET      200   18 ms    4.1 kB  /
+//   ● live  1 request                              ← the status line
+//
+// No full screen and no cursor addressing: what scrolled up can be read and copied, and a crash leaves a usable shell.
+
+import { VERSION } from '../../version.ts'
+import { count, cut, formatDuration, visible } from '../format.ts'
+import type { CliEvent, Output, ReadyEvent, Sink } from '../output.ts'
+import type { Palette } from '../palette.ts'
+import { eventText, responseLine, totalsLine } from './lines.ts'
+
+const CLEAR_LINE = '\r\x1b[2K'
+
+export class TerminalOutput implements Output {
+  readonly #out: Sink
+  readonly #palette: Palette
+  readonly #now: () => Date
+  readonly #ticker: ReturnType<typeof setInterval>
+  #connecting: string | undefined
+  #isReady = false
+  #isListening = false
+  #url = ''
+  #lostAt: number | undefined
+  #downOrigin: string | undefined
+  #requests = 0
+  #isDraining = false
+  #lastError = ''
+  #drawn = ''
+
+  constructor(out: Sink, palette: Palette, now: () => Date) {
+    this.#out = out
+    this.#palette = palette
+    this.#now = now
+    // For the seconds of an outage and a changed width; writes nothing when the line would look the same.
+    this.#ticker = setInterval(() => this.#drawStatus(), 1_000)
+    this.#ticker.unref()
+  }
+
+  event(event: CliEvent): void {
+    switch (event.type) {
+      case 'connecting':
+        this.#connecting = visible(event.server)
+        break
+      case 'ready':
+        this.#isReady = true
+        this.#print(this.#header(event))
+        break
+      case 'listening':
+        this.#isListening = true
+        this.#print(this.#listeningHeader(event.url, event.domains))
+        break
+      case 'response':
+        this.#requests++
+        this.#print(responseLine(event, this.#now(), this.#palette, this.#out.columns))
+        break
+      case 'disconnected':
+        this.#lostAt = this.#now().getTime()
+        break
+      case 'connected':
+        this.#lostAt = undefined
+        this.#lastError = ''
+        if (this.#isReady && event.url !== this.#url)
+          this.#print(`  The URL changed: ${this.#bold(event.url)}`)
+        this.#url = event.url
+        break
+      case 'origin':
+        this.#downOrigin = event.isUp ? undefined : visible(event.origin)
+        this.#lastError = ''
+        break
+      case 'draining':
+        this.#isDraining = true
+        this.#printText(event)
+        break
+      case 'totals':
+        this.#print(`  ${totalsLine(event)}`)
+        break
+      case 'error':
+        // Every try of a long outage fails in the same way: it is said once, the status line tells the rest.
+        if (event.code !== this.#lastError) this.#printText(event)
+        this.#lastError = event.code
+        break
+      default:
+        this.#printText(event)
+    }
+    this.#drawStatus()
+  }
+
+  block(text: string): void {
+    this.#print(text)
+    this.#drawStatus()
+  }
+
+  close(): void {
+    clearInterval(this.#ticker)
+    this.#clearStatus()
+  }
+
+  #header(event: ReadyEvent): string {
+    const { bold, dim } = this.#palette
+    const lines = [
+      '',
+      `  ${dim(`localtunnels ${VERSION}`)}`,
+      '',
+      `  ${this.#bold(event.url)}`,
+      `  → ${visible(event.origin)}`,
+    ]
+    if (event.isEmbedded) {
+      lines.push(
+        '',
+        `  ${dim(`Only this machine can open it. To share it, name a server: ${bold('--server')}`)}`,
+      )
+    }
+    return [...lines, ''].join('\n')
+  }
+
+  #listeningHeader(url: string, domains: readonly string[]): string {
+    const { dim } = this.#palette
+    return [
+      '',
+      `  ${dim(`localtunnels server ${VERSION}`)}`,
+      '',
+      `  ${this.#bold(url)}  ${dim(`names: ${domains.map(domain => `*.${domain}`).join(', ')}`)}`,
+      `  ${dim('clients:')} localtunnels --port 3000 --server ${visible(url)}`,
+      '',
+    ].join('\n')
+  }
+
+  #bold(url: string): string {
+    return this.#palette.bold(this.#palette.cyan(visible(url)))
+  }
+
+  #printText(event: CliEvent): void {
+    const text = eventText(event)
+    if (text === undefined) return
+    this.#print(`  ${event.type === 'error' ? this.#palette.red(text) : this.#palette.yellow(text)}`)
+  }
+
+  #print(text: string): void {
+    this.#clearStatus()
+    this.#out.write(`${text}\n`)
+  }
+
+  #clearStatus(): void {
+    if (this.#drawn !== '') this.#out.write(CLEAR_LINE)
+    this.#drawn = ''
+  }
+
+  #drawStatus(): void {
+    const { green, yellow, dim } = this.#palette
+    const [mark, text] = this.#status()
+    if (mark === '') return this.#clearStatus()
+    // One column stays free: a full line would wrap, and a wrapped line cannot be cleared as one.
+    const shown = cut(text, this.#out.columns - 5)
+    const line = `  ${mark === '●' ? green(mark) : yellow(mark)} ${mark === '●' ? dim(shown) : shown}`
+    if (line === this.#drawn) return
+    this.#out.write(this.#drawn === '' ? line : CLEAR_LINE + line)
+    this.#drawn = line
+  }
+
+  #status(): readonly [mark: '●' | '◐' | '○' | '', text: string] {
+    if (this.#isDraining) return ['', '']
+    if (this.#lostAt !== undefined) {
+      const outageMs = this.#now().getTime() - this.#lostAt
+      return ['◐', `reconnecting${outageMs < 1_000 ? '' : `, ${formatDuration(outageMs)}`}`]
+    }
+    if (this.#downOrigin !== undefined && this.#isReady) {
+      return ['○', `nothing on ${this.#downOrigin} yet`]
+    }
+    const requests = this.#requests === 0 ? '' : `  ${count(this.#requests, 'request')}`
+    if (this.#isReady || this.#isListening) return ['●', `live${requests}`]
+    return this.#connecting === undefined ? ['', ''] : ['◐', `connecting to ${this.#connecting}`]
+  }
+}

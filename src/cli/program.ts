@@ -1,0 +1,228 @@
+// The command line: every flag with its environment twin, and what each command makes of them.
+
+import { Command, Option } from 'commander'
+import { TunnelError } from '../errors.ts'
+import { isValidSubdomain, parseHost } from '../names.ts'
+import type { TunnelServerOptions } from '../server/options.ts'
+import { VERSION } from '../version.ts'
+import type { DoctorSettings } from './commands/doctor.ts'
+import type { ShareSettings } from './commands/share.ts'
+import { Flags } from './flags.ts'
+import { parseTarget, type Target } from './target.ts'
+
+/** What a command line can ask for. */
+export interface Actions {
+  share(settings: ShareSettings, flags: { readonly isJson: boolean }): Promise<void>
+  serve(options: TunnelServerOptions): Promise<void>
+  doctor(settings: DoctorSettings): Promise<void>
+}
+
+export function createProgram(actions: Actions): Command {
+  const program = new Command('localtunnels')
+    .description('Gives a local app a public URL. Without --server: a URL that works on this machine.')
+    .version(VERSION, '--version', 'print the version')
+    .helpOption('--help', 'print this help')
+    .helpCommand(false)
+    // Flags behind `server` belong to it, though the names are the same.
+    .enablePositionalOptions()
+    .argument('[port]', 'where the app is: 3000, host:3000, https://localhost:3000 or unix:/path')
+    .addHelpText('after', HELP_END)
+  for (const option of [...appOptions(), ...shareOptions()]) program.addOption(option)
+  program.action((positional: string | undefined) => {
+    const flags = new Flags(program)
+    return actions.share(shareSettings(flags, positional), { isJson: flags.isOn('json') })
+  })
+
+  const server = program
+    .command('server')
+    .description('run a tunnel server')
+    .helpOption('--help', 'print this help')
+  for (const option of serverOptions()) server.addOption(option)
+  server.action(async () => actions.serve(await serverSettings(new Flags(server))))
+
+  const doctor = program
+    .command('doctor')
+    .description('check everything a tunnel needs, and say what to do about the rest')
+    .helpOption('--help', 'print this help')
+    .argument('[port]', 'where the app is, as above')
+  for (const option of appOptions()) doctor.addOption(option)
+  doctor.action((positional: string | undefined) => {
+    const flags = new Flags(doctor)
+    const isAppGiven = positional !== undefined || flags.text('port') !== undefined
+    const target = targetOf(flags, positional)
+    return actions.doctor({ ...connection(flags), target: isAppGiven ? target : undefined })
+  })
+  return program
+}
+
+const HELP_END = `
+Examples:
+  localtunnels 3000                                  a URL for http://localhost:3000 on this machine
+  localtunnels 3000 --server tunnel.example          a public URL, through your own server
+  localtunnels server --domain tunnel.example        that server
+
+A variable that is empty counts as not set; 0, no and false switch a flag off.
+NO_COLOR=1 prints without colours, LOCALTUNNELS_DEBUG=1 prints stack traces.`
+
+/** What both sharing and checking need: where the app is, where the server is. */
+function appOptions(): Option[] {
+  return [
+    new Option('--port <port>', 'port of the app (default: 3000)').env('TUNNEL_PORT'),
+    new Option('--host <host>', 'host of the app (default: localhost)').env('TUNNEL_HOST'),
+    new Option('--server <address>', 'tunnel server: ws://, wss://, http(s):// or host[:port]').env(
+      'TUNNEL_SERVER',
+    ),
+    new Option('--token <token>', 'shared secret of the server').env('TUNNEL_TOKEN'),
+    new Option('--insecure', 'accept any certificate, of the app and of the server').env('TUNNEL_INSECURE'),
+  ]
+}
+
+function shareOptions(): Option[] {
+  return [
+    new Option('--subdomain <name>', 'name to ask for (default: APP_NAME, else a friendly one)').env(
+      'TUNNEL_SUBDOMAIN',
+    ),
+    new Option('--wire <wire>', 'auto, streams or json (default: auto)').env('TUNNEL_WIRE'),
+    new Option(
+      '--host-header <host>',
+      'Host the app sees: preserve, rewrite, or a host (default: preserve)',
+    ).env('TUNNEL_HOST_HEADER'),
+    new Option('--qr', 'show the URL as a QR code').env('TUNNEL_QR'),
+    new Option('--open', 'open the URL in the browser').env('TUNNEL_OPEN'),
+    new Option('--copy', 'copy the URL to the clipboard').env('TUNNEL_COPY'),
+    new Option('--json', 'print one JSON event a line').env('TUNNEL_JSON'),
+  ]
+}
+
+function serverOptions(): Option[] {
+  return [
+    new Option('--host <address>', 'address to listen on (default: 0.0.0.0)').env('TUNNEL_SERVER_HOST'),
+    new Option('--port <port>', 'port to listen on, 0 for any free one (default: 8080)').env(
+      'TUNNEL_SERVER_PORT',
+    ),
+    repeatable('--domain <domain>', 'tunnels get names under it; repeatable (default: localhost)').env(
+      'TUNNEL_SERVER_DOMAIN',
+    ),
+    new Option('--tls-cert <file>', 'certificate chain, PEM').env('TUNNEL_SERVER_TLS_CERT'),
+    new Option('--tls-key <file>', 'private key, PEM').env('TUNNEL_SERVER_TLS_KEY'),
+    repeatable('--token <token>', 'secret that clients must have; repeatable').env('TUNNEL_SERVER_TOKEN'),
+    new Option('--origin-timeout <seconds>', 'longest wait for an answer, 0 for ever (default: 60)').env(
+      'TUNNEL_SERVER_ORIGIN_TIMEOUT',
+    ),
+    new Option('--public-url <url>', 'where visitors reach it, if behind a proxy').env(
+      'TUNNEL_SERVER_PUBLIC_URL',
+    ),
+    repeatable(
+      '--trusted-proxy <address>',
+      'proxy (address or CIDR) whose X-Forwarded-* hold; repeatable',
+    ).env('TUNNEL_SERVER_TRUSTED_PROXY'),
+  ]
+}
+
+function repeatable(flags: string, description: string): Option {
+  return new Option(flags, description).argParser((value: string, earlier: readonly string[] | undefined) => [
+    ...(earlier ?? []),
+    value,
+  ])
+}
+
+function targetOf(flags: Flags, positional: string | undefined): Target {
+  const port = flags.port('port', 1)
+  const isPortFlagGiven = port !== undefined && flags.label('port').startsWith('--')
+  if (positional !== undefined && isPortFlagGiven) {
+    throw new TunnelError('OPTION_INVALID', `The app is given twice: ${positional} and --port ${port}.`)
+  }
+  return parseTarget({ positional, port, host: flags.text('host'), isInsecure: flags.isOn('insecure') })
+}
+
+function connection(
+  flags: Flags,
+): Pick<ShareSettings, 'server'> & { readonly client: ShareSettings['client'] } {
+  const token = flags.text('token')
+  return {
+    server: flags.text('server'),
+    client: { ...(token !== undefined && { token }), ...(flags.isOn('insecure') && { verifyServer: false }) },
+  }
+}
+
+const WIRES = ['auto', 'streams', 'json'] as const
+
+function shareSettings(flags: Flags, positional: string | undefined): ShareSettings {
+  const { server, client } = connection(flags)
+  const subdomain = flags.text('subdomain')?.toLowerCase()
+  if (subdomain !== undefined && !isValidSubdomain(subdomain)) {
+    throw new TunnelError(
+      'NAME_INVALID',
+      `${flags.label('subdomain')} "${subdomain}" is not a valid subdomain.`,
+    )
+  }
+  const wireText = flags.text('wire') ?? 'auto'
+  const wire = WIRES.find(one => one === wireText)
+  if (wire === undefined) {
+    throw new TunnelError(
+      'OPTION_INVALID',
+      `${flags.label('wire')} "${wireText}" is none of auto, streams and json.`,
+    )
+  }
+  const hostHeader = flags.text('hostHeader')
+  if (hostHeader !== undefined) parseHost(hostHeader)
+  return {
+    target: targetOf(flags, positional),
+    server,
+    client: {
+      ...client,
+      wire,
+      ...(subdomain !== undefined && { subdomain }),
+      ...(hostHeader && { hostHeader }),
+    },
+    isQrWanted: flags.isOn('qr'),
+    isOpenWanted: flags.isOn('open'),
+    isCopyWanted: flags.isOn('copy'),
+  }
+}
+
+async function serverSettings(flags: Flags): Promise<TunnelServerOptions> {
+  const host = flags.text('host')
+  const port = flags.port('port', 0)
+  const domains = flags.list('domain')
+  const tokens = flags.list('token')
+  const trustedProxies = flags.list('trustedProxy')
+  const publicUrl = flags.text('publicUrl')
+  const originTimeoutMs = seconds(flags, 'originTimeout')
+  const tls = await tlsFiles(flags)
+  return {
+    ...(host !== undefined && { host }),
+    ...(port !== undefined && { port }),
+    ...(domains.length > 0 && { domains }),
+    ...(tokens.length > 0 && { tokens }),
+    ...(trustedProxies.length > 0 && { trustedProxies }),
+    ...(publicUrl !== undefined && { publicUrl }),
+    ...(originTimeoutMs !== undefined && { limits: { originTimeoutMs } }),
+    ...(tls && { tls }),
+  }
+}
+
+function seconds(flags: Flags, name: string): number | undefined {
+  const text = flags.text(name)
+  if (text === undefined) return undefined
+  if (/^\d{1,6}(?:\.\d+)?$/.test(text)) return Math.round(Number(text) * 1_000)
+  throw new TunnelError('OPTION_INVALID', `${flags.label(name)} "${text}" is not a number of seconds.`)
+}
+
+async function tlsFiles(flags: Flags): Promise<{ readonly cert: string; readonly key: string } | undefined> {
+  const cert = flags.text('tlsCert')
+  const key = flags.text('tlsKey')
+  if (cert === undefined && key === undefined) return undefined
+  if (cert === undefined || key === undefined) {
+    throw new TunnelError('TLS_INVALID', '--tls-cert and --tls-key belong together; one of them is missing.')
+  }
+  return { cert: await readPem(cert), key: await readPem(key) }
+}
+
+async function readPem(path: string): Promise<string> {
+  try {
+    return await Bun.file(path).text()
+  } catch (cause) {
+    throw new TunnelError('TLS_INVALID', `${path} cannot be read.`, { cause })
+  }
+}

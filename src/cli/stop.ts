@@ -1,0 +1,33 @@
+// Ctrl+C, SIGTERM and a closed terminal: the first asks for a clean end, the next one leaves at once.
+
+import { EXIT } from './exit-codes.ts'
+
+// A runner such as bunx or npm passes on the signal that the terminal already sent to the whole process group: two
+// arrive for one press. No hand presses twice in this time.
+const SAME_PRESS_MS = 100
+
+/** Aborted at the first signal. `leave` gets the exit code at a second one, and is not expected to return. */
+export function stopSignal(leave: (exitCode: number) => void): AbortController {
+  const stop = new AbortController()
+  let stoppedAt = 0
+  const onSignal = (exitCode: number) => () => {
+    if (!stop.signal.aborted) {
+      stoppedAt = performance.now()
+      stop.abort()
+    } else if (performance.now() - stoppedAt > SAME_PRESS_MS) {
+      leave(exitCode)
+    }
+  }
+  process.on('SIGINT', onSignal(EXIT.interrupted))
+  process.on('SIGTERM', onSignal(EXIT.terminated))
+  process.on('SIGHUP', onSignal(EXIT.terminated))
+  return stop
+}
+
+/** Resolves when the signal is aborted. */
+export function aborted(signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  if (signal.aborted) resolve()
+  signal.addEventListener('abort', () => resolve(), { once: true })
+  return promise
+}

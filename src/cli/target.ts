@@ -1,0 +1,88 @@
+// Where the app is, as the CLI was told: a port, host and port, a URL, or a unix socket.
+
+import { TunnelError } from '../errors.ts'
+import { formatUrl, parseHost } from '../names.ts'
+import { parsePort } from './flags.ts'
+
+export interface Target {
+  /** For TunnelClient. */
+  readonly options:
+    | { readonly port: number; readonly host: string }
+    | { readonly url: string; readonly verifyOrigin?: boolean }
+    | { readonly unix: string }
+  /** `http://localhost:3000`, or the path of a unix socket. */
+  readonly label: string
+  /** `:3000` for this machine's, else the label. */
+  readonly shortLabel: string
+  /** What to dial to see whether anything listens. */
+  readonly dial: { readonly hosts: readonly string[]; readonly port: number } | { readonly unix: string }
+  /** For requests of our own; unix sockets get none. */
+  readonly url: string | undefined
+}
+
+export interface TargetFlags {
+  /** `3000`, `host:3000`, `https://localhost:3000`, `unix:/run/app.sock`. */
+  readonly positional: string | undefined
+  readonly port: number | undefined
+  readonly host: string | undefined
+  readonly isInsecure: boolean
+}
+
+const DEFAULT_PORT = 3_000
+
+export function parseTarget({ positional, port, host, isInsecure }: TargetFlags): Target {
+  if (positional === undefined) return portTarget(port ?? DEFAULT_PORT, host ?? 'localhost')
+  if (/^\d+$/.test(positional)) return portTarget(parsePort(positional, 'the port', 1), host ?? 'localhost')
+  if (/^https?:\/\//i.test(positional)) return urlTarget(positional, isInsecure)
+  if (positional.startsWith('unix:')) return unixTarget(positional.slice('unix:'.length))
+  if (positional.includes(':')) {
+    const parts = parseHost(positional)
+    if (parts.port !== undefined) return portTarget(parts.port, parts.hostname)
+  }
+  throw new TunnelError(
+    'OPTION_INVALID',
+    `"${positional}" is neither a port, a URL nor a command (server, doctor).`,
+  )
+}
+
+function portTarget(port: number, hostFlag: string): Target {
+  const { hostname } = parseHost(hostFlag)
+  const url = formatUrl({ hostname, port })
+  return {
+    options: { port, host: hostname },
+    label: url,
+    shortLabel: isLoopback(hostname) ? `:${port}` : url,
+    dial: { hosts: dialHosts(hostname), port },
+    url,
+  }
+}
+
+function urlTarget(text: string, isInsecure: boolean): Target {
+  const url = URL.parse(text)
+  if (url === null) throw new TunnelError('OPTION_INVALID', `"${text}" is not a URL.`)
+  const hostname = url.hostname.replace(/^\[|\]$/g, '')
+  const port = url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port)
+  // On this machine there is nobody in between, and a dev server's certificate is hardly ever a trusted one.
+  const isUnverified = isInsecure || isLoopback(hostname)
+  return {
+    options: { url: url.origin, ...(isUnverified && { verifyOrigin: false }) },
+    label: url.origin,
+    shortLabel: isLoopback(hostname) ? `:${port}` : url.origin,
+    dial: { hosts: dialHosts(hostname), port },
+    url: url.origin,
+  }
+}
+
+function unixTarget(path: string): Target {
+  if (path === '') throw new TunnelError('OPTION_INVALID', 'unix: needs the path of a socket.')
+  return { options: { unix: path }, label: path, shortLabel: path, dial: { unix: path }, url: undefined }
+}
+
+function isLoopback(hostname: string): boolean {
+  return hostname === 'localhost' || hostname === '::1' || /^127\.\d+\.\d+\.\d+$/.test(hostname)
+}
+
+/** Dev servers listen on either family of `localhost`, depending on their runtime's version. */
+function dialHosts(hostname: string): readonly string[] {
+  return hostname === 'localhost' ? ['127.0.0.1', '::1'] : [hostname]
+}

@@ -1,0 +1,130 @@
+// Opens links beside the carrier, as many as bulk needs, and closes those that nobody uses any more.
+
+import { deferred } from '../deferred.ts'
+import { eventLoop } from '../event-loop.ts'
+import { Link } from '../session/link.ts'
+import type { Session } from '../session/session.ts'
+import type { Socket, SocketHandler } from '../socket.ts'
+import { dial } from '../sockets/dial.ts'
+import { encodeControl } from '../wire/control.ts'
+import { LINK_PROTOCOL } from '../wire/frame.ts'
+import { endOfHead, MAX_ANSWER_HEAD_BYTES, parseAnswerHead } from '../wire/handshake.ts'
+import type { ServerAddress } from './settings.ts'
+
+/** As many downloads at once as go each its own way; more share the carrier. */
+const MAX_LINKS = 32
+/** Dials at once: a burst of bulk must not look like an attack. */
+const MAX_DIALLING = 4
+/** Unused for this long, a link is closed. */
+const IDLE_MS = 30_000
+/** A server (or something in front of it) that refused a link is not asked again for this long. */
+const REFUSED_MS = 60_000
+
+export class Links {
+  readonly #session: Session
+  readonly #server: ServerAddress
+  #secret: string | undefined
+  #nextNumber = 1
+  #dialling = 0
+  #refusedUntil = 0
+  #cancelSweep: (() => void) | undefined
+  /** Links that were idle at the last sweep. */
+  #idle = new Set<Link>()
+
+  constructor(session: Session, server: ServerAddress) {
+    this.#session = session
+    this.#server = server
+  }
+
+  /** The server takes links that show this secret. */
+  allow(secret: string | undefined): void {
+    this.#secret = secret
+  }
+
+  /** A stream of either side sends in bulk: opens one more, if that is allowed and of use. */
+  want(): void {
+    const secret = this.#secret
+    if (secret === undefined || this.#session.isClosed || eventLoop.now() < this.#refusedUntil) return
+    if (this.#dialling >= MAX_DIALLING || this.#session.links.size + this.#dialling >= MAX_LINKS) return
+    void this.#open(secret)
+  }
+
+  close(): void {
+    this.#secret = undefined
+    this.#cancelSweep?.()
+  }
+
+  async #open(secret: string): Promise<void> {
+    this.#dialling++
+    const number = this.#nextNumber++
+    try {
+      const link = await openLink(number, secret, this.#server, this.#session)
+      this.#session.links.add(link)
+      this.#session.sendControl(encodeControl({ type: 'linked', link: number }))
+      this.#cancelSweep ??= this.#planSweep()
+    } catch {
+      // Bulk goes on over the carrier, as it does through a proxy that knows only WebSockets.
+      this.#refusedUntil = eventLoop.now() + REFUSED_MS
+    } finally {
+      this.#dialling--
+    }
+  }
+
+  #planSweep(): () => void {
+    return eventLoop.after(IDLE_MS, () => {
+      const idle = new Set<Link>()
+      for (const link of [...this.#session.links.values()]) {
+        if (!link.isIdle) continue
+        if (this.#idle.has(link)) link.close()
+        else idle.add(link)
+      }
+      this.#idle = idle
+      this.#cancelSweep = this.#session.links.size > 0 ? this.#planSweep() : undefined
+    })
+  }
+}
+
+/** Dials the server and asks it to make the connection a link. Rejects when it does not. */
+async function openLink(
+  number: number,
+  secret: string,
+  server: ServerAddress,
+  session: Session,
+): Promise<Link> {
+  const { promise, resolve, reject } = deferred<Link>()
+  const cancelTimeout = eventLoop.after(REFUSED_MS / 6, () => reject(new Error('no answer to the link')))
+  let received = Buffer.alloc(0)
+  let socket: Socket | undefined
+  let inner: SocketHandler | undefined
+  const handler: SocketHandler = {
+    received(bytes) {
+      if (inner !== undefined) return inner.received(bytes)
+      received = Buffer.concat([received, bytes])
+      const end = endOfHead(received)
+      if (end === -1 && received.length < MAX_ANSWER_HEAD_BYTES) return
+      const head = end === -1 ? undefined : parseAnswerHead(received.subarray(0, end))
+      if (socket === undefined || head?.status !== 101 || head.headers.get('upgrade') !== LINK_PROTOCOL) {
+        return reject(new Error('the server refused the link'))
+      }
+      const link = new Link(number, socket, session.links)
+      inner = link.socketHandler
+      resolve(link)
+      if (end < received.length) inner.received(received.subarray(end))
+    },
+    drained: () => inner?.drained(),
+    ended: () => (inner === undefined ? reject(new Error('the link was refused')) : inner.ended()),
+    closed: error =>
+      inner === undefined ? reject(error ?? new Error('the link closed')) : inner.closed(error),
+  }
+  try {
+    socket = await dial(server.address, handler)
+    const request = `GET / HTTP/1.1\r\nHost: ${server.host}\r\nConnection: Upgrade\r\nUpgrade: ${LINK_PROTOCOL}\r\nAuthorization: Link ${secret} ${number}\r\n\r\n`
+    socket.write(new TextEncoder().encode(request))
+    return await promise
+  } catch (error) {
+    socket?.terminate()
+    throw error
+  } finally {
+    cancelTimeout()
+  }
+}

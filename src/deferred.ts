@@ -1,0 +1,17 @@
+// A promise with its ends in hand. Node 20 has no Promise.withResolvers.
+
+export interface Deferred<Value> {
+  readonly promise: Promise<Value>
+  resolve(value: Value): void
+  reject(reason: unknown): void
+}
+
+export function deferred<Value = void>(): Deferred<Value> {
+  let resolve!: (value: Value) => void // both are set before the constructor returns
+  let reject!: (reason: unknown) => void
+  const promise = new Promise<Value>((yes, no) => {
+    resolve = yes
+    reject = no
+  })
+  return { promise, resolve, reject }
+}

@@ -1,0 +1,99 @@
+// Links that clients opened beside their carriers, until and while their sessions use them.
+
+import { createHash, randomBytes } from 'node:crypto'
+import { Link } from '../session/link.ts'
+import type { Session } from '../session/session.ts'
+import type { Socket, SocketHandler } from '../socket.ts'
+import type { Deadline, Deadlines } from './deadlines.ts'
+
+/** Links of one session. An honest client opens at most 32. */
+const MAX_LINKS = 64
+/** How long a new link may wait until its client says that it has the answer. */
+const ANNOUNCE_MS = 10_000
+
+/** Finds the session that a link is for. */
+export class LinkGate {
+  readonly #byHash = new Map<string, SessionLinks>()
+
+  /** Gives a session a secret by which its client opens links. */
+  open(session: Session, deadlines: Deadlines): SessionLinks {
+    const secret = randomBytes(24).toString('base64url')
+    const hash = hashOf(secret)
+    const links = new SessionLinks(session, secret, deadlines, () => this.#byHash.delete(hash))
+    this.#byHash.set(hash, links)
+    return links
+  }
+
+  /** Looked up by its hash, so that the time it takes says nothing about other secrets. */
+  find(secret: string): SessionLinks | undefined {
+    return this.#byHash.get(hashOf(secret))
+  }
+}
+
+/** The links of one session. */
+export class SessionLinks {
+  readonly secret: string
+  readonly #session: Session
+  readonly #deadlines: Deadlines
+  readonly #closed: () => void
+  readonly #announced = new Map<number, NewLink>()
+
+  constructor(session: Session, secret: string, deadlines: Deadlines, closed: () => void) {
+    this.#session = session
+    this.secret = secret
+    this.#deadlines = deadlines
+    this.#closed = closed
+  }
+
+  hasRoomFor(number: number): boolean {
+    const { links } = this.#session
+    if (links.has(number) || this.#announced.has(number)) return false
+    return number < 0x1_0000_0000 && links.size + this.#announced.size < MAX_LINKS
+  }
+
+  accept(number: number, socket: Socket): SocketHandler {
+    const forget = () => this.#forget(number)
+    const { links } = this.#session
+    const link = new Link(number, socket, {
+      linkReceived: (stream, bytes) => links.linkReceived(stream, bytes),
+      linkFinished: stream => links.linkFinished(stream),
+      linkClosed: (closed, streams) => {
+        forget()
+        links.linkClosed(closed, streams)
+      },
+    })
+    const waiting: NewLink = { link, dueTick: 0, expired: () => link.close() }
+    this.#announced.set(number, waiting)
+    this.#deadlines.watch(waiting)
+    this.#deadlines.arm(waiting, ANNOUNCE_MS)
+    return link.socketHandler
+  }
+
+  /** The client has the answer: both sides may send on it. */
+  linked(number: number): void {
+    const waiting = this.#announced.get(number)
+    if (waiting === undefined) return
+    this.#forget(number)
+    this.#session.links.add(waiting.link)
+  }
+
+  close(): void {
+    for (const { link } of [...this.#announced.values()]) link.close()
+    this.#closed()
+  }
+
+  #forget(number: number): void {
+    const waiting = this.#announced.get(number)
+    if (waiting === undefined) return
+    this.#announced.delete(number)
+    this.#deadlines.forget(waiting)
+  }
+}
+
+interface NewLink extends Deadline {
+  readonly link: Link
+}
+
+function hashOf(secret: string): string {
+  return createHash('sha256').update(secret).digest('base64')
+}

@@ -1,0 +1,128 @@
+// The links of one session: which stream's bytes travel on which, told to the other side and by it.
+
+import type { ErrorCode } from '../errors.ts'
+import { LINK, UNLINK, writeU32, writeU48 } from '../wire/frame.ts'
+import type { Link, LinkOwner } from './link.ts'
+import type { Outbox } from './outbox.ts'
+import type { Stream } from './stream.ts'
+
+/**
+ * A run of more bytes one way than this moves to a link. Below, one write for many streams is worth more than being
+ * alone; measured by `benchmarks/ahead.ts --only 64k10`.
+ */
+export const BULK_BYTES = 32_768
+
+/** What the links need of their session. */
+export interface LinkSession {
+  readonly isClosed: boolean
+  /** The other side broke the rules. */
+  close(code: ErrorCode): void
+  /** Bytes of the stream are gone: it fails on both sides. */
+  lose(stream: Stream): void
+  /** The last bytes of a stream came after its END. */
+  peerHasEnded(stream: Stream, delivered: number): void
+  /** A stream sends in bulk and no link is free. */
+  linkWanted(): void
+}
+
+export class LinkSet implements LinkOwner {
+  readonly #session: LinkSession
+  readonly #outbox: Outbox
+  readonly #links = new Map<number, Link>()
+
+  constructor(session: LinkSession, outbox: Outbox) {
+    this.#session = session
+    this.#outbox = outbox
+  }
+
+  get size(): number {
+    return this.#links.size
+  }
+
+  has(number: number): boolean {
+    return this.#links.has(number)
+  }
+
+  values(): Iterable<Link> {
+    return this.#links.values()
+  }
+
+  /** Takes a link into use. Both halves are free. */
+  add(link: Link): void {
+    if (this.#session.isClosed) return link.close()
+    this.#links.set(link.number, link)
+  }
+
+  close(): void {
+    for (const link of [...this.#links.values()]) link.close()
+  }
+
+  // ── Sending ────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Puts what a stream sends on a free link, once all before it is framed; asks for one when none is free. */
+  move(stream: Stream): Link | undefined {
+    if (stream.queue.length > 0) return undefined
+    for (const link of this.#links.values()) {
+      if (link.sender !== undefined) continue
+      link.sender = stream
+      stream.sendingLink = link
+      this.#tell(LINK, stream, link)
+      // The far side holds the link's bytes until it knows whose they are.
+      this.#outbox.flush()
+      return link
+    }
+    this.#session.linkWanted()
+    return undefined
+  }
+
+  /** The stream sends no more: its half is free for another. */
+  leave(stream: Stream): void {
+    const link = stream.sendingLink
+    if (link === undefined) return
+    this.#tell(UNLINK, stream, link)
+    stream.sendingLink = undefined
+    link.sender = undefined
+  }
+
+  #tell(type: number, stream: Stream, link: Link): void {
+    const at = this.#outbox.frame(type, stream.id, 10)
+    writeU32(this.#outbox.batch, at, link.number)
+    writeU48(this.#outbox.batch, at + 4, link.sentBytes)
+  }
+
+  // ── Receiving ──────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** LINK arrived. `stream` is undefined when it is gone already: its bytes are still to be counted. */
+  bind(stream: Stream | undefined, id: number, number: number, from: number): void {
+    const link = this.#links.get(number)
+    if (link === undefined) {
+      // The link was lost with the frame on its way, and the stream with it.
+      if (stream !== undefined) this.#session.lose(stream)
+      return
+    }
+    if (stream?.receivingLink !== undefined || stream?.peerEnded) return this.#session.close('PROTOCOL_ERROR')
+    if (stream !== undefined) stream.receivingLink = link
+    if (!link.bind(stream, id, from)) this.#session.close('PROTOCOL_ERROR')
+  }
+
+  /** UNLINK arrived. */
+  unbind(id: number, number: number, to: number): void {
+    if (this.#links.get(number)?.unbind(id, to) === false) this.#session.close('PROTOCOL_ERROR')
+  }
+
+  linkReceived(stream: Stream, bytes: Uint8Array): void {
+    stream.receivedBytes += bytes.length
+    stream.runBytes = 0
+    stream.handler.received(bytes)
+  }
+
+  linkFinished(stream: Stream): void {
+    stream.receivingLink = undefined
+    if (stream.earlyEnd !== undefined && !stream.isClosed) this.#session.peerHasEnded(stream, stream.earlyEnd)
+  }
+
+  linkClosed(link: Link, streams: readonly Stream[]): void {
+    this.#links.delete(link.number)
+    for (const stream of streams) if (!stream.isClosed) this.#session.lose(stream)
+  }
+}

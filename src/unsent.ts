@@ -1,0 +1,77 @@
+// Bytes that a socket did not take yet: what every writer of this house keeps when the kernel is full.
+
+import type { Socket } from './socket.ts'
+
+/** Up to here pieces are copied together: a view would pin the whole read that it was cut from. */
+const SMALL_BYTES = 4_096
+/** Room for small pieces that wait. */
+const TAIL_BYTES = 16_384
+
+export class Unsent {
+  readonly #pieces: Uint8Array[] = []
+  /** Where small pieces gather; its filled part is the last of `#pieces`. */
+  #tail: Uint8Array | undefined
+  #tailEnd = 0
+
+  get isEmpty(): boolean {
+    return this.#pieces.length === 0
+  }
+
+  /**
+   * Writes to the socket, behind what waits. Returns how many bytes the kernel took; the rest is kept (as a copy, when
+   * `isScratch` says that the array is reused).
+   */
+  send(socket: Socket, bytes: Uint8Array, isScratch = false): number {
+    let taken = 0
+    if (this.#pieces.length === 0) {
+      taken = socket.write(bytes)
+      if (taken === bytes.length) return taken
+    }
+    this.keep(taken === 0 ? bytes : bytes.subarray(taken), isScratch)
+    return taken
+  }
+
+  /** Keeps bytes without trying. */
+  keep(bytes: Uint8Array, isScratch = false): void {
+    if (bytes.length > SMALL_BYTES) {
+      this.#tail = undefined
+      this.#pieces.push(isScratch ? bytes.slice() : bytes)
+      return
+    }
+    if (this.#tail === undefined || this.#tailEnd + bytes.length > TAIL_BYTES) {
+      this.#tail = new Uint8Array(TAIL_BYTES)
+      this.#tailEnd = 0
+      this.#pieces.push(this.#tail)
+    }
+    this.#tail.set(bytes, this.#tailEnd)
+    this.#tailEnd += bytes.length
+    this.#pieces[this.#pieces.length - 1] = this.#tail.subarray(0, this.#tailEnd)
+  }
+
+  /** Writes what waits. Returns how many bytes the kernel took. */
+  flush(socket: Socket): number {
+    // What is half sent is not added to.
+    this.#tail = undefined
+    let total = 0
+    for (let first = this.#pieces[0]; first !== undefined; first = this.#pieces[0]) {
+      const taken = socket.write(first)
+      total += taken
+      if (taken < first.length) {
+        this.#pieces[0] = first.subarray(taken)
+        break
+      }
+      this.#pieces.shift()
+    }
+    return total
+  }
+
+  clear(): void {
+    this.#tail = undefined
+    this.#pieces.length = 0
+  }
+
+  /** Bytes that wait. */
+  get length(): number {
+    return this.#pieces.reduce((sum, { length }) => sum + length, 0)
+  }
+}

@@ -1,0 +1,67 @@
+// What the real bin answers to what cannot work: one line, a documented exit code, never a stack trace.
+
+import { describe, expect, test } from 'bun:test'
+import { finish } from './bin.ts'
+
+interface Case {
+  readonly args: readonly string[]
+  readonly env?: Readonly<Record<string, string>>
+  readonly code: string
+  readonly says: string
+  readonly exitCode: number
+}
+
+const CASES: readonly Case[] = [
+  { args: ['--port', '99999'], code: 'PORT_INVALID', says: '--port "99999" is not a port', exitCode: 2 },
+  { args: ['99999'], code: 'PORT_INVALID', says: '"99999" is not a port', exitCode: 2 },
+  { args: [], env: { TUNNEL_PORT: 'abc' }, code: 'PORT_INVALID', says: 'TUNNEL_PORT "abc"', exitCode: 2 },
+  {
+    args: ['3000', '--subdomain', 'my_app'],
+    code: 'NAME_INVALID',
+    says: '--subdomain "my_app"',
+    exitCode: 2,
+  },
+  { args: ['3000', '--wire', 'carrier-pigeon'], code: 'OPTION_INVALID', says: 'carrier-pigeon', exitCode: 2 },
+  { args: ['3000', '--prot', '1'], code: 'OPTION_INVALID', says: 'Did you mean --port?', exitCode: 2 },
+  { args: ['sever'], code: 'OPTION_INVALID', says: 'nor a command (server, doctor)', exitCode: 2 },
+  { args: ['3000', '--port', '3001'], code: 'OPTION_INVALID', says: 'given twice', exitCode: 2 },
+  { args: ['server', '--tls-cert', 'x.pem'], code: 'TLS_INVALID', says: 'belong together', exitCode: 2 },
+  {
+    args: ['server', '--origin-timeout', 'soon'],
+    code: 'OPTION_INVALID',
+    says: '"soon" is not a number',
+    exitCode: 2,
+  },
+  { args: ['server', 'more'], code: 'OPTION_INVALID', says: 'Too many arguments', exitCode: 2 },
+]
+
+describe('bad input', () => {
+  test.concurrent.each(CASES)('$args $env is $code', async ({ args, env, code, says, exitCode }) => {
+    const result = await finish(args, env)
+    expect(result.stderr).toStartWith(`error ${code}: `)
+    expect(result.stderr).toContain(says)
+    expect(result.stderr.trimEnd()).not.toContain('\n')
+    expect(result.stdout).toBe('')
+    expect(result.exitCode).toBe(exitCode)
+  })
+})
+
+test('LOCALTUNNELS_DEBUG=1 adds the stack trace', async () => {
+  const { stderr } = await finish(['--port', '99999'], { LOCALTUNNELS_DEBUG: '1' })
+  expect(stderr).toContain('flags.ts')
+})
+
+test('an empty variable and a flag variable that says no count as not set', async () => {
+  const env = { TUNNEL_PORT: '', TUNNEL_JSON: '0', TUNNEL_SUBDOMAIN: '_' }
+  const { stderr, stdout } = await finish([], env)
+  expect(stderr).toStartWith('error NAME_INVALID: TUNNEL_SUBDOMAIN')
+  expect(stdout).toBe('')
+})
+
+test('--version prints the version alone, --help ends well', async () => {
+  const { version } = (await import('../../package.json')).default
+  expect(await finish(['--version'])).toEqual({ stdout: `${version}\n`, stderr: '', exitCode: 0 })
+  const help = await finish(['server', '--help'])
+  expect(help.exitCode).toBe(0)
+  expect(help.stdout).toContain('TUNNEL_SERVER_TLS_CERT')
+})

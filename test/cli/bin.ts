@@ -1,0 +1,115 @@
+// Runs the real bin as a process, in a pipe or on a real terminal.
+
+import { join } from 'node:path'
+
+const BIN = join(import.meta.dir, '../../bin/localtunnels.ts')
+/** Failure only: nothing waits for it when things go well. */
+const DEADLINE_MS = 10_000
+
+/** Nothing of the developer's own environment reaches the bin. */
+function environment(more: Readonly<Record<string, string>>): Record<string, string> {
+  const { PATH = '', HOME = '', TMPDIR = '/tmp' } = process.env
+  return { PATH, HOME, TMPDIR, TERM: 'xterm-256color', ...more }
+}
+
+export interface Finished {
+  readonly stdout: string
+  readonly stderr: string
+  readonly exitCode: number
+}
+
+/** Runs to the end. */
+export async function finish(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<Finished> {
+  const running = start(args, env)
+  const exitCode = await running.exited
+  return { stdout: running.stdout, stderr: running.stderr, exitCode }
+}
+
+/** Starts in a pipe. */
+export function start(args: readonly string[], env: Readonly<Record<string, string>> = {}): Running {
+  return new Running(args, env, false)
+}
+
+/** Starts on a terminal of 100 columns: everything arrives in `stdout`. */
+export function startOnTerminal(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Running {
+  return new Running(args, env, true)
+}
+
+export class Running implements AsyncDisposable {
+  stdout = ''
+  stderr = ''
+  readonly exited: Promise<number>
+  readonly #child: Bun.Subprocess
+  readonly #waiting = new Set<() => void>()
+
+  constructor(args: readonly string[], env: Readonly<Record<string, string>>, isOnTerminal: boolean) {
+    const decoder = new TextDecoder()
+    const out = (bytes: Uint8Array) =>
+      this.#seen(() => (this.stdout += decoder.decode(bytes, { stream: true })))
+    const common = { cmd: ['bun', BIN, ...args], env: environment(env) }
+    if (isOnTerminal) {
+      this.#child = Bun.spawn({
+        ...common,
+        terminal: { cols: 100, rows: 30, data: (_, bytes) => out(bytes) },
+      })
+      this.exited = this.#child.exited
+      return
+    }
+    const child = Bun.spawn({ ...common, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
+    this.#child = child
+    const read = async (stream: ReadableStream<Uint8Array>, take: (bytes: Uint8Array) => void) => {
+      for await (const bytes of stream) take(bytes)
+    }
+    const errors = new TextDecoder()
+    const all = [
+      read(child.stdout, out),
+      read(child.stderr, bytes => this.#seen(() => (this.stderr += errors.decode(bytes, { stream: true })))),
+    ]
+    this.exited = Promise.all(all).then(() => child.exited)
+  }
+
+  /** Waits until `pattern` was printed, and returns its first group, or the whole match. */
+  async printed(pattern: RegExp): Promise<string> {
+    const timer = setTimeout(() => this.#child.kill('SIGKILL'), DEADLINE_MS)
+    try {
+      for (;;) {
+        const match = pattern.exec(this.stdout) ?? pattern.exec(this.stderr)
+        if (match !== null) return match[1] ?? match[0]
+        const change = Promise.withResolvers<void>()
+        this.#waiting.add(change.resolve)
+        const end = await Promise.race([change.promise, this.exited])
+        this.#waiting.delete(change.resolve)
+        if (end !== undefined && !pattern.test(this.stdout) && !pattern.test(this.stderr)) {
+          throw new Error(`${pattern} never came; exit ${end}\n${this.stdout}\n${this.stderr}`)
+        }
+      }
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  /** Types into the terminal. */
+  type(keys: string): void {
+    this.#child.terminal?.write(keys)
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    this.#child.kill(signal)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#child.kill('SIGKILL')
+    await this.exited
+  }
+
+  #seen(add: () => void): void {
+    add()
+    for (const wake of this.#waiting) wake()
+  }
+}

@@ -1,0 +1,41 @@
+// Numbers and foreign text on a terminal.
+
+import { expect, test } from 'bun:test'
+import { cut, formatBytes, formatDuration, visible } from '../../src/cli/format.ts'
+
+test.each([
+  [0, '0 B'],
+  [999, '999 B'],
+  [4_100, '4.1 kB'],
+  [9_960, '10 kB'],
+  [999_499, '999 kB'],
+  [999_500, '1.0 MB'],
+  [5_368_709_120, '5.4 GB'],
+])('%p bytes are %p', (bytes, text) => {
+  expect(formatBytes(bytes)).toBe(text)
+})
+
+test.each([
+  [0.4, '0 ms'],
+  [18.2, '18 ms'],
+  [1_240, '1.2 s'],
+  [12_000, '12 s'],
+  [119_000, '119 s'],
+  [31 * 60_000, '31 min'],
+  [125 * 60_000, '2 h 5 min'],
+])('%p ms are %p', (ms, text) => {
+  expect(formatDuration(ms)).toBe(text)
+})
+
+test('visible shows what would move the cursor, turn the text round or hide', () => {
+  expect(visible('/a\x1b[2J\r\n\x07')).toBe('/a\\x1b[2J\\x0d\\x0a\\x07')
+  expect(visible('/\u202egnp.exe\u200b')).toBe('/\\u202egnp.exe\\u200b')
+  expect(visible('/bücher?q=日本')).toBe('/bücher?q=日本')
+})
+
+test('cut keeps within the columns, counting wide characters twice', () => {
+  expect(cut('abcdef', 6)).toBe('abcdef')
+  expect(cut('abcdefg', 6)).toBe('abcde…')
+  expect(cut('日本語日本語', 6)).toBe('日本…')
+  expect(cut('abc', 0)).toBe('')
+})

@@ -1,0 +1,37 @@
+// Opening a browser: which program gets what, and what is never opened.
+
+import { expect, test } from 'bun:test'
+import { chmod, mkdtemp, rm, symlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { openInBrowser } from '../../src/cli/open.ts'
+import { start } from './bin.ts'
+
+test.each(['javascript:alert(1)', 'file:///etc/passwd', '--version', ''])('%p is never opened', async url => {
+  expect(await openInBrowser(url, process.platform)).toBe(false)
+})
+
+test.skipIf(process.platform !== 'linux')('--open hands the URL to xdg-open as one argument', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'localtunnels-'))
+  // The folder is the whole PATH: no browser of the developer's can open.
+  const pipe = join(folder, 'opened')
+  await Bun.spawn(['mkfifo', pipe]).exited
+  await Bun.write(join(folder, 'xdg-open'), `#!/bin/sh\necho "$#:$1" > ${pipe}\n`)
+  await chmod(join(folder, 'xdg-open'), 0o755)
+  await symlink(process.execPath, join(folder, 'bun'))
+  await using run = start(['--open', '--subdomain', 'calm-otter'], { PATH: folder })
+  // Reading a named pipe waits for its writer.
+  const opened = await new Response(Bun.spawn(['cat', pipe]).stdout).text()
+  expect(opened).toMatch(/^1:http:\/\/calm-otter\.localhost:\d+\/\n$/)
+  run.kill('SIGTERM')
+  expect(await run.exited).toBe(0)
+  await rm(folder, { recursive: true })
+})
+
+test('a machine without an opener is told in one line', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'localtunnels-'))
+  await symlink(process.execPath, join(folder, 'bun'))
+  await using run = start(['--open'], { PATH: folder })
+  await run.printed(/The browser was not opened/)
+  await rm(folder, { recursive: true })
+})

@@ -1,0 +1,173 @@
+// What each output makes of the same events.
+
+import { expect, test } from 'bun:test'
+import type { CliEvent, Output, Sink } from '../../src/cli/output.ts'
+import { JsonOutput } from '../../src/cli/outputs/json.ts'
+import { PlainOutput } from '../../src/cli/outputs/plain.ts'
+import { TerminalOutput } from '../../src/cli/outputs/terminal.ts'
+import { paletteFor } from '../../src/cli/palette.ts'
+
+class Paper implements Sink {
+  text = ''
+  columns = 80
+  write(text: string): void {
+    this.text += text
+  }
+  /** What stays on a screen: a cleared line is gone. */
+  get screen(): readonly string[] {
+    const CLEAR = '\r\x1b[2K'
+    return this.text.split('\n').map(line => line.split(CLEAR).at(-1) ?? '')
+  }
+}
+
+const plain = paletteFor(false, {})
+const now = () => new Date(2026, 0, 2, 12, 1, 7)
+const READY: CliEvent = {
+  type: 'ready',
+  url: 'https://calm-otter.tunnel.example',
+  subdomain: 'calm-otter',
+  wire: 'streams',
+  origin: 'http://localhost:3000',
+  server: 'tunnel.example',
+  isEmbedded: false,
+}
+const response = (more: Partial<Extract<CliEvent, { type: 'response' }>> = {}): CliEvent => ({
+  type: 'response',
+  id: 1,
+  method: 'GET',
+  path: '/',
+  status: 200,
+  durationMs: 18,
+  bytes: 4_100,
+  ...more,
+})
+const CONNECTED: CliEvent = { type: 'connected', url: READY.url, subdomain: 'calm-otter', wire: 'streams' }
+
+function terminal(columns = 80): { paper: Paper; output: Output } {
+  const paper = new Paper()
+  paper.columns = columns
+  return { paper, output: new TerminalOutput(paper, plain, now) }
+}
+
+test('a terminal shows no URL before it answers, then the URL and a live dot', () => {
+  const { paper, output } = terminal()
+  output.event({ type: 'connecting', server: 'tunnel.example' })
+  output.event(CONNECTED)
+  expect(paper.text).not.toContain('https://')
+  expect(paper.screen.at(-1)).toBe('  ◐ connecting to tunnel.example')
+  output.event(READY)
+  expect(paper.screen).toContain('  https://calm-otter.tunnel.example')
+  expect(paper.screen).toContain('  → http://localhost:3000')
+  expect(paper.screen.at(-1)).toBe('  ● live')
+  output.close()
+  expect(paper.screen.at(-1)).toBe('')
+})
+
+test('a terminal shows one line per request above the status line', () => {
+  const { paper, output } = terminal()
+  output.event(READY)
+  output.event(response())
+  output.event(
+    response({
+      method: 'POST',
+      path: '/api',
+      status: 502,
+      durationMs: 1_240,
+      bytes: 312,
+      error: 'ORIGIN_CLOSED',
+    }),
+  )
+  expect(paper.screen.slice(-3)).toEqual([
+    '  12:01:07  GET      200   18 ms    4.1 kB  /',
+    '  12:01:07  POST     502   1.2 s     312 B  /api  ORIGIN_CLOSED',
+    '  ● live  2 requests',
+  ])
+  output.close()
+})
+
+test('a request line never exceeds the width and never carries control characters', () => {
+  for (const columns of [40, 60, 80]) {
+    const { paper, output } = terminal(columns)
+    output.event(READY)
+    output.event(response({ method: 'PROPPATCH', path: `/\x1b]0;owned\x07\r\n${'x'.repeat(500)}` }))
+    const line = paper.screen.at(-2) ?? ''
+    expect(Bun.stringWidth(line)).toBeLessThanOrEqual(columns)
+    expect(paper.text).not.toContain('\x1b]0;')
+    output.close()
+  }
+})
+
+test('the status follows an outage and an app that is not there', () => {
+  let time = now().getTime()
+  const paper = new Paper()
+  const output = new TerminalOutput(paper, plain, () => new Date(time))
+  const status = () => paper.screen.at(-1)
+  output.event(READY)
+  output.event({ type: 'disconnected' })
+  expect(status()).toBe('  ◐ reconnecting')
+  time += 12_000
+  output.event({ type: 'reconnecting', attempt: 4, delayMs: 900 })
+  expect(status()).toBe('  ◐ reconnecting, 12 s')
+  output.event(CONNECTED)
+  expect(status()).toBe('  ● live')
+  output.event({ type: 'origin', origin: ':3000', isUp: false })
+  expect(status()).toBe('  ○ nothing on :3000 yet')
+  output.event({ type: 'origin', origin: ':3000', isUp: true })
+  expect(status()).toBe('  ● live')
+  output.close()
+})
+
+test('an error that repeats in one outage is said once by the outputs for humans', () => {
+  const log = new Paper()
+  const { paper, output } = terminal()
+  for (const one of [output, new PlainOutput(new Paper(), log, plain, now)]) {
+    one.event(READY)
+    for (const _try of [1, 2, 3])
+      one.event({ type: 'error', code: 'SERVER_UNREACHABLE', message: 'Not there.' })
+    one.event(CONNECTED)
+    one.event({ type: 'error', code: 'SERVER_UNREACHABLE', message: 'Not there.' })
+    one.close()
+  }
+  for (const text of [paper.text, log.text]) expect(text.split('SERVER_UNREACHABLE')).toHaveLength(3)
+})
+
+test('in a pipe stdout has the URL alone, again only when it changed', () => {
+  const [out, log] = [new Paper(), new Paper()]
+  const output = new PlainOutput(out, log, plain, now)
+  output.event({ type: 'connecting', server: 'tunnel.example' })
+  output.event(CONNECTED)
+  expect(out.text).toBe('')
+  output.event(READY)
+  output.event(response())
+  output.event({ type: 'disconnected' })
+  output.event(CONNECTED)
+  output.event({ ...CONNECTED, url: 'https://other.tunnel.example' })
+  output.event({ type: 'totals', requests: 142, errors: 2, bytes: 1, durationMs: 31 * 60_000 })
+  expect(out.text).toBe('https://calm-otter.tunnel.example\nhttps://other.tunnel.example\n')
+  expect(log.text).toContain('GET      200   18 ms    4.1 kB  /\n')
+  expect(log.text).toEndWith('12:01:07  142 requests, 2 errors, 31 min\n')
+})
+
+test('JSON is one object a line with type and time first', () => {
+  const out = new Paper()
+  const output = new JsonOutput(out, () => new Date(0))
+  output.event(response({ path: '/\n' }))
+  output.event({ type: 'reconnecting', attempt: 1, delayMs: 0 })
+  expect(out.text.split('\n')).toEqual([
+    '{"type":"response","time":"1970-01-01T00:00:00.000Z","id":1,"method":"GET","path":"/\\n","status":200,"durationMs":18,"bytes":4100}',
+    '{"type":"reconnecting","time":"1970-01-01T00:00:00.000Z","attempt":1,"delayMs":0}',
+    '',
+  ])
+})
+
+test('colours follow NO_COLOR, then FORCE_COLOR, then the terminal', () => {
+  const isColoured = (isTerminal: boolean, environment: Record<string, string>) =>
+    paletteFor(isTerminal, environment).red('x') !== 'x'
+  expect(isColoured(true, {})).toBe(true)
+  expect(isColoured(true, { NO_COLOR: '1' })).toBe(false)
+  expect(isColoured(true, { NO_COLOR: '' })).toBe(true)
+  expect(isColoured(true, { TERM: 'dumb' })).toBe(false)
+  expect(isColoured(false, {})).toBe(false)
+  expect(isColoured(false, { FORCE_COLOR: '1' })).toBe(true)
+  expect(isColoured(true, { FORCE_COLOR: '1', NO_COLOR: '1' })).toBe(false)
+})

@@ -1,0 +1,114 @@
+// `localtunnels server` and `localtunnels doctor`, run for real.
+
+import { afterEach, describe, expect, test } from 'bun:test'
+import { finish, start } from './bin.ts'
+
+const opened: AsyncDisposable[] = []
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map(one => one[Symbol.asyncDispose]()))
+})
+
+function open<T extends AsyncDisposable>(one: T): T {
+  opened.push(one)
+  return one
+}
+
+const URL_LINE = /^(http:\/\/\S+)\n/m
+
+async function serverUrl(...args: readonly string[]): Promise<string> {
+  return open(start(['server', '--host', '127.0.0.1', '--port', '0', ...args])).printed(URL_LINE)
+}
+
+describe('server', () => {
+  test('prints its URL, tells of clients and requests, and ends well', async () => {
+    const run = open(start(['server', '--host', '127.0.0.1', '--port', '0']))
+    const url = await run.printed(URL_LINE)
+    const app = Bun.serve({ port: 0, fetch: () => new Response('hi') })
+    const client = open(start([String(app.port), '--server', url, '--subdomain', 'shop']))
+    const tunnel = new URL(await client.printed(URL_LINE))
+    await run.printed(/\+ shop from 127\.0\.0\.1 \(streams\)/)
+    const answer = await fetch(`http://127.0.0.1:${tunnel.port}/x`, { headers: { host: tunnel.host } })
+    expect(await answer.text()).toBe('hi')
+    await run.printed(/GET +200 .* shop {2}\/x/)
+    client.kill('SIGINT')
+    await run.printed(/- shop /)
+    run.kill('SIGTERM')
+    expect(await run.exited).toBe(0)
+    expect(run.stdout).toBe(`${url}\n`)
+    await app.stop(true)
+  })
+
+  test('lets in who has one of its tokens, refuses who has not', async () => {
+    const url = await serverUrl('--token', 'first', '--token', 's3cret')
+    const [without, wrong] = await Promise.all([
+      finish(['3000', '--server', url]),
+      finish(['3000', '--server', url, '--token', 'wrong']),
+    ])
+    for (const { stderr, exitCode } of [without, wrong]) {
+      expect(stderr).toContain('error TOKEN_REFUSED: ')
+      expect(exitCode).toBe(4)
+    }
+    const client = open(start(['3000', '--server', url, '--subdomain', 'shop'], { TUNNEL_TOKEN: 's3cret' }))
+    expect(await client.printed(URL_LINE)).toStartWith('http://shop.localhost:')
+  })
+
+  test('a port in use is one line and exit code 5', async () => {
+    const { port } = new URL(await serverUrl())
+    const { stderr, exitCode } = await finish(['server', '--host', '127.0.0.1', '--port', port])
+    expect(stderr).toMatch(/^error PORT_IN_USE: [^\n]*\n$/)
+    expect(stderr).toContain(port)
+    expect(exitCode).toBe(5)
+  })
+
+  test('a certificate that is none is one line and exit code 2', async () => {
+    const { stderr, exitCode } = await finish(
+      'server --port 0'.split(' ').concat('--tls-cert', import.meta.path, '--tls-key', import.meta.path),
+    )
+    expect(stderr).toMatch(/^error TLS_INVALID: [^\n]*\n$/)
+    expect(exitCode).toBe(2)
+  })
+})
+
+describe('doctor', () => {
+  test('finds nothing wrong with a server and an app that work', async () => {
+    const url = await serverUrl()
+    const { port } = new URL(url)
+    const { stdout, exitCode } = await finish(['doctor', port, '--server', url], { TUNNEL_TOKEN: 'hidden' })
+    for (const what of [
+      'runtime',
+      'app',
+      'server name',
+      'server',
+      'clock',
+      'registration',
+      'DNS',
+      'public side',
+    ]) {
+      expect(stdout).toMatch(new RegExp(`^${what === 'clock' ? '(?:ok|note)' : 'ok'} +${what} `, 'm'))
+    }
+    expect(stdout).toContain('TUNNEL_TOKEN=(set)')
+    expect(stdout).not.toContain('hidden')
+    expect(stdout).not.toMatch(/^fail/m)
+    expect(exitCode).toBe(0)
+  })
+
+  test('says what to do about an app and a server that are not there', async () => {
+    const { port } = Bun.serve({ port: 0, fetch: () => new Response() })
+    const other = await finish(['doctor', '--server', `127.0.0.1:${port}`])
+    expect(other.stdout).toMatch(/^fail +server +\S+ answers 200, but not as a tunnel server\n +→ Check/m)
+    expect(other.exitCode).toBe(6)
+    const { stdout, exitCode } = await finish(['doctor', '1', '--server', '127.0.0.1:1'], {
+      HTTPS_PROXY: 'http://p',
+    })
+    expect(stdout).toMatch(/^note +proxy +HTTPS_PROXY set/m)
+    expect(stdout).toMatch(/^fail +app +nothing listens on \S+\n +→ Start the app/m)
+    expect(stdout).toMatch(/^fail +server +\S+ does not answer: .*\n +→ .*localtunnels server/m)
+    expect(exitCode).toBe(6)
+  })
+
+  test('without a server says so and ends well', async () => {
+    const { stdout, exitCode } = await finish(['doctor'])
+    expect(stdout).toMatch(/^note +server +none named/m)
+    expect(exitCode).toBe(0)
+  })
+})

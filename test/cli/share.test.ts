@@ -1,0 +1,222 @@
+// The real bin sharing a real app: in a pipe, on a terminal, through outages, to the last line.
+
+import { afterEach, describe, expect, test } from 'bun:test'
+import { TunnelServer } from '../../src/server/server.ts'
+import { finish, start, startOnTerminal } from './bin.ts'
+
+type App = Bun.Server<undefined>
+const opened: AsyncDisposable[] = []
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map(one => one[Symbol.asyncDispose]()))
+})
+
+function open<T extends AsyncDisposable>(one: T): T {
+  opened.push(one)
+  return one
+}
+
+function app(answer: (request: Request) => Response | Promise<Response>, port = 0): App {
+  const server = Bun.serve({ port, hostname: '127.0.0.1', fetch: answer })
+  opened.push({ [Symbol.asyncDispose]: () => server.stop(true) })
+  return server
+}
+
+/** A port where nothing listens. */
+async function freePort(): Promise<string> {
+  const server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() })
+  const { port } = server
+  await server.stop(true)
+  return String(port)
+}
+
+/** A visitor's request. Resolvers need not know .localhost: the address is dialled, the name goes into Host. */
+function visit(url: string, path = '/', init: RequestInit = {}): Promise<Response> {
+  const { host, port } = new URL(url)
+  return fetch(`http://127.0.0.1:${port}${path}`, { ...init, headers: { host, connection: 'close' } })
+}
+
+async function server(port = 0, tokens: readonly string[] = []): Promise<TunnelServer> {
+  const one = open(new TunnelServer({ port, host: '127.0.0.1', tokens, limits: { drainTimeoutMs: 10 } }))
+  await one.start()
+  return one
+}
+
+const URL_LINE = /^(http:\/\/\S+)\n/m
+const CTRL_C = '\x03'
+
+describe('in a pipe', () => {
+  test('stdout is the URL alone, which answers; stderr has the requests and the totals', async () => {
+    const { port } = app(() => new Response('hello'))
+    const run = open(start([String(port), '--subdomain', 'calm-otter']))
+    const url = await run.printed(URL_LINE)
+    expect(url).toMatch(/^http:\/\/calm-otter\.localhost:\d+$/)
+    expect(await (await visit(url, '/a%20b?c')).text()).toBe('hello')
+    await run.printed(/GET +200 .* B +\/a%20b\?c\n/)
+    run.kill('SIGTERM')
+    expect(await run.exited).toBe(0)
+    expect(run.stdout).toBe(`${url}\n`)
+    expect(run.stderr).toMatch(/1 request, 0 errors, .*\n$/)
+  })
+
+  test('--json tells the same as events', async () => {
+    const { port } = app(() => new Response('hello'))
+    const run = open(start([String(port), '--json']))
+    const ready = JSON.parse(await run.printed(/.*"type":"ready".*/))
+    expect(ready).toMatchObject({ origin: `http://localhost:${port}`, wire: 'streams', isEmbedded: true })
+    await visit(ready.url, '/x', { method: 'POST', body: 'y' })
+    const response = JSON.parse(await run.printed(/.*"type":"response".*/))
+    expect(Object.keys(response)).toEqual('type time id method path status durationMs bytes'.split(' '))
+    expect(response).toMatchObject({ method: 'POST', path: '/x', status: 200 })
+    run.kill('SIGINT')
+    expect(await run.exited).toBe(0)
+    const types = run.stdout
+      .trimEnd()
+      .split('\n')
+      .map(line => JSON.parse(line).type)
+    expect(types.filter(type => type !== 'origin')).toEqual(
+      'connecting connected ready request response draining totals'.split(' '),
+    )
+    expect(run.stderr).toBe('')
+  })
+
+  test('a reader of stdout that leaves ends it without a crash', async () => {
+    const command = `bun bin/localtunnels.ts ${await freePort()} --json | head -n 1`
+    const shell = Bun.spawn(['sh', '-c', command], { stdout: 'pipe', stderr: 'pipe' })
+    expect(await new Response(shell.stdout).text()).toContain('"connecting"')
+    expect(await new Response(shell.stderr).text()).toBe('')
+  })
+})
+
+describe('on a terminal', () => {
+  test('shows the URL, a line per request, and the totals at Ctrl+C', async () => {
+    const { port } = app(() => new Response('hello', { status: 201 }))
+    const run = open(startOnTerminal([String(port)], { NO_COLOR: '1' }))
+    const url = await run.printed(/ (http:\/\/\S+\.localhost:\d+)\r\n/)
+    await run.printed(/● live/)
+    await visit(url, '/%1b[31mred')
+    await run.printed(/GET +201 .* B +\/%1b\[31mred\r\n/)
+    await run.printed(/● live {2}1 request/)
+    run.type(CTRL_C)
+    expect(await run.exited).toBe(0)
+    expect(run.stdout).toMatch(/1 request, 0 errors, [^\n]*\r\n$/)
+  })
+
+  test('says that nothing listens, heals when the app starts, notices when it goes', async () => {
+    const port = await freePort()
+    const run = open(startOnTerminal([port], { NO_COLOR: '1' }))
+    await run.printed(new RegExp(`○ nothing on :${port} yet`))
+    const url = await run.printed(/ (http:\/\/\S+\.localhost:\d+)\r\n/)
+    const late = app(() => new Response('here'), Number(port))
+    await run.printed(/● live/)
+    expect(await (await visit(url)).text()).toBe('here')
+    await late.stop(true)
+    expect((await visit(url)).status).toBe(502)
+    await run.printed(/GET .*ORIGIN_REFUSED/)
+    await run.printed(/● live[\s\S]*○ nothing on/)
+  })
+
+  test('shows an outage of the server and its end, under the same URL', async () => {
+    const { port } = app(() => new Response('hello'))
+    const first = await server()
+    const name = ['--subdomain', 'steady']
+    const run = open(startOnTerminal([String(port), '--server', first.url, ...name], { NO_COLOR: '1' }))
+    await run.printed(/● live/)
+    await first.stop()
+    await run.printed(/◐ reconnecting/)
+    const second = await server(first.port)
+    await run.printed(/◐ reconnecting[\s\S]*● live/)
+    expect(await (await visit(`http://steady.localhost:${second.port}`)).text()).toBe('hello')
+  })
+
+  /** A terminal with one request that the app holds until told. */
+  async function holding() {
+    const arrived = Promise.withResolvers<void>()
+    const held = Promise.withResolvers<Response>()
+    const { port } = app(() => {
+      arrived.resolve()
+      return held.promise
+    })
+    const run = open(startOnTerminal([String(port)], { NO_COLOR: '1' }))
+    const url = await run.printed(/ (http:\/\/\S+\.localhost:\d+)\r\n/)
+    await run.printed(/● live/)
+    const answer = visit(url, '/slow').then(response => response.text(), String)
+    await arrived.promise
+    run.type(CTRL_C)
+    await run.printed(/finishing 1 request/)
+    return { run, held, answer }
+  }
+
+  test('Ctrl+C lets an answer under way finish', async () => {
+    const { run, held, answer } = await holding()
+    held.resolve(new Response('complete'))
+    expect(await answer).toBe('complete')
+    expect(await run.exited).toBe(0)
+    expect(run.stdout).toMatch(/1 request, 0 errors, [^\n]*\r\n$/)
+  })
+
+  test('a second Ctrl+C leaves at once', async () => {
+    const { run, held, answer } = await holding()
+    // Pressed until it counts: the first ones may come as fast as a runner repeats one press.
+    const pressing = setInterval(() => run.type(CTRL_C), 50)
+    expect(await run.exited).toBe(130)
+    clearInterval(pressing)
+    held.resolve(new Response('late'))
+    await answer
+  })
+})
+
+describe('what it offers', () => {
+  test('a dev server that refuses the host gets one line with the mend', async () => {
+    const { port } = app(({ headers }) =>
+      headers.get('host')?.startsWith('localhost')
+        ? new Response('fine')
+        : new Response('Blocked request. This host ("x") is not allowed.', { status: 403 }),
+    )
+    const run = open(start([String(port)]))
+    const url = await run.printed(URL_LINE)
+    await visit(url)
+    await run.printed(
+      /Vite refuses the host \S+\.localhost\. Mend: add server: \{ allowedHosts: \['\.localhost'\] \}/,
+    )
+  })
+
+  test('--qr draws the URL, --copy asks the terminal, a taken name is said', async () => {
+    const { port } = app(() => new Response())
+    const { url } = await server()
+    const args = [String(port), '--server', url, '--subdomain', 'wanted']
+    await open(start(args)).printed(URL_LINE)
+    const run = open(startOnTerminal([...args, '--qr', '--copy'], { NO_COLOR: '1', SSH_CONNECTION: 'x' }))
+    await run.printed(/name wanted is taken; this tunnel got wanted-2/)
+    await run.printed(/[▀▄█]{10}/)
+    const copied = await run.printed(/52;c;([\w+/=]+)/)
+    expect(atob(copied)).toStartWith('http://wanted-2.localhost:')
+  })
+})
+
+describe('what cannot work ends with one line and an exit code', () => {
+  const line = (code: string) => new RegExp(`^error ${code}: [^\\n]*\\n$`)
+
+  test('no server there', async () => {
+    const { exitCode, stderr } = await finish(['3000', '--server', `127.0.0.1:${await freePort()}`])
+    expect(stderr).toMatch(line('SERVER_UNREACHABLE'))
+    expect(exitCode).toBe(3)
+  })
+
+  test('something else there', async () => {
+    const { port } = app(() => new Response('a web site'))
+    const { exitCode, stderr } = await finish(['3000', '--server', `127.0.0.1:${port}`])
+    expect(stderr).toMatch(line('SERVER_REFUSED'))
+    expect(exitCode).toBe(3)
+  })
+
+  test('a wrong token, also for a program that reads JSON', async () => {
+    const { url } = await server(0, ['right'])
+    const { exitCode, stderr, stdout } = await finish(['3000', '--server', url, '--token', 'wrong', '--json'])
+    expect(stderr).toMatch(line('TOKEN_REFUSED'))
+    expect(JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '')).toMatchObject({
+      type: 'error',
+      code: 'TOKEN_REFUSED',
+    })
+    expect(exitCode).toBe(4)
+  })
+})

@@ -1,0 +1,58 @@
+// Where the app is, in all the ways it can be said.
+
+import { expect, test } from 'bun:test'
+import { parseTarget, type TargetFlags } from '../../src/cli/target.ts'
+import { TunnelError } from '../../src/errors.ts'
+
+const flags = (positional?: string, more: Partial<TargetFlags> = {}): TargetFlags => ({
+  positional,
+  port: undefined,
+  host: undefined,
+  isInsecure: false,
+  ...more,
+})
+
+test.each([
+  [flags(), { port: 3000, host: 'localhost' }, ':3000'],
+  [flags('8000'), { port: 8000, host: 'localhost' }, ':8000'],
+  [flags(undefined, { port: 5, host: '127.0.0.1' }), { port: 5, host: '127.0.0.1' }, ':5'],
+  [flags('app.lan:81'), { port: 81, host: 'app.lan' }, 'http://app.lan:81'],
+  [flags('[::1]:81'), { port: 81, host: '::1' }, ':81'],
+  [flags('https://localhost:3000/x?y'), { url: 'https://localhost:3000', verifyOrigin: false }, ':3000'],
+  [flags('https://app.lan'), { url: 'https://app.lan' }, 'https://app.lan'],
+  [
+    flags('https://app.lan', { isInsecure: true }),
+    { url: 'https://app.lan', verifyOrigin: false },
+    'https://app.lan',
+  ],
+  [flags('unix:/run/app.sock'), { unix: '/run/app.sock' }, '/run/app.sock'],
+] as const)('%j', (given, options, shortLabel) => {
+  const target = parseTarget(given)
+  expect<unknown>(target.options).toEqual(options)
+  expect(target.shortLabel).toBe(shortLabel)
+})
+
+test('localhost is looked for on both address families', () => {
+  expect(parseTarget(flags('3000')).dial).toEqual({ hosts: ['127.0.0.1', '::1'], port: 3000 })
+})
+
+test.each([
+  ['99999', 'PORT_INVALID'],
+  ['0', 'PORT_INVALID'],
+  ['sever', 'OPTION_INVALID'],
+  ['app.lan:x', 'PORT_INVALID'],
+  ['ftp://app.lan', 'OPTION_INVALID'],
+  ['http://', 'OPTION_INVALID'],
+  ['unix:', 'OPTION_INVALID'],
+  ['-', 'OPTION_INVALID'],
+])('%p is refused with %p', (positional, code) => {
+  expect(codeOf(() => parseTarget(flags(positional)))).toBe(code)
+})
+
+function codeOf(run: () => unknown): string | undefined {
+  try {
+    run()
+  } catch (error) {
+    return error instanceof TunnelError ? error.code : String(error)
+  }
+}

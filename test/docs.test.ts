@@ -1,0 +1,49 @@
+// The tables of the documentation are those of the code. LT_WRITE_DOCS=1 writes them anew.
+
+import { expect, test } from 'bun:test'
+import { ERRORS } from '../src/errors.ts'
+
+const entries = Object.entries(ERRORS).sort(([, first], [, second]) => first.wire - second.wire)
+
+const errorTable = [
+  '| code | status | fault | try again | what happened | what to do |',
+  '|---|---|---|---|---|---|',
+  ...entries.map(([code, { status, fault, retryable, meaning, action }]) =>
+    `| \`${code}\` | ${status} | ${fault} | ${retryable ? 'yes' : 'no'} | ${meaning} | ${action} |`.replaceAll(
+      '<',
+      '&lt;',
+    ),
+  ),
+]
+
+const numberTable = [
+  '| number | code |',
+  '|---|---|',
+  ...entries.map(([code, { wire }]) => `| ${wire} | \`${code}\` |`),
+]
+
+for (const [name, path, table] of [
+  ['errors', 'docs/errors.md', errorTable],
+  ['error numbers', 'docs/protocol.md', numberTable],
+] as const) {
+  test(`${path} lists the ${name} of the code`, async () => {
+    const file = Bun.file(new URL(`../${path}`, import.meta.url))
+    const text = await file.text()
+    const begin = `<!-- ${name}: begin -->\n`
+    const end = `<!-- ${name}: end -->`
+    const [before, rest] = text.split(begin)
+    const [written, after] = rest?.split(end) ?? []
+    if (before === undefined || written === undefined || after === undefined)
+      throw new Error('the marks are missing')
+    const wanted = `${table.join('\n')}\n`
+    if (process.env.LT_WRITE_DOCS !== undefined) await file.write(`${before}${begin}${wanted}${end}${after}`)
+    else expect(written).toBe(wanted)
+  })
+}
+
+test('wire numbers are unique, not 0, and fit 16 bits', () => {
+  const numbers = entries.map(([, { wire }]) => wire)
+  expect(new Set(numbers).size).toBe(numbers.length)
+  expect(Math.min(...numbers)).toBeGreaterThan(0)
+  expect(Math.max(...numbers)).toBeLessThan(65_536)
+})

@@ -1,0 +1,105 @@
+// What visitors get instead of an answer.
+
+import { expect, test } from 'bun:test'
+import { ERRORS, type ErrorCode } from '../../src/errors.ts'
+import { parseRequestHead, parseResponseHead, RequestHead, ResponseHead } from '../../src/http/head.ts'
+import {
+  errorAnswer,
+  PAGE_SCRIPT,
+  PAGE_SCRIPT_HASH,
+  PAGE_STYLE,
+  PAGE_STYLE_HASH,
+  wantsHtml,
+} from '../../src/http/pages.ts'
+
+const limits = { maxHeadBytes: 65_536, maxHeaderCount: 200, maxTargetBytes: 16_384 }
+const options = { html: false, head: false, keepAlive: true, host: 'a.example' }
+
+function read(bytes: Uint8Array, method = 'GET'): { head: ResponseHead; body: string } {
+  const head = new ResponseHead()
+  const end = parseResponseHead(head, bytes, 0, bytes.length, limits, method)
+  expect(end).toBeGreaterThan(0)
+  return { head, body: new TextDecoder().decode(bytes.subarray(end)) }
+}
+
+test('every code has an answer that is framed right, as JSON and as a page', () => {
+  for (const code of Object.keys(ERRORS) as ErrorCode[]) {
+    for (const html of [false, true]) {
+      const bytes = errorAnswer(code, { ...options, html })
+      const { head } = read(bytes)
+      expect(head.status).toBe(ERRORS[code].status)
+      expect(head.header('x-localtunnels-error')).toBe(code)
+      expect(head.header('cache-control')).toBe('no-store')
+      expect(head.header('set-cookie')).toBeUndefined()
+      expect(head.end + head.contentLength).toBe(bytes.length)
+    }
+  }
+})
+
+test('JSON says what, whose fault, and what to do', () => {
+  const { head, body } = read(errorAnswer('ORIGIN_REFUSED', options))
+  expect(head.header('content-type')).toStartWith('application/json')
+  const { meaning, action } = ERRORS.ORIGIN_REFUSED
+  expect(JSON.parse(body)).toEqual({
+    error: { code: 'ORIGIN_REFUSED', message: meaning, action, fault: 'origin', retryable: true },
+  })
+})
+
+test('HEAD gets the same head and no body', () => {
+  const whole = errorAnswer('TUNNEL_NOT_FOUND', { ...options, html: true })
+  const short = errorAnswer('TUNNEL_NOT_FOUND', { ...options, html: true, head: true })
+  expect(Buffer.from(whole).toString()).toStartWith(Buffer.from(short).toString())
+  expect(read(short, 'HEAD').body).toBe('')
+})
+
+test('the connection and the pause before another try are said', () => {
+  expect(read(errorAnswer('BAD_REQUEST', { ...options, keepAlive: false })).head.keepAlive).toBeFalse()
+  expect(read(errorAnswer('BAD_REQUEST', options)).head.keepAlive).toBeTrue()
+  const { head } = read(errorAnswer('CLIENT_RECONNECTING', { ...options, retryAfterSeconds: 2 }))
+  expect(head.header('retry-after')).toBe('2')
+})
+
+test('nothing that came from outside is markup', () => {
+  const evil = `"><script>alert('1')</script>&`
+  const { body } = read(errorAnswer('BAD_REQUEST', { ...options, html: true, host: evil, detail: evil }))
+  expect(body).not.toContain('<script>')
+  expect(body).toContain('&quot;&gt;&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt;&amp;')
+})
+
+test('a page may run its own style and script and load nothing', async () => {
+  const hash = async (text: string): Promise<string> =>
+    `sha256-${Buffer.from(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text))).toString('base64')}`
+  expect(PAGE_STYLE_HASH).toBe(await hash(PAGE_STYLE))
+  expect(PAGE_SCRIPT_HASH).toBe(await hash(PAGE_SCRIPT))
+  const { head, body } = read(errorAnswer('CLIENT_GONE', { ...options, html: true }))
+  const policy = head.header('content-security-policy')
+  expect(policy).toContain("default-src 'none'")
+  expect(policy).toContain(PAGE_STYLE_HASH)
+  expect(policy).toContain(PAGE_SCRIPT_HASH)
+  expect(body).toContain(`<style>${PAGE_STYLE}</style>`)
+  expect(body).toContain(`<script>${PAGE_SCRIPT}</script>`)
+  expect(body).not.toMatch(/https?:|src=|href=|style=| on\w+=/)
+})
+
+test('only what may work in a moment looks again', () => {
+  const looks = (code: ErrorCode): boolean =>
+    read(errorAnswer(code, { ...options, html: true })).body.includes('<script>')
+  for (const code of ['CLIENT_GONE', 'ORIGIN_REFUSED', 'TUNNEL_NOT_FOUND'] as const)
+    expect(looks(code)).toBeTrue()
+  for (const code of ['BAD_REQUEST', 'ORIGIN_INVALID', 'HEAD_TIMEOUT'] as const)
+    expect(looks(code)).toBeFalse()
+})
+
+test('a page is for who navigates', () => {
+  const wants = (lines: string): boolean => {
+    const head = new RequestHead()
+    const bytes = Buffer.from(`GET / HTTP/1.1\r\nHost: a\r\n${lines}\r\n\r\n`)
+    expect(parseRequestHead(head, bytes, 0, bytes.length, limits)).toBe(bytes.length)
+    return wantsHtml(head)
+  }
+  expect(wants('Accept: text/html,*/*;q=0.8')).toBeTrue()
+  expect(wants('Accept: */*')).toBeFalse()
+  expect(wants('X: y')).toBeFalse()
+  expect(wants('Sec-Fetch-Mode: navigate')).toBeTrue()
+  expect(wants('Sec-Fetch-Mode: cors\r\nAccept: text/html')).toBeFalse()
+})
