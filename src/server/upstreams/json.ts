@@ -64,7 +64,7 @@ export class JsonUpstream implements Upstream {
 
   /** The client is gone: whoever waits for it learns so at once. */
   clientGone(): void {
-    for (const exchange of [...this.#open]) exchange.clientGone()
+    for (const exchange of this.#open) exchange.clientGone()
   }
 
   #refusal({ head }: Visit): ErrorCode | undefined {
