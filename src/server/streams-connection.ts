@@ -57,7 +57,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
         deadAfterMs: limits.deadAfterMs,
       },
     )
-    this.#links = host.linkGate.open(this.#session, deadlines)
+    this.#links = host.linkGate.open(this.#session, deadlines, limits.maxLinks)
     deadlines.watch(this)
     deadlines.arm(this, limits.registerTimeoutMs)
   }
@@ -189,7 +189,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
       name: tunnel.name,
       url,
       resume,
-      linkSecret: this.#links.secret,
+      ...(limits.maxLinks > 0 && { linkSecret: this.#links.secret }),
     })
     tunnel.attach(upstream, this)
     this.#host.registered(this, tunnel)

@@ -1,7 +1,7 @@
 // The links of one session: which stream's bytes travel on which, told to the other side and by it.
 
 import type { ErrorCode } from '../errors.ts'
-import { LINK, UNLINK, writeU32, writeU48 } from '../wire/frame.ts'
+import { LINK, LINK_FREE, UNLINK, writeU32, writeU48 } from '../wire/frame.ts'
 import type { Link, LinkOwner } from './link.ts'
 import type { Outbox } from './outbox.ts'
 import type { Stream } from './stream.ts'
@@ -63,7 +63,7 @@ export class LinkSet implements LinkOwner {
   move(stream: Stream): Link | undefined {
     if (stream.queue.length > 0) return undefined
     for (const link of this.#links.values()) {
-      if (link.sender !== undefined) continue
+      if (!link.isFree) continue
       link.sender = stream
       stream.sendingLink = link
       this.#tell(LINK, stream, link)
@@ -78,10 +78,26 @@ export class LinkSet implements LinkOwner {
   /** The stream sends no more: its half is free for another. */
   leave(stream: Stream): void {
     const link = stream.sendingLink
-    if (link === undefined) return
+    if (link === undefined || link.isClosed || this.#session.isClosed) return
     this.#tell(UNLINK, stream, link)
     stream.sendingLink = undefined
     link.sender = undefined
+    link.isSettling = true
+  }
+
+  /** The stream is gone, both ways. */
+  forget(stream: Stream): void {
+    this.leave(stream)
+    stream.receivingLink?.dropReceived()
+  }
+
+  /** LINK_FREE arrived. */
+  freed(number: number): void {
+    const link = this.#links.get(number)
+    // It may have been lost meanwhile.
+    if (link === undefined) return
+    if (!link.isSettling) return this.#session.close('PROTOCOL_ERROR')
+    link.isSettling = false
   }
 
   #tell(type: number, stream: Stream, link: Link): void {
@@ -116,7 +132,11 @@ export class LinkSet implements LinkOwner {
     stream.handler.received(bytes)
   }
 
-  linkFinished(stream: Stream): void {
+  linkFinished(link: Link, stream: Stream | undefined): void {
+    if (this.#session.isClosed) return
+    const at = this.#outbox.frame(LINK_FREE, 0, 4)
+    writeU32(this.#outbox.batch, at, link.number)
+    if (stream === undefined) return
     stream.receivingLink = undefined
     if (stream.earlyEnd !== undefined && !stream.isClosed) this.#session.peerHasEnded(stream, stream.earlyEnd)
   }

@@ -11,13 +11,12 @@ import type { Stream } from './stream.ts'
 /** Bytes handed to a stream that are not consumed yet before reading stops: about one kernel buffer. */
 const MAX_UNCONSUMED_BYTES = 524_288
 
-/** Which bytes of the far side's half belong to which stream. */
+/** The stream that the far side sends on its half. */
 interface Binding {
-  /** `undefined`: the stream was gone before; its bytes are dropped. */
+  /** `undefined`: it was gone before; its bytes are counted and dropped. */
   readonly stream: Stream | undefined
   readonly streamId: number
-  readonly from: number
-  /** Unknown until UNLINK, or until the next binding begins. */
+  /** The byte behind its last one; unknown until UNLINK. */
   to: number
 }
 
@@ -25,8 +24,8 @@ interface Binding {
 export interface LinkOwner {
   /** Bytes for a stream. */
   linkReceived(stream: Stream, bytes: Uint8Array): void
-  /** All bytes of the stream have come: its END may be acted on. */
-  linkFinished(stream: Stream): void
+  /** All bytes of the stream have come: its END may be acted on, and the far side told that the half is free. */
+  linkFinished(link: Link, stream: Stream | undefined): void
   /** The link is gone; these streams were on it. */
   linkClosed(link: Link, streams: readonly Stream[]): void
 }
@@ -34,15 +33,17 @@ export interface LinkOwner {
 export class Link {
   readonly number: number
   readonly socketHandler: SocketHandler
-  /** The stream that this side sends on it; `undefined`: its half is free. */
+  /** The stream that this side sends on it. */
   sender: Stream | undefined
+  /** UNLINK went out and LINK_FREE has not come yet. */
+  isSettling = false
   /** Bytes given to this side's half so far, sent or waiting. */
   sentBytes = 0
   readonly #socket: Socket
   readonly #owner: LinkOwner
   readonly #unsent: Unsent = new Unsent()
   #receivedBytes = 0
-  readonly #bindings: Binding[] = []
+  #binding: Binding | undefined
   /** Bytes that came before the LINK frame that says whose they are. Reading is paused meanwhile. */
   #early: Uint8Array[] = []
   #isPaused = false
@@ -60,10 +61,14 @@ export class Link {
     }
   }
 
+  /** Whether a stream may be sent on it. */
+  get isFree(): boolean {
+    return this.sender === undefined && !this.isSettling
+  }
+
   /** Nobody uses it, either way. */
   get isIdle(): boolean {
-    const isReceiving = this.#bindings.some(({ stream }) => stream?.isClosed === false)
-    return this.sender === undefined && !isReceiving && this.#unsent.isEmpty
+    return this.isFree && this.#binding === undefined && this.#unsent.isEmpty
   }
 
   get isClosed(): boolean {
@@ -76,27 +81,30 @@ export class Link {
     return this.#unsent.send(this.#socket, bytes, isScratch) === bytes.length
   }
 
-  /** Bytes of the far side's half from `from` on belong to a stream. */
+  /** From here on the far side's half carries a stream. `false`: the far side broke the rules. */
   bind(stream: Stream | undefined, streamId: number, from: number): boolean {
-    const last = this.#bindings.at(-1)
-    if (last !== undefined) {
-      // The stream before was reset, which needs no UNLINK: its bytes end where these begin.
-      if (from < last.from || last.to < from) return false
-      last.to = from
-    } else if (from < this.#receivedBytes) return false
-    this.#bindings.push({ stream, streamId, from, to: Number.POSITIVE_INFINITY })
-    this.#deliverEarly()
+    if (this.#binding !== undefined || from !== this.#receivedBytes) return false
+    this.#binding = { stream, streamId, to: Number.POSITIVE_INFINITY }
+    const early = this.#early
+    if (early.length === 0) return true
+    this.#early = []
+    this.#resume()
+    for (const bytes of early) this.#received(bytes)
     return true
   }
 
-  /** The stream's bytes end at `to`. */
+  /** The stream's bytes end at `to`. `false`: the far side broke the rules. */
   unbind(streamId: number, to: number): boolean {
-    const binding = this.#bindings.find(
-      one => one.streamId === streamId && one.to === Number.POSITIVE_INFINITY,
-    )
-    if (binding === undefined || to < binding.from || to < this.#receivedBytes) return false
+    const binding = this.#binding
+    if (
+      binding?.streamId !== streamId ||
+      binding.to !== Number.POSITIVE_INFINITY ||
+      to < this.#receivedBytes
+    ) {
+      return false
+    }
     binding.to = to
-    this.#finishBindings()
+    this.#finishBinding(binding)
     return true
   }
 
@@ -106,10 +114,9 @@ export class Link {
       this.#resume()
   }
 
-  /** The stream is gone: what still comes for it is dropped, so nothing may hold it up. */
-  forget(stream: Stream): void {
-    if (this.sender === stream) this.sender = undefined
-    if (this.#isPaused && this.#early.length === 0 && this.#bindings[0]?.stream === stream) this.#resume()
+  /** The stream that it brought is gone: what still comes for it is dropped, so nothing may hold it up. */
+  dropReceived(): void {
+    if (this.#early.length === 0) this.#resume()
   }
 
   close(): void {
@@ -118,62 +125,38 @@ export class Link {
     this.#unsent.clear()
     this.#early = []
     this.#socket.terminate()
-    const streams = this.#bindings.flatMap(({ stream }) => stream ?? [])
-    if (this.sender !== undefined && !streams.includes(this.sender)) streams.push(this.sender)
+    const streams = new Set([this.sender, this.#binding?.stream])
+    streams.delete(undefined)
     this.sender = undefined
-    this.#bindings.length = 0
-    this.#owner.linkClosed(this, streams)
+    this.#binding = undefined
+    this.#owner.linkClosed(this, [...streams] as Stream[]) // `undefined` was just deleted
   }
 
   #received(bytes: Uint8Array): void {
     if (this.#isClosed) return
-    if (this.#bindings.length === 0 || this.#early.length > 0) this.#keepEarly(bytes)
-    else this.#deliver(bytes)
-  }
-
-  #keepEarly(bytes: Uint8Array): void {
-    this.#early.push(bytes)
-    this.#pause()
-  }
-
-  #deliverEarly(): void {
-    const early = this.#early
-    if (early.length === 0) return
-    this.#early = []
-    this.#resume()
-    for (const bytes of early) this.#received(bytes)
-  }
-
-  #deliver(bytes: Uint8Array): void {
-    let at = 0
-    while (at < bytes.length) {
-      if (this.#isClosed) return
-      const binding = this.#bindings[0]
-      if (binding === undefined) return this.#keepEarly(bytes.subarray(at))
-      const start = this.#receivedBytes
-      // Before `from`: bytes of a stream that was reset while they were on their way.
-      const isOurs = start >= binding.from
-      const end = isOurs ? binding.to : binding.from
-      const count = Math.min(bytes.length - at, end - start)
-      const { stream } = binding
-      this.#receivedBytes += count
-      if (isOurs && count > 0 && stream !== undefined && !stream.isClosed) {
-        this.#owner.linkReceived(stream, count === bytes.length ? bytes : bytes.subarray(at, at + count))
-        if (!stream.isClosed && unconsumed(stream) > MAX_UNCONSUMED_BYTES) this.#pause()
-      }
-      at += count
-      this.#finishBindings()
+    const binding = this.#binding
+    if (binding === undefined) {
+      this.#early.push(bytes)
+      return this.#pause()
     }
+    const count = Math.min(bytes.length, binding.to - this.#receivedBytes)
+    this.#receivedBytes += count
+    const { stream } = binding
+    if (stream !== undefined && !stream.isClosed) {
+      this.#owner.linkReceived(stream, count === bytes.length ? bytes : bytes.subarray(0, count))
+      if (!stream.isClosed && unconsumed(stream) > MAX_UNCONSUMED_BYTES) this.#pause()
+    }
+    this.#finishBinding(binding)
+    // Bytes behind the end: of the next stream, which is not named yet. An honest far side waits for LINK_FREE.
+    if (count < bytes.length) this.#received(bytes.subarray(count))
   }
 
-  #finishBindings(): void {
-    for (let first = this.#bindings[0]; first !== undefined; first = this.#bindings[0]) {
-      if (first.to > this.#receivedBytes) return
-      this.#bindings.shift()
-      // Whoever was too slow for it no longer is.
-      if (this.#early.length === 0) this.#resume()
-      if (first.stream !== undefined) this.#owner.linkFinished(first.stream)
-    }
+  #finishBinding(binding: Binding): void {
+    if (this.#binding !== binding || binding.to > this.#receivedBytes) return
+    this.#binding = undefined
+    // Whoever was too slow for it no longer is.
+    if (this.#early.length === 0) this.#resume()
+    this.#owner.linkFinished(this, binding.stream)
   }
 
   #drained(): void {

@@ -9,6 +9,7 @@ import {
   GOAWAY,
   INITIAL_CREDIT_BYTES,
   LINK,
+  LINK_FREE,
   MAX_FRAME_BYTES,
   OPEN,
   PING,
@@ -218,6 +219,7 @@ export class Session {
 
   /** @internal */
   sendReset(stream: Stream, code: ErrorCode): void {
+    this.links.leave(stream)
     const at = this.#outbox.frame(RESET, stream.id, 8)
     this.#writeCode(at, code)
     writeU48(this.#outbox.batch, at + 2, stream.deliveredBytes)
@@ -312,7 +314,10 @@ export class Session {
       case LINK:
         if (id > this.#highestStream) return this.close('STREAM_UNKNOWN')
         return this.links.bind(this.#streams.get(id), id, readU32(payload, 0), readU48(payload, 4))
+      case LINK_FREE:
+        return this.links.freed(readU32(payload, 0))
       case UNLINK:
+        if (id > this.#highestStream) return this.close('STREAM_UNKNOWN')
         return this.links.unbind(id, readU32(payload, 0), readU48(payload, 4))
     }
   }
@@ -422,8 +427,7 @@ export class Session {
     stream.isClosed = true
     this.#streams.delete(stream.id)
     this.#outbox.forget(stream)
-    stream.sendingLink?.forget(stream)
-    stream.receivingLink?.forget(stream)
+    this.links.forget(stream)
     this.#grownBytes -= stream.window - INITIAL_CREDIT_BYTES
     if (!stream.peerEnded) this.#strayBytes += stream.allowance
   }
