@@ -16,7 +16,7 @@
 // measured on all of them in turn, and every other round in reverse order. Ctrl+C prints what there is.
 
 import { parseArgs } from 'node:util'
-import { peerTable, verdictTable, warnings } from './ahead/print.ts'
+import { jsonTable, peerTable, verdictTable, warnings } from './ahead/print.ts'
 import { measureRounds } from './ahead/rounds.ts'
 import { ROWS, type Row } from './ahead/rows.ts'
 import { interrupted, stopAll } from './measure/children.ts'
@@ -70,8 +70,7 @@ async function print(): Promise<void> {
   const { files, sink } = rounds.origins()
   console.log(`\n${environmentLine(env)}`)
   console.log(`origin: ${files}; uploads: ${sink}; ${count} round(s) of ${seconds} s, interleaved\n`)
-  for (const ours of ['ours-streams', 'ours-json']) {
-    const verdicts = verdictTable(measured, ours)
+  for (const verdicts of [verdictTable(measured), jsonTable(measured)]) {
     if (verdicts) console.log(`${verdicts}\n`)
   }
   console.log(`${peerTable(measured)}\n`)

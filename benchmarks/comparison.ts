@@ -8,6 +8,7 @@
 import { TunnelClient } from '../src/index.ts'
 import { generateId, generateSubdomain, isValidSubdomain } from '../src/names.ts'
 import { DATA } from '../src/wire/frame.ts'
+import { encodeRequest, parseServerMessage } from '../src/wire/json.ts'
 import { measureRounds } from './ahead/rounds.ts'
 import { forwardingBenchmarks } from './comparison/forwarding.ts'
 import { COMPARED_ROWS, peerGroups } from './comparison/groups.ts'
@@ -15,7 +16,7 @@ import { newClient, startLive, together, WIRES } from './live.ts'
 import { stopAll } from './measure/children.ts'
 import { bench, group, keep, runSuite } from './measure/mitata.ts'
 import { peersOr, printGroup, roundsOr, say, unlessQuick } from './measure/suite.ts'
-import { REQUEST, REQUEST_BYTES, REQUEST_JSON, RESPONSE, writeFrame } from './messages.ts'
+import { JSON_REQUEST, REQUEST, REQUEST_BYTES, REQUEST_JSON, RESPONSE, writeFrame } from './messages.ts'
 import { choose, INTERNET_PEERS, PEERS } from './peers/list.ts'
 
 const peers = choose(peersOr(PEERS.map(({ name }) => name)))
@@ -83,8 +84,8 @@ group('ID Generation Strategy', () => {
 
 group('Protocol Message Overhead', () => {
   const [buffer, header] = [new Uint8Array(4096), new DataView(new ArrayBuffer(16))]
-  bench('localtunnels, JSON wire: serialize request', () => keep(JSON.stringify(REQUEST)))
-  bench('localtunnels, JSON wire: parse request', () => keep(JSON.parse(REQUEST_JSON)))
+  bench('localtunnels, JSON wire: serialize request', () => keep(encodeRequest(JSON_REQUEST)))
+  bench('localtunnels, JSON wire: parse request', () => keep(parseServerMessage(REQUEST_JSON)))
   bench('localtunnels, streams wire: frame a request, body included', () =>
     keep(writeFrame(buffer, 0, DATA, 7, REQUEST_BYTES)),
   )

@@ -1,6 +1,7 @@
 // The messages and frames that the micro-benchmarks encode and decode: one typical request, one typical answer.
 
 import { FRAME_HEADER_BYTES, writeFrameHeader } from '../src/wire/frame.ts'
+import type { JsonAnswer, JsonRequest } from '../src/wire/json.ts'
 
 export const READY = { type: 'ready', subdomain: 'swift-fox' } as const
 export const PING = { type: 'ping' } as const
@@ -38,6 +39,21 @@ export const READY_JSON: string = JSON.stringify(READY)
 export const PING_JSON: string = JSON.stringify(PING)
 export const REQUEST_JSON: string = JSON.stringify(REQUEST)
 export const RESPONSE_JSON: string = JSON.stringify(RESPONSE)
+
+/** The same as our JSON codec takes them. */
+export const JSON_REQUEST: JsonRequest = {
+  type: 'request',
+  id: REQUEST.id,
+  method: REQUEST.method,
+  path: REQUEST.path,
+  headers: Object.entries(REQUEST.headers),
+  body: { text: REQUEST.body, isBase64: false },
+}
+export const JSON_ANSWER: JsonAnswer = {
+  status: RESPONSE.status,
+  headers: Object.entries(RESPONSE.headers),
+  body: { text: RESPONSE.body, isBase64: false },
+}
 
 /** The same request and answer as they travel on the streams wire: bytes of HTTP/1.1. */
 export const REQUEST_BYTES: Uint8Array = httpBytes(

@@ -7,7 +7,7 @@
 
 import { mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { peerTable, verdictTable, warnings } from './ahead/print.ts'
+import { jsonTable, peerTable, verdictTable, warnings } from './ahead/print.ts'
 import type { Measured } from './ahead/verdict.ts'
 import { isFigure } from './measure/compare.ts'
 import { type Environment, environmentLine } from './measure/environment.ts'
@@ -73,10 +73,7 @@ async function aheadSection({ environment, measured, seconds }: AheadRun): Promi
   parts.push(
     `\`bun benchmarks/ahead.ts\`: ${rounds} interleaved rounds of ${seconds} s a measurement; median (min..max).`,
   )
-  for (const ours of ['ours-streams', 'ours-json']) {
-    const verdicts = verdictTable(measured, ours)
-    if (verdicts) parts.push(verdicts)
-  }
+  parts.push(...[verdictTable(measured), jsonTable(measured)].filter(Boolean))
   parts.push('All tunnels:', peerTable(measured), ...warnings(measured).map(warning => `- ${warning}`))
   return parts.join('\n\n')
 }

@@ -3,17 +3,23 @@
 import type { TunnelServer } from '../src/index.ts'
 import { FrameDecoder } from '../src/wire/decoder.ts'
 import { DATA, PING as PING_FRAME } from '../src/wire/frame.ts'
+import {
+  encodeReady,
+  encodeRequest,
+  encodeResponse,
+  parseClientMessage,
+  parseServerMessage,
+} from '../src/wire/json.ts'
 import { exchange, newClient, startServer, target, together, WIRES, type Wire } from './live.ts'
 import { bench, group, keep, runSuite } from './measure/mitata.ts'
 import {
+  JSON_ANSWER,
+  JSON_REQUEST,
   PING,
   PING_JSON,
-  READY,
   READY_JSON,
-  REQUEST,
   REQUEST_BYTES,
   REQUEST_JSON,
-  RESPONSE,
   RESPONSE_BYTES,
   RESPONSE_JSON,
   writeFrame,
@@ -77,10 +83,10 @@ group('Server Stats Under Load', () => {
 })
 
 group('WebSocket Protocol Parse', () => {
-  bench('Parse ready message', () => keep(JSON.parse(READY_JSON)))
-  bench('Parse ping message', () => keep(JSON.parse(PING_JSON)))
-  bench('Parse request message', () => keep(JSON.parse(REQUEST_JSON)))
-  bench('Parse response message', () => keep(JSON.parse(RESPONSE_JSON)))
+  bench('Parse ready message', () => keep(parseClientMessage(READY_JSON)))
+  bench('Parse ping message', () => keep(parseClientMessage(PING_JSON)))
+  bench('Parse request message', () => keep(parseServerMessage(REQUEST_JSON)))
+  bench('Parse response message', () => keep(parseClientMessage(RESPONSE_JSON)))
   const decoder = new FrameDecoder({ data: (_, piece) => keep(piece), frame: type => keep(type) })
   const frame = (type: number, payload: Uint8Array): Uint8Array => {
     const buffer = new Uint8Array(2048)
@@ -94,10 +100,10 @@ group('WebSocket Protocol Parse', () => {
 })
 
 group('WebSocket Protocol Serialize', () => {
-  bench('Serialize ready message', () => keep(JSON.stringify(READY)))
+  bench('Serialize ready message', () => keep(encodeReady('swift-fox')))
   bench('Serialize ping message', () => keep(JSON.stringify(PING)))
-  bench('Serialize request message', () => keep(JSON.stringify(REQUEST)))
-  bench('Serialize response message', () => keep(JSON.stringify(RESPONSE)))
+  bench('Serialize request message', () => keep(encodeRequest(JSON_REQUEST)))
+  bench('Serialize response message', () => keep(encodeResponse(42, JSON_ANSWER)))
   const [buffer, eight] = [new Uint8Array(4096), new Uint8Array(8)]
   bench('Serialize ping frame · streams wire', () => keep(writeFrame(buffer, 0, PING_FRAME, 0, eight)))
   bench('Serialize request frame · streams wire', () => keep(writeFrame(buffer, 0, DATA, 7, REQUEST_BYTES)))

@@ -13,9 +13,17 @@ import {
 import { encodeControl, parseClientMessage } from '../src/wire/control.ts'
 import { FrameDecoder } from '../src/wire/decoder.ts'
 import { DATA, PING as PING_FRAME } from '../src/wire/frame.ts'
+import {
+  encodeReady,
+  encodeRequest,
+  encodeResponse,
+  parseClientMessage as parseJsonClient,
+  parseServerMessage as parseJsonServer,
+} from '../src/wire/json.ts'
 import { bench, group, keep, runSuite } from './measure/mitata.ts'
 import {
-  READY,
+  JSON_ANSWER,
+  JSON_REQUEST,
   READY_JSON,
   REQUEST,
   REQUEST_BYTES,
@@ -90,12 +98,19 @@ group('Headers Conversion', () => {
 })
 
 group('JSON Serialization', () => {
-  bench('Serialize ready message', () => keep(JSON.stringify(READY)))
-  bench('Serialize request message', () => keep(JSON.stringify(REQUEST)))
-  bench('Serialize response message', () => keep(JSON.stringify(RESPONSE)))
-  bench('Parse ready message', () => keep(JSON.parse(READY_JSON)))
-  bench('Parse request message', () => keep(JSON.parse(REQUEST_JSON)))
-  bench('Parse response message', () => keep(JSON.parse(RESPONSE_JSON)))
+  bench('Serialize ready message', () => keep(encodeReady('swift-fox')))
+  bench('Serialize request message', () => keep(encodeRequest(JSON_REQUEST)))
+  bench('Serialize response message', () => keep(encodeResponse(42, JSON_ANSWER)))
+  bench('Parse ready message', () => keep(parseJsonClient(READY_JSON)))
+  bench('Parse request message', () => keep(parseJsonServer(REQUEST_JSON)))
+  bench('Parse response message', () => keep(parseJsonClient(RESPONSE_JSON)))
+})
+
+group('JSON Serialization — without any checks, for scale', () => {
+  bench('JSON.stringify(request)', () => keep(JSON.stringify(REQUEST)))
+  bench('JSON.stringify(response)', () => keep(JSON.stringify(RESPONSE)))
+  bench('JSON.parse(request)', () => keep(JSON.parse(REQUEST_JSON)))
+  bench('JSON.parse(response)', () => keep(JSON.parse(RESPONSE_JSON)))
 })
 
 group('Frame Encoding (streams wire, the same messages)', () => {
@@ -141,6 +156,8 @@ group('Base64 Encoding/Decoding', () => {
 
 await runSuite('utils', 'Utility Functions', {
   notes: {
+    'JSON Serialization':
+      'Our codec checks every field of a message from a stranger, and what it writes; the bare functions do not.',
     'ID Generation':
       'generateId gives unpredictable ids from the system generator; Math.random does not, and guards nothing here.',
   },

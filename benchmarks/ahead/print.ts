@@ -5,15 +5,13 @@ import { table } from '../measure/table.ts'
 import { TARGETS, type Target } from './targets.ts'
 import { figuresOf, judge, type Measured } from './verdict.ts'
 
-/** Ours against the mark of each line. */
-export function verdictTable(all: readonly Measured[], ours: string): string {
+/** Ours on the streams wire against the mark of each line. */
+export function verdictTable(all: readonly Measured[]): string {
   const rows: string[][] = []
   for (const target of TARGETS) {
-    const verdict = judge(all, ours, target)
+    const verdict = judge(all, 'ours-streams', target)
     if (!verdict) continue
     const { ratio, mark, reached } = verdict
-    const existing =
-      ours === 'ours-json' ? [target.existing === undefined ? '' : figure(target.existing)] : []
     rows.push([
       target.title,
       spread(verdict.ours),
@@ -21,12 +19,30 @@ export function verdictTable(all: readonly Measured[], ours: string): string {
       ratio ? `${ratio.median.toFixed(2)} (${ratio.min.toFixed(2)}..${ratio.max.toFixed(2)})` : '–',
       wanted(target),
       reached === null ? '–' : reached ? 'yes' : 'NO',
-      ...existing,
     ])
   }
-  if (rows.length === 0) return ''
-  const more = ours === 'ours-json' ? ['existing, another day'] : []
-  return table(['work', ours, 'the mark', 'ratio', 'reach', 'reached', ...more], rows)
+  return rows.length > 0 ? table(['work', 'ours-streams', 'the mark', 'ratio', 'reach', 'reached'], rows) : ''
+}
+
+/** Ours on the JSON wire against what spoke that wire before, which cannot run here: its figures are of another day. */
+export function jsonTable(all: readonly Measured[]): string {
+  const rows: string[][] = []
+  for (const target of TARGETS) {
+    const values = [...figuresOf(all, 'ours-json', target).values()]
+    const isAgain = rows.some(([title]) => title === plainTitle(target))
+    if (target.existing === undefined || values.length === 0 || isAgain) continue
+    const summary = summarize(values)
+    const ratio = summary.median / target.existing
+    const isAhead = target.better === 'higher' ? ratio > 1 : ratio < 1
+    const existing = figure(target.existing)
+    rows.push([plainTitle(target), spread(summary), existing, ratio.toFixed(2), isAhead ? 'yes' : 'NO'])
+  }
+  const head = ['work', 'ours-json', 'existing localtunnels, another day', 'ratio', 'ahead']
+  return rows.length > 0 ? table(head, rows) : ''
+}
+
+function plainTitle({ title }: Target): string {
+  return title.replace(/, against .*/, '')
 }
 
 function wanted(target: Target): string {
@@ -47,7 +63,7 @@ export function peerTable(all: readonly Measured[]): string {
       const values = [...figuresOf(all, name, target).values()]
       return values.length > 0 ? figure(summarize(values).median) : '–'
     })
-    if (cells.some(cell => cell !== '–')) rows.push([target.title.replace(/, against .*/, ''), ...cells])
+    if (cells.some(cell => cell !== '–')) rows.push([plainTitle(target), ...cells])
   }
   return table(['medians', ...names], rows)
 }

@@ -1,6 +1,7 @@
 // One connection to a server on the JSON wire, existing servers included: asks for a name, answers requests.
 
 import { base64 } from '../base64.ts'
+import { deferred } from '../deferred.ts'
 import { ERRORS, type ErrorCode, TunnelError } from '../errors.ts'
 import { eventLoop } from '../event-loop.ts'
 import type { CarrierHandler } from '../session/carrier.ts'
@@ -116,7 +117,7 @@ export class JsonConnection implements Connection {
   // ── Connection ─────────────────────────────────────────────────────────────────────────────────────────────
 
   register(name: string): Promise<Registration> {
-    const { promise, resolve, reject } = Promise.withResolvers<Registration>()
+    const { promise, resolve, reject } = deferred<Registration>()
     this.#registering = { name, resolve, reject }
     if (this.#isClosed) reject(new TunnelError('CARRIER_LOST'))
     else this.#carrier.sendText(encodeReady(name))

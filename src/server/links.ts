@@ -6,8 +6,6 @@ import type { Session } from '../session/session.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
 import type { Deadline, Deadlines } from './deadlines.ts'
 
-/** Links of one session. An honest client opens at most 32. */
-const MAX_LINKS = 64
 /** How long a new link may wait until its client says that it has the answer. */
 const ANNOUNCE_MS = 10_000
 
@@ -16,10 +14,10 @@ export class LinkGate {
   readonly #byHash = new Map<string, SessionLinks>()
 
   /** Gives a session a secret by which its client opens links. */
-  open(session: Session, deadlines: Deadlines): SessionLinks {
+  open(session: Session, deadlines: Deadlines, maxLinks: number): SessionLinks {
     const secret = randomBytes(24).toString('base64url')
     const hash = hashOf(secret)
-    const links = new SessionLinks(session, secret, deadlines, () => this.#byHash.delete(hash))
+    const links = new SessionLinks(session, secret, deadlines, maxLinks, () => this.#byHash.delete(hash))
     this.#byHash.set(hash, links)
     return links
   }
@@ -35,20 +33,22 @@ export class SessionLinks {
   readonly secret: string
   readonly #session: Session
   readonly #deadlines: Deadlines
+  readonly #maxLinks: number
   readonly #closed: () => void
   readonly #announced = new Map<number, NewLink>()
 
-  constructor(session: Session, secret: string, deadlines: Deadlines, closed: () => void) {
+  constructor(session: Session, secret: string, deadlines: Deadlines, maxLinks: number, closed: () => void) {
     this.#session = session
     this.secret = secret
     this.#deadlines = deadlines
+    this.#maxLinks = maxLinks
     this.#closed = closed
   }
 
   hasRoomFor(number: number): boolean {
     const { links } = this.#session
     if (links.has(number) || this.#announced.has(number)) return false
-    return number < 0x1_0000_0000 && links.size + this.#announced.size < MAX_LINKS
+    return number < 0x1_0000_0000 && links.size + this.#announced.size < this.#maxLinks
   }
 
   accept(number: number, socket: Socket): SocketHandler {

@@ -46,6 +46,11 @@ export interface ServerLimits {
   readonly maxBodyBytes: number
   /** Streams open at once per tunnel, idle ones included. Default 4,096. Above: 503 `TUNNEL_BUSY`. */
   readonly maxStreams: number
+  /**
+   * Links of one client: connections beside its carrier for bulk, one stream at a time each way. Default 32. Above:
+   * refused, and bulk shares the carrier. `0`: none are offered.
+   */
+  readonly maxLinks: number
   /** How long an idle stream is kept for the next request. Default 4,000, below the 5 s of Node's keep-alive. */
   readonly streamIdleMs: number
   /** How long a name stays with a client whose carrier was lost. Default 30,000. */
@@ -82,6 +87,7 @@ export const DEFAULT_LIMITS: ServerLimits = {
   maxPipelinedBytes: 65_536,
   maxBodyBytes: 0,
   maxStreams: 4_096,
+  maxLinks: 32,
   streamIdleMs: 4_000,
   leaseMs: 30_000,
   holdTimeoutMs: 10_000,

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { BlockList, isIP } from 'node:net'
 import { deferred } from '../deferred.ts'
-import { type ErrorCode, TunnelError } from '../errors.ts'
+import { ERRORS, type ErrorCode, TunnelError } from '../errors.ts'
 import { Events } from '../events.ts'
 import { formatUrl, isValidSubdomain } from '../names.ts'
 import type { Listening } from '../sockets/bun.ts'
@@ -98,7 +98,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
    */
   async stop(): Promise<void> {
     // One that fails to start has nothing to stop; `start()` tells its caller why.
-    await this.#starting?.catch(() => {})
+    if (this.#state === 'starting') await this.#starting?.catch(() => {})
     if (this.#state === 'running') this.#stopping = this.#drainAndStop()
     await this.#stopping
   }
@@ -240,7 +240,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   }
 
   #finished(visitor: VisitorConnection, code: ErrorCode | undefined): void {
-    const { record, head, answerStatus, answerBytes } = visitor
+    const { record, head, answerBytes } = visitor
     this.#exchangeCount--
     this.#counters.bytesIn += visitor.requestBytes
     this.#counters.bytesOut += answerBytes
@@ -251,14 +251,15 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     record.report = 0
     const isHeard = tunnel !== undefined && this.hasListeners('request')
     if (report !== 0 || isHeard) {
+      const status = visitor.answerStatus || statusOf(code)
       const durationMs = Math.round((performance.now() - record.startedAt) * 100) / 100
-      if (tunnel !== undefined) client?.finished(tunnel, report, answerStatus, durationMs, answerBytes, code)
+      if (tunnel !== undefined) client?.finished(tunnel, report, status, durationMs, answerBytes, code)
       if (isHeard) {
         this.emit('request', {
           subdomain: tunnel.name,
           method: head.method,
           path: head.target,
-          status: answerStatus,
+          status,
           durationMs,
           bytes: answerBytes,
           ...(code !== undefined && { error: code }),
@@ -366,6 +367,11 @@ function bounded(ms: number, begin: (resolve: () => void) => void): Promise<void
     resolve()
   })
   return promise
+}
+
+/** What a visitor is answered when its exchange fails before there was an answer. */
+function statusOf(code: ErrorCode | undefined): number {
+  return code === undefined || code === 'CANCELLED' ? 0 : ERRORS[code].status
 }
 
 function listenError(cause: unknown, hostname: string, port: number): TunnelError {

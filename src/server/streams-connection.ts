@@ -60,7 +60,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
         deadAfterMs: limits.deadAfterMs,
       },
     )
-    this.#links = host.linkGate.open(this.#session, deadlines)
+    this.#links = host.linkGate.open(this.#session, deadlines, limits.maxLinks)
     deadlines.watch(this)
     deadlines.arm(this, limits.registerTimeoutMs)
   }
@@ -157,7 +157,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
   /** Asks for a link; once, until one comes or will not. */
   #wantLink(): void {
     const now = eventLoop.now()
-    if (now - this.#linkWishedAt < LINK_WISH_MS) return
+    if (this.#host.limits.maxLinks === 0 || now - this.#linkWishedAt < LINK_WISH_MS) return
     this.#linkWishedAt = now
     this.#report({ type: 'link-wanted' })
   }
@@ -195,7 +195,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
       name: tunnel.name,
       url,
       resume,
-      linkSecret: this.#links.secret,
+      ...(limits.maxLinks > 0 && { linkSecret: this.#links.secret }),
     })
     tunnel.attach(upstream, this)
     this.#host.registered(this, tunnel)

@@ -1,0 +1,44 @@
+// A live server and client with a network between them that fails on command.
+
+import type { TunnelClientOptions } from '../../src/client/options.ts'
+import { TunnelClient, type TunnelServer } from '../../src/index.ts'
+import type { ServerLimits } from '../../src/server/options.ts'
+import { Proxy } from './proxy.ts'
+import { startServer } from './tunnel.ts'
+
+export interface BehindProxy extends AsyncDisposable {
+  readonly server: TunnelServer
+  readonly client: TunnelClient
+  readonly proxy: Proxy
+  readonly port: number
+  readonly host: string
+}
+
+export async function startBehindProxy(
+  options: TunnelClientOptions,
+  limits: Partial<ServerLimits> = {},
+): Promise<BehindProxy> {
+  const server = await startServer({ limits: { drainTimeoutMs: 100, ...limits } })
+  const proxy = new Proxy(server.port)
+  const client = new TunnelClient({
+    server: `http://127.0.0.1:${proxy.port}`,
+    host: '127.0.0.1',
+    subdomain: 'app',
+    maxBackoffMs: 50,
+    ...options,
+  })
+  await client.connect()
+  return {
+    server,
+    client,
+    proxy,
+    port: server.port,
+    host: `${client.getSubdomain()}.localhost`,
+    async [Symbol.asyncDispose]() {
+      proxy.isSilent = false
+      await client.disconnect()
+      proxy[Symbol.dispose]()
+      await server.stop()
+    },
+  }
+}
