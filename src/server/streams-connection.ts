@@ -157,7 +157,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
   /** Asks for a link; once, until one comes or will not. */
   #wantLink(): void {
     const now = eventLoop.now()
-    if (now - this.#linkWishedAt < LINK_WISH_MS) return
+    if (this.#host.limits.maxLinks === 0 || now - this.#linkWishedAt < LINK_WISH_MS) return
     this.#linkWishedAt = now
     this.#report({ type: 'link-wanted' })
   }

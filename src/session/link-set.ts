@@ -1,7 +1,7 @@
 // The links of one session: which stream's bytes travel on which, told to the other side and by it.
 
 import type { ErrorCode } from '../errors.ts'
-import { LINK, UNLINK, UNLINKED, writeU32, writeU48 } from '../wire/frame.ts'
+import { LINK, LINK_FREE, UNLINK, writeU32, writeU48 } from '../wire/frame.ts'
 import type { Link, LinkOwner } from './link.ts'
 import type { Outbox } from './outbox.ts'
 import type { Stream } from './stream.ts'
@@ -92,9 +92,9 @@ export class LinkSet implements LinkOwner {
     this.#tell(UNLINK, stream, link)
   }
 
-  /** UNLINKED arrived. */
-  freed(id: number, number: number): void {
-    if (this.#links.get(number)?.freed(id) === false) this.#session.close('PROTOCOL_ERROR')
+  /** LINK_FREE arrived. The link may have been lost meanwhile. */
+  freed(number: number): void {
+    if (this.#links.get(number)?.freed() === false) this.#session.close('PROTOCOL_ERROR')
   }
 
   #tell(type: number, stream: Stream, link: Link): void {
@@ -129,8 +129,8 @@ export class LinkSet implements LinkOwner {
     stream.handler.received(bytes)
   }
 
-  linkFinished(link: Link, id: number, stream: Stream | undefined): void {
-    const at = this.#outbox.frame(UNLINKED, id, 4)
+  linkFinished(link: Link, stream: Stream | undefined): void {
+    const at = this.#outbox.frame(LINK_FREE, 0, 4)
     writeU32(this.#outbox.batch, at, link.number)
     if (stream === undefined) return
     stream.receivingLink = undefined

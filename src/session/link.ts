@@ -2,10 +2,10 @@
 //
 // Bulk goes this way: nothing is copied into batches, and nothing else waits behind it. TCP itself is the flow
 // control. Who sends decides: a LINK frame says which stream's bytes follow, an UNLINK frame where they end. Link and
-// carrier overtake each other, so a half carries the next stream only after UNLINKED: all that comes before it can
+// carrier overtake each other, so a half carries the next stream only after LINK_FREE: all that comes before it can
 // belong to nobody else.
 //
-//   sender   ── LINK ──▶ bytes … ── UNLINK ──▶          (half still taken)          ◀── UNLINKED   free again
+//   sender   ── LINK ──▶ bytes … ── UNLINK ──▶          (half still taken)          ◀── LINK_FREE
 
 import type { Socket, SocketHandler } from '../socket.ts'
 import { Unsent } from '../unsent.ts'
@@ -28,7 +28,7 @@ export interface LinkOwner {
   /** Bytes for a stream. */
   linkReceived(stream: Stream, bytes: Uint8Array): void
   /** All bytes of the stream have come: its END may be acted on, and the far side's half is free. */
-  linkFinished(link: Link, streamId: number, stream: Stream | undefined): void
+  linkFinished(link: Link, stream: Stream | undefined): void
   /** The link is gone; these streams were on it. */
   linkClosed(link: Link, streams: readonly Stream[]): void
   /** A stream's handler threw. It must not reach the event loop. */
@@ -47,8 +47,8 @@ export class Link {
   readonly #unsent: Unsent = new Unsent()
   #receivedBytes = 0
   #binding: Binding | undefined
-  /** The stream that left this side's half while its last bytes may still be on their way; 0 for none. */
-  #leavingId = 0
+  /** A stream left this side's half, and its last bytes may still be on their way. */
+  #isSettling = false
   /** This side puts no more streams on it. The far side may: who wants to close a link tells it first. */
   isRetired = false
   /** Bytes that came before the LINK frame that says whose they are. Reading is paused meanwhile. */
@@ -77,12 +77,12 @@ export class Link {
 
   /** This side's half may carry a stream. */
   get isFree(): boolean {
-    return this.sender === undefined && this.#leavingId === 0 && !this.isRetired
+    return this.sender === undefined && !this.#isSettling && !this.isRetired
   }
 
   /** Nobody uses it, either way. */
   get isIdle(): boolean {
-    return this.sender === undefined && this.#leavingId === 0 && this.#binding === undefined
+    return this.sender === undefined && !this.#isSettling && this.#binding === undefined
   }
 
   /** The far side has said where the stream's bytes end. */
@@ -109,16 +109,16 @@ export class Link {
   /** The sender sends no more. What still waits here goes on, unless it was reset. */
   leave(stream: Stream): void {
     this.sender = undefined
-    this.#leavingId = stream.id
+    this.#isSettling = true
     if (stream.hasEnded) return
     this.sentBytes -= this.#unsent.length
     this.#unsent.clear()
   }
 
   /** The far side has all bytes of the stream that left. */
-  freed(streamId: number): boolean {
-    if (streamId !== this.#leavingId) return false
-    this.#leavingId = 0
+  freed(): boolean {
+    if (!this.#isSettling) return false
+    this.#isSettling = false
     if (this.isRetired && this.isIdle) this.close()
     return true
   }
@@ -187,11 +187,11 @@ export class Link {
     if (count < bytes.length) this.#received(bytes.subarray(count))
   }
 
-  #finish({ streamId, stream }: Binding): void {
+  #finish({ stream }: Binding): void {
     this.#binding = undefined
     // Whoever was too slow for it no longer is.
     this.#resume()
-    this.#owner.linkFinished(this, streamId, stream)
+    this.#owner.linkFinished(this, stream)
     if (this.isRetired && this.isIdle) this.close()
   }
 

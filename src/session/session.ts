@@ -9,6 +9,7 @@ import {
   GOAWAY,
   INITIAL_CREDIT_BYTES,
   LINK,
+  LINK_FREE,
   MAX_FRAME_BYTES,
   OPEN,
   PING,
@@ -17,7 +18,6 @@ import {
   readU32,
   readU48,
   UNLINK,
-  UNLINKED,
   writeU32,
   writeU48,
 } from '../wire/frame.ts'
@@ -320,9 +320,10 @@ export class Session {
         if (id > this.#highestStream) return this.close('STREAM_UNKNOWN')
         return this.links.bind(this.#streams.get(id), id, readU32(payload, 0), readU48(payload, 4))
       case UNLINK:
+        if (id > this.#highestStream) return this.close('STREAM_UNKNOWN')
         return this.links.unbind(id, readU32(payload, 0), readU48(payload, 4))
-      case UNLINKED:
-        return this.links.freed(id, readU32(payload, 0))
+      case LINK_FREE:
+        return this.links.freed(readU32(payload, 0))
     }
   }
 

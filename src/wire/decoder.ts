@@ -9,6 +9,7 @@ import {
   FRAME_HEADER_BYTES,
   GOAWAY,
   LINK,
+  LINK_FREE,
   MAX_FRAME_BYTES,
   MAX_FRAME_TYPE,
   OPEN,
@@ -17,7 +18,6 @@ import {
   RESET,
   readU32,
   UNLINK,
-  UNLINKED,
 } from './frame.ts'
 
 export interface FrameHandler {
@@ -41,9 +41,14 @@ const PAYLOAD_BYTES: readonly number[] = (() => {
   sizes[GOAWAY] = 2
   sizes[LINK] = 10
   sizes[UNLINK] = 10
-  sizes[UNLINKED] = 4
+  sizes[LINK_FREE] = 4
   return sizes
 })()
+
+/** Frames of stream 0, the session itself. */
+const IS_SESSION_FRAME: readonly boolean[] = PAYLOAD_BYTES.map((_, type) =>
+  [PING, PONG, CONTROL, GOAWAY, LINK_FREE].includes(type),
+)
 
 /** Room for what is collected at first: every frame but a control message fits. */
 const PARTIAL_BYTES = 64
@@ -106,7 +111,7 @@ export class FrameDecoder {
     const expected = PAYLOAD_BYTES[type]!
     if (expected === -1 ? length === 0 : length !== expected) return 'PROTOCOL_ERROR'
     // Stream frames belong to a stream, session frames to none.
-    if (type >= PING && type <= GOAWAY ? stream !== 0 : stream === 0) return 'PROTOCOL_ERROR'
+    if (IS_SESSION_FRAME[type] ? stream !== 0 : stream === 0) return 'PROTOCOL_ERROR'
     this.#type = type
     this.#stream = stream
     this.#remaining = length

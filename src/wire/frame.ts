@@ -34,10 +34,10 @@ export const GOAWAY = 8
 
 /** The sender's bytes of this stream travel on a link from here on. Payload: link (u32), first byte of it (u48). */
 export const LINK = 9
-/** They end there; END or RESET follows. Payload: link (u32), the byte of it behind the last one (u48). */
+/** They end there, and nothing follows but END or RESET. Payload: link (u32), the byte behind the last one (u48). */
 export const UNLINK = 10
-/** All of them arrived: the sender's half of the link may carry another stream. Payload: link (u32). */
-export const UNLINKED = 11
+/** Stream 0. All bytes up to an UNLINK have come: the sender may use the link for another stream. Payload: link (u32). */
+export const LINK_FREE = 11
 
 /** Highest frame type of this version; a higher one is a protocol error. */
 export const MAX_FRAME_TYPE = 11

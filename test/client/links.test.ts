@@ -158,7 +158,7 @@ describe('links', () => {
 })
 
 describe('the gate of links', () => {
-  test('lets nobody in without a secret, with a number in use, or beyond its number', async () => {
+  test('lets nobody in without a secret, with a number in use, or beyond `maxLinks`', async () => {
     await using live = await startLinked()
     await (await live.ask(`/${SIZE}`)).bytes()
     await live.between.until(() => live.between.links.length > 0, 'a link')
@@ -177,8 +177,8 @@ describe('the gate of links', () => {
     const flood = await Promise.all(
       Array.from({ length: 80 }, (_, index) => statusOf(LINK_REQUEST(secret, 1000 + index))),
     )
-    expect(flood.filter(status => status === 101).length).toBe(32 - 1 - live.between.links.length)
-    expect(flood.filter(status => status === 503).length).toBe(80 - 63 + live.between.links.length)
+    expect(flood.filter(status => status === 101).length).toBe(31 - live.between.links.length)
+    expect(flood.filter(status => status === 503).length).toBe(80 - 31 + live.between.links.length)
     // Strangers with the secret harm nobody: their links were never announced.
     expect(sha256(await (await live.ask(`/${SIZE}`)).bytes())).toBe(sha256(bytes(SIZE)))
   })
@@ -193,7 +193,7 @@ describe('the gate of links', () => {
     }
     const { session } = new Loner('server')
     const gate = new LinkGate()
-    const links = gate.open(session, new Watched(noError), 32)
+    const links = gate.open(session, new Watched(() => {}), 64)
     expect(gate.find(links.secret)).toBe(links)
     const end = new WireEnd(1000)
     end.handler = links.accept(7, end)
@@ -214,9 +214,9 @@ describe('the gate of links', () => {
   test('knows only links of the session whose secret was shown', () => {
     const [ours, theirs] = [new Loner('server'), new Loner('server')]
     const gate = new LinkGate()
-    const deadlines = new Deadlines(noError)
-    const mine = gate.open(ours.session, deadlines, 32)
-    const other = gate.open(theirs.session, deadlines, 32)
+    const deadlines = new Deadlines(() => {})
+    const mine = gate.open(ours.session, deadlines, 64)
+    const other = gate.open(theirs.session, deadlines, 64)
     const end = new WireEnd(1000)
     end.handler = mine.accept(1, end)
     other.linked(1)
@@ -225,7 +225,3 @@ describe('the gate of links', () => {
     expect([ours.session.links.size, theirs.session.links.size]).toEqual([1, 0])
   })
 })
-
-function noError(error: unknown): void {
-  throw error
-}

@@ -216,7 +216,7 @@ describe('a hostile peer with a link', () => {
     ['unlinks what is not linked', 'PROTOCOL_ERROR', [UNLINK(1, 1, 0)]],
     ['unlinks another stream', 'PROTOCOL_ERROR', [LINK(1, 1, 0), UNLINK(2, 1, 0)]],
     ['unlinks twice', 'PROTOCOL_ERROR', [LINK(1, 1, 0), UNLINK(1, 1, 9), UNLINK(1, 1, 9)]],
-    ['says that bytes arrived which nobody sent', 'PROTOCOL_ERROR', [frame('UNLINKED', 1, [1, 4])]],
+    ['says that bytes arrived which nobody sent', 'PROTOCOL_ERROR', [frame('LINK_FREE', 0, [1, 4])]],
   ]
   for (const [crime, code, frames] of crimes) {
     test(`${crime}: the session ends with ${code}, and the link with it`, () => {
@@ -245,7 +245,7 @@ describe('a hostile peer with a link', () => {
 
   test('binds a stream to a link that is not there: only that stream is lost', () => {
     const { loner } = lonerWithLink()
-    loner.hear(LINK(1, 77, 0), UNLINK(1, 77, 5), frame('UNLINKED', 2, [77, 4]))
+    loner.hear(LINK(1, 77, 0), UNLINK(1, 77, 5), frame('LINK_FREE', 0, [77, 4]))
     expect(loner.log.streams.map(({ resetWith }) => resetWith)).toEqual(['CARRIER_LOST', undefined])
     expect(loner.log.closes).toEqual([])
   })

@@ -68,7 +68,7 @@ export class Books implements LinkObserver {
   readonly #sentReaders = { server: new Reader(), client: new Reader() }
   readonly #arrivedReaders = { server: new Reader(), client: new Reader() }
   #highestOpened = 0
-  /** Halves of links in use, as `server 3`: from LINK on its way until UNLINKED arrived. */
+  /** Halves of links in use, as `server 3`: from LINK on its way until LINK_FREE arrived. */
   readonly #taken = new Map<string, number>()
   /** Largest window seen on any stream, and the largest growth of all together, bytes. */
   largestWindow = 0
@@ -119,12 +119,16 @@ export class Books implements LinkObserver {
       if (!holds) throw new Error(`${where}: ${rule}`)
     }
     check(type !== 'unknown', 'unknown type')
+    if (type === 'LINK_FREE') {
+      const sender = this.#taken.get(`${other(side)} ${naiveNumber(payload)}`)
+      const { hasLeft } = this.account(other(side), sender ?? 0)
+      return check(hasLeft, 'LINK_FREE without UNLINK')
+    }
     if (stream === 0)
       return check(['PING', 'PONG', 'CONTROL', 'GOAWAY'].includes(type), 'not a session frame')
     const mine = this.account(side, stream)
     const theirs = this.account(other(side), stream)
-    // That the bytes of a link arrived is told also of a stream that is gone.
-    check(!mine.hasReset || type === 'UNLINKED', 'a frame after RESET')
+    check(!mine.hasReset, 'a frame after RESET')
     check(type === 'OPEN' || stream <= this.#highestOpened, 'a stream that was not opened')
     switch (type) {
       case 'OPEN':
@@ -165,10 +169,6 @@ export class Books implements LinkObserver {
         check(mine.link === naiveNumber(payload.slice(0, 4)) && !mine.hasLeft, 'UNLINK without LINK')
         mine.hasLeft = true
         return
-      case 'UNLINKED': {
-        const half = `${other(side)} ${naiveNumber(payload)}`
-        return check(this.#taken.get(half) === stream && theirs.hasLeft, 'UNLINKED without UNLINK')
-      }
       case 'CREDIT':
         theirs.given += naiveNumber(payload)
         return this.#checkWindows(side, check)
@@ -190,7 +190,7 @@ export class Books implements LinkObserver {
   }
 
   #arrivedFrame(at: 'server' | 'client', { type, stream, length, payload }: SeenFrame): void {
-    if (type === 'UNLINKED') this.#taken.delete(`${at} ${naiveNumber(payload)}`)
+    if (type === 'LINK_FREE') this.#taken.delete(`${at} ${naiveNumber(payload)}`)
     if (type === 'DATA') this.account(other(at), stream).arrived += length
     if (type === 'CREDIT') this.account(at, stream).credit += naiveNumber(payload)
   }

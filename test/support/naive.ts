@@ -19,7 +19,7 @@ export const TYPES: readonly string[] = [
   'GOAWAY',
   'LINK',
   'UNLINK',
-  'UNLINKED',
+  'LINK_FREE',
 ]
 
 /** Big-endian bytes of a whole number. */

@@ -89,8 +89,8 @@ describe('frame layout', () => {
   })
 
   test('type numbers are those of the specification', () => {
-    const { DATA, OPEN, END, RESET, CREDIT, PING, PONG, CONTROL, GOAWAY, LINK, UNLINK, UNLINKED } = wire
-    const types = [DATA, OPEN, END, RESET, CREDIT, PING, PONG, CONTROL, GOAWAY, LINK, UNLINK, UNLINKED]
+    const { DATA, OPEN, END, RESET, CREDIT, PING, PONG, CONTROL, GOAWAY, LINK, UNLINK, LINK_FREE } = wire
+    const types = [DATA, OPEN, END, RESET, CREDIT, PING, PONG, CONTROL, GOAWAY, LINK, UNLINK, LINK_FREE]
     expect(types).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])
     expect(wire.MAX_FRAME_TYPE).toBe(11)
   })
