@@ -1,4 +1,5 @@
 // TunnelServer: takes visitors and clients on one port and brings them together.
+/// <reference lib="esnext.disposable" preserve="true" />
 
 import { createHash } from 'node:crypto'
 import { BlockList, isIP } from 'node:net'
@@ -382,7 +383,7 @@ function listenError(cause: unknown, hostname: string, port: number): TunnelErro
   if (code === 'EACCES') {
     return new TunnelError('OPTION_INVALID', `Listening on port ${port} needs more rights.`, { cause })
   }
-  if (/TLS|SSL|PEM|KEY|CERT|BoringSSL/i.test(`${code} ${cause}`))
+  if (/TLS|SSL|PEM|KEY|CERT|BoringSSL/i.test(`${code} ${String(cause)}`))
     return new TunnelError('TLS_INVALID', undefined, { cause })
   return new TunnelError('OPTION_INVALID', `Cannot listen on ${hostname}:${port}.`, { cause })
 }
