@@ -37,6 +37,12 @@ export interface Linked {
   readonly link: number
 }
 
+/** Client to server: it puts nothing more on this link; the server closes it once it has no use for it either. */
+export interface LinkRetired {
+  readonly type: 'link-retired'
+  readonly link: number
+}
+
 /** Server to client: it sends in bulk and would use another link. */
 export interface LinkWanted {
   readonly type: 'link-wanted'
@@ -83,7 +89,7 @@ export interface ResponseReport {
   readonly error?: ErrorCode
 }
 
-export type ClientMessage = Register | Watch | Release | Linked
+export type ClientMessage = Register | Watch | Release | Linked | LinkRetired
 export type ServerMessage = Granted | Refused | LinkWanted | RequestReport | ResponseReport
 
 const encoder = new TextEncoder()
@@ -127,9 +133,10 @@ export function parseClientMessage(json: Uint8Array): ClientMessage | 'unknown' 
     }
     case 'watch':
       return typeof fields.on === 'boolean' ? { type: 'watch', on: fields.on } : undefined
-    case 'linked': {
-      const { link } = fields
-      return isCount(link) && link < 0x1_0000_0000 ? { type: 'linked', link } : undefined
+    case 'linked':
+    case 'link-retired': {
+      const { type, link } = fields
+      return isCount(link) && link < 0x1_0000_0000 ? { type, link } : undefined
     }
     case 'release':
       return isCount(fields.tunnel) ? { type: 'release', tunnel: fields.tunnel } : undefined

@@ -95,10 +95,9 @@ test('three tunnels under cuts: no visitor ever gets an answer that is not its o
   expect(answered).toBeGreaterThan(300 * FUZZ)
   expect(failed).toBeGreaterThan(0)
   expect(server.getStats().pendingResponses).toBe(0)
-  for (const client of clients) {
-    await until(client, 'connected', () => client.isConnected())
-    await client.disconnect()
-  }
+  const isQuiet = () => clients.every(one => one.isConnected()) && proxy.connectionCount === 3
+  await eventually(() => isQuiet() && server.getStats().connections === 3, 'all clients to be back')
+  for (const client of clients) await client.disconnect()
   expect(server.getStats()).toMatchObject({ connections: 0, activeSubdomains: 0 })
 }, 20_000)
 
