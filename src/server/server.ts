@@ -103,6 +103,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     await this.#stopping
   }
 
+  /** `stop()`, at the end of an `await using` block. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop()
   }
