@@ -165,6 +165,15 @@ test.each(pages)('every file named in %s exists', async page => {
   expect(missing).toEqual([])
 })
 
+// ── Architecture ───────────────────────────────────────────────────────────────────────────────────────────────
+
+test('ARCHITECTURE.md has every room of src/ on its floors', () => {
+  const floors = (texts.get('ARCHITECTURE.md') ?? '').split('\n## Floors\n')[1]?.split('\n## ')[0] ?? ''
+  const rooms = [...new Glob('*').scanSync({ cwd: join(root, 'src'), onlyFiles: false })]
+  const wanted = rooms.map(room => (room.endsWith('.ts') ? `\`${room.slice(0, -3)}\`` : `\`${room}/\``))
+  expect(wanted.filter(room => !floors.includes(room))).toEqual([])
+})
+
 // ── The two command lines ──────────────────────────────────────────────────────────────────────────────────────
 
 test('the test command of the README is what CI runs', async () => {
