@@ -201,7 +201,7 @@ function lengthOf(name: string, source: readonly string[]): number | undefined {
   const first = source.findIndex(line => begins.test(line) && !line.endsWith(')'))
   if (first === -1) return undefined
   const [, indent = ''] = begins.exec(source[first] ?? '') ?? []
-  const isOneLine = !/(?:[{([]|=>)$/.test(source[first] ?? '')
+  const isOneLine = !/[{([]$/.test(source[first] ?? '') && !source[first]?.endsWith('=>')
   if (isOneLine) return 1
   const length = source.slice(first).findIndex(line => line === `${indent}}` || line === `${indent}},`)
   return length === -1 ? 1 : length + 1

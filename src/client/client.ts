@@ -1,4 +1,5 @@
 // TunnelClient: gives a local app a public URL and keeps it, whatever happens to the network.
+/// <reference lib="esnext.disposable" preserve="true" />
 
 import { deferred } from '../deferred.ts'
 import { TunnelError } from '../errors.ts'

@@ -45,7 +45,7 @@ export interface VisitorHost {
   /** Heads not in use: a connection needs one only while it is open, and they are not small. */
   readonly heads: RequestHead[]
   /** Answers are the last of their connections. */
-  readonly isDraining: boolean
+  isDraining(): boolean
   /** Whether forwarding headers from this address are believed. */
   isTrusted(address: string): boolean
   /** An exchange begins, before it is known where it goes. */

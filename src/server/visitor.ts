@@ -318,7 +318,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
   }
 
   get keepsAlive(): boolean {
-    return this.head.keepAlive && !this.#isLast && !this.#host.isDraining
+    return this.head.keepAlive && !this.#isLast && !this.#host.isDraining()
   }
 
   /** Whether no request can follow: the visitor sent FIN, and all that came before it was worked off. */
@@ -396,7 +396,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
       this.#phase = 'flushing'
       return this.#watchUnsent()
     }
-    if (this.#host.isDraining) return this.#close()
+    if (this.#host.isDraining()) return this.#close()
     this.#phase = 'head'
     this.#host.deadlines.arm(this, this.#host.limits.idleTimeoutMs)
     const rest = this.#input.take()
