@@ -45,7 +45,10 @@ beforeAll(async () => {
   app = Bun.serve({ port: 0, fetch: () => new Response('an app') })
   // Bun resolves by these paths as well, so that a program imports the package by its name.
   const compilerOptions = {
-    paths: { localtunnels: [join(root, 'src/index.ts')] },
+    paths: {
+      localtunnels: [join(root, 'src/index.ts')],
+      'localtunnels/client': [join(root, 'src/client.ts')],
+    },
     typeRoots: [join(root, 'node_modules/@types')],
   }
   await Bun.write(
