@@ -13,7 +13,9 @@ export interface Socket {
   terminate(): void
   /** Stops reading; the kernel's window then stops the far side. */
   pause(): void
+  /** Reads on. */
   resume(): void
+  /** Address of the far side, without port; empty on a unix socket. */
   readonly remoteAddress: string
 }
 
@@ -31,13 +33,16 @@ export interface SocketHandler {
 
 /** Where a connection goes. `tls` absent means plain bytes. */
 export interface Address {
+  /** Name or address. Default `localhost`, both address families. */
   readonly host?: string
   readonly port?: number
   /** Path of a unix socket, instead of host and port. */
   readonly unix?: string
+  /** Speak TLS, with these options; `{}` verifies as usual. */
   readonly tls?: TlsOptions
 }
 
+/** How to speak TLS to an address. */
 export interface TlsOptions {
   /** Name to verify the certificate against and to send as SNI. Default: the host dialled. */
   readonly serverName?: string

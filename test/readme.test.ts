@@ -45,7 +45,10 @@ beforeAll(async () => {
   app = Bun.serve({ port: 0, fetch: () => new Response('an app') })
   // Bun resolves by these paths as well, so that a program imports the package by its name.
   const compilerOptions = {
-    paths: { localtunnels: [join(root, 'src/index.ts')] },
+    paths: {
+      localtunnels: [join(root, 'src/index.ts')],
+      'localtunnels/client': [join(root, 'src/client.ts')],
+    },
     typeRoots: [join(root, 'node_modules/@types')],
   }
   await Bun.write(
@@ -163,6 +166,15 @@ test.each(pages)('every file named in %s exists', async page => {
     if (!isThere && !MEASURED.includes(path)) missing.push(path)
   }
   expect(missing).toEqual([])
+})
+
+// ── Architecture ───────────────────────────────────────────────────────────────────────────────────────────────
+
+test('ARCHITECTURE.md has every room of src/ on its floors', () => {
+  const floors = (texts.get('ARCHITECTURE.md') ?? '').split('\n## Floors\n')[1]?.split('\n## ')[0] ?? ''
+  const rooms = [...new Glob('*').scanSync({ cwd: join(root, 'src'), onlyFiles: false })]
+  const wanted = rooms.map(room => (room.endsWith('.ts') ? `\`${room.slice(0, -3)}\`` : `\`${room}/\``))
+  expect(wanted.filter(room => !floors.includes(room))).toEqual([])
 })
 
 // ── The two command lines ──────────────────────────────────────────────────────────────────────────────────────

@@ -105,10 +105,12 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     return this.#registered().name
   }
 
+  /** Whether the tunnel is registered and its connection up: `getState()` is `connected`. */
   isConnected(): boolean {
     return this.#state === 'connected'
   }
 
+  /** What the client is doing; every change comes with an event. */
   getState(): TunnelState {
     return this.#state
   }
@@ -123,6 +125,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     return probePublicSide(url, resume, timeoutMs)
   }
 
+  /** `disconnect()`, at the end of an `await using` block. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.disconnect()
   }
