@@ -112,15 +112,15 @@ class Connection implements Socket {
     this.#written = () => {
       if (!this.#wantsDrain || socket.writableLength > 0 || socket.destroyed) return
       this.#wantsDrain = false
-      handler.drained()
+      this.#tell(() => handler.drained())
     }
     const failed = (error: Error) => {
       this.#failure ??= error
     }
-    socket.on('data', (bytes: Buffer) => handler.received(bytes))
+    socket.on('data', (bytes: Buffer) => this.#tell(() => handler.received(bytes)))
     socket.on('end', () => {
       this.#peerEnded = true
-      handler.ended()
+      this.#tell(() => handler.ended())
     })
     socket.on('error', failed)
     socket.on('close', () => this.#closed())
@@ -164,6 +164,16 @@ class Connection implements Socket {
 
   resume(): void {
     this.#socket.resume()
+  }
+
+  /** What a handler throws costs it its connection. On the event loop it would end the process. */
+  #tell(event: () => void): void {
+    try {
+      event()
+    } catch (error) {
+      this.#failure = error instanceof Error ? error : new Error(String(error))
+      this.terminate()
+    }
   }
 
   #closed(): void {

@@ -1,13 +1,19 @@
 // A server from start to stop: what it listens on, how it drains, what it counts and tells.
 
 import { afterEach, expect, spyOn, test } from 'bun:test'
+import { generateKeyPairSync } from 'node:crypto'
 import { TunnelClient, TunnelServer } from '../../src/index.ts'
 import { ask } from '../support/ask.ts'
 import { startBehindProxy } from '../support/behind-proxy.ts'
 import { codeOf, eventually, next } from '../support/events.ts'
 import { type RawConnection, RawOrigin, rawDial } from '../support/raw.ts'
+import { TEST_CERT } from '../support/tls.ts'
 import { startServer, startTunnel } from '../support/tunnel.ts'
 import { within } from '../support/within.ts'
+
+const OTHER_KEY = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  .privateKey.export({ type: 'pkcs8', format: 'pem' })
+  .toString()
 
 const open: AsyncDisposable[] = []
 const keep = <Thing extends AsyncDisposable>(thing: Thing): Thing => {
@@ -122,6 +128,13 @@ test('a domain under another one is served, whatever their order', async () => {
   await client.connect()
   expect((await ask(server.port, 'app.eu.example.com')).body).toBe('here')
   expect((await ask(server.port, 'eu.example.com', { path: '/health' })).body).toBe('OK')
+})
+
+test.each([
+  ['no certificate at all', 'x', 'y'],
+  ['a key that does not fit', TEST_CERT, OTHER_KEY],
+])('%s is TLS_INVALID', async (_, cert, key) => {
+  expect(await codeOf(new TunnelServer({ port: 0, tls: { cert, key } }).start())).toBe('TLS_INVALID')
 })
 
 // ── Drain and stop ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -109,12 +109,18 @@ describe('listening on Bun', () => {
       throw new Error('a bug')
     }
     const handlers = [bad, good]
-    const listening = listenBun({ hostname: HOST, accept: () => handlers.shift()! })
+    const failures: Error[] = []
+    const listening = listenBun({
+      hostname: HOST,
+      accept: () => handlers.shift()!,
+      failed: error => failures.push(error),
+    })
     const first = await dialBun({ host: HOST, port: listening.port }, new Recorder())
     const second = await dialBun({ host: HOST, port: listening.port }, new Recorder())
     first.write(new Uint8Array(1))
     await bad.happened('closed')
     expect(bad.error?.message).toBe('a bug')
+    expect(failures.map(({ message }) => message)).toEqual(['a bug'])
     second.write(new Uint8Array(1))
     await good.happened('received')
     second.terminate()

@@ -230,6 +230,23 @@ export function dialCases(dial: Dial): SocketCase[] {
     await refuses({ host: 'localhost', port: server.port }, 'ECONNREFUSED')
   })
 
+  add('a handler that throws loses its connection, not the process', async () => {
+    for (const event of ['received', 'ended'] as const) {
+      const server = await peerServer({})
+      const events = new Recorder()
+      events[event] = () => {
+        throw new Error('a bug')
+      }
+      await within(dial({ host: '127.0.0.1', port: server.port }, events), 'the dial')
+      const far = await server.accepted()
+      if (event === 'received') far.write('x')
+      else far.end()
+      await events.happened('closed')
+      assert.equal(events.error?.message, 'a bug')
+      server.close()
+    }
+  })
+
   add('a name that does not exist is refused with its code', () =>
     refuses({ host: 'nobody.invalid', port: 80 }, /^(ENOTFOUND|EAI_AGAIN)$/),
   )
