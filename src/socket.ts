@@ -54,6 +54,7 @@ export interface TlsOptions {
 
 /**
  * Opens a connection: resolves once it is up (after the TLS handshake), rejects with the platform's error
- * (`code` such as ECONNREFUSED) when it cannot be.
+ * (`code` such as ECONNREFUSED) when it cannot be. `signal` says that nobody wants it any more: what can be stopped
+ * then is, and whoever gave it still has to cut a connection that comes up after all.
  */
-export type Dial = (address: Address, handler: SocketHandler) => Promise<Socket>
+export type Dial = (address: Address, handler: SocketHandler, signal?: AbortSignal) => Promise<Socket>
