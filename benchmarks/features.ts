@@ -46,7 +46,7 @@ async function withFeatures(name: string, features: readonly string[]): Promise<
 }
 
 async function measure(tunnel: Tunnel): Promise<Taken> {
-  const load = { kind: 'closed', path: '/20', connections: 50, seconds: unlessQuick(3, 1) } as const
+  const load = { kind: 'closed', path: '/20', connections: 50, seconds: unlessQuick(3, 0.2) } as const
   return observe(tunnel, origins.pids, () => run(tunnel.endpoints.files!, load))
 }
 

@@ -109,7 +109,7 @@ async function check(endpoint: Endpoint): Promise<void> {
 }
 
 async function measure(tunnel: Tunnel): Promise<Taken> {
-  const load = { kind: 'closed', path: '/users/42', connections: 100, seconds: unlessQuick(3, 1) } as const
+  const load = { kind: 'closed', path: '/users/42', connections: 100, seconds: unlessQuick(3, 0.2) } as const
   const { requests, errors, bytes, seconds, latency } = await run(tunnel.endpoints[RAW_ORIGIN]!, load)
   const success = (100 * (requests - errors)) / Math.max(1, requests)
   return { rps: requests / seconds, mbps: bytes / 1e6 / seconds, success, ...(latency && { ...latency }) }

@@ -1,8 +1,8 @@
 // Runs the benchmark suites, each in a process of its own: `bun benchmarks/index.ts [filter …]`.
 //
-//   bun benchmarks/index.ts                    all of them (hours: memory and comparison take their time)
+//   bun benchmarks/index.ts                    all of them, in about an hour
 //   bun benchmarks/index.ts throughput         those whose name or file contains the word
-//   bun benchmarks/index.ts --quick            a smoke run of every suite and every check, in a minute or two
+//   bun benchmarks/index.ts --quick            a smoke run of every suite and every check, in about a minute
 //   --json FILE      save everything with the environment
 //   --compare FILE   ratios against a saved run, marked where they are more than noise
 //

@@ -16,7 +16,7 @@ const { tunnels, versions } = await startPeers([
   'frp-tcp',
   'frp-http',
 ])
-const seconds = unlessQuick(4, 1)
+const seconds = unlessQuick(4, 0.2)
 const rounds = roundsOr(2)
 const groups: Group[] = []
 

@@ -76,7 +76,7 @@ function idleAndHeld(): Promise<Group> {
 }
 
 async function underLoad(): Promise<Group> {
-  const seconds = unlessQuick(60, 2)
+  const seconds = unlessQuick(60, 1)
   const series: { name: string; points: readonly (readonly [number, number])[] }[] = []
   const columns = [
     column('server', 'server, median', 'MB', 'lower'),
@@ -102,7 +102,7 @@ function spreadOf(end: string, points: MemorySamples['server']): Record<string, 
 
 /** Sizes, rates, held and dropped connections mixed: minutes by default. */
 async function soak(): Promise<Group> {
-  const seconds = hours === null ? unlessQuick(300, 5) : hours * 3600
+  const seconds = hours === null ? unlessQuick(300, 2) : hours * 3600
   const columns = [
     column('requests', 'requests', ''),
     column('success', 'success', '%', 'higher'),
@@ -121,7 +121,7 @@ async function soak(): Promise<Group> {
       const end = performance.now() + seconds * 1000
       for (let step = 0; performance.now() < end && !interrupted.aborted; step++) {
         const load = SOAK_STEPS[step % SOAK_STEPS.length]!
-        const result = await run(tunnel.endpoints.files!, { ...load, seconds: unlessQuick(5, 1) })
+        const result = await run(tunnel.endpoints.files!, { ...load, seconds: unlessQuick(5, 0.2) })
         requests += result.requests
         errors += result.errors
       }

@@ -11,7 +11,7 @@ import {
   parseServerMessage,
 } from '../src/wire/json.ts'
 import { exchange, newClient, startServer, target, together, WIRES, type Wire } from './live.ts'
-import { bench, group, keep, runSuite } from './measure/mitata.ts'
+import { bench, group, inTurn, keep, runSuite } from './measure/mitata.ts'
 import {
   JSON_ANSWER,
   JSON_REQUEST,
@@ -112,8 +112,9 @@ group('WebSocket Protocol Serialize', () => {
 
 group('Connection Map Operations', () => {
   const map = new Map(Array.from({ length: 100 }, (_, i) => [`tunnel-${i}`, new Set([i])] as const))
-  bench('Map.get()', () => keep(map.get('tunnel-50')))
-  bench('Map.has()', () => keep(map.has('tunnel-50')))
+  const name = inTurn<`tunnel-${number}`>('tunnel-50', 'tunnel-7', 'tunnel-99')
+  bench('Map.get()', () => keep(map.get(name())))
+  bench('Map.has()', () => keep(map.has(name())))
   bench('Iterate keys', () => {
     let length = 0
     for (const key of map.keys()) length += key.length

@@ -12,7 +12,7 @@ import { oursStreams } from './peers/ours.ts'
 import { endpoint, type Tunnel } from './peers/peer.ts'
 
 const CONNECTIONS = 48
-const seconds = unlessQuick(3, 1)
+const seconds = unlessQuick(3, 0.2)
 const rounds = roundsOr(3)
 const origins = await startOrigins('nginx')
 const groups: Group[] = []

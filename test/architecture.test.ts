@@ -6,7 +6,7 @@ import { Glob } from 'bun'
 const ROOT = `${import.meta.dir}/../src`
 
 /** Single files that both ends stand on. */
-const LOW = ['base64', 'events', 'deferred', 'socket', 'sockets', 'event-loop', 'unsent', 'version']
+const LOW = ['buffers', 'events', 'deferred', 'socket', 'sockets', 'event-loop', 'unsent', 'version']
 
 /** Room → the rooms it may import from, besides itself. A room is a folder of src/, or a file directly in it. */
 const ALLOWED: Record<string, readonly string[]> = {
@@ -22,7 +22,7 @@ const ALLOWED: Record<string, readonly string[]> = {
   unsent: ['socket'],
   session: ['wire', 'errors', 'socket', 'unsent'],
   'event-loop': ['session'],
-  base64: ['wire'],
+  buffers: ['wire'],
   http: ['errors'],
   server: ['session', 'http', 'wire', 'names', 'errors', ...LOW],
   client: ['session', 'http', 'wire', 'names', 'errors', ...LOW],

@@ -114,7 +114,12 @@ export function measureRounds(options: RoundsOptions): Rounds {
   ): Promise<void> => {
     for (const tunnel of tunnels.values()) {
       interrupted.throwIfAborted()
-      await run(tunnel.endpoints.files!, { kind: 'closed', path: '/20', connections: 50, seconds: 1 })
+      await run(tunnel.endpoints.files!, {
+        kind: 'closed',
+        path: '/20',
+        connections: 50,
+        seconds: Math.min(1, seconds),
+      })
     }
     for (let round = 0; round < rounds; round++) {
       for (const row of rows) {

@@ -71,9 +71,9 @@ export interface LoadResult {
 
 export type LoadTool = 'wrk' | 'vegeta' | 'curl' | 'own'
 
-/** The fastest tool that is here: a C or Go program where one is installed, ours otherwise. */
+/** The fastest tool that is here: a C or Go program where one is installed, ours otherwise. wrk counts whole seconds. */
 export function toolFor(load: Load): LoadTool {
-  if (load.kind === 'closed') return Bun.which('wrk') ? 'wrk' : 'own'
+  if (load.kind === 'closed') return load.seconds >= 1 && Bun.which('wrk') ? 'wrk' : 'own'
   if (load.kind === 'open') return hasVegeta() ? 'vegeta' : 'own'
   return load.kind === 'down' && Bun.which('curl') ? 'curl' : 'own'
 }

@@ -20,7 +20,7 @@ export async function wrk(endpoint: Endpoint, load: ClosedLoad): Promise<LoadRes
     Host: endpoint.hostHeader,
     ...(load.reconnect && { connection: 'close' }),
   }
-  const seconds = Math.max(1, Math.round(load.seconds))
+  const seconds = Math.round(load.seconds)
   const { stdout, stderr, cpuSeconds } = await finish(
     [
       ...`wrk -t1 -c${load.connections} -d${seconds}s --timeout 10s -s`.split(' '),

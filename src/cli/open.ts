@@ -1,4 +1,4 @@
-// Opens a URL in the browser. Why there is no library for it: docs/decisions/opening-a-browser.md.
+// Opens a URL in the browser. Why there is no library for it: docs/decisions/013-opening-a-browser.md.
 
 import { spawn } from 'node:child_process'
 

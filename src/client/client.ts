@@ -1,4 +1,5 @@
 // TunnelClient: gives a local app a public URL and keeps it, whatever happens to the network.
+/// <reference lib="esnext.disposable" preserve="true" />
 
 import { deferred } from '../deferred.ts'
 import { TunnelError } from '../errors.ts'
@@ -50,6 +51,9 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   #stopWatchingForWake: (() => void) | undefined
   #wakeBackoff: (() => void) | undefined
   #leaving: Promise<void> | undefined
+  /** Tries since the last connection that lasted. */
+  #attempt = 0
+  #connectedAt = 0
   readonly #requests = new Map<number, RequestSeen>()
 
   constructor(options: TunnelClientOptions) {
@@ -69,6 +73,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     }
     const stopping = new AbortController()
     this.#stopping = stopping
+    this.#attempt = 0
     this.#state = 'connecting'
     try {
       await this.#establish()
@@ -100,10 +105,12 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     return this.#registered().name
   }
 
+  /** Whether the tunnel is registered and its connection up: `getState()` is `connected`. */
   isConnected(): boolean {
     return this.#state === 'connected'
   }
 
+  /** What the client is doing; every change comes with an event. */
   getState(): TunnelState {
     return this.#state
   }
@@ -118,6 +125,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     return probePublicSide(url, resume, timeoutMs)
   }
 
+  /** `disconnect()`, at the end of an `await using` block. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.disconnect()
   }
@@ -154,6 +162,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     this.#connection = connection
     this.#registration = registration
     this.#state = 'connected'
+    this.#connectedAt = performance.now()
     this.emit('connected', { url: registration.url, subdomain: registration.name, wire: connection.wire })
   }
 
@@ -232,6 +241,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     this.#requests.clear()
     if (this.#state !== 'connected') return
     const { signal } = this.#stopping
+    // One that grants and hangs up at once, again and again, is tried like one that is down.
+    if (performance.now() - this.#connectedAt > this.#settings.maxBackoffMs) this.#attempt = 0
     this.#state = this.#settings.isReconnecting ? 'reconnecting' : 'closed'
     this.emit('disconnected', { error })
     // A listener may have called `disconnect`.
@@ -243,7 +254,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   /** Tries until it works, it is told to stop, or the server says no for good. Never rejects. */
   async #reconnect(): Promise<void> {
     const { signal } = this.#stopping
-    for (let attempt = 1; !signal.aborted; attempt++) {
+    while (!signal.aborted) {
+      const attempt = ++this.#attempt
       const delayMs = calculateBackoff(attempt, { maxMs: this.#settings.maxBackoffMs })
       this.emit('reconnecting', { attempt, delayMs })
       if (signal.aborted) return

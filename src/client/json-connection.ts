@@ -1,6 +1,6 @@
 // One connection to a server on the JSON wire, existing servers included: asks for a name, answers requests.
 
-import { base64 } from '../base64.ts'
+import { base64 } from '../buffers.ts'
 import { deferred } from '../deferred.ts'
 import { ERRORS, type ErrorCode, TunnelError } from '../errors.ts'
 import { eventLoop } from '../event-loop.ts'

@@ -1,6 +1,6 @@
 // A request message as HTTP/1.1 for the origin. The server is a stranger: nothing of it may reach another host.
 
-import { base64 } from '../base64.ts'
+import { base64 } from '../buffers.ts'
 import { decodeBody, type JsonRequest } from '../wire/json.ts'
 import type { ClientSettings } from './settings.ts'
 

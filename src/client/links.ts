@@ -19,6 +19,8 @@ const MAX_DIALLING = 4
 const IDLE_MS = 30_000
 /** A server (or something in front of it) that refused a link is not asked again for this long. */
 const REFUSED_MS = 60_000
+/** How long the server may take to answer. */
+const ANSWER_MS = 10_000
 
 export class Links {
   readonly #session: Session
@@ -28,6 +30,7 @@ export class Links {
   #dialling = 0
   #refusedUntil = 0
   #cancelSweep: (() => void) | undefined
+  readonly #stopping = new AbortController()
   /** Links that were idle at the last sweep. */
   #idle = new Set<Link>()
 
@@ -51,6 +54,7 @@ export class Links {
 
   close(): void {
     this.#secret = undefined
+    this.#stopping.abort()
     this.#cancelSweep?.()
   }
 
@@ -58,8 +62,10 @@ export class Links {
     this.#dialling++
     const number = this.#nextNumber++
     try {
-      const link = await openLink(number, secret, this.#server, this.#session)
+      const { signal } = this.#stopping
+      const link = await openLink({ number, secret, server: this.#server, session: this.#session, signal })
       this.#session.links.add(link)
+      if (link.isClosed) return
       this.#session.sendControl(encodeControl({ type: 'linked', link: number }))
       this.#cancelSweep ??= this.#planSweep()
     } catch {
@@ -72,27 +78,39 @@ export class Links {
 
   #planSweep(): () => void {
     return eventLoop.after(IDLE_MS, () => {
-      const idle = new Set<Link>()
-      for (const link of [...this.#session.links.values()]) {
-        if (!link.isIdle) continue
-        if (this.#idle.has(link)) link.close()
-        else idle.add(link)
-      }
-      this.#idle = idle
+      this.sweep()
       this.#cancelSweep = this.#session.links.size > 0 ? this.#planSweep() : undefined
     })
   }
+
+  /** Retires the links that were idle at the last sweep too. The server closes them: it may be about to use one. */
+  sweep(): void {
+    const idle = new Set<Link>()
+    for (const link of this.#session.links.values()) {
+      if (!link.isIdle) continue
+      idle.add(link)
+      if (!this.#idle.has(link) || link.isRetired) continue
+      link.isRetired = true
+      this.#session.sendControl(encodeControl({ type: 'link-retired', link: link.number }))
+    }
+    this.#idle = idle
+  }
+}
+
+interface LinkDial {
+  readonly number: number
+  readonly secret: string
+  readonly server: ServerAddress
+  readonly session: Session
+  readonly signal: AbortSignal
 }
 
 /** Dials the server and asks it to make the connection a link. Rejects when it does not. */
-async function openLink(
-  number: number,
-  secret: string,
-  server: ServerAddress,
-  session: Session,
-): Promise<Link> {
+async function openLink({ number, secret, server, session, signal }: LinkDial): Promise<Link> {
   const { promise, resolve, reject } = deferred<Link>()
-  const cancelTimeout = eventLoop.after(REFUSED_MS / 6, () => reject(new Error('no answer to the link')))
+  const refused = () => reject(new Error('the server gave no link'))
+  const cancelTimeout = eventLoop.after(ANSWER_MS, refused)
+  signal.addEventListener('abort', refused)
   let received = Buffer.alloc(0)
   let socket: Socket | undefined
   let inner: SocketHandler | undefined
@@ -104,7 +122,7 @@ async function openLink(
       if (end === -1 && received.length < MAX_ANSWER_HEAD_BYTES) return
       const head = end === -1 ? undefined : parseAnswerHead(received.subarray(0, end))
       if (socket === undefined || head?.status !== 101 || head.headers.get('upgrade') !== LINK_PROTOCOL) {
-        return reject(new Error('the server refused the link'))
+        return refused()
       }
       const link = new Link(number, socket, session.links)
       inner = link.socketHandler
@@ -112,19 +130,31 @@ async function openLink(
       if (end < received.length) inner.received(received.subarray(end))
     },
     drained: () => inner?.drained(),
-    ended: () => (inner === undefined ? reject(new Error('the link was refused')) : inner.ended()),
-    closed: error =>
-      inner === undefined ? reject(error ?? new Error('the link closed')) : inner.closed(error),
+    ended: () => (inner === undefined ? refused() : inner.ended()),
+    closed: error => (inner === undefined ? refused() : inner.closed(error)),
   }
+  const dialled = dial(server.address, handler)
+  dialled.then(up => {
+    socket = up
+    up.write(encoder.encode(requestFor(number, secret, server)))
+  }, refused)
   try {
-    socket = await dial(server.address, handler)
-    const request = `GET / HTTP/1.1\r\nHost: ${server.host}\r\nConnection: Upgrade\r\nUpgrade: ${LINK_PROTOCOL}\r\nAuthorization: Link ${secret} ${number}\r\n\r\n`
-    socket.write(new TextEncoder().encode(request))
     return await promise
   } catch (error) {
-    socket?.terminate()
+    // Also one that only comes up later.
+    dialled.then(
+      up => up.terminate(),
+      () => {}, // told above
+    )
     throw error
   } finally {
     cancelTimeout()
+    signal.removeEventListener('abort', refused)
   }
+}
+
+const encoder = new TextEncoder()
+
+function requestFor(number: number, secret: string, server: ServerAddress): string {
+  return `GET / HTTP/1.1\r\nHost: ${server.host}\r\nConnection: Upgrade\r\nUpgrade: ${LINK_PROTOCOL}\r\nAuthorization: Link ${secret} ${number}\r\n\r\n`
 }

@@ -1,23 +1,30 @@
 // Everything a TunnelClient can be told, with the defaults.
 
-/** Answers a request in process: the `fetch` of Hono, Elysia, or a plain function. */
+/**
+ * Answers a request in process: the `fetch` of Hono, Elysia, or a plain function. Bodies stream both ways and
+ * `request.signal` aborts when the visitor leaves. What it throws becomes a 500 `HANDLER_FAILED`; WebSockets need a port.
+ */
 export type FetchHandler = (request: Request) => Response | Promise<Response>
 
+/** Options of a client. Times are milliseconds from 1 to 2,147,483,647; a value outside: `OPTION_INVALID`. */
 export interface TunnelClientOptions {
   /**
    * The tunnel server: `ws://`, `wss://`, `http://`, `https://` or `host[:port]`. Default: `TUNNEL_SERVER` from the
    * environment, else `http://localhost:8080`.
    */
   readonly server?: string
-  /** Port of the app on `host`. One of `port`, `url`, `unix` and `fetch` says where the origin is. */
+  /**
+   * Port of the app on `host`, 1 to 65535. Exactly one of `port`, `url`, `unix` and `fetch` says where the app is; none or
+   * two: `OPTION_INVALID`.
+   */
   readonly port?: number
   /** Host of the app. Default `localhost`, dialled on both address families. */
   readonly host?: string
-  /** The app as a URL, such as `https://localhost:3000`; path and query are not used. */
+  /** The app as an `http://` or `https://` URL, such as `https://localhost:3000`; path and query are not used. */
   readonly url?: string
   /** Path of the app's unix socket. */
   readonly unix?: string
-  /** The app as a function: no port at all. What it throws becomes a 500. */
+  /** The app as a function: no port at all. What it throws becomes a 500 `HANDLER_FAILED`. */
   readonly fetch?: FetchHandler
   /** `false` accepts any certificate of an https origin. Default `true`. */
   readonly verifyOrigin?: boolean
@@ -26,9 +33,12 @@ export interface TunnelClientOptions {
    * Taken: `name-2`, `name-3`, then random ones, then `NAME_TAKEN`.
    */
   readonly subdomain?: string
-  /** Shared secret of the server. Default: `TUNNEL_TOKEN` from the environment. */
+  /** Shared secret of the server. Default: `TUNNEL_TOKEN` from the environment, else none. */
   readonly token?: string
-  /** `auto` (default) speaks streams and falls back to JSON when the server negotiates nothing. */
+  /**
+   * `auto` (default) speaks streams and falls back to JSON when the server negotiates nothing. `streams` rejects such a
+   * server with `SERVER_REFUSED`; `json` offers nothing else.
+   */
   readonly wire?: 'auto' | 'streams' | 'json'
   /**
    * `preserve` (default) lets the visitor's Host reach the app; `rewrite` replaces Host and Origin with the origin's own;
@@ -37,7 +47,7 @@ export interface TunnelClientOptions {
   readonly hostHeader?: string
   /** `false` accepts any certificate of the server. Default `true`. */
   readonly verifyServer?: boolean
-  /** PEM of an authority to trust for the server's certificate besides the system's. */
+  /** PEM of an authority to trust for the server's certificate besides those of the runtime. Default none. */
   readonly ca?: string
   /** Dial to registration. Default 10,000 ms. Above: `CONNECT_TIMEOUT`. */
   readonly connectTimeoutMs?: number
@@ -45,14 +55,18 @@ export interface TunnelClientOptions {
   readonly reconnect?: boolean
   /** Longest pause between tries. Default 5,000 ms. */
   readonly maxBackoffMs?: number
-  /** How long the origin may take to accept a connection. Default 10,000 ms. */
+  /** How long the app may take to accept a connection. Default 10,000 ms. Above: 502 `ORIGIN_UNREACHABLE`. */
   readonly originConnectTimeoutMs?: number
   /** Silence on the carrier before it is pinged. Default 10,000 ms. */
   readonly pingIntervalMs?: number
-  /** Silence on the carrier before it is given up. Default 20,000 ms: a dead carrier is noticed within 25 s. */
+  /**
+   * Silence on the carrier before it is given up. Default 20,000 ms: a dead carrier is noticed within 25 s. More than
+   * `pingIntervalMs`, or `OPTION_INVALID`.
+   */
   readonly deadAfterMs?: number
 }
 
+/** What a client is doing. `closed` may `connect()` again, as `idle` may. */
 export type TunnelState = 'idle' | 'connecting' | 'connected' | 'reconnecting' | 'closed'
 
 /** What a TunnelClient tells its listeners. */

@@ -1,5 +1,6 @@
 // Whole exchanges with the origin, for a wire that carries whole messages: keep-alive connections, one exchange each.
 
+import { latin1Text } from '../buffers.ts'
 import { type ErrorCode, TunnelError } from '../errors.ts'
 import { eventLoop } from '../event-loop.ts'
 import { BodyFramer } from '../http/body.ts'
@@ -193,7 +194,7 @@ class OriginConnection implements SocketHandler {
 
   #complete(isSound: boolean): void {
     const settled = this.#settled
-    const answer = { status: this.#head.status, headers: this.#head.headerList(), body: joined(this.#body) }
+    const answer = { status: this.#head.status, headers: headersOf(this.#head), body: joined(this.#body) }
     this.#settled = undefined
     this.#request = undefined
     this.#isInBody = false
@@ -245,6 +246,20 @@ class OriginConnection implements SocketHandler {
     this.#request = undefined
     settled?.(error ?? new TunnelError('ORIGIN_CLOSED'))
   }
+}
+
+/** One string for the whole head, of which the others are slices: a byte's offset is its character's. */
+function headersOf({ bytes, start, end, fields }: ResponseHead): [name: string, value: string][] {
+  const text = latin1Text(bytes, start, end)
+  const headers: [string, string][] = []
+  for (let line = 0; line < fields.count; line++) {
+    const nameStart = fields.lineStart(line) - start
+    headers.push([
+      text.slice(nameStart, text.indexOf(':', nameStart)),
+      text.slice(fields.valueStart(line) - start, fields.valueEnd(line) - start),
+    ])
+  }
+  return headers
 }
 
 function nothing(): void {}

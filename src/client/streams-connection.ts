@@ -22,6 +22,7 @@ export class StreamsConnection implements Connection {
   readonly wire = 'streams'
   readonly #settings: ClientSettings
   readonly #events: ConnectionEvents
+  readonly #carrier: Carrier
   readonly #session: Session
   readonly #links: Links
   #registering: { resolve(granted: Registration): void; reject(error: TunnelError): void } | undefined
@@ -33,6 +34,7 @@ export class StreamsConnection implements Connection {
 
   constructor(settings: ClientSettings, events: ConnectionEvents, carrier: Carrier) {
     this.#settings = settings
+    this.#carrier = carrier
     this.#events = events
     const origin = bounded(settings.origin, MAX_STREAMS)
     const handler: SessionHandler = {
@@ -62,12 +64,12 @@ export class StreamsConnection implements Connection {
 
   /** What the carrier's events go to. */
   get carrierHandler(): CarrierHandler {
-    const { received, drained, closed } = this.#session.carrierHandler
+    const session = this.#session.carrierHandler
     return {
-      received,
-      drained,
+      received: bytes => session.received(bytes),
+      drained: () => session.drained(),
       closed: error => {
-        closed(error)
+        session.closed(error)
         this.#carrierClosed.resolve()
       },
     }
@@ -112,6 +114,8 @@ export class StreamsConnection implements Connection {
 
   terminate(): void {
     this.#session.terminate('CARRIER_LOST')
+    // A session that closed before left its carrier to the other side's manners.
+    this.#carrier.terminate()
   }
 
   #control(json: Uint8Array): void {

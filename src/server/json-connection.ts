@@ -1,5 +1,6 @@
 // One client on the JSON wire: its names, its requests under way, and whether it still lives.
 
+import { deferred } from '../deferred.ts'
 import { ERRORS, type ErrorCode } from '../errors.ts'
 import { eventLoop } from '../event-loop.ts'
 import { WebSocketCarrier } from '../session/carriers/websocket.ts'
@@ -115,7 +116,7 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
   /** Every WebSocket answers a ping, existing clients included. */
   checkAlive(): Promise<boolean> {
     if (this.isClosed) return Promise.resolve(false)
-    const { promise, resolve } = Promise.withResolvers<boolean>()
+    const { promise, resolve } = deferred<boolean>()
     const finish = (isAlive: boolean): void => {
       cancel()
       this.#signs.delete(finish)

@@ -52,21 +52,19 @@ export class SessionLinks {
   }
 
   accept(number: number, socket: Socket): SocketHandler {
-    const forget = () => this.#forget(number)
-    const { links } = this.#session
-    const link = new Link(number, socket, {
-      linkReceived: (stream, bytes) => links.linkReceived(stream, bytes),
-      linkFinished: (finished, stream) => links.linkFinished(finished, stream),
-      linkClosed: (closed, streams) => {
-        forget()
-        links.linkClosed(closed, streams)
-      },
-    })
+    const link = new Link(number, socket, this.#session.links)
     const waiting: NewLink = { link, dueTick: 0, expired: () => link.close() }
     this.#announced.set(number, waiting)
     this.#deadlines.watch(waiting)
     this.#deadlines.arm(waiting, ANNOUNCE_MS)
-    return link.socketHandler
+    return {
+      ...link.socketHandler,
+      closed: error => {
+        // The number may belong to a later link by now.
+        if (this.#announced.get(number) === waiting) this.#forget(number)
+        link.socketHandler.closed(error)
+      },
+    }
   }
 
   /** The client has the answer: both sides may send on it. */
@@ -77,8 +75,13 @@ export class SessionLinks {
     this.#session.links.add(waiting.link)
   }
 
+  /** The client puts nothing more on it, and would close it. Its server does, which knows when that harms nobody. */
+  retired(number: number): void {
+    this.#session.links.get(number)?.closeWhenIdle()
+  }
+
   close(): void {
-    for (const { link } of [...this.#announced.values()]) link.close()
+    for (const { link } of this.#announced.values()) link.close()
     this.#closed()
   }
 

@@ -5,7 +5,7 @@ export interface TunnelServerOptions {
   readonly port?: number
   /** Address to listen on. Default `0.0.0.0`, all of them. */
   readonly host?: string
-  /** Domains under which tunnels get one label. Default `['localhost']`. */
+  /** Domains under which tunnels get one label; URLs name the first. Default `['localhost']`. */
   readonly domains?: readonly string[]
   /** Certificate chain and private key as PEM text. Default none: plain HTTP. A pair that does not fit: `TLS_INVALID`. */
   readonly tls?: { readonly cert: string; readonly key: string }
@@ -14,19 +14,26 @@ export interface TunnelServerOptions {
    * scheme and port of tunnel URLs. Default: the scheme and port it listens with.
    */
   readonly publicUrl?: string
-  /** Shared secrets. When any is given, a client without one of them is refused with `TOKEN_REFUSED`. Default none. */
+  /**
+   * Shared secrets: visible ASCII without spaces. When any is given, a client without one of them is refused with
+   * `TOKEN_REFUSED`. Default none: anybody who reaches the server may have a tunnel.
+   */
   readonly tokens?: readonly string[]
-  /** Labels that no client may take, besides `api`, `www` and the others in `names.ts`. */
+  /** Labels that no client may take, besides `api`, `www` and the others that `isReservedName` knows. Default none. */
   readonly reservedNames?: readonly string[]
   /**
    * Addresses or CIDR ranges of proxies in front whose X-Forwarded-* and Forwarded headers are believed.
    * Default none: such headers from visitors are replaced.
    */
   readonly trustedProxies?: readonly string[]
+  /** Bounds to change; those not named keep their defaults. A value that cannot be used: `OPTION_INVALID`. */
   readonly limits?: Partial<ServerLimits>
 }
 
-/** Every bound of the server. Times in milliseconds, sizes in bytes; `0` means no limit where it says so. */
+/**
+ * Every bound of the server. Times are milliseconds up to 2,147,483,647, sizes bytes. What `0` means is said where `0` is
+ * allowed; elsewhere the least is 1. A value outside, or a name that is not here: `OPTION_INVALID`.
+ */
 export interface ServerLimits {
   /** Request or answer head. Default 65,536. Above: 431 (visitor) or 502 (origin). */
   readonly maxHeadBytes: number
@@ -40,9 +47,12 @@ export interface ServerLimits {
   readonly idleTimeoutMs: number
   /** End of the request to the head of the answer. Default 60,000. Above: 504. `0`: none. */
   readonly originTimeoutMs: number
-  /** Request bytes read ahead of the exchange under way. Default 65,536. Above: reading stops until it is done. */
+  /**
+   * Request bytes read ahead of the exchange under way. Default 65,536. Above: reading stops until it is done.
+   * `0`: at the first byte.
+   */
   readonly maxPipelinedBytes: number
-  /** Request body. Default 0: unlimited. Above: 413. */
+  /** Request body, in bytes. Default 0: unlimited. Above: 413 `BODY_TOO_LARGE`. */
   readonly maxBodyBytes: number
   /** Streams open at once per tunnel, idle ones included. Default 4,096. Above: 503 `TUNNEL_BUSY`. */
   readonly maxStreams: number
@@ -51,29 +61,35 @@ export interface ServerLimits {
    * refused, and bulk shares the carrier. `0`: none are offered.
    */
   readonly maxLinks: number
-  /** How long an idle stream is kept for the next request. Default 4,000, below the 5 s of Node's keep-alive. */
+  /**
+   * How long an idle stream is kept for the next request. Default 4,000, below the 5 s of Node's keep-alive. `0`: until
+   * the app closes it.
+   */
   readonly streamIdleMs: number
-  /** How long a name stays with a client whose carrier was lost. Default 30,000. */
+  /** How long a name stays with a client whose carrier was lost. Default 30,000. `0`: as short as can be, up to 500. */
   readonly leaseMs: number
-  /** How long a request waits for a client that is reconnecting. Default 10,000. Above: 503. `0`: fail at once. */
+  /**
+   * How long a request waits for a client that is reconnecting. Default 10,000. Above: 503
+   * `CLIENT_RECONNECTING`. `0`: 502 `CLIENT_GONE` at once.
+   */
   readonly holdTimeoutMs: number
-  /** Requests of one tunnel that wait like that. Default 100. Above: 503. */
+  /** Requests of one tunnel that wait like that. Default 100. Above: 503 at once. `0`: none waits. */
   readonly maxHeldRequests: number
-  /** Control connection open to first registration. Default 2,000. Above: closed. */
+  /** Control connection open to first registration. Default 2,000. Above: closed, `REGISTER_TIMEOUT`. `0`: none. */
   readonly registerTimeoutMs: number
   /** Clients connected at once. Default 10,000. Above: refused with `CLIENT_LIMIT`. */
   readonly maxClients: number
   /** Silence on a carrier before it is pinged. Default 10,000. */
   readonly pingIntervalMs: number
-  /** Silence on a carrier before it is given up. Default 25,000. */
+  /** Silence on a carrier before it is given up. Default 25,000. More than `pingIntervalMs`, or `OPTION_INVALID`. */
   readonly deadAfterMs: number
   /** Largest JSON wire message either way. Default 64 MiB, what existing clients accept. Above: 413 or 502. */
   readonly maxMessageBytes: number
-  /** Receive window that one stream may grow to. Default 4 MiB: what a stalled reader can cost. */
+  /** Receive window that one stream may grow to from 256 KiB. Default 4 MiB: what a stalled reader can cost. `0`: no growth. */
   readonly maxStreamWindowBytes: number
-  /** Growth of windows allowed in all streams of a session together. Default 64 MiB. */
+  /** Growth of windows allowed in all streams of a session together. Default 64 MiB. Above: none grows. `0`: no growth. */
   readonly maxSessionWindowBytes: number
-  /** How long `stop()` waits for exchanges under way. Default 30,000. */
+  /** How long `stop()` waits for exchanges under way. Default 30,000. Above: they are cut. `0`: at once. */
   readonly drainTimeoutMs: number
 }
 
@@ -108,7 +124,7 @@ export interface TunnelServerEvents {
   start: { readonly port: number; readonly url: string }
   /** It has stopped. */
   stop: Readonly<Record<string, never>>
-  /** A client registered a tunnel. */
+  /** A client registered a tunnel, for the first time or after a reconnect. */
   connection: {
     readonly subdomain: string
     readonly wire: 'streams' | 'json'
@@ -116,7 +132,10 @@ export interface TunnelServerEvents {
   }
   /** A tunnel lost its client, or was released. The name stays with the client for the lease. */
   disconnection: { readonly subdomain: string; readonly reason: string }
-  /** An exchange of a tunnel is over. `status` 0: the visitor left before there was one. */
+  /**
+   * An exchange of a tunnel is over. `status` 0: the visitor left before there was one. `bytes` counts the answer as it was
+   * sent, head included; `error` is the code, when it failed.
+   */
   request: {
     readonly subdomain: string
     readonly method: string

@@ -2,10 +2,13 @@
 
 /** What `getStats()` returns. Counts since `start()`. */
 export interface ServerStats {
+  /** `operational` from `start()` to `stop()`. */
   readonly status: 'operational' | 'draining' | 'stopped'
+  /** Version of this package. */
   readonly version: string
   /** Clients connected now. */
   readonly connections: number
+  /** Clients that ever connected. */
   readonly totalConnections: number
   /** Names held now, those of reconnecting clients included. */
   readonly activeSubdomains: number
@@ -13,7 +16,9 @@ export interface ServerStats {
   readonly subdomains?: readonly string[]
   /** Requests under way. */
   readonly pendingResponses: number
+  /** Requests to tunnels, those under way included. */
   readonly requests: number
+  /** Whole seconds since `start()`; 0 before it. */
   readonly uptimeSeconds: number
   /** As `uptimeSeconds`, in the form that existing monitoring of the JSON wire's servers reads. */
   readonly uptime: string

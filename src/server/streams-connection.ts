@@ -15,6 +15,8 @@ import { StreamsUpstream } from './upstreams/streams.ts'
 
 /** Tunnels that one client may hold at once. */
 const MAX_TUNNELS_PER_CLIENT = 64
+/** A client that brings no link is asked again after this long: it may have been refused one, or have had enough. */
+const LINK_WISH_MS = 5_000
 
 interface Registered {
   readonly tunnel: Tunnel
@@ -32,7 +34,8 @@ export class StreamsConnection implements ClientConnection, Deadline {
   #nextReport = 1
   #isWatching = false
   readonly #links: SessionLinks
-  #isLinkAwaited = false
+  /** When a link was asked for; none has come since. */
+  #linkWishedAt = Number.NEGATIVE_INFINITY
 
   constructor(carrier: Carrier, remoteAddress: string, host: ClientHost) {
     this.#host = host
@@ -142,17 +145,20 @@ export class StreamsConnection implements ClientConnection, Deadline {
         this.#isWatching = message.on
         return
       case 'linked':
-        this.#isLinkAwaited = false
+        this.#linkWishedAt = Number.NEGATIVE_INFINITY
         return this.#links.linked(message.link)
+      case 'link-retired':
+        return this.#links.retired(message.link)
       case 'release':
         return this.#release(message.tunnel)
     }
   }
 
-  /** Asks for a link; once, until one comes. */
+  /** Asks for a link; once, until one comes or will not. */
   #wantLink(): void {
-    if (this.#isLinkAwaited) return
-    this.#isLinkAwaited = true
+    const now = eventLoop.now()
+    if (this.#host.limits.maxLinks === 0 || now - this.#linkWishedAt < LINK_WISH_MS) return
+    this.#linkWishedAt = now
     this.#report({ type: 'link-wanted' })
   }
 

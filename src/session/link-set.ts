@@ -21,6 +21,8 @@ export interface LinkSession {
   lose(stream: Stream): void
   /** The last bytes of a stream came after its END. */
   peerHasEnded(stream: Stream, delivered: number): void
+  /** What a stream's handler threw. */
+  linkFailed(error: unknown): void
   /** A stream sends in bulk and no link is free. */
   linkWanted(): void
 }
@@ -43,18 +45,23 @@ export class LinkSet implements LinkOwner {
     return this.#links.has(number)
   }
 
+  get(number: number): Link | undefined {
+    return this.#links.get(number)
+  }
+
   values(): Iterable<Link> {
     return this.#links.values()
   }
 
   /** Takes a link into use. Both halves are free. */
   add(link: Link): void {
-    if (this.#session.isClosed) return link.close()
+    // It may have broken before anybody knew of it.
+    if (this.#session.isClosed || link.isClosed) return link.close()
     this.#links.set(link.number, link)
   }
 
   close(): void {
-    for (const link of [...this.#links.values()]) link.close()
+    for (const link of this.#links.values()) link.close()
   }
 
   // ── Sending ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -75,29 +82,19 @@ export class LinkSet implements LinkOwner {
     return undefined
   }
 
-  /** The stream sends no more: its half is free for another. */
+  /** The stream sends no more: its half is free for another once the far side has all of it. */
   leave(stream: Stream): void {
     const link = stream.sendingLink
-    if (link === undefined || link.isClosed || this.#session.isClosed) return
-    this.#tell(UNLINK, stream, link)
-    stream.sendingLink = undefined
-    link.sender = undefined
-    link.isSettling = true
-  }
-
-  /** The stream is gone, both ways. */
-  forget(stream: Stream): void {
-    this.leave(stream)
-    stream.receivingLink?.dropReceived()
-  }
-
-  /** LINK_FREE arrived. */
-  freed(number: number): void {
-    const link = this.#links.get(number)
-    // It may have been lost meanwhile.
     if (link === undefined) return
-    if (!link.isSettling) return this.#session.close('PROTOCOL_ERROR')
-    link.isSettling = false
+    stream.sendingLink = undefined
+    if (link.isClosed || this.#session.isClosed) return
+    link.leave(stream)
+    this.#tell(UNLINK, stream, link)
+  }
+
+  /** LINK_FREE arrived. The link may have been lost meanwhile. */
+  freed(number: number): void {
+    if (this.#links.get(number)?.freed() === false) this.#session.close('PROTOCOL_ERROR')
   }
 
   #tell(type: number, stream: Stream, link: Link): void {
@@ -133,7 +130,6 @@ export class LinkSet implements LinkOwner {
   }
 
   linkFinished(link: Link, stream: Stream | undefined): void {
-    if (this.#session.isClosed) return
     const at = this.#outbox.frame(LINK_FREE, 0, 4)
     writeU32(this.#outbox.batch, at, link.number)
     if (stream === undefined) return
@@ -142,7 +138,12 @@ export class LinkSet implements LinkOwner {
   }
 
   linkClosed(link: Link, streams: readonly Stream[]): void {
-    this.#links.delete(link.number)
+    // One that was never added may have the number of one that was.
+    if (this.#links.get(link.number) === link) this.#links.delete(link.number)
     for (const stream of streams) if (!stream.isClosed) this.#session.lose(stream)
+  }
+
+  linkFailed(error: unknown): void {
+    this.#session.linkFailed(error)
   }
 }

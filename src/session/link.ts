@@ -1,8 +1,11 @@
 // A connection beside the carrier that carries the bytes of one stream at a time each way, without frames.
 //
 // Bulk goes this way: nothing is copied into batches, and nothing else waits behind it. TCP itself is the flow
-// control. Who sends decides: a LINK frame says from which byte of the link on it carries which stream, an UNLINK
-// frame where that ends. Both ends count, so a byte never lands on the wrong stream.
+// control. Who sends decides: a LINK frame says which stream's bytes follow, an UNLINK frame where they end. Link and
+// carrier overtake each other, so a half carries the next stream only after LINK_FREE: all that comes before it can
+// belong to nobody else.
+//
+//   sender   ── LINK ──▶ bytes … ── UNLINK ──▶          (half still taken)          ◀── LINK_FREE
 
 import type { Socket, SocketHandler } from '../socket.ts'
 import { Unsent } from '../unsent.ts'
@@ -11,12 +14,12 @@ import type { Stream } from './stream.ts'
 /** Bytes handed to a stream that are not consumed yet before reading stops: about one kernel buffer. */
 const MAX_UNCONSUMED_BYTES = 524_288
 
-/** The stream that the far side sends on its half. */
+/** Whose bytes come on the far side's half. */
 interface Binding {
-  /** `undefined`: it was gone before; its bytes are counted and dropped. */
+  /** `undefined`: the stream was gone before; its bytes are dropped. */
   readonly stream: Stream | undefined
   readonly streamId: number
-  /** The byte behind its last one; unknown until UNLINK. */
+  /** The byte of the link behind the last one. Not known until UNLINK. */
   to: number
 }
 
@@ -24,10 +27,12 @@ interface Binding {
 export interface LinkOwner {
   /** Bytes for a stream. */
   linkReceived(stream: Stream, bytes: Uint8Array): void
-  /** All bytes of the stream have come: its END may be acted on, and the far side told that the half is free. */
+  /** All bytes of the stream have come: its END may be acted on, and the far side's half is free. */
   linkFinished(link: Link, stream: Stream | undefined): void
   /** The link is gone; these streams were on it. */
   linkClosed(link: Link, streams: readonly Stream[]): void
+  /** A stream's handler threw. It must not reach the event loop. */
+  linkFailed(error: unknown): void
 }
 
 export class Link {
@@ -35,8 +40,6 @@ export class Link {
   readonly socketHandler: SocketHandler
   /** The stream that this side sends on it. */
   sender: Stream | undefined
-  /** UNLINK went out and LINK_FREE has not come yet. */
-  isSettling = false
   /** Bytes given to this side's half so far, sent or waiting. */
   sentBytes = 0
   readonly #socket: Socket
@@ -44,6 +47,10 @@ export class Link {
   readonly #unsent: Unsent = new Unsent()
   #receivedBytes = 0
   #binding: Binding | undefined
+  /** A stream left this side's half, and its last bytes may still be on their way. */
+  #isSettling = false
+  /** This side puts no more streams on it. The far side may: who wants to close a link tells it first. */
+  isRetired = false
   /** Bytes that came before the LINK frame that says whose they are. Reading is paused meanwhile. */
   #early: Uint8Array[] = []
   #isPaused = false
@@ -53,26 +60,44 @@ export class Link {
     this.number = number
     this.#socket = socket
     this.#owner = owner
+    const guarded = (task: () => void) => {
+      try {
+        task()
+      } catch (error) {
+        owner.linkFailed(error)
+      }
+    }
     this.socketHandler = {
-      received: bytes => this.#received(bytes),
-      drained: () => this.#drained(),
-      ended: () => this.close(),
-      closed: () => this.close(),
+      received: bytes => guarded(() => this.#received(bytes)),
+      drained: () => guarded(() => this.#drained()),
+      ended: () => guarded(() => this.close()),
+      closed: () => guarded(() => this.close()),
     }
   }
 
-  /** Whether a stream may be sent on it. */
+  /** This side's half may carry a stream. */
   get isFree(): boolean {
-    return this.sender === undefined && !this.isSettling
+    return this.sender === undefined && !this.#isSettling && !this.isRetired
   }
 
   /** Nobody uses it, either way. */
   get isIdle(): boolean {
-    return this.isFree && this.#binding === undefined && this.#unsent.isEmpty
+    return this.sender === undefined && !this.#isSettling && this.#binding === undefined
+  }
+
+  /** The far side has said where the stream's bytes end. */
+  get isEnding(): boolean {
+    return this.#binding !== undefined && this.#binding.to !== Number.POSITIVE_INFINITY
   }
 
   get isClosed(): boolean {
     return this.#isClosed
+  }
+
+  /** The far side has retired it: closes once this side has no use for it either. */
+  closeWhenIdle(): void {
+    this.isRetired = true
+    if (this.isIdle) this.close()
   }
 
   /** Sends bytes of `sender`. `false`: wait for its `writable`. */
@@ -81,42 +106,53 @@ export class Link {
     return this.#unsent.send(this.#socket, bytes, isScratch) === bytes.length
   }
 
-  /** From here on the far side's half carries a stream. `false`: the far side broke the rules. */
+  /** The sender sends no more. What still waits here goes on, unless it was reset. */
+  leave(stream: Stream): void {
+    this.sender = undefined
+    this.#isSettling = true
+    if (stream.hasEnded) return
+    this.sentBytes -= this.#unsent.length
+    this.#unsent.clear()
+  }
+
+  /** The far side has all bytes of the stream that left. */
+  freed(): boolean {
+    if (!this.#isSettling) return false
+    this.#isSettling = false
+    if (this.isRetired && this.isIdle) this.close()
+    return true
+  }
+
+  /** The far side's bytes from `from` on belong to a stream. */
   bind(stream: Stream | undefined, streamId: number, from: number): boolean {
     if (this.#binding !== undefined || from !== this.#receivedBytes) return false
     this.#binding = { stream, streamId, to: Number.POSITIVE_INFINITY }
     const early = this.#early
-    if (early.length === 0) return true
     this.#early = []
-    this.#resume()
+    if (early.length > 0) this.#resume()
     for (const bytes of early) this.#received(bytes)
     return true
   }
 
-  /** The stream's bytes end at `to`. `false`: the far side broke the rules. */
+  /** The stream's bytes end at `to`. */
   unbind(streamId: number, to: number): boolean {
     const binding = this.#binding
-    if (
-      binding?.streamId !== streamId ||
-      binding.to !== Number.POSITIVE_INFINITY ||
-      to < this.#receivedBytes
-    ) {
-      return false
-    }
+    if (binding === undefined || binding.streamId !== streamId || this.isEnding) return false
+    if (to < this.#receivedBytes) return false
     binding.to = to
-    this.#finishBinding(binding)
+    if (to === this.#receivedBytes) this.#finish(binding)
     return true
   }
 
   /** The stream consumed bytes: perhaps reading may go on. */
   consumed(stream: Stream): void {
-    if (this.#isPaused && this.#early.length === 0 && unconsumed(stream) < MAX_UNCONSUMED_BYTES / 2)
+    if (this.#isPaused && this.#binding?.stream === stream && unconsumed(stream) < MAX_UNCONSUMED_BYTES / 2)
       this.#resume()
   }
 
-  /** The stream that it brought is gone: what still comes for it is dropped, so nothing may hold it up. */
-  dropReceived(): void {
-    if (this.#early.length === 0) this.#resume()
+  /** The stream is gone: what still comes for it is dropped, so nothing may hold it up. */
+  forget(stream: Stream): void {
+    if (this.#binding?.stream === stream) this.#resume()
   }
 
   close(): void {
@@ -125,11 +161,10 @@ export class Link {
     this.#unsent.clear()
     this.#early = []
     this.#socket.terminate()
-    const streams = new Set([this.sender, this.#binding?.stream])
-    streams.delete(undefined)
+    const streams = [...new Set([this.#binding?.stream, this.sender])].filter(one => one !== undefined)
     this.sender = undefined
     this.#binding = undefined
-    this.#owner.linkClosed(this, [...streams] as Stream[]) // `undefined` was just deleted
+    this.#owner.linkClosed(this, streams)
   }
 
   #received(bytes: Uint8Array): void {
@@ -139,24 +174,25 @@ export class Link {
       this.#early.push(bytes)
       return this.#pause()
     }
-    const count = Math.min(bytes.length, binding.to - this.#receivedBytes)
+    const { stream, to } = binding
+    const count = Math.min(bytes.length, to - this.#receivedBytes)
     this.#receivedBytes += count
-    const { stream } = binding
-    if (stream !== undefined && !stream.isClosed) {
+    if (stream?.isClosed === false) {
       this.#owner.linkReceived(stream, count === bytes.length ? bytes : bytes.subarray(0, count))
       if (!stream.isClosed && unconsumed(stream) > MAX_UNCONSUMED_BYTES) this.#pause()
     }
-    this.#finishBinding(binding)
-    // Bytes behind the end: of the next stream, which is not named yet. An honest far side waits for LINK_FREE.
+    // The handler may have closed the session in the middle.
+    if (this.#isClosed) return
+    if (this.#receivedBytes === to) this.#finish(binding)
     if (count < bytes.length) this.#received(bytes.subarray(count))
   }
 
-  #finishBinding(binding: Binding): void {
-    if (this.#binding !== binding || binding.to > this.#receivedBytes) return
+  #finish({ stream }: Binding): void {
     this.#binding = undefined
     // Whoever was too slow for it no longer is.
-    if (this.#early.length === 0) this.#resume()
-    this.#owner.linkFinished(this, binding.stream)
+    this.#resume()
+    this.#owner.linkFinished(this, stream)
+    if (this.isRetired && this.isIdle) this.close()
   }
 
   #drained(): void {

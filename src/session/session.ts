@@ -268,6 +268,11 @@ export class Session {
     stream.handler.reset('CARRIER_LOST', delivered)
   }
 
+  /** @internal What a handler throws on a link. */
+  linkFailed(error: unknown): void {
+    this.#handlerFailed(error)
+  }
+
   /** @internal */
   linkWanted(): void {
     this.#handler.linkWanted?.()
@@ -314,11 +319,11 @@ export class Session {
       case LINK:
         if (id > this.#highestStream) return this.close('STREAM_UNKNOWN')
         return this.links.bind(this.#streams.get(id), id, readU32(payload, 0), readU48(payload, 4))
-      case LINK_FREE:
-        return this.links.freed(readU32(payload, 0))
       case UNLINK:
         if (id > this.#highestStream) return this.close('STREAM_UNKNOWN')
         return this.links.unbind(id, readU32(payload, 0), readU48(payload, 4))
+      case LINK_FREE:
+        return this.links.freed(readU32(payload, 0))
     }
   }
 
@@ -369,9 +374,10 @@ export class Session {
     if (stream === undefined) return this.#strayFrame(id)
     if (stream.peerEnded || stream.earlyEnd !== undefined) return this.close('PROTOCOL_ERROR')
     if (delivered > stream.sentBytes - stream.queuedBytes) return this.close('PROTOCOL_ERROR')
-    // The last bytes may still be on their way on a link.
+    // The last bytes may still be on their way on a link. UNLINK has said how many.
     if (stream.receivingLink === undefined) this.peerHasEnded(stream, delivered)
-    else stream.earlyEnd = delivered
+    else if (stream.receivingLink.isEnding) stream.earlyEnd = delivered
+    else this.close('PROTOCOL_ERROR')
   }
 
   /** @internal All bytes of the other side have come, and its END. */
@@ -427,7 +433,8 @@ export class Session {
     stream.isClosed = true
     this.#streams.delete(stream.id)
     this.#outbox.forget(stream)
-    this.links.forget(stream)
+    this.links.leave(stream)
+    stream.receivingLink?.forget(stream)
     this.#grownBytes -= stream.window - INITIAL_CREDIT_BYTES
     if (!stream.peerEnded) this.#strayBytes += stream.allowance
   }

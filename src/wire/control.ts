@@ -37,6 +37,12 @@ export interface Linked {
   readonly link: number
 }
 
+/** Client to server: it puts nothing more on this link; the server closes it once it has no use for it either. */
+export interface LinkRetired {
+  readonly type: 'link-retired'
+  readonly link: number
+}
+
 /** Server to client: it sends in bulk and would use another link. */
 export interface LinkWanted {
   readonly type: 'link-wanted'
@@ -83,7 +89,7 @@ export interface ResponseReport {
   readonly error?: ErrorCode
 }
 
-export type ClientMessage = Register | Watch | Release | Linked
+export type ClientMessage = Register | Watch | Release | Linked | LinkRetired
 export type ServerMessage = Granted | Refused | LinkWanted | RequestReport | ResponseReport
 
 const encoder = new TextEncoder()
@@ -127,9 +133,10 @@ export function parseClientMessage(json: Uint8Array): ClientMessage | 'unknown' 
     }
     case 'watch':
       return typeof fields.on === 'boolean' ? { type: 'watch', on: fields.on } : undefined
-    case 'linked': {
-      const { link } = fields
-      return isCount(link) && link < 0x1_0000_0000 ? { type: 'linked', link } : undefined
+    case 'linked':
+    case 'link-retired': {
+      const { type, link } = fields
+      return isCount(link) && link < 0x1_0000_0000 ? { type, link } : undefined
     }
     case 'release':
       return isCount(fields.tunnel) ? { type: 'release', tunnel: fields.tunnel } : undefined
@@ -235,5 +242,13 @@ const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(ERRORS, c
 /** A newer server may know more codes: they are added within one version of the wire. */
 const knownCode = (code: string): ErrorCode => (isErrorCode(code) ? code : 'INTERNAL')
 
-/** Request header with the resume secret by which a client probes its own public side; the answer has it too. */
+/** Request header by which a client probes its own public side, with `probeProof`; the answer has it too. */
 export const PROBE_HEADER = 'x-localtunnels-probe'
+
+/**
+ * Proves that who probes knows the resume secret, without giving it away: whatever stands in front of the public side
+ * reads the header, and may log it.
+ */
+export function probeProof(resume: string, sha256Base64Url: (text: string) => string): string {
+  return sha256Base64Url(`probe ${resume}`)
+}

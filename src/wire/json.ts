@@ -213,13 +213,32 @@ type Fields = Readonly<Record<string, unknown>>
 
 function parseMessage(text: string): Fields | undefined {
   try {
-    const value: unknown = JSON.parse(text)
+    const value: unknown = text.length < MIN_CUT_CHARS ? JSON.parse(text) : parseLong(text)
     return isObject(value) && typeof value.type === 'string' ? value : undefined
   } catch {
     // Not JSON, or nested beyond the stack: nobody's message.
     return undefined
   }
 }
+
+/**
+ * Every end known writes a base64 body and its mark last. Cut out before the rest is parsed, it is neither looked
+ * through nor copied: half the time that a server spends on an answer of 1 MB.
+ */
+function parseLong(text: string): unknown {
+  const open = text.endsWith(BASE64_CLOSE) ? text.indexOf(BODY_OPEN) : -1
+  const start = open + BODY_OPEN.length
+  const end = text.length - BASE64_CLOSE.length
+  // A quote before the end is another field's, and an escape is for JSON to read. Within a text of JSON the quotes of
+  // BODY_OPEN would be escaped, and inside another object what is before it would not parse.
+  if (open === -1 || text.indexOf('"', start) !== end || text.includes('\\', start)) return JSON.parse(text)
+  const rest: unknown = JSON.parse(`${text.slice(0, open)}}`)
+  return isObject(rest) ? { ...rest, body: text.slice(start, end), isBase64Encoded: true } : undefined
+}
+
+const MIN_CUT_CHARS = 16_384
+const BODY_OPEN = ',"body":"'
+const BASE64_CLOSE = '","isBase64Encoded":true}'
 
 function requestOf(message: Fields): JsonRequest | undefined {
   const { id, method, path } = message

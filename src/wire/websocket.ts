@@ -67,7 +67,7 @@ export class WebSocketParser {
   /** Kind of the message that frames continue; CONTINUATION between messages. */
   #message = CONTINUATION
   readonly #control = new Collector()
-  readonly #text = new Collector()
+  readonly #text = new TextCollector()
 
   constructor(options: WebSocketParserOptions, handler: WebSocketHandler) {
     this.#isServer = options.role === 'server'
@@ -181,7 +181,7 @@ export class WebSocketParser {
     return end
   }
 
-  #collector(): Collector {
+  #collector(): Collector | TextCollector {
     return this.#opcode >= CLOSE ? this.#control : this.#text
   }
 
@@ -195,7 +195,7 @@ export class WebSocketParser {
     }
     this.#message = CONTINUATION
     if (message !== TEXT) return
-    const text = decodeText(this.#text.finish(last))
+    const text = this.#text.finish(last)
     if (text === undefined) this.#fail(CLOSE_INVALID_TEXT, 'text that is not UTF-8')
     else this.#handler.text(text)
   }
@@ -357,6 +357,52 @@ class Collector {
     return whole
   }
 }
+
+/** A text message in pieces. Large ones are decoded as they come: put together first, they would be copied thrice. */
+class TextCollector {
+  /** Bytes so far. */
+  length = 0
+  readonly #waiting = new Collector()
+  #decoder: TextDecoder | undefined
+  #text = ''
+  #isBroken = false
+
+  add(piece: Uint8Array): void {
+    this.length += piece.length
+    if (this.#waiting.length + piece.length < MIN_DECODED_BYTES) this.#waiting.add(piece)
+    else this.#decode(this.#waiting.finish(piece), true)
+  }
+
+  /** The whole text with the last piece; `undefined` when it is not UTF-8. Starts anew. */
+  finish(last: Uint8Array): string | undefined {
+    const rest = this.#waiting.finish(last)
+    if (this.#decoder === undefined) {
+      this.length = 0
+      return decodeText(rest)
+    }
+    this.#decode(rest, false)
+    const text = this.#isBroken ? undefined : this.#text
+    this.length = 0
+    this.#decoder = undefined
+    this.#text = ''
+    this.#isBroken = false
+    return text
+  }
+
+  /** What is wrong is told at the end, so that the verdict does not depend on how the bytes were cut. */
+  #decode(bytes: Uint8Array, stream: boolean): void {
+    this.#decoder ??= new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+    if (this.#isBroken) return
+    try {
+      this.#text += this.#decoder.decode(bytes, { stream })
+    } catch {
+      this.#isBroken = true
+    }
+  }
+}
+
+/** Smaller pieces are put together before they are decoded: a string for each byte would cost far more than the byte. */
+const MIN_DECODED_BYTES = 16_384
 
 function headerBytes(second: number): number {
   const length = second & 0x7f

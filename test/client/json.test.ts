@@ -287,6 +287,12 @@ describe('an answer', () => {
     expect(Buffer.from(String(message.body), 'base64')).toEqual(Buffer.from(zipped))
   })
 
+  test('that is compressed goes in base64 even if its bytes could be text', async () => {
+    const head =
+      'HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Encoding: br\r\nContent-Length: 1\r\n\r\n'
+    expect(await answer(`${head};`)).toMatchObject({ body: 'Ow==', isBase64Encoded: true })
+  })
+
   test('defect 8: to HEAD keeps its content-length', async () => {
     const message = await answer('HTTP/1.1 200 OK\r\nContent-Length: 1234\r\n\r\n', { method: 'HEAD' })
     expect(message).toMatchObject({ status: 200, headers: { 'content-length': '1234' }, body: '' })

@@ -168,6 +168,13 @@ describe('the name after a lost connection', () => {
     expect(await ends.visit(GET)).toStartWith('HTTP/1.1 200')
   })
 
+  test('a silent client is asked for a sign of life', async () => {
+    await using server = await startServer({ limits: { pingIntervalMs: 20 } })
+    const silent = await vanished(server)
+    await silent.until('\x89\x00')
+    silent.socket.terminate()
+  })
+
   test('a holder that answers no ping for too long is gone by itself', async () => {
     await using server = await startServer({ limits: { pingIntervalMs: 20, deadAfterMs: 60 } })
     const gone = Promise.withResolvers<string>()
@@ -276,6 +283,17 @@ describe('a request', () => {
     await ends.visit(`${GET}\r\n__proto__: polluted\r\nconstructor: x`)
     expect(Object.entries(requests[0]?.headers as Message)).toContainEqual(['__proto__', 'polluted'])
     expect(({} as Message).polluted).toBeUndefined()
+  })
+
+  test('has its raw bytes escaped in the path, and its framing left out of the headers', async () => {
+    const { requests, remember } = seen()
+    await using ends = await start(remember)
+    await ends.visit(
+      'POST /caf\xc3\xa9 HTTP/1.1\r\nHost: app.localhost\r\nContent-Length: 1\r\nExpect: other',
+      'x',
+    )
+    expect(requests[0]).toMatchObject({ path: '/caf%C3%A9' })
+    expect(Object.keys(requests[0]?.headers as Message).every(name => /forwarded/.test(name))).toBe(true)
   })
 
   test('many of one tick reach the client, each answered as its own', async () => {

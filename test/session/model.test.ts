@@ -1,155 +1,21 @@
-// Random conversations against a model: plain arrays say what each end of each stream must have received.
+// Random conversations over one carrier, with links beside it and without, against the model.
 
-import { describe, expect, test } from 'bun:test'
-import { Books } from '../support/books.ts'
-import { concat } from '../support/link.ts'
-import { FUZZ, Random } from '../support/random.ts'
-import { Pair, type StreamLog } from '../support/sessions.ts'
-
-const LIMITS = { stream: 1_048_576, session: 2_097_152 }
-
-/** One direction of one stream, as the model sees it. */
-interface Direction {
-  readonly from: StreamLog
-  readonly to: StreamLog
-  readonly written: Uint8Array[]
-  /** `write` said no: the model waits for `writable`. */
-  mustWait: boolean
-  writablesSeen: number
-  /** Received, not consumed yet. */
-  held: number
-  /** What `to` had consumed when it ended its own direction: what its END must say. */
-  deliveredWhenEnded: number | undefined
-}
-
-class Conversation {
-  readonly #random: Random
-  readonly pair: Pair
-  readonly directions: Direction[] = []
-
-  constructor(seed: number) {
-    const random = new Random(seed)
-    this.#random = random
-    this.pair = new Pair(
-      {
-        random,
-        roomBytes: random.pick([Number.POSITIVE_INFINITY, 3000, 70_000, 300_000]),
-        headroom: random.pick([0, 4, 14]),
-        largestPiece: random.pick([700, 5000, 65_536, 500_000]),
-        observer: new Books(LIMITS),
-      },
-      { maxStreamWindowBytes: LIMITS.stream, maxSessionWindowBytes: LIMITS.session },
-    )
-    if (random.chance(0.5)) this.pair.settle()
-  }
-
-  run(steps: number): void {
-    for (let step = 0; step < steps; step++) {
-      if (this.directions.length === 0 || (this.directions.length < 12 && this.#random.chance(0.1)))
-        this.#join()
-      const direction = this.#random.pick(this.directions)
-      const action = this.#random.below(10)
-      if (action < 5) this.#write(direction)
-      else if (action < 8) this.#consume(direction, this.#random.below(direction.held + 1))
-      else if (action === 8 && this.#random.chance(0.1)) this.#end(direction)
-      else this.pair.step()
-      this.pair.clock.advance(this.#random.below(3))
-    }
-    this.#finish()
-  }
-
-  #join(): void {
-    const near = this.pair.open()
-    near.isReading = false
-    const count = this.pair.clientLog.streams.length
-    for (let steps = 0; this.pair.clientLog.streams.length === count; steps++) {
-      if (steps > 10_000) throw new Error('the stream does not arrive')
-      this.pair.step()
-    }
-    const far = this.pair.clientLog.streams.at(-1)
-    if (far === undefined) throw new Error('the stream is not there')
-    far.isReading = false
-    for (const [from, to] of [
-      [near, far],
-      [far, near],
-    ] as const) {
-      const direction: Direction = {
-        from,
-        to,
-        written: [],
-        mustWait: false,
-        writablesSeen: from.writables,
-        held: 0,
-        deliveredWhenEnded: undefined,
-      }
-      this.directions.push(direction)
-      to.onEvent = event => {
-        if (event === 'received') direction.held = to.receivedBytes - (to.stream?.deliveredBytes ?? 0)
-      }
-    }
-  }
-
-  #write(direction: Direction): void {
-    const { stream, writables } = direction.from
-    if (stream === undefined || stream.hasEnded) return
-    if (direction.mustWait && writables === direction.writablesSeen) return
-    if (direction.mustWait) expect(writables).toBe(direction.writablesSeen + 1)
-    direction.writablesSeen = writables
-    const size = this.#random.pick([0, 1, 20, 4095, 4096, 65_536, 65_537, 400_000])
-    const bytes = new Uint8Array(size).fill(this.#random.bits())
-    for (let at = 0; at < size; at += 997) bytes[at] = this.#random.bits()
-    direction.written.push(bytes)
-    direction.mustWait = !stream.write(bytes)
-    // The session holds what it was given, not more: one piece that was refused.
-    expect(stream.queue.length).toBeLessThanOrEqual(1)
-  }
-
-  #consume(direction: Direction, count: number): void {
-    direction.to.stream?.consumed(count)
-    direction.held -= count
-  }
-
-  #end(direction: Direction): void {
-    const { stream } = direction.from
-    if (stream === undefined || stream.hasEnded) return
-    stream.end()
-    // Behind a queue END leaves later, and counts what was delivered until then: those two are not compared.
-    if (!stream.isBackedUp) this.#opposite(direction).deliveredWhenEnded = stream.deliveredBytes
-  }
-
-  #opposite(direction: Direction): Direction {
-    const found = this.directions.find(({ from, to }) => from === direction.to && to === direction.from)
-    if (found === undefined) throw new Error('a stream has two directions')
-    return found
-  }
-
-  /** Everybody reads everything and ends; then both ends must agree with the model. */
-  #finish(): void {
-    for (const direction of this.directions) this.#end(direction)
-    for (let rounds = 0; rounds < 100; rounds++) {
-      this.pair.settle()
-      for (const direction of this.directions) this.#consume(direction, direction.held)
-      this.pair.clock.advance(1)
-    }
-    this.pair.settle()
-    for (const direction of this.directions) {
-      const { from, to, written, deliveredWhenEnded } = direction
-      expect(Buffer.compare(to.bytes, concat(written))).toBe(0)
-      expect(to.deliveredAtEnd).toBeDefined()
-      if (deliveredWhenEnded !== undefined) expect(from.deliveredAtEnd).toBe(deliveredWhenEnded)
-      expect(from.resetWith).toBeUndefined()
-    }
-    expect(this.pair.server.streamCount + this.pair.client.streamCount).toBe(0)
-    this.pair.server.close('SERVER_DRAINING')
-    this.pair.settle()
-    this.pair.expectNothingLeft()
-  }
-}
+import { describe, test } from 'bun:test'
+import { Conversation } from '../support/conversation.ts'
+import { FUZZ } from '../support/random.ts'
 
 describe('streams over a link', () => {
   for (let seed = 0; seed < 40 * FUZZ; seed++) {
     test(`carry what was written, in order, both ways, within credit (seed ${seed})`, () => {
       new Conversation(seed).run(120)
+    })
+  }
+})
+
+describe('streams over a carrier and links, each with bytes of the other overtaken', () => {
+  for (let seed = 0; seed < 60 * FUZZ; seed++) {
+    test(`carry what was written, to nobody else (seed ${seed})`, () => {
+      new Conversation(seed, 1 + (seed % 3)).run(200)
     })
   }
 })

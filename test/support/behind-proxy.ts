@@ -3,13 +3,13 @@
 import type { TunnelClientOptions } from '../../src/client/options.ts'
 import { TunnelClient, type TunnelServer } from '../../src/index.ts'
 import type { ServerLimits } from '../../src/server/options.ts'
-import { Proxy } from './proxy.ts'
+import { TcpProxy } from './tcp-proxy.ts'
 import { startServer } from './tunnel.ts'
 
 export interface BehindProxy extends AsyncDisposable {
   readonly server: TunnelServer
   readonly client: TunnelClient
-  readonly proxy: Proxy
+  readonly proxy: TcpProxy
   readonly port: number
   readonly host: string
 }
@@ -19,7 +19,7 @@ export async function startBehindProxy(
   limits: Partial<ServerLimits> = {},
 ): Promise<BehindProxy> {
   const server = await startServer({ limits: { drainTimeoutMs: 100, ...limits } })
-  const proxy = new Proxy(server.port)
+  const proxy = new TcpProxy(server.port)
   const client = new TunnelClient({
     server: `http://127.0.0.1:${proxy.port}`,
     host: '127.0.0.1',

@@ -20,6 +20,9 @@ interface Account {
   hasReset: boolean
   /** What the other end said was delivered, in its END and in its RESET. */
   deliveredAtEnd: number | undefined
+  /** The link that carries the rest, and whether UNLINK was put on the wire. */
+  link: number | undefined
+  hasLeft: boolean
 }
 
 /** Frames out of a byte stream, slice by slice; DATA in the pieces that it comes in, of which only the size counts. */
@@ -65,6 +68,8 @@ export class Books implements LinkObserver {
   readonly #sentReaders = { server: new Reader(), client: new Reader() }
   readonly #arrivedReaders = { server: new Reader(), client: new Reader() }
   #highestOpened = 0
+  /** Halves of links in use, as `server 3`: from LINK on its way until LINK_FREE arrived. */
+  readonly #taken = new Map<string, number>()
   /** Largest window seen on any stream, and the largest growth of all together, bytes. */
   largestWindow = 0
   largestGrowth = 0
@@ -100,6 +105,8 @@ export class Books implements LinkObserver {
       hasEnded: false,
       hasReset: false,
       deliveredAtEnd: undefined,
+      link: undefined,
+      hasLeft: false,
     }
     this.#accounts[side].set(stream, fresh)
     return fresh
@@ -112,6 +119,11 @@ export class Books implements LinkObserver {
       if (!holds) throw new Error(`${where}: ${rule}`)
     }
     check(type !== 'unknown', 'unknown type')
+    if (type === 'LINK_FREE') {
+      const sender = this.#taken.get(`${other(side)} ${naiveNumber(payload)}`)
+      const { hasLeft } = this.account(other(side), sender ?? 0)
+      return check(hasLeft, 'LINK_FREE without UNLINK')
+    }
     if (stream === 0)
       return check(['PING', 'PONG', 'CONTROL', 'GOAWAY'].includes(type), 'not a session frame')
     const mine = this.account(side, stream)
@@ -126,17 +138,37 @@ export class Books implements LinkObserver {
         return
       case 'DATA':
         check(!mine.hasEnded, 'DATA after END')
+        check(mine.link === undefined, 'DATA after LINK')
         mine.sent += length
         return check(mine.sent <= mine.credit, `${mine.sent} bytes sent with credit for ${mine.credit}`)
       case 'END':
         check(!mine.hasEnded, 'END twice')
+        check(mine.link === undefined || mine.hasLeft, 'END before UNLINK')
         mine.hasEnded = true
         theirs.deliveredAtEnd = naiveNumber(payload)
-        return check(theirs.deliveredAtEnd <= theirs.arrived, 'more delivered than arrived')
+        return check(
+          theirs.deliveredAtEnd <= theirs.arrived || theirs.link !== undefined,
+          'more delivered than arrived',
+        )
       case 'RESET':
         mine.hasReset = true
         theirs.deliveredAtEnd = naiveNumber(payload.slice(2))
-        return check(theirs.deliveredAtEnd <= theirs.arrived, 'more delivered than arrived')
+        return check(
+          theirs.deliveredAtEnd <= theirs.arrived || theirs.link !== undefined,
+          'more delivered than arrived',
+        )
+      case 'LINK': {
+        const half = `${side} ${naiveNumber(payload.slice(0, 4))}`
+        check(mine.link === undefined && !mine.hasEnded, 'LINK twice, or after END')
+        check(!this.#taken.has(half), 'a half of a link that another stream has')
+        mine.link = naiveNumber(payload.slice(0, 4))
+        this.#taken.set(half, stream)
+        return
+      }
+      case 'UNLINK':
+        check(mine.link === naiveNumber(payload.slice(0, 4)) && !mine.hasLeft, 'UNLINK without LINK')
+        mine.hasLeft = true
+        return
       case 'CREDIT':
         theirs.given += naiveNumber(payload)
         return this.#checkWindows(side, check)
@@ -158,6 +190,7 @@ export class Books implements LinkObserver {
   }
 
   #arrivedFrame(at: 'server' | 'client', { type, stream, length, payload }: SeenFrame): void {
+    if (type === 'LINK_FREE') this.#taken.delete(`${at} ${naiveNumber(payload)}`)
     if (type === 'DATA') this.account(other(at), stream).arrived += length
     if (type === 'CREDIT') this.account(at, stream).credit += naiveNumber(payload)
   }

@@ -17,6 +17,9 @@ export const TYPES: readonly string[] = [
   'PONG',
   'CONTROL',
   'GOAWAY',
+  'LINK',
+  'UNLINK',
+  'LINK_FREE',
 ]
 
 /** Big-endian bytes of a whole number. */

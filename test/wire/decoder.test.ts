@@ -136,6 +136,11 @@ describe('frame decoder', () => {
     ['PING on a stream', frame('PING', 1, [1, 8]), 'PROTOCOL_ERROR'],
     ['PONG on a stream', frame('PONG', 1, [1, 8]), 'PROTOCOL_ERROR'],
     ['CONTROL on a stream', frameOf('CONTROL', 1, '{}'), 'PROTOCOL_ERROR'],
+    ['a short LINK', frame('LINK', 1, [3, 4]), 'PROTOCOL_ERROR'],
+    ['a long LINK_FREE', frame('LINK_FREE', 0, [3, 4], [0, 6]), 'PROTOCOL_ERROR'],
+    ['LINK on stream 0', frame('LINK', 0, [3, 4], [0, 6]), 'PROTOCOL_ERROR'],
+    ['UNLINK on stream 0', frame('UNLINK', 0, [3, 4], [0, 6]), 'PROTOCOL_ERROR'],
+    ['LINK_FREE on a stream', frame('LINK_FREE', 1, [3, 4]), 'PROTOCOL_ERROR'],
     ['GOAWAY on a stream', frame('GOAWAY', 1, [15, 2]), 'PROTOCOL_ERROR'],
   ]
   for (const [name, bytes, code] of refused) {

@@ -17,12 +17,24 @@ interface Vector {
   readonly error?: number
   readonly delivered?: number
   readonly credit?: number
+  readonly link?: number
+  readonly byte?: number
 }
 
 const bytesOf = (hex: string) => [...Buffer.from(hex, 'hex')]
 
 /** The payload as docs/protocol.md describes it: the fields of a frame in their order. */
-function naivePayload({ bytes, opaque, text, tunnel, error, delivered, credit }: Vector): number[] {
+function naivePayload({
+  bytes,
+  opaque,
+  text,
+  tunnel,
+  error,
+  delivered,
+  credit,
+  link,
+  byte,
+}: Vector): number[] {
   return [
     ...bytesOf(bytes ?? opaque ?? ''),
     ...new TextEncoder().encode(text ?? ''),
@@ -30,6 +42,8 @@ function naivePayload({ bytes, opaque, text, tunnel, error, delivered, credit }:
     ...(error === undefined ? [] : naiveInteger(error, 2)),
     ...(delivered === undefined ? [] : naiveInteger(delivered, 6)),
     ...(credit === undefined ? [] : naiveInteger(credit, 4)),
+    ...(link === undefined ? [] : naiveInteger(link, 4)),
+    ...(byte === undefined ? [] : naiveInteger(byte, 6)),
   ]
 }
 
@@ -37,12 +51,14 @@ function naivePayload({ bytes, opaque, text, tunnel, error, delivered, credit }:
 function fastEncode(vector: Vector): Uint8Array {
   const payload = bytesOf(vector.bytes ?? vector.opaque ?? '')
   if (vector.text !== undefined) payload.push(...new TextEncoder().encode(vector.text))
-  const { tunnel, error, delivered, credit } = vector
+  const { tunnel, error, delivered, credit, link, byte } = vector
   const length =
     payload.length +
     (tunnel !== undefined || credit !== undefined ? 4 : 0) +
     (error !== undefined ? 2 : 0) +
-    (delivered !== undefined ? 6 : 0)
+    (delivered !== undefined ? 6 : 0) +
+    (link !== undefined ? 4 : 0) +
+    (byte !== undefined ? 6 : 0)
   // Not zeros: a writer must set every byte.
   const into = new Uint8Array(3 + wire.FRAME_HEADER_BYTES + length).fill(0xaa)
   wire.writeFrameHeader(into, 3, TYPES.indexOf(vector.type), vector.stream, length)
@@ -54,6 +70,8 @@ function fastEncode(vector: Vector): Uint8Array {
     at += 2
   }
   if (delivered !== undefined) wire.writeU48(into, at, delivered)
+  if (link !== undefined) wire.writeU32(into, at, link)
+  if (byte !== undefined) wire.writeU48(into, at + 4, byte)
   return into.slice(3)
 }
 

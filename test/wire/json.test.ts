@@ -1,7 +1,7 @@
 // Messages of the JSON wire: the vectors, what bodies become, and what strangers may send.
 
 import { describe, expect, test } from 'bun:test'
-import { base64 } from '../../src/base64.ts'
+import { base64 } from '../../src/buffers.ts'
 import {
   decodeBody,
   encodeBody,
@@ -168,6 +168,45 @@ describe('bodies', () => {
   test('in base64 need no padding', () => {
     expect(decodeBody({ text: 'AAE', isBase64: true }, base64)).toEqual(Buffer.from([0, 1]))
   })
+})
+
+describe('a long message is read like JSON reads it', () => {
+  const long = 'AAAA'.repeat(10_000)
+  const start = '{"type":"response","id":1,"status":200'
+  for (const [what, text] of [
+    ['as existing clients write it', `${start},"headers":{"a":"b"},"body":"${long}","isBase64Encoded":true}`],
+    ['with an escape in its base64', `${start},"body":"${long}\\/AA\\u0041","isBase64Encoded":true}`],
+    [
+      'with its body first',
+      `{"body":"${long}","type":"response","id":1,"status":200,"isBase64Encoded":true}`,
+    ],
+    ['with two bodies', `${start},"body":"first","body":"${long}","isBase64Encoded":true}`],
+    ['with another field behind', `${start},"body":"${long}","error":"x","isBase64Encoded":true}`],
+    [
+      'with the words in a header',
+      `${start},"headers":{"a":",\\"body\\":\\""},"body":"${long}","isBase64Encoded":true}`,
+    ],
+    ['as text', `${start},"body":"${long}"}`],
+  ] as const) {
+    test(what, () => {
+      const { body, headers = {} } = JSON.parse(text) as { body: string; headers?: object } // our own text
+      const isBase64 = text.endsWith('"isBase64Encoded":true}')
+      expect(parseClientMessage(text)).toMatchObject({
+        answer: { body: { text: body, isBase64 }, headers: Object.entries(headers) },
+      })
+    })
+  }
+
+  for (const [what, text] of [
+    [
+      'with the body in another object',
+      `${start},"headers":{"a":"b","body":"${long}","isBase64Encoded":true}`,
+    ],
+    ['cut off', `${start},"headers":{,"body":"${long}","isBase64Encoded":true}`],
+    ['that is a list', `[1,"body":"${long}","isBase64Encoded":true}`],
+  ] as const) {
+    test(`or not at all: ${what}`, () => expect(parseClientMessage(text)).toBeUndefined())
+  }
 })
 
 test('whatever a stranger sends, reading it does not throw and yields nothing unchecked', () => {

@@ -1,6 +1,6 @@
 // A visitor's request as the JSON wire tells it: forwarded like any other, then taken apart into a path and pairs.
 
-import { latin1, SP } from '../../http/characters.ts'
+import { latin1Text } from '../../buffers.ts'
 import {
   CONNECTION,
   CONTENT_LENGTH,
@@ -33,8 +33,6 @@ const LEFT_OUT: ReadonlySet<number> = new Set([
 ])
 /** Lines that forwarding may add. */
 const MAX_ADDED_LINES = 8
-const LF = 10
-const ASTERISK = 0x2a
 
 // Shared by all requests: one is taken apart within one call.
 let scratch = new Uint8Array(16_384)
@@ -46,19 +44,27 @@ export function requestParts(visit: Visit): RequestParts | undefined {
   const needed = maxForwardedBytes(head.end - head.start)
   if (scratch.length < needed) scratch = new Uint8Array(needed)
   const end = forwardRequestHead(head, visit.hop(undefined), scratch, 0)
-  const pathStart = scratch.indexOf(SP) + 1
-  if (scratch[pathStart] === ASTERISK) return undefined
-  const path = latin1(scratch, pathStart, scratch.indexOf(SP, pathStart))
-  fields.begin(scratch, scratch.indexOf(LF) + 1)
+  // One string for the whole head, of which the others are slices: a byte's offset is its character's.
+  const text = latin1Text(scratch, 0, end)
+  const pathStart = text.indexOf(' ') + 1
+  const path = text.slice(pathStart, text.indexOf(' ', pathStart))
+  if (path === '*') return undefined
+  fields.begin(scratch, text.indexOf('\n') + 1)
   fields.scan(scratch, fields.nextLine, end, head.headerCount + MAX_ADDED_LINES)
   const headers: [string, string][] = []
   for (let line = 0; line < fields.count; line++) {
-    if (!LEFT_OUT.has(fields.kind(line))) headers.push([fields.name(line), fields.value(line)])
+    if (LEFT_OUT.has(fields.kind(line))) continue
+    const nameStart = fields.lineStart(line)
+    headers.push([
+      text.slice(nameStart, text.indexOf(':', nameStart)),
+      text.slice(fields.valueStart(line), fields.valueEnd(line)),
+    ])
   }
   return { path: escaped(path), headers }
 }
 
 /** Raw bytes above ASCII would become other bytes on their way through a client's URL; escaped ones stay the same. */
 function escaped(path: string): string {
+  if (!/[\x80-\xff]/.test(path)) return path
   return path.replace(/[\x80-\xff]/g, byte => `%${byte.charCodeAt(0).toString(16).toUpperCase()}`)
 }

@@ -1,6 +1,6 @@
 // Upstream over the JSON wire: a request is collected, sent as one message, and answered by one message.
 
-import { base64 } from '../../base64.ts'
+import { base64 } from '../../buffers.ts'
 import { ERRORS, type ErrorCode } from '../../errors.ts'
 import { BodyFramer } from '../../http/body.ts'
 import { decodeBody, encodeBody, encodeRequest, type JsonAnswer } from '../../wire/json.ts'
@@ -64,7 +64,7 @@ export class JsonUpstream implements Upstream {
 
   /** The client is gone: whoever waits for it learns so at once. */
   clientGone(): void {
-    for (const exchange of [...this.#open]) exchange.clientGone()
+    for (const exchange of this.#open) exchange.clientGone()
   }
 
   #refusal({ head }: Visit): ErrorCode | undefined {
@@ -96,7 +96,7 @@ export class JsonExchange implements Exchange, Deadline {
   readonly #ended: () => void
   #phase: Phase = 'collecting'
   #framer: BodyFramer | undefined
-  readonly #body: HeadBuffer = new HeadBuffer()
+  #body: HeadBuffer | undefined
   #id = 0
   /** The part of the answer's body that the visitor did not take yet. */
   #rest: Uint8Array | undefined
@@ -119,7 +119,7 @@ export class JsonExchange implements Exchange, Deadline {
     if (this.#phase !== 'collecting' || this.#framer === undefined) return
     this.#framer.feed(bytes, 0, bytes.length)
     const { limits, heldBytes } = this.#link
-    if (this.#body.length > maxBodyBytes(limits)) return this.#fail('BODY_TOO_LARGE')
+    if (this.#framer.payloadBytes > maxBodyBytes(limits)) return this.#fail('BODY_TOO_LARGE')
     if (heldBytes > MAX_HELD_MESSAGES * limits.maxMessageBytes) this.#fail('TUNNEL_BUSY')
   }
 
@@ -127,7 +127,7 @@ export class JsonExchange implements Exchange, Deadline {
     if (this.#phase !== 'collecting') return
     const { head } = this.#visit
     const parts = requestParts(this.#visit)
-    const bodyBytes = this.#body.take()
+    const bodyBytes = this.#body?.take()
     const isBodiless = head.method === 'GET' || head.method === 'HEAD'
     // Existing clients pass no body on with these methods: without it, it would be another request.
     if (parts === undefined || (isBodiless && bodyBytes !== undefined)) return this.#fail('WIRE_UNSUPPORTED')
@@ -195,6 +195,7 @@ export class JsonExchange implements Exchange, Deadline {
   // ── Steps ──────────────────────────────────────────────────────────────────────────────────────────────────
 
   #keep(bytes: Uint8Array): void {
+    this.#body ??= new HeadBuffer()
     this.#body.add(bytes)
     this.#link.hold(bytes.length)
   }
@@ -238,7 +239,7 @@ export class JsonExchange implements Exchange, Deadline {
     const held = this.#framer?.payloadBytes ?? 0
     if (held > 0) this.#link.hold(-held)
     this.#framer = undefined
-    this.#body.clear()
+    this.#body = undefined
   }
 }
 

@@ -9,18 +9,17 @@ import {
 } from '../../wire/websocket.ts'
 
 const FIRST_CAPACITY = 16_384
-/** A buffer that grew beyond this is not kept for the next batch. */
-const MAX_KEPT_CAPACITY = 262_144
 
 const encoder = new TextEncoder()
 
 export class TextBatch {
-  readonly #maskKey: (() => number) | undefined
+  readonly #maxKeptCapacity: number
   #bytes: Uint8Array = new Uint8Array(0)
   #length = 0
 
-  constructor(maskKey: (() => number) | undefined) {
-    this.#maskKey = maskKey
+  /** A buffer that grew beyond `maxKeptCapacity` is not kept for the next batch. */
+  constructor(maxKeptCapacity: number) {
+    this.#maxKeptCapacity = maxKeptCapacity
   }
 
   get length(): number {
@@ -28,9 +27,8 @@ export class TextBatch {
   }
 
   /** Appends a message. Nearly all are ASCII, so it is first tried whether they fit in as many bytes as characters. */
-  add(message: string): void {
+  add(message: string, key: number | undefined): void {
     this.#reserve(MAX_WS_HEADER_BYTES + message.length)
-    const key = this.#maskKey?.()
     const payloadStart = this.#length + headerBytes(message.length, key)
     const { read, written } = encoder.encodeInto(message, this.#bytes.subarray(payloadStart))
     if (read < message.length || headerBytes(written, key) !== payloadStart - this.#length) {
@@ -42,18 +40,12 @@ export class TextBatch {
     this.#length = end
   }
 
-  /** All frames so far; they are the caller's until `reuse`, and a new batch begins. */
+  /** All frames so far, good until the next `add`, which begins a new batch. */
   take(): Uint8Array {
     const frames = this.#bytes.subarray(0, this.#length)
-    this.#bytes = new Uint8Array(0)
     this.#length = 0
+    if (this.#bytes.length > this.#maxKeptCapacity) this.#bytes = new Uint8Array(0)
     return frames
-  }
-
-  /** What `take` returned is not needed any more. */
-  reuse(frames: Uint8Array): void {
-    if (frames.buffer.byteLength > MAX_KEPT_CAPACITY || this.#bytes.length > 0) return
-    this.#bytes = new Uint8Array(frames.buffer)
   }
 
   #append(frame: Uint8Array): void {

@@ -37,6 +37,12 @@ export interface WebSocketCarrierOptions {
 /** How long the far side may take to read what was sent and to close too. */
 const CLOSE_TIMEOUT_MS = 5_000
 
+/** A text message above this leaves at once, made in a buffer that all carriers share. */
+const MAX_BATCHED_TEXT_CHARS = 16_384
+const MAX_KEPT_TEXT_BYTES = 262_144
+const MAX_KEPT_LARGE_TEXT_BYTES = 4_194_304
+const largeTexts = new TextBatch(MAX_KEPT_LARGE_TEXT_BYTES)
+
 const NOBODY: CarrierHandler = { received() {}, drained() {}, closed() {} }
 const NO_PAYLOAD = new Uint8Array(0)
 
@@ -53,7 +59,7 @@ export class WebSocketCarrier implements Carrier {
   /** Messages, the first one perhaps in part, that the socket did not take yet. */
   readonly #unsent: Unsent = new Unsent()
   /** Text messages of this event-loop tick. */
-  readonly #texts: TextBatch
+  readonly #texts: TextBatch = new TextBatch(MAX_KEPT_TEXT_BYTES)
   /** Only the last ping needs an answer (section 5.5.3): while the socket is full no others are kept. */
   #unansweredPing: Uint8Array | undefined
   #owesDrained = false
@@ -66,7 +72,6 @@ export class WebSocketCarrier implements Carrier {
     this.#socket = socket
     this.#scheduler = options.scheduler
     this.#maskKey = options.maskKey
-    this.#texts = new TextBatch(options.maskKey)
     const { role, maxTextBytes = 0, text } = options
     this.#parser = new WebSocketParser(
       { role, maxTextBytes },
@@ -109,8 +114,14 @@ export class WebSocketCarrier implements Carrier {
    */
   sendText(message: string): boolean {
     if (this.#isClosing) return true
-    if (this.#texts.length === 0) this.#scheduler.soon(() => this.#sendTexts())
-    this.#texts.add(message)
+    if (message.length > MAX_BATCHED_TEXT_CHARS) {
+      this.#sendTexts()
+      largeTexts.add(message, this.#maskKey?.())
+      this.#writeReused(largeTexts.take())
+    } else {
+      if (this.#texts.length === 0) this.#scheduler.soon(() => this.#sendTexts())
+      this.#texts.add(message, this.#maskKey?.())
+    }
     if (this.#unsent.length === 0) return true
     this.#owesDrained = true
     return false
@@ -139,9 +150,13 @@ export class WebSocketCarrier implements Carrier {
 
   #sendTexts(): void {
     if (this.#texts.length === 0 || this.#isClosing) return
-    const frames = this.#texts.take()
-    if (this.#write(frames)) this.#texts.reuse(frames)
-    else this.#owesDrained = true
+    this.#writeReused(this.#texts.take())
+  }
+
+  /** Writes what lies in a buffer that others use next: what the socket does not take is copied. */
+  #writeReused(frames: Uint8Array): void {
+    const taken = this.#unsent.send(this.#socket, frames, true)
+    if (taken < frames.length) this.#owesDrained = true
   }
 
   #message(opcode: number, payload: Uint8Array): Uint8Array {

@@ -7,7 +7,7 @@ import { FrameCounter } from './frame-counter.ts'
 /** How the proxy ends a connection: with FIN, or with RST. */
 export type Cut = 'end' | 'reset'
 
-export class Proxy implements Disposable {
+export class TcpProxy implements Disposable {
   /** Connections are refused by closing them at once. */
   isDown = false
   /** Nothing passes any more, and nobody is told. */
@@ -63,12 +63,12 @@ export class Proxy implements Disposable {
 /** One connection through the proxy: the socket of who came, and the one to the target. */
 class Pair {
   readonly near: SocketHandler
-  readonly #proxy: Proxy
+  readonly #proxy: TcpProxy
   readonly #here: Half
   readonly #there: Half = new Half()
   #isOver = false
 
-  constructor(proxy: Proxy, socket: Socket) {
+  constructor(proxy: TcpProxy, socket: Socket) {
     this.#proxy = proxy
     this.#here = new Half(socket)
     this.near = this.#handler(this.#here, this.#there)

@@ -1,0 +1,232 @@
+// Links from end to end: a real server, a real client, and a man between them who sees, cuts and refuses.
+
+import { describe, expect, test } from 'bun:test'
+import { createHash } from 'node:crypto'
+import { TunnelClient } from '../../src/index.ts'
+import { type Deadline, Deadlines } from '../../src/server/deadlines.ts'
+import { LinkGate } from '../../src/server/links.ts'
+import { Between } from '../support/between.ts'
+import { Random } from '../support/random.ts'
+import { rawDial } from '../support/raw.ts'
+import { Loner } from '../support/sessions.ts'
+import { startServer } from '../support/tunnel.ts'
+import { WireEnd } from '../support/wires.ts'
+
+const MEGABYTES = new Random(5).bytes(65_536)
+const bytes = (count: number) => Buffer.alloc(count, MEGABYTES)
+const sha256 = (data: Uint8Array) => createHash('sha256').update(data).digest('hex')
+
+/** An origin that serves and swallows bulk, and counts. */
+function startOrigin() {
+  const seen = { posts: 0 }
+  const server = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    maxRequestBodySize: 64 * 1024 * 1024,
+    async fetch(request) {
+      const { pathname } = new URL(request.url)
+      if (request.method === 'POST') {
+        seen.posts++
+        return new Response(sha256(await request.bytes()))
+      }
+      const size = Number(pathname.slice(1))
+      return new Response(size > 0 ? bytes(size) : 'small')
+    },
+  })
+  return { seen, port: server.port ?? 0, stop: () => server.stop(true) }
+}
+
+async function startLinked() {
+  const origin = startOrigin()
+  const server = await startServer()
+  const between = await Between.inFrontOf(server.port)
+  const client = new TunnelClient({
+    server: `http://127.0.0.1:${between.port}`,
+    host: '127.0.0.1',
+    port: origin.port,
+    subdomain: 'app',
+    wire: 'streams',
+    reconnect: false,
+  })
+  const ask = (path: string, init: RequestInit = {}) =>
+    fetch(`http://127.0.0.1:${server.port}${path}`, {
+      ...init,
+      headers: { host: `${client.getSubdomain()}.localhost` },
+    })
+  await client.connect()
+  return {
+    origin,
+    server,
+    between,
+    client,
+    ask,
+    async [Symbol.asyncDispose]() {
+      await client.disconnect()
+      await server.stop()
+      await between[Symbol.asyncDispose]()
+      await origin.stop()
+    },
+  }
+}
+
+const SIZE = 5_000_000
+const LINK_REQUEST = (secret: string, number: number) =>
+  `GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: localtunnels.link.1\r\nAuthorization: Link ${secret} ${number}\r\n\r\n`
+
+describe('links', () => {
+  test('carry bulk down, opened when it is first seen', async () => {
+    await using live = await startLinked()
+    expect(live.between.links).toEqual([])
+    const answers = await Promise.all([1, 2, 3].map(async () => (await live.ask(`/${SIZE}`)).bytes()))
+    for (const answer of answers) expect(sha256(answer)).toBe(sha256(bytes(SIZE)))
+    expect(live.between.links.length).toBeGreaterThan(0)
+    expect(live.between.links.reduce((sum, { down, up }) => sum + down + up, 0)).toBeGreaterThan(SIZE)
+  })
+
+  test('carry bulk up, when the server wishes for them', async () => {
+    await using live = await startLinked()
+    for (let round = 0; round < 2; round++) {
+      const answer = await live.ask('/', { method: 'POST', body: bytes(SIZE) })
+      expect(await answer.text()).toBe(sha256(bytes(SIZE)))
+    }
+    expect(live.between.links.reduce((sum, { down }) => sum + down, 0)).toBeGreaterThan(1_000_000)
+    expect(live.origin.seen.posts).toBe(2)
+  })
+
+  test('carry both ways at once, beside small requests', async () => {
+    await using live = await startLinked()
+    const work = Array.from({ length: 12 }, async (_, index) => {
+      if (index % 3 === 0) return sha256(await (await live.ask(`/${SIZE}`)).bytes())
+      if (index % 3 === 1) return (await live.ask('/', { method: 'POST', body: bytes(SIZE) })).text()
+      expect(await (await live.ask('/')).text()).toBe('small')
+      return sha256(bytes(SIZE))
+    })
+    expect(new Set(await Promise.all(work))).toEqual(new Set([sha256(bytes(SIZE))]))
+  })
+
+  test('are not needed: behind a proxy that lets only WebSockets pass all goes over the carrier', async () => {
+    await using live = await startLinked()
+    live.between.refusal = 'HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n'
+    for (let round = 0; round < 3; round++) {
+      expect(sha256(await (await live.ask(`/${SIZE}`)).bytes())).toBe(sha256(bytes(SIZE)))
+      const answer = await live.ask('/', { method: 'POST', body: bytes(SIZE) })
+      expect(await answer.text()).toBe(sha256(bytes(SIZE)))
+    }
+    expect(live.between.links).toEqual([])
+    // Asked for once or a few times at once, and then not for a while.
+    expect(live.between.refusedLinks).toBeWithin(1, 5)
+  })
+
+  test('that are cut break the answer on them, which never looks whole, and nothing else', async () => {
+    await using live = await startLinked()
+    const answer = await live.ask(`/${60_000_000}`)
+    await live.between.until(() => live.between.links.some(({ up }) => up > 100_000), 'bulk on a link')
+    for (const link of live.between.links) link.cut()
+    expect(
+      await answer.bytes().then(
+        () => 'whole',
+        () => 'cut',
+      ),
+    ).toBe('cut')
+    expect(await (await live.ask('/')).text()).toBe('small')
+    expect(sha256(await (await live.ask(`/${SIZE}`)).bytes())).toBe(sha256(bytes(SIZE)))
+    expect(live.between.carriers.length).toBe(1)
+  })
+
+  test('that are cut under an upload fail it, and never send it twice', async () => {
+    await using live = await startLinked()
+    const upload = live.ask('/', { method: 'POST', body: bytes(40_000_000) }).then(
+      answer => answer.status,
+      () => 'cut',
+    )
+    await live.between.until(() => live.between.links.some(({ down }) => down > 200_000), 'bulk on a link')
+    for (const link of live.between.links) link.cut()
+    expect(['cut', 502]).toContain(await upload)
+    expect(live.origin.seen.posts).toBeLessThanOrEqual(1)
+    expect(await (await live.ask('/')).text()).toBe('small')
+  })
+
+  test('go with their carrier', async () => {
+    await using live = await startLinked()
+    await (await live.ask(`/${SIZE}`)).bytes()
+    await live.between.until(() => live.between.links.length > 0, 'a link')
+    live.between.carriers[0]?.cut()
+    await live.between.until(() => live.between.openCount === 0, 'all links to close')
+  })
+
+  test('go when the client leaves', async () => {
+    await using live = await startLinked()
+    await (await live.ask(`/${SIZE}`)).bytes()
+    await live.client.disconnect()
+    await live.between.until(() => live.between.openCount === 0, 'all links to close')
+  })
+})
+
+describe('the gate of links', () => {
+  test('lets nobody in without a secret, with a number in use, or beyond `maxLinks`', async () => {
+    await using live = await startLinked()
+    await (await live.ask(`/${SIZE}`)).bytes()
+    await live.between.until(() => live.between.links.length > 0, 'a link')
+    const { secret = '', number = 0 } = live.between.links[0] ?? {}
+    const statusOf = async (request: string) => {
+      const raw = await rawDial(live.server.port)
+      raw.socket.write(Buffer.from(request))
+      return Number((await raw.until('\r\n\r\n')).slice(9, 12))
+    }
+    expect(await statusOf(LINK_REQUEST('wrong', 900))).toBe(401)
+    expect(await statusOf(LINK_REQUEST('', 900))).toBe(401)
+    expect(await statusOf(LINK_REQUEST(secret, number))).toBe(503)
+    expect(await statusOf(LINK_REQUEST(secret, 4_294_967_296))).toBe(503)
+    expect(await statusOf(LINK_REQUEST(secret, 900))).toBe(101)
+    expect(await statusOf(LINK_REQUEST(secret, 900))).toBe(503)
+    const flood = await Promise.all(
+      Array.from({ length: 80 }, (_, index) => statusOf(LINK_REQUEST(secret, 1000 + index))),
+    )
+    expect(flood.filter(status => status === 101).length).toBe(31 - live.between.links.length)
+    expect(flood.filter(status => status === 503).length).toBe(80 - 31 + live.between.links.length)
+    // Strangers with the secret harm nobody: their links were never announced.
+    expect(sha256(await (await live.ask(`/${SIZE}`)).bytes())).toBe(sha256(bytes(SIZE)))
+  })
+
+  test('closes a link that its client does not announce in time, and takes its number again', () => {
+    const armed: { deadline: Deadline; ms: number }[] = []
+    class Watched extends Deadlines {
+      override arm(deadline: Deadline, ms: number): void {
+        armed.push({ deadline, ms })
+        super.arm(deadline, ms)
+      }
+    }
+    const { session } = new Loner('server')
+    const gate = new LinkGate()
+    const links = gate.open(session, new Watched(() => {}), 64)
+    expect(gate.find(links.secret)).toBe(links)
+    const end = new WireEnd(1000)
+    end.handler = links.accept(7, end)
+    end.handler.received(new Uint8Array(10))
+    expect(end.isPaused).toBe(true)
+    expect(links.hasRoomFor(7)).toBe(false)
+    expect(armed.map(({ ms }) => ms)).toEqual([10_000])
+    armed[0]?.deadline.expired()
+    expect(end.isOpen).toBe(false)
+    end.handler.closed(new Error('reset'))
+    expect(links.hasRoomFor(7)).toBe(true)
+    links.linked(7)
+    expect(session.links.size).toBe(0)
+    links.close()
+    expect(gate.find(links.secret)).toBeUndefined()
+  })
+
+  test('knows only links of the session whose secret was shown', () => {
+    const [ours, theirs] = [new Loner('server'), new Loner('server')]
+    const gate = new LinkGate()
+    const deadlines = new Deadlines(() => {})
+    const mine = gate.open(ours.session, deadlines, 64)
+    const other = gate.open(theirs.session, deadlines, 64)
+    const end = new WireEnd(1000)
+    end.handler = mine.accept(1, end)
+    other.linked(1)
+    expect(theirs.session.links.size).toBe(0)
+    mine.linked(1)
+    expect([ours.session.links.size, theirs.session.links.size]).toEqual([1, 0])
+  })
+})

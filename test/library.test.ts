@@ -1,0 +1,121 @@
+// docs/library.md lists what the code says: options, limits, events and functions with their docstrings.
+// LT_WRITE_DOCS=1 writes the tables anew.
+
+import { expect, test } from 'bun:test'
+import { join } from 'node:path'
+import * as api from '../src/index.ts'
+import { DEFAULT_LIMITS } from '../src/server/options.ts'
+
+const root = join(import.meta.dir, '..')
+const page = Bun.file(join(root, 'docs/library.md'))
+
+interface Member {
+  readonly name: string
+  readonly type: string
+  /** Its docstring in one line; empty when there is none. */
+  readonly text: string
+}
+
+/** Members of an interface of the source, in their order. */
+async function membersOf(file: string, name: string): Promise<readonly Member[]> {
+  const source = await Bun.file(join(root, file)).text()
+  const body = new RegExp(`^export interface ${name} \\{\\n([\\s\\S]*?)^\\}`, 'm').exec(source)?.[1]
+  if (body === undefined) throw new Error(`${file} has no interface ${name}`)
+  const member =
+    /(?: {2}\/\*\*([\s\S]*?)\*\/\n)? {2}(?:readonly )?(\w+)\??: ([\s\S]*?)(?=\n {2}(?:\/\*\*|\w)|\n$)/g
+  return [...body.matchAll(member)].map(([, comment = '', key = '', type = '']) => ({
+    name: key,
+    type: typeOf(type),
+    text: inOneLine(comment.replace(/^\s*\*/gm, '')),
+  }))
+}
+
+const inOneLine = (text: string) => text.replace(/\s+/g, ' ').trim()
+/** `{ a: string; b: number }`, however many lines the declaration has. */
+const typeOf = (text: string) =>
+  inOneLine(text.replaceAll('readonly ', '').replace(/(?<=[^{])\n(?= *\w)/g, '; '))
+const cell = (text: string) => text.replaceAll('|', '\\|').replaceAll('<', '&lt;')
+const code = (text: string) => `\`${text.replaceAll('|', '\\|')}\``
+/** Payload types lose the braces' inner padding of several lines. */
+const payload = (type: string) => (type === 'Readonly<Record<string, never>>' ? 'nothing' : type)
+
+const optionRows = (members: readonly Member[]) => [
+  '| option | type | meaning |',
+  '|---|---|---|',
+  ...members.map(({ name, type, text }) => `| ${code(name)} | ${code(type)} | ${cell(text)} |`),
+]
+
+const limitRows = (members: readonly Member[]) => [
+  '| limit | meaning |',
+  '|---|---|',
+  ...members.map(({ name, text }) => `| ${code(name)} | ${cell(text)} |`),
+]
+
+const eventRows = (members: readonly Member[]) => [
+  '| event | payload | when |',
+  '|---|---|---|',
+  ...members.map(({ name, type, text }) => `| ${code(name)} | ${code(payload(type))} | ${cell(text)} |`),
+]
+
+const CLIENT = 'src/client/options.ts'
+const SERVER = 'src/server/options.ts'
+
+const tables: readonly (readonly [string, string, string, (members: readonly Member[]) => string[]])[] = [
+  ['client options', CLIENT, 'TunnelClientOptions', optionRows],
+  ['client events', CLIENT, 'TunnelClientEvents', eventRows],
+  ['server options', SERVER, 'TunnelServerOptions', optionRows],
+  ['server limits', SERVER, 'ServerLimits', limitRows],
+  ['server events', SERVER, 'TunnelServerEvents', eventRows],
+  ['server statistics', 'src/server/stats.ts', 'ServerStats', optionRows],
+]
+
+for (const [mark, file, name, rows] of tables) {
+  test(`docs/library.md lists the ${mark} of the code`, async () => {
+    const text = await page.text()
+    const begin = `<!-- ${mark}: begin -->\n`
+    const end = `<!-- ${mark}: end -->`
+    const [before, rest] = text.split(begin)
+    const [written, after] = rest?.split(end) ?? []
+    if (before === undefined || written === undefined || after === undefined)
+      throw new Error('the marks are missing')
+    const wanted = `${rows(await membersOf(file, name)).join('\n')}\n`
+    if (process.env.LT_WRITE_DOCS !== undefined) await page.write(`${before}${begin}${wanted}${end}${after}`)
+    else expect(written).toBe(wanted)
+  })
+}
+
+test('every option, limit and event says what it means', async () => {
+  const silent: string[] = []
+  for (const [, file, name] of tables) {
+    for (const member of await membersOf(file, name)) {
+      if (member.text === '') silent.push(`${name}.${member.name}`)
+    }
+  }
+  expect(silent).toEqual([])
+})
+
+test('the docstring of every limit names its default', async () => {
+  const wrong: string[] = []
+  for (const { name, text } of await membersOf(SERVER, 'ServerLimits')) {
+    // Every name in DEFAULT_LIMITS is one of ServerLimits: the compiler sees to it.
+    const value = DEFAULT_LIMITS[name as keyof typeof DEFAULT_LIMITS]
+    const spellings = [value.toLocaleString('en'), `${value / 1_048_576} MiB`]
+    if (!spellings.some(spelling => text.includes(`Default ${spelling}`))) wrong.push(`${name} is ${value}`)
+  }
+  expect(wrong).toEqual([])
+})
+
+test('docs/library.md names everything that the package exports', async () => {
+  const text = await page.text()
+  const source = await Bun.file(join(root, 'src/index.ts')).text()
+  const names = [...source.replace(/\/\/.*/g, '').matchAll(/(\w+)(?=,|\s*\})/g)].map(([name]) => name)
+  expect(names).toEqual(expect.arrayContaining(Object.keys(api)))
+  expect(names.filter(name => !new RegExp(`\\b${name}\\b`).test(text))).toEqual([])
+})
+
+test('the version is that of package.json, and the changelog begins with it', async () => {
+  const { version } = await Bun.file(join(root, 'package.json')).json()
+  expect(api.VERSION).toBe(version)
+  const changelog = await Bun.file(join(root, 'CHANGELOG.md')).text()
+  expect(/^## (\S+)/m.exec(changelog)?.[1]).toBe(version)
+})

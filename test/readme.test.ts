@@ -1,0 +1,232 @@
+// What the documentation shows is true: its programs compile and run, its links lead somewhere.
+
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join, relative, resolve } from 'node:path'
+import { Glob } from 'bun'
+import type { TunnelServer } from '../src/index.ts'
+import { startServer } from './support/tunnel.ts'
+
+const root = resolve(import.meta.dir, '..')
+const pages = [
+  ...[...new Glob('*.md').scanSync(root)].sort(),
+  ...[...new Glob('docs/**/*.md').scanSync(root)].sort(),
+]
+const textOf = async (page: string) => Bun.file(join(root, page)).text()
+const texts = new Map(await Promise.all(pages.map(async page => [page, await textOf(page)] as const)))
+
+interface Program {
+  /** Page and number, for the test's name. */
+  readonly name: string
+  readonly code: string
+  /** Lines that it prints, as its comments say. */
+  readonly prints: readonly string[]
+  /** Marked `ts no-run`: it is only compiled, because it would change the machine or never end. */
+  readonly isRun: boolean
+}
+
+const programs: Program[] = [...texts].flatMap(([page, text]) =>
+  [...text.matchAll(/^```ts( no-run)?\n([\s\S]*?)^```$/gm)].map(([, mark, code = ''], index) => ({
+    name: `${page}, program ${index + 1}`,
+    code,
+    prints: [...code.matchAll(/(?:^| )\/\/ (.*)$/gm)].map(([, line = '']) => line),
+    isRun: mark === undefined,
+  })),
+)
+
+let folder = ''
+let server: TunnelServer
+let app: Bun.Server<undefined>
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'localtunnels-docs-'))
+  server = await startServer()
+  app = Bun.serve({ port: 0, fetch: () => new Response('an app') })
+  // Bun resolves by these paths as well, so that a program imports the package by its name.
+  const compilerOptions = {
+    paths: {
+      localtunnels: [join(root, 'src/index.ts')],
+      'localtunnels/client': [join(root, 'src/client.ts')],
+    },
+    typeRoots: [join(root, 'node_modules/@types')],
+  }
+  await Bun.write(
+    join(folder, 'tsconfig.json'),
+    JSON.stringify({ extends: join(root, 'tsconfig.json'), compilerOptions, include: ['*.ts'] }),
+  )
+  await Bun.write(join(folder, 'package.json'), '{"type":"module"}')
+  for (const [index, { code }] of programs.entries()) {
+    const local = code
+      .replaceAll('https://tunnel.example', `http://127.0.0.1:${server.port}`)
+      .replaceAll('port: 3000', `port: ${app.port}`)
+    // `export {}`: a program without imports is a module too, so that two of them may use the same names.
+    await Bun.write(join(folder, `${index}.ts`), `${local}\nexport {}\n`)
+  }
+})
+
+afterAll(async () => {
+  await app.stop(true)
+  await server.stop()
+  await rm(folder, { recursive: true })
+})
+
+test('every program compiles', async () => {
+  expect(programs.length).toBeGreaterThan(0)
+  const tsc = Bun.spawn([join(root, 'node_modules/.bin/tsc'), '-p', folder, '--noEmit'], { stdout: 'pipe' })
+  expect(await new Response(tsc.stdout).text()).toBe('')
+  expect(await tsc.exited).toBe(0)
+}, 30_000)
+
+for (const [index, { name, prints, isRun }] of programs.entries()) {
+  test.if(isRun)(`${name} runs and prints what it says`, async () => {
+    const program = Bun.spawn(['bun', join(folder, `${index}.ts`)], {
+      stdout: 'pipe',
+      stderr: 'pipe',
+      env: { ...process.env, TUNNEL_SERVER: `http://127.0.0.1:${server.port}` },
+    })
+    try {
+      const printed = await lines(program.stdout, prints.length)
+      expect(printed.map(shapeOf)).toEqual(prints.map(shapeOf))
+    } finally {
+      program.kill()
+      await program.exited
+    }
+    expect(await new Response(program.stderr).text()).toBe('')
+  })
+}
+
+/** The first `count` lines, or all that there are. */
+async function lines(stream: ReadableStream<Uint8Array>, count: number): Promise<string[]> {
+  const decoder = new TextDecoder()
+  let text = ''
+  if (count === 0) await new Response(stream).text()
+  else
+    for await (const piece of stream) {
+      text += decoder.decode(piece, { stream: true })
+      if (text.split('\n').filter(line => line !== '').length >= count && text.endsWith('\n')) break
+    }
+  return text.split('\n').filter(line => line !== '')
+}
+
+/** A line without what differs from run to run: the server's address, generated names, times. */
+function shapeOf(line: string): string {
+  return line
+    .replace(/https?:\/\/([a-z0-9-]+)\.[a-z.]+(:\d+)?/g, (_, name: string) =>
+      /^[a-z]+-[a-z]+$/.test(name) ? '<url of a generated name>' : `<url of ${name}>`,
+    )
+    .replace(/\b\d+(\.\d+)? ?ms\b/g, '<time>')
+}
+
+// ── Links ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** The anchor that GitHub gives a heading. */
+function anchorOf(heading: string): string {
+  return heading
+    .toLowerCase()
+    .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+    .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+    .replace(/\s/g, '-')
+}
+
+const withoutCode = (text: string) => text.replace(/^```[\s\S]*?^```$/gm, '')
+
+function anchorsOf(text: string): string[] {
+  return [...withoutCode(text).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) => anchorOf(heading))
+}
+
+/** Made by measurements, and not part of every checkout that has this test. */
+const MEASURED = ['docs/performance.md', 'docs/benchmarks.md']
+
+test.each(pages)('every link in %s leads to a file and a heading', async page => {
+  const broken: string[] = []
+  for (const [, target = ''] of withoutCode(texts.get(page) ?? '').matchAll(/\]\(([^)\s]+)\)/g)) {
+    if (/^[a-z]+:/.test(target)) continue
+    const [path = '', anchor] = target.split('#')
+    const linked = path === '' ? page : relative(root, resolve(root, dirname(page), path))
+    const text = texts.get(linked)
+    if (text === undefined) {
+      if (MEASURED.includes(linked)) continue
+      const isFolder = [...new Glob(`${linked}/*`).scanSync({ cwd: root, onlyFiles: false })].length > 0
+      if (!isFolder && !(await Bun.file(join(root, linked)).exists())) broken.push(target)
+    } else if (anchor !== undefined && !anchorsOf(text).includes(anchor)) broken.push(target)
+  }
+  expect(broken).toEqual([])
+})
+
+test.each(pages)('%s has no marks of a merge', page => {
+  expect(texts.get(page)).not.toMatch(/^(?:<{7}|={7}|>{7})( |$)/m)
+})
+
+/** Files and folders of the project named in running text, such as `src/server/visitor.ts`. */
+test.each(pages)('every file named in %s exists', async page => {
+  const missing: string[] = []
+  for (const [, path = ''] of withoutCode(texts.get(page) ?? '').matchAll(
+    /`((?:src|test|docs|benchmarks|bin)\/[\w./-]+)`/g,
+  )) {
+    const isThere =
+      (await Bun.file(join(root, path)).exists()) ||
+      [...new Glob(`${path.replace(/\/$/, '')}/*`).scanSync({ cwd: root, onlyFiles: false })].length > 0
+    if (!isThere && !MEASURED.includes(path)) missing.push(path)
+  }
+  expect(missing).toEqual([])
+})
+
+// ── Architecture ───────────────────────────────────────────────────────────────────────────────────────────────
+
+test('ARCHITECTURE.md has every room of src/ on its floors', () => {
+  const floors = (texts.get('ARCHITECTURE.md') ?? '').split('\n## Floors\n')[1]?.split('\n## ')[0] ?? ''
+  const rooms = [...new Glob('*').scanSync({ cwd: join(root, 'src'), onlyFiles: false })]
+  const wanted = rooms.map(room => (room.endsWith('.ts') ? `\`${room.slice(0, -3)}\`` : `\`${room}/\``))
+  expect(wanted.filter(room => !floors.includes(room))).toEqual([])
+})
+
+// ── The two command lines ──────────────────────────────────────────────────────────────────────────────────────
+
+test('the test command of the README is what CI runs', async () => {
+  const readme = texts.get('README.md') ?? ''
+  const [, command = ''] = /^npm install --global bun && bun install && (bun run check)$/m.exec(readme) ?? []
+  expect(command).not.toBe('')
+  expect(await textOf('.ci/run')).toContain(`exec ${command}\n`)
+})
+
+// ── The tour ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** File and functions of each row of the tour's tables. */
+const steps = [...(texts.get('docs/tour.md') ?? '').matchAll(/^\| `(src\/[^`]+)` \| ([^|]+) \|/gm)].map(
+  ([, file = '', cell = '']) => ({
+    file,
+    names: [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name),
+  }),
+)
+
+/** Lines of a function, method or event handler of that name; undefined when there is none. */
+function lengthOf(name: string, source: readonly string[]): number | undefined {
+  const begins = new RegExp(
+    `^( *)(?:export )?(?:async )?(?:function )?(?:get )?${name}(?:\\(|: \\w+ =>|: \\()`,
+  )
+  const first = source.findIndex(line => begins.test(line) && !line.endsWith(')'))
+  if (first === -1) return undefined
+  const [, indent = ''] = begins.exec(source[first] ?? '') ?? []
+  const isOneLine = !/[{([]$/.test(source[first] ?? '') && !source[first]?.endsWith('=>')
+  if (isOneLine) return 1
+  const length = source.slice(first).findIndex(line => line === `${indent}}` || line === `${indent}},`)
+  return length === -1 ? 1 : length + 1
+}
+
+test('the functions of the tour are there, and short enough to read in one sitting', async () => {
+  const missing: string[] = []
+  const seen = new Map<string, number>()
+  for (const { file, names } of steps) {
+    const source = (await textOf(file)).split('\n')
+    for (const name of names) {
+      const length = lengthOf(name, source)
+      if (length === undefined) missing.push(`${file}: ${name}`)
+      else seen.set(`${file} ${name}`, length)
+    }
+  }
+  expect(missing).toEqual([])
+  expect(seen.size).toBeGreaterThan(30)
+  expect([...seen.values()].reduce((sum, length) => sum + length, 0)).toBeLessThan(900)
+  if (process.env.LT_VERBOSE) console.log([...seen])
+})

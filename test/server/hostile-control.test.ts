@@ -1,0 +1,216 @@
+// Hostile control connections against a live server: each ends with a code, and another tunnel answers all the while.
+
+import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { TunnelClient, type TunnelServer } from '../../src/index.ts'
+import { ask } from '../support/ask.ts'
+import { eventually } from '../support/events.ts'
+import { rawDial } from '../support/raw.ts'
+import { control, frame, SpeakingClient } from '../support/speaker.ts'
+import { startServer } from '../support/tunnel.ts'
+import { within } from '../support/within.ts'
+
+let server: TunnelServer
+let bystander: TunnelClient
+const errors: Error[] = []
+
+beforeAll(async () => {
+  server = await startServer({ limits: { registerTimeoutMs: 300, headTimeoutMs: 500, drainTimeoutMs: 100 } })
+  server.on('error', error => errors.push(error))
+  bystander = new TunnelClient({
+    server: `127.0.0.1:${server.port}`,
+    subdomain: 'bystander',
+    fetch: () => new Response('unharmed'),
+  })
+  await bystander.connect()
+})
+afterAll(async () => {
+  await bystander.disconnect()
+  await server.stop()
+})
+beforeEach(() => {
+  errors.length = 0
+})
+
+/** The bystander's tunnel answers, over the very connection it had before. */
+async function othersGoOn(): Promise<void> {
+  expect(await ask(server.port, 'bystander.localhost')).toMatchObject({ status: 200, body: 'unharmed' })
+  expect(bystander.isConnected()).toBe(true)
+  expect(errors).toEqual([])
+  await eventually(() => server.getStats().connections === 1, 'the hostile one to be forgotten')
+  expect(server.getStats(true).subdomains).toEqual(['bystander'])
+}
+
+const register = (more: object = {}) =>
+  control({ type: 'register', ref: 1, kind: 'http', name: 'evil', ...more })
+
+const BROKEN: readonly [string, ...Uint8Array[]][] = [
+  ['bad JSON', control('{"type":')],
+  ['JSON that is no object', control('[1,2]')],
+  ['a number', control('7')],
+  ['no type', control({ name: 'x' })],
+  ['not UTF-8', frame(7, 0, Buffer.from([0xff, 0xfe]))],
+  ['a registration without a name', control({ type: 'register', ref: 1, kind: 'http' })],
+  ['a name of 1 MB', frame(7, 0, Buffer.alloc(65_000, 'a'))],
+  ['a header value that ends its line', register({ hostHeader: 'a\r\nX-Evil: 1', origin: 'http://a' })],
+  ['a control frame on a stream', frame(7, 3, '{}')],
+  ['OPEN from a client', frame(1, 1, Buffer.from([0, 0, 0, 1]))],
+  ['DATA for a stream that never was', frame(0, 99, 'x')],
+  ['END for a stream that never was', frame(2, 99, Buffer.alloc(6))],
+  ['RESET for a stream that never was', frame(3, 99, Buffer.alloc(8))],
+  ['CREDIT for a stream that never was', frame(4, 99, Buffer.from([0, 0, 1, 0]))],
+  ['an unknown frame type', frame(99, 0, 'x')],
+  ['a frame over the limit', Buffer.concat([Buffer.from([1, 0, 1, 0, 0, 0, 0, 1]), Buffer.alloc(65_537)])],
+  ['a frame that says 16 MB', Buffer.from([255, 255, 255, 7, 0, 0, 0, 0])],
+  ['a flood of pings', ...Array.from({ length: 2_000 }, () => frame(5, 0, Buffer.alloc(8)))],
+  ['a flood of control messages', ...Array.from({ length: 2_000 }, () => control({ type: 'what' }))],
+  ['a flood of goaways', ...Array.from({ length: 2_000 }, () => frame(8, 0, Buffer.alloc(2)))],
+]
+
+test.each(BROKEN)('%s ends the connection, before a registration and after one', async (_, ...frames) => {
+  for (const isRegistered of [false, true]) {
+    const hostile = await SpeakingClient.connect(server.port)
+    if (isRegistered) {
+      hostile.say(register())
+      const { tunnel } = await hostile.control('granted')
+      expect(tunnel).toBeGreaterThan(0)
+    }
+    hostile.say(...frames)
+    await within(hostile.closed, 'the server to close')
+    expect(await ask(server.port, 'bystander.localhost')).toMatchObject({ body: 'unharmed' })
+    // A name that is only leased is given back by its holder alone.
+    if (isRegistered) await takeBack(hostile)
+  }
+  await othersGoOn()
+})
+
+/** Takes the leased name with its secret and releases it, so that the next test finds it free. */
+async function takeBack(before: SpeakingClient): Promise<void> {
+  const { resume } = await before.control('granted')
+  const again = await SpeakingClient.connect(server.port)
+  again.say(register({ resume }))
+  const { tunnel } = await again.control('granted')
+  again.say(control({ type: 'release', tunnel }))
+  again.close()
+  await again.closed
+}
+
+test.each([
+  ['an unknown type', { type: 'of a newer version' }],
+  ['__proto__ as a field', '{"type":"watch","on":true,"__proto__":{"type":"register","on":false}}'],
+  ['constructor as a type', { type: 'constructor' }],
+  ['a release of a tunnel that is not its own', { type: 'release', tunnel: 1 }],
+  ['a link that was never opened', { type: 'linked', link: 4_000_000_000 }],
+])('%s is ignored and harms nobody', async (_, message) => {
+  const hostile = await SpeakingClient.connect(server.port)
+  hostile.say(control(message), register())
+  const { tunnel } = await hostile.control('granted')
+  expect({}).not.toHaveProperty('on')
+  hostile.say(control({ type: 'release', tunnel }))
+  hostile.close()
+  await hostile.closed
+  await othersGoOn()
+})
+
+test('a client cannot answer, watch or release what belongs to another', async () => {
+  const hostile = await SpeakingClient.connect(server.port)
+  hostile.say(register(), control({ type: 'watch', on: true }))
+  const { tunnel } = await hostile.control('granted')
+  for (let number = 0; number < 10; number++)
+    hostile.say(control({ type: 'release', tunnel: 1_000 + number }))
+  const before = hostile.frames.length
+  for (let count = 0; count < 5; count++) await ask(server.port, 'bystander.localhost')
+  // Nothing of another tunnel's requests reaches it.
+  expect(hostile.frames.slice(before).filter(({ type }) => type === 7)).toEqual([])
+  hostile.say(control({ type: 'release', tunnel }))
+  hostile.close()
+  await hostile.closed
+  await othersGoOn()
+})
+
+test('one that asks for name after name gets 64, and gives all back', async () => {
+  const hostile = await SpeakingClient.connect(server.port)
+  for (let ref = 0; ref < 100; ref++) {
+    hostile.say(control({ type: 'register', ref, kind: 'http', name: `squat-${ref}` }))
+  }
+  expect(await hostile.control('refused')).toMatchObject({ code: 'CLIENT_LIMIT', ref: 64 })
+  expect(server.getStats().activeSubdomains).toBe(65)
+  for (let tunnel = 1; tunnel <= 64; tunnel++) hostile.say(control({ type: 'release', tunnel }))
+  hostile.close()
+  await hostile.closed
+  await othersGoOn()
+})
+
+test('a stream of frames one byte a time is a session like any other', async () => {
+  const slow = await SpeakingClient.connect(server.port)
+  for (const byte of register()) slow.say(Buffer.from([byte]))
+  const { tunnel } = await slow.control('granted')
+  slow.say(control({ type: 'release', tunnel }))
+  slow.close()
+  await slow.closed
+  await othersGoOn()
+})
+
+test('text on the streams wire ends the connection', async () => {
+  const hostile = await SpeakingClient.connect(server.port)
+  hostile.sayText('{"type":"ready","subdomain":"evil"}')
+  await within(hostile.closed, 'the server to close')
+  await othersGoOn()
+})
+
+test.each([
+  [
+    'a head of 1 MB',
+    `GET / HTTP/1.1\r\nHost: localhost\r\nX: ${'a'.repeat(1_000_000)}\r\n\r\n`,
+    /^HTTP\/1\.1 431 /,
+  ],
+  [
+    'a target of 1 MB',
+    `GET /${'a'.repeat(1_000_000)} HTTP/1.1\r\nHost: localhost\r\n\r\n`,
+    /^HTTP\/1\.1 4[13][14] /,
+  ],
+  [
+    'an upgrade with a body',
+    'POST / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 3\r\n\r\nabc',
+    /^HTTP\/1\.1 400 /,
+  ],
+  [
+    'an upgrade without a key',
+    'GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\r\n',
+    /^HTTP\/1\.1 400 /,
+  ],
+  [
+    'a link without a session',
+    'GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: localtunnels.link.1\r\nAuthorization: Link guess 1\r\n\r\n',
+    /^HTTP\/1\.1 401 /,
+  ],
+])('%s is refused', async (_, bytes, answer) => {
+  const hostile = await rawDial(server.port)
+  await hostile.send(bytes)
+  await hostile.when(() => hostile.text.includes('\r\n\r\n') || hostile.isClosed, 'an answer')
+  expect(hostile.text).toMatch(answer)
+  hostile.socket.terminate()
+  await othersGoOn()
+})
+
+test('a head that drips one byte at a time is given up after headTimeoutMs', async () => {
+  const hostile = await rawDial(server.port)
+  const dripping = (async () => {
+    for (const byte of 'GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: '.padEnd(1_000, 'x')) {
+      if (hostile.hasEnded || hostile.isClosed) return
+      await hostile.send(byte)
+      await Bun.sleep(5)
+    }
+  })()
+  expect(await hostile.end()).toMatch(/^HTTP\/1\.1 408 /)
+  await dripping
+  hostile.socket.terminate()
+  await othersGoOn()
+})
+
+test('hundreds of idle control connections cost nothing and are gone in time', async () => {
+  const idle = await Promise.all(Array.from({ length: 300 }, () => SpeakingClient.connect(server.port)))
+  expect(server.getStats().connections).toBe(301)
+  expect(await ask(server.port, 'bystander.localhost')).toMatchObject({ body: 'unharmed' })
+  await Promise.all(idle.map(one => within(one.closed, 'the server to close')))
+  await othersGoOn()
+})

@@ -1,0 +1,49 @@
+// Processes that tests start, kill and freeze.
+
+import { join } from 'node:path'
+import { within } from './within.ts'
+
+export class ClientProcess implements AsyncDisposable {
+  readonly #child: Bun.Subprocess<'ignore', 'pipe', 'inherit'>
+  readonly #lines: AsyncIterator<{ readonly event: string; readonly name: string }>
+
+  constructor(server: string, subdomain: string, origin: number) {
+    this.#child = Bun.spawn({
+      cmd: ['bun', join(import.meta.dir, 'client-process.ts'), server, subdomain, `${origin}`],
+      stdin: 'ignore',
+      stdout: 'pipe',
+      stderr: 'inherit',
+    })
+    this.#lines = lines(this.#child.stdout)
+  }
+
+  /** The next event of this name; others are passed over. */
+  async event(name: string): Promise<string> {
+    for (;;) {
+      const { value, done } = await within(this.#lines.next(), `${name} of the client process`)
+      if (done) throw new Error(`the client process ended without ${name}`)
+      if (value.event === name) return value.name
+    }
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    this.#child.kill(signal)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#child.kill('SIGKILL')
+    await this.#child.exited
+  }
+}
+
+async function* lines(stream: ReadableStream<Uint8Array>): AsyncGenerator<{ event: string; name: string }> {
+  let text = ''
+  const decoder = new TextDecoder()
+  for await (const bytes of stream) {
+    text += decoder.decode(bytes, { stream: true })
+    for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n')) {
+      yield JSON.parse(text.slice(0, end))
+      text = text.slice(end + 1)
+    }
+  }
+}
