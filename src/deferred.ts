@@ -2,8 +2,8 @@
 
 export interface Deferred<Value> {
   readonly promise: Promise<Value>
-  resolve(value: Value): void
-  reject(reason: unknown): void
+  readonly resolve: (value: Value) => void
+  readonly reject: (reason: unknown) => void
 }
 
 export function deferred<Value = void>(): Deferred<Value> {

@@ -459,8 +459,10 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
 
 /** Everything localtunnels throws or hands to an `error` event. Match on `code`, not on the message. */
 export class TunnelError extends Error {
+  /** What went wrong, as `ERRORS` and `docs/errors.md` list it. */
   readonly code: ErrorCode
 
+  /** `detail` replaces the meaning of the code in the message; what to do stays. */
   constructor(code: ErrorCode, detail?: string, options?: { readonly cause?: unknown }) {
     const { meaning, action } = ERRORS[code]
     super(`${detail ?? meaning} ${action}`, options)

@@ -27,6 +27,7 @@ export class Events<EventMap extends object> {
     return stop
   }
 
+  /** Stops calling `listener` for `event`. */
   off<Name extends keyof EventMap>(event: Name, listener: Listener<EventMap[Name]>): void {
     this.#listeners.get(event)?.delete(listener)
     this.listenersChanged(event)

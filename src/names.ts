@@ -71,9 +71,11 @@ export function isValidPort(port: number): boolean {
   return (port | 0) === port && port > 0 && port < 65_536
 }
 
+/** What `parseHost` makes of a host. */
 export interface HostParts {
   /** Without port and without the brackets of an IPv6 address. */
   readonly hostname: string
+  /** 1 to 65535; `undefined` when none was given. */
   readonly port: number | undefined
 }
 
@@ -110,11 +112,13 @@ function parsePort(text: string): number {
   return port
 }
 
+/** What `formatUrl` makes a URL of. */
 export interface UrlParts {
   /** `https` instead of `http`. Default `false`. */
   readonly secure?: boolean
   /** Label in front of the host name. Default none. */
   readonly subdomain?: string
+  /** A name, or an address; an IPv6 address without brackets. */
   readonly hostname: string
   /** Left out of the URL when it is the scheme's own (80 or 443). */
   readonly port?: number
@@ -151,6 +155,7 @@ export function* alternativeNames(name: string): Generator<string, void, undefin
   for (let count = 0; count < 4; count++) yield `${generateSubdomain()}-${(Math.random() * 10_000) | 0}`
 }
 
+/** What `calculateBackoff` may be told. Times in milliseconds. */
 export interface BackoffOptions {
   /** Upper bound of the second try's delay; it doubles with every further one. Default 500 ms. */
   readonly baseMs?: number

@@ -13,7 +13,9 @@ export interface Socket {
   terminate(): void
   /** Stops reading; the kernel's window then stops the far side. */
   pause(): void
+  /** Reads on. */
   resume(): void
+  /** Address of the far side, without port; empty on a unix socket. */
   readonly remoteAddress: string
 }
 
@@ -31,13 +33,16 @@ export interface SocketHandler {
 
 /** Where a connection goes. `tls` absent means plain bytes. */
 export interface Address {
+  /** Name or address. Default `localhost`, both address families. */
   readonly host?: string
   readonly port?: number
   /** Path of a unix socket, instead of host and port. */
   readonly unix?: string
+  /** Speak TLS, with these options; `{}` verifies as usual. */
   readonly tls?: TlsOptions
 }
 
+/** How to speak TLS to an address. */
 export interface TlsOptions {
   /** Name to verify the certificate against and to send as SNI. Default: the host dialled. */
   readonly serverName?: string
@@ -49,6 +54,7 @@ export interface TlsOptions {
 
 /**
  * Opens a connection: resolves once it is up (after the TLS handshake), rejects with the platform's error
- * (`code` such as ECONNREFUSED) when it cannot be.
+ * (`code` such as ECONNREFUSED) when it cannot be. `signal` says that nobody wants it any more: what can be stopped
+ * then is, and whoever gave it still has to cut a connection that comes up after all.
  */
-export type Dial = (address: Address, handler: SocketHandler) => Promise<Socket>
+export type Dial = (address: Address, handler: SocketHandler, signal?: AbortSignal) => Promise<Socket>

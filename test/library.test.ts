@@ -112,3 +112,10 @@ test('docs/library.md names everything that the package exports', async () => {
   expect(names).toEqual(expect.arrayContaining(Object.keys(api)))
   expect(names.filter(name => !new RegExp(`\\b${name}\\b`).test(text))).toEqual([])
 })
+
+test('the version is that of package.json, and the changelog begins with it', async () => {
+  const { version } = await Bun.file(join(root, 'package.json')).json()
+  expect(api.VERSION).toBe(version)
+  const changelog = await Bun.file(join(root, 'CHANGELOG.md')).text()
+  expect(/^## (\S+)/m.exec(changelog)?.[1]).toBe(version)
+})

@@ -45,7 +45,10 @@ beforeAll(async () => {
   app = Bun.serve({ port: 0, fetch: () => new Response('an app') })
   // Bun resolves by these paths as well, so that a program imports the package by its name.
   const compilerOptions = {
-    paths: { localtunnels: [join(root, 'src/index.ts')] },
+    paths: {
+      localtunnels: [join(root, 'src/index.ts')],
+      'localtunnels/client': [join(root, 'src/client.ts')],
+    },
     typeRoots: [join(root, 'node_modules/@types')],
   }
   await Bun.write(
@@ -151,6 +154,10 @@ test.each(pages)('every link in %s leads to a file and a heading', async page =>
   expect(broken).toEqual([])
 })
 
+test.each(pages)('%s has no marks of a merge', page => {
+  expect(texts.get(page)).not.toMatch(/^(?:<{7}|={7}|>{7})( |$)/m)
+})
+
 /** Files and folders of the project named in running text, such as `src/server/visitor.ts`. */
 test.each(pages)('every file named in %s exists', async page => {
   const missing: string[] = []
@@ -163,6 +170,15 @@ test.each(pages)('every file named in %s exists', async page => {
     if (!isThere && !MEASURED.includes(path)) missing.push(path)
   }
   expect(missing).toEqual([])
+})
+
+// ── Architecture ───────────────────────────────────────────────────────────────────────────────────────────────
+
+test('ARCHITECTURE.md has every room of src/ on its floors', () => {
+  const floors = (texts.get('ARCHITECTURE.md') ?? '').split('\n## Floors\n')[1]?.split('\n## ')[0] ?? ''
+  const rooms = [...new Glob('*').scanSync({ cwd: join(root, 'src'), onlyFiles: false })]
+  const wanted = rooms.map(room => (room.endsWith('.ts') ? `\`${room.slice(0, -3)}\`` : `\`${room}/\``))
+  expect(wanted.filter(room => !floors.includes(room))).toEqual([])
 })
 
 // ── The two command lines ──────────────────────────────────────────────────────────────────────────────────────
@@ -192,7 +208,7 @@ function lengthOf(name: string, source: readonly string[]): number | undefined {
   const first = source.findIndex(line => begins.test(line) && !line.endsWith(')'))
   if (first === -1) return undefined
   const [, indent = ''] = begins.exec(source[first] ?? '') ?? []
-  const isOneLine = !/[{([]$/.test(source[first] ?? '') && !/=>$/.test(source[first] ?? '')
+  const isOneLine = !/[{([]$/.test(source[first] ?? '') && !source[first]?.endsWith('=>')
   if (isOneLine) return 1
   const length = source.slice(first).findIndex(line => line === `${indent}}` || line === `${indent}},`)
   return length === -1 ? 1 : length + 1

@@ -74,7 +74,11 @@ export class Road {
 
   async close(): Promise<void> {
     for (const child of this.#children) child.kill('SIGKILL')
-    await Promise.all(this.#children.map(child => child.exitCode ?? child.signalCode ?? once(child, 'exit')))
+    await Promise.all(
+      this.#children
+        .filter(child => child.exitCode === null && child.signalCode === null)
+        .map(child => once(child, 'exit')),
+    )
     for (const side of ['server', 'client'] as const) spawnSync('ip', ['netns', 'del', this.#space(side)])
   }
 

@@ -10,7 +10,9 @@ export interface TextCarrier extends Carrier {
   sendText(message: string): boolean
 }
 
+/** What a carrier is asked for with. */
 export interface CarrierRequest {
+  /** Where to dial. */
   readonly address: Address
   /** For the Host header. */
   readonly host: string
@@ -20,12 +22,13 @@ export interface CarrierRequest {
   readonly token?: string | undefined
   /** Subprotocols to offer, best first. */
   readonly protocols: readonly string[]
-  /** From the first packet to the answer. Above: `CONNECT_TIMEOUT`. */
+  /** From the first packet to the answer, milliseconds. Above: `CONNECT_TIMEOUT`. */
   readonly timeoutMs: number
   /** Ends the attempt. */
   readonly signal: AbortSignal
-  /** Longest text message to take. Default 0: text ends the carrier. */
+  /** Longest text message to take, bytes. Default 0: text ends the carrier. */
   readonly maxTextBytes?: number
+  /** A text message arrived. */
   readonly text?: (message: string) => void
   /** Bytes arrived, perhaps of a message that is not whole yet. */
   readonly heard?: () => void

@@ -1,4 +1,5 @@
 // TunnelClient: gives a local app a public URL and keeps it, whatever happens to the network.
+/// <reference lib="esnext.disposable" preserve="true" />
 
 import { deferred } from '../deferred.ts'
 import { TunnelError } from '../errors.ts'
@@ -104,10 +105,12 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     return this.#registered().name
   }
 
+  /** Whether the tunnel is registered and its connection up: `getState()` is `connected`. */
   isConnected(): boolean {
     return this.#state === 'connected'
   }
 
+  /** What the client is doing; every change comes with an event. */
   getState(): TunnelState {
     return this.#state
   }
@@ -122,6 +125,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     return probePublicSide(url, resume, timeoutMs)
   }
 
+  /** `disconnect()`, at the end of an `await using` block. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.disconnect()
   }

@@ -10,12 +10,15 @@ export interface Registration {
   readonly resume?: string
 }
 
+/** A report that a visitor's request began. */
 export interface RequestSeen {
+  /** The same in the report of its answer. */
   readonly id: number
   readonly method: string
   readonly path: string
 }
 
+/** A report that an exchange is over. `durationMs` from its head to its end, `bytes` of the answer with its head. */
 export interface ResponseSeen {
   readonly id: number
   readonly status: number
@@ -35,6 +38,7 @@ export interface ConnectionEvents {
   closed(error: TunnelError): void
 }
 
+/** A connection that speaks a wire with the server. */
 export interface Connection {
   readonly wire: 'streams' | 'json'
   /** Asks for a name. Rejects with NAME_TAKEN, NAME_INVALID, NAME_RESERVED or the reason the connection ended. */
@@ -45,6 +49,7 @@ export interface Connection {
   checkAlive(withinMs: number): void
   /** Gives the name back and closes in good order. */
   leave(): Promise<void>
+  /** Cuts it; `closed` follows. */
   terminate(): void
 }
 

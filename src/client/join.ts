@@ -3,6 +3,7 @@
 import { type ErrorCode, TunnelError } from '../errors.ts'
 import type { Stream, StreamHandler } from '../session/stream.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
+import { Unsent } from '../unsent.ts'
 import type { Origin } from './origin.ts'
 
 /**
@@ -17,7 +18,7 @@ class Join implements StreamHandler {
   readonly #stream: Stream
   #socket: Socket | undefined
   /** Bytes for the origin that its kernel buffer has no room for yet. */
-  readonly #unsent: Uint8Array[] = []
+  readonly #unsent: Unsent = new Unsent()
   #hasVisitorEnded = false
   #isOver = false
 
@@ -26,6 +27,8 @@ class Join implements StreamHandler {
     origin.connect(this.#originHandler()).then(
       socket => this.#connected(socket),
       (cause: unknown) => {
+        // Nobody waits for it any more: a server that opens and resets streams must not flood the listeners.
+        if (this.#isOver) return
         const error =
           cause instanceof TunnelError ? cause : new TunnelError('ORIGIN_UNREACHABLE', undefined, { cause })
         this.#fail(error.code)
@@ -37,8 +40,8 @@ class Join implements StreamHandler {
   // ── From the server ────────────────────────────────────────────────────────────────────────────────────────
 
   received(bytes: Uint8Array): void {
-    if (this.#socket === undefined || this.#unsent.length > 0) this.#unsent.push(bytes)
-    else this.#send(this.#socket, bytes)
+    if (this.#socket === undefined) return this.#unsent.keep(bytes)
+    this.#consumed(this.#unsent.send(this.#socket, bytes))
   }
 
   writable(): void {
@@ -47,12 +50,12 @@ class Join implements StreamHandler {
 
   ended(): void {
     this.#hasVisitorEnded = true
-    if (this.#unsent.length === 0) this.#socket?.end()
+    if (this.#unsent.isEmpty) this.#socket?.end()
   }
 
   reset(): void {
     this.#isOver = true
-    this.#unsent.length = 0
+    this.#unsent.clear()
     this.#socket?.terminate()
   }
 
@@ -77,32 +80,21 @@ class Join implements StreamHandler {
     }
   }
 
-  #send(socket: Socket, bytes: Uint8Array): void {
-    const taken = socket.write(bytes)
-    if (taken < bytes.length) this.#unsent.push(bytes.subarray(taken))
-    // Credit goes back only for what the origin's kernel buffer holds: a slow origin stops the visitor.
-    if (taken > 0) this.#stream.consumed(taken)
+  #drain(socket: Socket): void {
+    this.#consumed(this.#unsent.flush(socket))
+    if (this.#hasVisitorEnded && this.#unsent.isEmpty) socket.end()
   }
 
-  #drain(socket: Socket): void {
-    while (this.#unsent.length > 0) {
-      const first = this.#unsent[0]!
-      const taken = socket.write(first)
-      if (taken > 0) this.#stream.consumed(taken)
-      if (taken < first.length) {
-        this.#unsent[0] = first.subarray(taken)
-        return
-      }
-      this.#unsent.shift()
-    }
-    if (this.#hasVisitorEnded) socket.end()
+  /** Credit goes back only for what the origin's kernel buffer holds: a slow origin stops the visitor. */
+  #consumed(count: number): void {
+    if (count > 0) this.#stream.consumed(count)
   }
 
   #originClosed(error: Error | undefined): void {
     if (this.#isOver) return
     this.#isOver = true
     // Bytes that the origin never took make a clean end a lie.
-    if (error !== undefined || this.#unsent.length > 0) this.#stream.reset('ORIGIN_CLOSED')
+    if (error !== undefined || !this.#unsent.isEmpty) this.#stream.reset('ORIGIN_CLOSED')
     else this.#stream.end()
   }
 

@@ -1,6 +1,9 @@
 // Everything a TunnelClient can be told, with the defaults.
 
-/** Answers a request in process: the `fetch` of Hono, Elysia, or a plain function. */
+/**
+ * Answers a request in process: the `fetch` of Hono, Elysia, or a plain function. Bodies stream both ways and
+ * `request.signal` aborts when the visitor leaves. What it throws becomes a 500 `HANDLER_FAILED`; WebSockets need a port.
+ */
 export type FetchHandler = (request: Request) => Response | Promise<Response>
 
 /** Options of a client. Times are milliseconds from 1 to 2,147,483,647; a value outside: `OPTION_INVALID`. */

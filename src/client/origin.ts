@@ -2,6 +2,7 @@
 
 import type { Socket, SocketHandler } from '../socket.ts'
 
+/** The app, as something to connect to. */
 export interface Origin {
   /** For messages: `localhost:3000`, a path, `fetch handler`. */
   readonly label: string

@@ -1,9 +1,10 @@
 // Asks the public side whether visitors get through, with a request that the server answers after asking us.
 
+import { createHash } from 'node:crypto'
 import { deferred } from '../deferred.ts'
 import type { Address, SocketHandler } from '../socket.ts'
 import { dial } from '../sockets/dial.ts'
-import { PROBE_HEADER } from '../wire/control.ts'
+import { PROBE_HEADER, probeProof } from '../wire/control.ts'
 
 /** Longest answer that is looked at: its status line and the one header that counts. */
 const MAX_ANSWER_BYTES = 8_192
@@ -23,8 +24,9 @@ export async function probePublicSide(url: string, secret: string, timeoutMs: nu
     closed: () => resolve(text),
   }
   const { host, hostname } = new URL(url)
+  const proof = probeProof(secret, text => createHash('sha256').update(text).digest('base64url'))
   const dialled = dial(addressOf(url, hostname), handler)
-  const request = `HEAD / HTTP/1.1\r\nHost: ${host}\r\n${PROBE_HEADER}: ${secret}\r\nConnection: close\r\n\r\n`
+  const request = `HEAD / HTTP/1.1\r\nHost: ${host}\r\n${PROBE_HEADER}: ${proof}\r\nConnection: close\r\n\r\n`
   dialled.then(
     socket => socket.write(new TextEncoder().encode(request)),
     // Not reachable from here: that is what the caller wanted to know.

@@ -47,7 +47,7 @@ export function clientSettings(
   const origin = originOf(options, dial)
   const { wire = 'auto' } = options
   if (wire !== 'auto' && wire !== 'streams' && wire !== 'json') {
-    throw new TunnelError('OPTION_INVALID', `wire must be auto, streams or json, not "${wire}".`)
+    throw new TunnelError('OPTION_INVALID', `wire must be auto, streams or json, not "${String(wire)}".`)
   }
   const pingIntervalMs = positive('pingIntervalMs', options.pingIntervalMs ?? 10_000)
   const deadAfterMs = positive('deadAfterMs', options.deadAfterMs ?? 20_000)

@@ -64,12 +64,12 @@ export class StreamsConnection implements Connection {
 
   /** What the carrier's events go to. */
   get carrierHandler(): CarrierHandler {
-    const { received, drained, closed } = this.#session.carrierHandler
+    const session = this.#session.carrierHandler
     return {
-      received,
-      drained,
+      received: bytes => session.received(bytes),
+      drained: () => session.drained(),
       closed: error => {
-        closed(error)
+        session.closed(error)
         this.#carrierClosed.resolve()
       },
     }

@@ -15,9 +15,11 @@ export interface ClientConnection {
   checkAlive(): Promise<boolean>
   /** The server stops: tells the client, which finishes what is under way. */
   drain(): void
+  /** Tells the client why, and closes. */
   close(code: ErrorCode): void
   /** An exchange of the tunnel began. Returns the number for `finished`; 0 when the client does not want to know. */
   begun(tunnel: Tunnel, visit: Visit): number
+  /** It is over: `durationMs` since it began, `bytes` of the answer; `id` as `begun` returned it. */
   finished(
     tunnel: Tunnel,
     id: number,
@@ -34,8 +36,11 @@ export interface ClientHost {
   readonly deadlines: Deadlines
   readonly tunnels: Tunnels
   readonly linkGate: LinkGate
+  /** The public URL of a tunnel. */
   urlOf(name: string): string
+  /** The client holds the tunnel now. */
   registered(client: ClientConnection, tunnel: Tunnel): void
+  /** It does so no longer. */
   released(client: ClientConnection, tunnel: Tunnel, reason: ErrorCode | 'released'): void
   /** The connection is closed. */
   gone(client: ClientConnection): void

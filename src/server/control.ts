@@ -18,8 +18,8 @@ export interface ControlDesk {
   readonly version: string
   /** SHA-256 of each token; empty when none is wanted. */
   readonly tokenHashes: readonly Buffer[]
-  readonly clientCount: number
-  readonly maxClients: number
+  /** Whether one more client may connect. */
+  hasRoom(): boolean
   stats(): ServerStats
   /** Whether a certificate for this host should be had: the domains themselves and live tunnels. */
   isKnownHost(host: string): boolean
@@ -75,7 +75,7 @@ function refuseUpgrade(head: RequestHead, desk: ControlDesk): ErrorCode | undefi
   // Only browsers send Origin: a page must not be able to act as a client from inside its visitor's network.
   if (head.header('origin') !== undefined) return 'ORIGIN_HEADER_REFUSED'
   if (!isAllowed(head.header('authorization'), desk.tokenHashes)) return 'TOKEN_REFUSED'
-  if (desk.clientCount >= desk.maxClients) return 'CLIENT_LIMIT'
+  if (!desk.hasRoom()) return 'CLIENT_LIMIT'
   return undefined
 }
 

@@ -12,11 +12,13 @@ import type { VisitorConnection } from './visitor.ts'
 
 /** A tunnel whose client is reconnecting: see `Tunnel.hold`. */
 export interface Holding {
+  /** `held` is called once, unless the function returned is called before. A code: nothing more may wait. */
   hold(held: (upstream: Upstream | ErrorCode) => void): (() => void) | ErrorCode
 }
 
 /** The connection changes hands: a control connection. */
 export interface Takeover {
+  /** Answers on the socket, and takes its events from now on. */
   takeOver(socket: Socket): SocketHandler
 }
 
@@ -30,6 +32,7 @@ export interface VisitRecord {
   client: ClientConnection | undefined
   /** Its number there; 0 when nobody wants to know. */
   report: number
+  /** When its head was complete, on the clock of `performance.now()`. */
   startedAt: number
 }
 
@@ -37,13 +40,17 @@ export interface VisitRecord {
 export interface VisitorHost {
   readonly limits: ServerLimits
   readonly deadlines: Deadlines
+  /** What visitors speak to this server. */
   readonly proto: 'http' | 'https'
   /** Heads not in use: a connection needs one only while it is open, and they are not small. */
   readonly heads: RequestHead[]
-  readonly isDraining: boolean
+  /** Answers are the last of their connections. */
+  isDraining(): boolean
+  /** Whether forwarding headers from this address are believed. */
   isTrusted(address: string): boolean
   /** An exchange begins, before it is known where it goes. */
   begun(visitor: VisitorConnection): void
+  /** Where the request whose head the visitor holds goes. */
   route(visitor: VisitorConnection): Route
   /** An exchange ended; `code` says how, when it failed. */
   finished(visitor: VisitorConnection, code: ErrorCode | undefined): void

@@ -11,7 +11,7 @@ import { DEAD_EXCHANGE } from './upstreams/streams.ts'
  * app is shadowed; only HEAD is looked at, so that other requests do not pay for the look.
  */
 export function isProbe(head: RequestHead, tunnel: Tunnel): boolean {
-  return head.method === 'HEAD' && tunnel.isHeldBy(head.header(PROBE_HEADER))
+  return head.method === 'HEAD' && tunnel.isProbedBy(head.header(PROBE_HEADER))
 }
 
 /** Answers 204 after a round trip to the client. */

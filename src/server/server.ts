@@ -1,4 +1,5 @@
 // TunnelServer: takes visitors and clients on one port and brings them together.
+/// <reference lib="esnext.disposable" preserve="true" />
 
 import { createHash } from 'node:crypto'
 import { BlockList, isIP } from 'node:net'
@@ -50,6 +51,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   readonly #visitors = new Set<VisitorConnection>()
   readonly #clients = new Set<ClientConnection>()
   readonly #linkGate: LinkGate = new LinkGate()
+  readonly #desk: ControlDesk
   #state: State = 'idle'
   #listening: Listening | undefined
   #startedAt = 0
@@ -73,6 +75,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     checkPublicUrl(options.publicUrl)
     checkTokens(options.tokens ?? [])
     this.#tunnels = new Tunnels(this.#limits, this.#deadlines, options.reservedNames ?? [])
+    this.#desk = this.#controlDesk()
   }
 
   /** Listens. Rejects with `PORT_IN_USE`, `TLS_INVALID`, or `STATE_INVALID` when it was started before. */
@@ -103,6 +106,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     await this.#stopping
   }
 
+  /** `stop()`, at the end of an `await using` block. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop()
   }
@@ -181,15 +185,12 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
 
   #visitorHost(): VisitorHost {
     const trusted = this.#trusted
-    const server = this
     return {
       limits: this.#limits,
       deadlines: this.#deadlines,
       proto: this.#options.tls === undefined ? 'http' : 'https',
       heads: [],
-      get isDraining() {
-        return server.#state !== 'running'
-      },
+      isDraining: () => this.#state !== 'running',
       isTrusted: address => trusted?.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4') ?? false,
       begun: visitor => this.#begun(visitor),
       route: visitor => this.#route(visitor),
@@ -271,18 +272,11 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
 
   // ── Clients ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  readonly #clientHost: ClientHost = (() => {
-    const server = this
+  #clientHost(): ClientHost {
     return {
-      get limits() {
-        return server.#limits
-      },
-      get deadlines() {
-        return server.#deadlines
-      },
-      get tunnels() {
-        return server.#tunnels
-      },
+      limits: this.#limits,
+      deadlines: this.#deadlines,
+      tunnels: this.#tunnels,
       linkGate: this.#linkGate,
       urlOf: name => this.#urlOf(name),
       registered: (client, tunnel) =>
@@ -295,25 +289,14 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       gone: client => this.#clients.delete(client),
       failed: error => this.emit('error', error),
     }
-  })()
+  }
 
-  readonly #desk: ControlDesk = (() => {
-    const server = this
-    const tokenHashes = (): Buffer[] =>
-      (server.#options.tokens ?? []).map(token => createHash('sha256').update(token).digest())
-    let hashes: Buffer[] | undefined
+  #controlDesk(): ControlDesk {
+    const clientHost = this.#clientHost()
     return {
       version: VERSION,
-      get tokenHashes() {
-        hashes ??= tokenHashes()
-        return hashes
-      },
-      get clientCount() {
-        return server.#clients.size
-      },
-      get maxClients() {
-        return server.#limits.maxClients
-      },
+      tokenHashes: (this.#options.tokens ?? []).map(token => createHash('sha256').update(token).digest()),
+      hasRoom: () => this.#clients.size < this.#limits.maxClients,
       stats: () => this.getStats(),
       linksOf: secret => this.#linkGate.find(secret),
       isKnownHost: host => {
@@ -322,12 +305,12 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
         return destination.kind === 'control' && this.#domains.some(domain => host.endsWith(domain))
       },
       adopt: (socket, wire) =>
-        adopt(socket, wire, this.#clientHost, client => {
+        adopt(socket, wire, clientHost, client => {
           this.#clients.add(client)
           this.#counters.totalConnections++
         }),
     }
-  })()
+  }
 
   #urlOf(name: string | undefined): string {
     const { publicUrl, tls } = this.#options
@@ -382,7 +365,7 @@ function listenError(cause: unknown, hostname: string, port: number): TunnelErro
   if (code === 'EACCES') {
     return new TunnelError('OPTION_INVALID', `Listening on port ${port} needs more rights.`, { cause })
   }
-  if (/TLS|SSL|PEM|KEY|CERT|BoringSSL/i.test(`${code} ${cause}`))
+  if (/TLS|SSL|PEM|KEY|CERT|BoringSSL/i.test(`${code} ${String(cause)}`))
     return new TunnelError('TLS_INVALID', undefined, { cause })
   return new TunnelError('OPTION_INVALID', `Cannot listen on ${hostname}:${port}.`, { cause })
 }

@@ -3,6 +3,7 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { ErrorCode } from '../errors.ts'
 import { isReservedName, isValidSubdomain } from '../names.ts'
+import { probeProof } from '../wire/control.ts'
 import type { ClientConnection } from './clients.ts'
 import type { Deadline, Deadlines } from './deadlines.ts'
 import type { ServerLimits } from './options.ts'
@@ -20,6 +21,7 @@ export class Tunnel implements Deadline {
   client: ClientConnection | undefined
   /** SHA-256 of the resume secret; `undefined` for a JSON client, which has none. */
   #resumeHash: Buffer | undefined
+  #probeHash: Buffer | undefined
   dueTick = 0
   readonly #tunnels: Tunnels
   readonly #held = new Set<Waiter>()
@@ -37,12 +39,19 @@ export class Tunnel implements Deadline {
     if (resume !== undefined && this.isHeldBy(resume)) return resume
     const secret = randomBytes(24).toString('base64url')
     this.#resumeHash = sha256(secret)
+    this.#probeHash = sha256(probeProof(secret, text => sha256(text).toString('base64url')))
     return secret
   }
 
   isHeldBy(resume: string | undefined): boolean {
     if (resume === undefined || this.#resumeHash === undefined) return false
     return timingSafeEqual(sha256(resume), this.#resumeHash)
+  }
+
+  /** Whether a visitor is the holder itself, asking whether it can be reached. */
+  isProbedBy(proof: string | undefined): boolean {
+    if (proof === undefined || this.#probeHash === undefined) return false
+    return timingSafeEqual(sha256(proof), this.#probeHash)
   }
 
   /** The client is there: exchanges flow, also those that waited. */

@@ -7,7 +7,9 @@ import type { RequestHead } from '../http/head.ts'
 
 /** What a tunnel's client wants instead of the visitor's Host and Origin. */
 export interface Rewrite {
+  /** Host, with port if it has one. */
   readonly host: string
+  /** Scheme and host; replaces an Origin that names the tunnel. */
   readonly origin: string
 }
 
@@ -41,6 +43,7 @@ export interface Visit {
   fail(code: ErrorCode): void
   /** Stops taking the request body from the visitor. */
   pause(): void
+  /** Goes on taking it. */
   resume(): void
 }
 
@@ -56,7 +59,9 @@ export interface Exchange {
   abandoned(): void
 }
 
+/** Where a tunnel's exchanges go. Many run at once. */
 export interface Upstream {
+  /** For reports. */
   readonly wire: 'streams' | 'json'
   /** Exchanges under way. */
   readonly inFlight: number

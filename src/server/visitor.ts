@@ -6,6 +6,7 @@ import type { Hop } from '../http/forward.ts'
 import { parseRequestHead, RequestHead } from '../http/head.ts'
 import { errorAnswer, wantsHtml } from '../http/pages.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
+import { Unsent } from '../unsent.ts'
 import type { Deadline } from './deadlines.ts'
 import type { Holding, VisitorHost, VisitRecord } from './front.ts'
 import { HeadBuffer } from './head-buffer.ts'
@@ -52,7 +53,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
   #stopHolding: (() => void) | undefined
   #takeover: SocketHandler | undefined
   /** Bytes that the kernel did not take yet. */
-  #unsent: Uint8Array[] = []
+  readonly #unsent: Unsent = new Unsent()
   #isUnderWay = false
   #isRequestComplete = false
   #isPaused = false
@@ -83,15 +84,8 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
 
   drained(): void {
     if (this.#phase === 'taken') return this.#takeover?.drained()
-    while (this.#unsent.length > 0) {
-      const first = this.#unsent[0]!
-      const taken = this.#socket.write(first)
-      if (taken < first.length) {
-        this.#unsent[0] = first.subarray(taken)
-        return
-      }
-      this.#unsent.shift()
-    }
+    this.#unsent.flush(this.#socket)
+    if (!this.#unsent.isEmpty) return
     if (this.#phase === 'closing') this.#watchUnsent()
     if (this.#phase === 'closing' || this.#hasOriginEnded) this.#socket.end()
     else if (this.#phase === 'flushing') this.#nextRequest()
@@ -123,7 +117,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
   closed(error?: Error): void {
     const { deadlines, heads } = this.#host
     deadlines.forget(this)
-    this.#unsent = []
+    this.#unsent.clear()
     if (this.#phase === 'taken') this.#takeover?.closed(error)
     this.#phase = 'closed'
     this.#stopHolding?.()
@@ -150,7 +144,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
       }
       case 'flushing':
       case 'closing': {
-        const unsentBytes = this.#unsentBytes
+        const unsentBytes = this.#unsent.length
         if (unsentBytes === 0 || unsentBytes === this.#bytesAtLastLook) return this.#socket.terminate()
         return this.#watchUnsent()
       }
@@ -318,7 +312,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
   }
 
   get keepsAlive(): boolean {
-    return this.head.keepAlive && !this.#isLast && !this.#host.isDraining
+    return this.head.keepAlive && !this.#isLast && !this.#host.isDraining()
   }
 
   /** Whether no request can follow: the visitor sent FIN, and all that came before it was worked off. */
@@ -328,12 +322,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
 
   write(bytes: Uint8Array, isScratch = false): boolean {
     this.answerBytes += bytes.length
-    if (this.#unsent.length === 0) {
-      const taken = this.#socket.write(bytes)
-      if (taken === bytes.length) return true
-      this.#unsent.push(isScratch ? bytes.slice(taken) : bytes.subarray(taken))
-    } else this.#unsent.push(isScratch ? bytes.slice() : bytes)
-    return false
+    return this.#unsent.send(this.#socket, bytes, isScratch) === bytes.length
   }
 
   answered(status: number): void {
@@ -350,7 +339,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
 
   endAnswer(): void {
     this.#hasOriginEnded = true
-    if (this.#unsent.length === 0) this.#socket.end()
+    if (this.#unsent.isEmpty) this.#socket.end()
   }
 
   done(keepAlive: boolean): void {
@@ -392,11 +381,11 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
 
   #nextRequest(): void {
     // Requests are served only as fast as their answers are taken: those of a stalled visitor would pile up here.
-    if (this.#unsent.length > 0) {
+    if (!this.#unsent.isEmpty) {
       this.#phase = 'flushing'
       return this.#watchUnsent()
     }
-    if (this.#host.isDraining) return this.#close()
+    if (this.#host.isDraining()) return this.#close()
     this.#phase = 'head'
     this.#host.deadlines.arm(this, this.#host.limits.idleTimeoutMs)
     const rest = this.#input.take()
@@ -429,13 +418,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
     this.#input.clear()
     this.resume()
     this.#watchUnsent()
-    if (this.#unsent.length === 0) this.#socket.end()
-  }
-
-  get #unsentBytes(): number {
-    let count = 0
-    for (const piece of this.#unsent) count += piece.length
-    return count
+    if (this.#unsent.isEmpty) this.#socket.end()
   }
 
   /**
@@ -444,7 +427,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
    */
   #watchUnsent(): void {
     const isSending = this.#phase === 'closing' && !this.#isRequestComplete
-    this.#bytesAtLastLook = this.#unsentBytes
+    this.#bytesAtLastLook = this.#unsent.length
     this.#host.deadlines.arm(this, isSending ? LINGER_MS : this.#host.limits.idleTimeoutMs)
   }
 }

@@ -1,6 +1,7 @@
 // Contract: the connection that a session's frames travel on. A reliable, ordered byte stream; how it is cut
 // into WebSocket messages or packets means nothing.
 
+/** What a session sends on. Whoever made it passes its events to the session; the session closes it. */
 export interface Carrier {
   /**
    * Bytes in front of `start` that `send` may overwrite, so that a message header and the frames leave in one write.
@@ -20,7 +21,10 @@ export interface Carrier {
 
 /** What a carrier tells its session. `closed` is always the last call, exactly once. */
 export interface CarrierHandler {
+  /** Bytes of the far side, cut anywhere. The array is the session's to keep. */
   received(bytes: Uint8Array): void
+  /** `send` may be called again: follows each one that returned `false`, once. */
   drained(): void
+  /** The carrier is gone; `error` is set when it did not end in good order. */
   closed(error?: Error): void
 }

@@ -1,5 +1,6 @@
 // Contract: time, handed in, so that a session can be tested without waiting and runs on any platform.
 
+/** Time and turns, as a session sees them. */
 export interface Scheduler {
   /** Runs the task once the events that are ready now have been handled (`setImmediate`). */
   soon(task: () => void): void

@@ -47,7 +47,11 @@ let smallReadsSeen = 0
 /** Longest TLS handshake of a stranger: before it ends nobody else watches the connection. */
 const HANDSHAKE_TIMEOUT_S = 10
 
-/** Opens a connection. Fails with Bun's error: `ECONNREFUSED`, `ENOTFOUND`, `ERR_TLS_CERT_ALTNAME_INVALID`, … */
+/**
+ * Opens a connection. Fails with Bun's error: `ECONNREFUSED`, `ENOTFOUND`, `ERR_TLS_CERT_ALTNAME_INVALID`, …
+ * It takes no signal, because Bun cannot stop dialling: to an address that swallows every packet it goes on, and keeps
+ * the process alive, until the system gives up after two minutes.
+ */
 export const dialBun: Dial = async (address, handler) => {
   const tls = address.tls && (await dialTls(address.tls))
   return new Promise((resolve, reject) => {

@@ -5,7 +5,7 @@ import type { Dial } from '../socket.ts'
 let dialHere: Dial | undefined
 
 /** Opens a connection on Bun or Node. */
-export const dial: Dial = async (address, handler) => {
+export const dial: Dial = async (address, handler, signal) => {
   dialHere ??= 'Bun' in globalThis ? (await import('./bun.ts')).dialBun : (await import('./node.ts')).dialNode
-  return dialHere(address, handler)
+  return dialHere(address, handler, signal)
 }

@@ -14,22 +14,26 @@ const MAX_WRITE_BYTES = 1_048_576
 const LOCALHOST = ['::1', '127.0.0.1']
 
 /** Opens a connection. Fails with Node's error: `ECONNREFUSED`, `ENOTFOUND`, `ERR_TLS_CERT_ALTNAME_INVALID`, … */
-export const dialNode: Dial = async (address, handler) => {
+export const dialNode: Dial = async (address, handler, signal) => {
   const { host = 'localhost', port = 0, unix, tls } = address
   const raw =
     unix !== undefined
-      ? await opened(connect({ path: unix, allowHalfOpen: true }), 'connect')
-      : await dialAny(host === 'localhost' ? LOCALHOST : [host], port)
+      ? await opened(connect({ path: unix, allowHalfOpen: true }), 'connect', signal)
+      : await dialAny(host === 'localhost' ? LOCALHOST : [host], port, signal)
   if (tls === undefined) return new Connection(raw, raw, handler)
-  return new Connection(raw, await secured(raw, tls, host), handler)
+  return new Connection(raw, await secured(raw, tls, host, signal), handler)
 }
 
 /** The first of the hosts that answers. */
-async function dialAny(hosts: readonly string[], port: number): Promise<NetSocket> {
+async function dialAny(
+  hosts: readonly string[],
+  port: number,
+  signal: AbortSignal | undefined,
+): Promise<NetSocket> {
   let failure: unknown
   for (const host of hosts) {
     try {
-      return await opened(connect({ host, port, allowHalfOpen: true, noDelay: true }), 'connect')
+      return await opened(connect({ host, port, allowHalfOpen: true, noDelay: true }), 'connect', signal)
     } catch (error) {
       // "Refused" says more than "this machine has no IPv6".
       if (failure === undefined || codeOf(error) === 'ECONNREFUSED') failure = error
@@ -38,7 +42,12 @@ async function dialAny(hosts: readonly string[], port: number): Promise<NetSocke
   throw failure
 }
 
-async function secured(raw: NetSocket, options: TlsOptions, host: string): Promise<NetSocket> {
+async function secured(
+  raw: NetSocket,
+  options: TlsOptions,
+  host: string,
+  signal: AbortSignal | undefined,
+): Promise<NetSocket> {
   const { serverName = host, verify = true, ca } = options
   const socket = secure({
     // Half-open as `raw` is.
@@ -51,7 +60,7 @@ async function secured(raw: NetSocket, options: TlsOptions, host: string): Promi
     ...(ca !== undefined && { ca: [...rootCertificates, ca] }),
   })
   try {
-    return await opened(socket, 'secureConnect')
+    return await opened(socket, 'secureConnect', signal)
   } catch (error) {
     raw.destroy()
     throw error
@@ -59,14 +68,25 @@ async function secured(raw: NetSocket, options: TlsOptions, host: string): Promi
 }
 
 /** Resolves once the socket is up. */
-function opened(socket: NetSocket, event: 'connect' | 'secureConnect'): Promise<NetSocket> {
+function opened(
+  socket: NetSocket,
+  event: 'connect' | 'secureConnect',
+  signal: AbortSignal | undefined,
+): Promise<NetSocket> {
   return new Promise((resolve, reject) => {
-    const closed = () => reject(failure('ECONNRESET', 'the connection closed before it was up'))
+    const abort = () => socket.destroy(failure('ECONNABORTED', 'the connection is not wanted any more'))
+    const closed = () => {
+      signal?.removeEventListener('abort', abort)
+      reject(failure('ECONNRESET', 'the connection closed before it was up'))
+    }
     socket.once('error', reject).once('close', closed)
     socket.once(event, () => {
+      signal?.removeEventListener('abort', abort)
       socket.off('error', reject).off('close', closed)
       resolve(socket)
     })
+    if (signal?.aborted) abort()
+    else signal?.addEventListener('abort', abort)
   })
 }
 

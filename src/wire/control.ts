@@ -242,5 +242,13 @@ const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(ERRORS, c
 /** A newer server may know more codes: they are added within one version of the wire. */
 const knownCode = (code: string): ErrorCode => (isErrorCode(code) ? code : 'INTERNAL')
 
-/** Request header with the resume secret by which a client probes its own public side; the answer has it too. */
+/** Request header by which a client probes its own public side, with `probeProof`; the answer has it too. */
 export const PROBE_HEADER = 'x-localtunnels-probe'
+
+/**
+ * Proves that who probes knows the resume secret, without giving it away: whatever stands in front of the public side
+ * reads the header, and may log it.
+ */
+export function probeProof(resume: string, sha256Base64Url: (text: string) => string): string {
+  return sha256Base64Url(`probe ${resume}`)
+}

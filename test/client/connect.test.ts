@@ -149,6 +149,41 @@ test('await using gives the name back; connectTunnel returns a connected client'
   expect(there.getStats().activeSubdomains).toBe(0)
 })
 
+test('a probe goes the visitors’ way and does not ask the app; nobody else can send one', async () => {
+  using origin = new RawOrigin()
+  const there = await server()
+  const one = client(there, { fetch: undefined as never, port: origin.port })
+  await one.connect()
+  expect(await one.probe()).toBe(true)
+  expect(origin.connections).toHaveLength(0)
+  const forged = ask(there.port, 'app.localhost', {
+    method: 'HEAD',
+    headers: { 'X-Localtunnels-Probe': 'x' },
+  })
+  const app = await origin.accept()
+  expect(await app.until('\r\n\r\n')).toContain('X-Localtunnels-Probe: x')
+  await app.send('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n')
+  expect((await forged).status).toBe(200)
+  await there.stop()
+  expect(await one.probe(200)).toBe(false)
+})
+
+test('a probe does not show the resume secret to what stands in front of the public side', async () => {
+  using front = new RawOrigin()
+  using hostile = speakingServer(({ ref, name, type }, say) => {
+    if (type !== 'register') return
+    const url = `http://app.localhost:${front.port}`
+    say(control({ type: 'granted', ref, tunnel: 1, name, url, resume: 'the-secret' }))
+  })
+  const one = client(hostile.port ?? 0)
+  await one.connect()
+  const probing = one.probe()
+  const connection = await front.accept()
+  expect(await connection.until('\r\n\r\n')).not.toContain('the-secret')
+  connection.socket.terminate()
+  expect(await probing).toBe(false)
+})
+
 // ── A connect that fails ─────────────────────────────────────────────────────────────────────────────────────────
 
 async function unusedPort(): Promise<number> {

@@ -208,7 +208,7 @@ describe.skipIf(Bun.which('nginx') === null)('nginx as the app', () => {
     })
     try {
       await using other = await startTunnel({ port })
-      const ask = (init: RequestInit = {}) =>
+      const ask = (init: { method?: string; headers?: Record<string, string> } = {}) =>
         fetch(`http://127.0.0.1:${other.port}/random`, {
           ...init,
           headers: { host: other.host, ...init.headers },

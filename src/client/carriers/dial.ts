@@ -12,9 +12,9 @@ export interface CarrierUse {
   /** Subprotocols to offer. */
   readonly protocols: readonly string[]
   /** A text message arrived. */
-  text(message: string): void
+  readonly text: (message: string) => void
   /** Bytes arrived. */
-  heard(): void
+  readonly heard: () => void
   readonly accept: AcceptCarrier
 }
 

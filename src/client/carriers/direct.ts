@@ -42,6 +42,8 @@ class Upgrade implements SocketHandler {
   #reject!: (error: TunnelError) => void
   #socket: Socket | undefined
   #isOver = false
+  /** Stops a dial that nobody waits for any more. */
+  readonly #dialling = new AbortController()
   #received: Uint8Array = new Uint8Array(0)
   /** A refusal whose body is arriving. */
   #refusal: AnswerHead | undefined
@@ -66,7 +68,7 @@ class Upgrade implements SocketHandler {
       // A refusal whose body never ends is a refusal.
       this.#refusal ? this.#refused(this.#refusal) : this.#fail(new TunnelError('CONNECT_TIMEOUT')),
     )
-    dial(address, this).then(
+    dial(address, this, this.#dialling.signal).then(
       socket => this.#connected(socket, bytes),
       (cause: unknown) => this.#fail(unreachable(cause)),
     )
@@ -175,6 +177,7 @@ class Upgrade implements SocketHandler {
   #fail(error: TunnelError): void {
     if (this.#isOver) return
     this.#isOver = true
+    this.#dialling.abort()
     this.#socket?.terminate()
     this.#reject(error)
   }

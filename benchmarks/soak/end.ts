@@ -1,0 +1,73 @@
+// One end of the tunnel under the soak, in a process of its own: `end.ts server`, or `end.ts client PORT ORIGIN NAME`.
+// Answers every message with a census of itself.
+
+import { generateHeapSnapshot } from 'bun'
+import { TunnelClient, TunnelServer } from '../../src/index.ts'
+
+/** What must be as many at the end as at the beginning. Names of classes in src/, and of the runtime's own objects. */
+const COUNTED = [
+  'VisitorConnection',
+  'PooledStream',
+  'Stream',
+  'Join',
+  'Session',
+  'StreamsConnection',
+  'Tunnel',
+  'Waiter',
+  'Link',
+  'TCPSocket',
+  'Timeout',
+] as const
+
+export interface Census {
+  readonly rssBytes: number
+  readonly heapBytes: number
+  readonly objects: Readonly<Record<string, number>>
+}
+
+const [role, ...rest] = process.argv.slice(2)
+const end = role === 'server' ? await startServer() : await startClient(rest)
+process.on('message', () => process.send?.(census()))
+process.on('SIGTERM', () => void end.stop().then(() => process.exit(0)))
+process.send?.({ ready: end.port })
+
+async function startServer(): Promise<{ readonly port: number; stop(): Promise<void> }> {
+  const server = new TunnelServer({ port: 0, host: '127.0.0.1', limits: { drainTimeoutMs: 1_000 } })
+  server.on('error', error => console.error(error))
+  await server.start()
+  return { port: server.port, stop: () => server.stop() }
+}
+
+async function startClient([port, origin, subdomain]: readonly (string | undefined)[]) {
+  const client = new TunnelClient({
+    server: `127.0.0.1:${port}`,
+    host: '127.0.0.1',
+    port: Number(origin),
+    subdomain: subdomain ?? 'app',
+    maxBackoffMs: 500,
+  })
+  await client.connect()
+  return { port: 0, stop: () => client.disconnect() }
+}
+
+/** After a full collection, so that only what something holds is counted. */
+function census(): Census {
+  Bun.gc(true)
+  // A second one finds what the finalizers of the first let go.
+  Bun.gc(true)
+  const rssBytes = process.memoryUsage.rss()
+  const snapshot = generateHeapSnapshot('jsc')
+  const counts = new Map<string, number>()
+  let heapBytes = 0
+  // Four numbers a node: id, size, index of its class name, flags.
+  for (let at = 0; at < snapshot.nodes.length; at += 4) {
+    heapBytes += snapshot.nodes[at + 1] ?? 0
+    const name = snapshot.nodeClassNames[snapshot.nodes[at + 2] ?? -1] ?? ''
+    counts.set(name, (counts.get(name) ?? 0) + 1)
+  }
+  return {
+    rssBytes,
+    heapBytes,
+    objects: Object.fromEntries(COUNTED.map(name => [name, counts.get(name) ?? 0])),
+  }
+}

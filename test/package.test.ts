@@ -1,0 +1,247 @@
+// The package as its users get it: packed, installed into empty folders with npm and with bun, run on Bun and on Node.
+
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { VERSION } from '../src/version.ts'
+
+// Installing asks a registry.
+setDefaultTimeout(120_000)
+
+const root = resolve(import.meta.dir, '..')
+let folder = ''
+let tarball = ''
+const installed = { npm: '', bun: '' }
+
+interface Outcome {
+  readonly exitCode: number
+  readonly output: string
+}
+
+async function run(
+  cmd: readonly string[],
+  cwd: string,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Outcome> {
+  const { PATH = '', HOME = '' } = process.env
+  const child = Bun.spawn({
+    cmd: [...cmd],
+    cwd,
+    env: { PATH, HOME, ...env },
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const [stdout, stderr] = await Promise.all([child.stdout.text(), child.stderr.text()])
+  return { exitCode: await child.exited, output: (stdout + stderr).trim() }
+}
+
+/** Runs, and shows what was said when it did not go well. */
+async function succeed(cmd: readonly string[], cwd: string): Promise<string> {
+  const { exitCode, output } = await run(cmd, cwd)
+  if (exitCode !== 0) throw new Error(`${cmd.join(' ')}: exit ${exitCode}\n${output}`)
+  return output
+}
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'localtunnels-package-'))
+  // Runs the build first.
+  await succeed(['bun', 'pm', 'pack', '--destination', folder], root)
+  tarball = join(folder, `localtunnels-${VERSION}.tgz`)
+  for (const tool of ['npm', 'bun'] as const) {
+    installed[tool] = join(folder, tool)
+    await Bun.write(
+      join(installed[tool], 'package.json'),
+      JSON.stringify({ name: 'empty', private: true, type: 'module' }),
+    )
+  }
+  await Promise.all([
+    succeed(['npm', 'install', '--no-audit', '--no-fund', '--prefer-offline', tarball], installed.npm),
+    succeed(['bun', 'add', tarball], installed.bun),
+  ])
+})
+afterAll(async () => {
+  await rm(folder, { recursive: true, force: true })
+})
+
+// ── What is in it ────────────────────────────────────────────────────────────────────────────────────────────────
+
+test('it holds what runs and what explains it, and nothing else', async () => {
+  const files = (await succeed(['tar', '-tzf', tarball], folder)).split('\n').map(path => path.split('/')[1])
+  const top = [...new Set(files)]
+  expect(['CHANGELOG.md', 'LICENSE', 'README.md', 'dist', 'package.json']).toEqual(
+    expect.arrayContaining(top),
+  )
+  expect(top).toEqual(expect.arrayContaining(['LICENSE', 'dist', 'package.json']))
+})
+
+test('publint finds nothing', async () => {
+  const output = await succeed(['bunx', '--bun', 'publint', 'run', '--strict', tarball], root)
+  expect(output).toContain('All good!')
+})
+
+test('its types are where every resolution that knows ES modules looks', async () => {
+  // Exits with 1 when something is wrong.
+  await succeed(['bunx', '--bun', 'attw', tarball, '--profile', 'esm-only'], root)
+})
+
+// ── The bins ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+test.each([
+  ['npm', 'localtunnels'],
+  ['npm', 'lt'],
+  ['bun', 'localtunnels'],
+  ['bun', 'lt'],
+] as const)('installed with %s, %s runs', async (tool, bin) => {
+  const path = join(installed[tool], 'node_modules/.bin', bin)
+  expect(await succeed([path, '--version'], installed[tool])).toBe(VERSION)
+  const { exitCode, output } = await run([path, '--port', '99999'], installed[tool])
+  expect(exitCode).toBeGreaterThan(0)
+  expect(output).not.toContain('    at ')
+})
+
+// ── The library ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+const SERVE = `
+  import { TunnelServer } from 'localtunnels'
+  const server = new TunnelServer({ port: 0, host: '127.0.0.1' })
+  await server.start()
+  console.log(server.port)
+  process.on('SIGTERM', () => void server.stop())
+`
+
+/** Serves one request over each wire, then closes everything: the process must end by itself. */
+const SHARE = `
+  import { createServer, get } from 'node:http'
+  import { TunnelClient } from 'localtunnels/client'
+  const port = Number(process.argv[2])
+  const app = createServer((request, answer) => {
+    const pieces = []
+    request.on('data', piece => pieces.push(piece))
+    request.on('end', () => answer.end(request.method + ' ' + request.url + ' ' + Buffer.concat(pieces)))
+  })
+  await new Promise(resolve => app.listen(0, '127.0.0.1', resolve))
+  const ask = (host, path) => new Promise((resolve, reject) =>
+    get({ host: '127.0.0.1', port, path, headers: { Host: host }, agent: false }, answer => {
+      let text = ''
+      answer.on('data', piece => { text += piece }).on('end', () => resolve(answer.statusCode + ' ' + text))
+    }).on('error', reject))
+  for (const wire of ['streams', 'json']) {
+    const client = new TunnelClient({ server: '127.0.0.1:' + port, subdomain: 'app', wire, port: app.address().port })
+    await client.connect()
+    console.log(wire, await ask('app.localhost', '/a?b'), await client.probe())
+    await client.disconnect()
+    const handler = new TunnelClient({
+      server: '127.0.0.1:' + port, subdomain: 'fn', wire, fetch: request => new Response('fn ' + request.method) })
+    await handler.connect()
+    console.log(wire, await ask('fn.localhost', '/'))
+    await handler.disconnect()
+  }
+  app.close()
+  const nowhere = new TunnelClient({ server: '127.0.0.1:1', port: 1 })
+  await nowhere.connect().catch(error => console.log(error.code))
+`
+
+test.each(['bun', 'node'])(
+  'a client on %s shares an app over both wires, and its process ends by itself',
+  async runtime => {
+    await Bun.write(join(installed.bun, 'serve.mjs'), SERVE)
+    await Bun.write(join(installed.npm, 'share.mjs'), SHARE)
+    const server = Bun.spawn({
+      cmd: ['bun', 'serve.mjs'],
+      cwd: installed.bun,
+      stdout: 'pipe',
+      stderr: 'inherit',
+    })
+    try {
+      const { value } = await server.stdout.getReader().read()
+      const port = new TextDecoder().decode(value).trim()
+      const startedAt = performance.now()
+      expect(await succeed([runtime, 'share.mjs', port], installed.npm)).toBe(
+        [
+          'streams 200 GET /a?b  true',
+          'streams 200 fn GET',
+          'json 200 GET /a?b  true',
+          'json 200 fn GET',
+          'SERVER_UNREACHABLE',
+        ].join('\n'),
+      )
+      expect(performance.now() - startedAt).toBeLessThan(4_000)
+    } finally {
+      server.kill('SIGTERM')
+    }
+    expect(await server.exited).toBe(0)
+  },
+)
+
+test('on Node the server can be imported; making one says what it needs', async () => {
+  const program = `
+    import { TunnelServer } from 'localtunnels'
+    try { new TunnelServer() } catch (error) { console.log(error.code) }
+  `
+  await Bun.write(join(installed.npm, 'server.mjs'), program)
+  expect(await succeed(['node', 'server.mjs'], installed.npm)).toBe('RUNTIME_UNSUPPORTED')
+})
+
+test('localtunnels/client loads no code of the server', async () => {
+  const bundle = await Bun.build({
+    entrypoints: [join(installed.npm, 'node_modules/localtunnels/dist/src/client.js')],
+    target: 'node',
+    metafile: true,
+  })
+  const inputs = Object.keys(bundle.metafile?.inputs ?? {})
+  expect(inputs.length).toBeGreaterThan(10)
+  expect(inputs.filter(path => /\/dist\/src\/(?:server|cli)\//.test(path))).toEqual([])
+})
+
+// ── The types ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+const TYPED = `
+  import { connectTunnel, type ServerStats, TunnelClient, TunnelError, TunnelServer, type TunnelServerOptions } from 'localtunnels'
+  import { TunnelClient as Alone } from 'localtunnels/client'
+  const options: TunnelServerOptions = { port: 0, limits: { leaseMs: 1_000 } }
+  const server = new TunnelServer(options)
+  await server.start()
+  const stop: () => void = server.on('request', ({ status, path }) => [status.toFixed(), path.length])
+  const stats: ServerStats = server.getStats(true)
+  const client = await connectTunnel({ fetch: request => new Response(request.url), server: server.url })
+  client.on('error', error => error instanceof TunnelError && error.code === 'CARRIER_LOST')
+  const other: Promise<void> = new Alone({ port: 3000 }).connect()
+  // @ts-expect-error: no such option
+  new TunnelClient({ prot: 3000 })
+  // @ts-expect-error: no such event
+  client.on('eror', () => {})
+  await client.disconnect()
+  stop()
+  export { other, stats }
+`
+
+test.each([
+  ['NodeNext', ['ES2022', 'DOM']],
+  ['Preserve', ['ESNext', 'DOM']],
+])(
+  'its types compile strictly with module %s and %j, without the types of Bun or Node',
+  async (module, lib) => {
+    const project = join(installed.npm, `types-${module}`)
+    await Bun.write(join(project, 'index.ts'), TYPED)
+    await Bun.write(
+      join(project, 'tsconfig.json'),
+      JSON.stringify({
+        compilerOptions: {
+          strict: true,
+          exactOptionalPropertyTypes: true,
+          skipLibCheck: false,
+          noEmit: true,
+          target: 'ES2022',
+          module,
+          moduleResolution: module === 'Preserve' ? 'Bundler' : module,
+          lib,
+          types: [],
+        },
+      }),
+    )
+    await Bun.write(join(project, 'package.json'), JSON.stringify({ type: 'module' }))
+    await succeed([join(root, 'node_modules/.bin/tsc'), '-p', project], project)
+  },
+)
