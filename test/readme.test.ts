@@ -154,6 +154,10 @@ test.each(pages)('every link in %s leads to a file and a heading', async page =>
   expect(broken).toEqual([])
 })
 
+test.each(pages)('%s has no marks of a merge', page => {
+  expect(texts.get(page)).not.toMatch(/^(?:<{7}|={7}|>{7})( |$)/m)
+})
+
 /** Files and folders of the project named in running text, such as `src/server/visitor.ts`. */
 test.each(pages)('every file named in %s exists', async page => {
   const missing: string[] = []

@@ -176,8 +176,8 @@ function writeTail(head: RequestHead, hop: Hop, into: Uint8Array, at: number): n
 }
 
 /** Writes them behind what a trusted proxy in front had to say: its list goes on, its host and scheme stand. */
-function writeGivenTail(head: RequestHead, hop: Hop, given: number, into: Uint8Array, at: number): number {
-  const isGiven = (kind: number): boolean => (given & (1 << kind)) !== 0
+function writeGivenTail(head: RequestHead, hop: Hop, kinds: number, into: Uint8Array, at: number): number {
+  const isGiven = (kind: number): boolean => (kinds & (1 << kind)) !== 0
   let to = copy(X_FORWARDED_FOR_NAME, 0, X_FORWARDED_FOR_NAME.length, into, at)
   to = writeValues(head, Field.X_FORWARDED_FOR, into, to)
   to = write(`${plainAddress(hop.address)}\r\n`, into, to)
@@ -185,7 +185,11 @@ function writeGivenTail(head: RequestHead, hop: Hop, given: number, into: Uint8A
   if (!isGiven(Field.X_FORWARDED_PROTO)) to = write(`X-Forwarded-Proto: ${hop.proto}\r\n`, into, to)
   to = copy(FORWARDED_NAME, 0, FORWARDED_NAME.length, into, to)
   to = writeValues(head, Field.FORWARDED, into, to)
-  return write(`${forwardedElement(head, hop)}\r\n\r\n`, into, to)
+  // A proxy that only knows the X- form speaks for both: else an app that reads Forwarded would see another scheme.
+  const isOnlyX = isGiven(Field.X_FORWARDED_PROTO) && !isGiven(Field.FORWARDED)
+  const given = isOnlyX ? head.header('x-forwarded-proto') : undefined
+  const proto = given === 'http' || given === 'https' ? given : hop.proto
+  return write(`${forwardedElement(head, hop, proto)}\r\n\r\n`, into, to)
 }
 
 /** Writes the values of all lines of a kind, each with a comma behind. */
@@ -202,12 +206,12 @@ function writeValues(head: RequestHead, kind: number, into: Uint8Array, at: numb
 }
 
 /** One element of RFC 7239: what holds a colon or a bracket is quoted. A believed Host needs no escapes. */
-function forwardedElement(head: RequestHead, hop: Hop): string {
+function forwardedElement(head: RequestHead, hop: Hop, proto: Hop['proto'] = hop.proto): string {
   const address = plainAddress(hop.address)
   const node = address === '' ? 'unknown' : address.includes(':') ? `"[${address}]"` : address
   const { hostWithPort } = head
   const host = hostWithPort.includes(':') ? `"${hostWithPort}"` : hostWithPort
-  return `for=${node};host=${host};proto=${hop.proto}`
+  return `for=${node};host=${host};proto=${proto}`
 }
 
 /** An IPv4 address that came through an IPv6 socket looks like what it is; a zone means nothing to others. */

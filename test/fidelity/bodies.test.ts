@@ -1,6 +1,6 @@
 // Bodies of every size, both ways at once, byte for byte.
 //
-// LT_BIG=1 adds 5 GiB each way with a bound on memory: minutes, so not in every run. See benchmarks/stalled.ts as well.
+// 5 GiB each way with a bound on memory take too long for every run: `bun benchmarks/stalled.ts --gib 5`.
 
 import { expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'

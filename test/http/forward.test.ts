@@ -97,6 +97,10 @@ describe('a forwarded request', () => {
         'Forwarded: for=1.1.1.1, for=192.0.2.7;host=a;proto=http\r\n\r\n',
     )
     expect(forward('GET / HTTP/1.1\r\nHost: a\r\n\r\n', { ...plain, trusted: true })).toEndWith(ADDED)
+    // Both forms say the same when only one was given.
+    const https = 'GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-Proto: https\r\n\r\n'
+    expect(forward(https, { ...plain, trusted: true })).toEndWith('for=192.0.2.7;host=a;proto=https\r\n\r\n')
+    expect(forward(https, plain)).toEndWith('for=192.0.2.7;host=a;proto=http\r\n\r\n')
   })
 
   test('loses a nominated forwarding line before ours is added', () => {
