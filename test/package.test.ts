@@ -60,7 +60,7 @@ beforeAll(async () => {
     succeed(['npm', 'install', '--no-audit', '--no-fund', '--prefer-offline', tarball], installed.npm),
     succeed(['bun', 'add', tarball], installed.bun),
   ])
-})
+}, 120_000)
 afterAll(async () => {
   await rm(folder, { recursive: true, force: true })
 })

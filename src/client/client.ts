@@ -131,7 +131,10 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   }
 
   protected override listenersChanged(event: keyof TunnelClientEvents): void {
-    if (event === 'request' || event === 'response') this.#connection?.watch(this.#isWatched)
+    if (event !== 'request' && event !== 'response') return
+    this.#connection?.watch(this.#isWatched)
+    // Nobody will report the answers of these.
+    if (!this.#isWatched) this.#requests.clear()
   }
 
   get #isWatched(): boolean {

@@ -8,7 +8,6 @@ import type { Cut } from '../support/tcp-proxy.ts'
 import { within } from '../support/within.ts'
 
 const BODY = 'b'.repeat(100_000)
-const FUZZ = Number(process.env.LT_FUZZ ?? 1)
 
 const app = async (request: Request): Promise<Response> => {
   const { pathname } = new URL(request.url)
@@ -45,8 +44,7 @@ test.each<Cut>(['end', 'reset'])(
     expect(await within(visits(tunnel), 'all answers')).toBe(6)
     const frames = proxy.frames
     expect(frames).toBeGreaterThan(20)
-    // Every frame in long runs; in short ones every frame of the beginning, then every fifth.
-    for (let count = 1; count <= frames; count += FUZZ > 1 || count < 20 ? 1 : 5) {
+    for (let count = 1; count <= frames; count++) {
       await eventually(() => client.isConnected() && proxy.connectionCount >= 1, 'the client to be there')
       proxy.frames = 0
       proxy.cutAfterFrames = count

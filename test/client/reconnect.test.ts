@@ -67,6 +67,17 @@ describe.each<Cut>(['end', 'reset'])('the carrier breaks by %s', cut => {
   })
 })
 
+test('on the JSON wire too the client comes back at once, under its name', async () => {
+  const { server, client, proxy, port, host } = keep(await startBehindProxy({ ...hello, wire: 'json' }))
+  for (const cut of ['end', 'reset'] as const) {
+    const back = next(client, 'connected')
+    proxy.cutAll(cut)
+    expect(await back).toMatchObject({ subdomain: 'app', wire: 'json' })
+    expect(await ask(port, host)).toMatchObject({ status: 200, body: 'hello' })
+  }
+  await eventually(() => server.getStats().connections === 1, 'the old ones to be forgotten')
+})
+
 test('a carrier that falls silent is noticed by the client within deadAfterMs, and its name taken over', async () => {
   const { server, client, proxy, port, host } = keep(
     // The server still holds the dead connection when the client comes back.
