@@ -158,9 +158,11 @@ test('what is in flight finishes, new requests of open connections get 503, new 
   expect(refused).toStartWith('HTTP/1.1 503 ')
   expect(refused.toLowerCase()).toContain('x-localtunnels-error: server_draining')
   expect(await codeOf(rawDial(port))).toBe('ECONNREFUSED')
+  late.socket.terminate()
 
   await app.send('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone')
   expect(await visitor.end()).toEndWith('done')
+  visitor.socket.end()
   await within(stopped, 'the stop')
   expect(server.getStats()).toMatchObject({ status: 'stopped', pendingResponses: 0, connections: 0 })
 })
