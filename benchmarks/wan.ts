@@ -1,5 +1,5 @@
 // The tunnel over a long road: 100 ms there and back, 100 Mbit/s, with 1 % of the packets lost and without.
-// `bun benchmarks/wan.ts [--rounds 3] [--seconds 5] [--congestion cubic] [--loss 0.01]`, as root, on Linux.
+// `bun benchmarks/wan.ts [--rounds 3] [--seconds 5] [--congestion cubic] [--loss 0.01] [--only down]`, as root, on Linux.
 //
 // Plain TCP is a visitor who reaches the origin over the same road without any tunnel. Rounds are interleaved.
 
@@ -14,6 +14,7 @@ const { values } = parseArgs({
     seconds: { type: 'string', default: '5' },
     congestion: { type: 'string' },
     loss: { type: 'string', multiple: true, default: ['0', '0.01'] },
+    only: { type: 'string', multiple: true },
   },
 })
 const rounds = Number(values.rounds)
@@ -24,7 +25,7 @@ const SUBJECTS = [
   ['tunnel', `http://${SERVER_ADDRESS}:8080`, 'app.localhost'],
   ['tunnel, no links', `http://${SERVER_ADDRESS}:8081`, 'app.localhost'],
 ] as const
-const KINDS = ['small', 'down', 'up', 'beside'] as const
+const KINDS = ['small', 'down', 'up', 'beside'].filter(kind => values.only?.includes(kind) ?? true)
 
 /** Everything is over by then, whatever hangs. */
 const deadline = setTimeout(

@@ -245,8 +245,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     if (performance.now() - this.#connectedAt > this.#settings.maxBackoffMs) this.#attempt = 0
     this.#state = this.#settings.isReconnecting ? 'reconnecting' : 'closed'
     this.emit('disconnected', { error })
-    // A listener may have called `disconnect`.
-    if (signal.aborted) return
+    // A listener may have called `disconnect`, or `connect`.
+    if (signal.aborted || this.#stopping.signal !== signal) return
     if (this.#settings.isReconnecting) void this.#reconnect()
     else this.#end(error)
   }

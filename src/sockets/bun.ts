@@ -221,8 +221,9 @@ const SHARED_EVENTS = {
   close({ data: connection }: RawSocket, error?: Error) {
     closed(connection, error)
   },
+  /** Only a TLS handshake may time out. Bun tells it unasked too, of every accepted connection after 120 seconds. */
   timeout({ data: connection }: RawSocket) {
-    connection.terminate()
+    if (connection.handler === undefined) connection.terminate()
   },
 } as const
 

@@ -7,7 +7,7 @@ import { STREAMS_SUBPROTOCOL } from '../../src/wire/frame.ts'
 import { ask } from '../support/ask.ts'
 import { codeOf, eventually, next } from '../support/events.ts'
 import { RawOrigin, rawDial } from '../support/raw.ts'
-import { control, speakingServer } from '../support/speaker.ts'
+import { control, frame, speakingServer } from '../support/speaker.ts'
 import { startServer } from '../support/tunnel.ts'
 import { within } from '../support/within.ts'
 
@@ -120,6 +120,8 @@ test('a disconnect while registering rejects the connect at once', async () => {
   const connecting = one.connect()
   const connection = await silent.accept()
   await acceptUpgrade(connection)
+  // The registration, and a ping.
+  await connection.when(() => connection.bytes.length > 40, 'the registration')
   await one.disconnect()
   expect(await codeOf(within(connecting, 'the connect to be given up'))).toBe('STATE_INVALID')
   await connection.closed()
@@ -240,6 +242,20 @@ test.each([
   expect(await codeOf(within(connecting, 'the connect to fail'))).toMatch(/^[A-Z_]+$/)
   expect(one.getState()).toBe('idle')
   await connection.closed()
+})
+
+test('a grant with a broken frame in the same packet fails the connect', async () => {
+  using hostile = speakingServer(({ ref, name, type }, say) => {
+    if (type !== 'register') return
+    const grant = control({ type: 'granted', ref, tunnel: 1, name, url: 'http://app.localhost', resume: 'r' })
+    say(Buffer.concat([grant, frame(99, 0)]))
+  })
+  const one = client(hostile.port ?? 0)
+  const told: string[] = []
+  for (const event of ['connected', 'disconnected', 'close'] as const) one.on(event, () => told.push(event))
+  expect(await codeOf(one.connect())).toBe('PROTOCOL_ERROR')
+  expect(one.getState()).toBe('idle')
+  expect(told).toEqual([])
 })
 
 test('something that is no tunnel server is SERVER_REFUSED', async () => {

@@ -223,7 +223,9 @@ test('waiting is bounded in time and number, and visitors that leave are forgott
   const leaving = await Promise.all([1, 2, 3].map(() => rawDial(port)))
   for (const visitor of leaving) await visitor.send(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
   await eventually(() => server.getStats().pendingResponses === 3, 'all to be held')
+  const refusedAt = performance.now()
   expect(await ask(port, host)).toMatchObject({ status: 503, code: 'CLIENT_RECONNECTING' })
+  expect(performance.now() - refusedAt).toBeLessThan(200)
   for (const { socket } of leaving) socket.terminate()
   await eventually(() => server.getStats().pendingResponses === 0, 'all to be forgotten')
   const heldAt = performance.now()
@@ -254,6 +256,18 @@ test('without reconnect a lost carrier is the end', async () => {
   expect(told).toEqual(['disconnected, closed'])
   await client.connect()
   expect(client.isConnected()).toBe(true)
+})
+
+test('connect() from a listener of disconnected takes the place of reconnecting', async () => {
+  const { client, proxy } = keep(await startBehindProxy({ ...hello, reconnect: false }))
+  let ends = 0
+  client.on('close', () => ends++)
+  const again = Promise.withResolvers<void>()
+  client.once('disconnected', () => void client.connect().then(again.resolve, again.reject))
+  proxy.cutAll()
+  await within(again.promise, 'the connect')
+  expect(client.isConnected()).toBe(true)
+  expect(ends).toBe(0)
 })
 
 test.each(['disconnected', 'reconnecting', 'error'] as const)(

@@ -8,6 +8,7 @@ import type { Socket } from '../../src/socket.ts'
 import { dialBun, listenBun } from '../../src/sockets/bun.ts'
 import { connectionCases, dialCases } from '../suites/socket.ts'
 import { peerClient } from '../support/peer.ts'
+import { FUZZ } from '../support/random.ts'
 import { Recorder } from '../support/recorder.ts'
 import { TEST_CERT, TEST_KEY } from '../support/tls.ts'
 import { within } from '../support/within.ts'
@@ -17,6 +18,23 @@ const HOST = '127.0.0.1'
 describe('a socket dialled on Bun', () => {
   for (const { name, run } of dialCases(dialBun)) test(name, run)
 })
+
+/** Takes as long as the default that it is about: only in long runs. */
+test.skipIf(FUZZ === 1)(
+  'a socket accepted on Bun outlives the 120 seconds after which Bun tells a timeout that nobody set',
+  async () => {
+    const near = new Recorder()
+    const listening = listenBun({ hostname: HOST, accept: () => near })
+    const far = await peerClient(listening.port, false)
+    await Bun.sleep(130_000)
+    far.write('still here')
+    await near.happened('received')
+    expect(near.events).toEqual(['received'])
+    far.destroy()
+    listening.stop(true)
+  },
+  140_000,
+)
 
 describe('a socket accepted on Bun', () => {
   const cases = connectionCases(async (tls, handler) => {
