@@ -10,7 +10,7 @@ import { startTunnel } from '../support/tunnel.ts'
 const head = (host: string, length = 1_000_000) =>
   `POST / HTTP/1.1\r\nHost: ${host}\r\nContent-Length: ${length}\r\n\r\n`
 
-test('an answer in the middle of an upload reaches the visitor and ends the connection', async () => {
+test.concurrent('an answer in the middle of an upload reaches the visitor and ends the connection', async () => {
   await using raw = await rawTunnel()
   const visitor = await raw.visit(`${head(raw.host)}some`)
   const app = await raw.origin.accept()
@@ -25,7 +25,7 @@ test('an answer in the middle of an upload reaches the visitor and ends the conn
   expect(await app.closed()).toBeInstanceOf(Error)
 })
 
-test('an origin that answers, closes and cuts the upload is heard all the same', async () => {
+test.concurrent('an origin that answers, closes and cuts the upload is heard all the same', async () => {
   await using raw = await rawTunnel()
   for (let n = 0; n < 20; n++) {
     const visitor = await raw.visit(`${head(raw.host, 50_000_000)}${'x'.repeat(200_000)}`)
@@ -52,7 +52,7 @@ test('an origin that answers, closes and cuts the upload is heard all the same',
   }
 }, 20_000)
 
-test('an answer may begin while the upload goes on, and both end well', async () => {
+test.concurrent('an answer may begin while the upload goes on, and both end well', async () => {
   await using raw = await rawTunnel()
   const visitor = await raw.visit(`${head(raw.host, 10)}12345`)
   const app = await raw.origin.accept()
@@ -67,7 +67,7 @@ test('an answer may begin while the upload goes on, and both end well', async ()
   await app.until('GET / HTTP/1.1')
 })
 
-test('node:http refusing an upload is heard', async () => {
+test.concurrent('node:http refusing an upload is heard', async () => {
   const server = createServer((request, response) => {
     request.once('data', () => {
       response.writeHead(413, { connection: 'close' })
@@ -87,7 +87,7 @@ test('node:http refusing an upload is heard', async () => {
   server.close()
 })
 
-test('a body over the limit is 413, by its length at once and by its chunks as they come', async () => {
+test.concurrent('a body over the limit is 413, by its length at once and by its chunks as they come', async () => {
   await using raw = await rawTunnel({ server: { limits: { maxBodyBytes: 1_000 } } })
   const announced = await raw.visit(head(raw.host, 1_001))
   expect(statusOf((await readAnswer(announced)).head)).toBe(413)

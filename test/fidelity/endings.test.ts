@@ -19,37 +19,37 @@ async function cut(answer: string, how: 'FIN' | 'RST') {
   return { text: visitor.text, visitor, [Symbol.asyncDispose]: () => raw[Symbol.asyncDispose]() }
 }
 
-test('an answer that ends with the connection is complete by FIN, and the visitor gets FIN', async () => {
+test.concurrent('an answer that ends with the connection is complete by FIN, and the visitor gets FIN', async () => {
   await using seen = await cut('HTTP/1.1 200 OK\r\nX: y\r\n\r\nuntil the end', 'FIN')
   expect(seen.text).toBe('HTTP/1.1 200 OK\r\nX: y\r\nConnection: close\r\n\r\nuntil the end')
   expect(seen.visitor.hasEnded).toBe(true)
   expect(seen.visitor.error).toBeUndefined()
 })
 
-test('an answer that ends with the connection is cut by RST', async () => {
+test.concurrent('an answer that ends with the connection is cut by RST', async () => {
   await using seen = await cut('HTTP/1.1 200 OK\r\n\r\nuntil the end', 'RST')
   expect(await seen.visitor.closed()).toBeInstanceOf(Error)
   expect(seen.visitor.hasEnded).toBe(false)
 })
 
 for (const how of ['FIN', 'RST'] as const) {
-  test(`an origin that leaves by ${how} before the head is 502 ORIGIN_CLOSED`, async () => {
+  test.concurrent(`an origin that leaves by ${how} before the head is 502 ORIGIN_CLOSED`, async () => {
     await using seen = await cut('', how)
     expect(seen.text).toStartWith('HTTP/1.1 502 ')
     expect(headerOf(seen.text, 'x-localtunnels-error')).toBe('ORIGIN_CLOSED')
   })
 
-  test(`an origin that leaves by ${how} in the middle of the head is 502 ORIGIN_CLOSED`, async () => {
+  test.concurrent(`an origin that leaves by ${how} in the middle of the head is 502 ORIGIN_CLOSED`, async () => {
     await using seen = await cut('HTTP/1.1 200 OK\r\nContent-Le', how)
     expect(headerOf(seen.text, 'x-localtunnels-error')).toBe('ORIGIN_CLOSED')
   })
 
-  test(`an origin that leaves by ${how} behind an interim answer is 502 ORIGIN_CLOSED`, async () => {
+  test.concurrent(`an origin that leaves by ${how} behind an interim answer is 502 ORIGIN_CLOSED`, async () => {
     await using seen = await cut('HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n', how)
     expect(seen.text).toStartWith('HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 502 ')
   })
 
-  test(`a body cut by ${how} before its length ends in RST`, async () => {
+  test.concurrent(`a body cut by ${how} before its length ends in RST`, async () => {
     await using seen = await cut('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello', how)
     expect(seen.text).toEndWith('hello')
     expect(await seen.visitor.closed()).toBeInstanceOf(Error)
@@ -63,7 +63,7 @@ for (const how of ['FIN', 'RST'] as const) {
     ['behind the last chunk', '5\r\nhello\r\n0\r\n'],
     ['in a trailer', '5\r\nhello\r\n0\r\nX: y\r\n'],
   ] as const) {
-    test(`chunks cut by ${how} ${where} never get their end`, async () => {
+    test.concurrent(`chunks cut by ${how} ${where} never get their end`, async () => {
       await using seen = await cut(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${body}`, how)
       expect(seen.text).not.toContain('0\r\n\r\n')
       expect(await seen.visitor.closed()).toBeInstanceOf(Error)
@@ -72,7 +72,7 @@ for (const how of ['FIN', 'RST'] as const) {
   }
 }
 
-test('chunks that break in the middle end in RST', async () => {
+test.concurrent('chunks that break in the middle end in RST', async () => {
   await using seen = await cut('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n', 'FIN')
   expect(await seen.visitor.closed()).toBeInstanceOf(Error)
   await using raw = await rawTunnel()
@@ -85,7 +85,7 @@ test('chunks that break in the middle end in RST', async () => {
   expect(await visitor.closed()).toBeInstanceOf(Error)
 })
 
-test('a client that vanishes in the middle of an answer cuts it, and answers what had not begun with 502', async () => {
+test.concurrent('a client that vanishes in the middle of an answer cuts it, and answers what had not begun with 502', async () => {
   await using raw = await rawTunnel()
   const begun = await raw.visit(get(raw.host))
   const app = await raw.origin.accept()
@@ -99,7 +99,7 @@ test('a client that vanishes in the middle of an answer cuts it, and answers wha
   expect(headerOf((await readAnswer(waiting)).head, 'x-localtunnels-error')).toBe('CLIENT_GONE')
 })
 
-test('bytes behind an answer never reach a visitor, neither this one nor the next', async () => {
+test.concurrent('bytes behind an answer never reach a visitor, neither this one nor the next', async () => {
   await using raw = await rawTunnel()
   const visitor = await raw.visit(get(raw.host))
   const app = await raw.origin.accept()
@@ -114,7 +114,7 @@ test('bytes behind an answer never reach a visitor, neither this one nor the nex
   await app.end()
 })
 
-test('what an origin sends unasked never reaches a visitor', async () => {
+test.concurrent('what an origin sends unasked never reaches a visitor', async () => {
   await using raw = await rawTunnel()
   const visitor = await raw.visit(get(raw.host))
   const app = await raw.origin.accept()

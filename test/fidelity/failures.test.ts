@@ -14,12 +14,12 @@ async function ask(port: number, host: string, lines = '', method = 'GET') {
   return { status: statusOf(head), code: headerOf(head, 'x-localtunnels-error'), head, payload }
 }
 
-test('no tunnel of this name is 404 TUNNEL_NOT_FOUND', async () => {
+test.concurrent('no tunnel of this name is 404 TUNNEL_NOT_FOUND', async () => {
   await using server = await startServer()
   expect(await ask(server.port, 'nobody.localhost')).toMatchObject({ status: 404, code: 'TUNNEL_NOT_FOUND' })
 })
 
-test('a browser gets a page, everything else JSON, HEAD neither', async () => {
+test.concurrent('a browser gets a page, everything else JSON, HEAD neither', async () => {
   await using server = await startServer()
   const page = await ask(server.port, 'nobody.localhost', 'Accept: text/html,*/*;q=0.8\r\n')
   expect(headerOf(page.head, 'content-type')).toBe('text/html; charset=utf-8')
@@ -33,7 +33,7 @@ test('a browser gets a page, everything else JSON, HEAD neither', async () => {
   expect(Number(headerOf(head.head, 'content-length'))).toBeGreaterThan(0)
 })
 
-test('an origin that refuses is 502 ORIGIN_REFUSED, and heals when it starts', async () => {
+test.concurrent('an origin that refuses is 502 ORIGIN_REFUSED, and heals when it starts', async () => {
   const closed = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('hi') })
   const port = closed.port!
   await closed.stop(true)
@@ -44,7 +44,7 @@ test('an origin that refuses is 502 ORIGIN_REFUSED, and heals when it starts', a
   expect(await ask(tunnel.port, tunnel.host)).toMatchObject({ status: 200, payload: 'hi' })
 })
 
-test('a silent origin is 504 ORIGIN_TIMEOUT after the time given, and is told to stop', async () => {
+test.concurrent('a silent origin is 504 ORIGIN_TIMEOUT after the time given, and is told to stop', async () => {
   await using raw = await rawTunnel({ server: { limits: { originTimeoutMs: 300 } } })
   const visitor = await raw.visit(get(raw.host))
   const app = await raw.origin.accept()
@@ -61,7 +61,7 @@ test('a silent origin is 504 ORIGIN_TIMEOUT after the time given, and is told to
   expect((await readAnswer(visitor)).body).toBe('awake')
 })
 
-test('an origin that drips its head is silent all the same', async () => {
+test.concurrent('an origin that drips its head is silent all the same', async () => {
   await using raw = await rawTunnel({ server: { limits: { originTimeoutMs: 500 } } })
   const visitor = await raw.visit(get(raw.host))
   const app = await raw.origin.accept()
@@ -75,7 +75,7 @@ test('an origin that drips its head is silent all the same', async () => {
   expect(statusOf((await readAnswer(visitor)).head)).toBe(504)
 })
 
-test('an origin that speaks no HTTP is 502 ORIGIN_INVALID', async () => {
+test.concurrent('an origin that speaks no HTTP is 502 ORIGIN_INVALID', async () => {
   for (const nonsense of [
     'SSH-2.0-OpenSSH_9.9\r\n',
     '\x15\x03\x01\x00\x02\x02\x16',
@@ -92,7 +92,7 @@ test('an origin that speaks no HTTP is 502 ORIGIN_INVALID', async () => {
   }
 })
 
-test('a head without end from an origin is 502 ORIGIN_INVALID', async () => {
+test.concurrent('a head without end from an origin is 502 ORIGIN_INVALID', async () => {
   await using raw = await rawTunnel()
   const visitor = await raw.visit(get(raw.host))
   const app = await raw.origin.accept()
@@ -101,7 +101,7 @@ test('a head without end from an origin is 502 ORIGIN_INVALID', async () => {
   expect(headerOf((await readAnswer(visitor)).head, 'x-localtunnels-error')).toBe('ORIGIN_INVALID')
 })
 
-test('a client that leaves is 502 CLIENT_GONE at once for what is under way, 404 after', async () => {
+test.concurrent('a client that leaves is 502 CLIENT_GONE at once for what is under way, 404 after', async () => {
   await using raw = await rawTunnel()
   const visitor = await raw.visit(get(raw.host))
   await (await raw.origin.accept()).until('\r\n\r\n')
@@ -114,7 +114,7 @@ test('a client that leaves is 502 CLIENT_GONE at once for what is under way, 404
   expect(await ask(raw.tunnel.port, raw.host)).toMatchObject({ status: 404, code: 'TUNNEL_NOT_FOUND' })
 })
 
-test('too many streams are 503 TUNNEL_BUSY', async () => {
+test.concurrent('too many streams are 503 TUNNEL_BUSY', async () => {
   await using raw = await rawTunnel({ server: { limits: { maxStreams: 2, drainTimeoutMs: 0 } } })
   await raw.visit(get(raw.host))
   await raw.visit(get(raw.host))
@@ -123,7 +123,7 @@ test('too many streams are 503 TUNNEL_BUSY', async () => {
   expect(await ask(raw.tunnel.port, raw.host)).toMatchObject({ status: 503, code: 'TUNNEL_BUSY' })
 })
 
-test('a host of nobody here is 404 HOST_UNKNOWN', async () => {
+test.concurrent('a host of nobody here is 404 HOST_UNKNOWN', async () => {
   await using server = await startServer({ domains: ['tunnel.test'] })
   for (const host of [
     'example.com',

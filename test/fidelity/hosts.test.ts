@@ -15,7 +15,7 @@ async function ask(port: number, host: string, path = '/', lines = '', method = 
   return { status: statusOf(head), code: headerOf(head, 'x-localtunnels-error'), payload }
 }
 
-test('one label under the domain is a tunnel, in any case, with any port, with a dot behind', async () => {
+test.concurrent('one label under the domain is a tunnel, in any case, with any port, with a dot behind', async () => {
   await using raw = await rawTunnel()
   for (const host of [
     'app.localhost',
@@ -34,7 +34,7 @@ test('one label under the domain is a tunnel, in any case, with any port, with a
   }
 })
 
-test('the app has every path of its own host, also those that the server uses on its own', async () => {
+test.concurrent('the app has every path of its own host, also those that the server uses on its own', async () => {
   await using raw = await rawTunnel()
   const paths = [
     '/status',
@@ -61,7 +61,7 @@ test('the app has every path of its own host, also those that the server uses on
   }
 })
 
-test("the server's own pages are on the control host", async () => {
+test.concurrent("the server's own pages are on the control host", async () => {
   await using server = await startServer({ domains: ['tunnel.test'] })
   for (const host of [
     'tunnel.test',
@@ -82,7 +82,7 @@ test("the server's own pages are on the control host", async () => {
   expect((await ask(server.port, 'tunnel.test', '/health', '', 'DELETE')).status).toBe(404)
 })
 
-test('a nested label, a foreign domain and a lookalike are refused', async () => {
+test.concurrent('a nested label, a foreign domain and a lookalike are refused', async () => {
   await using raw = await rawTunnel({ server: { domains: ['localhost', 'tunnel.test'] } })
   for (const host of [
     'x.app.localhost',
@@ -109,7 +109,7 @@ test('a nested label, a foreign domain and a lookalike are refused', async () =>
   expect(raw.origin.connections.length).toBe(0)
 })
 
-test('reserved labels cannot be taken', async () => {
+test.concurrent('reserved labels cannot be taken', async () => {
   await using server = await startServer({ reservedNames: ['mine'] })
   for (const subdomain of ['api', 'www', 'admin', 'mine']) {
     const client = new TunnelClient({ server: server.url, port: 1, subdomain })
@@ -117,7 +117,7 @@ test('reserved labels cannot be taken', async () => {
   }
 })
 
-test('CONNECT is refused', async () => {
+test.concurrent('CONNECT is refused', async () => {
   await using raw = await rawTunnel()
   const visitor = await raw.visit('CONNECT app.localhost:80 HTTP/1.1\r\nHost: app.localhost:80\r\n\r\n')
   const { head } = await readAnswer(visitor)
@@ -127,7 +127,7 @@ test('CONNECT is refused', async () => {
   expect(raw.origin.connections.length).toBe(0)
 })
 
-test("an upgrade on a tunnel's host belongs to the app, also with the server's own subprotocol", async () => {
+test.concurrent("an upgrade on a tunnel's host belongs to the app, also with the server's own subprotocol", async () => {
   await using raw = await rawTunnel()
   const lines =
     'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n' +
@@ -141,7 +141,7 @@ test("an upgrade on a tunnel's host belongs to the app, also with the server's o
   expect(statusOf((await readAnswer(visitor)).head)).toBe(403)
 })
 
-test('an upgrade on a host without a tunnel is 404, not a control connection', async () => {
+test.concurrent('an upgrade on a host without a tunnel is 404, not a control connection', async () => {
   await using server = await startServer()
   const lines =
     'Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n'

@@ -9,7 +9,7 @@ import { startTunnel } from '../support/tunnel.ts'
 
 const get10 = (host: string, lines = '') => `GET / HTTP/1.0\r\nHost: ${host}\r\n${lines}\r\n`
 
-test('a visitor of HTTP/1.0 gets its answer and FIN', async () => {
+test.concurrent('a visitor of HTTP/1.0 gets its answer and FIN', async () => {
   await using raw = await rawTunnel()
   const { seen, got, visitor } = await exchange(raw, get10(raw.host), ok('hello'))
   expect(seen.head).toStartWith('GET / HTTP/1.0\r\n')
@@ -17,7 +17,7 @@ test('a visitor of HTTP/1.0 gets its answer and FIN', async () => {
   expect(await visitor.end()).toBe('')
 })
 
-test('a visitor of HTTP/1.0 that wants to stay is told so and may go on', async () => {
+test.concurrent('a visitor of HTTP/1.0 that wants to stay is told so and may go on', async () => {
   await using raw = await rawTunnel()
   const { got, visitor, app } = await exchange(raw, get10(raw.host, 'Connection: Keep-Alive\r\n'), ok('one'))
   expect(headerOf(got.head, 'connection')).toBe('keep-alive')
@@ -28,7 +28,7 @@ test('a visitor of HTTP/1.0 that wants to stay is told so and may go on', async 
   await visitor.end()
 })
 
-test('an answer without length ends with the connection', async () => {
+test.concurrent('an answer without length ends with the connection', async () => {
   await using raw = await rawTunnel()
   const visitor = await raw.visit(get10(raw.host, 'Connection: Keep-Alive\r\n'))
   const app = await raw.origin.accept()
@@ -38,7 +38,7 @@ test('an answer without length ends with the connection', async () => {
   expect(await visitor.end()).toBe('HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhello')
 })
 
-test('chunks that an app sends to HTTP/1.0 arrive as plain bytes', async () => {
+test.concurrent('chunks that an app sends to HTTP/1.0 arrive as plain bytes', async () => {
   await using raw = await rawTunnel()
   const visitor = await raw.visit(get10(raw.host, 'Connection: Keep-Alive\r\n'))
   const app = await raw.origin.accept()
@@ -51,7 +51,7 @@ test('chunks that an app sends to HTTP/1.0 arrive as plain bytes', async () => {
   expect(visitor.error).toBeUndefined()
 })
 
-test('chunks of HTTP/1.0 that break off do not look complete', async () => {
+test.concurrent('chunks of HTTP/1.0 that break off do not look complete', async () => {
   await using raw = await rawTunnel()
   const visitor = await raw.visit(get10(raw.host))
   const app = await raw.origin.accept()
@@ -62,7 +62,7 @@ test('chunks of HTTP/1.0 that break off do not look complete', async () => {
   expect(await visitor.closed()).toBeInstanceOf(Error)
 })
 
-test('a visitor of HTTP/1.0 and node:http understand each other', async () => {
+test.concurrent('a visitor of HTTP/1.0 and node:http understand each other', async () => {
   const server = createServer((_request, response) => {
     response.write('streamed, ')
     response.end('no length')
@@ -76,7 +76,7 @@ test('a visitor of HTTP/1.0 and node:http understand each other', async () => {
   server.close()
 })
 
-test('an app that answers as HTTP/1.0 is understood by a visitor of HTTP/1.1', async () => {
+test.concurrent('an app that answers as HTTP/1.0 is understood by a visitor of HTTP/1.1', async () => {
   await using raw = await rawTunnel()
   const { got, visitor } = await exchange(
     raw,

@@ -3,7 +3,7 @@
 import { expect, test } from 'bun:test'
 import { get, headerOf, ok, rawTunnel, readAnswer, statusOf } from '../support/exchange.ts'
 
-test('100 Continue comes from the app, and the body only then', async () => {
+test.concurrent('100 Continue comes from the app, and the body only then', async () => {
   await using raw = await rawTunnel()
   const visitor = await raw.visit(
     `POST / HTTP/1.1\r\nHost: ${raw.host}\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n`,
@@ -23,7 +23,7 @@ test('100 Continue comes from the app, and the body only then', async () => {
   expect((await readAnswer(visitor)).body).toBe('next')
 })
 
-test('an app that refuses the expectation is heard, and the body never asked for', async () => {
+test.concurrent('an app that refuses the expectation is heard, and the body never asked for', async () => {
   await using raw = await rawTunnel()
   const visitor = await raw.visit(
     `POST / HTTP/1.1\r\nHost: ${raw.host}\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n`,
@@ -37,7 +37,7 @@ test('an app that refuses the expectation is heard, and the body never asked for
   await visitor.end()
 })
 
-test('an app that never says 100 is a silent one', async () => {
+test.concurrent('an app that never says 100 is a silent one', async () => {
   await using raw = await rawTunnel({ server: { limits: { originTimeoutMs: 250 } } })
   const visitor = await raw.visit(
     `POST / HTTP/1.1\r\nHost: ${raw.host}\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n`,
@@ -46,7 +46,7 @@ test('an app that never says 100 is a silent one', async () => {
   expect(headerOf(head, 'x-localtunnels-error')).toBe('ORIGIN_TIMEOUT')
 })
 
-test('an upload that takes long is not a silent app', async () => {
+test.concurrent('an upload that takes long is not a silent app', async () => {
   await using raw = await rawTunnel({ server: { limits: { originTimeoutMs: 250 } } })
   const visitor = await raw.visit(
     `POST / HTTP/1.1\r\nHost: ${raw.host}\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n`,
@@ -64,7 +64,7 @@ test('an upload that takes long is not a silent app', async () => {
   expect((await readAnswer(visitor)).body).toBe('got it')
 })
 
-test('103 and 102 pass with their headers, before the answer', async () => {
+test.concurrent('103 and 102 pass with their headers, before the answer', async () => {
   await using raw = await rawTunnel()
   const visitor = await raw.visit(get(raw.host))
   const app = await raw.origin.accept()
@@ -80,7 +80,7 @@ test('103 and 102 pass with their headers, before the answer', async () => {
   expect((await readAnswer(visitor)).body).toBe('done')
 })
 
-test('an app that says it is still at work gets its time anew', async () => {
+test.concurrent('an app that says it is still at work gets its time anew', async () => {
   await using raw = await rawTunnel({ server: { limits: { originTimeoutMs: 500 } } })
   const visitor = await raw.visit(get(raw.host))
   const app = await raw.origin.accept()
@@ -94,7 +94,7 @@ test('an app that says it is still at work gets its time anew', async () => {
   expect((await readAnswer(visitor)).body).toBe('done')
 })
 
-test('a visitor of HTTP/1.0 is spared interim answers', async () => {
+test.concurrent('a visitor of HTTP/1.0 is spared interim answers', async () => {
   await using raw = await rawTunnel()
   const visitor = await raw.visit(`GET / HTTP/1.0\r\nHost: ${raw.host}\r\n\r\n`)
   const app = await raw.origin.accept()
@@ -105,7 +105,7 @@ test('a visitor of HTTP/1.0 is spared interim answers', async () => {
   expect(body).toBe('done')
 })
 
-test('an app that sends interim answers without end is stopped by a visitor that does not read', async () => {
+test.concurrent('an app that sends interim answers without end is stopped by a visitor that does not read', async () => {
   await using raw = await rawTunnel()
   const visitor = await raw.visit()
   visitor.socket.pause()

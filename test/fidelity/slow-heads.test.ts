@@ -3,7 +3,7 @@
 import { expect, test } from 'bun:test'
 import { get, headerOf, ok, rawTunnel, readAnswer, statusOf } from '../support/exchange.ts'
 
-test('a head that drips in gets 408 and a closed connection, however it drips', async () => {
+test.concurrent('a head that drips in gets 408 and a closed connection, however it drips', async () => {
   await using raw = await rawTunnel({ server: { limits: { headTimeoutMs: 500 } } })
   const visitor = await raw.visit('POST /dripping HTTP/1.1\r\n')
   const dripping = (async () => {
@@ -20,7 +20,7 @@ test('a head that drips in gets 408 and a closed connection, however it drips', 
   expect(raw.origin.connections.length).toBe(0)
 })
 
-test('nothing of a head that timed out is left for the next connection', async () => {
+test.concurrent('nothing of a head that timed out is left for the next connection', async () => {
   await using raw = await rawTunnel({ server: { limits: { headTimeoutMs: 250 } } })
   const slow = await raw.visit('DELETE /of-another HTTP/1.1\r\nX-Secret: yes\r\n')
   expect(statusOf((await readAnswer(slow)).head)).toBe(408)
@@ -35,7 +35,7 @@ test('nothing of a head that timed out is left for the next connection', async (
   expect((await readAnswer(visitor)).body).toBe('mine')
 })
 
-test('nothing of a head that was left in the middle is left for the next connection', async () => {
+test.concurrent('nothing of a head that was left in the middle is left for the next connection', async () => {
   await using raw = await rawTunnel()
   for (const leave of ['end', 'terminate'] as const) {
     const slow = await raw.visit('DELETE /of-another HTTP/1.1\r\nX-Secret: yes\r\n')
@@ -50,13 +50,13 @@ test('nothing of a head that was left in the middle is left for the next connect
   await visitor.end()
 })
 
-test('a connection that never says anything is closed without a word', async () => {
+test.concurrent('a connection that never says anything is closed without a word', async () => {
   await using raw = await rawTunnel({ server: { limits: { headTimeoutMs: 250 } } })
   const visitor = await raw.visit()
   expect(await visitor.end()).toBe('')
 })
 
-test('an idle connection is closed after its time, one that is used is not', async () => {
+test.concurrent('an idle connection is closed after its time, one that is used is not', async () => {
   await using raw = await rawTunnel({ server: { limits: { idleTimeoutMs: 500 } } })
   const visitor = await raw.visit(get(raw.host))
   const app = await raw.origin.accept()

@@ -9,7 +9,7 @@ for (const [name, lines] of [
   ['whose connection goes on', ''],
   ['whose connection ends behind it', 'Connection: close\r\n'],
 ] as const) {
-  test(`an answer ${name} waits for a visitor that pauses for longer than any lingering`, async () => {
+  test.concurrent(`an answer ${name} waits for a visitor that pauses for longer than any lingering`, async () => {
     await using raw = await rawTunnel()
     const visitor = await raw.visit()
     visitor.socket.pause()
@@ -17,7 +17,7 @@ for (const [name, lines] of [
     const app = await raw.origin.accept()
     await readRequest(app)
     const sending = app.send(ok(BODY))
-    await Bun.sleep(4_000)
+    await Bun.sleep(3_000)
     visitor.socket.resume()
     await visitor.until('\r\n\r\n')
     expect((await visitor.exactly(BODY.length)) === BODY).toBe(true)
@@ -25,7 +25,7 @@ for (const [name, lines] of [
   }, 20_000)
 }
 
-test('the tail of an answer waits as well', async () => {
+test.concurrent('the tail of an answer waits as well', async () => {
   await using raw = await rawTunnel()
   const visitor = await raw.visit()
   visitor.socket.pause()
@@ -35,7 +35,7 @@ test('the tail of an answer waits as well', async () => {
   // Small enough for the buffers on the way: for the server the exchange is over long before the visitor reads.
   const body = BODY.slice(0, 3_000_000)
   await app.send(ok(body))
-  await Bun.sleep(4_000)
+  await Bun.sleep(3_000)
   visitor.socket.resume()
   await visitor.until('\r\n\r\n')
   expect((await visitor.exactly(body.length)) === body).toBe(true)

@@ -4,7 +4,7 @@ import { expect, test } from 'bun:test'
 import { get, ok, post, rawTunnel, readAnswer } from '../support/exchange.ts'
 import { startTunnel } from '../support/tunnel.ts'
 
-test('each event of a stream arrives when it was sent, not when the answer ends', async () => {
+test.concurrent('each event of a stream arrives when it was sent, not when the answer ends', async () => {
   await using raw = await rawTunnel()
   const visitor = await raw.visit(get(raw.host, '/events', 'Accept: text/event-stream\r\n'))
   const app = await raw.origin.accept()
@@ -20,7 +20,7 @@ test('each event of a stream arrives when it was sent, not when the answer ends'
   expect(visitor.hasEnded).toBe(false)
 })
 
-test('a stream may be silent for longer than every timeout', async () => {
+test.concurrent('a stream may be silent for longer than every timeout', async () => {
   const limits = {
     originTimeoutMs: 300,
     headTimeoutMs: 300,
@@ -39,7 +39,7 @@ test('a stream may be silent for longer than every timeout', async () => {
   expect(await visitor.until('hello\r\n')).toBe('5\r\nhello\r\n')
 })
 
-test('an upload may be silent for longer than every timeout', async () => {
+test.concurrent('an upload may be silent for longer than every timeout', async () => {
   const limits = { originTimeoutMs: 300, headTimeoutMs: 300, idleTimeoutMs: 300, streamIdleMs: 300 }
   await using raw = await rawTunnel({ server: { limits } })
   const visitor = await raw.visit(post(raw.host, 'begin').replace('Length: 5', 'Length: 8'))
@@ -52,7 +52,7 @@ test('an upload may be silent for longer than every timeout', async () => {
   expect((await readAnswer(visitor)).body).toBe('both')
 })
 
-test('the first piece of an upload reaches the app before the rest is sent', async () => {
+test.concurrent('the first piece of an upload reaches the app before the rest is sent', async () => {
   await using raw = await rawTunnel()
   const visitor = await raw.visit(
     `POST / HTTP/1.1\r\nHost: ${raw.host}\r\nTransfer-Encoding: chunked\r\n\r\n`,
@@ -65,7 +65,7 @@ test('the first piece of an upload reaches the app before the rest is sent', asy
   }
 })
 
-test('a long poll waits as long as the app takes, up to the origin timeout', async () => {
+test.concurrent('a long poll waits as long as the app takes, up to the origin timeout', async () => {
   await using raw = await rawTunnel({ server: { limits: { originTimeoutMs: 3_000 } } })
   const visitor = await raw.visit(get(raw.host))
   const app = await raw.origin.accept()
@@ -75,7 +75,7 @@ test('a long poll waits as long as the app takes, up to the origin timeout', asy
   expect((await readAnswer(visitor)).body).toBe('at last')
 })
 
-test('Bun.serve streams through the tunnel piece by piece', async () => {
+test.concurrent('Bun.serve streams through the tunnel piece by piece', async () => {
   const gate = Promise.withResolvers<void>()
   using app = Bun.serve({
     port: 0,

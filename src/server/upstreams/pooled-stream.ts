@@ -363,8 +363,9 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
     this.#stream?.reset('CANCELLED')
     this.#isReused = false
     if (!this.open()) return this.#fail('CLIENT_GONE')
-    this.begin(visit)
+    // What the old stream wanted to wait for is gone; the new one may want to wait at once.
     visit.resume()
+    this.begin(visit)
     for (const piece of pieces) this.body(piece)
     if (isRequestDone) this.bodyEnded()
   }
