@@ -2,10 +2,13 @@
 
 import { describe, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
+import { Links } from '../../src/client/links.ts'
 import { TunnelClient } from '../../src/index.ts'
 import { type Deadline, Deadlines } from '../../src/server/deadlines.ts'
 import { LinkGate } from '../../src/server/links.ts'
+import { Link } from '../../src/session/link.ts'
 import { Between } from '../support/between.ts'
+import { frame } from '../support/naive.ts'
 import { Random } from '../support/random.ts'
 import { rawDial } from '../support/raw.ts'
 import { Loner } from '../support/sessions.ts'
@@ -160,6 +163,29 @@ describe('links', () => {
     await live.client.disconnect()
     await live.between.until(() => live.between.openCount === 0, 'all links to close')
   })
+})
+
+test('links that were idle at two looks in a row are retired, once, and those in use are not', () => {
+  const loner = new Loner('client')
+  const { links } = loner.session
+  const [idle, used] = [1, 2].map(number => new Link(number, new WireEnd(1000), links))
+  if (idle === undefined || used === undefined) throw new Error('two links')
+  links.add(used)
+  links.add(idle)
+  loner.hear(frame('OPEN', 1, [7, 4]), frame('LINK', 1, [2, 4], [0, 6]))
+  const keeper = new Links(loner.session, { address: {}, host: '', isSecure: false })
+  const retirements = () => {
+    loner.clock.tick()
+    return loner.frames
+      .filter(({ type }) => type === 'CONTROL')
+      .map(({ payload }) => String.fromCharCode(...payload))
+  }
+  keeper.sweep()
+  expect(retirements()).toEqual([])
+  keeper.sweep()
+  keeper.sweep()
+  expect(retirements()).toEqual(['{"type":"link-retired","link":1}'])
+  expect([idle.isFree, idle.isClosed, used.isFree]).toEqual([false, false, true])
 })
 
 describe('the gate of links', () => {
