@@ -163,7 +163,7 @@ const json = (status: number, body: unknown): Page => ({
 function answer(visit: Visit, page: Page): void {
   const body = Buffer.from(page.body)
   const connection = visit.keepsAlive ? '' : 'Connection: close\r\n'
-  const head = `HTTP/1.1 ${page.status} ${page.status === 200 ? 'OK' : 'Not Found'}\r\nContent-Type: ${page.type}\r\nContent-Length: ${body.length}\r\nCache-Control: no-store\r\n${connection}\r\n`
+  const head = `HTTP/1.1 ${page.status} ${page.status === 200 ? 'OK' : 'Not Found'}\r\nContent-Type: ${page.type}\r\nContent-Length: ${body.length}\r\nCache-Control: no-store\r\nDate: ${new Date().toUTCString()}\r\n${connection}\r\n`
   visit.answered(page.status)
   visit.write(visit.head.method === 'HEAD' ? Buffer.from(head) : Buffer.concat([Buffer.from(head), body]))
   visit.done(visit.keepsAlive)
