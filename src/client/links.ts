@@ -25,6 +25,7 @@ const ANSWER_MS = 10_000
 export class Links {
   readonly #session: Session
   readonly #server: ServerAddress
+  readonly #isAllowed: boolean
   #secret: string | undefined
   #nextNumber = 1
   #dialling = 0
@@ -34,14 +35,16 @@ export class Links {
   /** Links that were idle at the last sweep. */
   #idle = new Set<Link>()
 
-  constructor(session: Session, server: ServerAddress) {
+  /** `isAllowed`: the server can be dialled directly. */
+  constructor(session: Session, server: ServerAddress, isAllowed: boolean) {
     this.#session = session
     this.#server = server
+    this.#isAllowed = isAllowed
   }
 
   /** The server takes links that show this secret. */
   allow(secret: string | undefined): void {
-    this.#secret = secret
+    if (this.#isAllowed) this.#secret = secret
   }
 
   /** A stream of either side sends in bulk: opens one more, if that is allowed and of use. */

@@ -49,6 +49,11 @@ export interface TunnelClientOptions {
   readonly verifyServer?: boolean
   /** PEM of an authority to trust for the server's certificate besides those of the runtime. Default none. */
   readonly ca?: string
+  /**
+   * A `node:http` Agent that makes the connection to the server: how to get through a proxy. Default none. With one the
+   * carrier is made by `ws`, and bulk stays on it, because links would not go that way.
+   */
+  readonly agent?: object
   /** Dial to registration. Default 10,000 ms. Above: `CONNECT_TIMEOUT`. */
   readonly connectTimeoutMs?: number
   /** `false`: a lost carrier ends the client. Default `true`: tries for ever, first at once, then with full jitter. */

@@ -1,5 +1,6 @@
 // Turns what a client was told, and its environment, into what it works with. Everything is checked here, once.
 
+import type { Agent } from 'node:http'
 import { TunnelError } from '../errors.ts'
 import { generateSubdomain, isValidPort, isValidSubdomain, parseHost, slugOf } from '../names.ts'
 import type { Address, Dial } from '../socket.ts'
@@ -17,6 +18,8 @@ export interface ClientSettings {
   readonly name: string
   readonly token: string | undefined
   readonly wire: 'auto' | 'streams' | 'json'
+  /** Makes the connection to the server instead of our own dial. */
+  readonly agent: Agent | undefined
   /** What replaces the visitor's Host and Origin; `undefined` leaves them alone. */
   readonly rewrite: { readonly host: string; readonly origin: string } | undefined
   readonly connectTimeoutMs: number
@@ -61,6 +64,8 @@ export function clientSettings(
     name: nameOf(options, environment),
     token: options.token ?? (environment.TUNNEL_TOKEN || undefined),
     wire,
+    // Public as `object`: published types do without those of Node.
+    agent: options.agent as Agent | undefined,
     rewrite: rewriteOf(options.hostHeader, origin),
     connectTimeoutMs: positive('connectTimeoutMs', options.connectTimeoutMs ?? 10_000),
     isReconnecting: options.reconnect ?? true,

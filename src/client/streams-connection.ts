@@ -59,7 +59,7 @@ export class StreamsConnection implements Connection {
       pingIntervalMs: settings.pingIntervalMs,
       deadAfterMs: settings.deadAfterMs,
     })
-    this.#links = new Links(this.#session, settings.server)
+    this.#links = new Links(this.#session, settings.server, settings.agent === undefined)
   }
 
   /** What the carrier's events go to. */

@@ -6,7 +6,7 @@ import { MAX_MESSAGE_BYTES } from '../json-connection.ts'
 import type { ClientSettings } from '../settings.ts'
 import { directCarriers } from './direct.ts'
 
-const open = directCarriers(dial)
+const openDirect = directCarriers(dial)
 
 export interface CarrierUse {
   /** Subprotocols to offer. */
@@ -24,8 +24,10 @@ export async function dialCarrier(
   signal: AbortSignal,
   use: CarrierUse,
 ): Promise<void> {
-  const { server, name, token, connectTimeoutMs } = settings
+  const { server, name, token, connectTimeoutMs, agent } = settings
   const { protocols, text, heard, accept } = use
+  // Loaded only for whom it is of use: most clients do without the package.
+  const open = agent === undefined ? openDirect : (await import('./ws.ts')).wsCarriers(agent)
   await open(
     {
       address: server.address,

@@ -29,6 +29,7 @@ export function wsCarriers(agent?: Agent): OpenCarrier {
       const { address, host, target, protocols, signal, timeoutMs, maxTextBytes = 0 } = request
       const { serverName, verify = true, ca } = address.tls ?? {}
       if (signal.aborted) throw stopped()
+      const heard = () => request.heard?.()
       const socket = new WebSocket(
         `${address.tls === undefined ? 'ws' : 'wss'}://${urlHost(address.host)}:${address.port}${target}`,
         [...protocols],
@@ -50,6 +51,7 @@ export function wsCarriers(agent?: Agent): OpenCarrier {
       const abort = () => fail(stopped())
       signal.addEventListener('abort', abort)
       const carrier = new WsCarrier(socket, request.text, maxTextBytes)
+      for (const sign of ['message', 'ping', 'pong']) socket.on(sign, heard)
       socket.once('open', () => {
         signal.removeEventListener('abort', abort)
         const handler = accept(carrier, socket.protocol)
