@@ -135,9 +135,6 @@ function anchorsOf(text: string): string[] {
   return [...withoutCode(text).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) => anchorOf(heading))
 }
 
-/** Made by measurements, and not part of every checkout that has this test. */
-const MEASURED = ['docs/benchmarks.md']
-
 test.each(pages)('every link in %s leads to a file and a heading', async page => {
   const broken: string[] = []
   for (const [, target = ''] of withoutCode(texts.get(page) ?? '').matchAll(/\]\(([^)\s]+)\)/g)) {
@@ -146,7 +143,6 @@ test.each(pages)('every link in %s leads to a file and a heading', async page =>
     const linked = path === '' ? page : relative(root, resolve(root, dirname(page), path))
     const text = texts.get(linked)
     if (text === undefined) {
-      if (MEASURED.includes(linked)) continue
       const isFolder = [...new Glob(`${linked}/*`).scanSync({ cwd: root, onlyFiles: false })].length > 0
       if (!isFolder && !(await Bun.file(join(root, linked)).exists())) broken.push(target)
     } else if (anchor !== undefined && !anchorsOf(text).includes(anchor)) broken.push(target)
@@ -167,7 +163,7 @@ test.each(pages)('every file named in %s exists', async page => {
     const isThere =
       (await Bun.file(join(root, path)).exists()) ||
       [...new Glob(`${path.replace(/\/$/, '')}/*`).scanSync({ cwd: root, onlyFiles: false })].length > 0
-    if (!isThere && !MEASURED.includes(path)) missing.push(path)
+    if (!isThere) missing.push(path)
   }
   expect(missing).toEqual([])
 })

@@ -20,7 +20,7 @@ const script = join(folder, 'client.mjs')
 
 beforeAll(async () => {
   const entrypoints = [join(ROOT, 'test/support/client-process.ts')]
-  const built = await Bun.build({ entrypoints, target: 'node', external: ['ws'] })
+  const built = await Bun.build({ entrypoints, target: 'node' })
   await Bun.write(script, built.outputs[0]!)
 })
 afterAll(() => rmSync(folder, { recursive: true }))
