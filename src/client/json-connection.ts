@@ -13,6 +13,7 @@ import {
   encodeResponse,
   type HeaderList,
   type JsonRequest,
+  LEFT_OUT,
   PING,
   parseServerMessage,
 } from '../wire/json.ts'
@@ -248,18 +249,6 @@ interface Report {
   readonly startedAt: number
   readonly isWatched: boolean
 }
-
-/** Means something on the origin's connection only. */
-const LEFT_OUT: ReadonlySet<string> = new Set([
-  'connection',
-  'content-length',
-  'keep-alive',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-])
 
 /** The length of a body that is not sent is for the visitor to know: nobody else can tell it. */
 function passedOn(headers: HeaderList, isBodiless: boolean): HeaderList {

@@ -4,6 +4,7 @@ import { latin1Text } from '../buffers.ts'
 import { type ErrorCode, TunnelError } from '../errors.ts'
 import { eventLoop } from '../event-loop.ts'
 import { BodyFramer } from '../http/body.ts'
+import { joined } from '../http/characters.ts'
 import { parseResponseHead, ResponseHead } from '../http/head.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
 import type { Origin } from './origin.ts'
@@ -263,14 +264,3 @@ function headersOf({ bytes, start, end, fields }: ResponseHead): [name: string, 
 }
 
 function nothing(): void {}
-
-function joined(pieces: readonly Uint8Array[]): Uint8Array {
-  if (pieces.length === 1) return pieces[0]!
-  const whole = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.length, 0))
-  let at = 0
-  for (const piece of pieces) {
-    whole.set(piece, at)
-    at += piece.length
-  }
-  return whole
-}

@@ -1,6 +1,6 @@
 // A web Response as bytes of HTTP/1.1: with its length when that is known in time, else in chunks.
 
-import { ascii } from './characters.ts'
+import { ascii, joined } from './characters.ts'
 
 /** What an answer is written for. */
 export interface AnswerTo {
@@ -160,15 +160,4 @@ function latin1Bytes(text: string): Uint8Array {
 
 function framed(pieces: readonly Uint8Array[], length: number): Uint8Array[] {
   return [ascii(`${length.toString(16)}\r\n`), ...pieces, CRLF]
-}
-
-function joined(pieces: readonly Uint8Array[]): Uint8Array {
-  if (pieces.length === 1) return pieces[0]!
-  const whole = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.length, 0))
-  let at = 0
-  for (const piece of pieces) {
-    whole.set(piece, at)
-    at += piece.length
-  }
-  return whole
 }

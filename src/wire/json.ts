@@ -357,3 +357,15 @@ export function decodeBody({ text, isBase64 }: JsonBody, base64: Base64): Uint8A
 }
 
 const EQUALS = 0x3d
+
+/** Headers of an answer that mean something on the origin's connection only: no message carries them on. */
+export const LEFT_OUT: ReadonlySet<string> = new Set([
+  'connection',
+  'content-length',
+  'keep-alive',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+])

@@ -1,21 +1,9 @@
 // The answer of a JSON client as HTTP/1.1: a head of our own making, so that nothing in a message can break framing.
 
 import { STATUS_CODES } from 'node:http'
-import type { JsonAnswer } from '../../wire/json.ts'
+import { type JsonAnswer, LEFT_OUT } from '../../wire/json.ts'
 import type { ServerLimits } from '../options.ts'
 import type { Visit } from '../upstream.ts'
-
-/** Means something on the client's own connection only, or is set here. */
-const LEFT_OUT: ReadonlySet<string> = new Set([
-  'connection',
-  'content-length',
-  'keep-alive',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-])
 
 /** The head in Latin-1, with the right length; `undefined` when it is larger than an origin's may be. */
 export function answerHead(
