@@ -6,6 +6,7 @@ import { eventLoop } from '../event-loop.ts'
 import { BodyFramer } from '../http/body.ts'
 import { joined } from '../http/characters.ts'
 import { parseResponseHead, ResponseHead } from '../http/head.ts'
+import { IDEMPOTENT } from '../http/request-line.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
 import type { Origin } from './origin.ts'
 
@@ -13,8 +14,6 @@ import type { Origin } from './origin.ts'
 const IDLE_MS = 4_000
 /** The origin is the user's own app: as generous as other clients of it. */
 const HEAD_LIMITS = { maxHeadBytes: 262_144, maxHeaderCount: 1_000 }
-/** Methods that may reach the origin twice without harm (RFC 9110 section 9.2.2). */
-const IDEMPOTENT: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
 
 export interface OriginRequest {
   readonly method: string

@@ -45,3 +45,6 @@ export function isLikeVersion(bytes: Uint8Array, start: number, end: number): bo
   }
   return true
 }
+
+/** Methods that may reach the origin twice without harm (RFC 9110 section 9.2.2). */
+export const IDEMPOTENT: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])

@@ -4,6 +4,7 @@ import { ERRORS, type ErrorCode } from '../../errors.ts'
 import { BodyFramer } from '../../http/body.ts'
 import { forwardRequestHead, forwardResponseHead, maxForwardedBytes } from '../../http/forward.ts'
 import { parseResponseHead, type RequestHead, ResponseHead } from '../../http/head.ts'
+import { IDEMPOTENT } from '../../http/request-line.ts'
 import type { Stream, StreamHandler } from '../../session/stream.ts'
 import type { Deadline } from '../deadlines.ts'
 import { HeadBuffer } from '../head-buffer.ts'
@@ -16,8 +17,6 @@ const MAX_REPLAY_BYTES = 65_536
 const SCRATCH_BYTES = 262_144
 /** How long the origin may take to end after a stream was ended from here. */
 const RETIRE_MS = 5_000
-/** Methods that may reach the origin twice without harm (RFC 9110 section 9.2.2). */
-const IDEMPOTENT: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
 
 const CLOSE = { close: true, keepAlive10: false, dropsChunks: false }
 const CLOSE_PLAIN = { close: true, keepAlive10: false, dropsChunks: true }
