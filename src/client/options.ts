@@ -46,6 +46,11 @@ export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
    * Taken: `name-2`, `name-3`, then random ones, then `NAME_TAKEN`.
    */
   readonly subdomain?: string
+  /**
+   * Paths with origins of their own: `{ '/api': 8080 }`, the value a port or what says where an app is. `/api` means
+   * `/api`, `/api?…` and all of `/api/`; the longest one wins. At most 32. Streams wire only, else `KIND_REFUSED`.
+   */
+  readonly routes?: Readonly<Record<string, number | OriginOptions>>
 }
 
 /** A TCP tunnel: `client.tcp(…)`. Exactly one of `port` and `unix` says where connections go. */
