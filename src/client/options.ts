@@ -14,8 +14,8 @@ export interface TunnelClientOptions {
    */
   readonly server?: string
   /**
-   * Port of the app on `host`, 1 to 65535. Exactly one of `port`, `url`, `unix` and `fetch` says where the app is; none or
-   * two: `OPTION_INVALID`.
+   * Port of the app on `host`, 1 to 65535. Exactly one of `port`, `url`, `unix`, `fetch` and `folder` says where the app
+   * is; none or two: `OPTION_INVALID`.
    */
   readonly port?: number
   /** Host of the app. Default `localhost`, dialled on both address families. */
@@ -26,6 +26,13 @@ export interface TunnelClientOptions {
   readonly unix?: string
   /** The app as a function: no port at all. What it throws becomes a 500 `HANDLER_FAILED`. */
   readonly fetch?: FetchHandler
+  /**
+   * The app as a folder of files, relative to the working directory. Names that begin with a dot are not served, nor what
+   * links outside the folder lead to. Not there, or not a folder: `OPTION_INVALID`.
+   */
+  readonly folder?: string
+  /** With `folder`: `true` answers with `/index.html` where a page is asked for that is not there. Default `false`. */
+  readonly spa?: boolean
   /** `false` accepts any certificate of an https origin. Default `true`. */
   readonly verifyOrigin?: boolean
   /**

@@ -7,6 +7,7 @@ import type { Address, Dial } from '../socket.ts'
 import type { TunnelClientOptions } from './options.ts'
 import type { Origin } from './origin.ts'
 import { AddressOrigin } from './origins/address.ts'
+import { folderOrigin } from './origins/folder.ts'
 import { HandlerOrigin } from './origins/handler.ts'
 
 /** The part of the environment that a client reads. */
@@ -96,10 +97,13 @@ export function parseServer(
 }
 
 function originOf(options: TunnelClientOptions, dial: Dial): Origin {
-  const given = [options.port, options.url, options.unix, options.fetch].filter(one => one !== undefined)
-  if (given.length !== 1) {
-    throw new TunnelError('OPTION_INVALID', 'Exactly one of port, url, unix and fetch says where the app is.')
+  const { port, url, unix, fetch, folder, spa } = options
+  if ([port, url, unix, fetch, folder].filter(one => one !== undefined).length !== 1) {
+    const text = 'Exactly one of port, url, unix, fetch and folder says where the app is.'
+    throw new TunnelError('OPTION_INVALID', text)
   }
+  if (folder !== undefined) return folderOrigin(folder, spa ?? false)
+  if (spa !== undefined) throw new TunnelError('OPTION_INVALID', 'spa belongs to folder, which is not given.')
   if (options.fetch !== undefined) return new HandlerOrigin(options.fetch)
   const connectTimeoutMs = positive('originConnectTimeoutMs', options.originConnectTimeoutMs ?? 10_000)
   return new AddressOrigin({ address: originAddress(options), connectTimeoutMs, dial })
