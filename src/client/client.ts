@@ -29,6 +29,8 @@ const REFUSED_FOR_GOOD: ReadonlySet<string> = new Set([
   'NAME_RESERVED',
   'NAME_INVALID',
   'OPTION_INVALID',
+  // Trying a wrong password again and again locks accounts.
+  'PROXY_AUTH_REFUSED',
 ])
 /** Requests seen whose answer was not reported yet. A server of ours has fewer; what another one leaves out is forgotten. */
 const MAX_REQUESTS_SEEN = 10_000
@@ -64,7 +66,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
 
   /**
    * Connects and registers. Rejects with `SERVER_UNREACHABLE`, `SERVER_REFUSED`, `CONNECT_TIMEOUT`, `TOKEN_REFUSED`,
-   * `NAME_TAKEN`, `NAME_RESERVED`, or `STATE_INVALID` when it is connected already; nothing goes on in the background
+   * `NAME_TAKEN`, `NAME_RESERVED`, `PROXY_UNREACHABLE`, `PROXY_AUTH_REFUSED`, `PROXY_REFUSED`, or `STATE_INVALID` when it is connected already; nothing goes on in the background
    * then, and `connect` may be called again.
    */
   async connect(): Promise<void> {
@@ -122,7 +124,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   async probe(timeoutMs = 5_000): Promise<boolean> {
     const { url, resume } = this.#registered()
     if (resume === undefined) return this.isConnected()
-    return probePublicSide(url, resume, timeoutMs)
+    return probePublicSide(this.#settings.dial, url, resume, timeoutMs)
   }
 
   /** `disconnect()`, at the end of an `await using` block. */
