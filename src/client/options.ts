@@ -92,8 +92,14 @@ export interface TunnelClientOptions extends HttpTunnelOptions {
   /** PEM of an authority to trust for the server's certificate besides those of the runtime. Default none. */
   readonly ca?: string
   /**
-   * A `node:http` Agent that makes the connection to the server: how to get through a proxy. Default none. With one the
-   * carrier is made by `ws`, and bulk stays on it, because links would not go that way.
+   * The proxy on the way to the server, `http://`, `https://`, `socks5://` or `socks5h://` with `user:password@` if need
+   * be (special characters as `%40`). `false` or empty: none. Default: `HTTPS_PROXY` or `HTTP_PROXY`, as the server's
+   * scheme, else `ALL_PROXY`, except for what `NO_PROXY` lists and this machine. Unusable: `OPTION_INVALID`.
+   */
+  readonly proxy?: string | false
+  /**
+   * A `node:http` Agent that makes the connection to the server, for ways that `proxy` does not know. Default none. With
+   * one the carrier is made by `ws`, and bulk stays on it, because links would not go that way.
    */
   readonly agent?: object
   /** Dial to registration. Default 10,000 ms. Above: `CONNECT_TIMEOUT`. */

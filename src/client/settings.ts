@@ -10,6 +10,8 @@ import type { Origin } from './origin.ts'
 import { AddressOrigin } from './origins/address.ts'
 import { folderOrigin } from './origins/folder.ts'
 import { HandlerOrigin } from './origins/handler.ts'
+import { dialThrough } from './proxies/dial.ts'
+import { proxyChooser } from './proxy.ts'
 
 /** The part of the environment that a client reads. */
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -33,8 +35,12 @@ export interface ClientSettings {
   readonly tunnel: TunnelSettings | undefined
   readonly token: string | undefined
   readonly wire: 'auto' | 'streams' | 'json'
-  /** Makes the connection to the server instead of our own dial. */
+  /** Makes the connection to the server instead of `dial`. */
   readonly agent: Agent | undefined
+  /** The way to the server and its public side: through a proxy, or straight. */
+  readonly dial: Dial
+  /** The proxy on the way to the server, for messages: its URL without the login. */
+  readonly proxyLabel: string | undefined
   readonly connectTimeoutMs: number
   readonly isReconnecting: boolean
   readonly maxBackoffMs: number
@@ -69,9 +75,16 @@ export function clientSettings(
   if (deadAfterMs <= pingIntervalMs) {
     throw new TunnelError('OPTION_INVALID', 'deadAfterMs must be more than pingIntervalMs.')
   }
+  // An empty variable is one that is not set.
+  const server = parseServer(options.server ?? (environment.TUNNEL_SERVER || DEFAULT_SERVER), options)
+  if (options.agent !== undefined && options.proxy) {
+    throw new TunnelError('OPTION_INVALID', 'agent and proxy exclude each other: the agent is the way.')
+  }
+  const chooseProxy = proxyChooser(options, environment)
   return {
-    // An empty variable is one that is not set.
-    server: parseServer(options.server ?? (environment.TUNNEL_SERVER || DEFAULT_SERVER), options),
+    server,
+    dial: dialThrough(chooseProxy, dial),
+    proxyLabel: options.agent === undefined ? chooseProxy(server.address)?.label : undefined,
     tunnel: isTunnelGiven(options)
       ? httpTunnel({ ...options, token: undefined }, environment, dial)
       : undefined,
