@@ -74,6 +74,7 @@ export type ErrorCode =
   | 'TLS_INVALID'
   | 'RUNTIME_UNSUPPORTED'
   | 'STATE_INVALID'
+  | 'PROXY_HEADER_INVALID'
   | 'INTERNAL'
 
 /** What each error code means. */
@@ -453,6 +454,14 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     false,
     'This cannot be done in the current state.',
     'Start it first, or make a new instance after it was stopped.',
+  ),
+  PROXY_HEADER_INVALID: entry(
+    96,
+    400,
+    'user',
+    false,
+    'A trusted proxy did not send a sound PROXY header.',
+    'Let it send one (HAProxy: send-proxy-v2, nginx: proxy_protocol on), or turn acceptProxyProtocol off.',
   ),
   INTERNAL: entry(99, 500, 'server', false, 'Something went wrong inside localtunnels.', 'Please report it.'),
 }

@@ -7,6 +7,7 @@ import { deferred } from '../deferred.ts'
 import { ERRORS, type ErrorCode, TunnelError } from '../errors.ts'
 import { Events } from '../events.ts'
 import { formatUrl, isValidSubdomain } from '../names.ts'
+import type { Socket } from '../socket.ts'
 import type { Listening } from '../sockets/bun.ts'
 import { VERSION } from '../version.ts'
 import { adopt } from './adopt.ts'
@@ -22,6 +23,7 @@ import {
   type TunnelServerOptions,
 } from './options.ts'
 import { isProbe, probeUpstream } from './probe.ts'
+import { acceptProxied, type ProxiedHost } from './proxied.ts'
 import { destinationOf } from './route.ts'
 import { Counters, type ServerStats } from './stats.ts'
 import { type Tunnel, Tunnels } from './tunnels.ts'
@@ -73,6 +75,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     this.#trusted = trustedList(options.trustedProxies ?? [])
     checkPort(options.port ?? 8080)
     checkPublicUrl(options.publicUrl)
+    checkProxyProtocol(options)
     checkTokens(options.tokens ?? [])
     this.#tunnels = new Tunnels(this.#limits, this.#deadlines, options.reservedNames ?? [])
     this.#desk = this.#controlDesk()
@@ -147,16 +150,16 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     const { listenBun } = await import('../sockets/bun.ts')
     const { port = 8080, host: hostname = '0.0.0.0', tls } = this.#options
     const visitorHost = this.#visitorHost()
+    const proxiedHost = this.#options.acceptProxyProtocol ? this.#proxiedHost(visitorHost) : undefined
     try {
       this.#listening = listenBun({
         hostname,
         port,
         ...(tls && { tls }),
-        accept: socket => {
-          const visitor = new VisitorConnection(socket, visitorHost)
-          this.#visitors.add(visitor)
-          return visitor
-        },
+        accept: socket =>
+          proxiedHost === undefined
+            ? this.#acceptVisitor(socket, visitorHost)
+            : acceptProxied(socket, proxiedHost),
         failed: error => this.emit('error', error),
       })
     } catch (cause) {
@@ -199,6 +202,29 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
         this.#visitors.delete(visitor)
         if (this.#visitors.size === 0) this.#allLeft?.()
       },
+    }
+  }
+
+  #acceptVisitor(socket: Socket, host: VisitorHost): VisitorConnection {
+    const visitor = new VisitorConnection(socket, host)
+    this.#visitors.add(visitor)
+    return visitor
+  }
+
+  #proxiedHost(host: VisitorHost): ProxiedHost {
+    const overTls: VisitorHost = { ...host, proto: 'https' }
+    // A header that names nobody leaves the proxy's address. The words of whoever it was are not the proxy's.
+    const ofNobody: VisitorHost = { ...host, isTrusted: () => false }
+    return {
+      deadlines: host.deadlines,
+      headerTimeoutMs: host.limits.headTimeoutMs,
+      isTrusted: address => host.isTrusted(address),
+      accept: (socket, header) =>
+        this.#acceptVisitor(
+          socket,
+          header === undefined ? host : header.route === undefined ? ofNobody : header.isTls ? overTls : host,
+        ),
+      failed: error => this.emit('error', error),
     }
   }
 
@@ -443,6 +469,23 @@ function checkPublicUrl(publicUrl: string | undefined): void {
   if (publicUrl === undefined) return
   if (URL.canParse(publicUrl) && /^https?:$/.test(new URL(publicUrl).protocol)) return
   throw new TunnelError('OPTION_INVALID', `publicUrl "${publicUrl}" is not an http:// or https:// URL.`)
+}
+
+function checkProxyProtocol({ acceptProxyProtocol, trustedProxies, tls }: TunnelServerOptions): void {
+  if (!acceptProxyProtocol) return
+  if (trustedProxies === undefined || trustedProxies.length === 0) {
+    throw new TunnelError(
+      'OPTION_INVALID',
+      'acceptProxyProtocol needs trustedProxies: who may send the header.',
+    )
+  }
+  if (tls !== undefined) {
+    // The header comes before the first byte of TLS, which Bun reads itself: it would take it for a broken hello.
+    throw new TunnelError(
+      'OPTION_INVALID',
+      'acceptProxyProtocol and tls do not go together: let the proxy do TLS.',
+    )
+  }
 }
 
 /** A token that cannot stand in a header would refuse everybody. */
