@@ -82,6 +82,7 @@ export type ErrorCode =
   | 'PROXY_UNREACHABLE'
   | 'PROXY_AUTH_REFUSED'
   | 'PROXY_REFUSED'
+  | 'PROXY_HEADER_INVALID'
   | 'INTERNAL'
 
 /** What each error code means. */
@@ -526,6 +527,14 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     true,
     'The proxy on the way to the tunnel server gave no connection.',
     'Check that it is a proxy and what it allows: many allow port 443 only, which is a server on wss://.',
+  ),
+  PROXY_HEADER_INVALID: entry(
+    96,
+    400,
+    'user',
+    false,
+    'A trusted proxy did not send a sound PROXY header.',
+    'Let it send one (HAProxy: send-proxy-v2, nginx: proxy_protocol on), or turn acceptProxyProtocol off.',
   ),
   INTERNAL: entry(99, 500, 'server', false, 'Something went wrong inside localtunnels.', 'Please report it.'),
 }

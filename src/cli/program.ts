@@ -119,6 +119,9 @@ function serverOptions(): Option[] {
       '--trusted-proxy <address>',
       'proxy (address or CIDR) whose X-Forwarded-* hold; repeatable',
     ).env('TUNNEL_SERVER_TRUSTED_PROXY'),
+    new Option('--proxy-protocol', 'connections of trusted proxies begin with a PROXY header').env(
+      'TUNNEL_SERVER_PROXY_PROTOCOL',
+    ),
   ]
 }
 
@@ -212,6 +215,7 @@ async function serverSettings(flags: Flags): Promise<TunnelServerOptions> {
     ...(domains.length > 0 && { domains }),
     ...(tokens.length > 0 && { tokens }),
     ...(trustedProxies.length > 0 && { trustedProxies }),
+    ...(flags.isOn('proxyProtocol') && { acceptProxyProtocol: true }),
     ...(publicUrl !== undefined && { publicUrl }),
     ...(originTimeoutMs !== undefined && { limits: { originTimeoutMs } }),
     ...(tls && { tls }),
