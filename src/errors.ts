@@ -79,6 +79,10 @@ export type ErrorCode =
   | 'TLS_INVALID'
   | 'RUNTIME_UNSUPPORTED'
   | 'STATE_INVALID'
+  | 'PROXY_UNREACHABLE'
+  | 'PROXY_AUTH_REFUSED'
+  | 'PROXY_REFUSED'
+  | 'PROXY_HEADER_INVALID'
   | 'INTERNAL'
 
 /** What each error code means. */
@@ -498,6 +502,39 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     false,
     'This cannot be done in the current state.',
     'Start it first, or make a new instance after it was stopped.',
+  ),
+  // The proxy between client and server
+  PROXY_UNREACHABLE: entry(
+    90,
+    502,
+    'user',
+    true,
+    'The proxy on the way to the tunnel server cannot be reached.',
+    'Check --proxy, or HTTPS_PROXY and its like; --proxy= goes without one.',
+  ),
+  PROXY_AUTH_REFUSED: entry(
+    91,
+    502,
+    'user',
+    false,
+    'The proxy on the way to the tunnel server wants a user and password, or did not accept them.',
+    'Put them into the URL of the proxy: http://user:password@host:port, special characters as %40.',
+  ),
+  PROXY_REFUSED: entry(
+    92,
+    502,
+    'user',
+    true,
+    'The proxy on the way to the tunnel server gave no connection.',
+    'Check that it is a proxy and what it allows: many allow port 443 only, which is a server on wss://.',
+  ),
+  PROXY_HEADER_INVALID: entry(
+    96,
+    400,
+    'user',
+    false,
+    'A trusted proxy did not send a sound PROXY header.',
+    'Let it send one (HAProxy: send-proxy-v2, nginx: proxy_protocol on), or turn acceptProxyProtocol off.',
   ),
   INTERNAL: entry(99, 500, 'server', false, 'Something went wrong inside localtunnels.', 'Please report it.'),
 }

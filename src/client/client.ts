@@ -39,6 +39,8 @@ const REFUSED_FOR_GOOD: ReadonlySet<string> = new Set([
   'NOT_ALLOWED',
   'KIND_REFUSED',
   'PORT_NOT_ALLOWED',
+  // Trying a wrong password again and again locks accounts.
+  'PROXY_AUTH_REFUSED',
 ])
 /** A tunnel that lost its name or port to somebody else, while others go on, asks for it again this often. */
 const ASK_AGAIN_MS = 5_000
@@ -84,7 +86,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
 
   /**
    * Connects and registers. Rejects with `SERVER_UNREACHABLE`, `SERVER_REFUSED`, `CONNECT_TIMEOUT`, `TOKEN_REFUSED`,
-   * `NAME_TAKEN`, `NAME_RESERVED`, `NOT_ALLOWED`, with `OPTION_INVALID` when there is no tunnel to register, or with
+   * `NAME_TAKEN`, `NAME_RESERVED`, `NOT_ALLOWED`, `PROXY_UNREACHABLE`, `PROXY_AUTH_REFUSED`, `PROXY_REFUSED`, with `OPTION_INVALID` when there is no tunnel to register, or with
    * `STATE_INVALID` when it is connected already; nothing goes on in the background then, and `connect` may be called
    * again.
    */
@@ -173,7 +175,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   async probe(timeoutMs = 5_000): Promise<boolean> {
     const { granted, kind } = this.#first
     if (granted.resume === undefined || kind !== 'http') return this.isConnected()
-    return probePublicSide(granted.url, granted.resume, timeoutMs)
+    return probePublicSide(this.#settings.dial, granted.url, granted.resume, timeoutMs)
   }
 
   /** `disconnect()`, at the end of an `await using` block. */

@@ -4,8 +4,7 @@ import { deferred } from '../deferred.ts'
 import { eventLoop } from '../event-loop.ts'
 import { Link } from '../session/link.ts'
 import type { Session } from '../session/session.ts'
-import type { Socket, SocketHandler } from '../socket.ts'
-import { dial } from '../sockets/dial.ts'
+import type { Dial, Socket, SocketHandler } from '../socket.ts'
 import { encodeControl } from '../wire/control.ts'
 import { LINK_PROTOCOL } from '../wire/frame.ts'
 import { endOfHead, MAX_ANSWER_HEAD_BYTES, parseAnswerHead } from '../wire/handshake.ts'
@@ -25,7 +24,8 @@ const ANSWER_MS = 10_000
 export class Links {
   readonly #session: Session
   readonly #server: ServerAddress
-  readonly #isAllowed: boolean
+  /** `undefined`: the server can only be reached by the way that the carrier took. */
+  readonly #dial: Dial | undefined
   #secret: string | undefined
   #nextNumber = 1
   #dialling = 0
@@ -35,24 +35,30 @@ export class Links {
   /** Links that were idle at the last sweep. */
   #idle = new Set<Link>()
 
-  /** `isAllowed`: the server can be dialled directly. */
-  constructor(session: Session, server: ServerAddress, isAllowed: boolean) {
+  constructor(session: Session, server: ServerAddress, dial: Dial | undefined) {
     this.#session = session
     this.#server = server
-    this.#isAllowed = isAllowed
+    this.#dial = dial
   }
 
   /** The server takes links that show this secret. */
   allow(secret: string | undefined): void {
-    if (this.#isAllowed) this.#secret = secret
+    if (this.#dial !== undefined) this.#secret = secret
   }
 
   /** A stream of either side sends in bulk: opens one more, if that is allowed and of use. */
   want(): void {
     const secret = this.#secret
-    if (secret === undefined || this.#session.isClosed || eventLoop.now() < this.#refusedUntil) return
+    const dial = this.#dial
+    if (
+      dial === undefined ||
+      secret === undefined ||
+      this.#session.isClosed ||
+      eventLoop.now() < this.#refusedUntil
+    )
+      return
     if (this.#dialling >= MAX_DIALLING || this.#session.links.size + this.#dialling >= MAX_LINKS) return
-    void this.#open(secret)
+    void this.#open(dial, secret)
   }
 
   close(): void {
@@ -61,12 +67,19 @@ export class Links {
     this.#cancelSweep?.()
   }
 
-  async #open(secret: string): Promise<void> {
+  async #open(dial: Dial, secret: string): Promise<void> {
     this.#dialling++
     const number = this.#nextNumber++
     try {
       const { signal } = this.#stopping
-      const link = await openLink({ number, secret, server: this.#server, session: this.#session, signal })
+      const link = await openLink({
+        dial,
+        number,
+        secret,
+        server: this.#server,
+        session: this.#session,
+        signal,
+      })
       this.#session.links.add(link)
       if (link.isClosed) return
       this.#session.sendControl(encodeControl({ type: 'linked', link: number }))
@@ -101,6 +114,7 @@ export class Links {
 }
 
 interface LinkDial {
+  readonly dial: Dial
   readonly number: number
   readonly secret: string
   readonly server: ServerAddress
@@ -109,9 +123,13 @@ interface LinkDial {
 }
 
 /** Dials the server and asks it to make the connection a link. Rejects when it does not. */
-async function openLink({ number, secret, server, session, signal }: LinkDial): Promise<Link> {
+async function openLink({ dial, number, secret, server, session, signal }: LinkDial): Promise<Link> {
   const { promise, resolve, reject } = deferred<Link>()
-  const refused = () => reject(new Error('the server gave no link'))
+  const dialling = new AbortController()
+  const refused = () => {
+    reject(new Error('the server gave no link'))
+    dialling.abort()
+  }
   const cancelTimeout = eventLoop.after(ANSWER_MS, refused)
   signal.addEventListener('abort', refused)
   let received = Buffer.alloc(0)
@@ -136,7 +154,7 @@ async function openLink({ number, secret, server, session, signal }: LinkDial): 
     ended: () => (inner === undefined ? refused() : inner.ended()),
     closed: error => (inner === undefined ? refused() : inner.closed(error)),
   }
-  const dialled = dial(server.address, handler)
+  const dialled = dial(server.address, handler, dialling.signal)
   dialled.then(up => {
     socket = up
     up.write(encoder.encode(requestFor(number, secret, server)))

@@ -8,7 +8,10 @@ import { type HostRewrite, isRoutePath, MAX_ROUTES, type TunnelKind } from '../w
 import type { HttpTunnelOptions, OriginOptions, TcpTunnelOptions, TunnelClientOptions } from './options.ts'
 import type { Origin } from './origin.ts'
 import { AddressOrigin } from './origins/address.ts'
+import { folderOrigin } from './origins/folder.ts'
 import { HandlerOrigin } from './origins/handler.ts'
+import { dialThrough } from './proxies/dial.ts'
+import { proxyChooser } from './proxy.ts'
 
 /** The part of the environment that a client reads. */
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -41,8 +44,12 @@ export interface ClientSettings {
   readonly tunnel: TunnelSettings | undefined
   readonly token: string | undefined
   readonly wire: 'auto' | 'streams' | 'json'
-  /** Makes the connection to the server instead of our own dial. */
+  /** Makes the connection to the server instead of `dial`. */
   readonly agent: Agent | undefined
+  /** The way to the server and its public side: through a proxy, or straight. */
+  readonly dial: Dial
+  /** The proxy on the way to the server, for messages: its URL without the login. */
+  readonly proxyLabel: string | undefined
   readonly connectTimeoutMs: number
   readonly isReconnecting: boolean
   readonly maxBackoffMs: number
@@ -77,9 +84,16 @@ export function clientSettings(
   if (deadAfterMs <= pingIntervalMs) {
     throw new TunnelError('OPTION_INVALID', 'deadAfterMs must be more than pingIntervalMs.')
   }
+  // An empty variable is one that is not set.
+  const server = parseServer(options.server ?? (environment.TUNNEL_SERVER || DEFAULT_SERVER), options)
+  if (options.agent !== undefined && options.proxy) {
+    throw new TunnelError('OPTION_INVALID', 'agent and proxy exclude each other: the agent is the way.')
+  }
+  const chooseProxy = proxyChooser(options, environment)
   return {
-    // An empty variable is one that is not set.
-    server: parseServer(options.server ?? (environment.TUNNEL_SERVER || DEFAULT_SERVER), options),
+    server,
+    dial: dialThrough(chooseProxy, dial),
+    proxyLabel: options.agent === undefined ? chooseProxy(server.address)?.label : undefined,
     tunnel: isTunnelGiven(options)
       ? httpTunnel({ ...options, token: undefined }, environment, dial)
       : undefined,
@@ -144,8 +158,8 @@ export function tcpTunnel(options: TcpTunnelOptions, dial: Dial): TunnelSettings
   }
 }
 
-function isTunnelGiven({ port, url, unix, fetch }: OriginOptions): boolean {
-  return port !== undefined || url !== undefined || unix !== undefined || fetch !== undefined
+function isTunnelGiven({ port, url, unix, fetch, folder }: OriginOptions): boolean {
+  return [port, url, unix, fetch, folder].some(one => one !== undefined)
 }
 
 /** It travels in a header: anything else would be refused for a reason that nobody sees. */
@@ -175,10 +189,13 @@ export function parseServer(
 }
 
 function originOf(options: OriginOptions, dial: Dial): Origin {
-  const given = [options.port, options.url, options.unix, options.fetch].filter(one => one !== undefined)
-  if (given.length !== 1) {
-    throw new TunnelError('OPTION_INVALID', 'Exactly one of port, url, unix and fetch says where the app is.')
+  const { port, url, unix, fetch, folder, spa } = options
+  if ([port, url, unix, fetch, folder].filter(one => one !== undefined).length !== 1) {
+    const text = 'Exactly one of port, url, unix, fetch and folder says where the app is.'
+    throw new TunnelError('OPTION_INVALID', text)
   }
+  if (folder !== undefined) return folderOrigin(folder, spa ?? false)
+  if (spa !== undefined) throw new TunnelError('OPTION_INVALID', 'spa belongs to folder, which is not given.')
   return options.fetch === undefined ? addressOrigin(options, dial) : new HandlerOrigin(options.fetch)
 }
 

@@ -73,7 +73,11 @@ export class StreamsConnection implements Connection {
       pingIntervalMs: settings.pingIntervalMs,
       deadAfterMs: settings.deadAfterMs,
     })
-    this.#links = new Links(this.#session, settings.server, settings.agent === undefined)
+    this.#links = new Links(
+      this.#session,
+      settings.server,
+      settings.agent === undefined ? settings.dial : undefined,
+    )
   }
 
   /** What the carrier's events go to. */

@@ -52,6 +52,12 @@ export interface TunnelServerOptions {
    * Default none: such headers from visitors are replaced.
    */
   readonly trustedProxies?: readonly string[]
+  /**
+   * Connections from `trustedProxies` begin with a PROXY header, version 1 or 2, and count as those of the visitor it
+   * names. One without is cut, with `PROXY_HEADER_INVALID` as an `error` event; from other addresses a header is a bad
+   * request. Default `false`. Without `trustedProxies`, or with `tls`: `OPTION_INVALID`.
+   */
+  readonly acceptProxyProtocol?: boolean
   /** Bounds to change; those not named keep their defaults. A value that cannot be used: `OPTION_INVALID`. */
   readonly limits?: Partial<ServerLimits>
 }
