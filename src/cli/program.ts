@@ -93,6 +93,7 @@ function shareOptions(): Option[] {
     repeatable('--route <path=app>', 'path with an app of its own, such as /api=8080; repeatable').env(
       'TUNNEL_ROUTE',
     ),
+    new Option('--wildcard', 'take the hosts below the name too').env('TUNNEL_WILDCARD'),
     new Option('--qr', 'show the URL as a QR code').env('TUNNEL_QR'),
     new Option('--open', 'open the URL in the browser').env('TUNNEL_OPEN'),
     new Option('--copy', 'copy the URL to the clipboard').env('TUNNEL_COPY'),
@@ -198,6 +199,7 @@ function shareSettings(flags: Flags, positional: string | undefined): ShareSetti
       ...(subdomain !== undefined && { subdomain }),
       ...(hostHeader && { hostHeader }),
       ...(routes && { routes }),
+      ...(flags.isOn('wildcard') && { wildcard: true }),
     },
     isQrWanted: flags.isOn('qr'),
     isOpenWanted: flags.isOn('open'),

@@ -122,10 +122,11 @@ export class JsonConnection implements Connection {
   // ── Connection ─────────────────────────────────────────────────────────────────────────────────────────────
 
   register(settings: TunnelSettings, { name = '' }: Wish): Promise<Registration> {
-    const isPlain = settings.kind === 'http' && settings.token === undefined && settings.routes.length === 0
+    const { kind, token, routes, isWildcard } = settings
+    const isPlain = kind === 'http' && token === undefined && routes.length === 0 && !isWildcard
     if (!isPlain || (this.#tunnel !== undefined && this.#tunnel.settings !== settings)) {
       const message =
-        'The server speaks the JSON wire, which carries one plain HTTP tunnel: no other kind, no token of its own, no routes.'
+        'The server speaks the JSON wire, which carries one plain HTTP tunnel: no other kind, no token of its own, no routes, no wildcard.'
       return Promise.reject(new TunnelError('KIND_REFUSED', message))
     }
     this.#tunnel ??= { settings, origins: new OriginPool(settings.origin) }

@@ -58,6 +58,8 @@ export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
    * `/api`, `/api?…` and all of `/api/`; the longest one wins. At most 32. Streams wire only, else `KIND_REFUSED`.
    */
   readonly routes?: Readonly<Record<string, number | OriginOptions>>
+  /** `true`: all hosts below the tunnel's own are its, too, as in `a.b.app.example.dev`. Default `false`. Streams wire only. */
+  readonly wildcard?: boolean
 }
 
 /** A TCP tunnel: `client.tcp(…)`. Exactly one of `port` and `unix` says where connections go. */
@@ -144,6 +146,8 @@ export interface TunnelClientEvents {
     readonly id: number
     /** Name of the tunnel. */
     readonly tunnel: string
+    /** The host asked for, of wildcard tunnels only. */
+    readonly host?: string
     readonly method: string
     readonly path: string
   }
@@ -151,6 +155,7 @@ export interface TunnelClientEvents {
   response: {
     readonly id: number
     readonly tunnel: string
+    readonly host?: string
     readonly method: string
     readonly path: string
     readonly status: number

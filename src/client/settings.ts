@@ -36,6 +36,8 @@ export interface TunnelSettings {
   readonly rewrite: HostRewrite
   /** `http`: in the order of their numbers. */
   readonly routes: readonly RouteSettings[]
+  /** `http` and `tls`. */
+  readonly isWildcard: boolean
 }
 
 export interface ClientSettings {
@@ -120,6 +122,7 @@ export function httpTunnel(options: HttpTunnelOptions, environment: Environment,
     origin,
     rewrite: rewriteOf(options.hostHeader, origin),
     routes: routesOf(options.routes ?? {}, dial),
+    isWildcard: options.wildcard ?? false,
   }
 }
 
@@ -155,6 +158,7 @@ export function tcpTunnel(options: TcpTunnelOptions, dial: Dial): TunnelSettings
     origin: addressOrigin(options, dial),
     rewrite: {},
     routes: [],
+    isWildcard: false,
   }
 }
 

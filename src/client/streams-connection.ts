@@ -98,7 +98,7 @@ export class StreamsConnection implements Connection {
     const { promise, resolve, reject } = deferred<Registration>()
     const ref = this.#nextRef++
     this.#registering.set(ref, { settings, resolve, reject })
-    const { kind, token, rewrite, routes } = settings
+    const { kind, token, rewrite, routes, isWildcard } = settings
     this.#session.sendControl(
       encodeControl({
         type: 'register',
@@ -110,6 +110,7 @@ export class StreamsConnection implements Connection {
         ...(token !== undefined && { token }),
         ...rewrite,
         ...(routes.length > 0 && { routes: routes.map(one => ({ path: one.path, ...one.rewrite })) }),
+        ...(isWildcard && { wildcard: true }),
       }),
     )
     return promise

@@ -106,6 +106,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
       type: 'request',
       id,
       tunnel: this.#numberOf(tunnel),
+      ...(tunnel.isWildcard && { host: visit.head.host }),
       method: visit.head.method,
       path: visit.head.target,
     })
@@ -230,6 +231,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
       ...(tunnel.port !== 0 && { port: tunnel.port }),
       ...(limits.maxLinks > 0 && { linkSecret: this.#links.secret }),
     })
+    tunnel.isWildcard = message.wildcard === true
     tunnel.attach(upstream, this)
     this.#host.registered(this, tunnel)
   }
