@@ -48,6 +48,12 @@ export interface ServerLimits {
   /** End of the request to the head of the answer. Default 60,000. Above: 504. `0`: none. */
   readonly originTimeoutMs: number
   /**
+   * How long bytes may wait while nobody takes any of them: an answer that its visitor does not read, or a request that
+   * the app does not. Default 300,000, for a paused video or a debugger: whoever has nothing to be sent, such as an idle
+   * WebSocket, is not concerned. Above: cut with `VISITOR_STALLED`, or `ORIGIN_TIMEOUT`. `0`: none.
+   */
+  readonly sendTimeoutMs: number
+  /**
    * Request bytes read ahead of the exchange under way. Default 65,536. Above: reading stops until it is done.
    * `0`: at the first byte.
    */
@@ -100,6 +106,7 @@ export const DEFAULT_LIMITS: ServerLimits = {
   headTimeoutMs: 15_000,
   idleTimeoutMs: 75_000,
   originTimeoutMs: 60_000,
+  sendTimeoutMs: 300_000,
   maxPipelinedBytes: 65_536,
   maxBodyBytes: 0,
   maxStreams: 4_096,
