@@ -27,8 +27,6 @@ import type { ClientSettings } from './settings.ts'
 export const MAX_MESSAGE_BYTES = 67_108_864
 /** Body of an answer that fits a message in base64, whatever is in it. */
 const MAX_BODY_BYTES = Math.floor(((MAX_MESSAGE_BYTES - 524_288) * 3) / 4)
-/** Requests under way; more are answered with 503. Servers of ours send at most half as many. */
-const MAX_REQUESTS = 8_192
 /** Existing servers cut a visitor's request without a body after 10 s, and give up on any after 30 s. */
 const UNTOLD_TIMEOUT_MS = 29_000
 const UNTOLD_BODILESS_TIMEOUT_MS = 9_500
@@ -148,7 +146,7 @@ export class JsonConnection implements Connection {
 
   #answer(request: JsonRequest): void {
     const report = this.#begin(request)
-    if (this.#requests > MAX_REQUESTS) return this.#fail(request, report, 'TUNNEL_BUSY')
+    if (this.#requests > this.#settings.limits.maxStreams) return this.#fail(request, report, 'TUNNEL_BUSY')
     const bytes = originRequest(request, this.#settings)
     if (bytes === undefined) return this.#fail(request, report, 'BAD_REQUEST')
     const { method, body } = request

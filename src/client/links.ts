@@ -11,8 +11,6 @@ import { LINK_PROTOCOL } from '../wire/frame.ts'
 import { endOfHead, MAX_ANSWER_HEAD_BYTES, parseAnswerHead } from '../wire/handshake.ts'
 import type { ServerAddress } from './settings.ts'
 
-/** As many downloads at once as go each its own way; more share the carrier. */
-const MAX_LINKS = 32
 /** Dials at once: a burst of bulk must not look like an attack. */
 const MAX_DIALLING = 4
 /** Unused for this long, a link is closed. */
@@ -25,7 +23,7 @@ const ANSWER_MS = 10_000
 export class Links {
   readonly #session: Session
   readonly #server: ServerAddress
-  readonly #isAllowed: boolean
+  readonly #maxLinks: number
   #secret: string | undefined
   #nextNumber = 1
   #dialling = 0
@@ -35,23 +33,23 @@ export class Links {
   /** Links that were idle at the last sweep. */
   #idle = new Set<Link>()
 
-  /** `isAllowed`: the server can be dialled directly. */
-  constructor(session: Session, server: ServerAddress, isAllowed: boolean) {
+  /** `maxLinks`: as many downloads at once as go each its own way; 0 if the server cannot be dialled directly. */
+  constructor(session: Session, server: ServerAddress, maxLinks: number) {
     this.#session = session
     this.#server = server
-    this.#isAllowed = isAllowed
+    this.#maxLinks = maxLinks
   }
 
   /** The server takes links that show this secret. */
   allow(secret: string | undefined): void {
-    if (this.#isAllowed) this.#secret = secret
+    if (this.#maxLinks > 0) this.#secret = secret
   }
 
   /** A stream of either side sends in bulk: opens one more, if that is allowed and of use. */
   want(): void {
     const secret = this.#secret
     if (secret === undefined || this.#session.isClosed || eventLoop.now() < this.#refusedUntil) return
-    if (this.#dialling >= MAX_DIALLING || this.#session.links.size + this.#dialling >= MAX_LINKS) return
+    if (this.#dialling >= MAX_DIALLING || this.#session.links.size + this.#dialling >= this.#maxLinks) return
     void this.#open(secret)
   }
 

@@ -4,6 +4,7 @@ import type { Agent } from 'node:http'
 import { TunnelError } from '../errors.ts'
 import { generateSubdomain, isValidPort, isValidSubdomain, parseHost, slugOf } from '../names.ts'
 import type { Address, Dial } from '../socket.ts'
+import { type ClientLimits, clientLimits } from './limits.ts'
 import type { TunnelClientOptions } from './options.ts'
 import type { Origin } from './origin.ts'
 import { AddressOrigin } from './origins/address.ts'
@@ -27,6 +28,7 @@ export interface ClientSettings {
   readonly maxBackoffMs: number
   readonly pingIntervalMs: number
   readonly deadAfterMs: number
+  readonly limits: ClientLimits
 }
 
 /** The server as something to dial. */
@@ -72,6 +74,7 @@ export function clientSettings(
     maxBackoffMs: positive('maxBackoffMs', options.maxBackoffMs ?? 5_000),
     pingIntervalMs,
     deadAfterMs,
+    limits: clientLimits(options.limits ?? {}),
   }
 }
 

@@ -12,10 +12,6 @@ import { Links } from './links.ts'
 import { bounded } from './origins/bounded.ts'
 import type { ClientSettings } from './settings.ts'
 
-/** Joins open at once: more than any server of ours opens, low enough for a process's file descriptors. */
-const MAX_STREAMS = 8_192
-const MAX_STREAM_WINDOW_BYTES = 4_194_304
-const MAX_SESSION_WINDOW_BYTES = 67_108_864
 const LEAVE_TIMEOUT_MS = 2_000
 
 export class StreamsConnection implements Connection {
@@ -36,7 +32,8 @@ export class StreamsConnection implements Connection {
     this.#settings = settings
     this.#carrier = carrier
     this.#events = events
-    const origin = bounded(settings.origin, MAX_STREAMS)
+    const { maxStreams, maxLinks } = settings.limits
+    const origin = bounded(settings.origin, maxStreams)
     const handler: SessionHandler = {
       opened: stream =>
         stream.tunnel === this.#tunnel
@@ -53,13 +50,11 @@ export class StreamsConnection implements Connection {
     this.#session = new Session(carrier, handler, {
       role: 'client',
       scheduler: eventLoop,
-      maxStreams: MAX_STREAMS,
-      maxStreamWindowBytes: MAX_STREAM_WINDOW_BYTES,
-      maxSessionWindowBytes: MAX_SESSION_WINDOW_BYTES,
+      ...settings.limits,
       pingIntervalMs: settings.pingIntervalMs,
       deadAfterMs: settings.deadAfterMs,
     })
-    this.#links = new Links(this.#session, settings.server, settings.agent === undefined)
+    this.#links = new Links(this.#session, settings.server, settings.agent === undefined ? maxLinks : 0)
   }
 
   /** What the carrier's events go to. */

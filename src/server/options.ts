@@ -62,6 +62,10 @@ export interface ServerLimits {
   readonly maxBodyBytes: number
   /** Streams open at once per tunnel, idle ones included. Default 4,096. Above: 503 `TUNNEL_BUSY`. */
   readonly maxStreams: number
+  /** Streams open at once of all tunnels of one client. Default 8,192, as many as a client takes. Above: 503 `TUNNEL_BUSY`. */
+  readonly maxClientStreams: number
+  /** Tunnels of one client. Default 256. Above: refused with `CLIENT_LIMIT`. */
+  readonly maxTunnels: number
   /**
    * Links of one client: connections beside its carrier for bulk, one stream at a time each way. Default 32. Above:
    * refused, and bulk shares the carrier. `0`: none are offered.
@@ -85,6 +89,11 @@ export interface ServerLimits {
   readonly registerTimeoutMs: number
   /** Clients connected at once. Default 10,000. Above: refused with `CLIENT_LIMIT`. */
   readonly maxClients: number
+  /**
+   * Answers to a client (PONG, RESET, CREDIT and their like) that may wait while it does not read; data waits at its
+   * source. Default 4 MiB. Above: the client is cut with `FLOOD`.
+   */
+  readonly maxCarrierBacklogBytes: number
   /** Silence on a carrier before it is pinged. Default 10,000. */
   readonly pingIntervalMs: number
   /** Silence on a carrier before it is given up. Default 25,000. More than `pingIntervalMs`, or `OPTION_INVALID`. */
@@ -110,6 +119,8 @@ export const DEFAULT_LIMITS: ServerLimits = {
   maxPipelinedBytes: 65_536,
   maxBodyBytes: 0,
   maxStreams: 4_096,
+  maxClientStreams: 8_192,
+  maxTunnels: 256,
   maxLinks: 32,
   streamIdleMs: 4_000,
   leaseMs: 30_000,
@@ -117,6 +128,7 @@ export const DEFAULT_LIMITS: ServerLimits = {
   maxHeldRequests: 100,
   registerTimeoutMs: 2_000,
   maxClients: 10_000,
+  maxCarrierBacklogBytes: 4_194_304,
   pingIntervalMs: 10_000,
   deadAfterMs: 25_000,
   maxMessageBytes: 67_108_864,

@@ -13,8 +13,6 @@ import type { Tunnel } from './tunnels.ts'
 import type { Visit } from './upstream.ts'
 import { StreamsUpstream } from './upstreams/streams.ts'
 
-/** Tunnels that one client may hold at once. */
-const MAX_TUNNELS_PER_CLIENT = 64
 /** A client that brings no link is asked again after this long: it may have been refused one, or have had enough. */
 const LINK_WISH_MS = 5_000
 
@@ -53,7 +51,8 @@ export class StreamsConnection implements ClientConnection, Deadline {
       {
         role: 'server',
         scheduler: eventLoop,
-        maxStreams: limits.maxStreams,
+        maxStreams: limits.maxClientStreams,
+        maxCarrierBacklogBytes: limits.maxCarrierBacklogBytes,
         maxStreamWindowBytes: limits.maxStreamWindowBytes,
         maxSessionWindowBytes: limits.maxSessionWindowBytes,
         pingIntervalMs: limits.pingIntervalMs,
@@ -165,7 +164,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
   #register(message: Register): void {
     const { limits, deadlines, tunnels } = this.#host
     const tunnel: Tunnel | ErrorCode =
-      this.#registered.size >= MAX_TUNNELS_PER_CLIENT
+      this.#registered.size >= limits.maxTunnels
         ? 'CLIENT_LIMIT'
         : tunnels.claim(message.name, message.resume)
     if (typeof tunnel === 'string') {
