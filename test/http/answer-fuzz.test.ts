@@ -79,8 +79,10 @@ const STRICTER_BODY =
   'chunk extensions, sizes and trailers beyond our bounds, or trailers that frame or route'
 
 /** What we let through and llhttp does not. */
-const LOOSER =
+const LOOSER_INTERIM =
   'an interim answer that says close, or HTTP/1.0: its Connection is dropped, the final answer decides'
+const LOOSER_SWITCH =
+  'a tab behind Connection: upgrade is white space (RFC 9110 section 5.6.3); llhttp reads on'
 
 /** Where our connection goes on and that of node:http does not, though both read the same answer. */
 const KEPT: readonly (readonly [reason: string, applies: (method: string, answer: Answer) => boolean])[] = [
@@ -288,12 +290,13 @@ function objection(
     return strict === undefined ? `refused ${JSON.stringify(head)} for no listed reason` : listed(strict[0])
   }
   const isLooser = ours.interims.length > 0 && node.answer === undefined
-  if (isLooser && node.refusal === 'HPE_CLOSED_CONNECTION') return listed(LOOSER)
+  if (isLooser && node.refusal === 'HPE_CLOSED_CONNECTION') return listed(LOOSER_INTERIM)
   if (JSON.stringify(ours.interims) !== JSON.stringify(node.interims)) return 'other interim answers'
   if (ours.answer === undefined) return node.answer === undefined ? '' : 'llhttp read an answer'
   if (node.answer === undefined) return `read what llhttp refuses (${node.refusal})`
   const { keepAlive, ...answer } = ours.answer
   const { keepAlive: nodeKeepsAlive, ...theirs } = node.answer
+  if (answer.status === 101 && /\nconnection:[^\n]*upgrade *\t/i.test(text)) return listed(LOOSER_SWITCH)
   if (JSON.stringify(answer) !== JSON.stringify(theirs)) return 'another answer'
   // Closing early is always safe; keeping a connection that the origin ends is not.
   if (!keepAlive || nodeKeepsAlive || !answer.isWhole) return ''
