@@ -17,6 +17,7 @@ import {
   PING,
   parseServerMessage,
 } from '../wire/json.ts'
+import { Budget } from './budget.ts'
 import type { TextCarrier } from './carrier.ts'
 import type { Connection, ConnectionEvents, Registration } from './connection.ts'
 import { originRequest } from './json-request.ts'
@@ -62,7 +63,7 @@ export class JsonConnection implements Connection {
     this.#settings = settings
     this.#events = events
     this.#carrier = carrier
-    this.#origins = new OriginPool(settings.origin)
+    this.#origins = new OriginPool(settings.origin, new Budget(settings.limits.maxCollectedBytes))
     this.#heartbeat = new Heartbeat(
       eventLoop,
       settings,

@@ -23,6 +23,11 @@ export interface ClientLimits {
    * source. Default 4 MiB. Above: the connection is given up with `FLOOD`, and made again.
    */
   readonly maxCarrierBacklogBytes: number
+  /**
+   * Answers of the app that are being collected, all requests together: the JSON wire carries whole ones only. Default
+   * 256 MiB, five of the largest. Above: the request whose answer grows is 503 `TUNNEL_BUSY`.
+   */
+  readonly maxCollectedBytes: number
 }
 
 export const DEFAULT_CLIENT_LIMITS: ClientLimits = {
@@ -31,10 +36,11 @@ export const DEFAULT_CLIENT_LIMITS: ClientLimits = {
   maxStreamWindowBytes: 4_194_304,
   maxSessionWindowBytes: 67_108_864,
   maxCarrierBacklogBytes: 4_194_304,
+  maxCollectedBytes: 268_435_456,
 }
 
 /** Limits that leave nothing to work with at 0. */
-const NEVER_ZERO: ReadonlySet<string> = new Set(['maxStreams', 'maxCarrierBacklogBytes'])
+const NEVER_ZERO: ReadonlySet<string> = new Set(['maxStreams', 'maxCarrierBacklogBytes', 'maxCollectedBytes'])
 
 export function clientLimits(wished: Partial<ClientLimits>): ClientLimits {
   const given = Object.entries(wished).filter(([, value]) => value !== undefined)
