@@ -1,5 +1,7 @@
 // Everything a TunnelClient can be told, with the defaults.
 
+import type { ClientLimits } from './limits.ts'
+
 /**
  * Answers a request in process: the `fetch` of Hono, Elysia, or a plain function. Bodies stream both ways and
  * `request.signal` aborts when the visitor leaves. What it throws becomes a 500 `HANDLER_FAILED`; WebSockets need a port.
@@ -115,6 +117,8 @@ export interface TunnelClientOptions extends HttpTunnelOptions {
    * `pingIntervalMs`, or `OPTION_INVALID`.
    */
   readonly deadAfterMs?: number
+  /** Bounds to change; those not named keep their defaults. A value that cannot be used: `OPTION_INVALID`. */
+  readonly limits?: Partial<ClientLimits>
 }
 
 /** What a client is doing. `closed` may `connect()` again, as `idle` may. */

@@ -5,6 +5,7 @@ import { TunnelError } from '../errors.ts'
 import { generateSubdomain, isValidPort, isValidSubdomain, parseHost, slugOf } from '../names.ts'
 import type { Address, Dial } from '../socket.ts'
 import type { HostRewrite, TunnelKind } from '../wire/control.ts'
+import { type ClientLimits, clientLimits } from './limits.ts'
 import type { HttpTunnelOptions, OriginOptions, TcpTunnelOptions, TunnelClientOptions } from './options.ts'
 import type { Origin } from './origin.ts'
 import { AddressOrigin } from './origins/address.ts'
@@ -46,6 +47,7 @@ export interface ClientSettings {
   readonly maxBackoffMs: number
   readonly pingIntervalMs: number
   readonly deadAfterMs: number
+  readonly limits: ClientLimits
 }
 
 /** The server as something to dial. */
@@ -97,6 +99,7 @@ export function clientSettings(
     maxBackoffMs: positive('maxBackoffMs', options.maxBackoffMs ?? 5_000),
     pingIntervalMs,
     deadAfterMs,
+    limits: clientLimits(options.limits ?? {}),
   }
 }
 
