@@ -72,8 +72,8 @@ export interface TcpTunnelOptions extends SharedTunnelOptions {
 }
 
 /**
- * Options of a client: the connection, and the HTTP tunnel that `connect()` registers. Without `port`, `url`, `unix` or
- * `fetch` there is no such tunnel, and `client.http(…)`, `client.tcp(…)` add them. Times are milliseconds from 1 to
+ * Options of a client: the connection, and the HTTP tunnel that `connect()` registers. Without `port`, `url`, `unix`,
+ * `fetch` or `folder` there is no such tunnel, and `client.http(…)`, `client.tcp(…)` add them. Times are milliseconds from 1 to
  * 2,147,483,647; a value outside: `OPTION_INVALID`.
  */
 export interface TunnelClientOptions extends HttpTunnelOptions {

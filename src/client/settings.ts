@@ -133,8 +133,8 @@ export function tcpTunnel(options: TcpTunnelOptions, dial: Dial): TunnelSettings
   }
 }
 
-function isTunnelGiven({ port, url, unix, fetch, folder }: OriginOptions): boolean {
-  return [port, url, unix, fetch, folder].some(one => one !== undefined)
+function isTunnelGiven({ port, url, unix, fetch, folder, spa }: OriginOptions): boolean {
+  return [port, url, unix, fetch, folder, spa].some(one => one !== undefined)
 }
 
 /** It travels in a header: anything else would be refused for a reason that nobody sees. */
@@ -171,7 +171,7 @@ function originOf(options: OriginOptions, dial: Dial): Origin {
   }
   if (folder !== undefined) return folderOrigin(folder, spa ?? false)
   if (spa !== undefined) throw new TunnelError('OPTION_INVALID', 'spa belongs to folder, which is not given.')
-  return options.fetch === undefined ? addressOrigin(options, dial) : new HandlerOrigin(options.fetch)
+  return fetch === undefined ? addressOrigin(options, dial) : new HandlerOrigin(fetch)
 }
 
 function addressOrigin(options: OriginOptions, dial: Dial): Origin {
