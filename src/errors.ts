@@ -34,6 +34,7 @@ export type ErrorCode =
   | 'VERSION_UNSUPPORTED'
   | 'METHOD_REFUSED'
   | 'BODY_TOO_LARGE'
+  | 'VISITOR_STALLED'
   | 'HOST_UNKNOWN'
   | 'TUNNEL_NOT_FOUND'
   | 'CLIENT_GONE'
@@ -144,6 +145,14 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     'The request body is larger than this tunnel can carry.',
     'Send less, raise maxBodyBytes, or use the streams wire, which has no limit by default.',
   ),
+  VISITOR_STALLED: entry(
+    8,
+    408,
+    'visitor',
+    true,
+    'The visitor stopped reading in the middle of the answer.',
+    'Read on within sendTimeoutMs, or ask again.',
+  ),
   // Finding the way
   HOST_UNKNOWN: entry(
     10,
@@ -207,7 +216,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     504,
     'origin',
     true,
-    'The app took the request and did not answer in time.',
+    'The app did not read the request, or did not answer it, in time.',
     'Look at why the app is slow or raise --origin-timeout on the server.',
   ),
   ORIGIN_CLOSED: entry(

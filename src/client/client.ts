@@ -48,10 +48,10 @@ const ASK_AGAIN_MS = 5_000
 const MAX_REQUESTS_SEEN = 10_000
 
 /**
- * A tunnel client. With `port`, `url`, `unix` or `fetch` it has an HTTP tunnel, and `connect()` resolves once its URL is
- * registered; `http()`, `tcp()` add tunnels, on the same connection. A lost connection is made again for ever (unless
- * `reconnect` is false) and names and ports stay. It never throws outside of its own methods and never exits the process;
- * what goes wrong arrives as an `error` event with a stable `code`.
+ * A tunnel client. With `port`, `url`, `unix`, `fetch` or `folder` it has an HTTP tunnel, and `connect()` resolves once
+ * its URL is registered; `http()`, `tcp()` add tunnels, on the same connection. A lost connection is made again for ever
+ * (unless `reconnect` is false) and names and ports stay. It never throws outside of its own methods and never exits the
+ * process; what goes wrong arrives as an `error` event with a stable `code`.
  *
  * Throws `OPTION_INVALID`, `PORT_INVALID` or `NAME_INVALID` for options that cannot be used.
  */
@@ -97,7 +97,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     if (this.#tunnels.size === 0) {
       throw new TunnelError(
         'OPTION_INVALID',
-        'One of port, url, unix and fetch says where the app is; or call http(), tcp().',
+        'One of port, url, unix, fetch and folder says where the app is; or call http(), tcp().',
       )
     }
     this.#connecting = this.#connectFirst()

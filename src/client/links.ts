@@ -10,8 +10,6 @@ import { LINK_PROTOCOL } from '../wire/frame.ts'
 import { endOfHead, MAX_ANSWER_HEAD_BYTES, parseAnswerHead } from '../wire/handshake.ts'
 import type { ServerAddress } from './settings.ts'
 
-/** As many downloads at once as go each its own way; more share the carrier. */
-const MAX_LINKS = 32
 /** Dials at once: a burst of bulk must not look like an attack. */
 const MAX_DIALLING = 4
 /** Unused for this long, a link is closed. */
@@ -21,11 +19,17 @@ const REFUSED_MS = 60_000
 /** How long the server may take to answer. */
 const ANSWER_MS = 10_000
 
+/** How links reach the server. */
+export interface LinkWay {
+  readonly server: ServerAddress
+  readonly dial: Dial
+  /** As many downloads at once as go each its own way. */
+  readonly maxLinks: number
+}
+
 export class Links {
   readonly #session: Session
-  readonly #server: ServerAddress
-  /** `undefined`: the server can only be reached by the way that the carrier took. */
-  readonly #dial: Dial | undefined
+  readonly #way: LinkWay | undefined
   #secret: string | undefined
   #nextNumber = 1
   #dialling = 0
@@ -35,30 +39,24 @@ export class Links {
   /** Links that were idle at the last sweep. */
   #idle = new Set<Link>()
 
-  constructor(session: Session, server: ServerAddress, dial: Dial | undefined) {
+  /** `way`: `undefined` when the server can only be reached as the carrier reached it. */
+  constructor(session: Session, way: LinkWay | undefined) {
     this.#session = session
-    this.#server = server
-    this.#dial = dial
+    this.#way = way
   }
 
   /** The server takes links that show this secret. */
   allow(secret: string | undefined): void {
-    if (this.#dial !== undefined) this.#secret = secret
+    if (this.#way !== undefined && this.#way.maxLinks > 0) this.#secret = secret
   }
 
   /** A stream of either side sends in bulk: opens one more, if that is allowed and of use. */
   want(): void {
     const secret = this.#secret
-    const dial = this.#dial
-    if (
-      dial === undefined ||
-      secret === undefined ||
-      this.#session.isClosed ||
-      eventLoop.now() < this.#refusedUntil
-    )
-      return
-    if (this.#dialling >= MAX_DIALLING || this.#session.links.size + this.#dialling >= MAX_LINKS) return
-    void this.#open(dial, secret)
+    const way = this.#way
+    if (way === undefined || secret === undefined || this.#session.isClosed) return
+    if (eventLoop.now() < this.#refusedUntil || this.#dialling >= MAX_DIALLING) return
+    if (this.#session.links.size + this.#dialling < way.maxLinks) void this.#open(way, secret)
   }
 
   close(): void {
@@ -67,7 +65,7 @@ export class Links {
     this.#cancelSweep?.()
   }
 
-  async #open(dial: Dial, secret: string): Promise<void> {
+  async #open({ dial, server }: LinkWay, secret: string): Promise<void> {
     this.#dialling++
     const number = this.#nextNumber++
     try {
@@ -76,7 +74,7 @@ export class Links {
         dial,
         number,
         secret,
-        server: this.#server,
+        server,
         session: this.#session,
         signal,
       })

@@ -1,5 +1,7 @@
 // Everything a TunnelClient can be told, with the defaults.
 
+import type { ClientLimits } from './limits.ts'
+
 /**
  * Answers a request in process: the `fetch` of Hono, Elysia, or a plain function. Bodies stream both ways and
  * `request.signal` aborts when the visitor leaves. What it throws becomes a 500 `HANDLER_FAILED`; WebSockets need a port.
@@ -77,8 +79,8 @@ export interface TcpTunnelOptions extends SharedTunnelOptions {
 }
 
 /**
- * Options of a client: the connection, and the HTTP tunnel that `connect()` registers. Without `port`, `url`, `unix` or
- * `fetch` there is no such tunnel, and `client.http(…)`, `client.tcp(…)` add them. Times are milliseconds from 1 to
+ * Options of a client: the connection, and the HTTP tunnel that `connect()` registers. Without `port`, `url`, `unix`,
+ * `fetch` or `folder` there is no such tunnel, and `client.http(…)`, `client.tcp(…)` add them. Times are milliseconds from 1 to
  * 2,147,483,647; a value outside: `OPTION_INVALID`.
  */
 export interface TunnelClientOptions extends HttpTunnelOptions {
@@ -122,6 +124,8 @@ export interface TunnelClientOptions extends HttpTunnelOptions {
    * `pingIntervalMs`, or `OPTION_INVALID`.
    */
   readonly deadAfterMs?: number
+  /** Bounds to change; those not named keep their defaults. A value that cannot be used: `OPTION_INVALID`. */
+  readonly limits?: Partial<ClientLimits>
 }
 
 /** What a client is doing. `closed` may `connect()` again, as `idle` may. */

@@ -5,6 +5,7 @@ import { TunnelError } from '../errors.ts'
 import { generateSubdomain, isValidPort, isValidSubdomain, parseHost, slugOf } from '../names.ts'
 import type { Address, Dial } from '../socket.ts'
 import { type HostRewrite, isRoutePath, MAX_ROUTES, type TunnelKind } from '../wire/control.ts'
+import { type ClientLimits, clientLimits } from './limits.ts'
 import type { HttpTunnelOptions, OriginOptions, TcpTunnelOptions, TunnelClientOptions } from './options.ts'
 import type { Origin } from './origin.ts'
 import { AddressOrigin } from './origins/address.ts'
@@ -57,6 +58,7 @@ export interface ClientSettings {
   readonly maxBackoffMs: number
   readonly pingIntervalMs: number
   readonly deadAfterMs: number
+  readonly limits: ClientLimits
 }
 
 /** The server as something to dial. */
@@ -108,6 +110,7 @@ export function clientSettings(
     maxBackoffMs: positive('maxBackoffMs', options.maxBackoffMs ?? 5_000),
     pingIntervalMs,
     deadAfterMs,
+    limits: clientLimits(options.limits ?? {}),
   }
 }
 
@@ -162,8 +165,8 @@ export function tcpTunnel(options: TcpTunnelOptions, dial: Dial): TunnelSettings
   }
 }
 
-function isTunnelGiven({ port, url, unix, fetch, folder }: OriginOptions): boolean {
-  return [port, url, unix, fetch, folder].some(one => one !== undefined)
+function isTunnelGiven({ port, url, unix, fetch, folder, spa }: OriginOptions): boolean {
+  return [port, url, unix, fetch, folder, spa].some(one => one !== undefined)
 }
 
 /** It travels in a header: anything else would be refused for a reason that nobody sees. */
@@ -200,7 +203,7 @@ function originOf(options: OriginOptions, dial: Dial): Origin {
   }
   if (folder !== undefined) return folderOrigin(folder, spa ?? false)
   if (spa !== undefined) throw new TunnelError('OPTION_INVALID', 'spa belongs to folder, which is not given.')
-  return options.fetch === undefined ? addressOrigin(options, dial) : new HandlerOrigin(options.fetch)
+  return fetch === undefined ? addressOrigin(options, dial) : new HandlerOrigin(fetch)
 }
 
 function addressOrigin(options: OriginOptions, dial: Dial): Origin {

@@ -13,10 +13,6 @@ import type { Origin } from './origin.ts'
 import { bounded } from './origins/bounded.ts'
 import type { ClientSettings, TunnelSettings } from './settings.ts'
 
-/** Joins open at once: more than any server of ours opens, low enough for a process's file descriptors. */
-const MAX_STREAMS = 8_192
-const MAX_STREAM_WINDOW_BYTES = 4_194_304
-const MAX_SESSION_WINDOW_BYTES = 67_108_864
 const LEAVE_TIMEOUT_MS = 2_000
 
 interface Registering {
@@ -37,6 +33,8 @@ export class StreamsConnection implements Connection {
   readonly #carrier: Carrier
   readonly #session: Session
   readonly #links: Links
+  /** Of the origin, dials under way included. */
+  readonly #maxStreams: number
   /** Registrations under way, by `ref`. */
   readonly #registering = new Map<number, Registering>()
   #nextRef = 1
@@ -67,16 +65,15 @@ export class StreamsConnection implements Connection {
     this.#session = new Session(carrier, handler, {
       role: 'client',
       scheduler: eventLoop,
-      maxStreams: MAX_STREAMS,
-      maxStreamWindowBytes: MAX_STREAM_WINDOW_BYTES,
-      maxSessionWindowBytes: MAX_SESSION_WINDOW_BYTES,
+      ...settings.limits,
       pingIntervalMs: settings.pingIntervalMs,
       deadAfterMs: settings.deadAfterMs,
     })
+    const { agent, server, dial, limits } = settings
+    this.#maxStreams = limits.maxStreams
     this.#links = new Links(
       this.#session,
-      settings.server,
-      settings.agent === undefined ? settings.dial : undefined,
+      agent === undefined ? { server, dial, maxLinks: limits.maxLinks } : undefined,
     )
   }
 
@@ -176,7 +173,7 @@ export class StreamsConnection implements Connection {
     this.#registering.delete(message.ref)
     this.#links.allow(message.linkSecret)
     const { origin, routes } = registering.settings
-    const origins = [origin, ...routes.map(route => route.origin)].map(one => bounded(one, MAX_STREAMS))
+    const origins = [origin, ...routes.map(route => route.origin)].map(one => bounded(one, this.#maxStreams))
     this.#granted.set(message.tunnel, { name: message.name, origins })
     for (const [index, one] of origins.entries()) this.#origins.set(message.tunnel + index, one)
     registering.resolve(message)
