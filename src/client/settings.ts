@@ -4,7 +4,7 @@ import type { Agent } from 'node:http'
 import { TunnelError } from '../errors.ts'
 import { generateSubdomain, isValidPort, isValidSubdomain, parseHost, slugOf } from '../names.ts'
 import type { Address, Dial } from '../socket.ts'
-import { type HostRewrite, isRoutePath, MAX_ROUTES, type TunnelKind } from '../wire/control.ts'
+import { type Affinity, type HostRewrite, isRoutePath, MAX_ROUTES, type TunnelKind } from '../wire/control.ts'
 import { type ClientLimits, clientLimits } from './limits.ts'
 import type { HttpTunnelOptions, OriginOptions, TcpTunnelOptions, TunnelClientOptions } from './options.ts'
 import type { Origin } from './origin.ts'
@@ -39,6 +39,8 @@ export interface TunnelSettings {
   readonly routes: readonly RouteSettings[]
   /** `http` and `tls`. */
   readonly isWildcard: boolean
+  /** It shares its name or port, and how. */
+  readonly pool: Affinity | undefined
 }
 
 export interface ClientSettings {
@@ -126,6 +128,7 @@ export function httpTunnel(options: HttpTunnelOptions, environment: Environment,
     rewrite: rewriteOf(options.hostHeader, origin),
     routes: routesOf(options.routes ?? {}, dial),
     isWildcard: options.wildcard ?? false,
+    pool: affinityOf(options.pool, ['none', 'cookie', 'address']),
   }
 }
 
@@ -162,11 +165,22 @@ export function tcpTunnel(options: TcpTunnelOptions, dial: Dial): TunnelSettings
     rewrite: {},
     routes: [],
     isWildcard: false,
+    pool: affinityOf(options.pool, ['none', 'address']),
   }
 }
 
 function isTunnelGiven({ port, url, unix, fetch, folder, spa }: OriginOptions): boolean {
   return [port, url, unix, fetch, folder, spa].some(one => one !== undefined)
+}
+
+function affinityOf(
+  pool: boolean | { readonly affinity: Affinity } | undefined,
+  known: readonly Affinity[],
+): Affinity | undefined {
+  if (pool === undefined || pool === false) return undefined
+  const affinity = pool === true ? 'none' : pool.affinity
+  if (known.includes(affinity)) return affinity
+  throw new TunnelError('OPTION_INVALID', `pool.affinity: "${affinity}" is none of ${known.join(', ')}.`)
 }
 
 /** It travels in a header: anything else would be refused for a reason that nobody sees. */

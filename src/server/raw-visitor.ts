@@ -4,8 +4,8 @@ import type { ErrorCode } from '../errors.ts'
 import { Join } from '../join.ts'
 import type { Stream } from '../session/stream.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
+import type { Member } from './member.ts'
 import type { Tunnel } from './tunnels.ts'
-import type { TunnelUpstream } from './upstream.ts'
 
 /** What a raw visitor needs of its server. */
 export interface RawVisitorHost {
@@ -25,6 +25,8 @@ export class RawVisitor {
   readonly #join: Join
   readonly #first: Uint8Array | undefined
   #stream: Stream | undefined
+  /** Who serves it. */
+  #member: Member | undefined
   #stopWaiting: (() => void) | undefined
 
   /** `first`: what the origin gets before anything else, such as a PROXY header or what was read already. */
@@ -55,13 +57,15 @@ export class RawVisitor {
 
   start(): void {
     this.#host.rawBegan(this)
-    const { upstream } = this.tunnel
-    if (upstream !== undefined) return this.#open(upstream)
+    const chosen = this.tunnel.choose({ address: this.remoteAddress })
+    if (typeof chosen === 'string') return this.cut(chosen)
+    if (chosen !== undefined) return this.#open(chosen)
     this.#socket.pause()
     const outcome = this.tunnel.hold(held => {
       this.#stopWaiting = undefined
-      if (typeof held === 'string') return this.cut(held)
-      this.#open(held)
+      const member = typeof held === 'string' ? undefined : this.tunnel.memberOf(held)
+      if (member === undefined) return this.cut(typeof held === 'string' ? held : 'CLIENT_GONE')
+      this.#open(member)
       this.#socket.resume()
     })
     if (typeof outcome === 'string') this.cut(outcome)
@@ -73,9 +77,17 @@ export class RawVisitor {
     this.#join.fail(code)
   }
 
-  #open(upstream: TunnelUpstream): void {
-    const stream = upstream.open(this.#join)
-    if (typeof stream === 'string') return this.cut(stream)
+  /** At this member, or, when it has no room, at another one of a pool: nothing was sent yet. */
+  #open(member: Member, tried?: Set<Member>): void {
+    const stream = member.upstream?.open(this.#join) ?? 'CLIENT_GONE'
+    if (typeof stream === 'string') {
+      if (this.tunnel.pool === undefined) return this.cut(stream)
+      const all = new Set(tried).add(member)
+      const next = this.tunnel.choose({ address: this.remoteAddress }, all)
+      return typeof next === 'object' ? this.#open(next, all) : this.cut(stream)
+    }
+    this.#member = member
+    member.inFlight++
     this.#stream = stream
     this.#join.useStream(stream)
     if (this.#first !== undefined) stream.write(this.#first)
@@ -83,6 +95,7 @@ export class RawVisitor {
 
   #closed(): void {
     this.#stopWaiting?.()
+    if (this.#member !== undefined) this.#member.inFlight--
     this.#host.rawEnded(this, this.#join.failure)
   }
 }
