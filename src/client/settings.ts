@@ -5,8 +5,15 @@ import { TunnelError } from '../errors.ts'
 import { generateSubdomain, isValidPort, isValidSubdomain, parseHost, slugOf } from '../names.ts'
 import type { Address, Dial } from '../socket.ts'
 import { type Affinity, type HostRewrite, isRoutePath, MAX_ROUTES, type TunnelKind } from '../wire/control.ts'
+import type { HealthSettings } from './health.ts'
 import { type ClientLimits, clientLimits } from './limits.ts'
-import type { HttpTunnelOptions, OriginOptions, TcpTunnelOptions, TunnelClientOptions } from './options.ts'
+import type {
+  HealthOptions,
+  HttpTunnelOptions,
+  OriginOptions,
+  TcpTunnelOptions,
+  TunnelClientOptions,
+} from './options.ts'
 import type { Origin } from './origin.ts'
 import { AddressOrigin } from './origins/address.ts'
 import { folderOrigin } from './origins/folder.ts'
@@ -41,6 +48,7 @@ export interface TunnelSettings {
   readonly isWildcard: boolean
   /** It shares its name or port, and how. */
   readonly pool: Affinity | undefined
+  readonly health: HealthSettings | undefined
 }
 
 export interface ClientSettings {
@@ -129,6 +137,7 @@ export function httpTunnel(options: HttpTunnelOptions, environment: Environment,
     routes: routesOf(options.routes ?? {}, dial),
     isWildcard: options.wildcard ?? false,
     pool: affinityOf(options.pool, ['none', 'cookie', 'address']),
+    health: options.health && healthOf(options.health, origin, rewriteOf(options.hostHeader, origin)),
   }
 }
 
@@ -156,21 +165,45 @@ export function tcpTunnel(options: TcpTunnelOptions, dial: Dial): TunnelSettings
     throw new TunnelError('OPTION_INVALID', 'Exactly one of port and unix says where the service is.')
   if (remotePort !== undefined && !isValidPort(remotePort))
     throw new TunnelError('PORT_INVALID', `remotePort: ${remotePort} is not a port.`)
+  const origin = addressOrigin(options, dial)
   return {
     kind: 'tcp',
     name: undefined,
     port: remotePort,
     token: checkToken(token),
-    origin: addressOrigin(options, dial),
+    origin,
     rewrite: {},
     routes: [],
     isWildcard: false,
     pool: affinityOf(options.pool, ['none', 'address']),
+    health: options.health && healthOf(options.health, origin, {}),
   }
 }
 
 function isTunnelGiven({ port, url, unix, fetch, folder, spa }: OriginOptions): boolean {
   return [port, url, unix, fetch, folder, spa].some(one => one !== undefined)
+}
+
+function healthOf(options: HealthOptions, origin: Origin, { hostHeader }: HostRewrite): HealthSettings {
+  const { path = '/', kind = options.path === undefined ? 'tcp' : 'http' } = options
+  if (kind !== 'tcp' && kind !== 'http')
+    throw new TunnelError('OPTION_INVALID', `health.kind must be tcp or http, not "${String(kind)}".`)
+  if (!/^\/[\x21-\x22\x24-\x7e]{0,1023}$/.test(path))
+    throw new TunnelError('OPTION_INVALID', `health.path: "${path}" is not a path such as /health.`)
+  return {
+    kind,
+    path,
+    host: hostHeader ?? new URL(origin.url).host,
+    intervalMs: positive('health.intervalMs', options.intervalMs ?? 5_000),
+    timeoutMs: positive('health.timeoutMs', options.timeoutMs ?? 2_000),
+    healthyAfter: checks('health.healthyAfter', options.healthyAfter ?? 2),
+    unhealthyAfter: checks('health.unhealthyAfter', options.unhealthyAfter ?? 3),
+  }
+}
+
+function checks(name: string, value: number): number {
+  if (Number.isSafeInteger(value) && value >= 1) return value
+  throw new TunnelError('OPTION_INVALID', `${name} must be a whole number from 1, not ${value}.`)
 }
 
 function affinityOf(
