@@ -24,6 +24,8 @@ export interface TunnelSettings {
   readonly token: string | undefined
   readonly origin: Origin
   readonly rewrite: HostRewrite
+  /** `tcp` and `tls`: the PROXY header that each connection to the origin begins with. */
+  readonly proxyProtocol: 1 | 2 | undefined
 }
 
 export interface ClientSettings {
@@ -96,6 +98,7 @@ export function httpTunnel(options: HttpTunnelOptions, environment: Environment,
     token: checkToken(options.token),
     origin,
     rewrite: rewriteOf(options.hostHeader, origin),
+    proxyProtocol: undefined,
   }
 }
 
@@ -113,7 +116,14 @@ export function tcpTunnel(options: TcpTunnelOptions, dial: Dial): TunnelSettings
     token: checkToken(token),
     origin: addressOrigin(options, dial),
     rewrite: {},
+    proxyProtocol: proxyVersion(options.proxyProtocol),
   }
+}
+
+function proxyVersion(name: 'v1' | 'v2' | undefined): 1 | 2 | undefined {
+  if (name === undefined) return undefined
+  if (name === 'v1' || name === 'v2') return name === 'v1' ? 1 : 2
+  throw new TunnelError('OPTION_INVALID', `proxyProtocol must be v1 or v2, not "${String(name)}".`)
 }
 
 function isTunnelGiven({ port, url, unix, fetch }: OriginOptions): boolean {
