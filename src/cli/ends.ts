@@ -1,6 +1,7 @@
 // The two ends of a tunnel as the commands use them: the seam to TunnelServer and TunnelClient.
 
-import type { TunnelClientEvents, TunnelClientOptions } from '../client/options.ts'
+import type { TcpTunnelOptions, TunnelClientEvents, TunnelClientOptions } from '../client/options.ts'
+import type { Tunnel } from '../client/tunnel.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from '../server/options.ts'
 
 export interface ClientEnd {
@@ -9,6 +10,7 @@ export interface ClientEnd {
   probe(): Promise<boolean>
   getTunnelUrl(): string
   getSubdomain(): string
+  tcp(options: TcpTunnelOptions): Promise<Tunnel>
   on<Name extends keyof TunnelClientEvents>(
     event: Name,
     listener: (payload: TunnelClientEvents[Name]) => void,

@@ -40,7 +40,9 @@ async function runCommand(argv: readonly string[]): Promise<number> {
   }
   const program = createProgram({
     share: async (settings, { isJson }) =>
-      (await import('./commands/share.ts')).share(settings, start(isJson)),
+      (await import('./commands/share.ts')).shareApp(settings, start(isJson)),
+    shareRaw: async (settings, { isJson }) =>
+      (await import('./commands/raw.ts')).shareRaw(settings, start(isJson)),
     serve: async options => (await import('./commands/server.ts')).serve(options, start(false)),
     doctor: async settings => {
       const { doctor } = await import('./commands/doctor.ts')

@@ -1,5 +1,7 @@
 // Contract: what a user or a program sees of a run. Implementations: outputs/terminal.ts, outputs/plain.ts, outputs/json.ts.
 
+import type { TunnelKind } from '../wire/control.ts'
+
 /**
  * Everything that is worth telling. The `type` and field names are what `--json` prints, so they are public: they are
  * added, never renamed. docs/cli.md lists them.
@@ -9,13 +11,21 @@ export type CliEvent =
   | ReadyEvent
   | { readonly type: 'request'; readonly id: number; readonly method: string; readonly path: string }
   | ResponseEvent
+  | {
+      readonly type: 'visitorConnected'
+      readonly id: number
+      readonly tunnel: string
+      readonly remoteAddress: string
+      readonly remotePort: number
+    }
+  | VisitorDisconnectedEvent
   | { readonly type: 'disconnected'; readonly code?: string; readonly message?: string }
   | { readonly type: 'reconnecting'; readonly attempt: number; readonly delayMs: number }
   | { readonly type: 'connected'; readonly url: string; readonly subdomain: string; readonly wire: string }
   | { readonly type: 'origin'; readonly origin: string; readonly isUp: boolean }
   | { readonly type: 'notice'; readonly code: string; readonly message: string }
   | { readonly type: 'error'; readonly code: string; readonly message: string }
-  | { readonly type: 'draining'; readonly requests: number }
+  | DrainingEvent
   | TotalsEvent
   | {
       readonly type: 'listening'
@@ -34,6 +44,7 @@ export type CliEvent =
 /** The URL answers. Comes once. */
 export interface ReadyEvent {
   readonly type: 'ready'
+  readonly kind: TunnelKind
   readonly url: string
   readonly subdomain: string
   readonly wire: string
@@ -56,9 +67,32 @@ export interface ResponseEvent {
   readonly subdomain?: string
 }
 
+/** A connection of a raw tunnel is closed. */
+export interface VisitorDisconnectedEvent {
+  readonly type: 'visitorDisconnected'
+  readonly id: number
+  readonly tunnel: string
+  readonly remoteAddress: string
+  readonly remotePort: number
+  readonly durationMs: number
+  readonly bytesIn: number
+  readonly bytesOut: number
+  readonly error?: string
+}
+
+/** The end began. */
+export interface DrainingEvent {
+  readonly type: 'draining'
+  readonly requests: number
+  /** Of raw tunnels, where there are any. */
+  readonly connections?: number
+}
+
 export interface TotalsEvent {
   readonly type: 'totals'
   readonly requests: number
+  /** To raw tunnels, where there are any. */
+  readonly connections?: number
   readonly errors: number
   readonly bytes: number
   readonly durationMs: number

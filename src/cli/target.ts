@@ -30,6 +30,32 @@ export interface TargetFlags {
 
 const DEFAULT_PORT = 3_000
 
+/** A service that a raw tunnel leads to: `5432`, `host:5432`, `unix:/path`. */
+export interface Service extends Target {
+  readonly options: { readonly port: number; readonly host: string } | { readonly unix: string }
+}
+
+export function parseService(text: string): Service {
+  if (text.startsWith('unix:')) return unixTarget(text.slice('unix:'.length))
+  if (/^\d+$/.test(text)) return serviceTarget(parsePort(text, 'the port', 1), 'localhost')
+  if (text.includes(':') && !text.includes('/')) {
+    const { hostname, port } = parseHost(text)
+    if (port !== undefined) return serviceTarget(port, hostname)
+  }
+  throw new TunnelError('OPTION_INVALID', `"${text}" is neither a port, a host with a port nor unix:/path.`)
+}
+
+function serviceTarget(port: number, host: string): Service {
+  const label = `${host.includes(':') ? `[${host}]` : host}:${port}`
+  return {
+    options: { port, host },
+    label,
+    shortLabel: isLoopback(host) ? `:${port}` : label,
+    dial: { hosts: dialHosts(host), port },
+    url: undefined,
+  }
+}
+
 export function parseTarget({ positional, port, host, isInsecure }: TargetFlags): Target {
   if (positional === undefined) return portTarget(port ?? DEFAULT_PORT, host ?? 'localhost')
   if (/^\d+$/.test(positional)) return portTarget(parsePort(positional, 'the port', 1), host ?? 'localhost')
@@ -41,7 +67,7 @@ export function parseTarget({ positional, port, host, isInsecure }: TargetFlags)
   }
   throw new TunnelError(
     'OPTION_INVALID',
-    `"${positional}" is neither a port, a URL nor a command (server, doctor).`,
+    `"${positional}" is neither a port, a URL nor a command (tcp, server, doctor).`,
   )
 }
 
@@ -73,7 +99,7 @@ function urlTarget(text: string, isInsecure: boolean): Target {
   }
 }
 
-function unixTarget(path: string): Target {
+function unixTarget(path: string): Service {
   if (path === '') throw new TunnelError('OPTION_INVALID', 'unix: needs the path of a socket.')
   return { options: { unix: path }, label: path, shortLabel: path, dial: { unix: path }, url: undefined }
 }

@@ -3,7 +3,7 @@
 import { formatTime, visible } from '../format.ts'
 import type { CliEvent, Output, Sink } from '../output.ts'
 import type { Palette } from '../palette.ts'
-import { eventText, responseLine, totalsLine } from './lines.ts'
+import { connectionLine, eventText, responseLine, totalsLine } from './lines.ts'
 
 export class PlainOutput implements Output {
   readonly #out: Sink
@@ -11,6 +11,8 @@ export class PlainOutput implements Output {
   readonly #palette: Palette
   readonly #now: () => Date
   #url = ''
+  /** How many of its own; a server has none. */
+  #tunnels = 0
   /** The last error since the tunnel was up: every try of a long outage fails in the same way. */
   #lastError = ''
 
@@ -24,6 +26,7 @@ export class PlainOutput implements Output {
   event(event: CliEvent): void {
     switch (event.type) {
       case 'ready':
+        this.#tunnels++
         this.#announce(event.url)
         return this.#line(`ready, forwarding to ${visible(event.origin)}`)
       case 'listening':
@@ -35,6 +38,10 @@ export class PlainOutput implements Output {
         // A log has no width.
         return this.#log.write(
           `${responseLine(event, this.#now(), this.#palette, Number.POSITIVE_INFINITY).trim()}\n`,
+        )
+      case 'visitorDisconnected':
+        return this.#log.write(
+          `${connectionLine(event, this.#tunnels !== 1, this.#now(), this.#palette, Number.POSITIVE_INFINITY).trim()}\n`,
         )
       case 'disconnected':
         return this.#line('connection lost, reconnecting')
