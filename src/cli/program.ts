@@ -75,6 +75,10 @@ function appOptions(): Option[] {
       'TUNNEL_SERVER',
     ),
     new Option('--token <token>', 'shared secret of the server').env('TUNNEL_TOKEN'),
+    new Option(
+      '--proxy <url>',
+      'proxy to the server: http://, https://, socks5:// or socks5h://, empty for none (default: HTTPS_PROXY and its like)',
+    ).env('TUNNEL_PROXY'),
     new Option('--insecure', 'accept any certificate, of the app and of the server').env('TUNNEL_INSECURE'),
   ]
 }
@@ -158,9 +162,14 @@ function connection(
   flags: Flags,
 ): Pick<ShareSettings, 'server'> & { readonly client: ShareSettings['client'] } {
   const token = flags.text('token')
+  const proxy = flags.text('proxy')
   return {
     server: flags.text('server'),
-    client: { ...(token !== undefined && { token }), ...(flags.isOn('insecure') && { verifyServer: false }) },
+    client: {
+      ...(token !== undefined && { token }),
+      ...(proxy !== undefined && { proxy }),
+      ...(flags.isOn('insecure') && { verifyServer: false }),
+    },
   }
 }
 

@@ -52,7 +52,13 @@ async function shareThrough(
 ): Promise<void> {
   const { target } = settings
   const server = embedded === undefined ? (settings.server ?? '') : `http://127.0.0.1:${embedded.port}`
-  const client = await createClient({ ...settings.client, ...target.options, server })
+  const client = await createClient({
+    ...settings.client,
+    ...target.options,
+    server,
+    // What is in this process needs no way out.
+    ...(embedded !== undefined && { proxy: false }),
+  })
   const totals = new Totals()
   const watch = new OriginWatch(target, isUp =>
     run.output.event({ type: 'origin', origin: target.shortLabel, isUp }),
