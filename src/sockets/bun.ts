@@ -225,6 +225,11 @@ class Connection implements Socket {
     this.raw.terminate()
   }
 
+  keepAlive(idleMs: number): void {
+    // A probe a second and ten of them: that is Bun's own choice.
+    this.raw.setKeepAlive(true, idleMs)
+  }
+
   pause(): void {
     this.isPaused = true
     this.raw.pause()

@@ -225,6 +225,11 @@ class Connection implements Socket {
     else this.#raw.resetAndDestroy()
   }
 
+  keepAlive(idleMs: number): void {
+    // A probe a second and ten of them: that is libuv's own choice.
+    this.#raw.setKeepAlive(true, idleMs)
+  }
+
   pause(): void {
     this.#socket.pause()
   }
