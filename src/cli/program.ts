@@ -8,7 +8,7 @@ import { VERSION } from '../version.ts'
 import type { DoctorSettings } from './commands/doctor.ts'
 import type { ShareSettings } from './commands/share.ts'
 import { Flags } from './flags.ts'
-import { parseTarget, type Target } from './target.ts'
+import { parseRoutes, parseTarget, type Target } from './target.ts'
 
 /** What a command line can ask for. */
 export interface Actions {
@@ -94,6 +94,10 @@ function shareOptions(): Option[] {
       '--host-header <host>',
       'Host the app sees: preserve, rewrite, or a host (default: preserve)',
     ).env('TUNNEL_HOST_HEADER'),
+    repeatable('--route <path=app>', 'path with an app of its own, such as /api=8080; repeatable').env(
+      'TUNNEL_ROUTE',
+    ),
+    new Option('--wildcard', 'take the hosts below the name too').env('TUNNEL_WILDCARD'),
     new Option('--qr', 'show the URL as a QR code').env('TUNNEL_QR'),
     new Option('--open', 'open the URL in the browser').env('TUNNEL_OPEN'),
     new Option('--copy', 'copy the URL to the clipboard').env('TUNNEL_COPY'),
@@ -194,6 +198,7 @@ function shareSettings(flags: Flags, positional: string | undefined): ShareSetti
   }
   const hostHeader = flags.text('hostHeader')
   if (hostHeader !== undefined) parseHost(hostHeader)
+  const routes = parseRoutes(flags.list('route'), flags.isOn('insecure'))
   return {
     target: targetOf(flags, positional),
     server,
@@ -202,6 +207,8 @@ function shareSettings(flags: Flags, positional: string | undefined): ShareSetti
       wire,
       ...(subdomain !== undefined && { subdomain }),
       ...(hostHeader && { hostHeader }),
+      ...(routes && { routes }),
+      ...(flags.isOn('wildcard') && { wildcard: true }),
     },
     isQrWanted: flags.isOn('qr'),
     isOpenWanted: flags.isOn('open'),

@@ -56,6 +56,33 @@ export function parseTarget({ positional, port, host, isInsecure, folder, isSpa 
   )
 }
 
+/** `/api=8080`, `/ws=https://localhost:3001`: what `routes` of a tunnel is told; `undefined` without any. */
+export function parseRoutes(
+  given: readonly string[],
+  isInsecure: boolean,
+): Record<string, Target['options']> | undefined {
+  if (given.length === 0) return undefined
+  const routes = new Map<string, Target['options']>()
+  for (const text of given) {
+    const at = text.indexOf('=')
+    const path = text.slice(0, Math.max(at, 0))
+    if (!path.startsWith('/'))
+      throw new TunnelError(
+        'OPTION_INVALID',
+        `--route "${text}" is not a path and an app, such as /api=8080.`,
+      )
+    if (routes.has(path)) throw new TunnelError('OPTION_INVALID', `--route: ${path} is given twice.`)
+    const { options } = parseTarget({
+      positional: text.slice(at + 1),
+      port: undefined,
+      host: undefined,
+      isInsecure,
+    })
+    routes.set(path, options)
+  }
+  return Object.fromEntries(routes)
+}
+
 function portTarget(port: number, hostFlag: string): Target {
   const { hostname } = parseHost(hostFlag)
   const url = formatUrl({ hostname, port })
