@@ -74,6 +74,7 @@ export type ErrorCode =
   | 'TLS_INVALID'
   | 'RUNTIME_UNSUPPORTED'
   | 'STATE_INVALID'
+  | 'CONFIG_INVALID'
   | 'INTERNAL'
 
 /** What each error code means. */
@@ -453,6 +454,14 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     false,
     'This cannot be done in the current state.',
     'Start it first, or make a new instance after it was stopped.',
+  ),
+  CONFIG_INVALID: entry(
+    95,
+    400,
+    'user',
+    false,
+    'The configuration file has faults.',
+    'See docs/configuration.md for every key and examples.',
   ),
   INTERNAL: entry(99, 500, 'server', false, 'Something went wrong inside localtunnels.', 'Please report it.'),
 }

@@ -2,6 +2,8 @@
 
 export { connectTunnel, TunnelClient } from './client/client.ts'
 export type { FetchHandler, TunnelClientEvents, TunnelClientOptions, TunnelState } from './client/options.ts'
+export { defineConfig } from './config/define.ts'
+export type { ClientFile, ServerFile } from './config/input.ts'
 export { ERRORS, type ErrorCode, type ErrorEntry, TunnelError } from './errors.ts'
 export {
   alternativeNames,

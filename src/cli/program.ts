@@ -5,6 +5,7 @@ import { TunnelError } from '../errors.ts'
 import { isValidSubdomain, parseHost } from '../names.ts'
 import type { TunnelServerOptions } from '../server/options.ts'
 import { VERSION } from '../version.ts'
+import type { CheckSettings } from './commands/config.ts'
 import type { DoctorSettings } from './commands/doctor.ts'
 import type { ShareSettings } from './commands/share.ts'
 import { Flags } from './flags.ts'
@@ -15,6 +16,8 @@ export interface Actions {
   share(settings: ShareSettings, flags: { readonly isJson: boolean }): Promise<void>
   serve(options: TunnelServerOptions): Promise<void>
   doctor(settings: DoctorSettings): Promise<void>
+  checkConfig(settings: CheckSettings): Promise<void>
+  printSchema(): Promise<void>
 }
 
 export function createProgram(actions: Actions): Command {
@@ -52,6 +55,26 @@ export function createProgram(actions: Actions): Command {
     const target = targetOf(flags, positional)
     return actions.doctor({ ...connection(flags), target: isAppGiven ? target : undefined })
   })
+
+  const config = program
+    .command('config')
+    .description('check a configuration file, or print the schema that editors use for it')
+    .helpOption('--help', 'print this help')
+    .helpCommand(false)
+  config
+    .command('check')
+    .description('say what a configuration file means, or every fault in it')
+    .helpOption('--help', 'print this help')
+    .argument('[file]', 'the file (default: localtunnels.toml, .yaml, .yml, .json or .ts in this folder)')
+    .option('--server', "it is a server's file (default: what its keys say)")
+    .action((file: string | undefined, { server: isServer = false }: { readonly server?: boolean }) =>
+      actions.checkConfig({ file, kind: isServer ? 'server' : undefined }),
+    )
+  config
+    .command('schema')
+    .description('print the JSON Schema of configuration files')
+    .helpOption('--help', 'print this help')
+    .action(() => actions.printSchema())
   return program
 }
 
@@ -60,6 +83,7 @@ Examples:
   localtunnels 3000                                  a URL for http://localhost:3000 on this machine
   localtunnels 3000 --server tunnel.example          a public URL, through your own server
   localtunnels server --domain tunnel.example        that server
+  localtunnels config check                          what localtunnels.toml means, or what is wrong with it
 
 A variable that is empty counts as not set; 0, no and false switch a flag off.
 NO_COLOR=1 prints without colours, LOCALTUNNELS_DEBUG=1 prints stack traces.`

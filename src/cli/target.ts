@@ -41,7 +41,7 @@ export function parseTarget({ positional, port, host, isInsecure }: TargetFlags)
   }
   throw new TunnelError(
     'OPTION_INVALID',
-    `"${positional}" is neither a port, a URL nor a command (server, doctor).`,
+    `"${positional}" is neither a port, a URL nor a command (server, doctor, config).`,
   )
 }
 

@@ -9,7 +9,13 @@ import { ERRORS, type ErrorCode } from '../../src/errors.ts'
 const root = join(import.meta.dir, '../..')
 const docs = await Bun.file(join(root, 'docs/cli.md')).text()
 const nothing = async () => {}
-const program = createProgram({ share: nothing, serve: nothing, doctor: nothing })
+const program = createProgram({
+  share: nothing,
+  serve: nothing,
+  doctor: nothing,
+  checkConfig: nothing,
+  printSchema: nothing,
+})
 
 /** Cells of the table under a heading, without its head. */
 function table(heading: string): readonly (readonly string[])[] {
