@@ -1,6 +1,16 @@
 // The client alone, as `localtunnels/client`: for programs that share a port and never serve one.
 
 export { connectTunnel, TunnelClient } from './client/client.ts'
-export type { FetchHandler, TunnelClientEvents, TunnelClientOptions, TunnelState } from './client/options.ts'
+export type {
+  FetchHandler,
+  HttpTunnelOptions,
+  OriginOptions,
+  SharedTunnelOptions,
+  TcpTunnelOptions,
+  TunnelClientEvents,
+  TunnelClientOptions,
+  TunnelState,
+} from './client/options.ts'
+export type { Tunnel } from './client/tunnel.ts'
 export { ERRORS, type ErrorCode, type ErrorEntry, TunnelError } from './errors.ts'
 export { VERSION } from './version.ts'

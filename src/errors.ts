@@ -65,6 +65,11 @@ export type ErrorCode =
   | 'ORIGIN_HEADER_REFUSED'
   | 'CLIENT_LIMIT'
   | 'REGISTER_TIMEOUT'
+  | 'NOT_ALLOWED'
+  | 'KIND_REFUSED'
+  | 'PORT_TAKEN'
+  | 'PORT_NOT_ALLOWED'
+  | 'PORTS_EXHAUSTED'
   | 'OPTION_INVALID'
   | 'PORT_INVALID'
   | 'PORT_IN_USE'
@@ -381,6 +386,46 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     true,
     'A control connection registered nothing in time.',
     'Send a register message right after connecting.',
+  ),
+  NOT_ALLOWED: entry(
+    67,
+    403,
+    'user',
+    false,
+    'The token does not allow this tunnel.',
+    'Ask for a name, kind or port that the token allows, or use another token.',
+  ),
+  KIND_REFUSED: entry(
+    68,
+    501,
+    'server',
+    false,
+    'The server has no tunnels of this kind.',
+    'Let its operator give it ports (tcpPorts, udpPorts, tlsPort), or connect by the streams wire.',
+  ),
+  PORT_TAKEN: entry(
+    69,
+    409,
+    'user',
+    true,
+    'The public port is in use on the server.',
+    'Ask for another port, or for none in particular.',
+  ),
+  PORT_NOT_ALLOWED: entry(
+    70,
+    403,
+    'user',
+    false,
+    'The public port is outside of the ranges of the server or the token.',
+    'Ask for a port within them, or for none in particular.',
+  ),
+  PORTS_EXHAUSTED: entry(
+    71,
+    503,
+    'server',
+    true,
+    'All public ports of the range are in use.',
+    'Try again later or give the server a larger range.',
   ),
   // The user's side: options, reaching the server
   OPTION_INVALID: entry(

@@ -1,7 +1,17 @@
 // The public API of localtunnels.
 
 export { connectTunnel, TunnelClient } from './client/client.ts'
-export type { FetchHandler, TunnelClientEvents, TunnelClientOptions, TunnelState } from './client/options.ts'
+export type {
+  FetchHandler,
+  HttpTunnelOptions,
+  OriginOptions,
+  SharedTunnelOptions,
+  TcpTunnelOptions,
+  TunnelClientEvents,
+  TunnelClientOptions,
+  TunnelState,
+} from './client/options.ts'
+export type { Tunnel } from './client/tunnel.ts'
 export { defineConfig } from './config/define.ts'
 export type { ClientFile, ServerFile } from './config/input.ts'
 export { ERRORS, type ErrorCode, type ErrorEntry, TunnelError } from './errors.ts'
@@ -18,7 +28,7 @@ export {
   parseHost,
   slugOf,
 } from './names.ts'
-export type { ServerLimits, TunnelServerEvents, TunnelServerOptions } from './server/options.ts'
+export type { ServerLimits, TokenRule, TunnelServerEvents, TunnelServerOptions } from './server/options.ts'
 export { TunnelServer } from './server/server.ts'
 export type { ServerStats } from './server/stats.ts'
 export { VERSION } from './version.ts'

@@ -19,7 +19,9 @@ interface Member {
 /** Members of an interface of the source, in their order. */
 async function membersOf(file: string, name: string): Promise<readonly Member[]> {
   const source = await Bun.file(join(root, file)).text()
-  const body = new RegExp(`^export interface ${name} \\{\\n([\\s\\S]*?)^\\}`, 'm').exec(source)?.[1]
+  const body = new RegExp(`^export interface ${name}(?: extends [\\w, ]+)? \\{\\n([\\s\\S]*?)^\\}`, 'm').exec(
+    source,
+  )?.[1]
   if (body === undefined) throw new Error(`${file} has no interface ${name}`)
   const member =
     /(?: {2}\/\*\*([\s\S]*?)\*\/\n)? {2}(?:readonly )?(\w+)\??: ([\s\S]*?)(?=\n {2}(?:\/\*\*|\w)|\n$)/g
@@ -62,8 +64,13 @@ const SERVER = 'src/server/options.ts'
 
 const tables: readonly (readonly [string, string, string, (members: readonly Member[]) => string[]])[] = [
   ['client options', CLIENT, 'TunnelClientOptions', optionRows],
+  ['origin options', CLIENT, 'OriginOptions', optionRows],
+  ['HTTP tunnel options', CLIENT, 'HttpTunnelOptions', optionRows],
+  ['TCP tunnel options', CLIENT, 'TcpTunnelOptions', optionRows],
+  ['shared tunnel options', CLIENT, 'SharedTunnelOptions', optionRows],
   ['client events', CLIENT, 'TunnelClientEvents', eventRows],
   ['server options', SERVER, 'TunnelServerOptions', optionRows],
+  ['token rules', SERVER, 'TokenRule', optionRows],
   ['server limits', SERVER, 'ServerLimits', limitRows],
   ['server events', SERVER, 'TunnelServerEvents', eventRows],
   ['server statistics', 'src/server/stats.ts', 'ServerStats', optionRows],

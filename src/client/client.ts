@@ -1,24 +1,31 @@
-// TunnelClient: gives a local app a public URL and keeps it, whatever happens to the network.
+// TunnelClient: gives local services public addresses over one connection and keeps them, whatever happens to the network.
 /// <reference lib="esnext.disposable" preserve="true" />
 
 import { deferred } from '../deferred.ts'
 import { TunnelError } from '../errors.ts'
 import { Events } from '../events.ts'
-import { alternativeNames, calculateBackoff } from '../names.ts'
+import { calculateBackoff } from '../names.ts'
 import { dial } from '../sockets/dial.ts'
 import { stopped } from './carrier.ts'
 import { connector } from './connect.ts'
+import type { Connect, Connection, ConnectionEvents, RequestSeen, ResponseSeen } from './connection.ts'
 import type {
-  Connect,
-  Connection,
-  ConnectionEvents,
-  Registration,
-  RequestSeen,
-  ResponseSeen,
-} from './connection.ts'
-import type { TunnelClientEvents, TunnelClientOptions, TunnelState } from './options.ts'
+  HttpTunnelOptions,
+  TcpTunnelOptions,
+  TunnelClientEvents,
+  TunnelClientOptions,
+  TunnelState,
+} from './options.ts'
+import { OwnTunnel } from './own-tunnel.ts'
 import { probePublicSide } from './probe.ts'
-import { type ClientSettings, clientSettings } from './settings.ts'
+import {
+  type ClientSettings,
+  clientSettings,
+  httpTunnel,
+  type TunnelSettings,
+  tcpTunnel,
+} from './settings.ts'
+import type { Tunnel } from './tunnel.ts'
 import { watchForWake } from './wake.ts'
 
 /** After the machine woke, how long the old connection has to prove that it lives. */
@@ -29,14 +36,20 @@ const REFUSED_FOR_GOOD: ReadonlySet<string> = new Set([
   'NAME_RESERVED',
   'NAME_INVALID',
   'OPTION_INVALID',
+  'NOT_ALLOWED',
+  'KIND_REFUSED',
+  'PORT_NOT_ALLOWED',
 ])
+/** A tunnel that lost its name or port to somebody else, while others go on, asks for it again this often. */
+const ASK_AGAIN_MS = 5_000
 /** Requests seen whose answer was not reported yet. A server of ours has fewer; what another one leaves out is forgotten. */
 const MAX_REQUESTS_SEEN = 10_000
 
 /**
- * A tunnel client. `connect()` resolves once the public URL is registered; a lost connection is then made again for
- * ever (unless `reconnect` is false) and the URL stays. It never throws outside of its own methods and never exits
- * the process; what goes wrong arrives as an `error` event with a stable `code`.
+ * A tunnel client. With `port`, `url`, `unix` or `fetch` it has an HTTP tunnel, and `connect()` resolves once its URL is
+ * registered; `http()`, `tcp()` add tunnels, on the same connection. A lost connection is made again for ever (unless
+ * `reconnect` is false) and names and ports stay. It never throws outside of its own methods and never exits the process;
+ * what goes wrong arrives as an `error` event with a stable `code`.
  *
  * Throws `OPTION_INVALID`, `PORT_INVALID` or `NAME_INVALID` for options that cannot be used.
  */
@@ -45,11 +58,16 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   readonly #connect: Connect
   #state: TunnelState = 'idle'
   #connection: Connection | undefined
-  #registration: Registration | undefined
+  /** All that are wanted, the client's own first. */
+  readonly #tunnels = new Set<OwnTunnel>()
+  /** The tunnel that the client's options describe. */
+  readonly #own: OwnTunnel | undefined
   /** Ends the attempts under way. */
   #stopping = new AbortController()
   #stopWatchingForWake: (() => void) | undefined
   #wakeBackoff: (() => void) | undefined
+  #askAgain: ReturnType<typeof setTimeout> | undefined
+  #connecting: Promise<void> | undefined
   #leaving: Promise<void> | undefined
   /** Tries since the last connection that lasted. */
   #attempt = 0
@@ -60,17 +78,31 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     super()
     this.#settings = clientSettings(options, process.env, dial)
     this.#connect = connector(this.#settings)
+    const { tunnel } = this.#settings
+    this.#own = tunnel && this.#want(tunnel)
   }
 
   /**
    * Connects and registers. Rejects with `SERVER_UNREACHABLE`, `SERVER_REFUSED`, `CONNECT_TIMEOUT`, `TOKEN_REFUSED`,
-   * `NAME_TAKEN`, `NAME_RESERVED`, or `STATE_INVALID` when it is connected already; nothing goes on in the background
-   * then, and `connect` may be called again.
+   * `NAME_TAKEN`, `NAME_RESERVED`, `NOT_ALLOWED`, with `OPTION_INVALID` when there is no tunnel to register, or with
+   * `STATE_INVALID` when it is connected already; nothing goes on in the background then, and `connect` may be called
+   * again.
    */
   async connect(): Promise<void> {
     if (this.#state !== 'idle' && this.#state !== 'closed') {
       throw new TunnelError('STATE_INVALID', `The client is ${this.#state} already.`)
     }
+    if (this.#tunnels.size === 0) {
+      throw new TunnelError(
+        'OPTION_INVALID',
+        'One of port, url, unix and fetch says where the app is; or call http(), tcp().',
+      )
+    }
+    this.#connecting = this.#connectFirst()
+    await this.#connecting
+  }
+
+  async #connectFirst(): Promise<void> {
     const stopping = new AbortController()
     this.#stopping = stopping
     this.#attempt = 0
@@ -85,7 +117,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     if (!stopping.signal.aborted) this.#stopWatchingForWake ??= watchForWake(() => this.#woke())
   }
 
-  /** Gives the name back and closes. Requests under way are cut; resolves once the server has closed too. */
+  /** Gives all names and ports back and closes. What is under way is cut; resolves once the server has closed too. */
   async disconnect(): Promise<void> {
     if (this.#state !== 'idle' && this.#state !== 'closed') {
       const connection = this.#connection
@@ -95,17 +127,35 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     await this.#leaving
   }
 
-  /** The public URL. Throws `STATE_INVALID` before the first registration. */
+  /**
+   * Adds an HTTP tunnel; resolves once it is registered, and connects first if the client is not connected. Rejects with
+   * what `connect()` rejects with; the client's other tunnels go on then.
+   */
+  http(options: HttpTunnelOptions): Promise<Tunnel> {
+    return this.#add(() => httpTunnel(options, {}, dial))
+  }
+
+  /** Adds a TCP tunnel, likewise. Rejects also with `PORT_TAKEN`, `PORT_NOT_ALLOWED`, `PORTS_EXHAUSTED`, `KIND_REFUSED`. */
+  tcp(options: TcpTunnelOptions): Promise<Tunnel> {
+    return this.#add(() => tcpTunnel(options, dial))
+  }
+
+  /** The tunnels that the client has or asks for. */
+  get tunnels(): readonly Tunnel[] {
+    return [...this.#tunnels]
+  }
+
+  /** The public URL of the first tunnel. Throws `STATE_INVALID` before its first registration. */
   getTunnelUrl(): string {
-    return this.#registered().url
+    return this.#first.granted.url
   }
 
-  /** The name that was granted: the wished one, or another when it was taken. */
+  /** The name that it was granted: the wished one, or another when it was taken. */
   getSubdomain(): string {
-    return this.#registered().name
+    return this.#first.granted.name
   }
 
-  /** Whether the tunnel is registered and its connection up: `getState()` is `connected`. */
+  /** Whether tunnels are registered and the connection is up: `getState()` is `connected`. */
   isConnected(): boolean {
     return this.#state === 'connected'
   }
@@ -117,12 +167,13 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
 
   /**
    * Sends a request to the public URL that the server answers itself, after a round trip to this client: `true` when
-   * visitors can reach the tunnel. The app is not asked. On the JSON wire only the connection is known: `isConnected()`.
+   * visitors can reach the first tunnel. The app is not asked. On the JSON wire, and when that tunnel is not an HTTP one,
+   * only the connection is known: `isConnected()`.
    */
   async probe(timeoutMs = 5_000): Promise<boolean> {
-    const { url, resume } = this.#registered()
-    if (resume === undefined) return this.isConnected()
-    return probePublicSide(url, resume, timeoutMs)
+    const { granted, kind } = this.#first
+    if (granted.resume === undefined || kind !== 'http') return this.isConnected()
+    return probePublicSide(granted.url, granted.resume, timeoutMs)
   }
 
   /** `disconnect()`, at the end of an `await using` block. */
@@ -141,12 +192,81 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     return this.hasListeners('request') || this.hasListeners('response')
   }
 
-  #registered(): Registration {
-    if (this.#registration !== undefined) return this.#registration
+  get #first(): OwnTunnel {
+    for (const tunnel of this.#tunnels) if (tunnel.registration !== undefined) return tunnel
     throw new TunnelError('STATE_INVALID', 'The client is not registered yet.')
   }
 
-  /** One attempt: dial, register under the old name or the first free one. */
+  // ── Tunnels ────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #want(settings: TunnelSettings): OwnTunnel {
+    const tunnel = new OwnTunnel(settings, { closed: () => this.#forget(tunnel) })
+    this.#tunnels.add(tunnel)
+    return tunnel
+  }
+
+  async #add(settingsOf: () => TunnelSettings): Promise<Tunnel> {
+    const tunnel = this.#want(settingsOf())
+    try {
+      if (this.#state === 'idle' || this.#state === 'closed') this.#connecting = this.#connectFirst()
+      if (this.#state === 'connecting') await this.#connecting
+      // One that was refused with the others is not asked for again.
+      if (this.#connection !== undefined && this.#tunnels.has(tunnel))
+        await this.#register(tunnel, this.#connection)
+      await tunnel.ready
+      return tunnel
+    } catch (error) {
+      this.#tunnels.delete(tunnel)
+      throw error
+    }
+  }
+
+  #forget(tunnel: OwnTunnel): void {
+    this.#tunnels.delete(tunnel)
+    if (tunnel.isRegistered) this.#connection?.release(tunnel.granted)
+  }
+
+  /** Asks for a tunnel. Resolves with the refusal, if there is one; rejects when the connection ended. */
+  async #register(tunnel: OwnTunnel, connection: Connection): Promise<TunnelError | undefined> {
+    if (tunnel.isRegistered || tunnel.isClosed) return undefined
+    try {
+      await tunnel.register(connection)
+    } catch (cause) {
+      const error = cause instanceof TunnelError ? cause : new TunnelError('INTERNAL', undefined, { cause })
+      if (this.#connection === connection) this.#refused(tunnel, error)
+      return error
+    }
+    if (!tunnel.isClosed) {
+      const { kind, name, url } = tunnel
+      this.emit('registered', { kind, name, url })
+    }
+    return undefined
+  }
+
+  /** The server said no, or the connection ended while it was asked: then the next one asks again. */
+  #refused(tunnel: OwnTunnel, error: TunnelError): void {
+    if (tunnel.registration === undefined) {
+      tunnel.refuse(error)
+      this.#tunnels.delete(tunnel)
+    } else if (REFUSED_FOR_GOOD.has(error.code)) {
+      this.#tunnels.delete(tunnel)
+    } else {
+      this.#planToAskAgain()
+    }
+  }
+
+  #planToAskAgain(): void {
+    this.#askAgain ??= setTimeout(() => {
+      this.#askAgain = undefined
+      const connection = this.#connection
+      if (connection !== undefined)
+        for (const tunnel of this.#tunnels) void this.#register(tunnel, connection)
+    }, ASK_AGAIN_MS)
+  }
+
+  // ── The connection ─────────────────────────────────────────────────────────────────────────────────────────
+
+  /** One attempt: dial, and register every tunnel. */
   async #establish(): Promise<void> {
     const { signal } = this.#stopping
     const startedAt = performance.now()
@@ -159,18 +279,18 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
       }),
       signal,
     )
-    const registration = await this.#registerInTime(connection, startedAt)
+    await this.#registerInTime(connection, startedAt)
     // Granted and lost in the same moment.
     if (end !== undefined) throw end
     this.#connection = connection
-    this.#registration = registration
     this.#state = 'connected'
     this.#connectedAt = performance.now()
-    this.emit('connected', { url: registration.url, subdomain: registration.name, wire: connection.wire })
+    const { url, name: subdomain } = this.#first.granted
+    this.emit('connected', { url, subdomain, wire: connection.wire })
   }
 
   /** Registers within what is left of `connectTimeoutMs`, or ends the connection. */
-  async #registerInTime(connection: Connection, startedAt: number): Promise<Registration> {
+  async #registerInTime(connection: Connection, startedAt: number): Promise<void> {
     const { signal } = this.#stopping
     const { connectTimeoutMs } = this.#settings
     const stop = () => connection.terminate()
@@ -186,9 +306,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     try {
       // Before the name is granted, so that requests which wait for it are reported too.
       if (this.#isWatched) connection.watch(true)
-      const registration = await this.#register(connection)
-      if (!signal.aborted) return registration
-      throw stopped()
+      await this.#registerAll(connection)
+      if (signal.aborted) throw stopped()
     } catch (error) {
       connection.terminate()
       if (signal.aborted) throw stopped()
@@ -199,20 +318,21 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     }
   }
 
-  async #register(connection: Connection): Promise<Registration> {
-    const wished = this.#registration?.name ?? this.#settings.name
-    try {
-      return await connection.register(wished, this.#registration?.resume)
-    } catch (error) {
-      if (!isTaken(error)) throw error
-      for (const alternative of alternativeNames(wished)) {
-        try {
-          return await connection.register(alternative, undefined)
-        } catch (another) {
-          if (!isTaken(another)) throw another
-        }
-      }
-      throw error
+  /** Registers all tunnels. Rejects when the client's own is refused for the first time, or none is granted. */
+  async #registerAll(connection: Connection): Promise<void> {
+    for (const tunnel of this.#tunnels) tunnel.isRegistered = false
+    const asked = [...this.#tunnels]
+    const refusals = await Promise.all(asked.map(tunnel => this.#register(tunnel, connection)))
+    const [first] = refusals.filter(refusal => refusal !== undefined)
+    if (first === undefined) return
+    const ownRefusal = this.#own && refusals[asked.indexOf(this.#own)]
+    if (ownRefusal !== undefined && this.#own?.registration === undefined) throw ownRefusal
+    if (!asked.some(({ isRegistered }) => isRegistered)) throw first
+    for (const [index, refusal] of refusals.entries()) {
+      const tunnel = asked[index]
+      if (tunnel === undefined || refusal === undefined) continue
+      if (tunnel.registration !== undefined) this.emit('error', refusal)
+      this.#refused(tunnel, refusal)
     }
   }
 
@@ -221,7 +341,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
       request: report => {
         if (this.#requests.size >= MAX_REQUESTS_SEEN) this.#requests.clear()
         this.#requests.set(report.id, report)
-        this.emit('request', { id: report.id, method: report.method, path: report.path })
+        const { id, tunnel, method, path } = report
+        this.emit('request', { id, tunnel, method, path })
       },
       response: report => this.#responded(report),
       error: error => this.emit('error', error),
@@ -235,23 +356,26 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     const request = this.#requests.get(report.id)
     if (request === undefined) return
     this.#requests.delete(report.id)
-    const { method, path } = request
-    this.emit('response', { ...report, method, path })
+    const { tunnel, method, path } = request
+    this.emit('response', { ...report, tunnel, method, path })
   }
 
   #lost(error: TunnelError): void {
     this.#connection = undefined
     this.#requests.clear()
+    for (const tunnel of this.#tunnels) tunnel.isRegistered = false
     if (this.#state !== 'connected') return
     const { signal } = this.#stopping
     // One that grants and hangs up at once, again and again, is tried like one that is down.
     if (performance.now() - this.#connectedAt > this.#settings.maxBackoffMs) this.#attempt = 0
-    this.#state = this.#settings.isReconnecting ? 'reconnecting' : 'closed'
+    // Without tunnels there is nothing to come back for.
+    const isReconnecting = this.#settings.isReconnecting && this.#tunnels.size > 0
+    this.#state = isReconnecting ? 'reconnecting' : 'closed'
     this.emit('disconnected', { error })
     // A listener may have called `disconnect`, or `connect`.
     if (signal.aborted || this.#stopping.signal !== signal) return
-    if (this.#settings.isReconnecting) void this.#reconnect()
-    else this.#end(error)
+    if (isReconnecting) void this.#reconnect()
+    else this.#end(this.#tunnels.size > 0 ? error : undefined)
   }
 
   /** Tries until it works, it is told to stop, or the server says no for good. Never rejects. */
@@ -264,6 +388,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
       if (signal.aborted) return
       await this.#pause(delayMs)
       if (signal.aborted) return
+      if (this.#tunnels.size === 0) return this.#end()
       try {
         return await this.#establish()
       } catch (cause) {
@@ -297,9 +422,17 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     this.#connection = undefined
     this.#requests.clear()
     this.#stopping.abort()
+    clearTimeout(this.#askAgain)
+    this.#askAgain = undefined
     this.#wakeBackoff?.()
     this.#stopWatchingForWake?.()
     this.#stopWatchingForWake = undefined
+    for (const tunnel of this.#tunnels) {
+      tunnel.isRegistered = false
+      if (tunnel === this.#own || tunnel.registration !== undefined) continue
+      tunnel.refuse(error ?? stopped())
+      this.#tunnels.delete(tunnel)
+    }
     this.emit('close', error === undefined ? {} : { error })
   }
 }
@@ -309,8 +442,4 @@ export async function connectTunnel(options: TunnelClientOptions): Promise<Tunne
   const client = new TunnelClient(options)
   await client.connect()
   return client
-}
-
-function isTaken(error: unknown): boolean {
-  return error instanceof TunnelError && error.code === 'NAME_TAKEN'
 }

@@ -1,11 +1,24 @@
 // Contract: one connection to the server, from dial to loss. Implementations: streams-connection.ts, json-connection.ts.
 
 import type { ErrorCode, TunnelError } from '../errors.ts'
+import type { TunnelSettings } from './settings.ts'
+
+/** What to ask for now: a name or a port may be another one than the settings wish for. */
+export interface Wish {
+  readonly name: string | undefined
+  readonly port: number | undefined
+  /** Proves the holder of an earlier grant. */
+  readonly resume: string | undefined
+}
 
 /** What registration gave. */
 export interface Registration {
+  /** Its number on this connection. */
+  readonly tunnel: number
   readonly name: string
   readonly url: string
+  /** The public port of a `tcp` or `udp` tunnel. */
+  readonly port?: number
   /** Proves the same holder after a reconnect; absent on the JSON wire, which knows no such thing. */
   readonly resume?: string
 }
@@ -14,6 +27,8 @@ export interface Registration {
 export interface RequestSeen {
   /** The same in the report of its answer. */
   readonly id: number
+  /** The tunnel's name. */
+  readonly tunnel: string
   readonly method: string
   readonly path: string
 }
@@ -41,13 +56,15 @@ export interface ConnectionEvents {
 /** A connection that speaks a wire with the server. */
 export interface Connection {
   readonly wire: 'streams' | 'json'
-  /** Asks for a name. Rejects with NAME_TAKEN, NAME_INVALID, NAME_RESERVED or the reason the connection ended. */
-  register(name: string, resume: string | undefined): Promise<Registration>
+  /** Asks for a tunnel. Rejects with the server's refusal (NAME_TAKEN, PORT_TAKEN, …) or why the connection ended. */
+  register(tunnel: TunnelSettings, wish: Wish): Promise<Registration>
+  /** Gives a tunnel back; the connection goes on. */
+  release(registration: Registration): void
   /** Whether `request` and `response` events are wanted: they cost the server a message each. */
   watch(on: boolean): void
   /** Ends the connection unless a sign of life arrives in time: after the machine slept. */
   checkAlive(withinMs: number): void
-  /** Gives the name back and closes in good order. */
+  /** Gives everything back and closes in good order. */
   leave(): Promise<void>
   /** Cuts it; `closed` follows. */
   terminate(): void

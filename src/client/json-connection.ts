@@ -18,10 +18,10 @@ import {
   parseServerMessage,
 } from '../wire/json.ts'
 import type { TextCarrier } from './carrier.ts'
-import type { Connection, ConnectionEvents, Registration } from './connection.ts'
+import type { Connection, ConnectionEvents, Registration, Wish } from './connection.ts'
 import { originRequest } from './json-request.ts'
 import { type OriginAnswer, OriginPool } from './origin-pool.ts'
-import type { ClientSettings } from './settings.ts'
+import type { ClientSettings, TunnelSettings } from './settings.ts'
 
 /** Largest message either way: existing servers close the connection above it. */
 export const MAX_MESSAGE_BYTES = 67_108_864
@@ -48,7 +48,8 @@ export class JsonConnection implements Connection {
   readonly #settings: ClientSettings
   readonly #events: ConnectionEvents
   readonly #carrier: TextCarrier
-  readonly #origins: OriginPool
+  /** The one tunnel of this wire, and the connections to its app. */
+  #tunnel: { readonly settings: TunnelSettings; readonly origins: OriginPool } | undefined
   readonly #heartbeat: Heartbeat
   /** How long the server waits for an answer, when it says so. */
   #serverTimeoutMs: number | undefined
@@ -64,7 +65,6 @@ export class JsonConnection implements Connection {
     this.#settings = settings
     this.#events = events
     this.#carrier = carrier
-    this.#origins = new OriginPool(settings.origin)
     this.#heartbeat = new Heartbeat(
       eventLoop,
       settings,
@@ -94,7 +94,11 @@ export class JsonConnection implements Connection {
       case 'registered':
         this.#name = message.subdomain
         return this.#settle(one =>
-          one.resolve({ name: message.subdomain, url: message.url ?? this.#urlOf(message.subdomain) }),
+          one.resolve({
+            tunnel: 1,
+            name: message.subdomain,
+            url: message.url ?? this.#urlOf(message.subdomain),
+          }),
         )
       case 'subdomain_taken':
         return this.#settle(one =>
@@ -117,12 +121,23 @@ export class JsonConnection implements Connection {
 
   // ── Connection ─────────────────────────────────────────────────────────────────────────────────────────────
 
-  register(name: string): Promise<Registration> {
+  register(settings: TunnelSettings, { name = '' }: Wish): Promise<Registration> {
+    const isPlain = settings.kind === 'http' && settings.token === undefined
+    if (!isPlain || (this.#tunnel !== undefined && this.#tunnel.settings !== settings)) {
+      const message = 'The server speaks the JSON wire, which carries one HTTP tunnel and nothing else.'
+      return Promise.reject(new TunnelError('KIND_REFUSED', message))
+    }
+    this.#tunnel ??= { settings, origins: new OriginPool(settings.origin) }
     const { promise, resolve, reject } = deferred<Registration>()
     this.#registering = { name, resolve, reject }
     if (this.#isClosed) reject(new TunnelError('CARRIER_LOST'))
     else this.#carrier.sendText(encodeReady(name))
     return promise
+  }
+
+  /** This wire can only give a name back with the connection. */
+  release(): void {
+    void this.leave()
   }
 
   watch(on: boolean): void {
@@ -149,11 +164,12 @@ export class JsonConnection implements Connection {
   #answer(request: JsonRequest): void {
     const report = this.#begin(request)
     if (this.#requests > MAX_REQUESTS) return this.#fail(request, report, 'TUNNEL_BUSY')
-    const bytes = originRequest(request, this.#settings)
-    if (bytes === undefined) return this.#fail(request, report, 'BAD_REQUEST')
+    const tunnel = this.#tunnel
+    const bytes = tunnel && originRequest(request, tunnel.settings)
+    if (tunnel === undefined || bytes === undefined) return this.#fail(request, report, 'BAD_REQUEST')
     const { method, body } = request
     const timeoutMs = this.#timeoutMs(body !== undefined)
-    this.#origins.request({ method, bytes, timeoutMs, maxBodyBytes: MAX_BODY_BYTES }, outcome => {
+    tunnel.origins.request({ method, bytes, timeoutMs, maxBodyBytes: MAX_BODY_BYTES }, outcome => {
       if (!(outcome instanceof TunnelError)) return this.#send(request, report, outcome)
       if (outcome.code === 'CANCELLED') return this.#finish(report, 0, 0, 'CANCELLED')
       this.#events.error(outcome)
@@ -186,7 +202,7 @@ export class JsonConnection implements Connection {
   /** Answers with what existing clients answer; `error` tells a server of ours more. */
   #fail(request: JsonRequest, report: Report, code: ErrorCode): void {
     const { status, meaning, action } = ERRORS[code]
-    const { label } = this.#settings.origin
+    const { label = 'the app' } = this.#tunnel?.settings.origin ?? {}
     const isDown = code === 'ORIGIN_REFUSED' || code === 'ORIGIN_UNREACHABLE' || code === 'ORIGIN_TLS'
     const text = JSON.stringify({
       error: status === 502 ? 'Bad Gateway' : code,
@@ -203,7 +219,7 @@ export class JsonConnection implements Connection {
   #begin({ method, path }: JsonRequest): Report {
     this.#requests++
     const report = { id: ++this.#lastReport, startedAt: performance.now(), isWatched: this.#isWatched }
-    if (report.isWatched) this.#events.request({ id: report.id, method, path })
+    if (report.isWatched) this.#events.request({ id: report.id, tunnel: this.#name, method, path })
     return report
   }
 
@@ -238,7 +254,7 @@ export class JsonConnection implements Connection {
     this.#isClosed = true
     this.#heartbeat.stop()
     for (const cancel of this.#checks) cancel()
-    this.#origins.close()
+    this.#tunnel?.origins.close()
     this.#settle(one => one.reject(error))
     this.#events.closed(error)
   }

@@ -2,7 +2,7 @@
 
 import { base64 } from '../buffers.ts'
 import { decodeBody, type JsonRequest } from '../wire/json.ts'
-import type { ClientSettings } from './settings.ts'
+import type { TunnelSettings } from './settings.ts'
 
 /** Framing and this hop's connection are ours to decide. */
 const LEFT_OUT: ReadonlySet<string> = new Set([
@@ -28,18 +28,18 @@ const METHOD = /^[A-Za-z][A-Za-z-]{0,31}$/
 const HOST = /^(?:[\w.-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i
 
 /** The bytes for the origin; `undefined` for what no visitor's request looks like. */
-export function originRequest(request: JsonRequest, settings: ClientSettings): Uint8Array | undefined {
+export function originRequest(request: JsonRequest, tunnel: TunnelSettings): Uint8Array | undefined {
   const { method, path, headers, body } = request
   if (!METHOD.test(method) || method.toUpperCase() === 'CONNECT' || !PATH.test(path)) return undefined
   const bytes = body === undefined ? undefined : decodeBody(body, base64)
   if (body !== undefined && bytes === undefined) return undefined
   const publicHost = hostOf(request)
-  const { rewrite, origin } = settings
-  let head = `${method} ${path} HTTP/1.1\r\nHost: ${rewrite?.host ?? publicHost ?? new URL(origin.url).host}\r\n`
+  const { rewrite, origin } = tunnel
+  let head = `${method} ${path} HTTP/1.1\r\nHost: ${rewrite.hostHeader ?? publicHost ?? new URL(origin.url).host}\r\n`
   for (const [name, value] of headers) {
     const lower = name.toLowerCase()
     if (LEFT_OUT.has(lower)) continue
-    const isOurs = lower === 'origin' && rewrite !== undefined && isOriginOf(value, publicHost)
+    const isOurs = lower === 'origin' && rewrite.origin !== undefined && isOriginOf(value, publicHost)
     head += `${name}: ${isOurs ? rewrite.origin : value}\r\n`
   }
   // A method that says nothing about a body needs a length only if there is one (RFC 9110 section 8.6).

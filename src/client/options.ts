@@ -6,13 +6,8 @@
  */
 export type FetchHandler = (request: Request) => Response | Promise<Response>
 
-/** Options of a client. Times are milliseconds from 1 to 2,147,483,647; a value outside: `OPTION_INVALID`. */
-export interface TunnelClientOptions {
-  /**
-   * The tunnel server: `ws://`, `wss://`, `http://`, `https://` or `host[:port]`. Default: `TUNNEL_SERVER` from the
-   * environment, else `http://localhost:8080`.
-   */
-  readonly server?: string
+/** Where the app is. Times are milliseconds from 1 to 2,147,483,647; a value outside: `OPTION_INVALID`. */
+export interface OriginOptions {
   /**
    * Port of the app on `host`, 1 to 65535. Exactly one of `port`, `url`, `unix` and `fetch` says where the app is; none or
    * two: `OPTION_INVALID`.
@@ -28,11 +23,56 @@ export interface TunnelClientOptions {
   readonly fetch?: FetchHandler
   /** `false` accepts any certificate of an https origin. Default `true`. */
   readonly verifyOrigin?: boolean
+  /** How long the app may take to accept a connection. Default 10,000 ms. Above: 502 `ORIGIN_UNREACHABLE`. */
+  readonly originConnectTimeoutMs?: number
   /**
-   * The name to ask for. Default: `TUNNEL_SUBDOMAIN`, else a slug of `APP_NAME`, else adjective-noun.
+   * `preserve` (default) lets the visitor's Host reach the app; `rewrite` replaces Host and Origin with the origin's own;
+   * any other value replaces them with that host.
+   */
+  readonly hostHeader?: string
+}
+
+/** What every tunnel may be told, whatever its kind. */
+export interface SharedTunnelOptions {
+  /** A token for this tunnel alone. Default: that of the connection. One that does not open it: `NOT_ALLOWED`. */
+  readonly token?: string
+}
+
+/** An HTTP tunnel: `client.http(…)`. */
+export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
+  /**
+   * The name to ask for. Default of the client's own tunnel: `TUNNEL_SUBDOMAIN`, else a slug of `APP_NAME`; else
+   * adjective-noun.
    * Taken: `name-2`, `name-3`, then random ones, then `NAME_TAKEN`.
    */
   readonly subdomain?: string
+}
+
+/** A TCP tunnel: `client.tcp(…)`. Exactly one of `port` and `unix` says where connections go. */
+export interface TcpTunnelOptions extends SharedTunnelOptions {
+  /** Port of the service on `host`, 1 to 65535. */
+  readonly port?: number
+  /** Host of the service. Default `localhost`, dialled on both address families. */
+  readonly host?: string
+  /** Path of the service's unix socket. */
+  readonly unix?: string
+  /** The public port to ask for. Default any of the server's range. Taken: `PORT_TAKEN`; outside: `PORT_NOT_ALLOWED`. */
+  readonly remotePort?: number
+  /** How long the service may take to accept a connection. Default 10,000 ms. Above: the visitor's is cut. */
+  readonly originConnectTimeoutMs?: number
+}
+
+/**
+ * Options of a client: the connection, and the HTTP tunnel that `connect()` registers. Without `port`, `url`, `unix` or
+ * `fetch` there is no such tunnel, and `client.http(…)`, `client.tcp(…)` add them. Times are milliseconds from 1 to
+ * 2,147,483,647; a value outside: `OPTION_INVALID`.
+ */
+export interface TunnelClientOptions extends HttpTunnelOptions {
+  /**
+   * The tunnel server: `ws://`, `wss://`, `http://`, `https://` or `host[:port]`. Default: `TUNNEL_SERVER` from the
+   * environment, else `http://localhost:8080`.
+   */
+  readonly server?: string
   /** Shared secret of the server. Default: `TUNNEL_TOKEN` from the environment, else none. */
   readonly token?: string
   /**
@@ -40,11 +80,6 @@ export interface TunnelClientOptions {
    * server with `SERVER_REFUSED`; `json` offers nothing else.
    */
   readonly wire?: 'auto' | 'streams' | 'json'
-  /**
-   * `preserve` (default) lets the visitor's Host reach the app; `rewrite` replaces Host and Origin with the origin's own;
-   * any other value replaces them with that host.
-   */
-  readonly hostHeader?: string
   /** `false` accepts any certificate of the server. Default `true`. */
   readonly verifyServer?: boolean
   /** PEM of an authority to trust for the server's certificate besides those of the runtime. Default none. */
@@ -60,8 +95,6 @@ export interface TunnelClientOptions {
   readonly reconnect?: boolean
   /** Longest pause between tries. Default 5,000 ms. */
   readonly maxBackoffMs?: number
-  /** How long the app may take to accept a connection. Default 10,000 ms. Above: 502 `ORIGIN_UNREACHABLE`. */
-  readonly originConnectTimeoutMs?: number
   /** Silence on the carrier before it is pinged. Default 10,000 ms. */
   readonly pingIntervalMs?: number
   /**
@@ -76,17 +109,30 @@ export type TunnelState = 'idle' | 'connecting' | 'connected' | 'reconnecting' |
 
 /** What a TunnelClient tells its listeners. */
 export interface TunnelClientEvents {
-  /** Registered: the URL answers. Also after each reconnect. */
+  /** Registered: the URL (of the first tunnel) answers. Also after each reconnect. */
   connected: { readonly url: string; readonly subdomain: string; readonly wire: 'streams' | 'json' }
+  /** A tunnel is granted: once after it was asked for, and after each reconnect, when its address may be another. */
+  registered: {
+    readonly kind: 'http' | 'tcp' | 'udp' | 'tls'
+    readonly name: string
+    readonly url: string
+  }
   /** The carrier is gone. */
   disconnected: { readonly error?: Error }
   /** Another try begins after `delayMs`. */
   reconnecting: { readonly attempt: number; readonly delayMs: number }
   /** A visitor's request arrived. */
-  request: { readonly id: number; readonly method: string; readonly path: string }
+  request: {
+    readonly id: number
+    /** Name of the tunnel. */
+    readonly tunnel: string
+    readonly method: string
+    readonly path: string
+  }
   /** Its answer is complete, or failed: then `error` has the code. `bytes` counts what the visitor was sent. */
   response: {
     readonly id: number
+    readonly tunnel: string
     readonly method: string
     readonly path: string
     readonly status: number

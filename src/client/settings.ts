@@ -4,7 +4,8 @@ import type { Agent } from 'node:http'
 import { TunnelError } from '../errors.ts'
 import { generateSubdomain, isValidPort, isValidSubdomain, parseHost, slugOf } from '../names.ts'
 import type { Address, Dial } from '../socket.ts'
-import type { TunnelClientOptions } from './options.ts'
+import type { HostRewrite, TunnelKind } from '../wire/control.ts'
+import type { HttpTunnelOptions, OriginOptions, TcpTunnelOptions, TunnelClientOptions } from './options.ts'
 import type { Origin } from './origin.ts'
 import { AddressOrigin } from './origins/address.ts'
 import { HandlerOrigin } from './origins/handler.ts'
@@ -12,16 +13,27 @@ import { HandlerOrigin } from './origins/handler.ts'
 /** The part of the environment that a client reads. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
+/** One tunnel, as it is to be registered. */
+export interface TunnelSettings {
+  readonly kind: TunnelKind
+  /** `http` and `tls`: the name to ask for. */
+  readonly name: string | undefined
+  /** `tcp` and `udp`: the public port to ask for; `undefined`: any. */
+  readonly port: number | undefined
+  /** Instead of the connection's. */
+  readonly token: string | undefined
+  readonly origin: Origin
+  readonly rewrite: HostRewrite
+}
+
 export interface ClientSettings {
   readonly server: ServerAddress
-  readonly origin: Origin
-  readonly name: string
+  /** The tunnel of a client that has just one. */
+  readonly tunnel: TunnelSettings | undefined
   readonly token: string | undefined
   readonly wire: 'auto' | 'streams' | 'json'
   /** Makes the connection to the server instead of our own dial. */
   readonly agent: Agent | undefined
-  /** What replaces the visitor's Host and Origin; `undefined` leaves them alone. */
-  readonly rewrite: { readonly host: string; readonly origin: string } | undefined
   readonly connectTimeoutMs: number
   readonly isReconnecting: boolean
   readonly maxBackoffMs: number
@@ -47,7 +59,6 @@ export function clientSettings(
   environment: Environment,
   dial: Dial,
 ): ClientSettings {
-  const origin = originOf(options, dial)
   const { wire = 'auto' } = options
   if (wire !== 'auto' && wire !== 'streams' && wire !== 'json') {
     throw new TunnelError('OPTION_INVALID', `wire must be auto, streams or json, not "${String(wire)}".`)
@@ -60,19 +71,59 @@ export function clientSettings(
   return {
     // An empty variable is one that is not set.
     server: parseServer(options.server ?? (environment.TUNNEL_SERVER || DEFAULT_SERVER), options),
-    origin,
-    name: nameOf(options, environment),
+    tunnel: isTunnelGiven(options)
+      ? httpTunnel({ ...options, token: undefined }, environment, dial)
+      : undefined,
     token: options.token ?? (environment.TUNNEL_TOKEN || undefined),
     wire,
     // Public as `object`: published types do without those of Node.
     agent: options.agent as Agent | undefined,
-    rewrite: rewriteOf(options.hostHeader, origin),
     connectTimeoutMs: positive('connectTimeoutMs', options.connectTimeoutMs ?? 10_000),
     isReconnecting: options.reconnect ?? true,
     maxBackoffMs: positive('maxBackoffMs', options.maxBackoffMs ?? 5_000),
     pingIntervalMs,
     deadAfterMs,
   }
+}
+
+/** An HTTP tunnel. Throws `OPTION_INVALID`, `PORT_INVALID` or `NAME_INVALID` for what cannot be used. */
+export function httpTunnel(options: HttpTunnelOptions, environment: Environment, dial: Dial): TunnelSettings {
+  const origin = originOf(options, dial)
+  return {
+    kind: 'http',
+    name: nameOf(options, environment),
+    port: undefined,
+    token: checkToken(options.token),
+    origin,
+    rewrite: rewriteOf(options.hostHeader, origin),
+  }
+}
+
+/** A TCP tunnel, likewise. */
+export function tcpTunnel(options: TcpTunnelOptions, dial: Dial): TunnelSettings {
+  const { remotePort, token } = options
+  if ((options.port === undefined) === (options.unix === undefined))
+    throw new TunnelError('OPTION_INVALID', 'Exactly one of port and unix says where the service is.')
+  if (remotePort !== undefined && !isValidPort(remotePort))
+    throw new TunnelError('PORT_INVALID', `remotePort: ${remotePort} is not a port.`)
+  return {
+    kind: 'tcp',
+    name: undefined,
+    port: remotePort,
+    token: checkToken(token),
+    origin: addressOrigin(options, dial),
+    rewrite: {},
+  }
+}
+
+function isTunnelGiven({ port, url, unix, fetch }: OriginOptions): boolean {
+  return port !== undefined || url !== undefined || unix !== undefined || fetch !== undefined
+}
+
+/** It travels in a header: anything else would be refused for a reason that nobody sees. */
+function checkToken(token: string | undefined): string | undefined {
+  if (token === undefined || /^[\x21-\x7e]{1,255}$/.test(token)) return token
+  throw new TunnelError('OPTION_INVALID', 'A token must be visible ASCII without spaces, and not empty.')
 }
 
 /** Reads `ws://`, `wss://`, `http://`, `https://` or `host[:port]`. */
@@ -95,17 +146,20 @@ export function parseServer(
   return { address: { host, port, ...(isSecure && { tls: secure }) }, host: parsed.host, isSecure }
 }
 
-function originOf(options: TunnelClientOptions, dial: Dial): Origin {
+function originOf(options: OriginOptions, dial: Dial): Origin {
   const given = [options.port, options.url, options.unix, options.fetch].filter(one => one !== undefined)
   if (given.length !== 1) {
     throw new TunnelError('OPTION_INVALID', 'Exactly one of port, url, unix and fetch says where the app is.')
   }
-  if (options.fetch !== undefined) return new HandlerOrigin(options.fetch)
+  return options.fetch === undefined ? addressOrigin(options, dial) : new HandlerOrigin(options.fetch)
+}
+
+function addressOrigin(options: OriginOptions, dial: Dial): Origin {
   const connectTimeoutMs = positive('originConnectTimeoutMs', options.originConnectTimeoutMs ?? 10_000)
   return new AddressOrigin({ address: originAddress(options), connectTimeoutMs, dial })
 }
 
-function originAddress(options: TunnelClientOptions): Address {
+function originAddress(options: OriginOptions): Address {
   const { port, host = 'localhost', url, unix, verifyOrigin } = options
   if (unix !== undefined) return { unix }
   if (url !== undefined) {
@@ -125,7 +179,7 @@ function originAddress(options: TunnelClientOptions): Address {
   return { host: parseHost(host).hostname, port }
 }
 
-function nameOf(options: TunnelClientOptions, environment: Environment): string {
+function nameOf(options: HttpTunnelOptions, environment: Environment): string {
   const wished = options.subdomain ?? environment.TUNNEL_SUBDOMAIN
   if (wished !== undefined && wished !== '') {
     const name = wished.toLowerCase()
@@ -137,11 +191,12 @@ function nameOf(options: TunnelClientOptions, environment: Environment): string 
   return isValidSubdomain(slug) ? slug : generateSubdomain()
 }
 
-function rewriteOf(hostHeader: string | undefined, origin: Origin): ClientSettings['rewrite'] {
-  if (hostHeader === undefined || hostHeader === 'preserve') return undefined
-  if (hostHeader === 'rewrite') return { host: new URL(origin.url).host, origin: origin.url }
+/** What replaces the visitor's Host and Origin; empty leaves them alone. */
+function rewriteOf(hostHeader: string | undefined, origin: Origin): HostRewrite {
+  if (hostHeader === undefined || hostHeader === 'preserve') return {}
+  if (hostHeader === 'rewrite') return { hostHeader: new URL(origin.url).host, origin: origin.url }
   parseHost(hostHeader)
-  return { host: hostHeader, origin: `${new URL(origin.url).protocol}//${hostHeader}` }
+  return { hostHeader, origin: `${new URL(origin.url).protocol}//${hostHeader}` }
 }
 
 function positive(name: string, value: number): number {

@@ -1,4 +1,4 @@
-// One carrier to the server and the session on it: registers the tunnel, joins streams, reports exchanges.
+// One carrier to the server and the session on it: registers tunnels, joins streams, reports exchanges.
 
 import { deferred } from '../deferred.ts'
 import { type ErrorCode, TunnelError } from '../errors.ts'
@@ -6,11 +6,12 @@ import { eventLoop } from '../event-loop.ts'
 import type { Carrier, CarrierHandler } from '../session/carrier.ts'
 import { Session, type SessionHandler } from '../session/session.ts'
 import { encodeControl, parseServerMessage, type ServerMessage } from '../wire/control.ts'
-import type { Connection, ConnectionEvents, Registration } from './connection.ts'
+import type { Connection, ConnectionEvents, Registration, Wish } from './connection.ts'
 import { join } from './join.ts'
 import { Links } from './links.ts'
+import type { Origin } from './origin.ts'
 import { bounded } from './origins/bounded.ts'
-import type { ClientSettings } from './settings.ts'
+import type { ClientSettings, TunnelSettings } from './settings.ts'
 
 /** Joins open at once: more than any server of ours opens, low enough for a process's file descriptors. */
 const MAX_STREAMS = 8_192
@@ -18,30 +19,42 @@ const MAX_STREAM_WINDOW_BYTES = 4_194_304
 const MAX_SESSION_WINDOW_BYTES = 67_108_864
 const LEAVE_TIMEOUT_MS = 2_000
 
+interface Registering {
+  readonly settings: TunnelSettings
+  resolve(granted: Registration): void
+  reject(error: TunnelError): void
+}
+
+/** What the OPEN frames of a tunnel lead to. */
+interface Granted {
+  readonly name: string
+  readonly origin: Origin
+}
+
 export class StreamsConnection implements Connection {
   readonly wire = 'streams'
-  readonly #settings: ClientSettings
   readonly #events: ConnectionEvents
   readonly #carrier: Carrier
   readonly #session: Session
   readonly #links: Links
-  #registering: { resolve(granted: Registration): void; reject(error: TunnelError): void } | undefined
-  #tunnel = -1
+  /** Registrations under way, by `ref`. */
+  readonly #registering = new Map<number, Registering>()
+  #nextRef = 1
+  /** By the number in OPEN frames. */
+  readonly #granted = new Map<number, Granted>()
   /** Why the server said that it leaves. */
   #leavingCode: ErrorCode | undefined
   #closedWith: TunnelError | undefined
   readonly #carrierClosed = deferred()
 
   constructor(settings: ClientSettings, events: ConnectionEvents, carrier: Carrier) {
-    this.#settings = settings
     this.#carrier = carrier
     this.#events = events
-    const origin = bounded(settings.origin, MAX_STREAMS)
     const handler: SessionHandler = {
-      opened: stream =>
-        stream.tunnel === this.#tunnel
-          ? join(stream, origin, error => events.error(error))
-          : 'STREAM_UNKNOWN',
+      opened: stream => {
+        const origin = this.#granted.get(stream.tunnel)?.origin
+        return origin === undefined ? 'STREAM_UNKNOWN' : join(stream, origin, error => events.error(error))
+      },
       control: json => this.#control(json),
       leaving: code => {
         this.#leavingCode = code
@@ -75,22 +88,30 @@ export class StreamsConnection implements Connection {
     }
   }
 
-  register(name: string, resume: string | undefined): Promise<Registration> {
+  register(settings: TunnelSettings, { name, port, resume }: Wish): Promise<Registration> {
     if (this.#closedWith !== undefined) return Promise.reject(this.#closedWith)
     const { promise, resolve, reject } = deferred<Registration>()
-    this.#registering = { resolve, reject }
-    const { rewrite } = this.#settings
+    const ref = this.#nextRef++
+    this.#registering.set(ref, { settings, resolve, reject })
+    const { kind, token, rewrite } = settings
     this.#session.sendControl(
       encodeControl({
         type: 'register',
-        ref: 1,
-        kind: 'http',
-        name,
+        ref,
+        kind,
+        ...(name !== undefined && { name }),
+        ...(port !== undefined && { port }),
         ...(resume !== undefined && { resume }),
-        ...(rewrite !== undefined && { hostHeader: rewrite.host, origin: rewrite.origin }),
+        ...(token !== undefined && { token }),
+        ...rewrite,
       }),
     )
     return promise
+  }
+
+  release({ tunnel }: Registration): void {
+    this.#granted.delete(tunnel)
+    this.#session.sendControl(encodeControl({ type: 'release', tunnel }))
   }
 
   watch(on: boolean): void {
@@ -103,8 +124,8 @@ export class StreamsConnection implements Connection {
   }
 
   async leave(): Promise<void> {
-    if (this.#tunnel !== -1)
-      this.#session.sendControl(encodeControl({ type: 'release', tunnel: this.#tunnel }))
+    for (const tunnel of this.#granted.keys())
+      this.#session.sendControl(encodeControl({ type: 'release', tunnel }))
     this.#session.close('CANCELLED')
     // The carrier closes when the server has read this. A server that is gone is not waited for.
     const cancel = eventLoop.after(LEAVE_TIMEOUT_MS, this.#carrierClosed.resolve)
@@ -129,16 +150,26 @@ export class StreamsConnection implements Connection {
       case 'link-wanted':
         return this.#links.want()
       case 'granted':
-        this.#tunnel = message.tunnel
-        this.#links.allow(message.linkSecret)
-        return this.#registering?.resolve(message)
+        return this.#grant(message)
       case 'refused':
-        return this.#registering?.reject(new TunnelError(message.code, message.message))
+        this.#registering.get(message.ref)?.reject(new TunnelError(message.code, message.message))
+        this.#registering.delete(message.ref)
+        return
       case 'request':
-        return this.#events.request(message)
+        return this.#events.request({ ...message, tunnel: this.#granted.get(message.tunnel)?.name ?? '' })
       case 'response':
         return this.#events.response(message)
     }
+  }
+
+  #grant(message: Extract<ServerMessage, { type: 'granted' }>): void {
+    const registering = this.#registering.get(message.ref)
+    if (registering === undefined) return
+    this.#registering.delete(message.ref)
+    this.#links.allow(message.linkSecret)
+    const { origin } = registering.settings
+    this.#granted.set(message.tunnel, { name: message.name, origin: bounded(origin, MAX_STREAMS) })
+    registering.resolve(message)
   }
 
   #closed(code: ErrorCode, cause: Error | undefined): void {
@@ -147,7 +178,8 @@ export class StreamsConnection implements Connection {
     const error = new TunnelError(reason, undefined, { cause })
     this.#closedWith = error
     this.#links.close()
-    this.#registering?.reject(error)
+    for (const registering of this.#registering.values()) registering.reject(error)
+    this.#registering.clear()
     this.#events.closed(error)
   }
 }

@@ -26,7 +26,6 @@ export interface ConnectionOptions
     | 'verifyServer'
     | 'ca'
     | 'connectTimeoutMs'
-    | 'originConnectTimeoutMs'
     | 'reconnect'
     | 'maxBackoffMs'
     | 'pingIntervalMs'
@@ -57,20 +56,27 @@ export interface HttpServiceOptions extends Shared {
   readonly wildcard?: boolean
   readonly hostHeader?: string
   readonly verifyOrigin?: boolean
+  readonly originConnectTimeoutMs?: number
   /** By path prefix. */
   readonly routes?: Readonly<Record<string, RouteTarget>>
 }
 
+/** Exactly one of `port` and `unix` is there. */
 export interface TcpServiceOptions extends Shared {
-  readonly port: number
+  readonly port?: number
   readonly host?: string
+  readonly unix?: string
+  readonly originConnectTimeoutMs?: number
   readonly remotePort?: number
   readonly proxyProtocol?: 'v1' | 'v2'
 }
 
+/** Exactly one of `port` and `unix` is there. */
 export interface TlsServiceOptions extends Shared {
-  readonly port: number
+  readonly port?: number
   readonly host?: string
+  readonly unix?: string
+  readonly originConnectTimeoutMs?: number
   readonly subdomain: string
   readonly wildcard?: boolean
   readonly proxyProtocol?: 'v1' | 'v2'
@@ -209,7 +215,8 @@ function checkTarget(path: string, possible: readonly string[], check: Check): v
   // Those with a fault of their own are given, too.
   const [first, second] = possible.filter(key => check.isGiven(`${path}.${key}`))
   if (first === undefined) {
-    const wanted = possible.length === 1 ? `"${possible[0]}"` : 'one of "port", "url", "unix" and "folder"'
+    const names = listOf(possible.map(key => `"${key}"`))
+    const wanted = possible.length === 1 ? names : `one of ${names}`
     check.fault(path, `${path} does not say where the app is: give it ${wanted}`)
   } else if (second !== undefined) {
     check.fault(`${path}.${second}`, `${path} has two targets, ${first} and ${second}: keep one of them`)

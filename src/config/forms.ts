@@ -56,8 +56,8 @@ export const FORMS: Readonly<Record<Form, FormEntry>> = {
     what: 'a domain name, such as "tunnel.example"',
   },
   token: {
-    fits: text => /^[\x21-\x7e]{1,1024}$/.test(text),
-    what: 'a token: visible ASCII without spaces, 1 to 1,024 of it',
+    fits: text => /^[\x21-\x7e]{1,255}$/.test(text),
+    what: 'a token: visible ASCII without spaces, 1 to 255 of it',
   },
   network: { fits: isNetwork, what: 'an IP address or a range such as "10.0.0.0/8"' },
   'name-pattern': {

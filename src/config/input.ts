@@ -48,6 +48,8 @@ export interface ClientService {
   readonly routes?: Readonly<Record<string, number | string>>
   /** Whether the certificate of an `https://` app must be a trusted one. On this machine's own addresses it need not. Default: `true`. */
   readonly verifyOrigin?: boolean
+  /** How long the app may take to accept a connection. Default: `10s`. */
+  readonly originConnectTimeout?: number | string
   /** Public port to ask for, one of the server's range. Default: any. */
   readonly remotePort?: number
   /** PROXY protocol header in front of each connection, which tells the app the visitor's address. Default: none. */
@@ -78,8 +80,6 @@ export interface ClientFile {
   readonly ca?: string
   /** From the dial to the registration. Default: `10s`. */
   readonly connectTimeout?: number | string
-  /** How long an app may take to accept a connection. Default: `10s`. */
-  readonly originConnectTimeout?: number | string
   /** Whether a lost connection is made anew, however often that takes. Default: `true`. */
   readonly reconnect?: boolean
   /** Longest pause between tries. Default: `5s`. */
@@ -174,9 +174,9 @@ export interface ServerFile {
   readonly host?: string
   /** Where visitors reach the server, if a proxy stands in front: scheme and port of the URLs. Default: as it listens. */
   readonly publicUrl?: string
-  /** Public ports for tcp tunnels. Default: none: no tcp tunnels. */
+  /** Public ports for tcp tunnels; `""`: no such tunnels. Default: `20000-29999`. */
   readonly tcpPorts?: number | string
-  /** Public ports for udp tunnels. Default: none: no udp tunnels. */
+  /** Public ports for udp tunnels; `""`: no such tunnels. Default: `20000-29999`. */
   readonly udpPorts?: number | string
   /** Port for tls tunnels, told apart by the name that the visitor asks for; `0` takes any free one. Default: none: no tls tunnels. */
   readonly tlsPort?: number

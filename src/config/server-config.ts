@@ -13,22 +13,8 @@ export interface ServerConfig {
 }
 
 /** What is not there has the server's default. */
-export interface ServerConfigOptions extends Omit<TunnelServerOptions, 'tokens'> {
-  /** `20000-29999,2222`. */
-  readonly tcpPorts?: string
-  readonly udpPorts?: string
+export interface ServerConfigOptions extends TunnelServerOptions {
   readonly tlsPort?: number
-  readonly tokens?: readonly (string | TokenConfig)[]
-}
-
-/** A token, and what it may have. */
-export interface TokenConfig {
-  readonly token: string
-  readonly names?: readonly string[]
-  readonly kinds?: readonly ('http' | 'tcp' | 'udp' | 'tls')[]
-  readonly tcpPorts?: string
-  readonly udpPorts?: string
-  readonly maxTunnels?: number
 }
 
 export function checkServer(root: TableNode, options: CheckOptions): Checked<ServerConfig> {

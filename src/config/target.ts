@@ -23,8 +23,9 @@ export function parseRouteTarget(text: string, folder: string): RouteTarget | un
   }
 }
 
-/** `20000-29999,2222`, tidied. `undefined`: it is none. */
+/** `20000-29999,2222`, tidied; empty for no ports. `undefined`: it is neither. */
 export function parsePorts(text: string): string | undefined {
+  if (text === '') return ''
   const parts = text.split(',').map(part => part.trim())
   const isEach = parts.every(part => {
     const [, first = '', last = first] = /^(\d{1,5})(?: ?- ?(\d{1,5}))?$/.exec(part) ?? []

@@ -5,22 +5,24 @@ import { WebSocketCarrier } from '../session/carriers/websocket.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
 import type { ClientConnection, ClientHost } from './clients.ts'
 import { JsonConnection } from './json-connection.ts'
+import type { Rule } from './policy.ts'
 import { StreamsConnection } from './streams-connection.ts'
 
-/** Makes the socket a client's connection; `joined` gets it before the first event. */
+/** Makes the socket a client's connection, with what its token opens; `joined` gets it before the first event. */
 export function adopt(
   socket: Socket,
   wire: 'streams' | 'json',
   host: ClientHost,
+  rule: Rule,
   joined: (client: ClientConnection) => void,
 ): SocketHandler {
   if (wire === 'json') {
-    const connection = new JsonConnection(socket, host)
+    const connection = new JsonConnection(socket, host, rule)
     joined(connection)
     return connection.socketHandler
   }
   const carrier = new WebSocketCarrier(socket, { role: 'server', scheduler: eventLoop })
-  const connection = new StreamsConnection(carrier, socket.remoteAddress, host)
+  const connection = new StreamsConnection(carrier, socket.remoteAddress, host, rule)
   carrier.handler = connection.carrierHandler
   joined(connection)
   return carrier.socketHandler

@@ -1,9 +1,11 @@
 // Contract between the server and the connections of its clients, whatever wire they speak.
 
 import type { ErrorCode } from '../errors.ts'
+import type { Register } from '../wire/control.ts'
 import type { Deadlines } from './deadlines.ts'
 import type { LinkGate } from './links.ts'
 import type { ServerLimits } from './options.ts'
+import type { Rule } from './policy.ts'
 import type { Tunnel, Tunnels } from './tunnels.ts'
 import type { Visit } from './upstream.ts'
 
@@ -36,8 +38,12 @@ export interface ClientHost {
   readonly deadlines: Deadlines
   readonly tunnels: Tunnels
   readonly linkGate: LinkGate
+  /** What a token opens; `undefined`: nothing. */
+  ruleOf(token: string | undefined): Rule | undefined
+  /** Takes what a client asks for, within what its token opens; or says with a code why not. */
+  claim(wish: Register, rule: Rule): Tunnel | ErrorCode | Promise<Tunnel | ErrorCode>
   /** The public URL of a tunnel. */
-  urlOf(name: string): string
+  urlOf(tunnel: Tunnel): string
   /** The client holds the tunnel now. */
   registered(client: ClientConnection, tunnel: Tunnel): void
   /** It does so no longer. */

@@ -1,12 +1,13 @@
 // The control host: where clients connect, and the server's own small pages. No tunnel's host ever comes here.
 
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import type { ErrorCode } from '../errors.ts'
 import type { RequestHead } from '../http/head.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
 import { LINK_PROTOCOL, STREAMS_SUBPROTOCOL } from '../wire/frame.ts'
 import type { Takeover } from './front.ts'
 import type { SessionLinks } from './links.ts'
+import type { Rule } from './policy.ts'
 import type { ServerStats } from './stats.ts'
 import type { Exchange, Upstream, Visit } from './upstream.ts'
 import { DEAD_EXCHANGE } from './upstreams/streams.ts'
@@ -16,8 +17,8 @@ const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 /** What the control host needs of the server. */
 export interface ControlDesk {
   readonly version: string
-  /** SHA-256 of each token; empty when none is wanted. */
-  readonly tokenHashes: readonly Buffer[]
+  /** What a token opens; `undefined`: nothing. */
+  ruleOf(token: string | undefined): Rule | undefined
   /** Whether one more client may connect. */
   hasRoom(): boolean
   stats(): ServerStats
@@ -26,7 +27,7 @@ export interface ControlDesk {
   /** The links of the session that gave this secret. */
   linksOf(secret: string): SessionLinks | undefined
   /** Takes a control connection over; `subprotocol` is the one that was agreed on. */
-  adopt(socket: Socket, wire: 'streams' | 'json', wishedName: string | undefined): SocketHandler
+  adopt(socket: Socket, wire: 'streams' | 'json', rule: Rule): SocketHandler
 }
 
 /** Tells a control connection from a request for a page, and refuses what is neither. */
@@ -34,16 +35,15 @@ export function controlRoute(visit: Visit, desk: ControlDesk): Upstream | Takeov
   const { head } = visit
   if (head.upgrade === LINK_PROTOCOL) return linkRoute(head, desk)
   if (head.upgrade !== 'websocket') return new Pages(desk)
-  const refusal = refuseUpgrade(head, desk)
-  if (refusal !== undefined) return refusal
+  const rule = ruleOfUpgrade(head, desk)
+  if (typeof rule === 'string') return rule
   const key = head.header('sec-websocket-key') ?? ''
   const offered = (head.header('sec-websocket-protocol') ?? '').split(',').map(one => one.trim())
   const wire = offered.includes(STREAMS_SUBPROTOCOL) ? 'streams' : 'json'
-  const wishedName = new URLSearchParams(head.target.split('?')[1] ?? '').get('subdomain') ?? undefined
   return {
     takeOver(socket) {
       socket.write(switchingProtocols(key, wire))
-      return desk.adopt(socket, wire, wishedName)
+      return desk.adopt(socket, wire, rule)
     },
   }
 }
@@ -68,24 +68,17 @@ const LINK_ANSWER = Buffer.from(
   `HTTP/1.1 101 Switching Protocols\r\nUpgrade: ${LINK_PROTOCOL}\r\nConnection: Upgrade\r\n\r\n`,
 )
 
-function refuseUpgrade(head: RequestHead, desk: ControlDesk): ErrorCode | undefined {
+/** What who wants to be a client may have, or why it may not be one. */
+function ruleOfUpgrade(head: RequestHead, desk: ControlDesk): Rule | ErrorCode {
   if (head.method !== 'GET' || head.body !== 'none') return 'BAD_REQUEST'
   if (head.header('sec-websocket-version') !== '13') return 'BAD_REQUEST'
   if (!/^[A-Za-z0-9+/]{22}==$/.test(head.header('sec-websocket-key') ?? '')) return 'BAD_REQUEST'
   // Only browsers send Origin: a page must not be able to act as a client from inside its visitor's network.
   if (head.header('origin') !== undefined) return 'ORIGIN_HEADER_REFUSED'
-  if (!isAllowed(head.header('authorization'), desk.tokenHashes)) return 'TOKEN_REFUSED'
-  if (!desk.hasRoom()) return 'CLIENT_LIMIT'
-  return undefined
-}
-
-function isAllowed(authorization: string | undefined, hashes: readonly Buffer[]): boolean {
-  if (hashes.length === 0) return true
-  const [, token] = /^Bearer (\S+)$/i.exec(authorization ?? '') ?? []
-  if (token === undefined) return false
-  const hash = createHash('sha256').update(token).digest()
-  // All are compared, so that time says nothing about which one matched.
-  return hashes.reduce((isFound, one) => timingSafeEqual(one, hash) || isFound, false)
+  const [, token] = /^Bearer (\S+)$/i.exec(head.header('authorization') ?? '') ?? []
+  const rule = desk.ruleOf(token)
+  if (rule === undefined) return 'TOKEN_REFUSED'
+  return desk.hasRoom() ? rule : 'CLIENT_LIMIT'
 }
 
 function switchingProtocols(key: string, wire: 'streams' | 'json'): Uint8Array {

@@ -18,6 +18,7 @@ import {
 import type { ClientConnection, ClientHost } from './clients.ts'
 import type { Deadline, Deadlines } from './deadlines.ts'
 import type { ServerLimits } from './options.ts'
+import type { Rule } from './policy.ts'
 import type { Tunnel } from './tunnels.ts'
 import { type JsonExchange, type JsonLink, JsonUpstream } from './upstreams/json.ts'
 
@@ -54,6 +55,8 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
   dueTick = 0
   isClosed = false
   readonly #host: ClientHost
+  /** What the token of the connection opens. */
+  readonly #rule: Rule
   readonly #carrier: WebSocketCarrier
   readonly #heartbeat: Heartbeat
   readonly #tolerance: Tolerance = new Tolerance(MAX_CONTROL_PER_SECOND)
@@ -70,8 +73,9 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
   readonly #signs = new Set<(isAlive: boolean) => void>()
 
   /** Takes over after the upgrade was answered. */
-  constructor(socket: Socket, host: ClientHost) {
+  constructor(socket: Socket, host: ClientHost, rule: Rule) {
     this.#host = host
+    this.#rule = rule
     this.remoteAddress = socket.remoteAddress
     const { limits, deadlines } = host
     this.#carrier = new WebSocketCarrier(socket, {
@@ -232,21 +236,27 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
   // ── Names ──────────────────────────────────────────────────────────────────────────────────────────────────
 
   async #register(name: string): Promise<void> {
-    const { tunnels, limits, deadlines } = this.#host
+    const { limits, deadlines } = this.#host
     if (!this.#hasRegistered) deadlines.arm(this, limits.registerTimeoutMs)
-    if (this.#registered.has(name)) return this.#confirm(name)
+    const own = this.#registered.get(name)
+    if (own !== undefined) return this.#confirm(own.tunnel)
     if (this.#registered.size >= MAX_NAMES)
       return void this.#carrier.sendText(encodeError(ERRORS.CLIENT_LIMIT.meaning))
-    let claimed = tunnels.claim(name, undefined)
+    let claimed = this.#claim(name)
     if (claimed === 'NAME_TAKEN' && (await this.#isLeftBehind(name))) {
       if (this.isClosed) return
       // It may have asked twice.
-      if (this.#registered.has(name)) return this.#confirm(name)
-      claimed = tunnels.claim(name, undefined)
+      const again = this.#registered.get(name)
+      if (again !== undefined) return this.#confirm(again.tunnel)
+      claimed = this.#claim(name)
     }
     if (typeof claimed !== 'string') this.#grant(claimed)
     else
       this.#carrier.sendText(claimed === 'NAME_TAKEN' ? encodeTaken(name) : encodeError(refusalText(claimed)))
+  }
+
+  #claim(name: string): Tunnel | ErrorCode {
+    return this.#rule.refusal('http', name) ?? this.#host.tunnels.claim('http', name, undefined)
   }
 
   /**
@@ -266,13 +276,13 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
     this.#registered.set(tunnel.name, { tunnel, upstream })
     this.#hasRegistered = true
     this.#host.deadlines.disarm(this)
-    this.#confirm(tunnel.name)
+    this.#confirm(tunnel)
     tunnel.attach(upstream, this)
     this.#host.registered(this, tunnel)
   }
 
-  #confirm(name: string): void {
-    this.#carrier.sendText(encodeRegistered(name, this.#host.urlOf(name)))
+  #confirm(tunnel: Tunnel): void {
+    this.#carrier.sendText(encodeRegistered(tunnel.name, this.#host.urlOf(tunnel)))
   }
 
   // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────

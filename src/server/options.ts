@@ -1,5 +1,23 @@
 // Everything a TunnelServer can be told, with the defaults.
 
+import type { TunnelKind } from '../wire/control.ts'
+
+/** A token, and what it opens. */
+export interface TokenRule {
+  /** The shared secret: visible ASCII without spaces. */
+  readonly token: string
+  /** Subdomains it may have: `app`, `team-*`. Default all. Others: `NOT_ALLOWED`. */
+  readonly names?: readonly string[]
+  /** Kinds of tunnels it may have. Default all: `http`, `tcp`, `udp`, `tls`. Others: `NOT_ALLOWED`. */
+  readonly kinds?: readonly TunnelKind[]
+  /** Public TCP ports it may have, of those of the server. Default all of these. Others: `PORT_NOT_ALLOWED`. */
+  readonly tcpPorts?: string
+  /** Public UDP ports, likewise. */
+  readonly udpPorts?: string
+  /** Tunnels of one client at once. Default: the server's limit. Above: `CLIENT_LIMIT`. */
+  readonly maxTunnels?: number
+}
+
 export interface TunnelServerOptions {
   /** Port to listen on for visitors and clients alike. Default 8080. `0` takes any free one; see `server.port`. */
   readonly port?: number
@@ -15,10 +33,18 @@ export interface TunnelServerOptions {
    */
   readonly publicUrl?: string
   /**
-   * Shared secrets: visible ASCII without spaces. When any is given, a client without one of them is refused with
-   * `TOKEN_REFUSED`. Default none: anybody who reaches the server may have a tunnel.
+   * Public ports for TCP tunnels, as in `20000-29999,2222`. Default `20000-29999`. `''`: no TCP tunnels, `KIND_REFUSED`.
+   * They are listened on at `host`, each while a client holds it.
    */
-  readonly tokens?: readonly string[]
+  readonly tcpPorts?: string
+  /** Public ports for UDP tunnels, likewise. Default `20000-29999`. */
+  readonly udpPorts?: string
+  /**
+   * Shared secrets: visible ASCII without spaces, each with a rule for what it opens, or for everything. When any is
+   * given, a client without one of them is refused with `TOKEN_REFUSED`. Default none: anybody who reaches the server may
+   * have a tunnel.
+   */
+  readonly tokens?: readonly (string | TokenRule)[]
   /** Labels that no client may take, besides `api`, `www` and the others that `isReservedName` knows. Default none. */
   readonly reservedNames?: readonly string[]
   /**

@@ -1,28 +1,26 @@
 // TunnelServer: takes visitors and clients on one port and brings them together.
 /// <reference lib="esnext.disposable" preserve="true" />
 
-import { createHash } from 'node:crypto'
-import { BlockList, isIP } from 'node:net'
+import { isIP } from 'node:net'
 import { deferred } from '../deferred.ts'
 import { ERRORS, type ErrorCode, TunnelError } from '../errors.ts'
 import { Events } from '../events.ts'
-import { formatUrl, isValidSubdomain } from '../names.ts'
+import { formatUrl } from '../names.ts'
 import type { Listening } from '../sockets/bun.ts'
 import { VERSION } from '../version.ts'
 import { adopt } from './adopt.ts'
+import { type ClaimHost, claim } from './claims.ts'
 import type { ClientConnection, ClientHost } from './clients.ts'
 import { type ControlDesk, controlRoute } from './control.ts'
 import { Deadlines } from './deadlines.ts'
 import type { Holding, Route, VisitorHost } from './front.ts'
+import { listenTcp, type TcpFrontHost } from './fronts/tcp.ts'
 import { LinkGate } from './links.ts'
-import {
-  DEFAULT_LIMITS,
-  type ServerLimits,
-  type TunnelServerEvents,
-  type TunnelServerOptions,
-} from './options.ts'
+import type { TunnelServerEvents, TunnelServerOptions } from './options.ts'
 import { isProbe, probeUpstream } from './probe.ts'
+import type { RawVisitor } from './raw-visitor.ts'
 import { destinationOf } from './route.ts'
+import { type ServerSettings, serverSettings } from './settings.ts'
 import { Counters, type ServerStats } from './stats.ts'
 import { type Tunnel, Tunnels } from './tunnels.ts'
 import { VisitorConnection } from './visitor.ts'
@@ -39,12 +37,7 @@ type State = 'idle' | 'starting' | 'running' | 'draining' | 'stopped'
  * Throws `OPTION_INVALID`, `PORT_INVALID` for options that cannot be used and `RUNTIME_UNSUPPORTED` outside of Bun.
  */
 export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDisposable {
-  readonly #options: TunnelServerOptions
-  readonly #limits: ServerLimits
-  readonly #domains: readonly string[]
-  /** The same, those under another one first. */
-  readonly #domainsByLength: readonly string[]
-  readonly #trusted: BlockList | undefined
+  readonly #settings: ServerSettings
   readonly #deadlines: Deadlines = new Deadlines(error => this.emit('error', error))
   readonly #tunnels: Tunnels
   readonly #counters: Counters = new Counters()
@@ -66,15 +59,9 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   constructor(options: TunnelServerOptions = {}) {
     super()
     if (typeof Bun === 'undefined') throw new TunnelError('RUNTIME_UNSUPPORTED')
-    this.#options = options
-    this.#limits = checkLimits(options.limits ?? {})
-    this.#domains = checkDomains(options.domains ?? ['localhost'])
-    this.#domainsByLength = this.#domains.toSorted((one, other) => other.length - one.length)
-    this.#trusted = trustedList(options.trustedProxies ?? [])
-    checkPort(options.port ?? 8080)
-    checkPublicUrl(options.publicUrl)
-    checkTokens(options.tokens ?? [])
-    this.#tunnels = new Tunnels(this.#limits, this.#deadlines, options.reservedNames ?? [])
+    this.#settings = serverSettings(options)
+    const { limits, reservedNames } = this.#settings
+    this.#tunnels = new Tunnels(limits, this.#deadlines, reservedNames)
     this.#desk = this.#controlDesk()
   }
 
@@ -113,7 +100,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
 
   /** The port it listens on; the one asked for before `start()`. */
   get port(): number {
-    return this.#listening?.port ?? this.#options.port ?? 8080
+    return this.#listening?.port ?? this.#settings.port
   }
 
   /** The control host's own URL, where clients connect. */
@@ -145,7 +132,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
 
   async #listen(): Promise<void> {
     const { listenBun } = await import('../sockets/bun.ts')
-    const { port = 8080, host: hostname = '0.0.0.0', tls } = this.#options
+    const { port, hostname, tls } = this.#settings
     const visitorHost = this.#visitorHost()
     try {
       this.#listening = listenBun({
@@ -184,11 +171,11 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   // ── Visitors ───────────────────────────────────────────────────────────────────────────────────────────────
 
   #visitorHost(): VisitorHost {
-    const trusted = this.#trusted
+    const { trusted, limits, tls } = this.#settings
     return {
-      limits: this.#limits,
+      limits,
       deadlines: this.#deadlines,
-      proto: this.#options.tls === undefined ? 'http' : 'https',
+      proto: tls === undefined ? 'http' : 'https',
       heads: [],
       isDraining: () => this.#state !== 'running',
       isTrusted: address => trusted?.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4') ?? false,
@@ -210,11 +197,11 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   #route(visitor: VisitorConnection): Route {
     if (this.#state !== 'running') return 'SERVER_DRAINING'
     const { head, record } = visitor
-    const destination = destinationOf(head.host, this.#domainsByLength)
+    const destination = destinationOf(head.host, this.#settings.domainsByLength)
     if (destination.kind === 'control') return controlRoute(visitor, this.#desk)
     if (destination.kind === 'unknown') return 'HOST_UNKNOWN'
     const tunnel = this.#tunnels.find(destination.name)
-    if (tunnel === undefined) return 'TUNNEL_NOT_FOUND'
+    if (tunnel?.kind !== 'http') return 'TUNNEL_NOT_FOUND'
     if (isProbe(head, tunnel)) return probeUpstream(tunnel)
     record.tunnel = tunnel
     this.#counters.requests++
@@ -270,15 +257,39 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     if (this.#exchangeCount === 0) this.#drained?.()
   }
 
+  // ── Raw visitors ───────────────────────────────────────────────────────────────────────────────────────────
+
+  #tcpFrontHost(): TcpFrontHost {
+    const { hostname, limits } = this.#settings
+    return {
+      hostname,
+      maxVisitors: limits.maxStreams,
+      failed: error => this.emit('error', error),
+      rawBegan: () => {
+        this.#exchangeCount++
+      },
+      rawEnded: visitor => this.#rawEnded(visitor),
+    }
+  }
+
+  #rawEnded({ bytesIn, bytesOut }: RawVisitor): void {
+    this.#counters.bytesIn += bytesIn
+    this.#counters.bytesOut += bytesOut
+    if (--this.#exchangeCount === 0) this.#drained?.()
+  }
+
   // ── Clients ────────────────────────────────────────────────────────────────────────────────────────────────
 
   #clientHost(): ClientHost {
+    const claimHost = this.#claimHost()
     return {
-      limits: this.#limits,
+      limits: this.#settings.limits,
       deadlines: this.#deadlines,
       tunnels: this.#tunnels,
       linkGate: this.#linkGate,
-      urlOf: name => this.#urlOf(name),
+      ruleOf: token => this.#settings.policy.ruleOf(token),
+      claim: (wish, rule) => claim(wish, rule, claimHost),
+      urlOf: tunnel => this.#urlOf(tunnel),
       registered: (client, tunnel) =>
         this.emit('connection', {
           subdomain: tunnel.name,
@@ -295,31 +306,47 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     const clientHost = this.#clientHost()
     return {
       version: VERSION,
-      tokenHashes: (this.#options.tokens ?? []).map(token => createHash('sha256').update(token).digest()),
-      hasRoom: () => this.#clients.size < this.#limits.maxClients,
+      ruleOf: token => this.#settings.policy.ruleOf(token),
+      hasRoom: () => this.#clients.size < this.#settings.limits.maxClients,
       stats: () => this.getStats(),
       linksOf: secret => this.#linkGate.find(secret),
       isKnownHost: host => {
-        const destination = destinationOf(host, this.#domainsByLength)
+        const destination = destinationOf(host, this.#settings.domainsByLength)
         if (destination.kind === 'tunnel') return this.#tunnels.find(destination.name) !== undefined
-        return destination.kind === 'control' && this.#domains.some(domain => host.endsWith(domain))
+        return destination.kind === 'control' && this.#settings.domains.some(domain => host.endsWith(domain))
       },
-      adopt: (socket, wire) =>
-        adopt(socket, wire, clientHost, client => {
+      adopt: (socket, wire, rule) =>
+        adopt(socket, wire, clientHost, rule, client => {
           this.#clients.add(client)
           this.#counters.totalConnections++
         }),
     }
   }
 
-  #urlOf(name: string | undefined): string {
-    const { publicUrl, tls } = this.#options
-    const front = publicUrl === undefined ? undefined : new URL(publicUrl)
-    const port = front === undefined ? this.port : front.port === '' ? undefined : Number(front.port)
+  #claimHost(): ClaimHost {
+    const { ports } = this.#settings
+    const front = this.#tcpFrontHost()
+    return {
+      tunnels: this.#tunnels,
+      ports,
+      hasTlsPort: false,
+      open: {
+        tcp: tunnel => listenTcp(tunnel, front),
+        udp: () => Promise.reject(new TunnelError('KIND_REFUSED')),
+      },
+    }
+  }
+
+  #urlOf(tunnel: Tunnel | undefined): string {
+    const { publicUrl, tls, domains } = this.#settings
+    const hostname = domains[0] ?? 'localhost'
+    if (tunnel !== undefined && tunnel.port !== 0) return `${tunnel.kind}://${hostname}:${tunnel.port}`
+    const port =
+      publicUrl === undefined ? this.port : publicUrl.port === '' ? undefined : Number(publicUrl.port)
     return formatUrl({
-      secure: front === undefined ? tls !== undefined : front.protocol === 'https:',
-      hostname: this.#domains[0] ?? 'localhost',
-      ...(name !== undefined && { subdomain: name }),
+      secure: publicUrl === undefined ? tls !== undefined : publicUrl.protocol === 'https:',
+      hostname,
+      ...(tunnel !== undefined && { subdomain: tunnel.name }),
       ...(port !== undefined && { port }),
     })
   }
@@ -327,7 +354,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   /** All exchanges are over, or the time for it is. */
   #whenDrained(): Promise<void> {
     if (this.#exchangeCount === 0) return Promise.resolve()
-    return bounded(this.#limits.drainTimeoutMs, resolve => {
+    return bounded(this.#settings.limits.drainTimeoutMs, resolve => {
       this.#drained = resolve
     })
   }
@@ -368,85 +395,4 @@ function listenError(cause: unknown, hostname: string, port: number): TunnelErro
   if (/TLS|SSL|PEM|KEY|CERT|BoringSSL/i.test(`${code} ${String(cause)}`))
     return new TunnelError('TLS_INVALID', undefined, { cause })
   return new TunnelError('OPTION_INVALID', `Cannot listen on ${hostname}:${port}.`, { cause })
-}
-
-function trustedList(ranges: readonly string[]): BlockList | undefined {
-  if (ranges.length === 0) return undefined
-  const list = new BlockList()
-  for (const range of ranges) {
-    const [address = '', bits] = range.split('/')
-    const family = isIP(address)
-    if (family === 0) throw new TunnelError('OPTION_INVALID', `"${range}" is not an address or a CIDR range.`)
-    const type = family === 6 ? 'ipv6' : 'ipv4'
-    if (bits !== undefined && !(/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 6 ? 128 : 32))) {
-      throw new TunnelError('OPTION_INVALID', `"${range}" is not an address or a CIDR range.`)
-    }
-    if (bits === undefined) list.addAddress(address, type)
-    else list.addSubnet(address, Number(bits), type)
-  }
-  return list
-}
-
-function checkPort(port: number): void {
-  if (!Number.isInteger(port) || port < 0 || port > 65_535) {
-    throw new TunnelError('PORT_INVALID', `${port} is not a port to listen on.`)
-  }
-}
-
-function checkDomains(domains: readonly string[]): readonly string[] {
-  if (domains.length === 0) throw new TunnelError('OPTION_INVALID', 'A server needs at least one domain.')
-  return domains.map(domain => {
-    const lower = domain.toLowerCase().replace(/\.$/, '')
-    if (lower.split('.').every(isValidSubdomain)) return lower
-    throw new TunnelError('OPTION_INVALID', `"${domain}" is not a domain name.`)
-  })
-}
-
-/** What a timer can wait; more would fire at once. */
-const MAX_TIMER_MS = 2_147_483_647
-/** Limits that leave nothing to work with at 0. */
-const NEVER_ZERO: ReadonlySet<string> = new Set([
-  'maxHeadBytes',
-  'maxHeaderCount',
-  'maxTargetBytes',
-  'maxStreams',
-  'maxClients',
-  'pingIntervalMs',
-  'deadAfterMs',
-  'maxMessageBytes',
-])
-
-function checkLimits(wished: Partial<ServerLimits>): ServerLimits {
-  for (const [name, value] of Object.entries(wished)) {
-    if (!Object.hasOwn(DEFAULT_LIMITS, name)) {
-      throw new TunnelError('OPTION_INVALID', `There is no limit called "${name}".`)
-    }
-    if (value === undefined) continue
-    const least = NEVER_ZERO.has(name) ? 1 : 0
-    const most = name.endsWith('Ms') ? MAX_TIMER_MS : Number.MAX_SAFE_INTEGER
-    if (!(value >= least && value <= most)) {
-      throw new TunnelError(
-        'OPTION_INVALID',
-        `limits.${name} must be from ${least} to ${most}, not ${value}.`,
-      )
-    }
-  }
-  const given = Object.entries(wished).filter(([, value]) => value !== undefined)
-  const limits: ServerLimits = { ...DEFAULT_LIMITS, ...Object.fromEntries(given) }
-  if (limits.deadAfterMs <= limits.pingIntervalMs) {
-    throw new TunnelError('OPTION_INVALID', 'limits.deadAfterMs must be more than limits.pingIntervalMs.')
-  }
-  return limits
-}
-
-function checkPublicUrl(publicUrl: string | undefined): void {
-  if (publicUrl === undefined) return
-  if (URL.canParse(publicUrl) && /^https?:$/.test(new URL(publicUrl).protocol)) return
-  throw new TunnelError('OPTION_INVALID', `publicUrl "${publicUrl}" is not an http:// or https:// URL.`)
-}
-
-/** A token that cannot stand in a header would refuse everybody. */
-function checkTokens(tokens: readonly string[]): void {
-  if (tokens.every(token => /^[\x21-\x7e]+$/.test(token))) return
-  throw new TunnelError('OPTION_INVALID', 'A token must be visible ASCII without spaces, and not empty.')
 }

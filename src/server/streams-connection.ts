@@ -5,10 +5,11 @@ import { ERRORS, type ErrorCode } from '../errors.ts'
 import { eventLoop } from '../event-loop.ts'
 import type { Carrier, CarrierHandler } from '../session/carrier.ts'
 import { Session } from '../session/session.ts'
-import { encodeControl, parseClientMessage, type Register } from '../wire/control.ts'
+import { encodeControl, type HostRewrite, parseClientMessage, type Register } from '../wire/control.ts'
 import type { ClientConnection, ClientHost } from './clients.ts'
 import type { Deadline } from './deadlines.ts'
 import type { SessionLinks } from './links.ts'
+import type { Rule } from './policy.ts'
 import type { Tunnel } from './tunnels.ts'
 import type { Visit } from './upstream.ts'
 import { StreamsUpstream } from './upstreams/streams.ts'
@@ -28,8 +29,12 @@ export class StreamsConnection implements ClientConnection, Deadline {
   readonly remoteAddress: string
   dueTick = 0
   readonly #host: ClientHost
+  /** What the token of the connection opens. */
+  readonly #rule: Rule
   readonly #session: Session
   readonly #registered = new Map<number, Registered>()
+  /** Registrations whose port is being opened. */
+  #claiming = 0
   #nextTunnel = 1
   #nextReport = 1
   #isWatching = false
@@ -37,8 +42,9 @@ export class StreamsConnection implements ClientConnection, Deadline {
   /** When a link was asked for; none has come since. */
   #linkWishedAt = Number.NEGATIVE_INFINITY
 
-  constructor(carrier: Carrier, remoteAddress: string, host: ClientHost) {
+  constructor(carrier: Carrier, remoteAddress: string, host: ClientHost, rule: Rule) {
     this.#host = host
+    this.#rule = rule
     this.remoteAddress = remoteAddress
     const { limits, deadlines } = host
     this.#session = new Session(
@@ -141,6 +147,8 @@ export class StreamsConnection implements ClientConnection, Deadline {
     switch (message.type) {
       case 'register':
         return this.#register(message)
+      case 'health':
+        return
       case 'watch':
         this.#isWatching = message.on
         return
@@ -163,38 +171,54 @@ export class StreamsConnection implements ClientConnection, Deadline {
   }
 
   #register(message: Register): void {
-    const { limits, deadlines, tunnels } = this.#host
-    const tunnel: Tunnel | ErrorCode =
-      this.#registered.size >= MAX_TUNNELS_PER_CLIENT
-        ? 'CLIENT_LIMIT'
-        : tunnels.claim(message.name, message.resume)
-    if (typeof tunnel === 'string') {
-      const { meaning } = ERRORS[tunnel]
-      return this.#report({ type: 'refused', ref: message.ref, code: tunnel, message: meaning })
-    }
-    const number = this.#nextTunnel++
-    const rewrite =
-      message.hostHeader === undefined
-        ? undefined
-        : { host: message.hostHeader, origin: message.origin ?? '' }
-    const upstream = new StreamsUpstream({
-      session: this.#session,
-      tunnel: number,
-      limits,
-      deadlines,
-      rewrite,
+    const claimed = this.#claim(message)
+    if (!(claimed instanceof Promise)) return this.#answer(message, claimed)
+    this.#claiming++
+    void claimed.then(tunnel => {
+      this.#claiming--
+      // Opening a port took a moment, in which the client may have left.
+      if (!this.#session.isClosed) this.#answer(message, tunnel)
+      else if (typeof tunnel !== 'string') tunnel.lapse()
     })
+  }
+
+  #claim(message: Register): Tunnel | ErrorCode | Promise<Tunnel | ErrorCode> {
+    const rule = message.token === undefined ? this.#rule : this.#host.ruleOf(message.token)
+    if (rule === undefined) return 'TOKEN_REFUSED'
+    const most = Math.min(rule.maxTunnels ?? MAX_TUNNELS_PER_CLIENT, MAX_TUNNELS_PER_CLIENT)
+    return this.#registered.size + this.#claiming >= most ? 'CLIENT_LIMIT' : this.#host.claim(message, rule)
+  }
+
+  #answer(message: Register, tunnel: Tunnel | ErrorCode): void {
+    if (typeof tunnel !== 'string') return this.#grant(message, tunnel)
+    const { meaning } = ERRORS[tunnel]
+    this.#report({ type: 'refused', ref: message.ref, code: tunnel, message: meaning })
+  }
+
+  #grant(message: Register, tunnel: Tunnel): void {
+    const { limits, deadlines } = this.#host
+    const number = this.#nextTunnel
+    this.#nextTunnel += 1 + (message.routes?.length ?? 0)
+    const upstreamOf = (offset: number, { hostHeader, origin = '' }: HostRewrite) =>
+      new StreamsUpstream({
+        session: this.#session,
+        tunnel: number + offset,
+        limits,
+        deadlines,
+        rewrite: hostHeader === undefined ? undefined : { host: hostHeader, origin },
+      })
+    const upstream = upstreamOf(0, message)
     this.#registered.set(number, { tunnel, upstream })
     deadlines.disarm(this)
     const resume = tunnel.secretFor(message.resume)
-    const url = this.#host.urlOf(tunnel.name)
     this.#report({
       type: 'granted',
       ref: message.ref,
       tunnel: number,
       name: tunnel.name,
-      url,
+      url: this.#host.urlOf(tunnel),
       resume,
+      ...(tunnel.port !== 0 && { port: tunnel.port }),
       ...(limits.maxLinks > 0 && { linkSecret: this.#links.secret }),
     })
     tunnel.attach(upstream, this)

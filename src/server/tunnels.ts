@@ -1,22 +1,34 @@
-// The names of a server: who holds which, for how long after a lost carrier, and what waits for whom.
+// The names and ports of a server: who holds which, for how long after a lost carrier, and what waits for whom.
 
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { ErrorCode } from '../errors.ts'
 import { isReservedName, isValidSubdomain } from '../names.ts'
-import { probeProof } from '../wire/control.ts'
+import { probeProof, type TunnelKind } from '../wire/control.ts'
 import type { ClientConnection } from './clients.ts'
 import type { Deadline, Deadlines } from './deadlines.ts'
 import type { ServerLimits } from './options.ts'
-import type { Upstream } from './upstream.ts'
+import type { TunnelUpstream } from './upstream.ts'
 
 /** Someone who waits for a tunnel's client to come back. Called exactly once. */
-export type Held = (upstream: Upstream | ErrorCode) => void
+export type Held = (upstream: TunnelUpstream | ErrorCode) => void
 
-/** A public name granted to a client. It outlives the client's carrier by the lease. */
+/** The public port of a tunnel, open for visitors. */
+export interface PortFront {
+  /** Takes no more visitors, and cuts those that are there. */
+  stop(): void
+}
+
+/** A public name or port granted to a client. It outlives the client's carrier by the lease. */
 export class Tunnel implements Deadline {
+  readonly kind: TunnelKind
+  /** Its label, or kind and port: `tcp-20000`. */
   readonly name: string
-  /** Where exchanges go; `undefined` while the client is reconnecting. */
-  upstream: Upstream | undefined
+  /** The public port of a `tcp` or `udp` tunnel, else 0. */
+  readonly port: number
+  /** The same, open. */
+  front: PortFront | undefined
+  /** Where visitors go; `undefined` while the client is reconnecting. */
+  upstream: TunnelUpstream | undefined
   /** Whose it is; `undefined` likewise. */
   client: ClientConnection | undefined
   /** SHA-256 of the resume secret; `undefined` for a JSON client, which has none. */
@@ -26,9 +38,11 @@ export class Tunnel implements Deadline {
   readonly #tunnels: Tunnels
   readonly #held = new Set<Waiter>()
 
-  constructor(tunnels: Tunnels, name: string) {
+  constructor(tunnels: Tunnels, kind: TunnelKind, name: string, port = 0) {
     this.#tunnels = tunnels
+    this.kind = kind
     this.name = name
+    this.port = port
   }
 
   /**
@@ -55,7 +69,7 @@ export class Tunnel implements Deadline {
   }
 
   /** The client is there: exchanges flow, also those that waited. */
-  attach(upstream: Upstream, client: ClientConnection): void {
+  attach(upstream: TunnelUpstream, client: ClientConnection): void {
     const before = this.client
     this.upstream = upstream
     this.client = client
@@ -66,19 +80,27 @@ export class Tunnel implements Deadline {
   }
 
   /** The carrier is lost. With a resume secret the name is kept for the lease; without one it is free at once. */
-  detach(upstream: Upstream): void {
+  detach(upstream: TunnelUpstream): void {
     if (this.upstream !== upstream) return
     this.upstream = undefined
     this.client = undefined
+    this.lapse()
+  }
+
+  /** Nobody holds it now: it is kept for the lease when whoever held it can prove it, else it is free. */
+  lapse(): void {
+    if (this.upstream !== undefined) return
     if (this.#resumeHash === undefined) this.remove()
     else this.#tunnels.deadlines.arm(this, Math.max(this.#tunnels.limits.leaseMs, 1))
   }
 
-  /** Gives the name back for good. */
+  /** Gives the name or the port back for good. */
   remove(): void {
     this.upstream = undefined
     this.client = undefined
     this.release('CLIENT_GONE')
+    this.front?.stop()
+    this.front = undefined
     this.#tunnels.remove(this)
   }
 
@@ -101,7 +123,7 @@ export class Tunnel implements Deadline {
   }
 
   /** Ends the wait of all that wait. */
-  release(outcome: Upstream | ErrorCode): void {
+  release(outcome: TunnelUpstream | ErrorCode): void {
     for (const waiter of [...this.#held]) waiter.finish(outcome)
   }
 }
@@ -124,7 +146,7 @@ class Waiter implements Deadline {
     this.finish('CLIENT_RECONNECTING')
   }
 
-  finish(outcome: Upstream | ErrorCode): void {
+  finish(outcome: TunnelUpstream | ErrorCode): void {
     this.stop()
     this.#held(outcome)
   }
@@ -135,7 +157,7 @@ class Waiter implements Deadline {
   }
 }
 
-/** All tunnels of a server, by name. */
+/** All tunnels of a server, by name: a port is one, too. */
 export class Tunnels {
   readonly limits: ServerLimits
   readonly deadlines: Deadlines
@@ -164,13 +186,25 @@ export class Tunnels {
    * Takes a name for a client. A name with a live holder, or within its lease, only goes to whoever proves to be the
    * same holder; that one takes it over at once, however dead its old carrier looks.
    */
-  claim(name: string, resume: string | undefined): Tunnel | ErrorCode {
+  claim(kind: 'http' | 'tls', name: string, resume: string | undefined): Tunnel | ErrorCode {
     if (!isValidSubdomain(name)) return 'NAME_INVALID'
-    if (isReservedName(name) || this.#reserved.has(name)) return 'NAME_RESERVED'
+    if (isReservedName(name) || this.#reserved.has(name) || isNameOfPort(name)) return 'NAME_RESERVED'
     const existing = this.#byName.get(name)
-    if (existing !== undefined) return existing.isHeldBy(resume) ? existing : 'NAME_TAKEN'
-    const tunnel = new Tunnel(this, name)
-    this.#byName.set(name, tunnel)
+    if (existing !== undefined)
+      return existing.kind === kind && existing.isHeldBy(resume) ? existing : 'NAME_TAKEN'
+    return this.#add(new Tunnel(this, kind, name))
+  }
+
+  /** The same for a port. The one returned is new when it has no `front`. */
+  claimPort(kind: 'tcp' | 'udp', port: number, resume: string | undefined): Tunnel | 'PORT_TAKEN' {
+    const name = `${kind}-${port}`
+    const existing = this.#byName.get(name)
+    if (existing !== undefined) return existing.isHeldBy(resume) ? existing : 'PORT_TAKEN'
+    return this.#add(new Tunnel(this, kind, name, port))
+  }
+
+  #add(tunnel: Tunnel): Tunnel {
+    this.#byName.set(tunnel.name, tunnel)
     this.deadlines.watch(tunnel)
     return tunnel
   }
@@ -189,6 +223,11 @@ export class Tunnels {
   clear(): void {
     for (const tunnel of [...this.#byName.values()]) tunnel.remove()
   }
+}
+
+/** What a tunnel with a port is called: as a label it would be taken for one. */
+function isNameOfPort(name: string): boolean {
+  return /^(?:tcp|udp)-\d{1,5}$/.test(name)
 }
 
 function sha256(text: string): Buffer {

@@ -4,6 +4,7 @@
 import type { ErrorCode } from '../errors.ts'
 import type { Hop } from '../http/forward.ts'
 import type { RequestHead } from '../http/head.ts'
+import type { Stream, StreamHandler } from '../session/stream.ts'
 
 /** What a tunnel's client wants instead of the visitor's Host and Origin. */
 export interface Rewrite {
@@ -70,4 +71,10 @@ export interface Upstream {
    * all calls.
    */
   begin(visit: Visit): Exchange
+}
+
+/** Where a tunnel's exchanges and connections go: what a client offers, whatever wire it speaks. */
+export interface TunnelUpstream extends Upstream {
+  /** Opens bytes both ways to the origin, for raw visitors; or says with a code why not. */
+  open(handler: StreamHandler): Stream | ErrorCode
 }

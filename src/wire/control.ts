@@ -3,20 +3,56 @@
 import type { ErrorCode } from '../errors.ts'
 import { ERRORS } from '../errors.ts'
 
-/** Client to server: asks for a tunnel. Answered with `granted` or `refused` that carries the same `ref`. */
-export interface Register {
-  readonly type: 'register'
-  /** The client's own number for this tunnel; unique among its registrations. */
-  readonly ref: number
-  readonly kind: 'http'
-  /** The name wished for. */
-  readonly name: string
-  /** The secret of an earlier grant of the same name: proves that it is the same holder. */
-  readonly resume?: string
+/** What visitors of a tunnel speak: requests, raw connections, datagrams, or TLS that only the origin can read. */
+export type TunnelKind = 'http' | 'tcp' | 'udp' | 'tls'
+
+/** What replaces the visitor's Host and Origin. */
+export interface HostRewrite {
   /** Host (and port) that replaces the visitor's Host, and Origin where it names the tunnel. */
   readonly hostHeader?: string
   /** Scheme and host for a rewritten Origin header. Needed with `hostHeader`. */
   readonly origin?: string
+}
+
+/** Requests below a path that go to an origin of their own. */
+export interface RegisterRoute extends HostRewrite {
+  /** `/api` means `/api`, `/api?…` and all of `/api/`. */
+  readonly path: string
+}
+
+/** How visitors are spread over the clients that share a name. */
+export type Affinity = 'none' | 'cookie' | 'address'
+
+/** Client to server: asks for a tunnel. Answered with `granted` or `refused` that carries the same `ref`. */
+export interface Register extends HostRewrite {
+  readonly type: 'register'
+  /** The client's own number for this tunnel; unique among its registrations. */
+  readonly ref: number
+  /** `unknown`: one of a newer version; refused, and the session goes on. */
+  readonly kind: TunnelKind | 'unknown'
+  /** `http` and `tls`: the name wished for. The others have none. */
+  readonly name?: string
+  /** `tcp` and `udp`: the public port wished for; without it, or with 0, any of the server's range. */
+  readonly port?: number
+  /** The secret of an earlier grant of the same name or port: proves that it is the same holder. */
+  readonly resume?: string
+  /** A token for this tunnel alone, instead of that of the connection. */
+  readonly token?: string
+  /** `http`: paths with origins of their own, in the order of their tunnel numbers. */
+  readonly routes?: readonly RegisterRoute[]
+  /** `http` and `tls`: the names below this one are the tunnel's, too. */
+  readonly wildcard?: boolean
+  /** Shares the name or port with other clients that ask for the same; says how visitors are spread. */
+  readonly pool?: Affinity
+  /** `tcp` and `tls`: each connection to the origin begins with a PROXY protocol header of this version. */
+  readonly proxyProtocol?: 1 | 2
+}
+
+/** Client to server: whether its origin can take visitors. Until it says otherwise it can. */
+export interface Health {
+  readonly type: 'health'
+  readonly tunnel: number
+  readonly isHealthy: boolean
 }
 
 /** Client to server: whether to send `exchange` reports from now on. */
@@ -52,9 +88,12 @@ export interface LinkWanted {
 export interface Granted {
   readonly type: 'granted'
   readonly ref: number
-  /** The number that OPEN frames name. */
+  /** The number that OPEN frames name; those of its routes follow it. */
   readonly tunnel: number
+  /** What it is called: its subdomain, or kind and port, as in `tcp-20000`. */
   readonly name: string
+  /** `tcp` and `udp`: the public port. */
+  readonly port?: number
   readonly url: string
   /** Proves the same holder after a reconnect. Never shown, never logged. */
   readonly resume: string
@@ -89,8 +128,11 @@ export interface ResponseReport {
   readonly error?: ErrorCode
 }
 
-export type ClientMessage = Register | Watch | Release | Linked | LinkRetired
+export type ClientMessage = Register | Health | Watch | Release | Linked | LinkRetired
 export type ServerMessage = Granted | Refused | LinkWanted | RequestReport | ResponseReport
+
+/** Paths of one tunnel with origins of their own. */
+export const MAX_ROUTES = 32
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
@@ -117,19 +159,13 @@ export function parseClientMessage(json: Uint8Array): ClientMessage | 'unknown' 
   const fields = parseFields(json)
   if (fields === undefined) return undefined
   switch (fields.type) {
-    case 'register': {
-      const { ref, kind, name, resume, hostHeader, origin } = fields
-      if (!isCount(ref) || kind !== 'http' || !isText(name, 63)) return undefined
-      if (!isOptionalText(resume, 128) || !isHeaderText(hostHeader) || !isHeaderText(origin)) return undefined
-      return {
-        type: 'register',
-        ref,
-        kind,
-        name,
-        ...(resume !== undefined && { resume }),
-        ...(hostHeader !== undefined && { hostHeader }),
-        ...(origin !== undefined && { origin }),
-      }
+    case 'register':
+      return parseRegister(fields)
+    case 'health': {
+      const { tunnel, isHealthy } = fields
+      return isCount(tunnel) && typeof isHealthy === 'boolean'
+        ? { type: 'health', tunnel, isHealthy }
+        : undefined
     }
     case 'watch':
       return typeof fields.on === 'boolean' ? { type: 'watch', on: fields.on } : undefined
@@ -145,15 +181,68 @@ export function parseClientMessage(json: Uint8Array): ClientMessage | 'unknown' 
   }
 }
 
+function parseRegister(fields: Record<string, unknown>): Register | undefined {
+  const { ref, name, port, resume, token, wildcard, pool, proxyProtocol } = fields
+  const rewrite = parseRewrite(fields)
+  const routes = fields.routes === undefined ? undefined : parseRoutes(fields.routes)
+  const isValid =
+    isCount(ref) &&
+    isText(fields.kind, 16) &&
+    isOptionalText(name, 63) &&
+    (name !== undefined || !isNamed(fields.kind)) &&
+    (port === undefined || (isCount(port) && port <= 65_535)) &&
+    isOptionalText(resume, 128) &&
+    isHeaderText(token) &&
+    (wildcard === undefined || typeof wildcard === 'boolean') &&
+    (pool === undefined || isAffinity(pool)) &&
+    (proxyProtocol === undefined || proxyProtocol === 1 || proxyProtocol === 2)
+  if (!isValid || rewrite === undefined || (fields.routes !== undefined && routes === undefined))
+    return undefined
+  return {
+    type: 'register',
+    ref,
+    kind: isKind(fields.kind) ? fields.kind : 'unknown',
+    ...rewrite,
+    ...(name !== undefined && { name }),
+    ...(port !== undefined && { port }),
+    ...(resume !== undefined && { resume }),
+    ...(token !== undefined && { token }),
+    ...(routes !== undefined && { routes }),
+    ...(wildcard !== undefined && { wildcard }),
+    ...(pool !== undefined && { pool }),
+    ...(proxyProtocol !== undefined && { proxyProtocol }),
+  }
+}
+
+function parseRoutes(value: unknown): readonly RegisterRoute[] | undefined {
+  if (!Array.isArray(value) || value.length > MAX_ROUTES) return undefined
+  const routes: RegisterRoute[] = []
+  for (const one of value) {
+    if (typeof one !== 'object' || one === null) return undefined
+    const path: unknown = Object.hasOwn(one, 'path') ? one.path : undefined
+    const rewrite = parseRewrite(one)
+    if (!isRoutePath(path) || rewrite === undefined) return undefined
+    routes.push({ path, ...rewrite })
+  }
+  return routes
+}
+
+function parseRewrite(fields: Record<string, unknown>): HostRewrite | undefined {
+  const { hostHeader, origin } = fields
+  if (!isHeaderText(hostHeader) || !isHeaderText(origin)) return undefined
+  return { ...(hostHeader !== undefined && { hostHeader }), ...(origin !== undefined && { origin }) }
+}
+
 /** A message of the server, likewise. */
 export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' | undefined {
   const fields = parseFields(json)
   if (fields === undefined) return undefined
   switch (fields.type) {
     case 'granted': {
-      const { ref, tunnel, name, url, resume, linkSecret } = fields
+      const { ref, tunnel, name, url, port, resume, linkSecret } = fields
       if (
         !isCount(ref) ||
+        (port !== undefined && (!isCount(port) || port > 65_535)) ||
         !isCount(tunnel) ||
         !isText(name, 63) ||
         !isText(url, 2048) ||
@@ -169,6 +258,7 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
         name,
         url,
         resume,
+        ...(port !== undefined && { port }),
         ...(linkSecret !== undefined && { linkSecret }),
       }
     }
@@ -238,6 +328,16 @@ const isOptionalText = (value: unknown, most: number): value is string | undefin
 /** Goes into a header line of the request: visible ASCII only, so that it cannot end the line. */
 const isHeaderText = (value: unknown): value is string | undefined =>
   value === undefined || (isText(value, 255) && /^[\x21-\x7e]+$/.test(value))
+/** As a request target has it: from a slash, without a query, without the slash at the end. */
+export const isRoutePath = (value: unknown): value is string =>
+  typeof value === 'string' &&
+  value.length <= 255 &&
+  /^(?:\/[\x21\x22\x24-\x2e\x30-\x3e\x40-\x7e]+)+$/.test(value)
+const isKind = (value: unknown): value is TunnelKind =>
+  value === 'http' || value === 'tcp' || value === 'udp' || value === 'tls'
+const isNamed = (kind: string): boolean => kind === 'http' || kind === 'tls'
+const isAffinity = (value: unknown): value is Affinity =>
+  value === 'none' || value === 'cookie' || value === 'address'
 const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(ERRORS, code)
 /** A newer server may know more codes: they are added within one version of the wire. */
 const knownCode = (code: string): ErrorCode => (isErrorCode(code) ? code : 'INTERNAL')

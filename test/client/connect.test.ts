@@ -393,9 +393,13 @@ test('server and token come from the environment', async () => {
   expect(there.getStats().connections).toBe(1)
 })
 
+test('a client without any tunnel has nothing to connect for', async () => {
+  const refused = await new TunnelClient({}).connect().catch((error: unknown) => error)
+  expect(refused).toMatchObject({ code: 'OPTION_INVALID' })
+})
+
 test.each([
   [{ port: 3000, fetch: () => new Response() }, 'OPTION_INVALID'],
-  [{}, 'OPTION_INVALID'],
   [{ port: 0 }, 'PORT_INVALID'],
   [{ port: 99_999 }, 'PORT_INVALID'],
   [{ port: 3000, subdomain: 'a_b' }, 'NAME_INVALID'],

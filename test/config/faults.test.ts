@@ -72,7 +72,7 @@ const CLIENT: readonly Case[] = [
       'a.toml:4:1 services.web.wildcard must be true or false, not "yes"',
       'a.toml:5:1 services.web.health must be a table, not true or false',
       'a.toml:6:1 services.web.routes must be a table with a key for each route, not a number',
-      'a.toml:7:1 services.web.token must be a token: visible ASCII without spaces, 1 to 1,024 of it, not a list',
+      'a.toml:7:1 services.web.token must be a token: visible ASCII without spaces, 1 to 255 of it, not a list',
     ],
   },
   {
@@ -115,7 +115,7 @@ const CLIENT: readonly Case[] = [
     file: `${web('subdomain = "shop"')}\n[services.db]\nkind = "tcp"\n[services.pages]\nkind = "folder"`,
     says: [
       'a.toml:1:11 services.web does not say where the app is: give it one of "port", "url", "unix" and "folder"',
-      'a.toml:3:11 services.db does not say where the app is: give it "port"',
+      'a.toml:3:11 services.db does not say where the app is: give it one of "port" and "unix"',
       'a.toml:5:11 services.pages does not say where the app is: give it "folder"',
     ],
   },
@@ -202,9 +202,9 @@ const CLIENT: readonly Case[] = [
     file: 'token = "se cret"\nserver = "${SECRET}"\n[services.web]\nport = 1\ntoken = 12345',
     environment: { SECRET: 'hidden secret' },
     says: [
-      'a.toml:1:1 token must be a token: visible ASCII without spaces, 1 to 1,024 of it, not what stands there',
+      'a.toml:1:1 token must be a token: visible ASCII without spaces, 1 to 255 of it, not what stands there',
       'a.toml:2:1 server must be the address of a server, such as "https://tunnel.example", not what "${SECRET}" stands for',
-      'a.toml:5:1 services.web.token must be a token: visible ASCII without spaces, 1 to 1,024 of it, not what stands there',
+      'a.toml:5:1 services.web.token must be a token: visible ASCII without spaces, 1 to 255 of it, not what stands there',
     ],
   },
   {

@@ -29,7 +29,6 @@ const CLIENT = {
   'verify-server': false,
   ca: 'ca.pem',
   'connect-timeout': '1m30s',
-  'origin-connect-timeout': 2_500,
   reconnect: true,
   'max-backoff': '0.5s',
   'ping-interval': '5s',
@@ -43,6 +42,7 @@ const CLIENT = {
       wildcard: true,
       'host-header': 'rewrite',
       'verify-origin': false,
+      'origin-connect-timeout': 2_500,
       routes: { '/api': 8080, '/ws': 'other:9000', '/s': 'unix:app.sock', '/u': 'https://localhost:1' },
       pool: { affinity: 'cookie' },
       health: {
@@ -74,7 +74,6 @@ const CLIENT_MEANS = () => ({
     verifyServer: false,
     ca: 'an authority',
     connectTimeoutMs: 90_000,
-    originConnectTimeoutMs: 2_500,
     reconnect: true,
     maxBackoffMs: 500,
     pingIntervalMs: 5_000,
@@ -91,6 +90,7 @@ const CLIENT_MEANS = () => ({
         wildcard: true,
         hostHeader: 'rewrite',
         verifyOrigin: false,
+        originConnectTimeoutMs: 2_500,
         routes: {
           '/api': { port: 8080 },
           '/ws': { host: 'other', port: 9000 },

@@ -24,7 +24,7 @@ export async function dialCarrier(
   signal: AbortSignal,
   use: CarrierUse,
 ): Promise<void> {
-  const { server, name, token, connectTimeoutMs, agent } = settings
+  const { server, tunnel, token, connectTimeoutMs, agent } = settings
   const { protocols, text, heard, accept } = use
   // Loaded only for whom it is of use: most clients do without the package.
   const open = agent === undefined ? openDirect : (await import('./ws.ts')).wsCarriers(agent)
@@ -33,7 +33,7 @@ export async function dialCarrier(
       address: server.address,
       host: server.host,
       // Existing servers are dialled like this.
-      target: `/?subdomain=${encodeURIComponent(name)}`,
+      target: tunnel?.name === undefined ? '/' : `/?subdomain=${encodeURIComponent(tunnel.name)}`,
       token,
       protocols,
       timeoutMs: connectTimeoutMs,

@@ -66,7 +66,7 @@ export const SERVICE_FIELDS: Fields = {
     kinds: ['http'],
     meaning: 'The app as an `http://` or `https://` URL; path and query are not used',
   },
-  unix: { value: { type: 'path' }, kinds: ['http'], meaning: "Path of the app's unix socket" },
+  unix: { value: { type: 'path' }, kinds: ['http', 'tcp', 'tls'], meaning: "Path of the app's unix socket" },
   folder: { value: { type: 'path' }, kinds: ['folder'], meaning: 'Folder whose files are served' },
   spa: {
     value: { type: 'flag' },
@@ -106,6 +106,13 @@ export const SERVICE_FIELDS: Fields = {
     meaning:
       "Whether the certificate of an `https://` app must be a trusted one. On this machine's own addresses it need not",
     default: '`true`',
+  },
+  'origin-connect-timeout': {
+    value: { type: 'duration', least: 1 },
+    option: 'originConnectTimeoutMs',
+    kinds: ['http', 'tcp', 'tls'],
+    meaning: 'How long the app may take to accept a connection',
+    default: '`10s`',
   },
   'remote-port': {
     value: { type: 'number', least: 1, most: 65_535 },
@@ -181,12 +188,6 @@ export const CLIENT_FIELDS: Fields = {
     value: { type: 'duration', least: 1 },
     option: 'connectTimeoutMs',
     meaning: 'From the dial to the registration',
-    default: '`10s`',
-  },
-  'origin-connect-timeout': {
-    value: { type: 'duration', least: 1 },
-    option: 'originConnectTimeoutMs',
-    meaning: 'How long an app may take to accept a connection',
     default: '`10s`',
   },
   reconnect: {

@@ -100,13 +100,13 @@ export const SERVER_FIELDS: Fields = {
   },
   'tcp-ports': {
     value: { type: 'ports' },
-    meaning: 'Public ports for tcp tunnels',
-    default: 'none: no tcp tunnels',
+    meaning: 'Public ports for tcp tunnels; `""`: no such tunnels',
+    default: '`20000-29999`',
   },
   'udp-ports': {
     value: { type: 'ports' },
-    meaning: 'Public ports for udp tunnels',
-    default: 'none: no udp tunnels',
+    meaning: 'Public ports for udp tunnels; `""`: no such tunnels',
+    default: '`20000-29999`',
   },
   'tls-port': {
     value: { type: 'number', least: 0, most: 65_535 },

@@ -7,7 +7,7 @@ import { decodeBody, encodeBody, encodeRequest, type JsonAnswer } from '../../wi
 import type { Deadline, Deadlines } from '../deadlines.ts'
 import { HeadBuffer } from '../head-buffer.ts'
 import type { ServerLimits } from '../options.ts'
-import type { Exchange, Upstream, Visit } from '../upstream.ts'
+import type { Exchange, TunnelUpstream, Visit } from '../upstream.ts'
 import { answerHead, hasBody } from './json-answer.ts'
 import { requestParts } from './json-request.ts'
 import { DEAD_EXCHANGE } from './streams.ts'
@@ -38,7 +38,7 @@ export interface JsonLink {
   forget(id: number): void
 }
 
-export class JsonUpstream implements Upstream {
+export class JsonUpstream implements TunnelUpstream {
   readonly wire = 'json'
   readonly #link: JsonLink
   readonly #open = new Set<JsonExchange>()
@@ -60,6 +60,11 @@ export class JsonUpstream implements Upstream {
     const exchange = new JsonExchange(visit, this.#link, () => this.#open.delete(exchange))
     this.#open.add(exchange)
     return exchange
+  }
+
+  /** A message cannot carry bytes both ways. */
+  open(): ErrorCode {
+    return 'KIND_REFUSED'
   }
 
   /** The client is gone: whoever waits for it learns so at once. */

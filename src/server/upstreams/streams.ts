@@ -1,9 +1,11 @@
 // Upstream over a session: a pool of byte streams to one tunnel's origin, kept between requests.
 
+import type { ErrorCode } from '../../errors.ts'
 import type { Session } from '../../session/session.ts'
+import type { Stream, StreamHandler } from '../../session/stream.ts'
 import type { Deadlines } from '../deadlines.ts'
 import type { ServerLimits } from '../options.ts'
-import type { Exchange, Rewrite, Upstream, Visit } from '../upstream.ts'
+import type { Exchange, Rewrite, TunnelUpstream, Visit } from '../upstream.ts'
 import { PooledStream } from './pooled-stream.ts'
 
 /** What one tunnel's pooled streams share. */
@@ -17,7 +19,7 @@ export interface StreamsContext {
   readonly rewrite: Rewrite | undefined
 }
 
-export class StreamsUpstream implements Upstream {
+export class StreamsUpstream implements TunnelUpstream {
   readonly wire = 'streams'
   readonly #context: StreamsContext
   /** Idle streams, the most recently used last: the least used ones run into their idle time and close. */
@@ -35,11 +37,19 @@ export class StreamsUpstream implements Upstream {
   begin(visit: Visit): Exchange {
     const pooled = this.#idle.pop() ?? this.#open()
     if (pooled === undefined) {
-      visit.fail(this.#context.session.isClosed ? 'CLIENT_GONE' : 'TUNNEL_BUSY')
+      visit.fail(this.#refusal)
       return DEAD_EXCHANGE
     }
     pooled.begin(visit)
     return pooled
+  }
+
+  open(handler: StreamHandler): Stream | ErrorCode {
+    return this.#context.session.open(this.#context.tunnel, handler) ?? this.#refusal
+  }
+
+  get #refusal(): ErrorCode {
+    return this.#context.session.isClosed ? 'CLIENT_GONE' : 'TUNNEL_BUSY'
   }
 
   /** The exchange is over and the stream is good for another. */

@@ -1,0 +1,127 @@
+// One tunnel of a client, from what it asks for to what it was granted last.
+
+import { deferred } from '../deferred.ts'
+import { TunnelError } from '../errors.ts'
+import { alternativeNames } from '../names.ts'
+import type { TunnelKind } from '../wire/control.ts'
+import type { Connection, Registration } from './connection.ts'
+import type { TunnelSettings } from './settings.ts'
+import type { Tunnel } from './tunnel.ts'
+
+/** What a tunnel needs of its client. */
+export interface TunnelOwner {
+  /** It is not wanted any more. */
+  closed(tunnel: OwnTunnel): void
+}
+
+export class OwnTunnel implements Tunnel {
+  readonly settings: TunnelSettings
+  /** Resolves with the first grant; rejects with the refusal that came instead. */
+  readonly #ready = deferred()
+  readonly #owner: TunnelOwner
+  /** The last grant, by whatever connection. */
+  registration: Registration | undefined
+  /** Whether the connection there is now has granted it. */
+  isRegistered = false
+  isClosed = false
+
+  constructor(settings: TunnelSettings, owner: TunnelOwner) {
+    this.settings = settings
+    this.#owner = owner
+    // Whoever waits hears of it; nobody need wait.
+    this.#ready.promise.catch(() => {})
+  }
+
+  get ready(): Promise<void> {
+    return this.#ready.promise
+  }
+
+  get kind(): TunnelKind {
+    return this.settings.kind
+  }
+
+  get name(): string {
+    return this.granted.name
+  }
+
+  get url(): string {
+    return this.granted.url
+  }
+
+  get port(): number | undefined {
+    return this.granted.port
+  }
+
+  /** Throws `STATE_INVALID` before there is one. */
+  get granted(): Registration {
+    if (this.registration !== undefined) return this.registration
+    throw new TunnelError('STATE_INVALID', 'The client is not registered yet.')
+  }
+
+  /** For messages: before there is a grant too. */
+  get label(): string {
+    const { kind, name, port, origin } = this.settings
+    return `${kind} ${this.registration?.name ?? name ?? port ?? ''} → ${origin.label}`
+  }
+
+  /** Asks for what it had, else for what it wishes, else for something like it. Rejects with the refusal. */
+  async register(connection: Connection): Promise<void> {
+    const { settings } = this
+    const { name = settings.name, port = settings.port, resume } = this.registration ?? {}
+    let registration: Registration
+    try {
+      registration = await connection.register(settings, { name, port, resume })
+    } catch (error) {
+      registration = await this.#registerElse(connection, error)
+    }
+    this.registration = registration
+    this.isRegistered = true
+    // Closed meanwhile: nobody knows of what was granted.
+    if (this.isClosed) return connection.release(registration)
+    this.#ready.resolve()
+  }
+
+  /** It will not be granted: whoever waits for it learns why. */
+  refuse(error: unknown): void {
+    this.#ready.reject(error)
+  }
+
+  async close(): Promise<void> {
+    if (this.isClosed) return
+    this.isClosed = true
+    this.#ready.reject(new TunnelError('CANCELLED', 'The tunnel was closed before it was granted.'))
+    this.#owner.closed(this)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
+  async #registerElse(connection: Connection, error: unknown): Promise<Registration> {
+    const { settings } = this
+    const { name = settings.name } = this.registration ?? {}
+    if (isCode(error, 'NAME_TAKEN') && name !== undefined && settings.kind === 'http') {
+      for (const alternative of alternativeNames(name)) {
+        try {
+          return await connection.register(settings, {
+            name: alternative,
+            port: undefined,
+            resume: undefined,
+          })
+        } catch (another) {
+          // A token for one name alone does not open the others: that the one is taken is what to say.
+          if (isCode(another, 'NOT_ALLOWED')) throw error
+          if (!isCode(another, 'NAME_TAKEN')) throw another
+        }
+      }
+    }
+    // The port that it had is gone, but any will do.
+    if (isCode(error, 'PORT_TAKEN') && settings.port === undefined && this.registration !== undefined)
+      return connection.register(settings, { name: undefined, port: undefined, resume: undefined })
+    throw error
+  }
+}
+
+function isCode(error: unknown, code: string): boolean {
+  return error instanceof TunnelError && error.code === code
+}

@@ -1,0 +1,17 @@
+// Contract: a tunnel of a client, as whoever asked for it has it. Implementation: own-tunnel.ts.
+/// <reference lib="esnext.disposable" preserve="true" />
+
+import type { TunnelKind } from '../wire/control.ts'
+
+/** A tunnel, as `client.http`, `client.tcp` and the others return it. */
+export interface Tunnel extends AsyncDisposable {
+  readonly kind: TunnelKind
+  /** The subdomain granted, or kind and port, as in `tcp-20000`. */
+  readonly name: string
+  /** What visitors use: `https://app.example.dev`, `tcp://example.dev:20000`. May change with a reconnect. */
+  readonly url: string
+  /** The public port of a TCP or UDP tunnel; `undefined` for the others. */
+  readonly port: number | undefined
+  /** Gives the name or the port back: it is free at once. The client's other tunnels go on. */
+  close(): Promise<void>
+}

@@ -1,0 +1,114 @@
+// Joins one stream to one socket and moves bytes both ways, understanding none of them: at the client towards the
+// origin, at the server towards the visitor of a raw tunnel.
+
+import type { ErrorCode } from './errors.ts'
+import type { Stream, StreamHandler } from './session/stream.ts'
+import type { Socket, SocketHandler } from './socket.ts'
+import { Unsent } from './unsent.ts'
+
+/**
+ * A stream's handler; `socketHandler` is that of the socket. Either side may come first. What the stream brings before
+ * there is a socket waits, bounded by the stream's first credit; a socket that comes first must be paused until then.
+ */
+export class Join implements StreamHandler {
+  readonly socketHandler: SocketHandler
+  #stream: Stream | undefined
+  #socket: Socket | undefined
+  /** Bytes for the socket that its kernel buffer has no room for yet. */
+  readonly #unsent: Unsent = new Unsent()
+  readonly #brokenCode: ErrorCode
+  /** Why it failed, if it did. */
+  failure: ErrorCode | undefined
+  #hasStreamEnded = false
+  #isOver = false
+
+  /**
+   * `brokenCode`: what the far end of the stream is told when the socket breaks. `closed`: the socket is gone, or will
+   * never be there; called once.
+   */
+  constructor(brokenCode: ErrorCode, closed?: () => void) {
+    this.#brokenCode = brokenCode
+    this.socketHandler = {
+      received: bytes => {
+        if (this.#stream?.write(bytes) === false) this.#socket?.pause()
+      },
+      drained: () => {
+        if (this.#socket !== undefined) this.#drain(this.#socket)
+      },
+      ended: () => this.#stream?.end(),
+      closed: error => {
+        this.#socketClosed(error)
+        closed?.()
+      },
+    }
+  }
+
+  /** Whether there is nothing left to do: whoever still dials may stop. */
+  get isOver(): boolean {
+    return this.#isOver
+  }
+
+  useStream(stream: Stream): void {
+    this.#stream = stream
+  }
+
+  useSocket(socket: Socket): void {
+    if (this.#isOver) return socket.terminate()
+    this.#socket = socket
+    this.#drain(socket)
+  }
+
+  /** There is not going to be a socket, or the one there is to be cut. */
+  fail(code: ErrorCode): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.failure = code
+    this.#unsent.clear()
+    this.#stream?.reset(code)
+    this.#socket?.terminate()
+  }
+
+  // ── From the stream ────────────────────────────────────────────────────────────────────────────────────────
+
+  received(bytes: Uint8Array): void {
+    if (this.#socket === undefined) return this.#unsent.keep(bytes)
+    this.#consumed(this.#unsent.send(this.#socket, bytes))
+  }
+
+  writable(): void {
+    this.#socket?.resume()
+  }
+
+  ended(): void {
+    this.#hasStreamEnded = true
+    if (this.#unsent.isEmpty) this.#socket?.end()
+  }
+
+  reset(code: ErrorCode): void {
+    this.#isOver = true
+    this.failure = code
+    this.#unsent.clear()
+    this.#socket?.terminate()
+  }
+
+  // ── To and from the socket ─────────────────────────────────────────────────────────────────────────────────
+
+  #drain(socket: Socket): void {
+    this.#consumed(this.#unsent.flush(socket))
+    if (this.#hasStreamEnded && this.#unsent.isEmpty) socket.end()
+  }
+
+  /** Credit goes back only for what a kernel buffer holds: a slow reader stops the writer at the other end. */
+  #consumed(count: number): void {
+    if (count > 0) this.#stream?.consumed(count)
+  }
+
+  #socketClosed(error: Error | undefined): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    // Bytes that were never taken make a clean end a lie.
+    if (error === undefined && this.#unsent.isEmpty) return this.#stream?.end()
+    this.failure = this.#brokenCode
+    this.#stream?.reset(this.#brokenCode)
+  }
+}

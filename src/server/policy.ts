@@ -1,0 +1,99 @@
+// Who may have what: the server's tokens, and what each of them opens.
+
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { type ErrorCode, TunnelError } from '../errors.ts'
+import type { TunnelKind } from '../wire/control.ts'
+import type { TokenRule } from './options.ts'
+import { PortRanges } from './ports.ts'
+
+const KINDS: ReadonlySet<string> = new Set(['http', 'tcp', 'udp', 'tls'])
+
+/** What one token, or the absence of any, opens. */
+export class Rule {
+  /** Tunnels of one client at once; `undefined`: the server's limit. */
+  readonly maxTunnels: number | undefined
+  readonly #hash: Buffer | undefined
+  readonly #names: readonly RegExp[] | undefined
+  readonly #kinds: readonly TunnelKind[] | undefined
+  readonly #ports: { readonly tcp: PortRanges | undefined; readonly udp: PortRanges | undefined }
+
+  constructor(rule: Partial<TokenRule>) {
+    const { token, names, kinds, tcpPorts, udpPorts, maxTunnels } = rule
+    this.#hash = token === undefined ? undefined : sha256(token)
+    this.#names = names?.map(pattern)
+    this.#kinds = kinds
+    this.#ports = {
+      tcp: tcpPorts === undefined ? undefined : new PortRanges(tcpPorts, 'tokens.tcpPorts'),
+      udp: udpPorts === undefined ? undefined : new PortRanges(udpPorts, 'tokens.udpPorts'),
+    }
+    this.maxTunnels = maxTunnels
+  }
+
+  isOpenedBy(hash: Buffer): boolean {
+    return this.#hash !== undefined && timingSafeEqual(this.#hash, hash)
+  }
+
+  /** Why a tunnel of this kind and name is not for this token; `undefined`: it is. */
+  refusal(kind: TunnelKind, name: string | undefined): ErrorCode | undefined {
+    if (this.#kinds !== undefined && !this.#kinds.includes(kind)) return 'NOT_ALLOWED'
+    if (name === undefined || this.#names === undefined) return undefined
+    return this.#names.some(one => one.test(name)) ? undefined : 'NOT_ALLOWED'
+  }
+
+  allowsPort(kind: 'tcp' | 'udp', port: number): boolean {
+    return this.#ports[kind]?.includes(port) ?? true
+  }
+}
+
+/** What anybody may have on a server without tokens. */
+const ANYTHING: Rule = new Rule({})
+
+/** The tokens of a server. */
+export class Policy {
+  readonly #rules: readonly Rule[]
+
+  /** Throws `OPTION_INVALID` for tokens and rules that cannot be used. */
+  constructor(tokens: readonly (string | TokenRule)[]) {
+    this.#rules = tokens.map(one => {
+      const rule = typeof one === 'string' ? { token: one } : one
+      checkRule(rule)
+      return new Rule(rule)
+    })
+  }
+
+  /** What this token opens; `undefined`: nothing, it is none of the server's. */
+  ruleOf(token: string | undefined): Rule | undefined {
+    if (this.#rules.length === 0) return ANYTHING
+    if (token === undefined) return undefined
+    const hash = sha256(token)
+    let found: Rule | undefined
+    // All are compared, so that time says nothing about which one matched.
+    for (const rule of this.#rules) if (rule.isOpenedBy(hash)) found ??= rule
+    return found
+  }
+}
+
+function checkRule({ token, kinds, maxTunnels }: TokenRule): void {
+  // A token that cannot stand in a header would refuse everybody.
+  if (!/^[\x21-\x7e]+$/.test(token))
+    throw new TunnelError('OPTION_INVALID', 'A token must be visible ASCII without spaces, and not empty.')
+  for (const kind of kinds ?? [])
+    if (!KINDS.has(kind))
+      throw new TunnelError('OPTION_INVALID', `tokens.kinds: "${kind}" is none of http, tcp, udp and tls.`)
+  if (maxTunnels !== undefined && !(Number.isInteger(maxTunnels) && maxTunnels >= 1))
+    throw new TunnelError('OPTION_INVALID', `tokens.maxTunnels must be at least 1, not ${maxTunnels}.`)
+}
+
+/** `app`, `team-*`: an asterisk stands for any characters of a name. */
+function pattern(text: string): RegExp {
+  if (!/^[a-z0-9*-]+$/i.test(text))
+    throw new TunnelError(
+      'OPTION_INVALID',
+      `tokens.names: "${text}" is not a name or a pattern such as team-*.`,
+    )
+  return new RegExp(`^${text.toLowerCase().replaceAll('*', '[a-z0-9-]*')}$`)
+}
+
+function sha256(text: string): Buffer {
+  return createHash('sha256').update(text).digest()
+}

@@ -1,0 +1,126 @@
+// Turns what a server was told into what it works with. Everything is checked here, once.
+
+import { BlockList, isIP } from 'node:net'
+import { TunnelError } from '../errors.ts'
+import { isValidSubdomain } from '../names.ts'
+import { DEFAULT_LIMITS, type ServerLimits, type TunnelServerOptions } from './options.ts'
+import { Policy } from './policy.ts'
+import { PortRanges } from './ports.ts'
+
+export interface ServerSettings {
+  readonly port: number
+  /** Address to listen on. */
+  readonly hostname: string
+  /** At least one; URLs name the first. */
+  readonly domains: readonly string[]
+  /** The same, those under another one first. */
+  readonly domainsByLength: readonly string[]
+  readonly tls: TunnelServerOptions['tls']
+  readonly publicUrl: URL | undefined
+  readonly policy: Policy
+  readonly ports: { readonly tcp: PortRanges; readonly udp: PortRanges }
+  readonly reservedNames: readonly string[]
+  /** Whose forwarding headers are believed; `undefined`: nobody's. */
+  readonly trusted: BlockList | undefined
+  readonly limits: ServerLimits
+}
+
+const DEFAULT_PORTS = '20000-29999'
+
+/** Throws `OPTION_INVALID` or `PORT_INVALID` for what cannot be used. */
+export function serverSettings(options: TunnelServerOptions): ServerSettings {
+  const { port = 8080 } = options
+  checkPort(port)
+  const domains = checkDomains(options.domains ?? ['localhost'])
+  return {
+    port,
+    hostname: options.host ?? '0.0.0.0',
+    domains,
+    domainsByLength: domains.toSorted((one, other) => other.length - one.length),
+    tls: options.tls,
+    publicUrl: checkPublicUrl(options.publicUrl),
+    policy: new Policy(options.tokens ?? []),
+    ports: {
+      tcp: new PortRanges(options.tcpPorts ?? DEFAULT_PORTS, 'tcpPorts'),
+      udp: new PortRanges(options.udpPorts ?? DEFAULT_PORTS, 'udpPorts'),
+    },
+    reservedNames: options.reservedNames ?? [],
+    trusted: trustedList(options.trustedProxies ?? []),
+    limits: checkLimits(options.limits ?? {}),
+  }
+}
+
+function trustedList(ranges: readonly string[]): BlockList | undefined {
+  if (ranges.length === 0) return undefined
+  const list = new BlockList()
+  for (const range of ranges) {
+    const [address = '', bits] = range.split('/')
+    const family = isIP(address)
+    if (family === 0) throw new TunnelError('OPTION_INVALID', `"${range}" is not an address or a CIDR range.`)
+    const type = family === 6 ? 'ipv6' : 'ipv4'
+    if (bits !== undefined && !(/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 6 ? 128 : 32))) {
+      throw new TunnelError('OPTION_INVALID', `"${range}" is not an address or a CIDR range.`)
+    }
+    if (bits === undefined) list.addAddress(address, type)
+    else list.addSubnet(address, Number(bits), type)
+  }
+  return list
+}
+
+function checkPort(port: number): void {
+  if (!Number.isInteger(port) || port < 0 || port > 65_535) {
+    throw new TunnelError('PORT_INVALID', `${port} is not a port to listen on.`)
+  }
+}
+
+function checkDomains(domains: readonly string[]): readonly string[] {
+  if (domains.length === 0) throw new TunnelError('OPTION_INVALID', 'A server needs at least one domain.')
+  return domains.map(domain => {
+    const lower = domain.toLowerCase().replace(/\.$/, '')
+    if (lower.split('.').every(isValidSubdomain)) return lower
+    throw new TunnelError('OPTION_INVALID', `"${domain}" is not a domain name.`)
+  })
+}
+
+/** What a timer can wait; more would fire at once. */
+const MAX_TIMER_MS = 2_147_483_647
+/** Limits that leave nothing to work with at 0. */
+const NEVER_ZERO: ReadonlySet<string> = new Set([
+  'maxHeadBytes',
+  'maxHeaderCount',
+  'maxTargetBytes',
+  'maxStreams',
+  'maxClients',
+  'pingIntervalMs',
+  'deadAfterMs',
+  'maxMessageBytes',
+])
+
+function checkLimits(wished: Partial<ServerLimits>): ServerLimits {
+  for (const [name, value] of Object.entries(wished)) {
+    if (!Object.hasOwn(DEFAULT_LIMITS, name)) {
+      throw new TunnelError('OPTION_INVALID', `There is no limit called "${name}".`)
+    }
+    if (value === undefined) continue
+    const least = NEVER_ZERO.has(name) ? 1 : 0
+    const most = name.endsWith('Ms') ? MAX_TIMER_MS : Number.MAX_SAFE_INTEGER
+    if (!(value >= least && value <= most)) {
+      throw new TunnelError(
+        'OPTION_INVALID',
+        `limits.${name} must be from ${least} to ${most}, not ${value}.`,
+      )
+    }
+  }
+  const given = Object.entries(wished).filter(([, value]) => value !== undefined)
+  const limits: ServerLimits = { ...DEFAULT_LIMITS, ...Object.fromEntries(given) }
+  if (limits.deadAfterMs <= limits.pingIntervalMs) {
+    throw new TunnelError('OPTION_INVALID', 'limits.deadAfterMs must be more than limits.pingIntervalMs.')
+  }
+  return limits
+}
+
+function checkPublicUrl(publicUrl: string | undefined): URL | undefined {
+  if (publicUrl === undefined) return undefined
+  if (URL.canParse(publicUrl) && /^https?:$/.test(new URL(publicUrl).protocol)) return new URL(publicUrl)
+  throw new TunnelError('OPTION_INVALID', `publicUrl "${publicUrl}" is not an http:// or https:// URL.`)
+}
