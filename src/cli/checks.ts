@@ -47,6 +47,11 @@ export function checkProxies(environment: Readonly<Record<string, string | undef
 
 export async function checkApp(target: Target): Promise<readonly Check[]> {
   const isUp = await isListening(target.dial)
+  if ('folder' in target.dial) {
+    if (isUp) return [{ verdict: 'ok', what: 'app', found: `${target.label} is a folder` }]
+    const mend = 'Build the app first, or check --serve.'
+    return [{ verdict: 'fail', what: 'app', found: `${target.label} is not a folder`, mend }]
+  }
   const checks: Check[] = [
     isUp
       ? { verdict: 'ok', what: 'app', found: `${target.label} accepts connections` }

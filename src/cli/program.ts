@@ -51,7 +51,7 @@ export function createProgram(actions: Actions): Command {
   for (const option of appOptions()) doctor.addOption(option)
   doctor.action((positional: string | undefined) => {
     const flags = new Flags(doctor)
-    const isAppGiven = positional !== undefined || flags.text('port') !== undefined
+    const isAppGiven = [positional, flags.text('port'), flags.text('serve')].some(one => one !== undefined)
     const target = targetOf(flags, positional)
     return actions.doctor({ ...connection(flags), target: isAppGiven ? target : undefined })
   })
@@ -82,6 +82,7 @@ const HELP_END = `
 Examples:
   localtunnels 3000                                  a URL for http://localhost:3000 on this machine
   localtunnels 3000 --server tunnel.example          a public URL, through your own server
+  localtunnels --serve ./dist                        a URL for the files in a folder
   localtunnels server --domain tunnel.example        that server
   localtunnels config check                          what localtunnels.toml means, or what is wrong with it
 
@@ -93,6 +94,7 @@ function appOptions(): Option[] {
   return [
     new Option('--port <port>', 'port of the app (default: 3000)').env('TUNNEL_PORT'),
     new Option('--host <host>', 'host of the app (default: localhost)').env('TUNNEL_HOST'),
+    new Option('--serve <folder>', 'a folder of files instead of an app that listens').env('TUNNEL_SERVE'),
     new Option('--server <address>', 'tunnel server: ws://, wss://, http(s):// or host[:port]').env(
       'TUNNEL_SERVER',
     ),
@@ -103,6 +105,7 @@ function appOptions(): Option[] {
 
 function shareOptions(): Option[] {
   return [
+    new Option('--spa', 'with --serve: /index.html for pages that are not there').env('TUNNEL_SPA'),
     new Option('--subdomain <name>', 'name to ask for (default: APP_NAME, else a friendly one)').env(
       'TUNNEL_SUBDOMAIN',
     ),
@@ -150,13 +153,26 @@ function repeatable(flags: string, description: string): Option {
   ])
 }
 
+/** What was typed wins over variables; two of either contradict each other. */
 function targetOf(flags: Flags, positional: string | undefined): Target {
-  const port = flags.port('port', 1)
-  const isPortFlagGiven = port !== undefined && flags.label('port').startsWith('--')
-  if (positional !== undefined && isPortFlagGiven) {
-    throw new TunnelError('OPTION_INVALID', `The app is given twice: ${positional} and --port ${port}.`)
-  }
-  return parseTarget({ positional, port, host: flags.text('host'), isInsecure: flags.isOn('insecure') })
+  const named = ['port', 'serve'].filter(name => flags.text(name) !== undefined)
+  const typed = named.filter(name => flags.isTyped(name))
+  const counted = positional !== undefined || typed.length > 0 ? typed : named
+  const ways = counted.map(name => `${flags.label(name)} ${flags.text(name)}`)
+  if (positional !== undefined) ways.unshift(positional)
+  if (ways.length > 1)
+    throw new TunnelError('OPTION_INVALID', `The app is given twice: ${ways.join(' and ')}.`)
+  const isFolder = counted.includes('serve')
+  if (!isFolder && flags.isTyped('spa'))
+    throw new TunnelError('OPTION_INVALID', '--spa belongs to --serve, which is not given.')
+  return parseTarget({
+    positional,
+    port: flags.port('port', 1),
+    host: flags.text('host'),
+    isInsecure: flags.isOn('insecure'),
+    folder: isFolder ? flags.text('serve') : undefined,
+    isSpa: flags.isOn('spa'),
+  })
 }
 
 function connection(

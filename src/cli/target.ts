@@ -1,4 +1,4 @@
-// Where the app is, as the CLI was told: a port, host and port, a URL, or a unix socket.
+// Where the app is, as the CLI was told: a port, host and port, a URL, a unix socket, or a folder.
 
 import { TunnelError } from '../errors.ts'
 import { formatUrl, parseHost } from '../names.ts'
@@ -10,13 +10,17 @@ export interface Target {
     | { readonly port: number; readonly host: string }
     | { readonly url: string; readonly verifyOrigin?: boolean }
     | { readonly unix: string }
-  /** `http://localhost:3000`, or the path of a unix socket. */
+    | { readonly folder: string; readonly spa: boolean }
+  /** `http://localhost:3000`, or the path of a unix socket or folder. */
   readonly label: string
   /** `:3000` for this machine's, else the label. */
   readonly shortLabel: string
-  /** What to dial to see whether anything listens. */
-  readonly dial: { readonly hosts: readonly string[]; readonly port: number } | { readonly unix: string }
-  /** For requests of our own; unix sockets get none. */
+  /** What to dial to see whether anything listens, or the folder to look for. */
+  readonly dial:
+    | { readonly hosts: readonly string[]; readonly port: number }
+    | { readonly unix: string }
+    | { readonly folder: string }
+  /** For requests of our own; unix sockets and folders get none. */
   readonly url: string | undefined
 }
 
@@ -26,11 +30,15 @@ export interface TargetFlags {
   readonly port: number | undefined
   readonly host: string | undefined
   readonly isInsecure: boolean
+  /** A folder instead of all the above. */
+  readonly folder?: string | undefined
+  readonly isSpa?: boolean
 }
 
 const DEFAULT_PORT = 3_000
 
-export function parseTarget({ positional, port, host, isInsecure }: TargetFlags): Target {
+export function parseTarget({ positional, port, host, isInsecure, folder, isSpa }: TargetFlags): Target {
+  if (folder !== undefined) return folderTarget(folder, isSpa ?? false)
   if (positional === undefined) return portTarget(port ?? DEFAULT_PORT, host ?? 'localhost')
   if (/^\d+$/.test(positional)) return portTarget(parsePort(positional, 'the port', 1), host ?? 'localhost')
   if (/^https?:\/\//i.test(positional)) return urlTarget(positional, isInsecure)
@@ -38,6 +46,9 @@ export function parseTarget({ positional, port, host, isInsecure }: TargetFlags)
   if (positional.includes(':')) {
     const parts = parseHost(positional)
     if (parts.port !== undefined) return portTarget(parts.port, parts.hostname)
+  }
+  if (/^\.{0,2}[/\\]|^\.{1,2}$/.test(positional)) {
+    throw new TunnelError('OPTION_INVALID', `A folder is served with --serve ${positional}.`)
   }
   throw new TunnelError(
     'OPTION_INVALID',
@@ -76,6 +87,11 @@ function urlTarget(text: string, isInsecure: boolean): Target {
 function unixTarget(path: string): Target {
   if (path === '') throw new TunnelError('OPTION_INVALID', 'unix: needs the path of a socket.')
   return { options: { unix: path }, label: path, shortLabel: path, dial: { unix: path }, url: undefined }
+}
+
+function folderTarget(folder: string, spa: boolean): Target {
+  const label = folder.replace(/\/*$/, '/')
+  return { options: { folder, spa }, label, shortLabel: label, dial: { folder }, url: undefined }
 }
 
 function isLoopback(hostname: string): boolean {

@@ -9,8 +9,8 @@ export type FetchHandler = (request: Request) => Response | Promise<Response>
 /** Where the app is. Times are milliseconds from 1 to 2,147,483,647; a value outside: `OPTION_INVALID`. */
 export interface OriginOptions {
   /**
-   * Port of the app on `host`, 1 to 65535. Exactly one of `port`, `url`, `unix` and `fetch` says where the app is; none or
-   * two: `OPTION_INVALID`.
+   * Port of the app on `host`, 1 to 65535. Exactly one of `port`, `url`, `unix`, `fetch` and `folder` says where the app
+   * is; none or two: `OPTION_INVALID`.
    */
   readonly port?: number
   /** Host of the app. Default `localhost`, dialled on both address families. */
@@ -21,6 +21,13 @@ export interface OriginOptions {
   readonly unix?: string
   /** The app as a function: no port at all. What it throws becomes a 500 `HANDLER_FAILED`. */
   readonly fetch?: FetchHandler
+  /**
+   * The app as a folder of files, relative to the working directory. Names that begin with a dot are not served, nor what
+   * links outside the folder lead to. Not there, or not a folder: `OPTION_INVALID`.
+   */
+  readonly folder?: string
+  /** With `folder`: `true` answers with `/index.html` where a page is asked for that is not there. Default `false`. */
+  readonly spa?: boolean
   /** `false` accepts any certificate of an https origin. Default `true`. */
   readonly verifyOrigin?: boolean
   /** How long the app may take to accept a connection. Default 10,000 ms. Above: 502 `ORIGIN_UNREACHABLE`. */

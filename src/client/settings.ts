@@ -8,6 +8,7 @@ import type { HostRewrite, TunnelKind } from '../wire/control.ts'
 import type { HttpTunnelOptions, OriginOptions, TcpTunnelOptions, TunnelClientOptions } from './options.ts'
 import type { Origin } from './origin.ts'
 import { AddressOrigin } from './origins/address.ts'
+import { folderOrigin } from './origins/folder.ts'
 import { HandlerOrigin } from './origins/handler.ts'
 
 /** The part of the environment that a client reads. */
@@ -116,8 +117,8 @@ export function tcpTunnel(options: TcpTunnelOptions, dial: Dial): TunnelSettings
   }
 }
 
-function isTunnelGiven({ port, url, unix, fetch }: OriginOptions): boolean {
-  return port !== undefined || url !== undefined || unix !== undefined || fetch !== undefined
+function isTunnelGiven({ port, url, unix, fetch, folder }: OriginOptions): boolean {
+  return [port, url, unix, fetch, folder].some(one => one !== undefined)
 }
 
 /** It travels in a header: anything else would be refused for a reason that nobody sees. */
@@ -147,10 +148,13 @@ export function parseServer(
 }
 
 function originOf(options: OriginOptions, dial: Dial): Origin {
-  const given = [options.port, options.url, options.unix, options.fetch].filter(one => one !== undefined)
-  if (given.length !== 1) {
-    throw new TunnelError('OPTION_INVALID', 'Exactly one of port, url, unix and fetch says where the app is.')
+  const { port, url, unix, fetch, folder, spa } = options
+  if ([port, url, unix, fetch, folder].filter(one => one !== undefined).length !== 1) {
+    const text = 'Exactly one of port, url, unix, fetch and folder says where the app is.'
+    throw new TunnelError('OPTION_INVALID', text)
   }
+  if (folder !== undefined) return folderOrigin(folder, spa ?? false)
+  if (spa !== undefined) throw new TunnelError('OPTION_INVALID', 'spa belongs to folder, which is not given.')
   return options.fetch === undefined ? addressOrigin(options, dial) : new HandlerOrigin(options.fetch)
 }
 

@@ -106,6 +106,14 @@ describe('doctor', () => {
     expect(exitCode).toBe(6)
   })
 
+  test('looks for a folder that is to be served', async () => {
+    const there = await finish(['doctor', '--serve', 'docs'])
+    expect(there.stdout).toMatch(/^ok +app +docs\/ is a folder$/m)
+    const nowhere = await finish(['doctor', '--serve', 'nowhere'])
+    expect(nowhere.stdout).toMatch(/^fail +app +nowhere\/ is not a folder\n +→ Build the app first/m)
+    expect([there.exitCode, nowhere.exitCode]).toEqual([0, 6])
+  })
+
   test('without a server says so and ends well', async () => {
     const { stdout, exitCode } = await finish(['doctor'])
     expect(stdout).toMatch(/^note +server +none named/m)

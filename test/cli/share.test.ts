@@ -2,6 +2,7 @@
 
 import { afterEach, describe, expect, test } from 'bun:test'
 import { TunnelServer } from '../../src/server/server.ts'
+import { Site } from '../support/site.ts'
 import { finish, start, startOnTerminal } from './bin.ts'
 
 type App = Bun.Server<undefined>
@@ -77,6 +78,30 @@ describe('in a pipe', () => {
       'connecting connected ready request response draining totals'.split(' '),
     )
     expect(run.stderr).toBe('')
+  })
+
+  test('--serve shares a folder, and says so; --spa answers for its pages', async () => {
+    await using site = await Site.of({ 'index.html': 'app', 'notes.txt': 'notes' })
+    const run = open(start(['--serve', site.folder, '--spa', '--json']))
+    const ready = JSON.parse(await run.printed(/.*"type":"ready".*/))
+    expect(ready.origin).toBe(`${site.folder}/`)
+    expect(await (await visit(ready.url, '/notes.txt')).text()).toBe('notes')
+    expect((await visit(ready.url, '/users/42')).status).toBe(404)
+    const { host, port } = new URL(ready.url)
+    const page = await fetch(`http://127.0.0.1:${port}/users/42`, { headers: { host, accept: 'text/html' } })
+    expect([page.status, await page.text()]).toEqual([200, 'app'])
+    expect(run.stdout).not.toContain('"isUp":false')
+    run.kill('SIGTERM')
+    expect(await run.exited).toBe(0)
+  })
+
+  test('TUNNEL_SERVE names the folder, and gives way to a port that is typed', async () => {
+    await using site = await Site.of({ 'index.html': 'page' })
+    const { port } = app(() => new Response('app'))
+    const env = { TUNNEL_SERVE: site.folder, TUNNEL_SPA: '0' }
+    const [folder, typed] = [open(start([], env)), open(start([String(port)], env))]
+    expect(await (await visit(await folder.printed(URL_LINE))).text()).toBe('page')
+    expect(await (await visit(await typed.printed(URL_LINE))).text()).toBe('app')
   })
 
   test('a reader of stdout that leaves ends it without a crash', async () => {
