@@ -42,6 +42,7 @@ async function runCommand(argv: readonly string[]): Promise<number> {
     share: async (settings, { isJson }) =>
       (await import('./commands/share.ts')).share(settings, start(isJson)),
     serve: async options => (await import('./commands/server.ts')).serve(options, start(false)),
+    up: async (settings, { isJson }) => (await import('./commands/up.ts')).up(settings, start(isJson)),
     checkConfig: async settings => {
       const { checkConfig } = await import('./commands/config.ts')
       await checkConfig(settings, {

@@ -8,12 +8,14 @@ import { VERSION } from '../version.ts'
 import type { CheckSettings } from './commands/config.ts'
 import type { DoctorSettings } from './commands/doctor.ts'
 import type { ShareSettings } from './commands/share.ts'
+import type { UpSettings } from './commands/up.ts'
 import { Flags } from './flags.ts'
 import { parseTarget, type Target } from './target.ts'
 
 /** What a command line can ask for. */
 export interface Actions {
   share(settings: ShareSettings, flags: { readonly isJson: boolean }): Promise<void>
+  up(settings: UpSettings, flags: { readonly isJson: boolean }): Promise<void>
   serve(options: TunnelServerOptions): Promise<void>
   doctor(settings: DoctorSettings): Promise<void>
   checkConfig(settings: CheckSettings): Promise<void>
@@ -56,6 +58,22 @@ export function createProgram(actions: Actions): Command {
     return actions.doctor({ ...connection(flags), target: isAppGiven ? target : undefined })
   })
 
+  const up = program
+    .command('up')
+    .description('share everything that a configuration file names, and follow its changes')
+    .helpOption('--help', 'print this help')
+    .addOption(
+      new Option(
+        '--config <file>',
+        'the file (default: localtunnels.toml, .yaml, .yml, .json or .ts in this folder)',
+      ).env('TUNNEL_CONFIG'),
+    )
+    .addOption(new Option('--json', 'print one JSON event a line').env('TUNNEL_JSON'))
+  up.action(() => {
+    const flags = new Flags(up)
+    return actions.up({ file: flags.text('config') }, { isJson: flags.isOn('json') })
+  })
+
   const config = program
     .command('config')
     .description('check a configuration file, or print the schema that editors use for it')
@@ -84,6 +102,7 @@ Examples:
   localtunnels 3000 --server tunnel.example          a public URL, through your own server
   localtunnels --serve ./dist                        a URL for the files in a folder
   localtunnels server --domain tunnel.example        that server
+  localtunnels up                                    all that localtunnels.toml names, over one connection
   localtunnels config check                          what localtunnels.toml means, or what is wrong with it
 
 A variable that is empty counts as not set; 0, no and false switch a flag off.

@@ -1,5 +1,6 @@
 // Where the app is, as the CLI was told: a port, host and port, a URL, a unix socket, or a folder.
 
+import type { HttpServiceOptions, ServiceConfig } from '../config/client-config.ts'
 import { TunnelError } from '../errors.ts'
 import { formatUrl, parseHost } from '../names.ts'
 import { parsePort } from './flags.ts'
@@ -54,6 +55,22 @@ export function parseTarget({ positional, port, host, isInsecure, folder, isSpa 
     'OPTION_INVALID',
     `"${positional}" is neither a port, a URL nor a command (server, doctor, config).`,
   )
+}
+
+/** Where a service of a configuration file leads. */
+export function serviceTarget({ kind, options }: ServiceConfig): Target {
+  // Keys that its kind does not have are not there.
+  const address: Partial<HttpServiceOptions> = options
+  const { port, host = 'localhost', unix, folder, spa = false, url = '', verifyOrigin } = address
+  if (unix !== undefined) return unixTarget(unix)
+  if (folder !== undefined) return folderTarget(folder, spa)
+  if (port === undefined) {
+    const target = urlTarget(url, false)
+    return verifyOrigin === undefined ? target : { ...target, options: { url: target.label, verifyOrigin } }
+  }
+  const target = portTarget(port, host)
+  // Whether it speaks HTTP nobody knows.
+  return kind === 'http' ? target : { ...target, label: target.label.replace('http://', ''), url: undefined }
 }
 
 function portTarget(port: number, hostFlag: string): Target {

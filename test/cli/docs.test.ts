@@ -12,6 +12,7 @@ const nothing = async () => {}
 const program = createProgram({
   share: nothing,
   serve: nothing,
+  up: nothing,
   doctor: nothing,
   checkConfig: nothing,
   printSchema: nothing,
