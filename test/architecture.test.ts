@@ -17,7 +17,7 @@ const ALLOWED: Record<string, readonly string[]> = {
   words: [],
   socket: ['errors'],
   names: ['errors', 'words'],
-  sockets: ['socket', 'errors'],
+  sockets: ['socket', 'errors', 'deferred'],
   wire: ['errors'],
   unsent: ['socket'],
   session: ['wire', 'errors', 'socket', 'unsent'],

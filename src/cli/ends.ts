@@ -29,6 +29,8 @@ export interface ClientEnd {
 export interface ServerEnd {
   start(): Promise<void>
   stop(): Promise<void>
+  /** Takes over what can change while it runs. */
+  reload?(options: TunnelServerOptions): Promise<void>
   readonly port: number
   readonly url: string
   on<Name extends keyof TunnelServerEvents>(

@@ -11,7 +11,7 @@ import { TerminalOutput } from './outputs/terminal.ts'
 import { paletteFor } from './palette.ts'
 import { createProgram } from './program.ts'
 import type { Run } from './run.ts'
-import { stopSignal } from './stop.ts'
+import { onHangup, stopSignal } from './stop.ts'
 
 /** Runs `argv` (without the program's own name) in this process. Never returns: exits when everything is written. */
 export async function main(argv: readonly string[]): Promise<void> {
@@ -36,12 +36,12 @@ async function runCommand(argv: readonly string[]): Promise<number> {
     const terminal = process.stdout.isTTY
       ? (sequence: string) => void process.stdout.write(sequence)
       : undefined
-    return { output, stop: stop.signal, environment: process.env, terminal }
+    return { output, stop: stop.signal, onHangup, environment: process.env, terminal }
   }
   const program = createProgram({
     share: async (settings, { isJson }) =>
       (await import('./commands/share.ts')).share(settings, start(isJson)),
-    serve: async options => (await import('./commands/server.ts')).serve(options, start(false)),
+    serve: async settings => (await import('./commands/server.ts')).serve(settings, start(false)),
     up: async (settings, { isJson }) => (await import('./commands/up.ts')).up(settings, start(isJson)),
     checkConfig: async settings => {
       const { checkConfig } = await import('./commands/config.ts')

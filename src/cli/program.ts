@@ -7,6 +7,7 @@ import type { TunnelServerOptions } from '../server/options.ts'
 import { VERSION } from '../version.ts'
 import type { CheckSettings } from './commands/config.ts'
 import type { DoctorSettings } from './commands/doctor.ts'
+import type { ServeSettings } from './commands/server.ts'
 import type { ShareSettings } from './commands/share.ts'
 import type { UpSettings } from './commands/up.ts'
 import { Flags } from './flags.ts'
@@ -16,7 +17,7 @@ import { parseTarget, type Target } from './target.ts'
 export interface Actions {
   share(settings: ShareSettings, flags: { readonly isJson: boolean }): Promise<void>
   up(settings: UpSettings, flags: { readonly isJson: boolean }): Promise<void>
-  serve(options: TunnelServerOptions): Promise<void>
+  serve(settings: ServeSettings): Promise<void>
   doctor(settings: DoctorSettings): Promise<void>
   checkConfig(settings: CheckSettings): Promise<void>
   printSchema(): Promise<void>
@@ -43,7 +44,10 @@ export function createProgram(actions: Actions): Command {
     .description('run a tunnel server')
     .helpOption('--help', 'print this help')
   for (const option of serverOptions()) server.addOption(option)
-  server.action(async () => actions.serve(await serverSettings(new Flags(server))))
+  server.action(async () => {
+    const flags = new Flags(server)
+    return actions.serve({ file: flags.text('config'), flags: await serverSettings(flags) })
+  })
 
   const doctor = program
     .command('doctor')
@@ -142,6 +146,7 @@ function shareOptions(): Option[] {
 
 function serverOptions(): Option[] {
   return [
+    new Option('--config <file>', 'configuration file; flags win over it').env('TUNNEL_SERVER_CONFIG'),
     new Option('--host <address>', 'address to listen on (default: 0.0.0.0)').env('TUNNEL_SERVER_HOST'),
     new Option('--port <port>', 'port to listen on, 0 for any free one (default: 8080)').env(
       'TUNNEL_SERVER_PORT',
@@ -162,6 +167,9 @@ function serverOptions(): Option[] {
       '--trusted-proxy <address>',
       'proxy (address or CIDR) whose X-Forwarded-* hold; repeatable',
     ).env('TUNNEL_SERVER_TRUSTED_PROXY'),
+    new Option('--proxy-protocol', 'connections of trusted proxies begin with a PROXY header').env(
+      'TUNNEL_SERVER_PROXY_PROTOCOL',
+    ),
   ]
 }
 
@@ -255,6 +263,7 @@ async function serverSettings(flags: Flags): Promise<TunnelServerOptions> {
     ...(domains.length > 0 && { domains }),
     ...(tokens.length > 0 && { tokens }),
     ...(trustedProxies.length > 0 && { trustedProxies }),
+    ...(flags.isOn('proxyProtocol') && { acceptProxyProtocol: true }),
     ...(publicUrl !== undefined && { publicUrl }),
     ...(originTimeoutMs !== undefined && { limits: { originTimeoutMs } }),
     ...(tls && { tls }),

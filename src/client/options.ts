@@ -1,5 +1,7 @@
 // Everything a TunnelClient can be told, with the defaults.
 
+import type { ClientLimits } from './limits.ts'
+
 /**
  * Answers a request in process: the `fetch` of Hono, Elysia, or a plain function. Bodies stream both ways and
  * `request.signal` aborts when the visitor leaves. What it throws becomes a 500 `HANDLER_FAILED`; WebSockets need a port.
@@ -70,8 +72,8 @@ export interface TcpTunnelOptions extends SharedTunnelOptions {
 }
 
 /**
- * Options of a client: the connection, and the HTTP tunnel that `connect()` registers. Without `port`, `url`, `unix` or
- * `fetch` there is no such tunnel, and `client.http(…)`, `client.tcp(…)` add them. Times are milliseconds from 1 to
+ * Options of a client: the connection, and the HTTP tunnel that `connect()` registers. Without `port`, `url`, `unix`,
+ * `fetch` or `folder` there is no such tunnel, and `client.http(…)`, `client.tcp(…)` add them. Times are milliseconds from 1 to
  * 2,147,483,647; a value outside: `OPTION_INVALID`.
  */
 export interface TunnelClientOptions extends HttpTunnelOptions {
@@ -92,8 +94,14 @@ export interface TunnelClientOptions extends HttpTunnelOptions {
   /** PEM of an authority to trust for the server's certificate besides those of the runtime. Default none. */
   readonly ca?: string
   /**
-   * A `node:http` Agent that makes the connection to the server: how to get through a proxy. Default none. With one the
-   * carrier is made by `ws`, and bulk stays on it, because links would not go that way.
+   * The proxy on the way to the server, `http://`, `https://`, `socks5://` or `socks5h://` with `user:password@` if need
+   * be (special characters as `%40`). `false` or empty: none. Default: `HTTPS_PROXY` or `HTTP_PROXY`, as the server's
+   * scheme, else `ALL_PROXY`, except for what `NO_PROXY` lists and this machine. Unusable: `OPTION_INVALID`.
+   */
+  readonly proxy?: string | false
+  /**
+   * A `node:http` Agent that makes the connection to the server, for ways that `proxy` does not know. Default none. With
+   * one the carrier is made by `ws`, and bulk stays on it, because links would not go that way.
    */
   readonly agent?: object
   /** Dial to registration. Default 10,000 ms. Above: `CONNECT_TIMEOUT`. */
@@ -109,6 +117,8 @@ export interface TunnelClientOptions extends HttpTunnelOptions {
    * `pingIntervalMs`, or `OPTION_INVALID`.
    */
   readonly deadAfterMs?: number
+  /** Bounds to change; those not named keep their defaults. A value that cannot be used: `OPTION_INVALID`. */
+  readonly limits?: Partial<ClientLimits>
 }
 
 /** What a client is doing. `closed` may `connect()` again, as `idle` may. */

@@ -5,11 +5,14 @@ import { TunnelError } from '../errors.ts'
 import { generateSubdomain, isValidPort, isValidSubdomain, parseHost, slugOf } from '../names.ts'
 import type { Address, Dial } from '../socket.ts'
 import type { HostRewrite, TunnelKind } from '../wire/control.ts'
+import { type ClientLimits, clientLimits } from './limits.ts'
 import type { HttpTunnelOptions, OriginOptions, TcpTunnelOptions, TunnelClientOptions } from './options.ts'
 import type { Origin } from './origin.ts'
 import { AddressOrigin } from './origins/address.ts'
 import { folderOrigin } from './origins/folder.ts'
 import { HandlerOrigin } from './origins/handler.ts'
+import { dialThrough } from './proxies/dial.ts'
+import { proxyChooser } from './proxy.ts'
 
 /** The part of the environment that a client reads. */
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -33,13 +36,18 @@ export interface ClientSettings {
   readonly tunnel: TunnelSettings | undefined
   readonly token: string | undefined
   readonly wire: 'auto' | 'streams' | 'json'
-  /** Makes the connection to the server instead of our own dial. */
+  /** Makes the connection to the server instead of `dial`. */
   readonly agent: Agent | undefined
+  /** The way to the server and its public side: through a proxy, or straight. */
+  readonly dial: Dial
+  /** The proxy on the way to the server, for messages: its URL without the login. */
+  readonly proxyLabel: string | undefined
   readonly connectTimeoutMs: number
   readonly isReconnecting: boolean
   readonly maxBackoffMs: number
   readonly pingIntervalMs: number
   readonly deadAfterMs: number
+  readonly limits: ClientLimits
 }
 
 /** The server as something to dial. */
@@ -69,9 +77,16 @@ export function clientSettings(
   if (deadAfterMs <= pingIntervalMs) {
     throw new TunnelError('OPTION_INVALID', 'deadAfterMs must be more than pingIntervalMs.')
   }
+  // An empty variable is one that is not set.
+  const server = parseServer(options.server ?? (environment.TUNNEL_SERVER || DEFAULT_SERVER), options)
+  if (options.agent !== undefined && options.proxy) {
+    throw new TunnelError('OPTION_INVALID', 'agent and proxy exclude each other: the agent is the way.')
+  }
+  const chooseProxy = proxyChooser(options, environment)
   return {
-    // An empty variable is one that is not set.
-    server: parseServer(options.server ?? (environment.TUNNEL_SERVER || DEFAULT_SERVER), options),
+    server,
+    dial: dialThrough(chooseProxy, dial),
+    proxyLabel: options.agent === undefined ? chooseProxy(server.address)?.label : undefined,
     tunnel: isTunnelGiven(options)
       ? httpTunnel({ ...options, token: undefined }, environment, dial)
       : undefined,
@@ -84,6 +99,7 @@ export function clientSettings(
     maxBackoffMs: positive('maxBackoffMs', options.maxBackoffMs ?? 5_000),
     pingIntervalMs,
     deadAfterMs,
+    limits: clientLimits(options.limits ?? {}),
   }
 }
 
@@ -117,8 +133,8 @@ export function tcpTunnel(options: TcpTunnelOptions, dial: Dial): TunnelSettings
   }
 }
 
-function isTunnelGiven({ port, url, unix, fetch, folder }: OriginOptions): boolean {
-  return [port, url, unix, fetch, folder].some(one => one !== undefined)
+function isTunnelGiven({ port, url, unix, fetch, folder, spa }: OriginOptions): boolean {
+  return [port, url, unix, fetch, folder, spa].some(one => one !== undefined)
 }
 
 /** It travels in a header: anything else would be refused for a reason that nobody sees. */
@@ -155,7 +171,7 @@ function originOf(options: OriginOptions, dial: Dial): Origin {
   }
   if (folder !== undefined) return folderOrigin(folder, spa ?? false)
   if (spa !== undefined) throw new TunnelError('OPTION_INVALID', 'spa belongs to folder, which is not given.')
-  return options.fetch === undefined ? addressOrigin(options, dial) : new HandlerOrigin(options.fetch)
+  return fetch === undefined ? addressOrigin(options, dial) : new HandlerOrigin(fetch)
 }
 
 function addressOrigin(options: OriginOptions, dial: Dial): Origin {

@@ -13,10 +13,6 @@ import type { Origin } from './origin.ts'
 import { bounded } from './origins/bounded.ts'
 import type { ClientSettings, TunnelSettings } from './settings.ts'
 
-/** Joins open at once: more than any server of ours opens, low enough for a process's file descriptors. */
-const MAX_STREAMS = 8_192
-const MAX_STREAM_WINDOW_BYTES = 4_194_304
-const MAX_SESSION_WINDOW_BYTES = 67_108_864
 const LEAVE_TIMEOUT_MS = 2_000
 
 interface Registering {
@@ -37,6 +33,8 @@ export class StreamsConnection implements Connection {
   readonly #carrier: Carrier
   readonly #session: Session
   readonly #links: Links
+  /** Of the origin, dials under way included. */
+  readonly #maxStreams: number
   /** Registrations under way, by `ref`. */
   readonly #registering = new Map<number, Registering>()
   #nextRef = 1
@@ -66,13 +64,16 @@ export class StreamsConnection implements Connection {
     this.#session = new Session(carrier, handler, {
       role: 'client',
       scheduler: eventLoop,
-      maxStreams: MAX_STREAMS,
-      maxStreamWindowBytes: MAX_STREAM_WINDOW_BYTES,
-      maxSessionWindowBytes: MAX_SESSION_WINDOW_BYTES,
+      ...settings.limits,
       pingIntervalMs: settings.pingIntervalMs,
       deadAfterMs: settings.deadAfterMs,
     })
-    this.#links = new Links(this.#session, settings.server, settings.agent === undefined)
+    const { agent, server, dial, limits } = settings
+    this.#maxStreams = limits.maxStreams
+    this.#links = new Links(
+      this.#session,
+      agent === undefined ? { server, dial, maxLinks: limits.maxLinks } : undefined,
+    )
   }
 
   /** What the carrier's events go to. */
@@ -168,7 +169,7 @@ export class StreamsConnection implements Connection {
     this.#registering.delete(message.ref)
     this.#links.allow(message.linkSecret)
     const { origin } = registering.settings
-    this.#granted.set(message.tunnel, { name: message.name, origin: bounded(origin, MAX_STREAMS) })
+    this.#granted.set(message.tunnel, { name: message.name, origin: bounded(origin, this.#maxStreams) })
     registering.resolve(message)
   }
 

@@ -30,10 +30,9 @@ export interface ConnectionOptions
     | 'maxBackoffMs'
     | 'pingIntervalMs'
     | 'deadAfterMs'
-  > {
-  /** URL of a proxy to dial through. */
-  readonly proxy?: string
-}
+    | 'proxy'
+    | 'limits'
+  > {}
 
 /** One service. `options` are those of the client's function of the same name as `kind`. */
 export type ServiceConfig =

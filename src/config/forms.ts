@@ -38,8 +38,8 @@ export const FORMS: Readonly<Record<Form, FormEntry>> = {
     what: 'the address of a server, such as "https://tunnel.example"',
   },
   proxy: {
-    fits: text => isUrl(text, /^(?:https?|socks5h?):$/),
-    what: 'the URL of a proxy, such as "http://proxy.example:3128"',
+    fits: text => text === '' || isUrl(text, /^(?:https?|socks5h?):$/),
+    what: 'the URL of a proxy, such as "http://proxy.example:3128", or "" for none',
   },
   url: { fits: text => isUrl(text, /^https?:$/), what: 'an http:// or https:// URL' },
   host: {

@@ -1,5 +1,21 @@
 // Types of configuration files. Written from the tables of schema/ by test/config/docs.test.ts; do not edit.
 
+/** The table `limits`. */
+export interface ClientLimits {
+  /** `maxStreams` of the library. Default: `8192`. */
+  readonly maxStreams?: number
+  /** `maxLinks` of the library. Default: `32`. */
+  readonly maxLinks?: number
+  /** `maxStreamWindowBytes` of the library. Default: `4MiB`. */
+  readonly maxStreamWindow?: number | string
+  /** `maxSessionWindowBytes` of the library. Default: `64MiB`. */
+  readonly maxSessionWindow?: number | string
+  /** `maxCarrierBacklogBytes` of the library. Default: `4MiB`. */
+  readonly maxCarrierBacklog?: number | string
+  /** `maxCollectedBytes` of the library. Default: `256MiB`. */
+  readonly maxCollected?: number | string
+}
+
 /** The table `service.pool`. */
 export interface ClientServicePool {
   /** Whether a visitor stays with one client: by a cookie (http), by the address, or not. Default: `none`. */
@@ -70,7 +86,7 @@ export interface ClientFile {
   readonly server?: string
   /** Token of the server. Default: `TUNNEL_TOKEN`, else none. */
   readonly token?: string
-  /** Proxy through which the server is dialled: `http://`, `https://` or `socks5://`. Default: none. */
+  /** Proxy on the way to the server: `http://`, `https://`, `socks5://` or `socks5h://`, with `user:password@` if need be. `""`: none. Default: `HTTPS_PROXY`, `HTTP_PROXY` or `ALL_PROXY`. */
   readonly proxy?: string
   /** `streams`, `json`, or what the server can. Default: `auto`. */
   readonly wire?: 'auto' | 'streams' | 'json'
@@ -88,6 +104,8 @@ export interface ClientFile {
   readonly pingInterval?: number | string
   /** Silence on the connection before it is given up; more than `ping-interval`. Default: `20s`. */
   readonly deadAfter?: number | string
+  /** Bounds to change. Default: those of the table below. */
+  readonly limits?: ClientLimits
   /** What is shared: a table for each service, named as you like. */
   readonly services: Readonly<Record<string, ClientService>>
 }
@@ -118,49 +136,57 @@ export interface ServerToken {
 
 /** The table `limits`. */
 export interface ServerLimits {
-  /** `maxHeadBytes` of the limits. Default: `64KiB`. */
+  /** `maxHeadBytes` of the library. Default: `64KiB`. */
   readonly maxHead?: number | string
-  /** `maxHeaderCount` of the limits. Default: `200`. */
+  /** `maxHeaderCount` of the library. Default: `200`. */
   readonly maxHeaderCount?: number
-  /** `maxTargetBytes` of the limits. Default: `16KiB`. */
+  /** `maxTargetBytes` of the library. Default: `16KiB`. */
   readonly maxTarget?: number | string
-  /** `headTimeoutMs` of the limits. Default: `15s`. */
+  /** `headTimeoutMs` of the library. Default: `15s`. */
   readonly headTimeout?: number | string
-  /** `idleTimeoutMs` of the limits. Default: `75s`. */
+  /** `idleTimeoutMs` of the library. Default: `75s`. */
   readonly idleTimeout?: number | string
-  /** `originTimeoutMs` of the limits. Default: `1m`. */
+  /** `originTimeoutMs` of the library. Default: `1m`. */
   readonly originTimeout?: number | string
-  /** `maxPipelinedBytes` of the limits. Default: `64KiB`. */
+  /** `sendTimeoutMs` of the library. Default: `5m`. */
+  readonly sendTimeout?: number | string
+  /** `maxPipelinedBytes` of the library. Default: `64KiB`. */
   readonly maxPipelined?: number | string
-  /** `maxBodyBytes` of the limits. Default: 0. */
+  /** `maxBodyBytes` of the library. Default: 0. */
   readonly maxBody?: number | string
-  /** `maxStreams` of the limits. Default: `4096`. */
+  /** `maxStreams` of the library. Default: `4096`. */
   readonly maxStreams?: number
-  /** `maxLinks` of the limits. Default: `32`. */
+  /** `maxClientStreams` of the library. Default: `8192`. */
+  readonly maxClientStreams?: number
+  /** `maxTunnels` of the library. Default: `256`. */
+  readonly maxTunnels?: number
+  /** `maxLinks` of the library. Default: `32`. */
   readonly maxLinks?: number
-  /** `streamIdleMs` of the limits. Default: `4s`. */
+  /** `streamIdleMs` of the library. Default: `4s`. */
   readonly streamIdle?: number | string
-  /** `leaseMs` of the limits. Default: `30s`. */
+  /** `leaseMs` of the library. Default: `30s`. */
   readonly lease?: number | string
-  /** `holdTimeoutMs` of the limits. Default: `10s`. */
+  /** `holdTimeoutMs` of the library. Default: `10s`. */
   readonly holdTimeout?: number | string
-  /** `maxHeldRequests` of the limits. Default: `100`. */
+  /** `maxHeldRequests` of the library. Default: `100`. */
   readonly maxHeldRequests?: number
-  /** `registerTimeoutMs` of the limits. Default: `2s`. */
+  /** `registerTimeoutMs` of the library. Default: `2s`. */
   readonly registerTimeout?: number | string
-  /** `maxClients` of the limits. Default: `10000`. */
+  /** `maxClients` of the library. Default: `10000`. */
   readonly maxClients?: number
-  /** `pingIntervalMs` of the limits. Default: `10s`. */
+  /** `maxCarrierBacklogBytes` of the library. Default: `4MiB`. */
+  readonly maxCarrierBacklog?: number | string
+  /** `pingIntervalMs` of the library. Default: `10s`. */
   readonly pingInterval?: number | string
-  /** `deadAfterMs` of the limits. Default: `25s`. */
+  /** `deadAfterMs` of the library. Default: `25s`. */
   readonly deadAfter?: number | string
-  /** `maxMessageBytes` of the limits. Default: `64MiB`. */
+  /** `maxMessageBytes` of the library. Default: `64MiB`. */
   readonly maxMessage?: number | string
-  /** `maxStreamWindowBytes` of the limits. Default: `4MiB`. */
+  /** `maxStreamWindowBytes` of the library. Default: `4MiB`. */
   readonly maxStreamWindow?: number | string
-  /** `maxSessionWindowBytes` of the limits. Default: `64MiB`. */
+  /** `maxSessionWindowBytes` of the library. Default: `64MiB`. */
   readonly maxSessionWindow?: number | string
-  /** `drainTimeoutMs` of the limits. Default: `30s`. */
+  /** `drainTimeoutMs` of the library. Default: `30s`. */
   readonly drainTimeout?: number | string
 }
 
@@ -188,6 +214,8 @@ export interface ServerFile {
   readonly reservedNames?: readonly string[]
   /** Addresses or ranges of proxies whose X-Forwarded-* and Forwarded headers are believed. Default: none. */
   readonly trustedProxies?: readonly string[]
+  /** Whether connections of trusted proxies begin with a PROXY header that names the visitor. Default: `false`. */
+  readonly acceptProxyProtocol?: boolean
   /** Bounds to change. Default: those of the table below. */
   readonly limits?: ServerLimits
 }

@@ -104,7 +104,10 @@ function kindOf(root: TableNode): 'client' | 'server' {
     const spellings = new Set(Object.entries(fields).flatMap(([key, field]) => spellingsOf(key, field)))
     return [...root.entries.keys()].filter(key => spellings.has(key)).length
   }
-  return known(SERVER_FIELDS) > known(CLIENT_FIELDS) ? 'server' : 'client'
+  const [ofServer, ofClient] = [known(SERVER_FIELDS), known(CLIENT_FIELDS)]
+  // Both have `limits`; a client without services has nothing to do.
+  if (ofServer === ofClient && ofServer > 0) return root.entries.has('services') ? 'client' : 'server'
+  return ofServer > ofClient ? 'server' : 'client'
 }
 
 function trim(faults: readonly Fault[]): readonly Fault[] {

@@ -1,7 +1,8 @@
 // What a configuration file may say already, and this version does not do yet.
 
-import type { ClientConfig, ServiceConfig } from './client-config.ts'
+import type { ServiceConfig } from './client-config.ts'
 import { kebabOf } from './field.ts'
+import type { ServerConfig } from './server-config.ts'
 
 const KINDS: ReadonlySet<string> = new Set<ServiceConfig['kind']>(['udp', 'tls'])
 const OPTIONS: readonly string[] = ['wildcard', 'routes', 'pool', 'health', 'proxyProtocol']
@@ -14,7 +15,7 @@ export function notYet(service: ServiceConfig): readonly string[] {
   return given.map(option => `services.${name}.${kebabOf(option)} is not in this version yet.`)
 }
 
-/** Likewise for the connection. */
-export function notYetConnected({ connection }: ClientConfig): readonly string[] {
-  return connection.proxy === undefined ? [] : ['proxy is not in this version yet.']
+/** Likewise for a server. */
+export function notYetServed({ options }: ServerConfig): readonly string[] {
+  return options.tlsPort === undefined ? [] : ['tls-port is not in this version yet.']
 }

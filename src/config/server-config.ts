@@ -44,3 +44,9 @@ export function checkServer(root: TableNode, options: CheckOptions): Checked<Ser
   const config: ServerConfig = { kind: 'server', options: values }
   return { config: check.faults.length === 0 ? config : undefined, faults: check.faults, shown: check.shown }
 }
+
+/** A file's options with those that win over them; limits one by one. */
+export function serverOptions({ options }: ServerConfig, stronger: TunnelServerOptions): ServerConfigOptions {
+  const limits = { ...options.limits, ...stronger.limits }
+  return { ...options, ...stronger, ...(Object.keys(limits).length > 0 && { limits }) }
+}

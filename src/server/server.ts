@@ -6,6 +6,7 @@ import { deferred } from '../deferred.ts'
 import { ERRORS, type ErrorCode, TunnelError } from '../errors.ts'
 import { Events } from '../events.ts'
 import { formatUrl } from '../names.ts'
+import type { Socket } from '../socket.ts'
 import type { Listening } from '../sockets/bun.ts'
 import { VERSION } from '../version.ts'
 import { adopt } from './adopt.ts'
@@ -18,6 +19,7 @@ import { listenTcp, type TcpFrontHost } from './fronts/tcp.ts'
 import { LinkGate } from './links.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from './options.ts'
 import { isProbe, probeUpstream } from './probe.ts'
+import { acceptProxied, type ProxiedHost } from './proxied.ts'
 import type { RawVisitor } from './raw-visitor.ts'
 import { destinationOf } from './route.ts'
 import { type ServerSettings, serverSettings } from './settings.ts'
@@ -134,16 +136,16 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     const { listenBun } = await import('../sockets/bun.ts')
     const { port, hostname, tls } = this.#settings
     const visitorHost = this.#visitorHost()
+    const proxiedHost = this.#settings.acceptsProxyProtocol ? this.#proxiedHost(visitorHost) : undefined
     try {
       this.#listening = listenBun({
         hostname,
         port,
         ...(tls && { tls }),
-        accept: socket => {
-          const visitor = new VisitorConnection(socket, visitorHost)
-          this.#visitors.add(visitor)
-          return visitor
-        },
+        accept: socket =>
+          proxiedHost === undefined
+            ? this.#acceptVisitor(socket, visitorHost)
+            : acceptProxied(socket, proxiedHost),
         failed: error => this.emit('error', error),
       })
     } catch (cause) {
@@ -186,6 +188,29 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
         this.#visitors.delete(visitor)
         if (this.#visitors.size === 0) this.#allLeft?.()
       },
+    }
+  }
+
+  #acceptVisitor(socket: Socket, host: VisitorHost): VisitorConnection {
+    const visitor = new VisitorConnection(socket, host)
+    this.#visitors.add(visitor)
+    return visitor
+  }
+
+  #proxiedHost(host: VisitorHost): ProxiedHost {
+    const overTls: VisitorHost = { ...host, proto: 'https' }
+    // A header that names nobody leaves the proxy's address. The words of whoever it was are not the proxy's.
+    const ofNobody: VisitorHost = { ...host, isTrusted: () => false }
+    return {
+      deadlines: host.deadlines,
+      headerTimeoutMs: host.limits.headTimeoutMs,
+      isTrusted: address => host.isTrusted(address),
+      accept: (socket, header) =>
+        this.#acceptVisitor(
+          socket,
+          header === undefined ? host : header.route === undefined ? ofNobody : header.isTls ? overTls : host,
+        ),
+      failed: error => this.emit('error', error),
     }
   }
 

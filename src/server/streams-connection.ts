@@ -14,8 +14,6 @@ import type { Tunnel } from './tunnels.ts'
 import type { Visit } from './upstream.ts'
 import { StreamsUpstream } from './upstreams/streams.ts'
 
-/** Tunnels that one client may hold at once. */
-const MAX_TUNNELS_PER_CLIENT = 64
 /** A client that brings no link is asked again after this long: it may have been refused one, or have had enough. */
 const LINK_WISH_MS = 5_000
 
@@ -59,7 +57,8 @@ export class StreamsConnection implements ClientConnection, Deadline {
       {
         role: 'server',
         scheduler: eventLoop,
-        maxStreams: limits.maxStreams,
+        maxStreams: limits.maxClientStreams,
+        maxCarrierBacklogBytes: limits.maxCarrierBacklogBytes,
         maxStreamWindowBytes: limits.maxStreamWindowBytes,
         maxSessionWindowBytes: limits.maxSessionWindowBytes,
         pingIntervalMs: limits.pingIntervalMs,
@@ -185,7 +184,8 @@ export class StreamsConnection implements ClientConnection, Deadline {
   #claim(message: Register): Tunnel | ErrorCode | Promise<Tunnel | ErrorCode> {
     const rule = message.token === undefined ? this.#rule : this.#host.ruleOf(message.token)
     if (rule === undefined) return 'TOKEN_REFUSED'
-    const most = Math.min(rule.maxTunnels ?? MAX_TUNNELS_PER_CLIENT, MAX_TUNNELS_PER_CLIENT)
+    const { maxTunnels } = this.#host.limits
+    const most = Math.min(rule.maxTunnels ?? maxTunnels, maxTunnels)
     return this.#registered.size + this.#claiming >= most ? 'CLIENT_LIMIT' : this.#host.claim(message, rule)
   }
 

@@ -94,6 +94,11 @@ export class Link {
     return this.#isClosed
   }
 
+  /** Bytes that wait for the socket. */
+  get unsentBytes(): number {
+    return this.#unsent.length
+  }
+
   /** The far side has retired it: closes once this side has no use for it either. */
   closeWhenIdle(): void {
     this.isRetired = true

@@ -34,6 +34,7 @@ const unquoted = (cell: string | undefined) => cell?.replaceAll('`', '') ?? ''
 
 test.each([
   ['localtunnels [port]', program],
+  ['localtunnels up', program.commands.find(command => command.name() === 'up')!],
   ['localtunnels server', program.commands.find(command => command.name() === 'server')!],
 ] as const)('the flags and variables of %s', (heading, command) => {
   const documented = table(heading).map(([flag, variable]) => `${unquoted(flag)} ${unquoted(variable)}`)

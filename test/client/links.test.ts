@@ -173,7 +173,7 @@ test('links that were idle at two looks in a row are retired, once, and those in
   links.add(used)
   links.add(idle)
   loner.hear(frame('OPEN', 1, [7, 4]), frame('LINK', 1, [2, 4], [0, 6]))
-  const keeper = new Links(loner.session, { address: {}, host: '', isSecure: false }, true)
+  const keeper = new Links(loner.session, undefined)
   const retirements = () => {
     loner.clock.tick()
     return loner.frames

@@ -105,7 +105,7 @@ const CLIENT: readonly Case[] = [
     file: `server = "ftp://a"\nproxy = "a:1"\n${web('url = "localhost:3000"')}\n[services.two]\nport = 1\nhost = "a:1"`,
     says: [
       'a.toml:1:1 server must be the address of a server, such as "https://tunnel.example", not "ftp://a"',
-      'a.toml:2:1 proxy must be the URL of a proxy, such as "http://proxy.example:3128", not "a:1"',
+      'a.toml:2:1 proxy must be the URL of a proxy, such as "http://proxy.example:3128", or "" for none, not what stands there',
       'a.toml:4:1 services.web.url must be an http:// or https:// URL, not "localhost:3000"',
       'a.toml:7:1 services.two.host must be a host without a port, not "a:1"',
     ],

@@ -33,6 +33,14 @@ const CLIENT = {
   'max-backoff': '0.5s',
   'ping-interval': '5s',
   'dead-after': '12s',
+  limits: {
+    'max-streams': 5,
+    maxLinks: 0,
+    'max-stream-window': '1MiB',
+    maxSessionWindowBytes: 7,
+    'max-carrier-backlog-bytes': '8',
+    'max-collected': '9B',
+  },
   services: {
     shop: {
       kind: 'http',
@@ -78,6 +86,14 @@ const CLIENT_MEANS = () => ({
     maxBackoffMs: 500,
     pingIntervalMs: 5_000,
     deadAfterMs: 12_000,
+    limits: {
+      maxStreams: 5,
+      maxLinks: 0,
+      maxStreamWindowBytes: 1_048_576,
+      maxSessionWindowBytes: 7,
+      maxCarrierBacklogBytes: 8,
+      maxCollectedBytes: 9,
+    },
   },
   services: [
     {
@@ -153,6 +169,7 @@ const SERVER = {
   ],
   'reserved-names': ['mine', 'ours'],
   'trusted-proxies': '10.0.0.0/8',
+  'accept-proxy-protocol': 'true',
   limits: { ...LIMITS, 'ping-interval-ms': '10s', 'dead-after-ms': '20s', 'max-body-bytes': '1.5MiB' },
 }
 
@@ -180,6 +197,7 @@ const SERVER_MEANS = () => ({
     ],
     reservedNames: ['mine', 'ours'],
     trustedProxies: ['10.0.0.0/8'],
+    acceptProxyProtocol: true,
     limits: {
       ...Object.fromEntries(Object.keys(DEFAULT_LIMITS).map((option, index) => [option, 100_000 + index])),
       pingIntervalMs: 10_000,

@@ -3,7 +3,6 @@
 import type { TunnelClientEvents } from '../../client/options.ts'
 import type { ClientConfig } from '../../config/client-config.ts'
 import { loadClientConfig } from '../../config/load.ts'
-import { notYetConnected } from '../../config/not-yet.ts'
 import { TunnelError } from '../../errors.ts'
 import { ConfigWatch } from '../config-watch.ts'
 import { startEmbeddedServer } from '../embedded-server.ts'
@@ -163,9 +162,7 @@ class Line {
     totals: Totals,
     lost: (error: unknown) => void,
   ): Promise<Line> {
-    const [missing] = notYetConnected(config)
-    if (missing !== undefined) throw new TunnelError('OPTION_INVALID', missing)
-    const { proxy: _, ...connection } = config.connection
+    const { connection } = config
     const named = connection.server ?? (run.environment.TUNNEL_SERVER || undefined)
     const embedded = named === undefined ? await startEmbeddedServer() : undefined
     const server = named ?? `http://127.0.0.1:${embedded?.port}`

@@ -1,6 +1,8 @@
 // Every key of a client's configuration file. Checking, documentation, editor schema and types come from this table.
 
+import { type ClientLimits, DEFAULT_CLIENT_LIMITS } from '../../client/limits.ts'
 import type { Fields } from '../field.ts'
+import { limitFields } from './limits.ts'
 
 export const KINDS = ['http', 'tcp', 'udp', 'tls', 'folder'] as const
 
@@ -165,9 +167,10 @@ export const CLIENT_FIELDS: Fields = {
     default: '`TUNNEL_TOKEN`, else none',
   },
   proxy: {
-    value: { type: 'text', form: 'proxy' },
-    meaning: 'Proxy through which the server is dialled: `http://`, `https://` or `socks5://`',
-    default: 'none',
+    value: { type: 'text', form: 'proxy', isSecret: true },
+    meaning:
+      'Proxy on the way to the server: `http://`, `https://`, `socks5://` or `socks5h://`, with `user:password@` if need be. `""`: none',
+    default: '`HTTPS_PROXY`, `HTTP_PROXY` or `ALL_PROXY`',
   },
   wire: {
     value: { type: 'choice', choices: ['auto', 'streams', 'json'] },
@@ -212,6 +215,17 @@ export const CLIENT_FIELDS: Fields = {
     option: 'deadAfterMs',
     meaning: 'Silence on the connection before it is given up; more than `ping-interval`',
     default: '`20s`',
+  },
+  limits: {
+    value: {
+      type: 'table',
+      fields: limitFields(
+        DEFAULT_CLIENT_LIMITS,
+        new Set<keyof ClientLimits>(['maxStreams', 'maxCarrierBacklogBytes', 'maxCollectedBytes']),
+      ),
+    },
+    meaning: 'Bounds to change',
+    default: 'those of the table below',
   },
   services: {
     value: { type: 'map', keys: 'service', each: 'service', of: { type: 'table', fields: SERVICE_FIELDS } },

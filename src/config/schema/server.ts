@@ -1,8 +1,8 @@
 // Every key of a server's configuration file. Checking, documentation, editor schema and types come from this table.
 
 import { DEFAULT_LIMITS, type ServerLimits } from '../../server/options.ts'
-import { type Field, type Fields, kebabOf, type Value } from '../field.ts'
-import { formatDuration, formatSize } from '../quantity.ts'
+import type { Fields } from '../field.ts'
+import { limitFields } from './limits.ts'
 
 /** Those that leave nothing to work with at 0. */
 const NEVER_ZERO: ReadonlySet<string> = new Set<keyof ServerLimits>([
@@ -16,28 +16,7 @@ const NEVER_ZERO: ReadonlySet<string> = new Set<keyof ServerLimits>([
   'maxMessageBytes',
 ])
 
-/** `head-timeout = "15s"` is `headTimeoutMs`: texts bring their unit, so that the key needs none. */
-const LIMITS: Fields = Object.fromEntries(
-  Object.entries(DEFAULT_LIMITS).map(([option, amount]) => [
-    kebabOf(option.replace(/(?:Ms|Bytes)$/, '')),
-    limitField(option, amount),
-  ]),
-)
-
-function limitField(option: string, amount: number): Field {
-  const least = NEVER_ZERO.has(option) ? 1 : 0
-  const [value, shown]: readonly [Value, string] = option.endsWith('Ms')
-    ? [{ type: 'duration', least }, formatDuration(amount)]
-    : option.endsWith('Bytes')
-      ? [{ type: 'size', least }, formatSize(amount)]
-      : [{ type: 'number', least, most: Number.MAX_SAFE_INTEGER }, String(amount)]
-  return {
-    value,
-    option,
-    meaning: `\`${option}\` of the [limits](library.md#limits-serverlimits)`,
-    default: amount === 0 ? '0' : `\`${shown}\``,
-  }
-}
+const LIMITS: Fields = limitFields(DEFAULT_LIMITS, NEVER_ZERO)
 
 const TLS: Fields = {
   cert: { value: { type: 'file' }, isRequired: true, meaning: 'PEM file of the certificate chain' },
@@ -141,6 +120,11 @@ export const SERVER_FIELDS: Fields = {
     value: { type: 'list', of: { type: 'text', form: 'network' } },
     meaning: 'Addresses or ranges of proxies whose X-Forwarded-* and Forwarded headers are believed',
     default: 'none',
+  },
+  'accept-proxy-protocol': {
+    value: { type: 'flag' },
+    meaning: 'Whether connections of trusted proxies begin with a PROXY header that names the visitor',
+    default: '`false`',
   },
   limits: {
     value: { type: 'table', fields: LIMITS },

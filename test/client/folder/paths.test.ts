@@ -241,7 +241,7 @@ test('devices, pipes and sockets are not opened', async () => {
 })
 
 test.skipIf(process.getuid?.() === 0)(
-  'what may not be read is not there (root may read everything: skipped)',
+  'what may not be read is not there (not as root, who may read everything)',
   async () => {
     await site.write({ 'locked.txt': 'secret' })
     expect(await Bun.spawn(['chmod', '000', join(site.folder, 'locked.txt')]).exited).toBe(0)
