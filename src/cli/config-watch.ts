@@ -9,7 +9,8 @@ const SETTLE_MS = 50
 export class ConfigWatch {
   readonly #path: string
   readonly #changed: () => void
-  readonly #watchers: FSWatcher[] = []
+  readonly #failed: (error: Error) => void
+  #watchers: FSWatcher[] = []
   /** As it was when `changed` was called last. */
   #seen: string
   #looked = ''
@@ -19,22 +20,30 @@ export class ConfigWatch {
   constructor(path: string, changed: () => void, failed: (error: Error) => void) {
     this.#path = resolve(path)
     this.#changed = changed
+    this.#failed = failed
     this.#seen = this.#stamp()
-    // Folders, because a file that is replaced by another is not the one that was watched. Two, when the file is a link.
-    for (const folder of new Set([dirname(this.#path), this.#realFolder()])) {
-      try {
-        const watcher = watch(folder, () => this.#stirred())
-        watcher.on('error', failed)
-        this.#watchers.push(watcher)
-      } catch (error) {
-        failed(error instanceof Error ? error : new Error(String(error)))
-      }
-    }
+    this.#watchFolders()
   }
 
   stop(): void {
     clearTimeout(this.#timer)
     for (const watcher of this.#watchers) watcher.close()
+  }
+
+  /** Folders, because a file that is replaced by another is not the one that was watched. Two, when the file is a link. */
+  #watchFolders(): void {
+    const earlier = this.#watchers
+    this.#watchers = []
+    try {
+      for (const folder of new Set([dirname(this.#path), this.#realFolder()])) {
+        const watcher = watch(folder, () => this.#stirred())
+        watcher.on('error', this.#failed)
+        this.#watchers.push(watcher)
+      }
+    } catch (error) {
+      this.#failed(error instanceof Error ? error : new Error(String(error)))
+    }
+    for (const watcher of earlier) watcher.close()
   }
 
   /** Something in the folder is different. However much happens there, it is looked at once in a while. */
@@ -45,6 +54,8 @@ export class ConfigWatch {
       if (stamp === this.#seen) return
       if (stamp === this.#looked) {
         this.#seen = stamp
+        // A link may lead elsewhere now.
+        this.#watchFolders()
         this.#changed()
       } else {
         // It may be under way still.

@@ -1,6 +1,7 @@
 // What a client's configuration file means: the connection, and the services that go over it.
 
 import type { TunnelClientOptions } from '../client/options.ts'
+import { isReservedName } from '../names.ts'
 import { Check, type CheckOptions, pathOf } from './check.ts'
 import type { Fault } from './fault.ts'
 import { FORMS } from './forms.ts'
@@ -193,7 +194,11 @@ function serviceOf(
   if (!check.isGiven(`${path}.subdomain`) && !FORMS.subdomain.fits(subdomain)) {
     check.fault(path, `${path} needs "subdomain": its own name is not ${FORMS.subdomain.what}`)
   }
-  taken.take(`subdomain "${subdomain}"`, check.isGiven(`${path}.subdomain`) ? `${path}.subdomain` : path)
+  const where = check.isGiven(`${path}.subdomain`) ? `${path}.subdomain` : path
+  if (isReservedName(subdomain)) {
+    check.fault(where, `${where}: subdomain "${subdomain}" is reserved by every server: give it another`)
+  }
+  taken.take(`subdomain "${subdomain}"`, where)
   return service(name, kind === 'folder' ? 'http' : kind, { ...options, subdomain })
 }
 

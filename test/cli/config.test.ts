@@ -16,7 +16,7 @@ const ADVICE = 'See docs/configuration.md for every key and examples.'
 test('says what a file means, without secrets', async () => {
   const path = await files.write(
     'localtunnels.toml',
-    'server = "https://tunnel.example"\ntoken = "${SECRET}"\nmax-backoff = 2000\n[services.shop]\nport = "${PORT:-3000}"\nroutes = { "/api" = 8080 }\n[services.db]\nkind = "tcp"\nport = 5432\nhost = "db.local"\nremote-port = 25432\ntoken = "secret too"\n[services.docs]\nfolder = "dist"\n',
+    'server = "https://tunnel.example"\ntoken = "${SECRET}"\nmax-backoff = 2000\n[services.shop]\nport = "${PORT:-3000}"\nroutes = { "/api" = 8080 }\n[services.db]\nkind = "tcp"\nport = 5432\nhost = "db.local"\nremote-port = 25432\ntoken = "secret too"\n[services.pages]\nfolder = "dist"\n',
   )
   const broken = await finish(['config', 'check', path], { SECRET: 'hidden' })
   expect(broken.stdout).toBe(
@@ -30,9 +30,9 @@ test('says what a file means, without secrets', async () => {
   token        (set)
   max-backoff  2s
 
-  shop  http    localhost:3000  subdomain shop, routes."/api" 8080
-  db    tcp     db.local:5432   remote-port 25432, token (set)
-  docs  folder  dist            subdomain docs
+  shop   http    localhost:3000  subdomain shop, routes."/api" 8080
+  db     tcp     db.local:5432   remote-port 25432, token (set)
+  pages  folder  dist            subdomain pages
 `)
   expect({ stderr, exitCode }).toEqual({ stderr: '', exitCode: 0 })
 })

@@ -154,6 +154,14 @@ const CLIENT: readonly Case[] = [
     ],
   },
   {
+    of: 'names that are reserved',
+    file: `[services.docs]\nport = 1\n[services.web]\nport = 2\nsubdomain = "API"`,
+    says: [
+      'a.toml:1:11 services.docs: subdomain "docs" is reserved by every server: give it another',
+      'a.toml:5:1 services.web.subdomain: subdomain "api" is reserved by every server: give it another',
+    ],
+  },
+  {
     of: 'one public port for two services; tcp and udp are two',
     file: '[services]\na = { kind = "tcp", port = 1, remote-port = 25000 }\nb = { kind = "udp", port = 1, remote-port = 25000 }\nc = { kind = "tcp", port = 2, remote-port = 25000 }',
     says: ['a.toml:4:31 services.c.remote-port: tcp port 25000 is also wished for by services.a (line 2)'],

@@ -5,6 +5,7 @@ import { notYetServed } from '../../config/not-yet.ts'
 import { serverOptions } from '../../config/server-config.ts'
 import { TunnelError } from '../../errors.ts'
 import type { TunnelServerOptions } from '../../server/options.ts'
+import { Changes } from '../changes.ts'
 import { ConfigWatch } from '../config-watch.ts'
 import { createServer, type ServerEnd } from '../ends.ts'
 import type { Run } from '../run.ts'
@@ -70,21 +71,25 @@ class Follower {
   readonly #run: Run
   readonly #watch: ConfigWatch
   #server: ServerEnd | undefined
-  #isChanged = false
-  #changing: Promise<void> | undefined
+  readonly #changes: Changes
 
   constructor(file: string, flags: TunnelServerOptions, run: Run) {
     this.#file = file
     this.#flags = flags
     this.#run = run
+    // A change rejects with nothing: whatever happens, the server goes on.
+    this.#changes = new Changes(
+      () => this.#change(),
+      () => {},
+    )
     // Before it is read: what is written from here on is noticed.
     this.#watch = new ConfigWatch(
       file,
-      () => this.#changed(),
+      () => this.#changes.ask(),
       error =>
         this.#notice('WATCH_FAILED', `Changes of ${file} will go unnoticed until SIGHUP: ${error.message}.`),
     )
-    run.onHangup(() => this.#changed())
+    run.onHangup(() => this.#changes.ask())
   }
 
   /** Rejects with `CONFIG_INVALID` after every fault was told. */
@@ -101,36 +106,27 @@ class Follower {
   /** From now on changes are made in this server. */
   follow(server: ServerEnd): void {
     this.#server = server
-    if (this.#isChanged) this.#changed()
+    this.#changes.begin()
   }
 
   stop(): void {
     this.#watch.stop()
   }
 
-  #changed(): void {
-    this.#isChanged = true
-    if (this.#server === undefined) return
-    this.#changing ??= this.#change(this.#server).finally(() => {
-      this.#changing = undefined
-    })
-  }
-
-  async #change(server: ServerEnd): Promise<void> {
-    while (this.#isChanged && !this.#run.stop.aborted) {
-      this.#isChanged = false
-      try {
-        const options = await this.read()
-        if (server.reload === undefined) {
-          this.#notice('RESTART_NEEDED', `${this.#file} has changed: start the server again to use it.`)
-          continue
-        }
-        await server.reload(options)
-        this.#notice('RELOADED', `${this.#file} is in force.`)
-      } catch (error) {
-        if (!(error instanceof TunnelError)) throw error
-        this.#notice('CONFIG_KEPT', `${error.message} The server goes on as it was.`)
+  async #change(): Promise<void> {
+    const server = this.#server
+    if (server === undefined || this.#run.stop.aborted) return
+    try {
+      const options = await this.read()
+      if (server.reload === undefined) {
+        this.#notice('RESTART_NEEDED', `${this.#file} has changed: start the server again to use it.`)
+        return
       }
+      await server.reload(options)
+      this.#notice('RELOADED', `${this.#file} is in force.`)
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error)
+      this.#notice('CONFIG_KEPT', `${message} The server goes on as it was.`)
     }
   }
 

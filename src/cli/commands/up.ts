@@ -3,10 +3,12 @@
 import type { TunnelClientEvents } from '../../client/options.ts'
 import type { ClientConfig } from '../../config/client-config.ts'
 import { loadClientConfig } from '../../config/load.ts'
-import { TunnelError } from '../../errors.ts'
+import { ERRORS, TunnelError } from '../../errors.ts'
+import { Changes } from '../changes.ts'
 import { ConfigWatch } from '../config-watch.ts'
 import { startEmbeddedServer } from '../embedded-server.ts'
 import { type ClientEnd, createClient, type ServerEnd } from '../ends.ts'
+import { EXIT, exitCodeOf } from '../exit-codes.ts'
 import type { Output } from '../output.ts'
 import type { Run } from '../run.ts'
 import { type Refusal, Services } from '../services.ts'
@@ -50,16 +52,15 @@ class Up {
   /** The client was closed for good. */
   readonly #lost: (error: unknown) => void
   readonly #totals = new Totals()
+  readonly #changes: Changes
   #config: ClientConfig | undefined
   #line: Line | undefined
-  #hasBegun = false
-  #isChanged = false
-  #changing: Promise<void> | undefined
 
   constructor(path: string, run: Run, lost: (error: unknown) => void) {
     this.#path = path
     this.#run = run
     this.#lost = lost
+    this.#changes = new Changes(superseded => this.#change(superseded), lost)
   }
 
   /** Rejects when not one service can be had. */
@@ -69,21 +70,16 @@ class Up {
     if (first !== undefined && this.#line?.services.size === 0) {
       // One that all share, such as a server that is not there, is said once, by whoever catches it.
       this.#tell(others.filter(({ error }) => error !== first.error))
-      throw first.error
+      throw named(first)
     }
     this.#tell(refusals)
     this.#configured()
-    this.#hasBegun = true
-    if (this.#isChanged) this.changed()
+    this.#changes.begin()
   }
 
-  /** The file is another. Changes that come while one is made are made after it, together. */
+  /** The file is another. */
   changed(): void {
-    this.#isChanged = true
-    if (this.#hasBegun)
-      this.#changing ??= this.#change().finally(() => {
-        this.#changing = undefined
-      })
+    this.#changes.ask()
   }
 
   async drain(): Promise<void> {
@@ -96,39 +92,41 @@ class Up {
     await this.#line?.close()
   }
 
-  async #change(): Promise<void> {
-    while (this.#isChanged && !this.#run.stop.aborted) {
-      this.#isChanged = false
-      const before = this.#config
-      try {
-        const refusals = await this.#apply(await read(this.#path, this.#run))
-        const [first] = refusals
-        const isUnreachable = this.#line?.services.size === 0 && !this.#line.client.isConnected()
-        if (first !== undefined && isUnreachable && before !== undefined) {
-          this.#tell([first])
-          notice(this.#run.output, 'CONFIG_KEPT', `${this.#path}: the services of before go on.`)
-          this.#tell(await this.#apply(before))
-        } else this.#tell(refusals)
-        this.#configured()
-      } catch (error) {
-        if (!(error instanceof TunnelError)) throw error
-        notice(
-          this.#run.output,
-          'CONFIG_KEPT',
-          `${error.message.replace(/ See .*/, '')} The services of before go on.`,
-        )
-      }
+  async #change(superseded: AbortSignal): Promise<void> {
+    const { output, stop } = this.#run
+    if (stop.aborted) return
+    const before = this.#config
+    try {
+      const refusals = await this.#apply(await read(this.#path, this.#run), superseded)
+      const [first] = refusals
+      const isUnreachable = this.#line?.services.size === 0 && !this.#line.client.isConnected()
+      if (first !== undefined && isUnreachable && before !== undefined && !stop.aborted) {
+        this.#tell([first])
+        notice(output, 'CONFIG_KEPT', `${this.#path}: the services of before go on.`)
+        this.#tell(await this.#apply(before, superseded))
+      } else this.#tell(refusals)
+      this.#configured()
+    } catch (error) {
+      if (!(error instanceof TunnelError)) throw error
+      notice(output, 'CONFIG_KEPT', `${error.message} The services of before go on.`)
     }
   }
 
-  async #apply(config: ClientConfig): Promise<readonly Refusal[]> {
+  async #apply(config: ClientConfig, superseded?: AbortSignal): Promise<readonly Refusal[]> {
     const isSameLine = Bun.deepEquals(this.#config?.connection, config.connection, true)
     if (this.#line === undefined || !isSameLine) {
+      // Options that cannot be used are told here, before anything ends.
+      const line = await Line.open(config, {
+        run: this.#run,
+        totals: this.#totals,
+        lost: this.#lost,
+        refused: refusal => this.#tell([refusal]),
+      })
       await this.#line?.close()
-      this.#line = await Line.open(config, this.#run, this.#totals, this.#lost)
+      this.#line = line
     }
     this.#config = config
-    return this.#line.services.apply(config.services)
+    return this.#line.services.apply(config.services, superseded)
   }
 
   #tell(refusals: readonly Refusal[]): void {
@@ -141,6 +139,16 @@ class Up {
     const services = this.#line?.services.size ?? 0
     this.#run.output.event({ type: 'configured', file: this.#path, services })
   }
+}
+
+/** What a line tells, and to whom. */
+interface LineOwner {
+  readonly run: Run
+  readonly totals: Totals
+  /** The client was closed for good. */
+  readonly lost: (error: unknown) => void
+  /** A service was refused when nobody waited for it any more. */
+  readonly refused: (refusal: Refusal) => void
 }
 
 /** A client with the services that go over it, and the server in this process if none is named. */
@@ -156,12 +164,7 @@ class Line {
     this.#embedded = embedded
   }
 
-  static async open(
-    config: ClientConfig,
-    run: Run,
-    totals: Totals,
-    lost: (error: unknown) => void,
-  ): Promise<Line> {
+  static async open(config: ClientConfig, { run, totals, lost, refused }: LineOwner): Promise<Line> {
     const { connection } = config
     const named = connection.server ?? (run.environment.TUNNEL_SERVER || undefined)
     const embedded = named === undefined ? await startEmbeddedServer() : undefined
@@ -176,7 +179,7 @@ class Line {
     run.output.event({ type: 'connecting', server })
     try {
       const client = await createClient({ ...connection, server })
-      const line = new Line(client, new Services(client, run.output), embedded)
+      const line = new Line(client, new Services(client, run.output, refused), embedded)
       line.#report(run.output, totals, lost)
       return line
     } catch (error) {
@@ -225,6 +228,14 @@ class Line {
       if (error !== undefined && !this.#isClosed) lost(error)
     })
   }
+}
+
+/** The error with the name of its service, unless it concerns all of them, as a server that is not there does. */
+function named({ service, error }: Refusal): TunnelError {
+  if (exitCodeOf(error.code) === EXIT.unreachable) return error
+  const { action } = ERRORS[error.code]
+  const what = error.message.endsWith(action) ? error.message.slice(0, -action.length).trim() : error.message
+  return new TunnelError(error.code, `${service}: ${what}`, { cause: error })
 }
 
 function serviceOf(services: Services, tunnel: string): { readonly service?: string } {
