@@ -1,6 +1,7 @@
 // The public API of localtunnels.
 
 export { connectTunnel, TunnelClient } from './client/client.ts'
+export type { ClientLimits } from './client/limits.ts'
 export type {
   FetchHandler,
   HttpTunnelOptions,
@@ -12,6 +13,8 @@ export type {
   TunnelState,
 } from './client/options.ts'
 export type { Tunnel } from './client/tunnel.ts'
+export { defineConfig } from './config/define.ts'
+export type { ClientFile, ServerFile } from './config/input.ts'
 export { ERRORS, type ErrorCode, type ErrorEntry, TunnelError } from './errors.ts'
 export {
   alternativeNames,

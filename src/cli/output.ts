@@ -9,7 +9,15 @@ import type { TunnelKind } from '../wire/control.ts'
 export type CliEvent =
   | { readonly type: 'connecting'; readonly server: string }
   | ReadyEvent
-  | { readonly type: 'request'; readonly id: number; readonly method: string; readonly path: string }
+  | {
+      readonly type: 'request'
+      readonly id: number
+      /** Of a wildcard tunnel: the host that was asked for. */
+      readonly host?: string
+      readonly method: string
+      readonly path: string
+      readonly service?: string
+    }
   | ResponseEvent
   | {
       readonly type: 'visitorConnected'
@@ -17,14 +25,19 @@ export type CliEvent =
       readonly tunnel: string
       readonly remoteAddress: string
       readonly remotePort: number
+      readonly service?: string
     }
   | VisitorDisconnectedEvent
   | { readonly type: 'disconnected'; readonly code?: string; readonly message?: string }
   | { readonly type: 'reconnecting'; readonly attempt: number; readonly delayMs: number }
   | { readonly type: 'connected'; readonly url: string; readonly subdomain: string; readonly wire: string }
-  | { readonly type: 'origin'; readonly origin: string; readonly isUp: boolean }
+  | { readonly type: 'origin'; readonly origin: string; readonly isUp: boolean; readonly service?: string }
   | { readonly type: 'notice'; readonly code: string; readonly message: string }
-  | { readonly type: 'error'; readonly code: string; readonly message: string }
+  | { readonly type: 'error'; readonly code: string; readonly message: string; readonly service?: string }
+  | ServiceEvent
+  | { readonly type: 'removed'; readonly service: string }
+  | { readonly type: 'configured'; readonly file: string; readonly services: number }
+  | FaultEvent
   | DrainingEvent
   | TotalsEvent
   | {
@@ -54,15 +67,36 @@ export interface ReadyEvent {
   readonly isEmbedded: boolean
 }
 
+/** A service of the configuration file has an address. Comes again when it has another. */
+export interface ServiceEvent {
+  readonly type: 'service'
+  readonly service: string
+  readonly kind: string
+  readonly url: string
+  readonly origin: string
+}
+
+/** Something in the configuration file is wrong. */
+export interface FaultEvent {
+  readonly type: 'fault'
+  readonly file: string
+  readonly line?: number
+  readonly column?: number
+  readonly message: string
+}
+
 export interface ResponseEvent {
   readonly type: 'response'
   readonly id: number
+  readonly host?: string
   readonly method: string
   readonly path: string
   readonly status: number
   readonly durationMs: number
   readonly bytes: number
   readonly error?: string
+  /** From the `up` command only. */
+  readonly service?: string
   /** Whose tunnel it was: from the `server` command only. */
   readonly subdomain?: string
 }
@@ -78,6 +112,8 @@ export interface VisitorDisconnectedEvent {
   readonly bytesIn: number
   readonly bytesOut: number
   readonly error?: string
+  /** From the `up` command only. */
+  readonly service?: string
 }
 
 /** The end began. */

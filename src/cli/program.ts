@@ -5,18 +5,24 @@ import { TunnelError } from '../errors.ts'
 import { isValidSubdomain, parseHost } from '../names.ts'
 import type { TunnelServerOptions } from '../server/options.ts'
 import { VERSION } from '../version.ts'
+import type { CheckSettings } from './commands/config.ts'
 import type { DoctorSettings } from './commands/doctor.ts'
 import type { RawSettings } from './commands/raw.ts'
+import type { ServeSettings } from './commands/server.ts'
 import type { ShareSettings } from './commands/share.ts'
+import type { UpSettings } from './commands/up.ts'
 import { Flags } from './flags.ts'
-import { parseService, parseTarget, type Service, type Target } from './target.ts'
+import { parseRoutes, parseService, parseTarget, type Service, type Target } from './target.ts'
 
 /** What a command line can ask for. */
 export interface Actions {
   share(settings: ShareSettings, flags: { readonly isJson: boolean }): Promise<void>
   shareRaw(settings: RawSettings, flags: { readonly isJson: boolean }): Promise<void>
-  serve(options: TunnelServerOptions): Promise<void>
+  up(settings: UpSettings, flags: { readonly isJson: boolean }): Promise<void>
+  serve(settings: ServeSettings): Promise<void>
   doctor(settings: DoctorSettings): Promise<void>
+  checkConfig(settings: CheckSettings): Promise<void>
+  printSchema(): Promise<void>
 }
 
 export function createProgram(actions: Actions): Command {
@@ -42,7 +48,10 @@ export function createProgram(actions: Actions): Command {
     .description('run a tunnel server')
     .helpOption('--help', 'print this help')
   for (const option of serverOptions()) server.addOption(option)
-  server.action(async () => actions.serve(await serverSettings(new Flags(server))))
+  server.action(async () => {
+    const flags = new Flags(server)
+    return actions.serve({ file: flags.text('config'), flags: await serverSettings(flags) })
+  })
 
   const doctor = program
     .command('doctor')
@@ -52,10 +61,46 @@ export function createProgram(actions: Actions): Command {
   for (const option of appOptions()) doctor.addOption(option)
   doctor.action((positional: string | undefined) => {
     const flags = new Flags(doctor)
-    const isAppGiven = positional !== undefined || flags.text('port') !== undefined
+    const isAppGiven = [positional, flags.text('port'), flags.text('serve')].some(one => one !== undefined)
     const target = targetOf(flags, positional)
     return actions.doctor({ ...connection(flags), target: isAppGiven ? target : undefined })
   })
+
+  const up = program
+    .command('up')
+    .description('share everything that a configuration file names, and follow its changes')
+    .helpOption('--help', 'print this help')
+    .addOption(
+      new Option(
+        '--config <file>',
+        'the file (default: localtunnels.toml, .yaml, .yml, .json or .ts in this folder)',
+      ).env('TUNNEL_CONFIG'),
+    )
+    .addOption(new Option('--json', 'print one JSON event a line').env('TUNNEL_JSON'))
+  up.action(() => {
+    const flags = new Flags(up)
+    return actions.up({ file: flags.text('config') }, { isJson: flags.isOn('json') })
+  })
+
+  const config = program
+    .command('config')
+    .description('check a configuration file, or print the schema that editors use for it')
+    .helpOption('--help', 'print this help')
+    .helpCommand(false)
+  config
+    .command('check')
+    .description('say what a configuration file means, or every fault in it')
+    .helpOption('--help', 'print this help')
+    .argument('[file]', 'the file (default: localtunnels.toml, .yaml, .yml, .json or .ts in this folder)')
+    .option('--server', "it is a server's file (default: what its keys say)")
+    .action((file: string | undefined, { server: isServer = false }: { readonly server?: boolean }) =>
+      actions.checkConfig({ file, kind: isServer ? 'server' : undefined }),
+    )
+  config
+    .command('schema')
+    .description('print the JSON Schema of configuration files')
+    .helpOption('--help', 'print this help')
+    .action(() => actions.printSchema())
   return program
 }
 
@@ -63,8 +108,11 @@ const HELP_END = `
 Examples:
   localtunnels 3000                                  a URL for http://localhost:3000 on this machine
   localtunnels 3000 --server tunnel.example          a public URL, through your own server
+  localtunnels --serve ./dist                        a URL for the files in a folder
   localtunnels tcp 22 --server tunnel.example        a public port for a service that is not HTTP
   localtunnels server --domain tunnel.example        that server
+  localtunnels up                                    all that localtunnels.toml names, over one connection
+  localtunnels config check                          what localtunnels.toml means, or what is wrong with it
 
 A variable that is empty counts as not set; 0, no and false switch a flag off.
 NO_COLOR=1 prints without colours, LOCALTUNNELS_DEBUG=1 prints stack traces.`
@@ -74,6 +122,7 @@ function appOptions(): Option[] {
   return [
     new Option('--port <port>', 'port of the app (default: 3000)').env('TUNNEL_PORT'),
     new Option('--host <host>', 'host of the app (default: localhost)').env('TUNNEL_HOST'),
+    new Option('--serve <folder>', 'a folder of files instead of an app that listens').env('TUNNEL_SERVE'),
     ...connectionOptions('accept any certificate, of the app and of the server'),
   ]
 }
@@ -84,6 +133,10 @@ function connectionOptions(insecure: string): Option[] {
       'TUNNEL_SERVER',
     ),
     new Option('--token <token>', 'shared secret of the server').env('TUNNEL_TOKEN'),
+    new Option(
+      '--proxy <url>',
+      'proxy to the server: http://, https://, socks5:// or socks5h://, empty for none (default: HTTPS_PROXY and its like)',
+    ).env('TUNNEL_PROXY'),
     new Option('--insecure', insecure).env('TUNNEL_INSECURE'),
   ]
 }
@@ -92,6 +145,7 @@ const jsonOption = () => new Option('--json', 'print one JSON event a line').env
 
 function shareOptions(): Option[] {
   return [
+    new Option('--spa', 'with --serve: /index.html for pages that are not there').env('TUNNEL_SPA'),
     new Option('--subdomain <name>', 'name to ask for (default: APP_NAME, else a friendly one)').env(
       'TUNNEL_SUBDOMAIN',
     ),
@@ -100,6 +154,10 @@ function shareOptions(): Option[] {
       '--host-header <host>',
       'Host the app sees: preserve, rewrite, or a host (default: preserve)',
     ).env('TUNNEL_HOST_HEADER'),
+    repeatable('--route <path=app>', 'path with an app of its own, such as /api=8080; repeatable').env(
+      'TUNNEL_ROUTE',
+    ),
+    new Option('--wildcard', 'take the hosts below the name too').env('TUNNEL_WILDCARD'),
     new Option('--qr', 'show the URL as a QR code').env('TUNNEL_QR'),
     new Option('--open', 'open the URL in the browser').env('TUNNEL_OPEN'),
     new Option('--copy', 'copy the URL to the clipboard').env('TUNNEL_COPY'),
@@ -180,6 +238,7 @@ function proxyProtocol(flags: Flags): 'v1' | 'v2' | undefined {
 
 function serverOptions(): Option[] {
   return [
+    new Option('--config <file>', 'configuration file; flags win over it').env('TUNNEL_SERVER_CONFIG'),
     new Option('--host <address>', 'address to listen on (default: 0.0.0.0)').env('TUNNEL_SERVER_HOST'),
     new Option('--port <port>', 'port to listen on, 0 for any free one (default: 8080)').env(
       'TUNNEL_SERVER_PORT',
@@ -216,22 +275,40 @@ function repeatable(flags: string, description: string): Option {
   ])
 }
 
+/** What was typed wins over variables; two of either contradict each other. */
 function targetOf(flags: Flags, positional: string | undefined): Target {
-  const port = flags.port('port', 1)
-  const isPortFlagGiven = port !== undefined && flags.label('port').startsWith('--')
-  if (positional !== undefined && isPortFlagGiven) {
-    throw new TunnelError('OPTION_INVALID', `The app is given twice: ${positional} and --port ${port}.`)
-  }
-  return parseTarget({ positional, port, host: flags.text('host'), isInsecure: flags.isOn('insecure') })
+  const named = ['port', 'serve'].filter(name => flags.text(name) !== undefined)
+  const typed = named.filter(name => flags.isTyped(name))
+  const counted = positional !== undefined || typed.length > 0 ? typed : named
+  const ways = counted.map(name => `${flags.label(name)} ${flags.text(name)}`)
+  if (positional !== undefined) ways.unshift(positional)
+  if (ways.length > 1)
+    throw new TunnelError('OPTION_INVALID', `The app is given twice: ${ways.join(' and ')}.`)
+  const isFolder = counted.includes('serve')
+  if (!isFolder && flags.isTyped('spa'))
+    throw new TunnelError('OPTION_INVALID', '--spa belongs to --serve, which is not given.')
+  return parseTarget({
+    positional,
+    port: flags.port('port', 1),
+    host: flags.text('host'),
+    isInsecure: flags.isOn('insecure'),
+    folder: isFolder ? flags.text('serve') : undefined,
+    isSpa: flags.isOn('spa'),
+  })
 }
 
 function connection(
   flags: Flags,
 ): Pick<ShareSettings, 'server'> & { readonly client: ShareSettings['client'] } {
   const token = flags.text('token')
+  const proxy = flags.text('proxy')
   return {
     server: flags.text('server'),
-    client: { ...(token !== undefined && { token }), ...(flags.isOn('insecure') && { verifyServer: false }) },
+    client: {
+      ...(token !== undefined && { token }),
+      ...(proxy !== undefined && { proxy }),
+      ...(flags.isOn('insecure') && { verifyServer: false }),
+    },
   }
 }
 
@@ -256,6 +333,7 @@ function shareSettings(flags: Flags, positional: string | undefined): ShareSetti
   }
   const hostHeader = flags.text('hostHeader')
   if (hostHeader !== undefined) parseHost(hostHeader)
+  const routes = parseRoutes(flags.list('route'), flags.isOn('insecure'))
   return {
     target: targetOf(flags, positional),
     server,
@@ -264,6 +342,8 @@ function shareSettings(flags: Flags, positional: string | undefined): ShareSetti
       wire,
       ...(subdomain !== undefined && { subdomain }),
       ...(hostHeader && { hostHeader }),
+      ...(routes && { routes }),
+      ...(flags.isOn('wildcard') && { wildcard: true }),
     },
     isQrWanted: flags.isOn('qr'),
     isOpenWanted: flags.isOn('open'),

@@ -1,11 +1,11 @@
 // What every command that shares something does: connects, shows what happens, drains at the end.
 
 import type { TunnelClientEvents, TunnelClientOptions } from '../client/options.ts'
-import { TunnelError } from '../errors.ts'
 import { type EmbeddedOptions, startEmbeddedServer } from './embedded-server.ts'
 import { type ClientEnd, createClient, type ServerEnd } from './ends.ts'
 import { OriginWatch } from './origin-watch.ts'
-import type { ReadyEvent, VisitorDisconnectedEvent } from './output.ts'
+import type { ReadyEvent } from './output.ts'
+import { report } from './report.ts'
 import type { Run } from './run.ts'
 import { aborted } from './stop.ts'
 import type { Target } from './target.ts'
@@ -55,7 +55,12 @@ export async function share(sharing: Sharing, run: Run): Promise<void> {
 
 async function shareThrough(sharing: Sharing, embedded: ServerEnd | undefined, run: Run): Promise<void> {
   const server = embedded === undefined ? (sharing.server ?? '') : `http://127.0.0.1:${embedded.port}`
-  const client = await createClient({ ...sharing.client, server })
+  const client = await createClient({
+    ...sharing.client,
+    server,
+    // What is in this process needs no way out.
+    ...(embedded !== undefined && { proxy: false }),
+  })
   const totals = new Totals(sharing.countsConnections)
   const watches = sharing.targets.map(
     target =>
@@ -69,6 +74,7 @@ async function shareThrough(sharing: Sharing, embedded: ServerEnd | undefined, r
   let wire = 'streams'
   client.on('connected', event => {
     wire = event.wire
+    run.output.event({ type: 'connected', url: event.url, subdomain: event.subdomain, wire })
   })
   const shared: Shared = {
     client,
@@ -77,7 +83,7 @@ async function shareThrough(sharing: Sharing, embedded: ServerEnd | undefined, r
       run.output.event({ type: 'ready', ...what, wire, server, isEmbedded: embedded !== undefined }),
     checkOrigins,
   }
-  report(shared, totals)
+  report(client, { output: run.output, totals, originFailed: checkOrigins })
   sharing.listen?.(shared)
 
   run.output.event({ type: 'connecting', server })
@@ -96,57 +102,6 @@ async function shareThrough(sharing: Sharing, embedded: ServerEnd | undefined, r
     for (const watch of watches) watch.stop()
     await client.disconnect()
   }
-}
-
-/** Passes the client's events on. An origin that could not be reached is looked at. */
-function report({ client, run, checkOrigins }: Shared, totals: Totals): void {
-  const { output } = run
-  const lookAfter = (error: string | undefined) => {
-    if (error?.startsWith('ORIGIN_')) checkOrigins()
-  }
-  // Fields are picked one by one: what is printed is a public format, not whatever the client's events hold.
-  client.on('request', ({ id, method, path }) => {
-    totals.began(id)
-    output.event({ type: 'request', id, method, path })
-  })
-  client.on('response', event => {
-    const { id, method, path, status, durationMs, bytes, error } = event
-    totals.ended(event)
-    const answer = { type: 'response', id, method, path, status, durationMs, bytes } as const
-    output.event(error === undefined ? answer : { ...answer, error })
-    lookAfter(error)
-  })
-  client.on('visitorConnected', ({ id, tunnel, remoteAddress, remotePort }) => {
-    totals.visitorConnected(id)
-    output.event({ type: 'visitorConnected', id, tunnel, remoteAddress, remotePort })
-  })
-  client.on('visitorDisconnected', event => {
-    totals.visitorDisconnected(event)
-    output.event(visitorEvent(event))
-    lookAfter(event.error)
-  })
-  client.on('disconnected', ({ error }) => {
-    totals.cut()
-    output.event({ type: 'disconnected', ...(error && describe(error)) })
-  })
-  client.on('reconnecting', ({ attempt, delayMs }) =>
-    output.event({ type: 'reconnecting', attempt, delayMs }),
-  )
-  client.on('connected', ({ url, subdomain, wire }) =>
-    output.event({ type: 'connected', url, subdomain, wire }),
-  )
-  client.on('error', error => output.event({ type: 'error', ...describe(error) }))
-}
-
-/** As it is printed, whichever end told it. */
-export function visitorEvent(event: TunnelClientEvents['visitorDisconnected']): VisitorDisconnectedEvent {
-  const { id, tunnel, remoteAddress, remotePort, durationMs, bytesIn, bytesOut, error } = event
-  const end = { id, tunnel, remoteAddress, remotePort, durationMs, bytesIn, bytesOut }
-  return { type: 'visitorDisconnected', ...end, ...(error !== undefined && { error }) }
-}
-
-function describe(error: Error): { readonly code: string; readonly message: string } {
-  return { code: error instanceof TunnelError ? error.code : 'INTERNAL', message: error.message }
 }
 
 export function pause(ms: number): Promise<void> {

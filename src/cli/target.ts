@@ -1,5 +1,6 @@
-// Where the app is, as the CLI was told: a port, host and port, a URL, or a unix socket.
+// Where the app is, as the CLI was told: a port, host and port, a URL, a unix socket, or a folder.
 
+import type { HttpServiceOptions, ServiceConfig } from '../config/client-config.ts'
 import { TunnelError } from '../errors.ts'
 import { formatUrl, parseHost } from '../names.ts'
 import { parsePort } from './flags.ts'
@@ -10,13 +11,17 @@ export interface Target {
     | { readonly port: number; readonly host: string }
     | { readonly url: string; readonly verifyOrigin?: boolean }
     | { readonly unix: string }
-  /** `http://localhost:3000`, or the path of a unix socket. */
+    | { readonly folder: string; readonly spa: boolean }
+  /** `http://localhost:3000`, or the path of a unix socket or folder. */
   readonly label: string
   /** `:3000` for this machine's, else the label. */
   readonly shortLabel: string
-  /** What to dial to see whether anything listens. */
-  readonly dial: { readonly hosts: readonly string[]; readonly port: number } | { readonly unix: string }
-  /** For requests of our own; unix sockets get none. */
+  /** What to dial to see whether anything listens, or the folder to look for. */
+  readonly dial:
+    | { readonly hosts: readonly string[]; readonly port: number }
+    | { readonly unix: string }
+    | { readonly folder: string }
+  /** For requests of our own; unix sockets and folders get none. */
   readonly url: string | undefined
 }
 
@@ -26,6 +31,9 @@ export interface TargetFlags {
   readonly port: number | undefined
   readonly host: string | undefined
   readonly isInsecure: boolean
+  /** A folder instead of all the above. */
+  readonly folder?: string | undefined
+  readonly isSpa?: boolean
 }
 
 const DEFAULT_PORT = 3_000
@@ -37,26 +45,23 @@ export interface Service extends Target {
 
 export function parseService(text: string): Service {
   if (text.startsWith('unix:')) return unixTarget(text.slice('unix:'.length))
-  if (/^\d+$/.test(text)) return serviceTarget(parsePort(text, 'the port', 1), 'localhost')
+  if (/^\d+$/.test(text)) return rawTarget(parsePort(text, 'the port', 1), 'localhost')
   if (text.includes(':') && !text.includes('/')) {
     const { hostname, port } = parseHost(text)
-    if (port !== undefined) return serviceTarget(port, hostname)
+    if (port !== undefined) return rawTarget(port, hostname)
   }
   throw new TunnelError('OPTION_INVALID', `"${text}" is neither a port, a host with a port nor unix:/path.`)
 }
 
-function serviceTarget(port: number, host: string): Service {
-  const label = `${host.includes(':') ? `[${host}]` : host}:${port}`
-  return {
-    options: { port, host },
-    label,
-    shortLabel: isLoopback(host) ? `:${port}` : label,
-    dial: { hosts: dialHosts(host), port },
-    url: undefined,
-  }
+/** Whether it speaks HTTP nobody knows. */
+function rawTarget(port: number, host: string): Service {
+  const { label, shortLabel, dial } = portTarget(port, host)
+  const plain = (text: string) => text.replace('http://', '')
+  return { options: { port, host }, label: plain(label), shortLabel: plain(shortLabel), dial, url: undefined }
 }
 
-export function parseTarget({ positional, port, host, isInsecure }: TargetFlags): Target {
+export function parseTarget({ positional, port, host, isInsecure, folder, isSpa }: TargetFlags): Target {
+  if (folder !== undefined) return folderTarget(folder, isSpa ?? false)
   if (positional === undefined) return portTarget(port ?? DEFAULT_PORT, host ?? 'localhost')
   if (/^\d+$/.test(positional)) return portTarget(parsePort(positional, 'the port', 1), host ?? 'localhost')
   if (/^https?:\/\//i.test(positional)) return urlTarget(positional, isInsecure)
@@ -65,10 +70,54 @@ export function parseTarget({ positional, port, host, isInsecure }: TargetFlags)
     const parts = parseHost(positional)
     if (parts.port !== undefined) return portTarget(parts.port, parts.hostname)
   }
+  if (/^\.{0,2}[/\\]|^\.{1,2}$/.test(positional)) {
+    throw new TunnelError('OPTION_INVALID', `A folder is served with --serve ${positional}.`)
+  }
   throw new TunnelError(
     'OPTION_INVALID',
-    `"${positional}" is neither a port, a URL nor a command (tcp, server, doctor).`,
+    `"${positional}" is neither a port, a URL nor a command (tcp, server, doctor, config).`,
   )
+}
+
+/** `/api=8080`, `/ws=https://localhost:3001`: what `routes` of a tunnel is told; `undefined` without any. */
+export function parseRoutes(
+  given: readonly string[],
+  isInsecure: boolean,
+): Record<string, Target['options']> | undefined {
+  if (given.length === 0) return undefined
+  const routes = new Map<string, Target['options']>()
+  for (const text of given) {
+    const at = text.indexOf('=')
+    const path = text.slice(0, Math.max(at, 0))
+    if (!path.startsWith('/'))
+      throw new TunnelError(
+        'OPTION_INVALID',
+        `--route "${text}" is not a path and an app, such as /api=8080.`,
+      )
+    if (routes.has(path)) throw new TunnelError('OPTION_INVALID', `--route: ${path} is given twice.`)
+    const { options } = parseTarget({
+      positional: text.slice(at + 1),
+      port: undefined,
+      host: undefined,
+      isInsecure,
+    })
+    routes.set(path, options)
+  }
+  return Object.fromEntries(routes)
+}
+
+/** Where a service of a configuration file leads. */
+export function serviceTarget({ kind, options }: ServiceConfig): Target {
+  // Keys that its kind does not have are not there.
+  const address: Partial<HttpServiceOptions> = options
+  const { port, host = 'localhost', unix, folder, spa = false, url = '', verifyOrigin } = address
+  if (unix !== undefined) return unixTarget(unix)
+  if (folder !== undefined) return folderTarget(folder, spa)
+  if (port === undefined) {
+    const target = urlTarget(url, false)
+    return verifyOrigin === undefined ? target : { ...target, options: { url: target.label, verifyOrigin } }
+  }
+  return kind === 'http' ? portTarget(port, host) : rawTarget(port, parseHost(host).hostname)
 }
 
 function portTarget(port: number, hostFlag: string): Target {
@@ -102,6 +151,11 @@ function urlTarget(text: string, isInsecure: boolean): Target {
 function unixTarget(path: string): Service {
   if (path === '') throw new TunnelError('OPTION_INVALID', 'unix: needs the path of a socket.')
   return { options: { unix: path }, label: path, shortLabel: path, dial: { unix: path }, url: undefined }
+}
+
+function folderTarget(folder: string, spa: boolean): Target {
+  const label = folder.replace(/\/*$/, '/')
+  return { options: { folder, spa }, label, shortLabel: label, dial: { folder }, url: undefined }
 }
 
 function isLoopback(hostname: string): boolean {

@@ -58,9 +58,13 @@ export class Totals {
     this.#idle?.()
   }
 
+  get #tellsConnections(): boolean {
+    return this.#countsConnections || this.#connections + this.#visitors.size > 0
+  }
+
   draining(): DrainingEvent {
     const [requests, connections] = [this.#underWay.size, this.#visitors.size]
-    return { type: 'draining', requests, ...(this.#countsConnections && { connections }) }
+    return { type: 'draining', requests, ...(this.#tellsConnections && { connections }) }
   }
 
   /** Resolves when nothing is under way. */
@@ -80,7 +84,7 @@ export class Totals {
     return {
       type: 'totals',
       requests: this.#requests,
-      ...(this.#countsConnections && { connections: this.#connections }),
+      ...(this.#tellsConnections && { connections: this.#connections }),
       errors: this.#errors,
       bytes: this.#bytes,
       durationMs,

@@ -1,9 +1,8 @@
 // `localtunnels tcp <port>` and its like: a public address for a service that speaks something else than HTTP.
 
 import type { TunnelClientOptions } from '../../client/options.ts'
-import type { Tunnel } from '../../client/tunnel.ts'
 import type { EmbeddedOptions } from '../embedded-server.ts'
-import type { ClientEnd } from '../ends.ts'
+import type { ClientEnd, TunnelEnd } from '../ends.ts'
 import type { Run } from '../run.ts'
 import { share } from '../sharing.ts'
 import type { Target } from '../target.ts'
@@ -14,15 +13,15 @@ export interface RawSettings {
   readonly server: string | undefined
   /** What that one is to offer. */
   readonly embedded: EmbeddedOptions
-  readonly client: Pick<TunnelClientOptions, 'token' | 'verifyServer'>
+  readonly client: Pick<TunnelClientOptions, 'token' | 'verifyServer' | 'proxy'>
   /** Asks for the tunnel: `client.tcp(…)` and its like. */
-  readonly open: (client: ClientEnd) => Promise<Tunnel>
+  readonly open: (client: ClientEnd) => Promise<TunnelEnd>
 }
 
 /** Resolves after a clean end; rejects when the tunnel could not be made or is lost for good. */
 export function shareRaw(settings: RawSettings, run: Run): Promise<void> {
   const { target, open, ...rest } = settings
-  let tunnel: Tunnel | undefined
+  let tunnel: TunnelEnd | undefined
   return share(
     {
       ...rest,

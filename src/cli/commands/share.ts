@@ -19,7 +19,10 @@ export interface ShareSettings {
   readonly target: Target
   /** `undefined`: a server in this process. */
   readonly server: string | undefined
-  readonly client: Omit<TunnelClientOptions, 'server' | 'port' | 'host' | 'url' | 'unix' | 'fetch'>
+  readonly client: Omit<
+    TunnelClientOptions,
+    'server' | 'port' | 'host' | 'url' | 'unix' | 'fetch' | 'folder' | 'spa'
+  >
   readonly isQrWanted: boolean
   readonly isOpenWanted: boolean
   readonly isCopyWanted: boolean

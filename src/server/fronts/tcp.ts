@@ -27,6 +27,7 @@ export interface TcpFrontHost {
 export function listenTcp(tunnel: Tunnel, host: TcpFrontHost): PortFront {
   const visitors = new Set<RawVisitor>()
   const listening = listen(tunnel.port, host, socket => {
+    socket.keepAlive?.(KEEP_ALIVE_MS)
     const visitor: RawVisitor = new RawVisitor(socket, tunnel, host.visits, () => visitors.delete(visitor))
     visitors.add(visitor)
     visitor.start(visitors.size > host.maxVisitors ? 'TUNNEL_BUSY' : undefined)
@@ -44,15 +45,8 @@ export function listenTcp(tunnel: Tunnel, host: TcpFrontHost): PortFront {
 type Accept = Parameters<typeof listenBun>[0]['accept']
 
 function listen(port: number, host: TcpFrontHost, accept: Accept): Listening {
-  const { hostname } = host
   try {
-    return listenBun({
-      hostname,
-      port,
-      accept,
-      failed: error => host.failed(error),
-      keepAliveMs: KEEP_ALIVE_MS,
-    })
+    return listenBun({ hostname: host.hostname, port, accept, failed: error => host.failed(error) })
   } catch (cause) {
     const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
     throw new TunnelError(code === 'EACCES' ? 'PORT_NOT_ALLOWED' : 'PORT_TAKEN', undefined, { cause })
