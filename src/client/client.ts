@@ -5,6 +5,7 @@ import { deferred } from '../deferred.ts'
 import { TunnelError } from '../errors.ts'
 import { Events } from '../events.ts'
 import { calculateBackoff } from '../names.ts'
+import { associate } from '../sockets/associate.ts'
 import { dial } from '../sockets/dial.ts'
 import { stopped } from './carrier.ts'
 import { connector } from './connect.ts'
@@ -15,6 +16,7 @@ import type {
   TunnelClientEvents,
   TunnelClientOptions,
   TunnelState,
+  UdpTunnelOptions,
 } from './options.ts'
 import { OwnTunnel } from './own-tunnel.ts'
 import { probePublicSide } from './probe.ts'
@@ -24,6 +26,7 @@ import {
   httpTunnel,
   type TunnelSettings,
   tcpTunnel,
+  udpTunnel,
 } from './settings.ts'
 import type { Tunnel } from './tunnel.ts'
 import { watchForWake } from './wake.ts'
@@ -47,7 +50,7 @@ const MAX_REQUESTS_SEEN = 10_000
 
 /**
  * A tunnel client. With `port`, `url`, `unix` or `fetch` it has an HTTP tunnel, and `connect()` resolves once its URL is
- * registered; `http()`, `tcp()` add tunnels, on the same connection. A lost connection is made again for ever (unless
+ * registered; `http()`, `tcp()`, `udp()` add tunnels, on the same connection. A lost connection is made again for ever (unless
  * `reconnect` is false) and names and ports stay. It never throws outside of its own methods and never exits the process;
  * what goes wrong arrives as an `error` event with a stable `code`.
  *
@@ -95,7 +98,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     if (this.#tunnels.size === 0) {
       throw new TunnelError(
         'OPTION_INVALID',
-        'One of port, url, unix and fetch says where the app is; or call http(), tcp().',
+        'One of port, url, unix and fetch says where the app is; or call http(), tcp(), udp().',
       )
     }
     this.#connecting = this.#connectFirst()
@@ -138,6 +141,14 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   /** Adds a TCP tunnel, likewise. Rejects also with `PORT_TAKEN`, `PORT_NOT_ALLOWED`, `PORTS_EXHAUSTED`, `KIND_REFUSED`. */
   tcp(options: TcpTunnelOptions): Promise<Tunnel> {
     return this.#add(() => tcpTunnel(options, dial))
+  }
+
+  /**
+   * Adds a UDP tunnel, likewise. One with the same `remotePort` as a TCP tunnel works beside it. That the service does not
+   * listen arrives as an `error` event, `ORIGIN_REFUSED`; one that starts later gets what is sent then.
+   */
+  udp(options: UdpTunnelOptions): Promise<Tunnel> {
+    return this.#add(() => udpTunnel(options, associate, error => this.emit('error', error)))
   }
 
   /** The tunnels that the client has or asks for. */
