@@ -34,6 +34,7 @@ export type ErrorCode =
   | 'VERSION_UNSUPPORTED'
   | 'METHOD_REFUSED'
   | 'BODY_TOO_LARGE'
+  | 'VISITOR_STALLED'
   | 'HOST_UNKNOWN'
   | 'TUNNEL_NOT_FOUND'
   | 'CLIENT_GONE'
@@ -79,6 +80,10 @@ export type ErrorCode =
   | 'TLS_INVALID'
   | 'RUNTIME_UNSUPPORTED'
   | 'STATE_INVALID'
+  | 'PROXY_UNREACHABLE'
+  | 'PROXY_AUTH_REFUSED'
+  | 'PROXY_REFUSED'
+  | 'PROXY_HEADER_INVALID'
   | 'INTERNAL'
 
 /** What each error code means. */
@@ -139,6 +144,14 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     false,
     'The request body is larger than this tunnel can carry.',
     'Send less, raise maxBodyBytes, or use the streams wire, which has no limit by default.',
+  ),
+  VISITOR_STALLED: entry(
+    8,
+    408,
+    'visitor',
+    true,
+    'The visitor stopped reading in the middle of the answer.',
+    'Read on within sendTimeoutMs, or ask again.',
   ),
   // Finding the way
   HOST_UNKNOWN: entry(
@@ -203,7 +216,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     504,
     'origin',
     true,
-    'The app took the request and did not answer in time.',
+    'The app did not read the request, or did not answer it, in time.',
     'Look at why the app is slow or raise --origin-timeout on the server.',
   ),
   ORIGIN_CLOSED: entry(
@@ -498,6 +511,39 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     false,
     'This cannot be done in the current state.',
     'Start it first, or make a new instance after it was stopped.',
+  ),
+  // The proxy between client and server
+  PROXY_UNREACHABLE: entry(
+    90,
+    502,
+    'user',
+    true,
+    'The proxy on the way to the tunnel server cannot be reached.',
+    'Check --proxy, or HTTPS_PROXY and its like; --proxy= goes without one.',
+  ),
+  PROXY_AUTH_REFUSED: entry(
+    91,
+    502,
+    'user',
+    false,
+    'The proxy on the way to the tunnel server wants a user and password, or did not accept them.',
+    'Put them into the URL of the proxy: http://user:password@host:port, special characters as %40.',
+  ),
+  PROXY_REFUSED: entry(
+    92,
+    502,
+    'user',
+    true,
+    'The proxy on the way to the tunnel server gave no connection.',
+    'Check that it is a proxy and what it allows: many allow port 443 only, which is a server on wss://.',
+  ),
+  PROXY_HEADER_INVALID: entry(
+    96,
+    400,
+    'user',
+    false,
+    'A trusted proxy did not send a sound PROXY header.',
+    'Let it send one (HAProxy: send-proxy-v2, nginx: proxy_protocol on), or turn acceptProxyProtocol off.',
   ),
   INTERNAL: entry(99, 500, 'server', false, 'Something went wrong inside localtunnels.', 'Please report it.'),
 }

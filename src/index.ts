@@ -1,6 +1,7 @@
 // The public API of localtunnels.
 
 export { connectTunnel, TunnelClient } from './client/client.ts'
+export type { ClientLimits } from './client/limits.ts'
 export type {
   FetchHandler,
   HttpTunnelOptions,

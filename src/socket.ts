@@ -15,6 +15,11 @@ export interface Socket {
   pause(): void
   /** Reads on. */
   resume(): void
+  /**
+   * Has the system ask for a sign of life after so much silence, and again for ten seconds; then the connection fails.
+   * Left out where a connection cannot die unnoticed.
+   */
+  keepAlive?(idleMs: number): void
   /** Address of the far side, without port; empty on a unix socket. */
   readonly remoteAddress: string
 }
@@ -40,6 +45,26 @@ export interface Address {
   readonly unix?: string
   /** Speak TLS, with these options; `{}` verifies as usual. */
   readonly tls?: TlsOptions
+  /** Go there through something else, such as a proxy; then host and port are its business, and `unix` is not used. */
+  readonly via?: Via
+}
+
+/** What a connection goes through: dialled first, asked for the way on, and then as if it were the far side. */
+export interface Via {
+  readonly address: Omit<Address, 'via'>
+  /** One for each connection. */
+  readonly opening: Opening
+}
+
+/** What is said on a connection before it belongs to its handler. It knows bytes and no socket. */
+export interface Opening {
+  /** The connection is up: what to send first. */
+  begin(): Uint8Array
+  /**
+   * Bytes arrived. Returns what to send next, or that it is over: `rest` came behind the opening and belongs to the
+   * handler. Throws what the dial is to fail with; bounds what it keeps.
+   */
+  take(bytes: Uint8Array): Uint8Array | { readonly rest: Uint8Array } | undefined
 }
 
 /** How to speak TLS to an address. */

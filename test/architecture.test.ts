@@ -30,7 +30,7 @@ const ALLOWED: Record<string, readonly string[]> = {
   socket: ['errors'],
   'datagram-socket': [],
   names: ['errors', 'words'],
-  sockets: ['socket', 'datagram-socket', 'errors'],
+  sockets: ['socket', 'datagram-socket', 'errors', 'deferred'],
   wire: ['errors'],
   unsent: ['socket'],
   session: ['wire', 'errors', 'socket', 'unsent'],

@@ -3,6 +3,7 @@
 
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { DEFAULT_CLIENT_LIMITS } from '../src/client/limits.ts'
 import * as api from '../src/index.ts'
 import { DEFAULT_LIMITS } from '../src/server/options.ts'
 
@@ -69,6 +70,7 @@ const tables: readonly (readonly [string, string, string, (members: readonly Mem
   ['TCP tunnel options', CLIENT, 'TcpTunnelOptions', optionRows],
   ['UDP tunnel options', CLIENT, 'UdpTunnelOptions', optionRows],
   ['shared tunnel options', CLIENT, 'SharedTunnelOptions', optionRows],
+  ['client limits', 'src/client/limits.ts', 'ClientLimits', limitRows],
   ['client events', CLIENT, 'TunnelClientEvents', eventRows],
   ['server options', SERVER, 'TunnelServerOptions', optionRows],
   ['token rules', SERVER, 'TokenRule', optionRows],
@@ -104,9 +106,19 @@ test('every option, limit and event says what it means', async () => {
 
 test('the docstring of every limit names its default', async () => {
   const wrong: string[] = []
-  for (const { name, text } of await membersOf(SERVER, 'ServerLimits')) {
-    // Every name in DEFAULT_LIMITS is one of ServerLimits: the compiler sees to it.
-    const value = DEFAULT_LIMITS[name as keyof typeof DEFAULT_LIMITS]
+  const tables: readonly (readonly [string, string, object])[] = [
+    [SERVER, 'ServerLimits', DEFAULT_LIMITS],
+    ['src/client/limits.ts', 'ClientLimits', DEFAULT_CLIENT_LIMITS],
+  ]
+  const defaults = await Promise.all(
+    tables.map(async ([file, of, values]) =>
+      (await membersOf(file, of)).map(member => ({
+        ...member,
+        value: new Map(Object.entries(values)).get(member.name),
+      })),
+    ),
+  )
+  for (const { name, text, value = Number.NaN } of defaults.flat()) {
     const spellings = [value.toLocaleString('en'), `${value / 1_048_576} MiB`]
     if (!spellings.some(spelling => text.includes(`Default ${spelling}`))) wrong.push(`${name} is ${value}`)
   }

@@ -19,6 +19,11 @@ export class Flags {
     return this.#command.getOptionValue(name) === true
   }
 
+  /** Given on the command line, not by its variable. */
+  isTyped(name: string): boolean {
+    return this.#command.getOptionValueSource(name) === 'cli'
+  }
+
   /** Of a repeatable flag. Its variable separates the values by commas. */
   list(name: string): readonly string[] {
     // `repeatable` of program.ts collects strings.

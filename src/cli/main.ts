@@ -117,9 +117,14 @@ function sink(stream: NodeJS.WriteStream): Sink {
 function normaliseEnvironment(environment: NodeJS.ProcessEnv): void {
   for (const [name, value] of Object.entries(environment)) {
     if (!name.startsWith('TUNNEL_')) continue
-    const isFlag = ['TUNNEL_QR', 'TUNNEL_OPEN', 'TUNNEL_COPY', 'TUNNEL_JSON', 'TUNNEL_INSECURE'].includes(
-      name,
-    )
+    const isFlag = [
+      'TUNNEL_QR',
+      'TUNNEL_OPEN',
+      'TUNNEL_COPY',
+      'TUNNEL_JSON',
+      'TUNNEL_INSECURE',
+      'TUNNEL_SPA',
+    ].includes(name)
     if (value === '' || (isFlag && /^(?:0|no|false|off)$/i.test(value ?? ''))) delete environment[name]
   }
 }

@@ -1,5 +1,6 @@
 // Watches whether anything listens where the app should be: while nothing does, a TCP connection a second.
 
+import { stat } from 'node:fs/promises'
 import { connect } from 'node:net'
 import type { Target } from './target.ts'
 
@@ -38,8 +39,12 @@ export class OriginWatch {
   }
 }
 
-/** Whether one of the addresses accepts a connection. Never rejects. */
+/** Whether one of the addresses accepts a connection, or the folder is there. Never rejects. */
 export async function isListening(dial: Target['dial']): Promise<boolean> {
+  if ('folder' in dial) {
+    const stats = await stat(dial.folder).catch(() => undefined)
+    return stats?.isDirectory() ?? false
+  }
   if ('unix' in dial) return accepts({ path: dial.unix })
   const answers = await Promise.all(dial.hosts.map(host => accepts({ host, port: dial.port })))
   return answers.includes(true)

@@ -7,7 +7,14 @@
 export type CliEvent =
   | { readonly type: 'connecting'; readonly server: string }
   | ReadyEvent
-  | { readonly type: 'request'; readonly id: number; readonly method: string; readonly path: string }
+  | {
+      readonly type: 'request'
+      readonly id: number
+      /** Of a wildcard tunnel: the host that was asked for. */
+      readonly host?: string
+      readonly method: string
+      readonly path: string
+    }
   | ResponseEvent
   | { readonly type: 'disconnected'; readonly code?: string; readonly message?: string }
   | { readonly type: 'reconnecting'; readonly attempt: number; readonly delayMs: number }
@@ -46,6 +53,7 @@ export interface ReadyEvent {
 export interface ResponseEvent {
   readonly type: 'response'
   readonly id: number
+  readonly host?: string
   readonly method: string
   readonly path: string
   readonly status: number

@@ -8,7 +8,7 @@ import { VERSION } from '../version.ts'
 import type { DoctorSettings } from './commands/doctor.ts'
 import type { ShareSettings } from './commands/share.ts'
 import { Flags } from './flags.ts'
-import { parseTarget, type Target } from './target.ts'
+import { parseRoutes, parseTarget, type Target } from './target.ts'
 
 /** What a command line can ask for. */
 export interface Actions {
@@ -48,7 +48,7 @@ export function createProgram(actions: Actions): Command {
   for (const option of appOptions()) doctor.addOption(option)
   doctor.action((positional: string | undefined) => {
     const flags = new Flags(doctor)
-    const isAppGiven = positional !== undefined || flags.text('port') !== undefined
+    const isAppGiven = [positional, flags.text('port'), flags.text('serve')].some(one => one !== undefined)
     const target = targetOf(flags, positional)
     return actions.doctor({ ...connection(flags), target: isAppGiven ? target : undefined })
   })
@@ -59,6 +59,7 @@ const HELP_END = `
 Examples:
   localtunnels 3000                                  a URL for http://localhost:3000 on this machine
   localtunnels 3000 --server tunnel.example          a public URL, through your own server
+  localtunnels --serve ./dist                        a URL for the files in a folder
   localtunnels server --domain tunnel.example        that server
 
 A variable that is empty counts as not set; 0, no and false switch a flag off.
@@ -69,16 +70,22 @@ function appOptions(): Option[] {
   return [
     new Option('--port <port>', 'port of the app (default: 3000)').env('TUNNEL_PORT'),
     new Option('--host <host>', 'host of the app (default: localhost)').env('TUNNEL_HOST'),
+    new Option('--serve <folder>', 'a folder of files instead of an app that listens').env('TUNNEL_SERVE'),
     new Option('--server <address>', 'tunnel server: ws://, wss://, http(s):// or host[:port]').env(
       'TUNNEL_SERVER',
     ),
     new Option('--token <token>', 'shared secret of the server').env('TUNNEL_TOKEN'),
+    new Option(
+      '--proxy <url>',
+      'proxy to the server: http://, https://, socks5:// or socks5h://, empty for none (default: HTTPS_PROXY and its like)',
+    ).env('TUNNEL_PROXY'),
     new Option('--insecure', 'accept any certificate, of the app and of the server').env('TUNNEL_INSECURE'),
   ]
 }
 
 function shareOptions(): Option[] {
   return [
+    new Option('--spa', 'with --serve: /index.html for pages that are not there').env('TUNNEL_SPA'),
     new Option('--subdomain <name>', 'name to ask for (default: APP_NAME, else a friendly one)').env(
       'TUNNEL_SUBDOMAIN',
     ),
@@ -87,6 +94,10 @@ function shareOptions(): Option[] {
       '--host-header <host>',
       'Host the app sees: preserve, rewrite, or a host (default: preserve)',
     ).env('TUNNEL_HOST_HEADER'),
+    repeatable('--route <path=app>', 'path with an app of its own, such as /api=8080; repeatable').env(
+      'TUNNEL_ROUTE',
+    ),
+    new Option('--wildcard', 'take the hosts below the name too').env('TUNNEL_WILDCARD'),
     new Option('--qr', 'show the URL as a QR code').env('TUNNEL_QR'),
     new Option('--open', 'open the URL in the browser').env('TUNNEL_OPEN'),
     new Option('--copy', 'copy the URL to the clipboard').env('TUNNEL_COPY'),
@@ -116,6 +127,9 @@ function serverOptions(): Option[] {
       '--trusted-proxy <address>',
       'proxy (address or CIDR) whose X-Forwarded-* hold; repeatable',
     ).env('TUNNEL_SERVER_TRUSTED_PROXY'),
+    new Option('--proxy-protocol', 'connections of trusted proxies begin with a PROXY header').env(
+      'TUNNEL_SERVER_PROXY_PROTOCOL',
+    ),
   ]
 }
 
@@ -126,22 +140,40 @@ function repeatable(flags: string, description: string): Option {
   ])
 }
 
+/** What was typed wins over variables; two of either contradict each other. */
 function targetOf(flags: Flags, positional: string | undefined): Target {
-  const port = flags.port('port', 1)
-  const isPortFlagGiven = port !== undefined && flags.label('port').startsWith('--')
-  if (positional !== undefined && isPortFlagGiven) {
-    throw new TunnelError('OPTION_INVALID', `The app is given twice: ${positional} and --port ${port}.`)
-  }
-  return parseTarget({ positional, port, host: flags.text('host'), isInsecure: flags.isOn('insecure') })
+  const named = ['port', 'serve'].filter(name => flags.text(name) !== undefined)
+  const typed = named.filter(name => flags.isTyped(name))
+  const counted = positional !== undefined || typed.length > 0 ? typed : named
+  const ways = counted.map(name => `${flags.label(name)} ${flags.text(name)}`)
+  if (positional !== undefined) ways.unshift(positional)
+  if (ways.length > 1)
+    throw new TunnelError('OPTION_INVALID', `The app is given twice: ${ways.join(' and ')}.`)
+  const isFolder = counted.includes('serve')
+  if (!isFolder && flags.isTyped('spa'))
+    throw new TunnelError('OPTION_INVALID', '--spa belongs to --serve, which is not given.')
+  return parseTarget({
+    positional,
+    port: flags.port('port', 1),
+    host: flags.text('host'),
+    isInsecure: flags.isOn('insecure'),
+    folder: isFolder ? flags.text('serve') : undefined,
+    isSpa: flags.isOn('spa'),
+  })
 }
 
 function connection(
   flags: Flags,
 ): Pick<ShareSettings, 'server'> & { readonly client: ShareSettings['client'] } {
   const token = flags.text('token')
+  const proxy = flags.text('proxy')
   return {
     server: flags.text('server'),
-    client: { ...(token !== undefined && { token }), ...(flags.isOn('insecure') && { verifyServer: false }) },
+    client: {
+      ...(token !== undefined && { token }),
+      ...(proxy !== undefined && { proxy }),
+      ...(flags.isOn('insecure') && { verifyServer: false }),
+    },
   }
 }
 
@@ -166,6 +198,7 @@ function shareSettings(flags: Flags, positional: string | undefined): ShareSetti
   }
   const hostHeader = flags.text('hostHeader')
   if (hostHeader !== undefined) parseHost(hostHeader)
+  const routes = parseRoutes(flags.list('route'), flags.isOn('insecure'))
   return {
     target: targetOf(flags, positional),
     server,
@@ -174,6 +207,8 @@ function shareSettings(flags: Flags, positional: string | undefined): ShareSetti
       wire,
       ...(subdomain !== undefined && { subdomain }),
       ...(hostHeader && { hostHeader }),
+      ...(routes && { routes }),
+      ...(flags.isOn('wildcard') && { wildcard: true }),
     },
     isQrWanted: flags.isOn('qr'),
     isOpenWanted: flags.isOn('open'),
@@ -196,6 +231,7 @@ async function serverSettings(flags: Flags): Promise<TunnelServerOptions> {
     ...(domains.length > 0 && { domains }),
     ...(tokens.length > 0 && { tokens }),
     ...(trustedProxies.length > 0 && { trustedProxies }),
+    ...(flags.isOn('proxyProtocol') && { acceptProxyProtocol: true }),
     ...(publicUrl !== undefined && { publicUrl }),
     ...(originTimeoutMs !== undefined && { limits: { originTimeoutMs } }),
     ...(tls && { tls }),

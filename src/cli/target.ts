@@ -1,4 +1,4 @@
-// Where the app is, as the CLI was told: a port, host and port, a URL, or a unix socket.
+// Where the app is, as the CLI was told: a port, host and port, a URL, a unix socket, or a folder.
 
 import { TunnelError } from '../errors.ts'
 import { formatUrl, parseHost } from '../names.ts'
@@ -10,13 +10,17 @@ export interface Target {
     | { readonly port: number; readonly host: string }
     | { readonly url: string; readonly verifyOrigin?: boolean }
     | { readonly unix: string }
-  /** `http://localhost:3000`, or the path of a unix socket. */
+    | { readonly folder: string; readonly spa: boolean }
+  /** `http://localhost:3000`, or the path of a unix socket or folder. */
   readonly label: string
   /** `:3000` for this machine's, else the label. */
   readonly shortLabel: string
-  /** What to dial to see whether anything listens. */
-  readonly dial: { readonly hosts: readonly string[]; readonly port: number } | { readonly unix: string }
-  /** For requests of our own; unix sockets get none. */
+  /** What to dial to see whether anything listens, or the folder to look for. */
+  readonly dial:
+    | { readonly hosts: readonly string[]; readonly port: number }
+    | { readonly unix: string }
+    | { readonly folder: string }
+  /** For requests of our own; unix sockets and folders get none. */
   readonly url: string | undefined
 }
 
@@ -26,11 +30,15 @@ export interface TargetFlags {
   readonly port: number | undefined
   readonly host: string | undefined
   readonly isInsecure: boolean
+  /** A folder instead of all the above. */
+  readonly folder?: string | undefined
+  readonly isSpa?: boolean
 }
 
 const DEFAULT_PORT = 3_000
 
-export function parseTarget({ positional, port, host, isInsecure }: TargetFlags): Target {
+export function parseTarget({ positional, port, host, isInsecure, folder, isSpa }: TargetFlags): Target {
+  if (folder !== undefined) return folderTarget(folder, isSpa ?? false)
   if (positional === undefined) return portTarget(port ?? DEFAULT_PORT, host ?? 'localhost')
   if (/^\d+$/.test(positional)) return portTarget(parsePort(positional, 'the port', 1), host ?? 'localhost')
   if (/^https?:\/\//i.test(positional)) return urlTarget(positional, isInsecure)
@@ -39,10 +47,40 @@ export function parseTarget({ positional, port, host, isInsecure }: TargetFlags)
     const parts = parseHost(positional)
     if (parts.port !== undefined) return portTarget(parts.port, parts.hostname)
   }
+  if (/^\.{0,2}[/\\]|^\.{1,2}$/.test(positional)) {
+    throw new TunnelError('OPTION_INVALID', `A folder is served with --serve ${positional}.`)
+  }
   throw new TunnelError(
     'OPTION_INVALID',
     `"${positional}" is neither a port, a URL nor a command (server, doctor).`,
   )
+}
+
+/** `/api=8080`, `/ws=https://localhost:3001`: what `routes` of a tunnel is told; `undefined` without any. */
+export function parseRoutes(
+  given: readonly string[],
+  isInsecure: boolean,
+): Record<string, Target['options']> | undefined {
+  if (given.length === 0) return undefined
+  const routes = new Map<string, Target['options']>()
+  for (const text of given) {
+    const at = text.indexOf('=')
+    const path = text.slice(0, Math.max(at, 0))
+    if (!path.startsWith('/'))
+      throw new TunnelError(
+        'OPTION_INVALID',
+        `--route "${text}" is not a path and an app, such as /api=8080.`,
+      )
+    if (routes.has(path)) throw new TunnelError('OPTION_INVALID', `--route: ${path} is given twice.`)
+    const { options } = parseTarget({
+      positional: text.slice(at + 1),
+      port: undefined,
+      host: undefined,
+      isInsecure,
+    })
+    routes.set(path, options)
+  }
+  return Object.fromEntries(routes)
 }
 
 function portTarget(port: number, hostFlag: string): Target {
@@ -76,6 +114,11 @@ function urlTarget(text: string, isInsecure: boolean): Target {
 function unixTarget(path: string): Target {
   if (path === '') throw new TunnelError('OPTION_INVALID', 'unix: needs the path of a socket.')
   return { options: { unix: path }, label: path, shortLabel: path, dial: { unix: path }, url: undefined }
+}
+
+function folderTarget(folder: string, spa: boolean): Target {
+  const label = folder.replace(/\/*$/, '/')
+  return { options: { folder, spa }, label, shortLabel: label, dial: { folder }, url: undefined }
 }
 
 function isLoopback(hostname: string): boolean {

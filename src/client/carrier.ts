@@ -24,6 +24,8 @@ export interface CarrierRequest {
   readonly protocols: readonly string[]
   /** From the first packet to the answer, milliseconds. Above: `CONNECT_TIMEOUT`. */
   readonly timeoutMs: number
+  /** The proxy on the way, for messages. */
+  readonly proxyLabel?: string | undefined
   /** Ends the attempt. */
   readonly signal: AbortSignal
   /** Longest text message to take, bytes. Default 0: text ends the carrier. */
@@ -76,8 +78,9 @@ function codeOfStatus(status: number): ErrorCode {
   return status >= 500 || status === 408 || status === 429 ? 'SERVER_UNREACHABLE' : 'SERVER_REFUSED'
 }
 
-/** What a failed dial means. */
+/** What a failed dial means. A proxy on the way said it itself. */
 export function unreachable(cause: unknown): TunnelError {
+  if (cause instanceof TunnelError) return cause
   const reason = cause instanceof Error ? cause.message : String(cause)
   return new TunnelError('SERVER_UNREACHABLE', `The tunnel server cannot be reached: ${reason}.`, { cause })
 }

@@ -42,6 +42,8 @@ const REFUSED_FOR_GOOD: ReadonlySet<string> = new Set([
   'NOT_ALLOWED',
   'KIND_REFUSED',
   'PORT_NOT_ALLOWED',
+  // Trying a wrong password again and again locks accounts.
+  'PROXY_AUTH_REFUSED',
 ])
 /** A tunnel that lost its name or port to somebody else, while others go on, asks for it again this often. */
 const ASK_AGAIN_MS = 5_000
@@ -49,10 +51,10 @@ const ASK_AGAIN_MS = 5_000
 const MAX_REQUESTS_SEEN = 10_000
 
 /**
- * A tunnel client. With `port`, `url`, `unix` or `fetch` it has an HTTP tunnel, and `connect()` resolves once its URL is
- * registered; `http()`, `tcp()`, `udp()` add tunnels, on the same connection. A lost connection is made again for ever (unless
- * `reconnect` is false) and names and ports stay. It never throws outside of its own methods and never exits the process;
- * what goes wrong arrives as an `error` event with a stable `code`.
+ * A tunnel client. With `port`, `url`, `unix`, `fetch` or `folder` it has an HTTP tunnel, and `connect()` resolves once
+ * its URL is registered; `http()`, `tcp()`, `udp()` add tunnels, on the same connection. A lost connection is made again for ever
+ * (unless `reconnect` is false) and names and ports stay. It never throws outside of its own methods and never exits the
+ * process; what goes wrong arrives as an `error` event with a stable `code`.
  *
  * Throws `OPTION_INVALID`, `PORT_INVALID` or `NAME_INVALID` for options that cannot be used.
  */
@@ -87,7 +89,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
 
   /**
    * Connects and registers. Rejects with `SERVER_UNREACHABLE`, `SERVER_REFUSED`, `CONNECT_TIMEOUT`, `TOKEN_REFUSED`,
-   * `NAME_TAKEN`, `NAME_RESERVED`, `NOT_ALLOWED`, with `OPTION_INVALID` when there is no tunnel to register, or with
+   * `NAME_TAKEN`, `NAME_RESERVED`, `NOT_ALLOWED`, `PROXY_UNREACHABLE`, `PROXY_AUTH_REFUSED`, `PROXY_REFUSED`, with `OPTION_INVALID` when there is no tunnel to register, or with
    * `STATE_INVALID` when it is connected already; nothing goes on in the background then, and `connect` may be called
    * again.
    */
@@ -98,7 +100,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     if (this.#tunnels.size === 0) {
       throw new TunnelError(
         'OPTION_INVALID',
-        'One of port, url, unix and fetch says where the app is; or call http(), tcp(), udp().',
+        'One of port, url, unix, fetch and folder says where the app is; or call http(), tcp(), udp().',
       )
     }
     this.#connecting = this.#connectFirst()
@@ -184,7 +186,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   async probe(timeoutMs = 5_000): Promise<boolean> {
     const { granted, kind } = this.#first
     if (granted.resume === undefined || kind !== 'http') return this.isConnected()
-    return probePublicSide(granted.url, granted.resume, timeoutMs)
+    return probePublicSide(this.#settings.dial, granted.url, granted.resume, timeoutMs)
   }
 
   /** `disconnect()`, at the end of an `await using` block. */
@@ -352,8 +354,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
       request: report => {
         if (this.#requests.size >= MAX_REQUESTS_SEEN) this.#requests.clear()
         this.#requests.set(report.id, report)
-        const { id, tunnel, method, path } = report
-        this.emit('request', { id, tunnel, method, path })
+        const { id, tunnel, host, method, path } = report
+        this.emit('request', { id, tunnel, ...(host !== undefined && { host }), method, path })
       },
       response: report => this.#responded(report),
       error: error => this.emit('error', error),
@@ -367,8 +369,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     const request = this.#requests.get(report.id)
     if (request === undefined) return
     this.#requests.delete(report.id)
-    const { tunnel, method, path } = request
-    this.emit('response', { ...report, tunnel, method, path })
+    const { tunnel, host, method, path } = request
+    this.emit('response', { ...report, tunnel, ...(host !== undefined && { host }), method, path })
   }
 
   #lost(error: TunnelError): void {

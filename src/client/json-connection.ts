@@ -17,6 +17,7 @@ import {
   PING,
   parseServerMessage,
 } from '../wire/json.ts'
+import { Budget } from './budget.ts'
 import type { TextCarrier } from './carrier.ts'
 import type { Connection, ConnectionEvents, Registration, Wish } from './connection.ts'
 import { originRequest } from './json-request.ts'
@@ -27,8 +28,6 @@ import type { ClientSettings, TunnelSettings } from './settings.ts'
 export const MAX_MESSAGE_BYTES = 67_108_864
 /** Body of an answer that fits a message in base64, whatever is in it. */
 const MAX_BODY_BYTES = Math.floor(((MAX_MESSAGE_BYTES - 524_288) * 3) / 4)
-/** Requests under way; more are answered with 503. Servers of ours send at most half as many. */
-const MAX_REQUESTS = 8_192
 /** Existing servers cut a visitor's request without a body after 10 s, and give up on any after 30 s. */
 const UNTOLD_TIMEOUT_MS = 29_000
 const UNTOLD_BODILESS_TIMEOUT_MS = 9_500
@@ -122,12 +121,17 @@ export class JsonConnection implements Connection {
   // ── Connection ─────────────────────────────────────────────────────────────────────────────────────────────
 
   register(settings: TunnelSettings, { name = '' }: Wish): Promise<Registration> {
-    const isPlain = settings.kind === 'http' && settings.token === undefined
+    const { kind, token, routes, isWildcard } = settings
+    const isPlain = kind === 'http' && token === undefined && routes.length === 0 && !isWildcard
     if (!isPlain || (this.#tunnel !== undefined && this.#tunnel.settings !== settings)) {
-      const message = 'The server speaks the JSON wire, which carries one HTTP tunnel and nothing else.'
+      const message =
+        'The server speaks the JSON wire, which carries one plain HTTP tunnel: no other kind, no token of its own, no routes, no wildcard.'
       return Promise.reject(new TunnelError('KIND_REFUSED', message))
     }
-    this.#tunnel ??= { settings, origins: new OriginPool(settings.origin) }
+    this.#tunnel ??= {
+      settings,
+      origins: new OriginPool(settings.origin, new Budget(this.#settings.limits.maxCollectedBytes)),
+    }
     const { promise, resolve, reject } = deferred<Registration>()
     this.#registering = { name, resolve, reject }
     if (this.#isClosed) reject(new TunnelError('CARRIER_LOST'))
@@ -163,7 +167,7 @@ export class JsonConnection implements Connection {
 
   #answer(request: JsonRequest): void {
     const report = this.#begin(request)
-    if (this.#requests > MAX_REQUESTS) return this.#fail(request, report, 'TUNNEL_BUSY')
+    if (this.#requests > this.#settings.limits.maxStreams) return this.#fail(request, report, 'TUNNEL_BUSY')
     const tunnel = this.#tunnel
     const bytes = tunnel && originRequest(request, tunnel.settings)
     if (tunnel === undefined || bytes === undefined) return this.#fail(request, report, 'BAD_REQUEST')

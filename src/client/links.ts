@@ -4,15 +4,12 @@ import { deferred } from '../deferred.ts'
 import { eventLoop } from '../event-loop.ts'
 import { Link } from '../session/link.ts'
 import type { Session } from '../session/session.ts'
-import type { Socket, SocketHandler } from '../socket.ts'
-import { dial } from '../sockets/dial.ts'
+import type { Dial, Socket, SocketHandler } from '../socket.ts'
 import { encodeControl } from '../wire/control.ts'
 import { LINK_PROTOCOL } from '../wire/frame.ts'
 import { endOfHead, MAX_ANSWER_HEAD_BYTES, parseAnswerHead } from '../wire/handshake.ts'
 import type { ServerAddress } from './settings.ts'
 
-/** As many downloads at once as go each its own way; more share the carrier. */
-const MAX_LINKS = 32
 /** Dials at once: a burst of bulk must not look like an attack. */
 const MAX_DIALLING = 4
 /** Unused for this long, a link is closed. */
@@ -22,10 +19,17 @@ const REFUSED_MS = 60_000
 /** How long the server may take to answer. */
 const ANSWER_MS = 10_000
 
+/** How links reach the server. */
+export interface LinkWay {
+  readonly server: ServerAddress
+  readonly dial: Dial
+  /** As many downloads at once as go each its own way. */
+  readonly maxLinks: number
+}
+
 export class Links {
   readonly #session: Session
-  readonly #server: ServerAddress
-  readonly #isAllowed: boolean
+  readonly #way: LinkWay | undefined
   #secret: string | undefined
   #nextNumber = 1
   #dialling = 0
@@ -35,24 +39,24 @@ export class Links {
   /** Links that were idle at the last sweep. */
   #idle = new Set<Link>()
 
-  /** `isAllowed`: the server can be dialled directly. */
-  constructor(session: Session, server: ServerAddress, isAllowed: boolean) {
+  /** `way`: `undefined` when the server can only be reached as the carrier reached it. */
+  constructor(session: Session, way: LinkWay | undefined) {
     this.#session = session
-    this.#server = server
-    this.#isAllowed = isAllowed
+    this.#way = way
   }
 
   /** The server takes links that show this secret. */
   allow(secret: string | undefined): void {
-    if (this.#isAllowed) this.#secret = secret
+    if (this.#way !== undefined && this.#way.maxLinks > 0) this.#secret = secret
   }
 
   /** A stream of either side sends in bulk: opens one more, if that is allowed and of use. */
   want(): void {
     const secret = this.#secret
-    if (secret === undefined || this.#session.isClosed || eventLoop.now() < this.#refusedUntil) return
-    if (this.#dialling >= MAX_DIALLING || this.#session.links.size + this.#dialling >= MAX_LINKS) return
-    void this.#open(secret)
+    const way = this.#way
+    if (way === undefined || secret === undefined || this.#session.isClosed) return
+    if (eventLoop.now() < this.#refusedUntil || this.#dialling >= MAX_DIALLING) return
+    if (this.#session.links.size + this.#dialling < way.maxLinks) void this.#open(way, secret)
   }
 
   close(): void {
@@ -61,12 +65,19 @@ export class Links {
     this.#cancelSweep?.()
   }
 
-  async #open(secret: string): Promise<void> {
+  async #open({ dial, server }: LinkWay, secret: string): Promise<void> {
     this.#dialling++
     const number = this.#nextNumber++
     try {
       const { signal } = this.#stopping
-      const link = await openLink({ number, secret, server: this.#server, session: this.#session, signal })
+      const link = await openLink({
+        dial,
+        number,
+        secret,
+        server,
+        session: this.#session,
+        signal,
+      })
       this.#session.links.add(link)
       if (link.isClosed) return
       this.#session.sendControl(encodeControl({ type: 'linked', link: number }))
@@ -101,6 +112,7 @@ export class Links {
 }
 
 interface LinkDial {
+  readonly dial: Dial
   readonly number: number
   readonly secret: string
   readonly server: ServerAddress
@@ -109,9 +121,13 @@ interface LinkDial {
 }
 
 /** Dials the server and asks it to make the connection a link. Rejects when it does not. */
-async function openLink({ number, secret, server, session, signal }: LinkDial): Promise<Link> {
+async function openLink({ dial, number, secret, server, session, signal }: LinkDial): Promise<Link> {
   const { promise, resolve, reject } = deferred<Link>()
-  const refused = () => reject(new Error('the server gave no link'))
+  const dialling = new AbortController()
+  const refused = () => {
+    reject(new Error('the server gave no link'))
+    dialling.abort()
+  }
   const cancelTimeout = eventLoop.after(ANSWER_MS, refused)
   signal.addEventListener('abort', refused)
   let received = Buffer.alloc(0)
@@ -136,7 +152,7 @@ async function openLink({ number, secret, server, session, signal }: LinkDial): 
     ended: () => (inner === undefined ? refused() : inner.ended()),
     closed: error => (inner === undefined ? refused() : inner.closed(error)),
   }
-  const dialled = dial(server.address, handler)
+  const dialled = dial(server.address, handler, dialling.signal)
   dialled.then(up => {
     socket = up
     up.write(encoder.encode(requestFor(number, secret, server)))

@@ -1,5 +1,7 @@
 // Everything a TunnelClient can be told, with the defaults.
 
+import type { ClientLimits } from './limits.ts'
+
 /**
  * Answers a request in process: the `fetch` of Hono, Elysia, or a plain function. Bodies stream both ways and
  * `request.signal` aborts when the visitor leaves. What it throws becomes a 500 `HANDLER_FAILED`; WebSockets need a port.
@@ -9,8 +11,8 @@ export type FetchHandler = (request: Request) => Response | Promise<Response>
 /** Where the app is. Times are milliseconds from 1 to 2,147,483,647; a value outside: `OPTION_INVALID`. */
 export interface OriginOptions {
   /**
-   * Port of the app on `host`, 1 to 65535. Exactly one of `port`, `url`, `unix` and `fetch` says where the app is; none or
-   * two: `OPTION_INVALID`.
+   * Port of the app on `host`, 1 to 65535. Exactly one of `port`, `url`, `unix`, `fetch` and `folder` says where the app
+   * is; none or two: `OPTION_INVALID`.
    */
   readonly port?: number
   /** Host of the app. Default `localhost`, dialled on both address families. */
@@ -21,6 +23,13 @@ export interface OriginOptions {
   readonly unix?: string
   /** The app as a function: no port at all. What it throws becomes a 500 `HANDLER_FAILED`. */
   readonly fetch?: FetchHandler
+  /**
+   * The app as a folder of files, relative to the working directory. Names that begin with a dot are not served, nor what
+   * links outside the folder lead to. Not there, or not a folder: `OPTION_INVALID`.
+   */
+  readonly folder?: string
+  /** With `folder`: `true` answers with `/index.html` where a page is asked for that is not there. Default `false`. */
+  readonly spa?: boolean
   /** `false` accepts any certificate of an https origin. Default `true`. */
   readonly verifyOrigin?: boolean
   /** How long the app may take to accept a connection. Default 10,000 ms. Above: 502 `ORIGIN_UNREACHABLE`. */
@@ -46,6 +55,13 @@ export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
    * Taken: `name-2`, `name-3`, then random ones, then `NAME_TAKEN`.
    */
   readonly subdomain?: string
+  /**
+   * Paths with origins of their own: `{ '/api': 8080 }`, the value a port or what says where an app is. `/api` means
+   * `/api`, `/api?…` and all of `/api/`; the longest one wins. At most 32. Streams wire only, else `KIND_REFUSED`.
+   */
+  readonly routes?: Readonly<Record<string, number | OriginOptions>>
+  /** `true`: all hosts below the tunnel's own are its, too, as in `a.b.app.example.dev`. Default `false`. Streams wire only. */
+  readonly wildcard?: boolean
 }
 
 /** A TCP tunnel: `client.tcp(…)`. Exactly one of `port` and `unix` says where connections go. */
@@ -78,8 +94,9 @@ export interface UdpTunnelOptions extends SharedTunnelOptions {
 }
 
 /**
- * Options of a client: the connection, and the HTTP tunnel that `connect()` registers. Without `port`, `url`, `unix` or
- * `fetch` there is no such tunnel, and `client.http(…)`, `client.tcp(…)`, `client.udp(…)` add them. Times are milliseconds from 1 to
+ * Options of a client: the connection, and the HTTP tunnel that `connect()` registers. Without `port`, `url`, `unix`,
+ * `fetch` or `folder` there is no such tunnel, and `client.http(…)`, `client.tcp(…)`, `client.udp(…)` add them. Times are
+ * milliseconds from 1 to
  * 2,147,483,647; a value outside: `OPTION_INVALID`.
  */
 export interface TunnelClientOptions extends HttpTunnelOptions {
@@ -100,8 +117,14 @@ export interface TunnelClientOptions extends HttpTunnelOptions {
   /** PEM of an authority to trust for the server's certificate besides those of the runtime. Default none. */
   readonly ca?: string
   /**
-   * A `node:http` Agent that makes the connection to the server: how to get through a proxy. Default none. With one the
-   * carrier is made by `ws`, and bulk stays on it, because links would not go that way.
+   * The proxy on the way to the server, `http://`, `https://`, `socks5://` or `socks5h://` with `user:password@` if need
+   * be (special characters as `%40`). `false` or empty: none. Default: `HTTPS_PROXY` or `HTTP_PROXY`, as the server's
+   * scheme, else `ALL_PROXY`, except for what `NO_PROXY` lists and this machine. Unusable: `OPTION_INVALID`.
+   */
+  readonly proxy?: string | false
+  /**
+   * A `node:http` Agent that makes the connection to the server, for ways that `proxy` does not know. Default none. With
+   * one the carrier is made by `ws`, and bulk stays on it, because links would not go that way.
    */
   readonly agent?: object
   /** Dial to registration. Default 10,000 ms. Above: `CONNECT_TIMEOUT`. */
@@ -117,6 +140,8 @@ export interface TunnelClientOptions extends HttpTunnelOptions {
    * `pingIntervalMs`, or `OPTION_INVALID`.
    */
   readonly deadAfterMs?: number
+  /** Bounds to change; those not named keep their defaults. A value that cannot be used: `OPTION_INVALID`. */
+  readonly limits?: Partial<ClientLimits>
 }
 
 /** What a client is doing. `closed` may `connect()` again, as `idle` may. */
@@ -141,6 +166,8 @@ export interface TunnelClientEvents {
     readonly id: number
     /** Name of the tunnel. */
     readonly tunnel: string
+    /** The host asked for, of wildcard tunnels only. */
+    readonly host?: string
     readonly method: string
     readonly path: string
   }
@@ -148,6 +175,7 @@ export interface TunnelClientEvents {
   response: {
     readonly id: number
     readonly tunnel: string
+    readonly host?: string
     readonly method: string
     readonly path: string
     readonly status: number

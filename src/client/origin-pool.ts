@@ -8,6 +8,7 @@ import { joined } from '../http/characters.ts'
 import { parseResponseHead, ResponseHead } from '../http/head.ts'
 import { IDEMPOTENT } from '../http/request-line.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
+import type { Budget } from './budget.ts'
 import type { Origin } from './origin.ts'
 
 /** Below the 5 s after which Node closes idle connections, with room for a request on its way. */
@@ -35,12 +36,15 @@ export type Settled = (outcome: OriginAnswer | TunnelError) => void
 
 export class OriginPool {
   readonly #origin: Origin
+  readonly #budget: Budget
   readonly #connections = new Set<OriginConnection>()
   /** The most recently used last. */
   readonly #idle: OriginConnection[] = []
 
-  constructor(origin: Origin) {
+  /** `budget`: for all answers that are being collected. An answer that has no room left: `TUNNEL_BUSY`. */
+  constructor(origin: Origin, budget: Budget) {
     this.#origin = origin
+    this.#budget = budget
   }
 
   request(request: OriginRequest, settled: Settled): void {
@@ -55,7 +59,7 @@ export class OriginPool {
   }
 
   #onNew(request: OriginRequest, settled: Settled): void {
-    const connection = new OriginConnection({
+    const connection = new OriginConnection(this.#budget, {
       freed: () => this.#idle.push(connection),
       stale: (again, whoWaits) => this.#onNew(again, whoWaits),
       gone: () => {
@@ -86,6 +90,7 @@ interface Owner {
 
 class OriginConnection implements SocketHandler {
   readonly #owner: Owner
+  readonly #budget: Budget
   readonly #head: ResponseHead = new ResponseHead()
   readonly #framer: BodyFramer = new BodyFramer((bytes, start, end) =>
     this.#body.push(bytes.subarray(start, end)),
@@ -97,13 +102,16 @@ class OriginConnection implements SocketHandler {
   /** The beginning of a head. */
   #partial: Uint8Array | undefined
   #body: Uint8Array[] = []
+  /** Bytes of the answer so far, as they count in the budget. */
+  #heldBytes = 0
   #isInBody = false
   #isReused = false
   #hasAnswerBytes = false
   #isGone = false
   #cancelTimer: () => void = nothing
 
-  constructor(owner: Owner) {
+  constructor(budget: Budget, owner: Owner) {
+    this.#budget = budget
     this.#owner = owner
   }
 
@@ -168,6 +176,7 @@ class OriginConnection implements SocketHandler {
       if (end === -1) return this.#fail('ORIGIN_INVALID')
       if (end === 0) {
         this.#partial = at === 0 ? pending : pending.subarray(at)
+        if (!this.#holds(this.#partial.length)) this.#fail('TUNNEL_BUSY')
         return
       }
       at = end
@@ -187,7 +196,15 @@ class OriginConnection implements SocketHandler {
     const end = this.#framer.complete ? from : this.#framer.feed(bytes, from, bytes.length)
     if (end === -1) return this.#fail('ORIGIN_INVALID')
     if (this.#framer.payloadBytes > (this.#request?.maxBodyBytes ?? 0)) return this.#fail('ANSWER_TOO_LARGE')
+    if (!this.#holds(this.#framer.payloadBytes)) return this.#fail('TUNNEL_BUSY')
     if (this.#framer.complete) this.#complete(this.#head.keepAlive && end === bytes.length)
+  }
+
+  /** So much of the answer is in memory now. `false`: with what the others have it is too much. */
+  #holds(bytes: number): boolean {
+    const more = bytes - this.#heldBytes
+    this.#heldBytes = bytes
+    return this.#budget.hold(more)
   }
 
   // ── The end of an exchange, and of the connection ──────────────────────────────────────────────────────────
@@ -199,6 +216,7 @@ class OriginConnection implements SocketHandler {
     this.#request = undefined
     this.#isInBody = false
     this.#body = []
+    this.#holds(0)
     this.#cancelTimer()
     // An answer that came before the end of the request leaves the rest of it on the connection.
     if (isSound && this.#unsent === undefined) this.#idle()
@@ -239,6 +257,7 @@ class OriginConnection implements SocketHandler {
     this.#unsent = undefined
     this.#partial = undefined
     this.#body = []
+    this.#holds(0)
     this.#socket?.terminate()
     this.#owner.gone()
     const settled = this.#settled

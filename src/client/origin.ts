@@ -1,4 +1,5 @@
-// Contract: where the client forwards to. Implementations: origins/address.ts, origins/handler.ts.
+// Contract: where the client forwards to. Implementations: origins/address.ts, origins/handler.ts,
+// origins/folder.ts.
 
 import type { Socket, SocketHandler } from '../socket.ts'
 

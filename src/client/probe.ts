@@ -2,16 +2,24 @@
 
 import { createHash } from 'node:crypto'
 import { deferred } from '../deferred.ts'
-import type { Address, SocketHandler } from '../socket.ts'
-import { dial } from '../sockets/dial.ts'
+import type { Address, Dial, SocketHandler } from '../socket.ts'
 import { PROBE_HEADER, probeProof } from '../wire/control.ts'
 
 /** Longest answer that is looked at: its status line and the one header that counts. */
 const MAX_ANSWER_BYTES = 8_192
 
-/** `true` when the server answered the probe; `false` when anything else happened, or nothing in time. */
-export async function probePublicSide(url: string, secret: string, timeoutMs: number): Promise<boolean> {
+/**
+ * `true` when the server answered the probe; `false` when anything else happened, or nothing in time. `dial`: the way
+ * that the client takes, so that a proxy on it is on the probe's way too.
+ */
+export async function probePublicSide(
+  dial: Dial,
+  url: string,
+  secret: string,
+  timeoutMs: number,
+): Promise<boolean> {
   const { promise: answer, resolve } = deferred<string>()
+  const dialling = new AbortController()
   const timer = setTimeout(() => resolve(''), timeoutMs)
   let text = ''
   const handler: SocketHandler = {
@@ -25,7 +33,7 @@ export async function probePublicSide(url: string, secret: string, timeoutMs: nu
   }
   const { host, hostname } = new URL(url)
   const proof = probeProof(secret, text => createHash('sha256').update(text).digest('base64url'))
-  const dialled = dial(addressOf(url, hostname), handler)
+  const dialled = dial(addressOf(url, hostname), handler, dialling.signal)
   const request = `HEAD / HTTP/1.1\r\nHost: ${host}\r\n${PROBE_HEADER}: ${proof}\r\nConnection: close\r\n\r\n`
   dialled.then(
     socket => socket.write(new TextEncoder().encode(request)),
@@ -34,6 +42,7 @@ export async function probePublicSide(url: string, secret: string, timeoutMs: nu
   )
   const head = (await answer).toLowerCase()
   clearTimeout(timer)
+  dialling.abort()
   // One that only comes up now is not wanted any more; one that fails was reported above.
   dialled.then(
     socket => socket.terminate(),

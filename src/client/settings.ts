@@ -5,7 +5,8 @@ import type { Associate } from '../datagram-socket.ts'
 import { TunnelError } from '../errors.ts'
 import { generateSubdomain, isValidPort, isValidSubdomain, parseHost, slugOf } from '../names.ts'
 import type { Address, Dial } from '../socket.ts'
-import type { HostRewrite, TunnelKind } from '../wire/control.ts'
+import { type HostRewrite, isRoutePath, MAX_ROUTES, type TunnelKind } from '../wire/control.ts'
+import { type ClientLimits, clientLimits } from './limits.ts'
 import type {
   HttpTunnelOptions,
   OriginOptions,
@@ -16,10 +17,20 @@ import type {
 import type { Origin } from './origin.ts'
 import { AddressOrigin } from './origins/address.ts'
 import { DatagramOrigin } from './origins/datagrams.ts'
+import { folderOrigin } from './origins/folder.ts'
 import { HandlerOrigin } from './origins/handler.ts'
+import { dialThrough } from './proxies/dial.ts'
+import { proxyChooser } from './proxy.ts'
 
 /** The part of the environment that a client reads. */
 export type Environment = Readonly<Record<string, string | undefined>>
+
+/** Requests below a path, and where they go. */
+export interface RouteSettings {
+  readonly path: string
+  readonly origin: Origin
+  readonly rewrite: HostRewrite
+}
 
 /** One tunnel, as it is to be registered. */
 export interface TunnelSettings {
@@ -32,6 +43,10 @@ export interface TunnelSettings {
   readonly token: string | undefined
   readonly origin: Origin
   readonly rewrite: HostRewrite
+  /** `http`: in the order of their numbers. */
+  readonly routes: readonly RouteSettings[]
+  /** `http` and `tls`. */
+  readonly isWildcard: boolean
 }
 
 export interface ClientSettings {
@@ -40,13 +55,18 @@ export interface ClientSettings {
   readonly tunnel: TunnelSettings | undefined
   readonly token: string | undefined
   readonly wire: 'auto' | 'streams' | 'json'
-  /** Makes the connection to the server instead of our own dial. */
+  /** Makes the connection to the server instead of `dial`. */
   readonly agent: Agent | undefined
+  /** The way to the server and its public side: through a proxy, or straight. */
+  readonly dial: Dial
+  /** The proxy on the way to the server, for messages: its URL without the login. */
+  readonly proxyLabel: string | undefined
   readonly connectTimeoutMs: number
   readonly isReconnecting: boolean
   readonly maxBackoffMs: number
   readonly pingIntervalMs: number
   readonly deadAfterMs: number
+  readonly limits: ClientLimits
 }
 
 /** The server as something to dial. */
@@ -76,9 +96,16 @@ export function clientSettings(
   if (deadAfterMs <= pingIntervalMs) {
     throw new TunnelError('OPTION_INVALID', 'deadAfterMs must be more than pingIntervalMs.')
   }
+  // An empty variable is one that is not set.
+  const server = parseServer(options.server ?? (environment.TUNNEL_SERVER || DEFAULT_SERVER), options)
+  if (options.agent !== undefined && options.proxy) {
+    throw new TunnelError('OPTION_INVALID', 'agent and proxy exclude each other: the agent is the way.')
+  }
+  const chooseProxy = proxyChooser(options, environment)
   return {
-    // An empty variable is one that is not set.
-    server: parseServer(options.server ?? (environment.TUNNEL_SERVER || DEFAULT_SERVER), options),
+    server,
+    dial: dialThrough(chooseProxy, dial),
+    proxyLabel: options.agent === undefined ? chooseProxy(server.address)?.label : undefined,
     tunnel: isTunnelGiven(options)
       ? httpTunnel({ ...options, token: undefined }, environment, dial)
       : undefined,
@@ -91,6 +118,7 @@ export function clientSettings(
     maxBackoffMs: positive('maxBackoffMs', options.maxBackoffMs ?? 5_000),
     pingIntervalMs,
     deadAfterMs,
+    limits: clientLimits(options.limits ?? {}),
   }
 }
 
@@ -104,7 +132,26 @@ export function httpTunnel(options: HttpTunnelOptions, environment: Environment,
     token: checkToken(options.token),
     origin,
     rewrite: rewriteOf(options.hostHeader, origin),
+    routes: routesOf(options.routes ?? {}, dial),
+    isWildcard: options.wildcard ?? false,
   }
+}
+
+function routesOf(routes: Readonly<Record<string, number | OriginOptions>>, dial: Dial): RouteSettings[] {
+  const all = Object.entries(routes).map(([given, where]) => {
+    const path = given.replace(/\/+$/, '')
+    // Clients take dot segments out of a path before they send it.
+    if (!isRoutePath(path) || /\/\.\.?(?:\/|$)/.test(path))
+      throw new TunnelError('OPTION_INVALID', `routes: "${given}" is not a path such as /api.`)
+    const options = typeof where === 'number' ? { port: where } : where
+    const origin = originOf(options, dial)
+    return { path, origin, rewrite: rewriteOf(options.hostHeader, origin) }
+  })
+  if (all.length > MAX_ROUTES)
+    throw new TunnelError('OPTION_INVALID', `A tunnel has at most ${MAX_ROUTES} routes, not ${all.length}.`)
+  if (new Set(all.map(({ path }) => path)).size < all.length)
+    throw new TunnelError('OPTION_INVALID', 'routes: a path is given twice.')
+  return all
 }
 
 /** A TCP tunnel, likewise. */
@@ -119,6 +166,8 @@ export function tcpTunnel(options: TcpTunnelOptions, dial: Dial): TunnelSettings
     token: checkToken(token),
     origin: addressOrigin(options, dial),
     rewrite: {},
+    routes: [],
+    isWildcard: false,
   }
 }
 
@@ -146,8 +195,8 @@ function checkRemotePort(port: number | undefined): number | undefined {
   throw new TunnelError('PORT_INVALID', `remotePort: ${port} is not a port.`)
 }
 
-function isTunnelGiven({ port, url, unix, fetch }: OriginOptions): boolean {
-  return port !== undefined || url !== undefined || unix !== undefined || fetch !== undefined
+function isTunnelGiven({ port, url, unix, fetch, folder, spa }: OriginOptions): boolean {
+  return [port, url, unix, fetch, folder, spa].some(one => one !== undefined)
 }
 
 /** It travels in a header: anything else would be refused for a reason that nobody sees. */
@@ -177,11 +226,14 @@ export function parseServer(
 }
 
 function originOf(options: OriginOptions, dial: Dial): Origin {
-  const given = [options.port, options.url, options.unix, options.fetch].filter(one => one !== undefined)
-  if (given.length !== 1) {
-    throw new TunnelError('OPTION_INVALID', 'Exactly one of port, url, unix and fetch says where the app is.')
+  const { port, url, unix, fetch, folder, spa } = options
+  if ([port, url, unix, fetch, folder].filter(one => one !== undefined).length !== 1) {
+    const text = 'Exactly one of port, url, unix, fetch and folder says where the app is.'
+    throw new TunnelError('OPTION_INVALID', text)
   }
-  return options.fetch === undefined ? addressOrigin(options, dial) : new HandlerOrigin(options.fetch)
+  if (folder !== undefined) return folderOrigin(folder, spa ?? false)
+  if (spa !== undefined) throw new TunnelError('OPTION_INVALID', 'spa belongs to folder, which is not given.')
+  return fetch === undefined ? addressOrigin(options, dial) : new HandlerOrigin(fetch)
 }
 
 function addressOrigin(options: OriginOptions, dial: Dial): Origin {

@@ -13,10 +13,6 @@ import type { Origin } from './origin.ts'
 import { bounded } from './origins/bounded.ts'
 import type { ClientSettings, TunnelSettings } from './settings.ts'
 
-/** Joins open at once: more than any server of ours opens, low enough for a process's file descriptors. */
-const MAX_STREAMS = 8_192
-const MAX_STREAM_WINDOW_BYTES = 4_194_304
-const MAX_SESSION_WINDOW_BYTES = 67_108_864
 const LEAVE_TIMEOUT_MS = 2_000
 
 interface Registering {
@@ -25,10 +21,10 @@ interface Registering {
   reject(error: TunnelError): void
 }
 
-/** What the OPEN frames of a tunnel lead to. */
 interface Granted {
   readonly name: string
-  readonly origin: Origin
+  /** What the OPEN frames of its number lead to, and those of the numbers that follow it. */
+  readonly origins: readonly Origin[]
 }
 
 export class StreamsConnection implements Connection {
@@ -37,11 +33,14 @@ export class StreamsConnection implements Connection {
   readonly #carrier: Carrier
   readonly #session: Session
   readonly #links: Links
+  /** Of the origin, dials under way included. */
+  readonly #maxStreams: number
   /** Registrations under way, by `ref`. */
   readonly #registering = new Map<number, Registering>()
   #nextRef = 1
-  /** By the number in OPEN frames. */
   readonly #granted = new Map<number, Granted>()
+  /** By the number in OPEN frames: a tunnel's own, and one for each of its routes. */
+  readonly #origins = new Map<number, Origin>()
   /** Why the server said that it leaves. */
   #leavingCode: ErrorCode | undefined
   #closedWith: TunnelError | undefined
@@ -52,7 +51,7 @@ export class StreamsConnection implements Connection {
     this.#events = events
     const handler: SessionHandler = {
       opened: stream => {
-        const origin = this.#granted.get(stream.tunnel)?.origin
+        const origin = this.#origins.get(stream.tunnel)
         return origin === undefined ? 'STREAM_UNKNOWN' : join(stream, origin, error => events.error(error))
       },
       control: json => this.#control(json),
@@ -66,13 +65,16 @@ export class StreamsConnection implements Connection {
     this.#session = new Session(carrier, handler, {
       role: 'client',
       scheduler: eventLoop,
-      maxStreams: MAX_STREAMS,
-      maxStreamWindowBytes: MAX_STREAM_WINDOW_BYTES,
-      maxSessionWindowBytes: MAX_SESSION_WINDOW_BYTES,
+      ...settings.limits,
       pingIntervalMs: settings.pingIntervalMs,
       deadAfterMs: settings.deadAfterMs,
     })
-    this.#links = new Links(this.#session, settings.server, settings.agent === undefined)
+    const { agent, server, dial, limits } = settings
+    this.#maxStreams = limits.maxStreams
+    this.#links = new Links(
+      this.#session,
+      agent === undefined ? { server, dial, maxLinks: limits.maxLinks } : undefined,
+    )
   }
 
   /** What the carrier's events go to. */
@@ -93,7 +95,7 @@ export class StreamsConnection implements Connection {
     const { promise, resolve, reject } = deferred<Registration>()
     const ref = this.#nextRef++
     this.#registering.set(ref, { settings, resolve, reject })
-    const { kind, token, rewrite } = settings
+    const { kind, token, rewrite, routes, isWildcard } = settings
     this.#session.sendControl(
       encodeControl({
         type: 'register',
@@ -104,12 +106,15 @@ export class StreamsConnection implements Connection {
         ...(resume !== undefined && { resume }),
         ...(token !== undefined && { token }),
         ...rewrite,
+        ...(routes.length > 0 && { routes: routes.map(one => ({ path: one.path, ...one.rewrite })) }),
+        ...(isWildcard && { wildcard: true }),
       }),
     )
     return promise
   }
 
   release({ tunnel }: Registration): void {
+    for (const index of this.#granted.get(tunnel)?.origins.keys() ?? []) this.#origins.delete(tunnel + index)
     this.#granted.delete(tunnel)
     this.#session.sendControl(encodeControl({ type: 'release', tunnel }))
   }
@@ -167,8 +172,10 @@ export class StreamsConnection implements Connection {
     if (registering === undefined) return
     this.#registering.delete(message.ref)
     this.#links.allow(message.linkSecret)
-    const { origin } = registering.settings
-    this.#granted.set(message.tunnel, { name: message.name, origin: bounded(origin, MAX_STREAMS) })
+    const { origin, routes } = registering.settings
+    const origins = [origin, ...routes.map(route => route.origin)].map(one => bounded(one, this.#maxStreams))
+    this.#granted.set(message.tunnel, { name: message.name, origins })
+    for (const [index, one] of origins.entries()) this.#origins.set(message.tunnel + index, one)
     registering.resolve(message)
   }
 

@@ -22,8 +22,6 @@ import type { Rule } from './policy.ts'
 import type { Tunnel } from './tunnels.ts'
 import { type JsonExchange, type JsonLink, JsonUpstream } from './upstreams/json.ts'
 
-/** Names that one client may hold at once. Existing clients hold one; after a refusal they ask for the next. */
-const MAX_NAMES = 64
 /** Bytes from a stranger: before a name is granted nobody sends more than a few hundred. */
 const MAX_BYTES_BEFORE_REGISTRATION = 65_536
 /** Messages a second, answers not counted. Existing clients send a ping every 25 s. */
@@ -240,7 +238,7 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
     if (!this.#hasRegistered) deadlines.arm(this, limits.registerTimeoutMs)
     const own = this.#registered.get(name)
     if (own !== undefined) return this.#confirm(own.tunnel)
-    if (this.#registered.size >= MAX_NAMES)
+    if (this.#registered.size >= limits.maxTunnels)
       return void this.#carrier.sendText(encodeError(ERRORS.CLIENT_LIMIT.meaning))
     let claimed = this.#claim(name)
     if (claimed === 'NAME_TAKEN' && (await this.#isLeftBehind(name))) {

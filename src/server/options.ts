@@ -52,6 +52,12 @@ export interface TunnelServerOptions {
    * Default none: such headers from visitors are replaced.
    */
   readonly trustedProxies?: readonly string[]
+  /**
+   * Connections from `trustedProxies` begin with a PROXY header, version 1 or 2, and count as those of the visitor it
+   * names. One without is cut, with `PROXY_HEADER_INVALID` as an `error` event; from other addresses a header is a bad
+   * request. Default `false`. Without `trustedProxies`, or with `tls`: `OPTION_INVALID`.
+   */
+  readonly acceptProxyProtocol?: boolean
   /** Bounds to change; those not named keep their defaults. A value that cannot be used: `OPTION_INVALID`. */
   readonly limits?: Partial<ServerLimits>
 }
@@ -74,6 +80,12 @@ export interface ServerLimits {
   /** End of the request to the head of the answer. Default 60,000. Above: 504. `0`: none. */
   readonly originTimeoutMs: number
   /**
+   * How long bytes may wait while nobody takes any of them: an answer that its visitor does not read, or a request that
+   * the app does not. Default 300,000, for a paused video or a debugger: whoever has nothing to be sent, such as an idle
+   * WebSocket, is not concerned. Above: cut with `VISITOR_STALLED`, or `ORIGIN_TIMEOUT`. `0`: none.
+   */
+  readonly sendTimeoutMs: number
+  /**
    * Request bytes read ahead of the exchange under way. Default 65,536. Above: reading stops until it is done.
    * `0`: at the first byte.
    */
@@ -82,6 +94,10 @@ export interface ServerLimits {
   readonly maxBodyBytes: number
   /** Streams open at once per tunnel, idle ones included. Default 4,096. Above: 503 `TUNNEL_BUSY`. */
   readonly maxStreams: number
+  /** Streams open at once of all tunnels of one client. Default 8,192, as many as a client takes. Above: 503 `TUNNEL_BUSY`. */
+  readonly maxClientStreams: number
+  /** Tunnels of one client. Default 256. Above: refused with `CLIENT_LIMIT`. */
+  readonly maxTunnels: number
   /**
    * Links of one client: connections beside its carrier for bulk, one stream at a time each way. Default 32. Above:
    * refused, and bulk shares the carrier. `0`: none are offered.
@@ -114,10 +130,20 @@ export interface ServerLimits {
   readonly holdTimeoutMs: number
   /** Requests of one tunnel that wait like that. Default 100. Above: 503 at once. `0`: none waits. */
   readonly maxHeldRequests: number
+  /**
+   * Hosts below one wildcard tunnel that `/tls-check` confirms: the first so many that are asked for, until the tunnel is
+   * gone. Default 20. Above: 404, so that strangers cannot use up certificates. `0`: none.
+   */
+  readonly maxHostsBelow: number
   /** Control connection open to first registration. Default 2,000. Above: closed, `REGISTER_TIMEOUT`. `0`: none. */
   readonly registerTimeoutMs: number
   /** Clients connected at once. Default 10,000. Above: refused with `CLIENT_LIMIT`. */
   readonly maxClients: number
+  /**
+   * Answers to a client (PONG, RESET, CREDIT and their like) that may wait while it does not read; data waits at its
+   * source. Default 4 MiB. Above: the client is cut with `FLOOD`.
+   */
+  readonly maxCarrierBacklogBytes: number
   /** Silence on a carrier before it is pinged. Default 10,000. */
   readonly pingIntervalMs: number
   /** Silence on a carrier before it is given up. Default 25,000. More than `pingIntervalMs`, or `OPTION_INVALID`. */
@@ -139,9 +165,12 @@ export const DEFAULT_LIMITS: ServerLimits = {
   headTimeoutMs: 15_000,
   idleTimeoutMs: 75_000,
   originTimeoutMs: 60_000,
+  sendTimeoutMs: 300_000,
   maxPipelinedBytes: 65_536,
   maxBodyBytes: 0,
   maxStreams: 4_096,
+  maxClientStreams: 8_192,
+  maxTunnels: 256,
   maxLinks: 32,
   streamIdleMs: 4_000,
   maxFlows: 1_024,
@@ -150,8 +179,10 @@ export const DEFAULT_LIMITS: ServerLimits = {
   leaseMs: 30_000,
   holdTimeoutMs: 10_000,
   maxHeldRequests: 100,
+  maxHostsBelow: 20,
   registerTimeoutMs: 2_000,
   maxClients: 10_000,
+  maxCarrierBacklogBytes: 4_194_304,
   pingIntervalMs: 10_000,
   deadAfterMs: 25_000,
   maxMessageBytes: 67_108_864,
@@ -176,10 +207,11 @@ export interface TunnelServerEvents {
   disconnection: { readonly subdomain: string; readonly reason: string }
   /**
    * An exchange of a tunnel is over. `status` 0: the visitor left before there was one. `bytes` counts the answer as it was
-   * sent, head included; `error` is the code, when it failed.
+   * sent, head included; `error` is the code, when it failed. `host`: what was asked for, of wildcard tunnels only.
    */
   request: {
     readonly subdomain: string
+    readonly host?: string
     readonly method: string
     readonly path: string
     readonly status: number

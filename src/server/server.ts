@@ -6,6 +6,7 @@ import { deferred } from '../deferred.ts'
 import { ERRORS, type ErrorCode, TunnelError } from '../errors.ts'
 import { Events } from '../events.ts'
 import { formatUrl } from '../names.ts'
+import type { Socket } from '../socket.ts'
 import type { Listening } from '../sockets/bun.ts'
 import { VERSION } from '../version.ts'
 import { adopt } from './adopt.ts'
@@ -19,6 +20,7 @@ import type { UdpFrontHost } from './fronts/udp.ts'
 import { LinkGate } from './links.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from './options.ts'
 import { isProbe, probeUpstream } from './probe.ts'
+import { acceptProxied, type ProxiedHost } from './proxied.ts'
 import type { RawVisitor } from './raw-visitor.ts'
 import { destinationOf } from './route.ts'
 import { type ServerSettings, serverSettings } from './settings.ts'
@@ -142,16 +144,16 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     const { listenBun } = await import('../sockets/bun.ts')
     const { port, hostname, tls } = this.#settings
     const visitorHost = this.#visitorHost()
+    const proxiedHost = this.#settings.acceptsProxyProtocol ? this.#proxiedHost(visitorHost) : undefined
     try {
       this.#listening = listenBun({
         hostname,
         port,
         ...(tls && { tls }),
-        accept: socket => {
-          const visitor = new VisitorConnection(socket, visitorHost)
-          this.#visitors.add(visitor)
-          return visitor
-        },
+        accept: socket =>
+          proxiedHost === undefined
+            ? this.#acceptVisitor(socket, visitorHost)
+            : acceptProxied(socket, proxiedHost),
         failed: error => this.emit('error', error),
       })
     } catch (cause) {
@@ -197,6 +199,29 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     }
   }
 
+  #acceptVisitor(socket: Socket, host: VisitorHost): VisitorConnection {
+    const visitor = new VisitorConnection(socket, host)
+    this.#visitors.add(visitor)
+    return visitor
+  }
+
+  #proxiedHost(host: VisitorHost): ProxiedHost {
+    const overTls: VisitorHost = { ...host, proto: 'https' }
+    // A header that names nobody leaves the proxy's address. The words of whoever it was are not the proxy's.
+    const ofNobody: VisitorHost = { ...host, isTrusted: () => false }
+    return {
+      deadlines: host.deadlines,
+      headerTimeoutMs: host.limits.headTimeoutMs,
+      isTrusted: address => host.isTrusted(address),
+      accept: (socket, header) =>
+        this.#acceptVisitor(
+          socket,
+          header === undefined ? host : header.route === undefined ? ofNobody : header.isTls ? overTls : host,
+        ),
+      failed: error => this.emit('error', error),
+    }
+  }
+
   #begun(visitor: VisitorConnection): void {
     this.#exchangeCount++
     visitor.record.startedAt = performance.now()
@@ -209,6 +234,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     if (destination.kind === 'control') return controlRoute(visitor, this.#desk)
     if (destination.kind === 'unknown') return 'HOST_UNKNOWN'
     const tunnel = this.#tunnels.find(destination.name)
+    if (destination.isBelow && tunnel?.isWildcard !== true) return 'HOST_UNKNOWN'
     if (tunnel?.kind !== 'http') return 'TUNNEL_NOT_FOUND'
     if (isProbe(head, tunnel)) return probeUpstream(tunnel)
     record.tunnel = tunnel
@@ -253,6 +279,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       if (isHeard) {
         this.emit('request', {
           subdomain: tunnel.name,
+          ...(tunnel.isWildcard && { host: head.host }),
           method: head.method,
           path: head.target,
           status,
@@ -338,7 +365,12 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       linksOf: secret => this.#linkGate.find(secret),
       isKnownHost: host => {
         const destination = destinationOf(host, this.#settings.domainsByLength)
-        if (destination.kind === 'tunnel') return this.#tunnels.find(destination.name) !== undefined
+        if (destination.kind === 'tunnel') {
+          const tunnel = this.#tunnels.find(destination.name)
+          // A port has no certificate.
+          if (tunnel === undefined || tunnel.port !== 0) return false
+          return !destination.isBelow || tunnel.knowsHostBelow(host)
+        }
         return destination.kind === 'control' && this.#settings.domains.some(domain => host.endsWith(domain))
       },
       adopt: (socket, wire, rule) =>

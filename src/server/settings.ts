@@ -22,6 +22,8 @@ export interface ServerSettings {
   readonly reservedNames: readonly string[]
   /** Whose forwarding headers are believed; `undefined`: nobody's. */
   readonly trusted: BlockList | undefined
+  /** Connections of trusted addresses begin with a PROXY header. */
+  readonly acceptsProxyProtocol: boolean
   readonly limits: ServerLimits
 }
 
@@ -46,6 +48,7 @@ export function serverSettings(options: TunnelServerOptions): ServerSettings {
     },
     reservedNames: options.reservedNames ?? [],
     trusted: trustedList(options.trustedProxies ?? []),
+    acceptsProxyProtocol: checkProxyProtocol(options),
     limits: checkLimits(options.limits ?? {}),
   }
 }
@@ -65,6 +68,24 @@ function trustedList(ranges: readonly string[]): BlockList | undefined {
     else list.addSubnet(address, Number(bits), type)
   }
   return list
+}
+
+function checkProxyProtocol({ acceptProxyProtocol, trustedProxies, tls }: TunnelServerOptions): boolean {
+  if (!acceptProxyProtocol) return false
+  if (trustedProxies === undefined || trustedProxies.length === 0) {
+    throw new TunnelError(
+      'OPTION_INVALID',
+      'acceptProxyProtocol needs trustedProxies: who may send the header.',
+    )
+  }
+  if (tls !== undefined) {
+    // The header comes before the first byte of TLS, which Bun reads itself: it would take it for a broken hello.
+    throw new TunnelError(
+      'OPTION_INVALID',
+      'acceptProxyProtocol and tls do not go together: let the proxy do TLS.',
+    )
+  }
+  return true
 }
 
 function checkPort(port: number): void {

@@ -84,7 +84,8 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
 
   drained(): void {
     if (this.#phase === 'taken') return this.#takeover?.drained()
-    this.#unsent.flush(this.#socket)
+    const taken = this.#unsent.flush(this.#socket)
+    if (taken > 0) this.#watchExchange()
     if (!this.#unsent.isEmpty) return
     if (this.#phase === 'closing') this.#watchUnsent()
     if (this.#phase === 'closing' || this.#hasOriginEnded) this.#socket.end()
@@ -107,8 +108,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
       case 'exchange':
         // A request cut short never completes; a complete one may still be answered.
         if (!this.#isRequestComplete && this.#stopHolding === undefined) return this.#socket.terminate()
-        this.#bytesAtLastLook = this.answerBytes
-        return this.#host.deadlines.arm(this, HALF_CLOSE_GRACE_MS)
+        return this.#watchExchange()
       case 'head':
         return this.#close()
     }
@@ -136,12 +136,13 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
       case 'head':
         if (this.#input.isEmpty) return this.#close()
         return this.#refuse('HEAD_TIMEOUT')
-      case 'exchange': {
-        if (!this.#hasVisitorEnded) return
+      case 'exchange':
+        if (!this.#unsent.isEmpty) return this.#stalled()
         if (this.answerBytes === this.#bytesAtLastLook) return this.#socket.terminate()
-        this.#bytesAtLastLook = this.answerBytes
-        return this.#host.deadlines.arm(this, HALF_CLOSE_GRACE_MS)
-      }
+        return this.#watchExchange()
+      case 'switched':
+        if (!this.#unsent.isEmpty) this.#stalled()
+        return
       case 'flushing':
       case 'closing': {
         const unsentBytes = this.#unsent.length
@@ -322,7 +323,10 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
 
   write(bytes: Uint8Array, isScratch = false): boolean {
     this.answerBytes += bytes.length
-    return this.#unsent.send(this.#socket, bytes, isScratch) === bytes.length
+    const isFirst = this.#unsent.isEmpty
+    if (this.#unsent.send(this.#socket, bytes, isScratch) === bytes.length) return true
+    if (isFirst) this.#watchExchange()
+    return false
   }
 
   answered(status: number): void {
@@ -331,6 +335,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
 
   switched(): void {
     this.#phase = 'switched'
+    this.#watchExchange()
     const rest = this.#input.take()
     this.resume()
     if (rest !== undefined) this.#exchange?.body(rest)
@@ -412,6 +417,23 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
     this.#close()
   }
 
+  /** What bounds an exchange: bytes that the visitor does not take, or FIN and then silence. */
+  #watchExchange(): void {
+    const { deadlines, limits } = this.#host
+    const isExchange = this.#phase === 'exchange'
+    if (!isExchange && this.#phase !== 'switched') return
+    if (!this.#unsent.isEmpty) return deadlines.arm(this, limits.sendTimeoutMs)
+    if (!isExchange || !this.#hasVisitorEnded) return deadlines.disarm(this)
+    this.#bytesAtLastLook = this.answerBytes
+    deadlines.arm(this, HALF_CLOSE_GRACE_MS)
+  }
+
+  /** Nothing of what waits was taken for too long: the exchange ends, on the origin's side too. */
+  #stalled(): void {
+    this.#finish('VISITOR_STALLED')
+    this.#socket.terminate()
+  }
+
   /** Sends what is left, then FIN; what the visitor still sends is read and dropped for a while. */
   #close(): void {
     this.#phase = 'closing'
@@ -428,6 +450,8 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
   #watchUnsent(): void {
     const isSending = this.#phase === 'closing' && !this.#isRequestComplete
     this.#bytesAtLastLook = this.#unsent.length
-    this.#host.deadlines.arm(this, isSending ? LINGER_MS : this.#host.limits.idleTimeoutMs)
+    const { idleTimeoutMs, sendTimeoutMs } = this.#host.limits
+    const waitMs = this.#unsent.isEmpty ? idleTimeoutMs : sendTimeoutMs
+    this.#host.deadlines.arm(this, isSending ? LINGER_MS : waitMs)
   }
 }

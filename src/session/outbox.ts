@@ -7,8 +7,6 @@ import type { Stream } from './stream.ts'
 
 /** Room for four full frames: about what one read of a busy event loop brings. */
 const BATCH_BYTES = 4 * (MAX_FRAME_BYTES + FRAME_HEADER_BYTES)
-/** Frames without data that may pile up while the carrier is stuck, bytes. An honest peer stays far below. */
-const MAX_STUCK_BATCH_BYTES = 4 * 1024 * 1024
 /** Credit is only worth a frame from here on: a peer that grants byte by byte cannot make us send byte by byte. */
 const MIN_DATA_BYTES = 4096
 
@@ -29,6 +27,8 @@ export class Outbox {
   readonly #carrier: Carrier
   readonly #scheduler: Scheduler
   readonly #overflowed: () => void
+  /** Frames without data that may pile up while the carrier is stuck. An honest peer stays far below. */
+  readonly #maxBacklogBytes: number
   readonly #finished: (stream: Stream) => void
   readonly #flushPlanned: () => void
 
@@ -38,10 +38,12 @@ export class Outbox {
     scheduler: Scheduler,
     overflowed: () => void,
     finished: (stream: Stream) => void,
+    maxBacklogBytes: number,
   ) {
     this.#carrier = carrier
     this.#scheduler = scheduler
     this.#overflowed = overflowed
+    this.#maxBacklogBytes = maxBacklogBytes
     this.#finished = finished
     this.batch = new Uint8Array(carrier.headroom + BATCH_BYTES)
     this.#batchEnd = carrier.headroom
@@ -149,10 +151,14 @@ export class Outbox {
     this.flush()
     if (this.#batchEnd + needed <= this.batch.length) return
     // The carrier is stuck. Data waits in the streams; what gathers here is what the other side made us answer.
-    const larger = new Uint8Array(this.batch.length * 2)
+    const twice = this.batch.length * 2
+    const most = this.#carrier.headroom + this.#maxBacklogBytes
+    const isOver = this.#batchEnd + needed > most
+    // Beyond the bound it goes on growing: what ends the session comes a moment later.
+    const larger = new Uint8Array(isOver ? twice : Math.min(twice, most))
     larger.set(this.batch.subarray(0, this.#batchEnd))
     this.batch = larger
-    if (larger.length > MAX_STUCK_BATCH_BYTES) this.#overflowed()
+    if (isOver) this.#overflowed()
   }
 
   /** Appends bytes[from, to) as DATA as far as credit and carrier allow; returns how far it came. */

@@ -39,6 +39,8 @@ export interface SessionOptions extends HeartbeatOptions {
   readonly maxStreamWindowBytes: number
   /** Growth of windows in all streams together, bytes. */
   readonly maxSessionWindowBytes: number
+  /** Frames without data that may wait while the carrier is full, bytes. Above: `FLOOD`, without a word. */
+  readonly maxCarrierBacklogBytes: number
 }
 
 export interface SessionHandler {
@@ -66,8 +68,8 @@ const MAX_STREAM_ID = 0xffff_ffff
 /** PINGs and GOAWAYs tolerated; an honest peer pings once in ten seconds, and a few times when it wakes up. */
 const MAX_PINGS_PER_SECOND = 50
 
-/** Control messages tolerated from a client; an honest one sends a few for each of its tunnels. */
-const MAX_CLIENT_MESSAGES_PER_SECOND = 256
+/** Control messages tolerated from a client; an honest one sends a few for each of its tunnels, 256 by default. */
+const MAX_CLIENT_MESSAGES_PER_SECOND = 1_024
 
 /**
  * A session. Whoever made the carrier passes its events to `carrierHandler`; the session closes the carrier.
@@ -103,8 +105,9 @@ export class Session {
       options.scheduler,
       () => options.scheduler.soon(() => this.terminate('FLOOD')),
       stream => stream.peerEnded && this.#forget(stream),
+      options.maxCarrierBacklogBytes,
     )
-    this.links = new LinkSet(this, this.#outbox)
+    this.links = new LinkSet(this, this.#outbox, options.scheduler, options.deadAfterMs)
     this.#decoder = new FrameDecoder({
       data: (stream, piece) => this.#dataArrived(stream, piece),
       frame: (type, stream, payload) => this.#frameArrived(type, stream, payload),

@@ -116,6 +116,11 @@ export class Stream {
     return this.queue.length > 0
   }
 
+  /** Bytes given to `write` that wait for the other side: for credit, or for room on the carrier or link. */
+  get waitingBytes(): number {
+    return this.queuedBytes + (this.sendingLink?.unsentBytes ?? 0)
+  }
+
   /** Bytes given to `write` that are on no frame yet. */
   get queuedBytes(): number {
     let queued = 0

@@ -5,7 +5,9 @@
 
 import { connect, isIP, type Socket as NetSocket } from 'node:net'
 import { rootCertificates, connect as secure } from 'node:tls'
-import type { Dial, Socket, SocketHandler, TlsOptions } from '../socket.ts'
+import { deferred } from '../deferred.ts'
+import type { Address, Dial, Opening, Socket, SocketHandler, TlsOptions } from '../socket.ts'
+import { failure } from './gate.ts'
 
 /** Most that is copied and queued at once. */
 const MAX_WRITE_BYTES = 1_048_576
@@ -15,13 +17,73 @@ const LOCALHOST = ['::1', '127.0.0.1']
 
 /** Opens a connection. Fails with Node's error: `ECONNREFUSED`, `ENOTFOUND`, `ERR_TLS_CERT_ALTNAME_INVALID`, … */
 export const dialNode: Dial = async (address, handler, signal) => {
-  const { host = 'localhost', port = 0, unix, tls } = address
+  const { via, host = 'localhost', tls } = address
+  const { raw, socket } = await dialStraight(via?.address ?? address, signal)
+  if (via === undefined) return new Connection(raw, socket, handler)
+  const rest = await introduced(socket, via.opening, signal)
+  if (tls === undefined) {
+    const connection = new Connection(raw, socket, handler)
+    if (rest.length > 0) socket.unshift(rest)
+    socket.resume()
+    return connection
+  }
+  try {
+    // A TLS server never speaks first.
+    if (rest.length > 0) throw failure('EPROTO', 'bytes came before the TLS handshake')
+    return new Connection(raw, await secured(socket, tls, host, signal), handler)
+  } catch (error) {
+    raw.destroy()
+    throw error
+  }
+}
+
+async function dialStraight(
+  { host = 'localhost', port = 0, unix, tls }: Omit<Address, 'via'>,
+  signal: AbortSignal | undefined,
+): Promise<{ readonly raw: NetSocket; readonly socket: NetSocket }> {
   const raw =
     unix !== undefined
       ? await opened(connect({ path: unix, allowHalfOpen: true }), 'connect', signal)
       : await dialAny(host === 'localhost' ? LOCALHOST : [host], port, signal)
-  if (tls === undefined) return new Connection(raw, raw, handler)
-  return new Connection(raw, await secured(raw, tls, host, signal), handler)
+  return { raw, socket: tls === undefined ? raw : await secured(raw, tls, host, signal) }
+}
+
+/** Speaks the opening, then pauses. Resolves with what came behind it; rejects and cuts. */
+async function introduced(
+  socket: NetSocket,
+  opening: Opening,
+  signal: AbortSignal | undefined,
+): Promise<Uint8Array> {
+  const { promise, resolve, reject } = deferred<Uint8Array>()
+  const step = (next: () => ReturnType<Opening['take']>) => {
+    try {
+      const result = next()
+      if (result instanceof Uint8Array) socket.write(result)
+      else if (result !== undefined) {
+        socket.off('data', data).pause()
+        resolve(result.rest)
+      }
+    } catch (error) {
+      reject(error)
+    }
+  }
+  const data = (bytes: Buffer) => step(() => opening.take(bytes))
+  const lost = () => reject(failure('ECONNRESET', 'the connection closed too early'))
+  const abort = () => reject(failure('ECONNABORTED', 'the connection is not wanted any more'))
+  socket.on('data', data).once('error', reject).once('end', lost).once('close', lost)
+  signal?.addEventListener('abort', abort)
+  try {
+    if (signal?.aborted) abort()
+    else step(() => opening.begin())
+    return await promise
+  } catch (error) {
+    socket.on('error', () => {}) // told already
+    socket.destroy()
+    throw error
+  } finally {
+    socket.off('data', data).off('error', reject).off('end', lost).off('close', lost)
+    signal?.removeEventListener('abort', abort)
+  }
 }
 
 /** The first of the hosts that answers. */
@@ -98,6 +160,7 @@ class Connection implements Socket {
   #hasEnded = false
   #peerEnded = false
   #isTerminated = false
+  #isClosed = false
   /** Why it is or will be closed, if not by FIN both ways. */
   #failure: Error | undefined
   readonly #handler: SocketHandler
@@ -127,7 +190,11 @@ class Connection implements Socket {
     if (raw === socket) return
     // A reset shows on the connection below; the TLS one may only learn that it is over.
     raw.on('error', failed)
-    raw.on('close', () => socket.destroy())
+    raw.on('close', () => {
+      socket.destroy()
+      // TLS in TLS tells nothing of its end when the connection below went first.
+      setImmediate(() => this.#closed())
+    })
   }
 
   write(bytes: Uint8Array): number {
@@ -158,6 +225,11 @@ class Connection implements Socket {
     else this.#raw.resetAndDestroy()
   }
 
+  keepAlive(idleMs: number): void {
+    // A probe a second and ten of them: that is libuv's own choice.
+    this.#raw.setKeepAlive(true, idleMs)
+  }
+
   pause(): void {
     this.#socket.pause()
   }
@@ -177,6 +249,8 @@ class Connection implements Socket {
   }
 
   #closed(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
     if (!this.#hasEnded || !this.#peerEnded) {
       this.#failure ??= failure('ECONNRESET', 'the connection closed before both sides ended')
     }
@@ -186,8 +260,4 @@ class Connection implements Socket {
 
 function codeOf(error: unknown): unknown {
   return error instanceof Error && 'code' in error ? error.code : undefined
-}
-
-function failure(code: string, message: string): Error {
-  return Object.assign(new Error(`${code}: ${message}`), { code })
 }

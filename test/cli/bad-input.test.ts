@@ -25,6 +25,37 @@ const CASES: readonly Case[] = [
   { args: ['3000', '--prot', '1'], code: 'OPTION_INVALID', says: 'Did you mean --port?', exitCode: 2 },
   { args: ['sever'], code: 'OPTION_INVALID', says: 'nor a command (server, doctor)', exitCode: 2 },
   { args: ['3000', '--port', '3001'], code: 'OPTION_INVALID', says: 'given twice', exitCode: 2 },
+  { args: ['--serve', 'x', '--port', '3000'], code: 'OPTION_INVALID', says: 'given twice', exitCode: 2 },
+  {
+    args: ['--serve', 'x', '3000'],
+    code: 'OPTION_INVALID',
+    says: 'given twice: 3000 and --serve x',
+    exitCode: 2,
+  },
+  {
+    args: [],
+    env: { TUNNEL_SERVE: 'x', TUNNEL_PORT: '3000' },
+    code: 'OPTION_INVALID',
+    says: 'TUNNEL_PORT 3000 and TUNNEL_SERVE x',
+    exitCode: 2,
+  },
+  {
+    args: ['--serve', 'nowhere'],
+    code: 'OPTION_INVALID',
+    says: '"nowhere": there is no such folder',
+    exitCode: 2,
+  },
+  { args: ['--serve', 'README.md'], code: 'OPTION_INVALID', says: 'it is not a folder', exitCode: 2 },
+  {
+    args: ['--serve', 'nowhere'],
+    // A flag wins over the variable of another way to say it.
+    env: { TUNNEL_PORT: '3000' },
+    code: 'OPTION_INVALID',
+    says: 'there is no such folder',
+    exitCode: 2,
+  },
+  { args: ['3000', '--spa'], code: 'OPTION_INVALID', says: '--spa belongs to --serve', exitCode: 2 },
+  { args: ['./dist'], code: 'OPTION_INVALID', says: 'is served with --serve ./dist', exitCode: 2 },
   { args: ['server', '--tls-cert', 'x.pem'], code: 'TLS_INVALID', says: 'belong together', exitCode: 2 },
   {
     args: ['server', '--origin-timeout', 'soon'],

@@ -2,6 +2,8 @@
 
 import { afterEach, describe, expect, test } from 'bun:test'
 import { TunnelServer } from '../../src/server/server.ts'
+import { OutboundProxy } from '../support/outbound-proxy.ts'
+import { Site } from '../support/site.ts'
 import { finish, start, startOnTerminal } from './bin.ts'
 
 type App = Bun.Server<undefined>
@@ -44,6 +46,31 @@ async function server(port = 0, tokens: readonly string[] = []): Promise<TunnelS
 const URL_LINE = /^(http:\/\/\S+)\n/m
 const CTRL_C = '\x03'
 
+describe('through a proxy', () => {
+  test('--proxy leads to the server; an unreachable one is one line and exit code 3', async () => {
+    const { port } = app(() => new Response('hello'))
+    const { port: serverPort } = await server()
+    using proxy = await OutboundProxy.start({ kind: 'socks5' })
+    const args = [String(port), '--server', `127.0.0.1:${serverPort}`]
+    const run = open(start([...args, '--proxy', proxy.url()]))
+    const url = await run.printed(URL_LINE)
+    expect(await (await visit(url)).text()).toBe('hello')
+    expect(proxy.targets).toContain(`127.0.0.1:${serverPort} IPv4`)
+    const { stderr, exitCode } = await finish(args, { TUNNEL_PROXY: 'http://anna:hidden@127.0.0.1:1' })
+    expect(stderr).toMatch(
+      /^error PROXY_UNREACHABLE: The proxy http:\/\/127\.0\.0\.1:1 cannot be reached: .*\n$/,
+    )
+    expect(stderr).not.toContain('hidden')
+    expect(exitCode).toBe(3)
+  })
+
+  test('a server in this process is reached without', async () => {
+    const { port } = app(() => new Response('hello'))
+    const run = open(start([String(port)], { TUNNEL_PROXY: 'http://127.0.0.1:1' }))
+    expect(await (await visit(await run.printed(URL_LINE))).text()).toBe('hello')
+  })
+})
+
 describe('in a pipe', () => {
   test('stdout is the URL alone, which answers; stderr has the requests and the totals', async () => {
     const { port } = app(() => new Response('hello'))
@@ -77,6 +104,30 @@ describe('in a pipe', () => {
       'connecting connected ready request response draining totals'.split(' '),
     )
     expect(run.stderr).toBe('')
+  })
+
+  test('--serve shares a folder, and says so; --spa answers for its pages', async () => {
+    await using site = await Site.of({ 'index.html': 'app', 'notes.txt': 'notes' })
+    const run = open(start(['--serve', site.folder, '--spa', '--json']))
+    const ready = JSON.parse(await run.printed(/.*"type":"ready".*/))
+    expect(ready.origin).toBe(`${site.folder}/`)
+    expect(await (await visit(ready.url, '/notes.txt')).text()).toBe('notes')
+    expect((await visit(ready.url, '/users/42')).status).toBe(404)
+    const { host, port } = new URL(ready.url)
+    const page = await fetch(`http://127.0.0.1:${port}/users/42`, { headers: { host, accept: 'text/html' } })
+    expect([page.status, await page.text()]).toEqual([200, 'app'])
+    expect(run.stdout).not.toContain('"isUp":false')
+    run.kill('SIGTERM')
+    expect(await run.exited).toBe(0)
+  })
+
+  test('TUNNEL_SERVE names the folder, and gives way to a port that is typed', async () => {
+    await using site = await Site.of({ 'index.html': 'page' })
+    const { port } = app(() => new Response('app'))
+    const env = { TUNNEL_SERVE: site.folder, TUNNEL_SPA: '0' }
+    const [folder, typed] = [open(start([], env)), open(start([String(port)], env))]
+    expect(await (await visit(await folder.printed(URL_LINE))).text()).toBe('page')
+    expect(await (await visit(await typed.printed(URL_LINE))).text()).toBe('app')
   })
 
   test('a reader of stdout that leaves ends it without a crash', async () => {

@@ -26,6 +26,8 @@ test.each([
     'https://app.lan',
   ],
   [flags('unix:/run/app.sock'), { unix: '/run/app.sock' }, '/run/app.sock'],
+  [flags(undefined, { folder: './dist' }), { folder: './dist', spa: false }, './dist/'],
+  [flags(undefined, { folder: '/srv/a//', isSpa: true }), { folder: '/srv/a//', spa: true }, '/srv/a/'],
 ] as const)('%j', (given, options, shortLabel) => {
   const target = parseTarget(given)
   expect<unknown>(target.options).toEqual(options)
@@ -45,6 +47,7 @@ test.each([
   ['http://', 'OPTION_INVALID'],
   ['unix:', 'OPTION_INVALID'],
   ['-', 'OPTION_INVALID'],
+  ['./dist', 'OPTION_INVALID'],
 ])('%p is refused with %p', (positional, code) => {
   expect(codeOf(() => parseTarget(flags(positional)))).toBe(code)
 })

@@ -410,6 +410,10 @@ test.each([
   [{ port: 3000, connectTimeoutMs: 1e12 }, 'OPTION_INVALID'],
   [{ port: 3000, hostHeader: 'a b' }, 'OPTION_INVALID'],
   [{ url: 'localhost:3000' }, 'OPTION_INVALID'],
+  [{ port: 3000, limits: { maxStreams: 0 } }, 'OPTION_INVALID'],
+  [{ port: 3000, limits: { maxLinks: -1 } }, 'OPTION_INVALID'],
+  [{ port: 3000, limits: { maxLinks: 1.5 } }, 'OPTION_INVALID'],
+  [{ port: 3000, limits: { maxLink: 1 } as never }, 'OPTION_INVALID'],
 ])('options that cannot be used are refused: %j is %s', (options, code) => {
   expect(() => new TunnelClient(options as TunnelClientOptions)).toThrow(expect.objectContaining({ code }))
 })

@@ -351,6 +351,40 @@ describe('an answer', () => {
     })
   }
 
+  test('that has no room beside the others is 503 until one of them is done', async () => {
+    const origin = new RawOrigin()
+    await using ends = await start({
+      port: origin.port,
+      wire: 'json',
+      limits: { maxCollectedBytes: 100_000 },
+    })
+    const begin = async (ask: Promise<Message>) => {
+      const app = await origin.accept()
+      await app.until('\r\n\r\n')
+      await app.send(`HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 60000\r\n\r\n`)
+      return { ask, app }
+    }
+    const both = [await begin(ends.server.ask({})), await begin(ends.server.ask({}))]
+    // Either fits, the two do not: which of them is the one too many, the network decides.
+    const most = 'x'.repeat(59_000)
+    for (const { app } of both) await app.send(most)
+    const refused = await Promise.race(both.map(async one => ({ one, message: await one.ask })))
+    expect(refused.message).toMatchObject({ status: 503, error: 'TUNNEL_BUSY' })
+    expect(await refused.one.app.closed()).toBeDefined()
+    const { ask, app } = both.find(one => one !== refused.one)!
+    await app.send('y'.repeat(1_000))
+    expect(await ask).toMatchObject({ status: 200, body: most + 'y'.repeat(1_000) })
+    // What either held was given back.
+    for (let count = 0; count < 3; count++) {
+      const again = ends.server.ask({})
+      await app.until('\r\n\r\n')
+      await app.send(`HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 60000\r\n\r\n${most}`)
+      await app.send('y'.repeat(1_000))
+      expect(await again).toMatchObject({ status: 200 })
+    }
+    origin[Symbol.dispose]()
+  })
+
   test('of an origin that closes in the middle is 502', async () => {
     const origin = new RawOrigin()
     await using ends = await start({ port: origin.port })

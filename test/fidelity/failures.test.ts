@@ -123,6 +123,18 @@ test.concurrent('too many streams are 503 TUNNEL_BUSY', async () => {
   expect(await ask(raw.tunnel.port, raw.host)).toMatchObject({ status: 503, code: 'TUNNEL_BUSY' })
 })
 
+test.concurrent('too many streams of one client are 503 TUNNEL_BUSY, by its server or by itself', async () => {
+  for (const options of [
+    { server: { limits: { maxClientStreams: 1, drainTimeoutMs: 0 } } },
+    { client: { limits: { maxStreams: 1 } }, server: { limits: { drainTimeoutMs: 0 } } },
+  ]) {
+    await using raw = await rawTunnel(options)
+    await raw.visit(get(raw.host))
+    await raw.origin.accept()
+    expect(await ask(raw.tunnel.port, raw.host)).toMatchObject({ status: 503 })
+  }
+})
+
 test.concurrent('a host of nobody here is 404 HOST_UNKNOWN', async () => {
   await using server = await startServer({ domains: ['tunnel.test'] })
   for (const host of [

@@ -5,6 +5,7 @@ import { expect, test } from 'bun:test'
 import { BodyFramer } from '../../src/http/body.ts'
 import { parseRequestHead, RequestHead } from '../../src/http/head.ts'
 import { FUZZ, Random } from '../support/random.ts'
+import { FRAMING, mutated, ODD_FRAMING, randomChunks } from '../support/random-http.ts'
 
 interface Reading {
   readonly messages: readonly { readonly method: string; readonly target: string; readonly body: string }[]
@@ -184,31 +185,6 @@ const HOSTS = [
   'Host: ',
   'Host: a@b',
 ]
-const FRAMING = [
-  'Content-Length: ',
-  'Content-Length:',
-  'content-length: 0',
-  'Transfer-Encoding: chunked',
-  'transfer-encoding:chunked ',
-]
-const ODD_FRAMING = [
-  'Transfer-Encoding: chunked, chunked',
-  'Transfer-Encoding: gzip, chunked',
-  'Transfer-Encoding: identity',
-  'Transfer-Encoding:',
-  'Transfer-Encoding : chunked',
-  'Transfer-Encoding: xchunked',
-  'Transfer-Encoding: "chunked"',
-  'Transfer-Encoding:\x0bchunked',
-  'Content-Length: +3',
-  'Content-Length: 3, 3',
-  'Content-Length: 0x3',
-  'Content-Length: 00000000000000000003',
-  'Content-Length: 99999999999999999999',
-  'Content-Length: 9007199254740993',
-  'Content-Length:\r\n 3',
-  'Content_Length: 3',
-]
 const OTHERS = [
   'X: y',
   'Accept: */*',
@@ -231,29 +207,6 @@ const OTHERS = [
   'Upgrade: websocket',
   '__proto__: x',
 ]
-const STRANGE = [
-  '\r',
-  '\n',
-  '\r\n',
-  '\r\n\r\n',
-  '\0',
-  ' ',
-  '\t',
-  ':',
-  ',',
-  ';',
-  '0',
-  '1',
-  'a',
-  'G',
-  '\x0b',
-  '\x7f',
-  '\x80',
-  '\xff',
-  '#',
-  '@',
-]
-
 /** One message by the grammar, with an odd choice here and there. */
 function randomMessage(random: Random): string {
   const lines = [random.chance(0.95) ? random.pick(HOSTS.slice(0, random.chance(0.9) ? 3 : 9)) : 'X: y']
@@ -276,31 +229,10 @@ function randomMessage(random: Random): string {
   return `${method} ${target} ${version}\r\n${lines.join('\r\n')}\r\n\r\n${body}`
 }
 
-function randomChunks(random: Random, data: string): string {
-  let chunks = ''
-  for (let at = 0; at < data.length; ) {
-    const size = Math.min(data.length - at, 1 + random.below(12))
-    const extension = random.chance(0.1) ? random.pick([';a=b', ';a="b c"', ';', ' ;x', ';\x01', ' ']) : ''
-    const digits = size.toString(16)
-    chunks += `${random.chance(0.05) ? `0${digits}` : digits}${extension}\r\n${data.slice(at, at + size)}\r\n`
-    at += size
-  }
-  const trailer = random.chance(0.1)
-    ? random.pick(['X: y\r\n', 'Content-Length: 1\r\n', 'Host: b\r\n', 'X\r\n', 'X: a\r\n b\r\n'])
-    : ''
-  return `${chunks}0\r\n${trailer}\r\n`
-}
-
 function randomConnection(random: Random): string {
   let text = ''
   for (let count = 1 + random.below(3); count > 0; count--) text += randomMessage(random)
-  if (random.chance(0.5)) return text
-  for (let times = 1 + random.below(3); times > 0; times--) {
-    const at = random.below(text.length + 1)
-    const removed = random.chance(0.5) ? random.below(3) : 0
-    text = text.slice(0, at) + (random.chance(0.8) ? random.pick(STRANGE) : '') + text.slice(at + removed)
-  }
-  return text
+  return random.chance(0.5) ? text : mutated(random, text)
 }
 
 /** What node:http makes of them, in a Node of its own: under Bun it is another parser. */

@@ -606,10 +606,10 @@ describe('a hostile client', () => {
   })
 
   test('cannot hold names without end', async () => {
-    await using ends = await start()
+    await using ends = await start(echo, { maxTunnels: 10 })
     const verdicts: unknown[] = []
-    for (let count = 0; count < 70; count++) verdicts.push((await ends.client.register(`name-${count}`)).type)
-    expect(verdicts.filter(verdict => verdict === 'registered')).toHaveLength(63)
+    for (let count = 0; count < 20; count++) verdicts.push((await ends.client.register(`name-${count}`)).type)
+    expect(verdicts.filter(verdict => verdict === 'registered')).toHaveLength(9)
   })
 
   test('a browser page cannot be a client', async () => {

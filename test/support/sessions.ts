@@ -95,6 +95,7 @@ const OPTIONS: Omit<SessionOptions, 'role' | 'scheduler'> = {
   maxStreams: 64,
   maxStreamWindowBytes: 4_194_304,
   maxSessionWindowBytes: 67_108_864,
+  maxCarrierBacklogBytes: 4_194_304,
   pingIntervalMs: 10_000,
   deadAfterMs: 25_000,
 }

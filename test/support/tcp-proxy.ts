@@ -15,6 +15,8 @@ export class TcpProxy implements Disposable {
   /** Ends a connection once this many frames passed, both directions counted together. */
   cutAfterFrames: number = Number.POSITIVE_INFINITY
   cut: Cut = 'reset'
+  /** Sent to the target first, on every connection: a PROXY header. */
+  preface: Uint8Array | undefined
   /** Frames that passed on all connections so far. */
   frames = 0
   readonly #pairs = new Set<Pair>()
@@ -75,6 +77,7 @@ class Pair {
   }
 
   async dial(port: number): Promise<void> {
+    if (this.#proxy.preface !== undefined) this.#there.send(this.#proxy.preface)
     try {
       const socket = await dialBun({ host: '127.0.0.1', port }, this.#handler(this.#there, this.#here))
       if (this.#isOver) socket.terminate()

@@ -18,7 +18,7 @@ export function responseLine(event: ResponseEvent, now: Date, palette: Palette, 
   const size = isNarrow ? '' : `  ${formatBytes(event.bytes).padStart(8)}`
   const left = columns - `  ${time}${method}  ${status}${duration}${size}  `.length
   const reason = event.error === undefined ? '' : cut(`  ${visible(event.error)}`, left)
-  const name = event.subdomain === undefined ? '' : `${event.subdomain}  `
+  const name = event.host ?? (event.subdomain === undefined ? '' : `${event.subdomain}  `)
   const path = cut(visible(name + event.path), left - reason.length)
   const { dim, red } = palette
   const coloured = statusColour(event.status, palette)(status)

@@ -1,12 +1,9 @@
 // Dials the server as the settings say.
 
-import { dial } from '../../sockets/dial.ts'
 import type { AcceptCarrier } from '../carrier.ts'
 import { MAX_MESSAGE_BYTES } from '../json-connection.ts'
 import type { ClientSettings } from '../settings.ts'
 import { directCarriers } from './direct.ts'
-
-const openDirect = directCarriers(dial)
 
 export interface CarrierUse {
   /** Subprotocols to offer. */
@@ -24,10 +21,10 @@ export async function dialCarrier(
   signal: AbortSignal,
   use: CarrierUse,
 ): Promise<void> {
-  const { server, tunnel, token, connectTimeoutMs, agent } = settings
+  const { server, tunnel, token, connectTimeoutMs, agent, dial, proxyLabel } = settings
   const { protocols, text, heard, accept } = use
   // Loaded only for whom it is of use: most clients do without the package.
-  const open = agent === undefined ? openDirect : (await import('./ws.ts')).wsCarriers(agent)
+  const open = agent === undefined ? directCarriers(dial) : (await import('./ws.ts')).wsCarriers(agent)
   await open(
     {
       address: server.address,
@@ -37,6 +34,7 @@ export async function dialCarrier(
       token,
       protocols,
       timeoutMs: connectTimeoutMs,
+      proxyLabel,
       signal,
       maxTextBytes: MAX_MESSAGE_BYTES,
       text,

@@ -66,7 +66,7 @@ class Upgrade implements SocketHandler {
     signal.addEventListener('abort', abort)
     const cancelTimeout = eventLoop.after(timeoutMs, () =>
       // A refusal whose body never ends is a refusal.
-      this.#refusal ? this.#refused(this.#refusal) : this.#fail(new TunnelError('CONNECT_TIMEOUT')),
+      this.#refusal ? this.#refused(this.#refusal) : this.#fail(this.#timedOut()),
     )
     dial(address, this, this.#dialling.signal).then(
       socket => this.#connected(socket, bytes),
@@ -172,6 +172,13 @@ class Upgrade implements SocketHandler {
   #refused({ status, headers }: AnswerHead): void {
     const body = new TextDecoder().decode(this.#received.subarray(0, MAX_REFUSAL_BYTES))
     this.#fail(refusalError(status, headers.get('x-localtunnels-error'), body))
+  }
+
+  #timedOut(): TunnelError {
+    const { proxyLabel } = this.#request
+    if (this.#socket !== undefined || proxyLabel === undefined) return new TunnelError('CONNECT_TIMEOUT')
+    const detail = `The proxy ${proxyLabel} gave no connection to the tunnel server in time.`
+    return new TunnelError('CONNECT_TIMEOUT', detail)
   }
 
   #fail(error: TunnelError): void {

@@ -6,12 +6,13 @@ import type { FetchHandler } from '../options.ts'
 import type { Origin } from '../origin.ts'
 
 export class HandlerOrigin implements Origin {
-  readonly label = 'fetch handler'
+  readonly label: string
   readonly url = 'http://localhost'
   readonly #fetch: FetchHandler
 
-  constructor(fetch: FetchHandler) {
+  constructor(fetch: FetchHandler, label = 'fetch handler') {
     this.#fetch = fetch
+    this.label = label
   }
 
   connect(handler: SocketHandler): Promise<Socket> {

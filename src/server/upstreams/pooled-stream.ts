@@ -55,6 +55,8 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
   /** Body pieces of the request under way, while it could be tried again; `undefined` when it no longer can. */
   #replay: Uint8Array[] | undefined
   #replayBytes = 0
+  /** The deadline runs because bytes of the visitor wait: so many did at its last look. 0: it does not. */
+  #waitingAtLook = 0
   /** Answer bytes that the visitor does not take yet: their credit is held back, which stops the origin. */
   #unconsumed = 0
   #isVisitorFull = false
@@ -86,12 +88,15 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
     this.#sentBefore = stream.sentBytes
     this.#replay = this.#isReused ? [] : undefined
     this.#replayBytes = 0
+    this.#waitingAtLook = 0
     const { deadlines, limits } = this.#context
     // Who waits for "100 Continue" sends nothing else, so a silent origin would never be found out.
     deadlines.arm(this, visit.head.expectsContinue ? limits.originTimeoutMs : 0)
     reserveScratch(visit.head)
     const end = forwardRequestHead(visit.head, visit.hop(this.#context.rewrite), scratch, 0)
-    if (!stream.write(scratch.subarray(0, end), true)) visit.pause()
+    if (stream.write(scratch.subarray(0, end), true)) return
+    visit.pause()
+    if (!visit.head.expectsContinue) this.#watchSending()
   }
 
   // ── From the visitor ───────────────────────────────────────────────────────────────────────────────────────
@@ -102,14 +107,17 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
       if (this.#replayBytes > MAX_REPLAY_BYTES) this.#replay = undefined
       else this.#replay.push(bytes)
     }
-    if (this.#phase === 'head') this.#context.deadlines.disarm(this)
-    if (this.#stream?.write(bytes) === false) this.#visit?.pause()
+    if (this.#phase === 'head' && this.#waitingAtLook === 0) this.#context.deadlines.disarm(this)
+    if (this.#stream?.write(bytes) !== false) return
+    this.#visit?.pause()
+    this.#watchSending()
   }
 
   bodyEnded(): void {
     this.#isRequestDone = true
     switch (this.#phase) {
       case 'head':
+        this.#waitingAtLook = 0
         return this.#context.deadlines.arm(this, this.#context.limits.originTimeoutMs)
       case 'body':
         if (this.#framer.complete) this.#complete()
@@ -133,6 +141,13 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
     this.#discard('CANCELLED')
   }
 
+  /** The origin does not read as fast as the visitor sends: bounds how long it may take nothing at all. */
+  #watchSending(): void {
+    const { deadlines, limits } = this.#context
+    this.#waitingAtLook = this.#stream?.waitingBytes ?? 0
+    deadlines.arm(this, limits.sendTimeoutMs)
+  }
+
   // ── From the origin ────────────────────────────────────────────────────────────────────────────────────────
 
   received(bytes: Uint8Array): void {
@@ -152,6 +167,10 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
   }
 
   writable(): void {
+    if (this.#waitingAtLook > 0) {
+      this.#waitingAtLook = 0
+      this.#context.deadlines.disarm(this)
+    }
     this.#visit?.resume()
   }
 
@@ -185,8 +204,12 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
     else this.#fail(cause)
   }
 
-  /** Idle for too long, the origin took too long for the head of its answer, or to end after us. */
+  /** Idle for too long, or the origin took too long: to read, for the head of its answer, or to end after us. */
   expired(): void {
+    if (this.#waitingAtLook > 0) {
+      const isMoving = this.#stream !== undefined && this.#stream.waitingBytes < this.#waitingAtLook
+      return isMoving ? this.#watchSending() : this.#fail('ORIGIN_TIMEOUT')
+    }
     switch (this.#phase) {
       case 'idle':
         this.#pool.dropIdle(this)
@@ -213,7 +236,7 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
       at = end
     } while (this.#passInterim(visit, answer))
     this.#partialHead.clear()
-    deadlines.disarm(this)
+    if (this.#waitingAtLook === 0) deadlines.disarm(this)
     if (answer.status === 101) this.#switch(visit, pending, at)
     else this.#beginAnswer(visit, pending, at)
   }
@@ -228,7 +251,7 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
   #passInterim(visit: Visit, answer: ResponseHead): boolean {
     if (answer.status >= 200 || answer.status === 101) return false
     const { deadlines, limits } = this.#context
-    deadlines.arm(this, this.#isRequestDone ? limits.originTimeoutMs : 0)
+    if (this.#waitingAtLook === 0) deadlines.arm(this, this.#isRequestDone ? limits.originTimeoutMs : 0)
     if (visit.head.minorVersion === 1) {
       reserveScratch(answer)
       const end = forwardResponseHead(answer, STAY_OPEN, scratch, 0)
@@ -330,6 +353,7 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
     const isSound =
       this.#phase === 'body' && this.#isRequestDone && this.#answer.keepAlive && this.#answer.body !== 'close'
     this.#visit = undefined
+    this.#waitingAtLook = 0
     if (this.#unconsumed > 0) this.drained()
     this.#isVisitorFull = false
     if (this.#isUnchunked) {

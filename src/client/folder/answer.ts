@@ -1,0 +1,83 @@
+// A file as an answer: all of it, a part of it, or word that the visitor has it already.
+
+import { conditionalStatus, lastModified, mayBeRange } from './conditions.ts'
+import { contentTypeOf } from './content-type.ts'
+import { bytesOf, type OpenFile, openFile, type Place } from './file.ts'
+import { rangeOf } from './range.ts'
+
+type Fields = Readonly<Record<string, string>>
+
+/** What is said about a file, and which of its bytes follow. */
+interface Part {
+  readonly status: 200 | 206 | 304 | 412 | 416
+  readonly fields: Fields
+  readonly start: number
+  readonly end: number
+}
+
+/** Answers with the file at a place; `undefined` when it is gone since it was found. */
+export async function fileAnswer(
+  request: Request,
+  place: Place,
+  more: Fields = {},
+): Promise<Response | undefined> {
+  const file = await openFile(place)
+  if (file === undefined) return undefined
+  let isHandedOn = false
+  try {
+    const nowMs = Date.now()
+    const { status, fields, start, end } = partOf(request, file, nowMs, contentTypeOf(place.path))
+    const isBodyWanted = request.method === 'GET' && end > start
+    const body = isBodyWanted ? bytesOf(file.handle, start, end) : null
+    const answer = new Response(body, { status, headers: { ...common(nowMs), ...fields, ...more } })
+    isHandedOn = isBodyWanted
+    return answer
+  } finally {
+    if (!isHandedOn) await file.handle.close()
+  }
+}
+
+function partOf({ method, headers }: Request, file: OpenFile, nowMs: number, type: string): Part {
+  const { size, etag } = file
+  const nothing = { start: 0, end: 0 }
+  const validators = { etag, 'last-modified': lastModified(file, nowMs) }
+  const ended = conditionalStatus(headers, file)
+  if (ended === 304) return { status: 304, fields: validators, ...nothing }
+  if (ended === 412) return { status: 412, fields: { 'content-length': '0' }, ...nothing }
+
+  // RFC 9110 section 14.2: a Range means something to GET alone.
+  const isRangeAllowed = method === 'GET' && mayBeRange(headers, file, nowMs)
+  const range = isRangeAllowed ? rangeOf(headers.get('range'), size) : undefined
+  if (range === 'unsatisfiable') {
+    const fields = { 'accept-ranges': 'bytes', 'content-range': `bytes */${size}`, 'content-length': '0' }
+    return { status: 416, fields, ...nothing }
+  }
+  const { start, end } = range ?? { start: 0, end: size }
+  const fields = {
+    ...validators,
+    'accept-ranges': 'bytes',
+    'content-type': type,
+    'content-length': String(end - start),
+  }
+  if (range === undefined) return { status: 200, fields, start, end }
+  const contentRange = `bytes ${start}-${end - 1}/${size}`
+  return { status: 206, fields: { ...fields, 'content-range': contentRange }, start, end }
+}
+
+/** An answer without a file. */
+export function plainAnswer(status: number, text: string, more: Fields): Response {
+  const body = new TextEncoder().encode(`${text}\n`)
+  const fields = {
+    ...common(Date.now()),
+    'content-type': 'text/plain; charset=utf-8',
+    // Counted here for HEAD, which has the fields without the bytes.
+    'content-length': String(body.length),
+    ...more,
+  }
+  return new Response(body, { status, headers: fields })
+}
+
+/** In every answer. Files change while somebody works on them: a browser has to ask, and is told 304 if they did not. */
+function common(nowMs: number): Fields {
+  return { date: new Date(nowMs).toUTCString(), 'cache-control': 'no-cache' }
+}

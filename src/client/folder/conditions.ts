@@ -1,0 +1,59 @@
+// Whether a request wants the file at all, given what its sender has already (RFC 9110 section 13).
+
+/** What is compared. */
+export interface Validators {
+  /** A strong entity tag, quotes included. */
+  readonly etag: string
+  /** Modification time, in milliseconds. */
+  readonly modifiedMs: number
+}
+
+/** A file changed less than this ago may change again without its date, which has whole seconds, telling. */
+const DATE_IS_STRONG_AFTER_MS = 1_000
+
+/** The status that ends it here: 412 or 304; `undefined` to go on. In the order of RFC 9110 section 13.2.2. */
+export function conditionalStatus(headers: Headers, file: Validators): 304 | 412 | undefined {
+  const match = headers.get('if-match')
+  const unmodifiedSince = dateOf(headers.get('if-unmodified-since'))
+  if (match !== null) {
+    if (!lists(match, file.etag)) return 412
+  } else if (unmodifiedSince !== undefined && seconds(file.modifiedMs) > unmodifiedSince) return 412
+
+  const noneMatch = headers.get('if-none-match')
+  const modifiedSince = dateOf(headers.get('if-modified-since'))
+  if (noneMatch !== null) return lists(noneMatch.replaceAll('W/"', '"'), file.etag) ? 304 : undefined
+  return modifiedSince !== undefined && seconds(file.modifiedMs) <= modifiedSince ? 304 : undefined
+}
+
+/** Whether a range of the file may be sent: If-Range names exactly this file, or is not there. */
+export function mayBeRange(headers: Headers, file: Validators, nowMs: number): boolean {
+  const condition = headers.get('if-range')
+  if (condition === null || condition === file.etag) return true
+  const isStrong = nowMs - file.modifiedMs >= DATE_IS_STRONG_AFTER_MS
+  return isStrong && condition === lastModified(file, nowMs)
+}
+
+/** Modification time as an HTTP date. Never in the future, whatever the file says (RFC 9110 section 8.8.2.1). */
+export function lastModified({ modifiedMs }: Validators, nowMs: number): string {
+  return new Date(Math.min(modifiedMs, nowMs)).toUTCString()
+}
+
+/** Our tag stands in a list of tags. Weak ones (`W/"…"`) are not equal to it. */
+function lists(list: string, etag: string): boolean {
+  return list.split(',').some(one => one.trim() === etag || one.trim() === '*')
+}
+
+/**
+ * Seconds of an HTTP date; `undefined` when it is none. The two forms that were obsolete in 1999 count as none, which
+ * costs their sender no more than a whole answer.
+ */
+function dateOf(text: string | null): number | undefined {
+  if (text === null || !/^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$/.test(text))
+    return undefined
+  const ms = Date.parse(text)
+  return Number.isNaN(ms) ? undefined : seconds(ms)
+}
+
+function seconds(ms: number): number {
+  return Math.floor(ms / 1_000)
+}

@@ -1,0 +1,123 @@
+// Finds and opens files inside a folder, and nothing but regular files, and nowhere else.
+
+import { constants } from 'node:fs'
+import { type FileHandle, lstat, open, realpath } from 'node:fs/promises'
+import { isAbsolute, join, relative, sep } from 'node:path'
+import { isPublic } from './path.ts'
+
+/** What stands at a place in the folder, links resolved. */
+export interface Place {
+  /** The real path. */
+  readonly path: string
+  readonly isFolder: boolean
+}
+
+/** A regular file that is open. Who gets it closes it. */
+export interface OpenFile {
+  readonly handle: FileHandle
+  readonly size: number
+  readonly modifiedMs: number
+  /** A strong entity tag, quotes included. */
+  readonly etag: string
+}
+
+/** Answers of the file system that mean: there is nothing for a visitor here. */
+const ABSENT = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG', 'EACCES', 'EPERM', 'EINVAL'])
+
+// Neither follows a link that was put there a moment ago, nor waits for the other end of a pipe. Windows has neither.
+const OPEN_FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
+
+/**
+ * Looks for `names` inside `folder`. `undefined` when nothing is there, when a link leads out of the folder or to a name
+ * that is not public, and for devices, pipes and sockets. The folder itself may be a link, and may be another one tomorrow.
+ */
+export function locate(folder: string, names: readonly string[]): Promise<Place | undefined> {
+  return unlessAbsent(async () => {
+    const root = await realpath(folder)
+    const path = await realpath(join(root, ...names))
+    const inside = relative(root, path)
+    // Asked again of the real path: a link, another case or a short name of Windows may have led elsewhere. `..` is
+    // not public either; another drive is absolute.
+    if (isAbsolute(inside) || !isPublic(inside === '' ? [] : inside.split(sep))) return undefined
+    const stats = await lstat(path)
+    return stats.isFile() || stats.isDirectory() ? { path, isFolder: stats.isDirectory() } : undefined
+  })
+}
+
+/** Opens the file at a place; `undefined` when it is a file no longer. */
+export function openFile({ path }: Place): Promise<OpenFile | undefined> {
+  return unlessAbsent(async () => {
+    const handle = await open(path, OPEN_FLAGS)
+    try {
+      const stats = await handle.stat({ bigint: true })
+      if (!stats.isFile()) {
+        await handle.close()
+        return undefined
+      }
+      // Both times: a tool may set the first back, nobody the second. No inode: that is nobody's business.
+      const stamps = [stats.size, stats.mtimeNs, stats.ctimeNs].map(number => number.toString(36))
+      return {
+        handle,
+        size: Number(stats.size),
+        modifiedMs: Number(stats.mtimeMs),
+        etag: `"${stamps.join('-')}"`,
+      }
+    } catch (error) {
+      await handle.close()
+      throw error
+    }
+  })
+}
+
+async function unlessAbsent<Found>(look: () => Promise<Found>): Promise<Found | undefined> {
+  try {
+    return await look()
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && ABSENT.has(String(error.code))) return undefined
+    throw error
+  }
+}
+
+const PIECE_BYTES = 65_536
+
+/**
+ * The bytes of a file from `start` up to, not including, `end`, read as fast as they are taken. Closes the handle at the
+ * end, and when nobody reads on. A file that became shorter meanwhile is an error, and nothing is put in its place.
+ */
+export function bytesOf(handle: FileHandle, start: number, end: number): ReadableStream<Uint8Array> {
+  let at = start
+  let reading: Promise<unknown> = Promise.resolve()
+  let closing: Promise<void> | undefined
+  const close = () => (closing ??= handle.close())
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          // A new array for each piece: whoever takes it keeps it.
+          const wanted = Math.min(PIECE_BYTES, end - at)
+          const read = handle.read(new Uint8Array(wanted), 0, wanted, at)
+          reading = read
+          const { bytesRead, buffer } = await read
+          if (bytesRead === 0) throw new Error('the file became shorter while it was read')
+          at += bytesRead
+          controller.enqueue(buffer.subarray(0, bytesRead))
+          if (at < end) return
+          controller.close()
+          await close()
+        } catch (error) {
+          controller.error(error)
+          await close()
+        }
+      },
+      async cancel() {
+        // Not before: the number of a closed file may be another file's at once, and the read would get its bytes.
+        await reading.catch(ignore)
+        await close()
+      },
+    },
+    { highWaterMark: 0 },
+  )
+}
+
+/** Whoever read has heard of it. */
+function ignore(): void {}

@@ -1,0 +1,61 @@
+// Answers requests with the files of a folder. What a visitor gets for a path is decided here.
+
+import { resolve } from 'node:path'
+import type { FetchHandler } from '../options.ts'
+import { fileAnswer, plainAnswer } from './answer.ts'
+import { locate, type Place } from './file.ts'
+import { type FolderPath, folderPath } from './path.ts'
+
+const INDEX = 'index.html'
+
+/** `isSpa`: `/index.html` is the answer where a page is asked for that is not there. */
+export function folderHandler(folder: string, isSpa: boolean): FetchHandler {
+  // Wherever the program goes from here.
+  const root = resolve(folder)
+  return async request => {
+    if (request.method !== 'GET' && request.method !== 'HEAD') {
+      return plainAnswer(405, 'Only GET and HEAD are served here.', { allow: 'GET, HEAD' })
+    }
+    const url = new URL(request.url)
+    const path = folderPath(url.pathname)
+    // Not even the page of an app: whoever asks so looks for something else.
+    if (path === undefined) return notFound()
+    const page = await pageAt(root, path)
+    const answer = page === 'slash' ? slashAnswer(url) : page && (await fileAnswer(request, page))
+    if (answer !== undefined) return answer
+    return isSpa ? await appAnswer(request, root, path) : notFound()
+  }
+}
+
+/** The file that answers for a path; `slash` when its slash is missing, without which no link of the page would fit. */
+async function pageAt(root: string, { names, isFolder }: FolderPath): Promise<Place | 'slash' | undefined> {
+  const place = await locate(root, names)
+  // A file with a slash behind is nothing.
+  if (place?.isFolder !== true) return isFolder ? undefined : place
+  const index = await locate(root, [...names, INDEX])
+  if (index?.isFolder !== false) return undefined
+  return isFolder ? index : 'slash'
+}
+
+/** Whoever asks for something else than a page gets another answer at the same URL: hence Vary. */
+async function appAnswer(request: Request, root: string, path: FolderPath): Promise<Response> {
+  const vary = { vary: 'accept' }
+  const index = isPageWanted(request, path) ? await locate(root, [INDEX]) : undefined
+  const answer = index?.isFolder === false ? await fileAnswer(request, index, vary) : undefined
+  return answer ?? notFound(vary)
+}
+
+/** A browser that goes to a page of the app, rather than a page that looks for a file which is not there. */
+function isPageWanted(request: Request, { names }: FolderPath): boolean {
+  const accept = request.headers.get('accept') ?? ''
+  return accept.toLowerCase().includes('text/html') && names.at(-1)?.includes('.') !== true
+}
+
+function slashAnswer({ pathname, search }: URL): Response {
+  // Not 301, which browsers keep for ever: tomorrow another app has this URL.
+  return plainAnswer(302, 'This is a folder.', { location: `${pathname}/${search}` })
+}
+
+function notFound(more: Readonly<Record<string, string>> = {}): Response {
+  return plainAnswer(404, 'There is no such file.', more)
+}

@@ -1,0 +1,58 @@
+// Every bound of a client, with the defaults.
+
+import { TunnelError } from '../errors.ts'
+
+/**
+ * Every bound of a client that can be changed. Whole numbers; the least is 1 unless `0` is explained. A value outside, or
+ * a name that is not here: `OPTION_INVALID`.
+ */
+export interface ClientLimits {
+  /**
+   * Streams open at once, which are connections to the app; on the JSON wire requests. Default 8,192: twice what a server
+   * of ours opens for a tunnel, below the usual file descriptors. Above: refused with `STREAM_LIMIT`, or 503.
+   */
+  readonly maxStreams: number
+  /** Connections beside the carrier for bulk. Default 32. Above: bulk shares the carrier. `0`: none are made. */
+  readonly maxLinks: number
+  /** Receive window that one stream may grow to from 256 KiB. Default 4 MiB: what a stalled app can cost. `0`: no growth. */
+  readonly maxStreamWindowBytes: number
+  /** Growth of windows allowed in all streams together. Default 64 MiB. Above: none grows. `0`: no growth. */
+  readonly maxSessionWindowBytes: number
+  /**
+   * Answers to the server (PONG, RESET, CREDIT and their like) that may wait while it does not read; data waits at its
+   * source. Default 4 MiB. Above: the connection is given up with `FLOOD`, and made again.
+   */
+  readonly maxCarrierBacklogBytes: number
+  /**
+   * Answers of the app that are being collected, all requests together: the JSON wire carries whole ones only. Default
+   * 256 MiB, five of the largest. Above: the request whose answer grows is 503 `TUNNEL_BUSY`.
+   */
+  readonly maxCollectedBytes: number
+}
+
+export const DEFAULT_CLIENT_LIMITS: ClientLimits = {
+  maxStreams: 8_192,
+  maxLinks: 32,
+  maxStreamWindowBytes: 4_194_304,
+  maxSessionWindowBytes: 67_108_864,
+  maxCarrierBacklogBytes: 4_194_304,
+  maxCollectedBytes: 268_435_456,
+}
+
+/** Limits that leave nothing to work with at 0. */
+const NEVER_ZERO: ReadonlySet<string> = new Set(['maxStreams', 'maxCarrierBacklogBytes', 'maxCollectedBytes'])
+
+export function clientLimits(wished: Partial<ClientLimits>): ClientLimits {
+  const given = Object.entries(wished).filter(([, value]) => value !== undefined)
+  for (const [name, value] of given) {
+    if (!Object.hasOwn(DEFAULT_CLIENT_LIMITS, name))
+      throw new TunnelError('OPTION_INVALID', `There is no limit called "${name}".`)
+    const least = NEVER_ZERO.has(name) ? 1 : 0
+    if (!(Number.isSafeInteger(value) && value >= least))
+      throw new TunnelError(
+        'OPTION_INVALID',
+        `limits.${name} must be a whole number from ${least}, not ${value}.`,
+      )
+  }
+  return { ...DEFAULT_CLIENT_LIMITS, ...Object.fromEntries(given) }
+}

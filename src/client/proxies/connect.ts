@@ -1,0 +1,70 @@
+// HTTP CONNECT (RFC 9110 section 9.3.6): asks a proxy for a connection, and reads what it says.
+
+import { TunnelError } from '../../errors.ts'
+import type { Opening } from '../../socket.ts'
+import { endOfHead, MAX_ANSWER_HEAD_BYTES, parseAnswerHead } from '../../wire/handshake.ts'
+import type { ProxySettings } from '../proxy.ts'
+import { cannotReach, notAProxy } from './refusals.ts'
+
+/** What proxies answer when the server behind them does not. */
+const UNREACHABLE: ReadonlySet<number> = new Set([502, 503, 504])
+
+export class ConnectOpening implements Opening {
+  readonly #proxy: ProxySettings
+  readonly #target: string
+  #hasBegun = false
+  #received: Uint8Array = new Uint8Array(0)
+
+  /** `host` may be a name or an address. */
+  constructor(proxy: ProxySettings, host: string, port: number) {
+    this.#proxy = proxy
+    this.#target = `${host.includes(':') ? `[${host}]` : host}:${port}`
+  }
+
+  begin(): Uint8Array {
+    this.#hasBegun = true
+    const lines = [`CONNECT ${this.#target} HTTP/1.1`, `Host: ${this.#target}`]
+    const { login } = this.#proxy
+    if (login !== undefined) {
+      const basic = Buffer.from(`${login.user}:${login.password}`).toString('base64')
+      lines.push(`Proxy-Authorization: Basic ${basic}`)
+    }
+    return new TextEncoder().encode(`${lines.join('\r\n')}\r\n\r\n`)
+  }
+
+  take(bytes: Uint8Array): { readonly rest: Uint8Array } | undefined {
+    if (!this.#hasBegun) throw notAProxy(this.#proxy, 'it spoke before it was asked')
+    this.#received = this.#received.length === 0 ? bytes : Buffer.concat([this.#received, bytes])
+    // Interim answers may come before the real one; none of them has more room than one.
+    for (let start = 0; ; ) {
+      const length = endOfHead(this.#received.subarray(start))
+      if (length === -1) break
+      const end = start + length
+      if (end > MAX_ANSWER_HEAD_BYTES) break
+      const head = parseAnswerHead(this.#received.subarray(start, end))
+      if (head === undefined) throw notAProxy(this.#proxy, 'it answered with something that is not HTTP')
+      // A successful answer has no body, whatever its headers say: the rest is the server's.
+      if (head.status >= 200 && head.status < 300) return { rest: this.#received.subarray(end) }
+      if (head.status >= 200) throw this.#refusal(head.status, head.headers.get('proxy-authenticate') ?? '')
+      start = end
+    }
+    if (this.#received.length > MAX_ANSWER_HEAD_BYTES) {
+      throw notAProxy(this.#proxy, `the head of its answer has more than ${MAX_ANSWER_HEAD_BYTES} bytes`)
+    }
+    return undefined
+  }
+
+  #refusal(status: number, challenge: string): TunnelError {
+    const { label, login } = this.#proxy
+    // tinyproxy says 401 to a wrong password.
+    if (status === 407 || status === 401) {
+      const isBasic = challenge === '' || /(?:^|,)\s*basic\b/i.test(challenge)
+      const why = isBasic
+        ? `The proxy ${label} ${login ? 'did not accept user and password' : 'wants user and password'}.`
+        : `The proxy ${label} does not take Basic, and nothing else is spoken here.`
+      return new TunnelError('PROXY_AUTH_REFUSED', why)
+    }
+    if (UNREACHABLE.has(status)) return cannotReach(this.#proxy, `it answered with status ${status}`)
+    return new TunnelError('PROXY_REFUSED', `The proxy ${label} answered CONNECT with status ${status}.`)
+  }
+}

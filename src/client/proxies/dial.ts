@@ -1,0 +1,72 @@
+// Dials through a proxy: the same connection, by another way.
+
+import { lookup } from 'node:dns/promises'
+import { isIP } from 'node:net'
+import { TunnelError } from '../../errors.ts'
+import type { Dial, Opening } from '../../socket.ts'
+import type { ChooseProxy, ProxySettings } from '../proxy.ts'
+import { ConnectOpening } from './connect.ts'
+import { notAProxy } from './refusals.ts'
+import { Socks5Opening } from './socks5.ts'
+
+/**
+ * Goes through the proxy that `choose` names, and straight to where it names none. Besides what `dial` fails with:
+ * `PROXY_UNREACHABLE`, `PROXY_AUTH_REFUSED`, `PROXY_REFUSED`, and `SERVER_UNREACHABLE` when the proxy says so.
+ */
+export function dialThrough(choose: ChooseProxy, dial: Dial): Dial {
+  return async (address, handler, signal) => {
+    const proxy = choose(address)
+    if (proxy === undefined) return dial(address, handler, signal)
+    const { host = 'localhost', port = 0 } = address
+    const opening = new Watched(await openingFor(proxy, host, port))
+    try {
+      return await dial({ ...address, via: { address: proxy.address, opening } }, handler, signal)
+    } catch (cause) {
+      throw opening.isOver || cause instanceof TunnelError ? cause : failureOf(proxy, opening, cause)
+    }
+  }
+}
+
+async function openingFor(proxy: ProxySettings, host: string, port: number): Promise<Opening> {
+  if (proxy.scheme === 'http' || proxy.scheme === 'https') return new ConnectOpening(proxy, host, port)
+  // `localhost` is this machine to us and another to the proxy.
+  if (proxy.scheme === 'socks5h' || isIP(host) !== 0 || host === 'localhost') {
+    return new Socks5Opening(proxy, host, port)
+  }
+  try {
+    return new Socks5Opening(proxy, (await lookup(host)).address, port)
+  } catch (cause) {
+    const detail = `${host} cannot be resolved here; with socks5h:// the proxy does that.`
+    throw new TunnelError('SERVER_UNREACHABLE', detail, { cause })
+  }
+}
+
+function failureOf(proxy: ProxySettings, { hasBegun }: Watched, cause: unknown): TunnelError {
+  const reason = cause instanceof Error ? cause.message : String(cause)
+  if (hasBegun) return notAProxy(proxy, reason)
+  return new TunnelError('PROXY_UNREACHABLE', `The proxy ${proxy.label} cannot be reached: ${reason}.`, {
+    cause,
+  })
+}
+
+/** An opening of which we know how far it came: that says whose fault a failed dial is. */
+class Watched implements Opening {
+  readonly #opening: Opening
+  hasBegun = false
+  isOver = false
+
+  constructor(opening: Opening) {
+    this.#opening = opening
+  }
+
+  begin(): Uint8Array {
+    this.hasBegun = true
+    return this.#opening.begin()
+  }
+
+  take(bytes: Uint8Array): ReturnType<Opening['take']> {
+    const result = this.#opening.take(bytes)
+    this.isOver = result !== undefined && !(result instanceof Uint8Array)
+    return result
+  }
+}
