@@ -96,8 +96,7 @@ export interface UdpTunnelOptions extends SharedTunnelOptions {
 /**
  * Options of a client: the connection, and the HTTP tunnel that `connect()` registers. Without `port`, `url`, `unix`,
  * `fetch` or `folder` there is no such tunnel, and `client.http(…)`, `client.tcp(…)`, `client.udp(…)` add them. Times are
- * milliseconds from 1 to
- * 2,147,483,647; a value outside: `OPTION_INVALID`.
+ * milliseconds from 1 to 2,147,483,647; a value outside: `OPTION_INVALID`.
  */
 export interface TunnelClientOptions extends HttpTunnelOptions {
   /**

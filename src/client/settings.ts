@@ -187,6 +187,8 @@ export function udpTunnel(
     token: checkToken(token),
     origin: new DatagramOrigin({ host: parseHost(host).hostname, port, idleTimeoutMs, associate, failed }),
     rewrite: {},
+    routes: [],
+    isWildcard: false,
   }
 }
 
