@@ -13,6 +13,13 @@ import {
 /** Datagrams of one tick travel in one write, up to this size: a frame of the session carries them whole. */
 const BATCH_BYTES = 61_440
 /**
+ * What is sent on in one turn of the event loop. Who gets more at a time loses it: Linux gives a UDP socket room for 92
+ * datagrams of 1,400 bytes, and one read of a busy carrier has three times as many.
+ */
+const TURN_BYTES = 131_072
+/** Where batches are framed, one at a time: a fresh array for each cost the server a fifth of its time. */
+const framed = new Uint8Array(BATCH_BYTES + DATAGRAM_HEADER_BYTES + 0xffff)
+/**
  * Bytes of all flows of a tunnel that may wait for credit or for a carrier that is full. Beyond them datagrams are
  * dropped: a second on 10 Mbit/s, after which an answer is of no use to most who speak UDP.
  */
@@ -43,6 +50,9 @@ export class Flow implements Socket {
   /** The stream has no room: what was written last waits, and what arrives is dropped. */
   #isPaused = false
   #waitingBytes = 0
+  /** Sent on in this turn. */
+  #turnBytes = 0
+  readonly #turnEnded: () => void
   #lastAt: number
   #stopTimer: () => void
   #isClosed = false
@@ -65,6 +75,11 @@ export class Flow implements Socket {
     this.#flushPlanned = () => {
       this.#isFlushPlanned = false
       this.#flush()
+    }
+    this.#turnEnded = () => {
+      const isMoreWaiting = this.#turnBytes >= TURN_BYTES
+      this.#turnBytes = 0
+      if (isMoreWaiting) this.drained()
     }
   }
 
@@ -98,7 +113,7 @@ export class Flow implements Socket {
     if (this.#isPaused) return this.#share.dropped(batch.length)
     this.#lastAt = this.#share.scheduler.now()
     this.#waitingBytes = bytes
-    this.#handler.received(frameDatagrams(batch, bytes))
+    this.#handler.received(framed.subarray(0, frameDatagrams(batch, framed)), true)
   }
 
   // ── To the far side ────────────────────────────────────────────────────────────────────────────────────────
@@ -106,7 +121,10 @@ export class Flow implements Socket {
   write(bytes: Uint8Array): number {
     if (this.#isClosed) return 0
     this.#lastAt = this.#share.scheduler.now()
-    return this.#reader.receive(bytes)
+    if (this.#turnBytes === 0) this.#share.scheduler.soon(this.#turnEnded)
+    const taken = this.#reader.receive(bytes.subarray(0, TURN_BYTES - this.#turnBytes))
+    this.#turnBytes += taken
+    return taken
   }
 
   /** There is no half-close between datagrams: the flow is over. */

@@ -5,7 +5,7 @@
 
 import type { Associate, DatagramSocketHandler } from '../datagram-socket.ts'
 
-import { enlargeReceiveBuffer } from './bun-receive-buffer.ts'
+import { receiveBufferEnlarger } from './bun-receive-buffer.ts'
 
 /** A UDP port that anybody may send to. */
 export interface BoundPort {
@@ -29,6 +29,7 @@ type RawBound = Bun.udp.Socket<'uint8array'>
 type RawConnected = Bun.udp.ConnectedSocket<'uint8array'>
 
 export const associateBun: Associate = async ({ host, port }, handler) => {
+  const enlarge = await receiveBufferEnlarger()
   const raw = await Bun.udpSocket({
     connect: { hostname: host, port },
     binaryType: 'uint8array',
@@ -38,7 +39,7 @@ export const associateBun: Associate = async ({ host, port }, handler) => {
       error: (first, second) => refused(second ?? first, handler),
     },
   })
-  enlargeReceiveBuffer(raw)
+  enlarge(raw)
   const many = (datagrams: readonly Uint8Array[]) => raw.sendMany([...datagrams])
   const one = (datagram: Uint8Array) => raw.send(datagram)
   return {
@@ -56,6 +57,7 @@ export async function bindBun(options: BindOptions): Promise<BoundPort> {
       options.failed(error instanceof Error ? error : new Error(String(error)))
     }
   }
+  const enlarge = await receiveBufferEnlarger()
   const raw = await Bun.udpSocket({
     hostname: options.hostname,
     port: options.port,
@@ -70,7 +72,7 @@ export async function bindBun(options: BindOptions): Promise<BoundPort> {
       error() {},
     },
   })
-  enlargeReceiveBuffer(raw)
+  enlarge(raw)
   return {
     send(datagrams, port, address) {
       if (raw.closed) return datagrams.length

@@ -1,6 +1,5 @@
 // Gives a UDP socket of Bun a larger receive buffer, which Bun has no option for: setsockopt of the C library, by FFI.
 
-import { dlopen, ptr } from 'bun:ffi'
 import { RECEIVE_BUFFER_BYTES } from '../datagram-socket.ts'
 
 interface Platform {
@@ -15,19 +14,20 @@ const PLATFORMS: Readonly<Record<string, Platform>> = {
   darwin: { libraries: ['libSystem.B.dylib'], SOL_SOCKET: 0xffff, SO_RCVBUF: 0x1002 },
 }
 
-type SetReceiveBuffer = (fd: number, bytes: number) => void
-
-let setReceiveBuffer: SetReceiveBuffer | undefined
-
 /** Does nothing where it cannot: datagrams are then lost sooner. */
-export function enlargeReceiveBuffer(socket: object): void {
-  const fd: unknown = 'fd' in socket ? socket.fd : undefined
-  if (typeof fd !== 'number' || fd < 0) return
-  setReceiveBuffer ??= load()
-  setReceiveBuffer(fd, RECEIVE_BUFFER_BYTES)
+type Enlarge = (socket: object) => void
+
+let loading: Promise<Enlarge> | undefined
+
+/** What enlarges the buffer of a socket. */
+export function receiveBufferEnlarger(): Promise<Enlarge> {
+  loading ??= load()
+  return loading
 }
 
-function load(): SetReceiveBuffer {
+async function load(): Promise<Enlarge> {
+  // Imported late: what is bundled for Node must not name it at its top.
+  const { dlopen, ptr } = await import('bun:ffi')
   const platform = PLATFORMS[process.platform]
   for (const library of platform?.libraries ?? []) {
     try {
@@ -36,8 +36,11 @@ function load(): SetReceiveBuffer {
       }).symbols
       const { SOL_SOCKET, SO_RCVBUF } = platform!
       // What it returns says no more than that the system gave less.
-      return (fd, bytes) => {
-        setsockopt(fd, SOL_SOCKET, SO_RCVBUF, ptr(new Int32Array([bytes])), 4)
+      return socket => {
+        // Bun's types leave it out.
+        const fd: unknown = 'fd' in socket ? socket.fd : undefined
+        if (typeof fd !== 'number' || fd < 0) return
+        setsockopt(fd, SOL_SOCKET, SO_RCVBUF, ptr(new Int32Array([RECEIVE_BUFFER_BYTES])), 4)
       }
     } catch {
       // Another C library: the next name, or none.

@@ -27,28 +27,22 @@ export const associateNode: Associate = ({ host, port }, handler) =>
 
 class Connected implements DatagramSocket {
   readonly #socket: Socket
-  readonly #sent: (error: Error | null) => void
+  readonly #handler: DatagramSocketHandler
   #isFull = false
   #isClosed = false
 
   constructor(socket: Socket, handler: DatagramSocketHandler) {
     this.#socket = socket
-    const failed = (error: Error) => {
-      if ('code' in error && error.code === 'ECONNREFUSED') handler.refused(error)
-    }
-    this.#sent = error => {
-      if (error !== null) failed(error)
-      if (!this.#isFull || this.#isClosed || socket.getSendQueueSize() > 0) return
-      this.#isFull = false
-      handler.drained()
-    }
+    this.#handler = handler
     try {
       socket.setRecvBufferSize(RECEIVE_BUFFER_BYTES)
     } catch {
       // The default of the system will do.
     }
     socket.on('message', datagram => handler.received(datagram))
-    socket.on('error', failed)
+    socket.on('error', error => {
+      if (isRefusal(error)) handler.refused(error)
+    })
   }
 
   send(datagrams: readonly Uint8Array[]): number {
@@ -59,10 +53,24 @@ class Connected implements DatagramSocket {
         this.#isFull = true
         break
       }
-      this.#socket.send(datagram.slice(), this.#sent)
+      this.#sendOne(datagram.slice())
       sent++
     }
     return sent
+  }
+
+  /** That nobody listened is told to the next datagram, which is not sent then: it is given a second try. */
+  #sendOne(datagram: Uint8Array, isSecondTry = false): void {
+    this.#socket.send(datagram, error => {
+      if (this.#isClosed) return
+      if (error !== null && isRefusal(error)) {
+        this.#handler.refused(error)
+        if (!isSecondTry) return this.#sendOne(datagram, true)
+      }
+      if (!this.#isFull || this.#socket.getSendQueueSize() > 0) return
+      this.#isFull = false
+      this.#handler.drained()
+    })
   }
 
   close(): void {
@@ -70,4 +78,8 @@ class Connected implements DatagramSocket {
     this.#isClosed = true
     this.#socket.close()
   }
+}
+
+function isRefusal(error: Error): boolean {
+  return 'code' in error && error.code === 'ECONNREFUSED'
 }

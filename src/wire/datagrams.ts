@@ -9,9 +9,8 @@ export const MAX_DATAGRAM_BYTES = 65_507
 /** In front of each. */
 export const DATAGRAM_HEADER_BYTES = 2
 
-/** Frames datagrams one behind the other. `bytes` is what they take, headers included. */
-export function frameDatagrams(datagrams: readonly Uint8Array[], bytes: number): Uint8Array {
-  const framed = new Uint8Array(bytes)
+/** Frames datagrams one behind the other, into an array that has room for them. Returns where the last one ends. */
+export function frameDatagrams(datagrams: readonly Uint8Array[], framed: Uint8Array): number {
   let at = 0
   for (const datagram of datagrams) {
     framed[at] = datagram.length >>> 8
@@ -19,7 +18,7 @@ export function frameDatagrams(datagrams: readonly Uint8Array[], bytes: number):
     framed.set(datagram, at + DATAGRAM_HEADER_BYTES)
     at += DATAGRAM_HEADER_BYTES + datagram.length
   }
-  return framed
+  return at
 }
 
 /** Sends datagrams in order and says how many were taken: fewer than given means full. */

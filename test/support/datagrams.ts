@@ -71,9 +71,9 @@ export class DatagramVisitor implements AsyncDisposable {
     return this.#socket.address().port
   }
 
-  /** Resolves once the kernel has it. */
+  /** Resolves once the kernel has it, a turn of the event loop later: whoever is to read it is often in this process. */
   send(bytes: Uint8Array | string): Promise<void> {
-    return new Promise(resolve => this.#socket.send(bytes, () => resolve()))
+    return new Promise(resolve => this.#socket.send(bytes, () => setImmediate(resolve)))
   }
 
   /** Resolves with what came, once that is `count` datagrams. */
