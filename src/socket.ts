@@ -15,6 +15,11 @@ export interface Socket {
   pause(): void
   /** Reads on. */
   resume(): void
+  /**
+   * Has the system ask for a sign of life after so much silence, and again for ten seconds; then the connection fails.
+   * Left out where a connection cannot die unnoticed.
+   */
+  keepAlive?(idleMs: number): void
   /** Address of the far side, without port; empty on a unix socket. */
   readonly remoteAddress: string
 }

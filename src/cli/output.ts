@@ -10,6 +10,8 @@ export type CliEvent =
   | {
       readonly type: 'request'
       readonly id: number
+      /** Of a wildcard tunnel: the host that was asked for. */
+      readonly host?: string
       readonly method: string
       readonly path: string
       readonly service?: string
@@ -74,6 +76,7 @@ export interface FaultEvent {
 export interface ResponseEvent {
   readonly type: 'response'
   readonly id: number
+  readonly host?: string
   readonly method: string
   readonly path: string
   readonly status: number

@@ -11,7 +11,7 @@ import type { ServeSettings } from './commands/server.ts'
 import type { ShareSettings } from './commands/share.ts'
 import type { UpSettings } from './commands/up.ts'
 import { Flags } from './flags.ts'
-import { parseTarget, type Target } from './target.ts'
+import { parseRoutes, parseTarget, type Target } from './target.ts'
 
 /** What a command line can ask for. */
 export interface Actions {
@@ -122,6 +122,10 @@ function appOptions(): Option[] {
       'TUNNEL_SERVER',
     ),
     new Option('--token <token>', 'shared secret of the server').env('TUNNEL_TOKEN'),
+    new Option(
+      '--proxy <url>',
+      'proxy to the server: http://, https://, socks5:// or socks5h://, empty for none (default: HTTPS_PROXY and its like)',
+    ).env('TUNNEL_PROXY'),
     new Option('--insecure', 'accept any certificate, of the app and of the server').env('TUNNEL_INSECURE'),
   ]
 }
@@ -137,6 +141,10 @@ function shareOptions(): Option[] {
       '--host-header <host>',
       'Host the app sees: preserve, rewrite, or a host (default: preserve)',
     ).env('TUNNEL_HOST_HEADER'),
+    repeatable('--route <path=app>', 'path with an app of its own, such as /api=8080; repeatable').env(
+      'TUNNEL_ROUTE',
+    ),
+    new Option('--wildcard', 'take the hosts below the name too').env('TUNNEL_WILDCARD'),
     new Option('--qr', 'show the URL as a QR code').env('TUNNEL_QR'),
     new Option('--open', 'open the URL in the browser').env('TUNNEL_OPEN'),
     new Option('--copy', 'copy the URL to the clipboard').env('TUNNEL_COPY'),
@@ -206,9 +214,14 @@ function connection(
   flags: Flags,
 ): Pick<ShareSettings, 'server'> & { readonly client: ShareSettings['client'] } {
   const token = flags.text('token')
+  const proxy = flags.text('proxy')
   return {
     server: flags.text('server'),
-    client: { ...(token !== undefined && { token }), ...(flags.isOn('insecure') && { verifyServer: false }) },
+    client: {
+      ...(token !== undefined && { token }),
+      ...(proxy !== undefined && { proxy }),
+      ...(flags.isOn('insecure') && { verifyServer: false }),
+    },
   }
 }
 
@@ -233,6 +246,7 @@ function shareSettings(flags: Flags, positional: string | undefined): ShareSetti
   }
   const hostHeader = flags.text('hostHeader')
   if (hostHeader !== undefined) parseHost(hostHeader)
+  const routes = parseRoutes(flags.list('route'), flags.isOn('insecure'))
   return {
     target: targetOf(flags, positional),
     server,
@@ -241,6 +255,8 @@ function shareSettings(flags: Flags, positional: string | undefined): ShareSetti
       wire,
       ...(subdomain !== undefined && { subdomain }),
       ...(hostHeader && { hostHeader }),
+      ...(routes && { routes }),
+      ...(flags.isOn('wildcard') && { wildcard: true }),
     },
     isQrWanted: flags.isOn('qr'),
     isOpenWanted: flags.isOn('open'),

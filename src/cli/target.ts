@@ -57,20 +57,48 @@ export function parseTarget({ positional, port, host, isInsecure, folder, isSpa 
   )
 }
 
+/** `/api=8080`, `/ws=https://localhost:3001`: what `routes` of a tunnel is told; `undefined` without any. */
+export function parseRoutes(
+  given: readonly string[],
+  isInsecure: boolean,
+): Record<string, Target['options']> | undefined {
+  if (given.length === 0) return undefined
+  const routes = new Map<string, Target['options']>()
+  for (const text of given) {
+    const at = text.indexOf('=')
+    const path = text.slice(0, Math.max(at, 0))
+    if (!path.startsWith('/'))
+      throw new TunnelError(
+        'OPTION_INVALID',
+        `--route "${text}" is not a path and an app, such as /api=8080.`,
+      )
+    if (routes.has(path)) throw new TunnelError('OPTION_INVALID', `--route: ${path} is given twice.`)
+    const { options } = parseTarget({
+      positional: text.slice(at + 1),
+      port: undefined,
+      host: undefined,
+      isInsecure,
+    })
+    routes.set(path, options)
+  }
+  return Object.fromEntries(routes)
+}
+
 /** Where a service of a configuration file leads. */
 export function serviceTarget({ kind, options }: ServiceConfig): Target {
-  // Keys that its kind does not have are not there.
-  const address: Partial<HttpServiceOptions> = options
+  const target = addressTarget(options)
+  // Whether what listens there speaks HTTP nobody knows.
+  return kind === 'http' ? target : { ...target, label: target.label.replace('http://', ''), url: undefined }
+}
+
+/** Where a service or a route leads. Keys that its kind does not have are not there. */
+export function addressTarget(address: Partial<HttpServiceOptions>): Target {
   const { port, host = 'localhost', unix, folder, spa = false, url = '', verifyOrigin } = address
   if (unix !== undefined) return unixTarget(unix)
   if (folder !== undefined) return folderTarget(folder, spa)
-  if (port === undefined) {
-    const target = urlTarget(url, false)
-    return verifyOrigin === undefined ? target : { ...target, options: { url: target.label, verifyOrigin } }
-  }
-  const target = portTarget(port, host)
-  // Whether it speaks HTTP nobody knows.
-  return kind === 'http' ? target : { ...target, label: target.label.replace('http://', ''), url: undefined }
+  if (port !== undefined) return portTarget(port, host)
+  const target = urlTarget(url, false)
+  return verifyOrigin === undefined ? target : { ...target, options: { url: target.label, verifyOrigin } }
 }
 
 function portTarget(port: number, hostFlag: string): Target {

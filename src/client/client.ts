@@ -343,8 +343,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
       request: report => {
         if (this.#requests.size >= MAX_REQUESTS_SEEN) this.#requests.clear()
         this.#requests.set(report.id, report)
-        const { id, tunnel, method, path } = report
-        this.emit('request', { id, tunnel, method, path })
+        const { id, tunnel, host, method, path } = report
+        this.emit('request', { id, tunnel, ...(host !== undefined && { host }), method, path })
       },
       response: report => this.#responded(report),
       error: error => this.emit('error', error),
@@ -358,8 +358,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     const request = this.#requests.get(report.id)
     if (request === undefined) return
     this.#requests.delete(report.id)
-    const { tunnel, method, path } = request
-    this.emit('response', { ...report, tunnel, method, path })
+    const { tunnel, host, method, path } = request
+    this.emit('response', { ...report, tunnel, ...(host !== undefined && { host }), method, path })
   }
 
   #lost(error: TunnelError): void {

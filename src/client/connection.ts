@@ -29,6 +29,8 @@ export interface RequestSeen {
   readonly id: number
   /** The tunnel's name. */
   readonly tunnel: string
+  /** Of a wildcard tunnel: what was asked for. */
+  readonly host?: string
   readonly method: string
   readonly path: string
 }

@@ -121,9 +121,11 @@ export class JsonConnection implements Connection {
   // ── Connection ─────────────────────────────────────────────────────────────────────────────────────────────
 
   register(settings: TunnelSettings, { name = '' }: Wish): Promise<Registration> {
-    const isPlain = settings.kind === 'http' && settings.token === undefined
+    const { kind, token, routes, isWildcard } = settings
+    const isPlain = kind === 'http' && token === undefined && routes.length === 0 && !isWildcard
     if (!isPlain || (this.#tunnel !== undefined && this.#tunnel.settings !== settings)) {
-      const message = 'The server speaks the JSON wire, which carries one HTTP tunnel and nothing else.'
+      const message =
+        'The server speaks the JSON wire, which carries one plain HTTP tunnel: no other kind, no token of its own, no routes, no wildcard.'
       return Promise.reject(new TunnelError('KIND_REFUSED', message))
     }
     this.#tunnel ??= {

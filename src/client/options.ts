@@ -55,6 +55,13 @@ export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
    * Taken: `name-2`, `name-3`, then random ones, then `NAME_TAKEN`.
    */
   readonly subdomain?: string
+  /**
+   * Paths with origins of their own: `{ '/api': 8080 }`, the value a port or what says where an app is. `/api` means
+   * `/api`, `/api?…` and all of `/api/`; the longest one wins. At most 32. Streams wire only, else `KIND_REFUSED`.
+   */
+  readonly routes?: Readonly<Record<string, number | OriginOptions>>
+  /** `true`: all hosts below the tunnel's own are its, too, as in `a.b.app.example.dev`. Default `false`. Streams wire only. */
+  readonly wildcard?: boolean
 }
 
 /** A TCP tunnel: `client.tcp(…)`. Exactly one of `port` and `unix` says where connections go. */
@@ -143,6 +150,8 @@ export interface TunnelClientEvents {
     readonly id: number
     /** Name of the tunnel. */
     readonly tunnel: string
+    /** The host asked for, of wildcard tunnels only. */
+    readonly host?: string
     readonly method: string
     readonly path: string
   }
@@ -150,6 +159,7 @@ export interface TunnelClientEvents {
   response: {
     readonly id: number
     readonly tunnel: string
+    readonly host?: string
     readonly method: string
     readonly path: string
     readonly status: number

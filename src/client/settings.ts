@@ -4,7 +4,7 @@ import type { Agent } from 'node:http'
 import { TunnelError } from '../errors.ts'
 import { generateSubdomain, isValidPort, isValidSubdomain, parseHost, slugOf } from '../names.ts'
 import type { Address, Dial } from '../socket.ts'
-import type { HostRewrite, TunnelKind } from '../wire/control.ts'
+import { type HostRewrite, isRoutePath, MAX_ROUTES, type TunnelKind } from '../wire/control.ts'
 import { type ClientLimits, clientLimits } from './limits.ts'
 import type { HttpTunnelOptions, OriginOptions, TcpTunnelOptions, TunnelClientOptions } from './options.ts'
 import type { Origin } from './origin.ts'
@@ -17,6 +17,13 @@ import { proxyChooser } from './proxy.ts'
 /** The part of the environment that a client reads. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
+/** Requests below a path, and where they go. */
+export interface RouteSettings {
+  readonly path: string
+  readonly origin: Origin
+  readonly rewrite: HostRewrite
+}
+
 /** One tunnel, as it is to be registered. */
 export interface TunnelSettings {
   readonly kind: TunnelKind
@@ -28,6 +35,10 @@ export interface TunnelSettings {
   readonly token: string | undefined
   readonly origin: Origin
   readonly rewrite: HostRewrite
+  /** `http`: in the order of their numbers. */
+  readonly routes: readonly RouteSettings[]
+  /** `http` and `tls`. */
+  readonly isWildcard: boolean
 }
 
 export interface ClientSettings {
@@ -113,7 +124,26 @@ export function httpTunnel(options: HttpTunnelOptions, environment: Environment,
     token: checkToken(options.token),
     origin,
     rewrite: rewriteOf(options.hostHeader, origin),
+    routes: routesOf(options.routes ?? {}, dial),
+    isWildcard: options.wildcard ?? false,
   }
+}
+
+function routesOf(routes: Readonly<Record<string, number | OriginOptions>>, dial: Dial): RouteSettings[] {
+  const all = Object.entries(routes).map(([given, where]) => {
+    const path = given.replace(/\/+$/, '')
+    // Clients take dot segments out of a path before they send it.
+    if (!isRoutePath(path) || /\/\.\.?(?:\/|$)/.test(path))
+      throw new TunnelError('OPTION_INVALID', `routes: "${given}" is not a path such as /api.`)
+    const options = typeof where === 'number' ? { port: where } : where
+    const origin = originOf(options, dial)
+    return { path, origin, rewrite: rewriteOf(options.hostHeader, origin) }
+  })
+  if (all.length > MAX_ROUTES)
+    throw new TunnelError('OPTION_INVALID', `A tunnel has at most ${MAX_ROUTES} routes, not ${all.length}.`)
+  if (new Set(all.map(({ path }) => path)).size < all.length)
+    throw new TunnelError('OPTION_INVALID', 'routes: a path is given twice.')
+  return all
 }
 
 /** A TCP tunnel, likewise. */
@@ -130,6 +160,8 @@ export function tcpTunnel(options: TcpTunnelOptions, dial: Dial): TunnelSettings
     token: checkToken(token),
     origin: addressOrigin(options, dial),
     rewrite: {},
+    routes: [],
+    isWildcard: false,
   }
 }
 

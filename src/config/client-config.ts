@@ -176,6 +176,7 @@ function serviceOf(
     check.fault(`${path}.${key}`, `${path}.${key} is for ${listOf(kinds)}, and this service is ${kind}`)
   }
   checkTarget(path, kind === 'http' ? TARGETS : targets, check)
+  if (routes !== undefined) checkRoutes(`${path}.routes`, [...routes.keys()], check)
   const options = {
     ...rest,
     ...(routes !== undefined && { routes: Object.fromEntries(routes) }),
@@ -226,6 +227,21 @@ function checkTarget(path: string, possible: readonly string[], check: Check): v
     check.fault(`${path}.${second}`, `${path} has two targets, ${first} and ${second}: keep one of them`)
   } else if (first !== 'port' && first !== 'folder' && check.isGiven(`${path}.host`)) {
     check.fault(`${path}.host`, `${path}.host is for "port", and there is none`)
+  }
+}
+
+/** What one tunnel may have. */
+const MAX_ROUTES = 32
+
+function checkRoutes(path: string, routes: readonly string[], check: Check): void {
+  if (routes.length > MAX_ROUTES) check.fault(path, `${path} has ${routes.length}: at most ${MAX_ROUTES}`)
+  const seen = new Map<string, string>()
+  for (const route of routes) {
+    const bare = route.replace(/\/+$/, '')
+    const earlier = seen.get(bare)
+    if (earlier !== undefined)
+      check.fault(pathOf(path, route), `${pathOf(path, route)} is the same path as "${earlier}"`)
+    seen.set(bare, route)
   }
 }
 

@@ -170,6 +170,8 @@ export interface ServerLimits {
   readonly holdTimeout?: number | string
   /** `maxHeldRequests` of the library. Default: `100`. */
   readonly maxHeldRequests?: number
+  /** `maxHostsBelow` of the library. Default: `20`. */
+  readonly maxHostsBelow?: number
   /** `registerTimeoutMs` of the library. Default: `2s`. */
   readonly registerTimeout?: number | string
   /** `maxClients` of the library. Default: `10000`. */

@@ -4,14 +4,16 @@ import type { ServiceConfig } from './client-config.ts'
 import { kebabOf } from './field.ts'
 import type { ServerConfig } from './server-config.ts'
 
-const KINDS: ReadonlySet<string> = new Set<ServiceConfig['kind']>(['udp', 'tls'])
-const OPTIONS: readonly string[] = ['wildcard', 'routes', 'pool', 'health', 'proxyProtocol']
+/** Kinds of service that the client has no tunnels for. test/config/not-yet.test.ts says when it has. */
+export const KINDS_NOT_YET: readonly ServiceConfig['kind'][] = ['udp', 'tls']
+/** Options that the client's tunnels do not know; likewise. */
+export const OPTIONS_NOT_YET: readonly string[] = ['pool', 'health', 'proxyProtocol']
 
 /** One sentence for each; none when all of it is there. */
 export function notYet(service: ServiceConfig): readonly string[] {
   const { name, kind, options } = service
-  if (KINDS.has(kind)) return [`services.${name}: kind = "${kind}" is not in this version yet.`]
-  const given = OPTIONS.filter(option => option in options)
+  if (KINDS_NOT_YET.includes(kind)) return [`services.${name}: kind = "${kind}" is not in this version yet.`]
+  const given = OPTIONS_NOT_YET.filter(option => option in options)
   return given.map(option => `services.${name}.${kebabOf(option)} is not in this version yet.`)
 }
 

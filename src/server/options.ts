@@ -117,6 +117,11 @@ export interface ServerLimits {
   readonly holdTimeoutMs: number
   /** Requests of one tunnel that wait like that. Default 100. Above: 503 at once. `0`: none waits. */
   readonly maxHeldRequests: number
+  /**
+   * Hosts below one wildcard tunnel that `/tls-check` confirms: the first so many that are asked for, until the tunnel is
+   * gone. Default 20. Above: 404, so that strangers cannot use up certificates. `0`: none.
+   */
+  readonly maxHostsBelow: number
   /** Control connection open to first registration. Default 2,000. Above: closed, `REGISTER_TIMEOUT`. `0`: none. */
   readonly registerTimeoutMs: number
   /** Clients connected at once. Default 10,000. Above: refused with `CLIENT_LIMIT`. */
@@ -158,6 +163,7 @@ export const DEFAULT_LIMITS: ServerLimits = {
   leaseMs: 30_000,
   holdTimeoutMs: 10_000,
   maxHeldRequests: 100,
+  maxHostsBelow: 20,
   registerTimeoutMs: 2_000,
   maxClients: 10_000,
   maxCarrierBacklogBytes: 4_194_304,
@@ -185,10 +191,11 @@ export interface TunnelServerEvents {
   disconnection: { readonly subdomain: string; readonly reason: string }
   /**
    * An exchange of a tunnel is over. `status` 0: the visitor left before there was one. `bytes` counts the answer as it was
-   * sent, head included; `error` is the code, when it failed.
+   * sent, head included; `error` is the code, when it failed. `host`: what was asked for, of wildcard tunnels only.
    */
   request: {
     readonly subdomain: string
+    readonly host?: string
     readonly method: string
     readonly path: string
     readonly status: number

@@ -226,6 +226,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     if (destination.kind === 'control') return controlRoute(visitor, this.#desk)
     if (destination.kind === 'unknown') return 'HOST_UNKNOWN'
     const tunnel = this.#tunnels.find(destination.name)
+    if (destination.isBelow && tunnel?.isWildcard !== true) return 'HOST_UNKNOWN'
     if (tunnel?.kind !== 'http') return 'TUNNEL_NOT_FOUND'
     if (isProbe(head, tunnel)) return probeUpstream(tunnel)
     record.tunnel = tunnel
@@ -270,6 +271,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       if (isHeard) {
         this.emit('request', {
           subdomain: tunnel.name,
+          ...(tunnel.isWildcard && { host: head.host }),
           method: head.method,
           path: head.target,
           status,
@@ -337,7 +339,12 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       linksOf: secret => this.#linkGate.find(secret),
       isKnownHost: host => {
         const destination = destinationOf(host, this.#settings.domainsByLength)
-        if (destination.kind === 'tunnel') return this.#tunnels.find(destination.name) !== undefined
+        if (destination.kind === 'tunnel') {
+          const tunnel = this.#tunnels.find(destination.name)
+          // A port has no certificate.
+          if (tunnel === undefined || tunnel.port !== 0) return false
+          return !destination.isBelow || tunnel.knowsHostBelow(host)
+        }
         return destination.kind === 'control' && this.#settings.domains.some(domain => host.endsWith(domain))
       },
       adopt: (socket, wire, rule) =>

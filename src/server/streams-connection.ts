@@ -11,7 +11,8 @@ import type { Deadline } from './deadlines.ts'
 import type { SessionLinks } from './links.ts'
 import type { Rule } from './policy.ts'
 import type { Tunnel } from './tunnels.ts'
-import type { Visit } from './upstream.ts'
+import type { TunnelUpstream, Visit } from './upstream.ts'
+import { RoutedUpstream } from './upstreams/routed.ts'
 import { StreamsUpstream } from './upstreams/streams.ts'
 
 /** A client that brings no link is asked again after this long: it may have been refused one, or have had enough. */
@@ -19,7 +20,7 @@ const LINK_WISH_MS = 5_000
 
 interface Registered {
   readonly tunnel: Tunnel
-  readonly upstream: StreamsUpstream
+  readonly upstream: TunnelUpstream
 }
 
 export class StreamsConnection implements ClientConnection, Deadline {
@@ -104,6 +105,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
       type: 'request',
       id,
       tunnel: this.#numberOf(tunnel),
+      ...(tunnel.isWildcard && { host: visit.head.host }),
       method: visit.head.method,
       path: visit.head.target,
     })
@@ -197,8 +199,9 @@ export class StreamsConnection implements ClientConnection, Deadline {
 
   #grant(message: Register, tunnel: Tunnel): void {
     const { limits, deadlines } = this.#host
+    const { routes = [] } = message
     const number = this.#nextTunnel
-    this.#nextTunnel += 1 + (message.routes?.length ?? 0)
+    this.#nextTunnel += 1 + routes.length
     const upstreamOf = (offset: number, { hostHeader, origin = '' }: HostRewrite) =>
       new StreamsUpstream({
         session: this.#session,
@@ -207,7 +210,14 @@ export class StreamsConnection implements ClientConnection, Deadline {
         deadlines,
         rewrite: hostHeader === undefined ? undefined : { host: hostHeader, origin },
       })
-    const upstream = upstreamOf(0, message)
+    const own = upstreamOf(0, message)
+    const upstream =
+      routes.length === 0
+        ? own
+        : new RoutedUpstream(
+            own,
+            routes.map((route, index) => ({ path: route.path, upstream: upstreamOf(1 + index, route) })),
+          )
     this.#registered.set(number, { tunnel, upstream })
     deadlines.disarm(this)
     const resume = tunnel.secretFor(message.resume)
@@ -221,6 +231,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
       ...(tunnel.port !== 0 && { port: tunnel.port }),
       ...(limits.maxLinks > 0 && { linkSecret: this.#links.secret }),
     })
+    tunnel.isWildcard = message.wildcard === true
     tunnel.attach(upstream, this)
     this.#host.registered(this, tunnel)
   }

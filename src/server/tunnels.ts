@@ -31,6 +31,10 @@ export class Tunnel implements Deadline {
   upstream: TunnelUpstream | undefined
   /** Whose it is; `undefined` likewise. */
   client: ClientConnection | undefined
+  /** The hosts below its name are its own, too. */
+  isWildcard = false
+  /** Those that may have a certificate. */
+  readonly #hostsBelow = new Set<string>()
   /** SHA-256 of the resume secret; `undefined` for a JSON client, which has none. */
   #resumeHash: Buffer | undefined
   #probeHash: Buffer | undefined
@@ -66,6 +70,18 @@ export class Tunnel implements Deadline {
   isProbedBy(proof: string | undefined): boolean {
     if (proof === undefined || this.#probeHash === undefined) return false
     return timingSafeEqual(sha256(proof), this.#probeHash)
+  }
+
+  /**
+   * Whether a certificate for a host below the name should be had: for the first so many. Whoever asks the server by TLS
+   * makes up the host, and authorities give out only so many certificates.
+   */
+  knowsHostBelow(host: string): boolean {
+    if (!this.isWildcard || !isHostName(host)) return false
+    if (this.#hostsBelow.has(host)) return true
+    if (this.#hostsBelow.size >= this.#tunnels.limits.maxHostsBelow) return false
+    this.#hostsBelow.add(host)
+    return true
   }
 
   /** The client is there: exchanges flow, also those that waited. */
@@ -228,6 +244,12 @@ export class Tunnels {
 /** What a tunnel with a port is called: as a label it would be taken for one. */
 function isNameOfPort(name: string): boolean {
   return /^(?:tcp|udp)-\d{1,5}$/.test(name)
+}
+
+/** What an authority would certify: letters, digits and inner hyphens. */
+function isHostName(host: string): boolean {
+  const isLabel = (label: string) => /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(label)
+  return host.length <= 253 && host.split('.').every(isLabel)
 }
 
 function sha256(text: string): Buffer {

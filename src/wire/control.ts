@@ -113,6 +113,8 @@ export interface RequestReport {
   readonly type: 'request'
   readonly id: number
   readonly tunnel: number
+  /** Of a wildcard tunnel: the host that was asked for, without port. */
+  readonly host?: string
   readonly method: string
   readonly path: string
 }
@@ -270,12 +272,20 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
       return { type: 'refused', ref, code: knownCode(code), message }
     }
     case 'request': {
-      const { id, tunnel, method, path } = fields
+      const { id, tunnel, host, method, path } = fields
       if (!isCount(id) || !isCount(tunnel) || typeof method !== 'string' || typeof path !== 'string') {
         return undefined
       }
+      if (host !== undefined && typeof host !== 'string') return undefined
       // A visitor wrote these: whatever is in them must not end the session, nor reach a terminal as an escape.
-      return { type: 'request', id, tunnel, method: printable(method), path: printable(path) }
+      return {
+        type: 'request',
+        id,
+        tunnel,
+        ...(host !== undefined && { host: printable(host) }),
+        method: printable(method),
+        path: printable(path),
+      }
     }
     case 'response': {
       const { id, tunnel, status, durationMs, bytes, error } = fields

@@ -193,6 +193,23 @@ const CLIENT: readonly Case[] = [
     ],
   },
   {
+    of: 'a route given twice, and dots in one',
+    file: web('port = 1', '[services.web.routes]', '"/a" = 80', '"/a/" = 81', '"/b/../c" = 82', '"/" = 83'),
+    says: [
+      'a.toml:5:1 services.web.routes."/a/" is the same path as "/a"',
+      'a.toml:6:1 "/b/../c" in services.web.routes is not a path such as "/api", without "?" and "#"',
+      'a.toml:7:1 "/" in services.web.routes is not a path such as "/api", without "?" and "#"',
+    ],
+  },
+  {
+    of: 'too many routes',
+    file: web(
+      'port = 1',
+      `routes = { ${Array.from({ length: 33 }, (_, index) => `"/${index}" = 1`).join(', ')} }`,
+    ),
+    says: ['a.toml:3:1 services.web.routes has 33: at most 32'],
+  },
+  {
     of: 'variables',
     file: 'server = "${HOST}"\ntoken = "$TOKEN"\nca = "${"\n[services.web]\nport = "${PORT:-x}"\nhost = "${a b}"\nsubdomain = "${EMPTY}"',
     environment: { EMPTY: '' },

@@ -52,7 +52,13 @@ async function shareThrough(
 ): Promise<void> {
   const { target } = settings
   const server = embedded === undefined ? (settings.server ?? '') : `http://127.0.0.1:${embedded.port}`
-  const client = await createClient({ ...settings.client, ...target.options, server })
+  const client = await createClient({
+    ...settings.client,
+    ...target.options,
+    server,
+    // What is in this process needs no way out.
+    ...(embedded !== undefined && { proxy: false }),
+  })
   const totals = new Totals()
   const watch = new OriginWatch(target, isUp =>
     run.output.event({ type: 'origin', origin: target.shortLabel, isUp }),
@@ -155,15 +161,15 @@ function report(client: ClientEnd, { settings, run, totals, watch }: Reported): 
   const { output } = run
   let refusalsAsked = 0
   // Fields are picked one by one: what is printed is a public format, not whatever the client's events hold.
-  client.on('request', ({ id, method, path }) => {
+  client.on('request', ({ id, host, method, path }) => {
     totals.began(id)
-    output.event({ type: 'request', id, method, path })
+    output.event({ type: 'request', id, ...(host !== undefined && { host }), method, path })
   })
   client.on('response', event => {
-    const { id, method, path, status, durationMs, bytes, error } = event
+    const { id, host, method, path, status, durationMs, bytes, error } = event
     totals.ended(event)
     const answer = { type: 'response', id, method, path, status, durationMs, bytes } as const
-    output.event(error === undefined ? answer : { ...answer, error })
+    output.event({ ...answer, ...(host !== undefined && { host }), ...(error !== undefined && { error }) })
     if (event.error?.startsWith('ORIGIN_')) void watch.check()
     else if (looksRefused(event) && refusalsAsked < MAX_REFUSALS_ASKED) {
       refusalsAsked++

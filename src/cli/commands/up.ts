@@ -198,15 +198,17 @@ class Line {
   #report(output: Output, totals: Totals, lost: (error: unknown) => void): void {
     const { client, services } = this
     // Fields are picked one by one: what is printed is a public format, not whatever the client's events hold.
-    client.on('request', ({ id, tunnel, method, path }) => {
+    client.on('request', ({ id, tunnel, host, method, path }) => {
       totals.began(id)
-      output.event({ type: 'request', id, method, path, ...serviceOf(services, tunnel) })
+      const whose = { ...(host !== undefined && { host }), ...serviceOf(services, tunnel) }
+      output.event({ type: 'request', id, method, path, ...whose })
     })
     client.on('response', event => {
       totals.ended(event)
-      const { id, tunnel, method, path, status, durationMs, bytes, error } = event
+      const { id, tunnel, host, method, path, status, durationMs, bytes, error } = event
+      const whose = { ...(host !== undefined && { host }), ...serviceOf(services, tunnel) }
       const answer = { type: 'response', id, method, path, status, durationMs, bytes } as const
-      output.event({ ...answer, ...(error !== undefined && { error }), ...serviceOf(services, tunnel) })
+      output.event({ ...answer, ...(error !== undefined && { error }), ...whose })
       if (error?.startsWith('ORIGIN_')) services.check(services.serviceOf(tunnel))
     })
     let isAgain = false

@@ -22,7 +22,7 @@ export function responseLine(event: ResponseEvent, now: Date, palette: Palette, 
   const left = columns - `  ${time}${method}  ${status}${duration}${size}  `.length
   const reason = event.error === undefined ? '' : cut(`  ${visible(event.error)}`, left)
   const whose = event.service ?? event.subdomain
-  const name = whose === undefined ? '' : `${whose}  `
+  const name = (whose === undefined ? '' : `${whose}  `) + (event.host ?? '')
   const path = cut(visible(name + event.path), left - reason.length)
   const { dim, red } = palette
   const coloured = statusColour(event.status, palette)(status)

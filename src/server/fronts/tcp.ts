@@ -42,9 +42,9 @@ export function listenTcp(tunnel: Tunnel, host: TcpFrontHost): PortFront {
 
 type Accept = Parameters<typeof listenBun>[0]['accept']
 
-function listen(port: number, { hostname, failed }: TcpFrontHost, accept: Accept) {
+function listen(port: number, host: TcpFrontHost, accept: Accept) {
   try {
-    return listenBun({ hostname, port, accept, failed })
+    return listenBun({ hostname: host.hostname, port, accept, failed: error => host.failed(error) })
   } catch (cause) {
     const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
     throw new TunnelError(code === 'EACCES' ? 'PORT_NOT_ALLOWED' : 'PORT_TAKEN', undefined, { cause })
