@@ -7,7 +7,7 @@ import type {
   TunnelClientOptions,
 } from '../client/options.ts'
 import type { Tunnel } from '../client/tunnel.ts'
-import type { TlsServiceOptions, UdpServiceOptions } from '../config/client-config.ts'
+import type { TlsServiceOptions, UdpServiceOptions } from '../config/service.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from '../server/options.ts'
 
 export type TunnelEnd = Pick<Tunnel, 'name' | 'url' | 'close'>

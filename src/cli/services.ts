@@ -1,8 +1,8 @@
 // The services of a configuration file while they run: what the file says becomes tunnels, and nothing else is touched.
 
 import type { HttpTunnelOptions } from '../client/options.ts'
-import type { HttpServiceOptions, ServiceConfig } from '../config/client-config.ts'
 import { notYet } from '../config/not-yet.ts'
+import type { HttpServiceOptions, ServiceConfig } from '../config/service.ts'
 import { TunnelError } from '../errors.ts'
 import type { ClientEnd, TunnelEnd } from './ends.ts'
 import { OriginWatch } from './origin-watch.ts'

@@ -1,6 +1,6 @@
 // Where the app is, as the CLI was told: a port, host and port, a URL, a unix socket, or a folder.
 
-import type { HttpServiceOptions, ServiceConfig } from '../config/client-config.ts'
+import type { HttpServiceOptions, ServiceConfig } from '../config/service.ts'
 import { TunnelError } from '../errors.ts'
 import { formatUrl, parseHost } from '../names.ts'
 import { parsePort } from './flags.ts'

@@ -1,8 +1,8 @@
 // What a configuration file may say already, and this version does not do yet.
 
-import type { ServiceConfig } from './client-config.ts'
 import { kebabOf } from './field.ts'
 import type { ServerConfig } from './server-config.ts'
+import type { ServiceConfig } from './service.ts'
 
 /** Kinds of service that the client has no tunnels for. test/config/not-yet.test.ts says when it has. */
 export const KINDS_NOT_YET: readonly ServiceConfig['kind'][] = ['udp', 'tls']

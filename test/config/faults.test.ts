@@ -464,7 +464,7 @@ const SYNTAX: readonly SyntaxCase[] = [
     of: 'too many bytes',
     name: 'a.toml',
     file: '#'.repeat(1_048_577),
-    says: ['a.toml has more than 1 MiB: that is no configuration file'],
+    says: ['a.toml cannot be read: it has more than 1 MiB'],
   },
   {
     of: 'a wrong extension',
@@ -522,6 +522,9 @@ describe('a path that', () => {
     expect(await says(files.path('nowhere.toml'))).toEqual(['FILE cannot be read: there is no such file'])
     await mkdir(files.path('folder.toml'), { recursive: true })
     expect(await says(files.path('folder.toml'))).toEqual(['FILE cannot be read: it is a folder'])
+    expect(await says('/dev/null/x.toml')).toEqual(['FILE cannot be read: there is no such folder'])
+    await symlink('/dev/zero', files.path('endless.toml'))
+    expect(await says(files.path('endless.toml'))).toEqual(['FILE cannot be read: it is not a regular file'])
     await symlink('circle.toml', files.path('circle.toml'))
     expect(await says(files.path('circle.toml'))).toEqual([
       'FILE cannot be read: its links go round in a circle',

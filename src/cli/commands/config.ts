@@ -1,11 +1,11 @@
 // `localtunnels config check`: what a configuration file means, or every fault in it.
 
 import { pathOf } from '../../config/check.ts'
-import type { ServiceConfig } from '../../config/client-config.ts'
 import { type Fault, faultLine } from '../../config/fault.ts'
 import { EXTENSIONS, findFiles } from '../../config/file.ts'
 import { loadConfig } from '../../config/load.ts'
 import { notYet, notYetServed } from '../../config/not-yet.ts'
+import type { ServiceConfig } from '../../config/service.ts'
 import { TunnelError } from '../../errors.ts'
 import { count, visible } from '../format.ts'
 import type { Palette } from '../palette.ts'
