@@ -5,7 +5,7 @@ import type { ServerConfig } from './server-config.ts'
 import type { ServiceConfig } from './service.ts'
 
 /** Kinds of service that the client has no tunnels for. test/config/not-yet.test.ts says when it has. */
-export const KINDS_NOT_YET: readonly ServiceConfig['kind'][] = ['udp', 'tls']
+export const KINDS_NOT_YET: readonly ServiceConfig['kind'][] = ['tls']
 /** Options that the client's tunnels do not know; likewise. */
 export const OPTIONS_NOT_YET: readonly string[] = ['pool', 'health']
 
