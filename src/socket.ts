@@ -1,5 +1,18 @@
 // Contract: a byte connection with exact backpressure. Implementations: sockets/bun.ts, sockets/node.ts.
 
+/** One end of a TCP connection. */
+export interface Endpoint {
+  /** An IPv4 address also where IPv6 carried it. */
+  readonly address: string
+  readonly port: number
+}
+
+/** Both ends of a TCP connection, as its accepting side sees them. */
+export interface Endpoints {
+  readonly source: Endpoint
+  readonly destination: Endpoint
+}
+
 /** The writing side of a connection. The one who opened it closes it. */
 export interface Socket {
   /**
@@ -15,14 +28,21 @@ export interface Socket {
   pause(): void
   /** Reads on. */
   resume(): void
+  /**
+   * Has the system ask for a sign of life after so much silence, and again for ten seconds; then the connection fails.
+   * Left out where a connection cannot die unnoticed.
+   */
+  keepAlive?(idleMs: number): void
   /** Address of the far side, without port; empty on a unix socket. */
   readonly remoteAddress: string
+  /** Who connected, and where to. `undefined` on a unix socket, and once the connection is gone. */
+  endpoints(): Endpoints | undefined
 }
 
 /** What happens on a connection. `closed` is always the last call, exactly once. */
 export interface SocketHandler {
-  /** Bytes arrived. The array is the handler's to keep. */
-  received(bytes: Uint8Array): void
+  /** Bytes arrived. The array is the handler's to keep, unless `isScratch` says that it is reused. */
+  received(bytes: Uint8Array, isScratch?: boolean): void
   /** The kernel takes bytes again after a short `write`. */
   drained(): void
   /** The far side sent FIN: it will send no more, but may still read. */

@@ -1,11 +1,25 @@
 // The two ends of a tunnel as the commands use them: the seam to TunnelServer and TunnelClient.
 
-import type { TunnelClientEvents, TunnelClientOptions } from '../client/options.ts'
+import type {
+  HttpTunnelOptions,
+  TcpTunnelOptions,
+  TunnelClientEvents,
+  TunnelClientOptions,
+} from '../client/options.ts'
+import type { Tunnel } from '../client/tunnel.ts'
+import type { TlsServiceOptions, UdpServiceOptions } from '../config/service.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from '../server/options.ts'
+
+export type TunnelEnd = Pick<Tunnel, 'kind' | 'name' | 'url' | 'close'>
 
 export interface ClientEnd {
   connect(): Promise<void>
   disconnect(): Promise<void>
+  http(options: HttpTunnelOptions): Promise<TunnelEnd>
+  tcp(options: TcpTunnelOptions): Promise<TunnelEnd>
+  udp?(options: UdpServiceOptions): Promise<TunnelEnd>
+  tls?(options: TlsServiceOptions): Promise<TunnelEnd>
+  isConnected(): boolean
   probe(): Promise<boolean>
   getTunnelUrl(): string
   getSubdomain(): string
@@ -18,6 +32,8 @@ export interface ClientEnd {
 export interface ServerEnd {
   start(): Promise<void>
   stop(): Promise<void>
+  /** Takes over what can change while it runs. */
+  reload?(options: TunnelServerOptions): Promise<void>
   readonly port: number
   readonly url: string
   on<Name extends keyof TunnelServerEvents>(

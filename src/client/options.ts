@@ -56,11 +56,11 @@ export interface HealthOptions {
   readonly kind?: 'tcp' | 'http'
   /** What is asked for, such as `/health`. Default `/`. */
   readonly path?: string
-  /** From the end of a check to the next one. Default 5,000 ms. */
+  /** From the end of a check to the next one. Default 10,000 ms. */
   readonly intervalMs?: number
-  /** How long a check may take. Default 2,000 ms. Above: it failed. */
+  /** How long a check may take. Default 3,000 ms. Above: it failed. */
   readonly timeoutMs?: number
-  /** Checks in a row that must pass for an unwell app to be well. Default 2. */
+  /** Checks in a row that must pass for an unwell app to be well. Default 1. */
   readonly healthyAfter?: number
   /** Checks in a row that must fail for a well app to be unwell. Default 3. */
   readonly unhealthyAfter?: number
@@ -106,19 +106,39 @@ export interface TcpTunnelOptions extends SharedTunnelOptions {
   readonly remotePort?: number
   /**
    * Shares the public port with other clients that ask for it like this; connections go to the one with the fewest open,
-   * or by the visitor's address. Default: the port is this client's alone.
+   * or by the visitor's address. Default: the port is this client's alone. `cookie`: `OPTION_INVALID`.
    */
-  readonly pool?: boolean | { readonly affinity: 'none' | 'address' }
+  readonly pool?: boolean | { readonly affinity: 'none' | 'cookie' | 'address' }
   /** Checks of the service by this client, likewise. While it is unwell connections are cut, or go to others of a pool. */
   readonly health?: HealthOptions
+  /**
+   * Tells the service who connects: each connection to it begins with a PROXY header of this version, as HAProxy sends
+   * it. The service must be told to expect one. Default none. Anything else: `OPTION_INVALID`.
+   */
+  readonly proxyProtocol?: 'v1' | 'v2'
   /** How long the service may take to accept a connection. Default 10,000 ms. Above: the visitor's is cut. */
   readonly originConnectTimeoutMs?: number
 }
 
+/** A UDP tunnel: `client.udp(…)`. */
+export interface UdpTunnelOptions extends SharedTunnelOptions {
+  /** UDP port of the service on `host`, 1 to 65535. */
+  readonly port: number
+  /** Host of the service. Default `localhost`, which is 127.0.0.1 here: a datagram cannot try both address families. */
+  readonly host?: string
+  /** The public port to ask for. Default any of the server's range. Taken: `PORT_TAKEN`; outside: `PORT_NOT_ALLOWED`. */
+  readonly remotePort?: number
+  /**
+   * How long a visitor's address and port is remembered without datagrams either way, as a router's NAT does. Default
+   * 60,000 ms. Above: the flow ends at both ends, and the next datagram begins another, from another port to the service.
+   */
+  readonly idleTimeoutMs?: number
+}
+
 /**
  * Options of a client: the connection, and the HTTP tunnel that `connect()` registers. Without `port`, `url`, `unix`,
- * `fetch` or `folder` there is no such tunnel, and `client.http(…)`, `client.tcp(…)` add them. Times are milliseconds from 1 to
- * 2,147,483,647; a value outside: `OPTION_INVALID`.
+ * `fetch` or `folder` there is no such tunnel, and `client.http(…)`, `client.tcp(…)`, `client.udp(…)` add them. Times are
+ * milliseconds from 1 to 2,147,483,647; a value outside: `OPTION_INVALID`.
  */
 export interface TunnelClientOptions extends HttpTunnelOptions {
   /**
@@ -206,6 +226,29 @@ export interface TunnelClientEvents {
   }
   /** The health checks of a tunnel came to another verdict; `error` says why the app is unwell. */
   health: { readonly tunnel: string; readonly isHealthy: boolean; readonly error?: Error }
+  /** A visitor of a TCP tunnel connected, and is on its way to the service. */
+  visitorConnected: {
+    readonly id: number
+    /** Name of the tunnel, such as `tcp-20000`. */
+    readonly tunnel: string
+    readonly remoteAddress: string
+    readonly remotePort: number
+  }
+  /**
+   * That connection is closed. `bytesIn` went to the service, `bytesOut` to the visitor; `error` is the code, when it did
+   * not end in good order: `CANCELLED` when the visitor reset it. After `disconnected` no more is told of those that were
+   * open.
+   */
+  visitorDisconnected: {
+    readonly id: number
+    readonly tunnel: string
+    readonly remoteAddress: string
+    readonly remotePort: number
+    readonly durationMs: number
+    readonly bytesIn: number
+    readonly bytesOut: number
+    readonly error?: string
+  }
   /** Something failed that the client goes on after. */
   error: Error
   /** The client is done: after `disconnect()`, or when reconnecting is off or pointless. */

@@ -1,6 +1,7 @@
 // Turns what a client was told, and its environment, into what it works with. Everything is checked here, once.
 
 import type { Agent } from 'node:http'
+import type { Associate } from '../datagram-socket.ts'
 import { TunnelError } from '../errors.ts'
 import { generateSubdomain, isValidPort, isValidSubdomain, parseHost, slugOf } from '../names.ts'
 import type { Address, Dial } from '../socket.ts'
@@ -13,9 +14,11 @@ import type {
   OriginOptions,
   TcpTunnelOptions,
   TunnelClientOptions,
+  UdpTunnelOptions,
 } from './options.ts'
 import type { Origin } from './origin.ts'
 import { AddressOrigin } from './origins/address.ts'
+import { DatagramOrigin } from './origins/datagrams.ts'
 import { folderOrigin } from './origins/folder.ts'
 import { HandlerOrigin } from './origins/handler.ts'
 import { dialThrough } from './proxies/dial.ts'
@@ -42,6 +45,8 @@ export interface TunnelSettings {
   readonly token: string | undefined
   readonly origin: Origin
   readonly rewrite: HostRewrite
+  /** `tcp` and `tls`: the PROXY header that each connection to the origin begins with. */
+  readonly proxyProtocol: 1 | 2 | undefined
   /** `http`: in the order of their numbers. */
   readonly routes: readonly RouteSettings[]
   /** `http` and `tls`. */
@@ -134,6 +139,7 @@ export function httpTunnel(options: HttpTunnelOptions, environment: Environment,
     token: checkToken(options.token),
     origin,
     rewrite: rewriteOf(options.hostHeader, origin),
+    proxyProtocol: undefined,
     routes: routesOf(options.routes ?? {}, dial),
     isWildcard: options.wildcard ?? false,
     pool: affinityOf(options.pool, ['none', 'cookie', 'address']),
@@ -163,21 +169,55 @@ export function tcpTunnel(options: TcpTunnelOptions, dial: Dial): TunnelSettings
   const { remotePort, token } = options
   if ((options.port === undefined) === (options.unix === undefined))
     throw new TunnelError('OPTION_INVALID', 'Exactly one of port and unix says where the service is.')
-  if (remotePort !== undefined && !isValidPort(remotePort))
-    throw new TunnelError('PORT_INVALID', `remotePort: ${remotePort} is not a port.`)
   const origin = addressOrigin(options, dial)
   return {
     kind: 'tcp',
     name: undefined,
-    port: remotePort,
+    port: checkRemotePort(remotePort),
     token: checkToken(token),
     origin,
     rewrite: {},
+    proxyProtocol: proxyVersion(options.proxyProtocol),
     routes: [],
     isWildcard: false,
     pool: affinityOf(options.pool, ['none', 'address']),
     health: options.health && healthOf(options.health, origin, {}),
   }
+}
+
+function proxyVersion(name: 'v1' | 'v2' | undefined): 1 | 2 | undefined {
+  if (name === undefined) return undefined
+  if (name === 'v1' || name === 'v2') return name === 'v1' ? 1 : 2
+  throw new TunnelError('OPTION_INVALID', `proxyProtocol must be v1 or v2, not "${String(name)}".`)
+}
+
+/** A UDP tunnel, likewise. `failed` learns that the service does not listen. */
+export function udpTunnel(
+  options: UdpTunnelOptions,
+  associate: Associate,
+  failed: (error: TunnelError) => void,
+): TunnelSettings {
+  const { port, host = 'localhost', remotePort, token } = options
+  if (!isValidPort(port)) throw new TunnelError('PORT_INVALID', `${port} is not a port.`)
+  const idleTimeoutMs = positive('idleTimeoutMs', options.idleTimeoutMs ?? 60_000)
+  return {
+    kind: 'udp',
+    name: undefined,
+    port: checkRemotePort(remotePort),
+    token: checkToken(token),
+    origin: new DatagramOrigin({ host: parseHost(host).hostname, port, idleTimeoutMs, associate, failed }),
+    rewrite: {},
+    proxyProtocol: undefined,
+    routes: [],
+    isWildcard: false,
+    pool: undefined,
+    health: undefined,
+  }
+}
+
+function checkRemotePort(port: number | undefined): number | undefined {
+  if (port === undefined || isValidPort(port)) return port
+  throw new TunnelError('PORT_INVALID', `remotePort: ${port} is not a port.`)
 }
 
 function isTunnelGiven({ port, url, unix, fetch, folder, spa }: OriginOptions): boolean {
@@ -194,9 +234,9 @@ function healthOf(options: HealthOptions, origin: Origin, { hostHeader }: HostRe
     kind,
     path,
     host: hostHeader ?? new URL(origin.url).host,
-    intervalMs: positive('health.intervalMs', options.intervalMs ?? 5_000),
-    timeoutMs: positive('health.timeoutMs', options.timeoutMs ?? 2_000),
-    healthyAfter: checks('health.healthyAfter', options.healthyAfter ?? 2),
+    intervalMs: positive('health.intervalMs', options.intervalMs ?? 10_000),
+    timeoutMs: positive('health.timeoutMs', options.timeoutMs ?? 3_000),
+    healthyAfter: checks('health.healthyAfter', options.healthyAfter ?? 1),
     unhealthyAfter: checks('health.unhealthyAfter', options.unhealthyAfter ?? 3),
   }
 }

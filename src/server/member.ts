@@ -1,6 +1,7 @@
 // One client's hold on a tunnel. Most tunnels have one; those of a pool have one for each of its clients.
 
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import type { ErrorCode } from '../errors.ts'
 import { probeProof } from '../wire/control.ts'
 import type { ClientConnection } from './clients.ts'
 import type { Deadline } from './deadlines.ts'
@@ -82,10 +83,10 @@ export class Member implements Deadline {
   }
 
   /** Gives it back for good. */
-  remove(): void {
+  remove(code?: ErrorCode): void {
     this.upstream = undefined
     this.client = undefined
-    this.tunnel.leave(this)
+    this.tunnel.leave(this, code)
   }
 
   /** The lease ran out. */

@@ -3,38 +3,37 @@
 import type { ErrorCode } from '../errors.ts'
 import { Join } from '../join.ts'
 import type { Stream } from '../session/stream.ts'
-import type { Socket, SocketHandler } from '../socket.ts'
+import type { Endpoint, Endpoints, Socket, SocketHandler } from '../socket.ts'
+import type { ClientConnection } from './clients.ts'
 import type { Member } from './member.ts'
+import type { RawVisit, RawVisitHost } from './raw-visits.ts'
 import type { Tunnel } from './tunnels.ts'
 
-/** What a raw visitor needs of its server. */
-export interface RawVisitorHost {
-  /** It is on its way to the origin, or waits for a client. */
-  rawBegan(visitor: RawVisitor): void
-  /** Its connection is closed; `code` says why, when it failed. */
-  rawEnded(visitor: RawVisitor, code: ErrorCode | undefined): void
-}
-
-export class RawVisitor {
+export class RawVisitor implements RawVisit {
   readonly tunnel: Tunnel
-  readonly remoteAddress: string
-  /** On the clock of `performance.now()`. */
+  readonly source: Endpoint
   readonly startedAt: number = performance.now()
-  readonly #host: RawVisitorHost
+  readonly #host: RawVisitHost
   readonly #socket: Socket
   readonly #join: Join
+  readonly #left: () => void
   readonly #first: Uint8Array | undefined
+  readonly #endpoints: Endpoints | undefined
   #stream: Stream | undefined
   /** Who serves it. */
   #member: Member | undefined
+  /** Bytes on the stream that are not the visitor's: a PROXY header. */
+  #headerBytes = 0
   #stopWaiting: (() => void) | undefined
 
-  /** `first`: what the origin gets before anything else, such as a PROXY header or what was read already. */
-  constructor(socket: Socket, tunnel: Tunnel, host: RawVisitorHost, first?: Uint8Array) {
+  /** `left`: its connection is closed. `first`: bytes of the visitor that were read already. */
+  constructor(socket: Socket, tunnel: Tunnel, host: RawVisitHost, left: () => void, first?: Uint8Array) {
     this.#socket = socket
     this.tunnel = tunnel
-    this.remoteAddress = socket.remoteAddress
+    this.#endpoints = socket.endpoints()
+    this.source = this.#endpoints?.source ?? { address: socket.remoteAddress, port: 0 }
     this.#host = host
+    this.#left = left
     this.#first = first
     this.#join = new Join('CANCELLED', () => this.#closed())
     this.#join.useSocket(socket)
@@ -45,19 +44,23 @@ export class RawVisitor {
     return this.#join.socketHandler
   }
 
-  /** Bytes of the visitor that went on their way. */
-  get bytesIn(): number {
-    return this.#stream?.sentBytes ?? 0
+  get client(): ClientConnection | undefined {
+    return this.#member?.client
   }
 
-  /** Bytes that the visitor was sent. */
+  get bytesIn(): number {
+    return this.#stream === undefined ? 0 : this.#stream.sentBytes - this.#headerBytes
+  }
+
   get bytesOut(): number {
     return this.#stream?.deliveredBytes ?? 0
   }
 
-  start(): void {
-    this.#host.rawBegan(this)
-    const chosen = this.tunnel.choose({ address: this.remoteAddress })
+  /** Goes on its way, or waits; with a `refusal` it is cut instead. */
+  start(refusal?: ErrorCode): void {
+    this.#host.began(this)
+    if (refusal !== undefined) return this.cut(refusal)
+    const chosen = this.tunnel.choose({ address: this.source.address })
     if (typeof chosen === 'string') return this.cut(chosen)
     if (chosen !== undefined) return this.#open(chosen)
     this.#socket.pause()
@@ -79,23 +82,26 @@ export class RawVisitor {
 
   /** At this member, or, when it has no room, at another one of a pool: nothing was sent yet. */
   #open(member: Member, tried?: Set<Member>): void {
-    const stream = member.upstream?.open(this.#join) ?? 'CLIENT_GONE'
+    const stream = member.upstream?.open(this.#join, this.#endpoints) ?? 'CLIENT_GONE'
     if (typeof stream === 'string') {
       if (this.tunnel.pool === undefined) return this.cut(stream)
       const all = new Set(tried).add(member)
-      const next = this.tunnel.choose({ address: this.remoteAddress }, all)
+      const next = this.tunnel.choose({ address: this.source.address }, all)
       return typeof next === 'object' ? this.#open(next, all) : this.cut(stream)
     }
     this.#member = member
     member.inFlight++
     this.#stream = stream
-    this.#join.useStream(stream)
+    this.#headerBytes = stream.sentBytes
     if (this.#first !== undefined) stream.write(this.#first)
+    this.#join.useStream(stream)
+    this.#host.opened(this)
   }
 
   #closed(): void {
     this.#stopWaiting?.()
     if (this.#member !== undefined) this.#member.inFlight--
-    this.#host.rawEnded(this, this.#join.failure)
+    this.#left()
+    this.#host.ended(this, this.#join.failure)
   }
 }

@@ -23,8 +23,10 @@ export interface Claimant {
 
 /** The public port of a tunnel, open for visitors. */
 export interface PortFront {
+  /** Takes no more visitors; those that are there go on. */
+  drain(): void
   /** Takes no more visitors, and cuts those that are there. */
-  stop(): void
+  stop(code: ErrorCode): void
 }
 
 /** A public name or port granted to a client, or to the clients of a pool. It outlives their carriers by the lease. */
@@ -44,6 +46,8 @@ export class Tunnel {
   readonly #members: Member[] = []
   /** Those that may have a certificate. */
   readonly #hostsBelow = new Set<string>()
+  /** Datagrams of its visitors that were dropped, when it is a UDP tunnel. */
+  droppedDatagrams = 0
   readonly #held = new Set<Waiter>()
 
   constructor(tunnels: Tunnels, kind: TunnelKind, name: string, port = 0, affinity?: Affinity) {
@@ -113,21 +117,24 @@ export class Tunnel {
     return member
   }
 
-  /** One client less. The last one gives the name or the port back for good. */
-  leave(member: Member): void {
+  /**
+   * One client less. The last one gives the name or the port back for good: visitors that wait, or have connections of
+   * their own, are cut.
+   */
+  leave(member: Member, code: ErrorCode = 'CLIENT_GONE'): void {
     const at = this.#members.indexOf(member)
     if (at !== -1) this.#members.splice(at, 1)
     this.tunnels.deadlines.forget(member)
     if (this.#members.length > 0) return
-    this.release('CLIENT_GONE')
-    this.front?.stop()
+    this.release(code)
+    this.front?.stop(code)
     this.front = undefined
     this.tunnels.remove(this)
   }
 
   /** Gives the name or the port back for good, whoever holds it. */
-  remove(): void {
-    for (const member of [...this.#members]) member.remove()
+  remove(code: ErrorCode): void {
+    for (const member of [...this.#members]) member.remove(code)
   }
 
   /**
@@ -211,6 +218,14 @@ export class Tunnels {
     return [...this.#byName.keys()]
   }
 
+  /** By UDP tunnel. */
+  droppedDatagrams(): Record<string, number> {
+    const counts: Record<string, number> = {}
+    for (const { kind, name, droppedDatagrams } of this.#byName.values())
+      if (kind === 'udp') counts[name] = droppedDatagrams
+    return counts
+  }
+
   get count(): number {
     return this.#byName.size
   }
@@ -244,14 +259,17 @@ export class Tunnels {
     if (this.#byName.get(tunnel.name) === tunnel) this.#byName.delete(tunnel.name)
   }
 
-  /** Nothing waits any longer: no client can come back. */
-  releaseHeld(code: ErrorCode): void {
-    for (const tunnel of [...this.#byName.values()]) tunnel.release(code)
+  /** Ports take nobody new, and nothing waits any longer: no client can come back. */
+  drain(code: ErrorCode): void {
+    for (const tunnel of [...this.#byName.values()]) {
+      tunnel.front?.drain()
+      tunnel.release(code)
+    }
   }
 
   /** Gives all names back: whatever waits fails. */
-  clear(): void {
-    for (const tunnel of [...this.#byName.values()]) tunnel.remove()
+  clear(code: ErrorCode): void {
+    for (const tunnel of [...this.#byName.values()]) tunnel.remove(code)
   }
 }
 

@@ -43,7 +43,7 @@ test('the first check decides alone; then it takes several in a row, either way'
   let status = 503
   let asked = 0
   const seen: string[] = []
-  await using app = Bun.serve({
+  using app = Bun.serve({
     port: 0,
     hostname: '127.0.0.1',
     fetch(request) {

@@ -20,7 +20,7 @@ export class ClientProcess implements AsyncDisposable {
         server,
         subdomain,
         `${origin}`,
-        ...(options.isPooled ? ['pool'] : []),
+        ...(options.isPooled ? ['--pool'] : []),
       ],
       stdin: 'ignore',
       stdout: 'pipe',
