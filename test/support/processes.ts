@@ -7,9 +7,21 @@ export class ClientProcess implements AsyncDisposable {
   readonly #child: Bun.Subprocess<'ignore', 'pipe', 'inherit'>
   readonly #lines: AsyncIterator<{ readonly event: string; readonly name: string }>
 
-  constructor(server: string, subdomain: string, origin: number) {
+  constructor(
+    server: string,
+    subdomain: string,
+    origin: number,
+    options: { readonly isPooled?: boolean } = {},
+  ) {
     this.#child = Bun.spawn({
-      cmd: ['bun', join(import.meta.dir, 'client-process.ts'), server, subdomain, `${origin}`],
+      cmd: [
+        'bun',
+        join(import.meta.dir, 'client-process.ts'),
+        server,
+        subdomain,
+        `${origin}`,
+        ...(options.isPooled ? ['pool'] : []),
+      ],
       stdin: 'ignore',
       stdout: 'pipe',
       stderr: 'inherit',
