@@ -5,6 +5,7 @@ import type {
   TcpTunnelOptions,
   TunnelClientEvents,
   TunnelClientOptions,
+  UdpTunnelOptions,
 } from '../client/options.ts'
 import type { Tunnel } from '../client/tunnel.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from '../server/options.ts'
@@ -16,6 +17,7 @@ export interface ClientEnd {
   disconnect(): Promise<void>
   http(options: HttpTunnelOptions): Promise<TunnelEnd>
   tcp(options: TcpTunnelOptions): Promise<TunnelEnd>
+  udp(options: UdpTunnelOptions): Promise<TunnelEnd>
   isConnected(): boolean
   probe(): Promise<boolean>
   getTunnelUrl(): string

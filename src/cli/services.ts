@@ -157,6 +157,8 @@ export class Services {
     // Gone while it was asked for.
     if (running.isGone) return tunnel.close().then(() => undefined)
     running.tunnel = tunnel
+    // Whether anything listens on UDP nobody can see from outside: the client hears of it with the first datagram.
+    if (config.kind === 'udp') return
     running.watch = this.#watch(config.name, target)
     void running.watch.check()
   }
@@ -177,6 +179,8 @@ function openTunnel(client: ClientEnd, { kind, options }: ServiceConfig, target:
       return client.http({ ...options, ...target.options })
     case 'tcp':
       return client.tcp(options)
+    case 'udp':
+      return client.udp(options)
     default:
       throw new TunnelError('INTERNAL', `There is no way to open a ${kind} tunnel.`)
   }

@@ -4,7 +4,7 @@ import type { ServiceConfig } from './client-config.ts'
 import { kebabOf } from './field.ts'
 import type { ServerConfig } from './server-config.ts'
 
-const KINDS: ReadonlySet<string> = new Set<ServiceConfig['kind']>(['udp', 'tls'])
+const KINDS: ReadonlySet<string> = new Set<ServiceConfig['kind']>(['tls'])
 const OPTIONS: readonly string[] = ['wildcard', 'routes', 'pool', 'health', 'proxyProtocol']
 
 /** One sentence for each; none when all of it is there. */
