@@ -150,6 +150,9 @@ export class Flow implements Socket {
     this.#share.backlogBytes -= this.#waitingBytes
   }
 
+  /** A flow is no connection. */
+  endpoints(): undefined {}
+
   // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Armed anew at most once in a while, instead of for each datagram. */

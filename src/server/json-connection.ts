@@ -130,6 +130,13 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
     return promise
   }
 
+  /** This wire carries no raw connections. */
+  rawBegan(): number {
+    return 0
+  }
+
+  rawEnded(): void {}
+
   /** Existing clients serve nothing after a reconnect: they are left alone until the very end. */
   drain(): void {}
 

@@ -15,13 +15,13 @@ import type { ClientConnection, ClientHost } from './clients.ts'
 import { type ControlDesk, controlRoute } from './control.ts'
 import { Deadlines } from './deadlines.ts'
 import type { Holding, Route, VisitorHost } from './front.ts'
-import { listenTcp, type TcpFrontHost } from './fronts/tcp.ts'
+import { listenTcp } from './fronts/tcp.ts'
 import type { UdpFrontHost } from './fronts/udp.ts'
 import { LinkGate } from './links.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from './options.ts'
 import { isProbe, probeUpstream } from './probe.ts'
 import { acceptProxied, type ProxiedHost } from './proxied.ts'
-import type { RawVisitor } from './raw-visitor.ts'
+import { RawVisits } from './raw-visits.ts'
 import { destinationOf } from './route.ts'
 import { type ServerSettings, serverSettings } from './settings.ts'
 import { Counters, type ServerStats } from './stats.ts'
@@ -50,6 +50,12 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   readonly #flows = { count: 0 }
   readonly #linkGate: LinkGate = new LinkGate()
   readonly #desk: ControlDesk
+  readonly #rawVisits: RawVisits = new RawVisits({
+    counters: this.#counters,
+    connected: event => this.emit('visitorConnected', event),
+    disconnected: event => this.emit('visitorDisconnected', event),
+    noneLeft: () => this.#maybeDrained(),
+  })
   #state: State = 'idle'
   #listening: Listening | undefined
   #startedAt = 0
@@ -116,7 +122,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   /** Counters now; with `includeSubdomains` also the names held. */
   getStats(includeSubdomains = false): ServerStats {
     const uptimeSeconds = this.#startedAt === 0 ? 0 : Math.floor((Date.now() - this.#startedAt) / 1000)
-    const { totalConnections, pending, requests, bytesIn, bytesOut } = this.#counters
+    const { totalConnections, pending, requests, rawVisitors, bytesIn, bytesOut } = this.#counters
     return {
       status: this.#state === 'running' ? 'operational' : this.#state === 'draining' ? 'draining' : 'stopped',
       version: VERSION,
@@ -129,6 +135,8 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       }),
       flows: this.#flows.count,
       droppedDatagrams: this.#counters.droppedDatagrams,
+      rawVisitors: this.#rawVisits.count,
+      totalRawVisitors: rawVisitors,
       pendingResponses: pending,
       requests,
       uptimeSeconds,
@@ -165,11 +173,11 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     this.#state = 'draining'
     this.#listening?.stop()
     for (const client of this.#clients) client.drain()
-    this.#tunnels.releaseHeld('SERVER_DRAINING')
+    this.#tunnels.drain('SERVER_DRAINING')
     for (const visitor of [...this.#visitors]) visitor.drain()
     await this.#whenDrained()
     this.#state = 'stopped'
-    this.#tunnels.clear()
+    this.#tunnels.clear('SERVER_DRAINING')
     for (const client of [...this.#clients]) client.close('SERVER_DRAINING')
     await this.#whenAllLeft()
     for (const visitor of [...this.#visitors]) visitor.terminate()
@@ -289,28 +297,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
         })
       }
     }
-    if (this.#exchangeCount === 0) this.#drained?.()
-  }
-
-  // ── Raw visitors ───────────────────────────────────────────────────────────────────────────────────────────
-
-  #tcpFrontHost(): TcpFrontHost {
-    const { hostname, limits } = this.#settings
-    return {
-      hostname,
-      maxVisitors: limits.maxStreams,
-      failed: error => this.emit('error', error),
-      rawBegan: () => {
-        this.#exchangeCount++
-      },
-      rawEnded: visitor => this.#rawEnded(visitor),
-    }
-  }
-
-  #rawEnded({ bytesIn, bytesOut }: RawVisitor): void {
-    this.#counters.bytesIn += bytesIn
-    this.#counters.bytesOut += bytesOut
-    if (--this.#exchangeCount === 0) this.#drained?.()
+    this.#maybeDrained()
   }
 
   #udpFrontHost(): UdpFrontHost {
@@ -341,7 +328,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       tunnels: this.#tunnels,
       linkGate: this.#linkGate,
       ruleOf: token => this.#settings.policy.ruleOf(token),
-      claim: (wish, rule) => claim(wish, rule, claimHost),
+      claim: (wish, rule) => (this.#state === 'draining' ? 'SERVER_DRAINING' : claim(wish, rule, claimHost)),
       urlOf: tunnel => this.#urlOf(tunnel),
       registered: (client, tunnel) =>
         this.emit('connection', {
@@ -382,15 +369,20 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   }
 
   #claimHost(): ClaimHost {
-    const { ports } = this.#settings
-    const tcpHost = this.#tcpFrontHost()
+    const { ports, hostname, limits } = this.#settings
+    const front = {
+      hostname,
+      maxVisitors: limits.maxStreams,
+      visits: this.#rawVisits,
+      failed: (error: Error) => this.emit('error', error),
+    }
     const udpHost = this.#udpFrontHost()
     return {
       tunnels: this.#tunnels,
       ports,
       hasTlsPort: false,
       open: {
-        tcp: tunnel => listenTcp(tunnel, tcpHost),
+        tcp: tunnel => listenTcp(tunnel, front),
         udp: async tunnel => (await import('./fronts/udp.ts')).listenUdp(tunnel, udpHost),
       },
     }
@@ -410,9 +402,17 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     })
   }
 
-  /** All exchanges are over, or the time for it is. */
+  get #isIdle(): boolean {
+    return this.#exchangeCount === 0 && this.#rawVisits.count === 0
+  }
+
+  #maybeDrained(): void {
+    if (this.#isIdle) this.#drained?.()
+  }
+
+  /** All exchanges and raw connections are over, or the time for it is. */
   #whenDrained(): Promise<void> {
-    if (this.#exchangeCount === 0) return Promise.resolve()
+    if (this.#isIdle) return Promise.resolve()
     return bounded(this.#settings.limits.drainTimeoutMs, resolve => {
       this.#drained = resolve
     })

@@ -23,6 +23,10 @@ export interface ServerStats {
    * What the kernel dropped before the server read it is not among them.
    */
   readonly droppedDatagrams: number
+  /** Connections to TCP tunnels open now. */
+  readonly rawVisitors: number
+  /** Those that ever came. */
+  readonly totalRawVisitors: number
   /** Requests under way. */
   readonly pendingResponses: number
   /** Requests to tunnels, those under way included. */
@@ -31,9 +35,9 @@ export interface ServerStats {
   readonly uptimeSeconds: number
   /** As `uptimeSeconds`, in the form that existing monitoring of the JSON wire's servers reads. */
   readonly uptime: string
-  /** Request bytes taken from visitors, heads included. */
+  /** Request bytes taken from visitors, heads included, and what raw connections that are over brought. */
   readonly bytesIn: number
-  /** Answer bytes sent to visitors, heads included. */
+  /** Answer bytes sent to visitors, heads included, and what raw connections that are over were sent. */
   readonly bytesOut: number
 }
 
@@ -42,6 +46,7 @@ export class Counters {
   pending = 0
   requests = 0
   droppedDatagrams = 0
+  rawVisitors = 0
   bytesIn = 0
   bytesOut = 0
 }

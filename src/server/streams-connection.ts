@@ -5,8 +5,9 @@ import { ERRORS, type ErrorCode } from '../errors.ts'
 import { eventLoop } from '../event-loop.ts'
 import type { Carrier, CarrierHandler } from '../session/carrier.ts'
 import { Session } from '../session/session.ts'
+import type { Endpoint } from '../socket.ts'
 import { encodeControl, type HostRewrite, parseClientMessage, type Register } from '../wire/control.ts'
-import type { ClientConnection, ClientHost } from './clients.ts'
+import type { ClientConnection, ClientHost, RawEnd } from './clients.ts'
 import type { Deadline } from './deadlines.ts'
 import type { SessionLinks } from './links.ts'
 import type { Rule } from './policy.ts'
@@ -132,6 +133,25 @@ export class StreamsConnection implements ClientConnection, Deadline {
     })
   }
 
+  rawBegan(tunnel: Tunnel, source: Endpoint): number {
+    if (!this.#isWatching) return 0
+    const id = this.#nextReport++
+    const { address: remoteAddress, port: remotePort } = source
+    this.#report({
+      type: 'visitor-connected',
+      id,
+      tunnel: this.#numberOf(tunnel),
+      remoteAddress,
+      remotePort,
+    })
+    return id
+  }
+
+  rawEnded(tunnel: Tunnel, id: number, end: RawEnd): void {
+    if (!this.#isWatching || id === 0) return
+    this.#report({ type: 'visitor-disconnected', id, tunnel: this.#numberOf(tunnel), ...end })
+  }
+
   #report(message: Parameters<typeof encodeControl>[0]): void {
     this.#session.sendControl(encodeControl(message))
   }
@@ -209,6 +229,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
         limits,
         deadlines,
         rewrite: hostHeader === undefined ? undefined : { host: hostHeader, origin },
+        proxyProtocol: message.proxyProtocol,
       })
     const own = upstreamOf(0, message)
     const upstream =

@@ -1,6 +1,6 @@
 // The public port of a UDP tunnel: the datagrams of each visitor's address and port are a flow, with a stream of its own.
 
-import { TunnelError } from '../../errors.ts'
+import { type ErrorCode, TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import { Flow, type FlowShare } from '../../flow.ts'
 import { Join } from '../../join.ts'
@@ -53,6 +53,7 @@ class UdpFront implements PortFront {
   /** Whose datagram was the last: often the next one is its, too. */
   #last: VisitorFlow | undefined
   #port: BoundPort | undefined
+  #isDraining = false
 
   constructor(tunnel: Tunnel, host: UdpFrontHost) {
     this.#tunnel = tunnel
@@ -77,9 +78,14 @@ class UdpFront implements PortFront {
     })
   }
 
-  stop(): void {
+  drain(): void {
+    this.#isDraining = true
+  }
+
+  stop(code: ErrorCode): void {
+    this.#isDraining = true
     this.#port?.close()
-    for (const { flow } of [...this.#flows.values()]) flow.terminate()
+    for (const { join } of [...this.#flows.values()]) join.fail(code)
   }
 
   #received(datagram: Uint8Array, port: number, address: string): void {
@@ -97,7 +103,7 @@ class UdpFront implements PortFront {
   /** `undefined`: no client is there, or no room; the datagram is lost. */
   #open(port: number, address: string): VisitorFlow | undefined {
     const { upstream } = this.#tunnel
-    if (upstream === undefined || !this.#hasRoom()) return undefined
+    if (upstream === undefined || this.#isDraining || !this.#hasRoom()) return undefined
     const key = `${address} ${port}`
     const visitor: VisitorFlow = new VisitorFlow(
       port,
@@ -118,7 +124,7 @@ class UdpFront implements PortFront {
     this.#flows.set(key, visitor)
     this.#unanswered.add(visitor)
     this.#host.flows.count++
-    const stream = upstream.open(visitor.join)
+    const stream = upstream.open(visitor.join, undefined)
     if (typeof stream === 'string') {
       visitor.join.fail(stream)
       return undefined
