@@ -106,9 +106,9 @@ export interface TcpTunnelOptions extends SharedTunnelOptions {
   readonly remotePort?: number
   /**
    * Shares the public port with other clients that ask for it like this; connections go to the one with the fewest open,
-   * or by the visitor's address. Default: the port is this client's alone. `cookie`: `OPTION_INVALID`.
+   * or by the visitor's address. Default: the port is this client's alone.
    */
-  readonly pool?: boolean | { readonly affinity: 'none' | 'cookie' | 'address' }
+  readonly pool?: boolean | { readonly affinity: 'none' | 'address' }
   /** Checks of the service by this client, likewise. While it is unwell connections are cut, or go to others of a pool. */
   readonly health?: HealthOptions
   /**
@@ -226,10 +226,9 @@ export interface TunnelClientEvents {
   }
   /** The health checks of a tunnel came to another verdict; `error` says why the app is unwell. */
   health: { readonly tunnel: string; readonly isHealthy: boolean; readonly error?: Error }
-  /** A visitor of a TCP tunnel connected, and is on its way to the service. */
+  /** A visitor of a TCP tunnel connected, and is on its way to the service. `tunnel` is its name, such as `tcp-20000`. */
   visitorConnected: {
     readonly id: number
-    /** Name of the tunnel, such as `tcp-20000`. */
     readonly tunnel: string
     readonly remoteAddress: string
     readonly remotePort: number

@@ -95,7 +95,7 @@ export class StreamsConnection implements Connection {
     const { promise, resolve, reject } = deferred<Registration>()
     const ref = this.#nextRef++
     this.#registering.set(ref, { settings, resolve, reject })
-    const { kind, token, rewrite, routes, isWildcard, pool, proxyProtocol } = settings
+    const { kind, token, rewrite, routes, isWildcard, proxyProtocol, pool } = settings
     this.#session.sendControl(
       encodeControl({
         type: 'register',

@@ -20,10 +20,10 @@ export class RawVisitor implements RawVisit {
   readonly #first: Uint8Array | undefined
   readonly #endpoints: Endpoints | undefined
   #stream: Stream | undefined
-  /** Who serves it. */
-  #member: Member | undefined
   /** Bytes on the stream that are not the visitor's: a PROXY header. */
   #headerBytes = 0
+  /** Who serves it. */
+  #member: Member | undefined
   #stopWaiting: (() => void) | undefined
 
   /** `left`: its connection is closed. `first`: bytes of the visitor that were read already. */
@@ -44,16 +44,16 @@ export class RawVisitor implements RawVisit {
     return this.#join.socketHandler
   }
 
-  get client(): ClientConnection | undefined {
-    return this.#member?.client
-  }
-
   get bytesIn(): number {
     return this.#stream === undefined ? 0 : this.#stream.sentBytes - this.#headerBytes
   }
 
   get bytesOut(): number {
     return this.#stream?.deliveredBytes ?? 0
+  }
+
+  get client(): ClientConnection | undefined {
+    return this.#member?.client
   }
 
   /** Goes on its way, or waits; with a `refusal` it is cut instead. */

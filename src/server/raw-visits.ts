@@ -10,7 +10,7 @@ import type { Tunnel } from './tunnels.ts'
 /** What is told of a raw visitor's connection. */
 export interface RawVisit {
   readonly tunnel: Tunnel
-  /** Whose client it goes to; `undefined` before it is opened. */
+  /** Who serves it, once it is opened. */
   readonly client: ClientConnection | undefined
   readonly source: Endpoint
   /** On the clock of `performance.now()`. */

@@ -51,13 +51,13 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   readonly #flows = { count: 0 }
   readonly #linkGate: LinkGate = new LinkGate()
   readonly #desk: ControlDesk
-  readonly #serving: Serving
   readonly #rawVisits: RawVisits = new RawVisits({
     counters: this.#counters,
     connected: event => this.emit('visitorConnected', event),
     disconnected: event => this.emit('visitorDisconnected', event),
     noneLeft: () => this.#maybeDrained(),
   })
+  readonly #serving: Serving
   #state: State = 'idle'
   #listening: Listening | undefined
   #startedAt = 0

@@ -44,10 +44,10 @@ export class Tunnel {
   front: PortFront | undefined
   readonly tunnels: Tunnels
   readonly #members: Member[] = []
-  /** Those that may have a certificate. */
-  readonly #hostsBelow = new Set<string>()
   /** Datagrams of its visitors that were dropped, when it is a UDP tunnel. */
   droppedDatagrams = 0
+  /** Those that may have a certificate. */
+  readonly #hostsBelow = new Set<string>()
   readonly #held = new Set<Waiter>()
 
   constructor(tunnels: Tunnels, kind: TunnelKind, name: string, port = 0, affinity?: Affinity) {
