@@ -241,7 +241,9 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     const tunnel = this.#want(settingsOf())
     try {
       if (this.#state === 'idle' || this.#state === 'closed') this.#connecting = this.#connectFirst()
-      if (this.#state === 'connecting') await this.#connecting
+      // Its own refusal, if there was one, came before and says more than the first of all.
+      if (this.#state === 'connecting')
+        await this.#connecting?.catch((error: unknown) => tunnel.refuse(error))
       // One that was refused with the others is not asked for again.
       if (this.#connection !== undefined && this.#tunnels.has(tunnel))
         await this.#register(tunnel, this.#connection)
@@ -358,6 +360,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     const [first] = refusals.filter(refusal => refusal !== undefined)
     if (first === undefined) return
     const ownRefusal = this.#own && refusals[asked.indexOf(this.#own)]
+    for (const [index, tunnel] of asked.entries())
+      if (refusals[index] !== undefined && tunnel.registration === undefined) tunnel.refuse(refusals[index])
     if (ownRefusal !== undefined && this.#own?.registration === undefined) throw ownRefusal
     if (!asked.some(({ isRegistered }) => isRegistered)) throw first
     for (const [index, refusal] of refusals.entries()) {

@@ -175,6 +175,12 @@ export function tcpTunnel(options: TcpTunnelOptions, dial: Dial): TunnelSettings
   }
 }
 
+function proxyVersion(name: 'v1' | 'v2' | undefined): 1 | 2 | undefined {
+  if (name === undefined) return undefined
+  if (name === 'v1' || name === 'v2') return name === 'v1' ? 1 : 2
+  throw new TunnelError('OPTION_INVALID', `proxyProtocol must be v1 or v2, not "${String(name)}".`)
+}
+
 /** A UDP tunnel, likewise. `failed` learns that the service does not listen. */
 export function udpTunnel(
   options: UdpTunnelOptions,
@@ -200,12 +206,6 @@ export function udpTunnel(
 function checkRemotePort(port: number | undefined): number | undefined {
   if (port === undefined || isValidPort(port)) return port
   throw new TunnelError('PORT_INVALID', `remotePort: ${port} is not a port.`)
-}
-
-function proxyVersion(name: 'v1' | 'v2' | undefined): 1 | 2 | undefined {
-  if (name === undefined) return undefined
-  if (name === 'v1' || name === 'v2') return name === 'v1' ? 1 : 2
-  throw new TunnelError('OPTION_INVALID', `proxyProtocol must be v1 or v2, not "${String(name)}".`)
 }
 
 function isTunnelGiven({ port, url, unix, fetch, folder, spa }: OriginOptions): boolean {

@@ -194,6 +194,24 @@ export const DEFAULT_LIMITS: ServerLimits = {
   drainTimeoutMs: 30_000,
 }
 
+/** Limits that leave nothing to work with at 0. */
+export const NEVER_ZERO: ReadonlySet<string> = new Set<keyof ServerLimits>([
+  'maxHeadBytes',
+  'maxHeaderCount',
+  'maxTargetBytes',
+  'maxStreams',
+  'maxClientStreams',
+  'maxTunnels',
+  'maxClients',
+  'maxCarrierBacklogBytes',
+  'maxFlows',
+  'maxAllFlows',
+  'flowIdleMs',
+  'pingIntervalMs',
+  'deadAfterMs',
+  'maxMessageBytes',
+])
+
 /** What a TunnelServer tells its listeners. */
 export interface TunnelServerEvents {
   /** It listens. */

@@ -129,14 +129,14 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       connections: this.#clients.size,
       totalConnections,
       activeSubdomains: this.#tunnels.count,
+      rawVisitors: this.#rawVisits.count,
+      totalRawVisitors: rawVisitors,
       ...(includeSubdomains && {
         subdomains: this.#tunnels.names(),
         droppedDatagramsByTunnel: this.#tunnels.droppedDatagrams(),
       }),
       flows: this.#flows.count,
       droppedDatagrams: this.#counters.droppedDatagrams,
-      rawVisitors: this.#rawVisits.count,
-      totalRawVisitors: rawVisitors,
       pendingResponses: pending,
       requests,
       uptimeSeconds,
@@ -370,7 +370,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
 
   #claimHost(): ClaimHost {
     const { ports, hostname, limits } = this.#settings
-    const front = {
+    const tcpHost = {
       hostname,
       maxVisitors: limits.maxStreams,
       visits: this.#rawVisits,
@@ -382,7 +382,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       ports,
       hasTlsPort: false,
       open: {
-        tcp: tunnel => listenTcp(tunnel, front),
+        tcp: tunnel => listenTcp(tunnel, tcpHost),
         udp: async tunnel => (await import('./fronts/udp.ts')).listenUdp(tunnel, udpHost),
       },
     }

@@ -14,6 +14,10 @@ export interface ServerStats {
   readonly activeSubdomains: number
   /** Those names: only when asked for. */
   readonly subdomains?: readonly string[]
+  /** Connections to TCP tunnels open now. */
+  readonly rawVisitors: number
+  /** Those that ever came. */
+  readonly totalRawVisitors: number
   /** Datagrams of visitors that were dropped, by UDP tunnel: likewise. Since the tunnel was granted. */
   readonly droppedDatagramsByTunnel?: Readonly<Record<string, number>>
   /** Visitors of UDP tunnels now, by address and port. */
@@ -23,10 +27,6 @@ export interface ServerStats {
    * What the kernel dropped before the server read it is not among them.
    */
   readonly droppedDatagrams: number
-  /** Connections to TCP tunnels open now. */
-  readonly rawVisitors: number
-  /** Those that ever came. */
-  readonly totalRawVisitors: number
   /** Requests under way. */
   readonly pendingResponses: number
   /** Requests to tunnels, those under way included. */
@@ -45,8 +45,8 @@ export class Counters {
   totalConnections = 0
   pending = 0
   requests = 0
-  droppedDatagrams = 0
   rawVisitors = 0
+  droppedDatagrams = 0
   bytesIn = 0
   bytesOut = 0
 }

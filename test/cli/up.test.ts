@@ -396,6 +396,18 @@ describe('up', () => {
     expect(await answer.text()).toBe('app')
   })
 
+  test('takes routes and the hosts below a name', async () => {
+    const { write, server } = await setting()
+    const [whole, api] = [app('whole'), app('api')]
+    const run = up(await write(`web = { port = ${whole}, wildcard = true, routes = { "/api" = ${api} } }`))
+    await inForce(run, 1)
+    const visit = async (host: string, path: string) =>
+      (await fetch(`http://127.0.0.1:${server.port}${path}`, { headers: { host } })).text()
+    expect(await visit('web.localhost', '/api/x')).toBe('api')
+    expect(await visit('a.b.web.localhost', '/x')).toBe('whole')
+    await run.printed(/web {2}a\.b\.web\.localhost\/x\n/)
+  })
+
   test('serves folders, relative to the file', async () => {
     const { write, visit, files } = await setting()
     await mkdir(files.path('dist'))

@@ -53,6 +53,7 @@ class UdpFront implements PortFront {
   /** Whose datagram was the last: often the next one is its, too. */
   #last: VisitorFlow | undefined
   #port: BoundPort | undefined
+  /** No new flows: those that are there go on. */
   #isDraining = false
 
   constructor(tunnel: Tunnel, host: UdpFrontHost) {
