@@ -436,7 +436,10 @@ describe('up', () => {
       '--config',
       await write('ours = { port = 1 }', 'mine = { port = 1 }'),
     ])
-    expect(refused.stderr).toMatch(/^error NAME_RESERVED: ours: The name is reserved [^\n]*\n$/)
+    // Each learns its own reason; the first one's is also that of the end.
+    expect(refused.stderr).toMatch(
+      /^\S+ {2}mine: NAME_RESERVED: [^\n]*\nerror NAME_RESERVED: ours: The name is reserved [^\n]*\n$/,
+    )
     const nowhere = await files.write(
       'a.json',
       `{"server": "127.0.0.1:${deadPort()}", "services": {"a": {"port": 1}, "b": {"port": 2}}}`,
