@@ -93,6 +93,10 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
     else this.#exchange?.drained()
   }
 
+  turnBegan(): void {
+    if (this.#phase === 'taken') this.#takeover?.turnBegan?.()
+  }
+
   ended(): void {
     this.#hasVisitorEnded = true
     this.#actOnEnd()

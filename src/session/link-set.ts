@@ -88,8 +88,9 @@ export class LinkSet implements LinkOwner {
     if (link === undefined) return
     stream.sendingLink = undefined
     if (link.isClosed || this.#session.isClosed) return
-    link.leave(stream)
-    this.#tell(UNLINK, stream, link)
+    link.leave(stream, () => {
+      if (!link.isClosed && !this.#session.isClosed) this.#tell(UNLINK, stream, link)
+    })
   }
 
   /** LINK_FREE arrived. The link may have been lost meanwhile. */
@@ -124,8 +125,7 @@ export class LinkSet implements LinkOwner {
   }
 
   linkReceived(stream: Stream, bytes: Uint8Array): void {
-    stream.receivedBytes += bytes.length
-    stream.runBytes = 0
+    stream.heard(bytes.length)
     stream.handler.received(bytes)
   }
 
@@ -145,5 +145,9 @@ export class LinkSet implements LinkOwner {
 
   linkFailed(error: unknown): void {
     this.#session.linkFailed(error)
+  }
+
+  linkBroken(): void {
+    this.#session.close('PROTOCOL_ERROR')
   }
 }

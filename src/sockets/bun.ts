@@ -7,7 +7,8 @@
 // `localhost` is dialled on both address families, and TCP_NODELAY is set on every connection, by Bun itself.
 
 import { deferred } from '../deferred.ts'
-import type { Address, Dial, Socket, SocketHandler, TlsOptions, Via } from '../socket.ts'
+import type { Address, Dial, Socket, SocketHandler, Splice, SpliceDone, TlsOptions, Via } from '../socket.ts'
+import { canSplice, type Outcome, spliceDescriptors } from '../splice/splicer.ts'
 import { failure, Gate } from './gate.ts'
 
 export interface ListenOptions {
@@ -193,6 +194,15 @@ class Connection implements Socket {
   isUnwanted = false
   isPaused = false
   isYielding = false
+  /** No TLS: what is read is what was sent. */
+  isPlain = false
+  /** The last read was bulk. */
+  isBulk = false
+  /** What the kernel moves from here, and to here. */
+  outgoing: Splice | undefined
+  incoming: Splice | undefined
+  /** The connection is gone, and whoever hears of it waits until nothing is moved any more. */
+  afterSplices: (() => void) | undefined
 
   constructor(handler?: SocketHandler, dialling?: Dialling, mustVerify = false, owner?: Owner) {
     this.handler = handler
@@ -223,6 +233,7 @@ class Connection implements Socket {
     if (this.isTerminated) return
     this.isTerminated = true
     this.failure ??= failure('ECONNABORTED', 'the connection was cut by this side')
+    this.stopSplices()
     this.raw.terminate()
   }
 
@@ -233,7 +244,10 @@ class Connection implements Socket {
 
   resume(): void {
     this.isPaused = false
-    if (!this.isYielding) this.raw.resume()
+    if (this.isYielding || this.outgoing !== undefined) return
+    // Whoever was full takes bytes again: a good moment too, but for a call in the middle of a read.
+    if (this.isBulk && this.maySplice) this.nextTurn(0)
+    else this.raw.resume()
   }
 
   /**
@@ -242,15 +256,65 @@ class Connection implements Socket {
    */
   yield(): void {
     if (this.isYielding || this.isPaused) return
-    this.isYielding = true
     this.raw.pause()
+    this.nextTurn(smallReads === smallReadsSeen ? 0 : POLITE_PAUSE_MS)
+    smallReadsSeen = smallReads
+  }
+
+  nextTurn(waitMs: number): void {
+    this.isYielding = true
     const readOn = () => {
       this.isYielding = false
-      if (!this.isPaused) this.raw.resume()
+      if (this.isPaused) return
+      if (this.maySplice) this.handler?.turnBegan?.()
+      if (this.outgoing === undefined) this.raw.resume()
     }
-    if (smallReads === smallReadsSeen) setImmediate(readOn)
-    else setTimeout(readOn, POLITE_PAUSE_MS)
-    smallReadsSeen = smallReads
+    if (waitMs === 0) setImmediate(readOn)
+    else setTimeout(readOn, waitMs)
+  }
+
+  // ── Moving bytes in the kernel ─────────────────────────────────────────────────────────────────────────────
+
+  get maySplice(): boolean {
+    return this.isPlain && this.handler?.turnBegan !== undefined && canSplice()
+  }
+
+  spliceTo(to: Socket, limitBytes: number, done: SpliceDone): Splice | undefined {
+    if (!(to instanceof Connection) || !to.isPlain || to === this) return undefined
+    if (this.outgoing !== undefined || to.incoming !== undefined || to.hasEnded) return undefined
+    if (this.afterSplices !== undefined || to.afterSplices !== undefined) return undefined
+    const [from, into] = [descriptorOf(this.raw), descriptorOf(to.raw)]
+    if (from === undefined || into === undefined) return undefined
+    const splice = spliceDescriptors(from, into, limitBytes, outcome => this.#spliced(to, outcome, done))
+    this.outgoing = splice
+    to.incoming = splice
+    return splice
+  }
+
+  #spliced(to: Connection, { movedBytes, leftover, isLost }: Outcome, done: SpliceDone): void {
+    this.outgoing = undefined
+    to.incoming = undefined
+    this.isBulk = false
+    try {
+      done(movedBytes)
+      if (leftover !== undefined && !this.isTerminated) this.handler?.received(leftover)
+    } catch (error) {
+      // Nothing of Bun's is below that would catch it.
+      SHARED_EVENTS.error(this.raw, error instanceof Error ? error : new Error(String(error)))
+    }
+    if (isLost) {
+      this.failure ??= failure('EIO', 'bytes were lost with the thread that moved them')
+      this.terminate()
+    }
+    for (const side of [this, to]) {
+      if (side.outgoing === undefined && side.incoming === undefined) side.afterSplices?.()
+    }
+    if (this.afterSplices === undefined && !this.isPaused && !this.isYielding) this.raw.resume()
+  }
+
+  stopSplices(): void {
+    this.outgoing?.stop()
+    this.incoming?.stop()
   }
 
   get remoteAddress(): string {
@@ -267,7 +331,8 @@ const SHARED_EVENTS = {
   data({ data: connection }: RawSocket, bytes: Uint8Array) {
     // Encrypted bytes, below a TLS connection that was begun on this one.
     if (connection.handler === undefined) return
-    if (bytes.length >= BULK_READ_BYTES) connection.yield()
+    connection.isBulk = bytes.length >= BULK_READ_BYTES
+    if (connection.isBulk) connection.yield()
     else if (bytes.length < SMALL_READ_BYTES) smallReads++
     connection.handler.received(bytes)
   },
@@ -301,6 +366,7 @@ const PLAIN_DIAL_EVENTS = {
   ...SHARED_EVENTS,
   open(raw: RawSocket) {
     raw.data.raw = raw
+    raw.data.isPlain = true
     dialled(raw.data)
   },
 }
@@ -324,7 +390,9 @@ const TLS_DIAL_EVENTS = {
 const PLAIN_LISTEN_EVENTS = {
   ...SHARED_EVENTS,
   open(raw: RawSocket) {
-    accepted(adopt(raw))
+    const connection = adopt(raw)
+    connection.isPlain = true
+    accepted(connection)
   },
 }
 
@@ -378,9 +446,22 @@ function closed(connection: Connection, error?: Error): void {
     if (connection.failure === undefined && !connection.peerEnded) handler.ended()
     handler.closed(connection.failure)
   }
+  if (connection.outgoing !== undefined || connection.incoming !== undefined) {
+    connection.incoming?.stop()
+    // After both FINs what is still unread is moved on, to its end.
+    if (connection.failure !== undefined) connection.outgoing?.stop()
+    connection.afterSplices = tell
+    return
+  }
   // Whoever calls `terminate` can finish what it is doing first.
   if (connection.isTerminated) queueMicrotask(tell)
   else tell()
+}
+
+/** Undocumented, and absent where the connection is gone. */
+function descriptorOf(raw: RawSocket): number | undefined {
+  const { fd } = raw as { readonly fd?: unknown }
+  return typeof fd === 'number' && fd >= 0 ? fd : undefined
 }
 
 /** A certificate for another name is told as a failed handshake even when no verification is wanted. */
