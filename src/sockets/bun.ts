@@ -8,7 +8,7 @@
 
 import { deferred } from '../deferred.ts'
 import type { Address, Dial, Socket, SocketHandler, Splice, SpliceDone, TlsOptions, Via } from '../socket.ts'
-import { canSplice, type Outcome, spliceDescriptors } from '../splice/splicer.ts'
+import { canSplice, isCleanEnd, type Outcome, spliceDescriptors } from '../splice/splicer.ts'
 import { failure, Gate } from './gate.ts'
 
 export interface ListenOptions {
@@ -47,6 +47,8 @@ const POLITE_PAUSE_MS = 1
 /** Small reads of this process, and how many of them there were when bulk last looked. */
 let smallReads = 0
 let smallReadsSeen = 0
+
+const BROKEN = 'the connection broke while bytes were moved'
 
 /** Longest TLS handshake of a stranger: before it ends nobody else watches the connection. */
 const HANDSHAKE_TIMEOUT_S = 10
@@ -201,6 +203,9 @@ class Connection implements Socket {
   /** What the kernel moves from here, and to here. */
   outgoing: Splice | undefined
   incoming: Splice | undefined
+  wasSpliced = false
+  /** The far side's end was told while bytes were still moved. */
+  endedMeanwhile = false
   /** The connection is gone, and whoever hears of it waits until nothing is moved any more. */
   afterSplices: (() => void) | undefined
 
@@ -286,18 +291,24 @@ class Connection implements Socket {
     const [from, into] = [descriptorOf(this.raw), descriptorOf(to.raw)]
     if (from === undefined || into === undefined) return undefined
     const splice = spliceDescriptors(from, into, limitBytes, outcome => this.#spliced(to, outcome, done))
+    if (splice === undefined) return undefined
     this.outgoing = splice
     to.incoming = splice
+    this.wasSpliced = true
+    to.wasSpliced = true
     return splice
   }
 
-  #spliced(to: Connection, { movedBytes, leftover, isLost }: Outcome, done: SpliceDone): void {
+  #spliced(to: Connection, { movedBytes, leftover, failed, isLost }: Outcome, done: SpliceDone): void {
     this.outgoing = undefined
     to.incoming = undefined
     this.isBulk = false
+    if (failed === 'from') this.failure ??= failure('ECONNRESET', BROKEN)
+    if (failed === 'to') to.failure ??= failure('ECONNRESET', BROKEN)
     try {
       done(movedBytes)
       if (leftover !== undefined && !this.isTerminated) this.handler?.received(leftover)
+      if (this.endedMeanwhile && failed !== 'from') SHARED_EVENTS.end(this.raw)
     } catch (error) {
       // Nothing of Bun's is below that would catch it.
       SHARED_EVENTS.error(this.raw, error instanceof Error ? error : new Error(String(error)))
@@ -306,10 +317,20 @@ class Connection implements Socket {
       this.failure ??= failure('EIO', 'bytes were lost with the thread that moved them')
       this.terminate()
     }
+    if (failed === 'from') this.terminate()
+    if (failed === 'to') to.terminate()
     for (const side of [this, to]) {
       if (side.outgoing === undefined && side.incoming === undefined) side.afterSplices?.()
     }
-    if (this.afterSplices === undefined && !this.isPaused && !this.isYielding) this.raw.resume()
+    const isGone = this.isTerminated || this.afterSplices !== undefined
+    if (!isGone && !this.isPaused && !this.isYielding) this.raw.resume()
+  }
+
+  /** An end that was read is none: the error was told to a splice, this way or the other. */
+  get isBroken(): boolean {
+    if (!this.wasSpliced || this.hasEnded) return false
+    const descriptor = descriptorOf(this.raw)
+    return descriptor !== undefined && !isCleanEnd(descriptor)
   }
 
   stopSplices(): void {
@@ -343,6 +364,14 @@ const SHARED_EVENTS = {
   },
   end({ data: connection }: RawSocket) {
     if (connection.peerEnded) return
+    if (connection.outgoing !== undefined) {
+      connection.endedMeanwhile = true
+      return
+    }
+    if (connection.isBroken) {
+      connection.failure ??= failure('ECONNRESET', BROKEN)
+      return connection.terminate()
+    }
     connection.peerEnded = true
     connection.handler?.ended()
   },

@@ -15,6 +15,7 @@ const SYMBOLS = {
   write: { args: ['i32', 'ptr', 'u64'], returns: I64_FAST },
   eventfd: { args: ['u32', 'i32'], returns: 'i32' },
   socketpair: { args: ['i32', 'i32', 'i32', 'ptr'], returns: 'i32' },
+  getpeername: { args: ['i32', 'ptr', 'ptr'], returns: 'i32' },
   epoll_create1: { args: ['i32'], returns: 'i32' },
   epoll_ctl: { args: ['i32', 'i32', 'i32', 'ptr'], returns: 'i32' },
   epoll_wait: { args: ['i32', 'ptr', 'i32', 'i32'], returns: 'i32' },
@@ -38,15 +39,22 @@ const AF_UNIX = 1
 const SOCK_STREAM = 1
 const EINTR = 4
 const EAGAIN = 11
+/** What says nothing about a connection: EPERM, EBADF, ENOMEM, EACCES, EINVAL, ENOSYS, EOPNOTSUPP, ENOBUFS. */
+const NOT_ITS_FAULT = [1, 9, 12, 13, 22, 38, 95, 105]
 
 /** `struct epoll_event` is packed on x64 only. */
 const EVENT_BYTES = process.arch === 'x64' ? 12 : 16
 const EVENT_DATA_AT = EVENT_BYTES - 8
 
+/** Where an address that nobody looks at is written. */
+const ADDRESS = new Uint8Array(128)
+
 /** Nothing moves now. */
 export const WOULD_BLOCK = -1
-/** Nothing will move any more. */
+/** A connection broke. The kernel tells an error once: whoever reads it next sees a clean end. */
 export const FAILED = -2
+/** The kernel will not move these, and nothing is known of the connections. */
+export const IMPOSSIBLE = -3
 
 export interface Pipe {
   readonly readEnd: number
@@ -63,13 +71,14 @@ export class Kernel {
   readonly #one = new BigUint64Array([1n])
   readonly #event = new DataView(new ArrayBuffer(EVENT_BYTES))
 
-  /** Moves up to `count` bytes, without waiting. 0 at the end of `from`, or `WOULD_BLOCK`, or `FAILED`. */
+  /** Moves up to `count` bytes, without waiting. 0 at the end of `from`, or `WOULD_BLOCK`, `FAILED`, `IMPOSSIBLE`. */
   splice(from: number, to: number, count: number): number {
     const flags = SPLICE_F_MOVE | SPLICE_F_NONBLOCK
     const moved = Number(this.#calls.splice(from, null, to, null, count, flags))
     if (moved >= 0) return moved
     const errno = this.#ffi.read.i32(this.#errno!)
-    return errno === EAGAIN || errno === EINTR ? WOULD_BLOCK : FAILED
+    if (errno === EAGAIN || errno === EINTR) return WOULD_BLOCK
+    return NOT_ITS_FAULT.includes(errno) ? IMPOSSIBLE : FAILED
   }
 
   /** A pipe that holds `capacityBytes` if the system lets it, else less. `undefined` without descriptors to spare. */
@@ -83,6 +92,12 @@ export class Kernel {
   /** Another descriptor of the same connection; -1 without one to spare. */
   duplicate(descriptor: number): number {
     return this.#calls.fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
+  }
+
+  /** Whether there is still a far side: not after a reset, whoever was told of it. */
+  isConnected(descriptor: number): boolean {
+    const addressBytes = new Uint32Array([128])
+    return this.#calls.getpeername(descriptor, this.#ffi.ptr(ADDRESS), this.#ffi.ptr(addressBytes)) === 0
   }
 
   close(descriptor: number): void {

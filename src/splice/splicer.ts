@@ -3,15 +3,22 @@
 import { Worker } from 'node:worker_threads'
 import { Board, MAX_JOBS } from './board.ts'
 import { Kernel } from './kernel.ts'
-import type { Finished, ThreadData } from './thread.ts'
+import type { Finished, Side, ThreadData } from './thread.ts'
 
 /** Set to `0` for the way through the program, always. */
 const SWITCH = 'LOCALTUNNELS_SPLICE'
 
-/** How a job ended: bytes that reached the other socket, bytes read that did not, or that both are unknown. */
-export type Outcome =
-  | { readonly movedBytes: number; readonly leftover: Uint8Array | undefined; readonly isLost?: false }
-  | { readonly movedBytes: number; readonly leftover?: undefined; readonly isLost: true }
+/** How a job ended. */
+export interface Outcome {
+  /** Bytes that reached the other connection. */
+  readonly movedBytes: number
+  /** Bytes that were read and did not. */
+  readonly leftover: Uint8Array | undefined
+  /** The side that broke. Who reads it sees a clean end: the kernel tells an error once, and told it already. */
+  readonly failed: Side | undefined
+  /** The thread died, and nobody knows how many bytes went where. */
+  readonly isLost: boolean
+}
 
 /** One way between two connections. */
 export class Job {
@@ -44,18 +51,20 @@ export class Job {
     this.#stop()
   }
 
-  finish(leftover: Uint8Array | undefined, isLost: boolean): void {
-    const movedBytes = this.movedBytes
-    this.#counted = movedBytes
-    this.ended(isLost ? { movedBytes, isLost } : { movedBytes, leftover })
+  finish(rest: Omit<Outcome, 'movedBytes'>): void {
+    this.#counted = this.movedBytes
+    this.ended({ movedBytes: this.#counted, ...rest })
   }
 }
+
+const LOST = { failed: undefined, leftover: undefined, isLost: true }
 
 class Splicer {
   readonly #kernel: Kernel
   readonly #board = new Board()
   readonly #bell: number
   readonly #jobs: (Job | undefined)[] = []
+  #begun = 0
   readonly #free = Array.from({ length: MAX_JOBS }, (_, index) => MAX_JOBS - 1 - index)
 
   constructor(kernel: Kernel, bell: number, died: () => void) {
@@ -65,15 +74,25 @@ class Splicer {
     const worker = new Worker(new URL(`./thread${import.meta.url.slice(-3)}`, import.meta.url), {
       workerData,
     })
-    worker.on('message', ({ slot, leftover }: Finished) => this.#finished(slot, leftover))
+    worker.on('message', ({ slot, failed, leftover }: Finished) =>
+      this.#finished(slot, { failed, leftover, isLost: false }),
+    )
     const lose = () => {
       died()
-      for (const slot of this.#jobs.keys()) this.#finished(slot, undefined, true)
+      for (const slot of this.#jobs.keys()) this.#finished(slot, LOST)
     }
     worker.on('error', lose)
     worker.on('exit', lose)
     // The connections keep a process alive, not what serves them.
     worker.unref()
+  }
+
+  get counts(): { readonly begun: number; readonly running: number } {
+    return { begun: this.#begun, running: MAX_JOBS - this.#free.length }
+  }
+
+  isConnected(descriptor: number): boolean {
+    return this.#kernel.isConnected(descriptor)
   }
 
   start(from: number, to: number, limitBytes: number, ended: (outcome: Outcome) => void): Job | undefined {
@@ -93,21 +112,22 @@ class Splicer {
     }
     const job = new Job(this.#board, slot, stop, ended)
     this.#jobs[slot] = job
+    this.#begun++
     this.#board.start(slot, fromHere, toThere, limitBytes)
     this.#kernel.ring(this.#bell)
     return job
   }
 
-  #finished(slot: number, leftover: Uint8Array | undefined, isLost = false): void {
+  #finished(slot: number, rest: Omit<Outcome, 'movedBytes'>): void {
     const job = this.#jobs[slot]
     if (job === undefined) return
     this.#jobs[slot] = undefined
-    if (isLost) {
+    if (rest.isLost) {
       // Nobody else closes them now.
       this.#kernel.close(this.#board.from(slot))
       this.#kernel.close(this.#board.to(slot))
     }
-    job.finish(leftover, isLost)
+    job.finish(rest)
     // Behind what `finish` reads, and before the next job begins.
     this.#free.push(slot)
   }
@@ -120,6 +140,19 @@ let splicer: Splicer | null | undefined
 export function canSplice(): boolean {
   if (splicer === undefined) splicer = begin()
   return splicer !== null
+}
+
+/**
+ * Whether an end that was read is one. After a reset the kernel tells one reader or writer of it, on whichever thread,
+ * and the others of an end.
+ */
+export function isCleanEnd(descriptor: number): boolean {
+  return splicer?.isConnected(descriptor) ?? true
+}
+
+/** Jobs that began in this process, and those under way: for tests and diagnosis. */
+export function spliceCounts(): { readonly begun: number; readonly running: number } {
+  return splicer?.counts ?? { begun: 0, running: 0 }
 }
 
 /**

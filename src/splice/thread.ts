@@ -14,8 +14,12 @@ export interface ThreadData {
 /** A job is over. The leftover was read and did not reach the other socket. */
 export interface Finished {
   readonly slot: number
+  /** The side that broke: its error was told here, and will not be told again. */
+  readonly failed: Side | undefined
   readonly leftover: Uint8Array<ArrayBuffer> | undefined
 }
+
+export type Side = 'from' | 'to'
 
 /** Asked for each pipe; an unprivileged user's pipes get less when there are many. */
 const PIPE_BYTES = 1_048_576
@@ -38,9 +42,11 @@ class Job {
   takenBytes = 0
   movedBytes = 0
   movedAtSweep = -1
-  /** The far side of `from` ended, or either side failed: nothing more is taken. */
+  /** Nothing more is taken. */
   hasEnded = false
-  hasFailed = false
+  /** Nothing more is passed on. */
+  isStuck = false
+  failed: Side | undefined
 
   constructor(slot: number, board: Board, pipe: Pipe) {
     this.slot = slot
@@ -126,7 +132,7 @@ class Thread {
       const took = this.#take(job)
       const passed = this.#pass(job)
       const isWhole = job.hasEnded || job.takenBytes === job.limitBytes
-      if (job.hasFailed || (isWhole && job.heldBytes === 0)) return this.#finish(job)
+      if (job.isStuck || (isWhole && job.heldBytes === 0)) return this.#finish(job)
       if (!took && !passed) return
     }
     this.#waiting.add(job)
@@ -140,7 +146,10 @@ class Thread {
     if (count > 0) {
       job.takenBytes += count
       this.#board.taken(job.slot, job.takenBytes)
-    } else job.hasEnded = true
+    } else {
+      job.hasEnded = true
+      if (count === FAILED) job.failed = 'from'
+    }
     return true
   }
 
@@ -151,7 +160,10 @@ class Thread {
     if (count > 0) {
       job.movedBytes += count
       this.#board.moved(job.slot, job.movedBytes)
-    } else job.hasFailed = count === FAILED
+    } else {
+      job.isStuck = true
+      if (count === FAILED) job.failed = 'to'
+    }
     return count > 0
   }
 
@@ -167,7 +179,7 @@ class Thread {
     const leftover = this.#readOut(job)
     if (this.#sparePipes.length < MAX_SPARE_PIPES) this.#sparePipes.push(job.pipe)
     else this.#kernel.closePipe(job.pipe)
-    this.#tell(job.slot, leftover)
+    this.#tell(job.slot, job.failed, leftover)
   }
 
   #readOut({ heldBytes, pipe }: Job): Uint8Array<ArrayBuffer> | undefined {
@@ -181,8 +193,8 @@ class Thread {
     return leftover
   }
 
-  #tell(slot: number, leftover?: Uint8Array<ArrayBuffer>): void {
-    const message: Finished = { slot, leftover }
+  #tell(slot: number, failed?: Side, leftover?: Uint8Array<ArrayBuffer>): void {
+    const message: Finished = { slot, failed, leftover }
     parentPort?.postMessage(message, leftover === undefined ? [] : [leftover.buffer])
   }
 
