@@ -48,8 +48,6 @@ const POLITE_PAUSE_MS = 1
 let smallReads = 0
 let smallReadsSeen = 0
 
-const BROKEN = 'the connection broke while bytes were moved'
-
 /** Longest TLS handshake of a stranger: before it ends nobody else watches the connection. */
 const HANDSHAKE_TIMEOUT_S = 10
 
@@ -204,6 +202,7 @@ class Connection implements Socket {
   outgoing: Splice | undefined
   incoming: Splice | undefined
   wasSpliced = false
+  endsAfterSplice = false
   /** The far side's end was told while bytes were still moved. */
   endedMeanwhile = false
   /** The connection is gone, and whoever hears of it waits until nothing is moved any more. */
@@ -221,6 +220,7 @@ class Connection implements Socket {
     if (taken === bytes.length) return taken
     if (taken >= 0) {
       this.wantsDrain = true
+      this.#keepPaused()
       return taken
     }
     // The far side is gone. `close` follows, without an error of its own.
@@ -228,8 +228,19 @@ class Connection implements Socket {
     return 0
   }
 
+  /** A short write makes Bun read again, and pausing what it takes for paused does nothing. */
+  #keepPaused(): void {
+    if (!this.isPaused && !this.isYielding && this.outgoing === undefined) return
+    this.raw.resume()
+    this.raw.pause()
+  }
+
   end(): void {
     if (this.hasEnded) return
+    if (this.outgoing !== undefined) {
+      this.endsAfterSplice = true
+      return this.outgoing.stop()
+    }
     this.hasEnded = true
     this.raw.shutdown()
   }
@@ -248,6 +259,7 @@ class Connection implements Socket {
   }
 
   resume(): void {
+    if (!this.isPaused) return
     this.isPaused = false
     if (this.isYielding || this.outgoing !== undefined) return
     // Whoever was full takes bytes again: a good moment too, but for a call in the middle of a read.
@@ -286,6 +298,8 @@ class Connection implements Socket {
 
   spliceTo(to: Socket, limitBytes: number, done: SpliceDone): Splice | undefined {
     if (!(to instanceof Connection) || !to.isPlain || to === this) return undefined
+    // With FIN sent this way, FIN from the other makes Bun read, paused or not; a unix socket's end always does.
+    if (this.hasEnded || this.raw.remoteAddress === undefined) return undefined
     if (this.outgoing !== undefined || to.incoming !== undefined || to.hasEnded) return undefined
     if (this.afterSplices !== undefined || to.afterSplices !== undefined) return undefined
     const [from, into] = [descriptorOf(this.raw), descriptorOf(to.raw)]
@@ -303,12 +317,11 @@ class Connection implements Socket {
     this.outgoing = undefined
     to.incoming = undefined
     this.isBulk = false
-    if (failed === 'from') this.failure ??= failure('ECONNRESET', BROKEN)
-    if (failed === 'to') to.failure ??= failure('ECONNRESET', BROKEN)
     try {
       done(movedBytes)
       if (leftover !== undefined && !this.isTerminated) this.handler?.received(leftover)
-      if (this.endedMeanwhile && failed !== 'from') SHARED_EVENTS.end(this.raw)
+      if (this.endsAfterSplice) this.end()
+      if (this.endedMeanwhile && this.afterSplices === undefined) SHARED_EVENTS.end(this.raw)
     } catch (error) {
       // Nothing of Bun's is below that would catch it.
       SHARED_EVENTS.error(this.raw, error instanceof Error ? error : new Error(String(error)))
@@ -317,8 +330,8 @@ class Connection implements Socket {
       this.failure ??= failure('EIO', 'bytes were lost with the thread that moved them')
       this.terminate()
     }
-    if (failed === 'from') this.terminate()
-    if (failed === 'to') to.terminate()
+    if (failed === 'from') broken(this)
+    if (failed === 'to') broken(to)
     for (const side of [this, to]) {
       if (side.outgoing === undefined && side.incoming === undefined) side.afterSplices?.()
     }
@@ -352,6 +365,8 @@ const SHARED_EVENTS = {
   data({ data: connection }: RawSocket, bytes: Uint8Array) {
     // Encrypted bytes, below a TLS connection that was begun on this one.
     if (connection.handler === undefined) return
+    // Bun reads a paused connection that broke. Where these bytes belong among those moved nobody knows.
+    if (connection.outgoing !== undefined) return broken(connection)
     connection.isBulk = bytes.length >= BULK_READ_BYTES
     if (connection.isBulk) connection.yield()
     else if (bytes.length < SMALL_READ_BYTES) smallReads++
@@ -368,10 +383,7 @@ const SHARED_EVENTS = {
       connection.endedMeanwhile = true
       return
     }
-    if (connection.isBroken) {
-      connection.failure ??= failure('ECONNRESET', BROKEN)
-      return connection.terminate()
-    }
+    if (connection.isBroken) return broken(connection)
     connection.peerEnded = true
     connection.handler?.ended()
   },
@@ -456,6 +468,12 @@ function dialled(connection: Connection): void {
   connection.dialling = undefined
 }
 
+/** The system told, but not by an event that says so. */
+function broken(connection: Connection): void {
+  connection.failure ??= failure('ECONNRESET', 'the connection broke while the kernel moved its bytes')
+  connection.terminate()
+}
+
 function closed(connection: Connection, error?: Error): void {
   const { handler, dialling } = connection
   connection.failure ??= error
@@ -476,9 +494,7 @@ function closed(connection: Connection, error?: Error): void {
     handler.closed(connection.failure)
   }
   if (connection.outgoing !== undefined || connection.incoming !== undefined) {
-    connection.incoming?.stop()
-    // After both FINs what is still unread is moved on, to its end.
-    if (connection.failure !== undefined) connection.outgoing?.stop()
+    connection.stopSplices()
     connection.afterSplices = tell
     return
   }

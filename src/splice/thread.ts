@@ -46,6 +46,8 @@ class Job {
   hasEnded = false
   /** Nothing more is passed on. */
   isStuck = false
+  /** What is in the pipe is nobody's. */
+  isSpoilt = false
   failed: Side | undefined
 
   constructor(slot: number, board: Board, pipe: Pipe) {
@@ -130,9 +132,9 @@ class Thread {
     const turnEnd = job.movedBytes + TURN_BYTES
     while (job.movedBytes < turnEnd) {
       const took = this.#take(job)
-      const passed = this.#pass(job)
+      const passed = !job.isSpoilt && this.#pass(job)
       const isWhole = job.hasEnded || job.takenBytes === job.limitBytes
-      if (job.isStuck || (isWhole && job.heldBytes === 0)) return this.#finish(job)
+      if (job.isSpoilt || job.isStuck || (isWhole && job.heldBytes === 0)) return this.#finish(job)
       if (!took && !passed) return
     }
     this.#waiting.add(job)
@@ -143,12 +145,17 @@ class Thread {
     if (job.hasEnded || room <= 0) return false
     const count = this.#kernel.splice(job.from, job.pipe.writeEnd, room)
     if (count === WOULD_BLOCK) return false
-    if (count > 0) {
+    if (count > 0 && this.#kernel.isConnected(job.from)) {
       job.takenBytes += count
       this.#board.taken(job.slot, job.takenBytes)
-    } else {
-      job.hasEnded = true
-      if (count === FAILED) job.failed = 'from'
+      return true
+    }
+    job.hasEnded = true
+    if (count === FAILED) job.failed = 'from'
+    // After a reset the runtime reads as well, paused or not: nobody knows what lay between these bytes and the last.
+    if (count > 0) {
+      job.failed = 'from'
+      job.isSpoilt = true
     }
     return true
   }
@@ -176,8 +183,8 @@ class Thread {
       this.#kernel.unwatch(this.#poll, descriptor)
       this.#kernel.close(descriptor)
     }
-    const leftover = this.#readOut(job)
-    if (this.#sparePipes.length < MAX_SPARE_PIPES) this.#sparePipes.push(job.pipe)
+    const leftover = job.isSpoilt ? undefined : this.#readOut(job)
+    if (!job.isSpoilt && this.#sparePipes.length < MAX_SPARE_PIPES) this.#sparePipes.push(job.pipe)
     else this.#kernel.closePipe(job.pipe)
     this.#tell(job.slot, job.failed, leftover)
   }

@@ -78,7 +78,7 @@ describe.skipIf(!canSplice())('a splice', () => {
   test('without bytes for a while it ends by itself, and the program reads on', async () => {
     await using way = await road()
     const sink = new Sink(way.drain)
-    const source = new Source(way.source, 8 * MB, false)
+    const source = new Source(way.source, 8 * MB, '')
     await way.relay.spliced()
     await eventually(() => way.relay.events.includes('done'), 'an end without bytes')
     way.source.end(patternAt(source.sentBytes, 10))

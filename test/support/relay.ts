@@ -19,19 +19,27 @@ export function patternAt(at: number, most: number): Uint8Array {
   return PATTERN.subarray(start, Math.min(start + most, PERIOD_BYTES))
 }
 
+/** Where bytes that should be those at `from` begin to differ, and where in the pattern they are instead. */
+function differenceOf(bytes: Buffer, from: number): string {
+  let at = 0
+  while (bytes[at] === PATTERN[(from + at) % PERIOD_BYTES]) at++
+  const found = Buffer.from(PATTERN.buffer).indexOf(bytes.subarray(at, at + 16))
+  return `at ${from + at}: not those at ${(from + at) % PERIOD_BYTES} of the pattern, but those at ${found}`
+}
+
 /** Descriptors that this process has open. */
 export const openDescriptors = (): number => readdirSync('/proc/self/fd').length
 
-/** Writes the pattern as fast as it is taken, then FIN if `isLast`. */
+/** Writes the pattern as fast as it is taken, then what comes behind it, or FIN. */
 export class Source {
   sentBytes = 0
   readonly #socket: PeerSocket
   readonly #totalBytes: number
 
-  readonly #isLast: boolean
+  readonly #behind: string | undefined
 
-  constructor(socket: PeerSocket, totalBytes: number, isLast = true) {
-    this.#isLast = isLast
+  constructor(socket: PeerSocket, totalBytes: number, behind?: string) {
+    this.#behind = behind
     this.#socket = socket
     this.#totalBytes = totalBytes
     socket.on('drain', () => this.#pump())
@@ -44,7 +52,9 @@ export class Source {
       this.sentBytes += piece.length
       if (!this.#socket.write(piece)) return
     }
-    if (this.#isLast) this.#socket.end()
+    this.#socket.removeAllListeners('drain')
+    if (this.#behind === undefined) this.#socket.end()
+    else if (this.#behind !== '') this.#socket.write(this.#behind)
   }
 }
 
@@ -60,7 +70,7 @@ export class Sink {
       for (let at = 0; at < bytes.length; ) {
         const expected = patternAt(this.receivedBytes, bytes.length - at)
         if (Buffer.compare(bytes.subarray(at, at + expected.length), expected) !== 0) {
-          this.#over(`wrong bytes behind ${this.receivedBytes}`)
+          this.#over(`wrong bytes ${differenceOf(bytes.subarray(at), this.receivedBytes)}`)
           return socket.destroy()
         }
         at += expected.length
@@ -71,6 +81,7 @@ export class Sink {
     socket.on('end', () => this.#over('end'))
     socket.on('error', error => this.#over('code' in error ? String(error.code) : error.message))
     socket.on('close', () => this.#over('closed'))
+    socket.resume()
   }
 
   #over(outcome: string): void {
