@@ -2,7 +2,7 @@
 
 import { afterEach, describe, expect, test } from 'bun:test'
 import { mkdir, rename, rm, symlink } from 'node:fs/promises'
-import type { TunnelServer } from '../../src/index.ts'
+import { connectTunnel, type TunnelServer } from '../../src/index.ts'
 import { ConfigFiles } from '../support/config-files.ts'
 import { startServer } from '../support/tunnel.ts'
 import { finish, type Running, start } from './bin.ts'
@@ -406,6 +406,20 @@ describe('up', () => {
     expect(await visit('web.localhost', '/api/x')).toBe('api')
     expect(await visit('a.b.web.localhost', '/x')).toBe('whole')
     await run.printed(/web {2}a\.b\.web\.localhost\/x\n/)
+  })
+
+  test('takes pools and health checks', async () => {
+    const { write, visit, server } = await setting()
+    const run = up(await write(`web = { port = ${app('one')}, pool = true, health = { interval = "50ms" } }`))
+    await inForce(run, 1)
+    await using other = await connectTunnel({
+      server: `127.0.0.1:${server.port}`,
+      subdomain: 'web',
+      pool: true,
+      fetch: () => new Response('two'),
+    })
+    expect([await visit('web'), await visit('web')].toSorted()).toEqual(['one', 'two'])
+    expect(other.getSubdomain()).toBe('web')
   })
 
   test('serves folders, relative to the file', async () => {
