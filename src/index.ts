@@ -11,6 +11,7 @@ export type {
   TunnelClientEvents,
   TunnelClientOptions,
   TunnelState,
+  UdpTunnelOptions,
 } from './client/options.ts'
 export type { Tunnel } from './client/tunnel.ts'
 export { defineConfig } from './config/define.ts'

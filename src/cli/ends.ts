@@ -7,6 +7,7 @@ import type {
   TunnelClientOptions,
 } from '../client/options.ts'
 import type { Tunnel } from '../client/tunnel.ts'
+import type { TlsServiceOptions, UdpServiceOptions } from '../config/service.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from '../server/options.ts'
 
 export type TunnelEnd = Pick<Tunnel, 'kind' | 'name' | 'url' | 'close'>
@@ -16,6 +17,8 @@ export interface ClientEnd {
   disconnect(): Promise<void>
   http(options: HttpTunnelOptions): Promise<TunnelEnd>
   tcp(options: TcpTunnelOptions): Promise<TunnelEnd>
+  udp?(options: UdpServiceOptions): Promise<TunnelEnd>
+  tls?(options: TlsServiceOptions): Promise<TunnelEnd>
   isConnected(): boolean
   probe(): Promise<boolean>
   getTunnelUrl(): string

@@ -5,6 +5,7 @@ import { deferred } from '../deferred.ts'
 import { TunnelError } from '../errors.ts'
 import { Events } from '../events.ts'
 import { calculateBackoff } from '../names.ts'
+import { associate } from '../sockets/associate.ts'
 import { dial } from '../sockets/dial.ts'
 import { stopped } from './carrier.ts'
 import { connector } from './connect.ts'
@@ -23,6 +24,7 @@ import type {
   TunnelClientEvents,
   TunnelClientOptions,
   TunnelState,
+  UdpTunnelOptions,
 } from './options.ts'
 import { OwnTunnel } from './own-tunnel.ts'
 import { probePublicSide } from './probe.ts'
@@ -32,6 +34,7 @@ import {
   httpTunnel,
   type TunnelSettings,
   tcpTunnel,
+  udpTunnel,
 } from './settings.ts'
 import type { Tunnel } from './tunnel.ts'
 import { watchForWake } from './wake.ts'
@@ -62,7 +65,7 @@ const WATCHED = ['request', 'response', 'visitorConnected', 'visitorDisconnected
 
 /**
  * A tunnel client. With `port`, `url`, `unix`, `fetch` or `folder` it has an HTTP tunnel, and `connect()` resolves once
- * its URL is registered; `http()`, `tcp()` add tunnels, on the same connection. A lost connection is made again for ever
+ * its URL is registered; `http()`, `tcp()`, `udp()` add tunnels, on the same connection. A lost connection is made again for ever
  * (unless `reconnect` is false) and names and ports stay. It never throws outside of its own methods and never exits the
  * process; what goes wrong arrives as an `error` event with a stable `code`.
  *
@@ -111,7 +114,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     if (this.#tunnels.size === 0) {
       throw new TunnelError(
         'OPTION_INVALID',
-        'One of port, url, unix, fetch and folder says where the app is; or call http(), tcp().',
+        'One of port, url, unix, fetch and folder says where the app is; or call http(), tcp(), udp().',
       )
     }
     this.#connecting = this.#connectFirst()
@@ -154,6 +157,14 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   /** Adds a TCP tunnel, likewise. Rejects also with `PORT_TAKEN`, `PORT_NOT_ALLOWED`, `PORTS_EXHAUSTED`, `KIND_REFUSED`. */
   tcp(options: TcpTunnelOptions): Promise<Tunnel> {
     return this.#add(() => tcpTunnel(options, dial))
+  }
+
+  /**
+   * Adds a UDP tunnel, likewise. One with the same `remotePort` as a TCP tunnel works beside it. That the service does not
+   * listen arrives as an `error` event, `ORIGIN_REFUSED`; one that starts later gets what is sent then.
+   */
+  udp(options: UdpTunnelOptions): Promise<Tunnel> {
+    return this.#add(() => udpTunnel(options, associate, error => this.emit('error', error)))
   }
 
   /** The tunnels that the client has or asks for. */
@@ -230,7 +241,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     const tunnel = this.#want(settingsOf())
     try {
       if (this.#state === 'idle' || this.#state === 'closed') this.#connecting = this.#connectFirst()
-      if (this.#state === 'connecting') await this.#connecting
+      // Its own refusal, if there was one, came before and says more than the first of all.
+      if (this.#state === 'connecting') await this.#connecting?.catch((error: unknown) => tunnel.refuse(error))
       // One that was refused with the others is not asked for again.
       if (this.#connection !== undefined && this.#tunnels.has(tunnel))
         await this.#register(tunnel, this.#connection)
@@ -347,6 +359,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     const [first] = refusals.filter(refusal => refusal !== undefined)
     if (first === undefined) return
     const ownRefusal = this.#own && refusals[asked.indexOf(this.#own)]
+    for (const [index, tunnel] of asked.entries())
+      if (refusals[index] !== undefined && tunnel.registration === undefined) tunnel.refuse(refusals[index])
     if (ownRefusal !== undefined && this.#own?.registration === undefined) throw ownRefusal
     if (!asked.some(({ isRegistered }) => isRegistered)) throw first
     for (const [index, refusal] of refusals.entries()) {

@@ -83,10 +83,25 @@ export interface TcpTunnelOptions extends SharedTunnelOptions {
   readonly originConnectTimeoutMs?: number
 }
 
+/** A UDP tunnel: `client.udp(…)`. */
+export interface UdpTunnelOptions extends SharedTunnelOptions {
+  /** UDP port of the service on `host`, 1 to 65535. */
+  readonly port: number
+  /** Host of the service. Default `localhost`, which is 127.0.0.1 here: a datagram cannot try both address families. */
+  readonly host?: string
+  /** The public port to ask for. Default any of the server's range. Taken: `PORT_TAKEN`; outside: `PORT_NOT_ALLOWED`. */
+  readonly remotePort?: number
+  /**
+   * How long a visitor's address and port is remembered without datagrams either way, as a router's NAT does. Default
+   * 60,000 ms. Above: the flow ends at both ends, and the next datagram begins another, from another port to the service.
+   */
+  readonly idleTimeoutMs?: number
+}
+
 /**
  * Options of a client: the connection, and the HTTP tunnel that `connect()` registers. Without `port`, `url`, `unix`,
- * `fetch` or `folder` there is no such tunnel, and `client.http(…)`, `client.tcp(…)` add them. Times are milliseconds from 1 to
- * 2,147,483,647; a value outside: `OPTION_INVALID`.
+ * `fetch` or `folder` there is no such tunnel, and `client.http(…)`, `client.tcp(…)`, `client.udp(…)` add them. Times are
+ * milliseconds from 1 to 2,147,483,647; a value outside: `OPTION_INVALID`.
  */
 export interface TunnelClientOptions extends HttpTunnelOptions {
   /**

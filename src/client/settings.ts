@@ -1,14 +1,22 @@
 // Turns what a client was told, and its environment, into what it works with. Everything is checked here, once.
 
 import type { Agent } from 'node:http'
+import type { Associate } from '../datagram-socket.ts'
 import { TunnelError } from '../errors.ts'
 import { generateSubdomain, isValidPort, isValidSubdomain, parseHost, slugOf } from '../names.ts'
 import type { Address, Dial } from '../socket.ts'
 import { type HostRewrite, isRoutePath, MAX_ROUTES, type TunnelKind } from '../wire/control.ts'
 import { type ClientLimits, clientLimits } from './limits.ts'
-import type { HttpTunnelOptions, OriginOptions, TcpTunnelOptions, TunnelClientOptions } from './options.ts'
+import type {
+  HttpTunnelOptions,
+  OriginOptions,
+  TcpTunnelOptions,
+  TunnelClientOptions,
+  UdpTunnelOptions,
+} from './options.ts'
 import type { Origin } from './origin.ts'
 import { AddressOrigin } from './origins/address.ts'
+import { DatagramOrigin } from './origins/datagrams.ts'
 import { folderOrigin } from './origins/folder.ts'
 import { HandlerOrigin } from './origins/handler.ts'
 import { dialThrough } from './proxies/dial.ts'
@@ -154,12 +162,10 @@ export function tcpTunnel(options: TcpTunnelOptions, dial: Dial): TunnelSettings
   const { remotePort, token } = options
   if ((options.port === undefined) === (options.unix === undefined))
     throw new TunnelError('OPTION_INVALID', 'Exactly one of port and unix says where the service is.')
-  if (remotePort !== undefined && !isValidPort(remotePort))
-    throw new TunnelError('PORT_INVALID', `remotePort: ${remotePort} is not a port.`)
   return {
     kind: 'tcp',
     name: undefined,
-    port: remotePort,
+    port: checkRemotePort(remotePort),
     token: checkToken(token),
     origin: addressOrigin(options, dial),
     rewrite: {},
@@ -173,6 +179,33 @@ function proxyVersion(name: 'v1' | 'v2' | undefined): 1 | 2 | undefined {
   if (name === undefined) return undefined
   if (name === 'v1' || name === 'v2') return name === 'v1' ? 1 : 2
   throw new TunnelError('OPTION_INVALID', `proxyProtocol must be v1 or v2, not "${String(name)}".`)
+}
+
+/** A UDP tunnel, likewise. `failed` learns that the service does not listen. */
+export function udpTunnel(
+  options: UdpTunnelOptions,
+  associate: Associate,
+  failed: (error: TunnelError) => void,
+): TunnelSettings {
+  const { port, host = 'localhost', remotePort, token } = options
+  if (!isValidPort(port)) throw new TunnelError('PORT_INVALID', `${port} is not a port.`)
+  const idleTimeoutMs = positive('idleTimeoutMs', options.idleTimeoutMs ?? 60_000)
+  return {
+    kind: 'udp',
+    name: undefined,
+    port: checkRemotePort(remotePort),
+    token: checkToken(token),
+    origin: new DatagramOrigin({ host: parseHost(host).hostname, port, idleTimeoutMs, associate, failed }),
+    rewrite: {},
+    proxyProtocol: undefined,
+    routes: [],
+    isWildcard: false,
+  }
+}
+
+function checkRemotePort(port: number | undefined): number | undefined {
+  if (port === undefined || isValidPort(port)) return port
+  throw new TunnelError('PORT_INVALID', `remotePort: ${port} is not a port.`)
 }
 
 function isTunnelGiven({ port, url, unix, fetch, folder, spa }: OriginOptions): boolean {

@@ -16,6 +16,7 @@ import { type ControlDesk, controlRoute } from './control.ts'
 import { Deadlines } from './deadlines.ts'
 import type { Holding, Route, VisitorHost } from './front.ts'
 import { listenTcp } from './fronts/tcp.ts'
+import type { UdpFrontHost } from './fronts/udp.ts'
 import { LinkGate } from './links.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from './options.ts'
 import { isProbe, probeUpstream } from './probe.ts'
@@ -45,6 +46,8 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   readonly #counters: Counters = new Counters()
   readonly #visitors = new Set<VisitorConnection>()
   readonly #clients = new Set<ClientConnection>()
+  /** Flows of all UDP tunnels. */
+  readonly #flows = { count: 0 }
   readonly #linkGate: LinkGate = new LinkGate()
   readonly #desk: ControlDesk
   readonly #rawVisits: RawVisits = new RawVisits({
@@ -126,9 +129,14 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       connections: this.#clients.size,
       totalConnections,
       activeSubdomains: this.#tunnels.count,
-      ...(includeSubdomains && { subdomains: this.#tunnels.names() }),
       rawVisitors: this.#rawVisits.count,
       totalRawVisitors: rawVisitors,
+      ...(includeSubdomains && {
+        subdomains: this.#tunnels.names(),
+        droppedDatagramsByTunnel: this.#tunnels.droppedDatagrams(),
+      }),
+      flows: this.#flows.count,
+      droppedDatagrams: this.#counters.droppedDatagrams,
       pendingResponses: pending,
       requests,
       uptimeSeconds,
@@ -292,6 +300,24 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     this.#maybeDrained()
   }
 
+  #udpFrontHost(): UdpFrontHost {
+    const { hostname, limits } = this.#settings
+    return {
+      hostname,
+      limits,
+      flows: this.#flows,
+      dropped: (tunnel, count) => {
+        tunnel.droppedDatagrams += count
+        this.#counters.droppedDatagrams += count
+      },
+      ended: (bytesIn, bytesOut) => {
+        this.#counters.bytesIn += bytesIn
+        this.#counters.bytesOut += bytesOut
+      },
+      failed: error => this.emit('error', error),
+    }
+  }
+
   // ── Clients ────────────────────────────────────────────────────────────────────────────────────────────────
 
   #clientHost(): ClientHost {
@@ -344,19 +370,20 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
 
   #claimHost(): ClaimHost {
     const { ports, hostname, limits } = this.#settings
-    const front = {
+    const tcpHost = {
       hostname,
       maxVisitors: limits.maxStreams,
       visits: this.#rawVisits,
       failed: (error: Error) => this.emit('error', error),
     }
+    const udpHost = this.#udpFrontHost()
     return {
       tunnels: this.#tunnels,
       ports,
       hasTlsPort: false,
       open: {
-        tcp: tunnel => listenTcp(tunnel, front),
-        udp: () => Promise.reject(new TunnelError('KIND_REFUSED')),
+        tcp: tunnel => listenTcp(tunnel, tcpHost),
+        udp: async tunnel => (await import('./fronts/udp.ts')).listenUdp(tunnel, udpHost),
       },
     }
   }

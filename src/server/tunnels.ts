@@ -40,6 +40,8 @@ export class Tunnel implements Deadline {
   /** SHA-256 of the resume secret; `undefined` for a JSON client, which has none. */
   #resumeHash: Buffer | undefined
   #probeHash: Buffer | undefined
+  /** Datagrams of its visitors that were dropped, when it is a UDP tunnel. */
+  droppedDatagrams = 0
   dueTick = 0
   readonly #tunnels: Tunnels
   readonly #held = new Set<Waiter>()
@@ -194,6 +196,14 @@ export class Tunnels {
 
   names(): string[] {
     return [...this.#byName.keys()]
+  }
+
+  /** By UDP tunnel. */
+  droppedDatagrams(): Record<string, number> {
+    const counts: Record<string, number> = {}
+    for (const { kind, name, droppedDatagrams } of this.#byName.values())
+      if (kind === 'udp') counts[name] = droppedDatagrams
+    return counts
   }
 
   get count(): number {

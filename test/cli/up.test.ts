@@ -429,6 +429,18 @@ describe('up', () => {
     expect(await answer.text()).toBe('app')
   })
 
+  test('takes routes and the hosts below a name', async () => {
+    const { write, server } = await setting()
+    const [whole, api] = [app('whole'), app('api')]
+    const run = up(await write(`web = { port = ${whole}, wildcard = true, routes = { "/api" = ${api} } }`))
+    await inForce(run, 1)
+    const visit = async (host: string, path: string) =>
+      (await fetch(`http://127.0.0.1:${server.port}${path}`, { headers: { host } })).text()
+    expect(await visit('web.localhost', '/api/x')).toBe('api')
+    expect(await visit('a.b.web.localhost', '/x')).toBe('whole')
+    await run.printed(/web {2}a\.b\.web\.localhost\/x\n/)
+  })
+
   test('serves folders, relative to the file', async () => {
     const { write, visit, files } = await setting()
     await mkdir(files.path('dist'))
@@ -438,7 +450,7 @@ describe('up', () => {
     expect(await visit('pages')).toBe('a page')
   })
 
-  test('ends with one line when it cannot begin', async () => {
+  test('ends with one line for each reason when it cannot begin', async () => {
     const { write, files } = await setting({ reservedNames: ['ours', 'mine'] })
     const faulty = await finish(['up', '--config', await write('web = { port = 0, x = 1 }')])
     expect(
@@ -457,7 +469,10 @@ describe('up', () => {
       '--config',
       await write('ours = { port = 1 }', 'mine = { port = 1 }'),
     ])
-    expect(refused.stderr).toMatch(/^error NAME_RESERVED: ours: The name is reserved [^\n]*\n$/)
+    // Each of them, the last as the reason for the end.
+    expect(refused.stderr).toMatch(
+      /^\S+ {2}mine: NAME_RESERVED: The name is reserved [^\n]*\nerror NAME_RESERVED: ours: The name is reserved [^\n]*\n$/,
+    )
     const nowhere = await files.write(
       'a.json',
       `{"server": "127.0.0.1:${deadPort()}", "services": {"a": {"port": 1}, "b": {"port": 2}}}`,
