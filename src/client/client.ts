@@ -242,7 +242,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     try {
       if (this.#state === 'idle' || this.#state === 'closed') this.#connecting = this.#connectFirst()
       // Its own refusal, if there was one, came before and says more than the first of all.
-      if (this.#state === 'connecting') await this.#connecting?.catch((error: unknown) => tunnel.refuse(error))
+      if (this.#state === 'connecting')
+        await this.#connecting?.catch((error: unknown) => tunnel.refuse(error))
       // One that was refused with the others is not asked for again.
       if (this.#connection !== undefined && this.#tunnels.has(tunnel))
         await this.#register(tunnel, this.#connection)

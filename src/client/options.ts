@@ -187,10 +187,9 @@ export interface TunnelClientEvents {
     readonly bytes: number
     readonly error?: string
   }
-  /** A visitor of a TCP tunnel connected, and is on its way to the service. */
+  /** A visitor of a TCP tunnel connected, and is on its way to the service. `tunnel` is its name, such as `tcp-20000`. */
   visitorConnected: {
     readonly id: number
-    /** Name of the tunnel, such as `tcp-20000`. */
     readonly tunnel: string
     readonly remoteAddress: string
     readonly remotePort: number

@@ -240,10 +240,12 @@ export interface TunnelServerEvents {
     readonly bytes: number
     readonly error?: string
   }
-  /** A visitor connected to a TCP tunnel, whether or not its client is there. `id` counts up. */
+  /**
+   * A visitor connected to a TCP tunnel, whether or not its client is there. `id` counts up; `tunnel` is its name, such as
+   * `tcp-20000`.
+   */
   visitorConnected: {
     readonly id: number
-    /** Name of the tunnel, such as `tcp-20000`. */
     readonly tunnel: string
     readonly remoteAddress: string
     readonly remotePort: number

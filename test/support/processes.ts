@@ -3,13 +3,16 @@
 import { join } from 'node:path'
 import { within } from './within.ts'
 
+const PROGRAM = ['bun', join(import.meta.dir, 'client-process.ts')]
+
 export class ClientProcess implements AsyncDisposable {
   readonly #child: Bun.Subprocess<'ignore', 'pipe', 'inherit'>
   readonly #lines: AsyncIterator<{ readonly event: string; readonly name: string }>
 
-  constructor(server: string, subdomain: string, origin: number) {
+  /** `name`: a subdomain, `tcp`, or `tcp-20000`. `program`: the script, and what runs it. */
+  constructor(server: string, name: string, origin: number, program: readonly string[] = PROGRAM) {
     this.#child = Bun.spawn({
-      cmd: ['bun', join(import.meta.dir, 'client-process.ts'), server, subdomain, `${origin}`],
+      cmd: [...program, server, name, `${origin}`],
       stdin: 'ignore',
       stdout: 'pipe',
       stderr: 'inherit',
