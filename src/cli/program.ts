@@ -158,6 +158,9 @@ function shareOptions(): Option[] {
       'TUNNEL_ROUTE',
     ),
     new Option('--wildcard', 'take the hosts below the name too').env('TUNNEL_WILDCARD'),
+    new Option('--pool [affinity]', 'share the name with other clients: none, cookie or address').env(
+      'TUNNEL_POOL',
+    ),
     new Option('--qr', 'show the URL as a QR code').env('TUNNEL_QR'),
     new Option('--open', 'open the URL in the browser').env('TUNNEL_OPEN'),
     new Option('--copy', 'copy the URL to the clipboard').env('TUNNEL_COPY'),
@@ -312,6 +315,18 @@ function connection(
   }
 }
 
+const AFFINITIES = ['none', 'cookie', 'address'] as const
+
+function poolAffinity(flags: Flags): (typeof AFFINITIES)[number] | undefined {
+  if (flags.isOn('pool')) return 'none'
+  const text = flags.text('pool')
+  if (text === undefined) return undefined
+  const affinity = AFFINITIES.find(one => one === text)
+  if (affinity !== undefined) return affinity
+  const label = flags.label('pool')
+  throw new TunnelError('OPTION_INVALID', `${label} "${text}" is none of none, cookie and address.`)
+}
+
 const WIRES = ['auto', 'streams', 'json'] as const
 
 function shareSettings(flags: Flags, positional: string | undefined): ShareSettings {
@@ -333,6 +348,7 @@ function shareSettings(flags: Flags, positional: string | undefined): ShareSetti
   }
   const hostHeader = flags.text('hostHeader')
   if (hostHeader !== undefined) parseHost(hostHeader)
+  const pool = poolAffinity(flags)
   const routes = parseRoutes(flags.list('route'), flags.isOn('insecure'))
   return {
     target: targetOf(flags, positional),
@@ -344,6 +360,7 @@ function shareSettings(flags: Flags, positional: string | undefined): ShareSetti
       ...(hostHeader && { hostHeader }),
       ...(routes && { routes }),
       ...(flags.isOn('wildcard') && { wildcard: true }),
+      ...(pool !== undefined && { pool: { affinity: pool } }),
     },
     isQrWanted: flags.isOn('qr'),
     isOpenWanted: flags.isOn('open'),

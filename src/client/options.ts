@@ -60,6 +60,12 @@ export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
    * `/api`, `/api?…` and all of `/api/`; the longest one wins. At most 32. Streams wire only, else `KIND_REFUSED`.
    */
   readonly routes?: Readonly<Record<string, number | OriginOptions>>
+  /**
+   * Shares the name with other clients that ask for it like this; requests go to the one with the fewest under way. With
+   * `affinity` a visitor stays with the client it had first, told by a cookie or by its address; the first client's counts.
+   * Default: the name is this client's alone. One that others hold alone: `NAME_TAKEN`. Streams wire only.
+   */
+  readonly pool?: boolean | { readonly affinity: 'none' | 'cookie' | 'address' }
   /** `true`: all hosts below the tunnel's own are its, too, as in `a.b.app.example.dev`. Default `false`. Streams wire only. */
   readonly wildcard?: boolean
 }
@@ -79,6 +85,11 @@ export interface TcpTunnelOptions extends SharedTunnelOptions {
    * it. The service must be told to expect one. Default none. Anything else: `OPTION_INVALID`.
    */
   readonly proxyProtocol?: 'v1' | 'v2'
+  /**
+   * Shares the public port with other clients that ask for it like this; connections go to the one with the fewest open,
+   * or by the visitor's address. Default: the port is this client's alone.
+   */
+  readonly pool?: boolean | { readonly affinity: 'none' | 'address' }
   /** How long the service may take to accept a connection. Default 10,000 ms. Above: the visitor's is cut. */
   readonly originConnectTimeoutMs?: number
 }

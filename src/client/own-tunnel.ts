@@ -100,7 +100,9 @@ export class OwnTunnel implements Tunnel {
   async #registerElse(connection: Connection, error: unknown): Promise<Registration> {
     const { settings } = this
     const { name = settings.name } = this.registration ?? {}
-    if (isCode(error, 'NAME_TAKEN') && name !== undefined && settings.kind === 'http') {
+    // A pool is about one name: clients that ask for it must not end up under several.
+    const isPooled = settings.pool !== undefined
+    if (isCode(error, 'NAME_TAKEN') && name !== undefined && settings.kind === 'http' && !isPooled) {
       for (const alternative of alternativeNames(name)) {
         try {
           return await connection.register(settings, {
@@ -116,7 +118,12 @@ export class OwnTunnel implements Tunnel {
       }
     }
     // The port that it had is gone, but any will do.
-    if (isCode(error, 'PORT_TAKEN') && settings.port === undefined && this.registration !== undefined)
+    if (
+      isCode(error, 'PORT_TAKEN') &&
+      settings.port === undefined &&
+      !isPooled &&
+      this.registration !== undefined
+    )
       return connection.register(settings, { name: undefined, port: undefined, resume: undefined })
     throw error
   }

@@ -5,7 +5,7 @@ import type { Associate } from '../datagram-socket.ts'
 import { TunnelError } from '../errors.ts'
 import { generateSubdomain, isValidPort, isValidSubdomain, parseHost, slugOf } from '../names.ts'
 import type { Address, Dial } from '../socket.ts'
-import { type HostRewrite, isRoutePath, MAX_ROUTES, type TunnelKind } from '../wire/control.ts'
+import { type Affinity, type HostRewrite, isRoutePath, MAX_ROUTES, type TunnelKind } from '../wire/control.ts'
 import { type ClientLimits, clientLimits } from './limits.ts'
 import type {
   HttpTunnelOptions,
@@ -49,6 +49,8 @@ export interface TunnelSettings {
   readonly routes: readonly RouteSettings[]
   /** `http` and `tls`. */
   readonly isWildcard: boolean
+  /** It shares its name or port, and how. */
+  readonly pool: Affinity | undefined
 }
 
 export interface ClientSettings {
@@ -137,6 +139,7 @@ export function httpTunnel(options: HttpTunnelOptions, environment: Environment,
     proxyProtocol: undefined,
     routes: routesOf(options.routes ?? {}, dial),
     isWildcard: options.wildcard ?? false,
+    pool: affinityOf(options.pool, ['none', 'cookie', 'address']),
   }
 }
 
@@ -172,6 +175,7 @@ export function tcpTunnel(options: TcpTunnelOptions, dial: Dial): TunnelSettings
     proxyProtocol: proxyVersion(options.proxyProtocol),
     routes: [],
     isWildcard: false,
+    pool: affinityOf(options.pool, ['none', 'address']),
   }
 }
 
@@ -197,6 +201,7 @@ export function udpTunnel(
     token: checkToken(token),
     origin: new DatagramOrigin({ host: parseHost(host).hostname, port, idleTimeoutMs, associate, failed }),
     rewrite: {},
+    pool: undefined,
     proxyProtocol: undefined,
     routes: [],
     isWildcard: false,
@@ -210,6 +215,16 @@ function checkRemotePort(port: number | undefined): number | undefined {
 
 function isTunnelGiven({ port, url, unix, fetch, folder, spa }: OriginOptions): boolean {
   return [port, url, unix, fetch, folder, spa].some(one => one !== undefined)
+}
+
+function affinityOf(
+  pool: boolean | { readonly affinity: Affinity } | undefined,
+  known: readonly Affinity[],
+): Affinity | undefined {
+  if (pool === undefined || pool === false) return undefined
+  const affinity = pool === true ? 'none' : pool.affinity
+  if (known.includes(affinity)) return affinity
+  throw new TunnelError('OPTION_INVALID', `pool.affinity: "${affinity}" is none of ${known.join(', ')}.`)
 }
 
 /** It travels in a header: anything else would be refused for a reason that nobody sees. */

@@ -4,7 +4,7 @@ import { isReservedName } from '../names.ts'
 import { type Check, pathOf } from './check.ts'
 import { FORMS } from './forms.ts'
 import { SERVICE_FIELDS } from './schema/client.ts'
-import type { HealthOptions, PoolOptions, ServiceConfig, ServiceKind } from './service.ts'
+import type { HealthOptions, HttpServiceOptions, ServiceConfig, ServiceKind } from './service.ts'
 import type { RouteTarget } from './target.ts'
 
 /** What the table says of one service. */
@@ -19,7 +19,7 @@ export interface CheckedService {
   readonly subdomain?: string
   readonly remotePort?: number
   readonly routes?: ReadonlyMap<string, RouteTarget>
-  readonly pool?: boolean | Partial<PoolOptions>
+  readonly pool?: boolean | HttpServiceOptions['pool']
   readonly health?: Partial<HealthOptions>
 }
 
@@ -53,6 +53,9 @@ export function checkService(
   }
   if (health?.path !== undefined && health.kind !== 'http') {
     check.fault(`${path}.health.path`, `${path}.health.path is for kind = "http"`)
+  }
+  if (typeof pool === 'object' && pool.affinity === 'cookie' && kind !== 'http' && kind !== 'folder') {
+    check.fault(`${path}.pool.affinity`, `${path}.pool.affinity "cookie" is for http: ${kind} has "address"`)
   }
   if (kind === 'tcp' || kind === 'udp') {
     if (checked.remotePort !== undefined)

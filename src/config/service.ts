@@ -13,6 +13,7 @@ export type ServiceKind = ServiceConfig['kind']
 
 /** Exactly one of `port`, `url`, `unix` and `folder` is there. */
 export interface HttpServiceOptions extends Shared {
+  readonly pool?: { readonly affinity: 'none' | 'cookie' | 'address' }
   readonly port?: number
   readonly host?: string
   readonly url?: string
@@ -30,6 +31,7 @@ export interface HttpServiceOptions extends Shared {
 
 /** Exactly one of `port` and `unix` is there. */
 export interface TcpServiceOptions extends Shared {
+  readonly pool?: RawPoolOptions
   readonly port?: number
   readonly host?: string
   readonly unix?: string
@@ -40,6 +42,7 @@ export interface TcpServiceOptions extends Shared {
 
 /** Exactly one of `port` and `unix` is there. */
 export interface TlsServiceOptions extends Shared {
+  readonly pool?: RawPoolOptions
   readonly port?: number
   readonly host?: string
   readonly unix?: string
@@ -59,12 +62,12 @@ export interface UdpServiceOptions {
 
 interface Shared {
   readonly token?: string
-  readonly pool?: PoolOptions
   readonly health?: HealthOptions
 }
 
-export interface PoolOptions {
-  readonly affinity: 'none' | 'cookie' | 'address'
+/** Cookies are for those who speak HTTP. */
+export interface RawPoolOptions {
+  readonly affinity: 'none' | 'address'
 }
 
 export interface HealthOptions {

@@ -5,6 +5,7 @@ import type { Endpoint } from '../socket.ts'
 import type { Register } from '../wire/control.ts'
 import type { Deadlines } from './deadlines.ts'
 import type { LinkGate } from './links.ts'
+import type { Member } from './member.ts'
 import type { ServerLimits } from './options.ts'
 import type { Rule } from './policy.ts'
 import type { Tunnel, Tunnels } from './tunnels.ts'
@@ -56,7 +57,7 @@ export interface ClientHost {
   /** What a token opens; `undefined`: nothing. */
   ruleOf(token: string | undefined): Rule | undefined
   /** Takes what a client asks for, within what its token opens; or says with a code why not. */
-  claim(wish: Register, rule: Rule): Tunnel | ErrorCode | Promise<Tunnel | ErrorCode>
+  claim(wish: Register, rule: Rule): Member | ErrorCode | Promise<Member | ErrorCode>
   /** The public URL of a tunnel. */
   urlOf(tunnel: Tunnel): string
   /** The client holds the tunnel now. */

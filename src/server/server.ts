@@ -14,15 +14,16 @@ import { type ClaimHost, claim } from './claims.ts'
 import type { ClientConnection, ClientHost } from './clients.ts'
 import { type ControlDesk, controlRoute } from './control.ts'
 import { Deadlines } from './deadlines.ts'
-import type { Holding, Route, VisitorHost } from './front.ts'
+import type { Route, VisitorHost } from './front.ts'
 import { listenTcp } from './fronts/tcp.ts'
 import type { UdpFrontHost } from './fronts/udp.ts'
 import { LinkGate } from './links.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from './options.ts'
-import { isProbe, probeUpstream } from './probe.ts'
+import { proberOf, probeUpstream } from './probe.ts'
 import { acceptProxied, type ProxiedHost } from './proxied.ts'
 import { RawVisits } from './raw-visits.ts'
 import { destinationOf } from './route.ts'
+import { msSince, Serving } from './serving.ts'
 import { type ServerSettings, serverSettings } from './settings.ts'
 import { Counters, type ServerStats } from './stats.ts'
 import { type Tunnel, Tunnels } from './tunnels.ts'
@@ -56,6 +57,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     disconnected: event => this.emit('visitorDisconnected', event),
     noneLeft: () => this.#maybeDrained(),
   })
+  readonly #serving: Serving
   #state: State = 'idle'
   #listening: Listening | undefined
   #startedAt = 0
@@ -74,6 +76,11 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     const { limits, reservedNames } = this.#settings
     this.#tunnels = new Tunnels(limits, this.#deadlines, reservedNames)
     this.#desk = this.#controlDesk()
+    this.#serving = new Serving({
+      isSecure: this.#isSecure,
+      isTrusted: address => this.#isTrusted(address),
+      isDraining: () => this.#state !== 'running',
+    })
   }
 
   /** Listens. Rejects with `PORT_IN_USE`, `TLS_INVALID`, or `STATE_INVALID` when it was started before. */
@@ -189,22 +196,27 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   // ── Visitors ───────────────────────────────────────────────────────────────────────────────────────────────
 
   #visitorHost(): VisitorHost {
-    const { trusted, limits, tls } = this.#settings
+    const { limits, tls } = this.#settings
     return {
       limits,
       deadlines: this.#deadlines,
       proto: tls === undefined ? 'http' : 'https',
       heads: [],
       isDraining: () => this.#state !== 'running',
-      isTrusted: address => trusted?.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4') ?? false,
+      isTrusted: address => this.#isTrusted(address),
       begun: visitor => this.#begun(visitor),
       route: visitor => this.#route(visitor),
+      elsewhere: (visitor, code) => this.#serving.elsewhere(visitor, code),
       finished: (visitor, code) => this.#finished(visitor, code),
       left: visitor => {
         this.#visitors.delete(visitor)
         if (this.#visitors.size === 0) this.#allLeft?.()
       },
     }
+  }
+
+  #isTrusted(address: string): boolean {
+    return this.#settings.trusted?.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4') ?? false
   }
 
   #acceptVisitor(socket: Socket, host: VisitorHost): VisitorConnection {
@@ -244,29 +256,12 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     const tunnel = this.#tunnels.find(destination.name)
     if (destination.isBelow && tunnel?.isWildcard !== true) return 'HOST_UNKNOWN'
     if (tunnel?.kind !== 'http') return 'TUNNEL_NOT_FOUND'
-    if (isProbe(head, tunnel)) return probeUpstream(tunnel)
+    const prober = proberOf(head, tunnel)
+    if (prober !== undefined) return probeUpstream(prober)
     record.tunnel = tunnel
     this.#counters.requests++
     this.#counters.pending++
-    if (tunnel.upstream === undefined) return this.#holdAt(tunnel, visitor)
-    this.#report(tunnel, visitor)
-    return tunnel.upstream
-  }
-
-  /** The client is told of a request that waited for it when it is back. */
-  #holdAt(tunnel: Tunnel, visitor: VisitorConnection): Holding {
-    return {
-      hold: held =>
-        tunnel.hold(outcome => {
-          if (typeof outcome !== 'string') this.#report(tunnel, visitor)
-          held(outcome)
-        }),
-    }
-  }
-
-  #report(tunnel: Tunnel, visitor: VisitorConnection): void {
-    visitor.record.client = tunnel.client
-    visitor.record.report = tunnel.client?.begun(tunnel, visitor) ?? 0
+    return this.#serving.route(tunnel, visitor)
   }
 
   #finished(visitor: VisitorConnection, code: ErrorCode | undefined): void {
@@ -276,13 +271,16 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     this.#counters.bytesOut += answerBytes
     const { tunnel, client, report } = record
     if (tunnel !== undefined) this.#counters.pending--
+    if (record.member !== undefined) record.member.inFlight--
     record.tunnel = undefined
+    record.member = undefined
+    record.tried = undefined
     record.client = undefined
     record.report = 0
     const isHeard = tunnel !== undefined && this.hasListeners('request')
     if (report !== 0 || isHeard) {
       const status = visitor.answerStatus || statusOf(code)
-      const durationMs = Math.round((performance.now() - record.startedAt) * 100) / 100
+      const durationMs = msSince(record.startedAt)
       if (tunnel !== undefined) client?.finished(tunnel, report, status, durationMs, answerBytes, code)
       if (isHeard) {
         this.emit('request', {
@@ -388,14 +386,20 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     }
   }
 
+  /** Whether visitors come by https, also when that ends in front of this server. */
+  get #isSecure(): boolean {
+    const { publicUrl, tls } = this.#settings
+    return publicUrl === undefined ? tls !== undefined : publicUrl.protocol === 'https:'
+  }
+
   #urlOf(tunnel: Tunnel | undefined): string {
-    const { publicUrl, tls, domains } = this.#settings
+    const { publicUrl, domains } = this.#settings
     const hostname = domains[0] ?? 'localhost'
     if (tunnel !== undefined && tunnel.port !== 0) return `${tunnel.kind}://${hostname}:${tunnel.port}`
     const port =
       publicUrl === undefined ? this.port : publicUrl.port === '' ? undefined : Number(publicUrl.port)
     return formatUrl({
-      secure: publicUrl === undefined ? tls !== undefined : publicUrl.protocol === 'https:',
+      secure: this.#isSecure,
       hostname,
       ...(tunnel !== undefined && { subdomain: tunnel.name }),
       ...(port !== undefined && { port }),

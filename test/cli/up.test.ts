@@ -469,9 +469,9 @@ describe('up', () => {
       '--config',
       await write('ours = { port = 1 }', 'mine = { port = 1 }'),
     ])
-    // Each of them, the last as the reason for the end.
+    // Each learns its own reason; the first one's is also that of the end.
     expect(refused.stderr).toMatch(
-      /^\S+ {2}mine: NAME_RESERVED: The name is reserved [^\n]*\nerror NAME_RESERVED: ours: The name is reserved [^\n]*\n$/,
+      /^\S+ {2}mine: NAME_RESERVED: [^\n]*\nerror NAME_RESERVED: ours: The name is reserved [^\n]*\n$/,
     )
     const nowhere = await files.write(
       'a.json',

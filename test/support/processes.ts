@@ -10,9 +10,15 @@ export class ClientProcess implements AsyncDisposable {
   readonly #lines: AsyncIterator<{ readonly event: string; readonly name: string }>
 
   /** `name`: a subdomain, `tcp`, or `tcp-20000`. `program`: the script, and what runs it. */
-  constructor(server: string, name: string, origin: number, program: readonly string[] = PROGRAM) {
+  constructor(
+    server: string,
+    name: string,
+    origin: number,
+    options: { readonly isPooled?: boolean; readonly program?: readonly string[] } = {},
+  ) {
+    const { isPooled = false, program = PROGRAM } = options
     this.#child = Bun.spawn({
-      cmd: [...program, server, name, `${origin}`],
+      cmd: [...program, server, name, `${origin}`, ...(isPooled ? ['pool'] : [])],
       stdin: 'ignore',
       stdout: 'pipe',
       stderr: 'inherit',

@@ -26,7 +26,9 @@ afterAll(() => rmSync(folder, { recursive: true }))
 test('a client on Node carries bytes, ends and resets of TCP connections', async () => {
   using service = new RawOrigin()
   const server = await startServer()
-  await using client = new ClientProcess(`127.0.0.1:${server.port}`, 'tcp', service.port, ['node', script])
+  await using client = new ClientProcess(`127.0.0.1:${server.port}`, 'tcp', service.port, {
+    program: ['node', script],
+  })
   const port = Number((await client.event('connected')).split('-')[1])
 
   const visitor = await rawDial(port)
