@@ -150,6 +150,7 @@ export class Flow implements Socket {
     this.#share.backlogBytes -= this.#waitingBytes
   }
 
+  /** A flow is no connection. */
   endpoints(): undefined {}
 
   // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -5,9 +5,10 @@ import type {
   TcpTunnelOptions,
   TunnelClientEvents,
   TunnelClientOptions,
+  UdpTunnelOptions,
 } from '../client/options.ts'
 import type { Tunnel } from '../client/tunnel.ts'
-import type { TlsServiceOptions, UdpServiceOptions } from '../config/service.ts'
+import type { TlsServiceOptions } from '../config/service.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from '../server/options.ts'
 
 export type TunnelEnd = Pick<Tunnel, 'kind' | 'name' | 'url' | 'close'>
@@ -17,7 +18,7 @@ export interface ClientEnd {
   disconnect(): Promise<void>
   http(options: HttpTunnelOptions): Promise<TunnelEnd>
   tcp(options: TcpTunnelOptions): Promise<TunnelEnd>
-  udp?(options: UdpServiceOptions): Promise<TunnelEnd>
+  udp(options: UdpTunnelOptions): Promise<TunnelEnd>
   tls?(options: TlsServiceOptions): Promise<TunnelEnd>
   isConnected(): boolean
   probe(): Promise<boolean>

@@ -174,15 +174,18 @@ function shareOptions(): Option[] {
 interface RawCommand {
   readonly name: string
   readonly description: string
+  /** What to say of its argument. */
+  readonly argument: string
   /** Its own options, besides those of the connection. */
   options(): Option[]
-  settings(flags: Flags, service: Service): Pick<RawSettings, 'open' | 'embedded'>
+  settings(flags: Flags, service: Service): Pick<RawSettings, 'open' | 'embedded' | 'isWatched'>
 }
 
 const RAW_COMMANDS: readonly RawCommand[] = [
   {
     name: 'tcp',
     description: 'give a TCP service a public port',
+    argument: 'where the service is: 5432, host:5432 or unix:/path',
     options: () => [remotePortOption(), proxyProtocolOption()],
     settings(flags, { options }) {
       const remotePort = flags.port('remotePort', 1)
@@ -196,6 +199,29 @@ const RAW_COMMANDS: readonly RawCommand[] = [
         open: client => client.tcp(wish),
         // On this machine any port will do.
         embedded: remotePort === undefined ? {} : { tcpPorts: `${remotePort}` },
+        isWatched: true,
+      }
+    },
+  },
+  {
+    name: 'udp',
+    description: 'give a UDP service a public port',
+    argument: 'where the service is: 53 or host:53',
+    options: () => [remotePortOption(), idleTimeoutOption()],
+    settings(flags, { options }) {
+      if ('unix' in options) throw new TunnelError('OPTION_INVALID', 'UDP needs a port, not a unix socket.')
+      const remotePort = flags.port('remotePort', 1)
+      const idleTimeoutMs = seconds(flags, 'idleTimeout')
+      const wish = {
+        ...options,
+        ...(remotePort !== undefined && { remotePort }),
+        ...(idleTimeoutMs !== undefined && { idleTimeoutMs }),
+      }
+      return {
+        open: client => client.udp(wish),
+        embedded: remotePort === undefined ? {} : { udpPorts: `${remotePort}` },
+        // Whether anything listens on UDP nobody can see from outside: the first datagram tells.
+        isWatched: false,
       }
     },
   },
@@ -206,7 +232,7 @@ function addRawCommand(program: Command, raw: RawCommand, actions: Actions): voi
     .command(raw.name)
     .description(raw.description)
     .helpOption('--help', 'print this help')
-    .argument('<port>', 'where the service is: 5432, host:5432 or unix:/path')
+    .argument('<port>', raw.argument)
   const options = [...connectionOptions('accept any certificate of the server'), ...raw.options()]
   for (const option of [...options, jsonOption()]) command.addOption(option)
   command.action((positional: string) => {
@@ -220,6 +246,12 @@ function addRawCommand(program: Command, raw: RawCommand, actions: Actions): voi
 function remotePortOption(): Option {
   return new Option('--remote-port <port>', 'public port to ask for (default: any free one)').env(
     'TUNNEL_REMOTE_PORT',
+  )
+}
+
+function idleTimeoutOption(): Option {
+  return new Option('--idle-timeout <seconds>', 'how long a silent visitor is remembered (default: 60)').env(
+    'TUNNEL_IDLE_TIMEOUT',
   )
 }
 
@@ -254,6 +286,9 @@ function serverOptions(): Option[] {
     repeatable('--token <token>', 'secret that clients must have; repeatable').env('TUNNEL_SERVER_TOKEN'),
     new Option('--tcp-ports <ports>', 'public ports for TCP tunnels (default: 20000-29999)').env(
       'TUNNEL_SERVER_TCP_PORTS',
+    ),
+    new Option('--udp-ports <ports>', 'public ports for UDP tunnels (default: 20000-29999)').env(
+      'TUNNEL_SERVER_UDP_PORTS',
     ),
     new Option('--origin-timeout <seconds>', 'longest wait for an answer, 0 for ever (default: 60)').env(
       'TUNNEL_SERVER_ORIGIN_TIMEOUT',
@@ -376,6 +411,7 @@ async function serverSettings(flags: Flags): Promise<TunnelServerOptions> {
   const trustedProxies = flags.list('trustedProxy')
   const publicUrl = flags.text('publicUrl')
   const tcpPorts = flags.text('tcpPorts')
+  const udpPorts = flags.text('udpPorts')
   const originTimeoutMs = seconds(flags, 'originTimeout')
   const tls = await tlsFiles(flags)
   return {
@@ -384,6 +420,7 @@ async function serverSettings(flags: Flags): Promise<TunnelServerOptions> {
     ...(domains.length > 0 && { domains }),
     ...(tokens.length > 0 && { tokens }),
     ...(tcpPorts !== undefined && { tcpPorts: tcpPorts === 'none' ? '' : tcpPorts }),
+    ...(udpPorts !== undefined && { udpPorts: udpPorts === 'none' ? '' : udpPorts }),
     ...(trustedProxies.length > 0 && { trustedProxies }),
     ...(flags.isOn('proxyProtocol') && { acceptProxyProtocol: true }),
     ...(publicUrl !== undefined && { publicUrl }),

@@ -162,6 +162,8 @@ export class Services {
     // Gone while it was asked for.
     if (running.isGone) return tunnel.close().then(() => undefined)
     running.tunnel = tunnel
+    // Whether anything listens on UDP nobody can see from outside: the client hears of it with the first datagram.
+    if (config.kind === 'udp') return
     running.watch = this.#watch(config.name, target)
     void running.watch.check()
   }
@@ -183,7 +185,7 @@ function openTunnel(client: ClientEnd, { kind, options }: ServiceConfig, target:
     case 'tcp':
       return client.tcp(options)
     case 'udp':
-      return client.udp?.(options) ?? Promise.reject(new TunnelError('KIND_REFUSED'))
+      return client.udp(options)
     case 'tls':
       return client.tls?.(options) ?? Promise.reject(new TunnelError('KIND_REFUSED'))
   }

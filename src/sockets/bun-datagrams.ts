@@ -5,7 +5,7 @@
 
 import type { Associate, DatagramSocketHandler } from '../datagram-socket.ts'
 
-import { receiveBufferEnlarger } from './bun-receive-buffer.ts'
+import { DatagramQueue, loadQueueControl } from './bun-datagram-queue.ts'
 
 /** A UDP port that anybody may send to. */
 export interface BoundPort {
@@ -29,22 +29,29 @@ type RawBound = Bun.udp.Socket<'uint8array'>
 type RawConnected = Bun.udp.ConnectedSocket<'uint8array'>
 
 export const associateBun: Associate = async ({ host, port }, handler) => {
-  const enlarge = await receiveBufferEnlarger()
+  const control = await loadQueueControl()
+  let queue: DatagramQueue | undefined
   const raw = await Bun.udpSocket({
     connect: { hostname: host, port },
     binaryType: 'uint8array',
     socket: {
-      data: (_socket, datagram) => handler.received(datagram),
+      data(_socket, datagram) {
+        queue?.heard()
+        handler.received(datagram)
+      },
       drain: () => handler.drained(),
       error: (first, second) => refused(second ?? first, handler),
     },
   })
-  enlarge(raw)
+  queue = new DatagramQueue(raw, control)
   const many = (datagrams: readonly Uint8Array[]) => raw.sendMany([...datagrams])
   const one = (datagram: Uint8Array) => raw.send(datagram)
   return {
     send: datagrams => (raw.closed ? datagrams.length : sendAll(datagrams, many, one)),
-    close: () => closeOnce(raw),
+    close() {
+      queue.close()
+      closeOnce(raw)
+    },
   }
 }
 
@@ -57,13 +64,15 @@ export async function bindBun(options: BindOptions): Promise<BoundPort> {
       options.failed(error instanceof Error ? error : new Error(String(error)))
     }
   }
-  const enlarge = await receiveBufferEnlarger()
+  const control = await loadQueueControl()
+  let queue: DatagramQueue | undefined
   const raw = await Bun.udpSocket({
     hostname: options.hostname,
     port: options.port,
     binaryType: 'uint8array',
     socket: {
       data(_socket, datagram, port, address) {
+        queue?.heard()
         // Nobody can be answered at port 0.
         if (port !== 0) attempt(() => options.received(datagram, port, address))
       },
@@ -72,7 +81,7 @@ export async function bindBun(options: BindOptions): Promise<BoundPort> {
       error() {},
     },
   })
-  enlarge(raw)
+  queue = new DatagramQueue(raw, control)
   return {
     send(datagrams, port, address) {
       if (raw.closed) return datagrams.length
@@ -80,7 +89,10 @@ export async function bindBun(options: BindOptions): Promise<BoundPort> {
         raw.sendMany(rest.flatMap(datagram => [datagram, port, address]))
       return sendAll(datagrams, many, datagram => raw.send(datagram, port, address))
     },
-    close: () => closeOnce(raw),
+    close() {
+      queue.close()
+      closeOnce(raw)
+    },
   }
 }
 

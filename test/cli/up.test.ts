@@ -98,7 +98,11 @@ const forget = (run: Running) => {
 
 describe('up', () => {
   test('runs all services that it can, a line for each, and says what is wrong with the others', async () => {
-    const { write, visit, server } = await setting({ tcpPorts: '28000-28099', reservedNames: ['ours'] })
+    const { write, visit, server } = await setting({
+      tcpPorts: '28000-28099',
+      udpPorts: '28100-28199',
+      reservedNames: ['ours'],
+    })
     const one = app('one')
     const dead = deadPort()
     const path = await write(
@@ -106,11 +110,12 @@ describe('up', () => {
       `other = { url = "http://127.0.0.1:${one}", subdomain = "two" }`,
       `ours = { port = ${one} }`,
       `raw = { kind = "tcp", port = ${one}, host = "127.0.0.1" }`,
+      `dns = { kind = "udp", port = ${dead}, idle-timeout = "1s" }`,
       `outside = { kind = "tcp", port = ${one}, remote-port = 1 }`,
       `asleep = { port = ${dead}, host = "127.0.0.1" }`,
     )
     const run = up(path)
-    await inForce(run, 4)
+    await inForce(run, 5)
     await run.printed(/asleep: nothing answers yet: /)
     const lines = Object.fromEntries(
       run.stdout
@@ -122,6 +127,7 @@ describe('up', () => {
       one: `http://one.localhost:${server.port}`,
       other: `http://two.localhost:${server.port}`,
       raw: expect.stringMatching(/^tcp:\/\/localhost:280\d\d$/),
+      dns: expect.stringMatching(/^udp:\/\/localhost:281\d\d$/),
       asleep: `http://asleep.localhost:${server.port}`,
     })
     expect(run.stderr).toContain('ours: NAME_RESERVED: ')

@@ -1,6 +1,6 @@
 // The public port of a UDP tunnel: the datagrams of each visitor's address and port are a flow, with a stream of its own.
 
-import { TunnelError } from '../../errors.ts'
+import { type ErrorCode, TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import { Flow, type FlowShare } from '../../flow.ts'
 import { Join } from '../../join.ts'
@@ -83,9 +83,10 @@ class UdpFront implements PortFront {
     this.#isDraining = true
   }
 
-  stop(): void {
+  stop(code: ErrorCode): void {
+    this.#isDraining = true
     this.#port?.close()
-    for (const { flow } of [...this.#flows.values()]) flow.terminate()
+    for (const { join } of [...this.#flows.values()]) join.fail(code)
   }
 
   #received(datagram: Uint8Array, port: number, address: string): void {
