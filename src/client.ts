@@ -4,6 +4,7 @@ export { connectTunnel, TunnelClient } from './client/client.ts'
 export type { ClientLimits } from './client/limits.ts'
 export type {
   FetchHandler,
+  HealthOptions,
   HttpTunnelOptions,
   OriginOptions,
   SharedTunnelOptions,

@@ -232,7 +232,11 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   // ── Tunnels ────────────────────────────────────────────────────────────────────────────────────────────────
 
   #want(settings: TunnelSettings): OwnTunnel {
-    const tunnel = new OwnTunnel(settings, { closed: () => this.#forget(tunnel) })
+    const tunnel: OwnTunnel = new OwnTunnel(settings, {
+      closed: () => this.#forget(tunnel),
+      healthChanged: ({ name }, isHealthy, error) =>
+        this.emit('health', { tunnel: name, isHealthy, ...(error !== undefined && { error }) }),
+    })
     this.#tunnels.add(tunnel)
     return tunnel
   }
@@ -283,6 +287,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
       tunnel.refuse(error)
       this.#tunnels.delete(tunnel)
     } else if (REFUSED_FOR_GOOD.has(error.code)) {
+      tunnel.rest()
       this.#tunnels.delete(tunnel)
     } else {
       this.#planToAskAgain()
@@ -480,6 +485,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     this.#stopWatchingForWake = undefined
     for (const tunnel of this.#tunnels) {
       tunnel.isRegistered = false
+      tunnel.rest()
       if (tunnel === this.#own || tunnel.registration !== undefined) continue
       tunnel.refuse(error ?? stopped())
       this.#tunnels.delete(tunnel)

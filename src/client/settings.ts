@@ -6,8 +6,10 @@ import { TunnelError } from '../errors.ts'
 import { generateSubdomain, isValidPort, isValidSubdomain, parseHost, slugOf } from '../names.ts'
 import type { Address, Dial } from '../socket.ts'
 import { type Affinity, type HostRewrite, isRoutePath, MAX_ROUTES, type TunnelKind } from '../wire/control.ts'
+import type { HealthSettings } from './health.ts'
 import { type ClientLimits, clientLimits } from './limits.ts'
 import type {
+  HealthOptions,
   HttpTunnelOptions,
   OriginOptions,
   TcpTunnelOptions,
@@ -51,6 +53,7 @@ export interface TunnelSettings {
   readonly isWildcard: boolean
   /** It shares its name or port, and how. */
   readonly pool: Affinity | undefined
+  readonly health: HealthSettings | undefined
 }
 
 export interface ClientSettings {
@@ -140,6 +143,7 @@ export function httpTunnel(options: HttpTunnelOptions, environment: Environment,
     routes: routesOf(options.routes ?? {}, dial),
     isWildcard: options.wildcard ?? false,
     pool: affinityOf(options.pool, ['none', 'cookie', 'address']),
+    health: options.health && healthOf(options.health, origin, rewriteOf(options.hostHeader, origin)),
   }
 }
 
@@ -165,17 +169,19 @@ export function tcpTunnel(options: TcpTunnelOptions, dial: Dial): TunnelSettings
   const { remotePort, token } = options
   if ((options.port === undefined) === (options.unix === undefined))
     throw new TunnelError('OPTION_INVALID', 'Exactly one of port and unix says where the service is.')
+  const origin = addressOrigin(options, dial)
   return {
     kind: 'tcp',
     name: undefined,
     port: checkRemotePort(remotePort),
     token: checkToken(token),
-    origin: addressOrigin(options, dial),
+    origin,
     rewrite: {},
     proxyProtocol: proxyVersion(options.proxyProtocol),
     routes: [],
     isWildcard: false,
     pool: affinityOf(options.pool, ['none', 'address']),
+    health: options.health && healthOf(options.health, origin, {}),
   }
 }
 
@@ -201,10 +207,11 @@ export function udpTunnel(
     token: checkToken(token),
     origin: new DatagramOrigin({ host: parseHost(host).hostname, port, idleTimeoutMs, associate, failed }),
     rewrite: {},
-    pool: undefined,
     proxyProtocol: undefined,
     routes: [],
     isWildcard: false,
+    pool: undefined,
+    health: undefined,
   }
 }
 
@@ -215,6 +222,28 @@ function checkRemotePort(port: number | undefined): number | undefined {
 
 function isTunnelGiven({ port, url, unix, fetch, folder, spa }: OriginOptions): boolean {
   return [port, url, unix, fetch, folder, spa].some(one => one !== undefined)
+}
+
+function healthOf(options: HealthOptions, origin: Origin, { hostHeader }: HostRewrite): HealthSettings {
+  const { path = '/', kind = options.path === undefined ? 'tcp' : 'http' } = options
+  if (kind !== 'tcp' && kind !== 'http')
+    throw new TunnelError('OPTION_INVALID', `health.kind must be tcp or http, not "${String(kind)}".`)
+  if (!/^\/[\x21-\x22\x24-\x7e]{0,1023}$/.test(path))
+    throw new TunnelError('OPTION_INVALID', `health.path: "${path}" is not a path such as /health.`)
+  return {
+    kind,
+    path,
+    host: hostHeader ?? new URL(origin.url).host,
+    intervalMs: positive('health.intervalMs', options.intervalMs ?? 10_000),
+    timeoutMs: positive('health.timeoutMs', options.timeoutMs ?? 3_000),
+    healthyAfter: checks('health.healthyAfter', options.healthyAfter ?? 1),
+    unhealthyAfter: checks('health.unhealthyAfter', options.unhealthyAfter ?? 3),
+  }
+}
+
+function checks(name: string, value: number): number {
+  if (Number.isSafeInteger(value) && value >= 1) return value
+  throw new TunnelError('OPTION_INVALID', `${name} must be a whole number from 1, not ${value}.`)
 }
 
 function affinityOf(

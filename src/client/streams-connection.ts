@@ -121,6 +121,10 @@ export class StreamsConnection implements Connection {
     this.#session.sendControl(encodeControl({ type: 'release', tunnel }))
   }
 
+  health({ tunnel }: Registration, isHealthy: boolean): void {
+    this.#session.sendControl(encodeControl({ type: 'health', tunnel, isHealthy }))
+  }
+
   watch(on: boolean): void {
     this.#session.sendControl(encodeControl({ type: 'watch', on }))
   }

@@ -7,7 +7,7 @@ import type { ServiceConfig } from './service.ts'
 /** Kinds of service that the client has no tunnels for. test/config/not-yet.test.ts says when it has. */
 export const KINDS_NOT_YET: readonly ServiceConfig['kind'][] = ['tls']
 /** Options that the client's tunnels do not know; likewise. */
-export const OPTIONS_NOT_YET: readonly string[] = ['health']
+export const OPTIONS_NOT_YET: readonly string[] = []
 
 /** One sentence for each; none when all of it is there. */
 export function notYet(service: ServiceConfig): readonly string[] {

@@ -63,7 +63,7 @@ export class Member implements Deadline {
     // The same holder came back while its old connection still looked alive.
     if (before !== undefined && before !== client) before.close('CARRIER_LOST')
     this.tunnel.tunnels.deadlines.disarm(this)
-    this.tunnel.release(upstream)
+    this.tunnel.release(this.isHealthy ? upstream : 'ORIGIN_UNHEALTHY')
   }
 
   /** The carrier is lost. With a resume secret the name is kept for the lease; without one it is free at once. */

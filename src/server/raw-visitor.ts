@@ -60,7 +60,7 @@ export class RawVisitor implements RawVisit {
   start(refusal?: ErrorCode): void {
     this.#host.began(this)
     if (refusal !== undefined) return this.cut(refusal)
-    const chosen = this.tunnel.choose(this.source)
+    const chosen = this.tunnel.choose({ address: this.source.address })
     if (typeof chosen === 'string') return this.cut(chosen)
     if (chosen !== undefined) return this.#open(chosen)
     this.#socket.pause()
@@ -86,7 +86,7 @@ export class RawVisitor implements RawVisit {
     if (typeof stream === 'string') {
       if (this.tunnel.pool === undefined) return this.cut(stream)
       const all = new Set(tried).add(member)
-      const next = this.tunnel.choose(this.source, all)
+      const next = this.tunnel.choose({ address: this.source.address }, all)
       return typeof next === 'object' ? this.#open(next, all) : this.cut(stream)
     }
     this.#member = member

@@ -380,7 +380,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       ports,
       hasTlsPort: false,
       open: {
-        tcp: tunnel => listenTcp(tunnel, front),
+        tcp: tunnel => listenTcp(tunnel, tcpHost),
         udp: async tunnel => (await import('./fronts/udp.ts')).listenUdp(tunnel, udpHost),
       },
     }

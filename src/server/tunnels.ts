@@ -117,7 +117,10 @@ export class Tunnel {
     return member
   }
 
-  /** One client less. The last one gives the name or the port back for good. */
+  /**
+   * One client less. The last one gives the name or the port back for good: visitors that wait, or have connections of
+   * their own, are cut.
+   */
   leave(member: Member, code: ErrorCode = 'CLIENT_GONE'): void {
     const at = this.#members.indexOf(member)
     if (at !== -1) this.#members.splice(at, 1)

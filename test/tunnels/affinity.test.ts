@@ -170,6 +170,21 @@ test('the line stands in the head of the final answer, whatever that is, and not
   large.visitor.socket.terminate()
 })
 
+test('a cookie is for the host that it was made for, also when one connection asks for several', async () => {
+  await using server = await startServer()
+  await using _one = await member(server, 'one', 'cookie')
+  await using plain = new TunnelClient({ server: `127.0.0.1:${server.port}` })
+  await plain.http({ subdomain: 'plain', fetch: () => new Response('plain') })
+  const visitor = await rawDial(server.port)
+  await visitor.send(get(HOST))
+  expect((await readAnswer(visitor)).head).toContain('lt_member')
+  await visitor.send(get('plain.localhost'))
+  const { head, payload } = await readAnswer(visitor)
+  expect(payload).toBe('plain')
+  expect(head).not.toContain('lt_member')
+  visitor.socket.terminate()
+})
+
 test('with other affinities no answer has a cookie', async () => {
   await using server = await startServer()
   await using _one = await member(server, 'one', 'address')
