@@ -257,6 +257,34 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     }
   }
 
+  /** The server has changed its mind. It would refuse the tunnel again, so that is for good. */
+  #revoked(number: number, { code, message }: TunnelError): void {
+    const tunnel = this.#registered(number)
+    if (tunnel === undefined) return
+    tunnel.isRegistered = false
+    this.#tunnels.delete(tunnel)
+    const error = new TunnelError(code, `${tunnel.label}: ${message}`)
+    if (this.#tunnels.size > 0) return this.emit('error', error)
+    const connection = this.#connection
+    this.#end(error)
+    this.#leaving = connection?.leave()
+  }
+
+  #moved(number: number, url: string): void {
+    const tunnel = this.#registered(number)
+    if (tunnel?.registration === undefined) return
+    tunnel.registration = { ...tunnel.registration, url }
+    const { kind, name } = tunnel
+    this.emit('registered', { kind, name, url })
+  }
+
+  /** The tunnel of this number on the connection there is now. */
+  #registered(number: number): OwnTunnel | undefined {
+    for (const tunnel of this.#tunnels)
+      if (tunnel.isRegistered && tunnel.registration?.tunnel === number) return tunnel
+    return undefined
+  }
+
   #planToAskAgain(): void {
     this.#askAgain ??= setTimeout(() => {
       this.#askAgain = undefined
@@ -347,6 +375,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
         this.emit('request', { id, tunnel, ...(host !== undefined && { host }), method, path })
       },
       response: report => this.#responded(report),
+      revoked: (tunnel, error) => this.#revoked(tunnel, error),
+      moved: (tunnel, url) => this.#moved(tunnel, url),
       error: error => this.emit('error', error),
       // The server closes the connection when it is done; reconnecting begins then.
       leaving: () => {},

@@ -48,6 +48,10 @@ export interface ResponseSeen {
 export interface ConnectionEvents {
   request(report: RequestSeen): void
   response(report: ResponseSeen): void
+  /** The server took the tunnel of this number back. */
+  revoked(tunnel: number, error: TunnelError): void
+  /** Visitors find it at another URL. */
+  moved(tunnel: number, url: string): void
   /** Something failed that the connection survives, such as an origin that is down. */
   error(error: TunnelError): void
   /** The server is stopping: requests under way finish, then the connection closes. */

@@ -135,7 +135,10 @@ export type TunnelState = 'idle' | 'connecting' | 'connected' | 'reconnecting' |
 export interface TunnelClientEvents {
   /** Registered: the URL (of the first tunnel) answers. Also after each reconnect. */
   connected: { readonly url: string; readonly subdomain: string; readonly wire: 'streams' | 'json' }
-  /** A tunnel is granted: once after it was asked for, and after each reconnect, when its address may be another. */
+  /**
+   * A tunnel is granted: once after it was asked for, after each reconnect, when its address may be another, and when the
+   * server moves it to another URL. One that the server takes back is an `error`, with the code; the last one is `close`.
+   */
   registered: {
     readonly kind: 'http' | 'tcp' | 'udp' | 'tls'
     readonly name: string

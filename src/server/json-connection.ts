@@ -54,7 +54,7 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
   isClosed = false
   readonly #host: ClientHost
   /** What the token of the connection opens. */
-  readonly #rule: Rule
+  #rule: Rule
   readonly #carrier: WebSocketCarrier
   readonly #heartbeat: Heartbeat
   readonly #tolerance: Tolerance = new Tolerance(MAX_CONTROL_PER_SECOND)
@@ -136,6 +136,26 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
   close(code: ErrorCode): void {
     this.#end(code)
     this.#carrier.close(CLOSE_CODES[code] ?? CLOSE_NORMAL, ERRORS[code].meaning)
+  }
+
+  /** This wire can take one name of several back only silently; with the last one it can say why. */
+  reloaded(): void {
+    const rule = this.#host.ruleNow(this.#rule)
+    let refusal: ErrorCode | undefined
+    for (const { tunnel } of [...this.#registered.values()]) {
+      const code = rule === undefined ? 'TOKEN_REFUSED' : this.#host.refusalOf(tunnel, rule)
+      if (code === undefined) continue
+      refusal = code
+      this.#registered.delete(tunnel.name)
+      tunnel.remove()
+      this.#host.released(this, tunnel, code)
+    }
+    if (rule !== undefined) this.#rule = rule
+    const isOver = rule === undefined || (refusal !== undefined && this.#registered.size === 0)
+    if (!isOver || this.isClosed) return
+    const code = refusal ?? 'TOKEN_REFUSED'
+    this.#carrier.sendText(encodeError(refusalText(code)))
+    this.close(code)
   }
 
   /** Clients of this wire see their requests themselves. */
@@ -238,7 +258,7 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
     if (!this.#hasRegistered) deadlines.arm(this, limits.registerTimeoutMs)
     const own = this.#registered.get(name)
     if (own !== undefined) return this.#confirm(own.tunnel)
-    if (this.#registered.size >= limits.maxTunnels)
+    if (this.#registered.size >= Math.min(this.#rule.maxTunnels ?? limits.maxTunnels, limits.maxTunnels))
       return void this.#carrier.sendText(encodeError(ERRORS.CLIENT_LIMIT.meaning))
     let claimed = this.#claim(name)
     if (claimed === 'NAME_TAKEN' && (await this.#isLeftBehind(name))) {
@@ -254,7 +274,8 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
   }
 
   #claim(name: string): Tunnel | ErrorCode {
-    return this.#rule.refusal('http', name) ?? this.#host.tunnels.claim('http', name, undefined)
+    const refusal = this.#host.refusalOf({ kind: 'http', name }, this.#rule)
+    return refusal ?? this.#host.tunnels.claim('http', name, undefined)
   }
 
   /**

@@ -17,9 +17,10 @@ export class Rule {
   readonly #kinds: readonly TunnelKind[] | undefined
   readonly #ports: { readonly tcp: PortRanges | undefined; readonly udp: PortRanges | undefined }
 
-  constructor(rule: Partial<TokenRule>) {
-    const { token, names, kinds, tcpPorts, udpPorts, maxTunnels } = rule
-    this.#hash = token === undefined ? undefined : sha256(token)
+  /** `hash`: of the token that was shown; `undefined`: none was. */
+  constructor(rule: Omit<TokenRule, 'token'>, hash: Buffer | undefined) {
+    const { names, kinds, tcpPorts, udpPorts, maxTunnels } = rule
+    this.#hash = hash
     this.#names = names?.map(pattern)
     this.#kinds = kinds
     this.#ports = {
@@ -31,6 +32,11 @@ export class Rule {
 
   isOpenedBy(hash: Buffer): boolean {
     return this.#hash !== undefined && timingSafeEqual(this.#hash, hash)
+  }
+
+  /** What the token that opened this opens in another policy; `undefined`: nothing. */
+  in(policy: Policy): Rule | undefined {
+    return policy.ruleOfHash(this.#hash)
   }
 
   /** Why a tunnel of this kind and name is not for this token; `undefined`: it is. */
@@ -46,7 +52,7 @@ export class Rule {
 }
 
 /** What anybody may have on a server without tokens. */
-const ANYTHING: Rule = new Rule({})
+export const ANYTHING: Rule = new Rule({}, undefined)
 
 /** The tokens of a server. */
 export class Policy {
@@ -54,18 +60,26 @@ export class Policy {
 
   /** Throws `OPTION_INVALID` for tokens and rules that cannot be used. */
   constructor(tokens: readonly (string | TokenRule)[]) {
+    const seen = new Set<string>()
     this.#rules = tokens.map(one => {
       const rule = typeof one === 'string' ? { token: one } : one
       checkRule(rule)
-      return new Rule(rule)
+      if (seen.has(rule.token))
+        throw new TunnelError('OPTION_INVALID', 'Two of the tokens are the same: which rule is meant?')
+      seen.add(rule.token)
+      return new Rule(rule, sha256(rule.token))
     })
   }
 
   /** What this token opens; `undefined`: nothing, it is none of the server's. */
   ruleOf(token: string | undefined): Rule | undefined {
-    if (this.#rules.length === 0) return ANYTHING
-    if (token === undefined) return undefined
-    const hash = sha256(token)
+    return this.ruleOfHash(token === undefined ? undefined : sha256(token))
+  }
+
+  ruleOfHash(hash: Buffer | undefined): Rule | undefined {
+    // Who shows a token to a server that wants none is remembered by it: the server may come to want one.
+    if (this.#rules.length === 0) return hash === undefined ? ANYTHING : new Rule({}, hash)
+    if (hash === undefined) return undefined
     let found: Rule | undefined
     // All are compared, so that time says nothing about which one matched.
     for (const rule of this.#rules) if (rule.isOpenedBy(hash)) found ??= rule

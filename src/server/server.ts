@@ -5,12 +5,13 @@ import { isIP } from 'node:net'
 import { deferred } from '../deferred.ts'
 import { ERRORS, type ErrorCode, TunnelError } from '../errors.ts'
 import { Events } from '../events.ts'
+import type { RequestHead } from '../http/head.ts'
 import { formatUrl } from '../names.ts'
 import type { Socket } from '../socket.ts'
 import type { Listening } from '../sockets/bun.ts'
 import { VERSION } from '../version.ts'
 import { adopt } from './adopt.ts'
-import { type ClaimHost, claim } from './claims.ts'
+import { type ClaimHost, claim, refusalOf } from './claims.ts'
 import type { ClientConnection, ClientHost } from './clients.ts'
 import { type ControlDesk, controlRoute } from './control.ts'
 import { Deadlines } from './deadlines.ts'
@@ -21,6 +22,7 @@ import type { TunnelServerEvents, TunnelServerOptions } from './options.ts'
 import { isProbe, probeUpstream } from './probe.ts'
 import { acceptProxied, type ProxiedHost } from './proxied.ts'
 import type { RawVisitor } from './raw-visitor.ts'
+import { settingsAfter, takeBack } from './reload.ts'
 import { destinationOf } from './route.ts'
 import { type ServerSettings, serverSettings } from './settings.ts'
 import { Counters, type ServerStats } from './stats.ts'
@@ -39,11 +41,13 @@ type State = 'idle' | 'starting' | 'running' | 'draining' | 'stopped'
  * Throws `OPTION_INVALID`, `PORT_INVALID` for options that cannot be used and `RUNTIME_UNSUPPORTED` outside of Bun.
  */
 export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDisposable {
-  readonly #settings: ServerSettings
+  /** Replaced as a whole by `reload()`: who wants some of it asks when it needs it. */
+  #settings: ServerSettings
   readonly #deadlines: Deadlines = new Deadlines(error => this.emit('error', error))
   readonly #tunnels: Tunnels
   readonly #counters: Counters = new Counters()
   readonly #visitors = new Set<VisitorConnection>()
+  readonly #heads: RequestHead[] = []
   readonly #clients = new Set<ClientConnection>()
   readonly #linkGate: LinkGate = new LinkGate()
   readonly #desk: ControlDesk
@@ -52,6 +56,8 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   #startedAt = 0
   #starting: Promise<void> | undefined
   #stopping: Promise<void> | undefined
+  /** One after the other: each is compared with what the one before it left. */
+  #reloading: Promise<void> = Promise.resolve()
   /** Exchanges under way, those with the control host included. */
   #exchangeCount = 0
   /** Resolves `stop()` when the last exchange is over. */
@@ -62,8 +68,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     super()
     if (typeof Bun === 'undefined') throw new TunnelError('RUNTIME_UNSUPPORTED')
     this.#settings = serverSettings(options)
-    const { limits, reservedNames } = this.#settings
-    this.#tunnels = new Tunnels(limits, this.#deadlines, reservedNames)
+    this.#tunnels = new Tunnels(() => this.#settings.limits, this.#deadlines)
     this.#desk = this.#controlDesk()
   }
 
@@ -93,6 +98,21 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     if (this.#state === 'starting') await this.#starting?.catch(() => {})
     if (this.#state === 'running') this.#stopping = this.#drainAndStop()
     await this.#stopping
+  }
+
+  /**
+   * Works by other options from now on, without dropping a visitor: `options` are all of them, as for a new server, but
+   * `port` and `host` may be left out. A tunnel that they do not allow any more is taken back, with the code with which
+   * it would be refused; everything else goes on. New limits bound what begins after, a new certificate is shown in new
+   * handshakes.
+   *
+   * Rejects with what the constructor throws, `TLS_INVALID`, `STATE_INVALID` when it does not run, and `OPTION_INVALID`
+   * for another `port` or `host`, or `tls` where there was none: then nothing has changed.
+   */
+  async reload(options: TunnelServerOptions): Promise<void> {
+    const reloading = this.#reloading.then(() => this.#reload(options))
+    this.#reloading = reloading.catch(() => {})
+    await reloading
   }
 
   /** `stop()`, at the end of an `await using` block. */
@@ -135,21 +155,41 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   async #listen(): Promise<void> {
     const { listenBun } = await import('../sockets/bun.ts')
     const { port, hostname, tls } = this.#settings
-    const visitorHost = this.#visitorHost()
-    const proxiedHost = this.#settings.acceptsProxyProtocol ? this.#proxiedHost(visitorHost) : undefined
+    const visitorHost = this.#visitorHost(tls === undefined ? 'http' : 'https')
+    const proxiedHost = this.#proxiedHost(visitorHost)
     try {
       this.#listening = listenBun({
         hostname,
         port,
         ...(tls && { tls }),
         accept: socket =>
-          proxiedHost === undefined
-            ? this.#acceptVisitor(socket, visitorHost)
-            : acceptProxied(socket, proxiedHost),
+          this.#settings.acceptsProxyProtocol
+            ? acceptProxied(socket, proxiedHost)
+            : this.#acceptVisitor(socket, visitorHost),
         failed: error => this.emit('error', error),
       })
     } catch (cause) {
       throw listenError(cause, hostname, port)
+    }
+  }
+
+  async #reload(options: TunnelServerOptions): Promise<void> {
+    const next = settingsAfter(this.#settings, options)
+    const isNewCertificate =
+      next.tls?.cert !== this.#settings.tls?.cert || next.tls?.key !== this.#settings.tls?.key
+    const showCertificate = isNewCertificate && next.tls && (await this.#prepareTls(next.tls))
+    if (this.#state !== 'running') throw new TunnelError('STATE_INVALID', `The server is ${this.#state}.`)
+    if (showCertificate) showCertificate()
+    this.#settings = next
+    takeBack(next, this.#clients, this.#tunnels)
+    for (const visitor of this.#visitors) visitor.forgetHop()
+  }
+
+  async #prepareTls(tls: { readonly cert: string; readonly key: string }) {
+    try {
+      return await this.#listening?.prepareTls(tls)
+    } catch (cause) {
+      throw new TunnelError('TLS_INVALID', undefined, { cause })
     }
   }
 
@@ -172,15 +212,21 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
 
   // ── Visitors ───────────────────────────────────────────────────────────────────────────────────────────────
 
-  #visitorHost(): VisitorHost {
-    const { trusted, limits, tls } = this.#settings
+  #isTrusted(address: string): boolean {
+    return this.#settings.trusted?.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4') ?? false
+  }
+
+  #visitorHost(proto: 'http' | 'https', mayBeTrusted = true): VisitorHost {
+    const limits = () => this.#settings.limits
     return {
-      limits,
+      get limits() {
+        return limits()
+      },
       deadlines: this.#deadlines,
-      proto: tls === undefined ? 'http' : 'https',
-      heads: [],
+      proto,
+      heads: this.#heads,
       isDraining: () => this.#state !== 'running',
-      isTrusted: address => trusted?.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4') ?? false,
+      isTrusted: address => mayBeTrusted && this.#isTrusted(address),
       begun: visitor => this.#begun(visitor),
       route: visitor => this.#route(visitor),
       finished: (visitor, code) => this.#finished(visitor, code),
@@ -198,12 +244,14 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   }
 
   #proxiedHost(host: VisitorHost): ProxiedHost {
-    const overTls: VisitorHost = { ...host, proto: 'https' }
+    const overTls = this.#visitorHost('https')
     // A header that names nobody leaves the proxy's address. The words of whoever it was are not the proxy's.
-    const ofNobody: VisitorHost = { ...host, isTrusted: () => false }
+    const ofNobody = this.#visitorHost('http', false)
     return {
       deadlines: host.deadlines,
-      headerTimeoutMs: host.limits.headTimeoutMs,
+      get headerTimeoutMs() {
+        return host.limits.headTimeoutMs
+      },
       isTrusted: address => host.isTrusted(address),
       accept: (socket, header) =>
         this.#acceptVisitor(
@@ -287,10 +335,12 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   // ── Raw visitors ───────────────────────────────────────────────────────────────────────────────────────────
 
   #tcpFrontHost(): TcpFrontHost {
-    const { hostname, limits } = this.#settings
+    const settings = () => this.#settings
     return {
-      hostname,
-      maxVisitors: limits.maxStreams,
+      hostname: settings().hostname,
+      get maxVisitors() {
+        return settings().limits.maxStreams
+      },
       failed: error => this.emit('error', error),
       rawBegan: () => {
         this.#exchangeCount++
@@ -309,12 +359,17 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
 
   #clientHost(): ClientHost {
     const claimHost = this.#claimHost()
+    const settings = () => this.#settings
     return {
-      limits: this.#settings.limits,
+      get limits() {
+        return settings().limits
+      },
       deadlines: this.#deadlines,
       tunnels: this.#tunnels,
       linkGate: this.#linkGate,
       ruleOf: token => this.#settings.policy.ruleOf(token),
+      ruleNow: rule => rule.in(this.#settings.policy),
+      refusalOf: (wish, rule) => refusalOf(wish, rule, this.#settings),
       claim: (wish, rule) => claim(wish, rule, claimHost),
       urlOf: tunnel => this.#urlOf(tunnel),
       registered: (client, tunnel) =>
@@ -356,12 +411,13 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   }
 
   #claimHost(): ClaimHost {
-    const { ports } = this.#settings
     const front = this.#tcpFrontHost()
+    const terms = () => this.#settings
     return {
       tunnels: this.#tunnels,
-      ports,
-      hasTlsPort: false,
+      get terms() {
+        return terms()
+      },
       open: {
         tcp: tunnel => listenTcp(tunnel, front),
         udp: () => Promise.reject(new TunnelError('KIND_REFUSED')),

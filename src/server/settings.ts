@@ -19,7 +19,8 @@ export interface ServerSettings {
   readonly publicUrl: URL | undefined
   readonly policy: Policy
   readonly ports: { readonly tcp: PortRanges; readonly udp: PortRanges }
-  readonly reservedNames: readonly string[]
+  readonly hasTlsPort: boolean
+  readonly reservedNames: ReadonlySet<string>
   /** Whose forwarding headers are believed; `undefined`: nobody's. */
   readonly trusted: BlockList | undefined
   /** Connections of trusted addresses begin with a PROXY header. */
@@ -29,7 +30,7 @@ export interface ServerSettings {
 
 const DEFAULT_PORTS = '20000-29999'
 
-/** Throws `OPTION_INVALID` or `PORT_INVALID` for what cannot be used. */
+/** Throws `OPTION_INVALID`, `PORT_INVALID` or `TLS_INVALID` for what cannot be used. */
 export function serverSettings(options: TunnelServerOptions): ServerSettings {
   const { port = 8080 } = options
   checkPort(port)
@@ -39,14 +40,15 @@ export function serverSettings(options: TunnelServerOptions): ServerSettings {
     hostname: options.host ?? '0.0.0.0',
     domains,
     domainsByLength: domains.toSorted((one, other) => other.length - one.length),
-    tls: options.tls,
+    tls: checkTls(options.tls),
     publicUrl: checkPublicUrl(options.publicUrl),
     policy: new Policy(options.tokens ?? []),
     ports: {
       tcp: new PortRanges(options.tcpPorts ?? DEFAULT_PORTS, 'tcpPorts'),
       udp: new PortRanges(options.udpPorts ?? DEFAULT_PORTS, 'udpPorts'),
     },
-    reservedNames: options.reservedNames ?? [],
+    hasTlsPort: false,
+    reservedNames: new Set(options.reservedNames?.map(name => name.toLowerCase())),
     trusted: trustedList(options.trustedProxies ?? []),
     acceptsProxyProtocol: checkProxyProtocol(options),
     limits: checkLimits(options.limits ?? {}),
@@ -86,6 +88,12 @@ function checkProxyProtocol({ acceptProxyProtocol, trustedProxies, tls }: Tunnel
     )
   }
   return true
+}
+
+/** Whether the two belong together is known when they are used. */
+function checkTls(tls: TunnelServerOptions['tls']): TunnelServerOptions['tls'] {
+  if (tls === undefined || (tls.cert !== '' && tls.key !== '')) return tls
+  throw new TunnelError('TLS_INVALID', 'tls needs a certificate and a key as PEM text, and one is empty.')
 }
 
 function checkPort(port: number): void {
