@@ -83,6 +83,7 @@ export type ErrorCode =
   | 'PROXY_UNREACHABLE'
   | 'PROXY_AUTH_REFUSED'
   | 'PROXY_REFUSED'
+  | 'CONFIG_INVALID'
   | 'PROXY_HEADER_INVALID'
   | 'INTERNAL'
 
@@ -511,6 +512,14 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     false,
     'This cannot be done in the current state.',
     'Start it first, or make a new instance after it was stopped.',
+  ),
+  CONFIG_INVALID: entry(
+    95,
+    400,
+    'user',
+    false,
+    'The configuration file has faults.',
+    'See docs/configuration.md for every key and examples.',
   ),
   // The proxy between client and server
   PROXY_UNREACHABLE: entry(

@@ -1,11 +1,22 @@
 // The two ends of a tunnel as the commands use them: the seam to TunnelServer and TunnelClient.
 
-import type { TunnelClientEvents, TunnelClientOptions } from '../client/options.ts'
+import type {
+  HttpTunnelOptions,
+  TcpTunnelOptions,
+  TunnelClientEvents,
+  TunnelClientOptions,
+} from '../client/options.ts'
+import type { Tunnel } from '../client/tunnel.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from '../server/options.ts'
+
+export type TunnelEnd = Pick<Tunnel, 'name' | 'url' | 'close'>
 
 export interface ClientEnd {
   connect(): Promise<void>
   disconnect(): Promise<void>
+  http(options: HttpTunnelOptions): Promise<TunnelEnd>
+  tcp(options: TcpTunnelOptions): Promise<TunnelEnd>
+  isConnected(): boolean
   probe(): Promise<boolean>
   getTunnelUrl(): string
   getSubdomain(): string
@@ -18,6 +29,8 @@ export interface ClientEnd {
 export interface ServerEnd {
   start(): Promise<void>
   stop(): Promise<void>
+  /** Takes over what can change while it runs. */
+  reload?(options: TunnelServerOptions): Promise<void>
   readonly port: number
   readonly url: string
   on<Name extends keyof TunnelServerEvents>(

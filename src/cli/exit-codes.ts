@@ -21,6 +21,7 @@ const BY_CODE: Partial<Record<ErrorCode, number>> = {
   NAME_INVALID: EXIT.usage,
   TLS_INVALID: EXIT.usage,
   RUNTIME_UNSUPPORTED: EXIT.usage,
+  CONFIG_INVALID: EXIT.usage,
   SERVER_UNREACHABLE: EXIT.unreachable,
   SERVER_REFUSED: EXIT.unreachable,
   CONNECT_TIMEOUT: EXIT.unreachable,

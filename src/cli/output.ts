@@ -14,14 +14,19 @@ export type CliEvent =
       readonly host?: string
       readonly method: string
       readonly path: string
+      readonly service?: string
     }
   | ResponseEvent
   | { readonly type: 'disconnected'; readonly code?: string; readonly message?: string }
   | { readonly type: 'reconnecting'; readonly attempt: number; readonly delayMs: number }
   | { readonly type: 'connected'; readonly url: string; readonly subdomain: string; readonly wire: string }
-  | { readonly type: 'origin'; readonly origin: string; readonly isUp: boolean }
+  | { readonly type: 'origin'; readonly origin: string; readonly isUp: boolean; readonly service?: string }
   | { readonly type: 'notice'; readonly code: string; readonly message: string }
-  | { readonly type: 'error'; readonly code: string; readonly message: string }
+  | { readonly type: 'error'; readonly code: string; readonly message: string; readonly service?: string }
+  | ServiceEvent
+  | { readonly type: 'removed'; readonly service: string }
+  | { readonly type: 'configured'; readonly file: string; readonly services: number }
+  | FaultEvent
   | { readonly type: 'draining'; readonly requests: number }
   | TotalsEvent
   | {
@@ -50,6 +55,24 @@ export interface ReadyEvent {
   readonly isEmbedded: boolean
 }
 
+/** A service of the configuration file has an address. Comes again when it has another. */
+export interface ServiceEvent {
+  readonly type: 'service'
+  readonly service: string
+  readonly kind: string
+  readonly url: string
+  readonly origin: string
+}
+
+/** Something in the configuration file is wrong. */
+export interface FaultEvent {
+  readonly type: 'fault'
+  readonly file: string
+  readonly line?: number
+  readonly column?: number
+  readonly message: string
+}
+
 export interface ResponseEvent {
   readonly type: 'response'
   readonly id: number
@@ -60,6 +83,8 @@ export interface ResponseEvent {
   readonly durationMs: number
   readonly bytes: number
   readonly error?: string
+  /** From the `up` command only. */
+  readonly service?: string
   /** Whose tunnel it was: from the `server` command only. */
   readonly subdomain?: string
 }

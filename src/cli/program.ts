@@ -5,16 +5,22 @@ import { TunnelError } from '../errors.ts'
 import { isValidSubdomain, parseHost } from '../names.ts'
 import type { TunnelServerOptions } from '../server/options.ts'
 import { VERSION } from '../version.ts'
+import type { CheckSettings } from './commands/config.ts'
 import type { DoctorSettings } from './commands/doctor.ts'
+import type { ServeSettings } from './commands/server.ts'
 import type { ShareSettings } from './commands/share.ts'
+import type { UpSettings } from './commands/up.ts'
 import { Flags } from './flags.ts'
 import { parseRoutes, parseTarget, type Target } from './target.ts'
 
 /** What a command line can ask for. */
 export interface Actions {
   share(settings: ShareSettings, flags: { readonly isJson: boolean }): Promise<void>
-  serve(options: TunnelServerOptions): Promise<void>
+  up(settings: UpSettings, flags: { readonly isJson: boolean }): Promise<void>
+  serve(settings: ServeSettings): Promise<void>
   doctor(settings: DoctorSettings): Promise<void>
+  checkConfig(settings: CheckSettings): Promise<void>
+  printSchema(): Promise<void>
 }
 
 export function createProgram(actions: Actions): Command {
@@ -38,7 +44,10 @@ export function createProgram(actions: Actions): Command {
     .description('run a tunnel server')
     .helpOption('--help', 'print this help')
   for (const option of serverOptions()) server.addOption(option)
-  server.action(async () => actions.serve(await serverSettings(new Flags(server))))
+  server.action(async () => {
+    const flags = new Flags(server)
+    return actions.serve({ file: flags.text('config'), flags: await serverSettings(flags) })
+  })
 
   const doctor = program
     .command('doctor')
@@ -52,6 +61,42 @@ export function createProgram(actions: Actions): Command {
     const target = targetOf(flags, positional)
     return actions.doctor({ ...connection(flags), target: isAppGiven ? target : undefined })
   })
+
+  const up = program
+    .command('up')
+    .description('share everything that a configuration file names, and follow its changes')
+    .helpOption('--help', 'print this help')
+    .addOption(
+      new Option(
+        '--config <file>',
+        'the file (default: localtunnels.toml, .yaml, .yml, .json or .ts in this folder)',
+      ).env('TUNNEL_CONFIG'),
+    )
+    .addOption(new Option('--json', 'print one JSON event a line').env('TUNNEL_JSON'))
+  up.action(() => {
+    const flags = new Flags(up)
+    return actions.up({ file: flags.text('config') }, { isJson: flags.isOn('json') })
+  })
+
+  const config = program
+    .command('config')
+    .description('check a configuration file, or print the schema that editors use for it')
+    .helpOption('--help', 'print this help')
+    .helpCommand(false)
+  config
+    .command('check')
+    .description('say what a configuration file means, or every fault in it')
+    .helpOption('--help', 'print this help')
+    .argument('[file]', 'the file (default: localtunnels.toml, .yaml, .yml, .json or .ts in this folder)')
+    .option('--server', "it is a server's file (default: what its keys say)")
+    .action((file: string | undefined, { server: isServer = false }: { readonly server?: boolean }) =>
+      actions.checkConfig({ file, kind: isServer ? 'server' : undefined }),
+    )
+  config
+    .command('schema')
+    .description('print the JSON Schema of configuration files')
+    .helpOption('--help', 'print this help')
+    .action(() => actions.printSchema())
   return program
 }
 
@@ -61,6 +106,8 @@ Examples:
   localtunnels 3000 --server tunnel.example          a public URL, through your own server
   localtunnels --serve ./dist                        a URL for the files in a folder
   localtunnels server --domain tunnel.example        that server
+  localtunnels up                                    all that localtunnels.toml names, over one connection
+  localtunnels config check                          what localtunnels.toml means, or what is wrong with it
 
 A variable that is empty counts as not set; 0, no and false switch a flag off.
 NO_COLOR=1 prints without colours, LOCALTUNNELS_DEBUG=1 prints stack traces.`
@@ -107,6 +154,7 @@ function shareOptions(): Option[] {
 
 function serverOptions(): Option[] {
   return [
+    new Option('--config <file>', 'configuration file; flags win over it').env('TUNNEL_SERVER_CONFIG'),
     new Option('--host <address>', 'address to listen on (default: 0.0.0.0)').env('TUNNEL_SERVER_HOST'),
     new Option('--port <port>', 'port to listen on, 0 for any free one (default: 8080)').env(
       'TUNNEL_SERVER_PORT',

@@ -1,5 +1,6 @@
 // Where the app is, as the CLI was told: a port, host and port, a URL, a unix socket, or a folder.
 
+import type { HttpServiceOptions, ServiceConfig } from '../config/client-config.ts'
 import { TunnelError } from '../errors.ts'
 import { formatUrl, parseHost } from '../names.ts'
 import { parsePort } from './flags.ts'
@@ -52,7 +53,7 @@ export function parseTarget({ positional, port, host, isInsecure, folder, isSpa 
   }
   throw new TunnelError(
     'OPTION_INVALID',
-    `"${positional}" is neither a port, a URL nor a command (server, doctor).`,
+    `"${positional}" is neither a port, a URL nor a command (server, doctor, config).`,
   )
 }
 
@@ -81,6 +82,22 @@ export function parseRoutes(
     routes.set(path, options)
   }
   return Object.fromEntries(routes)
+}
+
+/** Where a service of a configuration file leads. */
+export function serviceTarget({ kind, options }: ServiceConfig): Target {
+  // Keys that its kind does not have are not there.
+  const address: Partial<HttpServiceOptions> = options
+  const { port, host = 'localhost', unix, folder, spa = false, url = '', verifyOrigin } = address
+  if (unix !== undefined) return unixTarget(unix)
+  if (folder !== undefined) return folderTarget(folder, spa)
+  if (port === undefined) {
+    const target = urlTarget(url, false)
+    return verifyOrigin === undefined ? target : { ...target, options: { url: target.label, verifyOrigin } }
+  }
+  const target = portTarget(port, host)
+  // Whether it speaks HTTP nobody knows.
+  return kind === 'http' ? target : { ...target, label: target.label.replace('http://', ''), url: undefined }
 }
 
 function portTarget(port: number, hostFlag: string): Target {

@@ -23,7 +23,7 @@ const CASES: readonly Case[] = [
   },
   { args: ['3000', '--wire', 'carrier-pigeon'], code: 'OPTION_INVALID', says: 'carrier-pigeon', exitCode: 2 },
   { args: ['3000', '--prot', '1'], code: 'OPTION_INVALID', says: 'Did you mean --port?', exitCode: 2 },
-  { args: ['sever'], code: 'OPTION_INVALID', says: 'nor a command (server, doctor)', exitCode: 2 },
+  { args: ['sever'], code: 'OPTION_INVALID', says: 'nor a command (server, doctor, config)', exitCode: 2 },
   { args: ['3000', '--port', '3001'], code: 'OPTION_INVALID', says: 'given twice', exitCode: 2 },
   { args: ['--serve', 'x', '--port', '3000'], code: 'OPTION_INVALID', says: 'given twice', exitCode: 2 },
   {

@@ -1,11 +1,14 @@
 // The lines that both outputs for humans print. Everything that came from elsewhere is made visible first.
 
+import { faultLine } from '../../config/fault.ts'
 import { count, cut, formatBytes, formatDuration, formatTime, visible } from '../format.ts'
 import type { CliEvent, ResponseEvent, TotalsEvent } from '../output.ts'
 import type { Palette } from '../palette.ts'
 
 /** Below this width, time and size give way to the path. */
 const NARROW_COLUMNS = 60
+/** Addresses of services with names up to this length stand below each other. */
+const SERVICE_COLUMNS = 10
 
 /** `12:01:07  GET   200   18 ms   4.1 kB  /path`, never wider than `columns`. */
 export function responseLine(event: ResponseEvent, now: Date, palette: Palette, columns: number): string {
@@ -18,7 +21,8 @@ export function responseLine(event: ResponseEvent, now: Date, palette: Palette, 
   const size = isNarrow ? '' : `  ${formatBytes(event.bytes).padStart(8)}`
   const left = columns - `  ${time}${method}  ${status}${duration}${size}  `.length
   const reason = event.error === undefined ? '' : cut(`  ${visible(event.error)}`, left)
-  const name = event.host ?? (event.subdomain === undefined ? '' : `${event.subdomain}  `)
+  const whose = event.service ?? event.subdomain
+  const name = (whose === undefined ? '' : `${whose}  `) + (event.host ?? '')
   const path = cut(visible(name + event.path), left - reason.length)
   const { dim, red } = palette
   const coloured = statusColour(event.status, palette)(status)
@@ -42,7 +46,17 @@ export function eventText(event: CliEvent): string | undefined {
     case 'notice':
       return visible(event.message)
     case 'error':
-      return `${event.code}: ${visible(event.message)}`
+      return `${event.service === undefined ? '' : `${event.service}: `}${event.code}: ${visible(event.message)}`
+    case 'service':
+      return `${event.service.padEnd(SERVICE_COLUMNS)}  ${visible(event.url)}  → ${visible(event.origin)}`
+    case 'removed':
+      return `${event.service}: removed`
+    case 'configured':
+      return `${visible(event.file)}: ${count(event.services, 'service')}`
+    case 'fault': {
+      const at = event.line === undefined ? undefined : { line: event.line, column: event.column ?? 1 }
+      return visible(faultLine(event.file, { at, message: event.message }))
+    }
     case 'draining':
       return event.requests === 0
         ? undefined

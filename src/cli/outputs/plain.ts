@@ -11,6 +11,7 @@ export class PlainOutput implements Output {
   readonly #palette: Palette
   readonly #now: () => Date
   #url = ''
+  #hasServices = false
   /** The last error since the tunnel was up: every try of a long outage fails in the same way. */
   #lastError = ''
 
@@ -26,6 +27,10 @@ export class PlainOutput implements Output {
       case 'ready':
         this.#announce(event.url)
         return this.#line(`ready, forwarding to ${visible(event.origin)}`)
+      case 'service':
+        this.#hasServices = true
+        this.#out.write(`${event.service}  ${visible(event.url)}\n`)
+        break
       case 'listening':
         this.#announce(event.url)
         return this.#line(
@@ -40,6 +45,7 @@ export class PlainOutput implements Output {
         return this.#line('connection lost, reconnecting')
       case 'connected':
         this.#lastError = ''
+        if (this.#hasServices) return this.#line('connected again')
         // Before `ready` the URL is not known to answer.
         if (this.#url === '') return
         if (this.#url !== event.url) this.#announce(event.url)
@@ -47,11 +53,13 @@ export class PlainOutput implements Output {
       case 'origin':
         this.#lastError = ''
         return this.#line(
-          `${event.isUp ? 'the app answers' : 'nothing answers yet'}: ${visible(event.origin)}`,
+          `${event.service === undefined ? '' : `${event.service}: `}${event.isUp ? 'the app answers' : 'nothing answers yet'}: ${visible(event.origin)}`,
         )
       case 'totals':
         return this.#line(totalsLine(event))
       case 'error':
+        // Each service has an error of its own.
+        if (event.service !== undefined) break
         if (event.code === this.#lastError) return
         this.#lastError = event.code
     }

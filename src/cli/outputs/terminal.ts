@@ -23,6 +23,7 @@ export class TerminalOutput implements Output {
   readonly #ticker: ReturnType<typeof setInterval>
   #connecting: string | undefined
   #isReady = false
+  #hasServices = false
   #isListening = false
   #url = ''
   #lostAt: number | undefined
@@ -50,6 +51,16 @@ export class TerminalOutput implements Output {
         this.#isReady = true
         this.#print(this.#header(event))
         break
+      case 'service':
+        if (!this.#isReady) this.#print(`\n  ${this.#palette.dim(`localtunnels ${VERSION}`)}\n`)
+        this.#isReady = true
+        this.#hasServices = true
+        this.#printText(event)
+        break
+      case 'configured':
+      case 'removed':
+        this.#printText(event)
+        break
       case 'listening':
         this.#isListening = true
         this.#print(this.#listeningHeader(event.url, event.domains))
@@ -64,11 +75,16 @@ export class TerminalOutput implements Output {
       case 'connected':
         this.#lostAt = undefined
         this.#lastError = ''
-        if (this.#isReady && event.url !== this.#url)
+        if (this.#isReady && !this.#hasServices && event.url !== this.#url)
           this.#print(`  The URL changed: ${this.#bold(event.url)}`)
         this.#url = event.url
         break
       case 'origin':
+        if (event.service !== undefined) {
+          const text = `${event.service}: ${event.isUp ? 'the app answers' : 'nothing answers yet'}: ${visible(event.origin)}`
+          this.#print(`  ${event.isUp ? text : this.#palette.yellow(text)}`)
+          break
+        }
         this.#downOrigin = event.isUp ? undefined : visible(event.origin)
         this.#lastError = ''
         break
@@ -81,8 +97,8 @@ export class TerminalOutput implements Output {
         break
       case 'error':
         // Every try of a long outage fails in the same way: it is said once, the status line tells the rest.
-        if (event.code !== this.#lastError) this.#printText(event)
-        this.#lastError = event.code
+        if (event.service !== undefined || event.code !== this.#lastError) this.#printText(event)
+        if (event.service === undefined) this.#lastError = event.code
         break
       default:
         this.#printText(event)
@@ -137,7 +153,10 @@ export class TerminalOutput implements Output {
   #printText(event: CliEvent): void {
     const text = eventText(event)
     if (text === undefined) return
-    this.#print(`  ${event.type === 'error' ? this.#palette.red(text) : this.#palette.yellow(text)}`)
+    const { red, yellow } = this.#palette
+    const isBad = event.type === 'error' || event.type === 'fault'
+    const isPlain = event.type === 'service' || event.type === 'configured' || event.type === 'removed'
+    this.#print(`  ${isBad ? red(text) : isPlain ? text : yellow(text)}`)
   }
 
   #print(text: string): void {
