@@ -61,12 +61,14 @@ export function claim(wish: Register, rule: Rule, host: ClaimHost): Claimed | Pr
 
 async function claimAnyPort(kind: PortKind, rule: Rule, host: ClaimHost): Promise<Claimed> {
   const { ports } = host.terms
+  let refusal: ErrorCode = 'PORT_NOT_ALLOWED'
   for (const port of ports[kind].shuffled(randomFraction)) {
     if (!rule.allowsPort(kind, port)) continue
     const taken = await take(kind, port, undefined, host)
     if (taken !== 'PORT_TAKEN') return taken
+    refusal = 'PORTS_EXHAUSTED'
   }
-  return 'PORTS_EXHAUSTED'
+  return refusal
 }
 
 /** The port is the tunnel's before it is open: nobody else tries it meanwhile. */

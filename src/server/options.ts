@@ -4,7 +4,7 @@ import type { TunnelKind } from '../wire/control.ts'
 
 /** A token, and what it opens. */
 export interface TokenRule {
-  /** The shared secret: visible ASCII without spaces. */
+  /** The shared secret: 1 to 255 characters of visible ASCII, without spaces. The same twice: `OPTION_INVALID`. */
   readonly token: string
   /** Subdomains it may have: `app`, `team-*`. Default all. Others: `NOT_ALLOWED`. */
   readonly names?: readonly string[]
