@@ -20,6 +20,7 @@ export class Join implements StreamHandler {
   /** Why it failed, if it did. */
   failure: ErrorCode | undefined
   #hasStreamEnded = false
+  #hasSocketEnded = false
   #isOver = false
 
   /**
@@ -35,7 +36,10 @@ export class Join implements StreamHandler {
       drained: () => {
         if (this.#socket !== undefined) this.#drain(this.#socket)
       },
-      ended: () => this.#stream?.end(),
+      ended: () => {
+        this.#hasSocketEnded = true
+        this.#stream?.end()
+      },
       closed: error => {
         this.#socketClosed(error)
         closed?.()
@@ -50,6 +54,7 @@ export class Join implements StreamHandler {
 
   useStream(stream: Stream): void {
     this.#stream = stream
+    if (this.#hasSocketEnded) stream.end()
   }
 
   useSocket(socket: Socket): void {

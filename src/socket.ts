@@ -1,5 +1,18 @@
 // Contract: a byte connection with exact backpressure. Implementations: sockets/bun.ts, sockets/node.ts.
 
+/** One end of a TCP connection. */
+export interface Endpoint {
+  /** An IPv4 address also where IPv6 carried it. */
+  readonly address: string
+  readonly port: number
+}
+
+/** Both ends of a TCP connection, as its accepting side sees them. */
+export interface Endpoints {
+  readonly source: Endpoint
+  readonly destination: Endpoint
+}
+
 /** The writing side of a connection. The one who opened it closes it. */
 export interface Socket {
   /**
@@ -22,6 +35,8 @@ export interface Socket {
   keepAlive?(idleMs: number): void
   /** Address of the far side, without port; empty on a unix socket. */
   readonly remoteAddress: string
+  /** Who connected, and where to. `undefined` on a unix socket, and once the connection is gone. */
+  endpoints(): Endpoints | undefined
 }
 
 /** What happens on a connection. `closed` is always the last call, exactly once. */

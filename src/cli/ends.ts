@@ -9,7 +9,7 @@ import type {
 import type { Tunnel } from '../client/tunnel.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from '../server/options.ts'
 
-export type TunnelEnd = Pick<Tunnel, 'name' | 'url' | 'close'>
+export type TunnelEnd = Pick<Tunnel, 'kind' | 'name' | 'url' | 'close'>
 
 export interface ClientEnd {
   connect(): Promise<void>

@@ -35,6 +35,11 @@ const BY_CODE: Partial<Record<ErrorCode, number>> = {
   TOKEN_REFUSED: EXIT.refused,
   CLIENT_LIMIT: EXIT.refused,
   ORIGIN_HEADER_REFUSED: EXIT.refused,
+  NOT_ALLOWED: EXIT.refused,
+  KIND_REFUSED: EXIT.refused,
+  PORT_TAKEN: EXIT.refused,
+  PORT_NOT_ALLOWED: EXIT.refused,
+  PORTS_EXHAUSTED: EXIT.refused,
   SERVER_DRAINING: EXIT.refused,
   PORT_IN_USE: EXIT.portInUse,
 }

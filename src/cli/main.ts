@@ -40,7 +40,9 @@ async function runCommand(argv: readonly string[]): Promise<number> {
   }
   const program = createProgram({
     share: async (settings, { isJson }) =>
-      (await import('./commands/share.ts')).share(settings, start(isJson)),
+      (await import('./commands/share.ts')).shareApp(settings, start(isJson)),
+    shareRaw: async (settings, { isJson }) =>
+      (await import('./commands/raw.ts')).shareRaw(settings, start(isJson)),
     serve: async settings => (await import('./commands/server.ts')).serve(settings, start(false)),
     up: async (settings, { isJson }) => (await import('./commands/up.ts')).up(settings, start(isJson)),
     checkConfig: async settings => {

@@ -1,5 +1,7 @@
 // Contract: what a user or a program sees of a run. Implementations: outputs/terminal.ts, outputs/plain.ts, outputs/json.ts.
 
+import type { TunnelKind } from '../wire/control.ts'
+
 /**
  * Everything that is worth telling. The `type` and field names are what `--json` prints, so they are public: they are
  * added, never renamed. docs/cli.md lists them.
@@ -17,6 +19,15 @@ export type CliEvent =
       readonly service?: string
     }
   | ResponseEvent
+  | {
+      readonly type: 'visitorConnected'
+      readonly id: number
+      readonly tunnel: string
+      readonly remoteAddress: string
+      readonly remotePort: number
+      readonly service?: string
+    }
+  | VisitorDisconnectedEvent
   | { readonly type: 'disconnected'; readonly code?: string; readonly message?: string }
   | { readonly type: 'reconnecting'; readonly attempt: number; readonly delayMs: number }
   | { readonly type: 'connected'; readonly url: string; readonly subdomain: string; readonly wire: string }
@@ -27,7 +38,7 @@ export type CliEvent =
   | { readonly type: 'removed'; readonly service: string }
   | { readonly type: 'configured'; readonly file: string; readonly services: number }
   | FaultEvent
-  | { readonly type: 'draining'; readonly requests: number }
+  | DrainingEvent
   | TotalsEvent
   | {
       readonly type: 'listening'
@@ -46,6 +57,7 @@ export type CliEvent =
 /** The URL answers. Comes once. */
 export interface ReadyEvent {
   readonly type: 'ready'
+  readonly kind: TunnelKind
   readonly url: string
   readonly subdomain: string
   readonly wire: string
@@ -89,9 +101,34 @@ export interface ResponseEvent {
   readonly subdomain?: string
 }
 
+/** A connection of a raw tunnel is closed. */
+export interface VisitorDisconnectedEvent {
+  readonly type: 'visitorDisconnected'
+  readonly id: number
+  readonly tunnel: string
+  readonly remoteAddress: string
+  readonly remotePort: number
+  readonly durationMs: number
+  readonly bytesIn: number
+  readonly bytesOut: number
+  readonly error?: string
+  /** From the `up` command only. */
+  readonly service?: string
+}
+
+/** The end began. */
+export interface DrainingEvent {
+  readonly type: 'draining'
+  readonly requests: number
+  /** Of raw tunnels, where there are any. */
+  readonly connections?: number
+}
+
 export interface TotalsEvent {
   readonly type: 'totals'
   readonly requests: number
+  /** To raw tunnels, where there are any. */
+  readonly connections?: number
   readonly errors: number
   readonly bytes: number
   readonly durationMs: number

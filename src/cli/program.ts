@@ -7,15 +7,17 @@ import type { TunnelServerOptions } from '../server/options.ts'
 import { VERSION } from '../version.ts'
 import type { CheckSettings } from './commands/config.ts'
 import type { DoctorSettings } from './commands/doctor.ts'
+import type { RawSettings } from './commands/raw.ts'
 import type { ServeSettings } from './commands/server.ts'
 import type { ShareSettings } from './commands/share.ts'
 import type { UpSettings } from './commands/up.ts'
 import { Flags } from './flags.ts'
-import { parseRoutes, parseTarget, type Target } from './target.ts'
+import { parseRoutes, parseService, parseTarget, type Service, type Target } from './target.ts'
 
 /** What a command line can ask for. */
 export interface Actions {
   share(settings: ShareSettings, flags: { readonly isJson: boolean }): Promise<void>
+  shareRaw(settings: RawSettings, flags: { readonly isJson: boolean }): Promise<void>
   up(settings: UpSettings, flags: { readonly isJson: boolean }): Promise<void>
   serve(settings: ServeSettings): Promise<void>
   doctor(settings: DoctorSettings): Promise<void>
@@ -38,6 +40,8 @@ export function createProgram(actions: Actions): Command {
     const flags = new Flags(program)
     return actions.share(shareSettings(flags, positional), { isJson: flags.isOn('json') })
   })
+
+  for (const raw of RAW_COMMANDS) addRawCommand(program, raw, actions)
 
   const server = program
     .command('server')
@@ -105,6 +109,7 @@ Examples:
   localtunnels 3000                                  a URL for http://localhost:3000 on this machine
   localtunnels 3000 --server tunnel.example          a public URL, through your own server
   localtunnels --serve ./dist                        a URL for the files in a folder
+  localtunnels tcp 22 --server tunnel.example        a public port for a service that is not HTTP
   localtunnels server --domain tunnel.example        that server
   localtunnels up                                    all that localtunnels.toml names, over one connection
   localtunnels config check                          what localtunnels.toml means, or what is wrong with it
@@ -118,6 +123,12 @@ function appOptions(): Option[] {
     new Option('--port <port>', 'port of the app (default: 3000)').env('TUNNEL_PORT'),
     new Option('--host <host>', 'host of the app (default: localhost)').env('TUNNEL_HOST'),
     new Option('--serve <folder>', 'a folder of files instead of an app that listens').env('TUNNEL_SERVE'),
+    ...connectionOptions('accept any certificate, of the app and of the server'),
+  ]
+}
+
+function connectionOptions(insecure: string): Option[] {
+  return [
     new Option('--server <address>', 'tunnel server: ws://, wss://, http(s):// or host[:port]').env(
       'TUNNEL_SERVER',
     ),
@@ -126,9 +137,11 @@ function appOptions(): Option[] {
       '--proxy <url>',
       'proxy to the server: http://, https://, socks5:// or socks5h://, empty for none (default: HTTPS_PROXY and its like)',
     ).env('TUNNEL_PROXY'),
-    new Option('--insecure', 'accept any certificate, of the app and of the server').env('TUNNEL_INSECURE'),
+    new Option('--insecure', insecure).env('TUNNEL_INSECURE'),
   ]
 }
+
+const jsonOption = () => new Option('--json', 'print one JSON event a line').env('TUNNEL_JSON')
 
 function shareOptions(): Option[] {
   return [
@@ -148,8 +161,79 @@ function shareOptions(): Option[] {
     new Option('--qr', 'show the URL as a QR code').env('TUNNEL_QR'),
     new Option('--open', 'open the URL in the browser').env('TUNNEL_OPEN'),
     new Option('--copy', 'copy the URL to the clipboard').env('TUNNEL_COPY'),
-    new Option('--json', 'print one JSON event a line').env('TUNNEL_JSON'),
+    jsonOption(),
   ]
+}
+
+// ── Raw tunnels ────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** A command that shares a service which does not speak HTTP. */
+interface RawCommand {
+  readonly name: string
+  readonly description: string
+  /** Its own options, besides those of the connection. */
+  options(): Option[]
+  settings(flags: Flags, service: Service): Pick<RawSettings, 'open' | 'embedded'>
+}
+
+const RAW_COMMANDS: readonly RawCommand[] = [
+  {
+    name: 'tcp',
+    description: 'give a TCP service a public port',
+    options: () => [remotePortOption(), proxyProtocolOption()],
+    settings(flags, { options }) {
+      const remotePort = flags.port('remotePort', 1)
+      const version = proxyProtocol(flags)
+      const wish = {
+        ...options,
+        ...(remotePort !== undefined && { remotePort }),
+        ...(version !== undefined && { proxyProtocol: version }),
+      }
+      return {
+        open: client => client.tcp(wish),
+        // On this machine any port will do.
+        embedded: remotePort === undefined ? {} : { tcpPorts: `${remotePort}` },
+      }
+    },
+  },
+]
+
+function addRawCommand(program: Command, raw: RawCommand, actions: Actions): void {
+  const command = program
+    .command(raw.name)
+    .description(raw.description)
+    .helpOption('--help', 'print this help')
+    .argument('<port>', 'where the service is: 5432, host:5432 or unix:/path')
+  const options = [...connectionOptions('accept any certificate of the server'), ...raw.options()]
+  for (const option of [...options, jsonOption()]) command.addOption(option)
+  command.action((positional: string) => {
+    const flags = new Flags(command)
+    const target = parseService(positional)
+    const settings = { target, ...connection(flags), ...raw.settings(flags, target) }
+    return actions.shareRaw(settings, { isJson: flags.isOn('json') })
+  })
+}
+
+function remotePortOption(): Option {
+  return new Option('--remote-port <port>', 'public port to ask for (default: any free one)').env(
+    'TUNNEL_REMOTE_PORT',
+  )
+}
+
+function proxyProtocolOption(): Option {
+  return new Option(
+    '--proxy-protocol <version>',
+    'v1 or v2: tell the service who connects (default: not)',
+  ).env('TUNNEL_PROXY_PROTOCOL')
+}
+
+function proxyProtocol(flags: Flags): 'v1' | 'v2' | undefined {
+  const version = flags.text('proxyProtocol')
+  if (version === undefined || version === 'v1' || version === 'v2') return version
+  throw new TunnelError(
+    'OPTION_INVALID',
+    `${flags.label('proxyProtocol')} "${version}" is neither v1 nor v2.`,
+  )
 }
 
 function serverOptions(): Option[] {
@@ -165,6 +249,9 @@ function serverOptions(): Option[] {
     new Option('--tls-cert <file>', 'certificate chain, PEM').env('TUNNEL_SERVER_TLS_CERT'),
     new Option('--tls-key <file>', 'private key, PEM').env('TUNNEL_SERVER_TLS_KEY'),
     repeatable('--token <token>', 'secret that clients must have; repeatable').env('TUNNEL_SERVER_TOKEN'),
+    new Option('--tcp-ports <ports>', 'public ports for TCP tunnels (default: 20000-29999)').env(
+      'TUNNEL_SERVER_TCP_PORTS',
+    ),
     new Option('--origin-timeout <seconds>', 'longest wait for an answer, 0 for ever (default: 60)').env(
       'TUNNEL_SERVER_ORIGIN_TIMEOUT',
     ),
@@ -271,6 +358,7 @@ async function serverSettings(flags: Flags): Promise<TunnelServerOptions> {
   const tokens = flags.list('token')
   const trustedProxies = flags.list('trustedProxy')
   const publicUrl = flags.text('publicUrl')
+  const tcpPorts = flags.text('tcpPorts')
   const originTimeoutMs = seconds(flags, 'originTimeout')
   const tls = await tlsFiles(flags)
   return {
@@ -278,6 +366,7 @@ async function serverSettings(flags: Flags): Promise<TunnelServerOptions> {
     ...(port !== undefined && { port }),
     ...(domains.length > 0 && { domains }),
     ...(tokens.length > 0 && { tokens }),
+    ...(tcpPorts !== undefined && { tcpPorts: tcpPorts === 'none' ? '' : tcpPorts }),
     ...(trustedProxies.length > 0 && { trustedProxies }),
     ...(flags.isOn('proxyProtocol') && { acceptProxyProtocol: true }),
     ...(publicUrl !== undefined && { publicUrl }),

@@ -38,6 +38,28 @@ export interface TargetFlags {
 
 const DEFAULT_PORT = 3_000
 
+/** A service that a raw tunnel leads to: `5432`, `host:5432`, `unix:/path`. */
+export interface Service extends Target {
+  readonly options: { readonly port: number; readonly host: string } | { readonly unix: string }
+}
+
+export function parseService(text: string): Service {
+  if (text.startsWith('unix:')) return unixTarget(text.slice('unix:'.length))
+  if (/^\d+$/.test(text)) return rawTarget(parsePort(text, 'the port', 1), 'localhost')
+  if (text.includes(':') && !text.includes('/')) {
+    const { hostname, port } = parseHost(text)
+    if (port !== undefined) return rawTarget(port, hostname)
+  }
+  throw new TunnelError('OPTION_INVALID', `"${text}" is neither a port, a host with a port nor unix:/path.`)
+}
+
+/** Whether it speaks HTTP nobody knows. */
+function rawTarget(port: number, host: string): Service {
+  const { label, shortLabel, dial } = portTarget(port, host)
+  const plain = (text: string) => text.replace('http://', '')
+  return { options: { port, host }, label: plain(label), shortLabel: plain(shortLabel), dial, url: undefined }
+}
+
 export function parseTarget({ positional, port, host, isInsecure, folder, isSpa }: TargetFlags): Target {
   if (folder !== undefined) return folderTarget(folder, isSpa ?? false)
   if (positional === undefined) return portTarget(port ?? DEFAULT_PORT, host ?? 'localhost')
@@ -53,7 +75,7 @@ export function parseTarget({ positional, port, host, isInsecure, folder, isSpa 
   }
   throw new TunnelError(
     'OPTION_INVALID',
-    `"${positional}" is neither a port, a URL nor a command (server, doctor, config).`,
+    `"${positional}" is neither a port, a URL nor a command (tcp, server, doctor, config).`,
   )
 }
 
@@ -95,9 +117,7 @@ export function serviceTarget({ kind, options }: ServiceConfig): Target {
     const target = urlTarget(url, false)
     return verifyOrigin === undefined ? target : { ...target, options: { url: target.label, verifyOrigin } }
   }
-  const target = portTarget(port, host)
-  // Whether it speaks HTTP nobody knows.
-  return kind === 'http' ? target : { ...target, label: target.label.replace('http://', ''), url: undefined }
+  return kind === 'http' ? portTarget(port, host) : rawTarget(port, parseHost(host).hostname)
 }
 
 function portTarget(port: number, hostFlag: string): Target {
@@ -128,7 +148,7 @@ function urlTarget(text: string, isInsecure: boolean): Target {
   }
 }
 
-function unixTarget(path: string): Target {
+function unixTarget(path: string): Service {
   if (path === '') throw new TunnelError('OPTION_INVALID', 'unix: needs the path of a socket.')
   return { options: { unix: path }, label: path, shortLabel: path, dial: { unix: path }, url: undefined }
 }

@@ -8,7 +8,15 @@ import { calculateBackoff } from '../names.ts'
 import { dial } from '../sockets/dial.ts'
 import { stopped } from './carrier.ts'
 import { connector } from './connect.ts'
-import type { Connect, Connection, ConnectionEvents, RequestSeen, ResponseSeen } from './connection.ts'
+import type {
+  Connect,
+  Connection,
+  ConnectionEvents,
+  RequestSeen,
+  ResponseSeen,
+  VisitorGone,
+  VisitorSeen,
+} from './connection.ts'
 import type {
   HttpTunnelOptions,
   TcpTunnelOptions,
@@ -44,8 +52,13 @@ const REFUSED_FOR_GOOD: ReadonlySet<string> = new Set([
 ])
 /** A tunnel that lost its name or port to somebody else, while others go on, asks for it again this often. */
 const ASK_AGAIN_MS = 5_000
-/** Requests seen whose answer was not reported yet. A server of ours has fewer; what another one leaves out is forgotten. */
-const MAX_REQUESTS_SEEN = 10_000
+/**
+ * Requests, and connections of visitors, whose end was not reported yet. A server of ours has fewer of each; what
+ * another one leaves out is forgotten.
+ */
+const MAX_SEEN = 10_000
+/** What tells of visitors, and costs the server messages. */
+const WATCHED = ['request', 'response', 'visitorConnected', 'visitorDisconnected'] as const
 
 /**
  * A tunnel client. With `port`, `url`, `unix`, `fetch` or `folder` it has an HTTP tunnel, and `connect()` resolves once
@@ -75,6 +88,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   #attempt = 0
   #connectedAt = 0
   readonly #requests = new Map<number, RequestSeen>()
+  readonly #visitors = new Map<number, VisitorSeen>()
 
   constructor(options: TunnelClientOptions) {
     super()
@@ -184,14 +198,19 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   }
 
   protected override listenersChanged(event: keyof TunnelClientEvents): void {
-    if (event !== 'request' && event !== 'response') return
+    if (!WATCHED.some(one => one === event)) return
     this.#connection?.watch(this.#isWatched)
-    // Nobody will report the answers of these.
-    if (!this.#isWatched) this.#requests.clear()
+    // Nobody will report the ends of these.
+    if (!this.#isWatched) this.#forgetSeen()
   }
 
   get #isWatched(): boolean {
-    return this.hasListeners('request') || this.hasListeners('response')
+    return WATCHED.some(event => this.hasListeners(event))
+  }
+
+  #forgetSeen(): void {
+    this.#requests.clear()
+    this.#visitors.clear()
   }
 
   get #first(): OwnTunnel {
@@ -369,7 +388,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   #connectionEvents(closed: (error: TunnelError) => void): ConnectionEvents {
     return {
       request: report => {
-        if (this.#requests.size >= MAX_REQUESTS_SEEN) this.#requests.clear()
+        if (this.#requests.size >= MAX_SEEN) this.#requests.clear()
         this.#requests.set(report.id, report)
         const { id, tunnel, host, method, path } = report
         this.emit('request', { id, tunnel, ...(host !== undefined && { host }), method, path })
@@ -377,6 +396,13 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
       response: report => this.#responded(report),
       revoked: (tunnel, error) => this.#revoked(tunnel, error),
       moved: (tunnel, url) => this.#moved(tunnel, url),
+      visitorConnected: ({ id, tunnel, remoteAddress, remotePort }) => {
+        if (this.#visitors.size >= MAX_SEEN) this.#visitors.clear()
+        const visitor = { id, tunnel, remoteAddress, remotePort }
+        this.#visitors.set(id, visitor)
+        this.emit('visitorConnected', visitor)
+      },
+      visitorDisconnected: report => this.#visitorLeft(report),
       error: error => this.emit('error', error),
       // The server closes the connection when it is done; reconnecting begins then.
       leaving: () => {},
@@ -392,9 +418,17 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     this.emit('response', { ...report, tunnel, ...(host !== undefined && { host }), method, path })
   }
 
+  #visitorLeft({ id, durationMs, bytesIn, bytesOut, error }: VisitorGone): void {
+    const visitor = this.#visitors.get(id)
+    if (visitor === undefined) return
+    this.#visitors.delete(id)
+    const end = { durationMs, bytesIn, bytesOut, ...(error !== undefined && { error }) }
+    this.emit('visitorDisconnected', { ...visitor, ...end })
+  }
+
   #lost(error: TunnelError): void {
     this.#connection = undefined
-    this.#requests.clear()
+    this.#forgetSeen()
     for (const tunnel of this.#tunnels) tunnel.isRegistered = false
     if (this.#state !== 'connected') return
     const { signal } = this.#stopping
@@ -452,7 +486,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   #end(error?: TunnelError): void {
     this.#state = 'closed'
     this.#connection = undefined
-    this.#requests.clear()
+    this.#forgetSeen()
     this.#stopping.abort()
     clearTimeout(this.#askAgain)
     this.#askAgain = undefined

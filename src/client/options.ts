@@ -74,6 +74,11 @@ export interface TcpTunnelOptions extends SharedTunnelOptions {
   readonly unix?: string
   /** The public port to ask for. Default any of the server's range. Taken: `PORT_TAKEN`; outside: `PORT_NOT_ALLOWED`. */
   readonly remotePort?: number
+  /**
+   * Tells the service who connects: each connection to it begins with a PROXY header of this version, as HAProxy sends
+   * it. The service must be told to expect one. Default none. Anything else: `OPTION_INVALID`.
+   */
+  readonly proxyProtocol?: 'v1' | 'v2'
   /** How long the service may take to accept a connection. Default 10,000 ms. Above: the visitor's is cut. */
   readonly originConnectTimeoutMs?: number
 }
@@ -168,6 +173,29 @@ export interface TunnelClientEvents {
     readonly status: number
     readonly durationMs: number
     readonly bytes: number
+    readonly error?: string
+  }
+  /** A visitor of a TCP tunnel connected, and is on its way to the service. */
+  visitorConnected: {
+    readonly id: number
+    /** Name of the tunnel, such as `tcp-20000`. */
+    readonly tunnel: string
+    readonly remoteAddress: string
+    readonly remotePort: number
+  }
+  /**
+   * That connection is closed. `bytesIn` went to the service, `bytesOut` to the visitor; `error` is the code, when it did
+   * not end in good order: `CANCELLED` when the visitor reset it. After `disconnected` no more is told of those that were
+   * open.
+   */
+  visitorDisconnected: {
+    readonly id: number
+    readonly tunnel: string
+    readonly remoteAddress: string
+    readonly remotePort: number
+    readonly durationMs: number
+    readonly bytesIn: number
+    readonly bytesOut: number
     readonly error?: string
   }
   /** Something failed that the client goes on after. */

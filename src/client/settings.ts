@@ -35,6 +35,8 @@ export interface TunnelSettings {
   readonly token: string | undefined
   readonly origin: Origin
   readonly rewrite: HostRewrite
+  /** `tcp` and `tls`: the PROXY header that each connection to the origin begins with. */
+  readonly proxyProtocol: 1 | 2 | undefined
   /** `http`: in the order of their numbers. */
   readonly routes: readonly RouteSettings[]
   /** `http` and `tls`. */
@@ -124,6 +126,7 @@ export function httpTunnel(options: HttpTunnelOptions, environment: Environment,
     token: checkToken(options.token),
     origin,
     rewrite: rewriteOf(options.hostHeader, origin),
+    proxyProtocol: undefined,
     routes: routesOf(options.routes ?? {}, dial),
     isWildcard: options.wildcard ?? false,
   }
@@ -160,9 +163,16 @@ export function tcpTunnel(options: TcpTunnelOptions, dial: Dial): TunnelSettings
     token: checkToken(token),
     origin: addressOrigin(options, dial),
     rewrite: {},
+    proxyProtocol: proxyVersion(options.proxyProtocol),
     routes: [],
     isWildcard: false,
   }
+}
+
+function proxyVersion(name: 'v1' | 'v2' | undefined): 1 | 2 | undefined {
+  if (name === undefined) return undefined
+  if (name === 'v1' || name === 'v2') return name === 'v1' ? 1 : 2
+  throw new TunnelError('OPTION_INVALID', `proxyProtocol must be v1 or v2, not "${String(name)}".`)
 }
 
 function isTunnelGiven({ port, url, unix, fetch, folder, spa }: OriginOptions): boolean {

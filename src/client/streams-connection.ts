@@ -95,7 +95,7 @@ export class StreamsConnection implements Connection {
     const { promise, resolve, reject } = deferred<Registration>()
     const ref = this.#nextRef++
     this.#registering.set(ref, { settings, resolve, reject })
-    const { kind, token, rewrite, routes, isWildcard } = settings
+    const { kind, token, rewrite, routes, isWildcard, proxyProtocol } = settings
     this.#session.sendControl(
       encodeControl({
         type: 'register',
@@ -106,6 +106,7 @@ export class StreamsConnection implements Connection {
         ...(resume !== undefined && { resume }),
         ...(token !== undefined && { token }),
         ...rewrite,
+        ...(proxyProtocol !== undefined && { proxyProtocol }),
         ...(routes.length > 0 && { routes: routes.map(one => ({ path: one.path, ...one.rewrite })) }),
         ...(isWildcard && { wildcard: true }),
       }),
@@ -172,10 +173,18 @@ export class StreamsConnection implements Connection {
       case 'moved':
         return this.#tell(() => this.#events.moved(message.tunnel, message.url))
       case 'request':
-        return this.#events.request({ ...message, tunnel: this.#granted.get(message.tunnel)?.name ?? '' })
+        return this.#events.request({ ...message, tunnel: this.#nameOf(message.tunnel) })
       case 'response':
         return this.#events.response(message)
+      case 'visitor-connected':
+        return this.#events.visitorConnected({ ...message, tunnel: this.#nameOf(message.tunnel) })
+      case 'visitor-disconnected':
+        return this.#events.visitorDisconnected(message)
     }
+  }
+
+  #nameOf(tunnel: number): string {
+    return this.#granted.get(tunnel)?.name ?? ''
   }
 
   #grant(message: Extract<ServerMessage, { type: 'granted' }>): void {

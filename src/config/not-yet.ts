@@ -5,7 +5,7 @@ import { kebabOf } from './field.ts'
 import type { ServerConfig } from './server-config.ts'
 
 const KINDS: ReadonlySet<string> = new Set<ServiceConfig['kind']>(['udp', 'tls'])
-const OPTIONS: readonly string[] = ['wildcard', 'routes', 'pool', 'health', 'proxyProtocol']
+const OPTIONS: readonly string[] = ['wildcard', 'routes', 'pool', 'health']
 
 /** One sentence for each; none when all of it is there. */
 export function notYet(service: ServiceConfig): readonly string[] {

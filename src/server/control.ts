@@ -169,6 +169,8 @@ function metrics(stats: ServerStats): string {
     ['tunnel_active_subdomains', 'gauge', stats.activeSubdomains],
     ['tunnel_requests_total', 'counter', stats.requests],
     ['tunnel_pending_responses', 'gauge', stats.pendingResponses],
+    ['tunnel_raw_visitors_active', 'gauge', stats.rawVisitors],
+    ['tunnel_raw_visitors_total', 'counter', stats.totalRawVisitors],
     ['tunnel_bytes_in', 'counter', stats.bytesIn],
     ['tunnel_bytes_out', 'counter', stats.bytesOut],
     ['tunnel_uptime_seconds', 'gauge', stats.uptimeSeconds],

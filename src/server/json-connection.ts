@@ -130,6 +130,13 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
     return promise
   }
 
+  /** This wire carries no raw connections. */
+  rawBegan(): number {
+    return 0
+  }
+
+  rawEnded(): void {}
+
   /** Existing clients serve nothing after a reconnect: they are left alone until the very end. */
   drain(): void {}
 
@@ -147,7 +154,7 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
       if (code === undefined) continue
       refusal = code
       this.#registered.delete(tunnel.name)
-      tunnel.remove()
+      tunnel.remove(code)
       this.#host.released(this, tunnel, code)
     }
     if (rule !== undefined) this.#rule = rule

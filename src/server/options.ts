@@ -92,7 +92,10 @@ export interface ServerLimits {
   readonly maxPipelinedBytes: number
   /** Request body, in bytes. Default 0: unlimited. Above: 413 `BODY_TOO_LARGE`. */
   readonly maxBodyBytes: number
-  /** Streams open at once per tunnel, idle ones included. Default 4,096. Above: 503 `TUNNEL_BUSY`. */
+  /**
+   * Streams open at once per tunnel, idle ones included. Default 4,096. Above: 503 `TUNNEL_BUSY`, or the connection to a
+   * TCP tunnel is cut.
+   */
   readonly maxStreams: number
   /** Streams open at once of all tunnels of one client. Default 8,192, as many as a client takes. Above: 503 `TUNNEL_BUSY`. */
   readonly maxClientStreams: number
@@ -111,11 +114,11 @@ export interface ServerLimits {
   /** How long a name stays with a client whose carrier was lost. Default 30,000. `0`: as short as can be, up to 500. */
   readonly leaseMs: number
   /**
-   * How long a request waits for a client that is reconnecting. Default 10,000. Above: 503
-   * `CLIENT_RECONNECTING`. `0`: 502 `CLIENT_GONE` at once.
+   * How long a request, or a connection to a TCP tunnel, waits for a client that is reconnecting. Default 10,000. Above:
+   * 503 `CLIENT_RECONNECTING`, or cut. `0`: 502 `CLIENT_GONE`, or cut, at once.
    */
   readonly holdTimeoutMs: number
-  /** Requests of one tunnel that wait like that. Default 100. Above: 503 at once. `0`: none waits. */
+  /** Requests or connections of one tunnel that wait like that. Default 100. Above: 503, or cut, at once. `0`: none waits. */
   readonly maxHeldRequests: number
   /**
    * Hosts below one wildcard tunnel that `/tls-check` confirms: the first so many that are asked for, until the tunnel is
@@ -141,7 +144,7 @@ export interface ServerLimits {
   readonly maxStreamWindowBytes: number
   /** Growth of windows allowed in all streams of a session together. Default 64 MiB. Above: none grows. `0`: no growth. */
   readonly maxSessionWindowBytes: number
-  /** How long `stop()` waits for exchanges under way. Default 30,000. Above: they are cut. `0`: at once. */
+  /** How long `stop()` waits for exchanges and connections under way. Default 30,000. Above: they are cut. `0`: at once. */
   readonly drainTimeoutMs: number
 }
 
@@ -201,6 +204,28 @@ export interface TunnelServerEvents {
     readonly status: number
     readonly durationMs: number
     readonly bytes: number
+    readonly error?: string
+  }
+  /** A visitor connected to a TCP tunnel, whether or not its client is there. `id` counts up. */
+  visitorConnected: {
+    readonly id: number
+    /** Name of the tunnel, such as `tcp-20000`. */
+    readonly tunnel: string
+    readonly remoteAddress: string
+    readonly remotePort: number
+  }
+  /**
+   * That connection is closed. `bytesIn` went to the service, `bytesOut` to the visitor; `error` is the code, when it did
+   * not end in good order: `CANCELLED` when the visitor reset it.
+   */
+  visitorDisconnected: {
+    readonly id: number
+    readonly tunnel: string
+    readonly remoteAddress: string
+    readonly remotePort: number
+    readonly durationMs: number
+    readonly bytesIn: number
+    readonly bytesOut: number
     readonly error?: string
   }
   /** Something went wrong that the server survives. */

@@ -3,36 +3,34 @@
 import type { ErrorCode } from '../errors.ts'
 import { Join } from '../join.ts'
 import type { Stream } from '../session/stream.ts'
-import type { Socket, SocketHandler } from '../socket.ts'
+import type { Endpoint, Endpoints, Socket, SocketHandler } from '../socket.ts'
+import type { RawVisit, RawVisitHost } from './raw-visits.ts'
 import type { Tunnel } from './tunnels.ts'
 import type { TunnelUpstream } from './upstream.ts'
 
-/** What a raw visitor needs of its server. */
-export interface RawVisitorHost {
-  /** It is on its way to the origin, or waits for a client. */
-  rawBegan(visitor: RawVisitor): void
-  /** Its connection is closed; `code` says why, when it failed. */
-  rawEnded(visitor: RawVisitor, code: ErrorCode | undefined): void
-}
-
-export class RawVisitor {
+export class RawVisitor implements RawVisit {
   readonly tunnel: Tunnel
-  readonly remoteAddress: string
-  /** On the clock of `performance.now()`. */
+  readonly source: Endpoint
   readonly startedAt: number = performance.now()
-  readonly #host: RawVisitorHost
+  readonly #host: RawVisitHost
   readonly #socket: Socket
   readonly #join: Join
+  readonly #left: () => void
   readonly #first: Uint8Array | undefined
+  readonly #endpoints: Endpoints | undefined
   #stream: Stream | undefined
+  /** Bytes on the stream that are not the visitor's: a PROXY header. */
+  #headerBytes = 0
   #stopWaiting: (() => void) | undefined
 
-  /** `first`: what the origin gets before anything else, such as a PROXY header or what was read already. */
-  constructor(socket: Socket, tunnel: Tunnel, host: RawVisitorHost, first?: Uint8Array) {
+  /** `left`: its connection is closed. `first`: bytes of the visitor that were read already. */
+  constructor(socket: Socket, tunnel: Tunnel, host: RawVisitHost, left: () => void, first?: Uint8Array) {
     this.#socket = socket
     this.tunnel = tunnel
-    this.remoteAddress = socket.remoteAddress
+    this.#endpoints = socket.endpoints()
+    this.source = this.#endpoints?.source ?? { address: socket.remoteAddress, port: 0 }
     this.#host = host
+    this.#left = left
     this.#first = first
     this.#join = new Join('CANCELLED', () => this.#closed())
     this.#join.useSocket(socket)
@@ -43,18 +41,18 @@ export class RawVisitor {
     return this.#join.socketHandler
   }
 
-  /** Bytes of the visitor that went on their way. */
   get bytesIn(): number {
-    return this.#stream?.sentBytes ?? 0
+    return this.#stream === undefined ? 0 : this.#stream.sentBytes - this.#headerBytes
   }
 
-  /** Bytes that the visitor was sent. */
   get bytesOut(): number {
     return this.#stream?.deliveredBytes ?? 0
   }
 
-  start(): void {
-    this.#host.rawBegan(this)
+  /** Goes on its way, or waits; with a `refusal` it is cut instead. */
+  start(refusal?: ErrorCode): void {
+    this.#host.began(this)
+    if (refusal !== undefined) return this.cut(refusal)
     const { upstream } = this.tunnel
     if (upstream !== undefined) return this.#open(upstream)
     this.#socket.pause()
@@ -74,15 +72,18 @@ export class RawVisitor {
   }
 
   #open(upstream: TunnelUpstream): void {
-    const stream = upstream.open(this.#join)
+    const stream = upstream.open(this.#join, this.#endpoints)
     if (typeof stream === 'string') return this.cut(stream)
     this.#stream = stream
-    this.#join.useStream(stream)
+    this.#headerBytes = stream.sentBytes
     if (this.#first !== undefined) stream.write(this.#first)
+    this.#join.useStream(stream)
+    this.#host.opened(this)
   }
 
   #closed(): void {
     this.#stopWaiting?.()
-    this.#host.rawEnded(this, this.#join.failure)
+    this.#left()
+    this.#host.ended(this, this.#join.failure)
   }
 }

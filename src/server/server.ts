@@ -21,7 +21,7 @@ import { LinkGate } from './links.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from './options.ts'
 import { isProbe, probeUpstream } from './probe.ts'
 import { acceptProxied, type ProxiedHost } from './proxied.ts'
-import type { RawVisitor } from './raw-visitor.ts'
+import { RawVisits } from './raw-visits.ts'
 import { settingsAfter, takeBack } from './reload.ts'
 import { destinationOf } from './route.ts'
 import { type ServerSettings, serverSettings } from './settings.ts'
@@ -51,6 +51,12 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   readonly #clients = new Set<ClientConnection>()
   readonly #linkGate: LinkGate = new LinkGate()
   readonly #desk: ControlDesk
+  readonly #rawVisits: RawVisits = new RawVisits({
+    counters: this.#counters,
+    connected: event => this.emit('visitorConnected', event),
+    disconnected: event => this.emit('visitorDisconnected', event),
+    noneLeft: () => this.#maybeDrained(),
+  })
   #state: State = 'idle'
   #listening: Listening | undefined
   #startedAt = 0
@@ -133,7 +139,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   /** Counters now; with `includeSubdomains` also the names held. */
   getStats(includeSubdomains = false): ServerStats {
     const uptimeSeconds = this.#startedAt === 0 ? 0 : Math.floor((Date.now() - this.#startedAt) / 1000)
-    const { totalConnections, pending, requests, bytesIn, bytesOut } = this.#counters
+    const { totalConnections, pending, requests, rawVisitors, bytesIn, bytesOut } = this.#counters
     return {
       status: this.#state === 'running' ? 'operational' : this.#state === 'draining' ? 'draining' : 'stopped',
       version: VERSION,
@@ -141,6 +147,8 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       totalConnections,
       activeSubdomains: this.#tunnels.count,
       ...(includeSubdomains && { subdomains: this.#tunnels.names() }),
+      rawVisitors: this.#rawVisits.count,
+      totalRawVisitors: rawVisitors,
       pendingResponses: pending,
       requests,
       uptimeSeconds,
@@ -197,11 +205,11 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     this.#state = 'draining'
     this.#listening?.stop()
     for (const client of this.#clients) client.drain()
-    this.#tunnels.releaseHeld('SERVER_DRAINING')
+    this.#tunnels.drain('SERVER_DRAINING')
     for (const visitor of [...this.#visitors]) visitor.drain()
     await this.#whenDrained()
     this.#state = 'stopped'
-    this.#tunnels.clear()
+    this.#tunnels.clear('SERVER_DRAINING')
     for (const client of [...this.#clients]) client.close('SERVER_DRAINING')
     await this.#whenAllLeft()
     for (const visitor of [...this.#visitors]) visitor.terminate()
@@ -329,30 +337,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
         })
       }
     }
-    if (this.#exchangeCount === 0) this.#drained?.()
-  }
-
-  // ── Raw visitors ───────────────────────────────────────────────────────────────────────────────────────────
-
-  #tcpFrontHost(): TcpFrontHost {
-    const settings = () => this.#settings
-    return {
-      hostname: settings().hostname,
-      get maxVisitors() {
-        return settings().limits.maxStreams
-      },
-      failed: error => this.emit('error', error),
-      rawBegan: () => {
-        this.#exchangeCount++
-      },
-      rawEnded: visitor => this.#rawEnded(visitor),
-    }
-  }
-
-  #rawEnded({ bytesIn, bytesOut }: RawVisitor): void {
-    this.#counters.bytesIn += bytesIn
-    this.#counters.bytesOut += bytesOut
-    if (--this.#exchangeCount === 0) this.#drained?.()
+    this.#maybeDrained()
   }
 
   // ── Clients ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -370,7 +355,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       ruleOf: token => this.#settings.policy.ruleOf(token),
       ruleNow: rule => rule.in(this.#settings.policy),
       refusalOf: (wish, rule) => refusalOf(wish, rule, this.#settings),
-      claim: (wish, rule) => claim(wish, rule, claimHost),
+      claim: (wish, rule) => (this.#state === 'draining' ? 'SERVER_DRAINING' : claim(wish, rule, claimHost)),
       urlOf: tunnel => this.#urlOf(tunnel),
       registered: (client, tunnel) =>
         this.emit('connection', {
@@ -411,12 +396,19 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   }
 
   #claimHost(): ClaimHost {
-    const front = this.#tcpFrontHost()
-    const terms = () => this.#settings
+    const settings = () => this.#settings
+    const front: TcpFrontHost = {
+      hostname: settings().hostname,
+      get maxVisitors() {
+        return settings().limits.maxStreams
+      },
+      visits: this.#rawVisits,
+      failed: error => this.emit('error', error),
+    }
     return {
       tunnels: this.#tunnels,
       get terms() {
-        return terms()
+        return settings()
       },
       open: {
         tcp: tunnel => listenTcp(tunnel, front),
@@ -439,9 +431,17 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     })
   }
 
-  /** All exchanges are over, or the time for it is. */
+  get #isIdle(): boolean {
+    return this.#exchangeCount === 0 && this.#rawVisits.count === 0
+  }
+
+  #maybeDrained(): void {
+    if (this.#isIdle) this.#drained?.()
+  }
+
+  /** All exchanges and raw connections are over, or the time for it is. */
   #whenDrained(): Promise<void> {
-    if (this.#exchangeCount === 0) return Promise.resolve()
+    if (this.#isIdle) return Promise.resolve()
     return bounded(this.#settings.limits.drainTimeoutMs, resolve => {
       this.#drained = resolve
     })

@@ -14,6 +14,10 @@ export interface ServerStats {
   readonly activeSubdomains: number
   /** Those names: only when asked for. */
   readonly subdomains?: readonly string[]
+  /** Connections to TCP tunnels open now. */
+  readonly rawVisitors: number
+  /** Those that ever came. */
+  readonly totalRawVisitors: number
   /** Requests under way. */
   readonly pendingResponses: number
   /** Requests to tunnels, those under way included. */
@@ -22,9 +26,9 @@ export interface ServerStats {
   readonly uptimeSeconds: number
   /** As `uptimeSeconds`, in the form that existing monitoring of the JSON wire's servers reads. */
   readonly uptime: string
-  /** Request bytes taken from visitors, heads included. */
+  /** Request bytes taken from visitors, heads included, and what raw connections that are over brought. */
   readonly bytesIn: number
-  /** Answer bytes sent to visitors, heads included. */
+  /** Answer bytes sent to visitors, heads included, and what raw connections that are over were sent. */
   readonly bytesOut: number
 }
 
@@ -32,6 +36,7 @@ export class Counters {
   totalConnections = 0
   pending = 0
   requests = 0
+  rawVisitors = 0
   bytesIn = 0
   bytesOut = 0
 }

@@ -5,8 +5,9 @@ import { ERRORS, type ErrorCode } from '../errors.ts'
 import { eventLoop } from '../event-loop.ts'
 import type { Carrier, CarrierHandler } from '../session/carrier.ts'
 import { Session } from '../session/session.ts'
+import type { Endpoint } from '../socket.ts'
 import { encodeControl, type HostRewrite, parseClientMessage, type Register } from '../wire/control.ts'
-import type { ClientConnection, ClientHost } from './clients.ts'
+import type { ClientConnection, ClientHost, RawEnd } from './clients.ts'
 import type { Deadline } from './deadlines.ts'
 import type { SessionLinks } from './links.ts'
 import type { Rule } from './policy.ts'
@@ -126,7 +127,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
   #revoke(number: number, { tunnel, upstream }: Registered, code: ErrorCode): void {
     this.#registered.delete(number)
     this.#report({ type: 'revoked', tunnel: number, code, message: ERRORS[code].meaning })
-    if (tunnel.upstream === upstream) tunnel.remove()
+    if (tunnel.upstream === upstream) tunnel.remove(code)
     this.#host.released(this, tunnel, code)
   }
 
@@ -162,6 +163,25 @@ export class StreamsConnection implements ClientConnection, Deadline {
       bytes,
       ...(error !== undefined && { error }),
     })
+  }
+
+  rawBegan(tunnel: Tunnel, source: Endpoint): number {
+    if (!this.#isWatching) return 0
+    const id = this.#nextReport++
+    const { address: remoteAddress, port: remotePort } = source
+    this.#report({
+      type: 'visitor-connected',
+      id,
+      tunnel: this.#numberOf(tunnel),
+      remoteAddress,
+      remotePort,
+    })
+    return id
+  }
+
+  rawEnded(tunnel: Tunnel, id: number, end: RawEnd): void {
+    if (!this.#isWatching || id === 0) return
+    this.#report({ type: 'visitor-disconnected', id, tunnel: this.#numberOf(tunnel), ...end })
   }
 
   #report(message: Parameters<typeof encodeControl>[0]): void {
@@ -249,6 +269,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
         },
         deadlines,
         rewrite: hostHeader === undefined ? undefined : { host: hostHeader, origin },
+        proxyProtocol: message.proxyProtocol,
       })
     const own = upstreamOf(0, message)
     const upstream =

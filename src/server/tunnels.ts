@@ -14,8 +14,10 @@ export type Held = (upstream: TunnelUpstream | ErrorCode) => void
 
 /** The public port of a tunnel, open for visitors. */
 export interface PortFront {
+  /** Takes no more visitors; those that are there go on. */
+  drain(): void
   /** Takes no more visitors, and cuts those that are there. */
-  stop(): void
+  stop(code: ErrorCode): void
 }
 
 /** A public name or port granted to a client. It outlives the client's carrier by the lease. */
@@ -110,12 +112,12 @@ export class Tunnel implements Deadline {
     else this.#tunnels.deadlines.arm(this, Math.max(this.#tunnels.limits.leaseMs, 1))
   }
 
-  /** Gives the name or the port back for good. */
-  remove(): void {
+  /** Gives the name or the port back for good. Visitors that wait, or have connections of their own, are cut. */
+  remove(code: ErrorCode = 'CLIENT_GONE'): void {
     this.upstream = undefined
     this.client = undefined
-    this.release('CLIENT_GONE')
-    this.front?.stop()
+    this.release(code)
+    this.front?.stop(code)
     this.front = undefined
     this.#tunnels.remove(this)
   }
@@ -237,14 +239,17 @@ export class Tunnels {
     this.deadlines.forget(tunnel)
   }
 
-  /** Nothing waits any longer: no client can come back. */
-  releaseHeld(code: ErrorCode): void {
-    for (const tunnel of [...this.#byName.values()]) tunnel.release(code)
+  /** Ports take nobody new, and nothing waits any longer: no client can come back. */
+  drain(code: ErrorCode): void {
+    for (const tunnel of [...this.#byName.values()]) {
+      tunnel.front?.drain()
+      tunnel.release(code)
+    }
   }
 
   /** Gives all names back: whatever waits fails. */
-  clear(): void {
-    for (const tunnel of [...this.#byName.values()]) tunnel.remove()
+  clear(code: ErrorCode): void {
+    for (const tunnel of [...this.#byName.values()]) tunnel.remove(code)
   }
 }
 

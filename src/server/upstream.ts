@@ -5,6 +5,7 @@ import type { ErrorCode } from '../errors.ts'
 import type { Hop } from '../http/forward.ts'
 import type { RequestHead } from '../http/head.ts'
 import type { Stream, StreamHandler } from '../session/stream.ts'
+import type { Endpoints } from '../socket.ts'
 
 /** What a tunnel's client wants instead of the visitor's Host and Origin. */
 export interface Rewrite {
@@ -75,6 +76,9 @@ export interface Upstream {
 
 /** Where a tunnel's exchanges and connections go: what a client offers, whatever wire it speaks. */
 export interface TunnelUpstream extends Upstream {
-  /** Opens bytes both ways to the origin, for raw visitors; or says with a code why not. */
-  open(handler: StreamHandler): Stream | ErrorCode
+  /**
+   * Opens bytes both ways to the origin, for a raw visitor; or says with a code why not. `endpoints` is what a PROXY
+   * header says, if the client wants one: it is the first that the stream brings.
+   */
+  open(handler: StreamHandler, endpoints: Endpoints | undefined): Stream | ErrorCode
 }

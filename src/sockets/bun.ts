@@ -7,7 +7,7 @@
 // `localhost` is dialled on both address families, and TCP_NODELAY is set on every connection, by Bun itself.
 
 import { deferred } from '../deferred.ts'
-import type { Address, Dial, Socket, SocketHandler, TlsOptions, Via } from '../socket.ts'
+import type { Address, Dial, Endpoints, Socket, SocketHandler, TlsOptions, Via } from '../socket.ts'
 import { failure, Gate } from './gate.ts'
 
 export interface ListenOptions {
@@ -279,10 +279,23 @@ class Connection implements Socket {
   }
 
   get remoteAddress(): string {
-    // Absent on a unix socket. An IPv4 visitor of a dual-stack listener is an IPv4 visitor.
-    const address = this.raw.remoteAddress ?? ''
-    return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address
+    // Absent on a unix socket.
+    return plain(this.raw.remoteAddress ?? '')
   }
+
+  endpoints(): Endpoints | undefined {
+    const { remoteAddress, remotePort, localAddress, localPort } = this.raw
+    // Declared as always there; absent on a unix socket and after a close.
+    if (!remoteAddress || !localAddress) return undefined
+    const far = { address: plain(remoteAddress), port: remotePort }
+    const near = { address: plain(localAddress), port: localPort }
+    return this.owner === undefined ? { source: near, destination: far } : { source: far, destination: near }
+  }
+}
+
+/** An IPv4 visitor of a dual-stack listener is an IPv4 visitor. */
+function plain(address: string): string {
+  return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address
 }
 
 // ── What Bun tells: one handler object per kind of connection, the state is in `data` ────────────────────────────
@@ -391,7 +404,7 @@ function dialled(connection: Connection): void {
 }
 
 function closed(connection: Connection, error?: Error): void {
-  const { handler, dialling } = connection
+  const { dialling } = connection
   connection.failure ??= error
   if (connection.owner?.isCutting) connection.failure ??= failure('ECONNABORTED', 'the server stopped')
   if (dialling !== undefined) {
@@ -403,8 +416,10 @@ function closed(connection: Connection, error?: Error): void {
   if (connection.failure === undefined && !connection.hasEnded) {
     connection.failure = failure('ECONNRESET', 'the connection closed before both sides ended')
   }
-  if (handler === undefined) return
   const tell = () => {
+    // Looked up late: `accept` may cut a connection before it has returned the handler.
+    const { handler } = connection
+    if (handler === undefined) return
     // After our own FIN, Bun reports the other one only by closing.
     if (connection.failure === undefined && !connection.peerEnded) handler.ended()
     handler.closed(connection.failure)

@@ -6,7 +6,7 @@
 import { connect, isIP, type Socket as NetSocket } from 'node:net'
 import { rootCertificates, connect as secure } from 'node:tls'
 import { deferred } from '../deferred.ts'
-import type { Address, Dial, Opening, Socket, SocketHandler, TlsOptions } from '../socket.ts'
+import type { Address, Dial, Endpoints, Opening, Socket, SocketHandler, TlsOptions } from '../socket.ts'
 import { failure } from './gate.ts'
 
 /** Most that is copied and queued at once. */
@@ -223,6 +223,16 @@ class Connection implements Socket {
     // Of a TLS connection too it is the one below that can send RST; a unix socket cannot.
     if (this.#raw.remoteAddress === undefined) this.#socket.destroy()
     else this.#raw.resetAndDestroy()
+  }
+
+  /** Node only dials here. */
+  endpoints(): Endpoints | undefined {
+    const { remoteAddress, remotePort = 0, localAddress, localPort = 0 } = this.#raw
+    if (remoteAddress === undefined || localAddress === undefined) return undefined
+    return {
+      source: { address: localAddress, port: localPort },
+      destination: { address: remoteAddress, port: remotePort },
+    }
   }
 
   keepAlive(idleMs: number): void {

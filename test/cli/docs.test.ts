@@ -11,6 +11,7 @@ const docs = await Bun.file(join(root, 'docs/cli.md')).text()
 const nothing = async () => {}
 const program = createProgram({
   share: nothing,
+  shareRaw: nothing,
   serve: nothing,
   up: nothing,
   doctor: nothing,
@@ -34,6 +35,7 @@ const unquoted = (cell: string | undefined) => cell?.replaceAll('`', '') ?? ''
 
 test.each([
   ['localtunnels [port]', program],
+  ['localtunnels tcp <port>', program.commands.find(command => command.name() === 'tcp')!],
   ['localtunnels up', program.commands.find(command => command.name() === 'up')!],
   ['localtunnels server', program.commands.find(command => command.name() === 'server')!],
 ] as const)('the flags and variables of %s', (heading, command) => {

@@ -126,13 +126,15 @@ describe('up', () => {
     expect(run.stderr).toContain('outside: PORT_NOT_ALLOWED: ')
     expect(await visit('one')).toBe('one')
     expect(await visit('two')).toBe('one')
-    expect(await (await fetch(lines.raw!.replace('tcp', 'http'))).text()).toBe('one')
+    expect(
+      await (await fetch(lines.raw!.replace('tcp', 'http'), { headers: { connection: 'close' } })).text(),
+    ).toBe('one')
     expect(await visit('asleep')).toBe('ORIGIN_REFUSED')
     expect(await visit('ours')).not.toBe('one')
     await run.printed(/GET +200 .* one {2}\/\n/)
     run.kill('SIGINT')
     expect(await run.exited).toBe(0)
-    expect(run.stderr).toMatch(/\d requests, 1 error, /)
+    expect(run.stderr).toMatch(/\d requests, 1 connection, 1 error, /)
   })
 
   test('loses no request of a service that stays, while others come, go and change', async () => {

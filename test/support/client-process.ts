@@ -2,19 +2,21 @@
 
 import { TunnelClient } from '../../src/index.ts'
 
-const [server = '', subdomain = '', origin = '', proxy] = process.argv.slice(2)
+const [server = '', name = '', origin = '', proxy] = process.argv.slice(2)
+const service = { port: Number(origin), host: '127.0.0.1' }
+/** `tcp` takes any port, `tcp-20000` that one; anything else is a subdomain. */
+const [, isTcp, remotePort] = /^(tcp)(?:-(\d+))?$/.exec(name) ?? []
 const client = new TunnelClient({
   server,
-  subdomain,
-  port: Number(origin),
-  host: '127.0.0.1',
   maxBackoffMs: 100,
+  ...(isTcp === undefined && { ...service, subdomain: name }),
   ...(proxy !== undefined && { proxy }),
 })
 for (const event of ['connected', 'disconnected', 'reconnecting', 'error', 'close'] as const) {
   client.on(event, () => console.log(JSON.stringify({ event, name: nameOf() })))
 }
-await client.connect()
+if (isTcp === undefined) await client.connect()
+else await client.tcp({ ...service, ...(remotePort !== undefined && { remotePort: Number(remotePort) }) })
 // Then it ends by itself.
 process.once('SIGTERM', () => void client.disconnect())
 

@@ -8,6 +8,7 @@ import type { TunnelServerOptions } from '../../server/options.ts'
 import { Changes } from '../changes.ts'
 import { ConfigWatch } from '../config-watch.ts'
 import { createServer, type ServerEnd } from '../ends.ts'
+import { visitorEvent } from '../report.ts'
 import type { Run } from '../run.ts'
 import { aborted } from '../stop.ts'
 import { Totals } from '../totals.ts'
@@ -38,7 +39,7 @@ async function runServer(
   run: Run,
 ): Promise<void> {
   const { output } = run
-  const totals = new Totals()
+  const totals = new Totals(true)
   let requests = 0
   server.on('connection', event => output.event({ type: 'connection', ...event }))
   server.on('disconnection', event => output.event({ type: 'disconnection', ...event }))
@@ -46,6 +47,11 @@ async function runServer(
     const id = ++requests
     totals.ended({ id, ...event })
     output.event({ type: 'response', id, ...event })
+  })
+  server.on('visitorConnected', event => output.event({ type: 'visitorConnected', ...event }))
+  server.on('visitorDisconnected', event => {
+    totals.visitorDisconnected(event)
+    output.event(visitorEvent(event))
   })
   server.on('error', error => {
     output.event({

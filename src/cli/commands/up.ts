@@ -10,6 +10,7 @@ import { startEmbeddedServer } from '../embedded-server.ts'
 import { type ClientEnd, createClient, type ServerEnd } from '../ends.ts'
 import { EXIT, exitCodeOf } from '../exit-codes.ts'
 import type { Output } from '../output.ts'
+import { report } from '../report.ts'
 import type { Run } from '../run.ts'
 import { type Refusal, Services } from '../services.ts'
 import { aborted } from '../stop.ts'
@@ -83,7 +84,7 @@ class Up {
   }
 
   async drain(): Promise<void> {
-    this.#run.output.event({ type: 'draining', requests: this.#totals.underWay })
+    this.#run.output.event(this.#totals.draining())
     await Promise.race([this.#totals.whenIdle(), pause(DRAIN_MS)])
     this.#run.output.event(this.#totals.event())
   }
@@ -197,17 +198,11 @@ class Line {
 
   #report(output: Output, totals: Totals, lost: (error: unknown) => void): void {
     const { client, services } = this
-    // Fields are picked one by one: what is printed is a public format, not whatever the client's events hold.
-    client.on('request', ({ id, tunnel, method, path }) => {
-      totals.began(id)
-      output.event({ type: 'request', id, method, path, ...serviceOf(services, tunnel) })
-    })
-    client.on('response', event => {
-      totals.ended(event)
-      const { id, tunnel, method, path, status, durationMs, bytes, error } = event
-      const answer = { type: 'response', id, method, path, status, durationMs, bytes } as const
-      output.event({ ...answer, ...(error !== undefined && { error }), ...serviceOf(services, tunnel) })
-      if (error?.startsWith('ORIGIN_')) services.check(services.serviceOf(tunnel))
+    report(client, {
+      output,
+      totals,
+      serviceOf: tunnel => services.serviceOf(tunnel),
+      originFailed: tunnel => services.check(services.serviceOf(tunnel)),
     })
     let isAgain = false
     client.on('connected', ({ url, subdomain, wire }) => {
@@ -216,14 +211,6 @@ class Line {
       services.sync()
     })
     client.on('registered', () => services.sync())
-    client.on('disconnected', ({ error }) => {
-      totals.cut()
-      output.event({ type: 'disconnected', ...(error && describe(error)) })
-    })
-    client.on('reconnecting', ({ attempt, delayMs }) =>
-      output.event({ type: 'reconnecting', attempt, delayMs }),
-    )
-    client.on('error', error => output.event({ type: 'error', ...describe(error) }))
     client.on('close', ({ error }: TunnelClientEvents['close']) => {
       if (error !== undefined && !this.#isClosed) lost(error)
     })
@@ -238,11 +225,6 @@ function named({ service, error }: Refusal): TunnelError {
   return new TunnelError(error.code, `${service}: ${what}`, { cause: error })
 }
 
-function serviceOf(services: Services, tunnel: string): { readonly service?: string } {
-  const service = services.serviceOf(tunnel)
-  return service === undefined ? {} : { service }
-}
-
 /** Rejects with `CONFIG_INVALID` after every fault was told. */
 async function read(path: string, { output, environment }: Run): Promise<ClientConfig> {
   const { config, faults } = await loadClientConfig(path, environment)
@@ -253,10 +235,6 @@ async function read(path: string, { output, environment }: Run): Promise<ClientC
 
 function notice(output: Output, code: string, message: string): void {
   output.event({ type: 'notice', code, message })
-}
-
-function describe(error: Error): { readonly code: string; readonly message: string } {
-  return { code: error instanceof TunnelError ? error.code : 'INTERNAL', message: error.message }
 }
 
 function pause(ms: number): Promise<void> {

@@ -3,7 +3,7 @@
 import { formatTime, visible } from '../format.ts'
 import type { CliEvent, Output, Sink } from '../output.ts'
 import type { Palette } from '../palette.ts'
-import { eventText, responseLine, totalsLine } from './lines.ts'
+import { connectionLine, eventText, responseLine, totalsLine } from './lines.ts'
 
 export class PlainOutput implements Output {
   readonly #out: Sink
@@ -12,6 +12,7 @@ export class PlainOutput implements Output {
   readonly #now: () => Date
   #url = ''
   #hasServices = false
+  #isServer = false
   /** The last error since the tunnel was up: every try of a long outage fails in the same way. */
   #lastError = ''
 
@@ -32,6 +33,7 @@ export class PlainOutput implements Output {
         this.#out.write(`${event.service}  ${visible(event.url)}\n`)
         break
       case 'listening':
+        this.#isServer = true
         this.#announce(event.url)
         return this.#line(
           `listening on port ${event.port} for ${event.domains.map(domain => `*.${domain}`).join(', ')}`,
@@ -40,6 +42,10 @@ export class PlainOutput implements Output {
         // A log has no width.
         return this.#log.write(
           `${responseLine(event, this.#now(), this.#palette, Number.POSITIVE_INFINITY).trim()}\n`,
+        )
+      case 'visitorDisconnected':
+        return this.#log.write(
+          `${connectionLine(event, this.#isServer, this.#now(), this.#palette, Number.POSITIVE_INFINITY).trim()}\n`,
         )
       case 'disconnected':
         return this.#line('connection lost, reconnecting')

@@ -12,7 +12,7 @@ import { VERSION } from '../../version.ts'
 import { count, cut, formatDuration, visible } from '../format.ts'
 import type { CliEvent, Output, ReadyEvent, Sink } from '../output.ts'
 import type { Palette } from '../palette.ts'
-import { eventText, responseLine, totalsLine } from './lines.ts'
+import { connectionLine, eventText, responseLine, totalsLine } from './lines.ts'
 
 const CLEAR_LINE = '\r\x1b[2K'
 
@@ -29,6 +29,8 @@ export class TerminalOutput implements Output {
   #lostAt: number | undefined
   #downOrigin: string | undefined
   #requests = 0
+  #connections = 0
+  #openConnections = 0
   #isDraining = false
   #lastError = ''
   #drawn = ''
@@ -69,7 +71,17 @@ export class TerminalOutput implements Output {
         this.#requests++
         this.#print(responseLine(event, this.#now(), this.#palette, this.#out.columns))
         break
+      case 'visitorConnected':
+        this.#connections++
+        this.#openConnections++
+        break
+      case 'visitorDisconnected':
+        this.#openConnections--
+        this.#print(connectionLine(event, this.#isListening, this.#now(), this.#palette, this.#out.columns))
+        break
       case 'disconnected':
+        // What was open went with it, and nothing more is told of it.
+        this.#openConnections = 0
         this.#lostAt = this.#now().getTime()
         break
       case 'connected':
@@ -190,8 +202,12 @@ export class TerminalOutput implements Output {
     if (this.#downOrigin !== undefined && this.#isReady) {
       return ['○', `nothing on ${this.#downOrigin} yet`]
     }
-    const requests = this.#requests === 0 ? '' : `  ${count(this.#requests, 'request')}`
-    if (this.#isReady || this.#isListening) return ['●', `live${requests}`]
+    const seen = [
+      ...(this.#requests === 0 ? [] : [count(this.#requests, 'request')]),
+      ...(this.#connections === 0 ? [] : [count(this.#connections, 'connection')]),
+      ...(this.#openConnections === 0 ? [] : [`${this.#openConnections} open`]),
+    ].join(', ')
+    if (this.#isReady || this.#isListening) return ['●', seen === '' ? 'live' : `live  ${seen}`]
     return this.#connecting === undefined ? ['', ''] : ['◐', `connecting to ${this.#connecting}`]
   }
 }

@@ -4,6 +4,7 @@ import type { ErrorCode } from '../../errors.ts'
 import { ascii, QUESTION, SLASH } from '../../http/characters.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { Stream, StreamHandler } from '../../session/stream.ts'
+import type { Endpoints } from '../../socket.ts'
 import type { Exchange, TunnelUpstream, Visit } from '../upstream.ts'
 
 /** Requests below a path, and where they go. */
@@ -38,8 +39,8 @@ export class RoutedUpstream implements TunnelUpstream {
     return this.#pick(visit.head).begin(visit)
   }
 
-  open(handler: StreamHandler): Stream | ErrorCode {
-    return this.#own.open(handler)
+  open(handler: StreamHandler, endpoints: Endpoints | undefined): Stream | ErrorCode {
+    return this.#own.open(handler, endpoints)
   }
 
   #pick({ bytes, pathStart, targetEnd }: RequestHead): TunnelUpstream {
