@@ -8,6 +8,7 @@ export type {
   OriginOptions,
   SharedTunnelOptions,
   TcpTunnelOptions,
+  TlsTunnelOptions,
   TunnelClientEvents,
   TunnelClientOptions,
   TunnelState,

@@ -20,6 +20,7 @@ import type {
 import type {
   HttpTunnelOptions,
   TcpTunnelOptions,
+  TlsTunnelOptions,
   TunnelClientEvents,
   TunnelClientOptions,
   TunnelState,
@@ -32,6 +33,7 @@ import {
   httpTunnel,
   type TunnelSettings,
   tcpTunnel,
+  tlsTunnel,
 } from './settings.ts'
 import type { Tunnel } from './tunnel.ts'
 import { watchForWake } from './wake.ts'
@@ -154,6 +156,11 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   /** Adds a TCP tunnel, likewise. Rejects also with `PORT_TAKEN`, `PORT_NOT_ALLOWED`, `PORTS_EXHAUSTED`, `KIND_REFUSED`. */
   tcp(options: TcpTunnelOptions): Promise<Tunnel> {
     return this.#add(() => tcpTunnel(options, dial))
+  }
+
+  /** Adds a TLS tunnel, likewise. Rejects also with `NAME_TAKEN`, `NAME_RESERVED` and `KIND_REFUSED`. */
+  tls(options: TlsTunnelOptions): Promise<Tunnel> {
+    return this.#add(() => tlsTunnel(options, dial))
   }
 
   /** The tunnels that the client has or asks for. */

@@ -84,6 +84,17 @@ export interface TcpTunnelOptions extends SharedTunnelOptions {
 }
 
 /**
+ * A TLS tunnel: `client.tls(…)`. Visitors reach the service by the server name they ask for, and only the service can read
+ * what they send: it has the certificate. Exactly one of `port` and `unix` says where it is.
+ */
+export interface TlsTunnelOptions extends Omit<TcpTunnelOptions, 'remotePort'> {
+  /** The name to ask for, as of an HTTP tunnel. Default adjective-noun. Taken: `NAME_TAKEN`, because the certificate has it. */
+  readonly subdomain?: string
+  /** `true`: all names below the tunnel's own are its, too. Default `false`. */
+  readonly wildcard?: boolean
+}
+
+/**
  * Options of a client: the connection, and the HTTP tunnel that `connect()` registers. Without `port`, `url`, `unix`,
  * `fetch` or `folder` there is no such tunnel, and `client.http(…)`, `client.tcp(…)` add them. Times are milliseconds from 1 to
  * 2,147,483,647; a value outside: `OPTION_INVALID`.

@@ -6,7 +6,13 @@ import { generateSubdomain, isValidPort, isValidSubdomain, parseHost, slugOf } f
 import type { Address, Dial } from '../socket.ts'
 import { type HostRewrite, isRoutePath, MAX_ROUTES, type TunnelKind } from '../wire/control.ts'
 import { type ClientLimits, clientLimits } from './limits.ts'
-import type { HttpTunnelOptions, OriginOptions, TcpTunnelOptions, TunnelClientOptions } from './options.ts'
+import type {
+  HttpTunnelOptions,
+  OriginOptions,
+  TcpTunnelOptions,
+  TlsTunnelOptions,
+  TunnelClientOptions,
+} from './options.ts'
 import type { Origin } from './origin.ts'
 import { AddressOrigin } from './origins/address.ts'
 import { folderOrigin } from './origins/folder.ts'
@@ -151,21 +157,39 @@ function routesOf(routes: Readonly<Record<string, number | OriginOptions>>, dial
 
 /** A TCP tunnel, likewise. */
 export function tcpTunnel(options: TcpTunnelOptions, dial: Dial): TunnelSettings {
-  const { remotePort, token } = options
-  if ((options.port === undefined) === (options.unix === undefined))
-    throw new TunnelError('OPTION_INVALID', 'Exactly one of port and unix says where the service is.')
+  const { remotePort } = options
   if (remotePort !== undefined && !isValidPort(remotePort))
     throw new TunnelError('PORT_INVALID', `remotePort: ${remotePort} is not a port.`)
   return {
+    ...rawTunnel(options, dial),
     kind: 'tcp',
     name: undefined,
     port: remotePort,
-    token: checkToken(token),
+    isWildcard: false,
+  }
+}
+
+/** A TLS tunnel, likewise. */
+export function tlsTunnel(options: TlsTunnelOptions, dial: Dial): TunnelSettings {
+  return {
+    ...rawTunnel(options, dial),
+    kind: 'tls',
+    name: nameOf(options, {}),
+    port: undefined,
+    isWildcard: options.wildcard ?? false,
+  }
+}
+
+/** What all tunnels of bytes have. */
+function rawTunnel(options: Omit<TcpTunnelOptions, 'remotePort'>, dial: Dial) {
+  if ((options.port === undefined) === (options.unix === undefined))
+    throw new TunnelError('OPTION_INVALID', 'Exactly one of port and unix says where the service is.')
+  return {
+    token: checkToken(options.token),
     origin: addressOrigin(options, dial),
     rewrite: {},
     proxyProtocol: proxyVersion(options.proxyProtocol),
     routes: [],
-    isWildcard: false,
   }
 }
 
@@ -241,7 +265,7 @@ function originAddress(options: OriginOptions): Address {
   return { host: parseHost(host).hostname, port }
 }
 
-function nameOf(options: HttpTunnelOptions, environment: Environment): string {
+function nameOf(options: { readonly subdomain?: string }, environment: Environment): string {
   const wished = options.subdomain ?? environment.TUNNEL_SUBDOMAIN
   if (wished !== undefined && wished !== '') {
     const name = wished.toLowerCase()

@@ -16,6 +16,7 @@ export function settingsAfter(now: ServerSettings, options: TunnelServerOptions)
   for (const [name, is, was] of [
     ['port', next.port, now.port],
     ['host', next.hostname, now.hostname],
+    ['tlsPort', next.tlsPort, now.tlsPort],
     ['tls', isThere(next.tls), isThere(now.tls)],
   ])
     if (is !== was)

@@ -7,7 +7,7 @@ import { ERRORS, type ErrorCode, TunnelError } from '../errors.ts'
 import { Events } from '../events.ts'
 import type { RequestHead } from '../http/head.ts'
 import { formatUrl } from '../names.ts'
-import type { Socket } from '../socket.ts'
+import type { Socket, SocketHandler } from '../socket.ts'
 import type { Listening } from '../sockets/bun.ts'
 import { VERSION } from '../version.ts'
 import { adopt } from './adopt.ts'
@@ -17,6 +17,8 @@ import { type ControlDesk, controlRoute } from './control.ts'
 import { Deadlines } from './deadlines.ts'
 import type { Holding, Route, VisitorHost } from './front.ts'
 import { listenTcp, type TcpFrontHost } from './fronts/tcp.ts'
+import { TlsFront, type TlsFrontHost } from './fronts/tls.ts'
+import type { TlsHop } from './hop.ts'
 import { LinkGate } from './links.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from './options.ts'
 import { isProbe, probeUpstream } from './probe.ts'
@@ -31,6 +33,9 @@ import { VisitorConnection } from './visitor.ts'
 
 /** How long connections may take to close by themselves at the very end of `stop()`. */
 const LAST_WORDS_MS = 1_000
+
+/** Takes a connection of a public port, and what its visitors share. */
+type AcceptVisitor = (socket: Socket, host: VisitorHost) => SocketHandler
 
 type State = 'idle' | 'starting' | 'running' | 'draining' | 'stopped'
 
@@ -58,7 +63,12 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     noneLeft: () => this.#maybeDrained(),
   })
   #state: State = 'idle'
+  readonly #tlsFront: TlsFront
   #listening: Listening | undefined
+  /** Where TLS tunnels have a port of their own. */
+  #tlsListening: Listening | undefined
+  /** Where they have not. */
+  #hop: TlsHop | undefined
   #startedAt = 0
   #starting: Promise<void> | undefined
   #stopping: Promise<void> | undefined
@@ -75,6 +85,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     if (typeof Bun === 'undefined') throw new TunnelError('RUNTIME_UNSUPPORTED')
     this.#settings = serverSettings(options)
     this.#tunnels = new Tunnels(() => this.#settings.limits, this.#deadlines)
+    this.#tlsFront = new TlsFront(this.#tlsFrontHost())
     this.#desk = this.#controlDesk()
   }
 
@@ -131,6 +142,12 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     return this.#listening?.port ?? this.#settings.port
   }
 
+  /** The port of TLS tunnels, likewise; `undefined`: there is none. */
+  get tlsPort(): number | undefined {
+    const { tlsPort, sharesTlsPort } = this.#settings
+    return this.#tlsListening?.port ?? (sharesTlsPort ? this.port : tlsPort)
+  }
+
   /** The control host's own URL, where clients connect. */
   get url(): string {
     return this.#urlOf(undefined)
@@ -162,23 +179,53 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
 
   async #listen(): Promise<void> {
     const { listenBun } = await import('../sockets/bun.ts')
-    const { port, hostname, tls } = this.#settings
-    const visitorHost = this.#visitorHost(tls === undefined ? 'http' : 'https')
-    const proxiedHost = this.#proxiedHost(visitorHost)
-    try {
-      this.#listening = listenBun({
-        hostname,
-        port,
-        ...(tls && { tls }),
-        accept: socket =>
-          this.#settings.acceptsProxyProtocol
-            ? acceptProxied(socket, proxiedHost)
-            : this.#acceptVisitor(socket, visitorHost),
-        failed: error => this.emit('error', error),
-      })
-    } catch (cause) {
-      throw listenError(cause, hostname, port)
+    const { port, hostname, tls, tlsPort, sharesTlsPort } = this.#settings
+    const failed = (error: Error) => this.emit('error', error)
+    const listen = (on: number, accept: AcceptVisitor, certificate?: typeof tls) => {
+      try {
+        return listenBun({
+          hostname,
+          port: on,
+          failed,
+          ...(certificate && { tls: certificate }),
+          accept: this.#behindProxies(tls === undefined ? 'http' : 'https', accept),
+        })
+      } catch (cause) {
+        throw listenError(cause, hostname, on)
+      }
     }
+    try {
+      if (tls !== undefined && sharesTlsPort) {
+        const { TlsHop } = await import('./hop.ts')
+        this.#hop = secured(() => new TlsHop(tls, failed))
+        this.#listening = listen(port, (socket, host) => this.#acceptTls(socket, host))
+        return
+      }
+      this.#listening = listen(port, (socket, host) => this.#acceptVisitor(socket, host), tls)
+      if (tlsPort === undefined) return
+      this.#tlsListening = listen(tlsPort, socket => this.#tlsFront.accept(socket))
+    } catch (error) {
+      this.#closeDoors(true)
+      this.#listening = undefined
+      throw error
+    }
+  }
+
+  #acceptTls(socket: Socket, host: VisitorHost): SocketHandler {
+    return this.#tlsFront.accept(socket, (visitor, first) =>
+      this.#hop === undefined
+        ? this.#acceptVisitor(visitor, host)
+        : this.#hop.enter(visitor, first, plain => this.#acceptVisitor(plain, host)),
+    )
+  }
+
+  #closeDoors(closeActive: boolean): void {
+    this.#listening?.stop(closeActive)
+    this.#tlsListening?.stop(closeActive)
+    if (!closeActive) return
+    this.#tlsFront.stop()
+    this.#hop?.stop(true)
+    this.#hop = undefined
   }
 
   async #reload(options: TunnelServerOptions): Promise<void> {
@@ -195,7 +242,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
 
   async #prepareTls(tls: { readonly cert: string; readonly key: string }) {
     try {
-      return await this.#listening?.prepareTls(tls)
+      return await (this.#hop ?? this.#listening)?.prepareTls(tls)
     } catch (cause) {
       throw new TunnelError('TLS_INVALID', undefined, { cause })
     }
@@ -203,7 +250,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
 
   async #drainAndStop(): Promise<void> {
     this.#state = 'draining'
-    this.#listening?.stop()
+    this.#closeDoors(false)
     for (const client of this.#clients) client.drain()
     this.#tunnels.drain('SERVER_DRAINING')
     for (const visitor of [...this.#visitors]) visitor.drain()
@@ -214,7 +261,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     await this.#whenAllLeft()
     for (const visitor of [...this.#visitors]) visitor.terminate()
     this.#deadlines.stop()
-    this.#listening?.stop(true)
+    this.#closeDoors(true)
     this.emit('stop', {})
   }
 
@@ -251,10 +298,18 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     return visitor
   }
 
-  #proxiedHost(host: VisitorHost): ProxiedHost {
+  /** Takes the PROXY header away first, where there has to be one. */
+  #behindProxies(proto: 'http' | 'https', accept: AcceptVisitor): (socket: Socket) => SocketHandler {
+    const host = this.#visitorHost(proto)
+    const proxied = this.#proxiedHost(host, accept)
+    return socket =>
+      this.#settings.acceptsProxyProtocol ? acceptProxied(socket, proxied) : accept(socket, host)
+  }
+
+  #proxiedHost(host: VisitorHost, accept: AcceptVisitor): ProxiedHost {
     const overTls = this.#visitorHost('https')
     // A header that names nobody leaves the proxy's address. The words of whoever it was are not the proxy's.
-    const ofNobody = this.#visitorHost('http', false)
+    const ofNobody = this.#visitorHost(host.proto, false)
     return {
       deadlines: host.deadlines,
       get headerTimeoutMs() {
@@ -262,7 +317,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       },
       isTrusted: address => host.isTrusted(address),
       accept: (socket, header) =>
-        this.#acceptVisitor(
+        accept(
           socket,
           header === undefined ? host : header.route === undefined ? ofNobody : header.isTls ? overTls : host,
         ),
@@ -369,6 +424,29 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     }
   }
 
+  #tlsFrontHost(): TlsFrontHost {
+    const settings = () => this.#settings
+    return {
+      deadlines: this.#deadlines,
+      get helloTimeoutMs() {
+        return settings().limits.headTimeoutMs
+      },
+      get maxHellos() {
+        return settings().limits.maxHellos
+      },
+      get maxVisitors() {
+        return settings().limits.maxStreams
+      },
+      visits: this.#rawVisits,
+      find: name => {
+        const destination = destinationOf(name, settings().domainsByLength)
+        const tunnel = destination.kind === 'tunnel' ? this.#tunnels.find(destination.name) : undefined
+        if (tunnel?.kind !== 'tls' || destination.kind !== 'tunnel') return undefined
+        return destination.isBelow && !tunnel.isWildcard ? undefined : tunnel
+      },
+    }
+  }
+
   #controlDesk(): ControlDesk {
     const clientHost = this.#clientHost()
     return {
@@ -421,6 +499,10 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     const { publicUrl, tls, domains } = this.#settings
     const hostname = domains[0] ?? 'localhost'
     if (tunnel !== undefined && tunnel.port !== 0) return `${tunnel.kind}://${hostname}:${tunnel.port}`
+    if (tunnel?.kind === 'tls') {
+      const tlsPort = this.#settings.sharesTlsPort && publicUrl ? Number(publicUrl.port || 443) : this.tlsPort
+      return `tls://${tunnel.name}.${hostname}${tlsPort === 443 ? '' : `:${tlsPort}`}`
+    }
     const port =
       publicUrl === undefined ? this.port : publicUrl.port === '' ? undefined : Number(publicUrl.port)
     return formatUrl({
@@ -470,6 +552,15 @@ function bounded(ms: number, begin: (resolve: () => void) => void): Promise<void
 /** What a visitor is answered when its exchange fails before there was an answer. */
 function statusOf(code: ErrorCode | undefined): number {
   return code === undefined || code === 'CANCELLED' ? 0 : ERRORS[code].status
+}
+
+/** Runs `make`, which fails for the certificate alone. */
+function secured<Result>(make: () => Result): Result {
+  try {
+    return make()
+  } catch (cause) {
+    throw new TunnelError('TLS_INVALID', undefined, { cause })
+  }
 }
 
 function listenError(cause: unknown, hostname: string, port: number): TunnelError {
