@@ -3,6 +3,7 @@
 import type {
   HttpTunnelOptions,
   TcpTunnelOptions,
+  TlsTunnelOptions,
   TunnelClientEvents,
   TunnelClientOptions,
 } from '../client/options.ts'
@@ -16,6 +17,7 @@ export interface ClientEnd {
   disconnect(): Promise<void>
   http(options: HttpTunnelOptions): Promise<TunnelEnd>
   tcp(options: TcpTunnelOptions): Promise<TunnelEnd>
+  tls(options: TlsTunnelOptions): Promise<TunnelEnd>
   isConnected(): boolean
   probe(): Promise<boolean>
   getTunnelUrl(): string

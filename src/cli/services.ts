@@ -177,6 +177,8 @@ function openTunnel(client: ClientEnd, { kind, options }: ServiceConfig, target:
       return client.http({ ...options, ...target.options })
     case 'tcp':
       return client.tcp(options)
+    case 'tls':
+      return client.tls(options)
     default:
       throw new TunnelError('INTERNAL', `There is no way to open a ${kind} tunnel.`)
   }

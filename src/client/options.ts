@@ -83,11 +83,14 @@ export interface TcpTunnelOptions extends SharedTunnelOptions {
   readonly originConnectTimeoutMs?: number
 }
 
+/** What tunnels of bytes have in common. */
+type RawTunnelOptions = Omit<TcpTunnelOptions, 'remotePort'>
+
 /**
  * A TLS tunnel: `client.tls(…)`. Visitors reach the service by the server name they ask for, and only the service can read
  * what they send: it has the certificate. Exactly one of `port` and `unix` says where it is.
  */
-export interface TlsTunnelOptions extends Omit<TcpTunnelOptions, 'remotePort'> {
+export interface TlsTunnelOptions extends RawTunnelOptions {
   /** The name to ask for, as of an HTTP tunnel. Default adjective-noun. Taken: `NAME_TAKEN`, because the certificate has it. */
   readonly subdomain?: string
   /** `true`: all names below the tunnel's own are its, too. Default `false`. */

@@ -2,9 +2,8 @@
 
 import type { ServiceConfig } from './client-config.ts'
 import { kebabOf } from './field.ts'
-import type { ServerConfig } from './server-config.ts'
 
-const KINDS: ReadonlySet<string> = new Set<ServiceConfig['kind']>(['udp', 'tls'])
+const KINDS: ReadonlySet<string> = new Set<ServiceConfig['kind']>(['udp'])
 const OPTIONS: readonly string[] = ['wildcard', 'routes', 'pool', 'health']
 
 /** One sentence for each; none when all of it is there. */
@@ -13,9 +12,4 @@ export function notYet(service: ServiceConfig): readonly string[] {
   if (KINDS.has(kind)) return [`services.${name}: kind = "${kind}" is not in this version yet.`]
   const given = OPTIONS.filter(option => option in options)
   return given.map(option => `services.${name}.${kebabOf(option)} is not in this version yet.`)
-}
-
-/** Likewise for a server. */
-export function notYetServed({ options }: ServerConfig): readonly string[] {
-  return options.tlsPort === undefined ? [] : ['tls-port is not in this version yet.']
 }

@@ -9,6 +9,7 @@ import type { TunnelServerOptions } from '../../src/server/options.ts'
 import { ask } from '../support/ask.ts'
 import { type Certificate, makeCertificate } from '../support/certificates.ts'
 import { NaiveJsonClient } from '../support/json-client.ts'
+import { freePort } from '../support/ports.ts'
 import { rawDial } from '../support/raw.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { startServer } from '../support/tunnel.ts'
@@ -43,13 +44,6 @@ async function echoService(): Promise<{ port: number; close(): void }> {
   const address = service.address()
   if (address === null || typeof address === 'string') throw new Error('no port')
   return { port: address.port, close: () => service.close() }
-}
-
-/** A port that is free now. */
-async function freePort(): Promise<number> {
-  const service = await echoService()
-  service.close()
-  return service.port
 }
 
 const firstOf = (socket: Socket, event: string): Promise<void> =>
@@ -173,7 +167,9 @@ describe('what is not allowed any more ends with its code', () => {
   })
 
   test('a port outside of the new range: its visitors are cut, those of another go on', async () => {
-    const [one, other] = [await freePort(), await freePort()]
+    const one = freePort()
+    let other = freePort()
+    while (other === one) other = freePort()
     const service = await echoService()
     const server = await startServer({ tcpPorts: `${one},${other}` })
     await using client = clientOf(server)

@@ -7,10 +7,12 @@ import { createServer as createTlsServer, connect as secure, type TLSSocket, typ
 import { TunnelClient, type TunnelServer } from '../../src/index.ts'
 import type { TunnelServerOptions } from '../../src/server/options.ts'
 import { type Certificate, makeCertificate } from '../support/certificates.ts'
+import { freePort } from '../support/ports.ts'
 import { Random } from '../support/random.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { startServer } from '../support/tunnel.ts'
 import { within } from '../support/within.ts'
+import hellos from '../vectors/client-hellos.json' with { type: 'json' }
 
 const HOST = '127.0.0.1'
 const UNRECOGNIZED_NAME = '15030300020270'
@@ -247,6 +249,28 @@ describe('passed on', () => {
   })
 })
 
+describe('hellos of other programs', () => {
+  test.each(hellos.map(({ by, name, hex }) => [by, name, hex] as const))('%s', async (_by, name, hex) => {
+    await using ends = await start({ domains: ['tunnel.example'] })
+    const { promise, resolve } = Promise.withResolvers<string>()
+    const raw = createServer(socket => {
+      socket.on('error', () => {})
+      let seen = ''
+      socket.on('data', (bytes: Buffer) => {
+        seen += bytes.toString('hex')
+        if (seen.length >= hex.length) resolve(seen)
+      })
+    })
+    await ends.client.tls({ port: await listening(raw), host: HOST, subdomain: 'app' })
+    const hello = Buffer.from(hex, 'hex')
+    if (name === null) return expect(await answerTo(ends.port, hello)).toBe(UNRECOGNIZED_NAME)
+    const visitor = connect({ port: ends.port, host: HOST })
+    visitor.on('error', () => {}).write(hello)
+    expect(await within(promise, 'the hello')).toBe(hex)
+    visitor.destroy()
+  })
+})
+
 describe('refused', () => {
   test('unknown names, no name and addresses get an alert', async () => {
     await using ends = await start()
@@ -418,15 +442,6 @@ describe('hostile visitors', () => {
   }, 30_000)
 })
 
-/** A port that is free now. */
-async function freePort(): Promise<number> {
-  const server = createServer()
-  const port = await listening(server)
-  await new Promise(resolve => server.close(resolve))
-  closing.pop()
-  return port
-}
-
 describe('on the port of the server itself', () => {
   let own: Certificate
   beforeAll(async () => {
@@ -434,7 +449,7 @@ describe('on the port of the server itself', () => {
   })
 
   const shared = async (options: TunnelServerOptions = {}) => {
-    const port = await freePort()
+    const port = freePort()
     const server = await startServer({ port, tlsPort: port, tls: own, ...options })
     const client = new TunnelClient({ server: `https://localhost:${port}`, verifyServer: false })
     return {
@@ -562,7 +577,7 @@ describe('on the port of the server itself', () => {
   test('what cannot be', async () => {
     const outcome = (options: TunnelServerOptions) =>
       codeOf(startServer(options).then(server => server.stop()))
-    const port = await freePort()
+    const port = freePort()
     expect(await outcome({ port, tlsPort: port })).toBe('OPTION_INVALID')
     expect(await outcome({ port, tlsPort: port, tls: { cert: own.cert, key: one.key } })).toBe('TLS_INVALID')
     expect(await outcome({ tlsPort: 65_536 })).toBe('PORT_INVALID')

@@ -11,6 +11,7 @@ const NEVER_ZERO: ReadonlySet<string> = new Set<keyof ServerLimits>([
   'maxTargetBytes',
   'maxStreams',
   'maxClients',
+  'maxHellos',
   'pingIntervalMs',
   'deadAfterMs',
   'maxMessageBytes',
