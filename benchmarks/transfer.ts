@@ -3,7 +3,7 @@
 import { hasIperf, iperf, startIperf } from './load/iperf.ts'
 import { type BulkLoad, run } from './load/load.ts'
 import { interrupted, stopAll } from './measure/children.ts'
-import { column, interleave, reasonOf, type Subject, type Taken } from './measure/interleave.ts'
+import { column, interleave, type Subject, type Taken } from './measure/interleave.ts'
 import type { Group } from './measure/result.ts'
 import { startPeers } from './measure/running.ts'
 import { conclude, peersOr, printGroup, roundsOr, say, unlessQuick } from './measure/suite.ts'
@@ -11,6 +11,7 @@ import { startEcho } from './origin/origin.ts'
 import { RAW_ORIGIN } from './peers/assemble.ts'
 import { withDatagrams } from './peers/datagrams.ts'
 import { choose } from './peers/list.ts'
+import { oursJson, oursStreams, oursTcp } from './peers/ours.ts'
 import type { Peer, Tunnel } from './peers/peer.ts'
 
 const NAMES = [
@@ -71,12 +72,12 @@ async function raw(
   measure: (tunnel: Tunnel, peer: Peer) => Promise<Taken>,
 ): Promise<readonly Subject[]> {
   const subjects: Subject[] = []
-  for (const peer of choose(peersOr(NAMES))) {
+  for (const named of choose(peersOr(NAMES))) {
+    const peer = named === oursStreams ? oursTcp : named
     const detected = await peer.detect()
     const take = async (): Promise<Taken> => {
       if ('missing' in detected) return detected.missing
-      if (peer.kind === 'ours') return 'not built: TCP tunnels'
-      if (peer.kind === 'http') return 'carries HTTP only'
+      if (peer.kind === 'http' || peer === oursJson) return 'carries HTTP only'
       const tunnel = await peer.start({ [RAW_ORIGIN]: port })
       try {
         return await measure(tunnel, peer)
@@ -98,12 +99,14 @@ async function bitrates(): Promise<void> {
   const server = await startIperf()
   const length = unlessQuick(2, 1)
   for (const streams of [1, 10]) {
-    const name = `TCP bitrate, ${streams} stream${streams === 1 ? '' : 's'} (iperf3)`
-    const subjects = await raw(server.port, async ({ endpoints }) => {
-      const { gbitPerSecond } = await iperf(endpoints[RAW_ORIGIN]!.port, length, streams)
-      return { gbit: gbitPerSecond }
-    })
-    show(await interleave(name, columns, subjects, rounds))
+    for (const way of ['up', 'down'] as const) {
+      const name = `TCP bitrate ${way}, ${streams} stream${streams === 1 ? '' : 's'} (iperf3)`
+      const subjects = await raw(server.port, async ({ endpoints }) => {
+        const { gbitPerSecond } = await iperf(endpoints[RAW_ORIGIN]!.port, length, { streams, way })
+        return { gbit: gbitPerSecond }
+      })
+      show(await interleave(name, columns, subjects, rounds))
+    }
   }
   await server.stop()
   const datagrams = [...columns, column('lost', 'lost', '%', 'lower')]
@@ -112,7 +115,7 @@ async function bitrates(): Promise<void> {
 
 async function udpSubjects(length: number): Promise<readonly Subject[]> {
   const measure = async (port: number): Promise<Taken> => {
-    const { gbitPerSecond, lost } = await iperf(port, length, 1, true)
+    const { gbitPerSecond, lost } = await iperf(port, length, { udp: true })
     return { gbit: gbitPerSecond, lost }
   }
   const server = await startIperf()
@@ -147,34 +150,13 @@ async function trips(): Promise<void> {
     column('mean', 'mean', 'ms', 'lower'),
   ]
   const count = unlessQuick(10_000, 200)
-  const measure = async ({ endpoints }: Tunnel, upgrade: boolean): Promise<Taken> => {
-    const load = { kind: 'trips', bytes: 64, trips: count, warmup: count / 10, upgrade, seconds: 10 } as const
+  const measure = async ({ endpoints }: Tunnel): Promise<Taken> => {
+    const load = { kind: 'trips', bytes: 64, trips: count, warmup: count / 10, seconds: 10 } as const
     const { latency } = await run(endpoints[RAW_ORIGIN]!, load)
     return latency ? { ...latency } : 'no round trip'
   }
-  const subjects = [...(await raw(echo.port, tunnel => measure(tunnel, false)))]
-  for (const peer of choose(['ours-streams'])) {
-    const take = async (): Promise<Taken> => {
-      const tunnel = await peer.start({ [RAW_ORIGIN]: echo.port }).catch(reasonOf)
-      if (typeof tunnel === 'string') return tunnel
-      try {
-        return await measure(tunnel, true)
-      } finally {
-        await tunnel.stop()
-      }
-    }
-    subjects.push({ name: 'ours-streams, switched by an HTTP upgrade', take })
-  }
-  const note =
-    'TCP. The row of the upgrade shows the path that TCP tunnels will take: bytes both ways on one stream.'
-  show(
-    await interleave(
-      `${count.toLocaleString('en-US')} round trips of 64 bytes`,
-      columns,
-      subjects,
-      rounds,
-      note,
-    ),
-  )
+  const subjects = await raw(echo.port, measure)
+  const name = `${count.toLocaleString('en-US')} round trips of 64 bytes`
+  show(await interleave(name, columns, subjects, rounds))
   await echo.stop()
 }

@@ -47,6 +47,7 @@ export type ErrorCode =
   | 'ORIGIN_INVALID'
   | 'ORIGIN_TLS'
   | 'ORIGIN_UNREACHABLE'
+  | 'ORIGIN_UNHEALTHY'
   | 'HANDLER_FAILED'
   | 'WIRE_UNSUPPORTED'
   | 'ANSWER_TOO_LARGE'
@@ -251,6 +252,14 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     true,
     'The host that the client forwards to cannot be found or reached.',
     'Check --host given to the client.',
+  ),
+  ORIGIN_UNHEALTHY: entry(
+    27,
+    503,
+    'origin',
+    true,
+    'The app is unwell: it fails the health checks of its client.',
+    'Look at the log of the app, and at what the health option asks for.',
   ),
   HANDLER_FAILED: entry(
     26,

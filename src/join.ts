@@ -30,8 +30,8 @@ export class Join implements StreamHandler {
   constructor(brokenCode: ErrorCode, closed?: () => void) {
     this.#brokenCode = brokenCode
     this.socketHandler = {
-      received: bytes => {
-        if (this.#stream?.write(bytes) === false) this.#socket?.pause()
+      received: (bytes, isScratch) => {
+        if (this.#stream?.write(bytes, isScratch) === false) this.#socket?.pause()
       },
       drained: () => {
         if (this.#socket !== undefined) this.#drain(this.#socket)

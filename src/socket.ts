@@ -41,8 +41,8 @@ export interface Socket {
 
 /** What happens on a connection. `closed` is always the last call, exactly once. */
 export interface SocketHandler {
-  /** Bytes arrived. The array is the handler's to keep. */
-  received(bytes: Uint8Array): void
+  /** Bytes arrived. The array is the handler's to keep, unless `isScratch` says that it is reused. */
+  received(bytes: Uint8Array, isScratch?: boolean): void
   /** The kernel takes bytes again after a short `write`. */
   drained(): void
   /** The far side sent FIN: it will send no more, but may still read. */

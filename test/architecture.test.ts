@@ -6,7 +6,19 @@ import { Glob } from 'bun'
 const ROOT = `${import.meta.dir}/../src`
 
 /** Single files that both ends stand on. */
-const LOW = ['buffers', 'events', 'deferred', 'socket', 'sockets', 'event-loop', 'unsent', 'join', 'version']
+const LOW = [
+  'buffers',
+  'events',
+  'deferred',
+  'socket',
+  'datagram-socket',
+  'flow',
+  'sockets',
+  'event-loop',
+  'unsent',
+  'join',
+  'version',
+]
 
 /** Room → the rooms it may import from, besides itself. A room is a folder of src/, or a file directly in it. */
 const ALLOWED: Record<string, readonly string[]> = {
@@ -16,12 +28,14 @@ const ALLOWED: Record<string, readonly string[]> = {
   version: [],
   words: [],
   socket: ['errors'],
+  'datagram-socket': [],
   names: ['errors', 'words'],
-  sockets: ['socket', 'errors', 'deferred'],
+  sockets: ['socket', 'datagram-socket', 'errors', 'deferred'],
   wire: ['errors'],
   unsent: ['socket'],
   session: ['wire', 'errors', 'socket', 'unsent'],
   join: ['session', 'errors', 'socket', 'unsent'],
+  flow: ['session', 'wire', 'socket'],
   'event-loop': ['session'],
   buffers: ['wire'],
   http: ['errors'],
@@ -33,7 +47,19 @@ const ALLOWED: Record<string, readonly string[]> = {
 }
 
 /** Floors that know neither a runtime nor the time: whatever they need of either is handed in. */
-const PURE = ['unsent', 'join', 'wire', 'session', 'http', 'errors', 'events', 'names', 'socket']
+const PURE = [
+  'unsent',
+  'join',
+  'flow',
+  'datagram-socket',
+  'wire',
+  'session',
+  'http',
+  'errors',
+  'events',
+  'names',
+  'socket',
+]
 const IMPURE =
   /\b(?:Bun\.|setTimeout|setInterval|setImmediate|queueMicrotask|Date\.now|performance\.)|from '(?:node|bun):/
 

@@ -69,6 +69,8 @@ const tables: readonly (readonly [string, string, string, (members: readonly Mem
   ['HTTP tunnel options', CLIENT, 'HttpTunnelOptions', optionRows],
   ['TCP tunnel options', CLIENT, 'TcpTunnelOptions', optionRows],
   ['TLS tunnel options', CLIENT, 'TlsTunnelOptions', optionRows],
+  ['health options', CLIENT, 'HealthOptions', optionRows],
+  ['UDP tunnel options', CLIENT, 'UdpTunnelOptions', optionRows],
   ['shared tunnel options', CLIENT, 'SharedTunnelOptions', optionRows],
   ['client limits', 'src/client/limits.ts', 'ClientLimits', limitRows],
   ['client events', CLIENT, 'TunnelClientEvents', eventRows],

@@ -6,6 +6,7 @@ import type {
   TlsTunnelOptions,
   TunnelClientEvents,
   TunnelClientOptions,
+  UdpTunnelOptions,
 } from '../client/options.ts'
 import type { Tunnel } from '../client/tunnel.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from '../server/options.ts'
@@ -18,6 +19,7 @@ export interface ClientEnd {
   http(options: HttpTunnelOptions): Promise<TunnelEnd>
   tcp(options: TcpTunnelOptions): Promise<TunnelEnd>
   tls(options: TlsTunnelOptions): Promise<TunnelEnd>
+  udp(options: UdpTunnelOptions): Promise<TunnelEnd>
   isConnected(): boolean
   probe(): Promise<boolean>
   getTunnelUrl(): string

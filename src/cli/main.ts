@@ -147,6 +147,8 @@ function normaliseEnvironment(environment: NodeJS.ProcessEnv): void {
       'TUNNEL_JSON',
       'TUNNEL_INSECURE',
       'TUNNEL_SPA',
+      'TUNNEL_WILDCARD',
+      'TUNNEL_POOL',
     ].includes(name)
     if (value === '' || (isFlag && /^(?:0|no|false|off)$/i.test(value ?? ''))) delete environment[name]
   }

@@ -157,6 +157,9 @@ function shareOptions(): Option[] {
       'TUNNEL_ROUTE',
     ),
     wildcardOption(),
+    new Option('--pool [affinity]', 'share the name with other clients: none, cookie or address').env(
+      'TUNNEL_POOL',
+    ),
     new Option('--qr', 'show the URL as a QR code').env('TUNNEL_QR'),
     new Option('--open', 'open the URL in the browser').env('TUNNEL_OPEN'),
     new Option('--copy', 'copy the URL to the clipboard').env('TUNNEL_COPY'),
@@ -170,15 +173,18 @@ function shareOptions(): Option[] {
 interface RawCommand {
   readonly name: string
   readonly description: string
+  /** What to say of its argument. */
+  readonly argument: string
   /** Its own options, besides those of the connection. */
   options(): Option[]
-  settings(flags: Flags, service: Service): Pick<RawSettings, 'open' | 'embedded'>
+  settings(flags: Flags, service: Service): Pick<RawSettings, 'open' | 'embedded' | 'isWatched'>
 }
 
 const RAW_COMMANDS: readonly RawCommand[] = [
   {
     name: 'tcp',
     description: 'give a TCP service a public port',
+    argument: 'where the service is: 5432, host:5432 or unix:/path',
     options: () => [remotePortOption(), proxyProtocolOption()],
     settings(flags, { options }) {
       const remotePort = flags.port('remotePort', 1)
@@ -192,12 +198,36 @@ const RAW_COMMANDS: readonly RawCommand[] = [
         open: client => client.tcp(wish),
         // On this machine any port will do.
         embedded: remotePort === undefined ? {} : { tcpPorts: `${remotePort}` },
+        isWatched: true,
+      }
+    },
+  },
+  {
+    name: 'udp',
+    description: 'give a UDP service a public port',
+    argument: 'where the service is: 53 or host:53',
+    options: () => [remotePortOption(), idleTimeoutOption()],
+    settings(flags, { options }) {
+      if ('unix' in options) throw new TunnelError('OPTION_INVALID', 'UDP needs a port, not a unix socket.')
+      const remotePort = flags.port('remotePort', 1)
+      const idleTimeoutMs = seconds(flags, 'idleTimeout')
+      const wish = {
+        ...options,
+        ...(remotePort !== undefined && { remotePort }),
+        ...(idleTimeoutMs !== undefined && { idleTimeoutMs }),
+      }
+      return {
+        open: client => client.udp(wish),
+        embedded: remotePort === undefined ? {} : { udpPorts: `${remotePort}` },
+        // Whether anything listens on UDP nobody can see from outside: the first datagram tells.
+        isWatched: false,
       }
     },
   },
   {
     name: 'tls',
     description: 'give a service that speaks TLS a public name',
+    argument: 'where the service is: 8443, host:8443 or unix:/path',
     options: () => [subdomainOption('a friendly one'), wildcardOption(), proxyProtocolOption()],
     settings(flags, { options }) {
       const subdomain = subdomainOf(flags)
@@ -208,7 +238,7 @@ const RAW_COMMANDS: readonly RawCommand[] = [
         ...(flags.isOn('wildcard') && { wildcard: true }),
         ...(version !== undefined && { proxyProtocol: version }),
       }
-      return { open: client => client.tls(wish), embedded: { tlsPort: 0 } }
+      return { open: client => client.tls(wish), embedded: { tlsPort: 0 }, isWatched: true }
     },
   },
 ]
@@ -218,7 +248,7 @@ function addRawCommand(program: Command, raw: RawCommand, actions: Actions): voi
     .command(raw.name)
     .description(raw.description)
     .helpOption('--help', 'print this help')
-    .argument('<port>', 'where the service is: 5432, host:5432 or unix:/path')
+    .argument('<port>', raw.argument)
   const options = [...connectionOptions('accept any certificate of the server'), ...raw.options()]
   for (const option of [...options, jsonOption()]) command.addOption(option)
   command.action((positional: string) => {
@@ -241,6 +271,12 @@ function subdomainOption(standard: string): Option {
 
 function wildcardOption(): Option {
   return new Option('--wildcard', 'take the hosts below the name too').env('TUNNEL_WILDCARD')
+}
+
+function idleTimeoutOption(): Option {
+  return new Option('--idle-timeout <seconds>', 'how long a silent visitor is remembered (default: 60)').env(
+    'TUNNEL_IDLE_TIMEOUT',
+  )
 }
 
 function proxyProtocolOption(): Option {
@@ -274,6 +310,9 @@ function serverOptions(): Option[] {
     repeatable('--token <token>', 'secret that clients must have; repeatable').env('TUNNEL_SERVER_TOKEN'),
     new Option('--tcp-ports <ports>', 'public ports for TCP tunnels (default: 20000-29999)').env(
       'TUNNEL_SERVER_TCP_PORTS',
+    ),
+    new Option('--udp-ports <ports>', 'public ports for UDP tunnels (default: 20000-29999)').env(
+      'TUNNEL_SERVER_UDP_PORTS',
     ),
     new Option('--tls-port <port>', 'port for TLS tunnels, told apart by name (default: none)').env(
       'TUNNEL_SERVER_TLS_PORT',
@@ -338,6 +377,18 @@ function connection(
   }
 }
 
+const AFFINITIES = ['none', 'cookie', 'address'] as const
+
+function poolAffinity(flags: Flags): (typeof AFFINITIES)[number] | undefined {
+  if (flags.isOn('pool')) return 'none'
+  const text = flags.text('pool')
+  if (text === undefined) return undefined
+  const affinity = AFFINITIES.find(one => one === text)
+  if (affinity !== undefined) return affinity
+  const label = flags.label('pool')
+  throw new TunnelError('OPTION_INVALID', `${label} "${text}" is none of none, cookie and address.`)
+}
+
 const WIRES = ['auto', 'streams', 'json'] as const
 
 function shareSettings(flags: Flags, positional: string | undefined): ShareSettings {
@@ -353,6 +404,7 @@ function shareSettings(flags: Flags, positional: string | undefined): ShareSetti
   }
   const hostHeader = flags.text('hostHeader')
   if (hostHeader !== undefined) parseHost(hostHeader)
+  const pool = poolAffinity(flags)
   const routes = parseRoutes(flags.list('route'), flags.isOn('insecure'))
   return {
     target: targetOf(flags, positional),
@@ -364,6 +416,7 @@ function shareSettings(flags: Flags, positional: string | undefined): ShareSetti
       ...(hostHeader && { hostHeader }),
       ...(routes && { routes }),
       ...(flags.isOn('wildcard') && { wildcard: true }),
+      ...(pool !== undefined && { pool: { affinity: pool } }),
     },
     isQrWanted: flags.isOn('qr'),
     isOpenWanted: flags.isOn('open'),
@@ -388,6 +441,7 @@ async function serverSettings(flags: Flags): Promise<TunnelServerOptions> {
   const trustedProxies = flags.list('trustedProxy')
   const publicUrl = flags.text('publicUrl')
   const tcpPorts = flags.text('tcpPorts')
+  const udpPorts = flags.text('udpPorts')
   const originTimeoutMs = seconds(flags, 'originTimeout')
   const tls = await tlsFiles(flags)
   const tlsPort = flags.port('tlsPort', 0)
@@ -397,6 +451,7 @@ async function serverSettings(flags: Flags): Promise<TunnelServerOptions> {
     ...(domains.length > 0 && { domains }),
     ...(tokens.length > 0 && { tokens }),
     ...(tcpPorts !== undefined && { tcpPorts: tcpPorts === 'none' ? '' : tcpPorts }),
+    ...(udpPorts !== undefined && { udpPorts: udpPorts === 'none' ? '' : udpPorts }),
     ...(trustedProxies.length > 0 && { trustedProxies }),
     ...(flags.isOn('proxyProtocol') && { acceptProxyProtocol: true }),
     ...(publicUrl !== undefined && { publicUrl }),

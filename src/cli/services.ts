@@ -1,13 +1,14 @@
 // The services of a configuration file while they run: what the file says becomes tunnels, and nothing else is touched.
 
-import type { ServiceConfig } from '../config/client-config.ts'
+import type { HttpTunnelOptions } from '../client/options.ts'
 import { notYet } from '../config/not-yet.ts'
+import type { HttpServiceOptions, ServiceConfig } from '../config/service.ts'
 import { TunnelError } from '../errors.ts'
 import type { ClientEnd, TunnelEnd } from './ends.ts'
 import { OriginWatch } from './origin-watch.ts'
 import type { Output } from './output.ts'
 import { aborted } from './stop.ts'
-import { serviceTarget, type Target } from './target.ts'
+import { addressTarget, serviceTarget, type Target } from './target.ts'
 
 /** A service that could not be had. */
 export interface Refusal {
@@ -157,6 +158,8 @@ export class Services {
     // Gone while it was asked for.
     if (running.isGone) return tunnel.close().then(() => undefined)
     running.tunnel = tunnel
+    // Whether anything listens on UDP nobody can see from outside: the client hears of it with the first datagram.
+    if (config.kind === 'udp') return
     running.watch = this.#watch(config.name, target)
     void running.watch.check()
   }
@@ -174,12 +177,18 @@ export class Services {
 function openTunnel(client: ClientEnd, { kind, options }: ServiceConfig, target: Target): Promise<TunnelEnd> {
   switch (kind) {
     case 'http':
-      return client.http({ ...options, ...target.options })
+      return client.http({ ...options, ...target.options, ...routesOf(options.routes) })
     case 'tcp':
       return client.tcp(options)
+    case 'udp':
+      return client.udp(options)
     case 'tls':
       return client.tls(options)
-    default:
-      throw new TunnelError('INTERNAL', `There is no way to open a ${kind} tunnel.`)
   }
+}
+
+function routesOf(routes: HttpServiceOptions['routes']): Pick<HttpTunnelOptions, 'routes'> {
+  if (routes === undefined) return {}
+  const all = Object.entries(routes).map(([path, address]) => [path, addressTarget(address).options])
+  return { routes: Object.fromEntries(all) }
 }

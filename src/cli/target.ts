@@ -1,6 +1,6 @@
 // Where the app is, as the CLI was told: a port, host and port, a URL, a unix socket, or a folder.
 
-import type { HttpServiceOptions, ServiceConfig } from '../config/client-config.ts'
+import type { HttpServiceOptions, ServiceConfig } from '../config/service.ts'
 import { TunnelError } from '../errors.ts'
 import { formatUrl, parseHost } from '../names.ts'
 import { parsePort } from './flags.ts'
@@ -75,7 +75,7 @@ export function parseTarget({ positional, port, host, isInsecure, folder, isSpa 
   }
   throw new TunnelError(
     'OPTION_INVALID',
-    `"${positional}" is neither a port, a URL nor a command (tcp, tls, server, doctor, config).`,
+    `"${positional}" is neither a port, a URL nor a command (tcp, tls, udp, up, server, doctor, config).`,
   )
 }
 
@@ -108,16 +108,19 @@ export function parseRoutes(
 
 /** Where a service of a configuration file leads. */
 export function serviceTarget({ kind, options }: ServiceConfig): Target {
-  // Keys that its kind does not have are not there.
-  const address: Partial<HttpServiceOptions> = options
+  const { port, host = 'localhost' } = options
+  if (kind === 'http' || port === undefined) return addressTarget(options)
+  return rawTarget(port, parseHost(host).hostname)
+}
+
+/** Where a service or a route leads. Keys that its kind does not have are not there. */
+export function addressTarget(address: Partial<HttpServiceOptions>): Target {
   const { port, host = 'localhost', unix, folder, spa = false, url = '', verifyOrigin } = address
   if (unix !== undefined) return unixTarget(unix)
   if (folder !== undefined) return folderTarget(folder, spa)
-  if (port === undefined) {
-    const target = urlTarget(url, false)
-    return verifyOrigin === undefined ? target : { ...target, options: { url: target.label, verifyOrigin } }
-  }
-  return kind === 'http' ? portTarget(port, host) : rawTarget(port, parseHost(host).hostname)
+  if (port !== undefined) return portTarget(port, host)
+  const target = urlTarget(url, false)
+  return verifyOrigin === undefined ? target : { ...target, options: { url: target.label, verifyOrigin } }
 }
 
 function portTarget(port: number, hostFlag: string): Target {

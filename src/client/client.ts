@@ -5,6 +5,7 @@ import { deferred } from '../deferred.ts'
 import { TunnelError } from '../errors.ts'
 import { Events } from '../events.ts'
 import { calculateBackoff } from '../names.ts'
+import { associate } from '../sockets/associate.ts'
 import { dial } from '../sockets/dial.ts'
 import { stopped } from './carrier.ts'
 import { connector } from './connect.ts'
@@ -24,6 +25,7 @@ import type {
   TunnelClientEvents,
   TunnelClientOptions,
   TunnelState,
+  UdpTunnelOptions,
 } from './options.ts'
 import { OwnTunnel } from './own-tunnel.ts'
 import { probePublicSide } from './probe.ts'
@@ -34,6 +36,7 @@ import {
   type TunnelSettings,
   tcpTunnel,
   tlsTunnel,
+  udpTunnel,
 } from './settings.ts'
 import type { Tunnel } from './tunnel.ts'
 import { watchForWake } from './wake.ts'
@@ -64,7 +67,7 @@ const WATCHED = ['request', 'response', 'visitorConnected', 'visitorDisconnected
 
 /**
  * A tunnel client. With `port`, `url`, `unix`, `fetch` or `folder` it has an HTTP tunnel, and `connect()` resolves once
- * its URL is registered; `http()`, `tcp()` add tunnels, on the same connection. A lost connection is made again for ever
+ * its URL is registered; `http()`, `tcp()`, `udp()` add tunnels, on the same connection. A lost connection is made again for ever
  * (unless `reconnect` is false) and names and ports stay. It never throws outside of its own methods and never exits the
  * process; what goes wrong arrives as an `error` event with a stable `code`.
  *
@@ -113,7 +116,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     if (this.#tunnels.size === 0) {
       throw new TunnelError(
         'OPTION_INVALID',
-        'One of port, url, unix, fetch and folder says where the app is; or call http(), tcp().',
+        'One of port, url, unix, fetch and folder says where the app is; or call http(), tcp(), udp().',
       )
     }
     this.#connecting = this.#connectFirst()
@@ -161,6 +164,14 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   /** Adds a TLS tunnel, likewise. Rejects also with `NAME_TAKEN`, `NAME_RESERVED` and `KIND_REFUSED`. */
   tls(options: TlsTunnelOptions): Promise<Tunnel> {
     return this.#add(() => tlsTunnel(options, dial))
+  }
+
+  /**
+   * Adds a UDP tunnel, likewise. One with the same `remotePort` as a TCP tunnel works beside it. That the service does not
+   * listen arrives as an `error` event, `ORIGIN_REFUSED`; one that starts later gets what is sent then.
+   */
+  udp(options: UdpTunnelOptions): Promise<Tunnel> {
+    return this.#add(() => udpTunnel(options, associate, error => this.emit('error', error)))
   }
 
   /** The tunnels that the client has or asks for. */
@@ -228,7 +239,11 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   // ── Tunnels ────────────────────────────────────────────────────────────────────────────────────────────────
 
   #want(settings: TunnelSettings): OwnTunnel {
-    const tunnel = new OwnTunnel(settings, { closed: () => this.#forget(tunnel) })
+    const tunnel: OwnTunnel = new OwnTunnel(settings, {
+      closed: () => this.#forget(tunnel),
+      healthChanged: ({ name }, isHealthy, error) =>
+        this.emit('health', { tunnel: name, isHealthy, ...(error !== undefined && { error }) }),
+    })
     this.#tunnels.add(tunnel)
     return tunnel
   }
@@ -237,7 +252,9 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     const tunnel = this.#want(settingsOf())
     try {
       if (this.#state === 'idle' || this.#state === 'closed') this.#connecting = this.#connectFirst()
-      if (this.#state === 'connecting') await this.#connecting
+      // Its own refusal, if there was one, came before and says more than the first of all.
+      if (this.#state === 'connecting')
+        await this.#connecting?.catch((error: unknown) => tunnel.refuse(error))
       // One that was refused with the others is not asked for again.
       if (this.#connection !== undefined && this.#tunnels.has(tunnel))
         await this.#register(tunnel, this.#connection)
@@ -277,6 +294,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
       tunnel.refuse(error)
       this.#tunnels.delete(tunnel)
     } else if (REFUSED_FOR_GOOD.has(error.code)) {
+      tunnel.rest()
       this.#tunnels.delete(tunnel)
     } else {
       this.#planToAskAgain()
@@ -382,6 +400,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     const [first] = refusals.filter(refusal => refusal !== undefined)
     if (first === undefined) return
     const ownRefusal = this.#own && refusals[asked.indexOf(this.#own)]
+    for (const [index, tunnel] of asked.entries())
+      if (refusals[index] !== undefined && tunnel.registration === undefined) tunnel.refuse(refusals[index])
     if (ownRefusal !== undefined && this.#own?.registration === undefined) throw ownRefusal
     if (!asked.some(({ isRegistered }) => isRegistered)) throw first
     for (const [index, refusal] of refusals.entries()) {
@@ -502,6 +522,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     this.#stopWatchingForWake = undefined
     for (const tunnel of this.#tunnels) {
       tunnel.isRegistered = false
+      tunnel.rest()
       if (tunnel === this.#own || tunnel.registration !== undefined) continue
       tunnel.refuse(error ?? stopped())
       this.#tunnels.delete(tunnel)

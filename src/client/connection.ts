@@ -87,6 +87,8 @@ export interface Connection {
   register(tunnel: TunnelSettings, wish: Wish): Promise<Registration>
   /** Gives a tunnel back; the connection goes on. */
   release(registration: Registration): void
+  /** Says whether the origin of a tunnel can take visitors. */
+  health(registration: Registration, isHealthy: boolean): void
   /** Whether events of visitors and their requests are wanted: they cost the server a message each. */
   watch(on: boolean): void
   /** Ends the connection unless a sign of life arrives in time: after the machine slept. */

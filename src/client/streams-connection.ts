@@ -95,7 +95,7 @@ export class StreamsConnection implements Connection {
     const { promise, resolve, reject } = deferred<Registration>()
     const ref = this.#nextRef++
     this.#registering.set(ref, { settings, resolve, reject })
-    const { kind, token, rewrite, routes, isWildcard, proxyProtocol } = settings
+    const { kind, token, rewrite, routes, isWildcard, proxyProtocol, pool } = settings
     this.#session.sendControl(
       encodeControl({
         type: 'register',
@@ -109,6 +109,7 @@ export class StreamsConnection implements Connection {
         ...(proxyProtocol !== undefined && { proxyProtocol }),
         ...(routes.length > 0 && { routes: routes.map(one => ({ path: one.path, ...one.rewrite })) }),
         ...(isWildcard && { wildcard: true }),
+        ...(pool !== undefined && { pool }),
       }),
     )
     return promise
@@ -122,6 +123,10 @@ export class StreamsConnection implements Connection {
   #forget(tunnel: number): void {
     for (const index of this.#granted.get(tunnel)?.origins.keys() ?? []) this.#origins.delete(tunnel + index)
     this.#granted.delete(tunnel)
+  }
+
+  health({ tunnel }: Registration, isHealthy: boolean): void {
+    this.#session.sendControl(encodeControl({ type: 'health', tunnel, isHealthy }))
   }
 
   watch(on: boolean): void {

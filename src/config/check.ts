@@ -1,14 +1,11 @@
 // Checks a tree against a table of fields, and turns it into the options of the library. Finds every fault, not only the first.
 
-import { readFileSync } from 'node:fs'
-import { resolve } from 'node:path'
 import type { Fault, Place } from './fault.ts'
-import { camelOf, type Fields, MAX_TIMER_MS, optionOf, spellingsOf, type Value } from './field.ts'
+import { camelOf, type Fields, optionOf, spellingsOf, type Value } from './field.ts'
 import { FORMS } from './forms.ts'
 import { nearest } from './nearest.ts'
 import { kindOf, lineOf, type Node, type TableNode } from './node.ts'
-import { formatDuration, formatSize, parseDuration, parseSize } from './quantity.ts'
-import { parsePorts, parseRouteTarget } from './target.ts'
+import { readValue, showResult, showValue, Unreadable, wantedOf } from './value.ts'
 import { type Environment, expand } from './variables.ts'
 
 export interface CheckOptions {
@@ -168,7 +165,7 @@ export class Check {
       if (expanded.text !== found && shown !== undefined) shown = `what ${shown} stands for`
       found = expanded.text
     }
-    const result = this.#read(found, value, path)
+    const result = readValue(found, value, this.#options.folder)
     if (result === undefined) return this.#wrong(node, path, wantedOf(value), shown ?? 'what stands there')
     if (result instanceof Unreadable) {
       this.fault(path, `${path}: ${result.message}`)
@@ -178,94 +175,12 @@ export class Check {
     return result
   }
 
-  /** The value for the library; `undefined`: it is not what the field wants. */
-  #read(found: string | number | boolean, value: Value, path: string): unknown {
-    const text = String(found)
-    switch (value.type) {
-      case 'text':
-        return typeof found === 'string' && FORMS[value.form].fits(found) ? found : undefined
-      case 'choice':
-        return value.choices.find(choice => choice === found)
-      case 'flag':
-        // As a text, so that a variable can say it.
-        return typeof found === 'boolean' ? found : { true: true, false: false }[text]
-      case 'number': {
-        const number = typeof found === 'string' && !/^\d{1,16}$/.test(found) ? Number.NaN : Number(found)
-        return typeof found !== 'boolean' &&
-          Number.isInteger(number) &&
-          number >= value.least &&
-          number <= value.most
-          ? number
-          : undefined
-      }
-      case 'duration':
-        return bounded(typeof found === 'string' ? parseDuration(found) : found, value.least, MAX_TIMER_MS)
-      case 'size':
-        return bounded(
-          typeof found === 'string' ? parseSize(found) : found,
-          value.least,
-          Number.MAX_SAFE_INTEGER,
-        )
-      case 'ports':
-        return typeof found === 'boolean' ? undefined : parsePorts(text)
-      case 'target':
-        return typeof found === 'boolean' ? undefined : parseRouteTarget(text, this.#options.folder)
-      case 'path':
-        return isPath(found) ? resolve(this.#options.folder, found) : undefined
-      case 'file':
-        return isPath(found) ? readText(resolve(this.#options.folder, found)) : undefined
-      default:
-        throw new Error(`${path} is a ${value.type}`)
-    }
-  }
-
   #wrong(node: Node, path: string, wanted: string, found: string = kindOf(node)): undefined {
     this.faults.push({
       at: this.#places.get(path) ?? node.at,
       message: `${path} must be ${wanted}, not ${found}`,
     })
   }
-}
-
-/** A file that a key names and that cannot be read. */
-class Unreadable {
-  readonly message: string
-
-  constructor(message: string) {
-    this.message = message
-  }
-}
-
-function readText(path: string): string | Unreadable {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch (error) {
-    return new Unreadable(`${path} cannot be read: ${reasonOf(error)}`)
-  }
-}
-
-/** Why a file cannot be read, as a person says it. */
-export function reasonOf(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-  const words: Readonly<Record<string, string>> = {
-    ENOENT: 'there is no such file',
-    ENOTDIR: 'there is no such folder',
-    EISDIR: 'it is a folder',
-    EACCES: 'this user may not',
-    EPERM: 'this user may not',
-    ELOOP: 'its links go round in a circle',
-    ENAMETOOLONG: 'the name is too long',
-  }
-  return words[code] ?? (code || String(error))
-}
-
-function isPath(found: string | number | boolean): found is string {
-  return typeof found === 'string' && found !== '' && !found.includes('\0')
-}
-
-function bounded(amount: number | boolean | undefined, least: number, most: number): number | undefined {
-  if (typeof amount !== 'number' || !Number.isInteger(amount)) return undefined
-  return amount >= least && amount <= most ? amount : undefined
 }
 
 function unknownKey(key: string, path: string, fields: Fields, elsewhere: readonly Elsewhere[]): string {
@@ -281,45 +196,6 @@ function unknownKey(key: string, path: string, fields: Fields, elsewhere: readon
   if (here !== undefined) return `${unknown}: did you mean "${here}"?`
   const names = Object.keys(fields)
   return names.length <= 8 ? `${unknown}: the keys here are ${names.join(', ')}` : unknown
-}
-
-function wantedOf(value: Value): string {
-  switch (value.type) {
-    case 'text':
-      return FORMS[value.form].what
-    case 'choice':
-      return `one of ${value.choices.map(choice => `"${choice}"`).join(', ')}`
-    case 'flag':
-      return 'true or false'
-    case 'number':
-      return value.most === Number.MAX_SAFE_INTEGER
-        ? `a whole number from ${value.least} on`
-        : `a whole number from ${value.least} to ${value.most}`
-    case 'duration':
-      return `milliseconds or a text such as "30s", from ${value.least}ms to 24d`
-    case 'size':
-      return `bytes or a text such as "64MiB", from ${value.least} on`
-    case 'ports':
-      return 'ports from 1 to 65535, such as "20000-29999"'
-    case 'target':
-      return 'a port, "host:port", a URL or "unix:/path"'
-    case 'path':
-    case 'file':
-      return 'the path of a file or folder'
-    default:
-      return `a ${value.type}`
-  }
-}
-
-function showValue(value: string | number | boolean): string {
-  const text = JSON.stringify(value)
-  return text.length <= 80 ? text : `${text.slice(0, 77)}…"`
-}
-
-function showResult(result: unknown, value: Value, text: string): string {
-  if (value.type === 'duration') return formatDuration(Number(result))
-  if (value.type === 'size') return formatSize(Number(result))
-  return text
 }
 
 function label(path: string): string {

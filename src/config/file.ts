@@ -1,12 +1,10 @@
 // Finds the configuration file and reads its text. What cannot be read is a fault, never an exception.
 
-import { existsSync } from 'node:fs'
-import { open } from 'node:fs/promises'
+import { closeSync, existsSync, fstatSync, openSync, readFileSync, statSync } from 'node:fs'
 import { extname, join } from 'node:path'
-import { reasonOf } from './check.ts'
 import type { Fault } from './fault.ts'
 
-/** A configuration that is larger is none. */
+/** What is larger is no configuration, and no certificate. */
 const MAX_FILE_BYTES = 1_048_576
 
 export const EXTENSIONS = ['.toml', '.yaml', '.yml', '.json', '.ts'] as const
@@ -25,18 +23,49 @@ export function extensionOf(path: string): Extension | undefined {
 }
 
 /** The text without a byte order mark. */
-export async function readConfigText(path: string): Promise<string | Fault> {
+export function readConfigText(path: string): string | Fault {
+  const read = readSmallFile(path)
+  if (typeof read === 'string') return whole(read)
+  if (read.includes(0)) return whole('is not a text file: it has zero bytes')
   try {
-    await using file = await open(path)
-    const { size } = await file.stat()
-    if (size > MAX_FILE_BYTES) return whole('has more than 1 MiB: that is no configuration file')
-    const bytes = await file.readFile()
-    if (bytes.includes(0)) return whole('is not a text file: it has zero bytes')
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-  } catch (error) {
-    if (error instanceof TypeError) return whole('is not a text file in UTF-8')
-    return whole(`cannot be read: ${reasonOf(error)}`)
+    return new TextDecoder('utf-8', { fatal: true }).decode(read)
+  } catch {
+    // Bytes that are no UTF-8 are the only thing it throws for.
+    return whole('is not a text file in UTF-8')
   }
+}
+
+/** The bytes, or why there are none, as in `cannot be read: there is no such file`. */
+export function readSmallFile(path: string): Uint8Array | string {
+  try {
+    // Before it is opened: a pipe would wait for whoever writes to it.
+    const stats = statSync(path)
+    if (stats.isDirectory()) return 'cannot be read: it is a folder'
+    if (!stats.isFile()) return 'cannot be read: it is not a regular file'
+    const file = openSync(path, 'r')
+    try {
+      const isTooLarge = fstatSync(file).size > MAX_FILE_BYTES
+      return isTooLarge ? 'cannot be read: it has more than 1 MiB' : readFileSync(file)
+    } finally {
+      closeSync(file)
+    }
+  } catch (error) {
+    return `cannot be read: ${reasonOf(error)}`
+  }
+}
+
+/** Why a file cannot be read, as a person says it. */
+function reasonOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  const words: Readonly<Record<string, string>> = {
+    ENOENT: 'there is no such file',
+    ENOTDIR: 'there is no such folder',
+    EACCES: 'this user may not',
+    EPERM: 'this user may not',
+    ELOOP: 'its links go round in a circle',
+    ENAMETOOLONG: 'the name is too long',
+  }
+  return words[code] ?? (code || String(error))
 }
 
 export function whole(message: string): Fault {

@@ -15,6 +15,7 @@ export type Form =
   | 'token'
   | 'network'
   | 'name-pattern'
+  | 'path'
   | 'route'
   | 'service'
 
@@ -64,14 +65,22 @@ export const FORMS: Readonly<Record<Form, FormEntry>> = {
     fits: text => /^[a-z0-9*-]{1,63}$/i.test(text),
     what: 'a name or a pattern such as "team-*"',
   },
+  path: { fits: text => /^\/[^\s#]{0,1023}$/.test(text), what: 'a path such as "/up"' },
   route: {
-    fits: text => /^\/[^\s?#]{0,1023}$/.test(text),
+    fits: isRoute,
     what: 'a path such as "/api", without "?" and "#"',
   },
   service: {
     fits: text => /^[\w.-]{1,63}$/.test(text),
     what: 'a name: 1 to 63 letters, digits, "-", "_" and "."',
   },
+}
+
+/** As the client takes it: visible ASCII, no empty or dot segments, at most 255 of it. A slash at the end is cut off. */
+function isRoute(text: string): boolean {
+  const path = text.replace(/\/+$/, '')
+  const isPath = path.length <= 255 && /^(?:\/[\x21\x22\x24-\x2e\x30-\x3e\x40-\x7e]+)+$/.test(path)
+  return isPath && !/\/\.\.?(?:\/|$)/.test(path)
 }
 
 function hostOf(text: string): ReturnType<typeof parseHost> | undefined {

@@ -166,6 +166,12 @@ export interface ServerLimits {
   readonly maxLinks?: number
   /** `streamIdleMs` of the library. Default: `4s`. */
   readonly streamIdle?: number | string
+  /** `maxFlows` of the library. Default: `1024`. */
+  readonly maxFlows?: number
+  /** `maxAllFlows` of the library. Default: `16384`. */
+  readonly maxAllFlows?: number
+  /** `flowIdleMs` of the library. Default: `5m`. */
+  readonly flowIdle?: number | string
   /** `leaseMs` of the library. Default: `30s`. */
   readonly lease?: number | string
   /** `holdTimeoutMs` of the library. Default: `10s`. */

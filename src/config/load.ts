@@ -92,7 +92,7 @@ async function readFile(path: string): Promise<Read> {
   if (extension === undefined) {
     return { faults: [whole(`has a wrong extension: a configuration file ends in ${EXTENSIONS.join(', ')}`)] }
   }
-  const text = await readConfigText(path)
+  const text = readConfigText(path)
   if (typeof text !== 'string') return { faults: [text] }
   if (extension !== '.ts') return readText(text, extension)
   return (await import('./syntaxes/typescript.ts')).readTypeScript(resolve(path), text)

@@ -19,7 +19,7 @@ export interface ServerConfigOptions extends TunnelServerOptions {
 
 export function checkServer(root: TableNode, options: CheckOptions): Checked<ServerConfig> {
   const check = new Check(options)
-  // The names and types of SERVER_FIELDS, as test/config/server.test.ts goes through them.
+  // The names and types of SERVER_FIELDS, as test/config/syntaxes.test.ts goes through them.
   const values = check.table(root, SERVER_FIELDS, '', [
     { fields: CLIENT_FIELDS, where: "in a client's file" },
   ]) as ServerConfigOptions

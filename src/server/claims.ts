@@ -2,12 +2,13 @@
 
 import { type ErrorCode, TunnelError } from '../errors.ts'
 import type { Register } from '../wire/control.ts'
+import type { Member } from './member.ts'
 import type { Rule } from './policy.ts'
 import type { PortRanges } from './ports.ts'
-import type { PortFront, Tunnel, Tunnels } from './tunnels.ts'
+import type { Claimant, PortFront, Tunnel, Tunnels } from './tunnels.ts'
 
 type PortKind = 'tcp' | 'udp'
-type Claimed = Tunnel | ErrorCode
+type Claimed = Member | ErrorCode
 
 /** What decides whether a tunnel may be. */
 export interface ClaimTerms {
@@ -51,20 +52,26 @@ export function refusalOf(
 }
 
 export function claim(wish: Register, rule: Rule, host: ClaimHost): Claimed | Promise<Claimed> {
-  const { kind, name = '', port = 0, resume } = wish
+  const { kind, name = '', port = 0 } = wish
   const refusal = refusalOf(wish, rule, host.terms)
   if (refusal !== undefined) return refusal
-  if (kind === 'http' || kind === 'tls') return host.tunnels.claim(kind, name, resume)
-  if (kind === 'unknown') return 'KIND_REFUSED'
-  return port === 0 ? claimAnyPort(kind, rule, host) : take(kind, port, resume, host)
+  if (kind === 'http' || kind === 'tls') return host.tunnels.claim(kind, name, wish)
+  // A flow has no connection that could stay with one client.
+  if (kind === 'unknown' || (kind === 'udp' && wish.pool !== undefined)) return 'KIND_REFUSED'
+  return port === 0 ? claimAnyPort(kind, wish, rule, host) : take(kind, port, wish, host)
 }
 
-async function claimAnyPort(kind: PortKind, rule: Rule, host: ClaimHost): Promise<Claimed> {
+async function claimAnyPort(
+  kind: PortKind,
+  { pool }: Register,
+  rule: Rule,
+  host: ClaimHost,
+): Promise<Claimed> {
   const { ports } = host.terms
   let refusal: ErrorCode = 'PORT_NOT_ALLOWED'
   for (const port of ports[kind].shuffled(randomFraction)) {
     if (!rule.allowsPort(kind, port)) continue
-    const taken = await take(kind, port, undefined, host)
+    const taken = await take(kind, port, { pool }, host)
     if (taken !== 'PORT_TAKEN') return taken
     refusal = 'PORTS_EXHAUSTED'
   }
@@ -72,19 +79,17 @@ async function claimAnyPort(kind: PortKind, rule: Rule, host: ClaimHost): Promis
 }
 
 /** The port is the tunnel's before it is open: nobody else tries it meanwhile. */
-async function take(
-  kind: PortKind,
-  port: number,
-  resume: string | undefined,
-  host: ClaimHost,
-): Promise<Claimed> {
-  const tunnel = host.tunnels.claimPort(kind, port, resume)
-  if (typeof tunnel === 'string' || tunnel.front !== undefined) return tunnel
+async function take(kind: PortKind, port: number, claimant: Claimant, host: ClaimHost): Promise<Claimed> {
+  const member = host.tunnels.claimPort(kind, port, claimant)
+  if (typeof member === 'string' || member.tunnel.front !== undefined) return member
+  const { tunnel } = member
   try {
-    tunnel.front = await host.open[kind](tunnel)
-    return tunnel
+    // Others of a pool may ask for it while it is being opened.
+    tunnel.opening ??= Promise.resolve(host.open[kind](tunnel))
+    tunnel.front = await tunnel.opening
+    return member
   } catch (error) {
-    tunnel.remove()
+    member.remove()
     return error instanceof TunnelError ? error.code : 'INTERNAL'
   }
 }

@@ -5,6 +5,7 @@ import type { Endpoint } from '../socket.ts'
 import type { Register } from '../wire/control.ts'
 import type { Deadlines } from './deadlines.ts'
 import type { LinkGate } from './links.ts'
+import type { Member } from './member.ts'
 import type { ServerLimits } from './options.ts'
 import type { Rule } from './policy.ts'
 import type { Tunnel, Tunnels } from './tunnels.ts'
@@ -62,7 +63,7 @@ export interface ClientHost {
   /** Why this may not be granted, or not any longer; `undefined`: it may. */
   refusalOf(wish: Pick<Register, 'kind' | 'name' | 'port'>, rule: Rule): ErrorCode | undefined
   /** Takes what a client asks for, within what its token opens; or says with a code why not. */
-  claim(wish: Register, rule: Rule): Tunnel | ErrorCode | Promise<Tunnel | ErrorCode>
+  claim(wish: Register, rule: Rule): Member | ErrorCode | Promise<Member | ErrorCode>
   /** The public URL of a tunnel. */
   urlOf(tunnel: Tunnel): string
   /** The client holds the tunnel now. */

@@ -171,6 +171,8 @@ function metrics(stats: ServerStats): string {
     ['tunnel_pending_responses', 'gauge', stats.pendingResponses],
     ['tunnel_raw_visitors_active', 'gauge', stats.rawVisitors],
     ['tunnel_raw_visitors_total', 'counter', stats.totalRawVisitors],
+    ['tunnel_flows_active', 'gauge', stats.flows],
+    ['tunnel_datagrams_dropped_total', 'counter', stats.droppedDatagrams],
     ['tunnel_bytes_in', 'counter', stats.bytesIn],
     ['tunnel_bytes_out', 'counter', stats.bytesOut],
     ['tunnel_uptime_seconds', 'gauge', stats.uptimeSeconds],

@@ -3,7 +3,7 @@
 //
 //   visitor ═ TLS ═ front (reads the name) ═ TLS ═ 127.0.0.1:any ─ HTTP ─ VisitorConnection
 //
-// The port that the connection comes from says whose it is. Other ways and why not: docs/decisions/020-tls-tunnels.md.
+// The port that the connection comes from says whose it is. Other ways and why not: docs/decisions/021-tls-tunnels.md.
 
 import type { Endpoints, Socket, SocketHandler } from '../socket.ts'
 import { dialBun, type Listening, listenBun } from '../sockets/bun.ts'

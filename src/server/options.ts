@@ -124,6 +124,19 @@ export interface ServerLimits {
    * the app closes it.
    */
   readonly streamIdleMs: number
+  /**
+   * Visitors of one UDP tunnel at once, by address and port: each is a stream here and a socket at the client. Default
+   * 1,024, a quarter of `maxStreams`, so that made-up addresses leave the client's other tunnels their streams. Above: one
+   * that was never answered gives way after a second, else the new one's datagrams are dropped and counted.
+   */
+  readonly maxFlows: number
+  /** The same in all UDP tunnels together. Default 16,384. Above: likewise. */
+  readonly maxAllFlows: number
+  /**
+   * How long a visitor of a UDP tunnel is known without datagrams either way. Default 300,000: the client's
+   * `idleTimeoutMs` comes first, and this is for clients that have none.
+   */
+  readonly flowIdleMs: number
   /** How long a name stays with a client whose carrier was lost. Default 30,000. `0`: as short as can be, up to 500. */
   readonly leaseMs: number
   /**
@@ -177,6 +190,9 @@ export const DEFAULT_LIMITS: ServerLimits = {
   maxTunnels: 256,
   maxLinks: 32,
   streamIdleMs: 4_000,
+  maxFlows: 1_024,
+  maxAllFlows: 16_384,
+  flowIdleMs: 300_000,
   leaseMs: 30_000,
   holdTimeoutMs: 10_000,
   maxHeldRequests: 100,
@@ -191,6 +207,25 @@ export const DEFAULT_LIMITS: ServerLimits = {
   maxSessionWindowBytes: 67_108_864,
   drainTimeoutMs: 30_000,
 }
+
+/** Limits that leave nothing to work with at 0. */
+export const NEVER_ZERO: ReadonlySet<string> = new Set<keyof ServerLimits>([
+  'maxHeadBytes',
+  'maxHeaderCount',
+  'maxTargetBytes',
+  'maxStreams',
+  'maxClientStreams',
+  'maxTunnels',
+  'maxClients',
+  'maxHellos',
+  'maxCarrierBacklogBytes',
+  'maxFlows',
+  'maxAllFlows',
+  'flowIdleMs',
+  'pingIntervalMs',
+  'deadAfterMs',
+  'maxMessageBytes',
+])
 
 /** What a TunnelServer tells its listeners. */
 export interface TunnelServerEvents {
@@ -220,10 +255,12 @@ export interface TunnelServerEvents {
     readonly bytes: number
     readonly error?: string
   }
-  /** A visitor connected to a TCP tunnel, whether or not its client is there. `id` counts up. */
+  /**
+   * A visitor connected to a TCP tunnel, whether or not its client is there. `id` counts up; `tunnel` is its name, such as
+   * `tcp-20000`.
+   */
   visitorConnected: {
     readonly id: number
-    /** Name of the tunnel, such as `tcp-20000`. */
     readonly tunnel: string
     readonly remoteAddress: string
     readonly remotePort: number

@@ -4,9 +4,10 @@ import type { ErrorCode } from '../errors.ts'
 import { Join } from '../join.ts'
 import type { Stream } from '../session/stream.ts'
 import type { Endpoint, Endpoints, Socket, SocketHandler } from '../socket.ts'
+import type { ClientConnection } from './clients.ts'
+import type { Member } from './member.ts'
 import type { RawVisit, RawVisitHost } from './raw-visits.ts'
 import type { Tunnel } from './tunnels.ts'
-import type { TunnelUpstream } from './upstream.ts'
 
 export class RawVisitor implements RawVisit {
   readonly tunnel: Tunnel
@@ -21,6 +22,8 @@ export class RawVisitor implements RawVisit {
   #stream: Stream | undefined
   /** Bytes on the stream that are not the visitor's: a PROXY header. */
   #headerBytes = 0
+  /** Who serves it. */
+  #member: Member | undefined
   #stopWaiting: (() => void) | undefined
 
   /** `left`: its connection is closed. `first`: bytes of the visitor that were read already. */
@@ -49,17 +52,23 @@ export class RawVisitor implements RawVisit {
     return this.#stream?.deliveredBytes ?? 0
   }
 
+  get client(): ClientConnection | undefined {
+    return this.#member?.client
+  }
+
   /** Goes on its way, or waits; with a `refusal` it is cut instead. */
   start(refusal?: ErrorCode): void {
     this.#host.began(this)
     if (refusal !== undefined) return this.cut(refusal)
-    const { upstream } = this.tunnel
-    if (upstream !== undefined) return this.#open(upstream)
+    const chosen = this.tunnel.choose({ address: this.source.address })
+    if (typeof chosen === 'string') return this.cut(chosen)
+    if (chosen !== undefined) return this.#open(chosen)
     this.#socket.pause()
     const outcome = this.tunnel.hold(held => {
       this.#stopWaiting = undefined
-      if (typeof held === 'string') return this.cut(held)
-      this.#open(held)
+      const member = typeof held === 'string' ? undefined : this.tunnel.memberOf(held)
+      if (member === undefined) return this.cut(typeof held === 'string' ? held : 'CLIENT_GONE')
+      this.#open(member)
       this.#socket.resume()
     })
     if (typeof outcome === 'string') this.cut(outcome)
@@ -71,9 +80,17 @@ export class RawVisitor implements RawVisit {
     this.#join.fail(code)
   }
 
-  #open(upstream: TunnelUpstream): void {
-    const stream = upstream.open(this.#join, this.#endpoints)
-    if (typeof stream === 'string') return this.cut(stream)
+  /** At this member, or, when it has no room, at another one of a pool: nothing was sent yet. */
+  #open(member: Member, tried?: Set<Member>): void {
+    const stream = member.upstream?.open(this.#join, this.#endpoints) ?? 'CLIENT_GONE'
+    if (typeof stream === 'string') {
+      if (this.tunnel.pool === undefined) return this.cut(stream)
+      const all = new Set(tried).add(member)
+      const next = this.tunnel.choose({ address: this.source.address }, all)
+      return typeof next === 'object' ? this.#open(next, all) : this.cut(stream)
+    }
+    this.#member = member
+    member.inFlight++
     this.#stream = stream
     this.#headerBytes = stream.sentBytes
     if (this.#first !== undefined) stream.write(this.#first)
@@ -83,6 +100,7 @@ export class RawVisitor implements RawVisit {
 
   #closed(): void {
     this.#stopWaiting?.()
+    if (this.#member !== undefined) this.#member.inFlight--
     this.#left()
     this.#host.ended(this, this.#join.failure)
   }

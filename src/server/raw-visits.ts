@@ -10,6 +10,8 @@ import type { Tunnel } from './tunnels.ts'
 /** What is told of a raw visitor's connection. */
 export interface RawVisit {
   readonly tunnel: Tunnel
+  /** Who serves it, once it is opened. */
+  readonly client: ClientConnection | undefined
   readonly source: Endpoint
   /** On the clock of `performance.now()`. */
   readonly startedAt: number
@@ -67,7 +69,7 @@ export class RawVisits implements RawVisitHost {
 
   opened(visit: RawVisit): void {
     const entry = this.#open.get(visit)
-    const { client } = visit.tunnel
+    const { client } = visit
     if (entry === undefined || client === undefined) return
     entry.client = client
     entry.report = client.rawBegan(visit.tunnel, visit.source)

@@ -38,5 +38,6 @@ export function takeBack(
   for (const client of [...clients]) client.reloaded()
   // Kept for clients that are away: their tokens are asked for when they come back.
   for (const tunnel of tunnels.all())
-    if (tunnel.upstream === undefined && refusalOf(tunnel, ANYTHING, settings) !== undefined) tunnel.remove()
+    if (tunnel.upstream === undefined && refusalOf(tunnel, ANYTHING, settings) !== undefined)
+      tunnel.remove('CLIENT_GONE')
 }

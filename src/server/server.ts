@@ -15,17 +15,19 @@ import { type ClaimHost, claim, refusalOf } from './claims.ts'
 import type { ClientConnection, ClientHost } from './clients.ts'
 import { type ControlDesk, controlRoute } from './control.ts'
 import { Deadlines } from './deadlines.ts'
-import type { Holding, Route, VisitorHost } from './front.ts'
+import type { Route, VisitorHost } from './front.ts'
 import { listenTcp, type TcpFrontHost } from './fronts/tcp.ts'
 import { TlsFront, type TlsFrontHost } from './fronts/tls.ts'
+import type { UdpFrontHost } from './fronts/udp.ts'
 import type { TlsHop } from './hop.ts'
 import { LinkGate } from './links.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from './options.ts'
-import { isProbe, probeUpstream } from './probe.ts'
+import { proberOf, probeUpstream } from './probe.ts'
 import { acceptProxied, type ProxiedHost } from './proxied.ts'
 import { RawVisits } from './raw-visits.ts'
 import { settingsAfter, takeBack } from './reload.ts'
 import { destinationOf } from './route.ts'
+import { msSince, Serving } from './serving.ts'
 import { type ServerSettings, serverSettings } from './settings.ts'
 import { Counters, type ServerStats } from './stats.ts'
 import { type Tunnel, Tunnels } from './tunnels.ts'
@@ -54,6 +56,8 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   readonly #visitors = new Set<VisitorConnection>()
   readonly #heads: RequestHead[] = []
   readonly #clients = new Set<ClientConnection>()
+  /** Flows of all UDP tunnels. */
+  readonly #flows = { count: 0 }
   readonly #linkGate: LinkGate = new LinkGate()
   readonly #desk: ControlDesk
   readonly #rawVisits: RawVisits = new RawVisits({
@@ -62,6 +66,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     disconnected: event => this.emit('visitorDisconnected', event),
     noneLeft: () => this.#maybeDrained(),
   })
+  readonly #serving: Serving
   #state: State = 'idle'
   readonly #tlsFront: TlsFront
   #listening: Listening | undefined
@@ -87,6 +92,11 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     this.#tunnels = new Tunnels(() => this.#settings.limits, this.#deadlines)
     this.#tlsFront = new TlsFront(this.#tlsFrontHost())
     this.#desk = this.#controlDesk()
+    this.#serving = new Serving({
+      isSecure: () => this.#isSecure,
+      isTrusted: address => this.#isTrusted(address),
+      isDraining: () => this.#state !== 'running',
+    })
   }
 
   /** Listens. Rejects with `PORT_IN_USE`, `TLS_INVALID`, or `STATE_INVALID` when it was started before. */
@@ -163,9 +173,14 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       connections: this.#clients.size,
       totalConnections,
       activeSubdomains: this.#tunnels.count,
-      ...(includeSubdomains && { subdomains: this.#tunnels.names() }),
       rawVisitors: this.#rawVisits.count,
       totalRawVisitors: rawVisitors,
+      ...(includeSubdomains && {
+        subdomains: this.#tunnels.names(),
+        droppedDatagramsByTunnel: this.#tunnels.droppedDatagrams(),
+      }),
+      flows: this.#flows.count,
+      droppedDatagrams: this.#counters.droppedDatagrams,
       pendingResponses: pending,
       requests,
       uptimeSeconds,
@@ -267,10 +282,6 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
 
   // ── Visitors ───────────────────────────────────────────────────────────────────────────────────────────────
 
-  #isTrusted(address: string): boolean {
-    return this.#settings.trusted?.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4') ?? false
-  }
-
   #visitorHost(proto: 'http' | 'https', mayBeTrusted = true): VisitorHost {
     const limits = () => this.#settings.limits
     return {
@@ -284,12 +295,17 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       isTrusted: address => mayBeTrusted && this.#isTrusted(address),
       begun: visitor => this.#begun(visitor),
       route: visitor => this.#route(visitor),
+      elsewhere: (visitor, code) => this.#serving.elsewhere(visitor, code),
       finished: (visitor, code) => this.#finished(visitor, code),
       left: visitor => {
         this.#visitors.delete(visitor)
         if (this.#visitors.size === 0) this.#allLeft?.()
       },
     }
+  }
+
+  #isTrusted(address: string): boolean {
+    return this.#settings.trusted?.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4') ?? false
   }
 
   #acceptVisitor(socket: Socket, host: VisitorHost): VisitorConnection {
@@ -339,29 +355,12 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     const tunnel = this.#tunnels.find(destination.name)
     if (destination.isBelow && tunnel?.isWildcard !== true) return 'HOST_UNKNOWN'
     if (tunnel?.kind !== 'http') return 'TUNNEL_NOT_FOUND'
-    if (isProbe(head, tunnel)) return probeUpstream(tunnel)
+    const prober = proberOf(head, tunnel)
+    if (prober !== undefined) return probeUpstream(prober)
     record.tunnel = tunnel
     this.#counters.requests++
     this.#counters.pending++
-    if (tunnel.upstream === undefined) return this.#holdAt(tunnel, visitor)
-    this.#report(tunnel, visitor)
-    return tunnel.upstream
-  }
-
-  /** The client is told of a request that waited for it when it is back. */
-  #holdAt(tunnel: Tunnel, visitor: VisitorConnection): Holding {
-    return {
-      hold: held =>
-        tunnel.hold(outcome => {
-          if (typeof outcome !== 'string') this.#report(tunnel, visitor)
-          held(outcome)
-        }),
-    }
-  }
-
-  #report(tunnel: Tunnel, visitor: VisitorConnection): void {
-    visitor.record.client = tunnel.client
-    visitor.record.report = tunnel.client?.begun(tunnel, visitor) ?? 0
+    return this.#serving.route(tunnel, visitor)
   }
 
   #finished(visitor: VisitorConnection, code: ErrorCode | undefined): void {
@@ -371,13 +370,16 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     this.#counters.bytesOut += answerBytes
     const { tunnel, client, report } = record
     if (tunnel !== undefined) this.#counters.pending--
+    if (record.member !== undefined) record.member.inFlight--
     record.tunnel = undefined
+    record.member = undefined
+    record.tried = undefined
     record.client = undefined
     record.report = 0
     const isHeard = tunnel !== undefined && this.hasListeners('request')
     if (report !== 0 || isHeard) {
       const status = visitor.answerStatus || statusOf(code)
-      const durationMs = Math.round((performance.now() - record.startedAt) * 100) / 100
+      const durationMs = msSince(record.startedAt)
       if (tunnel !== undefined) client?.finished(tunnel, report, status, durationMs, answerBytes, code)
       if (isHeard) {
         this.emit('request', {
@@ -393,6 +395,26 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       }
     }
     this.#maybeDrained()
+  }
+
+  #udpFrontHost(): UdpFrontHost {
+    const settings = () => this.#settings
+    return {
+      hostname: settings().hostname,
+      get limits() {
+        return settings().limits
+      },
+      flows: this.#flows,
+      dropped: (tunnel, count) => {
+        tunnel.droppedDatagrams += count
+        this.#counters.droppedDatagrams += count
+      },
+      ended: (bytesIn, bytesOut) => {
+        this.#counters.bytesIn += bytesIn
+        this.#counters.bytesOut += bytesOut
+      },
+      failed: error => this.emit('error', error),
+    }
   }
 
   // ── Clients ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -475,7 +497,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
 
   #claimHost(): ClaimHost {
     const settings = () => this.#settings
-    const front: TcpFrontHost = {
+    const tcpHost: TcpFrontHost = {
       hostname: settings().hostname,
       get maxVisitors() {
         return settings().limits.maxStreams
@@ -483,20 +505,27 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       visits: this.#rawVisits,
       failed: error => this.emit('error', error),
     }
+    const udpHost = this.#udpFrontHost()
     return {
       tunnels: this.#tunnels,
       get terms() {
         return settings()
       },
       open: {
-        tcp: tunnel => listenTcp(tunnel, front),
-        udp: () => Promise.reject(new TunnelError('KIND_REFUSED')),
+        tcp: tunnel => listenTcp(tunnel, tcpHost),
+        udp: async tunnel => (await import('./fronts/udp.ts')).listenUdp(tunnel, udpHost),
       },
     }
   }
 
+  /** Whether visitors come by https, also when that ends in front of this server. */
+  get #isSecure(): boolean {
+    const { publicUrl, tls } = this.#settings
+    return publicUrl === undefined ? tls !== undefined : publicUrl.protocol === 'https:'
+  }
+
   #urlOf(tunnel: Tunnel | undefined): string {
-    const { publicUrl, tls, domains } = this.#settings
+    const { publicUrl, domains } = this.#settings
     const hostname = domains[0] ?? 'localhost'
     if (tunnel !== undefined && tunnel.port !== 0) return `${tunnel.kind}://${hostname}:${tunnel.port}`
     if (tunnel?.kind === 'tls') {
@@ -506,7 +535,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     const port =
       publicUrl === undefined ? this.port : publicUrl.port === '' ? undefined : Number(publicUrl.port)
     return formatUrl({
-      secure: publicUrl === undefined ? tls !== undefined : publicUrl.protocol === 'https:',
+      secure: this.#isSecure,
       hostname,
       ...(tunnel !== undefined && { subdomain: tunnel.name }),
       ...(port !== undefined && { port }),

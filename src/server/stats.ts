@@ -18,6 +18,15 @@ export interface ServerStats {
   readonly rawVisitors: number
   /** Those that ever came. */
   readonly totalRawVisitors: number
+  /** Datagrams of visitors that were dropped, by UDP tunnel: likewise. Since the tunnel was granted. */
+  readonly droppedDatagramsByTunnel?: Readonly<Record<string, number>>
+  /** Visitors of UDP tunnels now, by address and port. */
+  readonly flows: number
+  /**
+   * Datagrams of visitors that were dropped: no client, no room for another flow, or more than the carrier could take.
+   * What the kernel dropped before the server read it is not among them.
+   */
+  readonly droppedDatagrams: number
   /** Requests under way. */
   readonly pendingResponses: number
   /** Requests to tunnels, those under way included. */
@@ -37,6 +46,7 @@ export class Counters {
   pending = 0
   requests = 0
   rawVisitors = 0
+  droppedDatagrams = 0
   bytesIn = 0
   bytesOut = 0
 }

@@ -10,6 +10,7 @@ import { encodeControl, type HostRewrite, parseClientMessage, type Register } fr
 import type { ClientConnection, ClientHost, RawEnd } from './clients.ts'
 import type { Deadline } from './deadlines.ts'
 import type { SessionLinks } from './links.ts'
+import type { Member } from './member.ts'
 import type { Rule } from './policy.ts'
 import type { Tunnel } from './tunnels.ts'
 import type { TunnelUpstream, Visit } from './upstream.ts'
@@ -20,7 +21,7 @@ import { StreamsUpstream } from './upstreams/streams.ts'
 const LINK_WISH_MS = 5_000
 
 interface Registered {
-  readonly tunnel: Tunnel
+  readonly member: Member
   readonly upstream: TunnelUpstream
   /** What the token opens that it was granted for. */
   rule: Rule
@@ -106,7 +107,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
   reloaded(): void {
     const rule = this.#host.ruleNow(this.#rule)
     for (const [number, registered] of [...this.#registered]) {
-      const { tunnel } = registered
+      const { tunnel } = registered.member
       // What a connection could not ask for any more, it does not keep either.
       const own = rule && this.#host.ruleNow(registered.rule)
       const code = own === undefined ? 'TOKEN_REFUSED' : this.#host.refusalOf(tunnel, own)
@@ -124,11 +125,11 @@ export class StreamsConnection implements ClientConnection, Deadline {
     this.#rule = rule
   }
 
-  #revoke(number: number, { tunnel, upstream }: Registered, code: ErrorCode): void {
+  #revoke(number: number, { member, upstream }: Registered, code: ErrorCode): void {
     this.#registered.delete(number)
     this.#report({ type: 'revoked', tunnel: number, code, message: ERRORS[code].meaning })
-    if (tunnel.upstream === upstream) tunnel.remove(code)
-    this.#host.released(this, tunnel, code)
+    if (member.upstream === upstream) member.remove(code)
+    this.#host.released(this, member.tunnel, code)
   }
 
   begun(tunnel: Tunnel, visit: Visit): number {
@@ -189,7 +190,8 @@ export class StreamsConnection implements ClientConnection, Deadline {
   }
 
   #numberOf(tunnel: Tunnel): number {
-    for (const [number, registered] of this.#registered) if (registered.tunnel === tunnel) return number
+    for (const [number, registered] of this.#registered)
+      if (registered.member.tunnel === tunnel) return number
     return 0
   }
 
@@ -200,8 +202,11 @@ export class StreamsConnection implements ClientConnection, Deadline {
     switch (message.type) {
       case 'register':
         return this.#register(message)
-      case 'health':
+      case 'health': {
+        const member = this.#registered.get(message.tunnel)?.member
+        if (member !== undefined) member.isHealthy = message.isHealthy
         return
+      }
       case 'watch':
         this.#isWatching = message.on
         return
@@ -229,31 +234,32 @@ export class StreamsConnection implements ClientConnection, Deadline {
     const claimed = this.#claim(message, rule)
     if (!(claimed instanceof Promise)) return this.#answer(message, claimed, rule)
     this.#claiming++
-    void claimed.then(tunnel => {
+    void claimed.then(member => {
       this.#claiming--
       // Opening a port took a moment, in which the client may have left, or the server reloaded.
-      if (this.#session.isClosed) return typeof tunnel === 'string' ? undefined : tunnel.lapse()
+      if (this.#session.isClosed) return typeof member === 'string' ? undefined : member.lapse()
       const ruleNow = this.#host.ruleNow(rule)
-      if (typeof tunnel === 'string') return this.#answer(message, tunnel, rule)
-      const refusal = ruleNow === undefined ? 'TOKEN_REFUSED' : this.#host.refusalOf(tunnel, ruleNow)
-      if (refusal !== undefined) tunnel.remove()
-      this.#answer(message, refusal ?? tunnel, ruleNow ?? rule)
+      if (typeof member === 'string') return this.#answer(message, member, rule)
+      const refusal = ruleNow === undefined ? 'TOKEN_REFUSED' : this.#host.refusalOf(member.tunnel, ruleNow)
+      if (refusal !== undefined) member.remove(refusal)
+      this.#answer(message, refusal ?? member, ruleNow ?? rule)
     })
   }
 
-  #claim(message: Register, rule: Rule): Tunnel | ErrorCode | Promise<Tunnel | ErrorCode> {
+  #claim(message: Register, rule: Rule): Member | ErrorCode | Promise<Member | ErrorCode> {
     const { maxTunnels } = this.#host.limits
     const most = Math.min(rule.maxTunnels ?? maxTunnels, maxTunnels)
     return this.#registered.size + this.#claiming >= most ? 'CLIENT_LIMIT' : this.#host.claim(message, rule)
   }
 
-  #answer(message: Register, tunnel: Tunnel | ErrorCode, rule: Rule): void {
-    if (typeof tunnel !== 'string') return this.#grant(message, tunnel, rule)
-    const { meaning } = ERRORS[tunnel]
-    this.#report({ type: 'refused', ref: message.ref, code: tunnel, message: meaning })
+  #answer(message: Register, member: Member | ErrorCode, rule: Rule): void {
+    if (typeof member !== 'string') return this.#grant(message, member, rule)
+    const { meaning } = ERRORS[member]
+    this.#report({ type: 'refused', ref: message.ref, code: member, message: meaning })
   }
 
-  #grant(message: Register, tunnel: Tunnel, rule: Rule): void {
+  #grant(message: Register, member: Member, rule: Rule): void {
+    const { tunnel } = member
     const host = this.#host
     const { limits, deadlines } = host
     const url = host.urlOf(tunnel)
@@ -268,6 +274,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
           return host.limits
         },
         deadlines,
+        isShared: tunnel.pool !== undefined,
         rewrite: hostHeader === undefined ? undefined : { host: hostHeader, origin },
         proxyProtocol: message.proxyProtocol,
       })
@@ -279,9 +286,9 @@ export class StreamsConnection implements ClientConnection, Deadline {
             own,
             routes.map((route, index) => ({ path: route.path, upstream: upstreamOf(1 + index, route) })),
           )
-    this.#registered.set(number, { tunnel, upstream, rule, url })
+    this.#registered.set(number, { member, upstream, rule, url })
     deadlines.disarm(this)
-    const resume = tunnel.secretFor(message.resume)
+    const resume = member.secretFor(message.resume)
     this.#report({
       type: 'granted',
       ref: message.ref,
@@ -292,8 +299,8 @@ export class StreamsConnection implements ClientConnection, Deadline {
       ...(tunnel.port !== 0 && { port: tunnel.port }),
       ...(limits.maxLinks > 0 && { linkSecret: this.#links.secret }),
     })
-    tunnel.isWildcard = message.wildcard === true
-    tunnel.attach(upstream, this)
+    member.isWildcard = message.wildcard === true
+    member.attach(upstream, this)
     this.#host.registered(this, tunnel)
   }
 
@@ -301,16 +308,17 @@ export class StreamsConnection implements ClientConnection, Deadline {
     const registered = this.#registered.get(number)
     if (registered === undefined) return
     this.#registered.delete(number)
-    if (registered.tunnel.upstream === registered.upstream) registered.tunnel.remove()
-    this.#host.released(this, registered.tunnel, 'released')
+    const { member, upstream } = registered
+    if (member.upstream === upstream) member.remove()
+    this.#host.released(this, member.tunnel, 'released')
   }
 
   #closed(code: ErrorCode, error: Error | undefined): void {
     if (code === 'INTERNAL' && error !== undefined) this.#host.failed(error)
     this.#host.deadlines.forget(this)
-    for (const { tunnel, upstream } of this.#registered.values()) {
-      tunnel.detach(upstream)
-      this.#host.released(this, tunnel, code)
+    for (const { member, upstream } of this.#registered.values()) {
+      member.detach(upstream)
+      this.#host.released(this, member.tunnel, code)
     }
     this.#registered.clear()
     this.#links.close()

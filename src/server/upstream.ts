@@ -23,6 +23,8 @@ export interface Visit {
   readonly remoteAddress: string
   /** What the origin is told about the visitor's way; the same object as long as nothing of it changes. */
   hop(rewrite: Rewrite | undefined): Hop
+  /** Whole header lines for the head of the final answer, each with its CRLF; `undefined`: none. */
+  readonly answerLines: Uint8Array | undefined
   /** Whether the connection may go on after this exchange, as far as the visitor is concerned. */
   readonly keepsAlive: boolean
   /**
@@ -41,8 +43,10 @@ export interface Visit {
   /**
    * The answer failed. Before any byte was written the visitor gets the page of `code`; after that its connection
    * is cut, so that a truncated answer never looks complete. Ends the exchange.
+   *
+   * `again`: the request may be sent once more, on another upstream, without harm; these are the pieces of its body so far.
    */
-  fail(code: ErrorCode): void
+  fail(code: ErrorCode, again?: readonly Uint8Array[]): void
   /** Stops taking the request body from the visitor. */
   pause(): void
   /** Goes on taking it. */

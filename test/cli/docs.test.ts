@@ -37,6 +37,7 @@ test.each([
   ['localtunnels [port]', program],
   ['localtunnels tcp <port>', program.commands.find(command => command.name() === 'tcp')!],
   ['localtunnels tls <port>', program.commands.find(command => command.name() === 'tls')!],
+  ['localtunnels udp <port>', program.commands.find(command => command.name() === 'udp')!],
   ['localtunnels up', program.commands.find(command => command.name() === 'up')!],
   ['localtunnels server', program.commands.find(command => command.name() === 'server')!],
 ] as const)('the flags and variables of %s', (heading, command) => {

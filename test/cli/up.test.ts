@@ -96,7 +96,11 @@ const forget = (run: Running) => {
 
 describe('up', () => {
   test('runs all services that it can, a line for each, and says what is wrong with the others', async () => {
-    const { write, visit, server } = await setting({ tcpPorts: '28000-28099', reservedNames: ['ours'] })
+    const { write, visit, server } = await setting({
+      tcpPorts: '28000-28099',
+      udpPorts: '28100-28199',
+      reservedNames: ['ours'],
+    })
     const one = app('one')
     const dead = deadPort()
     const path = await write(
@@ -104,11 +108,12 @@ describe('up', () => {
       `other = { url = "http://127.0.0.1:${one}", subdomain = "two" }`,
       `ours = { port = ${one} }`,
       `raw = { kind = "tcp", port = ${one}, host = "127.0.0.1" }`,
+      `dns = { kind = "udp", port = ${dead}, idle-timeout = "1s" }`,
       `outside = { kind = "tcp", port = ${one}, remote-port = 1 }`,
       `asleep = { port = ${dead}, host = "127.0.0.1" }`,
     )
     const run = up(path)
-    await inForce(run, 4)
+    await inForce(run, 5)
     await run.printed(/asleep: nothing answers yet: /)
     const lines = Object.fromEntries(
       run.stdout
@@ -120,6 +125,7 @@ describe('up', () => {
       one: `http://one.localhost:${server.port}`,
       other: `http://two.localhost:${server.port}`,
       raw: expect.stringMatching(/^tcp:\/\/localhost:280\d\d$/),
+      dns: expect.stringMatching(/^udp:\/\/localhost:281\d\d$/),
       asleep: `http://asleep.localhost:${server.port}`,
     })
     expect(run.stderr).toContain('ours: NAME_RESERVED: ')
@@ -390,6 +396,18 @@ describe('up', () => {
     expect(await answer.text()).toBe('app')
   })
 
+  test('takes routes and the hosts below a name', async () => {
+    const { write, server } = await setting()
+    const [whole, api] = [app('whole'), app('api')]
+    const run = up(await write(`web = { port = ${whole}, wildcard = true, routes = { "/api" = ${api} } }`))
+    await inForce(run, 1)
+    const visit = async (host: string, path: string) =>
+      (await fetch(`http://127.0.0.1:${server.port}${path}`, { headers: { host } })).text()
+    expect(await visit('web.localhost', '/api/x')).toBe('api')
+    expect(await visit('a.b.web.localhost', '/x')).toBe('whole')
+    await run.printed(/web {2}a\.b\.web\.localhost\/x\n/)
+  })
+
   test('serves folders, relative to the file', async () => {
     const { write, visit, files } = await setting()
     await mkdir(files.path('dist'))
@@ -418,7 +436,10 @@ describe('up', () => {
       '--config',
       await write('ours = { port = 1 }', 'mine = { port = 1 }'),
     ])
-    expect(refused.stderr).toMatch(/^error NAME_RESERVED: ours: The name is reserved [^\n]*\n$/)
+    // Each learns its own reason; the first one's is also that of the end.
+    expect(refused.stderr).toMatch(
+      /^\S+ {2}mine: NAME_RESERVED: [^\n]*\nerror NAME_RESERVED: ours: The name is reserved [^\n]*\n$/,
+    )
     const nowhere = await files.write(
       'a.json',
       `{"server": "127.0.0.1:${deadPort()}", "services": {"a": {"port": 1}, "b": {"port": 2}}}`,

@@ -193,6 +193,23 @@ const CLIENT: readonly Case[] = [
     ],
   },
   {
+    of: 'a route given twice, and dots in one',
+    file: web('port = 1', '[services.web.routes]', '"/a" = 80', '"/a/" = 81', '"/b/../c" = 82', '"/" = 83'),
+    says: [
+      'a.toml:5:1 services.web.routes."/a/" is the same path as "/a"',
+      'a.toml:6:1 "/b/../c" in services.web.routes is not a path such as "/api", without "?" and "#"',
+      'a.toml:7:1 "/" in services.web.routes is not a path such as "/api", without "?" and "#"',
+    ],
+  },
+  {
+    of: 'too many routes',
+    file: web(
+      'port = 1',
+      `routes = { ${Array.from({ length: 33 }, (_, index) => `"/${index}" = 1`).join(', ')} }`,
+    ),
+    says: ['a.toml:3:1 services.web.routes has 33: at most 32'],
+  },
+  {
     of: 'variables',
     file: 'server = "${HOST}"\ntoken = "$TOKEN"\nca = "${"\n[services.web]\nport = "${PORT:-x}"\nhost = "${a b}"\nsubdomain = "${EMPTY}"',
     environment: { EMPTY: '' },
@@ -447,7 +464,7 @@ const SYNTAX: readonly SyntaxCase[] = [
     of: 'too many bytes',
     name: 'a.toml',
     file: '#'.repeat(1_048_577),
-    says: ['a.toml has more than 1 MiB: that is no configuration file'],
+    says: ['a.toml cannot be read: it has more than 1 MiB'],
   },
   {
     of: 'a wrong extension',
@@ -505,6 +522,9 @@ describe('a path that', () => {
     expect(await says(files.path('nowhere.toml'))).toEqual(['FILE cannot be read: there is no such file'])
     await mkdir(files.path('folder.toml'), { recursive: true })
     expect(await says(files.path('folder.toml'))).toEqual(['FILE cannot be read: it is a folder'])
+    expect(await says('/dev/null/x.toml')).toEqual(['FILE cannot be read: there is no such folder'])
+    await symlink('/dev/zero', files.path('endless.toml'))
+    expect(await says(files.path('endless.toml'))).toEqual(['FILE cannot be read: it is not a regular file'])
     await symlink('circle.toml', files.path('circle.toml'))
     expect(await says(files.path('circle.toml'))).toEqual([
       'FILE cannot be read: its links go round in a circle',

@@ -306,6 +306,15 @@ test('variables are read in TOML, YAML and JSON, and not in TypeScript', async (
   expect(config).toMatchObject({ connection: { token: '${SECRET}' } })
 })
 
+test('keys of YAML are names, also those that look like numbers', async () => {
+  const { config } = await files.load(
+    'numbers.yaml',
+    'services: {1e3: {port: 1}, 007: {port: 2}, true: {port: 3}, "x1": {port: 4}}',
+  )
+  const names = config?.kind === 'client' ? config.services.map(({ name }) => name) : []
+  expect(names).toEqual(['1e3', '007', 'true', 'x1'])
+})
+
 test('a TypeScript file is run anew each time, and may be asynchronous', async () => {
   for (const port of [1, 2, 3]) {
     const { config } = await files.load(

@@ -4,8 +4,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { associate } from '../../src/sockets/associate.ts'
 import { dial } from '../../src/sockets/dial.ts'
 import { dialNode } from '../../src/sockets/node.ts'
+import { datagramCases } from '../suites/datagrams.ts'
 import { dialCases } from '../suites/socket.ts'
 import { viaCases } from '../suites/via.ts'
 
@@ -37,6 +39,6 @@ describe('a socket dialled on Node', () => {
   }, 30_000)
   afterAll(() => rmSync(folder, { recursive: true }))
 
-  for (const { name } of [...dialCases(dial), ...viaCases(dial)])
+  for (const { name } of [...dialCases(dial), ...viaCases(dial), ...datagramCases(associate)])
     test.skipIf(NOT_IN_NODE.test(name))(name, () => expect(outcomes.get(name)).toBe('passed'))
 })

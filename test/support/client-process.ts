@@ -2,7 +2,8 @@
 
 import { TunnelClient } from '../../src/index.ts'
 
-const [server = '', name = '', origin = '', proxy] = process.argv.slice(2)
+const [server = '', name = '', origin = '', extra] = process.argv.slice(2)
+/** `extra`: `pool`, or the URL of a proxy. */
 const service = { port: Number(origin), host: '127.0.0.1' }
 /** `tcp` takes any port, `tcp-20000` that one; anything else is a subdomain. */
 const [, isTcp, remotePort] = /^(tcp)(?:-(\d+))?$/.exec(name) ?? []
@@ -10,7 +11,7 @@ const client = new TunnelClient({
   server,
   maxBackoffMs: 100,
   ...(isTcp === undefined && { ...service, subdomain: name }),
-  ...(proxy !== undefined && { proxy }),
+  ...(extra === 'pool' ? { pool: true } : extra !== undefined && { proxy: extra }),
 })
 for (const event of ['connected', 'disconnected', 'reconnecting', 'error', 'close'] as const) {
   client.on(event, () => console.log(JSON.stringify({ event, name: nameOf() })))

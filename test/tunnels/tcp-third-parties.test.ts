@@ -3,16 +3,32 @@
 import { describe, expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { chmod, mkdir, rmdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import { freePort } from '../support/ports.ts'
 import { type Folder, folder, has, isRoot, type Ran, run, startProgram } from '../support/programs.ts'
 import { startTcpTunnel } from '../support/tcp-tunnel.ts'
 import { TEST_CERT, TEST_KEY } from '../support/tls.ts'
+
+const PAGE = await Bun.file(join(import.meta.dir, '../../docs/tcp.md')).text()
+/** Last cells of its tables. */
+const COMMANDS = PAGE.split('\n').map(line => line.split('|').at(-2)?.trim().replaceAll('`', '') ?? '')
+
+/** The command of docs/tcp.md that begins like this, for this public port of this machine. */
+function documented(beginning: string, port: number): [program: string, ...args: string[]] {
+  const command = COMMANDS.find(one => one.startsWith(`${beginning} `) || one.startsWith(`${beginning}:`))
+  if (command === undefined) throw new Error(`docs/tcp.md has no command ${beginning}`)
+  const local = command.replaceAll('user@tunnel.example', login).replaceAll('tunnel.example', '127.0.0.1')
+  const [program = '', ...args] = local.replaceAll('20017', `${port}`).split(' ')
+  return [program, ...args]
+}
 
 /** What it printed, when all went well. */
 function printed({ code, out, err }: Ran): string {
   if (code !== 0) throw new Error(`exit ${code}: ${err}${out}`)
   return out.trimEnd()
 }
+
+const login = `${printed(await run(['id', '-un']))}@127.0.0.1`
 
 // ── ssh ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -24,8 +40,8 @@ const SSHD_FOLDER = '/run/sshd'
 interface SshServer extends AsyncDisposable {
   readonly port: number
   readonly folder: string
-  /** `ssh` with its flags, to this public port. */
-  command(publicPort: number, program?: 'ssh' | 'scp'): readonly string[]
+  /** What `ssh` and `scp` must be told here: which key, and whom to believe. */
+  readonly options: readonly string[]
 }
 
 async function startSshd(): Promise<SshServer> {
@@ -60,12 +76,7 @@ async function startSshd(): Promise<SshServer> {
   return {
     port,
     folder: home.path,
-    command: (publicPort, program = 'ssh') => [
-      program,
-      ...options,
-      ...known,
-      ...(program === 'ssh' ? ['-p', `${publicPort}`] : ['-P', `${publicPort}`]),
-    ],
+    options: [...options, ...known],
     async [Symbol.asyncDispose]() {
       await sshd[Symbol.asyncDispose]()
       if (makesFolder) await rmdir(SSHD_FOLDER)
@@ -74,13 +85,12 @@ async function startSshd(): Promise<SshServer> {
   }
 }
 
-const login = `${printed(await run(['id', '-un']))}@127.0.0.1`
-
 describe.skipIf(!hasSsh)('ssh', () => {
   test('logs in by key, runs commands, takes megabytes both ways, and tells the exit code', async () => {
     await using sshd = await startSshd()
     await using live = await startTcpTunnel(sshd.port)
-    const ssh = [...sshd.command(live.port), login]
+    const [program, ...where] = documented('ssh', live.port)
+    const ssh = [program, ...sshd.options, ...where]
     expect(printed(await run([...ssh, 'echo from $((20 + 3))']))).toBe('from 23')
     expect((await run([...ssh, 'exit 7'])).code).toBe(7)
     const text = 'a line of text\n'.repeat(300_000)
@@ -94,12 +104,12 @@ describe.skipIf(!hasSsh)('ssh', () => {
     await using live = await startTcpTunnel(sshd.port)
     const bytes = crypto.getRandomValues(new Uint8Array(65_536))
     await Bun.write(`${sshd.folder}/here`, bytes)
-    const scp = [...sshd.command(live.port, 'scp'), '-q', `${sshd.folder}/here`]
+    const scp = ['scp', ...sshd.options, '-P', `${live.port}`, '-q', `${sshd.folder}/here`]
     printed(await run([...scp, `${login}:${sshd.folder}/there`]))
     expect(await Bun.file(`${sshd.folder}/there`).bytes()).toEqual(bytes)
     const numbers = [1, 2, 3, 4, 5]
     const outputs = await Promise.all(
-      numbers.map(number => run([...sshd.command(live.port), login, `echo ${number}`])),
+      numbers.map(number => run(['ssh', ...sshd.options, '-p', `${live.port}`, login, `echo ${number}`])),
     )
     expect(outputs.map(printed)).toEqual(numbers.map(String))
   }, 30_000)
@@ -138,10 +148,11 @@ describe.skipIf(!has('git'))('git', () => {
       await using sshd = await startSshd()
       await using live = await startTcpTunnel(sshd.port)
       const head = await makeRepository(`${sshd.folder}/repository`)
-      const [program, ...flags] = sshd.command(live.port)
-      const GIT_SSH_COMMAND = [program, ...flags].join(' ')
-      const from = `ssh://${login}/${sshd.folder}/repository`
-      printed(await run(['git', 'clone', '-q', from, `${sshd.folder}/clone`], { ...GIT, GIT_SSH_COMMAND }))
+      const GIT_SSH_COMMAND = ['ssh', ...sshd.options].join(' ')
+      const clone = documented('git clone ssh', live.port).map(word =>
+        word.replace('/srv/repository', `/${sshd.folder}/repository`),
+      )
+      printed(await run([...clone, '-q', `${sshd.folder}/clone`], { ...GIT, GIT_SSH_COMMAND }))
       expect(await headOf(`${sshd.folder}/clone`)).toBe(head)
     },
     30_000,
@@ -170,8 +181,7 @@ describe.skipIf(!has('git'))('git', () => {
     // The daemon is a program of its own behind `git`, which passes the signal on.
     await using _daemon = await startProgram(daemon, port, { ...GIT, GIT_CONFIG_COUNT: '0' })
     await using live = await startTcpTunnel(port)
-    const from = `git://127.0.0.1:${live.port}/repository`
-    printed(await run(['git', 'clone', '-q', from, `${files.path}/clone`], GIT))
+    printed(await run([...documented('git clone git', live.port), '-q', `${files.path}/clone`], GIT))
     expect(await headOf(`${files.path}/clone`)).toBe(head)
     printed(await run(['git', '-C', `${files.path}/clone`, 'fetch', '-q'], GIT))
   }, 30_000)
@@ -213,7 +223,8 @@ describe.skipIf(!hasPostgres)('PostgreSQL', () => {
     await using _postgres = await startPostgres(files, port)
     await using live = await startTcpTunnel(port)
     const at = ['-h', '127.0.0.1', '-p', `${live.port}`, '-U', 'postgres']
-    const psql = (sql: string, input = '') => run(['psql', ...at, '-X', '-A', '-t', '-c', sql], {}, input)
+    const psql = (sql: string, input = '') =>
+      run([...documented('psql', live.port), '-X', '-A', '-t', '-c', sql], {}, input)
     expect(printed(await psql('select 20 + 3'))).toBe('23')
     printed(await psql('create table lines (text text)'))
     printed(await psql('copy lines from stdin', 'a line that is loaded\n'.repeat(100_000)))
@@ -235,7 +246,7 @@ describe.skipIf(!has('redis-server', 'redis-cli'))('Redis', () => {
     const flags = ['--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--dir', files.path]
     await using _redis = await startProgram(['redis-server', ...flags], port)
     await using live = await startTcpTunnel(port)
-    const cli = ['redis-cli', '-h', '127.0.0.1', '-p', `${live.port}`]
+    const cli = documented('redis-cli', live.port)
     expect(printed(await run([...cli, 'set', 'key', 'value']))).toBe('OK')
     expect(printed(await run([...cli, 'get', 'key']))).toBe('value')
     const commands = Array.from({ length: 10_000 }, (_, number) => `SET key${number} ${number}\r\n`).join('')
@@ -262,7 +273,7 @@ describe.skipIf(!has('iperf3'))('iperf3', () => {
       // The server still deals with the look whether it listens, for a moment.
       let ran: Ran
       do {
-        ran = await run(['iperf3', '-c', '127.0.0.1', '-p', `${live.port}`, '-n', '30M', '-J', ...flags])
+        ran = await run([...documented('iperf3', live.port), '-n', '30M', '-J', ...flags])
       } while (ran.out.includes('server is busy'))
       const { end } = JSON.parse(printed(ran))
       // The receiver stops counting when the sender says that it is done: what is still on its way is left out.
@@ -271,6 +282,21 @@ describe.skipIf(!has('iperf3'))('iperf3', () => {
     },
     30_000,
   )
+})
+
+// ── Bytes by hand ──────────────────────────────────────────────────────────────────────────────────────────────
+
+describe.skipIf(!has('nc'))('netcat', () => {
+  test('says a line, and reads until the service ends', async () => {
+    using service = Bun.listen({
+      hostname: '127.0.0.1',
+      port: 0,
+      socket: { data: (socket, bytes) => void socket.end(`you said ${bytes.toString()}`) },
+    })
+    await using live = await startTcpTunnel(service.port)
+    const { out } = await run(documented('nc', live.port), {}, 'hello\n')
+    expect(out).toBe('you said hello\n')
+  })
 })
 
 // ── TLS that nobody in between can read ────────────────────────────────────────────────────────────────────────

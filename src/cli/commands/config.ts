@@ -1,10 +1,11 @@
 // `localtunnels config check`: what a configuration file means, or every fault in it.
 
 import { pathOf } from '../../config/check.ts'
-import type { ServiceConfig } from '../../config/client-config.ts'
 import { type Fault, faultLine } from '../../config/fault.ts'
 import { EXTENSIONS, findFiles } from '../../config/file.ts'
 import { loadConfig } from '../../config/load.ts'
+import { notYet } from '../../config/not-yet.ts'
+import type { ServiceConfig } from '../../config/service.ts'
 import { TunnelError } from '../../errors.ts'
 import { count, visible } from '../format.ts'
 import type { Palette } from '../palette.ts'
@@ -37,6 +38,8 @@ export async function checkConfig({ file, kind }: CheckSettings, around: Surroun
   for (const rows of [own, services.map(service => rowOf(service, shown))]) {
     if (rows.length > 0) around.write(`\n${columns(rows, around.palette)}`)
   }
+  const missing = config.kind === 'client' ? services.flatMap(notYet) : []
+  if (missing.length > 0) around.write(`\n${missing.map(text => `  note: ${visible(text)}\n`).join('')}`)
 }
 
 /** Cells below each other, the first one bold. */

@@ -14,18 +14,20 @@ export interface RawSettings {
   /** What that one is to offer. */
   readonly embedded: EmbeddedOptions
   readonly client: Pick<TunnelClientOptions, 'token' | 'verifyServer' | 'proxy'>
+  /** Whether a connection tells that the service is there. */
+  readonly isWatched: boolean
   /** Asks for the tunnel: `client.tcp(…)` and its like. */
   readonly open: (client: ClientEnd) => Promise<TunnelEnd>
 }
 
 /** Resolves after a clean end; rejects when the tunnel could not be made or is lost for good. */
 export function shareRaw(settings: RawSettings, run: Run): Promise<void> {
-  const { target, open, ...rest } = settings
+  const { target, open, isWatched, ...rest } = settings
   let tunnel: TunnelEnd | undefined
   return share(
     {
       ...rest,
-      targets: [target],
+      targets: isWatched ? [target] : [],
       countsConnections: true,
       async connect(client) {
         tunnel = await open(client)

@@ -12,7 +12,7 @@ const HEALTH: Fields = {
     meaning: '`tcp`: whether the app accepts connections; `http`: whether `path` answers 2xx or 3xx',
     default: '`tcp`',
   },
-  path: { value: { type: 'text', form: 'route' }, meaning: 'Path asked for by `http`', default: '`/`' },
+  path: { value: { type: 'text', form: 'path' }, meaning: 'Path asked for by `http`', default: '`/`' },
   interval: {
     value: { type: 'duration', least: 1 },
     option: 'intervalMs',

@@ -1,21 +1,8 @@
 // Every key of a server's configuration file. Checking, documentation, editor schema and types come from this table.
 
-import { DEFAULT_LIMITS, type ServerLimits } from '../../server/options.ts'
+import { DEFAULT_LIMITS, NEVER_ZERO } from '../../server/options.ts'
 import type { Fields } from '../field.ts'
 import { limitFields } from './limits.ts'
-
-/** Those that leave nothing to work with at 0. */
-const NEVER_ZERO: ReadonlySet<string> = new Set<keyof ServerLimits>([
-  'maxHeadBytes',
-  'maxHeaderCount',
-  'maxTargetBytes',
-  'maxStreams',
-  'maxClients',
-  'maxHellos',
-  'pingIntervalMs',
-  'deadAfterMs',
-  'maxMessageBytes',
-])
 
 const LIMITS: Fields = limitFields(DEFAULT_LIMITS, NEVER_ZERO)
 

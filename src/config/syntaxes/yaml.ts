@@ -51,9 +51,11 @@ class Reader {
       const table = new TableBuilder(at, this.#faults)
       for (const { key, value } of node.items) {
         const keyAt = this.#placeOf(key)
-        const name: unknown = isScalar(key) ? key.value : undefined
-        if (typeof name === 'string' || typeof name === 'number' || typeof name === 'boolean') {
-          table.add(String(name), keyAt, this.#node(value))
+        // A key is what was written: `1e9` is a name, and no number.
+        const written = isScalar(key) ? key.source : undefined
+        const name: unknown = isScalar(key) && typeof key.value === 'string' ? key.value : written
+        if (typeof name === 'string' && name !== '') {
+          table.add(name, keyAt, this.#node(value))
         } else this.#faults.push({ at: keyAt, message: 'a key must be text' })
       }
       return table

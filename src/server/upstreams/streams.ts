@@ -17,6 +17,8 @@ export interface StreamsContext {
   readonly tunnel: number
   readonly limits: ServerLimits
   readonly deadlines: Deadlines
+  /** Other clients hold the tunnel, too: what fails here may be tried there. */
+  readonly isShared: boolean
   /** What the client wants instead of the visitor's Host and Origin. */
   readonly rewrite: Rewrite | undefined
   /** The PROXY header that each raw visitor's stream begins with. */
@@ -41,7 +43,7 @@ export class StreamsUpstream implements TunnelUpstream {
   begin(visit: Visit): Exchange {
     const pooled = this.#idle.pop() ?? this.#open()
     if (pooled === undefined) {
-      visit.fail(this.#refusal)
+      visit.fail(this.#refusal, [])
       return DEAD_EXCHANGE
     }
     pooled.begin(visit)
