@@ -34,7 +34,7 @@ export interface ServerEnd {
   start(): Promise<void>
   stop(): Promise<void>
   /** Takes over what can change while it runs. */
-  reload?(options: TunnelServerOptions): Promise<void>
+  reload(options: TunnelServerOptions): Promise<void>
   readonly port: number
   readonly url: string
   on<Name extends keyof TunnelServerEvents>(

@@ -3,6 +3,8 @@
 import { afterEach, expect, test } from 'bun:test'
 import { once } from 'node:events'
 import { createServer, connect as secure } from 'node:tls'
+import { type Certificate, makeCertificate } from '../support/certificates.ts'
+import { folder } from '../support/programs.ts'
 import { TEST_CERT, TEST_KEY } from '../support/tls.ts'
 import { within } from '../support/within.ts'
 import { finish, start } from './bin.ts'
@@ -71,4 +73,35 @@ test('a name that cannot be one', async () => {
   const { exitCode, stderr } = await finish(['tls', '8443', '--subdomain', 'a.b'])
   expect(stderr).toContain('NAME_INVALID')
   expect(exitCode).toBe(2)
+})
+
+test('a certificate that was renewed is shown after SIGHUP, on the connections that begin then', async () => {
+  const [one, two] = [await makeCertificate(['one.test']), await makeCertificate(['two.test'])]
+  const home = open(await folder('renewal'))
+  const renew = async ({ cert, key }: Certificate) => {
+    await Bun.write(`${home.path}/cert.pem`, cert)
+    await Bun.write(`${home.path}/key.pem`, key)
+  }
+  await renew(one)
+  const file = `${home.path}/server.toml`
+  const tls = `[tls]\ncert = "${home.path}/cert.pem"\nkey = "${home.path}/key.pem"\n`
+  await Bun.write(file, `port = 0\nhost = "127.0.0.1"\n${tls}`)
+  const run = open(start(['server', '--config', file]))
+  const port = Number(await run.printed(/^https:\/\/localhost:(\d+)\n/m))
+  const shown = async () => {
+    const visitor = secure({ host: '127.0.0.1', port, servername: 'localhost', rejectUnauthorized: false })
+    await within(once(visitor, 'secureConnect'), 'the handshake')
+    return visitor
+  }
+  const before = await shown()
+  expect(before.getPeerCertificate().subject.CN).toBe('one.test')
+  await renew(two)
+  run.kill('SIGHUP')
+  await run.printed(/is in force/)
+  const after = await shown()
+  expect(after.getPeerCertificate().subject.CN).toBe('two.test')
+  before.write('GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n')
+  const [answer] = await within(once(before, 'data'), 'an answer')
+  expect(String(answer)).toContain('200 OK')
+  for (const visitor of [before, after]) visitor.destroy()
 })

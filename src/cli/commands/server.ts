@@ -121,10 +121,6 @@ class Follower {
     if (server === undefined || this.#run.stop.aborted) return
     try {
       const options = await this.read()
-      if (server.reload === undefined) {
-        this.#notice('RESTART_NEEDED', `${this.#file} has changed: start the server again to use it.`)
-        return
-      }
       await server.reload(options)
       this.#notice('RELOADED', `${this.#file} is in force.`)
     } catch (error) {
