@@ -187,7 +187,7 @@ function openTunnel(client: ClientEnd, { kind, options }: ServiceConfig, target:
     case 'udp':
       return client.udp(options)
     case 'tls':
-      return client.tls?.(options) ?? Promise.reject(new TunnelError('KIND_REFUSED'))
+      return client.tls(options)
   }
 }
 

@@ -1,7 +1,6 @@
 // `localtunnels server`: runs a TunnelServer until it is told to stop, as flags and a configuration file say.
 
 import { loadServerConfig } from '../../config/load.ts'
-import { notYetServed } from '../../config/not-yet.ts'
 import { serverOptions } from '../../config/server-config.ts'
 import { TunnelError } from '../../errors.ts'
 import type { TunnelServerOptions } from '../../server/options.ts'
@@ -98,8 +97,6 @@ class Follower {
     const { config, faults } = await loadServerConfig(this.#file, environment)
     for (const { at, message } of faults) output.event({ type: 'fault', file: this.#file, ...at, message })
     if (config === undefined) throw faultsError(this.#file, faults)
-    const [missing] = notYetServed(config)
-    if (missing !== undefined) throw new TunnelError('OPTION_INVALID', missing)
     return serverOptions(config, this.#flags)
   }
 
@@ -118,10 +115,6 @@ class Follower {
     if (server === undefined || this.#run.stop.aborted) return
     try {
       const options = await this.read()
-      if (server.reload === undefined) {
-        this.#notice('RESTART_NEEDED', `${this.#file} has changed: start the server again to use it.`)
-        return
-      }
       await server.reload(options)
       this.#notice('RELOADED', `${this.#file} is in force.`)
     } catch (error) {
