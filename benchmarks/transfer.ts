@@ -1,5 +1,6 @@
 // Large bodies, raw bitrates, and 64-byte round trips. `bun benchmarks/transfer.ts`.
 
+import { datagramRoundTrips } from './load/datagram-trips.ts'
 import { hasIperf, iperf, startIperf } from './load/iperf.ts'
 import { type BulkLoad, run } from './load/load.ts'
 import { interrupted, stopAll } from './measure/children.ts'
@@ -7,7 +8,7 @@ import { column, interleave, type Subject, type Taken } from './measure/interlea
 import type { Group } from './measure/result.ts'
 import { startPeers } from './measure/running.ts'
 import { conclude, peersOr, printGroup, roundsOr, say, unlessQuick } from './measure/suite.ts'
-import { startEcho } from './origin/origin.ts'
+import { startDatagramEcho, startEcho } from './origin/origin.ts'
 import { RAW_ORIGIN } from './peers/assemble.ts'
 import { withDatagrams } from './peers/datagrams.ts'
 import { choose } from './peers/list.ts'
@@ -33,6 +34,7 @@ const groups: Group[] = []
 await bulkTransfers()
 if (!interrupted.aborted) await bitrates()
 if (!interrupted.aborted) await trips()
+if (!interrupted.aborted) await datagramTrips()
 await conclude('transfer', 'Transfer', groups)
 await stopAll()
 process.exit(interrupted.aborted ? 130 : 0)
@@ -113,31 +115,53 @@ async function bitrates(): Promise<void> {
   show(await interleave('UDP bitrate (iperf3 -u -b 0 -l 1400)', datagrams, await udpSubjects(length), rounds))
 }
 
+/** The peers that carry datagrams, and none at all. */
+async function withDatagramPeers(
+  port: number,
+  measure: (port: number) => Promise<Taken>,
+): Promise<readonly Subject[]> {
+  const subjects: Subject[] = [{ name: 'direct', take: () => measure(port) }]
+  for (const peer of withDatagrams) {
+    const detected = await peer.detect()
+    const take = async (): Promise<Taken> => {
+      const tunnel = await peer.start({ [RAW_ORIGIN]: port })
+      try {
+        return await measure(tunnel.endpoints[RAW_ORIGIN]!.port)
+      } finally {
+        await tunnel.stop()
+      }
+    }
+    if ('missing' in detected) say(`${peer.name}: ${detected.missing}`)
+    else subjects.push({ name: peer.name, take })
+  }
+  return subjects
+}
+
+async function datagramTrips(): Promise<void> {
+  const echo = await startDatagramEcho()
+  const count = unlessQuick(10_000, 200)
+  const columns = [
+    column('p50', 'p50', 'ms', 'lower'),
+    column('p99', 'p99', 'ms', 'lower'),
+    column('mean', 'mean', 'ms', 'lower'),
+    column('lost', 'lost', '%', 'lower'),
+  ]
+  const measure = async (port: number): Promise<Taken> => {
+    const { latency, lost } = await datagramRoundTrips(port, { bytes: 64, trips: count, warmup: count / 10 })
+    return latency ? { ...latency, lost: (100 * lost) / (count + lost) } : 'no round trip'
+  }
+  const name = `${count.toLocaleString('en-US')} round trips of 64 bytes by UDP`
+  show(await interleave(name, columns, await withDatagramPeers(echo.port, measure), rounds))
+  await echo.stop()
+}
+
 async function udpSubjects(length: number): Promise<readonly Subject[]> {
   const measure = async (port: number): Promise<Taken> => {
     const { gbitPerSecond, lost } = await iperf(port, length, { udp: true })
     return { gbit: gbitPerSecond, lost }
   }
   const server = await startIperf()
-  const through = (peer: Peer): Subject => ({
-    name: peer.name,
-    async take() {
-      const tunnel = await peer.start({ [RAW_ORIGIN]: server.port })
-      try {
-        return await measure(tunnel.endpoints[RAW_ORIGIN]!.port)
-      } finally {
-        await tunnel.stop()
-      }
-    },
-  })
-  const subjects: Subject[] = [{ name: 'direct', take: () => measure(server.port) }]
-  subjects.push({ name: 'ours', take: () => Promise.resolve('not built: UDP tunnels') })
-  for (const peer of withDatagrams) {
-    const detected = await peer.detect()
-    if ('missing' in detected) say(`${peer.name}: ${detected.missing}`)
-    else subjects.push(through(peer))
-  }
-  return subjects
+  return withDatagramPeers(server.port, measure)
 }
 
 async function trips(): Promise<void> {

@@ -3,7 +3,7 @@
 
 import type { ErrorCode } from './errors.ts'
 import type { Stream, StreamHandler } from './session/stream.ts'
-import type { Socket, SocketHandler } from './socket.ts'
+import type { Socket, SocketHandler, Splice, SpliceDone } from './socket.ts'
 import { Unsent } from './unsent.ts'
 
 /**
@@ -39,6 +39,10 @@ export class Join implements StreamHandler {
       ended: () => {
         this.#hasSocketEnded = true
         this.#stream?.end()
+      },
+      turnBegan: () => {
+        if (this.#socket !== undefined)
+          this.#stream?.writeFrom(this.#socket, Number.POSITIVE_INFINITY, () => {})
       },
       closed: error => {
         this.#socketClosed(error)
@@ -78,6 +82,13 @@ export class Join implements StreamHandler {
   received(bytes: Uint8Array): void {
     if (this.#socket === undefined) return this.#unsent.keep(bytes)
     this.#consumed(this.#unsent.send(this.#socket, bytes))
+  }
+
+  receivedFrom(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined {
+    const socket = this.#socket
+    return socket !== undefined && this.#unsent.isEmpty
+      ? from.spliceTo?.(socket, limitBytes, done)
+      : undefined
   }
 
   writable(): void {

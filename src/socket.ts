@@ -37,6 +37,26 @@ export interface Socket {
   readonly remoteAddress: string
   /** Who connected, and where to. `undefined` on a unix socket, and once the connection is gone. */
   endpoints(): Endpoints | undefined
+  /**
+   * Moves what comes on this connection to another without the program seeing it, where the platform can: up to
+   * `limitBytes`, or until this side's FIN, a failure of either, a while without bytes, or `stop`. Only to be called in
+   * `turnBegan`. Until `done`, called once and later, nobody may write to the other or end it. What was read by then
+   * and did not reach it is told as `received`, right after `done`. `undefined`: not here, or not now.
+   */
+  spliceTo?(to: Socket, limitBytes: number, done: SpliceDone): Splice | undefined
+}
+
+/** So many bytes reached the other connection. */
+export type SpliceDone = (movedBytes: number) => void
+
+/** Bytes on their way from one connection to another, unseen by the program. */
+export interface Splice {
+  /** At least so many reached the other connection. */
+  readonly movedBytes: number
+  /** At most so many did: they left this one. */
+  readonly takenBytes: number
+  /** Ends it, a moment later; `done` tells. */
+  stop(): void
 }
 
 /** What happens on a connection. `closed` is always the last call, exactly once. */
@@ -45,6 +65,8 @@ export interface SocketHandler {
   received(bytes: Uint8Array, isScratch?: boolean): void
   /** The kernel takes bytes again after a short `write`. */
   drained(): void
+  /** Bytes come in bulk, and the next of them are not read yet: the moment for `spliceTo`. */
+  turnBegan?(): void
   /** The far side sent FIN: it will send no more, but may still read. */
   ended(): void
   /** The connection is gone. `error` is set when it did not end by FIN both ways. */

@@ -19,8 +19,10 @@ export const oursStreams: Peer = ours('streams', 'streams wire')
 export const oursJson: Peer = ours('json', 'json wire')
 /** For what is not HTTP. */
 export const oursTcp: Peer = ours('tcp', 'TCP tunnels')
+/** TCP and UDP on one public port. */
+export const oursUdp: Peer = ours('udp', 'TCP and UDP tunnels on one port')
 
-type Kind = 'streams' | 'json' | 'tcp'
+type Kind = 'streams' | 'json' | 'tcp' | 'udp'
 
 function ours(kind: Kind, what: string): Peer {
   return {
@@ -40,7 +42,9 @@ function start(kind: Kind, origins: Origins, env: Readonly<Record<string, string
   /** Of TCP tunnels, by origin. */
   const publicPorts = new Map<string, number>()
   const endpointOf = (name: string) =>
-    kind === 'tcp' ? endpoint(publicPorts.get(name) ?? 0) : endpoint(port, `${name}.localhost:${port}`)
+    kind === 'tcp' || kind === 'udp'
+      ? endpoint(publicPorts.get(name) ?? 0)
+      : endpoint(port, `${name}.localhost:${port}`)
   return assemble({
     async server() {
       const child = await launch(['bun', join(FOLDER, 'server.ts')], { ready: /^listening (\d+)$/, env })

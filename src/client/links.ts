@@ -149,6 +149,7 @@ async function openLink({ dial, number, secret, server, session, signal }: LinkD
       if (end < received.length) inner.received(received.subarray(end))
     },
     drained: () => inner?.drained(),
+    turnBegan: () => inner?.turnBegan?.(),
     ended: () => (inner === undefined ? refused() : inner.ended()),
     closed: error => (inner === undefined ? refused() : inner.closed(error)),
   }

@@ -99,6 +99,18 @@ export class BodyFramer {
     return stop
   }
 
+  /** Bytes to come, when the head announced how many; else 0. */
+  get leftBytes(): number {
+    return this.#kind === 'length' ? this.#left : 0
+  }
+
+  /** As `feed` of so many bytes, at most `leftBytes`, that nobody looked at. */
+  skip(count: number): void {
+    this.#left -= count
+    this.payloadBytes += count
+    if (this.#left === 0) this.complete = true
+  }
+
   /** The connection ended. Whether the body may end here; a truncated one must never look complete. */
   ended(): boolean {
     if (this.#kind === 'close') this.complete = true

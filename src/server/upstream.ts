@@ -5,7 +5,7 @@ import type { ErrorCode } from '../errors.ts'
 import type { Hop } from '../http/forward.ts'
 import type { RequestHead } from '../http/head.ts'
 import type { Stream, StreamHandler } from '../session/stream.ts'
-import type { Endpoints } from '../socket.ts'
+import type { Endpoints, Socket, Splice, SpliceDone } from '../socket.ts'
 
 /** What a tunnel's client wants instead of the visitor's Host and Origin. */
 export interface Rewrite {
@@ -32,6 +32,8 @@ export interface Visit {
    * `isScratch` says that the array is reused). `false`: stop until `Exchange.drained` is called.
    */
   write(bytes: Uint8Array, isScratch?: boolean): boolean
+  /** As `write` of up to `limitBytes` that come on a socket, unseen, if that is possible now (`Socket.spliceTo`). */
+  writeFrom?(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined
   /** The final head of the answer went out: its status, for reports and statistics. */
   answered(status: number): void
   /** The answer switched protocols (101): from now on bytes go both ways until either side ends. */
@@ -57,6 +59,8 @@ export interface Visit {
 export interface Exchange {
   /** A piece of the request body as the visitor sent it, framing included. After a switch: any bytes. */
   body(bytes: Uint8Array): void
+  /** As `body` of up to `limitBytes` that come on a socket, unseen, if that is possible now (`Socket.spliceTo`). */
+  bodyFrom?(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined
   /** The request is complete. After a switch: the visitor sent FIN. */
   bodyEnded(): void
   /** `Visit.write` may be called again. */

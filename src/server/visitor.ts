@@ -5,7 +5,7 @@ import { BodyFramer } from '../http/body.ts'
 import type { Hop } from '../http/forward.ts'
 import { parseRequestHead, RequestHead } from '../http/head.ts'
 import { errorAnswer, wantsHtml } from '../http/pages.ts'
-import type { Socket, SocketHandler } from '../socket.ts'
+import type { Socket, SocketHandler, Splice, SpliceDone } from '../socket.ts'
 import { Unsent } from '../unsent.ts'
 import type { Deadline } from './deadlines.ts'
 import type { Holding, VisitorHost, VisitRecord } from './front.ts'
@@ -67,6 +67,8 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
   #takeover: SocketHandler | undefined
   /** Bytes that the kernel did not take yet. */
   readonly #unsent: Unsent = new Unsent()
+  /** The kernel moves bytes of the answer. */
+  #moving: Splice | undefined
   #isUnderWay = false
   #isRequestComplete = false
   #isPaused = false
@@ -104,6 +106,17 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
     if (this.#phase === 'closing' || this.#hasOriginEnded) this.#socket.end()
     else if (this.#phase === 'flushing') this.#nextRequest()
     else this.#exchange?.drained()
+  }
+
+  turnBegan(): void {
+    if (this.#phase === 'taken') return this.#takeover?.turnBegan?.()
+    if (this.#phase !== 'exchange' || this.#isRequestComplete) return
+    const exchange = this.#exchange
+    exchange?.bodyFrom?.(this.#socket, this.#framer.leftBytes, movedBytes => {
+      if (this.#exchange !== exchange) return
+      this.#framer.skip(movedBytes)
+      if (this.#framer.complete) this.#completeRequest()
+    })
   }
 
   ended(): void {
@@ -150,6 +163,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
         if (this.#input.isEmpty) return this.#close()
         return this.#refuse('HEAD_TIMEOUT')
       case 'exchange':
+        if (this.#moving !== undefined) return this.#lookAtMoving(this.#moving)
         if (!this.#unsent.isEmpty) return this.#stalled()
         if (this.answerBytes === this.#bytesAtLastLook) return this.#socket.terminate()
         return this.#watchExchange()
@@ -368,6 +382,18 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
     return false
   }
 
+  writeFrom(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined {
+    if (this.#phase !== 'exchange' || !this.#unsent.isEmpty) return undefined
+    this.#moving = from.spliceTo?.(this.#socket, limitBytes, movedBytes => {
+      this.#moving = undefined
+      this.answerBytes += movedBytes
+      this.#watchExchange()
+      done(movedBytes)
+    })
+    if (this.#moving !== undefined) this.#watchExchange()
+    return this.#moving
+  }
+
   answered(status: number): void {
     this.answerStatus = status
   }
@@ -469,10 +495,17 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
     const { deadlines, limits } = this.#host
     const isExchange = this.#phase === 'exchange'
     if (!isExchange && this.#phase !== 'switched') return
-    if (!this.#unsent.isEmpty) return deadlines.arm(this, limits.sendTimeoutMs)
+    if (this.#moving !== undefined) this.#bytesAtLastLook = this.#moving.movedBytes
+    if (this.#moving !== undefined || !this.#unsent.isEmpty) return deadlines.arm(this, limits.sendTimeoutMs)
     if (!isExchange || !this.#hasVisitorEnded) return deadlines.disarm(this)
     this.#bytesAtLastLook = this.answerBytes
     deadlines.arm(this, HALF_CLOSE_GRACE_MS)
+  }
+
+  /** What is between the sockets is taken, or the origin has sent no more: the visitor is not to blame. */
+  #lookAtMoving({ movedBytes, takenBytes }: Splice): void {
+    if (takenBytes > movedBytes && movedBytes === this.#bytesAtLastLook) this.#stalled()
+    else this.#watchExchange()
   }
 
   /** Nothing of what waits was taken for too long: the exchange ends, on the origin's side too. */

@@ -98,8 +98,9 @@ export class LinkSet implements LinkOwner {
     if (link === undefined) return
     stream.sendingLink = undefined
     if (link.isClosed || this.#session.isClosed) return
-    link.leave(stream)
-    this.#tell(UNLINK, stream, link)
+    link.leave(stream, () => {
+      if (!link.isClosed && !this.#session.isClosed) this.#tell(UNLINK, stream, link)
+    })
   }
 
   /** LINK_FREE arrived. The link may have been lost meanwhile. */
@@ -153,8 +154,7 @@ export class LinkSet implements LinkOwner {
   }
 
   linkReceived(stream: Stream, bytes: Uint8Array): void {
-    stream.receivedBytes += bytes.length
-    stream.runBytes = 0
+    stream.heard(bytes.length)
     stream.handler.received(bytes)
   }
 
@@ -174,5 +174,9 @@ export class LinkSet implements LinkOwner {
 
   linkFailed(error: unknown): void {
     this.#session.linkFailed(error)
+  }
+
+  linkBroken(): void {
+    this.#session.close('PROTOCOL_ERROR')
   }
 }

@@ -7,7 +7,7 @@
 //
 //   sender   ── LINK ──▶ bytes … ── UNLINK ──▶          (half still taken)          ◀── LINK_FREE
 
-import type { Socket, SocketHandler } from '../socket.ts'
+import type { Socket, SocketHandler, Splice, SpliceDone } from '../socket.ts'
 import { Unsent } from '../unsent.ts'
 import type { Stream } from './stream.ts'
 
@@ -39,6 +39,8 @@ export interface LinkOwner {
   linkClosed(link: Link, streams: readonly Stream[]): void
   /** A stream's handler threw. It must not reach the event loop. */
   linkFailed(error: unknown): void
+  /** The far side sent more than it says. */
+  linkBroken(): void
 }
 
 export class Link {
@@ -61,6 +63,11 @@ export class Link {
   #early: Uint8Array[] = []
   #isPaused = false
   #isClosed = false
+  /** What moves bytes of the sender here without our seeing them, and who waits for its end. */
+  #outgoing: Splice | undefined
+  #left: (() => void) | undefined
+  /** What moves bytes from here to where their stream's handler wants them. */
+  #incoming: Splice | undefined
 
   constructor(number: number, socket: Socket, owner: LinkOwner) {
     this.number = number
@@ -77,6 +84,7 @@ export class Link {
     this.socketHandler = {
       received: bytes => guarded(() => this.#received(bytes)),
       drained: () => guarded(() => this.#drained()),
+      turnBegan: () => guarded(() => this.#turnBegan()),
       ended: () => guarded(() => this.close()),
       closed: () => guarded(() => this.close()),
     }
@@ -123,13 +131,36 @@ export class Link {
     return this.#unsent.send(this.#socket, bytes, isScratch) === bytes.length
   }
 
-  /** The sender sends no more. What still waits here goes on, unless it was reset. */
-  leave(stream: Stream): void {
+  /** Sends what comes on a socket, up to `limitBytes`, behind what was sent; not while something waits here. */
+  sendFrom(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined {
+    if (this.#isClosed || !this.#unsent.isEmpty || this.#outgoing !== undefined) return undefined
+    this.#outgoing = from.spliceTo?.(this.#socket, limitBytes, movedBytes => {
+      this.#outgoing = undefined
+      this.sentBytes += movedBytes
+      const left = this.#left
+      this.#left = undefined
+      left?.()
+      done(movedBytes)
+    })
+    return this.#outgoing
+  }
+
+  /**
+   * The sender sends no more. What still waits here goes on, unless it was reset. `left` is called once it is known how
+   * many bytes there were: at once, unless they are being moved.
+   */
+  leave(stream: Stream, left: () => void): void {
     this.sender = undefined
     this.#isSettling = true
-    if (stream.hasEnded) return
-    this.sentBytes -= this.#unsent.length
-    this.#unsent.clear()
+    if (this.#outgoing !== undefined) {
+      this.#left = left
+      return this.#outgoing.stop()
+    }
+    if (!stream.hasEnded) {
+      this.sentBytes -= this.#unsent.length
+      this.#unsent.clear()
+    }
+    left()
   }
 
   /** The far side has all bytes of the stream that left. */
@@ -157,7 +188,9 @@ export class Link {
     if (binding === undefined || binding.streamId !== streamId || this.isEnding) return false
     if (to < this.#receivedBytes) return false
     binding.to = to
-    if (to === this.#receivedBytes) this.#finish(binding)
+    // How many are missing shows when no more are moved.
+    if (this.#incoming !== undefined) this.#incoming.stop()
+    else if (to === this.#receivedBytes) this.#finish(binding)
     return true
   }
 
@@ -169,7 +202,9 @@ export class Link {
 
   /** The stream is gone: what still comes for it is dropped, so nothing may hold it up. */
   forget(stream: Stream): void {
-    if (this.#binding?.stream === stream) this.#resume()
+    if (this.#binding?.stream !== stream) return
+    this.#incoming?.stop()
+    this.#resume()
   }
 
   close(): void {
@@ -210,6 +245,21 @@ export class Link {
     this.#resume()
     this.#owner.linkFinished(this, stream)
     if (this.isRetired && this.isIdle) this.close()
+  }
+
+  /** Bytes come in bulk: whoever gets them may let the kernel move them, once all that came before went on its way. */
+  #turnBegan(): void {
+    const binding = this.#binding
+    const stream = binding?.stream
+    if (binding === undefined || stream === undefined || stream.isClosed) return
+    if (this.#isClosed || this.#isPaused || unconsumed(stream) > 0) return
+    this.#incoming = stream.receiveFrom(this.#socket, binding.to - this.#receivedBytes, movedBytes => {
+      this.#incoming = undefined
+      this.#receivedBytes += movedBytes
+      if (this.#isClosed || this.#binding !== binding) return
+      if (this.#receivedBytes > binding.to) this.#owner.linkBroken()
+      else if (this.#receivedBytes === binding.to) this.#finish(binding)
+    })
   }
 
   #drained(): void {

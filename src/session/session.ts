@@ -296,8 +296,7 @@ export class Session {
     stream.allowance -= piece.length
     if (stream.allowance < 0) return this.close('CREDIT_EXCEEDED')
     if (stream.peerEnded || stream.receivingLink !== undefined) return this.close('PROTOCOL_ERROR')
-    stream.receivedBytes += piece.length
-    stream.runBytes = 0
+    stream.heard(piece.length)
     stream.handler.received(piece)
   }
 

@@ -1,6 +1,7 @@
 // One virtual byte connection inside a session: credit both ways, half-close, failure told from end.
 
 import type { ErrorCode } from '../errors.ts'
+import type { Socket, Splice, SpliceDone } from '../socket.ts'
 import { INITIAL_CREDIT_BYTES } from '../wire/frame.ts'
 import type { Link } from './link.ts'
 import type { Session } from './session.ts'
@@ -21,6 +22,11 @@ export interface StreamHandler {
    * gone on their way: exact when the other side said so, all that were sent when the carrier was lost.
    */
   reset(code: ErrorCode, delivered: number): void
+  /**
+   * Bytes come in bulk on a socket that carries nothing else: moves up to `limitBytes` of them to where they go, in
+   * place of `received` and `consumed`, if that is possible.
+   */
+  receivedFrom?(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined
 }
 
 /**
@@ -32,10 +38,10 @@ export class Stream {
   /** The tunnel that the stream was opened for. */
   readonly tunnel: number
   handler: StreamHandler
-  /** Bytes given to `write` so far. */
-  sentBytes = 0
-  /** Bytes of the other side that went on their way here. */
-  deliveredBytes = 0
+  /** Bytes given to `write` or moved so far. */
+  #writtenBytes = 0
+  /** Bytes of the other side that went on their way here, but for those that are being moved. */
+  #consumedBytes = 0
   /** Whether each side has ended its direction. Session and stream only. */
   hasEnded = false
   peerEnded = false
@@ -51,6 +57,8 @@ export class Stream {
   runBytes = 0
   /** Where this side's bytes travel instead of in frames. */
   sendingLink: Link | undefined
+  /** What moves this side's bytes to the link, if something does. */
+  #outgoing: Splice | undefined
 
   // Receiving.
   /** Bytes the other side may still send. */
@@ -64,6 +72,8 @@ export class Stream {
   lastCreditAt = 0
   /** Where the other side's bytes come from, until the last of them came. */
   receivingLink: Link | undefined
+  /** What moves the other side's bytes from the link, if something does. */
+  #incoming: Splice | undefined
   /** END arrived before the last bytes on the link: what it said. */
   earlyEnd: number | undefined
 
@@ -83,9 +93,24 @@ export class Stream {
   write(bytes: Uint8Array, isScratch = false): boolean {
     if (this.isClosed || this.hasEnded) return true
     if (bytes.length === 0) return this.queue.length === 0
-    this.sentBytes += bytes.length
+    this.#incoming?.stop()
+    this.#writtenBytes += bytes.length
     this.runBytes += bytes.length
     return this.#session.sendData(this, bytes, isScratch)
+  }
+
+  /**
+   * Sends up to `limitBytes` of what comes on a socket without seeing it, if the stream has a link to itself. Nothing
+   * may be written until `done`. The other side's turn stops it: what it asked for may be small.
+   */
+  writeFrom(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined {
+    if (this.isClosed || this.hasEnded || this.#outgoing !== undefined) return undefined
+    this.#outgoing = this.sendingLink?.sendFrom(from, limitBytes, movedBytes => {
+      this.#outgoing = undefined
+      this.#writtenBytes += movedBytes
+      done(movedBytes)
+    })
+    return this.#outgoing
   }
 
   /** No more bytes this way; what was written still arrives. */
@@ -102,13 +127,43 @@ export class Stream {
 
   /** `count` received bytes went on their way: the other side may send more. */
   consumed(count: number): void {
-    this.deliveredBytes += count
+    this.#consumedBytes += count
     if (this.isClosed || this.peerEnded) return
     // On a link TCP is the flow control, and credit is not used up.
     if (this.receivingLink !== undefined) return this.receivingLink.consumed(this)
     this.unacknowledged += count
     // Half a window at a time: few CREDIT frames, and the sender still never runs dry.
     if (this.unacknowledged * 2 >= this.window) this.#session.giveCredit(this)
+  }
+
+  /** Bytes given to `write` so far. While bytes are moved it is the most that can have been sent. */
+  get sentBytes(): number {
+    return this.#outgoing === undefined ? this.#writtenBytes : this.#writtenBytes + this.#outgoing.takenBytes
+  }
+
+  /** Bytes of the other side that went on their way here. While bytes are moved: the most that can have. */
+  get deliveredBytes(): number {
+    return this.#incoming === undefined
+      ? this.#consumedBytes
+      : this.#consumedBytes + this.#incoming.takenBytes
+  }
+
+  /** Session and link only: the other side has its turn. */
+  heard(count: number): void {
+    this.receivedBytes += count
+    this.runBytes = 0
+    this.#outgoing?.stop()
+  }
+
+  /** Link only: what comes on its socket goes where the handler wants it. */
+  receiveFrom(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined {
+    this.#incoming = this.handler.receivedFrom?.(from, limitBytes, movedBytes => {
+      this.#incoming = undefined
+      this.#consumedBytes += movedBytes
+      this.receivedBytes += movedBytes
+      done(movedBytes)
+    })
+    return this.#incoming
   }
 
   /** Whether bytes are queued here for lack of credit or room on the carrier. */

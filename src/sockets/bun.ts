@@ -7,7 +7,18 @@
 // `localhost` is dialled on both address families, and TCP_NODELAY is set on every connection, by Bun itself.
 
 import { deferred } from '../deferred.ts'
-import type { Address, Dial, Endpoints, Socket, SocketHandler, TlsOptions, Via } from '../socket.ts'
+import type {
+  Address,
+  Dial,
+  Endpoints,
+  Socket,
+  SocketHandler,
+  Splice,
+  SpliceDone,
+  TlsOptions,
+  Via,
+} from '../socket.ts'
+import { canSplice, isCleanEnd, type Outcome, spliceDescriptors } from '../splice/splicer.ts'
 import { failure, Gate } from './gate.ts'
 
 export interface ListenOptions {
@@ -215,6 +226,19 @@ class Connection implements Socket {
   isUnwanted = false
   isPaused = false
   isYielding = false
+  /** No TLS: what is read is what was sent. */
+  isPlain = false
+  /** The last read was bulk. */
+  isBulk = false
+  /** What the kernel moves from here, and to here. */
+  outgoing: Splice | undefined
+  incoming: Splice | undefined
+  wasSpliced = false
+  endsAfterSplice = false
+  /** The far side's end was told while bytes were still moved. */
+  endedMeanwhile = false
+  /** The connection is gone, and whoever hears of it waits until nothing is moved any more. */
+  afterSplices: (() => void) | undefined
 
   constructor(handler?: SocketHandler, dialling?: Dialling, mustVerify = false, owner?: Owner) {
     this.handler = handler
@@ -228,6 +252,7 @@ class Connection implements Socket {
     if (taken === bytes.length) return taken
     if (taken >= 0) {
       this.wantsDrain = true
+      this.#keepPaused()
       return taken
     }
     // The far side is gone. `close` follows, without an error of its own.
@@ -235,8 +260,19 @@ class Connection implements Socket {
     return 0
   }
 
+  /** A short write makes Bun read again, and pausing what it takes for paused does nothing. */
+  #keepPaused(): void {
+    if (!this.isPaused && !this.isYielding && this.outgoing === undefined) return
+    this.raw.resume()
+    this.raw.pause()
+  }
+
   end(): void {
     if (this.hasEnded) return
+    if (this.outgoing !== undefined) {
+      this.endsAfterSplice = true
+      return this.outgoing.stop()
+    }
     this.hasEnded = true
     this.raw.shutdown()
   }
@@ -245,6 +281,7 @@ class Connection implements Socket {
     if (this.isTerminated) return
     this.isTerminated = true
     this.failure ??= failure('ECONNABORTED', 'the connection was cut by this side')
+    this.stopSplices()
     this.raw.terminate()
   }
 
@@ -259,8 +296,12 @@ class Connection implements Socket {
   }
 
   resume(): void {
+    if (!this.isPaused) return
     this.isPaused = false
-    if (!this.isYielding) this.raw.resume()
+    if (this.isYielding || this.outgoing !== undefined) return
+    // Whoever was full takes bytes again: a good moment too, but for a call in the middle of a read.
+    if (this.isBulk && this.maySplice) this.nextTurn(0)
+    else this.raw.resume()
   }
 
   /**
@@ -269,15 +310,82 @@ class Connection implements Socket {
    */
   yield(): void {
     if (this.isYielding || this.isPaused) return
-    this.isYielding = true
     this.raw.pause()
+    this.nextTurn(smallReads === smallReadsSeen ? 0 : POLITE_PAUSE_MS)
+    smallReadsSeen = smallReads
+  }
+
+  nextTurn(waitMs: number): void {
+    this.isYielding = true
     const readOn = () => {
       this.isYielding = false
-      if (!this.isPaused) this.raw.resume()
+      if (this.isPaused) return
+      if (this.maySplice) this.handler?.turnBegan?.()
+      if (this.outgoing === undefined) this.raw.resume()
     }
-    if (smallReads === smallReadsSeen) setImmediate(readOn)
-    else setTimeout(readOn, POLITE_PAUSE_MS)
-    smallReadsSeen = smallReads
+    if (waitMs === 0) setImmediate(readOn)
+    else setTimeout(readOn, waitMs)
+  }
+
+  // ── Moving bytes in the kernel ─────────────────────────────────────────────────────────────────────────────
+
+  get maySplice(): boolean {
+    return this.isPlain && this.handler?.turnBegan !== undefined && canSplice()
+  }
+
+  spliceTo(to: Socket, limitBytes: number, done: SpliceDone): Splice | undefined {
+    if (!(to instanceof Connection) || !to.isPlain || to === this) return undefined
+    // With FIN sent this way, FIN from the other makes Bun read, paused or not; a unix socket's end always does.
+    if (this.hasEnded || this.raw.remoteAddress === undefined) return undefined
+    if (this.outgoing !== undefined || to.incoming !== undefined || to.hasEnded) return undefined
+    if (this.afterSplices !== undefined || to.afterSplices !== undefined) return undefined
+    const [from, into] = [descriptorOf(this.raw), descriptorOf(to.raw)]
+    if (from === undefined || into === undefined) return undefined
+    const splice = spliceDescriptors(from, into, limitBytes, outcome => this.#spliced(to, outcome, done))
+    if (splice === undefined) return undefined
+    this.outgoing = splice
+    to.incoming = splice
+    this.wasSpliced = true
+    to.wasSpliced = true
+    return splice
+  }
+
+  #spliced(to: Connection, { movedBytes, leftover, failed, isLost }: Outcome, done: SpliceDone): void {
+    this.outgoing = undefined
+    to.incoming = undefined
+    this.isBulk = false
+    try {
+      done(movedBytes)
+      if (leftover !== undefined && !this.isTerminated) this.handler?.received(leftover)
+      if (this.endsAfterSplice) this.end()
+      if (this.endedMeanwhile && this.afterSplices === undefined) SHARED_EVENTS.end(this.raw)
+    } catch (error) {
+      // Nothing of Bun's is below that would catch it.
+      SHARED_EVENTS.error(this.raw, error instanceof Error ? error : new Error(String(error)))
+    }
+    if (isLost) {
+      this.failure ??= failure('EIO', 'bytes were lost with the thread that moved them')
+      this.terminate()
+    }
+    if (failed === 'from') broken(this)
+    if (failed === 'to') broken(to)
+    for (const side of [this, to]) {
+      if (side.outgoing === undefined && side.incoming === undefined) side.afterSplices?.()
+    }
+    const isGone = this.isTerminated || this.afterSplices !== undefined
+    if (!isGone && !this.isPaused && !this.isYielding) this.raw.resume()
+  }
+
+  /** An end that was read is none: the error was told to a splice, this way or the other. */
+  get isBroken(): boolean {
+    if (!this.wasSpliced || this.hasEnded) return false
+    const descriptor = descriptorOf(this.raw)
+    return descriptor !== undefined && !isCleanEnd(descriptor)
+  }
+
+  stopSplices(): void {
+    this.outgoing?.stop()
+    this.incoming?.stop()
   }
 
   get remoteAddress(): string {
@@ -305,9 +413,14 @@ function plain(address: string): string {
 const SHARED_EVENTS = {
   binaryType: 'uint8array',
   data({ data: connection }: RawSocket, bytes: Uint8Array) {
-    if (bytes.length >= BULK_READ_BYTES) connection.yield()
+    // Encrypted bytes, below a TLS connection that was begun on this one.
+    if (connection.handler === undefined) return
+    // Bun reads a paused connection that broke. Where these bytes belong among those moved nobody knows.
+    if (connection.outgoing !== undefined) return broken(connection)
+    connection.isBulk = bytes.length >= BULK_READ_BYTES
+    if (connection.isBulk) connection.yield()
     else if (bytes.length < SMALL_READ_BYTES) smallReads++
-    connection.handler?.received(bytes)
+    connection.handler.received(bytes)
   },
   drain({ data: connection }: RawSocket) {
     if (!connection.wantsDrain) return
@@ -316,6 +429,11 @@ const SHARED_EVENTS = {
   },
   end({ data: connection }: RawSocket) {
     if (connection.peerEnded) return
+    if (connection.outgoing !== undefined) {
+      connection.endedMeanwhile = true
+      return
+    }
+    if (connection.isBroken) return broken(connection)
     connection.peerEnded = true
     connection.handler?.ended()
   },
@@ -339,6 +457,7 @@ const PLAIN_DIAL_EVENTS = {
   ...SHARED_EVENTS,
   open(raw: RawSocket) {
     raw.data.raw = raw
+    raw.data.isPlain = true
     dialled(raw.data)
   },
 }
@@ -368,7 +487,9 @@ const ENCRYPTED_EVENTS = { drain() {} }
 const PLAIN_LISTEN_EVENTS = {
   ...SHARED_EVENTS,
   open(raw: RawSocket) {
-    accepted(adopt(raw))
+    const connection = adopt(raw)
+    connection.isPlain = true
+    accepted(connection)
   },
 }
 
@@ -405,6 +526,12 @@ function dialled(connection: Connection): void {
   connection.dialling = undefined
 }
 
+/** The system told, but not by an event that says so. */
+function broken(connection: Connection): void {
+  connection.failure ??= failure('ECONNRESET', 'the connection broke while the kernel moved its bytes')
+  connection.terminate()
+}
+
 function closed(connection: Connection, error?: Error): void {
   const { dialling } = connection
   connection.failure ??= error
@@ -426,9 +553,20 @@ function closed(connection: Connection, error?: Error): void {
     if (connection.failure === undefined && !connection.peerEnded) handler.ended()
     handler.closed(connection.failure)
   }
+  if (connection.outgoing !== undefined || connection.incoming !== undefined) {
+    connection.stopSplices()
+    connection.afterSplices = tell
+    return
+  }
   // Whoever calls `terminate` can finish what it is doing first.
   if (connection.isTerminated) queueMicrotask(tell)
   else tell()
+}
+
+/** Undocumented, and absent where the connection is gone. */
+function descriptorOf(raw: RawSocket): number | undefined {
+  const { fd } = raw as { readonly fd?: unknown }
+  return typeof fd === 'number' && fd >= 0 ? fd : undefined
 }
 
 /** A certificate for another name is told as a failed handshake even when no verification is wanted. */

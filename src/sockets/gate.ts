@@ -52,6 +52,10 @@ export class Gate implements SocketHandler {
     if (this.#state === 'open') this.#handler.drained()
   }
 
+  turnBegan(): void {
+    if (this.#state === 'open') this.#handler.turnBegan?.()
+  }
+
   ended(): void {
     if (this.#state === 'opening') return this.#fail(failure('ECONNRESET', 'the connection ended too early'))
     this.#flush()

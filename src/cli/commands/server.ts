@@ -7,7 +7,7 @@ import type { TunnelServerOptions } from '../../server/options.ts'
 import { Changes } from '../changes.ts'
 import { ConfigWatch } from '../config-watch.ts'
 import { createServer, type ServerEnd } from '../ends.ts'
-import { visitorEvent } from '../report.ts'
+import { describe, visitorEvent } from '../report.ts'
 import type { Run } from '../run.ts'
 import { aborted } from '../stop.ts'
 import { Totals } from '../totals.ts'
@@ -52,13 +52,7 @@ async function runServer(
     totals.visitorDisconnected(event)
     output.event(visitorEvent(event))
   })
-  server.on('error', error => {
-    output.event({
-      type: 'error',
-      code: error instanceof TunnelError ? error.code : 'INTERNAL',
-      message: error.message,
-    })
-  })
+  server.on('error', error => output.event({ type: 'error', ...describe(error) }))
   await server.start()
   const domains = options.domains ?? ['localhost']
   output.event({ type: 'listening', url: server.url, port: server.port, domains })

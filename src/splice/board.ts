@@ -1,0 +1,104 @@
+// What both threads see: a slot of numbers for each job, and a ring of commands from the main thread.
+
+/** Jobs at once in a process. Above: bytes go the way through the program. */
+export const MAX_JOBS = 128
+/** Commands that can wait: each job has one that begins and one that stops it. */
+const RING_SLOTS = 4 * MAX_JOBS
+
+const START = 0
+const STOP = 1
+
+/** A job for ever, until it is stopped. */
+const NO_LIMIT = 0x7fff_ffff_ffff_ffffn
+
+export interface Orders {
+  start(slot: number): void
+  stop(slot: number): void
+}
+
+export class Board {
+  readonly memory: SharedArrayBuffer
+  /** Commands given so far, then the ring, then two descriptors for each slot. */
+  readonly #words: Int32Array
+  /** Limit, bytes taken and bytes moved of each slot. */
+  readonly #counts: BigInt64Array
+  /** Commands followed so far. The other thread's business. */
+  #followed = 0
+
+  constructor(memory?: SharedArrayBuffer) {
+    const words = 1 + RING_SLOTS + 2 * MAX_JOBS
+    const countsAt = Math.ceil(words / 2) * 8
+    this.memory = memory ?? new SharedArrayBuffer(countsAt + 3 * 8 * MAX_JOBS)
+    this.#words = new Int32Array(this.memory, 0, words)
+    this.#counts = new BigInt64Array(this.memory, countsAt)
+  }
+
+  // ── The main thread ────────────────────────────────────────────────────────────────────────────────────────
+
+  start(slot: number, from: number, to: number, limitBytes: number): void {
+    this.#words[fromAt(slot)] = from
+    this.#words[fromAt(slot) + 1] = to
+    this.#counts[3 * slot] = limitBytes === Number.POSITIVE_INFINITY ? NO_LIMIT : BigInt(limitBytes)
+    Atomics.store(this.#counts, 3 * slot + 1, 0n)
+    Atomics.store(this.#counts, 3 * slot + 2, 0n)
+    this.#give(2 * slot + START)
+  }
+
+  stop(slot: number): void {
+    this.#give(2 * slot + STOP)
+  }
+
+  #give(command: number): void {
+    const given = Atomics.load(this.#words, 0)
+    this.#words[1 + (given % RING_SLOTS)] = command
+    Atomics.store(this.#words, 0, (given + 1) | 0)
+  }
+
+  // ── The splicing thread ────────────────────────────────────────────────────────────────────────────────────
+
+  /** Follows the commands given since the last call. */
+  follow(orders: Orders): void {
+    const given = Atomics.load(this.#words, 0)
+    while (this.#followed !== given) {
+      const command = this.#words[1 + (this.#followed % RING_SLOTS)]!
+      this.#followed = (this.#followed + 1) | 0
+      if (command % 2 === START) orders.start(command >> 1)
+      else orders.stop(command >> 1)
+    }
+  }
+
+  from(slot: number): number {
+    return this.#words[fromAt(slot)]!
+  }
+
+  to(slot: number): number {
+    return this.#words[fromAt(slot) + 1]!
+  }
+
+  limitBytes(slot: number): number {
+    return Number(this.#counts[3 * slot]!)
+  }
+
+  /** Before any of it can reach the other socket: whoever hears of a byte there finds it counted here. */
+  taken(slot: number, bytes: number): void {
+    Atomics.store(this.#counts, 3 * slot + 1, BigInt(bytes))
+  }
+
+  moved(slot: number, bytes: number): void {
+    Atomics.store(this.#counts, 3 * slot + 2, BigInt(bytes))
+  }
+
+  // ── Both ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+  takenBytes(slot: number): number {
+    return Number(Atomics.load(this.#counts, 3 * slot + 1))
+  }
+
+  movedBytes(slot: number): number {
+    return Number(Atomics.load(this.#counts, 3 * slot + 2))
+  }
+}
+
+function fromAt(slot: number): number {
+  return 1 + RING_SLOTS + 2 * slot
+}

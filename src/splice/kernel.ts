@@ -1,0 +1,191 @@
+// The system calls that move bytes between sockets inside the kernel: all of bun:ffi that this house uses.
+
+import type { FFIType, Library } from 'bun:ffi'
+import { createRequire } from 'node:module'
+
+/** `FFIType.i64_fast`, as a number and not a bigint where it fits. */
+const I64_FAST = 15 as FFIType.i64_fast // the type alone does not load the module
+
+const SYMBOLS = {
+  splice: { args: ['i32', 'ptr', 'i32', 'ptr', 'u64', 'u32'], returns: I64_FAST },
+  pipe2: { args: ['ptr', 'i32'], returns: 'i32' },
+  fcntl: { args: ['i32', 'i32', 'i32'], returns: 'i32' },
+  close: { args: ['i32'], returns: 'i32' },
+  read: { args: ['i32', 'ptr', 'u64'], returns: I64_FAST },
+  write: { args: ['i32', 'ptr', 'u64'], returns: I64_FAST },
+  eventfd: { args: ['u32', 'i32'], returns: 'i32' },
+  socketpair: { args: ['i32', 'i32', 'i32', 'ptr'], returns: 'i32' },
+  getpeername: { args: ['i32', 'ptr', 'ptr'], returns: 'i32' },
+  epoll_create1: { args: ['i32'], returns: 'i32' },
+  epoll_ctl: { args: ['i32', 'i32', 'i32', 'ptr'], returns: 'i32' },
+  epoll_wait: { args: ['i32', 'ptr', 'i32', 'i32'], returns: 'i32' },
+  __errno_location: { args: [], returns: 'ptr' },
+} as const
+
+// The same on x64 and arm64.
+const O_NONBLOCK = 0o4000
+const O_CLOEXEC = 0o2000000
+const F_DUPFD_CLOEXEC = 1030
+const F_SETPIPE_SZ = 1031
+const F_GETPIPE_SZ = 1032
+const SPLICE_F_MOVE = 1
+const SPLICE_F_NONBLOCK = 2
+const EPOLL_CTL_ADD = 1
+const EPOLL_CTL_DEL = 2
+export const EPOLLIN = 1
+export const EPOLLOUT = 4
+const EPOLLET = 0x8000_0000
+const AF_UNIX = 1
+const SOCK_STREAM = 1
+const EINTR = 4
+const EAGAIN = 11
+/** What says nothing about a connection: EPERM, EBADF, ENOMEM, EACCES, EINVAL, ENOSYS, EOPNOTSUPP, ENOBUFS. */
+const NOT_ITS_FAULT = [1, 9, 12, 13, 22, 38, 95, 105]
+
+/** `struct epoll_event` is packed on x64 only. */
+const EVENT_BYTES = process.arch === 'x64' ? 12 : 16
+const EVENT_DATA_AT = EVENT_BYTES - 8
+
+/** Where an address that nobody looks at is written. */
+const ADDRESS = new Uint8Array(128)
+
+/** Nothing moves now. */
+export const WOULD_BLOCK = -1
+/** A connection broke. The kernel tells an error once: whoever reads it next sees a clean end. */
+export const FAILED = -2
+/** The kernel will not move these, and nothing is known of the connections. */
+export const IMPOSSIBLE = -3
+
+export interface Pipe {
+  readonly readEnd: number
+  readonly writeEnd: number
+  readonly capacityBytes: number
+}
+
+/** One for each thread: `errno` is a thread's own. */
+export class Kernel {
+  readonly #ffi = loadFfi()
+  readonly #calls = loadLibc(this.#ffi)
+  readonly #errno = this.#calls.__errno_location()
+  readonly #pair = new Int32Array(2)
+  readonly #one = new BigUint64Array([1n])
+  readonly #event = new DataView(new ArrayBuffer(EVENT_BYTES))
+
+  /** Moves up to `count` bytes, without waiting. 0 at the end of `from`, or `WOULD_BLOCK`, `FAILED`, `IMPOSSIBLE`. */
+  splice(from: number, to: number, count: number): number {
+    const flags = SPLICE_F_MOVE | SPLICE_F_NONBLOCK
+    const moved = Number(this.#calls.splice(from, null, to, null, count, flags))
+    if (moved >= 0) return moved
+    const errno = this.#ffi.read.i32(this.#errno!)
+    if (errno === EAGAIN || errno === EINTR) return WOULD_BLOCK
+    return NOT_ITS_FAULT.includes(errno) ? IMPOSSIBLE : FAILED
+  }
+
+  /** A pipe that holds `capacityBytes` if the system lets it, else less. `undefined` without descriptors to spare. */
+  pipe(capacityBytes: number): Pipe | undefined {
+    if (this.#calls.pipe2(this.#ffi.ptr(this.#pair), O_NONBLOCK | O_CLOEXEC) !== 0) return undefined
+    const [readEnd = -1, writeEnd = -1] = this.#pair
+    this.#calls.fcntl(writeEnd, F_SETPIPE_SZ, capacityBytes)
+    return { readEnd, writeEnd, capacityBytes: this.#calls.fcntl(writeEnd, F_GETPIPE_SZ, 0) }
+  }
+
+  /** Another descriptor of the same connection; -1 without one to spare. */
+  duplicate(descriptor: number): number {
+    return this.#calls.fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
+  }
+
+  /** Whether there is still a far side: not after a reset, whoever was told of it. */
+  isConnected(descriptor: number): boolean {
+    const addressBytes = new Uint32Array([128])
+    return this.#calls.getpeername(descriptor, this.#ffi.ptr(ADDRESS), this.#ffi.ptr(addressBytes)) === 0
+  }
+
+  close(descriptor: number): void {
+    this.#calls.close(descriptor)
+  }
+
+  read(descriptor: number, into: Uint8Array): number {
+    return Number(this.#calls.read(descriptor, this.#ffi.ptr(into), into.length))
+  }
+
+  /** Something for a thread to wait on; -1 without a descriptor to spare. */
+  bell(): number {
+    return this.#calls.eventfd(0, O_NONBLOCK | O_CLOEXEC)
+  }
+
+  ring(bell: number): void {
+    this.#calls.write(bell, this.#ffi.ptr(this.#one), 8)
+  }
+
+  poll(): number {
+    return this.#calls.epoll_create1(O_CLOEXEC)
+  }
+
+  /** Tells of changes on the descriptor, by `number`. */
+  watch(poll: number, descriptor: number, events: number, number: number): boolean {
+    this.#event.setUint32(0, (events | EPOLLET) >>> 0, true)
+    this.#event.setUint32(EVENT_DATA_AT, number, true)
+    return this.#calls.epoll_ctl(poll, EPOLL_CTL_ADD, descriptor, this.#ffi.ptr(this.#event)) === 0
+  }
+
+  unwatch(poll: number, descriptor: number): void {
+    this.#calls.epoll_ctl(poll, EPOLL_CTL_DEL, descriptor, this.#ffi.ptr(this.#event))
+  }
+
+  /** Waits for changes (`timeoutMs` -1: for ever) and writes the numbers of what changed. Returns how many. */
+  wait(poll: number, changed: Changes, timeoutMs: number): number {
+    return Math.max(0, this.#calls.epoll_wait(poll, this.#ffi.ptr(changed.events), changed.most, timeoutMs))
+  }
+
+  /** Whether sockets can be spliced here at all: a sandbox may forbid it, or not know it. */
+  canSplice(): boolean {
+    const pair = new Int32Array(2)
+    if (this.#calls.socketpair(AF_UNIX, SOCK_STREAM | O_NONBLOCK | O_CLOEXEC, 0, this.#ffi.ptr(pair)) !== 0)
+      return false
+    const pipe = this.pipe(4096)
+    const isPossible = pipe !== undefined && this.splice(pair[0]!, pipe.writeEnd, 1) === WOULD_BLOCK
+    for (const one of pair) this.close(one)
+    if (pipe !== undefined) this.closePipe(pipe)
+    return isPossible
+  }
+
+  closePipe({ readEnd, writeEnd }: Pipe): void {
+    this.close(readEnd)
+    this.close(writeEnd)
+  }
+}
+
+/** Where `wait` writes what changed. */
+export class Changes {
+  readonly most: number
+  readonly events: DataView
+
+  constructor(most: number) {
+    this.most = most
+    this.events = new DataView(new ArrayBuffer(most * EVENT_BYTES))
+  }
+
+  number(index: number): number {
+    return this.events.getUint32(index * EVENT_BYTES + EVENT_DATA_AT, true)
+  }
+}
+
+/** When it is first of use: this file is also in bundles for Node, which has no such module. */
+function loadFfi(): typeof import('bun:ffi') {
+  return createRequire(import.meta.url)('bun:ffi') as typeof import('bun:ffi') // Bun's own, and its types
+}
+
+/** glibc, and what musl calls itself. */
+const LIBC_NAMES = ['libc.so.6', 'libc.musl-x86_64.so.1', 'libc.musl-aarch64.so.1']
+
+/** Throws when there is none, or when this build of the runtime makes no foreign calls. */
+function loadLibc({ dlopen }: typeof import('bun:ffi')): Library<typeof SYMBOLS>['symbols'] {
+  for (const [index, name] of LIBC_NAMES.entries()) {
+    try {
+      return dlopen(name, SYMBOLS).symbols
+    } catch (error) {
+      if (index === LIBC_NAMES.length - 1) throw error
+    }
+  }
+  throw new Error('no C library')
+}

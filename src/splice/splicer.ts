@@ -1,0 +1,185 @@
+// The main thread's side of splicing: starts the thread when it is first of use, and keeps the books of its jobs.
+
+import { Worker } from 'node:worker_threads'
+import { Board, MAX_JOBS } from './board.ts'
+import { Kernel } from './kernel.ts'
+import type { Finished, Side, ThreadData } from './thread.ts'
+
+/** Set to `0` for the way through the program, always. */
+const SWITCH = 'LOCALTUNNELS_SPLICE'
+
+/** How a job ended. */
+export interface Outcome {
+  /** Bytes that reached the other connection. */
+  readonly movedBytes: number
+  /** Bytes that were read and did not. */
+  readonly leftover: Uint8Array | undefined
+  /** The side that broke. Who reads it sees a clean end: the kernel tells an error once, and told it already. */
+  readonly failed: Side | undefined
+  /** The thread died, and nobody knows how many bytes went where. */
+  readonly isLost: boolean
+}
+
+/** One way between two connections. */
+export class Job {
+  readonly #board: Board
+  readonly #slot: number
+  readonly #stop: () => void
+  readonly ended: (outcome: Outcome) => void
+  /** Set at the end: the slot may be another job's by then. */
+  #counted: number | undefined
+  #isStopping = false
+
+  constructor(board: Board, slot: number, stop: () => void, ended: (outcome: Outcome) => void) {
+    this.#board = board
+    this.#slot = slot
+    this.#stop = stop
+    this.ended = ended
+  }
+
+  get takenBytes(): number {
+    return this.#counted ?? this.#board.takenBytes(this.#slot)
+  }
+
+  get movedBytes(): number {
+    return this.#counted ?? this.#board.movedBytes(this.#slot)
+  }
+
+  stop(): void {
+    if (this.#isStopping || this.#counted !== undefined) return
+    this.#isStopping = true
+    this.#stop()
+  }
+
+  finish(rest: Omit<Outcome, 'movedBytes'>): void {
+    this.#counted = this.movedBytes
+    this.ended({ movedBytes: this.#counted, ...rest })
+  }
+}
+
+const LOST = { failed: undefined, leftover: undefined, isLost: true }
+
+class Splicer {
+  readonly #kernel: Kernel
+  readonly #board = new Board()
+  readonly #bell: number
+  readonly #jobs: (Job | undefined)[] = []
+  #begun = 0
+  readonly #free = Array.from({ length: MAX_JOBS }, (_, index) => MAX_JOBS - 1 - index)
+
+  constructor(kernel: Kernel, bell: number, died: () => void) {
+    this.#kernel = kernel
+    this.#bell = bell
+    const workerData: ThreadData = { memory: this.#board.memory, bell }
+    const worker = new Worker(new URL(`./thread${import.meta.url.slice(-3)}`, import.meta.url), {
+      workerData,
+    })
+    worker.on('message', ({ slot, failed, leftover }: Finished) =>
+      this.#finished(slot, { failed, leftover, isLost: false }),
+    )
+    const lose = () => {
+      died()
+      for (const slot of this.#jobs.keys()) this.#finished(slot, LOST)
+    }
+    worker.on('error', lose)
+    worker.on('exit', lose)
+    // The connections keep a process alive, not what serves them.
+    worker.unref()
+  }
+
+  get counts(): { readonly begun: number; readonly running: number } {
+    return { begun: this.#begun, running: MAX_JOBS - this.#free.length }
+  }
+
+  isConnected(descriptor: number): boolean {
+    return this.#kernel.isConnected(descriptor)
+  }
+
+  start(from: number, to: number, limitBytes: number, ended: (outcome: Outcome) => void): Job | undefined {
+    const slot = this.#free.pop()
+    if (slot === undefined) return undefined
+    // Descriptors of its own, which cannot become another connection's under it. It closes them.
+    const fromHere = this.#kernel.duplicate(from)
+    const toThere = this.#kernel.duplicate(to)
+    if (fromHere < 0 || toThere < 0) {
+      for (const one of [fromHere, toThere]) if (one >= 0) this.#kernel.close(one)
+      this.#free.push(slot)
+      return undefined
+    }
+    const stop = () => {
+      this.#board.stop(slot)
+      this.#kernel.ring(this.#bell)
+    }
+    const job = new Job(this.#board, slot, stop, ended)
+    this.#jobs[slot] = job
+    this.#begun++
+    this.#board.start(slot, fromHere, toThere, limitBytes)
+    this.#kernel.ring(this.#bell)
+    return job
+  }
+
+  #finished(slot: number, rest: Omit<Outcome, 'movedBytes'>): void {
+    const job = this.#jobs[slot]
+    if (job === undefined) return
+    this.#jobs[slot] = undefined
+    if (rest.isLost) {
+      // Nobody else closes them now.
+      this.#kernel.close(this.#board.from(slot))
+      this.#kernel.close(this.#board.to(slot))
+    }
+    job.finish(rest)
+    // Behind what `finish` reads, and before the next job begins.
+    this.#free.push(slot)
+  }
+}
+
+/** `null`: not possible in this process. */
+let splicer: Splicer | null | undefined
+
+/** Whether bytes can be moved without the program seeing them. */
+export function canSplice(): boolean {
+  if (splicer === undefined) splicer = begin()
+  return splicer !== null
+}
+
+/**
+ * Whether an end that was read is one. After a reset the kernel tells one reader or writer of it, on whichever thread,
+ * and the others of an end.
+ */
+export function isCleanEnd(descriptor: number): boolean {
+  return splicer?.isConnected(descriptor) ?? true
+}
+
+/** Jobs that began in this process, and those under way: for tests and diagnosis. */
+export function spliceCounts(): { readonly begun: number; readonly running: number } {
+  return splicer?.counts ?? { begun: 0, running: 0 }
+}
+
+/**
+ * Moves what comes on the connection of one descriptor to that of another, up to `limitBytes` or the end. Nobody else
+ * may read the one or write the other until `ended` was called, once and later. `undefined`: not here, or not now.
+ */
+export function spliceDescriptors(
+  from: number,
+  to: number,
+  limitBytes: number,
+  ended: (outcome: Outcome) => void,
+): Job | undefined {
+  return canSplice() ? splicer?.start(from, to, limitBytes, ended) : undefined
+}
+
+function begin(): Splicer | null {
+  const isKnown = process.platform === 'linux' && (process.arch === 'x64' || process.arch === 'arm64')
+  if (!isKnown || process.env[SWITCH] === '0') return null
+  try {
+    const kernel = new Kernel()
+    const bell = kernel.canSplice() ? kernel.bell() : -1
+    if (bell < 0) return null
+    return new Splicer(kernel, bell, () => {
+      splicer = null
+    })
+  } catch {
+    // No libc by a name we know, or no foreign calls in this build: the way through the program is always there.
+    return null
+  }
+}

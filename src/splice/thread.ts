@@ -1,0 +1,221 @@
+// The thread that splices: waits in epoll for sockets of its jobs and moves their bytes through a pipe each.
+
+import { parentPort, workerData } from 'node:worker_threads'
+import { Board, MAX_JOBS } from './board.ts'
+import { Changes, EPOLLIN, EPOLLOUT, FAILED, Kernel, type Pipe, WOULD_BLOCK } from './kernel.ts'
+
+/** What the main thread gives its thread to begin with. */
+export interface ThreadData {
+  readonly memory: SharedArrayBuffer
+  /** Rung after each command. */
+  readonly bell: number
+}
+
+/** A job is over. The leftover was read and did not reach the other socket. */
+export interface Finished {
+  readonly slot: number
+  /** The side that broke: its error was told here, and will not be told again. */
+  readonly failed: Side | undefined
+  readonly leftover: Uint8Array<ArrayBuffer> | undefined
+}
+
+export type Side = 'from' | 'to'
+
+/** Asked for each pipe; an unprivileged user's pipes get less when there are many. */
+const PIPE_BYTES = 1_048_576
+/** Pipes kept for the next jobs. */
+const MAX_SPARE_PIPES = 16
+/** What one job moves before the others have their turn. */
+const TURN_BYTES = 1_048_576
+/** A job that moves nothing for one to two of these ends: the program waits for bytes as well, at no cost. */
+const IDLE_MS = 500
+
+const MAX_CHANGES = 64
+const BELL = 2 * MAX_JOBS
+
+class Job {
+  readonly slot: number
+  readonly from: number
+  readonly to: number
+  readonly limitBytes: number
+  readonly pipe: Pipe
+  takenBytes = 0
+  movedBytes = 0
+  movedAtSweep = -1
+  /** Nothing more is taken. */
+  hasEnded = false
+  /** Nothing more is passed on. */
+  isStuck = false
+  /** What is in the pipe is nobody's. */
+  isSpoilt = false
+  failed: Side | undefined
+
+  constructor(slot: number, board: Board, pipe: Pipe) {
+    this.slot = slot
+    this.from = board.from(slot)
+    this.to = board.to(slot)
+    this.limitBytes = board.limitBytes(slot)
+    this.pipe = pipe
+  }
+
+  get heldBytes(): number {
+    return this.takenBytes - this.movedBytes
+  }
+}
+
+class Thread {
+  readonly #kernel = new Kernel()
+  readonly #poll = this.#kernel.poll()
+  readonly #board: Board
+  readonly #bell: number
+  readonly #jobs: (Job | undefined)[] = []
+  #jobCount = 0
+  /** Jobs that have more to move now, in the order of their turns. */
+  #waiting = new Set<Job>()
+  readonly #sparePipes: Pipe[] = []
+  #sweptAt = 0
+
+  constructor({ memory, bell }: ThreadData) {
+    this.#board = new Board(memory)
+    this.#bell = bell
+  }
+
+  run(): never {
+    const changes = new Changes(MAX_CHANGES)
+    const orders = { start: (slot: number) => this.#start(slot), stop: (slot: number) => this.#stop(slot) }
+    const bellBytes = new Uint8Array(8)
+    this.#kernel.watch(this.#poll, this.#bell, EPOLLIN, BELL)
+    for (;;) {
+      const timeoutMs = this.#waiting.size > 0 ? 0 : this.#jobCount > 0 ? IDLE_MS : -1
+      const count = this.#kernel.wait(this.#poll, changes, timeoutMs)
+      for (let index = 0; index < count; index++) {
+        const number = changes.number(index)
+        if (number === BELL) this.#kernel.read(this.#bell, bellBytes)
+        else {
+          // A change may be of a job that is over: then it is of no use, and of no harm to the next one.
+          const job = this.#jobs[number]
+          if (job !== undefined) this.#waiting.add(job)
+        }
+      }
+      this.#board.follow(orders)
+      const turn = this.#waiting
+      this.#waiting = new Set()
+      for (const job of turn) if (this.#jobs[job.slot] === job) this.#serve(job)
+      this.#sweep()
+    }
+  }
+
+  #start(slot: number): void {
+    const pipe = this.#sparePipes.pop() ?? this.#kernel.pipe(PIPE_BYTES)
+    if (pipe === undefined) {
+      this.#kernel.close(this.#board.from(slot))
+      this.#kernel.close(this.#board.to(slot))
+      return this.#tell(slot)
+    }
+    const job = new Job(slot, this.#board, pipe)
+    this.#jobs[slot] = job
+    this.#jobCount++
+    const isWatched =
+      this.#kernel.watch(this.#poll, job.from, EPOLLIN, slot) &&
+      this.#kernel.watch(this.#poll, job.to, EPOLLOUT, slot)
+    if (isWatched) this.#waiting.add(job)
+    else this.#finish(job)
+  }
+
+  #stop(slot: number): void {
+    const job = this.#jobs[slot]
+    if (job !== undefined) this.#finish(job)
+  }
+
+  /** Moves until nothing moves any more, both sockets will tell of a change, or the turn is over. */
+  #serve(job: Job): void {
+    const turnEnd = job.movedBytes + TURN_BYTES
+    while (job.movedBytes < turnEnd) {
+      const took = this.#take(job)
+      const passed = !job.isSpoilt && this.#pass(job)
+      const isWhole = job.hasEnded || job.takenBytes === job.limitBytes
+      if (job.isSpoilt || job.isStuck || (isWhole && job.heldBytes === 0)) return this.#finish(job)
+      if (!took && !passed) return
+    }
+    this.#waiting.add(job)
+  }
+
+  #take(job: Job): boolean {
+    const room = Math.min(job.pipe.capacityBytes - job.heldBytes, job.limitBytes - job.takenBytes)
+    if (job.hasEnded || room <= 0) return false
+    const count = this.#kernel.splice(job.from, job.pipe.writeEnd, room)
+    if (count === WOULD_BLOCK) return false
+    if (count > 0 && this.#kernel.isConnected(job.from)) {
+      job.takenBytes += count
+      this.#board.taken(job.slot, job.takenBytes)
+      return true
+    }
+    job.hasEnded = true
+    if (count === FAILED) job.failed = 'from'
+    // After a reset the runtime reads as well, paused or not: nobody knows what lay between these bytes and the last.
+    if (count > 0) {
+      job.failed = 'from'
+      job.isSpoilt = true
+    }
+    return true
+  }
+
+  #pass(job: Job): boolean {
+    if (job.heldBytes === 0) return false
+    const count = this.#kernel.splice(job.pipe.readEnd, job.to, job.heldBytes)
+    if (count === WOULD_BLOCK) return false
+    if (count > 0) {
+      job.movedBytes += count
+      this.#board.moved(job.slot, job.movedBytes)
+    } else {
+      job.isStuck = true
+      if (count === FAILED) job.failed = 'to'
+    }
+    return count > 0
+  }
+
+  #finish(job: Job): void {
+    this.#jobs[job.slot] = undefined
+    this.#jobCount--
+    this.#waiting.delete(job)
+    for (const descriptor of [job.from, job.to]) {
+      // Closing alone would not do: epoll forgets a connection when its last descriptor is closed, which is not ours.
+      this.#kernel.unwatch(this.#poll, descriptor)
+      this.#kernel.close(descriptor)
+    }
+    const leftover = job.isSpoilt ? undefined : this.#readOut(job)
+    if (!job.isSpoilt && this.#sparePipes.length < MAX_SPARE_PIPES) this.#sparePipes.push(job.pipe)
+    else this.#kernel.closePipe(job.pipe)
+    this.#tell(job.slot, job.failed, leftover)
+  }
+
+  #readOut({ heldBytes, pipe }: Job): Uint8Array<ArrayBuffer> | undefined {
+    if (heldBytes === 0) return undefined
+    const leftover = new Uint8Array(heldBytes)
+    for (let at = 0; at < heldBytes; ) {
+      const count = this.#kernel.read(pipe.readEnd, leftover.subarray(at))
+      if (count <= 0) throw new Error('a pipe holds less than was put into it')
+      at += count
+    }
+    return leftover
+  }
+
+  #tell(slot: number, failed?: Side, leftover?: Uint8Array<ArrayBuffer>): void {
+    const message: Finished = { slot, failed, leftover }
+    parentPort?.postMessage(message, leftover === undefined ? [] : [leftover.buffer])
+  }
+
+  #sweep(): void {
+    if (this.#jobCount === 0) return
+    const now = performance.now()
+    if (now - this.#sweptAt < IDLE_MS) return
+    this.#sweptAt = now
+    for (const job of this.#jobs) {
+      if (job === undefined) continue
+      if (job.movedBytes === job.movedAtSweep && job.heldBytes === 0) this.#finish(job)
+      job.movedAtSweep = job.movedBytes
+    }
+  }
+}
+
+new Thread(workerData as ThreadData).run() // what `splicer.ts` gives it
