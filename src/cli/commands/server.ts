@@ -2,7 +2,6 @@
 
 import { loadServerConfig } from '../../config/load.ts'
 import { serverOptions } from '../../config/server-config.ts'
-import { TunnelError } from '../../errors.ts'
 import type { TunnelServerOptions } from '../../server/options.ts'
 import { Changes } from '../changes.ts'
 import { ConfigWatch } from '../config-watch.ts'
