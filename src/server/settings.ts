@@ -34,7 +34,7 @@ export interface ServerSettings {
 
 const DEFAULT_PORTS = '20000-29999'
 
-/** Throws `OPTION_INVALID`, `PORT_INVALID` or `TLS_INVALID` for what cannot be used. */
+/** Throws `OPTION_INVALID` or `PORT_INVALID` for what cannot be used. */
 export function serverSettings(options: TunnelServerOptions): ServerSettings {
   const { port = 8080 } = options
   checkPort(port)
@@ -44,7 +44,7 @@ export function serverSettings(options: TunnelServerOptions): ServerSettings {
     hostname: options.host ?? '0.0.0.0',
     domains,
     domainsByLength: domains.toSorted((one, other) => other.length - one.length),
-    tls: checkTls(options.tls),
+    tls: options.tls,
     publicUrl: checkPublicUrl(options.publicUrl),
     policy: new Policy(options.tokens ?? []),
     ports: {
@@ -93,12 +93,6 @@ function checkProxyProtocol(options: TunnelServerOptions, port: number): boolean
     )
   }
   return true
-}
-
-/** Whether the two belong together is known when they are used. */
-function checkTls(tls: TunnelServerOptions['tls']): TunnelServerOptions['tls'] {
-  if (tls === undefined || (tls.cert !== '' && tls.key !== '')) return tls
-  throw new TunnelError('TLS_INVALID', 'tls needs a certificate and a key as PEM text, and one is empty.')
 }
 
 function checkTlsPort({ tlsPort, tls }: TunnelServerOptions, port: number) {

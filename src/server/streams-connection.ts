@@ -23,8 +23,8 @@ const LINK_WISH_MS = 5_000
 interface Registered {
   readonly member: Member
   readonly upstream: TunnelUpstream
-  /** What the token opens that it was granted for. */
-  rule: Rule
+  /** What the token opened that it was granted for. */
+  readonly rule: Rule
   /** As the client knows it. */
   url: string
 }
@@ -115,7 +115,6 @@ export class StreamsConnection implements ClientConnection, Deadline {
         this.#revoke(number, registered, code ?? 'TOKEN_REFUSED')
         continue
       }
-      registered.rule = own
       const url = this.#host.urlOf(tunnel)
       if (url === registered.url) continue
       registered.url = url

@@ -183,6 +183,8 @@ export function listenBun(options: ListenOptions): Listening {
       listener.stop(closeActive)
     },
     async prepareTls({ cert, key }) {
+      // An empty text would be taken for none, and no handshake would ever succeed.
+      if (cert === '' || key === '') throw failure('ERR_TLS', 'the certificate or the key is empty')
       const { createSecureContext } = await import('node:tls')
       const context: SecureContext = createSecureContext({ cert, key }).context
       return () => {
