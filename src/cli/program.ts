@@ -185,8 +185,32 @@ const RAW_COMMANDS: readonly RawCommand[] = [
     name: 'tcp',
     description: 'give a TCP service a public port',
     argument: 'where the service is: 5432, host:5432 or unix:/path',
-    options: () => [remotePortOption(), proxyProtocolOption()],
-    settings(flags, { options }) {
+    options: () => [
+      remotePortOption(),
+      new Option(
+        '--tls',
+        'the service speaks TLS: a public name instead of a port, as `localtunnels tls`',
+      ).env('TUNNEL_TCP_TLS'),
+      subdomainOption('a friendly one; with --tls'),
+      wildcardOption(),
+      proxyProtocolOption(),
+    ],
+    settings(flags, service) {
+      if (flags.isOn('tls')) {
+        if (flags.text('remotePort') !== undefined)
+          throw new TunnelError(
+            'OPTION_INVALID',
+            '--tls gives a name on the port of all TLS tunnels: no --remote-port.',
+          )
+        return tlsSettings(flags, service)
+      }
+      for (const name of ['subdomain', 'wildcard'])
+        if (flags.isTyped(name))
+          throw new TunnelError(
+            'OPTION_INVALID',
+            `${flags.label(name)} is for --tls: a TCP tunnel has a port, no name.`,
+          )
+      const { options } = service
       const remotePort = flags.port('remotePort', 1)
       const version = proxyProtocol(flags)
       const wish = {
@@ -229,19 +253,21 @@ const RAW_COMMANDS: readonly RawCommand[] = [
     description: 'give a service that speaks TLS a public name',
     argument: 'where the service is: 8443, host:8443 or unix:/path',
     options: () => [subdomainOption('a friendly one'), wildcardOption(), proxyProtocolOption()],
-    settings(flags, { options }) {
-      const subdomain = subdomainOf(flags)
-      const version = proxyProtocol(flags)
-      const wish = {
-        ...options,
-        ...(subdomain !== undefined && { subdomain }),
-        ...(flags.isOn('wildcard') && { wildcard: true }),
-        ...(version !== undefined && { proxyProtocol: version }),
-      }
-      return { open: client => client.tls(wish), embedded: { tlsPort: 0 }, isWatched: true }
-    },
+    settings: tlsSettings,
   },
 ]
+
+function tlsSettings(flags: Flags, { options }: Service): ReturnType<RawCommand['settings']> {
+  const subdomain = subdomainOf(flags)
+  const version = proxyProtocol(flags)
+  const wish = {
+    ...options,
+    ...(subdomain !== undefined && { subdomain }),
+    ...(flags.isOn('wildcard') && { wildcard: true }),
+    ...(version !== undefined && { proxyProtocol: version }),
+  }
+  return { open: client => client.tls(wish), embedded: { tlsPort: 0 }, isWatched: true }
+}
 
 function addRawCommand(program: Command, raw: RawCommand, actions: Actions): void {
   const command = program

@@ -55,6 +55,17 @@ test('here: stdout is the address alone', async () => {
   expect(run.stdout).toBe(`tls://shop.localhost:${port}\n`)
 })
 
+test('`tcp --tls` is the same', async () => {
+  const run = open(start(['tcp', '--tls', `127.0.0.1:${await service()}`, '--subdomain', 'shop']))
+  const port = Number(await run.printed(/^tls:\/\/shop\.localhost:(\d+)\n/m))
+  expect(await visit(port, 'shop.localhost')).toBe('<shop.localhost>')
+  const { stderr, exitCode } = await finish(['tcp', '--tls', '8443', '--remote-port', '20000'])
+  expect(stderr).toMatch(/^error OPTION_INVALID: --tls gives a name [^\n]*\n$/)
+  expect(exitCode).toBe(2)
+  const nameless = await finish(['tcp', '8443', '--subdomain', 'shop'])
+  expect(nameless.stderr).toMatch(/^error OPTION_INVALID: --subdomain is for --tls[^\n]*\n$/)
+})
+
 test('through a server with --tls-port; one without refuses', async () => {
   const args = ['server', '--host', '127.0.0.1', '--port', '0']
   const listening = open(start([...args, '--tls-port', '0']))
