@@ -17,6 +17,13 @@ export function oursWith(features: readonly string[]): Peer {
 
 export const oursStreams: Peer = ours('streams')
 export const oursJson: Peer = ours('json')
+/** As where nothing can be spliced: every byte goes through the program. */
+export const oursUnspliced: Peer = {
+  ...oursStreams,
+  name: 'ours-unspliced',
+  how: 'localtunnels, streams wire, LOCALTUNNELS_SPLICE=0',
+  start: origins => start('streams', origins, { LOCALTUNNELS_SPLICE: '0' }),
+}
 
 function ours(wire: 'streams' | 'json'): Peer {
   return {
