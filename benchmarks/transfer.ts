@@ -1,16 +1,18 @@
 // Large bodies, raw bitrates, and 64-byte round trips. `bun benchmarks/transfer.ts`.
 
+import { datagramRoundTrips } from './load/datagram-trips.ts'
 import { hasIperf, iperf, startIperf } from './load/iperf.ts'
 import { type BulkLoad, run } from './load/load.ts'
 import { interrupted, stopAll } from './measure/children.ts'
-import { column, interleave, reasonOf, type Subject, type Taken } from './measure/interleave.ts'
+import { column, interleave, type Subject, type Taken } from './measure/interleave.ts'
 import type { Group } from './measure/result.ts'
 import { startPeers } from './measure/running.ts'
 import { conclude, peersOr, printGroup, roundsOr, say, unlessQuick } from './measure/suite.ts'
-import { startEcho } from './origin/origin.ts'
+import { startDatagramEcho, startEcho } from './origin/origin.ts'
 import { RAW_ORIGIN } from './peers/assemble.ts'
 import { withDatagrams } from './peers/datagrams.ts'
 import { choose } from './peers/list.ts'
+import { oursJson, oursStreams, oursTcp } from './peers/ours.ts'
 import type { Peer, Tunnel } from './peers/peer.ts'
 
 const NAMES = [
@@ -32,6 +34,7 @@ const groups: Group[] = []
 await bulkTransfers()
 if (!interrupted.aborted) await bitrates()
 if (!interrupted.aborted) await trips()
+if (!interrupted.aborted) await datagramTrips()
 await conclude('transfer', 'Transfer', groups)
 await stopAll()
 process.exit(interrupted.aborted ? 130 : 0)
@@ -71,12 +74,12 @@ async function raw(
   measure: (tunnel: Tunnel, peer: Peer) => Promise<Taken>,
 ): Promise<readonly Subject[]> {
   const subjects: Subject[] = []
-  for (const peer of choose(peersOr(NAMES))) {
+  for (const named of choose(peersOr(NAMES))) {
+    const peer = named === oursStreams ? oursTcp : named
     const detected = await peer.detect()
     const take = async (): Promise<Taken> => {
       if ('missing' in detected) return detected.missing
-      if (peer.kind === 'ours') return 'not built: TCP tunnels'
-      if (peer.kind === 'http') return 'carries HTTP only'
+      if (peer.kind === 'http' || peer === oursJson) return 'carries HTTP only'
       const tunnel = await peer.start({ [RAW_ORIGIN]: port })
       try {
         return await measure(tunnel, peer)
@@ -98,43 +101,67 @@ async function bitrates(): Promise<void> {
   const server = await startIperf()
   const length = unlessQuick(2, 1)
   for (const streams of [1, 10]) {
-    const name = `TCP bitrate, ${streams} stream${streams === 1 ? '' : 's'} (iperf3)`
-    const subjects = await raw(server.port, async ({ endpoints }) => {
-      const { gbitPerSecond } = await iperf(endpoints[RAW_ORIGIN]!.port, length, streams)
-      return { gbit: gbitPerSecond }
-    })
-    show(await interleave(name, columns, subjects, rounds))
+    for (const way of ['up', 'down'] as const) {
+      const name = `TCP bitrate ${way}, ${streams} stream${streams === 1 ? '' : 's'} (iperf3)`
+      const subjects = await raw(server.port, async ({ endpoints }) => {
+        const { gbitPerSecond } = await iperf(endpoints[RAW_ORIGIN]!.port, length, { streams, way })
+        return { gbit: gbitPerSecond }
+      })
+      show(await interleave(name, columns, subjects, rounds))
+    }
   }
   await server.stop()
   const datagrams = [...columns, column('lost', 'lost', '%', 'lower')]
   show(await interleave('UDP bitrate (iperf3 -u -b 0 -l 1400)', datagrams, await udpSubjects(length), rounds))
 }
 
-async function udpSubjects(length: number): Promise<readonly Subject[]> {
-  const measure = async (port: number): Promise<Taken> => {
-    const { gbitPerSecond, lost } = await iperf(port, length, 1, true)
-    return { gbit: gbitPerSecond, lost }
-  }
-  const server = await startIperf()
-  const through = (peer: Peer): Subject => ({
-    name: peer.name,
-    async take() {
-      const tunnel = await peer.start({ [RAW_ORIGIN]: server.port })
+/** The peers that carry datagrams, and none at all. */
+async function withDatagramPeers(
+  port: number,
+  measure: (port: number) => Promise<Taken>,
+): Promise<readonly Subject[]> {
+  const subjects: Subject[] = [{ name: 'direct', take: () => measure(port) }]
+  for (const peer of withDatagrams) {
+    const detected = await peer.detect()
+    const take = async (): Promise<Taken> => {
+      const tunnel = await peer.start({ [RAW_ORIGIN]: port })
       try {
         return await measure(tunnel.endpoints[RAW_ORIGIN]!.port)
       } finally {
         await tunnel.stop()
       }
-    },
-  })
-  const subjects: Subject[] = [{ name: 'direct', take: () => measure(server.port) }]
-  subjects.push({ name: 'ours', take: () => Promise.resolve('not built: UDP tunnels') })
-  for (const peer of withDatagrams) {
-    const detected = await peer.detect()
+    }
     if ('missing' in detected) say(`${peer.name}: ${detected.missing}`)
-    else subjects.push(through(peer))
+    else subjects.push({ name: peer.name, take })
   }
   return subjects
+}
+
+async function datagramTrips(): Promise<void> {
+  const echo = await startDatagramEcho()
+  const count = unlessQuick(10_000, 200)
+  const columns = [
+    column('p50', 'p50', 'ms', 'lower'),
+    column('p99', 'p99', 'ms', 'lower'),
+    column('mean', 'mean', 'ms', 'lower'),
+    column('lost', 'lost', '%', 'lower'),
+  ]
+  const measure = async (port: number): Promise<Taken> => {
+    const { latency, lost } = await datagramRoundTrips(port, { bytes: 64, trips: count, warmup: count / 10 })
+    return latency ? { ...latency, lost: (100 * lost) / (count + lost) } : 'no round trip'
+  }
+  const name = `${count.toLocaleString('en-US')} round trips of 64 bytes by UDP`
+  show(await interleave(name, columns, await withDatagramPeers(echo.port, measure), rounds))
+  await echo.stop()
+}
+
+async function udpSubjects(length: number): Promise<readonly Subject[]> {
+  const measure = async (port: number): Promise<Taken> => {
+    const { gbitPerSecond, lost } = await iperf(port, length, { udp: true })
+    return { gbit: gbitPerSecond, lost }
+  }
+  const server = await startIperf()
+  return withDatagramPeers(server.port, measure)
 }
 
 async function trips(): Promise<void> {
@@ -147,34 +174,13 @@ async function trips(): Promise<void> {
     column('mean', 'mean', 'ms', 'lower'),
   ]
   const count = unlessQuick(10_000, 200)
-  const measure = async ({ endpoints }: Tunnel, upgrade: boolean): Promise<Taken> => {
-    const load = { kind: 'trips', bytes: 64, trips: count, warmup: count / 10, upgrade, seconds: 10 } as const
+  const measure = async ({ endpoints }: Tunnel): Promise<Taken> => {
+    const load = { kind: 'trips', bytes: 64, trips: count, warmup: count / 10, seconds: 10 } as const
     const { latency } = await run(endpoints[RAW_ORIGIN]!, load)
     return latency ? { ...latency } : 'no round trip'
   }
-  const subjects = [...(await raw(echo.port, tunnel => measure(tunnel, false)))]
-  for (const peer of choose(['ours-streams'])) {
-    const take = async (): Promise<Taken> => {
-      const tunnel = await peer.start({ [RAW_ORIGIN]: echo.port }).catch(reasonOf)
-      if (typeof tunnel === 'string') return tunnel
-      try {
-        return await measure(tunnel, true)
-      } finally {
-        await tunnel.stop()
-      }
-    }
-    subjects.push({ name: 'ours-streams, switched by an HTTP upgrade', take })
-  }
-  const note =
-    'TCP. The row of the upgrade shows the path that TCP tunnels will take: bytes both ways on one stream.'
-  show(
-    await interleave(
-      `${count.toLocaleString('en-US')} round trips of 64 bytes`,
-      columns,
-      subjects,
-      rounds,
-      note,
-    ),
-  )
+  const subjects = await raw(echo.port, measure)
+  const name = `${count.toLocaleString('en-US')} round trips of 64 bytes`
+  show(await interleave(name, columns, subjects, rounds))
   await echo.stop()
 }

@@ -4,6 +4,7 @@ export { connectTunnel, TunnelClient } from './client/client.ts'
 export type { ClientLimits } from './client/limits.ts'
 export type {
   FetchHandler,
+  HealthOptions,
   HttpTunnelOptions,
   OriginOptions,
   SharedTunnelOptions,
@@ -11,6 +12,7 @@ export type {
   TunnelClientEvents,
   TunnelClientOptions,
   TunnelState,
+  UdpTunnelOptions,
 } from './client/options.ts'
 export type { Tunnel } from './client/tunnel.ts'
 export { ERRORS, type ErrorCode, type ErrorEntry, TunnelError } from './errors.ts'

@@ -47,6 +47,7 @@ export type ErrorCode =
   | 'ORIGIN_INVALID'
   | 'ORIGIN_TLS'
   | 'ORIGIN_UNREACHABLE'
+  | 'ORIGIN_UNHEALTHY'
   | 'HANDLER_FAILED'
   | 'WIRE_UNSUPPORTED'
   | 'ANSWER_TOO_LARGE'
@@ -83,6 +84,7 @@ export type ErrorCode =
   | 'PROXY_UNREACHABLE'
   | 'PROXY_AUTH_REFUSED'
   | 'PROXY_REFUSED'
+  | 'CONFIG_INVALID'
   | 'PROXY_HEADER_INVALID'
   | 'INTERNAL'
 
@@ -250,6 +252,14 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     true,
     'The host that the client forwards to cannot be found or reached.',
     'Check --host given to the client.',
+  ),
+  ORIGIN_UNHEALTHY: entry(
+    27,
+    503,
+    'origin',
+    true,
+    'The app is unwell: it fails the health checks of its client.',
+    'Look at the log of the app, and at what the health option asks for.',
   ),
   HANDLER_FAILED: entry(
     26,
@@ -511,6 +521,14 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     false,
     'This cannot be done in the current state.',
     'Start it first, or make a new instance after it was stopped.',
+  ),
+  CONFIG_INVALID: entry(
+    95,
+    400,
+    'user',
+    false,
+    'The configuration file has faults.',
+    'See docs/configuration.md for every key and examples.',
   ),
   // The proxy between client and server
   PROXY_UNREACHABLE: entry(

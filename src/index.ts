@@ -4,6 +4,7 @@ export { connectTunnel, TunnelClient } from './client/client.ts'
 export type { ClientLimits } from './client/limits.ts'
 export type {
   FetchHandler,
+  HealthOptions,
   HttpTunnelOptions,
   OriginOptions,
   SharedTunnelOptions,
@@ -11,8 +12,11 @@ export type {
   TunnelClientEvents,
   TunnelClientOptions,
   TunnelState,
+  UdpTunnelOptions,
 } from './client/options.ts'
 export type { Tunnel } from './client/tunnel.ts'
+export { defineConfig } from './config/define.ts'
+export type { ClientFile, ServerFile } from './config/input.ts'
 export { ERRORS, type ErrorCode, type ErrorEntry, TunnelError } from './errors.ts'
 export {
   alternativeNames,

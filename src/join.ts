@@ -20,6 +20,7 @@ export class Join implements StreamHandler {
   /** Why it failed, if it did. */
   failure: ErrorCode | undefined
   #hasStreamEnded = false
+  #hasSocketEnded = false
   #isOver = false
 
   /**
@@ -29,8 +30,8 @@ export class Join implements StreamHandler {
   constructor(brokenCode: ErrorCode, closed?: () => void) {
     this.#brokenCode = brokenCode
     this.socketHandler = {
-      received: bytes => {
-        if (this.#stream?.write(bytes) === false) this.#socket?.pause()
+      received: (bytes, isScratch) => {
+        if (this.#stream?.write(bytes, isScratch) === false) this.#socket?.pause()
       },
       drained: () => {
         if (this.#socket !== undefined) this.#drain(this.#socket)
@@ -39,7 +40,10 @@ export class Join implements StreamHandler {
         if (this.#socket !== undefined)
           this.#stream?.writeFrom(this.#socket, Number.POSITIVE_INFINITY, () => {})
       },
-      ended: () => this.#stream?.end(),
+      ended: () => {
+        this.#hasSocketEnded = true
+        this.#stream?.end()
+      },
       closed: error => {
         this.#socketClosed(error)
         closed?.()
@@ -54,6 +58,7 @@ export class Join implements StreamHandler {
 
   useStream(stream: Stream): void {
     this.#stream = stream
+    if (this.#hasSocketEnded) stream.end()
   }
 
   useSocket(socket: Socket): void {

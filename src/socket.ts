@@ -1,5 +1,18 @@
 // Contract: a byte connection with exact backpressure. Implementations: sockets/bun.ts, sockets/node.ts.
 
+/** One end of a TCP connection. */
+export interface Endpoint {
+  /** An IPv4 address also where IPv6 carried it. */
+  readonly address: string
+  readonly port: number
+}
+
+/** Both ends of a TCP connection, as its accepting side sees them. */
+export interface Endpoints {
+  readonly source: Endpoint
+  readonly destination: Endpoint
+}
+
 /** The writing side of a connection. The one who opened it closes it. */
 export interface Socket {
   /**
@@ -15,6 +28,11 @@ export interface Socket {
   pause(): void
   /** Reads on. */
   resume(): void
+  /**
+   * Has the system ask for a sign of life after so much silence, and again for ten seconds; then the connection fails.
+   * Left out where a connection cannot die unnoticed.
+   */
+  keepAlive?(idleMs: number): void
   /** Address of the far side, without port; empty on a unix socket. */
   readonly remoteAddress: string
   /**
@@ -24,6 +42,8 @@ export interface Socket {
    * and did not reach it is told as `received`, right after `done`. `undefined`: not here, or not now.
    */
   spliceTo?(to: Socket, limitBytes: number, done: SpliceDone): Splice | undefined
+  /** Who connected, and where to. `undefined` on a unix socket, and once the connection is gone. */
+  endpoints(): Endpoints | undefined
 }
 
 /** So many bytes reached the other connection. */
@@ -41,8 +61,8 @@ export interface Splice {
 
 /** What happens on a connection. `closed` is always the last call, exactly once. */
 export interface SocketHandler {
-  /** Bytes arrived. The array is the handler's to keep. */
-  received(bytes: Uint8Array): void
+  /** Bytes arrived. The array is the handler's to keep, unless `isScratch` says that it is reused. */
+  received(bytes: Uint8Array, isScratch?: boolean): void
   /** The kernel takes bytes again after a short `write`. */
   drained(): void
   /** Bytes come in bulk, and the next of them are not read yet: the moment for `spliceTo`. */

@@ -6,7 +6,19 @@ import { Glob } from 'bun'
 const ROOT = `${import.meta.dir}/../src`
 
 /** Single files that both ends stand on. */
-const LOW = ['buffers', 'events', 'deferred', 'socket', 'sockets', 'event-loop', 'unsent', 'join', 'version']
+const LOW = [
+  'buffers',
+  'events',
+  'deferred',
+  'socket',
+  'datagram-socket',
+  'flow',
+  'sockets',
+  'event-loop',
+  'unsent',
+  'join',
+  'version',
+]
 
 /** Room → the rooms it may import from, besides itself. A room is a folder of src/, or a file directly in it. */
 const ALLOWED: Record<string, readonly string[]> = {
@@ -16,24 +28,39 @@ const ALLOWED: Record<string, readonly string[]> = {
   version: [],
   words: [],
   socket: ['errors'],
+  'datagram-socket': [],
   names: ['errors', 'words'],
   splice: [],
-  sockets: ['socket', 'errors', 'deferred', 'splice'],
+  sockets: ['socket', 'datagram-socket', 'errors', 'deferred', 'splice'],
   wire: ['errors'],
   unsent: ['socket'],
   session: ['wire', 'errors', 'socket', 'unsent'],
   join: ['session', 'errors', 'socket', 'unsent'],
+  flow: ['session', 'wire', 'socket'],
   'event-loop': ['session'],
   buffers: ['wire'],
   http: ['errors'],
   server: ['session', 'http', 'wire', 'names', 'errors', ...LOW],
   client: ['session', 'http', 'wire', 'names', 'errors', ...LOW],
-  index: ['server', 'client', 'errors', 'names', 'version'],
-  cli: ['index', 'server', 'client', 'session', 'http', 'wire', 'names', 'errors', ...LOW],
+  config: ['server', 'client', 'errors', 'names', 'words'],
+  index: ['config', 'server', 'client', 'errors', 'names', 'version'],
+  cli: ['index', 'config', 'server', 'client', 'session', 'http', 'wire', 'names', 'errors', ...LOW],
 }
 
 /** Floors that know neither a runtime nor the time: whatever they need of either is handed in. */
-const PURE = ['unsent', 'join', 'wire', 'session', 'http', 'errors', 'events', 'names', 'socket']
+const PURE = [
+  'unsent',
+  'join',
+  'flow',
+  'datagram-socket',
+  'wire',
+  'session',
+  'http',
+  'errors',
+  'events',
+  'names',
+  'socket',
+]
 const IMPURE =
   /\b(?:Bun\.|setTimeout|setInterval|setImmediate|queueMicrotask|Date\.now|performance\.)|from '(?:node|bun):/
 

@@ -36,12 +36,13 @@ const programs: Program[] = [...texts].flatMap(([page, text]) =>
 )
 
 let folder = ''
-let server: TunnelServer
+/** One for each program: a name that one of them held is not free at once. */
+let servers: TunnelServer[]
 let app: Bun.Server<undefined>
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'localtunnels-docs-'))
-  server = await startServer()
+  servers = await Promise.all(programs.map(() => startServer()))
   app = Bun.serve({ port: 0, fetch: () => new Response('an app') })
   // Bun resolves by these paths as well, so that a program imports the package by its name.
   const compilerOptions = {
@@ -50,6 +51,9 @@ beforeAll(async () => {
       'localtunnels/client': [join(root, 'src/client.ts')],
     },
     typeRoots: [join(root, 'node_modules/@types')],
+    // The rules of the library are not those of its users.
+    isolatedDeclarations: false,
+    declaration: false,
   }
   await Bun.write(
     join(folder, 'tsconfig.json'),
@@ -58,7 +62,7 @@ beforeAll(async () => {
   await Bun.write(join(folder, 'package.json'), '{"type":"module"}')
   for (const [index, { code }] of programs.entries()) {
     const local = code
-      .replaceAll('https://tunnel.example', `http://127.0.0.1:${server.port}`)
+      .replaceAll('https://tunnel.example', `http://127.0.0.1:${servers[index]?.port}`)
       .replaceAll('port: 3000', `port: ${app.port}`)
     // `export {}`: a program without imports is a module too, so that two of them may use the same names.
     await Bun.write(join(folder, `${index}.ts`), `${local}\nexport {}\n`)
@@ -67,7 +71,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await app.stop(true)
-  await server.stop()
+  await Promise.all(servers.map(server => server.stop()))
   await rm(folder, { recursive: true })
 })
 
@@ -83,7 +87,7 @@ for (const [index, { name, prints, isRun }] of programs.entries()) {
     const program = Bun.spawn(['bun', join(folder, `${index}.ts`)], {
       stdout: 'pipe',
       stderr: 'pipe',
-      env: { ...process.env, TUNNEL_SERVER: `http://127.0.0.1:${server.port}` },
+      env: { ...process.env, TUNNEL_SERVER: `http://127.0.0.1:${servers[index]?.port}` },
     })
     try {
       const printed = await lines(program.stdout, prints.length)

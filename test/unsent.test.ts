@@ -21,6 +21,7 @@ class Kernel {
     pause() {},
     resume() {},
     remoteAddress: '',
+    endpoints: () => undefined,
   }
 }
 

@@ -24,18 +24,32 @@ export interface Bitrate {
 /** The server refuses while it still deals with the last connection, which may have been the probe of a tunnel. */
 const ATTEMPTS = 3
 
-export async function iperf(port: number, seconds: number, streams: number, udp = false): Promise<Bitrate> {
+export interface BitrateLoad {
+  /** Connections at once. Default 1. */
+  readonly streams?: number
+  /** `down`: from the server, as `-R` has it. Default `up`. */
+  readonly way?: 'up' | 'down'
+  /** Datagrams. Default `false`. */
+  readonly udp?: boolean
+}
+
+export async function iperf(port: number, seconds: number, load: BitrateLoad): Promise<Bitrate> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await once(port, seconds, streams, udp)
+      return await once(port, seconds, load)
     } catch (error) {
       if (attempt === ATTEMPTS) throw error
     }
   }
 }
 
-async function once(port: number, seconds: number, streams: number, udp: boolean): Promise<Bitrate> {
-  const flags = `-c 127.0.0.1 -p ${port} -t ${seconds} -P ${streams} -J${udp ? ' -u -b 0 -l 1400' : ''}`
+async function once(
+  port: number,
+  seconds: number,
+  { streams = 1, way = 'up', udp = false }: BitrateLoad,
+): Promise<Bitrate> {
+  const more = `${way === 'down' ? ' -R' : ''}${udp ? ' -u -b 0 -l 1400' : ''}`
+  const flags = `-c 127.0.0.1 -p ${port} -t ${seconds} -P ${streams} -J${more}`
   const { stdout, stderr } = await finish(['iperf3', ...flags.split(' ')], {
     timeoutMs: (seconds + 20) * 1000,
   })

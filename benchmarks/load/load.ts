@@ -40,8 +40,6 @@ export interface TripLoad {
   readonly trips: number
   /** Round trips before counting begins. */
   readonly warmup: number
-  /** Switches the connection with an HTTP upgrade first: for tunnels that read HTTP. */
-  readonly upgrade: boolean
   readonly seconds: number
 }
 

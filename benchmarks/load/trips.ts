@@ -3,17 +3,6 @@
 import type { Endpoint } from '../peers/peer.ts'
 import { Latencies } from './histogram.ts'
 import type { LoadResult, TripLoad } from './load.ts'
-import { requestBytes } from './visitor.ts'
-
-/** The one upgrade that every tunnel passes on; what follows it is bytes, not WebSocket frames. */
-const UPGRADE = [
-  'connection: Upgrade',
-  'upgrade: websocket',
-  'sec-websocket-version: 13',
-  'sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==',
-]
-
-const HEAD_END = Buffer.from('\r\n\r\n')
 
 export async function roundTrips(
   endpoint: Endpoint,
@@ -23,8 +12,6 @@ export async function roundTrips(
   const latencies = new Latencies()
   const done = Promise.withResolvers<void>()
   let [trips, warmup, received, sentAt] = [0, load.warmup, 0, 0]
-  // Behind a tunnel that reads HTTP the connection is switched first; the head of that answer is not an echo.
-  let switching = load.upgrade
   const next = (): void => {
     sentAt = performance.now()
     socket.write(message)
@@ -35,14 +22,6 @@ export async function roundTrips(
     socket: {
       open: opened => void opened.setNoDelay(true),
       data(_, chunk) {
-        if (switching) {
-          if (!chunk.includes(HEAD_END)) return
-          if (!chunk.toString('latin1').startsWith('HTTP/1.1 101'))
-            done.reject(new Error('the upgrade was refused'))
-          switching = false
-          next()
-          return
-        }
         received += chunk.length
         if (received < load.bytes) return
         received = 0
@@ -60,9 +39,7 @@ export async function roundTrips(
     },
   })
   const began = performance.now()
-  if (switching) {
-    socket.write(requestBytes(endpoint, 'GET', '/', UPGRADE))
-  } else next()
+  next()
   await done.promise
   const seconds = (performance.now() - began) / 1000
   socket.terminate()

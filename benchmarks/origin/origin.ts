@@ -40,6 +40,17 @@ export async function startEcho(): Promise<{ readonly port: number; stop(this: v
   return { port: Number(child.match?.[1]), stop: child.stop }
 }
 
+/** The same by UDP; something that waits for the tunnel asks the TCP port of the same number. */
+export async function startDatagramEcho(): Promise<{
+  readonly port: number
+  stop(this: void): Promise<void>
+}> {
+  const child = await launch(['bun', join(import.meta.dir, 'datagram-echo.ts')], {
+    ready: /^listening (\d+)$/,
+  })
+  return { port: Number(child.match?.[1]), stop: child.stop }
+}
+
 /** nginx serves the files where it is installed and wanted; the sink is always our own small program. */
 export async function startOrigins(wanted: 'nginx' | 'bun'): Promise<RunningOrigins> {
   const kind = wanted === 'nginx' && Bun.which('nginx') ? 'nginx' : 'bun'

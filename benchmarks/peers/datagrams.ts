@@ -4,15 +4,19 @@ import { launch } from '../measure/children.ts'
 import { freePort, listening } from '../measure/ports.ts'
 import { assemble, RAW_ORIGIN } from './assemble.ts'
 import { command, scratch } from './binary.ts'
+import { chisel } from './chisel.ts'
 import { frpTcp } from './frp.ts'
+import { oursUdp } from './ours.ts'
 import { endpoint, type Origins, type Peer, type Tunnel } from './peer.ts'
 import { rathole } from './rathole.ts'
 
 const KINDS = ['tcp', 'udp']
 
 export const withDatagrams: readonly Peer[] = [
+  oursUdp,
   { ...rathole, start: ratholeBoth },
   { ...frpTcp, name: 'frp', start: frpBoth },
+  { ...chisel, start: chiselBoth },
 ]
 
 async function ratholeBoth(origins: Origins): Promise<Tunnel> {
@@ -66,5 +70,20 @@ async function frpBoth(origins: Origins): Promise<Tunnel> {
     client: async () => [await launch(command('frpc', '-c', files.path('client.toml')))],
     endpoints: () => ({ [RAW_ORIGIN]: endpoint(open) }),
     cleanup: files.remove,
+  })
+}
+
+function chiselBoth(origins: Origins): Promise<Tunnel> {
+  const port = origins[RAW_ORIGIN]
+  const [control, open] = [freePort(), freePort()]
+  const remotes = KINDS.map(kind => `R:127.0.0.1:${open}:127.0.0.1:${port}/${kind}`)
+  return assemble({
+    async server() {
+      const child = await launch(command('chisel', `server --host 127.0.0.1 --port ${control} --reverse`))
+      await listening(control)
+      return [child]
+    },
+    client: async () => [await launch(command('chisel', `client http://127.0.0.1:${control}`, ...remotes))],
+    endpoints: () => ({ [RAW_ORIGIN]: endpoint(open) }),
   })
 }

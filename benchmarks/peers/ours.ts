@@ -1,4 +1,4 @@
-// localtunnels itself, on each of its wires: server and client in processes of their own, as users run them.
+// localtunnels itself, on each of its wires, and with TCP tunnels: server and client in processes of their own, as users run them.
 
 import { join } from 'node:path'
 import { launch } from '../measure/children.ts'
@@ -15,8 +15,12 @@ export function oursWith(features: readonly string[]): Peer {
   }
 }
 
-export const oursStreams: Peer = ours('streams')
-export const oursJson: Peer = ours('json')
+export const oursStreams: Peer = ours('streams', 'streams wire')
+export const oursJson: Peer = ours('json', 'json wire')
+/** For what is not HTTP. */
+export const oursTcp: Peer = ours('tcp', 'TCP tunnels')
+/** TCP and UDP on one public port. */
+export const oursUdp: Peer = ours('udp', 'TCP and UDP tunnels on one port')
 /** As where nothing can be spliced: every byte goes through the program. */
 export const oursUnspliced: Peer = {
   ...oursStreams,
@@ -25,21 +29,29 @@ export const oursUnspliced: Peer = {
   start: origins => start('streams', origins, { LOCALTUNNELS_SPLICE: '0' }),
 }
 
-function ours(wire: 'streams' | 'json'): Peer {
+type Kind = 'streams' | 'json' | 'tcp' | 'udp'
+
+function ours(kind: Kind, what: string): Peer {
   return {
-    name: `ours-${wire}`,
+    name: `ours-${kind}`,
     kind: 'ours',
-    how: `localtunnels, ${wire} wire; one client per origin`,
+    how: `localtunnels, ${what}; one client per origin`,
     async detect() {
       const built = await Bun.file(join(import.meta.dir, '../../src/index.ts')).exists()
       return built ? { version: 'this commit' } : { missing: 'src/index.ts is not written yet' }
     },
-    start: origins => start(wire, origins),
+    start: origins => start(kind, origins),
   }
 }
 
-function start(wire: string, origins: Origins, env: Readonly<Record<string, string>> = {}): Promise<Tunnel> {
+function start(kind: Kind, origins: Origins, env: Readonly<Record<string, string>> = {}): Promise<Tunnel> {
   let port = 0
+  /** Of TCP tunnels, by origin. */
+  const publicPorts = new Map<string, number>()
+  const endpointOf = (name: string) =>
+    kind === 'tcp' || kind === 'udp'
+      ? endpoint(publicPorts.get(name) ?? 0)
+      : endpoint(port, `${name}.localhost:${port}`)
   return assemble({
     async server() {
       const child = await launch(['bun', join(FOLDER, 'server.ts')], { ready: /^listening (\d+)$/, env })
@@ -48,16 +60,13 @@ function start(wire: string, origins: Origins, env: Readonly<Record<string, stri
     },
     client: () =>
       Promise.all(
-        Object.entries(origins).map(([name, origin]) =>
-          launch(['bun', join(FOLDER, 'client.ts'), String(port), String(origin), name, wire], {
-            ready: /^connected /,
-            env,
-          }),
-        ),
+        Object.entries(origins).map(async ([name, origin]) => {
+          const command = ['bun', join(FOLDER, 'client.ts'), String(port), String(origin), name, kind]
+          const child = await launch(command, { ready: /^connected \w+:\/\/[^:]+:(\d+)/, env })
+          publicPorts.set(name, Number(child.match?.[1]))
+          return child
+        }),
       ),
-    endpoints: () =>
-      Object.fromEntries(
-        Object.keys(origins).map(name => [name, endpoint(port, `${name}.localhost:${port}`)]),
-      ),
+    endpoints: () => Object.fromEntries(Object.keys(origins).map(name => [name, endpointOf(name)])),
   })
 }

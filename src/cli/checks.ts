@@ -1,12 +1,17 @@
 // The checks of `localtunnels doctor`. None rejects: whatever happens is a finding.
 
 import { lookup } from 'node:dns/promises'
-import { parseServer } from '../client/settings.ts'
+import { dialThrough } from '../client/proxies/dial.ts'
+import { type ProxySettings, proxyChooser } from '../client/proxy.ts'
+import { parseServer, type ServerAddress } from '../client/settings.ts'
 import { TunnelError } from '../errors.ts'
 import { formatUrl, generateId } from '../names.ts'
+import type { Dial } from '../socket.ts'
+import { dial } from '../sockets/dial.ts'
 import type { ShareSettings } from './commands/share.ts'
 import { createClient } from './ends.ts'
 import { accepts, isListening } from './origin-watch.ts'
+import { askStatus, type StatusAnswer } from './status.ts'
 import type { Target } from './target.ts'
 
 export interface Check {
@@ -33,16 +38,56 @@ export function checkEnvironment(environment: Readonly<Record<string, string | u
   // A secret must not end up in a bug report.
   const shown = names
     .sort()
-    .map(name => (name.includes('TOKEN') ? `${name}=(set)` : `${name}=${environment[name]}`))
+    .map(name => (/TOKEN|PROXY/.test(name) ? `${name}=(set)` : `${name}=${environment[name]}`))
   return { verdict: 'ok', what: 'environment', found: shown.join(' ') || 'no TUNNEL_ variable is set' }
 }
 
-export function checkProxies(environment: Readonly<Record<string, string | undefined>>): Check {
-  const names = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'http_proxy', 'https_proxy', 'all_proxy']
-  const set = names.filter(name => environment[name])
-  if (set.length === 0) return { verdict: 'ok', what: 'proxy', found: 'none in the environment' }
-  const mend = 'The tunnel connects directly and uses no proxy: the network must allow that.'
-  return { verdict: 'note', what: 'proxy', found: `${set.join(', ')} set`, mend }
+/** What the doctor found out about the way to the server. */
+export interface Way {
+  readonly server: ServerAddress
+  readonly proxy: ProxySettings | undefined
+  readonly dial: Dial
+}
+
+/** The way to the server: which proxy, if any, and why not one that the environment names. */
+export function checkWay(
+  server: string,
+  options: ShareSettings['client'],
+  environment: Readonly<Record<string, string | undefined>>,
+): { readonly way?: Way; readonly checks: readonly Check[] } {
+  let address: ServerAddress
+  try {
+    address = parseServer(server, options)
+  } catch (error) {
+    return { checks: [{ verdict: 'fail', what: 'server', found: messageOf(error) }] }
+  }
+  try {
+    const choose = proxyChooser(options, environment)
+    const proxy = choose(address.address)
+    const way = { server: address, proxy, dial: dialThrough(choose, dial) }
+    return { way, checks: [proxyCheck(proxy, options, environment)] }
+  } catch (error) {
+    return { checks: [{ verdict: 'fail', what: 'proxy', found: messageOf(error) }] }
+  }
+}
+
+function proxyCheck(
+  proxy: ProxySettings | undefined,
+  options: ShareSettings['client'],
+  environment: Readonly<Record<string, string | undefined>>,
+): Check {
+  const variables = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'http_proxy', 'https_proxy', 'all_proxy']
+  const set = variables.filter(name => environment[name]).join(', ')
+  const what = 'proxy'
+  if (proxy !== undefined) {
+    const login = proxy.login === undefined ? 'without a login' : 'with a login'
+    const source = options.proxy ? '--proxy' : set
+    return { verdict: 'ok', what, found: `to the server through ${proxy.label}, ${login} (${source})` }
+  }
+  if (set === '') return { verdict: 'ok', what, found: 'none' }
+  const why =
+    options.proxy === undefined ? 'they or NO_PROXY leave this server out' : 'an empty --proxy says so'
+  return { verdict: 'note', what, found: `${set} set, but not used: ${why}` }
 }
 
 export async function checkApp(target: Target): Promise<readonly Check[]> {
@@ -72,71 +117,73 @@ export async function checkApp(target: Target): Promise<readonly Check[]> {
 }
 
 /** Name, TCP and HTTP of the server, its version and its clock. */
-export async function checkServer(server: string, isVerified: boolean): Promise<readonly Check[]> {
-  let address: ReturnType<typeof parseServer>
-  try {
-    address = parseServer(server)
-  } catch (error) {
-    return [{ verdict: 'fail', what: 'server', found: messageOf(error) }]
+export async function checkServer(way: Way): Promise<readonly Check[]> {
+  const { host: hostname = 'localhost', port } = way.server.address
+  const secure = way.server.isSecure
+  const url = formatUrl({ secure, hostname, ...(port !== undefined && { port }) })
+  if (way.proxy !== undefined && way.proxy.scheme !== 'socks5') {
+    const found = `${hostname} is for the proxy to resolve`
+    return [{ verdict: 'ok', what: 'server name', found }, ...(await checkStatus(way, url))]
   }
-  const { host: hostname = 'localhost', port } = address.address
   try {
     const { address: ip } = await lookup(hostname)
     const found = `${hostname} is ${ip}`
-    const status = await askStatus({
-      url: formatUrl({ secure: address.isSecure, hostname, ...(port !== undefined && { port }) }),
-      isVerified,
-    })
-    return [{ verdict: 'ok', what: 'server name', found }, ...status]
+    return [{ verdict: 'ok', what: 'server name', found }, ...(await checkStatus(way, url))]
   } catch {
     const mend = 'Check --server for a typing error, and the DNS record of the server.'
     return [{ verdict: 'fail', what: 'server name', found: `${hostname} cannot be resolved`, mend }]
   }
 }
 
-async function askStatus({
-  url,
-  isVerified,
-}: {
-  readonly url: string
-  readonly isVerified: boolean
-}): Promise<readonly Check[]> {
+async function checkStatus({ dial, server }: Way, url: string): Promise<readonly Check[]> {
   try {
-    const response = await fetch(`${url}/status`, {
-      signal: AbortSignal.timeout(TIMEOUT_MS),
-      redirect: 'manual',
-      tls: { rejectUnauthorized: isVerified },
-    })
-    // Foreign JSON: only the two fields looked at below, and those are checked.
-    const status = (await response.json().catch(() => undefined)) as
-      | { version?: unknown; status?: unknown }
-      | undefined
-    if (typeof status?.version !== 'string') {
-      const mend = 'Check the address given with --server: something else answers there.'
+    const answer = await askStatus(dial, server, TIMEOUT_MS)
+    const version = versionOf(answer)
+    if (version !== undefined) {
       return [
-        {
-          verdict: 'fail',
-          what: 'server',
-          found: `${url} answers ${response.status}, but not as a tunnel server`,
-          mend,
-        },
+        { verdict: 'ok', what: 'server', found: `${url} answers, version ${version}` },
+        checkClock(answer),
       ]
     }
-    return [
-      { verdict: 'ok', what: 'server', found: `${url} answers, version ${status.version}` },
-      checkClock(response),
-    ]
+    const found = `${url} answers ${answer.status}, but not as a tunnel server`
+    const mend = 'Check the address given with --server: something else answers there.'
+    return [{ verdict: 'fail', what: 'server', found, mend }]
   } catch (error) {
-    const isTls = /certificate|CERT|SSL|TLS/i.test(messageOf(error))
-    const mend = isTls
-      ? 'Mend the certificate of the server, or accept it with --insecure.'
-      : 'Check the address and the firewall, or start the server: localtunnels server'
-    return [{ verdict: 'fail', what: 'server', found: `${url} does not answer: ${messageOf(error)}`, mend }]
+    return [
+      {
+        verdict: 'fail',
+        what: 'server',
+        found: `${url} does not answer: ${messageOf(error)}`,
+        ...mendOf(error),
+      },
+    ]
   }
 }
 
-function checkClock(response: Response): Check {
-  const date = Date.parse(response.headers.get('date') ?? '')
+function versionOf({ body }: StatusAnswer): string | undefined {
+  try {
+    // Foreign JSON: only the field looked at below, and that is checked.
+    const { version } = JSON.parse(body) as { version?: unknown }
+    return typeof version === 'string' ? version : undefined
+  } catch {
+    return undefined // no JSON, or none with fields: something else answers
+  }
+}
+
+function mendOf(error: unknown): { readonly mend?: string } {
+  // What a proxy did comes with what to do about it.
+  if (error instanceof TunnelError) return {}
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  const isTls = /certificate|CERT|SSL|TLS/i.test(code + messageOf(error))
+  return {
+    mend: isTls
+      ? 'Mend the certificate of the server, or accept it with --insecure.'
+      : 'Check the address and the firewall, or start the server: localtunnels server',
+  }
+}
+
+function checkClock(answer: StatusAnswer): Check {
+  const date = Date.parse(answer.headers.get('date') ?? '')
   if (Number.isNaN(date))
     return { verdict: 'note', what: 'clock', found: 'not compared: the server sends no Date' }
   // The header has whole seconds.

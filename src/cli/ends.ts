@@ -1,11 +1,26 @@
 // The two ends of a tunnel as the commands use them: the seam to TunnelServer and TunnelClient.
 
-import type { TunnelClientEvents, TunnelClientOptions } from '../client/options.ts'
+import type {
+  HttpTunnelOptions,
+  TcpTunnelOptions,
+  TunnelClientEvents,
+  TunnelClientOptions,
+  UdpTunnelOptions,
+} from '../client/options.ts'
+import type { Tunnel } from '../client/tunnel.ts'
+import type { TlsServiceOptions } from '../config/service.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from '../server/options.ts'
+
+export type TunnelEnd = Pick<Tunnel, 'kind' | 'name' | 'url' | 'close'>
 
 export interface ClientEnd {
   connect(): Promise<void>
   disconnect(): Promise<void>
+  http(options: HttpTunnelOptions): Promise<TunnelEnd>
+  tcp(options: TcpTunnelOptions): Promise<TunnelEnd>
+  udp(options: UdpTunnelOptions): Promise<TunnelEnd>
+  tls?(options: TlsServiceOptions): Promise<TunnelEnd>
+  isConnected(): boolean
   probe(): Promise<boolean>
   getTunnelUrl(): string
   getSubdomain(): string
@@ -18,6 +33,8 @@ export interface ClientEnd {
 export interface ServerEnd {
   start(): Promise<void>
   stop(): Promise<void>
+  /** Takes over what can change while it runs. */
+  reload?(options: TunnelServerOptions): Promise<void>
   readonly port: number
   readonly url: string
   on<Name extends keyof TunnelServerEvents>(

@@ -1,6 +1,6 @@
 // Runs a command line: chooses what the user sees, and turns every failure into one line and an exit code.
 
-import { CommanderError } from 'commander'
+import { type Command, CommanderError } from 'commander'
 import { TunnelError } from '../errors.ts'
 import { EXIT, exitCodeOf } from './exit-codes.ts'
 import { visible } from './format.ts'
@@ -11,7 +11,7 @@ import { TerminalOutput } from './outputs/terminal.ts'
 import { paletteFor } from './palette.ts'
 import { createProgram } from './program.ts'
 import type { Run } from './run.ts'
-import { stopSignal } from './stop.ts'
+import { onHangup, stopSignal } from './stop.ts'
 
 /** Runs `argv` (without the program's own name) in this process. Never returns: exits when everything is written. */
 export async function main(argv: readonly string[]): Promise<void> {
@@ -36,12 +36,27 @@ async function runCommand(argv: readonly string[]): Promise<number> {
     const terminal = process.stdout.isTTY
       ? (sequence: string) => void process.stdout.write(sequence)
       : undefined
-    return { output, stop: stop.signal, environment: process.env, terminal }
+    return { output, stop: stop.signal, onHangup, environment: process.env, terminal }
   }
   const program = createProgram({
     share: async (settings, { isJson }) =>
-      (await import('./commands/share.ts')).share(settings, start(isJson)),
-    serve: async options => (await import('./commands/server.ts')).serve(options, start(false)),
+      (await import('./commands/share.ts')).shareApp(settings, start(isJson)),
+    shareRaw: async (settings, { isJson }) =>
+      (await import('./commands/raw.ts')).shareRaw(settings, start(isJson)),
+    serve: async settings => (await import('./commands/server.ts')).serve(settings, start(false)),
+    up: async (settings, { isJson }) => (await import('./commands/up.ts')).up(settings, start(isJson)),
+    checkConfig: async settings => {
+      const { checkConfig } = await import('./commands/config.ts')
+      await checkConfig(settings, {
+        palette: paletteFor(process.stdout.isTTY, process.env),
+        environment: process.env,
+        write: text => process.stdout.write(text),
+      })
+    },
+    printSchema: async () => {
+      const { jsonSchema } = await import('../config/json-schema.ts')
+      process.stdout.write(`${JSON.stringify(jsonSchema(), null, 2)}\n`)
+    },
     doctor: async settings => {
       const { doctor } = await import('./commands/doctor.ts')
       const palette = paletteFor(process.stdout.isTTY, process.env)
@@ -53,8 +68,9 @@ async function runCommand(argv: readonly string[]): Promise<number> {
     },
   })
   let exitCode: number = EXIT.ok
-  for (const command of [program, ...program.commands]) {
-    command.exitOverride().configureOutput({ outputError: () => {} })
+  for (const command of commandsOf(program)) {
+    // What went wrong is said by fail(), in one line.
+    command.exitOverride().configureOutput({ outputError: () => {}, writeErr: () => {} })
   }
   try {
     await program.parseAsync(argv, { from: 'user' })
@@ -86,9 +102,16 @@ function knownError(error: unknown, argv: readonly string[]): TunnelError {
 
 /** Commander says `error: unknown option '--prot'`, line break, `(Did you mean --port?)`. */
 function usageText(error: CommanderError): string {
+  // What is left of a command that only has commands below it.
+  if (error.code === 'commander.help') return 'A command is missing: check or schema.'
   const [what = '', ...hints] = error.message.replace(/^error: /, '').split('\n')
   const hint = hints.join(' ').replace(/^\(|\)$/g, '')
   return `${what[0]?.toUpperCase()}${what.slice(1).replace(/\.$/, '')}. ${hint}`.trim()
+}
+
+/** A command and all below it. */
+function commandsOf(command: Command): readonly Command[] {
+  return [command, ...command.commands.flatMap(commandsOf)]
 }
 
 function chooseOutput(isJson: boolean): Output {
@@ -124,6 +147,8 @@ function normaliseEnvironment(environment: NodeJS.ProcessEnv): void {
       'TUNNEL_JSON',
       'TUNNEL_INSECURE',
       'TUNNEL_SPA',
+      'TUNNEL_WILDCARD',
+      'TUNNEL_POOL',
     ].includes(name)
     if (value === '' || (isFlag && /^(?:0|no|false|off)$/i.test(value ?? ''))) delete environment[name]
   }

@@ -1,5 +1,7 @@
 // Contract: what a user or a program sees of a run. Implementations: outputs/terminal.ts, outputs/plain.ts, outputs/json.ts.
 
+import type { TunnelKind } from '../wire/control.ts'
+
 /**
  * Everything that is worth telling. The `type` and field names are what `--json` prints, so they are public: they are
  * added, never renamed. docs/cli.md lists them.
@@ -7,15 +9,36 @@
 export type CliEvent =
   | { readonly type: 'connecting'; readonly server: string }
   | ReadyEvent
-  | { readonly type: 'request'; readonly id: number; readonly method: string; readonly path: string }
+  | {
+      readonly type: 'request'
+      readonly id: number
+      /** Of a wildcard tunnel: the host that was asked for. */
+      readonly host?: string
+      readonly method: string
+      readonly path: string
+      readonly service?: string
+    }
   | ResponseEvent
+  | {
+      readonly type: 'visitorConnected'
+      readonly id: number
+      readonly tunnel: string
+      readonly remoteAddress: string
+      readonly remotePort: number
+      readonly service?: string
+    }
+  | VisitorDisconnectedEvent
   | { readonly type: 'disconnected'; readonly code?: string; readonly message?: string }
   | { readonly type: 'reconnecting'; readonly attempt: number; readonly delayMs: number }
   | { readonly type: 'connected'; readonly url: string; readonly subdomain: string; readonly wire: string }
-  | { readonly type: 'origin'; readonly origin: string; readonly isUp: boolean }
+  | { readonly type: 'origin'; readonly origin: string; readonly isUp: boolean; readonly service?: string }
   | { readonly type: 'notice'; readonly code: string; readonly message: string }
-  | { readonly type: 'error'; readonly code: string; readonly message: string }
-  | { readonly type: 'draining'; readonly requests: number }
+  | { readonly type: 'error'; readonly code: string; readonly message: string; readonly service?: string }
+  | ServiceEvent
+  | { readonly type: 'removed'; readonly service: string }
+  | { readonly type: 'configured'; readonly file: string; readonly services: number }
+  | FaultEvent
+  | DrainingEvent
   | TotalsEvent
   | {
       readonly type: 'listening'
@@ -34,6 +57,7 @@ export type CliEvent =
 /** The URL answers. Comes once. */
 export interface ReadyEvent {
   readonly type: 'ready'
+  readonly kind: TunnelKind
   readonly url: string
   readonly subdomain: string
   readonly wire: string
@@ -43,22 +67,68 @@ export interface ReadyEvent {
   readonly isEmbedded: boolean
 }
 
+/** A service of the configuration file has an address. Comes again when it has another. */
+export interface ServiceEvent {
+  readonly type: 'service'
+  readonly service: string
+  readonly kind: string
+  readonly url: string
+  readonly origin: string
+}
+
+/** Something in the configuration file is wrong. */
+export interface FaultEvent {
+  readonly type: 'fault'
+  readonly file: string
+  readonly line?: number
+  readonly column?: number
+  readonly message: string
+}
+
 export interface ResponseEvent {
   readonly type: 'response'
   readonly id: number
+  readonly host?: string
   readonly method: string
   readonly path: string
   readonly status: number
   readonly durationMs: number
   readonly bytes: number
   readonly error?: string
+  /** From the `up` command only. */
+  readonly service?: string
   /** Whose tunnel it was: from the `server` command only. */
   readonly subdomain?: string
+}
+
+/** A connection of a raw tunnel is closed. */
+export interface VisitorDisconnectedEvent {
+  readonly type: 'visitorDisconnected'
+  readonly id: number
+  readonly tunnel: string
+  readonly remoteAddress: string
+  readonly remotePort: number
+  readonly durationMs: number
+  readonly bytesIn: number
+  readonly bytesOut: number
+  readonly error?: string
+  /** From the `up` command only. */
+  readonly service?: string
+}
+
+/** The end began. */
+export interface DrainingEvent {
+  readonly type: 'draining'
+  readonly requests: number
+  /** Of raw tunnels, where there are any. */
+  readonly connections?: number
 }
 
 export interface TotalsEvent {
   readonly type: 'totals'
   readonly requests: number
+  /** To raw tunnels, where there are any. */
+  readonly connections?: number
   readonly errors: number
   readonly bytes: number
   readonly durationMs: number

@@ -5,16 +5,24 @@ import { TunnelError } from '../errors.ts'
 import { isValidSubdomain, parseHost } from '../names.ts'
 import type { TunnelServerOptions } from '../server/options.ts'
 import { VERSION } from '../version.ts'
+import type { CheckSettings } from './commands/config.ts'
 import type { DoctorSettings } from './commands/doctor.ts'
+import type { RawSettings } from './commands/raw.ts'
+import type { ServeSettings } from './commands/server.ts'
 import type { ShareSettings } from './commands/share.ts'
+import type { UpSettings } from './commands/up.ts'
 import { Flags } from './flags.ts'
-import { parseTarget, type Target } from './target.ts'
+import { parseRoutes, parseService, parseTarget, type Service, type Target } from './target.ts'
 
 /** What a command line can ask for. */
 export interface Actions {
   share(settings: ShareSettings, flags: { readonly isJson: boolean }): Promise<void>
-  serve(options: TunnelServerOptions): Promise<void>
+  shareRaw(settings: RawSettings, flags: { readonly isJson: boolean }): Promise<void>
+  up(settings: UpSettings, flags: { readonly isJson: boolean }): Promise<void>
+  serve(settings: ServeSettings): Promise<void>
   doctor(settings: DoctorSettings): Promise<void>
+  checkConfig(settings: CheckSettings): Promise<void>
+  printSchema(): Promise<void>
 }
 
 export function createProgram(actions: Actions): Command {
@@ -33,12 +41,17 @@ export function createProgram(actions: Actions): Command {
     return actions.share(shareSettings(flags, positional), { isJson: flags.isOn('json') })
   })
 
+  for (const raw of RAW_COMMANDS) addRawCommand(program, raw, actions)
+
   const server = program
     .command('server')
     .description('run a tunnel server')
     .helpOption('--help', 'print this help')
   for (const option of serverOptions()) server.addOption(option)
-  server.action(async () => actions.serve(await serverSettings(new Flags(server))))
+  server.action(async () => {
+    const flags = new Flags(server)
+    return actions.serve({ file: flags.text('config'), flags: await serverSettings(flags) })
+  })
 
   const doctor = program
     .command('doctor')
@@ -52,6 +65,42 @@ export function createProgram(actions: Actions): Command {
     const target = targetOf(flags, positional)
     return actions.doctor({ ...connection(flags), target: isAppGiven ? target : undefined })
   })
+
+  const up = program
+    .command('up')
+    .description('share everything that a configuration file names, and follow its changes')
+    .helpOption('--help', 'print this help')
+    .addOption(
+      new Option(
+        '--config <file>',
+        'the file (default: localtunnels.toml, .yaml, .yml, .json or .ts in this folder)',
+      ).env('TUNNEL_CONFIG'),
+    )
+    .addOption(new Option('--json', 'print one JSON event a line').env('TUNNEL_JSON'))
+  up.action(() => {
+    const flags = new Flags(up)
+    return actions.up({ file: flags.text('config') }, { isJson: flags.isOn('json') })
+  })
+
+  const config = program
+    .command('config')
+    .description('check a configuration file, or print the schema that editors use for it')
+    .helpOption('--help', 'print this help')
+    .helpCommand(false)
+  config
+    .command('check')
+    .description('say what a configuration file means, or every fault in it')
+    .helpOption('--help', 'print this help')
+    .argument('[file]', 'the file (default: localtunnels.toml, .yaml, .yml, .json or .ts in this folder)')
+    .option('--server', "it is a server's file (default: what its keys say)")
+    .action((file: string | undefined, { server: isServer = false }: { readonly server?: boolean }) =>
+      actions.checkConfig({ file, kind: isServer ? 'server' : undefined }),
+    )
+  config
+    .command('schema')
+    .description('print the JSON Schema of configuration files')
+    .helpOption('--help', 'print this help')
+    .action(() => actions.printSchema())
   return program
 }
 
@@ -60,7 +109,10 @@ Examples:
   localtunnels 3000                                  a URL for http://localhost:3000 on this machine
   localtunnels 3000 --server tunnel.example          a public URL, through your own server
   localtunnels --serve ./dist                        a URL for the files in a folder
+  localtunnels tcp 22 --server tunnel.example        a public port for a service that is not HTTP
   localtunnels server --domain tunnel.example        that server
+  localtunnels up                                    all that localtunnels.toml names, over one connection
+  localtunnels config check                          what localtunnels.toml means, or what is wrong with it
 
 A variable that is empty counts as not set; 0, no and false switch a flag off.
 NO_COLOR=1 prints without colours, LOCALTUNNELS_DEBUG=1 prints stack traces.`
@@ -71,13 +123,25 @@ function appOptions(): Option[] {
     new Option('--port <port>', 'port of the app (default: 3000)').env('TUNNEL_PORT'),
     new Option('--host <host>', 'host of the app (default: localhost)').env('TUNNEL_HOST'),
     new Option('--serve <folder>', 'a folder of files instead of an app that listens').env('TUNNEL_SERVE'),
+    ...connectionOptions('accept any certificate, of the app and of the server'),
+  ]
+}
+
+function connectionOptions(insecure: string): Option[] {
+  return [
     new Option('--server <address>', 'tunnel server: ws://, wss://, http(s):// or host[:port]').env(
       'TUNNEL_SERVER',
     ),
     new Option('--token <token>', 'shared secret of the server').env('TUNNEL_TOKEN'),
-    new Option('--insecure', 'accept any certificate, of the app and of the server').env('TUNNEL_INSECURE'),
+    new Option(
+      '--proxy <url>',
+      'proxy to the server: http://, https://, socks5:// or socks5h://, empty for none (default: HTTPS_PROXY and its like)',
+    ).env('TUNNEL_PROXY'),
+    new Option('--insecure', insecure).env('TUNNEL_INSECURE'),
   ]
 }
+
+const jsonOption = () => new Option('--json', 'print one JSON event a line').env('TUNNEL_JSON')
 
 function shareOptions(): Option[] {
   return [
@@ -90,15 +154,126 @@ function shareOptions(): Option[] {
       '--host-header <host>',
       'Host the app sees: preserve, rewrite, or a host (default: preserve)',
     ).env('TUNNEL_HOST_HEADER'),
+    repeatable('--route <path=app>', 'path with an app of its own, such as /api=8080; repeatable').env(
+      'TUNNEL_ROUTE',
+    ),
+    new Option('--wildcard', 'take the hosts below the name too').env('TUNNEL_WILDCARD'),
+    new Option('--pool [affinity]', 'share the name with other clients: none, cookie or address').env(
+      'TUNNEL_POOL',
+    ),
     new Option('--qr', 'show the URL as a QR code').env('TUNNEL_QR'),
     new Option('--open', 'open the URL in the browser').env('TUNNEL_OPEN'),
     new Option('--copy', 'copy the URL to the clipboard').env('TUNNEL_COPY'),
-    new Option('--json', 'print one JSON event a line').env('TUNNEL_JSON'),
+    jsonOption(),
   ]
+}
+
+// ── Raw tunnels ────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** A command that shares a service which does not speak HTTP. */
+interface RawCommand {
+  readonly name: string
+  readonly description: string
+  /** What to say of its argument. */
+  readonly argument: string
+  /** Its own options, besides those of the connection. */
+  options(): Option[]
+  settings(flags: Flags, service: Service): Pick<RawSettings, 'open' | 'embedded' | 'isWatched'>
+}
+
+const RAW_COMMANDS: readonly RawCommand[] = [
+  {
+    name: 'tcp',
+    description: 'give a TCP service a public port',
+    argument: 'where the service is: 5432, host:5432 or unix:/path',
+    options: () => [remotePortOption(), proxyProtocolOption()],
+    settings(flags, { options }) {
+      const remotePort = flags.port('remotePort', 1)
+      const version = proxyProtocol(flags)
+      const wish = {
+        ...options,
+        ...(remotePort !== undefined && { remotePort }),
+        ...(version !== undefined && { proxyProtocol: version }),
+      }
+      return {
+        open: client => client.tcp(wish),
+        // On this machine any port will do.
+        embedded: remotePort === undefined ? {} : { tcpPorts: `${remotePort}` },
+        isWatched: true,
+      }
+    },
+  },
+  {
+    name: 'udp',
+    description: 'give a UDP service a public port',
+    argument: 'where the service is: 53 or host:53',
+    options: () => [remotePortOption(), idleTimeoutOption()],
+    settings(flags, { options }) {
+      if ('unix' in options) throw new TunnelError('OPTION_INVALID', 'UDP needs a port, not a unix socket.')
+      const remotePort = flags.port('remotePort', 1)
+      const idleTimeoutMs = seconds(flags, 'idleTimeout')
+      const wish = {
+        ...options,
+        ...(remotePort !== undefined && { remotePort }),
+        ...(idleTimeoutMs !== undefined && { idleTimeoutMs }),
+      }
+      return {
+        open: client => client.udp(wish),
+        embedded: remotePort === undefined ? {} : { udpPorts: `${remotePort}` },
+        // Whether anything listens on UDP nobody can see from outside: the first datagram tells.
+        isWatched: false,
+      }
+    },
+  },
+]
+
+function addRawCommand(program: Command, raw: RawCommand, actions: Actions): void {
+  const command = program
+    .command(raw.name)
+    .description(raw.description)
+    .helpOption('--help', 'print this help')
+    .argument('<port>', raw.argument)
+  const options = [...connectionOptions('accept any certificate of the server'), ...raw.options()]
+  for (const option of [...options, jsonOption()]) command.addOption(option)
+  command.action((positional: string) => {
+    const flags = new Flags(command)
+    const target = parseService(positional)
+    const settings = { target, ...connection(flags), ...raw.settings(flags, target) }
+    return actions.shareRaw(settings, { isJson: flags.isOn('json') })
+  })
+}
+
+function remotePortOption(): Option {
+  return new Option('--remote-port <port>', 'public port to ask for (default: any free one)').env(
+    'TUNNEL_REMOTE_PORT',
+  )
+}
+
+function idleTimeoutOption(): Option {
+  return new Option('--idle-timeout <seconds>', 'how long a silent visitor is remembered (default: 60)').env(
+    'TUNNEL_IDLE_TIMEOUT',
+  )
+}
+
+function proxyProtocolOption(): Option {
+  return new Option(
+    '--proxy-protocol <version>',
+    'v1 or v2: tell the service who connects (default: not)',
+  ).env('TUNNEL_PROXY_PROTOCOL')
+}
+
+function proxyProtocol(flags: Flags): 'v1' | 'v2' | undefined {
+  const version = flags.text('proxyProtocol')
+  if (version === undefined || version === 'v1' || version === 'v2') return version
+  throw new TunnelError(
+    'OPTION_INVALID',
+    `${flags.label('proxyProtocol')} "${version}" is neither v1 nor v2.`,
+  )
 }
 
 function serverOptions(): Option[] {
   return [
+    new Option('--config <file>', 'configuration file; flags win over it').env('TUNNEL_SERVER_CONFIG'),
     new Option('--host <address>', 'address to listen on (default: 0.0.0.0)').env('TUNNEL_SERVER_HOST'),
     new Option('--port <port>', 'port to listen on, 0 for any free one (default: 8080)').env(
       'TUNNEL_SERVER_PORT',
@@ -109,6 +284,12 @@ function serverOptions(): Option[] {
     new Option('--tls-cert <file>', 'certificate chain, PEM').env('TUNNEL_SERVER_TLS_CERT'),
     new Option('--tls-key <file>', 'private key, PEM').env('TUNNEL_SERVER_TLS_KEY'),
     repeatable('--token <token>', 'secret that clients must have; repeatable').env('TUNNEL_SERVER_TOKEN'),
+    new Option('--tcp-ports <ports>', 'public ports for TCP tunnels (default: 20000-29999)').env(
+      'TUNNEL_SERVER_TCP_PORTS',
+    ),
+    new Option('--udp-ports <ports>', 'public ports for UDP tunnels (default: 20000-29999)').env(
+      'TUNNEL_SERVER_UDP_PORTS',
+    ),
     new Option('--origin-timeout <seconds>', 'longest wait for an answer, 0 for ever (default: 60)').env(
       'TUNNEL_SERVER_ORIGIN_TIMEOUT',
     ),
@@ -158,10 +339,27 @@ function connection(
   flags: Flags,
 ): Pick<ShareSettings, 'server'> & { readonly client: ShareSettings['client'] } {
   const token = flags.text('token')
+  const proxy = flags.text('proxy')
   return {
     server: flags.text('server'),
-    client: { ...(token !== undefined && { token }), ...(flags.isOn('insecure') && { verifyServer: false }) },
+    client: {
+      ...(token !== undefined && { token }),
+      ...(proxy !== undefined && { proxy }),
+      ...(flags.isOn('insecure') && { verifyServer: false }),
+    },
   }
+}
+
+const AFFINITIES = ['none', 'cookie', 'address'] as const
+
+function poolAffinity(flags: Flags): (typeof AFFINITIES)[number] | undefined {
+  if (flags.isOn('pool')) return 'none'
+  const text = flags.text('pool')
+  if (text === undefined) return undefined
+  const affinity = AFFINITIES.find(one => one === text)
+  if (affinity !== undefined) return affinity
+  const label = flags.label('pool')
+  throw new TunnelError('OPTION_INVALID', `${label} "${text}" is none of none, cookie and address.`)
 }
 
 const WIRES = ['auto', 'streams', 'json'] as const
@@ -185,6 +383,8 @@ function shareSettings(flags: Flags, positional: string | undefined): ShareSetti
   }
   const hostHeader = flags.text('hostHeader')
   if (hostHeader !== undefined) parseHost(hostHeader)
+  const pool = poolAffinity(flags)
+  const routes = parseRoutes(flags.list('route'), flags.isOn('insecure'))
   return {
     target: targetOf(flags, positional),
     server,
@@ -193,6 +393,9 @@ function shareSettings(flags: Flags, positional: string | undefined): ShareSetti
       wire,
       ...(subdomain !== undefined && { subdomain }),
       ...(hostHeader && { hostHeader }),
+      ...(routes && { routes }),
+      ...(flags.isOn('wildcard') && { wildcard: true }),
+      ...(pool !== undefined && { pool: { affinity: pool } }),
     },
     isQrWanted: flags.isOn('qr'),
     isOpenWanted: flags.isOn('open'),
@@ -207,6 +410,8 @@ async function serverSettings(flags: Flags): Promise<TunnelServerOptions> {
   const tokens = flags.list('token')
   const trustedProxies = flags.list('trustedProxy')
   const publicUrl = flags.text('publicUrl')
+  const tcpPorts = flags.text('tcpPorts')
+  const udpPorts = flags.text('udpPorts')
   const originTimeoutMs = seconds(flags, 'originTimeout')
   const tls = await tlsFiles(flags)
   return {
@@ -214,6 +419,8 @@ async function serverSettings(flags: Flags): Promise<TunnelServerOptions> {
     ...(port !== undefined && { port }),
     ...(domains.length > 0 && { domains }),
     ...(tokens.length > 0 && { tokens }),
+    ...(tcpPorts !== undefined && { tcpPorts: tcpPorts === 'none' ? '' : tcpPorts }),
+    ...(udpPorts !== undefined && { udpPorts: udpPorts === 'none' ? '' : udpPorts }),
     ...(trustedProxies.length > 0 && { trustedProxies }),
     ...(flags.isOn('proxyProtocol') && { acceptProxyProtocol: true }),
     ...(publicUrl !== undefined && { publicUrl }),

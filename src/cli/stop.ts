@@ -20,8 +20,15 @@ export function stopSignal(leave: (exitCode: number) => void): AbortController {
   }
   process.on('SIGINT', onSignal(EXIT.interrupted))
   process.on('SIGTERM', onSignal(EXIT.terminated))
-  process.on('SIGHUP', onSignal(EXIT.terminated))
+  process.on('SIGHUP', () => (hungUp === undefined ? onSignal(EXIT.terminated)() : hungUp()))
   return stop
+}
+
+let hungUp: (() => void) | undefined
+
+/** From now on SIGHUP asks for this, as of a service that reads its configuration anew, and not for the end. */
+export function onHangup(handler: () => void): void {
+  hungUp = handler
 }
 
 /** Resolves when the signal is aborted. */

@@ -1,5 +1,6 @@
 // Where the app is, as the CLI was told: a port, host and port, a URL, a unix socket, or a folder.
 
+import type { HttpServiceOptions, ServiceConfig } from '../config/service.ts'
 import { TunnelError } from '../errors.ts'
 import { formatUrl, parseHost } from '../names.ts'
 import { parsePort } from './flags.ts'
@@ -37,6 +38,28 @@ export interface TargetFlags {
 
 const DEFAULT_PORT = 3_000
 
+/** A service that a raw tunnel leads to: `5432`, `host:5432`, `unix:/path`. */
+export interface Service extends Target {
+  readonly options: { readonly port: number; readonly host: string } | { readonly unix: string }
+}
+
+export function parseService(text: string): Service {
+  if (text.startsWith('unix:')) return unixTarget(text.slice('unix:'.length))
+  if (/^\d+$/.test(text)) return rawTarget(parsePort(text, 'the port', 1), 'localhost')
+  if (text.includes(':') && !text.includes('/')) {
+    const { hostname, port } = parseHost(text)
+    if (port !== undefined) return rawTarget(port, hostname)
+  }
+  throw new TunnelError('OPTION_INVALID', `"${text}" is neither a port, a host with a port nor unix:/path.`)
+}
+
+/** Whether it speaks HTTP nobody knows. */
+function rawTarget(port: number, host: string): Service {
+  const { label, shortLabel, dial } = portTarget(port, host)
+  const plain = (text: string) => text.replace('http://', '')
+  return { options: { port, host }, label: plain(label), shortLabel: plain(shortLabel), dial, url: undefined }
+}
+
 export function parseTarget({ positional, port, host, isInsecure, folder, isSpa }: TargetFlags): Target {
   if (folder !== undefined) return folderTarget(folder, isSpa ?? false)
   if (positional === undefined) return portTarget(port ?? DEFAULT_PORT, host ?? 'localhost')
@@ -52,8 +75,52 @@ export function parseTarget({ positional, port, host, isInsecure, folder, isSpa 
   }
   throw new TunnelError(
     'OPTION_INVALID',
-    `"${positional}" is neither a port, a URL nor a command (server, doctor).`,
+    `"${positional}" is neither a port, a URL nor a command (tcp, udp, up, server, doctor, config).`,
   )
+}
+
+/** `/api=8080`, `/ws=https://localhost:3001`: what `routes` of a tunnel is told; `undefined` without any. */
+export function parseRoutes(
+  given: readonly string[],
+  isInsecure: boolean,
+): Record<string, Target['options']> | undefined {
+  if (given.length === 0) return undefined
+  const routes = new Map<string, Target['options']>()
+  for (const text of given) {
+    const at = text.indexOf('=')
+    const path = text.slice(0, Math.max(at, 0))
+    if (!path.startsWith('/'))
+      throw new TunnelError(
+        'OPTION_INVALID',
+        `--route "${text}" is not a path and an app, such as /api=8080.`,
+      )
+    if (routes.has(path)) throw new TunnelError('OPTION_INVALID', `--route: ${path} is given twice.`)
+    const { options } = parseTarget({
+      positional: text.slice(at + 1),
+      port: undefined,
+      host: undefined,
+      isInsecure,
+    })
+    routes.set(path, options)
+  }
+  return Object.fromEntries(routes)
+}
+
+/** Where a service of a configuration file leads. */
+export function serviceTarget({ kind, options }: ServiceConfig): Target {
+  const { port, host = 'localhost' } = options
+  if (kind === 'http' || port === undefined) return addressTarget(options)
+  return rawTarget(port, parseHost(host).hostname)
+}
+
+/** Where a service or a route leads. Keys that its kind does not have are not there. */
+export function addressTarget(address: Partial<HttpServiceOptions>): Target {
+  const { port, host = 'localhost', unix, folder, spa = false, url = '', verifyOrigin } = address
+  if (unix !== undefined) return unixTarget(unix)
+  if (folder !== undefined) return folderTarget(folder, spa)
+  if (port !== undefined) return portTarget(port, host)
+  const target = urlTarget(url, false)
+  return verifyOrigin === undefined ? target : { ...target, options: { url: target.label, verifyOrigin } }
 }
 
 function portTarget(port: number, hostFlag: string): Target {
@@ -84,7 +151,7 @@ function urlTarget(text: string, isInsecure: boolean): Target {
   }
 }
 
-function unixTarget(path: string): Target {
+function unixTarget(path: string): Service {
   if (path === '') throw new TunnelError('OPTION_INVALID', 'unix: needs the path of a socket.')
   return { options: { unix: path }, label: path, shortLabel: path, dial: { unix: path }, url: undefined }
 }

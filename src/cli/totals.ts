@@ -1,14 +1,22 @@
 // Counts what went through, for the last line.
 
-import type { TotalsEvent } from './output.ts'
+import type { DrainingEvent, TotalsEvent } from './output.ts'
 
 export class Totals {
   readonly #startedAt: number = performance.now()
   #requests = 0
   #errors = 0
   #bytes = 0
+  #connections = 0
+  readonly #countsConnections: boolean
   readonly #underWay = new Set<number>()
+  readonly #visitors = new Set<number>()
   #idle: (() => void) | undefined
+
+  /** `countsConnections`: those of raw tunnels are told of, also when there were none. */
+  constructor(countsConnections = false) {
+    this.#countsConnections = countsConnections
+  }
 
   began(id: number): void {
     this.#underWay.add(id)
@@ -24,29 +32,62 @@ export class Totals {
     if (response.status >= 500 || response.error !== undefined) this.#errors++
     this.#bytes += response.bytes
     this.#underWay.delete(response.id)
-    if (this.#underWay.size === 0) this.#idle?.()
+    this.#maybeIdle()
   }
 
-  /** The connection was lost, and with it every answer under way. */
+  visitorConnected(id: number): void {
+    this.#visitors.add(id)
+  }
+
+  visitorDisconnected(end: {
+    readonly id: number
+    readonly bytesOut: number
+    readonly error?: string
+  }): void {
+    this.#connections++
+    if (end.error !== undefined) this.#errors++
+    this.#bytes += end.bytesOut
+    this.#visitors.delete(end.id)
+    this.#maybeIdle()
+  }
+
+  /** The connection was lost, and with it everything under way. */
   cut(): void {
     this.#underWay.clear()
+    this.#visitors.clear()
     this.#idle?.()
   }
 
-  get underWay(): number {
-    return this.#underWay.size
+  get #tellsConnections(): boolean {
+    return this.#countsConnections || this.#connections + this.#visitors.size > 0
+  }
+
+  draining(): DrainingEvent {
+    const [requests, connections] = [this.#underWay.size, this.#visitors.size]
+    return { type: 'draining', requests, ...(this.#tellsConnections && { connections }) }
   }
 
   /** Resolves when nothing is under way. */
   whenIdle(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#idle = resolve
-    if (this.#underWay.size === 0) resolve()
+    this.#maybeIdle()
     return promise
+  }
+
+  #maybeIdle(): void {
+    if (this.#underWay.size === 0 && this.#visitors.size === 0) this.#idle?.()
   }
 
   event(): TotalsEvent {
     const durationMs = Math.round(performance.now() - this.#startedAt)
-    return { type: 'totals', requests: this.#requests, errors: this.#errors, bytes: this.#bytes, durationMs }
+    return {
+      type: 'totals',
+      requests: this.#requests,
+      ...(this.#tellsConnections && { connections: this.#connections }),
+      errors: this.#errors,
+      bytes: this.#bytes,
+      durationMs,
+    }
   }
 }

@@ -5,16 +5,26 @@ import { deferred } from '../deferred.ts'
 import { TunnelError } from '../errors.ts'
 import { Events } from '../events.ts'
 import { calculateBackoff } from '../names.ts'
+import { associate } from '../sockets/associate.ts'
 import { dial } from '../sockets/dial.ts'
 import { stopped } from './carrier.ts'
 import { connector } from './connect.ts'
-import type { Connect, Connection, ConnectionEvents, RequestSeen, ResponseSeen } from './connection.ts'
+import type {
+  Connect,
+  Connection,
+  ConnectionEvents,
+  RequestSeen,
+  ResponseSeen,
+  VisitorGone,
+  VisitorSeen,
+} from './connection.ts'
 import type {
   HttpTunnelOptions,
   TcpTunnelOptions,
   TunnelClientEvents,
   TunnelClientOptions,
   TunnelState,
+  UdpTunnelOptions,
 } from './options.ts'
 import { OwnTunnel } from './own-tunnel.ts'
 import { probePublicSide } from './probe.ts'
@@ -24,6 +34,7 @@ import {
   httpTunnel,
   type TunnelSettings,
   tcpTunnel,
+  udpTunnel,
 } from './settings.ts'
 import type { Tunnel } from './tunnel.ts'
 import { watchForWake } from './wake.ts'
@@ -44,12 +55,17 @@ const REFUSED_FOR_GOOD: ReadonlySet<string> = new Set([
 ])
 /** A tunnel that lost its name or port to somebody else, while others go on, asks for it again this often. */
 const ASK_AGAIN_MS = 5_000
-/** Requests seen whose answer was not reported yet. A server of ours has fewer; what another one leaves out is forgotten. */
-const MAX_REQUESTS_SEEN = 10_000
+/**
+ * Requests, and connections of visitors, whose end was not reported yet. A server of ours has fewer of each; what
+ * another one leaves out is forgotten.
+ */
+const MAX_SEEN = 10_000
+/** What tells of visitors, and costs the server messages. */
+const WATCHED = ['request', 'response', 'visitorConnected', 'visitorDisconnected'] as const
 
 /**
  * A tunnel client. With `port`, `url`, `unix`, `fetch` or `folder` it has an HTTP tunnel, and `connect()` resolves once
- * its URL is registered; `http()`, `tcp()` add tunnels, on the same connection. A lost connection is made again for ever
+ * its URL is registered; `http()`, `tcp()`, `udp()` add tunnels, on the same connection. A lost connection is made again for ever
  * (unless `reconnect` is false) and names and ports stay. It never throws outside of its own methods and never exits the
  * process; what goes wrong arrives as an `error` event with a stable `code`.
  *
@@ -75,6 +91,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   #attempt = 0
   #connectedAt = 0
   readonly #requests = new Map<number, RequestSeen>()
+  readonly #visitors = new Map<number, VisitorSeen>()
 
   constructor(options: TunnelClientOptions) {
     super()
@@ -97,7 +114,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     if (this.#tunnels.size === 0) {
       throw new TunnelError(
         'OPTION_INVALID',
-        'One of port, url, unix, fetch and folder says where the app is; or call http(), tcp().',
+        'One of port, url, unix, fetch and folder says where the app is; or call http(), tcp(), udp().',
       )
     }
     this.#connecting = this.#connectFirst()
@@ -142,6 +159,14 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     return this.#add(() => tcpTunnel(options, dial))
   }
 
+  /**
+   * Adds a UDP tunnel, likewise. One with the same `remotePort` as a TCP tunnel works beside it. That the service does not
+   * listen arrives as an `error` event, `ORIGIN_REFUSED`; one that starts later gets what is sent then.
+   */
+  udp(options: UdpTunnelOptions): Promise<Tunnel> {
+    return this.#add(() => udpTunnel(options, associate, error => this.emit('error', error)))
+  }
+
   /** The tunnels that the client has or asks for. */
   get tunnels(): readonly Tunnel[] {
     return [...this.#tunnels]
@@ -184,14 +209,19 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   }
 
   protected override listenersChanged(event: keyof TunnelClientEvents): void {
-    if (event !== 'request' && event !== 'response') return
+    if (!WATCHED.some(one => one === event)) return
     this.#connection?.watch(this.#isWatched)
-    // Nobody will report the answers of these.
-    if (!this.#isWatched) this.#requests.clear()
+    // Nobody will report the ends of these.
+    if (!this.#isWatched) this.#forgetSeen()
   }
 
   get #isWatched(): boolean {
-    return this.hasListeners('request') || this.hasListeners('response')
+    return WATCHED.some(event => this.hasListeners(event))
+  }
+
+  #forgetSeen(): void {
+    this.#requests.clear()
+    this.#visitors.clear()
   }
 
   get #first(): OwnTunnel {
@@ -202,7 +232,11 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   // ── Tunnels ────────────────────────────────────────────────────────────────────────────────────────────────
 
   #want(settings: TunnelSettings): OwnTunnel {
-    const tunnel = new OwnTunnel(settings, { closed: () => this.#forget(tunnel) })
+    const tunnel: OwnTunnel = new OwnTunnel(settings, {
+      closed: () => this.#forget(tunnel),
+      healthChanged: ({ name }, isHealthy, error) =>
+        this.emit('health', { tunnel: name, isHealthy, ...(error !== undefined && { error }) }),
+    })
     this.#tunnels.add(tunnel)
     return tunnel
   }
@@ -211,7 +245,9 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     const tunnel = this.#want(settingsOf())
     try {
       if (this.#state === 'idle' || this.#state === 'closed') this.#connecting = this.#connectFirst()
-      if (this.#state === 'connecting') await this.#connecting
+      // Its own refusal, if there was one, came before and says more than the first of all.
+      if (this.#state === 'connecting')
+        await this.#connecting?.catch((error: unknown) => tunnel.refuse(error))
       // One that was refused with the others is not asked for again.
       if (this.#connection !== undefined && this.#tunnels.has(tunnel))
         await this.#register(tunnel, this.#connection)
@@ -251,6 +287,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
       tunnel.refuse(error)
       this.#tunnels.delete(tunnel)
     } else if (REFUSED_FOR_GOOD.has(error.code)) {
+      tunnel.rest()
       this.#tunnels.delete(tunnel)
     } else {
       this.#planToAskAgain()
@@ -328,6 +365,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     const [first] = refusals.filter(refusal => refusal !== undefined)
     if (first === undefined) return
     const ownRefusal = this.#own && refusals[asked.indexOf(this.#own)]
+    for (const [index, tunnel] of asked.entries())
+      if (refusals[index] !== undefined && tunnel.registration === undefined) tunnel.refuse(refusals[index])
     if (ownRefusal !== undefined && this.#own?.registration === undefined) throw ownRefusal
     if (!asked.some(({ isRegistered }) => isRegistered)) throw first
     for (const [index, refusal] of refusals.entries()) {
@@ -341,12 +380,19 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   #connectionEvents(closed: (error: TunnelError) => void): ConnectionEvents {
     return {
       request: report => {
-        if (this.#requests.size >= MAX_REQUESTS_SEEN) this.#requests.clear()
+        if (this.#requests.size >= MAX_SEEN) this.#requests.clear()
         this.#requests.set(report.id, report)
-        const { id, tunnel, method, path } = report
-        this.emit('request', { id, tunnel, method, path })
+        const { id, tunnel, host, method, path } = report
+        this.emit('request', { id, tunnel, ...(host !== undefined && { host }), method, path })
       },
       response: report => this.#responded(report),
+      visitorConnected: ({ id, tunnel, remoteAddress, remotePort }) => {
+        if (this.#visitors.size >= MAX_SEEN) this.#visitors.clear()
+        const visitor = { id, tunnel, remoteAddress, remotePort }
+        this.#visitors.set(id, visitor)
+        this.emit('visitorConnected', visitor)
+      },
+      visitorDisconnected: report => this.#visitorLeft(report),
       error: error => this.emit('error', error),
       // The server closes the connection when it is done; reconnecting begins then.
       leaving: () => {},
@@ -358,13 +404,21 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     const request = this.#requests.get(report.id)
     if (request === undefined) return
     this.#requests.delete(report.id)
-    const { tunnel, method, path } = request
-    this.emit('response', { ...report, tunnel, method, path })
+    const { tunnel, host, method, path } = request
+    this.emit('response', { ...report, tunnel, ...(host !== undefined && { host }), method, path })
+  }
+
+  #visitorLeft({ id, durationMs, bytesIn, bytesOut, error }: VisitorGone): void {
+    const visitor = this.#visitors.get(id)
+    if (visitor === undefined) return
+    this.#visitors.delete(id)
+    const end = { durationMs, bytesIn, bytesOut, ...(error !== undefined && { error }) }
+    this.emit('visitorDisconnected', { ...visitor, ...end })
   }
 
   #lost(error: TunnelError): void {
     this.#connection = undefined
-    this.#requests.clear()
+    this.#forgetSeen()
     for (const tunnel of this.#tunnels) tunnel.isRegistered = false
     if (this.#state !== 'connected') return
     const { signal } = this.#stopping
@@ -422,7 +476,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   #end(error?: TunnelError): void {
     this.#state = 'closed'
     this.#connection = undefined
-    this.#requests.clear()
+    this.#forgetSeen()
     this.#stopping.abort()
     clearTimeout(this.#askAgain)
     this.#askAgain = undefined
@@ -431,6 +485,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     this.#stopWatchingForWake = undefined
     for (const tunnel of this.#tunnels) {
       tunnel.isRegistered = false
+      tunnel.rest()
       if (tunnel === this.#own || tunnel.registration !== undefined) continue
       tunnel.refuse(error ?? stopped())
       this.#tunnels.delete(tunnel)

@@ -29,6 +29,8 @@ export interface RequestSeen {
   readonly id: number
   /** The tunnel's name. */
   readonly tunnel: string
+  /** Of a wildcard tunnel: what was asked for. */
+  readonly host?: string
   readonly method: string
   readonly path: string
 }
@@ -42,10 +44,31 @@ export interface ResponseSeen {
   readonly error?: ErrorCode
 }
 
+/** A report that a raw connection of a visitor is on its way to the origin. */
+export interface VisitorSeen {
+  /** The same in the report of its end. */
+  readonly id: number
+  /** The tunnel's name. */
+  readonly tunnel: string
+  readonly remoteAddress: string
+  readonly remotePort: number
+}
+
+/** A report that it is closed. */
+export interface VisitorGone {
+  readonly id: number
+  readonly durationMs: number
+  readonly bytesIn: number
+  readonly bytesOut: number
+  readonly error?: ErrorCode
+}
+
 /** What a connection tells its client. `closed` is the last call, exactly once. */
 export interface ConnectionEvents {
   request(report: RequestSeen): void
   response(report: ResponseSeen): void
+  visitorConnected(report: VisitorSeen): void
+  visitorDisconnected(report: VisitorGone): void
   /** Something failed that the connection survives, such as an origin that is down. */
   error(error: TunnelError): void
   /** The server is stopping: requests under way finish, then the connection closes. */
@@ -60,7 +83,9 @@ export interface Connection {
   register(tunnel: TunnelSettings, wish: Wish): Promise<Registration>
   /** Gives a tunnel back; the connection goes on. */
   release(registration: Registration): void
-  /** Whether `request` and `response` events are wanted: they cost the server a message each. */
+  /** Says whether the origin of a tunnel can take visitors. */
+  health(registration: Registration, isHealthy: boolean): void
+  /** Whether events of visitors and their requests are wanted: they cost the server a message each. */
   watch(on: boolean): void
   /** Ends the connection unless a sign of life arrives in time: after the machine slept. */
   checkAlive(withinMs: number): void

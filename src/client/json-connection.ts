@@ -121,9 +121,12 @@ export class JsonConnection implements Connection {
   // ── Connection ─────────────────────────────────────────────────────────────────────────────────────────────
 
   register(settings: TunnelSettings, { name = '' }: Wish): Promise<Registration> {
-    const isPlain = settings.kind === 'http' && settings.token === undefined
+    const { kind, token, routes, isWildcard, pool, health } = settings
+    const isAlone = kind === 'http' && token === undefined && pool === undefined
+    const isPlain = isAlone && routes.length === 0 && !isWildcard && health === undefined
     if (!isPlain || (this.#tunnel !== undefined && this.#tunnel.settings !== settings)) {
-      const message = 'The server speaks the JSON wire, which carries one HTTP tunnel and nothing else.'
+      const message =
+        'The server speaks the JSON wire, which carries one plain HTTP tunnel: no other kind, no token of its own, no routes, no wildcard, no pool, no health checks.'
       return Promise.reject(new TunnelError('KIND_REFUSED', message))
     }
     this.#tunnel ??= {
@@ -141,6 +144,9 @@ export class JsonConnection implements Connection {
   release(): void {
     void this.leave()
   }
+
+  /** This wire cannot say it: see `register`. */
+  health(): void {}
 
   watch(on: boolean): void {
     this.#isWatched = on

@@ -47,6 +47,25 @@ export interface SharedTunnelOptions {
   readonly token?: string
 }
 
+/**
+ * How a client asks its app whether it is well. The first check decides alone; then it takes several in a row to change
+ * the verdict. Times are milliseconds from 1 to 2,147,483,647.
+ */
+export interface HealthOptions {
+  /** `tcp`: a connection is enough. `http`: a GET must be answered 200 to 399. Default `http` with a `path`, else `tcp`. */
+  readonly kind?: 'tcp' | 'http'
+  /** What is asked for, such as `/health`. Default `/`. */
+  readonly path?: string
+  /** From the end of a check to the next one. Default 10,000 ms. */
+  readonly intervalMs?: number
+  /** How long a check may take. Default 3,000 ms. Above: it failed. */
+  readonly timeoutMs?: number
+  /** Checks in a row that must pass for an unwell app to be well. Default 1. */
+  readonly healthyAfter?: number
+  /** Checks in a row that must fail for a well app to be unwell. Default 3. */
+  readonly unhealthyAfter?: number
+}
+
 /** An HTTP tunnel: `client.http(…)`. */
 export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
   /**
@@ -55,6 +74,24 @@ export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
    * Taken: `name-2`, `name-3`, then random ones, then `NAME_TAKEN`.
    */
   readonly subdomain?: string
+  /**
+   * Paths with origins of their own: `{ '/api': 8080 }`, the value a port or what says where an app is. `/api` means
+   * `/api`, `/api?…` and all of `/api/`; the longest one wins. At most 32. Streams wire only, else `KIND_REFUSED`.
+   */
+  readonly routes?: Readonly<Record<string, number | OriginOptions>>
+  /**
+   * Shares the name with other clients that ask for it like this; requests go to the one with the fewest under way. With
+   * `affinity` a visitor stays with the client it had first, told by a cookie or by its address; the first client's counts.
+   * Default: the name is this client's alone. One that others hold alone: `NAME_TAKEN`. Streams wire only.
+   */
+  readonly pool?: boolean | { readonly affinity: 'none' | 'cookie' | 'address' }
+  /**
+   * Checks of the app by this client. While it is unwell it gets no new visitors: those of a pool go to others, else 503
+   * `ORIGIN_UNHEALTHY`. Default none. Streams wire only.
+   */
+  readonly health?: HealthOptions
+  /** `true`: all hosts below the tunnel's own are its, too, as in `a.b.app.example.dev`. Default `false`. Streams wire only. */
+  readonly wildcard?: boolean
 }
 
 /** A TCP tunnel: `client.tcp(…)`. Exactly one of `port` and `unix` says where connections go. */
@@ -67,14 +104,41 @@ export interface TcpTunnelOptions extends SharedTunnelOptions {
   readonly unix?: string
   /** The public port to ask for. Default any of the server's range. Taken: `PORT_TAKEN`; outside: `PORT_NOT_ALLOWED`. */
   readonly remotePort?: number
+  /**
+   * Shares the public port with other clients that ask for it like this; connections go to the one with the fewest open,
+   * or by the visitor's address. Default: the port is this client's alone.
+   */
+  readonly pool?: boolean | { readonly affinity: 'none' | 'address' }
+  /** Checks of the service by this client, likewise. While it is unwell connections are cut, or go to others of a pool. */
+  readonly health?: HealthOptions
+  /**
+   * Tells the service who connects: each connection to it begins with a PROXY header of this version, as HAProxy sends
+   * it. The service must be told to expect one. Default none. Anything else: `OPTION_INVALID`.
+   */
+  readonly proxyProtocol?: 'v1' | 'v2'
   /** How long the service may take to accept a connection. Default 10,000 ms. Above: the visitor's is cut. */
   readonly originConnectTimeoutMs?: number
 }
 
+/** A UDP tunnel: `client.udp(…)`. */
+export interface UdpTunnelOptions extends SharedTunnelOptions {
+  /** UDP port of the service on `host`, 1 to 65535. */
+  readonly port: number
+  /** Host of the service. Default `localhost`, which is 127.0.0.1 here: a datagram cannot try both address families. */
+  readonly host?: string
+  /** The public port to ask for. Default any of the server's range. Taken: `PORT_TAKEN`; outside: `PORT_NOT_ALLOWED`. */
+  readonly remotePort?: number
+  /**
+   * How long a visitor's address and port is remembered without datagrams either way, as a router's NAT does. Default
+   * 60,000 ms. Above: the flow ends at both ends, and the next datagram begins another, from another port to the service.
+   */
+  readonly idleTimeoutMs?: number
+}
+
 /**
  * Options of a client: the connection, and the HTTP tunnel that `connect()` registers. Without `port`, `url`, `unix`,
- * `fetch` or `folder` there is no such tunnel, and `client.http(…)`, `client.tcp(…)` add them. Times are milliseconds from 1 to
- * 2,147,483,647; a value outside: `OPTION_INVALID`.
+ * `fetch` or `folder` there is no such tunnel, and `client.http(…)`, `client.tcp(…)`, `client.udp(…)` add them. Times are
+ * milliseconds from 1 to 2,147,483,647; a value outside: `OPTION_INVALID`.
  */
 export interface TunnelClientOptions extends HttpTunnelOptions {
   /**
@@ -143,6 +207,8 @@ export interface TunnelClientEvents {
     readonly id: number
     /** Name of the tunnel. */
     readonly tunnel: string
+    /** The host asked for, of wildcard tunnels only. */
+    readonly host?: string
     readonly method: string
     readonly path: string
   }
@@ -150,11 +216,36 @@ export interface TunnelClientEvents {
   response: {
     readonly id: number
     readonly tunnel: string
+    readonly host?: string
     readonly method: string
     readonly path: string
     readonly status: number
     readonly durationMs: number
     readonly bytes: number
+    readonly error?: string
+  }
+  /** The health checks of a tunnel came to another verdict; `error` says why the app is unwell. */
+  health: { readonly tunnel: string; readonly isHealthy: boolean; readonly error?: Error }
+  /** A visitor of a TCP tunnel connected, and is on its way to the service. `tunnel` is its name, such as `tcp-20000`. */
+  visitorConnected: {
+    readonly id: number
+    readonly tunnel: string
+    readonly remoteAddress: string
+    readonly remotePort: number
+  }
+  /**
+   * That connection is closed. `bytesIn` went to the service, `bytesOut` to the visitor; `error` is the code, when it did
+   * not end in good order: `CANCELLED` when the visitor reset it. After `disconnected` no more is told of those that were
+   * open.
+   */
+  visitorDisconnected: {
+    readonly id: number
+    readonly tunnel: string
+    readonly remoteAddress: string
+    readonly remotePort: number
+    readonly durationMs: number
+    readonly bytesIn: number
+    readonly bytesOut: number
     readonly error?: string
   }
   /** Something failed that the client goes on after. */

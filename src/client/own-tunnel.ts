@@ -2,9 +2,11 @@
 
 import { deferred } from '../deferred.ts'
 import { TunnelError } from '../errors.ts'
+import { eventLoop } from '../event-loop.ts'
 import { alternativeNames } from '../names.ts'
 import type { TunnelKind } from '../wire/control.ts'
 import type { Connection, Registration } from './connection.ts'
+import { HealthCheck } from './health.ts'
 import type { TunnelSettings } from './settings.ts'
 import type { Tunnel } from './tunnel.ts'
 
@@ -12,6 +14,8 @@ import type { Tunnel } from './tunnel.ts'
 export interface TunnelOwner {
   /** It is not wanted any more. */
   closed(tunnel: OwnTunnel): void
+  /** Its health checks came to another verdict. */
+  healthChanged(tunnel: OwnTunnel, isHealthy: boolean, error?: TunnelError): void
 }
 
 export class OwnTunnel implements Tunnel {
@@ -19,6 +23,9 @@ export class OwnTunnel implements Tunnel {
   /** Resolves with the first grant; rejects with the refusal that came instead. */
   readonly #ready = deferred()
   readonly #owner: TunnelOwner
+  readonly #health: HealthCheck | undefined
+  /** What granted it last. */
+  #connection: Connection | undefined
   /** The last grant, by whatever connection. */
   registration: Registration | undefined
   /** Whether the connection there is now has granted it. */
@@ -28,6 +35,12 @@ export class OwnTunnel implements Tunnel {
   constructor(settings: TunnelSettings, owner: TunnelOwner) {
     this.settings = settings
     this.#owner = owner
+    this.#health =
+      settings.health &&
+      new HealthCheck(settings.origin, settings.health, eventLoop, (isHealthy, error) => {
+        this.#tellHealth()
+        owner.healthChanged(this, isHealthy, error)
+      })
     // Whoever waits hears of it; nobody need wait.
     this.#ready.promise.catch(() => {})
   }
@@ -76,9 +89,24 @@ export class OwnTunnel implements Tunnel {
     }
     this.registration = registration
     this.isRegistered = true
+    this.#connection = connection
     // Closed meanwhile: nobody knows of what was granted.
     if (this.isClosed) return connection.release(registration)
     this.#ready.resolve()
+    // The server keeps what it was told last, and may be another one now.
+    this.#tellHealth()
+    this.#health?.start()
+  }
+
+  /** Its origin is asked no more, until it is granted again. */
+  rest(): void {
+    this.#health?.stop()
+    this.#connection = undefined
+  }
+
+  #tellHealth(): void {
+    if (this.#health !== undefined && this.isRegistered)
+      this.#connection?.health(this.granted, this.#health.isHealthy)
   }
 
   /** It will not be granted: whoever waits for it learns why. */
@@ -89,6 +117,7 @@ export class OwnTunnel implements Tunnel {
   async close(): Promise<void> {
     if (this.isClosed) return
     this.isClosed = true
+    this.rest()
     this.#ready.reject(new TunnelError('CANCELLED', 'The tunnel was closed before it was granted.'))
     this.#owner.closed(this)
   }
@@ -100,7 +129,9 @@ export class OwnTunnel implements Tunnel {
   async #registerElse(connection: Connection, error: unknown): Promise<Registration> {
     const { settings } = this
     const { name = settings.name } = this.registration ?? {}
-    if (isCode(error, 'NAME_TAKEN') && name !== undefined && settings.kind === 'http') {
+    // A pool is about one name: clients that ask for it must not end up under several.
+    const isPooled = settings.pool !== undefined
+    if (isCode(error, 'NAME_TAKEN') && name !== undefined && settings.kind === 'http' && !isPooled) {
       for (const alternative of alternativeNames(name)) {
         try {
           return await connection.register(settings, {
@@ -116,7 +147,12 @@ export class OwnTunnel implements Tunnel {
       }
     }
     // The port that it had is gone, but any will do.
-    if (isCode(error, 'PORT_TAKEN') && settings.port === undefined && this.registration !== undefined)
+    if (
+      isCode(error, 'PORT_TAKEN') &&
+      settings.port === undefined &&
+      !isPooled &&
+      this.registration !== undefined
+    )
       return connection.register(settings, { name: undefined, port: undefined, resume: undefined })
     throw error
   }

@@ -1,14 +1,24 @@
 // Turns what a client was told, and its environment, into what it works with. Everything is checked here, once.
 
 import type { Agent } from 'node:http'
+import type { Associate } from '../datagram-socket.ts'
 import { TunnelError } from '../errors.ts'
 import { generateSubdomain, isValidPort, isValidSubdomain, parseHost, slugOf } from '../names.ts'
 import type { Address, Dial } from '../socket.ts'
-import type { HostRewrite, TunnelKind } from '../wire/control.ts'
+import { type Affinity, type HostRewrite, isRoutePath, MAX_ROUTES, type TunnelKind } from '../wire/control.ts'
+import type { HealthSettings } from './health.ts'
 import { type ClientLimits, clientLimits } from './limits.ts'
-import type { HttpTunnelOptions, OriginOptions, TcpTunnelOptions, TunnelClientOptions } from './options.ts'
+import type {
+  HealthOptions,
+  HttpTunnelOptions,
+  OriginOptions,
+  TcpTunnelOptions,
+  TunnelClientOptions,
+  UdpTunnelOptions,
+} from './options.ts'
 import type { Origin } from './origin.ts'
 import { AddressOrigin } from './origins/address.ts'
+import { DatagramOrigin } from './origins/datagrams.ts'
 import { folderOrigin } from './origins/folder.ts'
 import { HandlerOrigin } from './origins/handler.ts'
 import { dialThrough } from './proxies/dial.ts'
@@ -16,6 +26,13 @@ import { proxyChooser } from './proxy.ts'
 
 /** The part of the environment that a client reads. */
 export type Environment = Readonly<Record<string, string | undefined>>
+
+/** Requests below a path, and where they go. */
+export interface RouteSettings {
+  readonly path: string
+  readonly origin: Origin
+  readonly rewrite: HostRewrite
+}
 
 /** One tunnel, as it is to be registered. */
 export interface TunnelSettings {
@@ -28,6 +45,15 @@ export interface TunnelSettings {
   readonly token: string | undefined
   readonly origin: Origin
   readonly rewrite: HostRewrite
+  /** `tcp` and `tls`: the PROXY header that each connection to the origin begins with. */
+  readonly proxyProtocol: 1 | 2 | undefined
+  /** `http`: in the order of their numbers. */
+  readonly routes: readonly RouteSettings[]
+  /** `http` and `tls`. */
+  readonly isWildcard: boolean
+  /** It shares its name or port, and how. */
+  readonly pool: Affinity | undefined
+  readonly health: HealthSettings | undefined
 }
 
 export interface ClientSettings {
@@ -113,7 +139,29 @@ export function httpTunnel(options: HttpTunnelOptions, environment: Environment,
     token: checkToken(options.token),
     origin,
     rewrite: rewriteOf(options.hostHeader, origin),
+    proxyProtocol: undefined,
+    routes: routesOf(options.routes ?? {}, dial),
+    isWildcard: options.wildcard ?? false,
+    pool: affinityOf(options.pool, ['none', 'cookie', 'address']),
+    health: options.health && healthOf(options.health, origin, rewriteOf(options.hostHeader, origin)),
   }
+}
+
+function routesOf(routes: Readonly<Record<string, number | OriginOptions>>, dial: Dial): RouteSettings[] {
+  const all = Object.entries(routes).map(([given, where]) => {
+    const path = given.replace(/\/+$/, '')
+    // Clients take dot segments out of a path before they send it.
+    if (!isRoutePath(path) || /\/\.\.?(?:\/|$)/.test(path))
+      throw new TunnelError('OPTION_INVALID', `routes: "${given}" is not a path such as /api.`)
+    const options = typeof where === 'number' ? { port: where } : where
+    const origin = originOf(options, dial)
+    return { path, origin, rewrite: rewriteOf(options.hostHeader, origin) }
+  })
+  if (all.length > MAX_ROUTES)
+    throw new TunnelError('OPTION_INVALID', `A tunnel has at most ${MAX_ROUTES} routes, not ${all.length}.`)
+  if (new Set(all.map(({ path }) => path)).size < all.length)
+    throw new TunnelError('OPTION_INVALID', 'routes: a path is given twice.')
+  return all
 }
 
 /** A TCP tunnel, likewise. */
@@ -121,20 +169,91 @@ export function tcpTunnel(options: TcpTunnelOptions, dial: Dial): TunnelSettings
   const { remotePort, token } = options
   if ((options.port === undefined) === (options.unix === undefined))
     throw new TunnelError('OPTION_INVALID', 'Exactly one of port and unix says where the service is.')
-  if (remotePort !== undefined && !isValidPort(remotePort))
-    throw new TunnelError('PORT_INVALID', `remotePort: ${remotePort} is not a port.`)
+  const origin = addressOrigin(options, dial)
   return {
     kind: 'tcp',
     name: undefined,
-    port: remotePort,
+    port: checkRemotePort(remotePort),
     token: checkToken(token),
-    origin: addressOrigin(options, dial),
+    origin,
     rewrite: {},
+    proxyProtocol: proxyVersion(options.proxyProtocol),
+    routes: [],
+    isWildcard: false,
+    pool: affinityOf(options.pool, ['none', 'address']),
+    health: options.health && healthOf(options.health, origin, {}),
   }
+}
+
+function proxyVersion(name: 'v1' | 'v2' | undefined): 1 | 2 | undefined {
+  if (name === undefined) return undefined
+  if (name === 'v1' || name === 'v2') return name === 'v1' ? 1 : 2
+  throw new TunnelError('OPTION_INVALID', `proxyProtocol must be v1 or v2, not "${String(name)}".`)
+}
+
+/** A UDP tunnel, likewise. `failed` learns that the service does not listen. */
+export function udpTunnel(
+  options: UdpTunnelOptions,
+  associate: Associate,
+  failed: (error: TunnelError) => void,
+): TunnelSettings {
+  const { port, host = 'localhost', remotePort, token } = options
+  if (!isValidPort(port)) throw new TunnelError('PORT_INVALID', `${port} is not a port.`)
+  const idleTimeoutMs = positive('idleTimeoutMs', options.idleTimeoutMs ?? 60_000)
+  return {
+    kind: 'udp',
+    name: undefined,
+    port: checkRemotePort(remotePort),
+    token: checkToken(token),
+    origin: new DatagramOrigin({ host: parseHost(host).hostname, port, idleTimeoutMs, associate, failed }),
+    rewrite: {},
+    proxyProtocol: undefined,
+    routes: [],
+    isWildcard: false,
+    pool: undefined,
+    health: undefined,
+  }
+}
+
+function checkRemotePort(port: number | undefined): number | undefined {
+  if (port === undefined || isValidPort(port)) return port
+  throw new TunnelError('PORT_INVALID', `remotePort: ${port} is not a port.`)
 }
 
 function isTunnelGiven({ port, url, unix, fetch, folder, spa }: OriginOptions): boolean {
   return [port, url, unix, fetch, folder, spa].some(one => one !== undefined)
+}
+
+function healthOf(options: HealthOptions, origin: Origin, { hostHeader }: HostRewrite): HealthSettings {
+  const { path = '/', kind = options.path === undefined ? 'tcp' : 'http' } = options
+  if (kind !== 'tcp' && kind !== 'http')
+    throw new TunnelError('OPTION_INVALID', `health.kind must be tcp or http, not "${String(kind)}".`)
+  if (!/^\/[\x21-\x22\x24-\x7e]{0,1023}$/.test(path))
+    throw new TunnelError('OPTION_INVALID', `health.path: "${path}" is not a path such as /health.`)
+  return {
+    kind,
+    path,
+    host: hostHeader ?? new URL(origin.url).host,
+    intervalMs: positive('health.intervalMs', options.intervalMs ?? 10_000),
+    timeoutMs: positive('health.timeoutMs', options.timeoutMs ?? 3_000),
+    healthyAfter: checks('health.healthyAfter', options.healthyAfter ?? 1),
+    unhealthyAfter: checks('health.unhealthyAfter', options.unhealthyAfter ?? 3),
+  }
+}
+
+function checks(name: string, value: number): number {
+  if (Number.isSafeInteger(value) && value >= 1) return value
+  throw new TunnelError('OPTION_INVALID', `${name} must be a whole number from 1, not ${value}.`)
+}
+
+function affinityOf(
+  pool: boolean | { readonly affinity: Affinity } | undefined,
+  known: readonly Affinity[],
+): Affinity | undefined {
+  if (pool === undefined || pool === false) return undefined
+  const affinity = pool === true ? 'none' : pool.affinity
+  if (known.includes(affinity)) return affinity
+  throw new TunnelError('OPTION_INVALID', `pool.affinity: "${affinity}" is none of ${known.join(', ')}.`)
 }
 
 /** It travels in a header: anything else would be refused for a reason that nobody sees. */

@@ -21,10 +21,10 @@ interface Registering {
   reject(error: TunnelError): void
 }
 
-/** What the OPEN frames of a tunnel lead to. */
 interface Granted {
   readonly name: string
-  readonly origin: Origin
+  /** What the OPEN frames of its number lead to, and those of the numbers that follow it. */
+  readonly origins: readonly Origin[]
 }
 
 export class StreamsConnection implements Connection {
@@ -38,8 +38,9 @@ export class StreamsConnection implements Connection {
   /** Registrations under way, by `ref`. */
   readonly #registering = new Map<number, Registering>()
   #nextRef = 1
-  /** By the number in OPEN frames. */
   readonly #granted = new Map<number, Granted>()
+  /** By the number in OPEN frames: a tunnel's own, and one for each of its routes. */
+  readonly #origins = new Map<number, Origin>()
   /** Why the server said that it leaves. */
   #leavingCode: ErrorCode | undefined
   #closedWith: TunnelError | undefined
@@ -50,7 +51,7 @@ export class StreamsConnection implements Connection {
     this.#events = events
     const handler: SessionHandler = {
       opened: stream => {
-        const origin = this.#granted.get(stream.tunnel)?.origin
+        const origin = this.#origins.get(stream.tunnel)
         return origin === undefined ? 'STREAM_UNKNOWN' : join(stream, origin, error => events.error(error))
       },
       control: json => this.#control(json),
@@ -94,7 +95,7 @@ export class StreamsConnection implements Connection {
     const { promise, resolve, reject } = deferred<Registration>()
     const ref = this.#nextRef++
     this.#registering.set(ref, { settings, resolve, reject })
-    const { kind, token, rewrite } = settings
+    const { kind, token, rewrite, routes, isWildcard, proxyProtocol, pool } = settings
     this.#session.sendControl(
       encodeControl({
         type: 'register',
@@ -105,14 +106,23 @@ export class StreamsConnection implements Connection {
         ...(resume !== undefined && { resume }),
         ...(token !== undefined && { token }),
         ...rewrite,
+        ...(proxyProtocol !== undefined && { proxyProtocol }),
+        ...(routes.length > 0 && { routes: routes.map(one => ({ path: one.path, ...one.rewrite })) }),
+        ...(isWildcard && { wildcard: true }),
+        ...(pool !== undefined && { pool }),
       }),
     )
     return promise
   }
 
   release({ tunnel }: Registration): void {
+    for (const index of this.#granted.get(tunnel)?.origins.keys() ?? []) this.#origins.delete(tunnel + index)
     this.#granted.delete(tunnel)
     this.#session.sendControl(encodeControl({ type: 'release', tunnel }))
+  }
+
+  health({ tunnel }: Registration, isHealthy: boolean): void {
+    this.#session.sendControl(encodeControl({ type: 'health', tunnel, isHealthy }))
   }
 
   watch(on: boolean): void {
@@ -157,10 +167,18 @@ export class StreamsConnection implements Connection {
         this.#registering.delete(message.ref)
         return
       case 'request':
-        return this.#events.request({ ...message, tunnel: this.#granted.get(message.tunnel)?.name ?? '' })
+        return this.#events.request({ ...message, tunnel: this.#nameOf(message.tunnel) })
       case 'response':
         return this.#events.response(message)
+      case 'visitor-connected':
+        return this.#events.visitorConnected({ ...message, tunnel: this.#nameOf(message.tunnel) })
+      case 'visitor-disconnected':
+        return this.#events.visitorDisconnected(message)
     }
+  }
+
+  #nameOf(tunnel: number): string {
+    return this.#granted.get(tunnel)?.name ?? ''
   }
 
   #grant(message: Extract<ServerMessage, { type: 'granted' }>): void {
@@ -168,8 +186,10 @@ export class StreamsConnection implements Connection {
     if (registering === undefined) return
     this.#registering.delete(message.ref)
     this.#links.allow(message.linkSecret)
-    const { origin } = registering.settings
-    this.#granted.set(message.tunnel, { name: message.name, origin: bounded(origin, this.#maxStreams) })
+    const { origin, routes } = registering.settings
+    const origins = [origin, ...routes.map(route => route.origin)].map(one => bounded(one, this.#maxStreams))
+    this.#granted.set(message.tunnel, { name: message.name, origins })
+    for (const [index, one] of origins.entries()) this.#origins.set(message.tunnel + index, one)
     registering.resolve(message)
   }
 

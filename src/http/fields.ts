@@ -194,12 +194,14 @@ export class Fields {
 
   /** First line with this lower-case name, or -1. */
   find(name: string): number {
-    for (let line = 0; line < this.count; line++) {
-      const row = line * PER_LINE
-      if (isSpelled(this.bytes, this.#table[row + NAME_START]!, this.#table[row + NAME_END]!, name))
-        return line
-    }
+    for (let line = 0; line < this.count; line++) if (this.isNamed(line, name)) return line
     return -1
+  }
+
+  /** Whether a line has this lower-case name. */
+  isNamed(line: number, name: string): boolean {
+    const row = line * PER_LINE
+    return isSpelled(this.bytes, this.#table[row + NAME_START]!, this.#table[row + NAME_END]!, name)
   }
 
   list(): [name: string, value: string][] {

@@ -2,12 +2,13 @@
 
 import { type ErrorCode, TunnelError } from '../errors.ts'
 import type { Register } from '../wire/control.ts'
+import type { Member } from './member.ts'
 import type { Rule } from './policy.ts'
 import type { PortRanges } from './ports.ts'
-import type { PortFront, Tunnel, Tunnels } from './tunnels.ts'
+import type { Claimant, PortFront, Tunnel, Tunnels } from './tunnels.ts'
 
 type PortKind = 'tcp' | 'udp'
-type Claimed = Tunnel | ErrorCode
+type Claimed = Member | ErrorCode
 
 /** What claims need of the server. */
 export interface ClaimHost {
@@ -21,14 +22,17 @@ export interface ClaimHost {
 }
 
 export function claim(wish: Register, rule: Rule, host: ClaimHost): Claimed | Promise<Claimed> {
-  const { kind, name = '', resume } = wish
+  const { kind, name = '' } = wish
   switch (kind) {
     case 'http':
     case 'tls':
       if (kind === 'tls' && !host.hasTlsPort) return 'KIND_REFUSED'
-      return rule.refusal(kind, name) ?? host.tunnels.claim(kind, name, resume)
-    case 'tcp':
+      return rule.refusal(kind, name) ?? host.tunnels.claim(kind, name, wish)
     case 'udp':
+      // A flow has no connection that could stay with one client.
+      if (wish.pool !== undefined) return 'KIND_REFUSED'
+      return claimPort(kind, wish, rule, host)
+    case 'tcp':
       return claimPort(kind, wish, rule, host)
     case 'unknown':
       return 'KIND_REFUSED'
@@ -40,31 +44,29 @@ async function claimPort(kind: PortKind, wish: Register, rule: Rule, host: Claim
   if (ranges.isEmpty) return 'KIND_REFUSED'
   const refusal = rule.refusal(kind, undefined)
   if (refusal !== undefined) return refusal
-  const { port: wished = 0, resume } = wish
+  const { port: wished = 0, pool } = wish
   const isAllowed = (port: number) => ranges.includes(port) && rule.allowsPort(kind, port)
-  if (wished !== 0) return isAllowed(wished) ? take(kind, wished, resume, host) : 'PORT_NOT_ALLOWED'
+  if (wished !== 0) return isAllowed(wished) ? take(kind, wished, wish, host) : 'PORT_NOT_ALLOWED'
   for (const port of ranges.shuffled(randomFraction)) {
     if (!isAllowed(port)) continue
-    const taken = await take(kind, port, undefined, host)
+    const taken = await take(kind, port, { pool }, host)
     if (taken !== 'PORT_TAKEN') return taken
   }
   return 'PORTS_EXHAUSTED'
 }
 
 /** The port is the tunnel's before it is open: nobody else tries it meanwhile. */
-async function take(
-  kind: PortKind,
-  port: number,
-  resume: string | undefined,
-  host: ClaimHost,
-): Promise<Claimed> {
-  const tunnel = host.tunnels.claimPort(kind, port, resume)
-  if (typeof tunnel === 'string' || tunnel.front !== undefined) return tunnel
+async function take(kind: PortKind, port: number, claimant: Claimant, host: ClaimHost): Promise<Claimed> {
+  const member = host.tunnels.claimPort(kind, port, claimant)
+  if (typeof member === 'string' || member.tunnel.front !== undefined) return member
+  const { tunnel } = member
   try {
-    tunnel.front = await host.open[kind](tunnel)
-    return tunnel
+    // Others of a pool may ask for it while it is being opened.
+    tunnel.opening ??= Promise.resolve(host.open[kind](tunnel))
+    tunnel.front = await tunnel.opening
+    return member
   } catch (error) {
-    tunnel.remove()
+    member.remove()
     return error instanceof TunnelError ? error.code : 'INTERNAL'
   }
 }

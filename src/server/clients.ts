@@ -1,13 +1,25 @@
 // Contract between the server and the connections of its clients, whatever wire they speak.
 
 import type { ErrorCode } from '../errors.ts'
+import type { Endpoint } from '../socket.ts'
 import type { Register } from '../wire/control.ts'
 import type { Deadlines } from './deadlines.ts'
 import type { LinkGate } from './links.ts'
+import type { Member } from './member.ts'
 import type { ServerLimits } from './options.ts'
 import type { Rule } from './policy.ts'
 import type { Tunnel, Tunnels } from './tunnels.ts'
 import type { Visit } from './upstream.ts'
+
+/** How a raw visitor's connection ended. */
+export interface RawEnd {
+  readonly durationMs: number
+  /** Bytes of the visitor that went on their way. */
+  readonly bytesIn: number
+  /** Bytes that the visitor was sent. */
+  readonly bytesOut: number
+  readonly error?: ErrorCode
+}
 
 /** One connected client. */
 export interface ClientConnection {
@@ -30,6 +42,10 @@ export interface ClientConnection {
     bytes: number,
     error?: ErrorCode,
   ): void
+  /** A raw visitor of the tunnel is on its way to the origin. Returns the number for `rawEnded`, likewise. */
+  rawBegan(tunnel: Tunnel, source: Endpoint): number
+  /** Its connection is closed. */
+  rawEnded(tunnel: Tunnel, id: number, end: RawEnd): void
 }
 
 /** What a client's connection may ask of the server. */
@@ -41,7 +57,7 @@ export interface ClientHost {
   /** What a token opens; `undefined`: nothing. */
   ruleOf(token: string | undefined): Rule | undefined
   /** Takes what a client asks for, within what its token opens; or says with a code why not. */
-  claim(wish: Register, rule: Rule): Tunnel | ErrorCode | Promise<Tunnel | ErrorCode>
+  claim(wish: Register, rule: Rule): Member | ErrorCode | Promise<Member | ErrorCode>
   /** The public URL of a tunnel. */
   urlOf(tunnel: Tunnel): string
   /** The client holds the tunnel now. */

@@ -5,6 +5,7 @@ import type { RequestHead } from '../http/head.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
 import type { ClientConnection } from './clients.ts'
 import type { Deadlines } from './deadlines.ts'
+import type { Member } from './member.ts'
 import type { ServerLimits } from './options.ts'
 import type { Tunnel } from './tunnels.ts'
 import type { Upstream } from './upstream.ts'
@@ -28,6 +29,10 @@ export type Route = Upstream | Holding | Takeover | ErrorCode
 /** The server's notes on the exchange under way. */
 export interface VisitRecord {
   tunnel: Tunnel | undefined
+  /** Who serves it. */
+  member: Member | undefined
+  /** Who was asked in vain. */
+  tried: Set<Member> | undefined
   /** Who is told about it. */
   client: ClientConnection | undefined
   /** Its number there; 0 when nobody wants to know. */
@@ -52,6 +57,8 @@ export interface VisitorHost {
   begun(visitor: VisitorConnection): void
   /** Where the request whose head the visitor holds goes. */
   route(visitor: VisitorConnection): Route
+  /** The request failed with a code where it was and may go elsewhere: to this upstream, if any. */
+  elsewhere(visitor: VisitorConnection, code: ErrorCode): Upstream | undefined
   /** An exchange ended; `code` says how, when it failed. */
   finished(visitor: VisitorConnection, code: ErrorCode | undefined): void
   /** The connection is gone. */

@@ -17,6 +17,7 @@ import {
 } from '../wire/json.ts'
 import type { ClientConnection, ClientHost } from './clients.ts'
 import type { Deadline, Deadlines } from './deadlines.ts'
+import type { Member } from './member.ts'
 import type { ServerLimits } from './options.ts'
 import type { Rule } from './policy.ts'
 import type { Tunnel } from './tunnels.ts'
@@ -41,7 +42,7 @@ const CLOSE_CODES: Partial<Record<ErrorCode, number>> = {
 const CLOSE_NORMAL = 1000
 
 interface Registered {
-  readonly tunnel: Tunnel
+  readonly member: Member
   readonly upstream: JsonUpstream
 }
 
@@ -129,6 +130,13 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
     this.#carrier.ping()
     return promise
   }
+
+  /** This wire carries no raw connections. */
+  rawBegan(): number {
+    return 0
+  }
+
+  rawEnded(): void {}
 
   /** Existing clients serve nothing after a reconnect: they are left alone until the very end. */
   drain(): void {}
@@ -237,7 +245,7 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
     const { limits, deadlines } = this.#host
     if (!this.#hasRegistered) deadlines.arm(this, limits.registerTimeoutMs)
     const own = this.#registered.get(name)
-    if (own !== undefined) return this.#confirm(own.tunnel)
+    if (own !== undefined) return this.#confirm(own.member.tunnel)
     if (this.#registered.size >= limits.maxTunnels)
       return void this.#carrier.sendText(encodeError(ERRORS.CLIENT_LIMIT.meaning))
     let claimed = this.#claim(name)
@@ -245,7 +253,7 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
       if (this.isClosed) return
       // It may have asked twice.
       const again = this.#registered.get(name)
-      if (again !== undefined) return this.#confirm(again.tunnel)
+      if (again !== undefined) return this.#confirm(again.member.tunnel)
       claimed = this.#claim(name)
     }
     if (typeof claimed !== 'string') this.#grant(claimed)
@@ -253,8 +261,8 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
       this.#carrier.sendText(claimed === 'NAME_TAKEN' ? encodeTaken(name) : encodeError(refusalText(claimed)))
   }
 
-  #claim(name: string): Tunnel | ErrorCode {
-    return this.#rule.refusal('http', name) ?? this.#host.tunnels.claim('http', name, undefined)
+  #claim(name: string): Member | ErrorCode {
+    return this.#rule.refusal('http', name) ?? this.#host.tunnels.claim('http', name)
   }
 
   /**
@@ -269,13 +277,14 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
     return true
   }
 
-  #grant(tunnel: Tunnel): void {
+  #grant(member: Member): void {
+    const { tunnel } = member
     const upstream = new JsonUpstream(this)
-    this.#registered.set(tunnel.name, { tunnel, upstream })
+    this.#registered.set(tunnel.name, { member, upstream })
     this.#hasRegistered = true
     this.#host.deadlines.disarm(this)
     this.#confirm(tunnel)
-    tunnel.attach(upstream, this)
+    member.attach(upstream, this)
     this.#host.registered(this, tunnel)
   }
 
@@ -302,9 +311,9 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
     this.#heartbeat.stop()
     this.#host.deadlines.forget(this)
     this.#sign(false)
-    for (const { tunnel, upstream } of this.#registered.values()) {
-      tunnel.detach(upstream)
-      this.#host.released(this, tunnel, reason)
+    for (const { member, upstream } of this.#registered.values()) {
+      member.detach(upstream)
+      this.#host.released(this, member.tunnel, reason)
       upstream.clientGone()
     }
     this.#registered.clear()

@@ -92,7 +92,10 @@ export interface ServerLimits {
   readonly maxPipelinedBytes: number
   /** Request body, in bytes. Default 0: unlimited. Above: 413 `BODY_TOO_LARGE`. */
   readonly maxBodyBytes: number
-  /** Streams open at once per tunnel, idle ones included. Default 4,096. Above: 503 `TUNNEL_BUSY`. */
+  /**
+   * Streams open at once per tunnel, idle ones included. Default 4,096. Above: 503 `TUNNEL_BUSY`, or the connection to a
+   * TCP tunnel is cut.
+   */
   readonly maxStreams: number
   /** Streams open at once of all tunnels of one client. Default 8,192, as many as a client takes. Above: 503 `TUNNEL_BUSY`. */
   readonly maxClientStreams: number
@@ -108,15 +111,33 @@ export interface ServerLimits {
    * the app closes it.
    */
   readonly streamIdleMs: number
+  /**
+   * Visitors of one UDP tunnel at once, by address and port: each is a stream here and a socket at the client. Default
+   * 1,024, a quarter of `maxStreams`, so that made-up addresses leave the client's other tunnels their streams. Above: one
+   * that was never answered gives way after a second, else the new one's datagrams are dropped and counted.
+   */
+  readonly maxFlows: number
+  /** The same in all UDP tunnels together. Default 16,384. Above: likewise. */
+  readonly maxAllFlows: number
+  /**
+   * How long a visitor of a UDP tunnel is known without datagrams either way. Default 300,000: the client's
+   * `idleTimeoutMs` comes first, and this is for clients that have none.
+   */
+  readonly flowIdleMs: number
   /** How long a name stays with a client whose carrier was lost. Default 30,000. `0`: as short as can be, up to 500. */
   readonly leaseMs: number
   /**
-   * How long a request waits for a client that is reconnecting. Default 10,000. Above: 503
-   * `CLIENT_RECONNECTING`. `0`: 502 `CLIENT_GONE` at once.
+   * How long a request, or a connection to a TCP tunnel, waits for a client that is reconnecting. Default 10,000. Above:
+   * 503 `CLIENT_RECONNECTING`, or cut. `0`: 502 `CLIENT_GONE`, or cut, at once.
    */
   readonly holdTimeoutMs: number
-  /** Requests of one tunnel that wait like that. Default 100. Above: 503 at once. `0`: none waits. */
+  /** Requests or connections of one tunnel that wait like that. Default 100. Above: 503, or cut, at once. `0`: none waits. */
   readonly maxHeldRequests: number
+  /**
+   * Hosts below one wildcard tunnel that `/tls-check` confirms: the first so many that are asked for, until the tunnel is
+   * gone. Default 20. Above: 404, so that strangers cannot use up certificates. `0`: none.
+   */
+  readonly maxHostsBelow: number
   /** Control connection open to first registration. Default 2,000. Above: closed, `REGISTER_TIMEOUT`. `0`: none. */
   readonly registerTimeoutMs: number
   /** Clients connected at once. Default 10,000. Above: refused with `CLIENT_LIMIT`. */
@@ -136,7 +157,7 @@ export interface ServerLimits {
   readonly maxStreamWindowBytes: number
   /** Growth of windows allowed in all streams of a session together. Default 64 MiB. Above: none grows. `0`: no growth. */
   readonly maxSessionWindowBytes: number
-  /** How long `stop()` waits for exchanges under way. Default 30,000. Above: they are cut. `0`: at once. */
+  /** How long `stop()` waits for exchanges and connections under way. Default 30,000. Above: they are cut. `0`: at once. */
   readonly drainTimeoutMs: number
 }
 
@@ -155,9 +176,13 @@ export const DEFAULT_LIMITS: ServerLimits = {
   maxTunnels: 256,
   maxLinks: 32,
   streamIdleMs: 4_000,
+  maxFlows: 1_024,
+  maxAllFlows: 16_384,
+  flowIdleMs: 300_000,
   leaseMs: 30_000,
   holdTimeoutMs: 10_000,
   maxHeldRequests: 100,
+  maxHostsBelow: 20,
   registerTimeoutMs: 2_000,
   maxClients: 10_000,
   maxCarrierBacklogBytes: 4_194_304,
@@ -168,6 +193,24 @@ export const DEFAULT_LIMITS: ServerLimits = {
   maxSessionWindowBytes: 67_108_864,
   drainTimeoutMs: 30_000,
 }
+
+/** Limits that leave nothing to work with at 0. */
+export const NEVER_ZERO: ReadonlySet<string> = new Set<keyof ServerLimits>([
+  'maxHeadBytes',
+  'maxHeaderCount',
+  'maxTargetBytes',
+  'maxStreams',
+  'maxClientStreams',
+  'maxTunnels',
+  'maxClients',
+  'maxCarrierBacklogBytes',
+  'maxFlows',
+  'maxAllFlows',
+  'flowIdleMs',
+  'pingIntervalMs',
+  'deadAfterMs',
+  'maxMessageBytes',
+])
 
 /** What a TunnelServer tells its listeners. */
 export interface TunnelServerEvents {
@@ -185,15 +228,40 @@ export interface TunnelServerEvents {
   disconnection: { readonly subdomain: string; readonly reason: string }
   /**
    * An exchange of a tunnel is over. `status` 0: the visitor left before there was one. `bytes` counts the answer as it was
-   * sent, head included; `error` is the code, when it failed.
+   * sent, head included; `error` is the code, when it failed. `host`: what was asked for, of wildcard tunnels only.
    */
   request: {
     readonly subdomain: string
+    readonly host?: string
     readonly method: string
     readonly path: string
     readonly status: number
     readonly durationMs: number
     readonly bytes: number
+    readonly error?: string
+  }
+  /**
+   * A visitor connected to a TCP tunnel, whether or not its client is there. `id` counts up; `tunnel` is its name, such as
+   * `tcp-20000`.
+   */
+  visitorConnected: {
+    readonly id: number
+    readonly tunnel: string
+    readonly remoteAddress: string
+    readonly remotePort: number
+  }
+  /**
+   * That connection is closed. `bytesIn` went to the service, `bytesOut` to the visitor; `error` is the code, when it did
+   * not end in good order: `CANCELLED` when the visitor reset it.
+   */
+  visitorDisconnected: {
+    readonly id: number
+    readonly tunnel: string
+    readonly remoteAddress: string
+    readonly remotePort: number
+    readonly durationMs: number
+    readonly bytesIn: number
+    readonly bytesOut: number
     readonly error?: string
   }
   /** Something went wrong that the server survives. */

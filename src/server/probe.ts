@@ -2,27 +2,28 @@
 
 import type { RequestHead } from '../http/head.ts'
 import { PROBE_HEADER } from '../wire/control.ts'
+import type { Member } from './member.ts'
 import type { Tunnel } from './tunnels.ts'
 import type { Exchange, Upstream, Visit } from './upstream.ts'
 import { DEAD_EXCHANGE } from './upstreams/streams.ts'
 
 /**
- * Whether the request is the tunnel holder's own probe. Only who knows the resume secret can ask, so nothing of the
+ * Whose own probe the request is, if it is one of a client that holds the tunnel. Only who knows the resume secret can ask, so nothing of the
  * app is shadowed; only HEAD is looked at, so that other requests do not pay for the look.
  */
-export function isProbe(head: RequestHead, tunnel: Tunnel): boolean {
-  return head.method === 'HEAD' && tunnel.isProbedBy(head.header(PROBE_HEADER))
+export function proberOf(head: RequestHead, tunnel: Tunnel): Member | undefined {
+  return head.method === 'HEAD' ? tunnel.memberProbedBy(head.header(PROBE_HEADER)) : undefined
 }
 
 /** Answers 204 after a round trip to the client. */
-export function probeUpstream(tunnel: Tunnel): Upstream {
+export function probeUpstream(member: Member): Upstream {
   return {
     wire: 'streams',
     inFlight: 0,
     begin(visit: Visit): Exchange {
       let isOver = false
       const answer = async () => {
-        const isAlive = (await tunnel.client?.checkAlive()) ?? false
+        const isAlive = (await member.client?.checkAlive()) ?? false
         if (isOver) return
         if (!isAlive) return visit.fail('CLIENT_GONE')
         visit.answered(204)

@@ -1,7 +1,7 @@
 // A connection from a trusted proxy: its PROXY header is read first, then it goes on under the visitor's address.
 
 import { TunnelError } from '../errors.ts'
-import type { Socket, SocketHandler } from '../socket.ts'
+import type { Endpoints, Socket, SocketHandler } from '../socket.ts'
 import { type ProxyHeader, ProxyHeaderReader } from '../wire/proxy-protocol.ts'
 import type { Deadline, Deadlines } from './deadlines.ts'
 
@@ -39,6 +39,8 @@ class ProxiedConnection implements SocketHandler, Socket, Deadline {
   #reader: ProxyHeaderReader | undefined = new ProxyHeaderReader()
   #visitor: SocketHandler | undefined
   #hasBegun = false
+  /** As the header has them. */
+  #endpoints: Endpoints | undefined
 
   constructor(socket: Socket, host: ProxiedHost) {
     this.#socket = socket
@@ -89,6 +91,7 @@ class ProxiedConnection implements SocketHandler, Socket, Deadline {
     this.#reader = undefined
     this.#host.deadlines.forget(this)
     if (header.route !== undefined) this.remoteAddress = header.route.source.address
+    this.#endpoints = header.route
     this.#visitor = this.#host.accept(this, header)
     if (rest.length > 0) this.#visitor.received(rest)
   }
@@ -107,6 +110,10 @@ class ProxiedConnection implements SocketHandler, Socket, Deadline {
   }
 
   // ── To the socket ──────────────────────────────────────────────────────────────────────────────────────────
+
+  endpoints(): Endpoints | undefined {
+    return this.#endpoints ?? this.#socket.endpoints()
+  }
 
   write(bytes: Uint8Array): number {
     return this.#socket.write(bytes)

@@ -3,36 +3,37 @@
 import type { ErrorCode } from '../errors.ts'
 import { Join } from '../join.ts'
 import type { Stream } from '../session/stream.ts'
-import type { Socket, SocketHandler } from '../socket.ts'
+import type { Endpoint, Endpoints, Socket, SocketHandler } from '../socket.ts'
+import type { ClientConnection } from './clients.ts'
+import type { Member } from './member.ts'
+import type { RawVisit, RawVisitHost } from './raw-visits.ts'
 import type { Tunnel } from './tunnels.ts'
-import type { TunnelUpstream } from './upstream.ts'
 
-/** What a raw visitor needs of its server. */
-export interface RawVisitorHost {
-  /** It is on its way to the origin, or waits for a client. */
-  rawBegan(visitor: RawVisitor): void
-  /** Its connection is closed; `code` says why, when it failed. */
-  rawEnded(visitor: RawVisitor, code: ErrorCode | undefined): void
-}
-
-export class RawVisitor {
+export class RawVisitor implements RawVisit {
   readonly tunnel: Tunnel
-  readonly remoteAddress: string
-  /** On the clock of `performance.now()`. */
+  readonly source: Endpoint
   readonly startedAt: number = performance.now()
-  readonly #host: RawVisitorHost
+  readonly #host: RawVisitHost
   readonly #socket: Socket
   readonly #join: Join
+  readonly #left: () => void
   readonly #first: Uint8Array | undefined
+  readonly #endpoints: Endpoints | undefined
   #stream: Stream | undefined
+  /** Bytes on the stream that are not the visitor's: a PROXY header. */
+  #headerBytes = 0
+  /** Who serves it. */
+  #member: Member | undefined
   #stopWaiting: (() => void) | undefined
 
-  /** `first`: what the origin gets before anything else, such as a PROXY header or what was read already. */
-  constructor(socket: Socket, tunnel: Tunnel, host: RawVisitorHost, first?: Uint8Array) {
+  /** `left`: its connection is closed. `first`: bytes of the visitor that were read already. */
+  constructor(socket: Socket, tunnel: Tunnel, host: RawVisitHost, left: () => void, first?: Uint8Array) {
     this.#socket = socket
     this.tunnel = tunnel
-    this.remoteAddress = socket.remoteAddress
+    this.#endpoints = socket.endpoints()
+    this.source = this.#endpoints?.source ?? { address: socket.remoteAddress, port: 0 }
     this.#host = host
+    this.#left = left
     this.#first = first
     this.#join = new Join('CANCELLED', () => this.#closed())
     this.#join.useSocket(socket)
@@ -43,25 +44,31 @@ export class RawVisitor {
     return this.#join.socketHandler
   }
 
-  /** Bytes of the visitor that went on their way. */
   get bytesIn(): number {
-    return this.#stream?.sentBytes ?? 0
+    return this.#stream === undefined ? 0 : this.#stream.sentBytes - this.#headerBytes
   }
 
-  /** Bytes that the visitor was sent. */
   get bytesOut(): number {
     return this.#stream?.deliveredBytes ?? 0
   }
 
-  start(): void {
-    this.#host.rawBegan(this)
-    const { upstream } = this.tunnel
-    if (upstream !== undefined) return this.#open(upstream)
+  get client(): ClientConnection | undefined {
+    return this.#member?.client
+  }
+
+  /** Goes on its way, or waits; with a `refusal` it is cut instead. */
+  start(refusal?: ErrorCode): void {
+    this.#host.began(this)
+    if (refusal !== undefined) return this.cut(refusal)
+    const chosen = this.tunnel.choose({ address: this.source.address })
+    if (typeof chosen === 'string') return this.cut(chosen)
+    if (chosen !== undefined) return this.#open(chosen)
     this.#socket.pause()
     const outcome = this.tunnel.hold(held => {
       this.#stopWaiting = undefined
-      if (typeof held === 'string') return this.cut(held)
-      this.#open(held)
+      const member = typeof held === 'string' ? undefined : this.tunnel.memberOf(held)
+      if (member === undefined) return this.cut(typeof held === 'string' ? held : 'CLIENT_GONE')
+      this.#open(member)
       this.#socket.resume()
     })
     if (typeof outcome === 'string') this.cut(outcome)
@@ -73,16 +80,28 @@ export class RawVisitor {
     this.#join.fail(code)
   }
 
-  #open(upstream: TunnelUpstream): void {
-    const stream = upstream.open(this.#join)
-    if (typeof stream === 'string') return this.cut(stream)
+  /** At this member, or, when it has no room, at another one of a pool: nothing was sent yet. */
+  #open(member: Member, tried?: Set<Member>): void {
+    const stream = member.upstream?.open(this.#join, this.#endpoints) ?? 'CLIENT_GONE'
+    if (typeof stream === 'string') {
+      if (this.tunnel.pool === undefined) return this.cut(stream)
+      const all = new Set(tried).add(member)
+      const next = this.tunnel.choose({ address: this.source.address }, all)
+      return typeof next === 'object' ? this.#open(next, all) : this.cut(stream)
+    }
+    this.#member = member
+    member.inFlight++
     this.#stream = stream
-    this.#join.useStream(stream)
+    this.#headerBytes = stream.sentBytes
     if (this.#first !== undefined) stream.write(this.#first)
+    this.#join.useStream(stream)
+    this.#host.opened(this)
   }
 
   #closed(): void {
     this.#stopWaiting?.()
-    this.#host.rawEnded(this, this.#join.failure)
+    if (this.#member !== undefined) this.#member.inFlight--
+    this.#left()
+    this.#host.ended(this, this.#join.failure)
   }
 }

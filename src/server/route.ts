@@ -1,8 +1,13 @@
-// From a Host to what serves it: exactly one label under a domain is a tunnel, the domain itself is the control host.
+// From a Host to what serves it: a label under a domain is a tunnel, the domain itself is the control host.
 
 /** What a host means to this server. */
 export type Destination =
-  | { readonly kind: 'tunnel'; readonly name: string }
+  | {
+      readonly kind: 'tunnel'
+      readonly name: string
+      /** There are more labels in front of the name: only a wildcard tunnel has those. */
+      readonly isBelow: boolean
+    }
   | { readonly kind: 'control' }
   | { readonly kind: 'unknown' }
 
@@ -16,9 +21,12 @@ export function destinationOf(host: string, domains: readonly string[]): Destina
   for (const domain of domains) {
     if (host === domain) return CONTROL
     if (!host.endsWith(domain) || host[host.length - domain.length - 1] !== '.') continue
-    const label = host.slice(0, -domain.length - 1)
-    if (label.includes('.')) return UNKNOWN
-    return CONTROL_LABELS.has(label) ? CONTROL : { kind: 'tunnel', name: label }
+    const end = host.length - domain.length - 1
+    const start = host.lastIndexOf('.', end - 1) + 1
+    const name = host.slice(start, end)
+    const isBelow = start > 0
+    if (CONTROL_LABELS.has(name)) return isBelow ? UNKNOWN : CONTROL
+    return { kind: 'tunnel', name, isBelow }
   }
   // Plain addresses: a server that has no name yet, health checks, clients on the same machine.
   return host === 'localhost' || isAddress(host) ? CONTROL : UNKNOWN

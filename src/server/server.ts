@@ -14,14 +14,16 @@ import { type ClaimHost, claim } from './claims.ts'
 import type { ClientConnection, ClientHost } from './clients.ts'
 import { type ControlDesk, controlRoute } from './control.ts'
 import { Deadlines } from './deadlines.ts'
-import type { Holding, Route, VisitorHost } from './front.ts'
-import { listenTcp, type TcpFrontHost } from './fronts/tcp.ts'
+import type { Route, VisitorHost } from './front.ts'
+import { listenTcp } from './fronts/tcp.ts'
+import type { UdpFrontHost } from './fronts/udp.ts'
 import { LinkGate } from './links.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from './options.ts'
-import { isProbe, probeUpstream } from './probe.ts'
+import { proberOf, probeUpstream } from './probe.ts'
 import { acceptProxied, type ProxiedHost } from './proxied.ts'
-import type { RawVisitor } from './raw-visitor.ts'
+import { RawVisits } from './raw-visits.ts'
 import { destinationOf } from './route.ts'
+import { msSince, Serving } from './serving.ts'
 import { type ServerSettings, serverSettings } from './settings.ts'
 import { Counters, type ServerStats } from './stats.ts'
 import { type Tunnel, Tunnels } from './tunnels.ts'
@@ -45,8 +47,17 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   readonly #counters: Counters = new Counters()
   readonly #visitors = new Set<VisitorConnection>()
   readonly #clients = new Set<ClientConnection>()
+  /** Flows of all UDP tunnels. */
+  readonly #flows = { count: 0 }
   readonly #linkGate: LinkGate = new LinkGate()
   readonly #desk: ControlDesk
+  readonly #rawVisits: RawVisits = new RawVisits({
+    counters: this.#counters,
+    connected: event => this.emit('visitorConnected', event),
+    disconnected: event => this.emit('visitorDisconnected', event),
+    noneLeft: () => this.#maybeDrained(),
+  })
+  readonly #serving: Serving
   #state: State = 'idle'
   #listening: Listening | undefined
   #startedAt = 0
@@ -65,6 +76,11 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     const { limits, reservedNames } = this.#settings
     this.#tunnels = new Tunnels(limits, this.#deadlines, reservedNames)
     this.#desk = this.#controlDesk()
+    this.#serving = new Serving({
+      isSecure: this.#isSecure,
+      isTrusted: address => this.#isTrusted(address),
+      isDraining: () => this.#state !== 'running',
+    })
   }
 
   /** Listens. Rejects with `PORT_IN_USE`, `TLS_INVALID`, or `STATE_INVALID` when it was started before. */
@@ -113,14 +129,21 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   /** Counters now; with `includeSubdomains` also the names held. */
   getStats(includeSubdomains = false): ServerStats {
     const uptimeSeconds = this.#startedAt === 0 ? 0 : Math.floor((Date.now() - this.#startedAt) / 1000)
-    const { totalConnections, pending, requests, bytesIn, bytesOut } = this.#counters
+    const { totalConnections, pending, requests, rawVisitors, bytesIn, bytesOut } = this.#counters
     return {
       status: this.#state === 'running' ? 'operational' : this.#state === 'draining' ? 'draining' : 'stopped',
       version: VERSION,
       connections: this.#clients.size,
       totalConnections,
       activeSubdomains: this.#tunnels.count,
-      ...(includeSubdomains && { subdomains: this.#tunnels.names() }),
+      rawVisitors: this.#rawVisits.count,
+      totalRawVisitors: rawVisitors,
+      ...(includeSubdomains && {
+        subdomains: this.#tunnels.names(),
+        droppedDatagramsByTunnel: this.#tunnels.droppedDatagrams(),
+      }),
+      flows: this.#flows.count,
+      droppedDatagrams: this.#counters.droppedDatagrams,
       pendingResponses: pending,
       requests,
       uptimeSeconds,
@@ -157,11 +180,11 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     this.#state = 'draining'
     this.#listening?.stop()
     for (const client of this.#clients) client.drain()
-    this.#tunnels.releaseHeld('SERVER_DRAINING')
+    this.#tunnels.drain('SERVER_DRAINING')
     for (const visitor of [...this.#visitors]) visitor.drain()
     await this.#whenDrained()
     this.#state = 'stopped'
-    this.#tunnels.clear()
+    this.#tunnels.clear('SERVER_DRAINING')
     for (const client of [...this.#clients]) client.close('SERVER_DRAINING')
     await this.#whenAllLeft()
     for (const visitor of [...this.#visitors]) visitor.terminate()
@@ -173,22 +196,27 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   // ── Visitors ───────────────────────────────────────────────────────────────────────────────────────────────
 
   #visitorHost(): VisitorHost {
-    const { trusted, limits, tls } = this.#settings
+    const { limits, tls } = this.#settings
     return {
       limits,
       deadlines: this.#deadlines,
       proto: tls === undefined ? 'http' : 'https',
       heads: [],
       isDraining: () => this.#state !== 'running',
-      isTrusted: address => trusted?.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4') ?? false,
+      isTrusted: address => this.#isTrusted(address),
       begun: visitor => this.#begun(visitor),
       route: visitor => this.#route(visitor),
+      elsewhere: (visitor, code) => this.#serving.elsewhere(visitor, code),
       finished: (visitor, code) => this.#finished(visitor, code),
       left: visitor => {
         this.#visitors.delete(visitor)
         if (this.#visitors.size === 0) this.#allLeft?.()
       },
     }
+  }
+
+  #isTrusted(address: string): boolean {
+    return this.#settings.trusted?.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4') ?? false
   }
 
   #acceptVisitor(socket: Socket, host: VisitorHost): VisitorConnection {
@@ -226,30 +254,14 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     if (destination.kind === 'control') return controlRoute(visitor, this.#desk)
     if (destination.kind === 'unknown') return 'HOST_UNKNOWN'
     const tunnel = this.#tunnels.find(destination.name)
+    if (destination.isBelow && tunnel?.isWildcard !== true) return 'HOST_UNKNOWN'
     if (tunnel?.kind !== 'http') return 'TUNNEL_NOT_FOUND'
-    if (isProbe(head, tunnel)) return probeUpstream(tunnel)
+    const prober = proberOf(head, tunnel)
+    if (prober !== undefined) return probeUpstream(prober)
     record.tunnel = tunnel
     this.#counters.requests++
     this.#counters.pending++
-    if (tunnel.upstream === undefined) return this.#holdAt(tunnel, visitor)
-    this.#report(tunnel, visitor)
-    return tunnel.upstream
-  }
-
-  /** The client is told of a request that waited for it when it is back. */
-  #holdAt(tunnel: Tunnel, visitor: VisitorConnection): Holding {
-    return {
-      hold: held =>
-        tunnel.hold(outcome => {
-          if (typeof outcome !== 'string') this.#report(tunnel, visitor)
-          held(outcome)
-        }),
-    }
-  }
-
-  #report(tunnel: Tunnel, visitor: VisitorConnection): void {
-    visitor.record.client = tunnel.client
-    visitor.record.report = tunnel.client?.begun(tunnel, visitor) ?? 0
+    return this.#serving.route(tunnel, visitor)
   }
 
   #finished(visitor: VisitorConnection, code: ErrorCode | undefined): void {
@@ -259,17 +271,21 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     this.#counters.bytesOut += answerBytes
     const { tunnel, client, report } = record
     if (tunnel !== undefined) this.#counters.pending--
+    if (record.member !== undefined) record.member.inFlight--
     record.tunnel = undefined
+    record.member = undefined
+    record.tried = undefined
     record.client = undefined
     record.report = 0
     const isHeard = tunnel !== undefined && this.hasListeners('request')
     if (report !== 0 || isHeard) {
       const status = visitor.answerStatus || statusOf(code)
-      const durationMs = Math.round((performance.now() - record.startedAt) * 100) / 100
+      const durationMs = msSince(record.startedAt)
       if (tunnel !== undefined) client?.finished(tunnel, report, status, durationMs, answerBytes, code)
       if (isHeard) {
         this.emit('request', {
           subdomain: tunnel.name,
+          ...(tunnel.isWildcard && { host: head.host }),
           method: head.method,
           path: head.target,
           status,
@@ -279,28 +295,25 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
         })
       }
     }
-    if (this.#exchangeCount === 0) this.#drained?.()
+    this.#maybeDrained()
   }
 
-  // ── Raw visitors ───────────────────────────────────────────────────────────────────────────────────────────
-
-  #tcpFrontHost(): TcpFrontHost {
+  #udpFrontHost(): UdpFrontHost {
     const { hostname, limits } = this.#settings
     return {
       hostname,
-      maxVisitors: limits.maxStreams,
-      failed: error => this.emit('error', error),
-      rawBegan: () => {
-        this.#exchangeCount++
+      limits,
+      flows: this.#flows,
+      dropped: (tunnel, count) => {
+        tunnel.droppedDatagrams += count
+        this.#counters.droppedDatagrams += count
       },
-      rawEnded: visitor => this.#rawEnded(visitor),
+      ended: (bytesIn, bytesOut) => {
+        this.#counters.bytesIn += bytesIn
+        this.#counters.bytesOut += bytesOut
+      },
+      failed: error => this.emit('error', error),
     }
-  }
-
-  #rawEnded({ bytesIn, bytesOut }: RawVisitor): void {
-    this.#counters.bytesIn += bytesIn
-    this.#counters.bytesOut += bytesOut
-    if (--this.#exchangeCount === 0) this.#drained?.()
   }
 
   // ── Clients ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -313,7 +326,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       tunnels: this.#tunnels,
       linkGate: this.#linkGate,
       ruleOf: token => this.#settings.policy.ruleOf(token),
-      claim: (wish, rule) => claim(wish, rule, claimHost),
+      claim: (wish, rule) => (this.#state === 'draining' ? 'SERVER_DRAINING' : claim(wish, rule, claimHost)),
       urlOf: tunnel => this.#urlOf(tunnel),
       registered: (client, tunnel) =>
         this.emit('connection', {
@@ -337,7 +350,12 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       linksOf: secret => this.#linkGate.find(secret),
       isKnownHost: host => {
         const destination = destinationOf(host, this.#settings.domainsByLength)
-        if (destination.kind === 'tunnel') return this.#tunnels.find(destination.name) !== undefined
+        if (destination.kind === 'tunnel') {
+          const tunnel = this.#tunnels.find(destination.name)
+          // A port has no certificate.
+          if (tunnel === undefined || tunnel.port !== 0) return false
+          return !destination.isBelow || tunnel.knowsHostBelow(host)
+        }
         return destination.kind === 'control' && this.#settings.domains.some(domain => host.endsWith(domain))
       },
       adopt: (socket, wire, rule) =>
@@ -349,36 +367,56 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   }
 
   #claimHost(): ClaimHost {
-    const { ports } = this.#settings
-    const front = this.#tcpFrontHost()
+    const { ports, hostname, limits } = this.#settings
+    const tcpHost = {
+      hostname,
+      maxVisitors: limits.maxStreams,
+      visits: this.#rawVisits,
+      failed: (error: Error) => this.emit('error', error),
+    }
+    const udpHost = this.#udpFrontHost()
     return {
       tunnels: this.#tunnels,
       ports,
       hasTlsPort: false,
       open: {
-        tcp: tunnel => listenTcp(tunnel, front),
-        udp: () => Promise.reject(new TunnelError('KIND_REFUSED')),
+        tcp: tunnel => listenTcp(tunnel, tcpHost),
+        udp: async tunnel => (await import('./fronts/udp.ts')).listenUdp(tunnel, udpHost),
       },
     }
   }
 
+  /** Whether visitors come by https, also when that ends in front of this server. */
+  get #isSecure(): boolean {
+    const { publicUrl, tls } = this.#settings
+    return publicUrl === undefined ? tls !== undefined : publicUrl.protocol === 'https:'
+  }
+
   #urlOf(tunnel: Tunnel | undefined): string {
-    const { publicUrl, tls, domains } = this.#settings
+    const { publicUrl, domains } = this.#settings
     const hostname = domains[0] ?? 'localhost'
     if (tunnel !== undefined && tunnel.port !== 0) return `${tunnel.kind}://${hostname}:${tunnel.port}`
     const port =
       publicUrl === undefined ? this.port : publicUrl.port === '' ? undefined : Number(publicUrl.port)
     return formatUrl({
-      secure: publicUrl === undefined ? tls !== undefined : publicUrl.protocol === 'https:',
+      secure: this.#isSecure,
       hostname,
       ...(tunnel !== undefined && { subdomain: tunnel.name }),
       ...(port !== undefined && { port }),
     })
   }
 
-  /** All exchanges are over, or the time for it is. */
+  get #isIdle(): boolean {
+    return this.#exchangeCount === 0 && this.#rawVisits.count === 0
+  }
+
+  #maybeDrained(): void {
+    if (this.#isIdle) this.#drained?.()
+  }
+
+  /** All exchanges and raw connections are over, or the time for it is. */
   #whenDrained(): Promise<void> {
-    if (this.#exchangeCount === 0) return Promise.resolve()
+    if (this.#isIdle) return Promise.resolve()
     return bounded(this.#settings.limits.drainTimeoutMs, resolve => {
       this.#drained = resolve
     })

@@ -3,7 +3,7 @@
 import { BlockList, isIP } from 'node:net'
 import { TunnelError } from '../errors.ts'
 import { isValidSubdomain } from '../names.ts'
-import { DEFAULT_LIMITS, type ServerLimits, type TunnelServerOptions } from './options.ts'
+import { DEFAULT_LIMITS, NEVER_ZERO, type ServerLimits, type TunnelServerOptions } from './options.ts'
 import { Policy } from './policy.ts'
 import { PortRanges } from './ports.ts'
 
@@ -105,18 +105,6 @@ function checkDomains(domains: readonly string[]): readonly string[] {
 
 /** What a timer can wait; more would fire at once. */
 const MAX_TIMER_MS = 2_147_483_647
-/** Limits that leave nothing to work with at 0. */
-const NEVER_ZERO: ReadonlySet<string> = new Set([
-  'maxHeadBytes',
-  'maxHeaderCount',
-  'maxTargetBytes',
-  'maxStreams',
-  'maxClients',
-  'pingIntervalMs',
-  'deadAfterMs',
-  'maxMessageBytes',
-])
-
 function checkLimits(wished: Partial<ServerLimits>): ServerLimits {
   for (const [name, value] of Object.entries(wished)) {
     if (!Object.hasOwn(DEFAULT_LIMITS, name)) {

@@ -14,6 +14,19 @@ export interface ServerStats {
   readonly activeSubdomains: number
   /** Those names: only when asked for. */
   readonly subdomains?: readonly string[]
+  /** Connections to TCP tunnels open now. */
+  readonly rawVisitors: number
+  /** Those that ever came. */
+  readonly totalRawVisitors: number
+  /** Datagrams of visitors that were dropped, by UDP tunnel: likewise. Since the tunnel was granted. */
+  readonly droppedDatagramsByTunnel?: Readonly<Record<string, number>>
+  /** Visitors of UDP tunnels now, by address and port. */
+  readonly flows: number
+  /**
+   * Datagrams of visitors that were dropped: no client, no room for another flow, or more than the carrier could take.
+   * What the kernel dropped before the server read it is not among them.
+   */
+  readonly droppedDatagrams: number
   /** Requests under way. */
   readonly pendingResponses: number
   /** Requests to tunnels, those under way included. */
@@ -22,9 +35,9 @@ export interface ServerStats {
   readonly uptimeSeconds: number
   /** As `uptimeSeconds`, in the form that existing monitoring of the JSON wire's servers reads. */
   readonly uptime: string
-  /** Request bytes taken from visitors, heads included. */
+  /** Request bytes taken from visitors, heads included, and what raw connections that are over brought. */
   readonly bytesIn: number
-  /** Answer bytes sent to visitors, heads included. */
+  /** Answer bytes sent to visitors, heads included, and what raw connections that are over were sent. */
   readonly bytesOut: number
 }
 
@@ -32,6 +45,8 @@ export class Counters {
   totalConnections = 0
   pending = 0
   requests = 0
+  rawVisitors = 0
+  droppedDatagrams = 0
   bytesIn = 0
   bytesOut = 0
 }

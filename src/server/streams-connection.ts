@@ -5,21 +5,24 @@ import { ERRORS, type ErrorCode } from '../errors.ts'
 import { eventLoop } from '../event-loop.ts'
 import type { Carrier, CarrierHandler } from '../session/carrier.ts'
 import { Session } from '../session/session.ts'
+import type { Endpoint } from '../socket.ts'
 import { encodeControl, type HostRewrite, parseClientMessage, type Register } from '../wire/control.ts'
-import type { ClientConnection, ClientHost } from './clients.ts'
+import type { ClientConnection, ClientHost, RawEnd } from './clients.ts'
 import type { Deadline } from './deadlines.ts'
 import type { SessionLinks } from './links.ts'
+import type { Member } from './member.ts'
 import type { Rule } from './policy.ts'
 import type { Tunnel } from './tunnels.ts'
-import type { Visit } from './upstream.ts'
+import type { TunnelUpstream, Visit } from './upstream.ts'
+import { RoutedUpstream } from './upstreams/routed.ts'
 import { StreamsUpstream } from './upstreams/streams.ts'
 
 /** A client that brings no link is asked again after this long: it may have been refused one, or have had enough. */
 const LINK_WISH_MS = 5_000
 
 interface Registered {
-  readonly tunnel: Tunnel
-  readonly upstream: StreamsUpstream
+  readonly member: Member
+  readonly upstream: TunnelUpstream
 }
 
 export class StreamsConnection implements ClientConnection, Deadline {
@@ -104,6 +107,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
       type: 'request',
       id,
       tunnel: this.#numberOf(tunnel),
+      ...(tunnel.isWildcard && { host: visit.head.host }),
       method: visit.head.method,
       path: visit.head.target,
     })
@@ -130,12 +134,32 @@ export class StreamsConnection implements ClientConnection, Deadline {
     })
   }
 
+  rawBegan(tunnel: Tunnel, source: Endpoint): number {
+    if (!this.#isWatching) return 0
+    const id = this.#nextReport++
+    const { address: remoteAddress, port: remotePort } = source
+    this.#report({
+      type: 'visitor-connected',
+      id,
+      tunnel: this.#numberOf(tunnel),
+      remoteAddress,
+      remotePort,
+    })
+    return id
+  }
+
+  rawEnded(tunnel: Tunnel, id: number, end: RawEnd): void {
+    if (!this.#isWatching || id === 0) return
+    this.#report({ type: 'visitor-disconnected', id, tunnel: this.#numberOf(tunnel), ...end })
+  }
+
   #report(message: Parameters<typeof encodeControl>[0]): void {
     this.#session.sendControl(encodeControl(message))
   }
 
   #numberOf(tunnel: Tunnel): number {
-    for (const [number, registered] of this.#registered) if (registered.tunnel === tunnel) return number
+    for (const [number, registered] of this.#registered)
+      if (registered.member.tunnel === tunnel) return number
     return 0
   }
 
@@ -146,8 +170,11 @@ export class StreamsConnection implements ClientConnection, Deadline {
     switch (message.type) {
       case 'register':
         return this.#register(message)
-      case 'health':
+      case 'health': {
+        const member = this.#registered.get(message.tunnel)?.member
+        if (member !== undefined) member.isHealthy = message.isHealthy
         return
+      }
       case 'watch':
         this.#isWatching = message.on
         return
@@ -173,15 +200,15 @@ export class StreamsConnection implements ClientConnection, Deadline {
     const claimed = this.#claim(message)
     if (!(claimed instanceof Promise)) return this.#answer(message, claimed)
     this.#claiming++
-    void claimed.then(tunnel => {
+    void claimed.then(member => {
       this.#claiming--
       // Opening a port took a moment, in which the client may have left.
-      if (!this.#session.isClosed) this.#answer(message, tunnel)
-      else if (typeof tunnel !== 'string') tunnel.lapse()
+      if (!this.#session.isClosed) this.#answer(message, member)
+      else if (typeof member !== 'string') member.lapse()
     })
   }
 
-  #claim(message: Register): Tunnel | ErrorCode | Promise<Tunnel | ErrorCode> {
+  #claim(message: Register): Member | ErrorCode | Promise<Member | ErrorCode> {
     const rule = message.token === undefined ? this.#rule : this.#host.ruleOf(message.token)
     if (rule === undefined) return 'TOKEN_REFUSED'
     const { maxTunnels } = this.#host.limits
@@ -189,28 +216,39 @@ export class StreamsConnection implements ClientConnection, Deadline {
     return this.#registered.size + this.#claiming >= most ? 'CLIENT_LIMIT' : this.#host.claim(message, rule)
   }
 
-  #answer(message: Register, tunnel: Tunnel | ErrorCode): void {
-    if (typeof tunnel !== 'string') return this.#grant(message, tunnel)
-    const { meaning } = ERRORS[tunnel]
-    this.#report({ type: 'refused', ref: message.ref, code: tunnel, message: meaning })
+  #answer(message: Register, member: Member | ErrorCode): void {
+    if (typeof member !== 'string') return this.#grant(message, member)
+    const { meaning } = ERRORS[member]
+    this.#report({ type: 'refused', ref: message.ref, code: member, message: meaning })
   }
 
-  #grant(message: Register, tunnel: Tunnel): void {
+  #grant(message: Register, member: Member): void {
+    const { tunnel } = member
     const { limits, deadlines } = this.#host
+    const { routes = [] } = message
     const number = this.#nextTunnel
-    this.#nextTunnel += 1 + (message.routes?.length ?? 0)
+    this.#nextTunnel += 1 + routes.length
     const upstreamOf = (offset: number, { hostHeader, origin = '' }: HostRewrite) =>
       new StreamsUpstream({
         session: this.#session,
         tunnel: number + offset,
         limits,
         deadlines,
+        isShared: tunnel.pool !== undefined,
         rewrite: hostHeader === undefined ? undefined : { host: hostHeader, origin },
+        proxyProtocol: message.proxyProtocol,
       })
-    const upstream = upstreamOf(0, message)
-    this.#registered.set(number, { tunnel, upstream })
+    const own = upstreamOf(0, message)
+    const upstream =
+      routes.length === 0
+        ? own
+        : new RoutedUpstream(
+            own,
+            routes.map((route, index) => ({ path: route.path, upstream: upstreamOf(1 + index, route) })),
+          )
+    this.#registered.set(number, { member, upstream })
     deadlines.disarm(this)
-    const resume = tunnel.secretFor(message.resume)
+    const resume = member.secretFor(message.resume)
     this.#report({
       type: 'granted',
       ref: message.ref,
@@ -221,7 +259,8 @@ export class StreamsConnection implements ClientConnection, Deadline {
       ...(tunnel.port !== 0 && { port: tunnel.port }),
       ...(limits.maxLinks > 0 && { linkSecret: this.#links.secret }),
     })
-    tunnel.attach(upstream, this)
+    member.isWildcard = message.wildcard === true
+    member.attach(upstream, this)
     this.#host.registered(this, tunnel)
   }
 
@@ -229,16 +268,17 @@ export class StreamsConnection implements ClientConnection, Deadline {
     const registered = this.#registered.get(number)
     if (registered === undefined) return
     this.#registered.delete(number)
-    if (registered.tunnel.upstream === registered.upstream) registered.tunnel.remove()
-    this.#host.released(this, registered.tunnel, 'released')
+    const { member, upstream } = registered
+    if (member.upstream === upstream) member.remove()
+    this.#host.released(this, member.tunnel, 'released')
   }
 
   #closed(code: ErrorCode, error: Error | undefined): void {
     if (code === 'INTERNAL' && error !== undefined) this.#host.failed(error)
     this.#host.deadlines.forget(this)
-    for (const { tunnel, upstream } of this.#registered.values()) {
-      tunnel.detach(upstream)
-      this.#host.released(this, tunnel, code)
+    for (const { member, upstream } of this.#registered.values()) {
+      member.detach(upstream)
+      this.#host.released(this, member.tunnel, code)
     }
     this.#registered.clear()
     this.#links.close()

@@ -1,112 +1,152 @@
 // The names and ports of a server: who holds which, for how long after a lost carrier, and what waits for whom.
 
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { ErrorCode } from '../errors.ts'
 import { isReservedName, isValidSubdomain } from '../names.ts'
-import { probeProof, type TunnelKind } from '../wire/control.ts'
+import type { Affinity, TunnelKind } from '../wire/control.ts'
 import type { ClientConnection } from './clients.ts'
 import type { Deadline, Deadlines } from './deadlines.ts'
+import { Member } from './member.ts'
 import type { ServerLimits } from './options.ts'
+import { type Asking, type Choice, MAX_MEMBERS, Pool } from './pool.ts'
 import type { TunnelUpstream } from './upstream.ts'
 
 /** Someone who waits for a tunnel's client to come back. Called exactly once. */
 export type Held = (upstream: TunnelUpstream | ErrorCode) => void
 
-/** The public port of a tunnel, open for visitors. */
-export interface PortFront {
-  /** Takes no more visitors, and cuts those that are there. */
-  stop(): void
+/** How a client asks for a name or port. */
+export interface Claimant {
+  /** Proves the holder of an earlier grant. */
+  readonly resume?: string | undefined
+  /** It shares the name or port, and how. */
+  readonly pool?: Affinity | undefined
 }
 
-/** A public name or port granted to a client. It outlives the client's carrier by the lease. */
-export class Tunnel implements Deadline {
+/** The public port of a tunnel, open for visitors. */
+export interface PortFront {
+  /** Takes no more visitors; those that are there go on. */
+  drain(): void
+  /** Takes no more visitors, and cuts those that are there. */
+  stop(code: ErrorCode): void
+}
+
+/** A public name or port granted to a client, or to the clients of a pool. It outlives their carriers by the lease. */
+export class Tunnel {
   readonly kind: TunnelKind
   /** Its label, or kind and port: `tcp-20000`. */
   readonly name: string
   /** The public port of a `tcp` or `udp` tunnel, else 0. */
   readonly port: number
-  /** The same, open. */
+  /** Who takes which visitor, when several clients share it. */
+  readonly pool: Pool | undefined
+  /** The same port, being opened. */
+  opening: Promise<PortFront> | undefined
+  /** The same port, open. */
   front: PortFront | undefined
-  /** Where visitors go; `undefined` while the client is reconnecting. */
-  upstream: TunnelUpstream | undefined
-  /** Whose it is; `undefined` likewise. */
-  client: ClientConnection | undefined
-  /** SHA-256 of the resume secret; `undefined` for a JSON client, which has none. */
-  #resumeHash: Buffer | undefined
-  #probeHash: Buffer | undefined
-  dueTick = 0
-  readonly #tunnels: Tunnels
+  readonly tunnels: Tunnels
+  readonly #members: Member[] = []
+  /** Datagrams of its visitors that were dropped, when it is a UDP tunnel. */
+  droppedDatagrams = 0
+  /** Those that may have a certificate. */
+  readonly #hostsBelow = new Set<string>()
   readonly #held = new Set<Waiter>()
 
-  constructor(tunnels: Tunnels, kind: TunnelKind, name: string, port = 0) {
-    this.#tunnels = tunnels
+  constructor(tunnels: Tunnels, kind: TunnelKind, name: string, port = 0, affinity?: Affinity) {
+    this.tunnels = tunnels
     this.kind = kind
     this.name = name
     this.port = port
+    this.pool = affinity && new Pool(affinity)
+  }
+
+  /** All that hold it, those that are reconnecting included. */
+  get members(): readonly Member[] {
+    return this.#members
+  }
+
+  /** Where visitors go that need no choice; `undefined` while every client is reconnecting. */
+  get upstream(): TunnelUpstream | undefined {
+    return this.#present?.upstream
+  }
+
+  /** Whose that is; `undefined` likewise. */
+  get client(): ClientConnection | undefined {
+    return this.#present?.client
+  }
+
+  /** The hosts below its name are its own, too: some client asked for them. */
+  get isWildcard(): boolean {
+    return this.#members.some(member => member.isWildcard)
+  }
+
+  get #present(): Member | undefined {
+    return this.#members.find(member => member.upstream !== undefined)
+  }
+
+  /** Who takes this visitor. */
+  choose(asking: Asking, tried?: ReadonlySet<Member>): Choice {
+    if (this.pool !== undefined) return this.pool.pick(this.#members, asking, tried)
+    const member = this.#members[0]
+    if (member?.upstream === undefined) return undefined
+    return member.isHealthy ? member : 'ORIGIN_UNHEALTHY'
+  }
+
+  /** Who proved earlier to hold it with this secret. */
+  memberHeldBy(resume: string | undefined): Member | undefined {
+    return this.#members.find(member => member.isHeldBy(resume))
+  }
+
+  /** The holder that asks whether it can be reached, if a visitor is one. */
+  memberProbedBy(proof: string | undefined): Member | undefined {
+    return this.#members.find(member => member.isProbedBy(proof))
+  }
+
+  memberOf(upstream: TunnelUpstream): Member | undefined {
+    return this.#members.find(member => member.upstream === upstream)
+  }
+
+  /** One more client. With too many of them the one that left first is forgotten; if all are there: no. */
+  join(): Member | 'CLIENT_LIMIT' {
+    if (this.#members.length >= MAX_MEMBERS) {
+      const gone = this.#members.find(member => member.upstream === undefined)
+      if (gone === undefined) return 'CLIENT_LIMIT'
+      this.leave(gone)
+    }
+    const member = new Member(this)
+    this.#members.push(member)
+    this.tunnels.deadlines.watch(member)
+    return member
   }
 
   /**
-   * The resume secret to grant: the one that `resume` proved already, else a fresh one, of which only the hash stays.
-   * It does not change from grant to grant: the carrier may break before the client has read the new one.
+   * One client less. The last one gives the name or the port back for good: visitors that wait, or have connections of
+   * their own, are cut.
    */
-  secretFor(resume: string | undefined): string {
-    if (resume !== undefined && this.isHeldBy(resume)) return resume
-    const secret = randomBytes(24).toString('base64url')
-    this.#resumeHash = sha256(secret)
-    this.#probeHash = sha256(probeProof(secret, text => sha256(text).toString('base64url')))
-    return secret
-  }
-
-  isHeldBy(resume: string | undefined): boolean {
-    if (resume === undefined || this.#resumeHash === undefined) return false
-    return timingSafeEqual(sha256(resume), this.#resumeHash)
-  }
-
-  /** Whether a visitor is the holder itself, asking whether it can be reached. */
-  isProbedBy(proof: string | undefined): boolean {
-    if (proof === undefined || this.#probeHash === undefined) return false
-    return timingSafeEqual(sha256(proof), this.#probeHash)
-  }
-
-  /** The client is there: exchanges flow, also those that waited. */
-  attach(upstream: TunnelUpstream, client: ClientConnection): void {
-    const before = this.client
-    this.upstream = upstream
-    this.client = client
-    // The same holder came back while its old connection still looked alive.
-    if (before !== undefined && before !== client) before.close('CARRIER_LOST')
-    this.#tunnels.deadlines.disarm(this)
-    this.release(upstream)
-  }
-
-  /** The carrier is lost. With a resume secret the name is kept for the lease; without one it is free at once. */
-  detach(upstream: TunnelUpstream): void {
-    if (this.upstream !== upstream) return
-    this.upstream = undefined
-    this.client = undefined
-    this.lapse()
-  }
-
-  /** Nobody holds it now: it is kept for the lease when whoever held it can prove it, else it is free. */
-  lapse(): void {
-    if (this.upstream !== undefined) return
-    if (this.#resumeHash === undefined) this.remove()
-    else this.#tunnels.deadlines.arm(this, Math.max(this.#tunnels.limits.leaseMs, 1))
-  }
-
-  /** Gives the name or the port back for good. */
-  remove(): void {
-    this.upstream = undefined
-    this.client = undefined
-    this.release('CLIENT_GONE')
-    this.front?.stop()
+  leave(member: Member, code: ErrorCode = 'CLIENT_GONE'): void {
+    const at = this.#members.indexOf(member)
+    if (at !== -1) this.#members.splice(at, 1)
+    this.tunnels.deadlines.forget(member)
+    if (this.#members.length > 0) return
+    this.release(code)
+    this.front?.stop(code)
     this.front = undefined
-    this.#tunnels.remove(this)
+    this.tunnels.remove(this)
   }
 
-  /** The lease ran out. */
-  expired(): void {
-    if (this.upstream === undefined) this.remove()
+  /** Gives the name or the port back for good, whoever holds it. */
+  remove(code: ErrorCode): void {
+    for (const member of [...this.#members]) member.remove(code)
+  }
+
+  /**
+   * Whether a certificate for a host below the name should be had: for the first so many. Whoever asks the server by TLS
+   * makes up the host, and authorities give out only so many certificates.
+   */
+  knowsHostBelow(host: string): boolean {
+    if (!this.isWildcard || !isHostName(host)) return false
+    if (this.#hostsBelow.has(host)) return true
+    if (this.#hostsBelow.size >= this.tunnels.limits.maxHostsBelow) return false
+    this.#hostsBelow.add(host)
+    return true
   }
 
   /**
@@ -114,10 +154,10 @@ export class Tunnel implements Deadline {
    * code when nothing more may wait.
    */
   hold(held: Held): (() => void) | ErrorCode {
-    const { holdTimeoutMs, maxHeldRequests } = this.#tunnels.limits
+    const { holdTimeoutMs, maxHeldRequests } = this.tunnels.limits
     if (holdTimeoutMs === 0) return 'CLIENT_GONE'
     if (this.#held.size >= maxHeldRequests) return 'CLIENT_RECONNECTING'
-    const waiter = new Waiter(this.#tunnels.deadlines, holdTimeoutMs, held, () => this.#held.delete(waiter))
+    const waiter = new Waiter(this.tunnels.deadlines, holdTimeoutMs, held, () => this.#held.delete(waiter))
     this.#held.add(waiter)
     return () => waiter.stop()
   }
@@ -178,51 +218,65 @@ export class Tunnels {
     return [...this.#byName.keys()]
   }
 
+  /** By UDP tunnel. */
+  droppedDatagrams(): Record<string, number> {
+    const counts: Record<string, number> = {}
+    for (const { kind, name, droppedDatagrams } of this.#byName.values())
+      if (kind === 'udp') counts[name] = droppedDatagrams
+    return counts
+  }
+
   get count(): number {
     return this.#byName.size
   }
 
   /**
    * Takes a name for a client. A name with a live holder, or within its lease, only goes to whoever proves to be the
-   * same holder; that one takes it over at once, however dead its old carrier looks.
+   * same holder, which takes it over at once, however dead its old carrier looks; or to one more client of a pool.
    */
-  claim(kind: 'http' | 'tls', name: string, resume: string | undefined): Tunnel | ErrorCode {
+  claim(kind: 'http' | 'tls', name: string, { resume, pool }: Claimant = {}): Member | ErrorCode {
     if (!isValidSubdomain(name)) return 'NAME_INVALID'
     if (isReservedName(name) || this.#reserved.has(name) || isNameOfPort(name)) return 'NAME_RESERVED'
     const existing = this.#byName.get(name)
-    if (existing !== undefined)
-      return existing.kind === kind && existing.isHeldBy(resume) ? existing : 'NAME_TAKEN'
-    return this.#add(new Tunnel(this, kind, name))
+    if (existing === undefined) return this.#add(new Tunnel(this, kind, name, 0, pool))
+    return (existing.kind === kind && admit(existing, { resume, pool })) || 'NAME_TAKEN'
   }
 
-  /** The same for a port. The one returned is new when it has no `front`. */
-  claimPort(kind: 'tcp' | 'udp', port: number, resume: string | undefined): Tunnel | 'PORT_TAKEN' {
+  /** The same for a port. The tunnel of the one returned is new when it has no `front`. */
+  claimPort(kind: 'tcp' | 'udp', port: number, { resume, pool }: Claimant = {}): Member | ErrorCode {
     const name = `${kind}-${port}`
     const existing = this.#byName.get(name)
-    if (existing !== undefined) return existing.isHeldBy(resume) ? existing : 'PORT_TAKEN'
-    return this.#add(new Tunnel(this, kind, name, port))
+    if (existing === undefined) return this.#add(new Tunnel(this, kind, name, port, pool))
+    return admit(existing, { resume, pool }) || 'PORT_TAKEN'
   }
 
-  #add(tunnel: Tunnel): Tunnel {
+  #add(tunnel: Tunnel): Member | ErrorCode {
     this.#byName.set(tunnel.name, tunnel)
-    this.deadlines.watch(tunnel)
-    return tunnel
+    return tunnel.join()
   }
 
   remove(tunnel: Tunnel): void {
     if (this.#byName.get(tunnel.name) === tunnel) this.#byName.delete(tunnel.name)
-    this.deadlines.forget(tunnel)
   }
 
-  /** Nothing waits any longer: no client can come back. */
-  releaseHeld(code: ErrorCode): void {
-    for (const tunnel of [...this.#byName.values()]) tunnel.release(code)
+  /** Ports take nobody new, and nothing waits any longer: no client can come back. */
+  drain(code: ErrorCode): void {
+    for (const tunnel of [...this.#byName.values()]) {
+      tunnel.front?.drain()
+      tunnel.release(code)
+    }
   }
 
   /** Gives all names back: whatever waits fails. */
-  clear(): void {
-    for (const tunnel of [...this.#byName.values()]) tunnel.remove()
+  clear(code: ErrorCode): void {
+    for (const tunnel of [...this.#byName.values()]) tunnel.remove(code)
   }
+}
+
+/** A name or port that exists: for the holder that comes back, and for one more of a pool. Both must mean a pool, or neither. */
+function admit(tunnel: Tunnel, { resume, pool }: Claimant): Member | ErrorCode | undefined {
+  if ((tunnel.pool === undefined) !== (pool === undefined)) return undefined
+  return tunnel.memberHeldBy(resume) ?? (pool === undefined ? undefined : tunnel.join())
 }
 
 /** What a tunnel with a port is called: as a label it would be taken for one. */
@@ -230,6 +284,8 @@ function isNameOfPort(name: string): boolean {
   return /^(?:tcp|udp)-\d{1,5}$/.test(name)
 }
 
-function sha256(text: string): Buffer {
-  return createHash('sha256').update(text).digest()
+/** What an authority would certify: letters, digits and inner hyphens. */
+function isHostName(host: string): boolean {
+  const isLabel = (label: string) => /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(label)
+  return host.length <= 253 && host.split('.').every(isLabel)
 }

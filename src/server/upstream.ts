@@ -5,7 +5,7 @@ import type { ErrorCode } from '../errors.ts'
 import type { Hop } from '../http/forward.ts'
 import type { RequestHead } from '../http/head.ts'
 import type { Stream, StreamHandler } from '../session/stream.ts'
-import type { Socket, Splice, SpliceDone } from '../socket.ts'
+import type { Endpoints, Socket, Splice, SpliceDone } from '../socket.ts'
 
 /** What a tunnel's client wants instead of the visitor's Host and Origin. */
 export interface Rewrite {
@@ -23,6 +23,8 @@ export interface Visit {
   readonly remoteAddress: string
   /** What the origin is told about the visitor's way; the same object as long as nothing of it changes. */
   hop(rewrite: Rewrite | undefined): Hop
+  /** Whole header lines for the head of the final answer, each with its CRLF; `undefined`: none. */
+  readonly answerLines: Uint8Array | undefined
   /** Whether the connection may go on after this exchange, as far as the visitor is concerned. */
   readonly keepsAlive: boolean
   /**
@@ -43,8 +45,10 @@ export interface Visit {
   /**
    * The answer failed. Before any byte was written the visitor gets the page of `code`; after that its connection
    * is cut, so that a truncated answer never looks complete. Ends the exchange.
+   *
+   * `again`: the request may be sent once more, on another upstream, without harm; these are the pieces of its body so far.
    */
-  fail(code: ErrorCode): void
+  fail(code: ErrorCode, again?: readonly Uint8Array[]): void
   /** Stops taking the request body from the visitor. */
   pause(): void
   /** Goes on taking it. */
@@ -80,6 +84,9 @@ export interface Upstream {
 
 /** Where a tunnel's exchanges and connections go: what a client offers, whatever wire it speaks. */
 export interface TunnelUpstream extends Upstream {
-  /** Opens bytes both ways to the origin, for raw visitors; or says with a code why not. */
-  open(handler: StreamHandler): Stream | ErrorCode
+  /**
+   * Opens bytes both ways to the origin, for a raw visitor; or says with a code why not. `endpoints` is what a PROXY
+   * header says, if the client wants one: it is the first that the stream brings.
+   */
+  open(handler: StreamHandler, endpoints: Endpoints | undefined): Stream | ErrorCode
 }

@@ -43,13 +43,26 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
   answerBytes = 0
   answerStatus = 0
   /** What the server knows of the exchange under way. */
-  readonly record: VisitRecord = { tunnel: undefined, client: undefined, report: 0, startedAt: 0 }
+  readonly record: VisitRecord = {
+    tunnel: undefined,
+    member: undefined,
+    tried: undefined,
+    client: undefined,
+    report: 0,
+    startedAt: 0,
+  }
+  /** Set where the request was routed. */
+  answerLines: Uint8Array | undefined
   readonly #socket: Socket
   readonly #host: VisitorHost
   readonly #framer: BodyFramer = new BodyFramer()
   readonly #input: HeadBuffer = new HeadBuffer()
   #phase: Phase = 'head'
   #exchange: Exchange | undefined
+  /** An upstream is about to begin the exchange. */
+  #isPutting = false
+  /** Where the exchange goes when that fails at once. */
+  #nextUpstream: Upstream | undefined
   #stopHolding: (() => void) | undefined
   #takeover: SocketHandler | undefined
   /** Bytes that the kernel did not take yet. */
@@ -230,6 +243,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
     this.#isRequestComplete = false
     this.answerBytes = 0
     this.answerStatus = 0
+    this.answerLines = undefined
     this.#isUnderWay = true
     this.#framer.begin(head.body, head.contentLength)
     deadlines.disarm(this)
@@ -249,11 +263,31 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
   }
 
   #start(upstream: Upstream): void {
+    if (this.#put(upstream) !== undefined && this.#framer.complete) this.#completeRequest()
+  }
+
+  /** Puts the exchange on an upstream, or on the next one if it cannot begin there. `undefined`: it is over already. */
+  #put(upstream: Upstream): Exchange | undefined {
+    this.#isPutting = true
+    this.#nextUpstream = undefined
     const exchange = upstream.begin(this)
+    this.#isPutting = false
+    if (this.#nextUpstream !== undefined) return this.#put(this.#nextUpstream)
     // It may have failed at once, and the connection gone on to the next request.
-    if (this.#phase !== 'exchange') return
+    if (this.#phase !== 'exchange') return undefined
     this.#exchange = exchange
-    if (this.#framer.complete) this.#completeRequest()
+    return exchange
+  }
+
+  /** The request goes to another upstream from its beginning, as if it had just come. */
+  #putAgain(upstream: Upstream, pieces: readonly Uint8Array[]): void {
+    this.#exchange = undefined
+    // What the old upstream wanted to wait for is gone; the new one may want to wait at once.
+    this.resume()
+    const exchange = this.#put(upstream)
+    if (exchange === undefined) return
+    for (const piece of pieces) exchange.body(piece)
+    if (this.#isRequestComplete) exchange.bodyEnded()
   }
 
   /** The client is reconnecting: the request waits, unread beyond its head. */
@@ -381,8 +415,16 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
     else this.#close()
   }
 
-  fail(code: ErrorCode): void {
+  fail(code: ErrorCode, again?: readonly Uint8Array[]): void {
     if (this.#phase === 'closed' || this.#phase === 'closing') return
+    if (again !== undefined && this.answerBytes === 0) {
+      const upstream = this.#host.elsewhere(this, code)
+      if (upstream !== undefined) {
+        if (!this.#isPutting) return this.#putAgain(upstream, again)
+        this.#nextUpstream = upstream
+        return
+      }
+    }
     this.#exchange = undefined
     if (this.answerStatus === 0) return this.#refuse(code)
     this.#finish(code)

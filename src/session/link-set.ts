@@ -4,6 +4,7 @@ import type { ErrorCode } from '../errors.ts'
 import { LINK, LINK_FREE, UNLINK, writeU32, writeU48 } from '../wire/frame.ts'
 import type { Link, LinkOwner } from './link.ts'
 import type { Outbox } from './outbox.ts'
+import type { Scheduler } from './scheduler.ts'
 import type { Stream } from './stream.ts'
 
 /**
@@ -31,10 +32,18 @@ export class LinkSet implements LinkOwner {
   readonly #session: LinkSession
   readonly #outbox: Outbox
   readonly #links = new Map<number, Link>()
+  readonly #scheduler: Scheduler
+  readonly #deadAfterMs: number
+  /** What each link that is awaited had received at the last look. */
+  #awaited = new Map<Link, number>()
+  #cancelLook: (() => void) | undefined
 
-  constructor(session: LinkSession, outbox: Outbox) {
+  /** `deadAfterMs`: silence of a link whose far side says that it sent more. Above: it is closed. */
+  constructor(session: LinkSession, outbox: Outbox, scheduler: Scheduler, deadAfterMs: number) {
     this.#session = session
     this.#outbox = outbox
+    this.#scheduler = scheduler
+    this.#deadAfterMs = deadAfterMs
   }
 
   get size(): number {
@@ -61,6 +70,7 @@ export class LinkSet implements LinkOwner {
   }
 
   close(): void {
+    this.#cancelLook?.()
     for (const link of this.#links.values()) link.close()
   }
 
@@ -121,7 +131,26 @@ export class LinkSet implements LinkOwner {
 
   /** UNLINK arrived. */
   unbind(id: number, number: number, to: number): void {
-    if (this.#links.get(number)?.unbind(id, to) === false) this.#session.close('PROTOCOL_ERROR')
+    const link = this.#links.get(number)
+    if (link?.unbind(id, to) === false) return this.#session.close('PROTOCOL_ERROR')
+    if (link?.isEnding) this.#cancelLook ??= this.#planLook()
+  }
+
+  /** All bytes of a stream are on the link, says the other side: they come, however slowly, or the link is dead. */
+  #planLook(): () => void {
+    return this.#scheduler.after(this.#deadAfterMs / 2, () => {
+      const before = this.#awaited
+      this.#awaited = new Map()
+      let isAwaiting = false
+      for (const link of this.#links.values()) {
+        isAwaiting ||= link.isEnding
+        const received = link.awaitedFrom
+        if (received === -1) continue
+        if (before.get(link) === received) link.close()
+        else this.#awaited.set(link, received)
+      }
+      this.#cancelLook = isAwaiting && !this.#session.isClosed ? this.#planLook() : undefined
+    })
   }
 
   linkReceived(stream: Stream, bytes: Uint8Array): void {

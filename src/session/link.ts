@@ -14,6 +14,12 @@ import type { Stream } from './stream.ts'
 /** Bytes handed to a stream that are not consumed yet before reading stops: about one kernel buffer. */
 const MAX_UNCONSUMED_BYTES = 524_288
 
+/**
+ * Silence before the system asks whether the far side is there. A link has no heartbeat of its own, and the path that it
+ * takes may break while the carrier's does not.
+ */
+const KEEP_ALIVE_IDLE_MS = 10_000
+
 /** Whose bytes come on the far side's half. */
 interface Binding {
   /** `undefined`: the stream was gone before; its bytes are dropped. */
@@ -67,6 +73,7 @@ export class Link {
     this.number = number
     this.#socket = socket
     this.#owner = owner
+    socket.keepAlive?.(KEEP_ALIVE_IDLE_MS)
     const guarded = (task: () => void) => {
       try {
         task()
@@ -100,6 +107,11 @@ export class Link {
 
   get isClosed(): boolean {
     return this.#isClosed
+  }
+
+  /** Bytes that came so far, while more of a stream that ended must come and nothing here holds them up; else -1. */
+  get awaitedFrom(): number {
+    return this.isEnding && !this.#isPaused ? this.#receivedBytes : -1
   }
 
   /** Bytes that wait for the socket. */

@@ -107,7 +107,7 @@ export class Session {
       stream => stream.peerEnded && this.#forget(stream),
       options.maxCarrierBacklogBytes,
     )
-    this.links = new LinkSet(this, this.#outbox)
+    this.links = new LinkSet(this, this.#outbox, options.scheduler, options.deadAfterMs)
     this.#decoder = new FrameDecoder({
       data: (stream, piece) => this.#dataArrived(stream, piece),
       frame: (type, stream, payload) => this.#frameArrived(type, stream, payload),

@@ -7,7 +7,17 @@
 // `localhost` is dialled on both address families, and TCP_NODELAY is set on every connection, by Bun itself.
 
 import { deferred } from '../deferred.ts'
-import type { Address, Dial, Socket, SocketHandler, Splice, SpliceDone, TlsOptions, Via } from '../socket.ts'
+import type {
+  Address,
+  Dial,
+  Endpoints,
+  Socket,
+  SocketHandler,
+  Splice,
+  SpliceDone,
+  TlsOptions,
+  Via,
+} from '../socket.ts'
 import { canSplice, isCleanEnd, type Outcome, spliceDescriptors } from '../splice/splicer.ts'
 import { failure, Gate } from './gate.ts'
 
@@ -101,8 +111,8 @@ async function dialVia(
     // A TLS server never speaks first, and what came cannot be given to Bun.
     if (rest.length > 0) throw failure('EPROTO', 'bytes came before the TLS handshake')
     const options = await dialTls({ ...(host !== undefined && { serverName: host }), ...tls })
-    // From here on the encrypted bytes are not the gate's.
-    below.handler = undefined
+    below.isPlain = false
+    below.raw.reload({ socket: ENCRYPTED_EVENTS })
     return await wanted(signal, tls, handler, connection => {
       below.raw.upgradeTLS<Connection>({ data: connection, socket: TLS_DIAL_EVENTS, tls: options })
     })
@@ -253,6 +263,11 @@ class Connection implements Socket {
     this.raw.terminate()
   }
 
+  keepAlive(idleMs: number): void {
+    // A probe a second and ten of them: that is Bun's own choice.
+    this.raw.setKeepAlive(true, idleMs)
+  }
+
   pause(): void {
     this.isPaused = true
     this.raw.pause()
@@ -352,10 +367,23 @@ class Connection implements Socket {
   }
 
   get remoteAddress(): string {
-    // Absent on a unix socket. An IPv4 visitor of a dual-stack listener is an IPv4 visitor.
-    const address = this.raw.remoteAddress ?? ''
-    return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address
+    // Absent on a unix socket.
+    return plain(this.raw.remoteAddress ?? '')
   }
+
+  endpoints(): Endpoints | undefined {
+    const { remoteAddress, remotePort, localAddress, localPort } = this.raw
+    // Declared as always there; absent on a unix socket and after a close.
+    if (!remoteAddress || !localAddress) return undefined
+    const far = { address: plain(remoteAddress), port: remotePort }
+    const near = { address: plain(localAddress), port: localPort }
+    return this.owner === undefined ? { source: near, destination: far } : { source: far, destination: near }
+  }
+}
+
+/** An IPv4 visitor of a dual-stack listener is an IPv4 visitor. */
+function plain(address: string): string {
+  return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address
 }
 
 // ── What Bun tells: one handler object per kind of connection, the state is in `data` ────────────────────────────
@@ -363,14 +391,12 @@ class Connection implements Socket {
 const SHARED_EVENTS = {
   binaryType: 'uint8array',
   data({ data: connection }: RawSocket, bytes: Uint8Array) {
-    // Encrypted bytes, below a TLS connection that was begun on this one.
-    if (connection.handler === undefined) return
     // Bun reads a paused connection that broke. Where these bytes belong among those moved nobody knows.
     if (connection.outgoing !== undefined) return broken(connection)
     connection.isBulk = bytes.length >= BULK_READ_BYTES
     if (connection.isBulk) connection.yield()
     else if (bytes.length < SMALL_READ_BYTES) smallReads++
-    connection.handler.received(bytes)
+    connection.handler?.received(bytes)
   },
   drain({ data: connection }: RawSocket) {
     if (!connection.wantsDrain) return
@@ -428,6 +454,12 @@ const TLS_DIAL_EVENTS = {
   },
 }
 
+/**
+ * Of a socket on which TLS was begun: whatever happens is told on the TLS one. Without this Bun also copies the
+ * encrypted bytes for us, a quarter of the CPU time of a download. It wants one handler at least.
+ */
+const ENCRYPTED_EVENTS = { drain() {} }
+
 const PLAIN_LISTEN_EVENTS = {
   ...SHARED_EVENTS,
   open(raw: RawSocket) {
@@ -475,7 +507,7 @@ function broken(connection: Connection): void {
 }
 
 function closed(connection: Connection, error?: Error): void {
-  const { handler, dialling } = connection
+  const { dialling } = connection
   connection.failure ??= error
   if (connection.owner?.isCutting) connection.failure ??= failure('ECONNABORTED', 'the server stopped')
   if (dialling !== undefined) {
@@ -487,8 +519,10 @@ function closed(connection: Connection, error?: Error): void {
   if (connection.failure === undefined && !connection.hasEnded) {
     connection.failure = failure('ECONNRESET', 'the connection closed before both sides ended')
   }
-  if (handler === undefined) return
   const tell = () => {
+    // Looked up late: `accept` may cut a connection before it has returned the handler.
+    const { handler } = connection
+    if (handler === undefined) return
     // After our own FIN, Bun reports the other one only by closing.
     if (connection.failure === undefined && !connection.peerEnded) handler.ended()
     handler.closed(connection.failure)

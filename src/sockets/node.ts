@@ -6,7 +6,7 @@
 import { connect, isIP, type Socket as NetSocket } from 'node:net'
 import { rootCertificates, connect as secure } from 'node:tls'
 import { deferred } from '../deferred.ts'
-import type { Address, Dial, Opening, Socket, SocketHandler, TlsOptions } from '../socket.ts'
+import type { Address, Dial, Endpoints, Opening, Socket, SocketHandler, TlsOptions } from '../socket.ts'
 import { failure } from './gate.ts'
 
 /** Most that is copied and queued at once. */
@@ -160,6 +160,7 @@ class Connection implements Socket {
   #hasEnded = false
   #peerEnded = false
   #isTerminated = false
+  #isClosed = false
   /** Why it is or will be closed, if not by FIN both ways. */
   #failure: Error | undefined
   readonly #handler: SocketHandler
@@ -189,7 +190,11 @@ class Connection implements Socket {
     if (raw === socket) return
     // A reset shows on the connection below; the TLS one may only learn that it is over.
     raw.on('error', failed)
-    raw.on('close', () => socket.destroy())
+    raw.on('close', () => {
+      socket.destroy()
+      // TLS in TLS tells nothing of its end when the connection below went first.
+      setImmediate(() => this.#closed())
+    })
   }
 
   write(bytes: Uint8Array): number {
@@ -220,6 +225,21 @@ class Connection implements Socket {
     else this.#raw.resetAndDestroy()
   }
 
+  /** Node only dials here. */
+  endpoints(): Endpoints | undefined {
+    const { remoteAddress, remotePort = 0, localAddress, localPort = 0 } = this.#raw
+    if (remoteAddress === undefined || localAddress === undefined) return undefined
+    return {
+      source: { address: localAddress, port: localPort },
+      destination: { address: remoteAddress, port: remotePort },
+    }
+  }
+
+  keepAlive(idleMs: number): void {
+    // A probe a second and ten of them: that is libuv's own choice.
+    this.#raw.setKeepAlive(true, idleMs)
+  }
+
   pause(): void {
     this.#socket.pause()
   }
@@ -239,6 +259,8 @@ class Connection implements Socket {
   }
 
   #closed(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
     if (!this.#hasEnded || !this.#peerEnded) {
       this.#failure ??= failure('ECONNRESET', 'the connection closed before both sides ended')
     }

@@ -55,7 +55,7 @@ export interface Health {
   readonly isHealthy: boolean
 }
 
-/** Client to server: whether to send `exchange` reports from now on. */
+/** Client to server: whether to send reports of visitors from now on. */
 export interface Watch {
   readonly type: 'watch'
   readonly on: boolean
@@ -113,6 +113,8 @@ export interface RequestReport {
   readonly type: 'request'
   readonly id: number
   readonly tunnel: number
+  /** Of a wildcard tunnel: the host that was asked for, without port. */
+  readonly host?: string
   readonly method: string
   readonly path: string
 }
@@ -128,8 +130,36 @@ export interface ResponseReport {
   readonly error?: ErrorCode
 }
 
+/** Server to client, when watched: a raw connection of a visitor is on its way to the origin. */
+export interface VisitorConnectedReport {
+  readonly type: 'visitor-connected'
+  readonly id: number
+  readonly tunnel: number
+  /** Empty when the system does not know it any more. */
+  readonly remoteAddress: string
+  readonly remotePort: number
+}
+
+/** Server to client, when watched: it is closed. `bytesIn` went to the origin, `bytesOut` to the visitor. */
+export interface VisitorDisconnectedReport {
+  readonly type: 'visitor-disconnected'
+  readonly id: number
+  readonly tunnel: number
+  readonly durationMs: number
+  readonly bytesIn: number
+  readonly bytesOut: number
+  readonly error?: ErrorCode
+}
+
 export type ClientMessage = Register | Health | Watch | Release | Linked | LinkRetired
-export type ServerMessage = Granted | Refused | LinkWanted | RequestReport | ResponseReport
+export type ServerMessage =
+  | Granted
+  | Refused
+  | LinkWanted
+  | RequestReport
+  | ResponseReport
+  | VisitorConnectedReport
+  | VisitorDisconnectedReport
 
 /** Paths of one tunnel with origins of their own. */
 export const MAX_ROUTES = 32
@@ -270,12 +300,20 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
       return { type: 'refused', ref, code: knownCode(code), message }
     }
     case 'request': {
-      const { id, tunnel, method, path } = fields
+      const { id, tunnel, host, method, path } = fields
       if (!isCount(id) || !isCount(tunnel) || typeof method !== 'string' || typeof path !== 'string') {
         return undefined
       }
+      if (host !== undefined && typeof host !== 'string') return undefined
       // A visitor wrote these: whatever is in them must not end the session, nor reach a terminal as an escape.
-      return { type: 'request', id, tunnel, method: printable(method), path: printable(path) }
+      return {
+        type: 'request',
+        id,
+        tunnel,
+        ...(host !== undefined && { host: printable(host) }),
+        method: printable(method),
+        path: printable(path),
+      }
     }
     case 'response': {
       const { id, tunnel, status, durationMs, bytes, error } = fields
@@ -290,6 +328,27 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
         status,
         durationMs,
         bytes,
+        ...(error !== undefined && { error: knownCode(error) }),
+      }
+    }
+    case 'visitor-connected': {
+      const { id, tunnel, remoteAddress, remotePort } = fields
+      if (!isCount(id) || !isCount(tunnel) || !isCount(remotePort) || remotePort > 65_535) return undefined
+      if (remoteAddress !== '' && !isText(remoteAddress, 64)) return undefined
+      return { type: 'visitor-connected', id, tunnel, remoteAddress, remotePort }
+    }
+    case 'visitor-disconnected': {
+      const { id, tunnel, durationMs, bytesIn, bytesOut, error } = fields
+      if (!isCount(id) || !isCount(tunnel) || !isAmount(durationMs)) return undefined
+      if (!isAmount(bytesIn) || !isAmount(bytesOut) || (error !== undefined && !isText(error, 64)))
+        return undefined
+      return {
+        type: 'visitor-disconnected',
+        id,
+        tunnel,
+        durationMs,
+        bytesIn,
+        bytesOut,
         ...(error !== undefined && { error: knownCode(error) }),
       }
     }

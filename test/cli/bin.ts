@@ -18,19 +18,24 @@ export interface Finished {
   readonly exitCode: number
 }
 
-/** Runs to the end. */
+/** Runs to the end, in this folder or another. */
 export async function finish(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
+  folder?: string,
 ): Promise<Finished> {
-  const running = start(args, env)
+  const running = start(args, env, folder)
   const exitCode = await running.exited
   return { stdout: running.stdout, stderr: running.stderr, exitCode }
 }
 
 /** Starts in a pipe. */
-export function start(args: readonly string[], env: Readonly<Record<string, string>> = {}): Running {
-  return new Running(args, env, false)
+export function start(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+  folder?: string,
+): Running {
+  return new Running(args, env, false, folder)
 }
 
 /** Starts on a terminal of 100 columns: everything arrives in `stdout`. */
@@ -48,11 +53,16 @@ export class Running implements AsyncDisposable {
   readonly #child: Bun.Subprocess
   readonly #waiting = new Set<() => void>()
 
-  constructor(args: readonly string[], env: Readonly<Record<string, string>>, isOnTerminal: boolean) {
+  constructor(
+    args: readonly string[],
+    env: Readonly<Record<string, string>>,
+    isOnTerminal: boolean,
+    folder?: string,
+  ) {
     const decoder = new TextDecoder()
     const out = (bytes: Uint8Array) =>
       this.#seen(() => (this.stdout += decoder.decode(bytes, { stream: true })))
-    const common = { cmd: ['bun', BIN, ...args], env: environment(env) }
+    const common = { cmd: ['bun', BIN, ...args], env: environment(env), ...(folder && { cwd: folder }) }
     if (isOnTerminal) {
       this.#child = Bun.spawn({
         ...common,

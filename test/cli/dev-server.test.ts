@@ -69,6 +69,18 @@ test('Next.js: its development files refused to other origins only', async () =>
   expect(line).toContain("allowedDevOrigins: ['*.tunnel.example']")
 })
 
+test('the app is asked straight, whatever proxy the environment names', async () => {
+  const { HTTP_PROXY } = process.env
+  process.env.HTTP_PROXY = 'http://127.0.0.1:1'
+  try {
+    const line = await explainRefusal(refusing(403, 'Invalid Host header'), PUBLIC, SEEN)
+    expect(line).toStartWith('webpack-dev-server refuses')
+  } finally {
+    if (HTTP_PROXY === undefined) delete process.env.HTTP_PROXY
+    else process.env.HTTP_PROXY = HTTP_PROXY
+  }
+})
+
 test('an app’s own 403, an app that is gone and other words explain nothing', async () => {
   expect(await explainRefusal(refusing(403, 'You shall not pass'), PUBLIC, SEEN)).toBeUndefined()
   expect(await explainRefusal(refusing(200, 'Invalid Host header'), PUBLIC, SEEN)).toBeUndefined()

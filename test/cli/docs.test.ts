@@ -9,7 +9,15 @@ import { ERRORS, type ErrorCode } from '../../src/errors.ts'
 const root = join(import.meta.dir, '../..')
 const docs = await Bun.file(join(root, 'docs/cli.md')).text()
 const nothing = async () => {}
-const program = createProgram({ share: nothing, serve: nothing, doctor: nothing })
+const program = createProgram({
+  share: nothing,
+  shareRaw: nothing,
+  serve: nothing,
+  up: nothing,
+  doctor: nothing,
+  checkConfig: nothing,
+  printSchema: nothing,
+})
 
 /** Cells of the table under a heading, without its head. */
 function table(heading: string): readonly (readonly string[])[] {
@@ -27,6 +35,9 @@ const unquoted = (cell: string | undefined) => cell?.replaceAll('`', '') ?? ''
 
 test.each([
   ['localtunnels [port]', program],
+  ['localtunnels tcp <port>', program.commands.find(command => command.name() === 'tcp')!],
+  ['localtunnels udp <port>', program.commands.find(command => command.name() === 'udp')!],
+  ['localtunnels up', program.commands.find(command => command.name() === 'up')!],
   ['localtunnels server', program.commands.find(command => command.name() === 'server')!],
 ] as const)('the flags and variables of %s', (heading, command) => {
   const documented = table(heading).map(([flag, variable]) => `${unquoted(flag)} ${unquoted(variable)}`)

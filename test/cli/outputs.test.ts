@@ -1,7 +1,7 @@
 // What each output makes of the same events.
 
 import { expect, test } from 'bun:test'
-import type { CliEvent, Output, Sink } from '../../src/cli/output.ts'
+import type { CliEvent, Output, ReadyEvent, Sink } from '../../src/cli/output.ts'
 import { JsonOutput } from '../../src/cli/outputs/json.ts'
 import { PlainOutput } from '../../src/cli/outputs/plain.ts'
 import { TerminalOutput } from '../../src/cli/outputs/terminal.ts'
@@ -22,8 +22,9 @@ class Paper implements Sink {
 
 const plain = paletteFor(false, {})
 const now = () => new Date(2026, 0, 2, 12, 1, 7)
-const READY: CliEvent = {
+const READY: ReadyEvent = {
   type: 'ready',
+  kind: 'http',
   url: 'https://calm-otter.tunnel.example',
   subdomain: 'calm-otter',
   wire: 'streams',
@@ -83,6 +84,48 @@ test('a terminal shows one line per request above the status line', () => {
     '  ● live  2 requests',
   ])
   output.close()
+})
+
+const VISITOR = { id: 1, tunnel: 'tcp-20017', remoteAddress: '203.0.113.7', remotePort: 50_123 } as const
+const visitorGone = (more: Partial<Extract<CliEvent, { type: 'visitorDisconnected' }>> = {}): CliEvent => ({
+  type: 'visitorDisconnected',
+  ...VISITOR,
+  durationMs: 2_113,
+  bytesIn: 4_127,
+  bytesOut: 12_044,
+  ...more,
+})
+
+test('a terminal shows one line per connection that is over, and how many are open', () => {
+  const { paper, output } = terminal()
+  output.event({ ...READY, kind: 'tcp', url: 'tcp://tunnel.example:20017', origin: 'localhost:22' })
+  output.event({ type: 'visitorConnected', ...VISITOR })
+  output.event({ type: 'visitorConnected', ...VISITOR, id: 2, remoteAddress: '2001:db8::7' })
+  expect(paper.screen.at(-1)).toBe('  ● live  2 connections, 2 open')
+  output.event(visitorGone())
+  output.event(visitorGone({ id: 2, remoteAddress: '2001:db8::7', bytesOut: 0, error: 'ORIGIN_REFUSED' }))
+  expect(paper.screen.slice(-3)).toEqual([
+    '  12:01:07  203.0.113.7:50123       2.1 s    4.1 kB in     12 kB out',
+    '  [2001:db8::7]:50123     2.1 s    4.1 kB in       0 B out  ORIGIN_REFUSED',
+    '  ● live  2 connections',
+  ])
+  output.event({ type: 'totals', requests: 0, connections: 2, errors: 1, bytes: 1, durationMs: 3_000 })
+  expect(paper.screen).toContain('  2 connections, 1 error, 3.0 s')
+  output.close()
+})
+
+test('a connection line never exceeds the width; a server tells whose it was', () => {
+  for (const columns of [40, 60, 80]) {
+    const { paper, output } = terminal(columns)
+    output.event({ type: 'listening', url: 'http://localhost:1', port: 1, domains: ['localhost'] })
+    const remoteAddress = `2001:db8::\x1b]0;owned\x07${'f'.repeat(40)}`
+    output.event(visitorGone({ remoteAddress, error: 'ORIGIN_UNREACHABLE' }))
+    const line = paper.screen.at(-2) ?? ''
+    expect(Bun.stringWidth(line)).toBeLessThanOrEqual(columns)
+    expect(line).toContain('tcp-20017')
+    expect(paper.text).not.toContain('\x1b]0;')
+    output.close()
+  }
 })
 
 test('a request line never exceeds the width and never carries control characters', () => {

@@ -1,6 +1,7 @@
 // `localtunnels server` and `localtunnels doctor`, run for real.
 
 import { afterEach, describe, expect, test } from 'bun:test'
+import { OutboundProxy } from '../support/outbound-proxy.ts'
 import { finish, start } from './bin.ts'
 
 const opened: AsyncDisposable[] = []
@@ -100,7 +101,7 @@ describe('doctor', () => {
     const { stdout, exitCode } = await finish(['doctor', '1', '--server', '127.0.0.1:1'], {
       HTTPS_PROXY: 'http://p',
     })
-    expect(stdout).toMatch(/^note +proxy +HTTPS_PROXY set/m)
+    expect(stdout).toMatch(/^note +proxy +HTTPS_PROXY set, but not used/m)
     expect(stdout).toMatch(/^fail +app +nothing listens on \S+\n +→ Start the app/m)
     expect(stdout).toMatch(/^fail +server +\S+ does not answer: .*\n +→ .*localtunnels server/m)
     expect(exitCode).toBe(6)
@@ -112,6 +113,35 @@ describe('doctor', () => {
     const nowhere = await finish(['doctor', '--serve', 'nowhere'])
     expect(nowhere.stdout).toMatch(/^fail +app +nowhere\/ is not a folder\n +→ Build the app first/m)
     expect([there.exitCode, nowhere.exitCode]).toEqual([0, 6])
+  })
+
+  test('goes the way of the client, through a proxy, and never shows its password', async () => {
+    const url = await serverUrl()
+    const login = { user: 'anna', password: 'hidden' }
+    using proxy = await OutboundProxy.start({ kind: 'http', login })
+    const { stdout, exitCode } = await finish(['doctor', '--server', url], { TUNNEL_PROXY: proxy.url() })
+    expect(stdout).toMatch(/^ok +proxy +to the server through http:\/\/127\.0\.0\.1:\d+, with a login/m)
+    expect(stdout).toMatch(/^ok +public side /m)
+    expect(stdout).toContain('TUNNEL_PROXY=(set)')
+    expect(stdout).not.toMatch(/hidden|anna|^fail/m)
+    // Status, registration, and a request through the public side.
+    expect(proxy.targets.length).toBe(3)
+    expect(exitCode).toBe(0)
+  })
+
+  test('says what to do about a proxy that wants another password, or is not there', async () => {
+    using proxy = await OutboundProxy.start({ kind: 'http', login: { user: 'anna', password: 'other' } })
+    const wrong = `http://anna:hidden@127.0.0.1:${proxy.port}`
+    const refused = await finish(['doctor', '--server', 'https://tunnel.example', '--proxy', wrong])
+    expect(refused.stdout).toMatch(/^fail +server .* did not accept user and password\. Put them into/m)
+    expect(refused.stdout).not.toContain('hidden')
+    expect(refused.exitCode).toBe(6)
+    const args = ['doctor', '--server', 'https://tunnel.example']
+    const absent = await finish(args, { https_proxy: 'http://127.0.0.1:1' })
+    expect(absent.stdout).toMatch(/^fail +server .*The proxy http:\/\/127\.0\.0\.1:1 cannot be reached/m)
+    const unusable = await finish(args, { ALL_PROXY: 'socks4://anna:hidden@proxy' })
+    expect(unusable.stdout).toMatch(/^fail +proxy +ALL_PROXY names a socks4:\/\/ proxy/m)
+    expect(unusable.stdout).not.toContain('hidden')
   })
 
   test('without a server says so and ends well', async () => {

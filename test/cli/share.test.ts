@@ -2,6 +2,7 @@
 
 import { afterEach, describe, expect, test } from 'bun:test'
 import { TunnelServer } from '../../src/server/server.ts'
+import { OutboundProxy } from '../support/outbound-proxy.ts'
 import { Site } from '../support/site.ts'
 import { finish, start, startOnTerminal } from './bin.ts'
 
@@ -44,6 +45,31 @@ async function server(port = 0, tokens: readonly string[] = []): Promise<TunnelS
 
 const URL_LINE = /^(http:\/\/\S+)\n/m
 const CTRL_C = '\x03'
+
+describe('through a proxy', () => {
+  test('--proxy leads to the server; an unreachable one is one line and exit code 3', async () => {
+    const { port } = app(() => new Response('hello'))
+    const { port: serverPort } = await server()
+    using proxy = await OutboundProxy.start({ kind: 'socks5' })
+    const args = [String(port), '--server', `127.0.0.1:${serverPort}`]
+    const run = open(start([...args, '--proxy', proxy.url()]))
+    const url = await run.printed(URL_LINE)
+    expect(await (await visit(url)).text()).toBe('hello')
+    expect(proxy.targets).toContain(`127.0.0.1:${serverPort} IPv4`)
+    const { stderr, exitCode } = await finish(args, { TUNNEL_PROXY: 'http://anna:hidden@127.0.0.1:1' })
+    expect(stderr).toMatch(
+      /^error PROXY_UNREACHABLE: The proxy http:\/\/127\.0\.0\.1:1 cannot be reached: .*\n$/,
+    )
+    expect(stderr).not.toContain('hidden')
+    expect(exitCode).toBe(3)
+  })
+
+  test('a server in this process is reached without', async () => {
+    const { port } = app(() => new Response('hello'))
+    const run = open(start([String(port)], { TUNNEL_PROXY: 'http://127.0.0.1:1' }))
+    expect(await (await visit(await run.printed(URL_LINE))).text()).toBe('hello')
+  })
+})
 
 describe('in a pipe', () => {
   test('stdout is the URL alone, which answers; stderr has the requests and the totals', async () => {

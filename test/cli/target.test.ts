@@ -1,7 +1,7 @@
 // Where the app is, in all the ways it can be said.
 
 import { expect, test } from 'bun:test'
-import { parseTarget, type TargetFlags } from '../../src/cli/target.ts'
+import { parseService, parseTarget, type TargetFlags } from '../../src/cli/target.ts'
 import { TunnelError } from '../../src/errors.ts'
 
 const flags = (positional?: string, more: Partial<TargetFlags> = {}): TargetFlags => ({
@@ -50,6 +50,27 @@ test.each([
   ['./dist', 'OPTION_INVALID'],
 ])('%p is refused with %p', (positional, code) => {
   expect(codeOf(() => parseTarget(flags(positional)))).toBe(code)
+})
+
+test.each([
+  ['22', { port: 22, host: 'localhost' }, 'localhost:22', ':22'],
+  ['db.lan:5432', { port: 5432, host: 'db.lan' }, 'db.lan:5432', 'db.lan:5432'],
+  ['[::1]:5432', { port: 5432, host: '::1' }, '[::1]:5432', ':5432'],
+  ['unix:/run/db.sock', { unix: '/run/db.sock' }, '/run/db.sock', '/run/db.sock'],
+] as const)('service %s', (text, options, label, shortLabel) => {
+  const service = parseService(text)
+  expect<unknown>(service.options).toEqual(options)
+  expect(service).toMatchObject({ label, shortLabel })
+})
+
+test.each([
+  ['0', 'PORT_INVALID'],
+  ['99999', 'PORT_INVALID'],
+  ['db.lan', 'OPTION_INVALID'],
+  ['tcp://db.lan:5432', 'OPTION_INVALID'],
+  ['unix:', 'OPTION_INVALID'],
+])('service %p is refused with %p', (text, code) => {
+  expect(codeOf(() => parseService(text))).toBe(code)
 })
 
 function codeOf(run: () => unknown): string | undefined {

@@ -8,9 +8,10 @@ import { type Deadline, Deadlines } from '../../src/server/deadlines.ts'
 import { LinkGate } from '../../src/server/links.ts'
 import { Link } from '../../src/session/link.ts'
 import { Between } from '../support/between.ts'
+import { get, ok, post } from '../support/exchange.ts'
 import { frame } from '../support/naive.ts'
 import { Random } from '../support/random.ts'
-import { rawDial } from '../support/raw.ts'
+import { RawOrigin, rawDial } from '../support/raw.ts'
 import { Loner } from '../support/sessions.ts'
 import { startServer } from '../support/tunnel.ts'
 import { WireEnd } from '../support/wires.ts'
@@ -106,6 +107,61 @@ describe('links', () => {
     })
     expect(new Set(await Promise.all(work))).toEqual(new Set([sha256(bytes(SIZE))]))
   })
+
+  test('that lose their bytes without a word fail what is on them, and nothing else', async () => {
+    await using server = await startServer({
+      limits: { deadAfterMs: 1_000, pingIntervalMs: 250, originTimeoutMs: 3_000 },
+    })
+    await using between = await Between.inFrontOf(server.port)
+    using origin = new RawOrigin()
+    await using client = new TunnelClient({
+      server: `http://127.0.0.1:${between.port}`,
+      host: '127.0.0.1',
+      port: origin.port,
+      subdomain: 'app',
+      reconnect: false,
+      ...{ deadAfterMs: 1_000, pingIntervalMs: 250 },
+    })
+    await client.connect()
+    const answer = ok('x'.repeat(SIZE), 'Connection: close\r\n')
+    const download = async () => {
+      const visitor = await rawDial(server.port)
+      await visitor.send(get('app.localhost'))
+      const app = await origin.accept()
+      await app.until('\r\n\r\n')
+      await app.send(answer)
+      app.socket.end()
+      return visitor
+    }
+    // Until a link carried some of it: the first one may come too late for the first download.
+    while (!between.links.some(({ up }) => up > SIZE / 2)) {
+      const whole = await download()
+      await whole.until('\r\n\r\n')
+      await whole.exactly(SIZE)
+      whole.socket.terminate()
+    }
+
+    between.isSwallowing = true
+    const began = performance.now()
+    const down = await download()
+    expect(await down.until('\r\n\r\n')).toStartWith('HTTP/1.1 502 ')
+    expect(performance.now() - began).toBeLessThan(3_000)
+    // The other way nobody says an end: the app's silence is what counts.
+    const up = await rawDial(server.port)
+    await up.send(post('app.localhost', 'x'.repeat(SIZE)))
+    await origin.accept()
+    expect(await up.until('\r\n\r\n')).toStartWith('HTTP/1.1 504 ')
+
+    // Small things go their way as before.
+    const small = await rawDial(server.port)
+    await small.send(get('app.localhost', '/small'))
+    const app = await origin.accept()
+    await app.until('/small')
+    await app.send(ok('small'))
+    await small.until('small')
+    expect(client.getState()).toBe('connected')
+    for (const { socket } of [down, up, small]) socket.terminate()
+  }, 20_000)
 
   test('are not needed: behind a proxy that lets only WebSockets pass all goes over the carrier', async () => {
     await using live = await startLinked()

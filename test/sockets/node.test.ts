@@ -4,12 +4,19 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { associate } from '../../src/sockets/associate.ts'
 import { dial } from '../../src/sockets/dial.ts'
 import { dialNode } from '../../src/sockets/node.ts'
+import { datagramCases } from '../suites/datagrams.ts'
 import { dialCases } from '../suites/socket.ts'
+import { viaCases } from '../suites/via.ts'
 
 /** Bun 1.4.5 closes a TLS connection made over a given socket when the far side ends. On Bun, sockets/bun.ts is used. */
 const NOT_IN_BUN = 'over TLS, after the far side ended, writing goes on'
+
+/** Node tells a reset that comes right behind our own end as the far side's end, over TLS. A proxy makes that pause. */
+const NOT_IN_NODE =
+  /^through .* over TLS, a write to a connection that is gone|^through TLS, a write to a connection that is gone/
 
 describe("a socket dialled on Bun's node:net", () => {
   for (const { name, run } of dialCases(dialNode)) test.skipIf(name === NOT_IN_BUN)(name, run)
@@ -29,8 +36,9 @@ describe('a socket dialled on Node', () => {
       outcomes.set(name, outcome)
     }
     expect(await node.exited).toBe(0)
-  })
+  }, 30_000)
   afterAll(() => rmSync(folder, { recursive: true }))
 
-  for (const { name } of dialCases(dial)) test(name, () => expect(outcomes.get(name)).toBe('passed'))
+  for (const { name } of [...dialCases(dial), ...viaCases(dial), ...datagramCases(associate)])
+    test.skipIf(NOT_IN_NODE.test(name))(name, () => expect(outcomes.get(name)).toBe('passed'))
 })

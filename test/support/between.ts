@@ -1,6 +1,7 @@
 // A man between client and server: passes connections on, knows links from carriers, cuts and refuses as told.
 
 import { connect, createServer, type Server, type Socket } from 'node:net'
+import { Transform, type TransformCallback } from 'node:stream'
 import { deferred, within } from './within.ts'
 
 export interface PassedLink {
@@ -23,6 +24,8 @@ export class Between implements AsyncDisposable {
   /** What a proxy that knows only WebSockets does with a link. */
   refusal: string | undefined
   refusedLinks = 0
+  /** Links lose every byte, and nobody is told. */
+  isSwallowing = false
   port = 0
 
   private constructor(serverPort: number) {
@@ -83,8 +86,9 @@ export class Between implements AsyncDisposable {
         link[way] += bytes.length
         this.#happened()
       }
-      near.on('data', count('up')).pipe(far)
-      far.on('data', count('down')).pipe(near)
+      const isLost = () => number !== undefined && this.isSwallowing
+      near.on('data', count('up')).pipe(new Sieve(isLost)).pipe(far)
+      far.on('data', count('down')).pipe(new Sieve(isLost)).pipe(near)
       near.on('close', () => far.destroy())
       far.on('close', () => {
         link.isClosed = true
@@ -100,5 +104,19 @@ export class Between implements AsyncDisposable {
 
   #happened(): void {
     for (const wake of this.#waiting) wake()
+  }
+}
+
+/** Passes bytes on, or loses them. */
+class Sieve extends Transform {
+  readonly #isLost: () => boolean
+
+  constructor(isLost: () => boolean) {
+    super()
+    this.#isLost = isLost
+  }
+
+  override _transform(bytes: Buffer, _encoding: string, done: TransformCallback): void {
+    done(null, this.#isLost() ? undefined : bytes)
   }
 }

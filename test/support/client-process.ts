@@ -2,18 +2,24 @@
 
 import { TunnelClient } from '../../src/index.ts'
 
-const [server = '', subdomain = '', origin = ''] = process.argv.slice(2)
+const [server = '', name = '', origin = '', extra] = process.argv.slice(2)
+/** `extra`: `pool`, or the URL of a proxy. */
+const service = { port: Number(origin), host: '127.0.0.1' }
+/** `tcp` takes any port, `tcp-20000` that one; anything else is a subdomain. */
+const [, isTcp, remotePort] = /^(tcp)(?:-(\d+))?$/.exec(name) ?? []
 const client = new TunnelClient({
   server,
-  subdomain,
-  port: Number(origin),
-  host: '127.0.0.1',
   maxBackoffMs: 100,
+  ...(isTcp === undefined && { ...service, subdomain: name }),
+  ...(extra === 'pool' ? { pool: true } : extra !== undefined && { proxy: extra }),
 })
 for (const event of ['connected', 'disconnected', 'reconnecting', 'error', 'close'] as const) {
   client.on(event, () => console.log(JSON.stringify({ event, name: nameOf() })))
 }
-await client.connect()
+if (isTcp === undefined) await client.connect()
+else await client.tcp({ ...service, ...(remotePort !== undefined && { remotePort: Number(remotePort) }) })
+// Then it ends by itself.
+process.once('SIGTERM', () => void client.disconnect())
 
 function nameOf(): string {
   return client.getState() === 'idle' || client.getState() === 'connecting' ? '' : client.getSubdomain()

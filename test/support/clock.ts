@@ -42,6 +42,12 @@ export class Clock implements Scheduler {
     return this.#soon.length > 0
   }
 
+  /** How long until the next timer goes off; `undefined`: none would. */
+  get nextInMs(): number | undefined {
+    const next = this.#nextTimer()
+    return next && next.at - this.#now
+  }
+
   /** Ends one tick: runs what was planned so far, not what that plans. */
   tick(): void {
     const tasks = this.#soon

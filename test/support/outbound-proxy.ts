@@ -3,7 +3,9 @@
 import { once } from 'node:events'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
+import { reset } from './peer.ts'
 import { TEST_CERT, TEST_KEY } from './tls.ts'
+import { deferred } from './within.ts'
 
 export interface OutboundProxyOptions {
   readonly kind: 'http' | 'socks5'
@@ -21,12 +23,15 @@ export class OutboundProxy implements Disposable {
   /** Connections whose login was wrong or absent. */
   refused = 0
   port = 0
+  /** Another one than the URL shows, from now on. */
+  login: OutboundProxyOptions['login']
   readonly #options: OutboundProxyOptions
   readonly #open = new Set<Socket>()
   readonly #server: Server
 
   private constructor(options: OutboundProxyOptions) {
     this.#options = options
+    this.login = options.login
     const accept = (socket: Socket) => {
       this.#open.add(socket)
       socket.on('error', () => {}) // `close` follows
@@ -60,7 +65,7 @@ export class OutboundProxy implements Disposable {
 
   /** Cuts every connection there is. */
   cutAll(): void {
-    for (const socket of this.#open) socket.resetAndDestroy()
+    for (const socket of this.#open) reset(socket)
   }
 
   /** Goes away, and comes back on the same port. */
@@ -74,6 +79,10 @@ export class OutboundProxy implements Disposable {
   }
 
   [Symbol.dispose](): void {
+    this.close()
+  }
+
+  close(): void {
     this.#server.close()
     this.cutAll()
   }
@@ -94,7 +103,7 @@ export class OutboundProxy implements Disposable {
   async #serveConnect(reader: Reader, socket: Socket): Promise<void> {
     const head = (await reader.until('\r\n\r\n')).toString('latin1')
     const [, host = '', port = ''] = /^CONNECT \[?([^\]]+?)\]?:(\d+) HTTP\/1\.1\r\n/.exec(head) ?? []
-    const { login } = this.#options
+    const { login } = this
     const shown = /^Proxy-Authorization: Basic (\S+)\r$/m.exec(head)?.[1] ?? ''
     if (login && Buffer.from(shown, 'base64').toString() !== `${login.user}:${login.password}`) {
       this.refused++
@@ -113,7 +122,7 @@ export class OutboundProxy implements Disposable {
     const [version, count = 0] = await reader.exactly(2)
     if (version !== 5) return void socket.destroy()
     const methods = await reader.exactly(count)
-    const { login } = this.#options
+    const { login } = this
     const method = login ? 2 : 0
     if (!methods.includes(method)) {
       this.refused++
@@ -147,6 +156,8 @@ export class OutboundProxy implements Disposable {
   async #reach(host: string, port: number): Promise<Socket | undefined> {
     const known = this.#options.names?.includes(host) ? '127.0.0.1' : host
     const up = connect({ host: known, port, allowHalfOpen: true, noDelay: true })
+    this.#open.add(up)
+    up.on('close', () => this.#open.delete(up))
     try {
       await once(up, 'connect')
       return up
@@ -163,8 +174,8 @@ function join(reader: Reader, near: Socket, far: Socket): void {
   near.pipe(far)
   far.pipe(near)
   const cut = () => {
-    near.resetAndDestroy()
-    far.resetAndDestroy()
+    reset(near)
+    reset(far)
   }
   near.on('error', cut)
   far.on('error', cut)
@@ -217,7 +228,7 @@ class Reader {
 
   async #more(): Promise<void> {
     if (this.#isOver) throw new Error('it ended too early')
-    const { promise, resolve } = Promise.withResolvers<void>()
+    const { promise, resolve } = deferred()
     this.#wake = resolve
     await promise
   }

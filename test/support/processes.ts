@@ -3,13 +3,22 @@
 import { join } from 'node:path'
 import { within } from './within.ts'
 
+const PROGRAM = ['bun', join(import.meta.dir, 'client-process.ts')]
+
 export class ClientProcess implements AsyncDisposable {
   readonly #child: Bun.Subprocess<'ignore', 'pipe', 'inherit'>
   readonly #lines: AsyncIterator<{ readonly event: string; readonly name: string }>
 
-  constructor(server: string, subdomain: string, origin: number) {
+  /** `name`: a subdomain, `tcp`, or `tcp-20000`. `program`: the script, and what runs it. */
+  constructor(
+    server: string,
+    name: string,
+    origin: number,
+    options: { readonly isPooled?: boolean; readonly program?: readonly string[] } = {},
+  ) {
+    const { isPooled = false, program = PROGRAM } = options
     this.#child = Bun.spawn({
-      cmd: ['bun', join(import.meta.dir, 'client-process.ts'), server, subdomain, `${origin}`],
+      cmd: [...program, server, name, `${origin}`, ...(isPooled ? ['pool'] : [])],
       stdin: 'ignore',
       stdout: 'pipe',
       stderr: 'inherit',

@@ -45,9 +45,10 @@ class Reader {
 
 type Say = (bytes: Uint8Array) => void
 
-/** A server that upgrades everybody and hands each control message to `heard`. */
+/** A server that upgrades everybody and hands each control message to `heard`, each other frame to `framed`. */
 export function speakingServer(
   heard: (message: Record<string, unknown>, say: Say) => void,
+  framed: (frame: Frame) => void = () => {},
 ): Bun.Server<Reader> {
   return Bun.serve<Reader>({
     port: 0,
@@ -61,8 +62,9 @@ export function speakingServer(
     websocket: {
       message(socket, bytes) {
         if (typeof bytes === 'string') return
-        for (const { type, payload } of socket.data.read(bytes)) {
-          if (type === CONTROL) heard(JSON.parse(payload.toString()), reply => void socket.sendBinary(reply))
+        for (const frame of socket.data.read(bytes)) {
+          if (frame.type !== CONTROL) framed(frame)
+          else heard(JSON.parse(frame.payload.toString()), reply => void socket.sendBinary(reply))
         }
       },
     },

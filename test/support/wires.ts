@@ -23,6 +23,8 @@ export class WireEnd implements Socket {
     this.#roomBytes = roomBytes
   }
 
+  endpoints(): undefined {}
+
   write(bytes: Uint8Array): number {
     if (!this.isOpen) return 0
     const taken = Math.min(bytes.length, this.#roomBytes - this.onWire.length)

@@ -25,6 +25,7 @@ const clientMessages: readonly ClientMessage[] = [
     hostHeader: 'localhost:3000',
     origin: 'http://localhost:3000',
   },
+  { type: 'register', ref: 2, kind: 'tcp', port: 20_017, proxyProtocol: 2 },
   { type: 'watch', on: true },
   { type: 'release', tunnel: 3 },
 ]
@@ -35,6 +36,18 @@ const serverMessages: readonly ServerMessage[] = [
   { type: 'request', id: 1, tunnel: 7, method: 'GET', path: '/?q=ü' },
   { type: 'response', id: 1, tunnel: 7, status: 200, durationMs: 0.5, bytes: 5e9 },
   { type: 'response', id: 1, tunnel: 7, status: 502, durationMs: 1, bytes: 0, error: 'ORIGIN_REFUSED' },
+  { type: 'visitor-connected', id: 2, tunnel: 7, remoteAddress: '2001:db8::7', remotePort: 50_123 },
+  { type: 'visitor-connected', id: 2, tunnel: 7, remoteAddress: '', remotePort: 0 },
+  { type: 'visitor-disconnected', id: 2, tunnel: 7, durationMs: 0.5, bytesIn: 5e9, bytesOut: 0 },
+  {
+    type: 'visitor-disconnected',
+    id: 2,
+    tunnel: 7,
+    durationMs: 1,
+    bytesIn: 0,
+    bytesOut: 0,
+    error: 'ORIGIN_REFUSED',
+  },
 ]
 
 describe('control messages', () => {
@@ -87,7 +100,21 @@ describe('control messages', () => {
 
   const register = { type: 'register', ref: 1, kind: 'http', name: 'app' }
   const granted = { type: 'granted', ref: 1, tunnel: 1, name: 'app', url: 'http://app', resume: 's' }
+  const connected = { type: 'visitor-connected', id: 1, tunnel: 1, remoteAddress: '192.0.2.7', remotePort: 1 }
+  const disconnected = {
+    type: 'visitor-disconnected',
+    id: 1,
+    tunnel: 1,
+    durationMs: 1,
+    bytesIn: 1,
+    bytesOut: 1,
+  }
   const wrong: readonly [string, unknown][] = [
+    ['a visitor from an address with an escape', { ...connected, remoteAddress: '\x1b[2J' }],
+    ['a visitor without an address', { ...connected, remoteAddress: undefined }],
+    ['a visitor from port 65536', { ...connected, remotePort: 65_536 }],
+    ['an end of a visitor without a size', { ...disconnected, bytesOut: undefined }],
+    ['an end of a visitor with a code that is no text', { ...disconnected, error: 5 }],
     ['a negative ref', { ...register, ref: -1 }],
     ['a fraction as ref', { ...register, ref: 1.5 }],
     ['a ref beyond exact numbers', { ...register, ref: 2 ** 53 }],
@@ -133,7 +160,7 @@ describe('control messages', () => {
   ]
   for (const [name, message] of wrong) {
     test(`${name} is refused`, () => {
-      const isForServer = /register|watch|release/.test(String((message as { type: string }).type)) // by construction
+      const isForServer = /^(?:register|watch|release)/.test(String((message as { type: string }).type)) // by construction
       const parse = isForServer ? parseClientMessage : parseServerMessage
       expect(parse(bytesOf(message))).toBeUndefined()
     })

@@ -5,10 +5,10 @@ import {
   type Check,
   checkApp,
   checkEnvironment,
-  checkProxies,
   checkRoundTrip,
   checkRuntime,
   checkServer,
+  checkWay,
 } from '../checks.ts'
 import { EXIT } from '../exit-codes.ts'
 import { visible } from '../format.ts'
@@ -38,13 +38,15 @@ export async function doctor(settings: DoctorSettings, run: DoctorRun): Promise<
       run.write(line(check, run.palette))
     }
   }
-  show([checkRuntime(VERSION), checkEnvironment(run.environment), checkProxies(run.environment)])
+  show([checkRuntime(VERSION), checkEnvironment(run.environment)])
   if (settings.target !== undefined) show(await checkApp(settings.target))
   if (settings.server === undefined) {
     show([{ verdict: 'note', what: 'server', found: 'none named: the CLI starts one for this machine' }])
   } else {
-    const checks = await checkServer(settings.server, settings.client.verifyServer ?? true)
-    show(checks)
+    const { way, checks: wayChecks } = checkWay(settings.server, settings.client, run.environment)
+    show(wayChecks)
+    const checks = way === undefined ? wayChecks : await checkServer(way)
+    if (way !== undefined) show(checks)
     // A round trip through a server that is not there would only say so again.
     if (!checks.some(({ verdict }) => verdict === 'fail'))
       show(await checkRoundTrip(settings.server, settings.client))

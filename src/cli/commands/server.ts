@@ -1,16 +1,45 @@
-// `localtunnels server`: runs a TunnelServer until it is told to stop.
+// `localtunnels server`: runs a TunnelServer until it is told to stop, as flags and a configuration file say.
 
+import { loadServerConfig } from '../../config/load.ts'
+import { notYetServed } from '../../config/not-yet.ts'
+import { serverOptions } from '../../config/server-config.ts'
 import { TunnelError } from '../../errors.ts'
 import type { TunnelServerOptions } from '../../server/options.ts'
-import { createServer } from '../ends.ts'
+import { Changes } from '../changes.ts'
+import { ConfigWatch } from '../config-watch.ts'
+import { createServer, type ServerEnd } from '../ends.ts'
+import { visitorEvent } from '../report.ts'
 import type { Run } from '../run.ts'
 import { aborted } from '../stop.ts'
 import { Totals } from '../totals.ts'
+import { faultsError } from './config.ts'
 
-export async function serve(options: TunnelServerOptions, run: Run): Promise<void> {
+export interface ServeSettings {
+  /** The configuration file; `undefined`: flags alone. */
+  readonly file: string | undefined
+  /** They win over the file. */
+  readonly flags: TunnelServerOptions
+}
+
+export async function serve({ file, flags }: ServeSettings, run: Run): Promise<void> {
+  const follower = file === undefined ? undefined : new Follower(file, flags, run)
+  try {
+    const options = follower === undefined ? flags : await follower.read()
+    const server = await createServer(options)
+    await runServer(server, options, follower, run)
+  } finally {
+    follower?.stop()
+  }
+}
+
+async function runServer(
+  server: ServerEnd,
+  options: TunnelServerOptions,
+  follower: Follower | undefined,
+  run: Run,
+): Promise<void> {
   const { output } = run
-  const server = await createServer(options)
-  const totals = new Totals()
+  const totals = new Totals(true)
   let requests = 0
   server.on('connection', event => output.event({ type: 'connection', ...event }))
   server.on('disconnection', event => output.event({ type: 'disconnection', ...event }))
@@ -18,6 +47,11 @@ export async function serve(options: TunnelServerOptions, run: Run): Promise<voi
     const id = ++requests
     totals.ended({ id, ...event })
     output.event({ type: 'response', id, ...event })
+  })
+  server.on('visitorConnected', event => output.event({ type: 'visitorConnected', ...event }))
+  server.on('visitorDisconnected', event => {
+    totals.visitorDisconnected(event)
+    output.event(visitorEvent(event))
   })
   server.on('error', error => {
     output.event({
@@ -29,8 +63,80 @@ export async function serve(options: TunnelServerOptions, run: Run): Promise<voi
   await server.start()
   const domains = options.domains ?? ['localhost']
   output.event({ type: 'listening', url: server.url, port: server.port, domains })
+  follower?.follow(server)
   await aborted(run.stop)
   output.event({ type: 'draining', requests: 0 })
   await server.stop()
   output.event(totals.event())
+}
+
+/** Reads a server's file, and reads it again when it changes or SIGHUP asks for it. */
+class Follower {
+  readonly #file: string
+  readonly #flags: TunnelServerOptions
+  readonly #run: Run
+  readonly #watch: ConfigWatch
+  #server: ServerEnd | undefined
+  readonly #changes: Changes
+
+  constructor(file: string, flags: TunnelServerOptions, run: Run) {
+    this.#file = file
+    this.#flags = flags
+    this.#run = run
+    // A change rejects with nothing: whatever happens, the server goes on.
+    this.#changes = new Changes(
+      () => this.#change(),
+      () => {},
+    )
+    // Before it is read: what is written from here on is noticed.
+    this.#watch = new ConfigWatch(
+      file,
+      () => this.#changes.ask(),
+      error =>
+        this.#notice('WATCH_FAILED', `Changes of ${file} will go unnoticed until SIGHUP: ${error.message}.`),
+    )
+    run.onHangup(() => this.#changes.ask())
+  }
+
+  /** Rejects with `CONFIG_INVALID` after every fault was told. */
+  async read(): Promise<TunnelServerOptions> {
+    const { output, environment } = this.#run
+    const { config, faults } = await loadServerConfig(this.#file, environment)
+    for (const { at, message } of faults) output.event({ type: 'fault', file: this.#file, ...at, message })
+    if (config === undefined) throw faultsError(this.#file, faults)
+    const [missing] = notYetServed(config)
+    if (missing !== undefined) throw new TunnelError('OPTION_INVALID', missing)
+    return serverOptions(config, this.#flags)
+  }
+
+  /** From now on changes are made in this server. */
+  follow(server: ServerEnd): void {
+    this.#server = server
+    this.#changes.begin()
+  }
+
+  stop(): void {
+    this.#watch.stop()
+  }
+
+  async #change(): Promise<void> {
+    const server = this.#server
+    if (server === undefined || this.#run.stop.aborted) return
+    try {
+      const options = await this.read()
+      if (server.reload === undefined) {
+        this.#notice('RESTART_NEEDED', `${this.#file} has changed: start the server again to use it.`)
+        return
+      }
+      await server.reload(options)
+      this.#notice('RELOADED', `${this.#file} is in force.`)
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error)
+      this.#notice('CONFIG_KEPT', `${message} The server goes on as it was.`)
+    }
+  }
+
+  #notice(code: string, message: string): void {
+    this.#run.output.event({ type: 'notice', code, message })
+  }
 }

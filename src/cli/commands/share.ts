@@ -1,20 +1,13 @@
-// `localtunnels [port]`: connects, shows the URL once it answers, tells what happens, drains at the end.
+// `localtunnels [port]`: a URL for an app, shown once it answers, and what can be said about the app's answers.
 
-import type { TunnelClientEvents, TunnelClientOptions } from '../../client/options.ts'
-import { TunnelError } from '../../errors.ts'
+import type { TunnelClientOptions } from '../../client/options.ts'
 import { clipboardSequence, copyWithTool } from '../clipboard.ts'
 import { explainRefusal, looksRefused, type Seen } from '../dev-server.ts'
-import { startEmbeddedServer } from '../embedded-server.ts'
-import { type ClientEnd, createClient, type ServerEnd } from '../ends.ts'
 import { openInBrowser } from '../open.ts'
-import { OriginWatch } from '../origin-watch.ts'
 import type { Run } from '../run.ts'
-import { aborted } from '../stop.ts'
+import { pause, type Shared, share } from '../sharing.ts'
 import type { Target } from '../target.ts'
-import { Totals } from '../totals.ts'
 
-/** How long Ctrl+C waits for answers under way. */
-const DRAIN_MS = 10_000
 /** Pause between requests through the public side that did not come back. */
 const PROBE_PAUSE_MS = 500
 /** From here on the URL is shown with a warning: some networks cannot reach their own public side. */
@@ -36,58 +29,24 @@ export interface ShareSettings {
 }
 
 /** Resolves after a clean end; rejects when the tunnel could not be made or is lost for good. */
-export async function share(settings: ShareSettings, run: Run): Promise<void> {
-  const embedded = settings.server === undefined ? await startEmbeddedServer() : undefined
-  try {
-    await shareThrough(settings, embedded, run)
-  } finally {
-    await embedded?.stop()
-  }
-}
-
-async function shareThrough(
-  settings: ShareSettings,
-  embedded: ServerEnd | undefined,
-  run: Run,
-): Promise<void> {
-  const { target } = settings
-  const server = embedded === undefined ? (settings.server ?? '') : `http://127.0.0.1:${embedded.port}`
-  const client = await createClient({ ...settings.client, ...target.options, server })
-  const totals = new Totals()
-  const watch = new OriginWatch(target, isUp =>
-    run.output.event({ type: 'origin', origin: target.shortLabel, isUp }),
+export function shareApp(settings: ShareSettings, run: Run): Promise<void> {
+  const { target, server, client } = settings
+  return share(
+    {
+      server,
+      client: { ...client, ...target.options },
+      targets: [target],
+      countsConnections: false,
+      connect: end => end.connect(),
+      ready: shared => becomeReady(shared, settings),
+      listen: shared => lookAtRefusals(shared, settings),
+    },
+    run,
   )
-  const closed = Promise.withResolvers<TunnelClientEvents['close']>()
-  client.on('close', closed.resolve)
-  report(client, { settings, run, totals, watch })
-
-  run.output.event({ type: 'connecting', server })
-  const stopped = aborted(run.stop)
-  try {
-    await Promise.race([client.connect(), stopped])
-    // Not before: when there is no server, that is the one thing to say.
-    if (!run.stop.aborted) void watch.check()
-    if (!run.stop.aborted)
-      await Promise.race([becomeReady(client, server, embedded !== undefined, settings, run), stopped])
-    const end = await Promise.race([closed.promise, stopped])
-    if (end?.error !== undefined && !run.stop.aborted) throw end.error
-    run.output.event({ type: 'draining', requests: totals.underWay })
-    await Promise.race([totals.whenIdle(), closed.promise, pause(DRAIN_MS)])
-    run.output.event(totals.event())
-  } finally {
-    watch.stop()
-    await client.disconnect()
-  }
 }
 
 /** Shows the URL once a request through the public side came back. */
-async function becomeReady(
-  client: ClientEnd,
-  server: string,
-  isEmbedded: boolean,
-  settings: ShareSettings,
-  run: Run,
-): Promise<void> {
+async function becomeReady({ client, run, announce }: Shared, settings: ShareSettings): Promise<void> {
   const startedAt = performance.now()
   while (!(await client.probe())) {
     if (run.stop.aborted) return
@@ -99,17 +58,8 @@ async function becomeReady(
     await pause(PROBE_PAUSE_MS)
   }
   const url = client.getTunnelUrl()
-  const { label: origin } = settings.target
   const subdomain = client.getSubdomain()
-  run.output.event({
-    type: 'ready',
-    url,
-    subdomain,
-    wire: wireOf.get(client) ?? 'streams',
-    origin,
-    server,
-    isEmbedded,
-  })
+  announce({ kind: 'http', url, subdomain, origin: settings.target.label })
   const wished = settings.client.subdomain
   if (wished !== undefined && wished !== subdomain) {
     const message = `The name ${wished} is taken; this tunnel got ${subdomain}.`
@@ -117,9 +67,6 @@ async function becomeReady(
   }
   await offer(url, settings, run)
 }
-
-/** The wire of each client's last registration. */
-const wireOf = new WeakMap<ClientEnd, 'streams' | 'json'>()
 
 async function offer(url: string, settings: ShareSettings, run: Run): Promise<void> {
   const notice = (code: string, message: string) => run.output.event({ type: 'notice', code, message })
@@ -143,46 +90,9 @@ async function offer(url: string, settings: ShareSettings, run: Run): Promise<vo
   }
 }
 
-interface Reported {
-  readonly settings: ShareSettings
-  readonly run: Run
-  readonly totals: Totals
-  readonly watch: OriginWatch
-}
-
-/** Passes the client's events on, and acts on two kinds of answers: the app is gone, the app refuses the host. */
-function report(client: ClientEnd, { settings, run, totals, watch }: Reported): void {
-  const { output } = run
+/** An answer that looks like a dev server's refusal of the public host is looked into, and the mend said once. */
+function lookAtRefusals({ client, run }: Shared, settings: ShareSettings): void {
   let refusalsAsked = 0
-  // Fields are picked one by one: what is printed is a public format, not whatever the client's events hold.
-  client.on('request', ({ id, method, path }) => {
-    totals.began(id)
-    output.event({ type: 'request', id, method, path })
-  })
-  client.on('response', event => {
-    const { id, method, path, status, durationMs, bytes, error } = event
-    totals.ended(event)
-    const answer = { type: 'response', id, method, path, status, durationMs, bytes } as const
-    output.event(error === undefined ? answer : { ...answer, error })
-    if (event.error?.startsWith('ORIGIN_')) void watch.check()
-    else if (looksRefused(event) && refusalsAsked < MAX_REFUSALS_ASKED) {
-      refusalsAsked++
-      void explain(event)
-    }
-  })
-  client.on('disconnected', ({ error }) => {
-    totals.cut()
-    output.event({ type: 'disconnected', ...(error && describe(error)) })
-  })
-  client.on('reconnecting', ({ attempt, delayMs }) =>
-    output.event({ type: 'reconnecting', attempt, delayMs }),
-  )
-  client.on('connected', ({ url, subdomain, wire }) => {
-    wireOf.set(client, wire)
-    output.event({ type: 'connected', url, subdomain, wire })
-  })
-  client.on('error', error => output.event({ type: 'error', ...describe(error) }))
-
   const explain = async (seen: Seen) => {
     const { url: origin } = settings.target
     if (origin === undefined || settings.client.hostHeader !== undefined) return
@@ -190,16 +100,12 @@ function report(client: ClientEnd, { settings, run, totals, watch }: Reported): 
     if (message === undefined || refusalsAsked > MAX_REFUSALS_ASKED) return
     // Said once.
     refusalsAsked = MAX_REFUSALS_ASKED + 1
-    output.event({ type: 'notice', code: 'HOST_REFUSED', message })
+    run.output.event({ type: 'notice', code: 'HOST_REFUSED', message })
   }
-}
-
-function describe(error: Error): { readonly code: string; readonly message: string } {
-  return { code: error instanceof TunnelError ? error.code : 'INTERNAL', message: error.message }
-}
-
-function pause(ms: number): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>()
-  setTimeout(resolve, ms).unref()
-  return promise
+  client.on('response', event => {
+    if (event.error?.startsWith('ORIGIN_') || !looksRefused(event) || refusalsAsked >= MAX_REFUSALS_ASKED)
+      return
+    refusalsAsked++
+    void explain(event)
+  })
 }

@@ -3,7 +3,7 @@
 import { formatTime, visible } from '../format.ts'
 import type { CliEvent, Output, Sink } from '../output.ts'
 import type { Palette } from '../palette.ts'
-import { eventText, responseLine, totalsLine } from './lines.ts'
+import { connectionLine, eventText, responseLine, totalsLine } from './lines.ts'
 
 export class PlainOutput implements Output {
   readonly #out: Sink
@@ -11,6 +11,8 @@ export class PlainOutput implements Output {
   readonly #palette: Palette
   readonly #now: () => Date
   #url = ''
+  #hasServices = false
+  #isServer = false
   /** The last error since the tunnel was up: every try of a long outage fails in the same way. */
   #lastError = ''
 
@@ -26,7 +28,12 @@ export class PlainOutput implements Output {
       case 'ready':
         this.#announce(event.url)
         return this.#line(`ready, forwarding to ${visible(event.origin)}`)
+      case 'service':
+        this.#hasServices = true
+        this.#out.write(`${event.service}  ${visible(event.url)}\n`)
+        break
       case 'listening':
+        this.#isServer = true
         this.#announce(event.url)
         return this.#line(
           `listening on port ${event.port} for ${event.domains.map(domain => `*.${domain}`).join(', ')}`,
@@ -36,10 +43,15 @@ export class PlainOutput implements Output {
         return this.#log.write(
           `${responseLine(event, this.#now(), this.#palette, Number.POSITIVE_INFINITY).trim()}\n`,
         )
+      case 'visitorDisconnected':
+        return this.#log.write(
+          `${connectionLine(event, this.#isServer, this.#now(), this.#palette, Number.POSITIVE_INFINITY).trim()}\n`,
+        )
       case 'disconnected':
         return this.#line('connection lost, reconnecting')
       case 'connected':
         this.#lastError = ''
+        if (this.#hasServices) return this.#line('connected again')
         // Before `ready` the URL is not known to answer.
         if (this.#url === '') return
         if (this.#url !== event.url) this.#announce(event.url)
@@ -47,11 +59,13 @@ export class PlainOutput implements Output {
       case 'origin':
         this.#lastError = ''
         return this.#line(
-          `${event.isUp ? 'the app answers' : 'nothing answers yet'}: ${visible(event.origin)}`,
+          `${event.service === undefined ? '' : `${event.service}: `}${event.isUp ? 'the app answers' : 'nothing answers yet'}: ${visible(event.origin)}`,
         )
       case 'totals':
         return this.#line(totalsLine(event))
       case 'error':
+        // Each service has an error of its own.
+        if (event.service !== undefined) break
         if (event.code === this.#lastError) return
         this.#lastError = event.code
     }

@@ -12,7 +12,7 @@ import { VERSION } from '../../version.ts'
 import { count, cut, formatDuration, visible } from '../format.ts'
 import type { CliEvent, Output, ReadyEvent, Sink } from '../output.ts'
 import type { Palette } from '../palette.ts'
-import { eventText, responseLine, totalsLine } from './lines.ts'
+import { connectionLine, eventText, responseLine, totalsLine } from './lines.ts'
 
 const CLEAR_LINE = '\r\x1b[2K'
 
@@ -23,11 +23,14 @@ export class TerminalOutput implements Output {
   readonly #ticker: ReturnType<typeof setInterval>
   #connecting: string | undefined
   #isReady = false
+  #hasServices = false
   #isListening = false
   #url = ''
   #lostAt: number | undefined
   #downOrigin: string | undefined
   #requests = 0
+  #connections = 0
+  #openConnections = 0
   #isDraining = false
   #lastError = ''
   #drawn = ''
@@ -50,6 +53,16 @@ export class TerminalOutput implements Output {
         this.#isReady = true
         this.#print(this.#header(event))
         break
+      case 'service':
+        if (!this.#isReady) this.#print(`\n  ${this.#palette.dim(`localtunnels ${VERSION}`)}\n`)
+        this.#isReady = true
+        this.#hasServices = true
+        this.#printText(event)
+        break
+      case 'configured':
+      case 'removed':
+        this.#printText(event)
+        break
       case 'listening':
         this.#isListening = true
         this.#print(this.#listeningHeader(event.url, event.domains))
@@ -58,17 +71,32 @@ export class TerminalOutput implements Output {
         this.#requests++
         this.#print(responseLine(event, this.#now(), this.#palette, this.#out.columns))
         break
+      case 'visitorConnected':
+        this.#connections++
+        this.#openConnections++
+        break
+      case 'visitorDisconnected':
+        this.#openConnections--
+        this.#print(connectionLine(event, this.#isListening, this.#now(), this.#palette, this.#out.columns))
+        break
       case 'disconnected':
+        // What was open went with it, and nothing more is told of it.
+        this.#openConnections = 0
         this.#lostAt = this.#now().getTime()
         break
       case 'connected':
         this.#lostAt = undefined
         this.#lastError = ''
-        if (this.#isReady && event.url !== this.#url)
+        if (this.#isReady && !this.#hasServices && event.url !== this.#url)
           this.#print(`  The URL changed: ${this.#bold(event.url)}`)
         this.#url = event.url
         break
       case 'origin':
+        if (event.service !== undefined) {
+          const text = `${event.service}: ${event.isUp ? 'the app answers' : 'nothing answers yet'}: ${visible(event.origin)}`
+          this.#print(`  ${event.isUp ? text : this.#palette.yellow(text)}`)
+          break
+        }
         this.#downOrigin = event.isUp ? undefined : visible(event.origin)
         this.#lastError = ''
         break
@@ -81,8 +109,8 @@ export class TerminalOutput implements Output {
         break
       case 'error':
         // Every try of a long outage fails in the same way: it is said once, the status line tells the rest.
-        if (event.code !== this.#lastError) this.#printText(event)
-        this.#lastError = event.code
+        if (event.service !== undefined || event.code !== this.#lastError) this.#printText(event)
+        if (event.service === undefined) this.#lastError = event.code
         break
       default:
         this.#printText(event)
@@ -137,7 +165,10 @@ export class TerminalOutput implements Output {
   #printText(event: CliEvent): void {
     const text = eventText(event)
     if (text === undefined) return
-    this.#print(`  ${event.type === 'error' ? this.#palette.red(text) : this.#palette.yellow(text)}`)
+    const { red, yellow } = this.#palette
+    const isBad = event.type === 'error' || event.type === 'fault'
+    const isPlain = event.type === 'service' || event.type === 'configured' || event.type === 'removed'
+    this.#print(`  ${isBad ? red(text) : isPlain ? text : yellow(text)}`)
   }
 
   #print(text: string): void {
@@ -171,8 +202,12 @@ export class TerminalOutput implements Output {
     if (this.#downOrigin !== undefined && this.#isReady) {
       return ['○', `nothing on ${this.#downOrigin} yet`]
     }
-    const requests = this.#requests === 0 ? '' : `  ${count(this.#requests, 'request')}`
-    if (this.#isReady || this.#isListening) return ['●', `live${requests}`]
+    const seen = [
+      ...(this.#requests === 0 ? [] : [count(this.#requests, 'request')]),
+      ...(this.#connections === 0 ? [] : [count(this.#connections, 'connection')]),
+      ...(this.#openConnections === 0 ? [] : [`${this.#openConnections} open`]),
+    ].join(', ')
+    if (this.#isReady || this.#isListening) return ['●', seen === '' ? 'live' : `live  ${seen}`]
     return this.#connecting === undefined ? ['', ''] : ['◐', `connecting to ${this.#connecting}`]
   }
 }

@@ -67,6 +67,8 @@ class HandlerSocket implements Socket {
     this.#connection.aborted()
   }
 
+  endpoints(): undefined {}
+
   pause(): void {
     this.#isPaused = true
   }

@@ -56,7 +56,8 @@ export class ConnectOpening implements Opening {
 
   #refusal(status: number, challenge: string): TunnelError {
     const { label, login } = this.#proxy
-    if (status === 407) {
+    // tinyproxy says 401 to a wrong password.
+    if (status === 407 || status === 401) {
       const isBasic = challenge === '' || /(?:^|,)\s*basic\b/i.test(challenge)
       const why = isBasic
         ? `The proxy ${label} ${login ? 'did not accept user and password' : 'wants user and password'}.`

@@ -1,16 +1,24 @@
 // The public port of a TCP tunnel: each connection to it becomes a stream to the origin.
 
 import { TunnelError } from '../../errors.ts'
-import { listenBun } from '../../sockets/bun.ts'
-import { RawVisitor, type RawVisitorHost } from '../raw-visitor.ts'
+import { type Listening, listenBun } from '../../sockets/bun.ts'
+import { RawVisitor } from '../raw-visitor.ts'
+import type { RawVisitHost } from '../raw-visits.ts'
 import type { PortFront, Tunnel } from '../tunnels.ts'
 
+/**
+ * A raw connection may be silent for as long as it likes, as that of a shell is. A visitor whose machine is gone is
+ * noticed by the system, which asks after this long.
+ */
+const KEEP_ALIVE_MS = 60_000
+
 /** What a TCP front needs of its server. */
-export interface TcpFrontHost extends RawVisitorHost {
+export interface TcpFrontHost {
   /** Address to listen on. */
   readonly hostname: string
-  /** Connections of one tunnel at once; above, they are closed. */
+  /** Connections of one tunnel at once; above, they are cut. */
   readonly maxVisitors: number
+  readonly visits: RawVisitHost
   /** Something threw that should not have. */
   failed(error: Error): void
 }
@@ -18,33 +26,27 @@ export interface TcpFrontHost extends RawVisitorHost {
 /** Listens for a tunnel's visitors. Throws `PORT_TAKEN` or `PORT_NOT_ALLOWED`. */
 export function listenTcp(tunnel: Tunnel, host: TcpFrontHost): PortFront {
   const visitors = new Set<RawVisitor>()
-  const raw: RawVisitorHost = {
-    rawBegan: visitor => host.rawBegan(visitor),
-    rawEnded(visitor, code) {
-      visitors.delete(visitor)
-      host.rawEnded(visitor, code)
-    },
-  }
   const listening = listen(tunnel.port, host, socket => {
-    const visitor = new RawVisitor(socket, tunnel, raw, undefined)
+    socket.keepAlive?.(KEEP_ALIVE_MS)
+    const visitor: RawVisitor = new RawVisitor(socket, tunnel, host.visits, () => visitors.delete(visitor))
     visitors.add(visitor)
-    visitor.start()
-    if (visitors.size > host.maxVisitors) visitor.cut('TUNNEL_BUSY')
+    visitor.start(visitors.size > host.maxVisitors ? 'TUNNEL_BUSY' : undefined)
     return visitor.socketHandler
   })
   return {
-    stop() {
+    drain: () => listening.stop(),
+    stop(code) {
       listening.stop()
-      for (const visitor of [...visitors]) visitor.cut('CLIENT_GONE')
+      for (const visitor of [...visitors]) visitor.cut(code)
     },
   }
 }
 
 type Accept = Parameters<typeof listenBun>[0]['accept']
 
-function listen(port: number, { hostname, failed }: TcpFrontHost, accept: Accept) {
+function listen(port: number, host: TcpFrontHost, accept: Accept): Listening {
   try {
-    return listenBun({ hostname, port, accept, failed })
+    return listenBun({ hostname: host.hostname, port, accept, failed: error => host.failed(error) })
   } catch (cause) {
     const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
     throw new TunnelError(code === 'EACCES' ? 'PORT_NOT_ALLOWED' : 'PORT_TAKEN', undefined, { cause })

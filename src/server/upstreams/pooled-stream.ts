@@ -2,6 +2,7 @@
 
 import { ERRORS, type ErrorCode } from '../../errors.ts'
 import { BodyFramer } from '../../http/body.ts'
+import { CR, LF } from '../../http/characters.ts'
 import { forwardRequestHead, forwardResponseHead, maxForwardedBytes } from '../../http/forward.ts'
 import { parseResponseHead, type RequestHead, ResponseHead } from '../../http/head.ts'
 import { IDEMPOTENT } from '../../http/request-line.ts'
@@ -92,7 +93,7 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
     this.#phase = 'head'
     this.#isRequestDone = false
     this.#sentBefore = stream.sentBytes
-    this.#replay = this.#isReused ? [] : undefined
+    this.#replay = this.#isReused || this.#context.isShared ? [] : undefined
     this.#replayBytes = 0
     this.#waitingAtLook = 0
     const { deadlines, limits } = this.#context
@@ -238,7 +239,8 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
     this.#stream = undefined
     if (phase === 'idle') this.#pool.dropIdle(this)
     if (this.#visit === undefined) return this.#close()
-    if (this.#context.session.isClosed) return this.#fail('CLIENT_GONE')
+    if (this.#context.session.isClosed)
+      return this.#fail('CLIENT_GONE', phase === 'head' ? this.#piecesToRepeat(delivered) : undefined)
     // The client is a stranger: of its codes, only those about the origin are believed.
     const cause = ERRORS[code].fault === 'origin' || code === 'STREAM_LIMIT' ? code : 'ORIGIN_CLOSED'
     if (phase === 'head') this.#retryOrFail(cause, delivered)
@@ -321,7 +323,7 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
     const staysOpen = visit.keepsAlive && this.#isDelimited && !isEarly
     const style = !staysOpen ? CLOSE : visit.head.minorVersion === 0 ? STAY_OPEN_10 : STAY_OPEN
     reserveScratch(answer)
-    const headEnd = forwardResponseHead(answer, style, scratch, 0)
+    const headEnd = addLines(forwardResponseHead(answer, style, scratch, 0), visit.answerLines)
     const bodyBytes = bodyEnd - at
     let wasTaken: boolean
     if (headEnd + bodyBytes <= scratch.length) {
@@ -345,7 +347,7 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
     this.#framer.begin('chunked', 0)
     visit.answered(this.#answer.status)
     reserveScratch(this.#answer)
-    const end = forwardResponseHead(this.#answer, CLOSE_PLAIN, scratch, 0)
+    const end = addLines(forwardResponseHead(this.#answer, CLOSE_PLAIN, scratch, 0), visit.answerLines)
     if (!visit.write(scratch.subarray(0, end), true)) this.#isVisitorFull = true
     const bodyEnd = this.#framer.feed(bytes, at, bytes.length)
     if (bodyEnd === -1) return this.#fail('ORIGIN_INVALID')
@@ -386,7 +388,7 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
     this.#isRequestDone = false
     visit.answered(101)
     reserveScratch(this.#answer)
-    const end = forwardResponseHead(this.#answer, STAY_OPEN, scratch, 0)
+    const end = addLines(forwardResponseHead(this.#answer, STAY_OPEN, scratch, 0), visit.answerLines)
     if (!visit.write(scratch.subarray(0, end), true)) this.#isVisitorFull = true
     if (at < bytes.length && !visit.write(bytes.subarray(at))) this.#isVisitorFull = true
     visit.switched()
@@ -422,16 +424,14 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
    */
   #retryOrFail(code: ErrorCode, delivered: number): void {
     const visit = this.#visit
-    const pieces = this.#replay
-    const mayRetry =
-      pieces !== undefined &&
-      visit !== undefined &&
-      (delivered <= this.#sentBefore || IDEMPOTENT.has(visit.head.method))
-    if (!mayRetry) return this.#fail(code)
+    // On a fresh stream nothing says that it was stale: what breaks one app there may break another.
+    if (!this.#isReused) return this.#fail(code, delivered <= this.#sentBefore ? this.#replay : undefined)
+    const pieces = this.#piecesToRepeat(delivered)
+    if (pieces === undefined || visit === undefined) return this.#fail(code)
     const isRequestDone = this.#isRequestDone
     this.#stream?.reset('CANCELLED')
     this.#isReused = false
-    if (!this.open()) return this.#fail('CLIENT_GONE')
+    if (!this.open()) return this.#fail('CLIENT_GONE', pieces)
     // What the old stream wanted to wait for is gone; the new one may want to wait at once.
     visit.resume()
     this.begin(visit)
@@ -439,11 +439,18 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
     if (isRequestDone) this.bodyEnded()
   }
 
-  #fail(code: ErrorCode): void {
+  /** The body so far, if the request does no harm when it is sent once more. */
+  #piecesToRepeat(delivered: number): readonly Uint8Array[] | undefined {
+    const isHarmless = delivered <= this.#sentBefore || IDEMPOTENT.has(this.#visit?.head.method ?? '')
+    return isHarmless ? this.#replay : undefined
+  }
+
+  /** `again`: as `Visit.fail` takes it. */
+  #fail(code: ErrorCode, again?: readonly Uint8Array[]): void {
     const visit = this.#visit
     this.#visit = undefined
     this.#discard('CANCELLED')
-    visit?.fail(code)
+    visit?.fail(code, again)
   }
 
   /** Ends the stream in good order: the origin sees FIN, not a failure. */
@@ -469,6 +476,16 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
     this.#context.deadlines.forget(this)
     this.#pool.closed()
   }
+}
+
+/** Writes lines into the head that ends at `end` of the shared array, in front of its blank line. Returns its new end. */
+function addLines(end: number, lines: Uint8Array | undefined): number {
+  if (lines === undefined) return end
+  // The room that `maxForwardedBytes` leaves is for a request's own lines: an answer has hardly any.
+  scratch.set(lines, end - 2)
+  scratch[end + lines.length - 2] = CR
+  scratch[end + lines.length - 1] = LF
+  return end + lines.length
 }
 
 /** Makes sure that a head fits when it is forwarded. */

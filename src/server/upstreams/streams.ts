@@ -3,6 +3,8 @@
 import type { ErrorCode } from '../../errors.ts'
 import type { Session } from '../../session/session.ts'
 import type { Stream, StreamHandler } from '../../session/stream.ts'
+import type { Endpoints } from '../../socket.ts'
+import { encodeProxyV1, encodeProxyV2 } from '../../wire/proxy-protocol.ts'
 import type { Deadlines } from '../deadlines.ts'
 import type { ServerLimits } from '../options.ts'
 import type { Exchange, Rewrite, TunnelUpstream, Visit } from '../upstream.ts'
@@ -15,8 +17,12 @@ export interface StreamsContext {
   readonly tunnel: number
   readonly limits: ServerLimits
   readonly deadlines: Deadlines
+  /** Other clients hold the tunnel, too: what fails here may be tried there. */
+  readonly isShared: boolean
   /** What the client wants instead of the visitor's Host and Origin. */
   readonly rewrite: Rewrite | undefined
+  /** The PROXY header that each raw visitor's stream begins with. */
+  readonly proxyProtocol: 1 | 2 | undefined
 }
 
 export class StreamsUpstream implements TunnelUpstream {
@@ -37,15 +43,22 @@ export class StreamsUpstream implements TunnelUpstream {
   begin(visit: Visit): Exchange {
     const pooled = this.#idle.pop() ?? this.#open()
     if (pooled === undefined) {
-      visit.fail(this.#refusal)
+      visit.fail(this.#refusal, [])
       return DEAD_EXCHANGE
     }
     pooled.begin(visit)
     return pooled
   }
 
-  open(handler: StreamHandler): Stream | ErrorCode {
-    return this.#context.session.open(this.#context.tunnel, handler) ?? this.#refusal
+  open(handler: StreamHandler, endpoints: Endpoints | undefined): Stream | ErrorCode {
+    const { session, tunnel, proxyProtocol } = this.#context
+    const stream = session.open(tunnel, handler)
+    if (stream === undefined) return this.#refusal
+    if (proxyProtocol !== undefined) {
+      const route = endpoints && { transport: 'tcp' as const, ...endpoints }
+      stream.write(proxyProtocol === 1 ? encodeProxyV1(route) : encodeProxyV2(route))
+    }
+    return stream
   }
 
   get #refusal(): ErrorCode {

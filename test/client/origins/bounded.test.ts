@@ -12,6 +12,7 @@ const SOCKET: Socket = {
   pause() {},
   resume() {},
   remoteAddress: '',
+  endpoints: () => undefined,
 }
 const HANDLER = { received() {}, drained() {}, ended() {}, closed() {} }
 

@@ -18,6 +18,8 @@ class NarrowSocket implements Socket {
   readonly calls: string[] = []
   readonly remoteAddress = ''
 
+  endpoints(): undefined {}
+
   write(bytes: Uint8Array): number {
     const taken = Math.min(this.room, bytes.length)
     this.room -= taken

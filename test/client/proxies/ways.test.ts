@@ -2,12 +2,12 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
-import { TunnelClient, type TunnelServer } from '../../src/index.ts'
-import { eventually, next } from '../support/events.ts'
-import { OutboundProxy, type OutboundProxyOptions } from '../support/outbound-proxy.ts'
-import { TEST_CERT, TEST_KEY } from '../support/tls.ts'
-import { startServer } from '../support/tunnel.ts'
-import { within } from '../support/within.ts'
+import { TunnelClient, type TunnelServer } from '../../../src/index.ts'
+import { eventually, next } from '../../support/events.ts'
+import { OutboundProxy, type OutboundProxyOptions } from '../../support/outbound-proxy.ts'
+import { TEST_CERT, TEST_KEY } from '../../support/tls.ts'
+import { startServer } from '../../support/tunnel.ts'
+import { within } from '../../support/within.ts'
 
 const BULK = Buffer.alloc(5_000_000, 'not the same byte again and again')
 const sha256 = (data: Uint8Array) => createHash('sha256').update(data).digest('hex')
@@ -84,7 +84,7 @@ const WAYS: readonly Way[] = [
 
 function clientFor(
   way: Pick<Way, 'to' | 'host' | 'wire'>,
-  options: { proxy?: string | false },
+  options: { proxy?: string | false; subdomain?: string },
 ): TunnelClient {
   const host = `${way.host ?? '127.0.0.1'}:${servers[way.to]?.port}`
   return new TunnelClient({
@@ -150,6 +150,50 @@ test('a proxy that goes away and comes back costs a reconnect, through it again,
   expect(first).toMatchObject({ code: 'PROXY_UNREACHABLE' })
   expect(first?.message).toContain(`http://127.0.0.1:${proxy.port}`)
   expect(String(first?.message)).not.toContain('anna')
+})
+
+test('a proxy that no longer accepts the password ends the client: more tries would lock the account', async () => {
+  using proxy = await OutboundProxy.start({ kind: 'socks5', login })
+  await using client = clientFor({ to: 'ws' }, { proxy: proxy.url(), subdomain: 'locked' })
+  await client.connect()
+  const closed = next(client, 'close')
+  // Its name stays leased: no other test asks for this one.
+  proxy.login = { user: 'anna', password: 'another' }
+  proxy.cutAll()
+  expect((await closed).error).toMatchObject({ code: 'PROXY_AUTH_REFUSED' })
+  expect(proxy.refused).toBe(1)
+})
+
+test('a link that the proxy does not let pass costs speed and nothing else', async () => {
+  using proxy = await OutboundProxy.start({ kind: 'http' })
+  await using client = clientFor({ to: 'ws' }, { proxy: proxy.url() })
+  await client.connect()
+  proxy.login = login
+  for (let round = 0; round < 2; round++) {
+    expect(sha256(await (await visit('ws', '/bulk')).bytes())).toBe(sha256(BULK))
+  }
+  expect(proxy.targets.length).toBe(1)
+  expect(proxy.refused).toBeGreaterThan(0)
+  expect(client.isConnected()).toBe(true)
+})
+
+test('what the environment says holds for everything but this machine', async () => {
+  const before = { ...process.env }
+  using proxy = await OutboundProxy.start({ kind: 'http', names })
+  Object.assign(process.env, { HTTPS_PROXY: proxy.url(), NO_PROXY: '' })
+  try {
+    await using away = clientFor({ to: 'wss', host: 'tunnel.test' }, {})
+    await away.connect()
+    expect(proxy.targets).toEqual([`tunnel.test:${servers.wss?.port}`])
+    await using here = clientFor({ to: 'wss' }, {})
+    await here.connect()
+    expect(proxy.targets.length).toBe(1)
+  } finally {
+    for (const name of ['HTTPS_PROXY', 'NO_PROXY']) {
+      if (before[name] === undefined) delete process.env[name]
+      else process.env[name] = before[name]
+    }
+  }
 })
 
 function echo(to: 'ws' | 'wss', message: string): Promise<string> {

@@ -1,0 +1,57 @@
+// Round trips of one datagram at a time: what a tunnel adds to every question by UDP.
+
+import { Latencies } from './histogram.ts'
+import type { Latency } from './load.ts'
+
+/** A datagram that has not come back after this long is lost; another is sent. */
+const LOST_MS = 200
+/** Lost in a row before it is given up. */
+const MAX_LOST = 50
+
+export interface DatagramTrips {
+  readonly latency: Latency | null
+  readonly lost: number
+}
+
+export async function datagramRoundTrips(
+  port: number,
+  load: { readonly bytes: number; readonly trips: number; readonly warmup: number },
+): Promise<DatagramTrips> {
+  const latencies = new Latencies()
+  const done = Promise.withResolvers<void>()
+  const message = new Uint32Array(load.bytes / 4)
+  let [trips, warmup, lost, lostInARow, sentAt] = [0, load.warmup, 0, 0, 0]
+  const socket = await Bun.udpSocket({
+    connect: { hostname: '127.0.0.1', port },
+    socket: {
+      data(_, datagram) {
+        // One that was given up comes late.
+        if (datagram.readUInt32LE(0) !== message[0]) return
+        lostInARow = 0
+        if (warmup > 0) warmup--
+        else {
+          latencies.add(performance.now() - sentAt)
+          if (++trips === load.trips) return done.resolve()
+        }
+        next()
+      },
+      error() {},
+    },
+  })
+  const next = (): void => {
+    message[0] = (message[0] ?? 0) + 1
+    sentAt = performance.now()
+    socket.send(message)
+  }
+  const watch = setInterval(() => {
+    if (performance.now() - sentAt < LOST_MS) return
+    if (warmup === 0) lost++
+    if (++lostInARow > MAX_LOST) done.resolve()
+    else next()
+  }, LOST_MS)
+  next()
+  await done.promise
+  clearInterval(watch)
+  socket.close()
+  return { latency: latencies.summary(), lost }
+}

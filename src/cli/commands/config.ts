@@ -1,0 +1,108 @@
+// `localtunnels config check`: what a configuration file means, or every fault in it.
+
+import { pathOf } from '../../config/check.ts'
+import { type Fault, faultLine } from '../../config/fault.ts'
+import { EXTENSIONS, findFiles } from '../../config/file.ts'
+import { loadConfig } from '../../config/load.ts'
+import { notYet, notYetServed } from '../../config/not-yet.ts'
+import type { ServiceConfig } from '../../config/service.ts'
+import { TunnelError } from '../../errors.ts'
+import { count, visible } from '../format.ts'
+import type { Palette } from '../palette.ts'
+
+export interface CheckSettings {
+  /** `undefined`: the one in this folder. */
+  readonly file: string | undefined
+  /** `undefined`: what its keys say. */
+  readonly kind: 'server' | undefined
+}
+
+interface Surroundings {
+  readonly palette: Palette
+  readonly environment: Readonly<Record<string, string | undefined>>
+  readonly write: (text: string) => void
+}
+
+/** Rejects with `CONFIG_INVALID` after the last fault was written. */
+export async function checkConfig({ file, kind }: CheckSettings, around: Surroundings): Promise<void> {
+  const path = file ?? findConfig('.')
+  const { config, faults, shown } = await loadConfig(path, { environment: around.environment, kind })
+  if (config === undefined) {
+    for (const line of faultLines(path, faults)) around.write(`${line}\n`)
+    throw faultsError(path, faults)
+  }
+  const services = config.kind === 'client' ? config.services : []
+  const what = config.kind === 'client' ? `a client with ${count(services.length, 'service')}` : 'a server'
+  const own = [...shown].filter(([key]) => !key.startsWith('services.'))
+  around.write(`${visible(path)}: ${what}\n`)
+  for (const rows of [own, services.map(service => rowOf(service, shown))]) {
+    if (rows.length > 0) around.write(`\n${columns(rows, around.palette)}`)
+  }
+  const missing = config.kind === 'client' ? services.flatMap(notYet) : notYetServed(config)
+  if (missing.length > 0) around.write(`\n${missing.map(text => `  note: ${visible(text)}\n`).join('')}`)
+}
+
+/** Cells below each other, the first one bold. */
+function columns(rows: readonly (readonly string[])[], { bold }: Palette): string {
+  const seen = rows.map(row => row.map(visible))
+  const width = (column: number) => Math.max(...seen.map(row => Bun.stringWidth(row[column] ?? '')))
+  const widths = (seen[0] ?? []).map((_, column) => width(column))
+  const pad = (cell: string, column: number) =>
+    cell + ' '.repeat((widths[column] ?? 0) - Bun.stringWidth(cell))
+  return seen
+    .map(([first = '', ...others]) => {
+      const rest = others.map((cell, index) => pad(cell, index + 1)).join('  ')
+      return `  ${bold(pad(first, 0))}  ${rest}`.trimEnd()
+    })
+    .map(line => `${line}\n`)
+    .join('')
+}
+
+/** The configuration file of a folder. None, or more than one: `CONFIG_INVALID`. */
+export function findConfig(folder: string): string {
+  const [first, second] = findFiles(folder)
+  if (first === undefined) {
+    throw new TunnelError(
+      'CONFIG_INVALID',
+      `There is no localtunnels.toml (nor ${EXTENSIONS.slice(1).join(', ')}) in this folder.`,
+    )
+  }
+  if (second === undefined) return first
+  throw new TunnelError(
+    'CONFIG_INVALID',
+    `There are two configuration files, ${first} and ${second}: name one of them.`,
+  )
+}
+
+/** One line each, fit for a terminal. */
+export function faultLines(path: string, faults: readonly Fault[]): readonly string[] {
+  return faults.map(fault => visible(faultLine(path, fault)))
+}
+
+export function faultsError(path: string, faults: readonly Fault[]): TunnelError {
+  return new TunnelError('CONFIG_INVALID', `${path} has ${count(faults.length, 'fault')}.`)
+}
+
+/** Name, kind, app, and the rest. */
+function rowOf(service: ServiceConfig, shown: ReadonlyMap<string, string>): readonly string[] {
+  const path = pathOf('services', service.name)
+  const keys = [...shown]
+    .filter(([key]) => key.startsWith(`${path}.`))
+    .map(([key, text]) => [key.slice(path.length + 1), text] as const)
+  const of = new Map(keys)
+  const { options } = service
+  const rest = keys.filter(([key]) => !TOLD.has(key)).map(([key, text]) => `${key} ${text}`)
+  if ('subdomain' in options && !of.has('subdomain')) rest.unshift(`subdomain ${options.subdomain}`)
+  const port = of.get('port')
+  const app = port === undefined ? undefined : `${of.get('host') ?? 'localhost'}:${port}`
+  const kind = of.has('folder') ? 'folder' : service.kind
+  return [
+    service.name,
+    kind,
+    app ?? of.get('url') ?? of.get('unix') ?? of.get('folder') ?? '',
+    rest.join(', '),
+  ]
+}
+
+/** Keys that have a column of their own. */
+const TOLD: ReadonlySet<string> = new Set(['kind', 'port', 'host', 'url', 'unix', 'folder'])

@@ -1,0 +1,244 @@
+// `localtunnels up`: the services of a configuration file over one connection, kept as the file says while it changes.
+
+import type { TunnelClientEvents } from '../../client/options.ts'
+import type { ClientConfig } from '../../config/client-config.ts'
+import { loadClientConfig } from '../../config/load.ts'
+import { ERRORS, TunnelError } from '../../errors.ts'
+import { Changes } from '../changes.ts'
+import { ConfigWatch } from '../config-watch.ts'
+import { startEmbeddedServer } from '../embedded-server.ts'
+import { type ClientEnd, createClient, type ServerEnd } from '../ends.ts'
+import { EXIT, exitCodeOf } from '../exit-codes.ts'
+import type { Output } from '../output.ts'
+import { report } from '../report.ts'
+import type { Run } from '../run.ts'
+import { type Refusal, Services } from '../services.ts'
+import { aborted } from '../stop.ts'
+import { Totals } from '../totals.ts'
+import { faultsError, findConfig } from './config.ts'
+
+/** How long Ctrl+C waits for answers under way. */
+const DRAIN_MS = 10_000
+
+export interface UpSettings {
+  /** `undefined`: the one in this folder. */
+  readonly file: string | undefined
+}
+
+/** Resolves after a clean end. Rejects when the file has faults at the start, no service can be had, or the server says no for good. */
+export async function up({ file }: UpSettings, run: Run): Promise<void> {
+  const path = file ?? findConfig('.')
+  const lost = Promise.withResolvers<never>()
+  const up = new Up(path, run, lost.reject)
+  // Before it is read: what is written from here on is noticed.
+  const watch = new ConfigWatch(
+    path,
+    () => up.changed(),
+    error => notice(run.output, 'WATCH_FAILED', `Changes of ${path} will go unnoticed: ${error.message}.`),
+  )
+  const stopped = aborted(run.stop)
+  try {
+    await Promise.race([up.begin(), stopped])
+    await Promise.race([lost.promise, stopped])
+    await up.drain()
+  } finally {
+    watch.stop()
+    await up.end()
+  }
+}
+
+class Up {
+  readonly #path: string
+  readonly #run: Run
+  /** The client was closed for good. */
+  readonly #lost: (error: unknown) => void
+  readonly #totals = new Totals()
+  readonly #changes: Changes
+  #config: ClientConfig | undefined
+  #line: Line | undefined
+
+  constructor(path: string, run: Run, lost: (error: unknown) => void) {
+    this.#path = path
+    this.#run = run
+    this.#lost = lost
+    this.#changes = new Changes(superseded => this.#change(superseded), lost)
+  }
+
+  /** Rejects when not one service can be had. */
+  async begin(): Promise<void> {
+    const refusals = await this.#apply(await read(this.#path, this.#run))
+    const [first, ...others] = refusals
+    if (first !== undefined && this.#line?.services.size === 0) {
+      // One that all share, such as a server that is not there, is said once, by whoever catches it.
+      this.#tell(others.filter(({ error }) => error !== first.error))
+      throw named(first)
+    }
+    this.#tell(refusals)
+    this.#configured()
+    this.#changes.begin()
+  }
+
+  /** The file is another. */
+  changed(): void {
+    this.#changes.ask()
+  }
+
+  async drain(): Promise<void> {
+    this.#run.output.event(this.#totals.draining())
+    await Promise.race([this.#totals.whenIdle(), pause(DRAIN_MS)])
+    this.#run.output.event(this.#totals.event())
+  }
+
+  async end(): Promise<void> {
+    await this.#line?.close()
+  }
+
+  async #change(superseded: AbortSignal): Promise<void> {
+    const { output, stop } = this.#run
+    if (stop.aborted) return
+    const before = this.#config
+    try {
+      const refusals = await this.#apply(await read(this.#path, this.#run), superseded)
+      const [first] = refusals
+      const isUnreachable = this.#line?.services.size === 0 && !this.#line.client.isConnected()
+      if (first !== undefined && isUnreachable && before !== undefined && !stop.aborted) {
+        this.#tell([first])
+        notice(output, 'CONFIG_KEPT', `${this.#path}: the services of before go on.`)
+        this.#tell(await this.#apply(before, superseded))
+      } else this.#tell(refusals)
+      this.#configured()
+    } catch (error) {
+      if (!(error instanceof TunnelError)) throw error
+      notice(output, 'CONFIG_KEPT', `${error.message} The services of before go on.`)
+    }
+  }
+
+  async #apply(config: ClientConfig, superseded?: AbortSignal): Promise<readonly Refusal[]> {
+    const isSameLine = Bun.deepEquals(this.#config?.connection, config.connection, true)
+    if (this.#line === undefined || !isSameLine) {
+      // Options that cannot be used are told here, before anything ends.
+      const line = await Line.open(config, {
+        run: this.#run,
+        totals: this.#totals,
+        lost: this.#lost,
+        refused: refusal => this.#tell([refusal]),
+      })
+      await this.#line?.close()
+      this.#line = line
+    }
+    this.#config = config
+    return this.#line.services.apply(config.services, superseded)
+  }
+
+  #tell(refusals: readonly Refusal[]): void {
+    for (const { service, error } of refusals) {
+      this.#run.output.event({ type: 'error', code: error.code, message: error.message, service })
+    }
+  }
+
+  #configured(): void {
+    const services = this.#line?.services.size ?? 0
+    this.#run.output.event({ type: 'configured', file: this.#path, services })
+  }
+}
+
+/** What a line tells, and to whom. */
+interface LineOwner {
+  readonly run: Run
+  readonly totals: Totals
+  /** The client was closed for good. */
+  readonly lost: (error: unknown) => void
+  /** A service was refused when nobody waited for it any more. */
+  readonly refused: (refusal: Refusal) => void
+}
+
+/** A client with the services that go over it, and the server in this process if none is named. */
+class Line {
+  readonly client: ClientEnd
+  readonly services: Services
+  readonly #embedded: ServerEnd | undefined
+  #isClosed = false
+
+  private constructor(client: ClientEnd, services: Services, embedded: ServerEnd | undefined) {
+    this.client = client
+    this.services = services
+    this.#embedded = embedded
+  }
+
+  static async open(config: ClientConfig, { run, totals, lost, refused }: LineOwner): Promise<Line> {
+    const { connection } = config
+    const named = connection.server ?? (run.environment.TUNNEL_SERVER || undefined)
+    const embedded = named === undefined ? await startEmbeddedServer() : undefined
+    const server = named ?? `http://127.0.0.1:${embedded?.port}`
+    if (embedded !== undefined) {
+      notice(
+        run.output,
+        'LOCAL_ONLY',
+        'Only this machine can open these. To share them, name a server in the file.',
+      )
+    }
+    run.output.event({ type: 'connecting', server })
+    try {
+      const client = await createClient({ ...connection, server })
+      const line = new Line(client, new Services(client, run.output, refused), embedded)
+      line.#report(run.output, totals, lost)
+      return line
+    } catch (error) {
+      await embedded?.stop()
+      throw error
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.services.stop()
+    await this.client.disconnect()
+    await this.#embedded?.stop()
+  }
+
+  #report(output: Output, totals: Totals, lost: (error: unknown) => void): void {
+    const { client, services } = this
+    report(client, {
+      output,
+      totals,
+      serviceOf: tunnel => services.serviceOf(tunnel),
+      originFailed: tunnel => services.check(services.serviceOf(tunnel)),
+    })
+    let isAgain = false
+    client.on('connected', ({ url, subdomain, wire }) => {
+      if (isAgain) output.event({ type: 'connected', url, subdomain, wire })
+      isAgain = true
+      services.sync()
+    })
+    client.on('registered', () => services.sync())
+    client.on('close', ({ error }: TunnelClientEvents['close']) => {
+      if (error !== undefined && !this.#isClosed) lost(error)
+    })
+  }
+}
+
+/** The error with the name of its service, unless it concerns all of them, as a server that is not there does. */
+function named({ service, error }: Refusal): TunnelError {
+  if (exitCodeOf(error.code) === EXIT.unreachable) return error
+  const { action } = ERRORS[error.code]
+  const what = error.message.endsWith(action) ? error.message.slice(0, -action.length).trim() : error.message
+  return new TunnelError(error.code, `${service}: ${what}`, { cause: error })
+}
+
+/** Rejects with `CONFIG_INVALID` after every fault was told. */
+async function read(path: string, { output, environment }: Run): Promise<ClientConfig> {
+  const { config, faults } = await loadClientConfig(path, environment)
+  for (const { at, message } of faults) output.event({ type: 'fault', file: path, ...at, message })
+  if (config === undefined) throw faultsError(path, faults)
+  return config
+}
+
+function notice(output: Output, code: string, message: string): void {
+  output.event({ type: 'notice', code, message })
+}
+
+function pause(ms: number): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  setTimeout(resolve, ms).unref()
+  return promise
+}

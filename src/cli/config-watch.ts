@@ -1,0 +1,81 @@
+// Notices that a configuration file has changed, whichever way editors and orchestrators write it.
+
+import { type FSWatcher, realpathSync, statSync, watch } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+
+/** A file that is written in pieces is read when it has been left alone for so long. */
+const SETTLE_MS = 50
+
+export class ConfigWatch {
+  readonly #path: string
+  readonly #changed: () => void
+  readonly #failed: (error: Error) => void
+  #watchers: FSWatcher[] = []
+  /** As it was when `changed` was called last. */
+  #seen: string
+  #looked = ''
+  #timer: ReturnType<typeof setTimeout> | undefined
+
+  /** `failed`: changes will go unnoticed. */
+  constructor(path: string, changed: () => void, failed: (error: Error) => void) {
+    this.#path = resolve(path)
+    this.#changed = changed
+    this.#failed = failed
+    this.#seen = this.#stamp()
+    this.#watchFolders()
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer)
+    for (const watcher of this.#watchers) watcher.close()
+  }
+
+  /** Folders, because a file that is replaced by another is not the one that was watched. Two, when the file is a link. */
+  #watchFolders(): void {
+    const earlier = this.#watchers
+    this.#watchers = []
+    try {
+      for (const folder of new Set([dirname(this.#path), this.#realFolder()])) {
+        const watcher = watch(folder, () => this.#stirred())
+        watcher.on('error', this.#failed)
+        this.#watchers.push(watcher)
+      }
+    } catch (error) {
+      this.#failed(error instanceof Error ? error : new Error(String(error)))
+    }
+    for (const watcher of earlier) watcher.close()
+  }
+
+  /** Something in the folder is different. However much happens there, it is looked at once in a while. */
+  #stirred(): void {
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined
+      const stamp = this.#stamp()
+      if (stamp === this.#seen) return
+      if (stamp === this.#looked) {
+        this.#seen = stamp
+        // A link may lead elsewhere now.
+        this.#watchFolders()
+        this.#changed()
+      } else {
+        // It may be under way still.
+        this.#looked = stamp
+        this.#stirred()
+      }
+    }, SETTLE_MS)
+  }
+
+  #stamp(): string {
+    const stats = statSync(this.#path, { throwIfNoEntry: false, bigint: true })
+    return stats === undefined ? '' : `${stats.ino} ${stats.size} ${stats.mtimeNs}`
+  }
+
+  #realFolder(): string {
+    try {
+      return dirname(realpathSync(this.#path))
+    } catch {
+      // It is not there yet, or not any more: its folder is all there is to watch.
+      return dirname(this.#path)
+    }
+  }
+}

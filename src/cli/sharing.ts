@@ -1,0 +1,111 @@
+// What every command that shares something does: connects, shows what happens, drains at the end.
+
+import type { TunnelClientEvents, TunnelClientOptions } from '../client/options.ts'
+import { type EmbeddedOptions, startEmbeddedServer } from './embedded-server.ts'
+import { type ClientEnd, createClient, type ServerEnd } from './ends.ts'
+import { OriginWatch } from './origin-watch.ts'
+import type { ReadyEvent } from './output.ts'
+import { report } from './report.ts'
+import type { Run } from './run.ts'
+import { aborted } from './stop.ts'
+import type { Target } from './target.ts'
+import { Totals } from './totals.ts'
+
+/** How long Ctrl+C waits for what is under way. */
+const DRAIN_MS = 10_000
+
+/** What one command brings along. */
+export interface Sharing {
+  /** `undefined`: a server in this process. */
+  readonly server: string | undefined
+  /** What that one is to offer. */
+  readonly embedded?: EmbeddedOptions
+  readonly client: Omit<TunnelClientOptions, 'server'>
+  /** Where connections go: looked at as long as nothing listens there. */
+  readonly targets: readonly Target[]
+  /** Connections of raw tunnels are counted, and told at the end also when there were none. */
+  readonly countsConnections: boolean
+  /** Asks for the tunnels. Rejects with the refusal. */
+  connect(client: ClientEnd): Promise<void>
+  /** Shows each address, once visitors can use it. */
+  ready(shared: Shared): Promise<void>
+  /** What the client's events mean to this command, besides what is shown of them anyway. */
+  listen?(shared: Shared): void
+}
+
+/** What a command works with while it shares. */
+export interface Shared {
+  readonly client: ClientEnd
+  readonly run: Run
+  /** Says that an address answers. */
+  announce(this: void, what: Pick<ReadyEvent, 'kind' | 'url' | 'subdomain' | 'origin'>): void
+  /** Looks whether anything listens: a connection to it failed. */
+  checkOrigins(this: void): void
+}
+
+/** Resolves after a clean end; rejects when a tunnel could not be made or is lost for good. */
+export async function share(sharing: Sharing, run: Run): Promise<void> {
+  const embedded = sharing.server === undefined ? await startEmbeddedServer(sharing.embedded) : undefined
+  try {
+    await shareThrough(sharing, embedded, run)
+  } finally {
+    await embedded?.stop()
+  }
+}
+
+async function shareThrough(sharing: Sharing, embedded: ServerEnd | undefined, run: Run): Promise<void> {
+  const server = embedded === undefined ? (sharing.server ?? '') : `http://127.0.0.1:${embedded.port}`
+  const client = await createClient({
+    ...sharing.client,
+    server,
+    // What is in this process needs no way out.
+    ...(embedded !== undefined && { proxy: false }),
+  })
+  const totals = new Totals(sharing.countsConnections)
+  const watches = sharing.targets.map(
+    target =>
+      new OriginWatch(target, isUp => run.output.event({ type: 'origin', origin: target.shortLabel, isUp })),
+  )
+  const checkOrigins = () => {
+    for (const watch of watches) void watch.check()
+  }
+  const closed = Promise.withResolvers<TunnelClientEvents['close']>()
+  client.on('close', closed.resolve)
+  let wire = 'streams'
+  client.on('connected', event => {
+    wire = event.wire
+    run.output.event({ type: 'connected', url: event.url, subdomain: event.subdomain, wire })
+  })
+  const shared: Shared = {
+    client,
+    run,
+    announce: what =>
+      run.output.event({ type: 'ready', ...what, wire, server, isEmbedded: embedded !== undefined }),
+    checkOrigins,
+  }
+  report(client, { output: run.output, totals, originFailed: checkOrigins })
+  sharing.listen?.(shared)
+
+  run.output.event({ type: 'connecting', server })
+  const stopped = aborted(run.stop)
+  try {
+    await Promise.race([sharing.connect(client), stopped])
+    // Not before: when there is no server, that is the one thing to say.
+    if (!run.stop.aborted) checkOrigins()
+    if (!run.stop.aborted) await Promise.race([sharing.ready(shared), stopped])
+    const end = await Promise.race([closed.promise, stopped])
+    if (end?.error !== undefined && !run.stop.aborted) throw end.error
+    run.output.event(totals.draining())
+    await Promise.race([totals.whenIdle(), closed.promise, pause(DRAIN_MS)])
+    run.output.event(totals.event())
+  } finally {
+    for (const watch of watches) watch.stop()
+    await client.disconnect()
+  }
+}
+
+export function pause(ms: number): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  setTimeout(resolve, ms).unref()
+  return promise
+}

@@ -1,0 +1,151 @@
+// Asks an origin again and again whether it is well, and says when that changes.
+
+import { TunnelError } from '../errors.ts'
+import { parseResponseHead, ResponseHead } from '../http/head.ts'
+import type { Scheduler } from '../session/scheduler.ts'
+import type { Socket, SocketHandler } from '../socket.ts'
+import type { Origin } from './origin.ts'
+
+/** How an origin is asked, with every default in place. */
+export interface HealthSettings {
+  readonly kind: 'tcp' | 'http'
+  /** What is asked for, and as which host. */
+  readonly path: string
+  readonly host: string
+  readonly intervalMs: number
+  readonly timeoutMs: number
+  readonly healthyAfter: number
+  readonly unhealthyAfter: number
+}
+
+/** Called when the verdict changes; `error` says why the origin is unwell. */
+export type HealthChanged = (isHealthy: boolean, error?: TunnelError) => void
+
+/** The head of an answer; what follows is not read. */
+const HEAD_LIMITS = { maxHeadBytes: 65_536, maxHeaderCount: 200 }
+
+export class HealthCheck {
+  /** The verdict: well, until the first check has shown something else. */
+  isHealthy = true
+  readonly #origin: Origin
+  readonly #settings: HealthSettings
+  readonly #scheduler: Scheduler
+  readonly #changed: HealthChanged
+  /** Checks in a row whose outcome was not the verdict. */
+  #against = 0
+  /** The first check decides alone: an app that is down at the start should get no visitors meanwhile. */
+  #isFirst = true
+  #stop: (() => void) | undefined
+
+  constructor(origin: Origin, settings: HealthSettings, scheduler: Scheduler, changed: HealthChanged) {
+    this.#origin = origin
+    this.#settings = settings
+    this.#scheduler = scheduler
+    this.#changed = changed
+  }
+
+  /** Asks at once, and then again and again. */
+  start(): void {
+    if (this.#stop === undefined) this.#ask()
+  }
+
+  /** Asks no more. After another `start` the first check decides alone again. */
+  stop(): void {
+    this.#stop?.()
+    this.#stop = undefined
+    this.#against = 0
+    this.#isFirst = true
+  }
+
+  #ask(): void {
+    const { intervalMs } = this.#settings
+    this.#stop = ask(this.#origin, this.#settings, this.#scheduler, error => {
+      // One check at a time, so that a slow app is not asked by more and more of them.
+      this.#stop = this.#scheduler.after(intervalMs, () => this.#ask())
+      this.#judge(error)
+    })
+  }
+
+  #judge(error: TunnelError | undefined): void {
+    const wasWell = error === undefined
+    const isFirst = this.#isFirst
+    this.#isFirst = false
+    if (wasWell === this.isHealthy) {
+      this.#against = 0
+      return
+    }
+    const { healthyAfter, unhealthyAfter } = this.#settings
+    this.#against++
+    if (!isFirst && this.#against < (wasWell ? healthyAfter : unhealthyAfter)) return
+    this.#against = 0
+    this.isHealthy = wasWell
+    this.#changed(wasWell, error)
+  }
+}
+
+/** One check. `done` is called once, unless the function returned is called before. */
+function ask(
+  origin: Origin,
+  { kind, path, host, timeoutMs }: HealthSettings,
+  scheduler: Scheduler,
+  done: (error?: TunnelError) => void,
+): () => void {
+  let socket: Socket | undefined
+  let isOver = false
+  let unsent = Buffer.from(
+    `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nUser-Agent: localtunnels\r\nConnection: close\r\n\r\n`,
+  )
+  let answer: Buffer<ArrayBufferLike> = Buffer.alloc(0)
+  const stop = () => {
+    isOver = true
+    cancel()
+    socket?.terminate()
+  }
+  const finish = (error?: TunnelError) => {
+    if (isOver) return
+    stop()
+    done(error)
+  }
+  const cancel = scheduler.after(timeoutMs, () => finish(new TunnelError('ORIGIN_TIMEOUT')))
+  const send = () => {
+    if (socket !== undefined && !isOver) unsent = unsent.subarray(socket.write(unsent))
+  }
+  const handler: SocketHandler = {
+    received(bytes) {
+      if (isOver || kind === 'tcp') return
+      answer = Buffer.concat([answer, bytes])
+      const status = statusOf(answer)
+      if (status === 0) return
+      if (status >= 200 && status < 400) return finish()
+      const detail = status < 0 ? undefined : `GET ${path} was answered ${status}.`
+      finish(new TunnelError(status < 0 ? 'ORIGIN_INVALID' : 'ORIGIN_UNHEALTHY', detail))
+    },
+    drained: send,
+    ended: () => finish(new TunnelError('ORIGIN_CLOSED')),
+    closed: () => finish(new TunnelError('ORIGIN_CLOSED')),
+  }
+  origin.connect(handler).then(
+    connected => {
+      socket = connected
+      if (isOver) return connected.terminate()
+      if (kind === 'tcp') finish()
+      else send()
+    },
+    (cause: unknown) =>
+      finish(
+        cause instanceof TunnelError ? cause : new TunnelError('ORIGIN_UNREACHABLE', undefined, { cause }),
+      ),
+  )
+  return stop
+}
+
+/** Status of the final answer; 0 when its head is not complete, -1 when it is none. */
+function statusOf(bytes: Uint8Array): number {
+  for (let at = 0; ; ) {
+    const head = new ResponseHead()
+    const end = parseResponseHead(head, bytes, at, bytes.length, HEAD_LIMITS, 'GET')
+    if (end <= 0) return end
+    if (head.status >= 200) return head.status
+    at = end
+  }
+}

@@ -1,0 +1,67 @@
+// Origin that speaks UDP: each connection is a socket of its own, so that the service tells visitors apart.
+
+import type { Associate, DatagramSocket } from '../../datagram-socket.ts'
+import { TunnelError } from '../../errors.ts'
+import { eventLoop } from '../../event-loop.ts'
+import { Flow, type FlowShare } from '../../flow.ts'
+import type { Socket, SocketHandler } from '../../socket.ts'
+import type { Origin } from '../origin.ts'
+
+export interface DatagramOriginOptions {
+  readonly host: string
+  readonly port: number
+  /** A flow without datagrams either way for so long ends, milliseconds. */
+  readonly idleTimeoutMs: number
+  readonly associate: Associate
+  /** The service does not listen. Told once, until it answers again. */
+  failed(error: TunnelError): void
+}
+
+export class DatagramOrigin implements Origin {
+  readonly label: string
+  readonly url: string
+  readonly #options: DatagramOriginOptions
+  readonly #share: FlowShare
+  #isRefusing = false
+
+  constructor(options: DatagramOriginOptions) {
+    const { host, port, idleTimeoutMs } = options
+    this.#options = options
+    this.label = `${host.includes(':') ? `[${host}]` : host}:${port}`
+    this.url = `udp://${this.label}`
+    this.#share = { scheduler: eventLoop, idleTimeoutMs, backlogBytes: 0, dropped() {} }
+  }
+
+  async connect(handler: SocketHandler): Promise<Socket> {
+    const { host, port, associate } = this.#options
+    let flow: Flow | undefined
+    let socket: DatagramSocket
+    try {
+      socket = await associate(
+        { host, port },
+        {
+          received: datagram => {
+            this.#isRefusing = false
+            flow?.arrived(datagram)
+          },
+          drained: () => flow?.drained(),
+          refused: cause => this.#refused(cause),
+        },
+      )
+    } catch (cause) {
+      throw new TunnelError('ORIGIN_UNREACHABLE', `Cannot send to ${this.label}.`, { cause })
+    }
+    const end = () => socket.close()
+    flow = new Flow('', handler, this.#share, datagrams => socket.send(datagrams), end)
+    return flow
+  }
+
+  /** The flow goes on: a service that starts later gets what is sent then. */
+  #refused(cause: Error): void {
+    if (this.#isRefusing) return
+    this.#isRefusing = true
+    this.#options.failed(
+      new TunnelError('ORIGIN_REFUSED', `Nothing listens on UDP ${this.label}.`, { cause }),
+    )
+  }
+}

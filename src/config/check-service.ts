@@ -1,0 +1,143 @@
+// Checks what no table can say of a service: that its keys go together, and that no other service has its name or port.
+
+import { isReservedName } from '../names.ts'
+import { type Check, pathOf } from './check.ts'
+import { FORMS } from './forms.ts'
+import { SERVICE_FIELDS } from './schema/client.ts'
+import type { HealthOptions, HttpServiceOptions, ServiceConfig, ServiceKind } from './service.ts'
+import type { RouteTarget } from './target.ts'
+
+/** What the table says of one service. */
+export interface CheckedService {
+  readonly kind?: 'http' | 'tcp' | 'udp' | 'tls' | 'folder'
+  readonly port?: number
+  readonly host?: string
+  readonly url?: string
+  readonly unix?: string
+  readonly folder?: string
+  readonly spa?: boolean
+  readonly subdomain?: string
+  readonly remotePort?: number
+  readonly routes?: ReadonlyMap<string, RouteTarget>
+  readonly pool?: boolean | HttpServiceOptions['pool']
+  readonly health?: Partial<HealthOptions>
+}
+
+/** `undefined`: there is a fault that leaves nothing to say. */
+export function checkService(
+  name: string,
+  checked: CheckedService,
+  check: Check,
+  taken: Taken,
+): ServiceConfig | undefined {
+  const path = pathOf('services', name)
+  // A fault of its own; what else would be said would be guessed.
+  if (checked.kind === undefined && check.isGiven(`${path}.kind`)) return undefined
+  const hasFolder = check.isGiven(`${path}.folder`)
+  const { kind: said, pool, health, routes, ...rest } = checked
+  const kind = (said ?? 'http') === 'http' && hasFolder ? 'folder' : (said ?? 'http')
+  // `folder` beside `port` is no key of a wrong kind, but a second target.
+  const targets = TARGETS.filter(key => isFor(kind, key) || (said !== 'folder' && kind === 'folder'))
+  for (const [key, { kinds = [] }] of Object.entries(SERVICE_FIELDS)) {
+    if (!check.isGiven(`${path}.${key}`) || isFor(kind, key) || targets.some(target => target === key))
+      continue
+    check.fault(`${path}.${key}`, `${path}.${key} is for ${listOf(kinds)}, and this service is ${kind}`)
+  }
+  checkTarget(path, kind === 'http' ? TARGETS : targets, check)
+  if (routes !== undefined) checkRoutes(`${path}.routes`, [...routes.keys()], check)
+  const options = {
+    ...rest,
+    ...(routes !== undefined && { routes: Object.fromEntries(routes) }),
+    ...(pool && { pool: { affinity: 'none', ...(pool === true ? {} : pool) } }),
+    ...(health && { health: { kind: 'tcp', ...health } }),
+  }
+  if (health?.path !== undefined && health.kind !== 'http') {
+    check.fault(`${path}.health.path`, `${path}.health.path is for kind = "http"`)
+  }
+  if (typeof pool === 'object' && pool.affinity === 'cookie' && kind !== 'http' && kind !== 'folder') {
+    check.fault(`${path}.pool.affinity`, `${path}.pool.affinity "cookie" is for http: ${kind} has "address"`)
+  }
+  if (kind === 'tcp' || kind === 'udp') {
+    if (checked.remotePort !== undefined)
+      taken.take(`${kind} port ${checked.remotePort}`, `${path}.remote-port`)
+    return service(name, kind, options)
+  }
+  const subdomain = (checked.subdomain ?? name).toLowerCase()
+  if (!check.isGiven(`${path}.subdomain`) && !FORMS.subdomain.fits(subdomain)) {
+    check.fault(path, `${path} needs "subdomain": its own name is not ${FORMS.subdomain.what}`)
+  }
+  const where = check.isGiven(`${path}.subdomain`) ? `${path}.subdomain` : path
+  if (isReservedName(subdomain)) {
+    check.fault(where, `${where}: subdomain "${subdomain}" is reserved by every server: give it another`)
+  }
+  taken.take(`subdomain "${subdomain}"`, where)
+  return service(name, kind === 'folder' ? 'http' : kind, { ...options, subdomain })
+}
+
+/** The options were checked against the table and for their kind; if not, there is a fault, and nobody sees this. */
+function service(name: string, kind: ServiceKind, options: unknown): ServiceConfig {
+  return { name, kind, options } as ServiceConfig
+}
+
+/** The keys that say where the app is. */
+const TARGETS = ['port', 'url', 'unix', 'folder'] as const
+
+function isFor(kind: string, key: string): boolean {
+  const kinds = SERVICE_FIELDS[key]?.kinds
+  return kinds === undefined || kinds.includes(kind)
+}
+
+function checkTarget(path: string, possible: readonly string[], check: Check): void {
+  // Those with a fault of their own are given, too.
+  const [first, second] = possible.filter(key => check.isGiven(`${path}.${key}`))
+  if (first === undefined) {
+    const names = listOf(possible.map(key => `"${key}"`))
+    const wanted = possible.length === 1 ? names : `one of ${names}`
+    check.fault(path, `${path} does not say where the app is: give it ${wanted}`)
+  } else if (second !== undefined) {
+    check.fault(`${path}.${second}`, `${path} has two targets, ${first} and ${second}: keep one of them`)
+  } else if (first !== 'port' && first !== 'folder' && check.isGiven(`${path}.host`)) {
+    check.fault(`${path}.host`, `${path}.host is for "port", and there is none`)
+  }
+}
+
+/** What one tunnel may have. */
+const MAX_ROUTES = 32
+
+function checkRoutes(path: string, routes: readonly string[], check: Check): void {
+  if (routes.length > MAX_ROUTES) check.fault(path, `${path} has ${routes.length}: at most ${MAX_ROUTES}`)
+  const seen = new Map<string, string>()
+  for (const route of routes) {
+    const bare = route.replace(/\/+$/, '')
+    const earlier = seen.get(bare)
+    if (earlier !== undefined)
+      check.fault(pathOf(path, route), `${pathOf(path, route)} is the same path as "${earlier}"`)
+    seen.set(bare, route)
+  }
+}
+
+/** Names and ports that only one service can have. */
+export class Taken {
+  readonly #check: Check
+  readonly #paths = new Map<string, string>()
+
+  constructor(check: Check) {
+    this.#check = check
+  }
+
+  take(what: string, path: string): void {
+    const earlier = this.#paths.get(what)
+    if (earlier === undefined) this.#paths.set(what, path)
+    else {
+      const other = earlier.replace(/\.(?:subdomain|remote-port)$/, '')
+      this.#check.fault(
+        path,
+        `${path}: ${what} is also wished for by ${other} (${this.#check.lineOf(earlier)})`,
+      )
+    }
+  }
+}
+
+function listOf(words: readonly string[]): string {
+  return words.length === 1 ? (words[0] ?? '') : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`
+}

@@ -1,0 +1,66 @@
+// What a client's configuration file means: the connection, and the services that go over it.
+
+import type { TunnelClientOptions } from '../client/options.ts'
+import { Check, type CheckOptions } from './check.ts'
+import { type CheckedService, checkService, Taken } from './check-service.ts'
+import type { Fault } from './fault.ts'
+import type { TableNode } from './node.ts'
+import { CLIENT_FIELDS, SERVICE_FIELDS } from './schema/client.ts'
+import { SERVER_FIELDS } from './schema/server.ts'
+import type { ServiceConfig } from './service.ts'
+
+export interface ClientConfig {
+  readonly kind: 'client'
+  readonly connection: ConnectionOptions
+  /** In the order of the file. No two have the same name, subdomain or wished port. */
+  readonly services: readonly ServiceConfig[]
+}
+
+/** How to reach the server. What is not there has the client's default. */
+export interface ConnectionOptions
+  extends Pick<
+    TunnelClientOptions,
+    | 'server'
+    | 'token'
+    | 'wire'
+    | 'verifyServer'
+    | 'ca'
+    | 'connectTimeoutMs'
+    | 'reconnect'
+    | 'maxBackoffMs'
+    | 'pingIntervalMs'
+    | 'deadAfterMs'
+    | 'proxy'
+    | 'limits'
+  > {}
+
+export interface Checked<Config> {
+  /** `undefined` when there are faults. */
+  readonly config: Config | undefined
+  readonly faults: readonly Fault[]
+  /** What each key means, in words, by its path. Secrets are not among the words. */
+  readonly shown: ReadonlyMap<string, string>
+}
+
+export function checkClient(root: TableNode, options: CheckOptions): Checked<ClientConfig> {
+  const check = new Check(options)
+  // The names and types of CLIENT_FIELDS, as test/config/syntaxes.test.ts goes through them.
+  const values = check.table(root, CLIENT_FIELDS, '', [
+    { fields: SERVICE_FIELDS, where: 'in a service, such as [services.web]' },
+    { fields: SERVER_FIELDS, where: "in a server's file" },
+  ]) as ConnectionOptions & { readonly services?: ReadonlyMap<string, CheckedService> }
+  const { services: checked = new Map<string, CheckedService>(), ...connection } = values
+  const { pingIntervalMs = 10_000, deadAfterMs = 20_000 } = connection
+  if (deadAfterMs <= pingIntervalMs) {
+    check.fault(
+      connection.deadAfterMs === undefined ? 'ping-interval' : 'dead-after',
+      'dead-after must be more than ping-interval',
+    )
+  }
+  if (values.services?.size === 0 && check.faults.length === 0)
+    check.fault('services', 'services has none: add one, such as [services.web]')
+  const taken = new Taken(check)
+  const services = [...checked].flatMap(([name, service]) => checkService(name, service, check, taken) ?? [])
+  const config: ClientConfig = { kind: 'client', connection, services }
+  return { config: check.faults.length === 0 ? config : undefined, faults: check.faults, shown: check.shown }
+}

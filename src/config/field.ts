@@ -1,0 +1,66 @@
+// Contract: what a key of a configuration file may hold. The tables of schema/ are made of these.
+
+import type { Form } from './forms.ts'
+
+export interface Field {
+  readonly value: Value
+  /** One sentence for documentation, editors and types. */
+  readonly meaning: string
+  /** What is so when the key is missing, in words. */
+  readonly default?: string
+  /** Its name in the options of the library, where that is not the key in camelCase. Files may use it, too. */
+  readonly option?: string
+  /** The kinds of service that have it. Default: all. */
+  readonly kinds?: readonly string[]
+  readonly isRequired?: true
+}
+
+/** Keys in kebab-case, in the order of the documentation. */
+export type Fields = Readonly<Record<string, Field>>
+
+export type Value =
+  | { readonly type: 'text'; readonly form: Form; readonly isSecret?: true }
+  | { readonly type: 'choice'; readonly choices: readonly string[] }
+  | { readonly type: 'flag' }
+  | { readonly type: 'number'; readonly least: number; readonly most: number }
+  /** Milliseconds, or a text with a unit. */
+  | { readonly type: 'duration'; readonly least: number }
+  /** Bytes, or a text with a unit. */
+  | { readonly type: 'size'; readonly least: number }
+  /** `20000-29999,2222`, or one number. */
+  | { readonly type: 'ports' }
+  /** Relative to the configuration file's folder. */
+  | { readonly type: 'path' }
+  /** A path whose text is read. */
+  | { readonly type: 'file' }
+  /** Where a route leads: a port, `host:port`, a URL, `unix:/path`. */
+  | { readonly type: 'target' }
+  | { readonly type: 'list'; readonly of: Value; readonly isUnique?: true }
+  | { readonly type: 'map'; readonly of: Value; readonly keys: Form; readonly each: string }
+  | { readonly type: 'table'; readonly fields: Fields }
+  /** The first one that takes what stands there. */
+  | { readonly type: 'either'; readonly of: readonly Value[] }
+
+/** What a timer can wait. */
+export const MAX_TIMER_MS = 2_147_483_647
+
+/** `host-header` → `hostHeader`. */
+export function camelOf(key: string): string {
+  return key.replace(/-([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())
+}
+
+/** `hostHeader` → `host-header`. */
+export function kebabOf(name: string): string {
+  return name.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)
+}
+
+/** The name of a field in the result. */
+export function optionOf(key: string, field: Field): string {
+  return field.option ?? camelOf(key)
+}
+
+/** Every spelling that a file may use: `idle-timeout`, `idleTimeout`, `idle-timeout-ms`, `idleTimeoutMs`. */
+export function spellingsOf(key: string, field: Field): readonly string[] {
+  const option = optionOf(key, field)
+  return [...new Set([key, camelOf(key), kebabOf(option), option])]
+}

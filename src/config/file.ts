@@ -1,0 +1,73 @@
+// Finds the configuration file and reads its text. What cannot be read is a fault, never an exception.
+
+import { closeSync, existsSync, fstatSync, openSync, readFileSync, statSync } from 'node:fs'
+import { extname, join } from 'node:path'
+import type { Fault } from './fault.ts'
+
+/** What is larger is no configuration, and no certificate. */
+const MAX_FILE_BYTES = 1_048_576
+
+export const EXTENSIONS = ['.toml', '.yaml', '.yml', '.json', '.ts'] as const
+export type Extension = (typeof EXTENSIONS)[number]
+
+/** The files of this name in a folder; more than one is more than one truth. */
+export function findFiles(folder: string): readonly string[] {
+  return EXTENSIONS.map(extension => `localtunnels${extension}`).filter(name =>
+    existsSync(join(folder, name)),
+  )
+}
+
+export function extensionOf(path: string): Extension | undefined {
+  const found = extname(path).toLowerCase()
+  return EXTENSIONS.find(extension => extension === found)
+}
+
+/** The text without a byte order mark. */
+export function readConfigText(path: string): string | Fault {
+  const read = readSmallFile(path)
+  if (typeof read === 'string') return whole(read)
+  if (read.includes(0)) return whole('is not a text file: it has zero bytes')
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(read)
+  } catch {
+    // Bytes that are no UTF-8 are the only thing it throws for.
+    return whole('is not a text file in UTF-8')
+  }
+}
+
+/** The bytes, or why there are none, as in `cannot be read: there is no such file`. */
+export function readSmallFile(path: string): Uint8Array | string {
+  try {
+    // Before it is opened: a pipe would wait for whoever writes to it.
+    const stats = statSync(path)
+    if (stats.isDirectory()) return 'cannot be read: it is a folder'
+    if (!stats.isFile()) return 'cannot be read: it is not a regular file'
+    const file = openSync(path, 'r')
+    try {
+      const isTooLarge = fstatSync(file).size > MAX_FILE_BYTES
+      return isTooLarge ? 'cannot be read: it has more than 1 MiB' : readFileSync(file)
+    } finally {
+      closeSync(file)
+    }
+  } catch (error) {
+    return `cannot be read: ${reasonOf(error)}`
+  }
+}
+
+/** Why a file cannot be read, as a person says it. */
+function reasonOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  const words: Readonly<Record<string, string>> = {
+    ENOENT: 'there is no such file',
+    ENOTDIR: 'there is no such folder',
+    EACCES: 'this user may not',
+    EPERM: 'this user may not',
+    ELOOP: 'its links go round in a circle',
+    ENAMETOOLONG: 'the name is too long',
+  }
+  return words[code] ?? (code || String(error))
+}
+
+export function whole(message: string): Fault {
+  return { at: undefined, message }
+}

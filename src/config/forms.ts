@@ -1,0 +1,100 @@
+// What a text must look like, by the name of what it stands for.
+
+import { isIP } from 'node:net'
+import { isValidSubdomain, parseHost } from '../names.ts'
+
+export type Form =
+  | 'text'
+  | 'server'
+  | 'proxy'
+  | 'url'
+  | 'host'
+  | 'host-header'
+  | 'subdomain'
+  | 'domain'
+  | 'token'
+  | 'network'
+  | 'name-pattern'
+  | 'path'
+  | 'route'
+  | 'service'
+
+interface FormEntry {
+  readonly fits: (text: string) => boolean
+  /** `… is not` this. */
+  readonly what: string
+}
+
+const isUrl = (text: string, schemes: RegExp) =>
+  URL.canParse(text) && schemes.test(new URL(text).protocol) && new URL(text).hostname !== ''
+
+/** Names differ in case only for those who type them. */
+const isLabel = (text: string) => isValidSubdomain(text.toLowerCase())
+
+export const FORMS: Readonly<Record<Form, FormEntry>> = {
+  text: { fits: text => text !== '', what: 'a text of at least one character' },
+  server: {
+    fits: text =>
+      isUrl(/^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`, /^(?:wss?|https?):$/),
+    what: 'the address of a server, such as "https://tunnel.example"',
+  },
+  proxy: {
+    fits: text => text === '' || isUrl(text, /^(?:https?|socks5h?):$/),
+    what: 'the URL of a proxy, such as "http://proxy.example:3128", or "" for none',
+  },
+  url: { fits: text => isUrl(text, /^https?:$/), what: 'an http:// or https:// URL' },
+  host: {
+    fits: text => hostOf(text)?.port === undefined && hostOf(text) !== undefined,
+    what: 'a host without a port',
+  },
+  'host-header': { fits: text => hostOf(text) !== undefined, what: '"preserve", "rewrite" or a host' },
+  subdomain: {
+    fits: isLabel,
+    what: 'a subdomain: 1 to 63 of a-z, 0-9 and "-", letter or digit at both ends',
+  },
+  domain: {
+    fits: text => text.length <= 253 && text.split('.').every(isLabel),
+    what: 'a domain name, such as "tunnel.example"',
+  },
+  token: {
+    fits: text => /^[\x21-\x7e]{1,255}$/.test(text),
+    what: 'a token: visible ASCII without spaces, 1 to 255 of it',
+  },
+  network: { fits: isNetwork, what: 'an IP address or a range such as "10.0.0.0/8"' },
+  'name-pattern': {
+    fits: text => /^[a-z0-9*-]{1,63}$/i.test(text),
+    what: 'a name or a pattern such as "team-*"',
+  },
+  path: { fits: text => /^\/[^\s#]{0,1023}$/.test(text), what: 'a path such as "/up"' },
+  route: {
+    fits: isRoute,
+    what: 'a path such as "/api", without "?" and "#"',
+  },
+  service: {
+    fits: text => /^[\w.-]{1,63}$/.test(text),
+    what: 'a name: 1 to 63 letters, digits, "-", "_" and "."',
+  },
+}
+
+/** As the client takes it: visible ASCII, no empty or dot segments, at most 255 of it. A slash at the end is cut off. */
+function isRoute(text: string): boolean {
+  const path = text.replace(/\/+$/, '')
+  const isPath = path.length <= 255 && /^(?:\/[\x21\x22\x24-\x2e\x30-\x3e\x40-\x7e]+)+$/.test(path)
+  return isPath && !/\/\.\.?(?:\/|$)/.test(path)
+}
+
+function hostOf(text: string): ReturnType<typeof parseHost> | undefined {
+  try {
+    return parseHost(text)
+  } catch {
+    // Whoever asks says so in words of its own.
+    return undefined
+  }
+}
+
+function isNetwork(text: string): boolean {
+  const [address = '', bits, more] = text.split('/')
+  const family = isIP(address)
+  if (family === 0 || more !== undefined) return false
+  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128))
+}

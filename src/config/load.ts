@@ -1,0 +1,121 @@
+// Loads a configuration file: finds its syntax, reads it, checks it. Faults are values; nothing is thrown.
+
+import { dirname, resolve } from 'node:path'
+import { type ClientConfig, checkClient } from './client-config.ts'
+import { type Fault, sortFaults } from './fault.ts'
+import { type Fields, spellingsOf } from './field.ts'
+import { EXTENSIONS, type Extension, extensionOf, readConfigText, whole } from './file.ts'
+import type { Read, TableNode } from './node.ts'
+import { CLIENT_FIELDS } from './schema/client.ts'
+import { SERVER_FIELDS } from './schema/server.ts'
+import { checkServer, type ServerConfig } from './server-config.ts'
+import type { Environment } from './variables.ts'
+
+export interface LoadOptions {
+  readonly environment: Environment
+  /** `undefined`: whichever its keys say. */
+  readonly kind?: 'client' | 'server' | undefined
+}
+
+export interface Loaded<Config> {
+  /** `undefined` when there are faults. */
+  readonly config: Config | undefined
+  /** In the order of the file. */
+  readonly faults: readonly Fault[]
+  /** What each key means, in words, by its path. Secrets are not among the words. */
+  readonly shown: ReadonlyMap<string, string>
+}
+
+const NOTHING: ReadonlyMap<string, string> = new Map()
+/** Faults of one file that are told; whoever has more reads the first ones first. */
+const MAX_FAULTS = 100
+
+export async function loadConfig(
+  path: string,
+  options: LoadOptions,
+): Promise<Loaded<ClientConfig | ServerConfig>> {
+  const read = await readFile(path)
+  if ('faults' in read) return { config: undefined, faults: trim(read.faults), shown: NOTHING }
+  const { root } = read
+  if (root.entries.size === 0) {
+    const fault = whole(
+      'is empty: write at least a service (docs/configuration.md), or give a port on the command line',
+    )
+    return { config: undefined, faults: [fault], shown: NOTHING }
+  }
+  const check = {
+    folder: dirname(resolve(path)),
+    environment: extensionOf(path) === '.ts' ? undefined : options.environment,
+  }
+  const kind = options.kind ?? kindOf(root)
+  const { config, faults, shown } = kind === 'client' ? checkClient(root, check) : checkServer(root, check)
+  return { config, faults: trim(faults), shown }
+}
+
+export async function loadClientConfig(
+  path: string,
+  environment: Environment,
+): Promise<Loaded<ClientConfig>> {
+  // The kind says which.
+  return (await loadConfig(path, { environment, kind: 'client' })) as Loaded<ClientConfig>
+}
+
+export async function loadServerConfig(
+  path: string,
+  environment: Environment,
+): Promise<Loaded<ServerConfig>> {
+  // The kind says which.
+  return (await loadConfig(path, { environment, kind: 'server' })) as Loaded<ServerConfig>
+}
+
+/** Reads a text in one of the syntaxes. Only the parser that is needed is loaded. */
+export async function readText(text: string, extension: Exclude<Extension, '.ts'>): Promise<Read> {
+  try {
+    switch (extension) {
+      case '.toml':
+        return (await import('./syntaxes/toml.ts')).readToml(text)
+      case '.json':
+        return (await import('./syntaxes/json.ts')).readJson(text)
+      case '.yaml':
+      case '.yml':
+        return (await import('./syntaxes/yaml.ts')).readYaml(text)
+    }
+  } catch (error) {
+    // Parsers descend by calling themselves: brackets in brackets in brackets end their stack.
+    const isDeep = error instanceof RangeError
+    return { faults: [whole(isDeep ? 'is nested too deeply' : `cannot be read: ${messageOf(error)}`)] }
+  }
+}
+
+async function readFile(path: string): Promise<Read> {
+  const extension = extensionOf(path)
+  if (extension === undefined) {
+    return { faults: [whole(`has a wrong extension: a configuration file ends in ${EXTENSIONS.join(', ')}`)] }
+  }
+  const text = readConfigText(path)
+  if (typeof text !== 'string') return { faults: [text] }
+  if (extension !== '.ts') return readText(text, extension)
+  return (await import('./syntaxes/typescript.ts')).readTypeScript(resolve(path), text)
+}
+
+/** A file belongs to the end that knows more of its keys. */
+function kindOf(root: TableNode): 'client' | 'server' {
+  const known = (fields: Fields) => {
+    const spellings = new Set(Object.entries(fields).flatMap(([key, field]) => spellingsOf(key, field)))
+    return [...root.entries.keys()].filter(key => spellings.has(key)).length
+  }
+  const [ofServer, ofClient] = [known(SERVER_FIELDS), known(CLIENT_FIELDS)]
+  // Both have `limits`; a client without services has nothing to do.
+  if (ofServer === ofClient && ofServer > 0) return root.entries.has('services') ? 'client' : 'server'
+  return ofServer > ofClient ? 'server' : 'client'
+}
+
+function trim(faults: readonly Fault[]): readonly Fault[] {
+  const sorted = sortFaults(faults)
+  if (sorted.length <= MAX_FAULTS) return sorted
+  return [...sorted.slice(0, MAX_FAULTS), whole(`has ${sorted.length - MAX_FAULTS} more faults`)]
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message.split('\n')[0]! : String(error)
+}

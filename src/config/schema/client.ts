@@ -1,0 +1,235 @@
+// Every key of a client's configuration file. Checking, documentation, editor schema and types come from this table.
+
+import { type ClientLimits, DEFAULT_CLIENT_LIMITS } from '../../client/limits.ts'
+import type { Fields } from '../field.ts'
+import { limitFields } from './limits.ts'
+
+export const KINDS = ['http', 'tcp', 'udp', 'tls', 'folder'] as const
+
+const HEALTH: Fields = {
+  kind: {
+    value: { type: 'choice', choices: ['tcp', 'http'] },
+    meaning: '`tcp`: whether the app accepts connections; `http`: whether `path` answers 2xx or 3xx',
+    default: '`tcp`',
+  },
+  path: { value: { type: 'text', form: 'path' }, meaning: 'Path asked for by `http`', default: '`/`' },
+  interval: {
+    value: { type: 'duration', least: 1 },
+    option: 'intervalMs',
+    meaning: 'From one check to the next',
+    default: '`10s`',
+  },
+  timeout: {
+    value: { type: 'duration', least: 1 },
+    option: 'timeoutMs',
+    meaning: 'Longest wait for an answer; above, the check has failed',
+    default: '`3s`',
+  },
+  'healthy-after': {
+    value: { type: 'number', least: 1, most: 1_000 },
+    meaning: 'Good checks in a row until visitors are sent again',
+    default: '1',
+  },
+  'unhealthy-after': {
+    value: { type: 'number', least: 1, most: 1_000 },
+    meaning: 'Failed checks in a row until visitors are sent no more',
+    default: '3',
+  },
+}
+
+const POOL: Fields = {
+  affinity: {
+    value: { type: 'choice', choices: ['none', 'cookie', 'address'] },
+    meaning: 'Whether a visitor stays with one client: by a cookie (http), by the address, or not',
+    default: '`none`',
+  },
+}
+
+export const SERVICE_FIELDS: Fields = {
+  kind: {
+    value: { type: 'choice', choices: KINDS },
+    meaning:
+      'What visitors speak: requests, raw connections, datagrams, TLS that only the app can read, or files of a folder',
+    default: '`folder` if there is a `folder`, else `http`',
+  },
+  port: {
+    value: { type: 'number', least: 1, most: 65_535 },
+    kinds: ['http', 'tcp', 'udp', 'tls'],
+    meaning: 'Port of the app. Of `port`, `url`, `unix` and `folder` there is exactly one',
+  },
+  host: {
+    value: { type: 'text', form: 'host' },
+    kinds: ['http', 'tcp', 'udp', 'tls'],
+    meaning: 'Host of the app, beside `port`',
+    default: '`localhost`',
+  },
+  url: {
+    value: { type: 'text', form: 'url' },
+    kinds: ['http'],
+    meaning: 'The app as an `http://` or `https://` URL; path and query are not used',
+  },
+  unix: { value: { type: 'path' }, kinds: ['http', 'tcp', 'tls'], meaning: "Path of the app's unix socket" },
+  folder: { value: { type: 'path' }, kinds: ['folder'], meaning: 'Folder whose files are served' },
+  spa: {
+    value: { type: 'flag' },
+    kinds: ['folder'],
+    meaning: 'Whether paths without a file get `index.html`, as apps with their own router want',
+    default: '`false`',
+  },
+  subdomain: {
+    value: { type: 'text', form: 'subdomain' },
+    kinds: ['http', 'tls', 'folder'],
+    meaning: 'The name to ask for',
+    default: "the service's name",
+  },
+  wildcard: {
+    value: { type: 'flag' },
+    kinds: ['http', 'tls', 'folder'],
+    meaning: 'Whether the names below the subdomain are its, too: `*.shop` beside `shop`',
+    default: '`false`',
+  },
+  'host-header': {
+    value: { type: 'text', form: 'host-header' },
+    kinds: ['http'],
+    meaning:
+      "What the app sees as Host: `preserve` (the visitor's), `rewrite` (the app's own, Origin too), or a host",
+    default: '`preserve`',
+  },
+  routes: {
+    value: { type: 'map', keys: 'route', each: 'route', of: { type: 'target' } },
+    kinds: ['http', 'folder'],
+    meaning:
+      'Paths with an app of their own: a port, `host:port`, a URL, `unix:/path`. `/api` is `/api` and all below it; the longest wins',
+    default: 'none',
+  },
+  'verify-origin': {
+    value: { type: 'flag' },
+    kinds: ['http'],
+    meaning:
+      "Whether the certificate of an `https://` app must be a trusted one. On this machine's own addresses it need not",
+    default: '`true`',
+  },
+  'origin-connect-timeout': {
+    value: { type: 'duration', least: 1 },
+    option: 'originConnectTimeoutMs',
+    kinds: ['http', 'tcp', 'tls'],
+    meaning: 'How long the app may take to accept a connection',
+    default: '`10s`',
+  },
+  'remote-port': {
+    value: { type: 'number', least: 1, most: 65_535 },
+    kinds: ['tcp', 'udp'],
+    meaning: "Public port to ask for, one of the server's range",
+    default: 'any',
+  },
+  'proxy-protocol': {
+    value: { type: 'choice', choices: ['v1', 'v2'] },
+    kinds: ['tcp', 'tls'],
+    meaning: "PROXY protocol header in front of each connection, which tells the app the visitor's address",
+    default: 'none',
+  },
+  'idle-timeout': {
+    value: { type: 'duration', least: 1 },
+    option: 'idleTimeoutMs',
+    kinds: ['udp'],
+    meaning: 'How long a visitor who sends nothing keeps the same socket to the app',
+    default: '`60s`',
+  },
+  pool: {
+    value: { type: 'either', of: [{ type: 'flag' }, { type: 'table', fields: POOL }] },
+    kinds: ['http', 'tcp', 'tls', 'folder'],
+    meaning:
+      'Shares the name or port with other clients that ask for the same in this way, so that visitors are spread over them',
+    default: '`false`',
+  },
+  health: {
+    value: { type: 'table', fields: HEALTH },
+    kinds: ['http', 'tcp', 'tls'],
+    meaning: 'Looks whether the app is well, and sends it no visitors while it is not',
+    default: 'not looked',
+  },
+  token: {
+    value: { type: 'text', form: 'token', isSecret: true },
+    meaning: 'Token for this service alone',
+    default: "the file's `token`",
+  },
+}
+
+export const CLIENT_FIELDS: Fields = {
+  server: {
+    value: { type: 'text', form: 'server' },
+    meaning: 'The tunnel server: `wss://`, `https://`, `ws://`, `http://` or `host[:port]`',
+    default: '`TUNNEL_SERVER`, else one in the same process',
+  },
+  token: {
+    value: { type: 'text', form: 'token', isSecret: true },
+    meaning: 'Token of the server',
+    default: '`TUNNEL_TOKEN`, else none',
+  },
+  proxy: {
+    value: { type: 'text', form: 'proxy', isSecret: true },
+    meaning:
+      'Proxy on the way to the server: `http://`, `https://`, `socks5://` or `socks5h://`, with `user:password@` if need be. `""`: none',
+    default: '`HTTPS_PROXY`, `HTTP_PROXY` or `ALL_PROXY`',
+  },
+  wire: {
+    value: { type: 'choice', choices: ['auto', 'streams', 'json'] },
+    meaning: '`streams`, `json`, or what the server can',
+    default: '`auto`',
+  },
+  'verify-server': {
+    value: { type: 'flag' },
+    meaning: "Whether the server's certificate must be a trusted one",
+    default: '`true`',
+  },
+  ca: {
+    value: { type: 'file' },
+    meaning: "PEM file of an authority to trust for the server's certificate, besides the usual ones",
+    default: 'none',
+  },
+  'connect-timeout': {
+    value: { type: 'duration', least: 1 },
+    option: 'connectTimeoutMs',
+    meaning: 'From the dial to the registration',
+    default: '`10s`',
+  },
+  reconnect: {
+    value: { type: 'flag' },
+    meaning: 'Whether a lost connection is made anew, however often that takes',
+    default: '`true`',
+  },
+  'max-backoff': {
+    value: { type: 'duration', least: 1 },
+    option: 'maxBackoffMs',
+    meaning: 'Longest pause between tries',
+    default: '`5s`',
+  },
+  'ping-interval': {
+    value: { type: 'duration', least: 1 },
+    option: 'pingIntervalMs',
+    meaning: 'Silence on the connection before it is pinged',
+    default: '`10s`',
+  },
+  'dead-after': {
+    value: { type: 'duration', least: 1 },
+    option: 'deadAfterMs',
+    meaning: 'Silence on the connection before it is given up; more than `ping-interval`',
+    default: '`20s`',
+  },
+  limits: {
+    value: {
+      type: 'table',
+      fields: limitFields(
+        DEFAULT_CLIENT_LIMITS,
+        new Set<keyof ClientLimits>(['maxStreams', 'maxCarrierBacklogBytes', 'maxCollectedBytes']),
+      ),
+    },
+    meaning: 'Bounds to change',
+    default: 'those of the table below',
+  },
+  services: {
+    value: { type: 'map', keys: 'service', each: 'service', of: { type: 'table', fields: SERVICE_FIELDS } },
+    isRequired: true,
+    meaning: 'What is shared: a table for each service, named as you like',
+  },
+}

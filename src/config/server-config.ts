@@ -1,0 +1,52 @@
+// What a server's configuration file means: the options of a TunnelServer.
+
+import type { TunnelServerOptions } from '../server/options.ts'
+import { Check, type CheckOptions } from './check.ts'
+import type { Checked } from './client-config.ts'
+import type { TableNode } from './node.ts'
+import { CLIENT_FIELDS } from './schema/client.ts'
+import { SERVER_FIELDS } from './schema/server.ts'
+
+export interface ServerConfig {
+  readonly kind: 'server'
+  readonly options: ServerConfigOptions
+}
+
+/** What is not there has the server's default. */
+export interface ServerConfigOptions extends TunnelServerOptions {
+  readonly tlsPort?: number
+}
+
+export function checkServer(root: TableNode, options: CheckOptions): Checked<ServerConfig> {
+  const check = new Check(options)
+  // The names and types of SERVER_FIELDS, as test/config/syntaxes.test.ts goes through them.
+  const values = check.table(root, SERVER_FIELDS, '', [
+    { fields: CLIENT_FIELDS, where: "in a client's file" },
+  ]) as ServerConfigOptions
+  const { limits, tokens = [], port = 8080, tlsPort } = values
+  if (limits !== undefined) {
+    const { pingIntervalMs = 10_000, deadAfterMs = 25_000 } = limits
+    if (deadAfterMs <= pingIntervalMs) {
+      const key = limits.deadAfterMs === undefined ? 'ping-interval' : 'dead-after'
+      check.fault(`limits.${key}`, 'limits.dead-after must be more than limits.ping-interval')
+    }
+  }
+  if (tlsPort !== undefined && tlsPort !== 0 && tlsPort === port) {
+    check.fault('tls-port', `tls-port ${tlsPort} is the port of the server itself: choose another`)
+  }
+  const secrets = tokens.map(token => (typeof token === 'string' ? token : token.token))
+  for (const [index, secret] of secrets.entries()) {
+    const first = secrets.indexOf(secret)
+    if (secret !== undefined && first < index) {
+      check.fault(`tokens[${index}]`, `tokens[${index}] has the same token as tokens[${first}]`)
+    }
+  }
+  const config: ServerConfig = { kind: 'server', options: values }
+  return { config: check.faults.length === 0 ? config : undefined, faults: check.faults, shown: check.shown }
+}
+
+/** A file's options with those that win over them; limits one by one. */
+export function serverOptions({ options }: ServerConfig, stronger: TunnelServerOptions): ServerConfigOptions {
+  const limits = { ...options.limits, ...stronger.limits }
+  return { ...options, ...stronger, ...(Object.keys(limits).length > 0 && { limits }) }
+}

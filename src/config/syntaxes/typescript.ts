@@ -1,0 +1,83 @@
+// Reads a TypeScript file: its default export is the configuration. Running it is the user's own wish.
+
+import type { Fault } from '../fault.ts'
+import { type Node, type Read, TableBuilder } from '../node.ts'
+import { type Places, placesOf } from './literal.ts'
+
+/** As deep as a configuration can be, many times over; a value that holds itself ends here. */
+const MAX_DEPTH = 32
+
+let imports = 0
+
+export async function readTypeScript(path: string, text: string): Promise<Read> {
+  let value: unknown
+  try {
+    // The number makes each import a new one, as the file may have changed; Bun heeds it in paths, not in file: URLs.
+    const module: unknown = await import(`${path}?read=${++imports}`)
+    value = await defaultOf(module)
+  } catch (error) {
+    return { faults: [{ at: undefined, message: `cannot be run: ${firstLine(error)}` }] }
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    const message = 'has no configuration: write `export default defineConfig({ … })`'
+    return { faults: [{ at: undefined, message }] }
+  }
+  const faults: Fault[] = []
+  try {
+    const root = nodeOf(value, '', placesOf(text), faults, 0)
+    if (faults.length === 0 && root.kind === 'table') return { root }
+  } catch (error) {
+    // Getters and proxies may throw what they like.
+    faults.push({ at: undefined, message: `cannot be read: ${firstLine(error)}` })
+  }
+  return { faults }
+}
+
+async function defaultOf(module: unknown): Promise<unknown> {
+  return typeof module === 'object' && module !== null && 'default' in module
+    ? await module.default
+    : undefined
+}
+
+function nodeOf(value: unknown, path: string, places: Places, faults: Fault[], depth: number): Node {
+  const at = places.get(path)
+  if (depth > MAX_DEPTH) {
+    if (depth === MAX_DEPTH + 1) faults.push({ at, message: 'is nested too deeply' })
+    return { kind: 'other', at, what: 'too much' }
+  }
+  if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') {
+    return { kind: 'value', at, value }
+  }
+  if (Array.isArray(value)) {
+    // `any` is what isArray makes of unknown.
+    const items = (value as readonly unknown[]).map((item, index) =>
+      nodeOf(item, `${path}/${index}`, places, faults, depth + 1),
+    )
+    return { kind: 'list', at, items }
+  }
+  if (typeof value === 'object' && value !== null && isPlain(value)) {
+    const table = new TableBuilder(at, faults)
+    for (const [key, child] of Object.entries(value)) {
+      // As if it were not there: `token: process.env.TOKEN`.
+      if (child === undefined) continue
+      const here = `${path}/${key}`
+      table.add(key, places.get(here), nodeOf(child, here, places, faults, depth + 1))
+    }
+    return table
+  }
+  return {
+    kind: 'other',
+    at,
+    what: value === null ? 'null' : `a ${value instanceof Date ? 'date' : typeof value}`,
+  }
+}
+
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return prototype === Object.prototype || prototype === null
+}
+
+function firstLine(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error)
+  return text.trim().split('\n')[0] ?? ''
+}

@@ -1,0 +1,90 @@
+// Reads YAML 1.2, in the parts that TOML and JSON have as well: tables, lists, texts, numbers, true and false.
+
+import { type Document, isAlias, isMap, isScalar, isSeq, type ParsedNode, parseDocument } from 'yaml'
+import { type Fault, Lines, type Place } from '../fault.ts'
+import { type Node, type Read, TableBuilder } from '../node.ts'
+
+/** Values of one file. An alias is read anew wherever it stands, and ten lines of them could mean a billion values. */
+const MAX_VALUES = 20_000
+
+export function readYaml(text: string): Read {
+  // Keys given twice are told by TableBuilder, each with its place.
+  const document = parseDocument(text, { prettyErrors: false, uniqueKeys: false })
+  const lines = new Lines(text)
+  const [error] = document.errors
+  if (error !== undefined) {
+    return { faults: [{ at: lines.at(error.pos[0]), message: `is not YAML: ${explain(error.message)}` }] }
+  }
+  return new Reader(document, lines).read()
+}
+
+class Reader {
+  readonly #document: Document.Parsed
+  readonly #lines: Lines
+  readonly #faults: Fault[] = []
+  #values = 0
+
+  constructor(document: Document.Parsed, lines: Lines) {
+    this.#document = document
+    this.#lines = lines
+  }
+
+  read(): Read {
+    const { contents } = this.#document
+    // Nothing but comments.
+    const isEmpty = contents === null || (isScalar(contents) && contents.value === null)
+    const root: Node = isEmpty ? new TableBuilder(undefined, []) : this.#node(contents)
+    if (root.kind !== 'table') {
+      this.#faults.push({ at: root.at, message: 'is not a table: write keys, each with ": " and its value' })
+    }
+    return this.#faults.length > 0 || root.kind !== 'table' ? { faults: this.#faults } : { root }
+  }
+
+  #node(node: ParsedNode | null | undefined): Node {
+    const at = this.#placeOf(node)
+    this.#values++
+    if (this.#values === MAX_VALUES + 1) {
+      this.#faults.push({ at, message: `has more than ${MAX_VALUES} values: use fewer aliases` })
+    }
+    if (this.#values > MAX_VALUES) return { kind: 'other', at, what: 'too much' }
+    if (isMap(node)) {
+      const table = new TableBuilder(at, this.#faults)
+      for (const { key, value } of node.items) {
+        const keyAt = this.#placeOf(key)
+        // A key is what was written: `1e9` is a name, and no number.
+        const written = isScalar(key) ? key.source : undefined
+        const name: unknown = isScalar(key) && typeof key.value === 'string' ? key.value : written
+        if (typeof name === 'string' && name !== '') {
+          table.add(name, keyAt, this.#node(value))
+        } else this.#faults.push({ at: keyAt, message: 'a key must be text' })
+      }
+      return table
+    }
+    if (isSeq(node)) return { kind: 'list', at, items: node.items.map(item => this.#node(item)) }
+    if (isAlias(node)) return this.#aliased(node.resolve(this.#document), at)
+    const value: unknown = isScalar(node) ? node.value : null
+    if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') {
+      return { kind: 'value', at, value }
+    }
+    return { kind: 'other', at, what: value === null ? 'nothing' : 'a value of a type that YAML alone has' }
+  }
+
+  #aliased(node: unknown, at: Place | undefined): Node {
+    // The anchor of a parsed document is a parsed node. One that holds its own alias ends at MAX_VALUES.
+    if (node !== undefined) return this.#node(node as ParsedNode)
+    this.#faults.push({ at, message: 'is an alias for an anchor that does not stand above it' })
+    return { kind: 'other', at, what: 'nothing' }
+  }
+
+  #placeOf(node: ParsedNode | null | undefined): Place | undefined {
+    return node?.range ? this.#lines.at(node.range[0]) : undefined
+  }
+}
+
+/** The parser's words, without what speaks of its own functions. */
+function explain(message: string): string {
+  if (message.startsWith('Source contains multiple documents'))
+    return 'one file is one document, without a second "---"'
+  if (message.startsWith('Nested mappings are not allowed')) return 'text with ": " in it needs quotes'
+  return `${message[0]?.toLowerCase() ?? ''}${message.slice(1)}`.replaceAll(/\s*\n\s*/g, ' ')
+}

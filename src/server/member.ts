@@ -1,0 +1,100 @@
+// One client's hold on a tunnel. Most tunnels have one; those of a pool have one for each of its clients.
+
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import type { ErrorCode } from '../errors.ts'
+import { probeProof } from '../wire/control.ts'
+import type { ClientConnection } from './clients.ts'
+import type { Deadline } from './deadlines.ts'
+import type { Tunnel } from './tunnels.ts'
+import type { TunnelUpstream } from './upstream.ts'
+
+export class Member implements Deadline {
+  readonly tunnel: Tunnel
+  /** Where its visitors go; `undefined` while the client is reconnecting. */
+  upstream: TunnelUpstream | undefined
+  /** Whose it is; `undefined` likewise. */
+  client: ClientConnection | undefined
+  /** Whether its origin can take visitors, as the client says: until it says otherwise. Kept through a reconnect. */
+  isHealthy = true
+  /** It takes the hosts below the tunnel's name. */
+  isWildcard = false
+  /** Exchanges and connections that it serves. */
+  inFlight = 0
+  /** What a pool tells it by: the same after a reconnect, and nothing that anybody could guess or read something from. */
+  tag = ''
+  dueTick = 0
+  /** SHA-256 of the resume secret; `undefined` for a JSON client, which has none. */
+  #resumeHash: Buffer | undefined
+  #probeHash: Buffer | undefined
+
+  constructor(tunnel: Tunnel) {
+    this.tunnel = tunnel
+  }
+
+  /**
+   * The resume secret to grant: the one that `resume` proved already, else a fresh one, of which only the hash stays.
+   * It does not change from grant to grant: the carrier may break before the client has read the new one.
+   */
+  secretFor(resume: string | undefined): string {
+    if (resume !== undefined && this.isHeldBy(resume)) return resume
+    const secret = randomBytes(24).toString('base64url')
+    this.#resumeHash = sha256(secret)
+    this.#probeHash = sha256(probeProof(secret, text => sha256(text).toString('base64url')))
+    this.tag = sha256(`member ${secret}`).toString('base64url', 0, 12)
+    return secret
+  }
+
+  isHeldBy(resume: string | undefined): boolean {
+    if (resume === undefined || this.#resumeHash === undefined) return false
+    return timingSafeEqual(sha256(resume), this.#resumeHash)
+  }
+
+  /** Whether a visitor is the holder itself, asking whether it can be reached. */
+  isProbedBy(proof: string | undefined): boolean {
+    if (proof === undefined || this.#probeHash === undefined) return false
+    return timingSafeEqual(sha256(proof), this.#probeHash)
+  }
+
+  /** The client is there: exchanges flow, also those that waited. */
+  attach(upstream: TunnelUpstream, client: ClientConnection): void {
+    const before = this.client
+    this.upstream = upstream
+    this.client = client
+    // The same holder came back while its old connection still looked alive.
+    if (before !== undefined && before !== client) before.close('CARRIER_LOST')
+    this.tunnel.tunnels.deadlines.disarm(this)
+    this.tunnel.release(this.isHealthy ? upstream : 'ORIGIN_UNHEALTHY')
+  }
+
+  /** The carrier is lost. With a resume secret the name is kept for the lease; without one it is free at once. */
+  detach(upstream: TunnelUpstream): void {
+    if (this.upstream !== upstream) return
+    this.upstream = undefined
+    this.client = undefined
+    this.lapse()
+  }
+
+  /** Nobody holds it now: it is kept for the lease when whoever held it can prove it, else it is free. */
+  lapse(): void {
+    if (this.upstream !== undefined) return
+    const { deadlines, limits } = this.tunnel.tunnels
+    if (this.#resumeHash === undefined) this.remove()
+    else deadlines.arm(this, Math.max(limits.leaseMs, 1))
+  }
+
+  /** Gives it back for good. */
+  remove(code?: ErrorCode): void {
+    this.upstream = undefined
+    this.client = undefined
+    this.tunnel.leave(this, code)
+  }
+
+  /** The lease ran out. */
+  expired(): void {
+    if (this.upstream === undefined) this.remove()
+  }
+}
+
+function sha256(text: string): Buffer {
+  return createHash('sha256').update(text).digest()
+}

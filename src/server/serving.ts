@@ -1,0 +1,108 @@
+// Who serves a request: the tunnel's client, or one of a pool; and another one, when that one failed without harm.
+
+import { isIP } from 'node:net'
+import { ERRORS, type ErrorCode } from '../errors.ts'
+import type { RequestHead } from '../http/head.ts'
+import type { Holding, Route } from './front.ts'
+import type { Member } from './member.ts'
+import { type Asking, type Choice, memberCookie } from './pool.ts'
+import type { Tunnel } from './tunnels.ts'
+import type { Upstream } from './upstream.ts'
+import type { VisitorConnection } from './visitor.ts'
+
+/** What serving needs of the server. */
+export interface ServingHost {
+  /** Whether visitors reach tunnels by https. */
+  readonly isSecure: boolean
+  /** Whether this is a proxy whose X-Forwarded-For is believed. */
+  isTrusted(address: string): boolean
+  /** The server takes no new requests. */
+  isDraining(): boolean
+}
+
+/** Where there is no choice nobody need know who asks. */
+const ANYBODY: Asking = { address: '' }
+
+export class Serving {
+  readonly #host: ServingHost
+
+  constructor(host: ServingHost) {
+    this.#host = host
+  }
+
+  /** Where a request for the tunnel goes. */
+  route(tunnel: Tunnel, visitor: VisitorConnection): Route {
+    const chosen = tunnel.pool === undefined ? tunnel.choose(ANYBODY) : this.#choose(tunnel, visitor)
+    if (chosen === 'ORIGIN_UNHEALTHY') return chosen
+    if (chosen?.upstream === undefined) return holdAt(tunnel, visitor)
+    serve(chosen, visitor)
+    return chosen.upstream
+  }
+
+  /** The request failed at the member that had it, and may go to another one: each is asked once. */
+  elsewhere(visitor: VisitorConnection, code: ErrorCode): Upstream | undefined {
+    const { record } = visitor
+    const { tunnel, member, client, report } = record
+    if (tunnel?.pool === undefined || member === undefined || this.#host.isDraining()) return undefined
+    record.tried ??= new Set()
+    record.tried.add(member)
+    const chosen = this.#choose(tunnel, visitor)
+    if (typeof chosen !== 'object' || chosen.upstream === undefined) return undefined
+    // To the one that had it, it is over.
+    client?.finished(tunnel, report, ERRORS[code].status, msSince(record.startedAt), 0, code)
+    member.inFlight--
+    serve(chosen, visitor)
+    return chosen.upstream
+  }
+
+  #choose(tunnel: Tunnel, visitor: VisitorConnection): Choice {
+    const { head, record } = visitor
+    const chosen = tunnel.choose({ address: this.#addressOf(visitor), head }, record.tried)
+    visitor.answerLines = undefined
+    if (tunnel.pool?.affinity !== 'cookie' || typeof chosen !== 'object') return chosen
+    if (!tunnel.pool.isShown(chosen, head)) visitor.answerLines = memberCookie(chosen, this.#host.isSecure)
+    return chosen
+  }
+
+  /** Whom affinity by address goes by: the visitor that trusted proxies name, else who connected. */
+  #addressOf({ remoteAddress, head }: VisitorConnection): string {
+    const isTrusted = (address: string) => isIP(address) !== 0 && this.#host.isTrusted(address)
+    if (!isTrusted(remoteAddress)) return remoteAddress
+    return forwardedFor(head).findLast(address => !isTrusted(address)) ?? remoteAddress
+  }
+}
+
+/** The request is this member's, which is told. */
+function serve(member: Member, visitor: VisitorConnection): void {
+  const { record } = visitor
+  member.inFlight++
+  record.member = member
+  record.client = member.client
+  record.report = member.client?.begun(member.tunnel, visitor) ?? 0
+}
+
+/** A client is told of a request that waited for it when it is back. */
+function holdAt(tunnel: Tunnel, visitor: VisitorConnection): Holding {
+  return {
+    hold: held =>
+      tunnel.hold(outcome => {
+        const member = typeof outcome === 'string' ? undefined : tunnel.memberOf(outcome)
+        if (member !== undefined) serve(member, visitor)
+        held(outcome)
+      }),
+  }
+}
+
+/** All X-Forwarded-For lines as one list. */
+function forwardedFor(head: RequestHead): string[] {
+  const { fields } = head
+  const list: string[] = []
+  for (let line = 0; line < fields.count; line++)
+    if (fields.isNamed(line, 'x-forwarded-for')) list.push(...fields.value(line).split(','))
+  return list.map(one => one.trim()).filter(one => one !== '')
+}
+
+/** To the hundredth. */
+export function msSince(startedAt: number): number {
+  return Math.round((performance.now() - startedAt) * 100) / 100
+}

@@ -1,0 +1,59 @@
+// Upstream that parts requests by their path: each route has an upstream of its own, the rest go to the tunnel's.
+
+import type { ErrorCode } from '../../errors.ts'
+import { ascii, QUESTION, SLASH } from '../../http/characters.ts'
+import type { RequestHead } from '../../http/head.ts'
+import type { Stream, StreamHandler } from '../../session/stream.ts'
+import type { Endpoints } from '../../socket.ts'
+import type { Exchange, TunnelUpstream, Visit } from '../upstream.ts'
+
+/** Requests below a path, and where they go. */
+export interface UpstreamRoute {
+  /** `/api` means `/api`, `/api?…` and all of `/api/`. */
+  readonly path: string
+  readonly upstream: TunnelUpstream
+}
+
+/**
+ * The longest path wins. Paths are compared as they were sent, byte for byte: nothing is decoded and no dot segment
+ * taken out, because the app may read them in another way than we would. So a route is no access control.
+ */
+export class RoutedUpstream implements TunnelUpstream {
+  readonly wire = 'streams'
+  readonly #own: TunnelUpstream
+  readonly #routes: readonly { readonly prefix: Uint8Array; readonly upstream: TunnelUpstream }[]
+
+  /** `own`: where all requests go that are below no route, and raw visitors. */
+  constructor(own: TunnelUpstream, routes: readonly UpstreamRoute[]) {
+    this.#own = own
+    this.#routes = routes
+      .map(({ path, upstream }) => ({ prefix: ascii(path), upstream }))
+      .sort((one, other) => other.prefix.length - one.prefix.length)
+  }
+
+  get inFlight(): number {
+    return this.#routes.reduce((sum, { upstream }) => sum + upstream.inFlight, this.#own.inFlight)
+  }
+
+  begin(visit: Visit): Exchange {
+    return this.#pick(visit.head).begin(visit)
+  }
+
+  open(handler: StreamHandler, endpoints: Endpoints | undefined): Stream | ErrorCode {
+    return this.#own.open(handler, endpoints)
+  }
+
+  #pick({ bytes, pathStart, targetEnd }: RequestHead): TunnelUpstream {
+    for (const { prefix, upstream } of this.#routes)
+      if (isBelow(bytes, pathStart, targetEnd, prefix)) return upstream
+    return this.#own
+  }
+}
+
+function isBelow(bytes: Uint8Array, start: number, end: number, prefix: Uint8Array): boolean {
+  const { length } = prefix
+  if (end - start < length) return false
+  for (let at = 0; at < length; at++) if (bytes[start + at] !== prefix[at]) return false
+  const behind = start + length
+  return behind === end || bytes[behind] === SLASH || bytes[behind] === QUESTION
+}

@@ -1,0 +1,22 @@
+// Opens UDP sockets with what the runtime offers. The other implementation is never loaded.
+
+import { lookup } from 'node:dns/promises'
+import { isIP } from 'node:net'
+import type { Associate } from '../datagram-socket.ts'
+
+let associateHere: Associate | undefined
+
+/** Opens a UDP socket on Bun or Node. */
+export const associate: Associate = async ({ host, port }, handler) => {
+  associateHere ??=
+    'Bun' in globalThis
+      ? (await import('./bun-datagrams.ts')).associateBun
+      : (await import('./node-datagrams.ts')).associateNode
+  return associateHere({ host: await addressOf(host), port }, handler)
+}
+
+/** Nobody answers a datagram that both families could be tried with: `localhost` is the one that all machines have. */
+async function addressOf(host: string): Promise<string> {
+  if (host === 'localhost') return '127.0.0.1'
+  return isIP(host) === 0 ? (await lookup(host)).address : host
+}

@@ -1,0 +1,151 @@
+// UDP on Bun: Bun.udpSocket behind the contract of datagram-socket.ts, and the public port of a tunnel.
+//
+// What Bun 1.4.5 does, each observed: a send throws what an earlier datagram met (ECONNREFUSED), and is not sent then;
+// `sendMany` says how many went before one failed, and does not say that it failed; `drain` also comes unasked.
+
+import type { Associate, DatagramSocketHandler } from '../datagram-socket.ts'
+
+import { DatagramQueue, loadQueueControl } from './bun-datagram-queue.ts'
+
+/** A UDP port that anybody may send to. */
+export interface BoundPort {
+  /** As `DatagramSocket.send`, to this address. */
+  send(datagrams: readonly Uint8Array[], port: number, address: string): number
+  close(): void
+}
+
+export interface BindOptions {
+  readonly hostname: string
+  readonly port: number
+  /** A datagram came from an address; it can be answered there. The array is the caller's to keep. */
+  received(datagram: Uint8Array, port: number, address: string): void
+  /** The kernel takes datagrams again. */
+  drained(): void
+  /** A handler threw. */
+  failed(error: Error): void
+}
+
+type RawBound = Bun.udp.Socket<'uint8array'>
+type RawConnected = Bun.udp.ConnectedSocket<'uint8array'>
+
+export const associateBun: Associate = async ({ host, port }, handler) => {
+  const control = await loadQueueControl()
+  let queue: DatagramQueue | undefined
+  const raw = await Bun.udpSocket({
+    connect: { hostname: host, port },
+    binaryType: 'uint8array',
+    socket: {
+      data(_socket, datagram) {
+        queue?.heard()
+        handler.received(datagram)
+      },
+      drain: () => handler.drained(),
+      error: (first, second) => refused(second ?? first, handler),
+    },
+  })
+  queue = new DatagramQueue(raw, control)
+  const many = (datagrams: readonly Uint8Array[]) => raw.sendMany([...datagrams])
+  const one = (datagram: Uint8Array) => raw.send(datagram)
+  return {
+    send: datagrams => (raw.closed ? datagrams.length : sendAll(datagrams, many, one)),
+    close() {
+      queue.close()
+      closeOnce(raw)
+    },
+  }
+}
+
+/** Takes a public port. Rejects with Bun's error, such as `EADDRINUSE`. */
+export async function bindBun(options: BindOptions): Promise<BoundPort> {
+  const attempt = (task: () => void) => {
+    try {
+      task()
+    } catch (error) {
+      options.failed(error instanceof Error ? error : new Error(String(error)))
+    }
+  }
+  const control = await loadQueueControl()
+  let queue: DatagramQueue | undefined
+  const raw = await Bun.udpSocket({
+    hostname: options.hostname,
+    port: options.port,
+    binaryType: 'uint8array',
+    socket: {
+      data(_socket, datagram, port, address) {
+        queue?.heard()
+        // Nobody can be answered at port 0.
+        if (port !== 0) attempt(() => options.received(datagram, port, address))
+      },
+      drain: () => attempt(() => options.drained()),
+      // That a visitor has gone (ICMP). Its flow ends for want of datagrams.
+      error() {},
+    },
+  })
+  queue = new DatagramQueue(raw, control)
+  return {
+    send(datagrams, port, address) {
+      if (raw.closed) return datagrams.length
+      const many = (rest: readonly Uint8Array[]) =>
+        raw.sendMany(rest.flatMap(datagram => [datagram, port, address]))
+      return sendAll(datagrams, many, datagram => raw.send(datagram, port, address))
+    },
+    close() {
+      queue.close()
+      closeOnce(raw)
+    },
+  }
+}
+
+/** Sends until the kernel is full, past whatever cannot be sent. */
+function sendAll(
+  datagrams: readonly Uint8Array[],
+  many: (datagrams: readonly Uint8Array[]) => number,
+  one: (datagram: Uint8Array) => boolean,
+): number {
+  let sent = 0
+  while (sent < datagrams.length) {
+    const rest = sent === 0 ? datagrams : datagrams.slice(sent)
+    const first = datagrams[sent]
+    if (first === undefined) break
+    if (rest.length > 1) {
+      const count = sentOf(() => many(rest))
+      sent += count
+      if (count > 0) continue
+    }
+    // Alone it is told whether the kernel is full or this one cannot be sent.
+    const isSent = isSentOf(() => one(first))
+    if (isSent === false) break
+    sent++
+  }
+  return sent
+}
+
+function sentOf(many: () => number): number {
+  try {
+    return many()
+  } catch {
+    // What an earlier datagram met; the next send tells what becomes of this one.
+    return 0
+  }
+}
+
+/** `undefined`: it cannot be sent. Tried twice, because the first time may tell what an earlier one met. */
+function isSentOf(one: () => boolean): boolean | undefined {
+  for (let attempt = 0; attempt < 2; attempt++) {
+    try {
+      return one()
+    } catch {
+      // Too long, no route, nobody there: lost, as datagrams may be. The `error` event has what is worth telling.
+    }
+  }
+  return undefined
+}
+
+/** Bun hands the error over in the place of the socket, whatever its types say. */
+function refused(error: object, handler: DatagramSocketHandler): void {
+  if (error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED') handler.refused(error)
+}
+
+function closeOnce(raw: RawBound | RawConnected): void {
+  if (!raw.closed) raw.close()
+}

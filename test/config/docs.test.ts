@@ -1,0 +1,35 @@
+// docs/configuration.md, the editors' schema and the types of TypeScript files are those of the tables. LT_WRITE_DOCS=1
+// writes them anew.
+
+import { expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { jsonSchema } from '../../src/config/json-schema.ts'
+import { docTables, inputTypes } from '../support/config-tables.ts'
+
+const root = join(import.meta.dir, '../..')
+const isWriting = process.env.LT_WRITE_DOCS !== undefined
+
+for (const [name, table] of docTables()) {
+  test(`docs/configuration.md lists the keys of ${name}`, async () => {
+    const page = Bun.file(join(root, 'docs/configuration.md'))
+    const text = await page.text()
+    const begin = `<!-- ${name}: begin -->\n`
+    const end = `<!-- ${name}: end -->`
+    const [before, rest] = text.split(begin)
+    const [written, after] = rest?.split(end) ?? []
+    if (before === undefined || written === undefined || after === undefined)
+      throw new Error(`${name}: no marks`)
+    const wanted = `${table.join('\n')}\n`
+    if (isWriting) await page.write(`${before}${begin}${wanted}${end}${after}`)
+    else expect(written).toBe(wanted)
+  })
+}
+
+test.each([
+  ['docs/localtunnels.schema.json', () => `${JSON.stringify(jsonSchema(), null, 2)}\n`],
+  ['src/config/input.ts', inputTypes],
+])('%s is that of the tables', async (path, wanted) => {
+  const file = Bun.file(join(root, path))
+  if (isWriting) await file.write(wanted())
+  else expect(await file.text()).toBe(wanted())
+})

@@ -1,0 +1,350 @@
+// One configuration in every syntax: the same meaning, every key of the tables among it.
+
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { stringify } from 'yaml'
+import { camelOf, type Fields, kebabOf } from '../../src/config/field.ts'
+import { CLIENT_FIELDS, SERVICE_FIELDS } from '../../src/config/schema/client.ts'
+import { SERVER_FIELDS } from '../../src/config/schema/server.ts'
+import { DEFAULT_LIMITS } from '../../src/server/options.ts'
+import { ConfigFiles } from '../support/config-files.ts'
+
+let files: ConfigFiles
+beforeAll(async () => {
+  files = await ConfigFiles.make()
+  await files.write('ca.pem', 'an authority')
+  await files.write('cert.pem', 'a certificate')
+  await files.write('key.pem', 'a key')
+})
+afterAll(() => files[Symbol.asyncDispose]())
+
+type Json = string | number | boolean | readonly Json[] | { readonly [key: string]: Json }
+type Table = { readonly [key: string]: Json }
+
+const CLIENT = {
+  server: 'https://tunnel.example',
+  token: 'secret',
+  proxy: 'http://proxy.example:3128',
+  wire: 'streams',
+  'verify-server': false,
+  ca: 'ca.pem',
+  'connect-timeout': '1m30s',
+  reconnect: true,
+  'max-backoff': '0.5s',
+  'ping-interval': '5s',
+  'dead-after': '12s',
+  limits: {
+    'max-streams': 5,
+    maxLinks: 0,
+    'max-stream-window': '1MiB',
+    maxSessionWindowBytes: 7,
+    'max-carrier-backlog-bytes': '8',
+    'max-collected': '9B',
+  },
+  services: {
+    shop: {
+      kind: 'http',
+      port: 3000,
+      host: '127.0.0.1',
+      subdomain: 'Store',
+      wildcard: true,
+      'host-header': 'rewrite',
+      'verify-origin': false,
+      'origin-connect-timeout': 2_500,
+      routes: { '/api': 8080, '/ws': 'other:9000', '/s': 'unix:app.sock', '/u': 'https://localhost:1' },
+      pool: { affinity: 'cookie' },
+      health: {
+        kind: 'http',
+        path: '/up',
+        interval: '1m',
+        timeout: 500,
+        'healthy-after': 2,
+        'unhealthy-after': 4,
+      },
+      token: 'other',
+    },
+    byurl: { url: 'https://localhost:3443', pool: true, health: {} },
+    bysocket: { unix: 'run/app.sock', pool: false },
+    pages: { folder: './dist', spa: true },
+    db: { kind: 'tcp', port: '5432', 'remote-port': 25432, 'proxy-protocol': 'v2' },
+    secure: { kind: 'tls', port: 8443, 'proxy-protocol': 'v1' },
+    dns: { kind: 'udp', port: 53, 'remote-port': 25432, 'idle-timeout': '2m' },
+  },
+} as const
+
+const CLIENT_MEANS = () => ({
+  kind: 'client',
+  connection: {
+    server: 'https://tunnel.example',
+    token: 'secret',
+    proxy: 'http://proxy.example:3128',
+    wire: 'streams',
+    verifyServer: false,
+    ca: 'an authority',
+    connectTimeoutMs: 90_000,
+    reconnect: true,
+    maxBackoffMs: 500,
+    pingIntervalMs: 5_000,
+    deadAfterMs: 12_000,
+    limits: {
+      maxStreams: 5,
+      maxLinks: 0,
+      maxStreamWindowBytes: 1_048_576,
+      maxSessionWindowBytes: 7,
+      maxCarrierBacklogBytes: 8,
+      maxCollectedBytes: 9,
+    },
+  },
+  services: [
+    {
+      name: 'shop',
+      kind: 'http',
+      options: {
+        port: 3000,
+        host: '127.0.0.1',
+        subdomain: 'store',
+        wildcard: true,
+        hostHeader: 'rewrite',
+        verifyOrigin: false,
+        originConnectTimeoutMs: 2_500,
+        routes: {
+          '/api': { port: 8080 },
+          '/ws': { host: 'other', port: 9000 },
+          '/s': { unix: files.path('app.sock') },
+          '/u': { url: 'https://localhost:1' },
+        },
+        pool: { affinity: 'cookie' },
+        health: {
+          kind: 'http',
+          path: '/up',
+          intervalMs: 60_000,
+          timeoutMs: 500,
+          healthyAfter: 2,
+          unhealthyAfter: 4,
+        },
+        token: 'other',
+      },
+    },
+    {
+      name: 'byurl',
+      kind: 'http',
+      options: {
+        url: 'https://localhost:3443',
+        subdomain: 'byurl',
+        pool: { affinity: 'none' },
+        health: { kind: 'tcp' },
+      },
+    },
+    { name: 'bysocket', kind: 'http', options: { unix: files.path('run/app.sock'), subdomain: 'bysocket' } },
+    { name: 'pages', kind: 'http', options: { folder: files.path('dist'), spa: true, subdomain: 'pages' } },
+    { name: 'db', kind: 'tcp', options: { port: 5432, remotePort: 25432, proxyProtocol: 'v2' } },
+    { name: 'secure', kind: 'tls', options: { port: 8443, proxyProtocol: 'v1', subdomain: 'secure' } },
+    { name: 'dns', kind: 'udp', options: { port: 53, remotePort: 25432, idleTimeoutMs: 120_000 } },
+  ],
+})
+
+const LIMITS = Object.fromEntries(
+  Object.keys(DEFAULT_LIMITS).map((option, index) => [kebabOf(option), 100_000 + index]),
+)
+
+const SERVER = {
+  domains: ['tunnel.example', 'other.example'],
+  port: 0,
+  host: '::1',
+  'public-url': 'https://tunnel.example',
+  'tcp-ports': '20000-29999, 2222',
+  'udp-ports': 20_000,
+  'tls-port': 8443,
+  tls: { cert: 'cert.pem', key: 'key.pem' },
+  tokens: [
+    'plain',
+    {
+      token: 'team',
+      names: ['app', 'team-*'],
+      kinds: ['http', 'tcp'],
+      'tcp-ports': '20000-20099',
+      'udp-ports': '1',
+      'max-tunnels': 3,
+    },
+  ],
+  'reserved-names': ['mine', 'ours'],
+  'trusted-proxies': '10.0.0.0/8',
+  'accept-proxy-protocol': 'true',
+  limits: { ...LIMITS, 'ping-interval-ms': '10s', 'dead-after-ms': '20s', 'max-body-bytes': '1.5MiB' },
+}
+
+const SERVER_MEANS = () => ({
+  kind: 'server',
+  options: {
+    domains: ['tunnel.example', 'other.example'],
+    port: 0,
+    host: '::1',
+    publicUrl: 'https://tunnel.example',
+    tcpPorts: '20000-29999,2222',
+    udpPorts: '20000',
+    tlsPort: 8443,
+    tls: { cert: 'a certificate', key: 'a key' },
+    tokens: [
+      'plain',
+      {
+        token: 'team',
+        names: ['app', 'team-*'],
+        kinds: ['http', 'tcp'],
+        tcpPorts: '20000-20099',
+        udpPorts: '1',
+        maxTunnels: 3,
+      },
+    ],
+    reservedNames: ['mine', 'ours'],
+    trustedProxies: ['10.0.0.0/8'],
+    acceptProxyProtocol: true,
+    limits: {
+      ...Object.fromEntries(Object.keys(DEFAULT_LIMITS).map((option, index) => [option, 100_000 + index])),
+      pingIntervalMs: 10_000,
+      deadAfterMs: 20_000,
+      maxBodyBytes: 1_572_864,
+    },
+  },
+})
+
+/** Every key of every table in camelCase; names of services and paths of routes are no keys. */
+function camelKeys(value: Json, isNames = false): Json {
+  if (Array.isArray(value)) return (value as readonly Json[]).map(item => camelKeys(item))
+  if (typeof value !== 'object') return value
+  return Object.fromEntries(
+    Object.entries(value as Table).map(([key, child]) => [
+      isNames ? key : camelOf(key),
+      camelKeys(child, key === 'services' || key === 'routes'),
+    ]),
+  )
+}
+
+/** TOML with tables written in their own lines, as people do. */
+function toml(table: Table, path: readonly string[] = []): string {
+  const isTable = (value: Json): value is Table => typeof value === 'object' && !Array.isArray(value)
+  const quoted = (key: string) => (/^[\w-]+$/.test(key) ? key : JSON.stringify(key))
+  const own = Object.entries(table).filter(([, value]) => !isTable(value))
+  const below = Object.entries(table).filter((entry): entry is [string, Table] => isTable(entry[1]))
+  const inline = (value: Json): string => {
+    if (Array.isArray(value)) return `[${(value as readonly Json[]).map(inline).join(', ')}]`
+    if (!isTable(value)) return JSON.stringify(value)
+    return `{ ${Object.entries(value)
+      .map(([key, child]) => `${quoted(key)} = ${inline(child)}`)
+      .join(', ')} }`
+  }
+  return [
+    ...(path.length > 0 ? [`[${path.map(quoted).join('.')}]`] : []),
+    ...own.map(([key, value]) => `${quoted(key)} = ${inline(value)}`),
+    ...below.map(([key, value]) => toml(value, [...path, key])),
+  ].join('\n')
+}
+
+const SPELLINGS: readonly (readonly [name: string, write: (table: Table) => string])[] = [
+  ['tables.toml', toml],
+  ['camel.toml', table => toml(camelKeys(table) as Table)],
+  ['block.yaml', table => stringify(table)],
+  ['camel.yml', table => stringify(camelKeys(table))],
+  ['strict.json', table => JSON.stringify(table)],
+  ['tabs.json', table => JSON.stringify(camelKeys(table), null, '\t')],
+  ['as-yaml.yaml', table => JSON.stringify(table, null, 2)],
+  ['bom.json', table => `\ufeff${JSON.stringify(table)}`],
+  ['kebab.ts', table => `export default ${JSON.stringify(table)}`],
+  [
+    'typed.ts',
+    table =>
+      `import { defineConfig } from '${join(import.meta.dir, '../../src/index.ts')}'\nexport default defineConfig(${JSON.stringify(camelKeys(table), null, 2)})`,
+  ],
+]
+
+test.each(SPELLINGS)('a client in %s', async (name, write) => {
+  const { config, faults } = await files.load(name, write(CLIENT))
+  expect(faults).toEqual([])
+  expect<unknown>(config).toEqual(CLIENT_MEANS())
+})
+
+test.each(SPELLINGS)('a server in %s', async (name, write) => {
+  const { config, faults } = await files.load(`server-${name}`, write(SERVER))
+  expect(faults).toEqual([])
+  expect<unknown>(config).toEqual(SERVER_MEANS())
+})
+
+test('no key of the tables is missing above', () => {
+  const missing = (fields: Fields, ...tables: readonly object[]) =>
+    Object.keys(fields).filter(key => !tables.some(table => key in table))
+  expect(missing(CLIENT_FIELDS, CLIENT)).toEqual([])
+  expect(missing(SERVICE_FIELDS, ...Object.values(CLIENT.services))).toEqual([])
+  expect(missing(SERVER_FIELDS, SERVER)).toEqual([])
+})
+
+test('variables are read in TOML, YAML and JSON, and not in TypeScript', async () => {
+  const table = {
+    token: '${SECRET}',
+    server: '${HOST:-a.example}',
+    services: { web: { port: '${PORT}', subdomain: '${NAME:-x}$$' } },
+  }
+  const environment = { SECRET: 'a$b', PORT: '3000', NAME: '' }
+  for (const [name, write] of SPELLINGS.slice(0, 8)) {
+    const { faults } = await files.load(name, write(table), environment)
+    expect(faults.map(fault => fault.message)).toEqual([
+      expect.stringContaining('services.web.subdomain must be a subdomain'),
+    ])
+    const { config } = await files.load(
+      name,
+      write({ ...table, services: { web: { port: '${PORT}' } } }),
+      environment,
+    )
+    expect<unknown>(config).toEqual({
+      kind: 'client',
+      connection: { token: 'a$b', server: 'a.example' },
+      services: [{ name: 'web', kind: 'http', options: { port: 3000, subdomain: 'web' } }],
+    })
+  }
+  const { config } = await files.load(
+    'variables.ts',
+    `export default ${JSON.stringify({ token: '${SECRET}', services: { web: { port: 1 } } })}`,
+  )
+  expect(config).toMatchObject({ connection: { token: '${SECRET}' } })
+})
+
+test('keys of YAML are names, also those that look like numbers', async () => {
+  const { config } = await files.load(
+    'numbers.yaml',
+    'services: {1e3: {port: 1}, 007: {port: 2}, true: {port: 3}, "x1": {port: 4}}',
+  )
+  const names = config?.kind === 'client' ? config.services.map(({ name }) => name) : []
+  expect(names).toEqual(['1e3', '007', 'true', 'x1'])
+})
+
+test('a TypeScript file is run anew each time, and may be asynchronous', async () => {
+  for (const port of [1, 2, 3]) {
+    const { config } = await files.load(
+      'again.ts',
+      `export default Promise.resolve({ services: { web: { port: ${port} } } })`,
+    )
+    expect(config).toMatchObject({ services: [{ options: { port } }] })
+  }
+})
+
+test('the examples of docs/configuration.md are right, and the same', async () => {
+  const page = await Bun.file(join(import.meta.dir, '../../docs/configuration.md')).text()
+  const examples = [...page.matchAll(/^```(toml|yaml|json|ts no-run)\n([\s\S]*?)^```$/gm)]
+  const loaded = await Promise.all(
+    examples.map(async ([, syntax = '', text = ''], index) => {
+      const local = text
+        .replace("'localtunnels'", `'${join(import.meta.dir, '../../src/index.ts')}'`)
+        .replace('fullchain.pem', 'cert.pem')
+        .replace('privkey.pem', 'key.pem')
+        .replace("process.env.TUNNEL_SECRET ?? ''", "'s'")
+      return files.load(`example-${index}.${syntax.split(' ')[0]}`, local, {
+        TUNNEL_SECRET: 's',
+        TEAM_SECRET: 't',
+      })
+    }),
+  )
+  expect(loaded.flatMap(({ faults }) => faults)).toEqual([])
+  const configs = loaded.map(({ config }) => config)
+  const clients = configs.filter(config => config?.kind === 'client')
+  expect(clients.length).toBe(4)
+  for (const client of clients) expect(client).toEqual(clients[0]!)
+  expect(configs.filter(config => config?.kind === 'server').length).toBe(1)
+})

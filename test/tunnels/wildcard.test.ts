@@ -1,0 +1,155 @@
+// Hosts below a tunnel's name: whose they are, what is told of them, and which may have a certificate.
+
+import { expect, test } from 'bun:test'
+import { TunnelClient } from '../../src/index.ts'
+import { destinationOf } from '../../src/server/route.ts'
+import { ask } from '../support/ask.ts'
+import { next } from '../support/events.ts'
+import { FUZZ, Random } from '../support/random.ts'
+import { TcpProxy } from '../support/tcp-proxy.ts'
+import { startServer, startTunnel } from '../support/tunnel.ts'
+
+const echo = (request: Request) => new Response(request.headers.get('host'))
+
+test('hosts below the name reach a wildcard tunnel, whatever their case, port and number of labels', async () => {
+  await using tunnel = await startTunnel({ fetch: echo, wildcard: true })
+  for (const host of [
+    'app.localhost',
+    'a.app.localhost',
+    'a.b.app.localhost:81',
+    'A_1.APP.localhost.',
+    'xn--a.app.localhost',
+  ])
+    expect(await ask(tunnel.port, host)).toMatchObject({ status: 200, body: host })
+  expect(await ask(tunnel.port, 'a.app2.localhost')).toMatchObject({ code: 'HOST_UNKNOWN' })
+})
+
+test('without the option, and for names that nobody holds, they are unknown as before', async () => {
+  await using tunnel = await startTunnel({ fetch: echo })
+  for (const host of ['a.app.localhost', 'a.other.localhost', 'a.api.localhost', 'app.www.localhost'])
+    expect(await ask(tunnel.port, host)).toMatchObject({ status: 404, code: 'HOST_UNKNOWN' })
+  expect(await ask(tunnel.port, 'other.localhost')).toMatchObject({ code: 'TUNNEL_NOT_FOUND' })
+})
+
+test('of two domains, one below the other, the longer one counts; control labels stay control', async () => {
+  await using server = await startServer({ domains: ['example.test', 'eu.example.test'] })
+  await using client = new TunnelClient({ server: `127.0.0.1:${server.port}` })
+  await client.http({ subdomain: 'eu', wildcard: true, fetch: () => new Response('eu') })
+  await client.http({ subdomain: 'app', wildcard: true, fetch: () => new Response('app') })
+  const bodyOf = async (host: string, path = '/') => (await ask(server.port, host, { path })).body
+  expect(await bodyOf('a.app.example.test')).toBe('app')
+  expect(await bodyOf('a.app.eu.example.test')).toBe('app')
+  expect(await bodyOf('x.eu.eu.example.test')).toBe('eu')
+  expect(await bodyOf('eu.example.test', '/health')).toBe('OK')
+  // Below the other domain this is the name "x", which nobody has: not a host below "eu".
+  expect(await ask(server.port, 'x.eu.example.test')).toMatchObject({ code: 'TUNNEL_NOT_FOUND' })
+  expect(await bodyOf('api.example.test', '/health')).toBe('OK')
+  expect(await ask(server.port, 'x.api.example.test', { path: '/health' })).toMatchObject({
+    code: 'HOST_UNKNOWN',
+  })
+})
+
+test('reports of a wildcard tunnel, and of no other, say which host was asked for', async () => {
+  await using tunnel = await startTunnel({ fetch: echo, wildcard: true })
+  const heard = [
+    next(tunnel.client, 'request'),
+    next(tunnel.client, 'response'),
+    next(tunnel.server, 'request'),
+  ]
+  await ask(tunnel.port, 'A.app.localhost:99')
+  for (const report of await Promise.all(heard))
+    expect(report).toMatchObject({ host: 'a.app.localhost', path: '/' })
+  await using plain = await startTunnel({ fetch: echo })
+  const seen = next(plain.client, 'request')
+  await ask(plain.port, plain.host)
+  expect(await seen).not.toHaveProperty('host')
+})
+
+test('a host below waits for a client that reconnects', async () => {
+  await using server = await startServer()
+  using proxy = new TcpProxy(server.port)
+  await using client = new TunnelClient({
+    server: `127.0.0.1:${proxy.port}`,
+    subdomain: 'app',
+    wildcard: true,
+    fetch: echo,
+    maxBackoffMs: 10,
+  })
+  await client.connect()
+  const lost = next(server, 'disconnection')
+  proxy.cutAll('reset')
+  await lost
+  expect(await ask(server.port, 'a.app.localhost')).toMatchObject({ status: 200 })
+})
+
+test('/tls-check confirms so many hosts below a wildcard tunnel, and none of any other', async () => {
+  await using server = await startServer({ domains: ['example.test'], limits: { maxHostsBelow: 2 } })
+  await using client = new TunnelClient({ server: `127.0.0.1:${server.port}` })
+  const wild = await client.http({ subdomain: 'wild', wildcard: true, fetch: echo })
+  await client.http({ subdomain: 'tame', fetch: echo })
+  const check = async (domain: string) =>
+    (await ask(server.port, 'example.test', { path: `/tls-check?domain=${encodeURIComponent(domain)}` }))
+      .status
+  expect(await check('wild.example.test')).toBe(200)
+  for (const odd of [
+    'a_b.wild.example.test',
+    '.wild.example.test',
+    'a..wild.example.test',
+    '-.wild.example.test',
+    `${'a.'.repeat(120)}wild.example.test`,
+    'a b.wild.example.test',
+  ])
+    expect([odd, await check(odd)]).toEqual([odd, 404])
+  expect(await check('a.wild.example.test')).toBe(200)
+  expect(await check('A.B.wild.example.test')).toBe(200)
+  expect(await check('c.wild.example.test')).toBe(404)
+  expect(await check('a.wild.example.test')).toBe(200)
+  expect(await check('a.tame.example.test')).toBe(404)
+  expect(await check('a.nobody.example.test')).toBe(404)
+  expect(await check('a.api.example.test')).toBe(404)
+  await wild.close()
+  expect(await check('a.wild.example.test')).toBe(404)
+})
+
+test('the JSON wire has no wildcards, and says so', async () => {
+  await using server = await startServer()
+  const client = new TunnelClient({
+    server: `127.0.0.1:${server.port}`,
+    wire: 'json',
+    fetch: echo,
+    wildcard: true,
+  })
+  const refusal = await client.connect().catch((error: unknown) => error)
+  expect(refusal).toMatchObject({ code: 'KIND_REFUSED' })
+  expect(String(refusal)).toContain('no wildcard')
+})
+
+test('destinationOf, against one that takes labels apart', () => {
+  const random = new Random(11)
+  const labels = ['a', 'b', 'api', 'www', 'app', 'eu', 'x_y', 'localhost', 'test']
+  const nameOf = (most: number) =>
+    Array.from({ length: 1 + random.below(most) }, () => random.pick(labels)).join('.')
+  const naive = (host: string, domains: readonly string[]) => {
+    const parts = host.split('.')
+    const fitting = domains
+      .map(domain => domain.split('.'))
+      .filter(
+        domain => domain.join('.') === parts.slice(-domain.length).join('.') && parts.length >= domain.length,
+      )
+      .sort((one, other) => other.length - one.length)[0]
+    if (fitting === undefined) return host === 'localhost' ? { kind: 'control' } : { kind: 'unknown' }
+    const left = parts.slice(0, parts.length - fitting.length)
+    const name = left.at(-1)
+    if (name === undefined) return { kind: 'control' }
+    const isControl = name === 'api' || name === 'www'
+    if (isControl) return { kind: left.length === 1 ? 'control' : 'unknown' }
+    return { kind: 'tunnel', name, isBelow: left.length > 1 }
+  }
+  for (let round = 0; round < 20_000 * FUZZ; round++) {
+    const domains = [...new Set(Array.from({ length: 1 + random.below(3) }, () => nameOf(3)))]
+    const sorted = domains.toSorted((one, other) => other.length - one.length)
+    const host = random.chance(0.7) ? `${nameOf(3)}.${random.pick(domains)}` : nameOf(5)
+    const found: unknown = destinationOf(host, sorted)
+    expect([host, domains, found]).toEqual([host, domains, naive(host, domains)])
+  }
+})
