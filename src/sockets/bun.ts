@@ -230,19 +230,11 @@ class Connection implements Socket {
     if (taken === bytes.length) return taken
     if (taken >= 0) {
       this.wantsDrain = true
-      this.#keepPaused()
       return taken
     }
     // The far side is gone. `close` follows, without an error of its own.
     if (!this.hasEnded) this.failure ??= failure('EPIPE', 'the far side closed the connection')
     return 0
-  }
-
-  /** A short write makes Bun read again, and pausing what it takes for paused does nothing. */
-  #keepPaused(): void {
-    if (!this.isPaused && !this.isYielding && this.outgoing === undefined) return
-    this.raw.resume()
-    this.raw.pause()
   }
 
   end(): void {
