@@ -35,8 +35,6 @@ export interface Socket {
   keepAlive?(idleMs: number): void
   /** Address of the far side, without port; empty on a unix socket. */
   readonly remoteAddress: string
-  /** Who connected, and where to. `undefined` on a unix socket, and once the connection is gone. */
-  endpoints(): Endpoints | undefined
   /**
    * Moves what comes on this connection to another without the program seeing it, where the platform can: up to
    * `limitBytes`, or until this side's FIN, a failure of either, a while without bytes, or `stop`. Only to be called in
@@ -44,6 +42,8 @@ export interface Socket {
    * and did not reach it is told as `received`, right after `done`. `undefined`: not here, or not now.
    */
   spliceTo?(to: Socket, limitBytes: number, done: SpliceDone): Splice | undefined
+  /** Who connected, and where to. `undefined` on a unix socket, and once the connection is gone. */
+  endpoints(): Endpoints | undefined
 }
 
 /** So many bytes reached the other connection. */

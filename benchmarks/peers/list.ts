@@ -7,7 +7,7 @@ import { direct } from './direct.ts'
 import { ferrotunnel } from './ferrotunnel.ts'
 import { frpHttp, frpNoMux, frpTcp } from './frp.ts'
 import { cloudflared, expose, ngrok } from './internet.ts'
-import { oursJson, oursStreams } from './ours.ts'
+import { oursJson, oursStreams, oursUnspliced } from './ours.ts'
 import type { Peer } from './peer.ts'
 import { piko } from './piko.ts'
 import { rathole } from './rathole.ts'
@@ -15,6 +15,7 @@ import { rathole } from './rathole.ts'
 export const PEERS: readonly Peer[] = [
   direct,
   oursStreams,
+  oursUnspliced,
   oursJson,
   rathole,
   bore,

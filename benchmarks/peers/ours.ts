@@ -21,6 +21,13 @@ export const oursJson: Peer = ours('json', 'json wire')
 export const oursTcp: Peer = ours('tcp', 'TCP tunnels')
 /** TCP and UDP on one public port. */
 export const oursUdp: Peer = ours('udp', 'TCP and UDP tunnels on one port')
+/** As where nothing can be spliced: every byte goes through the program. */
+export const oursUnspliced: Peer = {
+  ...oursStreams,
+  name: 'ours-unspliced',
+  how: 'localtunnels, streams wire, LOCALTUNNELS_SPLICE=0',
+  start: origins => start('streams', origins, { LOCALTUNNELS_SPLICE: '0' }),
+}
 
 type Kind = 'streams' | 'json' | 'tcp' | 'udp'
 

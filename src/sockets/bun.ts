@@ -122,6 +122,7 @@ async function dialVia(
     // A TLS server never speaks first, and what came cannot be given to Bun.
     if (rest.length > 0) throw failure('EPROTO', 'bytes came before the TLS handshake')
     const options = await dialTls({ ...(host !== undefined && { serverName: host }), ...tls })
+    below.isPlain = false
     below.raw.reload({ socket: ENCRYPTED_EVENTS })
     return await wanted(signal, tls, handler, connection => {
       below.raw.upgradeTLS<Connection>({ data: connection, socket: TLS_DIAL_EVENTS, tls: options })
@@ -252,19 +253,11 @@ class Connection implements Socket {
     if (taken === bytes.length) return taken
     if (taken >= 0) {
       this.wantsDrain = true
-      this.#keepPaused()
       return taken
     }
     // The far side is gone. `close` follows, without an error of its own.
     if (!this.hasEnded) this.failure ??= failure('EPIPE', 'the far side closed the connection')
     return 0
-  }
-
-  /** A short write makes Bun read again, and pausing what it takes for paused does nothing. */
-  #keepPaused(): void {
-    if (!this.isPaused && !this.isYielding && this.outgoing === undefined) return
-    this.raw.resume()
-    this.raw.pause()
   }
 
   end(): void {

@@ -1,4 +1,4 @@
-// The system calls that move bytes between sockets inside the kernel: all of bun:ffi that this house uses.
+// The system calls that move bytes between sockets inside the kernel, and what a thread needs to wait for them.
 
 import type { FFIType, Library } from 'bun:ffi'
 import { createRequire } from 'node:module'

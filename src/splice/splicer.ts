@@ -59,21 +59,22 @@ export class Job {
 
 const LOST = { failed: undefined, leftover: undefined, isLost: true }
 
-class Splicer {
+/** The splices of one thread. */
+export class Splicer {
   readonly #kernel: Kernel
   readonly #board = new Board()
   readonly #bell: number
   readonly #jobs: (Job | undefined)[] = []
   #begun = 0
+  #movedBytes = 0
   readonly #free = Array.from({ length: MAX_JOBS }, (_, index) => MAX_JOBS - 1 - index)
 
-  constructor(kernel: Kernel, bell: number, died: () => void) {
+  /** `died`: the thread did, and all jobs are lost. */
+  constructor(kernel: Kernel, bell: number, thread: URL, died: () => void) {
     this.#kernel = kernel
     this.#bell = bell
     const workerData: ThreadData = { memory: this.#board.memory, bell }
-    const worker = new Worker(new URL(`./thread${import.meta.url.slice(-3)}`, import.meta.url), {
-      workerData,
-    })
+    const worker = new Worker(thread, { workerData })
     worker.on('message', ({ slot, failed, leftover }: Finished) =>
       this.#finished(slot, { failed, leftover, isLost: false }),
     )
@@ -87,8 +88,8 @@ class Splicer {
     worker.unref()
   }
 
-  get counts(): { readonly begun: number; readonly running: number } {
-    return { begun: this.#begun, running: MAX_JOBS - this.#free.length }
+  get counts(): SpliceCounts {
+    return { begun: this.#begun, running: MAX_JOBS - this.#free.length, movedBytes: this.#movedBytes }
   }
 
   isConnected(descriptor: number): boolean {
@@ -128,6 +129,7 @@ class Splicer {
       this.#kernel.close(this.#board.to(slot))
     }
     job.finish(rest)
+    this.#movedBytes += job.movedBytes
     // Behind what `finish` reads, and before the next job begins.
     this.#free.push(slot)
   }
@@ -150,9 +152,18 @@ export function isCleanEnd(descriptor: number): boolean {
   return splicer?.isConnected(descriptor) ?? true
 }
 
-/** Jobs that began in this process, and those under way: for tests and diagnosis. */
-export function spliceCounts(): { readonly begun: number; readonly running: number } {
-  return splicer?.counts ?? { begun: 0, running: 0 }
+/** For tests and diagnosis. */
+export interface SpliceCounts {
+  /** Jobs that began in this process. */
+  readonly begun: number
+  /** Jobs under way. */
+  readonly running: number
+  /** Bytes moved by those that ended. */
+  readonly movedBytes: number
+}
+
+export function spliceCounts(): SpliceCounts {
+  return splicer?.counts ?? { begun: 0, running: 0, movedBytes: 0 }
 }
 
 /**
@@ -175,7 +186,9 @@ function begin(): Splicer | null {
     const kernel = new Kernel()
     const bell = kernel.canSplice() ? kernel.bell() : -1
     if (bell < 0) return null
-    return new Splicer(kernel, bell, () => {
+    // This file's own ending: `.ts`, and `.js` once built.
+    const thread = new URL(`./thread${import.meta.url.slice(-3)}`, import.meta.url)
+    return new Splicer(kernel, bell, thread, () => {
       splicer = null
     })
   } catch {

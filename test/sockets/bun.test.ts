@@ -153,3 +153,30 @@ describe('listening on Bun', () => {
     listening.stop(true)
   })
 })
+
+// Splicing stands on it: while the kernel moves bytes from a paused connection the program may write to it.
+test('a paused socket stays paused when its kernel buffer is full', async () => {
+  const near = new Recorder()
+  const accepted = Promise.withResolvers<Socket>()
+  const listening = listenBun({
+    hostname: HOST,
+    accept(socket) {
+      socket.pause()
+      accepted.resolve(socket)
+      return near
+    },
+  })
+  const far = await peerClient(listening.port, false)
+  const socket = await within(accepted.promise, 'accept')
+  far.pause()
+  far.write(Buffer.alloc(1_000_000))
+  const piece = new Uint8Array(1_000_000)
+  while (socket.write(piece) === piece.length) await Bun.sleep(0)
+  // What would be read would be read in the next turns.
+  for (let turn = 0; turn < 50; turn++) await Bun.sleep(1)
+  expect(near.receivedBytes).toBe(0)
+  socket.resume()
+  await near.until(() => near.receivedBytes === 1_000_000, 'all bytes')
+  far.destroy()
+  listening.stop(true)
+})
