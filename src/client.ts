@@ -9,6 +9,7 @@ export type {
   OriginOptions,
   SharedTunnelOptions,
   TcpTunnelOptions,
+  TlsTunnelOptions,
   TunnelClientEvents,
   TunnelClientOptions,
   TunnelState,

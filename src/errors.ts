@@ -398,8 +398,8 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     503,
     'server',
     true,
-    'The server has as many clients as it is allowed.',
-    'Try again later or raise maxClients on the server.',
+    'There are as many clients, or tunnels of this one, as the server allows.',
+    'Try again later, close a tunnel, or raise maxClients or maxTunnels on the server.',
   ),
   REGISTER_TIMEOUT: entry(
     66,

@@ -68,6 +68,7 @@ const tables: readonly (readonly [string, string, string, (members: readonly Mem
   ['origin options', CLIENT, 'OriginOptions', optionRows],
   ['HTTP tunnel options', CLIENT, 'HttpTunnelOptions', optionRows],
   ['TCP tunnel options', CLIENT, 'TcpTunnelOptions', optionRows],
+  ['TLS tunnel options', CLIENT, 'TlsTunnelOptions', optionRows],
   ['health options', CLIENT, 'HealthOptions', optionRows],
   ['UDP tunnel options', CLIENT, 'UdpTunnelOptions', optionRows],
   ['shared tunnel options', CLIENT, 'SharedTunnelOptions', optionRows],

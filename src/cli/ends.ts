@@ -3,12 +3,12 @@
 import type {
   HttpTunnelOptions,
   TcpTunnelOptions,
+  TlsTunnelOptions,
   TunnelClientEvents,
   TunnelClientOptions,
   UdpTunnelOptions,
 } from '../client/options.ts'
 import type { Tunnel } from '../client/tunnel.ts'
-import type { TlsServiceOptions } from '../config/service.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from '../server/options.ts'
 
 export type TunnelEnd = Pick<Tunnel, 'kind' | 'name' | 'url' | 'close'>
@@ -18,8 +18,8 @@ export interface ClientEnd {
   disconnect(): Promise<void>
   http(options: HttpTunnelOptions): Promise<TunnelEnd>
   tcp(options: TcpTunnelOptions): Promise<TunnelEnd>
+  tls(options: TlsTunnelOptions): Promise<TunnelEnd>
   udp(options: UdpTunnelOptions): Promise<TunnelEnd>
-  tls?(options: TlsServiceOptions): Promise<TunnelEnd>
   isConnected(): boolean
   probe(): Promise<boolean>
   getTunnelUrl(): string
@@ -34,7 +34,7 @@ export interface ServerEnd {
   start(): Promise<void>
   stop(): Promise<void>
   /** Takes over what can change while it runs. */
-  reload?(options: TunnelServerOptions): Promise<void>
+  reload(options: TunnelServerOptions): Promise<void>
   readonly port: number
   readonly url: string
   on<Name extends keyof TunnelServerEvents>(

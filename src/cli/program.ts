@@ -110,6 +110,7 @@ Examples:
   localtunnels 3000 --server tunnel.example          a public URL, through your own server
   localtunnels --serve ./dist                        a URL for the files in a folder
   localtunnels tcp 22 --server tunnel.example        a public port for a service that is not HTTP
+  localtunnels tls 8443 --server tunnel.example      a public name for a service with a certificate of its own
   localtunnels server --domain tunnel.example        that server
   localtunnels up                                    all that localtunnels.toml names, over one connection
   localtunnels config check                          what localtunnels.toml means, or what is wrong with it
@@ -146,9 +147,7 @@ const jsonOption = () => new Option('--json', 'print one JSON event a line').env
 function shareOptions(): Option[] {
   return [
     new Option('--spa', 'with --serve: /index.html for pages that are not there').env('TUNNEL_SPA'),
-    new Option('--subdomain <name>', 'name to ask for (default: APP_NAME, else a friendly one)').env(
-      'TUNNEL_SUBDOMAIN',
-    ),
+    subdomainOption('APP_NAME, else a friendly one'),
     new Option('--wire <wire>', 'auto, streams or json (default: auto)').env('TUNNEL_WIRE'),
     new Option(
       '--host-header <host>',
@@ -157,7 +156,7 @@ function shareOptions(): Option[] {
     repeatable('--route <path=app>', 'path with an app of its own, such as /api=8080; repeatable').env(
       'TUNNEL_ROUTE',
     ),
-    new Option('--wildcard', 'take the hosts below the name too').env('TUNNEL_WILDCARD'),
+    wildcardOption(),
     new Option('--pool [affinity]', 'share the name with other clients: none, cookie or address').env(
       'TUNNEL_POOL',
     ),
@@ -186,8 +185,32 @@ const RAW_COMMANDS: readonly RawCommand[] = [
     name: 'tcp',
     description: 'give a TCP service a public port',
     argument: 'where the service is: 5432, host:5432 or unix:/path',
-    options: () => [remotePortOption(), proxyProtocolOption()],
-    settings(flags, { options }) {
+    options: () => [
+      remotePortOption(),
+      new Option(
+        '--tls',
+        'the service speaks TLS: a public name instead of a port, as `localtunnels tls`',
+      ).env('TUNNEL_TCP_TLS'),
+      subdomainOption('a friendly one; with --tls'),
+      wildcardOption(),
+      proxyProtocolOption(),
+    ],
+    settings(flags, service) {
+      if (flags.isOn('tls')) {
+        if (flags.text('remotePort') !== undefined)
+          throw new TunnelError(
+            'OPTION_INVALID',
+            '--tls gives a name on the port of all TLS tunnels: no --remote-port.',
+          )
+        return tlsSettings(flags, service)
+      }
+      for (const name of ['subdomain', 'wildcard'])
+        if (flags.isTyped(name))
+          throw new TunnelError(
+            'OPTION_INVALID',
+            `${flags.label(name)} is for --tls: a TCP tunnel has a port, no name.`,
+          )
+      const { options } = service
       const remotePort = flags.port('remotePort', 1)
       const version = proxyProtocol(flags)
       const wish = {
@@ -225,7 +248,26 @@ const RAW_COMMANDS: readonly RawCommand[] = [
       }
     },
   },
+  {
+    name: 'tls',
+    description: 'give a service that speaks TLS a public name',
+    argument: 'where the service is: 8443, host:8443 or unix:/path',
+    options: () => [subdomainOption('a friendly one'), wildcardOption(), proxyProtocolOption()],
+    settings: tlsSettings,
+  },
 ]
+
+function tlsSettings(flags: Flags, { options }: Service): ReturnType<RawCommand['settings']> {
+  const subdomain = subdomainOf(flags)
+  const version = proxyProtocol(flags)
+  const wish = {
+    ...options,
+    ...(subdomain !== undefined && { subdomain }),
+    ...(flags.isOn('wildcard') && { wildcard: true }),
+    ...(version !== undefined && { proxyProtocol: version }),
+  }
+  return { open: client => client.tls(wish), embedded: { tlsPort: 0 }, isWatched: true }
+}
 
 function addRawCommand(program: Command, raw: RawCommand, actions: Actions): void {
   const command = program
@@ -247,6 +289,14 @@ function remotePortOption(): Option {
   return new Option('--remote-port <port>', 'public port to ask for (default: any free one)').env(
     'TUNNEL_REMOTE_PORT',
   )
+}
+
+function subdomainOption(standard: string): Option {
+  return new Option('--subdomain <name>', `name to ask for (default: ${standard})`).env('TUNNEL_SUBDOMAIN')
+}
+
+function wildcardOption(): Option {
+  return new Option('--wildcard', 'take the hosts below the name too').env('TUNNEL_WILDCARD')
 }
 
 function idleTimeoutOption(): Option {
@@ -289,6 +339,9 @@ function serverOptions(): Option[] {
     ),
     new Option('--udp-ports <ports>', 'public ports for UDP tunnels (default: 20000-29999)').env(
       'TUNNEL_SERVER_UDP_PORTS',
+    ),
+    new Option('--tls-port <port>', 'port for TLS tunnels, told apart by name (default: none)').env(
+      'TUNNEL_SERVER_TLS_PORT',
     ),
     new Option('--origin-timeout <seconds>', 'longest wait for an answer, 0 for ever (default: 60)').env(
       'TUNNEL_SERVER_ORIGIN_TIMEOUT',
@@ -366,13 +419,7 @@ const WIRES = ['auto', 'streams', 'json'] as const
 
 function shareSettings(flags: Flags, positional: string | undefined): ShareSettings {
   const { server, client } = connection(flags)
-  const subdomain = flags.text('subdomain')?.toLowerCase()
-  if (subdomain !== undefined && !isValidSubdomain(subdomain)) {
-    throw new TunnelError(
-      'NAME_INVALID',
-      `${flags.label('subdomain')} "${subdomain}" is not a valid subdomain.`,
-    )
-  }
+  const subdomain = subdomainOf(flags)
   const wireText = flags.text('wire') ?? 'auto'
   const wire = WIRES.find(one => one === wireText)
   if (wire === undefined) {
@@ -403,6 +450,15 @@ function shareSettings(flags: Flags, positional: string | undefined): ShareSetti
   }
 }
 
+function subdomainOf(flags: Flags): string | undefined {
+  const subdomain = flags.text('subdomain')?.toLowerCase()
+  if (subdomain === undefined || isValidSubdomain(subdomain)) return subdomain
+  throw new TunnelError(
+    'NAME_INVALID',
+    `${flags.label('subdomain')} "${subdomain}" is not a valid subdomain.`,
+  )
+}
+
 async function serverSettings(flags: Flags): Promise<TunnelServerOptions> {
   const host = flags.text('host')
   const port = flags.port('port', 0)
@@ -414,6 +470,7 @@ async function serverSettings(flags: Flags): Promise<TunnelServerOptions> {
   const udpPorts = flags.text('udpPorts')
   const originTimeoutMs = seconds(flags, 'originTimeout')
   const tls = await tlsFiles(flags)
+  const tlsPort = flags.port('tlsPort', 0)
   return {
     ...(host !== undefined && { host }),
     ...(port !== undefined && { port }),
@@ -426,6 +483,7 @@ async function serverSettings(flags: Flags): Promise<TunnelServerOptions> {
     ...(publicUrl !== undefined && { publicUrl }),
     ...(originTimeoutMs !== undefined && { limits: { originTimeoutMs } }),
     ...(tls && { tls }),
+    ...(tlsPort !== undefined && { tlsPort }),
   }
 }
 

@@ -74,6 +74,6 @@ export function visitorEvent(event: TunnelClientEvents['visitorDisconnected']): 
   return { type: 'visitorDisconnected', ...end, ...(error !== undefined && { error }) }
 }
 
-function describe(error: Error): { readonly code: string; readonly message: string } {
+export function describe(error: Error): { readonly code: string; readonly message: string } {
   return { code: error instanceof TunnelError ? error.code : 'INTERNAL', message: error.message }
 }

@@ -35,6 +35,8 @@ export class Services {
   readonly #output: Output
   readonly #refused: (refusal: Refusal) => void
   readonly #running = new Map<string, Running>()
+  /** Services by the tunnels that the last change gave back: the end of their last visitors is still told. */
+  readonly #givenBack = new Map<string, string>()
 
   /** `refused` gets those that `apply` did not wait for. */
   constructor(client: ClientEnd, output: Output, refused: (refusal: Refusal) => void) {
@@ -54,12 +56,14 @@ export class Services {
       return now !== undefined && Bun.deepEquals(now, config, true)
     })
     const pending: Promise<unknown>[] = []
+    this.#givenBack.clear()
     for (const [name, running] of this.#running) {
       if (staying.some(config => config.name === name)) continue
       this.#running.delete(name)
       running.isGone = true
       running.watch?.stop()
       if (running.tunnel === undefined) pending.push(running.opened)
+      else this.#givenBack.set(running.tunnel.name, name)
       await running.tunnel?.close()
       if (!wanted.some(config => config.name === name)) this.#output.event({ type: 'removed', service: name })
     }
@@ -101,10 +105,10 @@ export class Services {
     }
   }
 
-  /** The service that has a tunnel of this name. */
+  /** The service that has, or just had, a tunnel of this name. */
   serviceOf(tunnel: string): string | undefined {
     for (const [service, running] of this.#running) if (running.tunnel?.name === tunnel) return service
-    return undefined
+    return this.#givenBack.get(tunnel)
   }
 
   /** Looks whether the app of a service is still there. */
@@ -183,7 +187,7 @@ function openTunnel(client: ClientEnd, { kind, options }: ServiceConfig, target:
     case 'udp':
       return client.udp(options)
     case 'tls':
-      return client.tls?.(options) ?? Promise.reject(new TunnelError('KIND_REFUSED'))
+      return client.tls(options)
   }
 }
 

@@ -4,7 +4,7 @@ import type { TunnelClientEvents, TunnelClientOptions } from '../client/options.
 import { type EmbeddedOptions, startEmbeddedServer } from './embedded-server.ts'
 import { type ClientEnd, createClient, type ServerEnd } from './ends.ts'
 import { OriginWatch } from './origin-watch.ts'
-import type { ReadyEvent } from './output.ts'
+import type { Output, ReadyEvent } from './output.ts'
 import { report } from './report.ts'
 import type { Run } from './run.ts'
 import { aborted } from './stop.ts'
@@ -39,8 +39,6 @@ export interface Shared {
   readonly run: Run
   /** Says that an address answers. */
   announce(this: void, what: Pick<ReadyEvent, 'kind' | 'url' | 'subdomain' | 'origin'>): void
-  /** Looks whether anything listens: a connection to it failed. */
-  checkOrigins(this: void): void
 }
 
 /** Resolves after a clean end; rejects when a tunnel could not be made or is lost for good. */
@@ -81,7 +79,6 @@ async function shareThrough(sharing: Sharing, embedded: ServerEnd | undefined, r
     run,
     announce: what =>
       run.output.event({ type: 'ready', ...what, wire, server, isEmbedded: embedded !== undefined }),
-    checkOrigins,
   }
   report(client, { output: run.output, totals, originFailed: checkOrigins })
   sharing.listen?.(shared)
@@ -95,13 +92,18 @@ async function shareThrough(sharing: Sharing, embedded: ServerEnd | undefined, r
     if (!run.stop.aborted) await Promise.race([sharing.ready(shared), stopped])
     const end = await Promise.race([closed.promise, stopped])
     if (end?.error !== undefined && !run.stop.aborted) throw end.error
-    run.output.event(totals.draining())
-    await Promise.race([totals.whenIdle(), closed.promise, pause(DRAIN_MS)])
-    run.output.event(totals.event())
+    await drain(totals, run.output, closed.promise)
   } finally {
     for (const watch of watches) watch.stop()
     await client.disconnect()
   }
+}
+
+/** Waits for what is under way, as long as the client is not `closed`, and says what there was. */
+export async function drain(totals: Totals, output: Output, closed?: Promise<unknown>): Promise<void> {
+  output.event(totals.draining())
+  await Promise.race([totals.whenIdle(), pause(DRAIN_MS), ...(closed === undefined ? [] : [closed])])
+  output.event(totals.event())
 }
 
 export function pause(ms: number): Promise<void> {

@@ -75,7 +75,7 @@ export function parseTarget({ positional, port, host, isInsecure, folder, isSpa 
   }
   throw new TunnelError(
     'OPTION_INVALID',
-    `"${positional}" is neither a port, a URL nor a command (tcp, udp, up, server, doctor, config).`,
+    `"${positional}" is neither a port, a URL nor a command (tcp, tls, udp, up, server, doctor, config).`,
   )
 }
 

@@ -21,6 +21,7 @@ import type {
 import type {
   HttpTunnelOptions,
   TcpTunnelOptions,
+  TlsTunnelOptions,
   TunnelClientEvents,
   TunnelClientOptions,
   TunnelState,
@@ -34,6 +35,7 @@ import {
   httpTunnel,
   type TunnelSettings,
   tcpTunnel,
+  tlsTunnel,
   udpTunnel,
 } from './settings.ts'
 import type { Tunnel } from './tunnel.ts'
@@ -157,6 +159,11 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   /** Adds a TCP tunnel, likewise. Rejects also with `PORT_TAKEN`, `PORT_NOT_ALLOWED`, `PORTS_EXHAUSTED`, `KIND_REFUSED`. */
   tcp(options: TcpTunnelOptions): Promise<Tunnel> {
     return this.#add(() => tcpTunnel(options, dial))
+  }
+
+  /** Adds a TLS tunnel, likewise. Rejects also with `NAME_TAKEN`, `NAME_RESERVED` and `KIND_REFUSED`. */
+  tls(options: TlsTunnelOptions): Promise<Tunnel> {
+    return this.#add(() => tlsTunnel(options, dial))
   }
 
   /**
@@ -294,6 +301,34 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     }
   }
 
+  /** The server has changed its mind. It would refuse the tunnel again, so that is for good. */
+  #revoked(number: number, { code, message }: TunnelError): void {
+    const tunnel = this.#registered(number)
+    if (tunnel === undefined) return
+    tunnel.isRegistered = false
+    this.#tunnels.delete(tunnel)
+    const error = new TunnelError(code, `${tunnel.label}: ${message}`)
+    if (this.#tunnels.size > 0) return this.emit('error', error)
+    const connection = this.#connection
+    this.#end(error)
+    this.#leaving = connection?.leave()
+  }
+
+  #moved(number: number, url: string): void {
+    const tunnel = this.#registered(number)
+    if (tunnel?.registration === undefined) return
+    tunnel.registration = { ...tunnel.registration, url }
+    const { kind, name } = tunnel
+    this.emit('registered', { kind, name, url })
+  }
+
+  /** The tunnel of this number on the connection there is now. */
+  #registered(number: number): OwnTunnel | undefined {
+    for (const tunnel of this.#tunnels)
+      if (tunnel.isRegistered && tunnel.registration?.tunnel === number) return tunnel
+    return undefined
+  }
+
   #planToAskAgain(): void {
     this.#askAgain ??= setTimeout(() => {
       this.#askAgain = undefined
@@ -386,6 +421,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
         this.emit('request', { id, tunnel, ...(host !== undefined && { host }), method, path })
       },
       response: report => this.#responded(report),
+      revoked: (tunnel, error) => this.#revoked(tunnel, error),
+      moved: (tunnel, url) => this.#moved(tunnel, url),
       visitorConnected: ({ id, tunnel, remoteAddress, remotePort }) => {
         if (this.#visitors.size >= MAX_SEEN) this.#visitors.clear()
         const visitor = { id, tunnel, remoteAddress, remotePort }

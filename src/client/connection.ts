@@ -67,6 +67,10 @@ export interface VisitorGone {
 export interface ConnectionEvents {
   request(report: RequestSeen): void
   response(report: ResponseSeen): void
+  /** The server took the tunnel of this number back. */
+  revoked(tunnel: number, error: TunnelError): void
+  /** Visitors find it at another URL. */
+  moved(tunnel: number, url: string): void
   visitorConnected(report: VisitorSeen): void
   visitorDisconnected(report: VisitorGone): void
   /** Something failed that the connection survives, such as an origin that is down. */

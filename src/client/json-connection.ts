@@ -293,8 +293,13 @@ function contentTypeOf(headers: HeaderList): string | undefined {
   return contentType
 }
 
+/** What a server of ours says with the words of its code. */
+const SAID: readonly ErrorCode[] = ['NOT_ALLOWED', 'TOKEN_REFUSED', 'NAME_RESERVED', 'CLIENT_LIMIT']
+
 /** What existing servers say, and ours. */
 function refusal(message: string): TunnelError {
+  const said = SAID.find(code => message.startsWith(ERRORS[code].meaning))
+  if (said !== undefined) return new TunnelError(said)
   if (/invalid subdomain/i.test(message))
     return new TunnelError('NAME_INVALID', `The server says: ${message}.`)
   if (/limit/i.test(message)) return new TunnelError('CLIENT_LIMIT', `The server says: ${message}.`)

@@ -120,6 +120,20 @@ export interface TcpTunnelOptions extends SharedTunnelOptions {
   readonly originConnectTimeoutMs?: number
 }
 
+/** What tunnels of bytes have in common. */
+export type RawTunnelOptions = Omit<TcpTunnelOptions, 'remotePort'>
+
+/**
+ * A TLS tunnel: `client.tls(…)`. Visitors reach the service by the server name they ask for, and only the service can read
+ * what they send: it has the certificate. Exactly one of `port` and `unix` says where it is.
+ */
+export interface TlsTunnelOptions extends RawTunnelOptions {
+  /** The name to ask for, as of an HTTP tunnel. Default adjective-noun. Taken: `NAME_TAKEN`, because the certificate has it. */
+  readonly subdomain?: string
+  /** `true`: all names below the tunnel's own are its, too. Default `false`. */
+  readonly wildcard?: boolean
+}
+
 /** A UDP tunnel: `client.udp(…)`. */
 export interface UdpTunnelOptions extends SharedTunnelOptions {
   /** UDP port of the service on `host`, 1 to 65535. */
@@ -192,7 +206,10 @@ export type TunnelState = 'idle' | 'connecting' | 'connected' | 'reconnecting' |
 export interface TunnelClientEvents {
   /** Registered: the URL (of the first tunnel) answers. Also after each reconnect. */
   connected: { readonly url: string; readonly subdomain: string; readonly wire: 'streams' | 'json' }
-  /** A tunnel is granted: once after it was asked for, and after each reconnect, when its address may be another. */
+  /**
+   * A tunnel is granted: once after it was asked for, after each reconnect, when its address may be another, and when the
+   * server moves it to another URL. One that the server takes back is an `error`, with the code; the last one is `close`.
+   */
   registered: {
     readonly kind: 'http' | 'tcp' | 'udp' | 'tls'
     readonly name: string

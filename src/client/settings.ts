@@ -12,7 +12,9 @@ import type {
   HealthOptions,
   HttpTunnelOptions,
   OriginOptions,
+  RawTunnelOptions,
   TcpTunnelOptions,
+  TlsTunnelOptions,
   TunnelClientOptions,
   UdpTunnelOptions,
 } from './options.ts'
@@ -166,20 +168,37 @@ function routesOf(routes: Readonly<Record<string, number | OriginOptions>>, dial
 
 /** A TCP tunnel, likewise. */
 export function tcpTunnel(options: TcpTunnelOptions, dial: Dial): TunnelSettings {
-  const { remotePort, token } = options
+  return {
+    ...rawTunnel(options, dial),
+    kind: 'tcp',
+    name: undefined,
+    port: checkRemotePort(options.remotePort),
+    isWildcard: false,
+  }
+}
+
+/** A TLS tunnel, likewise. */
+export function tlsTunnel(options: TlsTunnelOptions, dial: Dial): TunnelSettings {
+  return {
+    ...rawTunnel(options, dial),
+    kind: 'tls',
+    name: nameOf(options, {}),
+    port: undefined,
+    isWildcard: options.wildcard ?? false,
+  }
+}
+
+/** What all tunnels of bytes have. */
+function rawTunnel(options: RawTunnelOptions, dial: Dial) {
   if ((options.port === undefined) === (options.unix === undefined))
     throw new TunnelError('OPTION_INVALID', 'Exactly one of port and unix says where the service is.')
   const origin = addressOrigin(options, dial)
   return {
-    kind: 'tcp',
-    name: undefined,
-    port: checkRemotePort(remotePort),
-    token: checkToken(token),
+    token: checkToken(options.token),
     origin,
     rewrite: {},
     proxyProtocol: proxyVersion(options.proxyProtocol),
     routes: [],
-    isWildcard: false,
     pool: affinityOf(options.pool, ['none', 'address']),
     health: options.health && healthOf(options.health, origin, {}),
   }
@@ -318,7 +337,7 @@ function originAddress(options: OriginOptions): Address {
   return { host: parseHost(host).hostname, port }
 }
 
-function nameOf(options: HttpTunnelOptions, environment: Environment): string {
+function nameOf(options: { readonly subdomain?: string }, environment: Environment): string {
   const wished = options.subdomain ?? environment.TUNNEL_SUBDOMAIN
   if (wished !== undefined && wished !== '') {
     const name = wished.toLowerCase()

@@ -116,9 +116,13 @@ export class StreamsConnection implements Connection {
   }
 
   release({ tunnel }: Registration): void {
+    this.#forget(tunnel)
+    this.#session.sendControl(encodeControl({ type: 'release', tunnel }))
+  }
+
+  #forget(tunnel: number): void {
     for (const index of this.#granted.get(tunnel)?.origins.keys() ?? []) this.#origins.delete(tunnel + index)
     this.#granted.delete(tunnel)
-    this.#session.sendControl(encodeControl({ type: 'release', tunnel }))
   }
 
   health({ tunnel }: Registration, isHealthy: boolean): void {
@@ -166,6 +170,13 @@ export class StreamsConnection implements Connection {
         this.#registering.get(message.ref)?.reject(new TunnelError(message.code, message.message))
         this.#registering.delete(message.ref)
         return
+      case 'revoked':
+        this.#forget(message.tunnel)
+        return this.#tell(() =>
+          this.#events.revoked(message.tunnel, new TunnelError(message.code, message.message)),
+        )
+      case 'moved':
+        return this.#tell(() => this.#events.moved(message.tunnel, message.url))
       case 'request':
         return this.#events.request({ ...message, tunnel: this.#nameOf(message.tunnel) })
       case 'response':
@@ -191,6 +202,13 @@ export class StreamsConnection implements Connection {
     this.#granted.set(message.tunnel, { name: message.name, origins })
     for (const [index, one] of origins.entries()) this.#origins.set(message.tunnel + index, one)
     registering.resolve(message)
+  }
+
+  /** Whoever waits for the grant hears of that before anything else of the tunnel. */
+  #tell(tell: () => void): void {
+    eventLoop.soon(() => {
+      if (this.#closedWith === undefined) tell()
+    })
   }
 
   #closed(code: ErrorCode, cause: Error | undefined): void {

@@ -144,6 +144,8 @@ export interface ServerLimits {
   readonly maxTarget?: number | string
   /** `headTimeoutMs` of the library. Default: `15s`. */
   readonly headTimeout?: number | string
+  /** `maxHellos` of the library. Default: `4096`. */
+  readonly maxHellos?: number
   /** `idleTimeoutMs` of the library. Default: `75s`. */
   readonly idleTimeout?: number | string
   /** `originTimeoutMs` of the library. Default: `1m`. */

@@ -23,7 +23,7 @@ export function checkServer(root: TableNode, options: CheckOptions): Checked<Ser
   const values = check.table(root, SERVER_FIELDS, '', [
     { fields: CLIENT_FIELDS, where: "in a client's file" },
   ]) as ServerConfigOptions
-  const { limits, tokens = [], port = 8080, tlsPort } = values
+  const { limits, tokens = [], port = 8080, tlsPort, tls } = values
   if (limits !== undefined) {
     const { pingIntervalMs = 10_000, deadAfterMs = 25_000 } = limits
     if (deadAfterMs <= pingIntervalMs) {
@@ -31,8 +31,11 @@ export function checkServer(root: TableNode, options: CheckOptions): Checked<Ser
       check.fault(`limits.${key}`, 'limits.dead-after must be more than limits.ping-interval')
     }
   }
-  if (tlsPort !== undefined && tlsPort !== 0 && tlsPort === port) {
-    check.fault('tls-port', `tls-port ${tlsPort} is the port of the server itself: choose another`)
+  if (tlsPort !== undefined && tlsPort !== 0 && tlsPort === port && tls === undefined) {
+    check.fault(
+      'tls-port',
+      `tls-port ${tlsPort} is the port of the server itself: that needs tls, or another port`,
+    )
   }
   const secrets = tokens.map(token => (typeof token === 'string' ? token : token.token))
   for (const [index, secret] of secrets.entries()) {

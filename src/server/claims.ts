@@ -10,49 +10,72 @@ import type { Claimant, PortFront, Tunnel, Tunnels } from './tunnels.ts'
 type PortKind = 'tcp' | 'udp'
 type Claimed = Member | ErrorCode
 
-/** What claims need of the server. */
-export interface ClaimHost {
-  readonly tunnels: Tunnels
+/** What decides whether a tunnel may be. */
+export interface ClaimTerms {
   /** The public ports of the server, by kind. */
   readonly ports: Readonly<Record<PortKind, PortRanges>>
   /** Whether TLS tunnels have a port. */
   readonly hasTlsPort: boolean
+  /** Names that no client may take. */
+  readonly reservedNames: ReadonlySet<string>
+}
+
+/** What claims need of the server. */
+export interface ClaimHost {
+  readonly tunnels: Tunnels
+  /** Those of now: they change when the server reloads. */
+  readonly terms: ClaimTerms
   /** Opens a tunnel's port. Throws, or rejects with, a TunnelError. */
   readonly open: Readonly<Record<PortKind, (tunnel: Tunnel) => PortFront | Promise<PortFront>>>
 }
 
-export function claim(wish: Register, rule: Rule, host: ClaimHost): Claimed | Promise<Claimed> {
-  const { kind, name = '' } = wish
+/** Why a tunnel of this kind, with this name or port, may not be; `undefined`: it may. Port 0: any. */
+export function refusalOf(
+  { kind, name = '', port = 0 }: Pick<Register, 'kind' | 'name' | 'port'>,
+  rule: Rule,
+  terms: ClaimTerms,
+): ErrorCode | undefined {
   switch (kind) {
     case 'http':
     case 'tls':
-      if (kind === 'tls' && !host.hasTlsPort) return 'KIND_REFUSED'
-      return rule.refusal(kind, name) ?? host.tunnels.claim(kind, name, wish)
-    case 'udp':
-      // A flow has no connection that could stay with one client.
-      if (wish.pool !== undefined) return 'KIND_REFUSED'
-      return claimPort(kind, wish, rule, host)
+      if (kind === 'tls' && !terms.hasTlsPort) return 'KIND_REFUSED'
+      return rule.refusal(kind, name) ?? (terms.reservedNames.has(name) ? 'NAME_RESERVED' : undefined)
     case 'tcp':
-      return claimPort(kind, wish, rule, host)
+    case 'udp': {
+      if (terms.ports[kind].isEmpty) return 'KIND_REFUSED'
+      const isAllowed = port === 0 || (terms.ports[kind].includes(port) && rule.allowsPort(kind, port))
+      return rule.refusal(kind, undefined) ?? (isAllowed ? undefined : 'PORT_NOT_ALLOWED')
+    }
     case 'unknown':
       return 'KIND_REFUSED'
   }
 }
 
-async function claimPort(kind: PortKind, wish: Register, rule: Rule, host: ClaimHost): Promise<Claimed> {
-  const ranges = host.ports[kind]
-  if (ranges.isEmpty) return 'KIND_REFUSED'
-  const refusal = rule.refusal(kind, undefined)
+export function claim(wish: Register, rule: Rule, host: ClaimHost): Claimed | Promise<Claimed> {
+  const { kind, name = '', port = 0 } = wish
+  const refusal = refusalOf(wish, rule, host.terms)
   if (refusal !== undefined) return refusal
-  const { port: wished = 0, pool } = wish
-  const isAllowed = (port: number) => ranges.includes(port) && rule.allowsPort(kind, port)
-  if (wished !== 0) return isAllowed(wished) ? take(kind, wished, wish, host) : 'PORT_NOT_ALLOWED'
-  for (const port of ranges.shuffled(randomFraction)) {
-    if (!isAllowed(port)) continue
+  if (kind === 'http' || kind === 'tls') return host.tunnels.claim(kind, name, wish)
+  // A flow has no connection that could stay with one client.
+  if (kind === 'unknown' || (kind === 'udp' && wish.pool !== undefined)) return 'KIND_REFUSED'
+  return port === 0 ? claimAnyPort(kind, wish, rule, host) : take(kind, port, wish, host)
+}
+
+async function claimAnyPort(
+  kind: PortKind,
+  { pool }: Register,
+  rule: Rule,
+  host: ClaimHost,
+): Promise<Claimed> {
+  const { ports } = host.terms
+  let refusal: ErrorCode = 'PORT_NOT_ALLOWED'
+  for (const port of ports[kind].shuffled(randomFraction)) {
+    if (!rule.allowsPort(kind, port)) continue
     const taken = await take(kind, port, { pool }, host)
     if (taken !== 'PORT_TAKEN') return taken
+    refusal = 'PORTS_EXHAUSTED'
   }
-  return 'PORTS_EXHAUSTED'
+  return refusal
 }
 
 /** The port is the tunnel's before it is open: nobody else tries it meanwhile. */

@@ -31,6 +31,8 @@ export interface ClientConnection {
   drain(): void
   /** Tells the client why, and closes. */
   close(code: ErrorCode): void
+  /** The server works by other settings now: gives up what they do not allow, and tells the client what changed. */
+  reloaded(): void
   /** An exchange of the tunnel began. Returns the number for `finished`; 0 when the client does not want to know. */
   begun(tunnel: Tunnel, visit: Visit): number
   /** It is over: `durationMs` since it began, `bytes` of the answer; `id` as `begun` returned it. */
@@ -56,6 +58,10 @@ export interface ClientHost {
   readonly linkGate: LinkGate
   /** What a token opens; `undefined`: nothing. */
   ruleOf(token: string | undefined): Rule | undefined
+  /** What a token opens now that opened `rule` before the server reloaded; `undefined`: nothing. */
+  ruleNow(rule: Rule): Rule | undefined
+  /** Why this may not be granted, or not any longer; `undefined`: it may. */
+  refusalOf(wish: Pick<Register, 'kind' | 'name' | 'port'>, rule: Rule): ErrorCode | undefined
   /** Takes what a client asks for, within what its token opens; or says with a code why not. */
   claim(wish: Register, rule: Rule): Member | ErrorCode | Promise<Member | ErrorCode>
   /** The public URL of a tunnel. */

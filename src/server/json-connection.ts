@@ -55,7 +55,7 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
   isClosed = false
   readonly #host: ClientHost
   /** What the token of the connection opens. */
-  readonly #rule: Rule
+  #rule: Rule
   readonly #carrier: WebSocketCarrier
   readonly #heartbeat: Heartbeat
   readonly #tolerance: Tolerance = new Tolerance(MAX_CONTROL_PER_SECOND)
@@ -144,6 +144,27 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
   close(code: ErrorCode): void {
     this.#end(code)
     this.#carrier.close(CLOSE_CODES[code] ?? CLOSE_NORMAL, ERRORS[code].meaning)
+  }
+
+  /** This wire can take one name of several back only silently; with the last one it can say why. */
+  reloaded(): void {
+    const rule = this.#host.ruleNow(this.#rule)
+    let refusal: ErrorCode | undefined
+    for (const { member } of [...this.#registered.values()]) {
+      const { tunnel } = member
+      const code = rule === undefined ? 'TOKEN_REFUSED' : this.#host.refusalOf(tunnel, rule)
+      if (code === undefined) continue
+      refusal = code
+      this.#registered.delete(tunnel.name)
+      member.remove(code)
+      this.#host.released(this, tunnel, code)
+    }
+    if (rule !== undefined) this.#rule = rule
+    const isOver = rule === undefined || (refusal !== undefined && this.#registered.size === 0)
+    if (!isOver || this.isClosed) return
+    const code = refusal ?? 'TOKEN_REFUSED'
+    this.#carrier.sendText(encodeError(refusalText(code)))
+    this.close(code)
   }
 
   /** Clients of this wire see their requests themselves. */
@@ -246,7 +267,7 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
     if (!this.#hasRegistered) deadlines.arm(this, limits.registerTimeoutMs)
     const own = this.#registered.get(name)
     if (own !== undefined) return this.#confirm(own.member.tunnel)
-    if (this.#registered.size >= limits.maxTunnels)
+    if (this.#registered.size >= Math.min(this.#rule.maxTunnels ?? limits.maxTunnels, limits.maxTunnels))
       return void this.#carrier.sendText(encodeError(ERRORS.CLIENT_LIMIT.meaning))
     let claimed = this.#claim(name)
     if (claimed === 'NAME_TAKEN' && (await this.#isLeftBehind(name))) {
@@ -262,7 +283,8 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
   }
 
   #claim(name: string): Member | ErrorCode {
-    return this.#rule.refusal('http', name) ?? this.#host.tunnels.claim('http', name)
+    const refusal = this.#host.refusalOf({ kind: 'http', name }, this.#rule)
+    return refusal ?? this.#host.tunnels.claim('http', name)
   }
 
   /**

@@ -4,7 +4,7 @@ import type { TunnelKind } from '../wire/control.ts'
 
 /** A token, and what it opens. */
 export interface TokenRule {
-  /** The shared secret: visible ASCII without spaces. */
+  /** The shared secret: 1 to 255 characters of visible ASCII, without spaces. The same twice: `OPTION_INVALID`. */
   readonly token: string
   /** Subdomains it may have: `app`, `team-*`. Default all. Others: `NOT_ALLOWED`. */
   readonly names?: readonly string[]
@@ -40,6 +40,13 @@ export interface TunnelServerOptions {
   /** Public ports for UDP tunnels, likewise. Default `20000-29999`. */
   readonly udpPorts?: string
   /**
+   * Port for TLS tunnels, which are told apart by the server name that visitors ask for (SNI) and whose bytes only the
+   * origin can read. Default none: `KIND_REFUSED`. `0` takes any free one; see `server.tlsPort`. The same as `port`: with
+   * `tls` they share it, and names that are no TLS tunnels are served with that certificate; without `tls`:
+   * `OPTION_INVALID`.
+   */
+  readonly tlsPort?: number
+  /**
    * Shared secrets: visible ASCII without spaces, each with a rule for what it opens, or for everything. When any is
    * given, a client without one of them is refused with `TOKEN_REFUSED`. Default none: anybody who reaches the server may
    * have a tunnel.
@@ -55,7 +62,8 @@ export interface TunnelServerOptions {
   /**
    * Connections from `trustedProxies` begin with a PROXY header, version 1 or 2, and count as those of the visitor it
    * names. One without is cut, with `PROXY_HEADER_INVALID` as an `error` event; from other addresses a header is a bad
-   * request. Default `false`. Without `trustedProxies`, or with `tls`: `OPTION_INVALID`.
+   * request. Default `false`. Without `trustedProxies`, or with `tls` on a port that `tlsPort` does not share:
+   * `OPTION_INVALID`.
    */
   readonly acceptProxyProtocol?: boolean
   /** Bounds to change; those not named keep their defaults. A value that cannot be used: `OPTION_INVALID`. */
@@ -75,6 +83,11 @@ export interface ServerLimits {
   readonly maxTargetBytes: number
   /** First byte to blank line of a request head, however slowly it drips. Default 15,000. Above: 408. `0`: none. */
   readonly headTimeoutMs: number
+  /**
+   * Connections to `tlsPort` whose first message is not complete; they have `headTimeoutMs` for it. Default 4,096, of at
+   * most 32 KiB each. Above: the one that took longest is cut.
+   */
+  readonly maxHellos: number
   /** A kept-alive visitor connection without a request. Default 75,000. Above: closed. `0`: none. */
   readonly idleTimeoutMs: number
   /** End of the request to the head of the answer. Default 60,000. Above: 504. `0`: none. */
@@ -166,6 +179,7 @@ export const DEFAULT_LIMITS: ServerLimits = {
   maxHeaderCount: 200,
   maxTargetBytes: 16_384,
   headTimeoutMs: 15_000,
+  maxHellos: 4_096,
   idleTimeoutMs: 75_000,
   originTimeoutMs: 60_000,
   sendTimeoutMs: 300_000,
@@ -203,6 +217,7 @@ export const NEVER_ZERO: ReadonlySet<string> = new Set<keyof ServerLimits>([
   'maxClientStreams',
   'maxTunnels',
   'maxClients',
+  'maxHellos',
   'maxCarrierBacklogBytes',
   'maxFlows',
   'maxAllFlows',

@@ -13,14 +13,15 @@ export class Rule {
   /** Tunnels of one client at once; `undefined`: the server's limit. */
   readonly maxTunnels: number | undefined
   readonly #hash: Buffer | undefined
-  readonly #names: readonly RegExp[] | undefined
+  readonly #names: readonly Pattern[] | undefined
   readonly #kinds: readonly TunnelKind[] | undefined
   readonly #ports: { readonly tcp: PortRanges | undefined; readonly udp: PortRanges | undefined }
 
-  constructor(rule: Partial<TokenRule>) {
-    const { token, names, kinds, tcpPorts, udpPorts, maxTunnels } = rule
-    this.#hash = token === undefined ? undefined : sha256(token)
-    this.#names = names?.map(pattern)
+  /** `hash`: of the token that was shown; `undefined`: none was. */
+  constructor(rule: Omit<TokenRule, 'token'>, hash: Buffer | undefined) {
+    const { names, kinds, tcpPorts, udpPorts, maxTunnels } = rule
+    this.#hash = hash
+    this.#names = names?.map(text => new Pattern(text))
     this.#kinds = kinds
     this.#ports = {
       tcp: tcpPorts === undefined ? undefined : new PortRanges(tcpPorts, 'tokens.tcpPorts'),
@@ -33,11 +34,16 @@ export class Rule {
     return this.#hash !== undefined && timingSafeEqual(this.#hash, hash)
   }
 
+  /** What the token that opened this opens in another policy; `undefined`: nothing. */
+  in(policy: Policy): Rule | undefined {
+    return policy.ruleOfHash(this.#hash)
+  }
+
   /** Why a tunnel of this kind and name is not for this token; `undefined`: it is. */
   refusal(kind: TunnelKind, name: string | undefined): ErrorCode | undefined {
     if (this.#kinds !== undefined && !this.#kinds.includes(kind)) return 'NOT_ALLOWED'
     if (name === undefined || this.#names === undefined) return undefined
-    return this.#names.some(one => one.test(name)) ? undefined : 'NOT_ALLOWED'
+    return this.#names.some(one => one.fits(name)) ? undefined : 'NOT_ALLOWED'
   }
 
   allowsPort(kind: 'tcp' | 'udp', port: number): boolean {
@@ -46,7 +52,7 @@ export class Rule {
 }
 
 /** What anybody may have on a server without tokens. */
-const ANYTHING: Rule = new Rule({})
+export const ANYTHING: Rule = new Rule({}, undefined)
 
 /** The tokens of a server. */
 export class Policy {
@@ -54,18 +60,26 @@ export class Policy {
 
   /** Throws `OPTION_INVALID` for tokens and rules that cannot be used. */
   constructor(tokens: readonly (string | TokenRule)[]) {
+    const seen = new Set<string>()
     this.#rules = tokens.map(one => {
       const rule = typeof one === 'string' ? { token: one } : one
       checkRule(rule)
-      return new Rule(rule)
+      if (seen.has(rule.token))
+        throw new TunnelError('OPTION_INVALID', 'Two of the tokens are the same: which rule is meant?')
+      seen.add(rule.token)
+      return new Rule(rule, sha256(rule.token))
     })
   }
 
   /** What this token opens; `undefined`: nothing, it is none of the server's. */
   ruleOf(token: string | undefined): Rule | undefined {
-    if (this.#rules.length === 0) return ANYTHING
-    if (token === undefined) return undefined
-    const hash = sha256(token)
+    return this.ruleOfHash(token === undefined ? undefined : sha256(token))
+  }
+
+  ruleOfHash(hash: Buffer | undefined): Rule | undefined {
+    // Who shows a token to a server that wants none is remembered by it: the server may come to want one.
+    if (this.#rules.length === 0) return hash === undefined ? ANYTHING : new Rule({}, hash)
+    if (hash === undefined) return undefined
     let found: Rule | undefined
     // All are compared, so that time says nothing about which one matched.
     for (const rule of this.#rules) if (rule.isOpenedBy(hash)) found ??= rule
@@ -73,10 +87,19 @@ export class Policy {
   }
 }
 
-function checkRule({ token, kinds, maxTunnels }: TokenRule): void {
-  // A token that cannot stand in a header would refuse everybody.
-  if (!/^[\x21-\x7e]+$/.test(token))
-    throw new TunnelError('OPTION_INVALID', 'A token must be visible ASCII without spaces, and not empty.')
+function checkRule({ token, names, kinds, maxTunnels }: TokenRule): void {
+  // A token that cannot stand in a header would refuse everybody; more than 255 characters no client sends.
+  if (!/^[\x21-\x7e]{1,255}$/.test(token))
+    throw new TunnelError(
+      'OPTION_INVALID',
+      'A token must be 1 to 255 characters of visible ASCII, without spaces.',
+    )
+  // Taken for "all" by one reader and for "none" by another.
+  if (names?.length === 0 || kinds?.length === 0)
+    throw new TunnelError(
+      'OPTION_INVALID',
+      'tokens.names and tokens.kinds are not empty: leave them out for all.',
+    )
   for (const kind of kinds ?? [])
     if (!KINDS.has(kind))
       throw new TunnelError('OPTION_INVALID', `tokens.kinds: "${kind}" is none of http, tcp, udp and tls.`)
@@ -85,13 +108,32 @@ function checkRule({ token, kinds, maxTunnels }: TokenRule): void {
 }
 
 /** `app`, `team-*`: an asterisk stands for any characters of a name. */
-function pattern(text: string): RegExp {
-  if (!/^[a-z0-9*-]+$/i.test(text))
-    throw new TunnelError(
-      'OPTION_INVALID',
-      `tokens.names: "${text}" is not a name or a pattern such as team-*.`,
-    )
-  return new RegExp(`^${text.toLowerCase().replaceAll('*', '[a-z0-9-]*')}$`)
+class Pattern {
+  readonly #pieces: readonly string[]
+
+  constructor(text: string) {
+    if (!/^[a-z0-9*-]+$/i.test(text))
+      throw new TunnelError(
+        'OPTION_INVALID',
+        `tokens.names: "${text}" is not a name or a pattern such as team-*.`,
+      )
+    this.#pieces = text.toLowerCase().split('*')
+  }
+
+  /** In one pass: as a regular expression, a few asterisks could take longer than anybody waits. */
+  fits(name: string): boolean {
+    const [first = '', ...rest] = this.#pieces
+    const last = rest.pop()
+    if (last === undefined) return name === first
+    if (!name.startsWith(first) || !name.endsWith(last)) return false
+    let at = first.length
+    for (const piece of rest) {
+      const found = name.indexOf(piece, at)
+      if (found === -1) return false
+      at = found + piece.length
+    }
+    return at + last.length <= name.length
+  }
 }
 
 function sha256(text: string): Buffer {

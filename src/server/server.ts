@@ -5,23 +5,27 @@ import { isIP } from 'node:net'
 import { deferred } from '../deferred.ts'
 import { ERRORS, type ErrorCode, TunnelError } from '../errors.ts'
 import { Events } from '../events.ts'
+import type { RequestHead } from '../http/head.ts'
 import { formatUrl } from '../names.ts'
-import type { Socket } from '../socket.ts'
+import type { Socket, SocketHandler } from '../socket.ts'
 import type { Listening } from '../sockets/bun.ts'
 import { VERSION } from '../version.ts'
 import { adopt } from './adopt.ts'
-import { type ClaimHost, claim } from './claims.ts'
+import { type ClaimHost, claim, refusalOf } from './claims.ts'
 import type { ClientConnection, ClientHost } from './clients.ts'
 import { type ControlDesk, controlRoute } from './control.ts'
 import { Deadlines } from './deadlines.ts'
 import type { Route, VisitorHost } from './front.ts'
-import { listenTcp } from './fronts/tcp.ts'
+import { listenTcp, type TcpFrontHost } from './fronts/tcp.ts'
+import { TlsFront, type TlsFrontHost } from './fronts/tls.ts'
 import type { UdpFrontHost } from './fronts/udp.ts'
+import type { TlsHop } from './hop.ts'
 import { LinkGate } from './links.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from './options.ts'
 import { proberOf, probeUpstream } from './probe.ts'
 import { acceptProxied, type ProxiedHost } from './proxied.ts'
 import { RawVisits } from './raw-visits.ts'
+import { settingsAfter, takeBack } from './reload.ts'
 import { destinationOf } from './route.ts'
 import { msSince, Serving } from './serving.ts'
 import { type ServerSettings, serverSettings } from './settings.ts'
@@ -32,6 +36,9 @@ import { VisitorConnection } from './visitor.ts'
 /** How long connections may take to close by themselves at the very end of `stop()`. */
 const LAST_WORDS_MS = 1_000
 
+/** Takes a connection of a public port, and what its visitors share. */
+type AcceptVisitor = (socket: Socket, host: VisitorHost) => SocketHandler
+
 type State = 'idle' | 'starting' | 'running' | 'draining' | 'stopped'
 
 /**
@@ -41,11 +48,13 @@ type State = 'idle' | 'starting' | 'running' | 'draining' | 'stopped'
  * Throws `OPTION_INVALID`, `PORT_INVALID` for options that cannot be used and `RUNTIME_UNSUPPORTED` outside of Bun.
  */
 export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDisposable {
-  readonly #settings: ServerSettings
+  /** Replaced as a whole by `reload()`: who wants some of it asks when it needs it. */
+  #settings: ServerSettings
   readonly #deadlines: Deadlines = new Deadlines(error => this.emit('error', error))
   readonly #tunnels: Tunnels
   readonly #counters: Counters = new Counters()
   readonly #visitors = new Set<VisitorConnection>()
+  readonly #heads: RequestHead[] = []
   readonly #clients = new Set<ClientConnection>()
   /** Flows of all UDP tunnels. */
   readonly #flows = { count: 0 }
@@ -59,10 +68,17 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   })
   readonly #serving: Serving
   #state: State = 'idle'
+  readonly #tlsFront: TlsFront
   #listening: Listening | undefined
+  /** Where TLS tunnels have a port of their own. */
+  #tlsListening: Listening | undefined
+  /** Where they have not. */
+  #hop: TlsHop | undefined
   #startedAt = 0
   #starting: Promise<void> | undefined
   #stopping: Promise<void> | undefined
+  /** One after the other: each is compared with what the one before it left. */
+  #reloading: Promise<void> = Promise.resolve()
   /** Exchanges under way, those with the control host included. */
   #exchangeCount = 0
   /** Resolves `stop()` when the last exchange is over. */
@@ -73,11 +89,11 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     super()
     if (typeof Bun === 'undefined') throw new TunnelError('RUNTIME_UNSUPPORTED')
     this.#settings = serverSettings(options)
-    const { limits, reservedNames } = this.#settings
-    this.#tunnels = new Tunnels(limits, this.#deadlines, reservedNames)
+    this.#tunnels = new Tunnels(() => this.#settings.limits, this.#deadlines)
+    this.#tlsFront = new TlsFront(this.#tlsFrontHost())
     this.#desk = this.#controlDesk()
     this.#serving = new Serving({
-      isSecure: this.#isSecure,
+      isSecure: () => this.#isSecure,
       isTrusted: address => this.#isTrusted(address),
       isDraining: () => this.#state !== 'running',
     })
@@ -111,6 +127,21 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     await this.#stopping
   }
 
+  /**
+   * Works by other options from now on, without dropping a visitor: `options` are all of them, as for a new server, but
+   * `port` and `host` may be left out. A tunnel that they do not allow any more is taken back, with the code with which
+   * it would be refused; everything else goes on. New limits bound what begins after, a new certificate is shown in new
+   * handshakes.
+   *
+   * Rejects with what the constructor throws, `TLS_INVALID`, `STATE_INVALID` when it does not run, and `OPTION_INVALID`
+   * for another `port` or `host`, or `tls` where there was none: then nothing has changed.
+   */
+  async reload(options: TunnelServerOptions): Promise<void> {
+    const reloading = this.#reloading.then(() => this.#reload(options))
+    this.#reloading = reloading.catch(() => {})
+    await reloading
+  }
+
   /** `stop()`, at the end of an `await using` block. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop()
@@ -119,6 +150,12 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   /** The port it listens on; the one asked for before `start()`. */
   get port(): number {
     return this.#listening?.port ?? this.#settings.port
+  }
+
+  /** The port of TLS tunnels, likewise; `undefined`: there is none. */
+  get tlsPort(): number | undefined {
+    const { tlsPort, sharesTlsPort } = this.#settings
+    return this.#tlsListening?.port ?? (sharesTlsPort ? this.port : tlsPort)
   }
 
   /** The control host's own URL, where clients connect. */
@@ -157,28 +194,78 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
 
   async #listen(): Promise<void> {
     const { listenBun } = await import('../sockets/bun.ts')
-    const { port, hostname, tls } = this.#settings
-    const visitorHost = this.#visitorHost()
-    const proxiedHost = this.#settings.acceptsProxyProtocol ? this.#proxiedHost(visitorHost) : undefined
+    const { port, hostname, tls, tlsPort, sharesTlsPort } = this.#settings
+    const failed = (error: Error) => this.emit('error', error)
+    const listen = (on: number, accept: AcceptVisitor, certificate?: typeof tls) => {
+      try {
+        return listenBun({
+          hostname,
+          port: on,
+          failed,
+          ...(certificate && { tls: certificate }),
+          accept: this.#behindProxies(tls === undefined ? 'http' : 'https', accept),
+        })
+      } catch (cause) {
+        throw listenError(cause, hostname, on)
+      }
+    }
     try {
-      this.#listening = listenBun({
-        hostname,
-        port,
-        ...(tls && { tls }),
-        accept: socket =>
-          proxiedHost === undefined
-            ? this.#acceptVisitor(socket, visitorHost)
-            : acceptProxied(socket, proxiedHost),
-        failed: error => this.emit('error', error),
-      })
+      if (tls !== undefined && sharesTlsPort) {
+        const { TlsHop } = await import('./hop.ts')
+        this.#hop = secured(() => new TlsHop(tls, failed))
+        this.#listening = listen(port, (socket, host) => this.#acceptTls(socket, host))
+        return
+      }
+      this.#listening = listen(port, (socket, host) => this.#acceptVisitor(socket, host), tls)
+      if (tlsPort === undefined) return
+      this.#tlsListening = listen(tlsPort, socket => this.#tlsFront.accept(socket))
+    } catch (error) {
+      this.#closeDoors(true)
+      this.#listening = undefined
+      throw error
+    }
+  }
+
+  #acceptTls(socket: Socket, host: VisitorHost): SocketHandler {
+    return this.#tlsFront.accept(socket, (visitor, first) =>
+      this.#hop === undefined
+        ? this.#acceptVisitor(visitor, host)
+        : this.#hop.enter(visitor, first, plain => this.#acceptVisitor(plain, host)),
+    )
+  }
+
+  #closeDoors(closeActive: boolean): void {
+    this.#listening?.stop(closeActive)
+    this.#tlsListening?.stop(closeActive)
+    if (!closeActive) return
+    this.#tlsFront.stop()
+    this.#hop?.stop(true)
+    this.#hop = undefined
+  }
+
+  async #reload(options: TunnelServerOptions): Promise<void> {
+    const next = settingsAfter(this.#settings, options)
+    const isNewCertificate =
+      next.tls?.cert !== this.#settings.tls?.cert || next.tls?.key !== this.#settings.tls?.key
+    const showCertificate = isNewCertificate && next.tls && (await this.#prepareTls(next.tls))
+    if (this.#state !== 'running') throw new TunnelError('STATE_INVALID', `The server is ${this.#state}.`)
+    if (showCertificate) showCertificate()
+    this.#settings = next
+    takeBack(next, this.#clients, this.#tunnels)
+    for (const visitor of this.#visitors) visitor.forgetHop()
+  }
+
+  async #prepareTls(tls: { readonly cert: string; readonly key: string }) {
+    try {
+      return await (this.#hop ?? this.#listening)?.prepareTls(tls)
     } catch (cause) {
-      throw listenError(cause, hostname, port)
+      throw new TunnelError('TLS_INVALID', undefined, { cause })
     }
   }
 
   async #drainAndStop(): Promise<void> {
     this.#state = 'draining'
-    this.#listening?.stop()
+    this.#closeDoors(false)
     for (const client of this.#clients) client.drain()
     this.#tunnels.drain('SERVER_DRAINING')
     for (const visitor of [...this.#visitors]) visitor.drain()
@@ -189,21 +276,23 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     await this.#whenAllLeft()
     for (const visitor of [...this.#visitors]) visitor.terminate()
     this.#deadlines.stop()
-    this.#listening?.stop(true)
+    this.#closeDoors(true)
     this.emit('stop', {})
   }
 
   // ── Visitors ───────────────────────────────────────────────────────────────────────────────────────────────
 
-  #visitorHost(): VisitorHost {
-    const { limits, tls } = this.#settings
+  #visitorHost(proto: 'http' | 'https', mayBeTrusted = true): VisitorHost {
+    const limits = () => this.#settings.limits
     return {
-      limits,
+      get limits() {
+        return limits()
+      },
       deadlines: this.#deadlines,
-      proto: tls === undefined ? 'http' : 'https',
-      heads: [],
+      proto,
+      heads: this.#heads,
       isDraining: () => this.#state !== 'running',
-      isTrusted: address => this.#isTrusted(address),
+      isTrusted: address => mayBeTrusted && this.#isTrusted(address),
       begun: visitor => this.#begun(visitor),
       route: visitor => this.#route(visitor),
       elsewhere: (visitor, code) => this.#serving.elsewhere(visitor, code),
@@ -225,16 +314,26 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     return visitor
   }
 
-  #proxiedHost(host: VisitorHost): ProxiedHost {
-    const overTls: VisitorHost = { ...host, proto: 'https' }
+  /** Takes the PROXY header away first, where there has to be one. */
+  #behindProxies(proto: 'http' | 'https', accept: AcceptVisitor): (socket: Socket) => SocketHandler {
+    const host = this.#visitorHost(proto)
+    const proxied = this.#proxiedHost(host, accept)
+    return socket =>
+      this.#settings.acceptsProxyProtocol ? acceptProxied(socket, proxied) : accept(socket, host)
+  }
+
+  #proxiedHost(host: VisitorHost, accept: AcceptVisitor): ProxiedHost {
+    const overTls = this.#visitorHost('https')
     // A header that names nobody leaves the proxy's address. The words of whoever it was are not the proxy's.
-    const ofNobody: VisitorHost = { ...host, isTrusted: () => false }
+    const ofNobody = this.#visitorHost(host.proto, false)
     return {
       deadlines: host.deadlines,
-      headerTimeoutMs: host.limits.headTimeoutMs,
+      get headerTimeoutMs() {
+        return host.limits.headTimeoutMs
+      },
       isTrusted: address => host.isTrusted(address),
       accept: (socket, header) =>
-        this.#acceptVisitor(
+        accept(
           socket,
           header === undefined ? host : header.route === undefined ? ofNobody : header.isTls ? overTls : host,
         ),
@@ -299,10 +398,12 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   }
 
   #udpFrontHost(): UdpFrontHost {
-    const { hostname, limits } = this.#settings
+    const settings = () => this.#settings
     return {
-      hostname,
-      limits,
+      hostname: settings().hostname,
+      get limits() {
+        return settings().limits
+      },
       flows: this.#flows,
       dropped: (tunnel, count) => {
         tunnel.droppedDatagrams += count
@@ -320,12 +421,17 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
 
   #clientHost(): ClientHost {
     const claimHost = this.#claimHost()
+    const settings = () => this.#settings
     return {
-      limits: this.#settings.limits,
+      get limits() {
+        return settings().limits
+      },
       deadlines: this.#deadlines,
       tunnels: this.#tunnels,
       linkGate: this.#linkGate,
       ruleOf: token => this.#settings.policy.ruleOf(token),
+      ruleNow: rule => rule.in(this.#settings.policy),
+      refusalOf: (wish, rule) => refusalOf(wish, rule, this.#settings),
       claim: (wish, rule) => (this.#state === 'draining' ? 'SERVER_DRAINING' : claim(wish, rule, claimHost)),
       urlOf: tunnel => this.#urlOf(tunnel),
       registered: (client, tunnel) =>
@@ -337,6 +443,29 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       released: (_client, tunnel, reason) => this.emit('disconnection', { subdomain: tunnel.name, reason }),
       gone: client => this.#clients.delete(client),
       failed: error => this.emit('error', error),
+    }
+  }
+
+  #tlsFrontHost(): TlsFrontHost {
+    const settings = () => this.#settings
+    return {
+      deadlines: this.#deadlines,
+      get helloTimeoutMs() {
+        return settings().limits.headTimeoutMs
+      },
+      get maxHellos() {
+        return settings().limits.maxHellos
+      },
+      get maxVisitors() {
+        return settings().limits.maxStreams
+      },
+      visits: this.#rawVisits,
+      find: name => {
+        const destination = destinationOf(name, settings().domainsByLength)
+        const tunnel = destination.kind === 'tunnel' ? this.#tunnels.find(destination.name) : undefined
+        if (tunnel?.kind !== 'tls' || destination.kind !== 'tunnel') return undefined
+        return destination.isBelow && !tunnel.isWildcard ? undefined : tunnel
+      },
     }
   }
 
@@ -367,18 +496,21 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   }
 
   #claimHost(): ClaimHost {
-    const { ports, hostname, limits } = this.#settings
-    const tcpHost = {
-      hostname,
-      maxVisitors: limits.maxStreams,
+    const settings = () => this.#settings
+    const tcpHost: TcpFrontHost = {
+      hostname: settings().hostname,
+      get maxVisitors() {
+        return settings().limits.maxStreams
+      },
       visits: this.#rawVisits,
-      failed: (error: Error) => this.emit('error', error),
+      failed: error => this.emit('error', error),
     }
     const udpHost = this.#udpFrontHost()
     return {
       tunnels: this.#tunnels,
-      ports,
-      hasTlsPort: false,
+      get terms() {
+        return settings()
+      },
       open: {
         tcp: tunnel => listenTcp(tunnel, tcpHost),
         udp: async tunnel => (await import('./fronts/udp.ts')).listenUdp(tunnel, udpHost),
@@ -396,6 +528,10 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     const { publicUrl, domains } = this.#settings
     const hostname = domains[0] ?? 'localhost'
     if (tunnel !== undefined && tunnel.port !== 0) return `${tunnel.kind}://${hostname}:${tunnel.port}`
+    if (tunnel?.kind === 'tls') {
+      const tlsPort = this.#settings.sharesTlsPort && publicUrl ? Number(publicUrl.port || 443) : this.tlsPort
+      return `tls://${tunnel.name}.${hostname}${tlsPort === 443 ? '' : `:${tlsPort}`}`
+    }
     const port =
       publicUrl === undefined ? this.port : publicUrl.port === '' ? undefined : Number(publicUrl.port)
     return formatUrl({
@@ -445,6 +581,15 @@ function bounded(ms: number, begin: (resolve: () => void) => void): Promise<void
 /** What a visitor is answered when its exchange fails before there was an answer. */
 function statusOf(code: ErrorCode | undefined): number {
   return code === undefined || code === 'CANCELLED' ? 0 : ERRORS[code].status
+}
+
+/** Runs `make`, which fails for the certificate alone. */
+function secured<Result>(make: () => Result): Result {
+  try {
+    return make()
+  } catch (cause) {
+    throw new TunnelError('TLS_INVALID', undefined, { cause })
+  }
 }
 
 function listenError(cause: unknown, hostname: string, port: number): TunnelError {

@@ -13,7 +13,7 @@ import type { VisitorConnection } from './visitor.ts'
 /** What serving needs of the server. */
 export interface ServingHost {
   /** Whether visitors reach tunnels by https. */
-  readonly isSecure: boolean
+  isSecure(): boolean
   /** Whether this is a proxy whose X-Forwarded-For is believed. */
   isTrusted(address: string): boolean
   /** The server takes no new requests. */
@@ -60,7 +60,7 @@ export class Serving {
     const chosen = tunnel.choose({ address: this.#addressOf(visitor), head }, record.tried)
     visitor.answerLines = undefined
     if (tunnel.pool?.affinity !== 'cookie' || typeof chosen !== 'object') return chosen
-    if (!tunnel.pool.isShown(chosen, head)) visitor.answerLines = memberCookie(chosen, this.#host.isSecure)
+    if (!tunnel.pool.isShown(chosen, head)) visitor.answerLines = memberCookie(chosen, this.#host.isSecure())
     return chosen
   }
 

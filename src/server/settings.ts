@@ -19,7 +19,12 @@ export interface ServerSettings {
   readonly publicUrl: URL | undefined
   readonly policy: Policy
   readonly ports: { readonly tcp: PortRanges; readonly udp: PortRanges }
-  readonly reservedNames: readonly string[]
+  /** For TLS tunnels; `undefined`: none. */
+  readonly tlsPort: number | undefined
+  readonly hasTlsPort: boolean
+  /** TLS tunnels and the server itself are on one port. */
+  readonly sharesTlsPort: boolean
+  readonly reservedNames: ReadonlySet<string>
   /** Whose forwarding headers are believed; `undefined`: nobody's. */
   readonly trusted: BlockList | undefined
   /** Connections of trusted addresses begin with a PROXY header. */
@@ -46,9 +51,10 @@ export function serverSettings(options: TunnelServerOptions): ServerSettings {
       tcp: new PortRanges(options.tcpPorts ?? DEFAULT_PORTS, 'tcpPorts'),
       udp: new PortRanges(options.udpPorts ?? DEFAULT_PORTS, 'udpPorts'),
     },
-    reservedNames: options.reservedNames ?? [],
+    ...checkTlsPort(options, port),
+    reservedNames: new Set(options.reservedNames?.map(name => name.toLowerCase())),
     trusted: trustedList(options.trustedProxies ?? []),
-    acceptsProxyProtocol: checkProxyProtocol(options),
+    acceptsProxyProtocol: checkProxyProtocol(options, port),
     limits: checkLimits(options.limits ?? {}),
   }
 }
@@ -70,7 +76,8 @@ function trustedList(ranges: readonly string[]): BlockList | undefined {
   return list
 }
 
-function checkProxyProtocol({ acceptProxyProtocol, trustedProxies, tls }: TunnelServerOptions): boolean {
+function checkProxyProtocol(options: TunnelServerOptions, port: number): boolean {
+  const { acceptProxyProtocol, trustedProxies, tls } = options
   if (!acceptProxyProtocol) return false
   if (trustedProxies === undefined || trustedProxies.length === 0) {
     throw new TunnelError(
@@ -78,7 +85,7 @@ function checkProxyProtocol({ acceptProxyProtocol, trustedProxies, tls }: Tunnel
       'acceptProxyProtocol needs trustedProxies: who may send the header.',
     )
   }
-  if (tls !== undefined) {
+  if (tls !== undefined && !checkTlsPort(options, port).sharesTlsPort) {
     // The header comes before the first byte of TLS, which Bun reads itself: it would take it for a broken hello.
     throw new TunnelError(
       'OPTION_INVALID',
@@ -86,6 +93,14 @@ function checkProxyProtocol({ acceptProxyProtocol, trustedProxies, tls }: Tunnel
     )
   }
   return true
+}
+
+function checkTlsPort({ tlsPort, tls }: TunnelServerOptions, port: number) {
+  if (tlsPort !== undefined) checkPort(tlsPort)
+  const sharesTlsPort = tlsPort !== undefined && tlsPort === port && port !== 0
+  if (sharesTlsPort && tls === undefined)
+    throw new TunnelError('OPTION_INVALID', 'tlsPort and port are the same: that needs tls, for the others.')
+  return { tlsPort, hasTlsPort: tlsPort !== undefined, sharesTlsPort }
 }
 
 function checkPort(port: number): void {

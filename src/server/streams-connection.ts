@@ -23,6 +23,10 @@ const LINK_WISH_MS = 5_000
 interface Registered {
   readonly member: Member
   readonly upstream: TunnelUpstream
+  /** What the token opened that it was granted for. */
+  readonly rule: Rule
+  /** As the client knows it. */
+  url: string
 }
 
 export class StreamsConnection implements ClientConnection, Deadline {
@@ -31,7 +35,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
   dueTick = 0
   readonly #host: ClientHost
   /** What the token of the connection opens. */
-  readonly #rule: Rule
+  #rule: Rule
   readonly #session: Session
   readonly #registered = new Map<number, Registered>()
   /** Registrations whose port is being opened. */
@@ -98,6 +102,33 @@ export class StreamsConnection implements ClientConnection, Deadline {
 
   close(code: ErrorCode): void {
     this.#session.close(code)
+  }
+
+  reloaded(): void {
+    const rule = this.#host.ruleNow(this.#rule)
+    for (const [number, registered] of [...this.#registered]) {
+      const { tunnel } = registered.member
+      // What a connection could not ask for any more, it does not keep either.
+      const own = rule && this.#host.ruleNow(registered.rule)
+      const code = own === undefined ? 'TOKEN_REFUSED' : this.#host.refusalOf(tunnel, own)
+      if (own === undefined || code !== undefined) {
+        this.#revoke(number, registered, code ?? 'TOKEN_REFUSED')
+        continue
+      }
+      const url = this.#host.urlOf(tunnel)
+      if (url === registered.url) continue
+      registered.url = url
+      this.#report({ type: 'moved', tunnel: number, url })
+    }
+    if (rule === undefined) return this.close('TOKEN_REFUSED')
+    this.#rule = rule
+  }
+
+  #revoke(number: number, { member, upstream }: Registered, code: ErrorCode): void {
+    this.#registered.delete(number)
+    this.#report({ type: 'revoked', tunnel: number, code, message: ERRORS[code].meaning })
+    if (member.upstream === upstream) member.remove(code)
+    this.#host.released(this, member.tunnel, code)
   }
 
   begun(tunnel: Tunnel, visit: Visit): number {
@@ -197,34 +228,40 @@ export class StreamsConnection implements ClientConnection, Deadline {
   }
 
   #register(message: Register): void {
-    const claimed = this.#claim(message)
-    if (!(claimed instanceof Promise)) return this.#answer(message, claimed)
+    const rule = message.token === undefined ? this.#rule : this.#host.ruleOf(message.token)
+    if (rule === undefined) return this.#answer(message, 'TOKEN_REFUSED', this.#rule)
+    const claimed = this.#claim(message, rule)
+    if (!(claimed instanceof Promise)) return this.#answer(message, claimed, rule)
     this.#claiming++
     void claimed.then(member => {
       this.#claiming--
-      // Opening a port took a moment, in which the client may have left.
-      if (!this.#session.isClosed) this.#answer(message, member)
-      else if (typeof member !== 'string') member.lapse()
+      // Opening a port took a moment, in which the client may have left, or the server reloaded.
+      if (this.#session.isClosed) return typeof member === 'string' ? undefined : member.lapse()
+      const ruleNow = this.#host.ruleNow(rule)
+      if (typeof member === 'string') return this.#answer(message, member, rule)
+      const refusal = ruleNow === undefined ? 'TOKEN_REFUSED' : this.#host.refusalOf(member.tunnel, ruleNow)
+      if (refusal !== undefined) member.remove(refusal)
+      this.#answer(message, refusal ?? member, ruleNow ?? rule)
     })
   }
 
-  #claim(message: Register): Member | ErrorCode | Promise<Member | ErrorCode> {
-    const rule = message.token === undefined ? this.#rule : this.#host.ruleOf(message.token)
-    if (rule === undefined) return 'TOKEN_REFUSED'
+  #claim(message: Register, rule: Rule): Member | ErrorCode | Promise<Member | ErrorCode> {
     const { maxTunnels } = this.#host.limits
     const most = Math.min(rule.maxTunnels ?? maxTunnels, maxTunnels)
     return this.#registered.size + this.#claiming >= most ? 'CLIENT_LIMIT' : this.#host.claim(message, rule)
   }
 
-  #answer(message: Register, member: Member | ErrorCode): void {
-    if (typeof member !== 'string') return this.#grant(message, member)
+  #answer(message: Register, member: Member | ErrorCode, rule: Rule): void {
+    if (typeof member !== 'string') return this.#grant(message, member, rule)
     const { meaning } = ERRORS[member]
     this.#report({ type: 'refused', ref: message.ref, code: member, message: meaning })
   }
 
-  #grant(message: Register, member: Member): void {
+  #grant(message: Register, member: Member, rule: Rule): void {
     const { tunnel } = member
-    const { limits, deadlines } = this.#host
+    const host = this.#host
+    const { limits, deadlines } = host
+    const url = host.urlOf(tunnel)
     const { routes = [] } = message
     const number = this.#nextTunnel
     this.#nextTunnel += 1 + routes.length
@@ -232,7 +269,9 @@ export class StreamsConnection implements ClientConnection, Deadline {
       new StreamsUpstream({
         session: this.#session,
         tunnel: number + offset,
-        limits,
+        get limits() {
+          return host.limits
+        },
         deadlines,
         isShared: tunnel.pool !== undefined,
         rewrite: hostHeader === undefined ? undefined : { host: hostHeader, origin },
@@ -246,7 +285,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
             own,
             routes.map((route, index) => ({ path: route.path, upstream: upstreamOf(1 + index, route) })),
           )
-    this.#registered.set(number, { member, upstream })
+    this.#registered.set(number, { member, upstream, rule, url })
     deadlines.disarm(this)
     const resume = member.secretFor(message.resume)
     this.#report({
@@ -254,7 +293,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
       ref: message.ref,
       tunnel: number,
       name: tunnel.name,
-      url: this.#host.urlOf(tunnel),
+      url,
       resume,
       ...(tunnel.port !== 0 && { port: tunnel.port }),
       ...(limits.maxLinks > 0 && { linkSecret: this.#links.secret }),

@@ -199,19 +199,26 @@ class Waiter implements Deadline {
 
 /** All tunnels of a server, by name: a port is one, too. */
 export class Tunnels {
-  readonly limits: ServerLimits
   readonly deadlines: Deadlines
   readonly #byName = new Map<string, Tunnel>()
-  readonly #reserved: ReadonlySet<string>
+  readonly #limits: () => ServerLimits
 
-  constructor(limits: ServerLimits, deadlines: Deadlines, reservedNames: readonly string[]) {
-    this.limits = limits
+  /** `limits`: those of now. */
+  constructor(limits: () => ServerLimits, deadlines: Deadlines) {
+    this.#limits = limits
     this.deadlines = deadlines
-    this.#reserved = new Set(reservedNames)
+  }
+
+  get limits(): ServerLimits {
+    return this.#limits()
   }
 
   find(name: string): Tunnel | undefined {
     return this.#byName.get(name)
+  }
+
+  all(): Tunnel[] {
+    return [...this.#byName.values()]
   }
 
   names(): string[] {
@@ -236,7 +243,7 @@ export class Tunnels {
    */
   claim(kind: 'http' | 'tls', name: string, { resume, pool }: Claimant = {}): Member | ErrorCode {
     if (!isValidSubdomain(name)) return 'NAME_INVALID'
-    if (isReservedName(name) || this.#reserved.has(name) || isNameOfPort(name)) return 'NAME_RESERVED'
+    if (isReservedName(name) || isNameOfPort(name)) return 'NAME_RESERVED'
     const existing = this.#byName.get(name)
     if (existing === undefined) return this.#add(new Tunnel(this, kind, name, 0, pool))
     return (existing.kind === kind && admit(existing, { resume, pool })) || 'NAME_TAKEN'

@@ -179,6 +179,11 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
     }
   }
 
+  /** The server trusts others now. */
+  forgetHop(): void {
+    this.#hop = undefined
+  }
+
   /** The server stops: an idle connection closes now, one with an exchange after it. */
   drain(): void {
     if (this.#phase === 'head' && this.#input.isEmpty) this.#close()

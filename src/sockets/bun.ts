@@ -41,9 +41,20 @@ export interface Listening {
   readonly port: number
   /** Takes no more connections. `closeActive` also cuts those that are open. */
   stop(closeActive?: boolean): void
+  /**
+   * Checks another certificate and returns what puts it into use: for handshakes that begin after. Throws OpenSSL's
+   * error. Only with `tls`.
+   */
+  prepareTls(tls: { readonly cert: string; readonly key: string }): Promise<() => void>
 }
 
 type RawSocket = Bun.Socket<Connection>
+/** Bun's own: nothing to look into. */
+type SecureContext = object
+/** What `setKeyCert` of Bun's node:tls calls: published types do not have it. */
+interface KeyCertSocket {
+  setKeyCert(context: SecureContext): void
+}
 
 /**
  * A read of this size is bulk. Bun reads 512 KB at a time, and up to eleven times in a row from a socket that has
@@ -153,6 +164,7 @@ export function listenBun(options: ListenOptions): Listening {
     accept: socket => options.accept(socket),
     failed: error => options.failed?.(error),
     isCutting: false,
+    context: undefined,
   }
   const rest = {
     allowHalfOpen: true,
@@ -171,11 +183,22 @@ export function listenBun(options: ListenOptions): Listening {
       owner.isCutting = closeActive
       listener.stop(closeActive)
     },
+    async prepareTls({ cert, key }) {
+      // An empty text would be taken for none, and no handshake would ever succeed.
+      if (cert === '' || key === '') throw failure('ERR_TLS', 'the certificate or the key is empty')
+      const { createSecureContext } = await import('node:tls')
+      const context: SecureContext = createSecureContext({ cert, key }).context
+      return () => {
+        owner.context = context
+      }
+    },
   }
 }
 
 /** The listening side of a connection. */
 interface Owner {
+  /** Shown instead of the certificate that it listens with. */
+  context: SecureContext | undefined
   accept(socket: Socket): SocketHandler
   failed(error: Error): void
   /** `stop(true)` is closing connections: without FIN from the far side, which Bun does not tell apart. */
@@ -463,8 +486,10 @@ const PLAIN_LISTEN_EVENTS = {
 
 const TLS_LISTEN_EVENTS = {
   ...SHARED_EVENTS,
-  open(raw: RawSocket) {
-    adopt(raw)
+  open(raw: RawSocket & KeyCertSocket) {
+    const { context } = adopt(raw).owner ?? {}
+    // The hello was not read yet: the listener, and every connection that waits in it, can stay.
+    if (context !== undefined) raw.setKeyCert(context)
     raw.timeout(HANDSHAKE_TIMEOUT_S)
   },
   handshake(raw: RawSocket, success: boolean) {

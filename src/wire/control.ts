@@ -108,6 +108,21 @@ export interface Refused {
   readonly message: string
 }
 
+/** Server to client: the tunnel is not the client's any more, because the server's settings changed. */
+export interface Revoked {
+  readonly type: 'revoked'
+  readonly tunnel: number
+  readonly code: ErrorCode
+  readonly message: string
+}
+
+/** Server to client: visitors find the tunnel at another URL now. */
+export interface Moved {
+  readonly type: 'moved'
+  readonly tunnel: number
+  readonly url: string
+}
+
 /** Server to client, when watched: a visitor's request arrived. */
 export interface RequestReport {
   readonly type: 'request'
@@ -155,6 +170,8 @@ export type ClientMessage = Register | Health | Watch | Release | Linked | LinkR
 export type ServerMessage =
   | Granted
   | Refused
+  | Revoked
+  | Moved
   | LinkWanted
   | RequestReport
   | ResponseReport
@@ -298,6 +315,15 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
       const { ref, code, message } = fields
       if (!isCount(ref) || !isText(code, 64) || !isText(message, 4096)) return undefined
       return { type: 'refused', ref, code: knownCode(code), message }
+    }
+    case 'revoked': {
+      const { tunnel, code, message } = fields
+      if (!isCount(tunnel) || !isText(code, 64) || !isText(message, 4096)) return undefined
+      return { type: 'revoked', tunnel, code: knownCode(code), message }
+    }
+    case 'moved': {
+      const { tunnel, url } = fields
+      return isCount(tunnel) && isText(url, 2048) ? { type: 'moved', tunnel, url } : undefined
     }
     case 'request': {
       const { id, tunnel, host, method, path } = fields

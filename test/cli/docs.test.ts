@@ -36,6 +36,7 @@ const unquoted = (cell: string | undefined) => cell?.replaceAll('`', '') ?? ''
 test.each([
   ['localtunnels [port]', program],
   ['localtunnels tcp <port>', program.commands.find(command => command.name() === 'tcp')!],
+  ['localtunnels tls <port>', program.commands.find(command => command.name() === 'tls')!],
   ['localtunnels udp <port>', program.commands.find(command => command.name() === 'udp')!],
   ['localtunnels up', program.commands.find(command => command.name() === 'up')!],
   ['localtunnels server', program.commands.find(command => command.name() === 'server')!],

@@ -2,8 +2,10 @@
 
 import { afterEach, describe, expect, test } from 'bun:test'
 import { mkdir, rename, rm, symlink } from 'node:fs/promises'
-import type { TunnelServer } from '../../src/index.ts'
+import { connectTunnel, type TunnelServer } from '../../src/index.ts'
 import { ConfigFiles } from '../support/config-files.ts'
+import { eventually } from '../support/events.ts'
+import { RawOrigin, rawDial } from '../support/raw.ts'
 import { startServer } from '../support/tunnel.ts'
 import { finish, type Running, start } from './bin.ts'
 
@@ -132,15 +134,51 @@ describe('up', () => {
     expect(run.stderr).toContain('outside: PORT_NOT_ALLOWED: ')
     expect(await visit('one')).toBe('one')
     expect(await visit('two')).toBe('one')
-    expect(
-      await (await fetch(lines.raw!.replace('tcp', 'http'), { headers: { connection: 'close' } })).text(),
-    ).toBe('one')
+    // The end waits for connections that are open, as one that is kept alive would be.
+    const close = { headers: { connection: 'close' } }
+    expect(await (await fetch(lines.raw!.replace('tcp', 'http'), close)).text()).toBe('one')
+    await run.printed(/ raw {2}127\.0\.0\.1:\d+ .* in .* out\n/)
     expect(await visit('asleep')).toBe('ORIGIN_REFUSED')
     expect(await visit('ours')).not.toBe('one')
     await run.printed(/GET +200 .* one {2}\/\n/)
     run.kill('SIGINT')
     expect(await run.exited).toBe(0)
     expect(run.stderr).toMatch(/\d requests, 1 connection, 1 error, /)
+  })
+
+  test('connections to a TCP service are told of by its name, and it is told who connects', async () => {
+    const { write } = await setting({ tcpPorts: '28100-28199' })
+    using service = new RawOrigin()
+    const shell = `shell = { kind = "tcp", port = ${service.port}, host = "127.0.0.1", proxy-protocol = "v1" }`
+    const run = up(await write(shell), '--json')
+    const { url } = JSON.parse(await run.printed(/.*"type":"service".*/))
+    await run.printed(/"type":"configured"/)
+    const visitor = await rawDial(Number(new URL(url).port))
+    await visitor.send('hello')
+    const begun = JSON.parse(await run.printed(/.*"type":"visitorConnected".*/))
+    expect(begun).toMatchObject({ service: 'shell', remoteAddress: '127.0.0.1' })
+    const told = `PROXY TCP4 127.0.0.1 127.0.0.1 ${begun.remotePort} ${new URL(url).port}\r\nhello`
+    await eventually(() => service.connections.some(one => one.text === told), 'a PROXY header')
+    // Given back while somebody is connected: they are cut, and the event still says whose they were.
+    await write(`web = { port = ${app('web')} }`)
+    const end = JSON.parse(await run.printed(/.*"type":"visitorDisconnected".*/))
+    expect(end).toMatchObject({ id: begun.id, service: 'shell', bytesIn: 5, bytesOut: 0 })
+    await run.printed(/"configured"[\s\S]*"configured"/)
+    run.kill('SIGINT')
+    expect(await run.exited).toBe(0)
+    expect(run.stdout).toMatch(/"type":"totals",.*"requests":0,"connections":1,/)
+  })
+
+  test('paths and hosts below the name, as the file says', async () => {
+    const { write, visit, server } = await setting()
+    const [rest, api] = [app('rest'), app('api')]
+    const run = up(await write(`web = { port = ${rest}, wildcard = true, routes = { "/api" = ${api} } }`))
+    await inForce(run, 1)
+    expect(await visit('web')).toBe('rest')
+    expect(await visit('tenant.web')).toBe('rest')
+    const headers = { host: 'web.localhost' }
+    expect(await (await fetch(`http://127.0.0.1:${server.port}/api/x`, { headers })).text()).toBe('api')
+    await run.printed(/ web {2}tenant\.web\.localhost\/\n/)
   })
 
   test('loses no request of a service that stays, while others come, go and change', async () => {
@@ -385,7 +423,8 @@ describe('up', () => {
     const files = open(await ConfigFiles.make())
     await files.write(
       'localtunnels.yaml',
-      `services: {web: {port: ${port}}, raw: {kind: tcp, port: ${port}}}`,
+      // What is in this process needs no way out: nothing is at this proxy.
+      `{proxy: "http://127.0.0.1:1", services: {web: {port: ${port}}, raw: {kind: tcp, port: ${port}}}}`,
     )
     const run = open(start(['up'], {}, files.folder))
     await run.printed(/localtunnels\.yaml: 2 services/)
@@ -408,6 +447,20 @@ describe('up', () => {
     await run.printed(/web {2}a\.b\.web\.localhost\/x\n/)
   })
 
+  test('takes pools and health checks', async () => {
+    const { write, visit, server } = await setting()
+    const run = up(await write(`web = { port = ${app('one')}, pool = true, health = { interval = "50ms" } }`))
+    await inForce(run, 1)
+    await using other = await connectTunnel({
+      server: `127.0.0.1:${server.port}`,
+      subdomain: 'web',
+      pool: true,
+      fetch: () => new Response('two'),
+    })
+    expect([await visit('web'), await visit('web')].toSorted()).toEqual(['one', 'two'])
+    expect(other.getSubdomain()).toBe('web')
+  })
+
   test('serves folders, relative to the file', async () => {
     const { write, visit, files } = await setting()
     await mkdir(files.path('dist'))
@@ -417,7 +470,7 @@ describe('up', () => {
     expect(await visit('pages')).toBe('a page')
   })
 
-  test('ends with one line when it cannot begin', async () => {
+  test('ends with one line for each reason when it cannot begin', async () => {
     const { write, files } = await setting({ reservedNames: ['ours', 'mine'] })
     const faulty = await finish(['up', '--config', await write('web = { port = 0, x = 1 }')])
     expect(
@@ -481,7 +534,7 @@ describe('server --config', () => {
     await run.printed(/The server goes on as it was/)
     expect(run.stderr).toContain(`${path}:5:1 unknown key "limts": did you mean "limits"?\n`)
     await files.write('server.toml', FILE)
-    const isTaken = /is in force|start the server again to use it/
+    const isTaken = /is in force/
     await run.printed(isTaken)
     forget(run)
     run.kill('SIGHUP')

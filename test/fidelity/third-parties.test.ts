@@ -104,7 +104,7 @@ describe.skipIf(Bun.which('curl') === null)('curl', () => {
     expect((await run('curl', '-I', ...at('/random'))).out).toContain(`content-length: ${RANDOM.length}`)
     expect(
       (await run('curl', '-o', '/dev/null', '-w', '%{http_code} %{redirect_url}', ...at('/redirect'))).out,
-    ).toEndWith('302 http://app.localhost:' + tunnel.port + '/elsewhere')
+    ).toEndWith(`302 http://app.localhost:${tunnel.port}/elsewhere`)
   })
 
   test('uploads with length, chunked, with Expect, and from a pipe', async () => {

@@ -21,9 +21,11 @@ export class NaiveJsonClient implements Disposable {
   readonly #changed = new Set<() => void>()
   readonly #answers: Answers
 
-  constructor(port: number, answers: Answers = echo, query = '?subdomain=app') {
+  constructor(port: number, answers: Answers = echo, query = '?subdomain=app', token?: string) {
     this.#answers = answers
-    this.#socket = new WebSocket(`ws://127.0.0.1:${port}${query}`)
+    // Bun's own: a browser's has no headers.
+    const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
+    this.#socket = new WebSocket(`ws://127.0.0.1:${port}${query}`, { headers })
     this.#socket.addEventListener('message', event => this.#take(String(event.data)))
     this.#socket.addEventListener('close', event => {
       this.closeCode = event.code

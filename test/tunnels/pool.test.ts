@@ -35,17 +35,20 @@ async function member(server: TunnelServer, name: string, more: Parameters<typeo
 /** An app that counts what it was asked, and takes a moment for each answer. */
 function slowApp(name: string) {
   const seen = new Map<string, number>()
+  let busy = 0
   const server = Bun.serve({
     port: 0,
     hostname: '127.0.0.1',
     async fetch(request) {
       const id = new URL(request.url).pathname.slice(1) || (await request.text())
       seen.set(id, (seen.get(id) ?? 0) + 1)
+      busy++
       await Bun.sleep(id.length % 7)
+      busy--
       return new Response(id, { headers: { 'x-app': name } })
     },
   })
-  return { seen, port: server.port ?? 0, [Symbol.asyncDispose]: () => server.stop(true) }
+  return { seen, busy: () => busy, port: server.port ?? 0, [Symbol.asyncDispose]: () => server.stop(true) }
 }
 
 test('requests one after the other take turns', async () => {
@@ -92,6 +95,7 @@ test('one of two client processes is killed under load: not one GET fails', asyn
   const requests = 60 * FUZZ
   let count = 0
   let wrong = 0
+  let isKilled = false
   const counts = await load({
     port: server.port,
     host: HOST,
@@ -99,7 +103,10 @@ test('one of two client processes is killed under load: not one GET fails', asyn
     requests,
     answered({ payload }, id) {
       if (payload !== id) wrong++
-      if (++count === 200) first.kill('SIGKILL')
+      // While it has work under way, some of which the other must do then.
+      if (++count < 200 || isKilled || one.busy() < 3) return
+      isKilled = true
+      first.kill('SIGKILL')
     },
   })
   expect(counts).toEqual({ answers: { 200: visitors * requests }, cut: 0 })

@@ -33,6 +33,8 @@ const clientMessages: readonly ClientMessage[] = [
 const serverMessages: readonly ServerMessage[] = [
   { type: 'granted', ref: 1, tunnel: 7, name: 'app', url: 'https://app.example', resume: 'secret' },
   { type: 'refused', ref: 1, code: 'NAME_TAKEN', message: 'Another client holds this name.' },
+  { type: 'revoked', tunnel: 7, code: 'NAME_RESERVED', message: 'The name is reserved by the server.' },
+  { type: 'moved', tunnel: 7, url: 'https://app.other.example' },
   { type: 'request', id: 1, tunnel: 7, method: 'GET', path: '/?q=ü' },
   { type: 'response', id: 1, tunnel: 7, status: 200, durationMs: 0.5, bytes: 5e9 },
   { type: 'response', id: 1, tunnel: 7, status: 502, durationMs: 1, bytes: 0, error: 'ORIGIN_REFUSED' },
@@ -144,6 +146,12 @@ describe('control messages', () => {
     ['granted without resume', { ...granted, resume: undefined }],
     ['refused with a C1 control', { type: 'refused', ref: 1, code: 'FLOOD', message: 'a\u009bb' }],
     ['refused with a code that is no text', { type: 'refused', ref: 1, code: 5, message: 'a' }],
+    [
+      'revoked with an escape in its message',
+      { type: 'revoked', tunnel: 1, code: 'FLOOD', message: '\x1b[2J' },
+    ],
+    ['moved to an escape', { type: 'moved', tunnel: 1, url: 'http://a\x1b]0;x\x07' }],
+    ['moved without a number', { type: 'moved', url: 'http://a' }],
     ['a request without path', { type: 'request', id: 1, tunnel: 1, method: 'GET' }],
     [
       'a response that took no number',

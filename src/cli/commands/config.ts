@@ -4,7 +4,7 @@ import { pathOf } from '../../config/check.ts'
 import { type Fault, faultLine } from '../../config/fault.ts'
 import { EXTENSIONS, findFiles } from '../../config/file.ts'
 import { loadConfig } from '../../config/load.ts'
-import { notYet, notYetServed } from '../../config/not-yet.ts'
+import { notYet } from '../../config/not-yet.ts'
 import type { ServiceConfig } from '../../config/service.ts'
 import { TunnelError } from '../../errors.ts'
 import { count, visible } from '../format.ts'
@@ -38,7 +38,7 @@ export async function checkConfig({ file, kind }: CheckSettings, around: Surroun
   for (const rows of [own, services.map(service => rowOf(service, shown))]) {
     if (rows.length > 0) around.write(`\n${columns(rows, around.palette)}`)
   }
-  const missing = config.kind === 'client' ? services.flatMap(notYet) : notYetServed(config)
+  const missing = config.kind === 'client' ? services.flatMap(notYet) : []
   if (missing.length > 0) around.write(`\n${missing.map(text => `  note: ${visible(text)}\n`).join('')}`)
 }
 

@@ -1,14 +1,12 @@
 // `localtunnels server`: runs a TunnelServer until it is told to stop, as flags and a configuration file say.
 
 import { loadServerConfig } from '../../config/load.ts'
-import { notYetServed } from '../../config/not-yet.ts'
 import { serverOptions } from '../../config/server-config.ts'
-import { TunnelError } from '../../errors.ts'
 import type { TunnelServerOptions } from '../../server/options.ts'
 import { Changes } from '../changes.ts'
 import { ConfigWatch } from '../config-watch.ts'
 import { createServer, type ServerEnd } from '../ends.ts'
-import { visitorEvent } from '../report.ts'
+import { describe, visitorEvent } from '../report.ts'
 import type { Run } from '../run.ts'
 import { aborted } from '../stop.ts'
 import { Totals } from '../totals.ts'
@@ -53,13 +51,7 @@ async function runServer(
     totals.visitorDisconnected(event)
     output.event(visitorEvent(event))
   })
-  server.on('error', error => {
-    output.event({
-      type: 'error',
-      code: error instanceof TunnelError ? error.code : 'INTERNAL',
-      message: error.message,
-    })
-  })
+  server.on('error', error => output.event({ type: 'error', ...describe(error) }))
   await server.start()
   const domains = options.domains ?? ['localhost']
   output.event({ type: 'listening', url: server.url, port: server.port, domains })
@@ -104,8 +96,6 @@ class Follower {
     const { config, faults } = await loadServerConfig(this.#file, environment)
     for (const { at, message } of faults) output.event({ type: 'fault', file: this.#file, ...at, message })
     if (config === undefined) throw faultsError(this.#file, faults)
-    const [missing] = notYetServed(config)
-    if (missing !== undefined) throw new TunnelError('OPTION_INVALID', missing)
     return serverOptions(config, this.#flags)
   }
 
@@ -124,10 +114,6 @@ class Follower {
     if (server === undefined || this.#run.stop.aborted) return
     try {
       const options = await this.read()
-      if (server.reload === undefined) {
-        this.#notice('RESTART_NEEDED', `${this.#file} has changed: start the server again to use it.`)
-        return
-      }
       await server.reload(options)
       this.#notice('RELOADED', `${this.#file} is in force.`)
     } catch (error) {

@@ -13,12 +13,10 @@ import type { Output } from '../output.ts'
 import { report } from '../report.ts'
 import type { Run } from '../run.ts'
 import { type Refusal, Services } from '../services.ts'
+import { drain } from '../sharing.ts'
 import { aborted } from '../stop.ts'
 import { Totals } from '../totals.ts'
 import { faultsError, findConfig } from './config.ts'
-
-/** How long Ctrl+C waits for answers under way. */
-const DRAIN_MS = 10_000
 
 export interface UpSettings {
   /** `undefined`: the one in this folder. */
@@ -83,10 +81,8 @@ class Up {
     this.#changes.ask()
   }
 
-  async drain(): Promise<void> {
-    this.#run.output.event(this.#totals.draining())
-    await Promise.race([this.#totals.whenIdle(), pause(DRAIN_MS)])
-    this.#run.output.event(this.#totals.event())
+  drain(): Promise<void> {
+    return drain(this.#totals, this.#run.output)
   }
 
   async end(): Promise<void> {
@@ -179,7 +175,12 @@ class Line {
     }
     run.output.event({ type: 'connecting', server })
     try {
-      const client = await createClient({ ...connection, server })
+      const client = await createClient({
+        ...connection,
+        server,
+        // What is in this process needs no way out.
+        ...(embedded !== undefined && { proxy: false }),
+      })
       const line = new Line(client, new Services(client, run.output, refused), embedded)
       line.#report(run.output, totals, lost)
       return line
@@ -235,10 +236,4 @@ async function read(path: string, { output, environment }: Run): Promise<ClientC
 
 function notice(output: Output, code: string, message: string): void {
   output.event({ type: 'notice', code, message })
-}
-
-function pause(ms: number): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>()
-  setTimeout(resolve, ms).unref()
-  return promise
 }

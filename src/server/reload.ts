@@ -1,0 +1,43 @@
+// What other settings mean for a server that runs: what cannot change then, and what it takes back.
+
+import { TunnelError } from '../errors.ts'
+import { refusalOf } from './claims.ts'
+import type { ClientConnection } from './clients.ts'
+import type { TunnelServerOptions } from './options.ts'
+import { ANYTHING } from './policy.ts'
+import { type ServerSettings, serverSettings } from './settings.ts'
+import type { Tunnels } from './tunnels.ts'
+
+/** The settings that these options give a server that works by `now`. Throws what `server.reload` throws. */
+export function settingsAfter(now: ServerSettings, options: TunnelServerOptions): ServerSettings {
+  const { port = now.port, host = now.hostname } = options
+  const next = serverSettings({ ...options, port, host })
+  // To listen anew, the old listener has to go: whoever waits in it would be refused.
+  for (const [name, is, was] of [
+    ['port', next.port, now.port],
+    ['host', next.hostname, now.hostname],
+    ['tlsPort', next.tlsPort, now.tlsPort],
+    ['tls', isThere(next.tls), isThere(now.tls)],
+  ])
+    if (is !== was)
+      throw new TunnelError(
+        'OPTION_INVALID',
+        `${name} cannot change from ${was} to ${is} while the server runs: start it again for that.`,
+      )
+  return next
+}
+
+const isThere = (value: unknown): string => (value === undefined ? 'none' : 'some')
+
+/** Takes back what the new settings do not allow. Nothing else is touched. */
+export function takeBack(
+  settings: ServerSettings,
+  clients: Iterable<ClientConnection>,
+  tunnels: Tunnels,
+): void {
+  for (const client of [...clients]) client.reloaded()
+  // Kept for clients that are away: their tokens are asked for when they come back.
+  for (const tunnel of tunnels.all())
+    if (tunnel.upstream === undefined && refusalOf(tunnel, ANYTHING, settings) !== undefined)
+      tunnel.remove('CLIENT_GONE')
+}
