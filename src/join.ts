@@ -36,13 +36,13 @@ export class Join implements StreamHandler {
       drained: () => {
         if (this.#socket !== undefined) this.#drain(this.#socket)
       },
-      turnBegan: () => {
-        if (this.#socket !== undefined)
-          this.#stream?.writeFrom(this.#socket, Number.POSITIVE_INFINITY, () => {})
-      },
       ended: () => {
         this.#hasSocketEnded = true
         this.#stream?.end()
+      },
+      turnBegan: () => {
+        if (this.#socket !== undefined)
+          this.#stream?.writeFrom(this.#socket, Number.POSITIVE_INFINITY, () => {})
       },
       closed: error => {
         this.#socketClosed(error)

@@ -20,6 +20,7 @@ const SYMBOLS = {
   epoll_ctl: { args: ['i32', 'i32', 'i32', 'ptr'], returns: 'i32' },
   epoll_wait: { args: ['i32', 'ptr', 'i32', 'i32'], returns: 'i32' },
   __errno_location: { args: [], returns: 'ptr' },
+  setpriority: { args: ['i32', 'u32', 'i32'], returns: 'i32' },
 } as const
 
 // The same on x64 and arm64.
@@ -35,6 +36,7 @@ const EPOLL_CTL_DEL = 2
 export const EPOLLIN = 1
 export const EPOLLOUT = 4
 const EPOLLET = 0x8000_0000
+const PRIO_PROCESS = 0
 const AF_UNIX = 1
 const SOCK_STREAM = 1
 const EINTR = 4
@@ -98,6 +100,11 @@ export class Kernel {
   isConnected(descriptor: number): boolean {
     const addressBytes = new Uint32Array([128])
     return this.#calls.getpeername(descriptor, this.#ffi.ptr(ADDRESS), this.#ffi.ptr(addressBytes)) === 0
+  }
+
+  /** This thread gives way to the others: on Linux a priority is a thread's own. A kernel that refuses changes nothing. */
+  beNice(nice: number): void {
+    this.#calls.setpriority(PRIO_PROCESS, 0, nice)
   }
 
   close(descriptor: number): void {

@@ -33,6 +33,12 @@ const TURN_BYTES = 1_048_576
 /** A job that moves nothing for one to two of these ends: the program waits for bytes as well, at no cost. */
 const IDLE_MS = 500
 
+/**
+ * Below everybody else's 0: somebody's small answer goes first. Beside a download, p99 of small answers was 13 to 18 times
+ * their own alone without it, and 1.3 to 7 with it; the download itself keeps its speed while there is a core for it.
+ */
+const NICE = 10
+
 const MAX_CHANGES = 64
 const BELL = 2 * MAX_JOBS
 
@@ -87,6 +93,7 @@ class Thread {
     const changes = new Changes(MAX_CHANGES)
     const orders = { start: (slot: number) => this.#start(slot), stop: (slot: number) => this.#stop(slot) }
     const bellBytes = new Uint8Array(8)
+    this.#kernel.beNice(NICE)
     this.#kernel.watch(this.#poll, this.#bell, EPOLLIN, BELL)
     for (;;) {
       const timeoutMs = this.#waiting.size > 0 ? 0 : this.#jobCount > 0 ? IDLE_MS : -1

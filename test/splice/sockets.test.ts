@@ -1,6 +1,7 @@
 // Bytes moved by the kernel between two connections: none lost, none twice, every end told, nothing left over.
 
 import { describe, expect, test } from 'bun:test'
+import { readdir, readFile } from 'node:fs/promises'
 import { canSplice, spliceCounts } from '../../src/splice/splicer.ts'
 import { eventually } from '../support/events.ts'
 import { reset } from '../support/peer.ts'
@@ -73,6 +74,23 @@ describe.skipIf(!canSplice())('a splice', () => {
     expect((user + system) / 1000).toBeLessThan(150)
     way.drain.resume()
     expect(await sink.over()).toBe('end')
+  })
+
+  test('is done by a thread that gives way to all others', async () => {
+    await using way = await road()
+    const sink = new Sink(way.drain)
+    new Source(way.source, 8 * MB)
+    expect(await sink.over()).toBe('end')
+    const threads = await readdir('/proc/self/task')
+    // Behind the name, which may have spaces: the 19th field of all is the nice value.
+    const nices = await Promise.all(
+      threads.map(async id => {
+        const stat = await readFile(`/proc/self/task/${id}/stat`, 'latin1').catch(() => '')
+        return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[16])
+      }),
+    )
+    expect(nices.filter(nice => nice === 10).length).toBe(1)
+    expect(Math.min(...nices.filter(nice => !Number.isNaN(nice)))).toBe(0)
   })
 
   test('without bytes for a while it ends by itself, and the program reads on', async () => {
