@@ -3,6 +3,7 @@
 import { datagramRoundTrips } from './load/datagram-trips.ts'
 import { hasIperf, iperf, startIperf } from './load/iperf.ts'
 import { type BulkLoad, run } from './load/load.ts'
+import { hasPostgres, startPostgres, transactions } from './load/postgres.ts'
 import { interrupted, stopAll } from './measure/children.ts'
 import { column, interleave, type Subject, type Taken } from './measure/interleave.ts'
 import type { Group } from './measure/result.ts'
@@ -35,6 +36,7 @@ await bulkTransfers()
 if (!interrupted.aborted) await bitrates()
 if (!interrupted.aborted) await trips()
 if (!interrupted.aborted) await datagramTrips()
+if (!interrupted.aborted) await database()
 await conclude('transfer', 'Transfer', groups)
 await stopAll()
 process.exit(interrupted.aborted ? 130 : 0)
@@ -162,6 +164,21 @@ async function udpSubjects(length: number): Promise<readonly Subject[]> {
   }
   const server = await startIperf()
   return withDatagramPeers(server.port, measure)
+}
+
+async function database(): Promise<void> {
+  if (!hasPostgres()) {
+    say('The database session is left out: PostgreSQL with pgbench is not installed')
+    return
+  }
+  const server = await startPostgres()
+  const subjects = await raw(server.port, async ({ endpoints }) => {
+    const tps = await transactions(endpoints[RAW_ORIGIN]!.port, unlessQuick(3, 1))
+    return { tps }
+  })
+  const columns = [column('tps', 'transactions/s', '', 'higher')]
+  show(await interleave('PostgreSQL, pgbench -S, 10 clients', columns, subjects, rounds))
+  await server.stop()
 }
 
 async function trips(): Promise<void> {

@@ -18,7 +18,7 @@ const REASONS: readonly (readonly [RegExp, string])[] = [
   ],
   [
     /MB\/s|first byte|total/,
-    'Bodies pass through JavaScript at both ends and share one carrier; some others hand them to the kernel. Next: further carriers for bulk.',
+    'Up to 128 KB at a time bodies pass through the program at both ends; frp without its multiplexer never looks at one. Next: a read of a large answer that goes to the kernel sooner (docs/performance.md).',
   ],
   [
     /p9\d/,

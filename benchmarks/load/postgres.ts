@@ -1,0 +1,90 @@
+// A database session as load: a PostgreSQL of its own, asked by pgbench.
+
+import { chownSync } from 'node:fs'
+import { Glob } from 'bun'
+import { finish, launch } from '../measure/children.ts'
+import { freePort, listening } from '../measure/ports.ts'
+import { scratch } from '../peers/binary.ts'
+
+/** PostgreSQL refuses to be root. */
+const isRoot = process.getuid?.() === 0
+const AS_POSTGRES = isRoot ? ['setpriv', '--reuid=postgres', '--regid=postgres', '--clear-groups'] : []
+
+/** Debian keeps the server's programs out of the path. */
+function program(name: string): string | null {
+  const [debian] = [...new Glob(`/usr/lib/postgresql/*/bin/${name}`).scanSync('/')]
+  return Bun.which(name) ?? debian ?? null
+}
+
+export function hasPostgres(): boolean {
+  return ['initdb', 'postgres', 'pgbench'].every(name => program(name) !== null)
+}
+
+/** Starts one with the tables of pgbench, without fsync: the disk is not what is measured. */
+export async function startPostgres(): Promise<{ readonly port: number; stop(this: void): Promise<void> }> {
+  const files = scratch('postgres')
+  const folder = files.path('.')
+  if (isRoot) {
+    const { stdout } = await finish(['id', '-u', 'postgres'])
+    chownSync(folder, Number(stdout), Number(stdout))
+  }
+  const data = files.path('data')
+  await succeed([
+    ...AS_POSTGRES,
+    program('initdb') ?? '',
+    '-D',
+    data,
+    '-U',
+    'postgres',
+    '-A',
+    'trust',
+    '--no-sync',
+  ])
+  const port = freePort()
+  const settings = [
+    `port=${port}`,
+    'listen_addresses=127.0.0.1',
+    `unix_socket_directories=${folder}`,
+    'fsync=off',
+  ]
+  const flags = settings.flatMap(one => ['-c', one])
+  const child = await launch([...AS_POSTGRES, program('postgres') ?? '', '-D', data, ...flags])
+  await listening(port)
+  await succeed(pgbench(port, '-i', '-s', '5', '-q'))
+  return {
+    port,
+    async stop() {
+      await child.stop()
+      files.remove()
+    },
+  }
+}
+
+/** Transactions per second of ten clients that read one row each time. Throws when one failed. */
+export async function transactions(port: number, seconds: number): Promise<number> {
+  const said = await succeed(pgbench(port, '-n', '-S', '-c', '10', '-j', '2', '-T', String(seconds)))
+  const rate = Number(/^tps = ([\d.]+)/m.exec(said)?.[1])
+  const failed = /failed transactions: (\d+)/.exec(said)?.[1] ?? '0'
+  if (failed !== '0' || !(rate > 0)) throw new Error(`pgbench: ${failed} failed, ${said.slice(-200)}`)
+  return rate
+}
+
+function pgbench(port: number, ...flags: readonly string[]): readonly string[] {
+  return [
+    program('pgbench') ?? '',
+    '-h',
+    '127.0.0.1',
+    '-p',
+    String(port),
+    '-U',
+    'postgres',
+    ...flags,
+    'postgres',
+  ]
+}
+
+async function succeed(command: readonly string[]): Promise<string> {
+  const { stdout, stderr, code } = await finish(command, { timeoutMs: 60_000 })
+  if (code !== 0) throw new Error(`${command.join(' ')}: ${stderr.slice(-300)}`)
+  return stdout
+}
