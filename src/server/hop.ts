@@ -8,6 +8,7 @@
 import type { Endpoints, Socket, SocketHandler } from '../socket.ts'
 import { dialBun, type Listening, listenBun } from '../sockets/bun.ts'
 import { Unsent } from '../unsent.ts'
+import { StandIn } from './stand-in.ts'
 
 type Accept = (socket: Socket) => SocketHandler
 
@@ -142,35 +143,14 @@ class Way {
 }
 
 /** The plain side: it belongs to the visitor, wherever it came from last. */
-class Arrived implements Socket {
+class Arrived extends StandIn {
   readonly remoteAddress: string
-  readonly #socket: Socket
   readonly #visitor: Socket
 
   constructor(socket: Socket, visitor: Socket) {
-    this.#socket = socket
+    super(socket)
     this.#visitor = visitor
     this.remoteAddress = visitor.remoteAddress
-  }
-
-  write(bytes: Uint8Array): number {
-    return this.#socket.write(bytes)
-  }
-
-  end(): void {
-    this.#socket.end()
-  }
-
-  terminate(): void {
-    this.#socket.terminate()
-  }
-
-  pause(): void {
-    this.#socket.pause()
-  }
-
-  resume(): void {
-    this.#socket.resume()
   }
 
   endpoints(): Endpoints | undefined {

@@ -4,6 +4,7 @@ import { TunnelError } from '../errors.ts'
 import type { Endpoints, Socket, SocketHandler } from '../socket.ts'
 import { type ProxyHeader, ProxyHeaderReader } from '../wire/proxy-protocol.ts'
 import type { Deadline, Deadlines } from './deadlines.ts'
+import { StandIn } from './stand-in.ts'
 
 /** What a front that takes PROXY headers brings along. */
 export interface ProxiedHost {
@@ -31,10 +32,9 @@ export function acceptProxied(socket: Socket, host: ProxiedHost): SocketHandler 
 }
 
 /** Reads the header, then passes on every event; to the one behind it this is the socket. */
-class ProxiedConnection implements SocketHandler, Socket, Deadline {
+class ProxiedConnection extends StandIn implements SocketHandler, Deadline {
   remoteAddress: string
   dueTick = 0
-  readonly #socket: Socket
   readonly #host: ProxiedHost
   #reader: ProxyHeaderReader | undefined = new ProxyHeaderReader()
   #visitor: SocketHandler | undefined
@@ -43,7 +43,7 @@ class ProxiedConnection implements SocketHandler, Socket, Deadline {
   #endpoints: Endpoints | undefined
 
   constructor(socket: Socket, host: ProxiedHost) {
-    this.#socket = socket
+    super(socket)
     this.#host = host
     this.remoteAddress = socket.remoteAddress
     host.deadlines.watch(this)
@@ -72,7 +72,7 @@ class ProxiedConnection implements SocketHandler, Socket, Deadline {
     if (this.#visitor !== undefined) return this.#visitor.ended()
     // Without a byte it was a look whether anybody listens.
     if (this.#hasBegun) this.#refuse('ends within it')
-    else this.#socket.terminate()
+    else this.socket.terminate()
   }
 
   closed(error?: Error): void {
@@ -83,7 +83,7 @@ class ProxiedConnection implements SocketHandler, Socket, Deadline {
 
   expired(): void {
     if (this.#hasBegun) this.#refuse(`did not finish it in ${this.#host.headerTimeoutMs} ms`)
-    else this.#socket.terminate()
+    else this.socket.terminate()
   }
 
   #goOn(header: ProxyHeader, rest: Uint8Array): void {
@@ -100,7 +100,7 @@ class ProxiedConnection implements SocketHandler, Socket, Deadline {
     if (this.#reader === undefined) return
     this.#reader = undefined
     // No answer: nobody knows what is spoken behind the header.
-    this.#socket.terminate()
+    this.socket.terminate()
     this.#host.failed(
       new TunnelError(
         'PROXY_HEADER_INVALID',
@@ -112,26 +112,6 @@ class ProxiedConnection implements SocketHandler, Socket, Deadline {
   // ── To the socket ──────────────────────────────────────────────────────────────────────────────────────────
 
   endpoints(): Endpoints | undefined {
-    return this.#endpoints ?? this.#socket.endpoints()
-  }
-
-  write(bytes: Uint8Array): number {
-    return this.#socket.write(bytes)
-  }
-
-  end(): void {
-    this.#socket.end()
-  }
-
-  terminate(): void {
-    this.#socket.terminate()
-  }
-
-  pause(): void {
-    this.#socket.pause()
-  }
-
-  resume(): void {
-    this.#socket.resume()
+    return this.#endpoints ?? this.socket.endpoints()
   }
 }

@@ -1,0 +1,34 @@
+// A connection that is said to come from somewhere else than the socket below it: all else goes to that socket.
+
+import type { Endpoints, Socket } from '../socket.ts'
+
+export abstract class StandIn implements Socket {
+  abstract readonly remoteAddress: string
+  protected readonly socket: Socket
+
+  constructor(socket: Socket) {
+    this.socket = socket
+  }
+
+  abstract endpoints(): Endpoints | undefined
+
+  write(bytes: Uint8Array): number {
+    return this.socket.write(bytes)
+  }
+
+  end(): void {
+    this.socket.end()
+  }
+
+  terminate(): void {
+    this.socket.terminate()
+  }
+
+  pause(): void {
+    this.socket.pause()
+  }
+
+  resume(): void {
+    this.socket.resume()
+  }
+}
