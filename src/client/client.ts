@@ -271,7 +271,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     if (tunnel.isRegistered) this.#connection?.release(tunnel.granted)
   }
 
-  /** Asks for a tunnel. Resolves with the refusal, if there is one; rejects when the connection ended. */
+  /** Asks for a tunnel. Resolves with the refusal, or with why the connection ended meanwhile; never rejects. */
   async #register(tunnel: OwnTunnel, connection: Connection): Promise<TunnelError | undefined> {
     if (tunnel.isRegistered || tunnel.isClosed) return undefined
     try {
@@ -281,10 +281,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
       if (this.#connection === connection) this.#refused(tunnel, error)
       return error
     }
-    if (!tunnel.isClosed) {
-      const { kind, name, url } = tunnel
-      this.emit('registered', { kind, name, url })
-    }
+    if (!tunnel.isClosed) this.#tellRegistered(tunnel)
     return undefined
   }
 
@@ -306,6 +303,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     const tunnel = this.#registered(number)
     if (tunnel === undefined) return
     tunnel.isRegistered = false
+    tunnel.rest()
     this.#tunnels.delete(tunnel)
     const error = new TunnelError(code, `${tunnel.label}: ${message}`)
     if (this.#tunnels.size > 0) return this.emit('error', error)
@@ -314,12 +312,15 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     this.#leaving = connection?.leave()
   }
 
+  #tellRegistered({ kind, name, url }: OwnTunnel): void {
+    this.emit('registered', { kind, name, url })
+  }
+
   #moved(number: number, url: string): void {
     const tunnel = this.#registered(number)
     if (tunnel?.registration === undefined) return
     tunnel.registration = { ...tunnel.registration, url }
-    const { kind, name } = tunnel
-    this.emit('registered', { kind, name, url })
+    this.#tellRegistered(tunnel)
   }
 
   /** The tunnel of this number on the connection there is now. */
