@@ -118,11 +118,12 @@ export class Flow implements Socket {
 
   // ── To the far side ────────────────────────────────────────────────────────────────────────────────────────
 
-  write(bytes: Uint8Array): number {
+  write(bytes: Uint8Array, start = 0, end: number = bytes.length): number {
     if (this.#isClosed) return 0
     this.#lastAt = this.#share.scheduler.now()
     if (this.#turnBytes === 0) this.#share.scheduler.soon(this.#turnEnded)
-    const taken = this.#reader.receive(bytes.subarray(0, TURN_BYTES - this.#turnBytes))
+    const most = Math.min(end, start + TURN_BYTES - this.#turnBytes)
+    const taken = this.#reader.receive(bytes.subarray(start, most))
     this.#turnBytes += taken
     return taken
   }

@@ -79,9 +79,9 @@ export class Join implements StreamHandler {
 
   // ── From the stream ────────────────────────────────────────────────────────────────────────────────────────
 
-  received(bytes: Uint8Array): void {
-    if (this.#socket === undefined) return this.#unsent.keep(bytes)
-    this.#consumed(this.#unsent.send(this.#socket, bytes))
+  received(bytes: Uint8Array, start: number, end: number): void {
+    if (this.#socket === undefined) return this.#unsent.keep(bytes, false, start, end)
+    this.#consumed(this.#unsent.send(this.#socket, bytes, false, start, end))
   }
 
   receivedFrom(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined {

@@ -16,10 +16,11 @@ export interface Endpoints {
 /** The writing side of a connection. The one who opened it closes it. */
 export interface Socket {
   /**
-   * Writes to the kernel and says how many bytes it took: fewer than given means full, and `drained` follows.
-   * The bytes that were not taken stay the caller's; those taken may be overwritten at once. 0 after a close.
+   * Writes bytes[start, end), all of them by default, to the kernel and says how many it took: fewer than given means
+   * full, and `drained` follows. Those not taken stay the caller's; those taken may be overwritten at once. 0 after a
+   * close.
    */
-  write(bytes: Uint8Array): number
+  write(bytes: Uint8Array, start?: number, end?: number): number
   /** Sends FIN after what was written; reading goes on. */
   end(): void
   /** Closes both ways at once, with RST where the platform can: the far side must not take it for a clean end. */

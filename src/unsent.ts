@@ -1,5 +1,6 @@
 // Bytes that a socket did not take yet: what every writer of this house keeps when the kernel is full.
 
+import { copyBytes } from './bytes.ts'
 import type { Socket } from './socket.ts'
 
 /** Up to here pieces are copied together: a view would pin the whole read that it was cut from. */
@@ -18,33 +19,34 @@ export class Unsent {
   }
 
   /**
-   * Writes to the socket, behind what waits. Returns how many bytes the kernel took; the rest is kept (as a copy, when
-   * `isScratch` says that the array is reused).
+   * Writes bytes[start, end) to the socket, behind what waits. Returns how many the kernel took; the rest is kept (as a
+   * copy, when `isScratch` says that the array is reused).
    */
-  send(socket: Socket, bytes: Uint8Array, isScratch = false): number {
+  send(socket: Socket, bytes: Uint8Array, isScratch = false, start = 0, end: number = bytes.length): number {
     let taken = 0
     if (this.#pieces.length === 0) {
-      taken = socket.write(bytes)
-      if (taken === bytes.length) return taken
+      taken = socket.write(bytes, start, end)
+      if (taken === end - start) return taken
     }
-    this.keep(taken === 0 ? bytes : bytes.subarray(taken), isScratch)
+    this.keep(bytes, isScratch, start + taken, end)
     return taken
   }
 
-  /** Keeps bytes without trying. */
-  keep(bytes: Uint8Array, isScratch = false): void {
-    if (bytes.length > SMALL_BYTES) {
+  /** Keeps bytes[start, end) without trying. */
+  keep(bytes: Uint8Array, isScratch = false, start = 0, end: number = bytes.length): void {
+    const count = end - start
+    if (count > SMALL_BYTES) {
       this.#tail = undefined
-      this.#pieces.push(isScratch ? bytes.slice() : bytes)
+      this.#pieces.push(isScratch ? bytes.slice(start, end) : bytes.subarray(start, end))
       return
     }
-    if (this.#tail === undefined || this.#tailEnd + bytes.length > TAIL_BYTES) {
+    if (this.#tail === undefined || this.#tailEnd + count > TAIL_BYTES) {
       this.#tail = new Uint8Array(TAIL_BYTES)
       this.#tailEnd = 0
       this.#pieces.push(this.#tail)
     }
-    this.#tail.set(bytes, this.#tailEnd)
-    this.#tailEnd += bytes.length
+    copyBytes(bytes, start, end, this.#tail, this.#tailEnd)
+    this.#tailEnd += count
     this.#pieces[this.#pieces.length - 1] = this.#tail.subarray(0, this.#tailEnd)
   }
 

@@ -7,6 +7,7 @@ const ROOT = `${import.meta.dir}/../src`
 
 /** Single files that both ends stand on. */
 const LOW = [
+  'bytes',
   'buffers',
   'events',
   'deferred',
@@ -32,9 +33,10 @@ const ALLOWED: Record<string, readonly string[]> = {
   names: ['errors', 'words'],
   splice: [],
   sockets: ['socket', 'datagram-socket', 'errors', 'deferred', 'splice'],
-  wire: ['errors'],
-  unsent: ['socket'],
-  session: ['wire', 'errors', 'socket', 'unsent'],
+  wire: ['errors', 'bytes'],
+  bytes: [],
+  unsent: ['socket', 'bytes'],
+  session: ['wire', 'errors', 'socket', 'unsent', 'bytes'],
   join: ['session', 'errors', 'socket', 'unsent'],
   flow: ['session', 'wire', 'socket'],
   'event-loop': ['session'],
@@ -49,6 +51,7 @@ const ALLOWED: Record<string, readonly string[]> = {
 
 /** Floors that know neither a runtime nor the time: whatever they need of either is handed in. */
 const PURE = [
+  'bytes',
   'unsent',
   'join',
   'flow',

@@ -81,7 +81,7 @@ export class StreamsConnection implements Connection {
   get carrierHandler(): CarrierHandler {
     const session = this.#session.carrierHandler
     return {
-      received: bytes => session.received(bytes),
+      received: (bytes, start, end) => session.received(bytes, start, end),
       drained: () => session.drained(),
       closed: error => {
         session.closed(error)

@@ -12,8 +12,8 @@ export abstract class StandIn implements Socket {
 
   abstract endpoints(): Endpoints | undefined
 
-  write(bytes: Uint8Array): number {
-    return this.socket.write(bytes)
+  write(bytes: Uint8Array, start?: number, end?: number): number {
+    return this.socket.write(bytes, start, end)
   }
 
   end(): void {

@@ -28,10 +28,10 @@ export interface Visit {
   /** Whether the connection may go on after this exchange, as far as the visitor is concerned. */
   readonly keepsAlive: boolean
   /**
-   * Writes bytes of the answer, framing included, and keeps what the kernel does not take yet (a copy of it, when
-   * `isScratch` says that the array is reused). `false`: stop until `Exchange.drained` is called.
+   * Writes bytes[start, end) of the answer, framing included, and keeps what the kernel does not take yet (a copy of
+   * it, when `isScratch` says that the array is reused). `false`: stop until `Exchange.drained` is called.
    */
-  write(bytes: Uint8Array, isScratch?: boolean): boolean
+  write(bytes: Uint8Array, isScratch?: boolean, start?: number, end?: number): boolean
   /** As `write` of up to `limitBytes` that come on a socket, unseen, if that is possible now (`Socket.spliceTo`). */
   writeFrom?(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined
   /** The final head of the answer went out: its status, for reports and statistics. */

@@ -374,10 +374,11 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
     return this.#hasVisitorEnded && this.#input.isEmpty && !this.#isAdvancing
   }
 
-  write(bytes: Uint8Array, isScratch = false): boolean {
-    this.answerBytes += bytes.length
+  write(bytes: Uint8Array, isScratch = false, start = 0, end: number = bytes.length): boolean {
+    const count = end - start
+    this.answerBytes += count
     const isFirst = this.#unsent.isEmpty
-    if (this.#unsent.send(this.#socket, bytes, isScratch) === bytes.length) return true
+    if (this.#unsent.send(this.#socket, bytes, isScratch, start, end) === count) return true
     if (isFirst) this.#watchExchange()
     return false
   }

@@ -21,8 +21,8 @@ export interface Carrier {
 
 /** What a carrier tells its session. `closed` is always the last call, exactly once. */
 export interface CarrierHandler {
-  /** Bytes of the far side, cut anywhere. The array is the session's to keep. */
-  received(bytes: Uint8Array): void
+  /** bytes[start, end) came from the far side, cut anywhere. The array is the session's to keep. */
+  received(bytes: Uint8Array, start: number, end: number): void
   /** `send` may be called again: follows each one that returned `false`, once. */
   drained(): void
   /** The carrier is gone; `error` is set when it did not end in good order. */

@@ -155,7 +155,7 @@ export class LinkSet implements LinkOwner {
 
   linkReceived(stream: Stream, bytes: Uint8Array): void {
     stream.heard(bytes.length)
-    stream.handler.received(bytes)
+    stream.handler.received(bytes, 0, bytes.length)
   }
 
   linkFinished(link: Link, stream: Stream | undefined): void {

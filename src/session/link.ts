@@ -125,10 +125,11 @@ export class Link {
     if (this.isIdle) this.close()
   }
 
-  /** Sends bytes of `sender`. `false`: wait for its `writable`. */
-  send(bytes: Uint8Array, isScratch: boolean): boolean {
-    this.sentBytes += bytes.length
-    return this.#unsent.send(this.#socket, bytes, isScratch) === bytes.length
+  /** Sends bytes[start, end) of `sender`. `false`: wait for its `writable`. */
+  send(bytes: Uint8Array, isScratch: boolean, start: number, end: number): boolean {
+    const count = end - start
+    this.sentBytes += count
+    return this.#unsent.send(this.#socket, bytes, isScratch, start, end) === count
   }
 
   /** Sends what comes on a socket, up to `limitBytes`, behind what was sent; not while something waits here. */

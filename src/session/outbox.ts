@@ -1,5 +1,6 @@
 // The sending half of a session: frames gather in a batch, one write per event-loop tick, streams served in turn.
 
+import { copyBytes } from '../bytes.ts'
 import { DATA, END, FRAME_HEADER_BYTES, MAX_FRAME_BYTES, writeFrameHeader, writeU48 } from '../wire/frame.ts'
 import type { Carrier } from './carrier.ts'
 import type { Scheduler } from './scheduler.ts'
@@ -61,20 +62,16 @@ export class Outbox {
     return at + FRAME_HEADER_BYTES
   }
 
-  /** Sends what credit and carrier allow and queues the rest. `false`: queued; `writable` follows. */
-  data(stream: Stream, bytes: Uint8Array, isScratch: boolean): boolean {
+  /** Sends of bytes[start, end) what credit and carrier allow and queues the rest. `false`: queued; `writable` follows. */
+  data(stream: Stream, bytes: Uint8Array, isScratch: boolean, start: number, end: number): boolean {
     if (this.#isClosed) return true
-    if (stream.queue.length > 0) {
-      stream.queue.push(isScratch ? bytes.slice() : bytes)
-      return false
-    }
-    const mustWait = this.#isStuck || this.#isServing
-    const sent = mustWait ? 0 : this.#append(stream, bytes, 0, bytes.length)
+    const isFirst = stream.queue.length === 0
+    const mustWait = !isFirst || this.#isStuck || this.#isServing
+    const sent = mustWait ? start : this.#append(stream, bytes, start, end)
     // Closed: the carrier went away in the middle. There is nothing to wait for then.
-    if (sent === bytes.length || stream.isClosed) return true
-    stream.queue.push(isScratch ? bytes.slice(sent) : bytes)
-    stream.queueOffset = isScratch ? 0 : sent
-    this.#turns.add(stream)
+    if (sent === end || stream.isClosed) return true
+    stream.queue.push(isScratch ? bytes.slice(sent, end) : bytes.subarray(sent, end))
+    if (isFirst) this.#turns.add(stream)
     return false
   }
 
@@ -173,10 +170,7 @@ export class Outbox {
       }
       const header = this.#batchEnd
       writeFrameHeader(this.batch, header, DATA, stream.id, count)
-      this.batch.set(
-        count === bytes.length ? bytes : bytes.subarray(at, at + count),
-        header + FRAME_HEADER_BYTES,
-      )
+      copyBytes(bytes, at, at + count, this.batch, header + FRAME_HEADER_BYTES)
       this.#batchEnd = header + FRAME_HEADER_BYTES + count
       stream.credit -= count
       at += count

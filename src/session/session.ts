@@ -109,7 +109,7 @@ export class Session {
     )
     this.links = new LinkSet(this, this.#outbox, options.scheduler, options.deadAfterMs)
     this.#decoder = new FrameDecoder({
-      data: (stream, piece) => this.#dataArrived(stream, piece),
+      data: (stream, bytes, start, end) => this.#dataArrived(stream, bytes, start, end),
       frame: (type, stream, payload) => this.#frameArrived(type, stream, payload),
     })
     this.#heartbeat = new Heartbeat(
@@ -119,9 +119,9 @@ export class Session {
       () => this.terminate('CARRIER_DEAD'),
     )
     this.carrierHandler = {
-      received: bytes => {
+      received: (bytes, start, end) => {
         try {
-          this.#received(bytes)
+          this.#received(bytes, start, end)
         } catch (error) {
           this.#handlerFailed(error)
         }
@@ -208,10 +208,10 @@ export class Session {
   // ── What streams ask for ───────────────────────────────────────────────────────────────────────────────────
 
   /** @internal */
-  sendData(stream: Stream, bytes: Uint8Array, isScratch: boolean): boolean {
+  sendData(stream: Stream, bytes: Uint8Array, isScratch: boolean, start: number, end: number): boolean {
     const link = stream.sendingLink ?? (stream.runBytes > BULK_BYTES ? this.links.move(stream) : undefined)
-    if (link !== undefined) return link.send(bytes, isScratch)
-    return this.#outbox.data(stream, bytes, isScratch)
+    if (link !== undefined) return link.send(bytes, isScratch, start, end)
+    return this.#outbox.data(stream, bytes, isScratch, start, end)
   }
 
   /** @internal */
@@ -283,21 +283,22 @@ export class Session {
 
   // ── What arrives ───────────────────────────────────────────────────────────────────────────────────────────
 
-  #received(bytes: Uint8Array): void {
+  #received(bytes: Uint8Array, start: number, end: number): void {
     if (this.isClosed) return
     this.#heartbeat.heard()
-    const problem = this.#decoder.receive(bytes)
+    const problem = this.#decoder.receive(bytes, start, end)
     if (problem !== undefined) this.close(problem)
   }
 
-  #dataArrived(id: number, piece: Uint8Array): void {
+  #dataArrived(id: number, bytes: Uint8Array, start: number, end: number): void {
     const stream = this.#streams.get(id)
-    if (stream === undefined) return this.#strayData(id, piece.length)
-    stream.allowance -= piece.length
+    const count = end - start
+    if (stream === undefined) return this.#strayData(id, count)
+    stream.allowance -= count
     if (stream.allowance < 0) return this.close('CREDIT_EXCEEDED')
     if (stream.peerEnded || stream.receivingLink !== undefined) return this.close('PROTOCOL_ERROR')
-    stream.heard(piece.length)
-    stream.handler.received(piece)
+    stream.heard(count)
+    stream.handler.received(bytes, start, end)
   }
 
   #frameArrived(type: number, id: number, payload: Uint8Array): void {

@@ -9,10 +9,10 @@ import type { Session } from './session.ts'
 /** What happens on a stream. After `reset` and after both ends nothing follows. */
 export interface StreamHandler {
   /**
-   * Bytes arrived: at least one, a view that may be kept. Tell `stream.consumed` once they went on their way.
-   * A kept view keeps the whole read that it was cut from: copy a small piece that has to wait.
+   * bytes[start, end) arrived: at least one, in an array that may be kept. Tell `stream.consumed` once they went on
+   * their way. A small piece that has to wait is to be copied: it keeps the whole read that it was part of.
    */
-  received(bytes: Uint8Array): void
+  received(bytes: Uint8Array, start: number, end: number): void
   /** What `write` had to queue is gone: write again. */
   writable(): void
   /** The other side sends no more. `delivered` is how many of our bytes had gone on their way there by then. */
@@ -87,16 +87,17 @@ export class Stream {
   }
 
   /**
-   * Sends bytes. `false`: they are queued, wait for `writable`. The stream may keep the array, so do not change it,
-   * unless `isScratch` says that it is reused: then what is queued gets copied.
+   * Sends bytes[start, end). `false`: they are queued, wait for `writable`. The stream may keep the array, so do not
+   * change it, unless `isScratch` says that it is reused: then what is queued gets copied.
    */
-  write(bytes: Uint8Array, isScratch = false): boolean {
+  write(bytes: Uint8Array, isScratch = false, start = 0, end: number = bytes.length): boolean {
     if (this.isClosed || this.hasEnded) return true
-    if (bytes.length === 0) return this.queue.length === 0
+    const count = end - start
+    if (count === 0) return this.queue.length === 0
     this.#incoming?.stop()
-    this.#writtenBytes += bytes.length
-    this.runBytes += bytes.length
-    return this.#session.sendData(this, bytes, isScratch)
+    this.#writtenBytes += count
+    this.runBytes += count
+    return this.#session.sendData(this, bytes, isScratch, start, end)
   }
 
   /**

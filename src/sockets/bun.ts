@@ -248,9 +248,9 @@ class Connection implements Socket {
     this.owner = owner
   }
 
-  write(bytes: Uint8Array): number {
-    const taken = this.raw.write(bytes)
-    if (taken === bytes.length) return taken
+  write(bytes: Uint8Array, start = 0, end: number = bytes.length): number {
+    const taken = this.raw.write(bytes, start, end - start)
+    if (taken === end - start) return taken
     if (taken >= 0) {
       this.wantsDrain = true
       return taken

@@ -197,15 +197,15 @@ class Connection implements Socket {
     })
   }
 
-  write(bytes: Uint8Array): number {
+  write(bytes: Uint8Array, start = 0, end: number = bytes.length): number {
     const socket = this.#socket
     if (this.#hasEnded || this.#isTerminated || socket.destroyed) return 0
     if (socket.writableLength > 0) {
       this.#wantsDrain = true
       return 0
     }
-    const copy = bytes.slice(0, MAX_WRITE_BYTES)
-    if (copy.length < bytes.length) this.#wantsDrain = true
+    const copy = bytes.slice(start, Math.min(end, start + MAX_WRITE_BYTES))
+    if (copy.length < end - start) this.#wantsDrain = true
     socket.write(copy, this.#written)
     return copy.length
   }

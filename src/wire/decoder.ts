@@ -1,5 +1,6 @@
 // Reads frames out of carrier bytes, however they were sliced. Data passes in pieces and is never reassembled.
 
+import { copyBytes } from '../bytes.ts'
 import type { ErrorCode } from '../errors.ts'
 import {
   CONTROL,
@@ -21,8 +22,8 @@ import {
 } from './frame.ts'
 
 export interface FrameHandler {
-  /** A piece of the DATA of a stream: a view of the bytes received, the handler's to keep. */
-  data(stream: number, piece: Uint8Array): void
+  /** bytes[start, end) is a piece of the DATA of a stream. The array is the handler's to keep. */
+  data(stream: number, bytes: Uint8Array, start: number, end: number): void
   /** Any other frame, whole. The payload is only valid during the call. */
   frame(type: number, stream: number, payload: Uint8Array): void
 }
@@ -75,13 +76,15 @@ export class FrameDecoder {
     this.#stopped = true
   }
 
-  /** Takes the next bytes. Returns the code of what is wrong with them; after that the carrier is of no more use. */
-  receive(bytes: Uint8Array): ErrorCode | undefined {
-    let at = 0
-    const end = bytes.length
+  /**
+   * Takes the next bytes, bytes[start, end). Returns the code of what is wrong with them; after that the carrier is of
+   * no more use.
+   */
+  receive(bytes: Uint8Array, start = 0, end: number = bytes.length): ErrorCode | undefined {
+    let at = start
     while (at < end && !this.#stopped) {
       if (this.#inPayload) {
-        at = this.#type === DATA ? this.#takeData(bytes, at) : this.#takePayload(bytes, at)
+        at = this.#type === DATA ? this.#takeData(bytes, at, end) : this.#takePayload(bytes, at, end)
         continue
       }
       if (this.#partialLength === 0 && end - at >= FRAME_HEADER_BYTES) {
@@ -90,7 +93,7 @@ export class FrameDecoder {
         at += FRAME_HEADER_BYTES
       } else {
         const taken = Math.min(FRAME_HEADER_BYTES - this.#partialLength, end - at)
-        this.#partial.set(bytes.subarray(at, at + taken), this.#partialLength)
+        copyBytes(bytes, at, at + taken, this.#partial, this.#partialLength)
         this.#partialLength += taken
         at += taken
         if (this.#partialLength < FRAME_HEADER_BYTES) return undefined
@@ -119,22 +122,22 @@ export class FrameDecoder {
     return undefined
   }
 
-  #takeData(bytes: Uint8Array, at: number): number {
-    const taken = Math.min(this.#remaining, bytes.length - at)
-    this.#remaining -= taken
+  #takeData(bytes: Uint8Array, at: number, end: number): number {
+    const to = Math.min(at + this.#remaining, end)
+    this.#remaining -= to - at
     if (this.#remaining === 0) this.#inPayload = false
-    this.#handler.data(this.#stream, bytes.subarray(at, at + taken))
-    return at + taken
+    this.#handler.data(this.#stream, bytes, at, to)
+    return to
   }
 
-  #takePayload(bytes: Uint8Array, at: number): number {
+  #takePayload(bytes: Uint8Array, at: number, end: number): number {
     const needed = this.#remaining - this.#partialLength
-    if (this.#partialLength === 0 && bytes.length - at >= needed) {
+    if (this.#partialLength === 0 && end - at >= needed) {
       this.#inPayload = false
       this.#handler.frame(this.#type, this.#stream, bytes.subarray(at, at + needed))
       return at + needed
     }
-    const taken = Math.min(needed, bytes.length - at)
+    const taken = Math.min(needed, end - at)
     this.#collect(bytes, at, taken)
     if (this.#partialLength === this.#remaining) {
       this.#inPayload = false
@@ -155,7 +158,7 @@ export class FrameDecoder {
       larger.set(this.#partial.subarray(0, this.#partialLength))
       this.#partial = larger
     }
-    this.#partial.set(bytes.subarray(at, at + taken), this.#partialLength)
+    copyBytes(bytes, at, at + taken, this.#partial, this.#partialLength)
     this.#partialLength += taken
   }
 }

@@ -31,8 +31,8 @@ export const CLOSE_TOO_LARGE = 1009
 
 /** What a parser finds. Payloads of `ping` and `pong` are only valid during the call. */
 export interface WebSocketHandler {
-  /** A piece of the payload of a binary message, unmasked in place: part of the array that was received. */
-  binary(piece: Uint8Array): void
+  /** bytes[start, end) is a piece of the payload of a binary message, unmasked in place in the array received. */
+  binary(bytes: Uint8Array, start: number, end: number): void
   text(message: string): void
   ping(payload: Uint8Array): void
   pong(payload: Uint8Array): void
@@ -169,15 +169,14 @@ export class WebSocketParser {
     this.#remaining -= taken
     const isWhole = this.#remaining === 0
     if (isWhole) this.#isInPayload = false
-    const piece = taken === bytes.length ? bytes : bytes.subarray(at, end)
     if (this.#opcode < CLOSE && this.#message === BINARY) {
       if (isWhole && this.#isFinal) this.#message = CONTINUATION
-      this.#handler.binary(piece)
-    } else if (isWhole) {
-      this.#frameEnded(piece)
-    } else {
-      this.#collector().add(piece)
+      this.#handler.binary(bytes, at, end)
+      return end
     }
+    const piece = taken === bytes.length ? bytes : bytes.subarray(at, end)
+    if (isWhole) this.#frameEnded(piece)
+    else this.#collector().add(piece)
     return end
   }
 
@@ -287,30 +286,36 @@ export function encodeClosePayload(code: number, reason = ''): Uint8Array {
 
 /**
  * Masks or unmasks `bytes[start, end)`. The low byte of `key` belongs to the first byte of the payload, of which
- * `offset` bytes came before `start`. Four bytes at a time: over ten times the speed of a byte loop, which makes
- * masking cost less than the copy into the kernel.
+ * `offset` bytes came before `start`. Four bytes at a time: long runs through a view of words, which makes masking
+ * cost less than the copy into the kernel, and short ones without, because the view costs 300 ns.
  */
 export function maskInPlace(bytes: Uint8Array, start: number, end: number, key: number, offset = 0): void {
-  let word = rotated(key, offset)
-  let at = start
-  if (end - start >= MIN_WORDWISE_BYTES && IS_LITTLE_ENDIAN) {
-    const aligned = at + (-(bytes.byteOffset + at) & 3)
-    maskBytes(bytes, at, aligned, word)
-    word = rotated(word, aligned - at)
-    const words = new Int32Array(bytes.buffer, bytes.byteOffset + aligned, (end - aligned) >> 2)
-    for (let index = 0; index < words.length; index++) words[index]! ^= word
-    at = aligned + (words.length << 2)
-  }
-  maskBytes(bytes, at, end, word)
+  const word = rotated(key, offset)
+  if (end - start < MIN_WORDWISE_BYTES || !IS_LITTLE_ENDIAN) return maskBytes(bytes, start, end, word)
+  const aligned = start + (-(bytes.byteOffset + start) & 3)
+  maskBytes(bytes, start, aligned, word)
+  const turned = rotated(word, aligned - start)
+  const words = new Int32Array(bytes.buffer, bytes.byteOffset + aligned, (end - aligned) >> 2)
+  for (let index = 0; index < words.length; index++) words[index]! ^= turned
+  maskBytes(bytes, aligned + (words.length << 2), end, turned)
 }
 
 /** A function of its own: within the other, compiled for long runs, short ones took six times as long. */
-function maskBytes(bytes: Uint8Array, start: number, end: number, key: number): void {
-  let word = key
-  for (let at = start; at < end; at++) {
-    bytes[at]! ^= word & 0xff
-    word = rotated(word, 1)
+function maskBytes(bytes: Uint8Array, start: number, end: number, word: number): void {
+  const first = word & 0xff
+  const second = (word >>> 8) & 0xff
+  const third = (word >>> 16) & 0xff
+  const fourth = word >>> 24
+  let at = start
+  for (const last = end - 3; at < last; at += 4) {
+    bytes[at]! ^= first
+    bytes[at + 1]! ^= second
+    bytes[at + 2]! ^= third
+    bytes[at + 3]! ^= fourth
   }
+  if (at < end) bytes[at]! ^= first
+  if (at + 1 < end) bytes[at + 1]! ^= second
+  if (at + 2 < end) bytes[at + 2]! ^= third
 }
 
 /** The key as it looks `count` bytes later. */
@@ -320,7 +325,7 @@ function rotated(key: number, count: number): number {
 }
 
 /** Below, making a view of words costs more than it saves. */
-const MIN_WORDWISE_BYTES = 32
+const MIN_WORDWISE_BYTES = 1_024
 /** The view of words takes the machine's byte order. */
 const IS_LITTLE_ENDIAN = new Uint8Array(new Uint32Array([1]).buffer)[0] === 1
 

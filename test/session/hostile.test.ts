@@ -221,7 +221,9 @@ function fuzz(role: 'server' | 'client', seed: number): { isSound: boolean } {
     const payload = (field[type] ?? [0, 0, 0, 0, 0, 0, 0, random.below(4)]).map(byte => byte & 255)
     const bytes = Uint8Array.from(naiveEncode({ type: TYPES[type] ?? '', stream, payload }))
     if (random.chance(0.02)) bytes[random.below(Math.min(bytes.length, 16))] = random.bits()
-    for (const slice of random.slices(bytes, 2000)) loner.session.carrierHandler.received(slice)
+    for (const slice of random.slices(bytes, 2000)) {
+      loner.session.carrierHandler.received(slice, 0, slice.length)
+    }
     act(loner, random)
     if (random.chance(0.3)) loner.clock.tick()
     if (random.chance(0.1)) loner.clock.advance(random.below(500))

@@ -186,7 +186,12 @@ export class Link {
     const piece = bytes.length > left ? bytes.slice(0, left) : bytes
     to.arrivedBytes += piece.length
     this.options.observer?.arrived(to.name, piece)
-    if (piece.length > 0) to.handler?.received(piece)
+    if (piece.length > 0) {
+      // What lies around the bytes is none of the session's business.
+      const array = new Uint8Array(piece.length + 5).fill(0xee)
+      array.set(piece, 3)
+      to.handler?.received(array, 3, 3 + piece.length)
+    }
     if (to.arrivedBytes >= (this.cutAfter?.end === to.name ? this.cutAfter.bytes : Number.POSITIVE_INFINITY))
       this.cut()
   }

@@ -23,7 +23,8 @@ export class StreamLog implements StreamHandler {
   /** Called on every event, for tests that do something in the middle. */
   onEvent: (event: 'received' | 'writable' | 'ended' | 'reset') => void = () => {}
 
-  received(bytes: Uint8Array): void {
+  received(array: Uint8Array, start: number, end: number): void {
+    const bytes = array.subarray(start, end)
     expect(this.deliveredAtEnd).toBeUndefined()
     expect(this.resetWith).toBeUndefined()
     expect(bytes.length).toBeGreaterThan(0)
@@ -207,7 +208,8 @@ export class Loner {
 
   /** Frames arrive, in one read. */
   hear(...frames: readonly Uint8Array[]): void {
-    this.session.carrierHandler.received(concat(frames))
+    const bytes = concat(frames)
+    this.session.carrierHandler.received(bytes, 0, bytes.length)
     this.clock.tick()
   }
 

@@ -41,8 +41,8 @@ export class ParserLog implements WebSocketHandler {
   readonly entries: string[] = []
   readonly #binary: Uint8Array[] = []
 
-  binary(piece: Uint8Array): void {
-    this.#binary.push(piece.slice())
+  binary(bytes: Uint8Array, start = 0, end: number = bytes.length): void {
+    this.#binary.push(bytes.slice(start, end))
   }
   text(message: string): void {
     this.entries.push(`text ${message}`)

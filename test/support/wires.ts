@@ -25,11 +25,11 @@ export class WireEnd implements Socket {
 
   endpoints(): undefined {}
 
-  write(bytes: Uint8Array): number {
+  write(bytes: Uint8Array, start = 0, end: number = bytes.length): number {
     if (!this.isOpen) return 0
-    const taken = Math.min(bytes.length, this.#roomBytes - this.onWire.length)
-    this.onWire = concat([this.onWire, bytes.subarray(0, taken)])
-    if (taken < bytes.length) this.wasFull = true
+    const taken = Math.min(end - start, this.#roomBytes - this.onWire.length)
+    this.onWire = concat([this.onWire, bytes.subarray(start, start + taken)])
+    if (taken < end - start) this.wasFull = true
     return taken
   }
 

@@ -15,10 +15,10 @@ function decode(slices: readonly Uint8Array[]): { frames: string[]; problem: str
     data = undefined
   }
   const decoder = new FrameDecoder({
-    data(stream, piece) {
+    data(stream, array, start, end) {
       if (data !== undefined && data.stream !== stream) finishData()
       data ??= { stream, bytes: [] }
-      data.bytes.push(...piece)
+      data.bytes.push(...array.subarray(start, end))
     },
     frame(type, stream, payload) {
       finishData()
@@ -95,7 +95,7 @@ describe('frame decoder', () => {
   test('hands on data piece by piece, as it came', () => {
     const pieces: string[] = []
     const decoder = new FrameDecoder({
-      data: (_, piece) => pieces.push(new TextDecoder().decode(piece)),
+      data: (_, array, start, end) => pieces.push(new TextDecoder().decode(array.subarray(start, end))),
       frame() {},
     })
     const bytes = frameOf('DATA', 1, 'abcdef')

@@ -128,7 +128,7 @@ class WsCarrier implements TextCarrier {
     text: ((message: string) => void) | undefined,
     max: number,
   ): void {
-    if (isBinary) this.handler.received(data)
+    if (isBinary) this.handler.received(data, 0, data.length)
     else if (data.length <= max) text?.(data.toString())
     else this.#socket.close(max === 0 ? 1003 : 1009)
   }

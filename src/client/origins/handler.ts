@@ -51,10 +51,10 @@ class HandlerSocket implements Socket {
     })
   }
 
-  write(bytes: Uint8Array): number {
+  write(bytes: Uint8Array, start = 0, end: number = bytes.length): number {
     if (this.#isClosed || this.#isInputPaused) return 0
-    this.#connection.received(bytes)
-    return bytes.length
+    this.#connection.received(bytes.subarray(start, end))
+    return end - start
   }
 
   end(): void {

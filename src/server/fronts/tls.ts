@@ -187,9 +187,9 @@ class TlsConnection implements SocketHandler, Socket, Deadline {
 
   // ── To the socket ──────────────────────────────────────────────────────────────────────────────────────────
 
-  write(bytes: Uint8Array): number {
+  write(bytes: Uint8Array, start?: number, end?: number): number {
     this.#hasAnswered = true
-    return this.#socket.write(bytes)
+    return this.#socket.write(bytes, start, end)
   }
 
   end(): void {

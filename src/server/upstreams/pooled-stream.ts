@@ -1,5 +1,6 @@
 // One stream of the pool and the exchange on it: request bytes out, the answer framed strictly on its way back.
 
+import { copyBytes } from '../../bytes.ts'
 import { ERRORS, type ErrorCode } from '../../errors.ts'
 import { BodyFramer } from '../../http/body.ts'
 import { CR, LF } from '../../http/characters.ts'
@@ -101,7 +102,7 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
     deadlines.arm(this, visit.head.expectsContinue ? limits.originTimeoutMs : 0)
     reserveScratch(visit.head)
     const end = forwardRequestHead(visit.head, visit.hop(this.#context.rewrite), scratch, 0)
-    if (stream.write(scratch.subarray(0, end), true)) return
+    if (stream.write(scratch, true, 0, end)) return
     visit.pause()
     if (!visit.head.expectsContinue) this.#watchSending()
   }
@@ -180,15 +181,15 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
 
   // ── From the origin ────────────────────────────────────────────────────────────────────────────────────────
 
-  received(bytes: Uint8Array): void {
+  received(bytes: Uint8Array, start: number, end: number): void {
     switch (this.#phase) {
       case 'head':
-        this.#account(bytes.length)
-        return this.#takeHead(bytes)
+        this.#account(end - start)
+        return this.#takeHead(bytes, start, end)
       case 'body':
-        return this.#takeBody(bytes)
+        return this.#takeBody(bytes, start, end)
       case 'switched':
-        return this.#pass(bytes)
+        return this.#pass(bytes, start, end)
       case 'idle':
         // Nothing was asked: whatever this is, the next visitor must not get it.
         this.#pool.dropIdle(this)
@@ -269,30 +270,37 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
     }
   }
 
-  #takeHead(bytes: Uint8Array): void {
+  #takeHead(bytes: Uint8Array, start: number, end: number): void {
     this.#replay = undefined
-    const pending = this.#partialHead.with(bytes)
+    if (this.#partialHead.isEmpty) return this.#readHead(bytes, start, end)
+    this.#partialHead.add(bytes, start, end)
+    const pending = this.#partialHead.all
+    this.#readHead(pending, 0, pending.length)
+  }
+
+  #readHead(bytes: Uint8Array, start: number, end: number): void {
     const visit = this.#visit
     if (visit === undefined) return
     const { limits, deadlines } = this.#context
     const answer = this.#answer
-    let at = 0
+    let at = start
     do {
-      const end = parseResponseHead(answer, pending, at, pending.length, limits, visit.head.method)
-      if (end === -1) return this.#fail('ORIGIN_INVALID')
-      if (end === 0) return this.#awaitMore(pending, at)
-      at = end
+      const headEnd = parseResponseHead(answer, bytes, at, end, limits, visit.head.method)
+      if (headEnd === -1) return this.#fail('ORIGIN_INVALID')
+      if (headEnd === 0) return this.#awaitMore(bytes, at, end)
+      at = headEnd
     } while (this.#passInterim(visit, answer))
     this.#partialHead.clear()
     if (!this.#isSending) deadlines.disarm(this)
-    if (answer.status === 101) this.#switch(visit, pending, at)
-    else this.#beginAnswer(visit, pending, at)
+    if (answer.status === 101) this.#switch(visit, bytes, at, end)
+    else this.#beginAnswer(visit, bytes, at, end)
   }
 
-  #awaitMore(pending: Uint8Array, at: number): void {
-    if (at === 0) return this.#partialHead.keep(pending)
+  #awaitMore(bytes: Uint8Array, at: number, end: number): void {
+    // What waits there already has all of it.
+    if (at === 0 && !this.#partialHead.isEmpty) return
     this.#partialHead.clear()
-    this.#partialHead.add(pending.subarray(at))
+    this.#partialHead.add(bytes, at, end)
   }
 
   /** Passes a 1xx answer on: a sign of life. An HTTP/1.0 visitor would not understand it. */
@@ -303,18 +311,19 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
     if (visit.head.minorVersion === 1) {
       reserveScratch(answer)
       const end = forwardResponseHead(answer, STAY_OPEN, scratch, 0)
-      if (!visit.write(scratch.subarray(0, end), true)) this.#isVisitorFull = true
+      if (!visit.write(scratch, true, 0, end)) this.#isVisitorFull = true
     }
     return true
   }
 
   /** Sends the head of the answer, and what of its body came with it, in one write. */
-  #beginAnswer(visit: Visit, bytes: Uint8Array, at: number): void {
+  #beginAnswer(visit: Visit, bytes: Uint8Array, at: number, end: number): void {
     const answer = this.#answer
     this.#phase = 'body'
-    if (answer.body === 'chunked' && visit.head.minorVersion === 0) return this.#beginPlain(visit, bytes, at)
+    if (answer.body === 'chunked' && visit.head.minorVersion === 0)
+      return this.#beginPlain(visit, bytes, at, end)
     this.#framer.begin(answer.body, answer.contentLength)
-    const bodyEnd = this.#framer.feed(bytes, at, bytes.length)
+    const bodyEnd = this.#framer.feed(bytes, at, end)
     if (bodyEnd === -1) return this.#fail('ORIGIN_INVALID')
     visit.answered(answer.status)
     this.#isDelimited = answer.body !== 'close'
@@ -327,39 +336,39 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
     const bodyBytes = bodyEnd - at
     let wasTaken: boolean
     if (headEnd + bodyBytes <= scratch.length) {
-      if (bodyBytes > 0) scratch.set(bytes.subarray(at, bodyEnd), headEnd)
-      wasTaken = visit.write(scratch.subarray(0, headEnd + bodyBytes), true)
+      if (bodyBytes > 0) copyBytes(bytes, at, bodyEnd, scratch, headEnd)
+      wasTaken = visit.write(scratch, true, 0, headEnd + bodyBytes)
     } else {
-      visit.write(scratch.subarray(0, headEnd), true)
-      wasTaken = visit.write(bytes.subarray(at, bodyEnd))
+      visit.write(scratch, true, 0, headEnd)
+      wasTaken = visit.write(bytes, false, at, bodyEnd)
     }
     if (!wasTaken) this.#isVisitorFull = true
-    if (this.#framer.complete) this.#answerComplete(bodyEnd < bytes.length)
+    if (this.#framer.complete) this.#answerComplete(bodyEnd < end)
   }
 
   /** HTTP/1.0 knows no chunks. Origins that send them all the same are common enough. */
-  #beginPlain(visit: Visit, bytes: Uint8Array, at: number): void {
+  #beginPlain(visit: Visit, bytes: Uint8Array, at: number, end: number): void {
     this.#isUnchunked = true
     this.#isDelimited = false
-    this.#framer = new BodyFramer((piece, start, end) => {
-      if (this.#visit?.write(piece.subarray(start, end)) === false) this.#isVisitorFull = true
+    this.#framer = new BodyFramer((piece, from, to) => {
+      if (this.#visit?.write(piece, false, from, to) === false) this.#isVisitorFull = true
     })
     this.#framer.begin('chunked', 0)
     visit.answered(this.#answer.status)
     reserveScratch(this.#answer)
-    const end = addLines(forwardResponseHead(this.#answer, CLOSE_PLAIN, scratch, 0), visit.answerLines)
-    if (!visit.write(scratch.subarray(0, end), true)) this.#isVisitorFull = true
-    const bodyEnd = this.#framer.feed(bytes, at, bytes.length)
+    const headEnd = addLines(forwardResponseHead(this.#answer, CLOSE_PLAIN, scratch, 0), visit.answerLines)
+    if (!visit.write(scratch, true, 0, headEnd)) this.#isVisitorFull = true
+    const bodyEnd = this.#framer.feed(bytes, at, end)
     if (bodyEnd === -1) return this.#fail('ORIGIN_INVALID')
-    if (this.#framer.complete) this.#answerComplete(bodyEnd < bytes.length)
+    if (this.#framer.complete) this.#answerComplete(bodyEnd < end)
   }
 
-  #takeBody(bytes: Uint8Array): void {
-    const end = this.#framer.complete ? 0 : this.#framer.feed(bytes, 0, bytes.length)
-    if (end === -1) return this.#fail('ORIGIN_INVALID')
-    if (this.#isUnchunked) this.#account(end)
-    else if (end > 0) this.#pass(end === bytes.length ? bytes : bytes.subarray(0, end))
-    if (this.#framer.complete) this.#answerComplete(end < bytes.length)
+  #takeBody(bytes: Uint8Array, start: number, end: number): void {
+    const bodyEnd = this.#framer.complete ? start : this.#framer.feed(bytes, start, end)
+    if (bodyEnd === -1) return this.#fail('ORIGIN_INVALID')
+    if (this.#isUnchunked) this.#account(bodyEnd - start)
+    else if (bodyEnd > start) this.#pass(bytes, start, bodyEnd)
+    if (this.#framer.complete) this.#answerComplete(bodyEnd < end)
   }
 
   /** `hasSurplus`: the origin sent more than its answer, so nothing it sends can be trusted to be the next one. */
@@ -369,9 +378,9 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
     this.#complete()
   }
 
-  #pass(bytes: Uint8Array): void {
-    if (this.#visit?.write(bytes) === false) this.#isVisitorFull = true
-    this.#account(bytes.length)
+  #pass(bytes: Uint8Array, start: number, end: number): void {
+    if (this.#visit?.write(bytes, false, start, end) === false) this.#isVisitorFull = true
+    this.#account(end - start)
   }
 
   /** Gives the credit for bytes of the origin back, or later when the visitor cannot take more. */
@@ -380,7 +389,7 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
     else this.#stream?.consumed(count)
   }
 
-  #switch(visit: Visit, bytes: Uint8Array, at: number): void {
+  #switch(visit: Visit, bytes: Uint8Array, at: number, end: number): void {
     // Only an upgrade to this one was passed on: a 101 to anything else is a pipe that nobody asked for.
     if (visit.head.upgrade !== 'websocket' || this.#answer.upgrade !== 'websocket')
       return this.#fail('ORIGIN_INVALID')
@@ -388,9 +397,9 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
     this.#isRequestDone = false
     visit.answered(101)
     reserveScratch(this.#answer)
-    const end = addLines(forwardResponseHead(this.#answer, STAY_OPEN, scratch, 0), visit.answerLines)
-    if (!visit.write(scratch.subarray(0, end), true)) this.#isVisitorFull = true
-    if (at < bytes.length && !visit.write(bytes.subarray(at))) this.#isVisitorFull = true
+    const headEnd = addLines(forwardResponseHead(this.#answer, STAY_OPEN, scratch, 0), visit.answerLines)
+    if (!visit.write(scratch, true, 0, headEnd)) this.#isVisitorFull = true
+    if (at < end && !visit.write(bytes, false, at, end)) this.#isVisitorFull = true
     visit.switched()
   }
 

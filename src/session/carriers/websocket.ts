@@ -76,7 +76,7 @@ export class WebSocketCarrier implements Carrier {
     this.#parser = new WebSocketParser(
       { role, maxTextBytes },
       {
-        binary: piece => this.handler.received(piece),
+        binary: (bytes, start, end) => this.handler.received(bytes, start, end),
         text: message => text?.(message),
         ping: payload => this.#answerPing(payload),
         pong: () => {},
@@ -103,7 +103,7 @@ export class WebSocketCarrier implements Carrier {
     const key = this.#maskKey?.()
     if (key !== undefined) maskInPlace(batch, start, end, key)
     const from = writeWebSocketHeader(batch, start, end - start, BINARY, key)
-    if (this.#write(batch.subarray(from, end))) return true
+    if (this.#unsent.send(this.#socket, batch, false, from, end) === end - from) return true
     this.#owesDrained = true
     return false
   }

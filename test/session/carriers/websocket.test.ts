@@ -20,10 +20,10 @@ class NarrowSocket implements Socket {
 
   endpoints(): undefined {}
 
-  write(bytes: Uint8Array): number {
-    const taken = Math.min(this.room, bytes.length)
+  write(bytes: Uint8Array, start = 0, end: number = bytes.length): number {
+    const taken = Math.min(this.room, end - start)
     this.room -= taken
-    if (taken > 0) this.written.push(bytes.slice(0, taken))
+    if (taken > 0) this.written.push(bytes.slice(start, start + taken))
     return taken
   }
   end(): void {

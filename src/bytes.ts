@@ -1,0 +1,11 @@
+// Copying a range of bytes, which every floor does between reading and writing.
+
+const { copy } = Buffer.prototype
+
+/**
+ * Copies from[start, end) to into[at, …). `set` would want a view of the range, and the first view of an array fresh
+ * from a socket costs ten times the copy: 290 ns instead of 30, and work for the collector.
+ */
+export function copyBytes(from: Uint8Array, start: number, end: number, into: Uint8Array, at: number): void {
+  copy.call(from, into, at, start, end)
+}
