@@ -32,7 +32,7 @@ const ALLOWED: Record<string, readonly string[]> = {
   'datagram-socket': [],
   names: ['errors', 'words'],
   splice: [],
-  sockets: ['socket', 'datagram-socket', 'errors', 'deferred', 'splice'],
+  sockets: ['socket', 'datagram-socket', 'errors', 'deferred', 'splice', 'bytes'],
   wire: ['errors', 'bytes'],
   bytes: [],
   unsent: ['socket', 'bytes'],

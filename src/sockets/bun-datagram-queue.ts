@@ -51,9 +51,7 @@ export class DatagramQueue {
   #isClosed = false
 
   constructor(socket: object, set: SetOption | undefined) {
-    // Bun's types leave it out.
-    const fd: unknown = 'fd' in socket ? socket.fd : undefined
-    this.#fd = typeof fd === 'number' ? fd : -1
+    this.#fd = descriptorOf(socket)
     this.#set = this.#fd < 0 ? undefined : set
     if (this.#platform !== undefined)
       this.#set?.(this.#fd, this.#platform.SO_RCVBUF, new Int32Array([RECEIVE_BUFFER_BYTES]))
@@ -89,6 +87,12 @@ export class DatagramQueue {
     if (filter !== undefined && !this.#isClosed)
       this.#set?.(this.#fd, filter.SO_DETACH_FILTER, new Int32Array(1))
   }
+}
+
+/** The number of a socket's descriptor, which Bun's types leave out; -1 if it has none. */
+export function descriptorOf(socket: object): number {
+  const fd: unknown = 'fd' in socket ? socket.fd : undefined
+  return typeof fd === 'number' ? fd : -1
 }
 
 let addressOf: (view: BigUint64Array) => number = () => 0

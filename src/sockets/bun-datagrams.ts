@@ -4,8 +4,9 @@
 // `sendMany` says how many went before one failed, and does not say that it failed; `drain` also comes unasked.
 
 import type { Associate, DatagramSocketHandler } from '../datagram-socket.ts'
-
-import { DatagramQueue, loadQueueControl } from './bun-datagram-queue.ts'
+import { DatagramQueue, descriptorOf, loadQueueControl } from './bun-datagram-queue.ts'
+import { endOfRun, loadSendSegments } from './bun-datagram-segments.ts'
+import { failure } from './gate.ts'
 
 /** A UDP port that anybody may send to. */
 export interface BoundPort {
@@ -30,6 +31,7 @@ type RawConnected = Bun.udp.ConnectedSocket<'uint8array'>
 
 export const associateBun: Associate = async ({ host, port }, handler) => {
   const control = await loadQueueControl()
+  const sendSegments = await loadSendSegments()
   let queue: DatagramQueue | undefined
   const raw = await Bun.udpSocket({
     connect: { hostname: host, port },
@@ -44,7 +46,18 @@ export const associateBun: Associate = async ({ host, port }, handler) => {
     },
   })
   queue = new DatagramQueue(raw, control)
-  const many = (datagrams: readonly Uint8Array[]) => raw.sendMany([...datagrams])
+  const fd = descriptorOf(raw)
+  let mayTrySegments = sendSegments !== undefined && fd >= 0
+  const many = (datagrams: readonly Uint8Array[]) => {
+    const to = mayTrySegments ? endOfRun(datagrams, 0) : 0
+    if (to === 0) return raw.sendMany([...datagrams])
+    const refusal = sendSegments?.(fd, datagrams, 0, to)
+    if (refusal === undefined) return to
+    if (refusal === 'impossible') mayTrySegments = false
+    // Bun will not hear of it any more. It was about earlier ones: these are sent one by one.
+    else if (refusal === 'refused') handler.refused(failure('ECONNREFUSED', 'nobody listens there'))
+    return 0
+  }
   const one = (datagram: Uint8Array) => raw.send(datagram)
   return {
     send: datagrams => (raw.closed ? datagrams.length : sendAll(datagrams, many, one)),
@@ -57,13 +70,7 @@ export const associateBun: Associate = async ({ host, port }, handler) => {
 
 /** Takes a public port. Rejects with Bun's error, such as `EADDRINUSE`. */
 export async function bindBun(options: BindOptions): Promise<BoundPort> {
-  const attempt = (task: () => void) => {
-    try {
-      task()
-    } catch (error) {
-      options.failed(error instanceof Error ? error : new Error(String(error)))
-    }
-  }
+  const failed = (error: unknown) => options.failed(error instanceof Error ? error : new Error(String(error)))
   const control = await loadQueueControl()
   let queue: DatagramQueue | undefined
   const raw = await Bun.udpSocket({
@@ -74,9 +81,20 @@ export async function bindBun(options: BindOptions): Promise<BoundPort> {
       data(_socket, datagram, port, address) {
         queue?.heard()
         // Nobody can be answered at port 0.
-        if (port !== 0) attempt(() => options.received(datagram, port, address))
+        if (port === 0) return
+        try {
+          options.received(datagram, port, address)
+        } catch (error) {
+          failed(error)
+        }
       },
-      drain: () => attempt(() => options.drained()),
+      drain() {
+        try {
+          options.drained()
+        } catch (error) {
+          failed(error)
+        }
+      },
       // That a visitor has gone (ICMP). Its flow ends for want of datagrams.
       error() {},
     },

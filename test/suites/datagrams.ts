@@ -8,6 +8,7 @@ import { deferred, within } from '../support/within.ts'
 /** Remembers what arrives; `until` waits for it. */
 class Heard implements DatagramSocketHandler {
   readonly datagrams: Uint8Array[] = []
+  drains = 0
   refusals = 0
   #check: () => void = () => {}
 
@@ -16,6 +17,7 @@ class Heard implements DatagramSocketHandler {
     this.#check()
   }
   drained(): void {
+    this.drains++
     this.#check()
   }
   refused(): void {
@@ -51,6 +53,42 @@ export function datagramCases(
         assert.deepEqual(
           heard.datagrams.map(({ length }) => length),
           sizes,
+        )
+        socket.close()
+        await app[Symbol.asyncDispose]()
+      },
+    },
+    {
+      name: 'runs of one size, and what ends them, keep their boundaries, their order and their bytes',
+      async run() {
+        const app = await datagramApp()
+        const heard = new Heard()
+        const socket = await associate({ host: '127.0.0.1', port: app.port }, heard)
+        const runs = [
+          [30, 1_200],
+          [1, 7],
+          [2, 1_200],
+          [20, 500],
+          [1, 501],
+          [1, 0],
+          [5, 300],
+          [4, 100],
+        ] as const
+        const datagrams = runs.flatMap(([count, size]) =>
+          Array.from({ length: count }, (_, index) => new Uint8Array(size).fill(size + index)),
+        )
+        const expected = datagrams.map(datagram => datagram.slice())
+        let sent = socket.send(datagrams)
+        while (sent < datagrams.length) {
+          const { drains } = heard
+          await heard.until(() => heard.drains > drains, 'room for the rest')
+          sent += socket.send(datagrams.slice(sent))
+        }
+        for (const datagram of datagrams) datagram.fill(255)
+        await heard.until(() => heard.datagrams.length === expected.length, 'the answers')
+        assert.deepEqual(
+          heard.datagrams.map(datagram => [...datagram].join()),
+          expected.map(datagram => [...datagram].join()),
         )
         socket.close()
         await app[Symbol.asyncDispose]()

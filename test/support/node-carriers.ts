@@ -29,8 +29,8 @@ await open(
       }
     }
     return {
-      received(bytes) {
-        waiting.push(bytes)
+      received(bytes, start, end) {
+        waiting.push(bytes.subarray(start, end))
         flush()
       },
       drained() {

@@ -1,0 +1,112 @@
+// Several datagrams of one size by one system call, cut apart by the kernel (UDP_SEGMENT, Linux 4.18 and later): the way
+// through its network stack, which is most of what a datagram costs, is gone once for all of them. Bun has no option for
+// it, so it is sendmsg of the C library, by FFI.
+
+import { copyBytes } from '../bytes.ts'
+
+/** One message of IPv6 less the headers of IP (40) and UDP (8), in whole datagrams. */
+const MOST_BYTES = 65_487
+/** UDP_MAX_SEGMENTS of the first kernels that had it; later ones take 128. */
+const MOST_SEGMENTS = 64
+/** Fewer are not worth the copy. */
+const LEAST_SEGMENTS = 4
+
+// Of the system's own headers; the same on x64 and arm64.
+const SOL_UDP = 17
+const UDP_SEGMENT = 103
+const MSG_DONTWAIT = 0x40
+const EAGAIN = 11
+const ECONNREFUSED = 111
+
+/** `struct msghdr`, its one `struct iovec`, and a `struct cmsghdr` with the size, one behind the other. */
+const HEADER_BYTES = 56
+const VECTOR_BYTES = 16
+const CONTROL_BYTES = 24
+/** Of the control message, without what rounds it up. */
+const CONTROL_LENGTH = 18
+
+/** The kernel is full, or refuses for another reason: nothing of it was sent. */
+export type SegmentsRefusal = 'full' | 'refused' | 'impossible'
+
+/** Sends datagrams[from, to), all of one size (the last may be shorter), to where the socket is connected. */
+export type SendSegments = (
+  fd: number,
+  datagrams: readonly Uint8Array[],
+  from: number,
+  to: number,
+) => SegmentsRefusal | undefined
+
+let loading: Promise<SendSegments | undefined> | undefined
+
+/** `undefined` where the system cannot do it. */
+export function loadSendSegments(): Promise<SendSegments | undefined> {
+  loading ??= process.platform === 'linux' ? load() : Promise.resolve(undefined)
+  return loading
+}
+
+/** Where the run of datagrams that can go as one message ends; `from` itself for one that is too short to be worth it. */
+export function endOfRun(datagrams: readonly Uint8Array[], from: number): number {
+  const size = datagrams[from]?.length ?? 0
+  if (size === 0) return from
+  const most = Math.min(datagrams.length, from + MOST_SEGMENTS, from + Math.floor(MOST_BYTES / size))
+  let to = from + 1
+  while (to < most && datagrams[to]?.length === size) to++
+  // A shorter one ends the message.
+  const last = datagrams[to]?.length ?? 0
+  if (to < most && last > 0 && last < size) to++
+  return to - from < LEAST_SEGMENTS ? from : to
+}
+
+async function load(): Promise<SendSegments | undefined> {
+  // Imported late: what is bundled for Node must not name it at its top.
+  const { dlopen, ptr, read } = await import('bun:ffi')
+  const open = (library: string) =>
+    dlopen(library, {
+      sendmsg: { args: ['int', 'ptr', 'int'], returns: 'i32' },
+      __errno_location: { args: [], returns: 'ptr' },
+    }).symbols
+  const libc = firstOf(open, [
+    'libc.so.6',
+    `libc.musl-${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}.so.1`,
+  ])
+  if (libc === undefined) return undefined
+  const payload = new Uint8Array(MOST_BYTES)
+  const message = new DataView(new ArrayBuffer(HEADER_BYTES + VECTOR_BYTES + CONTROL_BYTES))
+  const at = ptr(message)
+  const writePointer = (offset: number, pointer: number) =>
+    message.setBigUint64(offset, BigInt(pointer), true)
+  writePointer(16, at + HEADER_BYTES)
+  writePointer(24, 1)
+  writePointer(32, at + HEADER_BYTES + VECTOR_BYTES)
+  writePointer(40, CONTROL_BYTES)
+  writePointer(HEADER_BYTES, ptr(payload))
+  const control = HEADER_BYTES + VECTOR_BYTES
+  writePointer(control, CONTROL_LENGTH)
+  message.setUint32(control + 8, SOL_UDP, true)
+  message.setUint32(control + 12, UDP_SEGMENT, true)
+  return (fd, datagrams, from, to) => {
+    let length = 0
+    for (let index = from; index < to; index++) {
+      const datagram = datagrams[index]!
+      copyBytes(datagram, 0, datagram.length, payload, length)
+      length += datagram.length
+    }
+    message.setUint32(HEADER_BYTES + 8, length, true)
+    message.setUint16(control + 16, datagrams[from]!.length, true)
+    if (libc.sendmsg(fd, at, MSG_DONTWAIT) >= 0) return undefined
+    const errno = read.i32(libc.__errno_location()!)
+    if (errno === EAGAIN) return 'full'
+    return errno === ECONNREFUSED ? 'refused' : 'impossible'
+  }
+}
+
+function firstOf<Found>(open: (name: string) => Found, names: readonly string[]): Found | undefined {
+  for (const name of names) {
+    try {
+      return open(name)
+    } catch {
+      // Another C library: the next name, or none.
+    }
+  }
+  return undefined
+}
