@@ -156,7 +156,7 @@ async function datagramTrips(): Promise<void> {
     column('lost', 'lost', '%', 'lower'),
   ]
   const measure = async (port: number): Promise<Taken> => {
-    const { latency, lost } = await datagramRoundTrips(port, { bytes: 64, trips: count, warmup: count / 10 })
+    const { latency, lost } = await datagramRoundTrips(port, { bytes: 64, trips: count, warmup: count })
     return latency ? { ...latency, lost: (100 * lost) / (count + lost) } : 'no round trip'
   }
   const name = `${count.toLocaleString('en-US')} round trips of 64 bytes by UDP`
@@ -199,7 +199,7 @@ async function trips(): Promise<void> {
   ]
   const count = unlessQuick(10_000, 200)
   const measure = async ({ endpoints }: Tunnel): Promise<Taken> => {
-    const load = { kind: 'trips', bytes: 64, trips: count, warmup: count / 10, seconds: 10 } as const
+    const load = { kind: 'trips', bytes: 64, trips: count, warmup: count, seconds: 10 } as const
     const { latency } = await run(endpoints[RAW_ORIGIN]!, load)
     return latency ? { ...latency } : 'no round trip'
   }

@@ -18,6 +18,7 @@ import type {
   TlsOptions,
   Via,
 } from '../socket.ts'
+import { smallReads } from '../splice/activity.ts'
 import { canSplice, isCleanEnd, type Outcome, spliceDescriptors } from '../splice/splicer.ts'
 import { failure, Gate } from './gate.ts'
 
@@ -65,8 +66,7 @@ const BULK_READ_BYTES = 131_072
 const SMALL_READ_BYTES = 16_384
 /** How long bulk waits while small reads happen: 512 KB a millisecond is still 500 MB/s. */
 const POLITE_PAUSE_MS = 1
-/** Small reads of this process, and how many of them there were when bulk last looked. */
-let smallReads = 0
+/** How many small reads there were when bulk last looked. */
 let smallReadsSeen = 0
 
 /** Longest TLS handshake of a stranger: before it ends nobody else watches the connection. */
@@ -304,8 +304,8 @@ class Connection implements Socket {
   yield(): void {
     if (this.isYielding || this.isPaused) return
     this.raw.pause()
-    this.nextTurn(smallReads === smallReadsSeen ? 0 : POLITE_PAUSE_MS)
-    smallReadsSeen = smallReads
+    this.nextTurn(smallReads[0]! === smallReadsSeen ? 0 : POLITE_PAUSE_MS)
+    smallReadsSeen = smallReads[0]!
   }
 
   nextTurn(waitMs: number): void {
@@ -412,7 +412,7 @@ const SHARED_EVENTS = {
     if (connection.outgoing !== undefined) return broken(connection)
     connection.isBulk = bytes.length >= BULK_READ_BYTES
     if (connection.isBulk) connection.yield()
-    else if (bytes.length < SMALL_READ_BYTES) smallReads++
+    else if (bytes.length < SMALL_READ_BYTES) smallReads[0]!++
     connection.handler.received(bytes)
   },
   drain({ data: connection }: RawSocket) {

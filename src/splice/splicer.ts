@@ -1,6 +1,7 @@
 // The main thread's side of splicing: starts the thread when it is first of use, and keeps the books of its jobs.
 
 import { Worker } from 'node:worker_threads'
+import { smallReads } from './activity.ts'
 import { Board, MAX_JOBS } from './board.ts'
 import { Kernel } from './kernel.ts'
 import type { Finished, Side, ThreadData } from './thread.ts'
@@ -73,7 +74,7 @@ export class Splicer {
   constructor(kernel: Kernel, bell: number, thread: URL, died: () => void) {
     this.#kernel = kernel
     this.#bell = bell
-    const workerData: ThreadData = { memory: this.#board.memory, bell }
+    const workerData: ThreadData = { memory: this.#board.memory, bell, smallReads }
     const worker = new Worker(thread, { workerData })
     worker.on('message', ({ slot, failed, leftover }: Finished) =>
       this.#finished(slot, { failed, leftover, isLost: false }),

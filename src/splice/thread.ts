@@ -9,6 +9,8 @@ export interface ThreadData {
   readonly memory: SharedArrayBuffer
   /** Rung after each command. */
   readonly bell: number
+  /** See `activity.ts`. */
+  readonly smallReads: Int32Array<SharedArrayBuffer>
 }
 
 /** A job is over. The leftover was read and did not reach the other socket. */
@@ -39,8 +41,19 @@ const IDLE_MS = 500
  */
 const NICE = 10
 
+/**
+ * How long the thread rests after each turn while somebody's small answers pass, and how long after the last of them. With
+ * all cores busy a lower priority alone left them waiting behind the ends of the download: p99 of small answers beside it
+ * 7.2 ms without rests, 4.3 with 0.3 ms, 2.5 with 1 ms (1.3 alone); bulk by itself keeps 95 to 100 % of its speed.
+ */
+const REST_MS = 1
+const POLITE_MS = 5
+
 const MAX_CHANGES = 64
 const BELL = 2 * MAX_JOBS
+
+/** Nobody changes it: to wait for a change is to rest. */
+const NOTHING = new Int32Array(new SharedArrayBuffer(4))
 
 class Job {
   readonly slot: number
@@ -83,10 +96,16 @@ class Thread {
   #waiting = new Set<Job>()
   readonly #sparePipes: Pipe[] = []
   #sweptAt = 0
+  readonly #smallReads: Int32Array<SharedArrayBuffer>
+  #smallReadsSeen = 0
+  #politeUntil = 0
+  /** By all jobs, since the last look at who else is there. */
+  #movedBytes = 0
 
-  constructor({ memory, bell }: ThreadData) {
+  constructor({ memory, bell, smallReads }: ThreadData) {
     this.#board = new Board(memory)
     this.#bell = bell
+    this.#smallReads = smallReads
   }
 
   run(): never {
@@ -112,6 +131,7 @@ class Thread {
       this.#waiting = new Set()
       for (const job of turn) if (this.#jobs[job.slot] === job) this.#serve(job)
       this.#sweep()
+      if (this.#movedBytes >= TURN_BYTES) this.#giveWay()
     }
   }
 
@@ -176,6 +196,7 @@ class Thread {
     if (count === WOULD_BLOCK) return false
     if (count > 0) {
       job.movedBytes += count
+      this.#movedBytes += count
       this.#board.moved(job.slot, job.movedBytes)
     } else {
       job.isStuck = true
@@ -214,6 +235,16 @@ class Thread {
   #tell(slot: number, failed?: Side, leftover?: Uint8Array<ArrayBuffer>): void {
     const message: Finished = { slot, failed, leftover }
     parentPort?.postMessage(message, leftover === undefined ? [] : [leftover.buffer])
+  }
+
+  /** Leaves a core to the main thread, and to the apps on both sides, while small answers are under way. */
+  #giveWay(): void {
+    this.#movedBytes = 0
+    const now = performance.now()
+    const smallReads = this.#smallReads[0]!
+    if (smallReads !== this.#smallReadsSeen) this.#politeUntil = now + POLITE_MS
+    this.#smallReadsSeen = smallReads
+    if (now < this.#politeUntil) Atomics.wait(NOTHING, 0, 0, REST_MS)
   }
 
   #sweep(): void {
