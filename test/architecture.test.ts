@@ -41,7 +41,7 @@ const ALLOWED: Record<string, readonly string[]> = {
   flow: ['session', 'wire', 'socket'],
   'event-loop': ['session'],
   buffers: ['wire'],
-  http: ['errors'],
+  http: ['errors', 'bytes'],
   server: ['session', 'http', 'wire', 'names', 'errors', ...LOW],
   client: ['session', 'http', 'wire', 'names', 'errors', ...LOW],
   config: ['server', 'client', 'errors', 'names', 'words'],
