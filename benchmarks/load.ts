@@ -1,6 +1,7 @@
 // Latency under a fixed rate up to the knee, then concurrency, then payload sizes. `bun benchmarks/load.ts`.
 
 import { type Load, type LoadResult, run, toolFor } from './load/load.ts'
+import { WARM_UP_SECONDS, warmUp } from './load/warm.ts'
 import { interrupted, stopAll } from './measure/children.ts'
 import { column, interleave, type Subject, type Taken, toRow } from './measure/interleave.ts'
 import type { Group } from './measure/result.ts'
@@ -44,12 +45,7 @@ const COLUMNS = [
 const KNEE_P99_MS = 100
 const KNEE_SUCCESS = 99
 
-// Not counted: what a runtime compiles in the first seconds of load would be the p99 of the first rates.
-for (const tunnel of tunnels.values()) {
-  if (interrupted.aborted) break
-  const load = { kind: 'closed', path: '/20', connections: 50, seconds: unlessQuick(3, 0.2) } as const
-  await run(tunnel.endpoints.files!, load)
-}
+await warmUp(tunnels.values(), unlessQuick(WARM_UP_SECONDS, 0.2))
 for (const [name, tunnel] of tunnels) show(await openLoop(name, tunnel))
 for (const count of unlessQuick([10, 50, 100, 200, 500, 1000], [10])) {
   const load = { kind: 'closed', path: '/20', connections: count, seconds } as const

@@ -1,6 +1,6 @@
 // Interleaved rounds: every row on every tunnel in turn, every other round in reverse order.
 
-import { run } from '../load/load.ts'
+import { WARM_UP_SECONDS, warmUp } from '../load/warm.ts'
 import { interrupted } from '../measure/children.ts'
 import { type RunningOrigins, startOrigins } from '../origin/origin.ts'
 import type { Origins, Peer, Tunnel } from '../peers/peer.ts'
@@ -112,15 +112,8 @@ export function measureRounds(options: RoundsOptions): Rounds {
     tunnels: ReadonlyMap<string, Tunnel>,
     { pids }: RunningOrigins,
   ): Promise<void> => {
-    for (const tunnel of tunnels.values()) {
-      interrupted.throwIfAborted()
-      await run(tunnel.endpoints.files!, {
-        kind: 'closed',
-        path: '/20',
-        connections: 50,
-        seconds: seconds < 2 ? seconds : WARM_UP_SECONDS,
-      })
-    }
+    await warmUp(tunnels.values(), seconds < 2 ? seconds : WARM_UP_SECONDS)
+    interrupted.throwIfAborted()
     for (let round = 0; round < rounds; round++) {
       for (const row of rows) {
         const order = round % 2 ? [...tunnels].reverse() : [...tunnels]
@@ -156,9 +149,6 @@ export function measureRounds(options: RoundsOptions): Rounds {
 
   return { measured, versions, skipped, origins: () => kinds, done: all() }
 }
-
-/** A tunnel serves for days: what a runtime compiles in the first seconds of load is no part of the rows. */
-const WARM_UP_SECONDS = 3
 
 /** One peer hangs now and then right after its start; ours gets as many chances as everybody. */
 const START_ATTEMPTS = 3

@@ -2,6 +2,8 @@
 // setsockopt of the C library, by FFI.
 
 import { RECEIVE_BUFFER_BYTES } from '../datagram-socket.ts'
+import { openLibc } from '../libc.ts'
+import { descriptorOf } from './descriptor.ts'
 
 /**
  * Datagrams of one socket in one turn of the event loop. Bun 1.4.5 reads a UDP socket until nothing is left, and from one
@@ -11,7 +13,6 @@ import { RECEIVE_BUFFER_BYTES } from '../datagram-socket.ts'
 const MAX_PER_TURN = 512
 
 interface Platform {
-  readonly libraries: readonly string[]
   readonly SOL_SOCKET: number
   readonly SO_RCVBUF: number
   /** Linux only: on others a flood is read until it ends. */
@@ -21,12 +22,11 @@ interface Platform {
 /** Constants of the systems' own headers. On others everything stays as it is. */
 const PLATFORMS: Readonly<Record<string, Platform>> = {
   linux: {
-    libraries: ['libc.so.6', `libc.musl-${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}.so.1`],
     SOL_SOCKET: 1,
     SO_RCVBUF: 8,
     filter: { SO_ATTACH_FILTER: 26, SO_DETACH_FILTER: 27 },
   },
-  darwin: { libraries: ['libSystem.B.dylib'], SOL_SOCKET: 0xffff, SO_RCVBUF: 0x1002 },
+  darwin: { SOL_SOCKET: 0xffff, SO_RCVBUF: 0x1002 },
 }
 
 /** Sets an option of the socket level. */
@@ -51,7 +51,7 @@ export class DatagramQueue {
   #isClosed = false
 
   constructor(socket: object, set: SetOption | undefined) {
-    this.#fd = descriptorOf(socket)
+    this.#fd = descriptorOf(socket) ?? -1
     this.#set = this.#fd < 0 ? undefined : set
     if (this.#platform !== undefined)
       this.#set?.(this.#fd, this.#platform.SO_RCVBUF, new Int32Array([RECEIVE_BUFFER_BYTES]))
@@ -89,12 +89,6 @@ export class DatagramQueue {
   }
 }
 
-/** The number of a socket's descriptor, which Bun's types leave out; -1 if it has none. */
-export function descriptorOf(socket: object): number {
-  const fd: unknown = 'fd' in socket ? socket.fd : undefined
-  return typeof fd === 'number' ? fd : -1
-}
-
 let addressOf: (view: BigUint64Array) => number = () => 0
 
 /** `struct sock_fprog`: the number of instructions, and where they are. */
@@ -103,23 +97,21 @@ function programOf(instructions: BigUint64Array): BigUint64Array {
 }
 
 async function load(): Promise<SetOption | undefined> {
-  // Imported late: what is bundled for Node must not name it at its top.
-  const { dlopen, ptr } = await import('bun:ffi')
   const platform = PLATFORMS[process.platform]
-  for (const library of platform?.libraries ?? []) {
-    try {
-      const { setsockopt } = dlopen(library, {
-        setsockopt: { args: ['int', 'int', 'int', 'ptr', 'u32'], returns: 'int' },
-      }).symbols
-      const level = platform?.SOL_SOCKET ?? 0
-      addressOf = view => ptr(view)
-      // What it returns says no more than that the system gave less.
-      return (fd, option, value) => {
-        setsockopt(fd, level, option, ptr(value), value.byteLength)
-      }
-    } catch {
-      // Another C library: the next name, or none.
+  if (platform === undefined) return undefined
+  try {
+    // Imported late: what is bundled for Node must not name it at its top.
+    const ffi = await import('bun:ffi')
+    const { setsockopt } = openLibc(ffi, {
+      setsockopt: { args: ['int', 'int', 'int', 'ptr', 'u32'], returns: 'int' },
+    })
+    addressOf = view => ffi.ptr(view)
+    // What it returns says no more than that the system gave less.
+    return (fd, option, value) => {
+      setsockopt(fd, platform.SOL_SOCKET, option, ffi.ptr(value), value.byteLength)
     }
+  } catch {
+    // Everything stays as it is.
+    return undefined
   }
-  return undefined
 }

@@ -3,6 +3,7 @@
 // it, so it is sendmsg of the C library, by FFI.
 
 import { copyBytes } from '../bytes.ts'
+import { openLibc } from '../libc.ts'
 
 /** One message of IPv6 less the headers of IP (40) and UDP (8), in whole datagrams. */
 const MOST_BYTES = 65_487
@@ -59,17 +60,10 @@ export function endOfRun(datagrams: readonly Uint8Array[], from: number): number
 
 async function load(): Promise<SendSegments | undefined> {
   // Imported late: what is bundled for Node must not name it at its top.
-  const { dlopen, ptr, read } = await import('bun:ffi')
-  const open = (library: string) =>
-    dlopen(library, {
-      sendmsg: { args: ['int', 'ptr', 'int'], returns: 'i32' },
-      __errno_location: { args: [], returns: 'ptr' },
-    }).symbols
-  const libc = firstOf(open, [
-    'libc.so.6',
-    `libc.musl-${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}.so.1`,
-  ])
+  const ffi = await import('bun:ffi')
+  const libc = open(ffi)
   if (libc === undefined) return undefined
+  const { ptr, read } = ffi
   const payload = new Uint8Array(MOST_BYTES)
   const message = new DataView(new ArrayBuffer(HEADER_BYTES + VECTOR_BYTES + CONTROL_BYTES))
   const at = ptr(message)
@@ -100,13 +94,14 @@ async function load(): Promise<SendSegments | undefined> {
   }
 }
 
-function firstOf<Found>(open: (name: string) => Found, names: readonly string[]): Found | undefined {
-  for (const name of names) {
-    try {
-      return open(name)
-    } catch {
-      // Another C library: the next name, or none.
-    }
+function open(ffi: typeof import('bun:ffi')) {
+  try {
+    return openLibc(ffi, {
+      sendmsg: { args: ['int', 'ptr', 'int'], returns: 'i32' },
+      __errno_location: { args: [], returns: 'ptr' },
+    })
+  } catch {
+    // Datagrams leave one by one.
+    return undefined
   }
-  return undefined
 }

@@ -4,8 +4,9 @@
 // `sendMany` says how many went before one failed, and does not say that it failed; `drain` also comes unasked.
 
 import type { Associate, DatagramSocketHandler } from '../datagram-socket.ts'
-import { DatagramQueue, descriptorOf, loadQueueControl } from './bun-datagram-queue.ts'
+import { DatagramQueue, loadQueueControl } from './bun-datagram-queue.ts'
 import { endOfRun, loadSendSegments } from './bun-datagram-segments.ts'
+import { descriptorOf } from './descriptor.ts'
 import { failure } from './gate.ts'
 
 /** A UDP port that anybody may send to. */
@@ -47,11 +48,11 @@ export const associateBun: Associate = async ({ host, port }, handler) => {
   })
   queue = new DatagramQueue(raw, control)
   const fd = descriptorOf(raw)
-  let mayTrySegments = sendSegments !== undefined && fd >= 0
+  let mayTrySegments = true
   const many = (datagrams: readonly Uint8Array[]) => {
     const to = mayTrySegments ? endOfRun(datagrams, 0) : 0
-    if (to === 0) return raw.sendMany([...datagrams])
-    const refusal = sendSegments?.(fd, datagrams, 0, to)
+    if (to === 0 || sendSegments === undefined || fd === undefined) return raw.sendMany([...datagrams])
+    const refusal = sendSegments(fd, datagrams, 0, to)
     if (refusal === undefined) return to
     if (refusal === 'impossible') mayTrySegments = false
     // Bun will not hear of it any more. It was about earlier ones: these are sent one by one.

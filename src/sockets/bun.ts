@@ -20,6 +20,7 @@ import type {
 } from '../socket.ts'
 import { smallReads } from '../splice/activity.ts'
 import { canSplice, isCleanEnd, type Outcome, spliceDescriptors } from '../splice/splicer.ts'
+import { descriptorOf } from './descriptor.ts'
 import { failure, Gate } from './gate.ts'
 
 export interface ListenOptions {
@@ -554,12 +555,6 @@ function closed(connection: Connection, error?: Error): void {
   // Whoever calls `terminate` can finish what it is doing first.
   if (connection.isTerminated) queueMicrotask(tell)
   else tell()
-}
-
-/** Undocumented, and absent where the connection is gone. */
-function descriptorOf(raw: RawSocket): number | undefined {
-  const { fd } = raw as { readonly fd?: unknown }
-  return typeof fd === 'number' && fd >= 0 ? fd : undefined
 }
 
 /** A certificate for another name is told as a failed handshake even when no verification is wanted. */

@@ -1,7 +1,8 @@
 // The system calls that move bytes between sockets inside the kernel, and what a thread needs to wait for them.
 
-import type { FFIType, Library } from 'bun:ffi'
+import type { FFIType } from 'bun:ffi'
 import { createRequire } from 'node:module'
+import { openLibc } from '../libc.ts'
 
 /** `FFIType.i64_fast`, as a number and not a bigint where it fits. */
 const I64_FAST = 15 as FFIType.i64_fast // the type alone does not load the module
@@ -67,7 +68,7 @@ export interface Pipe {
 /** One for each thread: `errno` is a thread's own. */
 export class Kernel {
   readonly #ffi = loadFfi()
-  readonly #calls = loadLibc(this.#ffi)
+  readonly #calls = openLibc(this.#ffi, SYMBOLS)
   readonly #errno = this.#calls.__errno_location()
   readonly #pair = new Int32Array(2)
   readonly #one = new BigUint64Array([1n])
@@ -180,19 +181,4 @@ export class Changes {
 /** When it is first of use: this file is also in bundles for Node, which has no such module. */
 function loadFfi(): typeof import('bun:ffi') {
   return createRequire(import.meta.url)('bun:ffi') as typeof import('bun:ffi') // Bun's own, and its types
-}
-
-/** glibc, and what musl calls itself. */
-const LIBC_NAMES = ['libc.so.6', 'libc.musl-x86_64.so.1', 'libc.musl-aarch64.so.1']
-
-/** Throws when there is none, or when this build of the runtime makes no foreign calls. */
-function loadLibc({ dlopen }: typeof import('bun:ffi')): Library<typeof SYMBOLS>['symbols'] {
-  for (const [index, name] of LIBC_NAMES.entries()) {
-    try {
-      return dlopen(name, SYMBOLS).symbols
-    } catch (error) {
-      if (index === LIBC_NAMES.length - 1) throw error
-    }
-  }
-  throw new Error('no C library')
 }

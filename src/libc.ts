@@ -1,0 +1,28 @@
+// The C library, opened for a few of its functions: what the runtime has no option for.
+
+import type { FFIFunction, Library } from 'bun:ffi'
+
+/** glibc, and what musl calls itself; the one of macOS. */
+const NAMES: Readonly<Record<string, readonly string[]>> = {
+  linux: ['libc.so.6', 'libc.musl-x86_64.so.1', 'libc.musl-aarch64.so.1'],
+  darwin: ['libSystem.B.dylib'],
+}
+
+/**
+ * Opens it. `bun:ffi` is handed in, because whoever is also in bundles for Node must load it late. Throws when there is
+ * no such library, or when this build of the runtime makes no foreign calls.
+ */
+export function openLibc<Symbols extends Record<string, FFIFunction>>(
+  { dlopen }: typeof import('bun:ffi'),
+  symbols: Symbols,
+): Library<Symbols>['symbols'] {
+  let failure: unknown = new Error('no C library')
+  for (const name of NAMES[process.platform] ?? []) {
+    try {
+      return dlopen(name, symbols).symbols
+    } catch (error) {
+      failure = error
+    }
+  }
+  throw failure
+}
