@@ -106,7 +106,7 @@ function misplaced(node: Node, lines: readonly string[]): string[] {
   if (node.kind !== 'table') return []
   return [...node.entries].flatMap(([key, { at, node: child }]) => {
     const there = lines[(at?.line ?? 0) - 1]?.slice((at?.column ?? 0) - 1) ?? ''
-    const isThere = there.startsWith(key.split(' ')[0] ?? '') || /^["'?!&|>]/.test(there)
+    const isThere = there.startsWith(key.split(/\s/)[0] ?? '') || /^["'?!&|>]/.test(there)
     return [...(isThere ? [] : [`${key} at ${JSON.stringify(at)}`]), ...misplaced(child, lines)]
   })
 }
