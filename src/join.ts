@@ -7,6 +7,12 @@ import type { Socket, SocketHandler, Splice, SpliceDone } from './socket.ts'
 import { Unsent } from './unsent.ts'
 
 /**
+ * Pieces one way after which a raw connection is a conversation: from then on, where it can, the kernel moves them, and
+ * neither side's program wakes up for each.
+ */
+const CONVERSATION_PIECES = 64
+
+/**
  * A stream's handler; `socketHandler` is that of the socket. Either side may come first. What the stream brings before
  * there is a socket waits, bounded by the stream's first credit; a socket that comes first must be paused until then.
  */
@@ -17,6 +23,9 @@ export class Join implements StreamHandler {
   /** Bytes for the socket that its kernel buffer has no room for yet. */
   readonly #unsent: Unsent = new Unsent()
   readonly #brokenCode: ErrorCode
+  readonly #isRaw: boolean
+  #sentPieces = 0
+  #receivedPieces = 0
   /** Why it failed, if it did. */
   failure: ErrorCode | undefined
   #hasStreamEnded = false
@@ -24,14 +33,16 @@ export class Join implements StreamHandler {
   #isOver = false
 
   /**
-   * `brokenCode`: what the far end of the stream is told when the socket breaks. `closed`: the socket is gone, or will
-   * never be there; called once.
+   * `brokenCode`: what the far end of the stream is told when the socket breaks. `isRaw`: the stream is all that a visitor
+   * has to say, no request among others. `closed`: the socket is gone, or will never be there; called once.
    */
-  constructor(brokenCode: ErrorCode, closed?: () => void) {
+  constructor(brokenCode: ErrorCode, isRaw: boolean, closed?: () => void) {
     this.#brokenCode = brokenCode
+    this.#isRaw = isRaw
     this.socketHandler = {
       received: (bytes, isScratch) => {
         if (this.#stream?.write(bytes, isScratch) === false) this.#socket?.pause()
+        else if (this.#isRaw && ++this.#sentPieces % CONVERSATION_PIECES === 0) this.#settle()
       },
       drained: () => {
         if (this.#socket !== undefined) this.#drain(this.#socket)
@@ -82,6 +93,7 @@ export class Join implements StreamHandler {
   received(bytes: Uint8Array, start: number, end: number): void {
     if (this.#socket === undefined) return this.#unsent.keep(bytes, false, start, end)
     this.#consumed(this.#unsent.send(this.#socket, bytes, false, start, end))
+    if (this.#isRaw && ++this.#receivedPieces % CONVERSATION_PIECES === 0) this.#stream?.askTurn()
   }
 
   receivedFrom(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined {
@@ -105,6 +117,11 @@ export class Join implements StreamHandler {
     this.failure = code
     this.#unsent.clear()
     this.#socket?.terminate()
+  }
+
+  /** What the socket brings may be moved from its next turn on, if the stream has a link by then. */
+  #settle(): void {
+    if (this.#socket?.askTurn?.()) this.#stream?.settle()
   }
 
   // ── To and from the socket ─────────────────────────────────────────────────────────────────────────────────

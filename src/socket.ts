@@ -43,6 +43,8 @@ export interface Socket {
    * and did not reach it is told as `received`, right after `done`. `undefined`: not here, or not now.
    */
   spliceTo?(to: Socket, limitBytes: number, done: SpliceDone): Splice | undefined
+  /** Has `turnBegan` called before anything else is read. `false`: `spliceTo` is not possible here. */
+  askTurn?(): boolean
   /** Who connected, and where to. `undefined` on a unix socket, and once the connection is gone. */
   endpoints(): Endpoints | undefined
 }
@@ -52,6 +54,8 @@ export type SpliceDone = (movedBytes: number) => void
 
 /** Bytes on their way from one connection to another, unseen by the program. */
 export interface Splice {
+  /** Of a conversation, and not of bulk: it goes on through the other side's turns. */
+  readonly isPrompt: boolean
   /** At least so many reached the other connection. */
   readonly movedBytes: number
   /** At most so many did: they left this one. */
@@ -66,7 +70,7 @@ export interface SocketHandler {
   received(bytes: Uint8Array, isScratch?: boolean): void
   /** The kernel takes bytes again after a short `write`. */
   drained(): void
-  /** Bytes come in bulk, and the next of them are not read yet: the moment for `spliceTo`. */
+  /** Bytes come in bulk, or somebody asked for it, and the next of them are not read yet: the moment for `spliceTo`. */
   turnBegan?(): void
   /** The far side sent FIN: it will send no more, but may still read. */
   ended(): void

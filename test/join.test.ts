@@ -6,7 +6,7 @@ import { Pair } from './support/sessions.ts'
 
 test('a socket that ended before there was a stream ends the stream, behind what was said first', () => {
   const pair = new Pair()
-  const join = new Join('CANCELLED')
+  const join = new Join('CANCELLED', true)
   join.socketHandler.ended()
   const stream = pair.server.open(7, join)
   stream?.write(Buffer.from('read ahead'))

@@ -9,8 +9,13 @@ import type { Origin } from './origin.ts'
  * Dials the origin for a stream. What the server sends meanwhile waits, bounded by the stream's first credit.
  * `failed` learns why the origin could not be reached.
  */
-export function join(stream: Stream, origin: Origin, failed: (error: TunnelError) => void): StreamHandler {
-  const joined = new Join('ORIGIN_CLOSED')
+export function join(
+  stream: Stream,
+  origin: Origin,
+  isRaw: boolean,
+  failed: (error: TunnelError) => void,
+): StreamHandler {
+  const joined = new Join('ORIGIN_CLOSED', isRaw)
   joined.useStream(stream)
   origin.connect(joined.socketHandler).then(
     socket => joined.useSocket(socket),

@@ -40,7 +40,7 @@ export class StreamsConnection implements Connection {
   #nextRef = 1
   readonly #granted = new Map<number, Granted>()
   /** By the number in OPEN frames: a tunnel's own, and one for each of its routes. */
-  readonly #origins = new Map<number, Origin>()
+  readonly #origins = new Map<number, { readonly origin: Origin; readonly isRaw: boolean }>()
   /** Why the server said that it leaves. */
   #leavingCode: ErrorCode | undefined
   #closedWith: TunnelError | undefined
@@ -51,8 +51,9 @@ export class StreamsConnection implements Connection {
     this.#events = events
     const handler: SessionHandler = {
       opened: stream => {
-        const origin = this.#origins.get(stream.tunnel)
-        return origin === undefined ? 'STREAM_UNKNOWN' : join(stream, origin, error => events.error(error))
+        const to = this.#origins.get(stream.tunnel)
+        if (to === undefined) return 'STREAM_UNKNOWN'
+        return join(stream, to.origin, to.isRaw, error => events.error(error))
       },
       control: json => this.#control(json),
       leaving: code => {
@@ -197,10 +198,12 @@ export class StreamsConnection implements Connection {
     if (registering === undefined) return
     this.#registering.delete(message.ref)
     this.#links.allow(message.linkSecret)
-    const { origin, routes } = registering.settings
+    const { kind, origin, routes } = registering.settings
+    const isRaw = kind === 'tcp' || kind === 'tls'
     const origins = [origin, ...routes.map(route => route.origin)].map(one => bounded(one, this.#maxStreams))
     this.#granted.set(message.tunnel, { name: message.name, origins })
-    for (const [index, one] of origins.entries()) this.#origins.set(message.tunnel + index, one)
+    for (const [index, one] of origins.entries())
+      this.#origins.set(message.tunnel + index, { origin: one, isRaw })
     registering.resolve(message)
   }
 

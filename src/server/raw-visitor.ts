@@ -35,7 +35,7 @@ export class RawVisitor implements RawVisit {
     this.#host = host
     this.#left = left
     this.#first = first
-    this.#join = new Join('CANCELLED', () => this.#closed())
+    this.#join = new Join('CANCELLED', true, () => this.#closed())
     this.#join.useSocket(socket)
   }
 

@@ -13,6 +13,9 @@ import type { Stream } from './stream.ts'
  */
 export const BULK_BYTES = 32_768
 
+/** Links that streams of small pieces may settle on. Half of them by default: bulk finds others. */
+const MAX_SETTLED = 16
+
 /** What the links need of their session. */
 export interface LinkSession {
   readonly isClosed: boolean
@@ -90,6 +93,13 @@ export class LinkSet implements LinkOwner {
     }
     this.#session.linkWanted()
     return undefined
+  }
+
+  /** As `move`, for a stream that is not bulk. */
+  settle(stream: Stream): void {
+    let taken = 0
+    for (const link of this.#links.values()) if (link.sender !== undefined) taken++
+    if (taken < MAX_SETTLED) this.move(stream)
   }
 
   /** The stream sends no more: its half is free for another once the far side has all of it. */

@@ -195,6 +195,11 @@ export class Link {
     return true
   }
 
+  /** What comes may be moved from the next turn on. */
+  askTurn(): void {
+    if (!this.#isPaused) this.#socket.askTurn?.()
+  }
+
   /** The stream consumed bytes: perhaps reading may go on. */
   consumed(stream: Stream): void {
     if (this.#isPaused && this.#binding?.stream === stream && unconsumed(stream) < MAX_UNCONSUMED_BYTES / 2)
@@ -248,7 +253,7 @@ export class Link {
     if (this.isRetired && this.isIdle) this.close()
   }
 
-  /** Bytes come in bulk: whoever gets them may let the kernel move them, once all that came before went on its way. */
+  /** Whoever gets the bytes may let the kernel move them, once all that came before went on its way. */
   #turnBegan(): void {
     const binding = this.#binding
     const stream = binding?.stream

@@ -94,7 +94,7 @@ export class Stream {
     if (this.isClosed || this.hasEnded) return true
     const count = end - start
     if (count === 0) return this.queue.length === 0
-    this.#incoming?.stop()
+    if (this.#incoming?.isPrompt === false) this.#incoming.stop()
     this.#writtenBytes += count
     this.runBytes += count
     return this.#session.sendData(this, bytes, isScratch, start, end)
@@ -112,6 +112,16 @@ export class Stream {
       done(movedBytes)
     })
     return this.#outgoing
+  }
+
+  /** Sends on a link of its own from now on, small as the pieces are, if there is one for it. */
+  settle(): void {
+    if (!this.isClosed && !this.hasEnded) this.#session.settle(this)
+  }
+
+  /** What comes from the other side may be moved on, if it comes on a link: see `Socket.askTurn`. */
+  askTurn(): void {
+    this.receivingLink?.askTurn()
   }
 
   /** No more bytes this way; what was written still arrives. */
@@ -153,7 +163,7 @@ export class Stream {
   heard(count: number): void {
     this.receivedBytes += count
     this.runBytes = 0
-    this.#outgoing?.stop()
+    if (this.#outgoing?.isPrompt === false) this.#outgoing.stop()
   }
 
   /** Link only: what comes on its socket goes where the handler wants it. */

@@ -309,6 +309,14 @@ class Connection implements Socket {
     smallReadsSeen = smallReads[0]!
   }
 
+  askTurn(): boolean {
+    if (!this.maySplice) return false
+    if (this.isYielding || this.isPaused || this.outgoing !== undefined) return true
+    this.raw.pause()
+    this.nextTurn(0)
+    return true
+  }
+
   nextTurn(waitMs: number): void {
     this.isYielding = true
     const readOn = () => {
@@ -335,7 +343,9 @@ class Connection implements Socket {
     if (this.afterSplices !== undefined || to.afterSplices !== undefined) return undefined
     const [from, into] = [descriptorOf(this.raw), descriptorOf(to.raw)]
     if (from === undefined || into === undefined) return undefined
-    const splice = spliceDescriptors(from, into, limitBytes, outcome => this.#spliced(to, outcome, done))
+    const pace = this.isBulk ? 'bulk' : 'prompt'
+    const ended = (outcome: Outcome) => this.#spliced(to, outcome, done)
+    const splice = spliceDescriptors(from, into, limitBytes, pace, ended)
     if (splice === undefined) return undefined
     this.outgoing = splice
     to.incoming = splice

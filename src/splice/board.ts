@@ -5,11 +5,11 @@ export const MAX_JOBS = 128
 /** Commands that can wait: each job has one that begins and one that stops it. */
 const RING_SLOTS = 4 * MAX_JOBS
 
+/** The last word. */
+const ORDER_AT = 1 + RING_SLOTS + 2 * MAX_JOBS
+
 const START = 0
 const STOP = 1
-
-/** A job for ever, until it is stopped. */
-const NO_LIMIT = 0x7fff_ffff_ffff_ffffn
 
 export interface Orders {
   start(slot: number): void
@@ -18,19 +18,22 @@ export interface Orders {
 
 export class Board {
   readonly memory: SharedArrayBuffer
-  /** Commands given so far, then the ring, then two descriptors for each slot. */
+  /** Commands given so far, then the ring, then two descriptors for each slot, then a word that orders counts. */
   readonly #words: Int32Array
-  /** Limit, bytes taken and bytes moved of each slot. */
-  readonly #counts: BigInt64Array
+  /**
+   * Limit, bytes taken and bytes moved of each slot: numbers that no move has to allocate, each written and read at once
+   * by the machine. What orders them among the threads is the word that is written behind, and read before them.
+   */
+  readonly #counts: Float64Array
   /** Commands followed so far. The other thread's business. */
   #followed = 0
 
   constructor(memory?: SharedArrayBuffer) {
-    const words = 1 + RING_SLOTS + 2 * MAX_JOBS
+    const words = 1 + RING_SLOTS + 2 * MAX_JOBS + 1
     const countsAt = Math.ceil(words / 2) * 8
     this.memory = memory ?? new SharedArrayBuffer(countsAt + 3 * 8 * MAX_JOBS)
     this.#words = new Int32Array(this.memory, 0, words)
-    this.#counts = new BigInt64Array(this.memory, countsAt)
+    this.#counts = new Float64Array(this.memory, countsAt)
   }
 
   // ── The main thread ────────────────────────────────────────────────────────────────────────────────────────
@@ -38,9 +41,9 @@ export class Board {
   start(slot: number, from: number, to: number, limitBytes: number): void {
     this.#words[fromAt(slot)] = from
     this.#words[fromAt(slot) + 1] = to
-    this.#counts[3 * slot] = limitBytes === Number.POSITIVE_INFINITY ? NO_LIMIT : BigInt(limitBytes)
-    Atomics.store(this.#counts, 3 * slot + 1, 0n)
-    Atomics.store(this.#counts, 3 * slot + 2, 0n)
+    this.#counts[3 * slot] = limitBytes
+    this.#counts[3 * slot + 1] = 0
+    this.#counts[3 * slot + 2] = 0
     this.#give(2 * slot + START)
   }
 
@@ -76,26 +79,30 @@ export class Board {
   }
 
   limitBytes(slot: number): number {
-    return Number(this.#counts[3 * slot]!)
+    return this.#counts[3 * slot]!
   }
 
   /** Before any of it can reach the other socket: whoever hears of a byte there finds it counted here. */
   taken(slot: number, bytes: number): void {
-    Atomics.store(this.#counts, 3 * slot + 1, BigInt(bytes))
+    this.#counts[3 * slot + 1] = bytes
+    Atomics.store(this.#words, ORDER_AT, 0)
   }
 
   moved(slot: number, bytes: number): void {
-    Atomics.store(this.#counts, 3 * slot + 2, BigInt(bytes))
+    this.#counts[3 * slot + 2] = bytes
+    Atomics.store(this.#words, ORDER_AT, 0)
   }
 
   // ── Both ───────────────────────────────────────────────────────────────────────────────────────────────────
 
   takenBytes(slot: number): number {
-    return Number(Atomics.load(this.#counts, 3 * slot + 1))
+    Atomics.load(this.#words, ORDER_AT)
+    return this.#counts[3 * slot + 1]!
   }
 
   movedBytes(slot: number): number {
-    return Number(Atomics.load(this.#counts, 3 * slot + 2))
+    Atomics.load(this.#words, ORDER_AT)
+    return this.#counts[3 * slot + 2]!
   }
 }
 

@@ -1,6 +1,6 @@
 // The system calls that move bytes between sockets inside the kernel, and what a thread needs to wait for them.
 
-import type { FFIType } from 'bun:ffi'
+import type { FFIType, Pointer } from 'bun:ffi'
 import { createRequire } from 'node:module'
 import { openLibc } from '../libc.ts'
 
@@ -21,6 +21,7 @@ const SYMBOLS = {
   epoll_ctl: { args: ['i32', 'i32', 'i32', 'ptr'], returns: 'i32' },
   epoll_wait: { args: ['i32', 'ptr', 'i32', 'i32'], returns: 'i32' },
   __errno_location: { args: [], returns: 'ptr' },
+  sched_yield: { args: [], returns: 'i32' },
   setpriority: { args: ['i32', 'u32', 'i32'], returns: 'i32' },
 } as const
 
@@ -49,9 +50,6 @@ const NOT_ITS_FAULT = [1, 9, 12, 13, 22, 38, 95, 105]
 const EVENT_BYTES = process.arch === 'x64' ? 12 : 16
 const EVENT_DATA_AT = EVENT_BYTES - 8
 
-/** Where an address that nobody looks at is written. */
-const ADDRESS = new Uint8Array(128)
-
 /** Nothing moves now. */
 export const WOULD_BLOCK = -1
 /** A connection broke. The kernel tells an error once: whoever reads it next sees a clean end. */
@@ -73,6 +71,11 @@ export class Kernel {
   readonly #pair = new Int32Array(2)
   readonly #one = new BigUint64Array([1n])
   readonly #event = new DataView(new ArrayBuffer(EVENT_BYTES))
+  /** Where an address that nobody looks at is written, and its length. The kernel changes the length to 16 or 28. */
+  readonly #address = new Uint8Array(128)
+  readonly #addressBytes = new Uint32Array([128])
+  readonly #addressAt = this.#ffi.ptr(this.#address)
+  readonly #addressBytesAt = this.#ffi.ptr(this.#addressBytes)
 
   /** Moves up to `count` bytes, without waiting. 0 at the end of `from`, or `WOULD_BLOCK`, `FAILED`, `IMPOSSIBLE`. */
   splice(from: number, to: number, count: number): number {
@@ -99,13 +102,17 @@ export class Kernel {
 
   /** Whether there is still a far side: not after a reset, whoever was told of it. */
   isConnected(descriptor: number): boolean {
-    const addressBytes = new Uint32Array([128])
-    return this.#calls.getpeername(descriptor, this.#ffi.ptr(ADDRESS), this.#ffi.ptr(addressBytes)) === 0
+    return this.#calls.getpeername(descriptor, this.#addressAt, this.#addressBytesAt) === 0
   }
 
   /** This thread gives way to the others: on Linux a priority is a thread's own. A kernel that refuses changes nothing. */
   beNice(nice: number): void {
     this.#calls.setpriority(PRIO_PROCESS, 0, nice)
+  }
+
+  /** Lets whoever else wants this core have it first. */
+  yield(): void {
+    this.#calls.sched_yield()
   }
 
   close(descriptor: number): void {
@@ -142,7 +149,8 @@ export class Kernel {
 
   /** Waits for changes (`timeoutMs` -1: for ever) and writes the numbers of what changed. Returns how many. */
   wait(poll: number, changed: Changes, timeoutMs: number): number {
-    return Math.max(0, this.#calls.epoll_wait(poll, this.#ffi.ptr(changed.events), changed.most, timeoutMs))
+    changed.at ??= this.#ffi.ptr(changed.events)
+    return Math.max(0, this.#calls.epoll_wait(poll, changed.at, changed.most, timeoutMs))
   }
 
   /** Whether sockets can be spliced here at all: a sandbox may forbid it, or not know it. */
@@ -167,6 +175,8 @@ export class Kernel {
 export class Changes {
   readonly most: number
   readonly events: DataView
+  /** Where `events` is in memory, once somebody asked. */
+  at: Pointer | undefined
 
   constructor(most: number) {
     this.most = most

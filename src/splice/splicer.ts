@@ -1,10 +1,10 @@
-// The main thread's side of splicing: starts the thread when it is first of use, and keeps the books of its jobs.
+// The main thread's side of splicing: starts each thread when it is first of use, and keeps the books of its jobs.
 
 import { Worker } from 'node:worker_threads'
 import { smallReads } from './activity.ts'
 import { Board, MAX_JOBS } from './board.ts'
 import { Kernel } from './kernel.ts'
-import type { Finished, Side, ThreadData } from './thread.ts'
+import type { Finished, Pace, Side, ThreadData } from './thread.ts'
 
 /** Set to `0` for the way through the program, always. */
 const SWITCH = 'LOCALTUNNELS_SPLICE'
@@ -26,14 +26,22 @@ export class Job {
   readonly #board: Board
   readonly #slot: number
   readonly #stop: () => void
+  readonly isPrompt: boolean
   readonly ended: (outcome: Outcome) => void
   /** Set at the end: the slot may be another job's by then. */
   #counted: number | undefined
   #isStopping = false
 
-  constructor(board: Board, slot: number, stop: () => void, ended: (outcome: Outcome) => void) {
+  constructor(
+    board: Board,
+    slot: number,
+    isPrompt: boolean,
+    stop: () => void,
+    ended: (outcome: Outcome) => void,
+  ) {
     this.#board = board
     this.#slot = slot
+    this.isPrompt = isPrompt
     this.#stop = stop
     this.ended = ended
   }
@@ -65,16 +73,18 @@ export class Splicer {
   readonly #kernel: Kernel
   readonly #board = new Board()
   readonly #bell: number
+  readonly #pace: Pace
   readonly #jobs: (Job | undefined)[] = []
   #begun = 0
   #movedBytes = 0
   readonly #free = Array.from({ length: MAX_JOBS }, (_, index) => MAX_JOBS - 1 - index)
 
   /** `died`: the thread did, and all jobs are lost. */
-  constructor(kernel: Kernel, bell: number, thread: URL, died: () => void) {
+  constructor(kernel: Kernel, bell: number, pace: Pace, thread: URL, died: () => void) {
     this.#kernel = kernel
     this.#bell = bell
-    const workerData: ThreadData = { memory: this.#board.memory, bell, smallReads }
+    this.#pace = pace
+    const workerData: ThreadData = { memory: this.#board.memory, bell, pace, smallReads }
     const worker = new Worker(thread, { workerData })
     worker.on('message', ({ slot, failed, leftover }: Finished) =>
       this.#finished(slot, { failed, leftover, isLost: false }),
@@ -112,7 +122,7 @@ export class Splicer {
       this.#board.stop(slot)
       this.#kernel.ring(this.#bell)
     }
-    const job = new Job(this.#board, slot, stop, ended)
+    const job = new Job(this.#board, slot, this.#pace === 'prompt', stop, ended)
     this.#jobs[slot] = job
     this.#begun++
     this.#board.start(slot, fromHere, toThere, limitBytes)
@@ -137,12 +147,14 @@ export class Splicer {
 }
 
 /** `null`: not possible in this process. */
-let splicer: Splicer | null | undefined
+let kernel: Kernel | null | undefined
+/** Those that were of use so far. */
+const splicers = new Map<Pace, Splicer>()
 
 /** Whether bytes can be moved without the program seeing them. */
 export function canSplice(): boolean {
-  if (splicer === undefined) splicer = begin()
-  return splicer !== null
+  if (kernel === undefined) kernel = probe()
+  return kernel !== null
 }
 
 /**
@@ -150,7 +162,7 @@ export function canSplice(): boolean {
  * and the others of an end.
  */
 export function isCleanEnd(descriptor: number): boolean {
-  return splicer?.isConnected(descriptor) ?? true
+  return kernel?.isConnected(descriptor) ?? true
 }
 
 /** For tests and diagnosis. */
@@ -164,7 +176,13 @@ export interface SpliceCounts {
 }
 
 export function spliceCounts(): SpliceCounts {
-  return splicer?.counts ?? { begun: 0, running: 0, movedBytes: 0 }
+  const sum = { begun: 0, running: 0, movedBytes: 0 }
+  for (const { counts } of splicers.values()) {
+    sum.begun += counts.begun
+    sum.running += counts.running
+    sum.movedBytes += counts.movedBytes
+  }
+  return sum
 }
 
 /**
@@ -175,25 +193,44 @@ export function spliceDescriptors(
   from: number,
   to: number,
   limitBytes: number,
+  pace: Pace,
   ended: (outcome: Outcome) => void,
 ): Job | undefined {
-  return canSplice() ? splicer?.start(from, to, limitBytes, ended) : undefined
+  if (!canSplice()) return undefined
+  let splicer = splicers.get(pace)
+  if (splicer === undefined) {
+    splicer = begin(pace)
+    if (splicer !== undefined) splicers.set(pace, splicer)
+  }
+  return splicer?.start(from, to, limitBytes, ended)
 }
 
-function begin(): Splicer | null {
+function probe(): Kernel | null {
   const isKnown = process.platform === 'linux' && (process.arch === 'x64' || process.arch === 'arm64')
   if (!isKnown || process.env[SWITCH] === '0') return null
   try {
-    const kernel = new Kernel()
-    const bell = kernel.canSplice() ? kernel.bell() : -1
-    if (bell < 0) return null
-    // This file's own ending: `.ts`, and `.js` once built.
-    const thread = new URL(`./thread${import.meta.url.slice(-3)}`, import.meta.url)
-    return new Splicer(kernel, bell, thread, () => {
-      splicer = null
-    })
+    const found = new Kernel()
+    return found.canSplice() ? found : null
   } catch {
     // No libc by a name we know, or no foreign calls in this build: the way through the program is always there.
     return null
+  }
+}
+
+function begin(pace: Pace): Splicer | undefined {
+  const bell = kernel?.bell() ?? -1
+  if (!kernel || bell < 0) return undefined
+  // This file's own ending: `.ts`, and `.js` once built.
+  const thread = new URL(`./thread${import.meta.url.slice(-3)}`, import.meta.url)
+  try {
+    return new Splicer(kernel, bell, pace, thread, () => {
+      kernel = null
+      splicers.delete(pace)
+    })
+  } catch {
+    // It could not be started, and will not be another time.
+    kernel.close(bell)
+    kernel = null
+    return undefined
   }
 }

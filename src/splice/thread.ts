@@ -1,4 +1,4 @@
-// The thread that splices: waits in epoll for sockets of its jobs and moves their bytes through a pipe each.
+// A thread that splices: waits in epoll for sockets of its jobs and moves their bytes through a pipe each.
 
 import { parentPort, workerData } from 'node:worker_threads'
 import { Board, MAX_JOBS } from './board.ts'
@@ -9,6 +9,7 @@ export interface ThreadData {
   readonly memory: SharedArrayBuffer
   /** Rung after each command. */
   readonly bell: number
+  readonly pace: Pace
   /** See `activity.ts`. */
   readonly smallReads: Int32Array<SharedArrayBuffer>
 }
@@ -23,11 +24,15 @@ export interface Finished {
 
 export type Side = 'from' | 'to'
 
+/** Bulk gives way to everybody. Prompt is a conversation: pieces so small that what counts is when they arrive. */
+export type Pace = 'bulk' | 'prompt'
+
 /**
  * What a stalled reader costs, in the kernel. All jobs together reach just the 64 MB that Linux gives the pipes of an
- * unprivileged user (`pipe-user-pages-soft`); 1 MB moved 5 to 10 % more a second, 256 KB as much less.
+ * unprivileged user (`pipe-user-pages-soft`); 1 MB moved 5 to 10 % more a second, 256 KB as much less. A conversation has
+ * what every pipe has to begin with.
  */
-const PIPE_BYTES = 524_288
+const PIPE_BYTES = { bulk: 524_288, prompt: 65_536 }
 /** Pipes kept for the next jobs. */
 const MAX_SPARE_PIPES = 16
 /** What one job moves before the others have their turn. */
@@ -49,6 +54,17 @@ const NICE = 10
 const REST_MS = 1
 const POLITE_MS = 5
 
+/**
+ * How long the thread of conversations looks for the next piece before it sleeps, if the last ones came so soon: a core
+ * that fell asleep takes as long to wake up as all the rest of a round trip on the same machine. Others who want the core
+ * get it between two looks. Over a network pieces come later, and nothing is spent.
+ */
+const LOOK_MS = 0.05
+/** A wait that was no longer than this says that the next may be as short: it has the time to wake up in it. */
+const SHORT_WAIT_MS = 0.1
+/** So many short waits more than twice the long ones, and it looks. */
+const ENOUGH_SHORT_WAITS = 4
+
 const MAX_CHANGES = 64
 const BELL = 2 * MAX_JOBS
 
@@ -68,6 +84,8 @@ class Job {
   hasEnded = false
   /** Nothing more is passed on. */
   isStuck = false
+  /** It is among those whose turn comes. */
+  isWaiting = false
   /** What is in the pipe is nobody's. */
   isSpoilt = false
   failed: Side | undefined
@@ -90,21 +108,26 @@ class Thread {
   readonly #poll = this.#kernel.poll()
   readonly #board: Board
   readonly #bell: number
+  readonly #pace: Pace
   readonly #jobs: (Job | undefined)[] = []
   #jobCount = 0
   /** Jobs that have more to move now, in the order of their turns. */
-  #waiting = new Set<Job>()
+  #waiting: Job[] = []
+  #turn: Job[] = []
   readonly #sparePipes: Pipe[] = []
   #sweptAt = 0
   readonly #smallReads: Int32Array<SharedArrayBuffer>
   #smallReadsSeen = 0
   #politeUntil = 0
+  /** Short waits lately, less twice the long ones. */
+  #shortWaits = 0
   /** By all jobs, since the last look at who else is there. */
   #movedBytes = 0
 
-  constructor({ memory, bell, smallReads }: ThreadData) {
+  constructor({ memory, bell, pace, smallReads }: ThreadData) {
     this.#board = new Board(memory)
     this.#bell = bell
+    this.#pace = pace
     this.#smallReads = smallReads
   }
 
@@ -112,31 +135,58 @@ class Thread {
     const changes = new Changes(MAX_CHANGES)
     const orders = { start: (slot: number) => this.#start(slot), stop: (slot: number) => this.#stop(slot) }
     const bellBytes = new Uint8Array(8)
-    this.#kernel.beNice(NICE)
+    if (this.#pace === 'bulk') this.#kernel.beNice(NICE)
     this.#kernel.watch(this.#poll, this.#bell, EPOLLIN, BELL)
     for (;;) {
-      const timeoutMs = this.#waiting.size > 0 ? 0 : this.#jobCount > 0 ? IDLE_MS : -1
-      const count = this.#kernel.wait(this.#poll, changes, timeoutMs)
+      const timeoutMs = this.#waiting.length > 0 ? 0 : this.#jobCount > 0 ? IDLE_MS : -1
+      const count = this.#await(changes, timeoutMs)
       for (let index = 0; index < count; index++) {
         const number = changes.number(index)
         if (number === BELL) this.#kernel.read(this.#bell, bellBytes)
         else {
           // A change may be of a job that is over: then it is of no use, and of no harm to the next one.
           const job = this.#jobs[number]
-          if (job !== undefined) this.#waiting.add(job)
+          if (job !== undefined) this.#wait(job)
         }
       }
       this.#board.follow(orders)
       const turn = this.#waiting
-      this.#waiting = new Set()
-      for (const job of turn) if (this.#jobs[job.slot] === job) this.#serve(job)
+      this.#waiting = this.#turn
+      this.#turn = turn
+      for (const job of turn) {
+        job.isWaiting = false
+        if (this.#jobs[job.slot] === job) this.#serve(job)
+      }
+      turn.length = 0
       this.#sweep()
-      if (this.#movedBytes >= TURN_BYTES) this.#giveWay()
+      if (this.#pace === 'prompt') Atomics.add(this.#smallReads, 0, count)
+      else if (this.#movedBytes >= TURN_BYTES) this.#giveWay()
+    }
+  }
+
+  #await(changes: Changes, timeoutMs: number): number {
+    if (this.#pace === 'bulk' || timeoutMs === 0) return this.#kernel.wait(this.#poll, changes, timeoutMs)
+    const began = performance.now()
+    let count = 0
+    if (this.#shortWaits >= ENOUGH_SHORT_WAITS) count = this.#look(changes, began + LOOK_MS)
+    if (count === 0) count = this.#kernel.wait(this.#poll, changes, timeoutMs)
+    const wasShort = performance.now() - began < SHORT_WAIT_MS
+    this.#shortWaits = wasShort
+      ? Math.min(this.#shortWaits + 1, 2 * ENOUGH_SHORT_WAITS)
+      : Math.max(this.#shortWaits - 2, 0)
+    return count
+  }
+
+  #look(changes: Changes, until: number): number {
+    for (;;) {
+      const count = this.#kernel.wait(this.#poll, changes, 0)
+      if (count > 0 || performance.now() >= until) return count
+      this.#kernel.yield()
     }
   }
 
   #start(slot: number): void {
-    const pipe = this.#sparePipes.pop() ?? this.#kernel.pipe(PIPE_BYTES)
+    const pipe = this.#sparePipes.pop() ?? this.#kernel.pipe(PIPE_BYTES[this.#pace])
     if (pipe === undefined) {
       this.#kernel.close(this.#board.from(slot))
       this.#kernel.close(this.#board.to(slot))
@@ -148,7 +198,7 @@ class Thread {
     const isWatched =
       this.#kernel.watch(this.#poll, job.from, EPOLLIN, slot) &&
       this.#kernel.watch(this.#poll, job.to, EPOLLOUT, slot)
-    if (isWatched) this.#waiting.add(job)
+    if (isWatched) this.#wait(job)
     else this.#finish(job)
   }
 
@@ -167,7 +217,15 @@ class Thread {
       if (job.isSpoilt || job.isStuck || (isWhole && job.heldBytes === 0)) return this.#finish(job)
       if (!took && !passed) return
     }
-    this.#waiting.add(job)
+    // A conversation that has become bulk: the program finds that out as well, and has it moved as such.
+    if (this.#pace === 'prompt') this.#finish(job)
+    else this.#wait(job)
+  }
+
+  #wait(job: Job): void {
+    if (job.isWaiting) return
+    job.isWaiting = true
+    this.#waiting.push(job)
   }
 
   #take(job: Job): boolean {
@@ -210,7 +268,6 @@ class Thread {
     const leftover = job.isSpoilt ? undefined : this.#readOut(job)
     this.#jobs[job.slot] = undefined
     this.#jobCount--
-    this.#waiting.delete(job)
     for (const descriptor of [job.from, job.to]) {
       // Closing alone would not do: epoll forgets a connection when its last descriptor is closed, which is not ours.
       this.#kernel.unwatch(this.#poll, descriptor)

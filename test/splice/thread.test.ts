@@ -45,7 +45,7 @@ describe.skipIf(!canSplice())('the splicing thread', () => {
     const kernel = new Kernel()
     const died = Promise.withResolvers<void>()
     const thread = new URL('../support/dying-thread.ts', import.meta.url)
-    const splicer = new Splicer(kernel, kernel.bell(), thread, () => died.resolve())
+    const splicer = new Splicer(kernel, kernel.bell(), 'bulk', thread, () => died.resolve())
     const [from, to] = [openSync('/dev/null', 'r'), openSync('/dev/null', 'w')]
     const before = openDescriptors()
     const outcomes: Outcome[] = []

@@ -2,12 +2,12 @@
 
 import { describe, expect, test } from 'bun:test'
 import type { Socket as PeerSocket } from 'node:net'
-import { TunnelClient } from '../../src/index.ts'
 import type { TunnelServerOptions } from '../../src/server/options.ts'
 import { canSplice, spliceCounts } from '../../src/splice/splicer.ts'
 import { eventually, next } from '../support/events.ts'
 import { type PeerServer, peerClient, peerServer, reset } from '../support/peer.ts'
 import { ClientProcess } from '../support/processes.ts'
+import { rawSite } from '../support/raw-site.ts'
 import { openDescriptors, patternAt, Sink, Source } from '../support/relay.ts'
 import { startServer, startTunnel } from '../support/tunnel.ts'
 import { within } from '../support/within.ts'
@@ -67,23 +67,6 @@ async function site(server: TunnelServerOptions = {}): Promise<Site> {
 const get = (path = '/') => `GET ${path} HTTP/1.1\r\nHost: app.localhost\r\n\r\n`
 const post = (bytes: number) => `POST / HTTP/1.1\r\nHost: app.localhost\r\nContent-Length: ${bytes}\r\n\r\n`
 const ok = (bytes: number) => `HTTP/1.1 200 OK\r\nContent-Length: ${bytes}\r\n\r\n`
-
-/** A server with a TCP tunnel to an origin. */
-async function rawSite(): Promise<{ port: number; origin: PeerServer } & AsyncDisposable> {
-  const origin = await peerServer({})
-  const server = await startServer({ tcpPorts: '20000-29999' })
-  const client = new TunnelClient({ server: `http://127.0.0.1:${server.port}` })
-  const { port } = await client.tcp({ port: origin.port, host: '127.0.0.1' })
-  return {
-    port: port ?? 0,
-    origin,
-    async [Symbol.asyncDispose]() {
-      origin.close()
-      await client.disconnect()
-      await server.stop()
-    },
-  }
-}
 
 describe.skipIf(!canSplice())('while the kernel moves bulk', () => {
   test('an answer arrives to the byte, is counted, and the connection goes on', async () => {

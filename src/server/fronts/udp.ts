@@ -156,7 +156,7 @@ class VisitorFlow {
   constructor(port: number, address: string, share: FlowShare, send: SendDatagrams, closed: () => void) {
     this.port = port
     this.address = address
-    this.join = new Join('CANCELLED')
+    this.join = new Join('CANCELLED', false)
     this.flow = new Flow(address, this.join.socketHandler, share, send, closed)
     this.join.useSocket(this.flow)
   }
