@@ -84,7 +84,7 @@ export class ClientHelloReader {
     this.#headerLength = 0
     this.#recordLeft = readU16(this.#header, 3)
     if (this.#recordLeft === 0) return invalid('a record is empty')
-    return this.#checkSize(this.#recordLeft)
+    return this.#checkSize(this.#recordLeft) ?? this.#checkRecord()
   }
 
   get #isFirstRecord(): boolean {
@@ -96,13 +96,24 @@ export class ClientHelloReader {
     this.#taken += piece.length
     this.#recordLeft -= piece.length
     if (this.#hello[0] !== CLIENT_HELLO) return invalid('the first message is no ClientHello')
-    if (this.#length < HELLO_HEADER_BYTES) return undefined
-    const missing = HELLO_HEADER_BYTES + readU24(this.#hello, 1) - this.#length
-    // Nothing may follow the hello before it is answered, but early data, which is in records of its own.
-    if (this.#recordLeft > Math.max(0, missing) || missing < 0)
-      return invalid('a record goes on behind the hello')
-    if (missing > 0) return this.#checkSize(missing)
+    const refusal = this.#checkRecord()
+    if (refusal !== undefined || this.#missing !== 0) return refusal
     return readHello(new Bytes(this.#hello, HELLO_HEADER_BYTES, this.#length))
+  }
+
+  /** Bytes of the hello still to come; `undefined` before it has said how many it has. */
+  get #missing(): number | undefined {
+    if (this.#length < HELLO_HEADER_BYTES) return undefined
+    return HELLO_HEADER_BYTES + readU24(this.#hello, 1) - this.#length
+  }
+
+  /** Whether the record ends with the hello at the latest: nothing may follow it there before it is answered. */
+  #checkRecord(): HelloVerdict | undefined {
+    const missing = this.#missing
+    if (missing === undefined) return undefined
+    // Early data is in records of its own.
+    if (missing < 0 || this.#recordLeft > missing) return invalid('a record goes on behind the hello')
+    return this.#checkSize(missing)
   }
 
   /** `announced` bytes are to come, at least. */

@@ -202,6 +202,11 @@ describe('ClientHelloReader', () => {
     expect(verdictOf(hex('16 0301 0100 01 003ff8'))).toEqual(INVALID)
   })
 
+  test('knows at the header of a record that it goes on behind the hello', () => {
+    expect(verdictOf(hex('16 0301 0004 01 000010 16 0301 0010'))).toEqual({ kind: 'more' })
+    expect(verdictOf(hex('16 0301 0004 01 000010 16 0301 0011'))).toEqual(INVALID)
+  })
+
   test('judges mutated hellos as a naive reader does, in any slices, and never throws', () => {
     const kinds = new Map<string, number>()
     for (let seed = 0; seed < 10_000 * FUZZ; seed++) {
