@@ -222,7 +222,7 @@ describe('ClientHelloReader', () => {
       expect([kind, kinds.get(kind) ?? 0]).toEqual([kind, expect.any(Number)])
       expect(kinds.get(kind) ?? 0).toBeGreaterThan(20)
     }
-  }, 60_000)
+  }, 60_000 * FUZZ)
 })
 
 /** Bytes changed, left out or added: anywhere, or in lengths at the beginning. */
