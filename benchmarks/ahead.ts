@@ -8,7 +8,7 @@
 //   --rounds N    interleaved rounds (default 3); medians and spreads are over these
 //   --seconds N   length of one measurement (default 2)
 //   --only A,B    rows: t50 t100 t1 t10 t500 close10 64k10 1m10 down down10 up open1000 open4000 held mixed
-//   --peers A,B   direct ours-streams ours-json rathole bore frp-tcp frp-nomux frp-http chisel ferrotunnel piko
+//   --peers A,B   direct ours-streams ours-json rathole bore frp-tcp frp-nomux frp-http chisel ferrotunnel piko localtunnels-0.2
 //   --origin bun  the app is our own small program instead of nginx (some peers stall on nginx's split writes)
 //   --json FILE   save every single figure with the environment
 //

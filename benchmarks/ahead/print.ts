@@ -2,8 +2,11 @@
 
 import { figure, spread, summarize } from '../measure/samples.ts'
 import { table } from '../measure/table.ts'
+import { existing } from '../peers/existing.ts'
 import { TARGETS, type Target } from './targets.ts'
 import { figuresOf, judge, type Measured } from './verdict.ts'
+
+const EXISTING: string = existing.name
 
 /** Ours on the streams wire against the mark of each line. */
 export function verdictTable(all: readonly Measured[]): string {
@@ -24,8 +27,30 @@ export function verdictTable(all: readonly Measured[]): string {
   return rows.length > 0 ? table(['work', 'ours-streams', 'the mark', 'ratio', 'reach', 'reached'], rows) : ''
 }
 
-/** Ours on the JSON wire against what spoke that wire before, which cannot run here: its figures are of another day. */
+/** Ours on the JSON wire against what spoke that wire before, side by side where it is installed. */
 export function jsonTable(all: readonly Measured[]): string {
+  return all.some(({ peer }) => peer === EXISTING) ? jsonTableBeside(all) : jsonTableOfAnotherDay(all)
+}
+
+function jsonTableBeside(all: readonly Measured[]): string {
+  const rows: string[][] = []
+  for (const target of TARGETS) {
+    if (rows.some(([title]) => title === plainTitle(target))) continue
+    const verdict = judge(all, 'ours-json', { ...target, against: [EXISTING], factor: 1, limit: undefined })
+    if (!verdict?.mark || !verdict.ratio) continue
+    const { ratio, reached } = verdict
+    rows.push([
+      plainTitle(target),
+      spread(verdict.ours),
+      spread(verdict.mark.summary),
+      `${ratio.median.toFixed(2)} (${ratio.min.toFixed(2)}..${ratio.max.toFixed(2)})`,
+      reached ? 'yes' : 'NO',
+    ])
+  }
+  return rows.length > 0 ? table(['work', 'ours-json', EXISTING, 'ratio', 'ahead'], rows) : ''
+}
+
+function jsonTableOfAnotherDay(all: readonly Measured[]): string {
   const rows: string[][] = []
   for (const target of TARGETS) {
     const values = [...figuresOf(all, 'ours-json', target).values()]

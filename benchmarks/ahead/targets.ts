@@ -10,7 +10,7 @@ export interface Target {
   readonly factor: number
   /** A limit in the figure's own unit, whoever else reaches it. */
   readonly limit?: number
-  /** What the existing localtunnels (0.2.12, not installable here) reached on another day: a mark for the JSON wire. */
+  /** What the existing localtunnels 0.2.12 reached on another day: a mark for the JSON wire where it is not installed. */
   readonly existing?: number
 }
 

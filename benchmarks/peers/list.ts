@@ -4,6 +4,7 @@ import { bore } from './bore.ts'
 import { chisel } from './chisel.ts'
 import { classic } from './classic.ts'
 import { direct } from './direct.ts'
+import { existing } from './existing.ts'
 import { ferrotunnel } from './ferrotunnel.ts'
 import { frpHttp, frpNoMux, frpTcp } from './frp.ts'
 import { cloudflared, expose, ngrok } from './internet.ts'
@@ -26,6 +27,7 @@ export const PEERS: readonly Peer[] = [
   ferrotunnel,
   piko,
   classic,
+  existing,
 ]
 
 /** Looked for and tried, but their tunnels run through servers of others: never beside loopback in one table. */

@@ -60,10 +60,10 @@ const POLITE_MS = 5
  * get it between two looks. Over a network pieces come later, and nothing is spent.
  */
 const LOOK_MS = 0.05
-/** A wait that was no longer than this says that the next may be as short: it has the time to wake up in it. */
-const SHORT_WAIT_MS = 0.1
-/** So many short waits more than twice the long ones, and it looks. */
-const ENOUGH_SHORT_WAITS = 4
+/** A sleep that was no longer than this says that the next piece may come within a look: it has the time to wake up in it. */
+const SHORT_SLEEP_MS = 0.1
+/** It looks while there were so many short sleeps and looks that found something more than twice the others. */
+const ENOUGH_SOON = 4
 
 const MAX_CHANGES = 64
 const BELL = 2 * MAX_JOBS
@@ -119,8 +119,8 @@ class Thread {
   readonly #smallReads: Int32Array<SharedArrayBuffer>
   #smallReadsSeen = 0
   #politeUntil = 0
-  /** Short waits lately, less twice the long ones. */
-  #shortWaits = 0
+  /** How often lately the next piece came soon, less twice the other times. */
+  #soon = 0
   /** By all jobs, since the last look at who else is there. */
   #movedBytes = 0
 
@@ -166,21 +166,20 @@ class Thread {
 
   #await(changes: Changes, timeoutMs: number): number {
     if (this.#pace === 'bulk' || timeoutMs === 0) return this.#kernel.wait(this.#poll, changes, timeoutMs)
+    const looks = this.#soon >= ENOUGH_SOON
+    const found = looks ? this.#look(changes) : 0
     const began = performance.now()
-    let count = 0
-    if (this.#shortWaits >= ENOUGH_SHORT_WAITS) count = this.#look(changes, began + LOOK_MS)
-    if (count === 0) count = this.#kernel.wait(this.#poll, changes, timeoutMs)
-    const wasShort = performance.now() - began < SHORT_WAIT_MS
-    this.#shortWaits = wasShort
-      ? Math.min(this.#shortWaits + 1, 2 * ENOUGH_SHORT_WAITS)
-      : Math.max(this.#shortWaits - 2, 0)
+    const count = found > 0 ? found : this.#kernel.wait(this.#poll, changes, timeoutMs)
+    const cameSoon = looks ? found > 0 : performance.now() - began < SHORT_SLEEP_MS
+    this.#soon = cameSoon ? Math.min(this.#soon + 1, 2 * ENOUGH_SOON) : Math.max(this.#soon - 2, 0)
     return count
   }
 
-  #look(changes: Changes, until: number): number {
+  #look(changes: Changes): number {
+    const until = performance.now() + LOOK_MS
     for (;;) {
-      const count = this.#kernel.wait(this.#poll, changes, 0)
-      if (count > 0 || performance.now() >= until) return count
+      const found = this.#kernel.wait(this.#poll, changes, 0)
+      if (found > 0 || performance.now() >= until) return found
       this.#kernel.yield()
     }
   }
