@@ -9,6 +9,8 @@ export interface Origin {
   readonly label: string
   /** Scheme and host as the app knows itself: for a rewritten Host and Origin. */
   readonly url: string
+  /** Datagrams of a service that were dropped so far, because the way to the server was full. */
+  readonly droppedDatagrams?: number
   /** Opens one connection. Rejects with a TunnelError of an ORIGIN_* code. */
   connect(handler: SocketHandler): Promise<Socket>
 }

@@ -65,6 +65,10 @@ export class OwnTunnel implements Tunnel {
     return this.granted.port
   }
 
+  get droppedDatagrams(): number {
+    return this.settings.origin.droppedDatagrams ?? 0
+  }
+
   /** Throws `STATE_INVALID` before there is one. */
   get granted(): Registration {
     if (this.registration !== undefined) return this.registration

@@ -12,6 +12,11 @@ export interface Tunnel extends AsyncDisposable {
   readonly url: string
   /** The public port of a TCP or UDP tunnel; `undefined` for the others. */
   readonly port: number | undefined
+  /**
+   * Answers of a UDP service that were dropped so far, because the server or the way there could not take them fast enough.
+   * 0 for the other kinds. What the server drops of its visitors is in its own `droppedDatagramsByTunnel`.
+   */
+  readonly droppedDatagrams: number
   /** Gives the name or the port back: it is free at once. The client's other tunnels go on. */
   close(): Promise<void>
 }

@@ -211,6 +211,28 @@ test('a client that reads no more: datagrams are dropped and counted in bounded 
   proxy.cutAll()
 })
 
+test('answers that the way to the server cannot take are dropped by the client, and counted at the tunnel', async () => {
+  await using app = await datagramApp()
+  await using server = await startServer({ limits: { maxLinks: 0 } })
+  using proxy = new TcpProxy(server.port)
+  await using stuck = client(proxy.port)
+  const tunnel = await stuck.udp({ port: app.port })
+  await using visitor = await DatagramVisitor.to(tunnel.port ?? 0)
+  await visitor.ask('before')
+  expect(tunnel.droppedDatagrams).toBe(0)
+  proxy.isSilent = true
+  const { port } = app.seen[0]!
+  const answer = new Uint8Array(8_192)
+  while (tunnel.droppedDatagrams <= 50) {
+    app.socket.send(answer, port, '127.0.0.1')
+    // Everybody has a turn: the client is in this process, too.
+    await new Promise<void>(resolve => setImmediate(resolve))
+  }
+  // Who says goodbye to nobody waits for an answer.
+  proxy.isDown = true
+  proxy.cutAll()
+})
+
 test('made-up addresses cost bounded flows: who was answered stays, the others make room, and all is counted', async () => {
   await using app = await datagramApp(bytes => (text(bytes) === 'answer me' ? bytes : undefined))
   await using server = await startServer({ limits: { maxFlows: 8 } })

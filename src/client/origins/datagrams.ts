@@ -23,13 +23,17 @@ export class DatagramOrigin implements Origin {
   readonly #options: DatagramOriginOptions
   readonly #share: FlowShare
   #isRefusing = false
+  droppedDatagrams = 0
 
   constructor(options: DatagramOriginOptions) {
     const { host, port, idleTimeoutMs } = options
     this.#options = options
     this.label = `${host.includes(':') ? `[${host}]` : host}:${port}`
     this.url = `udp://${this.label}`
-    this.#share = { scheduler: eventLoop, idleTimeoutMs, backlogBytes: 0, dropped() {} }
+    const dropped = (count: number) => {
+      this.droppedDatagrams += count
+    }
+    this.#share = { scheduler: eventLoop, idleTimeoutMs, backlogBytes: 0, dropped }
   }
 
   async connect(handler: SocketHandler): Promise<Socket> {
