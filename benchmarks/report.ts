@@ -77,9 +77,7 @@ console.log(
 
 function titleOf({ measured }: AheadRun): string {
   const hasStreams = measured.some(({ peer }) => peer === 'ours-streams')
-  return hasStreams
-    ? 'Ours against the best of the peers'
-    : 'Ours on the JSON wire against the existing localtunnels'
+  return hasStreams ? STREAMS_TITLE : JSON_TITLE
 }
 
 function aheadSection(title: string, { environment, measured, seconds }: AheadRun): string {

@@ -1,6 +1,6 @@
 // The tables that `ahead.ts` prints, and `report.ts` copies.
 
-import { figure, spread, summarize } from '../measure/samples.ts'
+import { figure, type Summary, spread, summarize } from '../measure/samples.ts'
 import { table } from '../measure/table.ts'
 import { existing } from '../peers/existing.ts'
 import { TARGETS, type Target } from './targets.ts'
@@ -19,7 +19,7 @@ export function verdictTable(all: readonly Measured[]): string {
       target.title,
       spread(verdict.ours),
       mark ? `${mark.peer} ${spread(mark.summary)}` : '–',
-      ratio ? `${ratio.median.toFixed(2)} (${ratio.min.toFixed(2)}..${ratio.max.toFixed(2)})` : '–',
+      ratio ? ratioWithSpread(ratio) : '–',
       wanted(target),
       reached === null ? '–' : reached ? 'yes' : 'NO',
     ])
@@ -43,7 +43,7 @@ function jsonTableBeside(all: readonly Measured[]): string {
       plainTitle(target),
       spread(verdict.ours),
       spread(verdict.mark.summary),
-      `${ratio.median.toFixed(2)} (${ratio.min.toFixed(2)}..${ratio.max.toFixed(2)})`,
+      ratioWithSpread(ratio),
       reached ? 'yes' : 'NO',
     ])
   }
@@ -64,6 +64,11 @@ function jsonTableOfAnotherDay(all: readonly Measured[]): string {
   }
   const head = ['work', 'ours-json', 'existing localtunnels, another day', 'ratio', 'ahead']
   return rows.length > 0 ? table(head, rows) : ''
+}
+
+/** A ratio has two digits behind the point, whatever its size. */
+function ratioWithSpread({ median, min, max }: Summary): string {
+  return `${median.toFixed(2)} (${min.toFixed(2)}..${max.toFixed(2)})`
 }
 
 function plainTitle({ title }: Target): string {

@@ -6,7 +6,7 @@ import { launch } from '../measure/children.ts'
 import { freePort, listening } from '../measure/ports.ts'
 import { assemble } from './assemble.ts'
 import { peersFolder } from './binary.ts'
-import { endpoint, type Origins, type Peer, type Tunnel } from './peer.ts'
+import { byHost, type Origins, type Peer, type Tunnel } from './peer.ts'
 
 const MODULES = join(peersFolder, 'npm/node_modules')
 const DOMAIN = 'lt.test'
@@ -57,7 +57,6 @@ function start(origins: Origins): Promise<Tunnel> {
           }),
         ),
       ),
-    endpoints: () =>
-      Object.fromEntries(Object.keys(origins).map(name => [name, endpoint(port, `${name}.${DOMAIN}`)])),
+    endpoints: () => byHost(origins, port, DOMAIN),
   })
 }

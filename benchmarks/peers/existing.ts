@@ -6,7 +6,7 @@ import { launch } from '../measure/children.ts'
 import { freePort, listening } from '../measure/ports.ts'
 import { assemble } from './assemble.ts'
 import { peersFolder } from './binary.ts'
-import { endpoint, type Origins, type Peer, type Tunnel } from './peer.ts'
+import { byHost, type Origins, type Peer, type Tunnel } from './peer.ts'
 
 const VERSION = '0.2.12'
 const CHECKOUT = join(peersFolder, 'src/localtunnels')
@@ -59,7 +59,6 @@ function start(origins: Origins): Promise<Tunnel> {
           }),
         ),
       ),
-    endpoints: () =>
-      Object.fromEntries(Object.keys(origins).map(name => [name, endpoint(port, `${name}.localhost`)])),
+    endpoints: () => byHost(origins, port, 'localhost'),
   })
 }

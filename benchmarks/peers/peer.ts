@@ -42,3 +42,8 @@ export function endpoint(
 ): Endpoint {
   return { host: '127.0.0.1', port, hostHeader, headers }
 }
+
+/** Where each origin of its own Host below `domain` is reached, all on one port. */
+export function byHost(origins: Origins, port: number, domain: string): Readonly<Record<string, Endpoint>> {
+  return Object.fromEntries(Object.keys(origins).map(name => [name, endpoint(port, `${name}.${domain}`)]))
+}

@@ -4,7 +4,7 @@ import { launch } from '../measure/children.ts'
 import { freePort, listening } from '../measure/ports.ts'
 import { assemble } from './assemble.ts'
 import { command, detectBinary } from './binary.ts'
-import { endpoint, type Origins, type Peer, type Tunnel } from './peer.ts'
+import { byHost, type Origins, type Peer, type Tunnel } from './peer.ts'
 
 export const piko: Peer = {
   name: 'piko',
@@ -41,7 +41,6 @@ function start(origins: Origins): Promise<Tunnel> {
           ),
         ),
       ),
-    endpoints: () =>
-      Object.fromEntries(Object.keys(origins).map(name => [name, endpoint(proxy, `${name}.test`)])),
+    endpoints: () => byHost(origins, proxy, 'test'),
   })
 }

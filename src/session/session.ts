@@ -215,11 +215,6 @@ export class Session {
   }
 
   /** @internal */
-  settle(stream: Stream): void {
-    if (stream.sendingLink === undefined) this.links.settle(stream)
-  }
-
-  /** @internal */
   sendEnd(stream: Stream): void {
     this.links.leave(stream)
     this.#outbox.end(stream)

@@ -116,7 +116,7 @@ export class Stream {
 
   /** Sends on a link of its own from now on, small as the pieces are, if there is one for it. */
   settle(): void {
-    if (!this.isClosed && !this.hasEnded) this.#session.settle(this)
+    if (!this.isClosed && !this.hasEnded && this.sendingLink === undefined) this.#session.links.settle(this)
   }
 
   /** What comes from the other side may be moved on, if it comes on a link: see `Socket.askTurn`. */

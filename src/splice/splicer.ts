@@ -103,10 +103,6 @@ export class Splicer {
     return { begun: this.#begun, running: MAX_JOBS - this.#free.length, movedBytes: this.#movedBytes }
   }
 
-  isConnected(descriptor: number): boolean {
-    return this.#kernel.isConnected(descriptor)
-  }
-
   start(from: number, to: number, limitBytes: number, ended: (outcome: Outcome) => void): Job | undefined {
     const slot = this.#free.pop()
     if (slot === undefined) return undefined
@@ -148,13 +144,15 @@ export class Splicer {
 
 /** `null`: not possible in this process. */
 let kernel: Kernel | null | undefined
+/** A thread died, or could not be started: no more is moved. What the other one still moves goes on. */
+let hasFailed = false
 /** Those that were of use so far. */
 const splicers = new Map<Pace, Splicer>()
 
 /** Whether bytes can be moved without the program seeing them. */
 export function canSplice(): boolean {
   if (kernel === undefined) kernel = probe()
-  return kernel !== null
+  return kernel !== null && !hasFailed
 }
 
 /**
@@ -224,13 +222,11 @@ function begin(pace: Pace): Splicer | undefined {
   const thread = new URL(`./thread${import.meta.url.slice(-3)}`, import.meta.url)
   try {
     return new Splicer(kernel, bell, pace, thread, () => {
-      kernel = null
-      splicers.delete(pace)
+      hasFailed = true
     })
   } catch {
-    // It could not be started, and will not be another time.
     kernel.close(bell)
-    kernel = null
+    hasFailed = true
     return undefined
   }
 }
