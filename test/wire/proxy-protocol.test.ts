@@ -354,7 +354,10 @@ describe('addresses', () => {
       const bytes = random.bytes(random.chance(0.2) ? 4 : 16)
       for (let at = 0; at < bytes.length; at += 2) if (random.chance(0.5)) bytes.fill(0, at, at + 2)
       const written = formatIp(bytes)
-      expect(Buffer.from(parseIp(written) ?? []).toString('hex')).toBe(Buffer.from(bytes).toString('hex'))
+      // IPv4 within IPv6 is IPv4.
+      const isMapped = Buffer.from(bytes.subarray(0, -4)).toString('hex') === `${'0'.repeat(20)}ffff`
+      const meant = Buffer.from(isMapped ? bytes.subarray(-4) : bytes)
+      expect(Buffer.from(parseIp(written) ?? []).toString('hex')).toBe(meant.toString('hex'))
       expect(written).toBe(oneName(written))
     }
   })
