@@ -10,6 +10,8 @@ export const WARM_UP_SECONDS = 3
 export async function warmUp(tunnels: Iterable<Tunnel>, seconds: number): Promise<void> {
   for (const tunnel of tunnels) {
     if (interrupted.aborted) return
-    await run(tunnel.endpoints.files!, { kind: 'closed', path: '/20', connections: 50, seconds })
+    // Few visitors may go another way than many.
+    for (const connections of [50, 4])
+      await run(tunnel.endpoints.files!, { kind: 'closed', path: '/20', connections, seconds })
   }
 }
