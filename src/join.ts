@@ -42,7 +42,7 @@ export class Join implements StreamHandler {
     this.socketHandler = {
       received: (bytes, isScratch) => {
         if (this.#stream?.write(bytes, isScratch) === false) this.#socket?.pause()
-        else if (this.#isRaw && ++this.#sentPieces % CONVERSATION_PIECES === 0) this.#settle()
+        else if (++this.#sentPieces % CONVERSATION_PIECES === 0 && this.#isConversation) this.#settle()
       },
       drained: () => {
         if (this.#socket !== undefined) this.#drain(this.#socket)
@@ -93,7 +93,7 @@ export class Join implements StreamHandler {
   received(bytes: Uint8Array, start: number, end: number): void {
     if (this.#socket === undefined) return this.#unsent.keep(bytes, false, start, end)
     this.#consumed(this.#unsent.send(this.#socket, bytes, false, start, end))
-    if (this.#isRaw && ++this.#receivedPieces % CONVERSATION_PIECES === 0) this.#stream?.askTurn()
+    if (++this.#receivedPieces % CONVERSATION_PIECES === 0 && this.#isConversation) this.#stream?.askTurn()
   }
 
   receivedFrom(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined {
@@ -117,6 +117,11 @@ export class Join implements StreamHandler {
     this.failure = code
     this.#unsent.clear()
     this.#socket?.terminate()
+  }
+
+  /** Also one of requests, whose far side has put it on a link. */
+  get #isConversation(): boolean {
+    return this.#isRaw || this.#stream?.receivingLink !== undefined
   }
 
   /** What the socket brings may be moved from its next turn on, if the stream has a link by then. */

@@ -1,5 +1,8 @@
 // Contract: a byte connection with exact backpressure. Implementations: sockets/bun.ts, sockets/node.ts.
 
+import type { Hop } from './http/forward.ts'
+import type { HeadLimits } from './http/head.ts'
+
 /** One end of a TCP connection. */
 export interface Endpoint {
   /** An IPv4 address also where IPv6 carried it. */
@@ -43,6 +46,14 @@ export interface Socket {
    * and did not reach it is told as `received`, right after `done`. `undefined`: not here, or not now.
    */
   spliceTo?(to: Socket, limitBytes: number, done: SpliceDone): Splice | undefined
+  /**
+   * Has the easy requests that come on this connection served without the program, where the platform can: they are
+   * forwarded `to` one connection, their answers come `from` another, or from the same. Only to be called in `turnBegan`
+   * of `from`, while this connection is paused for longer than that. Until `ended`, called once and later, nobody may write
+   * to any of them or end it. The bytes that came `from` and were not passed on are told as `received`, right after
+   * `ended`. `undefined`: not here, or not now.
+   */
+  serveLane?(to: Socket, from: Socket, terms: LaneTerms, ended: (end: LaneEnd) => void): Lane | undefined
   /** Has `turnBegan` called before anything else is read. `false`: `spliceTo` is not possible here. */
   askTurn?(): boolean
   /** Who connected, and where to. `undefined` on a unix socket, and once the connection is gone. */
@@ -62,6 +73,54 @@ export interface Splice {
   readonly takenBytes: number
   /** Ends it, a moment later; `done` tells. */
   stop(): void
+}
+
+/** On whose terms a lane serves. It ends with the first request that does not keep to them. */
+export interface LaneTerms {
+  /** One number, which is not `since` any more as soon as a request may have to go elsewhere. */
+  readonly era: Int32Array<SharedArrayBuffer>
+  readonly since: number
+  /** What every request has as its Host. */
+  readonly hostWithPort: string
+  readonly hop: Hop
+  readonly limits: HeadLimits
+}
+
+/** Easy requests of one visitor, and their answers, on their way without the program. See `splice/lane.ts`. */
+export interface Lane {
+  /** What goes to the stream, and what comes from it. */
+  readonly sending: Splice
+  readonly receiving: Splice
+  readonly counts: LaneCounts
+  /** Ends it, a moment later. */
+  stop(): void
+}
+
+/** What a lane has served so far. */
+export interface LaneCounts {
+  /** Exchanges that are over. */
+  readonly requests: number
+  /** Bytes of their requests, as the visitor sent them, and of their answers, as it got them. */
+  readonly bytesIn: number
+  readonly bytesOut: number
+}
+
+/** A lane is over. What it read and did not serve is the program's. */
+export interface LaneEnd {
+  readonly counts: LaneCounts
+  /** Bytes that went to the stream, and that came from it, but for those that will be told as `received`. */
+  readonly sentBytes: number
+  readonly receivedBytes: number
+  /** Bytes of the visitor. */
+  readonly request: Uint8Array | undefined
+  /** They are a request that the stream got already, as the lane forwarded it. */
+  readonly isAsked: boolean
+  /** There was too much to do for lanes. */
+  readonly isCrowded: boolean
+  /** Nobody knows what the stream got: it is good for nothing any more. */
+  readonly isTorn: boolean
+  /** Bytes for the visitor, who has the beginning of the answer: its request is served otherwise. */
+  readonly unsent: Uint8Array | undefined
 }
 
 /** What happens on a connection. `closed` is always the last call, exactly once. */

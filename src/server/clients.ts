@@ -33,6 +33,8 @@ export interface ClientConnection {
   close(code: ErrorCode): void
   /** The server works by other settings now: gives up what they do not allow, and tells the client what changed. */
   reloaded(): void
+  /** It wants to know of each. */
+  readonly isWatching: boolean
   /** An exchange of the tunnel began. Returns the number for `finished`; 0 when the client does not want to know. */
   begun(tunnel: Tunnel, visit: Visit): number
   /** It is over: `durationMs` since it began, `bytes` of the answer; `id` as `begun` returned it. */

@@ -2,7 +2,7 @@
 
 import type { ErrorCode } from '../errors.ts'
 import type { RequestHead } from '../http/head.ts'
-import type { Socket, SocketHandler } from '../socket.ts'
+import type { Lane, LaneEnd, LaneTerms, Socket, SocketHandler } from '../socket.ts'
 import type { ClientConnection } from './clients.ts'
 import type { Deadlines } from './deadlines.ts'
 import type { Member } from './member.ts'
@@ -41,6 +41,15 @@ export interface VisitRecord {
   startedAt: number
 }
 
+/** A lane may begin. */
+export interface LaneGrant extends Pick<LaneTerms, 'era' | 'since'> {
+  /** It did. */
+  began(lane: Lane): void
+  ended(lane: Lane, end: LaneEnd): void
+  /** It left the visitor's exchange to the program, in the middle: to be noted as any other. */
+  goesOn(visitor: VisitorConnection): void
+}
+
 /** What all visitor connections of a server share. */
 export interface VisitorHost {
   readonly limits: ServerLimits
@@ -61,6 +70,10 @@ export interface VisitorHost {
   elsewhere(visitor: VisitorConnection, code: ErrorCode): Upstream | undefined
   /** An exchange ended; `code` says how, when it failed. */
   finished(visitor: VisitorConnection, code: ErrorCode | undefined): void
+  /** Whether lanes are of use now: not if many requests are under way at once. */
+  mayHaveLane(): boolean
+  /** What a lane for the host that the visitor asked last has to keep to; `undefined`: there is to be none. */
+  laneTerms(visitor: VisitorConnection): LaneGrant | undefined
   /** The connection is gone. */
   left(visitor: VisitorConnection): void
 }

@@ -168,6 +168,8 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
   }
 
   /** Clients of this wire see their requests themselves. */
+  readonly isWatching = false
+
   begun(): number {
     return 0
   }

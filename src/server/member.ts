@@ -14,8 +14,7 @@ export class Member implements Deadline {
   upstream: TunnelUpstream | undefined
   /** Whose it is; `undefined` likewise. */
   client: ClientConnection | undefined
-  /** Whether its origin can take visitors, as the client says: until it says otherwise. Kept through a reconnect. */
-  isHealthy = true
+  #isHealthy = true
   /** It takes the hosts below the tunnel's name. */
   isWildcard = false
   /** Exchanges and connections that it serves. */
@@ -29,6 +28,16 @@ export class Member implements Deadline {
 
   constructor(tunnel: Tunnel) {
     this.tunnel = tunnel
+  }
+
+  /** Whether its origin can take visitors, as the client says: until it says otherwise. Kept through a reconnect. */
+  get isHealthy(): boolean {
+    return this.#isHealthy
+  }
+
+  set isHealthy(isHealthy: boolean) {
+    this.#isHealthy = isHealthy
+    this.tunnel.recallLanes()
   }
 
   /**
@@ -58,6 +67,7 @@ export class Member implements Deadline {
   /** The client is there: exchanges flow, also those that waited. */
   attach(upstream: TunnelUpstream, client: ClientConnection): void {
     const before = this.client
+    this.tunnel.recallLanes()
     this.upstream = upstream
     this.client = client
     // The same holder came back while its old connection still looked alive.
@@ -69,6 +79,7 @@ export class Member implements Deadline {
   /** The carrier is lost. With a resume secret the name is kept for the lease; without one it is free at once. */
   detach(upstream: TunnelUpstream): void {
     if (this.upstream !== upstream) return
+    this.tunnel.recallLanes()
     this.upstream = undefined
     this.client = undefined
     this.lapse()

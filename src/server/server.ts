@@ -7,7 +7,7 @@ import { ERRORS, type ErrorCode, TunnelError } from '../errors.ts'
 import { Events } from '../events.ts'
 import type { RequestHead } from '../http/head.ts'
 import { formatUrl } from '../names.ts'
-import type { Socket, SocketHandler } from '../socket.ts'
+import type { LaneCounts, Socket, SocketHandler } from '../socket.ts'
 import type { Listening } from '../sockets/bun.ts'
 import { VERSION } from '../version.ts'
 import { adopt } from './adopt.ts'
@@ -15,7 +15,7 @@ import { type ClaimHost, claim, refusalOf } from './claims.ts'
 import type { ClientConnection, ClientHost } from './clients.ts'
 import { type ControlDesk, controlRoute } from './control.ts'
 import { Deadlines } from './deadlines.ts'
-import type { Route, VisitorHost } from './front.ts'
+import type { LaneGrant, Route, VisitorHost, VisitRecord } from './front.ts'
 import { listenTcp, type TcpFrontHost } from './fronts/tcp.ts'
 import { TlsFront, type TlsFrontHost } from './fronts/tls.ts'
 import type { UdpFrontHost } from './fronts/udp.ts'
@@ -166,7 +166,8 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   /** Counters now; with `includeSubdomains` also the names held. */
   getStats(includeSubdomains = false): ServerStats {
     const uptimeSeconds = this.#startedAt === 0 ? 0 : Math.floor((Date.now() - this.#startedAt) / 1000)
-    const { totalConnections, pending, requests, rawVisitors, bytesIn, bytesOut } = this.#counters
+    const { totalConnections, pending, rawVisitors } = this.#counters
+    const { requests, bytesIn, bytesOut } = sumOf(this.#counters, this.#tunnels.lanes.counts)
     return {
       status: this.#state === 'running' ? 'operational' : this.#state === 'draining' ? 'draining' : 'stopped',
       version: VERSION,
@@ -188,6 +189,10 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       bytesIn,
       bytesOut,
     }
+  }
+
+  protected override listenersChanged(event: keyof TunnelServerEvents): void {
+    if (event === 'request') this.#tunnels.lanes.recall()
   }
 
   // ── Start and stop ─────────────────────────────────────────────────────────────────────────────────────────
@@ -252,6 +257,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     if (showCertificate) showCertificate()
     this.#settings = next
     takeBack(next, this.#clients, this.#tunnels)
+    this.#tunnels.lanes.recall()
     for (const visitor of this.#visitors) visitor.forgetHop()
   }
 
@@ -268,6 +274,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     this.#closeDoors(false)
     for (const client of this.#clients) client.drain()
     this.#tunnels.drain('SERVER_DRAINING')
+    this.#tunnels.lanes.recall()
     for (const visitor of [...this.#visitors]) visitor.drain()
     await this.#whenDrained()
     this.#state = 'stopped'
@@ -297,6 +304,8 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       route: visitor => this.#route(visitor),
       elsewhere: (visitor, code) => this.#serving.elsewhere(visitor, code),
       finished: (visitor, code) => this.#finished(visitor, code),
+      mayHaveLane: () => this.#tunnels.lanes.mayBegin,
+      laneTerms: visitor => this.#laneTerms(visitor),
       left: visitor => {
         this.#visitors.delete(visitor)
         if (this.#visitors.size === 0) this.#allLeft?.()
@@ -342,7 +351,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   }
 
   #begun(visitor: VisitorConnection): void {
-    this.#exchangeCount++
+    this.#tunnels.lanes.requested(++this.#exchangeCount)
     visitor.record.startedAt = performance.now()
   }
 
@@ -357,10 +366,30 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     if (tunnel?.kind !== 'http') return 'TUNNEL_NOT_FOUND'
     const prober = proberOf(head, tunnel)
     if (prober !== undefined) return probeUpstream(prober)
+    this.#noteRequest(record, tunnel)
+    return this.#serving.route(tunnel, visitor)
+  }
+
+  #laneTerms(visitor: VisitorConnection): LaneGrant | undefined {
+    const destination = destinationOf(visitor.head.host, this.#settings.domainsByLength)
+    if (destination.kind !== 'tunnel') return undefined
+    const tunnel = this.#tunnels.find(destination.name)
+    // Whoever wants to hear of each request has them pass by the program.
+    if (tunnel === undefined || tunnel.client?.isWatching === true || this.hasListeners('request'))
+      return undefined
+    const grant = this.#tunnels.lanes.grant(tunnel, ({ requests, bytesIn, bytesOut }) => {
+      this.#counters.requests += requests
+      this.#counters.bytesIn += bytesIn
+      this.#counters.bytesOut += bytesOut
+      this.#maybeDrained()
+    })
+    return grant && { ...grant, goesOn: ({ record }) => this.#noteRequest(record, tunnel) }
+  }
+
+  #noteRequest(record: VisitRecord, tunnel: Tunnel): void {
     record.tunnel = tunnel
     this.#counters.requests++
     this.#counters.pending++
-    return this.#serving.route(tunnel, visitor)
   }
 
   #finished(visitor: VisitorConnection, code: ErrorCode | undefined): void {
@@ -543,7 +572,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   }
 
   get #isIdle(): boolean {
-    return this.#exchangeCount === 0 && this.#rawVisits.count === 0
+    return this.#exchangeCount === 0 && this.#rawVisits.count === 0 && this.#tunnels.lanes.count === 0
   }
 
   #maybeDrained(): void {
@@ -564,6 +593,14 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     return bounded(LAST_WORDS_MS, resolve => {
       this.#allLeft = resolve
     })
+  }
+}
+
+function sumOf(one: LaneCounts, other: LaneCounts): LaneCounts {
+  return {
+    requests: one.requests + other.requests,
+    bytesIn: one.bytesIn + other.bytesIn,
+    bytesOut: one.bytesOut + other.bytesOut,
   }
 }
 

@@ -131,6 +131,10 @@ export class StreamsConnection implements ClientConnection, Deadline {
     this.#host.released(this, member.tunnel, code)
   }
 
+  get isWatching(): boolean {
+    return this.#isWatching
+  }
+
   begun(tunnel: Tunnel, visit: Visit): number {
     if (!this.#isWatching) return 0
     const id = this.#nextReport++
@@ -208,6 +212,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
       }
       case 'watch':
         this.#isWatching = message.on
+        for (const { member } of this.#registered.values()) member.tunnel.recallLanes()
         return
       case 'linked':
         this.#linkWishedAt = Number.NEGATIVE_INFINITY

@@ -5,6 +5,7 @@ import { isReservedName, isValidSubdomain } from '../names.ts'
 import type { Affinity, TunnelKind } from '../wire/control.ts'
 import type { ClientConnection } from './clients.ts'
 import type { Deadline, Deadlines } from './deadlines.ts'
+import { Lanes } from './lanes.ts'
 import { Member } from './member.ts'
 import type { ServerLimits } from './options.ts'
 import { type Asking, type Choice, MAX_MEMBERS, Pool } from './pool.ts'
@@ -106,6 +107,7 @@ export class Tunnel {
 
   /** One more client. With too many of them the one that left first is forgotten; if all are there: no. */
   join(): Member | 'CLIENT_LIMIT' {
+    this.recallLanes()
     if (this.#members.length >= MAX_MEMBERS) {
       const gone = this.#members.find(member => member.upstream === undefined)
       if (gone === undefined) return 'CLIENT_LIMIT'
@@ -122,6 +124,7 @@ export class Tunnel {
    * their own, are cut.
    */
   leave(member: Member, code: ErrorCode = 'CLIENT_GONE'): void {
+    this.recallLanes()
     const at = this.#members.indexOf(member)
     if (at !== -1) this.#members.splice(at, 1)
     this.tunnels.deadlines.forget(member)
@@ -162,6 +165,11 @@ export class Tunnel {
     return () => waiter.stop()
   }
 
+  /** Who serves it has changed: each request is to be asked about again. */
+  recallLanes(): void {
+    this.tunnels.lanes.recall(this)
+  }
+
   /** Ends the wait of all that wait. */
   release(outcome: TunnelUpstream | ErrorCode): void {
     for (const waiter of [...this.#held]) waiter.finish(outcome)
@@ -200,6 +208,7 @@ class Waiter implements Deadline {
 /** All tunnels of a server, by name: a port is one, too. */
 export class Tunnels {
   readonly deadlines: Deadlines
+  readonly lanes: Lanes = new Lanes()
   readonly #byName = new Map<string, Tunnel>()
   readonly #limits: () => ServerLimits
 

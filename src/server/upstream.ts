@@ -5,7 +5,7 @@ import type { ErrorCode } from '../errors.ts'
 import type { Hop } from '../http/forward.ts'
 import type { RequestHead } from '../http/head.ts'
 import type { Stream, StreamHandler } from '../session/stream.ts'
-import type { Endpoints, Socket, Splice, SpliceDone } from '../socket.ts'
+import type { Endpoints, Lane, LaneEnd, LaneTerms, Socket, Splice, SpliceDone } from '../socket.ts'
 
 /** What a tunnel's client wants instead of the visitor's Host and Origin. */
 export interface Rewrite {
@@ -40,8 +40,11 @@ export interface Visit {
   switched(): void
   /** After a switch: the origin sends no more, what the visitor sends still flows. */
   endAnswer(): void
-  /** The answer is complete. `keepAlive` false closes the visitor's connection behind it. Ends the exchange. */
-  done(keepAlive: boolean): void
+  /**
+   * The answer is complete. `keepAlive` false closes the visitor's connection behind it. `cameWhole`: it came in one piece,
+   * as those do that a lane can serve. Ends the exchange.
+   */
+  done(keepAlive: boolean, cameWhole?: boolean): void
   /**
    * The answer failed. Before any byte was written the visitor gets the page of `code`; after that its connection
    * is cut, so that a truncated answer never looks complete. Ends the exchange.
@@ -80,6 +83,33 @@ export interface Upstream {
    * all calls.
    */
   begin(visit: Visit): Exchange
+  /** A way to the origin for one visitor alone, if there is one to spare. */
+  reserve?(): Reserved | undefined
+}
+
+/** A way to the origin that one visitor has to itself, until it releases it. */
+export interface Reserved {
+  /** What the origin is told instead of the visitor's Host and Origin. */
+  readonly rewrite: Rewrite | undefined
+  /** It is good for an exchange, now or after the one under way. */
+  readonly isOpen: boolean
+  /** A lane may be entered on it: it is idle, and has links. */
+  readonly isReadyForLane: boolean
+  /** Starts an exchange on it, as `Upstream.begin`. Behind a lane: goes on with the one that the lane began. */
+  begin(visit: Visit): Exchange
+  /** Begins a lane for the connection, in a moment, if it can. */
+  enterLane(visitor: Socket, terms: LaneTerms, events: LaneEvents): void
+  /** It is everybody's again; a lane on it ends. */
+  release(): void
+}
+
+/** What happens to a lane that is about to begin. */
+export interface LaneEvents {
+  /** Nothing came meanwhile that it would miss. */
+  isUndisturbed(): boolean
+  began(lane: Lane): void
+  /** It is over, or never began: `undefined`. Called once, later. */
+  ended(end: LaneEnd | undefined): void
 }
 
 /** Where a tunnel's exchanges and connections go: what a client offers, whatever wire it speaks. */

@@ -5,12 +5,13 @@ import { BodyFramer } from '../http/body.ts'
 import type { Hop } from '../http/forward.ts'
 import { parseRequestHead, RequestHead } from '../http/head.ts'
 import { errorAnswer, wantsHtml } from '../http/pages.ts'
-import type { Socket, SocketHandler, Splice, SpliceDone } from '../socket.ts'
+import type { LaneEnd, Socket, SocketHandler, Splice, SpliceDone } from '../socket.ts'
 import { Unsent } from '../unsent.ts'
 import type { Deadline } from './deadlines.ts'
 import type { Holding, VisitorHost, VisitRecord } from './front.ts'
 import { HeadBuffer } from './head-buffer.ts'
 import type { Exchange, Rewrite, Upstream, Visit } from './upstream.ts'
+import { VisitorLane } from './visitor-lane.ts'
 
 /** After FIN from the visitor an answer that makes no progress is given up: leaving and half-closing look alike. */
 const HALF_CLOSE_GRACE_MS = 1_000
@@ -22,6 +23,8 @@ const MAX_SPARE_HEADS = 256
 type Phase =
   /** Waiting for a request, or for the rest of its head. */
   | 'head'
+  /** As long as its requests are easy, they are served without the program. */
+  | 'lane'
   /** An exchange is under way. */
   | 'exchange'
   /** The exchange switched protocols: bytes both ways. */
@@ -81,6 +84,8 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
   #bytesAtLastLook = 0
   #hop: Hop | undefined
   #hopRewrite: Rewrite | undefined
+  /** Once there was an easy request. */
+  #lane: VisitorLane | undefined
 
   constructor(socket: Socket, host: VisitorHost) {
     this.#socket = socket
@@ -151,6 +156,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
     this.#exchange = undefined
     exchange?.abandoned()
     this.#finish('CANCELLED')
+    this.#lane?.giveUp()
     // A head in the middle of parsing (after 408, say) knows of this connection's bytes: the next one must not.
     this.head.reset()
     if (heads.length < MAX_SPARE_HEADS) heads.push(this.head)
@@ -186,6 +192,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
 
   /** The server stops: an idle connection closes now, one with an exchange after it. */
   drain(): void {
+    // One in a lane hears of it by being recalled.
     if (this.#phase === 'head' && this.#input.isEmpty) this.#close()
   }
 
@@ -212,6 +219,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
       case 'exchange':
         return this.#takeBody(bytes, at)
       case 'flushing':
+      case 'lane':
         return this.#keepForLater(bytes, at)
       case 'switched':
         this.#exchange?.body(at === 0 ? bytes : bytes.subarray(at))
@@ -255,6 +263,8 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
     this.#host.begun(this)
     if (limits.maxBodyBytes > 0 && head.contentLength > limits.maxBodyBytes)
       return this.fail('BODY_TOO_LARGE')
+    const unfinishedAt = this.#lane?.unfinishedAt(this)
+    if (unfinishedAt !== undefined) return this.#start(unfinishedAt)
     const route = this.#host.route(this)
     if (typeof route === 'string') return this.fail(route)
     if ('takeOver' in route) {
@@ -275,7 +285,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
   #put(upstream: Upstream): Exchange | undefined {
     this.#isPutting = true
     this.#nextUpstream = undefined
-    const exchange = upstream.begin(this)
+    const exchange = this.#lane?.begin(upstream, this) ?? upstream.begin(this)
     this.#isPutting = false
     if (this.#nextUpstream !== undefined) return this.#put(this.#nextUpstream)
     // It may have failed at once, and the connection gone on to the next request.
@@ -413,12 +423,14 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
     if (this.#unsent.isEmpty) this.#socket.end()
   }
 
-  done(keepAlive: boolean): void {
+  done(keepAlive: boolean, cameWhole = false): void {
     this.#exchange = undefined
     this.#finish(undefined)
     const mayGoOn = keepAlive && this.keepsAlive && this.#isRequestComplete && this.#phase === 'exchange'
-    if (mayGoOn) this.#nextRequest()
-    else this.#close()
+    if (!mayGoOn) return this.#close()
+    if (cameWhole && this.head.method === 'GET') this.#lane ??= new VisitorLane(this.#host)
+    this.#lane?.exchanged(cameWhole && this.head.method === 'GET' && this.head.body === 'none')
+    this.#nextRequest()
   }
 
   fail(code: ErrorCode, again?: readonly Uint8Array[]): void {
@@ -471,6 +483,39 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
     this.resume()
     if (rest !== undefined) this.#advance(rest)
     else if (this.#isLast) this.#close()
+    else if (this.#lane?.isReady && !this.#isAdvancing) this.#enterLane(this.#lane)
+  }
+
+  #enterLane(lane: VisitorLane): void {
+    const { host, head } = { host: this.#host, head: this.head }
+    const grant = host.laneTerms(this)
+    if (grant === undefined) return lane.giveUp()
+    this.#phase = 'lane'
+    host.deadlines.disarm(this)
+    this.pause()
+    lane.enter(
+      this.#socket,
+      grant,
+      rewrite => ({
+        era: grant.era,
+        since: grant.since,
+        hostWithPort: head.hostWithPort,
+        hop: this.hop(rewrite),
+        limits: host.limits,
+      }),
+      () => this.#phase === 'lane' && this.#input.isEmpty && !this.#hasVisitorEnded,
+      end => this.#leaveLane(end),
+    )
+  }
+
+  /** What the lane read and did not serve is served here, as if it had been read here. */
+  #leaveLane(end: LaneEnd | undefined): void {
+    if (this.#phase !== 'lane') return
+    this.#phase = 'head'
+    if (end?.unsent !== undefined) this.#unsent.send(this.#socket, end.unsent)
+    if (end?.request === undefined) return this.#nextRequest()
+    this.resume()
+    this.#advance(end.request)
   }
 
   /** Answers with the page of `code` and closes, unless the connection is still sound. */

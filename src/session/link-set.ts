@@ -82,16 +82,23 @@ export class LinkSet implements LinkOwner {
   /** Puts what a stream sends on a free link, once all before it is framed; asks for one when none is free. */
   move(stream: Stream): Link | undefined {
     if (stream.queue.length > 0) return undefined
-    for (const link of this.#links.values()) {
-      if (!link.isFree) continue
-      link.sender = stream
-      stream.sendingLink = link
-      this.#tell(LINK, stream, link)
-      // The far side holds the link's bytes until it knows whose they are.
-      this.#outbox.flush()
-      return link
+    const link = this.#freeFor(stream)
+    if (link === undefined) {
+      this.#session.linkWanted()
+      return undefined
     }
-    this.#session.linkWanted()
+    link.sender = stream
+    stream.sendingLink = link
+    this.#tell(LINK, stream, link)
+    // The far side holds the link's bytes until it knows whose they are.
+    this.#outbox.flush()
+    return link
+  }
+
+  /** The one that the other side uses for the stream, if that is possible: fewer links serve as many streams. */
+  #freeFor(stream: Stream): Link | undefined {
+    if (stream.receivingLink?.isFree) return stream.receivingLink
+    for (const link of this.#links.values()) if (link.isFree) return link
     return undefined
   }
 

@@ -133,7 +133,7 @@ export class Link {
   }
 
   /** Sends what comes on a socket, up to `limitBytes`, behind what was sent; not while something waits here. */
-  sendFrom(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined {
+  sendFrom(from: Pick<Socket, 'spliceTo'>, limitBytes: number, done: SpliceDone): Splice | undefined {
     if (this.#isClosed || !this.#unsent.isEmpty || this.#outgoing !== undefined) return undefined
     this.#outgoing = from.spliceTo?.(this.#socket, limitBytes, movedBytes => {
       this.#outgoing = undefined

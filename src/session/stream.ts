@@ -104,7 +104,7 @@ export class Stream {
    * Sends up to `limitBytes` of what comes on a socket without seeing it, if the stream has a link to itself. Nothing
    * may be written until `done`. The other side's turn stops it: what it asked for may be small.
    */
-  writeFrom(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined {
+  writeFrom(from: Pick<Socket, 'spliceTo'>, limitBytes: number, done: SpliceDone): Splice | undefined {
     if (this.isClosed || this.hasEnded || this.#outgoing !== undefined) return undefined
     this.#outgoing = this.sendingLink?.sendFrom(from, limitBytes, movedBytes => {
       this.#outgoing = undefined

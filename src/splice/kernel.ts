@@ -14,6 +14,8 @@ const SYMBOLS = {
   close: { args: ['i32'], returns: 'i32' },
   read: { args: ['i32', 'ptr', 'u64'], returns: I64_FAST },
   write: { args: ['i32', 'ptr', 'u64'], returns: I64_FAST },
+  recv: { args: ['i32', 'ptr', 'u64', 'i32'], returns: I64_FAST },
+  send: { args: ['i32', 'ptr', 'u64', 'i32'], returns: I64_FAST },
   eventfd: { args: ['u32', 'i32'], returns: 'i32' },
   socketpair: { args: ['i32', 'i32', 'i32', 'ptr'], returns: 'i32' },
   getpeername: { args: ['i32', 'ptr', 'ptr'], returns: 'i32' },
@@ -37,8 +39,12 @@ const EPOLL_CTL_ADD = 1
 const EPOLL_CTL_DEL = 2
 export const EPOLLIN = 1
 export const EPOLLOUT = 4
+/** The far side sends no more. */
+export const EPOLLRDHUP = 0x2000
 const EPOLLET = 0x8000_0000
 const PRIO_PROCESS = 0
+const MSG_DONTWAIT = 0x40
+const MSG_NOSIGNAL = 0x4000
 const AF_UNIX = 1
 const SOCK_STREAM = 1
 const EINTR = 4
@@ -56,6 +62,12 @@ export const WOULD_BLOCK = -1
 export const FAILED = -2
 /** The kernel will not move these, and nothing is known of the connections. */
 export const IMPOSSIBLE = -3
+
+/** Memory that the kernel reads and writes. */
+export interface Room {
+  readonly bytes: Uint8Array<ArrayBuffer>
+  readonly at: Pointer
+}
 
 export interface Pipe {
   readonly readEnd: number
@@ -85,6 +97,28 @@ export class Kernel {
     const errno = this.#ffi.read.i32(this.#errno!)
     if (errno === EAGAIN || errno === EINTR) return WOULD_BLOCK
     return NOT_ITS_FAULT.includes(errno) ? IMPOSSIBLE : FAILED
+  }
+
+  room(byteCount: number): Room {
+    const bytes = new Uint8Array(byteCount)
+    return { bytes, at: this.#ffi.ptr(bytes) }
+  }
+
+  /** Reads what is there, up to `most` bytes. Returns how many, 0 at the end, or `WOULD_BLOCK`, `FAILED`. */
+  receive(from: number, into: Room, most: number = into.bytes.length): number {
+    return this.#outcome(this.#calls.recv(from, into.at, most, MSG_DONTWAIT))
+  }
+
+  /** Sends the first `count` bytes. Returns how many were taken, or `WOULD_BLOCK`, `FAILED`. */
+  send(to: number, room: Room, count: number): number {
+    return this.#outcome(this.#calls.send(to, room.at, count, MSG_DONTWAIT | MSG_NOSIGNAL))
+  }
+
+  #outcome(returned: number | bigint): number {
+    const count = Number(returned)
+    if (count >= 0) return count
+    const errno = this.#ffi.read.i32(this.#errno!)
+    return errno === EAGAIN || errno === EINTR ? WOULD_BLOCK : FAILED
   }
 
   /** A pipe that holds `capacityBytes` if the system lets it, else less. `undefined` without descriptors to spare. */
@@ -181,6 +215,11 @@ export class Changes {
   constructor(most: number) {
     this.most = most
     this.events = new DataView(new ArrayBuffer(most * EVENT_BYTES))
+  }
+
+  /** Whether the far side of what changed sends no more. */
+  isLast(index: number): boolean {
+    return (this.events.getUint32(index * EVENT_BYTES, true) & EPOLLRDHUP) !== 0
   }
 
   number(index: number): number {

@@ -1,10 +1,14 @@
 // The main thread's side of splicing: starts each thread when it is first of use, and keeps the books of its jobs.
 
-import { Worker } from 'node:worker_threads'
+import { MessageChannel, Worker } from 'node:worker_threads'
+import type { Lane, LaneTerms } from '../socket.ts'
 import { smallReads } from './activity.ts'
 import { Board, MAX_JOBS } from './board.ts'
+import type { Side } from './job.ts'
 import { Kernel } from './kernel.ts'
-import type { Finished, Pace, Side, ThreadData } from './thread.ts'
+import type { LaneOver } from './lane.ts'
+import { type LaneOutcome, Lanes } from './lanes.ts'
+import type { Finished, Pace, ThreadData } from './thread.ts'
 
 /** Set to `0` for the way through the program, always. */
 const SWITCH = 'LOCALTUNNELS_SPLICE'
@@ -78,20 +82,34 @@ export class Splicer {
   #begun = 0
   #movedBytes = 0
   readonly #free = Array.from({ length: MAX_JOBS }, (_, index) => MAX_JOBS - 1 - index)
+  readonly lanes: Lanes
 
   /** `died`: the thread did, and all jobs are lost. */
   constructor(kernel: Kernel, bell: number, pace: Pace, thread: URL, died: () => void) {
     this.#kernel = kernel
     this.#bell = bell
     this.#pace = pace
-    const workerData: ThreadData = { memory: this.#board.memory, bell, pace, smallReads }
-    const worker = new Worker(thread, { workerData })
-    worker.on('message', ({ slot, failed, leftover }: Finished) =>
-      this.#finished(slot, { failed, leftover, isLost: false }),
-    )
+    const { port1: orders, port2: laneOrders } = new MessageChannel()
+    orders.unref()
+    this.lanes = new Lanes(kernel, bell, orders)
+    const workerData: ThreadData = {
+      memory: this.#board.memory,
+      bell,
+      pace,
+      smallReads,
+      laneMemory: this.lanes.memory,
+      laneOrders,
+    }
+    const worker = new Worker(thread, { workerData, transferList: [laneOrders] })
+    worker.on('message', (message: Finished | LaneOver) => {
+      if ('lane' in message) return this.lanes.over(message)
+      const { slot, failed, leftover } = message
+      this.#finished(slot, { failed, leftover, isLost: false })
+    })
     const lose = () => {
       died()
       for (const slot of this.#jobs.keys()) this.#finished(slot, LOST)
+      this.lanes.lose()
     }
     worker.on('error', lose)
     worker.on('exit', lose)
@@ -100,7 +118,12 @@ export class Splicer {
   }
 
   get counts(): SpliceCounts {
-    return { begun: this.#begun, running: MAX_JOBS - this.#free.length, movedBytes: this.#movedBytes }
+    return {
+      begun: this.#begun,
+      running: MAX_JOBS - this.#free.length,
+      movedBytes: this.#movedBytes,
+      lanes: this.lanes.count,
+    }
   }
 
   start(from: number, to: number, limitBytes: number, ended: (outcome: Outcome) => void): Job | undefined {
@@ -171,14 +194,17 @@ export interface SpliceCounts {
   readonly running: number
   /** Bytes moved by those that ended. */
   readonly movedBytes: number
+  /** Lanes open now. */
+  readonly lanes: number
 }
 
 export function spliceCounts(): SpliceCounts {
-  const sum = { begun: 0, running: 0, movedBytes: 0 }
+  const sum = { begun: 0, running: 0, movedBytes: 0, lanes: 0 }
   for (const { counts } of splicers.values()) {
     sum.begun += counts.begun
     sum.running += counts.running
     sum.movedBytes += counts.movedBytes
+    sum.lanes += counts.lanes
   }
   return sum
 }
@@ -194,13 +220,32 @@ export function spliceDescriptors(
   pace: Pace,
   ended: (outcome: Outcome) => void,
 ): Job | undefined {
+  return splicerOf(pace)?.start(from, to, limitBytes, ended)
+}
+
+/**
+ * Serves the easy requests of a visitor's connection on the stream whose bytes go `to` one descriptor and come `from`
+ * another (see `lane.ts`). Nobody else may read or write any of them until `ended` was called, once and later.
+ * `undefined`: not here, or not now.
+ */
+export function openLane(
+  visitor: number,
+  to: number,
+  from: number,
+  terms: LaneTerms,
+  ended: (outcome: LaneOutcome) => void,
+): Lane | undefined {
+  return splicerOf('prompt')?.lanes.open(visitor, to, from, terms, ended)
+}
+
+function splicerOf(pace: Pace): Splicer | undefined {
   if (!canSplice()) return undefined
   let splicer = splicers.get(pace)
   if (splicer === undefined) {
     splicer = begin(pace)
     if (splicer !== undefined) splicers.set(pace, splicer)
   }
-  return splicer?.start(from, to, limitBytes, ended)
+  return splicer
 }
 
 function probe(): Kernel | null {

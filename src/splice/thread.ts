@@ -1,8 +1,11 @@
 // A thread that splices: waits in epoll for sockets of its jobs and moves their bytes through a pipe each.
 
-import { parentPort, workerData } from 'node:worker_threads'
+import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import { Board, MAX_JOBS } from './board.ts'
-import { Changes, EPOLLIN, EPOLLOUT, FAILED, Kernel, type Pipe, WOULD_BLOCK } from './kernel.ts'
+import { CopiedJob, type Job, PipedJob, type Side } from './job.ts'
+import { Changes, EPOLLIN, EPOLLOUT, EPOLLRDHUP, Kernel, type Pipe, type Room } from './kernel.ts'
+import { Lane, type LaneOrder, LaneTools } from './lane.ts'
+import { LaneBoard } from './lane-board.ts'
 
 /** What the main thread gives its thread to begin with. */
 export interface ThreadData {
@@ -12,6 +15,10 @@ export interface ThreadData {
   readonly pace: Pace
   /** See `activity.ts`. */
   readonly smallReads: Int32Array<SharedArrayBuffer>
+  /** Numbers of the lanes. */
+  readonly laneMemory: SharedArrayBuffer
+  /** Brings lanes to begin (a `LaneOrder`) and to end (the number of one). The bell is rung after each. */
+  readonly laneOrders: MessagePort
 }
 
 /** A job is over. The leftover was read and did not reach the other socket. */
@@ -22,21 +29,20 @@ export interface Finished {
   readonly leftover: Uint8Array<ArrayBuffer> | undefined
 }
 
-export type Side = 'from' | 'to'
-
 /** Bulk gives way to everybody. Prompt is a conversation: pieces so small that what counts is when they arrive. */
 export type Pace = 'bulk' | 'prompt'
 
 /**
- * What a stalled reader costs, in the kernel. All jobs together reach just the 64 MB that Linux gives the pipes of an
- * unprivileged user (`pipe-user-pages-soft`); 1 MB moved 5 to 10 % more a second, 256 KB as much less. A conversation has
- * what every pipe has to begin with.
+ * What a stalled reader of bulk costs, in the kernel. All jobs together reach just the 64 MB that Linux gives the pipes of
+ * an unprivileged user (`pipe-user-pages-soft`); 1 MB moved 5 to 10 % more a second, 256 KB as much less.
  */
-const PIPE_BYTES = { bulk: 524_288, prompt: 65_536 }
+const PIPE_BYTES = 524_288
+/** What a conversation is copied through, and how much of it a stalled reader costs. */
+const COPY_BYTES = 65_536
 /** Pipes kept for the next jobs. */
 const MAX_SPARE_PIPES = 16
-/** What one job moves before the others have their turn. */
-const TURN_BYTES = 1_048_576
+/** Bulk rests after so much, if it has to. */
+const REST_AFTER_BYTES = 1_048_576
 /** A job that moves nothing for one to two of these ends: the program waits for bytes as well, at no cost. */
 const IDLE_MS = 500
 
@@ -67,41 +73,11 @@ const ENOUGH_SOON = 4
 
 const MAX_CHANGES = 64
 const BELL = 2 * MAX_JOBS
+/** The visitor of the first lane; its stream is the next number. */
+const FIRST_LANE = BELL + 1
 
 /** Nobody changes it: to wait for a change is to rest. */
 const NOTHING = new Int32Array(new SharedArrayBuffer(4))
-
-class Job {
-  readonly slot: number
-  readonly from: number
-  readonly to: number
-  readonly limitBytes: number
-  readonly pipe: Pipe
-  takenBytes = 0
-  movedBytes = 0
-  movedAtSweep = -1
-  /** Nothing more is taken. */
-  hasEnded = false
-  /** Nothing more is passed on. */
-  isStuck = false
-  /** It is among those whose turn comes. */
-  isWaiting = false
-  /** What is in the pipe is nobody's. */
-  isSpoilt = false
-  failed: Side | undefined
-
-  constructor(slot: number, board: Board, pipe: Pipe) {
-    this.slot = slot
-    this.from = board.from(slot)
-    this.to = board.to(slot)
-    this.limitBytes = board.limitBytes(slot)
-    this.pipe = pipe
-  }
-
-  get heldBytes(): number {
-    return this.takenBytes - this.movedBytes
-  }
-}
 
 class Thread {
   readonly #kernel = new Kernel()
@@ -115,6 +91,7 @@ class Thread {
   #waiting: Job[] = []
   #turn: Job[] = []
   readonly #sparePipes: Pipe[] = []
+  #room: Room | undefined
   #sweptAt = 0
   readonly #smallReads: Int32Array<SharedArrayBuffer>
   #smallReadsSeen = 0
@@ -123,12 +100,19 @@ class Thread {
   #soon = 0
   /** By all jobs, since the last look at who else is there. */
   #movedBytes = 0
+  readonly #laneOrders: MessagePort
+  readonly #laneBoard: LaneBoard
+  #laneTools: LaneTools | undefined
+  readonly #lanes: (Lane | undefined)[] = []
+  #laneCount = 0
 
-  constructor({ memory, bell, pace, smallReads }: ThreadData) {
+  constructor({ memory, bell, pace, smallReads, laneMemory, laneOrders }: ThreadData) {
     this.#board = new Board(memory)
     this.#bell = bell
     this.#pace = pace
     this.#smallReads = smallReads
+    this.#laneBoard = new LaneBoard(laneMemory)
+    this.#laneOrders = laneOrders
   }
 
   run(): never {
@@ -138,15 +122,22 @@ class Thread {
     if (this.#pace === 'bulk') this.#kernel.beNice(NICE)
     this.#kernel.watch(this.#poll, this.#bell, EPOLLIN, BELL)
     for (;;) {
-      const timeoutMs = this.#waiting.length > 0 ? 0 : this.#jobCount > 0 ? IDLE_MS : -1
+      const isBusy = this.#jobCount + this.#laneCount > 0
+      const timeoutMs = this.#waiting.length > 0 ? 0 : isBusy ? IDLE_MS : -1
       const count = this.#await(changes, timeoutMs)
       for (let index = 0; index < count; index++) {
         const number = changes.number(index)
-        if (number === BELL) this.#kernel.read(this.#bell, bellBytes)
+        if (number === BELL) {
+          this.#kernel.read(this.#bell, bellBytes)
+          this.#followLaneOrders()
+        } else if (number >= FIRST_LANE) this.#serveLane(number - FIRST_LANE, changes.isLast(index))
         else {
           // A change may be of a job that is over: then it is of no use, and of no harm to the next one.
           const job = this.#jobs[number]
-          if (job !== undefined) this.#wait(job)
+          if (job !== undefined) {
+            job.isLast ||= changes.isLast(index)
+            this.#wait(job)
+          }
         }
       }
       this.#board.follow(orders)
@@ -160,7 +151,7 @@ class Thread {
       turn.length = 0
       this.#sweep()
       if (this.#pace === 'prompt') Atomics.add(this.#smallReads, 0, count)
-      else if (this.#movedBytes >= TURN_BYTES) this.#giveWay()
+      else if (this.#movedBytes >= REST_AFTER_BYTES) this.#giveWay()
     }
   }
 
@@ -170,7 +161,7 @@ class Thread {
     const found = looks ? this.#look(changes) : 0
     const began = performance.now()
     const count = found > 0 ? found : this.#kernel.wait(this.#poll, changes, timeoutMs)
-    const cameSoon = looks ? found > 0 : performance.now() - began < SHORT_SLEEP_MS
+    const cameSoon = count <= 1 && (looks ? found > 0 : performance.now() - began < SHORT_SLEEP_MS)
     this.#soon = cameSoon ? Math.min(this.#soon + 1, 2 * ENOUGH_SOON) : Math.max(this.#soon - 2, 0)
     return count
   }
@@ -185,20 +176,29 @@ class Thread {
   }
 
   #start(slot: number): void {
-    const pipe = this.#sparePipes.pop() ?? this.#kernel.pipe(PIPE_BYTES[this.#pace])
-    if (pipe === undefined) {
+    const job = this.#makeJob(slot)
+    if (job === undefined) {
       this.#kernel.close(this.#board.from(slot))
       this.#kernel.close(this.#board.to(slot))
       return this.#tell(slot)
     }
-    const job = new Job(slot, this.#board, pipe)
     this.#jobs[slot] = job
     this.#jobCount++
     const isWatched =
-      this.#kernel.watch(this.#poll, job.from, EPOLLIN, slot) &&
+      this.#kernel.watch(this.#poll, job.from, EPOLLIN | EPOLLRDHUP, slot) &&
       this.#kernel.watch(this.#poll, job.to, EPOLLOUT, slot)
     if (isWatched) this.#wait(job)
     else this.#finish(job)
+  }
+
+  /** `undefined`: without descriptors to spare. */
+  #makeJob(slot: number): Job | undefined {
+    if (this.#pace === 'prompt') {
+      this.#room ??= this.#kernel.room(COPY_BYTES)
+      return new CopiedJob(slot, this.#board, this.#kernel, this.#room)
+    }
+    const pipe = this.#sparePipes.pop() ?? this.#kernel.pipe(PIPE_BYTES)
+    return pipe && new PipedJob(slot, this.#board, this.#kernel, pipe)
   }
 
   #stop(slot: number): void {
@@ -206,19 +206,13 @@ class Thread {
     if (job !== undefined) this.#finish(job)
   }
 
-  /** Moves until nothing moves any more, both sockets will tell of a change, or the turn is over. */
   #serve(job: Job): void {
-    const turnEnd = job.movedBytes + TURN_BYTES
-    while (job.movedBytes < turnEnd) {
-      const took = this.#take(job)
-      const passed = !job.isSpoilt && this.#pass(job)
-      const isWhole = job.hasEnded || job.takenBytes === job.limitBytes
-      if (job.isSpoilt || job.isStuck || (isWhole && job.heldBytes === 0)) return this.#finish(job)
-      if (!took && !passed) return
-    }
-    // A conversation that has become bulk: the program finds that out as well, and has it moved as such.
-    if (this.#pace === 'prompt') this.#finish(job)
-    else this.#wait(job)
+    const before = job.movedBytes
+    const turn = job.turn()
+    this.#movedBytes += job.movedBytes - before
+    // A conversation that has become bulk is over, too: the program finds that out as well, and has it moved as such.
+    if (turn === 'over' || (turn === 'goes on' && this.#pace === 'prompt')) this.#finish(job)
+    else if (turn === 'goes on') this.#wait(job)
   }
 
   #wait(job: Job): void {
@@ -227,44 +221,9 @@ class Thread {
     this.#waiting.push(job)
   }
 
-  #take(job: Job): boolean {
-    const room = Math.min(job.pipe.capacityBytes - job.heldBytes, job.limitBytes - job.takenBytes)
-    if (job.hasEnded || room <= 0) return false
-    const count = this.#kernel.splice(job.from, job.pipe.writeEnd, room)
-    if (count === WOULD_BLOCK) return false
-    if (count > 0 && this.#kernel.isConnected(job.from)) {
-      job.takenBytes += count
-      this.#board.taken(job.slot, job.takenBytes)
-      return true
-    }
-    job.hasEnded = true
-    if (count === FAILED) job.failed = 'from'
-    // After a reset the runtime reads as well, paused or not: nobody knows what lay between these bytes and the last.
-    if (count > 0) {
-      job.failed = 'from'
-      job.isSpoilt = true
-    }
-    return true
-  }
-
-  #pass(job: Job): boolean {
-    if (job.heldBytes === 0) return false
-    const count = this.#kernel.splice(job.pipe.readEnd, job.to, job.heldBytes)
-    if (count === WOULD_BLOCK) return false
-    if (count > 0) {
-      job.movedBytes += count
-      this.#movedBytes += count
-      this.#board.moved(job.slot, job.movedBytes)
-    } else {
-      job.isStuck = true
-      if (count === FAILED) job.failed = 'to'
-    }
-    return count > 0
-  }
-
   #finish(job: Job): void {
     // First: should it throw, the main thread closes what this one has not.
-    const leftover = job.isSpoilt ? undefined : this.#readOut(job)
+    const leftover = job.readOut()
     this.#jobs[job.slot] = undefined
     this.#jobCount--
     for (const descriptor of [job.from, job.to]) {
@@ -272,20 +231,14 @@ class Thread {
       this.#kernel.unwatch(this.#poll, descriptor)
       this.#kernel.close(descriptor)
     }
-    if (!job.isSpoilt && this.#sparePipes.length < MAX_SPARE_PIPES) this.#sparePipes.push(job.pipe)
-    else this.#kernel.closePipe(job.pipe)
+    if (job instanceof PipedJob) this.#keepPipe(job.sparePipe)
     this.#tell(job.slot, job.failed, leftover)
   }
 
-  #readOut({ heldBytes, pipe }: Job): Uint8Array<ArrayBuffer> | undefined {
-    if (heldBytes === 0) return undefined
-    const leftover = new Uint8Array(heldBytes)
-    for (let at = 0; at < heldBytes; ) {
-      const count = this.#kernel.read(pipe.readEnd, leftover.subarray(at))
-      if (count <= 0) throw new Error('a pipe holds less than was put into it')
-      at += count
-    }
-    return leftover
+  #keepPipe(pipe: Pipe | undefined): void {
+    if (pipe === undefined) return
+    if (this.#sparePipes.length < MAX_SPARE_PIPES) this.#sparePipes.push(pipe)
+    else this.#kernel.closePipe(pipe)
   }
 
   #tell(slot: number, failed?: Side, leftover?: Uint8Array<ArrayBuffer>): void {
@@ -303,8 +256,64 @@ class Thread {
     if (now < this.#politeUntil) Atomics.wait(NOTHING, 0, 0, REST_MS)
   }
 
+  // ── Lanes ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #followLaneOrders(): void {
+    for (;;) {
+      const order = receiveMessageOnPort(this.#laneOrders)?.message as LaneOrder | number | undefined // see ThreadData
+      if (order === undefined) return
+      if (typeof order === 'number') this.#stopLane(order)
+      else this.#openLane(order)
+    }
+  }
+
+  #openLane(order: LaneOrder): void {
+    this.#laneTools ??= new LaneTools(this.#kernel, this.#laneBoard)
+    const lane = new Lane(order, this.#laneTools)
+    const number = FIRST_LANE + 2 * order.slot
+    this.#lanes[order.slot] = lane
+    this.#laneCount++
+    // What is there already is told as a change.
+    const isWatched =
+      this.#kernel.watch(this.#poll, order.visitor, EPOLLIN | EPOLLRDHUP, number) &&
+      this.#kernel.watch(this.#poll, order.from, EPOLLIN, number + 1)
+    if (!isWatched) this.#closeLane(lane)
+  }
+
+  #stopLane(slot: number): void {
+    const lane = this.#lanes[slot]
+    if (lane !== undefined) this.#closeLane(lane)
+  }
+
+  #serveLane(number: number, isLast: boolean): void {
+    // A change may be of a lane that is over, and the next one in its place finds nothing then.
+    const lane = this.#lanes[number >> 1]
+    if (lane === undefined) return
+    if (number % 2 === 0) lane.visitorChanged(isLast)
+    else lane.streamChanged()
+    if (lane.over !== undefined) this.#closeLane(lane)
+    if (this.#laneTools?.isCrowded) this.#closeAllLanes(this.#laneTools)
+  }
+
+  #closeAllLanes(tools: LaneTools): void {
+    for (const lane of this.#lanes) if (lane !== undefined) this.#closeLane(lane)
+    tools.clear()
+  }
+
+  #closeLane(lane: Lane): void {
+    if (lane.over === undefined) lane.finish()
+    const { slot, visitor, to, from } = lane.order
+    this.#lanes[slot] = undefined
+    this.#laneCount--
+    for (const descriptor of new Set([visitor, to, from])) {
+      this.#kernel.unwatch(this.#poll, descriptor)
+      this.#kernel.close(descriptor)
+    }
+    parentPort?.postMessage(lane.over)
+  }
+
   #sweep(): void {
-    if (this.#jobCount === 0) return
+    if (this.#jobCount + this.#laneCount === 0) return
     const now = performance.now()
     if (now - this.#sweptAt < IDLE_MS) return
     this.#sweptAt = now
@@ -312,6 +321,11 @@ class Thread {
       if (job === undefined) continue
       if (job.movedBytes === job.movedAtSweep && job.heldBytes === 0) this.#finish(job)
       job.movedAtSweep = job.movedBytes
+    }
+    for (const lane of this.#lanes) {
+      if (lane === undefined) continue
+      if (lane.requests === lane.requestsAtSweep) this.#closeLane(lane)
+      lane.requestsAtSweep = lane.requests
     }
   }
 }

@@ -8,7 +8,6 @@ import { peerClient, reset } from '../support/peer.ts'
 import { Random } from '../support/random.ts'
 import { type RawSite, rawSite } from '../support/raw-site.ts'
 import { openDescriptors, patternAt, Sink, Source } from '../support/relay.ts'
-import { startTunnel } from '../support/tunnel.ts'
 
 const MB = 1_048_576
 
@@ -183,16 +182,4 @@ describe.skipIf(!canSplice())('a conversation', () => {
     await settled()
     await eventually(() => openDescriptors() < before + 250, 'closed descriptors')
   }, 30_000)
-
-  test('of requests is none: those share the carrier', async () => {
-    const app = Bun.serve({ port: 0, fetch: () => new Response('short') })
-    await using tunnel = await startTunnel({ port: app.port ?? 0 })
-    const { begun } = spliceCounts()
-    for (let count = 0; count < 300; count++) {
-      const answer = await fetch(`http://127.0.0.1:${tunnel.port}/`, { headers: { host: 'app.localhost' } })
-      expect(await answer.text()).toBe('short')
-    }
-    expect(spliceCounts().begun).toBe(begun)
-    await app.stop(true)
-  })
 })

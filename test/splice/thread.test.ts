@@ -3,7 +3,9 @@
 import { describe, expect, test } from 'bun:test'
 import { openSync } from 'node:fs'
 import { join } from 'node:path'
+import type { LaneTerms } from '../../src/socket.ts'
 import { Kernel } from '../../src/splice/kernel.ts'
+import type { LaneOutcome } from '../../src/splice/lanes.ts'
 import { canSplice, type Outcome, Splicer } from '../../src/splice/splicer.ts'
 import { eventually } from '../support/events.ts'
 import { openDescriptors } from '../support/relay.ts'
@@ -41,7 +43,7 @@ describe.skipIf(!canSplice())('the splicing thread', () => {
     expect(await answerOf(`import { canSplice } from '${SPLICER}'; console.log(canSplice())`)).toBe('true')
   })
 
-  test('that dies hands every job back as lost, and leaves no descriptor open', async () => {
+  test('that dies hands every job and lane back as lost, and leaves no descriptor open', async () => {
     const kernel = new Kernel()
     const died = Promise.withResolvers<void>()
     const thread = new URL('../support/dying-thread.ts', import.meta.url)
@@ -49,11 +51,23 @@ describe.skipIf(!canSplice())('the splicing thread', () => {
     const [from, to] = [openSync('/dev/null', 'r'), openSync('/dev/null', 'w')]
     const before = openDescriptors()
     const outcomes: Outcome[] = []
+    const lanes: LaneOutcome[] = []
+    const terms: LaneTerms = {
+      era: new Int32Array(new SharedArrayBuffer(4)),
+      since: 0,
+      hostWithPort: 'app.localhost',
+      hop: { address: '127.0.0.1', proto: 'http', trusted: false, hostHeader: '', origin: '' },
+      limits: { maxHeadBytes: 1_024, maxHeaderCount: 10, maxTargetBytes: 100 },
+    }
+    const lane = splicer.lanes.open(from, to, to, terms, outcome => lanes.push(outcome))
+    expect(splicer.counts.lanes).toBe(1)
     const jobs = [1, 2, 3].map(() => splicer.start(from, to, 10, outcome => outcomes.push(outcome)))
     expect(jobs).not.toContain(undefined)
     await within(died.promise, 'the death of the thread')
     expect(outcomes.map(({ isLost }) => isLost)).toEqual([true, true, true])
-    expect(splicer.counts.running).toBe(0)
+    expect(splicer.counts).toMatchObject({ running: 0, lanes: 0 })
+    expect(lanes).toMatchObject([{ isLost: true, isTorn: true }])
+    lane?.stop()
     await eventually(() => openDescriptors() <= before, 'closed descriptors')
   })
 })

@@ -8,18 +8,23 @@ import { forwardRequestHead, forwardResponseHead, maxForwardedBytes } from '../.
 import { parseResponseHead, type RequestHead, ResponseHead } from '../../http/head.ts'
 import { IDEMPOTENT } from '../../http/request-line.ts'
 import type { Stream, StreamHandler } from '../../session/stream.ts'
-import type { Socket, Splice, SpliceDone } from '../../socket.ts'
+import type { LaneEnd, LaneTerms, Socket, Splice, SpliceDone } from '../../socket.ts'
 import type { Deadline } from '../deadlines.ts'
 import { HeadBuffer } from '../head-buffer.ts'
-import type { Exchange, Visit } from '../upstream.ts'
+import type { Exchange, LaneEvents, Reserved, Rewrite, Visit } from '../upstream.ts'
+import { StreamLane } from './stream-lane.ts'
 import type { StreamsContext, StreamsUpstream } from './streams.ts'
 
 /** Request body kept for a second try on a fresh stream. nginx keeps as much in memory by default. */
 const MAX_REPLAY_BYTES = 65_536
 /** What of an answer's body arrived with its head leaves with it in one write, up to this size together. */
 const SCRATCH_BYTES = 262_144
+/** An answer of this size that came in one piece will do so again: half of what fits into a lane. */
+const EASY_ANSWER_BYTES = 32_768
 /** With less to come of a body, telling another thread costs more than it saves; measured by `ahead.ts --only 1m10`. */
 const MIN_SPLICED_BYTES = 262_144
+/** How long a lane may be idle before it is handed back. */
+const LANE_IDLE_MS = 1_000
 /** How long the origin may take to end after a stream was ended from here. */
 const RETIRE_MS = 5_000
 
@@ -33,6 +38,8 @@ let scratch = new Uint8Array(SCRATCH_BYTES)
 
 type Phase =
   | 'idle'
+  /** A lane serves its one visitor on it, or is about to. */
+  | 'lane'
   /** The request goes out, the head of the answer is awaited. */
   | 'head'
   | 'body'
@@ -42,7 +49,7 @@ type Phase =
   | 'retiring'
   | 'closed'
 
-export class PooledStream implements StreamHandler, Exchange, Deadline {
+export class PooledStream implements StreamHandler, Exchange, Reserved, Deadline {
   dueTick = 0
   readonly #pool: StreamsUpstream
   readonly #context: StreamsContext
@@ -72,6 +79,15 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
   #isDelimited = true
   /** The visitor speaks HTTP/1.0 and the origin sends chunks: only their payload is passed on. */
   #isUnchunked = false
+  /** One visitor has it to itself. */
+  #isReserved = false
+  /** It was put on links, which are for a visitor alone: others share the carrier's writes. */
+  #isSettled = false
+  #lane: StreamLane | undefined
+  /** A lane sent the request that comes next. */
+  #wasAsked = false
+  /** The answer came in one piece. */
+  #cameWhole = false
 
   constructor(pool: StreamsUpstream, context: StreamsContext) {
     this.#pool = pool
@@ -87,12 +103,20 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
   }
 
   /** Puts a visit's exchange on the stream: sends its head. */
-  begin(visit: Visit): void {
+  begin(visit: Visit): Exchange {
     const stream = this.#stream
-    if (stream === undefined) return visit.fail('CLIENT_GONE')
+    if (stream === undefined) {
+      visit.fail('CLIENT_GONE')
+      return this
+    }
+    if (this.#isReserved) {
+      stream.settle()
+      this.#isSettled = true
+    }
     this.#visit = visit
     this.#phase = 'head'
     this.#isRequestDone = false
+    this.#cameWhole = false
     this.#sentBefore = stream.sentBytes
     this.#replay = this.#isReused || this.#context.isShared ? [] : undefined
     this.#replayBytes = 0
@@ -102,9 +126,68 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
     deadlines.arm(this, visit.head.expectsContinue ? limits.originTimeoutMs : 0)
     reserveScratch(visit.head)
     const end = forwardRequestHead(visit.head, visit.hop(this.#context.rewrite), scratch, 0)
-    if (stream.write(scratch, true, 0, end)) return
+    if (this.#wasAsked) {
+      this.#wasAsked = false
+      this.#sentBefore -= end
+      return this
+    }
+    if (stream.write(scratch, true, 0, end)) return this
     visit.pause()
     if (!visit.head.expectsContinue) this.#watchSending()
+    return this
+  }
+
+  // ── For one visitor alone ──────────────────────────────────────────────────────────────────────────────────
+
+  reserve(): void {
+    this.#isReserved = true
+  }
+
+  release(): void {
+    this.#isReserved = false
+    this.#lane?.stop()
+    if (this.#phase === 'lane' || this.#wasAsked) this.#discard('CANCELLED')
+    else if (this.#phase === 'idle') this.#giveBack()
+  }
+
+  /** The exchange is over, and the stream is good for another. */
+  #giveBack(): void {
+    if (this.#isReserved) return
+    if (this.#isSettled) this.#retire()
+    else this.#pool.release(this)
+  }
+
+  get rewrite(): Rewrite | undefined {
+    return this.#context.rewrite
+  }
+
+  get isOpen(): boolean {
+    return this.#phase !== 'closed' && this.#phase !== 'retiring'
+  }
+
+  get isReadyForLane(): boolean {
+    const stream = this.#stream
+    if (this.#phase !== 'idle' || stream === undefined || stream.isBackedUp) return false
+    return stream.sendingLink !== undefined && stream.receivingLink !== undefined && !stream.peerEnded
+  }
+
+  enterLane(visitor: Socket, terms: LaneTerms, events: LaneEvents): void {
+    const stream = this.#stream
+    if (stream === undefined) return events.ended(undefined)
+    this.#phase = 'lane'
+    this.#context.deadlines.disarm(this)
+    this.#lane = new StreamLane(stream, visitor, terms, events, end => this.#leaveLane(end))
+  }
+
+  #leaveLane(end: LaneEnd | undefined): void {
+    this.#lane = undefined
+    if (this.#phase !== 'lane') return
+    if (end?.isTorn) return this.#discard('CANCELLED')
+    this.#phase = 'idle'
+    this.#wasAsked = end?.isAsked === true
+    const { deadlines, limits } = this.#context
+    // It was idle for a while already.
+    if (limits.streamIdleMs > 0) deadlines.arm(this, Math.max(1, limits.streamIdleMs - LANE_IDLE_MS))
   }
 
   // ── From the visitor ───────────────────────────────────────────────────────────────────────────────────────
@@ -191,6 +274,7 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
       case 'switched':
         return this.#pass(bytes, start, end)
       case 'idle':
+      case 'lane':
         // Nothing was asked: whatever this is, the next visitor must not get it.
         this.#pool.dropIdle(this)
         return this.#discard('PROTOCOL_ERROR')
@@ -198,6 +282,7 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
   }
 
   receivedFrom(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined {
+    if (this.#phase === 'lane') return this.#lane?.receivedFrom(from, done)
     const { leftBytes } = this.#framer
     const isPossible = this.#phase === 'body' && !this.#isUnchunked && !this.#isVisitorFull
     if (!isPossible || leftBytes < MIN_SPLICED_BYTES) return undefined
@@ -220,6 +305,7 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
   ended(delivered: number): void {
     switch (this.#phase) {
       case 'idle':
+      case 'lane':
         this.#pool.dropIdle(this)
         return this.#retire()
       case 'head':
@@ -283,6 +369,7 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
     if (visit === undefined) return
     const { limits, deadlines } = this.#context
     const answer = this.#answer
+    this.#cameWhole = this.#partialHead.isEmpty
     let at = start
     do {
       const headEnd = parseResponseHead(answer, bytes, at, end, limits, visit.head.method)
@@ -343,6 +430,7 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
       wasTaken = visit.write(bytes, false, at, bodyEnd)
     }
     if (!wasTaken) this.#isVisitorFull = true
+    this.#cameWhole &&= this.#framer.complete && headEnd + bodyBytes <= EASY_ANSWER_BYTES
     if (this.#framer.complete) this.#answerComplete(bodyEnd < end)
   }
 
@@ -421,10 +509,10 @@ export class PooledStream implements StreamHandler, Exchange, Deadline {
       this.#phase = 'idle'
       this.#isReused = true
       this.#context.deadlines.arm(this, this.#context.limits.streamIdleMs)
-      this.#pool.release(this)
+      this.#giveBack()
     } else if (this.#isRequestDone) this.#retire()
     else this.#discard('CANCELLED')
-    visit?.done(this.#isRequestDone && this.#isDelimited)
+    visit?.done(this.#isRequestDone && this.#isDelimited, isSound && this.#cameWhole)
   }
 
   /**

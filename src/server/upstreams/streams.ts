@@ -7,7 +7,7 @@ import type { Endpoints } from '../../socket.ts'
 import { encodeProxyV1, encodeProxyV2 } from '../../wire/proxy-protocol.ts'
 import type { Deadlines } from '../deadlines.ts'
 import type { ServerLimits } from '../options.ts'
-import type { Exchange, Rewrite, TunnelUpstream, Visit } from '../upstream.ts'
+import type { Exchange, Reserved, Rewrite, TunnelUpstream, Visit } from '../upstream.ts'
 import { PooledStream } from './pooled-stream.ts'
 
 /** What one tunnel's pooled streams share. */
@@ -47,6 +47,14 @@ export class StreamsUpstream implements TunnelUpstream {
       return DEAD_EXCHANGE
     }
     pooled.begin(visit)
+    return pooled
+  }
+
+  reserve(): Reserved | undefined {
+    // In a pool each request is its own choice.
+    if (this.#context.isShared) return undefined
+    const pooled = this.#idle.pop() ?? this.#open()
+    pooled?.reserve()
     return pooled
   }
 

@@ -1,0 +1,485 @@
+// One connection of Bun behind the contract of socket.ts, and what Bun tells of it.
+
+import type {
+  Endpoints,
+  Lane,
+  LaneEnd,
+  LaneTerms,
+  Socket,
+  SocketHandler,
+  Splice,
+  SpliceDone,
+} from '../socket.ts'
+import { smallReads } from '../splice/activity.ts'
+import type { LaneOutcome } from '../splice/lanes.ts'
+import { canSplice, isCleanEnd, type Outcome, openLane, spliceDescriptors } from '../splice/splicer.ts'
+import { descriptorOf } from './descriptor.ts'
+import { failure } from './gate.ts'
+
+export type RawSocket = Bun.Socket<Connection>
+
+/** What Bun calls. */
+export interface ConnectionEvents {
+  readonly binaryType: 'uint8array'
+  open(raw: RawSocket): void
+  data(raw: RawSocket, bytes: Uint8Array): void
+  drain(raw: RawSocket): void
+  end(raw: RawSocket): void
+  error(raw: RawSocket, error: Error): void
+  close(raw: RawSocket, error?: Error): void
+  timeout(raw: RawSocket): void
+  handshake?(raw: RawSocket, success: boolean, error: Error | null): void
+}
+/** Bun's own: nothing to look into. */
+export type SecureContext = object
+/** What `setKeyCert` of Bun's node:tls calls: published types do not have it. */
+interface KeyCertSocket {
+  setKeyCert(context: SecureContext): void
+}
+
+/** Longest TLS handshake of a stranger: before it ends nobody else watches the connection. */
+const HANDSHAKE_TIMEOUT_S = 10
+
+/**
+ * A read of this size is bulk. Bun reads 512 KB at a time, and up to eleven times in a row from a socket that has
+ * more: with two such processes in a chain, small answers beside a download took 5 ms at the median, and 0.3 ms since
+ * bulk yields (`benchmarks/ahead.ts --only mixed`).
+ */
+const BULK_READ_BYTES = 131_072
+const SMALL_READ_BYTES = 16_384
+/** How long bulk waits while small reads happen: 512 KB a millisecond is still 500 MB/s. */
+const POLITE_PAUSE_MS = 1
+/** How many small reads there were when bulk last looked. */
+let smallReadsSeen = 0
+
+/** The listening side of a connection. */
+export interface Owner {
+  /** Shown instead of the certificate that it listens with. */
+  context: SecureContext | undefined
+  accept(socket: Socket): SocketHandler
+  failed(error: Error): void
+  /** `stop(true)` is closing connections: without FIN from the far side, which Bun does not tell apart. */
+  isCutting: boolean
+}
+
+/** The dialling side of a connection, until it is up. */
+export interface Dialling {
+  resolve(connection: Connection): void
+  reject(error: unknown): void
+}
+
+export class Connection implements Socket {
+  raw!: RawSocket // set by `open`, before anybody but `wanted` gets hold of the connection
+  handler: SocketHandler | undefined
+  dialling: Dialling | undefined
+  readonly mustVerify: boolean
+  readonly owner: Owner | undefined
+  wantsDrain = false
+  hasEnded = false
+  peerEnded = false
+  /** Why it is or will be closed, if not by FIN both ways. */
+  failure: Error | undefined
+  isTerminated = false
+  /** Whoever dialled gave up before it was up. */
+  isUnwanted = false
+  isPaused = false
+  isYielding = false
+  /** No TLS: what is read is what was sent. */
+  isPlain = false
+  /** The last read was bulk. */
+  isBulk = false
+  /** What the kernel moves from here, and to here. */
+  outgoing: Splice | undefined
+  incoming: Splice | undefined
+  wasSpliced = false
+  endsAfterSplice = false
+  /** The far side's end was told while bytes were still moved. */
+  endedMeanwhile = false
+  /** The connection is gone, and whoever hears of it waits until nothing is moved any more. */
+  afterSplices: (() => void) | undefined
+
+  constructor(handler?: SocketHandler, dialling?: Dialling, mustVerify = false, owner?: Owner) {
+    this.handler = handler
+    this.dialling = dialling
+    this.mustVerify = mustVerify
+    this.owner = owner
+  }
+
+  write(bytes: Uint8Array, start = 0, end: number = bytes.length): number {
+    const taken = this.raw.write(bytes, start, end - start)
+    if (taken === end - start) return taken
+    if (taken >= 0) {
+      this.wantsDrain = true
+      return taken
+    }
+    // The far side is gone. `close` follows, without an error of its own.
+    if (!this.hasEnded) this.failure ??= failure('EPIPE', 'the far side closed the connection')
+    return 0
+  }
+
+  end(): void {
+    if (this.hasEnded) return
+    if (this.outgoing !== undefined) {
+      this.endsAfterSplice = true
+      return this.outgoing.stop()
+    }
+    this.hasEnded = true
+    this.raw.shutdown()
+  }
+
+  terminate(): void {
+    if (this.isTerminated) return
+    this.isTerminated = true
+    this.failure ??= failure('ECONNABORTED', 'the connection was cut by this side')
+    this.stopSplices()
+    this.raw.terminate()
+  }
+
+  keepAlive(idleMs: number): void {
+    // A probe a second and ten of them: that is Bun's own choice.
+    this.raw.setKeepAlive(true, idleMs)
+  }
+
+  pause(): void {
+    this.isPaused = true
+    this.raw.pause()
+  }
+
+  resume(): void {
+    if (!this.isPaused) return
+    this.isPaused = false
+    if (this.isYielding || this.outgoing !== undefined) return
+    // Whoever was full takes bytes again: a good moment too, but for a call in the middle of a read.
+    if (this.isBulk && this.maySplice) this.nextTurn(0)
+    else this.raw.resume()
+  }
+
+  /**
+   * Lets the other sockets have their turn before this one is read again: the next tick, or a moment later while
+   * others read small pieces. Those are somebody's request or answer, and cores that bulk keeps busy come late.
+   */
+  yield(): void {
+    if (this.isYielding || this.isPaused) return
+    this.raw.pause()
+    this.nextTurn(smallReads[0]! === smallReadsSeen ? 0 : POLITE_PAUSE_MS)
+    smallReadsSeen = smallReads[0]!
+  }
+
+  askTurn(): boolean {
+    if (!this.maySplice) return false
+    if (this.isYielding || this.isPaused || this.outgoing !== undefined) return true
+    this.raw.pause()
+    this.nextTurn(0)
+    return true
+  }
+
+  nextTurn(waitMs: number): void {
+    this.isYielding = true
+    const readOn = () => {
+      this.isYielding = false
+      if (this.isPaused) return
+      if (this.maySplice) this.handler?.turnBegan?.()
+      if (this.outgoing === undefined) this.raw.resume()
+    }
+    if (waitMs === 0) setImmediate(readOn)
+    else setTimeout(readOn, waitMs)
+  }
+
+  // ── Moving bytes in the kernel ─────────────────────────────────────────────────────────────────────────────
+
+  get maySplice(): boolean {
+    return this.isPlain && this.handler?.turnBegan !== undefined && canSplice()
+  }
+
+  spliceTo(to: Socket, limitBytes: number, done: SpliceDone): Splice | undefined {
+    if (!(to instanceof Connection) || !to.isPlain || to === this) return undefined
+    // With FIN sent this way, FIN from the other makes Bun read, paused or not; a unix socket's end always does.
+    if (this.hasEnded || this.raw.remoteAddress === undefined) return undefined
+    if (this.outgoing !== undefined || to.incoming !== undefined || to.hasEnded) return undefined
+    if (this.afterSplices !== undefined || to.afterSplices !== undefined) return undefined
+    const [from, into] = [descriptorOf(this.raw), descriptorOf(to.raw)]
+    if (from === undefined || into === undefined) return undefined
+    const pace = this.isBulk ? 'bulk' : 'prompt'
+    const ended = (outcome: Outcome) => this.#spliced(to, outcome, done)
+    const splice = spliceDescriptors(from, into, limitBytes, pace, ended)
+    if (splice === undefined) return undefined
+    this.outgoing = splice
+    to.incoming = splice
+    this.wasSpliced = true
+    to.wasSpliced = true
+    return splice
+  }
+
+  #spliced(to: Connection, { movedBytes, leftover, failed, isLost }: Outcome, done: SpliceDone): void {
+    this.outgoing = undefined
+    to.incoming = undefined
+    this.isBulk = false
+    try {
+      done(movedBytes)
+      if (leftover !== undefined && !this.isTerminated) this.handler?.received(leftover)
+      if (this.endsAfterSplice) this.end()
+      if (this.endedMeanwhile && this.afterSplices === undefined) SHARED_EVENTS.end(this.raw)
+    } catch (error) {
+      // Nothing of Bun's is below that would catch it.
+      SHARED_EVENTS.error(this.raw, error instanceof Error ? error : new Error(String(error)))
+    }
+    if (isLost) lost(this)
+    if (failed === 'from') broken(this)
+    if (failed === 'to') broken(to)
+    for (const side of [this, to]) side.#tellClosed()
+    this.#readOn()
+  }
+
+  #tellClosed(): void {
+    if (this.outgoing === undefined && this.incoming === undefined) this.afterSplices?.()
+  }
+
+  #readOn(): void {
+    const isGone = this.isTerminated || this.afterSplices !== undefined
+    if (!isGone && !this.isPaused && !this.isYielding) this.raw.resume()
+  }
+
+  serveLane(to: Socket, from: Socket, terms: LaneTerms, ended: (end: LaneEnd) => void): Lane | undefined {
+    if (!(to instanceof Connection) || !(from instanceof Connection) || to === this || from === this)
+      return undefined
+    const isBusy = to.incoming !== undefined || from.outgoing !== undefined
+    if (isBusy || this.outgoing !== undefined || this.incoming !== undefined) return undefined
+    const descriptors = [this, to, from].map(side => (side.mayBeInLane ? descriptorOf(side.raw) : undefined))
+    const [visitor, into, outOf] = descriptors
+    if (visitor === undefined || into === undefined || outOf === undefined) return undefined
+    const over = (outcome: LaneOutcome) => this.#laneOver(to, from, outcome, ended)
+    const lane = openLane(visitor, into, outOf, terms, over)
+    if (lane === undefined) return undefined
+    for (const side of [this, to, from]) side.wasSpliced = true
+    this.outgoing = lane.sending
+    to.incoming = lane.sending
+    from.outgoing = lane.receiving
+    this.incoming = lane.receiving
+    return lane
+  }
+
+  #laneOver(to: Connection, from: Connection, outcome: LaneOutcome, ended: (end: LaneEnd) => void): void {
+    const sides = new Set([this as Connection, to, from])
+    this.outgoing = undefined
+    to.incoming = undefined
+    from.outgoing = undefined
+    this.incoming = undefined
+    const { answer, failed, isLost } = outcome
+    try {
+      ended(outcome)
+      if (answer !== undefined && !from.isTerminated) from.handler?.received(answer)
+      for (const side of sides) if (side.endsAfterSplice) side.end()
+      for (const side of sides)
+        if (side.endedMeanwhile && side.afterSplices === undefined) SHARED_EVENTS.end(side.raw)
+    } catch (error) {
+      SHARED_EVENTS.error(this.raw, error instanceof Error ? error : new Error(String(error)))
+    }
+    if (isLost) for (const side of sides) lost(side)
+    if (failed !== undefined) broken({ visitor: this as Connection, to, from }[failed])
+    for (const side of sides) side.#tellClosed()
+    this.#readOn()
+    from.#readOn()
+  }
+
+  get mayBeInLane(): boolean {
+    const isWhole = !this.hasEnded && !this.peerEnded && this.afterSplices === undefined
+    return isWhole && !this.isTerminated && this.maySplice && this.raw.remoteAddress !== undefined
+  }
+
+  /** An end that was read is none: the error was told to a splice, this way or the other. */
+  get isBroken(): boolean {
+    if (!this.wasSpliced || this.hasEnded) return false
+    const descriptor = descriptorOf(this.raw)
+    return descriptor !== undefined && !isCleanEnd(descriptor)
+  }
+
+  stopSplices(): void {
+    this.outgoing?.stop()
+    this.incoming?.stop()
+  }
+
+  get remoteAddress(): string {
+    // Absent on a unix socket.
+    return plain(this.raw.remoteAddress ?? '')
+  }
+
+  endpoints(): Endpoints | undefined {
+    const { remoteAddress, remotePort, localAddress, localPort } = this.raw
+    // Declared as always there; absent on a unix socket and after a close.
+    if (!remoteAddress || !localAddress) return undefined
+    const far = { address: plain(remoteAddress), port: remotePort }
+    const near = { address: plain(localAddress), port: localPort }
+    return this.owner === undefined ? { source: near, destination: far } : { source: far, destination: near }
+  }
+}
+
+/** An IPv4 visitor of a dual-stack listener is an IPv4 visitor. */
+function plain(address: string): string {
+  return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address
+}
+
+// ── What Bun tells: one handler object per kind of connection, the state is in `data` ────────────────────────────
+
+const SHARED_EVENTS = {
+  binaryType: 'uint8array',
+  data({ data: connection }: RawSocket, bytes: Uint8Array) {
+    // Encrypted bytes, below a TLS connection that was begun on this one.
+    if (connection.handler === undefined) return
+    // Bun reads a paused connection that broke. Where these bytes belong among those moved nobody knows.
+    if (connection.outgoing !== undefined) return broken(connection)
+    connection.isBulk = bytes.length >= BULK_READ_BYTES
+    if (connection.isBulk) connection.yield()
+    else if (bytes.length < SMALL_READ_BYTES) smallReads[0]!++
+    connection.handler.received(bytes)
+  },
+  drain({ data: connection }: RawSocket) {
+    if (!connection.wantsDrain) return
+    connection.wantsDrain = false
+    connection.handler?.drained()
+  },
+  end({ data: connection }: RawSocket) {
+    if (connection.peerEnded) return
+    if (connection.outgoing !== undefined) {
+      connection.endedMeanwhile = true
+      return
+    }
+    if (connection.isBroken) return broken(connection)
+    connection.peerEnded = true
+    connection.handler?.ended()
+  },
+  /** TLS broke, or a handler threw: neither connection can go on. */
+  error({ data: connection }: RawSocket, error: Error) {
+    connection.failure = error
+    connection.terminate()
+    // What the system reports has a code; what a handler throws by mistake has none.
+    if (!('code' in error)) connection.owner?.failed(error)
+  },
+  close({ data: connection }: RawSocket, error?: Error) {
+    closed(connection, error)
+  },
+  /** Only a TLS handshake may time out. Bun tells it unasked too, of every accepted connection after 120 seconds. */
+  timeout({ data: connection }: RawSocket) {
+    if (connection.handler === undefined) connection.terminate()
+  },
+} as const
+
+export const PLAIN_DIAL_EVENTS: ConnectionEvents = {
+  ...SHARED_EVENTS,
+  open(raw: RawSocket) {
+    raw.data.raw = raw
+    raw.data.isPlain = true
+    dialled(raw.data)
+  },
+}
+
+export const TLS_DIAL_EVENTS: ConnectionEvents = {
+  ...SHARED_EVENTS,
+  open(raw: RawSocket) {
+    raw.data.raw = raw
+    if (raw.data.isUnwanted) raw.terminate()
+  },
+  handshake(raw: RawSocket, success: boolean, error: Error | null) {
+    const connection = raw.data
+    if (connection.mustVerify ? success && raw.authorized : success || isEncrypted(raw)) {
+      return dialled(connection)
+    }
+    connection.failure = error ?? failure('ECONNRESET', 'the TLS handshake failed')
+    connection.terminate()
+  },
+}
+
+/**
+ * Of a socket on which TLS was begun: whatever happens is told on the TLS one. Without this Bun also copies the
+ * encrypted bytes for us, a quarter of the CPU time of a download. It wants one handler at least.
+ */
+export const ENCRYPTED_EVENTS = { drain(): void {} }
+
+export const PLAIN_LISTEN_EVENTS: ConnectionEvents = {
+  ...SHARED_EVENTS,
+  open(raw: RawSocket) {
+    const connection = adopt(raw)
+    connection.isPlain = true
+    accepted(connection)
+  },
+}
+
+export const TLS_LISTEN_EVENTS: ConnectionEvents = {
+  ...SHARED_EVENTS,
+  open(raw: RawSocket) {
+    const { context } = adopt(raw).owner ?? {}
+    // The hello was not read yet: the listener, and every connection that waits in it, can stay.
+    if (context !== undefined) (raw as RawSocket & KeyCertSocket).setKeyCert(context)
+    raw.timeout(HANDSHAKE_TIMEOUT_S)
+  },
+  handshake(raw: RawSocket, success: boolean) {
+    raw.timeout(0)
+    if (success) accepted(raw.data)
+    else raw.data.terminate()
+  },
+}
+
+function adopt(raw: RawSocket): Connection {
+  const owner = raw.data as unknown as Owner // see `listenBun`: until now it is the owner
+  const connection = new Connection(undefined, undefined, false, owner)
+  connection.raw = raw
+  raw.data = connection
+  return connection
+}
+
+function accepted(connection: Connection): void {
+  connection.handler = connection.owner?.accept(connection)
+}
+
+function dialled(connection: Connection): void {
+  if (connection.isUnwanted) return connection.raw.terminate()
+  connection.dialling?.resolve(connection)
+  connection.dialling = undefined
+}
+
+function lost(connection: Connection): void {
+  connection.failure ??= failure('EIO', 'bytes were lost with the thread that moved them')
+  connection.terminate()
+}
+
+/** The system told, but not by an event that says so. */
+function broken(connection: Connection): void {
+  connection.failure ??= failure('ECONNRESET', 'the connection broke while the kernel moved its bytes')
+  connection.terminate()
+}
+
+function closed(connection: Connection, error?: Error): void {
+  const { dialling } = connection
+  connection.failure ??= error
+  if (connection.owner?.isCutting) connection.failure ??= failure('ECONNABORTED', 'the server stopped')
+  if (dialling !== undefined) {
+    dialling.reject(
+      connection.failure ?? failure('ECONNRESET', 'the connection closed during the TLS handshake'),
+    )
+    return
+  }
+  if (connection.failure === undefined && !connection.hasEnded) {
+    connection.failure = failure('ECONNRESET', 'the connection closed before both sides ended')
+  }
+  const tell = () => {
+    // Looked up late: `accept` may cut a connection before it has returned the handler.
+    const { handler } = connection
+    if (handler === undefined) return
+    // After our own FIN, Bun reports the other one only by closing.
+    if (connection.failure === undefined && !connection.peerEnded) handler.ended()
+    handler.closed(connection.failure)
+  }
+  if (connection.outgoing !== undefined || connection.incoming !== undefined) {
+    connection.stopSplices()
+    connection.afterSplices = tell
+    return
+  }
+  // Whoever calls `terminate` can finish what it is doing first.
+  if (connection.isTerminated) queueMicrotask(tell)
+  else tell()
+}
+
+/** A certificate for another name is told as a failed handshake even when no verification is wanted. */
+function isEncrypted(raw: RawSocket): boolean {
+  const cipher: unknown = raw.getCipher() // null before the handshake succeeded, whatever its type says
+  return cipher !== null && cipher !== undefined
+}
