@@ -5,7 +5,7 @@ import type { LaneGrant } from './front.ts'
 import type { Tunnel } from './tunnels.ts'
 
 /**
- * Requests under way at once, on average. Above there are no lanes at all: what those requests have of sharing the carrier's
+ * Requests that wait for an answer at once, on average. Above there are no lanes at all: what those requests have of sharing the carrier's
  * writes is more than what a lane saves. Measured by `benchmarks/ahead.ts --only t1,t10,open1000,open4000`.
  */
 const MAX_CONCURRENCY = 1.5
@@ -23,9 +23,9 @@ export class Lanes {
     return this.#running.size
   }
 
-  /** A request began in the program, where so many are under way with it. */
-  requested(underWay: number): void {
-    this.#concurrency += (underWay - this.#concurrency) * SHARE
+  /** A request began in the program, where so many wait for an answer with it. */
+  requested(waiting: number): void {
+    this.#concurrency += (waiting - this.#concurrency) * SHARE
   }
 
   /** Whether one more may begin. */

@@ -52,6 +52,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
     tried: undefined,
     client: undefined,
     report: 0,
+    isWaiting: false,
     startedAt: 0,
   }
   /** Set where the request was routed. */
@@ -407,6 +408,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
 
   answered(status: number): void {
     this.answerStatus = status
+    this.#host.answered(this)
   }
 
   switched(): void {

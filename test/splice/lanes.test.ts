@@ -363,6 +363,18 @@ describe.skipIf(!canSplice())('in a lane', () => {
     expect(app.asked.length).toBeGreaterThan(0)
   })
 
+  test('who waits for nothing but more of an answer keeps nobody from having one', async () => {
+    await using here = await site()
+    const listeners = await Promise.all(Array.from({ length: 8 }, () => rawDial(here.port)))
+    here.visitors.push(...listeners)
+    for (const listener of listeners) {
+      await listener.send(get(here.host, '/endless/a'))
+      await listener.until('\r\n\r\n')
+    }
+    const visitor = await inLane(here)
+    expect((await ask(visitor, get(here.host, '/text/on'))).body).toBe('on')
+  })
+
   test('too many at once have none, and do not come and go', async () => {
     await using here = await site()
     const { host, port } = here.tunnel

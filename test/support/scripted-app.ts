@@ -37,6 +37,7 @@ const ANSWERS: Readonly<Record<string, (argument: string, head: string, body: st
   early: argument => [`HTTP/1.1 103 Early Hints${CRLF}Link: </a>${CRLF}${CRLF}${plain(argument)}`],
   hints: argument => [`HTTP/1.1 103 Early Hints${CRLF}Link: </a>${CRLF}${CRLF}`, plain(argument)],
   until: argument => [`HTTP/1.1 200 OK${CRLF}${CRLF}${argument}`, 'end'],
+  endless: argument => [`HTTP/1.1 200 OK${CRLF}Content-Length: 1000000${CRLF}${CRLF}${argument}`],
   last: argument => [plain(argument, `Connection: close${CRLF}`), 'end'],
   old: argument => [plain(argument).replace('HTTP/1.1', 'HTTP/1.0'), 'end'],
   quits: argument => [plain(argument), 'end'],
@@ -48,7 +49,8 @@ const ANSWERS: Readonly<Record<string, (argument: string, head: string, body: st
   surplus: () => [`${plain('mine')}${plain('nobody asked')}`],
 }
 
-export const ANSWER_NAMES: readonly string[] = Object.keys(ANSWERS)
+/** Those that end. */
+export const ANSWER_NAMES: readonly string[] = Object.keys(ANSWERS).filter(name => name !== 'endless')
 
 export class ScriptedApp implements Disposable {
   readonly #origin = new RawOrigin()
