@@ -5,8 +5,9 @@ import type { LaneGrant } from './front.ts'
 import type { Tunnel } from './tunnels.ts'
 
 /**
- * Requests that wait for an answer at once, on average. Above there are no lanes at all: what those requests have of sharing the carrier's
- * writes is more than what a lane saves. Measured by `benchmarks/ahead.ts --only t1,t10,open1000,open4000`.
+ * Requests that wait for an answer at once, on average. Above there are no lanes at all: what those requests have of
+ * sharing the carrier's writes is more than what a lane saves. Measured by `benchmarks/ahead.ts --only
+ * t1,t10,open1000,open4000`.
  */
 const MAX_CONCURRENCY = 1.5
 /** Each request moves the average by so much of the way. */
@@ -60,15 +61,15 @@ export class Lanes {
   }
 
   /**
-   * Requests to the tunnel, or to any, may have to go elsewhere: those that a lane takes from now on come back to the
-   * program. Those that were sent are still answered.
+   * Requests to these tunnels may have to go elsewhere: those that a lane takes from now on, or one that was granted and
+   * is about to begin, come back to the program. Those that were sent are still answered.
    */
-  recall(only?: Tunnel): void {
-    for (const [lane, tunnel] of this.#running) {
-      if (only !== undefined && only !== tunnel) continue
-      Atomics.add(this.#eraOf(tunnel), 0, 1)
-      lane.stop()
+  recall(tunnels: readonly Tunnel[]): void {
+    for (const tunnel of tunnels) {
+      const era = this.#eras.get(tunnel)
+      if (era !== undefined) Atomics.add(era, 0, 1)
     }
+    for (const [lane, tunnel] of this.#running) if (tunnels.includes(tunnel)) lane.stop()
   }
 
   /** What those under way have served so far. */

@@ -194,7 +194,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   }
 
   protected override listenersChanged(event: keyof TunnelServerEvents): void {
-    if (event === 'request') this.#tunnels.lanes.recall()
+    if (event === 'request') this.#tunnels.recallLanes()
   }
 
   // ── Start and stop ─────────────────────────────────────────────────────────────────────────────────────────
@@ -259,7 +259,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     if (showCertificate) showCertificate()
     this.#settings = next
     takeBack(next, this.#clients, this.#tunnels)
-    this.#tunnels.lanes.recall()
+    this.#tunnels.recallLanes()
     for (const visitor of this.#visitors) visitor.forgetHop()
   }
 
@@ -276,7 +276,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     this.#closeDoors(false)
     for (const client of this.#clients) client.drain()
     this.#tunnels.drain('SERVER_DRAINING')
-    this.#tunnels.lanes.recall()
+    this.#tunnels.recallLanes()
     for (const visitor of [...this.#visitors]) visitor.drain()
     await this.#whenDrained()
     this.#state = 'stopped'

@@ -167,7 +167,7 @@ export class Tunnel {
 
   /** Who serves it has changed: each request is to be asked about again. */
   recallLanes(): void {
-    this.tunnels.lanes.recall(this)
+    this.tunnels.lanes.recall([this])
   }
 
   /** Ends the wait of all that wait. */
@@ -228,6 +228,11 @@ export class Tunnels {
 
   all(): Tunnel[] {
     return [...this.#byName.values()]
+  }
+
+  /** Where requests go, or who wants to hear of them, has changed for all of them. */
+  recallLanes(): void {
+    this.lanes.recall(this.all())
   }
 
   names(): string[] {

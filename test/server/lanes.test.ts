@@ -1,0 +1,39 @@
+// When the lanes of a server have to end: also those that were granted and did not begin yet.
+
+import { expect, test } from 'bun:test'
+import { Deadlines } from '../../src/server/deadlines.ts'
+import { DEFAULT_LIMITS } from '../../src/server/options.ts'
+import { type Tunnel, Tunnels } from '../../src/server/tunnels.ts'
+
+function tunnelsNamed(...names: string[]): { tunnels: Tunnels; all: Tunnel[] } {
+  const tunnels = new Tunnels(() => DEFAULT_LIMITS, new Deadlines(() => {}))
+  const all = names.map(name => {
+    const member = tunnels.claim('http', name)
+    if (typeof member === 'string') throw new Error(member)
+    return member.tunnel
+  })
+  return { tunnels, all }
+}
+
+/** Whether a lane that was granted would still serve. */
+const isGood = (grant: { era: Int32Array; since: number } | undefined) =>
+  grant !== undefined && Atomics.load(grant.era, 0) === grant.since
+
+test('a lane that is about to begin is recalled with its tunnel, and with no other', () => {
+  const { tunnels, all } = tunnelsNamed('one', 'two')
+  const [one, two] = all.map(tunnel => tunnels.lanes.grant(tunnel, () => {}))
+  expect([isGood(one), isGood(two)]).toEqual([true, true])
+  all[0]!.recallLanes()
+  expect([isGood(one), isGood(two)]).toEqual([false, true])
+  tunnels.recallLanes()
+  expect(isGood(two)).toBe(false)
+})
+
+test('a tunnel that is given back recalls it, and so does one more client', () => {
+  const { tunnels, all } = tunnelsNamed('one', 'two')
+  const [one, two] = all.map(tunnel => tunnels.lanes.grant(tunnel, () => {}))
+  all[0]!.remove('CLIENT_GONE')
+  expect(isGood(one)).toBe(false)
+  all[1]!.join()
+  expect(isGood(two)).toBe(false)
+})
