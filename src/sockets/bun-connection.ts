@@ -30,6 +30,7 @@ export interface ConnectionEvents {
   timeout(raw: RawSocket): void
   handshake?(raw: RawSocket, success: boolean, error: Error | null): void
 }
+
 /** Bun's own: nothing to look into. */
 export type SecureContext = object
 /** What `setKeyCert` of Bun's node:tls calls: published types do not have it. */
@@ -214,20 +215,35 @@ export class Connection implements Socket {
     this.outgoing = undefined
     to.incoming = undefined
     this.isBulk = false
-    try {
+    const tell = () => {
       done(movedBytes)
       if (leftover !== undefined && !this.isTerminated) this.handler?.received(leftover)
-      if (this.endsAfterSplice) this.end()
-      if (this.endedMeanwhile && this.afterSplices === undefined) SHARED_EVENTS.end(this.raw)
+    }
+    const broke = failed && { from: this as Connection, to }[failed]
+    this.#movingEnded([this], [to], tell, isLost ? [this] : [], broke)
+  }
+
+  /** Nothing is moved from `readers` to `writers` any more: what waited for that happens, behind what `tell` tells. */
+  #movingEnded(
+    readers: readonly Connection[],
+    writers: readonly Connection[],
+    tell: () => void,
+    lostOnes: Iterable<Connection>,
+    broke: Connection | undefined,
+  ): void {
+    try {
+      tell()
+      for (const side of readers) if (side.endsAfterSplice) side.end()
+      for (const side of readers)
+        if (side.endedMeanwhile && side.afterSplices === undefined) SHARED_EVENTS.end(side.raw)
     } catch (error) {
       // Nothing of Bun's is below that would catch it.
       SHARED_EVENTS.error(this.raw, error instanceof Error ? error : new Error(String(error)))
     }
-    if (isLost) lost(this)
-    if (failed === 'from') broken(this)
-    if (failed === 'to') broken(to)
-    for (const side of [this, to]) side.#tellClosed()
-    this.#readOn()
+    for (const side of lostOnes) lost(side)
+    if (broke !== undefined) broken(broke)
+    for (const side of new Set([...readers, ...writers])) side.#tellClosed()
+    for (const side of readers) side.#readOn()
   }
 
   #tellClosed(): void {
@@ -259,26 +275,18 @@ export class Connection implements Socket {
   }
 
   #laneOver(to: Connection, from: Connection, outcome: LaneOutcome, ended: (end: LaneEnd) => void): void {
-    const sides = new Set([this as Connection, to, from])
     this.outgoing = undefined
     to.incoming = undefined
     from.outgoing = undefined
     this.incoming = undefined
     const { answer, failed, isLost } = outcome
-    try {
+    const sides = { visitor: this as Connection, to, from }
+    const tell = () => {
       ended(outcome)
       if (answer !== undefined && !from.isTerminated) from.handler?.received(answer)
-      for (const side of sides) if (side.endsAfterSplice) side.end()
-      for (const side of sides)
-        if (side.endedMeanwhile && side.afterSplices === undefined) SHARED_EVENTS.end(side.raw)
-    } catch (error) {
-      SHARED_EVENTS.error(this.raw, error instanceof Error ? error : new Error(String(error)))
     }
-    if (isLost) for (const side of sides) lost(side)
-    if (failed !== undefined) broken({ visitor: this as Connection, to, from }[failed])
-    for (const side of sides) side.#tellClosed()
-    this.#readOn()
-    from.#readOn()
+    const lostOnes = isLost ? new Set(Object.values(sides)) : []
+    this.#movingEnded([this, from], [to], tell, lostOnes, failed && sides[failed])
   }
 
   get mayBeInLane(): boolean {

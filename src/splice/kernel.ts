@@ -129,9 +129,12 @@ export class Kernel {
     return { readEnd, writeEnd, capacityBytes: this.#calls.fcntl(writeEnd, F_GETPIPE_SZ, 0) }
   }
 
-  /** Another descriptor of the same connection; -1 without one to spare. */
-  duplicate(descriptor: number): number {
-    return this.#calls.fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
+  /** Another descriptor of each connection, in this order: one that cannot become another connection's. All, or none. */
+  duplicates(descriptors: readonly number[]): number[] | undefined {
+    const copies = descriptors.map(one => this.#calls.fcntl(one, F_DUPFD_CLOEXEC, 0))
+    if (copies.every(one => one >= 0)) return copies
+    for (const one of copies) if (one >= 0) this.close(one)
+    return undefined
   }
 
   /** Whether there is still a far side: not after a reset, whoever was told of it. */

@@ -110,16 +110,14 @@ export class Lanes {
   ): RunningLane | undefined {
     const slot = this.#free.pop()
     if (slot === undefined) return undefined
-    // Descriptors of its own, which cannot become another connection's under it. It closes them.
-    const visitorThere = this.#kernel.duplicate(visitor)
-    const toThere = this.#kernel.duplicate(to)
-    const fromThere = from === to ? toThere : this.#kernel.duplicate(from)
-    const order: LaneOrder = { slot, visitor: visitorThere, to: toThere, from: fromThere, terms }
-    if (Math.min(visitorThere, toThere, fromThere) < 0) {
-      this.#close(order)
+    // The thread closes them.
+    const copies = this.#kernel.duplicates(from === to ? [visitor, to] : [visitor, to, from])
+    if (copies === undefined) {
       this.#free.push(slot)
       return undefined
     }
+    const [visitorThere = -1, toThere = -1, fromThere = toThere] = copies
+    const order: LaneOrder = { slot, visitor: visitorThere, to: toThere, from: fromThere, terms }
     this.#board.clear(slot)
     const lane = new RunningLane(order, this.#board, () => this.#tell(slot), ended)
     this.#running[slot] = lane
@@ -151,7 +149,7 @@ export class Lanes {
   }
 
   #close({ visitor, to, from }: LaneOrder): void {
-    for (const descriptor of new Set([visitor, to, from])) if (descriptor >= 0) this.#kernel.close(descriptor)
+    for (const descriptor of new Set([visitor, to, from])) this.#kernel.close(descriptor)
   }
 
   #tell(order: LaneOrder | number): void {

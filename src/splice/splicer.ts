@@ -129,14 +129,13 @@ export class Splicer {
   start(from: number, to: number, limitBytes: number, ended: (outcome: Outcome) => void): Job | undefined {
     const slot = this.#free.pop()
     if (slot === undefined) return undefined
-    // Descriptors of its own, which cannot become another connection's under it. It closes them.
-    const fromHere = this.#kernel.duplicate(from)
-    const toThere = this.#kernel.duplicate(to)
-    if (fromHere < 0 || toThere < 0) {
-      for (const one of [fromHere, toThere]) if (one >= 0) this.#kernel.close(one)
+    // The thread closes them.
+    const copies = this.#kernel.duplicates([from, to])
+    if (copies === undefined) {
       this.#free.push(slot)
       return undefined
     }
+    const [fromHere = -1, toThere = -1] = copies
     const stop = () => {
       this.#board.stop(slot)
       this.#kernel.ring(this.#bell)

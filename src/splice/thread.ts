@@ -1,4 +1,4 @@
-// A thread that splices: waits in epoll for sockets of its jobs and moves their bytes through a pipe each.
+// A thread that moves bytes: waits in epoll for the sockets of its jobs and lanes, and gives each its turn.
 
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import { Board, MAX_JOBS } from './board.ts'
@@ -226,13 +226,17 @@ class Thread {
     const leftover = job.readOut()
     this.#jobs[job.slot] = undefined
     this.#jobCount--
-    for (const descriptor of [job.from, job.to]) {
+    this.#letGo([job.from, job.to])
+    if (job instanceof PipedJob) this.#keepPipe(job.sparePipe)
+    this.#tell(job.slot, job.failed, leftover)
+  }
+
+  #letGo(descriptors: Iterable<number>): void {
+    for (const descriptor of descriptors) {
       // Closing alone would not do: epoll forgets a connection when its last descriptor is closed, which is not ours.
       this.#kernel.unwatch(this.#poll, descriptor)
       this.#kernel.close(descriptor)
     }
-    if (job instanceof PipedJob) this.#keepPipe(job.sparePipe)
-    this.#tell(job.slot, job.failed, leftover)
   }
 
   #keepPipe(pipe: Pipe | undefined): void {
@@ -305,10 +309,7 @@ class Thread {
     const { slot, visitor, to, from } = lane.order
     this.#lanes[slot] = undefined
     this.#laneCount--
-    for (const descriptor of new Set([visitor, to, from])) {
-      this.#kernel.unwatch(this.#poll, descriptor)
-      this.#kernel.close(descriptor)
-    }
+    this.#letGo(new Set([visitor, to, from]))
     parentPort?.postMessage(lane.over)
   }
 

@@ -2,7 +2,6 @@
 
 import { afterAll, describe, expect, test } from 'bun:test'
 import { createServer, type Socket as PeerSocket } from 'node:net'
-import type { LaneTerms } from '../../src/socket.ts'
 import { descriptorOf } from '../../src/sockets/descriptor.ts'
 import { Kernel } from '../../src/splice/kernel.ts'
 import { Lane, type LaneOver, LaneTools } from '../../src/splice/lane.ts'
@@ -10,9 +9,8 @@ import { LaneBoard } from '../../src/splice/lane-board.ts'
 import { canSplice } from '../../src/splice/splicer.ts'
 import { eventually } from '../support/events.ts'
 import { get, ok } from '../support/exchange.ts'
+import { HOST, laneTerms } from '../support/lane-terms.ts'
 import { reset } from '../support/peer.ts'
-
-const HOST = 'app.localhost'
 
 /** A connection: one end for a lane, by its descriptor, which nobody else reads; the other in the test's hands. */
 async function pair(): Promise<{ descriptor: number; peer: PeerSocket; close(this: void): void }> {
@@ -21,14 +19,12 @@ async function pair(): Promise<{ descriptor: number; peer: PeerSocket; close(thi
   await new Promise(resolve => server.once('listening', resolve))
   const address = server.address()
   const port = typeof address === 'object' && address !== null ? address.port : 0
-  const opened = Promise.withResolvers<Bun.Socket>()
   const held = await Bun.connect({
     hostname: '127.0.0.1',
     port,
     socket: {
       open(socket) {
         socket.pause()
-        opened.resolve(socket)
       },
       data() {},
     },
@@ -56,14 +52,7 @@ describe.skipIf(!canSplice())('a lane', () => {
     const [visitor, stream] = [await pair(), await pair()]
     closing.push(visitor.close, stream.close)
     const board = new LaneBoard()
-    const era = new Int32Array(new SharedArrayBuffer(4))
-    const terms: LaneTerms = {
-      era,
-      since: 0,
-      hostWithPort: HOST,
-      hop: { address: '192.0.2.1', proto: 'http', trusted: false, hostHeader: '', origin: '' },
-      limits: { maxHeadBytes: 32_768, maxHeaderCount: 100, maxTargetBytes: 8_192 },
-    }
+    const terms = laneTerms()
     const order = {
       slot: 3,
       visitor: visitor.descriptor,
@@ -77,7 +66,7 @@ describe.skipIf(!canSplice())('a lane', () => {
     visitor.peer.on('data', bytes => (atVisitor += bytes.toString('latin1')))
     return {
       lane,
-      era,
+      era: terms.era,
       board,
       visitor: visitor.peer,
       app: stream.peer,

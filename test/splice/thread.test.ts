@@ -3,11 +3,11 @@
 import { describe, expect, test } from 'bun:test'
 import { openSync } from 'node:fs'
 import { join } from 'node:path'
-import type { LaneTerms } from '../../src/socket.ts'
 import { Kernel } from '../../src/splice/kernel.ts'
 import type { LaneOutcome } from '../../src/splice/lanes.ts'
 import { canSplice, type Outcome, Splicer } from '../../src/splice/splicer.ts'
 import { eventually } from '../support/events.ts'
+import { laneTerms } from '../support/lane-terms.ts'
 import { openDescriptors } from '../support/relay.ts'
 import { within } from '../support/within.ts'
 
@@ -52,14 +52,7 @@ describe.skipIf(!canSplice())('the splicing thread', () => {
     const before = openDescriptors()
     const outcomes: Outcome[] = []
     const lanes: LaneOutcome[] = []
-    const terms: LaneTerms = {
-      era: new Int32Array(new SharedArrayBuffer(4)),
-      since: 0,
-      hostWithPort: 'app.localhost',
-      hop: { address: '127.0.0.1', proto: 'http', trusted: false, hostHeader: '', origin: '' },
-      limits: { maxHeadBytes: 1_024, maxHeaderCount: 10, maxTargetBytes: 100 },
-    }
-    const lane = splicer.lanes.open(from, to, to, terms, outcome => lanes.push(outcome))
+    const lane = splicer.lanes.open(from, to, to, laneTerms(), outcome => lanes.push(outcome))
     expect(splicer.counts.lanes).toBe(1)
     const jobs = [1, 2, 3].map(() => splicer.start(from, to, 10, outcome => outcomes.push(outcome)))
     expect(jobs).not.toContain(undefined)

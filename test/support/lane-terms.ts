@@ -1,0 +1,14 @@
+// Terms of a lane that no server granted.
+
+import type { LaneTerms } from '../../src/socket.ts'
+
+/** The only Host that it serves. */
+export const HOST = 'app.localhost'
+
+export const laneTerms = (): LaneTerms => ({
+  era: new Int32Array(new SharedArrayBuffer(4)),
+  since: 0,
+  hostWithPort: HOST,
+  hop: { address: '192.0.2.1', proto: 'http', trusted: false, hostHeader: '', origin: '' },
+  limits: { maxHeadBytes: 32_768, maxHeaderCount: 100, maxTargetBytes: 8_192 },
+})
