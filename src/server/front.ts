@@ -74,8 +74,6 @@ export interface VisitorHost {
   elsewhere(visitor: VisitorConnection, code: ErrorCode): Upstream | undefined
   /** An exchange ended; `code` says how, when it failed. */
   finished(visitor: VisitorConnection, code: ErrorCode | undefined): void
-  /** Whether lanes are of use now: not if many requests are under way at once. */
-  mayHaveLane(): boolean
   /** What a lane for the host that the visitor asked last has to keep to; `undefined`: there is to be none. */
   laneTerms(visitor: VisitorConnection): LaneGrant | undefined
   /** The connection is gone. */

@@ -29,14 +29,9 @@ export class Lanes {
     this.#concurrency += (waiting - this.#concurrency) * SHARE
   }
 
-  /** Whether one more may begin. */
-  get mayBegin(): boolean {
-    return this.#concurrency <= MAX_CONCURRENCY
-  }
-
   /** On what terms a lane to the tunnel may begin; `undefined`: none may. */
   grant(tunnel: Tunnel, ended: (counts: LaneCounts) => void): Omit<LaneGrant, 'goesOn'> | undefined {
-    if (!this.mayBegin) return undefined
+    if (this.#concurrency > MAX_CONCURRENCY) return undefined
     const era = this.#eraOf(tunnel)
     return {
       era,
@@ -72,9 +67,9 @@ export class Lanes {
     for (const [lane, tunnel] of this.#running) if (tunnels.includes(tunnel)) lane.stop()
   }
 
-  /** What those under way have served so far. */
-  get counts(): LaneCounts {
-    const sum = { requests: 0, bytesIn: 0, bytesOut: 0 }
+  /** What those under way have served so far, and this. */
+  addedTo({ requests, bytesIn, bytesOut }: LaneCounts): LaneCounts {
+    const sum = { requests, bytesIn, bytesOut }
     for (const { counts } of this.#running.keys()) {
       sum.requests += counts.requests
       sum.bytesIn += counts.bytesIn

@@ -7,7 +7,7 @@ import { ERRORS, type ErrorCode, TunnelError } from '../errors.ts'
 import { Events } from '../events.ts'
 import type { RequestHead } from '../http/head.ts'
 import { formatUrl } from '../names.ts'
-import type { LaneCounts, Socket, SocketHandler } from '../socket.ts'
+import type { Socket, SocketHandler } from '../socket.ts'
 import type { Listening } from '../sockets/bun.ts'
 import { VERSION } from '../version.ts'
 import { adopt } from './adopt.ts'
@@ -169,7 +169,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   getStats(includeSubdomains = false): ServerStats {
     const uptimeSeconds = this.#startedAt === 0 ? 0 : Math.floor((Date.now() - this.#startedAt) / 1000)
     const { totalConnections, pending, rawVisitors } = this.#counters
-    const { requests, bytesIn, bytesOut } = sumOf(this.#counters, this.#tunnels.lanes.counts)
+    const { requests, bytesIn, bytesOut } = this.#tunnels.lanes.addedTo(this.#counters)
     return {
       status: this.#state === 'running' ? 'operational' : this.#state === 'draining' ? 'draining' : 'stopped',
       version: VERSION,
@@ -307,7 +307,6 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       route: visitor => this.#route(visitor),
       elsewhere: (visitor, code) => this.#serving.elsewhere(visitor, code),
       finished: (visitor, code) => this.#finished(visitor, code),
-      mayHaveLane: () => this.#tunnels.lanes.mayBegin,
       laneTerms: visitor => this.#laneTerms(visitor),
       left: visitor => {
         this.#visitors.delete(visitor)
@@ -605,14 +604,6 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     return bounded(LAST_WORDS_MS, resolve => {
       this.#allLeft = resolve
     })
-  }
-}
-
-function sumOf(one: LaneCounts, other: LaneCounts): LaneCounts {
-  return {
-    requests: one.requests + other.requests,
-    bytesIn: one.bytesIn + other.bytesIn,
-    bytesOut: one.bytesOut + other.bytesOut,
   }
 }
 

@@ -1,7 +1,7 @@
 // A visitor's way to a lane: a stream of its own once its requests come easy, and when to give it up.
 
 import type { Lane, LaneEnd, LaneTerms, Socket } from '../socket.ts'
-import type { LaneGrant, VisitorHost } from './front.ts'
+import type { LaneGrant } from './front.ts'
 import type { Exchange, Reserved, Rewrite, Upstream, Visit } from './upstream.ts'
 import type { VisitorConnection } from './visitor.ts'
 
@@ -15,7 +15,7 @@ const MAX_WANTED_EASY = 65_536
 const MAX_WAITED = 256
 
 export class VisitorLane {
-  readonly #host: Pick<VisitorHost, 'mayHaveLane'>
+  readonly #mayBegin: () => boolean
   #easyCount = 0
   #easySince = 0
   #wantedEasy = EASY_EXCHANGES
@@ -25,8 +25,9 @@ export class VisitorLane {
   /** What the lane left in the middle. */
   #unfinished: LaneGrant | undefined
 
-  constructor(host: Pick<VisitorHost, 'mayHaveLane'>) {
-    this.#host = host
+  /** `mayBegin`: whether there could be a lane for the visitor now. */
+  constructor(mayBegin: () => boolean) {
+    this.#mayBegin = mayBegin
   }
 
   /** An exchange is over, and the connection goes on. `isEasy`: a lane could have served it. */
@@ -108,6 +109,6 @@ export class VisitorLane {
     // Slow as they come, a stream of their own would save nothing.
     const isSoon = performance.now() - this.#easySince < (SOON_MS * this.#wantedEasy) / EASY_EXCHANGES
     this.#easyCount = 0
-    return isSoon && this.#host.mayHaveLane()
+    return isSoon && this.#mayBegin()
   }
 }

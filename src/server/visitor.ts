@@ -430,8 +430,9 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
     this.#finish(undefined)
     const mayGoOn = keepAlive && this.keepsAlive && this.#isRequestComplete && this.#phase === 'exchange'
     if (!mayGoOn) return this.#close()
-    if (cameWhole && this.head.method === 'GET') this.#lane ??= new VisitorLane(this.#host)
-    this.#lane?.exchanged(cameWhole && this.head.method === 'GET' && this.head.body === 'none')
+    const isEasy = cameWhole && this.head.method === 'GET' && this.head.body === 'none'
+    if (isEasy) this.#lane ??= new VisitorLane(() => this.#host.laneTerms(this) !== undefined)
+    this.#lane?.exchanged(isEasy)
     this.#nextRequest()
   }
 
@@ -489,11 +490,11 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
   }
 
   #enterLane(lane: VisitorLane): void {
-    const { host, head } = { host: this.#host, head: this.head }
-    const grant = host.laneTerms(this)
+    const { limits, deadlines } = this.#host
+    const grant = this.#host.laneTerms(this)
     if (grant === undefined) return lane.giveUp()
     this.#phase = 'lane'
-    host.deadlines.disarm(this)
+    deadlines.disarm(this)
     this.pause()
     lane.enter(
       this.#socket,
@@ -501,9 +502,9 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
       rewrite => ({
         era: grant.era,
         since: grant.since,
-        hostWithPort: head.hostWithPort,
+        hostWithPort: this.head.hostWithPort,
         hop: this.hop(rewrite),
-        limits: host.limits,
+        limits,
       }),
       () => this.#phase === 'lane' && this.#input.isEmpty && !this.#hasVisitorEnded,
       end => this.#leaveLane(end),

@@ -296,10 +296,13 @@ describe.skipIf(!canSplice())('in a lane', () => {
       await ask(visitor, get(host, '/text/heard'))
       expect(await heard).toMatchObject({ status: 200 })
       const stop = listening === server ? server.on('request', () => {}) : client.on('response', () => {})
+      const { begun } = spliceCounts()
       for (let count = 0; count < 300; count++) {
         await ask(visitor, get(host, '/text/heard'))
         expect(lanes()).toBe(0)
       }
+      // Nor does it get a stream of its own, which the client would serve apart.
+      expect(spliceCounts().begun).toBe(begun)
       stop()
       visitor.socket.end()
       await eventually(() => lanes() === 0, 'the end of the lane')
