@@ -54,6 +54,8 @@ export interface Socket {
    * `ended`. `undefined`: not here, or not now.
    */
   serveLane?(to: Socket, from: Socket, terms: LaneTerms, ended: (end: LaneEnd) => void): Lane | undefined
+  /** Whether `serveLane` is possible on this connection now. The first question begins what it takes. */
+  canServeLane?(): boolean
   /** Has `turnBegan` called before anything else is read. `false`: `spliceTo` is not possible here. */
   askTurn?(): boolean
   /** Who connected, and where to. `undefined` on a unix socket, and once the connection is gone. */

@@ -431,7 +431,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
     const mayGoOn = keepAlive && this.keepsAlive && this.#isRequestComplete && this.#phase === 'exchange'
     if (!mayGoOn) return this.#close()
     const isEasy = cameWhole && this.head.method === 'GET' && this.head.body === 'none'
-    if (isEasy) this.#lane ??= new VisitorLane(() => this.#host.laneTerms(this) !== undefined)
+    if (isEasy) this.#lane ??= new VisitorLane(() => this.#mayHaveLane)
     this.#lane?.exchanged(isEasy)
     this.#nextRequest()
   }
@@ -487,6 +487,10 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
     if (rest !== undefined) this.#advance(rest)
     else if (this.#isLast) this.#close()
     else if (this.#lane?.isReady && !this.#isAdvancing) this.#enterLane(this.#lane)
+  }
+
+  get #mayHaveLane(): boolean {
+    return this.#host.laneTerms(this) !== undefined && this.#socket.canServeLane?.() === true
   }
 
   #enterLane(lane: VisitorLane): void {

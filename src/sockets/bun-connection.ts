@@ -12,7 +12,14 @@ import type {
 } from '../socket.ts'
 import { smallReads } from '../splice/activity.ts'
 import type { LaneOutcome } from '../splice/lanes.ts'
-import { canSplice, isCleanEnd, type Outcome, openLane, spliceDescriptors } from '../splice/splicer.ts'
+import {
+  canOpenLane,
+  canSplice,
+  isCleanEnd,
+  type Outcome,
+  openLane,
+  spliceDescriptors,
+} from '../splice/splicer.ts'
 import { descriptorOf } from './descriptor.ts'
 import { failure } from './gate.ts'
 
@@ -287,6 +294,10 @@ export class Connection implements Socket {
     }
     const lostOnes = isLost ? new Set(Object.values(sides)) : []
     this.#movingEnded([this, from], [to], tell, lostOnes, failed && sides[failed])
+  }
+
+  canServeLane(): boolean {
+    return this.mayBeInLane && canOpenLane()
   }
 
   get mayBeInLane(): boolean {

@@ -8,7 +8,7 @@ import type { Side } from './job.ts'
 import { Kernel } from './kernel.ts'
 import type { LaneOver } from './lane.ts'
 import { type LaneOutcome, Lanes } from './lanes.ts'
-import type { Finished, Pace, ThreadData } from './thread.ts'
+import type { Finished, Pace, ThreadData, Up } from './thread.ts'
 
 /** Set to `0` for the way through the program, always. */
 const SWITCH = 'LOCALTUNNELS_SPLICE'
@@ -83,6 +83,8 @@ export class Splicer {
   #movedBytes = 0
   readonly #free = Array.from({ length: MAX_JOBS }, (_, index) => MAX_JOBS - 1 - index)
   readonly lanes: Lanes
+  /** It takes a thread some 50 ms to load its program. What it is given before waits for that, and so does a visitor. */
+  isUp = false
 
   /** `died`: the thread did, and all jobs are lost. */
   constructor(kernel: Kernel, bell: number, pace: Pace, thread: URL, died: () => void) {
@@ -101,7 +103,11 @@ export class Splicer {
       laneOrders,
     }
     const worker = new Worker(thread, { workerData, transferList: [laneOrders] })
-    worker.on('message', (message: Finished | LaneOver) => {
+    worker.on('message', (message: Up | Finished | LaneOver) => {
+      if (message === 'up') {
+        this.isUp = true
+        return
+      }
       if ('lane' in message) return this.lanes.over(message)
       const { slot, failed, leftover } = message
       this.#finished(slot, { failed, leftover, isLost: false })
@@ -222,6 +228,11 @@ export function spliceDescriptors(
   return splicerOf(pace)?.start(from, to, limitBytes, ended)
 }
 
+/** Whether lanes can be opened now. The first question starts what serves them. */
+export function canOpenLane(): boolean {
+  return splicerOf('prompt') !== undefined
+}
+
 /**
  * Serves the easy requests of a visitor's connection on the stream whose bytes go `to` one descriptor and come `from`
  * another (see `lane.ts`). Nobody else may read or write any of them until `ended` was called, once and later.
@@ -237,6 +248,7 @@ export function openLane(
   return splicerOf('prompt')?.lanes.open(visitor, to, from, terms, ended)
 }
 
+/** `undefined` also while its thread starts. */
 function splicerOf(pace: Pace): Splicer | undefined {
   if (!canSplice()) return undefined
   let splicer = splicers.get(pace)
@@ -244,7 +256,7 @@ function splicerOf(pace: Pace): Splicer | undefined {
     splicer = begin(pace)
     if (splicer !== undefined) splicers.set(pace, splicer)
   }
-  return splicer
+  return splicer?.isUp ? splicer : undefined
 }
 
 function probe(): Kernel | null {

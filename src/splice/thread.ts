@@ -21,6 +21,9 @@ export interface ThreadData {
   readonly laneOrders: MessagePort
 }
 
+/** The first message: orders are followed from now on. */
+export type Up = 'up'
+
 /** A job is over. The leftover was read and did not reach the other socket. */
 export interface Finished {
   readonly slot: number
@@ -121,6 +124,7 @@ class Thread {
     const bellBytes = new Uint8Array(8)
     if (this.#pace === 'bulk') this.#kernel.beNice(NICE)
     this.#kernel.watch(this.#poll, this.#bell, EPOLLIN, BELL)
+    parentPort?.postMessage('up' satisfies Up)
     for (;;) {
       const isBusy = this.#jobCount + this.#laneCount > 0
       const timeoutMs = this.#waiting.length > 0 ? 0 : isBusy ? IDLE_MS : -1

@@ -2,15 +2,18 @@
 
 import { describe, expect, test } from 'bun:test'
 import type { TunnelClientOptions } from '../../src/client/options.ts'
+import { TunnelClient, TunnelServer } from '../../src/index.ts'
 import type { TunnelServerOptions } from '../../src/server/options.ts'
+import { dialBun } from '../../src/sockets/bun.ts'
 import { canSplice, spliceCounts } from '../../src/splice/splicer.ts'
 import { eventually, next } from '../support/events.ts'
 import { get, type Message, post, readAnswer, statusOf } from '../support/exchange.ts'
 import { ClientProcess } from '../support/processes.ts'
 import { FUZZ, Random } from '../support/random.ts'
-import { type RawConnection, rawDial } from '../support/raw.ts'
+import { RawConnection, rawDial } from '../support/raw.ts'
 import { openDescriptors } from '../support/relay.ts'
 import { ANSWER_NAMES, ScriptedApp } from '../support/scripted-app.ts'
+import { TEST_CERT, TEST_KEY } from '../support/tls.ts'
 import { type LiveTunnel, startServer, startTunnel } from '../support/tunnel.ts'
 import { within } from '../support/within.ts'
 
@@ -283,6 +286,34 @@ describe.skipIf(!canSplice())('in a lane', () => {
     visitor.socket.terminate()
     await server.stop()
     app[Symbol.dispose]()
+  })
+
+  test('a visitor over TLS, which cannot be in one, opens no link', async () => {
+    using app = new ScriptedApp()
+    const tls = { cert: TEST_CERT, key: TEST_KEY }
+    const server = new TunnelServer({ port: 0, host: '127.0.0.1', domains: ['localhost'], tls })
+    await server.start()
+    const client = new TunnelClient({
+      server: `https://localhost:${server.port}`,
+      ca: TEST_CERT,
+      port: app.port,
+      subdomain: 'app',
+    })
+    await client.connect()
+    const visitor = new RawConnection()
+    const address = { host: '127.0.0.1', port: server.port, tls: { verify: false } }
+    visitor.socket = await dialBun(address, visitor.handler)
+    const talk = async (times: number) => {
+      for (let count = 0; count < times; count++)
+        expect((await ask(visitor, get('app.localhost', `/text/${count}`))).body).toBe(String(count))
+    }
+    await talk(1)
+    const before = openDescriptors()
+    await talk(300)
+    expect(openDescriptors()).toBe(before)
+    visitor.socket.terminate()
+    await client.disconnect()
+    await server.stop()
   })
 
   test('whoever wants to hear of each request hears of the next one', async () => {

@@ -43,6 +43,16 @@ describe.skipIf(!canSplice())('the splicing thread', () => {
     expect(await answerOf(`import { canSplice } from '${SPLICER}'; console.log(canSplice())`)).toBe('true')
   })
 
+  test('is given nothing while it starts: whoever waits for an answer would wait for that as well', async () => {
+    const script = `
+      import { canOpenLane, openLane, spliceCounts } from '${SPLICER}'
+      const first = canOpenLane()
+      const lane = openLane(0, 1, 1, {}, () => {})
+      while (!canOpenLane()) await new Promise(go => setImmediate(go))
+      console.log(first, lane, spliceCounts().lanes, canOpenLane())`
+    expect(await answerOf(script)).toBe('false undefined 0 true')
+  })
+
   test('that dies hands every job and lane back as lost, and leaves no descriptor open', async () => {
     const kernel = new Kernel()
     const died = Promise.withResolvers<void>()
