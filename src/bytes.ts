@@ -9,3 +9,8 @@ const { copy } = Buffer.prototype
 export function copyBytes(from: Uint8Array, start: number, end: number, into: Uint8Array, at: number): void {
   copy.call(from, into, at, start, end)
 }
+
+/** A copy of bytes[start, end). Not `slice`: that of a Buffer, which is a Uint8Array as well, is a view. */
+export function copyOf(bytes: Uint8Array, start = 0, end: number = bytes.length): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(bytes.subarray(start, end))
+}

@@ -1,6 +1,6 @@
 // Bytes that a socket did not take yet: what every writer of this house keeps when the kernel is full.
 
-import { copyBytes } from './bytes.ts'
+import { copyBytes, copyOf } from './bytes.ts'
 import type { Socket } from './socket.ts'
 
 /** Up to here pieces are copied together: a view would pin the whole read that it was cut from. */
@@ -37,7 +37,7 @@ export class Unsent {
     const count = end - start
     if (count > SMALL_BYTES) {
       this.#tail = undefined
-      this.#pieces.push(isScratch ? bytes.slice(start, end) : bytes.subarray(start, end))
+      this.#pieces.push(isScratch ? copyOf(bytes, start, end) : bytes.subarray(start, end))
       return
     }
     if (this.#tail === undefined || this.#tailEnd + count > TAIL_BYTES) {

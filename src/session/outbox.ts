@@ -1,6 +1,6 @@
 // The sending half of a session: frames gather in a batch, one write per event-loop tick, streams served in turn.
 
-import { copyBytes } from '../bytes.ts'
+import { copyBytes, copyOf } from '../bytes.ts'
 import { DATA, END, FRAME_HEADER_BYTES, MAX_FRAME_BYTES, writeFrameHeader, writeU48 } from '../wire/frame.ts'
 import type { Carrier } from './carrier.ts'
 import type { Scheduler } from './scheduler.ts'
@@ -70,7 +70,7 @@ export class Outbox {
     const sent = mustWait ? start : this.#append(stream, bytes, start, end)
     // Closed: the carrier went away in the middle. There is nothing to wait for then.
     if (sent === end || stream.isClosed) return true
-    stream.queue.push(isScratch ? bytes.slice(sent, end) : bytes.subarray(sent, end))
+    stream.queue.push(isScratch ? copyOf(bytes, sent, end) : bytes.subarray(sent, end))
     if (isFirst) this.#turns.add(stream)
     return false
   }

@@ -5,6 +5,7 @@
 
 import { connect, isIP, type Socket as NetSocket } from 'node:net'
 import { rootCertificates, connect as secure } from 'node:tls'
+import { copyOf } from '../bytes.ts'
 import { deferred } from '../deferred.ts'
 import type { Address, Dial, Endpoints, Opening, Socket, SocketHandler, TlsOptions } from '../socket.ts'
 import { failure } from './gate.ts'
@@ -204,7 +205,7 @@ class Connection implements Socket {
       this.#wantsDrain = true
       return 0
     }
-    const copy = bytes.slice(start, Math.min(end, start + MAX_WRITE_BYTES))
+    const copy = copyOf(bytes, start, Math.min(end, start + MAX_WRITE_BYTES))
     if (copy.length < end - start) this.#wantsDrain = true
     socket.write(copy, this.#written)
     return copy.length

@@ -7,7 +7,7 @@
 // and as strict. Whatever else comes is handed back with every byte of it, before any of its answer was passed on: the
 // program goes on as if it had read those bytes itself.
 
-import { copyBytes } from '../bytes.ts'
+import { copyBytes, copyOf } from '../bytes.ts'
 import { ResponseHead } from '../http/answer-head.ts'
 import { BodyFramer } from '../http/body.ts'
 import { forwardRequestHead, forwardResponseHead, maxForwardedBytes } from '../http/forward.ts'
@@ -217,12 +217,12 @@ export class Lane {
     if (this.#isAsked) this.#tools.answered()
     this.over = {
       lane: this.order.slot,
-      request: copyOf(this.#request.bytes, 0, this.#requestBytes),
+      request: some(this.#request.bytes, 0, this.#requestBytes),
       isAsked: this.#isAsked,
       isTorn,
       isCrowded: this.#tools.isCrowded,
-      answer: copyOf(answer.bytes, 0, answerBytes),
-      unsent: copyOf(out.bytes, unsentFrom, unsentTo),
+      answer: some(answer.bytes, 0, answerBytes),
+      unsent: some(out.bytes, unsentFrom, unsentTo),
       failed,
     }
   }
@@ -244,6 +244,6 @@ function isEasyAnswer({ status, keepAlive, body }: ResponseHead): boolean {
   return status >= 200 && keepAlive && body !== 'close'
 }
 
-function copyOf(bytes: Uint8Array, start: number, end: number): Uint8Array<ArrayBuffer> | undefined {
-  return end > start ? new Uint8Array(bytes.subarray(start, end)) : undefined
+function some(bytes: Uint8Array, start: number, end: number): Uint8Array<ArrayBuffer> | undefined {
+  return end > start ? copyOf(bytes, start, end) : undefined
 }

@@ -3,6 +3,7 @@
 import type { Agent, IncomingMessage } from 'node:http'
 import { rootCertificates } from 'node:tls'
 import { WebSocket } from 'ws'
+import { copyOf } from '../../bytes.ts'
 import { TunnelError } from '../../errors.ts'
 import type { CarrierHandler } from '../../session/carrier.ts'
 import {
@@ -98,7 +99,7 @@ class WsCarrier implements TextCarrier {
 
   send(batch: Uint8Array, start: number, end: number): boolean {
     // `ws` masks the array that it is given and keeps it until the network took it.
-    return this.#send(batch.slice(start, end), true)
+    return this.#send(copyOf(batch, start, end), true)
   }
 
   sendText(message: string): boolean {

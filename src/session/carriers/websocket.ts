@@ -2,6 +2,7 @@
 //
 // It begins where the HTTP upgrade ended. The same connection carries the JSON wire: that is its text messages.
 
+import { copyOf } from '../../bytes.ts'
 import { TunnelError } from '../../errors.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import { Unsent } from '../../unsent.ts'
@@ -185,7 +186,7 @@ export class WebSocketCarrier implements Carrier {
 
   #answerPing(payload: Uint8Array): void {
     if (this.#isClosing) return
-    if (!this.#unsent.isEmpty) this.#unansweredPing = payload.slice()
+    if (!this.#unsent.isEmpty) this.#unansweredPing = copyOf(payload)
     else this.#write(this.#message(PONG, payload))
   }
 
