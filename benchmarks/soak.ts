@@ -16,7 +16,6 @@ import { parseArgs } from 'node:util'
 import type { Subprocess } from 'bun'
 import { WebSocketServer } from 'ws'
 import { TcpProxy } from '../test/support/tcp-proxy.ts'
-import { openFiles } from './measure/proc.ts'
 import type { Census } from './soak/end.ts'
 import { type Destination, KINDS, type Outcome, pattern } from './soak/visits.ts'
 
@@ -39,6 +38,8 @@ const RECOVERY_MS = 3_000
 const CUT_EVERY_MS = 5_000
 /** Allocators keep what they once needed; a leak of one object a visit would be far more. */
 const TOLERATED_BYTES = 24 * 1024 * 1024
+/** Both ends of the 16 pipes that the splicing thread keeps for the next downloads: how many there were at once is chance. */
+const KEPT_PIPE_ENDS = 32
 /** A sweep may be a tick away. */
 const TOLERATED_OBJECTS = 2
 
@@ -92,8 +93,7 @@ class End {
     return {
       'resident MiB': Math.round(rssBytes / 1024 / 1024),
       'heap KiB': Math.round(heapBytes / 1024),
-      files: openFiles([this.pid]),
-      'kernel sockets': kernelSockets(this.pid),
+      ...openFiles(this.pid),
       ...objects,
     }
   }
@@ -106,15 +106,19 @@ class End {
 
 type Row = Readonly<Record<string, number>>
 
-function kernelSockets(pid: number): number {
-  return readdirSync(`/proc/${pid}/fd`).filter(fd => {
+function openFiles(pid: number): Row {
+  const counts = { files: 0, pipes: 0, 'kernel sockets': 0 }
+  for (const fd of readdirSync(`/proc/${pid}/fd`)) {
     try {
-      return readlinkSync(`/proc/${pid}/fd/${fd}`).startsWith('socket:')
+      const target = readlinkSync(`/proc/${pid}/fd/${fd}`)
+      counts[
+        target.startsWith('socket:') ? 'kernel sockets' : target.startsWith('pipe:') ? 'pipes' : 'files'
+      ]++
     } catch {
       // Closed between the two calls.
-      return false
     }
-  }).length
+  }
+  return counts
 }
 
 const outcomes = new Map<string, number>()
@@ -180,6 +184,7 @@ function growth(which: string, before: Row, after: Row): string[] {
     if (name === 'resident MiB') {
       return grown * 1024 * 1024 > TOLERATED_BYTES ? [`${which}: resident memory grew by ${grown} MiB`] : []
     }
+    if (name === 'pipes') return count > KEPT_PIPE_ENDS ? [`${which}: ${count} pipes are open`] : []
     return grown > TOLERATED_OBJECTS ? [`${which}: ${grown} more of ${name}`] : []
   })
 }
