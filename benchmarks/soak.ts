@@ -15,6 +15,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { Subprocess } from 'bun'
 import { WebSocketServer } from 'ws'
+import { MAX_SPARE_PIPES } from '../src/splice/job.ts'
 import { TcpProxy } from '../test/support/tcp-proxy.ts'
 import type { Census } from './soak/end.ts'
 import { type Destination, KINDS, type Outcome, pattern } from './soak/visits.ts'
@@ -38,8 +39,8 @@ const RECOVERY_MS = 3_000
 const CUT_EVERY_MS = 5_000
 /** Allocators keep what they once needed; a leak of one object a visit would be far more. */
 const TOLERATED_BYTES = 24 * 1024 * 1024
-/** Both ends of the 16 pipes that the splicing thread keeps for the next downloads: how many there were at once is chance. */
-const KEPT_PIPE_ENDS = 32
+/** Both ends of those that the splicing thread keeps for the next downloads: how many there were at once is chance. */
+const KEPT_PIPE_ENDS = 2 * MAX_SPARE_PIPES
 /** A sweep may be a tick away. */
 const TOLERATED_OBJECTS = 2
 
@@ -93,7 +94,7 @@ class End {
     return {
       'resident MiB': Math.round(rssBytes / 1024 / 1024),
       'heap KiB': Math.round(heapBytes / 1024),
-      ...openFiles(this.pid),
+      ...descriptors(this.pid),
       ...objects,
     }
   }
@@ -106,14 +107,14 @@ class End {
 
 type Row = Readonly<Record<string, number>>
 
-function openFiles(pid: number): Row {
+function descriptors(pid: number): Row {
   const counts = { files: 0, pipes: 0, 'kernel sockets': 0 }
   for (const fd of readdirSync(`/proc/${pid}/fd`)) {
     try {
       const target = readlinkSync(`/proc/${pid}/fd/${fd}`)
-      counts[
-        target.startsWith('socket:') ? 'kernel sockets' : target.startsWith('pipe:') ? 'pipes' : 'files'
-      ]++
+      if (target.startsWith('socket:')) counts['kernel sockets']++
+      else if (target.startsWith('pipe:')) counts.pipes++
+      else counts.files++
     } catch {
       // Closed between the two calls.
     }

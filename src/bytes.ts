@@ -10,7 +10,7 @@ export function copyBytes(from: Uint8Array, start: number, end: number, into: Ui
   copy.call(from, into, at, start, end)
 }
 
-/** A copy of bytes[start, end). Not `slice`: that of a Buffer, which is a Uint8Array as well, is a view. */
+/** A copy of bytes[start, end). Not `slice`: sockets hand out Buffers, and the slice of a Buffer is a view. */
 export function copyOf(bytes: Uint8Array, start = 0, end: number = bytes.length): Uint8Array<ArrayBuffer> {
   return new Uint8Array(bytes.subarray(start, end))
 }

@@ -2,6 +2,7 @@
 //
 // In doubt a head is refused: what two parsers can read in two ways is how requests are smuggled.
 
+import { copyOf } from '../bytes.ts'
 import type { ErrorCode } from '../errors.ts'
 import { CR, DEL, HASH, LF, latin1, QUESTION, SLASH, SP, TOKEN } from './characters.ts'
 import { Fields } from './fields.ts'
@@ -99,8 +100,7 @@ export class RequestHead {
   /** A copy that shares no bytes with this one and so outlives the chunk. */
   clone(): RequestHead {
     const copy = new RequestHead()
-    // Not `slice`: sockets hand out Buffers, and a Buffer's slice is a view.
-    copy.bytes = new Uint8Array(this.bytes.subarray(this.start, this.end))
+    copy.bytes = copyOf(this.bytes, this.start, this.end)
     copy.end = copy.bytes.length
     copy.method = this.method
     copy.targetStart = this.targetStart - this.start

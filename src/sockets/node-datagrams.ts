@@ -5,6 +5,7 @@
 
 import { createSocket, type Socket } from 'node:dgram'
 import { isIPv6 } from 'node:net'
+import { copyOf } from '../bytes.ts'
 import {
   type Associate,
   type DatagramSocket,
@@ -53,7 +54,7 @@ class Connected implements DatagramSocket {
         this.#isFull = true
         break
       }
-      this.#sendOne(datagram.slice())
+      this.#sendOne(copyOf(datagram))
       sent++
     }
     return sent

@@ -13,6 +13,9 @@ export type Turn =
   | 'goes on'
   | 'over'
 
+/** Pipes that a thread keeps for its next jobs. */
+export const MAX_SPARE_PIPES = 16
+
 /** What one job moves before the others have their turn. */
 const TURN_BYTES = 1_048_576
 

@@ -217,12 +217,12 @@ export class Lane {
     if (this.#isAsked) this.#tools.answered()
     this.over = {
       lane: this.order.slot,
-      request: some(this.#request.bytes, 0, this.#requestBytes),
+      request: copyUnlessEmpty(this.#request.bytes, 0, this.#requestBytes),
       isAsked: this.#isAsked,
       isTorn,
       isCrowded: this.#tools.isCrowded,
-      answer: some(answer.bytes, 0, answerBytes),
-      unsent: some(out.bytes, unsentFrom, unsentTo),
+      answer: copyUnlessEmpty(answer.bytes, 0, answerBytes),
+      unsent: copyUnlessEmpty(out.bytes, unsentFrom, unsentTo),
       failed,
     }
   }
@@ -244,6 +244,6 @@ function isEasyAnswer({ status, keepAlive, body }: ResponseHead): boolean {
   return status >= 200 && keepAlive && body !== 'close'
 }
 
-function some(bytes: Uint8Array, start: number, end: number): Uint8Array<ArrayBuffer> | undefined {
+function copyUnlessEmpty(bytes: Uint8Array, start: number, end: number): Uint8Array<ArrayBuffer> | undefined {
   return end > start ? copyOf(bytes, start, end) : undefined
 }

@@ -2,7 +2,7 @@
 
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import { Board, MAX_JOBS } from './board.ts'
-import { CopiedJob, type Job, PipedJob, type Side } from './job.ts'
+import { CopiedJob, type Job, MAX_SPARE_PIPES, PipedJob, type Side } from './job.ts'
 import { Changes, EPOLLIN, EPOLLOUT, EPOLLRDHUP, Kernel, type Pipe, type Room } from './kernel.ts'
 import { Lane, type LaneOrder, LaneTools } from './lane.ts'
 import { LaneBoard } from './lane-board.ts'
@@ -42,8 +42,6 @@ export type Pace = 'bulk' | 'prompt'
 const PIPE_BYTES = 524_288
 /** What a conversation is copied through, and how much of it a stalled reader costs. */
 const COPY_BYTES = 65_536
-/** Pipes kept for the next jobs. */
-const MAX_SPARE_PIPES = 16
 /** Bulk rests after so much, if it has to. */
 const REST_AFTER_BYTES = 1_048_576
 /** A job that moves nothing for one to two of these ends: the program waits for bytes as well, at no cost. */
