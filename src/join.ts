@@ -42,7 +42,7 @@ export class Join implements StreamHandler {
     this.socketHandler = {
       received: (bytes, isScratch) => {
         if (this.#stream?.write(bytes, isScratch) === false) this.#socket?.pause()
-        else if (++this.#sentPieces % CONVERSATION_PIECES === 0 && this.#isConversation) this.#settle()
+        else if (this.#isRaw && ++this.#sentPieces % CONVERSATION_PIECES === 0) this.#settle()
       },
       drained: () => {
         if (this.#socket !== undefined) this.#drain(this.#socket)
@@ -65,6 +65,16 @@ export class Join implements StreamHandler {
   /** Whether there is nothing left to do: whoever still dials may stop. */
   get isOver(): boolean {
     return this.#isOver
+  }
+
+  protected get stream(): Stream | undefined {
+    return this.#stream
+  }
+
+  /** The socket, when nothing waits here either way. */
+  protected get idleSocket(): Socket | undefined {
+    const isIdle = !this.#isOver && this.#unsent.isEmpty && this.#stream?.isBackedUp === false
+    return isIdle ? this.#socket : undefined
   }
 
   useStream(stream: Stream): void {
@@ -93,7 +103,7 @@ export class Join implements StreamHandler {
   received(bytes: Uint8Array, start: number, end: number): void {
     if (this.#socket === undefined) return this.#unsent.keep(bytes, false, start, end)
     this.#consumed(this.#unsent.send(this.#socket, bytes, false, start, end))
-    if (++this.#receivedPieces % CONVERSATION_PIECES === 0 && this.#isConversation) this.#stream?.askTurn()
+    if (this.#isRaw && ++this.#receivedPieces % CONVERSATION_PIECES === 0) this.#stream?.askTurn()
   }
 
   receivedFrom(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined {
@@ -117,11 +127,6 @@ export class Join implements StreamHandler {
     this.failure = code
     this.#unsent.clear()
     this.#socket?.terminate()
-  }
-
-  /** Also one of requests, whose far side has put it on a link. */
-  get #isConversation(): boolean {
-    return this.#isRaw || this.#stream?.receivingLink !== undefined
   }
 
   /** What the socket brings may be moved from its next turn on, if the stream has a link by then. */

@@ -47,15 +47,18 @@ export interface Socket {
    */
   spliceTo?(to: Socket, limitBytes: number, done: SpliceDone): Splice | undefined
   /**
-   * Has the easy requests that come on this connection served without the program, where the platform can: they are
-   * forwarded `to` one connection, their answers come `from` another, or from the same. Only to be called in `turnBegan`
-   * of `from`, while this connection is paused for longer than that. Until `ended`, called once and later, nobody may write
-   * to any of them or end it. The bytes that came `from` and were not passed on are told as `received`, right after
-   * `ended`. `undefined`: not here, or not now.
+   * Gives this connection to lanes for the rest of its life, where the platform can. Nothing may be on its way on it;
+   * its end is told as always. `isAppSide`: lanes are begun by the other side. `undefined`: not here, or not now.
    */
-  serveLane?(to: Socket, from: Socket, terms: LaneTerms, ended: (end: LaneEnd) => void): Lane | undefined
-  /** Whether `serveLane` is possible on this connection now. The first question begins what it takes. */
-  canServeLane?(): boolean
+  becomeTrunk?(isAppSide: boolean): Trunk | undefined
+  /**
+   * Has what comes on this connection, which has to be paused since the last tick, served by a lane on a trunk: a
+   * visitor's easy requests, on `terms`; without terms, whatever an app sends. Until `over`, called once and later,
+   * nobody may write to this connection or end it. `undefined`: not here, or not now.
+   */
+  enterLane?(trunk: Trunk, lane: number, terms: LaneTerms | undefined, handler: LaneHandler): Lane | undefined
+  /** Whether `enterLane` is possible on this connection now. The first question begins what it takes. */
+  canEnterLane?(): boolean
   /** Has `turnBegan` called before anything else is read. `false`: `spliceTo` is not possible here. */
   askTurn?(): boolean
   /** Who connected, and where to. `undefined` on a unix socket, and once the connection is gone. */
@@ -88,14 +91,30 @@ export interface LaneTerms {
   readonly limits: HeadLimits
 }
 
+/** A connection that lanes share. See `splice/trunk.ts`. */
+export interface Trunk {
+  readonly isOpen: boolean
+  /** A number for a lane that this side begins. The other side is told which stream it is for. */
+  nextLane(): number
+  /** For a lane that the other side began, and that cannot be here. What it sent is told as `more`. */
+  refuse(lane: number, handler: LaneHandler): void
+}
+
 /** Easy requests of one visitor, and their answers, on their way without the program. See `splice/lane.ts`. */
 export interface Lane {
-  /** What goes to the stream, and what comes from it. */
-  readonly sending: Splice
-  readonly receiving: Splice
   readonly counts: LaneCounts
   /** Ends it, a moment later. */
   stop(): void
+}
+
+/** How a lane ends. */
+export interface LaneHandler {
+  /** The connection is the program's again. Called once. */
+  over(end: LaneEnd): void
+  /** Bytes of the other side that were not passed on, behind `over`. What it sends otherwise comes behind all of them. */
+  more(bytes: Uint8Array): void
+  /** No more come. Called once. `isTorn`: the trunk is gone, and some of them may have been lost with it. */
+  back(isTorn: boolean): void
 }
 
 /** What a lane has served so far. */
@@ -110,16 +129,14 @@ export interface LaneCounts {
 /** A lane is over. What it read and did not serve is the program's. */
 export interface LaneEnd {
   readonly counts: LaneCounts
-  /** Bytes that went to the stream, and that came from it, but for those that will be told as `received`. */
+  /** Bytes that went to the other side, and that came from it, but for those that will be told as `more`. */
   readonly sentBytes: number
   readonly receivedBytes: number
   /** Bytes of the visitor. */
   readonly request: Uint8Array | undefined
-  /** They are a request that the stream got already, as the lane forwarded it. */
+  /** They are a request that the app got already, as the lane forwarded it. */
   readonly isAsked: boolean
-  /** There was too much to do for lanes. */
-  readonly isCrowded: boolean
-  /** Nobody knows what the stream got: it is good for nothing any more. */
+  /** The trunk is gone, and nobody knows what the other side got: the stream is good for nothing any more. */
   readonly isTorn: boolean
   /** Bytes for the visitor, who has the beginning of the answer: its request is served otherwise. */
   readonly unsent: Uint8Array | undefined

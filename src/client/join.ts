@@ -1,9 +1,9 @@
 // Dials the origin for a stream that the server opened, and joins the two.
 
 import { TunnelError } from '../errors.ts'
-import { Join } from '../join.ts'
 import type { Stream, StreamHandler } from '../session/stream.ts'
 import type { Origin } from './origin.ts'
+import { OriginJoin } from './origin-join.ts'
 
 /**
  * Dials the origin for a stream. What the server sends meanwhile waits, bounded by the stream's first credit.
@@ -15,7 +15,7 @@ export function join(
   isRaw: boolean,
   failed: (error: TunnelError) => void,
 ): StreamHandler {
-  const joined = new Join('ORIGIN_CLOSED', isRaw)
+  const joined = new OriginJoin('ORIGIN_CLOSED', isRaw)
   joined.useStream(stream)
   origin.connect(joined.socketHandler).then(
     socket => joined.useSocket(socket),

@@ -16,6 +16,9 @@ const MAX_DIALLING = 4
 const IDLE_MS = 30_000
 /** A server (or something in front of it) that refused a link is not asked again for this long. */
 const REFUSED_MS = 60_000
+/** Where lanes are not possible, or not yet: asked again after this long, and twice as long each time. */
+const FIRST_TRUNK_PAUSE_MS = 50
+const MAX_TRUNK_PAUSE_MS = 60_000
 /** How long the server may take to answer. */
 const ANSWER_MS = 10_000
 
@@ -34,6 +37,10 @@ export class Links {
   #nextNumber = 1
   #dialling = 0
   #refusedUntil = 0
+  #isDiallingTrunk = false
+  #trunk: Link | undefined
+  #noTrunkUntil = 0
+  #trunkPauseMs = FIRST_TRUNK_PAUSE_MS
   #cancelSweep: (() => void) | undefined
   readonly #stopping = new AbortController()
   /** Links that were idle at the last sweep. */
@@ -52,11 +59,56 @@ export class Links {
 
   /** A stream of either side sends in bulk: opens one more, if that is allowed and of use. */
   want(): void {
+    this.#dial(link => {
+      this.#session.links.add(link)
+      if (!link.isClosed) this.#announce(link)
+    })
+  }
+
+  /** The server would begin lanes. */
+  wantTrunk(): void {
+    if (this.#isDiallingTrunk || eventLoop.now() < this.#noTrunkUntil) return
+    // The wish and the trunk met on their way.
+    if (this.#trunk?.isClosed === false) return
+    // A thread does not know TLS.
+    if (this.#way?.server.address.tls !== undefined) return
+    this.#isDiallingTrunk = this.#dial(
+      link => this.#useTrunk(link),
+      () => {
+        this.#isDiallingTrunk = false
+      },
+    )
+  }
+
+  #useTrunk(link: Link): void {
+    if (link.becomeTrunk(true)) {
+      this.#trunkPauseMs = FIRST_TRUNK_PAUSE_MS
+      this.#trunk = link
+      this.#session.links.addTrunk(link)
+      if (!link.isClosed) this.#announce(link)
+      return
+    }
+    this.#noTrunkUntil = eventLoop.now() + this.#trunkPauseMs
+    this.#trunkPauseMs = Math.min(2 * this.#trunkPauseMs, MAX_TRUNK_PAUSE_MS)
+    link.close()
+  }
+
+  #announce({ number, trunk }: Link): void {
+    this.#session.sendControl(
+      encodeControl({ type: 'linked', link: number, ...(trunk !== undefined && { trunk: true }) }),
+    )
+    this.#cancelSweep ??= this.#planSweep()
+  }
+
+  /** Whether it dials. `opened`, if it succeeds, and `done` are called later. */
+  #dial(opened: (link: Link) => void, done: () => void = () => {}): boolean {
     const secret = this.#secret
     const way = this.#way
-    if (way === undefined || secret === undefined || this.#session.isClosed) return
-    if (eventLoop.now() < this.#refusedUntil || this.#dialling >= MAX_DIALLING) return
-    if (this.#session.links.size + this.#dialling < way.maxLinks) void this.#open(way, secret)
+    if (way === undefined || secret === undefined || this.#session.isClosed) return false
+    if (eventLoop.now() < this.#refusedUntil || this.#dialling >= MAX_DIALLING) return false
+    if (this.#session.links.size + this.#dialling >= way.maxLinks) return false
+    void this.#open(way, secret, opened).finally(done)
+    return true
   }
 
   close(): void {
@@ -65,7 +117,7 @@ export class Links {
     this.#cancelSweep?.()
   }
 
-  async #open({ dial, server }: LinkWay, secret: string): Promise<void> {
+  async #open({ dial, server }: LinkWay, secret: string, opened: (link: Link) => void): Promise<void> {
     this.#dialling++
     const number = this.#nextNumber++
     try {
@@ -78,10 +130,7 @@ export class Links {
         session: this.#session,
         signal,
       })
-      this.#session.links.add(link)
-      if (link.isClosed) return
-      this.#session.sendControl(encodeControl({ type: 'linked', link: number }))
-      this.#cancelSweep ??= this.#planSweep()
+      opened(link)
     } catch {
       // Bulk goes on over the carrier, as it does through a proxy that knows only WebSockets.
       this.#refusedUntil = eventLoop.now() + REFUSED_MS

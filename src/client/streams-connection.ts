@@ -165,6 +165,10 @@ export class StreamsConnection implements Connection {
     switch (message.type) {
       case 'link-wanted':
         return this.#links.want()
+      case 'trunk-wanted':
+        return this.#links.wantTrunk()
+      case 'lane':
+        return this.#beginLane(message)
       case 'granted':
         return this.#grant(message)
       case 'refused':
@@ -187,6 +191,15 @@ export class StreamsConnection implements Connection {
       case 'visitor-disconnected':
         return this.#events.visitorDisconnected(message)
     }
+  }
+
+  #beginLane({ stream: id, link, lane }: Extract<ServerMessage, { type: 'lane' }>): void {
+    const trunk = this.#session.links.get(link)?.trunk
+    // Lost meanwhile: the server finds that out as well.
+    if (trunk === undefined) return
+    const stream = this.#session.stream(id)
+    if (stream?.handler.laneBegan !== undefined) return stream.handler.laneBegan(trunk, lane)
+    trunk.refuse(lane, { over() {}, more() {}, back() {} })
   }
 
   #nameOf(tunnel: number): string {

@@ -37,8 +37,6 @@ export interface VisitRecord {
   client: ClientConnection | undefined
   /** Its number there; 0 when nobody wants to know. */
   report: number
-  /** Nothing of its answer is there yet. */
-  isWaiting: boolean
   /** When its head was complete, on the clock of `performance.now()`. */
   startedAt: number
 }
@@ -66,8 +64,6 @@ export interface VisitorHost {
   isTrusted(address: string): boolean
   /** An exchange begins, before it is known where it goes. */
   begun(visitor: VisitorConnection): void
-  /** Its answer begins. */
-  answered(visitor: VisitorConnection): void
   /** Where the request whose head the visitor holds goes. */
   route(visitor: VisitorConnection): Route
   /** The request failed with a code where it was and may go elsewhere: to this upstream, if any. */

@@ -4,42 +4,23 @@ import type { Lane, LaneCounts } from '../socket.ts'
 import type { LaneGrant } from './front.ts'
 import type { Tunnel } from './tunnels.ts'
 
-/**
- * Requests that wait for an answer at once, on average. Above there are no lanes at all: what those requests have of
- * sharing the carrier's writes is more than what a lane saves. Measured by `benchmarks/ahead.ts --only
- * t1,t10,open1000,open4000`.
- */
-const MAX_CONCURRENCY = 1.5
-/** Each request moves the average by so much of the way. */
-const SHARE = 1 / 64
-/** What the average is after lanes that were too many: some hundred requests of the program, one by one, undo it. */
-const CROWDED = 8
-
 export class Lanes {
   readonly #running = new Map<Lane, Tunnel>()
-  #concurrency = 1
   readonly #eras = new WeakMap<Tunnel, Int32Array<SharedArrayBuffer>>()
 
   get count(): number {
     return this.#running.size
   }
 
-  /** A request began in the program, where so many wait for an answer with it. */
-  requested(waiting: number): void {
-    this.#concurrency += (waiting - this.#concurrency) * SHARE
-  }
-
-  /** On what terms a lane to the tunnel may begin; `undefined`: none may. */
-  grant(tunnel: Tunnel, ended: (counts: LaneCounts) => void): Omit<LaneGrant, 'goesOn'> | undefined {
-    if (this.#concurrency > MAX_CONCURRENCY) return undefined
+  /** On what terms a lane to the tunnel may begin. */
+  grant(tunnel: Tunnel, ended: (counts: LaneCounts) => void): Omit<LaneGrant, 'goesOn'> {
     const era = this.#eraOf(tunnel)
     return {
       era,
       since: Atomics.load(era, 0),
       began: lane => this.#running.set(lane, tunnel),
-      ended: (lane, { counts, isCrowded }) => {
+      ended: (lane, { counts }) => {
         this.#running.delete(lane)
-        if (isCrowded) this.#concurrency = CROWDED
         ended(counts)
       },
     }

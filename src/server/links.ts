@@ -67,12 +67,15 @@ export class SessionLinks {
     }
   }
 
-  /** The client has the answer: both sides may send on it. */
-  linked(number: number): void {
+  /** The client has the answer: both sides may send on it. `isTrunk`: lanes. */
+  linked(number: number, isTrunk: boolean): void {
     const waiting = this.#announced.get(number)
     if (waiting === undefined) return
     this.#forget(number)
-    this.#session.links.add(waiting.link)
+    const { links } = this.#session
+    if (!isTrunk) links.add(waiting.link)
+    else if (waiting.link.becomeTrunk(false)) links.addTrunk(waiting.link)
+    else waiting.link.close()
   }
 
   /** The client puts nothing more on it, and would close it. Its server does, which knows when that harms nobody. */

@@ -82,7 +82,6 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   /** Exchanges under way, those with the control host included. */
   #exchangeCount = 0
   /** Those of them whose answer has not begun: a download, or a WebSocket, keeps nobody else waiting. */
-  #waitingCount = 0
   /** Resolves `stop()` when the last exchange is over. */
   #drained: (() => void) | undefined
   #allLeft: (() => void) | undefined
@@ -303,7 +302,6 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       isDraining: () => this.#state !== 'running',
       isTrusted: address => mayBeTrusted && this.#isTrusted(address),
       begun: visitor => this.#begun(visitor),
-      answered: visitor => this.#answered(visitor),
       route: visitor => this.#route(visitor),
       elsewhere: (visitor, code) => this.#serving.elsewhere(visitor, code),
       finished: (visitor, code) => this.#finished(visitor, code),
@@ -354,15 +352,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
 
   #begun({ record }: VisitorConnection): void {
     this.#exchangeCount++
-    record.isWaiting = true
-    this.#tunnels.lanes.requested(++this.#waitingCount)
     record.startedAt = performance.now()
-  }
-
-  #answered({ record }: VisitorConnection): void {
-    if (!record.isWaiting) return
-    record.isWaiting = false
-    this.#waitingCount--
   }
 
   #route(visitor: VisitorConnection): Route {
@@ -405,7 +395,6 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   #finished(visitor: VisitorConnection, code: ErrorCode | undefined): void {
     const { record, head, answerBytes } = visitor
     this.#exchangeCount--
-    this.#answered(visitor)
     this.#counters.bytesIn += visitor.requestBytes
     this.#counters.bytesOut += answerBytes
     const { tunnel, client, report } = record

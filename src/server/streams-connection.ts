@@ -19,6 +19,8 @@ import { StreamsUpstream } from './upstreams/streams.ts'
 
 /** A client that brings no link is asked again after this long: it may have been refused one, or have had enough. */
 const LINK_WISH_MS = 5_000
+/** So is one that brings no trunk: a thread takes some 50 ms to start. Where there can be none the client does nothing. */
+const TRUNK_WISH_MS = 100
 
 interface Registered {
   readonly member: Member
@@ -46,6 +48,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
   readonly #links: SessionLinks
   /** When a link was asked for; none has come since. */
   #linkWishedAt = Number.NEGATIVE_INFINITY
+  #trunkWishedAt = Number.NEGATIVE_INFINITY
 
   constructor(carrier: Carrier, remoteAddress: string, host: ClientHost, rule: Rule) {
     this.#host = host
@@ -59,6 +62,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
         control: json => this.#control(json),
         leaving: () => {},
         linkWanted: () => this.#wantLink(),
+        trunkWanted: () => this.#wantTrunk(),
         closed: (code, error) => this.#closed(code, error),
       },
       {
@@ -215,8 +219,8 @@ export class StreamsConnection implements ClientConnection, Deadline {
         for (const { member } of this.#registered.values()) member.tunnel.recallLanes()
         return
       case 'linked':
-        this.#linkWishedAt = Number.NEGATIVE_INFINITY
-        return this.#links.linked(message.link)
+        if (message.trunk !== true) this.#linkWishedAt = Number.NEGATIVE_INFINITY
+        return this.#links.linked(message.link, message.trunk === true)
       case 'link-retired':
         return this.#links.retired(message.link)
       case 'release':
@@ -230,6 +234,14 @@ export class StreamsConnection implements ClientConnection, Deadline {
     if (this.#host.limits.maxLinks === 0 || now - this.#linkWishedAt < LINK_WISH_MS) return
     this.#linkWishedAt = now
     this.#report({ type: 'link-wanted' })
+  }
+
+  /** Asks for a link for lanes, as often as somebody would begin one, but for a moment. */
+  #wantTrunk(): void {
+    const now = eventLoop.now()
+    if (this.#host.limits.maxLinks === 0 || now - this.#trunkWishedAt < TRUNK_WISH_MS) return
+    this.#trunkWishedAt = now
+    this.#report({ type: 'trunk-wanted' })
   }
 
   #register(message: Register): void {

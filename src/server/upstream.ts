@@ -93,7 +93,7 @@ export interface Reserved {
   readonly rewrite: Rewrite | undefined
   /** It is good for an exchange, now or after the one under way. */
   readonly isOpen: boolean
-  /** A lane may be entered on it: it is idle, and has links. */
+  /** A lane may be entered on it: it is idle, and on no link. */
   readonly isReadyForLane: boolean
   /** Starts an exchange on it, as `Upstream.begin`. Behind a lane: goes on with the one that the lane began. */
   begin(visit: Visit): Exchange

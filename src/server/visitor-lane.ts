@@ -6,13 +6,13 @@ import type { Exchange, Reserved, Rewrite, Upstream, Visit } from './upstream.ts
 import type { VisitorConnection } from './visitor.ts'
 
 /** So many easy exchanges within `SOON_MS` make a visitor that a lane is for. */
-const EASY_EXCHANGES = 32
+const EASY_EXCHANGES = 8
 const SOON_MS = 1_000
 /** A lane that served fewer was not worth its while: the next one has to wait for twice as many easy exchanges. */
 const WORTHWHILE_REQUESTS = 64
 const MAX_WANTED_EASY = 65_536
-/** Exchanges after which a stream that did not get its links is given back. */
-const MAX_WAITED = 256
+/** Exchanges after which a stream that is not fit for a lane, such as one whose last lane is not back yet, is given back. */
+const MAX_WAITED = 8
 
 export class VisitorLane {
   readonly #mayBegin: () => boolean

@@ -52,7 +52,6 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
     tried: undefined,
     client: undefined,
     report: 0,
-    isWaiting: false,
     startedAt: 0,
   }
   /** Set where the request was routed. */
@@ -408,7 +407,6 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
 
   answered(status: number): void {
     this.answerStatus = status
-    this.#host.answered(this)
   }
 
   switched(): void {
@@ -491,7 +489,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
 
   /** The socket is asked last: its first answer starts a thread. */
   get #mayHaveLane(): boolean {
-    return this.#host.laneTerms(this) !== undefined && this.#socket.canServeLane?.() === true
+    return this.#host.laneTerms(this) !== undefined && this.#socket.canEnterLane?.() === true
   }
 
   #enterLane(lane: VisitorLane): void {

@@ -29,6 +29,8 @@ export interface LinkSession {
   linkFailed(error: unknown): void
   /** A stream sends in bulk and no link is free. */
   linkWanted(): void
+  /** Somebody looked for the trunk, and there is none. */
+  trunkWanted(): void
 }
 
 export class LinkSet implements LinkOwner {
@@ -40,6 +42,7 @@ export class LinkSet implements LinkOwner {
   /** What each link that is awaited had received at the last look. */
   #awaited = new Map<Link, number>()
   #cancelLook: (() => void) | undefined
+  #trunk: Link | undefined
 
   /** `deadAfterMs`: silence of a link whose far side says that it sent more. Above: it is closed. */
   constructor(session: LinkSession, outbox: Outbox, scheduler: Scheduler, deadAfterMs: number) {
@@ -70,6 +73,19 @@ export class LinkSet implements LinkOwner {
     // It may have broken before anybody knew of it.
     if (this.#session.isClosed || link.isClosed) return link.close()
     this.#links.set(link.number, link)
+  }
+
+  /** What lanes of the session share. Who looks for it in vain may find one later. */
+  get trunk(): Link | undefined {
+    if (this.#trunk === undefined) this.#session.trunkWanted()
+    return this.#trunk
+  }
+
+  /** A session has one. */
+  addTrunk(link: Link): void {
+    if (this.#trunk !== undefined || link.trunk === undefined) return link.close()
+    this.add(link)
+    if (!link.isClosed) this.#trunk = link
   }
 
   close(): void {
@@ -186,6 +202,7 @@ export class LinkSet implements LinkOwner {
   linkClosed(link: Link, streams: readonly Stream[]): void {
     // One that was never added may have the number of one that was.
     if (this.#links.get(link.number) === link) this.#links.delete(link.number)
+    if (this.#trunk === link) this.#trunk = undefined
     for (const stream of streams) if (!stream.isClosed) this.#session.lose(stream)
   }
 

@@ -7,7 +7,7 @@
 //
 //   sender   ── LINK ──▶ bytes … ── UNLINK ──▶          (half still taken)          ◀── LINK_FREE
 
-import type { Socket, SocketHandler, Splice, SpliceDone } from '../socket.ts'
+import type { Socket, SocketHandler, Splice, SpliceDone, Trunk } from '../socket.ts'
 import { Unsent } from '../unsent.ts'
 import type { Stream } from './stream.ts'
 
@@ -63,6 +63,8 @@ export class Link {
   #early: Uint8Array[] = []
   #isPaused = false
   #isClosed = false
+  /** It carries lanes, and nothing else any more. */
+  trunk: Trunk | undefined
   /** What moves bytes of the sender here without our seeing them, and who waits for its end. */
   #outgoing: Splice | undefined
   #left: (() => void) | undefined
@@ -92,12 +94,13 @@ export class Link {
 
   /** This side's half may carry a stream. */
   get isFree(): boolean {
-    return this.sender === undefined && !this.#isSettling && !this.isRetired
+    return this.sender === undefined && !this.#isSettling && !this.isRetired && this.trunk === undefined
   }
 
   /** Nobody uses it, either way. */
   get isIdle(): boolean {
-    return this.sender === undefined && !this.#isSettling && this.#binding === undefined
+    const isFree = this.sender === undefined && !this.#isSettling && this.trunk === undefined
+    return isFree && this.#binding === undefined
   }
 
   /** The far side has said where the stream's bytes end. */
@@ -123,6 +126,13 @@ export class Link {
   closeWhenIdle(): void {
     this.isRetired = true
     if (this.isIdle) this.close()
+  }
+
+  /** Carries lanes from now on, if it can. Only for one that has carried nothing. `isAppSide`: see `Socket.becomeTrunk`. */
+  becomeTrunk(isAppSide: boolean): boolean {
+    if (this.#isClosed || this.#receivedBytes > 0 || this.#early.length > 0) return false
+    this.trunk = this.#socket.becomeTrunk?.(isAppSide)
+    return this.trunk !== undefined
   }
 
   /** Sends bytes[start, end) of `sender`. `false`: wait for its `writable`. */
@@ -174,7 +184,7 @@ export class Link {
 
   /** The far side's bytes from `from` on belong to a stream. */
   bind(stream: Stream | undefined, streamId: number, from: number): boolean {
-    if (this.#binding !== undefined || from !== this.#receivedBytes) return false
+    if (this.#binding !== undefined || this.trunk !== undefined || from !== this.#receivedBytes) return false
     this.#binding = { stream, streamId, to: Number.POSITIVE_INFINITY }
     const early = this.#early
     this.#early = []

@@ -1,5 +1,6 @@
 // The multiplexer over one carrier: many streams, each with credit both ways, over one reliable byte stream.
 
+import { copyOf } from '../bytes.ts'
 import { ERRORS, type ErrorCode, errorOfWire } from '../errors.ts'
 import { FrameDecoder } from '../wire/decoder.ts'
 import {
@@ -55,6 +56,8 @@ export interface SessionHandler {
   leaving(code: ErrorCode): void
   /** A stream sends in bulk and no link is free: one more would be of use. */
   linkWanted?(): void
+  /** Lanes could be begun if there were a trunk. */
+  trunkWanted?(): void
   /** The session is over, exactly once; all its streams were reset before. */
   closed(code: ErrorCode, error?: Error): void
 }
@@ -64,6 +67,9 @@ const MAX_CREDIT_BYTES = 0x7fff_ffff
 
 /** Stream ids are not reused, and 32 bits hold no more. */
 const MAX_STREAM_ID = 0xffff_ffff
+
+/** Frames of a stream that say something of the bytes in front of them. */
+const BEHIND_BYTES = [END, RESET, LINK, UNLINK]
 
 /** PINGs and GOAWAYs tolerated; an honest peer pings once in ten seconds, and a few times when it wakes up. */
 const MAX_PINGS_PER_SECOND = 50
@@ -120,18 +126,10 @@ export class Session {
     )
     this.carrierHandler = {
       received: (bytes, start, end) => {
-        try {
-          this.#received(bytes, start, end)
-        } catch (error) {
-          this.#handlerFailed(error)
-        }
+        this.#guard(() => this.#received(bytes, start, end))
       },
       drained: () => {
-        try {
-          this.#outbox.drained()
-        } catch (error) {
-          this.#handlerFailed(error)
-        }
+        this.#guard(() => this.#outbox.drained())
       },
       closed: error => this.#close('CARRIER_LOST', error),
     }
@@ -151,6 +149,10 @@ export class Session {
   /** Smallest round trip seen, milliseconds; 0 before the first. */
   get roundTripMs(): number {
     return this.#heartbeat.roundTripMs
+  }
+
+  stream(id: number): Stream | undefined {
+    return this.#streams.get(id)
   }
 
   /**
@@ -281,6 +283,42 @@ export class Session {
     this.#handler.linkWanted?.()
   }
 
+  /** @internal */
+  trunkWanted(): void {
+    this.#handler.trunkWanted?.()
+  }
+
+  // ── What lanes bring ───────────────────────────────────────────────────────────────────────────────────────
+
+  /** @internal */
+  laneBrought(stream: Stream, bytes: Uint8Array): void {
+    if (stream.isClosed) return
+    this.#guard(() => {
+      if (stream.peerEnded) return this.close('PROTOCOL_ERROR')
+      stream.heard(bytes.length)
+      stream.handler.received(bytes, 0, bytes.length)
+    })
+  }
+
+  /** @internal What waited for a lane arrives. */
+  release(stream: Stream, isTorn: boolean): void {
+    this.#guard(() => {
+      if (stream.isClosed) return
+      if (isTorn) return this.lose(stream)
+      const { held } = stream
+      stream.held = undefined
+      held?.letGo((bytes, start, end) => this.#delivered(stream, bytes, start, end))
+    })
+  }
+
+  #guard(task: () => void): void {
+    try {
+      task()
+    } catch (error) {
+      this.#handlerFailed(error)
+    }
+  }
+
   // ── What arrives ───────────────────────────────────────────────────────────────────────────────────────────
 
   #received(bytes: Uint8Array, start: number, end: number): void {
@@ -296,12 +334,24 @@ export class Session {
     if (stream === undefined) return this.#strayData(id, count)
     stream.allowance -= count
     if (stream.allowance < 0) return this.close('CREDIT_EXCEEDED')
+    if (stream.held !== undefined)
+      return stream.held.keepData(bytes, start, end) ? undefined : this.close('PROTOCOL_ERROR')
+    this.#delivered(stream, bytes, start, end)
+  }
+
+  #delivered(stream: Stream, bytes: Uint8Array, start: number, end: number): void {
     if (stream.peerEnded || stream.receivingLink !== undefined) return this.close('PROTOCOL_ERROR')
-    stream.heard(count)
+    stream.heard(end - start)
     stream.handler.received(bytes, start, end)
   }
 
   #frameArrived(type: number, id: number, payload: Uint8Array): void {
+    const held = this.#streams.get(id)?.held
+    if (held !== undefined && BEHIND_BYTES.includes(type)) {
+      const kept = copyOf(payload)
+      const isPossible = held.keepFrame(() => this.isClosed || this.#frameArrived(type, id, kept))
+      return isPossible ? undefined : this.close('PROTOCOL_ERROR')
+    }
     switch (type) {
       case CREDIT:
         return this.#creditArrived(id, readU32(payload, 0))
@@ -440,6 +490,10 @@ export class Session {
     stream.receivingLink?.forget(stream)
     this.#grownBytes -= stream.window - INITIAL_CREDIT_BYTES
     if (!stream.peerEnded) this.#strayBytes += stream.allowance
+    // A link that it is on has to hear of it all the same.
+    const { held } = stream
+    stream.held = undefined
+    held?.letGo()
   }
 
   /** The one way to the end. Everything is forgotten before anybody is told, so that whoever is told may do anything. */

@@ -1,8 +1,9 @@
 // One virtual byte connection inside a session: credit both ways, half-close, failure told from end.
 
 import type { ErrorCode } from '../errors.ts'
-import type { Socket, Splice, SpliceDone } from '../socket.ts'
+import type { Socket, Splice, SpliceDone, Trunk } from '../socket.ts'
 import { INITIAL_CREDIT_BYTES } from '../wire/frame.ts'
+import { Held } from './held.ts'
 import type { Link } from './link.ts'
 import type { Session } from './session.ts'
 
@@ -27,6 +28,8 @@ export interface StreamHandler {
    * place of `received` and `consumed`, if that is possible.
    */
   receivedFrom?(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined
+  /** Client: the server goes on on a lane. The stream is held. */
+  laneBegan?(trunk: Trunk, lane: number): void
 }
 
 /**
@@ -76,6 +79,9 @@ export class Stream {
   #incoming: Splice | undefined
   /** END arrived before the last bytes on the link: what it said. */
   earlyEnd: number | undefined
+
+  /** What waits for a lane's last bytes. */
+  held: Held | undefined
 
   readonly #session: Session
 
@@ -157,6 +163,30 @@ export class Stream {
     return this.#incoming === undefined
       ? this.#consumedBytes
       : this.#consumedBytes + this.#incoming.takenBytes
+  }
+
+  // ── On a lane ──────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** From here on bytes come and go on a lane: frames of the other side wait. */
+  hold(): void {
+    this.held ??= new Held()
+  }
+
+  /** A lane is over: so many bytes it sent, and so many that came went on their way. */
+  moved(sentBytes: number, receivedBytes: number): void {
+    this.#writtenBytes += sentBytes
+    this.#consumedBytes += receivedBytes
+    this.receivedBytes += receivedBytes
+  }
+
+  /** What a lane brought and did not pass on, behind `moved`. */
+  brought(bytes: Uint8Array): void {
+    this.#session.laneBrought(this, bytes)
+  }
+
+  /** A lane brings no more: what waited arrives now, unless bytes in front of it are missing. */
+  release(isTorn: boolean): void {
+    this.#session.release(this, isTorn)
   }
 
   /** Session and link only: the other side has its turn. */

@@ -3,21 +3,22 @@
 import type {
   Endpoints,
   Lane,
-  LaneEnd,
+  LaneHandler,
   LaneTerms,
   Socket,
   SocketHandler,
   Splice,
   SpliceDone,
+  Trunk,
 } from '../socket.ts'
 import { smallReads } from '../splice/activity.ts'
-import type { LaneOutcome } from '../splice/lanes.ts'
 import {
-  canOpenLane,
+  beginLane,
+  canBeginLane,
   canSplice,
   isCleanEnd,
   type Outcome,
-  openLane,
+  openTrunk,
   spliceDescriptors,
 } from '../splice/splicer.ts'
 import { descriptorOf } from './descriptor.ts'
@@ -97,8 +98,8 @@ export class Connection implements Socket {
   /** The last read was bulk. */
   isBulk = false
   /** What the kernel moves from here, and to here. */
-  outgoing: Splice | undefined
-  incoming: Splice | undefined
+  outgoing: Pick<Splice, 'stop'> | undefined
+  incoming: Pick<Splice, 'stop'> | undefined
   wasSpliced = false
   endsAfterSplice = false
   /** The far side's end was told while bytes were still moved. */
@@ -262,47 +263,62 @@ export class Connection implements Socket {
     if (!isGone && !this.isPaused && !this.isYielding) this.raw.resume()
   }
 
-  serveLane(to: Socket, from: Socket, terms: LaneTerms, ended: (end: LaneEnd) => void): Lane | undefined {
-    if (!(to instanceof Connection) || !(from instanceof Connection) || to === this || from === this)
-      return undefined
-    const isBusy = to.incoming !== undefined || from.outgoing !== undefined
-    if (isBusy || this.outgoing !== undefined || this.incoming !== undefined) return undefined
-    const descriptors = [this, to, from].map(side => (side.mayBeInLane ? descriptorOf(side.raw) : undefined))
-    const [visitor, into, outOf] = descriptors
-    if (visitor === undefined || into === undefined || outOf === undefined) return undefined
-    const over = (outcome: LaneOutcome) => this.#laneOver(to, from, outcome, ended)
-    const lane = openLane(visitor, into, outOf, terms, over)
-    if (lane === undefined) return undefined
-    for (const side of [this, to, from]) side.wasSpliced = true
-    this.outgoing = lane.sending
-    to.incoming = lane.sending
-    from.outgoing = lane.receiving
-    this.incoming = lane.receiving
-    return lane
+  becomeTrunk(isAppSide: boolean): Trunk | undefined {
+    const descriptor = this.#descriptorForLane()
+    if (descriptor === undefined) return undefined
+    const trunk = openTrunk(descriptor, isAppSide, isLost => {
+      this.outgoing = undefined
+      this.incoming = undefined
+      this.#movingEnded([], [this], () => {}, isLost ? [this] : [], this)
+    })
+    if (trunk === undefined) return undefined
+    this.pause()
+    this.#lend(trunk)
+    return trunk
   }
 
-  #laneOver(to: Connection, from: Connection, outcome: LaneOutcome, ended: (end: LaneEnd) => void): void {
-    this.outgoing = undefined
-    to.incoming = undefined
-    from.outgoing = undefined
-    this.incoming = undefined
-    const { answer, failed, isLost } = outcome
-    const sides = { visitor: this as Connection, to, from }
-    const tell = () => {
-      ended(outcome)
-      if (answer !== undefined && !from.isTerminated) from.handler?.received(answer)
-    }
-    const lostOnes = isLost ? new Set(Object.values(sides)) : []
-    this.#movingEnded([this, from], [to], tell, lostOnes, failed && sides[failed])
+  enterLane(
+    trunk: Trunk,
+    lane: number,
+    terms: LaneTerms | undefined,
+    handler: LaneHandler,
+  ): Lane | undefined {
+    const descriptor = this.#descriptorForLane()
+    if (descriptor === undefined) return undefined
+    const running = beginLane(trunk, lane, descriptor, terms, {
+      over: outcome => {
+        this.outgoing = undefined
+        this.incoming = undefined
+        const { hasFailed, isLost } = outcome
+        const tell = () => handler.over(outcome)
+        this.#movingEnded([this], [], tell, isLost ? [this] : [], hasFailed ? this : undefined)
+      },
+      more: bytes => handler.more(bytes),
+      back: isTorn => handler.back(isTorn),
+    })
+    if (running !== undefined) this.#lend(running)
+    return running
   }
 
-  canServeLane(): boolean {
-    return this.mayBeInLane && canOpenLane()
+  canEnterLane(): boolean {
+    return this.#mayBeInLane && canBeginLane()
   }
 
-  get mayBeInLane(): boolean {
+  get #mayBeInLane(): boolean {
     const isWhole = !this.hasEnded && !this.peerEnded && this.afterSplices === undefined
     return isWhole && !this.isTerminated && this.maySplice && this.raw.remoteAddress !== undefined
+  }
+
+  #descriptorForLane(): number | undefined {
+    const isFree = this.outgoing === undefined && this.incoming === undefined
+    return isFree && this.#mayBeInLane ? descriptorOf(this.raw) : undefined
+  }
+
+  /** A thread reads it and writes to it. */
+  #lend(to: Pick<Splice, 'stop'>): void {
+    this.outgoing = to
+    this.incoming = to
+    this.wasSpliced = true
   }
 
   /** An end that was read is none: the error was told to a splice, this way or the other. */

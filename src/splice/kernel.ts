@@ -104,14 +104,14 @@ export class Kernel {
     return { bytes, at: this.#ffi.ptr(bytes) }
   }
 
-  /** Reads what is there, up to `most` bytes. Returns how many, 0 at the end, or `WOULD_BLOCK`, `FAILED`. */
-  receive(from: number, into: Room, most: number = into.bytes.length): number {
-    return this.#outcome(this.#calls.recv(from, into.at, most, MSG_DONTWAIT))
+  /** Reads what is there, up to `most` bytes, to `at`. Returns how many, 0 at the end, or `WOULD_BLOCK`, `FAILED`. */
+  receive(from: number, into: Room, most: number = into.bytes.length, at = 0): number {
+    return this.#outcome(this.#calls.recv(from, addressOf(into, at, most), most, MSG_DONTWAIT))
   }
 
-  /** Sends the first `count` bytes. Returns how many were taken, or `WOULD_BLOCK`, `FAILED`. */
-  send(to: number, room: Room, count: number): number {
-    return this.#outcome(this.#calls.send(to, room.at, count, MSG_DONTWAIT | MSG_NOSIGNAL))
+  /** Sends `count` bytes from `at` on. Returns how many were taken, or `WOULD_BLOCK`, `FAILED`. */
+  send(to: number, room: Room, count: number, at = 0): number {
+    return this.#outcome(this.#calls.send(to, addressOf(room, at, count), count, MSG_DONTWAIT | MSG_NOSIGNAL))
   }
 
   #outcome(returned: number | bigint): number {
@@ -184,6 +184,12 @@ export class Kernel {
     this.#calls.epoll_ctl(poll, EPOLL_CTL_DEL, descriptor, this.#ffi.ptr(this.#event))
   }
 
+  /** Closes a descriptor that is watched. Closing alone would not do: epoll forgets a connection with its last one. */
+  letGo(poll: number, descriptor: number): void {
+    this.unwatch(poll, descriptor)
+    this.close(descriptor)
+  }
+
   /** Waits for changes (`timeoutMs` -1: for ever) and writes the numbers of what changed. Returns how many. */
   wait(poll: number, changed: Changes, timeoutMs: number): number {
     changed.at ??= this.#ffi.ptr(changed.events)
@@ -228,6 +234,12 @@ export class Changes {
   number(index: number): number {
     return this.events.getUint32(index * EVENT_BYTES + EVENT_DATA_AT, true)
   }
+}
+
+/** Where in memory the room's bytes from `at` on are: the kernel would go on behind them, into what is anybody's. */
+function addressOf({ bytes, at: begin }: Room, at: number, count: number): Pointer {
+  if (at < 0 || at + count > bytes.length) throw new RangeError('a room is left')
+  return (begin + at) as Pointer // an address is a number
 }
 
 /** When it is first of use: this file is also in bundles for Node, which has no such module. */

@@ -1,7 +1,7 @@
-// A lane: one visitor's easy requests, served by the thread on a stream of its own, without the program.
+// A lane: one visitor's easy requests, served by the thread on a trunk, without the program.
 //
-//   visitor ── request head ──▶ parse, forward ──▶ stream            (a link's socket, see session/link.ts)
-//   visitor ◀── answer, whole ── parse, forward ◀── stream
+//   visitor ── request head ──▶ parse, forward ──▶ trunk ──▶ app      (the far end: app-lane.ts)
+//   visitor ◀── answer, whole ── parse, forward ◀── trunk ◀── app
 //
 // Easy is a GET without a body that came in one piece, and an answer that did. The parsers are those of the program,
 // and as strict. Whatever else comes is handed back with every byte of it, before any of its answer was passed on: the
@@ -15,216 +15,236 @@ import { parseRequestHead, parseResponseHead, RequestHead } from '../http/head.t
 import type { LaneTerms } from '../socket.ts'
 import { type Kernel, type Room, WOULD_BLOCK } from './kernel.ts'
 import type { LaneBoard } from './lane-board.ts'
+import { MAX_LANE_FRAME_BYTES, Seat, type Trunk } from './trunk.ts'
 
-/** A request with a longer head is the program's. A lane keeps its request until it is answered. */
+/** A request with a longer head is the program's. */
 const REQUEST_BYTES = 16_384
-/** An answer that does not fit is the program's. */
-const ANSWER_BYTES = 65_536
-
-/**
- * Requests under way at once in all lanes of the thread, on average. Above it is better to share the carrier's writes.
- */
-const MAX_CONCURRENCY = 2.5
-/** Each request moves the average by so much of the way. */
-const SHARE = 1 / 64
+/** Most requests fit, and a lane keeps its request until it is answered. A longer one gets an array of its own. */
+const USUAL_REQUEST_BYTES = 1_024
+/** What may come to an end that has left. */
+const MAX_MORE_BYTES = 2 * MAX_LANE_FRAME_BYTES
 
 const STAY_OPEN = { close: false, keepAlive10: false }
 
-/** What a lane begins with: three descriptors, of which the last two may be one. */
+/** What a lane begins with. */
 export interface LaneOrder {
+  /** Its place in the process. */
   readonly slot: number
-  readonly visitor: number
-  readonly to: number
-  readonly from: number
-  readonly terms: LaneTerms
+  /** Its own connection: the visitor's, or the app's; -1: the app has none that could be in a lane. */
+  readonly descriptor: number
+  /** The trunk's place in the process, and the lane's number on it. */
+  readonly trunk: number
+  readonly lane: number
+  /** The visitor's; the app's end has none. */
+  readonly terms: LaneTerms | undefined
 }
 
-/** A lane is over. What was read and is not served is the program's. */
+/** A lane is over for its own connection. What was read and is not served is the program's. */
 export interface LaneOver {
-  readonly lane: number
+  /** Bytes given to the trunk, and those that came from it and were passed on. */
+  readonly sentBytes: number
+  readonly receivedBytes: number
+  /** Its own connection broke: the error was told here, and will not be told again. */
+  readonly hasFailed: boolean
+  /** The trunk is gone. */
+  readonly isTorn: boolean
   /** Bytes of the visitor. */
   readonly request: Uint8Array<ArrayBuffer> | undefined
-  /** They are a request that the stream got already, as the lane forwarded it. */
+  /** They are a request that the app got already, as the lane forwarded it. */
   readonly isAsked: boolean
-  /** Too many requests were under way at once. */
-  readonly isCrowded: boolean
-  /** Only a part of it fitted: the stream is good for nothing any more. */
-  readonly isTorn: boolean
-  /** Bytes of the stream. */
-  readonly answer: Uint8Array<ArrayBuffer> | undefined
-  /** Bytes for the visitor, who has the beginning of the answer: its request is served otherwise. */
+  /** Bytes for the visitor, who has the beginning of the answer. */
   readonly unsent: Uint8Array<ArrayBuffer> | undefined
-  /** The side that broke: its error was told here, and will not be told again. */
-  readonly failed: LaneSide | undefined
 }
 
-export type LaneSide = 'visitor' | 'to' | 'from'
+/** Who hears of the end of a lane, in this order. */
+export interface LaneEvents {
+  over(lane: Seat, over: LaneOver): void
+  /** Came from the trunk, and was not passed on. */
+  more(lane: Seat, bytes: Uint8Array<ArrayBuffer>): void
+  /** Nothing more will come. `isTorn`: something may be missing. */
+  back(lane: Seat, isTorn: boolean): void
+}
 
 /** What all lanes of a thread use in turn. */
 export class LaneTools {
   readonly kernel: Kernel
   readonly board: LaneBoard
+  readonly events: LaneEvents
+  readonly request: Room
+  readonly requestHead: RequestHead = new RequestHead()
+  /** For the visitor. */
   readonly answer: Room
-  /** What is about to be sent, either way. */
-  readonly out: Room
   readonly answerHead: ResponseHead = new ResponseHead()
   readonly framer: BodyFramer = new BodyFramer()
-  #underWay = 0
-  #concurrency = 1
 
-  constructor(kernel: Kernel, board: LaneBoard) {
+  constructor(kernel: Kernel, board: LaneBoard, events: LaneEvents) {
     this.kernel = kernel
     this.board = board
-    this.answer = kernel.room(ANSWER_BYTES)
-    this.out = kernel.room(maxForwardedBytes(ANSWER_BYTES))
-  }
-
-  asked(): void {
-    this.#concurrency += (++this.#underWay - this.#concurrency) * SHARE
-  }
-
-  answered(): void {
-    this.#underWay--
-  }
-
-  get isCrowded(): boolean {
-    return this.#concurrency > MAX_CONCURRENCY
-  }
-
-  /** All lanes are over. */
-  clear(): void {
-    this.#concurrency = 1
+    this.events = events
+    this.request = kernel.room(REQUEST_BYTES)
+    this.answer = kernel.room(maxForwardedBytes(MAX_LANE_FRAME_BYTES))
   }
 }
 
-export class Lane {
+/** Either end of a lane, as the thread knows it. */
+export abstract class LaneEnd extends Seat {
   readonly order: LaneOrder
-  readonly #tools: LaneTools
-  readonly #request: Room
-  readonly #head: RequestHead = new RequestHead()
+  protected readonly tools: LaneTools
+  protected sentBytes = 0
+  protected receivedBytes = 0
+  #moreBytes = 0
+  /** For the thread: when it was first seen to wait for the other side's last word. */
+  leavingSince = 0
+
+  constructor(order: LaneOrder, trunk: Trunk, tools: LaneTools) {
+    super(trunk, order.lane)
+    this.order = order
+    this.tools = tools
+  }
+
+  /** Its own connection changed. `isLast`: the far side sends no more. */
+  abstract changed(isLast: boolean): void
+  /** Ends it where it is. */
+  abstract finish(hasFailed?: boolean): void
+
+  protected tellOver(over: Partial<LaneOver>): void {
+    if (this.hasLeft) return
+    this.tools.events.over(this, {
+      sentBytes: this.sentBytes,
+      receivedBytes: this.receivedBytes,
+      hasFailed: false,
+      isTorn: this.trunk.isBroken,
+      request: undefined,
+      isAsked: false,
+      unsent: undefined,
+      ...over,
+    })
+  }
+
+  /** An honest other side has one request, or what its app says before and behind one, on its way to who has left. */
+  protected tellMore(bytes: Uint8Array, start: number, end: number): void {
+    this.#moreBytes += end - start
+    if (this.#moreBytes > MAX_MORE_BYTES) this.trunk.isBroken = true
+    else if (end > start) this.tools.events.more(this, copyOf(bytes, start, end))
+  }
+
+  protected peerIsLeaving(): void {
+    this.finish()
+  }
+
+  protected done(isTorn: boolean): void {
+    this.tools.events.back(this, isTorn)
+  }
+}
+
+export class Lane extends LaneEnd {
+  readonly #terms: LaneTerms
+  /** As it came, until it is answered. */
+  #request = new Uint8Array(USUAL_REQUEST_BYTES)
   #requestBytes = 0
   #isAsked = false
-  /** The visitor sent something while its last request was not answered yet: it stays in the kernel until then. */
+  /** The visitor sent something that was not read yet: it stays in the kernel until its turn. */
   #isVisitorReady = false
   /** The visitor sends no more than what is there already. */
   #isVisitorLeaving = false
   /** For the thread: exchanges at its last look. */
   requestsAtSweep = -1
   requests = 0
-  /** What is left to tell, once it is over. */
-  over: LaneOver | undefined
 
-  constructor(order: LaneOrder, tools: LaneTools) {
-    this.order = order
-    this.#tools = tools
-    this.#request = tools.kernel.room(REQUEST_BYTES)
+  constructor(order: LaneOrder, terms: LaneTerms, trunk: Trunk, tools: LaneTools) {
+    super(order, trunk, tools)
+    this.#terms = terms
   }
 
-  // ── What the thread calls; after each, the lane may be over ────────────────────────────────────────────────
-
-  visitorChanged(isLast: boolean): void {
+  changed(isLast: boolean): void {
     this.#isVisitorReady = true
     this.#isVisitorLeaving ||= isLast
-    if (!this.#isAsked) this.#takeRequest()
+    if (!this.#isAsked && !this.hasLeft) this.#takeRequest()
   }
 
-  streamChanged(): void {
-    this.#takeAnswer()
-    if (this.over === undefined && !this.#isAsked && this.#isVisitorReady) this.#takeRequest()
+  roomAgain(): void {
+    if (!this.#isAsked && this.#isVisitorReady) this.#takeRequest()
   }
 
-  /** Ends it where it is. */
-  finish(failed?: LaneSide): void {
-    this.#end({ failed })
+  finish(hasFailed = false): void {
+    this.#end({ hasFailed })
   }
 
   // ── One exchange ───────────────────────────────────────────────────────────────────────────────────────────
 
   #takeRequest(): void {
-    const { kernel, out, board } = this.#tools
-    const { slot, visitor, to, terms } = this.order
+    const { kernel, request, requestHead } = this.tools
+    const { trunk } = this
+    const { era, since, limits, hostWithPort, hop } = this.#terms
+    const { descriptor } = this.order
+    const at = trunk.reserve(this, maxForwardedBytes(REQUEST_BYTES))
+    if (at === -1) return
     this.#isVisitorReady = false
-    const count = kernel.receive(visitor, this.#request)
+    const count = kernel.receive(descriptor, request)
     if (count === WOULD_BLOCK) return this.#isVisitorLeaving ? this.finish() : undefined
     if (count === 0) return this.finish()
     // After a reset the runtime reads as well, paused or not: nobody knows what lay between these bytes and the last.
-    if (count < 0 || !kernel.isConnected(visitor)) return this.finish('visitor')
-    this.#requestBytes = count
-    const head = this.#head
-    const end = parseRequestHead(head, this.#request.bytes, 0, count, terms.limits)
-    const isEasy = end === count && isEasyRequest(head) && head.hostWithPort === terms.hostWithPort
-    if (!isEasy || Atomics.load(terms.era, 0) !== terms.since) return this.finish()
-    const length = forwardRequestHead(head, terms.hop, out.bytes, 0)
+    if (count < 0 || !kernel.isConnected(descriptor)) return this.finish(true)
+    this.#keep(request.bytes, count)
+    const end = parseRequestHead(requestHead, request.bytes, 0, count, limits)
+    const isEasy = end === count && isEasyRequest(requestHead) && requestHead.hostWithPort === hostWithPort
+    if (!isEasy || Atomics.load(era, 0) !== since) return this.finish()
+    const length = forwardRequestHead(requestHead, hop, trunk.out.bytes, at) - at
     this.#isAsked = true
-    board.sends(slot, length)
-    const sent = kernel.send(to, out, length)
-    this.#tools.asked()
-    if (sent === length) return
-    board.sends(slot, Math.max(sent, 0) - length)
-    if (sent > 0) this.#end({ isTorn: true })
-    else {
-      this.#setAnswered()
-      this.finish(sent === WOULD_BLOCK ? undefined : 'to')
-    }
+    this.sentBytes += length
+    trunk.commit(this.lane, length)
   }
 
-  #takeAnswer(): void {
-    const { kernel, answer, answerHead, framer, out, board } = this.#tools
-    const { slot, visitor, from, terms } = this.order
-    const count = kernel.receive(from, answer)
-    if (count === WOULD_BLOCK) return
-    // Links do not end in good order: whoever closes one resets it.
-    if (count <= 0 || !kernel.isConnected(from)) return this.finish('from')
-    board.received(slot, count)
-    const { bytes } = answer
+  #keep(bytes: Uint8Array, count: number): void {
+    if (count > this.#request.length) this.#request = new Uint8Array(REQUEST_BYTES)
+    copyBytes(bytes, 0, count, this.#request, 0)
+    this.#requestBytes = count
+  }
+
+  received(room: Room, start: number, end: number): void {
+    const { kernel, answer, answerHead, framer, board } = this.tools
+    const { bytes } = room
+    if (this.hasLeft) return this.tellMore(bytes, start, end)
     const headEnd = this.#isAsked
-      ? parseResponseHead(answerHead, bytes, 0, count, terms.limits, this.#head.method)
+      ? parseResponseHead(answerHead, bytes, start, end, this.#terms.limits, 'GET')
       : -1
-    if (headEnd <= 0 || !isEasyAnswer(answerHead)) return this.#end({ answerBytes: count })
+    if (headEnd <= start || !isEasyAnswer(answerHead)) return this.#handBack(bytes, start, end)
     framer.begin(answerHead.body, answerHead.contentLength)
-    const isWhole = framer.feed(bytes, headEnd, count) === count && framer.complete
-    if (!isWhole) return this.#end({ answerBytes: count })
-    const bodyAt = forwardResponseHead(answerHead, STAY_OPEN, out.bytes, 0)
-    const length = bodyAt + count - headEnd
-    copyBytes(bytes, headEnd, count, out.bytes, bodyAt)
+    const isWhole = framer.feed(bytes, headEnd, end) === end && framer.complete
+    if (!isWhole) return this.#handBack(bytes, start, end)
+    const bodyAt = forwardResponseHead(answerHead, STAY_OPEN, answer.bytes, 0)
+    const length = bodyAt + end - headEnd
+    copyBytes(bytes, headEnd, end, answer.bytes, bodyAt)
+    this.receivedBytes += end - start
     // First: who has the answer finds it counted.
-    board.served(slot, this.#requestBytes, length)
+    board.served(this.order.slot, this.#requestBytes, length)
     this.requests++
-    const sent = kernel.send(visitor, out, length)
-    if (sent < 0 && sent !== WOULD_BLOCK) return this.finish('visitor')
-    this.#setAnswered()
-    this.#requestBytes = 0
-    if (sent !== length) this.#end({ unsentFrom: Math.max(sent, 0), unsentTo: length })
-    else if (this.#isVisitorLeaving && !this.#isVisitorReady) this.finish()
-  }
-
-  #setAnswered(): void {
+    const { descriptor } = this.order
+    const sent = kernel.send(descriptor, answer, length)
+    if (sent < 0 && sent !== WOULD_BLOCK) return this.finish(true)
     this.#isAsked = false
-    this.#tools.answered()
+    this.#requestBytes = 0
+    const taken = Math.max(sent, 0)
+    if (taken !== length) this.#end({ unsent: copyOf(answer.bytes, taken, length) })
+    else if (this.#isVisitorReady) this.#takeRequest()
+    else if (this.#isVisitorLeaving) this.finish()
   }
 
-  #end(end: {
-    readonly failed?: LaneSide | undefined
-    readonly isTorn?: boolean
-    readonly answerBytes?: number
-    readonly unsentFrom?: number
-    readonly unsentTo?: number
-  }): void {
-    const { answer, out, answerHead } = this.#tools
-    const { failed, isTorn = false, answerBytes = 0, unsentFrom = 0, unsentTo = 0 } = end
-    // One that is cut in the middle must not be gone on with by the next lane.
-    answerHead.fields.isPartial = false
-    if (this.#isAsked) this.#tools.answered()
-    this.over = {
-      lane: this.order.slot,
-      request: copyUnlessEmpty(this.#request.bytes, 0, this.#requestBytes),
+  #handBack(bytes: Uint8Array, start: number, end: number): void {
+    this.finish()
+    this.tellMore(bytes, start, end)
+  }
+
+  #end(over: Partial<LaneOver>): void {
+    // A head that is cut in the middle must not be gone on with by another lane.
+    this.tools.requestHead.fields.isPartial = false
+    this.tools.answerHead.fields.isPartial = false
+    this.tellOver({
+      request: this.#requestBytes > 0 ? copyOf(this.#request, 0, this.#requestBytes) : undefined,
       isAsked: this.#isAsked,
-      isTorn,
-      isCrowded: this.#tools.isCrowded,
-      answer: copyUnlessEmpty(answer.bytes, 0, answerBytes),
-      unsent: copyUnlessEmpty(out.bytes, unsentFrom, unsentTo),
-      failed,
-    }
+      ...over,
+    })
+    this.leave()
   }
 }
 
@@ -242,8 +262,4 @@ function isEasyRequest(head: RequestHead): boolean {
 
 function isEasyAnswer({ status, keepAlive, body }: ResponseHead): boolean {
   return status >= 200 && keepAlive && body !== 'close'
-}
-
-function copyUnlessEmpty(bytes: Uint8Array, start: number, end: number): Uint8Array<ArrayBuffer> | undefined {
-  return end > start ? copyOf(bytes, start, end) : undefined
 }

@@ -1,80 +1,104 @@
-// The main thread's side of lanes: opens them, and keeps their books.
+// The main thread's side of lanes and trunks: opens them, and keeps their books.
 
 import type { MessagePort } from 'node:worker_threads'
-import type { Lane, LaneCounts, LaneTerms, Splice } from '../socket.ts'
+import type { Lane, LaneCounts, LaneEnd, LaneHandler, LaneTerms, Trunk } from '../socket.ts'
 import type { Kernel } from './kernel.ts'
-import type { LaneOrder, LaneOver } from './lane.ts'
+import type { LaneOver } from './lane.ts'
 import { LaneBoard, MAX_LANES } from './lane-board.ts'
+import { type LaneCommand, type LaneNews, MAX_TRUNKS } from './thread-lanes.ts'
 
-/** As the thread told it, with what was counted. `isLost`: the thread died. */
-export interface LaneOutcome extends Omit<LaneOver, 'lane'> {
-  readonly counts: LaneCounts
-  readonly sentBytes: number
-  readonly receivedBytes: number
+/** As the thread told it, with what was counted. */
+export interface LaneOutcome extends LaneEnd {
+  readonly hasFailed: boolean
+  /** The thread died. */
   readonly isLost: boolean
 }
 
-const LOST: Omit<LaneOver, 'lane'> = {
-  request: undefined,
-  isAsked: false,
-  isTorn: true,
-  isCrowded: false,
-  answer: undefined,
-  unsent: undefined,
-  failed: undefined,
+/** As `LaneHandler`, for whoever has the connection. */
+export interface LaneListener extends Omit<LaneHandler, 'over'> {
+  over(outcome: LaneOutcome): void
 }
 
-/** A lane under way. */
-export class RunningLane implements Lane {
-  readonly order: LaneOrder
-  readonly #board: LaneBoard
-  readonly #stop: () => void
-  readonly #ended: (end: LaneOutcome) => void
-  #isStopping = false
-  /** The bytes that it moves each way, as whoever counts those wants to know. */
-  readonly sending: Splice
-  readonly receiving: Splice
+const LOST: LaneOver = {
+  sentBytes: 0,
+  receivedBytes: 0,
+  hasFailed: false,
+  isTorn: true,
+  request: undefined,
+  isAsked: false,
+  unsent: undefined,
+}
 
-  constructor(order: LaneOrder, board: LaneBoard, stop: () => void, ended: (end: LaneOutcome) => void) {
-    this.order = order
-    this.#board = board
-    this.#stop = stop
-    this.#ended = ended
-    const { slot } = order
-    this.sending = this.#way(() => board.sentBytes(slot))
-    this.receiving = this.#way(() => board.receivedBytes(slot))
+/** A trunk that is open in the thread. */
+export class OpenTrunk implements Trunk {
+  readonly slot: number
+  /** Told once: no lane is on it any more, and nobody reads its connection. */
+  readonly over: (isLost: boolean) => void
+  readonly #lanes: Lanes
+  #nextLane = 0
+  #isOpen = true
+
+  constructor(slot: number, lanes: Lanes, over: (isLost: boolean) => void) {
+    this.slot = slot
+    this.#lanes = lanes
+    this.over = over
+  }
+
+  get isOpen(): boolean {
+    return this.#isOpen
+  }
+
+  nextLane(): number {
+    return this.#nextLane++
+  }
+
+  refuse(lane: number, handler: LaneHandler): void {
+    // Without a slot for it the other side would wait.
+    if (this.#lanes.begin(this, lane, -1, undefined, handler) === undefined) this.stop()
+  }
+
+  stop(): void {
+    if (!this.#isOpen) return
+    this.#isOpen = false
+    this.#lanes.command({ kind: 'trunk-end', trunk: this.slot })
+  }
+
+  finish(isLost: boolean): void {
+    this.#isOpen = false
+    this.over(isLost)
+  }
+}
+
+/** A lane that is open in the thread, or on its way back from there. */
+class RunningLane implements Lane {
+  readonly slot: number
+  /** What the thread closes. */
+  readonly descriptor: number
+  readonly isOfVisitor: boolean
+  readonly listener: LaneListener
+  readonly #lanes: Lanes
+  isOver = false
+
+  constructor(slot: number, descriptor: number, isOfVisitor: boolean, listener: LaneListener, lanes: Lanes) {
+    this.slot = slot
+    this.isOfVisitor = isOfVisitor
+    this.descriptor = descriptor
+    this.listener = listener
+    this.#lanes = lanes
   }
 
   get counts(): LaneCounts {
-    return this.#board.counts(this.order.slot)
+    return this.#lanes.countsOf(this.slot)
   }
 
-  /** Ends it, a moment later: with a request that is not answered yet, if there is one. */
   stop(): void {
-    if (this.#isStopping) return
-    this.#isStopping = true
-    this.#stop()
+    if (!this.isOver) this.#lanes.command({ kind: 'end', slot: this.slot })
   }
 
-  finish(over: Omit<LaneOver, 'lane'>, isLost: boolean): void {
-    this.#isStopping = true
-    const { sending, receiving, counts } = this
-    const { movedBytes: sentBytes } = sending
-    const receivedBytes = receiving.movedBytes - (over.answer?.length ?? 0)
-    this.#ended({ ...over, counts, sentBytes, receivedBytes, isLost })
-  }
-
-  #way(bytes: () => number): Splice {
-    return {
-      isPrompt: true,
-      get movedBytes() {
-        return bytes()
-      },
-      get takenBytes() {
-        return bytes()
-      },
-      stop: () => this.stop(),
-    }
+  over(over: LaneOver, isLost: boolean): void {
+    if (this.isOver) return
+    this.isOver = true
+    this.listener.over({ ...over, counts: this.counts, isLost })
   }
 }
 
@@ -82,78 +106,124 @@ export class RunningLane implements Lane {
 export class Lanes {
   readonly #kernel: Kernel
   readonly #bell: number
-  readonly #orders: MessagePort
+  readonly #commands: MessagePort
   readonly #board = new LaneBoard()
   readonly #running: (RunningLane | undefined)[] = []
   readonly #free = Array.from({ length: MAX_LANES }, (_, index) => MAX_LANES - 1 - index)
+  readonly #trunks: (OpenTrunk | undefined)[] = []
+  readonly #trunkDescriptors: number[] = []
+  readonly #freeTrunks = Array.from({ length: MAX_TRUNKS }, (_, index) => MAX_TRUNKS - 1 - index)
 
-  constructor(kernel: Kernel, bell: number, orders: MessagePort) {
+  constructor(kernel: Kernel, bell: number, commands: MessagePort) {
     this.#kernel = kernel
     this.#bell = bell
-    this.#orders = orders
+    this.#commands = commands
   }
 
   get memory(): SharedArrayBuffer {
     return this.#board.memory
   }
 
-  get count(): number {
+  /** Ends of lanes: visitors', and apps'. */
+  get endCount(): number {
     return MAX_LANES - this.#free.length
   }
 
-  open(
-    visitor: number,
-    to: number,
-    from: number,
-    terms: LaneTerms,
-    ended: (end: LaneOutcome) => void,
-  ): RunningLane | undefined {
+  /** Those whose visitor is here, and in the lane. */
+  get count(): number {
+    return this.#running.filter(lane => lane?.isOfVisitor && !lane.isOver).length
+  }
+
+  countsOf(slot: number): LaneCounts {
+    return this.#board.counts(slot)
+  }
+
+  openTrunk(descriptor: number, isAppSide: boolean, over: (isLost: boolean) => void): OpenTrunk | undefined {
+    const slot = this.#freeTrunks.pop()
+    if (slot === undefined) return undefined
+    // The thread closes it.
+    const [copy] = this.#kernel.duplicates([descriptor]) ?? []
+    if (copy === undefined) {
+      this.#freeTrunks.push(slot)
+      return undefined
+    }
+    const trunk = new OpenTrunk(slot, this, over)
+    this.#trunks[slot] = trunk
+    this.#trunkDescriptors[slot] = copy
+    this.command({ kind: 'trunk', trunk: slot, descriptor: copy, isAppSide })
+    return trunk
+  }
+
+  /** `descriptor`: -1 for a lane that cannot be served here. */
+  begin(
+    trunk: OpenTrunk,
+    lane: number,
+    descriptor: number,
+    terms: LaneTerms | undefined,
+    listener: LaneListener,
+  ): Lane | undefined {
+    if (!trunk.isOpen) return undefined
     const slot = this.#free.pop()
     if (slot === undefined) return undefined
-    // The thread closes them.
-    const copies = this.#kernel.duplicates(from === to ? [visitor, to] : [visitor, to, from])
-    if (copies === undefined) {
+    const [copy] = descriptor === -1 ? [-1] : (this.#kernel.duplicates([descriptor]) ?? [])
+    if (copy === undefined) {
       this.#free.push(slot)
       return undefined
     }
-    const [visitorThere = -1, toThere = -1, fromThere = toThere] = copies
-    const order: LaneOrder = { slot, visitor: visitorThere, to: toThere, from: fromThere, terms }
     this.#board.clear(slot)
-    const lane = new RunningLane(order, this.#board, () => this.#tell(slot), ended)
-    this.#running[slot] = lane
-    this.#tell(order)
-    return lane
+    const running = new RunningLane(slot, copy, terms !== undefined, listener, this)
+    this.#running[slot] = running
+    this.command({ kind: 'begin', order: { slot, descriptor: copy, trunk: trunk.slot, lane, terms } })
+    return running
   }
 
-  over({ lane, ...over }: LaneOver): void {
-    this.#finish(lane, over, false)
-  }
-
-  /** The thread died. */
-  lose(): void {
-    for (const lane of this.#running) {
-      if (lane === undefined) continue
-      // Nobody else closes them now.
-      this.#close(lane.order)
-      this.#finish(lane.order.slot, LOST, true)
+  hear(news: LaneNews): void {
+    switch (news.kind) {
+      case 'over':
+        return this.#running[news.slot]?.over(news.over, false)
+      case 'more':
+        return this.#running[news.slot]?.listener.more(news.bytes)
+      case 'back':
+        return this.#back(news.slot, news.isTorn)
+      case 'trunk-over':
+        return this.#trunkOver(news.trunk, false)
     }
   }
 
-  #finish(slot: number, over: Omit<LaneOver, 'lane'>, isLost: boolean): void {
+  /** The thread died. Nobody else closes what was its own now. */
+  lose(): void {
+    for (const lane of this.#running) {
+      if (lane === undefined) continue
+      if (lane.descriptor !== -1 && !lane.isOver) this.#kernel.close(lane.descriptor)
+      lane.over(LOST, true)
+      this.#back(lane.slot, true)
+    }
+    for (const [slot, trunk] of this.#trunks.entries()) {
+      if (trunk === undefined) continue
+      this.#kernel.close(this.#trunkDescriptors[slot]!)
+      this.#trunkOver(slot, true)
+    }
+  }
+
+  command(command: LaneCommand): void {
+    this.#commands.postMessage(command)
+    this.#kernel.ring(this.#bell)
+  }
+
+  #back(slot: number, isTorn: boolean): void {
     const lane = this.#running[slot]
     if (lane === undefined) return
     this.#running[slot] = undefined
-    lane.finish(over, isLost)
-    // Behind what `finish` reads, and before the next lane begins.
+    lane.listener.back(isTorn)
+    // Behind what was counted, and before the next lane begins.
     this.#free.push(slot)
   }
 
-  #close({ visitor, to, from }: LaneOrder): void {
-    for (const descriptor of new Set([visitor, to, from])) this.#kernel.close(descriptor)
-  }
-
-  #tell(order: LaneOrder | number): void {
-    this.#orders.postMessage(order)
-    this.#kernel.ring(this.#bell)
+  #trunkOver(slot: number, isLost: boolean): void {
+    const trunk = this.#trunks[slot]
+    if (trunk === undefined) return
+    this.#trunks[slot] = undefined
+    this.#freeTrunks.push(slot)
+    trunk.finish(isLost)
   }
 }

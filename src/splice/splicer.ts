@@ -1,14 +1,14 @@
 // The main thread's side of splicing: starts each thread when it is first of use, and keeps the books of its jobs.
 
 import { MessageChannel, Worker } from 'node:worker_threads'
-import type { Lane, LaneTerms } from '../socket.ts'
+import type { Lane, LaneTerms, Trunk } from '../socket.ts'
 import { smallReads } from './activity.ts'
 import { Board, MAX_JOBS } from './board.ts'
 import type { Side } from './job.ts'
 import { Kernel } from './kernel.ts'
-import type { LaneOver } from './lane.ts'
-import { type LaneOutcome, Lanes } from './lanes.ts'
+import { type LaneListener, Lanes, OpenTrunk } from './lanes.ts'
 import type { Finished, Pace, ThreadData, Up } from './thread.ts'
+import type { LaneNews } from './thread-lanes.ts'
 
 /** Set to `0` for the way through the program, always. */
 const SWITCH = 'LOCALTUNNELS_SPLICE'
@@ -91,24 +91,24 @@ export class Splicer {
     this.#kernel = kernel
     this.#bell = bell
     this.#pace = pace
-    const { port1: orders, port2: laneOrders } = new MessageChannel()
-    orders.unref()
-    this.lanes = new Lanes(kernel, bell, orders)
+    const { port1: commands, port2: laneCommands } = new MessageChannel()
+    commands.unref()
+    this.lanes = new Lanes(kernel, bell, commands)
     const workerData: ThreadData = {
       memory: this.#board.memory,
       bell,
       pace,
       smallReads,
       laneMemory: this.lanes.memory,
-      laneOrders,
+      laneCommands,
     }
-    const worker = new Worker(thread, { workerData, transferList: [laneOrders] })
-    worker.on('message', (message: Up | Finished | LaneOver) => {
+    const worker = new Worker(thread, { workerData, transferList: [laneCommands] })
+    worker.on('message', (message: Up | Finished | LaneNews) => {
       if (message === 'up') {
         this.isUp = true
         return
       }
-      if ('lane' in message) return this.lanes.over(message)
+      if ('kind' in message) return this.lanes.hear(message)
       const { slot, failed, leftover } = message
       this.#finished(slot, { failed, leftover, isLost: false })
     })
@@ -129,6 +129,7 @@ export class Splicer {
       running: MAX_JOBS - this.#free.length,
       movedBytes: this.#movedBytes,
       lanes: this.lanes.count,
+      laneEnds: this.lanes.endCount,
     }
   }
 
@@ -199,17 +200,20 @@ export interface SpliceCounts {
   readonly running: number
   /** Bytes moved by those that ended. */
   readonly movedBytes: number
-  /** Lanes open now. */
+  /** Lanes of visitors of this process. */
   readonly lanes: number
+  /** Ends of lanes in this process: visitors', and apps'. */
+  readonly laneEnds: number
 }
 
 export function spliceCounts(): SpliceCounts {
-  const sum = { begun: 0, running: 0, movedBytes: 0, lanes: 0 }
+  const sum = { begun: 0, running: 0, movedBytes: 0, lanes: 0, laneEnds: 0 }
   for (const { counts } of splicers.values()) {
     sum.begun += counts.begun
     sum.running += counts.running
     sum.movedBytes += counts.movedBytes
     sum.lanes += counts.lanes
+    sum.laneEnds += counts.laneEnds
   }
   return sum
 }
@@ -228,24 +232,33 @@ export function spliceDescriptors(
   return splicerOf(pace)?.start(from, to, limitBytes, ended)
 }
 
-/** Whether lanes can be opened now. The first question starts what serves them. */
-export function canOpenLane(): boolean {
+/** Whether lanes can be begun now. The first question starts what serves them. */
+export function canBeginLane(): boolean {
   return splicerOf('prompt') !== undefined
 }
 
+/** Gives a connection to lanes: nobody else may read or write it until `over` was called, once and later. */
+export function openTrunk(
+  descriptor: number,
+  isAppSide: boolean,
+  over: (isLost: boolean) => void,
+): OpenTrunk | undefined {
+  return splicerOf('prompt')?.lanes.openTrunk(descriptor, isAppSide, over)
+}
+
 /**
- * Serves the easy requests of a visitor's connection on the stream whose bytes go `to` one descriptor and come `from`
- * another (see `lane.ts`). Nobody else may read or write any of them until `ended` was called, once and later.
- * `undefined`: not here, or not now.
+ * Begins a lane (see `lane.ts`, and `app-lane.ts` for one without terms). Nobody else may read or write its connection
+ * until `over` was called, once and later. `undefined`: not here, or not now.
  */
-export function openLane(
-  visitor: number,
-  to: number,
-  from: number,
-  terms: LaneTerms,
-  ended: (outcome: LaneOutcome) => void,
+export function beginLane(
+  trunk: Trunk,
+  lane: number,
+  descriptor: number,
+  terms: LaneTerms | undefined,
+  listener: LaneListener,
 ): Lane | undefined {
-  return splicerOf('prompt')?.lanes.open(visitor, to, from, terms, ended)
+  if (!(trunk instanceof OpenTrunk)) return undefined
+  return splicerOf('prompt')?.lanes.begin(trunk, lane, descriptor, terms, listener)
 }
 
 /** `undefined` also while its thread starts. */

@@ -1,11 +1,11 @@
 // A thread that moves bytes: waits in epoll for the sockets of its jobs and lanes, and gives each its turn.
 
-import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { Board, MAX_JOBS } from './board.ts'
 import { CopiedJob, type Job, MAX_SPARE_PIPES, PipedJob, type Side } from './job.ts'
 import { Changes, EPOLLIN, EPOLLOUT, EPOLLRDHUP, Kernel, type Pipe, type Room } from './kernel.ts'
-import { Lane, type LaneOrder, LaneTools } from './lane.ts'
 import { LaneBoard } from './lane-board.ts'
+import { ThreadLanes } from './thread-lanes.ts'
 
 /** What the main thread gives its thread to begin with. */
 export interface ThreadData {
@@ -17,8 +17,8 @@ export interface ThreadData {
   readonly smallReads: Int32Array<SharedArrayBuffer>
   /** Numbers of the lanes. */
   readonly laneMemory: SharedArrayBuffer
-  /** Brings lanes to begin (a `LaneOrder`) and to end (the number of one). The bell is rung after each. */
-  readonly laneOrders: MessagePort
+  /** Brings each `LaneCommand`. The bell is rung after it. */
+  readonly laneCommands: MessagePort
 }
 
 /** The first message: orders are followed from now on. */
@@ -74,7 +74,7 @@ const ENOUGH_SOON = 4
 
 const MAX_CHANGES = 64
 const BELL = 2 * MAX_JOBS
-/** The visitor of the first lane; its stream is the next number. */
+/** Lanes and their trunks. */
 const FIRST_LANE = BELL + 1
 
 /** Nobody changes it: to wait for a change is to rest. */
@@ -101,19 +101,17 @@ class Thread {
   #soon = 0
   /** By all jobs, since the last look at who else is there. */
   #movedBytes = 0
-  readonly #laneOrders: MessagePort
-  readonly #laneBoard: LaneBoard
-  #laneTools: LaneTools | undefined
-  readonly #lanes: (Lane | undefined)[] = []
-  #laneCount = 0
+  readonly #lanes: ThreadLanes
 
-  constructor({ memory, bell, pace, smallReads, laneMemory, laneOrders }: ThreadData) {
+  constructor({ memory, bell, pace, smallReads, laneMemory, laneCommands }: ThreadData) {
     this.#board = new Board(memory)
     this.#bell = bell
     this.#pace = pace
     this.#smallReads = smallReads
-    this.#laneBoard = new LaneBoard(laneMemory)
-    this.#laneOrders = laneOrders
+    const board = new LaneBoard(laneMemory)
+    this.#lanes = new ThreadLanes(this.#kernel, this.#poll, FIRST_LANE, board, laneCommands, news =>
+      parentPort?.postMessage(news),
+    )
   }
 
   run(): never {
@@ -124,15 +122,15 @@ class Thread {
     this.#kernel.watch(this.#poll, this.#bell, EPOLLIN, BELL)
     parentPort?.postMessage('up' satisfies Up)
     for (;;) {
-      const isBusy = this.#jobCount + this.#laneCount > 0
+      const isBusy = this.#jobCount + this.#lanes.count > 0
       const timeoutMs = this.#waiting.length > 0 ? 0 : isBusy ? IDLE_MS : -1
       const count = this.#await(changes, timeoutMs)
       for (let index = 0; index < count; index++) {
         const number = changes.number(index)
         if (number === BELL) {
           this.#kernel.read(this.#bell, bellBytes)
-          this.#followLaneOrders()
-        } else if (number >= FIRST_LANE) this.#serveLane(number - FIRST_LANE, changes.isLast(index))
+          this.#lanes.followCommands()
+        } else if (number >= FIRST_LANE) this.#lanes.changed(number, changes.isLast(index))
         else {
           // A change may be of a job that is over: then it is of no use, and of no harm to the next one.
           const job = this.#jobs[number]
@@ -151,6 +149,7 @@ class Thread {
         if (this.#jobs[job.slot] === job) this.#serve(job)
       }
       turn.length = 0
+      this.#lanes.flush()
       this.#sweep()
       if (this.#pace === 'prompt') Atomics.add(this.#smallReads, 0, count)
       else if (this.#movedBytes >= REST_AFTER_BYTES) this.#giveWay()
@@ -228,17 +227,9 @@ class Thread {
     const leftover = job.readOut()
     this.#jobs[job.slot] = undefined
     this.#jobCount--
-    this.#letGo([job.from, job.to])
+    for (const descriptor of [job.from, job.to]) this.#kernel.letGo(this.#poll, descriptor)
     if (job instanceof PipedJob) this.#keepPipe(job.sparePipe)
     this.#tell(job.slot, job.failed, leftover)
-  }
-
-  #letGo(descriptors: Iterable<number>): void {
-    for (const descriptor of descriptors) {
-      // Closing alone would not do: epoll forgets a connection when its last descriptor is closed, which is not ours.
-      this.#kernel.unwatch(this.#poll, descriptor)
-      this.#kernel.close(descriptor)
-    }
   }
 
   #keepPipe(pipe: Pipe | undefined): void {
@@ -262,73 +253,16 @@ class Thread {
     if (now < this.#politeUntil) Atomics.wait(NOTHING, 0, 0, REST_MS)
   }
 
-  // ── Lanes ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-  #followLaneOrders(): void {
-    for (;;) {
-      const order = receiveMessageOnPort(this.#laneOrders)?.message as LaneOrder | number | undefined // see ThreadData
-      if (order === undefined) return
-      if (typeof order === 'number') this.#stopLane(order)
-      else this.#openLane(order)
-    }
-  }
-
-  #openLane(order: LaneOrder): void {
-    this.#laneTools ??= new LaneTools(this.#kernel, this.#laneBoard)
-    const lane = new Lane(order, this.#laneTools)
-    const number = FIRST_LANE + 2 * order.slot
-    this.#lanes[order.slot] = lane
-    this.#laneCount++
-    // What is there already is told as a change.
-    const isWatched =
-      this.#kernel.watch(this.#poll, order.visitor, EPOLLIN | EPOLLRDHUP, number) &&
-      this.#kernel.watch(this.#poll, order.from, EPOLLIN, number + 1)
-    if (!isWatched) this.#closeLane(lane)
-  }
-
-  #stopLane(slot: number): void {
-    const lane = this.#lanes[slot]
-    if (lane !== undefined) this.#closeLane(lane)
-  }
-
-  #serveLane(number: number, isLast: boolean): void {
-    // A change may be of a lane that is over, and the next one in its place finds nothing then.
-    const lane = this.#lanes[number >> 1]
-    if (lane === undefined) return
-    if (number % 2 === 0) lane.visitorChanged(isLast)
-    else lane.streamChanged()
-    if (lane.over !== undefined) this.#closeLane(lane)
-    if (this.#laneTools?.isCrowded) this.#closeAllLanes(this.#laneTools)
-  }
-
-  #closeAllLanes(tools: LaneTools): void {
-    for (const lane of this.#lanes) if (lane !== undefined) this.#closeLane(lane)
-    tools.clear()
-  }
-
-  #closeLane(lane: Lane): void {
-    if (lane.over === undefined) lane.finish()
-    const { slot, visitor, to, from } = lane.order
-    this.#lanes[slot] = undefined
-    this.#laneCount--
-    this.#letGo(new Set([visitor, to, from]))
-    parentPort?.postMessage(lane.over)
-  }
-
   #sweep(): void {
-    if (this.#jobCount + this.#laneCount === 0) return
+    if (this.#jobCount + this.#lanes.count === 0) return
     const now = performance.now()
+    this.#lanes.sweep(now)
     if (now - this.#sweptAt < IDLE_MS) return
     this.#sweptAt = now
     for (const job of this.#jobs) {
       if (job === undefined) continue
       if (job.movedBytes === job.movedAtSweep && job.heldBytes === 0) this.#finish(job)
       job.movedAtSweep = job.movedBytes
-    }
-    for (const lane of this.#lanes) {
-      if (lane === undefined) continue
-      if (lane.requests === lane.requestsAtSweep) this.#closeLane(lane)
-      lane.requestsAtSweep = lane.requests
     }
   }
 }

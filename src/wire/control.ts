@@ -71,6 +71,8 @@ export interface Release {
 export interface Linked {
   readonly type: 'linked'
   readonly link: number
+  /** It is for lanes, and carries nothing else. */
+  readonly trunk?: boolean
 }
 
 /** Client to server: it puts nothing more on this link; the server closes it once it has no use for it either. */
@@ -82,6 +84,22 @@ export interface LinkRetired {
 /** Server to client: it sends in bulk and would use another link. */
 export interface LinkWanted {
   readonly type: 'link-wanted'
+}
+
+/** Server to client: it would begin lanes, and has no link for them. */
+export interface TrunkWanted {
+  readonly type: 'trunk-wanted'
+}
+
+/**
+ * Server to client: from here on what it sends on the stream comes as that lane of that link, and it waits for the answers
+ * there. What either side sends on the stream behind it comes behind the lane's last word.
+ */
+export interface LaneBegun {
+  readonly type: 'lane'
+  readonly stream: number
+  readonly link: number
+  readonly lane: number
 }
 
 /** Server to client: the tunnel is live. */
@@ -173,6 +191,8 @@ export type ServerMessage =
   | Revoked
   | Moved
   | LinkWanted
+  | TrunkWanted
+  | LaneBegun
   | RequestReport
   | ResponseReport
   | VisitorConnectedReport
@@ -216,11 +236,13 @@ export function parseClientMessage(json: Uint8Array): ClientMessage | 'unknown' 
     }
     case 'watch':
       return typeof fields.on === 'boolean' ? { type: 'watch', on: fields.on } : undefined
-    case 'linked':
-    case 'link-retired': {
-      const { type, link } = fields
-      return isCount(link) && link < 0x1_0000_0000 ? { type, link } : undefined
+    case 'linked': {
+      const { link, trunk } = fields
+      if (!isNumber32(link) || (trunk !== undefined && typeof trunk !== 'boolean')) return undefined
+      return { type: 'linked', link, ...(trunk && { trunk }) }
     }
+    case 'link-retired':
+      return isNumber32(fields.link) ? { type: 'link-retired', link: fields.link } : undefined
     case 'release':
       return isCount(fields.tunnel) ? { type: 'release', tunnel: fields.tunnel } : undefined
     default:
@@ -310,7 +332,13 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
       }
     }
     case 'link-wanted':
-      return { type: 'link-wanted' }
+    case 'trunk-wanted':
+      return { type: fields.type }
+    case 'lane': {
+      const { stream, link, lane } = fields
+      const isValid = isNumber32(stream) && isNumber32(link) && isNumber32(lane)
+      return isValid ? { type: 'lane', stream, link, lane } : undefined
+    }
     case 'refused': {
       const { ref, code, message } = fields
       if (!isCount(ref) || !isText(code, 64) || !isText(message, 4096)) return undefined
@@ -382,6 +410,8 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
       return 'unknown'
   }
 }
+
+const isNumber32 = (value: unknown): value is number => isCount(value) && value < 0x1_0000_0000
 
 /** The fields of a JSON object, in one without a prototype: `__proto__` is then a name like any other. */
 function parseFields(json: Uint8Array): ({ readonly type: string } & Record<string, unknown>) | undefined {

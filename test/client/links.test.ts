@@ -1,12 +1,14 @@
 // Links from end to end: a real server, a real client, and a man between them who sees, cuts and refuses.
 
-import { describe, expect, test } from 'bun:test'
+import { afterEach, describe, expect, mock, spyOn, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import { Links } from '../../src/client/links.ts'
+import { eventLoop } from '../../src/event-loop.ts'
 import { TunnelClient } from '../../src/index.ts'
 import { type Deadline, Deadlines } from '../../src/server/deadlines.ts'
 import { LinkGate } from '../../src/server/links.ts'
 import { Link } from '../../src/session/link.ts'
+import type { Address, Dial, Trunk } from '../../src/socket.ts'
 import { Between } from '../support/between.ts'
 import { get, ok, post } from '../support/exchange.ts'
 import { frame } from '../support/naive.ts'
@@ -244,6 +246,159 @@ test('links that were idle at two looks in a row are retired, once, and those in
   expect([idle.isFree, idle.isClosed, used.isFree]).toEqual([false, false, true])
 })
 
+/** An end in memory that lanes could be on. */
+class TrunkEnd extends WireEnd {
+  readonly #trunk: Trunk = { isOpen: true, nextLane: () => 0, refuse() {} }
+
+  becomeTrunk(): Trunk {
+    return this.#trunk
+  }
+}
+
+/** What was planned for the end of this turn of the event loop has happened. */
+const turn = () => new Promise(resolve => setImmediate(resolve))
+
+const LINK_ANSWER = Buffer.from(
+  'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: localtunnels.link.1\r\n\r\n',
+)
+const NO_ANSWER = Buffer.from('HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n')
+
+/** A client whose links end in memory, where the test answers. */
+class Dialler {
+  readonly loner: Loner = new Loner('client')
+  readonly ends: WireEnd[] = []
+  readonly keeper: Links
+  /** Whether the sockets dialled from now on know of lanes. */
+  knowsLanes = false
+
+  constructor(address: Address = { port: 1 }) {
+    const dial: Dial = (_, handler) => {
+      const end = this.knowsLanes ? new TrunkEnd(1000) : new WireEnd(1000)
+      end.handler = handler
+      this.ends.push(end)
+      return Promise.resolve(end)
+    }
+    const server = { address, host: 'localhost', isSecure: address.tls !== undefined }
+    this.keeper = new Links(this.loner.session, { server, dial, maxLinks: 8 })
+    this.keeper.allow('secret')
+  }
+
+  /** The server answers the last dial. */
+  async answer(head = LINK_ANSWER): Promise<void> {
+    await turn()
+    this.ends.at(-1)?.handler?.received(head)
+    await turn()
+  }
+
+  get messages(): string[] {
+    this.loner.clock.tick()
+    return this.loner.frames
+      .filter(({ type }) => type === 'CONTROL')
+      .map(({ payload }) => String.fromCharCode(...payload))
+  }
+}
+
+describe('a trunk', () => {
+  afterEach(() => mock.restore())
+  const clockAt = (ms: number) => spyOn(eventLoop, 'now').mockReturnValue(ms)
+
+  test('is dialled and announced as one, and never retired', async () => {
+    const client = new Dialler()
+    client.knowsLanes = true
+    client.keeper.wantTrunk()
+    await client.answer()
+    expect(client.messages).toEqual(['{"type":"linked","link":1,"trunk":true}'])
+    const { trunk } = client.loner.session.links
+    expect([trunk?.number, trunk?.isClosed]).toEqual([1, false])
+    client.keeper.sweep()
+    client.keeper.sweep()
+    expect([client.messages.length, trunk?.isRetired]).toEqual([1, false])
+    client.keeper.close()
+  })
+
+  test('is not dialled over TLS, where links are', () => {
+    const client = new Dialler({ port: 1, tls: {} })
+    client.keeper.wantTrunk()
+    expect(client.ends.length).toBe(0)
+    client.keeper.want()
+    expect(client.ends.length).toBe(1)
+    client.keeper.close()
+  })
+
+  test('is dialled one at a time, beside links', async () => {
+    const client = new Dialler()
+    client.knowsLanes = true
+    for (let wishes = 0; wishes < 5; wishes++) client.keeper.wantTrunk()
+    expect(client.ends.length).toBe(1)
+    await client.answer()
+    client.keeper.want()
+    await client.answer()
+    expect(client.messages).toEqual(['{"type":"linked","link":1,"trunk":true}', '{"type":"linked","link":2}'])
+    client.ends[0]?.handler?.closed(new Error('reset'))
+    client.keeper.wantTrunk()
+    expect(client.ends.length).toBe(3)
+    client.keeper.close()
+  })
+
+  test('that the server refuses is not asked for again for a minute', async () => {
+    clockAt(1_000)
+    const client = new Dialler()
+    client.keeper.wantTrunk()
+    await client.answer(NO_ANSWER)
+    clockAt(60_999)
+    client.keeper.wantTrunk()
+    expect([client.ends.length, client.ends[0]?.isOpen]).toEqual([1, false])
+    clockAt(61_000)
+    client.keeper.wantTrunk()
+    expect(client.ends.length).toBe(2)
+    client.keeper.close()
+  })
+
+  test('is tried after ever longer pauses where sockets know no lanes, until they do', async () => {
+    const client = new Dialler()
+    let now = 1_000
+    const dials = (ms: number) => {
+      now += ms
+      clockAt(now)
+      const before = client.ends.length
+      client.keeper.wantTrunk()
+      return client.ends.length - before
+    }
+    const failsAt = async (ms: number) => {
+      expect(dials(ms)).toBe(1)
+      await client.answer()
+      expect([client.ends.at(-1)?.isOpen, client.loner.session.links.size]).toEqual([false, 0])
+    }
+    await failsAt(0)
+    for (const pauseMs of [50, 100, 200, 400, 800, 1600, 3200, 6400, 12_800, 25_600, 51_200, 60_000]) {
+      expect(dials(pauseMs - 1)).toBe(0)
+      await failsAt(1)
+    }
+    client.knowsLanes = true
+    expect(dials(60_000)).toBe(1)
+    await client.answer()
+    expect(client.messages).toEqual(['{"type":"linked","link":14,"trunk":true}'])
+    // It is as if there had been no failure.
+    client.ends.at(-1)?.handler?.closed(new Error('reset'))
+    client.knowsLanes = false
+    await failsAt(0)
+    expect(dials(49)).toBe(0)
+    await failsAt(1)
+    client.keeper.close()
+  })
+
+  test('that comes up when its session is over is closed', async () => {
+    const client = new Dialler()
+    client.knowsLanes = true
+    client.keeper.wantTrunk()
+    client.loner.session.close('CANCELLED')
+    await client.answer()
+    expect([client.ends[0]?.isOpen, client.loner.session.links.size]).toEqual([false, 0])
+    client.keeper.wantTrunk()
+    expect(client.ends.length).toBe(1)
+  })
+})
+
 describe('the gate of links', () => {
   test('lets nobody in without a secret, with a number in use, or beyond `maxLinks`', async () => {
     await using live = await startLinked()
@@ -292,7 +447,7 @@ describe('the gate of links', () => {
     expect(end.isOpen).toBe(false)
     end.handler.closed(new Error('reset'))
     expect(links.hasRoomFor(7)).toBe(true)
-    links.linked(7)
+    links.linked(7, false)
     expect(session.links.size).toBe(0)
     links.close()
     expect(gate.find(links.secret)).toBeUndefined()
@@ -306,9 +461,29 @@ describe('the gate of links', () => {
     const other = gate.open(theirs.session, deadlines, 64)
     const end = new WireEnd(1000)
     end.handler = mine.accept(1, end)
-    other.linked(1)
+    other.linked(1, false)
     expect(theirs.session.links.size).toBe(0)
-    mine.linked(1)
+    mine.linked(1, false)
     expect([ours.session.links.size, theirs.session.links.size]).toEqual([1, 0])
+  })
+
+  test('takes a trunk of a client whose end here can be one, and closes any other', () => {
+    const { session } = new Loner('server')
+    const links = new LinkGate().open(session, new Deadlines(() => {}), 64)
+    const announced = (number: number, end: WireEnd) => {
+      end.handler = links.accept(number, end)
+      links.linked(number, true)
+      return end.isOpen
+    }
+    expect(announced(1, new WireEnd(1000))).toBe(false)
+    expect([session.links.size, session.links.trunk, links.hasRoomFor(1)]).toEqual([0, undefined, true])
+    expect(announced(2, new TrunkEnd(1000))).toBe(true)
+    expect([session.links.size, session.links.trunk?.number]).toEqual([1, 2])
+    // A session has one.
+    expect(announced(3, new TrunkEnd(1000))).toBe(false)
+    expect([session.links.size, session.links.trunk?.number]).toEqual([1, 2])
+    // A client that would have its trunk back finds that it is in use.
+    links.retired(2)
+    expect(session.links.trunk?.isClosed).toBe(false)
   })
 })

@@ -19,3 +19,11 @@ describe('streams over a carrier and links, each with bytes of the other overtak
     })
   }
 })
+
+describe('streams that are held now and then, as if they were in lanes, over a carrier and links', () => {
+  for (let seed = 0; seed < 40 * FUZZ; seed++) {
+    test(`carry what was written, in order, both ways, within credit (seed ${seed})`, () => {
+      new Conversation(seed, seed % 4, true).run(200)
+    })
+  }
+})

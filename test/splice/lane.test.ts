@@ -1,46 +1,19 @@
-// One lane on real sockets, without its thread: what it hands back, and when it does not take a request at all.
+// A visitor's end of a lane on real sockets, without its thread: what it serves, what it hands back, and in which order.
 
 import { afterAll, describe, expect, test } from 'bun:test'
-import { createServer, type Socket as PeerSocket } from 'node:net'
-import { descriptorOf } from '../../src/sockets/descriptor.ts'
-import { Kernel } from '../../src/splice/kernel.ts'
-import { Lane, type LaneOver, LaneTools } from '../../src/splice/lane.ts'
+import { Lane, type LaneOrder, LaneTools } from '../../src/splice/lane.ts'
 import { LaneBoard } from '../../src/splice/lane-board.ts'
 import { canSplice } from '../../src/splice/splicer.ts'
+import { IN_BYTES, MAX_LANE_FRAME_BYTES, Trunk } from '../../src/splice/trunk.ts'
 import { eventually } from '../support/events.ts'
 import { get, ok } from '../support/exchange.ts'
 import { HOST, laneTerms } from '../support/lane-terms.ts'
 import { reset } from '../support/peer.ts'
+import { arrived, FarEnd, fill, Heard, pair, testKernel } from '../support/trunk.ts'
 
-/** A connection: one end for a lane, by its descriptor, which nobody else reads; the other in the test's hands. */
-async function pair(): Promise<{ descriptor: number; peer: PeerSocket; close(this: void): void }> {
-  const accepted = Promise.withResolvers<PeerSocket>()
-  const server = createServer({ noDelay: true }, socket => accepted.resolve(socket)).listen(0, '127.0.0.1')
-  await new Promise(resolve => server.once('listening', resolve))
-  const address = server.address()
-  const port = typeof address === 'object' && address !== null ? address.port : 0
-  const held = await Bun.connect({
-    hostname: '127.0.0.1',
-    port,
-    socket: {
-      open(socket) {
-        socket.pause()
-      },
-      data() {},
-    },
-  })
-  const peer = await accepted.promise
-  peer.on('error', () => {}) // looked at by the test, if it cares
-  return {
-    descriptor: descriptorOf(held) ?? -1,
-    peer,
-    close() {
-      held.terminate()
-      peer.destroy()
-      server.close()
-    },
-  }
-}
+const SLOT = 3
+const LANE = 7
+const OTHER_LANE = 8
 
 describe.skipIf(!canSplice())('a lane', () => {
   const closing: (() => void)[] = []
@@ -49,143 +22,308 @@ describe.skipIf(!canSplice())('a lane', () => {
   })
 
   async function open() {
-    const [visitor, stream] = [await pair(), await pair()]
-    closing.push(visitor.close, stream.close)
-    const board = new LaneBoard()
-    const terms = laneTerms()
-    const order = {
-      slot: 3,
-      visitor: visitor.descriptor,
-      to: stream.descriptor,
-      from: stream.descriptor,
-      terms,
+    const [visitor, link] = [await pair(), await pair()]
+    closing.push(visitor.close, link.close)
+    const kernel = testKernel()
+    const [board, heard, terms] = [new LaneBoard(), new Heard(), laneTerms()]
+    const trunk = new Trunk(kernel, link.descriptor, kernel.room(IN_BYTES), false)
+    const { descriptor } = visitor
+    const order: LaneOrder = { slot: SLOT, descriptor, trunk: 0, lane: LANE, terms }
+    const lane = new Lane(order, terms, trunk, new LaneTools(kernel, board, heard))
+    const far = new FarEnd(link.peer)
+    const seen = { atVisitor: '' }
+    visitor.peer.on('data', bytes => (seen.atVisitor += bytes.toString('latin1')))
+
+    /** Of the thread: after it, all that was there has been looked at. */
+    function turn(): void {
+      if (!lane.hasLeft) lane.changed(arrived(descriptor) === 'the last')
+      trunk.changed(false)
+      trunk.flush()
+      if (trunk.isBroken) trunk.close()
     }
-    const lane = new Lane(order, new LaneTools(new Kernel(), board))
-    let [atApp, atVisitor] = ['', '']
-    stream.peer.on('data', bytes => (atApp += bytes.toString('latin1')))
-    visitor.peer.on('data', bytes => (atVisitor += bytes.toString('latin1')))
+    const until = (condition: () => boolean, what: string) =>
+      eventually(() => {
+        turn()
+        return condition()
+      }, what)
+
     return {
       lane,
+      trunk,
+      descriptor,
       era: terms.era,
       board,
       visitor: visitor.peer,
-      app: stream.peer,
-      /** Until the lane is over, or the app was asked. */
-      async asked(this: void): Promise<string> {
-        atApp = ''
-        await eventually(() => {
-          if (lane.over === undefined && atApp === '') lane.visitorChanged(false)
-          return lane.over !== undefined || atApp.includes('\r\n\r\n')
-        }, 'a request at the app')
-        return atApp
+      far,
+      heard,
+      seen,
+      turn,
+      until,
+      /** Has the visitor ask, until the far end was asked: what it got. */
+      async asked(this: void, request = get(HOST, '/a')): Promise<string> {
+        const before = far.of(LANE).length
+        visitor.peer.write(request)
+        await until(() => far.of(LANE).length > before, 'a request at the far end')
+        return far.of(LANE).slice(before + 1)
       },
-      /** Until the lane is over, or the visitor was answered. */
-      async answered(this: void): Promise<string> {
-        atVisitor = ''
-        await eventually(() => {
-          if (lane.over === undefined && atVisitor === '') lane.streamChanged()
-          return lane.over !== undefined || atVisitor !== ''
-        }, 'an answer at the visitor')
-        return atVisitor
+      /** Until the visitor has so much more. */
+      async answered(this: void, answer: string): Promise<string> {
+        const before = seen.atVisitor.length
+        await until(() => seen.atVisitor.length >= before + answer.length, 'an answer at the visitor')
+        return seen.atVisitor.slice(before)
       },
     }
   }
 
-  const text = (bytes: LaneOver['request']) => bytes && Buffer.from(bytes).toString('latin1')
-
   test('forwards a request and its answer, and counts both', async () => {
-    const { lane, board, visitor, app, asked, answered } = await open()
+    const { lane, board, far, heard, asked, answered, until } = await open()
+    let requestBytes = 0
     for (let count = 1; count <= 3; count++) {
-      visitor.write(get(HOST, '/a'))
       const request = await asked()
       expect(request).toStartWith(`GET /a HTTP/1.1\r\nHost: ${HOST}\r\nX-Forwarded-For: 192.0.2.1\r\n`)
-      app.write(ok('body'))
-      expect(await answered()).toBe(ok('body'))
-      expect(board.counts(3)).toEqual({
+      expect(request).toEndWith('\r\n\r\n')
+      requestBytes += request.length
+      far.say(LANE, ok('body'))
+      expect(await answered(ok('body'))).toBe(ok('body'))
+      expect(board.counts(SLOT)).toEqual({
         requests: count,
         bytesIn: count * get(HOST, '/a').length,
         bytesOut: count * ok('body').length,
       })
-      expect(board.sentBytes(3)).toBe(count * request.length)
-      expect(board.receivedBytes(3)).toBe(count * ok('body').length)
     }
-    expect(lane.over).toBeUndefined()
+    expect(heard.log).toEqual([])
+    lane.finish()
+    expect(heard.end).toEqual({
+      sentBytes: requestBytes,
+      receivedBytes: 3 * ok('body').length,
+      hasFailed: false,
+      isTorn: false,
+      request: undefined,
+      isAsked: false,
+      unsent: undefined,
+    })
+    await until(() => far.of(LANE).endsWith('|'), 'the last word')
   })
 
   test('takes no request any more once it may have to go elsewhere', async () => {
-    const { lane, era, visitor, asked } = await open()
+    const { era, visitor, far, heard, until } = await open()
     Atomics.add(era, 0, 1)
     visitor.write(get(HOST, '/a'))
-    expect(await asked()).toBe('')
-    expect(text(lane.over?.request)).toBe(get(HOST, '/a'))
-    expect(lane.over).toMatchObject({ isAsked: false, failed: undefined })
+    await until(() => far.of(LANE) !== '', 'the last word')
+    expect(far.of(LANE)).toBe('|')
+    expect(heard.request).toBe(get(HOST, '/a'))
+    expect(heard.end).toMatchObject({ sentBytes: 0, isAsked: false, hasFailed: false, isTorn: false })
   })
 
   test('still brings the answer of one that it took before', async () => {
-    const { lane, era, visitor, app, asked, answered } = await open()
-    visitor.write(get(HOST, '/a'))
+    const { era, far, heard, asked, answered } = await open()
     await asked()
     Atomics.add(era, 0, 1)
-    app.write(ok('body'))
-    expect(await answered()).toBe(ok('body'))
-    expect(lane.over).toBeUndefined()
+    far.say(LANE, ok('body'))
+    expect(await answered(ok('body'))).toBe(ok('body'))
+    expect(heard.log).toEqual([])
   })
 
   test('stopped in the middle, it hands the request back as one that was asked', async () => {
-    const { lane, visitor, asked } = await open()
-    visitor.write(get(HOST, '/a'))
-    await asked()
+    const { lane, heard, asked } = await open()
+    const request = await asked()
     lane.finish()
-    expect(text(lane.over?.request)).toBe(get(HOST, '/a'))
-    expect(lane.over).toMatchObject({ isAsked: true, isTorn: false, answer: undefined })
+    expect(heard.request).toBe(get(HOST, '/a'))
+    expect(heard.end).toMatchObject({ isAsked: true, isTorn: false, sentBytes: request.length })
   })
 
   test('an answer that nobody asked for reaches nobody', async () => {
-    const { lane, app, answered } = await open()
-    app.write(ok('poison'))
-    expect(await answered()).toBe('')
-    expect(text(lane.over?.answer)).toBe(ok('poison'))
-    expect(lane.over).toMatchObject({ isAsked: false, request: undefined })
+    const { far, heard, seen, until } = await open()
+    far.say(LANE, ok('poison'))
+    await until(() => heard.isOver, 'the end')
+    expect(heard.log).toEqual(['over', `more ${ok('poison')}`])
+    expect(heard.end).toMatchObject({ isAsked: false, request: undefined, receivedBytes: 0 })
+    expect(seen.atVisitor).toBe('')
   })
 
   test('two answers to one request: the visitor gets neither from it', async () => {
-    const { lane, visitor, app, asked, answered } = await open()
-    visitor.write(get(HOST, '/a'))
+    const { board, far, heard, seen, asked, until } = await open()
     await asked()
-    app.write(ok('one') + ok('two'))
-    expect(await answered()).toBe('')
-    expect(text(lane.over?.answer)).toBe(ok('one') + ok('two'))
-    expect(lane.over?.isAsked).toBe(true)
+    far.say(LANE, ok('one') + ok('two'))
+    await until(() => heard.isOver, 'the end')
+    expect(heard.log).toEqual(['over', `more ${ok('one')}${ok('two')}`])
+    expect(heard.request).toBe(get(HOST, '/a'))
+    expect(heard.end).toMatchObject({ isAsked: true, receivedBytes: 0 })
+    expect(seen.atVisitor).toBe('')
+    expect(board.counts(SLOT).requests).toBe(0)
   })
 
-  test('says who broke: the visitor', async () => {
-    const { lane, visitor, app, asked, answered } = await open()
-    visitor.write(get(HOST, '/a'))
+  test('an answer in two pieces: the visitor gets neither from it', async () => {
+    // Within the head, right behind it, and within the body.
+    for (const cut of [20, ok('').length, ok('body').length - 2]) {
+      const { far, heard, seen, asked, until } = await open()
+      const [piece, rest] = [ok('body').slice(0, cut), ok('body').slice(cut)]
+      await asked()
+      far.say(LANE, piece, rest)
+      await until(() => heard.log.length === 3, 'both pieces')
+      expect(heard.log).toEqual(['over', `more ${piece}`, `more ${rest}`])
+      expect(heard.end).toMatchObject({ isAsked: true })
+      expect(seen.atVisitor).toBe('')
+    }
+  })
+
+  test('says that the visitor broke: before it asked', async () => {
+    const { visitor, heard, until } = await open()
+    reset(visitor)
+    await until(() => heard.isOver, 'the end')
+    expect(heard.end).toMatchObject({ hasFailed: true, isTorn: false, request: undefined })
+  })
+
+  test('says that the visitor broke: before it was answered', async () => {
+    const { visitor, descriptor, far, heard, asked, until } = await open()
     await asked()
     reset(visitor)
-    await Bun.sleep(20) // the reset is on its way, and nothing here would tell of its coming
-    app.write(ok('body'))
-    await answered()
-    expect(lane.over?.failed).toBe('visitor')
+    await eventually(() => !testKernel().isConnected(descriptor), 'the reset')
+    far.say(LANE, ok('body'))
+    await until(() => heard.isOver, 'the end')
+    expect(heard.end).toMatchObject({ hasFailed: true, isTorn: false })
   })
 
-  test('says who broke: the stream', async () => {
-    const { lane, app, answered } = await open()
-    reset(app)
-    await answered()
-    expect(lane.over?.failed).toBe('from')
+  test('a visitor that asks and sends no more gets its answer first', async () => {
+    const { lane, trunk, visitor, descriptor, far, heard, seen } = await open()
+    visitor.end(get(HOST, '/a'))
+    await eventually(() => arrived(descriptor) === 'the last', 'request and end')
+    // One change for both, and none after it.
+    lane.changed(true)
+    trunk.flush()
+    await eventually(() => far.of(LANE) !== '', 'the request')
+    expect(heard.log).toEqual([])
+    far.say(LANE, ok('body'))
+    await eventually(() => {
+      trunk.changed(false)
+      return seen.atVisitor === ok('body')
+    }, 'the answer')
+    expect(heard.log).toEqual(['over'])
+    expect(heard.end).toMatchObject({ hasFailed: false, request: undefined, isAsked: false })
   })
 
-  test('a stream that is full takes no part of a request', async () => {
-    const { lane, visitor, app, asked } = await open()
-    app.pause()
-    const kernel = new Kernel()
-    const filler = kernel.room(1_048_576)
-    while (kernel.send(lane.order.to, filler, filler.bytes.length) > 0);
-    visitor.write(get(HOST, '/a'))
+  test('a trunk that breaks tears it: in the middle of a request', async () => {
+    const { far, heard, asked, until } = await open()
     await asked()
-    // Nothing of it fitted: so it was never asked.
-    expect(lane.over).toMatchObject({ isAsked: false, isTorn: false })
-    expect(text(lane.over?.request)).toBe(get(HOST, '/a'))
+    reset(far.peer)
+    await until(() => heard.isBack, 'the end')
+    expect(heard.log).toEqual(['over', 'back torn'])
+    expect(heard.end).toMatchObject({ isTorn: true, isAsked: true, hasFailed: false })
+    expect(heard.request).toBe(get(HOST, '/a'))
+  })
+
+  test('a trunk that breaks tears it: after it left', async () => {
+    const { lane, far, heard, asked, until } = await open()
+    await asked()
+    lane.finish()
+    await until(() => far.of(LANE).endsWith('|'), 'the last word')
+    expect(heard.end).toMatchObject({ isTorn: false })
+    reset(far.peer)
+    await until(() => heard.isBack, 'the end')
+    expect(heard.log).toEqual(['over', 'back torn'])
+  })
+
+  test('a trunk that is full: the request stays where it is until there is room', async () => {
+    const { trunk, descriptor, visitor, far, heard, turn } = await open()
+    far.peer.pause()
+    fill(trunk, OTHER_LANE)
+    visitor.write(get(HOST, '/a'))
+    await eventually(() => arrived(descriptor) === 'bytes', 'the request')
+    turn()
+    expect(arrived(descriptor)).toBe('bytes')
+    expect(heard.log).toEqual([])
+    far.peer.resume()
+    // Nothing tells the lane of its visitor once more.
+    await eventually(() => {
+      trunk.changed(false)
+      trunk.flush()
+      return far.of(LANE) !== ''
+    }, 'the request at the far end')
+    expect(far.of(LANE)).toStartWith('|GET /a HTTP/1.1\r\n')
+    expect(arrived(descriptor)).toBe('nothing')
+    expect(heard.log).toEqual([])
+  })
+
+  test('stopped while the trunk is full, it has nothing to hand back: the request is still there', async () => {
+    const { lane, trunk, descriptor, visitor, far, heard, turn, until } = await open()
+    far.peer.pause()
+    fill(trunk, OTHER_LANE)
+    visitor.write(get(HOST, '/a'))
+    await eventually(() => arrived(descriptor) === 'bytes', 'the request')
+    turn()
+    lane.finish()
+    expect(heard.end).toMatchObject({ request: undefined, isAsked: false, sentBytes: 0 })
+    far.peer.resume()
+    await until(() => far.of(LANE) !== '', 'the last word')
+    expect(far.of(LANE)).toBe('|')
+    expect(arrived(descriptor)).toBe('bytes')
+  })
+
+  test('what comes after it left is told in order, and its way back behind the last word', async () => {
+    const { lane, far, heard, asked, until, turn } = await open()
+    await asked()
+    lane.finish()
+    far.say(LANE, 'one', 'two')
+    await until(() => heard.log.length === 3, 'two pieces')
+    far.say(LANE, 'three')
+    await until(() => heard.log.length === 4, 'a third')
+    turn()
+    expect(heard.log).toEqual(['over', 'more one', 'more two', 'more three'])
+    far.leave(LANE)
+    await until(() => heard.isBack, 'its way back')
+    expect(heard.log.slice(4)).toEqual(['back'])
+  })
+
+  test('who says more to it than an answer can be, after it left, loses the trunk', async () => {
+    const { lane, trunk, far, heard, until } = await open()
+    lane.finish()
+    for (let count = 0; count < 2; count++) far.say(LANE, 'a'.repeat(MAX_LANE_FRAME_BYTES))
+    await until(() => heard.moreText.length === 2 * MAX_LANE_FRAME_BYTES, 'as much as it can be')
+    expect(trunk.isBroken).toBe(false)
+    far.say(LANE, 'a')
+    await until(() => heard.isBack, 'the end')
+    expect(heard.moreText.length).toBe(2 * MAX_LANE_FRAME_BYTES)
+    expect(heard.log.at(-1)).toBe('back torn')
+  })
+
+  test('a last word that comes unasked ends it', async () => {
+    const { far, heard, until } = await open()
+    far.leave(LANE)
+    await until(() => heard.isBack && far.of(LANE) !== '', 'the end')
+    expect(heard.log).toEqual(['over', 'back'])
+    expect(heard.end).toMatchObject({ isAsked: false, isTorn: false, request: undefined })
+    expect(far.of(LANE)).toBe('|')
+  })
+
+  test('a last word in place of an answer: the request is handed back as one that was asked', async () => {
+    const { far, heard, asked, until } = await open()
+    await asked()
+    far.leave(LANE)
+    await until(() => heard.isBack, 'the end')
+    expect(heard.log).toEqual(['over', 'back'])
+    expect(heard.end).toMatchObject({ isAsked: true, isTorn: false })
+    expect(heard.request).toBe(get(HOST, '/a'))
+  })
+
+  test('an answer that the visitor does not take whole: the rest is handed back', async () => {
+    const { board, visitor, far, heard, seen, asked, until } = await open()
+    visitor.pause()
+    let answers = ''
+    while (!heard.isOver) {
+      const answer = ok(String(answers.length).padEnd(60_000, '.'))
+      answers += answer
+      await asked()
+      far.say(LANE, answer)
+      const served = board.counts(SLOT).requests
+      await until(() => board.counts(SLOT).requests > served, 'the answer')
+    }
+    expect(heard.end).toMatchObject({ request: undefined, isAsked: false, hasFailed: false })
+    expect(heard.end?.receivedBytes).toBe(answers.length)
+    const { unsent = '' } = heard
+    expect(unsent).not.toBe('')
+    expect(unsent.length).toBeLessThanOrEqual(answers.length / board.counts(SLOT).requests)
+    visitor.resume()
+    await eventually(() => seen.atVisitor.length >= answers.length - unsent.length, 'what was taken')
+    expect(seen.atVisitor + unsent === answers).toBe(true)
   })
 })

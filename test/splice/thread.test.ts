@@ -1,17 +1,26 @@
 // The splicing thread: how it is switched off, and that its death loses no job without a word.
 
 import { describe, expect, test } from 'bun:test'
-import { openSync } from 'node:fs'
+import { openSync, readdirSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { Kernel } from '../../src/splice/kernel.ts'
-import type { LaneOutcome } from '../../src/splice/lanes.ts'
-import { canSplice, type Outcome, Splicer } from '../../src/splice/splicer.ts'
+import type { LaneOver } from '../../src/splice/lane.ts'
+import type { LaneListener } from '../../src/splice/lanes.ts'
+import {
+  beginLane,
+  canBeginLane,
+  canSplice,
+  type Outcome,
+  openTrunk,
+  Splicer,
+} from '../../src/splice/splicer.ts'
 import { eventually } from '../support/events.ts'
 import { laneTerms } from '../support/lane-terms.ts'
-import { openDescriptors } from '../support/relay.ts'
+import { pair } from '../support/trunk.ts'
 import { within } from '../support/within.ts'
 
 const SPLICER = join(import.meta.dir, '../../src/splice/splicer.ts')
+const LANES = join(import.meta.dir, '../../src/splice/lanes.ts')
 
 async function answerOf(script: string, environment: Record<string, string> = {}): Promise<string> {
   const child = Bun.spawn(['bun', '-e', script], {
@@ -45,32 +54,154 @@ describe.skipIf(!canSplice())('the splicing thread', () => {
 
   test('is given nothing while it starts: whoever waits for an answer would wait for that as well', async () => {
     const script = `
-      import { canOpenLane, openLane, spliceCounts } from '${SPLICER}'
-      const first = canOpenLane()
-      const lane = openLane(0, 1, 1, {}, () => {})
-      while (!canOpenLane()) await new Promise(go => setImmediate(go))
-      console.log(first, lane, spliceCounts().lanes, canOpenLane())`
-    expect(await answerOf(script)).toBe('false undefined 0 true')
+      import { beginLane, canBeginLane, openTrunk, spliceCounts } from '${SPLICER}'
+      import { OpenTrunk } from '${LANES}'
+      const first = canBeginLane()
+      const trunk = openTrunk(0, false, () => {})
+      const lane = beginLane(new OpenTrunk(0, undefined, () => {}), 0, 0, undefined, {})
+      while (!canBeginLane()) await new Promise(go => setImmediate(go))
+      console.log(first, trunk, lane, spliceCounts().laneEnds, canBeginLane())`
+    expect(await answerOf(script)).toBe('false undefined undefined 0 true')
   })
 
-  test('that dies hands every job and lane back as lost, and leaves no descriptor open', async () => {
+  /** A splicer whose thread dies with its first job, and has done nothing before. */
+  function doomed() {
     const kernel = new Kernel()
     const died = Promise.withResolvers<void>()
     const thread = new URL('../support/dying-thread.ts', import.meta.url)
     const splicer = new Splicer(kernel, kernel.bell(), 'bulk', thread, () => died.resolve())
-    const [from, to] = [openSync('/dev/null', 'r'), openSync('/dev/null', 'w')]
-    const before = openDescriptors()
+    const [from, to] = [openSync(import.meta.path, 'r'), openSync(import.meta.path, 'r')]
+    return { kernel, splicer, from, to, died: within(died.promise, 'the death of the thread') }
+  }
+
+  /** Notes what a lane is told, in order. */
+  function listener(log: string[], name: string): LaneListener {
+    return {
+      over: ({ isLost, isTorn }) => log.push(`${name} over${isLost ? ' lost' : ''}${isTorn ? ' torn' : ''}`),
+      more: bytes => log.push(`${name} more ${bytes.length}`),
+      back: isTorn => log.push(`${name} back${isTorn ? ' torn' : ''}`),
+    }
+  }
+
+  test('that dies hands every job, lane and trunk back as lost, and leaves no descriptor open', async () => {
+    const { kernel, splicer, from, to, died } = doomed()
     const outcomes: Outcome[] = []
-    const lanes: LaneOutcome[] = []
-    const lane = splicer.lanes.open(from, to, to, laneTerms(), outcome => lanes.push(outcome))
-    expect(splicer.counts.lanes).toBe(1)
+    const log: string[] = []
+    const trunk = splicer.lanes.openTrunk(to, true, isLost => log.push(`trunk over${isLost ? ' lost' : ''}`))
+    if (trunk === undefined) throw new Error('no trunk')
+    const { lanes } = splicer
+    const lane = lanes.begin(trunk, trunk.nextLane(), from, laneTerms(), listener(log, 'visitor'))
+    expect(lanes.begin(trunk, 1, from, undefined, listener(log, 'app'))).toBeDefined()
+    trunk.refuse(2, listener(log, 'refused'))
+    expect(splicer.counts).toMatchObject({ lanes: 1, laneEnds: 3 })
+    expect(ownDescriptors().length).toBe(2 + 3)
     const jobs = [1, 2, 3].map(() => splicer.start(from, to, 10, outcome => outcomes.push(outcome)))
     expect(jobs).not.toContain(undefined)
-    await within(died.promise, 'the death of the thread')
+    await died
     expect(outcomes.map(({ isLost }) => isLost)).toEqual([true, true, true])
-    expect(splicer.counts).toMatchObject({ running: 0, lanes: 0 })
-    expect(lanes).toMatchObject([{ isLost: true, isTorn: true }])
+    expect(splicer.counts).toMatchObject({ running: 0, lanes: 0, laneEnds: 0 })
+    expect(log).toEqual([
+      'visitor over lost torn',
+      'visitor back torn',
+      'app over lost torn',
+      'app back torn',
+      'refused over lost torn',
+      'refused back torn',
+      // Behind the last news of its lanes.
+      'trunk over lost',
+    ])
+    expect(trunk.isOpen).toBe(false)
+    expect(lanes.begin(trunk, 3, from, undefined, listener(log, 'late'))).toBeUndefined()
     lane?.stop()
-    await eventually(() => openDescriptors() <= before, 'closed descriptors')
+    trunk.stop()
+    expect(new Set(ownDescriptors())).toEqual(new Set([from, to]))
+    expect(log.length).toBe(7)
+    for (const one of [from, to]) kernel.close(one)
+  })
+
+  test('that dies: a lane that was over is back, and its descriptor not closed once more', async () => {
+    const { kernel, splicer, from, to, died } = doomed()
+    const { lanes } = splicer
+    const log: string[] = []
+    const trunk = lanes.openTrunk(to, true, isLost => log.push(`trunk over${isLost ? ' lost' : ''}`))
+    if (trunk === undefined) throw new Error('no trunk')
+    const known = ownDescriptors()
+    lanes.begin(trunk, 0, from, undefined, listener(log, 'lane'))
+    const copies = ownDescriptors().filter(one => !known.includes(one))
+    expect(copies.length).toBe(1)
+    // The thread has closed it, and somebody else has got the number since: here the one that it was.
+    lanes.hear({ kind: 'over', slot: 0, over: OVER })
+    expect(log).toEqual(['lane over'])
+    splicer.start(from, to, 10, () => {})
+    await died
+    expect(log).toEqual(['lane over', 'lane back torn', 'trunk over lost'])
+    expect(new Set(ownDescriptors())).toEqual(new Set([from, to, ...copies]))
+    // News that comes too late changes nothing.
+    lanes.hear({ kind: 'over', slot: 0, over: OVER })
+    lanes.hear({ kind: 'more', slot: 0, bytes: new Uint8Array(1) })
+    lanes.hear({ kind: 'back', slot: 0, isTorn: false })
+    lanes.hear({ kind: 'trunk-over', trunk: 0 })
+    expect(log.length).toBe(3)
+    expect(splicer.counts.laneEnds).toBe(0)
+    for (const one of [from, to, ...copies]) kernel.close(one)
+  })
+
+  test('a number that the other side gives to two lanes ends its trunk, and both lanes', async () => {
+    await eventually(() => canBeginLane(), 'the thread')
+    const [first, second, link] = [await pair(), await pair(), await pair()]
+    const log: string[] = []
+    const trunk = openTrunk(link.descriptor, true, () => log.push('trunk over'))
+    if (trunk === undefined) throw new Error('no trunk')
+    for (const [name, { descriptor }] of Object.entries({ first, second })) {
+      beginLane(trunk, 5, descriptor, undefined, {
+        over: ({ isTorn }) => log.push(`${name} over ${isTorn}`),
+        more: () => log.push(`${name} more`),
+        back: isTorn => log.push(`${name} back ${isTorn}`),
+      })
+    }
+    await eventually(() => log.includes('trunk over'), 'the end of the trunk')
+    expect(log.toSorted()).toEqual([
+      'first back true',
+      'first over true',
+      'second back true',
+      'second over true',
+      'trunk over',
+    ])
+    for (const { close } of [first, second, link]) close()
   })
 })
+
+/** Descriptors of this file, which nobody else opens: what a thread opens meanwhile does not count. */
+function ownDescriptors(): number[] {
+  return readdirSync('/proc/self/fd').flatMap(name => {
+    try {
+      return readlinkSync(`/proc/self/fd/${name}`) === import.meta.path ? [Number(name)] : []
+    } catch {
+      return [] // closed meanwhile, as the one that listed them
+    }
+  })
+}
+
+test.skipIf(!canSplice())('the kernel is given no memory beyond a room', () => {
+  const kernel = new Kernel()
+  const room = kernel.room(10)
+  for (const [count, at] of [
+    [11, 0],
+    [5, 6],
+    [1, -1],
+  ] as const) {
+    expect(() => kernel.send(0, room, count, at)).toThrow(RangeError)
+    expect(() => kernel.receive(0, room, count, at)).toThrow(RangeError)
+  }
+})
+
+/** As the thread tells it of a lane that served nothing. */
+const OVER: LaneOver = {
+  sentBytes: 0,
+  receivedBytes: 0,
+  hasFailed: false,
+  isTorn: false,
+  request: undefined,
+  isAsked: false,
+  unsent: undefined,
+}

@@ -29,10 +29,14 @@ export class Conversation {
   readonly #random: Random
   readonly pair: LinkedPair
   readonly #hasLinks: boolean
+  readonly #holds: boolean
   readonly directions: Direction[] = []
 
-  /** With links, carrier and links move each in their own time, and streams are reset now and then. */
-  constructor(seed: number, linkCount = 0) {
+  /**
+   * With links, carrier and links move each in their own time, and streams are reset now and then. `holds`: ends of
+   * streams are held now and then, and released later.
+   */
+  constructor(seed: number, linkCount = 0, holds = false) {
     const random = new Random(seed)
     this.#random = random
     this.pair = new LinkedPair(
@@ -47,6 +51,7 @@ export class Conversation {
       { maxStreamWindowBytes: LIMITS.stream, maxSessionWindowBytes: LIMITS.session },
     )
     this.#hasLinks = linkCount > 0
+    this.#holds = holds
     for (let link = 0; link < linkCount; link++) this.pair.addLink()
     if (random.chance(0.5)) this.pair.settle()
   }
@@ -56,6 +61,7 @@ export class Conversation {
       if (this.directions.length === 0 || (this.directions.length < 12 && this.#random.chance(0.1)))
         this.#join()
       const direction = this.#random.pick(this.directions)
+      if (this.#holds && this.#random.chance(0.15)) this.#holdOrRelease(direction)
       const action = this.#random.below(10)
       if (action < 5) this.#write(direction)
       else if (action < 8) this.#consume(direction, this.#random.below(direction.held + 1))
@@ -139,6 +145,11 @@ export class Conversation {
     direction.from.stream?.reset('ORIGIN_CLOSED')
   }
 
+  #holdOrRelease({ to: { stream } }: Direction): void {
+    if (stream?.held === undefined) stream?.hold()
+    else stream.release(false)
+  }
+
   #opposite(direction: Direction): Direction {
     const found = this.directions.find(({ from, to }) => from === direction.to && to === direction.from)
     if (found === undefined) throw new Error('a stream has two directions')
@@ -148,6 +159,8 @@ export class Conversation {
   /** Everybody reads everything and ends; then both ends must agree with the model. */
   #finish(): void {
     for (const direction of this.directions) this.#end(direction)
+    this.pair.settle()
+    for (const { to } of this.directions) to.stream?.release(false)
     for (let rounds = 0; rounds < 100; rounds++) {
       this.pair.settle()
       for (const direction of this.directions) this.#consume(direction, direction.held)

@@ -28,6 +28,9 @@ const clientMessages: readonly ClientMessage[] = [
   { type: 'register', ref: 2, kind: 'tcp', port: 20_017, proxyProtocol: 2 },
   { type: 'watch', on: true },
   { type: 'release', tunnel: 3 },
+  { type: 'linked', link: 1 },
+  { type: 'linked', link: 0xffff_ffff, trunk: true },
+  { type: 'link-retired', link: 1 },
 ]
 
 const serverMessages: readonly ServerMessage[] = [
@@ -50,6 +53,10 @@ const serverMessages: readonly ServerMessage[] = [
     bytesOut: 0,
     error: 'ORIGIN_REFUSED',
   },
+  { type: 'link-wanted' },
+  { type: 'trunk-wanted' },
+  { type: 'lane', stream: 1, link: 0, lane: 0 },
+  { type: 'lane', stream: 0xffff_ffff, link: 0xffff_ffff, lane: 0xffff_ffff },
 ]
 
 describe('control messages', () => {
@@ -67,6 +74,23 @@ describe('control messages', () => {
   test('fields that a newer version added are left out', () => {
     const message = { type: 'watch', on: false, since: 3, __proto__x: 1 }
     expect(parseClientMessage(bytesOf(message))).toEqual({ type: 'watch', on: false })
+  })
+
+  test('a link that is no trunk is told as before there were any', () => {
+    expect(parseClientMessage(bytesOf({ type: 'linked', link: 1, trunk: false }))).toEqual({
+      type: 'linked',
+      link: 1,
+    })
+    expect(new TextDecoder().decode(encodeControl({ type: 'linked', link: 1 }))).toBe(
+      '{"type":"linked","link":1}',
+    )
+  })
+
+  test('what one side says of trunks and lanes is unknown to itself', () => {
+    for (const type of ['linked', 'link-retired'])
+      expect(parseServerMessage(bytesOf({ type, link: 1, trunk: true }))).toBe('unknown')
+    for (const type of ['trunk-wanted', 'lane'])
+      expect(parseClientMessage(bytesOf({ type, stream: 1, link: 1, lane: 1 }))).toBe('unknown')
   })
 
   test('types of a newer version are told from broken messages', () => {
@@ -111,7 +135,33 @@ describe('control messages', () => {
     bytesIn: 1,
     bytesOut: 1,
   }
+  const lane = { type: 'lane', stream: 1, link: 1, lane: 1 }
+  const notNumbers32: readonly [string, unknown][] = [
+    ['missing', undefined],
+    ['null', null],
+    ['negative', -1],
+    ['a fraction', 1.5],
+    ['above 32 bits', 0x1_0000_0000],
+    ['text', '1'],
+    ['a list', [1]],
+    ['true', true],
+  ]
   const wrong: readonly [string, unknown][] = [
+    ...['stream', 'link', 'lane'].flatMap(field =>
+      notNumbers32.map(([name, value]): [string, unknown] => [
+        `a lane whose ${field} is ${name}`,
+        { ...lane, [field]: value },
+      ]),
+    ),
+    ...['linked', 'link-retired'].flatMap(type =>
+      notNumbers32.map(([name, value]): [string, unknown] => [
+        `${type} whose link is ${name}`,
+        { type, link: value },
+      ]),
+    ),
+    ['a trunk that is a number', { type: 'linked', link: 1, trunk: 1 }],
+    ['a trunk that is text', { type: 'linked', link: 1, trunk: 'true' }],
+    ['a trunk that is null', { type: 'linked', link: 1, trunk: null }],
     ['a visitor from an address with an escape', { ...connected, remoteAddress: '\x1b[2J' }],
     ['a visitor without an address', { ...connected, remoteAddress: undefined }],
     ['a visitor from port 65536', { ...connected, remotePort: 65_536 }],
@@ -168,7 +218,7 @@ describe('control messages', () => {
   ]
   for (const [name, message] of wrong) {
     test(`${name} is refused`, () => {
-      const isForServer = /^(?:register|watch|release)/.test(String((message as { type: string }).type)) // by construction
+      const isForServer = /^(?:register|watch|release|link)/.test(String((message as { type: string }).type)) // by construction
       const parse = isForServer ? parseClientMessage : parseServerMessage
       expect(parse(bytesOf(message))).toBeUndefined()
     })

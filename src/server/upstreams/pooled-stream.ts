@@ -81,8 +81,6 @@ export class PooledStream implements StreamHandler, Exchange, Reserved, Deadline
   #isUnchunked = false
   /** One visitor has it to itself. */
   #isReserved = false
-  /** It was put on links, which are for a visitor alone: others share the carrier's writes. */
-  #isSettled = false
   #lane: StreamLane | undefined
   /** A lane sent the request that comes next. */
   #wasAsked = false
@@ -108,10 +106,6 @@ export class PooledStream implements StreamHandler, Exchange, Reserved, Deadline
     if (stream === undefined) {
       visit.fail('CLIENT_GONE')
       return this
-    }
-    if (this.#isReserved) {
-      stream.settle()
-      this.#isSettled = true
     }
     this.#visit = visit
     this.#phase = 'head'
@@ -152,9 +146,7 @@ export class PooledStream implements StreamHandler, Exchange, Reserved, Deadline
 
   /** The exchange is over, and the stream is good for another. */
   #giveBack(): void {
-    if (this.#isReserved) return
-    if (this.#isSettled) this.#retire()
-    else this.#pool.release(this)
+    if (!this.#isReserved) this.#pool.release(this)
   }
 
   get rewrite(): Rewrite | undefined {
@@ -168,7 +160,8 @@ export class PooledStream implements StreamHandler, Exchange, Reserved, Deadline
   get isReadyForLane(): boolean {
     const stream = this.#stream
     if (this.#phase !== 'idle' || stream === undefined || stream.isBackedUp) return false
-    return stream.sendingLink !== undefined && stream.receivingLink !== undefined && !stream.peerEnded
+    const isOnLink = stream.sendingLink !== undefined || stream.receivingLink !== undefined
+    return !isOnLink && !stream.peerEnded && stream.held === undefined
   }
 
   enterLane(visitor: Socket, terms: LaneTerms, events: LaneEvents): void {
@@ -176,7 +169,9 @@ export class PooledStream implements StreamHandler, Exchange, Reserved, Deadline
     if (stream === undefined) return events.ended(undefined)
     this.#phase = 'lane'
     this.#context.deadlines.disarm(this)
-    this.#lane = new StreamLane(stream, visitor, terms, events, end => this.#leaveLane(end))
+    this.#lane = new StreamLane(this.#context.session, stream, visitor, terms, events, end =>
+      this.#leaveLane(end),
+    )
   }
 
   #leaveLane(end: LaneEnd | undefined): void {
@@ -282,7 +277,6 @@ export class PooledStream implements StreamHandler, Exchange, Reserved, Deadline
   }
 
   receivedFrom(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined {
-    if (this.#phase === 'lane') return this.#lane?.receivedFrom(from, done)
     const { leftBytes } = this.#framer
     const isPossible = this.#phase === 'body' && !this.#isUnchunked && !this.#isVisitorFull
     if (!isPossible || leftBytes < MIN_SPLICED_BYTES) return undefined

@@ -52,7 +52,7 @@ export class StreamsUpstream implements TunnelUpstream {
 
   reserve(): Reserved | undefined {
     // In a pool each request is its own choice.
-    if (this.#context.isShared) return undefined
+    if (this.#context.isShared || this.#context.session.links.trunk === undefined) return undefined
     const pooled = this.#idle.pop() ?? this.#open()
     pooled?.reserve()
     return pooled

@@ -1,0 +1,201 @@
+// The thread's lanes and trunks: begins them as ordered, gives each its turn, and tells the main thread of their ends.
+
+import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
+import { AppLane } from './app-lane.ts'
+import { EPOLLIN, EPOLLOUT, EPOLLRDHUP, type Kernel } from './kernel.ts'
+import { Lane, type LaneEnd, type LaneOrder, type LaneOver, LaneTools } from './lane.ts'
+import { type LaneBoard, MAX_LANES } from './lane-board.ts'
+import { IN_BYTES, Trunk } from './trunk.ts'
+
+/** Trunks at once in a process: one for each client whose visitors are in lanes. Each has 320 KB to send from. */
+export const MAX_TRUNKS = 64
+
+/** A lane that does not ask for so long ends: the program waits as well, at no cost, and knows deadlines. */
+const IDLE_MS = 500
+/** How long the other side may take to say its last word. Above: the trunk is dead, or whoever is at its end. */
+const LAST_WORD_MS = 10_000
+
+/** What the main thread wants. */
+export type LaneCommand =
+  | { readonly kind: 'begin'; readonly order: LaneOrder }
+  | { readonly kind: 'end'; readonly slot: number }
+  /** `isAppSide`: lanes are begun at the other end. */
+  | {
+      readonly kind: 'trunk'
+      readonly trunk: number
+      readonly descriptor: number
+      readonly isAppSide: boolean
+    }
+  | { readonly kind: 'trunk-end'; readonly trunk: number }
+
+/** What the thread tells. Of a lane: `over` once, `more` as often as it takes, `back` once. */
+export type LaneNews =
+  | { readonly kind: 'over'; readonly slot: number; readonly over: LaneOver }
+  | { readonly kind: 'more'; readonly slot: number; readonly bytes: Uint8Array<ArrayBuffer> }
+  | { readonly kind: 'back'; readonly slot: number; readonly isTorn: boolean }
+  /** Behind the last news of its lanes. */
+  | { readonly kind: 'trunk-over'; readonly trunk: number }
+
+export class ThreadLanes {
+  readonly #kernel: Kernel
+  readonly #poll: number
+  /** Of epoll, for the first lane; trunks have those behind the lanes'. */
+  readonly #firstNumber: number
+  readonly #board: LaneBoard
+  readonly #commands: MessagePort
+  readonly #tell: (news: LaneNews) => void
+  /** Made when they are first of use. */
+  #tools: LaneTools | undefined
+  readonly #lanes: (LaneEnd | undefined)[] = []
+  readonly #trunks: (Trunk | undefined)[] = []
+  #laneCount = 0
+  #trunkIn: ReturnType<Kernel['room']> | undefined
+  #sweptAt = 0
+
+  constructor(
+    kernel: Kernel,
+    poll: number,
+    firstNumber: number,
+    board: LaneBoard,
+    commands: MessagePort,
+    tell: (news: LaneNews) => void,
+  ) {
+    this.#kernel = kernel
+    this.#poll = poll
+    this.#firstNumber = firstNumber
+    this.#board = board
+    this.#commands = commands
+    this.#tell = tell
+  }
+
+  /** Those that are not back yet. */
+  get count(): number {
+    return this.#laneCount
+  }
+
+  followCommands(): void {
+    for (;;) {
+      const command = receiveMessageOnPort(this.#commands)?.message as LaneCommand | undefined // see `Lanes`
+      if (command === undefined) return
+      this.#follow(command)
+    }
+  }
+
+  /** Something changed on what has this number of epoll. */
+  changed(number: number, isLast: boolean): void {
+    const index = number - this.#firstNumber
+    // A change may be of one that is over, and the next one in its place finds nothing then.
+    if (index < MAX_LANES) this.#lanes[index]?.changed(isLast)
+    else this.#trunks[index - MAX_LANES]?.changed(isLast)
+  }
+
+  /** The end of a turn: what lanes have to say leaves in one write for each trunk. */
+  flush(): void {
+    for (const [index, trunk] of this.#trunks.entries()) {
+      if (trunk === undefined) continue
+      trunk.flush()
+      if (trunk.isBroken) this.#closeTrunk(index, trunk)
+    }
+  }
+
+  sweep(now: number): void {
+    if (this.#laneCount === 0 || now - this.#sweptAt < IDLE_MS) return
+    this.#sweptAt = now
+    for (const lane of this.#lanes) {
+      if (lane === undefined) continue
+      if (lane.hasLeft) {
+        lane.leavingSince ||= now
+        if (now - lane.leavingSince > LAST_WORD_MS) lane.trunk.isBroken = true
+      } else if (lane instanceof Lane) {
+        if (lane.requests === lane.requestsAtSweep) lane.finish()
+        lane.requestsAtSweep = lane.requests
+      }
+    }
+  }
+
+  #follow(command: LaneCommand): void {
+    switch (command.kind) {
+      case 'begin':
+        return this.#begin(command.order)
+      case 'end':
+        return this.#lanes[command.slot]?.finish()
+      case 'trunk':
+        return this.#openTrunk(command.trunk, command.descriptor, command.isAppSide)
+      case 'trunk-end': {
+        const trunk = this.#trunks[command.trunk]
+        return trunk && this.#closeTrunk(command.trunk, trunk)
+      }
+    }
+  }
+
+  #begin(order: LaneOrder): void {
+    const { slot, descriptor, terms } = order
+    const trunk = this.#trunks[order.trunk]
+    if (trunk === undefined || trunk.isBroken) return this.#refuse(order)
+    if (trunk.seats.has(order.lane)) {
+      // The other side numbers its lanes, and used this number twice.
+      trunk.isBroken = true
+      return this.#refuse(order)
+    }
+    this.#tools ??= new LaneTools(this.#kernel, this.#board, {
+      over: (lane, over) => this.#over(lane as LaneEnd, over),
+      more: (lane, bytes) => this.#tell({ kind: 'more', slot: (lane as LaneEnd).order.slot, bytes }),
+      back: (lane, isTorn) => this.#back((lane as LaneEnd).order.slot, isTorn),
+    })
+    const lane =
+      terms === undefined
+        ? new AppLane(order, trunk, this.#tools)
+        : new Lane(order, terms, trunk, this.#tools)
+    this.#lanes[slot] = lane
+    this.#laneCount++
+    // What is there already is told as a change.
+    const events = EPOLLIN | EPOLLRDHUP
+    const isWatched =
+      descriptor !== -1 && this.#kernel.watch(this.#poll, descriptor, events, this.#firstNumber + slot)
+    if (!isWatched) lane.finish()
+    trunk.begin(lane)
+  }
+
+  /** The trunk is gone: `trunk-over` is on its way to whoever ordered this. */
+  #refuse({ slot, descriptor }: LaneOrder): void {
+    if (descriptor !== -1) this.#kernel.close(descriptor)
+    const over: LaneOver = {
+      sentBytes: 0,
+      receivedBytes: 0,
+      hasFailed: false,
+      isTorn: true,
+      request: undefined,
+      isAsked: false,
+      unsent: undefined,
+    }
+    this.#tell({ kind: 'over', slot, over })
+    this.#tell({ kind: 'back', slot, isTorn: true })
+  }
+
+  #over({ order }: LaneEnd, over: LaneOver): void {
+    if (order.descriptor !== -1) this.#kernel.letGo(this.#poll, order.descriptor)
+    this.#tell({ kind: 'over', slot: order.slot, over })
+  }
+
+  #back(slot: number, isTorn: boolean): void {
+    this.#lanes[slot] = undefined
+    this.#laneCount--
+    this.#tell({ kind: 'back', slot, isTorn })
+  }
+
+  #openTrunk(index: number, descriptor: number, isAppSide: boolean): void {
+    this.#trunkIn ??= this.#kernel.room(IN_BYTES)
+    const trunk = new Trunk(this.#kernel, descriptor, this.#trunkIn, isAppSide)
+    this.#trunks[index] = trunk
+    const number = this.#firstNumber + MAX_LANES + index
+    const isWatched = this.#kernel.watch(this.#poll, descriptor, EPOLLIN | EPOLLOUT | EPOLLRDHUP, number)
+    if (!isWatched) this.#closeTrunk(index, trunk)
+  }
+
+  #closeTrunk(index: number, trunk: Trunk): void {
+    this.#trunks[index] = undefined
+    trunk.close()
+    this.#kernel.letGo(this.#poll, trunk.descriptor)
+    this.#tell({ kind: 'trunk-over', trunk: index })
+  }
+}

@@ -1,0 +1,108 @@
+// How often a server asks a client for a trunk: where somebody would begin a lane, and not for each who would.
+
+import { afterEach, expect, mock, spyOn, test } from 'bun:test'
+import { eventLoop } from '../../src/event-loop.ts'
+import type { ClientHost } from '../../src/server/clients.ts'
+import { Deadlines } from '../../src/server/deadlines.ts'
+import { LinkGate } from '../../src/server/links.ts'
+import { DEFAULT_LIMITS, type ServerLimits } from '../../src/server/options.ts'
+import { ANYTHING } from '../../src/server/policy.ts'
+import { StreamsConnection } from '../../src/server/streams-connection.ts'
+import { Tunnels } from '../../src/server/tunnels.ts'
+import type { TunnelUpstream } from '../../src/server/upstream.ts'
+import type { Affinity } from '../../src/wire/control.ts'
+import { concat } from '../support/link.ts'
+import { frameOf, naiveDecode } from '../support/naive.ts'
+
+afterEach(() => mock.restore())
+
+const clockAt = (ms: number) => spyOn(eventLoop, 'now').mockReturnValue(ms)
+
+/** What was planned for the end of this turn of the event loop has happened. */
+const turn = () => new Promise(resolve => setImmediate(resolve))
+
+/** A client that holds the tunnel `app`, and hears what the server says. */
+class Client {
+  readonly #sent: Uint8Array[] = []
+  readonly #connection: StreamsConnection
+  readonly upstream: TunnelUpstream
+
+  constructor(limits: Partial<ServerLimits> = {}, pool?: Affinity) {
+    const allLimits = { ...DEFAULT_LIMITS, ...limits }
+    const deadlines = new Deadlines(() => {})
+    const tunnels = new Tunnels(() => allLimits, deadlines)
+    const member = tunnels.claim('http', 'app', pool && { pool })
+    if (typeof member === 'string') throw new Error(member)
+    const host: ClientHost = {
+      limits: allLimits,
+      deadlines,
+      tunnels,
+      linkGate: new LinkGate(),
+      ruleOf: () => ANYTHING,
+      ruleNow: () => ANYTHING,
+      refusalOf: () => undefined,
+      claim: () => member,
+      urlOf: () => 'http://app.localhost',
+      registered() {},
+      released() {},
+      gone() {},
+      failed(error) {
+        throw error
+      },
+    }
+    const carrier = {
+      headroom: 0,
+      send: (batch: Uint8Array, start: number, end: number) => this.#sent.push(batch.slice(start, end)) > 0,
+      close() {},
+      terminate() {},
+    }
+    this.#connection = new StreamsConnection(carrier, '192.0.2.7', host, ANYTHING)
+    const register = frameOf('CONTROL', 0, '{"type":"register","ref":1,"kind":"http","name":"app"}')
+    this.#connection.carrierHandler.received(register, 0, register.length)
+    if (member.upstream === undefined) throw new Error('the tunnel is not held')
+    this.upstream = member.upstream
+  }
+
+  /** So many requests for a trunk it has heard. */
+  async wishes(): Promise<number> {
+    await turn()
+    return naiveDecode(concat(this.#sent)).frames.filter(
+      ({ type, payload }) =>
+        type === 'CONTROL' && String.fromCharCode(...payload) === '{"type":"trunk-wanted"}',
+    ).length
+  }
+
+  close(): void {
+    this.#connection.close('CANCELLED')
+  }
+}
+
+test('a client is asked for a trunk by who would begin a lane, every 100 ms at most', async () => {
+  clockAt(5_000)
+  const client = new Client()
+  expect(await client.wishes()).toBe(0)
+  for (let visitor = 0; visitor < 50; visitor++) expect(client.upstream.reserve?.()).toBeUndefined()
+  expect(await client.wishes()).toBe(1)
+  clockAt(5_099)
+  client.upstream.reserve?.()
+  expect(await client.wishes()).toBe(1)
+  clockAt(5_100)
+  client.upstream.reserve?.()
+  client.upstream.reserve?.()
+  expect(await client.wishes()).toBe(2)
+  client.close()
+})
+
+test('no client is asked for one by a server that takes no links', async () => {
+  const client = new Client({ maxLinks: 0 })
+  client.upstream.reserve?.()
+  expect(await client.wishes()).toBe(0)
+  client.close()
+})
+
+test('no client of a pool is: each request there goes where it is its turn', async () => {
+  const client = new Client({}, 'none')
+  expect(client.upstream.reserve?.()).toBeUndefined()
+  expect(await client.wishes()).toBe(0)
+  client.close()
+})
