@@ -56,6 +56,17 @@ export interface LaneOver {
   readonly unsent: Uint8Array<ArrayBuffer> | undefined
 }
 
+/** Nothing is known of it. */
+export const TORN: LaneOver = {
+  sentBytes: 0,
+  receivedBytes: 0,
+  hasFailed: false,
+  isTorn: true,
+  request: undefined,
+  isAsked: false,
+  unsent: undefined,
+}
+
 /** Who hears of the end of a lane, in this order. */
 export interface LaneEvents {
   over(lane: Seat, over: LaneOver): void

@@ -3,7 +3,7 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { Lane, LaneCounts, LaneEnd, LaneHandler, LaneTerms, Trunk } from '../socket.ts'
 import type { Kernel } from './kernel.ts'
-import type { LaneOver } from './lane.ts'
+import { type LaneOver, TORN } from './lane.ts'
 import { LaneBoard, MAX_LANES } from './lane-board.ts'
 import { type LaneCommand, type LaneNews, MAX_TRUNKS } from './thread-lanes.ts'
 
@@ -19,15 +19,7 @@ export interface LaneListener extends Omit<LaneHandler, 'over'> {
   over(outcome: LaneOutcome): void
 }
 
-const LOST: LaneOver = {
-  sentBytes: 0,
-  receivedBytes: 0,
-  hasFailed: false,
-  isTorn: true,
-  request: undefined,
-  isAsked: false,
-  unsent: undefined,
-}
+const NOTHING: LaneCounts = { requests: 0, bytesIn: 0, bytesOut: 0 }
 
 /** A trunk that is open in the thread. */
 export class OpenTrunk implements Trunk {
@@ -53,8 +45,11 @@ export class OpenTrunk implements Trunk {
   }
 
   refuse(lane: number, handler: LaneHandler): void {
-    // Without a slot for it the other side would wait.
-    if (this.#lanes.begin(this, lane, -1, undefined, handler) === undefined) this.stop()
+    if (this.#lanes.begin(this, lane, -1, undefined, handler) !== undefined) return
+    // Closed, or no place to say so: the other side would wait.
+    this.stop()
+    handler.over({ ...TORN, counts: NOTHING })
+    handler.back(true)
   }
 
   stop(): void {
@@ -195,7 +190,7 @@ export class Lanes {
     for (const lane of this.#running) {
       if (lane === undefined) continue
       if (lane.descriptor !== -1 && !lane.isOver) this.#kernel.close(lane.descriptor)
-      lane.over(LOST, true)
+      lane.over(TORN, true)
       this.#back(lane.slot, true)
     }
     for (const [slot, trunk] of this.#trunks.entries()) {

@@ -3,7 +3,7 @@
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import { AppLane } from './app-lane.ts'
 import { EPOLLIN, EPOLLOUT, EPOLLRDHUP, type Kernel } from './kernel.ts'
-import { Lane, type LaneEnd, type LaneOrder, type LaneOver, LaneTools } from './lane.ts'
+import { Lane, type LaneEnd, type LaneOrder, type LaneOver, LaneTools, TORN } from './lane.ts'
 import { type LaneBoard, MAX_LANES } from './lane-board.ts'
 import { IN_BYTES, Trunk } from './trunk.ts'
 
@@ -159,16 +159,7 @@ export class ThreadLanes {
   /** The trunk is gone: `trunk-over` is on its way to whoever ordered this. */
   #refuse({ slot, descriptor }: LaneOrder): void {
     if (descriptor !== -1) this.#kernel.close(descriptor)
-    const over: LaneOver = {
-      sentBytes: 0,
-      receivedBytes: 0,
-      hasFailed: false,
-      isTorn: true,
-      request: undefined,
-      isAsked: false,
-      unsent: undefined,
-    }
-    this.#tell({ kind: 'over', slot, over })
+    this.#tell({ kind: 'over', slot, over: TORN })
     this.#tell({ kind: 'back', slot, isTorn: true })
   }
 

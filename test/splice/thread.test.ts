@@ -146,6 +146,23 @@ describe.skipIf(!canSplice())('the splicing thread', () => {
     for (const one of [from, to, ...copies]) kernel.close(one)
   })
 
+  test('a lane that a closed trunk refuses is over, and its stream lost', async () => {
+    await eventually(() => canBeginLane(), 'the thread')
+    const link = await pair()
+    const log: string[] = []
+    const isOver = Promise.withResolvers<void>()
+    const trunk = openTrunk(link.descriptor, true, () => isOver.resolve())
+    trunk?.stop()
+    trunk?.refuse(1, {
+      over: ({ isTorn }) => log.push(`over ${isTorn}`),
+      more: () => log.push('more'),
+      back: isTorn => log.push(`back ${isTorn}`),
+    })
+    await within(isOver.promise, 'the end of the trunk')
+    expect(log).toEqual(['over true', 'back true'])
+    link.close()
+  })
+
   test('a number that the other side gives to two lanes ends its trunk, and both lanes', async () => {
     await eventually(() => canBeginLane(), 'the thread')
     const [first, second, link] = [await pair(), await pair(), await pair()]
