@@ -93,7 +93,6 @@ export interface LaneTerms {
 
 /** A connection that lanes share. See `splice/trunk.ts`. */
 export interface Trunk {
-  readonly isOpen: boolean
   /** A number for a lane that this side begins. The other side is told which stream it is for. */
   nextLane(): number
   /** For a lane that the other side began, and that cannot be here. What it sent is told as `more`, if it can be told. */

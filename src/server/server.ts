@@ -383,7 +383,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       this.#counters.bytesOut += bytesOut
       this.#maybeDrained()
     })
-    return grant && { ...grant, goesOn: ({ record }) => this.#noteRequest(record, tunnel) }
+    return { ...grant, goesOn: ({ record }) => this.#noteRequest(record, tunnel) }
   }
 
   #noteRequest(record: VisitRecord, tunnel: Tunnel): void {

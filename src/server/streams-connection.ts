@@ -46,9 +46,8 @@ export class StreamsConnection implements ClientConnection, Deadline {
   #nextReport = 1
   #isWatching = false
   readonly #links: SessionLinks
-  /** When a link was asked for; none has come since. */
-  #linkWishedAt = Number.NEGATIVE_INFINITY
-  #trunkWishedAt = Number.NEGATIVE_INFINITY
+  /** When each was asked for; no link has come since. */
+  readonly #wishedAt: Partial<Record<'link-wanted' | 'trunk-wanted', number>> = {}
 
   constructor(carrier: Carrier, remoteAddress: string, host: ClientHost, rule: Rule) {
     this.#host = host
@@ -61,8 +60,8 @@ export class StreamsConnection implements ClientConnection, Deadline {
         opened: () => 'PROTOCOL_ERROR',
         control: json => this.#control(json),
         leaving: () => {},
-        linkWanted: () => this.#wantLink(),
-        trunkWanted: () => this.#wantTrunk(),
+        linkWanted: () => this.#wish('link-wanted', LINK_WISH_MS),
+        trunkWanted: () => this.#wish('trunk-wanted', TRUNK_WISH_MS),
         closed: (code, error) => this.#closed(code, error),
       },
       {
@@ -219,7 +218,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
         for (const { member } of this.#registered.values()) member.tunnel.recallLanes()
         return
       case 'linked':
-        if (message.trunk !== true) this.#linkWishedAt = Number.NEGATIVE_INFINITY
+        if (message.trunk !== true) delete this.#wishedAt['link-wanted']
         return this.#links.linked(message.link, message.trunk === true)
       case 'link-retired':
         return this.#links.retired(message.link)
@@ -228,20 +227,13 @@ export class StreamsConnection implements ClientConnection, Deadline {
     }
   }
 
-  /** Asks for a link; once, until one comes or will not. */
-  #wantLink(): void {
+  /** Asks for a link, for bulk or for lanes; not again within `pauseMs`, unless one came. */
+  #wish(type: 'link-wanted' | 'trunk-wanted', pauseMs: number): void {
     const now = eventLoop.now()
-    if (this.#host.limits.maxLinks === 0 || now - this.#linkWishedAt < LINK_WISH_MS) return
-    this.#linkWishedAt = now
-    this.#report({ type: 'link-wanted' })
-  }
-
-  /** Asks for a link for lanes, as often as somebody would begin one, but for a moment. */
-  #wantTrunk(): void {
-    const now = eventLoop.now()
-    if (this.#host.limits.maxLinks === 0 || now - this.#trunkWishedAt < TRUNK_WISH_MS) return
-    this.#trunkWishedAt = now
-    this.#report({ type: 'trunk-wanted' })
+    const wishedAt = this.#wishedAt[type] ?? Number.NEGATIVE_INFINITY
+    if (this.#host.limits.maxLinks === 0 || now - wishedAt < pauseMs) return
+    this.#wishedAt[type] = now
+    this.#report({ type })
   }
 
   #register(message: Register): void {

@@ -4,10 +4,10 @@
 //   trunk ◀── answer ── app        up to what one frame carries; the rest is the program's, with its credit and links
 
 import { type Room, WOULD_BLOCK } from './kernel.ts'
-import { LaneEnd } from './lane.ts'
+import { LaneSide } from './lane.ts'
 import { MAX_LANE_FRAME_BYTES } from './trunk.ts'
 
-export class AppLane extends LaneEnd {
+export class AppLane extends LaneSide {
   /** Bytes of the app since it was asked last. */
   #answerBytes = 0
   /** The app sent something that was not read yet. */

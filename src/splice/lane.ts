@@ -69,11 +69,11 @@ export const TORN: LaneOver = {
 
 /** Who hears of the end of a lane, in this order. */
 export interface LaneEvents {
-  over(lane: Seat, over: LaneOver): void
+  over(lane: LaneSide, over: LaneOver): void
   /** Came from the trunk, and was not passed on. */
-  more(lane: Seat, bytes: Uint8Array<ArrayBuffer>): void
+  more(lane: LaneSide, bytes: Uint8Array<ArrayBuffer>): void
   /** Nothing more will come. `isTorn`: something may be missing. */
-  back(lane: Seat, isTorn: boolean): void
+  back(lane: LaneSide, isTorn: boolean): void
 }
 
 /** What all lanes of a thread use in turn. */
@@ -98,7 +98,7 @@ export class LaneTools {
 }
 
 /** Either end of a lane, as the thread knows it. */
-export abstract class LaneEnd extends Seat {
+export abstract class LaneSide extends Seat {
   readonly order: LaneOrder
   protected readonly tools: LaneTools
   protected sentBytes = 0
@@ -148,7 +148,7 @@ export abstract class LaneEnd extends Seat {
   }
 }
 
-export class Lane extends LaneEnd {
+export class Lane extends LaneSide {
   readonly #terms: LaneTerms
   /** As it came, until it is answered. */
   #request = new Uint8Array(USUAL_REQUEST_BYTES)

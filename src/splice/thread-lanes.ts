@@ -3,15 +3,13 @@
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import { AppLane } from './app-lane.ts'
 import { EPOLLIN, EPOLLOUT, EPOLLRDHUP, type Kernel } from './kernel.ts'
-import { Lane, type LaneEnd, type LaneOrder, type LaneOver, LaneTools, TORN } from './lane.ts'
+import { Lane, type LaneOrder, type LaneOver, type LaneSide, LaneTools, TORN } from './lane.ts'
 import { type LaneBoard, MAX_LANES } from './lane-board.ts'
 import { IN_BYTES, Trunk } from './trunk.ts'
 
 /** Trunks at once in a process: one for each client whose visitors are in lanes. Each has 320 KB to send from. */
 export const MAX_TRUNKS = 64
 
-/** A lane that does not ask for so long ends: the program waits as well, at no cost, and knows deadlines. */
-const IDLE_MS = 500
 /** How long the other side may take to say its last word. Above: the trunk is dead, or whoever is at its end. */
 const LAST_WORD_MS = 10_000
 
@@ -46,11 +44,10 @@ export class ThreadLanes {
   readonly #tell: (news: LaneNews) => void
   /** Made when they are first of use. */
   #tools: LaneTools | undefined
-  readonly #lanes: (LaneEnd | undefined)[] = []
+  readonly #lanes: (LaneSide | undefined)[] = []
   readonly #trunks: (Trunk | undefined)[] = []
   #laneCount = 0
   #trunkIn: ReturnType<Kernel['room']> | undefined
-  #sweptAt = 0
 
   constructor(
     kernel: Kernel,
@@ -98,9 +95,8 @@ export class ThreadLanes {
     }
   }
 
+  /** Ends lanes that did not ask since the last look: the program waits as well, at no cost, and knows deadlines. */
   sweep(now: number): void {
-    if (this.#laneCount === 0 || now - this.#sweptAt < IDLE_MS) return
-    this.#sweptAt = now
     for (const lane of this.#lanes) {
       if (lane === undefined) continue
       if (lane.hasLeft) {
@@ -138,9 +134,9 @@ export class ThreadLanes {
       return this.#refuse(order)
     }
     this.#tools ??= new LaneTools(this.#kernel, this.#board, {
-      over: (lane, over) => this.#over(lane as LaneEnd, over),
-      more: (lane, bytes) => this.#tell({ kind: 'more', slot: (lane as LaneEnd).order.slot, bytes }),
-      back: (lane, isTorn) => this.#back((lane as LaneEnd).order.slot, isTorn),
+      over: (lane, over) => this.#over(lane, over),
+      more: (lane, bytes) => this.#tell({ kind: 'more', slot: lane.order.slot, bytes }),
+      back: (lane, isTorn) => this.#back(lane.order.slot, isTorn),
     })
     const lane =
       terms === undefined
@@ -163,7 +159,7 @@ export class ThreadLanes {
     this.#tell({ kind: 'back', slot, isTorn: true })
   }
 
-  #over({ order }: LaneEnd, over: LaneOver): void {
+  #over({ order }: LaneSide, over: LaneOver): void {
     if (order.descriptor !== -1) this.#kernel.letGo(this.#poll, order.descriptor)
     this.#tell({ kind: 'over', slot: order.slot, over })
   }

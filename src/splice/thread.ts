@@ -44,7 +44,7 @@ const PIPE_BYTES = 524_288
 const COPY_BYTES = 65_536
 /** Bulk rests after so much, if it has to. */
 const REST_AFTER_BYTES = 1_048_576
-/** A job that moves nothing for one to two of these ends: the program waits for bytes as well, at no cost. */
+/** A job or lane that moves nothing for one to two of these ends: the program waits for bytes as well, at no cost. */
 const IDLE_MS = 500
 
 /**
@@ -256,9 +256,9 @@ class Thread {
   #sweep(): void {
     if (this.#jobCount + this.#lanes.count === 0) return
     const now = performance.now()
-    this.#lanes.sweep(now)
     if (now - this.#sweptAt < IDLE_MS) return
     this.#sweptAt = now
+    this.#lanes.sweep(now)
     for (const job of this.#jobs) {
       if (job === undefined) continue
       if (job.movedBytes === job.movedAtSweep && job.heldBytes === 0) this.#finish(job)

@@ -248,7 +248,7 @@ test('links that were idle at two looks in a row are retired, once, and those in
 
 /** An end in memory that lanes could be on. */
 class TrunkEnd extends WireEnd {
-  readonly #trunk: Trunk = { isOpen: true, nextLane: () => 0, refuse() {} }
+  readonly #trunk: Trunk = { nextLane: () => 0, refuse() {} }
 
   becomeTrunk(): Trunk {
     return this.#trunk

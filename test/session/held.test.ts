@@ -447,7 +447,7 @@ describe('what a lane moved', () => {
 
 /** An end in memory that lanes could be on. */
 class TrunkEnd extends WireEnd {
-  readonly trunk: Trunk = { isOpen: true, nextLane: () => 0, refuse() {} }
+  readonly trunk: Trunk = { nextLane: () => 0, refuse() {} }
   readonly sides: boolean[] = []
 
   becomeTrunk(isAppSide: boolean): Trunk {

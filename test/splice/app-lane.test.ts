@@ -2,7 +2,7 @@
 
 import { afterAll, describe, expect, test } from 'bun:test'
 import { AppLane } from '../../src/splice/app-lane.ts'
-import { type LaneEnd, type LaneOrder, LaneTools } from '../../src/splice/lane.ts'
+import { type LaneOrder, type LaneSide, LaneTools } from '../../src/splice/lane.ts'
 import { LaneBoard } from '../../src/splice/lane-board.ts'
 import { canSplice } from '../../src/splice/splicer.ts'
 import { IN_BYTES, MAX_LANE_FRAME_BYTES, Trunk } from '../../src/splice/trunk.ts'
@@ -10,7 +10,18 @@ import { eventually } from '../support/events.ts'
 import { get, ok } from '../support/exchange.ts'
 import { reset } from '../support/peer.ts'
 import { Random } from '../support/random.ts'
-import { arrived, FarEnd, fill, Guest, Heard, pair, readAll, roomOf, testKernel } from '../support/trunk.ts'
+import {
+  arrived,
+  FarEnd,
+  fill,
+  Guest,
+  Heard,
+  pair,
+  readAll,
+  roomOf,
+  testKernel,
+  turning,
+} from '../support/trunk.ts'
 
 const LANE = 7
 const OTHER_LANE = 8
@@ -52,11 +63,7 @@ describe.skipIf(!canSplice())("an app's end of a lane", () => {
       trunk.flush()
       if (trunk.isBroken) trunk.close()
     }
-    const until = (condition: () => boolean, what: string) =>
-      eventually(() => {
-        turn()
-        return condition()
-      }, what)
+    const until = turning(turn)
 
     return {
       lane,
@@ -171,7 +178,7 @@ describe.skipIf(!canSplice())("an app's end of a lane", () => {
     await asked(REQUEST)
     app.end(ok('body'))
     await eventually(() => arrived(descriptor) === 'the last', 'answer and end')
-    const end: LaneEnd = lane
+    const end: LaneSide = lane
     end.changed(true)
     trunk.flush()
     await eventually(() => far.of(LANE) !== '', 'the answer')

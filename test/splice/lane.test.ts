@@ -9,7 +9,7 @@ import { eventually } from '../support/events.ts'
 import { get, ok } from '../support/exchange.ts'
 import { HOST, laneTerms } from '../support/lane-terms.ts'
 import { reset } from '../support/peer.ts'
-import { arrived, FarEnd, fill, Heard, pair, testKernel } from '../support/trunk.ts'
+import { arrived, FarEnd, fill, Heard, pair, testKernel, turning } from '../support/trunk.ts'
 
 const SLOT = 3
 const LANE = 7
@@ -41,11 +41,7 @@ describe.skipIf(!canSplice())('a lane', () => {
       trunk.flush()
       if (trunk.isBroken) trunk.close()
     }
-    const until = (condition: () => boolean, what: string) =>
-      eventually(() => {
-        turn()
-        return condition()
-      }, what)
+    const until = turning(turn)
 
     return {
       lane,

@@ -6,6 +6,7 @@ import { descriptorOf } from '../../src/sockets/descriptor.ts'
 import { Changes, EPOLLIN, EPOLLOUT, EPOLLRDHUP, Kernel, type Room } from '../../src/splice/kernel.ts'
 import type { LaneEvents, LaneOver } from '../../src/splice/lane.ts'
 import { MAX_LANE_FRAME_BYTES, Seat, type Trunk } from '../../src/splice/trunk.ts'
+import { eventually } from './events.ts'
 
 let shared: Kernel | undefined
 
@@ -199,6 +200,15 @@ export class FarEnd extends FrameReader {
 // ── Who listens ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 const latin1 = (bytes: Uint8Array) => Buffer.from(bytes).toString('latin1')
+
+/** Waits as `eventually` does, with a turn of the thread before each look. */
+export function turning(turn: () => void): (condition: () => boolean, what: string) => Promise<void> {
+  return (condition, what) =>
+    eventually(() => {
+      turn()
+      return condition()
+    }, what)
+}
 
 /** What a lane told. */
 export class Heard implements LaneEvents {
