@@ -5,6 +5,7 @@ import { Board, MAX_JOBS } from './board.ts'
 import { CopiedJob, type Job, MAX_SPARE_PIPES, PipedJob, type Side } from './job.ts'
 import { Changes, EPOLLIN, EPOLLOUT, EPOLLRDHUP, Kernel, type Pipe, type Room } from './kernel.ts'
 import { LaneBoard } from './lane-board.ts'
+import { Lookout } from './lookout.ts'
 import { ThreadLanes } from './thread-lanes.ts'
 
 /** What the main thread gives its thread to begin with. */
@@ -61,17 +62,6 @@ const NICE = 10
 const REST_MS = 1
 const POLITE_MS = 5
 
-/**
- * How long the thread of conversations looks for the next piece before it sleeps, if the last ones came so soon: a core
- * that fell asleep takes as long to wake up as all the rest of a round trip on the same machine. Others who want the core
- * get it between two looks. Over a network pieces come later, and nothing is spent.
- */
-const LOOK_MS = 0.05
-/** A sleep that was no longer than this says that the next piece may come within a look: it has the time to wake up in it. */
-const SHORT_SLEEP_MS = 0.1
-/** It looks while there were so many short sleeps and looks that found something more than twice the others. */
-const ENOUGH_SOON = 4
-
 const MAX_CHANGES = 64
 const BELL = 2 * MAX_JOBS
 /** Lanes and their trunks. */
@@ -83,6 +73,7 @@ const NOTHING = new Int32Array(new SharedArrayBuffer(4))
 class Thread {
   readonly #kernel = new Kernel()
   readonly #poll = this.#kernel.poll()
+  readonly #lookout = new Lookout(this.#kernel, this.#poll)
   readonly #board: Board
   readonly #bell: number
   readonly #pace: Pace
@@ -97,8 +88,6 @@ class Thread {
   readonly #smallReads: Int32Array<SharedArrayBuffer>
   #smallReadsSeen = 0
   #politeUntil = 0
-  /** How often lately the next piece came soon, less twice the other times. */
-  #soon = 0
   /** By all jobs, since the last look at who else is there. */
   #movedBytes = 0
   readonly #lanes: ThreadLanes
@@ -124,7 +113,10 @@ class Thread {
     for (;;) {
       const isBusy = this.#jobCount + this.#lanes.count > 0
       const timeoutMs = this.#waiting.length > 0 ? 0 : isBusy ? IDLE_MS : -1
-      const count = this.#await(changes, timeoutMs)
+      const mayLook = this.#pace === 'prompt' && timeoutMs !== 0
+      const count = mayLook
+        ? this.#lookout.await(changes, timeoutMs)
+        : this.#kernel.wait(this.#poll, changes, timeoutMs)
       for (let index = 0; index < count; index++) {
         const number = changes.number(index)
         if (number === BELL) {
@@ -140,6 +132,8 @@ class Thread {
           }
         }
       }
+      // First: somebody waits for it.
+      this.#lanes.flush()
       this.#board.follow(orders)
       const turn = this.#waiting
       this.#waiting = this.#turn
@@ -149,30 +143,10 @@ class Thread {
         if (this.#jobs[job.slot] === job) this.#serve(job)
       }
       turn.length = 0
-      this.#lanes.flush()
+      if (mayLook) this.#lookout.learn(count)
       this.#sweep()
       if (this.#pace === 'prompt') Atomics.add(this.#smallReads, 0, count)
       else if (this.#movedBytes >= REST_AFTER_BYTES) this.#giveWay()
-    }
-  }
-
-  #await(changes: Changes, timeoutMs: number): number {
-    if (this.#pace === 'bulk' || timeoutMs === 0) return this.#kernel.wait(this.#poll, changes, timeoutMs)
-    const looks = this.#soon >= ENOUGH_SOON
-    const found = looks ? this.#look(changes) : 0
-    const began = performance.now()
-    const count = found > 0 ? found : this.#kernel.wait(this.#poll, changes, timeoutMs)
-    const cameSoon = count <= 1 && (looks ? found > 0 : performance.now() - began < SHORT_SLEEP_MS)
-    this.#soon = cameSoon ? Math.min(this.#soon + 1, 2 * ENOUGH_SOON) : Math.max(this.#soon - 2, 0)
-    return count
-  }
-
-  #look(changes: Changes): number {
-    const until = performance.now() + LOOK_MS
-    for (;;) {
-      const found = this.#kernel.wait(this.#poll, changes, 0)
-      if (found > 0 || performance.now() >= until) return found
-      this.#kernel.yield()
     }
   }
 
