@@ -27,9 +27,9 @@ export class Lookout {
     this.#poll = poll
   }
 
-  /** Returns how many changes there are. `learn` follows, once they are served. */
-  await(changes: Changes, timeoutMs: number): number {
-    this.#began = performance.now()
+  /** Returns how many changes there are. `now`: by `performance.now()`. `learn` follows, once they are served. */
+  await(changes: Changes, timeoutMs: number, now: number): number {
+    this.#began = now
     this.#hasLooked = this.#soon >= ENOUGH_SOON
     const found = this.#hasLooked ? this.#look(changes) : 0
     this.#hasSlept = found === 0
@@ -40,9 +40,8 @@ export class Lookout {
    * So many changes had come. Not before they are served: behind a sleep, all that the thread does first finds its code and
    * memory out of the processor's caches, and a look at the clock alone took 4 of the 17 to 30 µs until something was sent.
    */
-  learn(count: number): void {
-    const cameSoon =
-      count <= 1 && (this.#hasLooked ? !this.#hasSlept : performance.now() - this.#began < SHORT_SLEEP_MS)
+  learn(count: number, now: number): void {
+    const cameSoon = count <= 1 && (this.#hasLooked ? !this.#hasSlept : now - this.#began < SHORT_SLEEP_MS)
     this.#soon = cameSoon ? Math.min(this.#soon + 1, 2 * ENOUGH_SOON) : Math.max(this.#soon - 2, 0)
   }
 

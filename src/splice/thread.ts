@@ -110,12 +110,13 @@ class Thread {
     if (this.#pace === 'bulk') this.#kernel.beNice(NICE)
     this.#kernel.watch(this.#poll, this.#bell, EPOLLIN, BELL)
     parentPort?.postMessage('up' satisfies Up)
+    let now = performance.now()
     for (;;) {
       const isBusy = this.#jobCount + this.#lanes.count > 0
       const timeoutMs = this.#waiting.length > 0 ? 0 : isBusy ? IDLE_MS : -1
       const mayLook = this.#pace === 'prompt' && timeoutMs !== 0
       const count = mayLook
-        ? this.#lookout.await(changes, timeoutMs)
+        ? this.#lookout.await(changes, timeoutMs, now)
         : this.#kernel.wait(this.#poll, changes, timeoutMs)
       for (let index = 0; index < count; index++) {
         const number = changes.number(index)
@@ -143,8 +144,9 @@ class Thread {
         if (this.#jobs[job.slot] === job) this.#serve(job)
       }
       turn.length = 0
-      if (mayLook) this.#lookout.learn(count)
-      this.#sweep()
+      now = performance.now()
+      if (mayLook) this.#lookout.learn(count, now)
+      this.#sweep(now)
       if (this.#pace === 'prompt') Atomics.add(this.#smallReads, 0, count)
       else if (this.#movedBytes >= REST_AFTER_BYTES) this.#giveWay()
     }
@@ -227,9 +229,8 @@ class Thread {
     if (now < this.#politeUntil) Atomics.wait(NOTHING, 0, 0, REST_MS)
   }
 
-  #sweep(): void {
+  #sweep(now: number): void {
     if (this.#jobCount + this.#lanes.count === 0) return
-    const now = performance.now()
     if (now - this.#sweptAt < IDLE_MS) return
     this.#sweptAt = now
     this.#lanes.sweep(now)
