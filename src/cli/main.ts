@@ -4,6 +4,7 @@ import { type Command, CommanderError } from 'commander'
 import { TunnelError } from '../errors.ts'
 import { EXIT, exitCodeOf } from './exit-codes.ts'
 import { visible } from './format.ts'
+import { GatheredSink } from './gathered.ts'
 import type { Output, Sink } from './output.ts'
 import { JsonOutput } from './outputs/json.ts'
 import { PlainOutput } from './outputs/plain.ts'
@@ -23,8 +24,14 @@ export async function main(argv: readonly string[]): Promise<void> {
 
 async function runCommand(argv: readonly string[]): Promise<number> {
   let output: Output | undefined
+  const [out, log] = [new GatheredSink(process.stdout), new GatheredSink(process.stderr)]
+  const flush = () => {
+    out.flush()
+    log.flush()
+  }
   const stop = stopSignal(exitCode => {
     output?.close()
+    flush()
     process.exit(exitCode)
   })
   // Whoever read our stdout has left, as `head` does: nobody is told anything any more, so this is a clean end.
@@ -32,10 +39,8 @@ async function runCommand(argv: readonly string[]): Promise<number> {
   process.stderr.on('error', () => {})
   normaliseEnvironment(process.env)
   const start = (isJson: boolean): Run => {
-    output = chooseOutput(isJson)
-    const terminal = process.stdout.isTTY
-      ? (sequence: string) => void process.stdout.write(sequence)
-      : undefined
+    output = chooseOutput(isJson, out, log)
+    const terminal = process.stdout.isTTY ? (sequence: string) => out.write(sequence) : undefined
     return { output, stop: stop.signal, onHangup, environment: process.env, terminal }
   }
   const program = createProgram({
@@ -75,18 +80,25 @@ async function runCommand(argv: readonly string[]): Promise<number> {
   try {
     await program.parseAsync(argv, { from: 'user' })
   } catch (error) {
-    exitCode = fail(error, output, argv)
+    exitCode = fail(error, output, flush, argv)
   }
   output?.close()
+  flush()
   return exitCode
 }
 
 /** Says what went wrong in one line on stderr, and to a program that reads JSON also there. */
-function fail(error: unknown, output: Output | undefined, argv: readonly string[]): number {
+function fail(
+  error: unknown,
+  output: Output | undefined,
+  flush: () => void,
+  argv: readonly string[],
+): number {
   if (error instanceof CommanderError && error.exitCode === 0) return EXIT.ok
   const known = knownError(error, argv)
   output?.close()
   if (output instanceof JsonOutput) output.event({ type: 'error', code: known.code, message: known.message })
+  flush()
   const { red, bold } = paletteFor(process.stderr.isTTY, process.env)
   process.stderr.write(`${red('error')} ${bold(known.code)}: ${visible(known.message)}\n`)
   if (process.env.LOCALTUNNELS_DEBUG === '1') console.error(error)
@@ -114,23 +126,13 @@ function commandsOf(command: Command): readonly Command[] {
   return [command, ...command.commands.flatMap(commandsOf)]
 }
 
-function chooseOutput(isJson: boolean): Output {
+function chooseOutput(isJson: boolean, out: Sink, log: Sink): Output {
   const now = () => new Date()
-  const out = sink(process.stdout)
   if (isJson) return new JsonOutput(out, now)
   if (process.stdout.isTTY && process.env.TERM !== 'dumb') {
     return new TerminalOutput(out, paletteFor(true, process.env), now)
   }
-  return new PlainOutput(out, sink(process.stderr), paletteFor(process.stderr.isTTY, process.env), now)
-}
-
-function sink(stream: NodeJS.WriteStream): Sink {
-  return {
-    write: text => void stream.write(text),
-    get columns() {
-      return stream.columns || 80
-    },
-  }
+  return new PlainOutput(out, log, paletteFor(process.stderr.isTTY, process.env), now)
 }
 
 /**
