@@ -89,6 +89,19 @@ export interface LaneTerms {
   readonly hostWithPort: string
   readonly hop: Hop
   readonly limits: HeadLimits
+  /** Somebody wants to hear of each exchange. */
+  readonly isTold: boolean
+}
+
+/** One that a lane has served. */
+export interface LaneExchange {
+  /** Of a GET. */
+  readonly target: string
+  readonly status: number
+  /** From the request read to the answer sent. */
+  readonly durationMs: number
+  /** Of the answer, as the visitor got it. */
+  readonly bytes: number
 }
 
 /** A connection that lanes share. See `splice/trunk.ts`. */
@@ -106,8 +119,10 @@ export interface Lane {
   stop(): void
 }
 
-/** How a lane ends. */
+/** What is heard of a lane, in this order. */
 export interface LaneHandler {
+  /** One after the other, a moment later; if the terms say so. */
+  exchanged?(exchange: LaneExchange): void
   /** The connection is the program's again. Called once. */
   over(end: LaneEnd): void
   /** Bytes of the other side that were not passed on, behind `over`. What it sends otherwise comes behind all of them. */

@@ -9,7 +9,6 @@ import type { Member } from './member.ts'
 import type { ServerLimits } from './options.ts'
 import type { Rule } from './policy.ts'
 import type { Tunnel, Tunnels } from './tunnels.ts'
-import type { Visit } from './upstream.ts'
 
 /** How a raw visitor's connection ended. */
 export interface RawEnd {
@@ -19,6 +18,14 @@ export interface RawEnd {
   /** Bytes that the visitor was sent. */
   readonly bytesOut: number
   readonly error?: ErrorCode
+}
+
+/** What a client is told of a request. */
+export interface Asked {
+  /** Lower-case, without port. */
+  readonly host: string
+  readonly method: string
+  readonly target: string
 }
 
 /** One connected client. */
@@ -35,8 +42,10 @@ export interface ClientConnection {
   reloaded(): void
   /** It wants to know of each. */
   readonly isWatching: boolean
-  /** An exchange of the tunnel began. Returns the number for `finished`; 0 when the client does not want to know. */
-  begun(tunnel: Tunnel, visit: Visit): number
+  /** It does not read what it is told. */
+  readonly isBehind: boolean
+  /** This was asked of the tunnel. Returns the number for `finished`; 0 when the client does not want to know, or not read. */
+  begun(tunnel: Tunnel, asked: Asked): number
   /** It is over: `durationMs` since it began, `bytes` of the answer; `id` as `begun` returned it. */
   finished(
     tunnel: Tunnel,

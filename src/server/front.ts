@@ -2,7 +2,7 @@
 
 import type { ErrorCode } from '../errors.ts'
 import type { RequestHead } from '../http/head.ts'
-import type { Lane, LaneEnd, LaneTerms, Socket, SocketHandler } from '../socket.ts'
+import type { Lane, LaneEnd, LaneExchange, LaneTerms, Socket, SocketHandler } from '../socket.ts'
 import type { ClientConnection } from './clients.ts'
 import type { Deadlines } from './deadlines.ts'
 import type { Member } from './member.ts'
@@ -42,9 +42,11 @@ export interface VisitRecord {
 }
 
 /** A lane may begin. */
-export interface LaneGrant extends Pick<LaneTerms, 'era' | 'since'> {
+export interface LaneGrant extends Pick<LaneTerms, 'era' | 'since' | 'isTold'> {
   /** It did. */
   began(lane: Lane): void
+  /** It served one; only if `isTold`. */
+  exchanged(exchange: LaneExchange): void
   ended(lane: Lane, end: LaneEnd): void
   /** It left the visitor's exchange to the program, in the middle: to be noted as any other. */
   goesOn(visitor: VisitorConnection): void

@@ -169,6 +169,7 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
 
   /** Clients of this wire see their requests themselves. */
   readonly isWatching = false
+  readonly isBehind = false
 
   begun(): number {
     return 0

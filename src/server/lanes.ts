@@ -13,7 +13,10 @@ export class Lanes {
   }
 
   /** On what terms a lane to the tunnel may begin. */
-  grant(tunnel: Tunnel, ended: (counts: LaneCounts) => void): Omit<LaneGrant, 'goesOn'> {
+  grant(
+    tunnel: Tunnel,
+    ended: (counts: LaneCounts) => void,
+  ): Omit<LaneGrant, 'goesOn' | 'isTold' | 'exchanged'> {
     const era = this.#eraOf(tunnel)
     return {
       era,

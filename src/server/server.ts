@@ -12,7 +12,7 @@ import type { Listening } from '../sockets/bun.ts'
 import { VERSION } from '../version.ts'
 import { adopt } from './adopt.ts'
 import { type ClaimHost, claim, refusalOf } from './claims.ts'
-import type { ClientConnection, ClientHost } from './clients.ts'
+import type { Asked, ClientConnection, ClientHost } from './clients.ts'
 import { type ControlDesk, controlRoute } from './control.ts'
 import { Deadlines } from './deadlines.ts'
 import type { LaneGrant, Route, VisitorHost, VisitRecord } from './front.ts'
@@ -27,7 +27,7 @@ import { acceptProxied, type ProxiedHost } from './proxied.ts'
 import { RawVisits } from './raw-visits.ts'
 import { settingsAfter, takeBack } from './reload.ts'
 import { destinationOf } from './route.ts'
-import { msSince, Serving } from './serving.ts'
+import { msSince, Serving, toHundredth } from './serving.ts'
 import { type ServerSettings, serverSettings } from './settings.ts'
 import { Counters, type ServerStats } from './stats.ts'
 import { type Tunnel, Tunnels } from './tunnels.ts'
@@ -374,16 +374,34 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     const destination = destinationOf(visitor.head.host, this.#settings.domainsByLength)
     if (destination.kind !== 'tunnel') return undefined
     const tunnel = this.#tunnels.find(destination.name)
-    // Whoever wants to hear of each request has them pass by the program.
-    if (tunnel === undefined || tunnel.client?.isWatching === true || this.hasListeners('request'))
-      return undefined
+    if (tunnel === undefined) return undefined
+    const { client } = tunnel
+    // It has to hear of the requests, and the way through the program waits for it.
+    if (client?.isBehind) return undefined
+    const { host } = visitor.head
     const grant = this.#tunnels.lanes.grant(tunnel, ({ requests, bytesIn, bytesOut }) => {
       this.#counters.requests += requests
       this.#counters.bytesIn += bytesIn
       this.#counters.bytesOut += bytesOut
       this.#maybeDrained()
     })
-    return { ...grant, goesOn: ({ record }) => this.#noteRequest(record, tunnel) }
+    return {
+      ...grant,
+      isTold: client?.isWatching === true || this.hasListeners('request'),
+      exchanged: ({ target, status, durationMs: exactMs, bytes }) => {
+        const asked = { host, method: 'GET', target }
+        const durationMs = toHundredth(exactMs)
+        const report = client?.begun(tunnel, asked) ?? 0
+        client?.finished(tunnel, report, status, durationMs, bytes)
+        this.#tellRequest(tunnel, asked, { status, durationMs, bytes })
+        if (client?.isBehind) tunnel.recallLanes()
+      },
+      goesOn: ({ record, head }) => {
+        this.#noteRequest(record, tunnel)
+        record.client = client
+        record.report = client?.begun(tunnel, head) ?? 0
+      },
+    }
   }
 
   #noteRequest(record: VisitRecord, tunnel: Tunnel): void {
@@ -405,25 +423,30 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     record.tried = undefined
     record.client = undefined
     record.report = 0
-    const isHeard = tunnel !== undefined && this.hasListeners('request')
-    if (report !== 0 || isHeard) {
+    if (tunnel !== undefined && (report !== 0 || this.hasListeners('request'))) {
       const status = visitor.answerStatus || statusOf(code)
       const durationMs = msSince(record.startedAt)
-      if (tunnel !== undefined) client?.finished(tunnel, report, status, durationMs, answerBytes, code)
-      if (isHeard) {
-        this.emit('request', {
-          subdomain: tunnel.name,
-          ...(tunnel.isWildcard && { host: head.host }),
-          method: head.method,
-          path: head.target,
-          status,
-          durationMs,
-          bytes: answerBytes,
-          ...(code !== undefined && { error: code }),
-        })
-      }
+      client?.finished(tunnel, report, status, durationMs, answerBytes, code)
+      const outcome = { status, durationMs, bytes: answerBytes, ...(code !== undefined && { error: code }) }
+      this.#tellRequest(tunnel, head, outcome)
     }
     this.#maybeDrained()
+  }
+
+  #tellRequest(
+    tunnel: Tunnel,
+    asked: Asked,
+    outcome: Pick<TunnelServerEvents['request'], 'status' | 'durationMs' | 'bytes' | 'error'>,
+  ): void {
+    if (!this.hasListeners('request')) return
+    const { host, method, target } = asked
+    this.emit('request', {
+      subdomain: tunnel.name,
+      ...(tunnel.isWildcard && { host }),
+      method,
+      path: target,
+      ...outcome,
+    })
   }
 
   #udpFrontHost(): UdpFrontHost {

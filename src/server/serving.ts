@@ -78,7 +78,7 @@ function serve(member: Member, visitor: VisitorConnection): void {
   member.inFlight++
   record.member = member
   record.client = member.client
-  record.report = member.client?.begun(member.tunnel, visitor) ?? 0
+  record.report = member.client?.begun(member.tunnel, visitor.head) ?? 0
 }
 
 /** A client is told of a request that waited for it when it is back. */
@@ -102,7 +102,11 @@ function forwardedFor(head: RequestHead): string[] {
   return list.map(one => one.trim()).filter(one => one !== '')
 }
 
-/** To the hundredth. */
+/** Until now, to the hundredth. */
 export function msSince(startedAt: number): number {
-  return Math.round((performance.now() - startedAt) * 100) / 100
+  return toHundredth(performance.now() - startedAt)
+}
+
+export function toHundredth(ms: number): number {
+  return Math.round(ms * 100) / 100
 }

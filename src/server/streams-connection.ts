@@ -7,13 +7,13 @@ import type { Carrier, CarrierHandler } from '../session/carrier.ts'
 import { Session } from '../session/session.ts'
 import type { Endpoint } from '../socket.ts'
 import { encodeControl, type HostRewrite, parseClientMessage, type Register } from '../wire/control.ts'
-import type { ClientConnection, ClientHost, RawEnd } from './clients.ts'
+import type { Asked, ClientConnection, ClientHost, RawEnd } from './clients.ts'
 import type { Deadline } from './deadlines.ts'
 import type { SessionLinks } from './links.ts'
 import type { Member } from './member.ts'
 import type { Rule } from './policy.ts'
 import type { Tunnel } from './tunnels.ts'
-import type { TunnelUpstream, Visit } from './upstream.ts'
+import type { TunnelUpstream } from './upstream.ts'
 import { RoutedUpstream } from './upstreams/routed.ts'
 import { StreamsUpstream } from './upstreams/streams.ts'
 
@@ -30,6 +30,9 @@ interface Registered {
   /** As the client knows it. */
   url: string
 }
+
+/** What it is told of requests may take so much of `maxCarrierBacklogBytes`: the rest is for what has to reach it. */
+const REPORTS_PART = 1 / 4
 
 export class StreamsConnection implements ClientConnection, Deadline {
   readonly wire = 'streams'
@@ -138,16 +141,21 @@ export class StreamsConnection implements ClientConnection, Deadline {
     return this.#isWatching
   }
 
-  begun(tunnel: Tunnel, visit: Visit): number {
-    if (!this.#isWatching) return 0
+  get isBehind(): boolean {
+    return this.#session.backlogBytes > REPORTS_PART * this.#host.limits.maxCarrierBacklogBytes
+  }
+
+  begun(tunnel: Tunnel, { host, method, target }: Asked): number {
+    // A client that reads nothing must not be cut because visitors ask much.
+    if (!this.#isWatching || this.isBehind) return 0
     const id = this.#nextReport++
     this.#report({
       type: 'request',
       id,
       tunnel: this.#numberOf(tunnel),
-      ...(tunnel.isWildcard && { host: visit.head.host }),
-      method: visit.head.method,
-      path: visit.head.target,
+      ...(tunnel.isWildcard && { host }),
+      method,
+      path: target,
     })
     return id
   }

@@ -5,7 +5,16 @@ import type { ErrorCode } from '../errors.ts'
 import type { Hop } from '../http/forward.ts'
 import type { RequestHead } from '../http/head.ts'
 import type { Stream, StreamHandler } from '../session/stream.ts'
-import type { Endpoints, Lane, LaneEnd, LaneTerms, Socket, Splice, SpliceDone } from '../socket.ts'
+import type {
+  Endpoints,
+  Lane,
+  LaneEnd,
+  LaneExchange,
+  LaneTerms,
+  Socket,
+  Splice,
+  SpliceDone,
+} from '../socket.ts'
 
 /** What a tunnel's client wants instead of the visitor's Host and Origin. */
 export interface Rewrite {
@@ -108,6 +117,8 @@ export interface LaneEvents {
   /** Nothing came meanwhile that it would miss. */
   isUndisturbed(): boolean
   began(lane: Lane): void
+  /** If the terms say that it is told. */
+  exchanged(exchange: LaneExchange): void
   /** It is over, or never began: `undefined`. Called once, later. */
   ended(end: LaneEnd | undefined): void
 }

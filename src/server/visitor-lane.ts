@@ -72,6 +72,7 @@ export class VisitorLane {
         lane = begun
         grant.began(begun)
       },
+      exchanged: exchange => grant.exchanged(exchange),
       ended: end => {
         const isWorthwhile = end !== undefined && end.counts.requests >= WORTHWHILE_REQUESTS
         this.#wantedEasy = isWorthwhile ? EASY_EXCHANGES : Math.min(2 * this.#wantedEasy, MAX_WANTED_EASY)

@@ -508,6 +508,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
         hostWithPort: this.head.hostWithPort,
         hop: this.hop(rewrite),
         limits,
+        isTold: grant.isTold,
       }),
       () => this.#phase === 'lane' && this.#input.isEmpty && !this.#hasVisitorEnded,
       end => this.#leaveLane(end),

@@ -51,6 +51,11 @@ export class Outbox {
     this.#flushPlanned = () => this.flush()
   }
 
+  /** What waits because the other side does not read; data waits elsewhere. */
+  get backlogBytes(): number {
+    return this.#isStuck ? this.#batchEnd - this.#carrier.headroom : 0
+  }
+
   /** Puts the header of a frame without data into the batch and returns where its payload belongs. */
   frame(type: number, stream: number, length: number): number {
     const needed = FRAME_HEADER_BYTES + length

@@ -182,6 +182,11 @@ export class Session {
     this.#outbox.batch.set(json, at)
   }
 
+  /** Of what was told the other side and waits because it does not read: up to `maxCarrierBacklogBytes`. */
+  get backlogBytes(): number {
+    return this.#outbox.backlogBytes
+  }
+
   /** Asks the other side for a sign of life; `answered` is called with it, or never. */
   ping(answered?: () => void): void {
     if (!this.isClosed) this.#heartbeat.ping(answered)

@@ -286,6 +286,7 @@ export class Connection implements Socket {
     const descriptor = this.#descriptorForLane()
     if (descriptor === undefined) return undefined
     const running = beginLane(trunk, lane, descriptor, terms, {
+      exchanged: exchange => handler.exchanged?.(exchange),
       over: outcome => {
         this.outgoing = undefined
         this.incoming = undefined

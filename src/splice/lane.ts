@@ -10,9 +10,10 @@
 import { copyBytes, copyOf } from '../bytes.ts'
 import { ResponseHead } from '../http/answer-head.ts'
 import { BodyFramer } from '../http/body.ts'
+import { latin1 } from '../http/characters.ts'
 import { forwardRequestHead, forwardResponseHead, maxForwardedBytes } from '../http/forward.ts'
 import { parseRequestHead, parseResponseHead, RequestHead } from '../http/head.ts'
-import type { LaneTerms } from '../socket.ts'
+import type { LaneExchange, LaneTerms } from '../socket.ts'
 import { type Kernel, type Room, WOULD_BLOCK } from './kernel.ts'
 import type { LaneBoard } from './lane-board.ts'
 import { MAX_LANE_FRAME_BYTES, Seat, type Trunk } from './trunk.ts'
@@ -67,8 +68,9 @@ export const TORN: LaneOver = {
   unsent: undefined,
 }
 
-/** Who hears of the end of a lane, in this order. */
+/** Who hears of a lane, in this order. */
 export interface LaneEvents {
+  exchanged(lane: Lane, exchange: LaneExchange): void
   over(lane: LaneSide, over: LaneOver): void
   /** Came from the trunk, and was not passed on. */
   more(lane: LaneSide, bytes: Uint8Array<ArrayBuffer>): void
@@ -154,6 +156,10 @@ export class Lane extends LaneSide {
   #request = new Uint8Array(USUAL_REQUEST_BYTES)
   #requestBytes = 0
   #isAsked = false
+  /** Of an exchange that will be told. */
+  #askedAt = 0
+  #targetStart = 0
+  #targetEnd = 0
   /** The visitor sent something that was not read yet: it stays in the kernel until its turn. */
   #isVisitorReady = false
   /** The visitor sends no more than what is there already. */
@@ -188,6 +194,7 @@ export class Lane extends LaneSide {
     const { trunk } = this
     const { era, since, limits, hostWithPort, hop } = this.#terms
     const { descriptor } = this.order
+    if (this.#terms.isTold && this.tools.board.isDeaf) return this.finish()
     const at = trunk.reserve(this, maxForwardedBytes(REQUEST_BYTES))
     if (at === -1) return
     this.#isVisitorReady = false
@@ -204,6 +211,10 @@ export class Lane extends LaneSide {
     this.#isAsked = true
     this.sentBytes += length
     trunk.commit(this.lane, length)
+    if (!this.#terms.isTold) return
+    this.#askedAt = performance.now()
+    this.#targetStart = requestHead.targetStart
+    this.#targetEnd = requestHead.targetEnd
   }
 
   #keep(bytes: Uint8Array, count: number): void {
@@ -233,12 +244,19 @@ export class Lane extends LaneSide {
     const { descriptor } = this.order
     const sent = kernel.send(descriptor, answer, length)
     if (sent < 0 && sent !== WOULD_BLOCK) return this.finish(true)
+    if (this.#terms.isTold) this.#tell(answerHead.status, length)
     this.#isAsked = false
     this.#requestBytes = 0
     const taken = Math.max(sent, 0)
     if (taken !== length) this.#end({ unsent: copyOf(answer.bytes, taken, length) })
     else if (this.#isVisitorReady) this.#takeRequest()
     else if (this.#isVisitorLeaving) this.finish()
+  }
+
+  #tell(status: number, bytes: number): void {
+    const target = latin1(this.#request, this.#targetStart, this.#targetEnd)
+    const durationMs = performance.now() - this.#askedAt
+    this.tools.events.exchanged(this, { target, status, durationMs, bytes })
   }
 
   #handBack(bytes: Uint8Array, start: number, end: number): void {

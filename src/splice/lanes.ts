@@ -174,6 +174,10 @@ export class Lanes {
 
   hear(news: LaneNews): void {
     switch (news.kind) {
+      case 'exchanges':
+        for (const [index, slot] of news.slots.entries())
+          this.#running[slot]?.listener.exchanged?.(news.exchanges[index]!)
+        return this.#board.heard(news.slots.length)
       case 'over':
         return this.#running[news.slot]?.over(news.over, false)
       case 'more':

@@ -1,6 +1,7 @@
 // The thread's lanes and trunks: begins them as ordered, gives each its turn, and tells the main thread of their ends.
 
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
+import type { LaneExchange } from '../socket.ts'
 import { AppLane } from './app-lane.ts'
 import { EPOLLIN, EPOLLOUT, EPOLLRDHUP, type Kernel } from './kernel.ts'
 import { Lane, type LaneOrder, type LaneOver, type LaneSide, LaneTools, TORN } from './lane.ts'
@@ -26,8 +27,13 @@ export type LaneCommand =
     }
   | { readonly kind: 'trunk-end'; readonly trunk: number }
 
-/** What the thread tells. Of a lane: `over` once, `more` as often as it takes, `back` once. */
+/** What the thread tells. Of a lane: its exchanges if its terms say so, `over` once, `more` as often as it takes, `back` once. */
 export type LaneNews =
+  | {
+      readonly kind: 'exchanges'
+      readonly slots: readonly number[]
+      readonly exchanges: readonly LaneExchange[]
+    }
   | { readonly kind: 'over'; readonly slot: number; readonly over: LaneOver }
   | { readonly kind: 'more'; readonly slot: number; readonly bytes: Uint8Array<ArrayBuffer> }
   | { readonly kind: 'back'; readonly slot: number; readonly isTorn: boolean }
@@ -47,6 +53,9 @@ export class ThreadLanes {
   readonly #lanes: (LaneSide | undefined)[] = []
   readonly #trunks: (Trunk | undefined)[] = []
   #laneCount = 0
+  /** Those of this turn, and the slots of their lanes: one message is dearer than what it tells. */
+  #exchanges: LaneExchange[] = []
+  #exchangeSlots: number[] = []
   #trunkIn: ReturnType<Kernel['room']> | undefined
 
   constructor(
@@ -93,6 +102,7 @@ export class ThreadLanes {
       trunk.flush()
       if (trunk.isBroken) this.#closeTrunk(index, trunk)
     }
+    this.#tellExchanges()
   }
 
   /** Ends lanes that did not ask since the last look: the program waits as well, at no cost, and knows deadlines. */
@@ -134,6 +144,10 @@ export class ThreadLanes {
       return this.#refuse(order)
     }
     this.#tools ??= new LaneTools(this.#kernel, this.#board, {
+      exchanged: (lane, exchange) => {
+        this.#exchanges.push(exchange)
+        this.#exchangeSlots.push(lane.order.slot)
+      },
       over: (lane, over) => this.#over(lane, over),
       more: (lane, bytes) => this.#tell({ kind: 'more', slot: lane.order.slot, bytes }),
       back: (lane, isTorn) => this.#back(lane.order.slot, isTorn),
@@ -161,7 +175,16 @@ export class ThreadLanes {
 
   #over({ order }: LaneSide, over: LaneOver): void {
     if (order.descriptor !== -1) this.#kernel.letGo(this.#poll, order.descriptor)
+    this.#tellExchanges()
     this.#tell({ kind: 'over', slot: order.slot, over })
+  }
+
+  #tellExchanges(): void {
+    if (this.#exchanges.length === 0) return
+    this.#board.told(this.#exchanges.length)
+    this.#tell({ kind: 'exchanges', slots: this.#exchangeSlots, exchanges: this.#exchanges })
+    this.#exchanges = []
+    this.#exchangeSlots = []
   }
 
   #back(slot: number, isTorn: boolean): void {

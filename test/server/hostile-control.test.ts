@@ -1,6 +1,7 @@
 // Hostile control connections against a live server: each ends with a code, and another tunnel answers all the while.
 
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { connect } from 'node:net'
 import { TunnelClient, type TunnelServer } from '../../src/index.ts'
 import { ask } from '../support/ask.ts'
 import { eventually } from '../support/events.ts'
@@ -139,6 +140,43 @@ test('one that asks for name after name gets as many as there may be, and gives 
   await hostile.closed
   await othersGoOn()
 })
+
+/** As a client sends it, with a mask that changes nothing. */
+const masked = (bytes: Uint8Array) =>
+  Buffer.concat([Buffer.from([0x82, 0x80 | bytes.length, 0, 0, 0, 0]), bytes])
+
+test('one that watches and reads nothing is not cut for what visitors ask, and is told no more of it', async () => {
+  await using strict = await startServer({ limits: { maxCarrierBacklogBytes: 1_048_576 } })
+  const client = connect(strict.port, '127.0.0.1')
+  let read = ''
+  client.on('data', bytes => (read += bytes.toString('latin1')))
+  client.write(
+    'GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n' +
+      'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: localtunnels.streams.1\r\n\r\n',
+  )
+  await eventually(() => read.includes('\r\n\r\n'), 'the upgrade')
+  for (const message of [register(), control({ type: 'watch', on: true })]) client.write(masked(message))
+  await eventually(() => read.includes('granted'), 'the tunnel')
+  client.pause()
+  read = ''
+  // The kernel's buffers hold some of it.
+  const request = `GET /${'x'.repeat(15_000)} HTTP/1.1\r\nHost: evil.localhost\r\n\r\n`
+  for (let batch = 0; batch < 12; batch++) {
+    const visitors = Array.from({ length: 100 }, () => connect(strict.port, '127.0.0.1'))
+    for (const visitor of visitors) visitor.write(request)
+    await eventually(() => strict.getStats().pendingResponses === 100, 'all of them')
+    for (const visitor of visitors) visitor.resetAndDestroy()
+    await eventually(() => strict.getStats().pendingResponses === 0, 'nobody')
+  }
+  expect(strict.getStats().connections).toBe(1)
+  client.resume()
+  const told = () => read.split('"type":"request"').length - 1
+  await eventually(() => read.includes('"type":"response"'), 'what was told')
+  expect(told()).toBeGreaterThan(10)
+  expect(told()).toBeLessThan(1_200)
+  expect(client.destroyed).toBe(false)
+  client.destroy()
+}, 30_000)
 
 test('a stream of frames one byte a time is a session like any other', async () => {
   const slow = await SpeakingClient.connect(server.port)

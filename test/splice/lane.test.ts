@@ -1,6 +1,7 @@
 // A visitor's end of a lane on real sockets, without its thread: what it serves, what it hands back, and in which order.
 
 import { afterAll, describe, expect, test } from 'bun:test'
+import type { LaneTerms } from '../../src/socket.ts'
 import { Lane, type LaneOrder, LaneTools } from '../../src/splice/lane.ts'
 import { LaneBoard } from '../../src/splice/lane-board.ts'
 import { canSplice } from '../../src/splice/splicer.ts'
@@ -21,11 +22,11 @@ describe.skipIf(!canSplice())('a lane', () => {
     for (const close of closing) close()
   })
 
-  async function open() {
+  async function open(options: Partial<LaneTerms> = {}) {
     const [visitor, link] = [await pair(), await pair()]
     closing.push(visitor.close, link.close)
     const kernel = testKernel()
-    const [board, heard, terms] = [new LaneBoard(), new Heard(), laneTerms()]
+    const [board, heard, terms] = [new LaneBoard(), new Heard(), { ...laneTerms(), ...options }]
     const trunk = new Trunk(kernel, link.descriptor, kernel.room(IN_BYTES), false)
     const { descriptor } = visitor
     const order: LaneOrder = { slot: SLOT, descriptor, trunk: 0, lane: LANE, terms }
@@ -70,6 +71,41 @@ describe.skipIf(!canSplice())('a lane', () => {
       },
     }
   }
+
+  test('tells of each exchange that it served, if it shall', async () => {
+    for (const isTold of [true, false]) {
+      const { far, heard, asked, answered } = await open({ isTold })
+      const answer = 'HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno'
+      for (const path of ['/a?b=c', '/longer/than/that']) {
+        await asked(get(HOST, path))
+        far.say(LANE, answer)
+        await answered(answer)
+      }
+      const told = heard.exchanges.map(({ target, status, bytes }) => ({ target, status, bytes }))
+      const each = { status: 404, bytes: answer.length }
+      expect(told).toEqual(
+        isTold
+          ? [
+              { target: '/a?b=c', ...each },
+              { target: '/longer/than/that', ...each },
+            ]
+          : [],
+      )
+      for (const { durationMs } of heard.exchanges) expect(durationMs).toBeGreaterThan(0)
+    }
+  })
+
+  test('ends where more was told than anybody hears of, with the request unread', async () => {
+    const { board, far, heard, visitor, until } = await open({ isTold: true })
+    board.told(1_024)
+    visitor.write(get(HOST, '/a'))
+    await until(() => heard.isOver, 'the end')
+    expect(heard.request).toBeUndefined()
+    await until(() => far.of(LANE) !== '', 'the last word')
+    expect(far.of(LANE)).toBe('|')
+    board.heard(1)
+    expect(board.isDeaf).toBe(false)
+  })
 
   test('forwards a request and its answer, and counts both', async () => {
     const { lane, board, far, heard, asked, answered, until } = await open()

@@ -3,10 +3,10 @@
 import { describe, expect, test } from 'bun:test'
 import type { TunnelClientOptions } from '../../src/client/options.ts'
 import { TunnelClient, TunnelServer } from '../../src/index.ts'
-import type { TunnelServerOptions } from '../../src/server/options.ts'
+import type { TunnelServerEvents, TunnelServerOptions } from '../../src/server/options.ts'
 import { dialBun } from '../../src/sockets/bun.ts'
 import { canSplice, spliceCounts } from '../../src/splice/splicer.ts'
-import { eventually, next } from '../support/events.ts'
+import { eventually } from '../support/events.ts'
 import { get, type Message, post, readAnswer, statusOf } from '../support/exchange.ts'
 import { ClientProcess } from '../support/processes.ts'
 import { FUZZ, Random } from '../support/random.ts'
@@ -318,29 +318,90 @@ describe.skipIf(!canSplice())('in a lane', () => {
     await server.stop()
   })
 
-  test('whoever wants to hear of each request hears of the next one', async () => {
+  test('whoever wants to hear of each request hears of the next one, and all of them', async () => {
     await using here = await site()
     const { client, host, server } = here.tunnel
     for (const listening of [server, client]) {
       const visitor = await inLane(here)
-      const heard = listening === server ? next(server, 'request') : next(client, 'response')
+      const heard: Omit<TunnelServerEvents['request'], 'subdomain'>[] = []
+      const stop =
+        listening === server
+          ? server.on('request', event => heard.push(event))
+          : client.on('response', event => heard.push(event))
       // The client has to tell the server first.
       if (listening === client) await eventually(() => lanes() === 0, 'the end of the lane')
-      await ask(visitor, get(host, '/text/heard'))
-      expect(await heard).toMatchObject({ status: 200 })
-      const stop = listening === server ? server.on('request', () => {}) : client.on('response', () => {})
-      const { begun } = spliceCounts()
-      for (let count = 0; count < 300; count++) {
-        await ask(visitor, get(host, '/text/heard'))
-        expect(lanes()).toBe(0)
-      }
-      // Nor does it get a stream of its own, which the client would serve apart.
-      expect(spliceCounts().begun).toBe(begun)
+      const paths = Array.from({ length: 100 }, (_, count) => `/text/${'n'.repeat(count)}`)
+      for (const path of paths) await ask(visitor, get(host, path))
+      await eventually(() => heard.length >= paths.length, 'all of them')
+      expect(lanes()).toBe(1)
+      expect(heard.map(({ path }) => path)).toEqual(paths)
+      await plainly(here, get(host, paths[99]!))
+      await eventually(() => heard.length > paths.length, 'the one without a lane')
+      const [told, plain] = heard.slice(-2)
+      const { durationMs, id: _, ...fields } = { id: 0, ...told }
+      expect(plain).toMatchObject(fields)
+      expect(durationMs).toBeGreaterThan(0)
       stop()
       visitor.socket.end()
       await eventually(() => lanes() === 0, 'the end of the lane')
     }
   })
+
+  test('the client hears of the request and of its answer', async () => {
+    await using here = await site({}, { wildcard: true })
+    const { client, host } = here.tunnel
+    const log: string[] = []
+    client.on('request', ({ id, host: below, method, path }) => log.push(`${id} ${below} ${method} ${path}`))
+    client.on('response', ({ id, host: below, status, bytes }) =>
+      log.push(`${id} ${below} ${status} ${bytes}`),
+    )
+    const visitor = await inLane({ ...here, host: `below.${host}` })
+    await eventually(() => log.at(-2)?.endsWith('/text/served') === true, 'the last one before')
+    log.length = 0
+    const { head, body } = await ask(visitor, get(`below.${host}`, '/text/hello'))
+    await eventually(() => log.length === 2, 'both events')
+    const id = log[0]!.split(' ')[0]
+    expect(log).toEqual([
+      `${id} below.${host} GET /text/hello`,
+      `${id} below.${host} 200 ${head.length + body.length}`,
+    ])
+    expect(lanes()).toBe(1)
+  })
+
+  test('what a lane begins and the program ends is told once, in its order', async () => {
+    await using here = await site()
+    const { app, tunnel } = here
+    const heard: string[] = []
+    tunnel.server.on('request', ({ method, path, status }) => heard.push(`${method} ${path} ${status}`))
+    const asked: string[] = []
+    for (const name of ANSWER_NAMES) {
+      const visitor = await inLane(here)
+      await eventually(() => heard.at(-1) === 'GET /text/served 200', 'the last one before')
+      heard.length = 0
+      asked.length = 0
+      for (const path of ['/text/before', `/${name}/1234`, '/text/behind']) {
+        if (visitor.hasEnded) break
+        const { head } = await ask(visitor, get(tunnel.host, path))
+        // Behind interim ones.
+        asked.push(`GET ${path} ${statusOf(head.slice(head.lastIndexOf('HTTP/1.1 ')))}`)
+      }
+      await eventually(() => heard.length >= asked.length, 'all of them')
+      expect(heard).toEqual(asked)
+      visitor.socket.end()
+      await eventually(() => lanes() === 0, 'the end of the lane')
+    }
+    const visitor = await inLane(here)
+    await eventually(() => heard.at(-1) === 'GET /text/served 200', 'the last one before')
+    heard.length = 0
+    const goOn = Promise.withResolvers<void>()
+    app.pause = () => goOn.promise
+    await visitor.send(get(tunnel.host, '/text/slow'))
+    await eventually(() => lanes() === 0, 'an end for want of an answer')
+    goOn.resolve()
+    expect((await readAnswer(visitor)).body).toBe('slow')
+    await eventually(() => heard.length >= 1, 'the event')
+    expect(heard).toEqual(['GET /text/slow 200'])
+  }, 60_000)
 
   test('new options hold for the next request', async () => {
     await using here = await site()

@@ -10,5 +10,6 @@ export const laneTerms = (): LaneTerms => ({
   since: 0,
   hostWithPort: HOST,
   hop: { address: '192.0.2.1', proto: 'http', trusted: false, hostHeader: '', origin: '' },
+  isTold: false,
   limits: { maxHeadBytes: 32_768, maxHeaderCount: 100, maxTargetBytes: 8_192 },
 })

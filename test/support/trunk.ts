@@ -2,6 +2,7 @@
 
 import { createServer, type Socket as PeerSocket } from 'node:net'
 import type { Socket as BunSocket } from 'bun'
+import type { LaneExchange } from '../../src/socket.ts'
 import { descriptorOf } from '../../src/sockets/descriptor.ts'
 import { Changes, EPOLLIN, EPOLLOUT, EPOLLRDHUP, Kernel, type Room } from '../../src/splice/kernel.ts'
 import type { LaneEvents, LaneOver } from '../../src/splice/lane.ts'
@@ -214,7 +215,12 @@ export function turning(turn: () => void): (condition: () => boolean, what: stri
 export class Heard implements LaneEvents {
   /** `over`, `more …`, `back` or `back torn`. */
   readonly log: string[] = []
+  readonly exchanges: LaneExchange[] = []
   end: LaneOver | undefined
+
+  exchanged(_lane: Seat, exchange: LaneExchange): void {
+    this.exchanges.push(exchange)
+  }
 
   over(_lane: Seat, over: LaneOver): void {
     this.log.push('over')

@@ -49,6 +49,7 @@ export class StreamLane {
     if (link === undefined || trunk === undefined) return
     const lane = trunk.nextLane()
     this.#running = visitor.enterLane?.(trunk, lane, terms, {
+      exchanged: exchange => this.#events.exchanged(exchange),
       over: end => {
         stream.moved(end.sentBytes, end.receivedBytes)
         this.#end(end)
