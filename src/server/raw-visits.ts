@@ -4,6 +4,7 @@ import type { ErrorCode } from '../errors.ts'
 import type { Endpoint } from '../socket.ts'
 import type { ClientConnection } from './clients.ts'
 import type { TunnelServerEvents } from './options.ts'
+import { msSince } from './serving.ts'
 import type { Counters } from './stats.ts'
 import type { Tunnel } from './tunnels.ts'
 
@@ -82,7 +83,7 @@ export class RawVisits implements RawVisitHost {
     const { bytesIn, bytesOut, startedAt, tunnel } = visit
     this.#owner.counters.bytesIn += bytesIn
     this.#owner.counters.bytesOut += bytesOut
-    const durationMs = Math.round((performance.now() - startedAt) * 100) / 100
+    const durationMs = msSince(startedAt)
     const end = { durationMs, bytesIn, bytesOut, ...(code !== undefined && { error: code }) }
     entry.client?.rawEnded(tunnel, entry.report, end)
     this.#owner.disconnected({ id: entry.id, ...facts(visit), ...end })

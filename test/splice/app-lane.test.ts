@@ -21,6 +21,7 @@ import {
   roomOf,
   testKernel,
   turning,
+  turningAlone,
 } from '../support/trunk.ts'
 
 const LANE = 7
@@ -302,12 +303,7 @@ describe.skipIf(!canSplice())("an app's end of a lane", () => {
     expect(arrived(descriptor)).toBe('bytes')
     expect(heard.log).toEqual([])
     far.peer.resume()
-    // Nothing tells the lane of its app once more.
-    await eventually(() => {
-      trunk.changed(false)
-      trunk.flush()
-      return far.of(LANE) !== ''
-    }, 'the answer at the far end')
+    await turningAlone(trunk)(() => far.of(LANE) !== '', 'the answer at the far end')
     expect(far.of(LANE)).toBe(`|${ok('body')}`)
     expect(heard.log).toEqual([])
   })

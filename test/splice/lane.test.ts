@@ -10,7 +10,7 @@ import { eventually } from '../support/events.ts'
 import { get, ok } from '../support/exchange.ts'
 import { HOST, laneTerms } from '../support/lane-terms.ts'
 import { reset } from '../support/peer.ts'
-import { arrived, FarEnd, fill, Heard, pair, testKernel, turning } from '../support/trunk.ts'
+import { arrived, FarEnd, fill, Heard, pair, testKernel, turning, turningAlone } from '../support/trunk.ts'
 
 const SLOT = 3
 const LANE = 7
@@ -265,12 +265,7 @@ describe.skipIf(!canSplice())('a lane', () => {
     expect(arrived(descriptor)).toBe('bytes')
     expect(heard.log).toEqual([])
     far.peer.resume()
-    // Nothing tells the lane of its visitor once more.
-    await eventually(() => {
-      trunk.changed(false)
-      trunk.flush()
-      return far.of(LANE) !== ''
-    }, 'the request at the far end')
+    await turningAlone(trunk)(() => far.of(LANE) !== '', 'the request at the far end')
     expect(far.of(LANE)).toStartWith('|GET /a HTTP/1.1\r\n')
     expect(arrived(descriptor)).toBe('nothing')
     expect(heard.log).toEqual([])

@@ -211,6 +211,14 @@ export function turning(turn: () => void): (condition: () => boolean, what: stri
     }, what)
 }
 
+/** As `turning`, of the trunk alone: nothing tells a lane of its own connection once more. */
+export function turningAlone(trunk: Trunk): ReturnType<typeof turning> {
+  return turning(() => {
+    trunk.changed(false)
+    trunk.flush()
+  })
+}
+
 /** What a lane told. */
 export class Heard implements LaneEvents {
   /** `over`, `more …`, `back` or `back torn`. */
