@@ -358,23 +358,25 @@ describe('up', () => {
   test('follows the file while the server is away, also to another server', async () => {
     const { write, server, files } = await setting()
     const port = app('app')
-    const run = up(await write(`one = { port = ${port} }`))
-    await inForce(run, 1)
+    const run = up(await write(`one = { port = ${port} }`, `two = { port = ${port} }`))
+    await inForce(run, 2)
     const away = server.port
     await server.stop()
     await run.printed(/connection lost, reconnecting/)
-    forget(run)
-    await write(`one = { port = ${port} }`, `two = { port = ${port} }`)
-    const other = open(await startServer())
-    // Read, and waiting for a server that does not come.
+    // Told once, however many tries there are.
     await run.printed(/SERVER_UNREACHABLE/)
+    forget(run)
+    await write(`one = { port = ${port} }`, `three = { port = ${port} }`)
+    // Read, and waiting for a server that does not come.
+    await run.printed(/two: removed/)
+    const other = open(await startServer())
     const text = await Bun.file(files.path('localtunnels.toml')).text()
     await files.write(
       'localtunnels.toml',
-      text.replace(String(away), String(other.port)).replace('two', 'three'),
+      text.replace(String(away), String(other.port)).replace('three', 'four'),
     )
     await inForce(run, 2)
-    for (const name of ['one', 'three']) {
+    for (const name of ['one', 'four']) {
       const answer = await fetch(`http://127.0.0.1:${other.port}/`, {
         headers: { host: `${name}.localhost` },
       })
