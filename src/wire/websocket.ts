@@ -7,6 +7,7 @@
 //   +---+---+-------+---+-----------+--------------------------+---------------+----------+
 
 import { readU32, writeU32 } from './frame.ts'
+import { maskInPlace } from './mask.ts'
 
 export const CONTINUATION = 0
 export const TEXT = 1
@@ -283,51 +284,6 @@ export function encodeClosePayload(code: number, reason = ''): Uint8Array {
   const { written } = encoder.encodeInto(reason, payload.subarray(2))
   return payload.subarray(0, 2 + written)
 }
-
-/**
- * Masks or unmasks `bytes[start, end)`. The low byte of `key` belongs to the first byte of the payload, of which
- * `offset` bytes came before `start`. Four bytes at a time: long runs through a view of words, which makes masking
- * cost less than the copy into the kernel, and short ones without, because the view costs 300 ns.
- */
-export function maskInPlace(bytes: Uint8Array, start: number, end: number, key: number, offset = 0): void {
-  const word = rotated(key, offset)
-  if (end - start < MIN_WORDWISE_BYTES || !IS_LITTLE_ENDIAN) return maskBytes(bytes, start, end, word)
-  const aligned = start + (-(bytes.byteOffset + start) & 3)
-  maskBytes(bytes, start, aligned, word)
-  const turned = rotated(word, aligned - start)
-  const words = new Int32Array(bytes.buffer, bytes.byteOffset + aligned, (end - aligned) >> 2)
-  for (let index = 0; index < words.length; index++) words[index]! ^= turned
-  maskBytes(bytes, aligned + (words.length << 2), end, turned)
-}
-
-/** A function of its own: within the other, compiled for long runs, short ones took six times as long. */
-function maskBytes(bytes: Uint8Array, start: number, end: number, word: number): void {
-  const first = word & 0xff
-  const second = (word >>> 8) & 0xff
-  const third = (word >>> 16) & 0xff
-  const fourth = word >>> 24
-  let at = start
-  for (const last = end - 3; at < last; at += 4) {
-    bytes[at]! ^= first
-    bytes[at + 1]! ^= second
-    bytes[at + 2]! ^= third
-    bytes[at + 3]! ^= fourth
-  }
-  if (at < end) bytes[at]! ^= first
-  if (at + 1 < end) bytes[at + 1]! ^= second
-  if (at + 2 < end) bytes[at + 2]! ^= third
-}
-
-/** The key as it looks `count` bytes later. */
-function rotated(key: number, count: number): number {
-  const shift = (count & 3) << 3
-  return shift === 0 ? key : (key >>> shift) | (key << (32 - shift))
-}
-
-/** Below, making a view of words costs more than it saves. */
-const MIN_WORDWISE_BYTES = 1_024
-/** The view of words takes the machine's byte order. */
-const IS_LITTLE_ENDIAN = new Uint8Array(new Uint32Array([1]).buffer)[0] === 1
 
 // ── Parts ──────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -1,9 +1,9 @@
 // Text messages put together as WebSocket frames, so that all of one event-loop tick leave in one write.
 
+import { maskInPlace } from '../../wire/mask.ts'
 import {
   encodeWebSocketMessage,
   MAX_WS_HEADER_BYTES,
-  maskInPlace,
   TEXT,
   writeWebSocketHeader,
 } from '../../wire/websocket.ts'

@@ -6,6 +6,7 @@ import { copyOf } from '../../bytes.ts'
 import { TunnelError } from '../../errors.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import { Unsent } from '../../unsent.ts'
+import { maskInPlace } from '../../wire/mask.ts'
 import {
   BINARY,
   CLOSE,
@@ -14,7 +15,6 @@ import {
   encodeClosePayload,
   encodeWebSocketMessage,
   MAX_WS_HEADER_BYTES,
-  maskInPlace,
   PING,
   PONG,
   WebSocketParser,

@@ -1,0 +1,98 @@
+// Masking of WebSocket payloads (RFC 6455 section 5.3): what a client sends is combined with a key, byte by byte.
+
+import { copyBytes } from '../bytes.ts'
+
+/**
+ * Masks or unmasks `bytes[start, end)`. The low byte of `key` belongs to the first byte of the payload, of which
+ * `offset` bytes came before `start`.
+ */
+export function maskInPlace(bytes: Uint8Array, start: number, end: number, key: number, offset = 0): void {
+  const turned = rotated(key, offset)
+  const wide = end - start < MIN_WIDE_BYTES ? undefined : wideMask()
+  if (wide === undefined) return maskBytes(bytes, start, end, turned)
+  const { mask, room } = wide
+  // A multiple of the key's length: each piece begins with its first byte.
+  for (let at = start; at < end; at += PIECE_BYTES) {
+    const count = Math.min(end - at, PIECE_BYTES)
+    copyBytes(bytes, at, at + count, room, 0)
+    mask(count, turned)
+    copyBytes(room, 0, count, bytes, at)
+  }
+}
+
+/** A function of its own: with more in it, short runs took six times as long. */
+function maskBytes(bytes: Uint8Array, start: number, end: number, key: number): void {
+  const first = key & 0xff
+  const second = (key >>> 8) & 0xff
+  const third = (key >>> 16) & 0xff
+  const fourth = key >>> 24
+  let at = start
+  for (const last = end - 3; at < last; at += 4) {
+    bytes[at]! ^= first
+    bytes[at + 1]! ^= second
+    bytes[at + 2]! ^= third
+    bytes[at + 3]! ^= fourth
+  }
+  if (at < end) bytes[at]! ^= first
+  if (at + 1 < end) bytes[at + 1]! ^= second
+  if (at + 2 < end) bytes[at + 2]! ^= third
+}
+
+/** The key as it looks `count` bytes later. */
+function rotated(key: number, count: number): number {
+  const shift = (count & 3) << 3
+  return shift === 0 ? key : (key >>> shift) | (key << (32 - shift))
+}
+
+// ── Long runs ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Below, the way there and back costs more than it saves. */
+const MIN_WIDE_BYTES = 512
+/** What is masked at a time, so that it stays in a near cache: 64 KB at a time take 1.1 to 1.5 times as long. */
+const PIECE_BYTES = 16_384
+
+interface WideMask {
+  /** Masks the first `count` bytes of the room, and up to 63 behind them. */
+  mask(this: void, count: number, key: number): void
+  readonly room: Uint8Array
+}
+
+/**
+ * Sixteen bytes at a time, which JavaScript has no way to say: 1.4 MB in 0.13 ms with the copies, in a loop over words of
+ * four bytes 0.35. One page of 64 KiB, and
+ *
+ *     (func (export "mask") (param $count i32) (param $key i32) (local $at i32) (local $keys v128)
+ *       (local.set $keys (i32x4.splat (local.get $key)))
+ *       (loop $next
+ *         (v128.store offset=0 (local.get $at)
+ *           (v128.xor (v128.load offset=0 (local.get $at)) (local.get $keys)))
+ *         ... the same at 16, 32 and 48
+ *         (local.set $at (i32.add (local.get $at) (i32.const 64)))
+ *         (br_if $next (i32.lt_u (local.get $at) (local.get $count)))))
+ */
+const WIDE_MASK =
+  'AGFzbQEAAAABBgFgAn9/AAMCAQAFAwEAAQcRAgZtZW1vcnkCAARtYXNrAAAKXgFcAgF/AXsgAf0RIQMDQCACIAL9AAQAIAP9Uf0LBAAgAiAC/QAE' +
+  'ECAD/VH9CwQQIAIgAv0ABCAgA/1R/QsEICACIAL9AAQwIAP9Uf0LBDAgAkHAAGoiAiAASQ0ACws='
+
+/** `null`: there is none here. */
+let made: WideMask | null | undefined
+
+/** Made when it is first of use: half a millisecond, 1.6 MB. */
+function wideMask(): WideMask | undefined {
+  made ??= makeWideMask()
+  return made ?? undefined
+}
+
+function makeWideMask(): WideMask | null {
+  try {
+    const module = new WebAssembly.Module(Uint8Array.from(atob(WIDE_MASK), one => one.charCodeAt(0)))
+    const { mask, memory } = new WebAssembly.Instance(module).exports as {
+      readonly mask: WideMask['mask']
+      readonly memory: WebAssembly.Memory
+    } // what WIDE_MASK exports
+    return { mask, room: new Uint8Array(memory.buffer) }
+  } catch {
+    // A runtime that may not compile at run time, or a processor without such instructions: bytes one by one do it.
+    return null
+  }
+}
