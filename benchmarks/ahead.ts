@@ -6,7 +6,7 @@
 //   bun benchmarks/ahead.ts --only t50,t10 --peers ours-streams,rathole,bore --rounds 5
 //
 //   --rounds N    interleaved rounds (default 3); medians and spreads are over these
-//   --seconds N   length of one measurement (default 2)
+//   --seconds N   length of one measurement (default 2; open loops above 1: at least 4)
 //   --only A,B    rows: t50 t100 t1 t10 t500 close10 64k10 1m10 down down10 up open1000 open4000 held mixed
 //   --peers A,B   direct ours-streams ours-json rathole bore frp-tcp frp-nomux frp-http chisel ferrotunnel piko localtunnels-0.2
 //   --origin bun  the app is our own small program instead of nginx (some peers stall on nginx's split writes)

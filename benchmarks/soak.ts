@@ -3,10 +3,11 @@
 //   --minutes N   how long (default 3); --hours N
 //   --workers N   visitors at a time (default 24)
 //
-// Server and client run in processes of their own, with a proxy between them that breaks the carrier. A census of
-// both is taken after a warm-up and after every quarter, each time with nobody visiting: resident memory, open files,
-// and the objects that stand for connections, streams, sockets and timers. They must not grow. Exits with 1 if they do,
-// or if a single answer was wrong, or was missing while no carrier had been broken.
+// Server and client run in processes of their own, with a proxy between them that breaks the carrier; by turns each has
+// somebody who wants to hear of every request. A census of both is taken after a warm-up and after every quarter, each
+// time with nobody visiting: resident memory, open files, and the objects that stand for connections, streams, sockets
+// and timers. They must not grow. Exits with 1 if they do, or if a single answer was wrong, or was missing while no
+// carrier had been broken.
 
 import { once } from 'node:events'
 import { readdirSync, readlinkSync } from 'node:fs'
@@ -186,6 +187,7 @@ function growth(which: string, before: Row, after: Row): string[] {
       return grown * 1024 * 1024 > TOLERATED_BYTES ? [`${which}: resident memory grew by ${grown} MiB`] : []
     }
     if (name === 'pipes') return count > KEPT_PIPE_ENDS ? [`${which}: ${count} pipes are open`] : []
+    if (name === 'told, not ended') return count > 0 ? [`${which}: ${count} ends were never told`] : []
     return grown > TOLERATED_OBJECTS ? [`${which}: ${grown} more of ${name}`] : []
   })
 }

@@ -112,7 +112,7 @@ export function measureRounds(options: RoundsOptions): Rounds {
     tunnels: ReadonlyMap<string, Tunnel>,
     { pids }: RunningOrigins,
   ): Promise<void> => {
-    await warmUp(tunnels.values(), seconds < 2 ? seconds : WARM_UP_SECONDS)
+    await warmUp(tunnels.values(), seconds > 1 ? WARM_UP_SECONDS : seconds)
     interrupted.throwIfAborted()
     for (let round = 0; round < rounds; round++) {
       for (const row of rows) {

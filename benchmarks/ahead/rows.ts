@@ -86,14 +86,22 @@ function bulk(
   }
 }
 
+/**
+ * What the marks were measured with. In less, p99 at 1,000/s is a handful of requests: those of visitors that are new,
+ * whose number does not depend on how long the load lasts.
+ */
+const OPEN_LOOP_SECONDS = 4
+
 function rate(id: string, perSecond: number): Row {
   return {
     id,
     what: `GET 20 B, open loop at ${perSecond}/s`,
-    run: (tunnel, originPids, seconds) =>
-      observe(tunnel, originPids, () =>
+    run: (tunnel, originPids, wished) => {
+      const seconds = wished > 1 ? Math.max(wished, OPEN_LOOP_SECONDS) : wished
+      return observe(tunnel, originPids, () =>
         run(tunnel.endpoints.files!, { kind: 'open', path: '/20', rate: perSecond, seconds }),
-      ),
+      )
+    },
   }
 }
 

@@ -28,15 +28,23 @@ export interface Census {
   readonly objects: Readonly<Record<string, number>>
 }
 
+/** Somebody wants to hear of each request, and nobody does, by turns: lanes that tell are others. */
+const WATCH_SERVER_MS = 7_000
+const WATCH_CLIENT_MS = 11_000
+
 const [role, ...rest] = process.argv.slice(2)
 const end = role === 'server' ? await startServer() : await startClient(rest)
 process.on('message', async () => process.send?.(await census()))
 process.on('SIGTERM', () => void end.stop().then(() => process.exit(0)))
 process.send?.({ ready: end.port })
 
+/** Requests that the client told of, and not of their ends. */
+const begun = new Set<number>()
+
 async function startServer(): Promise<{ readonly port: number; stop(): Promise<void> }> {
   const server = new TunnelServer({ port: 0, host: '127.0.0.1', limits: { drainTimeoutMs: 1_000 } })
   server.on('error', error => console.error(error))
+  void listenByTurns(server)
   await server.start()
   return { port: server.port, stop: () => server.stop() }
 }
@@ -49,8 +57,33 @@ async function startClient([port, origin, subdomain]: readonly (string | undefin
     subdomain: subdomain ?? 'app',
     maxBackoffMs: 500,
   })
+  // Of requests that were under way when the connection broke, nobody can tell.
+  client.on('disconnected', () => begun.clear())
+  void watchByTurns(client)
   await client.connect()
   return { port: 0, stop: () => client.disconnect() }
+}
+
+/** What began must end while somebody still listens: if it does not, its turn has no end, and the census shows it. */
+async function watchByTurns(client: TunnelClient): Promise<never> {
+  for (;;) {
+    await Bun.sleep(WATCH_CLIENT_MS)
+    const stopBegun = client.on('request', ({ id }) => begun.add(id))
+    const stopEnded = client.on('response', ({ id }) => begun.delete(id))
+    await Bun.sleep(WATCH_CLIENT_MS)
+    stopBegun()
+    while (begun.size > 0) await Bun.sleep(100)
+    stopEnded()
+  }
+}
+
+async function listenByTurns(server: TunnelServer): Promise<never> {
+  for (;;) {
+    await Bun.sleep(WATCH_SERVER_MS)
+    const stop = server.on('request', () => {})
+    await Bun.sleep(WATCH_SERVER_MS)
+    stop()
+  }
 }
 
 /** At most so many counts: what leaks is in each of them. */
@@ -66,11 +99,14 @@ async function census(): Promise<Census> {
   for (let counts = 1; counts < COUNTS; counts++) {
     await Bun.sleep(BETWEEN_COUNTS_MS)
     const next = count()
-    const fewer = COUNTED.map(name => [name, Math.min(least.objects[name] ?? 0, next.objects[name] ?? 0)])
+    const fewer = Object.entries(next.objects).map(([name, many]): [string, number] => [
+      name,
+      Math.min(least.objects[name] ?? 0, many),
+    ])
     least = {
       rssBytes: next.rssBytes,
       heapBytes: Math.min(least.heapBytes, next.heapBytes),
-      objects: Object.fromEntries(fewer) as Census['objects'],
+      objects: Object.fromEntries(fewer),
     }
   }
   return least
@@ -94,6 +130,9 @@ function count(): Census {
   return {
     rssBytes,
     heapBytes,
-    objects: Object.fromEntries(COUNTED.map(name => [name, counts.get(name) ?? 0])),
+    objects: {
+      ...Object.fromEntries(COUNTED.map(name => [name, counts.get(name) ?? 0])),
+      'told, not ended': begun.size,
+    },
   }
 }
