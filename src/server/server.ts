@@ -3,23 +3,23 @@
 
 import { isIP } from 'node:net'
 import { deferred } from '../deferred.ts'
-import { ERRORS, type ErrorCode, TunnelError } from '../errors.ts'
+import { TunnelError } from '../errors.ts'
 import { Events } from '../events.ts'
 import type { RequestHead } from '../http/head.ts'
 import { formatUrl } from '../names.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
-import type { Listening } from '../sockets/bun.ts'
 import { VERSION } from '../version.ts'
 import { adopt } from './adopt.ts'
 import { type ClaimHost, claim, refusalOf } from './claims.ts'
-import type { Asked, ClientConnection, ClientHost } from './clients.ts'
+import type { ClientConnection, ClientHost } from './clients.ts'
 import { type ControlDesk, controlRoute } from './control.ts'
 import { Deadlines } from './deadlines.ts'
-import type { LaneGrant, Route, VisitorHost, VisitRecord } from './front.ts'
+import { type AcceptVisitor, Doors } from './doors.ts'
+import { Exchanges } from './exchanges.ts'
+import type { LaneGrant, Route, VisitorHost } from './front.ts'
 import { listenTcp, type TcpFrontHost } from './fronts/tcp.ts'
 import { TlsFront, type TlsFrontHost } from './fronts/tls.ts'
 import type { UdpFrontHost } from './fronts/udp.ts'
-import type { TlsHop } from './hop.ts'
 import { LinkGate } from './links.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from './options.ts'
 import { proberOf, probeUpstream } from './probe.ts'
@@ -27,7 +27,7 @@ import { acceptProxied, type ProxiedHost } from './proxied.ts'
 import { RawVisits } from './raw-visits.ts'
 import { settingsAfter, takeBack } from './reload.ts'
 import { destinationOf } from './route.ts'
-import { msSince, Serving, toHundredth } from './serving.ts'
+import { Serving } from './serving.ts'
 import { type ServerSettings, serverSettings } from './settings.ts'
 import { Counters, type ServerStats } from './stats.ts'
 import { type Tunnel, Tunnels } from './tunnels.ts'
@@ -35,9 +35,6 @@ import { VisitorConnection } from './visitor.ts'
 
 /** How long connections may take to close by themselves at the very end of `stop()`. */
 const LAST_WORDS_MS = 1_000
-
-/** Takes a connection of a public port, and what its visitors share. */
-type AcceptVisitor = (socket: Socket, host: VisitorHost) => SocketHandler
 
 type State = 'idle' | 'starting' | 'running' | 'draining' | 'stopped'
 
@@ -66,22 +63,16 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     disconnected: event => this.emit('visitorDisconnected', event),
     noneLeft: () => this.#maybeDrained(),
   })
+  readonly #exchanges: Exchanges
   readonly #serving: Serving
-  #state: State = 'idle'
   readonly #tlsFront: TlsFront
-  #listening: Listening | undefined
-  /** Where TLS tunnels have a port of their own. */
-  #tlsListening: Listening | undefined
-  /** Where they have not. */
-  #hop: TlsHop | undefined
+  readonly #doors: Doors
+  #state: State = 'idle'
   #startedAt = 0
   #starting: Promise<void> | undefined
   #stopping: Promise<void> | undefined
   /** One after the other: each is compared with what the one before it left. */
   #reloading: Promise<void> = Promise.resolve()
-  /** Exchanges under way, those with the control host included. */
-  #exchangeCount = 0
-  /** Those of them whose answer has not begun: a download, or a WebSocket, keeps nobody else waiting. */
   /** Resolves `stop()` when the last exchange is over. */
   #drained: (() => void) | undefined
   #allLeft: (() => void) | undefined
@@ -91,7 +82,20 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     if (typeof Bun === 'undefined') throw new TunnelError('RUNTIME_UNSUPPORTED')
     this.#settings = serverSettings(options)
     this.#tunnels = new Tunnels(() => this.#settings.limits, this.#deadlines)
+    this.#exchanges = new Exchanges({
+      counters: this.#counters,
+      tunnels: this.#tunnels,
+      isHeard: () => this.hasListeners('request'),
+      over: event => this.emit('request', event),
+      fewer: () => this.#maybeDrained(),
+    })
     this.#tlsFront = new TlsFront(this.#tlsFrontHost())
+    this.#doors = new Doors({
+      tlsFront: this.#tlsFront,
+      entrance: (proto, accept) => this.#behindProxies(proto, accept),
+      visitor: (socket, host) => this.#acceptVisitor(socket, host),
+      failed: error => this.emit('error', error),
+    })
     this.#desk = this.#controlDesk()
     this.#serving = new Serving({
       isSecure: () => this.#isSecure,
@@ -104,7 +108,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   async start(): Promise<void> {
     if (this.#state !== 'idle') throw new TunnelError('STATE_INVALID', `The server is ${this.#state}.`)
     this.#state = 'starting'
-    this.#starting = this.#listen()
+    this.#starting = this.#doors.open(this.#settings)
     try {
       await this.#starting
     } catch (error) {
@@ -150,13 +154,13 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
 
   /** The port it listens on; the one asked for before `start()`. */
   get port(): number {
-    return this.#listening?.port ?? this.#settings.port
+    return this.#doors.port ?? this.#settings.port
   }
 
   /** The port of TLS tunnels, likewise; `undefined`: there is none. */
   get tlsPort(): number | undefined {
     const { tlsPort, sharesTlsPort } = this.#settings
-    return this.#tlsListening?.port ?? (sharesTlsPort ? this.port : tlsPort)
+    return this.#doors.tlsPort ?? (sharesTlsPort ? this.port : tlsPort)
   }
 
   /** The control host's own URL, where clients connect. */
@@ -198,62 +202,11 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
 
   // ── Start and stop ─────────────────────────────────────────────────────────────────────────────────────────
 
-  async #listen(): Promise<void> {
-    const { listenBun } = await import('../sockets/bun.ts')
-    const { port, hostname, tls, tlsPort, sharesTlsPort } = this.#settings
-    const failed = (error: Error) => this.emit('error', error)
-    const listen = (on: number, accept: AcceptVisitor, certificate?: typeof tls) => {
-      try {
-        return listenBun({
-          hostname,
-          port: on,
-          failed,
-          ...(certificate && { tls: certificate }),
-          accept: this.#behindProxies(tls === undefined ? 'http' : 'https', accept),
-        })
-      } catch (cause) {
-        throw listenError(cause, hostname, on)
-      }
-    }
-    try {
-      if (tls !== undefined && sharesTlsPort) {
-        const { TlsHop } = await import('./hop.ts')
-        this.#hop = secured(() => new TlsHop(tls, failed))
-        this.#listening = listen(port, (socket, host) => this.#acceptTls(socket, host))
-        return
-      }
-      this.#listening = listen(port, (socket, host) => this.#acceptVisitor(socket, host), tls)
-      if (tlsPort === undefined) return
-      this.#tlsListening = listen(tlsPort, socket => this.#tlsFront.accept(socket))
-    } catch (error) {
-      this.#closeDoors(true)
-      this.#listening = undefined
-      throw error
-    }
-  }
-
-  #acceptTls(socket: Socket, host: VisitorHost): SocketHandler {
-    return this.#tlsFront.accept(socket, (visitor, first) =>
-      this.#hop === undefined
-        ? this.#acceptVisitor(visitor, host)
-        : this.#hop.enter(visitor, first, plain => this.#acceptVisitor(plain, host)),
-    )
-  }
-
-  #closeDoors(closeActive: boolean): void {
-    this.#listening?.stop(closeActive)
-    this.#tlsListening?.stop(closeActive)
-    if (!closeActive) return
-    this.#tlsFront.stop()
-    this.#hop?.stop(true)
-    this.#hop = undefined
-  }
-
   async #reload(options: TunnelServerOptions): Promise<void> {
     const next = settingsAfter(this.#settings, options)
     const isNewCertificate =
       next.tls?.cert !== this.#settings.tls?.cert || next.tls?.key !== this.#settings.tls?.key
-    const showCertificate = isNewCertificate && next.tls && (await this.#prepareTls(next.tls))
+    const showCertificate = isNewCertificate && next.tls && (await this.#doors.prepareTls(next.tls))
     if (this.#state !== 'running') throw new TunnelError('STATE_INVALID', `The server is ${this.#state}.`)
     if (showCertificate) showCertificate()
     this.#settings = next
@@ -262,17 +215,9 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     for (const visitor of this.#visitors) visitor.forgetHop()
   }
 
-  async #prepareTls(tls: { readonly cert: string; readonly key: string }) {
-    try {
-      return await (this.#hop ?? this.#listening)?.prepareTls(tls)
-    } catch (cause) {
-      throw new TunnelError('TLS_INVALID', undefined, { cause })
-    }
-  }
-
   async #drainAndStop(): Promise<void> {
     this.#state = 'draining'
-    this.#closeDoors(false)
+    this.#doors.close(false)
     for (const client of this.#clients) client.drain()
     this.#tunnels.drain('SERVER_DRAINING')
     this.#tunnels.recallLanes()
@@ -284,7 +229,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     await this.#whenAllLeft()
     for (const visitor of [...this.#visitors]) visitor.terminate()
     this.#deadlines.stop()
-    this.#closeDoors(true)
+    this.#doors.close(true)
     this.emit('stop', {})
   }
 
@@ -301,10 +246,10 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       heads: this.#heads,
       isDraining: () => this.#state !== 'running',
       isTrusted: address => mayBeTrusted && this.#isTrusted(address),
-      begun: visitor => this.#begun(visitor),
+      begun: visitor => this.#exchanges.begun(visitor),
       route: visitor => this.#route(visitor),
       elsewhere: (visitor, code) => this.#serving.elsewhere(visitor, code),
-      finished: (visitor, code) => this.#finished(visitor, code),
+      finished: (visitor, code) => this.#exchanges.finished(visitor, code),
       laneTerms: visitor => this.#laneTerms(visitor),
       left: visitor => {
         this.#visitors.delete(visitor)
@@ -350,11 +295,6 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     }
   }
 
-  #begun({ record }: VisitorConnection): void {
-    this.#exchangeCount++
-    record.startedAt = performance.now()
-  }
-
   #route(visitor: VisitorConnection): Route {
     if (this.#state !== 'running') return 'SERVER_DRAINING'
     const { head, record } = visitor
@@ -366,7 +306,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     if (tunnel?.kind !== 'http') return 'TUNNEL_NOT_FOUND'
     const prober = proberOf(head, tunnel)
     if (prober !== undefined) return probeUpstream(prober)
-    this.#noteRequest(record, tunnel)
+    this.#exchanges.routed(record, tunnel)
     return this.#serving.route(tunnel, visitor)
   }
 
@@ -374,79 +314,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     const destination = destinationOf(visitor.head.host, this.#settings.domainsByLength)
     if (destination.kind !== 'tunnel') return undefined
     const tunnel = this.#tunnels.find(destination.name)
-    if (tunnel === undefined) return undefined
-    const { client } = tunnel
-    // It has to hear of the requests, and the way through the program waits for it.
-    if (client?.isBehind) return undefined
-    const { host } = visitor.head
-    const grant = this.#tunnels.lanes.grant(tunnel, ({ requests, bytesIn, bytesOut }) => {
-      this.#counters.requests += requests
-      this.#counters.bytesIn += bytesIn
-      this.#counters.bytesOut += bytesOut
-      this.#maybeDrained()
-    })
-    return {
-      ...grant,
-      isTold: client?.isWatching === true || this.hasListeners('request'),
-      exchanged: ({ target, status, durationMs: exactMs, bytes }) => {
-        const asked = { host, method: 'GET', target }
-        const durationMs = toHundredth(exactMs)
-        const report = client?.begun(tunnel, asked) ?? 0
-        client?.finished(tunnel, report, status, durationMs, bytes)
-        this.#tellRequest(tunnel, asked, { status, durationMs, bytes })
-        if (client?.isBehind) tunnel.recallLanes()
-      },
-      goesOn: ({ record, head }) => {
-        this.#noteRequest(record, tunnel)
-        record.client = client
-        record.report = client?.begun(tunnel, head) ?? 0
-      },
-    }
-  }
-
-  #noteRequest(record: VisitRecord, tunnel: Tunnel): void {
-    record.tunnel = tunnel
-    this.#counters.requests++
-    this.#counters.pending++
-  }
-
-  #finished(visitor: VisitorConnection, code: ErrorCode | undefined): void {
-    const { record, head, answerBytes } = visitor
-    this.#exchangeCount--
-    this.#counters.bytesIn += visitor.requestBytes
-    this.#counters.bytesOut += answerBytes
-    const { tunnel, client, report } = record
-    if (tunnel !== undefined) this.#counters.pending--
-    if (record.member !== undefined) record.member.inFlight--
-    record.tunnel = undefined
-    record.member = undefined
-    record.tried = undefined
-    record.client = undefined
-    record.report = 0
-    if (tunnel !== undefined && (report !== 0 || this.hasListeners('request'))) {
-      const status = visitor.answerStatus || statusOf(code)
-      const durationMs = msSince(record.startedAt)
-      client?.finished(tunnel, report, status, durationMs, answerBytes, code)
-      const outcome = { status, durationMs, bytes: answerBytes, ...(code !== undefined && { error: code }) }
-      this.#tellRequest(tunnel, head, outcome)
-    }
-    this.#maybeDrained()
-  }
-
-  #tellRequest(
-    tunnel: Tunnel,
-    asked: Asked,
-    outcome: Pick<TunnelServerEvents['request'], 'status' | 'durationMs' | 'bytes' | 'error'>,
-  ): void {
-    if (!this.hasListeners('request')) return
-    const { host, method, target } = asked
-    this.emit('request', {
-      subdomain: tunnel.name,
-      ...(tunnel.isWildcard && { host }),
-      method,
-      path: target,
-      ...outcome,
-    })
+    return tunnel && this.#exchanges.laneGrant(visitor, tunnel)
   }
 
   #udpFrontHost(): UdpFrontHost {
@@ -595,7 +463,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   }
 
   get #isIdle(): boolean {
-    return this.#exchangeCount === 0 && this.#rawVisits.count === 0 && this.#tunnels.lanes.count === 0
+    return this.#exchanges.isIdle && this.#rawVisits.count === 0
   }
 
   #maybeDrained(): void {
@@ -628,31 +496,4 @@ function bounded(ms: number, begin: (resolve: () => void) => void): Promise<void
     resolve()
   })
   return promise
-}
-
-/** What a visitor is answered when its exchange fails before there was an answer. */
-function statusOf(code: ErrorCode | undefined): number {
-  return code === undefined || code === 'CANCELLED' ? 0 : ERRORS[code].status
-}
-
-/** Runs `make`, which fails for the certificate alone. */
-function secured<Result>(make: () => Result): Result {
-  try {
-    return make()
-  } catch (cause) {
-    throw new TunnelError('TLS_INVALID', undefined, { cause })
-  }
-}
-
-function listenError(cause: unknown, hostname: string, port: number): TunnelError {
-  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
-  if (code === 'EADDRINUSE') {
-    return new TunnelError('PORT_IN_USE', `Port ${port} on ${hostname} is in use.`, { cause })
-  }
-  if (code === 'EACCES') {
-    return new TunnelError('OPTION_INVALID', `Listening on port ${port} needs more rights.`, { cause })
-  }
-  if (/TLS|SSL|PEM|KEY|CERT|BoringSSL/i.test(`${code} ${String(cause)}`))
-    return new TunnelError('TLS_INVALID', undefined, { cause })
-  return new TunnelError('OPTION_INVALID', `Cannot listen on ${hostname}:${port}.`, { cause })
 }

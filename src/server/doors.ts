@@ -1,0 +1,137 @@
+// The ports of a server, and the certificates shown there.
+
+import { TunnelError } from '../errors.ts'
+import type { Socket, SocketHandler } from '../socket.ts'
+import type { Listening } from '../sockets/bun.ts'
+import type { VisitorHost } from './front.ts'
+import type { TlsFront } from './fronts/tls.ts'
+import type { TlsHop } from './hop.ts'
+import type { ServerSettings } from './settings.ts'
+
+/** Takes a connection of a public port, and what its visitors share. */
+export type AcceptVisitor = (socket: Socket, host: VisitorHost) => SocketHandler
+
+/** Who takes what comes in. */
+export interface DoorsOwner {
+  /** For TLS tunnels. */
+  readonly tlsFront: TlsFront
+  /** Takes a connection as it comes, behind whatever proxy, for `accept`. */
+  entrance(proto: 'http' | 'https', accept: AcceptVisitor): (socket: Socket) => SocketHandler
+  /** Somebody who speaks HTTP, TLS taken away. */
+  visitor: AcceptVisitor
+  failed(error: Error): void
+}
+
+interface Certificate {
+  readonly cert: string
+  readonly key: string
+}
+
+export class Doors {
+  readonly #owner: DoorsOwner
+  #main: Listening | undefined
+  /** Where TLS tunnels have a port of their own. */
+  #tls: Listening | undefined
+  /** Where they have not. */
+  #hop: TlsHop | undefined
+
+  constructor(owner: DoorsOwner) {
+    this.#owner = owner
+  }
+
+  /** `undefined` before they are open. */
+  get port(): number | undefined {
+    return this.#main?.port
+  }
+
+  /** Of TLS tunnels, if they have one of their own. */
+  get tlsPort(): number | undefined {
+    return this.#tls?.port
+  }
+
+  /** Rejects with `PORT_IN_USE`, `TLS_INVALID` or `OPTION_INVALID`: then none is open. */
+  async open({ port, hostname, tls, tlsPort, sharesTlsPort }: ServerSettings): Promise<void> {
+    const { listenBun } = await import('../sockets/bun.ts')
+    const owner = this.#owner
+    const failed = (error: Error) => owner.failed(error)
+    const listen = (on: number, accept: AcceptVisitor, certificate?: Certificate) => {
+      try {
+        return listenBun({
+          hostname,
+          port: on,
+          failed,
+          ...(certificate && { tls: certificate }),
+          accept: owner.entrance(tls === undefined ? 'http' : 'https', accept),
+        })
+      } catch (cause) {
+        throw listenError(cause, hostname, on)
+      }
+    }
+    try {
+      if (tls !== undefined && sharesTlsPort) {
+        const { TlsHop } = await import('./hop.ts')
+        this.#hop = secured(() => new TlsHop(tls, failed))
+        this.#main = listen(port, (socket, host) => this.#acceptTls(socket, host))
+        return
+      }
+      this.#main = listen(port, owner.visitor, tls)
+      if (tlsPort === undefined) return
+      this.#tls = listen(tlsPort, socket => owner.tlsFront.accept(socket))
+    } catch (error) {
+      this.close(true)
+      this.#main = undefined
+      throw error
+    }
+  }
+
+  /** Resolves with what shows the certificate in new handshakes. Rejects with `TLS_INVALID`. */
+  async prepareTls(certificate: Certificate): Promise<(() => void) | undefined> {
+    try {
+      return await (this.#hop ?? this.#main)?.prepareTls(certificate)
+    } catch (cause) {
+      throw new TunnelError('TLS_INVALID', undefined, { cause })
+    }
+  }
+
+  /** Nobody comes in any more. `closeActive`: those who are in are cut. */
+  close(closeActive: boolean): void {
+    this.#main?.stop(closeActive)
+    this.#tls?.stop(closeActive)
+    if (!closeActive) return
+    this.#owner.tlsFront.stop()
+    this.#hop?.stop(true)
+    this.#hop = undefined
+  }
+
+  /** TLS for a tunnel goes there as it is; the rest is the server's to end. */
+  #acceptTls(socket: Socket, host: VisitorHost): SocketHandler {
+    const { tlsFront, visitor } = this.#owner
+    return tlsFront.accept(socket, (outer, first) =>
+      this.#hop === undefined
+        ? visitor(outer, host)
+        : this.#hop.enter(outer, first, plain => visitor(plain, host)),
+    )
+  }
+}
+
+/** Runs `make`, which fails for the certificate alone. */
+function secured<Result>(make: () => Result): Result {
+  try {
+    return make()
+  } catch (cause) {
+    throw new TunnelError('TLS_INVALID', undefined, { cause })
+  }
+}
+
+function listenError(cause: unknown, hostname: string, port: number): TunnelError {
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
+  if (code === 'EADDRINUSE') {
+    return new TunnelError('PORT_IN_USE', `Port ${port} on ${hostname} is in use.`, { cause })
+  }
+  if (code === 'EACCES') {
+    return new TunnelError('OPTION_INVALID', `Listening on port ${port} needs more rights.`, { cause })
+  }
+  if (/TLS|SSL|PEM|KEY|CERT|BoringSSL/i.test(`${code} ${String(cause)}`))
+    return new TunnelError('TLS_INVALID', undefined, { cause })
+  return new TunnelError('OPTION_INVALID', `Cannot listen on ${hostname}:${port}.`, { cause })
+}
