@@ -8,8 +8,9 @@ import { copyBytes } from '../bytes.ts'
  */
 export function maskInPlace(bytes: Uint8Array, start: number, end: number, key: number, offset = 0): void {
   const turned = rotated(key, offset)
+  if (end - start < MIN_WORDWISE_BYTES || !IS_LITTLE_ENDIAN) return maskBytes(bytes, start, end, turned)
   const wide = end - start < MIN_WIDE_BYTES ? undefined : wideMask()
-  if (wide === undefined) return maskBytes(bytes, start, end, turned)
+  if (wide === undefined) return maskWords(bytes, start, end, turned)
   const { mask, room } = wide
   // A multiple of the key's length: each piece begins with its first byte.
   for (let at = start; at < end; at += PIECE_BYTES) {
@@ -18,6 +19,16 @@ export function maskInPlace(bytes: Uint8Array, start: number, end: number, key: 
     mask(count, turned)
     copyBytes(room, 0, count, bytes, at)
   }
+}
+
+/** Through a view of words, which costs 300 ns. */
+function maskWords(bytes: Uint8Array, start: number, end: number, key: number): void {
+  const aligned = start + (-(bytes.byteOffset + start) & 3)
+  maskBytes(bytes, start, aligned, key)
+  const turned = rotated(key, aligned - start)
+  const words = new Int32Array(bytes.buffer, bytes.byteOffset + aligned, (end - aligned) >> 2)
+  for (let index = 0; index < words.length; index++) words[index]! ^= turned
+  maskBytes(bytes, aligned + (words.length << 2), end, turned)
 }
 
 /** A function of its own: with more in it, short runs took six times as long. */
@@ -46,8 +57,12 @@ function rotated(key: number, count: number): number {
 
 // ── Long runs ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** Below, the way there and back costs more than it saves. */
-const MIN_WIDE_BYTES = 512
+/** Below, making a view of words costs more than it saves. */
+const MIN_WORDWISE_BYTES = 1_024
+/** The view of words takes the machine's byte order. */
+const IS_LITTLE_ENDIAN = new Uint8Array(new Uint32Array([1]).buffer)[0] === 1
+/** Below, it would be faster as well. But who never sends that much need not have the memory that it takes. */
+const MIN_WIDE_BYTES = 32_768
 /** What is masked at a time, so that it stays in a near cache: 64 KB at a time take 1.1 to 1.5 times as long. */
 const PIECE_BYTES = 16_384
 
@@ -77,7 +92,7 @@ const WIDE_MASK =
 /** `null`: there is none here. */
 let made: WideMask | null | undefined
 
-/** Made when it is first of use: half a millisecond, 1.6 MB. */
+/** Made when it is first of use: a millisecond, and 1.6 to 2.4 MB. */
 function wideMask(): WideMask | undefined {
   made ??= makeWideMask()
   return made ?? undefined
@@ -92,7 +107,7 @@ function makeWideMask(): WideMask | null {
     } // what WIDE_MASK exports
     return { mask, room: new Uint8Array(memory.buffer) }
   } catch {
-    // A runtime that may not compile at run time, or a processor without such instructions: bytes one by one do it.
+    // A runtime that may not compile at run time, or a processor without such instructions.
     return null
   }
 }

@@ -27,11 +27,11 @@ function maskSomewhere(rng: Random, length: number): number {
 function maskEverywhere(): void {
   const rng = new Random(7)
   for (let round = 0; round < 300 * FUZZ; round++) {
-    const length = rng.below(600)
+    const length = rng.below(2_000)
     expect([length, maskSomewhere(rng, length)]).toEqual([length, -1])
   }
   // Around what is masked at a time.
-  for (const middle of [512, 16_384, 32_768, 49_152])
+  for (const middle of [1_024, 16_384, 32_768, 49_152])
     for (let length = middle - 66; length <= middle + 66; length += 1 + rng.below(3))
       expect([length, maskSomewhere(rng, length)]).toEqual([length, -1])
 }
