@@ -9,8 +9,8 @@ import { copyBytes } from '../bytes.ts'
 export function maskInPlace(bytes: Uint8Array, start: number, end: number, key: number, offset = 0): void {
   const turned = rotated(key, offset)
   if (end - start < MIN_WORDWISE_BYTES || !IS_LITTLE_ENDIAN) return maskBytes(bytes, start, end, turned)
-  const wide = end - start < MIN_WIDE_BYTES ? undefined : wideMask()
-  if (wide === undefined) return maskWords(bytes, start, end, turned)
+  const wide = end - start >= MIN_WIDE_BYTES && wideMask()
+  if (!wide) return maskWords(bytes, start, end, turned)
   const { mask, room } = wide
   // A multiple of the key's length: each piece begins with its first byte.
   for (let at = start; at < end; at += PIECE_BYTES) {
@@ -89,16 +89,16 @@ const WIDE_MASK =
   'AGFzbQEAAAABBgFgAn9/AAMCAQAFAwEAAQcRAgZtZW1vcnkCAARtYXNrAAAKXgFcAgF/AXsgAf0RIQMDQCACIAL9AAQAIAP9Uf0LBAAgAiAC/QAE' +
   'ECAD/VH9CwQQIAIgAv0ABCAgA/1R/QsEICACIAL9AAQwIAP9Uf0LBDAgAkHAAGoiAiAASQ0ACws='
 
-/** `null`: there is none here. */
-let made: WideMask | null | undefined
+/** `false`: there is none here, and nobody tries again. */
+let made: WideMask | false | undefined
 
 /** Made when it is first of use: a millisecond, and 1.6 to 2.4 MB. */
-function wideMask(): WideMask | undefined {
+function wideMask(): WideMask | false {
   made ??= makeWideMask()
-  return made ?? undefined
+  return made
 }
 
-function makeWideMask(): WideMask | null {
+function makeWideMask(): WideMask | false {
   try {
     const module = new WebAssembly.Module(Uint8Array.from(atob(WIDE_MASK), one => one.charCodeAt(0)))
     const { mask, memory } = new WebAssembly.Instance(module).exports as {
@@ -108,6 +108,6 @@ function makeWideMask(): WideMask | null {
     return { mask, room: new Uint8Array(memory.buffer) }
   } catch {
     // A runtime that may not compile at run time, or a processor without such instructions.
-    return null
+    return false
   }
 }

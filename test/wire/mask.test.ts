@@ -48,6 +48,18 @@ test('also where nothing may be compiled at run time', async () => {
   expect(await run.exited).toBe(0)
 })
 
+test('where it cannot be compiled, that is tried once', async () => {
+  const script = `
+    import { maskInPlace } from '${join(import.meta.dir, '../../src/wire/mask.ts')}'
+    let tries = 0
+    Object.defineProperty(globalThis, 'WebAssembly', { get: () => { tries++ } })
+    for (let round = 0; round < 3; round++) maskInPlace(new Uint8Array(100_000), 0, 100_000, ${KEY})
+    console.log(tries)
+  `
+  const run = Bun.spawn(['bun', '-e', script], { stdout: 'pipe' })
+  expect(await new Response(run.stdout).text()).toBe('1\n')
+})
+
 test('megabytes are masked whole, and masked again they are as before', () => {
   const rng = new Random(11)
   const bytes = rng.bytes(3_000_001)
