@@ -70,7 +70,7 @@ export class Doors {
     try {
       if (tls !== undefined && sharesTlsPort) {
         const { TlsHop } = await import('./hop.ts')
-        this.#hop = secured(() => new TlsHop(tls, failed))
+        this.#hop = await secured(() => new TlsHop(tls, failed))
         this.#main = listen(port, (socket, host) => this.#acceptTls(socket, host))
         return
       }
@@ -85,12 +85,8 @@ export class Doors {
   }
 
   /** Resolves with what shows the certificate in new handshakes. Rejects with `TLS_INVALID`. */
-  async prepareTls(certificate: Certificate): Promise<(() => void) | undefined> {
-    try {
-      return await (this.#hop ?? this.#main)?.prepareTls(certificate)
-    } catch (cause) {
-      throw new TunnelError('TLS_INVALID', undefined, { cause })
-    }
+  prepareTls(certificate: Certificate): Promise<(() => void) | undefined> {
+    return secured(() => (this.#hop ?? this.#main)?.prepareTls(certificate))
   }
 
   /** Nobody comes in any more. `closeActive`: those who are in are cut. */
@@ -115,9 +111,9 @@ export class Doors {
 }
 
 /** Runs `make`, which fails for the certificate alone. */
-function secured<Result>(make: () => Result): Result {
+async function secured<Result>(make: () => Result | Promise<Result>): Promise<Result> {
   try {
-    return make()
+    return await make()
   } catch (cause) {
     throw new TunnelError('TLS_INVALID', undefined, { cause })
   }

@@ -10,7 +10,10 @@ import type { Tunnel, Tunnels } from './tunnels.ts'
 import type { VisitorConnection } from './visitor.ts'
 
 type RequestEvent = TunnelServerEvents['request']
-type Outcome = Pick<RequestEvent, 'status' | 'durationMs' | 'bytes' | 'error'>
+type Outcome = Pick<RequestEvent, 'status' | 'durationMs' | 'bytes'>
+
+/** Of which tunnel, and to which client under which number. */
+type Told = Pick<VisitRecord, 'client' | 'report'> & { readonly tunnel: Tunnel }
 
 /** What the books need of their server. */
 export interface ExchangesOwner {
@@ -65,10 +68,8 @@ export class Exchanges {
     record.report = 0
     if (tunnel !== undefined && (report !== 0 || this.#owner.isHeard())) {
       const status = visitor.answerStatus || statusOf(code)
-      const durationMs = msSince(record.startedAt)
-      client?.finished(tunnel, report, status, durationMs, answerBytes, code)
-      const outcome = { status, durationMs, bytes: answerBytes, ...(code !== undefined && { error: code }) }
-      this.#tell(tunnel, head, outcome)
+      const outcome = { status, durationMs: msSince(record.startedAt), bytes: answerBytes }
+      this.#tell({ tunnel, client, report }, head, outcome, code)
     }
     this.#owner.fewer()
   }
@@ -89,12 +90,11 @@ export class Exchanges {
     return {
       ...grant,
       isTold: client?.isWatching === true || this.#owner.isHeard(),
-      exchanged: ({ target, status, durationMs: exactMs, bytes }) => {
+      exchanged: ({ target, status, durationMs, bytes }) => {
         const asked = { host, method: 'GET', target }
-        const durationMs = toHundredth(exactMs)
         const report = client?.begun(tunnel, asked) ?? 0
-        client?.finished(tunnel, report, status, durationMs, bytes)
-        this.#tell(tunnel, asked, { status, durationMs, bytes })
+        const outcome = { status, durationMs: toHundredth(durationMs), bytes }
+        this.#tell({ tunnel, client, report }, asked, outcome)
         if (client?.isBehind) tunnel.recallLanes()
       },
       goesOn: ({ record, head }) => {
@@ -105,10 +105,20 @@ export class Exchanges {
     }
   }
 
-  #tell(tunnel: Tunnel, { host, method, target }: Asked, outcome: Outcome): void {
+  /** It is over: the client is told, and whoever listens. */
+  #tell({ tunnel, client, report }: Told, asked: Asked, outcome: Outcome, error?: ErrorCode): void {
+    const { status, durationMs, bytes } = outcome
+    client?.finished(tunnel, report, status, durationMs, bytes, error)
     if (!this.#owner.isHeard()) return
-    const asked = { ...(tunnel.isWildcard && { host }), method, path: target }
-    this.#owner.over({ subdomain: tunnel.name, ...asked, ...outcome })
+    const { host, method, target } = asked
+    this.#owner.over({
+      subdomain: tunnel.name,
+      ...(tunnel.isWildcard && { host }),
+      method,
+      path: target,
+      ...outcome,
+      ...(error !== undefined && { error }),
+    })
   }
 }
 
