@@ -32,14 +32,14 @@ export interface Census {
 const WATCH_SERVER_MS = 7_000
 const WATCH_CLIENT_MS = 11_000
 
+/** Requests that the client told of, and not of their ends. */
+const begun = new Set<number>()
+
 const [role, ...rest] = process.argv.slice(2)
 const end = role === 'server' ? await startServer() : await startClient(rest)
 process.on('message', async () => process.send?.(await census()))
 process.on('SIGTERM', () => void end.stop().then(() => process.exit(0)))
 process.send?.({ ready: end.port })
-
-/** Requests that the client told of, and not of their ends. */
-const begun = new Set<number>()
 
 async function startServer(): Promise<{ readonly port: number; stop(): Promise<void> }> {
   const server = new TunnelServer({ port: 0, host: '127.0.0.1', limits: { drainTimeoutMs: 1_000 } })
