@@ -39,7 +39,7 @@ test('a client that is frozen beyond its lease of life answers again soon after 
   const thawedAt = performance.now()
   client.kill('SIGCONT')
   expect(await waiting).toMatchObject({ status: 200, body: 'hello' })
-  expect(performance.now() - thawedAt).toBeLessThan(5_000)
+  expect(performance.now() - thawedAt).toBeLessThan(1_000)
   expect(await client.event('connected')).toBe('app')
 })
 

@@ -175,7 +175,7 @@ test('an idle connection is closed at once', async () => {
   const stoppedAt = performance.now()
   const stopped = server.stop()
   expect(await visitor.end()).not.toContain('503')
-  expect(performance.now() - stoppedAt).toBeLessThan(3_000)
+  expect(performance.now() - stoppedAt).toBeLessThan(500)
   visitor.socket.end()
   await within(stopped, 'the stop')
 })
