@@ -1,0 +1,68 @@
+// File descriptors of this process: how many it may have open, and whether some are free.
+
+import { createRequire } from 'node:module'
+import { openLibc } from './libc.ts'
+
+const SYMBOLS = {
+  getrlimit: { args: ['i32', 'ptr'], returns: 'i32' },
+  socket: { args: ['i32', 'i32', 'i32'], returns: 'i32' },
+  fcntl: { args: ['i32', 'i32', 'i32'], returns: 'i32' },
+  close: { args: ['i32'], returns: 'i32' },
+} as const
+
+const isMac = process.platform === 'darwin'
+const RLIMIT_NOFILE = isMac ? 8 : 7
+const F_DUPFD_CLOEXEC = isMac ? 67 : 1030
+const AF_UNIX = 1
+const SOCK_STREAM = 1
+
+/** `null`: not on this runtime, or not on this system. */
+let calls: ReturnType<typeof open> | null | undefined
+
+/**
+ * Most descriptors that this process may have open: `ulimit -n`. `undefined` where it is not known: on Node, and outside
+ * of Linux and macOS.
+ */
+export function descriptorLimit(): number | undefined {
+  calls ??= openOrNull()
+  if (calls === null) return undefined
+  const { libc, ffi } = calls
+  const softAndHard = new BigUint64Array(2)
+  if (libc.getrlimit(RLIMIT_NOFILE, ffi.ptr(softAndHard)) !== 0) return undefined
+  // "Unlimited" is 2^63 or 2^64 less one.
+  return Number(softAndHard[0])
+}
+
+/**
+ * How many descriptors can be opened now, counted up to `most`: it opens that many and closes them, which takes about
+ * 0.3 µs each. Other threads may take them a moment later. `undefined` where it is not known, as `descriptorLimit`.
+ */
+export function freeDescriptors(most: number): number | undefined {
+  calls ??= openOrNull()
+  if (calls === null) return undefined
+  const { libc } = calls
+  const first = most > 0 ? libc.socket(AF_UNIX, SOCK_STREAM, 0) : -1
+  if (first < 0) return 0
+  const opened = [first]
+  while (opened.length < most) {
+    const copy = libc.fcntl(first, F_DUPFD_CLOEXEC, 0)
+    if (copy < 0) break
+    opened.push(copy)
+  }
+  for (const descriptor of opened) libc.close(descriptor)
+  return opened.length
+}
+
+function openOrNull() {
+  try {
+    return open()
+  } catch {
+    return null // Node has no foreign calls, and Windows no such functions: callers treat descriptors as plentiful
+  }
+}
+
+function open() {
+  // Loaded late: this file is also in bundles for Node, which has no such module.
+  const ffi = createRequire(import.meta.url)('bun:ffi') as typeof import('bun:ffi') // Bun's own, and its types
+  return { ffi, libc: openLibc(ffi, SYMBOLS) }
+}
