@@ -267,7 +267,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     'origin',
     false,
     'The function that serves this tunnel threw an error.',
-    'Look at the log of the app.',
+    'Look at the `error` event of the client, or at its log: what was thrown is the cause.',
   ),
   // What a wire cannot carry
   WIRE_UNSUPPORTED: entry(

@@ -1,7 +1,7 @@
 // Joins one stream to one socket and moves bytes both ways, understanding none of them: at the client towards the
 // origin, at the server towards the visitor of a raw tunnel.
 
-import type { ErrorCode } from './errors.ts'
+import { type ErrorCode, TunnelError } from './errors.ts'
 import type { Stream, StreamHandler } from './session/stream.ts'
 import type { Socket, SocketHandler, Splice, SpliceDone } from './socket.ts'
 import { Unsent } from './unsent.ts'
@@ -33,10 +33,10 @@ export class Join implements StreamHandler {
   #isOver = false
 
   /**
-   * `brokenCode`: what the far end of the stream is told when the socket breaks. `isRaw`: the stream is all that a visitor
-   * has to say, no request among others. `closed`: the socket is gone, or will never be there; called once.
+   * `brokenCode`: what the far end of the stream gets when the socket breaks with an error that has no code of its own. `isRaw`: the stream is all that a visitor
+   * has to say, no request among others. `closed`: the socket is gone, with the error that ended it; called once.
    */
-  constructor(brokenCode: ErrorCode, isRaw: boolean, closed?: () => void) {
+  constructor(brokenCode: ErrorCode, isRaw: boolean, closed?: (error?: Error) => void) {
     this.#brokenCode = brokenCode
     this.#isRaw = isRaw
     this.socketHandler = {
@@ -57,7 +57,7 @@ export class Join implements StreamHandler {
       },
       closed: error => {
         this.#socketClosed(error)
-        closed?.()
+        closed?.(error)
       },
     }
   }
@@ -151,7 +151,7 @@ export class Join implements StreamHandler {
     this.#isOver = true
     // Bytes that were never taken make a clean end a lie.
     if (error === undefined && this.#unsent.isEmpty) return this.#stream?.end()
-    this.failure = this.#brokenCode
-    this.#stream?.reset(this.#brokenCode)
+    this.failure = error instanceof TunnelError ? error.code : this.#brokenCode
+    this.#stream?.reset(this.failure)
   }
 }

@@ -7,7 +7,7 @@ import { OriginJoin } from './origin-join.ts'
 
 /**
  * Dials the origin for a stream. What the server sends meanwhile waits, bounded by the stream's first credit.
- * `failed` learns why the origin could not be reached.
+ * `failed` learns why the origin could not be reached, and what a `fetch` handler threw.
  */
 export function join(
   stream: Stream,
@@ -15,7 +15,9 @@ export function join(
   isRaw: boolean,
   failed: (error: TunnelError) => void,
 ): StreamHandler {
-  const joined = new OriginJoin('ORIGIN_CLOSED', isRaw)
+  const joined = new OriginJoin('ORIGIN_CLOSED', isRaw, error => {
+    if (error instanceof TunnelError) failed(error)
+  })
   joined.useStream(stream)
   origin.connect(joined.socketHandler).then(
     socket => joined.useSocket(socket),

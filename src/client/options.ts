@@ -4,7 +4,8 @@ import type { ClientLimits } from './limits.ts'
 
 /**
  * Answers a request in process: the `fetch` of Hono, Elysia, or a plain function. Bodies stream both ways and
- * `request.signal` aborts when the visitor leaves. What it throws becomes a 500 `HANDLER_FAILED`; WebSockets need a port.
+ * `request.signal` aborts when the visitor leaves. What it throws becomes a 500 `HANDLER_FAILED`
+ * for the visitor and an `error` event with the same code, whose `cause` is what was thrown. WebSockets need a port.
  */
 export type FetchHandler = (request: Request) => Response | Promise<Response>
 
@@ -21,7 +22,7 @@ export interface OriginOptions {
   readonly url?: string
   /** Path of the app's unix socket. */
   readonly unix?: string
-  /** The app as a function: no port at all. What it throws becomes a 500 `HANDLER_FAILED`. */
+  /** The app as a function: no port at all. What it throws becomes a 500 `HANDLER_FAILED` and an `error` event. */
   readonly fetch?: FetchHandler
   /**
    * The app as a folder of files, relative to the working directory. Names that begin with a dot are not served, nor what

@@ -163,8 +163,11 @@ class OriginConnection implements SocketHandler {
     else this.#broken()
   }
 
-  closed(): void {
-    if (!this.#isGone) this.#broken()
+  /** `error` with a code: a `fetch` handler threw it, and must not be asked again. */
+  closed(error?: Error): void {
+    if (this.#isGone) return
+    if (error instanceof TunnelError) this.#end(error)
+    else this.#broken()
   }
 
   #takeHead(request: OriginRequest, bytes: Uint8Array): void {

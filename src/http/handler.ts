@@ -7,7 +7,7 @@ import { ascii } from './characters.ts'
 import { sendAnswer } from './handler-answer.ts'
 import { RequestBody, requestOf, type Scheme } from './handler-request.ts'
 import { type HeadLimits, parseRequestHead, RequestHead } from './head.ts'
-import { errorAnswer, wantsHtml } from './pages.ts'
+import { errorAnswer } from './pages.ts'
 
 /** Answers a request in process: the `fetch` of Hono, Elysia, Bun.serve, or a plain function. */
 export type Handler = (request: Request) => Response | Promise<Response>
@@ -32,8 +32,11 @@ export interface HandlerOptions {
   readonly scheme?: Scheme
   /** Request bytes held behind the exchange under way before reading stops. Default 65,536. */
   readonly maxPipelinedBytes?: number
-  /** Gets what the handler threw, or why its answer could not be sent. The visitor never sees it. */
-  readonly failed?: (error: unknown) => void
+  /**
+   * Gets what the handler threw, or why its answer could not be sent, and the request as `GET /path`; `terminate` of the
+   * sink follows. The page that the visitor sees is for the caller to make.
+   */
+  readonly failed?: (error: unknown, request: string) => void
 }
 
 const DEFAULT_LIMITS: HeadLimits = { maxHeadBytes: 65_536, maxHeaderCount: 200, maxTargetBytes: 16_384 }
@@ -175,9 +178,8 @@ export class HandlerConnection {
     const request = requestOf(head, this.#options.scheme ?? 'forwarded', exchange.body?.stream, signal)
     // What the head says is read now: its bytes may be gone when the answer is there.
     const to = { method: head.method, minorVersion: head.minorVersion, keepAlive: head.keepAlive }
-    const isHtml = wantsHtml(head)
     if (request === undefined) return this.#refuse('METHOD_REFUSED', `${head.method} cannot be served here.`)
-    void this.#answer(exchange, request, to, isHtml)
+    void this.#answer(exchange, request, to)
   }
 
   #makeBody(): RequestBody {
@@ -197,7 +199,6 @@ export class HandlerConnection {
     exchange: Exchange,
     request: Request,
     to: { readonly method: string; readonly minorVersion: 0 | 1; readonly keepAlive: boolean },
-    isHtml: boolean,
   ): Promise<void> {
     try {
       const response = await this.#handler(request)
@@ -215,13 +216,9 @@ export class HandlerConnection {
       if (!this.#isClosed) this.#answered(exchange, goesOn)
     } catch (error) {
       if (this.#isClosed) return
-      this.#options.failed?.(error)
-      if (exchange.isStarted) return this.#cut(new Error('the answer failed', { cause: error }))
-      exchange.owesContinue = false
-      exchange.isStarted = true
-      const page = { html: isHtml, head: to.method === 'HEAD', keepAlive: false, host: this.#head.host }
-      this.#write(errorAnswer('HANDLER_FAILED', page))
-      this.#answered(exchange, false)
+      // Without the query, which may hold secrets.
+      this.#options.failed?.(error, `${to.method} ${new URL(request.url).pathname}`)
+      this.#cut(new Error('the answer failed', { cause: error }))
     }
   }
 

@@ -1,6 +1,7 @@
 // Origin as a function: requests go straight to a `fetch` handler, without a port and without a socket.
 
-import { HandlerConnection } from '../../http/handler.ts'
+import { TunnelError } from '../../errors.ts'
+import { HandlerConnection, type HandlerSink } from '../../http/handler.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { FetchHandler } from '../options.ts'
 import type { Origin } from '../origin.ts'
@@ -31,7 +32,8 @@ class HandlerSocket implements Socket {
 
   constructor(fetch: FetchHandler, handler: SocketHandler) {
     this.#handler = handler
-    this.#connection = new HandlerConnection(fetch, {
+    let failure: TunnelError | undefined
+    const sink: HandlerSink = {
       write: bytes => {
         handler.received(bytes)
         return !this.#isPaused
@@ -40,13 +42,21 @@ class HandlerSocket implements Socket {
         handler.ended()
         this.#close()
       },
-      terminate: () => this.#close(new Error('the fetch handler gave up in the middle of its answer')),
+      terminate: () => this.#close(failure ?? new Error('the request was cut or malformed')),
       pause: () => {
         this.#isInputPaused = true
       },
       resume: () => {
         this.#isInputPaused = false
         handler.drained()
+      },
+    }
+    this.#connection = new HandlerConnection(fetch, sink, {
+      failed: (cause, request) => {
+        // `String` of what is no Error may itself throw.
+        const reason = cause instanceof Error ? cause.message : `a ${typeof cause}`
+        const detail = `${request}: the fetch handler threw: ${reason}.`
+        failure = new TunnelError('HANDLER_FAILED', detail, { cause })
       },
     })
   }

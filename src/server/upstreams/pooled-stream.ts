@@ -324,7 +324,8 @@ export class PooledStream implements StreamHandler, Exchange, Reserved, Deadline
       return this.#fail('CLIENT_GONE', phase === 'head' ? this.#piecesToRepeat(delivered) : undefined)
     // The client is a stranger: of its codes, only those about the origin are believed.
     const cause = ERRORS[code].fault === 'origin' || code === 'STREAM_LIMIT' ? code : 'ORIGIN_CLOSED'
-    if (phase === 'head') this.#retryOrFail(cause, delivered)
+    // A handler that threw has seen the request: it would be asked twice.
+    if (phase === 'head' && cause !== 'HANDLER_FAILED') this.#retryOrFail(cause, delivered)
     else this.#fail(cause)
   }
 
