@@ -1,5 +1,6 @@
 // Runs a command line: chooses what the user sees, and turns every failure into one line and an exit code.
 
+import { inspect } from 'node:util'
 import { type Command, CommanderError } from 'commander'
 import { TunnelError } from '../errors.ts'
 import { EXIT, exitCodeOf } from './exit-codes.ts'
@@ -16,15 +17,16 @@ import { onHangup, stopSignal } from './stop.ts'
 
 /** Runs `argv` (without the program's own name) in this process. Never returns: exits when everything is written. */
 export async function main(argv: readonly string[]): Promise<void> {
-  const exitCode = typeof Bun === 'undefined' ? refuseRuntime() : await runCommand(argv)
+  const [out, log] = [new GatheredSink(process.stdout), new GatheredSink(process.stderr)]
+  const exitCode = typeof Bun === 'undefined' ? refuseRuntime(log) : await runCommand(argv, out, log)
+  // A pipe whose reader is slow gets everything; a second Ctrl+C ends the wait.
+  await Promise.all([out.written(), log.written()])
   // Timers and sockets that are still closing must not keep a finished command alive.
-  await Promise.all([process.stdout, process.stderr].map(flushed))
   process.exit(exitCode)
 }
 
-async function runCommand(argv: readonly string[]): Promise<number> {
+async function runCommand(argv: readonly string[], out: GatheredSink, log: GatheredSink): Promise<number> {
   let output: Output | undefined
-  const [out, log] = [new GatheredSink(process.stdout), new GatheredSink(process.stderr)]
   const flush = () => {
     out.flush()
     log.flush()
@@ -34,7 +36,7 @@ async function runCommand(argv: readonly string[]): Promise<number> {
     flush()
     process.exit(exitCode)
   })
-  // Whoever read our stdout has left, as `head` does: nobody is told anything any more, so this is a clean end.
+  // The reader of our stdout has left, as `head` does: there is nothing left to say, so this is a clean end.
   process.stdout.on('error', () => stop.abort())
   process.stderr.on('error', () => {})
   normaliseEnvironment(process.env)
@@ -55,12 +57,12 @@ async function runCommand(argv: readonly string[]): Promise<number> {
       await checkConfig(settings, {
         palette: paletteFor(process.stdout.isTTY, process.env),
         environment: process.env,
-        write: text => process.stdout.write(text),
+        write: text => out.write(text),
       })
     },
     printSchema: async () => {
       const { jsonSchema } = await import('../config/json-schema.ts')
-      process.stdout.write(`${JSON.stringify(jsonSchema(), null, 2)}\n`)
+      out.write(`${JSON.stringify(jsonSchema(), null, 2)}\n`)
     },
     doctor: async settings => {
       const { doctor } = await import('./commands/doctor.ts')
@@ -68,19 +70,20 @@ async function runCommand(argv: readonly string[]): Promise<number> {
       exitCode = await doctor(settings, {
         palette,
         environment: process.env,
-        write: text => process.stdout.write(text),
+        write: text => out.write(text),
       })
     },
   })
   let exitCode: number = EXIT.ok
   for (const command of commandsOf(program)) {
     // What went wrong is said by fail(), in one line.
-    command.exitOverride().configureOutput({ outputError: () => {}, writeErr: () => {} })
+    const writeOut = (text: string) => out.write(text)
+    command.exitOverride().configureOutput({ writeOut, outputError: () => {}, writeErr: () => {} })
   }
   try {
     await program.parseAsync(argv, { from: 'user' })
   } catch (error) {
-    exitCode = fail(error, output, flush, argv)
+    exitCode = fail(error, output, log, argv)
   }
   output?.close()
   flush()
@@ -88,20 +91,14 @@ async function runCommand(argv: readonly string[]): Promise<number> {
 }
 
 /** Says what went wrong in one line on stderr, and to a program that reads JSON also there. */
-function fail(
-  error: unknown,
-  output: Output | undefined,
-  flush: () => void,
-  argv: readonly string[],
-): number {
+function fail(error: unknown, output: Output | undefined, log: Sink, argv: readonly string[]): number {
   if (error instanceof CommanderError && error.exitCode === 0) return EXIT.ok
   const known = knownError(error, argv)
   output?.close()
   if (output instanceof JsonOutput) output.event({ type: 'error', code: known.code, message: known.message })
-  flush()
   const { red, bold } = paletteFor(process.stderr.isTTY, process.env)
-  process.stderr.write(`${red('error')} ${bold(known.code)}: ${visible(known.message)}\n`)
-  if (process.env.LOCALTUNNELS_DEBUG === '1') console.error(error)
+  log.write(`${red('error')} ${bold(known.code)}: ${visible(known.message)}\n`)
+  if (process.env.LOCALTUNNELS_DEBUG === '1') log.write(`${inspect(error)}\n`)
   return exitCodeOf(known.code)
 }
 
@@ -156,15 +153,7 @@ function normaliseEnvironment(environment: NodeJS.ProcessEnv): void {
   }
 }
 
-function refuseRuntime(): number {
-  process.stderr.write(`error RUNTIME_UNSUPPORTED: ${new TunnelError('RUNTIME_UNSUPPORTED').message}\n`)
+function refuseRuntime(log: Sink): number {
+  log.write(`error RUNTIME_UNSUPPORTED: ${new TunnelError('RUNTIME_UNSUPPORTED').message}\n`)
   return EXIT.usage
-}
-
-/** In terms of Node 20, which must get as far as being told what is missing. */
-function flushed(stream: NodeJS.WriteStream): Promise<void> {
-  return new Promise(resolve => {
-    if (stream.destroyed || stream.errored) resolve()
-    else stream.write('', () => resolve())
-  })
 }
