@@ -456,7 +456,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     'user',
     false,
     'An option has a value that cannot be used.',
-    'See --help or the documentation of the option.',
+    'Change the option that the message names.',
   ),
   PORT_INVALID: entry(
     81,
@@ -571,10 +571,14 @@ export class TunnelError extends Error {
   /** What went wrong, as `ERRORS` and `docs/errors.md` list it. */
   readonly code: ErrorCode
 
-  /** `detail` replaces the meaning of the code in the message; what to do stays. */
+  /**
+   * `detail` replaces the meaning of the code in the message; what to do stays, except for `OPTION_INVALID`, where the
+   * detail says it.
+   */
   constructor(code: ErrorCode, detail?: string, options?: { readonly cause?: unknown }) {
     const { meaning, action } = ERRORS[code]
-    super(`${detail ?? meaning} ${action}`, options)
+    const isEnough = code === 'OPTION_INVALID' && detail !== undefined
+    super(isEnough ? detail : `${detail ?? meaning} ${action}`, options)
     this.name = 'TunnelError'
     this.code = code
   }

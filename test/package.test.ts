@@ -70,10 +70,17 @@ afterAll(async () => {
 test('it holds what runs and what explains it, and nothing else', async () => {
   const files = (await succeed(['tar', '-tzf', tarball], folder)).split('\n').map(path => path.split('/')[1])
   const top = [...new Set(files)]
-  expect(['CHANGELOG.md', 'LICENSE', 'README.md', 'dist', 'package.json']).toEqual(
+  expect(['CHANGELOG.md', 'LICENSE', 'README.md', 'dist', 'docs', 'package.json']).toEqual(
     expect.arrayContaining(top),
   )
   expect(top).toEqual(expect.arrayContaining(['LICENSE', 'dist', 'package.json']))
+})
+
+test('--help names the folder of the documentation, and it is there', async () => {
+  const help = await succeed(['bunx', '--bun', 'localtunnels', '--help'], installed.npm)
+  const docs = /^Documentation: (.*)$/m.exec(help)?.[1] ?? ''
+  expect(await Bun.file(join(docs, 'configuration.md')).exists()).toBe(true)
+  expect(docs).toStartWith(installed.npm)
 })
 
 test('publint finds nothing', async () => {

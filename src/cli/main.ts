@@ -3,6 +3,7 @@
 import { inspect } from 'node:util'
 import { type Command, CommanderError } from 'commander'
 import { TunnelError } from '../errors.ts'
+import { DOCUMENTATION } from './documentation.ts'
 import { EXIT, exitCodeOf } from './exit-codes.ts'
 import { visible } from './format.ts'
 import { GatheredSink } from './gathered.ts'
@@ -14,6 +15,7 @@ import { paletteFor } from './palette.ts'
 import { createProgram } from './program.ts'
 import type { Run } from './run.ts'
 import { onHangup, stopSignal } from './stop.ts'
+import { COMMANDS, isBareWord, translate, unknownWord } from './words.ts'
 
 /** Runs `argv` (without the program's own name) in this process. Never returns: exits when everything is written. */
 export async function main(argv: readonly string[]): Promise<void> {
@@ -26,6 +28,7 @@ export async function main(argv: readonly string[]): Promise<void> {
 }
 
 async function runCommand(argv: readonly string[], out: GatheredSink, log: GatheredSink): Promise<number> {
+  const words = translate(argv)
   let output: Output | undefined
   const flush = () => {
     out.flush()
@@ -39,7 +42,6 @@ async function runCommand(argv: readonly string[], out: GatheredSink, log: Gathe
   // The reader of our stdout has left, as `head` does: there is nothing left to say, so this is a clean end.
   process.stdout.on('error', () => stop.abort())
   process.stderr.on('error', () => {})
-  normaliseEnvironment(process.env)
   const start = (isJson: boolean): Run => {
     output = chooseOutput(isJson, out, log)
     const terminal = process.stdout.isTTY ? (sequence: string) => out.write(sequence) : undefined
@@ -50,7 +52,8 @@ async function runCommand(argv: readonly string[], out: GatheredSink, log: Gathe
       (await import('./commands/share.ts')).shareApp(settings, start(isJson)),
     shareRaw: async (settings, { isJson }) =>
       (await import('./commands/raw.ts')).shareRaw(settings, start(isJson)),
-    serve: async settings => (await import('./commands/server.ts')).serve(settings, start(false)),
+    serve: async (settings, { isJson }) =>
+      (await import('./commands/server.ts')).serve(settings, start(isJson)),
     up: async (settings, { isJson }) => (await import('./commands/up.ts')).up(settings, start(isJson)),
     checkConfig: async settings => {
       const { checkConfig } = await import('./commands/config.ts')
@@ -75,35 +78,55 @@ async function runCommand(argv: readonly string[], out: GatheredSink, log: Gathe
     },
   })
   let exitCode: number = EXIT.ok
-  for (const command of commandsOf(program)) {
+  let command: Command = program
+  program.hook('preAction', (_, one) => {
+    command = one
+  })
+  normaliseEnvironment(process.env, program)
+  for (const one of commandsOf(program)) {
     // What went wrong is said by fail(), in one line.
     const writeOut = (text: string) => out.write(text)
-    command.exitOverride().configureOutput({ writeOut, outputError: () => {}, writeErr: () => {} })
+    one.exitOverride().configureOutput({ writeOut, outputError: () => {}, writeErr: () => {} })
   }
   try {
-    await program.parseAsync(argv, { from: 'user' })
+    await program.parseAsync(words, { from: 'user' })
   } catch (error) {
-    exitCode = fail(error, output, log, argv)
+    // A program that reads events reads this one too, however early it comes.
+    if (isJsonAsked(words)) output ??= new JsonOutput(out, () => new Date())
+    exitCode = fail(error, { output, log, words, command })
   }
   output?.close()
   flush()
   return exitCode
 }
 
+interface Failed {
+  readonly output: Output | undefined
+  readonly log: Sink
+  readonly words: readonly string[]
+  /** The command that ran, if it got so far. */
+  readonly command: Command
+}
+
 /** Says what went wrong in one line on stderr, and to a program that reads JSON also there. */
-function fail(error: unknown, output: Output | undefined, log: Sink, argv: readonly string[]): number {
+function fail(error: unknown, { output, log, words, command }: Failed): number {
   if (error instanceof CommanderError && error.exitCode === 0) return EXIT.ok
-  const known = knownError(error, argv)
+  const known = knownError(error, words)
+  const message = inUsersWords(known.message, command)
   output?.close()
-  if (output instanceof JsonOutput) output.event({ type: 'error', code: known.code, message: known.message })
+  if (output instanceof JsonOutput) output.event({ type: 'error', code: known.code, message })
   const { red, bold } = paletteFor(process.stderr.isTTY, process.env)
-  log.write(`${red('error')} ${bold(known.code)}: ${visible(known.message)}\n`)
+  log.write(`${red('error')} ${bold(known.code)}: ${visible(message)}\n`)
   if (process.env.LOCALTUNNELS_DEBUG === '1') log.write(`${inspect(error)}\n`)
   return exitCodeOf(known.code)
 }
 
 function knownError(error: unknown, argv: readonly string[]): TunnelError {
   if (error instanceof TunnelError) return error
+  // `tpc 22` and `sever --domain x`: for commander an app with something behind it that does not belong there.
+  const [word = ''] = argv
+  if (error instanceof CommanderError && isBareWord(word) && !COMMANDS.includes(word))
+    return unknownWord(word)
   if (error instanceof CommanderError) return new TunnelError('OPTION_INVALID', usageText(error))
   const text = error instanceof Error ? error.message : String(error)
   return new TunnelError('INTERNAL', `${argv[0] ?? 'localtunnels'}: ${text}.`, { cause: error })
@@ -116,6 +139,23 @@ function usageText(error: CommanderError): string {
   const [what = '', ...hints] = error.message.replace(/^error: /, '').split('\n')
   const hint = hints.join(' ').replace(/^\(|\)$/g, '')
   return `${what[0]?.toUpperCase()}${what.slice(1).replace(/\.$/, '')}. ${hint}`.trim()
+}
+
+/** As the user of a command says it: its flags instead of `tlsPort` and `idleTimeoutMs`, and where the documentation is. */
+function inUsersWords(message: string, command: Command): string {
+  let text = message.replace(/\bdocs\/(?=\w+\.md\b)/g, `${DOCUMENTATION}/`)
+  for (const option of command.options) {
+    const name = option.attributeName()
+    // One word, such as `port`, may be just a word.
+    if (/[A-Z]/.test(name))
+      text = text.replace(new RegExp(`\\b${name}(?:Ms|s)?\\b`, 'g'), option.long ?? name)
+  }
+  return text
+}
+
+function isJsonAsked(words: readonly string[]): boolean {
+  const variable = words[0] === 'server' ? process.env.TUNNEL_SERVER_JSON : process.env.TUNNEL_JSON
+  return words.includes('--json') || variable !== undefined
 }
 
 /** A command and all below it. */
@@ -136,20 +176,13 @@ function chooseOutput(isJson: boolean, out: Sink, log: Sink): Output {
  * Commander takes any value for a set flag, `0` and the empty string too, and an empty text for a given one. What
  * says no is taken out before it looks.
  */
-function normaliseEnvironment(environment: NodeJS.ProcessEnv): void {
+function normaliseEnvironment(environment: NodeJS.ProcessEnv, program: Command): void {
+  const options = commandsOf(program).flatMap(command => command.options)
+  const flags = new Set(options.filter(option => !option.required).map(option => option.envVar))
   for (const [name, value] of Object.entries(environment)) {
     if (!name.startsWith('TUNNEL_')) continue
-    const isFlag = [
-      'TUNNEL_QR',
-      'TUNNEL_OPEN',
-      'TUNNEL_COPY',
-      'TUNNEL_JSON',
-      'TUNNEL_INSECURE',
-      'TUNNEL_SPA',
-      'TUNNEL_WILDCARD',
-      'TUNNEL_POOL',
-    ].includes(name)
-    if (value === '' || (isFlag && /^(?:0|no|false|off)$/i.test(value ?? ''))) delete environment[name]
+    if (value === '' || (flags.has(name) && /^(?:0|no|false|off)$/i.test(value ?? '')))
+      delete environment[name]
   }
 }
 

@@ -11,15 +11,17 @@ import type { RawSettings } from './commands/raw.ts'
 import type { ServeSettings } from './commands/server.ts'
 import type { ShareSettings } from './commands/share.ts'
 import type { UpSettings } from './commands/up.ts'
+import { DOCUMENTATION } from './documentation.ts'
 import { Flags } from './flags.ts'
 import { parseRoutes, parseService, parseTarget, type Service, type Target } from './target.ts'
+import { isBareWord, unknownWord } from './words.ts'
 
 /** What a command line can ask for. */
 export interface Actions {
   share(settings: ShareSettings, flags: { readonly isJson: boolean }): Promise<void>
   shareRaw(settings: RawSettings, flags: { readonly isJson: boolean }): Promise<void>
   up(settings: UpSettings, flags: { readonly isJson: boolean }): Promise<void>
-  serve(settings: ServeSettings): Promise<void>
+  serve(settings: ServeSettings, flags: { readonly isJson: boolean }): Promise<void>
   doctor(settings: DoctorSettings): Promise<void>
   checkConfig(settings: CheckSettings): Promise<void>
   printSchema(): Promise<void>
@@ -28,9 +30,9 @@ export interface Actions {
 export function createProgram(actions: Actions): Command {
   const program = new Command('localtunnels')
     .description('Gives a local app a public URL. Without --server: a URL that works on this machine.')
-    .version(VERSION, '--version', 'print the version')
-    .helpOption('--help', 'print this help')
-    .helpCommand(false)
+    .version(VERSION, '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'print this help')
+    .helpCommand('help [command]', 'print the help of a command')
     // Flags behind `server` belong to it, though the names are the same.
     .enablePositionalOptions()
     .argument('[port]', 'where the app is: 3000, host:3000, https://localhost:3000 or unix:/path')
@@ -46,17 +48,18 @@ export function createProgram(actions: Actions): Command {
   const server = program
     .command('server')
     .description('run a tunnel server')
-    .helpOption('--help', 'print this help')
+    .helpOption('-h, --help', 'print this help')
   for (const option of serverOptions()) server.addOption(option)
   server.action(async () => {
     const flags = new Flags(server)
-    return actions.serve({ file: flags.text('config'), flags: await serverSettings(flags) })
+    const settings = { file: flags.text('config'), flags: await serverSettings(flags) }
+    return actions.serve(settings, { isJson: flags.isOn('json') })
   })
 
   const doctor = program
     .command('doctor')
     .description('check everything a tunnel needs, and say what to do about the rest')
-    .helpOption('--help', 'print this help')
+    .helpOption('-h, --help', 'print this help')
     .argument('[port]', 'where the app is, as above')
   for (const option of appOptions()) doctor.addOption(option)
   doctor.action((positional: string | undefined) => {
@@ -69,14 +72,14 @@ export function createProgram(actions: Actions): Command {
   const up = program
     .command('up')
     .description('share everything that a configuration file names, and follow its changes')
-    .helpOption('--help', 'print this help')
+    .helpOption('-h, --help', 'print this help')
     .addOption(
       new Option(
         '--config <file>',
         'the file (default: localtunnels.toml, .yaml, .yml, .json or .ts in this folder)',
       ).env('TUNNEL_CONFIG'),
     )
-    .addOption(new Option('--json', 'print one JSON event a line').env('TUNNEL_JSON'))
+    .addOption(jsonOption())
   up.action(() => {
     const flags = new Flags(up)
     return actions.up({ file: flags.text('config') }, { isJson: flags.isOn('json') })
@@ -85,12 +88,12 @@ export function createProgram(actions: Actions): Command {
   const config = program
     .command('config')
     .description('check a configuration file, or print the schema that editors use for it')
-    .helpOption('--help', 'print this help')
+    .helpOption('-h, --help', 'print this help')
     .helpCommand(false)
   config
     .command('check')
     .description('say what a configuration file means, or every fault in it')
-    .helpOption('--help', 'print this help')
+    .helpOption('-h, --help', 'print this help')
     .argument('[file]', 'the file (default: localtunnels.toml, .yaml, .yml, .json or .ts in this folder)')
     .option('--server', "it is a server's file (default: what its keys say)")
     .action((file: string | undefined, { server: isServer = false }: { readonly server?: boolean }) =>
@@ -99,7 +102,7 @@ export function createProgram(actions: Actions): Command {
   config
     .command('schema')
     .description('print the JSON Schema of configuration files')
-    .helpOption('--help', 'print this help')
+    .helpOption('-h, --help', 'print this help')
     .action(() => actions.printSchema())
   return program
 }
@@ -116,12 +119,14 @@ Examples:
   localtunnels config check                          what localtunnels.toml means, or what is wrong with it
 
 A variable that is empty counts as not set; 0, no and false switch a flag off.
-NO_COLOR=1 prints without colours, LOCALTUNNELS_DEBUG=1 prints stack traces.`
+NO_COLOR=1 prints without colours, LOCALTUNNELS_DEBUG=1 prints stack traces.
+
+Documentation: ${DOCUMENTATION}`
 
 /** What both sharing and checking need: where the app is, where the server is. */
 function appOptions(): Option[] {
   return [
-    new Option('--port <port>', 'port of the app (default: 3000)').env('TUNNEL_PORT'),
+    new Option('-p, --port <port>', 'port of the app (default: 3000)').env('TUNNEL_PORT'),
     new Option('--host <host>', 'host of the app (default: localhost)').env('TUNNEL_HOST'),
     new Option('--serve <folder>', 'a folder of files instead of an app that listens').env('TUNNEL_SERVE'),
     ...connectionOptions('accept any certificate, of the app and of the server'),
@@ -234,7 +239,7 @@ const RAW_COMMANDS: readonly RawCommand[] = [
     settings(flags, { options }) {
       if ('unix' in options) throw new TunnelError('OPTION_INVALID', 'UDP needs a port, not a unix socket.')
       const remotePort = flags.port('remotePort', 1)
-      const idleTimeoutMs = seconds(flags, 'idleTimeout')
+      const idleTimeoutMs = seconds(flags, 'idleTimeout', 0.001)
       const wish = {
         ...options,
         ...(remotePort !== undefined && { remotePort }),
@@ -273,7 +278,7 @@ function addRawCommand(program: Command, raw: RawCommand, actions: Actions): voi
   const command = program
     .command(raw.name)
     .description(raw.description)
-    .helpOption('--help', 'print this help')
+    .helpOption('-h, --help', 'print this help')
     .argument('<port>', raw.argument)
   const options = [...connectionOptions('accept any certificate of the server'), ...raw.options()]
   for (const option of [...options, jsonOption()]) command.addOption(option)
@@ -325,7 +330,7 @@ function serverOptions(): Option[] {
   return [
     new Option('--config <file>', 'configuration file; flags win over it').env('TUNNEL_SERVER_CONFIG'),
     new Option('--host <address>', 'address to listen on (default: 0.0.0.0)').env('TUNNEL_SERVER_HOST'),
-    new Option('--port <port>', 'port to listen on, 0 for any free one (default: 8080)').env(
+    new Option('-p, --port <port>', 'port to listen on, 0 for any free one (default: 8080)').env(
       'TUNNEL_SERVER_PORT',
     ),
     repeatable('--domain <domain>', 'tunnels get names under it; repeatable (default: localhost)').env(
@@ -356,6 +361,7 @@ function serverOptions(): Option[] {
     new Option('--proxy-protocol', 'connections of trusted proxies begin with a PROXY header').env(
       'TUNNEL_SERVER_PROXY_PROTOCOL',
     ),
+    new Option('--json', 'print one JSON event a line').env('TUNNEL_SERVER_JSON'),
   ]
 }
 
@@ -373,6 +379,7 @@ function targetOf(flags: Flags, positional: string | undefined): Target {
   const counted = positional !== undefined || typed.length > 0 ? typed : named
   const ways = counted.map(name => `${flags.label(name)} ${flags.text(name)}`)
   if (positional !== undefined) ways.unshift(positional)
+  if (positional !== undefined && isBareWord(positional)) throw unknownWord(positional)
   if (ways.length > 1)
     throw new TunnelError('OPTION_INVALID', `The app is given twice: ${ways.join(' and ')}.`)
   const isFolder = counted.includes('serve')
@@ -487,11 +494,16 @@ async function serverSettings(flags: Flags): Promise<TunnelServerOptions> {
   }
 }
 
-function seconds(flags: Flags, name: string): number | undefined {
+/** As milliseconds. */
+function seconds(flags: Flags, name: string, least = 0): number | undefined {
   const text = flags.text(name)
   if (text === undefined) return undefined
-  if (/^\d{1,6}(?:\.\d+)?$/.test(text)) return Math.round(Number(text) * 1_000)
-  throw new TunnelError('OPTION_INVALID', `${flags.label(name)} "${text}" is not a number of seconds.`)
+  if (/^\d{1,6}(?:\.\d+)?$/.test(text) && Number(text) >= least) return Math.round(Number(text) * 1_000)
+  const above = least === 0 ? '' : ' above 0'
+  throw new TunnelError(
+    'OPTION_INVALID',
+    `${flags.label(name)} "${text}" is not a number of seconds${above}, such as 60.`,
+  )
 }
 
 async function tlsFiles(flags: Flags): Promise<{ readonly cert: string; readonly key: string } | undefined> {

@@ -4,6 +4,7 @@ import type { HttpServiceOptions, ServiceConfig } from '../config/service.ts'
 import { TunnelError } from '../errors.ts'
 import { formatUrl, parseHost } from '../names.ts'
 import { parsePort } from './flags.ts'
+import { unknownWord } from './words.ts'
 
 export interface Target {
   /** For TunnelClient. */
@@ -73,10 +74,7 @@ export function parseTarget({ positional, port, host, isInsecure, folder, isSpa 
   if (/^\.{0,2}[/\\]|^\.{1,2}$/.test(positional)) {
     throw new TunnelError('OPTION_INVALID', `A folder is served with --serve ${positional}.`)
   }
-  throw new TunnelError(
-    'OPTION_INVALID',
-    `"${positional}" is neither a port, a URL nor a command (tcp, tls, udp, up, server, doctor, config).`,
-  )
+  throw unknownWord(positional)
 }
 
 /** `/api=8080`, `/ws=https://localhost:3001`: what `routes` of a tunnel is told; `undefined` without any. */

@@ -26,7 +26,7 @@ const CASES: readonly Case[] = [
   {
     args: ['sever'],
     code: 'OPTION_INVALID',
-    says: 'nor a command (tcp, tls, udp, up, server, doctor, config)',
+    says: 'nor a command. Did you mean server?',
     exitCode: 2,
   },
   { args: ['tcp'], code: 'OPTION_INVALID', says: "Missing required argument 'port'", exitCode: 2 },

@@ -1,6 +1,7 @@
 // `localtunnels config`, run for real.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { DOCUMENTATION } from '../../src/cli/documentation.ts'
 import { jsonSchema } from '../../src/config/json-schema.ts'
 import { ConfigFiles } from '../support/config-files.ts'
 import { finish } from './bin.ts'
@@ -11,7 +12,8 @@ beforeAll(async () => {
 })
 afterAll(() => files[Symbol.asyncDispose]())
 
-const ADVICE = 'See docs/configuration.md for every key and examples.'
+// As the command shows it: the page where it is.
+const ADVICE = `See ${DOCUMENTATION}/configuration.md for every key and examples.`
 
 test('says what a file means, without secrets', async () => {
   const path = await files.write(

@@ -39,6 +39,33 @@ describe('server', () => {
     await app.stop(true)
   })
 
+  test('--json prints one event a line: listening, clients, requests, totals', async () => {
+    const run = open(start(['server', '--host', '127.0.0.1', '--port', '0', '--json']))
+    const url = await run.printed(/"type":"listening".*"url":"([^"]+)"/)
+    const client = open(start(['--serve', import.meta.dir, '--server', url, '--subdomain', 'shop']))
+    const tunnel = new URL(await client.printed(URL_LINE))
+    await fetch(`http://127.0.0.1:${tunnel.port}/nothing`, { headers: { host: tunnel.host } })
+    await run.printed(/"type":"response"/)
+    client.kill('SIGINT')
+    await run.printed(/"type":"disconnection"/)
+    run.kill('SIGTERM')
+    expect(await run.exited).toBe(0)
+    const events = run.stdout
+      .trim()
+      .split('\n')
+      .map(line => JSON.parse(line) as { readonly type: string })
+    expect(events.map(({ type }) => type)).toEqual([
+      'listening',
+      'connection',
+      'response',
+      'disconnection',
+      'draining',
+      'totals',
+    ])
+    expect(events[2]).toMatchObject({ method: 'GET', path: '/nothing', status: 404, subdomain: 'shop' })
+    expect(run.stderr).toBe('')
+  })
+
   test('lets in who has one of its tokens, refuses who has not', async () => {
     const url = await serverUrl('--token', 'first', '--token', 's3cret')
     const [without, wrong] = await Promise.all([

@@ -39,14 +39,33 @@ async function runServer(
   const { output } = run
   const totals = new Totals(true)
   let requests = 0
-  server.on('connection', event => output.event({ type: 'connection', ...event }))
-  server.on('disconnection', event => output.event({ type: 'disconnection', ...event }))
+  // Fields are picked one by one: what is printed is a public format, not whatever the server's events hold.
+  server.on('connection', ({ subdomain, wire, remoteAddress }) =>
+    output.event({ type: 'connection', subdomain, wire, remoteAddress }),
+  )
+  server.on('disconnection', ({ subdomain, reason }) =>
+    output.event({ type: 'disconnection', subdomain, reason }),
+  )
   server.on('request', event => {
     const id = ++requests
+    const { subdomain, host, method, path, status, durationMs, bytes, error } = event
     totals.ended({ id, ...event })
-    output.event({ type: 'response', id, ...event })
+    output.event({
+      type: 'response',
+      id,
+      ...(host !== undefined && { host }),
+      method,
+      path,
+      status,
+      durationMs,
+      bytes,
+      ...(error !== undefined && { error }),
+      subdomain,
+    })
   })
-  server.on('visitorConnected', event => output.event({ type: 'visitorConnected', ...event }))
+  server.on('visitorConnected', ({ id, tunnel, remoteAddress, remotePort }) =>
+    output.event({ type: 'visitorConnected', id, tunnel, remoteAddress, remotePort }),
+  )
   server.on('visitorDisconnected', event => {
     totals.visitorDisconnected(event)
     output.event(visitorEvent(event))

@@ -1,0 +1,9 @@
+// Where the documentation is: the package brings it along, and messages name its pages by their path, docs/….
+
+import { existsSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
+/** The folder of the pages. From `src/cli` in a clone, from `dist/src/cli` in the package. */
+export const DOCUMENTATION: string = ['../../docs', '../../../docs']
+  .map(path => fileURLToPath(new URL(path, import.meta.url)))
+  .reduce((clone, packed) => (existsSync(clone) ? clone : packed))

@@ -1,0 +1,31 @@
+// The words that begin a command line: our own commands, those of other tunnels, and what a misspelt one was meant to be.
+
+import { nearest } from '../config/nearest.ts'
+import { TunnelError } from '../errors.ts'
+
+/** In the order of --help. */
+export const COMMANDS: readonly string[] = ['tcp', 'udp', 'tls', 'server', 'doctor', 'up', 'config', 'help']
+
+/** Commands that other tunnels have for what is the default here. */
+const DEFAULTS: ReadonlySet<string> = new Set(['start', 'http'])
+
+/** The same command line in our own words: `start --port 3000` and `http 3000` share an app, `serve ./dist` a folder. */
+export function translate(argv: readonly string[]): readonly string[] {
+  const [first = '', ...rest] = argv
+  if (DEFAULTS.has(first)) return rest
+  if (first === 'serve') return ['--serve', ...rest]
+  if (first === '-v') return ['--version', ...rest]
+  return argv
+}
+
+/** A word that cannot say where an app is. */
+export function isBareWord(word: string): boolean {
+  return /^[a-z-]+$/i.test(word) && !word.startsWith('-')
+}
+
+/** The refusal of a word that is neither an app nor a command. */
+export function unknownWord(word: string): TunnelError {
+  const near = nearest(word, [...COMMANDS, ...DEFAULTS, 'serve'])
+  const hint = near === undefined ? `Commands: ${COMMANDS.join(', ')}.` : `Did you mean ${near}?`
+  return new TunnelError('OPTION_INVALID', `"${word}" is neither a port, a URL nor a command. ${hint}`)
+}
