@@ -41,6 +41,9 @@ export type ErrorCode =
   | 'CLIENT_RECONNECTING'
   | 'TUNNEL_BUSY'
   | 'SERVER_DRAINING'
+  | 'VISITOR_LIMIT'
+  | 'ADDRESS_LIMIT'
+  | 'DESCRIPTORS_SHORT'
   | 'ORIGIN_REFUSED'
   | 'ORIGIN_TIMEOUT'
   | 'ORIGIN_CLOSED'
@@ -203,6 +206,30 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     true,
     'The server is stopping and takes no new requests.',
     'Try again in a moment.',
+  ),
+  VISITOR_LIMIT: entry(
+    115,
+    503,
+    'server',
+    true,
+    'The server has as many connections of visitors as it can take.',
+    'Try again in a moment, or raise maxVisitors, or the descriptors of the process, on the server.',
+  ),
+  ADDRESS_LIMIT: entry(
+    116,
+    503,
+    'visitor',
+    true,
+    'One address opens more connections than the server takes.',
+    'Keep connections open for several requests, or raise maxAddressVisitors or maxAddressRate on the server.',
+  ),
+  DESCRIPTORS_SHORT: entry(
+    117,
+    503,
+    'server',
+    true,
+    'The server process has hardly any free descriptors.',
+    'Let it open more (ulimit -n, LimitNOFILE=), or lower maxVisitors.',
   ),
   // The origin
   ORIGIN_REFUSED: entry(

@@ -146,6 +146,14 @@ export interface ServerLimits {
   readonly headTimeout?: number | string
   /** `maxHellos` of the library. Default: `4096`. */
   readonly maxHellos?: number
+  /** `maxVisitors` of the library. Default: `32768`. */
+  readonly maxVisitors?: number
+  /** `maxAddressVisitors` of the library. Default: `8192`. */
+  readonly maxAddressVisitors?: number
+  /** `maxAddressRate` of the library. Default: `1000`. */
+  readonly maxAddressRate?: number
+  /** `reservedDescriptors` of the library. Default: `64`. */
+  readonly reservedDescriptors?: number
   /** `idleTimeoutMs` of the library. Default: `75s`. */
   readonly idleTimeout?: number | string
   /** `originTimeoutMs` of the library. Default: `1m`. */

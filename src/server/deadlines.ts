@@ -8,6 +8,7 @@ export interface Deadline {
 }
 
 const TICK_MS = 250
+export const TICKS_PER_SECOND: number = 1_000 / TICK_MS
 
 /** Calls `expired` up to two ticks (half a second) after the time given: good enough for timeouts of seconds. */
 export class Deadlines {
@@ -19,6 +20,11 @@ export class Deadlines {
   /** `failed`: what an `expired` throws. It must not reach the event loop, where it would end the process. */
   constructor(failed: (error: Error) => void) {
     this.#failed = failed
+  }
+
+  /** Counts up, `TICKS_PER_SECOND` times a second: the time, for those who can do with so little. */
+  get tick(): number {
+    return this.#tick
   }
 
   start(): void {

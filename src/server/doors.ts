@@ -3,20 +3,25 @@
 import { TunnelError } from '../errors.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
 import type { Listening } from '../sockets/bun.ts'
+import type { Admission, Seat } from './admission.ts'
 import type { VisitorHost } from './front.ts'
 import type { TlsFront } from './fronts/tls.ts'
 import type { TlsHop } from './hop.ts'
 import type { ServerSettings } from './settings.ts'
 
-/** Takes a connection of a public port, and what its visitors share. */
-export type AcceptVisitor = (socket: Socket, host: VisitorHost) => SocketHandler
+/** Takes a connection of a public port, with what its visitors share and where it is counted. */
+export type AcceptVisitor = (socket: Socket, host: VisitorHost, seat: Seat | undefined) => SocketHandler
 
 /** Who takes what comes in. */
 export interface DoorsOwner {
   /** For TLS tunnels. */
   readonly tlsFront: TlsFront
   /** Takes a connection as it comes, behind whatever proxy, for `accept`. */
-  entrance(proto: 'http' | 'https', accept: AcceptVisitor): (socket: Socket) => SocketHandler
+  entrance(
+    proto: 'http' | 'https',
+    accept: AcceptVisitor,
+  ): (socket: Socket, seat: Seat | undefined) => SocketHandler
+  readonly admission: Admission
   /** Somebody who speaks HTTP, TLS taken away. */
   visitor: AcceptVisitor
   failed(error: Error): void
@@ -54,13 +59,14 @@ export class Doors {
     const { listenBun } = await import('../sockets/bun.ts')
     const owner = this.#owner
     const failed = (error: Error) => owner.failed(error)
-    const listen = (on: number, accept: AcceptVisitor, certificate?: Certificate) => {
+    const listen = (on: number, accept: AcceptVisitor, mayBeControl: boolean, certificate?: Certificate) => {
       try {
         return listenBun({
           hostname,
           port: on,
           failed,
           ...(certificate && { tls: certificate }),
+          admit: socket => owner.admission.admit(socket, mayBeControl),
           accept: owner.entrance(tls === undefined ? 'http' : 'https', accept),
         })
       } catch (cause) {
@@ -71,12 +77,12 @@ export class Doors {
       if (tls !== undefined && sharesTlsPort) {
         const { TlsHop } = await import('./hop.ts')
         this.#hop = await secured(() => new TlsHop(tls, failed))
-        this.#main = listen(port, (socket, host) => this.#acceptTls(socket, host))
+        this.#main = listen(port, (socket, host, seat) => this.#acceptTls(socket, host, seat), true)
         return
       }
-      this.#main = listen(port, owner.visitor, tls)
+      this.#main = listen(port, owner.visitor, true, tls)
       if (tlsPort === undefined) return
-      this.#tls = listen(tlsPort, socket => owner.tlsFront.accept(socket))
+      this.#tls = listen(tlsPort, (socket, _host, seat) => owner.tlsFront.accept(socket, seat), false)
     } catch (error) {
       this.close(true)
       this.#main = undefined
@@ -100,12 +106,12 @@ export class Doors {
   }
 
   /** TLS for a tunnel goes there as it is; the rest is the server's to end. */
-  #acceptTls(socket: Socket, host: VisitorHost): SocketHandler {
+  #acceptTls(socket: Socket, host: VisitorHost, seat: Seat | undefined): SocketHandler {
     const { tlsFront, visitor } = this.#owner
-    return tlsFront.accept(socket, (outer, first) =>
+    return tlsFront.accept(socket, seat, (outer, first) =>
       this.#hop === undefined
-        ? visitor(outer, host)
-        : this.#hop.enter(outer, first, plain => visitor(plain, host)),
+        ? visitor(outer, host, seat)
+        : this.#hop.enter(outer, first, plain => visitor(plain, host, seat)),
     )
   }
 }

@@ -88,6 +88,31 @@ export interface ServerLimits {
    * most 32 KiB each. Above: the one that took longest is cut.
    */
   readonly maxHellos: number
+  /**
+   * Connections of visitors at once, of all kinds, from `accept` on. Default 32,768: idle ones cost about 5 KB each, so
+   * that is some 160 MB. Fewer where the process may not open as many descriptors. Above, one that has been idle for a
+   * second is cut for the new one; if none is, requests to tunnels get 503 `VISITOR_LIMIT` and raw connections are cut,
+   * while the control host still answers. An `error` event tells of it at most once a minute.
+   */
+  readonly maxVisitors: number
+  /**
+   * Connections of one address at once; IPv6 addresses count by their first 64 bits. A connection with a PROXY header is
+   * the visitor's, others of `trustedProxies` are not counted. Default 8,192, a quarter of `maxVisitors`: offices and
+   * mobile networks share addresses. By default the loopback is not counted; with a value given here or in
+   * `maxAddressRate` it is. Above: cut at once, with `ADDRESS_LIMIT` as an `error` event once a minute. `0`: none.
+   */
+  readonly maxAddressVisitors: number
+  /**
+   * New connections of one address in a second, counted likewise. Default 1,000: a tenth of what one core accepts. Above:
+   * cut at once, likewise. `0`: none.
+   */
+  readonly maxAddressRate: number
+  /**
+   * Descriptors that visitors leave free, for the control host, clients and the process itself. Default 64, at most a
+   * quarter of what the process may have. With fewer free it is as above `maxVisitors`, and the `error` event has the
+   * code `DESCRIPTORS_SHORT`. `0`: 4.
+   */
+  readonly reservedDescriptors: number
   /** A kept-alive visitor connection without a request. Default 75,000. Above: closed. `0`: none. */
   readonly idleTimeoutMs: number
   /** End of the request to the head of the answer. Default 60,000. Above: 504. `0`: none. */
@@ -180,6 +205,10 @@ export const DEFAULT_LIMITS: ServerLimits = {
   maxTargetBytes: 16_384,
   headTimeoutMs: 15_000,
   maxHellos: 4_096,
+  maxVisitors: 32_768,
+  maxAddressVisitors: 8_192,
+  maxAddressRate: 1_000,
+  reservedDescriptors: 64,
   idleTimeoutMs: 75_000,
   originTimeoutMs: 60_000,
   sendTimeoutMs: 300_000,
@@ -218,6 +247,7 @@ export const NEVER_ZERO: ReadonlySet<string> = new Set<keyof ServerLimits>([
   'maxTunnels',
   'maxClients',
   'maxHellos',
+  'maxVisitors',
   'maxCarrierBacklogBytes',
   'maxFlows',
   'maxAllFlows',

@@ -3,6 +3,7 @@
 import { TunnelError } from '../errors.ts'
 import type { Endpoints, Socket, SocketHandler } from '../socket.ts'
 import { type ProxyHeader, ProxyHeaderReader } from '../wire/proxy-protocol.ts'
+import type { Seat } from './admission.ts'
 import type { Deadline, Deadlines } from './deadlines.ts'
 import { StandIn } from './stand-in.ts'
 
@@ -17,7 +18,7 @@ export interface ProxiedHost {
    * The connection goes on. `socket.remoteAddress` is the visitor's, or the proxy's own where the header names nobody;
    * without a header it is a stranger's, with nothing in between.
    */
-  accept(socket: Socket, header: ProxyHeader | undefined): SocketHandler
+  accept(socket: Socket, header: ProxyHeader | undefined, seat: Seat | undefined): SocketHandler
   /** A trusted proxy sent something else: `PROXY_HEADER_INVALID`. Its connection is cut. */
   failed(error: TunnelError): void
 }
@@ -26,9 +27,9 @@ export interface ProxiedHost {
  * Takes a connection of a listening socket. A trusted address must send a header and nobody else may: guessing by the
  * bytes would let anybody behind a trusted proxy that sends none write one for himself.
  */
-export function acceptProxied(socket: Socket, host: ProxiedHost): SocketHandler {
-  if (!host.isTrusted(socket.remoteAddress)) return host.accept(socket, undefined)
-  return new ProxiedConnection(socket, host)
+export function acceptProxied(socket: Socket, host: ProxiedHost, seat?: Seat): SocketHandler {
+  if (!host.isTrusted(socket.remoteAddress)) return host.accept(socket, undefined, seat)
+  return new ProxiedConnection(socket, host, seat)
 }
 
 /** Reads the header, then passes on every event; to the one behind it this is the socket. */
@@ -36,15 +37,17 @@ class ProxiedConnection extends StandIn implements SocketHandler, Deadline {
   remoteAddress: string
   dueTick = 0
   readonly #host: ProxiedHost
+  readonly #seat: Seat | undefined
   #reader: ProxyHeaderReader | undefined = new ProxyHeaderReader()
   #visitor: SocketHandler | undefined
   #hasBegun = false
   /** As the header has them. */
   #endpoints: Endpoints | undefined
 
-  constructor(socket: Socket, host: ProxiedHost) {
+  constructor(socket: Socket, host: ProxiedHost, seat: Seat | undefined) {
     super(socket)
     this.#host = host
+    this.#seat = seat
     this.remoteAddress = socket.remoteAddress
     host.deadlines.watch(this)
     host.deadlines.arm(this, host.headerTimeoutMs)
@@ -92,7 +95,10 @@ class ProxiedConnection extends StandIn implements SocketHandler, Deadline {
     this.#host.deadlines.forget(this)
     if (header.route !== undefined) this.remoteAddress = header.route.source.address
     this.#endpoints = header.route
-    this.#visitor = this.#host.accept(this, header)
+    // The proxy's own connections are not counted by address; those of the visitors behind it are.
+    if (header.route !== undefined && this.#seat?.moveTo(this.remoteAddress) === false)
+      return this.socket.terminate()
+    this.#visitor = this.#host.accept(this, header, this.#seat)
     if (rest.length > 0) this.#visitor.received(rest)
   }
 

@@ -9,6 +9,7 @@ import type { RequestHead } from '../http/head.ts'
 import { formatUrl } from '../names.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
 import { VERSION } from '../version.ts'
+import { Admission, type AdmissionHost, type Seat } from './admission.ts'
 import { adopt } from './adopt.ts'
 import { type ClaimHost, claim, refusalOf } from './claims.ts'
 import type { ClientConnection, ClientHost } from './clients.ts'
@@ -66,6 +67,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   readonly #exchanges: Exchanges
   readonly #serving: Serving
   readonly #tlsFront: TlsFront
+  readonly #admission: Admission
   readonly #doors: Doors
   #state: State = 'idle'
   #startedAt = 0
@@ -89,11 +91,13 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       over: event => this.emit('request', event),
       fewer: () => this.#maybeDrained(),
     })
+    this.#admission = new Admission(this.#admissionHost())
     this.#tlsFront = new TlsFront(this.#tlsFrontHost())
     this.#doors = new Doors({
       tlsFront: this.#tlsFront,
       entrance: (proto, accept) => this.#behindProxies(proto, accept),
-      visitor: (socket, host) => this.#acceptVisitor(socket, host),
+      admission: this.#admission,
+      visitor: (socket, host, seat) => this.#acceptVisitor(socket, host, seat),
       failed: error => this.emit('error', error),
     })
     this.#desk = this.#controlDesk()
@@ -118,6 +122,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     this.#state = 'running'
     this.#startedAt = Date.now()
     this.#deadlines.start()
+    this.#admission.start()
     this.emit('start', { port: this.port, url: this.url })
   }
 
@@ -228,6 +233,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     for (const client of [...this.#clients]) client.close('SERVER_DRAINING')
     await this.#whenAllLeft()
     for (const visitor of [...this.#visitors]) visitor.terminate()
+    this.#admission.stop()
     this.#deadlines.stop()
     this.#doors.close(true)
     this.emit('stop', {})
@@ -258,22 +264,40 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     }
   }
 
+  #admissionHost(): AdmissionHost {
+    const settings = () => this.#settings
+    return {
+      get limits() {
+        return settings().limits
+      },
+      get addressBounds() {
+        return settings().addressBounds
+      },
+      deadlines: this.#deadlines,
+      isTrusted: address => this.#isTrusted(address),
+      failed: error => this.emit('error', error),
+    }
+  }
+
   #isTrusted(address: string): boolean {
     return this.#settings.trusted?.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4') ?? false
   }
 
-  #acceptVisitor(socket: Socket, host: VisitorHost): VisitorConnection {
-    const visitor = new VisitorConnection(socket, host)
+  #acceptVisitor(socket: Socket, host: VisitorHost, seat: Seat | undefined): VisitorConnection {
+    const visitor = new VisitorConnection(socket, host, seat)
     this.#visitors.add(visitor)
     return visitor
   }
 
   /** Takes the PROXY header away first, where there has to be one. */
-  #behindProxies(proto: 'http' | 'https', accept: AcceptVisitor): (socket: Socket) => SocketHandler {
+  #behindProxies(
+    proto: 'http' | 'https',
+    accept: AcceptVisitor,
+  ): (socket: Socket, seat: Seat | undefined) => SocketHandler {
     const host = this.#visitorHost(proto)
     const proxied = this.#proxiedHost(host, accept)
-    return socket =>
-      this.#settings.acceptsProxyProtocol ? acceptProxied(socket, proxied) : accept(socket, host)
+    return (socket, seat) =>
+      this.#settings.acceptsProxyProtocol ? acceptProxied(socket, proxied, seat) : accept(socket, host, seat)
   }
 
   #proxiedHost(host: VisitorHost, accept: AcceptVisitor): ProxiedHost {
@@ -286,10 +310,11 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
         return host.limits.headTimeoutMs
       },
       isTrusted: address => host.isTrusted(address),
-      accept: (socket, header) =>
+      accept: (socket, header, seat) =>
         accept(
           socket,
           header === undefined ? host : header.route === undefined ? ofNobody : header.isTls ? overTls : host,
+          seat,
         ),
       failed: error => this.emit('error', error),
     }
@@ -300,6 +325,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     const { head, record } = visitor
     const destination = destinationOf(head.host, this.#settings.domainsByLength)
     if (destination.kind === 'control') return controlRoute(visitor, this.#desk)
+    if (visitor.isRefused()) return 'VISITOR_LIMIT'
     if (destination.kind === 'unknown') return 'HOST_UNKNOWN'
     const tunnel = this.#tunnels.find(destination.name)
     if (destination.isBelow && tunnel?.isWildcard !== true) return 'HOST_UNKNOWN'
@@ -423,6 +449,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
         return settings().limits.maxStreams
       },
       visits: this.#rawVisits,
+      admission: this.#admission,
       failed: error => this.emit('error', error),
     }
     const udpHost = this.#udpFrontHost()

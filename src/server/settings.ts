@@ -3,6 +3,7 @@
 import { BlockList, isIP } from 'node:net'
 import { TunnelError } from '../errors.ts'
 import { isValidSubdomain } from '../names.ts'
+import type { AddressBounds } from './address-book.ts'
 import { DEFAULT_LIMITS, NEVER_ZERO, type ServerLimits, type TunnelServerOptions } from './options.ts'
 import { Policy } from './policy.ts'
 import { PortRanges } from './ports.ts'
@@ -30,6 +31,7 @@ export interface ServerSettings {
   /** Connections of trusted addresses begin with a PROXY header. */
   readonly acceptsProxyProtocol: boolean
   readonly limits: ServerLimits
+  readonly addressBounds: AddressBounds
 }
 
 const DEFAULT_PORTS = '20000-29999'
@@ -38,6 +40,7 @@ const DEFAULT_PORTS = '20000-29999'
 export function serverSettings(options: TunnelServerOptions): ServerSettings {
   const { port = 8080 } = options
   checkPort(port)
+  const limits = checkLimits(options.limits ?? {})
   const domains = checkDomains(options.domains ?? ['localhost'])
   return {
     port,
@@ -55,7 +58,18 @@ export function serverSettings(options: TunnelServerOptions): ServerSettings {
     reservedNames: new Set(options.reservedNames?.map(name => name.toLowerCase())),
     trusted: trustedList(options.trustedProxies ?? []),
     acceptsProxyProtocol: checkProxyProtocol(options, port),
-    limits: checkLimits(options.limits ?? {}),
+    limits,
+    addressBounds: addressBounds(limits, options.limits),
+  }
+}
+
+/** By default the loopback has none: a proxy, a load test or the app itself may be behind it. */
+function addressBounds(limits: ServerLimits, wished: TunnelServerOptions['limits']): AddressBounds {
+  const { maxAddressVisitors, maxAddressRate } = limits
+  return {
+    maxOpen: maxAddressVisitors,
+    maxPerSecond: maxAddressRate,
+    includesLoopback: wished?.maxAddressVisitors !== undefined || wished?.maxAddressRate !== undefined,
   }
 }
 

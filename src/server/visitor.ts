@@ -7,7 +7,8 @@ import { parseRequestHead, RequestHead } from '../http/head.ts'
 import { errorAnswer, wantsHtml } from '../http/pages.ts'
 import type { LaneEnd, Socket, SocketHandler, Splice, SpliceDone } from '../socket.ts'
 import { Unsent } from '../unsent.ts'
-import type { Deadline } from './deadlines.ts'
+import type { Occupant, Seat } from './admission.ts'
+import { type Deadline, TICKS_PER_SECOND } from './deadlines.ts'
 import type { Holding, VisitorHost, VisitRecord } from './front.ts'
 import { HeadBuffer } from './head-buffer.ts'
 import type { Exchange, Rewrite, Upstream, Visit } from './upstream.ts'
@@ -38,7 +39,7 @@ type Phase =
   | 'closed'
 
 /** A visitor's connection, and the `Visit` of the exchange that runs on it. */
-export class VisitorConnection implements SocketHandler, Visit, Deadline {
+export class VisitorConnection implements SocketHandler, Visit, Deadline, Occupant {
   head: RequestHead
   readonly remoteAddress: string
   dueTick = 0
@@ -58,6 +59,9 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
   answerLines: Uint8Array | undefined
   readonly #socket: Socket
   readonly #host: VisitorHost
+  readonly #seat: Seat | undefined
+  /** When it began to wait for a request. */
+  #idleSinceTick: number
   readonly #framer: BodyFramer = new BodyFramer()
   readonly #input: HeadBuffer = new HeadBuffer()
   #phase: Phase = 'head'
@@ -87,10 +91,13 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
   /** Once there was an easy request. */
   #lane: VisitorLane | undefined
 
-  constructor(socket: Socket, host: VisitorHost) {
+  constructor(socket: Socket, host: VisitorHost, seat?: Seat) {
     this.#socket = socket
     this.#host = host
+    this.#seat = seat
+    if (seat !== undefined) seat.occupant = this
     this.remoteAddress = socket.remoteAddress
+    this.#idleSinceTick = host.deadlines.tick
     this.head = host.heads.pop() ?? new RequestHead()
     host.deadlines.watch(this)
     host.deadlines.arm(this, host.limits.headTimeoutMs)
@@ -200,6 +207,25 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
     this.#socket.terminate()
   }
 
+  /** There is room for the control host's requests only, and the connection is not kept. */
+  get isProvisional(): boolean {
+    return this.#seat?.refusal !== undefined
+  }
+
+  /** Asks for room again: some may have left since it came. */
+  isRefused(): boolean {
+    return this.#seat?.isRefused() ?? false
+  }
+
+  /** Half a head gives way, too: whoever drips would keep everybody else out. The last answer has a while to arrive. */
+  giveWay(): boolean {
+    if (this.#phase === 'closing' && this.#unsent.isEmpty) this.#socket.terminate()
+    else if (this.#phase !== 'head' || !this.#unsent.isEmpty) return false
+    else if (this.#host.deadlines.tick - this.#idleSinceTick < TICKS_PER_SECOND) return false
+    else this.#socket.terminate()
+    return true
+  }
+
   // ── Requests ───────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Takes all that arrived, whatever mixture of heads, bodies and further requests it is. */
@@ -270,6 +296,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
     if ('takeOver' in route) {
       this.#finish(undefined)
       this.#phase = 'taken'
+      this.#seat?.release()
       this.#takeover = route.takeOver(this.#socket)
       return
     }
@@ -376,7 +403,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
   }
 
   get keepsAlive(): boolean {
-    return this.head.keepAlive && !this.#isLast && !this.#host.isDraining()
+    return this.head.keepAlive && !this.#isLast && !this.#host.isDraining() && !this.isProvisional
   }
 
   /** Whether no request can follow: the visitor sent FIN, and all that came before it was worked off. */
@@ -479,6 +506,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline {
     }
     if (this.#host.isDraining()) return this.#close()
     this.#phase = 'head'
+    this.#idleSinceTick = this.#host.deadlines.tick
     this.#host.deadlines.arm(this, this.#host.limits.idleTimeoutMs)
     const rest = this.#input.take()
     this.resume()

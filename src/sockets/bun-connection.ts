@@ -65,7 +65,8 @@ let smallReadsSeen = 0
 export interface Owner {
   /** Shown instead of the certificate that it listens with. */
   context: SecureContext | undefined
-  accept(socket: Socket): SocketHandler
+  readonly admit: ((socket: Socket) => Pass | undefined) | undefined
+  accept(socket: Socket, pass: Pass | undefined): SocketHandler
   failed(error: Error): void
   /** `stop(true)` is closing connections: without FIN from the far side, which Bun does not tell apart. */
   isCutting: boolean
@@ -77,12 +78,19 @@ export interface Dialling {
   reject(error: unknown): void
 }
 
+/** What is known of a connection from `accept` on, before TLS: see `ListenOptions.admit`. */
+export interface Pass {
+  /** The connection is closed. */
+  left(): void
+}
+
 export class Connection implements Socket {
   raw!: RawSocket // set by `open`, before anybody but `wanted` gets hold of the connection
   handler: SocketHandler | undefined
   dialling: Dialling | undefined
   readonly mustVerify: boolean
   readonly owner: Owner | undefined
+  pass: Pass | undefined
   wantsDrain = false
   hasEnded = false
   peerEnded = false
@@ -435,19 +443,22 @@ export const PLAIN_LISTEN_EVENTS: ConnectionEvents = {
   open(raw: RawSocket) {
     const connection = adopt(raw)
     connection.isPlain = true
-    accepted(connection)
+    if (isAdmitted(connection)) accepted(connection)
   },
 }
 
 export const TLS_LISTEN_EVENTS: ConnectionEvents = {
   ...SHARED_EVENTS,
   open(raw: RawSocket) {
-    const { context } = adopt(raw).owner ?? {}
+    const connection = adopt(raw)
+    if (!isAdmitted(connection)) return
+    const { context } = connection.owner ?? {}
     // The hello was not read yet: the listener, and every connection that waits in it, can stay.
     if (context !== undefined) (raw as RawSocket & KeyCertSocket).setKeyCert(context)
     raw.timeout(HANDSHAKE_TIMEOUT_S)
   },
   handshake(raw: RawSocket, success: boolean) {
+    if (raw.data.isTerminated) return
     raw.timeout(0)
     if (success) accepted(raw.data)
     else raw.data.terminate()
@@ -462,8 +473,17 @@ function adopt(raw: RawSocket): Connection {
   return connection
 }
 
+function isAdmitted(connection: Connection): boolean {
+  const { owner } = connection
+  if (owner?.admit === undefined) return true
+  connection.pass = owner.admit(connection)
+  // It may have been cut for itself, too.
+  if (connection.pass === undefined) connection.terminate()
+  return !connection.isTerminated
+}
+
 function accepted(connection: Connection): void {
-  connection.handler = connection.owner?.accept(connection)
+  connection.handler = connection.owner?.accept(connection, connection.pass)
 }
 
 function dialled(connection: Connection): void {
@@ -485,6 +505,7 @@ function broken(connection: Connection): void {
 
 function closed(connection: Connection, error?: Error): void {
   const { dialling } = connection
+  connection.pass?.left()
   connection.failure ??= error
   if (connection.owner?.isCutting) connection.failure ??= failure('ECONNABORTED', 'the server stopped')
   if (dialling !== undefined) {

@@ -12,6 +12,7 @@ import {
   Connection,
   ENCRYPTED_EVENTS,
   type Owner,
+  type Pass,
   PLAIN_DIAL_EVENTS,
   PLAIN_LISTEN_EVENTS,
   type SecureContext,
@@ -20,7 +21,7 @@ import {
 } from './bun-connection.ts'
 import { failure, Gate } from './gate.ts'
 
-export interface ListenOptions {
+export interface ListenOptions<P extends Pass = Pass> {
   /** Address to bind. Default `0.0.0.0`. */
   readonly hostname?: string
   /** 0 takes any free port. */
@@ -29,8 +30,10 @@ export interface ListenOptions {
   readonly unix?: string
   /** PEM. With it every connection is TLS, and `accept` is called after the handshake. */
   readonly tls?: { readonly cert: string; readonly key: string }
+  /** The system accepted a connection; TLS has not begun. `undefined`: it is cut at once. Default: all come in. */
+  admit?(socket: Socket): P | undefined
   /** A connection came in. The handler returned hears of everything that happens on it. */
-  accept(socket: Socket): SocketHandler
+  accept(socket: Socket, pass: P | undefined): SocketHandler
   /** A handler threw. Its connection is cut for it; the others go on. */
   failed?(error: Error): void
 }
@@ -133,10 +136,12 @@ async function wanted(
 }
 
 /** Listens. Throws Bun's error, such as `EADDRINUSE`. */
-export function listenBun(options: ListenOptions): Listening {
+export function listenBun<P extends Pass>(options: ListenOptions<P>): Listening {
   const { hostname = '0.0.0.0', port = 0, unix, tls } = options
   const owner: Owner = {
-    accept: socket => options.accept(socket),
+    admit: options.admit && (socket => options.admit?.(socket)),
+    // It comes from `admit` above.
+    accept: (socket, pass) => options.accept(socket, pass as P | undefined),
     failed: error => options.failed?.(error),
     isCutting: false,
     context: undefined,

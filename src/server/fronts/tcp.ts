@@ -1,7 +1,8 @@
 // The public port of a TCP tunnel: each connection to it becomes a stream to the origin.
 
 import { TunnelError } from '../../errors.ts'
-import { type Listening, listenBun } from '../../sockets/bun.ts'
+import { type Listening, type ListenOptions, listenBun } from '../../sockets/bun.ts'
+import type { Admission, Seat } from '../admission.ts'
 import { RawVisitor } from '../raw-visitor.ts'
 import type { RawVisitHost } from '../raw-visits.ts'
 import type { PortFront, Tunnel } from '../tunnels.ts'
@@ -19,6 +20,7 @@ export interface TcpFrontHost {
   /** Connections of one tunnel at once; above, they are cut. */
   readonly maxVisitors: number
   readonly visits: RawVisitHost
+  readonly admission: Admission
   /** Something threw that should not have. */
   failed(error: Error): void
 }
@@ -26,7 +28,8 @@ export interface TcpFrontHost {
 /** Listens for a tunnel's visitors. Throws `PORT_TAKEN` or `PORT_NOT_ALLOWED`. */
 export function listenTcp(tunnel: Tunnel, host: TcpFrontHost): PortFront {
   const visitors = new Set<RawVisitor>()
-  const listening = listen(tunnel.port, host, socket => {
+  const listening = listen(tunnel.port, host, (socket, seat) => {
+    seat?.stay()
     socket.keepAlive?.(KEEP_ALIVE_MS)
     const visitor: RawVisitor = new RawVisitor(socket, tunnel, host.visits, () => visitors.delete(visitor))
     visitors.add(visitor)
@@ -42,11 +45,17 @@ export function listenTcp(tunnel: Tunnel, host: TcpFrontHost): PortFront {
   }
 }
 
-type Accept = Parameters<typeof listenBun>[0]['accept']
+type Accept = ListenOptions<Seat>['accept']
 
 function listen(port: number, host: TcpFrontHost, accept: Accept): Listening {
   try {
-    return listenBun({ hostname: host.hostname, port, accept, failed: error => host.failed(error) })
+    return listenBun({
+      hostname: host.hostname,
+      port,
+      admit: socket => host.admission.admit(socket, false),
+      accept,
+      failed: error => host.failed(error),
+    })
   } catch (cause) {
     const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
     throw new TunnelError(code === 'EACCES' ? 'PORT_NOT_ALLOWED' : 'PORT_TAKEN', undefined, { cause })

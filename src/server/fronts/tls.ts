@@ -4,6 +4,7 @@
 import type { ErrorCode } from '../../errors.ts'
 import type { Endpoints, Socket, SocketHandler } from '../../socket.ts'
 import { ClientHelloReader, internalErrorAlert, unrecognizedNameAlert } from '../../wire/client-hello.ts'
+import type { Seat } from '../admission.ts'
 import type { Deadline, Deadlines } from '../deadlines.ts'
 import { HeadBuffer } from '../head-buffer.ts'
 import { RawVisitor } from '../raw-visitor.ts'
@@ -43,13 +44,14 @@ export class TlsFront {
   }
 
   /** `terminate`: for names of the server's own; without it they are as unknown as any other. */
-  accept(socket: Socket, terminate?: Terminate): SocketHandler {
+  accept(socket: Socket, seat: Seat | undefined, terminate?: Terminate): SocketHandler {
     const connection = new TlsConnection(socket, {
       deadlines: this.#host.deadlines,
       read: (name, first) => {
         this.#hellos.delete(connection)
         const tunnel = name === undefined ? undefined : this.#host.find(name)
-        if (tunnel !== undefined) return this.#visit(tunnel, connection, first)
+        if (tunnel !== undefined)
+          return seat?.isRefused() ? undefined : this.#visit(tunnel, connection, first, seat)
         return terminate?.(socket, first)
       },
       closed: () => this.#hellos.delete(connection),
@@ -67,7 +69,13 @@ export class TlsFront {
     for (const connection of [...this.#hellos]) connection.drop()
   }
 
-  #visit(tunnel: Tunnel, connection: TlsConnection, first: Uint8Array): SocketHandler {
+  #visit(
+    tunnel: Tunnel,
+    connection: TlsConnection,
+    first: Uint8Array,
+    seat: Seat | undefined,
+  ): SocketHandler {
+    seat?.stay()
     connection.keepAlive(KEEP_ALIVE_MS)
     const visitors = this.#visitorsOf(tunnel)
     const visitor: RawVisitor = new RawVisitor(

@@ -1,0 +1,72 @@
+// How many connections each address has open, and how many it opened in this second.
+
+/** Bounds for each address. `0`: none. */
+export interface AddressBounds {
+  readonly maxOpen: number
+  readonly maxPerSecond: number
+  /** Whether they are for addresses of the loopback, too. */
+  readonly includesLoopback: boolean
+}
+
+export class AddressBook {
+  readonly #bounds: () => AddressBounds
+  readonly #open = new Map<string, number>()
+  /** Of the second `#second`. Forgotten with it: what it needs is bounded by what can come in a second. */
+  readonly #opened = new Map<string, number>()
+  #second = 0
+
+  constructor(bounds: () => AddressBounds) {
+    this.#bounds = bounds
+  }
+
+  /** Counts one more. Returns what to call `leave` with; `undefined`: too many. `''` is an address without bounds. */
+  enter(address: string): string | undefined {
+    const { maxOpen, maxPerSecond, includesLoopback } = this.#bounds()
+    if (address === '' || (maxOpen === 0 && maxPerSecond === 0)) return ''
+    const key = networkOf(address)
+    if (!includesLoopback && isLoopback(key)) return ''
+    const open = this.#open.get(key) ?? 0
+    if (maxOpen > 0 && open >= maxOpen) return undefined
+    if (maxPerSecond > 0 && !this.#mayOpen(key, maxPerSecond)) return undefined
+    this.#open.set(key, open + 1)
+    return key
+  }
+
+  leave(key: string): void {
+    const open = this.#open.get(key)
+    if (open === undefined) return
+    if (open > 1) this.#open.set(key, open - 1)
+    else this.#open.delete(key)
+  }
+
+  #mayOpen(key: string, maxPerSecond: number): boolean {
+    const second = Math.floor(performance.now() / 1_000)
+    if (second !== this.#second) this.#opened.clear()
+    this.#second = second
+    const opened = (this.#opened.get(key) ?? 0) + 1
+    // Refused ones count too: who never stops is let in at the beginning of each second, not in between.
+    this.#opened.set(key, opened)
+    return opened <= maxPerSecond
+  }
+}
+
+/** An IPv4 address, or the first 64 bits of an IPv6 one: whoever has one of those has all that begin so. */
+export function networkOf(address: string): string {
+  if (!address.includes(':')) return address
+  const dot = address.indexOf('.')
+  if (dot !== -1) return address.slice(address.lastIndexOf(':', dot) + 1)
+  const [front = '', back] = address.split('%', 1)[0]!.split('::')
+  const before = front === '' ? [] : front.split(':')
+  const after = back === undefined || back === '' ? [] : back.split(':')
+  const zeros = back === undefined ? 0 : 8 - before.length - after.length
+  const groups = [...before, ...Array<string>(zeros).fill('0'), ...after]
+  if (groups.every((group, index) => Number.parseInt(group, 16) === (index === 7 ? 1 : 0))) return '::1'
+  return `${groups
+    .slice(0, 4)
+    .map(group => group.replace(/^0+(?=.)/, ''))
+    .join(':')}::/64`
+}
+
+function isLoopback(network: string): boolean {
+  return network === '::1' || network.startsWith('127.')
+}

@@ -1,0 +1,287 @@
+// Which connections of strangers come in: bounds for all of them, for each address, and by the descriptors left.
+
+import { closeSync, openSync } from 'node:fs'
+import { descriptorLimit, freeDescriptors } from '../descriptors.ts'
+import { type ErrorCode, TunnelError } from '../errors.ts'
+import type { Socket } from '../socket.ts'
+import { AddressBook, type AddressBounds } from './address-book.ts'
+import { type Deadline, type Deadlines, TICKS_PER_SECOND } from './deadlines.ts'
+import type { ServerLimits } from './options.ts'
+
+/** What admission needs of its server. */
+export interface AdmissionHost {
+  readonly limits: ServerLimits
+  readonly addressBounds: AddressBounds
+  readonly deadlines: Deadlines
+  /** Whether this is a proxy, whose connections are those of many visitors. */
+  isTrusted(address: string): boolean
+  failed(error: TunnelError): void
+}
+
+/** Who uses a connection. */
+export interface Occupant {
+  /** Cuts the connection if nothing happens on it, for the sake of another one. `false`: it is in use. */
+  giveWay(): boolean
+}
+
+/** With fewer than this, even the control host's reserve is used up: `accept` must never meet none, see `#keepSpare`. */
+const LAST_DESCRIPTORS = 4
+/** Files kept open, to be closed when there is no other descriptor left. */
+const SPARES = 2
+/** How long a connection may need to say what it is for before it gives way. */
+const PATIENCE_TICKS = TICKS_PER_SECOND
+/** Connections looked at for one that gives way: more would make a refusal dear. */
+const MAX_LOOKS = 64
+const CHECK_MS = 250
+const REPORT_MS = 60_000
+
+type Refusal = 'VISITOR_LIMIT' | 'ADDRESS_LIMIT' | 'DESCRIPTORS_SHORT'
+
+/**
+ * A connection is counted from `accept` on, before TLS and before a byte is read. When there is no room for one more,
+ * an idle one gives way. If none does, it is *provisional*: it may say what it wants, and only the control host serves
+ * it, so that operators and clients get in when visitors fill everything. Of provisional ones there are few, and the
+ * oldest is cut for the next.
+ */
+export class Admission implements Deadline {
+  dueTick = 0
+  readonly #host: AdmissionHost
+  readonly #book: AddressBook
+  readonly #seats = new Set<Seat>()
+  /** The oldest first. */
+  readonly #provisional = new Set<Seat>()
+  /** Goes round the seats, and remembers where it was. */
+  #hand: Iterator<Seat> | undefined
+  /** Connections that may come before descriptors are counted again. */
+  #budget = 0
+  /** They were counted, and are short: until some are free, or the next check. */
+  #isShort = false
+  #reserve = 0
+  readonly #spares: number[] = []
+  readonly #refused = new Map<Refusal, number>()
+  readonly #reportedAt = new Map<Refusal, number>()
+  #lastAddress = ''
+
+  constructor(host: AdmissionHost) {
+    this.#host = host
+    this.#book = new AddressBook(() => host.addressBounds)
+  }
+
+  start(): void {
+    const { deadlines } = this.#host
+    deadlines.watch(this)
+    deadlines.arm(this, CHECK_MS)
+    this.#count()
+    this.#keepSpare()
+  }
+
+  stop(): void {
+    this.#host.deadlines.forget(this)
+    for (const spare of this.#spares.splice(0)) closeSync(spare)
+  }
+
+  /** Visitors' connections now. */
+  get count(): number {
+    return this.#seats.size
+  }
+
+  /** `mayBeControl`: the control host is behind the same port. `undefined`: the connection is to be cut at once. */
+  admit(socket: Socket, mayBeControl: boolean): Seat | undefined {
+    const address = this.#host.isTrusted(socket.remoteAddress) ? '' : socket.remoteAddress
+    const key = this.#book.enter(address)
+    if (key === undefined) return this.#refuse('ADDRESS_LIMIT', address)
+    const seat = new Seat(this, socket, key, this.#host.deadlines.tick)
+    const shortage = this.#shortage()
+    if (shortage === undefined || (shortage !== 'last' && this.#makeRoom())) {
+      this.#budget--
+      this.#seats.add(seat)
+      return seat
+    }
+    const code = shortage === 'visitors' ? 'VISITOR_LIMIT' : 'DESCRIPTORS_SHORT'
+    if (!mayBeControl || shortage === 'last') {
+      this.#book.leave(key)
+      return this.#refuse(code, address)
+    }
+    this.#budget--
+    seat.refusal = code
+    this.#provisional.add(seat)
+    const [oldest] = this.#provisional
+    if (this.#provisional.size > Math.max(1, this.#reserve >> 2)) {
+      this.#refuse(code, address)
+      oldest?.cut()
+    }
+    return seat
+  }
+
+  /** What a provisional seat came for is a visitor's business: if there is room by now, it is one. */
+  settle(seat: Seat): boolean {
+    if (this.#shortage() !== undefined && !this.#makeRoom()) {
+      if (seat.refusal !== undefined) this.#refuse(seat.refusal, seat.key)
+      return false
+    }
+    this.#provisional.delete(seat)
+    this.#seats.add(seat)
+    return true
+  }
+
+  /** The connection belongs to this address. `undefined`: it has too many. */
+  move(seat: Seat, address: string): string | undefined {
+    const key = this.#book.enter(address)
+    if (key === undefined) return this.#refuse('ADDRESS_LIMIT', address)
+    this.#book.leave(seat.key)
+    return key
+  }
+
+  leave(seat: Seat, isClosed: boolean): void {
+    if (!this.#seats.delete(seat) && !this.#provisional.delete(seat)) return
+    this.#book.leave(seat.key)
+    if (isClosed && ++this.#budget > 0) this.#isShort = false
+  }
+
+  /** Descriptors are used by others, too: what was counted before is not true for long. */
+  expired(): void {
+    this.#host.deadlines.arm(this, CHECK_MS)
+    this.#count()
+    this.#keepSpare()
+    for (const code of this.#refused.keys()) this.#report(code)
+  }
+
+  #count(): void {
+    const limit = descriptorLimit() ?? Number.POSITIVE_INFINITY
+    // With few of them, visitors have three of four all the same.
+    this.#reserve = Math.min(this.#host.limits.reservedDescriptors, Math.floor(limit / 4))
+    const least = Math.max(this.#reserve, LAST_DESCRIPTORS)
+    // Twice as many: the next count is due when half of them are taken.
+    this.#budget = (freeDescriptors(2 * least) ?? Number.POSITIVE_INFINITY) - least
+    this.#isShort = this.#budget <= 0
+  }
+
+  /** Why there is no room for one more visitor. `last`: nor for anybody else. */
+  #shortage(): 'visitors' | 'descriptors' | 'last' | undefined {
+    if (this.#budget <= 0) {
+      // Cheap where there are none, and exact: this decides whether the next `accept` finds one.
+      if ((freeDescriptors(LAST_DESCRIPTORS + 1) ?? Number.POSITIVE_INFINITY) <= LAST_DESCRIPTORS)
+        return 'last'
+      if (!this.#isShort) this.#count()
+      if (this.#budget <= 0) return 'descriptors'
+    }
+    return this.#seats.size < this.#host.limits.maxVisitors ? undefined : 'visitors'
+  }
+
+  /** Has an idle connection closed. It begins where it stopped last: that is the one that was looked at longest ago. */
+  #makeRoom(): boolean {
+    for (let looks = Math.min(MAX_LOOKS, this.#seats.size); looks > 0; looks--) {
+      this.#hand ??= this.#seats.values()
+      const { value: seat, done } = this.#hand.next()
+      if (done) this.#hand = undefined
+      else if (seat.giveWay(this.#host.deadlines.tick - PATIENCE_TICKS)) return true
+    }
+    return false
+  }
+
+  /**
+   * Others in this process may take the last descriptor. Then the system has `accept` fail and offers the connection
+   * again at once, for ever: a core is busy and this code hears nothing of it. With a spare one closed, connections are
+   * accepted and cut.
+   */
+  #keepSpare(): void {
+    const free = freeDescriptors(SPARES + LAST_DESCRIPTORS + 1)
+    if (free === 0) for (const spare of this.#spares.splice(0)) closeSync(spare)
+    if (free === undefined || free <= SPARES + LAST_DESCRIPTORS) return
+    while (this.#spares.length < SPARES) this.#spares.push(openSync('/dev/null', 'r'))
+  }
+
+  #refuse(code: Refusal, address: string): undefined {
+    this.#refused.set(code, (this.#refused.get(code) ?? 0) + 1)
+    this.#lastAddress = address
+    this.#report(code)
+  }
+
+  /** At once, and from then on once a minute: a flood of connections must not be one of events. */
+  #report(code: Refusal): void {
+    const count = this.#refused.get(code) ?? 0
+    const now = performance.now()
+    if (count === 0 || now - (this.#reportedAt.get(code) ?? -REPORT_MS) < REPORT_MS) return
+    this.#reportedAt.set(code, now)
+    this.#refused.set(code, 0)
+    this.#host.failed(
+      new TunnelError(code, `${this.#reason(code)} Connections refused since the last report: ${count}.`),
+    )
+  }
+
+  #reason(code: ErrorCode): string {
+    const { limits, addressBounds } = this.#host
+    if (code === 'VISITOR_LIMIT')
+      return `There are ${this.count} connections of visitors, and maxVisitors is ${limits.maxVisitors}.`
+    if (code === 'ADDRESS_LIMIT')
+      return `${this.#lastAddress} opens more than ${addressBounds.maxOpen} connections, or ${addressBounds.maxPerSecond} a second.`
+    const limit = descriptorLimit() ?? 0
+    const open = limit - (freeDescriptors(limit) ?? 0)
+    return `${open} of ${limit} descriptors are open, ${this.#reserve} are kept for the control host, and ${this.count} are visitors'.`
+  }
+}
+
+const STAYING: Occupant = { giveWay: () => false }
+
+/** What an accepted connection has until it is closed. */
+export class Seat {
+  /** Whose it is, as the address book has it. */
+  key: string
+  /** Why only the control host may serve it. */
+  refusal: Refusal | undefined
+  /** Who may give it up; without one, it is cut when it has taken too long to say what it wants. */
+  occupant: Occupant | undefined
+  readonly #admission: Admission
+  readonly #socket: Socket
+  readonly #openedTick: number
+
+  constructor(admission: Admission, socket: Socket, key: string, openedTick: number) {
+    this.#admission = admission
+    this.#socket = socket
+    this.key = key
+    this.#openedTick = openedTick
+  }
+
+  /** Whether it is for the control host only. Asks for room again, as some may have left. */
+  isRefused(): boolean {
+    if (this.refusal === undefined) return false
+    if (!this.#admission.settle(this)) return true
+    this.refusal = undefined
+    return false
+  }
+
+  /** A proxy's header names the visitor. `false`: the address has too many, and the connection is to be cut. */
+  moveTo(address: string): boolean {
+    const key = this.#admission.move(this, address)
+    if (key === undefined) return false
+    this.key = key
+    return true
+  }
+
+  /** It may be silent for as long as it likes. */
+  stay(): void {
+    this.occupant = STAYING
+  }
+
+  /** The connection is a client's: it is bounded as such, and not with visitors. */
+  release(): void {
+    this.#admission.leave(this, false)
+  }
+
+  /** The connection is closed. */
+  left(): void {
+    this.#admission.leave(this, true)
+  }
+
+  giveWay(patientSinceTick: number): boolean {
+    if (this.occupant !== undefined) return this.occupant.giveWay()
+    if (this.#openedTick > patientSinceTick) return false
+    this.cut()
+    return true
+  }
+
+  cut(): void {
+    this.#socket.terminate()
+    this.left()
+  }
+}

@@ -1,0 +1,27 @@
+// Which addresses count as one, and what is forgotten.
+
+import { expect, test } from 'bun:test'
+import { AddressBook, networkOf } from '../../src/server/address-book.ts'
+
+test('IPv4 addresses count one by one, IPv6 ones by their first 64 bits', () => {
+  expect(networkOf('203.0.113.7')).toBe('203.0.113.7')
+  expect(networkOf('::ffff:203.0.113.7')).toBe('203.0.113.7')
+  expect(networkOf('2001:db8:1:2:3:4:5:6')).toBe('2001:db8:1:2::/64')
+  expect(networkOf('2001:db8:1:2::6')).toBe('2001:db8:1:2::/64')
+  expect(networkOf('2001:0db8:0001:0002:0:0:0:6')).toBe('2001:db8:1:2::/64')
+  expect(networkOf('2001:db8::1')).toBe('2001:db8:0:0::/64')
+  expect(networkOf('fe80::1%eth0')).toBe('fe80:0:0:0::/64')
+  expect(networkOf('::1')).toBe('::1')
+  expect(networkOf('0:0:0:0:0:0:0:1')).toBe('::1')
+})
+
+test('the loopback is counted only if the bounds say so', () => {
+  const bounds = { maxOpen: 1, maxPerSecond: 0, includesLoopback: false }
+  const book = new AddressBook(() => bounds)
+  for (const address of ['127.0.0.1', '127.0.0.1', '::1', '::1']) expect(book.enter(address)).toBe('')
+  bounds.includesLoopback = true
+  expect(book.enter('127.0.0.1')).toBe('127.0.0.1')
+  expect(book.enter('127.0.0.1')).toBeUndefined()
+  book.leave('127.0.0.1')
+  expect(book.enter('127.0.0.1')).toBe('127.0.0.1')
+})

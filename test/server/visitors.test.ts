@@ -1,0 +1,168 @@
+// More visitors than there is room for: who is refused, who gives way, and who gets in all the same.
+
+import { afterEach, expect, test } from 'bun:test'
+import { TunnelClient } from '../../src/index.ts'
+import { encodeProxyV1 } from '../../src/wire/proxy-protocol.ts'
+import { ask } from '../support/ask.ts'
+import { next } from '../support/events.ts'
+import { type RawConnection, rawDial } from '../support/raw.ts'
+import { ServerProcess } from '../support/server-process.ts'
+import { startServer, startTunnel } from '../support/tunnel.ts'
+import { within } from '../support/within.ts'
+
+/** They see RST or FIN when the server wants: neither is a failure of the test. */
+let crowd: RawConnection[] = []
+afterEach(() => {
+  for (const { socket } of crowd) socket.terminate()
+  crowd = []
+})
+
+async function come(port: number, count: number, says = ''): Promise<void> {
+  for (let come = 0; come < count; come++) {
+    const visitor = await rawDial(port)
+    crowd.push(visitor)
+    if (says !== '') visitor.socket.write(Buffer.from(says))
+  }
+}
+
+const GET = 'GET / HTTP/1.1\r\nHost: app.localhost\r\n\r\n'
+const never = () => new Promise<Response>(() => {})
+const hello = () => new Response('hello')
+
+async function connect(port: number, fetch: () => Response | Promise<Response>, name = 'app') {
+  const client = new TunnelClient({ server: `http://127.0.0.1:${port}`, subdomain: name, fetch })
+  await within(client.connect(), 'the client to connect')
+  return { client, [Symbol.asyncDispose]: () => client.disconnect() }
+}
+
+/** Until it is served: idle ones give way when they have been idle for a second. */
+async function served(port: number, host: string): Promise<string> {
+  const deadline = Date.now() + 8_000
+  for (;;) {
+    const answer = await ask(port, host).catch(() => undefined)
+    if (answer?.status === 200) return answer.body
+    if (Date.now() > deadline) throw new Error(`not served: ${answer?.status} ${answer?.code}`)
+    await Bun.sleep(20)
+  }
+}
+
+// Slow: idle connections have a second before they give way, and the process has to start.
+test('500 idle connections where 256 descriptors are: visitors, clients and operators get in', async () => {
+  await using server = await ServerProcess.start({}, 256)
+  await using _first = await connect(server.port, hello)
+  await come(server.port, 500)
+  expect((await ask(server.port, 'localhost', { path: '/health' })).body).toBe('OK')
+  await using _second = await connect(server.port, hello, 'second')
+  expect(await served(server.port, 'app.localhost')).toBe('hello')
+  await server.when(() => server.errors.length > 0, 'the error event')
+  expect(server.errors.map(({ code }) => code)).toEqual(['DESCRIPTORS_SHORT'])
+  expect(server.errors[0]?.message).toMatch(/^\d+ of 256 descriptors are open, 64 are kept/)
+}, 20_000)
+
+test('where visitors are busy the next is refused with 503, the control host answers, and it is told once', async () => {
+  await using server = await ServerProcess.start({}, 256)
+  await using _first = await connect(server.port, never)
+  await come(server.port, 300, GET)
+  const refused = await ask(server.port, 'app.localhost')
+  expect([refused.status, refused.code]).toEqual([503, 'VISITOR_LIMIT'])
+  expect((await ask(server.port, 'localhost', { path: '/health' })).body).toBe('OK')
+  await using second = await connect(server.port, hello, 'second')
+  expect(second.client.getState()).toBe('connected')
+  expect(server.errors.map(({ code }) => code)).toEqual(['DESCRIPTORS_SHORT'])
+  for (const { socket } of crowd) socket.terminate()
+  expect(await served(server.port, 'second.localhost')).toBe('hello')
+}, 20_000)
+
+// A second of CPU time is measured over a second.
+test('when the program around it takes every descriptor, accepting does not spin, and all works again after', async () => {
+  await using server = await ServerProcess.start({}, 256)
+  await using _client = await connect(server.port, hello)
+  expect(await served(server.port, 'app.localhost')).toBe('hello')
+  server.tell('take')
+  await come(server.port, 100, GET)
+  await server.when(() => server.errors.length > 0, 'the error event')
+  expect(server.errors[0]?.code).toBe('DESCRIPTORS_SHORT')
+  const before = await server.cpuMs()
+  await Bun.sleep(1_000)
+  expect((await server.cpuMs()) - before).toBeLessThan(500)
+  server.tell('give')
+  expect(await served(server.port, 'app.localhost')).toBe('hello')
+}, 20_000)
+
+test('above maxVisitors an idle connection gives way to the next; busy ones do not', async () => {
+  await using server = await startServer({ limits: { maxVisitors: 3 } })
+  await using _client = await connect(server.port, hello)
+  await come(server.port, 3)
+  expect(await served(server.port, 'app.localhost')).toBe('hello')
+  expect(crowd.filter(({ isClosed }) => isClosed).length).toBeGreaterThan(0)
+}, 10_000)
+
+test('above maxVisitors with all of them busy: 503 for visitors, and the control host answers', async () => {
+  await using tunnel = await startTunnel({ fetch: never }, { server: { limits: { maxVisitors: 3 } } })
+  const told = next(tunnel.server, 'error')
+  const begun = Promise.all([1, 2, 3].map(() => next(tunnel.client, 'request')))
+  await come(tunnel.port, 3, GET)
+  await begun
+  const refused = await ask(tunnel.port, tunnel.host)
+  expect([refused.status, refused.code]).toEqual([503, 'VISITOR_LIMIT'])
+  expect((await told).message).toStartWith('There are 3 connections of visitors, and maxVisitors is 3.')
+  expect((await ask(tunnel.port, 'localhost', { path: '/health' })).body).toBe('OK')
+  crowd[0]?.socket.terminate()
+  await crowd[0]?.closed()
+})
+
+test('a connection to a TCP tunnel counts as well, and is cut above maxVisitors', async () => {
+  await using tunnel = await startTunnel({ fetch: hello }, { server: { limits: { maxVisitors: 2 } } })
+  const raw = await tunnel.client.tcp({ port: 9, host: '127.0.0.1' })
+  await come(tunnel.port, 2)
+  const third = await rawDial(Number(new URL(raw.url).port))
+  expect(await third.closed()).toBeDefined()
+})
+
+test('connections of one address at once are bounded, by the visitor that a PROXY header names', async () => {
+  await using server = await startServer({
+    acceptProxyProtocol: true,
+    trustedProxies: ['127.0.0.1'],
+    limits: { maxAddressVisitors: 2 },
+  })
+  const told = next(server, 'error')
+  const visit = async (address: string) => {
+    const visitor = await rawDial(server.port)
+    crowd.push(visitor)
+    const destination = { address: address.includes(':') ? '2001:db8::1' : '192.0.2.1', port: 80 }
+    await visitor.send(encodeProxyV1({ transport: 'tcp', source: { address, port: 5_000 }, destination }))
+    await visitor.send('GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    await visitor.when(() => visitor.text.endsWith('OK') || visitor.isClosed, 'an answer or the end')
+    return visitor.isClosed ? 'cut' : 'served'
+  }
+  expect(await visit('203.0.113.7')).toBe('served')
+  expect(await visit('203.0.113.7')).toBe('served')
+  expect(await visit('203.0.113.7')).toBe('cut')
+  expect((await told).message).toStartWith('203.0.113.7 opens more than 2 connections')
+  expect(await visit('203.0.113.8')).toBe('served')
+  // Of one network of 64 bits.
+  expect(await visit('2001:db8:1:2::1')).toBe('served')
+  expect(await visit('2001:db8:1:2:ffff::9')).toBe('served')
+  expect(await visit('2001:db8:1:2:3:4:5:6')).toBe('cut')
+  expect(await visit('2001:db8:1:3::1')).toBe('served')
+  // One left.
+  crowd[0]?.socket.terminate()
+  await ask(server.port, 'localhost').catch(() => {})
+})
+
+test('new connections of one address in a second are bounded, also on the loopback when a bound is given', async () => {
+  await using server = await startServer({ limits: { maxAddressRate: 5 } })
+  const outcomes: string[] = []
+  const from = Math.floor(performance.now() / 1_000)
+  for (let count = 0; count < 40; count++)
+    outcomes.push(
+      await ask(server.port, 'localhost').then(
+        () => 'served',
+        () => 'cut',
+      ),
+    )
+  const seconds = Math.floor(performance.now() / 1_000) - from + 1
+  const servedCount = outcomes.filter(outcome => outcome === 'served').length
+  expect(servedCount).toBeGreaterThanOrEqual(5)
+  expect(servedCount).toBeLessThanOrEqual(5 * seconds)
+})
