@@ -16,12 +16,12 @@ import {
   beginLane,
   canBeginLane,
   canSplice,
-  isCleanEnd,
   type Outcome,
   openTrunk,
   spliceDescriptors,
 } from '../splice/splicer.ts'
 import { descriptorOf } from './descriptor.ts'
+import { hasFarSide } from './far-side.ts'
 import { failure } from './gate.ts'
 
 export type RawSocket = Bun.Socket<Connection>
@@ -108,7 +108,6 @@ export class Connection implements Socket {
   /** What the kernel moves from here, and to here. */
   outgoing: Pick<Splice, 'stop'> | undefined
   incoming: Pick<Splice, 'stop'> | undefined
-  wasSpliced = false
   endsAfterSplice = false
   /** The far side's end was told while bytes were still moved. */
   endedMeanwhile = false
@@ -222,8 +221,6 @@ export class Connection implements Socket {
     if (splice === undefined) return undefined
     this.outgoing = splice
     to.incoming = splice
-    this.wasSpliced = true
-    to.wasSpliced = true
     return splice
   }
 
@@ -327,14 +324,13 @@ export class Connection implements Socket {
   #lend(to: Pick<Splice, 'stop'>): void {
     this.outgoing = to
     this.incoming = to
-    this.wasSpliced = true
   }
 
-  /** An end that was read is none: the error was told to a splice, this way or the other. */
+  /** The end that Bun read is a reset. One system call for each end, none for each read. */
   get isBroken(): boolean {
-    if (!this.wasSpliced || this.hasEnded) return false
+    if (this.hasEnded) return false
     const descriptor = descriptorOf(this.raw)
-    return descriptor !== undefined && !isCleanEnd(descriptor)
+    return descriptor !== undefined && !hasFarSide(descriptor)
   }
 
   stopSplices(): void {
@@ -497,9 +493,9 @@ function lost(connection: Connection): void {
   connection.terminate()
 }
 
-/** The system told, but not by an event that says so. */
+/** A reset that Bun did not report as one. */
 function broken(connection: Connection): void {
-  connection.failure ??= failure('ECONNRESET', 'the connection broke while the kernel moved its bytes')
+  connection.failure ??= failure('ECONNRESET', 'the far side reset the connection')
   connection.terminate()
 }
 

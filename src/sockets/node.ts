@@ -3,6 +3,7 @@
 // A net.Socket never refuses bytes, it queues them, and it goes on reading the caller's array while they wait. So
 // each write is a copy, and none is taken before the one before it reached the kernel.
 
+import { readSync } from 'node:fs'
 import { connect, isIP, type Socket as NetSocket } from 'node:net'
 import { rootCertificates, connect as secure } from 'node:tls'
 import { copyOf } from '../bytes.ts'
@@ -183,6 +184,10 @@ class Connection implements Socket {
     }
     socket.on('data', (bytes: Buffer) => this.#tell(() => handler.received(bytes)))
     socket.on('end', () => {
+      if (wasReset(raw, this.#hasEnded)) {
+        failed(failure('ECONNRESET', 'the far side reset the connection'))
+        return this.terminate()
+      }
       this.#peerEnded = true
       this.#tell(() => handler.ended())
     })
@@ -266,6 +271,27 @@ class Connection implements Socket {
       this.#failure ??= failure('ECONNRESET', 'the connection closed before both sides ended')
     }
     this.#handler.closed(this.#failure)
+  }
+}
+
+/**
+ * Whether the end that was read is a reset: libuv reports an end where the last read before a reset was a short one.
+ * Before this side's FIN, `getpeername` says that the connection is gone, also when a write got the error. A connection
+ * that ended both ways is gone as well: there a read gets the error, which no write can have taken. Both are asked of the
+ * handle, because Node remembers the address and reads no more. `false` where they cannot be asked.
+ */
+function wasReset(raw: NetSocket, hasEnded: boolean): boolean {
+  const handle: unknown = process.platform === 'linux' ? Reflect.get(raw, '_handle') : undefined
+  if (typeof handle !== 'object' || handle === null) return false
+  if (!('getpeername' in handle && 'fd' in handle)) return false
+  const { getpeername, fd } = handle
+  if (typeof getpeername !== 'function' || typeof fd !== 'number' || fd < 0) return false
+  if (!hasEnded) return getpeername.call(handle, {}) !== 0
+  try {
+    readSync(fd, Buffer.alloc(1))
+    return false
+  } catch (error) {
+    return codeOf(error) !== 'EAGAIN' // a TLS end, on a connection that goes on
   }
 }
 

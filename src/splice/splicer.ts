@@ -184,14 +184,6 @@ export function canSplice(): boolean {
   return kernel !== null && !hasFailed
 }
 
-/**
- * Whether an end that was read is one. After a reset the kernel tells one reader or writer of it, on whichever thread,
- * and the others of an end.
- */
-export function isCleanEnd(descriptor: number): boolean {
-  return kernel?.isConnected(descriptor) ?? true
-}
-
 /** For tests and diagnosis. */
 export interface SpliceCounts {
   /** Jobs that began in this process. */

@@ -1,0 +1,43 @@
+// Whether a connection still has a far side: Bun reports some resets as an end.
+//
+// The kernel reports a reset once. When a write, or a thread that moves bytes, gets that error, the next read sees the end
+// of the connection, and Bun 1.4.5 calls `end`: so it was with 61 of 100 connections that were reset while both sides
+// wrote. The connection itself has no far side any more then, and `getpeername` says so.
+
+import { createRequire } from 'node:module'
+import { openLibc } from '../libc.ts'
+
+const SYMBOLS = { getpeername: { args: ['i32', 'ptr', 'ptr'], returns: 'i32' } } as const
+
+/** Room for any address. */
+const ADDRESS_BYTES = 128
+
+/** `null`: the end that Bun reports is believed. */
+let check: ((descriptor: number) => boolean) | null | undefined
+
+/**
+ * `false` after a reset, whoever got its error. Only for a connection on which this side has not sent FIN: one that
+ * ended both ways has no far side either. Always `true` outside of Linux.
+ */
+export function hasFarSide(descriptor: number): boolean {
+  check ??= open()
+  return check?.(descriptor) ?? true
+}
+
+function open(): ((descriptor: number) => boolean) | null {
+  if (process.platform !== 'linux') return null
+  try {
+    // Loaded late: the sockets of Node are beside this file, and Node has no such module.
+    const ffi = createRequire(import.meta.url)('bun:ffi') as typeof import('bun:ffi') // Bun's own, and its types
+    const { getpeername } = openLibc(ffi, SYMBOLS)
+    // Allocated by themselves and kept: memory of small arrays may move.
+    const address = new Uint8Array(new ArrayBuffer(ADDRESS_BYTES))
+    const length = new Uint32Array(new ArrayBuffer(4))
+    return descriptor => {
+      length[0] = ADDRESS_BYTES
+      return getpeername(descriptor, ffi.ptr(address), ffi.ptr(length)) === 0
+    }
+  } catch {
+    return null // no C library by a name that is known, or no foreign calls in this build
+  }
+}
