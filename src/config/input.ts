@@ -206,6 +206,8 @@ export interface ServerLimits {
   readonly maxSessionWindow?: number | string
   /** `drainTimeoutMs` of the library. Default: `30s`. */
   readonly drainTimeout?: number | string
+  /** `drainIdleMs` of the library. Default: `1s`. */
+  readonly drainIdle?: number | string
 }
 
 /** What the file of a server may say. */

@@ -60,7 +60,7 @@ export interface VisitorHost {
   readonly proto: 'http' | 'https'
   /** Heads not in use: a connection needs one only while it is open, and they are not small. */
   readonly heads: RequestHead[]
-  /** Answers are the last of their connections. */
+  /** The server stops: each answer that begins now says that it is the last on its connection. */
   isDraining(): boolean
   /** Whether forwarding headers from this address are believed. */
   isTrusted(address: string): boolean
@@ -74,6 +74,8 @@ export interface VisitorHost {
   finished(visitor: VisitorConnection, code: ErrorCode | undefined): void
   /** What a lane for the host that the visitor asked last has to keep to; `undefined`: there is to be none. */
   laneTerms(visitor: VisitorConnection): LaneGrant | undefined
+  /** The connection takes no more requests: its last answer has left, or another protocol has it. Called at most once. */
+  settled(visitor: VisitorConnection): void
   /** The connection is gone. */
   left(visitor: VisitorConnection): void
 }

@@ -4,6 +4,7 @@
 import { isIP } from 'node:net'
 import { deferred } from '../deferred.ts'
 import { TunnelError } from '../errors.ts'
+import { eventLoop } from '../event-loop.ts'
 import { Events } from '../events.ts'
 import type { RequestHead } from '../http/head.ts'
 import { formatUrl } from '../names.ts'
@@ -33,6 +34,7 @@ import { type ServerSettings, serverSettings } from './settings.ts'
 import { Counters, type ServerStats } from './stats.ts'
 import { type Tunnel, Tunnels } from './tunnels.ts'
 import { VisitorConnection } from './visitor.ts'
+import { Visitors } from './visitors.ts'
 
 /** How long connections may take to close by themselves at the very end of `stop()`. */
 const LAST_WORDS_MS = 1_000
@@ -51,7 +53,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   readonly #deadlines: Deadlines = new Deadlines(error => this.emit('error', error))
   readonly #tunnels: Tunnels
   readonly #counters: Counters = new Counters()
-  readonly #visitors = new Set<VisitorConnection>()
+  readonly #visitors: Visitors = new Visitors(() => this.#visitorsChanged())
   readonly #heads: RequestHead[] = []
   readonly #clients = new Set<ClientConnection>()
   /** Flows of all UDP tunnels. */
@@ -127,8 +129,9 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   }
 
   /**
-   * Drains and stops: takes nothing new, lets exchanges finish for up to `drainTimeoutMs`, then cuts what is left.
-   * A second call waits for the same end.
+   * Drains and stops: takes no new connections, clients and WebSockets; serves what is asked on kept-alive connections within
+   * `drainIdleMs`, with `Connection: close`; lets exchanges finish for up to `drainTimeoutMs`, then cuts what is left. A second
+   * call waits for the same end.
    */
   async stop(): Promise<void> {
     // One that fails to start has nothing to stop; `start()` tells its caller why.
@@ -217,22 +220,24 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     this.#settings = next
     takeBack(next, this.#clients, this.#tunnels)
     this.#tunnels.recallLanes()
-    for (const visitor of this.#visitors) visitor.forgetHop()
+    this.#visitors.forgetHops()
   }
 
   async #drainAndStop(): Promise<void> {
     this.#state = 'draining'
+    // Closing a listener resets the connections that wait in its queue. Right after a turn of the event loop it is empty.
+    await turn()
     this.#doors.close(false)
     for (const client of this.#clients) client.drain()
     this.#tunnels.drain('SERVER_DRAINING')
     this.#tunnels.recallLanes()
-    for (const visitor of [...this.#visitors]) visitor.drain()
+    this.#visitors.drain()
     await this.#whenDrained()
     this.#state = 'stopped'
     this.#tunnels.clear('SERVER_DRAINING')
     for (const client of [...this.#clients]) client.close('SERVER_DRAINING')
     await this.#whenAllLeft()
-    for (const visitor of [...this.#visitors]) visitor.terminate()
+    this.#visitors.terminate()
     this.#admission.stop()
     this.#deadlines.stop()
     this.#doors.close(true)
@@ -257,10 +262,8 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       elsewhere: (visitor, code) => this.#serving.elsewhere(visitor, code),
       finished: (visitor, code) => this.#exchanges.finished(visitor, code),
       laneTerms: visitor => this.#laneTerms(visitor),
-      left: visitor => {
-        this.#visitors.delete(visitor)
-        if (this.#visitors.size === 0) this.#allLeft?.()
-      },
+      settled: () => this.#visitors.settled(),
+      left: visitor => this.#visitors.left(visitor),
     }
   }
 
@@ -321,10 +324,14 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   }
 
   #route(visitor: VisitorConnection): Route {
-    if (this.#state !== 'running') return 'SERVER_DRAINING'
     const { head, record } = visitor
+    // While it drains, requests are served on the connections that are there. What could last is not begun.
+    if (this.#state === 'stopped') return 'SERVER_DRAINING'
+    const isDraining = this.#state === 'draining'
+    if (isDraining && head.upgrade === 'websocket') return 'SERVER_DRAINING'
     const destination = destinationOf(head.host, this.#settings.domainsByLength)
-    if (destination.kind === 'control') return controlRoute(visitor, this.#desk)
+    if (destination.kind === 'control')
+      return isDraining && head.upgrade !== '' ? 'SERVER_DRAINING' : controlRoute(visitor, this.#desk)
     if (visitor.isRefused()) return 'VISITOR_LIMIT'
     if (destination.kind === 'unknown') return 'HOST_UNKNOWN'
     const tunnel = this.#tunnels.find(destination.name)
@@ -337,6 +344,8 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   }
 
   #laneTerms(visitor: VisitorConnection): LaneGrant | undefined {
+    // What a lane answers does not say that it is the last.
+    if (this.#state !== 'running') return undefined
     const destination = destinationOf(visitor.head.host, this.#settings.domainsByLength)
     if (destination.kind !== 'tunnel') return undefined
     const tunnel = this.#tunnels.find(destination.name)
@@ -490,14 +499,19 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   }
 
   get #isIdle(): boolean {
-    return this.#exchanges.isIdle && this.#rawVisits.count === 0
+    return this.#exchanges.isIdle && this.#rawVisits.count === 0 && this.#visitors.areSettled
+  }
+
+  #visitorsChanged(): void {
+    this.#maybeDrained()
+    if (this.#visitors.isEmpty) this.#allLeft?.()
   }
 
   #maybeDrained(): void {
-    if (this.#isIdle) this.#drained?.()
+    if (this.#drained !== undefined && this.#isIdle) this.#drained()
   }
 
-  /** All exchanges and raw connections are over, or the time for it is. */
+  /** All exchanges and raw connections are over, and no visitor brings another; or the time for it is over. */
   #whenDrained(): Promise<void> {
     if (this.#isIdle) return Promise.resolve()
     return bounded(this.#settings.limits.drainTimeoutMs, resolve => {
@@ -507,11 +521,18 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
 
   /** All connections have closed, last words read: cutting one now could destroy them. */
   #whenAllLeft(): Promise<void> {
-    if (this.#visitors.size === 0) return Promise.resolve()
+    if (this.#visitors.isEmpty) return Promise.resolve()
     return bounded(LAST_WORDS_MS, resolve => {
       this.#allLeft = resolve
     })
   }
+}
+
+/** Resolves when everything that the kernel had for us was handed out. */
+function turn(): Promise<void> {
+  const { promise, resolve } = deferred<void>()
+  eventLoop.soon(() => eventLoop.soon(resolve))
+  return promise
 }
 
 /** Resolves when `begin`'s callback is called, or after `ms`. */

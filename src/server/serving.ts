@@ -16,7 +16,7 @@ export interface ServingHost {
   isSecure(): boolean
   /** Whether this is a proxy whose X-Forwarded-For is believed. */
   isTrusted(address: string): boolean
-  /** The server takes no new requests. */
+  /** The server stops: it grants no tunnels any more. */
   isDraining(): boolean
 }
 
@@ -34,7 +34,9 @@ export class Serving {
   route(tunnel: Tunnel, visitor: VisitorConnection): Route {
     const chosen = tunnel.pool === undefined ? tunnel.choose(ANYBODY) : this.#choose(tunnel, visitor)
     if (chosen === 'ORIGIN_UNHEALTHY') return chosen
-    if (chosen?.upstream === undefined) return holdAt(tunnel, visitor)
+    // A server that stops grants no tunnel: whoever waited for the client would wait in vain.
+    if (chosen?.upstream === undefined)
+      return this.#host.isDraining() ? 'SERVER_DRAINING' : holdAt(tunnel, visitor)
     serve(chosen, visitor)
     return chosen.upstream
   }
@@ -43,7 +45,7 @@ export class Serving {
   elsewhere(visitor: VisitorConnection, code: ErrorCode): Upstream | undefined {
     const { record } = visitor
     const { tunnel, member, client, report } = record
-    if (tunnel?.pool === undefined || member === undefined || this.#host.isDraining()) return undefined
+    if (tunnel?.pool === undefined || member === undefined) return undefined
     record.tried ??= new Set()
     record.tried.add(member)
     const chosen = this.#choose(tunnel, visitor)

@@ -1,6 +1,7 @@
 // One visitor's HTTP/1.1 connection: frames requests strictly, routes each by its own Host, answers in order.
 
 import { ERRORS, type ErrorCode } from '../errors.ts'
+import { eventLoop } from '../event-loop.ts'
 import { BodyFramer } from '../http/body.ts'
 import type { Hop } from '../http/forward.ts'
 import { parseRequestHead, RequestHead } from '../http/head.ts'
@@ -57,6 +58,8 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline, Occupa
   }
   /** Set where the request was routed. */
   answerLines: Uint8Array | undefined
+  /** It takes no more requests. */
+  isSettled = false
   readonly #socket: Socket
   readonly #host: VisitorHost
   readonly #seat: Seat | undefined
@@ -86,6 +89,8 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline, Occupa
   #hasOriginEnded = false
   /** What the deadline compares with: bytes of the answer so far, or bytes unsent. */
   #bytesAtLastLook = 0
+  /** The head of the answer under way said that the connection goes on behind it. */
+  #wasKept = false
   #hop: Hop | undefined
   #hopRewrite: Rewrite | undefined
   /** Once there was an easy request. */
@@ -114,8 +119,11 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline, Occupa
     const taken = this.#unsent.flush(this.#socket)
     if (taken > 0) this.#watchExchange()
     if (!this.#unsent.isEmpty) return
-    if (this.#phase === 'closing') this.#watchUnsent()
-    if (this.#phase === 'closing' || this.#hasOriginEnded) this.#socket.end()
+    if (this.#phase === 'closing') {
+      this.#watchUnsent()
+      this.#socket.end()
+      this.#settle()
+    } else if (this.#hasOriginEnded) this.#socket.end()
     else if (this.#phase === 'flushing') this.#nextRequest()
     else this.#exchange?.drained()
   }
@@ -173,8 +181,8 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline, Occupa
   expired(): void {
     switch (this.#phase) {
       case 'head':
-        if (this.#input.isEmpty) return this.#close()
-        return this.#refuse('HEAD_TIMEOUT')
+        if (!this.#input.isEmpty) return this.#refuse('HEAD_TIMEOUT')
+        return this.#host.isDraining() ? this.#closeSoon() : this.#close()
       case 'exchange':
         if (this.#moving !== undefined) return this.#lookAtMoving(this.#moving)
         if (!this.#unsent.isEmpty) return this.#stalled()
@@ -197,10 +205,25 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline, Occupa
     this.#hop = undefined
   }
 
-  /** The server stops: an idle connection closes now, one with an exchange after it. */
+  /**
+   * The server stops: the next answer is the last one here. A connection that waits for a request closes once it has waited
+   * for `drainIdleMs`. One in a lane comes back by itself.
+   */
   drain(): void {
-    // One in a lane hears of it by being recalled.
-    if (this.#phase === 'head' && this.#input.isEmpty) this.#close()
+    if (this.#phase !== 'head') return
+    const { deadlines, limits } = this.#host
+    const waitedMs = ((deadlines.tick - this.#idleSinceTick) * 1_000) / TICKS_PER_SECOND
+    const leftMs = limits.drainIdleMs - waitedMs
+    if (leftMs > 0) deadlines.arm(this, leftMs)
+    else this.expired()
+  }
+
+  /** What the kernel has for us already is still taken. */
+  #closeSoon(): void {
+    const isIdle = () => this.#phase === 'head' && this.#input.isEmpty
+    eventLoop.soon(() => {
+      if (isIdle()) eventLoop.soon(() => isIdle() && this.#close())
+    })
   }
 
   terminate(): void {
@@ -264,6 +287,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline, Occupa
     const end = parseRequestHead(this.head, pending, 0, pending.length, this.#host.limits)
     if (end === 0) {
       this.#input.keep(pending)
+      if (before === 0 && this.#host.isDraining()) this.drain()
       return bytes.length
     }
     this.#input.clear()
@@ -297,6 +321,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline, Occupa
       this.#finish(undefined)
       this.#phase = 'taken'
       this.#seat?.release()
+      this.#settle()
       this.#takeover = route.takeOver(this.#socket)
       return
     }
@@ -403,7 +428,9 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline, Occupa
   }
 
   get keepsAlive(): boolean {
-    return this.head.keepAlive && !this.#isLast && !this.#host.isDraining() && !this.isProvisional
+    if (!this.head.keepAlive || this.#isLast || this.isProvisional) return false
+    // A request that is here already is still served, however soon the server stops.
+    return !this.#host.isDraining() || !this.#input.isEmpty
   }
 
   /** Whether no request can follow: the visitor sent FIN, and all that came before it was worked off. */
@@ -434,6 +461,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline, Occupa
 
   answered(status: number): void {
     this.answerStatus = status
+    this.#wasKept = this.keepsAlive
   }
 
   switched(): void {
@@ -453,7 +481,8 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline, Occupa
   done(keepAlive: boolean, cameWhole = false): void {
     this.#exchange = undefined
     this.#finish(undefined)
-    const mayGoOn = keepAlive && this.keepsAlive && this.#isRequestComplete && this.#phase === 'exchange'
+    // What the answer said counts: the visitor may have sent its next request by now.
+    const mayGoOn = keepAlive && this.#wasKept && this.#isRequestComplete && this.#phase === 'exchange'
     if (!mayGoOn) return this.#close()
     const isEasy = cameWhole && this.head.method === 'GET' && this.head.body === 'none'
     if (isEasy) this.#lane ??= new VisitorLane(() => this.#mayHaveLane)
@@ -504,10 +533,12 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline, Occupa
       this.#phase = 'flushing'
       return this.#watchUnsent()
     }
-    if (this.#host.isDraining()) return this.#close()
+    const { deadlines, limits } = this.#host
+    const isDraining = this.#host.isDraining()
+    if (isDraining && limits.drainIdleMs === 0 && this.#input.isEmpty) return this.#close()
     this.#phase = 'head'
-    this.#idleSinceTick = this.#host.deadlines.tick
-    this.#host.deadlines.arm(this, this.#host.limits.idleTimeoutMs)
+    this.#idleSinceTick = deadlines.tick
+    deadlines.arm(this, isDraining ? Math.max(limits.drainIdleMs, 1) : limits.idleTimeoutMs)
     const rest = this.#input.take()
     this.resume()
     if (rest !== undefined) this.#advance(rest)
@@ -601,7 +632,15 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline, Occupa
     this.#input.clear()
     this.resume()
     this.#watchUnsent()
-    if (this.#unsent.isEmpty) this.#socket.end()
+    if (!this.#unsent.isEmpty) return
+    this.#socket.end()
+    this.#settle()
+  }
+
+  #settle(): void {
+    if (this.isSettled) return
+    this.isSettled = true
+    this.#host.settled(this)
   }
 
   /**

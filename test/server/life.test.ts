@@ -139,7 +139,7 @@ test.each([
 
 // ── Drain and stop ───────────────────────────────────────────────────────────────────────────────────────────────
 
-test('what is in flight finishes, new requests of open connections get 503, new connections are refused', async () => {
+test('what is in flight finishes, requests on open connections are served, WebSockets and new connections are not', async () => {
   using origin = new RawOrigin()
   const { server, port, host } = keep(await startTunnel({ port: origin.port }))
   const visitor = await rawDial(port)
@@ -149,16 +149,24 @@ test('what is in flight finishes, new requests of open connections get 503, new 
   // One that has begun to ask when the server begins to stop.
   const late = await rawDial(port)
   await late.send(`GET /late HTTP/1.1\r\nHost: ${host}\r\n`)
+  const socket = await rawDial(port)
+  const upgrade = 'Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
+  await socket.send(`GET /socket HTTP/1.1\r\nHost: ${host}\r\n`)
   await ask(port, 'localhost', { path: '/health' })
 
   const stopped = server.stop()
   expect(server.getStats().status).toBe('draining')
+  await socket.send(upgrade)
   await late.send('\r\n')
-  const refused = await late.end()
+  const lateApp = await origin.accept()
+  await lateApp.send('HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nserved')
+  expect(await late.end()).toMatch(/^HTTP\/1.1 200 OK\r\n[\s\S]*\r\nConnection: close\r\n[\s\S]*served$/)
+  const refused = await socket.end()
   expect(refused).toStartWith('HTTP/1.1 503 ')
   expect(refused.toLowerCase()).toContain('x-localtunnels-error: server_draining')
   expect(await codeOf(rawDial(port))).toBe('ECONNREFUSED')
   late.socket.terminate()
+  socket.socket.terminate()
 
   await app.send('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone')
   expect(await visitor.end()).toEndWith('done')
@@ -167,8 +175,10 @@ test('what is in flight finishes, new requests of open connections get 503, new 
   expect(server.getStats()).toMatchObject({ status: 'stopped', pendingResponses: 0, connections: 0 })
 })
 
-test('an idle connection is closed at once', async () => {
-  const { server, port, host } = keep(await startTunnel({ fetch: () => new Response('x') }))
+test('an idle connection is closed without an answer', async () => {
+  const { server, port, host } = keep(
+    await startTunnel({ fetch: () => new Response('x') }, { server: { limits: { drainIdleMs: 0 } } }),
+  )
   const visitor = await rawDial(port)
   await visitor.send(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
   await visitor.until('x')

@@ -1,0 +1,136 @@
+// A server that stops: every request on a kept connection is answered, and the last answer says that it is the last.
+
+import { afterEach, expect, test } from 'bun:test'
+import { next } from '../support/events.ts'
+import { get, headerOf, ok, rawTunnel, readAnswer, readRequest, statusOf } from '../support/exchange.ts'
+import { KeptVisitors } from '../support/kept-visitors.ts'
+import { rawDial } from '../support/raw.ts'
+import { startTunnel } from '../support/tunnel.ts'
+
+const open: AsyncDisposable[] = []
+const keep = <Thing extends AsyncDisposable>(thing: Thing): Thing => {
+  open.push(thing)
+  return thing
+}
+afterEach(async () => {
+  for (const thing of open.splice(0).reverse()) await thing[Symbol.asyncDispose]()
+})
+
+/** `LT_ROUNDS=50` runs the rounds of the promise; the usual run has a few. */
+const ROUNDS = Number(process.env.LT_ROUNDS ?? 3)
+
+test.each(['streams', 'json'] as const)(
+  'under load on kept connections (%s wire) a stop fails no request, and each last answer says close',
+  async wire => {
+    for (let round = 0; round < ROUNDS; round++) {
+      const { server, port, host } = keep(
+        await startTunnel({ fetch: () => Bun.sleep(2).then(() => new Response('hello')) }, { wire }),
+      )
+      const visitors = new KeptVisitors(port, host, 20)
+      await visitors.answers(400)
+      await server.stop()
+      const counts = await visitors.end()
+      expect(counts.failures).toEqual([])
+      expect(counts.lastWithoutClose).toBe(0)
+    }
+  },
+  ROUNDS * 5_000,
+)
+
+test('a kept connection that asks when the server is stopping is answered, and the answer says close', async () => {
+  const raw = keep(await rawTunnel())
+  const busy = await raw.visit(get(raw.host, '/busy'))
+  const app = await raw.origin.accept()
+  await readRequest(app)
+  const kept = await raw.visit(get(raw.host, '/first'))
+  const other = await raw.origin.accept()
+  await readRequest(other)
+  await other.send(ok('one'))
+  expect(headerOf((await readAnswer(kept)).head, 'connection')).toBeUndefined()
+  const stopped = raw.tunnel.server.stop()
+  await kept.send(get(raw.host, '/second'))
+  expect((await readRequest(other)).head).toContain('GET /second ')
+  await other.send(ok('two'))
+  const answer = await readAnswer(kept)
+  expect([statusOf(answer.head), answer.payload, headerOf(answer.head, 'connection')]).toEqual([
+    200,
+    'two',
+    'close',
+  ])
+  await kept.end()
+  await app.send(ok('late'))
+  expect(headerOf((await readAnswer(busy)).head, 'connection')).toBe('close')
+  for (const { socket } of [kept, busy]) socket.end()
+  await stopped
+})
+
+test('an answer that had begun without close keeps its connection for one more request', async () => {
+  const raw = keep(await rawTunnel())
+  const visitor = await raw.visit(get(raw.host))
+  const app = await raw.origin.accept()
+  await readRequest(app)
+  await app.send('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nha')
+  await visitor.until('ha')
+  const stopped = raw.tunnel.server.stop()
+  await app.send('lf')
+  await visitor.until('lf')
+  await visitor.send(get(raw.host, '/next'))
+  expect((await readRequest(app)).head).toContain('GET /next ')
+  await app.send(ok('next'))
+  expect(headerOf((await readAnswer(visitor)).head, 'connection')).toBe('close')
+  visitor.socket.end()
+  await stopped
+})
+
+test('requests that were pipelined before the stop are all answered, the last one with close', async () => {
+  const raw = keep(await rawTunnel())
+  const visitor = await raw.visit(get(raw.host, '/1') + get(raw.host, '/2') + get(raw.host, '/3'))
+  const app = await raw.origin.accept()
+  await readRequest(app)
+  const stopped = raw.tunnel.server.stop()
+  const ends: (string | undefined)[] = []
+  for (let n = 1; n <= 3; n++) {
+    await app.send(ok(`${n}`))
+    const answer = await readAnswer(visitor)
+    expect(answer.payload).toBe(`${n}`)
+    ends.push(headerOf(answer.head, 'connection'))
+    if (n < 3) await readRequest(app)
+  }
+  expect(ends).toEqual([undefined, undefined, 'close'])
+  visitor.socket.end()
+  await stopped
+})
+
+test('an idle connection is closed once it was idle for drainIdleMs', async () => {
+  const { server, port, host } = keep(
+    await startTunnel({ fetch: () => new Response('x') }, { server: { limits: { drainIdleMs: 500 } } }),
+  )
+  const visitor = await rawDial(port)
+  await visitor.send(get(host))
+  await readAnswer(visitor)
+  const stopped = next(server, 'stop')
+  const since = performance.now()
+  void server.stop()
+  await visitor.end()
+  visitor.socket.end()
+  await stopped
+  const elapsed = performance.now() - since
+  expect(elapsed).toBeGreaterThan(400)
+  expect(elapsed).toBeLessThan(3_000)
+})
+
+test('half a head does not hold the stop up: it is answered after drainIdleMs', async () => {
+  const { server, port } = keep(
+    await startTunnel({ fetch: () => new Response('x') }, { server: { limits: { drainIdleMs: 200 } } }),
+  )
+  const visitor = await rawDial(port)
+  await visitor.send('GET / HTTP/1.1\r\nHo')
+  // It is here once the server answers a later one.
+  const later = await rawDial(port)
+  await later.send(get('localhost', '/health', 'Connection: close\r\n'))
+  await readAnswer(later)
+  const stopped = server.stop()
+  expect(statusOf((await readAnswer(visitor)).head)).toBe(408)
+  visitor.socket.end()
+  await stopped
+})
