@@ -9,7 +9,7 @@ import { formatUrl, generateId } from '../names.ts'
 import type { Dial } from '../socket.ts'
 import { dial } from '../sockets/dial.ts'
 import type { ShareSettings } from './commands/share.ts'
-import { createClient } from './ends.ts'
+import { type ClientEnd, createClient } from './ends.ts'
 import { accepts, isListening } from './origin-watch.ts'
 import { askStatus, type StatusAnswer } from './status.ts'
 import type { Target } from './target.ts'
@@ -223,7 +223,7 @@ export async function checkRoundTrip(
     return [
       { verdict: 'ok', what: 'registration', found: `WebSocket upgrade and registration work, got ${url}` },
       await checkWildcard(new URL(url).hostname),
-      await checkProbe(client.probe(), url),
+      await checkProbe(client),
     ]
   } finally {
     await client.disconnect()
@@ -244,8 +244,11 @@ async function checkWildcard(hostname: string): Promise<Check> {
   }
 }
 
-async function checkProbe(probe: Promise<boolean>, url: string): Promise<Check> {
-  if (await probe) return { verdict: 'ok', what: 'public side', found: `a request to ${url} came back` }
+async function checkProbe(client: ClientEnd): Promise<Check> {
+  const isProven = await client.probe()
+  // It may be another one by now.
+  const url = client.getTunnelUrl()
+  if (isProven) return { verdict: 'ok', what: 'public side', found: `a request to ${url} came back` }
   const mend = 'Check DNS and firewall of the public side, and --public-url of the server.'
   return { verdict: 'fail', what: 'public side', found: `no request to ${url} came back`, mend }
 }

@@ -21,7 +21,7 @@ export interface ClientEnd {
   tls(options: TlsTunnelOptions): Promise<TunnelEnd>
   udp(options: UdpTunnelOptions): Promise<TunnelEnd>
   isConnected(): boolean
-  probe(): Promise<boolean>
+  probe(): Promise<boolean | undefined>
   getTunnelUrl(): string
   getSubdomain(): string
   on<Name extends keyof TunnelClientEvents>(

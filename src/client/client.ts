@@ -201,13 +201,22 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
 
   /**
    * Sends a request to the public URL that the server answers itself, after a round trip to this client: `true` when
-   * visitors can reach the first tunnel. The app is not asked. On the JSON wire, and when that tunnel is not an HTTP one,
-   * only the connection is known: `isConnected()`.
+   * visitors can reach the first tunnel, `false` when they cannot, or nothing came in time. The app is not asked. A tunnel
+   * that is not an HTTP one cannot be asked so: `undefined`. On the JSON wire a server may not know its own port: the URL
+   * that answers is the tunnel's from then on.
    */
-  async probe(timeoutMs = 5_000): Promise<boolean> {
-    const { granted, kind } = this.#first
-    if (granted.resume === undefined || kind !== 'http') return this.isConnected()
-    return probePublicSide(this.#settings.dial, granted.url, granted.resume, timeoutMs)
+  async probe(timeoutMs = 5_000): Promise<boolean | undefined> {
+    const first = this.#first
+    const { url, otherUrls = [], resume, probeSecret = resume } = first.granted
+    if (first.kind !== 'http' || probeSecret === undefined) return undefined
+    const urls = [url, ...otherUrls]
+    const answers = await Promise.all(
+      urls.map(one => probePublicSide(this.#settings.dial, one, probeSecret, timeoutMs)),
+    )
+    const found = urls[answers.indexOf(true)]
+    if (found !== undefined && found !== url && first.granted.url === url)
+      this.#moved(first.granted.tunnel, found)
+    return found !== undefined
   }
 
   /** `disconnect()`, at the end of an `await using` block. */

@@ -17,10 +17,14 @@ export interface Registration {
   readonly tunnel: number
   readonly name: string
   readonly url: string
+  /** Where else it may be, best first: existing servers of the JSON wire do not know their own port. Default none. */
+  readonly otherUrls?: readonly string[]
   /** The public port of a `tcp` or `udp` tunnel. */
   readonly port?: number
   /** Proves the same holder after a reconnect; absent on the JSON wire, which knows no such thing. */
   readonly resume?: string
+  /** Instead of `resume`, on the JSON wire: a probe of the public side that proves this secret gets an answer. */
+  readonly probeSecret?: string
 }
 
 /** A report that a visitor's request began. */

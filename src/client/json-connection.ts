@@ -1,11 +1,13 @@
 // One connection to a server on the JSON wire, existing servers included: asks for a name, answers requests.
 
+import { createHash, randomBytes } from 'node:crypto'
 import { base64 } from '../buffers.ts'
 import { deferred } from '../deferred.ts'
 import { ERRORS, type ErrorCode, TunnelError } from '../errors.ts'
 import { eventLoop } from '../event-loop.ts'
 import type { CarrierHandler } from '../session/carrier.ts'
 import { Heartbeat } from '../session/heartbeat.ts'
+import { PROBE_HEADER, probeProof } from '../wire/control.ts'
 import {
   encodeBody,
   encodeDisconnect,
@@ -21,6 +23,7 @@ import { Budget } from './budget.ts'
 import type { TextCarrier } from './carrier.ts'
 import type { Connection, ConnectionEvents, Registration, Wish } from './connection.ts'
 import { originRequest } from './json-request.ts'
+import { publicUrls } from './json-urls.ts'
 import { type OriginAnswer, OriginPool } from './origin-pool.ts'
 import type { ClientSettings, TunnelSettings } from './settings.ts'
 
@@ -59,6 +62,10 @@ export class JsonConnection implements Connection {
   #requests = 0
   #isClosed = false
   readonly #checks = new Set<() => void>()
+  readonly #probeSecret = randomBytes(16).toString('base64url')
+  readonly #probeProof = probeProof(this.#probeSecret, text =>
+    createHash('sha256').update(text).digest('base64url'),
+  )
 
   constructor(settings: ClientSettings, events: ConnectionEvents, carrier: TextCarrier) {
     this.#settings = settings
@@ -91,14 +98,7 @@ export class JsonConnection implements Connection {
         this.#serverTimeoutMs = message.originTimeoutMs
         return
       case 'registered':
-        this.#name = message.subdomain
-        return this.#settle(one =>
-          one.resolve({
-            tunnel: 1,
-            name: message.subdomain,
-            url: message.url ?? this.#urlOf(message.subdomain),
-          }),
-        )
+        return this.#registered(message.subdomain, message.url)
       case 'subdomain_taken':
         return this.#settle(one =>
           one.reject(new TunnelError('NAME_TAKEN', `The name "${one.name}" is taken.`)),
@@ -170,6 +170,11 @@ export class JsonConnection implements Connection {
   // ── Requests ───────────────────────────────────────────────────────────────────────────────────────────────
 
   #answer(request: JsonRequest): void {
+    if (this.#isProbe(request)) {
+      const answer = { status: 204, headers: [[PROBE_HEADER, 'ok']] as const, body: NO_BODY }
+      this.#carrier.sendText(encodeResponse(request.id, answer))
+      return
+    }
     const report = this.#begin(request)
     if (this.#requests > this.#settings.limits.maxStreams) return this.#fail(request, report, 'TUNNEL_BUSY')
     const tunnel = this.#tunnel
@@ -183,6 +188,12 @@ export class JsonConnection implements Connection {
       this.#events.error(outcome)
       this.#fail(request, report, outcome.code)
     })
+  }
+
+  /** Our own, come back through the public side: the app is not asked. Only this client knows the proof. */
+  #isProbe({ method, headers }: JsonRequest): boolean {
+    if (method !== 'HEAD') return false
+    return headers.some(([name, value]) => value === this.#probeProof && name.toLowerCase() === PROBE_HEADER)
   }
 
   #timeoutMs(hasBody: boolean): number {
@@ -246,10 +257,13 @@ export class JsonConnection implements Connection {
     if (registering !== undefined) how(registering)
   }
 
-  /** Existing servers name a URL too, but without their port; old ones none. */
-  #urlOf(name: string): string {
-    const { host, isSecure } = this.#settings.server
-    return `${isSecure ? 'https' : 'http'}://${name}.${host.replace(/^api\./, '')}`
+  #registered(name: string, named: string | undefined): void {
+    this.#name = name
+    // A server of ours says how long it waits, and knows where it is.
+    const isOurs = this.#serverTimeoutMs !== undefined
+    const [url, ...otherUrls] = publicUrls(name, named, this.#settings.server, isOurs)
+    const probeSecret = this.#probeSecret
+    this.#settle(one => one.resolve({ tunnel: 1, name, url, otherUrls, probeSecret }))
   }
 
   #end(error: TunnelError): void {
@@ -267,6 +281,8 @@ export class JsonConnection implements Connection {
     this.#events.closed(error)
   }
 }
+
+const NO_BODY = { text: '', isBase64: false }
 
 interface Report {
   readonly id: number

@@ -14,6 +14,10 @@ export interface NaiveJsonServerOptions {
   readonly connected?: Message
   /** What it does with `ready`; `undefined` answers as existing servers do. */
   readonly ready?: (name: string, send: (message: unknown) => void) => boolean
+  /** What it says of its public side. Default `http://<name>.example`. */
+  readonly url?: (name: string) => string
+  /** Visitors get nowhere. */
+  readonly isPublicSideDead?: boolean
   /** Status of its answer to an upgrade; 101 if absent. */
   readonly refuse?: number
 }
@@ -101,6 +105,8 @@ export class NaiveJsonServer implements Disposable {
       if (this.#options.refuse !== undefined) return new Response('no', { status: this.#options.refuse })
       return server.upgrade(request, { data: { name: '' } }) ? undefined : new Response('', { status: 400 })
     }
+    if (new URL(request.url).pathname === '/status') return Response.json({ version: '0.2.12' })
+    if (this.#options.isPublicSideDead === true) return new Response('Not found', { status: 404 })
     const socket = this.#sockets.get(host.split('.')[0] ?? '')
     if (socket === undefined) return new Response('Tunnel not found', { status: 404 })
     const headers: Record<string, string> = {}
@@ -142,7 +148,8 @@ export class NaiveJsonServer implements Disposable {
       return void socket.send(JSON.stringify({ type: 'subdomain_taken', subdomain: name }))
     socket.data.name = name
     this.#sockets.set(name, socket)
-    socket.send(JSON.stringify({ type: 'registered', subdomain: name, url: `http://${name}.example` }))
+    const url = this.#options.url?.(name) ?? `http://${name}.example`
+    socket.send(JSON.stringify({ type: 'registered', subdomain: name, url }))
   }
 
   #wake(): void {
