@@ -539,7 +539,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     'user',
     false,
     'This needs the Bun runtime.',
-    'Run it with Bun 1.4 or newer; the client alone also runs on Node 20.',
+    'Install Bun 1.4 or newer: https://bun.sh. A client of a server elsewhere (--server) also runs on Node 20.',
   ),
   STATE_INVALID: entry(
     88,

@@ -28,7 +28,12 @@ const TIMEOUT_MS = 5_000
 const MAX_CLOCK_SKEW_MS = 60_000
 
 export function checkRuntime(version: string): Check {
-  const found = `localtunnels ${version}, Bun ${Bun.version}, ${process.platform} ${process.arch}`
+  const machine = `${process.platform} ${process.arch}`
+  if (typeof Bun === 'undefined') {
+    const found = `localtunnels ${version}, Node ${process.versions.node}, ${machine}: a client only`
+    return { verdict: 'note', what: 'runtime', found, mend: 'A server needs Bun: https://bun.sh' }
+  }
+  const found = `localtunnels ${version}, Bun ${Bun.version}, ${machine}`
   if (Bun.semver.satisfies(Bun.version, '>=1.4.0')) return { verdict: 'ok', what: 'runtime', found }
   return { verdict: 'fail', what: 'runtime', found, mend: 'Bun 1.4 or newer is needed: bun upgrade' }
 }

@@ -1,6 +1,7 @@
 // Puts text into the clipboard of whoever sits at the terminal.
 
 import { spawn } from 'node:child_process'
+import { deferred } from '../deferred.ts'
 
 const TOOLS: Readonly<Partial<Record<NodeJS.Platform, readonly (readonly string[])[]>>> = {
   darwin: [['pbcopy']],
@@ -28,7 +29,7 @@ export async function copyWithTool(
 }
 
 function feed([program, ...args]: readonly string[], text: string): Promise<boolean> {
-  const { promise, resolve } = Promise.withResolvers<boolean>()
+  const { promise, resolve } = deferred<boolean>()
   const child = spawn(program ?? '', args, { stdio: ['pipe', 'ignore', 'ignore'], timeout: TOOL_TIMEOUT_MS })
   child.once('error', () => resolve(false))
   // xclip and wl-copy leave a process behind that holds the selection; the one started here ends.

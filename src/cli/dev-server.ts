@@ -5,6 +5,7 @@
 
 import { get as getPlainly, type IncomingMessage } from 'node:http'
 import { get as getSecurely } from 'node:https'
+import { deferred } from '../deferred.ts'
 
 const REFUSALS: ReadonlySet<number> = new Set([400, 403])
 const ASK_TIMEOUT_MS = 3_000
@@ -107,7 +108,7 @@ async function ask(
   path: string,
   headers: Record<string, string>,
 ): Promise<{ readonly status: number; readonly text: string }> {
-  const { promise: answered, resolve, reject } = Promise.withResolvers<IncomingMessage>()
+  const { promise: answered, resolve, reject } = deferred<IncomingMessage>()
   // Not `fetch`: Bun's sends what is for the app to the proxy that HTTP_PROXY names.
   const get = origin.startsWith('https:') ? getSecurely : getPlainly
   const options = {

@@ -14,6 +14,10 @@ export type EmbeddedOptions = Pick<TunnelServerOptions, 'tcpPorts' | 'udpPorts' 
 
 /** Listens on 127.0.0.1, on port 8080 when it is free and on any other when it is not. */
 export async function startEmbeddedServer(options: EmbeddedOptions = {}): Promise<ServerEnd> {
+  if (typeof Bun === 'undefined') {
+    const text = 'Without --server a tunnel server runs in this process, which needs Bun, and this is Node.'
+    throw new TunnelError('RUNTIME_UNSUPPORTED', text)
+  }
   // Browsers ask for <name>.localhost on ::1 first: another program there would answer in our place.
   if (await accepts({ host: '::1', port: USUAL_PORT })) return startOn(0, options)
   try {

@@ -9,6 +9,7 @@ import type {
   UdpTunnelOptions,
 } from '../client/options.ts'
 import type { Tunnel } from '../client/tunnel.ts'
+import { TunnelError } from '../errors.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from '../server/options.ts'
 
 export type TunnelEnd = Pick<Tunnel, 'kind' | 'name' | 'url' | 'close'>
@@ -50,6 +51,8 @@ export async function createClient(options: TunnelClientOptions): Promise<Client
 }
 
 export async function createServer(options: TunnelServerOptions): Promise<ServerEnd> {
+  if (typeof Bun === 'undefined')
+    throw new TunnelError('RUNTIME_UNSUPPORTED', 'A tunnel server needs Bun, and this is Node.')
   const { TunnelServer } = await import('../server/server.ts')
   return new TunnelServer(options)
 }

@@ -1,5 +1,7 @@
 // Numbers and foreign text as a human reads them on a terminal.
 
+import { widthOf } from './width.ts'
+
 /** `812 B`, `4.1 kB`, `12 MB`: decimal units, two digits that matter. */
 export function formatBytes(bytes: number): string {
   if (bytes < 1_000) return `${bytes} B`
@@ -52,11 +54,11 @@ export function visible(text: string): string {
 /** Cuts plain text to a number of columns, with `…` where something is missing. Wide characters count twice. */
 export function cut(text: string, columns: number): string {
   if (columns <= 0) return ''
-  if (Bun.stringWidth(text) <= columns) return text
+  if (widthOf(text) <= columns) return text
   let width = 0
   let kept = ''
   for (const { segment } of new Intl.Segmenter().segment(text)) {
-    width += Bun.stringWidth(segment)
+    width += widthOf(segment)
     if (width > columns - 1) break
     kept += segment
   }

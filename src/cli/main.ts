@@ -20,7 +20,7 @@ import { COMMANDS, isBareWord, translate, unknownWord } from './words.ts'
 /** Runs `argv` (without the program's own name) in this process. Never returns: exits when everything is written. */
 export async function main(argv: readonly string[]): Promise<void> {
   const [out, log] = [new GatheredSink(process.stdout), new GatheredSink(process.stderr)]
-  const exitCode = typeof Bun === 'undefined' ? refuseRuntime(log) : await runCommand(argv, out, log)
+  const exitCode = await runCommand(argv, out, log)
   // A pipe whose reader is slow gets everything; a second Ctrl+C ends the wait.
   await Promise.all([out.written(), log.written()])
   // Timers and sockets that are still closing must not keep a finished command alive.
@@ -184,9 +184,4 @@ function normaliseEnvironment(environment: NodeJS.ProcessEnv, program: Command):
     if (value === '' || (flags.has(name) && /^(?:0|no|false|off)$/i.test(value ?? '')))
       delete environment[name]
   }
-}
-
-function refuseRuntime(log: Sink): number {
-  log.write(`error RUNTIME_UNSUPPORTED: ${new TunnelError('RUNTIME_UNSUPPORTED').message}\n`)
-  return EXIT.usage
 }

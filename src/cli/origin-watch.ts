@@ -2,6 +2,7 @@
 
 import { stat } from 'node:fs/promises'
 import { connect } from 'node:net'
+import { deferred } from '../deferred.ts'
 import type { Target } from './target.ts'
 
 const PAUSE_MS = 1_000
@@ -53,7 +54,7 @@ export async function isListening(dial: Target['dial']): Promise<boolean> {
 export function accepts(
   address: { readonly path: string } | { readonly host: string; readonly port: number },
 ): Promise<boolean> {
-  const { promise, resolve } = Promise.withResolvers<boolean>()
+  const { promise, resolve } = deferred<boolean>()
   const socket = connect(address)
   socket.setTimeout(DIAL_TIMEOUT_MS)
   socket.once('connect', () => resolve(true))

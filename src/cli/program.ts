@@ -1,5 +1,6 @@
 // The command line: every flag with its environment twin, and what each command makes of them.
 
+import { readFile } from 'node:fs/promises'
 import { Command, Option } from 'commander'
 import { TunnelError } from '../errors.ts'
 import { isValidSubdomain, parseHost } from '../names.ts'
@@ -518,7 +519,7 @@ async function tlsFiles(flags: Flags): Promise<{ readonly cert: string; readonly
 
 async function readPem(path: string): Promise<string> {
   try {
-    return await Bun.file(path).text()
+    return await readFile(path, 'utf8')
   } catch (cause) {
     throw new TunnelError('TLS_INVALID', `${path} cannot be read.`, { cause })
   }

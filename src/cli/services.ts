@@ -1,5 +1,6 @@
 // The services of a configuration file while they run: what the file says becomes tunnels, and nothing else is touched.
 
+import { isDeepStrictEqual } from 'node:util'
 import type { HttpTunnelOptions } from '../client/options.ts'
 import { notYet } from '../config/not-yet.ts'
 import type { HttpServiceOptions, ServiceConfig } from '../config/service.ts'
@@ -53,7 +54,7 @@ export class Services {
   async apply(wanted: readonly ServiceConfig[], superseded?: AbortSignal): Promise<readonly Refusal[]> {
     const staying = wanted.filter(config => {
       const { config: now } = this.#running.get(config.name) ?? {}
-      return now !== undefined && Bun.deepEquals(now, config, true)
+      return now !== undefined && isDeepStrictEqual(now, config)
     })
     const pending: Promise<unknown>[] = []
     this.#givenBack.clear()

@@ -1,6 +1,7 @@
 // What every command that shares something does: connects, shows what happens, drains at the end.
 
 import type { TunnelClientEvents, TunnelClientOptions } from '../client/options.ts'
+import { deferred } from '../deferred.ts'
 import { type EmbeddedOptions, startEmbeddedServer } from './embedded-server.ts'
 import { type ClientEnd, createClient, type ServerEnd } from './ends.ts'
 import { OriginWatch } from './origin-watch.ts'
@@ -67,7 +68,7 @@ async function shareThrough(sharing: Sharing, embedded: ServerEnd | undefined, r
   const checkOrigins = () => {
     for (const watch of watches) void watch.check()
   }
-  const closed = Promise.withResolvers<TunnelClientEvents['close']>()
+  const closed = deferred<TunnelClientEvents['close']>()
   client.on('close', closed.resolve)
   let wire = 'streams'
   client.on('connected', event => {
@@ -107,7 +108,7 @@ export async function drain(totals: Totals, output: Output, closed?: Promise<unk
 }
 
 export function pause(ms: number): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>()
+  const { promise, resolve } = deferred()
   setTimeout(resolve, ms).unref()
   return promise
 }

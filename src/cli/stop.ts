@@ -1,5 +1,6 @@
 // Ctrl+C, SIGTERM and a closed terminal: the first asks for a clean end, the next one leaves at once.
 
+import { deferred } from '../deferred.ts'
 import { EXIT } from './exit-codes.ts'
 
 // A runner such as bunx or npm passes on the signal that the terminal already sent to the whole process group: two
@@ -33,7 +34,7 @@ export function onHangup(handler: () => void): void {
 
 /** Resolves when the signal is aborted. */
 export function aborted(signal: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>()
+  const { promise, resolve } = deferred()
   if (signal.aborted) resolve()
   signal.addEventListener('abort', () => resolve(), { once: true })
   return promise

@@ -134,8 +134,9 @@ function portTarget(port: number, hostFlag: string): Target {
 }
 
 function urlTarget(text: string, isInsecure: boolean): Target {
-  const url = URL.parse(text)
-  if (url === null) throw new TunnelError('OPTION_INVALID', `"${text}" is not a URL.`)
+  // Not `URL.parse`, which Node 20 does not have.
+  if (!URL.canParse(text)) throw new TunnelError('OPTION_INVALID', `"${text}" is not a URL.`)
+  const url = new URL(text)
   const hostname = url.hostname.replace(/^\[|\]$/g, '')
   const port = url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port)
   // On this machine there is nobody in between, and a dev server's certificate is hardly ever a trusted one.

@@ -1,5 +1,6 @@
 // Counts what went through, for the last line.
 
+import { deferred } from '../deferred.ts'
 import type { DrainingEvent, TotalsEvent } from './output.ts'
 
 export class Totals {
@@ -69,7 +70,7 @@ export class Totals {
 
   /** Resolves when nothing is under way. */
   whenIdle(): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>()
+    const { promise, resolve } = deferred()
     this.#idle = resolve
     this.#maybeIdle()
     return promise

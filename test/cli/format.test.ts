@@ -2,6 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { cut, formatBytes, formatDuration, visible } from '../../src/cli/format.ts'
+import { approximateWidth } from '../../src/cli/width.ts'
 
 test.each([
   [0, '0 B'],
@@ -39,3 +40,10 @@ test('cut keeps within the columns, counting wide characters twice', () => {
   expect(cut('日本語日本語', 6)).toBe('日本…')
   expect(cut('abc', 0)).toBe('')
 })
+
+test.each(['', 'GET /a', 'größer', 'e\u0301', '日本語', '한국어', '👍', '👨‍👩‍👧', '→ ●', 'ｆｕｌｌ', '♥️'])(
+  'without Bun %j takes as many columns',
+  text => {
+    expect(approximateWidth(text)).toBe(Bun.stringWidth(text))
+  },
+)

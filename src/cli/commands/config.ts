@@ -9,6 +9,7 @@ import type { ServiceConfig } from '../../config/service.ts'
 import { TunnelError } from '../../errors.ts'
 import { count, visible } from '../format.ts'
 import type { Palette } from '../palette.ts'
+import { widthOf } from '../width.ts'
 
 export interface CheckSettings {
   /** `undefined`: the one in this folder. */
@@ -45,10 +46,9 @@ export async function checkConfig({ file, kind }: CheckSettings, around: Surroun
 /** Cells below each other, the first one bold. */
 function columns(rows: readonly (readonly string[])[], { bold }: Palette): string {
   const seen = rows.map(row => row.map(visible))
-  const width = (column: number) => Math.max(...seen.map(row => Bun.stringWidth(row[column] ?? '')))
+  const width = (column: number) => Math.max(...seen.map(row => widthOf(row[column] ?? '')))
   const widths = (seen[0] ?? []).map((_, column) => width(column))
-  const pad = (cell: string, column: number) =>
-    cell + ' '.repeat((widths[column] ?? 0) - Bun.stringWidth(cell))
+  const pad = (cell: string, column: number) => cell + ' '.repeat((widths[column] ?? 0) - widthOf(cell))
   return seen
     .map(([first = '', ...others]) => {
       const rest = others.map((cell, index) => pad(cell, index + 1)).join('  ')

@@ -1,8 +1,10 @@
 // `localtunnels up`: the services of a configuration file over one connection, kept as the file says while it changes.
 
+import { isDeepStrictEqual } from 'node:util'
 import type { TunnelClientEvents } from '../../client/options.ts'
 import type { ClientConfig } from '../../config/client-config.ts'
 import { loadClientConfig } from '../../config/load.ts'
+import { deferred } from '../../deferred.ts'
 import { ERRORS, TunnelError } from '../../errors.ts'
 import { Changes } from '../changes.ts'
 import { ConfigWatch } from '../config-watch.ts'
@@ -26,7 +28,7 @@ export interface UpSettings {
 /** Resolves after a clean end. Rejects when the file has faults at the start, no service can be had, or the server says no for good. */
 export async function up({ file }: UpSettings, run: Run): Promise<void> {
   const path = file ?? findConfig('.')
-  const lost = Promise.withResolvers<never>()
+  const lost = deferred<never>()
   const up = new Up(path, run, lost.reject)
   // Before it is read: what is written from here on is noticed.
   const watch = new ConfigWatch(
@@ -110,7 +112,7 @@ class Up {
   }
 
   async #apply(config: ClientConfig, superseded?: AbortSignal): Promise<readonly Refusal[]> {
-    const isSameLine = Bun.deepEquals(this.#config?.connection, config.connection, true)
+    const isSameLine = isDeepStrictEqual(this.#config?.connection, config.connection)
     if (this.#line === undefined || !isSameLine) {
       // Options that cannot be used are told here, before anything ends.
       const line = await Line.open(config, {

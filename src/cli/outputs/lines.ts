@@ -4,6 +4,7 @@ import { faultLine } from '../../config/fault.ts'
 import { count, cut, formatBytes, formatDuration, formatTime, visible } from '../format.ts'
 import type { CliEvent, ResponseEvent, TotalsEvent, VisitorDisconnectedEvent } from '../output.ts'
 import type { Palette } from '../palette.ts'
+import { widthOf } from '../width.ts'
 
 /** Below this width, time and size give way to the path. */
 const NARROW_COLUMNS = 60
@@ -66,11 +67,11 @@ export function connectionLine(
     [time, duration],
     ['', ''],
   ] as const) {
-    if (Bun.stringWidth(`  ${before}${from}${after}${reason}`) > columns) continue
+    if (widthOf(`  ${before}${from}${after}${reason}`) > columns) continue
     return `  ${dim(before)}${from}${dim(after)}${red(reason)}`
   }
   const cutReason = cut(reason, columns / 2)
-  return `  ${cut(from, columns - 2 - Bun.stringWidth(cutReason))}${red(cutReason)}`
+  return `  ${cut(from, columns - 2 - widthOf(cutReason))}${red(cutReason)}`
 }
 
 /** `142 requests, 2 errors, 31 min`; where there are raw tunnels, their connections. */

@@ -10,6 +10,11 @@ const MAX_DEPTH = 32
 let imports = 0
 
 export async function readTypeScript(path: string, text: string): Promise<Read> {
+  if (typeof Bun === 'undefined') {
+    const message =
+      'is a program in TypeScript, which needs Bun (https://bun.sh): write it as TOML, YAML or JSON'
+    return { faults: [{ at: undefined, message }] }
+  }
   let value: unknown
   try {
     // The number makes each import a new one, as the file may have changed; Bun heeds it in paths, not in file: URLs.
