@@ -1,0 +1,88 @@
+// Too few descriptors while bulk, easy requests and raw conversations run: idle connections take what is left.
+
+import type { Attack } from '../hostile/attack.ts'
+import { add, loops, open, send } from '../hostile/wire.ts'
+
+const shortOf = (openFiles: number): Attack => ({
+  name: `descriptors-${openFiles}`,
+  does: `bulk, easy requests and idle connections of one address, under \`ulimit -n ${openFiles}\``,
+  openFiles,
+  // With so few, some are refused. What counts is that the process lives, is calm, and works when the pressure is over.
+  bounds: { failures: Number.POSITIVE_INFINITY, p99Ms: Number.POSITIVE_INFINITY },
+  async attack(target, tally, until) {
+    const closed = (socket: Awaited<ReturnType<typeof open>>): Promise<void> =>
+      new Promise(resolve => {
+        socket.once('close', () => resolve())
+        until.addEventListener('abort', () => resolve(), { once: true })
+      })
+    await Promise.all([
+      // Comes and goes, so that every number of free descriptors happens, none included.
+      loops(
+        openFiles,
+        until,
+        async () => {
+          const socket = await open({ port: target.port })
+          add(tally, 'idle')
+          await Promise.race([closed(socket), Bun.sleep(200 + Math.random() * 800)])
+          socket.destroy()
+        },
+        20,
+      ),
+      loops(
+        4,
+        until,
+        async () => {
+          const socket = await open({ port: target.port })
+          add(tally, 'bulk')
+          await send(
+            socket,
+            `GET /bytes/20000000?id=1 HTTP/1.1\r\nHost: ${target.honestHost}\r\nConnection: close\r\n\r\n`,
+          )
+          await closed(socket)
+          socket.destroy()
+        },
+        20,
+      ),
+      loops(
+        8,
+        until,
+        async () => {
+          const socket = await open({ port: target.port, reads: false })
+          for (let count = 0; count < 30 && !until.aborted; count++) {
+            const answered = new Promise<void>(resolve => socket.once('data', () => resolve()))
+            if (
+              !(await send(
+                socket,
+                `GET /bytes/10?id=1 HTTP/1.1\r\nHost: ${target.honestHost}\r\n\r\n`,
+                until,
+              ))
+            )
+              break
+            await Promise.race([answered, closed(socket)])
+            add(tally, 'easy requests')
+          }
+          socket.destroy()
+        },
+        20,
+      ),
+      loops(
+        8,
+        until,
+        async () => {
+          const socket = await open({ port: target.honestTcpPort, reads: false })
+          for (let count = 0; count < 100 && !until.aborted; count++) {
+            const answered = new Promise<void>(resolve => socket.once('data', () => resolve()))
+            if (!(await send(socket, 'hello', until))) break
+            await Promise.race([answered, closed(socket)])
+            add(tally, 'raw turns')
+          }
+          socket.destroy()
+        },
+        20,
+      ),
+    ])
+  },
+  judge: ({ serverCores }) => (serverCores > 0.95 ? [`the server used ${serverCores.toFixed(2)} cores`] : []),
+})
+
+export const attacks: readonly Attack[] = [64, 100, 160, 256, 400].map(shortOf)

@@ -1,0 +1,97 @@
+// Connections that say nothing, more of them than the server has descriptors.
+
+import type { Attack, Tally, Target } from '../hostile/attack.ts'
+import { add, loops, open, send } from '../hostile/wire.ts'
+
+/** Where the one who looks after the server asks from. */
+const OPERATOR_ADDRESS = '127.0.0.30'
+const OPERATOR_EVERY_MS = 250
+const OPERATOR_TIMEOUT_MS = 2_000
+
+/** Holds this many, from this many addresses, and opens again what was closed. */
+async function hold(
+  target: Target,
+  tally: Tally,
+  until: AbortSignal,
+  connections: number,
+  addresses: number,
+): Promise<void> {
+  const closed = async (index: number): Promise<void> => {
+    const address = `127.0.${1 + Math.floor((index % addresses) / 250)}.${1 + ((index % addresses) % 250)}`
+    const socket = await open({ port: target.port, address })
+    add(tally, 'connections')
+    await new Promise<void>(resolve => {
+      socket.once('close', () => resolve())
+      until.addEventListener('abort', () => resolve(), { once: true })
+    })
+    socket.destroy()
+  }
+  await loops(connections, until, closed, 500)
+}
+
+/** Asks the control host as an operator does, on a new connection each time. */
+async function operate(target: Target, tally: Tally, until: AbortSignal): Promise<void> {
+  const ask = async (): Promise<void> => {
+    const answered = Promise.withResolvers<boolean>()
+    const timer = setTimeout(() => answered.resolve(false), OPERATOR_TIMEOUT_MS)
+    const socket = await open({ port: target.port, address: OPERATOR_ADDRESS, reads: false }).catch(
+      () => undefined,
+    )
+    if (socket === undefined) answered.resolve(false)
+    else {
+      socket.once('data', bytes => answered.resolve(bytes.toString('latin1').startsWith('HTTP/1.1 200')))
+      socket.once('close', () => answered.resolve(false))
+      await send(socket, 'GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n')
+    }
+    const isFine = await answered.promise
+    clearTimeout(timer)
+    socket?.destroy()
+    if (!until.aborted) add(tally, isFine ? 'operator answered' : 'operator not answered')
+  }
+  // The first connections of an attack are not yet the shortage.
+  await Bun.sleep(OPERATOR_EVERY_MS)
+  await loops(1, until, ask, OPERATOR_EVERY_MS)
+}
+
+interface Crowd {
+  readonly name: string
+  readonly connections: number
+  readonly addresses: number
+  readonly openFiles?: number
+}
+
+function idle({ name, connections, addresses, openFiles }: Crowd): Attack {
+  const from = addresses === 1 ? 'one address' : `${addresses} addresses`
+  const limit = openFiles === undefined ? '' : `, under \`ulimit -n ${openFiles}\``
+  return {
+    name,
+    does: `${connections} idle connections of ${from}${limit}`,
+    openFiles,
+    // A server that is full of strangers from everywhere cannot know the honest one among them. It stays alive and calm,
+    // and lets in who runs it.
+    bounds:
+      addresses > 1 && openFiles !== undefined
+        ? { failures: Number.POSITIVE_INFINITY, p99Ms: Number.POSITIVE_INFINITY }
+        : {},
+    async attack(target, tally, until) {
+      await Promise.all([hold(target, tally, until, connections, addresses), operate(target, tally, until)])
+    },
+    judge({ tally, serverCores }) {
+      const harms: string[] = []
+      const missed = tally['operator not answered'] ?? 0
+      if (missed > 0)
+        harms.push(
+          `/health was not answered ${missed} of ${missed + (tally['operator answered'] ?? 0)} times`,
+        )
+      if (openFiles !== undefined && serverCores > 0.9)
+        harms.push(`the server used ${serverCores.toFixed(2)} cores`)
+      return harms
+    },
+  }
+}
+
+export const attacks: readonly Attack[] = [
+  idle({ name: 'idle-5000', connections: 5_000, addresses: 500 }),
+  idle({ name: 'idle-256-one-address', connections: 500, addresses: 1, openFiles: 256 }),
+  idle({ name: 'idle-256-many-addresses', connections: 500, addresses: 400, openFiles: 256 }),
+]

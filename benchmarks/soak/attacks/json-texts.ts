@@ -1,0 +1,84 @@
+// Texts that cost the server memory or time: messages that never end, and deep or wide JSON of no known type.
+
+import type { Attack } from '../hostile/attack.ts'
+import { add, Control, controlFrame, loops, send, textFrame } from '../hostile/wire.ts'
+
+/** Just below what a message may have. */
+const UNFINISHED_BYTES = 66_000_000
+const PIECE = Buffer.alloc(1024 * 1024, 'a')
+
+/** The head of a masked text message of so many bytes. */
+function textHead(bytes: number): Buffer {
+  const head = Buffer.alloc(14)
+  head[0] = 0x81
+  head[1] = 0xff
+  head.writeBigUInt64BE(BigInt(bytes), 2)
+  return head
+}
+
+const DEPTH = 30_000
+const nested = `${'['.repeat(DEPTH)}${']'.repeat(DEPTH)}`
+const wide = `{${Array.from({ length: 4_000 }, (_, i) => `"k${i}":{}`).join(',')}}`
+
+export const attacks: readonly Attack[] = [
+  {
+    name: 'json-unfinished',
+    does: '8 clients of the JSON wire, each with a message of 66 MB that never ends',
+    attack: (target, tally, until) =>
+      loops(
+        8,
+        until,
+        async index => {
+          const control = await Control.open(target, { wire: 'json', token: target.token })
+          await send(
+            control.socket,
+            textFrame(JSON.stringify({ type: 'ready', subdomain: `unfinished-${index}` })),
+          )
+          add(tally, 'messages')
+          await send(control.socket, textHead(UNFINISHED_BYTES))
+          await send(control.socket, '{"type":"response","id":1,"body":"')
+          for (
+            let sent = 0;
+            sent < UNFINISHED_BYTES - 2 * PIECE.length && !until.aborted;
+            sent += PIECE.length
+          ) {
+            if (!(await send(control.socket, PIECE, until))) break
+            add(tally, 'MB')
+          }
+          const over = new Promise<void>(resolve => {
+            control.socket.once('close', () => resolve())
+            until.addEventListener('abort', () => resolve(), { once: true })
+            if (!control.isOpen || until.aborted) resolve()
+          })
+          await over
+          control.socket.destroy()
+        },
+        200,
+      ),
+  },
+  {
+    name: 'json-nested',
+    does: '4 clients whose control messages are nested 30,000 deep, or 4,000 wide, of a type that is not known',
+    attack: (target, tally, until) => {
+      const message = (value: string): Buffer =>
+        controlFrame(JSON.parse(`{"type":"unknown","value":${value}}`))
+      const batches = [
+        Buffer.concat(Array(20).fill(message(nested))),
+        Buffer.concat(Array(20).fill(message(wide))),
+      ]
+      return loops(4, until, async index => {
+        const control = await Control.open(target, { wire: 'streams', token: target.token })
+        add(tally, 'connections')
+        await send(
+          control.socket,
+          controlFrame({ type: 'register', ref: 1, kind: 'http', name: `nested-${index}` }),
+        )
+        while (!until.aborted && control.isOpen && (await send(control.socket, batches[index % 2]!, until))) {
+          add(tally, 'messages', 20)
+          await Bun.sleep(0)
+        }
+        control.socket.destroy()
+      })
+    },
+  },
+]

@@ -1,0 +1,55 @@
+// Connections that are reset at random moments at either end: a reset is never told as a clean end.
+//
+// Visitors and app are processes of Node, whose sockets tell a reset from an end without any help of ours.
+
+import { join } from 'node:path'
+import type { Attack } from '../hostile/attack.ts'
+import type { Scene } from '../hostile/scene.ts'
+
+/** Every end that somebody was told of, as resets-peer.mjs counts them. */
+interface Counts {
+  readonly resets: number
+  readonly ends: number
+  readonly resetsToldAsEnds: number
+  readonly endsToldAsResets: number
+}
+
+export const attacks: readonly Attack[] = [
+  {
+    name: 'resets',
+    does: 'app and visitors reset connections at random moments, HTTP and raw, under load both ways',
+    minSeconds: 20,
+    async stage(scene: Scene, tally, until) {
+      const node = Bun.which('node')
+      if (node === null) {
+        tally['skipped: no node'] = 1
+        return
+      }
+      const peer = join(import.meta.dir, '../hostile/resets-peer.mjs')
+      const app = await scene.addProgram([node, peer, 'app'], /^ready (\d+) (\d+)$/)
+      const [http = 0, tcp = 0] = app.match?.slice(1).map(Number) ?? []
+      const { tcpPort } = await scene.addClient({ subdomain: 'resets', app: http, tcp })
+      const visitors = await scene.addProgram(
+        [node, peer, 'visitors', `${scene.target.port}`, `${tcpPort}`, `${app.pid}`],
+        /^ready$/,
+      )
+      await new Promise<void>(resolve => until.addEventListener('abort', () => resolve(), { once: true }))
+      await visitors.stop()
+      await Bun.sleep(300)
+      await app.stop()
+      for (const [who, end] of [
+        ['visitors', visitors],
+        ['app', app],
+      ] as const) {
+        // Its own last line.
+        const counts = JSON.parse(/^counts (.*)$/m.exec(end.output())?.[1] ?? '{}') as Partial<Counts>
+        for (const [name, count] of Object.entries(counts)) tally[`${who}: ${name}`] = count
+      }
+    },
+    judge: ({ tally }) =>
+      (['visitors', 'app'] as const).flatMap(who => {
+        const hidden = tally[`${who}: resetsToldAsEnds`] ?? 0
+        return hidden > 0 ? [`${who} were told of ${hidden} resets as clean ends`] : []
+      }),
+  },
+]

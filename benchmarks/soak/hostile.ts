@@ -1,0 +1,85 @@
+// Attacks beside honest visitors whose every byte is checked: `bun benchmarks/soak.ts --hostile`.
+//
+//   --minutes N         for all attacks together (default 10)
+//   --quick             about a second for each: that everything runs, and nothing is wrong, lost or dead
+//   --only a,b          attacks whose name contains one of these
+//   --source DIR        the tree under test (default this one): an older commit to compare with
+//   --json FILE         save the figures
+//   --list              the names
+//
+// Prints a line for each attack as it ends, then the table of docs/security.md. Exits with 1 when one did harm.
+
+import { resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { interrupted } from '../measure/children.ts'
+import { ATTACKS } from './attacks/index.ts'
+import type { Finding } from './hostile/judge.ts'
+import { findingsTable, lineOf } from './hostile/print.ts'
+import { runTrial } from './hostile/trial.ts'
+
+const { values: options } = parseArgs({
+  options: {
+    hostile: { type: 'boolean' },
+    minutes: { type: 'string', default: '10' },
+    quick: { type: 'boolean', default: false },
+    only: { type: 'string' },
+    source: { type: 'string', default: resolve(import.meta.dir, '../..') },
+    json: { type: 'string' },
+    list: { type: 'boolean', default: false },
+    p99: { type: 'string' },
+  },
+})
+
+const wanted = options.only?.split(',')
+const chosen = ATTACKS.filter(({ name }) => wanted === undefined || wanted.some(part => name.includes(part)))
+if (options.list) {
+  for (const { name, does } of ATTACKS) console.log(`${name.padEnd(24)} ${does}`)
+  process.exit(0)
+}
+if (chosen.length === 0) {
+  console.error(`no attack matches ${options.only}; --list shows them`)
+  process.exit(2)
+}
+
+/** A scene takes about this long to start, warm up and recover, beside the attack itself. */
+const SCENE_SECONDS = 6
+const seconds = options.quick
+  ? 1
+  : Math.max(3, (Number(options.minutes) * 60) / chosen.length - SCENE_SECONDS)
+const trial = {
+  source: resolve(options.source),
+  seconds,
+  isQuick: options.quick,
+  warmMs: options.quick ? 300 : 2_000,
+  recoveryMs: options.quick ? 2_500 : 5_000,
+  // A smoke run judges no latency: the machines of a CI are too different, and a second has too few requests.
+  p99Ms: Number(options.p99 ?? (options.quick ? 3_000 : 100)),
+}
+
+/** A smoke run mostly waits for processes to start and to end. */
+const QUICK_AT_ONCE = 4
+
+const findings: Finding[] = []
+const broken: string[] = []
+const rest = [...chosen]
+async function run(): Promise<void> {
+  for (let attack = rest.shift(); attack !== undefined && !interrupted.aborted; attack = rest.shift()) {
+    try {
+      const finding = await runTrial(attack, trial)
+      findings.push(finding)
+      console.log(lineOf(finding))
+    } catch (error) {
+      broken.push(
+        `${attack.name} could not be run: ${error instanceof Error ? error.message : String(error)}`,
+      )
+      console.error(`✗ ${broken.at(-1)}`)
+    }
+  }
+}
+await Promise.all(Array.from({ length: options.quick ? QUICK_AT_ONCE : 1 }, run))
+console.log(`\n${findingsTable(findings)}\n`)
+const harmful = findings.filter(({ harms }) => harms.length > 0)
+console.log(`${findings.length} attacks of ${Math.round(seconds * 10) / 10} s, ${harmful.length} did harm`)
+for (const reason of broken) console.log(reason)
+if (options.json !== undefined) await Bun.write(options.json, `${JSON.stringify(findings, null, 2)}\n`)
+process.exit(harmful.length + broken.length === 0 ? 0 : 1)

@@ -1,0 +1,36 @@
+// The server under attack: `server-process.ts SPEC`. Prints `ready PORT TLS_PORT`, and `event error CODE` for each error.
+//
+// SIGUSR2 collects garbage and prints `collected`. SIGUSR1 ends one of its worker threads and prints `thread ended`, or
+// `no thread`.
+
+import type { Worker } from 'node:worker_threads'
+import type { TunnelServerOptions } from '../../../src/index.ts'
+import { knownLimits, libraryAt } from './source.ts'
+
+const threads = new Set<Worker>()
+// Node's name for it, and Bun knows it too: every thread that any part of the program starts.
+process.on('worker', thread => {
+  threads.add(thread)
+  thread.once('exit', () => threads.delete(thread))
+})
+
+// The runner wrote it.
+const { source, options } = JSON.parse(process.argv[2] ?? '') as {
+  readonly source: string
+  readonly options: TunnelServerOptions
+}
+const { TunnelServer } = await libraryAt(source)
+const server = new TunnelServer({ ...options, limits: await knownLimits(source, options.limits) })
+server.on('error', error => console.log(`event error ${(error as { code?: string }).code ?? error.message}`))
+await server.start()
+process.on('SIGUSR2', () => {
+  Bun.gc(true)
+  console.log('collected')
+})
+process.on('SIGUSR1', () => {
+  const [thread] = threads
+  if (thread === undefined) return console.log('no thread')
+  void thread.terminate().then(() => console.log('thread ended'))
+})
+process.on('SIGTERM', () => void server.stop().then(() => process.exit(0)))
+console.log(`ready ${server.port} ${server.tlsPort}`)

@@ -1,0 +1,113 @@
+// One attack from its scene to its finding.
+
+import { interrupted } from '../../measure/children.ts'
+import type { Attack, Tally } from './attack.ts'
+import { addUp, type Finding, judge, total, type Use } from './judge.ts'
+import { Scene, type Watched } from './scene.ts'
+
+export interface TrialOptions {
+  readonly source: string
+  readonly seconds: number
+  readonly isQuick: boolean
+  readonly warmMs: number
+  /** How long a server may take until it works normally again. */
+  readonly recoveryMs: number
+  readonly p99Ms: number
+}
+
+/** What is looked at when the recovery is over. */
+const LAST_MS = 1_000
+
+export async function runTrial(attack: Attack, options: TrialOptions): Promise<Finding> {
+  const seconds = options.isQuick ? options.seconds : Math.max(options.seconds, attack.minSeconds ?? 0)
+  const scene = await Scene.start(attack, options.source, seconds)
+  try {
+    return await measured(scene, attack, options)
+  } finally {
+    await scene.stop()
+  }
+}
+
+async function measured(scene: Scene, attack: Attack, options: TrialOptions): Promise<Finding> {
+  await Bun.sleep(options.warmMs)
+  await scene.settle()
+  const { server, client } = scene
+  const before = [useOf(server), useOf(client)] as const
+  for (const end of [server, client]) end.forgetPeak()
+  scene.serverErrors = {}
+  const cpuBefore = server.cpuSeconds
+  const began = performance.now()
+  const tally = await attacked(scene, attack, scene.target.seconds * 1_000)
+  const ended = performance.now()
+  // A process that is gone has used none.
+  const serverCores = Math.max(0, ((server.cpuSeconds - cpuBefore) * 1_000) / (ended - began))
+  const serverErrors = { ...scene.serverErrors }
+  const peaks = [useOf(server, true), useOf(client, true)] as const
+  await recovered(scene, options.recoveryMs)
+  await scene.settle()
+  const reports = scene.reports.filter(({ at }) => at >= began)
+  const lastFrom = performance.now() - Math.min(LAST_MS, options.recoveryMs / 2)
+  const use = (which: 0 | 1, end: Watched): Use => {
+    const [[mb, files], [peakMb, peakFiles], [mbAfter, filesAfter]] = [
+      before[which],
+      peaks[which],
+      useOf(end),
+    ]
+    return { mb: [mb, Math.max(mb, peakMb), mbAfter], files: [files, peakFiles, filesAfter] }
+  }
+  return judge(
+    attack,
+    {
+      during: addUp(reports.filter(({ at }) => at <= ended).map(({ report }) => report)),
+      afterwards: addUp(reports.filter(({ at }) => at >= lastFrom).map(({ report }) => report)),
+      server: use(0, server),
+      client: use(1, client),
+      hasServerDied: server.isGone && !scene.endsServer,
+      hasClientDied: client.isGone && !scene.endsClient,
+      endsProcesses: scene.endsServer || scene.endsClient,
+    },
+    { tally, seconds: (ended - began) / 1_000, serverErrors, serverCores },
+    options.p99Ms,
+  )
+}
+
+async function attacked(scene: Scene, attack: Attack, ms: number): Promise<Tally> {
+  const tally: Tally = {}
+  const until = AbortSignal.any([AbortSignal.timeout(ms), interrupted])
+  const add = (line: string): void => {
+    if (!line.startsWith('did ')) return
+    // What attacker-process.ts prints.
+    for (const [name, count] of Object.entries(JSON.parse(line.slice(4)) as Tally)) {
+      tally[name] = (tally[name] ?? 0) + count
+    }
+  }
+  const count = attack.attack === undefined ? 0 : (attack.attackers ?? 1)
+  const attackers = await Promise.all(Array.from({ length: count }, () => scene.attacker(attack.name, add)))
+  await Promise.all([attack.stage?.(scene, tally, until), over(until)])
+  await Promise.all(attackers.map(attacker => attacker.stop()))
+  return tally
+}
+
+function over(signal: AbortSignal): Promise<void> {
+  return new Promise(resolve => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+}
+
+/** Until a second passed in which nothing failed, and descriptors are what they were; at most `ms`. */
+async function recovered(scene: Scene, ms: number): Promise<void> {
+  const until = performance.now() + ms
+  let fineSince = performance.now()
+  while (performance.now() < until && !interrupted.aborted) {
+    await Bun.sleep(100)
+    const last = scene.reports.at(-1)
+    if (last === undefined || total(last.report.failed) > 0 || last.report.right === 0)
+      fineSince = performance.now()
+    if (performance.now() - fineSince > LAST_MS) return
+  }
+}
+
+function useOf(end: Watched, isPeak = false): readonly [mb: number, files: number] {
+  return [(isPeak ? end.peakBytes : end.bytes) / 1e6, isPeak ? end.peakFiles : end.files]
+}
