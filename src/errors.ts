@@ -75,6 +75,7 @@ export type ErrorCode =
   | 'PORT_TAKEN'
   | 'PORT_NOT_ALLOWED'
   | 'PORTS_EXHAUSTED'
+  | 'REFUSED_TOO_OFTEN'
   | 'OPTION_INVALID'
   | 'PORT_INVALID'
   | 'PORT_IN_USE'
@@ -425,8 +426,8 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     503,
     'server',
     true,
-    'There are as many clients, or tunnels of this one, as the server allows.',
-    'Try again later, close a tunnel, or raise maxClients or maxTunnels on the server.',
+    'There are as many clients, or tunnels of this one or of its token or address, as the server allows.',
+    'Try again later, close a tunnel, or raise the limit on the server.',
   ),
   REGISTER_TIMEOUT: entry(
     66,
@@ -475,6 +476,14 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     true,
     'All public ports of the range are in use.',
     'Try again later or give the server a larger range.',
+  ),
+  REFUSED_TOO_OFTEN: entry(
+    120,
+    503,
+    'client',
+    true,
+    'So many registrations of this token or address were refused in this second that no more are looked at.',
+    'Try again in a second, and ask for names and ports that the server has.',
   ),
   // The user's side: options, reaching the server
   OPTION_INVALID: entry(

@@ -309,13 +309,19 @@ function contentTypeOf(headers: HeaderList): string | undefined {
   return contentType
 }
 
-/** What a server of ours says with the words of its code. */
-const SAID: readonly ErrorCode[] = ['NOT_ALLOWED', 'TOKEN_REFUSED', 'NAME_RESERVED', 'CLIENT_LIMIT']
+/** What a server of this project refuses with: its message ends with what the code says to do. */
+const SAID: readonly ErrorCode[] = [
+  'NOT_ALLOWED',
+  'TOKEN_REFUSED',
+  'NAME_RESERVED',
+  'CLIENT_LIMIT',
+  'REFUSED_TOO_OFTEN',
+]
 
 /** What existing servers say, and ours. */
 function refusal(message: string): TunnelError {
-  const said = SAID.find(code => message.startsWith(ERRORS[code].meaning))
-  if (said !== undefined) return new TunnelError(said)
+  const said = SAID.find(code => message.endsWith(` ${ERRORS[code].action}`))
+  if (said !== undefined) return new TunnelError(said, message.slice(0, -ERRORS[said].action.length - 1))
   if (/invalid subdomain/i.test(message))
     return new TunnelError('NAME_INVALID', `The server says: ${message}.`)
   if (/limit/i.test(message)) return new TunnelError('CLIENT_LIMIT', `The server says: ${message}.`)

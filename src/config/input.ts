@@ -124,14 +124,18 @@ export interface ServerToken {
   readonly token: string
   /** Names that it may have; `*` stands for any letters, digits and `-`. Default: all. */
   readonly names?: readonly string[]
-  /** Kinds of tunnel that it may have. Default: all. */
+  /** Kinds of tunnel that it may have. Default: all; with `names`: `http`, `tls`, and those of `tcp-ports` and `udp-ports` if given. */
   readonly kinds?: readonly ('http' | 'tcp' | 'udp' | 'tls')[]
   /** Public TCP ports that it may have. Default: the server's. */
   readonly tcpPorts?: number | string
   /** Public UDP ports that it may have. Default: the server's. */
   readonly udpPorts?: number | string
-  /** Tunnels of one client at once. Default: as many as the server allows. */
+  /** Tunnels of all its clients together, leases included. Default: `limits.max-token-tunnels`. */
   readonly maxTunnels?: number
+  /** Public ports of all its clients together, leases included. Default: `limits.max-token-ports`. */
+  readonly maxPorts?: number
+  /** Clients connected at once with it. Default: `limits.max-token-clients`. */
+  readonly maxClients?: number
 }
 
 /** The table `limits`. */
@@ -170,6 +174,16 @@ export interface ServerLimits {
   readonly maxClientStreams?: number
   /** `maxTunnels` of the library. Default: `256`. */
   readonly maxTunnels?: number
+  /** `maxTokenTunnels` of the library. Default: `32768`. */
+  readonly maxTokenTunnels?: number
+  /** `maxTokenPorts` of the library. Default: `5000`. */
+  readonly maxTokenPorts?: number
+  /** `maxTokenClients` of the library. Default: `5000`. */
+  readonly maxTokenClients?: number
+  /** `maxTokenRefusals` of the library. Default: `1000`. */
+  readonly maxTokenRefusals?: number
+  /** `maxAllTunnels` of the library. Default: `65536`. */
+  readonly maxAllTunnels?: number
   /** `maxLinks` of the library. Default: `32`. */
   readonly maxLinks?: number
   /** `streamIdleMs` of the library. Default: `4s`. */

@@ -2,6 +2,7 @@
 
 import { type ErrorCode, TunnelError } from '../errors.ts'
 import type { Register } from '../wire/control.ts'
+import type { Holder } from './holdings.ts'
 import type { Member } from './member.ts'
 import type { Rule } from './policy.ts'
 import type { PortRanges } from './ports.ts'
@@ -9,6 +10,17 @@ import type { Claimant, PortFront, Tunnel, Tunnels } from './tunnels.ts'
 
 type PortKind = 'tcp' | 'udp'
 type Claimed = Member | ErrorCode
+
+/** Ports tried for one registration before it is refused: the system may refuse many that are free here. */
+const MAX_TRIES = 16
+
+type Wish = Pick<Register, 'kind' | 'name' | 'port'>
+
+/** Who claims: what its token opens, and what it holds already. */
+export interface Claiming {
+  readonly rule: Rule
+  readonly holder: Holder
+}
 
 /** What decides whether a tunnel may be. */
 export interface ClaimTerms {
@@ -31,7 +43,7 @@ export interface ClaimHost {
 
 /** Why a tunnel of this kind, with this name or port, may not be; `undefined`: it may. Port 0: any. */
 export function refusalOf(
-  { kind, name = '', port = 0 }: Pick<Register, 'kind' | 'name' | 'port'>,
+  { kind, name = '', port = 0 }: Wish,
   rule: Rule,
   terms: ClaimTerms,
 ): ErrorCode | undefined {
@@ -51,34 +63,65 @@ export function refusalOf(
   }
 }
 
-export function claim(wish: Register, rule: Rule, host: ClaimHost): Claimed | Promise<Claimed> {
-  const { kind, name = '', port = 0 } = wish
-  const refusal = refusalOf(wish, rule, host.terms)
+/** What this refusal is about, for the client to read; `undefined`: what the code means says all there is. */
+export function detailOf(
+  code: ErrorCode,
+  { kind, name = '' }: Wish,
+  { rule, holder }: Claiming,
+  terms: ClaimTerms,
+): string | undefined {
+  switch (code) {
+    case 'NAME_RESERVED':
+      return `The name "${name}" is reserved by the server.`
+    case 'PORT_NOT_ALLOWED': {
+      if (kind !== 'tcp' && kind !== 'udp') return undefined
+      const own = rule.portsOf(kind)
+      const ofToken =
+        own === undefined ? '' : ` The token has ${own.text === '' ? 'none' : own.text} of them.`
+      return `The public port is outside of the ranges of the server or the token: the server has ${terms.ports[kind].text}.${ofToken}`
+    }
+    case 'CLIENT_LIMIT':
+      return (
+        (kind === 'tcp' || kind === 'udp' ? holder.fullOf('ports') : undefined) ?? holder.fullOf('tunnels')
+      )
+    default:
+      return undefined
+  }
+}
+
+export function claim(wish: Register, claiming: Claiming, host: ClaimHost): Claimed | Promise<Claimed> {
+  const { kind, name = '', port = 0, resume, pool } = wish
+  const refusal = refusalOf(wish, claiming.rule, host.terms)
   if (refusal !== undefined) return refusal
-  if (kind === 'http' || kind === 'tls') return host.tunnels.claim(kind, name, wish)
+  const claimant = { resume, pool, holder: claiming.holder }
+  if (kind === 'http' || kind === 'tls') return host.tunnels.claim(kind, name, claimant)
   // A flow has no connection that could stay with one client.
-  if (kind === 'unknown' || (kind === 'udp' && wish.pool !== undefined)) return 'KIND_REFUSED'
-  return port === 0 ? claimAnyPort(kind, wish, rule, host) : take(kind, port, wish, host)
+  if (kind === 'unknown' || (kind === 'udp' && pool !== undefined)) return 'KIND_REFUSED'
+  if (port !== 0) return take(kind, port, claimant, host)
+  return claimAnyPort(kind, { pool, holder: claiming.holder }, claiming.rule, host)
 }
 
 async function claimAnyPort(
   kind: PortKind,
-  { pool }: Register,
+  claimant: Claimant,
   rule: Rule,
-  host: ClaimHost,
+  { terms, tunnels, open }: ClaimHost,
 ): Promise<Claimed> {
-  const { ports } = host.terms
-  let refusal: ErrorCode = 'PORT_NOT_ALLOWED'
-  for (const port of ports[kind].shuffled(randomFraction)) {
-    if (!rule.allowsPort(kind, port)) continue
-    const taken = await take(kind, port, { pool }, host)
+  const [server, token] = [terms.ports[kind], rule.portsOf(kind)]
+  if (!claimant.holder.hasRoomFor('ports')) return 'CLIENT_LIMIT'
+  const free = tunnels.ports[kind]
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
+    const now = performance.now()
+    const port = free.find(server, token, randomFraction(), now)
+    if (port === undefined) break
+    const taken = await take(kind, port, claimant, { terms, tunnels, open })
     if (taken !== 'PORT_TAKEN') return taken
-    refusal = 'PORTS_EXHAUSTED'
+    free.avoid(port, now)
   }
-  return refusal
+  return token === undefined || server.overlaps(token) ? 'PORTS_EXHAUSTED' : 'PORT_NOT_ALLOWED'
 }
 
-/** The port is the tunnel's before it is open: nobody else tries it meanwhile. */
+/** The port is the tunnel's before it is open: no other registration tries it meanwhile. */
 async function take(kind: PortKind, port: number, claimant: Claimant, host: ClaimHost): Promise<Claimed> {
   const member = host.tunnels.claimPort(kind, port, claimant)
   if (typeof member === 'string' || member.tunnel.front !== undefined) return member

@@ -3,7 +3,9 @@
 import type { ErrorCode } from '../errors.ts'
 import type { Endpoint } from '../socket.ts'
 import type { Register } from '../wire/control.ts'
+import type { Claiming } from './claims.ts'
 import type { Deadlines } from './deadlines.ts'
+import type { Holder } from './holdings.ts'
 import type { LinkGate } from './links.ts'
 import type { Member } from './member.ts'
 import type { ServerLimits } from './options.ts'
@@ -32,6 +34,8 @@ export interface Asked {
 export interface ClientConnection {
   readonly wire: 'streams' | 'json'
   readonly remoteAddress: string
+  /** Whose connection it is. */
+  readonly holder: Holder
   /** Resolves with whether the client gave a sign of life in time. */
   checkAlive(): Promise<boolean>
   /** The server stops: tells the client, which finishes what is under way. */
@@ -73,8 +77,16 @@ export interface ClientHost {
   ruleNow(rule: Rule): Rule | undefined
   /** Why this may not be granted, or not any longer; `undefined`: it may. */
   refusalOf(wish: Pick<Register, 'kind' | 'name' | 'port'>, rule: Rule): ErrorCode | undefined
+  /** Whose a client is that has this rule and comes from this address. */
+  holderOf(rule: Rule, address: string): Holder
   /** Takes what a client asks for, within what its token opens; or says with a code why not. */
-  claim(wish: Register, rule: Rule): Member | ErrorCode | Promise<Member | ErrorCode>
+  claim(wish: Register, claiming: Claiming): Member | ErrorCode | Promise<Member | ErrorCode>
+  /** What a refusal is about, for the client to read; `undefined`: what the code means says all there is. */
+  detailOf(
+    code: ErrorCode,
+    wish: Pick<Register, 'kind' | 'name' | 'port'>,
+    claiming: Claiming,
+  ): string | undefined
   /** The public URL of a tunnel. */
   urlOf(tunnel: Tunnel): string
   /** The client holds the tunnel now. */

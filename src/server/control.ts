@@ -19,8 +19,8 @@ export interface ControlDesk {
   readonly version: string
   /** What a token opens; `undefined`: nothing. */
   ruleOf(token: string | undefined): Rule | undefined
-  /** Whether one more client may connect. */
-  hasRoom(): boolean
+  /** Whether one more client of this rule and address may connect. */
+  hasRoom(rule: Rule, address: string): boolean
   stats(): ServerStats
   /** Whether a certificate for this host should be had: the domains themselves and live tunnels. */
   isKnownHost(host: string): boolean
@@ -35,7 +35,7 @@ export function controlRoute(visit: Visit, desk: ControlDesk): Upstream | Takeov
   const { head } = visit
   if (head.upgrade === LINK_PROTOCOL) return linkRoute(head, desk)
   if (head.upgrade !== 'websocket') return new Pages(desk)
-  const rule = ruleOfUpgrade(head, desk)
+  const rule = ruleOfUpgrade(visit, desk)
   if (typeof rule === 'string') return rule
   const key = head.header('sec-websocket-key') ?? ''
   const offered = (head.header('sec-websocket-protocol') ?? '').split(',').map(one => one.trim())
@@ -68,8 +68,8 @@ const LINK_ANSWER = Buffer.from(
   `HTTP/1.1 101 Switching Protocols\r\nUpgrade: ${LINK_PROTOCOL}\r\nConnection: Upgrade\r\n\r\n`,
 )
 
-/** What who wants to be a client may have, or why it may not be one. */
-function ruleOfUpgrade(head: RequestHead, desk: ControlDesk): Rule | ErrorCode {
+/** What a client may have that asks for a control connection, or why it gets none. */
+function ruleOfUpgrade({ head, remoteAddress }: Visit, desk: ControlDesk): Rule | ErrorCode {
   if (head.method !== 'GET' || head.body !== 'none') return 'BAD_REQUEST'
   if (head.header('sec-websocket-version') !== '13') return 'BAD_REQUEST'
   if (!/^[A-Za-z0-9+/]{22}==$/.test(head.header('sec-websocket-key') ?? '')) return 'BAD_REQUEST'
@@ -78,7 +78,7 @@ function ruleOfUpgrade(head: RequestHead, desk: ControlDesk): Rule | ErrorCode {
   const [, token] = /^Bearer (\S+)$/i.exec(head.header('authorization') ?? '') ?? []
   const rule = desk.ruleOf(token)
   if (rule === undefined) return 'TOKEN_REFUSED'
-  return desk.hasRoom() ? rule : 'CLIENT_LIMIT'
+  return desk.hasRoom(rule, remoteAddress) ? rule : 'CLIENT_LIMIT'
 }
 
 function switchingProtocols(key: string, wire: 'streams' | 'json'): Uint8Array {

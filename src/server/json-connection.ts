@@ -17,6 +17,7 @@ import {
 } from '../wire/json.ts'
 import type { ClientConnection, ClientHost } from './clients.ts'
 import type { Deadline, Deadlines } from './deadlines.ts'
+import type { Holder } from './holdings.ts'
 import type { Member } from './member.ts'
 import type { ServerLimits } from './options.ts'
 import type { Rule } from './policy.ts'
@@ -56,6 +57,7 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
   readonly #host: ClientHost
   /** What the token of the connection opens. */
   #rule: Rule
+  #holder: Holder
   readonly #carrier: WebSocketCarrier
   readonly #heartbeat: Heartbeat
   readonly #tolerance: Tolerance = new Tolerance(MAX_CONTROL_PER_SECOND)
@@ -76,6 +78,7 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
     this.#host = host
     this.#rule = rule
     this.remoteAddress = socket.remoteAddress
+    this.#holder = host.holderOf(rule, this.remoteAddress)
     const { limits, deadlines } = host
     this.#carrier = new WebSocketCarrier(socket, {
       role: 'server',
@@ -112,6 +115,10 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
     deadlines.watch(this)
     deadlines.arm(this, limits.registerTimeoutMs)
     this.#carrier.sendText(encodeConnected(limits.originTimeoutMs))
+  }
+
+  get holder(): Holder {
+    return this.#holder
   }
 
   // ── ClientConnection ───────────────────────────────────────────────────────────────────────────────────────
@@ -159,12 +166,18 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
       member.remove(code)
       this.#host.released(this, tunnel, code)
     }
-    if (rule !== undefined) this.#rule = rule
+    if (rule !== undefined) this.#worksBy(rule)
     const isOver = rule === undefined || (refusal !== undefined && this.#registered.size === 0)
     if (!isOver || this.isClosed) return
     const code = refusal ?? 'TOKEN_REFUSED'
     this.#carrier.sendText(encodeError(refusalText(code)))
     this.close(code)
+  }
+
+  #worksBy(rule: Rule): void {
+    this.#rule = rule
+    this.#holder = this.#holder.passTo(this.#host.holderOf(rule, this.remoteAddress))
+    for (const { member } of this.#registered.values()) member.moveTo(this.#holder)
   }
 
   /** Clients of this wire see their requests themselves. */
@@ -270,8 +283,6 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
     if (!this.#hasRegistered) deadlines.arm(this, limits.registerTimeoutMs)
     const own = this.#registered.get(name)
     if (own !== undefined) return this.#confirm(own.member.tunnel)
-    if (this.#registered.size >= Math.min(this.#rule.maxTunnels ?? limits.maxTunnels, limits.maxTunnels))
-      return void this.#carrier.sendText(encodeError(ERRORS.CLIENT_LIMIT.meaning))
     let claimed = this.#claim(name)
     if (claimed === 'NAME_TAKEN' && (await this.#isLeftBehind(name))) {
       if (this.isClosed) return
@@ -280,14 +291,24 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
       if (again !== undefined) return this.#confirm(again.member.tunnel)
       claimed = this.#claim(name)
     }
-    if (typeof claimed !== 'string') this.#grant(claimed)
-    else
-      this.#carrier.sendText(claimed === 'NAME_TAKEN' ? encodeTaken(name) : encodeError(refusalText(claimed)))
+    if (typeof claimed !== 'string') return this.#grant(claimed)
+    this.#holder.refused(performance.now())
+    this.#carrier.sendText(
+      claimed === 'NAME_TAKEN'
+        ? encodeTaken(name)
+        : encodeError(refusalText(claimed, this.#detailOf(claimed, name))),
+    )
   }
 
   #claim(name: string): Member | ErrorCode {
+    if (this.#holder.isRefusedTooOften(performance.now())) return 'REFUSED_TOO_OFTEN'
+    if (this.#registered.size >= this.#host.limits.maxTunnels) return 'CLIENT_LIMIT'
     const refusal = this.#host.refusalOf({ kind: 'http', name }, this.#rule)
-    return refusal ?? this.#host.tunnels.claim('http', name)
+    return refusal ?? this.#host.tunnels.claim('http', name, { holder: this.#holder })
+  }
+
+  #detailOf(code: ErrorCode, name: string): string | undefined {
+    return this.#host.detailOf(code, { kind: 'http', name }, { rule: this.#rule, holder: this.#holder })
   }
 
   /**
@@ -347,8 +368,6 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
 }
 
 /** Existing clients give up on an error, and show its text. */
-function refusalText(code: ErrorCode): string {
-  return code === 'NAME_INVALID'
-    ? 'Invalid subdomain format'
-    : `${ERRORS[code].meaning} ${ERRORS[code].action}`
+function refusalText(code: ErrorCode, detail: string = ERRORS[code].meaning): string {
+  return code === 'NAME_INVALID' ? 'Invalid subdomain format' : `${detail} ${ERRORS[code].action}`
 }

@@ -5,6 +5,7 @@ import type { ErrorCode } from '../errors.ts'
 import { probeProof } from '../wire/control.ts'
 import type { ClientConnection } from './clients.ts'
 import type { Deadline } from './deadlines.ts'
+import type { Holder } from './holdings.ts'
 import type { Tunnel } from './tunnels.ts'
 import type { TunnelUpstream } from './upstream.ts'
 
@@ -26,8 +27,35 @@ export class Member implements Deadline {
   #resumeHash: Buffer | undefined
   #probeHash: Buffer | undefined
 
-  constructor(tunnel: Tunnel) {
+  #holder: Holder
+
+  constructor(tunnel: Tunnel, holder: Holder) {
     this.tunnel = tunnel
+    this.#holder = holder
+    this.#count('take')
+  }
+
+  /** Whose count it is in. */
+  get holder(): Holder {
+    return this.#holder
+  }
+
+  /** Its client shows another token now. */
+  moveTo(holder: Holder): void {
+    if (holder === this.#holder) return
+    this.#count('give')
+    this.#holder = holder
+    this.#count('take')
+  }
+
+  /** The tunnel forgets it. */
+  giveBack(): void {
+    this.#count('give')
+  }
+
+  #count(change: 'take' | 'give'): void {
+    this.#holder[change]('tunnels')
+    if (this.tunnel.port !== 0) this.#holder[change]('ports')
   }
 
   /** Whether its origin can take visitors, as the client says: until it says otherwise. Kept through a reconnect. */

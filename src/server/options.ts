@@ -8,14 +8,24 @@ export interface TokenRule {
   readonly token: string
   /** Subdomains it may have: `app`, `team-*`. Default all. Others: `NOT_ALLOWED`. */
   readonly names?: readonly string[]
-  /** Kinds of tunnels it may have. Default all: `http`, `tcp`, `udp`, `tls`. Others: `NOT_ALLOWED`. */
+  /**
+   * Kinds of tunnels it may have: `http`, `tcp`, `udp`, `tls`. Default all. With `names`, which ports do not have: `http`
+   * and `tls`, and those of `tcpPorts` and `udpPorts` where these are given. Others: `NOT_ALLOWED`.
+   */
   readonly kinds?: readonly TunnelKind[]
   /** Public TCP ports it may have, of those of the server. Default all of these. Others: `PORT_NOT_ALLOWED`. */
   readonly tcpPorts?: string
   /** Public UDP ports, likewise. */
   readonly udpPorts?: string
-  /** Tunnels of one client at once. Default: the server's limit. Above: `CLIENT_LIMIT`. */
+  /**
+   * Tunnels of all its clients together, those whose client is away for no longer than the lease included. Default
+   * `maxTokenTunnels` of the limits. Above: `CLIENT_LIMIT`.
+   */
   readonly maxTunnels?: number
+  /** Public ports, TCP and UDP, of all its clients together, likewise. Default `maxTokenPorts`. Above: `CLIENT_LIMIT`. */
+  readonly maxPorts?: number
+  /** Clients connected at once with it. Default `maxTokenClients`. Above: `CLIENT_LIMIT`, at the upgrade. */
+  readonly maxClients?: number
 }
 
 export interface TunnelServerOptions {
@@ -140,6 +150,29 @@ export interface ServerLimits {
   /** Tunnels of one client. Default 256. Above: refused with `CLIENT_LIMIT`. */
   readonly maxTunnels: number
   /**
+   * Tunnels of one token, over all its clients and leases included; on a server without tokens, of one address (IPv6: of
+   * its first 64 bits). Default 32,768, half of `maxAllTunnels`: one token leaves the other half to the others. A token's
+   * own `maxTunnels` wins. Above: `CLIENT_LIMIT`.
+   */
+  readonly maxTokenTunnels: number
+  /**
+   * Public ports, TCP and UDP, of one token or address, likewise. Default 5,000, half of the ports that the server has by
+   * default of either kind. A token's own `maxPorts` wins. Above: `CLIENT_LIMIT`.
+   */
+  readonly maxTokenPorts: number
+  /**
+   * Clients of one token or address connected at once. Default 5,000, half of `maxClients`. A token's own `maxClients`
+   * wins. Above: refused with `CLIENT_LIMIT`.
+   */
+  readonly maxTokenClients: number
+  /**
+   * Refused registrations of one token or address a second. Default 1,000, which cost about 1 % of a core. Above: all
+   * its registrations of the rest of the second are refused with `REFUSED_TOO_OFTEN`, without a look.
+   */
+  readonly maxTokenRefusals: number
+  /** Tunnels of all clients, leases included. Default 65,536, of some 2 KiB each. Above: `CLIENT_LIMIT`. */
+  readonly maxAllTunnels: number
+  /**
    * Links of one client: connections beside its carrier for bulk, one stream at a time each way. Default 32. Above:
    * refused, and bulk shares the carrier. `0`: none are offered.
    */
@@ -223,6 +256,11 @@ export const DEFAULT_LIMITS: ServerLimits = {
   maxStreams: 4_096,
   maxClientStreams: 8_192,
   maxTunnels: 256,
+  maxTokenTunnels: 32_768,
+  maxTokenPorts: 5_000,
+  maxTokenClients: 5_000,
+  maxTokenRefusals: 1_000,
+  maxAllTunnels: 65_536,
   maxLinks: 32,
   streamIdleMs: 4_000,
   maxFlows: 1_024,
@@ -252,6 +290,11 @@ export const NEVER_ZERO: ReadonlySet<string> = new Set<keyof ServerLimits>([
   'maxStreams',
   'maxClientStreams',
   'maxTunnels',
+  'maxTokenTunnels',
+  'maxTokenPorts',
+  'maxTokenClients',
+  'maxTokenRefusals',
+  'maxAllTunnels',
   'maxClients',
   'maxHellos',
   'maxVisitors',

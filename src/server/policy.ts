@@ -10,24 +10,31 @@ const KINDS: ReadonlySet<string> = new Set(['http', 'tcp', 'udp', 'tls'])
 
 /** What one token, or the absence of any, opens. */
 export class Rule {
-  /** Tunnels of one client at once; `undefined`: the server's limit. */
+  /** Names the token in counts, and says nothing of it; `undefined`: the server has no such token. */
+  readonly id: string | undefined
+  /** What all clients of the token may hold together; `undefined`: the server's limit. */
   readonly maxTunnels: number | undefined
+  readonly maxPorts: number | undefined
+  readonly maxClients: number | undefined
   readonly #hash: Buffer | undefined
   readonly #names: readonly Pattern[] | undefined
   readonly #kinds: readonly TunnelKind[] | undefined
   readonly #ports: { readonly tcp: PortRanges | undefined; readonly udp: PortRanges | undefined }
 
-  /** `hash`: of the token that was shown; `undefined`: none was. */
-  constructor(rule: Omit<TokenRule, 'token'>, hash: Buffer | undefined) {
-    const { names, kinds, tcpPorts, udpPorts, maxTunnels } = rule
+  /** `hash`: of the token that was shown; `undefined`: none was. `isKnown`: it is one of the server's. */
+  constructor(rule: Omit<TokenRule, 'token'>, hash: Buffer | undefined, isKnown = false) {
+    const { names, kinds, tcpPorts, udpPorts } = rule
     this.#hash = hash
+    this.id = isKnown ? hash?.toString('base64') : undefined
     this.#names = names?.map(text => new Pattern(text))
-    this.#kinds = kinds
+    this.#kinds = kinds ?? kindsOf(rule)
     this.#ports = {
       tcp: tcpPorts === undefined ? undefined : new PortRanges(tcpPorts, 'tokens.tcpPorts'),
       udp: udpPorts === undefined ? undefined : new PortRanges(udpPorts, 'tokens.udpPorts'),
     }
-    this.maxTunnels = maxTunnels
+    this.maxTunnels = rule.maxTunnels
+    this.maxPorts = rule.maxPorts
+    this.maxClients = rule.maxClients
   }
 
   isOpenedBy(hash: Buffer): boolean {
@@ -49,6 +56,23 @@ export class Rule {
   allowsPort(kind: 'tcp' | 'udp', port: number): boolean {
     return this.#ports[kind]?.includes(port) ?? true
   }
+
+  /** The ports of the token; `undefined`: all that the server has. */
+  portsOf(kind: 'tcp' | 'udp'): PortRanges | undefined {
+    return this.#ports[kind]
+  }
+}
+
+/**
+ * The kinds of a rule that names none. A list of names is meant as everything that the token opens, and a port has no
+ * name: it opens ports only where the rule lists them, too.
+ */
+function kindsOf({ names, tcpPorts, udpPorts }: Omit<TokenRule, 'token'>): TunnelKind[] | undefined {
+  if (names === undefined) return undefined
+  const kinds: TunnelKind[] = ['http', 'tls']
+  if (tcpPorts !== undefined) kinds.push('tcp')
+  if (udpPorts !== undefined) kinds.push('udp')
+  return kinds
 }
 
 /** What anybody may have on a server without tokens. */
@@ -67,7 +91,7 @@ export class Policy {
       if (seen.has(rule.token))
         throw new TunnelError('OPTION_INVALID', 'Two of the tokens are the same: which rule is meant?')
       seen.add(rule.token)
-      return new Rule(rule, sha256(rule.token))
+      return new Rule(rule, sha256(rule.token), true)
     })
   }
 
@@ -87,7 +111,7 @@ export class Policy {
   }
 }
 
-function checkRule({ token, names, kinds, maxTunnels }: TokenRule): void {
+function checkRule({ token, names, kinds, ...rule }: TokenRule): void {
   // A token that cannot stand in a header would refuse everybody; more than 255 characters no client sends.
   if (!/^[\x21-\x7e]{1,255}$/.test(token))
     throw new TunnelError(
@@ -103,8 +127,12 @@ function checkRule({ token, names, kinds, maxTunnels }: TokenRule): void {
   for (const kind of kinds ?? [])
     if (!KINDS.has(kind))
       throw new TunnelError('OPTION_INVALID', `tokens.kinds: "${kind}" is none of http, tcp, udp and tls.`)
-  if (maxTunnels !== undefined && !(Number.isInteger(maxTunnels) && maxTunnels >= 1))
-    throw new TunnelError('OPTION_INVALID', `tokens.maxTunnels must be at least 1, not ${maxTunnels}.`)
+  for (const option of ['maxTunnels', 'maxPorts', 'maxClients'] as const) {
+    const most = rule[option]
+    // A token without tunnels or connections would open nothing; one without ports is one without those kinds.
+    if (most !== undefined && !(Number.isInteger(most) && most >= 1))
+      throw new TunnelError('OPTION_INVALID', `tokens.${option} must be at least 1, not ${most}.`)
+  }
 }
 
 /** `app`, `team-*`: an asterisk stands for any characters of a name. */

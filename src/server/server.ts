@@ -12,7 +12,7 @@ import type { Socket, SocketHandler } from '../socket.ts'
 import { VERSION } from '../version.ts'
 import { Admission, type AdmissionHost, type Seat } from './admission.ts'
 import { adopt } from './adopt.ts'
-import { type ClaimHost, claim, refusalOf } from './claims.ts'
+import { type ClaimHost, claim, detailOf, refusalOf } from './claims.ts'
 import type { ClientConnection, ClientHost } from './clients.ts'
 import { type ControlDesk, controlRoute } from './control.ts'
 import { Deadlines } from './deadlines.ts'
@@ -22,6 +22,7 @@ import type { LaneGrant, Route, VisitorHost } from './front.ts'
 import { listenTcp, type TcpFrontHost } from './fronts/tcp.ts'
 import { TlsFront, type TlsFrontHost } from './fronts/tls.ts'
 import type { UdpFrontHost } from './fronts/udp.ts'
+import { Holdings } from './holdings.ts'
 import { LinkGate } from './links.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from './options.ts'
 import { proberOf, probeUpstream } from './probe.ts'
@@ -56,6 +57,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   readonly #visitors: Visitors = new Visitors(() => this.#visitorsChanged())
   readonly #heads: RequestHead[] = []
   readonly #clients = new Set<ClientConnection>()
+  readonly #holdings: Holdings = new Holdings(() => this.#settings.limits)
   /** Flows of all UDP tunnels. */
   readonly #flows = { count: 0 }
   readonly #linkGate: LinkGate = new LinkGate()
@@ -387,7 +389,10 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       ruleOf: token => this.#settings.policy.ruleOf(token),
       ruleNow: rule => rule.in(this.#settings.policy),
       refusalOf: (wish, rule) => refusalOf(wish, rule, this.#settings),
-      claim: (wish, rule) => (this.#state === 'draining' ? 'SERVER_DRAINING' : claim(wish, rule, claimHost)),
+      holderOf: (rule, address) => this.#holdings.of(rule, address),
+      claim: (wish, claiming) =>
+        this.#state === 'draining' ? 'SERVER_DRAINING' : claim(wish, claiming, claimHost),
+      detailOf: (code, wish, claiming) => detailOf(code, wish, claiming, this.#settings),
       urlOf: tunnel => this.#urlOf(tunnel),
       registered: (client, tunnel) =>
         this.emit('connection', {
@@ -396,7 +401,9 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
           remoteAddress: client.remoteAddress,
         }),
       released: (_client, tunnel, reason) => this.emit('disconnection', { subdomain: tunnel.name, reason }),
-      gone: client => this.#clients.delete(client),
+      gone: client => {
+        if (this.#clients.delete(client)) client.holder.give('clients')
+      },
       failed: error => this.emit('error', error),
     }
   }
@@ -429,7 +436,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     return {
       version: VERSION,
       ruleOf: token => this.#settings.policy.ruleOf(token),
-      hasRoom: () => this.#clients.size < this.#settings.limits.maxClients,
+      hasRoom: (rule, address) => this.#holdings.of(rule, address).hasRoomFor('clients'),
       stats: () => this.getStats(),
       linksOf: secret => this.#linkGate.find(secret),
       isKnownHost: host => {
@@ -445,6 +452,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       adopt: (socket, wire, rule) =>
         adopt(socket, wire, clientHost, rule, client => {
           this.#clients.add(client)
+          client.holder.take('clients')
           this.#counters.totalConnections++
         }),
     }

@@ -7,8 +7,10 @@ import type { Carrier, CarrierHandler } from '../session/carrier.ts'
 import { Session } from '../session/session.ts'
 import type { Endpoint } from '../socket.ts'
 import { encodeControl, type HostRewrite, parseClientMessage, type Register } from '../wire/control.ts'
+import type { Claiming } from './claims.ts'
 import type { Asked, ClientConnection, ClientHost, RawEnd } from './clients.ts'
 import type { Deadline } from './deadlines.ts'
+import type { Holder } from './holdings.ts'
 import type { SessionLinks } from './links.ts'
 import type { Member } from './member.ts'
 import type { Rule } from './policy.ts'
@@ -41,6 +43,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
   readonly #host: ClientHost
   /** What the token of the connection opens. */
   #rule: Rule
+  #holder: Holder
   readonly #session: Session
   readonly #registered = new Map<number, Registered>()
   /** Registrations whose port is being opened. */
@@ -56,6 +59,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
     this.#host = host
     this.#rule = rule
     this.remoteAddress = remoteAddress
+    this.#holder = host.holderOf(rule, remoteAddress)
     const { limits, deadlines } = host
     this.#session = new Session(
       carrier,
@@ -81,6 +85,10 @@ export class StreamsConnection implements ClientConnection, Deadline {
     this.#links = host.linkGate.open(this.#session, deadlines, limits.maxLinks)
     deadlines.watch(this)
     deadlines.arm(this, limits.registerTimeoutMs)
+  }
+
+  get holder(): Holder {
+    return this.#holder
   }
 
   get carrierHandler(): CarrierHandler {
@@ -121,6 +129,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
         this.#revoke(number, registered, code ?? 'TOKEN_REFUSED')
         continue
       }
+      registered.member.moveTo(this.#host.holderOf(own, this.remoteAddress))
       const url = this.#host.urlOf(tunnel)
       if (url === registered.url) continue
       registered.url = url
@@ -128,6 +137,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
     }
     if (rule === undefined) return this.close('TOKEN_REFUSED')
     this.#rule = rule
+    this.#holder = this.#holder.passTo(this.#host.holderOf(rule, this.remoteAddress))
   }
 
   #revoke(number: number, { member, upstream }: Registered, code: ErrorCode): void {
@@ -247,7 +257,8 @@ export class StreamsConnection implements ClientConnection, Deadline {
   #register(message: Register): void {
     const rule = message.token === undefined ? this.#rule : this.#host.ruleOf(message.token)
     if (rule === undefined) return this.#answer(message, 'TOKEN_REFUSED', this.#rule)
-    const claimed = this.#claim(message, rule)
+    const holder = this.#host.holderOf(rule, this.remoteAddress)
+    const claimed = this.#claim(message, { rule, holder })
     if (!(claimed instanceof Promise)) return this.#answer(message, claimed, rule)
     this.#claiming++
     void claimed.then(member => {
@@ -262,16 +273,29 @@ export class StreamsConnection implements ClientConnection, Deadline {
     })
   }
 
-  #claim(message: Register, rule: Rule): Member | ErrorCode | Promise<Member | ErrorCode> {
-    const { maxTunnels } = this.#host.limits
-    const most = Math.min(rule.maxTunnels ?? maxTunnels, maxTunnels)
-    return this.#registered.size + this.#claiming >= most ? 'CLIENT_LIMIT' : this.#host.claim(message, rule)
+  #claim(message: Register, claiming: Claiming): Member | ErrorCode | Promise<Member | ErrorCode> {
+    if (claiming.holder.isRefusedTooOften(performance.now())) return 'REFUSED_TOO_OFTEN'
+    return this.#isFull ? 'CLIENT_LIMIT' : this.#host.claim(message, claiming)
+  }
+
+  get #isFull(): boolean {
+    return this.#registered.size + this.#claiming >= this.#host.limits.maxTunnels
   }
 
   #answer(message: Register, member: Member | ErrorCode, rule: Rule): void {
     if (typeof member !== 'string') return this.#grant(message, member, rule)
-    const { meaning } = ERRORS[member]
-    this.#report({ type: 'refused', ref: message.ref, code: member, message: meaning })
+    const holder = this.#host.holderOf(rule, this.remoteAddress)
+    holder.refused(performance.now())
+    const detail =
+      member === 'CLIENT_LIMIT' && this.#isFull
+        ? `This client has ${this.#host.limits.maxTunnels} tunnels, as many as the server allows (maxTunnels).`
+        : this.#host.detailOf(member, message, { rule, holder })
+    this.#report({
+      type: 'refused',
+      ref: message.ref,
+      code: member,
+      message: detail ?? ERRORS[member].meaning,
+    })
   }
 
   #grant(message: Register, member: Member, rule: Rule): void {

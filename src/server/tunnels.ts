@@ -5,6 +5,8 @@ import { isReservedName, isValidSubdomain } from '../names.ts'
 import type { Affinity, TunnelKind } from '../wire/control.ts'
 import type { ClientConnection } from './clients.ts'
 import type { Deadline, Deadlines } from './deadlines.ts'
+import { FreePorts } from './free-ports.ts'
+import type { Holder } from './holdings.ts'
 import { Lanes } from './lanes.ts'
 import { Member } from './member.ts'
 import type { ServerLimits } from './options.ts'
@@ -16,6 +18,8 @@ export type Held = (upstream: TunnelUpstream | ErrorCode) => void
 
 /** How a client asks for a name or port. */
 export interface Claimant {
+  /** Whose count it goes to. */
+  readonly holder: Holder
   /** Proves the holder of an earlier grant. */
   readonly resume?: string | undefined
   /** It shares the name or port, and how. */
@@ -106,14 +110,15 @@ export class Tunnel {
   }
 
   /** One more client. With too many of them the one that left first is forgotten; if all are there: no. */
-  join(): Member | 'CLIENT_LIMIT' {
+  join(holder: Holder): Member | 'CLIENT_LIMIT' {
+    if (!this.isRoomOf(holder)) return 'CLIENT_LIMIT'
     this.recallLanes()
     if (this.#members.length >= MAX_MEMBERS) {
       const gone = this.#members.find(member => member.upstream === undefined)
       if (gone === undefined) return 'CLIENT_LIMIT'
       this.leave(gone)
     }
-    const member = new Member(this)
+    const member = new Member(this, holder)
     this.#members.push(member)
     this.tunnels.deadlines.watch(member)
     return member
@@ -126,13 +131,20 @@ export class Tunnel {
   leave(member: Member, code: ErrorCode = 'CLIENT_GONE'): void {
     this.recallLanes()
     const at = this.#members.indexOf(member)
-    if (at !== -1) this.#members.splice(at, 1)
+    if (at === -1) return
+    this.#members.splice(at, 1)
+    member.giveBack()
     this.tunnels.deadlines.forget(member)
     if (this.#members.length > 0) return
     this.release(code)
     this.front?.stop(code)
     this.front = undefined
     this.tunnels.remove(this)
+  }
+
+  /** Whether this holder may have one tunnel of this kind more. */
+  isRoomOf(holder: Holder): boolean {
+    return holder.hasRoomFor('tunnels') && (this.port === 0 || holder.hasRoomFor('ports'))
   }
 
   /** Gives the name or the port back for good, whoever holds it. */
@@ -209,6 +221,8 @@ class Waiter implements Deadline {
 export class Tunnels {
   readonly deadlines: Deadlines
   readonly lanes: Lanes = new Lanes()
+  /** Which ports have no tunnel. */
+  readonly ports: Readonly<Record<'tcp' | 'udp', FreePorts>> = { tcp: new FreePorts(), udp: new FreePorts() }
   readonly #byName = new Map<string, Tunnel>()
   readonly #limits: () => ServerLimits
 
@@ -252,32 +266,41 @@ export class Tunnels {
   }
 
   /**
-   * Takes a name for a client. A name with a live holder, or within its lease, only goes to whoever proves to be the
-   * same holder, which takes it over at once, however dead its old carrier looks; or to one more client of a pool.
+   * Takes a name for a client. A name with a connected client, or within its lease, only goes to a client that proves to
+   * be the same one, which takes it over at once, whether its old carrier looks dead or not; or to one more of a pool.
    */
-  claim(kind: 'http' | 'tls', name: string, { resume, pool }: Claimant = {}): Member | ErrorCode {
+  claim(kind: 'http' | 'tls', name: string, claimant: Claimant): Member | ErrorCode {
     if (!isValidSubdomain(name)) return 'NAME_INVALID'
     if (isReservedName(name) || isNameOfPort(name)) return 'NAME_RESERVED'
     const existing = this.#byName.get(name)
-    if (existing === undefined) return this.#add(new Tunnel(this, kind, name, 0, pool))
-    return (existing.kind === kind && admit(existing, { resume, pool })) || 'NAME_TAKEN'
+    if (existing === undefined) return this.#add(new Tunnel(this, kind, name, 0, claimant.pool), claimant)
+    return (existing.kind === kind && admit(existing, claimant)) || 'NAME_TAKEN'
   }
 
   /** The same for a port. The tunnel of the one returned is new when it has no `front`. */
-  claimPort(kind: 'tcp' | 'udp', port: number, { resume, pool }: Claimant = {}): Member | ErrorCode {
+  claimPort(kind: 'tcp' | 'udp', port: number, claimant: Claimant): Member | ErrorCode {
     const name = `${kind}-${port}`
     const existing = this.#byName.get(name)
-    if (existing === undefined) return this.#add(new Tunnel(this, kind, name, port, pool))
-    return admit(existing, { resume, pool }) || 'PORT_TAKEN'
+    if (existing === undefined) return this.#add(new Tunnel(this, kind, name, port, claimant.pool), claimant)
+    return admit(existing, claimant) || 'PORT_TAKEN'
   }
 
-  #add(tunnel: Tunnel): Member | ErrorCode {
+  #add(tunnel: Tunnel, { holder }: Claimant): Member | ErrorCode {
+    const member = tunnel.join(holder)
+    if (typeof member === 'string') return member
     this.#byName.set(tunnel.name, tunnel)
-    return tunnel.join()
+    this.#portsOf(tunnel)?.take(tunnel.port)
+    return member
   }
 
   remove(tunnel: Tunnel): void {
-    if (this.#byName.get(tunnel.name) === tunnel) this.#byName.delete(tunnel.name)
+    if (this.#byName.get(tunnel.name) !== tunnel) return
+    this.#byName.delete(tunnel.name)
+    this.#portsOf(tunnel)?.free(tunnel.port)
+  }
+
+  #portsOf({ kind }: Tunnel): FreePorts | undefined {
+    return kind === 'tcp' || kind === 'udp' ? this.ports[kind] : undefined
   }
 
   /** Ports take nobody new, and nothing waits any longer: no client can come back. */
@@ -295,9 +318,14 @@ export class Tunnels {
 }
 
 /** A name or port that exists: for the holder that comes back, and for one more of a pool. Both must mean a pool, or neither. */
-function admit(tunnel: Tunnel, { resume, pool }: Claimant): Member | ErrorCode | undefined {
+function admit(tunnel: Tunnel, { resume, pool, holder }: Claimant): Member | ErrorCode | undefined {
   if ((tunnel.pool === undefined) !== (pool === undefined)) return undefined
-  return tunnel.memberHeldBy(resume) ?? (pool === undefined ? undefined : tunnel.join())
+  const own = tunnel.memberHeldBy(resume)
+  if (own === undefined) return pool === undefined ? undefined : tunnel.join(holder)
+  // With another token than before, it counts as a tunnel of that one.
+  if (own.holder !== holder && !tunnel.isRoomOf(holder)) return 'CLIENT_LIMIT'
+  own.moveTo(holder)
+  return own
 }
 
 /** What a tunnel with a port is called: as a label it would be taken for one. */

@@ -2,13 +2,17 @@
 
 import { expect, test } from 'bun:test'
 import { Deadlines } from '../../src/server/deadlines.ts'
+import { Holdings } from '../../src/server/holdings.ts'
 import { DEFAULT_LIMITS } from '../../src/server/options.ts'
+import { ANYTHING } from '../../src/server/policy.ts'
 import { type Tunnel, Tunnels } from '../../src/server/tunnels.ts'
+
+const holder = new Holdings(() => DEFAULT_LIMITS).of(ANYTHING, '127.0.0.1')
 
 function tunnelsNamed(...names: string[]): { tunnels: Tunnels; all: Tunnel[] } {
   const tunnels = new Tunnels(() => DEFAULT_LIMITS, new Deadlines(() => {}))
   const all = names.map(name => {
-    const member = tunnels.claim('http', name)
+    const member = tunnels.claim('http', name, { holder })
     if (typeof member === 'string') throw new Error(member)
     return member.tunnel
   })
@@ -34,6 +38,6 @@ test('a tunnel that is given back recalls it, and so does one more client', () =
   const [one, two] = all.map(tunnel => tunnels.lanes.grant(tunnel, () => {}))
   all[0]!.remove('CLIENT_GONE')
   expect(isGood(one)).toBe(false)
-  all[1]!.join()
+  all[1]!.join(holder)
   expect(isGood(two)).toBe(false)
 })

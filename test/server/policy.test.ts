@@ -160,8 +160,34 @@ describe('streams: several tunnels of one connection', () => {
     const [, , ported] = client.tunnels
     expect(ported?.port).toBeGreaterThanOrEqual(21_000)
     expect(ported?.port).toBeLessThanOrEqual(21_999)
-    expect(await tcp(undefined, 'app')).toBe('granted')
+    expect(await tcp(undefined, 'app')).toBe('NOT_ALLOWED')
     expect(await ask(server.port, 'app.localhost')).toMatchObject({ body: 'here' })
+    await server.stop()
+  })
+
+  test('names without kinds open no port, unless the rule lists ports too', async () => {
+    const server = await startServer({
+      tokens: [
+        { token: 'names', names: ['app'] },
+        { token: 'ports', names: ['app'], tcpPorts: '21000-21999' },
+        { token: 'kinds', names: ['app'], kinds: ['http', 'udp'] },
+      ],
+    })
+    const outcomes: unknown[] = []
+    for (const token of ['names', 'ports', 'kinds']) {
+      await using client = clientOf(server, { token })
+      outcomes.push([
+        token,
+        await codeOf(client.tcp({ port: 1 })),
+        await codeOf(client.udp({ port: 1 })),
+        await codeOf(client.http({ subdomain: 'app', fetch: here })),
+      ])
+    }
+    expect(outcomes).toEqual([
+      ['names', 'NOT_ALLOWED', 'NOT_ALLOWED', 'granted'],
+      ['ports', 'granted', 'NOT_ALLOWED', 'granted'],
+      ['kinds', 'NOT_ALLOWED', 'granted', 'granted'],
+    ])
     await server.stop()
   })
 
@@ -216,6 +242,8 @@ describe('rules that cannot be used', () => {
     ['no number', [{ token: 't', udpPorts: 'ssh' }]],
     ['no tunnels', [{ token: 't', maxTunnels: 0 }]],
     ['half a tunnel', [{ token: 't', maxTunnels: 1.5 }]],
+    ['no ports', [{ token: 't', maxPorts: 0 }]],
+    ['no clients', [{ token: 't', maxClients: 0 }]],
   ]
   test.each(bad)('%s', (_what, tokens = []) => {
     expect(() => new TunnelServer({ tokens })).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))

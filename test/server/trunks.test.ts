@@ -4,6 +4,7 @@ import { afterEach, expect, mock, spyOn, test } from 'bun:test'
 import { eventLoop } from '../../src/event-loop.ts'
 import type { ClientHost } from '../../src/server/clients.ts'
 import { Deadlines } from '../../src/server/deadlines.ts'
+import { Holdings } from '../../src/server/holdings.ts'
 import { LinkGate } from '../../src/server/links.ts'
 import { DEFAULT_LIMITS, type ServerLimits } from '../../src/server/options.ts'
 import { ANYTHING } from '../../src/server/policy.ts'
@@ -31,7 +32,8 @@ class Client {
     const allLimits = { ...DEFAULT_LIMITS, ...limits }
     const deadlines = new Deadlines(() => {})
     const tunnels = new Tunnels(() => allLimits, deadlines)
-    const member = tunnels.claim('http', 'app', pool && { pool })
+    const holder = new Holdings(() => allLimits).of(ANYTHING, '192.0.2.7')
+    const member = tunnels.claim('http', 'app', { holder, pool })
     if (typeof member === 'string') throw new Error(member)
     const host: ClientHost = {
       limits: allLimits,
@@ -41,7 +43,9 @@ class Client {
       ruleOf: () => ANYTHING,
       ruleNow: () => ANYTHING,
       refusalOf: () => undefined,
+      holderOf: () => holder,
       claim: () => member,
+      detailOf: () => undefined,
       urlOf: () => 'http://app.localhost',
       registered() {},
       released() {},

@@ -80,9 +80,10 @@ export class SpeakingClient {
   readonly #opened: Promise<void>
   #changed: () => void = () => {}
 
-  constructor(port: number) {
+  constructor(port: number, headers: Record<string, string> = {}) {
     const reader = new Reader()
-    this.#socket = new WebSocket(`ws://127.0.0.1:${port}`, STREAMS_SUBPROTOCOL)
+    // Bun's own: a browser's has no headers.
+    this.#socket = new WebSocket(`ws://127.0.0.1:${port}`, { protocols: [STREAMS_SUBPROTOCOL], headers })
     this.#socket.binaryType = 'arraybuffer'
     this.#opened = new Promise((resolve, reject) => {
       this.#socket.onopen = () => resolve()
@@ -101,8 +102,8 @@ export class SpeakingClient {
     })
   }
 
-  static async connect(port: number): Promise<SpeakingClient> {
-    const client = new SpeakingClient(port)
+  static async connect(port: number, headers?: Record<string, string>): Promise<SpeakingClient> {
+    const client = new SpeakingClient(port, headers)
     await client.#opened
     return client
   }
@@ -113,6 +114,25 @@ export class SpeakingClient {
 
   sayText(text: string): void {
     this.#socket.send(text)
+  }
+
+  /** All control messages so far. */
+  get messages(): Record<string, unknown>[] {
+    return this.frames
+      .filter(({ type }) => type === CONTROL)
+      .map(({ payload }) => JSON.parse(payload.toString()))
+  }
+
+  /** The answers to this many registrations, in the order in which they came. */
+  async verdicts(count: number): Promise<Record<string, unknown>[]> {
+    for (;;) {
+      const verdicts = this.messages.filter(({ type }) => type === 'granted' || type === 'refused')
+      if (verdicts.length >= count) return verdicts
+      if (this.isClosed) throw new Error(`closed after ${verdicts.length} verdicts`)
+      await new Promise<void>(resolve => {
+        this.#changed = resolve
+      })
+    }
   }
 
   /** The next control message of this type, earlier ones included. */

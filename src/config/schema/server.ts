@@ -25,7 +25,7 @@ const TOKEN: Fields = {
   kinds: {
     value: { type: 'list', of: { type: 'choice', choices: ['http', 'tcp', 'udp', 'tls'] } },
     meaning: 'Kinds of tunnel that it may have',
-    default: 'all',
+    default: 'all; with `names`: `http`, `tls`, and those of `tcp-ports` and `udp-ports` if given',
   },
   'tcp-ports': {
     value: { type: 'ports' },
@@ -39,8 +39,18 @@ const TOKEN: Fields = {
   },
   'max-tunnels': {
     value: { type: 'number', least: 1, most: 1_000_000 },
-    meaning: 'Tunnels of one client at once',
-    default: 'as many as the server allows',
+    meaning: 'Tunnels of all its clients together, leases included',
+    default: '`limits.max-token-tunnels`',
+  },
+  'max-ports': {
+    value: { type: 'number', least: 1, most: 1_000_000 },
+    meaning: 'Public ports of all its clients together, leases included',
+    default: '`limits.max-token-ports`',
+  },
+  'max-clients': {
+    value: { type: 'number', least: 1, most: 1_000_000 },
+    meaning: 'Clients connected at once with it',
+    default: '`limits.max-token-clients`',
   },
 }
 

@@ -1,0 +1,156 @@
+// What clients hold of the server, counted for each holder and in total: no bound is reached by dividing it among connections.
+//
+// A holder is a token. On a server without tokens it is an address: a token that such a server does not know is made up.
+
+import { networkOf } from './address-book.ts'
+import type { ServerLimits } from './options.ts'
+import type { Rule } from './policy.ts'
+
+/** What is counted. */
+export type Held = 'tunnels' | 'ports' | 'clients'
+
+interface Bound {
+  /** Wins over `perHolder`, where a token has it. */
+  readonly rule: 'maxTunnels' | 'maxPorts' | 'maxClients'
+  readonly perHolder: keyof ServerLimits
+  /** `undefined`: the ranges of ports are the bound. */
+  readonly inTotal: keyof ServerLimits | undefined
+}
+
+const BOUNDS: Readonly<Record<Held, Bound>> = {
+  tunnels: { rule: 'maxTunnels', perHolder: 'maxTokenTunnels', inTotal: 'maxAllTunnels' },
+  ports: { rule: 'maxPorts', perHolder: 'maxTokenPorts', inTotal: undefined },
+  clients: { rule: 'maxClients', perHolder: 'maxTokenClients', inTotal: 'maxClients' },
+}
+
+type Counts = Record<Held, number>
+
+const none = (): Counts => ({ tunnels: 0, ports: 0, clients: 0 })
+
+/** A token, or an address, and what its clients hold: leases included. */
+export class Holder {
+  /** What the token opens now; of an address: what one of its clients may have. */
+  rule: Rule
+  readonly #holdings: Holdings
+  readonly #counts: Counts = none()
+  #second = 0
+  #refusals = 0
+
+  constructor(rule: Rule, holdings: Holdings) {
+    this.rule = rule
+    this.#holdings = holdings
+  }
+
+  /** Whether it may hold one more, for itself and in total. */
+  hasRoomFor(what: Held): boolean {
+    return this.#counts[what] < this.#mostOf(what) && this.#holdings.hasRoomFor(what)
+  }
+
+  take(what: Held): void {
+    this.#counts[what]++
+    this.#holdings.counts[what]++
+  }
+
+  give(what: Held): void {
+    this.#counts[what]--
+    this.#holdings.counts[what]--
+  }
+
+  /** A connection's next holder, after a reload: counts it there. Returns `next`. */
+  passTo(next: Holder): Holder {
+    if (next === this) return next
+    this.give('clients')
+    next.take('clients')
+    return next
+  }
+
+  get isEmpty(): boolean {
+    return Object.values(this.#counts).every(count => count === 0)
+  }
+
+  /** One more of its registrations was refused. */
+  refused(nowMs: number): void {
+    const second = Math.floor(nowMs / 1_000)
+    this.#refusals = second === this.#second ? this.#refusals + 1 : 1
+    this.#second = second
+  }
+
+  /** Whether so many were refused in this second that no other is looked at. */
+  isRefusedTooOften(nowMs: number): boolean {
+    const { maxTokenRefusals } = this.#holdings.limits
+    return Math.floor(nowMs / 1_000) === this.#second && this.#refusals >= maxTokenRefusals
+  }
+
+  /** Which bound it is at, for the client to read; `undefined`: none. */
+  fullOf(what: Held): string | undefined {
+    const most = this.#mostOf(what)
+    const { rule, perHolder } = BOUNDS[what]
+    if (this.#counts[what] < most) return this.#holdings.fullOf(what)
+    const option = this.rule[rule] === undefined ? perHolder : rule
+    const who = this.rule.id === undefined ? 'This address' : 'This token'
+    return `${who} holds ${most} ${NOUNS[what]}, as many as the server allows (${option}).`
+  }
+
+  #mostOf(what: Held): number {
+    const { rule, perHolder } = BOUNDS[what]
+    return this.rule[rule] ?? this.#holdings.limits[perHolder]
+  }
+}
+
+const NOUNS: Readonly<Record<Held, string>> = {
+  tunnels: 'tunnels, leases included',
+  ports: 'ports, leases included',
+  clients: 'connections',
+}
+
+/** Holders in memory before those that hold nothing are looked for. */
+const FIRST_SWEEP = 1_024
+
+/** All holders that hold anything. */
+export class Holdings {
+  /** Of all holders together. */
+  readonly counts: Counts = none()
+  readonly #byKey = new Map<string, Holder>()
+  readonly #limits: () => ServerLimits
+  #sweepAt = FIRST_SWEEP
+
+  /** `limits`: those of now. */
+  constructor(limits: () => ServerLimits) {
+    this.#limits = limits
+  }
+
+  get limits(): ServerLimits {
+    return this.#limits()
+  }
+
+  /** Whose a client is that has this rule and comes from this address. The rule counts from now on. */
+  of(rule: Rule, address: string): Holder {
+    const key = rule.id ?? networkOf(address)
+    const known = this.#byKey.get(key)
+    if (known !== undefined) {
+      known.rule = rule
+      return known
+    }
+    if (this.#byKey.size >= this.#sweepAt) this.#sweep()
+    const holder = new Holder(rule, this)
+    this.#byKey.set(key, holder)
+    return holder
+  }
+
+  hasRoomFor(what: Held): boolean {
+    const { inTotal } = BOUNDS[what]
+    return inTotal === undefined || this.counts[what] < this.limits[inTotal]
+  }
+
+  fullOf(what: Held): string | undefined {
+    const { inTotal } = BOUNDS[what]
+    if (inTotal === undefined || this.hasRoomFor(what)) return undefined
+    return `The server holds ${this.limits[inTotal]} ${NOUNS[what]}, as many as it may (${inTotal}).`
+  }
+
+  /** Forgets holders that hold nothing: clients from ever new addresses must not fill memory. */
+  #sweep(): void {
+    for (const [key, holder] of this.#byKey) if (holder.isEmpty) this.#byKey.delete(key)
+    this.#sweepAt = Math.max(FIRST_SWEEP, 2 * this.#byKey.size)
+  }
+}

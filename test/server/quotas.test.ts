@@ -1,0 +1,295 @@
+// What clients may hold of a server: counted for each token, for each address where there are no tokens, and in total.
+
+import { describe, expect, test } from 'bun:test'
+import type { TunnelClientOptions } from '../../src/client/options.ts'
+import { TunnelClient, type TunnelServer } from '../../src/index.ts'
+import { claim } from '../../src/server/claims.ts'
+import { Deadlines } from '../../src/server/deadlines.ts'
+import { FreePorts } from '../../src/server/free-ports.ts'
+import { Holdings } from '../../src/server/holdings.ts'
+import { ANYTHING } from '../../src/server/policy.ts'
+import { PortRanges } from '../../src/server/ports.ts'
+import { serverSettings } from '../../src/server/settings.ts'
+import { Tunnels } from '../../src/server/tunnels.ts'
+import { codeOf, eventually } from '../support/events.ts'
+import { NaiveJsonClient } from '../support/json-client.ts'
+import { control, SpeakingClient } from '../support/speaker.ts'
+import { startServer } from '../support/tunnel.ts'
+
+const here = () => new Response('here')
+
+const clientOf = (server: TunnelServer, options: TunnelClientOptions = {}) =>
+  new TunnelClient({ server: `http://127.0.0.1:${server.port}`, wire: 'streams', ...options })
+
+const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
+
+const http = (ref: number, name: string) => control({ type: 'register', ref, kind: 'http', name })
+const tcp = (ref: number, port?: number) =>
+  control({ type: 'register', ref, kind: 'tcp', ...(port !== undefined && { port }) })
+
+const codes = (verdicts: readonly Record<string, unknown>[]) => verdicts.map(({ type, code }) => code ?? type)
+
+describe('tunnels of a token', () => {
+  test('are counted over all its connections', async () => {
+    await using server = await startServer({ tokens: [{ token: 't', maxTunnels: 1 }, 'other'] })
+    const outcomes: unknown[] = []
+    const clients: SpeakingClient[] = []
+    for (let index = 0; index < 20; index++) {
+      const client = await SpeakingClient.connect(server.port, bearer('t'))
+      clients.push(client)
+      client.say(http(1, `app-${index}`))
+      outcomes.push(...codes(await client.verdicts(1)))
+    }
+    expect(outcomes).toEqual(['granted', ...Array.from({ length: 19 }, () => 'CLIENT_LIMIT')])
+    expect(server.getStats(true).subdomains).toEqual(['app-0'])
+    // Another token has its own count.
+    await using other = clientOf(server, { token: 'other', subdomain: 'other', fetch: here })
+    await other.connect()
+    for (const client of clients) client.close()
+  })
+
+  test('are counted on both wires together, and the refusal says which bound it is', async () => {
+    await using server = await startServer({ tokens: [{ token: 't', maxTunnels: 2 }] })
+    using json = new NaiveJsonClient(server.port, undefined, undefined, 't')
+    expect((await json.register('one')).type).toBe('registered')
+    const streams = await SpeakingClient.connect(server.port, bearer('t'))
+    streams.say(http(1, 'two'), http(2, 'three'))
+    const [, refused] = await streams.verdicts(2)
+    expect(refused).toMatchObject({ code: 'CLIENT_LIMIT' })
+    expect(refused?.message).toContain('This token holds 2 tunnels')
+    expect((await json.register('three')).message).toContain('This token holds 2 tunnels')
+    streams.close()
+  })
+
+  test('whose connection is lost count until their leases end', async () => {
+    await using server = await startServer({
+      tokens: [{ token: 't', maxTunnels: 2 }],
+      limits: { leaseMs: 60_000 },
+    })
+    for (const name of ['one', 'two']) {
+      const client = await SpeakingClient.connect(server.port, bearer('t'))
+      client.say(http(1, name))
+      expect(codes(await client.verdicts(1))).toEqual(['granted'])
+      client.close()
+      await eventually(() => server.getStats().connections === 0, 'the connection to be forgotten')
+    }
+    const third = await SpeakingClient.connect(server.port, bearer('t'))
+    third.say(http(1, 'three'))
+    expect(codes(await third.verdicts(1))).toEqual(['CLIENT_LIMIT'])
+    expect(server.getStats(true).subdomains).toEqual(['one', 'two'])
+    third.close()
+  })
+
+  test('that come back with their secret are not counted twice, and those given back not at all', async () => {
+    await using server = await startServer({ tokens: [{ token: 't', maxTunnels: 1 }] })
+    const first = await SpeakingClient.connect(server.port, bearer('t'))
+    first.say(http(1, 'app'))
+    const { resume } = await first.control('granted')
+    const second = await SpeakingClient.connect(server.port, bearer('t'))
+    second.say(control({ type: 'register', ref: 1, kind: 'http', name: 'app', resume }))
+    const [granted] = await second.verdicts(1)
+    expect(granted).toMatchObject({ type: 'granted', name: 'app' })
+    await first.closed
+    second.say(control({ type: 'release', tunnel: granted?.tunnel }), http(2, 'other'))
+    expect(codes(await second.verdicts(2))).toEqual(['granted', 'granted'])
+    second.close()
+  })
+
+  test('keep their count through a reload, which changes the bound', async () => {
+    const tokens = (maxTunnels: number) => [{ token: 't', maxTunnels }]
+    await using server = await startServer({ tokens: tokens(2) })
+    const client = await SpeakingClient.connect(server.port, bearer('t'))
+    client.say(http(1, 'one'), http(2, 'two'))
+    await client.verdicts(2)
+    await server.reload({ tokens: tokens(1) })
+    client.say(http(3, 'three'), control({ type: 'release', tunnel: 1 }), http(4, 'four'))
+    await server.reload({ tokens: tokens(1) })
+    expect(codes(await client.verdicts(4)).slice(2)).toEqual(['CLIENT_LIMIT', 'CLIENT_LIMIT'])
+    await server.reload({ tokens: tokens(3) })
+    client.say(http(5, 'five'), http(6, 'six'), http(7, 'seven'))
+    expect(codes(await client.verdicts(7)).slice(4)).toEqual(['granted', 'granted', 'CLIENT_LIMIT'])
+    client.close()
+  })
+
+  test('of an address that shows made-up tokens to a server without any are counted together', async () => {
+    await using server = await startServer({ limits: { maxTokenTunnels: 3 } })
+    const outcomes: unknown[] = []
+    for (let index = 0; index < 5; index++) {
+      const client = await SpeakingClient.connect(server.port, bearer(`made-up-${index}`))
+      client.say(http(1, `app-${index}`))
+      outcomes.push(...codes(await client.verdicts(1)))
+    }
+    expect(outcomes).toEqual(['granted', 'granted', 'granted', 'CLIENT_LIMIT', 'CLIENT_LIMIT'])
+  })
+
+  test('names taken and dropped again and again stay within the bound of the server', async () => {
+    await using server = await startServer({ limits: { maxAllTunnels: 100, leaseMs: 60_000 } })
+    let refused = 0
+    for (let round = 0; round < 20; round++) {
+      const client = await SpeakingClient.connect(server.port)
+      client.say(...Array.from({ length: 10 }, (_, index) => http(index, `n-${round}-${index}`)))
+      const verdicts = await client.verdicts(10)
+      refused += verdicts.filter(({ code }) => code === 'CLIENT_LIMIT').length
+      client.close()
+    }
+    expect(refused).toBe(100)
+    expect(server.getStats().activeSubdomains).toBe(100)
+  })
+})
+
+describe('ports', () => {
+  test('of a token are counted besides its tunnels', async () => {
+    await using server = await startServer({
+      tokens: [{ token: 't', maxPorts: 2 }],
+      tcpPorts: '20000-20999',
+      udpPorts: '20000-20999',
+    })
+    const client = await SpeakingClient.connect(server.port, bearer('t'))
+    client.say(tcp(1), control({ type: 'register', ref: 2, kind: 'udp' }), tcp(3), http(4, 'app'))
+    const verdicts = await client.verdicts(4)
+    const byRef = verdicts.toSorted((one, other) => Number(one.ref) - Number(other.ref))
+    expect(codes(byRef)).toEqual(['granted', 'granted', 'CLIENT_LIMIT', 'granted'])
+    expect(byRef[2]?.message).toContain('This token holds 2 ports')
+    client.close()
+  })
+
+  test('of an address, where there are no tokens', async () => {
+    await using server = await startServer({ limits: { maxTokenPorts: 3 } })
+    const first = await SpeakingClient.connect(server.port)
+    first.say(tcp(1), tcp(2))
+    await first.verdicts(2)
+    const second = await SpeakingClient.connect(server.port)
+    second.say(tcp(1), tcp(2))
+    const verdicts = await second.verdicts(2)
+    expect(new Set(codes(verdicts))).toEqual(new Set(['CLIENT_LIMIT', 'granted']))
+    expect(verdicts.find(({ type }) => type === 'refused')?.message).toContain('This address holds 3 ports')
+    first.close()
+    second.close()
+  })
+
+  test('1,000 registrations for any port, all being taken, are refused without trying each', async () => {
+    const deadlines = new Deadlines(error => {
+      throw error
+    })
+    const settings = serverSettings({ limits: { maxAllTunnels: 20_000, maxTokenPorts: 20_000 } })
+    const tunnels = new Tunnels(() => settings.limits, deadlines)
+    const holder = new Holdings(() => settings.limits).of(ANYTHING, '127.0.0.1')
+    for (let port = 20_000; port < 30_000; port++) {
+      expect(typeof tunnels.claimPort('tcp', port, { holder })).toBe('object')
+    }
+    const open = () => {
+      throw new Error('no port is free')
+    }
+    const host = { tunnels, terms: settings, open: { tcp: open, udp: open } }
+    const startedAt = performance.now()
+    for (let ref = 0; ref < 1_000; ref++) {
+      expect(await claim({ type: 'register', ref, kind: 'tcp' }, { rule: ANYTHING, holder }, host)).toBe(
+        'PORTS_EXHAUSTED',
+      )
+    }
+    // 7.3 s when each of the 10,000 was tried; some 10 ms now.
+    expect(performance.now() - startedAt).toBeLessThan(1_500)
+  })
+
+  test('a free one is found wherever it is, within what the server and the token have', () => {
+    const ports = new FreePorts()
+    const server = new PortRanges('1-10,20000-20099,65535', 'tcpPorts')
+    const token = new PortRanges('5-6,20050-20060,65535', 'tokens.tcpPorts')
+    const expected = [5, 6, ...Array.from({ length: 11 }, (_, index) => 20_050 + index), 65_535]
+    const found: number[] = []
+    for (let round = 0; ; round++) {
+      const port = ports.find(server, token, (round * 0.37) % 1)
+      if (port === undefined) break
+      ports.take(port)
+      found.push(port)
+    }
+    expect(found.toSorted((one, other) => one - other)).toEqual(expected)
+    ports.free(20_055)
+    expect(ports.find(server, token, 0.99)).toBe(20_055)
+    expect(ports.find(server, new PortRanges('11-19', 'x'), 0)).toBeUndefined()
+  })
+
+  test('one that the system refuses is left alone for a while, then tried again', () => {
+    const ports = new FreePorts()
+    const server = new PortRanges('7-8', 'tcpPorts')
+    ports.avoid(7, 1_000)
+    expect(ports.find(server, undefined, 0, 2_000)).toBe(8)
+    ports.take(8)
+    expect(ports.find(server, undefined, 0, 2_000)).toBeUndefined()
+    expect(ports.find(server, undefined, 0, 61_001)).toBe(7)
+  })
+
+  test('of all ports there are: the first that comes is not always the first', () => {
+    const ports = new FreePorts()
+    const server = new PortRanges('20000-29999', 'tcpPorts')
+    const starts = [0, 0.25, 0.5, 0.75].map(fraction => ports.find(server, undefined, fraction))
+    expect(starts).toEqual([20_000, 22_500, 25_000, 27_500])
+  })
+})
+
+describe('connections', () => {
+  test('of a token above its bound are refused at the upgrade; one that left makes room', async () => {
+    await using server = await startServer({ tokens: [{ token: 't', maxClients: 2 }, 'other'] })
+    const [one, two, three] = Array.from({ length: 3 }, (_, index) =>
+      clientOf(server, { token: 't', subdomain: `app-${index}`, fetch: here }),
+    )
+    await one!.connect()
+    await two!.connect()
+    expect(await codeOf(three!.connect())).toBe('CLIENT_LIMIT')
+    await using other = clientOf(server, { token: 'other', subdomain: 'other', fetch: here })
+    await other.connect()
+    await one!.disconnect()
+    await eventually(() => server.getStats().connections === 2, 'the connection to be forgotten')
+    expect(await codeOf(three!.connect())).toBe('resolved')
+    await Promise.all([two!.disconnect(), three!.disconnect()])
+  })
+
+  test('of an address, where there are no tokens', async () => {
+    await using server = await startServer({ limits: { maxTokenClients: 1 } })
+    await using one = clientOf(server, { subdomain: 'one', fetch: here })
+    await one.connect()
+    await using two = clientOf(server, { subdomain: 'two', fetch: here })
+    expect(await codeOf(two.connect())).toBe('CLIENT_LIMIT')
+  })
+})
+
+describe('refused registrations', () => {
+  test('above the bound of a second are answered without a look', async () => {
+    await using server = await startServer({ limits: { maxTokenRefusals: 20 } })
+    const client = await SpeakingClient.connect(server.port)
+    client.say(...Array.from({ length: 100 }, (_, index) => http(index, 'www')))
+    const verdicts = codes(await client.verdicts(100))
+    // The clock's second may change once on the way.
+    const looked = verdicts.filter(code => code === 'NAME_RESERVED').length
+    expect(looked).toBeGreaterThanOrEqual(20)
+    expect(looked).toBeLessThanOrEqual(40)
+    expect(verdicts.filter(code => code === 'REFUSED_TOO_OFTEN').length).toBe(100 - looked)
+    client.close()
+  })
+})
+
+describe('what a refusal says', () => {
+  test('a port outside of the ranges: these', async () => {
+    await using server = await startServer({
+      tcpPorts: '20000-20009,2222',
+      tokens: [{ token: 't', tcpPorts: '20005-20009' }, 'all'],
+    })
+    await using narrow = clientOf(server, { token: 't' })
+    await using wide = clientOf(server, { token: 'all' })
+    const messageOf = (promise: Promise<unknown>) => promise.catch((error: Error) => error.message)
+    expect(await messageOf(narrow.tcp({ port: 1, remotePort: 20_001 }))).toContain('20005-20009')
+    expect(await messageOf(wide.tcp({ port: 1, remotePort: 1 }))).toContain('20000-20009,2222')
+  })
+
+  test('a reserved name: which', async () => {
+    await using server = await startServer({ reservedNames: ['shop'] })
+    const client = await SpeakingClient.connect(server.port)
+    client.say(http(1, 'shop'), http(2, 'www'))
+    const [shop, www] = await client.verdicts(2)
+    expect(shop?.message).toContain('"shop"')
+    expect(www?.message).toContain('"www"')
+    using json = new NaiveJsonClient(server.port)
+    expect((await json.register('shop')).message).toContain('"shop"')
+    client.close()
+  })
+})
