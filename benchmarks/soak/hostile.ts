@@ -2,7 +2,7 @@
 //
 //   --minutes N         for all attacks together (default 10)
 //   --quick             about a second for each: that everything runs, and nothing is wrong, lost or dead
-//   --only a,b          attacks whose name contains one of these
+//   --only a,b          attacks of these names, or whose names contain them
 //   --source DIR        the tree under test (default this one): an older commit to compare with
 //   --json FILE         save the figures
 //   --list              the names
@@ -31,7 +31,11 @@ const { values: options } = parseArgs({
 })
 
 const wanted = options.only?.split(',')
-const chosen = ATTACKS.filter(({ name }) => wanted === undefined || wanted.some(part => name.includes(part)))
+const isName = (part: string): boolean => ATTACKS.some(({ name }) => name === part)
+const chosen = ATTACKS.filter(
+  ({ name }) =>
+    wanted === undefined || wanted.some(part => (isName(part) ? name === part : name.includes(part))),
+)
 if (options.list) {
   for (const { name, does } of ATTACKS) console.log(`${name.padEnd(24)} ${does}`)
   process.exit(0)

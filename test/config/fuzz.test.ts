@@ -12,7 +12,7 @@ import { checkServer } from '../../src/config/server-config.ts'
 import { placesOf } from '../../src/config/syntaxes/literal.ts'
 import { expand } from '../../src/config/variables.ts'
 import { ConfigFiles } from '../support/config-files.ts'
-import { FUZZ, Random } from '../support/random.ts'
+import { countInputs, FUZZ, Random } from '../support/random.ts'
 
 let files: ConfigFiles
 beforeAll(async () => {
@@ -120,6 +120,7 @@ for (const [extension, seeds] of Object.entries(SEEDS)) {
     async () => {
       const random = new Random(extension.length * 7 + 1)
       let sound = 0
+      countInputs('configuration files', 1_500 * FUZZ)
       for (let round = 0; round < 1_500 * FUZZ; round++) {
         const text = round < seeds.length ? seeds[round]! : mutate(random.pick(seeds), random)
         // Object.entries forgets that the keys are extensions.

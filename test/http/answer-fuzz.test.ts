@@ -5,7 +5,7 @@ import { expect, test } from 'bun:test'
 import { BodyFramer } from '../../src/http/body.ts'
 import { forwardResponseHead, maxForwardedBytes } from '../../src/http/forward.ts'
 import { parseResponseHead, ResponseHead } from '../../src/http/head.ts'
-import { FUZZ, Random } from '../support/random.ts'
+import { countInputs, FUZZ, Random } from '../support/random.ts'
 import { FRAMING, mutated, ODD_FRAMING, randomChunks } from '../support/random-http.ts'
 
 interface Answer {
@@ -366,6 +366,7 @@ test.skipIf(Bun.which('node') === null)(
       }
     }
     // The fuzzer itself must not go blind: most reasons occur, and most answers are read.
+    countInputs('answers', CASES)
     if (FUZZ > 1 || process.env.LT_FUZZ_REPORT === '1') console.log(accepted, Object.fromEntries(counts))
     expect(accepted).toBeGreaterThan(CASES * 0.3)
     expect(counts.size).toBeGreaterThan(10)

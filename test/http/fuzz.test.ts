@@ -4,7 +4,7 @@
 import { expect, test } from 'bun:test'
 import { BodyFramer } from '../../src/http/body.ts'
 import { parseRequestHead, RequestHead } from '../../src/http/head.ts'
-import { FUZZ, Random } from '../support/random.ts'
+import { countInputs, FUZZ, Random } from '../support/random.ts'
 import { FRAMING, mutated, ODD_FRAMING, randomChunks } from '../support/random-http.ts'
 
 interface Reading {
@@ -310,6 +310,7 @@ test.skipIf(Bun.which('node') === null)(
     }
     // The fuzzer itself must not go blind: most reasons occur, and most messages are read.
     expect(accepted).toBeGreaterThan(CASES * 0.5)
+    countInputs('request heads and bodies', CASES)
     if (FUZZ > 1 || process.env.LT_FUZZ_REPORT === '1') console.log(accepted, Object.fromEntries(counts))
     expect(counts.size).toBeGreaterThan(10)
   },

@@ -1,7 +1,15 @@
 // Seeded randomness: a failing seed fails again. LT_FUZZ=N does N times as much.
 
+import { appendFileSync } from 'node:fs'
+
 /** How many times as much a long run does. */
 export const FUZZ: number = Math.max(1, Number(process.env.LT_FUZZ ?? 1) || 1)
+
+/** Adds to the counts of `bun benchmarks/fuzz.ts`, which asks for them with LT_FUZZ_COUNTS; otherwise it does nothing. */
+export function countInputs(parser: string, count: number): void {
+  const file = process.env.LT_FUZZ_COUNTS
+  if (file !== undefined) appendFileSync(file, `${count} ${parser}\n`)
+}
 
 export class Random {
   #state: number

@@ -11,7 +11,7 @@ import {
   unrecognizedNameAlert,
 } from '../../src/wire/client-hello.ts'
 import { concat } from '../support/link.ts'
-import { FUZZ, Random } from '../support/random.ts'
+import { countInputs, FUZZ, Random } from '../support/random.ts'
 import hellos from '../vectors/client-hellos.json' with { type: 'json' }
 
 const hex = (text: string): Uint8Array => Buffer.from(text.replaceAll(' ', ''), 'hex')
@@ -211,6 +211,7 @@ describe('ClientHelloReader', () => {
     'judges mutated hellos as a naive reader does, in any slices, and never throws',
     () => {
       const kinds = new Map<string, number>()
+      countInputs('client hellos', 10_000 * FUZZ)
       for (let seed = 0; seed < 10_000 * FUZZ; seed++) {
         const random = new Random(seed)
         const from = random.chance(0.5) ? hex(random.pick(hellos).hex) : random.pick(MADE.slice(0, 12))[1]

@@ -9,7 +9,7 @@ import {
   type ServerMessage,
 } from '../../src/wire/control.ts'
 import { MAX_FRAME_BYTES } from '../../src/wire/frame.ts'
-import { FUZZ, Random } from '../support/random.ts'
+import { countInputs, FUZZ, Random } from '../support/random.ts'
 
 const bytesOf = (value: unknown) =>
   new TextEncoder().encode(typeof value === 'string' ? value : JSON.stringify(value))
@@ -254,6 +254,7 @@ describe('control messages', () => {
   })
 
   test('mutated messages never throw', () => {
+    countInputs('control messages', 500 * FUZZ)
     const messages = [...clientMessages, ...serverMessages].map(encodeControl)
     for (let seed = 0; seed < 500 * FUZZ; seed++) {
       const random = new Random(seed)

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'bun:test'
 import { FrameDecoder } from '../../src/wire/decoder.ts'
 import { concat } from '../support/link.ts'
 import { frame, frameOf, naiveDecode, naiveEncode, TYPES } from '../support/naive.ts'
-import { FUZZ, Random } from '../support/random.ts'
+import { countInputs, FUZZ, Random } from '../support/random.ts'
 
 /** What a decoder made of the slices: frames with DATA put together again, as text to compare. */
 function decode(slices: readonly Uint8Array[]): { frames: string[]; problem: string | undefined } {
@@ -90,6 +90,22 @@ describe('frame decoder', () => {
       const { frames, problem } = decode(random.slices(bytes, 1 + random.below(400)))
       expect({ seed, frames, problem }).toEqual({ seed, frames: reference(bytes), problem: undefined })
     }
+  })
+
+  test('says the same of mutated frames however they are cut, and never throws', () => {
+    countInputs('frames', 500 * FUZZ)
+    let sound = 0
+    for (let seed = 0; seed < 500 * FUZZ; seed++) {
+      const random = new Random(seed)
+      const bytes = randomFrames(random, 1 + random.below(6)).slice()
+      for (let edits = random.below(4); edits > 0; edits--) {
+        bytes[random.below(Math.min(bytes.length, 64))] = random.bits()
+      }
+      const whole = decode([bytes.slice()])
+      expect({ seed, ...decode(random.slices(bytes, 1 + random.below(60))) }).toEqual({ seed, ...whole })
+      if (whole.problem === undefined) sound++
+    }
+    expect(sound).toBeGreaterThan(50)
   })
 
   test('hands on data piece by piece, as it came', () => {

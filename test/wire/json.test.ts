@@ -21,7 +21,7 @@ import {
   parseClientMessage,
   parseServerMessage,
 } from '../../src/wire/json.ts'
-import { FUZZ, Random } from '../support/random.ts'
+import { countInputs, FUZZ, Random } from '../support/random.ts'
 import vectors from '../vectors/json-wire.json' with { type: 'json' }
 
 describe('the vectors', () => {
@@ -210,6 +210,7 @@ describe('a long message is read like JSON reads it', () => {
 })
 
 test('whatever a stranger sends, reading it does not throw and yields nothing unchecked', () => {
+  countInputs('JSON messages', 2_000 * FUZZ)
   const random = new Random(21)
   const seeds = [...vectors.clientToServer, ...vectors.serverToClient].map(({ text }) => text)
   const values = [

@@ -13,7 +13,7 @@ import {
   ProxyHeaderReader,
 } from '../../src/wire/proxy-protocol.ts'
 import { concat } from '../support/link.ts'
-import { FUZZ, Random } from '../support/random.ts'
+import { countInputs, FUZZ, Random } from '../support/random.ts'
 
 const ascii = (text: string): Uint8Array => Buffer.from(text, 'latin1')
 const hex = (text: string): Uint8Array => Buffer.from(text.replaceAll(' ', ''), 'hex')
@@ -226,6 +226,7 @@ describe('ProxyHeaderReader', () => {
     'reads mutated headers like a naive reader, in any slices, and never throws',
     () => {
       let headers = 0
+      countInputs('PROXY headers', 20_000 * FUZZ)
       for (let seed = 0; seed < 20_000 * FUZZ; seed++) {
         const random = new Random(seed)
         const bytes = mutated(random, random.pick(random.chance(0.9) ? HEADERS : REFUSED)[1])

@@ -4,7 +4,7 @@ import { expect, test } from 'bun:test'
 import { createRequire } from 'node:module'
 import type { Writable } from 'node:stream'
 import { BINARY, CLOSE, CONTINUATION, PING, PONG, TEXT, WebSocketParser } from '../../src/wire/websocket.ts'
-import { FUZZ, Random } from '../support/random.ts'
+import { countInputs, FUZZ, Random } from '../support/random.ts'
 import { joined, ParserLog, type PlainFrame, plainFrame } from '../support/websocket.ts'
 
 // By path, since Bun puts a class of its own in the place of the package. It has no types for its parts.
@@ -72,6 +72,7 @@ function randomFrames(rng: Random, isServer: boolean): Uint8Array {
 
 test('ws and we agree on every conversation, whole or broken', async () => {
   const outcomes = new Map<string, number>()
+  countInputs('WebSocket conversations', 1500 * FUZZ)
   for (let seed = 1; seed <= 1500 * FUZZ; seed++) {
     const rng = new Random(seed)
     const isServer = rng.below(2) === 0

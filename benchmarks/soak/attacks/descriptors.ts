@@ -7,6 +7,7 @@ const shortOf = (openFiles: number): Attack => ({
   name: `descriptors-${openFiles}`,
   does: `bulk, easy requests and idle connections of one address, under \`ulimit -n ${openFiles}\``,
   openFiles,
+  isCold: true,
   // With so few, some are refused. What counts is that the process lives, is calm, and works when the pressure is over.
   bounds: { failures: Number.POSITIVE_INFINITY, p99Ms: Number.POSITIVE_INFINITY },
   async attack(target, tally, until) {

@@ -63,6 +63,8 @@ export interface Attack {
   readonly openFiles?: number
   /** Bounds that differ, each with its reason in a comment. */
   readonly bounds?: Partial<Bounds>
+  /** Begins while the server is still cold: its threads are then started under the attack. Default after a warm-up. */
+  readonly isCold?: boolean
   /** What takes longer than the others: the least that it lasts in a run that is not quick. */
   readonly minSeconds?: number
   /** Processes that run `attack` at the same time. Default 1. */

@@ -29,7 +29,7 @@ export async function runTrial(attack: Attack, options: TrialOptions): Promise<F
 }
 
 async function measured(scene: Scene, attack: Attack, options: TrialOptions): Promise<Finding> {
-  await Bun.sleep(options.warmMs)
+  if (!attack.isCold) await Bun.sleep(options.warmMs)
   await scene.settle()
   const { server, client } = scene
   const before = [useOf(server), useOf(client)] as const
