@@ -64,3 +64,15 @@ export function cut(text: string, columns: number): string {
   }
   return `${kept}…`
 }
+
+/** Plain text as lines of at most so many columns, broken between words. A word that is longer has a line of its own. */
+export function wrapped(text: string, columns: number): readonly string[] {
+  const lines: string[] = []
+  for (const word of text.split(' ')) {
+    const last = lines.at(-1)
+    if (last !== undefined && widthOf(`${last} ${word}`) <= columns)
+      lines[lines.length - 1] = `${last} ${word}`
+    else lines.push(word)
+  }
+  return lines
+}

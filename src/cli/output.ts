@@ -18,6 +18,7 @@ export type CliEvent =
       readonly path: string
       readonly service?: string
     }
+  | UpgradedEvent
   | ResponseEvent
   | {
       readonly type: 'visitorConnected'
@@ -83,6 +84,17 @@ export interface FaultEvent {
   readonly line?: number
   readonly column?: number
   readonly message: string
+}
+
+/** A WebSocket is open. */
+export interface UpgradedEvent {
+  readonly type: 'upgraded'
+  readonly id: number
+  readonly host?: string
+  readonly method: string
+  readonly path: string
+  /** From the `up` command only. */
+  readonly service?: string
 }
 
 export interface ResponseEvent {

@@ -30,6 +30,10 @@ export function report(client: ClientEnd, to: Reporting): void {
     const request = { id, ...(host !== undefined && { host }), method, path }
     output.event({ type: 'request', ...request, ...nameOf(tunnel) })
   })
+  client.on('upgraded', ({ id, tunnel, host, method, path }) => {
+    const request = { id, ...(host !== undefined && { host }), method, path }
+    output.event({ type: 'upgraded', ...request, ...nameOf(tunnel) })
+  })
   client.on('response', event => {
     const { id, tunnel, host, method, path, status, durationMs, bytes, error } = event
     totals.ended(event)

@@ -30,7 +30,7 @@ export class Totals {
     readonly error?: string
   }): void {
     this.#requests++
-    if (response.status >= 500 || response.error !== undefined) this.#errors++
+    if (response.status >= 500 || isFailure(response.error)) this.#errors++
     this.#bytes += response.bytes
     this.#underWay.delete(response.id)
     this.#maybeIdle()
@@ -46,7 +46,7 @@ export class Totals {
     readonly error?: string
   }): void {
     this.#connections++
-    if (end.error !== undefined) this.#errors++
+    if (isFailure(end.error)) this.#errors++
     this.#bytes += end.bytesOut
     this.#visitors.delete(end.id)
     this.#maybeIdle()
@@ -91,4 +91,9 @@ export class Totals {
       durationMs,
     }
   }
+}
+
+/** That a visitor leaves is its own business. */
+function isFailure(code: string | undefined): boolean {
+  return code !== undefined && code !== 'CANCELLED'
 }

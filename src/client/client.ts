@@ -63,7 +63,7 @@ const ASK_AGAIN_MS = 5_000
  */
 const MAX_SEEN = 10_000
 /** What tells of visitors, and costs the server messages. */
-const WATCHED = ['request', 'response', 'visitorConnected', 'visitorDisconnected'] as const
+const WATCHED = ['request', 'upgraded', 'response', 'visitorConnected', 'visitorDisconnected'] as const
 
 /**
  * A tunnel client. With `port`, `url`, `unix`, `fetch` or `folder` it has an HTTP tunnel, and `connect()` resolves once
@@ -427,8 +427,11 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
       request: report => {
         if (this.#requests.size >= MAX_SEEN) this.#requests.clear()
         this.#requests.set(report.id, report)
-        const { id, tunnel, host, method, path } = report
-        this.emit('request', { id, tunnel, ...(host !== undefined && { host }), method, path })
+        this.emit('request', requestEvent(report))
+      },
+      switched: id => {
+        const request = this.#requests.get(id)
+        if (request !== undefined) this.emit('upgraded', requestEvent(request))
       },
       response: report => this.#responded(report),
       revoked: (tunnel, error) => this.#revoked(tunnel, error),
@@ -451,8 +454,9 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     const request = this.#requests.get(report.id)
     if (request === undefined) return
     this.#requests.delete(report.id)
-    const { tunnel, host, method, path } = request
-    this.emit('response', { ...report, tunnel, ...(host !== undefined && { host }), method, path })
+    const { status, durationMs, bytes, error } = report
+    const outcome = { status, durationMs, bytes, ...(error !== undefined && { error }) }
+    this.emit('response', { ...requestEvent(request), ...outcome })
   }
 
   #visitorLeft({ id, durationMs, bytesIn, bytesOut, error }: VisitorGone): void {
@@ -539,6 +543,11 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     }
     this.emit('close', error === undefined ? {} : { error })
   }
+}
+
+/** Field by field: a report may hold more than its event. */
+function requestEvent({ id, tunnel, host, method, path }: RequestSeen): TunnelClientEvents['request'] {
+  return { id, tunnel, ...(host !== undefined && { host }), method, path }
 }
 
 /** Starts a client and resolves once its URL answers: `const tunnel = await connectTunnel({ port: 3000 })`. */

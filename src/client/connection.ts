@@ -70,6 +70,8 @@ export interface VisitorGone {
 /** What a connection tells its client. `closed` is the last call, exactly once. */
 export interface ConnectionEvents {
   request(report: RequestSeen): void
+  /** The request of this number became a WebSocket. */
+  switched(id: number): void
   response(report: ResponseSeen): void
   /** The server took the tunnel of this number back. */
   revoked(tunnel: number, error: TunnelError): void

@@ -230,7 +230,18 @@ export interface TunnelClientEvents {
     readonly method: string
     readonly path: string
   }
-  /** Its answer is complete, or failed: then `error` has the code. `bytes` counts what the visitor was sent. */
+  /** The app took it as a WebSocket, which is open now. Its `response`, with status 101, comes when it is closed. */
+  upgraded: {
+    readonly id: number
+    readonly tunnel: string
+    readonly host?: string
+    readonly method: string
+    readonly path: string
+  }
+  /**
+   * Its answer is complete, or failed: then `error` has the code, `CANCELLED` when the visitor left; `status` is 0 when it
+   * left before there was one. `bytes` counts what the visitor was sent.
+   */
   response: {
     readonly id: number
     readonly tunnel: string

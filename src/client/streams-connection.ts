@@ -184,6 +184,8 @@ export class StreamsConnection implements Connection {
         return this.#tell(() => this.#events.moved(message.tunnel, message.url))
       case 'request':
         return this.#events.request({ ...message, tunnel: this.#nameOf(message.tunnel) })
+      case 'switched':
+        return this.#events.switched(message.id)
       case 'response':
         return this.#events.response(message)
       case 'visitor-connected':

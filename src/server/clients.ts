@@ -50,6 +50,8 @@ export interface ClientConnection {
   readonly isBehind: boolean
   /** This was asked of the tunnel. Returns the number for `finished`; 0 when the client does not want to know, or not read. */
   begun(tunnel: Tunnel, asked: Asked): number
+  /** It became a WebSocket; `id` as `begun` returned it. */
+  switched(tunnel: Tunnel, id: number): void
   /** It is over: `durationMs` since it began, `bytes` of the answer; `id` as `begun` returned it. */
   finished(
     tunnel: Tunnel,

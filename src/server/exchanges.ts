@@ -52,6 +52,10 @@ export class Exchanges {
     this.#owner.counters.pending++
   }
 
+  switched({ record: { tunnel, client, report } }: VisitorConnection): void {
+    if (tunnel !== undefined) client?.switched(tunnel, report)
+  }
+
   finished(visitor: VisitorConnection, code: ErrorCode | undefined): void {
     const { counters } = this.#owner
     const { record, head, answerBytes } = visitor

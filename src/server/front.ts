@@ -70,6 +70,8 @@ export interface VisitorHost {
   route(visitor: VisitorConnection): Route
   /** The request failed with a code where it was and may go elsewhere: to this upstream, if any. */
   elsewhere(visitor: VisitorConnection, code: ErrorCode): Upstream | undefined
+  /** The exchange became a WebSocket. */
+  switched(visitor: VisitorConnection): void
   /** An exchange ended; `code` says how, when it failed. */
   finished(visitor: VisitorConnection, code: ErrorCode | undefined): void
   /** What a lane for the host that the visitor asked last has to keep to; `undefined`: there is to be none. */

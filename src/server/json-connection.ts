@@ -188,6 +188,8 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
     return 0
   }
 
+  switched(): void {}
+
   finished(): void {}
 
   /** Nothing was registered in time. */

@@ -262,6 +262,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       begun: visitor => this.#exchanges.begun(visitor),
       route: visitor => this.#route(visitor),
       elsewhere: (visitor, code) => this.#serving.elsewhere(visitor, code),
+      switched: visitor => this.#exchanges.switched(visitor),
       finished: (visitor, code) => this.#exchanges.finished(visitor, code),
       laneTerms: visitor => this.#laneTerms(visitor),
       settled: () => this.#visitors.settled(),

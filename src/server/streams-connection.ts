@@ -170,6 +170,10 @@ export class StreamsConnection implements ClientConnection, Deadline {
     return id
   }
 
+  switched(tunnel: Tunnel, id: number): void {
+    if (this.#isWatching && id !== 0) this.#report({ type: 'switched', id, tunnel: this.#numberOf(tunnel) })
+  }
+
   finished(
     tunnel: Tunnel,
     id: number,

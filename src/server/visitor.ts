@@ -466,6 +466,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline, Occupa
 
   switched(): void {
     this.#phase = 'switched'
+    this.#host.switched(this)
     this.#watchExchange()
     const rest = this.#input.take()
     this.resume()

@@ -152,6 +152,13 @@ export interface RequestReport {
   readonly path: string
 }
 
+/** Server to client, when watched: the app took it for a WebSocket; the response report comes when that is closed. */
+export interface SwitchedReport {
+  readonly type: 'switched'
+  readonly id: number
+  readonly tunnel: number
+}
+
 /** Server to client, when watched: its answer is complete, or failed with a code. */
 export interface ResponseReport {
   readonly type: 'response'
@@ -194,6 +201,7 @@ export type ServerMessage =
   | TrunkWanted
   | LaneBegun
   | RequestReport
+  | SwitchedReport
   | ResponseReport
   | VisitorConnectedReport
   | VisitorDisconnectedReport
@@ -368,6 +376,10 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
         method: printable(method),
         path: printable(path),
       }
+    }
+    case 'switched': {
+      const { id, tunnel } = fields
+      return isCount(id) && isCount(tunnel) ? { type: 'switched', id, tunnel } : undefined
     }
     case 'response': {
       const { id, tunnel, status, durationMs, bytes, error } = fields

@@ -6,6 +6,7 @@ import { JsonOutput } from '../../src/cli/outputs/json.ts'
 import { PlainOutput } from '../../src/cli/outputs/plain.ts'
 import { TerminalOutput } from '../../src/cli/outputs/terminal.ts'
 import { paletteFor } from '../../src/cli/palette.ts'
+import { Totals } from '../../src/cli/totals.ts'
 
 class Paper implements Sink {
   text = ''
@@ -50,12 +51,12 @@ function terminal(columns = 80): { paper: Paper; output: Output } {
   return { paper, output: new TerminalOutput(paper, plain, now) }
 }
 
-test('a terminal shows no URL before it answers, then the URL and a live dot', () => {
+test('a terminal shows the URL as being checked before it answers, then the URL and a live dot', () => {
   const { paper, output } = terminal()
   output.event({ type: 'connecting', server: 'tunnel.example' })
-  output.event(CONNECTED)
-  expect(paper.text).not.toContain('https://')
   expect(paper.screen.at(-1)).toBe('  ◐ connecting to tunnel.example')
+  output.event(CONNECTED)
+  expect(paper.screen).toEqual(['  ◐ https://calm-otter.tunnel.example  checking'])
   output.event(READY)
   expect(paper.screen).toContain('  https://calm-otter.tunnel.example')
   expect(paper.screen).toContain('  → http://localhost:3000')
@@ -83,6 +84,74 @@ test('a terminal shows one line per request above the status line', () => {
     '  12:01:07  POST     502   1.2 s     312 B  /api  ORIGIN_CLOSED',
     '  ● live  2 requests',
   ])
+  output.close()
+})
+
+test('a WebSocket has a line when it opens and one when it is closed; the status counts those that are open', () => {
+  const { paper, output } = terminal()
+  output.event(READY)
+  output.event({ type: 'upgraded', id: 7, method: 'GET', path: '/chat' })
+  expect(paper.screen.slice(-2)).toEqual([
+    '  12:01:07  GET      101    open            /chat',
+    '  ● live  1 open',
+  ])
+  output.event(response({ id: 7, status: 101, path: '/chat', durationMs: 61_000 }))
+  expect(paper.screen.slice(-2)).toEqual([
+    '  12:01:07  GET      101    61 s    4.1 kB  /chat',
+    '  ● live  1 request',
+  ])
+  output.close()
+})
+
+test('a visitor that leaves is no error', () => {
+  const { paper, output } = terminal()
+  output.event(READY)
+  output.event(response({ status: 0, bytes: 0, error: 'CANCELLED' }))
+  expect(paper.screen.at(-2)).toBe('  12:01:07  GET        —   18 ms       0 B  /  visitor left')
+  output.close()
+  const totals = new Totals()
+  totals.ended({ id: 1, status: 0, bytes: 0, error: 'CANCELLED' })
+  totals.ended({ id: 2, status: 502, bytes: 0, error: 'ORIGIN_REFUSED' })
+  expect(totals.event()).toMatchObject({ requests: 2, errors: 1 })
+})
+
+test('at 40 columns a failed request keeps its path and a sentence its words', () => {
+  const { paper, output } = terminal(40)
+  output.event({ ...READY, isEmbedded: true })
+  output.event(response({ path: '/api/orders/17', status: 502, error: 'ORIGIN_UNREACHABLE' }))
+  expect(paper.screen.at(-2)).toBe('  GET      502  /api/orders…  ORIGIN_UN…')
+  output.event({
+    type: 'notice',
+    code: 'UNPROVEN',
+    message: 'Visitors may not reach it. Run: localtunnels doctor',
+  })
+  expect(paper.screen.slice(-3, -1)).toEqual(['  Visitors may not reach it. Run:', '  localtunnels doctor'])
+  for (const line of paper.screen) expect(Bun.stringWidth(line)).toBeLessThanOrEqual(40)
+  output.close()
+})
+
+test('services that are granted together line up', () => {
+  const { paper, output } = terminal()
+  const service = (name: string, url: string): CliEvent => ({
+    type: 'service',
+    service: name,
+    kind: 'http',
+    url,
+    origin: 'http://localhost:1',
+  })
+  output.event(service('web', 'https://web.tunnel.example'))
+  output.event(service('database', 'tcp://tunnel.example:20017'))
+  output.event(service('api', 'https://a.tunnel.example'))
+  output.event({ type: 'configured', file: 'localtunnels.toml', services: 3 })
+  expect(paper.screen.filter(line => line.includes('→')).map(line => line.indexOf('→'))).toEqual([42, 42, 42])
+  output.close()
+})
+
+test('the totals of a UDP tunnel claim no connections', () => {
+  const { paper, output } = terminal()
+  output.event({ ...READY, kind: 'udp', url: 'udp://tunnel.example:20053' })
+  output.event({ type: 'totals', requests: 0, connections: 0, errors: 0, bytes: 0, durationMs: 3_000 })
+  expect(paper.screen).toContain('  0 errors, 3.0 s')
   output.close()
 })
 

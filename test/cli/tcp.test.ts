@@ -113,7 +113,7 @@ describe('in a pipe', () => {
     const { source } = visitor.socket.endpoints() ?? {}
     expect(await heard.promise).toStartWith(`PROXY TCP4 127.0.0.1 127.0.0.1 ${source?.port} ${port}\r\n`)
     visitor.socket.terminate()
-    await run.printed(/ 0 B in +0 B out {2}CANCELLED\n/)
+    await run.printed(/ 0 B in +0 B out {2}visitor left\n/)
   })
 })
 
@@ -129,7 +129,7 @@ describe('on a terminal', () => {
     const atService = await connectionThatSays(service, 'x')
     await run.printed(/● live {2}1 connection, 1 open/)
     run.type(CTRL_C)
-    await run.printed(/finishing 1 connection; Ctrl\+C again leaves at once/)
+    await run.printed(/finishing 1 connection; press Ctrl\+C again to quit now/)
     await atService.send('the end')
     atService.socket.end()
     expect(await visitor.end()).toBe('the end')

@@ -2,6 +2,8 @@
 
 import { expect, test } from 'bun:test'
 import type { TunnelServerEvents } from '../../src/server/options.ts'
+import { ask } from '../support/ask.ts'
+import { next } from '../support/events.ts'
 import { get, ok, rawTunnel, readAnswer } from '../support/exchange.ts'
 import { rawDial } from '../support/raw.ts'
 import { startTunnel } from '../support/tunnel.ts'
@@ -35,4 +37,34 @@ test('the client hears of a refused origin with 502 and its code', async () => {
   await readAnswer(visitor)
   expect(await promise).toMatchObject({ status: 502, error: 'ORIGIN_REFUSED' })
   visitor.socket.terminate()
+})
+
+test('a WebSocket is reported when it opens, and its response when it is closed', async () => {
+  using app = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    fetch: (request, server) => (server.upgrade(request) ? undefined : new Response('no', { status: 400 })),
+    websocket: { message: (socket, text) => void socket.send(text) },
+  })
+  await using tunnel = await startTunnel({ port: app.port! })
+  const seen: unknown[] = []
+  for (const event of ['request', 'upgraded', 'response'] as const)
+    tunnel.client.on(event, report => void seen.push([event, report]))
+  const upgraded = next(tunnel.client, 'upgraded')
+  const response = next(tunnel.client, 'response')
+  const options = { headers: { host: tunnel.host } }
+  const visitor = new WebSocket(`ws://127.0.0.1:${tunnel.port}/chat`, options)
+  expect(await upgraded).toEqual({ id: expect.any(Number), tunnel: 'app', method: 'GET', path: '/chat' })
+  visitor.close()
+  expect(await response).toMatchObject({ status: 101, path: '/chat' })
+  expect(seen.map(one => (one as [string])[0])).toEqual(['request', 'upgraded', 'response'])
+})
+
+test('a response event has the documented fields and no others', async () => {
+  await using tunnel = await startTunnel({ fetch: () => new Response('hi') })
+  const response = next(tunnel.client, 'response')
+  await ask(tunnel.port, tunnel.host)
+  expect(Object.keys(await response).sort()).toEqual(
+    ['bytes', 'durationMs', 'id', 'method', 'path', 'status', 'tunnel'].sort(),
+  )
 })

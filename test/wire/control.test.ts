@@ -39,6 +39,7 @@ const serverMessages: readonly ServerMessage[] = [
   { type: 'revoked', tunnel: 7, code: 'NAME_RESERVED', message: 'The name is reserved by the server.' },
   { type: 'moved', tunnel: 7, url: 'https://app.other.example' },
   { type: 'request', id: 1, tunnel: 7, method: 'GET', path: '/?q=ü' },
+  { type: 'switched', id: 1, tunnel: 7 },
   { type: 'response', id: 1, tunnel: 7, status: 200, durationMs: 0.5, bytes: 5e9 },
   { type: 'response', id: 1, tunnel: 7, status: 502, durationMs: 1, bytes: 0, error: 'ORIGIN_REFUSED' },
   { type: 'visitor-connected', id: 2, tunnel: 7, remoteAddress: '2001:db8::7', remotePort: 50_123 },

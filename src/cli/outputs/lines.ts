@@ -2,12 +2,20 @@
 
 import { faultLine } from '../../config/fault.ts'
 import { count, cut, formatBytes, formatDuration, formatTime, visible } from '../format.ts'
-import type { CliEvent, ResponseEvent, TotalsEvent, VisitorDisconnectedEvent } from '../output.ts'
+import type {
+  CliEvent,
+  ResponseEvent,
+  TotalsEvent,
+  UpgradedEvent,
+  VisitorDisconnectedEvent,
+} from '../output.ts'
 import type { Palette } from '../palette.ts'
 import { widthOf } from '../width.ts'
 
-/** Below this width, time and size give way to the path. */
+/** Below this width, time and size give way to the path, and of a failed request its duration. */
 const NARROW_COLUMNS = 60
+/** Of a path this much stays, whatever is said behind it. */
+const MIN_PATH_COLUMNS = 12
 /** An IPv4 address with its port. */
 const ADDRESS_COLUMNS = 21
 /** Addresses of services with names up to this length stand below each other. */
@@ -20,16 +28,40 @@ export function responseLine(event: ResponseEvent, now: Date, palette: Palette, 
   const method = cut(visible(event.method), 7).padEnd(7)
   // 0: the visitor left before there was one.
   const status = (event.status === 0 ? '—' : String(event.status)).padStart(3)
-  const duration = formatDuration(event.durationMs).padStart(8)
+  const isShort = isNarrow && event.error !== undefined
+  const duration = isShort ? '' : formatDuration(event.durationMs).padStart(8)
   const size = isNarrow ? '' : `  ${formatBytes(event.bytes).padStart(8)}`
   const left = columns - `  ${time}${method}  ${status}${duration}${size}  `.length
-  const reason = event.error === undefined ? '' : cut(`  ${visible(event.error)}`, left)
   const whose = event.service ?? event.subdomain
   const name = (whose === undefined ? '' : `${whose}  `) + (event.host ?? '')
-  const path = cut(visible(name + event.path), left - reason.length)
-  const { dim, red } = palette
+  const whole = visible(name + event.path)
+  const minPath = Math.min(widthOf(whole), MIN_PATH_COLUMNS)
+  const reason = event.error === undefined ? '' : cut(reasonOf(event.error), left - minPath)
+  const path = cut(whole, left - widthOf(reason))
+  const { dim } = palette
   const coloured = statusColour(event.status, palette)(status)
-  return `  ${dim(time)}${method}  ${coloured}${dim(duration + size)}  ${path}${red(reason)}`
+  return `  ${dim(time)}${method}  ${coloured}${dim(duration + size)}  ${path}${reasonColour(event.error, palette)(reason)}`
+}
+
+/** `12:01:07  GET   101    open          /chat`: a WebSocket, which has a line of its own when it is closed. */
+export function upgradedLine(event: UpgradedEvent, now: Date, palette: Palette, columns: number): string {
+  const isNarrow = columns < NARROW_COLUMNS
+  const time = isNarrow ? '' : `${formatTime(now)}  `
+  const before = `${'open'.padStart(8)}${isNarrow ? '' : ' '.repeat(10)}  `
+  const method = cut(visible(event.method), 7).padEnd(7)
+  const name = (event.service === undefined ? '' : `${event.service}  `) + (event.host ?? '')
+  const left = columns - `  ${time}${method}  101${before}`.length
+  const { dim } = palette
+  return `  ${dim(time)}${method}  ${statusColour(101, palette)('101')}${dim(before)}${cut(visible(name + event.path), left)}`
+}
+
+/** That a visitor left is no failure of ours. */
+function reasonOf(code: string): string {
+  return code === 'CANCELLED' ? '  visitor left' : `  ${visible(code)}`
+}
+
+function reasonColour(code: string | undefined, { dim, red }: Palette): (text: string) => string {
+  return code === 'CANCELLED' ? dim : red
 }
 
 function statusColour(status: number, palette: Palette): (text: string) => string {
@@ -54,12 +86,13 @@ export function connectionLine(
   const owner = event.service ?? (showsTunnel ? event.tunnel : undefined)
   const name = owner === undefined ? '' : `${owner}  `
   const from = visible(`${name}${host}:${remotePort}`).padEnd(ADDRESS_COLUMNS)
-  const reason = event.error === undefined ? '' : `  ${visible(event.error)}`
+  const reason = event.error === undefined ? '' : reasonOf(event.error)
   const duration = formatDuration(event.durationMs).padStart(8)
   const size = (bytes: number, way: string) => `${formatBytes(bytes).padStart(8)} ${way}`
   const sizes = `  ${size(bytesIn, 'in')}  ${size(bytesOut, 'out')}`
   const time = `${formatTime(now)}  `
-  const { dim, red } = palette
+  const { dim } = palette
+  const coloured = reasonColour(event.error, palette)
   // Who came, and what went wrong, stay longest.
   for (const [before, after] of [
     [time, duration + sizes],
@@ -68,15 +101,20 @@ export function connectionLine(
     ['', ''],
   ] as const) {
     if (widthOf(`  ${before}${from}${after}${reason}`) > columns) continue
-    return `  ${dim(before)}${from}${dim(after)}${red(reason)}`
+    return `  ${dim(before)}${from}${dim(after)}${coloured(reason)}`
   }
   const cutReason = cut(reason, columns / 2)
-  return `  ${cut(from, columns - 2 - widthOf(cutReason))}${red(cutReason)}`
+  return `  ${cut(from, columns - 2 - widthOf(cutReason))}${coloured(cutReason)}`
 }
 
-/** `142 requests, 2 errors, 31 min`; where there are raw tunnels, their connections. */
-export function totalsLine({ requests, connections, errors, durationMs }: TotalsEvent): string {
-  return [...counts(requests, connections), count(errors, 'error'), formatDuration(durationMs)].join(', ')
+/**
+ * `142 requests, 2 errors, 31 min`; where there are raw tunnels, their connections. `isUncounted`: a UDP tunnel alone, of
+ * whose datagrams nothing is counted here.
+ */
+export function totalsLine(event: TotalsEvent, isUncounted: boolean): string {
+  const { requests, connections, errors, durationMs } = event
+  const counted = isUncounted ? [] : counts(requests, connections)
+  return [...counted, count(errors, 'error'), formatDuration(durationMs)].join(', ')
 }
 
 function counts(requests: number, connections: number | undefined): readonly string[] {
@@ -84,15 +122,18 @@ function counts(requests: number, connections: number | undefined): readonly str
   return [...(requests > 0 ? [count(requests, 'request')] : []), count(connections, 'connection')]
 }
 
-/** What the outputs for humans say in the same words; `undefined` for events that they show in their own way. */
-export function eventText(event: CliEvent): string | undefined {
+/**
+ * What the outputs for humans say in the same words; `undefined` for events that they show in their own way. `urlColumns`:
+ * of the longest URL of services that are shown together, so that what is behind stands below each other.
+ */
+export function eventText(event: CliEvent, urlColumns = 0): string | undefined {
   switch (event.type) {
     case 'notice':
       return visible(event.message)
     case 'error':
       return `${event.service === undefined ? '' : `${event.service}: `}${event.code}: ${visible(event.message)}`
     case 'service':
-      return `${event.service.padEnd(SERVICE_COLUMNS)}  ${visible(event.url)}  → ${visible(event.origin)}`
+      return `${event.service.padEnd(SERVICE_COLUMNS)}  ${visible(event.url).padEnd(urlColumns)}  → ${visible(event.origin)}`
     case 'removed':
       return `${event.service}: removed`
     case 'configured':
@@ -104,7 +145,7 @@ export function eventText(event: CliEvent): string | undefined {
     case 'draining':
       return event.requests + (event.connections ?? 0) === 0
         ? undefined
-        : `finishing ${counts(event.requests, event.connections).join(', ')}; Ctrl+C again leaves at once`
+        : `finishing ${counts(event.requests, event.connections).join(', ')}; press Ctrl+C again to quit now`
     case 'connection':
       return `+ ${event.subdomain} from ${visible(event.remoteAddress)} (${event.wire})`
     case 'disconnection':

@@ -3,7 +3,7 @@
 import { formatTime, visible } from '../format.ts'
 import type { CliEvent, Output, Sink } from '../output.ts'
 import type { Palette } from '../palette.ts'
-import { connectionLine, eventText, responseLine, totalsLine } from './lines.ts'
+import { connectionLine, eventText, responseLine, totalsLine, upgradedLine } from './lines.ts'
 
 export class PlainOutput implements Output {
   readonly #out: Sink
@@ -13,6 +13,7 @@ export class PlainOutput implements Output {
   #url = ''
   #hasServices = false
   #isServer = false
+  #isUncounted = false
   /** The last error since the tunnel was up: every try of a long outage fails in the same way. */
   #lastError = ''
 
@@ -26,6 +27,7 @@ export class PlainOutput implements Output {
   event(event: CliEvent): void {
     switch (event.type) {
       case 'ready':
+        this.#isUncounted = event.kind === 'udp'
         this.#announce(event.url)
         return this.#line(`ready, forwarding to ${visible(event.origin)}`)
       case 'service':
@@ -37,6 +39,10 @@ export class PlainOutput implements Output {
         this.#announce(event.url)
         return this.#line(
           `listening on port ${event.port} for ${event.domains.map(domain => `*.${domain}`).join(', ')}`,
+        )
+      case 'upgraded':
+        return this.#log.write(
+          `${upgradedLine(event, this.#now(), this.#palette, Number.POSITIVE_INFINITY).trim()}\n`,
         )
       case 'response':
         // A log has no width.
@@ -62,7 +68,7 @@ export class PlainOutput implements Output {
           `${event.service === undefined ? '' : `${event.service}: `}${event.isUp ? 'the app answers' : 'nothing answers yet'}: ${visible(event.origin)}`,
         )
       case 'totals':
-        return this.#line(totalsLine(event))
+        return this.#line(totalsLine(event, this.#isUncounted))
       case 'error':
         // Each service has an error of its own.
         if (event.service !== undefined) break

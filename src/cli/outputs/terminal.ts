@@ -9,10 +9,13 @@
 // No full screen and no cursor addressing: what scrolled up can be read and copied, and a crash leaves a usable shell.
 
 import { VERSION } from '../../version.ts'
-import { count, cut, formatDuration, visible } from '../format.ts'
-import type { CliEvent, Output, ReadyEvent, Sink } from '../output.ts'
+import { count, cut, formatDuration, visible, wrapped } from '../format.ts'
+import type { CliEvent, Output, ReadyEvent, ServiceEvent, Sink } from '../output.ts'
 import type { Palette } from '../palette.ts'
-import { connectionLine, eventText, responseLine, totalsLine } from './lines.ts'
+import { connectionLine, eventText, responseLine, totalsLine, upgradedLine } from './lines.ts'
+
+/** Services of one file are granted within this time, unless the server is far away: then each is shown as it comes. */
+const GATHER_MS = 100
 
 const CLEAR_LINE = '\r\x1b[2K'
 
@@ -32,6 +35,13 @@ export class TerminalOutput implements Output {
   #connections = 0
   #openConnections = 0
   #isDraining = false
+  #isUncounted = false
+  /** Granted, and not shown yet. */
+  readonly #services: ServiceEvent[] = []
+  #gathering: ReturnType<typeof setTimeout> | undefined
+  #urlColumns = 0
+  /** WebSockets that are open, by the number of their request. */
+  readonly #webSockets = new Set<number>()
   #lastError = ''
   #drawn = ''
 
@@ -45,20 +55,24 @@ export class TerminalOutput implements Output {
   }
 
   event(event: CliEvent): void {
+    if (event.type !== 'service') this.#flushServices()
     switch (event.type) {
       case 'connecting':
         this.#connecting = visible(event.server)
         break
       case 'ready':
         this.#isReady = true
+        this.#isUncounted = event.kind === 'udp'
         this.#print(this.#header(event))
         break
       case 'service':
-        if (!this.#isReady) this.#print(`\n  ${this.#palette.dim(`localtunnels ${VERSION}`)}\n`)
-        this.#isReady = true
         this.#hasServices = true
-        this.#printText(event)
-        break
+        this.#services.push(event)
+        this.#gathering ??= setTimeout(() => {
+          this.#flushServices()
+          this.#drawStatus()
+        }, GATHER_MS)
+        return
       case 'configured':
       case 'removed':
         this.#printText(event)
@@ -67,7 +81,12 @@ export class TerminalOutput implements Output {
         this.#isListening = true
         this.#print(this.#listeningHeader(event.url, event.domains))
         break
+      case 'upgraded':
+        this.#webSockets.add(event.id)
+        this.#print(upgradedLine(event, this.#now(), this.#palette, this.#out.columns))
+        break
       case 'response':
+        this.#webSockets.delete(event.id)
         this.#requests++
         this.#print(responseLine(event, this.#now(), this.#palette, this.#out.columns))
         break
@@ -82,6 +101,7 @@ export class TerminalOutput implements Output {
       case 'disconnected':
         // What was open went with it, and nothing more is told of it.
         this.#openConnections = 0
+        this.#webSockets.clear()
         this.#lostAt = this.#now().getTime()
         break
       case 'connected':
@@ -105,7 +125,7 @@ export class TerminalOutput implements Output {
         this.#printText(event)
         break
       case 'totals':
-        this.#print(`  ${totalsLine(event)}`)
+        this.#print(`  ${totalsLine(event, this.#isUncounted)}`)
         break
       case 'error':
         // Every try of a long outage fails in the same way: it is said once, the status line tells the rest.
@@ -118,18 +138,31 @@ export class TerminalOutput implements Output {
     this.#drawStatus()
   }
 
+  /** Shows services that were granted together below each other. */
+  #flushServices(): void {
+    clearTimeout(this.#gathering)
+    this.#gathering = undefined
+    const services = this.#services.splice(0)
+    if (services.length === 0) return
+    if (!this.#isReady) this.#print(`\n  ${this.#palette.dim(`localtunnels ${VERSION}`)}\n`)
+    this.#isReady = true
+    this.#urlColumns = Math.max(this.#urlColumns, ...services.map(({ url }) => visible(url).length))
+    for (const service of services) this.#printText(service)
+  }
+
   block(text: string): void {
     this.#print(text)
     this.#drawStatus()
   }
 
   close(): void {
+    this.#flushServices()
     clearInterval(this.#ticker)
     this.#clearStatus()
   }
 
   #header(event: ReadyEvent): string {
-    const { bold, dim } = this.#palette
+    const { dim } = this.#palette
     const lines = [
       '',
       `  ${dim(`localtunnels ${VERSION}`)}`,
@@ -138,10 +171,8 @@ export class TerminalOutput implements Output {
       `  → ${visible(event.origin)}`,
     ]
     if (event.isEmbedded) {
-      lines.push(
-        '',
-        `  ${dim(`Only this machine can open it. To share it, name a server: ${bold('--server')}`)}`,
-      )
+      const hint = 'Only this machine can open it. To share it, name a server: --server'
+      lines.push('', ...wrapped(hint, this.#out.columns - 2).map(line => `  ${dim(line)}`))
     }
     return [...lines, ''].join('\n')
   }
@@ -163,12 +194,14 @@ export class TerminalOutput implements Output {
   }
 
   #printText(event: CliEvent): void {
-    const text = eventText(event)
+    const text = eventText(event, this.#urlColumns)
     if (text === undefined) return
     const { red, yellow } = this.#palette
     const isBad = event.type === 'error' || event.type === 'fault'
     const isPlain = event.type === 'service' || event.type === 'configured' || event.type === 'removed'
-    this.#print(`  ${isBad ? red(text) : isPlain ? text : yellow(text)}`)
+    const colour = isBad ? red : isPlain ? (line: string) => line : yellow
+    const lines = isPlain ? [text] : wrapped(text, this.#out.columns - 2)
+    this.#print(lines.map(line => `  ${colour(line)}`).join('\n'))
   }
 
   #print(text: string): void {
@@ -202,12 +235,15 @@ export class TerminalOutput implements Output {
     if (this.#downOrigin !== undefined && this.#isReady) {
       return ['○', `nothing on ${this.#downOrigin} yet`]
     }
+    const open = this.#openConnections + this.#webSockets.size
     const seen = [
       ...(this.#requests === 0 ? [] : [count(this.#requests, 'request')]),
       ...(this.#connections === 0 ? [] : [count(this.#connections, 'connection')]),
-      ...(this.#openConnections === 0 ? [] : [`${this.#openConnections} open`]),
+      ...(open === 0 ? [] : [`${open} open`]),
     ].join(', ')
     if (this.#isReady || this.#isListening) return ['●', seen === '' ? 'live' : `live  ${seen}`]
+    // Registered, and a request through the public side is on its way.
+    if (this.#url.startsWith('http')) return ['◐', `${visible(this.#url)}  checking`]
     return this.#connecting === undefined ? ['', ''] : ['◐', `connecting to ${this.#connecting}`]
   }
 }
