@@ -89,6 +89,8 @@ export type ErrorCode =
   | 'PROXY_AUTH_REFUSED'
   | 'PROXY_REFUSED'
   | 'CONFIG_INVALID'
+  | 'TOKEN_IN_CLEAR'
+  | 'LOGIN_INVALID'
   | 'PROXY_HEADER_INVALID'
   | 'INTERNAL'
 
@@ -565,6 +567,22 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     false,
     'The configuration file has faults.',
     'See docs/configuration.md for every key and examples.',
+  ),
+  TOKEN_IN_CLEAR: entry(
+    130,
+    400,
+    'user',
+    false,
+    'The token would go to another machine unencrypted.',
+    'Use an https:// server, or allow it with --insecure-token (insecureToken) in a network that you trust.',
+  ),
+  LOGIN_INVALID: entry(
+    131,
+    500,
+    'user',
+    false,
+    'The file of saved logins cannot be used.',
+    'Mend it or delete it, then run: localtunnels login <server>',
   ),
   // The proxy between client and server
   PROXY_UNREACHABLE: entry(

@@ -112,6 +112,12 @@ function parsePort(text: string): number {
   return port
 }
 
+/** Whether a host is this machine: `localhost` and names below it, 127.0.0.0/8, `::1` with or without brackets. */
+export function isLoopback(hostname: string): boolean {
+  const name = hostname.toLowerCase().replace(/\.$/, '')
+  return /^(?:.*\.)?localhost$|^\[?::1\]?$/.test(name) || /^127(?:\.\d{1,3}){3}$/.test(name)
+}
+
 /** What `formatUrl` makes a URL of. */
 export interface UrlParts {
   /** `https` instead of `http`. Default `false`. */

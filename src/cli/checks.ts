@@ -3,7 +3,7 @@
 import { lookup } from 'node:dns/promises'
 import { dialThrough } from '../client/proxies/dial.ts'
 import { type ProxySettings, proxyChooser } from '../client/proxy.ts'
-import { parseServer, type ServerAddress } from '../client/settings.ts'
+import { parseServer, type ServerAddress } from '../client/server-address.ts'
 import { TunnelError } from '../errors.ts'
 import { formatUrl, generateId } from '../names.ts'
 import type { Dial } from '../socket.ts'

@@ -22,6 +22,8 @@ const BY_CODE: Partial<Record<ErrorCode, number>> = {
   TLS_INVALID: EXIT.usage,
   RUNTIME_UNSUPPORTED: EXIT.usage,
   CONFIG_INVALID: EXIT.usage,
+  TOKEN_IN_CLEAR: EXIT.usage,
+  LOGIN_INVALID: EXIT.usage,
   SERVER_UNREACHABLE: EXIT.unreachable,
   SERVER_REFUSED: EXIT.unreachable,
   CONNECT_TIMEOUT: EXIT.unreachable,

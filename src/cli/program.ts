@@ -145,6 +145,9 @@ function connectionOptions(insecure: string): Option[] {
       'proxy to the server: http://, https://, socks5:// or socks5h://, empty for none (default: HTTPS_PROXY and its like)',
     ).env('TUNNEL_PROXY'),
     new Option('--insecure', insecure).env('TUNNEL_INSECURE'),
+    new Option('--insecure-token', 'let the token go to another machine without TLS').env(
+      'TUNNEL_INSECURE_TOKEN',
+    ),
   ]
 }
 
@@ -407,6 +410,7 @@ function connection(
       ...(token !== undefined && { token }),
       ...(proxy !== undefined && { proxy }),
       ...(flags.isOn('insecure') && { verifyServer: false }),
+      ...(flags.isOn('insecureToken') && { insecureToken: true }),
     },
   }
 }

@@ -29,6 +29,7 @@ import type {
 } from './options.ts'
 import { OwnTunnel } from './own-tunnel.ts'
 import { probePublicSide } from './probe.ts'
+import { guardToken } from './server-address.ts'
 import {
   type ClientSettings,
   clientSettings,
@@ -258,7 +259,9 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   }
 
   async #add(settingsOf: () => TunnelSettings): Promise<Tunnel> {
-    const tunnel = this.#want(settingsOf())
+    const settings = settingsOf()
+    guardToken(settings.token, this.#settings)
+    const tunnel = this.#want(settings)
     try {
       if (this.#state === 'idle' || this.#state === 'closed') this.#connecting = this.#connectFirst()
       // Its own refusal, if there was one, came before and says more than the first of all.

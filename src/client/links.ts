@@ -8,7 +8,7 @@ import type { Dial, Socket, SocketHandler } from '../socket.ts'
 import { encodeControl } from '../wire/control.ts'
 import { LINK_PROTOCOL } from '../wire/frame.ts'
 import { endOfHead, MAX_ANSWER_HEAD_BYTES, parseAnswerHead } from '../wire/handshake.ts'
-import type { ServerAddress } from './settings.ts'
+import type { ServerAddress } from './server-address.ts'
 
 /** Dials at once: a burst of bulk must not look like an attack. */
 const MAX_DIALLING = 4

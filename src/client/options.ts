@@ -157,12 +157,17 @@ export interface UdpTunnelOptions extends SharedTunnelOptions {
  */
 export interface TunnelClientOptions extends HttpTunnelOptions {
   /**
-   * The tunnel server: `ws://`, `wss://`, `http://`, `https://` or `host[:port]`. Default: `TUNNEL_SERVER` from the
-   * environment, else `http://localhost:8080`.
+   * The tunnel server: `ws://`, `wss://`, `http://`, `https://` or `host[:port]`, which is https unless the host is this
+   * machine. Default: `TUNNEL_SERVER` from the environment, else `http://localhost:8080`.
    */
   readonly server?: string
-  /** Shared secret of the server. Default: `TUNNEL_TOKEN` from the environment, else none. */
+  /**
+   * Shared secret of the server. Default: `TUNNEL_TOKEN` from the environment, else none. Empty: none, whatever the
+   * environment says. To another machine it goes over TLS only, else `TOKEN_IN_CLEAR`.
+   */
   readonly token?: string
+  /** `true`: tokens may go to another machine without TLS, where everybody on the way can read them. Default `false`. */
+  readonly insecureToken?: boolean
   /**
    * `auto` (default) speaks streams and falls back to JSON when the server negotiates nothing. `streams` rejects such a
    * server with `SERVER_REFUSED`; `json` offers nothing else.

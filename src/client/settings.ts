@@ -25,6 +25,7 @@ import { folderOrigin } from './origins/folder.ts'
 import { HandlerOrigin } from './origins/handler.ts'
 import { dialThrough } from './proxies/dial.ts'
 import { proxyChooser } from './proxy.ts'
+import { guardToken, parseServer, type ServerAddress } from './server-address.ts'
 
 /** The part of the environment that a client reads. */
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -63,6 +64,8 @@ export interface ClientSettings {
   /** The tunnel of a client that has just one. */
   readonly tunnel: TunnelSettings | undefined
   readonly token: string | undefined
+  /** Tokens may go to another machine without TLS. */
+  readonly isInsecureTokenAllowed: boolean
   readonly wire: 'auto' | 'streams' | 'json'
   /** Makes the connection to the server instead of `dial`. */
   readonly agent: Agent | undefined
@@ -76,14 +79,6 @@ export interface ClientSettings {
   readonly pingIntervalMs: number
   readonly deadAfterMs: number
   readonly limits: ClientLimits
-}
-
-/** The server as something to dial. */
-export interface ServerAddress {
-  readonly address: Address
-  /** For Host headers and messages. */
-  readonly host: string
-  readonly isSecure: boolean
 }
 
 /** What a timer can wait; more would fire at once. */
@@ -111,14 +106,20 @@ export function clientSettings(
     throw new TunnelError('OPTION_INVALID', 'agent and proxy exclude each other: the agent is the way.')
   }
   const chooseProxy = proxyChooser(options, environment)
-  return {
+  const way = {
     server,
-    dial: dialThrough(chooseProxy, dial),
     proxyLabel: options.agent === undefined ? chooseProxy(server.address)?.label : undefined,
+    isInsecureTokenAllowed: options.insecureToken ?? false,
+  }
+  const token = (options.token ?? environment.TUNNEL_TOKEN) || undefined
+  guardToken(token, way)
+  return {
+    ...way,
+    dial: dialThrough(chooseProxy, dial),
     tunnel: isTunnelGiven(options)
       ? httpTunnel({ ...options, token: undefined }, environment, dial)
       : undefined,
-    token: options.token ?? (environment.TUNNEL_TOKEN || undefined),
+    token,
     wire,
     // Public as `object`: published types do without those of Node.
     agent: options.agent as Agent | undefined,
@@ -279,26 +280,6 @@ function affinityOf(
 function checkToken(token: string | undefined): string | undefined {
   if (token === undefined || /^[\x21-\x7e]{1,255}$/.test(token)) return token
   throw new TunnelError('OPTION_INVALID', 'A token must be visible ASCII without spaces, and not empty.')
-}
-
-/** Reads `ws://`, `wss://`, `http://`, `https://` or `host[:port]`. */
-export function parseServer(
-  server: string,
-  tls: { readonly verifyServer?: boolean; readonly ca?: string } = {},
-): ServerAddress {
-  const url = /^[a-z][a-z0-9+.-]*:\/\//i.test(server) ? server : `http://${server}`
-  const parsed = parseUrl(url)
-  if (parsed === null || !/^(?:wss?|https?):$/.test(parsed.protocol) || parsed.hostname === '') {
-    throw new TunnelError('OPTION_INVALID', `"${server}" is not the address of a server.`)
-  }
-  const isSecure = parsed.protocol === 'wss:' || parsed.protocol === 'https:'
-  const host = parsed.hostname.replace(/^\[|\]$/g, '')
-  const port = parsed.port === '' ? (isSecure ? 443 : 80) : Number(parsed.port)
-  const secure = {
-    ...(tls.verifyServer !== undefined && { verify: tls.verifyServer }),
-    ...(tls.ca !== undefined && { ca: tls.ca }),
-  }
-  return { address: { host, port, ...(isSecure && { tls: secure }) }, host: parsed.host, isSecure }
 }
 
 function originOf(options: OriginOptions, dial: Dial): Origin {

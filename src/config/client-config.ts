@@ -22,6 +22,7 @@ export interface ConnectionOptions
     TunnelClientOptions,
     | 'server'
     | 'token'
+    | 'insecureToken'
     | 'wire'
     | 'verifyServer'
     | 'ca'

@@ -82,10 +82,12 @@ export interface ClientService {
 
 /** What the file of a client may say. */
 export interface ClientFile {
-  /** The tunnel server: `wss://`, `https://`, `ws://`, `http://` or `host[:port]`. Default: `TUNNEL_SERVER`, else one in the same process. */
+  /** The tunnel server: `wss://`, `https://`, `ws://`, `http://` or `host[:port]`, which is https unless it is this machine. Default: `TUNNEL_SERVER`, else one in the same process. */
   readonly server?: string
   /** Token of the server. Default: `TUNNEL_TOKEN`, else none. */
   readonly token?: string
+  /** Whether tokens may go to another machine without TLS, where everybody on the way can read them. Default: `false`. */
+  readonly insecureToken?: boolean
   /** Proxy on the way to the server: `http://`, `https://`, `socks5://` or `socks5h://`, with `user:password@` if need be. `""`: none. Default: `HTTPS_PROXY`, `HTTP_PROXY` or `ALL_PROXY`. */
   readonly proxy?: string
   /** `streams`, `json`, or what the server can. Default: `auto`. */

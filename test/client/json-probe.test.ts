@@ -2,7 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { publicUrls } from '../../src/client/json-urls.ts'
-import { parseServer } from '../../src/client/settings.ts'
+import { parseServer } from '../../src/client/server-address.ts'
 import { TunnelClient } from '../../src/index.ts'
 import { finish, start } from '../cli/bin.ts'
 import { next } from '../support/events.ts'

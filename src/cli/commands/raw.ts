@@ -13,7 +13,7 @@ export interface RawSettings {
   readonly server: string | undefined
   /** What that one is to offer. */
   readonly embedded: EmbeddedOptions
-  readonly client: Pick<TunnelClientOptions, 'token' | 'verifyServer' | 'proxy'>
+  readonly client: Pick<TunnelClientOptions, 'token' | 'insecureToken' | 'verifyServer' | 'proxy'>
   /** Whether a connection tells that the service is there. */
   readonly isWatched: boolean
   /** Asks for the tunnel: `client.tcp(…)` and its like. */

@@ -158,13 +158,19 @@ export const SERVICE_FIELDS: Fields = {
 export const CLIENT_FIELDS: Fields = {
   server: {
     value: { type: 'text', form: 'server' },
-    meaning: 'The tunnel server: `wss://`, `https://`, `ws://`, `http://` or `host[:port]`',
+    meaning:
+      'The tunnel server: `wss://`, `https://`, `ws://`, `http://` or `host[:port]`, which is https unless it is this machine',
     default: '`TUNNEL_SERVER`, else one in the same process',
   },
   token: {
     value: { type: 'text', form: 'token', isSecret: true },
     meaning: 'Token of the server',
     default: '`TUNNEL_TOKEN`, else none',
+  },
+  'insecure-token': {
+    value: { type: 'flag' },
+    meaning: 'Whether tokens may go to another machine without TLS, where everybody on the way can read them',
+    default: '`false`',
   },
   proxy: {
     value: { type: 'text', form: 'proxy', isSecret: true },

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from 'bun:test'
 import { parseProxy, proxyChooser } from '../../../src/client/proxy.ts'
-import { parseServer } from '../../../src/client/settings.ts'
+import { parseServer } from '../../../src/client/server-address.ts'
 import { TunnelClient } from '../../../src/index.ts'
 
 type Environment = Readonly<Record<string, string>>
