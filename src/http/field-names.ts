@@ -20,7 +20,8 @@ export const X_FORWARDED_HOST = 12
 export const X_FORWARDED_PROTO = 13
 /** The rest of the X-Forwarded family: not set by us, so from an untrusted hop it is dropped. */
 export const X_FORWARDED_OTHER = 14
-export const X_REAL_IP = 15
+/** Names the visitor to an app that stands behind a proxy which sets it: from an untrusted hop it is dropped. */
+export const CLIENT_ADDRESS = 15
 /** `Content_Length` and the like: an origin that reads `_` as `-` would frame the body by it. Refused. */
 export const LOOKALIKE = 16
 
@@ -37,7 +38,12 @@ const KNOWN: readonly (readonly [name: string, kind: number])[] = [
   ['proxy-connection', HOP],
   ['proxy-authorization', HOP],
   ['forwarded', FORWARDED],
-  ['x-real-ip', X_REAL_IP],
+  ['x-real-ip', CLIENT_ADDRESS],
+  ['true-client-ip', CLIENT_ADDRESS],
+  ['cf-connecting-ip', CLIENT_ADDRESS],
+  ['fastly-client-ip', CLIENT_ADDRESS],
+  ['x-client-ip', CLIENT_ADDRESS],
+  ['x-cluster-client-ip', CLIENT_ADDRESS],
   ['x-forwarded-for', X_FORWARDED_FOR],
   ['x-forwarded-host', X_FORWARDED_HOST],
   ['x-forwarded-proto', X_FORWARDED_PROTO],

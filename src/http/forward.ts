@@ -95,7 +95,7 @@ export function forwardRequestHead(head: RequestHead, hop: Hop, into: Uint8Array
         case Field.X_FORWARDED_HOST:
         case Field.X_FORWARDED_PROTO:
         case Field.X_FORWARDED_OTHER:
-        case Field.X_REAL_IP:
+        case Field.CLIENT_ADDRESS:
           isKept = hop.trusted
           if (isKept) given |= 1 << kind
           break

@@ -588,7 +588,9 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline, Occupa
   /** Answers with the page of `code` and closes, unless the connection is still sound. */
   #refuse(code: ErrorCode): void {
     const wasUnderstood = this.#phase === 'exchange'
-    const keepAlive = wasUnderstood && this.keepsAlive && this.head.body === 'none'
+    // Who wanted to switch protocols has no other request to send.
+    const mayGoOn = wasUnderstood && this.head.body === 'none' && this.head.upgrade === ''
+    const keepAlive = mayGoOn && this.keepsAlive
     const page = errorAnswer(code, {
       html: wasUnderstood && wantsHtml(this.head),
       head: wasUnderstood && this.head.method === 'HEAD',

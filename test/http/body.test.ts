@@ -46,7 +46,8 @@ function naive(text: string): Reading {
 const FORBIDDEN = new Set(
   (
     'host content-length transfer-encoding connection upgrade expect origin te keep-alive proxy-connection ' +
-    'proxy-authorization forwarded x-real-ip'
+    'proxy-authorization forwarded x-real-ip true-client-ip cf-connecting-ip fastly-client-ip x-client-ip ' +
+    'x-cluster-client-ip'
   ).split(' '),
 )
 
