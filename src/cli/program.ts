@@ -342,6 +342,15 @@ function serverOptions(): Option[] {
     ),
     new Option('--tls-cert <file>', 'certificate chain, PEM').env('TUNNEL_SERVER_TLS_CERT'),
     new Option('--tls-key <file>', 'private key, PEM').env('TUNNEL_SERVER_TLS_KEY'),
+    new Option('--tls-min-version <version>', 'oldest version of TLS: 1.2 or 1.3 (default: 1.2)').env(
+      'TUNNEL_SERVER_TLS_MIN_VERSION',
+    ),
+    new Option('--tls-ciphers <list>', 'ciphers of TLS 1.2 (default: forward secret and authenticated)').env(
+      'TUNNEL_SERVER_TLS_CIPHERS',
+    ),
+    new Option('--hsts <seconds>', 'tell browsers to come by https only, for so long (default: not)').env(
+      'TUNNEL_SERVER_HSTS',
+    ),
     repeatable('--token <token>', 'secret that clients must have; repeatable').env('TUNNEL_SERVER_TOKEN'),
     new Option('--tcp-ports <ports>', 'public ports for TCP tunnels (default: 20000-29999)').env(
       'TUNNEL_SERVER_TCP_PORTS',
@@ -482,6 +491,9 @@ async function serverSettings(flags: Flags): Promise<TunnelServerOptions> {
   const udpPorts = flags.text('udpPorts')
   const originTimeoutMs = seconds(flags, 'originTimeout')
   const tls = await tlsFiles(flags)
+  const tlsMinVersion = tlsVersion(flags)
+  const tlsCiphers = flags.text('tlsCiphers')
+  const hsts = wholeNumber(flags, 'hsts')
   const tlsPort = flags.port('tlsPort', 0)
   return {
     ...(host !== undefined && { host }),
@@ -495,8 +507,18 @@ async function serverSettings(flags: Flags): Promise<TunnelServerOptions> {
     ...(publicUrl !== undefined && { publicUrl }),
     ...(originTimeoutMs !== undefined && { limits: { originTimeoutMs } }),
     ...(tls && { tls }),
+    ...(tlsMinVersion !== undefined && { tlsMinVersion }),
+    ...(tlsCiphers !== undefined && { tlsCiphers }),
+    ...(hsts !== undefined && { hsts }),
     ...(tlsPort !== undefined && { tlsPort }),
   }
+}
+
+function wholeNumber(flags: Flags, name: string): number | undefined {
+  const text = flags.text(name)
+  if (text === undefined) return undefined
+  if (/^\d{1,10}$/.test(text)) return Number(text)
+  throw new TunnelError('OPTION_INVALID', `${flags.label(name)} "${text}" is not a whole number, such as 60.`)
 }
 
 /** As milliseconds. */
@@ -508,6 +530,15 @@ function seconds(flags: Flags, name: string, least = 0): number | undefined {
   throw new TunnelError(
     'OPTION_INVALID',
     `${flags.label(name)} "${text}" is not a number of seconds${above}, such as 60.`,
+  )
+}
+
+function tlsVersion(flags: Flags): '1.2' | '1.3' | undefined {
+  const version = flags.text('tlsMinVersion')
+  if (version === undefined || version === '1.2' || version === '1.3') return version
+  throw new TunnelError(
+    'OPTION_INVALID',
+    `${flags.label('tlsMinVersion')} "${version}" is neither 1.2 nor 1.3.`,
   )
 }
 

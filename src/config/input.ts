@@ -244,6 +244,12 @@ export interface ServerFile {
   readonly tlsPort?: number
   /** Certificate of the server. Default: none: plain HTTP. */
   readonly tls?: ServerTls
+  /** Oldest version of TLS, as a text. Default: `"1.2"`. */
+  readonly tlsMinVersion?: '1.2' | '1.3'
+  /** Ciphers of TLS 1.2 by their OpenSSL names, with `:` in between. Default: those with forward secrecy and authenticated encryption. */
+  readonly tlsCiphers?: string
+  /** Seconds for which browsers are told to come by https only, if the app does not say it; `0`: not at all. Default: 0. */
+  readonly hsts?: number
   /** Who may connect: texts, or tables that say what each token may have. Default: none: anybody may connect. */
   readonly tokens?: readonly (string | ServerToken)[]
   /** Names that no client may have, besides those that are always reserved. Default: none. */

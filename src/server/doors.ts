@@ -2,7 +2,7 @@
 
 import { TunnelError } from '../errors.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
-import type { Listening } from '../sockets/bun.ts'
+import type { Listening, ServerTls } from '../sockets/bun.ts'
 import type { Admission, Seat } from './admission.ts'
 import type { VisitorHost } from './front.ts'
 import type { TlsFront } from './fronts/tls.ts'
@@ -25,11 +25,6 @@ export interface DoorsOwner {
   /** Somebody who speaks HTTP, TLS taken away. */
   visitor: AcceptVisitor
   failed(error: Error): void
-}
-
-interface Certificate {
-  readonly cert: string
-  readonly key: string
 }
 
 export class Doors {
@@ -59,7 +54,7 @@ export class Doors {
     const { listenBun } = await import('../sockets/bun.ts')
     const owner = this.#owner
     const failed = (error: Error) => owner.failed(error)
-    const listen = (on: number, accept: AcceptVisitor, mayBeControl: boolean, certificate?: Certificate) => {
+    const listen = (on: number, accept: AcceptVisitor, mayBeControl: boolean, certificate?: ServerTls) => {
       try {
         return listenBun({
           hostname,
@@ -91,7 +86,7 @@ export class Doors {
   }
 
   /** Resolves with what shows the certificate in new handshakes. Rejects with `TLS_INVALID`. */
-  prepareTls(certificate: Certificate): Promise<(() => void) | undefined> {
+  prepareTls(certificate: ServerTls): Promise<(() => void) | undefined> {
     return secured(() => (this.#hop ?? this.#main)?.prepareTls(certificate))
   }
 
@@ -121,8 +116,15 @@ async function secured<Result>(make: () => Result | Promise<Result>): Promise<Re
   try {
     return await make()
   } catch (cause) {
+    if (isAboutCiphers(cause)) throw new TunnelError('OPTION_INVALID', CIPHERS_INVALID, { cause })
     throw new TunnelError('TLS_INVALID', undefined, { cause })
   }
+}
+
+const CIPHERS_INVALID = 'tlsCiphers has no cipher of TLS 1.2 that is known by this name.'
+
+function isAboutCiphers(cause: unknown): boolean {
+  return cause instanceof Error && /cipher/i.test(cause.message)
 }
 
 function listenError(cause: unknown, hostname: string, port: number): TunnelError {
@@ -133,6 +135,7 @@ function listenError(cause: unknown, hostname: string, port: number): TunnelErro
   if (code === 'EACCES') {
     return new TunnelError('OPTION_INVALID', `Listening on port ${port} needs more rights.`, { cause })
   }
+  if (isAboutCiphers(cause)) return new TunnelError('OPTION_INVALID', CIPHERS_INVALID, { cause })
   if (/TLS|SSL|PEM|KEY|CERT|BoringSSL/i.test(`${code} ${String(cause)}`))
     return new TunnelError('TLS_INVALID', undefined, { cause })
   return new TunnelError('OPTION_INVALID', `Cannot listen on ${hostname}:${port}.`, { cause })

@@ -58,6 +58,8 @@ export interface VisitorHost {
   readonly deadlines: Deadlines
   /** What visitors speak to this server. */
   readonly proto: 'http' | 'https'
+  /** A header line for answers over TLS, unless the app has it. */
+  hstsLine(): Uint8Array | undefined
   /** Heads not in use: a connection needs one only while it is open, and they are not small. */
   readonly heads: RequestHead[]
   /** The server stops: each answer that begins now says that it is the last on its connection. */

@@ -6,7 +6,7 @@
 // The port that the connection comes from says whose it is. Other ways and why not: docs/decisions/021-tls-tunnels.md.
 
 import type { Endpoints, Socket, SocketHandler } from '../socket.ts'
-import { dialBun, type Listening, listenBun } from '../sockets/bun.ts'
+import { dialBun, type Listening, listenBun, type ServerTls } from '../sockets/bun.ts'
 import { Unsent } from '../unsent.ts'
 import { StandIn } from './stand-in.ts'
 
@@ -22,7 +22,7 @@ export class TlsHop {
   readonly #crossings = new Map<number, Crossing>()
 
   /** Throws what the certificate or the system has against it. */
-  constructor(tls: { readonly cert: string; readonly key: string }, failed: (error: Error) => void) {
+  constructor(tls: ServerTls, failed: (error: Error) => void) {
     this.#listening = listenBun({ hostname: LOOPBACK, tls, failed, accept: socket => this.#arrived(socket) })
   }
 
@@ -33,7 +33,7 @@ export class TlsHop {
     return crossing.outer
   }
 
-  prepareTls(tls: { readonly cert: string; readonly key: string }): Promise<() => void> {
+  prepareTls(tls: ServerTls): Promise<() => void> {
     return this.#listening.prepareTls(tls)
   }
 

@@ -38,6 +38,22 @@ export interface TunnelServerOptions {
   /** Certificate chain and private key as PEM text. Default none: plain HTTP. A pair that does not fit: `TLS_INVALID`. */
   readonly tls?: { readonly cert: string; readonly key: string }
   /**
+   * Oldest version of TLS on `port`: `'1.2'` or `'1.3'`. Default `'1.2'`: what browsers since 2014 speak. Below: the
+   * handshake fails. Without `tls`: `OPTION_INVALID`. A reload cannot change it.
+   */
+  readonly tlsMinVersion?: '1.2' | '1.3'
+  /**
+   * Ciphers of TLS 1.2, as a list of OpenSSL names with `:` in between. Default: those with forward secrecy and
+   * authenticated encryption (ECDHE with AES-GCM or ChaCha20-Poly1305). Those of TLS 1.3 are fixed. A list that has none,
+   * or without `tls`: `OPTION_INVALID`.
+   */
+  readonly tlsCiphers?: string
+  /**
+   * Seconds for which browsers are told to ask for a tunnel by https only (Strict-Transport-Security). Default 0: not at
+   * all. Sent with answers that visitors get by https of this server, unless the app has such a header of its own.
+   */
+  readonly hsts?: number
+  /**
    * Where visitors reach this server when something stands in front of it, such as `https://tunnel.example`: gives
    * scheme and port of tunnel URLs. Default: the scheme and port it listens with.
    */

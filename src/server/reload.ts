@@ -18,6 +18,7 @@ export function settingsAfter(now: ServerSettings, options: TunnelServerOptions)
     ['host', next.hostname, now.hostname],
     ['tlsPort', next.tlsPort, now.tlsPort],
     ['tls', isThere(next.tls), isThere(now.tls)],
+    ['tlsMinVersion', next.tls?.minVersion ?? '1.2', now.tls?.minVersion ?? '1.2'],
   ])
     if (is !== was)
       throw new TunnelError(

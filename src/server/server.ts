@@ -215,7 +215,9 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   async #reload(options: TunnelServerOptions): Promise<void> {
     const next = settingsAfter(this.#settings, options)
     const isNewCertificate =
-      next.tls?.cert !== this.#settings.tls?.cert || next.tls?.key !== this.#settings.tls?.key
+      next.tls?.cert !== this.#settings.tls?.cert ||
+      next.tls?.key !== this.#settings.tls?.key ||
+      next.tls?.ciphers !== this.#settings.tls?.ciphers
     const showCertificate = isNewCertificate && next.tls && (await this.#doors.prepareTls(next.tls))
     if (this.#state !== 'running') throw new TunnelError('STATE_INVALID', `The server is ${this.#state}.`)
     if (showCertificate) showCertificate()
@@ -256,6 +258,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       },
       deadlines: this.#deadlines,
       proto,
+      hstsLine: () => (proto === 'https' ? this.#settings.hstsLine : undefined),
       heads: this.#heads,
       isDraining: () => this.#state !== 'running',
       isTrusted: address => mayBeTrusted && this.#isTrusted(address),

@@ -3,6 +3,7 @@
 import { BlockList, isIP } from 'node:net'
 import { TunnelError } from '../errors.ts'
 import { isValidSubdomain } from '../names.ts'
+import type { ServerTls } from '../sockets/bun.ts'
 import type { AddressBounds } from './address-book.ts'
 import { DEFAULT_LIMITS, NEVER_ZERO, type ServerLimits, type TunnelServerOptions } from './options.ts'
 import { Policy } from './policy.ts'
@@ -16,7 +17,9 @@ export interface ServerSettings {
   readonly domains: readonly string[]
   /** The same, those under another one first. */
   readonly domainsByLength: readonly string[]
-  readonly tls: TunnelServerOptions['tls']
+  readonly tls: ServerTls | undefined
+  /** A header line for answers over TLS, with its CRLF. */
+  readonly hstsLine: Uint8Array | undefined
   readonly publicUrl: URL | undefined
   readonly policy: Policy
   readonly ports: { readonly tcp: PortRanges; readonly udp: PortRanges }
@@ -47,7 +50,8 @@ export function serverSettings(options: TunnelServerOptions): ServerSettings {
     hostname: options.host ?? '0.0.0.0',
     domains,
     domainsByLength: domains.toSorted((one, other) => other.length - one.length),
-    tls: options.tls,
+    tls: checkTls(options),
+    hstsLine: hstsLine(options.hsts ?? 0),
     publicUrl: checkPublicUrl(options.publicUrl),
     policy: new Policy(options.tokens ?? []),
     ports: {
@@ -107,6 +111,32 @@ function checkProxyProtocol(options: TunnelServerOptions, port: number): boolean
     )
   }
   return true
+}
+
+function checkTls({ tls, tlsMinVersion, tlsCiphers }: TunnelServerOptions): ServerTls | undefined {
+  if (tlsMinVersion !== undefined && tlsMinVersion !== '1.2' && tlsMinVersion !== '1.3')
+    throw new TunnelError('OPTION_INVALID', `tlsMinVersion "${tlsMinVersion}" is neither 1.2 nor 1.3.`)
+  if (tls === undefined && (tlsMinVersion ?? tlsCiphers) !== undefined)
+    throw new TunnelError(
+      'OPTION_INVALID',
+      'tlsMinVersion and tlsCiphers need tls: there is no TLS without it.',
+    )
+  if (tls === undefined) return undefined
+  return {
+    cert: tls.cert,
+    key: tls.key,
+    ...(tlsMinVersion && { minVersion: tlsMinVersion }),
+    ...(tlsCiphers !== undefined && { ciphers: tlsCiphers }),
+  }
+}
+
+/** RFC 6797 section 6.1: delta-seconds, of which browsers take any. */
+const MAX_HSTS_SECONDS = 10_000_000_000
+
+function hstsLine(seconds: number): Uint8Array | undefined {
+  if (!(Number.isInteger(seconds) && seconds >= 0 && seconds <= MAX_HSTS_SECONDS))
+    throw new TunnelError('OPTION_INVALID', `hsts must be a number of seconds, not ${seconds}.`)
+  return seconds === 0 ? undefined : Buffer.from(`Strict-Transport-Security: max-age=${seconds}\r\n`)
 }
 
 function checkTlsPort({ tlsPort, tls }: TunnelServerOptions, port: number) {

@@ -34,6 +34,8 @@ export interface Visit {
   hop(rewrite: Rewrite | undefined): Hop
   /** Whole header lines for the head of the final answer, each with its CRLF; `undefined`: none. */
   readonly answerLines: Uint8Array | undefined
+  /** The same, for an answer that has no Strict-Transport-Security. */
+  readonly hstsLine: Uint8Array | undefined
   /** Whether the connection may go on after this exchange, as far as the visitor is concerned. */
   readonly keepsAlive: boolean
   /**

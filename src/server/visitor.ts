@@ -422,6 +422,10 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline, Occupa
     return this.#hop
   }
 
+  get hstsLine(): Uint8Array | undefined {
+    return this.#host.hstsLine()
+  }
+
   /** Bytes of the request under way: its head, and of its body what arrived. */
   get requestBytes(): number {
     return this.head.end - this.head.start + this.#framer.payloadBytes
@@ -549,6 +553,8 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline, Occupa
 
   /** The socket is asked last: its first answer starts a thread. */
   get #mayHaveLane(): boolean {
+    // A lane passes heads on as they are.
+    if (this.hstsLine !== undefined) return false
     return this.#host.laneTerms(this) !== undefined && this.#socket.canEnterLane?.() === true
   }
 

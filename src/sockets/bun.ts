@@ -21,6 +21,32 @@ import {
 } from './bun-connection.ts'
 import { failure, Gate } from './gate.ts'
 
+/** What a listener shows and accepts. */
+export interface ServerTls {
+  /** PEM. */
+  readonly cert: string
+  readonly key: string
+  /** Default `1.2`. */
+  readonly minVersion?: '1.2' | '1.3'
+  /** Of TLS 1.2, by their OpenSSL names. Default `FORWARD_SECRET_CIPHERS`. */
+  readonly ciphers?: string
+}
+
+/**
+ * Forward secrecy and authenticated encryption: what RFC 9325 section 4.2 recommends for TLS 1.2. Left to itself, Bun
+ * takes RSA key exchange and CBC, too.
+ */
+const FORWARD_SECRET_CIPHERS = [
+  'ECDHE-ECDSA-AES128-GCM-SHA256',
+  'ECDHE-RSA-AES128-GCM-SHA256',
+  'ECDHE-ECDSA-AES256-GCM-SHA384',
+  'ECDHE-RSA-AES256-GCM-SHA384',
+  'ECDHE-ECDSA-CHACHA20-POLY1305',
+  'ECDHE-RSA-CHACHA20-POLY1305',
+].join(':')
+/** As they are on the wire. */
+const TLS_VERSIONS = { '1.2': 0x0303, '1.3': 0x0304 } as const
+
 export interface ListenOptions<P extends Pass = Pass> {
   /** Address to bind. Default `0.0.0.0`. */
   readonly hostname?: string
@@ -28,8 +54,8 @@ export interface ListenOptions<P extends Pass = Pass> {
   readonly port?: number
   /** Path of a unix socket, instead of hostname and port. */
   readonly unix?: string
-  /** PEM. With it every connection is TLS, and `accept` is called after the handshake. */
-  readonly tls?: { readonly cert: string; readonly key: string }
+  /** With it every connection is TLS, and `accept` is called after the handshake. */
+  readonly tls?: ServerTls
   /** The system accepted a connection; TLS has not begun. `undefined`: it is cut at once. Default: all come in. */
   admit?(socket: Socket): P | undefined
   /** A connection came in. The handler returned hears of everything that happens on it. */
@@ -45,9 +71,9 @@ export interface Listening {
   stop(closeActive?: boolean): void
   /**
    * Checks another certificate and returns what puts it into use: for handshakes that begin after. Throws OpenSSL's
-   * error. Only with `tls`.
+   * error. Only with `tls`. The ciphers change with it, the oldest version does not.
    */
-  prepareTls(tls: { readonly cert: string; readonly key: string }): Promise<() => void>
+  prepareTls(tls: ServerTls): Promise<() => void>
 }
 
 /**
@@ -151,7 +177,7 @@ export function listenBun<P extends Pass>(options: ListenOptions<P>): Listening 
     // What `data` of each accepted socket is until `open` replaces it.
     data: owner as never,
     socket: tls ? TLS_LISTEN_EVENTS : PLAIN_LISTEN_EVENTS,
-    ...(tls && { tls: { cert: tls.cert, key: tls.key } }),
+    ...(tls && { tls: bunTls(tls) }),
   }
   const listener =
     unix === undefined
@@ -163,16 +189,27 @@ export function listenBun<P extends Pass>(options: ListenOptions<P>): Listening 
       owner.isCutting = closeActive
       listener.stop(closeActive)
     },
-    async prepareTls({ cert, key }) {
+    async prepareTls({ cert, key, ciphers = FORWARD_SECRET_CIPHERS }) {
       // An empty text would be taken for none, and no handshake would ever succeed.
       if (cert === '' || key === '') throw failure('ERR_TLS', 'the certificate or the key is empty')
       const { createSecureContext } = await import('node:tls')
-      const context: SecureContext = createSecureContext({ cert, key }).context
+      const context: SecureContext = createSecureContext({ cert, key, ciphers }).context
       return () => {
         owner.context = context
       }
     },
   }
+}
+
+function bunTls({
+  cert,
+  key,
+  minVersion = '1.2',
+  ciphers = FORWARD_SECRET_CIPHERS,
+}: ServerTls): Bun.TLSOptions {
+  // A number, and not in the published types; a name, as node:tls has it, is refused.
+  const version: object = { minVersion: TLS_VERSIONS[minVersion] }
+  return { cert, key, ciphers, ...version }
 }
 
 async function dialTls({ serverName, verify = true, ca }: TlsOptions): Promise<Bun.TLSOptions> {

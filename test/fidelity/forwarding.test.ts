@@ -34,16 +34,19 @@ const CLIENT_ADDRESS_HEADERS = [
   'X-Cluster-Client-IP',
 ] as const
 
-test.each(CLIENT_ADDRESS_HEADERS)('%s of a visitor does not reach the app; that of a trusted proxy does', async name => {
-  const forged = `${name}: 6.6.6.6\r\n${name.toLowerCase().replaceAll('-', '_')}: 6.6.6.6\r\n`
-  await using raw = await rawTunnel()
-  const { seen } = await exchange(raw, get(raw.host, '/', forged), ok(''))
-  expect(seen.head).not.toContain('6.6.6.6')
-  await using behind = await rawTunnel({ server: { trustedProxies: ['127.0.0.1'] } })
-  const { seen: believed } = await exchange(behind, get(behind.host, '/', forged), ok(''))
-  expect(values(believed.head, name.toLowerCase())).toEqual(['6.6.6.6'])
-  expect(believed.head).not.toContain('_')
-})
+test.each(CLIENT_ADDRESS_HEADERS)(
+  '%s of a visitor does not reach the app; that of a trusted proxy does',
+  async name => {
+    const forged = `${name}: 6.6.6.6\r\n${name.toLowerCase().replaceAll('-', '_')}: 6.6.6.6\r\n`
+    await using raw = await rawTunnel()
+    const { seen } = await exchange(raw, get(raw.host, '/', forged), ok(''))
+    expect(seen.head).not.toContain('6.6.6.6')
+    await using behind = await rawTunnel({ server: { trustedProxies: ['127.0.0.1'] } })
+    const { seen: believed } = await exchange(behind, get(behind.host, '/', forged), ok(''))
+    expect(values(believed.head, name.toLowerCase())).toEqual(['6.6.6.6'])
+    expect(believed.head).not.toContain('_')
+  },
+)
 
 test('a trusted proxy is believed, and its list goes on', async () => {
   await using raw = await rawTunnel({ server: { trustedProxies: ['10.0.0.0/8', '127.0.0.1'] } })

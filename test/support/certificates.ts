@@ -10,7 +10,11 @@ export interface Certificate {
 }
 
 /** Makes a certificate whose subject is the first of `names`. `issuer` signs it; without one it signs itself. */
-export async function makeCertificate(names: readonly string[], issuer?: Certificate): Promise<Certificate> {
+export async function makeCertificate(
+  names: readonly string[],
+  issuer?: Certificate,
+  keyType: 'ec' | 'rsa' = 'ec',
+): Promise<Certificate> {
   const folder = await mkdtemp(`${tmpdir()}/localtunnels-certificate-`)
   try {
     const signing: string[] = []
@@ -21,7 +25,11 @@ export async function makeCertificate(names: readonly string[], issuer?: Certifi
     }
     const subject = ['-subj', `/CN=${names[0]}`]
     const alternatives = ['-addext', `subjectAltName=${names.map(name => `DNS:${name}`).join(',')}`]
-    const kind = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2']
+    const key =
+      keyType === 'rsa'
+        ? ['-newkey', 'rsa:2048']
+        : ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1']
+    const kind = [...key, '-nodes', '-days', '2']
     const files = ['-keyout', `${folder}/own.key`, '-out', `${folder}/own.crt`]
     const args = ['openssl', 'req', '-x509', ...kind, ...files, ...subject, ...alternatives, ...signing]
     const made = Bun.spawn(args, { stderr: 'pipe' })

@@ -95,6 +95,22 @@ export const SERVER_FIELDS: Fields = {
     meaning: 'Certificate of the server',
     default: 'none: plain HTTP',
   },
+  'tls-min-version': {
+    value: { type: 'choice', choices: ['1.2', '1.3'] },
+    meaning: 'Oldest version of TLS, as a text',
+    default: '`"1.2"`',
+  },
+  'tls-ciphers': {
+    value: { type: 'text', form: 'text' },
+    meaning: 'Ciphers of TLS 1.2 by their OpenSSL names, with `:` in between',
+    default: 'those with forward secrecy and authenticated encryption',
+  },
+  hsts: {
+    value: { type: 'number', least: 0, most: 10_000_000_000 },
+    meaning:
+      'Seconds for which browsers are told to come by https only, if the app does not say it; `0`: not at all',
+    default: '0',
+  },
   tokens: {
     value: {
       type: 'list',

@@ -1,6 +1,7 @@
 // The answer of a JSON client as HTTP/1.1: a head of our own making, so that nothing in a message can break framing.
 
 import { STATUS_CODES } from 'node:http'
+import { latin1Text } from '../../buffers.ts'
 import { type JsonAnswer, LEFT_OUT } from '../../wire/json.ts'
 import type { ServerLimits } from '../options.ts'
 import type { Visit } from '../upstream.ts'
@@ -16,11 +17,14 @@ export function answerHead(
   if (headers.length > limits.maxHeaderCount) return undefined
   const nominated = nominatedBy(answer)
   let head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n`
+  let hstsLine = visit.hstsLine
   for (const [name, value] of headers) {
     const lower = name.toLowerCase()
     if (LEFT_OUT.has(lower) || nominated?.has(lower)) continue
+    if (lower === 'strict-transport-security') hstsLine = undefined
     head += `${name}: ${value}\r\n`
   }
+  if (hstsLine !== undefined) head += latin1Text(hstsLine, 0, hstsLine.length)
   head += lengthLine(answer, visit.head.method, bodyBytes)
   if (!visit.keepsAlive) head += 'Connection: close\r\n'
   else if (visit.head.minorVersion === 0) head += 'Connection: keep-alive\r\n'

@@ -414,7 +414,7 @@ export class PooledStream implements StreamHandler, Exchange, Reserved, Deadline
     const staysOpen = visit.keepsAlive && this.#isDelimited && !isEarly
     const style = !staysOpen ? CLOSE : visit.head.minorVersion === 0 ? STAY_OPEN_10 : STAY_OPEN
     reserveScratch(answer)
-    const headEnd = addLines(forwardResponseHead(answer, style, scratch, 0), visit.answerLines)
+    const headEnd = addLines(forwardResponseHead(answer, style, scratch, 0), visit, answer)
     const bodyBytes = bodyEnd - at
     let wasTaken: boolean
     if (headEnd + bodyBytes <= scratch.length) {
@@ -439,7 +439,7 @@ export class PooledStream implements StreamHandler, Exchange, Reserved, Deadline
     this.#framer.begin('chunked', 0)
     visit.answered(this.#answer.status)
     reserveScratch(this.#answer)
-    const headEnd = addLines(forwardResponseHead(this.#answer, CLOSE_PLAIN, scratch, 0), visit.answerLines)
+    const headEnd = addLines(forwardResponseHead(this.#answer, CLOSE_PLAIN, scratch, 0), visit, this.#answer)
     if (!visit.write(scratch, true, 0, headEnd)) this.#isVisitorFull = true
     const bodyEnd = this.#framer.feed(bytes, at, end)
     if (bodyEnd === -1) return this.#fail('ORIGIN_INVALID')
@@ -480,7 +480,7 @@ export class PooledStream implements StreamHandler, Exchange, Reserved, Deadline
     this.#isRequestDone = false
     visit.answered(101)
     reserveScratch(this.#answer)
-    const headEnd = addLines(forwardResponseHead(this.#answer, STAY_OPEN, scratch, 0), visit.answerLines)
+    const headEnd = addLines(forwardResponseHead(this.#answer, STAY_OPEN, scratch, 0), visit, this.#answer)
     if (!visit.write(scratch, true, 0, headEnd)) this.#isVisitorFull = true
     if (at < end && !visit.write(bytes, false, at, end)) this.#isVisitorFull = true
     visit.switched()
@@ -571,7 +571,13 @@ export class PooledStream implements StreamHandler, Exchange, Reserved, Deadline
 }
 
 /** Writes lines into the head that ends at `end` of the shared array, in front of its blank line. Returns its new end. */
-function addLines(end: number, lines: Uint8Array | undefined): number {
+function addLines(end: number, { answerLines, hstsLine }: Visit, answer: ResponseHead): number {
+  const linesEnd = addBytes(end, answerLines)
+  if (hstsLine === undefined || answer.header('strict-transport-security') !== undefined) return linesEnd
+  return addBytes(linesEnd, hstsLine)
+}
+
+function addBytes(end: number, lines: Uint8Array | undefined): number {
   if (lines === undefined) return end
   // The room that `maxForwardedBytes` leaves is for a request's own lines: an answer has hardly any.
   scratch.set(lines, end - 2)
