@@ -115,7 +115,10 @@ function checkProxyProtocol(options: TunnelServerOptions, port: number): boolean
 
 function checkTls({ tls, tlsMinVersion, tlsCiphers }: TunnelServerOptions): ServerTls | undefined {
   if (tlsMinVersion !== undefined && tlsMinVersion !== '1.2' && tlsMinVersion !== '1.3')
-    throw new TunnelError('OPTION_INVALID', `tlsMinVersion "${tlsMinVersion}" is neither 1.2 nor 1.3.`)
+    throw new TunnelError(
+      'OPTION_INVALID',
+      `tlsMinVersion "${String(tlsMinVersion)}" is neither 1.2 nor 1.3.`,
+    )
   if (tls === undefined && (tlsMinVersion ?? tlsCiphers) !== undefined)
     throw new TunnelError(
       'OPTION_INVALID',

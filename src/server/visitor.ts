@@ -553,8 +553,6 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline, Occupa
 
   /** The socket is asked last: its first answer starts a thread. */
   get #mayHaveLane(): boolean {
-    // A lane passes heads on as they are.
-    if (this.hstsLine !== undefined) return false
     return this.#host.laneTerms(this) !== undefined && this.#socket.canEnterLane?.() === true
   }
 

@@ -172,6 +172,9 @@ const SERVER = {
   'reserved-names': ['mine', 'ours'],
   'trusted-proxies': '10.0.0.0/8',
   'accept-proxy-protocol': 'true',
+  'tls-min-version': '1.3',
+  'tls-ciphers': 'ECDHE-RSA-AES128-GCM-SHA256',
+  hsts: '31536000',
   limits: { ...LIMITS, 'ping-interval-ms': '10s', 'dead-after-ms': '20s', 'max-body-bytes': '1.5MiB' },
 }
 
@@ -199,6 +202,9 @@ const SERVER_MEANS = () => ({
     ],
     reservedNames: ['mine', 'ours'],
     trustedProxies: ['10.0.0.0/8'],
+    tlsMinVersion: '1.3',
+    tlsCiphers: 'ECDHE-RSA-AES128-GCM-SHA256',
+    hsts: 31_536_000,
     acceptProxyProtocol: true,
     limits: {
       ...Object.fromEntries(Object.keys(DEFAULT_LIMITS).map((option, index) => [option, 100_000 + index])),
