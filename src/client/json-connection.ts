@@ -16,6 +16,7 @@ import {
   type HeaderList,
   type JsonRequest,
   LEFT_OUT,
+  nominatedBy,
   PING,
   parseServerMessage,
 } from '../wire/json.ts'
@@ -24,7 +25,7 @@ import type { TextCarrier } from './carrier.ts'
 import type { Connection, ConnectionEvents, Registration, Wish } from './connection.ts'
 import { originRequest } from './json-request.ts'
 import { publicUrls } from './json-urls.ts'
-import { type OriginAnswer, OriginPool } from './origin-pool.ts'
+import { type OriginAnswer, OriginPool, type OriginRequest } from './origin-pool.ts'
 import type { ClientSettings, TunnelSettings } from './settings.ts'
 
 /** Largest message either way: existing servers close the connection above it. */
@@ -62,6 +63,8 @@ export class JsonConnection implements Connection {
   #requests = 0
   #isClosed = false
   readonly #checks = new Set<() => void>()
+  /** By their ids: those that the app is being asked. */
+  readonly #asked = new Map<number | string, OriginRequest>()
   readonly #probeSecret = randomBytes(16).toString('base64url')
   readonly #probeProof = probeProof(this.#probeSecret, text =>
     createHash('sha256').update(text).digest('base64url'),
@@ -107,6 +110,11 @@ export class JsonConnection implements Connection {
         return this.#settle(one => one.reject(refusal(message.message)))
       case 'request':
         return this.#answer(message)
+      case 'cancel': {
+        const asked = this.#asked.get(message.id)
+        if (asked !== undefined) this.#tunnel?.origins.cancel(asked)
+        return
+      }
     }
   }
 
@@ -182,7 +190,10 @@ export class JsonConnection implements Connection {
     if (tunnel === undefined || bytes === undefined) return this.#fail(request, report, 'BAD_REQUEST')
     const { method, body } = request
     const timeoutMs = this.#timeoutMs(body !== undefined)
-    tunnel.origins.request({ method, bytes, timeoutMs, maxBodyBytes: MAX_BODY_BYTES }, outcome => {
+    const asked = { method, bytes, timeoutMs, maxBodyBytes: MAX_BODY_BYTES }
+    this.#asked.set(request.id, asked)
+    tunnel.origins.request(asked, outcome => {
+      this.#asked.delete(request.id)
       if (!(outcome instanceof TunnelError)) return this.#send(request, report, outcome)
       if (outcome.code === 'CANCELLED') return this.#finish(report, 0, 0, 'CANCELLED')
       this.#events.error(outcome)
@@ -292,8 +303,10 @@ interface Report {
 
 /** The length of a body that is not sent is for the visitor to know: nobody else can tell it. */
 function passedOn(headers: HeaderList, isBodiless: boolean): HeaderList {
+  const nominated = nominatedBy(headers)
   return headers.filter(([name]) => {
     const lower = name.toLowerCase()
+    if (nominated?.has(lower)) return false
     return !LEFT_OUT.has(lower) || (isBodiless && lower === 'content-length')
   })
 }

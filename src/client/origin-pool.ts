@@ -53,6 +53,11 @@ export class OriginPool {
     else idle.request(request, settled)
   }
 
+  /** Cuts the connection that this request is on: it fails with `CANCELLED`. One that is over is left in peace. */
+  cancel(request: OriginRequest): void {
+    for (const connection of this.#connections) if (connection.isOn(request)) connection.terminate()
+  }
+
   /** Cuts all connections: whatever is under way fails. */
   close(): void {
     for (const connection of this.#connections) connection.terminate()
@@ -113,6 +118,10 @@ class OriginConnection implements SocketHandler {
   constructor(budget: Budget, owner: Owner) {
     this.#budget = budget
     this.#owner = owner
+  }
+
+  isOn(request: OriginRequest): boolean {
+    return this.#request === request
   }
 
   request(request: OriginRequest, settled: Settled): void {

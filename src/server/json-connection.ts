@@ -8,10 +8,12 @@ import { Heartbeat } from '../session/heartbeat.ts'
 import { Tolerance } from '../session/tolerance.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
 import {
+  encodeCancel,
   encodeConnected,
   encodeError,
   encodeRegistered,
   encodeTaken,
+  type JsonExtension,
   PONG,
   parseClientMessage,
 } from '../wire/json.ts'
@@ -62,6 +64,8 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
   readonly #heartbeat: Heartbeat
   readonly #tolerance: Tolerance = new Tolerance(MAX_CONTROL_PER_SECOND)
   readonly #registered = new Map<string, Registered>()
+  /** What it said to understand beyond existing clients. */
+  readonly #accepts = new Set<JsonExtension>()
   /** Requests sent and not answered. */
   readonly #waiting = new Map<number, JsonExchange>()
   /** Answers that may still come, wanted or not. */
@@ -226,7 +230,12 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
   }
 
   forget(id: number): void {
-    this.#waiting.delete(id)
+    if (this.#waiting.delete(id) && this.#accepts.has('cancel') && !this.isClosed)
+      this.#carrier.sendText(encodeCancel(id))
+  }
+
+  get keepsRawPaths(): boolean {
+    return this.#accepts.has('raw-path')
   }
 
   // ── From the client ────────────────────────────────────────────────────────────────────────────────────────
@@ -267,6 +276,7 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
     if (typeof message !== 'object') return
     switch (message.type) {
       case 'ready':
+        for (const one of message.accepts ?? []) this.#accepts.add(one)
         return void this.#register(message.subdomain)
       case 'ping':
         this.#carrier.sendText(PONG)

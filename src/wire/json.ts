@@ -3,6 +3,7 @@
 //   C dials ── S: connected
 //   C: ready{app} ── S: registered{app, url}, or subdomain_taken{app} and the client asks for another name
 //   S: request{1} ── C: response{1}                                   any number, interleaved
+//   S: cancel{1}                         the visitor of request 1 left; only to clients that said that they accept it
 //   C: ping ── S: pong                                                every 25 s
 //   C: disconnect ── S closes
 //
@@ -45,8 +46,15 @@ export interface JsonResponse {
   readonly answer: JsonAnswer | undefined
 }
 
+/**
+ * What a client of ours understands beyond existing ones, said in `ready`: `cancel` messages, and `raw-path`, bytes above
+ * ASCII in a path as they are, one character each.
+ */
+export const EXTENSIONS = ['cancel', 'raw-path'] as const
+export type JsonExtension = (typeof EXTENSIONS)[number]
+
 export type JsonClientMessage =
-  | { readonly type: 'ready'; readonly subdomain: string }
+  | { readonly type: 'ready'; readonly subdomain: string; readonly accepts?: readonly JsonExtension[] }
   | { readonly type: 'disconnect'; readonly subdomain: string | undefined }
   | { readonly type: 'ping' }
   | JsonResponse
@@ -58,6 +66,8 @@ export type JsonServerMessage =
   | { readonly type: 'subdomain_taken' }
   | { readonly type: 'error'; readonly message: string }
   | { readonly type: 'pong' }
+  /** The visitor of this request left: an answer would be dropped. Existing servers do not say. */
+  | { readonly type: 'cancel'; readonly id: number }
   | JsonRequest
 
 /** Bytes to base64 and back; handed in, since the runtimes differ in what is fast. */
@@ -83,7 +93,11 @@ export function encodeConnected(originTimeoutMs: number): string {
 }
 
 export function encodeReady(subdomain: string): string {
-  return JSON.stringify({ type: 'ready', subdomain })
+  return JSON.stringify({ type: 'ready', subdomain, accepts: EXTENSIONS })
+}
+
+export function encodeCancel(id: number): string {
+  return `{"type":"cancel","id":${id}}`
 }
 
 export function encodeDisconnect(subdomain: string): string {
@@ -161,7 +175,9 @@ export function parseClientMessage(text: string): JsonClientMessage | 'unknown' 
   const { subdomain, id } = message
   switch (message.type) {
     case 'ready':
-      return isText(subdomain, MAX_NAME_CHARS) ? { type: 'ready', subdomain } : undefined
+      return isText(subdomain, MAX_NAME_CHARS)
+        ? { type: 'ready', subdomain, ...extensionsOf(message.accepts) }
+        : undefined
     case 'response':
       return isCount(id) ? { type: 'response', id, answer: answerOf(message) } : undefined
     case 'ping':
@@ -177,7 +193,7 @@ export function parseClientMessage(text: string): JsonClientMessage | 'unknown' 
 export function parseServerMessage(text: string): JsonServerMessage | 'unknown' | undefined {
   const message = parseMessage(text)
   if (message === undefined) return undefined
-  const { subdomain, url } = message
+  const { subdomain, url, id } = message
   switch (message.type) {
     case 'connected': {
       const { originTimeoutMs } = message
@@ -194,11 +210,20 @@ export function parseServerMessage(text: string): JsonServerMessage | 'unknown' 
         type: 'error',
         message: typeof message.message === 'string' ? message.message.slice(0, MAX_ERROR_CHARS) : '',
       }
+    case 'cancel':
+      return isCount(id) ? { type: 'cancel', id } : undefined
     case 'request':
       return requestOf(message)
     default:
       return 'unknown'
   }
+}
+
+/** Those of another version are left out. */
+function extensionsOf(accepts: unknown): { readonly accepts?: readonly JsonExtension[] } {
+  if (!Array.isArray(accepts)) return {}
+  const known = EXTENSIONS.filter(one => accepts.includes(one))
+  return known.length === 0 ? {} : { accepts: known }
 }
 
 const MAX_NAME_CHARS = 255
@@ -369,3 +394,10 @@ export const LEFT_OUT: ReadonlySet<string> = new Set([
   'transfer-encoding',
   'upgrade',
 ])
+
+/** The names that Connection lines of an answer nominate: they too are for that connection only (RFC 9110 section 7.6.1). */
+export function nominatedBy(headers: HeaderList): ReadonlySet<string> | undefined {
+  const options = headers.filter(([name]) => name.toLowerCase() === 'connection').map(([, value]) => value)
+  if (options.length === 0) return undefined
+  return new Set(options.flatMap(value => value.split(',').map(option => option.trim().toLowerCase())))
+}

@@ -65,7 +65,7 @@ describe('joining an existing server', () => {
     test(`with --wire ${wire}: dials with the name, sends ready, takes what was registered`, async () => {
       await using ends = await start({ ...idle, wire })
       expect(ends.server.queries).toEqual(['?subdomain=app'])
-      expect(ends.server.received[0]).toEqual({ type: 'ready', subdomain: 'app' })
+      expect(ends.server.received[0]).toMatchObject({ type: 'ready', subdomain: 'app' })
       expect(ends.client.getSubdomain()).toBe('app')
       expect(ends.client.getTunnelUrl()).toBe('http://app.example')
     })

@@ -5,6 +5,7 @@ import { base64 } from '../../src/buffers.ts'
 import {
   decodeBody,
   encodeBody,
+  encodeCancel,
   encodeConnected,
   encodeDisconnect,
   encodeError,
@@ -50,6 +51,7 @@ describe('the vectors', () => {
     const texts = [...vectors.clientToServer, ...vectors.serverToClient].map(({ text }) => text)
     for (const written of [
       encodeReady('app'),
+      encodeCancel(7),
       PING,
       encodeDisconnect('app'),
       encodeConnected(60_000),

@@ -2,7 +2,7 @@
 
 import { STATUS_CODES } from 'node:http'
 import { latin1Text } from '../../buffers.ts'
-import { type JsonAnswer, LEFT_OUT } from '../../wire/json.ts'
+import { type JsonAnswer, LEFT_OUT, nominatedBy } from '../../wire/json.ts'
 import type { ServerLimits } from '../options.ts'
 import type { Visit } from '../upstream.ts'
 
@@ -15,7 +15,7 @@ export function answerHead(
 ): string | undefined {
   const { status, headers } = answer
   if (headers.length > limits.maxHeaderCount) return undefined
-  const nominated = nominatedBy(answer)
+  const nominated = nominatedBy(headers)
   let head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n`
   let hstsLine = visit.hstsLine
   for (const [name, value] of headers) {
@@ -44,10 +44,4 @@ function lengthLine(answer: JsonAnswer, method: string, bodyBytes: number): stri
   // What a GET would have got: only the origin knows.
   const length = answer.headers.find(([name]) => name.toLowerCase() === 'content-length')?.[1]
   return length !== undefined && /^\d{1,15}$/.test(length) ? `Content-Length: ${length}\r\n` : ''
-}
-
-function nominatedBy({ headers }: JsonAnswer): ReadonlySet<string> | undefined {
-  const options = headers.filter(([name]) => name.toLowerCase() === 'connection').map(([, value]) => value)
-  if (options.length === 0) return undefined
-  return new Set(options.flatMap(value => value.split(',').map(option => option.trim().toLowerCase())))
 }

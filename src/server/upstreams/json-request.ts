@@ -39,7 +39,7 @@ let scratch = new Uint8Array(16_384)
 const fields = new Fields()
 
 /** `undefined` for `OPTIONS *`: a path of this wire begins with a slash, whatever clients make of others. */
-export function requestParts(visit: Visit): RequestParts | undefined {
+export function requestParts(visit: Visit, keepsRawPath: boolean): RequestParts | undefined {
   const { head } = visit
   const needed = maxForwardedBytes(head.end - head.start)
   if (scratch.length < needed) scratch = new Uint8Array(needed)
@@ -60,10 +60,10 @@ export function requestParts(visit: Visit): RequestParts | undefined {
       text.slice(fields.valueStart(line), fields.valueEnd(line)),
     ])
   }
-  return { path: escaped(path), headers }
+  return { path: keepsRawPath ? path : escaped(path), headers }
 }
 
-/** Raw bytes above ASCII would become other bytes on their way through a client's URL; escaped ones stay the same. */
+/** Raw bytes above ASCII would become other bytes in the URL of an existing client; escaped ones stay the same. */
 function escaped(path: string): string {
   if (!/[\x80-\xff]/.test(path)) return path
   return path.replace(/[\x80-\xff]/g, byte => `%${byte.charCodeAt(0).toString(16).toUpperCase()}`)

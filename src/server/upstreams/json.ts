@@ -34,8 +34,10 @@ export interface JsonLink {
   nextId(): number
   /** Sends a request; its answer goes to `exchange.answered`. */
   send(id: number, message: string, exchange: JsonExchange): void
-  /** Nobody waits for this answer any more. */
+  /** The answer is not wanted any more. A client that understands it stops its work on it. */
   forget(id: number): void
+  /** Paths keep their bytes above ASCII: the client understands them. */
+  readonly keepsRawPaths: boolean
 }
 
 export class JsonUpstream implements TunnelUpstream {
@@ -131,7 +133,7 @@ export class JsonExchange implements Exchange, Deadline {
   bodyEnded(): void {
     if (this.#phase !== 'collecting') return
     const { head } = this.#visit
-    const parts = requestParts(this.#visit)
+    const parts = requestParts(this.#visit, this.#link.keepsRawPaths)
     const bodyBytes = this.#body?.take()
     const isBodiless = head.method === 'GET' || head.method === 'HEAD'
     // Existing clients pass no body on with these methods: without it, it would be another request.
@@ -160,7 +162,7 @@ export class JsonExchange implements Exchange, Deadline {
     if (this.#phase === 'answering') this.#pump()
   }
 
-  /** This wire cannot cancel: the client works on, and its answer will be dropped. */
+  /** An existing client works on, and its answer will be dropped. */
   abandoned(): void {
     this.#end()
   }
