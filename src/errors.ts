@@ -76,6 +76,7 @@ export type ErrorCode =
   | 'PORT_NOT_ALLOWED'
   | 'PORTS_EXHAUSTED'
   | 'REFUSED_TOO_OFTEN'
+  | 'OPEN_SERVER'
   | 'OPTION_INVALID'
   | 'PORT_INVALID'
   | 'PORT_IN_USE'
@@ -486,6 +487,14 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     true,
     'So many registrations of this token or address were refused in this second that no more are looked at.',
     'Try again in a second, and ask for names and ports that the server has.',
+  ),
+  OPEN_SERVER: entry(
+    121,
+    403,
+    'user',
+    false,
+    'A server without tokens gives everybody who reaches it names and ports of this machine.',
+    'Give it a token (--token), let it listen on this machine alone (--host 127.0.0.1), or say that it is meant to be open (--open, or open = true in its file).',
   ),
   // The user's side: options, reaching the server
   OPTION_INVALID: entry(

@@ -24,6 +24,7 @@ const BY_CODE: Partial<Record<ErrorCode, number>> = {
   CONFIG_INVALID: EXIT.usage,
   TOKEN_IN_CLEAR: EXIT.usage,
   LOGIN_INVALID: EXIT.usage,
+  OPEN_SERVER: EXIT.usage,
   SERVER_UNREACHABLE: EXIT.unreachable,
   SERVER_REFUSED: EXIT.unreachable,
   CONNECT_TIMEOUT: EXIT.unreachable,

@@ -2,9 +2,9 @@
 
 import { readFile } from 'node:fs/promises'
 import { Command, Option } from 'commander'
+import type { ServerConfigOptions } from '../config/server-config.ts'
 import { TunnelError } from '../errors.ts'
 import { isValidSubdomain, parseHost } from '../names.ts'
-import type { TunnelServerOptions } from '../server/options.ts'
 import { VERSION } from '../version.ts'
 import type { CheckSettings } from './commands/config.ts'
 import type { DoctorSettings } from './commands/doctor.ts'
@@ -115,7 +115,7 @@ Examples:
   localtunnels --serve ./dist                        a URL for the files in a folder
   localtunnels tcp 22 --server tunnel.example        a public port for a service that is not HTTP
   localtunnels tls 8443 --server tunnel.example      a public name for a service with a certificate of its own
-  localtunnels server --domain tunnel.example        that server
+  localtunnels server --domain tunnel.example --token SECRET   that server
   localtunnels up                                    all that localtunnels.toml names, over one connection
   localtunnels config check                          what localtunnels.toml means, or what is wrong with it
 
@@ -352,6 +352,10 @@ function serverOptions(): Option[] {
       'TUNNEL_SERVER_HSTS',
     ),
     repeatable('--token <token>', 'secret that clients must have; repeatable').env('TUNNEL_SERVER_TOKEN'),
+    new Option(
+      '--open',
+      "without a token, listen on other addresses than this machine's own: everybody may have a tunnel",
+    ).env('TUNNEL_SERVER_OPEN'),
     new Option('--tcp-ports <ports>', 'public ports for TCP tunnels (default: 20000-29999)').env(
       'TUNNEL_SERVER_TCP_PORTS',
     ),
@@ -480,7 +484,7 @@ function subdomainOf(flags: Flags): string | undefined {
   )
 }
 
-async function serverSettings(flags: Flags): Promise<TunnelServerOptions> {
+async function serverSettings(flags: Flags): Promise<ServerConfigOptions> {
   const host = flags.text('host')
   const port = flags.port('port', 0)
   const domains = flags.list('domain')
@@ -500,6 +504,7 @@ async function serverSettings(flags: Flags): Promise<TunnelServerOptions> {
     ...(port !== undefined && { port }),
     ...(domains.length > 0 && { domains }),
     ...(tokens.length > 0 && { tokens }),
+    ...(flags.isOn('open') && { open: true }),
     ...(tcpPorts !== undefined && { tcpPorts: tcpPorts === 'none' ? '' : tcpPorts }),
     ...(udpPorts !== undefined && { udpPorts: udpPorts === 'none' ? '' : udpPorts }),
     ...(trustedProxies.length > 0 && { trustedProxies }),

@@ -2,7 +2,7 @@
 
 import type { HttpServiceOptions, ServiceConfig } from '../config/service.ts'
 import { TunnelError } from '../errors.ts'
-import { formatUrl, parseHost } from '../names.ts'
+import { formatUrl, isLoopback, parseHost } from '../names.ts'
 import { parsePort } from './flags.ts'
 import { unknownWord } from './words.ts'
 
@@ -158,10 +158,6 @@ function unixTarget(path: string): Service {
 function folderTarget(folder: string, spa: boolean): Target {
   const label = folder.replace(/\/*$/, '/')
   return { options: { folder, spa }, label, shortLabel: label, dial: { folder }, url: undefined }
-}
-
-function isLoopback(hostname: string): boolean {
-  return hostname === 'localhost' || hostname === '::1' || /^127\.\d+\.\d+\.\d+$/.test(hostname)
 }
 
 /** Dev servers listen on either family of `localhost`, depending on their runtime's version. */

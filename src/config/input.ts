@@ -250,8 +250,10 @@ export interface ServerFile {
   readonly tlsCiphers?: string
   /** Seconds for which browsers are told to come by https only, if the app does not say it; `0`: not at all. Default: 0. */
   readonly hsts?: number
-  /** Who may connect: texts, or tables that say what each token may have. Default: none: anybody may connect. */
+  /** Who may connect: texts, or tables that say what each token may have. Default: none: needs `open`, or a `host` of this machine alone. */
   readonly tokens?: readonly (string | ServerToken)[]
+  /** Whether the server may listen on other addresses than this machine's own without tokens. Default: `false`: refused with `OPEN_SERVER`. */
+  readonly open?: boolean
   /** Names that no client may have, besides those that are always reserved. Default: none. */
   readonly reservedNames?: readonly string[]
   /** Addresses or ranges of proxies whose X-Forwarded-* and Forwarded headers are believed. Default: none. */

@@ -15,6 +15,8 @@ export interface ServerConfig {
 /** What is not there has the server's default. */
 export interface ServerConfigOptions extends TunnelServerOptions {
   readonly tlsPort?: number
+  /** Everybody may have a tunnel. For the command alone: a program that makes a server decides for itself. */
+  readonly open?: boolean
 }
 
 export function checkServer(root: TableNode, options: CheckOptions): Checked<ServerConfig> {
@@ -49,7 +51,7 @@ export function checkServer(root: TableNode, options: CheckOptions): Checked<Ser
 }
 
 /** A file's options with those that win over them; limits one by one. */
-export function serverOptions({ options }: ServerConfig, stronger: TunnelServerOptions): ServerConfigOptions {
+export function serverOptions({ options }: ServerConfig, stronger: ServerConfigOptions): ServerConfigOptions {
   const limits = { ...options.limits, ...stronger.limits }
   return { ...options, ...stronger, ...(Object.keys(limits).length > 0 && { limits }) }
 }

@@ -1,5 +1,6 @@
 // Everything a TunnelServer can be told, with the defaults.
 
+import type { TunnelError } from '../errors.ts'
 import type { TunnelKind } from '../wire/control.ts'
 
 /** A token, and what it opens. */
@@ -27,6 +28,9 @@ export interface TokenRule {
   /** Clients connected at once with it. Default `maxTokenClients`. Above: `CLIENT_LIMIT`, at the upgrade. */
   readonly maxClients?: number
 }
+
+/** All addresses of the machine, IPv4. */
+export const DEFAULT_HOST = '0.0.0.0'
 
 export interface TunnelServerOptions {
   /** Port to listen on for visitors and clients alike. Default 8080. `0` takes any free one; see `server.port`. */
@@ -74,8 +78,8 @@ export interface TunnelServerOptions {
   readonly tlsPort?: number
   /**
    * Shared secrets: visible ASCII without spaces, each with a rule for what it opens, or for everything. When any is
-   * given, a client without one of them is refused with `TOKEN_REFUSED`. Default none: anybody who reaches the server may
-   * have a tunnel.
+   * given, a client without one of them is refused with `TOKEN_REFUSED`. Default none: everybody who reaches the server may
+   * have a tunnel; unless `host` is a loopback address, a `warning` event says so.
    */
   readonly tokens?: readonly (string | TokenRule)[]
   /** Labels that no client may take, besides `api`, `www` and the others that `isReservedName` knows. Default none. */
@@ -375,6 +379,11 @@ export interface TunnelServerEvents {
     readonly bytesOut: number
     readonly error?: string
   }
+  /**
+   * The server works by options that are rarely meant. Code `OPEN_SERVER`: it has no tokens and listens on other addresses
+   * than those of the loopback. Emitted behind `start`, and behind a reload that takes the last token away.
+   */
+  warning: TunnelError
   /** Something went wrong that the server survives. */
   error: Error
 }

@@ -95,6 +95,11 @@ export class Policy {
     })
   }
 
+  /** There are no tokens: every client may have everything. */
+  get isOpen(): boolean {
+    return this.#rules.length === 0
+  }
+
   /** What this token opens; `undefined`: nothing, it is none of the server's. */
   ruleOf(token: string | undefined): Rule | undefined {
     return this.ruleOfHash(token === undefined ? undefined : sha256(token))

@@ -31,7 +31,7 @@ import { RawVisits } from './raw-visits.ts'
 import { settingsAfter, takeBack } from './reload.ts'
 import { destinationOf } from './route.ts'
 import { Serving } from './serving.ts'
-import { type ServerSettings, serverSettings } from './settings.ts'
+import { isOpenServer, type ServerSettings, serverSettings } from './settings.ts'
 import { Counters, type ServerStats } from './stats.ts'
 import { type Tunnel, Tunnels } from './tunnels.ts'
 import { VisitorConnection } from './visitor.ts'
@@ -128,6 +128,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     this.#deadlines.start()
     this.#admission.start()
     this.emit('start', { port: this.port, url: this.url })
+    if (isOpenServer(this.#settings)) this.emit('warning', new TunnelError('OPEN_SERVER'))
   }
 
   /**
@@ -221,10 +222,12 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     const showCertificate = isNewCertificate && next.tls && (await this.#doors.prepareTls(next.tls))
     if (this.#state !== 'running') throw new TunnelError('STATE_INVALID', `The server is ${this.#state}.`)
     if (showCertificate) showCertificate()
+    const isOpenNow = isOpenServer(next) && !isOpenServer(this.#settings)
     this.#settings = next
     takeBack(next, this.#clients, this.#tunnels)
     this.#tunnels.recallLanes()
     this.#visitors.forgetHops()
+    if (isOpenNow) this.emit('warning', new TunnelError('OPEN_SERVER'))
   }
 
   async #drainAndStop(): Promise<void> {

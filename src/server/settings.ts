@@ -2,10 +2,16 @@
 
 import { BlockList, isIP } from 'node:net'
 import { TunnelError } from '../errors.ts'
-import { isValidSubdomain } from '../names.ts'
+import { isLoopback, isValidSubdomain } from '../names.ts'
 import type { ServerTls } from '../sockets/bun.ts'
 import type { AddressBounds } from './address-book.ts'
-import { DEFAULT_LIMITS, NEVER_ZERO, type ServerLimits, type TunnelServerOptions } from './options.ts'
+import {
+  DEFAULT_HOST,
+  DEFAULT_LIMITS,
+  NEVER_ZERO,
+  type ServerLimits,
+  type TunnelServerOptions,
+} from './options.ts'
 import { Policy } from './policy.ts'
 import { PortRanges } from './ports.ts'
 
@@ -47,7 +53,7 @@ export function serverSettings(options: TunnelServerOptions): ServerSettings {
   const domains = checkDomains(options.domains ?? ['localhost'])
   return {
     port,
-    hostname: options.host ?? '0.0.0.0',
+    hostname: options.host ?? DEFAULT_HOST,
     domains,
     domainsByLength: domains.toSorted((one, other) => other.length - one.length),
     tls: checkTls(options),
@@ -75,6 +81,11 @@ function addressBounds(limits: ServerLimits, wished: TunnelServerOptions['limits
     maxPerSecond: maxAddressRate,
     includesLoopback: wished?.maxAddressVisitors !== undefined || wished?.maxAddressRate !== undefined,
   }
+}
+
+/** Whether everybody who reaches this machine may have a tunnel. */
+export function isOpenServer({ policy, hostname }: ServerSettings): boolean {
+  return policy.isOpen && !isLoopback(hostname)
 }
 
 function trustedList(ranges: readonly string[]): BlockList | undefined {

@@ -66,6 +66,38 @@ describe('server', () => {
     expect(run.stderr).toBe('')
   })
 
+  test('without a token, on addresses that others reach, does not start', async () => {
+    for (const args of [[], ['--host', '::'], ['--domain', 'tunnel.example']]) {
+      const { stdout, stderr, exitCode } = await finish(['server', '--port', '0', ...args])
+      expect(stderr).toMatch(/^error OPEN_SERVER: .*--token.*--host 127\.0\.0\.1.*--open/)
+      expect([stdout, exitCode]).toEqual(['', 2])
+    }
+  })
+
+  test('without a token, with --open, starts and says it in one line', async () => {
+    const run = open(start(['server', '--port', '0', '--open']))
+    await run.printed(URL_LINE)
+    run.kill('SIGTERM')
+    expect(await run.exited).toBe(0)
+    expect(run.stderr.match(/Warning: .*everybody/g)).toHaveLength(1)
+  })
+
+  test.each(['127.0.0.1', 'localhost', '::1'])('without a token, on %s alone, says nothing', async host => {
+    const run = open(start(['server', '--port', '0', '--host', host]))
+    await run.printed(URL_LINE)
+    run.kill('SIGTERM')
+    expect(await run.exited).toBe(0)
+    expect(run.stderr).not.toContain('everybody')
+  })
+
+  test('with a token, on every address, says nothing', async () => {
+    const run = open(start(['server', '--port', '0', '--token', 's3cret']))
+    await run.printed(URL_LINE)
+    run.kill('SIGTERM')
+    expect(await run.exited).toBe(0)
+    expect(run.stderr).not.toContain('everybody')
+  })
+
   test('lets in who has one of its tokens, refuses who has not', async () => {
     const url = await serverUrl('--token', 'first', '--token', 's3cret')
     const [without, wrong] = await Promise.all([
@@ -90,7 +122,9 @@ describe('server', () => {
 
   test('a certificate that is none is one line and exit code 2', async () => {
     const { stderr, exitCode } = await finish(
-      'server --port 0'.split(' ').concat('--tls-cert', import.meta.path, '--tls-key', import.meta.path),
+      'server --port 0 --host 127.0.0.1'
+        .split(' ')
+        .concat('--tls-cert', import.meta.path, '--tls-key', import.meta.path),
     )
     expect(stderr).toMatch(/^error TLS_INVALID: [^\n]*\n$/)
     expect(exitCode).toBe(2)

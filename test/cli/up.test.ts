@@ -493,7 +493,7 @@ describe('up', () => {
     ])
     // Each learns its own reason; the first one's is also that of the end.
     expect(refused.stderr).toMatch(
-      /^\S+ {2}mine: NAME_RESERVED: [^\n]*\nerror NAME_RESERVED: ours: The name is reserved [^\n]*\n$/,
+      /^\S+ {2}mine: NAME_RESERVED: [^\n]*\nerror NAME_RESERVED: ours: The name "ours" is reserved [^\n]*\n$/,
     )
     const nowhere = await files.write(
       'a.json',
@@ -541,6 +541,26 @@ describe('server --config', () => {
     forget(run)
     run.kill('SIGHUP')
     await run.printed(isTaken)
+    run.kill('SIGTERM')
+    expect(await run.exited).toBe(0)
+  })
+
+  test('without tokens and on every address: only with open = true, also when the file changes', async () => {
+    const files = open(await ConfigFiles.make())
+    const path = await files.write('server.toml', 'port = 0\n')
+    const refused = await finish(['server', '--config', path])
+    expect(refused.stderr).toContain('error OPEN_SERVER')
+    expect(refused.exitCode).toBe(2)
+    await files.write('server.toml', 'port = 0\ntokens = "one"\n')
+    const run = open(start(['server', '--config', path]))
+    const url = await run.printed(/^(http:\S+)\n/m)
+    await files.write('server.toml', 'port = 0\n')
+    await run.printed(/without tokens .* The server goes on as it was/)
+    const stranger = await finish(['3000', '--server', url])
+    expect(stranger.stderr).toContain('error TOKEN_REFUSED')
+    await files.write('server.toml', 'port = 0\nopen = true\n')
+    await run.printed(/Warning: A server without tokens/)
+    await run.printed(/is in force/)
     run.kill('SIGTERM')
     expect(await run.exited).toBe(0)
   })

@@ -36,6 +36,30 @@ test('port 0 takes a free port, and says which in port, url and the start event'
   expect((await ask(server.port, 'localhost', { path: '/health' })).body).toBe('OK')
 })
 
+test('without tokens, on every address, a warning event says so, once for each time it comes to be', async () => {
+  const warnings: string[] = []
+  const server = keep(new TunnelServer({ port: 0 }))
+  server.on('warning', ({ code }) => warnings.push(code))
+  await server.start()
+  expect(warnings).toEqual(['OPEN_SERVER'])
+  await server.reload({ reservedNames: ['mine'] })
+  await server.reload({ tokens: ['one'] })
+  expect(warnings).toEqual(['OPEN_SERVER'])
+  await server.reload({})
+  expect(warnings).toEqual(['OPEN_SERVER', 'OPEN_SERVER'])
+})
+
+test.each([
+  ['a token', { tokens: ['one'] }],
+  ['the loopback', { host: '127.0.0.1' }],
+])('with %s there is no warning', async (_, options) => {
+  const warnings: string[] = []
+  const server = keep(new TunnelServer({ port: 0, ...options }))
+  server.on('warning', ({ code }) => warnings.push(code))
+  await server.start()
+  expect(warnings).toEqual([])
+})
+
 test('a port in use is PORT_IN_USE, and the server may be started again once it is free', async () => {
   const first = await startServer()
   const second = keep(new TunnelServer({ port: first.port, host: '127.0.0.1' }))

@@ -1,8 +1,10 @@
 // `localtunnels server`: runs a TunnelServer until it is told to stop, as flags and a configuration file say.
 
 import { loadServerConfig } from '../../config/load.ts'
-import { serverOptions } from '../../config/server-config.ts'
-import type { TunnelServerOptions } from '../../server/options.ts'
+import { type ServerConfigOptions, serverOptions } from '../../config/server-config.ts'
+import { ERRORS, TunnelError } from '../../errors.ts'
+import { isLoopback } from '../../names.ts'
+import { DEFAULT_HOST, type TunnelServerOptions } from '../../server/options.ts'
 import { Changes } from '../changes.ts'
 import { ConfigWatch } from '../config-watch.ts'
 import { createServer, type ServerEnd } from '../ends.ts'
@@ -16,18 +18,25 @@ export interface ServeSettings {
   /** The configuration file; `undefined`: flags alone. */
   readonly file: string | undefined
   /** They win over the file. */
-  readonly flags: TunnelServerOptions
+  readonly flags: ServerConfigOptions
 }
 
 export async function serve({ file, flags }: ServeSettings, run: Run): Promise<void> {
   const follower = file === undefined ? undefined : new Follower(file, flags, run)
   try {
-    const options = follower === undefined ? flags : await follower.read()
+    const { open, ...options } = follower === undefined ? flags : await follower.read()
+    // Options that cannot be used at all are told first.
     const server = await createServer(options)
+    if (!open) refuseOpen(options)
     await runServer(server, options, follower, run)
   } finally {
     follower?.stop()
   }
+}
+
+/** Throws `OPEN_SERVER` when everybody could have a tunnel. */
+function refuseOpen({ tokens = [], host = DEFAULT_HOST }: TunnelServerOptions): void {
+  if (tokens.length === 0 && !isLoopback(host)) throw new TunnelError('OPEN_SERVER')
 }
 
 async function runServer(
@@ -70,6 +79,9 @@ async function runServer(
     totals.visitorDisconnected(event)
     output.event(visitorEvent(event))
   })
+  server.on('warning', ({ code }) =>
+    output.event({ type: 'notice', code, message: `Warning: ${ERRORS[code].meaning}` }),
+  )
   server.on('error', error => output.event({ type: 'error', ...describe(error) }))
   await server.start()
   const domains = options.domains ?? ['localhost']
@@ -84,13 +96,13 @@ async function runServer(
 /** Reads a server's file, and reads it again when it changes or SIGHUP asks for it. */
 class Follower {
   readonly #file: string
-  readonly #flags: TunnelServerOptions
+  readonly #flags: ServerConfigOptions
   readonly #run: Run
   readonly #watch: ConfigWatch
   #server: ServerEnd | undefined
   readonly #changes: Changes
 
-  constructor(file: string, flags: TunnelServerOptions, run: Run) {
+  constructor(file: string, flags: ServerConfigOptions, run: Run) {
     this.#file = file
     this.#flags = flags
     this.#run = run
@@ -110,7 +122,7 @@ class Follower {
   }
 
   /** Rejects with `CONFIG_INVALID` after every fault was told. */
-  async read(): Promise<TunnelServerOptions> {
+  async read(): Promise<ServerConfigOptions> {
     const { output, environment } = this.#run
     const { config, faults } = await loadServerConfig(this.#file, environment)
     for (const { at, message } of faults) output.event({ type: 'fault', file: this.#file, ...at, message })
@@ -132,7 +144,8 @@ class Follower {
     const server = this.#server
     if (server === undefined || this.#run.stop.aborted) return
     try {
-      const options = await this.read()
+      const { open, ...options } = await this.read()
+      if (!open) refuseOpen(options)
       await server.reload(options)
       this.#notice('RELOADED', `${this.#file} is in force.`)
     } catch (error) {

@@ -123,7 +123,12 @@ export const SERVER_FIELDS: Fields = {
       },
     },
     meaning: 'Who may connect: texts, or tables that say what each token may have',
-    default: 'none: anybody may connect',
+    default: 'none: needs `open`, or a `host` of this machine alone',
+  },
+  open: {
+    value: { type: 'flag' },
+    meaning: "Whether the server may listen on other addresses than this machine's own without tokens",
+    default: '`false`: refused with `OPEN_SERVER`',
   },
   'reserved-names': {
     value: { type: 'list', of: { type: 'text', form: 'subdomain' }, isUnique: true },
