@@ -2,6 +2,7 @@
 
 import type { ErrorCode } from '../errors.ts'
 import type { RequestHead } from '../http/head.ts'
+import type { Turns } from '../session/turns.ts'
 import type { Lane, LaneEnd, LaneExchange, LaneTerms, Socket, SocketHandler } from '../socket.ts'
 import type { ClientConnection } from './clients.ts'
 import type { Deadlines } from './deadlines.ts'
@@ -56,6 +57,8 @@ export interface LaneGrant extends Pick<LaneTerms, 'era' | 'since' | 'isTold'> {
 export interface VisitorHost {
   readonly limits: ServerLimits
   readonly deadlines: Deadlines
+  /** Who may do more than one portion in this turn of the event loop. */
+  readonly turns: Turns
   /** What visitors speak to this server. */
   readonly proto: 'http' | 'https'
   /** A header line for answers over TLS, unless the app has it. */

@@ -9,6 +9,8 @@ const EMPTY = new Uint8Array(0)
 export class HeadBuffer {
   #bytes: Uint8Array = EMPTY
   #length = 0
+  /** Of the array that holds what waits: it may be more than what is seen of it. */
+  #arrayBytes = 0
 
   get isEmpty(): boolean {
     return this.#length === 0
@@ -23,6 +25,11 @@ export class HeadBuffer {
     if (this.#length === 0) return bytes
     this.add(bytes)
     return this.all
+  }
+
+  /** What keeping it costs. */
+  get arrayBytes(): number {
+    return this.#length === 0 ? 0 : this.#arrayBytes
   }
 
   /** A view of all that waits. */
@@ -41,9 +48,21 @@ export class HeadBuffer {
       const larger = new Uint8Array(Math.max(needed, this.#bytes.length * 2, FIRST_CAPACITY))
       larger.set(this.#bytes.subarray(0, this.#length))
       this.#bytes = larger
+      this.#arrayBytes = larger.length
     }
     copyBytes(bytes, start, end, this.#bytes, this.#length)
     this.#length = needed
+  }
+
+  /**
+   * Keeps the end of `bytes`, from `start` on, which is a view of an array of `arrayBytes`: without a copy, unless most of
+   * that array has been used already. Of many requests that came at once, each copies half of the rest at most once.
+   */
+  adopt(bytes: Uint8Array, start: number, arrayBytes: number): void {
+    if (this.#length > 0 || (bytes.length - start) * 2 < arrayBytes) return this.add(bytes, start)
+    this.#bytes = bytes.subarray(start)
+    this.#length = this.#bytes.length
+    this.#arrayBytes = arrayBytes
   }
 
   /** All that waits, which then is the caller's; `undefined` for nothing. */

@@ -8,6 +8,7 @@ import { eventLoop } from '../event-loop.ts'
 import { Events } from '../events.ts'
 import type { RequestHead } from '../http/head.ts'
 import { formatUrl } from '../names.ts'
+import { Turns } from '../session/turns.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
 import { VERSION } from '../version.ts'
 import { Admission, type AdmissionHost, type Seat } from './admission.ts'
@@ -52,6 +53,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   /** Replaced as a whole by `reload()`: who wants some of it asks when it needs it. */
   #settings: ServerSettings
   readonly #deadlines: Deadlines = new Deadlines(error => this.emit('error', error))
+  readonly #turns: Turns = new Turns(eventLoop, error => this.emit('error', error))
   readonly #tunnels: Tunnels
   readonly #counters: Counters = new Counters()
   readonly #visitors: Visitors = new Visitors(() => this.#visitorsChanged())
@@ -260,6 +262,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
         return limits()
       },
       deadlines: this.#deadlines,
+      turns: this.#turns,
       proto,
       hstsLine: () => (proto === 'https' ? this.#settings.hstsLine : undefined),
       heads: this.#heads,

@@ -148,3 +148,27 @@ test('what is pipelined behind a request that waits is read only up to its limit
   expect(isStuck).toBe(true)
   app.socket.terminate()
 }, 15_000)
+
+test('more of them than one turn of the event loop works off are all answered in order, also behind FIN', async () => {
+  await using tunnel = await startTunnel({ fetch: async request => new Response(await request.text()) })
+  const kinds = [
+    get('nobody.localhost'),
+    get('localhost', '/health'),
+    post(tunnel.host, 'sized'),
+    `PUT / HTTP/1.1\r\nHost: ${tunnel.host}\r\nTransfer-Encoding: chunked\r\n\r\n${'1\r\nx\r\n'.repeat(200)}0\r\n\r\n`,
+    get('nobody.localhost'),
+    get('nobody.localhost'),
+    get('nobody.localhost'),
+  ]
+  const answers = [/^HTTP\/1.1 404 /, /^HTTP\/1.1 200 .*OK$/s, /sized$/, /x{200}$/]
+  const visitor = await rawDial(tunnel.port)
+  const rounds = 300
+  const sent = visitor.send(kinds.join('').repeat(rounds)).then(() => visitor.socket.end())
+  for (let round = 0; round < rounds; round++)
+    for (let kind = 0; kind < kinds.length; kind++) {
+      const { head, payload } = await readAnswer(visitor)
+      expect(head + payload).toMatch(answers[kind] ?? answers[0]!)
+    }
+  await sent
+  await visitor.when(() => visitor.hasEnded, 'the end')
+})

@@ -6,7 +6,7 @@ import { deferred, within } from './within.ts'
 
 /** What the process prints. */
 type Line =
-  | { readonly event: 'start'; readonly port: number }
+  | { readonly event: 'start'; readonly port: number; readonly tlsPort: number | undefined }
   | { readonly event: 'error'; readonly code: string; readonly message: string }
   | { readonly event: 'cpu'; readonly ms: number }
 
@@ -19,7 +19,7 @@ async function run(options: TunnelServerOptions): Promise<void> {
     tell({ event: 'error', code: String(Reflect.get(error, 'code')), message: error.message }),
   )
   await server.start()
-  tell({ event: 'start', port: server.port })
+  tell({ event: 'start', port: server.port, tlsPort: server.tlsPort })
   const taken: number[] = []
   for await (const word of console) {
     if (word === 'cpu') {
@@ -40,6 +40,8 @@ async function run(options: TunnelServerOptions): Promise<void> {
 
 export class ServerProcess implements AsyncDisposable {
   port = 0
+  /** 0: there is none. */
+  tlsPort = 0
   readonly errors: Extract<Line, { event: 'error' }>[] = []
   readonly #child: Bun.Subprocess<'pipe', 'pipe', 'inherit'>
   #heard = deferred()
@@ -74,6 +76,13 @@ export class ServerProcess implements AsyncDisposable {
     this.#say(word)
   }
 
+  /** Resident memory in MB: now, and at its highest so far. Linux only. */
+  async memory(): Promise<{ readonly now: number; readonly peak: number }> {
+    const status = await Bun.file(`/proc/${this.#child.pid}/status`).text()
+    const mb = (name: string) => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1]) / 1024
+    return { now: mb('VmRSS'), peak: mb('VmHWM') }
+  }
+
   /** Milliseconds of CPU time so far. */
   async cpuMs(): Promise<number> {
     const before = this.#cpuMs
@@ -105,8 +114,10 @@ export class ServerProcess implements AsyncDisposable {
   }
 
   #take(line: Line): void {
-    if (line.event === 'start') this.port = line.port
-    else if (line.event === 'cpu') this.#cpuMs = line.ms
+    if (line.event === 'start') {
+      this.port = line.port
+      this.tlsPort = line.tlsPort ?? 0
+    } else if (line.event === 'cpu') this.#cpuMs = line.ms
     else this.errors.push(line)
   }
 

@@ -1,0 +1,38 @@
+// While many connections of one attacker do their worst, the visitors of another tunnel are answered in time.
+// Each attack runs for a second in processes of its own, and there are many: that is why this file takes long.
+
+import { expect, test } from 'bun:test'
+import { TunnelClient } from '../../src/index.ts'
+import { FLOODS, Flooding } from '../support/flood-process.ts'
+import { ServerProcess } from '../support/server-process.ts'
+import { visits } from '../support/visits.ts'
+
+const CONNECTIONS = 200
+const SECONDS = Number(Bun.env.LT_FLOOD_SECONDS ?? 1)
+/** The promise is 100 ms on a machine of its own; the one that runs this is busy. */
+const MOST_P99_MS = 1_000
+/** 200 connections of which each has sent what one read takes: 100 MB, and as much again for what is being collected. */
+const MOST_MB = 400
+
+test.each(Object.keys(FLOODS).filter(name => name.startsWith('requests')))('%s', async flood => {
+  await using server = await ServerProcess.start({ tlsPort: 0 }, 4_096)
+  await using client = new TunnelClient({
+    server: `127.0.0.1:${server.port}`,
+    subdomain: 'honest',
+    fetch: () => new Response('unharmed'),
+  })
+  await client.connect()
+  const before = await server.memory()
+  const { port, tlsPort } = server
+  await using flooding = await Flooding.start({ flood, port, tlsPort, connections: CONNECTIONS })
+  const { p50, p99, max, count } = await visits(port, 'honest.localhost', SECONDS * 1_000)
+  const megabytes = (await flooding.stop()) / 1e6
+  const { now, peak } = await server.memory()
+  if (Bun.env.LT_FLOOD_SECONDS !== undefined)
+    console.log(
+      `${flood}: ${count} answers, p50 ${p50.toFixed(1)} p99 ${p99.toFixed(1)} max ${max.toFixed(1)} ms; server ${before.now.toFixed(0)} → ${now.toFixed(0)} MB, peak ${peak.toFixed(0)}; ${megabytes.toFixed(1)} MB were taken`,
+    )
+  expect(megabytes).toBeGreaterThan(0)
+  expect(p99).toBeLessThan(MOST_P99_MS)
+  expect(peak).toBeLessThan(MOST_MB)
+})
