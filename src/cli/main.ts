@@ -7,7 +7,8 @@ import { DOCUMENTATION } from './documentation.ts'
 import { EXIT, exitCodeOf } from './exit-codes.ts'
 import { visible } from './format.ts'
 import { GatheredSink } from './gathered.ts'
-import type { Output, Sink } from './output.ts'
+import type { Output, OutputWish, Sink } from './output.ts'
+import { BoundedOutput } from './outputs/bounded.ts'
 import { JsonOutput } from './outputs/json.ts'
 import { PlainOutput } from './outputs/plain.ts'
 import { TerminalOutput } from './outputs/terminal.ts'
@@ -42,19 +43,16 @@ async function runCommand(argv: readonly string[], out: GatheredSink, log: Gathe
   // The reader of our stdout has left, as `head` does: there is nothing left to say, so this is a clean end.
   process.stdout.on('error', () => stop.abort())
   process.stderr.on('error', () => {})
-  const start = (isJson: boolean): Run => {
-    output = chooseOutput(isJson, out, log)
+  const start = (wish: OutputWish): Run => {
+    output = chooseOutput(wish, out, log)
     const terminal = process.stdout.isTTY ? (sequence: string) => out.write(sequence) : undefined
     return { output, stop: stop.signal, onHangup, environment: process.env, terminal }
   }
   const program = createProgram({
-    share: async (settings, { isJson }) =>
-      (await import('./commands/share.ts')).shareApp(settings, start(isJson)),
-    shareRaw: async (settings, { isJson }) =>
-      (await import('./commands/raw.ts')).shareRaw(settings, start(isJson)),
-    serve: async (settings, { isJson }) =>
-      (await import('./commands/server.ts')).serve(settings, start(isJson)),
-    up: async (settings, { isJson }) => (await import('./commands/up.ts')).up(settings, start(isJson)),
+    share: async (settings, wish) => (await import('./commands/share.ts')).shareApp(settings, start(wish)),
+    shareRaw: async (settings, wish) => (await import('./commands/raw.ts')).shareRaw(settings, start(wish)),
+    serve: async (settings, wish) => (await import('./commands/server.ts')).serve(settings, start(wish)),
+    up: async (settings, wish) => (await import('./commands/up.ts')).up(settings, start(wish)),
     checkConfig: async settings => {
       const { checkConfig } = await import('./commands/config.ts')
       await checkConfig(settings, {
@@ -114,7 +112,8 @@ function fail(error: unknown, { output, log, words, command }: Failed): number {
   const known = knownError(error, words)
   const message = inUsersWords(known.message, command)
   output?.close()
-  if (output instanceof JsonOutput) output.event({ type: 'error', code: known.code, message })
+  const whole = output instanceof BoundedOutput ? output.inner : output
+  if (whole instanceof JsonOutput) whole.event({ type: 'error', code: known.code, message })
   const { red, bold } = paletteFor(process.stderr.isTTY, process.env)
   log.write(`${red('error')} ${bold(known.code)}: ${visible(message)}\n`)
   if (process.env.LOCALTUNNELS_DEBUG === '1') log.write(`${inspect(error)}\n`)
@@ -163,13 +162,20 @@ function commandsOf(command: Command): readonly Command[] {
   return [command, ...command.commands.flatMap(commandsOf)]
 }
 
-function chooseOutput(isJson: boolean, out: Sink, log: Sink): Output {
+/** Lines a second: more than a person reads, and no more than a disk takes for hours. A program gets every event. */
+const TERMINAL_RATE = 30
+const LOG_RATE = 1_000
+
+function chooseOutput({ isJson, logRate }: OutputWish, out: Sink, log: Sink): Output {
   const now = () => new Date()
-  if (isJson) return new JsonOutput(out, now)
+  const bounded = (output: Output, rate: number) =>
+    rate === 0 ? output : new BoundedOutput(output, rate, isJson)
+  if (isJson) return bounded(new JsonOutput(out, now), logRate ?? 0)
   if (process.stdout.isTTY && process.env.TERM !== 'dumb') {
-    return new TerminalOutput(out, paletteFor(true, process.env), now)
+    return bounded(new TerminalOutput(out, paletteFor(true, process.env), now), logRate ?? TERMINAL_RATE)
   }
-  return new PlainOutput(out, log, paletteFor(process.stderr.isTTY, process.env), now)
+  const plain = new PlainOutput(out, log, paletteFor(process.stderr.isTTY, process.env), now)
+  return bounded(plain, logRate ?? LOG_RATE)
 }
 
 /**

@@ -39,6 +39,7 @@ export type CliEvent =
   | { readonly type: 'removed'; readonly service: string }
   | { readonly type: 'configured'; readonly file: string; readonly services: number }
   | FaultEvent
+  | MoreEvent
   | DrainingEvent
   | TotalsEvent
   | {
@@ -128,6 +129,21 @@ export interface VisitorDisconnectedEvent {
   readonly service?: string
 }
 
+/** Events that had no line of their own, as there were too many in this second. */
+export interface MoreEvent {
+  readonly type: 'more'
+  /** Requests that began, and those that ended. */
+  readonly begun: number
+  readonly requests: number
+  /** Connections to raw tunnels, likewise. */
+  readonly opened: number
+  readonly connections: number
+  /** Of those that ended, how many failed. */
+  readonly errors: number
+  /** Of any other type. */
+  readonly others: number
+}
+
 /** The end began. */
 export interface DrainingEvent {
   readonly type: 'draining'
@@ -144,6 +160,13 @@ export interface TotalsEvent {
   readonly errors: number
   readonly bytes: number
   readonly durationMs: number
+}
+
+/** What a command line says of the output. */
+export interface OutputWish {
+  readonly isJson: boolean
+  /** Lines a second; `0`: all. Default: by the kind of output. */
+  readonly logRate: number | undefined
 }
 
 export interface Output {

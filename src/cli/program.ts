@@ -14,15 +14,16 @@ import type { ShareSettings } from './commands/share.ts'
 import type { UpSettings } from './commands/up.ts'
 import { DOCUMENTATION } from './documentation.ts'
 import { Flags } from './flags.ts'
+import type { OutputWish } from './output.ts'
 import { parseRoutes, parseService, parseTarget, type Service, type Target } from './target.ts'
 import { isBareWord, unknownWord } from './words.ts'
 
 /** What a command line can ask for. */
 export interface Actions {
-  share(settings: ShareSettings, flags: { readonly isJson: boolean }): Promise<void>
-  shareRaw(settings: RawSettings, flags: { readonly isJson: boolean }): Promise<void>
-  up(settings: UpSettings, flags: { readonly isJson: boolean }): Promise<void>
-  serve(settings: ServeSettings, flags: { readonly isJson: boolean }): Promise<void>
+  share(settings: ShareSettings, output: OutputWish): Promise<void>
+  shareRaw(settings: RawSettings, output: OutputWish): Promise<void>
+  up(settings: UpSettings, output: OutputWish): Promise<void>
+  serve(settings: ServeSettings, output: OutputWish): Promise<void>
   doctor(settings: DoctorSettings): Promise<void>
   checkConfig(settings: CheckSettings): Promise<void>
   printSchema(): Promise<void>
@@ -41,7 +42,7 @@ export function createProgram(actions: Actions): Command {
   for (const option of [...appOptions(), ...shareOptions()]) program.addOption(option)
   program.action((positional: string | undefined) => {
     const flags = new Flags(program)
-    return actions.share(shareSettings(flags, positional), { isJson: flags.isOn('json') })
+    return actions.share(shareSettings(flags, positional), outputWish(flags))
   })
 
   for (const raw of RAW_COMMANDS) addRawCommand(program, raw, actions)
@@ -54,7 +55,7 @@ export function createProgram(actions: Actions): Command {
   server.action(async () => {
     const flags = new Flags(server)
     const settings = { file: flags.text('config'), flags: await serverSettings(flags) }
-    return actions.serve(settings, { isJson: flags.isOn('json') })
+    return actions.serve(settings, outputWish(flags))
   })
 
   const doctor = program
@@ -81,9 +82,10 @@ export function createProgram(actions: Actions): Command {
       ).env('TUNNEL_CONFIG'),
     )
     .addOption(jsonOption())
+    .addOption(logRateOption())
   up.action(() => {
     const flags = new Flags(up)
-    return actions.up({ file: flags.text('config') }, { isJson: flags.isOn('json') })
+    return actions.up({ file: flags.text('config') }, outputWish(flags))
   })
 
   const config = program
@@ -151,6 +153,15 @@ function connectionOptions(insecure: string): Option[] {
   ]
 }
 
+function outputWish(flags: Flags): OutputWish {
+  return { isJson: flags.isOn('json'), logRate: wholeNumber(flags, 'logRate') }
+}
+
+const LOG_RATE_OPTION =
+  'lines a second, 0 for all; the rest is counted (default: 30 on a terminal, 1000 in a pipe, all with --json)'
+
+const logRateOption = () => new Option('--log-rate <lines>', LOG_RATE_OPTION).env('TUNNEL_LOG_RATE')
+
 const jsonOption = () => new Option('--json', 'print one JSON event a line').env('TUNNEL_JSON')
 
 function shareOptions(): Option[] {
@@ -173,6 +184,7 @@ function shareOptions(): Option[] {
     new Option('--open', 'open the URL in the browser').env('TUNNEL_OPEN'),
     new Option('--copy', 'copy the URL to the clipboard').env('TUNNEL_COPY'),
     jsonOption(),
+    logRateOption(),
   ]
 }
 
@@ -285,12 +297,12 @@ function addRawCommand(program: Command, raw: RawCommand, actions: Actions): voi
     .helpOption('-h, --help', 'print this help')
     .argument('<port>', raw.argument)
   const options = [...connectionOptions('accept any certificate of the server'), ...raw.options()]
-  for (const option of [...options, jsonOption()]) command.addOption(option)
+  for (const option of [...options, jsonOption(), logRateOption()]) command.addOption(option)
   command.action((positional: string) => {
     const flags = new Flags(command)
     const target = parseService(positional)
     const settings = { target, ...connection(flags), ...raw.settings(flags, target) }
-    return actions.shareRaw(settings, { isJson: flags.isOn('json') })
+    return actions.shareRaw(settings, outputWish(flags))
   })
 }
 
@@ -379,6 +391,7 @@ function serverOptions(): Option[] {
       'TUNNEL_SERVER_PROXY_PROTOCOL',
     ),
     new Option('--json', 'print one JSON event a line').env('TUNNEL_SERVER_JSON'),
+    new Option('--log-rate <lines>', LOG_RATE_OPTION).env('TUNNEL_SERVER_LOG_RATE'),
   ]
 }
 

@@ -12,7 +12,7 @@ export class JsonOutput implements Output {
   }
 
   event(event: CliEvent): void {
-    const { type, ...fields } = event
+    const { type, ...fields } = bounded(event)
     // JSON.stringify escapes every line break, so that a line is always one event.
     this.#out.write(`${JSON.stringify({ type, time: this.#now().toISOString(), ...fields })}\n`)
   }
@@ -20,4 +20,19 @@ export class JsonOutput implements Output {
   block(): void {}
 
   close(): void {}
+}
+
+const MAX_PATH_CHARACTERS = 2_048
+const MAX_METHOD_CHARACTERS = 64
+
+/** What a visitor makes up is cut, with `…` at the end. */
+function bounded(event: CliEvent): CliEvent {
+  if (!('path' in event)) return event
+  const { path, method } = event
+  if (path.length <= MAX_PATH_CHARACTERS && method.length <= MAX_METHOD_CHARACTERS) return event
+  return { ...event, path: clip(path, MAX_PATH_CHARACTERS), method: clip(method, MAX_METHOD_CHARACTERS) }
+}
+
+function clip(text: string, characters: number): string {
+  return text.length <= characters ? text : `${text.slice(0, characters)}…`
 }

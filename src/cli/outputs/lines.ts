@@ -4,6 +4,7 @@ import { faultLine } from '../../config/fault.ts'
 import { count, cut, formatBytes, formatDuration, formatTime, visible } from '../format.ts'
 import type {
   CliEvent,
+  MoreEvent,
   ResponseEvent,
   TotalsEvent,
   UpgradedEvent,
@@ -12,6 +13,8 @@ import type {
 import type { Palette } from '../palette.ts'
 import { widthOf } from '../width.ts'
 
+/** UTF-16 units that a column may be made of: what is longer is cut before it is looked at. */
+const MAX_UNITS = 4
 /** Below this width, time and size give way to the path, and of a failed request its duration. */
 const NARROW_COLUMNS = 60
 /** Of a path this much stays, whatever is said behind it. */
@@ -34,7 +37,7 @@ export function responseLine(event: ResponseEvent, now: Date, palette: Palette, 
   const left = columns - `  ${time}${method}  ${status}${duration}${size}  `.length
   const whose = event.service ?? event.subdomain
   const name = (whose === undefined ? '' : `${whose}  `) + (event.host ?? '')
-  const whole = visible(name + event.path)
+  const whole = visible((name + event.path).slice(0, MAX_UNITS * Math.max(columns, 0)))
   const minPath = Math.min(widthOf(whole), MIN_PATH_COLUMNS)
   const reason = event.error === undefined ? '' : cut(reasonOf(event.error), left - minPath)
   const path = cut(whole, left - widthOf(reason))
@@ -52,7 +55,7 @@ export function upgradedLine(event: UpgradedEvent, now: Date, palette: Palette, 
   const name = (event.service === undefined ? '' : `${event.service}  `) + (event.host ?? '')
   const left = columns - `  ${time}${method}  101${before}`.length
   const { dim } = palette
-  return `  ${dim(time)}${method}  ${statusColour(101, palette)('101')}${dim(before)}${cut(visible(name + event.path), left)}`
+  return `  ${dim(time)}${method}  ${statusColour(101, palette)('101')}${dim(before)}${cut(visible((name + event.path).slice(0, MAX_UNITS * Math.max(left, 0))), left)}`
 }
 
 /** That a visitor left is no failure of ours. */
@@ -146,6 +149,8 @@ export function eventText(event: CliEvent, urlColumns = 0): string | undefined {
       return event.requests + (event.connections ?? 0) === 0
         ? undefined
         : `finishing ${counts(event.requests, event.connections).join(', ')}; press Ctrl+C again to quit now`
+    case 'more':
+      return moreText(event)
     case 'connection':
       return `+ ${event.subdomain} from ${visible(event.remoteAddress)} (${event.wire})`
     case 'disconnection':
@@ -153,4 +158,19 @@ export function eventText(event: CliEvent, urlColumns = 0): string | undefined {
     default:
       return undefined
   }
+}
+
+/** `… and 1,234 more requests, 12 errors`. */
+function moreText({ requests, connections, errors, others }: MoreEvent): string | undefined {
+  const parts = [
+    [requests, 'request'],
+    [connections, 'connection'],
+    [others, 'event'],
+    [errors, 'error'],
+  ] as const
+  const [first, ...rest] = parts.filter(([number]) => number > 0)
+  if (first === undefined) return undefined
+  const text = ([number, noun]: readonly [number, string], more: string) =>
+    `${number.toLocaleString('en-US')} ${more}${noun}${number === 1 ? '' : 's'}`
+  return `… and ${[text(first, 'more '), ...rest.map(part => text(part, ''))].join(', ')}`
 }

@@ -1,9 +1,12 @@
 // Output for pipes and log files: the URL alone on stdout, everything else as lines on stderr.
 
-import { formatTime, visible } from '../format.ts'
+import { cut, formatTime, visible } from '../format.ts'
 import type { CliEvent, Output, Sink } from '../output.ts'
 import type { Palette } from '../palette.ts'
 import { connectionLine, eventText, responseLine, totalsLine, upgradedLine } from './lines.ts'
+
+/** A log has no width, but a target may have 16 KB. */
+const MAX_LOG_COLUMNS = 1_000
 
 export class PlainOutput implements Output {
   readonly #out: Sink
@@ -41,17 +44,12 @@ export class PlainOutput implements Output {
           `listening on port ${event.port} for ${event.domains.map(domain => `*.${domain}`).join(', ')}`,
         )
       case 'upgraded':
-        return this.#log.write(
-          `${upgradedLine(event, this.#now(), this.#palette, Number.POSITIVE_INFINITY).trim()}\n`,
-        )
+        return this.#log.write(`${upgradedLine(event, this.#now(), this.#palette, MAX_LOG_COLUMNS).trim()}\n`)
       case 'response':
-        // A log has no width.
-        return this.#log.write(
-          `${responseLine(event, this.#now(), this.#palette, Number.POSITIVE_INFINITY).trim()}\n`,
-        )
+        return this.#log.write(`${responseLine(event, this.#now(), this.#palette, MAX_LOG_COLUMNS).trim()}\n`)
       case 'visitorDisconnected':
         return this.#log.write(
-          `${connectionLine(event, this.#isServer, this.#now(), this.#palette, Number.POSITIVE_INFINITY).trim()}\n`,
+          `${connectionLine(event, this.#isServer, this.#now(), this.#palette, MAX_LOG_COLUMNS).trim()}\n`,
         )
       case 'disconnected':
         return this.#line('connection lost, reconnecting')
@@ -91,6 +89,6 @@ export class PlainOutput implements Output {
   }
 
   #line(text: string): void {
-    this.#log.write(`${this.#palette.dim(formatTime(this.#now()))}  ${text}\n`)
+    this.#log.write(`${this.#palette.dim(formatTime(this.#now()))}  ${cut(text, MAX_LOG_COLUMNS)}\n`)
   }
 }

@@ -90,6 +90,14 @@ export class TerminalOutput implements Output {
         this.#requests++
         this.#print(responseLine(event, this.#now(), this.#palette, this.#out.columns))
         break
+      case 'request':
+        return
+      case 'more':
+        this.#requests += event.requests
+        this.#connections += event.opened
+        this.#openConnections += event.opened - event.connections
+        this.#printText(event)
+        break
       case 'visitorConnected':
         this.#connections++
         this.#openConnections++

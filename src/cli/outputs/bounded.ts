@@ -1,0 +1,101 @@
+// An output that gets so many lines a second: what is beyond is counted, before anything is made of it, and told as one.
+
+import type { CliEvent, MoreEvent, Output } from '../output.ts'
+
+const SECOND_MS = 1_000
+
+type Counts = { -readonly [Name in keyof Omit<MoreEvent, 'type'>]: number }
+
+export class BoundedOutput implements Output {
+  readonly inner: Output
+  readonly #linesPerSecond: number
+  /** Whether every event is a line, as for programs; for humans some only change the status. */
+  readonly #countsAll: boolean
+  /** WebSockets. */
+  readonly #open = new Set<number>()
+  #left: number
+  /** Runs from the first line of a second to its end. */
+  #timer: ReturnType<typeof setTimeout> | undefined
+  #more: Counts = nothing()
+  #hasMore = false
+
+  constructor(inner: Output, linesPerSecond: number, countsAll: boolean) {
+    this.inner = inner
+    this.#linesPerSecond = linesPerSecond
+    this.#countsAll = countsAll
+    this.#left = linesPerSecond
+  }
+
+  event(event: CliEvent): void {
+    const name = isOften(event)
+    if (name === undefined) return this.inner.event(event)
+    if (this.#left <= 0 && !this.#isAwaited(event)) return this.#count(event, name)
+    if (this.#countsAll || (name !== 'begun' && name !== 'opened')) this.#take()
+    if (event.type === 'upgraded') this.#open.add(event.id)
+    else if (event.type === 'response') this.#open.delete(event.id)
+    this.inner.event(event)
+  }
+
+  block(text: string): void {
+    this.inner.block(text)
+  }
+
+  close(): void {
+    this.#begin()
+    this.inner.close()
+  }
+
+  /** A WebSocket that was told of when it opened is when it closes. */
+  #isAwaited(event: CliEvent): boolean {
+    return event.type === 'response' && this.#open.has(event.id)
+  }
+
+  #take(): void {
+    this.#left--
+    if (this.#timer !== undefined) return
+    this.#timer = setTimeout(() => this.#begin(), SECOND_MS)
+    this.#timer.unref()
+  }
+
+  /** A new second. */
+  #begin(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    this.#left = this.#linesPerSecond
+    if (!this.#hasMore) return
+    const counts = this.#more
+    this.#more = nothing()
+    this.#hasMore = false
+    this.inner.event({ type: 'more', ...counts })
+  }
+
+  #count(event: CliEvent, name: keyof Counts): void {
+    this.#hasMore = true
+    this.#more[name]++
+    // A visitor that left is no failure.
+    if ('error' in event && event.error !== undefined && event.error !== 'CANCELLED') this.#more.errors++
+  }
+}
+
+const nothing = (): Counts => ({ begun: 0, requests: 0, opened: 0, connections: 0, errors: 0, others: 0 })
+
+/** Whether strangers can have this event happen as often as they like, and what it counts as. */
+function isOften({ type }: CliEvent): keyof Counts | undefined {
+  switch (type) {
+    case 'request':
+      return 'begun'
+    case 'response':
+      return 'requests'
+    case 'visitorConnected':
+      return 'opened'
+    case 'visitorDisconnected':
+      return 'connections'
+    case 'upgraded':
+    case 'connection':
+    case 'disconnection':
+    case 'error':
+      return 'others'
+    default:
+      return undefined
+  }
+}
