@@ -16,6 +16,8 @@ export type TunnelEnd = Pick<Tunnel, 'kind' | 'name' | 'url' | 'close'>
 
 export interface ClientEnd {
   connect(): Promise<void>
+  /** Takes nothing new, and lets what is under way finish first. */
+  close(): Promise<void>
   disconnect(): Promise<void>
   http(options: HttpTunnelOptions): Promise<TunnelEnd>
   tcp(options: TcpTunnelOptions): Promise<TunnelEnd>

@@ -12,9 +12,6 @@ import { aborted } from './stop.ts'
 import type { Target } from './target.ts'
 import { Totals } from './totals.ts'
 
-/** How long Ctrl+C waits for what is under way. */
-const DRAIN_MS = 10_000
-
 /** What one command brings along. */
 export interface Sharing {
   /** `undefined`: a server in this process. */
@@ -93,17 +90,17 @@ async function shareThrough(sharing: Sharing, embedded: ServerEnd | undefined, r
     if (!run.stop.aborted) await Promise.race([sharing.ready(shared), stopped])
     const end = await Promise.race([closed.promise, stopped])
     if (end?.error !== undefined && !run.stop.aborted) throw end.error
-    await drain(totals, run.output, closed.promise)
+    await drain(client, totals, run.output)
   } finally {
     for (const watch of watches) watch.stop()
     await client.disconnect()
   }
 }
 
-/** Waits for what is under way, as long as the client is not `closed`, and says what there was. */
-export async function drain(totals: Totals, output: Output, closed?: Promise<unknown>): Promise<void> {
+/** Takes nothing new, waits for what is under way, and says what there was. */
+export async function drain(client: ClientEnd | undefined, totals: Totals, output: Output): Promise<void> {
   output.event(totals.draining())
-  await Promise.race([totals.whenIdle(), pause(DRAIN_MS), ...(closed === undefined ? [] : [closed])])
+  await client?.close()
   output.event(totals.event())
 }
 

@@ -1,6 +1,5 @@
 // Counts what went through, for the last line.
 
-import { deferred } from '../deferred.ts'
 import type { DrainingEvent, TotalsEvent } from './output.ts'
 
 export class Totals {
@@ -12,7 +11,6 @@ export class Totals {
   readonly #countsConnections: boolean
   readonly #underWay = new Set<number>()
   readonly #visitors = new Set<number>()
-  #idle: (() => void) | undefined
 
   /** `countsConnections`: those of raw tunnels are told of, also when there were none. */
   constructor(countsConnections = false) {
@@ -33,7 +31,6 @@ export class Totals {
     if (response.status >= 500 || isFailure(response.error)) this.#errors++
     this.#bytes += response.bytes
     this.#underWay.delete(response.id)
-    this.#maybeIdle()
   }
 
   visitorConnected(id: number): void {
@@ -49,14 +46,12 @@ export class Totals {
     if (isFailure(end.error)) this.#errors++
     this.#bytes += end.bytesOut
     this.#visitors.delete(end.id)
-    this.#maybeIdle()
   }
 
   /** The connection was lost, and with it everything under way. */
   cut(): void {
     this.#underWay.clear()
     this.#visitors.clear()
-    this.#idle?.()
   }
 
   get #tellsConnections(): boolean {
@@ -66,18 +61,6 @@ export class Totals {
   draining(): DrainingEvent {
     const [requests, connections] = [this.#underWay.size, this.#visitors.size]
     return { type: 'draining', requests, ...(this.#tellsConnections && { connections }) }
-  }
-
-  /** Resolves when nothing is under way. */
-  whenIdle(): Promise<void> {
-    const { promise, resolve } = deferred()
-    this.#idle = resolve
-    this.#maybeIdle()
-    return promise
-  }
-
-  #maybeIdle(): void {
-    if (this.#underWay.size === 0 && this.#visitors.size === 0) this.#idle?.()
   }
 
   event(): TotalsEvent {

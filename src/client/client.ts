@@ -89,6 +89,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   #wakeBackoff: (() => void) | undefined
   #askAgain: ReturnType<typeof setTimeout> | undefined
   #connecting: Promise<void> | undefined
+  #draining: Promise<void> | undefined
   #leaving: Promise<void> | undefined
   /** Tries since the last connection that lasted. */
   #attempt = 0
@@ -137,6 +138,21 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
       throw error
     }
     if (!stopping.signal.aborted) this.#stopWatchingForWake ??= watchForWake(() => this.#woke())
+  }
+
+  /**
+   * Gives all names and ports back, so that no new visitor comes, lets what is under way finish for up to `drainTimeoutMs`,
+   * then disconnects. New requests go to the other clients of a pool, or to the next client that takes the name; until then
+   * they are 404. `disconnect()` meanwhile ends the wait.
+   */
+  async close(): Promise<void> {
+    const connection = this.#connection
+    if (this.#state === 'connected' && connection !== undefined) {
+      this.#state = 'closing'
+      this.#draining = connection.drain()
+    }
+    if (this.#state === 'closing') await this.#draining
+    await this.disconnect()
   }
 
   /** Gives all names and ports back and closes. What is under way is cut; resolves once the server has closed too. */
@@ -259,6 +275,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   }
 
   async #add(settingsOf: () => TunnelSettings): Promise<Tunnel> {
+    if (this.#state === 'closing') throw new TunnelError('STATE_INVALID', 'The client is closing.')
     const settings = settingsOf()
     guardToken(settings.token, this.#settings)
     const tunnel = this.#want(settings)
@@ -285,7 +302,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
 
   /** Asks for a tunnel. Resolves with the refusal, or with why the connection ended meanwhile; never rejects. */
   async #register(tunnel: OwnTunnel, connection: Connection): Promise<TunnelError | undefined> {
-    if (tunnel.isRegistered || tunnel.isClosed) return undefined
+    if (tunnel.isRegistered || tunnel.isClosed || this.#state === 'closing') return undefined
     try {
       await tunnel.register(connection)
     } catch (cause) {

@@ -91,15 +91,17 @@ export interface Connection {
   readonly wire: 'streams' | 'json'
   /** Asks for a tunnel. Rejects with the server's refusal (NAME_TAKEN, PORT_TAKEN, …) or why the connection ended. */
   register(tunnel: TunnelSettings, wish: Wish): Promise<Registration>
-  /** Gives a tunnel back; the connection goes on. */
+  /** Gives a tunnel back; the connection goes on, and so does what is under way, for up to `drainTimeoutMs`. */
   release(registration: Registration): void
+  /** Gives everything back. Resolves once no visitor is left, or after `drainTimeoutMs`, or when the connection is closed. */
+  drain(): Promise<void>
   /** Says whether the origin of a tunnel can take visitors. */
   health(registration: Registration, isHealthy: boolean): void
   /** Whether events of visitors and their requests are wanted: they cost the server a message each. */
   watch(on: boolean): void
   /** Ends the connection unless a sign of life arrives in time: after the machine slept. */
   checkAlive(withinMs: number): void
-  /** Gives everything back and closes in good order. */
+  /** Gives everything back and closes in good order; what is under way is cut. */
   leave(): Promise<void>
   /** Cuts it; `closed` follows. */
   terminate(): void

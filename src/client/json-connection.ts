@@ -62,6 +62,9 @@ export class JsonConnection implements Connection {
   #lastReport = 0
   #requests = 0
   #isClosed = false
+  #hasSaidGoodbye = false
+  /** Nothing is under way any more. */
+  #drained: (() => void) | undefined
   readonly #checks = new Set<() => void>()
   /** By their ids: those that the app is being asked. */
   readonly #asked = new Map<number | string, OriginRequest>()
@@ -150,7 +153,24 @@ export class JsonConnection implements Connection {
 
   /** This wire can only give a name back with the connection. */
   release(): void {
-    void this.leave()
+    void this.drain().then(() => this.leave())
+  }
+
+  /** A server of ours frees the name and closes behind the last answer. Others close at once: they are told behind it. */
+  async drain(): Promise<void> {
+    if (this.#isClosed) return
+    const { promise: over, resolve } = deferred()
+    const cancel = eventLoop.after(this.#settings.drainTimeoutMs, resolve)
+    this.#drained = resolve
+    if (this.#serverTimeoutMs !== undefined) this.#sayGoodbye()
+    else if (this.#requests === 0) resolve()
+    await over
+    cancel()
+  }
+
+  #sayGoodbye(): void {
+    if (this.#name !== '' && !this.#hasSaidGoodbye) this.#carrier.sendText(encodeDisconnect(this.#name))
+    this.#hasSaidGoodbye = true
   }
 
   /** This wire cannot say it: see `register`. */
@@ -166,7 +186,7 @@ export class JsonConnection implements Connection {
   }
 
   async leave(): Promise<void> {
-    if (this.#name !== '') this.#carrier.sendText(encodeDisconnect(this.#name))
+    this.#sayGoodbye()
     this.#carrier.close()
     this.#closed(new TunnelError('CANCELLED'))
   }
@@ -255,6 +275,7 @@ export class JsonConnection implements Connection {
 
   #finish({ id, startedAt, isWatched }: Report, status: number, bytes: number, error?: ErrorCode): void {
     this.#requests--
+    if (this.#requests === 0 && this.#serverTimeoutMs === undefined) this.#drained?.()
     if (!isWatched) return
     const durationMs = Math.round((performance.now() - startedAt) * 100) / 100
     this.#events.response({ id, status, durationMs, bytes, ...(error !== undefined && { error }) })
@@ -287,6 +308,7 @@ export class JsonConnection implements Connection {
     this.#isClosed = true
     this.#heartbeat.stop()
     for (const cancel of this.#checks) cancel()
+    this.#drained?.()
     this.#tunnel?.origins.close()
     this.#settle(one => one.reject(error))
     this.#events.closed(error)

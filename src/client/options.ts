@@ -201,12 +201,17 @@ export interface TunnelClientOptions extends HttpTunnelOptions {
    * `pingIntervalMs`, or `OPTION_INVALID`.
    */
   readonly deadAfterMs?: number
+  /**
+   * How long `client.close()`, or the `close()` of a tunnel, lets what is under way finish. Default 10,000 ms, as long as
+   * supervisors such as systemd and Docker wait, or longer. Above: it is cut.
+   */
+  readonly drainTimeoutMs?: number
   /** Bounds to change; those not named keep their defaults. A value that cannot be used: `OPTION_INVALID`. */
   readonly limits?: Partial<ClientLimits>
 }
 
-/** What a client is doing. `closed` may `connect()` again, as `idle` may. */
-export type TunnelState = 'idle' | 'connecting' | 'connected' | 'reconnecting' | 'closed'
+/** What a client is doing. `closing`: `close()` waits for what is under way. `closed` may `connect()` again, as `idle` may. */
+export type TunnelState = 'idle' | 'connecting' | 'connected' | 'reconnecting' | 'closing' | 'closed'
 
 /** What a TunnelClient tells its listeners. */
 export interface TunnelClientEvents {

@@ -78,6 +78,7 @@ export interface ClientSettings {
   readonly maxBackoffMs: number
   readonly pingIntervalMs: number
   readonly deadAfterMs: number
+  readonly drainTimeoutMs: number
   readonly limits: ClientLimits
 }
 
@@ -128,6 +129,7 @@ export function clientSettings(
     maxBackoffMs: positive('maxBackoffMs', options.maxBackoffMs ?? 5_000),
     pingIntervalMs,
     deadAfterMs,
+    drainTimeoutMs: positive('drainTimeoutMs', options.drainTimeoutMs ?? 10_000),
     limits: clientLimits(options.limits ?? {}),
   }
 }

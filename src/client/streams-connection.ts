@@ -27,6 +27,12 @@ interface Granted {
   readonly origins: readonly Origin[]
 }
 
+/** A tunnel that was given back, until the server says that no visitor of it is left. */
+interface Leaving {
+  readonly over: Promise<void>
+  readonly end: () => void
+}
+
 export class StreamsConnection implements Connection {
   readonly wire = 'streams'
   readonly #events: ConnectionEvents
@@ -39,6 +45,9 @@ export class StreamsConnection implements Connection {
   readonly #registering = new Map<number, Registering>()
   #nextRef = 1
   readonly #granted = new Map<number, Granted>()
+  /** Those of them that were given back and may still have visitors. */
+  readonly #leaving = new Map<number, Leaving>()
+  readonly #drainTimeoutMs: number
   /** By the number in OPEN frames: a tunnel's own, and one for each of its routes. */
   readonly #origins = new Map<number, { readonly origin: Origin; readonly isRaw: boolean }>()
   /** Why the server said that it leaves. */
@@ -49,6 +58,7 @@ export class StreamsConnection implements Connection {
   constructor(settings: ClientSettings, events: ConnectionEvents, carrier: Carrier) {
     this.#carrier = carrier
     this.#events = events
+    this.#drainTimeoutMs = settings.drainTimeoutMs
     const handler: SessionHandler = {
       opened: stream => {
         const to = this.#origins.get(stream.tunnel)
@@ -117,11 +127,41 @@ export class StreamsConnection implements Connection {
   }
 
   release({ tunnel }: Registration): void {
-    this.#forget(tunnel)
-    this.#session.sendControl(encodeControl({ type: 'release', tunnel }))
+    void this.#giveBack(tunnel)
   }
 
+  async drain(): Promise<void> {
+    await Promise.all([...this.#granted.keys()].map(tunnel => this.#giveBack(tunnel)))
+  }
+
+  /** The origin stays known meanwhile: a request may be on its way here when the server reads of the release. */
+  #giveBack(tunnel: number): Promise<void> {
+    const known = this.#leaving.get(tunnel)
+    if (known !== undefined) return known.over
+    const { promise: over, resolve } = deferred()
+    if (this.#closedWith !== undefined) resolve()
+    else {
+      const cancel = eventLoop.after(this.#drainTimeoutMs, () => this.#forget(tunnel))
+      const end = () => {
+        cancel()
+        resolve()
+      }
+      this.#leaving.set(tunnel, { over, end })
+      this.#session.sendControl(encodeControl({ type: 'release', tunnel }))
+    }
+    return over
+  }
+
+  /** What is left of its visitors is cut. */
   #forget(tunnel: number): void {
+    this.#leaving.get(tunnel)?.end()
+    this.#leaving.delete(tunnel)
+    const routes = this.#granted.get(tunnel)?.origins.length ?? 0
+    if (routes > 0) this.#session.resetStreams(tunnel, tunnel + routes, 'CLIENT_GONE')
+    this.#forgetOrigins(tunnel)
+  }
+
+  #forgetOrigins(tunnel: number): void {
     for (const index of this.#granted.get(tunnel)?.origins.keys() ?? []) this.#origins.delete(tunnel + index)
     this.#granted.delete(tunnel)
   }
@@ -141,7 +181,7 @@ export class StreamsConnection implements Connection {
 
   async leave(): Promise<void> {
     for (const tunnel of this.#granted.keys())
-      this.#session.sendControl(encodeControl({ type: 'release', tunnel }))
+      if (!this.#leaving.has(tunnel)) this.#session.sendControl(encodeControl({ type: 'release', tunnel }))
     this.#session.close('CANCELLED')
     // The carrier closes when the server has read this. A server that is gone is not waited for.
     const cancel = eventLoop.after(LEAVE_TIMEOUT_MS, this.#carrierClosed.resolve)
@@ -175,8 +215,10 @@ export class StreamsConnection implements Connection {
         this.#registering.get(message.ref)?.reject(new TunnelError(message.code, message.message))
         this.#registering.delete(message.ref)
         return
+      case 'released':
+        return this.#forget(message.tunnel)
       case 'revoked':
-        this.#forget(message.tunnel)
+        this.#forgetOrigins(message.tunnel)
         return this.#tell(() =>
           this.#events.revoked(message.tunnel, new TunnelError(message.code, message.message)),
         )
@@ -237,6 +279,8 @@ export class StreamsConnection implements Connection {
     this.#links.close()
     for (const registering of this.#registering.values()) registering.reject(error)
     this.#registering.clear()
+    for (const { end } of this.#leaving.values()) end()
+    this.#leaving.clear()
     this.#events.closed(error)
   }
 }

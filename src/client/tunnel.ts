@@ -17,6 +17,9 @@ export interface Tunnel extends AsyncDisposable {
    * 0 for the other kinds. What the server drops of its visitors is in its own `droppedDatagramsByTunnel`.
    */
   readonly droppedDatagrams: number
-  /** Gives the name or the port back: it is free at once. The client's other tunnels go on. */
+  /**
+   * Gives the name or the port back: it is free at once. What is under way may finish for up to the client's
+   * `drainTimeoutMs`; the client's other tunnels go on.
+   */
   close(): Promise<void>
 }

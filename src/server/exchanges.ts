@@ -62,9 +62,8 @@ export class Exchanges {
     this.#count--
     counters.bytesIn += visitor.requestBytes
     counters.bytesOut += answerBytes
-    const { tunnel, client, report } = record
+    const { tunnel, member, client, report } = record
     if (tunnel !== undefined) counters.pending--
-    if (record.member !== undefined) record.member.inFlight--
     record.tunnel = undefined
     record.member = undefined
     record.tried = undefined
@@ -75,13 +74,16 @@ export class Exchanges {
       const outcome = { status, durationMs: msSince(record.startedAt), bytes: answerBytes }
       this.#tell({ tunnel, client, report }, head, outcome, code)
     }
+    member?.finished()
     this.#owner.fewer()
   }
 
   /** For a lane from the visitor to the tunnel it asked last; `undefined`: there is to be none. */
   laneGrant(visitor: VisitorConnection, tunnel: Tunnel): LaneGrant | undefined {
     const { counters, tunnels } = this.#owner
-    const { client } = tunnel
+    // There are no lanes to the clients of a pool.
+    const [member] = tunnel.members
+    const client = member?.client
     // It has to hear of the requests, and the way through the program waits for it.
     if (client?.isBehind) return undefined
     const { host } = visitor.head
@@ -89,10 +91,15 @@ export class Exchanges {
       counters.requests += requests
       counters.bytesIn += bytesIn
       counters.bytesOut += bytesOut
+      member?.finished()
       this.#owner.fewer()
     })
     return {
       ...grant,
+      began: lane => {
+        member?.began()
+        grant.began(lane)
+      },
       isTold: client?.isWatching === true || this.#owner.isHeard(),
       exchanged: ({ target, status, durationMs, bytes }) => {
         const asked = { host, method: 'GET', target }
@@ -103,6 +110,8 @@ export class Exchanges {
       },
       goesOn: ({ record, head }) => {
         this.routed(record, tunnel)
+        member?.began()
+        record.member = member
         record.client = client
         record.report = client?.begun(tunnel, head) ?? 0
       },

@@ -66,6 +66,8 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
   readonly #registered = new Map<string, Registered>()
   /** What it said to understand beyond existing clients. */
   readonly #accepts = new Set<JsonExtension>()
+  /** Of names that were given back: what is under way goes on. */
+  readonly #leaving: JsonUpstream[] = []
   /** Requests sent and not answered. */
   readonly #waiting = new Map<number, JsonExchange>()
   /** Answers that may still come, wanted or not. */
@@ -283,8 +285,7 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
         return
       case 'disconnect':
         if (message.subdomain !== undefined && !this.#registered.has(message.subdomain)) return
-        this.#end('released')
-        return this.#carrier.close(CLOSE_NORMAL, 'Client disconnected')
+        return this.#release()
     }
   }
 
@@ -352,6 +353,25 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
 
   // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
 
+  /** The names are free at once; the connection closes behind the last answer. */
+  #release(): void {
+    const leaving = [...this.#registered.values()]
+    this.#registered.clear()
+    this.#leaving.push(...leaving.map(({ upstream }) => upstream))
+    let left = leaving.length + 1
+    const oneLess = () => {
+      if (--left > 0 || this.isClosed) return
+      this.#end('released')
+      this.#carrier.close(CLOSE_NORMAL, 'Client disconnected')
+    }
+    for (const { member } of leaving) {
+      member.remove()
+      this.#host.released(this, member.tunnel, 'released')
+      member.whenIdle(oneLess)
+    }
+    oneLess()
+  }
+
   #lose(code: ErrorCode): void {
     this.#end(code)
     this.#carrier.terminate()
@@ -374,6 +394,7 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
       this.#host.released(this, member.tunnel, reason)
       upstream.clientGone()
     }
+    for (const upstream of this.#leaving) upstream.clientGone()
     this.#registered.clear()
     this.#waiting.clear()
   }

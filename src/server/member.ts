@@ -18,8 +18,8 @@ export class Member implements Deadline {
   #isHealthy = true
   /** It takes the hosts below the tunnel's name. */
   isWildcard = false
-  /** Exchanges and connections that it serves. */
-  inFlight = 0
+  #inFlight = 0
+  #idle: (() => void) | undefined
   /** What a pool tells it by: the same after a reconnect, and nothing that anybody could guess or read something from. */
   tag = ''
   dueTick = 0
@@ -66,6 +66,30 @@ export class Member implements Deadline {
   set isHealthy(isHealthy: boolean) {
     this.#isHealthy = isHealthy
     this.tunnel.recallLanes()
+  }
+
+  /** Exchanges, lanes and connections that it serves. */
+  get inFlight(): number {
+    return this.#inFlight
+  }
+
+  /** It serves one more. */
+  began(): void {
+    this.#inFlight++
+  }
+
+  /** One of them is over, and whoever hears of it has heard of it. */
+  finished(): void {
+    if (--this.#inFlight > 0 || this.#idle === undefined) return
+    const idle = this.#idle
+    this.#idle = undefined
+    idle()
+  }
+
+  /** Calls `idle` when it serves nobody: at once, or later. It must get nothing new. */
+  whenIdle(idle: () => void): void {
+    if (this.#inFlight === 0) idle()
+    else this.#idle = idle
   }
 
   /**
@@ -121,7 +145,7 @@ export class Member implements Deadline {
     else deadlines.arm(this, Math.max(limits.leaseMs, 1))
   }
 
-  /** Gives it back for good. */
+  /** Gives it back for good. `code`: what is under way is cut with it; without, it goes on for as long as the carrier does. */
   remove(code?: ErrorCode): void {
     this.upstream = undefined
     this.client = undefined

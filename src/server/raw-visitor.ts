@@ -90,7 +90,7 @@ export class RawVisitor implements RawVisit {
       return typeof next === 'object' ? this.#open(next, all) : this.cut(stream)
     }
     this.#member = member
-    member.inFlight++
+    member.began()
     this.#stream = stream
     this.#headerBytes = stream.sentBytes
     if (this.#first !== undefined) stream.write(this.#first)
@@ -100,8 +100,8 @@ export class RawVisitor implements RawVisit {
 
   #closed(): void {
     this.#stopWaiting?.()
-    if (this.#member !== undefined) this.#member.inFlight--
     this.#left()
     this.#host.ended(this, this.#join.failure)
+    this.#member?.finished()
   }
 }

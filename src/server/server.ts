@@ -76,6 +76,8 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   readonly #admission: Admission
   readonly #doors: Doors
   #state: State = 'idle'
+  /** No visitor comes in any more: from now on each answer is the last on its connection. */
+  #isShut = false
   #startedAt = 0
   #starting: Promise<void> | undefined
   #stopping: Promise<void> | undefined
@@ -234,9 +236,11 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
 
   async #drainAndStop(): Promise<void> {
     this.#state = 'draining'
-    // Closing a listener resets the connections that wait in its queue. Right after a turn of the event loop it is empty.
+    // Closing a listener resets the connections that wait in its queue: right after a turn of the event loop it is nearly
+    // empty. Before, no answer says "close", because its visitor would be in that queue next.
     await turn()
     this.#doors.close(false)
+    this.#isShut = true
     for (const client of this.#clients) client.drain()
     this.#tunnels.drain('SERVER_DRAINING')
     this.#tunnels.recallLanes()
@@ -266,7 +270,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       proto,
       hstsLine: () => (proto === 'https' ? this.#settings.hstsLine : undefined),
       heads: this.#heads,
-      isDraining: () => this.#state !== 'running',
+      isDraining: () => this.#isShut,
       isTrusted: address => mayBeTrusted && this.#isTrusted(address),
       begun: visitor => this.#exchanges.begun(visitor),
       route: visitor => this.#route(visitor),

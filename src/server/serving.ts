@@ -52,7 +52,7 @@ export class Serving {
     if (typeof chosen !== 'object' || chosen.upstream === undefined) return undefined
     // To the one that had it, it is over.
     client?.finished(tunnel, report, ERRORS[code].status, msSince(record.startedAt), 0, code)
-    member.inFlight--
+    member.finished()
     serve(chosen, visitor)
     return chosen.upstream
   }
@@ -77,7 +77,7 @@ export class Serving {
 /** The request is this member's, which is told. */
 function serve(member: Member, visitor: VisitorConnection): void {
   const { record } = visitor
-  member.inFlight++
+  member.began()
   record.member = member
   record.client = member.client
   record.report = member.client?.begun(member.tunnel, visitor.head) ?? 0

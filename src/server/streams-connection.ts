@@ -355,6 +355,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
     const { member, upstream } = registered
     if (member.upstream === upstream) member.remove()
     this.#host.released(this, member.tunnel, 'released')
+    member.whenIdle(() => this.#report({ type: 'released', tunnel: number }))
   }
 
   #closed(code: ErrorCode, error: Error | undefined): void {

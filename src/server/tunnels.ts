@@ -28,8 +28,10 @@ export interface Claimant {
 
 /** The public port of a tunnel, open for visitors. */
 export interface PortFront {
-  /** Takes no more visitors; those that are there go on. */
+  /** The server stops: takes no more visitors; those that are there go on. */
   drain(): void
+  /** The tunnel is given back: the port is free, and connections that are there go on for as long as their client does. */
+  release(): void
   /** Takes no more visitors, and cuts those that are there. */
   stop(code: ErrorCode): void
 }
@@ -125,10 +127,10 @@ export class Tunnel {
   }
 
   /**
-   * One client less. The last one gives the name or the port back for good: visitors that wait, or have connections of
-   * their own, are cut.
+   * One client less. The last one gives the name or the port back for good: visitors that wait are refused. `code`: those
+   * that have connections of their own are cut with it.
    */
-  leave(member: Member, code: ErrorCode = 'CLIENT_GONE'): void {
+  leave(member: Member, code?: ErrorCode): void {
     this.recallLanes()
     const at = this.#members.indexOf(member)
     if (at === -1) return
@@ -136,8 +138,9 @@ export class Tunnel {
     member.giveBack()
     this.tunnels.deadlines.forget(member)
     if (this.#members.length > 0) return
-    this.release(code)
-    this.front?.stop(code)
+    this.release(code ?? 'CLIENT_GONE')
+    if (code === undefined) this.front?.release()
+    else this.front?.stop(code)
     this.front = undefined
     this.tunnels.remove(this)
   }

@@ -192,6 +192,16 @@ export class Session {
     if (!this.isClosed) this.#heartbeat.ping(answered)
   }
 
+  /** Gives up the streams that were opened for the tunnels from `first` up to `end`, `end` not included. */
+  resetStreams(first: number, end: number, code: ErrorCode): void {
+    for (const stream of [...this.#streams.values()]) {
+      if (stream.tunnel < first || stream.tunnel >= end) continue
+      const delivered = stream.sentBytes - stream.queuedBytes
+      stream.reset(code)
+      stream.handler.reset(code, delivered)
+    }
+  }
+
   /** Tells the other side that no new streams are wanted; those open go on. */
   leave(code: ErrorCode): void {
     if (this.isClosed) return

@@ -61,7 +61,7 @@ export interface Watch {
   readonly on: boolean
 }
 
-/** Client to server: gives a tunnel back; its name is free at once. */
+/** Client to server: gives a tunnel back; its name is free at once, and what is under way goes on until `released`. */
 export interface Release {
   readonly type: 'release'
   readonly tunnel: number
@@ -134,6 +134,12 @@ export interface Revoked {
   readonly message: string
 }
 
+/** Server to client: of a tunnel that was given back no visitor is left, and no OPEN names it again. */
+export interface Released {
+  readonly type: 'released'
+  readonly tunnel: number
+}
+
 /** Server to client: visitors find the tunnel at another URL now. */
 export interface Moved {
   readonly type: 'moved'
@@ -196,6 +202,7 @@ export type ServerMessage =
   | Granted
   | Refused
   | Revoked
+  | Released
   | Moved
   | LinkWanted
   | TrunkWanted
@@ -357,6 +364,8 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
       if (!isCount(tunnel) || !isText(code, 64) || !isText(message, 4096)) return undefined
       return { type: 'revoked', tunnel, code: knownCode(code), message }
     }
+    case 'released':
+      return isCount(fields.tunnel) ? { type: 'released', tunnel: fields.tunnel } : undefined
     case 'moved': {
       const { tunnel, url } = fields
       return isCount(tunnel) && isText(url, 2048) ? { type: 'moved', tunnel, url } : undefined

@@ -100,13 +100,14 @@ test('nobody is told of what was not asked for: without listeners no report is s
   await eventually(() => server.getStats().rawVisitors === 1, 'the visitor')
   client.say(control({ type: 'watch', on: true }))
   client.say(control({ type: 'release', tunnel: 1 }))
-  await visitor.closed()
+  visitor.socket.terminate()
+  await client.control('released')
   client.say(control({ type: 'register', ref: 2, kind: 'tcp' }))
-  await eventually(() => client.frames.filter(({ type }) => type === 7).length === 2, 'the second grant')
+  await eventually(() => client.frames.filter(({ type }) => type === 7).length === 3, 'the second grant')
   const types = client.frames
     .filter(({ type }) => type === 7)
     .map(one => JSON.parse(one.payload.toString()).type)
-  expect(types).toEqual(['granted', 'granted'])
+  expect(types).toEqual(['granted', 'released', 'granted'])
   client.close()
   await server.stop()
 })
@@ -150,9 +151,9 @@ test('two clients use a range up; the next is PORTS_EXHAUSTED until one leaves i
 
 // ── Release and leave ──────────────────────────────────────────────────────────────────────────────────────────
 
-test('a tunnel that is closed takes its connections with it, and none of another', async () => {
+test('a tunnel that is closed takes its connections with it after drainTimeoutMs, and none of another', async () => {
   using service = new RawOrigin()
-  await using live = await startTcpTunnel(service.port)
+  await using live = await startTcpTunnel(service.port, { client: { drainTimeoutMs: 200 } })
   const other = await live.client.tcp({ port: service.port, host: '127.0.0.1' })
   const [here, there] = [await rawDial(live.port), await rawDial(other.port ?? 0)]
   await here.send('here')
@@ -162,6 +163,8 @@ test('a tunnel that is closed takes its connections with it, and none of another
   const atThere = ends.find(end => end.text === 'there')
   const ended = next(live.server, 'visitorDisconnected')
   await live.tunnel.close()
+  await here.send('more')
+  await ends.find(end => end.text.startsWith('here'))?.until('more')
   expect((await here.closed())?.message).toStartWith('ECONNRESET')
   expect(await ended).toMatchObject({ error: 'CLIENT_GONE' })
   await atThere?.send('still here')
@@ -310,6 +313,8 @@ test('stop() takes no visitor more, lets open connections go on, and ends when t
   const stopping = live.server.stop().then(() => {
     isStopped = true
   })
+  // The port closes behind a turn of the event loop.
+  for (let turn = 0; turn < 3; turn++) await new Promise(setImmediate)
   expect(await dialCode(live.port)).toBe('ECONNREFUSED')
   // Nor does a client get another port now.
   expect(await codeOf(live.client.tcp({ port: 1 }))).toBe('SERVER_DRAINING')
@@ -377,6 +382,7 @@ test('a server that opens streams of a tunnel that was released reaches nobody',
       }
       if (message.type === 'release') {
         const tunnel = (number: number) => Uint8Array.of(0, 0, 0, number)
+        say(control({ type: 'released', tunnel: 1 }))
         say(frame(1, 1, tunnel(1)))
         say(frame(0, 1, 'not for you'))
         say(frame(1, 2, tunnel(9)))

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { once } from 'node:events'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer, connect as secure, type TLSSocket, type TlsOptions } from 'node:tls'
+import type { TunnelClientOptions } from '../../src/client/options.ts'
 import { TunnelClient, type TunnelServer } from '../../src/index.ts'
 import type { TunnelServerOptions } from '../../src/server/options.ts'
 import { type Certificate, makeCertificate } from '../support/certificates.ts'
@@ -61,9 +62,12 @@ interface Ends extends AsyncDisposable {
   readonly port: number
 }
 
-async function start(options: TunnelServerOptions = {}): Promise<Ends> {
+async function start(
+  options: TunnelServerOptions = {},
+  clientOptions: TunnelClientOptions = {},
+): Promise<Ends> {
   const server = await startServer({ tlsPort: 0, ...options })
-  const client = new TunnelClient({ server: `http://${HOST}:${server.port}` })
+  const client = new TunnelClient({ server: `http://${HOST}:${server.port}`, ...clientOptions })
   return {
     server,
     client,
@@ -331,8 +335,8 @@ describe('refused', () => {
 })
 
 describe('clients that come and go', () => {
-  test('a tunnel that is given back cuts its visitors, and no others', async () => {
-    await using ends = await start()
+  test('a tunnel that is given back cuts its visitors after drainTimeoutMs, and no others', async () => {
+    await using ends = await start({}, { drainTimeoutMs: 200 })
     const first = await ends.client.tls({ port: await service(one), host: HOST, subdomain: 'one' })
     await ends.client.tls({ port: await service(two), host: HOST, subdomain: 'two' })
     const [cut, stays] = [visit(ends.port, 'one.localhost'), visit(ends.port, 'two.localhost')]

@@ -37,6 +37,7 @@ const serverMessages: readonly ServerMessage[] = [
   { type: 'granted', ref: 1, tunnel: 7, name: 'app', url: 'https://app.example', resume: 'secret' },
   { type: 'refused', ref: 1, code: 'NAME_TAKEN', message: 'Another client holds this name.' },
   { type: 'revoked', tunnel: 7, code: 'NAME_RESERVED', message: 'The name is reserved by the server.' },
+  { type: 'released', tunnel: 7 },
   { type: 'moved', tunnel: 7, url: 'https://app.other.example' },
   { type: 'request', id: 1, tunnel: 7, method: 'GET', path: '/?q=ü' },
   { type: 'switched', id: 1, tunnel: 7 },
@@ -202,6 +203,7 @@ describe('control messages', () => {
       { type: 'revoked', tunnel: 1, code: 'FLOOD', message: '\x1b[2J' },
     ],
     ['moved to an escape', { type: 'moved', tunnel: 1, url: 'http://a\x1b]0;x\x07' }],
+    ['released without a number', { type: 'released' }],
     ['moved without a number', { type: 'moved', url: 'http://a' }],
     ['a request without path', { type: 'request', id: 1, tunnel: 1, method: 'GET' }],
     [
@@ -219,7 +221,7 @@ describe('control messages', () => {
   ]
   for (const [name, message] of wrong) {
     test(`${name} is refused`, () => {
-      const isForServer = /^(?:register|watch|release|link)/.test(String((message as { type: string }).type)) // by construction
+      const isForServer = /^(?:register|watch|release$|link)/.test(String((message as { type: string }).type)) // by construction
       const parse = isForServer ? parseClientMessage : parseServerMessage
       expect(parse(bytesOf(message))).toBeUndefined()
     })

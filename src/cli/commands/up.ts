@@ -84,7 +84,7 @@ class Up {
   }
 
   drain(): Promise<void> {
-    return drain(this.#totals, this.#run.output)
+    return drain(this.#line?.client, this.#totals, this.#run.output)
   }
 
   async end(): Promise<void> {

@@ -38,6 +38,7 @@ export function listenTcp(tunnel: Tunnel, host: TcpFrontHost): PortFront {
   })
   return {
     drain: () => listening.stop(),
+    release: () => listening.stop(),
     stop(code) {
       listening.stop()
       for (const visitor of [...visitors]) visitor.cut(code)

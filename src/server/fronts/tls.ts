@@ -99,6 +99,7 @@ export class TlsFront {
     tunnel.front = {
       // The port is the server's.
       drain() {},
+      release: () => void this.#visitors.delete(tunnel),
       stop: (code: ErrorCode) => {
         this.#visitors.delete(tunnel)
         for (const visitor of [...visitors]) visitor.cut(code)

@@ -83,6 +83,11 @@ class UdpFront implements PortFront {
     this.#isDraining = true
   }
 
+  /** The answers go out by the same port as the datagrams come in: there is no keeping one without the other. */
+  release(): void {
+    this.stop('CLIENT_GONE')
+  }
+
   stop(code: ErrorCode): void {
     this.#isDraining = true
     this.#port?.close()
