@@ -82,6 +82,8 @@ export type ErrorCode =
   | 'PORT_IN_USE'
   | 'SERVER_UNREACHABLE'
   | 'SERVER_REFUSED'
+  | 'SERVER_UNTRUSTED'
+  | 'SERVER_SCHEME'
   | 'CONNECT_TIMEOUT'
   | 'TLS_INVALID'
   | 'RUNTIME_UNSUPPORTED'
@@ -241,8 +243,8 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     502,
     'origin',
     true,
-    'Nothing answers where the client forwards to.',
-    'Start the app, or check the port given to the client.',
+    'The app is not running.',
+    'Start the app, or check the port that the client was given.',
   ),
   ORIGIN_TIMEOUT: entry(
     21,
@@ -281,7 +283,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     502,
     'origin',
     true,
-    'The host that the client forwards to cannot be found or reached.',
+    'The host of the app cannot be found or reached.',
     'Check --host given to the client.',
   ),
   ORIGIN_UNHEALTHY: entry(
@@ -537,6 +539,22 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     'Something answers at that address, but not a tunnel server.',
     'Check the address given with --server.',
   ),
+  SERVER_UNTRUSTED: entry(
+    135,
+    502,
+    'user',
+    false,
+    'The certificate of the tunnel server is not trusted.',
+    'Name the authority that signed it with --ca <file>, or accept any certificate with --insecure.',
+  ),
+  SERVER_SCHEME: entry(
+    136,
+    502,
+    'user',
+    false,
+    'The port of the tunnel server speaks TLS and its address says http://, or the other way round.',
+    'Use https:// (or wss://) for a port that speaks TLS, http:// (or ws://) for one that does not.',
+  ),
   CONNECT_TIMEOUT: entry(
     85,
     504,
@@ -591,7 +609,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     'user',
     false,
     'The file of saved logins cannot be used.',
-    'Mend it or delete it, then run: localtunnels login <server>',
+    'Fix it or delete it, then run: localtunnels login <server>',
   ),
   // The proxy between client and server
   PROXY_UNREACHABLE: entry(
@@ -635,12 +653,12 @@ export class TunnelError extends Error {
   readonly code: ErrorCode
 
   /**
-   * `detail` replaces the meaning of the code in the message; what to do stays, except for `OPTION_INVALID`, where the
-   * detail says it.
+   * `detail` replaces the meaning of the code in the message; what to do stays, except for `OPTION_INVALID` and
+   * `SERVER_SCHEME`, where the detail says it.
    */
   constructor(code: ErrorCode, detail?: string, options?: { readonly cause?: unknown }) {
     const { meaning, action } = ERRORS[code]
-    const isEnough = code === 'OPTION_INVALID' && detail !== undefined
+    const isEnough = (code === 'OPTION_INVALID' || code === 'SERVER_SCHEME') && detail !== undefined
     super(isEnough ? detail : `${detail ?? meaning} ${action}`, options)
     this.name = 'TunnelError'
     this.code = code

@@ -20,7 +20,7 @@ export interface Check {
   readonly what: string
   readonly found: string
   /** What to do. */
-  readonly mend?: string
+  readonly fix?: string
 }
 
 const TIMEOUT_MS = 5_000
@@ -31,11 +31,11 @@ export function checkRuntime(version: string): Check {
   const machine = `${process.platform} ${process.arch}`
   if (typeof Bun === 'undefined') {
     const found = `localtunnels ${version}, Node ${process.versions.node}, ${machine}: a client only`
-    return { verdict: 'note', what: 'runtime', found, mend: 'A server needs Bun: https://bun.sh' }
+    return { verdict: 'note', what: 'runtime', found, fix: 'A server needs Bun: https://bun.sh' }
   }
   const found = `localtunnels ${version}, Bun ${Bun.version}, ${machine}`
   if (Bun.semver.satisfies(Bun.version, '>=1.4.0')) return { verdict: 'ok', what: 'runtime', found }
-  return { verdict: 'fail', what: 'runtime', found, mend: 'Bun 1.4 or newer is needed: bun upgrade' }
+  return { verdict: 'fail', what: 'runtime', found, fix: 'Bun 1.4 or newer is needed: bun upgrade' }
 }
 
 export function checkEnvironment(environment: Readonly<Record<string, string | undefined>>): Check {
@@ -99,8 +99,8 @@ export async function checkApp(target: Target): Promise<readonly Check[]> {
   const isUp = await isListening(target.dial)
   if ('folder' in target.dial) {
     if (isUp) return [{ verdict: 'ok', what: 'app', found: `${target.label} is a folder` }]
-    const mend = 'Build the app first, or check --serve.'
-    return [{ verdict: 'fail', what: 'app', found: `${target.label} is not a folder`, mend }]
+    const fix = 'Build the app first, or check --serve.'
+    return [{ verdict: 'fail', what: 'app', found: `${target.label} is not a folder`, fix }]
   }
   const checks: Check[] = [
     isUp
@@ -109,7 +109,7 @@ export async function checkApp(target: Target): Promise<readonly Check[]> {
           verdict: 'fail',
           what: 'app',
           found: `nothing listens on ${target.label}`,
-          mend: 'Start the app, or check --port and --host.',
+          fix: 'Start the app, or check --port and --host.',
         },
   ]
   if (!isUp || 'unix' in target.dial || target.dial.hosts.length < 2) return checks
@@ -135,8 +135,8 @@ export async function checkServer(way: Way): Promise<readonly Check[]> {
     const found = `${hostname} is ${ip}`
     return [{ verdict: 'ok', what: 'server name', found }, ...(await checkStatus(way, url))]
   } catch {
-    const mend = 'Check --server for a typing error, and the DNS record of the server.'
-    return [{ verdict: 'fail', what: 'server name', found: `${hostname} cannot be resolved`, mend }]
+    const fix = 'Check --server for a typing error, and the DNS record of the server.'
+    return [{ verdict: 'fail', what: 'server name', found: `${hostname} cannot be resolved`, fix }]
   }
 }
 
@@ -151,15 +151,15 @@ async function checkStatus({ dial, server }: Way, url: string): Promise<readonly
       ]
     }
     const found = `${url} answers ${answer.status}, but not as a tunnel server`
-    const mend = 'Check the address given with --server: something else answers there.'
-    return [{ verdict: 'fail', what: 'server', found, mend }]
+    const fix = 'Check the address given with --server: something else answers there.'
+    return [{ verdict: 'fail', what: 'server', found, fix }]
   } catch (error) {
     return [
       {
         verdict: 'fail',
         what: 'server',
         found: `${url} does not answer: ${messageOf(error)}`,
-        ...mendOf(error),
+        ...fixOf(error),
       },
     ]
   }
@@ -175,14 +175,14 @@ function versionOf({ body }: StatusAnswer): string | undefined {
   }
 }
 
-function mendOf(error: unknown): { readonly mend?: string } {
+function fixOf(error: unknown): { readonly fix?: string } {
   // What a proxy did comes with what to do about it.
   if (error instanceof TunnelError) return {}
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
   const isTls = /certificate|CERT|SSL|TLS/i.test(code + messageOf(error))
   return {
-    mend: isTls
-      ? 'Mend the certificate of the server, or accept it with --insecure.'
+    fix: isTls
+      ? 'Renew the certificate of the server, name its authority with --ca, or accept it with --insecure.'
       : 'Check the address and the firewall, or start the server: localtunnels server',
   }
 }
@@ -195,8 +195,8 @@ function checkClock(answer: StatusAnswer): Check {
   const skewMs = Math.abs(Date.now() - date)
   const found = skewMs < 2_000 ? 'as the server' : `${Math.round(skewMs / 1_000)} s away from the server`
   if (skewMs <= MAX_CLOCK_SKEW_MS) return { verdict: 'ok', what: 'clock', found }
-  const mend = 'Set the clock of this machine or of the server by NTP.'
-  return { verdict: 'fail', what: 'clock', found, mend }
+  const fix = 'Set the clock of this machine or of the server by NTP.'
+  return { verdict: 'fail', what: 'clock', found, fix }
 }
 
 /** The real thing: upgrade, registration, DNS of the new name, and a request through the public side. */
@@ -219,9 +219,9 @@ export async function checkRoundTrip(
     await client.connect()
   } catch (error) {
     const code = error instanceof TunnelError ? `${error.code}: ` : ''
-    const mend =
+    const fix =
       'A proxy in front of the server must pass on WebSocket upgrades; a token must be one of its own.'
-    return [{ verdict: 'fail', what: 'registration', found: code + messageOf(error), mend }]
+    return [{ verdict: 'fail', what: 'registration', found: code + messageOf(error), fix }]
   }
   try {
     const url = client.getTunnelUrl()
@@ -244,8 +244,8 @@ async function checkWildcard(hostname: string): Promise<Check> {
     const { address } = await lookup(hostname)
     return { verdict: 'ok', what: 'DNS', found: `*.${domain} is ${address}` }
   } catch {
-    const mend = `Add a DNS record: *.${domain} with the address of the server (A, AAAA or CNAME ${domain}).`
-    return { verdict: 'fail', what: 'DNS', found: `*.${domain} cannot be resolved`, mend }
+    const fix = `Add a DNS record: *.${domain} with the address of the server (A, AAAA or CNAME ${domain}).`
+    return { verdict: 'fail', what: 'DNS', found: `*.${domain} cannot be resolved`, fix }
   }
 }
 
@@ -254,8 +254,8 @@ async function checkProbe(client: ClientEnd): Promise<Check> {
   // It may be another one by now.
   const url = client.getTunnelUrl()
   if (isProven) return { verdict: 'ok', what: 'public side', found: `a request to ${url} came back` }
-  const mend = 'Check DNS and firewall of the public side, and --public-url of the server.'
-  return { verdict: 'fail', what: 'public side', found: `no request to ${url} came back`, mend }
+  const fix = 'Check DNS and firewall of the public side, and --public-url of the server.'
+  return { verdict: 'fail', what: 'public side', found: `no request to ${url} came back`, fix }
 }
 
 function messageOf(error: unknown): string {

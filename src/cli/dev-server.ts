@@ -1,4 +1,4 @@
-// Recognises a dev server that refuses the public host, and knows the exact mend.
+// Recognises a dev server that refuses the public host, and knows the exact fix.
 //
 // The app is asked itself, with the public host, after an answer that looks like a refusal: answers of visitors are
 // not looked into, so recognising costs nothing on the way of a request.
@@ -14,7 +14,7 @@ const LOOK_AT_BYTES = 8_192
 interface HostBlock {
   readonly name: string
   readonly sign: RegExp
-  readonly mend: (host: string, suffix: string) => string
+  readonly fix: (host: string, suffix: string) => string
 }
 
 // The first that matches counts: Angular's page has Vite's words in it.
@@ -22,32 +22,32 @@ const BLOCKS: readonly HostBlock[] = [
   {
     name: 'Angular',
     sign: /Blocked request\.[\s\S]*angular\.json/,
-    mend: (_host, suffix) => `add "allowedHosts": ["${suffix}"] to the options of "serve" in angular.json`,
+    fix: (_host, suffix) => `add "allowedHosts": ["${suffix}"] to the options of "serve" in angular.json`,
   },
   {
     name: 'Vite preview',
     sign: /Blocked request\.[\s\S]*preview\.allowedHosts/,
-    mend: (_host, suffix) => `add preview: { allowedHosts: ['${suffix}'] } to vite.config`,
+    fix: (_host, suffix) => `add preview: { allowedHosts: ['${suffix}'] } to vite.config`,
   },
   {
     name: 'Vite',
     sign: /Blocked request\. This host/,
-    mend: (_host, suffix) => `add server: { allowedHosts: ['${suffix}'] } to vite.config`,
+    fix: (_host, suffix) => `add server: { allowedHosts: ['${suffix}'] } to vite.config`,
   },
   {
     name: 'webpack-dev-server',
     sign: /^\s*Invalid Host(?:\/Origin)? header/,
-    mend: (_host, suffix) => `add devServer: { allowedHosts: ['${suffix}'] } to webpack.config.js`,
+    fix: (_host, suffix) => `add devServer: { allowedHosts: ['${suffix}'] } to webpack.config.js`,
   },
   {
     name: 'Rails',
     sign: /Blocked hosts?: /,
-    mend: (_host, suffix) => `add config.hosts << "${suffix}" to config/environments/development.rb`,
+    fix: (_host, suffix) => `add config.hosts << "${suffix}" to config/environments/development.rb`,
   },
   {
     name: 'Django',
     sign: /Invalid HTTP_HOST header|DisallowedHost/,
-    mend: (_host, suffix) => `add '${suffix}' to ALLOWED_HOSTS in settings.py`,
+    fix: (_host, suffix) => `add '${suffix}' to ALLOWED_HOSTS in settings.py`,
   },
 ]
 
@@ -64,7 +64,7 @@ export function looksRefused({ status }: Seen): boolean {
 
 /**
  * Asks the app at `origin` for a page as if by `publicUrl`, and returns one line that says what blocks and how to
- * mend it; `undefined` when nothing known does. Never rejects.
+ * fix it; `undefined` when nothing known does. Never rejects.
  */
 export async function explainRefusal(
   origin: string,
@@ -72,16 +72,16 @@ export async function explainRefusal(
   seen: Seen,
 ): Promise<string | undefined> {
   const { host, hostname } = new URL(publicUrl)
-  // A leading dot means every name below the domain, in all of them: the mend survives another name tomorrow.
+  // A leading dot means every name below the domain, in all of them: the fix survives another name tomorrow.
   const suffix = hostname.slice(hostname.indexOf('.'))
   try {
     const page = await ask(origin, '/', { host })
     const block = REFUSALS.has(page.status) ? BLOCKS.find(({ sign }) => sign.test(page.text)) : undefined
     if (block !== undefined) {
-      return `${block.name} refuses the host ${hostname}. Mend: ${block.mend(hostname, suffix)}, or run with --host-header rewrite.`
+      return `${block.name} refuses the host ${hostname}. Fix: ${block.fix(hostname, suffix)}, or run with --host-header rewrite.`
     }
     if (seen.path.startsWith('/_next/') && (await isNextBlock(origin, publicUrl, seen.path))) {
-      return `Next.js refuses ${hostname}. Mend: add allowedDevOrigins: ['*${suffix}'] to next.config, or run with --host-header rewrite.`
+      return `Next.js refuses ${hostname}. Fix: add allowedDevOrigins: ['*${suffix}'] to next.config, or run with --host-header rewrite.`
     }
   } catch {
     // The app is gone or slow: the next refusal asks again.

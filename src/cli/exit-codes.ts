@@ -27,6 +27,8 @@ const BY_CODE: Partial<Record<ErrorCode, number>> = {
   OPEN_SERVER: EXIT.usage,
   SERVER_UNREACHABLE: EXIT.unreachable,
   SERVER_REFUSED: EXIT.unreachable,
+  SERVER_UNTRUSTED: EXIT.unreachable,
+  SERVER_SCHEME: EXIT.unreachable,
   CONNECT_TIMEOUT: EXIT.unreachable,
   CARRIER_LOST: EXIT.unreachable,
   CARRIER_DEAD: EXIT.unreachable,

@@ -1,5 +1,6 @@
 // The command line: every flag with its environment twin, and what each command makes of them.
 
+import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { Command, Option } from 'commander'
 import type { ServerConfigOptions } from '../config/server-config.ts'
@@ -146,6 +147,10 @@ function connectionOptions(insecure: string): Option[] {
       '--proxy <url>',
       'proxy to the server: http://, https://, socks5:// or socks5h://, empty for none (default: HTTPS_PROXY and its like)',
     ).env('TUNNEL_PROXY'),
+    new Option(
+      '--ca <file>',
+      "PEM of an authority to trust for the server's certificate (default: the usual ones)",
+    ).env('TUNNEL_CA'),
     new Option('--insecure', insecure).env('TUNNEL_INSECURE'),
     new Option('--insecure-token', 'let the token go to another machine without TLS').env(
       'TUNNEL_INSECURE_TOKEN',
@@ -430,9 +435,11 @@ function connection(
 ): Pick<ShareSettings, 'server'> & { readonly client: ShareSettings['client'] } {
   const token = flags.text('token')
   const proxy = flags.text('proxy')
+  const ca = flags.text('ca')
   return {
     server: flags.text('server'),
     client: {
+      ...(ca !== undefined && { ca: readAuthority(ca, flags.label('ca')) }),
       ...(token !== undefined && { token }),
       ...(proxy !== undefined && { proxy }),
       ...(flags.isOn('insecure') && { verifyServer: false }),
@@ -568,6 +575,17 @@ async function tlsFiles(flags: Flags): Promise<{ readonly cert: string; readonly
     throw new TunnelError('TLS_INVALID', '--tls-cert and --tls-key belong together; one of them is missing.')
   }
   return { cert: await readPem(cert), key: await readPem(key) }
+}
+
+function readAuthority(path: string, label: string): string {
+  let pem: string
+  try {
+    pem = readFileSync(path, 'utf8')
+  } catch (cause) {
+    throw new TunnelError('OPTION_INVALID', `${label}: ${path} cannot be read.`, { cause })
+  }
+  if (pem.includes('-----BEGIN CERTIFICATE-----')) return pem
+  throw new TunnelError('OPTION_INVALID', `${label}: ${path} holds no certificate in PEM format.`)
 }
 
 async function readPem(path: string): Promise<string> {

@@ -3,6 +3,7 @@
 import { ERRORS, type ErrorCode, TunnelError } from '../errors.ts'
 import type { Carrier, CarrierHandler } from '../session/carrier.ts'
 import type { Address } from '../socket.ts'
+import { type Destination, labelOf } from './unreachable.ts'
 
 /** A carrier that also carries text messages, which are the JSON wire. */
 export interface TextCarrier extends Carrier {
@@ -41,7 +42,7 @@ export type AcceptCarrier = (carrier: TextCarrier, protocol: string) => CarrierH
 
 /**
  * Dials the server and asks for a WebSocket. Resolves with the subprotocol picked, after `accept`. Rejects with
- * `SERVER_UNREACHABLE`, `CONNECT_TIMEOUT`, `TOKEN_REFUSED`, `SERVER_REFUSED`, `OPTION_INVALID`, or the code that a
+ * `SERVER_UNREACHABLE`, `SERVER_UNTRUSTED`, `SERVER_SCHEME`, `CONNECT_TIMEOUT`, `TOKEN_REFUSED`, `SERVER_REFUSED`, `OPTION_INVALID`, or the code that a
  * server of ours named.
  */
 export type OpenCarrier = (request: CarrierRequest, accept: AcceptCarrier) => Promise<string>
@@ -64,25 +65,30 @@ export class UpgradeRefusal extends Error {
 }
 
 /** `named`: value of the x-localtunnels-error header. */
-export function refusalError(status: number, named: string | undefined, body: string): TunnelError {
+export function refusalError(
+  status: number,
+  named: string | undefined,
+  body: string,
+  to: Destination,
+): TunnelError {
   const cause = new UpgradeRefusal(status, body)
   if (named !== undefined && Object.hasOwn(ERRORS, named)) {
     return new TunnelError(named as ErrorCode, undefined, { cause }) // a key of ERRORS, as just seen
   }
-  return new TunnelError(codeOfStatus(status), `The server answered with status ${status}.`, { cause })
+  // nginx and others say so to plain HTTP on a port of theirs that speaks TLS.
+  if (status === 400 && /plain HTTP request|HTTPS port/i.test(body)) {
+    const detail = `The port of ${labelOf(to)} speaks TLS: use https://${to.host}.`
+    return new TunnelError('SERVER_SCHEME', detail, { cause })
+  }
+  const what = status < 400 ? ': a web server, not a tunnel server' : ''
+  const detail = `${labelOf(to)} answered with status ${status}${what}.`
+  return new TunnelError(codeOfStatus(status), detail, { cause })
 }
 
 /** A proxy in front answers for a server that restarts: that passes, and must not end the client for good. */
 function codeOfStatus(status: number): ErrorCode {
   if (status === 401) return 'TOKEN_REFUSED'
   return status >= 500 || status === 408 || status === 429 ? 'SERVER_UNREACHABLE' : 'SERVER_REFUSED'
-}
-
-/** What a failed dial means. A proxy on the way said it itself. */
-export function unreachable(cause: unknown): TunnelError {
-  if (cause instanceof TunnelError) return cause
-  const reason = cause instanceof Error ? cause.message : String(cause)
-  return new TunnelError('SERVER_UNREACHABLE', `The tunnel server cannot be reached: ${reason}.`, { cause })
 }
 
 export function stopped(): TunnelError {

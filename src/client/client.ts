@@ -106,7 +106,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   }
 
   /**
-   * Connects and registers. Rejects with `SERVER_UNREACHABLE`, `SERVER_REFUSED`, `CONNECT_TIMEOUT`, `TOKEN_REFUSED`,
+   * Connects and registers. Rejects with `SERVER_UNREACHABLE`, `SERVER_REFUSED`, `SERVER_UNTRUSTED`, `SERVER_SCHEME`, `CONNECT_TIMEOUT`, `TOKEN_REFUSED`,
    * `NAME_TAKEN`, `NAME_RESERVED`, `NOT_ALLOWED`, `PROXY_UNREACHABLE`, `PROXY_AUTH_REFUSED`, `PROXY_REFUSED`, with `OPTION_INVALID` when there is no tunnel to register, or with
    * `STATE_INVALID` when it is connected already; nothing goes on in the background then, and `connect` may be called
    * again.

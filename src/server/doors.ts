@@ -4,6 +4,7 @@ import { TunnelError } from '../errors.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
 import type { Listening, ServerTls } from '../sockets/bun.ts'
 import type { Admission, Seat } from './admission.ts'
+import { pairFault } from './certificate-pair.ts'
 import type { VisitorHost } from './front.ts'
 import type { TlsFront } from './fronts/tls.ts'
 import type { TlsHop } from './hop.ts'
@@ -65,13 +66,13 @@ export class Doors {
           accept: owner.entrance(tls === undefined ? 'http' : 'https', accept),
         })
       } catch (cause) {
-        throw listenError(cause, hostname, on)
+        throw listenError(cause, hostname, on, certificate)
       }
     }
     try {
       if (tls !== undefined && sharesTlsPort) {
         const { TlsHop } = await import('./hop.ts')
-        this.#hop = await secured(() => new TlsHop(tls, failed))
+        this.#hop = await secured(tls, () => new TlsHop(tls, failed))
         this.#main = listen(port, (socket, host, seat) => this.#acceptTls(socket, host, seat), true)
         return
       }
@@ -87,7 +88,7 @@ export class Doors {
 
   /** Resolves with what shows the certificate in new handshakes. Rejects with `TLS_INVALID`. */
   prepareTls(certificate: ServerTls): Promise<(() => void) | undefined> {
-    return secured(() => (this.#hop ?? this.#main)?.prepareTls(certificate))
+    return secured(certificate, () => (this.#hop ?? this.#main)?.prepareTls(certificate))
   }
 
   /** Nobody comes in any more. `closeActive`: those who are in are cut. */
@@ -112,12 +113,15 @@ export class Doors {
 }
 
 /** Runs `make`, which fails for the certificate alone. */
-async function secured<Result>(make: () => Result | Promise<Result>): Promise<Result> {
+async function secured<Result>(
+  { cert, key }: ServerTls,
+  make: () => Result | Promise<Result>,
+): Promise<Result> {
   try {
     return await make()
   } catch (cause) {
     if (isAboutCiphers(cause)) throw new TunnelError('OPTION_INVALID', CIPHERS_INVALID, { cause })
-    throw new TunnelError('TLS_INVALID', undefined, { cause })
+    throw new TunnelError('TLS_INVALID', pairFault(cert, key), { cause })
   }
 }
 
@@ -127,7 +131,12 @@ function isAboutCiphers(cause: unknown): boolean {
   return cause instanceof Error && /cipher/i.test(cause.message)
 }
 
-function listenError(cause: unknown, hostname: string, port: number): TunnelError {
+function listenError(
+  cause: unknown,
+  hostname: string,
+  port: number,
+  certificate: ServerTls | undefined,
+): TunnelError {
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
   if (code === 'EADDRINUSE') {
     return new TunnelError('PORT_IN_USE', `Port ${port} on ${hostname} is in use.`, { cause })
@@ -137,6 +146,8 @@ function listenError(cause: unknown, hostname: string, port: number): TunnelErro
   }
   if (isAboutCiphers(cause)) return new TunnelError('OPTION_INVALID', CIPHERS_INVALID, { cause })
   if (/TLS|SSL|PEM|KEY|CERT|BoringSSL/i.test(`${code} ${String(cause)}`))
-    return new TunnelError('TLS_INVALID', undefined, { cause })
+    return new TunnelError('TLS_INVALID', certificate && pairFault(certificate.cert, certificate.key), {
+      cause,
+    })
   return new TunnelError('OPTION_INVALID', `Cannot listen on ${hostname}:${port}.`, { cause })
 }

@@ -50,10 +50,10 @@ test.each([
     "Invalid HTTP_HOST header: 'x'. You may need to add 'x' to ALLOWED_HOSTS.",
     "'.tunnel.example'",
   ],
-])('%s: one line with its mend', async (name, status, text, mend) => {
+])('%s: one line with its fix', async (name, status, text, fix) => {
   const line = await explainRefusal(refusing(status, text), PUBLIC, { status, path: '/' })
   expect(line).toStartWith(`${name} refuses the host calm-otter.tunnel.example.`)
-  expect(line).toContain(mend)
+  expect(line).toContain(fix)
   expect(line).not.toContain('\n')
 })
 

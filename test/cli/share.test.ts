@@ -217,7 +217,7 @@ describe('on a terminal', () => {
 })
 
 describe('what it offers', () => {
-  test('a dev server that refuses the host gets one line with the mend', async () => {
+  test('a dev server that refuses the host gets one line with the fix', async () => {
     const { port } = app(({ headers }) =>
       headers.get('host')?.startsWith('localhost')
         ? new Response('fine')
@@ -227,7 +227,7 @@ describe('what it offers', () => {
     const url = await run.printed(URL_LINE)
     await visit(url)
     await run.printed(
-      /Vite refuses the host \S+\.localhost\. Mend: add server: \{ allowedHosts: \['\.localhost'\] \}/,
+      /Vite refuses the host \S+\.localhost\. Fix: add server: \{ allowedHosts: \['\.localhost'\] \}/,
     )
   })
 

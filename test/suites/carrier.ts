@@ -312,12 +312,12 @@ export function carrierSuite(open: OpenCarrier): void {
     expect(error.code).toBe('SERVER_UNREACHABLE')
   })
 
-  test('a certificate that is not trusted is SERVER_UNREACHABLE, and is taken without verification', () =>
+  test('a certificate that is not trusted is SERVER_UNTRUSTED, and is taken without verification', () =>
     withServer(
       async server => {
         const address = { host: '127.0.0.1', port: server.port, tls: {} }
         const error = await refused(server, { address })
-        expect(error.code).toBe('SERVER_UNREACHABLE')
+        expect(error.code).toBe('SERVER_UNTRUSTED')
         const { carrier } = await openTo(open, server, { address: { ...address, tls: { verify: false } } })
         carrier.terminate()
       },

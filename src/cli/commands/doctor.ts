@@ -51,12 +51,12 @@ export async function doctor(settings: DoctorSettings, run: DoctorRun): Promise<
     if (!checks.some(({ verdict }) => verdict === 'fail'))
       show(await checkRoundTrip(settings.server, settings.client))
   }
-  run.write(faults === 0 ? '\nNothing wrong.\n' : `\n${faults} of these must be mended.\n`)
+  run.write(faults === 0 ? '\nNothing wrong.\n' : `\n${faults} of these must be fixed.\n`)
   return faults === 0 ? EXIT.ok : EXIT.faultsFound
 }
 
-function line({ verdict, what, found, mend }: Check, palette: Palette): string {
+function line({ verdict, what, found, fix }: Check, palette: Palette): string {
   const colour = { ok: palette.green, fail: palette.red, note: palette.yellow }[verdict]
-  const advice = mend === undefined ? '' : `\n${' '.repeat(21)}${palette.bold('→')} ${mend}`
+  const advice = fix === undefined ? '' : `\n${' '.repeat(21)}${palette.bold('→')} ${fix}`
   return `${colour(verdict.padEnd(5))} ${what.padEnd(14)} ${visible(found)}${advice}\n`
 }

@@ -90,7 +90,7 @@ async function offer(url: string, settings: ShareSettings, run: Run): Promise<vo
   }
 }
 
-/** An answer that looks like a dev server's refusal of the public host is looked into, and the mend said once. */
+/** An answer that looks like a dev server's refusal of the public host is looked into, and the fix said once. */
 function lookAtRefusals({ client, run }: Shared, settings: ShareSettings): void {
   let refusalsAsked = 0
   const explain = async (seen: Seen) => {

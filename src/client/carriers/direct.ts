@@ -22,14 +22,23 @@ import {
   type OpenCarrier,
   refusalError,
   stopped,
-  unreachable,
 } from '../carrier.ts'
+import { explained, labelOf, NoAnswer, unreachable } from '../unreachable.ts'
+
+/** A port that answers a greeting of TLS does so at once. */
+const EXPLAIN_MS = 1_000
 
 /** Opens carriers over connections that `dial` makes. */
 export function directCarriers(dial: Dial): OpenCarrier {
   return async (request, accept) => {
     if (request.signal.aborted) throw stopped()
-    return new Upgrade(request, accept).run(dial)
+    try {
+      return await new Upgrade(request, accept).run(dial)
+    } catch (error) {
+      throw error instanceof TunnelError
+        ? await explained(error, request, dial, Math.min(request.timeoutMs, EXPLAIN_MS))
+        : error
+    }
   }
 }
 
@@ -70,7 +79,7 @@ class Upgrade implements SocketHandler {
     )
     dial(address, this, this.#dialling.signal).then(
       socket => this.#connected(socket, bytes),
-      (cause: unknown) => this.#fail(unreachable(cause)),
+      (cause: unknown) => this.#fail(unreachable(cause, this.#request)),
     )
     try {
       return await answered
@@ -100,13 +109,13 @@ class Upgrade implements SocketHandler {
   ended(): void {
     if (this.#carrier !== undefined) return this.#carrier.ended()
     if (this.#refusal !== undefined) this.#refused(this.#refusal)
-    else this.#fail(unreachable('the connection ended before an answer'))
+    else this.#fail(unreachable(new NoAnswer(), this.#request))
   }
 
   closed(error?: Error): void {
     if (this.#carrier !== undefined) return this.#carrier.closed(error)
     if (this.#refusal !== undefined) this.#refused(this.#refusal)
-    else this.#fail(unreachable(error ?? 'the connection closed before an answer'))
+    else this.#fail(unreachable(new NoAnswer(error), this.#request))
   }
 
   // ── Steps ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -116,7 +125,8 @@ class Upgrade implements SocketHandler {
     // Too late: the attempt was given up meanwhile.
     if (this.#isOver) return socket.terminate()
     // A new connection has room for a head; if not, something is very wrong with it.
-    if (socket.write(request) < request.length) this.#fail(unreachable('the request could not be sent'))
+    if (socket.write(request) < request.length)
+      this.#fail(unreachable('the request could not be sent', this.#request))
   }
 
   #readHead(): void {
@@ -171,12 +181,13 @@ class Upgrade implements SocketHandler {
 
   #refused({ status, headers }: AnswerHead): void {
     const body = new TextDecoder().decode(this.#received.subarray(0, MAX_REFUSAL_BYTES))
-    this.#fail(refusalError(status, headers.get('x-localtunnels-error'), body))
+    this.#fail(refusalError(status, headers.get('x-localtunnels-error'), body, this.#request))
   }
 
   #timedOut(): TunnelError {
     const { proxyLabel } = this.#request
-    if (this.#socket !== undefined || proxyLabel === undefined) return new TunnelError('CONNECT_TIMEOUT')
+    if (this.#socket !== undefined || proxyLabel === undefined)
+      return new TunnelError('CONNECT_TIMEOUT', `${labelOf(this.#request)} did not answer in time.`)
     const detail = `The proxy ${proxyLabel} gave no connection to the tunnel server in time.`
     return new TunnelError('CONNECT_TIMEOUT', detail)
   }

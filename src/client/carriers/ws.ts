@@ -7,14 +7,15 @@ import { copyOf } from '../../bytes.ts'
 import { TunnelError } from '../../errors.ts'
 import type { CarrierHandler } from '../../session/carrier.ts'
 import {
+  type CarrierRequest,
   carrierHeaders,
   MAX_REFUSAL_BYTES,
   type OpenCarrier,
   refusalError,
   stopped,
   type TextCarrier,
-  unreachable,
 } from '../carrier.ts'
+import { unreachable } from '../unreachable.ts'
 
 /** Bytes that may wait in `ws` before the session is stopped: what a full batch of frames holds. */
 const MAX_WAITING_BYTES = 262_144
@@ -61,11 +62,11 @@ export function wsCarriers(agent?: Agent): OpenCarrier {
         resolve(socket.protocol)
       })
       socket.once('unexpected-response', (_request, answer) => {
-        void readRefusal(answer).then(fail)
+        void readRefusal(answer, request).then(fail)
       })
       socket.once('close', () => signal.removeEventListener('abort', abort))
       // After `open` this promise is settled, and the carrier tells its handler.
-      socket.on('error', error => fail(failureOf(error)))
+      socket.on('error', error => fail(failureOf(error, request)))
     })
 }
 
@@ -144,16 +145,16 @@ function urlHost(host = 'localhost'): string {
   return host.includes(':') ? `[${host}]` : host
 }
 
-function failureOf(error: Error): TunnelError {
+function failureOf(error: Error, request: CarrierRequest): TunnelError {
   if (error.message.includes('handshake has timed out')) return new TunnelError('CONNECT_TIMEOUT')
   // What `ws` finds wrong in a 101.
   if (/^Invalid|^Server sent|^Missing/.test(error.message)) {
     return new TunnelError('SERVER_REFUSED', undefined, { cause: error })
   }
-  return unreachable(error)
+  return unreachable(error, request)
 }
 
-async function readRefusal(answer: IncomingMessage): Promise<TunnelError> {
+async function readRefusal(answer: IncomingMessage, request: CarrierRequest): Promise<TunnelError> {
   const pieces: Buffer[] = []
   let length = 0
   try {
@@ -167,5 +168,5 @@ async function readRefusal(answer: IncomingMessage): Promise<TunnelError> {
   }
   const body = Buffer.concat(pieces).subarray(0, MAX_REFUSAL_BYTES).toString()
   const named = answer.headers['x-localtunnels-error']
-  return refusalError(answer.statusCode ?? 0, typeof named === 'string' ? named : undefined, body)
+  return refusalError(answer.statusCode ?? 0, typeof named === 'string' ? named : undefined, body, request)
 }

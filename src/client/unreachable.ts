@@ -1,0 +1,89 @@
+// What it means that the server cannot be dialled: the code, the address, and the reason in words.
+
+import { TunnelError } from '../errors.ts'
+import type { Address, Dial } from '../socket.ts'
+
+/** Where an attempt went, for messages: `https://tunnel.example`. */
+export interface Destination {
+  readonly address: Address
+  /** As in the Host header. */
+  readonly host: string
+}
+
+/** The connection was made, and ended without a byte of an answer. */
+export class NoAnswer extends Error {
+  constructor(cause?: Error) {
+    super('the connection ended before an answer', { cause })
+    this.name = 'NoAnswer'
+  }
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'nothing listens there',
+  ENOTFOUND: 'no address is known for this name',
+  EAI_AGAIN: 'the name could not be looked up',
+  ECONNRESET: 'the connection was reset',
+  EHOSTUNREACH: 'there is no route to it',
+  ENETUNREACH: 'there is no network',
+  ETIMEDOUT: 'it did not answer',
+}
+
+/** Words of OpenSSL and Node for a certificate that does not prove what it should. */
+const UNTRUSTED = /CERT|SELF_SIGNED|UNABLE_TO_|ALTNAME/
+/** A TLS client met something else. Bun 1.4.5 puts it into the message only. */
+const NO_TLS = /WRONG_VERSION_NUMBER|HTTP_REQUEST|ERR_SSL_PACKET_LENGTH|ERR_SSL_UNEXPECTED_MESSAGE/
+
+/** A proxy on the way said it itself: its error is passed on. */
+export function unreachable(cause: unknown, to: Destination): TunnelError {
+  if (cause instanceof TunnelError) return cause
+  const label = labelOf(to)
+  const text = cause instanceof Error ? cause.message : String(cause)
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
+  if (to.address.tls !== undefined && UNTRUSTED.test(code)) {
+    return new TunnelError('SERVER_UNTRUSTED', `The certificate of ${label} is not trusted: ${text}.`, {
+      cause,
+    })
+  }
+  if (to.address.tls !== undefined && NO_TLS.test(`${code} ${text}`)) {
+    const detail = `The port of ${label} does not speak TLS: use http://${to.host}.`
+    return new TunnelError('SERVER_SCHEME', detail, { cause })
+  }
+  const reason = REASONS[code] === undefined ? text : `${REASONS[code]} (${code})`
+  return new TunnelError('SERVER_UNREACHABLE', `${label} cannot be reached: ${reason}.`, { cause })
+}
+
+/**
+ * An attempt without TLS that ended without an answer may have met a port that speaks TLS: asks it, and resolves with
+ * the error to report instead.
+ */
+export async function explained(
+  error: TunnelError,
+  to: Destination,
+  dial: Dial,
+  timeoutMs: number,
+): Promise<TunnelError> {
+  if (to.address.tls !== undefined || !(error.cause instanceof NoAnswer)) return error
+  if (!(await speaksTls(to.address, dial, timeoutMs))) return error
+  const detail = `The port of ${labelOf(to)} speaks TLS: use https://${to.host}.`
+  return new TunnelError('SERVER_SCHEME', detail, { cause: error.cause })
+}
+
+/** A certificate that is not trusted is proof enough. Asked without verification, Bun takes any port for one of TLS. */
+async function speaksTls(address: Address, dial: Dial, timeoutMs: number): Promise<boolean> {
+  const given = new AbortController()
+  const timer = setTimeout(() => given.abort(), timeoutMs)
+  try {
+    const nothing = { received() {}, drained() {}, ended() {}, closed() {} }
+    const socket = await dial({ ...address, tls: {} }, nothing, given.signal)
+    socket.terminate()
+    return true
+  } catch (cause) {
+    return cause instanceof Error && 'code' in cause && UNTRUSTED.test(String(cause.code))
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+export function labelOf({ address, host }: Destination): string {
+  return `${address.tls === undefined ? 'http' : 'https'}://${host}`
+}

@@ -1,0 +1,110 @@
+// What the command says when the server cannot be used: the address, the reason, and what to do about it.
+
+import { afterAll, expect, test } from 'bun:test'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { makeCertificate } from '../support/certificates.ts'
+import { startServer } from '../support/tunnel.ts'
+import { finish, start } from './bin.ts'
+
+const folder = await mkdtemp(join(tmpdir(), 'localtunnels-'))
+afterAll(() => rm(folder, { recursive: true }))
+const own = await makeCertificate(['localhost'])
+const other = await makeCertificate(['localhost'])
+const rsa = await makeCertificate(['localhost'], undefined, 'rsa')
+const file = async (name: string, text: string) => {
+  await Bun.write(join(folder, name), text)
+  return join(folder, name)
+}
+
+const said = async (...args: readonly string[]) => {
+  const { stderr, exitCode } = await finish(args)
+  expect(stderr.trimEnd()).not.toContain('\n')
+  return [stderr, exitCode] as const
+}
+
+test('a server with a certificate of its own making: --ca and --insecure are named, and both work', async () => {
+  await using server = await startServer({ tls: own })
+  const address = `https://localhost:${server.port}`
+  const [text, exitCode] = await said('3000', '--server', address)
+  expect(text).toStartWith(`error SERVER_UNTRUSTED: The certificate of ${address} is not trusted: `)
+  expect(text).toContain('--ca <file>')
+  expect(text).toContain('--insecure')
+  expect(exitCode).toBe(3)
+  const ca = await file('ca.pem', own.cert)
+  for (const more of [['--ca', ca], ['--insecure']]) {
+    await using run = start(['--serve', folder, '--server', address, ...more])
+    expect(await run.printed(/^(https:\/\/\S+)\n/m)).toEndWith(`.localhost:${server.port}`)
+  }
+  // The authority of another server.
+  const [still] = await said('3000', '--server', address, '--ca', await file('other.pem', other.cert))
+  expect(still).toStartWith('error SERVER_UNTRUSTED: ')
+})
+
+test('--ca: a file that is not there, and one that is no certificate', async () => {
+  const [absent] = await said('3000', '--server', 'localhost:1', '--ca', join(folder, 'absent.pem'))
+  expect(absent).toMatch(/^error OPTION_INVALID: --ca: \S+absent\.pem cannot be read\.\n$/)
+  const [junk] = await said('3000', '--server', 'localhost:1', '--ca', await file('junk.pem', 'junk'))
+  expect(junk).toContain('holds no certificate in PEM format')
+})
+
+test('http:// to a port that speaks TLS, and the reverse, name the other scheme', async () => {
+  await using secure = await startServer({ tls: own })
+  const [toTls, exitCode] = await said('3000', '--server', `http://localhost:${secure.port}`)
+  expect(toTls).toBe(
+    `error SERVER_SCHEME: The port of http://localhost:${secure.port} speaks TLS: use https://localhost:${secure.port}.\n`,
+  )
+  expect(exitCode).toBe(3)
+  await using plain = await startServer()
+  const [toPlain] = await said('3000', '--server', `https://localhost:${plain.port}`)
+  expect(toPlain).toBe(
+    `error SERVER_SCHEME: The port of https://localhost:${plain.port} does not speak TLS: use http://localhost:${plain.port}.\n`,
+  )
+})
+
+test('what a proxy in front says to plain HTTP on its TLS port is understood too', async () => {
+  using nginx = Bun.serve({
+    port: 0,
+    fetch: () => new Response('<h1>400</h1>The plain HTTP request was sent to HTTPS port', { status: 400 }),
+  })
+  const [text] = await said('3000', '--server', `http://localhost:${nginx.port}`)
+  expect(text).toContain(`speaks TLS: use https://localhost:${nginx.port}`)
+})
+
+test('a server that is not there is named with its address', async () => {
+  const [text, exitCode] = await said('3000', '--server', 'http://127.0.0.1:1')
+  expect(text).toStartWith(
+    'error SERVER_UNREACHABLE: http://127.0.0.1:1 cannot be reached: nothing listens there (ECONNREFUSED). ',
+  )
+  expect(exitCode).toBe(3)
+})
+
+test('a port that closes without a word is unreachable, not taken for TLS', async () => {
+  using silent = Bun.listen({
+    hostname: '127.0.0.1',
+    port: 0,
+    socket: { data: socket => void socket.end() },
+  })
+  const [text] = await said('3000', '--server', `http://127.0.0.1:${silent.port}`)
+  expect(text).toStartWith('error SERVER_UNREACHABLE: ')
+  expect(text).toContain('the connection ended before an answer')
+})
+
+test('a web server is called one', async () => {
+  using web = Bun.serve({ port: 0, fetch: () => new Response('<h1>hello</h1>') })
+  const [text] = await said('3000', '--server', `http://localhost:${web.port}`)
+  expect(text).toContain('answered with status 200: a web server, not a tunnel server.')
+})
+
+test.each([
+  ['junk as a certificate', 'junk', own.key, 'The certificate is not a certificate in PEM format.'],
+  ['junk as a key', own.cert, 'junk', 'The key is not a private key in PEM format.'],
+  ['a key of another certificate', own.cert, other.key, 'The key does not belong to the certificate.'],
+  ['a key of another type', own.cert, rsa.key, 'The key does not belong to the certificate.'],
+])('TLS_INVALID says which: %s', async (name, cert, key, says) => {
+  const files = ['--tls-cert', await file(`${name}.crt`, cert), '--tls-key', await file(`${name}.key`, key)]
+  const [text, exitCode] = await said('server', '--port', '0', '--host', '127.0.0.1', ...files)
+  expect(text).toStartWith(`error TLS_INVALID: ${says}`)
+  expect(exitCode).toBe(2)
+})
