@@ -182,6 +182,10 @@ function shareOptions(): Option[] {
       'TUNNEL_ROUTE',
     ),
     wildcardOption(),
+    repeatable(
+      '--wildcard-host <labels>',
+      'with --wildcard: a host that may have a certificate, such as anna; repeatable',
+    ).env('TUNNEL_WILDCARD_HOST'),
     new Option('--pool [affinity]', 'share the name with other clients: none, cookie or address').env(
       'TUNNEL_POOL',
     ),
@@ -476,6 +480,7 @@ function shareSettings(flags: Flags, positional: string | undefined): ShareSetti
   const hostHeader = flags.text('hostHeader')
   if (hostHeader !== undefined) parseHost(hostHeader)
   const pool = poolAffinity(flags)
+  const wildcardHosts = flags.list('wildcardHost')
   const routes = parseRoutes(flags.list('route'), flags.isOn('insecure'))
   return {
     target: targetOf(flags, positional),
@@ -487,6 +492,7 @@ function shareSettings(flags: Flags, positional: string | undefined): ShareSetti
       ...(hostHeader && { hostHeader }),
       ...(routes && { routes }),
       ...(flags.isOn('wildcard') && { wildcard: true }),
+      ...(wildcardHosts.length > 0 && { wildcardHosts }),
       ...(pool !== undefined && { pool: { affinity: pool } }),
     },
     isQrWanted: flags.isOn('qr'),

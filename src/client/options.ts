@@ -93,6 +93,12 @@ export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
   readonly health?: HealthOptions
   /** `true`: all hosts below the tunnel's own are its, too, as in `a.b.app.example.dev`. Default `false`. Streams wire only. */
   readonly wildcard?: boolean
+  /**
+   * Which of those hosts a proxy in front of the server may get certificates for, however many others strangers ask for:
+   * the labels in front of the name, such as `['anna', 'a.b']`. Default none: hosts that the app answers for. At most 100,
+   * of which the server takes its `maxHostsBelow`. Anything else, or without `wildcard`: `OPTION_INVALID`.
+   */
+  readonly wildcardHosts?: readonly string[]
 }
 
 /** A TCP tunnel: `client.tcp(…)`. Exactly one of `port` and `unix` says where connections go. */

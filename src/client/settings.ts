@@ -5,7 +5,15 @@ import type { Associate } from '../datagram-socket.ts'
 import { TunnelError } from '../errors.ts'
 import { generateSubdomain, isValidPort, isValidSubdomain, parseHost, slugOf } from '../names.ts'
 import type { Address, Dial } from '../socket.ts'
-import { type Affinity, type HostRewrite, isRoutePath, MAX_ROUTES, type TunnelKind } from '../wire/control.ts'
+import {
+  type Affinity,
+  type HostRewrite,
+  isHosts,
+  isRoutePath,
+  MAX_HOSTS,
+  MAX_ROUTES,
+  type TunnelKind,
+} from '../wire/control.ts'
 import type { HealthSettings } from './health.ts'
 import { type ClientLimits, clientLimits } from './limits.ts'
 import type {
@@ -54,6 +62,8 @@ export interface TunnelSettings {
   readonly routes: readonly RouteSettings[]
   /** `http` and `tls`. */
   readonly isWildcard: boolean
+  /** Of these, those that may have certificates. */
+  readonly hosts?: readonly string[]
   /** It shares its name or port, and how. */
   readonly pool: Affinity | undefined
   readonly health: HealthSettings | undefined
@@ -147,9 +157,20 @@ export function httpTunnel(options: HttpTunnelOptions, environment: Environment,
     proxyProtocol: undefined,
     routes: routesOf(options.routes ?? {}, dial),
     isWildcard: options.wildcard ?? false,
+    ...(options.wildcardHosts && { hosts: hostsOf(options.wildcardHosts, options.wildcard ?? false) }),
     pool: affinityOf(options.pool, ['none', 'cookie', 'address']),
     health: options.health && healthOf(options.health, origin, rewriteOf(options.hostHeader, origin)),
   }
+}
+
+function hostsOf(given: readonly string[], isWildcard: boolean): readonly string[] {
+  if (!isWildcard) throw new TunnelError('OPTION_INVALID', 'wildcardHosts are of a tunnel with wildcard.')
+  const hosts = given.map(host => host.toLowerCase())
+  if (isHosts(hosts)) return hosts
+  throw new TunnelError(
+    'OPTION_INVALID',
+    `wildcardHosts must be at most ${MAX_HOSTS} names such as anna or a.b, not ${given.join(', ').slice(0, 200)}.`,
+  )
 }
 
 function routesOf(routes: Readonly<Record<string, number | OriginOptions>>, dial: Dial): RouteSettings[] {

@@ -106,7 +106,7 @@ export class StreamsConnection implements Connection {
     const { promise, resolve, reject } = deferred<Registration>()
     const ref = this.#nextRef++
     this.#registering.set(ref, { settings, resolve, reject })
-    const { kind, token, rewrite, routes, isWildcard, proxyProtocol, pool } = settings
+    const { kind, token, rewrite, routes, isWildcard, hosts, proxyProtocol, pool } = settings
     this.#session.sendControl(
       encodeControl({
         type: 'register',
@@ -120,6 +120,7 @@ export class StreamsConnection implements Connection {
         ...(proxyProtocol !== undefined && { proxyProtocol }),
         ...(routes.length > 0 && { routes: routes.map(one => ({ path: one.path, ...one.rewrite })) }),
         ...(isWildcard && { wildcard: true }),
+        ...(hosts && { hosts }),
         ...(pool !== undefined && { pool }),
       }),
     )

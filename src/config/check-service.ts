@@ -17,6 +17,7 @@ export interface CheckedService {
   readonly folder?: string
   readonly spa?: boolean
   readonly subdomain?: string
+  readonly wildcard?: boolean
   readonly remotePort?: number
   readonly routes?: ReadonlyMap<string, RouteTarget>
   readonly pool?: boolean | HttpServiceOptions['pool']
@@ -56,6 +57,9 @@ export function checkService(
   }
   if (typeof pool === 'object' && pool.affinity === 'cookie' && kind !== 'http' && kind !== 'folder') {
     check.fault(`${path}.pool.affinity`, `${path}.pool.affinity "cookie" is for http: ${kind} has "address"`)
+  }
+  if (check.isGiven(`${path}.wildcard-hosts`) && checked.wildcard !== true) {
+    check.fault(`${path}.wildcard-hosts`, `${path}.wildcard-hosts is for wildcard = true`)
   }
   if (kind === 'tcp' || kind === 'udp') {
     if (checked.remotePort !== undefined)

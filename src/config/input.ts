@@ -58,6 +58,8 @@ export interface ClientService {
   readonly subdomain?: string
   /** Whether the names below the subdomain are its, too: `*.shop` beside `shop`. Default: `false`. */
   readonly wildcard?: boolean
+  /** With `wildcard`: names below that may have certificates, such as `anna` and `a.b`. Default: those that the app answers for. */
+  readonly wildcardHosts?: readonly string[]
   /** What the app sees as Host: `preserve` (the visitor's), `rewrite` (the app's own, Origin too), or a host. Default: `preserve`. */
   readonly hostHeader?: string
   /** Paths with an app of their own: a port, `host:port`, a URL, `unix:/path`. `/api` is `/api` and all below it; the longest wins. Default: none. */

@@ -22,6 +22,7 @@ export interface HttpServiceOptions extends Shared {
   readonly spa?: boolean
   readonly subdomain: string
   readonly wildcard?: boolean
+  readonly wildcardHosts?: readonly string[]
   readonly hostHeader?: string
   readonly verifyOrigin?: boolean
   readonly originConnectTimeoutMs?: number

@@ -64,6 +64,7 @@ export class Exchanges {
     counters.bytesOut += answerBytes
     const { tunnel, member, client, report } = record
     if (tunnel !== undefined) counters.pending--
+    if (record.isBelow) noteHost(visitor, code)
     record.tunnel = undefined
     record.member = undefined
     record.tried = undefined
@@ -138,4 +139,11 @@ export class Exchanges {
 /** What a visitor is answered when its exchange fails before there was an answer. */
 function statusOf(code: ErrorCode | undefined): number {
   return code === undefined || code === 'CANCELLED' ? 0 : ERRORS[code].status
+}
+
+/** A host for which the app has an answer may have a certificate. */
+function noteHost({ record, head, answerStatus }: VisitorConnection, code: ErrorCode | undefined): void {
+  record.isBelow = false
+  const isAnswered = code === undefined && answerStatus >= 100 && answerStatus < 400
+  if (isAnswered) record.tunnel?.hostsBelow.answered(head.host)
 }

@@ -30,6 +30,8 @@ export type Route = Upstream | Holding | Takeover | ErrorCode
 /** The server's notes on the exchange under way. */
 export interface VisitRecord {
   tunnel: Tunnel | undefined
+  /** It is for a host below the tunnel's own. */
+  isBelow: boolean
   /** Who serves it. */
   member: Member | undefined
   /** Who was asked in vain. */

@@ -18,6 +18,8 @@ export class Member implements Deadline {
   #isHealthy = true
   /** It takes the hosts below the tunnel's name. */
   isWildcard = false
+  /** Of these, those that may have certificates, as labels in front of the name. */
+  hosts: readonly string[] = []
   #inFlight = 0
   #idle: (() => void) | undefined
   /** What a pool tells it by: the same after a reconnect, and nothing that anybody could guess or read something from. */

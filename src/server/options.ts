@@ -225,8 +225,9 @@ export interface ServerLimits {
   /** Requests or connections of one tunnel that wait like that. Default 100. Above: 503, or cut, at once. `0`: none waits. */
   readonly maxHeldRequests: number
   /**
-   * Hosts below one wildcard tunnel that `/tls-check` confirms: the first so many that are asked for, until the tunnel is
-   * gone. Default 20. Above: 404, so that strangers cannot use up certificates. `0`: none.
+   * Hosts below one wildcard tunnel that `/tls-check` confirms: so many that its client names (`wildcardHosts`), and so
+   * many others for which the app answered a request without an error within a day. Default 20: authorities give out some
+   * 50 certificates for a domain in a week. Above: 404. A question alone takes no place. `0`: none.
    */
   readonly maxHostsBelow: number
   /** Control connection open to first registration. Default 2,000. Above: closed, `REGISTER_TIMEOUT`. `0`: none. */

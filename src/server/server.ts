@@ -355,6 +355,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     if (tunnel?.kind !== 'http') return 'TUNNEL_NOT_FOUND'
     const prober = proberOf(head, tunnel)
     if (prober !== undefined) return probeUpstream(prober)
+    record.isBelow = destination.isBelow
     this.#exchanges.routed(record, tunnel)
     return this.#serving.route(tunnel, visitor)
   }
@@ -459,7 +460,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
           const tunnel = this.#tunnels.find(destination.name)
           // A port has no certificate.
           if (tunnel === undefined || tunnel.port !== 0) return false
-          return !destination.isBelow || tunnel.knowsHostBelow(host)
+          return !destination.isBelow || tunnel.mayCertify(host, this.#settings.domains)
         }
         return destination.kind === 'control' && this.#settings.domains.some(domain => host.endsWith(domain))
       },

@@ -344,6 +344,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
       ...(limits.maxLinks > 0 && { linkSecret: this.#links.secret }),
     })
     member.isWildcard = message.wildcard === true
+    member.hosts = message.hosts ?? []
     member.attach(upstream, this)
     this.#host.registered(this, tunnel)
   }

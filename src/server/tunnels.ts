@@ -7,6 +7,7 @@ import type { ClientConnection } from './clients.ts'
 import type { Deadline, Deadlines } from './deadlines.ts'
 import { FreePorts } from './free-ports.ts'
 import type { Holder } from './holdings.ts'
+import { HostsBelow } from './hosts-below.ts'
 import { Lanes } from './lanes.ts'
 import { Member } from './member.ts'
 import type { ServerLimits } from './options.ts'
@@ -54,7 +55,7 @@ export class Tunnel {
   /** Datagrams of its visitors that were dropped, when it is a UDP tunnel. */
   droppedDatagrams = 0
   /** Those that may have a certificate. */
-  readonly #hostsBelow = new Set<string>()
+  readonly hostsBelow: HostsBelow
   readonly #held = new Set<Waiter>()
 
   constructor(tunnels: Tunnels, kind: TunnelKind, name: string, port = 0, affinity?: Affinity) {
@@ -63,6 +64,7 @@ export class Tunnel {
     this.name = name
     this.port = port
     this.pool = affinity && new Pool(affinity)
+    this.hostsBelow = new HostsBelow(() => tunnels.limits)
   }
 
   /** All that hold it, those that are reconnecting included. */
@@ -155,16 +157,14 @@ export class Tunnel {
     for (const member of [...this.#members]) member.remove(code)
   }
 
-  /**
-   * Whether a certificate for a host below the name should be had: for the first so many. Whoever asks the server by TLS
-   * makes up the host, and authorities give out only so many certificates.
-   */
-  knowsHostBelow(host: string): boolean {
+  /** Whether a certificate for this host should be had, which is below its name under one of the domains. */
+  mayCertify(host: string, domains: readonly string[]): boolean {
     if (!this.isWildcard || !isHostName(host)) return false
-    if (this.#hostsBelow.has(host)) return true
-    if (this.#hostsBelow.size >= this.tunnels.limits.maxHostsBelow) return false
-    this.#hostsBelow.add(host)
-    return true
+    const listed = this.#members.flatMap(({ hosts }) => hosts).slice(0, this.tunnels.limits.maxHostsBelow)
+    const isListed = listed.some(labels =>
+      domains.some(domain => host === `${labels}.${this.name}.${domain}`),
+    )
+    return this.hostsBelow.has(host, isListed)
   }
 
   /**

@@ -60,6 +60,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline, Occupa
   /** What the server knows of the exchange under way. */
   readonly record: VisitRecord = {
     tunnel: undefined,
+    isBelow: false,
     member: undefined,
     tried: undefined,
     client: undefined,

@@ -42,6 +42,8 @@ export interface Register extends HostRewrite {
   readonly routes?: readonly RegisterRoute[]
   /** `http` and `tls`: the names below this one are the tunnel's, too. */
   readonly wildcard?: boolean
+  /** Of a wildcard tunnel: which of those may have certificates, as labels in front of the name. */
+  readonly hosts?: readonly string[]
   /** Shares the name or port with other clients that ask for the same; says how visitors are spread. */
   readonly pool?: Affinity
   /** `tcp` and `tls`: each connection to the origin begins with a PROXY protocol header of this version. */
@@ -266,7 +268,7 @@ export function parseClientMessage(json: Uint8Array): ClientMessage | 'unknown' 
 }
 
 function parseRegister(fields: Record<string, unknown>): Register | undefined {
-  const { ref, name, port, resume, token, wildcard, pool, proxyProtocol } = fields
+  const { ref, name, port, resume, token, wildcard, hosts, pool, proxyProtocol } = fields
   const rewrite = parseRewrite(fields)
   const routes = fields.routes === undefined ? undefined : parseRoutes(fields.routes)
   const isValid =
@@ -278,6 +280,7 @@ function parseRegister(fields: Record<string, unknown>): Register | undefined {
     isOptionalText(resume, 128) &&
     isHeaderText(token) &&
     (wildcard === undefined || typeof wildcard === 'boolean') &&
+    (hosts === undefined || isHosts(hosts)) &&
     (pool === undefined || isAffinity(pool)) &&
     (proxyProtocol === undefined || proxyProtocol === 1 || proxyProtocol === 2)
   if (!isValid || rewrite === undefined || (fields.routes !== undefined && routes === undefined))
@@ -293,9 +296,21 @@ function parseRegister(fields: Record<string, unknown>): Register | undefined {
     ...(token !== undefined && { token }),
     ...(routes !== undefined && { routes }),
     ...(wildcard !== undefined && { wildcard }),
+    ...(hosts !== undefined && { hosts }),
     ...(pool !== undefined && { pool }),
     ...(proxyProtocol !== undefined && { proxyProtocol }),
   }
+}
+
+/** Most hosts that a tunnel may name. */
+export const MAX_HOSTS = 100
+
+/** Labels of letters, digits and inner hyphens, with dots in between. */
+export function isHosts(value: unknown): value is readonly string[] {
+  if (!Array.isArray(value) || value.length > MAX_HOSTS) return false
+  return value.every(
+    one => isText(one, 253) && /^(?!-)[a-z0-9-]{1,63}(?<!-)(?:\.(?!-)[a-z0-9-]{1,63}(?<!-))*$/.test(one),
+  )
 }
 
 function parseRoutes(value: unknown): readonly RegisterRoute[] | undefined {

@@ -76,6 +76,11 @@ const CLIENT: readonly Case[] = [
     ],
   },
   {
+    of: 'hosts below a name that has none',
+    file: web('port = 3000', 'wildcard-hosts = ["anna"]'),
+    says: ['a.toml:3:1 services.web.wildcard-hosts is for wildcard = true'],
+  },
+  {
     of: 'a date, and services that are none',
     file: 'services = 1979-05-27',
     says: ['a.toml:1:1 services must be a table with a key for each service, not a date'],

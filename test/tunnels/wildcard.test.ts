@@ -1,7 +1,9 @@
 // Hosts below a tunnel's name: whose they are, what is told of them, and which may have a certificate.
 
 import { expect, test } from 'bun:test'
-import { TunnelClient } from '../../src/index.ts'
+import { type HttpTunnelOptions, TunnelClient } from '../../src/index.ts'
+import { HostsBelow } from '../../src/server/hosts-below.ts'
+import { DEFAULT_LIMITS, type ServerLimits } from '../../src/server/options.ts'
 import { destinationOf } from '../../src/server/route.ts'
 import { ask } from '../support/ask.ts'
 import { next } from '../support/events.ts'
@@ -82,33 +84,110 @@ test('a host below waits for a client that reconnects', async () => {
   expect(await ask(server.port, 'a.app.localhost')).toMatchObject({ status: 200 })
 })
 
-test('/tls-check confirms so many hosts below a wildcard tunnel, and none of any other', async () => {
-  await using server = await startServer({ domains: ['example.test'], limits: { maxHostsBelow: 2 } })
-  await using client = new TunnelClient({ server: `127.0.0.1:${server.port}` })
-  const wild = await client.http({ subdomain: 'wild', wildcard: true, fetch: echo })
-  await client.http({ subdomain: 'tame', fetch: echo })
-  const check = async (domain: string) =>
-    (await ask(server.port, 'example.test', { path: `/tls-check?domain=${encodeURIComponent(domain)}` }))
-      .status
+async function certifying(limits: Partial<ServerLimits>, options: HttpTunnelOptions) {
+  const server = await startServer({ domains: ['example.test'], limits })
+  const client = new TunnelClient({ server: `127.0.0.1:${server.port}` })
+  const wild = await client.http({ subdomain: 'wild', wildcard: true, ...options })
+  return {
+    server,
+    client,
+    wild,
+    check: async (domain: string) =>
+      (await ask(server.port, 'example.test', { path: `/tls-check?domain=${encodeURIComponent(domain)}` }))
+        .status,
+    visit: async (host: string) => (await ask(server.port, host)).status,
+    async [Symbol.asyncDispose]() {
+      await client.disconnect()
+      await server.stop()
+    },
+  }
+}
+
+test('/tls-check confirms hosts below a wildcard tunnel that its app answered for, and questions use up nothing', async () => {
+  const tenants = ['anna', 'bert', 'carl']
+  const fetch = (request: Request) => {
+    const [tenant = ''] = new URL(request.url).hostname.split('.')
+    return new Response(null, { status: tenants.includes(tenant) ? 200 : 404 })
+  }
+  await using tunnel = await certifying({ maxHostsBelow: 2 }, { fetch })
+  const { check, visit } = tunnel
+  await tunnel.client.http({ subdomain: 'tame', fetch })
+  for (let stranger = 0; stranger < 50; stranger++) {
+    expect(await check(`made-up-${stranger}.wild.example.test`)).toBe(404)
+    expect(await visit(`made-up-${stranger}.wild.example.test`)).toBe(404)
+  }
   expect(await check('wild.example.test')).toBe(200)
-  for (const odd of [
-    'a_b.wild.example.test',
-    '.wild.example.test',
-    'a..wild.example.test',
-    '-.wild.example.test',
-    `${'a.'.repeat(120)}wild.example.test`,
-    'a b.wild.example.test',
-  ])
-    expect([odd, await check(odd)]).toEqual([odd, 404])
-  expect(await check('a.wild.example.test')).toBe(200)
-  expect(await check('A.B.wild.example.test')).toBe(200)
-  expect(await check('c.wild.example.test')).toBe(404)
-  expect(await check('a.wild.example.test')).toBe(200)
+  expect(await check('anna.wild.example.test')).toBe(404)
+  expect(await visit('anna.wild.example.test')).toBe(200)
+  expect(await check('Anna.wild.example.test')).toBe(200)
+  expect(await visit('wild.example.test')).toBe(404)
+  expect(await visit('bert.wild.example.test')).toBe(200)
+  expect(await check('bert.wild.example.test')).toBe(200)
+  // Two are there.
+  expect(await visit('carl.wild.example.test')).toBe(200)
+  expect(await check('carl.wild.example.test')).toBe(404)
+  expect(await check('anna.wild.example.test')).toBe(200)
   expect(await check('a.tame.example.test')).toBe(404)
   expect(await check('a.nobody.example.test')).toBe(404)
   expect(await check('a.api.example.test')).toBe(404)
-  await wild.close()
-  expect(await check('a.wild.example.test')).toBe(404)
+  await tunnel.wild.close()
+  expect(await check('anna.wild.example.test')).toBe(404)
+})
+
+test('/tls-check confirms the hosts that the client names, also when strangers took all other places', async () => {
+  const wildcardHosts = ['Shop', 'a.b', 'third']
+  await using tunnel = await certifying({ maxHostsBelow: 2 }, { fetch: echo, wildcardHosts })
+  const { check, visit } = tunnel
+  for (let stranger = 0; stranger < 5; stranger++)
+    expect(await visit(`made-up-${stranger}.wild.example.test`)).toBe(200)
+  expect(await check('made-up-1.wild.example.test')).toBe(200)
+  expect(await check('made-up-2.wild.example.test')).toBe(404)
+  expect(await check('shop.wild.example.test')).toBe(200)
+  expect(await check('a.b.wild.example.test')).toBe(200)
+  expect(await check('b.wild.example.test')).toBe(404)
+  // More than the server takes.
+  expect(await check('third.wild.example.test')).toBe(404)
+})
+
+test('/tls-check confirms nothing that no authority would', async () => {
+  await using tunnel = await certifying({}, { fetch: echo })
+  for (const odd of ['a_b', '-', 'a-', `${'a.'.repeat(120)}b`]) {
+    const host = `${odd}.wild.example.test`
+    await tunnel.visit(host)
+    expect([odd, await tunnel.check(host)]).toEqual([odd, 404])
+  }
+  for (const odd of ['.wild.example.test', 'a..wild.example.test', 'a b.wild.example.test'])
+    expect([odd, await tunnel.check(odd)]).toEqual([odd, 404])
+})
+
+test('a host below is forgotten a day after its last answer', () => {
+  let now = 1
+  const DAY_MS = 86_400_000
+  const hosts = new HostsBelow(
+    () => ({ ...DEFAULT_LIMITS, maxHostsBelow: 1 }),
+    () => now,
+  )
+  hosts.answered('a')
+  now += DAY_MS - 1
+  expect(hosts.has('a', false)).toBe(true)
+  hosts.answered('b')
+  expect(hosts.has('b', false)).toBe(false)
+  now += 1
+  expect(hosts.has('a', false)).toBe(false)
+  hosts.answered('b')
+  expect(hosts.has('b', false)).toBe(true)
+})
+
+test.each([
+  [['anna'], false],
+  [['a_b'], true],
+  [['a..b'], true],
+  [[''], true],
+  [Array.from({ length: 101 }, (_, index) => `a${index}`), true],
+])('wildcardHosts %p with wildcard %p cannot be used', async (wildcardHosts, wildcard) => {
+  const client = new TunnelClient({ server: '127.0.0.1:9' })
+  const refusal = await client.http({ wildcard, wildcardHosts, fetch: echo }).catch((error: unknown) => error)
+  expect(refusal).toMatchObject({ code: 'OPTION_INVALID' })
 })
 
 test('the JSON wire has no wildcards, and says so', async () => {

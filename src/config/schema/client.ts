@@ -88,6 +88,12 @@ export const SERVICE_FIELDS: Fields = {
     meaning: 'Whether the names below the subdomain are its, too: `*.shop` beside `shop`',
     default: '`false`',
   },
+  'wildcard-hosts': {
+    value: { type: 'list', of: { type: 'text', form: 'domain' }, isUnique: true },
+    kinds: ['http', 'folder'],
+    meaning: 'With `wildcard`: names below that may have certificates, such as `anna` and `a.b`',
+    default: 'those that the app answers for',
+  },
   'host-header': {
     value: { type: 'text', form: 'host-header' },
     kinds: ['http'],

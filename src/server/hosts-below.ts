@@ -1,0 +1,41 @@
+// Which hosts below a wildcard tunnel may have a certificate. Whoever asks the server by TLS makes up the host, and
+// authorities give out only so many certificates, so a question alone must not count: docs/decisions/041.
+
+import type { ServerLimits } from './options.ts'
+
+/** An app that answered for a host is remembered for a day: a certificate is ordered once in weeks. */
+const MEMORY_MS = 86_400_000
+
+export class HostsBelow {
+  readonly #limits: () => ServerLimits
+  readonly #now: () => number
+  /** When the app last answered for it. */
+  readonly #answered = new Map<string, number>()
+
+  constructor(limits: () => ServerLimits, now: () => number = Date.now) {
+    this.#limits = limits
+    this.#now = now
+  }
+
+  /** The app answered a request for this host, and not with an error. */
+  answered(host: string): void {
+    const now = this.#now()
+    if (!this.#answered.has(host) && !this.#hasRoom(now)) return
+    this.#answered.set(host, now)
+  }
+
+  /** `listed`: the client named it, which needs no answer and takes no room. */
+  has(host: string, isListed: boolean): boolean {
+    if (this.#limits().maxHostsBelow === 0) return false
+    const answeredAt = this.#answered.get(host)
+    return isListed || (answeredAt !== undefined && this.#now() - answeredAt < MEMORY_MS)
+  }
+
+  #hasRoom(now: number): boolean {
+    const { maxHostsBelow } = this.#limits()
+    if (this.#answered.size < maxHostsBelow) return true
+    for (const [host, answeredAt] of this.#answered)
+      if (now - answeredAt >= MEMORY_MS) this.#answered.delete(host)
+    return this.#answered.size < maxHostsBelow
+  }
+}
