@@ -1,7 +1,12 @@
 // The services of a configuration file while they run: what the file says becomes tunnels, and nothing else is touched.
 
 import { isDeepStrictEqual } from 'node:util'
-import type { HttpTunnelOptions } from '../client/options.ts'
+import type {
+  HttpTunnelOptions,
+  TcpTunnelOptions,
+  TlsTunnelOptions,
+  UdpTunnelOptions,
+} from '../client/options.ts'
 import { notYet } from '../config/not-yet.ts'
 import type { HttpServiceOptions, ServiceConfig } from '../config/service.ts'
 import { TunnelError } from '../errors.ts'
@@ -179,7 +184,19 @@ export class Services {
   }
 }
 
-function openTunnel(client: ClientEnd, { kind, options }: ServiceConfig, target: Target): Promise<TunnelEnd> {
+/** What makes a tunnel of each kind. */
+export interface TunnelMakers<Made> {
+  http(options: HttpTunnelOptions): Made
+  tcp(options: TcpTunnelOptions): Made
+  udp(options: UdpTunnelOptions): Made
+  tls(options: TlsTunnelOptions): Made
+}
+
+export function openTunnel<Made>(
+  client: TunnelMakers<Made>,
+  { kind, options }: ServiceConfig,
+  target: Target,
+): Made {
   switch (kind) {
     case 'http':
       return client.http({ ...options, ...target.options, ...routesOf(options.routes) })

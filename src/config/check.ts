@@ -48,6 +48,11 @@ export class Check {
     return this.#places.has(path)
   }
 
+  /** Where the keys of the file stand, by path. */
+  get places(): ReadonlyMap<string, Place | undefined> {
+    return this.#places
+  }
+
   /** What the keys of the file mean, in words, by path. Secrets are not among the words. */
   get shown(): ReadonlyMap<string, string> {
     return this.#shown

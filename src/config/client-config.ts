@@ -3,7 +3,7 @@
 import type { TunnelClientOptions } from '../client/options.ts'
 import { Check, type CheckOptions } from './check.ts'
 import { type CheckedService, checkService, Taken } from './check-service.ts'
-import type { Fault } from './fault.ts'
+import type { Fault, Place } from './fault.ts'
 import type { TableNode } from './node.ts'
 import { CLIENT_FIELDS, SERVICE_FIELDS } from './schema/client.ts'
 import { SERVER_FIELDS } from './schema/server.ts'
@@ -41,6 +41,8 @@ export interface Checked<Config> {
   readonly faults: readonly Fault[]
   /** What each key means, in words, by its path. Secrets are not among the words. */
   readonly shown: ReadonlyMap<string, string>
+  /** Where each key stands, by its path. */
+  readonly places: ReadonlyMap<string, Place | undefined>
 }
 
 export function checkClient(root: TableNode, options: CheckOptions): Checked<ClientConfig> {
@@ -63,5 +65,10 @@ export function checkClient(root: TableNode, options: CheckOptions): Checked<Cli
   const taken = new Taken(check)
   const services = [...checked].flatMap(([name, service]) => checkService(name, service, check, taken) ?? [])
   const config: ClientConfig = { kind: 'client', connection, services }
-  return { config: check.faults.length === 0 ? config : undefined, faults: check.faults, shown: check.shown }
+  return {
+    config: check.faults.length === 0 ? config : undefined,
+    faults: check.faults,
+    shown: check.shown,
+    places: check.places,
+  }
 }

@@ -2,7 +2,7 @@
 
 import { dirname, resolve } from 'node:path'
 import { type ClientConfig, checkClient } from './client-config.ts'
-import { type Fault, sortFaults } from './fault.ts'
+import { type Fault, type Place, sortFaults } from './fault.ts'
 import { type Fields, spellingsOf } from './field.ts'
 import { EXTENSIONS, type Extension, extensionOf, readConfigText, whole } from './file.ts'
 import type { Read, TableNode } from './node.ts'
@@ -24,9 +24,11 @@ export interface Loaded<Config> {
   readonly faults: readonly Fault[]
   /** What each key means, in words, by its path. Secrets are not among the words. */
   readonly shown: ReadonlyMap<string, string>
+  /** Where each key stands, by its path. */
+  readonly places: ReadonlyMap<string, Place | undefined>
 }
 
-const NOTHING: ReadonlyMap<string, string> = new Map()
+const NOTHING: ReadonlyMap<string, never> = new Map<string, never>()
 /** Faults of one file that are told; whoever has more reads the first ones first. */
 const MAX_FAULTS = 100
 
@@ -35,21 +37,22 @@ export async function loadConfig(
   options: LoadOptions,
 ): Promise<Loaded<ClientConfig | ServerConfig>> {
   const read = await readFile(path)
-  if ('faults' in read) return { config: undefined, faults: trim(read.faults), shown: NOTHING }
+  if ('faults' in read)
+    return { config: undefined, faults: trim(read.faults), shown: NOTHING, places: NOTHING }
   const { root } = read
   if (root.entries.size === 0) {
     const fault = whole(
       'is empty: write at least a service (docs/configuration.md), or give a port on the command line',
     )
-    return { config: undefined, faults: [fault], shown: NOTHING }
+    return { config: undefined, faults: [fault], shown: NOTHING, places: NOTHING }
   }
   const check = {
     folder: dirname(resolve(path)),
     environment: extensionOf(path) === '.ts' ? undefined : options.environment,
   }
   const kind = options.kind ?? kindOf(root)
-  const { config, faults, shown } = kind === 'client' ? checkClient(root, check) : checkServer(root, check)
-  return { config, faults: trim(faults), shown }
+  const checked = kind === 'client' ? checkClient(root, check) : checkServer(root, check)
+  return { ...checked, faults: trim(checked.faults) }
 }
 
 export async function loadClientConfig(

@@ -47,7 +47,12 @@ export function checkServer(root: TableNode, options: CheckOptions): Checked<Ser
     }
   }
   const config: ServerConfig = { kind: 'server', options: values }
-  return { config: check.faults.length === 0 ? config : undefined, faults: check.faults, shown: check.shown }
+  return {
+    config: check.faults.length === 0 ? config : undefined,
+    faults: check.faults,
+    shown: check.shown,
+    places: check.places,
+  }
 }
 
 /** A file's options with those that win over them; limits one by one. */

@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { DOCUMENTATION } from '../../src/cli/documentation.ts'
 import { jsonSchema } from '../../src/config/json-schema.ts'
+import { makeCertificate } from '../support/certificates.ts'
 import { ConfigFiles } from '../support/config-files.ts'
 import { finish } from './bin.ts'
 
@@ -25,6 +26,7 @@ test('says what a file means, without secrets', async () => {
     `${path}:12:1 services.db.token must be a token: visible ASCII without spaces, 1 to 255 of it, not what stands there\n`,
   )
   await Bun.write(path, (await Bun.file(path).text()).replace('secret too', 'secret-too'))
+  await files.write('dist/index.html', '')
   const { stdout, stderr, exitCode } = await finish(['config', 'check', path], { SECRET: 'hidden' })
   expect(stdout).toBe(`${path}: a client with 3 services
 
@@ -65,6 +67,42 @@ test('prints a line for every fault on stdout, and one that sums them up on stde
   ])
   expect(stderr).toBe(`error CONFIG_INVALID: ${path} has 2 faults. ${ADVICE}\n`)
   expect(exitCode).toBe(2)
+})
+
+test('finds what `up` would find: a folder that is missing, a token that would go in clear', async () => {
+  const path = await files.write(
+    'missing.toml',
+    'server = "http://tunnel.example"\ntoken = "secret"\n[services.web]\nport = 3000\n[services.pages]\nfolder = "no-such-folder"\n',
+  )
+  const { stdout, stderr, exitCode } = await finish(['config', 'check', path])
+  const [token, folder, rest] = stdout.split('\n')
+  expect(token).toStartWith(`${path} The token would go to http://tunnel.example unencrypted`)
+  expect(folder).toStartWith(`${path}:6:1 services.pages.folder: Cannot serve "`)
+  expect(folder).toEndWith('there is no such folder')
+  expect(rest).toBe('')
+  expect(stderr).toContain('has 2 faults')
+  expect(exitCode).toBe(2)
+})
+
+test('finds what `server` would find: a key of another certificate, a certificate that is none', async () => {
+  const [own, other] = await Promise.all([makeCertificate(['localhost']), makeCertificate(['localhost'])])
+  await files.write('own.crt', own.cert)
+  await files.write('own.key', own.key)
+  await files.write('other.key', other.key)
+  const check = async (cert: string, key: string) => {
+    const path = await files.write('tls.toml', `port = 8443\ntls = { cert = "${cert}", key = "${key}" }\n`)
+    const { stdout, exitCode } = await finish(['config', 'check', path])
+    return [stdout.replace(`${path}:`, ''), exitCode]
+  }
+  expect(await check('own.crt', 'other.key')).toEqual([
+    '2:1 tls: The key does not belong to the certificate\n',
+    2,
+  ])
+  expect(await check('own.key', 'own.key')).toEqual([
+    '2:1 tls: The certificate is not a certificate in PEM format\n',
+    2,
+  ])
+  expect((await check('own.crt', 'own.key'))[1]).toBe(0)
 })
 
 test('--server takes a file for that of a server', async () => {

@@ -1,7 +1,7 @@
 // `localtunnels config check`: what a configuration file means, or every fault in it.
 
 import { pathOf } from '../../config/check.ts'
-import { type Fault, faultLine } from '../../config/fault.ts'
+import { type Fault, faultLine, sortFaults } from '../../config/fault.ts'
 import { EXTENSIONS, findFiles } from '../../config/file.ts'
 import { loadConfig } from '../../config/load.ts'
 import { notYet } from '../../config/not-yet.ts'
@@ -9,6 +9,7 @@ import type { ServiceConfig } from '../../config/service.ts'
 import { TunnelError } from '../../errors.ts'
 import { count, visible } from '../format.ts'
 import type { Palette } from '../palette.ts'
+import { type Finding, rehearse } from '../rehearsal.ts'
 import { widthOf } from '../width.ts'
 
 export interface CheckSettings {
@@ -27,10 +28,16 @@ interface Surroundings {
 /** Rejects with `CONFIG_INVALID` after the last fault was written. */
 export async function checkConfig({ file, kind }: CheckSettings, around: Surroundings): Promise<void> {
   const path = file ?? findConfig('.')
-  const { config, faults, shown } = await loadConfig(path, { environment: around.environment, kind })
-  if (config === undefined) {
-    for (const line of faultLines(path, faults)) around.write(`${line}\n`)
-    throw faultsError(path, faults)
+  const { config, faults, shown, places } = await loadConfig(path, { environment: around.environment, kind })
+  const refuse = (found: readonly Fault[]): never => {
+    for (const line of faultLines(path, found)) around.write(`${line}\n`)
+    throw faultsError(path, found)
+  }
+  if (config === undefined) return refuse(faults)
+  const findings = await rehearse(config, around.environment)
+  if (findings.length > 0) {
+    const message = (one: Finding) => (one.path === '' ? one.message : `${one.path}: ${one.message}`)
+    refuse(sortFaults(findings.map(one => ({ at: places.get(one.path), message: message(one) }))))
   }
   const services = config.kind === 'client' ? config.services : []
   const what = config.kind === 'client' ? `a client with ${count(services.length, 'service')}` : 'a server'
