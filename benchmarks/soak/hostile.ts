@@ -5,6 +5,7 @@
 //   --only a,b          attacks of these names, or whose names contain them
 //   --source DIR        the tree under test (default this one): an older commit to compare with
 //   --json FILE         save the figures
+//   --write             put the table into docs/security.md
 //   --list              the names
 //
 // Prints a line for each attack as it ends, then the table of docs/security.md. Exits with 1 when one did harm.
@@ -14,7 +15,7 @@ import { parseArgs } from 'node:util'
 import { interrupted } from '../measure/children.ts'
 import { ATTACKS } from './attacks/index.ts'
 import type { Finding } from './hostile/judge.ts'
-import { findingsTable, lineOf } from './hostile/print.ts'
+import { findingsTable, lineOf, writeTable } from './hostile/print.ts'
 import { runTrial } from './hostile/trial.ts'
 
 const { values: options } = parseArgs({
@@ -25,6 +26,7 @@ const { values: options } = parseArgs({
     only: { type: 'string' },
     source: { type: 'string', default: resolve(import.meta.dir, '../..') },
     json: { type: 'string' },
+    write: { type: 'boolean', default: false },
     list: { type: 'boolean', default: false },
     p99: { type: 'string' },
   },
@@ -85,5 +87,6 @@ console.log(`\n${findingsTable(findings)}\n`)
 const harmful = findings.filter(({ harms }) => harms.length > 0)
 console.log(`${findings.length} attacks of ${Math.round(seconds * 10) / 10} s, ${harmful.length} did harm`)
 for (const reason of broken) console.log(reason)
+if (options.write) await writeTable(findingsTable(findings))
 if (options.json !== undefined) await Bun.write(options.json, `${JSON.stringify(findings, null, 2)}\n`)
 process.exit(harmful.length + broken.length === 0 ? 0 : 1)

@@ -7,8 +7,10 @@ import { takePorts } from './control-floods.ts'
 
 /** The names that one connection registers before it is dropped: each stays for the lease. */
 const NAMES_OF_ONE = 250
-/** More than that for one token is a name server in somebody else's hands. */
-const MOST_NAMES = 10_000
+/** What one token may hold here, leases included: those of a whole attack are still running at its end. */
+const MOST_NAMES = 2_000
+/** Of the 500 that the server has here. */
+const MOST_PORTS = 300
 
 let nextName = 0
 
@@ -16,6 +18,7 @@ export const attacks: readonly Attack[] = [
   {
     name: 'register-and-drop',
     does: 'clients that register 250 names and drop the connection, again and again',
+    server: { limits: { maxTokenTunnels: MOST_NAMES } },
     attack: (target, tally, until) =>
       loops(8, until, async () => {
         const control = await Control.open(target, { wire: 'streams', token: target.token })
@@ -44,6 +47,7 @@ export const attacks: readonly Attack[] = [
     does: 'one token that takes every port it can get, over many connections',
     // Ports stay with their client for the lease, and each has its listener.
     bounds: { keptFiles: 600 },
+    server: { limits: { maxTokenPorts: MOST_PORTS } },
     async attack(target, tally, until) {
       const holders = await takePorts(target, tally)
       await loops(

@@ -1,6 +1,6 @@
 // Connections that are reset at random moments at either end: a reset is never told as a clean end.
 //
-// Visitors and app are processes of Node, whose sockets tell a reset from an end without any help of ours.
+// Visitors and app are processes of Node, which share no code with the two ends of the tunnel.
 
 import { join } from 'node:path'
 import type { Attack } from '../hostile/attack.ts'
@@ -12,6 +12,7 @@ interface Counts {
   readonly ends: number
   readonly resetsToldAsEnds: number
   readonly endsToldAsResets: number
+  readonly toldInWords: number
 }
 
 export const attacks: readonly Attack[] = [
@@ -19,6 +20,9 @@ export const attacks: readonly Attack[] = [
     name: 'resets',
     does: 'app and visitors reset connections at random moments, HTTP and raw, under load both ways',
     minSeconds: 20,
+    // All from one address, some thousand a second; two dozen of them move bulk both ways at any time.
+    server: { limits: { maxAddressRate: 0 } },
+    bounds: { serverMb: 200 },
     async stage(scene: Scene, tally, until) {
       const node = Bun.which('node')
       if (node === null) {

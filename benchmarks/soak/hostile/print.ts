@@ -1,5 +1,7 @@
 // The table of a hostile run, in Markdown, and what a terminal shows meanwhile.
 
+import { join } from 'node:path'
+import { environment } from '../../measure/environment.ts'
 import { table } from '../../measure/table.ts'
 import type { Finding, Use } from './judge.ts'
 
@@ -27,6 +29,21 @@ export function findingsTable(findings: readonly Finding[]): string {
       `${finding.server.files[0]} → ${finding.server.files[1]} → ${finding.server.files[2]}`,
       finding.harms.length === 0 ? 'no harm' : `**harm**: ${finding.harms.join('; ')}`,
     ]),
+  )
+}
+
+const PAGE = join(import.meta.dir, '../../../docs/security.md')
+const PLACE = /(<!-- attacks: [^\n]*-->\n)[\s\S]*(<!-- end of attacks -->)/
+
+/** Puts the table where docs/security.md has a place for it, with the day, the machine and the commit. */
+export async function writeTable(text: string): Promise<void> {
+  const page = await Bun.file(PAGE).text()
+  if (!PLACE.test(page)) throw new Error('docs/security.md has no place for the table')
+  const { cpu, cores, bun } = await environment()
+  const where = `${new Date().toISOString().slice(0, 10)}, ${cores} cores (${cpu}), Bun ${bun}.`
+  await Bun.write(
+    PAGE,
+    page.replace(PLACE, (_, begin: string, end: string) => `${begin}\n${where}\n\n${text}\n\n${end}`),
   )
 }
 

@@ -224,6 +224,9 @@ export function program(
   return launch(limited, { ready, deadlineMs: READY_MS, onLine: options.onLine })
 }
 
+/** The defaults, but given: here everyone comes from the loopback, which is else not counted. */
+const LIMITS = { maxAddressVisitors: 8_192, maxAddressRate: 1_000, drainTimeoutMs: 1_000 }
+
 function serverOptions(ports: string, own: Partial<TunnelServerOptions> = {}): TunnelServerOptions {
   return {
     port: 0,
@@ -234,6 +237,6 @@ function serverOptions(ports: string, own: Partial<TunnelServerOptions> = {}): T
     udpPorts: ports,
     tlsPort: 0,
     ...own,
-    limits: { drainTimeoutMs: 1_000, ...own.limits },
+    limits: { ...LIMITS, ...own.limits },
   }
 }
