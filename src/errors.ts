@@ -77,6 +77,7 @@ export type ErrorCode =
   | 'PORTS_EXHAUSTED'
   | 'REFUSED_TOO_OFTEN'
   | 'OPEN_SERVER'
+  | 'TOKEN_THROTTLED'
   | 'OPTION_INVALID'
   | 'PORT_INVALID'
   | 'PORT_IN_USE'
@@ -489,6 +490,14 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     true,
     'So many registrations of this token or address were refused in this second that no more are looked at.',
     'Try again in a second, and ask for names and ports that the server has.',
+  ),
+  TOKEN_THROTTLED: entry(
+    122,
+    429,
+    'client',
+    true,
+    'Too many tokens from this address were refused, and as many as may wait are waiting: this one was not looked at.',
+    'Try again in a few seconds, and stop the client whose token is refused.',
   ),
   OPEN_SERVER: entry(
     121,

@@ -46,6 +46,7 @@ const BY_CODE: Partial<Record<ErrorCode, number>> = {
   PORT_NOT_ALLOWED: EXIT.refused,
   PORTS_EXHAUSTED: EXIT.refused,
   REFUSED_TOO_OFTEN: EXIT.refused,
+  TOKEN_THROTTLED: EXIT.refused,
   SERVER_DRAINING: EXIT.refused,
   PORT_IN_USE: EXIT.portInUse,
 }

@@ -55,6 +55,7 @@ export type CliEvent =
       readonly remoteAddress: string
     }
   | { readonly type: 'disconnection'; readonly subdomain: string; readonly reason: string }
+  | RefusedEvent
 
 /** The URL answers. Comes once. */
 export interface ReadyEvent {
@@ -112,6 +113,16 @@ export interface ResponseEvent {
   readonly service?: string
   /** Whose tunnel it was: from the `server` command only. */
   readonly subdomain?: string
+}
+
+/** A client was refused: from the `server` command only. */
+export interface RefusedEvent {
+  readonly type: 'refused'
+  readonly code: string
+  readonly remoteAddress: string
+  readonly wire: string
+  /** So often with this code since its last line. */
+  readonly count: number
 }
 
 /** A connection of a raw tunnel is closed. */

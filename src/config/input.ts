@@ -186,6 +186,12 @@ export interface ServerLimits {
   readonly maxTokenClients?: number
   /** `maxTokenRefusals` of the library. Default: `1000`. */
   readonly maxTokenRefusals?: number
+  /** `maxTokenGuesses` of the library. Default: `10`. */
+  readonly maxTokenGuesses?: number
+  /** `tokenDelayMs` of the library. Default: `5s`. */
+  readonly tokenDelay?: number | string
+  /** `maxTokenWaits` of the library. Default: `64`. */
+  readonly maxTokenWaits?: number
   /** `maxAllTunnels` of the library. Default: `65536`. */
   readonly maxAllTunnels?: number
   /** `maxLinks` of the library. Default: `32`. */

@@ -26,6 +26,7 @@ const REASONS: Readonly<Record<number, string>> = {
   409: 'Conflict',
   413: 'Content Too Large',
   414: 'URI Too Long',
+  429: 'Too Many Requests',
   431: 'Request Header Fields Too Large',
   500: 'Internal Server Error',
   501: 'Not Implemented',
@@ -34,6 +35,9 @@ const REASONS: Readonly<Record<number, string>> = {
   504: 'Gateway Timeout',
   505: 'HTTP Version Not Supported',
 }
+
+/** When a caller may try again that asked too often. */
+const THROTTLED_SECONDS = 5
 
 const encoder = new TextEncoder()
 
@@ -51,7 +55,9 @@ export function errorAnswer(code: ErrorCode, options: ErrorAnswerOptions): Uint8
     'referrer-policy: no-referrer',
     `content-security-policy: ${options.html ? PAGE_POLICY : "default-src 'none'"}`,
   ]
-  if (options.retryAfterSeconds !== undefined) lines.push(`retry-after: ${options.retryAfterSeconds}`)
+  const retryAfterSeconds =
+    options.retryAfterSeconds ?? (entry.status === 429 ? THROTTLED_SECONDS : undefined)
+  if (retryAfterSeconds !== undefined) lines.push(`retry-after: ${retryAfterSeconds}`)
   // RFC 9110 section 15.5.6: a 405 lists what would have been served. Which is everything but CONNECT.
   if (entry.status === 405) lines.push('allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS')
   lines.push(options.keepAlive ? 'connection: keep-alive' : 'connection: close', '', '')

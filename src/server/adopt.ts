@@ -7,22 +7,23 @@ import type { ClientConnection, ClientHost } from './clients.ts'
 import { JsonConnection } from './json-connection.ts'
 import type { Rule } from './policy.ts'
 import { StreamsConnection } from './streams-connection.ts'
+import type { Applicant } from './upgrade.ts'
 
 /** Makes the socket a client's connection, with what its token opens; `joined` gets it before the first event. */
 export function adopt(
   socket: Socket,
-  wire: 'streams' | 'json',
+  { wire, remoteAddress }: Applicant,
   host: ClientHost,
   rule: Rule,
   joined: (client: ClientConnection) => void,
 ): SocketHandler {
   if (wire === 'json') {
-    const connection = new JsonConnection(socket, host, rule)
+    const connection = new JsonConnection(socket, remoteAddress, host, rule)
     joined(connection)
     return connection.socketHandler
   }
   const carrier = new WebSocketCarrier(socket, { role: 'server', scheduler: eventLoop })
-  const connection = new StreamsConnection(carrier, socket.remoteAddress, host, rule)
+  const connection = new StreamsConnection(carrier, remoteAddress, host, rule)
   carrier.handler = connection.carrierHandler
   joined(connection)
   return carrier.socketHandler

@@ -10,6 +10,7 @@ import type { LinkGate } from './links.ts'
 import type { Member } from './member.ts'
 import type { ServerLimits } from './options.ts'
 import type { Rule } from './policy.ts'
+import type { TokenGate } from './token-gate.ts'
 import type { Tunnel, Tunnels } from './tunnels.ts'
 
 /** How a raw visitor's connection ended. */
@@ -33,6 +34,7 @@ export interface Asked {
 /** One connected client. */
 export interface ClientConnection {
   readonly wire: 'streams' | 'json'
+  /** Where it dials from: behind trusted proxies, as they say. */
   readonly remoteAddress: string
   /** Whose connection it is. */
   readonly holder: Holder
@@ -73,8 +75,9 @@ export interface ClientHost {
   readonly deadlines: Deadlines
   readonly tunnels: Tunnels
   readonly linkGate: LinkGate
-  /** What a token opens; `undefined`: nothing. */
-  ruleOf(token: string | undefined): Rule | undefined
+  readonly tokenGate: TokenGate
+  /** Whether this is a proxy, whose address is that of all who come by it. */
+  isTrusted(address: string): boolean
   /** What a token opens now that opened `rule` before the server reloaded; `undefined`: nothing. */
   ruleNow(rule: Rule): Rule | undefined
   /** Why this may not be granted, or not any longer; `undefined`: it may. */
@@ -93,6 +96,8 @@ export interface ClientHost {
   urlOf(tunnel: Tunnel): string
   /** The client holds the tunnel now. */
   registered(client: ClientConnection, tunnel: Tunnel): void
+  /** A registration of the client was refused. */
+  refused(client: ClientConnection, wish: Pick<Register, 'kind' | 'name' | 'port'>, code: ErrorCode): void
   /** It does so no longer. */
   released(client: ClientConnection, tunnel: Tunnel, reason: ErrorCode | 'released'): void
   /** The connection is closed. */

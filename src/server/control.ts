@@ -1,51 +1,30 @@
 // The control host: where clients connect, and the server's own small pages. No tunnel's host ever comes here.
 
-import { createHash } from 'node:crypto'
 import type { ErrorCode } from '../errors.ts'
 import type { RequestHead } from '../http/head.ts'
-import type { Socket, SocketHandler } from '../socket.ts'
-import { LINK_PROTOCOL, STREAMS_SUBPROTOCOL } from '../wire/frame.ts'
-import type { Takeover } from './front.ts'
+import { LINK_PROTOCOL } from '../wire/frame.ts'
+import type { Holding, Takeover } from './front.ts'
 import type { SessionLinks } from './links.ts'
-import type { Rule } from './policy.ts'
 import type { ServerStats } from './stats.ts'
+import { type UpgradeHost, upgradeRoute } from './upgrade.ts'
 import type { Exchange, Upstream, Visit } from './upstream.ts'
 import { DEAD_EXCHANGE } from './upstreams/streams.ts'
 
-const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
-
 /** What the control host needs of the server. */
-export interface ControlDesk {
+export interface ControlDesk extends UpgradeHost {
   readonly version: string
-  /** What a token opens; `undefined`: nothing. */
-  ruleOf(token: string | undefined): Rule | undefined
-  /** Whether one more client of this rule and address may connect. */
-  hasRoom(rule: Rule, address: string): boolean
   stats(): ServerStats
   /** Whether a certificate for this host should be had: the domains themselves and live tunnels. */
   isKnownHost(host: string): boolean
   /** The links of the session that gave this secret. */
   linksOf(secret: string): SessionLinks | undefined
-  /** Takes a control connection over; `subprotocol` is the one that was agreed on. */
-  adopt(socket: Socket, wire: 'streams' | 'json', rule: Rule): SocketHandler
 }
 
 /** Tells a control connection from a request for a page, and refuses what is neither. */
-export function controlRoute(visit: Visit, desk: ControlDesk): Upstream | Takeover | ErrorCode {
+export function controlRoute(visit: Visit, desk: ControlDesk): Upstream | Takeover | Holding | ErrorCode {
   const { head } = visit
   if (head.upgrade === LINK_PROTOCOL) return linkRoute(head, desk)
-  if (head.upgrade !== 'websocket') return new Pages(desk)
-  const rule = ruleOfUpgrade(visit, desk)
-  if (typeof rule === 'string') return rule
-  const key = head.header('sec-websocket-key') ?? ''
-  const offered = (head.header('sec-websocket-protocol') ?? '').split(',').map(one => one.trim())
-  const wire = offered.includes(STREAMS_SUBPROTOCOL) ? 'streams' : 'json'
-  return {
-    takeOver(socket) {
-      socket.write(switchingProtocols(key, wire))
-      return desk.adopt(socket, wire, rule)
-    },
-  }
+  return head.upgrade === 'websocket' ? upgradeRoute(visit, desk) : new Pages(desk)
 }
 
 /** Raw bytes from here on, for a session that its secret names. */
@@ -67,29 +46,6 @@ function linkRoute(head: RequestHead, desk: ControlDesk): Takeover | ErrorCode {
 const LINK_ANSWER = Buffer.from(
   `HTTP/1.1 101 Switching Protocols\r\nUpgrade: ${LINK_PROTOCOL}\r\nConnection: Upgrade\r\n\r\n`,
 )
-
-/** What a client may have that asks for a control connection, or why it gets none. */
-function ruleOfUpgrade({ head, remoteAddress }: Visit, desk: ControlDesk): Rule | ErrorCode {
-  if (head.method !== 'GET' || head.body !== 'none') return 'BAD_REQUEST'
-  if (head.header('sec-websocket-version') !== '13') return 'BAD_REQUEST'
-  if (!/^[A-Za-z0-9+/]{22}==$/.test(head.header('sec-websocket-key') ?? '')) return 'BAD_REQUEST'
-  // Only browsers send Origin: a page must not be able to act as a client from inside its visitor's network.
-  if (head.header('origin') !== undefined) return 'ORIGIN_HEADER_REFUSED'
-  const [, token] = /^Bearer (\S+)$/i.exec(head.header('authorization') ?? '') ?? []
-  const rule = desk.ruleOf(token)
-  if (rule === undefined) return 'TOKEN_REFUSED'
-  return desk.hasRoom(rule, remoteAddress) ? rule : 'CLIENT_LIMIT'
-}
-
-function switchingProtocols(key: string, wire: 'streams' | 'json'): Uint8Array {
-  const accept = createHash('sha1')
-    .update(key + GUID)
-    .digest('base64')
-  const protocol = wire === 'streams' ? `Sec-WebSocket-Protocol: ${STREAMS_SUBPROTOCOL}\r\n` : ''
-  return Buffer.from(
-    `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n${protocol}\r\n`,
-  )
-}
 
 /** Status, health, metrics, certificate check: answered at once, without an upstream. */
 class Pages implements Upstream {

@@ -12,16 +12,16 @@ import type { Tunnel } from './tunnels.ts'
 import type { Upstream } from './upstream.ts'
 import type { VisitorConnection } from './visitor.ts'
 
-/** A tunnel whose client is reconnecting: see `Tunnel.hold`. */
-export interface Holding {
-  /** `held` is called once, unless the function returned is called before. A code: nothing more may wait. */
-  hold(held: (upstream: Upstream | ErrorCode) => void): (() => void) | ErrorCode
-}
-
 /** The connection changes hands: a control connection. */
 export interface Takeover {
   /** Answers on the socket, and takes its events from now on. */
   takeOver(socket: Socket): SocketHandler
+}
+
+/** Where the request goes is known later: its tunnel's client is reconnecting, or its token is not looked at yet. */
+export interface Holding {
+  /** `held` is called once, unless the function returned is called before. A code: nothing more may wait. */
+  hold(held: (route: Upstream | Takeover | ErrorCode) => void): (() => void) | ErrorCode
 }
 
 /** Where a request goes: an upstream, a wait, another protocol, or an error page. */

@@ -80,11 +80,11 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
   readonly #signs = new Set<(isAlive: boolean) => void>()
 
   /** Takes over after the upgrade was answered. */
-  constructor(socket: Socket, host: ClientHost, rule: Rule) {
+  constructor(socket: Socket, remoteAddress: string, host: ClientHost, rule: Rule) {
     this.#host = host
     this.#rule = rule
-    this.remoteAddress = socket.remoteAddress
-    this.#holder = host.holderOf(rule, this.remoteAddress)
+    this.remoteAddress = remoteAddress
+    this.#holder = host.holderOf(rule, remoteAddress)
     const { limits, deadlines } = host
     this.#carrier = new WebSocketCarrier(socket, {
       role: 'server',
@@ -306,6 +306,7 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
     }
     if (typeof claimed !== 'string') return this.#grant(claimed)
     this.#holder.refused(performance.now())
+    this.#host.refused(this, { kind: 'http', name }, claimed)
     this.#carrier.sendText(
       claimed === 'NAME_TAKEN'
         ? encodeTaken(name)
@@ -325,14 +326,18 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
   }
 
   /**
-   * Whether the name's holder is an earlier connection from the same address that does not answer any more. This wire
-   * has no other proof of being the same holder, and whoever came back must not have to take `name-2`.
+   * Whether the name belongs to an earlier connection of the same client that does not answer any more. This wire has no
+   * secret that proves it, and a client that comes back must not have to take `name-2`: the same token from the same
+   * address counts as the same client. Without tokens the address alone does, unless it is a proxy's, which all clients
+   * behind it have.
    */
   async #isLeftBehind(name: string): Promise<boolean> {
-    const holder = this.#host.tunnels.find(name)?.client
-    if (holder === undefined || holder.wire !== 'json' || holder === this) return false
-    if (holder.remoteAddress !== this.remoteAddress || (await holder.checkAlive())) return false
-    holder.close('CARRIER_DEAD')
+    const other = this.#host.tunnels.find(name)?.client
+    if (other === undefined || other.wire !== 'json' || other === this) return false
+    if (other.holder !== this.#holder || other.remoteAddress !== this.remoteAddress) return false
+    if (this.#rule.id === undefined && this.#host.isTrusted(this.remoteAddress)) return false
+    if (await other.checkAlive()) return false
+    other.close('CARRIER_DEAD')
     return true
   }
 

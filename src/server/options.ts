@@ -1,6 +1,6 @@
 // Everything a TunnelServer can be told, with the defaults.
 
-import type { TunnelError } from '../errors.ts'
+import type { ErrorCode, TunnelError } from '../errors.ts'
 import type { TunnelKind } from '../wire/control.ts'
 
 /** A token, and what it opens. */
@@ -190,6 +190,22 @@ export interface ServerLimits {
    * its registrations of the rest of the second are refused with `REFUSED_TOO_OFTEN`, without a look.
    */
   readonly maxTokenRefusals: number
+  /**
+   * Refused tokens of one address (IPv6: of its first 64 bits) before its tokens wait to be looked at. Default 10: a
+   * client that was configured wrongly tries a few times. A connection with as many registrations refused for their tokens is
+   * closed. Half of those counted are forgotten in each minute without another one.
+   */
+  readonly maxTokenGuesses: number
+  /**
+   * The longest that a token waits because others of its address were refused: 100 ms after `maxTokenGuesses`, doubled by
+   * each further one. Good ones wait too, and get in. Default 5,000, half of what a client gives a dial. `0`: none waits.
+   */
+  readonly tokenDelayMs: number
+  /**
+   * Tokens of one address that wait like that. Default 64: at most 13 are looked at in a second. Above: refused with
+   * `TOKEN_THROTTLED`, without a look.
+   */
+  readonly maxTokenWaits: number
   /** Tunnels of all clients, leases included. Default 65,536, of some 2 KiB each. Above: `CLIENT_LIMIT`. */
   readonly maxAllTunnels: number
   /**
@@ -281,6 +297,9 @@ export const DEFAULT_LIMITS: ServerLimits = {
   maxTokenPorts: 5_000,
   maxTokenClients: 5_000,
   maxTokenRefusals: 1_000,
+  maxTokenGuesses: 10,
+  tokenDelayMs: 5_000,
+  maxTokenWaits: 64,
   maxAllTunnels: 65_536,
   maxLinks: 32,
   streamIdleMs: 4_000,
@@ -315,6 +334,8 @@ export const NEVER_ZERO: ReadonlySet<string> = new Set<keyof ServerLimits>([
   'maxTokenPorts',
   'maxTokenClients',
   'maxTokenRefusals',
+  'maxTokenGuesses',
+  'maxTokenWaits',
   'maxAllTunnels',
   'maxClients',
   'maxHellos',
@@ -379,6 +400,18 @@ export interface TunnelServerEvents {
     readonly bytesIn: number
     readonly bytesOut: number
     readonly error?: string
+  }
+  /**
+   * A client was not let in, or a registration of it was refused: `kind` and `name` are those of the registration. Codes
+   * such as `TOKEN_REFUSED`, `TOKEN_THROTTLED`, `CLIENT_LIMIT`, `NOT_ALLOWED`; `NAME_TAKEN` and `PORT_TAKEN` are everyday
+   * ones. `remoteAddress` is what trusted proxies say it is.
+   */
+  refused: {
+    readonly remoteAddress: string
+    readonly wire: 'streams' | 'json'
+    readonly code: ErrorCode
+    readonly kind?: string
+    readonly name?: string
   }
   /**
    * The server works by options that are rarely meant. Code `OPEN_SERVER`: it has no tokens and listens on other addresses

@@ -34,6 +34,7 @@ import { destinationOf } from './route.ts'
 import { Serving } from './serving.ts'
 import { isOpenServer, type ServerSettings, serverSettings } from './settings.ts'
 import { Counters, type ServerStats } from './stats.ts'
+import { TokenGate } from './token-gate.ts'
 import { type Tunnel, Tunnels } from './tunnels.ts'
 import { VisitorConnection } from './visitor.ts'
 import { Visitors } from './visitors.ts'
@@ -63,6 +64,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   /** Flows of all UDP tunnels. */
   readonly #flows = { count: 0 }
   readonly #linkGate: LinkGate = new LinkGate()
+  readonly #tokenGate: TokenGate
   readonly #desk: ControlDesk
   readonly #rawVisits: RawVisits = new RawVisits({
     counters: this.#counters,
@@ -107,6 +109,11 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       admission: this.#admission,
       visitor: (socket, host, seat) => this.#acceptVisitor(socket, host, seat),
       failed: error => this.emit('error', error),
+    })
+    this.#tokenGate = new TokenGate({
+      limits: () => this.#settings.limits,
+      scheduler: eventLoop,
+      ruleOf: token => this.#settings.policy.ruleOf(token),
     })
     this.#desk = this.#controlDesk()
     this.#serving = new Serving({
@@ -401,7 +408,16 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       deadlines: this.#deadlines,
       tunnels: this.#tunnels,
       linkGate: this.#linkGate,
-      ruleOf: token => this.#settings.policy.ruleOf(token),
+      tokenGate: this.#tokenGate,
+      isTrusted: address => this.#isTrusted(address),
+      refused: ({ remoteAddress, wire }, { kind, name, port = 0 }, code) =>
+        this.emit('refused', {
+          remoteAddress,
+          wire,
+          code,
+          kind,
+          name: name ?? (port === 0 ? kind : `${kind}-${port}`),
+        }),
       ruleNow: rule => rule.in(this.#settings.policy),
       refusalOf: (wish, rule) => refusalOf(wish, rule, this.#settings),
       holderOf: (rule, address) => this.#holdings.of(rule, address),
@@ -450,8 +466,13 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     const clientHost = this.#clientHost()
     return {
       version: VERSION,
-      ruleOf: token => this.#settings.policy.ruleOf(token),
-      hasRoom: (rule, address) => this.#holdings.of(rule, address).hasRoomFor('clients'),
+      tokenGate: this.#tokenGate,
+      isTrusted: address => this.#isTrusted(address),
+      clientRefusal: (rule, address) => {
+        if (this.#state !== 'running') return 'SERVER_DRAINING'
+        return this.#holdings.of(rule, address).hasRoomFor('clients') ? undefined : 'CLIENT_LIMIT'
+      },
+      refused: (applicant, code) => this.emit('refused', { ...applicant, code }),
       stats: () => this.getStats(),
       linksOf: secret => this.#linkGate.find(secret),
       isKnownHost: host => {
@@ -464,8 +485,8 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
         }
         return destination.kind === 'control' && this.#settings.domains.some(domain => host.endsWith(domain))
       },
-      adopt: (socket, wire, rule) =>
-        adopt(socket, wire, clientHost, rule, client => {
+      adopt: (socket, applicant, rule) =>
+        adopt(socket, applicant, clientHost, rule, client => {
           this.#clients.add(client)
           client.holder.take('clients')
           this.#counters.totalConnections++

@@ -14,6 +14,7 @@ import type { Holder } from './holdings.ts'
 import type { SessionLinks } from './links.ts'
 import type { Member } from './member.ts'
 import type { Rule } from './policy.ts'
+import type { Verdict } from './token-gate.ts'
 import type { Tunnel } from './tunnels.ts'
 import type { TunnelUpstream } from './upstream.ts'
 import { RoutedUpstream } from './upstreams/routed.ts'
@@ -46,8 +47,12 @@ export class StreamsConnection implements ClientConnection, Deadline {
   #holder: Holder
   readonly #session: Session
   readonly #registered = new Map<number, Registered>()
-  /** Registrations whose port is being opened. */
+  /** Registrations whose port is being opened, or whose token waits. */
   #claiming = 0
+  /** What ends the wait of a token that is not looked at yet. */
+  readonly #waits = new Map<Register, () => void>()
+  /** Registrations that were refused for their own token. */
+  #refusedTokens = 0
   #nextTunnel = 1
   #nextReport = 1
   #isWatching = false
@@ -97,7 +102,11 @@ export class StreamsConnection implements ClientConnection, Deadline {
 
   /** Nothing was registered in time. */
   expired(): void {
-    if (this.#registered.size === 0) this.#session.close('REGISTER_TIMEOUT')
+    if (this.#registered.size > 0) return
+    const { limits, deadlines } = this.#host
+    // It asked in time, and waits for the answer.
+    if (this.#claiming > 0) deadlines.arm(this, limits.registerTimeoutMs)
+    else this.#session.close('REGISTER_TIMEOUT')
   }
 
   checkAlive(): Promise<boolean> {
@@ -259,8 +268,28 @@ export class StreamsConnection implements ClientConnection, Deadline {
   }
 
   #register(message: Register): void {
-    const rule = message.token === undefined ? this.#rule : this.#host.ruleOf(message.token)
-    if (rule === undefined) return this.#answer(message, 'TOKEN_REFUSED', this.#rule)
+    const { token } = message
+    if (token === undefined) return this.#registerBy(this.#rule, message)
+    if (this.#isFull) return this.#answer(message, 'CLIENT_LIMIT', this.#rule)
+    const { tokenGate } = this.#host
+    const judged = (verdict: Verdict): void => {
+      if (typeof verdict !== 'string') return this.#registerBy(verdict, message)
+      this.#answer(message, verdict, this.#rule)
+      if (verdict === 'TOKEN_REFUSED' && ++this.#refusedTokens >= this.#host.limits.maxTokenGuesses)
+        this.close('TOKEN_REFUSED')
+    }
+    if (tokenGate.delayOf(this.remoteAddress) === 0) return judged(tokenGate.judge(token, this.remoteAddress))
+    const wait = tokenGate.judgeLater(token, this.remoteAddress, verdict => {
+      this.#waits.delete(message)
+      this.#claiming--
+      judged(verdict)
+    })
+    if (typeof wait === 'string') return judged(wait)
+    this.#claiming++
+    this.#waits.set(message, wait)
+  }
+
+  #registerBy(rule: Rule, message: Register): void {
     const holder = this.#host.holderOf(rule, this.remoteAddress)
     const claimed = this.#claim(message, { rule, holder })
     if (!(claimed instanceof Promise)) return this.#answer(message, claimed, rule)
@@ -290,6 +319,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
     if (typeof member !== 'string') return this.#grant(message, member, rule)
     const holder = this.#host.holderOf(rule, this.remoteAddress)
     holder.refused(performance.now())
+    this.#host.refused(this, message, member)
     const detail =
       member === 'CLIENT_LIMIT' && this.#isFull
         ? `This client has ${this.#host.limits.maxTunnels} tunnels, as many as the server allows (maxTunnels).`
@@ -362,6 +392,8 @@ export class StreamsConnection implements ClientConnection, Deadline {
   #closed(code: ErrorCode, error: Error | undefined): void {
     if (code === 'INTERNAL' && error !== undefined) this.#host.failed(error)
     this.#host.deadlines.forget(this)
+    for (const stop of this.#waits.values()) stop()
+    this.#waits.clear()
     for (const { member, upstream } of this.#registered.values()) {
       member.detach(upstream)
       this.#host.released(this, member.tunnel, code)

@@ -11,7 +11,7 @@ import type { LaneEnd, Socket, SocketHandler, Splice, SpliceDone } from '../sock
 import { Unsent } from '../unsent.ts'
 import type { Occupant, Seat } from './admission.ts'
 import { type Deadline, TICKS_PER_SECOND } from './deadlines.ts'
-import type { Holding, VisitorHost, VisitRecord } from './front.ts'
+import type { Holding, Takeover, VisitorHost, VisitRecord } from './front.ts'
 import { HeadBuffer } from './head-buffer.ts'
 import type { Exchange, Rewrite, Upstream, Visit } from './upstream.ts'
 import { VisitorLane } from './visitor-lane.ts'
@@ -380,17 +380,18 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline, Occupa
     const unfinishedAt = this.#lane?.unfinishedAt(this)
     if (unfinishedAt !== undefined) return this.#start(unfinishedAt)
     const route = this.#host.route(this)
+    if (typeof route !== 'string' && 'hold' in route) this.#hold(route)
+    else this.#follow(route)
+  }
+
+  #follow(route: Upstream | Takeover | ErrorCode): void {
     if (typeof route === 'string') return this.fail(route)
-    if ('takeOver' in route) {
-      this.#finish(undefined)
-      this.#phase = 'taken'
-      this.#seat?.release()
-      this.#settle()
-      this.#takeover = route.takeOver(this.#socket)
-      return
-    }
-    if ('hold' in route) return this.#hold(route)
-    this.#start(route)
+    if (!('takeOver' in route)) return this.#start(route)
+    this.#finish(undefined)
+    this.#phase = 'taken'
+    this.#seat?.release()
+    this.#settle()
+    this.#takeover = route.takeOver(this.#socket)
   }
 
   #start(upstream: Upstream): void {
@@ -421,16 +422,16 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline, Occupa
     if (this.#isRequestComplete) exchange.bodyEnded()
   }
 
-  /** The client is reconnecting: the request waits, unread beyond its head. */
-  #hold(tunnel: Holding): void {
+  /** The request waits, unread beyond its head. */
+  #hold(holding: Holding): void {
     this.pause()
-    const outcome = tunnel.hold(upstream => {
+    const outcome = holding.hold(route => {
       this.#stopHolding = undefined
-      if (typeof upstream === 'string') return this.fail(upstream)
+      if (typeof route === 'string') return this.fail(route)
       const { arrayBytes } = this.#input
       const rest = this.#input.take()
       this.resume()
-      this.#start(upstream)
+      this.#follow(route)
       if (rest !== undefined) this.#advance(rest, arrayBytes)
     })
     if (typeof outcome === 'string') this.fail(outcome)

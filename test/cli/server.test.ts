@@ -98,6 +98,16 @@ describe('server', () => {
     expect(run.stderr).not.toContain('everybody')
   })
 
+  test('has a line for a refused token, with the address', async () => {
+    const run = open(start(['server', '--host', '127.0.0.1', '--port', '0', '--token', 's3cret']))
+    const url = await run.printed(URL_LINE)
+    await finish(['3000', '--server', url, '--token', 'wr0ng'])
+    await run.printed(/refused 127\.0\.0\.1 \((?:streams|json)\): TOKEN_REFUSED/)
+    run.kill('SIGTERM')
+    expect(await run.exited).toBe(0)
+    for (const secret of ['s3cret', 'wr0ng']) expect(run.stderr).not.toContain(secret)
+  })
+
   test('lets in who has one of its tokens, refuses who has not', async () => {
     const url = await serverUrl('--token', 'first', '--token', 's3cret')
     const [without, wrong] = await Promise.all([

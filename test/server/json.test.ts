@@ -139,10 +139,11 @@ describe('registration', () => {
 
 describe('the name after a lost connection', () => {
   /** Registers over a raw socket, which then answers no ping: as if its machine had vanished. */
-  async function vanished(server: TunnelServer): Promise<RawConnection> {
+  async function vanished(server: TunnelServer, ...headers: readonly string[]): Promise<RawConnection> {
     const raw = await rawDial(server.port)
     await raw.send(
       'GET /?subdomain=app HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
+        headers.map(line => `${line}\r\n`).join('') +
         'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n',
     )
     const ready = '{"type":"ready","subdomain":"app"}'
@@ -158,6 +159,36 @@ describe('the name after a lost connection', () => {
     using client = new NaiveJsonClient(server.port)
     expect((await client.register('app')).type).toBe('registered')
     expect(server.getStats(true).subdomains).toEqual(['app'])
+    old.socket.terminate()
+  })
+
+  test("does not go to another tenant's token, from the same address as it is; to its own it does", async () => {
+    await using server = await startServer({ tokens: ['mine', 'theirs'] })
+    const old = await vanished(server, 'Authorization: Bearer mine')
+    using thief = new NaiveJsonClient(server.port, undefined, undefined, 'theirs')
+    expect((await thief.register('app')).type).toBe('subdomain_taken')
+    using owner = new NaiveJsonClient(server.port, undefined, undefined, 'mine')
+    expect((await owner.register('app')).type).toBe('registered')
+    old.socket.terminate()
+  })
+
+  test('without tokens does not go to another client behind the same proxy', async () => {
+    await using server = await startServer({ trustedProxies: ['127.0.0.1'] })
+    const old = await vanished(server)
+    using other = new NaiveJsonClient(server.port)
+    expect((await other.register('app')).type).toBe('subdomain_taken')
+    old.socket.terminate()
+  })
+
+  test('without tokens, by way of a proxy, goes to the same address that the proxy names', async () => {
+    await using server = await startServer({ trustedProxies: ['127.0.0.1'] })
+    const old = await vanished(server, 'X-Forwarded-For: 203.0.113.7')
+    const from = (address: string) =>
+      new NaiveJsonClient(server.port, undefined, undefined, undefined, { 'x-forwarded-for': address })
+    using other = from('203.0.113.8')
+    expect((await other.register('app')).type).toBe('subdomain_taken')
+    using owner = from('203.0.113.7')
+    expect((await owner.register('app')).type).toBe('registered')
     old.socket.terminate()
   })
 

@@ -9,6 +9,7 @@ import { LinkGate } from '../../src/server/links.ts'
 import { DEFAULT_LIMITS, type ServerLimits } from '../../src/server/options.ts'
 import { ANYTHING } from '../../src/server/policy.ts'
 import { StreamsConnection } from '../../src/server/streams-connection.ts'
+import { TokenGate } from '../../src/server/token-gate.ts'
 import { Tunnels } from '../../src/server/tunnels.ts'
 import type { TunnelUpstream } from '../../src/server/upstream.ts'
 import type { Affinity } from '../../src/wire/control.ts'
@@ -40,7 +41,9 @@ class Client {
       deadlines,
       tunnels,
       linkGate: new LinkGate(),
-      ruleOf: () => ANYTHING,
+      tokenGate: new TokenGate({ limits: () => allLimits, scheduler: eventLoop, ruleOf: () => ANYTHING }),
+      isTrusted: () => false,
+      refused() {},
       ruleNow: () => ANYTHING,
       refusalOf: () => undefined,
       holderOf: () => holder,

@@ -21,11 +21,18 @@ export class NaiveJsonClient implements Disposable {
   readonly #changed = new Set<() => void>()
   readonly #answers: Answers
 
-  constructor(port: number, answers: Answers = echo, query = '?subdomain=app', token?: string) {
+  constructor(
+    port: number,
+    answers: Answers = echo,
+    query = '?subdomain=app',
+    token?: string,
+    headers: Readonly<Record<string, string>> = {},
+  ) {
     this.#answers = answers
     // Bun's own: a browser's has no headers.
-    const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
-    this.#socket = new WebSocket(`ws://127.0.0.1:${port}${query}`, { headers })
+    this.#socket = new WebSocket(`ws://127.0.0.1:${port}${query}`, {
+      headers: { ...headers, ...(token !== undefined && { authorization: `Bearer ${token}` }) },
+    })
     this.#socket.addEventListener('message', event => this.#take(String(event.data)))
     this.#socket.addEventListener('close', event => {
       this.closeCode = event.code

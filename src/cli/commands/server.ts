@@ -8,6 +8,7 @@ import { DEFAULT_HOST, type TunnelServerOptions } from '../../server/options.ts'
 import { Changes } from '../changes.ts'
 import { ConfigWatch } from '../config-watch.ts'
 import { createServer, type ServerEnd } from '../ends.ts'
+import { Refusals } from '../refusals.ts'
 import { describe, visitorEvent } from '../report.ts'
 import type { Run } from '../run.ts'
 import { aborted } from '../stop.ts'
@@ -79,6 +80,8 @@ async function runServer(
     totals.visitorDisconnected(event)
     output.event(visitorEvent(event))
   })
+  const refusals = new Refusals(output)
+  server.on('refused', event => refusals.refused(event))
   server.on('warning', ({ code }) =>
     output.event({ type: 'notice', code, message: `Warning: ${ERRORS[code].meaning}` }),
   )

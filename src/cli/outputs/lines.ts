@@ -153,6 +153,10 @@ export function eventText(event: CliEvent, urlColumns = 0): string | undefined {
       return moreText(event)
     case 'connection':
       return `+ ${event.subdomain} from ${visible(event.remoteAddress)} (${event.wire})`
+    case 'refused': {
+      const times = event.count > 1 ? `, ${event.count} times` : ''
+      return `refused ${visible(event.remoteAddress)} (${event.wire}): ${event.code}${times}`
+    }
     case 'disconnection':
       return `- ${event.subdomain} ${visible(event.reason)}`
     default:
