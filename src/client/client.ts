@@ -4,7 +4,6 @@
 import { deferred } from '../deferred.ts'
 import { TunnelError } from '../errors.ts'
 import { Events } from '../events.ts'
-import { calculateBackoff } from '../names.ts'
 import { associate } from '../sockets/associate.ts'
 import { dial } from '../sockets/dial.ts'
 import { stopped } from './carrier.ts'
@@ -28,6 +27,7 @@ import type {
   UdpTunnelOptions,
 } from './options.ts'
 import { OwnTunnel } from './own-tunnel.ts'
+import { pauseBefore } from './patience.ts'
 import { probePublicSide } from './probe.ts'
 import { guardToken } from './server-address.ts'
 import {
@@ -510,7 +510,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     const { signal } = this.#stopping
     while (!signal.aborted) {
       const attempt = ++this.#attempt
-      const delayMs = calculateBackoff(attempt, { maxMs: this.#settings.maxBackoffMs })
+      const delayMs = pauseBefore(attempt, this.#settings.maxBackoffMs)
       this.emit('reconnecting', { attempt, delayMs })
       if (signal.aborted) return
       await this.#pause(delayMs)

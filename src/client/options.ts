@@ -198,7 +198,7 @@ export interface TunnelClientOptions extends HttpTunnelOptions {
   readonly connectTimeoutMs?: number
   /** `false`: a lost carrier ends the client. Default `true`: tries for ever, first at once, then with full jitter. */
   readonly reconnect?: boolean
-  /** Longest pause between tries. Default 5,000 ms. */
+  /** Longest pause between tries. Default 5,000 ms; for the first 60, half a minute, at most 1,000 ms. */
   readonly maxBackoffMs?: number
   /** Silence on the carrier before it is pinged. Default 10,000 ms. */
   readonly pingIntervalMs?: number

@@ -222,6 +222,8 @@ export interface ServerLimits {
   readonly pingInterval?: number | string
   /** `deadAfterMs` of the library. Default: `25s`. */
   readonly deadAfter?: number | string
+  /** `hungAfterMs` of the library. Default: `12s`. */
+  readonly hungAfter?: number | string
   /** `maxMessageBytes` of the library. Default: `64MiB`. */
   readonly maxMessage?: number | string
   /** `maxStreamWindowBytes` of the library. Default: `4MiB`. */

@@ -117,6 +117,7 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
       limits,
       () => this.#carrier.ping(),
       () => this.#lose('CARRIER_DEAD'),
+      () => this.#waiting.size > 0,
     )
     deadlines.watch(this)
     deadlines.arm(this, limits.registerTimeoutMs)

@@ -259,6 +259,12 @@ export interface ServerLimits {
   readonly pingIntervalMs: number
   /** Silence on a carrier before it is given up. Default 25,000. More than `pingIntervalMs`, or `OPTION_INVALID`. */
   readonly deadAfterMs: number
+  /**
+   * The same while a visitor waits: such a carrier is pinged as soon as it is silent. Default 12,000: a client that hangs is
+   * given up within 15 s of the request, and one that is busy for some seconds is not. One without visitors has
+   * `deadAfterMs`, so that a client that changes networks has more time.
+   */
+  readonly hungAfterMs: number
   /** Largest JSON wire message either way. Default 64 MiB, what existing clients accept. Above: 413 or 502. */
   readonly maxMessageBytes: number
   /** Receive window that one stream may grow to from 256 KiB. Default 4 MiB: what a stalled reader can cost. `0`: no growth. */
@@ -315,6 +321,7 @@ export const DEFAULT_LIMITS: ServerLimits = {
   maxCarrierBacklogBytes: 4_194_304,
   pingIntervalMs: 10_000,
   deadAfterMs: 25_000,
+  hungAfterMs: 12_000,
   maxMessageBytes: 67_108_864,
   maxStreamWindowBytes: 4_194_304,
   maxSessionWindowBytes: 67_108_864,
@@ -346,6 +353,7 @@ export const NEVER_ZERO: ReadonlySet<string> = new Set<keyof ServerLimits>([
   'flowIdleMs',
   'pingIntervalMs',
   'deadAfterMs',
+  'hungAfterMs',
   'maxMessageBytes',
 ])
 

@@ -85,6 +85,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
         maxSessionWindowBytes: limits.maxSessionWindowBytes,
         pingIntervalMs: limits.pingIntervalMs,
         deadAfterMs: limits.deadAfterMs,
+        hungAfterMs: limits.hungAfterMs,
       },
     )
     this.#links = host.linkGate.open(this.#session, deadlines, limits.maxLinks)

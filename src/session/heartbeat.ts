@@ -7,6 +7,8 @@ export interface HeartbeatOptions {
   readonly pingIntervalMs: number
   /** Silence before the carrier is given up, milliseconds. */
   readonly deadAfterMs: number
+  /** The same while somebody waits for the other side: `isAwaited`. Default `deadAfterMs`. */
+  readonly hungAfterMs?: number
 }
 
 interface Ping {
@@ -29,6 +31,9 @@ export class Heartbeat {
   #nextNumber = 1
   #heard = false
   #silentMs = 0
+  /** Of that, how long somebody has waited. */
+  #awaitedMs = 0
+  readonly #isAwaited: () => boolean
   #cancelTick: () => void
 
   constructor(
@@ -36,11 +41,13 @@ export class Heartbeat {
     options: HeartbeatOptions,
     sendPing: (number: number) => void,
     died: () => void,
+    isAwaited: () => boolean = () => false,
   ) {
     this.#scheduler = scheduler
     this.#options = options
     this.#sendPing = sendPing
     this.#died = died
+    this.#isAwaited = isAwaited
     this.#cancelTick = this.#planTick()
   }
 
@@ -74,14 +81,16 @@ export class Heartbeat {
   }
 
   #planTick(): () => void {
-    const tickMs = Math.min(this.#options.pingIntervalMs, this.#options.deadAfterMs) / 4
+    const { pingIntervalMs, deadAfterMs, hungAfterMs = deadAfterMs } = this.#options
+    const tickMs = Math.min(pingIntervalMs, deadAfterMs, hungAfterMs) / 4
     return this.#scheduler.after(tickMs, () => {
       this.#silentMs = this.#heard ? 0 : this.#silentMs + tickMs
+      this.#awaitedMs = !this.#heard && this.#isAwaited() ? this.#awaitedMs + tickMs : 0
       this.#heard = false
-      if (this.#silentMs >= this.#options.deadAfterMs) return this.#died()
+      if (this.#silentMs >= deadAfterMs || this.#awaitedMs >= hungAfterMs) return this.#died()
       // Planned first: a ping may find the carrier closed, and `stop` must then find the next tick to cancel.
       this.#cancelTick = this.#planTick()
-      if (this.#silentMs >= this.#options.pingIntervalMs) this.ping()
+      if (this.#silentMs >= pingIntervalMs || this.#awaitedMs === tickMs) this.ping()
     })
   }
 }

@@ -123,6 +123,7 @@ export class Session {
       options,
       number => this.#sendPing(number),
       () => this.terminate('CARRIER_DEAD'),
+      () => this.#streams.size > 0,
     )
     this.carrierHandler = {
       received: (bytes, start, end) => {

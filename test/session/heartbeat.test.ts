@@ -1,10 +1,14 @@
 // Signs of life: when a PING leaves, when a carrier is given up, and what the round trip is.
 
 import { describe, expect, test } from 'bun:test'
-import { Heartbeat } from '../../src/session/heartbeat.ts'
+import { DEFAULT_LIMITS } from '../../src/server/options.ts'
+import { Heartbeat, type HeartbeatOptions } from '../../src/session/heartbeat.ts'
 import { Clock } from '../support/clock.ts'
 
-function heart(options = { pingIntervalMs: 10_000, deadAfterMs: 25_000 }) {
+function heart(
+  options: HeartbeatOptions = { pingIntervalMs: 10_000, deadAfterMs: 25_000 },
+  isAwaited: () => boolean = () => false,
+) {
   const clock = new Clock()
   const pings: number[] = []
   let deaths = 0
@@ -13,6 +17,7 @@ function heart(options = { pingIntervalMs: 10_000, deadAfterMs: 25_000 }) {
     options,
     number => pings.push(number),
     () => deaths++,
+    isAwaited,
   )
   return { clock, pings, heartbeat, deaths: () => deaths }
 }
@@ -37,6 +42,51 @@ describe('heartbeat', () => {
     expect(deaths()).toBe(0)
     clock.advance(200)
     expect([deaths(), clock.timerCount]).toEqual([1, 0])
+  })
+
+  describe('with a visitor that waits', () => {
+    const { pingIntervalMs, deadAfterMs, hungAfterMs } = DEFAULT_LIMITS
+    const options = { pingIntervalMs, deadAfterMs, hungAfterMs }
+
+    test.each([0, 1, 1_700, 2_499, 9_000, 13_000])(
+      'who came %d ms after the last sign of life: a ping at once, and an end within 15 s',
+      ms => {
+        let isAwaited = false
+        const { clock, pings, deaths } = heart(options, () => isAwaited)
+        clock.advance(ms)
+        const before = pings.length
+        isAwaited = true
+        clock.advance(2_501)
+        expect(pings.length).toBeGreaterThan(before)
+        clock.advance(6_000)
+        expect(deaths()).toBe(0)
+        clock.advance(15_000 - 8_501)
+        expect(deaths()).toBe(1)
+      },
+    )
+
+    test('for an answer that takes minutes it lives on, if it answers pings', () => {
+      const { clock, pings, heartbeat, deaths } = heart(options, () => true)
+      for (let second = 0; second < 600; second++) {
+        const last = pings.at(-1)
+        clock.advance(1_000)
+        if (pings.at(-1) !== last) heartbeat.heard()
+      }
+      expect(deaths()).toBe(0)
+      // One for each silence, not one for each look.
+      expect(pings.length).toBeLessThan(150)
+    })
+
+    test('a wait that ends does not shorten the life of a silent carrier', () => {
+      let isAwaited = true
+      const { clock, deaths } = heart(options, () => isAwaited)
+      clock.advance(9_000)
+      isAwaited = false
+      clock.advance(15_000)
+      expect(deaths()).toBe(0)
+      clock.advance(1_500)
+      expect(deaths()).toBe(1)
+    })
   })
 
   test('knows the smallest round trip', () => {

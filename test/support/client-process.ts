@@ -1,9 +1,9 @@
 // A client in a process of its own, for tests that kill or freeze it. Prints one JSON line per event.
 
-import { TunnelClient } from '../../src/index.ts'
+import { TunnelClient, type TunnelClientOptions } from '../../src/index.ts'
 
 const [server = '', name = '', origin = '', extra] = process.argv.slice(2)
-/** `extra`: `pool`, or the URL of a proxy. */
+/** `extra`: `pool`, `json` for that wire, or the URL of a proxy. */
 const service = { port: Number(origin), host: '127.0.0.1' }
 /** `tcp` takes any port, `tcp-20000` that one; anything else is a subdomain. */
 const [, isTcp, remotePort] = /^(tcp)(?:-(\d+))?$/.exec(name) ?? []
@@ -11,7 +11,7 @@ const client = new TunnelClient({
   server,
   maxBackoffMs: 100,
   ...(isTcp === undefined && { ...service, subdomain: name }),
-  ...(extra === 'pool' ? { pool: true } : extra !== undefined && { proxy: extra }),
+  ...optionsOf(extra),
 })
 for (const event of ['connected', 'disconnected', 'reconnecting', 'error', 'close'] as const) {
   client.on(event, () => console.log(JSON.stringify({ event, name: nameOf() })))
@@ -23,4 +23,10 @@ process.once('SIGTERM', () => void client.disconnect())
 
 function nameOf(): string {
   return client.getState() === 'idle' || client.getState() === 'connecting' ? '' : client.getSubdomain()
+}
+
+function optionsOf(extra: string | undefined): Partial<TunnelClientOptions> {
+  if (extra === 'pool') return { pool: true }
+  if (extra === 'json') return { wire: 'json' }
+  return extra === undefined ? {} : { proxy: extra }
 }

@@ -14,11 +14,15 @@ export class ClientProcess implements AsyncDisposable {
     server: string,
     name: string,
     origin: number,
-    options: { readonly isPooled?: boolean; readonly program?: readonly string[] } = {},
+    options: {
+      readonly isPooled?: boolean
+      readonly isJson?: boolean
+      readonly program?: readonly string[]
+    } = {},
   ) {
-    const { isPooled = false, program = PROGRAM } = options
+    const { isPooled = false, isJson = false, program = PROGRAM } = options
     this.#child = Bun.spawn({
-      cmd: [...program, server, name, `${origin}`, ...(isPooled ? ['pool'] : [])],
+      cmd: [...program, server, name, `${origin}`, ...(isPooled ? ['pool'] : isJson ? ['json'] : [])],
       stdin: 'ignore',
       stdout: 'pipe',
       stderr: 'inherit',
