@@ -46,7 +46,7 @@ const SCRIPT = 'node_modules/localtunnels/dist/bin/localtunnels.js'
 function spawn(cmd: readonly string[], env: Readonly<Record<string, string>>, cwd = home) {
   const { HOME = '' } = process.env
   const options = {
-    env: { HOME, ...env },
+    env: { HOME, XDG_CONFIG_HOME: join(folder, 'config'), ...env },
     stdin: 'ignore',
     stdout: 'pipe',
     stderr: 'pipe',

@@ -202,7 +202,7 @@ function checkClock(answer: StatusAnswer): Check {
 /** The real thing: upgrade, registration, DNS of the new name, and a request through the public side. */
 export async function checkRoundTrip(
   server: string,
-  options: ShareSettings['client'],
+  options: ShareSettings['client'] & { readonly token: string },
 ): Promise<readonly Check[]> {
   const subdomain = `doctor-${generateId(8)
     .toLowerCase()

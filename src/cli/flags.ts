@@ -2,6 +2,7 @@
 
 import type { Command } from 'commander'
 import { TunnelError } from '../errors.ts'
+import type { Given } from './destination.ts'
 
 export class Flags {
   readonly #command: Command
@@ -13,6 +14,12 @@ export class Flags {
   text(name: string): string | undefined {
     // Every option that takes a value is declared as one string.
     return this.#command.getOptionValue(name) as string | undefined
+  }
+
+  /** With where it came from. */
+  given(name: string): Given | undefined {
+    const text = this.text(name)
+    return text === undefined ? undefined : { text, isTyped: this.isTyped(name) }
   }
 
   isOn(name: string): boolean {

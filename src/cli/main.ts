@@ -3,6 +3,7 @@
 import { inspect } from 'node:util'
 import { type Command, CommanderError } from 'commander'
 import { TunnelError } from '../errors.ts'
+import type { Desk } from './commands/login.ts'
 import { DOCUMENTATION } from './documentation.ts'
 import { EXIT, exitCodeOf } from './exit-codes.ts'
 import { visible } from './format.ts'
@@ -65,6 +66,18 @@ async function runCommand(argv: readonly string[], out: GatheredSink, log: Gathe
       const { jsonSchema } = await import('../config/json-schema.ts')
       out.write(`${JSON.stringify(jsonSchema(), null, 2)}\n`)
     },
+    login: async settings => {
+      const { login } = await import('./commands/login.ts')
+      exitCode = await login(settings, await desk(out))
+    },
+    logout: async server => {
+      const { logout } = await import('./commands/login.ts')
+      exitCode = logout(server, await desk(out))
+    },
+    whoami: async () => {
+      const { whoami } = await import('./commands/login.ts')
+      exitCode = whoami(await desk(out))
+    },
     doctor: async settings => {
       const { doctor } = await import('./commands/doctor.ts')
       const palette = paletteFor(process.stdout.isTTY, process.env)
@@ -96,6 +109,18 @@ async function runCommand(argv: readonly string[], out: GatheredSink, log: Gathe
   output?.close()
   flush()
   return exitCode
+}
+
+/** What the commands about logins work with. */
+async function desk(out: Sink): Promise<Desk> {
+  const { Logins } = await import('./logins.ts')
+  return {
+    logins: new Logins(process.env),
+    environment: process.env,
+    input: process.stdin,
+    write: text => out.write(text),
+    prompt: text => process.stderr.write(text),
+  }
 }
 
 interface Failed {

@@ -9,12 +9,15 @@ import { isValidSubdomain, parseHost } from '../names.ts'
 import { VERSION } from '../version.ts'
 import type { CheckSettings } from './commands/config.ts'
 import type { DoctorSettings } from './commands/doctor.ts'
+import type { LoginSettings } from './commands/login.ts'
 import type { RawSettings } from './commands/raw.ts'
 import type { ServeSettings } from './commands/server.ts'
 import type { ShareSettings } from './commands/share.ts'
 import type { UpSettings } from './commands/up.ts'
+import { destinationOf } from './destination.ts'
 import { DOCUMENTATION } from './documentation.ts'
 import { Flags } from './flags.ts'
+import { Logins } from './logins.ts'
 import type { OutputWish } from './output.ts'
 import { parseRoutes, parseService, parseTarget, type Service, type Target } from './target.ts'
 import { isBareWord, unknownWord } from './words.ts'
@@ -28,11 +31,16 @@ export interface Actions {
   doctor(settings: DoctorSettings): Promise<void>
   checkConfig(settings: CheckSettings): Promise<void>
   printSchema(): Promise<void>
+  login(settings: LoginSettings): Promise<void>
+  logout(server: string | undefined): Promise<void>
+  whoami(): Promise<void>
 }
 
 export function createProgram(actions: Actions): Command {
   const program = new Command('localtunnels')
-    .description('Gives a local app a public URL. Without --server: a URL that works on this machine.')
+    .description(
+      'Gives a local app a public URL. Without --server or a login: a URL that works on this machine.',
+    )
     .version(VERSION, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
     .helpCommand('help [command]', 'print the help of a command')
@@ -82,12 +90,15 @@ export function createProgram(actions: Actions): Command {
         'the file (default: localtunnels.toml, .yaml, .yml, .json or .ts in this folder)',
       ).env('TUNNEL_CONFIG'),
     )
+    .addOption(localOption())
     .addOption(jsonOption())
     .addOption(logRateOption())
   up.action(() => {
     const flags = new Flags(up)
-    return actions.up({ file: flags.text('config') }, outputWish(flags))
+    return actions.up({ file: flags.text('config'), isLocal: flags.isOn('local') }, outputWish(flags))
   })
+
+  addLoginCommands(program, actions)
 
   const config = program
     .command('config')
@@ -111,10 +122,47 @@ export function createProgram(actions: Actions): Command {
   return program
 }
 
+function addLoginCommands(program: Command, actions: Actions): void {
+  const login = program
+    .command('login')
+    .description('keep the token of a server, and make it the default server')
+    .helpOption('-h, --help', 'print this help')
+    .argument('<server>', 'the server, such as tunnel.example')
+    .option(
+      '--token-stdin',
+      'read the token from standard input (default: ask for it, unless that is a pipe)',
+    )
+    .option('--default', 'only make it the default: it is logged in to')
+  const options = connectionOptions('accept any certificate of the server')
+  for (const option of options)
+    if (['proxy', 'ca', 'insecure', 'insecureToken'].includes(option.attributeName())) login.addOption(option)
+  login.action((server: string) => {
+    const flags = new Flags(login)
+    return actions.login({
+      server,
+      isPiped: flags.isOn('tokenStdin'),
+      isPreferred: flags.isOn('default'),
+      client: way(flags),
+    })
+  })
+  program
+    .command('logout')
+    .description('forget the token of a server')
+    .helpOption('-h, --help', 'print this help')
+    .argument('[server]', 'the server (default: the default one)')
+    .action((server: string | undefined) => actions.logout(server))
+  program
+    .command('whoami')
+    .description('list the servers that are logged in to')
+    .helpOption('-h, --help', 'print this help')
+    .action(() => actions.whoami())
+}
+
 const HELP_END = `
 Examples:
   localtunnels 3000                                  a URL for http://localhost:3000 on this machine
   localtunnels 3000 --server tunnel.example          a public URL, through your own server
+  localtunnels login tunnel.example                  asks for its token, and makes it the default server
   localtunnels --serve ./dist                        a URL for the files in a folder
   localtunnels tcp 22 --server tunnel.example        a public port for a service that is not HTTP
   localtunnels tls 8443 --server tunnel.example      a public name for a service with a certificate of its own
@@ -142,7 +190,10 @@ function connectionOptions(insecure: string): Option[] {
     new Option('--server <address>', 'tunnel server: ws://, wss://, http(s):// or host[:port]').env(
       'TUNNEL_SERVER',
     ),
-    new Option('--token <token>', 'shared secret of the server').env('TUNNEL_TOKEN'),
+    new Option('--token <token>', 'shared secret of the server (default: of "localtunnels login")').env(
+      'TUNNEL_TOKEN',
+    ),
+    localOption(),
     new Option(
       '--proxy <url>',
       'proxy to the server: http://, https://, socks5:// or socks5h://, empty for none (default: HTTPS_PROXY and its like)',
@@ -167,6 +218,8 @@ const LOG_RATE_OPTION =
 
 const logRateOption = () => new Option('--log-rate <lines>', LOG_RATE_OPTION).env('TUNNEL_LOG_RATE')
 
+const localOption = () =>
+  new Option('--local', 'a server in this process, whatever server is logged in to').env('TUNNEL_LOCAL')
 const jsonOption = () => new Option('--json', 'print one JSON event a line').env('TUNNEL_JSON')
 
 function shareOptions(): Option[] {
@@ -434,22 +487,37 @@ function targetOf(flags: Flags, positional: string | undefined): Target {
   })
 }
 
-function connection(
-  flags: Flags,
-): Pick<ShareSettings, 'server'> & { readonly client: ShareSettings['client'] } {
-  const token = flags.text('token')
+function connection(flags: Flags): Pick<ShareSettings, 'destination' | 'client'> {
+  const given = { server: flags.given('server'), token: flags.given('token'), isLocal: isLocal(flags) }
+  return {
+    destination: destinationOf(given, () => new Logins(process.env)),
+    client: way(flags),
+  }
+}
+
+/** How the server is reached. */
+function way(flags: Flags): LoginSettings['client'] {
   const proxy = flags.text('proxy')
   const ca = flags.text('ca')
   return {
-    server: flags.text('server'),
-    client: {
-      ...(ca !== undefined && { ca: readAuthority(ca, flags.label('ca')) }),
-      ...(token !== undefined && { token }),
-      ...(proxy !== undefined && { proxy }),
-      ...(flags.isOn('insecure') && { verifyServer: false }),
-      ...(flags.isOn('insecureToken') && { insecureToken: true }),
-    },
+    ...(ca !== undefined && { ca: readAuthority(ca, flags.label('ca')) }),
+    ...(proxy !== undefined && { proxy }),
+    ...(flags.isOn('insecure') && { verifyServer: false }),
+    ...(flags.isOn('insecureToken') && { insecureToken: true }),
   }
+}
+
+/** Typed wins over variables, as everywhere. */
+function isLocal(flags: Flags): boolean {
+  if (!flags.isOn('local')) return false
+  const server = flags.given('server')
+  if (server === undefined) return true
+  if (flags.isTyped('local') === server.isTyped)
+    throw new TunnelError(
+      'OPTION_INVALID',
+      `${flags.label('local')} and ${flags.label('server')} exclude each other.`,
+    )
+  return flags.isTyped('local')
 }
 
 const AFFINITIES = ['none', 'cookie', 'address'] as const
@@ -467,7 +535,7 @@ function poolAffinity(flags: Flags): (typeof AFFINITIES)[number] | undefined {
 const WIRES = ['auto', 'streams', 'json'] as const
 
 function shareSettings(flags: Flags, positional: string | undefined): ShareSettings {
-  const { server, client } = connection(flags)
+  const { destination, client } = connection(flags)
   const subdomain = subdomainOf(flags)
   const wireText = flags.text('wire') ?? 'auto'
   const wire = WIRES.find(one => one === wireText)
@@ -484,7 +552,7 @@ function shareSettings(flags: Flags, positional: string | undefined): ShareSetti
   const routes = parseRoutes(flags.list('route'), flags.isOn('insecure'))
   return {
     target: targetOf(flags, positional),
-    server,
+    destination,
     client: {
       ...client,
       wire,

@@ -1,6 +1,8 @@
 // What starting would find wrong with a configuration whose every value reads well: a folder that is missing, a key of
 // another certificate. Nothing is dialled and nothing listens.
 
+import { guardToken } from '../client/server-address.ts'
+import type { ClientSettings } from '../client/settings.ts'
 import { pathOf } from '../config/check.ts'
 import type { ClientConfig } from '../config/client-config.ts'
 import type { ServerConfig } from '../config/server-config.ts'
@@ -42,10 +44,17 @@ async function ofClient(
     tls: (options: Parameters<typeof tlsTunnel>[0]) => tlsTunnel(options, dial),
     udp: (options: Parameters<typeof udpTunnel>[0]) => udpTunnel(options, associate, () => {}),
   }
+  let settings: ClientSettings | undefined
+  const own = finding('', () => {
+    settings = clientSettings(connection, environment, dial)
+  })
   return [
-    finding('', () => clientSettings(connection, environment, dial)),
+    own,
     ...services.map(service =>
-      finding(placeOf(service), () => openTunnel(tunnels, service, serviceTarget(service))),
+      finding(placeOf(service), () => {
+        const { token } = openTunnel(tunnels, service, serviceTarget(service))
+        if (settings !== undefined) guardToken(token, settings)
+      }),
     ),
   ]
 }

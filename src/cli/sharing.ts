@@ -2,6 +2,7 @@
 
 import type { TunnelClientEvents, TunnelClientOptions } from '../client/options.ts'
 import { deferred } from '../deferred.ts'
+import { type Destination, tellNotices } from './destination.ts'
 import { type EmbeddedOptions, startEmbeddedServer } from './embedded-server.ts'
 import { type ClientEnd, createClient, type ServerEnd } from './ends.ts'
 import { OriginWatch } from './origin-watch.ts'
@@ -14,8 +15,7 @@ import { Totals } from './totals.ts'
 
 /** What one command brings along. */
 export interface Sharing {
-  /** `undefined`: a server in this process. */
-  readonly server: string | undefined
+  readonly destination: Destination
   /** What that one is to offer. */
   readonly embedded?: EmbeddedOptions
   readonly client: Omit<TunnelClientOptions, 'server'>
@@ -41,7 +41,8 @@ export interface Shared {
 
 /** Resolves after a clean end; rejects when a tunnel could not be made or is lost for good. */
 export async function share(sharing: Sharing, run: Run): Promise<void> {
-  const embedded = sharing.server === undefined ? await startEmbeddedServer(sharing.embedded) : undefined
+  const embedded =
+    sharing.destination.server === undefined ? await startEmbeddedServer(sharing.embedded) : undefined
   try {
     await shareThrough(sharing, embedded, run)
   } finally {
@@ -50,9 +51,11 @@ export async function share(sharing: Sharing, run: Run): Promise<void> {
 }
 
 async function shareThrough(sharing: Sharing, embedded: ServerEnd | undefined, run: Run): Promise<void> {
-  const server = embedded === undefined ? (sharing.server ?? '') : `http://127.0.0.1:${embedded.port}`
+  const server =
+    embedded === undefined ? (sharing.destination.server ?? '') : `http://127.0.0.1:${embedded.port}`
   const client = await createClient({
     ...sharing.client,
+    token: sharing.destination.token,
     server,
     // What is in this process needs no way out.
     ...(embedded !== undefined && { proxy: false }),
@@ -81,6 +84,7 @@ async function shareThrough(sharing: Sharing, embedded: ServerEnd | undefined, r
   report(client, { output: run.output, totals, originFailed: checkOrigins })
   sharing.listen?.(shared)
 
+  tellNotices(sharing.destination, sharing.client.insecureToken ?? false, run.output)
   run.output.event({ type: 'connecting', server })
   const stopped = aborted(run.stop)
   try {

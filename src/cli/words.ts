@@ -4,7 +4,19 @@ import { nearest } from '../config/nearest.ts'
 import { TunnelError } from '../errors.ts'
 
 /** In the order of --help. */
-export const COMMANDS: readonly string[] = ['tcp', 'udp', 'tls', 'server', 'doctor', 'up', 'config', 'help']
+export const COMMANDS: readonly string[] = [
+  'tcp',
+  'udp',
+  'tls',
+  'server',
+  'doctor',
+  'up',
+  'login',
+  'logout',
+  'whoami',
+  'config',
+  'help',
+]
 
 /** Commands that other tunnels have for what is the default here. */
 const DEFAULTS: ReadonlySet<string> = new Set(['start', 'http'])

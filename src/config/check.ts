@@ -3,6 +3,7 @@
 import type { Fault, Place } from './fault.ts'
 import { camelOf, type Fields, optionOf, spellingsOf, type Value } from './field.ts'
 import { FORMS } from './forms.ts'
+import type { FoundFile } from './found.ts'
 import { nearest } from './nearest.ts'
 import { kindOf, lineOf, type Node, type TableNode } from './node.ts'
 import { readValue, showResult, showValue, Unreadable, wantedOf } from './value.ts'
@@ -13,6 +14,8 @@ export interface CheckOptions {
   readonly folder: string
   /** For `${NAME}` in texts; `undefined`: texts mean what they say, as in TypeScript. */
   readonly environment: Environment | undefined
+  /** Of a file that the user has not named. */
+  readonly found?: FoundFile | undefined
 }
 
 /** Names of a table under which a key that is unknown in another one is looked for. */
@@ -161,11 +164,11 @@ export class Check {
     let found = node.value
     let shown = isSecret ? undefined : showValue(found)
     if (typeof found === 'string' && this.#options.environment !== undefined) {
-      const expanded = expand(found, this.#options.environment)
-      if ('message' in expanded) {
-        this.faults.push({ at: node.at ?? this.#places.get(path), message: `${path}: ${expanded.message}` })
-        return undefined
-      }
+      const { environment } = this.#options
+      const refusal = this.#options.found?.refusal(found, value, environment)
+      if (refusal !== undefined) return this.#fault(node, path, refusal)
+      const expanded = expand(found, environment)
+      if ('message' in expanded) return this.#fault(node, path, expanded.message)
       // What a variable holds may be a secret, in the wrong place by mistake.
       if (expanded.text !== found && shown !== undefined) shown = `what ${shown} stands for`
       found = expanded.text
@@ -178,6 +181,10 @@ export class Check {
     }
     this.#shown.set(path, isSecret ? '(set)' : showResult(result, value, String(found)))
     return result
+  }
+
+  #fault(node: Node, path: string, message: string): undefined {
+    this.faults.push({ at: node.at ?? this.#places.get(path), message: `${path}: ${message}` })
   }
 
   #wrong(node: Node, path: string, wanted: string, found: string = kindOf(node)): undefined {

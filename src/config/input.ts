@@ -84,9 +84,9 @@ export interface ClientService {
 
 /** What the file of a client may say. */
 export interface ClientFile {
-  /** The tunnel server: `wss://`, `https://`, `ws://`, `http://` or `host[:port]`, which is https unless it is this machine. Default: `TUNNEL_SERVER`, else one in the same process. */
+  /** The tunnel server: `wss://`, `https://`, `ws://`, `http://` or `host[:port]`, which is https unless it is this machine. Default: `TUNNEL_SERVER`, else the default server, else one in the same process. */
   readonly server?: string
-  /** Token of the server. Default: `TUNNEL_TOKEN`, else none. */
+  /** Token of the server. Default: that of `localtunnels login`; `TUNNEL_TOKEN`, if the server is that of `TUNNEL_SERVER`. */
   readonly token?: string
   /** Whether tokens may go to another machine without TLS, where everybody on the way can read them. Default: `false`. */
   readonly insecureToken?: boolean

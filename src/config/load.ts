@@ -5,6 +5,7 @@ import { type ClientConfig, checkClient } from './client-config.ts'
 import { type Fault, type Place, sortFaults } from './fault.ts'
 import { type Fields, spellingsOf } from './field.ts'
 import { EXTENSIONS, type Extension, extensionOf, readConfigText, whole } from './file.ts'
+import { FoundFile, type TrustsServer } from './found.ts'
 import type { Read, TableNode } from './node.ts'
 import { CLIENT_FIELDS } from './schema/client.ts'
 import { SERVER_FIELDS } from './schema/server.ts'
@@ -15,6 +16,8 @@ export interface LoadOptions {
   readonly environment: Environment
   /** `undefined`: whichever its keys say. */
   readonly kind?: 'client' | 'server' | undefined
+  /** The file was found in the folder, not named: it may do less. */
+  readonly found?: TrustsServer | undefined
 }
 
 export interface Loaded<Config> {
@@ -36,6 +39,10 @@ export async function loadConfig(
   path: string,
   options: LoadOptions,
 ): Promise<Loaded<ClientConfig | ServerConfig>> {
+  if (options.found !== undefined && extensionOf(path) === '.ts') {
+    const fault = whole(`is a program, and was found: it is only run when it is named, with --config ${path}`)
+    return { config: undefined, faults: [fault], shown: NOTHING, places: NOTHING }
+  }
   const read = await readFile(path)
   if ('faults' in read)
     return { config: undefined, faults: trim(read.faults), shown: NOTHING, places: NOTHING }
@@ -51,16 +58,18 @@ export async function loadConfig(
     environment: extensionOf(path) === '.ts' ? undefined : options.environment,
   }
   const kind = options.kind ?? kindOf(root)
-  const checked = kind === 'client' ? checkClient(root, check) : checkServer(root, check)
+  const found = options.found && new FoundFile(root, options.found)
+  const checked = kind === 'client' ? checkClient(root, { ...check, found }) : checkServer(root, check)
   return { ...checked, faults: trim(checked.faults) }
 }
 
 export async function loadClientConfig(
   path: string,
   environment: Environment,
+  found?: TrustsServer,
 ): Promise<Loaded<ClientConfig>> {
   // The kind says which.
-  return (await loadConfig(path, { environment, kind: 'client' })) as Loaded<ClientConfig>
+  return (await loadConfig(path, { environment, kind: 'client', found })) as Loaded<ClientConfig>
 }
 
 export async function loadServerConfig(

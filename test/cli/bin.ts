@@ -9,7 +9,9 @@ const DEADLINE_MS = 10_000
 /** Nothing of the developer's own environment reaches the bin. */
 function environment(more: Readonly<Record<string, string>>): Record<string, string> {
   const { PATH = '', HOME = '', TMPDIR = '/tmp' } = process.env
-  return { PATH, HOME, TMPDIR, TERM: 'xterm-256color', ...more }
+  // No logins of the developer either.
+  const XDG_CONFIG_HOME = '/nowhere/localtunnels-tests'
+  return { PATH, HOME, TMPDIR, XDG_CONFIG_HOME, TERM: 'xterm-256color', ...more }
 }
 
 export interface Finished {

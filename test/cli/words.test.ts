@@ -48,7 +48,7 @@ describe('a misspelt command', () => {
     [['sever', '--domain', 'x'], 'Did you mean server?'],
     [['dotcor'], 'Did you mean doctor?'],
     [['strat', '--port', '3000'], 'Did you mean start?'],
-    [['expose', '3000'], 'Commands: tcp, udp, tls, server, doctor, up, config, help.'],
+    [['expose', '3000'], 'Commands: tcp, udp, tls, server, doctor, up, login, logout, whoami, config, help.'],
     [['3000', '4000'], 'Too many arguments.'],
     [['config', 'chek'], 'Did you mean check?'],
   ])('%p', async (args, says) => {
@@ -70,6 +70,9 @@ test('the words of the refusal are the commands of --help', () => {
     doctor: nothing,
     checkConfig: nothing,
     printSchema: nothing,
+    login: nothing,
+    logout: nothing,
+    whoami: nothing,
   })
   expect<readonly string[]>(COMMANDS).toEqual([...program.commands.map(command => command.name()), 'help'])
 })

@@ -1,13 +1,17 @@
 // `localtunnels config check`: what a configuration file means, or every fault in it.
 
 import { pathOf } from '../../config/check.ts'
+import type { ClientConfig } from '../../config/client-config.ts'
 import { type Fault, faultLine, sortFaults } from '../../config/fault.ts'
 import { EXTENSIONS, findFiles } from '../../config/file.ts'
 import { loadConfig } from '../../config/load.ts'
 import { notYet } from '../../config/not-yet.ts'
+import type { ServerConfig } from '../../config/server-config.ts'
 import type { ServiceConfig } from '../../config/service.ts'
 import { TunnelError } from '../../errors.ts'
+import { type Destination, destinationOfFile, trustsServer } from '../destination.ts'
 import { count, visible } from '../format.ts'
+import { Logins } from '../logins.ts'
 import type { Palette } from '../palette.ts'
 import { type Finding, rehearse } from '../rehearsal.ts'
 import { widthOf } from '../width.ts'
@@ -28,13 +32,22 @@ interface Surroundings {
 /** Rejects with `CONFIG_INVALID` after the last fault was written. */
 export async function checkConfig({ file, kind }: CheckSettings, around: Surroundings): Promise<void> {
   const path = file ?? findConfig('.')
-  const { config, faults, shown, places } = await loadConfig(path, { environment: around.environment, kind })
-  const refuse = (found: readonly Fault[]): never => {
-    for (const line of faultLines(path, found)) around.write(`${line}\n`)
-    throw faultsError(path, found)
+  const { environment } = around
+  const logins = () => new Logins(environment)
+  const trusts = (server: string) => trustsServer(server, environment, logins)
+  const found = file === undefined ? trusts : undefined
+  const { config, faults, shown, places } = await loadConfig(path, { environment, kind, found })
+  const refuse = (all: readonly Fault[]): never => {
+    for (const line of faultLines(path, all)) around.write(`${line}\n`)
+    throw faultsError(path, all)
   }
   if (config === undefined) return refuse(faults)
-  const findings = await rehearse(config, around.environment)
+  const source = { path, isNamed: file !== undefined, isLocal: false }
+  const destination =
+    config.kind === 'client'
+      ? destinationOfFile({ connection: config.connection, ...source }, environment, logins)
+      : undefined
+  const findings = await rehearse(withDestination(config, destination), environment)
   if (findings.length > 0) {
     const message = (one: Finding) => (one.path === '' ? one.message : `${one.path}: ${one.message}`)
     refuse(sortFaults(findings.map(one => ({ at: places.get(one.path), message: message(one) }))))
@@ -46,8 +59,18 @@ export async function checkConfig({ file, kind }: CheckSettings, around: Surroun
   for (const rows of [own, services.map(service => rowOf(service, shown))]) {
     if (rows.length > 0) around.write(`\n${columns(rows, around.palette)}`)
   }
-  const missing = config.kind === 'client' ? services.flatMap(notYet) : []
-  if (missing.length > 0) around.write(`\n${missing.map(text => `  note: ${visible(text)}\n`).join('')}`)
+  const notes = [...(destination?.notices ?? []).map(({ message }) => message), ...services.flatMap(notYet)]
+  if (notes.length > 0) around.write(`\n${notes.map(text => `  note: ${visible(text)}\n`).join('')}`)
+}
+
+/** The configuration with the server and the token that `up` would use. */
+function withDestination(
+  config: ClientConfig | ServerConfig,
+  destination: Destination | undefined,
+): ClientConfig | ServerConfig {
+  if (config.kind === 'server' || destination === undefined) return config
+  const { server, token } = destination
+  return { ...config, connection: { ...config.connection, ...(server !== undefined && { server }), token } }
 }
 
 /** Cells below each other, the first one bold. */

@@ -10,6 +10,7 @@ import {
   checkServer,
   checkWay,
 } from '../checks.ts'
+import type { Destination } from '../destination.ts'
 import { EXIT } from '../exit-codes.ts'
 import { visible } from '../format.ts'
 import type { Palette } from '../palette.ts'
@@ -17,7 +18,7 @@ import type { Target } from '../target.ts'
 import type { ShareSettings } from './share.ts'
 
 export interface DoctorSettings {
-  readonly server: string | undefined
+  readonly destination: Destination
   readonly client: ShareSettings['client']
   /** `undefined`: no app was named, none is looked for. */
   readonly target: Target | undefined
@@ -40,16 +41,18 @@ export async function doctor(settings: DoctorSettings, run: DoctorRun): Promise<
   }
   show([checkRuntime(VERSION), checkEnvironment(run.environment)])
   if (settings.target !== undefined) show(await checkApp(settings.target))
-  if (settings.server === undefined) {
+  const { server, token, notices } = settings.destination
+  show(notices.map(({ message }) => ({ verdict: 'note', what: 'token', found: message })))
+  if (server === undefined) {
     show([{ verdict: 'note', what: 'server', found: 'none named: the CLI starts one for this machine' }])
   } else {
-    const { way, checks: wayChecks } = checkWay(settings.server, settings.client, run.environment)
+    const { way, checks: wayChecks } = checkWay(server, settings.client, run.environment)
     show(wayChecks)
     const checks = way === undefined ? wayChecks : await checkServer(way)
     if (way !== undefined) show(checks)
     // A round trip through a server that is not there would only say so again.
     if (!checks.some(({ verdict }) => verdict === 'fail'))
-      show(await checkRoundTrip(settings.server, settings.client))
+      show(await checkRoundTrip(server, { ...settings.client, token }))
   }
   run.write(faults === 0 ? '\nNothing wrong.\n' : `\n${faults} of these must be fixed.\n`)
   return faults === 0 ? EXIT.ok : EXIT.faultsFound

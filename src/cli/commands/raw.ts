@@ -1,6 +1,7 @@
 // `localtunnels tcp <port>` and its like: a public address for a service that speaks something else than HTTP.
 
 import type { TunnelClientOptions } from '../../client/options.ts'
+import type { Destination } from '../destination.ts'
 import type { EmbeddedOptions } from '../embedded-server.ts'
 import type { ClientEnd, TunnelEnd } from '../ends.ts'
 import type { Run } from '../run.ts'
@@ -9,11 +10,10 @@ import type { Target } from '../target.ts'
 
 export interface RawSettings {
   readonly target: Target
-  /** `undefined`: a server in this process. */
-  readonly server: string | undefined
+  readonly destination: Destination
   /** What that one is to offer. */
   readonly embedded: EmbeddedOptions
-  readonly client: Pick<TunnelClientOptions, 'token' | 'insecureToken' | 'verifyServer' | 'proxy'>
+  readonly client: Pick<TunnelClientOptions, 'insecureToken' | 'verifyServer' | 'proxy'>
   /** Whether a connection tells that the service is there. */
   readonly isWatched: boolean
   /** Asks for the tunnel: `client.tcp(…)` and its like. */

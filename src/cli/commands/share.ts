@@ -2,6 +2,7 @@
 
 import type { TunnelClientOptions } from '../../client/options.ts'
 import { clipboardSequence, copyWithTool } from '../clipboard.ts'
+import type { Destination } from '../destination.ts'
 import { explainRefusal, looksRefused, type Seen } from '../dev-server.ts'
 import { openInBrowser } from '../open.ts'
 import type { Run } from '../run.ts'
@@ -17,11 +18,10 @@ const MAX_REFUSALS_ASKED = 3
 
 export interface ShareSettings {
   readonly target: Target
-  /** `undefined`: a server in this process. */
-  readonly server: string | undefined
+  readonly destination: Destination
   readonly client: Omit<
     TunnelClientOptions,
-    'server' | 'port' | 'host' | 'url' | 'unix' | 'fetch' | 'folder' | 'spa'
+    'server' | 'token' | 'port' | 'host' | 'url' | 'unix' | 'fetch' | 'folder' | 'spa'
   >
   readonly isQrWanted: boolean
   readonly isOpenWanted: boolean
@@ -30,10 +30,10 @@ export interface ShareSettings {
 
 /** Resolves after a clean end; rejects when the tunnel could not be made or is lost for good. */
 export function shareApp(settings: ShareSettings, run: Run): Promise<void> {
-  const { target, server, client } = settings
+  const { target, destination, client } = settings
   return share(
     {
-      server,
+      destination,
       client: { ...client, ...target.options },
       targets: [target],
       countsConnections: false,

@@ -8,9 +8,11 @@ import { deferred } from '../../deferred.ts'
 import { ERRORS, TunnelError } from '../../errors.ts'
 import { Changes } from '../changes.ts'
 import { ConfigWatch } from '../config-watch.ts'
+import { destinationOfFile, type FileSettings, tellNotices, trustsServer } from '../destination.ts'
 import { startEmbeddedServer } from '../embedded-server.ts'
 import { type ClientEnd, createClient, type ServerEnd } from '../ends.ts'
 import { EXIT, exitCodeOf } from '../exit-codes.ts'
+import { Logins } from '../logins.ts'
 import type { Output } from '../output.ts'
 import { report } from '../report.ts'
 import type { Run } from '../run.ts'
@@ -23,13 +25,15 @@ import { faultsError, findConfig } from './config.ts'
 export interface UpSettings {
   /** `undefined`: the one in this folder. */
   readonly file: string | undefined
+  /** Use a server in this process, whatever the file says. */
+  readonly isLocal: boolean
 }
 
 /** Resolves after a clean end. Rejects when the file has faults at the start, no service can be had, or the server says no for good. */
-export async function up({ file }: UpSettings, run: Run): Promise<void> {
+export async function up({ file, isLocal }: UpSettings, run: Run): Promise<void> {
   const path = file ?? findConfig('.')
   const lost = deferred<never>()
-  const up = new Up(path, run, lost.reject)
+  const up = new Up({ path, isNamed: file !== undefined, isLocal }, run, lost.reject)
   // Before it is read: what is written from here on is noticed.
   const watch = new ConfigWatch(
     path,
@@ -47,8 +51,11 @@ export async function up({ file }: UpSettings, run: Run): Promise<void> {
   }
 }
 
+/** The file, and how it came to be used. */
+type Source = Pick<FileSettings, 'path' | 'isNamed' | 'isLocal'>
+
 class Up {
-  readonly #path: string
+  readonly #source: Source
   readonly #run: Run
   /** The client was closed for good. */
   readonly #lost: (error: unknown) => void
@@ -57,8 +64,8 @@ class Up {
   #config: ClientConfig | undefined
   #line: Line | undefined
 
-  constructor(path: string, run: Run, lost: (error: unknown) => void) {
-    this.#path = path
+  constructor(source: Source, run: Run, lost: (error: unknown) => void) {
+    this.#source = source
     this.#run = run
     this.#lost = lost
     this.#changes = new Changes(superseded => this.#change(superseded), lost)
@@ -66,7 +73,7 @@ class Up {
 
   /** Rejects when not one service can be had. */
   async begin(): Promise<void> {
-    const refusals = await this.#apply(await read(this.#path, this.#run))
+    const refusals = await this.#apply(await read(this.#source, this.#run))
     const [first, ...others] = refusals
     if (first !== undefined && this.#line?.services.size === 0) {
       // One that all share, such as a server that is not there, is said once, by whoever catches it.
@@ -96,12 +103,12 @@ class Up {
     if (stop.aborted) return
     const before = this.#config
     try {
-      const refusals = await this.#apply(await read(this.#path, this.#run), superseded)
+      const refusals = await this.#apply(await read(this.#source, this.#run), superseded)
       const [first] = refusals
       const isUnreachable = this.#line?.services.size === 0 && !this.#line.client.isConnected()
       if (first !== undefined && isUnreachable && before !== undefined && !stop.aborted) {
         this.#tell([first])
-        notice(output, 'CONFIG_KEPT', `${this.#path}: the services of before go on.`)
+        notice(output, 'CONFIG_KEPT', `${this.#source.path}: the services of before go on.`)
         this.#tell(await this.#apply(before, superseded))
       } else this.#tell(refusals)
       this.#configured()
@@ -116,6 +123,7 @@ class Up {
     if (this.#line === undefined || !isSameLine) {
       // Options that cannot be used are told here, before anything ends.
       const line = await Line.open(config, {
+        source: this.#source,
         run: this.#run,
         totals: this.#totals,
         lost: this.#lost,
@@ -136,12 +144,13 @@ class Up {
 
   #configured(): void {
     const services = this.#line?.services.size ?? 0
-    this.#run.output.event({ type: 'configured', file: this.#path, services })
+    this.#run.output.event({ type: 'configured', file: this.#source.path, services })
   }
 }
 
 /** What a line tells, and to whom. */
 interface LineOwner {
+  readonly source: Source
   readonly run: Run
   readonly totals: Totals
   /** The client was closed for good. */
@@ -163,11 +172,16 @@ class Line {
     this.#embedded = embedded
   }
 
-  static async open(config: ClientConfig, { run, totals, lost, refused }: LineOwner): Promise<Line> {
+  static async open(config: ClientConfig, owner: LineOwner): Promise<Line> {
     const { connection } = config
-    const named = connection.server ?? (run.environment.TUNNEL_SERVER || undefined)
-    const embedded = named === undefined ? await startEmbeddedServer() : undefined
-    const server = named ?? `http://127.0.0.1:${embedded?.port}`
+    const { source, run, totals, lost, refused } = owner
+    const destination = destinationOfFile(
+      { connection, ...source },
+      run.environment,
+      () => new Logins(run.environment),
+    )
+    const embedded = destination.server === undefined ? await startEmbeddedServer() : undefined
+    const server = destination.server ?? `http://127.0.0.1:${embedded?.port}`
     if (embedded !== undefined) {
       notice(
         run.output,
@@ -175,10 +189,12 @@ class Line {
         'Only this machine can open these. To share them, name a server in the file.',
       )
     }
+    tellNotices(destination, connection.insecureToken ?? false, run.output)
     run.output.event({ type: 'connecting', server })
     try {
       const client = await createClient({
         ...connection,
+        token: destination.token,
         server,
         // What is in this process needs no way out.
         ...(embedded !== undefined && { proxy: false }),
@@ -229,8 +245,10 @@ function named({ service, error }: Refusal): TunnelError {
 }
 
 /** Rejects with `CONFIG_INVALID` after every fault was told. */
-async function read(path: string, { output, environment }: Run): Promise<ClientConfig> {
-  const { config, faults } = await loadClientConfig(path, environment)
+async function read({ path, isNamed }: Source, { output, environment }: Run): Promise<ClientConfig> {
+  const logins = () => new Logins(environment)
+  const found = isNamed ? undefined : (server: string) => trustsServer(server, environment, logins)
+  const { config, faults } = await loadClientConfig(path, environment, found)
   for (const { at, message } of faults) output.event({ type: 'fault', file: path, ...at, message })
   if (config === undefined) throw faultsError(path, faults)
   return config

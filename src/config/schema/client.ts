@@ -166,12 +166,12 @@ export const CLIENT_FIELDS: Fields = {
     value: { type: 'text', form: 'server' },
     meaning:
       'The tunnel server: `wss://`, `https://`, `ws://`, `http://` or `host[:port]`, which is https unless it is this machine',
-    default: '`TUNNEL_SERVER`, else one in the same process',
+    default: '`TUNNEL_SERVER`, else the default server, else one in the same process',
   },
   token: {
     value: { type: 'text', form: 'token', isSecret: true },
     meaning: 'Token of the server',
-    default: '`TUNNEL_TOKEN`, else none',
+    default: 'that of `localtunnels login`; `TUNNEL_TOKEN`, if the server is that of `TUNNEL_SERVER`',
   },
   'insecure-token': {
     value: { type: 'flag' },

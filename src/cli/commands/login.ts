@@ -1,0 +1,132 @@
+// `localtunnels login`, `logout` and `whoami`: tokens that are kept, each for its server.
+
+import { connector } from '../../client/connect.ts'
+import type { ConnectionEvents } from '../../client/connection.ts'
+import type { TunnelClientOptions } from '../../client/options.ts'
+import { serverOrigin } from '../../client/server-address.ts'
+import { clientSettings } from '../../client/settings.ts'
+import { TunnelError } from '../../errors.ts'
+import { dial } from '../../sockets/dial.ts'
+import { EXIT } from '../exit-codes.ts'
+import { visible } from '../format.ts'
+import type { Logins } from '../logins.ts'
+import { askSecret, type Input, readLine } from '../secret-input.ts'
+
+/** From the dial to the server's verdict. */
+const VERIFY_TIMEOUT_MS = 5_000
+/** Another token, or another address, is needed: nothing is kept. After other errors the server is perhaps only away. */
+const REFUSALS: ReadonlySet<string> = new Set([
+  'TOKEN_REFUSED',
+  'SERVER_REFUSED',
+  'TOKEN_IN_CLEAR',
+  'OPTION_INVALID',
+])
+
+export interface LoginSettings {
+  readonly server: string
+  /** Read it from standard input, also when that is a terminal. */
+  readonly isPiped: boolean
+  /** Only make the server the default: it is logged in to. */
+  readonly isPreferred: boolean
+  readonly client: Pick<TunnelClientOptions, 'proxy' | 'ca' | 'verifyServer' | 'insecureToken'>
+}
+
+export interface Desk {
+  readonly logins: Logins
+  readonly environment: Readonly<Record<string, string | undefined>>
+  readonly input: Input
+  /** To standard output. */
+  readonly write: (text: string) => void
+  /** To standard error, at once. */
+  readonly prompt: (text: string) => void
+}
+
+/** Resolves to the exit code. */
+export async function login(settings: LoginSettings, desk: Desk): Promise<number> {
+  const { logins, write } = desk
+  const server = serverOrigin(settings.server)
+  if (settings.isPreferred && logins.has(server)) {
+    logins.prefer(server)
+    write(`${server} is the default server.\n`)
+    return EXIT.ok
+  }
+  const question = `Token for ${server} (empty: none): `
+  const isPiped = settings.isPiped || !desk.input.isTTY
+  const token = isPiped ? await readLine(desk.input) : await askSecret(desk.input, desk.prompt, question)
+  if (token === undefined) return EXIT.interrupted
+  if (token === '' && isPiped) throw new TunnelError('OPTION_INVALID', 'No token came on standard input.')
+  if (!/^[\x21-\x7e]{0,255}$/.test(token))
+    throw new TunnelError(
+      'OPTION_INVALID',
+      'A token is up to 255 characters of visible ASCII without spaces.',
+    )
+  const unverified = await verify(server, token, settings, desk)
+  logins.add(server, token === '' ? undefined : token)
+  write(
+    unverified === undefined ? `${server} accepts it.\n` : `Not verified: ${visible(unverified.message)}\n`,
+  )
+  write(`Saved in ${logins.path}, which only you can read. ${server} is the default server now.\n`)
+  return EXIT.ok
+}
+
+export function logout(server: string | undefined, { logins, write }: Desk): number {
+  const named = server ?? logins.standard
+  if (named === undefined) throw new TunnelError('OPTION_INVALID', 'There is no default server: name one.')
+  const origin = serverOrigin(named)
+  if (!logins.has(origin)) {
+    write(`There is no login for ${origin}.\n`)
+    return EXIT.ok
+  }
+  logins.remove(origin)
+  write(`Removed the login for ${origin}.\n`)
+  return EXIT.ok
+}
+
+/** Servers and where their tokens are, never a token. */
+export function whoami({ logins, environment, write }: Desk): number {
+  const { servers, standard } = logins
+  const width = Math.max(0, ...servers.map(server => server.length))
+  for (const server of servers) {
+    const token = logins.tokenOf(server) === undefined ? 'no token' : 'token saved'
+    write(`${server.padEnd(width)}  ${token}${server === standard ? ', default' : ''}\n`)
+  }
+  write(servers.length === 0 ? 'Not logged in to any server.\n' : `\nSaved in ${logins.path}\n`)
+  if (environment.TUNNEL_SERVER)
+    write(`TUNNEL_SERVER is ${visible(environment.TUNNEL_SERVER)}: it wins over the default\n`)
+  if (environment.TUNNEL_TOKEN)
+    write('TUNNEL_TOKEN is set: it goes to the server of TUNNEL_SERVER or --server\n')
+  return EXIT.ok
+}
+
+/** Connects without registering anything. Rejects when the server refuses; resolves to why it could not be asked. */
+async function verify(
+  server: string,
+  token: string,
+  { client }: LoginSettings,
+  { environment }: Desk,
+): Promise<TunnelError | undefined> {
+  try {
+    const options = { ...client, server, token, connectTimeoutMs: VERIFY_TIMEOUT_MS }
+    const connect = connector(clientSettings(options, environment, dial))
+    const connection = await connect(NO_EVENTS, new AbortController().signal)
+    await connection.leave()
+    return undefined
+  } catch (error) {
+    if (error instanceof TunnelError && !REFUSALS.has(error.code)) return error
+    throw error
+  }
+}
+
+const ignore = () => {}
+const NO_EVENTS: ConnectionEvents = {
+  request: ignore,
+  switched: ignore,
+  response: ignore,
+  revoked: ignore,
+  moved: ignore,
+  visitorConnected: ignore,
+  visitorDisconnected: ignore,
+  error: ignore,
+  leaving: ignore,
+  closed: ignore,
+}
