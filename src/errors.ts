@@ -96,6 +96,7 @@ export type ErrorCode =
   | 'TOKEN_IN_CLEAR'
   | 'LOGIN_INVALID'
   | 'PROXY_HEADER_INVALID'
+  | 'WORKER_FAILED'
   | 'INTERNAL'
 
 /** What each error code means. */
@@ -652,6 +653,14 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     false,
     'A trusted proxy did not send a sound PROXY header.',
     'Let it send one (HAProxy: send-proxy-v2, nginx: proxy_protocol on), or turn acceptProxyProtocol off.',
+  ),
+  WORKER_FAILED: entry(
+    100,
+    500,
+    'server',
+    true,
+    'A worker thread that moves bytes failed.',
+    'Nothing: it starts again by itself. Please report it; LOCALTUNNELS_SPLICE=0 does without such threads.',
   ),
   INTERNAL: entry(99, 500, 'server', false, 'Something went wrong inside localtunnels.', 'Please report it.'),
 }

@@ -6,6 +6,7 @@ import { TunnelError } from '../errors.ts'
 import { Events } from '../events.ts'
 import { associate } from '../sockets/associate.ts'
 import { dial } from '../sockets/dial.ts'
+import { watchWorkers } from '../sockets/worker-faults.ts'
 import { stopped } from './carrier.ts'
 import { connector } from './connect.ts'
 import type {
@@ -86,6 +87,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   /** Ends the attempts under way. */
   #stopping = new AbortController()
   #stopWatchingForWake: (() => void) | undefined
+  #stopWatchingWorkers: (() => void) | undefined
   #wakeBackoff: (() => void) | undefined
   #askAgain: ReturnType<typeof setTimeout> | undefined
   #connecting: Promise<void> | undefined
@@ -130,11 +132,16 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     this.#stopping = stopping
     this.#attempt = 0
     this.#state = 'connecting'
+    this.#stopWatchingWorkers ??= watchWorkers(error => this.emit('error', error))
     try {
       await this.#establish()
     } catch (error) {
       // `disconnect` and another `connect` may have come meanwhile: the state is theirs then.
-      if (!stopping.signal.aborted) this.#state = 'idle'
+      if (!stopping.signal.aborted) {
+        this.#state = 'idle'
+        this.#stopWatchingWorkers?.()
+        this.#stopWatchingWorkers = undefined
+      }
       throw error
     }
     if (!stopping.signal.aborted) this.#stopWatchingForWake ??= watchForWake(() => this.#woke())
@@ -554,6 +561,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     this.#wakeBackoff?.()
     this.#stopWatchingForWake?.()
     this.#stopWatchingForWake = undefined
+    this.#stopWatchingWorkers?.()
+    this.#stopWatchingWorkers = undefined
     for (const tunnel of this.#tunnels) {
       tunnel.isRegistered = false
       tunnel.rest()

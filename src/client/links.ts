@@ -28,6 +28,8 @@ export interface LinkWay {
   readonly dial: Dial
   /** As many downloads at once as go each its own way. */
   readonly maxLinks: number
+  /** Starts what carries lanes, and waits for it. `false`: this client carries none now. */
+  readonly lanesReady: () => Promise<boolean>
 }
 
 export class Links {
@@ -71,13 +73,27 @@ export class Links {
     // The wish and the trunk met on their way.
     if (this.#trunk?.isClosed === false) return
     // A thread does not know TLS.
-    if (this.#way?.server.address.tls !== undefined) return
-    this.#isDiallingTrunk = this.#dial(
-      link => this.#useTrunk(link),
-      () => {
-        this.#isDiallingTrunk = false
-      },
-    )
+    if (this.#way === undefined || this.#way.server.address.tls !== undefined) return
+    this.#isDiallingTrunk = true
+    void this.#way.lanesReady().then(isReady => {
+      const isDialling =
+        isReady &&
+        this.#dial(
+          link => this.#useTrunk(link),
+          () => this.#trunkDialled(),
+        )
+      if (!isReady) this.#pauseTrunk()
+      if (!isDialling) this.#trunkDialled()
+    })
+  }
+
+  #trunkDialled(): void {
+    this.#isDiallingTrunk = false
+  }
+
+  #pauseTrunk(): void {
+    this.#noTrunkUntil = eventLoop.now() + this.#trunkPauseMs
+    this.#trunkPauseMs = Math.min(2 * this.#trunkPauseMs, MAX_TRUNK_PAUSE_MS)
   }
 
   #useTrunk(link: Link): void {
@@ -88,8 +104,7 @@ export class Links {
       if (!link.isClosed) this.#announce(link)
       return
     }
-    this.#noTrunkUntil = eventLoop.now() + this.#trunkPauseMs
-    this.#trunkPauseMs = Math.min(2 * this.#trunkPauseMs, MAX_TRUNK_PAUSE_MS)
+    this.#pauseTrunk()
     link.close()
   }
 

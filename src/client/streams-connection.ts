@@ -5,6 +5,7 @@ import { type ErrorCode, TunnelError } from '../errors.ts'
 import { eventLoop } from '../event-loop.ts'
 import type { Carrier, CarrierHandler } from '../session/carrier.ts'
 import { Session, type SessionHandler } from '../session/session.ts'
+import { lanesReady } from '../sockets/trunks.ts'
 import { encodeControl, parseServerMessage, type ServerMessage } from '../wire/control.ts'
 import type { Connection, ConnectionEvents, Registration, Wish } from './connection.ts'
 import { join } from './join.ts'
@@ -84,7 +85,7 @@ export class StreamsConnection implements Connection {
     this.#maxStreams = limits.maxStreams
     this.#links = new Links(
       this.#session,
-      agent === undefined ? { server, dial, maxLinks: limits.maxLinks } : undefined,
+      agent === undefined ? { server, dial, maxLinks: limits.maxLinks, lanesReady } : undefined,
     )
   }
 

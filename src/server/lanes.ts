@@ -48,7 +48,9 @@ export class Lanes {
       const era = this.#eras.get(tunnel)
       if (era !== undefined) Atomics.add(era, 0, 1)
     }
-    for (const [lane, tunnel] of this.#running) if (tunnels.includes(tunnel)) lane.stop()
+    if (this.#running.size === 0) return
+    const recalled = new Set(tunnels)
+    for (const [lane, tunnel] of this.#running) if (recalled.has(tunnel)) lane.stop()
   }
 
   /** What those under way have served so far, and this. */

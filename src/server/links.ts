@@ -67,15 +67,16 @@ export class SessionLinks {
     }
   }
 
-  /** The client has the answer: both sides may send on it. `isTrunk`: lanes. */
-  linked(number: number, isTrunk: boolean): void {
+  /** The client has the answer: both sides may send on it. `isTrunk`: lanes. Returns whether it is one. */
+  linked(number: number, isTrunk: boolean): boolean {
     const waiting = this.#announced.get(number)
-    if (waiting === undefined) return
+    if (waiting === undefined) return false
     this.#forget(number)
     const { links } = this.#session
     if (!isTrunk) links.add(waiting.link)
     else if (waiting.link.becomeTrunk(false)) links.addTrunk(waiting.link)
     else waiting.link.close()
+    return links.hasTrunk(waiting.link)
   }
 
   /** The client puts nothing more on it, and would close it. Its server does, which knows when that harms nobody. */

@@ -10,6 +10,7 @@ import type { RequestHead } from '../http/head.ts'
 import { formatUrl } from '../names.ts'
 import { Turns } from '../session/turns.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
+import { watchWorkers } from '../sockets/worker-faults.ts'
 import { VERSION } from '../version.ts'
 import { Admission, type AdmissionHost, type Seat } from './admission.ts'
 import { adopt } from './adopt.ts'
@@ -80,6 +81,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   #state: State = 'idle'
   /** No visitor comes in any more: from now on each answer is the last on its connection. */
   #isShut = false
+  #stopWatchingWorkers: (() => void) | undefined
   #startedAt = 0
   #starting: Promise<void> | undefined
   #stopping: Promise<void> | undefined
@@ -137,6 +139,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     this.#state = 'running'
     this.#startedAt = Date.now()
     this.#deadlines.start()
+    this.#stopWatchingWorkers = watchWorkers(error => this.emit('error', error))
     this.#admission.start()
     this.emit('start', { port: this.port, url: this.url })
     if (isOpenServer(this.#settings)) this.emit('warning', new TunnelError('OPEN_SERVER'))
@@ -260,6 +263,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     this.#visitors.terminate()
     this.#admission.stop()
     this.#deadlines.stop()
+    this.#stopWatchingWorkers?.()
     this.#doors.close(true)
     this.emit('stop', {})
   }

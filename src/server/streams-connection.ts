@@ -22,8 +22,9 @@ import { StreamsUpstream } from './upstreams/streams.ts'
 
 /** A client that brings no link is asked again after this long: it may have been refused one, or have had enough. */
 const LINK_WISH_MS = 5_000
-/** So is one that brings no trunk: a thread takes some 50 ms to start. Where there can be none the client does nothing. */
-const TRUNK_WISH_MS = 100
+/** So is one that brings no trunk: a thread takes some 50 ms to start. Twice as long each time, until a trunk is there. */
+const FIRST_TRUNK_PAUSE_MS = 100
+const MAX_TRUNK_PAUSE_MS = 60_000
 
 interface Registered {
   readonly member: Member
@@ -57,6 +58,8 @@ export class StreamsConnection implements ClientConnection, Deadline {
   #nextReport = 1
   #isWatching = false
   readonly #links: SessionLinks
+  /** Since the last time a trunk was asked for. */
+  #trunkPauseMs = 0
   /** When each was asked for; no link has come since. */
   readonly #wishedAt: Partial<Record<'link-wanted' | 'trunk-wanted', number>> = {}
 
@@ -73,7 +76,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
         control: json => this.#control(json),
         leaving: () => {},
         linkWanted: () => this.#wish('link-wanted', LINK_WISH_MS),
-        trunkWanted: () => this.#wish('trunk-wanted', TRUNK_WISH_MS),
+        trunkWanted: () => this.#wishTrunk(),
         closed: (code, error) => this.#closed(code, error),
       },
       {
@@ -251,7 +254,8 @@ export class StreamsConnection implements ClientConnection, Deadline {
         return
       case 'linked':
         if (message.trunk !== true) delete this.#wishedAt['link-wanted']
-        return this.#links.linked(message.link, message.trunk === true)
+        if (this.#links.linked(message.link, message.trunk === true)) this.#trunkPauseMs = 0
+        return
       case 'link-retired':
         return this.#links.retired(message.link)
       case 'release':
@@ -260,12 +264,19 @@ export class StreamsConnection implements ClientConnection, Deadline {
   }
 
   /** Asks for a link, for bulk or for lanes; not again within `pauseMs`, unless one came. */
-  #wish(type: 'link-wanted' | 'trunk-wanted', pauseMs: number): void {
+  #wish(type: 'link-wanted' | 'trunk-wanted', pauseMs: number): boolean {
     const now = eventLoop.now()
     const wishedAt = this.#wishedAt[type] ?? Number.NEGATIVE_INFINITY
-    if (this.#host.limits.maxLinks === 0 || now - wishedAt < pauseMs) return
+    if (this.#host.limits.maxLinks === 0 || now - wishedAt < pauseMs) return false
     this.#wishedAt[type] = now
     this.#report({ type })
+    return true
+  }
+
+  /** A client behind something that speaks TLS for the server never opens one, and this server may have no place for it. */
+  #wishTrunk(): void {
+    if (!this.#wish('trunk-wanted', this.#trunkPauseMs)) return
+    this.#trunkPauseMs = Math.min(Math.max(2 * this.#trunkPauseMs, FIRST_TRUNK_PAUSE_MS), MAX_TRUNK_PAUSE_MS)
   }
 
   #register(message: Register): void {

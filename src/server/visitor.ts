@@ -620,7 +620,6 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline, Occupa
     else if (this.#lane?.isReady && !this.#isAdvancing) this.#enterLane(this.#lane)
   }
 
-  /** The socket is asked last: its first answer starts a thread. */
   get #mayHaveLane(): boolean {
     return this.#host.laneTerms(this) !== undefined && this.#socket.canEnterLane?.() === true
   }

@@ -81,6 +81,10 @@ export class LinkSet implements LinkOwner {
     return this.#trunk
   }
 
+  hasTrunk(link: Link): boolean {
+    return this.#trunk === link
+  }
+
   /** A session has one. */
   addTrunk(link: Link): void {
     if (this.#trunk !== undefined || link.trunk === undefined) return link.close()

@@ -12,14 +12,8 @@ import type {
   Trunk,
 } from '../socket.ts'
 import { smallReads } from '../splice/activity.ts'
-import {
-  beginLane,
-  canBeginLane,
-  canSplice,
-  type Outcome,
-  openTrunk,
-  spliceDescriptors,
-} from '../splice/splicer.ts'
+import type { Outcome } from '../splice/splicer.ts'
+import { beginLane, canBeginLane, canSplice, openTrunk, spliceDescriptors } from '../splice/splices.ts'
 import { descriptorOf } from './descriptor.ts'
 import { hasFarSide } from './far-side.ts'
 import { failure } from './gate.ts'

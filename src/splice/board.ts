@@ -2,8 +2,10 @@
 
 /** Jobs at once in a process. Above: bytes go the way through the program. */
 export const MAX_JOBS = 128
-/** Commands that can wait: each job has one that begins and one that stops it. */
+/** Commands that can wait: each job has one that begins and one that stops it. A power of two. */
 const RING_SLOTS = 4 * MAX_JOBS
+/** Takes a count that has turned negative, after 2³¹ commands, to its place in the ring as well. */
+const RING_MASK = RING_SLOTS - 1
 
 /** The last word. */
 const ORDER_AT = 1 + RING_SLOTS + 2 * MAX_JOBS
@@ -25,15 +27,18 @@ export class Board {
    * by the machine. What orders them among the threads is the word that is written behind, and read before them.
    */
   readonly #counts: Float64Array
-  /** Commands followed so far. The other thread's business. */
-  #followed = 0
+  /** Commands followed so far. Only the other thread uses it. */
+  #followed: number
 
-  constructor(memory?: SharedArrayBuffer) {
+  /** `given`: commands given before, for tests: none in a new memory. */
+  constructor(memory?: SharedArrayBuffer, given = 0) {
+    this.#followed = given
     const words = 1 + RING_SLOTS + 2 * MAX_JOBS + 1
     const countsAt = Math.ceil(words / 2) * 8
     this.memory = memory ?? new SharedArrayBuffer(countsAt + 3 * 8 * MAX_JOBS)
     this.#words = new Int32Array(this.memory, 0, words)
     this.#counts = new Float64Array(this.memory, countsAt)
+    if (memory === undefined) this.#words[0] = given
   }
 
   // ── The main thread ────────────────────────────────────────────────────────────────────────────────────────
@@ -53,7 +58,7 @@ export class Board {
 
   #give(command: number): void {
     const given = Atomics.load(this.#words, 0)
-    this.#words[1 + (given % RING_SLOTS)] = command
+    this.#words[1 + (given & RING_MASK)] = command
     Atomics.store(this.#words, 0, (given + 1) | 0)
   }
 
@@ -63,7 +68,7 @@ export class Board {
   follow(orders: Orders): void {
     const given = Atomics.load(this.#words, 0)
     while (this.#followed !== given) {
-      const command = this.#words[1 + (this.#followed % RING_SLOTS)]!
+      const command = this.#words[1 + (this.#followed & RING_MASK)]!
       this.#followed = (this.#followed + 1) | 0
       if (command % 2 === START) orders.start(command >> 1)
       else orders.stop(command >> 1)

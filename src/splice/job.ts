@@ -112,17 +112,17 @@ export abstract class Job {
 }
 
 export class PipedJob extends Job {
-  readonly #pipe: Pipe
+  readonly pipe: Pipe
 
   constructor(slot: number, board: Board, kernel: Kernel, pipe: Pipe) {
     super(slot, board, kernel)
-    this.#pipe = pipe
+    this.pipe = pipe
   }
 
   /** Fit for another job. */
   get sparePipe(): Pipe | undefined {
-    if (!this.isSpoilt) return this.#pipe
-    this.kernel.closePipe(this.#pipe)
+    if (!this.isSpoilt) return this.pipe
+    this.kernel.closePipe(this.pipe)
     return undefined
   }
 
@@ -132,9 +132,9 @@ export class PipedJob extends Job {
   }
 
   #take(): boolean {
-    const room = Math.min(this.#pipe.capacityBytes - this.heldBytes, this.leftBytes)
+    const room = Math.min(this.pipe.capacityBytes - this.heldBytes, this.leftBytes)
     if (this.hasEnded || room <= 0) return false
-    const count = this.kernel.splice(this.from, this.#pipe.writeEnd, room)
+    const count = this.kernel.splice(this.from, this.pipe.writeEnd, room)
     if (count === WOULD_BLOCK) return false
     this.took(count)
     return true
@@ -142,13 +142,13 @@ export class PipedJob extends Job {
 
   #pass(): boolean {
     const { heldBytes } = this
-    return heldBytes > 0 && this.passed(this.kernel.splice(this.#pipe.readEnd, this.to, heldBytes))
+    return heldBytes > 0 && this.passed(this.kernel.splice(this.pipe.readEnd, this.to, heldBytes))
   }
 
   protected takeHeld(bytes: number): Uint8Array<ArrayBuffer> {
     const held = new Uint8Array(bytes)
     for (let at = 0; at < bytes; ) {
-      const count = this.kernel.read(this.#pipe.readEnd, held.subarray(at))
+      const count = this.kernel.read(this.pipe.readEnd, held.subarray(at))
       if (count <= 0) throw new Error('a pipe holds less than was put into it')
       at += count
     }

@@ -2,6 +2,7 @@
 
 import type { FFIType, Pointer } from 'bun:ffi'
 import { createRequire } from 'node:module'
+import { descriptorLimit } from '../descriptors.ts'
 import { openLibc } from '../libc.ts'
 
 /** `FFIType.i64_fast`, as a number and not a bigint where it fits. */
@@ -24,12 +25,14 @@ const SYMBOLS = {
   epoll_wait: { args: ['i32', 'ptr', 'i32', 'i32'], returns: 'i32' },
   __errno_location: { args: [], returns: 'ptr' },
   sched_yield: { args: [], returns: 'i32' },
+  getpriority: { args: ['i32', 'u32'], returns: 'i32' },
   setpriority: { args: ['i32', 'u32', 'i32'], returns: 'i32' },
 } as const
 
 // The same on x64 and arm64.
 const O_NONBLOCK = 0o4000
 const O_CLOEXEC = 0o2000000
+const F_GETFD = 1
 const F_DUPFD_CLOEXEC = 1030
 const F_SETPIPE_SZ = 1031
 const F_GETPIPE_SZ = 1032
@@ -43,14 +46,20 @@ export const EPOLLOUT = 4
 export const EPOLLRDHUP = 0x2000
 const EPOLLET = 0x8000_0000
 const PRIO_PROCESS = 0
+const LOWEST_PRIORITY = 19
 const MSG_DONTWAIT = 0x40
 const MSG_NOSIGNAL = 0x4000
 const AF_UNIX = 1
 const SOCK_STREAM = 1
 const EINTR = 4
 const EAGAIN = 11
+/** ENOMEM, ENFILE, EMFILE, ENOBUFS: another time it may be possible. */
+const SCARCITY: readonly number[] = [12, 23, 24, 105]
 /** What says nothing about a connection: EPERM, EBADF, ENOMEM, EACCES, EINVAL, ENOSYS, EOPNOTSUPP, ENOBUFS. */
 const NOT_ITS_FAULT = [1, 9, 12, 13, 22, 38, 95, 105]
+
+/** Descriptors that splices and lanes leave to the rest of the process, which cannot do without. */
+const SPARE_DESCRIPTORS = 8
 
 /** `struct epoll_event` is packed on x64 only. */
 const EVENT_BYTES = process.arch === 'x64' ? 12 : 16
@@ -58,10 +67,12 @@ const EVENT_DATA_AT = EVENT_BYTES - 8
 
 /** Nothing moves now. */
 export const WOULD_BLOCK = -1
-/** A connection broke. The kernel tells an error once: whoever reads it next sees a clean end. */
+/** A connection broke. The kernel reports an error once: the next read sees a clean end. */
 export const FAILED = -2
 /** The kernel will not move these, and nothing is known of the connections. */
 export const IMPOSSIBLE = -3
+
+const INTERRUPTED = -4
 
 /** Memory that the kernel reads and writes. */
 export interface Room {
@@ -80,49 +91,73 @@ export class Kernel {
   readonly #ffi = loadFfi()
   readonly #calls = openLibc(this.#ffi, SYMBOLS)
   readonly #errno = this.#calls.__errno_location()
-  readonly #pair = new Int32Array(2)
-  readonly #one = new BigUint64Array([1n])
+  /** The kernel gives the lowest number that is free: with a higher one there are fewer left than are to be spared. */
+  readonly #lastNumber = (descriptorLimit() ?? Number.POSITIVE_INFINITY) - 1 - SPARE_DESCRIPTORS
+  readonly #pair = new Int32Array(new ArrayBuffer(8))
+  readonly #one = new BigUint64Array(new ArrayBuffer(8)).fill(1n)
   readonly #event = new DataView(new ArrayBuffer(EVENT_BYTES))
-  /** Where an address that nobody looks at is written, and its length. The kernel changes the length to 16 or 28. */
-  readonly #address = new Uint8Array(128)
-  readonly #addressBytes = new Uint32Array([128])
-  readonly #addressAt = this.#ffi.ptr(this.#address)
+  /** Where the kernel writes an address that is not looked at, and its length, which it changes to 16 or 28. */
+  readonly #address = this.room(128)
+  readonly #addressBytes = new Uint32Array(new ArrayBuffer(4)).fill(128)
   readonly #addressBytesAt = this.#ffi.ptr(this.#addressBytes)
 
   /** Moves up to `count` bytes, without waiting. 0 at the end of `from`, or `WOULD_BLOCK`, `FAILED`, `IMPOSSIBLE`. */
   splice(from: number, to: number, count: number): number {
     const flags = SPLICE_F_MOVE | SPLICE_F_NONBLOCK
-    const moved = Number(this.#calls.splice(from, null, to, null, count, flags))
-    if (moved >= 0) return moved
-    const errno = this.#ffi.read.i32(this.#errno!)
-    if (errno === EAGAIN || errno === EINTR) return WOULD_BLOCK
-    return NOT_ITS_FAULT.includes(errno) ? IMPOSSIBLE : FAILED
+    for (;;) {
+      const moved = Number(this.#calls.splice(from, null, to, null, count, flags))
+      if (moved >= 0) return moved
+      const errno = this.#errnoNow
+      if (errno === EAGAIN) return WOULD_BLOCK
+      if (errno !== EINTR) return NOT_ITS_FAULT.includes(errno) ? IMPOSSIBLE : FAILED
+    }
   }
 
   room(byteCount: number): Room {
-    const bytes = new Uint8Array(byteCount)
+    // With a buffer of its own: the runtime moves a smaller array when something asks for its `buffer` later.
+    const bytes = new Uint8Array(new ArrayBuffer(byteCount))
     return { bytes, at: this.#ffi.ptr(bytes) }
   }
 
   /** Reads what is there, up to `most` bytes, to `at`. Returns how many, 0 at the end, or `WOULD_BLOCK`, `FAILED`. */
   receive(from: number, into: Room, most: number = into.bytes.length, at = 0): number {
-    return this.#outcome(this.#calls.recv(from, addressOf(into, at, most), most, MSG_DONTWAIT))
+    const address = addressOf(into, at, most)
+    for (;;) {
+      const outcome = this.#outcome(this.#calls.recv(from, address, most, MSG_DONTWAIT))
+      if (outcome !== INTERRUPTED) return outcome
+    }
   }
 
   /** Sends `count` bytes from `at` on. Returns how many were taken, or `WOULD_BLOCK`, `FAILED`. */
   send(to: number, room: Room, count: number, at = 0): number {
-    return this.#outcome(this.#calls.send(to, addressOf(room, at, count), count, MSG_DONTWAIT | MSG_NOSIGNAL))
+    const address = addressOf(room, at, count)
+    for (;;) {
+      const outcome = this.#outcome(this.#calls.send(to, address, count, MSG_DONTWAIT | MSG_NOSIGNAL))
+      if (outcome !== INTERRUPTED) return outcome
+    }
   }
 
   #outcome(returned: number | bigint): number {
     const count = Number(returned)
     if (count >= 0) return count
-    const errno = this.#ffi.read.i32(this.#errno!)
-    return errno === EAGAIN || errno === EINTR ? WOULD_BLOCK : FAILED
+    const errno = this.#errnoNow
+    // An interrupted call is made again: no change would follow that tells of what is there.
+    return errno === EINTR ? INTERRUPTED : errno === EAGAIN ? WOULD_BLOCK : FAILED
+  }
+
+  get #errnoNow(): number {
+    return this.#ffi.read.i32(this.#errno!)
   }
 
   /** A pipe that holds `capacityBytes` if the system lets it, else less. `undefined` without descriptors to spare. */
   pipe(capacityBytes: number): Pipe | undefined {
+    const pipe = this.#pipe(capacityBytes)
+    if (pipe === undefined || Math.max(pipe.readEnd, pipe.writeEnd) <= this.#lastNumber) return pipe
+    this.closePipe(pipe)
+    return undefined
+  }
+
+  #pipe(capacityBytes: number): Pipe | undefined {
     if (this.#calls.pipe2(this.#ffi.ptr(this.#pair), O_NONBLOCK | O_CLOEXEC) !== 0) return undefined
     const [readEnd = -1, writeEnd = -1] = this.#pair
     this.#calls.fcntl(writeEnd, F_SETPIPE_SZ, capacityBytes)
@@ -132,19 +167,34 @@ export class Kernel {
   /** Another descriptor of each connection, in this order: one that cannot become another connection's. All, or none. */
   duplicates(descriptors: readonly number[]): number[] | undefined {
     const copies = descriptors.map(one => this.#calls.fcntl(one, F_DUPFD_CLOEXEC, 0))
-    if (copies.every(one => one >= 0)) return copies
+    if (copies.every(one => one >= 0 && one <= this.#lastNumber)) return copies
     for (const one of copies) if (one >= 0) this.close(one)
     return undefined
   }
 
-  /** Whether there is still a far side: not after a reset, whoever was told of it. */
-  isConnected(descriptor: number): boolean {
-    return this.#calls.getpeername(descriptor, this.#addressAt, this.#addressBytesAt) === 0
+  /** The numbers that the next descriptors get, as long as no other thread opens some. `one`: any that is open. */
+  nextNumbers(one: number, count: number): number[] {
+    const numbers = Array.from({ length: count }, () => this.#calls.fcntl(one, F_DUPFD_CLOEXEC, 0))
+    for (const number of numbers) if (number >= 0) this.close(number)
+    return numbers
   }
 
-  /** This thread gives way to the others: on Linux a priority is a thread's own. A kernel that refuses changes nothing. */
+  isOpen(descriptor: number): boolean {
+    return this.#calls.fcntl(descriptor, F_GETFD, 0) >= 0
+  }
+
+  /** Whether there is still a far side: not after a reset, whichever thread got its error. */
+  isConnected(descriptor: number): boolean {
+    return this.#calls.getpeername(descriptor, this.#address.at, this.#addressBytesAt) === 0
+  }
+
+  /**
+   * Lowers the priority of this thread by so much below the one it began with: on Linux each thread has its own. A kernel
+   * that refuses changes nothing.
+   */
   beNice(nice: number): void {
-    this.#calls.setpriority(PRIO_PROCESS, 0, nice)
+    const now = this.#calls.getpriority(PRIO_PROCESS, 0)
+    this.#calls.setpriority(PRIO_PROCESS, 0, Math.min(now + nice, LOWEST_PRIORITY))
   }
 
   /** Lets whoever else wants this core have it first. */
@@ -169,8 +219,11 @@ export class Kernel {
     this.#calls.write(bell, this.#ffi.ptr(this.#one), 8)
   }
 
+  /** Throws without a descriptor to spare: a thread that cannot wait would spin. */
   poll(): number {
-    return this.#calls.epoll_create1(O_CLOEXEC)
+    const poll = this.#calls.epoll_create1(O_CLOEXEC)
+    if (poll < 0) throw new Error(`epoll_create1 failed: errno ${this.#errnoNow}`)
+    return poll
   }
 
   /** Tells of changes on the descriptor, by `number`. */
@@ -184,28 +237,28 @@ export class Kernel {
     this.#calls.epoll_ctl(poll, EPOLL_CTL_DEL, descriptor, this.#ffi.ptr(this.#event))
   }
 
-  /** Closes a descriptor that is watched. Closing alone would not do: epoll forgets a connection with its last one. */
-  letGo(poll: number, descriptor: number): void {
-    this.unwatch(poll, descriptor)
-    this.close(descriptor)
-  }
-
   /** Waits for changes (`timeoutMs` -1: for ever) and writes the numbers of what changed. Returns how many. */
   wait(poll: number, changed: Changes, timeoutMs: number): number {
     changed.at ??= this.#ffi.ptr(changed.events)
     return Math.max(0, this.#calls.epoll_wait(poll, changed.at, changed.most, timeoutMs))
   }
 
-  /** Whether sockets can be spliced here at all: a sandbox may forbid it, or not know it. */
-  canSplice(): boolean {
-    const pair = new Int32Array(2)
+  /** Whether sockets can be spliced here at all: a sandbox may forbid it. `undefined`: descriptors or memory are short now. */
+  canSplice(): boolean | undefined {
+    const pair = new Int32Array(new ArrayBuffer(8))
     if (this.#calls.socketpair(AF_UNIX, SOCK_STREAM | O_NONBLOCK | O_CLOEXEC, 0, this.#ffi.ptr(pair)) !== 0)
-      return false
-    const pipe = this.pipe(4096)
+      return this.#isScarce ? undefined : false
+    const pipe = this.#pipe(4096)
+    const isScarce = pipe === undefined && this.#isScarce
     const isPossible = pipe !== undefined && this.splice(pair[0]!, pipe.writeEnd, 1) === WOULD_BLOCK
     for (const one of pair) this.close(one)
     if (pipe !== undefined) this.closePipe(pipe)
-    return isPossible
+    return isScarce ? undefined : isPossible
+  }
+
+  /** Why the last call failed. */
+  get #isScarce(): boolean {
+    return SCARCITY.includes(this.#errnoNow)
   }
 
   closePipe({ readEnd, writeEnd }: Pipe): void {
@@ -218,7 +271,7 @@ export class Kernel {
 export class Changes {
   readonly most: number
   readonly events: DataView
-  /** Where `events` is in memory, once somebody asked. */
+  /** Where `events` is in memory, once that was asked. */
   at: Pointer | undefined
 
   constructor(most: number) {

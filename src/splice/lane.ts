@@ -70,6 +70,8 @@ export const TORN: LaneOver = {
 
 /** Who hears of a lane, in this order. */
 export interface LaneEvents {
+  /** Something threw; whenever. */
+  thrown(error: unknown): void
   exchanged(lane: Lane, exchange: LaneExchange): void
   over(lane: LaneSide, over: LaneOver): void
   /** Came from the trunk, and was not passed on. */
@@ -97,6 +99,12 @@ export class LaneTools {
     this.request = kernel.room(REQUEST_BYTES)
     this.answer = kernel.room(maxForwardedBytes(MAX_LANE_FRAME_BYTES))
   }
+
+  /** A head that is cut in the middle must not be gone on with by another lane. */
+  forgetHeads(): void {
+    this.requestHead.fields.isPartial = false
+    this.answerHead.fields.isPartial = false
+  }
 }
 
 /** Either end of a lane, as the thread knows it. */
@@ -119,6 +127,14 @@ export abstract class LaneSide extends Seat {
   abstract changed(isLast: boolean): void
   /** Ends it where it is. */
   abstract finish(hasFailed?: boolean): void
+
+  /** What it threw ends it, and no other: it is not known what reached whom. */
+  override crash(error: unknown): void {
+    this.tools.events.thrown(error)
+    this.tools.forgetHeads()
+    this.tellOver({ hasFailed: true, isTorn: true })
+    this.leave()
+  }
 
   protected tellOver(over: Partial<LaneOver>): void {
     if (this.hasLeft) return
@@ -243,10 +259,11 @@ export class Lane extends LaneSide {
     this.requests++
     const { descriptor } = this.order
     const sent = kernel.send(descriptor, answer, length)
-    if (sent < 0 && sent !== WOULD_BLOCK) return this.finish(true)
     if (this.#terms.isTold) this.#tell(answerHead.status, length)
     this.#isAsked = false
     this.#requestBytes = 0
+    // Served and counted, though the visitor is gone.
+    if (sent < 0 && sent !== WOULD_BLOCK) return this.finish(true)
     const taken = Math.max(sent, 0)
     if (taken !== length) this.#end({ unsent: copyOf(answer.bytes, taken, length) })
     else if (this.#isVisitorReady) this.#takeRequest()
@@ -265,9 +282,7 @@ export class Lane extends LaneSide {
   }
 
   #end(over: Partial<LaneOver>): void {
-    // A head that is cut in the middle must not be gone on with by another lane.
-    this.tools.requestHead.fields.isPartial = false
-    this.tools.answerHead.fields.isPartial = false
+    this.tools.forgetHeads()
     this.tellOver({
       request: this.#requestBytes > 0 ? copyOf(this.#request, 0, this.#requestBytes) : undefined,
       isAsked: this.#isAsked,

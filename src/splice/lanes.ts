@@ -1,6 +1,5 @@
 // The main thread's side of lanes and trunks: opens them, and keeps their books.
 
-import type { MessagePort } from 'node:worker_threads'
 import type { Lane, LaneCounts, LaneEnd, LaneHandler, LaneTerms, Trunk } from '../socket.ts'
 import type { Kernel } from './kernel.ts'
 import { type LaneOver, TORN } from './lane.ts'
@@ -19,11 +18,20 @@ export interface LaneListener extends Omit<LaneHandler, 'over'> {
   over(outcome: LaneOutcome): void
 }
 
+/**
+ * A trunk without lanes for this long gives its place to another client's when there is no other. Dialled again within a
+ * tenth of a second, once its visitors ask again.
+ */
+const IDLE_TRUNK_MS = 5_000
+
 const NOTHING: LaneCounts = { requests: 0, bytesIn: 0, bytesOut: 0 }
 
 /** A trunk that is open in the thread. */
 export class OpenTrunk implements Trunk {
   readonly slot: number
+  /** Lanes on it that are not back yet, and since when there are none. */
+  laneCount = 0
+  idleSince: number = performance.now()
   /** Told once: no lane is on it any more, and nobody reads its connection. */
   readonly over: (isLost: boolean) => void
   readonly #lanes: Lanes
@@ -67,15 +75,24 @@ export class OpenTrunk implements Trunk {
 /** A lane that is open in the thread, or on its way back from there. */
 class RunningLane implements Lane {
   readonly slot: number
-  /** What the thread closes. */
+  readonly trunk: OpenTrunk
+  /** A duplicate, which is closed here once the thread has said that it does not use it any more. */
   readonly descriptor: number
   readonly isOfVisitor: boolean
   readonly listener: LaneListener
   readonly #lanes: Lanes
   isOver = false
 
-  constructor(slot: number, descriptor: number, isOfVisitor: boolean, listener: LaneListener, lanes: Lanes) {
+  constructor(
+    slot: number,
+    trunk: OpenTrunk,
+    descriptor: number,
+    isOfVisitor: boolean,
+    listener: LaneListener,
+    lanes: Lanes,
+  ) {
     this.slot = slot
+    this.trunk = trunk
     this.isOfVisitor = isOfVisitor
     this.descriptor = descriptor
     this.listener = listener
@@ -93,6 +110,7 @@ class RunningLane implements Lane {
   over(over: LaneOver, isLost: boolean): void {
     if (this.isOver) return
     this.isOver = true
+    if (this.descriptor !== -1) this.#lanes.close(this.descriptor)
     this.listener.over({ ...over, counts: this.counts, isLost })
   }
 }
@@ -100,8 +118,7 @@ class RunningLane implements Lane {
 /** The lanes of one thread. */
 export class Lanes {
   readonly #kernel: Kernel
-  readonly #bell: number
-  readonly #commands: MessagePort
+  readonly command: (command: LaneCommand) => void
   readonly #board = new LaneBoard()
   readonly #running: (RunningLane | undefined)[] = []
   readonly #free = Array.from({ length: MAX_LANES }, (_, index) => MAX_LANES - 1 - index)
@@ -109,10 +126,10 @@ export class Lanes {
   readonly #trunkDescriptors: number[] = []
   readonly #freeTrunks = Array.from({ length: MAX_TRUNKS }, (_, index) => MAX_TRUNKS - 1 - index)
 
-  constructor(kernel: Kernel, bell: number, commands: MessagePort) {
+  /** `command` gives one to the thread, if that is there. */
+  constructor(kernel: Kernel, command: (command: LaneCommand) => void) {
     this.#kernel = kernel
-    this.#bell = bell
-    this.#commands = commands
+    this.command = command
   }
 
   get memory(): SharedArrayBuffer {
@@ -135,8 +152,10 @@ export class Lanes {
 
   openTrunk(descriptor: number, isAppSide: boolean, over: (isLost: boolean) => void): OpenTrunk | undefined {
     const slot = this.#freeTrunks.pop()
-    if (slot === undefined) return undefined
-    // The thread closes it.
+    if (slot === undefined) {
+      this.#retireIdleTrunk()
+      return undefined
+    }
     const [copy] = this.#kernel.duplicates([descriptor]) ?? []
     if (copy === undefined) {
       this.#freeTrunks.push(slot)
@@ -166,8 +185,9 @@ export class Lanes {
       return undefined
     }
     this.#board.clear(slot)
-    const running = new RunningLane(slot, copy, terms !== undefined, listener, this)
+    const running = new RunningLane(slot, trunk, copy, terms !== undefined, listener, this)
     this.#running[slot] = running
+    trunk.laneCount++
     this.command({ kind: 'begin', order: { slot, descriptor: copy, trunk: trunk.slot, lane, terms } })
     return running
   }
@@ -175,9 +195,10 @@ export class Lanes {
   hear(news: LaneNews): void {
     switch (news.kind) {
       case 'exchanges':
+        this.#board.heard(news.slots.length)
         for (const [index, slot] of news.slots.entries())
           this.#running[slot]?.listener.exchanged?.(news.exchanges[index]!)
-        return this.#board.heard(news.slots.length)
+        return
       case 'over':
         return this.#running[news.slot]?.over(news.over, false)
       case 'more':
@@ -189,33 +210,48 @@ export class Lanes {
     }
   }
 
-  /** The thread died. Nobody else closes what was its own now. */
-  lose(): void {
-    for (const lane of this.#running) {
+  /** The thread died. What a listener throws is reported, and the others still hear of it. */
+  lose(thrown: (error: unknown) => void): void {
+    const guarded = (task: () => void) => {
+      try {
+        task()
+      } catch (error) {
+        thrown(error)
+      }
+    }
+    for (const lane of [...this.#running]) {
       if (lane === undefined) continue
-      if (lane.descriptor !== -1 && !lane.isOver) this.#kernel.close(lane.descriptor)
-      lane.over(TORN, true)
-      this.#back(lane.slot, true)
+      guarded(() => lane.over(TORN, true))
+      guarded(() => this.#back(lane.slot, true))
     }
-    for (const [slot, trunk] of this.#trunks.entries()) {
-      if (trunk === undefined) continue
-      this.#kernel.close(this.#trunkDescriptors[slot]!)
-      this.#trunkOver(slot, true)
-    }
+    for (const slot of this.#trunks.keys()) guarded(() => this.#trunkOver(slot, true))
   }
 
-  command(command: LaneCommand): void {
-    this.#commands.postMessage(command)
-    this.#kernel.ring(this.#bell)
+  close(descriptor: number): void {
+    this.#kernel.close(descriptor)
   }
 
   #back(slot: number, isTorn: boolean): void {
     const lane = this.#running[slot]
     if (lane === undefined) return
     this.#running[slot] = undefined
-    lane.listener.back(isTorn)
-    // Behind what was counted, and before the next lane begins.
-    this.#free.push(slot)
+    if (--lane.trunk.laneCount === 0) lane.trunk.idleSince = performance.now()
+    try {
+      lane.listener.back(isTorn)
+    } finally {
+      // Behind what was counted, and before the next lane begins.
+      this.#free.push(slot)
+    }
+  }
+
+  /** Makes room for a client whose visitors ask more than those of another one. */
+  #retireIdleTrunk(): void {
+    let longest: OpenTrunk | undefined
+    for (const trunk of this.#trunks) {
+      if (trunk === undefined || trunk.laneCount > 0 || !trunk.isOpen) continue
+      if (longest === undefined || trunk.idleSince < longest.idleSince) longest = trunk
+    }
+    if (longest !== undefined && performance.now() - longest.idleSince >= IDLE_TRUNK_MS) longest.stop()
   }
 
   #trunkOver(slot: number, isLost: boolean): void {
@@ -223,6 +259,7 @@ export class Lanes {
     if (trunk === undefined) return
     this.#trunks[slot] = undefined
     this.#freeTrunks.push(slot)
+    this.#kernel.close(this.#trunkDescriptors[slot]!)
     trunk.finish(isLost)
   }
 }

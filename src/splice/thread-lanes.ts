@@ -27,6 +27,13 @@ export type LaneCommand =
     }
   | { readonly kind: 'trunk-end'; readonly trunk: number }
 
+/** Who hears of the lanes of a thread. */
+export interface LaneHearer {
+  tell(news: LaneNews): void
+  /** Something threw: what it was about has ended. */
+  thrown(error: unknown): void
+}
+
 /** What the thread tells. Of a lane: its exchanges if its terms say so, `over` once, `more` as often as it takes, `back` once. */
 export type LaneNews =
   | {
@@ -47,7 +54,7 @@ export class ThreadLanes {
   readonly #firstNumber: number
   readonly #board: LaneBoard
   readonly #commands: MessagePort
-  readonly #tell: (news: LaneNews) => void
+  readonly #hearer: LaneHearer
   /** Made when they are first of use. */
   #tools: LaneTools | undefined
   readonly #lanes: (LaneSide | undefined)[] = []
@@ -64,14 +71,14 @@ export class ThreadLanes {
     firstNumber: number,
     board: LaneBoard,
     commands: MessagePort,
-    tell: (news: LaneNews) => void,
+    hearer: LaneHearer,
   ) {
     this.#kernel = kernel
     this.#poll = poll
     this.#firstNumber = firstNumber
     this.#board = board
     this.#commands = commands
-    this.#tell = tell
+    this.#hearer = hearer
   }
 
   /** Those that are not back yet. */
@@ -83,7 +90,11 @@ export class ThreadLanes {
     for (;;) {
       const command = receiveMessageOnPort(this.#commands)?.message as LaneCommand | undefined // see `Lanes`
       if (command === undefined) return
-      this.#follow(command)
+      try {
+        this.#follow(command)
+      } catch (error) {
+        this.#hearer.thrown(error)
+      }
     }
   }
 
@@ -91,8 +102,23 @@ export class ThreadLanes {
   changed(number: number, isLast: boolean): void {
     const index = number - this.#firstNumber
     // A change may be of one that is over, and the next one in its place finds nothing then.
-    if (index < MAX_LANES) this.#lanes[index]?.changed(isLast)
-    else this.#trunks[index - MAX_LANES]?.changed(isLast)
+    if (index >= MAX_LANES) return this.#trunkChanged(this.#trunks[index - MAX_LANES], isLast)
+    const lane = this.#lanes[index]
+    try {
+      lane?.changed(isLast)
+    } catch (error) {
+      lane?.crash(error)
+    }
+  }
+
+  #trunkChanged(trunk: Trunk | undefined, isLast: boolean): void {
+    try {
+      trunk?.changed(isLast)
+    } catch (error) {
+      // Not of one lane: see `Trunk.#frameArrived`. `flush` closes it.
+      this.#hearer.thrown(error)
+      if (trunk !== undefined) trunk.isBroken = true
+    }
   }
 
   /** The end of a turn: what lanes have to say leaves in one write for each trunk. */
@@ -113,9 +139,17 @@ export class ThreadLanes {
         lane.leavingSince ||= now
         if (now - lane.leavingSince > LAST_WORD_MS) lane.trunk.isBroken = true
       } else if (lane instanceof Lane) {
-        if (lane.requests === lane.requestsAtSweep) lane.finish()
+        if (lane.requests === lane.requestsAtSweep) this.#finish(lane)
         lane.requestsAtSweep = lane.requests
       }
+    }
+  }
+
+  #finish(lane: LaneSide): void {
+    try {
+      lane.finish()
+    } catch (error) {
+      lane.crash(error)
     }
   }
 
@@ -123,8 +157,10 @@ export class ThreadLanes {
     switch (command.kind) {
       case 'begin':
         return this.#begin(command.order)
-      case 'end':
-        return this.#lanes[command.slot]?.finish()
+      case 'end': {
+        const lane = this.#lanes[command.slot]
+        return lane && this.#finish(lane)
+      }
       case 'trunk':
         return this.#openTrunk(command.trunk, command.descriptor, command.isAppSide)
       case 'trunk-end': {
@@ -149,8 +185,9 @@ export class ThreadLanes {
         this.#exchangeSlots.push(lane.order.slot)
       },
       over: (lane, over) => this.#over(lane, over),
-      more: (lane, bytes) => this.#tell({ kind: 'more', slot: lane.order.slot, bytes }),
+      more: (lane, bytes) => this.#hearer.tell({ kind: 'more', slot: lane.order.slot, bytes }),
       back: (lane, isTorn) => this.#back(lane.order.slot, isTorn),
+      thrown: error => this.#hearer.thrown(error),
     })
     const lane =
       terms === undefined
@@ -162,27 +199,31 @@ export class ThreadLanes {
     const events = EPOLLIN | EPOLLRDHUP
     const isWatched =
       descriptor !== -1 && this.#kernel.watch(this.#poll, descriptor, events, this.#firstNumber + slot)
-    if (!isWatched) lane.finish()
-    trunk.begin(lane)
+    if (!isWatched) this.#finish(lane)
+    try {
+      trunk.begin(lane)
+    } catch (error) {
+      lane.crash(error)
+    }
   }
 
   /** The trunk is gone: `trunk-over` is on its way to whoever ordered this. */
-  #refuse({ slot, descriptor }: LaneOrder): void {
-    if (descriptor !== -1) this.#kernel.close(descriptor)
-    this.#tell({ kind: 'over', slot, over: TORN })
-    this.#tell({ kind: 'back', slot, isTorn: true })
+  #refuse({ slot }: LaneOrder): void {
+    this.#hearer.tell({ kind: 'over', slot, over: TORN })
+    this.#hearer.tell({ kind: 'back', slot, isTorn: true })
   }
 
   #over({ order }: LaneSide, over: LaneOver): void {
-    if (order.descriptor !== -1) this.#kernel.letGo(this.#poll, order.descriptor)
+    // The main thread closes it, once it has heard.
+    if (order.descriptor !== -1) this.#kernel.unwatch(this.#poll, order.descriptor)
     this.#tellExchanges()
-    this.#tell({ kind: 'over', slot: order.slot, over })
+    this.#hearer.tell({ kind: 'over', slot: order.slot, over })
   }
 
   #tellExchanges(): void {
     if (this.#exchanges.length === 0) return
     this.#board.told(this.#exchanges.length)
-    this.#tell({ kind: 'exchanges', slots: this.#exchangeSlots, exchanges: this.#exchanges })
+    this.#hearer.tell({ kind: 'exchanges', slots: this.#exchangeSlots, exchanges: this.#exchanges })
     this.#exchanges = []
     this.#exchangeSlots = []
   }
@@ -190,7 +231,7 @@ export class ThreadLanes {
   #back(slot: number, isTorn: boolean): void {
     this.#lanes[slot] = undefined
     this.#laneCount--
-    this.#tell({ kind: 'back', slot, isTorn })
+    this.#hearer.tell({ kind: 'back', slot, isTorn })
   }
 
   #openTrunk(index: number, descriptor: number, isAppSide: boolean): void {
@@ -205,7 +246,7 @@ export class ThreadLanes {
   #closeTrunk(index: number, trunk: Trunk): void {
     this.#trunks[index] = undefined
     trunk.close()
-    this.#kernel.letGo(this.#poll, trunk.descriptor)
-    this.#tell({ kind: 'trunk-over', trunk: index })
+    this.#kernel.unwatch(this.#poll, trunk.descriptor)
+    this.#hearer.tell({ kind: 'trunk-over', trunk: index })
   }
 }

@@ -25,12 +25,20 @@ export interface ThreadData {
 /** The first message: orders are followed from now on. */
 export type Up = 'up'
 
+/** Something threw: what it was about has ended, and the thread goes on. */
+export interface Thrown {
+  readonly kind: 'thrown'
+  readonly message: string
+}
+
 /** A job is over. The leftover was read and did not reach the other socket. */
 export interface Finished {
   readonly slot: number
-  /** The side that broke: its error was told here, and will not be told again. */
+  /** The side that broke: its error was reported here, and will not be reported again. */
   readonly failed: Side | undefined
   readonly leftover: Uint8Array<ArrayBuffer> | undefined
+  /** The job failed in the middle: it is not known how many bytes went where. */
+  readonly isLost: boolean
 }
 
 /** Bulk gives way to everybody. Prompt is a conversation: pieces so small that what counts is when they arrive. */
@@ -85,6 +93,8 @@ class Thread {
   readonly #sparePipes: Pipe[] = []
   #room: Room | undefined
   #sweptAt = 0
+  /** Made once: it is called for every piece of a conversation. */
+  readonly #serving = (job: Job) => this.#serve(job)
   readonly #smallReads: Int32Array<SharedArrayBuffer>
   #smallReadsSeen = 0
   #politeUntil = 0
@@ -98,18 +108,35 @@ class Thread {
     this.#pace = pace
     this.#smallReads = smallReads
     const board = new LaneBoard(laneMemory)
-    this.#lanes = new ThreadLanes(this.#kernel, this.#poll, FIRST_LANE, board, laneCommands, news =>
-      parentPort?.postMessage(news),
-    )
+    this.#lanes = new ThreadLanes(this.#kernel, this.#poll, FIRST_LANE, board, laneCommands, {
+      tell: news => parentPort?.postMessage(news),
+      thrown,
+    })
   }
 
-  run(): never {
-    const changes = new Changes(MAX_CHANGES)
-    const orders = { start: (slot: number) => this.#start(slot), stop: (slot: number) => this.#stop(slot) }
-    const bellBytes = new Uint8Array(8)
+  run(): void {
     if (this.#pace === 'bulk') this.#kernel.beNice(NICE)
-    this.#kernel.watch(this.#poll, this.#bell, EPOLLIN, BELL)
+    if (!this.#kernel.watch(this.#poll, this.#bell, EPOLLIN, BELL))
+      throw new Error('the bell cannot be watched')
     parentPort?.postMessage('up' satisfies Up)
+    try {
+      this.#turns()
+    } finally {
+      this.#closeOwn()
+    }
+  }
+
+  /** What the main thread knows nothing of: another thread is started after this one. */
+  #closeOwn(): void {
+    for (const job of this.#jobs) if (job instanceof PipedJob) this.#kernel.closePipe(job.pipe)
+    for (const pipe of this.#sparePipes) this.#kernel.closePipe(pipe)
+    this.#kernel.close(this.#poll)
+  }
+
+  #turns(): never {
+    const changes = new Changes(MAX_CHANGES)
+    const orders = { start: (slot: number) => this.#order(slot), stop: (slot: number) => this.#stop(slot) }
+    const bellBytes = new Uint8Array(8)
     let now = performance.now()
     for (;;) {
       const isBusy = this.#jobCount + this.#lanes.count > 0
@@ -141,7 +168,7 @@ class Thread {
       this.#turn = turn
       for (const job of turn) {
         job.isWaiting = false
-        if (this.#jobs[job.slot] === job) this.#serve(job)
+        if (this.#jobs[job.slot] === job) this.#guard(job, this.#serving)
       }
       turn.length = 0
       now = performance.now()
@@ -152,18 +179,27 @@ class Thread {
     }
   }
 
+  #order(slot: number): void {
+    try {
+      this.#start(slot)
+    } catch (error) {
+      thrown(error)
+      this.#tell(slot, undefined, undefined, true)
+    }
+  }
+
   #start(slot: number): void {
     const job = this.#makeJob(slot)
-    if (job === undefined) {
-      this.#kernel.close(this.#board.from(slot))
-      this.#kernel.close(this.#board.to(slot))
-      return this.#tell(slot)
-    }
+    if (job === undefined) return this.#tell(slot)
     this.#jobs[slot] = job
     this.#jobCount++
+    this.#guard(job, () => this.#watch(job))
+  }
+
+  #watch(job: Job): void {
     const isWatched =
-      this.#kernel.watch(this.#poll, job.from, EPOLLIN | EPOLLRDHUP, slot) &&
-      this.#kernel.watch(this.#poll, job.to, EPOLLOUT, slot)
+      this.#kernel.watch(this.#poll, job.from, EPOLLIN | EPOLLRDHUP, job.slot) &&
+      this.#kernel.watch(this.#poll, job.to, EPOLLOUT, job.slot)
     if (isWatched) this.#wait(job)
     else this.#finish(job)
   }
@@ -180,7 +216,21 @@ class Thread {
 
   #stop(slot: number): void {
     const job = this.#jobs[slot]
-    if (job !== undefined) this.#finish(job)
+    if (job !== undefined) this.#guard(job, () => this.#finish(job))
+  }
+
+  /** What one job throws ends that job, and no other. */
+  #guard(job: Job, task: (job: Job) => void): void {
+    try {
+      task(job)
+    } catch (error) {
+      thrown(error)
+      if (this.#jobs[job.slot] !== job) return
+      this.#forget(job)
+      // What it holds is nobody's.
+      if (job instanceof PipedJob) this.#kernel.closePipe(job.pipe)
+      this.#tell(job.slot, undefined, undefined, true)
+    }
   }
 
   #serve(job: Job): void {
@@ -199,13 +249,17 @@ class Thread {
   }
 
   #finish(job: Job): void {
-    // First: should it throw, the main thread closes what this one has not.
     const leftover = job.readOut()
-    this.#jobs[job.slot] = undefined
-    this.#jobCount--
-    for (const descriptor of [job.from, job.to]) this.#kernel.letGo(this.#poll, descriptor)
+    this.#forget(job)
     if (job instanceof PipedJob) this.#keepPipe(job.sparePipe)
     this.#tell(job.slot, job.failed, leftover)
+  }
+
+  /** The main thread closes the descriptors, once it has heard. */
+  #forget(job: Job): void {
+    this.#jobs[job.slot] = undefined
+    this.#jobCount--
+    for (const descriptor of [job.from, job.to]) this.#kernel.unwatch(this.#poll, descriptor)
   }
 
   #keepPipe(pipe: Pipe | undefined): void {
@@ -214,8 +268,8 @@ class Thread {
     else this.#kernel.closePipe(pipe)
   }
 
-  #tell(slot: number, failed?: Side, leftover?: Uint8Array<ArrayBuffer>): void {
-    const message: Finished = { slot, failed, leftover }
+  #tell(slot: number, failed?: Side, leftover?: Uint8Array<ArrayBuffer>, isLost = false): void {
+    const message: Finished = { slot, failed, leftover, isLost }
     parentPort?.postMessage(message, leftover === undefined ? [] : [leftover.buffer])
   }
 
@@ -236,10 +290,16 @@ class Thread {
     this.#lanes.sweep(now)
     for (const job of this.#jobs) {
       if (job === undefined) continue
-      if (job.movedBytes === job.movedAtSweep && job.heldBytes === 0) this.#finish(job)
+      if (job.movedBytes === job.movedAtSweep && job.heldBytes === 0)
+        this.#guard(job, () => this.#finish(job))
       job.movedAtSweep = job.movedBytes
     }
   }
+}
+
+function thrown(error: unknown): void {
+  const message = error instanceof Error ? (error.stack ?? error.message) : String(error)
+  parentPort?.postMessage({ kind: 'thrown', message } satisfies Thrown)
 }
 
 new Thread(workerData as ThreadData).run() // what `splicer.ts` gives it

@@ -46,6 +46,10 @@ export abstract class Seat {
   abstract received(room: Room, start: number, end: number): void
   /** The trunk takes frames again. */
   abstract roomAgain(): void
+  /** One of the above threw: the lane ends, and the others go on. */
+  crash(_error: unknown): void {
+    this.leave()
+  }
   /** The other side says nothing more for the lane, or nobody does: the trunk is gone. */
   protected abstract peerIsLeaving(): void
   /** Nothing more comes: the lane is over on both sides. `isTorn`: the other side's last word did not come. */
@@ -179,7 +183,13 @@ export class Trunk {
     if (this.#isStuck) return
     const waiting = [...this.#waiting]
     this.#waiting.clear()
-    for (const seat of waiting) if (!seat.hasLeft) seat.roomAgain()
+    for (const seat of waiting) {
+      try {
+        if (!seat.hasLeft) seat.roomAgain()
+      } catch (error) {
+        seat.crash(error)
+      }
+    }
   }
 
   /** Whether there may be more. */
@@ -223,9 +233,13 @@ export class Trunk {
 
   #frameArrived(lane: number, start: number, end: number): void {
     const seat = this.seats.get(lane)
-    if (seat === undefined) this.#keepEarly(lane, start, end)
-    else if (start === end) seat.peerLeft()
-    else seat.received(this.#in, start, end)
+    if (seat === undefined) return this.#keepEarly(lane, start, end)
+    try {
+      if (start === end) seat.peerLeft()
+      else seat.received(this.#in, start, end)
+    } catch (error) {
+      seat.crash(error)
+    }
   }
 
   #keepEarly(lane: number, start: number, end: number): void {
@@ -245,6 +259,12 @@ export class Trunk {
   /** Nothing is sent or read any more: every lane on it ends. */
   close(): void {
     this.isBroken = true
-    for (const seat of [...this.seats.values()]) seat.tear()
+    for (const seat of [...this.seats.values()]) {
+      try {
+        seat.tear()
+      } catch (error) {
+        seat.crash(error)
+      }
+    }
   }
 }

@@ -268,6 +268,8 @@ class Dialler {
   readonly loner: Loner = new Loner('client')
   readonly ends: WireEnd[] = []
   readonly keeper: Links
+  /** How often it was asked to start what carries lanes. */
+  readyAsked = 0
   /** Whether the sockets dialled from now on know of lanes. */
   knowsLanes = false
 
@@ -279,7 +281,11 @@ class Dialler {
       return Promise.resolve(end)
     }
     const server = { address, host: 'localhost', isSecure: address.tls !== undefined }
-    this.keeper = new Links(this.loner.session, { server, dial, maxLinks: 8 })
+    const lanesReady = () => {
+      this.readyAsked++
+      return Promise.resolve(true)
+    }
+    this.keeper = new Links(this.loner.session, { server, dial, maxLinks: 8, lanesReady })
     this.keeper.allow('secret')
   }
 
@@ -316,10 +322,11 @@ describe('a trunk', () => {
     client.keeper.close()
   })
 
-  test('is not dialled over TLS, where links are', () => {
+  test('is not dialled over TLS, where links are', async () => {
     const client = new Dialler({ port: 1, tls: {} })
     client.keeper.wantTrunk()
-    expect(client.ends.length).toBe(0)
+    await turn()
+    expect([client.ends.length, client.readyAsked]).toEqual([0, 0])
     client.keeper.want()
     expect(client.ends.length).toBe(1)
     client.keeper.close()
@@ -329,6 +336,7 @@ describe('a trunk', () => {
     const client = new Dialler()
     client.knowsLanes = true
     for (let wishes = 0; wishes < 5; wishes++) client.keeper.wantTrunk()
+    await turn()
     expect(client.ends.length).toBe(1)
     await client.answer()
     client.keeper.want()
@@ -336,6 +344,7 @@ describe('a trunk', () => {
     expect(client.messages).toEqual(['{"type":"linked","link":1,"trunk":true}', '{"type":"linked","link":2}'])
     client.ends[0]?.handler?.closed(new Error('reset'))
     client.keeper.wantTrunk()
+    await turn()
     expect(client.ends.length).toBe(3)
     client.keeper.close()
   })
@@ -347,9 +356,11 @@ describe('a trunk', () => {
     await client.answer(NO_ANSWER)
     clockAt(60_999)
     client.keeper.wantTrunk()
+    await turn()
     expect([client.ends.length, client.ends[0]?.isOpen]).toEqual([1, false])
     clockAt(61_000)
     client.keeper.wantTrunk()
+    await turn()
     expect(client.ends.length).toBe(2)
     client.keeper.close()
   })
@@ -357,32 +368,33 @@ describe('a trunk', () => {
   test('is tried after ever longer pauses where sockets know no lanes, until they do', async () => {
     const client = new Dialler()
     let now = 1_000
-    const dials = (ms: number) => {
+    const dials = async (ms: number) => {
       now += ms
       clockAt(now)
       const before = client.ends.length
       client.keeper.wantTrunk()
+      await turn()
       return client.ends.length - before
     }
     const failsAt = async (ms: number) => {
-      expect(dials(ms)).toBe(1)
+      expect(await dials(ms)).toBe(1)
       await client.answer()
       expect([client.ends.at(-1)?.isOpen, client.loner.session.links.size]).toEqual([false, 0])
     }
     await failsAt(0)
     for (const pauseMs of [50, 100, 200, 400, 800, 1600, 3200, 6400, 12_800, 25_600, 51_200, 60_000]) {
-      expect(dials(pauseMs - 1)).toBe(0)
+      expect(await dials(pauseMs - 1)).toBe(0)
       await failsAt(1)
     }
     client.knowsLanes = true
-    expect(dials(60_000)).toBe(1)
+    expect(await dials(60_000)).toBe(1)
     await client.answer()
     expect(client.messages).toEqual(['{"type":"linked","link":14,"trunk":true}'])
     // It is as if there had been no failure.
     client.ends.at(-1)?.handler?.closed(new Error('reset'))
     client.knowsLanes = false
     await failsAt(0)
-    expect(dials(49)).toBe(0)
+    expect(await dials(49)).toBe(0)
     await failsAt(1)
     client.keeper.close()
   })
@@ -391,10 +403,12 @@ describe('a trunk', () => {
     const client = new Dialler()
     client.knowsLanes = true
     client.keeper.wantTrunk()
+    await turn()
     client.loner.session.close('CANCELLED')
     await client.answer()
     expect([client.ends[0]?.isOpen, client.loner.session.links.size]).toEqual([false, 0])
     client.keeper.wantTrunk()
+    await turn()
     expect(client.ends.length).toBe(1)
   })
 })

@@ -100,6 +100,24 @@ test('a client is asked for a trunk by who would begin a lane, every 100 ms at m
   client.close()
 })
 
+test('a client that brings none is asked ever more rarely, up to once a minute', async () => {
+  let now = 5_000
+  clockAt(now)
+  const client = new Client()
+  client.upstream.reserve?.()
+  let count = 1
+  for (const pauseMs of [100, 200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 51_200, 60_000, 60_000]) {
+    clockAt(now + pauseMs - 1)
+    client.upstream.reserve?.()
+    expect([pauseMs, await client.wishes()]).toEqual([pauseMs, count])
+    now += pauseMs
+    clockAt(now)
+    client.upstream.reserve?.()
+    expect([pauseMs, await client.wishes()]).toEqual([pauseMs, ++count])
+  }
+  client.close()
+})
+
 test('no client is asked for one by a server that takes no links', async () => {
   const client = new Client({ maxLinks: 0 })
   client.upstream.reserve?.()

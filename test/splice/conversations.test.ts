@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from 'bun:test'
 import type { Socket as PeerSocket } from 'node:net'
-import { canSplice, spliceCounts } from '../../src/splice/splicer.ts'
+import { canSplice, spliceCounts } from '../../src/splice/splices.ts'
 import { eventually } from '../support/events.ts'
 import { peerClient, reset } from '../support/peer.ts'
 import { Random } from '../support/random.ts'

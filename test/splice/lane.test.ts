@@ -4,7 +4,7 @@ import { afterAll, describe, expect, test } from 'bun:test'
 import type { LaneTerms } from '../../src/socket.ts'
 import { Lane, type LaneOrder, LaneTools } from '../../src/splice/lane.ts'
 import { LaneBoard } from '../../src/splice/lane-board.ts'
-import { canSplice } from '../../src/splice/splicer.ts'
+import { canSplice } from '../../src/splice/splices.ts'
 import { IN_BYTES, MAX_LANE_FRAME_BYTES, Trunk } from '../../src/splice/trunk.ts'
 import { eventually } from '../support/events.ts'
 import { get, ok } from '../support/exchange.ts'
@@ -214,6 +214,22 @@ describe.skipIf(!canSplice())('a lane', () => {
     far.say(LANE, ok('body'))
     await until(() => heard.isOver, 'the end')
     expect(heard.end).toMatchObject({ hasFailed: true, isTorn: false })
+  })
+
+  test('a visitor that is gone when its answer comes was served once, and nothing of it is left over', async () => {
+    const { lane, board, far, heard, asked, visitor, descriptor, trunk } = await open({ isTold: true })
+    await asked()
+    reset(visitor)
+    await eventually(() => !testKernel().isConnected(descriptor), 'the reset')
+    far.say(LANE, ok('body'))
+    await turningAlone(trunk)(() => heard.isOver, 'the end')
+    expect(heard.end).toMatchObject({
+      hasFailed: true,
+      isAsked: false,
+      request: undefined,
+      unsent: undefined,
+    })
+    expect([lane.requests, board.counts(SLOT).requests, heard.exchanges.length]).toEqual([1, 1, 1])
   })
 
   test('a visitor that asks and sends no more gets its answer first', async () => {

@@ -2,7 +2,7 @@
 
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { readdir, readFile } from 'node:fs/promises'
-import { canSplice, spliceCounts } from '../../src/splice/splicer.ts'
+import { canSplice, spliceCounts } from '../../src/splice/splices.ts'
 import { eventually } from '../support/events.ts'
 import { reset } from '../support/peer.ts'
 import { FUZZ, Random } from '../support/random.ts'

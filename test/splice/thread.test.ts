@@ -1,25 +1,21 @@
 // The splicing thread: how it is switched off, and that its death loses no job without a word.
 
-import { describe, expect, test } from 'bun:test'
+import { afterEach, describe, expect, mock, spyOn, test } from 'bun:test'
 import { openSync, readdirSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
+import { Board } from '../../src/splice/board.ts'
 import { Kernel } from '../../src/splice/kernel.ts'
 import type { LaneOver } from '../../src/splice/lane.ts'
-import type { LaneListener } from '../../src/splice/lanes.ts'
-import {
-  beginLane,
-  canBeginLane,
-  canSplice,
-  type Outcome,
-  openTrunk,
-  Splicer,
-} from '../../src/splice/splicer.ts'
+import { type LaneListener, Lanes } from '../../src/splice/lanes.ts'
+import { type Outcome, Splicer } from '../../src/splice/splicer.ts'
+import { beginLane, canSplice, lanesReady, openTrunk } from '../../src/splice/splices.ts'
+import { type LaneCommand, MAX_TRUNKS } from '../../src/splice/thread-lanes.ts'
 import { eventually } from '../support/events.ts'
 import { laneTerms } from '../support/lane-terms.ts'
-import { pair } from '../support/trunk.ts'
+import { joined, pair } from '../support/trunk.ts'
 import { within } from '../support/within.ts'
 
-const SPLICER = join(import.meta.dir, '../../src/splice/splicer.ts')
+const SPLICER = join(import.meta.dir, '../../src/splice/splices.ts')
 const LANES = join(import.meta.dir, '../../src/splice/lanes.ts')
 
 async function answerOf(script: string, environment: Record<string, string> = {}): Promise<string> {
@@ -54,14 +50,14 @@ describe.skipIf(!canSplice())('the splicing thread', () => {
 
   test('is given nothing while it starts: whoever waits for an answer would wait for that as well', async () => {
     const script = `
-      import { beginLane, canBeginLane, openTrunk, spliceCounts } from '${SPLICER}'
+      import { beginLane, lanesReady, openTrunk, spliceCounts } from '${SPLICER}'
       import { OpenTrunk } from '${LANES}'
-      const first = canBeginLane()
+      const ready = lanesReady()
       const trunk = openTrunk(0, false, () => {})
       const lane = beginLane(new OpenTrunk(0, undefined, () => {}), 0, 0, undefined, {})
-      while (!canBeginLane()) await new Promise(go => setImmediate(go))
-      console.log(first, trunk, lane, spliceCounts().laneEnds, canBeginLane())`
-    expect(await answerOf(script)).toBe('false undefined undefined 0 true')
+      const isReady = await ready
+      console.log(trunk, lane, spliceCounts().laneEnds, isReady)`
+    expect(await answerOf(script)).toBe('undefined undefined 0 true')
   })
 
   /** A splicer whose thread dies with its first job, and has done nothing before. */
@@ -72,15 +68,6 @@ describe.skipIf(!canSplice())('the splicing thread', () => {
     const splicer = new Splicer(kernel, kernel.bell(), 'bulk', thread, () => died.resolve())
     const [from, to] = [openSync(import.meta.path, 'r'), openSync(import.meta.path, 'r')]
     return { kernel, splicer, from, to, died: within(died.promise, 'the death of the thread') }
-  }
-
-  /** Notes what a lane is told, in order. */
-  function listener(log: string[], name: string): LaneListener {
-    return {
-      over: ({ isLost, isTorn }) => log.push(`${name} over${isLost ? ' lost' : ''}${isTorn ? ' torn' : ''}`),
-      more: bytes => log.push(`${name} more ${bytes.length}`),
-      back: isTorn => log.push(`${name} back${isTorn ? ' torn' : ''}`),
-    }
   }
 
   test('that dies hands every job, lane and trunk back as lost, and leaves no descriptor open', async () => {
@@ -129,9 +116,11 @@ describe.skipIf(!canSplice())('the splicing thread', () => {
     lanes.begin(trunk, 0, from, undefined, listener(log, 'lane'))
     const copies = ownDescriptors().filter(one => !known.includes(one))
     expect(copies.length).toBe(1)
-    // The thread has closed it, and somebody else has got the number since: here the one that it was.
     lanes.hear({ kind: 'over', slot: 0, over: OVER })
     expect(log).toEqual(['lane over'])
+    expect(ownDescriptors()).not.toContain(copies[0]!)
+    // Another connection gets the number meanwhile.
+    while (!ownDescriptors().includes(copies[0]!)) copies.push(openSync(import.meta.path, 'r'))
     splicer.start(from, to, 10, () => {})
     await died
     expect(log).toEqual(['lane over', 'lane back torn', 'trunk over lost'])
@@ -143,11 +132,11 @@ describe.skipIf(!canSplice())('the splicing thread', () => {
     lanes.hear({ kind: 'trunk-over', trunk: 0 })
     expect(log.length).toBe(3)
     expect(splicer.counts.laneEnds).toBe(0)
-    for (const one of [from, to, ...copies]) kernel.close(one)
+    for (const one of new Set([from, to, ...copies])) kernel.close(one)
   })
 
   test('a lane that a closed trunk refuses is over, and its stream lost', async () => {
-    await eventually(() => canBeginLane(), 'the thread')
+    expect(await within(lanesReady(), 'the thread')).toBe(true)
     const link = await pair()
     const log: string[] = []
     const isOver = Promise.withResolvers<void>()
@@ -164,7 +153,7 @@ describe.skipIf(!canSplice())('the splicing thread', () => {
   })
 
   test('a number that the other side gives to two lanes ends its trunk, and both lanes', async () => {
-    await eventually(() => canBeginLane(), 'the thread')
+    expect(await within(lanesReady(), 'the thread')).toBe(true)
     const [first, second, link] = [await pair(), await pair(), await pair()]
     const log: string[] = []
     const trunk = openTrunk(link.descriptor, true, () => log.push('trunk over'))
@@ -188,6 +177,15 @@ describe.skipIf(!canSplice())('the splicing thread', () => {
   })
 })
 
+/** Notes what a lane is told, in order. */
+function listener(log: string[], name: string): LaneListener {
+  return {
+    over: ({ isLost, isTorn }) => log.push(`${name} over${isLost ? ' lost' : ''}${isTorn ? ' torn' : ''}`),
+    more: bytes => log.push(`${name} more ${bytes.length}`),
+    back: isTorn => log.push(`${name} back${isTorn ? ' torn' : ''}`),
+  }
+}
+
 /** Descriptors of this file, which nobody else opens: what a thread opens meanwhile does not count. */
 function ownDescriptors(): number[] {
   return readdirSync('/proc/self/fd').flatMap(name => {
@@ -210,6 +208,67 @@ test.skipIf(!canSplice())('the kernel is given no memory beyond a room', () => {
     expect(() => kernel.send(0, room, count, at)).toThrow(RangeError)
     expect(() => kernel.receive(0, room, count, at)).toThrow(RangeError)
   }
+})
+
+test.skipIf(!canSplice())(
+  'the kernel writes to a small room that was looked at through its buffer',
+  async () => {
+    const kernel = new Kernel()
+    const { near, far, close } = await joined()
+    const [from, into] = [kernel.room(5), kernel.room(5)]
+    from.bytes.set([1, 2, 3, 4, 5])
+    for (const { bytes } of [from, into]) expect(bytes.buffer.byteLength).toBe(5)
+    expect(kernel.send(far, from, 5)).toBe(5)
+    await eventually(() => kernel.receive(near, into) === 5, 'the bytes')
+    expect([...into.bytes]).toEqual([1, 2, 3, 4, 5])
+    close()
+  },
+)
+
+test('commands find their place in the ring behind 2³¹ of them', () => {
+  const given = 2 ** 31 - 3
+  const board = new Board(undefined, given)
+  const thread = new Board(board.memory, given)
+  const followed: string[] = []
+  const orders = {
+    start: (slot: number) => followed.push(`start ${slot}`),
+    stop: (slot: number) => followed.push(`stop ${slot}`),
+  }
+  for (let slot = 0; slot < 6; slot++) {
+    board.start(slot, 3, 4, 10)
+    board.stop(slot)
+  }
+  thread.follow(orders)
+  expect(followed).toEqual([0, 1, 2, 3, 4, 5].flatMap(slot => [`start ${slot}`, `stop ${slot}`]))
+})
+
+describe('trunks', () => {
+  afterEach(() => mock.restore())
+
+  test.skipIf(!canSplice())('that no lane is on give their place to others, the longest idle first', () => {
+    const commands: LaneCommand[] = []
+    const kernel = new Kernel()
+    const lanes = new Lanes(kernel, command => commands.push(command))
+    const ended = () => commands.flatMap(one => (one.kind === 'trunk-end' ? [one.trunk] : []))
+    const clock = spyOn(performance, 'now')
+    const trunks = Array.from({ length: MAX_TRUNKS }, (_, index) => {
+      clock.mockReturnValue(1_000 + index)
+      return lanes.openTrunk(0, false, () => {})
+    })
+    expect(trunks).not.toContain(undefined)
+    const lane = lanes.begin(trunks[0]!, 0, -1, undefined, listener([], 'lane'))
+    expect(lane).toBeDefined()
+    clock.mockReturnValue(6_000)
+    expect(lanes.openTrunk(0, false, () => {})).toBeUndefined()
+    expect(ended()).toEqual([])
+    clock.mockReturnValue(6_001)
+    expect(lanes.openTrunk(0, false, () => {})).toBeUndefined()
+    // The first has a lane.
+    expect(ended()).toEqual([trunks[1]!.slot])
+    lanes.hear({ kind: 'trunk-over', trunk: trunks[1]!.slot })
+    expect(lanes.openTrunk(0, false, () => {})?.slot).toBe(trunks[1]!.slot)
+    lanes.lose(() => {})
+  })
 })
 
 /** As the thread tells it of a lane that served nothing. */

@@ -3,7 +3,7 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import type { Room } from '../../src/splice/kernel.ts'
 import { MAX_LANES } from '../../src/splice/lane-board.ts'
-import { canSplice } from '../../src/splice/splicer.ts'
+import { canSplice } from '../../src/splice/splices.ts'
 import { IN_BYTES, MAX_LANE_FRAME_BYTES, Seat, Trunk } from '../../src/splice/trunk.ts'
 import { eventually } from '../support/events.ts'
 import { reset } from '../support/peer.ts'
@@ -70,6 +70,20 @@ describe.skipIf(!canSplice())('a trunk', () => {
   }
 
   describe('receiving', () => {
+    test('what one lane throws ends that lane, and no other', async () => {
+      const { trunk, tell } = await open(false)
+      const clumsy = new Guest(trunk, 1)
+      clumsy.received = () => {
+        throw new Error('clumsy')
+      }
+      const other = new Guest(trunk, 2)
+      tell(Buffer.concat([laneFrame(2, 'before'), laneFrame(1, 'x'), laneFrame(2, 'after')]))
+      expect([clumsy.hasLeft, other.hasLeft, trunk.isBroken]).toEqual([true, false, false])
+      expect(other.log).toEqual(['before', 'after'])
+      tell(laneFrame(1))
+      expect(clumsy.log).toEqual(['«done»'])
+    })
+
     test('frames that are cut anywhere arrive whole, at their lanes and in order', async () => {
       const { near, far } = await connection()
       const frames = Buffer.concat([

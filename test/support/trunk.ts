@@ -230,6 +230,10 @@ export class Heard implements LaneEvents {
     this.exchanges.push(exchange)
   }
 
+  thrown(error: unknown): void {
+    this.log.push(`thrown ${error instanceof Error ? error.message : String(error)}`)
+  }
+
   over(_lane: Seat, over: LaneOver): void {
     this.log.push('over')
     this.end = over
