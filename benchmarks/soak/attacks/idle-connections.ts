@@ -1,5 +1,6 @@
 // Connections that say nothing, more of them than the server has descriptors.
 
+import type { ServerLimits } from '../../../src/index.ts'
 import type { Attack, Tally, Target } from '../hostile/attack.ts'
 import { add, loops, open, send } from '../hostile/wire.ts'
 
@@ -54,23 +55,27 @@ async function operate(target: Target, tally: Tally, until: AbortSignal): Promis
 }
 
 interface Crowd {
+  readonly limits?: Partial<ServerLimits>
   readonly name: string
   readonly connections: number
   readonly addresses: number
   readonly openFiles?: number
 }
 
-function idle({ name, connections, addresses, openFiles }: Crowd): Attack {
+function idle({ name, connections, addresses, openFiles, limits }: Crowd): Attack {
   const from = addresses === 1 ? 'one address' : `${addresses} addresses`
-  const limit = openFiles === undefined ? '' : `, under \`ulimit -n ${openFiles}\``
+  const bounds = Object.entries(limits ?? {}).map(([limit, value]) => `\`${limit}\` ${value}`)
+  if (openFiles !== undefined) bounds.unshift(`\`ulimit -n ${openFiles}\``)
+  const under = bounds.length === 0 ? '' : `, under ${bounds.join(' and ')}`
   return {
     name,
-    does: `${connections} idle connections of ${from}${limit}`,
+    does: `${connections} idle connections of ${from}${under}`,
     openFiles,
+    server: { limits },
     // A server that is full of strangers from everywhere cannot know the honest one among them. It stays alive and calm,
     // and lets in who runs it.
     bounds:
-      addresses > 1 && openFiles !== undefined
+      addresses > 1 && under !== ''
         ? { failures: Number.POSITIVE_INFINITY, p99Ms: Number.POSITIVE_INFINITY }
         : {},
     async attack(target, tally, until) {
@@ -92,6 +97,13 @@ function idle({ name, connections, addresses, openFiles }: Crowd): Attack {
 
 export const attacks: readonly Attack[] = [
   idle({ name: 'idle-5000', connections: 5_000, addresses: 500 }),
-  idle({ name: 'idle-256-one-address', connections: 500, addresses: 1, openFiles: 256 }),
+  idle({
+    name: 'idle-256-one-address',
+    connections: 500,
+    addresses: 1,
+    openFiles: 256,
+    limits: { maxAddressVisitors: 60 },
+  }),
   idle({ name: 'idle-256-many-addresses', connections: 500, addresses: 400, openFiles: 256 }),
+  idle({ name: 'idle-past-max', connections: 1_000, addresses: 400, limits: { maxVisitors: 300 } }),
 ]

@@ -12,6 +12,7 @@ const VISITORS = 40
 const APP_MS = 20
 const LOAD_MS = 250
 const TIMEOUT_MS = 10_000
+const FIFTY_ROUNDS_SECONDS = 30
 
 /** Asks again and again on one connection, until an answer says that it is the last, or names the tunnel as gone. */
 async function visit(
@@ -85,6 +86,7 @@ const READY_CLIENT = /^ready \d+ \d+ (\S+)$/
 export const attacks: readonly Attack[] = [
   {
     name: 'server-ends',
+    minSeconds: FIFTY_ROUNDS_SECONDS,
     does: `SIGTERM of a server under ${VISITORS} kept connections, again and again`,
     async stage(scene, tally, until) {
       while (!until.aborted) {
@@ -120,6 +122,7 @@ export const attacks: readonly Attack[] = [
   },
   {
     name: 'client-ends',
+    minSeconds: FIFTY_ROUNDS_SECONDS,
     does: `SIGTERM of a client under ${VISITORS} kept connections, again and again`,
     async stage(scene, tally, until) {
       for (let count = 0; !until.aborted; count++) {
