@@ -9,12 +9,14 @@ import {
   LF,
   QUOTE,
   SEMICOLON,
+  SP,
+  TAB,
   TOKEN,
 } from './characters.ts'
 import { kindOf, OTHER } from './field-names.ts'
 import type { BodyKind } from './head.ts'
 
-/** Extension of one chunk, from its `;` on. Nobody we know sends any; smugglers do. */
+/** Everything between the size of one chunk and its CRLF. Hardly anything sends extensions but smugglers. */
 const MAX_EXTENSION_BYTES = 256
 /** Digits of one chunk size, leading zeros included. The value is bounded as well. */
 const MAX_SIZE_DIGITS = 16
@@ -30,23 +32,28 @@ export type Payload = (bytes: Uint8Array, start: number, end: number) => void
 //
 //   SIZE_START 5 SIZE ; EXT_START a EXT_NAME = EXT_VALUE_START b EXT_VALUE \r SIZE_LF \n DATA hello \r DATA_CR \n DATA_LF
 //   0 \r\n LINE Name NAME : VALUE \r VALUE_LF \n LINE \r LAST_LF \n
+//
+// Blanks may stand around `;` and `=`: EXT_NAME_END behind a name, EXT_END behind the size or a value.
 const SIZE_START = 0
 const SIZE = 1
 const EXT_START = 2
 const EXT_NAME = 3
-const EXT_VALUE_START = 4
-const EXT_VALUE = 5
-const EXT_QUOTED = 6
-const EXT_QUOTED_END = 7
-const SIZE_LF = 8
-const DATA = 9
-const DATA_CR = 10
-const DATA_LF = 11
-const LINE = 12
-const NAME = 13
-const VALUE = 14
-const VALUE_LF = 15
-const LAST_LF = 16
+const EXT_NAME_END = 4
+const EXT_VALUE_START = 5
+const EXT_VALUE = 6
+const EXT_QUOTED = 7
+const EXT_ESCAPED = 8
+const EXT_QUOTED_END = 9
+const EXT_END = 10
+const SIZE_LF = 11
+const DATA = 12
+const DATA_CR = 13
+const DATA_LF = 14
+const LINE = 15
+const NAME = 16
+const VALUE = 17
+const VALUE_LF = 18
+const LAST_LF = 19
 
 /** Frames one body after another. It is a counter: bytes go in, and out comes where the body ends. */
 export class BodyFramer {
@@ -150,8 +157,8 @@ export class BodyFramer {
         return this.#takeDigit(byte)
       case SIZE:
         if (byte === CR) this.#state = SIZE_LF
-        else if (byte === SEMICOLON) {
-          this.#state = EXT_START
+        else if (byte === SEMICOLON || isBlank(byte)) {
+          this.#state = byte === SEMICOLON ? EXT_START : EXT_END
           this.#used = 1
         } else return this.#takeDigit(byte)
         return true
@@ -172,11 +179,10 @@ export class BodyFramer {
       case LAST_LF:
         return ++this.#used <= MAX_TRAILER_BYTES && this.#takeTrailer(byte)
       default:
+        // Blanks are for what follows: in front of CRLF they would be nothing's.
         if (
           byte === CR &&
-          this.#state !== EXT_START &&
-          this.#state !== EXT_VALUE_START &&
-          this.#state !== EXT_QUOTED
+          (this.#state === EXT_NAME || this.#state === EXT_VALUE || this.#state === EXT_QUOTED_END)
         ) {
           this.#state = SIZE_LF
           return true
@@ -196,24 +202,40 @@ export class BodyFramer {
     return ++this.#used <= MAX_SIZE_DIGITS && this.#left <= Number.MAX_SAFE_INTEGER
   }
 
-  /** One byte of `;name=value`. No white space around, no escapes in quotes: what nobody sends cannot be misread. */
+  /**
+   * One byte of ` ; name = "value"` (RFC 9112 section 7.1.1). Neither CR nor LF may be in it, escaped or not: a reader that
+   * knows nothing of quotes ends the line where we do.
+   */
   #takeExtension(byte: number): boolean {
     switch (this.#state) {
       case EXT_START:
+        if (isBlank(byte)) return true
         this.#state = EXT_NAME
         return TOKEN[byte] === 1
       case EXT_VALUE_START:
+        if (isBlank(byte)) return true
         this.#state = byte === QUOTE ? EXT_QUOTED : EXT_VALUE
         return byte === QUOTE || TOKEN[byte] === 1
       case EXT_QUOTED:
         if (byte === QUOTE) this.#state = EXT_QUOTED_END
-        return !isForbiddenInValue(byte) && byte < 0x80 && byte !== BACKSLASH
+        else if (byte === BACKSLASH) this.#state = EXT_ESCAPED
+        return !isForbiddenInValue(byte)
+      case EXT_ESCAPED:
+        this.#state = EXT_QUOTED
+        return !isForbiddenInValue(byte)
       default:
-        if (byte === SEMICOLON) this.#state = EXT_START
-        else if (byte === EQUALS && this.#state === EXT_NAME) this.#state = EXT_VALUE_START
-        else return this.#state !== EXT_QUOTED_END && TOKEN[byte] === 1
-        return true
+        return this.#goOnBehind(byte)
     }
+  }
+
+  /** One byte in or behind a name or a value, or behind the size. */
+  #goOnBehind(byte: number): boolean {
+    const isOfName = this.#state === EXT_NAME || this.#state === EXT_NAME_END
+    if (byte === SEMICOLON) this.#state = EXT_START
+    else if (byte === EQUALS && isOfName) this.#state = EXT_VALUE_START
+    else if (isBlank(byte)) this.#state = isOfName ? EXT_NAME_END : EXT_END
+    else return (this.#state === EXT_NAME || this.#state === EXT_VALUE) && TOKEN[byte] === 1
+    return true
   }
 
   /** One byte behind the last chunk: lines as in a head, but none that framing or routing stands on. */
@@ -249,4 +271,9 @@ export class BodyFramer {
     this.#nameLength++
     return TOKEN[byte] === 1
   }
+}
+
+/** BWS: white space that some put where none belongs. */
+function isBlank(byte: number): boolean {
+  return byte === SP || byte === TAB
 }

@@ -6,7 +6,14 @@ import { BodyFramer } from '../../src/http/body.ts'
 import { forwardResponseHead, maxForwardedBytes } from '../../src/http/forward.ts'
 import { parseResponseHead, ResponseHead } from '../../src/http/head.ts'
 import { countInputs, FUZZ, Random } from '../support/random.ts'
-import { FRAMING, mutated, ODD_FRAMING, randomChunks } from '../support/random-http.ts'
+import {
+  BLANK_REFUSALS,
+  FRAMING,
+  hasBlankExtension,
+  mutated,
+  ODD_FRAMING,
+  randomChunks,
+} from '../support/random-http.ts'
 
 interface Answer {
   readonly status: number
@@ -83,6 +90,8 @@ const LOOSER_INTERIM =
   'an interim answer that says close, or HTTP/1.0: its Connection is dropped, the final answer decides'
 const LOOSER_SWITCH =
   'a tab behind Connection: upgrade is white space (RFC 9110 section 5.6.3); llhttp reads on'
+
+const LOOSER_EXTENSION = 'blanks in a chunk extension: the line ends at the same CRLF for all'
 
 /** Where our connection goes on and that of node:http does not, though both read the same answer. */
 const KEPT: readonly (readonly [reason: string, applies: (method: string, answer: Answer) => boolean])[] = [
@@ -297,6 +306,7 @@ function objection(
   const { keepAlive, ...answer } = ours.answer
   const { keepAlive: nodeKeepsAlive, ...theirs } = node.answer
   if (answer.status === 101 && /\nconnection:[^\n]*upgrade *\t/i.test(text)) return listed(LOOSER_SWITCH)
+  if (stoppedAtExtension(text, answer, node)) return listed(LOOSER_EXTENSION)
   if (JSON.stringify(answer) !== JSON.stringify(theirs)) return 'another answer'
   // Closing early is always safe; keeping a connection that the origin ends is not.
   if (!keepAlive || nodeKeepsAlive || !answer.isWhole) return ''
@@ -304,9 +314,26 @@ function objection(
   return kept === undefined ? 'llhttp would close behind it' : listed(kept[0])
 }
 
+/** llhttp gave up at a chunk extension that has blanks, and had read the same until there. */
+function stoppedAtExtension(
+  text: string,
+  answer: Omit<Answer, 'keepAlive'>,
+  { refusal, answer: theirs }: Reading,
+): boolean {
+  return (
+    BLANK_REFUSALS.has(refusal) &&
+    hasBlankExtension(text) &&
+    theirs?.isWhole === false &&
+    theirs.status === answer.status &&
+    answer.body.startsWith(theirs.body)
+  )
+}
+
 /** What is wrong with what we forwarded, or nothing. */
 function forwardObjection(ours: OurReading, visitor: Reading): string {
   const { answer } = ours
+  const forwarded = Buffer.from(ours.forwarded).toString('latin1')
+  if (answer !== undefined && stoppedAtExtension(forwarded, answer, visitor)) return ''
   if (answer === undefined) return ''
   if (visitor.answer === undefined) return `a visitor refuses it (${visitor.refusal})`
   const { status, body, isWhole } = visitor.answer

@@ -11,8 +11,10 @@ interface Reading {
 }
 
 const TOKEN = "[!#$%&'*+.^_`|~0-9a-z-]"
-const QUOTED = '"[\\t\\x20\\x21\\x23-\\x5b\\x5d-\\x7e]*"'
-const SIZE_LINE = new RegExp(`^([0-9a-f]{1,16})((?:;${TOKEN}+(?:=(?:${TOKEN}+|${QUOTED}))?)*)\\r\\n`, 'i')
+const QUOTED = '"(?:[\\t\\x20\\x21\\x23-\\x5b\\x5d-\\x7e\\x80-\\xff]|\\\\[\\t\\x20-\\x7e\\x80-\\xff])*"'
+const BWS = '[\\t ]*'
+const EXTENSION = `${BWS};${BWS}${TOKEN}+(?:${BWS}=${BWS}(?:${TOKEN}+|${QUOTED}))?`
+const SIZE_LINE = new RegExp(`^([0-9a-f]{1,16})((?:${EXTENSION})*)\\r\\n`, 'i')
 
 /** RFC 9112 section 7.1 with our limits, written to be read: regular expressions over the whole text. */
 function naive(text: string): Reading {
@@ -54,8 +56,8 @@ const FORBIDDEN = new Set(
 /** Whether a size line may still come of it: some way to go on makes it one. */
 function canBecomeSize(text: string): boolean {
   if (BigInt(`0x0${/^[0-9a-f]{0,17}/i.exec(text)![0]}`) > Number.MAX_SAFE_INTEGER) return false
-  if ((/;.*$/s.exec(text)?.[0].replace(/\r$/, '').length ?? 0) > 256) return false
-  return ['', '0', 'x', '"', 'x"', '\n'].some(
+  if ((/[; \t].*$/s.exec(text)?.[0].replace(/\r$/, '').length ?? 0) > 256) return false
+  return ['', '0', 'x', '"', 'x"', ';x', '=x', '\n'].some(
     more => SIZE_LINE.test(`${text}${more}\r\n`) || SIZE_LINE.test(text + more),
   )
 }
@@ -98,7 +100,15 @@ function randomBody(random: Random): string {
     const digits = random.chance(0.2) ? size.toUpperCase().padStart(1 + random.below(18), '0') : size
     const long = 'x'.repeat(random.below(random.chance(0.1) ? 300 : 5))
     const extension = random.chance(0.2)
-      ? random.pick([`;${long}`, `;a=${long}`, `;a="${long}"`, `;a;b=c;${long}`, ';a ="b"'])
+      ? random.pick([
+          `;${long}`,
+          `;a=${long}`,
+          `;a="${long}"`,
+          `;a;b=c;${long}`,
+          ';a ="b"',
+          ` ;\t${long} = "\\"\\\\;${long}" ; b`,
+          `${' '.repeat(long.length)};a="\\${long}\xe9"`,
+        ])
       : ''
     return `${digits}${extension}\r\n${data}\r\n`
   })
@@ -125,6 +135,9 @@ const STRANGE = [
   ' ',
   '\t',
   ';',
+  '=',
+  '"',
+  '\\',
   ':',
   '0',
   '5',

@@ -52,12 +52,35 @@ const STRANGE = [
   '@',
 ]
 
+const EXTENSIONS = [
+  ';a=b',
+  ';a="b c"',
+  ';',
+  ' ;x',
+  ';\x01',
+  ' ',
+  '\t; a\t= b ;c',
+  ';a="\\"b\\\\"',
+  ';a="\\\r\n"',
+  ';a="b\\"',
+  ';a="\xe9"',
+  ';a=b ',
+]
+
+/** What llhttp says of it, by where the blank stands. */
+export const BLANK_REFUSALS: ReadonlySet<string> = new Set(['HPE_INVALID_CHUNK_SIZE', 'HPE_STRICT'])
+
+/** A chunk extension that llhttp refuses and RFC 9112 section 7.1.1 allows: blanks around its parts. */
+export function hasBlankExtension(text: string): boolean {
+  return /\n[0-9a-f]+(?:[ \t]+;|[^\r\n"]*;[ \t]|;[^\r\n]*[ \t]+[;=]|;[^\r\n]*=[ \t])/i.test(text)
+}
+
 /** The data in chunks, with an odd one here and there. */
 export function randomChunks(random: Random, data: string): string {
   let chunks = ''
   for (let at = 0; at < data.length; ) {
     const size = Math.min(data.length - at, 1 + random.below(12))
-    const extension = random.chance(0.1) ? random.pick([';a=b', ';a="b c"', ';', ' ;x', ';\x01', ' ']) : ''
+    const extension = random.chance(0.1) ? random.pick(EXTENSIONS) : ''
     const digits = size.toString(16)
     const [before, behind] = [randomLineEnd(random), randomLineEnd(random)]
     chunks += `${random.chance(0.05) ? `0${digits}` : digits}${extension}${before}${data.slice(at, at + size)}${behind}`
