@@ -83,7 +83,8 @@ test('every program compiles', async () => {
 }, 30_000)
 
 for (const [index, { name, prints, isRun }] of programs.entries()) {
-  test.if(isRun)(`${name} runs and prints what it says`, async () => {
+  if (!isRun) continue
+  test(`${name} runs and prints what it says`, async () => {
     const program = Bun.spawn(['bun', join(folder, `${index}.ts`)], {
       stdout: 'pipe',
       stderr: 'pipe',

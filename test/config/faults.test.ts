@@ -2,9 +2,11 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { chmod, mkdir, symlink } from 'node:fs/promises'
+import { join } from 'node:path'
 import { faultLine } from '../../src/config/fault.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { ConfigFiles } from '../support/config-files.ts'
+import { testWith, withoutPrivileges } from '../support/needs.ts'
 
 let files: ConfigFiles
 beforeAll(async () => {
@@ -536,11 +538,16 @@ describe('a path that', () => {
     ])
   })
 
-  // Whoever is root may read everything.
-  test.skipIf(process.getuid?.() === 0)('this user may not read', async () => {
+  testWith(['setpriv'], 'this user may not read', async () => {
     const path = await files.write('mine.toml', 'port = 1')
     await chmod(path, 0)
-    expect(await says(path)).toEqual(['FILE cannot be read: this user may not'])
+    const cli = join(import.meta.dir, '../../bin/localtunnels.ts')
+    const child = Bun.spawn(withoutPrivileges([process.execPath, cli, 'config', 'check', path]), {
+      stdout: 'pipe',
+      stderr: 'ignore',
+    })
+    expect(await new Response(child.stdout).text()).toContain(`${path} cannot be read: this user may not`)
+    expect(await child.exited).not.toBe(0)
   })
 })
 

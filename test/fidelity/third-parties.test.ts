@@ -1,12 +1,13 @@
 // Programs of other people on both sides of the tunnel: curl, Node's fetch (undici), nginx, wrk. Those not there are skipped.
 
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createServer as createNetServer } from 'node:net'
 import { tmpdir } from 'node:os'
+import { describeWith } from '../support/needs.ts'
 import { type LiveTunnel, startTunnel } from '../support/tunnel.ts'
 
 const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
@@ -79,7 +80,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true })
 })
 
-describe.skipIf(Bun.which('curl') === null)('curl', () => {
+describeWith(['curl'], 'curl', () => {
   test('path as is, other methods, headers in order', async () => {
     const { out } = await run(
       'curl',
@@ -159,7 +160,7 @@ describe.skipIf(Bun.which('curl') === null)('curl', () => {
   })
 })
 
-describe.skipIf(Bun.which('node') === null)("Node's fetch (undici)", () => {
+describeWith(['node'], "Node's fetch (undici)", () => {
   test('many requests at once, streamed upload, abort', async () => {
     const script = `
       const http = require('node:http')
@@ -192,7 +193,7 @@ describe.skipIf(Bun.which('node') === null)("Node's fetch (undici)", () => {
   })
 })
 
-describe.skipIf(Bun.which('nginx') === null)('nginx as the app', () => {
+describeWith(['nginx'], 'nginx as the app', () => {
   test('files, ranges, 304, HEAD, and keep-alive that it ends after a few requests', async () => {
     const port = await freePort()
     await Bun.write(
@@ -240,7 +241,7 @@ describe.skipIf(Bun.which('nginx') === null)('nginx as the app', () => {
   }, 15_000)
 })
 
-describe.skipIf(Bun.which('wrk') === null)('wrk', () => {
+describeWith(['wrk'], 'wrk', () => {
   test('sees no error at 50 connections', async () => {
     using small = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('hello, tunnel') })
     await using other = await startTunnel({ port: small.port! })

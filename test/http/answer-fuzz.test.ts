@@ -1,10 +1,11 @@
 // Random answers, sound and mutated, read by us and by the client of node:http (llhttp): the same answer, or we are
 // stricter for a reason that is listed here. What we forward is read once more. LT_FUZZ=N runs N times as many.
 
-import { expect, test } from 'bun:test'
+import { expect } from 'bun:test'
 import { BodyFramer } from '../../src/http/body.ts'
 import { forwardResponseHead, maxForwardedBytes } from '../../src/http/forward.ts'
 import { parseResponseHead, ResponseHead } from '../../src/http/head.ts'
+import { testWith } from '../support/needs.ts'
 import { countInputs, FUZZ, Random } from '../support/random.ts'
 import {
   BLANK_REFUSALS,
@@ -353,7 +354,8 @@ function isUnfinished({ refusal, answer }: OurReading): boolean {
   return refusal === '' && answer === undefined
 }
 
-test.skipIf(Bun.which('node') === null)(
+testWith(
+  ['node'],
   'random answers are read as node:http reads them, or refused for a listed reason; visitors read the same',
   async () => {
     const counts = new Map<string, number>()

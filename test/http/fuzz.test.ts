@@ -1,9 +1,10 @@
 // Random requests, sound and mutated, read by us and by node:http (llhttp): the same messages, or we are stricter for
 // a reason that is listed here. LT_FUZZ=N runs N times as many. A failure prints its seed.
 
-import { expect, test } from 'bun:test'
+import { expect } from 'bun:test'
 import { BodyFramer } from '../../src/http/body.ts'
 import { parseRequestHead, RequestHead } from '../../src/http/head.ts'
+import { testWith } from '../support/needs.ts'
 import { countInputs, FUZZ, Random } from '../support/random.ts'
 import {
   BLANK_REFUSALS,
@@ -294,7 +295,8 @@ function objection(
   return ''
 }
 
-test.skipIf(Bun.which('node') === null)(
+testWith(
+  ['node'],
   'random connections are read as node:http reads them, or refused for a listed reason',
   async () => {
     const counts = new Map<string, number>()

@@ -1,18 +1,19 @@
 // The example of docs/proxy-protocol.md, run: HAProxy does TLS and says who the visitor is. Skipped without HAProxy.
 
-import { describe, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { TunnelClient } from '../../src/index.ts'
-import { hasHaproxy, startHaproxy } from '../support/haproxy.ts'
+import { startHaproxy } from '../support/haproxy.ts'
+import { describeWith } from '../support/needs.ts'
 import { TEST_CERT, TEST_KEY } from '../support/tls.ts'
 import { startServer } from '../support/tunnel.ts'
 
 const page = await Bun.file(join(import.meta.dir, '../../docs/proxy-protocol.md')).text()
 const [, example = ''] = /```haproxy\n([\s\S]*?)```/.exec(page) ?? []
 
-describe.skipIf(!hasHaproxy)('HAProxy in front, as documented', () => {
+describeWith(['haproxy'], 'HAProxy in front, as documented', () => {
   test.each([
     ['send-proxy-v2-ssl', 'https'],
     ['send-proxy-v2', 'http'],

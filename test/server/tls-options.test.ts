@@ -4,6 +4,7 @@ import { afterAll, describe, expect, test } from 'bun:test'
 import { connect, type SecureVersion } from 'node:tls'
 import { TunnelClient, TunnelServer, type TunnelServerOptions } from '../../src/index.ts'
 import { makeCertificate } from '../support/certificates.ts'
+import { describeWith } from '../support/needs.ts'
 import { rawDial } from '../support/raw.ts'
 import { TEST_CERT, TEST_KEY } from '../support/tls.ts'
 import { startServer } from '../support/tunnel.ts'
@@ -15,7 +16,6 @@ const PROXIED_TLS = Buffer.from(
   '0d0a0d0a000d0a515549540a' + '21110014' + 'cb007107c0000201138801bb' + '2000050100000000',
   'hex',
 )
-const openssl = Bun.which('openssl')
 
 /** RSA keys are what RSA key exchange needs. */
 const rsaCertificate = () => makeCertificate(['localhost'], undefined, 'rsa')
@@ -38,7 +38,7 @@ const refusal = (asked: Promise<unknown>) =>
     (error: Error) => error.message,
   )
 
-describe.skipIf(openssl === null)('openssl s_client (it has to be installed)', () => {
+describeWith(['openssl'], 'openssl s_client', () => {
   /** On a port of its own, and on one that TLS tunnels share: there the handshake is done behind a hop. */
   const ports = ['own', 'shared'] as const
   test.each(ports)(

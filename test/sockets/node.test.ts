@@ -19,7 +19,7 @@ const NOT_IN_NODE =
   /^through .* over TLS, a write to a connection that is gone|^through TLS, a write to a connection that is gone/
 
 describe("a socket dialled on Bun's node:net", () => {
-  for (const { name, run } of dialCases(dialNode)) test.skipIf(name === NOT_IN_BUN)(name, run)
+  for (const { name, run } of dialCases(dialNode)) if (name !== NOT_IN_BUN) test(name, run)
 })
 
 describe('a socket dialled on Node', () => {
@@ -40,5 +40,5 @@ describe('a socket dialled on Node', () => {
   afterAll(() => rmSync(folder, { recursive: true }))
 
   for (const { name } of [...dialCases(dial), ...viaCases(dial), ...datagramCases(associate)])
-    test.skipIf(NOT_IN_NODE.test(name))(name, () => expect(outcomes.get(name)).toBe('passed'))
+    if (!NOT_IN_NODE.test(name)) test(name, () => expect(outcomes.get(name)).toBe('passed'))
 })

@@ -3,9 +3,6 @@
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 
-export const hasHaproxy: boolean = Bun.which('haproxy') !== null
-export const hasNginx: boolean = Bun.which('nginx') !== null
-
 export interface Daemon extends AsyncDisposable {
   /** The port that its configuration names as `PORT`. */
   readonly port: number

@@ -79,8 +79,3 @@ export async function folder(name: string): Promise<Folder> {
 }
 
 export const isRoot: boolean = process.getuid?.() === 0
-
-/** Whether all of these are installed. */
-export function has(...programs: readonly string[]): boolean {
-  return programs.every(program => Bun.which(program) !== null)
-}

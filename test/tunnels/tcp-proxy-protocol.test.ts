@@ -1,8 +1,9 @@
 // Who connects, told to the service by a PROXY header: read by nginx and HAProxy where they are installed.
 
-import { describe, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { codeOf, next } from '../support/events.ts'
-import { hasHaproxy, hasNginx, startHaproxy, startNginx } from '../support/haproxy.ts'
+import { startHaproxy, startNginx } from '../support/haproxy.ts'
+import { describeWith } from '../support/needs.ts'
 import { type RawConnection, RawOrigin, rawDial } from '../support/raw.ts'
 import { startTcpTunnel } from '../support/tcp-tunnel.ts'
 
@@ -23,7 +24,7 @@ async function answerAndEnds(port: number): Promise<readonly [answer: string, en
   return [answer.split('\r\n\r\n')[1] ?? '', known]
 }
 
-describe.skipIf(!hasNginx)('nginx', () => {
+describeWith(['nginx'], 'nginx', () => {
   test.each(VERSIONS)('reads who connects from a header of %s', async proxyProtocol => {
     await using nginx = await startNginx(`
       server {
@@ -38,7 +39,7 @@ describe.skipIf(!hasNginx)('nginx', () => {
   })
 })
 
-describe.skipIf(!hasHaproxy)('HAProxy', () => {
+describeWith(['haproxy'], 'HAProxy', () => {
   test.each(VERSIONS)('reads who connects from a header of %s', async proxyProtocol => {
     await using haproxy = await startHaproxy(`
 defaults

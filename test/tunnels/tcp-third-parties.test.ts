@@ -1,11 +1,12 @@
 // Other people's protocols through a TCP tunnel, spoken by their own programs. Those not installed are skipped.
 
-import { describe, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { chmod, mkdir, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { describeWith, testWith } from '../support/needs.ts'
 import { freePort } from '../support/ports.ts'
-import { type Folder, folder, has, isRoot, type Ran, run, startProgram } from '../support/programs.ts'
+import { type Folder, folder, isRoot, type Ran, run, startProgram } from '../support/programs.ts'
 import { startTcpTunnel } from '../support/tcp-tunnel.ts'
 import { TEST_CERT, TEST_KEY } from '../support/tls.ts'
 
@@ -33,7 +34,7 @@ const login = `${printed(await run(['id', '-un']))}@127.0.0.1`
 // ── ssh ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 const SSHD = '/usr/sbin/sshd'
-const hasSsh = existsSync(SSHD) && has('ssh', 'scp', 'ssh-keygen')
+const SSH = [SSHD, 'ssh', 'scp', 'ssh-keygen']
 /** Started by root, sshd wants this to be there and empty; the system's own service makes it, where it runs. */
 const SSHD_FOLDER = '/run/sshd'
 
@@ -85,7 +86,7 @@ async function startSshd(): Promise<SshServer> {
   }
 }
 
-describe.skipIf(!hasSsh)('ssh', () => {
+describeWith(SSH, 'ssh', () => {
   test('logs in by key, runs commands, takes megabytes both ways, and tells the exit code', async () => {
     await using sshd = await startSshd()
     await using live = await startTcpTunnel(sshd.port)
@@ -141,8 +142,9 @@ async function makeRepository(path: string): Promise<string> {
 
 const headOf = async (path: string) => printed(await run(['git', '-C', path, 'rev-parse', 'HEAD'], GIT))
 
-describe.skipIf(!has('git'))('git', () => {
-  test.skipIf(!hasSsh)(
+describeWith(['git'], 'git', () => {
+  testWith(
+    SSH,
     'clones over ssh',
     async () => {
       await using sshd = await startSshd()
@@ -189,7 +191,7 @@ describe.skipIf(!has('git'))('git', () => {
 
 // ── PostgreSQL ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-const hasPostgres = has('initdb', 'postgres', 'psql', 'pgbench') && (!isRoot || has('setpriv'))
+const POSTGRES = ['initdb', 'postgres', 'psql', 'pgbench', ...(isRoot ? ['setpriv'] : [])]
 /** PostgreSQL refuses to be root. */
 const AS_POSTGRES = isRoot ? ['setpriv', '--reuid=postgres', '--regid=postgres', '--clear-groups'] : []
 
@@ -216,7 +218,7 @@ async function startPostgres(files: Folder, port: number): Promise<AsyncDisposab
   )
 }
 
-describe.skipIf(!hasPostgres)('PostgreSQL', () => {
+describeWith(POSTGRES, 'PostgreSQL', () => {
   test('psql asks, loads and reads megabytes; pgbench runs with several clients, no transaction failed', async () => {
     await using files = await folder('postgres')
     const port = freePort()
@@ -239,7 +241,7 @@ describe.skipIf(!hasPostgres)('PostgreSQL', () => {
 
 // ── Redis ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-describe.skipIf(!has('redis-server', 'redis-cli'))('Redis', () => {
+describeWith(['redis-server', 'redis-cli'], 'Redis', () => {
   test('redis-cli sets and gets, and pipes ten thousand commands', async () => {
     await using files = await folder('redis')
     const port = freePort()
@@ -257,7 +259,7 @@ describe.skipIf(!has('redis-server', 'redis-cli'))('Redis', () => {
 
 // ── iperf3 ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-describe.skipIf(!has('iperf3'))('iperf3', () => {
+describeWith(['iperf3'], 'iperf3', () => {
   test.each([
     ['up', []],
     ['down', ['-R']],
@@ -286,7 +288,7 @@ describe.skipIf(!has('iperf3'))('iperf3', () => {
 
 // ── Bytes by hand ──────────────────────────────────────────────────────────────────────────────────────────────
 
-describe.skipIf(!has('nc'))('netcat', () => {
+describeWith(['nc'], 'netcat', () => {
   test('says a line, and reads until the service ends', async () => {
     using service = Bun.listen({
       hostname: '127.0.0.1',
@@ -301,7 +303,7 @@ describe.skipIf(!has('nc'))('netcat', () => {
 
 // ── TLS that nobody in between can read ────────────────────────────────────────────────────────────────────────
 
-describe.skipIf(!has('curl'))('curl', () => {
+describeWith(['curl'], 'curl', () => {
   test('speaks HTTPS with a service of its own certificate', async () => {
     await using files = await folder('curl')
     await Bun.write(`${files.path}/ca.pem`, TEST_CERT)

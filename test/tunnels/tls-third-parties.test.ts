@@ -1,11 +1,12 @@
 // Other people's TLS through a TLS tunnel: nginx with HTTP/2 behind it, curl and openssl in front. Those not installed
 // are skipped.
 
-import { expect, test } from 'bun:test'
+import { expect } from 'bun:test'
 import { TunnelClient } from '../../src/index.ts'
 import { makeCertificate } from '../support/certificates.ts'
-import { hasNginx, startNginx } from '../support/haproxy.ts'
-import { folder, has, run } from '../support/programs.ts'
+import { startNginx } from '../support/haproxy.ts'
+import { testWith } from '../support/needs.ts'
+import { folder, run } from '../support/programs.ts'
 import { startServer } from '../support/tunnel.ts'
 
 const HOST = '127.0.0.1'
@@ -39,30 +40,27 @@ async function startPage(proxyProtocol?: 'v1' | 'v2') {
   }
 }
 
-test.skipIf(!hasNginx || !has('curl'))(
-  'curl speaks HTTP/2 with nginx, and verifies its certificate',
-  async () => {
-    await using page = await startPage()
-    const at = ['--resolve', `shop.localhost:${page.port}:${HOST}`, `https://shop.localhost:${page.port}/`]
-    for (const [flags, protocol] of [
-      [['--http2'], 'HTTP/2.0 TLSv1.3'],
-      [['--http1.1'], 'HTTP/1.1 TLSv1.3'],
-      [['--http2', '--tls-max', '1.2'], 'HTTP/2.0 TLSv1.2'],
-    ] as const) {
-      const { out, err } = await run(['curl', '-sS', '--cacert', page.authority, ...flags, ...at])
-      expect([err, out.trim()]).toEqual(['', `${protocol} shop.localhost`])
-    }
-  },
-)
+testWith(['nginx', 'curl'], 'curl speaks HTTP/2 with nginx, and verifies its certificate', async () => {
+  await using page = await startPage()
+  const at = ['--resolve', `shop.localhost:${page.port}:${HOST}`, `https://shop.localhost:${page.port}/`]
+  for (const [flags, protocol] of [
+    [['--http2'], 'HTTP/2.0 TLSv1.3'],
+    [['--http1.1'], 'HTTP/1.1 TLSv1.3'],
+    [['--http2', '--tls-max', '1.2'], 'HTTP/2.0 TLSv1.2'],
+  ] as const) {
+    const { out, err } = await run(['curl', '-sS', '--cacert', page.authority, ...flags, ...at])
+    expect([err, out.trim()]).toEqual(['', `${protocol} shop.localhost`])
+  }
+})
 
-test.skipIf(!hasNginx || !has('curl'))('nginx reads who connects from a PROXY header', async () => {
+testWith(['nginx', 'curl'], 'nginx reads who connects from a PROXY header', async () => {
   await using page = await startPage('v2')
   const at = ['--resolve', `shop.localhost:${page.port}:${HOST}`, `https://shop.localhost:${page.port}/`]
   const { out } = await run(['curl', '-sS', '--cacert', page.authority, ...at])
   expect(out).toBe(`HTTP/2.0 TLSv1.3 shop.localhost ${HOST}`)
 })
 
-test.skipIf(!hasNginx || !has('openssl'))('openssl is told in an alert that a name is unknown', async () => {
+testWith(['nginx', 'openssl'], 'openssl is told in an alert that a name is unknown', async () => {
   await using page = await startPage()
   const command = ['openssl', 's_client', '-connect', `${HOST}:${page.port}`, '-servername']
   const unknown = await run([...command, 'other.localhost'])

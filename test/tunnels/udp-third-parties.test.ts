@@ -1,14 +1,12 @@
 // Programs of other people that speak UDP, through a tunnel: iperf3, and dig asking dnsmasq. Those not there are skipped.
 
-import { expect, test } from 'bun:test'
+import { expect } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { TunnelClient } from '../../src/index.ts'
 import { eventually } from '../support/events.ts'
+import { testWith } from '../support/needs.ts'
 import { freePort } from '../support/ports.ts'
 import { startServer } from '../support/tunnel.ts'
-
-const missing = (...programs: readonly string[]): boolean =>
-  process.platform !== 'linux' || programs.some(name => Bun.which(name) === null)
 
 async function run(...command: string[]): Promise<string> {
   const child = Bun.spawn(command, { stdout: 'pipe', stderr: 'ignore' })
@@ -18,12 +16,11 @@ async function run(...command: string[]): Promise<string> {
 const client = (serverPort: number): TunnelClient =>
   new TunnelClient({ server: `http://127.0.0.1:${serverPort}` })
 
-// Needs iperf3.
 for (const [name, flags] of [
   ['towards the service', []],
   ['towards the visitor', ['-R']],
 ] as const)
-  test.skipIf(missing('iperf3'))(`iperf3 loses nothing at 20 Mbit/s, ${name}`, async () => {
+  testWith(['iperf3'], `iperf3 loses nothing at 20 Mbit/s, ${name}`, async () => {
     const port = freePort()
     await using _iperf = Bun.spawn(['iperf3', '-s', '-B', '127.0.0.1', '-p', `${port}`], {
       stdout: 'ignore',
@@ -56,39 +53,36 @@ function isListening(port: number): boolean {
 }
 
 // Needs bind9-dnsutils and dnsmasq.
-test.skipIf(missing('dig', 'dnsmasq'))(
-  'dig asks dnsmasq by UDP, and by TCP when the answer is long',
-  async () => {
-    const port = freePort()
-    const text = 'x'.repeat(200)
-    await using _dns = Bun.spawn(
-      [
-        'dnsmasq',
-        ...['--no-daemon', '--no-hosts', '--no-resolv', '--bind-interfaces', '--listen-address=127.0.0.1'],
-        ...[
-          `--port=${port}`,
-          '--address=/shop.example/192.0.2.7',
-          '--user=',
-          '--pid-file=',
-          '--edns-packet-max=4096',
-        ],
-        ...Array.from({ length: 12 }, (_, index) => `--txt-record=long.example,${index}${text}`),
+testWith(['dig', 'dnsmasq'], 'dig asks dnsmasq by UDP, and by TCP when the answer is long', async () => {
+  const port = freePort()
+  const text = 'x'.repeat(200)
+  await using _dns = Bun.spawn(
+    [
+      'dnsmasq',
+      ...['--no-daemon', '--no-hosts', '--no-resolv', '--bind-interfaces', '--listen-address=127.0.0.1'],
+      ...[
+        `--port=${port}`,
+        '--address=/shop.example/192.0.2.7',
+        '--user=',
+        '--pid-file=',
+        '--edns-packet-max=4096',
       ],
-      { stdout: 'ignore', stderr: 'ignore' },
-    )
-    await using server = await startServer()
-    await using tunnels = client(server.port)
-    const tcp = await tunnels.tcp({ port, host: '127.0.0.1' })
-    const remotePort = tcp.port ?? 0
-    await tunnels.udp({ port, remotePort })
-    const dig = (...what: string[]) =>
-      run('dig', '@127.0.0.1', '-p', `${remotePort}`, '+tries=5', '+time=1', ...what)
-    expect(await dig('+short', 'shop.example')).toBe('192.0.2.7\n')
-    const long = await dig('+noedns', 'long.example', 'TXT')
-    expect(long).toContain('Truncated, retrying in TCP mode')
-    expect(long.match(/"\d+x+"/g)?.length).toBe(12)
-    // As one datagram of 2.6 kB, where the visitor says that it takes it.
-    const whole = await dig('+bufsize=4096', '+notcp', 'long.example', 'TXT')
-    expect(whole).not.toContain('Truncated')
-  },
-)
+      ...Array.from({ length: 12 }, (_, index) => `--txt-record=long.example,${index}${text}`),
+    ],
+    { stdout: 'ignore', stderr: 'ignore' },
+  )
+  await using server = await startServer()
+  await using tunnels = client(server.port)
+  const tcp = await tunnels.tcp({ port, host: '127.0.0.1' })
+  const remotePort = tcp.port ?? 0
+  await tunnels.udp({ port, remotePort })
+  const dig = (...what: string[]) =>
+    run('dig', '@127.0.0.1', '-p', `${remotePort}`, '+tries=5', '+time=1', ...what)
+  expect(await dig('+short', 'shop.example')).toBe('192.0.2.7\n')
+  const long = await dig('+noedns', 'long.example', 'TXT')
+  expect(long).toContain('Truncated, retrying in TCP mode')
+  expect(long.match(/"\d+x+"/g)?.length).toBe(12)
+  // As one datagram of 2.6 kB, where the visitor says that it takes it.
+  const whole = await dig('+bufsize=4096', '+notcp', 'long.example', 'TXT')
+  expect(whole).not.toContain('Truncated')
+})

@@ -11,6 +11,7 @@ import {
   unrecognizedNameAlert,
 } from '../../src/wire/client-hello.ts'
 import { concat } from '../support/link.ts'
+import { testWith } from '../support/needs.ts'
 import { countInputs, FUZZ, Random } from '../support/random.ts'
 import hellos from '../vectors/client-hellos.json' with { type: 'json' }
 
@@ -374,14 +375,11 @@ describe('alerts', () => {
     ],
   ]
   for (const [index, [program, command]] of clients.entries()) {
-    test.skipIf(Bun.which(program) === null)(
-      `${program} (${index}) says what they mean; skipped where it is not installed`,
-      async () => {
-        using nameless = refuseAll(unrecognizedNameAlert)
-        using away = refuseAll(internalErrorAlert)
-        expect(await said(...command(nameless.port))).toMatch(/unrecognized name/i)
-        expect(await said(...command(away.port))).toMatch(/internal error/i)
-      },
-    )
+    testWith([program], `${program} (${index}) says what they mean`, async () => {
+      using nameless = refuseAll(unrecognizedNameAlert)
+      using away = refuseAll(internalErrorAlert)
+      expect(await said(...command(nameless.port))).toMatch(/unrecognized name/i)
+      expect(await said(...command(away.port))).toMatch(/internal error/i)
+    })
   }
 })

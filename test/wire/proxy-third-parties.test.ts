@@ -1,7 +1,7 @@
 // PROXY headers and other people's programs: what HAProxy writes we read, what we write HAProxy and nginx read.
 // Skipped where they are not installed.
 
-import { describe, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import {
   encodeProxyV1,
   encodeProxyV2,
@@ -9,7 +9,8 @@ import {
   type ProxyHeader,
   ProxyHeaderReader,
 } from '../../src/wire/proxy-protocol.ts'
-import { hasHaproxy, hasNginx, startHaproxy, startNginx } from '../support/haproxy.ts'
+import { startHaproxy, startNginx } from '../support/haproxy.ts'
+import { describeWith } from '../support/needs.ts'
 import { Random } from '../support/random.ts'
 import { RawOrigin, rawDial } from '../support/raw.ts'
 
@@ -61,7 +62,7 @@ const words = ({ source, destination }: ProxiedRoute) =>
 const respelled = (answer: string) =>
   answer.replace(/::\d+\.\d+\.\d+\.\d+/g, text => new URL(`http://[${text}]/`).hostname.slice(1, -1))
 
-describe.skipIf(!hasHaproxy)('HAProxy', () => {
+describeWith(['haproxy'], 'HAProxy', () => {
   const senders: readonly [string, Partial<ProxyHeader>][] = [
     ['send-proxy', { version: 1, isTls: false }],
     ['send-proxy-v2', { version: 2, isTls: false }],
@@ -153,7 +154,7 @@ listen front
   }, 30_000)
 })
 
-describe.skipIf(!hasNginx)('nginx', () => {
+describeWith(['nginx'], 'nginx', () => {
   test('reads what is written', async () => {
     await using nginx = await startNginx(NGINX_ECHO)
     for (const route of ROUTES) {

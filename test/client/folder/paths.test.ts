@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { folderHandler } from '../../../src/client/folder/handler.ts'
 import { folderPath } from '../../../src/client/folder/path.ts'
 import { get, headerOf, readAnswer, statusOf } from '../../support/exchange.ts'
+import { testWith, withoutPrivileges } from '../../support/needs.ts'
 import { FUZZ, Random } from '../../support/random.ts'
 import { rawDial } from '../../support/raw.ts'
 import { Site, siteTunnel, WAYS } from '../../support/site.ts'
@@ -240,14 +241,20 @@ test('devices, pipes and sockets are not opened', async () => {
   }
 })
 
-test.skipIf(process.getuid?.() === 0)(
-  'what may not be read is not there (not as root, who may read everything)',
-  async () => {
-    await site.write({ 'locked.txt': 'secret' })
-    expect(await Bun.spawn(['chmod', '000', join(site.folder, 'locked.txt')]).exited).toBe(0)
-    expect(await statusAt(site.folder, '/locked.txt')).toBe(404)
-  },
-)
+testWith(['setpriv'], 'what this user may not read is not there', async () => {
+  await site.write({ 'locked.txt': 'secret', 'open.txt': 'open' })
+  expect(await Bun.spawn(['chmod', '000', join(site.folder, 'locked.txt')]).exited).toBe(0)
+  const script = `
+    const { folderHandler } = await import(process.argv[1])
+    const handler = folderHandler(process.argv[2], false)
+    const statusOf = async name => (await handler(new Request('http://app.localhost/' + name))).status
+    console.log(await statusOf('open.txt'), await statusOf('locked.txt'))`
+  const handler = join(import.meta.dir, '../../../src/client/folder/handler.ts')
+  const child = Bun.spawn(withoutPrivileges([process.execPath, '-e', script, handler, site.folder]), {
+    stdout: 'pipe',
+  })
+  expect(await new Response(child.stdout).text()).toBe('200 404\n')
+})
 
 test('a folder that is a link is served, and follows the link', async () => {
   await using other = await Site.of({ 'one/index.html': 'one', 'two/index.html': 'two', current: '→ one' })
