@@ -180,27 +180,38 @@ async function setTrap(address: string): Promise<string> {
   return trap
 }
 
-test.each(WAYS)('%s reads no .env of the folder and runs no preload', async (_, command, { preloads }) => {
-  const seen: string[] = []
-  using thief = Bun.serve({
-    port: 0,
-    hostname: '127.0.0.1',
-    fetch(request) {
-      seen.push(`${request.url} ${request.headers.get('authorization')}`)
-      return new Response()
-    },
-  })
-  const address = `http://127.0.0.1:${thief.port}`
-  const trap = await setTrap(address)
-  const environment = { PATH: process.env.PATH ?? '', TUNNEL_TOKEN: 'secret', MINE: 'ä b=c' }
-  const { exitCode, stdout } = await run([...command(home), 'doctor'], environment, trap)
-  expect(stdout).toContain('TUNNEL_TOKEN=(set)')
-  expect(stdout).not.toContain('TUNNEL_SERVER')
-  expect(stdout).toContain('none named')
-  expect(seen).toEqual([])
-  expect(existsSync(join(trap, 'ran'))).toBe(preloads ?? false)
-  expect(exitCode).toBe(0)
-})
+/** Bun applies the aliases of the current folder to the imports of every program that is started there. */
+async function setAliases(trap: string): Promise<void> {
+  const aliases = JSON.stringify({ compilerOptions: { baseUrl: '.', paths: { '*': ['./preload.js'] } } })
+  for (const name of ['tsconfig.json', 'jsconfig.json']) await Bun.write(join(trap, name), aliases)
+}
+
+test.each(WAYS)(
+  '%s reads no .env of the folder and runs none of its code',
+  async (_, command, { preloads }) => {
+    const seen: string[] = []
+    using thief = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      fetch(request) {
+        seen.push(`${request.url} ${request.headers.get('authorization')}`)
+        return new Response()
+      },
+    })
+    const address = `http://127.0.0.1:${thief.port}`
+    const trap = await setTrap(address)
+    // Where Bun starts without our options these would replace the program itself.
+    if (!preloads) await setAliases(trap)
+    const environment = { PATH: process.env.PATH ?? '', TUNNEL_TOKEN: 'secret', MINE: 'ä b=c' }
+    const { exitCode, stdout } = await run([...command(home), 'doctor'], environment, trap)
+    expect(stdout).toContain('TUNNEL_TOKEN=(set)')
+    expect(stdout).not.toContain('TUNNEL_SERVER')
+    expect(stdout).toContain('none named')
+    expect(seen).toEqual([])
+    expect(existsSync(join(trap, 'ran'))).toBe(preloads ?? false)
+    expect(exitCode).toBe(0)
+  },
+)
 
 test('a file of variables that is named on the command line is read', async () => {
   const file = join(home, 'mine.env')
@@ -219,6 +230,7 @@ test('a single executable that is built with the documented options reads no fil
   const build = ['bun', 'build', '--compile', ...options, program, '--outfile', join(home, 'program')]
   expect((await run(build, { PATH: process.env.PATH ?? '' })).exitCode).toBe(0)
   const trap = await setTrap('http://127.0.0.1:1')
+  await setAliases(trap)
   const { stdout } = await run([join(home, 'program')], {}, trap)
   expect(stdout).toBe('undefined\n')
   expect(existsSync(join(trap, 'ran'))).toBe(false)

@@ -179,6 +179,8 @@ export class Check {
       this.fault(path, `${path}: ${result.message}`)
       return undefined
     }
+    const outside = this.#options.found?.pathRefusal(result, value)
+    if (outside !== undefined) return this.#fault(node, path, outside)
     this.#shown.set(path, isSecret ? '(set)' : showResult(result, value, String(found)))
     return result
   }

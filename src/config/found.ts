@@ -1,5 +1,7 @@
 // What a configuration file may do that was found in the current folder, and not named by the user.
 
+import { realpathSync } from 'node:fs'
+import { basename, dirname, isAbsolute, join, relative, sep } from 'node:path'
 import type { Value } from './field.ts'
 import { spellingsOf } from './field.ts'
 import type { TableNode } from './node.ts'
@@ -29,13 +31,25 @@ function waysOf(root: TableNode): readonly string[] {
 export class FoundFile {
   /** What it sends goes to a server of the user's choice, by a way of the user's choice. */
   readonly #isServerTrusted: boolean
+  readonly #folder: string
 
-  constructor(root: TableNode, trusts: TrustsServer) {
+  constructor(root: TableNode, folder: string, trusts: TrustsServer) {
+    this.#folder = folder
     const node = root.entries.get('server')?.node
     const server = node?.kind === 'value' ? String(node.value) : undefined
     const isChosen =
       server === undefined || WHOLE_VARIABLE.test(server) || (!server.includes('$') && trusts(server))
     this.#isServerTrusted = isChosen && waysOf(root).length === 0
+  }
+
+  /**
+   * Why a path is not used; `undefined`: it is, or there is none. A folder of files elsewhere may hold the user's tokens and
+   * keys, a socket may be that of the ssh agent: neither is for the visitors of a stranger's server.
+   */
+  pathRefusal(result: unknown, value: Value): string | undefined {
+    const path = pathOf(result, value)
+    if (path === undefined || isBelow(realPath(path), realPath(this.#folder))) return undefined
+    return 'leads out of the folder of this file, which was found and not named: name it with --config'
   }
 
   /** Why the variables of a text are not used; `undefined`: they are, or there are none that are set. */
@@ -52,8 +66,30 @@ export class FoundFile {
       case 'target':
         return `${because}: name it with --config`
       default:
-        // Numbers, choices and paths of this machine: nothing is sent.
+        // Numbers, choices and paths below the folder: nothing of a variable is sent.
         return undefined
     }
   }
+}
+
+/** The folder or socket that a value leads to. */
+function pathOf(result: unknown, value: Value): string | undefined {
+  if (value.type === 'path' && typeof result === 'string') return result
+  const isTarget = value.type === 'target' && typeof result === 'object' && result !== null
+  return isTarget && 'unix' in result && typeof result.unix === 'string' ? result.unix : undefined
+}
+
+/** Where links lead; of what is not there yet, where its folder does. */
+function realPath(path: string): string {
+  try {
+    return realpathSync(path)
+  } catch {
+    // The root is always there.
+    return join(realPath(dirname(path)), basename(path))
+  }
+}
+
+function isBelow(path: string, folder: string): boolean {
+  const way = relative(folder, path)
+  return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way)
 }

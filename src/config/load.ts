@@ -58,7 +58,7 @@ export async function loadConfig(
     environment: extensionOf(path) === '.ts' ? undefined : options.environment,
   }
   const kind = options.kind ?? kindOf(root)
-  const found = options.found && new FoundFile(root, options.found)
+  const found = options.found && new FoundFile(root, check.folder, options.found)
   const checked = kind === 'client' ? checkClient(root, { ...check, found }) : checkServer(root, check)
   return { ...checked, faults: trim(checked.faults) }
 }

@@ -1,7 +1,7 @@
 // `localtunnels login`, `logout`, `whoami`, and where the tokens that they keep go.
 
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { chmod, mkdir, mkdtemp, rm, stat } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, rm, stat, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { TunnelServer } from '../../src/server/server.ts'
@@ -326,6 +326,36 @@ describe('a configuration file that was found in the folder', () => {
     )
     const checked = await run(['config', 'check'], { PORT: '3000', TIME: '3s' }, folder)
     expect(checked).toMatchObject({ exitCode: 0 })
+  })
+
+  test.each([
+    ['folder = "../localtunnels"', 'folder'],
+    ['folder = "${XDG_CONFIG_HOME}/localtunnels"', 'folder'],
+    ['folder = "/"', 'folder'],
+    ['folder = "link"', 'folder'],
+    ['folder = "link/not-there-yet"', 'folder'],
+    ['unix = "${SSH_AUTH_SOCK}"', 'unix'],
+    ['port = 1\nroutes = { "/api" = "unix:../agent.sock" }', 'routes./api'],
+  ])('shares no folder and no socket outside of its own: %s', async (line, key) => {
+    const folder = await mkdtemp(join(home, 'project-'))
+    await mkdir(join(home, 'localtunnels'))
+    await symlink(join(home, 'localtunnels'), join(folder, 'link'))
+    await Bun.write(join(folder, 'localtunnels.toml'), `[services.web]\n${line}\n`)
+    const agent = { SSH_AUTH_SOCK: join(home, 'agent.sock') }
+    const checked = await run(['config', 'check'], agent, folder)
+    expect(checked.stdout.replaceAll('"', '')).toContain(`services.web.${key}: leads out of the folder`)
+    expect(checked.exitCode).toBe(2)
+    const named = await run(['config', 'check', 'localtunnels.toml'], agent, folder)
+    expect(named.stdout).not.toContain('leads out')
+  })
+
+  test('shares folders and sockets of its own', async () => {
+    const folder = await mkdtemp(join(home, 'project-'))
+    const services = ['folder = "."', 'folder = "dist/..a"', 'unix = "run/app.sock"']
+    const text = services.map((line, index) => `[services.s${index}]\n${line}\n`).join('')
+    await mkdir(join(folder, 'dist/..a'), { recursive: true })
+    await Bun.write(join(folder, 'localtunnels.toml'), text)
+    expect(await run(['config', 'check'], {}, folder)).toMatchObject({ exitCode: 0 })
   })
 
   test('config check says what up would say of tokens', async () => {
