@@ -78,6 +78,7 @@ export type ErrorCode =
   | 'REFUSED_TOO_OFTEN'
   | 'OPEN_SERVER'
   | 'TOKEN_THROTTLED'
+  | 'BUFFERS_FULL'
   | 'OPTION_INVALID'
   | 'PORT_INVALID'
   | 'PORT_IN_USE'
@@ -499,6 +500,14 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     true,
     'Too many tokens from this address were refused, and as many as may wait are waiting: this one was not looked at.',
     'Try again in a few seconds, and stop the client whose token is refused.',
+  ),
+  BUFFERS_FULL: entry(
+    123,
+    503,
+    'server',
+    true,
+    'The server holds as many bytes for slow readers of this token or address, or of all, as it may.',
+    'Read faster, or raise maxTokenBufferedBytes or maxAllBufferedBytes on the server.',
   ),
   OPEN_SERVER: entry(
     121,

@@ -4,7 +4,7 @@
 import { type ErrorCode, TunnelError } from './errors.ts'
 import type { Stream, StreamHandler } from './session/stream.ts'
 import type { Socket, SocketHandler, Splice, SpliceDone } from './socket.ts'
-import { Unsent } from './unsent.ts'
+import { type Account, Unsent } from './unsent.ts'
 
 /**
  * Pieces one way after which a raw connection is a conversation: from then on, where it can, the kernel moves them, and
@@ -77,6 +77,11 @@ export class Join implements StreamHandler {
     return isIdle ? this.#socket : undefined
   }
 
+  /** Charges bytes that wait for the socket. When the account is over, the next one that has to wait ends the connection. */
+  charge(account: Account): void {
+    this.#unsent.account = account
+  }
+
   useStream(stream: Stream): void {
     this.#stream = stream
     if (this.#hasSocketEnded) stream.end()
@@ -102,7 +107,9 @@ export class Join implements StreamHandler {
 
   received(bytes: Uint8Array, start: number, end: number): void {
     if (this.#socket === undefined) return this.#unsent.keep(bytes, false, start, end)
-    this.#consumed(this.#unsent.send(this.#socket, bytes, false, start, end))
+    const taken = this.#unsent.send(this.#socket, bytes, false, start, end)
+    this.#consumed(taken)
+    if (taken < end - start && this.#unsent.account?.isOver === true) return this.fail('BUFFERS_FULL')
     if (this.#isRaw && ++this.#receivedPieces % CONVERSATION_PIECES === 0) this.#stream?.askTurn()
   }
 

@@ -8,11 +8,33 @@ const SMALL_BYTES = 4_096
 /** Room for small pieces that wait. */
 const TAIL_BYTES = 16_384
 
+/** Contract: who is charged for bytes that wait. */
+export interface Account {
+  /** So many bytes more wait; negative: fewer. */
+  hold(bytes: number): void
+  /** More wait than may. */
+  readonly isOver: boolean
+}
+
 export class Unsent {
   readonly #pieces: Uint8Array[] = []
   /** Where small pieces gather; its filled part is the last of `#pieces`. */
   #tail: Uint8Array | undefined
   #tailEnd = 0
+  #account: Account | undefined
+
+  get account(): Account | undefined {
+    return this.#account
+  }
+
+  /** Is charged from now on, also for what waits already. */
+  set account(account: Account | undefined) {
+    if (account === this.#account) return
+    const waitingBytes = this.length
+    this.#account?.hold(-waitingBytes)
+    account?.hold(waitingBytes)
+    this.#account = account
+  }
 
   get isEmpty(): boolean {
     return this.#pieces.length === 0
@@ -35,6 +57,7 @@ export class Unsent {
   /** Keeps bytes[start, end) without trying. */
   keep(bytes: Uint8Array, isScratch = false, start = 0, end: number = bytes.length): void {
     const count = end - start
+    this.#account?.hold(count)
     if (count > SMALL_BYTES) {
       this.#tail = undefined
       this.#pieces.push(isScratch ? copyOf(bytes, start, end) : bytes.subarray(start, end))
@@ -64,10 +87,12 @@ export class Unsent {
       }
       this.#pieces.shift()
     }
+    if (total > 0) this.#account?.hold(-total)
     return total
   }
 
   clear(): void {
+    this.#account?.hold(-this.length)
     this.#tail = undefined
     this.#pieces.length = 0
   }

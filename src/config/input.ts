@@ -184,6 +184,10 @@ export interface ServerLimits {
   readonly maxTokenPorts?: number
   /** `maxTokenClients` of the library. Default: `5000`. */
   readonly maxTokenClients?: number
+  /** `maxTokenStreams` of the library. Default: `32768`. */
+  readonly maxTokenStreams?: number
+  /** `maxTokenBufferedBytes` of the library. Default: `512MiB`. */
+  readonly maxTokenBuffered?: number | string
   /** `maxTokenRefusals` of the library. Default: `1000`. */
   readonly maxTokenRefusals?: number
   /** `maxTokenGuesses` of the library. Default: `10`. */
@@ -194,6 +198,10 @@ export interface ServerLimits {
   readonly maxTokenWaits?: number
   /** `maxAllTunnels` of the library. Default: `65536`. */
   readonly maxAllTunnels?: number
+  /** `maxAllStreams` of the library. Default: `65536`. */
+  readonly maxAllStreams?: number
+  /** `maxAllBufferedBytes` of the library. Default: `1GiB`. */
+  readonly maxAllBuffered?: number | string
   /** `maxLinks` of the library. Default: `32`. */
   readonly maxLinks?: number
   /** `streamIdleMs` of the library. Default: `4s`. */

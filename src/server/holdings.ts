@@ -2,16 +2,17 @@
 //
 // A holder is a token. On a server without tokens it is an address: a token that such a server does not know is made up.
 
+import type { Account } from '../unsent.ts'
 import { networkOf } from './address-book.ts'
 import type { ServerLimits } from './options.ts'
 import type { Rule } from './policy.ts'
 
 /** What is counted. */
-export type Held = 'tunnels' | 'ports' | 'clients'
+export type Held = 'tunnels' | 'ports' | 'clients' | 'streams' | 'bytes'
 
 interface Bound {
   /** Wins over `perHolder`, where a token has it. */
-  readonly rule: 'maxTunnels' | 'maxPorts' | 'maxClients'
+  readonly rule?: 'maxTunnels' | 'maxPorts' | 'maxClients'
   readonly perHolder: keyof ServerLimits
   /** `undefined`: the ranges of ports are the bound. */
   readonly inTotal: keyof ServerLimits | undefined
@@ -21,14 +22,16 @@ const BOUNDS: Readonly<Record<Held, Bound>> = {
   tunnels: { rule: 'maxTunnels', perHolder: 'maxTokenTunnels', inTotal: 'maxAllTunnels' },
   ports: { rule: 'maxPorts', perHolder: 'maxTokenPorts', inTotal: undefined },
   clients: { rule: 'maxClients', perHolder: 'maxTokenClients', inTotal: 'maxClients' },
+  streams: { perHolder: 'maxTokenStreams', inTotal: 'maxAllStreams' },
+  bytes: { perHolder: 'maxTokenBufferedBytes', inTotal: 'maxAllBufferedBytes' },
 }
 
 type Counts = Record<Held, number>
 
-const none = (): Counts => ({ tunnels: 0, ports: 0, clients: 0 })
+const none = (): Counts => ({ tunnels: 0, ports: 0, clients: 0, streams: 0, bytes: 0 })
 
 /** A token, or an address, and what its clients hold: leases included. */
-export class Holder {
+export class Holder implements Account {
   /** What the token opens now; of an address: what one of its clients may have. */
   rule: Rule
   readonly #holdings: Holdings
@@ -46,21 +49,35 @@ export class Holder {
     return this.#counts[what] < this.#mostOf(what) && this.#holdings.hasRoomFor(what)
   }
 
-  take(what: Held): void {
-    this.#counts[what]++
-    this.#holdings.counts[what]++
+  take(what: Held, count = 1): void {
+    this.#counts[what] += count
+    this.#holdings.counts[what] += count
   }
 
-  give(what: Held): void {
-    this.#counts[what]--
-    this.#holdings.counts[what]--
+  give(what: Held, count = 1): void {
+    this.take(what, -count)
   }
 
-  /** A connection's next holder, after a reload: counts it there. Returns `next`. */
-  passTo(next: Holder): Holder {
+  hold(bytes: number): void {
+    this.take('bytes', bytes)
+  }
+
+  /** More bytes wait here than may. */
+  get isOver(): boolean {
+    return !this.hasRoomFor('bytes')
+  }
+
+  /** A connection's next holder, after a reload: counts it there, with what it has. Returns `next`. */
+  passTo(next: Holder, streams: number, bytes: number): Holder {
     if (next === this) return next
-    this.give('clients')
-    next.take('clients')
+    for (const [what, count] of [
+      ['clients', 1],
+      ['streams', streams],
+      ['bytes', bytes],
+    ] as const) {
+      this.give(what, count)
+      next.take(what, count)
+    }
     return next
   }
 
@@ -86,14 +103,14 @@ export class Holder {
     const most = this.#mostOf(what)
     const { rule, perHolder } = BOUNDS[what]
     if (this.#counts[what] < most) return this.#holdings.fullOf(what)
-    const option = this.rule[rule] === undefined ? perHolder : rule
+    const option = rule === undefined || this.rule[rule] === undefined ? perHolder : rule
     const who = this.rule.id === undefined ? 'This address' : 'This token'
     return `${who} holds ${most} ${NOUNS[what]}, as many as the server allows (${option}).`
   }
 
   #mostOf(what: Held): number {
     const { rule, perHolder } = BOUNDS[what]
-    return this.rule[rule] ?? this.#holdings.limits[perHolder]
+    return (rule && this.rule[rule]) ?? this.#holdings.limits[perHolder]
   }
 }
 
@@ -101,6 +118,8 @@ const NOUNS: Readonly<Record<Held, string>> = {
   tunnels: 'tunnels, leases included',
   ports: 'ports, leases included',
   clients: 'connections',
+  streams: 'streams',
+  bytes: 'bytes',
 }
 
 /** Holders in memory before those that hold nothing are looked for. */

@@ -5,6 +5,7 @@ import { ERRORS, type ErrorCode } from '../errors.ts'
 import { eventLoop } from '../event-loop.ts'
 import { WebSocketCarrier } from '../session/carriers/websocket.ts'
 import { Heartbeat } from '../session/heartbeat.ts'
+import type { StreamBudget } from '../session/session.ts'
 import { Tolerance } from '../session/tolerance.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
 import {
@@ -74,6 +75,12 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
   #owedAnswers = 0
   #lastId = 0
   #collectedBytes = 0
+  /** What its holder is charged for it. */
+  #chargedBytes = 0
+  /** Of that, the part of a message whose end has not come yet. */
+  #unfinishedBytes = 0
+  /** Requests that its holder counts. */
+  #streams = 0
   #bytesBeforeRegistration = 0
   #hasRegistered = false
   /** Who wants to know whether the client lives. */
@@ -103,6 +110,7 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
       received: bytes => {
         this.#heard(bytes.length)
         carrierEvents.received(bytes)
+        this.#chargeUnfinished()
       },
       // The client takes bytes, however slowly: it lives.
       drained: () => {
@@ -183,7 +191,11 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
 
   #worksBy(rule: Rule): void {
     this.#rule = rule
-    this.#holder = this.#holder.passTo(this.#host.holderOf(rule, this.remoteAddress))
+    this.#holder = this.#holder.passTo(
+      this.#host.holderOf(rule, this.remoteAddress),
+      this.#streams,
+      this.#chargedBytes,
+    )
     for (const { member } of this.#registered.values()) member.moveTo(this.#holder)
   }
 
@@ -220,6 +232,31 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
 
   hold(bytes: number): void {
     this.#collectedBytes += bytes
+    this.charge(bytes)
+  }
+
+  charge(bytes: number): void {
+    this.#chargedBytes += bytes
+    this.#holder.hold(bytes)
+  }
+
+  get isOver(): boolean {
+    return this.#holder.isOver
+  }
+
+  readonly streamBudget: StreamBudget = {
+    open: () => {
+      const hasRoom = this.#holder.hasRoomFor('streams')
+      if (hasRoom) {
+        this.#holder.take('streams')
+        this.#streams++
+      }
+      return hasRoom
+    },
+    close: () => {
+      this.#holder.give('streams')
+      this.#streams--
+    },
   }
 
   nextId(): number {
@@ -249,6 +286,15 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
     if (this.#hasRegistered) return
     this.#bytesBeforeRegistration += bytes
     if (this.#bytesBeforeRegistration > MAX_BYTES_BEFORE_REGISTRATION) this.#lose('FLOOD')
+  }
+
+  /** A message can be as long as `maxMessageBytes`, and its sender need not end it. */
+  #chargeUnfinished(): void {
+    const bytes = this.isClosed ? 0 : this.#carrier.unfinishedTextBytes
+    if (bytes === this.#unfinishedBytes) return
+    this.charge(bytes - this.#unfinishedBytes)
+    this.#unfinishedBytes = bytes
+    if (bytes > MAX_BYTES_BEFORE_REGISTRATION && this.isOver) this.#lose('BUFFERS_FULL')
   }
 
   #sign(isAlive: boolean): void {
@@ -395,6 +441,7 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
     this.#heartbeat.stop()
     this.#host.deadlines.forget(this)
     this.#sign(false)
+    this.#chargeUnfinished()
     for (const { member, upstream } of this.#registered.values()) {
       member.detach(upstream)
       this.#host.released(this, member.tunnel, reason)

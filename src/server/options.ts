@@ -186,6 +186,18 @@ export interface ServerLimits {
    */
   readonly maxTokenClients: number
   /**
+   * Streams open at once of one token or address, over all its clients; a request on the JSON wire counts as one. Default
+   * 32,768, as many as `maxVisitors`. Above: 503 `TUNNEL_BUSY`, or the connection to a TCP tunnel is cut.
+   */
+  readonly maxTokenStreams: number
+  /**
+   * Bytes in this process for readers of one token or address that are slower than what they read: answers that visitors
+   * do not take, and messages of the JSON wire that are not complete. Default 512 MiB, half of `maxAllBufferedBytes`:
+   * 2,048 visitors of streams that did not grow. Above: the next answer that would have to wait is cut with
+   * `BUFFERS_FULL`, and so is a client in the middle of a JSON message.
+   */
+  readonly maxTokenBufferedBytes: number
+  /**
    * Refused registrations of one token or address a second. Default 1,000, which cost about 1 % of a core. Above: all
    * its registrations of the rest of the second are refused with `REFUSED_TOO_OFTEN`, without a look.
    */
@@ -208,6 +220,10 @@ export interface ServerLimits {
   readonly maxTokenWaits: number
   /** Tunnels of all clients, leases included. Default 65,536, of some 2 KiB each. Above: `CLIENT_LIMIT`. */
   readonly maxAllTunnels: number
+  /** Streams open at once of all clients. Default 65,536: those of visitors and flows, idle ones included. Above: 503 `TUNNEL_BUSY`, or cut. */
+  readonly maxAllStreams: number
+  /** `maxTokenBufferedBytes` of all clients together. Default 1024 MiB. Above: likewise. */
+  readonly maxAllBufferedBytes: number
   /**
    * Links of one client: connections beside its carrier for bulk, one stream at a time each way. Default 32. Above:
    * refused, and bulk shares the carrier. `0`: none are offered.
@@ -302,11 +318,15 @@ export const DEFAULT_LIMITS: ServerLimits = {
   maxTokenTunnels: 32_768,
   maxTokenPorts: 5_000,
   maxTokenClients: 5_000,
+  maxTokenStreams: 32_768,
+  maxTokenBufferedBytes: 536_870_912,
   maxTokenRefusals: 1_000,
   maxTokenGuesses: 10,
   tokenDelayMs: 5_000,
   maxTokenWaits: 64,
   maxAllTunnels: 65_536,
+  maxAllStreams: 65_536,
+  maxAllBufferedBytes: 1_073_741_824,
   maxLinks: 32,
   streamIdleMs: 4_000,
   maxFlows: 1_024,
@@ -340,10 +360,14 @@ export const NEVER_ZERO: ReadonlySet<string> = new Set<keyof ServerLimits>([
   'maxTokenTunnels',
   'maxTokenPorts',
   'maxTokenClients',
+  'maxTokenStreams',
+  'maxTokenBufferedBytes',
   'maxTokenRefusals',
   'maxTokenGuesses',
   'maxTokenWaits',
   'maxAllTunnels',
+  'maxAllStreams',
+  'maxAllBufferedBytes',
   'maxClients',
   'maxHellos',
   'maxVisitors',

@@ -90,6 +90,7 @@ export class RawVisitor implements RawVisit {
       return typeof next === 'object' ? this.#open(next, all) : this.cut(stream)
     }
     this.#member = member
+    this.#join.charge(member.holder)
     member.began()
     this.#stream = stream
     this.#headerBytes = stream.sentBytes

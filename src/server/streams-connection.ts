@@ -48,6 +48,8 @@ export class StreamsConnection implements ClientConnection, Deadline {
   #holder: Holder
   readonly #session: Session
   readonly #registered = new Map<number, Registered>()
+  /** The same the other way round: asked for each report, and a client may have thousands. */
+  readonly #numbers = new Map<Tunnel, number>()
   /** Registrations whose port is being opened, or whose token waits. */
   #claiming = 0
   /** What ends the wait of a token that is not looked at yet. */
@@ -88,6 +90,14 @@ export class StreamsConnection implements ClientConnection, Deadline {
         maxSessionWindowBytes: limits.maxSessionWindowBytes,
         pingIntervalMs: limits.pingIntervalMs,
         deadAfterMs: limits.deadAfterMs,
+        streamBudget: {
+          open: () => {
+            const hasRoom = this.#holder.hasRoomFor('streams')
+            if (hasRoom) this.#holder.take('streams')
+            return hasRoom
+          },
+          close: () => this.#holder.give('streams'),
+        },
         hungAfterMs: limits.hungAfterMs,
       },
     )
@@ -150,11 +160,15 @@ export class StreamsConnection implements ClientConnection, Deadline {
     }
     if (rule === undefined) return this.close('TOKEN_REFUSED')
     this.#rule = rule
-    this.#holder = this.#holder.passTo(this.#host.holderOf(rule, this.remoteAddress))
+    this.#holder = this.#holder.passTo(
+      this.#host.holderOf(rule, this.remoteAddress),
+      this.#session.streamCount,
+      0,
+    )
   }
 
   #revoke(number: number, { member, upstream }: Registered, code: ErrorCode): void {
-    this.#registered.delete(number)
+    this.#unregister(number, member.tunnel)
     this.#report({ type: 'revoked', tunnel: number, code, message: ERRORS[code].meaning })
     if (member.upstream === upstream) member.remove(code)
     this.#host.released(this, member.tunnel, code)
@@ -230,10 +244,13 @@ export class StreamsConnection implements ClientConnection, Deadline {
     this.#session.sendControl(encodeControl(message))
   }
 
+  #unregister(number: number, tunnel: Tunnel): void {
+    this.#registered.delete(number)
+    if (this.#numbers.get(tunnel) === number) this.#numbers.delete(tunnel)
+  }
+
   #numberOf(tunnel: Tunnel): number {
-    for (const [number, registered] of this.#registered)
-      if (registered.member.tunnel === tunnel) return number
-    return 0
+    return this.#numbers.get(tunnel) ?? 0
   }
 
   #control(json: Uint8Array): void {
@@ -372,6 +389,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
             own,
             routes.map((route, index) => ({ path: route.path, upstream: upstreamOf(1 + index, route) })),
           )
+    this.#numbers.set(tunnel, number)
     this.#registered.set(number, { member, upstream, rule, url })
     deadlines.disarm(this)
     const resume = member.secretFor(message.resume)
@@ -394,8 +412,8 @@ export class StreamsConnection implements ClientConnection, Deadline {
   #release(number: number): void {
     const registered = this.#registered.get(number)
     if (registered === undefined) return
-    this.#registered.delete(number)
     const { member, upstream } = registered
+    this.#unregister(number, member.tunnel)
     if (member.upstream === upstream) member.remove()
     this.#host.released(this, member.tunnel, 'released')
     member.whenIdle(() => this.#report({ type: 'released', tunnel: number }))
@@ -411,6 +429,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
       this.#host.released(this, member.tunnel, code)
     }
     this.#registered.clear()
+    this.#numbers.clear()
     this.#links.close()
     this.#host.gone(this)
   }

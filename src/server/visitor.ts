@@ -516,7 +516,15 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline, Occupa
     const isFirst = this.#unsent.isEmpty
     if (this.#unsent.send(this.#socket, bytes, isScratch, start, end) === count) return true
     if (isFirst) this.#watchExchange()
+    this.#chargeUnsent()
     return false
+  }
+
+  /** What waits counts for the token whose client sent it. One answer too many ends, but not while its upstream writes. */
+  #chargeUnsent(): void {
+    const holder = this.record.member?.holder
+    this.#unsent.account = holder
+    if (holder?.isOver === true) eventLoop.soon(() => this.#stalled('BUFFERS_FULL'))
   }
 
   writeFrom(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined {
@@ -696,8 +704,8 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline, Occupa
   }
 
   /** Nothing of what waits was taken for too long: the exchange ends, on the origin's side too. */
-  #stalled(): void {
-    this.#finish('VISITOR_STALLED')
+  #stalled(code: ErrorCode = 'VISITOR_STALLED'): void {
+    this.#finish(code)
     this.#socket.terminate()
   }
 

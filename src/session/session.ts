@@ -42,6 +42,15 @@ export interface SessionOptions extends HeartbeatOptions {
   readonly maxSessionWindowBytes: number
   /** Frames without data that may wait while the carrier is full, bytes. Above: `FLOOD`, without a word. */
   readonly maxCarrierBacklogBytes: number
+  /** Asked for each stream that this side opens. */
+  readonly streamBudget?: StreamBudget
+}
+
+/** Contract: how many streams the session may have, which others count too. */
+export interface StreamBudget {
+  /** One more. `false`: there is to be none. */
+  open(): boolean
+  close(): void
 }
 
 export interface SessionHandler {
@@ -168,6 +177,7 @@ export class Session {
       this.close('STREAM_LIMIT')
       return undefined
     }
+    if (this.#options.streamBudget?.open() === false) return undefined
     const stream = new Stream(this, ++this.#highestStream, tunnel, handler)
     this.#streams.set(stream.id, stream)
     const at = this.#outbox.frame(OPEN, stream.id, 4)
@@ -501,6 +511,7 @@ export class Session {
     if (stream.isClosed) return
     stream.isClosed = true
     this.#streams.delete(stream.id)
+    this.#options.streamBudget?.close()
     this.#outbox.forget(stream)
     this.links.leave(stream)
     stream.receivingLink?.forget(stream)

@@ -84,6 +84,11 @@ export class WebSocketParser {
     }
   }
 
+  /** Of a text message whose end has not come yet. */
+  get unfinishedTextBytes(): number {
+    return this.#text.length
+  }
+
   /** Looks at nothing from now on. */
   stop(): void {
     this.#isOver = true

@@ -11,8 +11,10 @@ import { ANYTHING } from '../../src/server/policy.ts'
 import { PortRanges } from '../../src/server/ports.ts'
 import { serverSettings } from '../../src/server/settings.ts'
 import { Tunnels } from '../../src/server/tunnels.ts'
-import { codeOf, eventually } from '../support/events.ts'
+import { ask } from '../support/ask.ts'
+import { codeOf, eventually, next } from '../support/events.ts'
 import { NaiveJsonClient } from '../support/json-client.ts'
+import { type RawConnection, rawDial } from '../support/raw.ts'
 import { control, SpeakingClient } from '../support/speaker.ts'
 import { startServer } from '../support/tunnel.ts'
 
@@ -250,6 +252,139 @@ describe('connections', () => {
     await one.connect()
     await using two = clientOf(server, { subdomain: 'two', fetch: here })
     expect(await codeOf(two.connect())).toBe('CLIENT_LIMIT')
+  })
+})
+
+describe('streams', () => {
+  for (const wire of ['streams', 'json'] as const) {
+    test(`${wire}: of a token above its bound are TUNNEL_BUSY, over all its clients; another token has its own`, async () => {
+      await using server = await startServer({ tokens: ['t', 'other'], limits: { maxTokenStreams: 3 } })
+      const waiting: (() => void)[] = []
+      const slow = () => new Promise<Response>(resolve => waiting.push(() => resolve(here())))
+      await using one = clientOf(server, { wire, token: 't', subdomain: 'one', fetch: slow })
+      await using two = clientOf(server, { wire, token: 't', subdomain: 'two', fetch: slow })
+      await using other = clientOf(server, { wire, token: 'other', subdomain: 'other', fetch: here })
+      await Promise.all([one.connect(), two.connect(), other.connect()])
+      const first = ['one', 'one', 'two'].map(name => ask(server.port, `${name}.localhost`))
+      await eventually(() => waiting.length === 3, 'three requests at the apps')
+      expect(await ask(server.port, 'two.localhost')).toMatchObject({ status: 503 })
+      expect(await ask(server.port, 'other.localhost')).toMatchObject({ status: 200 })
+      for (const answer of waiting.splice(0)) answer()
+      expect((await Promise.all(first)).map(({ status }) => status)).toEqual([200, 200, 200])
+      const again = ask(server.port, 'one.localhost')
+      await eventually(() => waiting.length === 1, 'one more request')
+      waiting[0]?.()
+      expect(await again).toMatchObject({ status: 200 })
+    })
+  }
+
+  test('of all clients above the bound of the server', async () => {
+    await using server = await startServer({ limits: { maxAllStreams: 1 } })
+    const waiting: (() => void)[] = []
+    const slow = () => new Promise<Response>(resolve => waiting.push(() => resolve(here())))
+    await using client = clientOf(server, { subdomain: 'app', fetch: slow })
+    await client.connect()
+    const first = ask(server.port, 'app.localhost')
+    await eventually(() => waiting.length === 1, 'a request at the app')
+    expect((await ask(server.port, 'app.localhost')).status).toBe(503)
+    waiting[0]?.()
+    expect((await first).status).toBe(200)
+  })
+})
+
+describe('bytes for slow readers', () => {
+  const MEGABYTE = new Uint8Array(1_048_576)
+  const endless = () =>
+    new Response(
+      new ReadableStream({
+        pull(controller) {
+          controller.enqueue(MEGABYTE)
+        },
+      }),
+    )
+
+  /** A visitor that asks and reads nothing. */
+  async function reader(server: TunnelServer, name: string): Promise<RawConnection> {
+    const visitor = await rawDial(server.port)
+    visitor.socket.pause()
+    await visitor.send(`GET / HTTP/1.1\r\nHost: ${name}.localhost\r\n\r\n`)
+    return visitor
+  }
+
+  test('of a token above its bound: answers are cut with BUFFERS_FULL, those of another token go on', async () => {
+    await using server = await startServer({
+      tokens: ['t', 'other'],
+      // Without links bulk stays in this process.
+      limits: { maxLinks: 0, maxStreamWindowBytes: 0, maxTokenBufferedBytes: 600_000 },
+    })
+    await using client = clientOf(server, { token: 't', subdomain: 'app', fetch: endless })
+    await using other = clientOf(server, { token: 'other', subdomain: 'other', fetch: endless })
+    await Promise.all([client.connect(), other.connect()])
+    const errors: unknown[] = []
+    server.on('request', ({ subdomain, error }) => errors.push([subdomain, error]))
+    const patient = await reader(server, 'other')
+    const visitors = await Promise.all(Array.from({ length: 6 }, () => reader(server, 'app')))
+    // Each may hold 256 KiB: two of them fit, and one more begins.
+    await eventually(() => errors.length >= 3, 'three answers to be cut')
+    expect(new Set(errors.map(String))).toEqual(new Set(['app,BUFFERS_FULL']))
+    expect(patient.isClosed).toBe(false)
+    for (const visitor of [...visitors, patient]) visitor.socket.terminate()
+    // What they held is given back.
+    await eventually(() => errors.length === 7, 'all to be over')
+    const last = await reader(server, 'app')
+    last.socket.resume()
+    await last.until('HTTP/1.1 200')
+    last.socket.terminate()
+  })
+
+  test('of a raw tunnel likewise', async () => {
+    await using server = await startServer({
+      limits: { maxLinks: 0, maxStreamWindowBytes: 0, maxAllBufferedBytes: 300_000 },
+    })
+    const fill = (socket: { write(bytes: Uint8Array): number }) => {
+      while (socket.write(MEGABYTE) === MEGABYTE.length);
+    }
+    using app = Bun.listen({
+      hostname: '127.0.0.1',
+      port: 0,
+      socket: {
+        open: socket => fill(socket),
+        drain: socket => fill(socket),
+        data() {},
+      },
+    })
+    await using client = clientOf(server)
+    const tunnel = await client.tcp({ port: app.port })
+    const over: unknown[] = []
+    server.on('visitorDisconnected', ({ error }) => over.push(error))
+    const visitors: RawConnection[] = []
+    for (let index = 0; index < 4; index++) {
+      const visitor = await rawDial(tunnel.port ?? 0)
+      visitor.socket.pause()
+      visitors.push(visitor)
+    }
+    await eventually(() => over.length >= 2, 'two connections to be cut')
+    expect(new Set(over)).toEqual(new Set(['BUFFERS_FULL']))
+    for (const visitor of visitors) visitor.socket.terminate()
+  })
+
+  test('a JSON message that does not end counts, and ends its client', async () => {
+    await using server = await startServer({ limits: { maxTokenBufferedBytes: 200_000 } })
+    const raw = await rawDial(server.port)
+    await raw.send(
+      'GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
+        'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n',
+    )
+    const ready = '{"type":"ready","subdomain":"app"}'
+    // Masked with zeros.
+    await raw.send(Buffer.concat([Buffer.from([0x81, 0x80 | ready.length, 0, 0, 0, 0]), Buffer.from(ready)]))
+    await raw.until('"registered"')
+    const gone = next(server, 'disconnection')
+    // A text of 1 MiB, of which a part comes.
+    await raw.send(Buffer.from([0x81, 0xff, 0, 0, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0]))
+    await raw.send(Buffer.alloc(400_000, 0x20))
+    expect(await gone).toEqual({ subdomain: 'app', reason: 'BUFFERS_FULL' })
+    await raw.closed()
   })
 })
 

@@ -3,6 +3,7 @@
 import { base64 } from '../../buffers.ts'
 import { ERRORS, type ErrorCode } from '../../errors.ts'
 import { BodyFramer } from '../../http/body.ts'
+import type { StreamBudget } from '../../session/session.ts'
 import { decodeBody, encodeBody, encodeRequest, type JsonAnswer } from '../../wire/json.ts'
 import type { Deadline, Deadlines } from '../deadlines.ts'
 import { HeadBuffer } from '../head-buffer.ts'
@@ -30,6 +31,12 @@ export interface JsonLink {
   readonly heldBytes: number
   /** Counts bytes of a request that are kept; negative when they are not any more. */
   hold(bytes: number): void
+  /** Counts bytes for the token of the client; negative when they do not wait any more. */
+  charge(bytes: number): void
+  /** More bytes wait for readers of this token, or of all, than may. */
+  readonly isOver: boolean
+  /** Requests count as streams. */
+  readonly streamBudget: StreamBudget
   /** The number for the next request: no other exchange of this client ever had it. */
   nextId(): number
   /** Sends a request; its answer goes to `exchange.answered`. */
@@ -59,7 +66,11 @@ export class JsonUpstream implements TunnelUpstream {
       visit.fail(refusal)
       return DEAD_EXCHANGE
     }
-    const exchange = new JsonExchange(visit, this.#link, () => this.#open.delete(exchange))
+    const { streamBudget } = this.#link
+    const exchange = new JsonExchange(visit, this.#link, () => {
+      this.#open.delete(exchange)
+      streamBudget.close()
+    })
     this.#open.add(exchange)
     return exchange
   }
@@ -82,7 +93,8 @@ export class JsonUpstream implements TunnelUpstream {
     if (head.contentLength > maxBodyBytes(limits)) return 'BODY_TOO_LARGE'
     const isFull =
       this.#open.size >= limits.maxStreams || heldBytes > MAX_HELD_MESSAGES * limits.maxMessageBytes
-    return isFull ? 'TUNNEL_BUSY' : undefined
+    if (isFull || this.#link.isOver) return 'TUNNEL_BUSY'
+    return this.#link.streamBudget.open() ? undefined : 'TUNNEL_BUSY'
   }
 }
 
@@ -107,6 +119,8 @@ export class JsonExchange implements Exchange, Deadline {
   #id = 0
   /** The part of the answer's body that the visitor did not take yet. */
   #rest: Uint8Array | undefined
+  /** What of it is charged: all, until the visitor has all of it. */
+  #restBytes = 0
 
   constructor(visit: Visit, link: JsonLink, ended: () => void) {
     this.#visit = visit
@@ -127,7 +141,7 @@ export class JsonExchange implements Exchange, Deadline {
     this.#framer.feed(bytes, 0, bytes.length)
     const { limits, heldBytes } = this.#link
     if (this.#framer.payloadBytes > maxBodyBytes(limits)) return this.#fail('BODY_TOO_LARGE')
-    if (heldBytes > MAX_HELD_MESSAGES * limits.maxMessageBytes) this.#fail('TUNNEL_BUSY')
+    if (heldBytes > MAX_HELD_MESSAGES * limits.maxMessageBytes || this.#link.isOver) this.#fail('TUNNEL_BUSY')
   }
 
   bodyEnded(): void {
@@ -187,6 +201,8 @@ export class JsonExchange implements Exchange, Deadline {
     bytes.write(head, 'latin1')
     bytes.set(first === sent.length ? sent : sent.subarray(0, first), head.length)
     this.#rest = first === sent.length ? undefined : sent.subarray(first)
+    this.#restBytes = sent.length - first
+    this.#link.charge(this.#restBytes)
     if (visit.write(bytes)) this.#pump()
     else if (this.#rest === undefined) this.#done()
   }
@@ -238,6 +254,8 @@ export class JsonExchange implements Exchange, Deadline {
     this.#phase = 'over'
     this.#link.deadlines.forget(this)
     this.#release()
+    this.#link.charge(-this.#restBytes)
+    this.#restBytes = 0
     this.#rest = undefined
     this.#ended()
   }

@@ -143,6 +143,11 @@ export class WebSocketCarrier implements Carrier {
     if (this.#write(this.#message(CLOSE, payload))) this.#socket.end()
   }
 
+  /** Of a text message whose end has not come yet. */
+  get unfinishedTextBytes(): number {
+    return this.#parser.unfinishedTextBytes
+  }
+
   terminate(): void {
     this.#isClosing = true
     this.#parser.stop()
