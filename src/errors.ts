@@ -44,6 +44,7 @@ export type ErrorCode =
   | 'VISITOR_LIMIT'
   | 'ADDRESS_LIMIT'
   | 'DESCRIPTORS_SHORT'
+  | 'SERVER_STARTING'
   | 'ORIGIN_REFUSED'
   | 'ORIGIN_TIMEOUT'
   | 'ORIGIN_CLOSED'
@@ -239,6 +240,14 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     true,
     'The server process has hardly any free descriptors.',
     'Let it open more (ulimit -n, LimitNOFILE=), or lower maxVisitors.',
+  ),
+  SERVER_STARTING: entry(
+    118,
+    503,
+    'server',
+    true,
+    'The server has just started, and no client has come for this name yet.',
+    'Try again in a moment; clients reconnect by themselves.',
   ),
   // The origin
   ORIGIN_REFUSED: entry(

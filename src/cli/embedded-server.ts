@@ -35,7 +35,8 @@ async function startOn(port: number, options: EmbeddedOptions): Promise<ServerEn
     // Not every address: what was meant for this machine must not be open to the café's network.
     host: '127.0.0.1',
     domains: ['localhost'],
-    limits: { drainTimeoutMs: DRAIN_TIMEOUT_MS },
+    // It ends with its only client: no other is on its way back.
+    limits: { drainTimeoutMs: DRAIN_TIMEOUT_MS, startupHoldMs: 0 },
   })
   await server.start()
   return server

@@ -218,6 +218,10 @@ export interface ServerLimits {
   readonly holdTimeout?: number | string
   /** `maxHeldRequests` of the library. Default: `100`. */
   readonly maxHeldRequests?: number
+  /** `startupHoldMs` of the library. Default: `5s`. */
+  readonly startupHold?: number | string
+  /** `maxStartupHeld` of the library. Default: `1000`. */
+  readonly maxStartupHeld?: number
   /** `maxHostsBelow` of the library. Default: `20`. */
   readonly maxHostsBelow?: number
   /** `registerTimeoutMs` of the library. Default: `2s`. */

@@ -36,6 +36,11 @@ const REASONS: Readonly<Record<number, string>> = {
   505: 'HTTP Version Not Supported',
 }
 
+/** When waiting helps, as far as it is known. */
+const RETRY_AFTER_SECONDS: Partial<Record<ErrorCode, number>> = {
+  SERVER_STARTING: 5,
+  VISITOR_LIMIT: 5,
+}
 /** When a caller may try again that asked too often. */
 const THROTTLED_SECONDS = 5
 
@@ -55,8 +60,8 @@ export function errorAnswer(code: ErrorCode, options: ErrorAnswerOptions): Uint8
     'referrer-policy: no-referrer',
     `content-security-policy: ${options.html ? PAGE_POLICY : "default-src 'none'"}`,
   ]
-  const retryAfterSeconds =
-    options.retryAfterSeconds ?? (entry.status === 429 ? THROTTLED_SECONDS : undefined)
+  const standard = entry.status === 429 ? THROTTLED_SECONDS : RETRY_AFTER_SECONDS[code]
+  const { retryAfterSeconds = standard } = options
   if (retryAfterSeconds !== undefined) lines.push(`retry-after: ${retryAfterSeconds}`)
   // RFC 9110 section 15.5.6: a 405 lists what would have been served. Which is everything but CONNECT.
   if (entry.status === 405) lines.push('allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS')

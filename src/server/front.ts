@@ -25,7 +25,10 @@ export interface Holding {
 }
 
 /** Where a request goes: an upstream, a wait, another protocol, or an error page. */
-export type Route = Upstream | Holding | Takeover | ErrorCode
+export type Route = TunnelRoute | Takeover
+
+/** Where a request for a tunnel goes. */
+export type TunnelRoute = Upstream | Holding | ErrorCode
 
 /** The server's notes on the exchange under way. */
 export interface VisitRecord {

@@ -1,5 +1,5 @@
 // Which hosts below a wildcard tunnel may have a certificate. Whoever asks the server by TLS makes up the host, and
-// authorities give out only so many certificates, so a question alone must not count: docs/decisions/041.
+// authorities give out only so many certificates, so a question alone must not count: docs/decisions/042.
 
 import type { ServerLimits } from './options.ts'
 

@@ -257,6 +257,14 @@ export interface ServerLimits {
   /** Requests or connections of one tunnel that wait like that. Default 100. Above: 503, or cut, at once. `0`: none waits. */
   readonly maxHeldRequests: number
   /**
+   * How long after its start the server holds requests for names that no client has: after a restart clients need a moment
+   * to come back. Default 5,000: what the pauses between their tries grow to. They are served when the client is there;
+   * when the time is over they get 503 `SERVER_STARTING` with Retry-After, and later ones 404. HTTP only. `0`: 404 at once.
+   */
+  readonly startupHoldMs: number
+  /** Requests that wait like that, for all names together. Default 1,000, of at most 64 KiB each. Above: 503 at once. */
+  readonly maxStartupHeld: number
+  /**
    * Hosts below one wildcard tunnel that `/tls-check` confirms: so many that its client names (`wildcardHosts`), and so
    * many others for which the app answered a request without an error within a day. Default 20: authorities give out some
    * 50 certificates for a domain in a week. Above: 404. A question alone takes no place. `0`: none.
@@ -335,6 +343,8 @@ export const DEFAULT_LIMITS: ServerLimits = {
   leaseMs: 30_000,
   holdTimeoutMs: 10_000,
   maxHeldRequests: 100,
+  startupHoldMs: 5_000,
+  maxStartupHeld: 1_000,
   maxHostsBelow: 20,
   registerTimeoutMs: 2_000,
   maxClients: 10_000,

@@ -2,14 +2,15 @@
 
 /** What a host means to this server. */
 export type Destination =
-  | {
-      readonly kind: 'tunnel'
-      readonly name: string
-      /** There are more labels in front of the name: only a wildcard tunnel has those. */
-      readonly isBelow: boolean
-    }
+  | ({ readonly kind: 'tunnel' } & NamedTunnel)
   | { readonly kind: 'control' }
   | { readonly kind: 'unknown' }
+
+export interface NamedTunnel {
+  readonly name: string
+  /** There are more labels in front of the name: only a wildcard tunnel has those. */
+  readonly isBelow: boolean
+}
 
 const CONTROL: Destination = { kind: 'control' }
 const UNKNOWN: Destination = { kind: 'unknown' }

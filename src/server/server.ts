@@ -20,7 +20,7 @@ import { type ControlDesk, controlRoute } from './control.ts'
 import { Deadlines } from './deadlines.ts'
 import { type AcceptVisitor, Doors } from './doors.ts'
 import { Exchanges } from './exchanges.ts'
-import type { LaneGrant, Route, VisitorHost } from './front.ts'
+import type { LaneGrant, Route, TunnelRoute, VisitorHost } from './front.ts'
 import { listenTcp, type TcpFrontHost } from './fronts/tcp.ts'
 import { TlsFront, type TlsFrontHost } from './fronts/tls.ts'
 import type { UdpFrontHost } from './fronts/udp.ts'
@@ -31,12 +31,13 @@ import { proberOf, probeUpstream } from './probe.ts'
 import { acceptProxied, type ProxiedHost } from './proxied.ts'
 import { RawVisits } from './raw-visits.ts'
 import { settingsAfter, takeBack } from './reload.ts'
-import { destinationOf } from './route.ts'
+import { destinationOf, type NamedTunnel } from './route.ts'
 import { Serving } from './serving.ts'
 import { isOpenServer, type ServerSettings, serverSettings } from './settings.ts'
+import { StartupHold } from './startup-hold.ts'
 import { Counters, type ServerStats } from './stats.ts'
 import { TokenGate } from './token-gate.ts'
-import { type Tunnel, Tunnels } from './tunnels.ts'
+import { refusalOfName, type Tunnel, Tunnels } from './tunnels.ts'
 import { VisitorConnection } from './visitor.ts'
 import { Visitors } from './visitors.ts'
 
@@ -77,6 +78,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   readonly #serving: Serving
   readonly #tlsFront: TlsFront
   readonly #admission: Admission
+  readonly #startupHold: StartupHold
   readonly #doors: Doors
   #state: State = 'idle'
   /** No visitor comes in any more: from now on each answer is the last on its connection. */
@@ -104,6 +106,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       fewer: () => this.#maybeDrained(),
     })
     this.#admission = new Admission(this.#admissionHost())
+    this.#startupHold = new StartupHold(() => this.#settings.limits, this.#deadlines)
     this.#tlsFront = new TlsFront(this.#tlsFrontHost())
     this.#doors = new Doors({
       tlsFront: this.#tlsFront,
@@ -141,6 +144,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     this.#deadlines.start()
     this.#stopWatchingWorkers = watchWorkers(error => this.emit('error', error))
     this.#admission.start()
+    this.#startupHold.begin()
     this.emit('start', { port: this.port, url: this.url })
     if (isOpenServer(this.#settings)) this.emit('warning', new TunnelError('OPEN_SERVER'))
   }
@@ -252,6 +256,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     this.#doors.close(false)
     this.#isShut = true
     for (const client of this.#clients) client.drain()
+    this.#startupHold.end('SERVER_DRAINING')
     this.#tunnels.drain('SERVER_DRAINING')
     this.#tunnels.recallLanes()
     this.#visitors.drain()
@@ -351,7 +356,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   }
 
   #route(visitor: VisitorConnection): Route {
-    const { head, record } = visitor
+    const { head } = visitor
     // While it drains, requests are served on the connections that are there. What could last is not begun.
     if (this.#state === 'stopped') return 'SERVER_DRAINING'
     const isDraining = this.#state === 'draining'
@@ -361,14 +366,26 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       return isDraining && head.upgrade !== '' ? 'SERVER_DRAINING' : controlRoute(visitor, this.#desk)
     if (visitor.isRefused()) return 'VISITOR_LIMIT'
     if (destination.kind === 'unknown') return 'HOST_UNKNOWN'
-    const tunnel = this.#tunnels.find(destination.name)
-    if (destination.isBelow && tunnel?.isWildcard !== true) return 'HOST_UNKNOWN'
+    return this.#routeToTunnel(visitor, destination)
+  }
+
+  #routeToTunnel(visitor: VisitorConnection, { name, isBelow }: NamedTunnel): TunnelRoute {
+    const { head, record } = visitor
+    const tunnel = this.#tunnels.find(name)
+    if (tunnel === undefined && this.#startupHold.isOpen && this.#mayBeClaimed(name))
+      return this.#startupHold.holding(name, () => this.#routeToTunnel(visitor, { name, isBelow }))
+    if (isBelow && tunnel?.isWildcard !== true) return 'HOST_UNKNOWN'
     if (tunnel?.kind !== 'http') return 'TUNNEL_NOT_FOUND'
     const prober = proberOf(head, tunnel)
     if (prober !== undefined) return probeUpstream(prober)
-    record.isBelow = destination.isBelow
+    record.isBelow = isBelow
     this.#exchanges.routed(record, tunnel)
     return this.#serving.route(tunnel, visitor)
+  }
+
+  /** Whether a client could have this name: for no other it is worth while to wait. */
+  #mayBeClaimed(name: string): boolean {
+    return refusalOfName(name) === undefined && !this.#settings.reservedNames.has(name)
   }
 
   #laneTerms(visitor: VisitorConnection): LaneGrant | undefined {
@@ -429,12 +446,14 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
         this.#state === 'draining' ? 'SERVER_DRAINING' : claim(wish, claiming, claimHost),
       detailOf: (code, wish, claiming) => detailOf(code, wish, claiming, this.#settings),
       urlOf: tunnel => this.#urlOf(tunnel),
-      registered: (client, tunnel) =>
+      registered: (client, tunnel) => {
+        this.#startupHold.arrived(tunnel.name)
         this.emit('connection', {
           subdomain: tunnel.name,
           wire: client.wire,
           remoteAddress: client.remoteAddress,
-        }),
+        })
+      },
       released: (_client, tunnel, reason) => this.emit('disconnection', { subdomain: tunnel.name, reason }),
       gone: client => {
         if (this.#clients.delete(client)) client.holder.give('clients')

@@ -3,7 +3,7 @@
 import { isIP } from 'node:net'
 import { ERRORS, type ErrorCode } from '../errors.ts'
 import type { RequestHead } from '../http/head.ts'
-import type { Holding, Route } from './front.ts'
+import type { Holding, TunnelRoute } from './front.ts'
 import type { Member } from './member.ts'
 import { type Asking, type Choice, memberCookie } from './pool.ts'
 import type { Tunnel } from './tunnels.ts'
@@ -31,7 +31,7 @@ export class Serving {
   }
 
   /** Where a request for the tunnel goes. */
-  route(tunnel: Tunnel, visitor: VisitorConnection): Route {
+  route(tunnel: Tunnel, visitor: VisitorConnection): TunnelRoute {
     const chosen = tunnel.pool === undefined ? tunnel.choose(ANYBODY) : this.#choose(tunnel, visitor)
     if (chosen === 'ORIGIN_UNHEALTHY') return chosen
     // A server that stops grants no tunnel: whoever waited for the client would wait in vain.

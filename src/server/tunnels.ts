@@ -273,8 +273,8 @@ export class Tunnels {
    * be the same one, which takes it over at once, whether its old carrier looks dead or not; or to one more of a pool.
    */
   claim(kind: 'http' | 'tls', name: string, claimant: Claimant): Member | ErrorCode {
-    if (!isValidSubdomain(name)) return 'NAME_INVALID'
-    if (isReservedName(name) || isNameOfPort(name)) return 'NAME_RESERVED'
+    const refusal = refusalOfName(name)
+    if (refusal !== undefined) return refusal
     const existing = this.#byName.get(name)
     if (existing === undefined) return this.#add(new Tunnel(this, kind, name, 0, claimant.pool), claimant)
     return (existing.kind === kind && admit(existing, claimant)) || 'NAME_TAKEN'
@@ -329,6 +329,12 @@ function admit(tunnel: Tunnel, { resume, pool, holder }: Claimant): Member | Err
   if (own.holder !== holder && !tunnel.isRoomOf(holder)) return 'CLIENT_LIMIT'
   own.moveTo(holder)
   return own
+}
+
+/** Why no client of any server may have this name. */
+export function refusalOfName(name: string): ErrorCode | undefined {
+  if (!isValidSubdomain(name)) return 'NAME_INVALID'
+  return isReservedName(name) || isNameOfPort(name) ? 'NAME_RESERVED' : undefined
 }
 
 /** What a tunnel with a port is called: as a label it would be taken for one. */
