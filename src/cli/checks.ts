@@ -112,10 +112,11 @@ export async function checkApp(target: Target): Promise<readonly Check[]> {
           fix: 'Start the app, or check --port and --host.',
         },
   ]
-  if (!isUp || 'unix' in target.dial || target.dial.hosts.length < 2) return checks
-  const { hosts, port } = target.dial
+  if (!isUp || 'unix' in target.dial || target.dial.host !== 'localhost') return checks
+  const { port } = target.dial
+  // Dev servers listen on either family of `localhost`, depending on their runtime's version.
   const families = await Promise.all(
-    hosts.map(async host => ((await accepts({ host, port })) ? host : undefined)),
+    ['127.0.0.1', '::1'].map(async host => ((await accepts({ host, port })) ? host : undefined)),
   )
   checks.push({ verdict: 'ok', what: 'app address', found: families.filter(Boolean).join(' and ') })
   return checks

@@ -1,8 +1,9 @@
 // Watches whether anything listens where the app should be: while nothing does, a TCP connection a second.
 
 import { stat } from 'node:fs/promises'
-import { connect } from 'node:net'
 import { deferred } from '../deferred.ts'
+import type { Address } from '../socket.ts'
+import { dial } from '../sockets/dial.ts'
 import type { Target } from './target.ts'
 
 const PAUSE_MS = 1_000
@@ -40,25 +41,25 @@ export class OriginWatch {
   }
 }
 
-/** Whether one of the addresses accepts a connection, or the folder is there. Never rejects. */
-export async function isListening(dial: Target['dial']): Promise<boolean> {
-  if ('folder' in dial) {
-    const stats = await stat(dial.folder).catch(() => undefined)
-    return stats?.isDirectory() ?? false
-  }
-  if ('unix' in dial) return accepts({ path: dial.unix })
-  const answers = await Promise.all(dial.hosts.map(host => accepts({ host, port: dial.port })))
-  return answers.includes(true)
+/** Whether the app accepts a connection, or the folder is there. Never rejects. */
+export async function isListening(where: Target['dial']): Promise<boolean> {
+  if (!('folder' in where)) return accepts(where)
+  const stats = await stat(where.folder).catch(() => undefined)
+  return stats?.isDirectory() ?? false
 }
 
-export function accepts(
-  address: { readonly path: string } | { readonly host: string; readonly port: number },
-): Promise<boolean> {
-  const { promise, resolve } = deferred<boolean>()
-  const socket = connect(address)
-  socket.setTimeout(DIAL_TIMEOUT_MS)
-  socket.once('connect', () => resolve(true))
-  socket.once('timeout', () => resolve(false))
-  socket.once('error', () => resolve(false))
-  return promise.finally(() => socket.destroy())
+/** Dials as requests do: what answers here answers there. */
+export async function accepts(address: Address): Promise<boolean> {
+  const { promise: tooLate, resolve } = deferred<undefined>()
+  const dialling = new AbortController()
+  const timer = setTimeout(resolve, DIAL_TIMEOUT_MS, undefined)
+  const dialled = dial(address, DEAF, dialling.signal).catch(() => undefined)
+  // One that only comes up later is not wanted any more.
+  void dialled.then(socket => socket?.terminate())
+  const socket = await Promise.race([dialled, tooLate])
+  clearTimeout(timer)
+  dialling.abort()
+  return socket !== undefined
 }
+
+const DEAF = { received() {}, drained() {}, ended() {}, closed() {} }

@@ -19,7 +19,7 @@ export interface Target {
   readonly shortLabel: string
   /** What to dial to see whether anything listens, or the folder to look for. */
   readonly dial:
-    | { readonly hosts: readonly string[]; readonly port: number }
+    | { readonly host: string; readonly port: number }
     | { readonly unix: string }
     | { readonly folder: string }
   /** For requests of our own; unix sockets and folders get none. */
@@ -128,7 +128,7 @@ function portTarget(port: number, hostFlag: string): Target {
     options: { port, host: hostname },
     label: url,
     shortLabel: isLoopback(hostname) ? `:${port}` : url,
-    dial: { hosts: dialHosts(hostname), port },
+    dial: { host: hostname, port },
     url,
   }
 }
@@ -145,7 +145,7 @@ function urlTarget(text: string, isInsecure: boolean): Target {
     options: { url: url.origin, ...(isUnverified && { verifyOrigin: false }) },
     label: url.origin,
     shortLabel: isLoopback(hostname) ? `:${port}` : url.origin,
-    dial: { hosts: dialHosts(hostname), port },
+    dial: { host: hostname, port },
     url: url.origin,
   }
 }
@@ -158,9 +158,4 @@ function unixTarget(path: string): Service {
 function folderTarget(folder: string, spa: boolean): Target {
   const label = folder.replace(/\/*$/, '/')
   return { options: { folder, spa }, label, shortLabel: label, dial: { folder }, url: undefined }
-}
-
-/** Dev servers listen on either family of `localhost`, depending on their runtime's version. */
-function dialHosts(hostname: string): readonly string[] {
-  return hostname === 'localhost' ? ['127.0.0.1', '::1'] : [hostname]
 }

@@ -54,10 +54,8 @@ export async function probePublicSide(
 function addressOf(url: string, hostname: string): Address {
   const { protocol, port } = new URL(url)
   const isSecure = protocol === 'https:'
-  // Browsers know that everything under .localhost is this machine (RFC 6761); many resolvers do not.
-  const host = hostname.endsWith('.localhost') ? 'localhost' : hostname
   return {
-    host,
+    host: hostname,
     port: port === '' ? (isSecure ? 443 : 80) : Number(port),
     // Whether the certificate is good is for visitors to judge; the question here is whether they get through.
     ...(isSecure && { tls: { serverName: hostname, verify: false } }),

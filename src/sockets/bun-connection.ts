@@ -402,7 +402,7 @@ export const PLAIN_DIAL_EVENTS: ConnectionEvents = {
   open(raw: RawSocket) {
     raw.data.raw = raw
     raw.data.isPlain = true
-    dialled(raw.data)
+    if (!isRefusedAsOwn(raw)) dialled(raw.data)
   },
 }
 
@@ -411,6 +411,7 @@ export const TLS_DIAL_EVENTS: ConnectionEvents = {
   open(raw: RawSocket) {
     raw.data.raw = raw
     if (raw.data.isUnwanted) raw.terminate()
+    else isRefusedAsOwn(raw)
   },
   handshake(raw: RawSocket, success: boolean, error: Error | null) {
     const connection = raw.data
@@ -480,6 +481,18 @@ function dialled(connection: Connection): void {
   if (connection.isUnwanted) return connection.raw.terminate()
   connection.dialling?.resolve(connection)
   connection.dialling = undefined
+}
+
+/**
+ * A dial to a local port of the ephemeral range, where nothing listens, may get that port itself to dial from. TCP joins such
+ * a connection to itself, and it would look like an app that echoes.
+ */
+function isRefusedAsOwn(raw: RawSocket): boolean {
+  if (raw.localPort !== raw.remotePort || raw.localPort === undefined) return false
+  if (raw.localAddress !== raw.remoteAddress) return false
+  raw.data.failure = failure('ECONNREFUSED', 'nothing listens there')
+  raw.data.terminate()
+  return true
 }
 
 function lost(connection: Connection): void {

@@ -94,16 +94,19 @@ async function dialAny(
   port: number,
   signal: AbortSignal | undefined,
 ): Promise<NetSocket> {
-  let failure: unknown
+  let refusal: unknown
   for (const host of hosts) {
     try {
-      return await opened(connect({ host, port, allowHalfOpen: true, noDelay: true }), 'connect', signal)
+      const raw = await opened(connect({ host, port, allowHalfOpen: true, noDelay: true }), 'connect', signal)
+      if (!isOwn(raw)) return raw
+      raw.destroy()
+      throw failure('ECONNREFUSED', 'nothing listens there')
     } catch (error) {
       // "Refused" says more than "this machine has no IPv6".
-      if (failure === undefined || codeOf(error) === 'ECONNREFUSED') failure = error
+      if (refusal === undefined || codeOf(error) === 'ECONNREFUSED') refusal = error
     }
   }
-  throw failure
+  throw refusal
 }
 
 async function secured(
@@ -293,6 +296,11 @@ function wasReset(raw: NetSocket, hasEnded: boolean): boolean {
   } catch (error) {
     return codeOf(error) !== 'EAGAIN' // a TLS end, on a connection that goes on
   }
+}
+
+/** It is joined to itself: see `isRefusedAsOwn` of bun-connection.ts. */
+function isOwn({ localPort, remotePort, localAddress, remoteAddress }: NetSocket): boolean {
+  return localPort === remotePort && localAddress === remoteAddress
 }
 
 function codeOf(error: unknown): unknown {

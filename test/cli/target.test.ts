@@ -35,7 +35,7 @@ test.each([
 })
 
 test('localhost is looked for on both address families', () => {
-  expect(parseTarget(flags('3000')).dial).toEqual({ hosts: ['127.0.0.1', '::1'], port: 3000 })
+  expect(parseTarget(flags('3000')).dial).toEqual({ host: 'localhost', port: 3000 })
 })
 
 test.each([

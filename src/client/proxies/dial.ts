@@ -4,6 +4,7 @@ import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { TunnelError } from '../../errors.ts'
 import type { Dial, Opening } from '../../socket.ts'
+import { onThisMachine } from '../../sockets/dial.ts'
 import type { ChooseProxy, ProxySettings } from '../proxy.ts'
 import { ConnectOpening } from './connect.ts'
 import { notAProxy } from './refusals.ts'
@@ -14,7 +15,8 @@ import { Socks5Opening } from './socks5.ts'
  * `PROXY_UNREACHABLE`, `PROXY_AUTH_REFUSED`, `PROXY_REFUSED`, and `SERVER_UNREACHABLE` when the proxy says so.
  */
 export function dialThrough(choose: ChooseProxy, dial: Dial): Dial {
-  return async (address, handler, signal) => {
+  return async (wanted, handler, signal) => {
+    const address = onThisMachine(wanted)
     const proxy = choose(address)
     if (proxy === undefined) return dial(address, handler, signal)
     const { host = 'localhost', port = 0 } = address
