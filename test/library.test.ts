@@ -36,7 +36,12 @@ async function membersOf(file: string, name: string): Promise<readonly Member[]>
 const inOneLine = (text: string) => text.replace(/\s+/g, ' ').trim()
 /** `{ a: string; b: number }`, however many lines the declaration has. */
 const typeOf = (text: string) =>
-  inOneLine(text.replaceAll('readonly ', '').replace(/(?<=[^{])\n(?= *\w)/g, '; '))
+  inOneLine(
+    text
+      .replace(/\s*\/\*\*[\s\S]*?\*\//g, '')
+      .replaceAll('readonly ', '')
+      .replace(/(?<=[^{])\n(?= *\w)/g, '; '),
+  )
 const cell = (text: string) => text.replaceAll('|', '\\|').replaceAll('<', '&lt;')
 const code = (text: string) => `\`${text.replaceAll('|', '\\|')}\``
 /** Payload types lose the braces' inner padding of several lines. */

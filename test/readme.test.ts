@@ -82,6 +82,29 @@ test('every program compiles', async () => {
   expect(await tsc.exited).toBe(0)
 }, 30_000)
 
+test('no program asks this machine for what it shares on tunnel.example: it could not work as printed', () => {
+  const wrong = programs.filter(
+    ({ code }) => code.includes('fetch(`http://127.0.0.1') && code.includes('tunnel.example'),
+  )
+  expect(wrong.map(({ name }) => name)).toEqual([])
+})
+
+test('the first program of the README keeps running, and its URL answers', async () => {
+  const program = Bun.spawn(['bun', join(folder, '0.ts')], { stdout: 'pipe' })
+  try {
+    const [url = ''] = await lines(program.stdout, 1)
+    const { port, host } = new URL(url)
+    // Time for a program that ends to end.
+    const ended = await Promise.race([program.exited, Bun.sleep(500)])
+    expect(ended).toBeUndefined()
+    const answer = await fetch(`http://127.0.0.1:${port}/`, { headers: { host } })
+    expect(await answer.text()).toBe('an app')
+  } finally {
+    program.kill()
+    await program.exited
+  }
+})
+
 for (const [index, { name, prints, isRun }] of programs.entries()) {
   if (!isRun) continue
   test(`${name} runs and prints what it says`, async () => {

@@ -116,7 +116,7 @@ export interface TcpTunnelOptions extends SharedTunnelOptions {
    * or by the visitor's address. Default: the port is this client's alone.
    */
   readonly pool?: boolean | { readonly affinity: 'none' | 'address' }
-  /** Checks of the service by this client, likewise. While it is unwell connections are cut, or go to others of a pool. */
+  /** Checks of the service by this client. While it is unwell connections are cut, or go to others of a pool. Default none. */
   readonly health?: HealthOptions
   /**
    * Tells the service who connects: each connection to it begins with a PROXY header of this version, as HAProxy sends

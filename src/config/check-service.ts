@@ -134,10 +134,7 @@ export class Taken {
     if (earlier === undefined) this.#paths.set(what, path)
     else {
       const other = earlier.replace(/\.(?:subdomain|remote-port)$/, '')
-      this.#check.fault(
-        path,
-        `${path}: ${what} is also wished for by ${other} (${this.#check.lineOf(earlier)})`,
-      )
+      this.#check.fault(path, `${path}: ${what} is already used by ${other} (${this.#check.lineOf(earlier)})`)
     }
   }
 }

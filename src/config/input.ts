@@ -2,17 +2,17 @@
 
 /** The table `limits`. */
 export interface ClientLimits {
-  /** `maxStreams` of the library. Default: `8192`. */
+  /** Streams open at once, which are connections to the app; on the JSON wire requests. Default: `8192`. */
   readonly maxStreams?: number
-  /** `maxLinks` of the library. Default: `32`. */
+  /** Connections beside the carrier for bulk. Default: `32`. */
   readonly maxLinks?: number
-  /** `maxStreamWindowBytes` of the library. Default: `4MiB`. */
+  /** Receive window that one stream may grow to from 256 KiB. Default: `4MiB`. */
   readonly maxStreamWindow?: number | string
-  /** `maxSessionWindowBytes` of the library. Default: `64MiB`. */
+  /** Growth of windows allowed in all streams together. Default: `64MiB`. */
   readonly maxSessionWindow?: number | string
-  /** `maxCarrierBacklogBytes` of the library. Default: `4MiB`. */
+  /** Answers to the server (PONG, RESET, CREDIT and their like) that may wait while it does not read; data waits at its source. Default: `4MiB`. */
   readonly maxCarrierBacklog?: number | string
-  /** `maxCollectedBytes` of the library. Default: `256MiB`. */
+  /** Answers of the app that are being collected, all requests together: the JSON wire carries whole ones only. Default: `256MiB`. */
   readonly maxCollected?: number | string
 }
 
@@ -144,107 +144,107 @@ export interface ServerToken {
 
 /** The table `limits`. */
 export interface ServerLimits {
-  /** `maxHeadBytes` of the library. Default: `64KiB`. */
+  /** Request or answer head. Default: `64KiB`. */
   readonly maxHead?: number | string
-  /** `maxHeaderCount` of the library. Default: `200`. */
+  /** Header lines of one head. Default: `200`. */
   readonly maxHeaderCount?: number
-  /** `maxTargetBytes` of the library. Default: `16KiB`. */
+  /** Request target. Default: `16KiB`. */
   readonly maxTarget?: number | string
-  /** `headTimeoutMs` of the library. Default: `15s`. */
+  /** First byte to blank line of a request head, however slowly it drips. Default: `15s`. */
   readonly headTimeout?: number | string
-  /** `maxHellos` of the library. Default: `4096`. */
+  /** Connections to `tlsPort` whose first message is not complete; they have `headTimeoutMs` for it. Default: `4096`. */
   readonly maxHellos?: number
-  /** `maxVisitors` of the library. Default: `32768`. */
+  /** Connections of visitors at once, of all kinds, from `accept` on. Default: `32768`. */
   readonly maxVisitors?: number
-  /** `maxAddressVisitors` of the library. Default: `8192`. */
+  /** Connections of one address at once; IPv6 addresses count by their first 64 bits. A connection with a PROXY header is the visitor's, others of `trustedProxies` are not counted. Default: `8192`. */
   readonly maxAddressVisitors?: number
-  /** `maxAddressRate` of the library. Default: `1000`. */
+  /** New connections of one address in a second; addresses count as in `maxAddressVisitors`. Default: `1000`. */
   readonly maxAddressRate?: number
-  /** `reservedDescriptors` of the library. Default: `64`. */
+  /** Descriptors that visitors leave free, for the control host, clients and the process itself. Default: `64`. */
   readonly reservedDescriptors?: number
-  /** `idleTimeoutMs` of the library. Default: `75s`. */
+  /** A kept-alive visitor connection without a request. Default: `75s`. */
   readonly idleTimeout?: number | string
-  /** `originTimeoutMs` of the library. Default: `1m`. */
+  /** End of the request to the head of the answer. Default: `1m`. */
   readonly originTimeout?: number | string
-  /** `sendTimeoutMs` of the library. Default: `5m`. */
+  /** How long bytes may wait while nobody takes any of them: an answer that its visitor does not read, or a request that the app does not. Default: `5m`. */
   readonly sendTimeout?: number | string
-  /** `maxPipelinedBytes` of the library. Default: `64KiB`. */
+  /** Request bytes read ahead of the exchange under way. Default: `64KiB`. */
   readonly maxPipelined?: number | string
-  /** `maxBodyBytes` of the library. Default: 0. */
+  /** Request body, in bytes. Default: 0. */
   readonly maxBody?: number | string
-  /** `maxStreams` of the library. Default: `4096`. */
+  /** Streams open at once per tunnel, idle ones included. Default: `4096`. */
   readonly maxStreams?: number
-  /** `maxClientStreams` of the library. Default: `8192`. */
+  /** Streams open at once of all tunnels of one client. Default: `8192`. */
   readonly maxClientStreams?: number
-  /** `maxTunnels` of the library. Default: `256`. */
+  /** Tunnels of one client. Default: `256`. */
   readonly maxTunnels?: number
-  /** `maxTokenTunnels` of the library. Default: `32768`. */
+  /** Tunnels of one token, over all its clients and leases included; on a server without tokens, of one address (IPv6: of its first 64 bits). Default: `32768`. */
   readonly maxTokenTunnels?: number
-  /** `maxTokenPorts` of the library. Default: `5000`. */
+  /** Public ports, TCP and UDP, of one token or address, leases included. Default: `5000`. */
   readonly maxTokenPorts?: number
-  /** `maxTokenClients` of the library. Default: `5000`. */
+  /** Clients of one token or address connected at once. Default: `5000`. */
   readonly maxTokenClients?: number
-  /** `maxTokenStreams` of the library. Default: `32768`. */
+  /** Streams open at once of one token or address, over all its clients; a request on the JSON wire counts as one. Default: `32768`. */
   readonly maxTokenStreams?: number
-  /** `maxTokenBufferedBytes` of the library. Default: `512MiB`. */
+  /** Bytes in this process for readers of one token or address that are slower than what they read: answers that visitors do not take, and messages of the JSON wire that are not complete. Default: `512MiB`. */
   readonly maxTokenBuffered?: number | string
-  /** `maxTokenRefusals` of the library. Default: `1000`. */
+  /** Refused registrations of one token or address a second. Default: `1000`. */
   readonly maxTokenRefusals?: number
-  /** `maxTokenGuesses` of the library. Default: `10`. */
+  /** Refused tokens of one address (IPv6: of its first 64 bits) before its tokens wait to be looked at. Default: `10`. */
   readonly maxTokenGuesses?: number
-  /** `tokenDelayMs` of the library. Default: `5s`. */
+  /** The longest that a token waits because others of its address were refused: 100 ms after `maxTokenGuesses`, doubled by each further one. Good ones wait too, and get in. Default: `5s`. */
   readonly tokenDelay?: number | string
-  /** `maxTokenWaits` of the library. Default: `64`. */
+  /** Tokens of one address that wait like that. Default: `64`. */
   readonly maxTokenWaits?: number
-  /** `maxAllTunnels` of the library. Default: `65536`. */
+  /** Tunnels of all clients, leases included. Default: `65536`. */
   readonly maxAllTunnels?: number
-  /** `maxAllStreams` of the library. Default: `65536`. */
+  /** Streams open at once of all clients. Default: `65536`. */
   readonly maxAllStreams?: number
-  /** `maxAllBufferedBytes` of the library. Default: `1GiB`. */
+  /** `maxTokenBufferedBytes` of all clients together. Default: `1GiB`. */
   readonly maxAllBuffered?: number | string
-  /** `maxLinks` of the library. Default: `32`. */
+  /** Links of one client: connections beside its carrier for bulk, one stream at a time each way. Default: `32`. */
   readonly maxLinks?: number
-  /** `streamIdleMs` of the library. Default: `4s`. */
+  /** How long an idle stream is kept for the next request. Default: `4s`. */
   readonly streamIdle?: number | string
-  /** `maxFlows` of the library. Default: `1024`. */
+  /** Visitors of one UDP tunnel at once, by address and port: each is a stream here and a socket at the client. Default: `1024`. */
   readonly maxFlows?: number
-  /** `maxAllFlows` of the library. Default: `16384`. */
+  /** Visitors of all UDP tunnels at once. Default: `16384`. */
   readonly maxAllFlows?: number
-  /** `flowIdleMs` of the library. Default: `5m`. */
+  /** How long a visitor of a UDP tunnel is known without datagrams either way. Default: `5m`. */
   readonly flowIdle?: number | string
-  /** `leaseMs` of the library. Default: `30s`. */
+  /** How long a name stays with a client whose carrier was lost. Default: `30s`. */
   readonly lease?: number | string
-  /** `holdTimeoutMs` of the library. Default: `10s`. */
+  /** How long a request, or a connection to a TCP tunnel, waits for a client that is reconnecting. Default: `10s`. */
   readonly holdTimeout?: number | string
-  /** `maxHeldRequests` of the library. Default: `100`. */
+  /** Requests or connections of one tunnel that wait like that. Default: `100`. */
   readonly maxHeldRequests?: number
-  /** `startupHoldMs` of the library. Default: `5s`. */
+  /** How long after its start the server holds requests for names that no client has: after a restart clients need a moment to come back. Default: `5s`. */
   readonly startupHold?: number | string
-  /** `maxStartupHeld` of the library. Default: `1000`. */
+  /** Requests that wait like that, for all names together. Default: `1000`. */
   readonly maxStartupHeld?: number
-  /** `maxHostsBelow` of the library. Default: `20`. */
+  /** Hosts below one wildcard tunnel that `/tls-check` confirms: so many that its client names (`wildcardHosts`), and so many others for which the app answered a request without an error within a day. Default: `20`. */
   readonly maxHostsBelow?: number
-  /** `registerTimeoutMs` of the library. Default: `2s`. */
+  /** Control connection open to first registration. Default: `2s`. */
   readonly registerTimeout?: number | string
-  /** `maxClients` of the library. Default: `10000`. */
+  /** Clients connected at once. Default: `10000`. */
   readonly maxClients?: number
-  /** `maxCarrierBacklogBytes` of the library. Default: `4MiB`. */
+  /** Answers to a client (PONG, RESET, CREDIT and their like) that may wait while it does not read; data waits at its source. Default: `4MiB`. */
   readonly maxCarrierBacklog?: number | string
-  /** `pingIntervalMs` of the library. Default: `10s`. */
+  /** Silence on a carrier before it is pinged. Default: `10s`. */
   readonly pingInterval?: number | string
-  /** `deadAfterMs` of the library. Default: `25s`. */
+  /** Silence on a carrier before it is given up. Default: `25s`. */
   readonly deadAfter?: number | string
-  /** `hungAfterMs` of the library. Default: `12s`. */
+  /** The same while a visitor waits: such a carrier is pinged as soon as it is silent. Default: `12s`. */
   readonly hungAfter?: number | string
-  /** `maxMessageBytes` of the library. Default: `64MiB`. */
+  /** Largest JSON wire message either way. Default: `64MiB`. */
   readonly maxMessage?: number | string
-  /** `maxStreamWindowBytes` of the library. Default: `4MiB`. */
+  /** Receive window that one stream may grow to from 256 KiB. Default: `4MiB`. */
   readonly maxStreamWindow?: number | string
-  /** `maxSessionWindowBytes` of the library. Default: `64MiB`. */
+  /** Growth of windows allowed in all streams of a session together. Default: `64MiB`. */
   readonly maxSessionWindow?: number | string
-  /** `drainTimeoutMs` of the library. Default: `30s`. */
+  /** How long `stop()` waits for exchanges and connections under way. Default: `30s`. */
   readonly drainTimeout?: number | string
-  /** `drainIdleMs` of the library. Default: `1s`. */
+  /** How long a kept-alive connection may have been without a request when `stop()` closes it; a request that comes before is served, as the last one there. Default: `1s`. */
   readonly drainIdle?: number | string
 }
 

@@ -16,14 +16,14 @@ export interface TokenRule {
   readonly kinds?: readonly TunnelKind[]
   /** Public TCP ports it may have, of those of the server. Default all of these. Others: `PORT_NOT_ALLOWED`. */
   readonly tcpPorts?: string
-  /** Public UDP ports, likewise. */
+  /** Public UDP ports that the token may have, as `tcpPorts`. */
   readonly udpPorts?: string
   /**
    * Tunnels of all its clients together, those whose client is away for no longer than the lease included. Default
    * `maxTokenTunnels` of the limits. Above: `CLIENT_LIMIT`.
    */
   readonly maxTunnels?: number
-  /** Public ports, TCP and UDP, of all its clients together, likewise. Default `maxTokenPorts`. Above: `CLIENT_LIMIT`. */
+  /** Public ports, TCP and UDP, of all its clients together, leases included. Default `maxTokenPorts`. Above: `CLIENT_LIMIT`. */
   readonly maxPorts?: number
   /** Clients connected at once with it. Default `maxTokenClients`. Above: `CLIENT_LIMIT`, at the upgrade. */
   readonly maxClients?: number
@@ -67,7 +67,7 @@ export interface TunnelServerOptions {
    * They are listened on at `host`, each while a client holds it.
    */
   readonly tcpPorts?: string
-  /** Public ports for UDP tunnels, likewise. Default `20000-29999`. */
+  /** Public ports for UDP tunnels, such as `20000-29999,2222`; empty: none. Default `20000-29999`. */
   readonly udpPorts?: string
   /**
    * Port for TLS tunnels, which are told apart by the server name that visitors ask for (SNI) and whose bytes only the
@@ -133,8 +133,8 @@ export interface ServerLimits {
    */
   readonly maxAddressVisitors: number
   /**
-   * New connections of one address in a second, counted likewise. Default 1,000: a tenth of what one core accepts. Above:
-   * cut at once, likewise. `0`: none.
+   * New connections of one address in a second; addresses count as in `maxAddressVisitors`. Default 1,000: a tenth of what
+   * one core accepts. Above: cut at once, with `ADDRESS_LIMIT` as an `error` event once a minute. `0`: none.
    */
   readonly maxAddressRate: number
   /**
@@ -176,7 +176,7 @@ export interface ServerLimits {
    */
   readonly maxTokenTunnels: number
   /**
-   * Public ports, TCP and UDP, of one token or address, likewise. Default 5,000, half of the ports that the server has by
+   * Public ports, TCP and UDP, of one token or address, leases included. Default 5,000, half of the ports that the server has by
    * default of either kind. A token's own `maxPorts` wins. Above: `CLIENT_LIMIT`.
    */
   readonly maxTokenPorts: number
@@ -222,7 +222,7 @@ export interface ServerLimits {
   readonly maxAllTunnels: number
   /** Streams open at once of all clients. Default 65,536: those of visitors and flows, idle ones included. Above: 503 `TUNNEL_BUSY`, or cut. */
   readonly maxAllStreams: number
-  /** `maxTokenBufferedBytes` of all clients together. Default 1024 MiB. Above: likewise. */
+  /** `maxTokenBufferedBytes` of all clients together. Default 1024 MiB. Above: as `maxTokenBufferedBytes`. */
   readonly maxAllBufferedBytes: number
   /**
    * Links of one client: connections beside its carrier for bulk, one stream at a time each way. Default 32. Above:
@@ -240,7 +240,7 @@ export interface ServerLimits {
    * that was never answered gives way after a second, else the new one's datagrams are dropped and counted.
    */
   readonly maxFlows: number
-  /** The same in all UDP tunnels together. Default 16,384. Above: likewise. */
+  /** Visitors of all UDP tunnels at once. Default 16,384. Above: as `maxFlows`. */
   readonly maxAllFlows: number
   /**
    * How long a visitor of a UDP tunnel is known without datagrams either way. Default 300,000: the client's

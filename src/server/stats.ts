@@ -18,7 +18,7 @@ export interface ServerStats {
   readonly rawVisitors: number
   /** Those that ever came. */
   readonly totalRawVisitors: number
-  /** Datagrams of visitors that were dropped, by UDP tunnel: likewise. Since the tunnel was granted. */
+  /** Datagrams of visitors that were dropped, by UDP tunnel. Since the tunnel was granted. */
   readonly droppedDatagramsByTunnel?: Readonly<Record<string, number>>
   /** Visitors of UDP tunnels now, by address and port. */
   readonly flows: number

@@ -3,11 +3,24 @@
 
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { jsonSchema } from '../../src/config/json-schema.ts'
-import { docTables, inputTypes } from '../support/config-tables.ts'
+import { limitMeanings } from '../support/limit-meanings.ts'
 
 const root = join(import.meta.dir, '../..')
 const isWriting = process.env.LT_WRITE_DOCS !== undefined
+const meanings = Bun.file(join(root, 'src/config/schema/limit-meanings.ts'))
+// Before the tables that have them are loaded.
+if (isWriting) await meanings.write(await limitMeanings())
+const { jsonSchema } = await import('../../src/config/json-schema.ts')
+const { docTables, inputTypes } = await import('../support/config-tables.ts')
+
+test('the meanings of limits are the beginnings of their docstrings', async () => {
+  expect(await meanings.text()).toBe(await limitMeanings())
+})
+
+test('every key says what it means', () => {
+  const silent = [...docTables().values()].flat().filter(row => /\|\s*\|[^|]*\|$/.test(row))
+  expect(silent).toEqual([])
+})
 
 for (const [name, table] of docTables()) {
   test(`docs/configuration.md lists the keys of ${name}`, async () => {

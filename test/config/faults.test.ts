@@ -156,9 +156,7 @@ const CLIENT: readonly Case[] = [
   {
     of: 'one subdomain for two services',
     file: `${web('port = 1')}\n[services.other]\nport = 2\nsubdomain = "WEB"`,
-    says: [
-      'a.toml:5:1 services.other.subdomain: subdomain "web" is also wished for by services.web (line 1)',
-    ],
+    says: ['a.toml:5:1 services.other.subdomain: subdomain "web" is already used by services.web (line 1)'],
   },
   {
     of: 'names that are reserved',
@@ -171,7 +169,7 @@ const CLIENT: readonly Case[] = [
   {
     of: 'one public port for two services; tcp and udp are two',
     file: '[services]\na = { kind = "tcp", port = 1, remote-port = 25000 }\nb = { kind = "udp", port = 1, remote-port = 25000 }\nc = { kind = "tcp", port = 2, remote-port = 25000 }',
-    says: ['a.toml:4:31 services.c.remote-port: tcp port 25000 is also wished for by services.a (line 2)'],
+    says: ['a.toml:4:31 services.c.remote-port: tcp port 25000 is already used by services.a (line 2)'],
   },
   {
     of: 'a name that cannot be a subdomain',

@@ -2,6 +2,7 @@
 
 import { type ClientLimits, DEFAULT_CLIENT_LIMITS } from '../../client/limits.ts'
 import type { Fields } from '../field.ts'
+import { CLIENT_LIMITS } from './limit-meanings.ts'
 import { limitFields } from './limits.ts'
 
 export const KINDS = ['http', 'tcp', 'udp', 'tls', 'folder'] as const
@@ -234,6 +235,7 @@ export const CLIENT_FIELDS: Fields = {
       fields: limitFields(
         DEFAULT_CLIENT_LIMITS,
         new Set<keyof ClientLimits>(['maxStreams', 'maxCarrierBacklogBytes', 'maxCollectedBytes']),
+        CLIENT_LIMITS,
       ),
     },
     meaning: 'Bounds to change',

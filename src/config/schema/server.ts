@@ -2,9 +2,10 @@
 
 import { DEFAULT_LIMITS, NEVER_ZERO } from '../../server/options.ts'
 import type { Fields } from '../field.ts'
+import { SERVER_LIMITS } from './limit-meanings.ts'
 import { limitFields } from './limits.ts'
 
-const LIMITS: Fields = limitFields(DEFAULT_LIMITS, NEVER_ZERO)
+const LIMITS: Fields = limitFields(DEFAULT_LIMITS, NEVER_ZERO, SERVER_LIMITS)
 
 const TLS: Fields = {
   cert: { value: { type: 'file' }, isRequired: true, meaning: 'PEM file of the certificate chain' },

@@ -1,0 +1,36 @@
+// What each limit bounds: the beginning of its docstring, up to its default.
+
+import { join } from 'node:path'
+
+const root = join(import.meta.dir, '../..')
+
+/** The text of src/config/schema/limit-meanings.ts. */
+export async function limitMeanings(): Promise<string> {
+  const client = await recordOf('CLIENT_LIMITS', 'src/client/limits.ts', 'ClientLimits')
+  const server = await recordOf('SERVER_LIMITS', 'src/server/options.ts', 'ServerLimits')
+  return `// What each limit bounds: the beginning of its docstring. Written by LT_WRITE_DOCS=1 bun test test/config/docs.test.ts.
+// biome-ignore-all format: one line each
+
+${client}
+${server}`
+}
+
+async function recordOf(name: string, file: string, type: string): Promise<string> {
+  const source = await Bun.file(join(root, file)).text()
+  const body = new RegExp(`^export interface ${type} \\{\\n([\\s\\S]*?)^\\}`, 'm').exec(source)?.[1]
+  if (body === undefined) throw new Error(`${file} has no interface ${type}`)
+  const members = [...body.matchAll(/\/\*\*([\s\S]*?)\*\/\s+readonly (\w+): number/g)]
+  const lines = members.map(([, comment = '', option = '']) => {
+    const text = comment
+      .replace(/^\s*\*/gm, '')
+      .replace(/\s+/g, ' ')
+      .trim()
+    const meaning = text.split(' Default')[0]?.replace(/\.$/, '') ?? ''
+    return `  ${option}: ${quoted(meaning)},\n`
+  })
+  return `export const ${name}: Readonly<Record<string, string>> = {\n${lines.join('')}}\n`
+}
+
+function quoted(text: string): string {
+  return text.includes("'") ? JSON.stringify(text) : `'${text}'`
+}
