@@ -25,6 +25,7 @@ export function adopt(
   const carrier = new WebSocketCarrier(socket, { role: 'server', scheduler: eventLoop })
   const connection = new StreamsConnection(carrier, remoteAddress, host, rule)
   carrier.handler = connection.carrierHandler
+  carrier.account = connection
   joined(connection)
   return carrier.socketHandler
 }

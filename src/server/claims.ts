@@ -16,7 +16,7 @@ const MAX_TRIES = 16
 
 type Wish = Pick<Register, 'kind' | 'name' | 'port'>
 
-/** Who claims: what its token opens, and what it holds already. */
+/** The claiming client: what its token opens, and what it holds already. */
 export interface Claiming {
   readonly rule: Rule
   readonly holder: Holder

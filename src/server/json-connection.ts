@@ -27,11 +27,11 @@ import type { Rule } from './policy.ts'
 import type { Tunnel } from './tunnels.ts'
 import { type JsonExchange, type JsonLink, JsonUpstream } from './upstreams/json.ts'
 
-/** Bytes from a stranger: before a name is granted nobody sends more than a few hundred. */
+/** Bytes before a name is granted: clients send a few hundred. Of an unfinished message, what is not worth a cut. */
 const MAX_BYTES_BEFORE_REGISTRATION = 65_536
 /** Messages a second, answers not counted. Existing clients send a ping every 25 s. */
 const MAX_CONTROL_PER_SECOND = 100
-/** A message to nobody is not parsed above this: it can only be an answer that nobody waits for. */
+/** While no request waits for an answer, longer messages are not parsed: they can only be late answers. */
 const MAX_IDLE_MESSAGE_CHARS = 16_384
 /** How long the holder of a name has to show that it lives when the same address asks for the name again. */
 const TAKEOVER_CHECK_MS = 1_000
@@ -83,7 +83,7 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
   #streams = 0
   #bytesBeforeRegistration = 0
   #hasRegistered = false
-  /** Who wants to know whether the client lives. */
+  /** Checks of whether the client lives. */
   readonly #signs = new Set<(isAlive: boolean) => void>()
 
   /** Takes over after the upgrade was answered. */
@@ -99,6 +99,7 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
       maxTextBytes: limits.maxMessageBytes,
       text: message => this.#take(message),
     })
+    this.#carrier.account = { hold: bytes => this.charge(bytes), isOver: false }
     this.#carrier.handler = {
       // This wire has no binary messages.
       received: () => this.close('PROTOCOL_ERROR'),
@@ -303,8 +304,8 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
 
   #take(text: string): void {
     if (this.isClosed) return
-    const isForNobody = this.#waiting.size === 0 && text.length > MAX_IDLE_MESSAGE_CHARS
-    const message = isForNobody ? 'unknown' : parseClientMessage(text)
+    const isLate = this.#waiting.size === 0 && text.length > MAX_IDLE_MESSAGE_CHARS
+    const message = isLate ? 'unknown' : parseClientMessage(text)
     if (typeof message === 'object' && message.type === 'response') {
       // Only what this client was asked can be answered by it: ids of others are not in the map.
       const exchange = this.#waiting.get(message.id)

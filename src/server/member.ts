@@ -139,7 +139,7 @@ export class Member implements Deadline {
     this.lapse()
   }
 
-  /** Nobody holds it now: it is kept for the lease when whoever held it can prove it, else it is free. */
+  /** No client is connected for it now: with a resume secret it is kept for the lease, else it is free. */
   lapse(): void {
     if (this.upstream !== undefined) return
     const { deadlines, limits } = this.tunnel.tunnels

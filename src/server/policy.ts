@@ -1,4 +1,4 @@
-// Who may have what: the server's tokens, and what each of them opens.
+// The server's tokens, and what each of them opens.
 
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { type ErrorCode, TunnelError } from '../errors.ts'
@@ -75,7 +75,7 @@ function kindsOf({ names, tcpPorts, udpPorts }: Omit<TokenRule, 'token'>): Tunne
   return kinds
 }
 
-/** What anybody may have on a server without tokens. */
+/** What every client may have on a server without tokens. */
 export const ANYTHING: Rule = new Rule({}, undefined)
 
 /** The tokens of a server. */
@@ -106,7 +106,7 @@ export class Policy {
   }
 
   ruleOfHash(hash: Buffer | undefined): Rule | undefined {
-    // Who shows a token to a server that wants none is remembered by it: the server may come to want one.
+    // A token shown to a server that wants none is kept: after a reload the server may want it.
     if (this.#rules.length === 0) return hash === undefined ? ANYTHING : new Rule({}, hash)
     if (hash === undefined) return undefined
     let found: Rule | undefined
@@ -153,7 +153,7 @@ class Pattern {
     this.#pieces = text.toLowerCase().split('*')
   }
 
-  /** In one pass: as a regular expression, a few asterisks could take longer than anybody waits. */
+  /** In one pass: as a regular expression, a few asterisks could take very long. */
   fits(name: string): boolean {
     const [first = '', ...rest] = this.#pieces
     const last = rest.pop()

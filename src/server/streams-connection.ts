@@ -6,6 +6,7 @@ import { eventLoop } from '../event-loop.ts'
 import type { Carrier, CarrierHandler } from '../session/carrier.ts'
 import { Session } from '../session/session.ts'
 import type { Endpoint } from '../socket.ts'
+import type { Account } from '../unsent.ts'
 import { encodeControl, type HostRewrite, parseClientMessage, type Register } from '../wire/control.ts'
 import type { Claiming } from './claims.ts'
 import type { Asked, ClientConnection, ClientHost, RawEnd } from './clients.ts'
@@ -38,7 +39,7 @@ interface Registered {
 /** What it is told of requests may take so much of `maxCarrierBacklogBytes`: the rest is for what has to reach it. */
 const REPORTS_PART = 1 / 4
 
-export class StreamsConnection implements ClientConnection, Deadline {
+export class StreamsConnection implements ClientConnection, Deadline, Account {
   readonly wire = 'streams'
   readonly remoteAddress: string
   dueTick = 0
@@ -46,6 +47,8 @@ export class StreamsConnection implements ClientConnection, Deadline {
   /** What the token of the connection opens. */
   #rule: Rule
   #holder: Holder
+  /** What its holder is charged for bytes that the client does not take. */
+  #unsentBytes = 0
   readonly #session: Session
   readonly #registered = new Map<number, Registered>()
   /** The same the other way round: asked for each report, and a client may have thousands. */
@@ -110,6 +113,16 @@ export class StreamsConnection implements ClientConnection, Deadline {
     return this.#holder
   }
 
+  /** Bytes wait for the client, or do so no longer. */
+  hold(bytes: number): void {
+    this.#unsentBytes += bytes
+    this.#holder.hold(bytes)
+  }
+
+  get isOver(): boolean {
+    return this.#holder.isOver
+  }
+
   get carrierHandler(): CarrierHandler {
     return this.#session.carrierHandler
   }
@@ -163,7 +176,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
     this.#holder = this.#holder.passTo(
       this.#host.holderOf(rule, this.remoteAddress),
       this.#session.streamCount,
-      0,
+      this.#unsentBytes,
     )
   }
 

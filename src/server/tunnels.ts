@@ -1,4 +1,4 @@
-// The names and ports of a server: who holds which, for how long after a lost carrier, and what waits for whom.
+// The names and ports of a server: which client holds which, the lease after a lost carrier, and the requests that wait.
 
 import type { ErrorCode } from '../errors.ts'
 import { isReservedName, isValidSubdomain } from '../names.ts'
@@ -14,7 +14,7 @@ import type { ServerLimits } from './options.ts'
 import { type Asking, type Choice, MAX_MEMBERS, Pool } from './pool.ts'
 import type { TunnelUpstream } from './upstream.ts'
 
-/** Someone who waits for a tunnel's client to come back. Called exactly once. */
+/** A request or connection that waits for a tunnel's client to come back. Called exactly once. */
 export type Held = (upstream: TunnelUpstream | ErrorCode) => void
 
 /** How a client asks for a name or port. */
@@ -99,7 +99,7 @@ export class Tunnel {
     return member.isHealthy ? member : 'ORIGIN_UNHEALTHY'
   }
 
-  /** Who proved earlier to hold it with this secret. */
+  /** The member that was granted this secret. */
   memberHeldBy(resume: string | undefined): Member | undefined {
     return this.#members.find(member => member.isHeldBy(resume))
   }
@@ -152,7 +152,7 @@ export class Tunnel {
     return holder.hasRoomFor('tunnels') && (this.port === 0 || holder.hasRoomFor('ports'))
   }
 
-  /** Gives the name or the port back for good, whoever holds it. */
+  /** Gives the name or the port back for good, for all members. */
   remove(code: ErrorCode): void {
     for (const member of [...this.#members]) member.remove(code)
   }

@@ -13,7 +13,7 @@ import type { Visit } from './upstream.ts'
 
 const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 
-/** Who asks to become a client. */
+/** A connection that asks to become a client's. */
 export interface Applicant {
   /** Behind trusted proxies: as they say. */
   readonly remoteAddress: string

@@ -17,6 +17,7 @@ import { NaiveJsonClient } from '../support/json-client.ts'
 import { type RawConnection, rawDial } from '../support/raw.ts'
 import { control, SpeakingClient } from '../support/speaker.ts'
 import { startServer } from '../support/tunnel.ts'
+import { within } from '../support/within.ts'
 
 const here = () => new Response('here')
 
@@ -311,6 +312,20 @@ describe('bytes for slow readers', () => {
     return visitor
   }
 
+  /** A client of the JSON wire that holds `app`, byte by byte. */
+  async function jsonClient(server: TunnelServer): Promise<RawConnection> {
+    const raw = await rawDial(server.port)
+    await raw.send(
+      'GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
+        'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n',
+    )
+    const ready = '{"type":"ready","subdomain":"app"}'
+    // Masked with zeros.
+    await raw.send(Buffer.concat([Buffer.from([0x81, 0x80 | ready.length, 0, 0, 0, 0]), Buffer.from(ready)]))
+    await raw.until('"registered"')
+    return raw
+  }
+
   test('of a token above its bound: answers are cut with BUFFERS_FULL, those of another token go on', async () => {
     await using server = await startServer({
       tokens: ['t', 'other'],
@@ -368,17 +383,30 @@ describe('bytes for slow readers', () => {
     for (const visitor of visitors) visitor.socket.terminate()
   })
 
+  test('a JSON client that reads nothing: what waits for it counts, and more requests are TUNNEL_BUSY', async () => {
+    await using server = await startServer({ limits: { maxTokenBufferedBytes: 4_000_000 } })
+    const raw = await jsonClient(server)
+    raw.socket.pause()
+    const post = () =>
+      fetch(`http://127.0.0.1:${server.port}/`, {
+        method: 'POST',
+        headers: { host: 'app.localhost' },
+        body: new Uint8Array(2_000_000),
+      }).then(({ status }) => status)
+    const statuses = Array.from({ length: 8 }, post)
+    const busy = await within(Promise.any(statuses), 'an answer')
+    expect(busy).toBe(503)
+    raw.socket.terminate()
+    expect(new Set(await Promise.all(statuses))).toEqual(new Set([502, 503]))
+    // Nothing is left of it in the count.
+    using client = new NaiveJsonClient(server.port)
+    await client.register('app')
+    expect(await post()).toBe(200)
+  })
+
   test('a JSON message that does not end counts, and ends its client', async () => {
     await using server = await startServer({ limits: { maxTokenBufferedBytes: 200_000 } })
-    const raw = await rawDial(server.port)
-    await raw.send(
-      'GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
-        'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n',
-    )
-    const ready = '{"type":"ready","subdomain":"app"}'
-    // Masked with zeros.
-    await raw.send(Buffer.concat([Buffer.from([0x81, 0x80 | ready.length, 0, 0, 0, 0]), Buffer.from(ready)]))
-    await raw.until('"registered"')
+    const raw = await jsonClient(server)
     const gone = next(server, 'disconnection')
     // A text of 1 MiB, of which a part comes.
     await raw.send(Buffer.from([0x81, 0xff, 0, 0, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0]))

@@ -5,7 +5,7 @@
 import { copyOf } from '../../bytes.ts'
 import { TunnelError } from '../../errors.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
-import { Unsent } from '../../unsent.ts'
+import { type Account, Unsent } from '../../unsent.ts'
 import { maskInPlace } from '../../wire/mask.ts'
 import {
   BINARY,
@@ -141,6 +141,11 @@ export class WebSocketCarrier implements Carrier {
     // Never answered with 1005 itself: that is how "no code" is told.
     const payload = code === CLOSE_NO_CODE ? NO_PAYLOAD : encodeClosePayload(code, reason)
     if (this.#write(this.#message(CLOSE, payload))) this.#socket.end()
+  }
+
+  /** Is charged for what the far side does not take. */
+  set account(account: Account) {
+    this.#unsent.account = account
   }
 
   /** Of a text message whose end has not come yet. */
