@@ -30,7 +30,7 @@ export interface Given {
 /** Read when they are needed only. */
 export type ReadLogins = () => Logins
 
-/** The destination of a command line. */
+/** The destination of a command line; `other`: the server of TUNNEL_SERVER. */
 export function destinationOf(
   {
     server,
@@ -38,10 +38,14 @@ export function destinationOf(
     isLocal,
   }: { readonly server?: Given | undefined; readonly token?: Given | undefined; readonly isLocal: boolean },
   logins: ReadLogins,
+  other: string | undefined,
 ): Destination {
   if (isLocal) return HERE
   if (server !== undefined) {
-    return { server: server.text, token: token?.text ?? logins().tokenOf(server.text) ?? '', notices: [] }
+    // What stands beside TUNNEL_SERVER was meant for that one, if there is a login for this one.
+    const isForOther = token?.isTyped === false && other !== undefined && !isSameServer(server.text, other)
+    const kept = token === undefined || isForOther ? logins().tokenOf(server.text) : undefined
+    return { server: server.text, token: kept ?? token?.text ?? '', notices: [] }
   }
   const standard = logins().standard
   if (standard === undefined) return HERE

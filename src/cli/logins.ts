@@ -65,18 +65,26 @@ export class Logins {
   #write(): void {
     const servers = Object.fromEntries([...this.#tokens].map(([server, token]) => [server, { token }]))
     const text = `${JSON.stringify({ version: 1, default: this.#standard, servers }, null, 2)}\n`
-    mkdirSync(dirname(this.path), { recursive: true, mode: 0o700 })
     // Beside it and then in its place: a reader never sees half a file, and the mode is right from the first byte on.
     const draft = `${this.path}.${process.pid}`
     try {
+      mkdirSync(dirname(this.path), { recursive: true, mode: 0o700 })
       writeFileSync(draft, text, { mode: 0o600, flag: 'wx' })
       // The mode above is one that the umask has made smaller.
       chmodSync(draft, 0o600)
       renameSync(draft, this.path)
-    } catch (error) {
-      rmSync(draft, { force: true })
-      throw error
+    } catch (cause) {
+      removeDraft(draft)
+      throw new TunnelError('LOGIN_INVALID', `${this.path} cannot be written.`, { cause })
     }
+  }
+}
+
+function removeDraft(draft: string): void {
+  try {
+    rmSync(draft, { force: true })
+  } catch {
+    // Its folder is what failed: there is no draft.
   }
 }
 
@@ -94,16 +102,16 @@ function readLogins(path: string): Stored {
   const tokens = new Map<string, string | undefined>()
   const invalid = (why: string, cause?: unknown) =>
     new TunnelError('LOGIN_INVALID', `${path} ${why}.`, { cause })
+  const mode = modeOf(path)
+  if (mode === undefined) return { standard: undefined, tokens }
+  // As ssh does with keys: what others could read is not a secret any more.
+  if (process.platform !== 'win32' && (mode & 0o077) !== 0)
+    throw invalid('may be read by other users: chmod 600')
   let text: string
   try {
-    const stats = statSync(path, { throwIfNoEntry: false })
-    if (stats === undefined) return { standard: undefined, tokens }
-    // As ssh does with keys: what others could read is not a secret any more.
-    if (process.platform !== 'win32' && (stats.mode & 0o077) !== 0)
-      throw invalid('may be read by other users: chmod 600')
     text = readFileSync(path, 'utf8')
   } catch (cause) {
-    throw cause instanceof TunnelError ? cause : invalid('cannot be read', cause)
+    throw invalid('cannot be read', cause)
   }
   try {
     const file: unknown = JSON.parse(text)
@@ -118,6 +126,15 @@ function readLogins(path: string): Stored {
   } catch (cause) {
     // Not the reason: it may quote what stands there.
     throw invalid('is not a file of logins', cause)
+  }
+}
+
+function modeOf(path: string): number | undefined {
+  try {
+    return statSync(path).mode
+  } catch {
+    // There is no file, or none that this user can get to, as where a service has no home.
+    return undefined
   }
 }
 

@@ -490,7 +490,7 @@ function targetOf(flags: Flags, positional: string | undefined): Target {
 function connection(flags: Flags): Pick<ShareSettings, 'destination' | 'client'> {
   const given = { server: flags.given('server'), token: flags.given('token'), isLocal: isLocal(flags) }
   return {
-    destination: destinationOf(given, () => new Logins(process.env)),
+    destination: destinationOf(given, () => new Logins(process.env), process.env.TUNNEL_SERVER),
     client: way(flags),
   }
 }

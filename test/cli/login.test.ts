@@ -53,11 +53,16 @@ const env = (more: Readonly<Record<string, string>> = {}) => ({ XDG_CONFIG_HOME:
 const run = (args: readonly string[], more?: Readonly<Record<string, string>>, folder?: string) =>
   finish(args, env(more), folder)
 
-async function login(url: string, token: string, ...more: readonly string[]): Promise<Finished> {
+async function login(
+  url: string,
+  token: string,
+  more: Readonly<Record<string, string>> = {},
+  ...flags: readonly string[]
+): Promise<Finished> {
   const { PATH = '', HOME = '' } = process.env
   const child = Bun.spawn({
-    cmd: ['bun', BIN, 'login', url, ...more],
-    env: { PATH, HOME, ...env() },
+    cmd: ['bun', BIN, 'login', url, ...flags],
+    env: { PATH, HOME, ...env(more) },
     stdin: new Blob([`${token}\n`]),
     stdout: 'pipe',
     stderr: 'pipe',
@@ -132,7 +137,7 @@ describe('login', () => {
 
   test('of several servers the last one is the default, or the one that is made it', async () => {
     const [one, two] = [await server('first'), await server('second')]
-    await login(one, 'first', '--token-stdin')
+    await login(one, 'first', {}, '--token-stdin')
     await login(two, 'second')
     expect((await run(['whoami'])).stdout).toStartWith(`${one}  token saved\n${two}  token saved, default\n`)
     const preferred = await run(['login', one, '--default'])
@@ -166,6 +171,19 @@ describe('login', () => {
   })
 })
 
+test('without a folder of its own nothing is known, and nothing can be kept', async () => {
+  const nowhere = { XDG_CONFIG_HOME: '/dev/null/config' }
+  expect(await run(['whoami'], nowhere)).toMatchObject({
+    exitCode: 0,
+    stdout: 'Not logged in to any server.\n',
+  })
+  const { stderr, exitCode } = await login('http://127.0.0.1:1', SECRET, nowhere)
+  expect(stderr).toStartWith(
+    'error LOGIN_INVALID: /dev/null/config/localtunnels/logins.json cannot be written',
+  )
+  expect(exitCode).toBe(2)
+})
+
 describe('a token goes only to its server', () => {
   const share = (args: readonly string[], more?: Readonly<Record<string, string>>) =>
     run(['3000', ...args, '--json'], more)
@@ -193,6 +211,16 @@ describe('a token goes only to its server', () => {
     await share([], { TUNNEL_SERVER: url, TUNNEL_TOKEN: SECRET })
     await share(['--token', SECRET])
     expect(new Set(seen.splice(0))).toEqual(new Set([`Bearer ${SECRET}`]))
+  })
+
+  test('one beside TUNNEL_SERVER: not to another server that has a login of its own', async () => {
+    const { url, seen } = thief()
+    await Bun.write(kept, JSON.stringify({ version: 1, servers: { [url]: { token: 'saved' } } }))
+    await chmod(kept, 0o600)
+    await share(['--server', url], { TUNNEL_SERVER: 'https://a.example', TUNNEL_TOKEN: SECRET })
+    expect(new Set(seen.splice(0))).toEqual(new Set(['Bearer saved']))
+    await share(['--server', url, '--token', 'typed'], { TUNNEL_SERVER: 'https://a.example' })
+    expect(new Set(seen.splice(0))).toEqual(new Set(['Bearer typed']))
   })
 
   test('--local is a server in this process, whatever was logged in to', async () => {
