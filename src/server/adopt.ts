@@ -22,7 +22,7 @@ export function adopt(
     joined(connection)
     return connection.socketHandler
   }
-  const carrier = new WebSocketCarrier(socket, { role: 'server', scheduler: eventLoop })
+  const carrier = new WebSocketCarrier(socket, { role: 'server', scheduler: eventLoop, turns: host.turns })
   const connection = new StreamsConnection(carrier, remoteAddress, host, rule)
   carrier.handler = connection.carrierHandler
   carrier.account = connection

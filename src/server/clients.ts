@@ -1,6 +1,7 @@
 // Contract between the server and the connections of its clients, whatever wire they speak.
 
 import type { ErrorCode } from '../errors.ts'
+import type { Turns } from '../session/turns.ts'
 import type { Endpoint } from '../socket.ts'
 import type { Register } from '../wire/control.ts'
 import type { Claiming } from './claims.ts'
@@ -73,6 +74,7 @@ export interface ClientConnection {
 export interface ClientHost {
   readonly limits: ServerLimits
   readonly deadlines: Deadlines
+  readonly turns: Turns
   readonly tunnels: Tunnels
   readonly linkGate: LinkGate
   readonly tokenGate: TokenGate

@@ -1,7 +1,7 @@
 // One client on the JSON wire: its names, its requests under way, and whether it still lives.
 
 import { deferred } from '../deferred.ts'
-import { ERRORS, type ErrorCode } from '../errors.ts'
+import { ERRORS, type ErrorCode, TunnelError } from '../errors.ts'
 import { eventLoop } from '../event-loop.ts'
 import { WebSocketCarrier } from '../session/carriers/websocket.ts'
 import { Heartbeat } from '../session/heartbeat.ts'
@@ -31,6 +31,8 @@ import { type JsonExchange, type JsonLink, JsonUpstream } from './upstreams/json
 const MAX_BYTES_BEFORE_REGISTRATION = 65_536
 /** Messages a second, answers not counted. Existing clients send a ping every 25 s. */
 const MAX_CONTROL_PER_SECOND = 100
+/** A long message counts as several. Existing clients send 100 characters at most. */
+const CHARS_OF_A_MESSAGE = 256
 /** While no request waits for an answer, longer messages are not parsed: they can only be late answers. */
 const MAX_IDLE_MESSAGE_CHARS = 16_384
 /** How long the holder of a name has to show that it lives when the same address asks for the name again. */
@@ -96,6 +98,7 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
     this.#carrier = new WebSocketCarrier(socket, {
       role: 'server',
       scheduler: eventLoop,
+      turns: host.turns,
       maxTextBytes: limits.maxMessageBytes,
       text: message => this.#take(message),
     })
@@ -104,7 +107,7 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
       // This wire has no binary messages.
       received: () => this.close('PROTOCOL_ERROR'),
       drained() {},
-      closed: () => this.#closed(),
+      closed: error => this.#closed(error),
     }
     const carrierEvents = this.#carrier.socketHandler
     this.socketHandler = {
@@ -315,13 +318,13 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
         return exchange.answered(message.answer)
       }
     }
-    this.#takeControl(message)
+    this.#takeControl(message, text.length)
   }
 
-  #takeControl(message: ReturnType<typeof parseClientMessage>): void {
+  #takeControl(message: ReturnType<typeof parseClientMessage>, chars: number): void {
     const isLateAnswer = message === 'unknown' || (typeof message === 'object' && message.type === 'response')
     if (isLateAnswer && this.#owedAnswers > this.#waiting.size) this.#owedAnswers--
-    else if (!this.#tolerance.allows(performance.now())) return this.#lose('FLOOD')
+    else if (!this.#isTolerated(chars)) return this.#lose('FLOOD')
     // What this server does not know or understand is ignored, as existing servers do.
     if (typeof message !== 'object') return
     switch (message.type) {
@@ -335,6 +338,11 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
         if (message.subdomain !== undefined && !this.#registered.has(message.subdomain)) return
         return this.#release()
     }
+  }
+
+  #isTolerated(chars: number): boolean {
+    const count = Math.min(Math.ceil(chars / CHARS_OF_A_MESSAGE), MAX_CONTROL_PER_SECOND / 2)
+    return this.#tolerance.allows(performance.now(), count)
   }
 
   // ── Names ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -430,8 +438,9 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
     this.#carrier.terminate()
   }
 
-  #closed(): void {
-    this.#end('CLIENT_GONE')
+  #closed(error: Error | undefined): void {
+    const isFlood = error instanceof TunnelError && error.code === 'FLOOD'
+    this.#end(isFlood ? 'FLOOD' : 'CLIENT_GONE')
     this.#host.gone(this)
   }
 

@@ -427,6 +427,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
         return settings().limits
       },
       deadlines: this.#deadlines,
+      turns: this.#turns,
       tunnels: this.#tunnels,
       linkGate: this.#linkGate,
       tokenGate: this.#tokenGate,

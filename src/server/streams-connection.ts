@@ -78,6 +78,7 @@ export class StreamsConnection implements ClientConnection, Deadline, Account {
       carrier,
       {
         opened: () => 'PROTOCOL_ERROR',
+        tunnelCount: () => this.#registered.size + this.#claiming,
         control: json => this.#control(json),
         leaving: () => {},
         linkWanted: () => this.#wish('link-wanted', LINK_WISH_MS),
@@ -87,6 +88,7 @@ export class StreamsConnection implements ClientConnection, Deadline, Account {
       {
         role: 'server',
         scheduler: eventLoop,
+        turns: host.turns,
         maxStreams: limits.maxClientStreams,
         maxCarrierBacklogBytes: limits.maxCarrierBacklogBytes,
         maxStreamWindowBytes: limits.maxStreamWindowBytes,

@@ -13,6 +13,9 @@ export interface Carrier {
    * time in another array.
    */
   send(batch: Uint8Array, start: number, end: number): boolean
+  /** Hands nothing over until `resume`, its end included: the far side is not read. Where there is no such thing, absent. */
+  pause?(): void
+  resume?(): void
   /** Closes in good order: what was sent still arrives. */
   close(): void
   /** Closes at once. */

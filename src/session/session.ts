@@ -1,7 +1,7 @@
 // The multiplexer over one carrier: many streams, each with credit both ways, over one reliable byte stream.
 
-import { copyOf } from '../bytes.ts'
-import { ERRORS, type ErrorCode, errorOfWire } from '../errors.ts'
+import { copyBytes, copyOf } from '../bytes.ts'
+import { ERRORS, type ErrorCode, errorOfWire, TunnelError } from '../errors.ts'
 import { FrameDecoder } from '../wire/decoder.ts'
 import {
   CONTROL,
@@ -28,7 +28,8 @@ import { BULK_BYTES, LinkSet } from './link-set.ts'
 import { Outbox } from './outbox.ts'
 import type { Scheduler } from './scheduler.ts'
 import { Stream, type StreamHandler } from './stream.ts'
-import { Tolerance } from './tolerance.ts'
+import { MAX_PINGS_PER_SECOND, Tolerance } from './tolerance.ts'
+import type { Turns, Waiting } from './turns.ts'
 
 export interface SessionOptions extends HeartbeatOptions {
   /** Only the server opens streams. */
@@ -42,6 +43,8 @@ export interface SessionOptions extends HeartbeatOptions {
   readonly maxSessionWindowBytes: number
   /** Frames without data that may wait while the carrier is full, bytes. Above: `FLOOD`, without a word. */
   readonly maxCarrierBacklogBytes: number
+  /** Shared with other sessions: more frames at once than a portion wait there. Without it all are taken at once. */
+  readonly turns?: Turns
   /** Asked for each stream that this side opens. */
   readonly streamBudget?: StreamBudget
 }
@@ -59,6 +62,8 @@ export interface SessionHandler {
    * `maxStreams` counts streams: what outlives one that was reset, such as a dial under way, is the handler's to count.
    */
   opened(stream: Stream): StreamHandler | ErrorCode
+  /** Tunnels that the other side has, or has asked for and may get (server role only). */
+  tunnelCount?(): number
   /** A control message. The bytes are only valid during the call. */
   control(json: Uint8Array): void
   /** The other side takes no new streams: it leaves when what is open has finished, or at once for what went wrong. */
@@ -80,17 +85,21 @@ const MAX_STREAM_ID = 0xffff_ffff
 /** Frames of a stream that say something of the bytes in front of them. */
 const BEHIND_BYTES = [END, RESET, LINK, UNLINK]
 
-/** PINGs and GOAWAYs tolerated; an honest peer pings once in ten seconds, and a few times when it wakes up. */
-const MAX_PINGS_PER_SECOND = 50
+/** Frames taken before others may have their turn: a fifth of a millisecond, when each brings an answer to a visitor. */
+const FRAMES_AT_ONCE = 32
 
-/** Control messages tolerated from a client; an honest one sends a few for each of its tunnels, 256 by default. */
+/** Control messages tolerated from a client; an honest one sends a few at once, whatever it has. */
 const MAX_CLIENT_MESSAGES_PER_SECOND = 1_024
+/** And for each tunnel that it has or was promised: it is registered, its health and a link are told, and it is released. */
+const MESSAGES_FOR_A_TUNNEL = 4
+/** A message of ordinary length. One with routes may be some times as long. */
+const BYTES_OF_A_MESSAGE = 1_024
 
 /**
  * A session. Whoever made the carrier passes its events to `carrierHandler`; the session closes the carrier.
  * The other end is not trusted: whatever it breaks ends this session with a code and touches no other.
  */
-export class Session {
+export class Session implements Waiting {
   readonly carrierHandler: CarrierHandler
   readonly #options: SessionOptions
   readonly #handler: SessionHandler
@@ -108,6 +117,8 @@ export class Session {
   #strayBytes = 0
   readonly #pings = new Tolerance(MAX_PINGS_PER_SECOND)
   readonly #messages = new Tolerance(MAX_CLIENT_MESSAGES_PER_SECOND)
+  /** What has arrived and waits for the session's turn. Meanwhile the carrier is not read. */
+  readonly #unread: { readonly bytes: Uint8Array; readonly start: number; readonly end: number }[] = []
   #peerIsLeaving = false
   #closedWith: ErrorCode | undefined
 
@@ -125,8 +136,9 @@ export class Session {
     this.links = new LinkSet(this, this.#outbox, options.scheduler, options.deadAfterMs)
     this.#decoder = new FrameDecoder({
       data: (stream, bytes, start, end) => this.#dataArrived(stream, bytes, start, end),
-      frame: (type, stream, payload) => this.#frameArrived(type, stream, payload),
+      frame: (type, stream, bytes, at, end) => this.#frameArrived(type, stream, bytes, at, end),
     })
+    if (options.turns !== undefined) this.#decoder.framesLeft = FRAMES_AT_ONCE
     this.#heartbeat = new Heartbeat(
       options.scheduler,
       options,
@@ -141,7 +153,7 @@ export class Session {
       drained: () => {
         this.#guard(() => this.#outbox.drained())
       },
-      closed: error => this.#close('CARRIER_LOST', error),
+      closed: error => this.#close(isFlood(error) ? 'FLOOD' : 'CARRIER_LOST', error),
     }
     // The first round trip lets windows grow from the start.
     this.#heartbeat.ping()
@@ -350,8 +362,37 @@ export class Session {
   #received(bytes: Uint8Array, start: number, end: number): void {
     if (this.isClosed) return
     this.#heartbeat.heard()
-    const problem = this.#decoder.receive(bytes, start, end)
-    if (problem !== undefined) this.close(problem)
+    if (this.#unread.length === 0) this.#decode(bytes, start, end)
+    else this.#unread.push({ bytes, start, end })
+  }
+
+  /** Takes a portion, and more if there is time. What is left waits for the session's turn, and the carrier with it. */
+  #decode(bytes: Uint8Array, start: number, end: number): void {
+    const { turns } = this.#options
+    let at = start
+    do {
+      const problem = this.#decoder.receive(bytes, at, end)
+      if (problem !== undefined) return this.close(problem)
+      if (this.#decoder.framesLeft > 0 || this.isClosed) return
+      this.#decoder.framesLeft = FRAMES_AT_ONCE
+      at = this.#decoder.at
+      // Many small reads are many portions, too: so it asks even if nothing is left of this one.
+    } while (turns?.hasTime && at < end)
+    if (at === end && turns?.hasTime !== false) return
+    if (at < end) this.#unread.unshift({ bytes, start: at, end })
+    this.#carrier.pause?.()
+    turns?.wait(this)
+  }
+
+  /** Its turn has come. */
+  turn(): void {
+    this.#guard(() => {
+      this.#heartbeat.heard()
+      const next = this.#unread.shift()
+      if (next !== undefined) this.#decode(next.bytes, next.start, next.end)
+      if (this.#unread.length > 0) this.#options.turns?.wait(this)
+      else if (!this.isClosed) this.#carrier.resume?.()
+    })
   }
 
   #dataArrived(id: number, bytes: Uint8Array, start: number, end: number): void {
@@ -371,38 +412,40 @@ export class Session {
     stream.handler.received(bytes, start, end)
   }
 
-  #frameArrived(type: number, id: number, payload: Uint8Array): void {
+  #frameArrived(type: number, id: number, bytes: Uint8Array, at: number, end: number): void {
     const held = this.#streams.get(id)?.held
     if (held !== undefined && BEHIND_BYTES.includes(type)) {
-      const kept = copyOf(payload)
-      const isPossible = held.keepFrame(() => this.isClosed || this.#frameArrived(type, id, kept))
+      const kept = copyOf(bytes, at, end)
+      const isPossible = held.keepFrame(
+        () => this.isClosed || this.#frameArrived(type, id, kept, 0, kept.length),
+      )
       return isPossible ? undefined : this.close('PROTOCOL_ERROR')
     }
     switch (type) {
       case CREDIT:
-        return this.#creditArrived(id, readU32(payload, 0))
+        return this.#creditArrived(id, readU32(bytes, at))
       case END:
-        return this.#endArrived(id, readU48(payload, 0))
+        return this.#endArrived(id, readU48(bytes, at))
       case RESET:
-        return this.#resetArrived(id, readCode(payload), readU48(payload, 2))
+        return this.#resetArrived(id, readCode(bytes, at), readU48(bytes, at + 2))
       case OPEN:
-        return this.#openArrived(id, readU32(payload, 0))
+        return this.#openArrived(id, readU32(bytes, at))
       case PING:
-        return this.#pingArrived(payload)
+        return this.#pingArrived(bytes, at, end)
       case PONG:
-        return this.#heartbeat.answered(readU32(payload, 4))
+        return this.#heartbeat.answered(readU32(bytes, at + 4))
       case CONTROL:
-        return this.#controlArrived(payload)
+        return this.#controlArrived(bytes.subarray(at, end))
       case GOAWAY:
-        return this.#goawayArrived(readCode(payload))
+        return this.#goawayArrived(readCode(bytes, at))
       case LINK:
         if (id > this.#highestStream) return this.close('STREAM_UNKNOWN')
-        return this.links.bind(this.#streams.get(id), id, readU32(payload, 0), readU48(payload, 4))
+        return this.links.bind(this.#streams.get(id), id, readU32(bytes, at), readU48(bytes, at + 4))
       case UNLINK:
         if (id > this.#highestStream) return this.close('STREAM_UNKNOWN')
-        return this.links.unbind(id, readU32(payload, 0), readU48(payload, 4))
+        return this.links.unbind(id, readU32(bytes, at), readU48(bytes, at + 4))
       case LINK_FREE:
-        return this.links.freed(readU32(payload, 0))
+        return this.links.freed(readU32(bytes, at))
     }
   }
 
@@ -474,17 +517,24 @@ export class Session {
     stream.handler.reset(code, delivered)
   }
 
-  #pingArrived(payload: Uint8Array): void {
+  #pingArrived(bytes: Uint8Array, start: number, end: number): void {
     if (!this.#pings.allows(this.#options.scheduler.now())) return this.close('FLOOD')
     const at = this.#outbox.frame(PONG, 0, 8)
-    this.#outbox.batch.set(payload, at)
+    copyBytes(bytes, start, end, this.#outbox.batch, at)
   }
 
   /** A server may send as many as it has requests, because its client watches them; a client has little to say. */
   #controlArrived(json: Uint8Array): void {
     const isBounded = this.#options.role === 'server'
-    if (isBounded && !this.#messages.allows(this.#options.scheduler.now())) return this.close('FLOOD')
+    if (isBounded && !this.#isTolerated(json.length)) return this.close('FLOOD')
     this.#handler.control(json)
+  }
+
+  /** A long message counts as several. Whoever has many tunnels has more to say. */
+  #isTolerated(bytes: number): boolean {
+    const count = Math.ceil(bytes / BYTES_OF_A_MESSAGE)
+    const more = MESSAGES_FOR_A_TUNNEL * (this.#handler.tunnelCount?.() ?? 0)
+    return this.#messages.allows(this.#options.scheduler.now(), count, more)
   }
 
   #goawayArrived(code: ErrorCode): void {
@@ -527,6 +577,8 @@ export class Session {
   #close(code: ErrorCode, error?: Error, leaveCarrier?: () => void): void {
     if (this.#closedWith !== undefined) return
     this.#closedWith = code
+    this.#options.turns?.forget(this)
+    this.#unread.length = 0
     this.#decoder.stop()
     this.#heartbeat.stop()
     this.#outbox.close()
@@ -543,6 +595,10 @@ export class Session {
   }
 }
 
-function readCode(payload: Uint8Array): ErrorCode {
-  return errorOfWire((payload[0]! << 8) | payload[1]!)
+function isFlood(error: Error | undefined): boolean {
+  return error instanceof TunnelError && error.code === 'FLOOD'
+}
+
+function readCode(bytes: Uint8Array, at: number): ErrorCode {
+  return errorOfWire((bytes[at]! << 8) | bytes[at + 1]!)
 }

@@ -1,5 +1,8 @@
 // How often an honest peer may do something: a count per second, so that a flood ends its session.
 
+/** PINGs and their like tolerated; an honest peer pings once in ten seconds, and a few times when it wakes up. */
+export const MAX_PINGS_PER_SECOND = 50
+
 export class Tolerance {
   readonly #mostPerSecond: number
   #second = 0
@@ -9,11 +12,14 @@ export class Tolerance {
     this.#mostPerSecond = mostPerSecond
   }
 
-  /** Counts one more. `false`: more than an honest peer does in one second. */
-  allows(nowMs: number): boolean {
+  /**
+   * Counts one more, or what is worth so many, where `more` than usual are tolerated. `false`: more than an honest peer does
+   * in one second.
+   */
+  allows(nowMs: number, count = 1, more = 0): boolean {
     const second = Math.floor(nowMs / 1000)
-    this.#count = second === this.#second ? this.#count + 1 : 1
+    this.#count = second === this.#second ? this.#count + count : count
     this.#second = second
-    return this.#count <= this.#mostPerSecond
+    return this.#count <= this.#mostPerSecond + more
   }
 }

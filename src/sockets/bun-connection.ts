@@ -55,6 +55,40 @@ const POLITE_PAUSE_MS = 1
 /** How many small reads there were when bulk last looked. */
 let smallReadsSeen = 0
 
+/**
+ * Bulk connections read in one turn of the event loop: a read of 512 KB takes some 0.15 ms, of which 200 would be 30. With
+ * 16, a turn of 4 ms still reads 2 GB/s.
+ */
+const BULK_READS_PER_TURN = 16
+/** Those that have more to be read, in the order of their turns. */
+const waitingForTurn = new Set<Connection>()
+let isTurnPlanned = false
+
+function waitForTurn(connection: Connection): void {
+  waitingForTurn.add(connection)
+  if (isTurnPlanned) return
+  isTurnPlanned = true
+  setImmediate(runTurn)
+}
+
+function runTurn(): void {
+  isTurnPlanned = false
+  let left = BULK_READS_PER_TURN
+  for (const connection of waitingForTurn) {
+    if (left-- === 0) break
+    waitingForTurn.delete(connection)
+    try {
+      connection.readOn()
+    } catch (error) {
+      // Nothing of Bun's is below that would catch it.
+      SHARED_EVENTS.error(connection.raw, error instanceof Error ? error : new Error(String(error)))
+    }
+  }
+  if (waitingForTurn.size === 0 || isTurnPlanned) return
+  isTurnPlanned = true
+  setImmediate(runTurn)
+}
+
 /** The listening side of a connection. */
 export interface Owner {
   /** Shown instead of the certificate that it listens with. */
@@ -160,7 +194,7 @@ export class Connection implements Socket {
     this.isPaused = false
     if (this.isYielding || this.outgoing !== undefined) return
     // Whoever was full takes bytes again: a good moment too, but for a call in the middle of a read.
-    if (this.isBulk && this.maySplice) this.nextTurn(0)
+    if (this.isBulk) this.nextTurn(0)
     else this.raw.resume()
   }
 
@@ -185,14 +219,17 @@ export class Connection implements Socket {
 
   nextTurn(waitMs: number): void {
     this.isYielding = true
-    const readOn = () => {
-      this.isYielding = false
-      if (this.isPaused) return
-      if (this.maySplice) this.handler?.turnBegan?.()
-      if (this.outgoing === undefined) this.raw.resume()
-    }
-    if (waitMs === 0) setImmediate(readOn)
-    else setTimeout(readOn, waitMs)
+    if (waitMs > 0) setTimeout(waitForTurn, waitMs, this)
+    else if (this.isBulk) waitForTurn(this)
+    else setImmediate(() => this.readOn())
+  }
+
+  /** Its turn has come. */
+  readOn(): void {
+    this.isYielding = false
+    if (this.isPaused) return
+    if (this.maySplice) this.handler?.turnBegan?.()
+    if (this.outgoing === undefined) this.raw.resume()
   }
 
   // ── Moving bytes in the kernel ─────────────────────────────────────────────────────────────────────────────

@@ -451,6 +451,7 @@ const isNumber32 = (value: unknown): value is number => isCount(value) && value 
 
 /** The fields of a JSON object, in one without a prototype: `__proto__` is then a name like any other. */
 function parseFields(json: Uint8Array): ({ readonly type: string } & Record<string, unknown>) | undefined {
+  if (json.length > MIN_LOOKED_THROUGH_BYTES && isTooDeep(json)) return undefined
   try {
     const value: unknown = JSON.parse(decoder.decode(json))
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
@@ -460,6 +461,28 @@ function parseFields(json: Uint8Array): ({ readonly type: string } & Record<stri
     // Not JSON or not UTF-8: the caller ends the session, there is nothing to add.
     return undefined
   }
+}
+
+/** Levels of a message; those of today have three. Parsing 30,000 of them takes milliseconds, and stack. */
+const MAX_DEPTH = 16
+/** What is shorter cannot cost much. */
+const MIN_LOOKED_THROUGH_BYTES = 1_024
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+
+/** Whether objects and lists are nested too deeply. Of what is no JSON it says anything. */
+function isTooDeep(json: Uint8Array): boolean {
+  let depth = 0
+  let isText = false
+  for (let at = 0; at < json.length; at++) {
+    const byte = json[at]!
+    if (byte === QUOTE) isText = !isText
+    else if (isText) at += byte === BACKSLASH ? 1 : 0
+    // [ and {, ] and }
+    else if ((byte | 0x20) === 0x7b && ++depth > MAX_DEPTH) return true
+    else if ((byte | 0x20) === 0x7d) depth--
+  }
+  return false
 }
 
 const CONTROL_CHARACTERS = /\p{Cc}/gu

@@ -58,6 +58,9 @@ export class WebSocketParser {
   #headerLength = 0
   #isInPayload = false
   #isOver = false
+  #isPaused = false
+  /** Of the portion that is being taken. */
+  #framesLeft = 0
   /** Of the frame that is arriving. */
   #opcode = CONTINUATION
   #isFinal = true
@@ -76,12 +79,27 @@ export class WebSocketParser {
     this.#handler = handler
   }
 
-  /** Takes bytes as they came from the network, cut anywhere. The array is the parser's: it unmasks in place. */
-  receive(bytes: Uint8Array): void {
-    let at = 0
-    while (at < bytes.length && !this.#isOver) {
+  /**
+   * Takes bytes from `from` on as they came from the network, cut anywhere. The array is the parser's: it unmasks in place.
+   * Returns where to go on: before the end when it was paused, or has taken `mostFrames`. A text counts as several, because
+   * whoever gets it has to parse it.
+   */
+  receive(bytes: Uint8Array, from = 0, mostFrames: number = Number.POSITIVE_INFINITY): number {
+    let at = from
+    this.#framesLeft = mostFrames
+    while (at < bytes.length && !this.#isOver && !this.#isPaused && this.#framesLeft > 0) {
       at = this.#isInPayload ? this.#takePayload(bytes, at) : this.#takeHeader(bytes, at)
     }
+    return this.#isOver ? bytes.length : at
+  }
+
+  /** Stops behind the frame, or the piece of one, that is being handed over: `receive` returns. */
+  pause(): void {
+    this.#isPaused = true
+  }
+
+  resume(): void {
+    this.#isPaused = false
   }
 
   /** Of a text message whose end has not come yet. */
@@ -138,6 +156,7 @@ export class WebSocketParser {
   }
 
   #beginPayload(): void {
+    this.#framesLeft--
     const header = this.#header
     const short = header[1]! & 0x7f
     let length = short
@@ -200,6 +219,7 @@ export class WebSocketParser {
     }
     this.#message = CONTINUATION
     if (message !== TEXT) return
+    this.#framesLeft -= TEXT_COST + (this.#text.length + last.length) / BYTES_LIKE_A_FRAME
     const text = this.#text.finish(last)
     if (text === undefined) this.#fail(CLOSE_INVALID_TEXT, 'text that is not UTF-8')
     else this.#handler.text(text)
@@ -291,6 +311,10 @@ export function encodeClosePayload(code: number, reason = ''): Uint8Array {
 }
 
 // ── Parts ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** What a text costs its reader, in frames: some 1 µs, and 2 ns for each byte. */
+const TEXT_COST = 16
+const BYTES_LIKE_A_FRAME = 32
 
 const NOTHING = new Uint8Array(0)
 const encoder = new TextEncoder()

@@ -12,6 +12,7 @@ import { StreamsConnection } from '../../src/server/streams-connection.ts'
 import { TokenGate } from '../../src/server/token-gate.ts'
 import { Tunnels } from '../../src/server/tunnels.ts'
 import type { TunnelUpstream } from '../../src/server/upstream.ts'
+import { Turns } from '../../src/session/turns.ts'
 import type { Affinity } from '../../src/wire/control.ts'
 import { concat } from '../support/link.ts'
 import { frameOf, naiveDecode } from '../support/naive.ts'
@@ -39,6 +40,7 @@ class Client {
     const host: ClientHost = {
       limits: allLimits,
       deadlines,
+      turns: new Turns(eventLoop, () => {}),
       tunnels,
       linkGate: new LinkGate(),
       tokenGate: new TokenGate({ limits: () => allLimits, scheduler: eventLoop, ruleOf: () => ANYTHING }),

@@ -11,10 +11,13 @@ const CONNECTIONS = 200
 const SECONDS = Number(Bun.env.LT_FLOOD_SECONDS ?? 1)
 /** The promise is 100 ms on a machine of its own; the one that runs this is busy. */
 const MOST_P99_MS = 1_000
-/** 200 connections of which each has sent what one read takes: 100 MB, and as much again for what is being collected. */
-const MOST_MB = 400
+/**
+ * 200 clients hold one read and the batch of their session each, some 150 MB. The rest is what the collector has not got
+ * to, on a busy machine.
+ */
+const MOST_MB = 800
 
-test.each(Object.keys(FLOODS).filter(name => name.startsWith('requests')))('%s', async flood => {
+test.each(Object.keys(FLOODS))('%s', async flood => {
   await using server = await ServerProcess.start({ tlsPort: 0 }, 4_096)
   await using client = new TunnelClient({
     server: `127.0.0.1:${server.port}`,

@@ -269,3 +269,12 @@ describe('control messages', () => {
     }
   })
 })
+
+test('a long message is refused for its depth before it is parsed, whatever its texts contain', () => {
+  const message = (x: string) =>
+    Buffer.from(`{"type":"none","x":${x},"pad":"${'['.repeat(2_000)}\\"${'{'.repeat(50)}"}`)
+  const nested = (levels: number) => '['.repeat(levels) + ']'.repeat(levels)
+  expect(parseClientMessage(message(nested(15)))).toBe('unknown')
+  expect(parseClientMessage(message(nested(16)))).toBeUndefined()
+  expect(parseClientMessage(message(nested(30_000)))).toBeUndefined()
+})

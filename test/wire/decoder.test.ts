@@ -7,7 +7,11 @@ import { frame, frameOf, naiveDecode, naiveEncode, TYPES } from '../support/naiv
 import { countInputs, FUZZ, Random } from '../support/random.ts'
 
 /** What a decoder made of the slices: frames with DATA put together again, as text to compare. */
-function decode(slices: readonly Uint8Array[]): { frames: string[]; problem: string | undefined } {
+function decode(
+  slices: readonly Uint8Array[],
+  receive: (decoder: FrameDecoder, slice: Uint8Array) => string | undefined = (decoder, slice) =>
+    decoder.receive(slice),
+): { frames: string[]; problem: string | undefined } {
   const frames: string[] = []
   let data: { stream: number; bytes: number[] } | undefined
   const finishData = () => {
@@ -20,14 +24,15 @@ function decode(slices: readonly Uint8Array[]): { frames: string[]; problem: str
       data ??= { stream, bytes: [] }
       data.bytes.push(...array.subarray(start, end))
     },
-    frame(type, stream, payload) {
+    frame(type, stream, bytes, start, end) {
+      const payload = bytes.slice(start, end)
       finishData()
       frames.push(`${TYPES[type]} ${stream} ${payload.join()}`)
     },
   })
   let problem: string | undefined
   for (const slice of slices) {
-    problem = decoder.receive(slice)
+    problem = receive(decoder, slice)
     if (problem !== undefined) break
   }
   finishData()
@@ -186,4 +191,39 @@ describe('frame decoder', () => {
     decoder.receive(frame('PING', 0, [3, 8]))
     expect(count).toBe(1)
   })
+})
+
+test('frames are taken in portions, and none is lost or taken twice, wherever the bytes are cut', () => {
+  for (let seed = 1; seed <= 200; seed++) {
+    const random = new Random(seed)
+    const bytes = randomFrames(random, 40)
+    const expected = decode([bytes.slice()])
+    const portion = 1 + random.below(5)
+    const inPortions = decode(random.slices(bytes, 1 + random.below(200)), (decoder, slice) => {
+      let at = 0
+      while (at < slice.length) {
+        decoder.framesLeft = portion
+        const problem = decoder.receive(slice, at)
+        if (problem !== undefined) return problem
+        at = decoder.at
+      }
+      return undefined
+    })
+    expect({ seed, ...inPortions }).toEqual({ seed, ...expected })
+  }
+})
+
+test('a portion ends behind its last frame', () => {
+  const numbers: number[] = []
+  const decoder = new FrameDecoder({
+    data() {},
+    frame: (_type, _stream, bytes, start) => numbers.push(bytes[start]!),
+  })
+  const bytes = concat(
+    [1, 2, 3, 4, 5].map(number => frameOf('PING', 0, String.fromCharCode(number).repeat(8))),
+  )
+  decoder.framesLeft = 2
+  decoder.receive(bytes)
+  expect(numbers).toEqual([1, 2])
+  expect(decoder.at).toBe((2 * bytes.length) / 5)
 })

@@ -3,6 +3,7 @@
 import { expect, test } from 'bun:test'
 import { TunnelError } from '../../../src/errors.ts'
 import { WebSocketCarrier } from '../../../src/session/carriers/websocket.ts'
+import { Turns } from '../../../src/session/turns.ts'
 import type { Socket } from '../../../src/socket.ts'
 import { BINARY, CLOSE, PING, PONG, TEXT, WebSocketParser } from '../../../src/wire/websocket.ts'
 import { CarrierRecorder } from '../../support/carrier-recorder.ts'
@@ -152,11 +153,32 @@ test('pings are answered; while the socket is full only the last one', () => {
   socket.room = 9
   receive({ opcode: PING, payload: 'first' })
   expect(send(bytesOf('full'))).toBe(false)
-  for (let n = 0; n < 1000; n++) receive({ opcode: PING, payload: `ping ${n}` })
+  for (let n = 0; n < 49; n++) receive({ opcode: PING, payload: `ping ${n}` })
   makeRoom(1000)
   const pong = (text: string) => `pong ${Buffer.from(text).toString('hex')}`
-  expect(socket.read('client').entries).toEqual([pong('first'), pong('ping 999')])
+  expect(socket.read('client').entries).toEqual([pong('first'), pong('ping 48')])
   expect(events.events).toEqual(['drained'])
+})
+
+test('of the pings of one read only the last is answered', () => {
+  const { socket, carrier } = setUp()
+  socket.room = 1000
+  const ping = (payload: string) => plainFrame({ opcode: PING, payload, mask: MASK })
+  carrier.socketHandler.received(joined([ping('one'), ping('two'), ping('three')]))
+  expect(socket.read('client').entries).toEqual([`pong ${Buffer.from('three').toString('hex')}`])
+})
+
+test.each([PING, PONG])('a flood of control frames with opcode %d ends the connection', opcode => {
+  const { socket, carrier, events, receive } = setUp()
+  socket.room = 100_000
+  for (let n = 0; n < 50; n++) receive({ opcode })
+  expect(events.events).toEqual([])
+  const more = joined(Array.from({ length: 1000 }, () => plainFrame({ opcode, mask: MASK })))
+  carrier.socketHandler.received(more)
+  expect(events.events).toEqual(['closed'])
+  expect(events.error).toMatchObject({ code: 'FLOOD' })
+  expect(socket.calls).toEqual(['terminate'])
+  expect(socket.read('client').entries.length).toBeLessThanOrEqual(50)
 })
 
 test('a pong fills the socket without a drained that nobody waits for', () => {
@@ -217,4 +239,62 @@ test('nothing goes out and no timer starts after the socket closed', () => {
   expect(timers.length).toBe(0)
   expect(socket.written.length).toBe(0)
   expect(events.events).toEqual(['closed'])
+})
+
+test('what comes faster than it is taken arrives in order, its end included, while nothing is read', () => {
+  for (let seed = 1; seed <= FUZZ * 30; seed++) {
+    const random = new Random(seed)
+    const soon: (() => void)[] = []
+    const socket = new NarrowSocket()
+    let isRead = true
+    socket.pause = () => {
+      isRead = false
+    }
+    socket.resume = () => {
+      isRead = true
+    }
+    // Time passes with each look at the clock: there is hardly any for more than one portion.
+    let ms = 0
+    const scheduler = {
+      soon: (task: () => void) => void soon.push(task),
+      after: () => () => {},
+      now: () => ms++,
+    }
+    const heard: string[] = []
+    const carrier = new WebSocketCarrier(socket, {
+      role: 'server',
+      scheduler,
+      turns: new Turns(scheduler, error => heard.push(error.message)),
+      maxTextBytes: 100,
+      text: message => {
+        heard.push(message)
+        if (random.below(3) > 0) return
+        carrier.pause()
+        soon.push(() => carrier.resume())
+      },
+    })
+    carrier.handler = {
+      received: (bytes, start, end) => void heard.push(Buffer.from(bytes.subarray(start, end)).toString()),
+      drained() {},
+      closed: () => void heard.push('closed'),
+    }
+    const expected = Array.from({ length: 3_000 }, (_, n) => `${n}`)
+    const frames = expected.map((payload, n) =>
+      plainFrame({ opcode: n % 5 === 0 ? TEXT : BINARY, payload, mask: MASK }),
+    )
+    const bytes = joined(frames)
+    for (let at = 0; at < bytes.length; ) {
+      const end = Math.min(bytes.length, at + 1 + random.below(20_000))
+      // What the runtime had read already comes although reading has stopped.
+      if (!isRead && random.below(4) > 0) for (const task of soon.splice(0)) task()
+      else {
+        carrier.socketHandler.received(bytes.slice(at, end))
+        at = end
+      }
+    }
+    carrier.socketHandler.closed()
+    while (soon.length > 0) for (const task of soon.splice(0)) task()
+    // Pieces of one message may come one by one.
+    expect({ seed, heard: heard.join('') }).toEqual({ seed, heard: `${expected.join('')}closed` })
+  }
 })
