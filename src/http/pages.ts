@@ -140,23 +140,52 @@ function page(code: ErrorCode, entry: ErrorEntry, options: ErrorAnswerOptions): 
   // A request that was refused for what it is will be refused again; anything else may work in a second.
   const polls =
     entry.retryable && (entry.fault === 'client' || entry.fault === 'origin' || entry.fault === 'server')
+  // Visitors read it who cannot do anything about it.
+  const whose = entry.fault === 'visitor' ? '' : 'If this is yours: '
+  return shell(
+    `${entry.status} ${code}`,
+    `<p class="code">${entry.status} ${escapeHtml(code)}</p>
+<h1>${escapeHtml(options.detail ?? entry.meaning)}</h1>
+<p>${escapeHtml(FAULTS[entry.fault])}</p>
+<p class="todo">${whose}${escapeHtml(entry.action)}</p>
+${polls ? '<p class="soft" role="status"><i class="dot"></i>This page looks again every second and reloads when it works.</p>' : ''}
+<footer>${escapeHtml(options.host)} · answered by localtunnels, not by the app</footer>`,
+    polls ? `<script>${PAGE_SCRIPT}</script>\n` : '',
+  )
+}
+
+/** What a page of our own that is no error says. Goes with `INFO_POLICY`. */
+export interface Info {
+  readonly title: string
+  readonly text: string
+  readonly footer: string
+}
+
+export const INFO_POLICY: string = `default-src 'none'; style-src '${PAGE_STYLE_HASH}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
+
+/** A page in the same clothes as the errors. */
+export function infoPage({ title, text, footer }: Info): string {
+  return shell(
+    title,
+    `<h1>${escapeHtml(title)}</h1>
+<p>${escapeHtml(text)}</p>
+<footer>${escapeHtml(footer)}</footer>`,
+    '',
+  )
+}
+
+function shell(title: string, main: string, script: string): string {
   return `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width,initial-scale=1">
 <meta name="robots" content="noindex">
-<title>${entry.status} ${escapeHtml(code)}</title>
+<title>${escapeHtml(title)}</title>
 <style>${PAGE_STYLE}</style>
 <main>
-<p class="code">${entry.status} ${escapeHtml(code)}</p>
-<h1>${escapeHtml(options.detail ?? entry.meaning)}</h1>
-<p>${escapeHtml(FAULTS[entry.fault])}</p>
-<p class="todo">${escapeHtml(entry.action)}</p>
-${polls ? '<p class="soft" role="status"><i class="dot"></i>This page looks again every second and reloads when it works.</p>' : ''}
-<footer>${escapeHtml(options.host)} · answered by localtunnels, not by the app</footer>
+${main}
 </main>
-${polls ? `<script>${PAGE_SCRIPT}</script>` : ''}
-</html>
+${script}</html>
 `
 }
 

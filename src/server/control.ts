@@ -2,6 +2,7 @@
 
 import type { ErrorCode } from '../errors.ts'
 import type { RequestHead } from '../http/head.ts'
+import { INFO_POLICY, infoPage, wantsHtml } from '../http/pages.ts'
 import { LINK_PROTOCOL } from '../wire/frame.ts'
 import type { Holding, Takeover } from './front.ts'
 import type { SessionLinks } from './links.ts'
@@ -64,7 +65,7 @@ class Pages implements Upstream {
       return DEAD_EXCHANGE
     }
     const [path = '', query = ''] = target.split('?')
-    const page = this.#page(path, new URLSearchParams(query))
+    const page = this.#page(path, new URLSearchParams(query), visit.head)
     if (page === undefined) {
       visit.fail('TUNNEL_NOT_FOUND')
       return DEAD_EXCHANGE
@@ -72,10 +73,22 @@ class Pages implements Upstream {
     return { ...DEAD_EXCHANGE, bodyEnded: () => answer(visit, page) }
   }
 
-  #page(path: string, query: URLSearchParams): Page | undefined {
+  /** For who opens the server's address in a browser. */
+  #home(host: string): Page {
+    const body = infoPage({
+      title: 'A tunnel server',
+      text: `Nothing to see here: apps have names of their own below ${host}. To share one, run: localtunnels 3000 --server ${host}`,
+      footer: `localtunnels ${this.#desk.version}`,
+    })
+    return { status: 200, type: 'text/html; charset=utf-8', body, policy: INFO_POLICY }
+  }
+
+  #page(path: string, query: URLSearchParams, head: RequestHead): Page | undefined {
     switch (path) {
       case '/':
-        return text(200, `localtunnels ${this.#desk.version}\n`)
+        return wantsHtml(head)
+          ? this.#home(head.header('host') ?? head.host)
+          : text(200, `localtunnels ${this.#desk.version}\n`)
       case '/health':
       case '/_health':
         return text(200, 'OK')
@@ -100,6 +113,8 @@ interface Page {
   readonly status: number
   readonly type: string
   readonly body: string
+  /** Content-Security-Policy. */
+  readonly policy?: string
 }
 
 const text = (status: number, body: string): Page => ({ status, type: 'text/plain; charset=utf-8', body })
@@ -111,8 +126,9 @@ const json = (status: number, body: unknown): Page => ({
 
 function answer(visit: Visit, page: Page): void {
   const body = Buffer.from(page.body)
+  const policy = page.policy === undefined ? '' : `Content-Security-Policy: ${page.policy}\r\n`
   const connection = visit.keepsAlive ? '' : 'Connection: close\r\n'
-  const head = `HTTP/1.1 ${page.status} ${page.status === 200 ? 'OK' : 'Not Found'}\r\nContent-Type: ${page.type}\r\nContent-Length: ${body.length}\r\nCache-Control: no-store\r\nDate: ${new Date().toUTCString()}\r\n${connection}\r\n`
+  const head = `HTTP/1.1 ${page.status} ${page.status === 200 ? 'OK' : 'Not Found'}\r\nContent-Type: ${page.type}\r\nContent-Length: ${body.length}\r\nCache-Control: no-store\r\n${policy}Date: ${new Date().toUTCString()}\r\n${connection}\r\n`
   visit.answered(page.status)
   visit.write(visit.head.method === 'HEAD' ? Buffer.from(head) : Buffer.concat([Buffer.from(head), body]))
   visit.done(visit.keepsAlive)

@@ -33,6 +33,20 @@ test.concurrent('a browser gets a page, everything else JSON, HEAD neither', asy
   expect(Number(headerOf(head.head, 'content-length'))).toBeGreaterThan(0)
 })
 
+test.concurrent('the control host shows a browser a page, and a program a line', async () => {
+  await using server = await startServer()
+  const visit = async (accept: string) => {
+    const visitor = await rawDial(server.port)
+    await visitor.send(`GET / HTTP/1.1\r\nHost: localhost\r\nAccept: ${accept}\r\nConnection: close\r\n\r\n`)
+    return readAnswer(visitor)
+  }
+  const page = await visit('text/html,*/*;q=0.8')
+  expect(headerOf(page.head, 'content-type')).toBe('text/html; charset=utf-8')
+  expect(headerOf(page.head, 'content-security-policy')).toStartWith("default-src 'none'")
+  expect(page.payload).toContain('<h1>A tunnel server</h1>')
+  expect((await visit('*/*')).payload).toMatch(/^localtunnels [\d.]+\n$/)
+})
+
 test.concurrent('an origin that refuses is 502 ORIGIN_REFUSED, and heals when it starts', async () => {
   const closed = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('hi') })
   const port = closed.port!

@@ -5,6 +5,8 @@ import { ERRORS, type ErrorCode } from '../../src/errors.ts'
 import { parseRequestHead, parseResponseHead, RequestHead, ResponseHead } from '../../src/http/head.ts'
 import {
   errorAnswer,
+  INFO_POLICY,
+  infoPage,
   PAGE_SCRIPT,
   PAGE_SCRIPT_HASH,
   PAGE_STYLE,
@@ -102,4 +104,19 @@ test('a page is for who navigates', () => {
   expect(wants('X: y')).toBeFalse()
   expect(wants('Sec-Fetch-Mode: navigate')).toBeTrue()
   expect(wants('Sec-Fetch-Mode: cors\r\nAccept: text/html')).toBeFalse()
+})
+
+test('a page that is no error has the same style, no script, and shows no markup of others', () => {
+  const page = infoPage({ title: 'A <b>', text: 'below "x"', footer: '&' })
+  expect(page).toContain('<h1>A &lt;b&gt;</h1>')
+  expect(page).toContain(`<style>${PAGE_STYLE}</style>`)
+  expect(page).not.toContain('<script')
+  expect(INFO_POLICY).toContain(PAGE_STYLE_HASH)
+})
+
+test('what to do is said to the owner of a tunnel, not to its visitors', () => {
+  const bodyOf = (code: ErrorCode) => read(errorAnswer(code, { ...options, html: true })).body
+  expect(bodyOf('ORIGIN_REFUSED')).toContain('<h1>The app is not running.</h1>')
+  expect(bodyOf('ORIGIN_REFUSED')).toContain('If this is yours: Start the app')
+  expect(bodyOf('HOST_UNKNOWN')).not.toContain('If this is yours')
 })

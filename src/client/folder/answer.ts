@@ -1,5 +1,6 @@
 // A file as an answer: all of it, a part of it, or word that the visitor has it already.
 
+import { INFO_POLICY, infoPage } from '../../http/pages.ts'
 import { conditionalStatus, lastModified, mayBeRange } from './conditions.ts'
 import { contentTypeOf } from './content-type.ts'
 import { bytesOf, type OpenFile, openFile, type Place } from './file.ts'
@@ -64,12 +65,31 @@ function partOf({ method, headers }: Request, file: OpenFile, nowMs: number, typ
   return { status: 206, fields: { ...fields, 'content-range': contentRange }, start, end }
 }
 
+/** As a browser says that goes to a page, and not one that looks for an image or a script. */
+export function isPageAccepted(headers: Headers): boolean {
+  return headers.get('accept')?.toLowerCase().includes('text/html') ?? false
+}
+
+/** A page for a browser that goes there, a line for everything else. */
+export function notFoundAnswer({ headers }: Request): Response {
+  const vary = { vary: 'accept' }
+  if (!isPageAccepted(headers)) return plainAnswer(404, 'There is no such file.', vary)
+  const title = 'There is no such page'
+  const text = 'Check the address. The site is shared from a folder of files, and this one is not among them.'
+  const page = infoPage({ title, text, footer: 'localtunnels' })
+  return answerOf(404, page, 'text/html', { ...vary, 'content-security-policy': INFO_POLICY })
+}
+
 /** An answer without a file. */
 export function plainAnswer(status: number, text: string, more: Fields): Response {
-  const body = new TextEncoder().encode(`${text}\n`)
+  return answerOf(status, `${text}\n`, 'text/plain', more)
+}
+
+function answerOf(status: number, text: string, type: string, more: Fields): Response {
+  const body = new TextEncoder().encode(text)
   const fields = {
     ...common(Date.now()),
-    'content-type': 'text/plain; charset=utf-8',
+    'content-type': `${type}; charset=utf-8`,
     // Counted here for HEAD, which has the fields without the bytes.
     'content-length': String(body.length),
     ...more,

@@ -2,7 +2,7 @@
 
 import { resolve } from 'node:path'
 import type { FetchHandler } from '../options.ts'
-import { fileAnswer, plainAnswer } from './answer.ts'
+import { fileAnswer, isPageAccepted, notFoundAnswer, plainAnswer } from './answer.ts'
 import { locate, type Place } from './file.ts'
 import { type FolderPath, folderPath } from './path.ts'
 
@@ -19,11 +19,11 @@ export function folderHandler(folder: string, isSpa: boolean): FetchHandler {
     const url = new URL(request.url)
     const path = folderPath(url.pathname)
     // Not even the page of an app: whoever asks so looks for something else.
-    if (path === undefined) return notFound()
+    if (path === undefined) return notFoundAnswer(request)
     const page = await pageAt(root, path)
     const answer = page === 'slash' ? slashAnswer(url) : page && (await fileAnswer(request, page))
     if (answer !== undefined) return answer
-    return isSpa ? await appAnswer(request, root, path) : notFound()
+    return isSpa ? await appAnswer(request, root, path) : notFoundAnswer(request)
   }
 }
 
@@ -42,20 +42,15 @@ async function appAnswer(request: Request, root: string, path: FolderPath): Prom
   const vary = { vary: 'accept' }
   const index = isPageWanted(request, path) ? await locate(root, [INDEX]) : undefined
   const answer = index?.isFolder === false ? await fileAnswer(request, index, vary) : undefined
-  return answer ?? notFound(vary)
+  return answer ?? notFoundAnswer(request)
 }
 
 /** A browser that goes to a page of the app, rather than a page that looks for a file which is not there. */
 function isPageWanted(request: Request, { names }: FolderPath): boolean {
-  const accept = request.headers.get('accept') ?? ''
-  return accept.toLowerCase().includes('text/html') && names.at(-1)?.includes('.') !== true
+  return isPageAccepted(request.headers) && names.at(-1)?.includes('.') !== true
 }
 
 function slashAnswer({ pathname, search }: URL): Response {
   // Not 301, which browsers keep for ever: tomorrow another app has this URL.
   return plainAnswer(302, 'This is a folder.', { location: `${pathname}/${search}` })
-}
-
-function notFound(more: Readonly<Record<string, string>> = {}): Response {
-  return plainAnswer(404, 'There is no such file.', more)
 }

@@ -24,13 +24,20 @@ async function ask(path: string, accept?: string, method = 'GET') {
   const handler = folderHandler(site.folder, true)
   const headers = new Headers(accept === undefined ? [] : [['accept', accept]])
   const answer = await handler(new Request(`http://app.localhost${path}`, { method, headers }))
-  return { status: answer.status, body: await answer.text(), vary: answer.headers.get('vary') }
+  const body = await answer.text()
+  const isPage = answer.headers.get('content-type') === 'text/html; charset=utf-8' && answer.status === 404
+  if (isPage) expect(body).toContain('<h1>There is no such page</h1>')
+  return {
+    status: answer.status,
+    body: isPage ? '(page)' : body,
+    vary: answer.headers.get('vary'),
+  }
 }
 
 const APP = { status: 200, body: 'app', vary: 'accept' }
 const NOTHING = { status: 404, body: 'There is no such file.\n', vary: 'accept' }
-/** What has no path in the folder has none in the app. */
-const REFUSED = { ...NOTHING, vary: null }
+/** For a browser that goes there. */
+const NO_PAGE = { ...NOTHING, body: '(page)' }
 
 test.each([
   ['/users/42', BROWSER, APP],
@@ -43,12 +50,12 @@ test.each([
   ['/users/42', '*/*', NOTHING],
   ['/users/42', 'application/json', NOTHING],
   ['/users/42', undefined, NOTHING],
-  ['/logo.png', BROWSER, NOTHING],
-  ['/about.txt/', BROWSER, NOTHING],
-  ['/.env', BROWSER, REFUSED],
-  ['/.git/config', BROWSER, REFUSED],
-  ['/a%2fb', BROWSER, REFUSED],
-  ['/a//b', BROWSER, REFUSED],
+  ['/logo.png', BROWSER, NO_PAGE],
+  ['/about.txt/', BROWSER, NO_PAGE],
+  ['/.env', BROWSER, NO_PAGE],
+  ['/.git/config', BROWSER, NO_PAGE],
+  ['/a%2fb', BROWSER, NO_PAGE],
+  ['/a//b', BROWSER, NO_PAGE],
   ['/about.txt', BROWSER, { status: 200, body: 'about', vary: null }],
   ['/docs/', BROWSER, { status: 200, body: 'docs', vary: null }],
 ] as const)('%s for %s', async (path, accept, answer) => {
@@ -62,7 +69,7 @@ test('HEAD is answered as GET is, POST is not', async () => {
 
 test('without an index.html there is no app', async () => {
   await rm(join(site.folder, 'index.html'))
-  expect(await ask('/users/42', BROWSER)).toEqual(NOTHING)
+  expect(await ask('/users/42', BROWSER)).toEqual(NO_PAGE)
   await site.write({ 'index.html/x.txt': 'a folder of that name' })
-  expect(await ask('/users/42', BROWSER)).toEqual(NOTHING)
+  expect(await ask('/users/42', BROWSER)).toEqual(NO_PAGE)
 })
