@@ -7,6 +7,7 @@ import { type EmbeddedOptions, startEmbeddedServer } from './embedded-server.ts'
 import { type ClientEnd, createClient, type ServerEnd } from './ends.ts'
 import { OriginWatch } from './origin-watch.ts'
 import type { Output, ReadyEvent } from './output.ts'
+import { connectPatiently } from './patience.ts'
 import { report } from './report.ts'
 import type { Run } from './run.ts'
 import { aborted } from './stop.ts'
@@ -88,7 +89,7 @@ async function shareThrough(sharing: Sharing, embedded: ServerEnd | undefined, r
   run.output.event({ type: 'connecting', server })
   const stopped = aborted(run.stop)
   try {
-    await Promise.race([sharing.connect(client), stopped])
+    await Promise.race([connectPatiently(() => sharing.connect(client), run), stopped])
     // Not before: when there is no server, that is the one thing to say.
     if (!run.stop.aborted) checkOrigins()
     if (!run.stop.aborted) await Promise.race([sharing.ready(shared), stopped])

@@ -166,7 +166,15 @@ describe('login', () => {
       expect(exitCode).toBe(2)
     }
     // What names server and token needs no logins.
-    const { stderr } = await run(['3000', '--server', '127.0.0.1:1', '--token', 'x'])
+    const { stderr } = await run([
+      '3000',
+      '--server',
+      '127.0.0.1:1',
+      '--token',
+      'x',
+      '--proxy',
+      'http://127.0.0.1:1',
+    ])
     expect(stderr).not.toContain('LOGIN_INVALID')
   })
 })

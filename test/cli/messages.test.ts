@@ -72,12 +72,20 @@ test('what a proxy in front says to plain HTTP on its TLS port is understood too
   expect(text).toContain(`speaks TLS: use https://localhost:${nginx.port}`)
 })
 
-test('a server that is not there is named with its address', async () => {
-  const [text, exitCode] = await said('3000', '--server', 'http://127.0.0.1:1')
+test('a server that is not there is named with its address and the reason, at once', async () => {
+  await using run = start(['3000', '--server', 'http://127.0.0.1:1'])
+  const text = await run.printed(/SERVER_UNREACHABLE: .*/)
   expect(text).toStartWith(
-    'error SERVER_UNREACHABLE: http://127.0.0.1:1 cannot be reached: nothing listens there (ECONNREFUSED). ',
+    'SERVER_UNREACHABLE: http://127.0.0.1:1 cannot be reached: nothing listens there (ECONNREFUSED). ',
   )
-  expect(exitCode).toBe(3)
+})
+
+test('a server whose name has a typo is named, too', async () => {
+  await using run = start(['3000', '--server', 'tunnel.invalid'])
+  const text = await run.printed(/SERVER_UNREACHABLE: .*/)
+  expect(text).toStartWith(
+    'SERVER_UNREACHABLE: https://tunnel.invalid cannot be reached: no address is known',
+  )
 })
 
 test('a port that closes without a word is unreachable, not taken for TLS', async () => {
@@ -86,8 +94,8 @@ test('a port that closes without a word is unreachable, not taken for TLS', asyn
     port: 0,
     socket: { data: socket => void socket.end() },
   })
-  const [text] = await said('3000', '--server', `http://127.0.0.1:${silent.port}`)
-  expect(text).toStartWith('error SERVER_UNREACHABLE: ')
+  await using run = start(['3000', '--server', `http://127.0.0.1:${silent.port}`])
+  const text = await run.printed(/SERVER_UNREACHABLE: .*/)
   expect(text).toContain('the connection ended before an answer')
 })
 

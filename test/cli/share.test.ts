@@ -247,12 +247,6 @@ describe('what it offers', () => {
 describe('what cannot work ends with one line and an exit code', () => {
   const line = (code: string) => new RegExp(`^error ${code}: [^\\n]*\\n$`)
 
-  test('no server there', async () => {
-    const { exitCode, stderr } = await finish(['3000', '--server', `127.0.0.1:${await freePort()}`])
-    expect(stderr).toMatch(line('SERVER_UNREACHABLE'))
-    expect(exitCode).toBe(3)
-  })
-
   test('something else there', async () => {
     const { port } = app(() => new Response('a web site'))
     const { exitCode, stderr } = await finish(['3000', '--server', `127.0.0.1:${port}`])

@@ -14,6 +14,7 @@ import { type ClientEnd, createClient, type ServerEnd } from '../ends.ts'
 import { EXIT, exitCodeOf } from '../exit-codes.ts'
 import { Logins } from '../logins.ts'
 import type { Output } from '../output.ts'
+import { connectPatiently } from '../patience.ts'
 import { report } from '../report.ts'
 import type { Run } from '../run.ts'
 import { type Refusal, Services } from '../services.ts'
@@ -71,9 +72,17 @@ class Up {
     this.#changes = new Changes(superseded => this.#change(superseded), lost)
   }
 
-  /** Rejects when not one service can be had. */
+  /** Rejects when not one service can be had, for a reason that does not pass by itself. */
   async begin(): Promise<void> {
-    const refusals = await this.#apply(await read(this.#source, this.#run))
+    const config = await read(this.#source, this.#run)
+    await connectPatiently(() => this.#begin(config), this.#run)
+    if (this.#run.stop.aborted) return
+    this.#configured()
+    this.#changes.begin()
+  }
+
+  async #begin(config: ClientConfig): Promise<void> {
+    const refusals = await this.#apply(config)
     const [first, ...others] = refusals
     if (first !== undefined && this.#line?.services.size === 0) {
       // One that all share, such as a server that is not there, is said once, by whoever catches it.
@@ -81,8 +90,6 @@ class Up {
       throw named(first)
     }
     this.#tell(refusals)
-    this.#configured()
-    this.#changes.begin()
   }
 
   /** The file is another. */

@@ -16,6 +16,8 @@ export class PlainOutput implements Output {
   #url = ''
   #hasServices = false
   #isServer = false
+  /** The first connection was tried before. */
+  #isRetrying = false
   #isUncounted = false
   /** The last error since the tunnel was up: every try of a long outage fails in the same way. */
   #lastError = ''
@@ -60,6 +62,11 @@ export class PlainOutput implements Output {
         if (this.#url === '') return
         if (this.#url !== event.url) this.#announce(event.url)
         return this.#line('connected again')
+      case 'reconnecting':
+        // A connection that is lost was told of as that.
+        if (this.#url !== '' || this.#hasServices || this.#isRetrying) return
+        this.#isRetrying = true
+        return this.#line('server unreachable, retrying')
       case 'origin':
         this.#lastError = ''
         return this.#line(

@@ -112,6 +112,10 @@ export class TerminalOutput implements Output {
         this.#webSockets.clear()
         this.#lostAt = this.#now().getTime()
         break
+      case 'reconnecting':
+        // Of the first connection nothing was lost.
+        this.#lostAt ??= this.#now().getTime()
+        break
       case 'connected':
         this.#lostAt = undefined
         this.#lastError = ''
@@ -238,7 +242,8 @@ export class TerminalOutput implements Output {
     if (this.#isDraining) return ['', '']
     if (this.#lostAt !== undefined) {
       const outageMs = this.#now().getTime() - this.#lostAt
-      return ['◐', `reconnecting${outageMs < 1_000 ? '' : `, ${formatDuration(outageMs)}`}`]
+      const what = this.#isReady ? 'reconnecting' : 'server unreachable, retrying'
+      return ['◐', `${what}${outageMs < 1_000 ? '' : `, ${formatDuration(outageMs)}`}`]
     }
     if (this.#downOrigin !== undefined && this.#isReady) {
       return ['○', `nothing on ${this.#downOrigin} yet`]
