@@ -38,10 +38,10 @@ const REPORT_MS = 60_000
 type Refusal = 'VISITOR_LIMIT' | 'ADDRESS_LIMIT' | 'DESCRIPTORS_SHORT'
 
 /**
- * A connection is counted from `accept` on, before TLS and before a byte is read. When there is no room for one more,
- * an idle one gives way. If none does, it is *provisional*: it may say what it wants, and only the control host serves
- * it, so that operators and clients get in when visitors fill everything. Of provisional ones there are few, and the
- * oldest is cut for the next.
+ * A connection is counted from `accept` on, before TLS and before a byte is read. When there is no room for one more, it
+ * is *provisional*: it may say what it wants. The control host serves it all the same, so that operators and clients get
+ * in when visitors fill everything; for a tunnel it needs an idle connection that gives way. Silent ones never push out
+ * others. There are few provisional ones, and the oldest is cut for the next.
  */
 export class Admission implements Deadline {
   dueTick = 0
@@ -85,35 +85,35 @@ export class Admission implements Deadline {
     return this.#seats.size
   }
 
-  /** `mayBeControl`: the control host is behind the same port. `undefined`: the connection is to be cut at once. */
-  admit(socket: Socket, mayBeControl: boolean): Seat | undefined {
+  /** `speaksFirst`: it says what it wants before anything is done for it. `undefined`: it is to be cut at once. */
+  admit(socket: Socket, speaksFirst: boolean): Seat | undefined {
     const address = this.#host.isTrusted(socket.remoteAddress) ? '' : socket.remoteAddress
     const key = this.#book.enter(address)
     if (key === undefined) return this.#refuse('ADDRESS_LIMIT', address)
     const seat = new Seat(this, socket, key, this.#host.deadlines.tick)
     const shortage = this.#shortage()
-    if (shortage === undefined || (shortage !== 'last' && this.#makeRoom())) {
-      this.#budget--
-      this.#seats.add(seat)
-      return seat
-    }
     const code = shortage === 'visitors' ? 'VISITOR_LIMIT' : 'DESCRIPTORS_SHORT'
-    if (!mayBeControl || shortage === 'last') {
+    const hasRoom = shortage === undefined || (shortage !== 'last' && !speaksFirst && this.#makeRoom())
+    if (!hasRoom && (shortage === 'last' || !speaksFirst)) {
       this.#book.leave(key)
       return this.#refuse(code, address)
     }
     this.#budget--
-    seat.refusal = code
-    this.#provisional.add(seat)
-    const [oldest] = this.#provisional
-    if (this.#provisional.size > Math.max(1, this.#reserve >> 2)) {
-      this.#refuse(code, address)
-      oldest?.cut()
-    }
+    if (hasRoom) this.#seats.add(seat)
+    else this.#addProvisional(seat, code)
     return seat
   }
 
-  /** What a provisional seat came for is a visitor's business: if there is room by now, it is one. */
+  #addProvisional(seat: Seat, code: Refusal): void {
+    seat.refusal = code
+    this.#provisional.add(seat)
+    if (this.#provisional.size <= Math.max(1, this.#reserve >> 1)) return
+    const [oldest] = this.#provisional
+    this.#refuse(code, oldest?.key ?? '')
+    oldest?.cut()
+  }
+
+  /** What a provisional seat came for is a tunnel: it needs room like any other. */
   settle(seat: Seat): boolean {
     if (this.#shortage() !== undefined && !this.#makeRoom()) {
       if (seat.refusal !== undefined) this.#refuse(seat.refusal, seat.key)

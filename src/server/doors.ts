@@ -55,14 +55,14 @@ export class Doors {
     const { listenBun } = await import('../sockets/bun.ts')
     const owner = this.#owner
     const failed = (error: Error) => owner.failed(error)
-    const listen = (on: number, accept: AcceptVisitor, mayBeControl: boolean, certificate?: ServerTls) => {
+    const listen = (on: number, accept: AcceptVisitor, certificate?: ServerTls) => {
       try {
         return listenBun({
           hostname,
           port: on,
           failed,
           ...(certificate && { tls: certificate }),
-          admit: socket => owner.admission.admit(socket, mayBeControl),
+          admit: socket => owner.admission.admit(socket, true),
           accept: owner.entrance(tls === undefined ? 'http' : 'https', accept),
         })
       } catch (cause) {
@@ -73,12 +73,12 @@ export class Doors {
       if (tls !== undefined && sharesTlsPort) {
         const { TlsHop } = await import('./hop.ts')
         this.#hop = await secured(tls, () => new TlsHop(tls, failed))
-        this.#main = listen(port, (socket, host, seat) => this.#acceptTls(socket, host, seat), true)
+        this.#main = listen(port, (socket, host, seat) => this.#acceptTls(socket, host, seat))
         return
       }
-      this.#main = listen(port, owner.visitor, true, tls)
+      this.#main = listen(port, owner.visitor, tls)
       if (tlsPort === undefined) return
-      this.#tls = listen(tlsPort, (socket, _host, seat) => owner.tlsFront.accept(socket, seat), false)
+      this.#tls = listen(tlsPort, (socket, _host, seat) => owner.tlsFront.accept(socket, seat))
     } catch (error) {
       this.close(true)
       this.#main = undefined

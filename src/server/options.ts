@@ -120,9 +120,9 @@ export interface ServerLimits {
   readonly maxHellos: number
   /**
    * Connections of visitors at once, of all kinds, from `accept` on. Default 32,768: idle ones cost about 5 KB each, so
-   * that is some 160 MB. Fewer where the process may not open as many descriptors. Above, one that has been idle for a
-   * second is cut for the new one; if none is, requests to tunnels get 503 `VISITOR_LIMIT` and raw connections are cut,
-   * while the control host still answers. An `error` event tells of it at most once a minute.
+   * that is some 160 MB. Fewer where the process may not open as many descriptors. Above, a connection that has been idle
+   * for a second is cut for a new one that sends a request; if none is, the request gets 503 `VISITOR_LIMIT`, and raw
+   * connections are cut. The control host still answers. An `error` event tells of it at most once a minute.
    */
   readonly maxVisitors: number
   /**

@@ -65,6 +65,22 @@ test('a terminal shows the URL as being checked before it answers, then the URL 
   expect(paper.screen.at(-1)).toBe('')
 })
 
+test('a server prints each error, also when the one before had the same code', () => {
+  const LISTENING: CliEvent = { type: 'listening', url: 'http://localhost', port: 80, domains: ['localhost'] }
+  const short = (refused: number): CliEvent => ({
+    type: 'error',
+    code: 'DESCRIPTORS_SHORT',
+    message: `refused: ${refused}.`,
+  })
+  const { paper, output } = terminal()
+  const log = new Paper()
+  const plainOutput = new PlainOutput(new Paper(), log, plain, now)
+  for (const one of [output, plainOutput])
+    for (const event of [LISTENING, short(1), short(200)]) one.event(event)
+  for (const { text } of [paper, log]) expect(text).toContain('DESCRIPTORS_SHORT: refused: 200.')
+  output.close()
+})
+
 test('a terminal shows one line per request above the status line', () => {
   const { paper, output } = terminal()
   output.event(READY)

@@ -35,6 +35,18 @@ async function connect(port: number, fetch: () => Response | Promise<Response>, 
   return { client, [Symbol.asyncDispose]: () => client.disconnect() }
 }
 
+/** The first try may be cut for those that came behind it, before it has said what it wants: as a program does, it tries again. */
+async function connectAtLast(...wish: Parameters<typeof connect>): ReturnType<typeof connect> {
+  const deadline = Date.now() + 8_000
+  for (;;) {
+    try {
+      return await connect(...wish)
+    } catch (error) {
+      if (Date.now() > deadline) throw error
+    }
+  }
+}
+
 /** Until it is served: idle ones give way when they have been idle for a second. */
 async function served(port: number, host: string): Promise<string> {
   const deadline = Date.now() + 8_000
@@ -57,6 +69,32 @@ test('500 idle connections where 256 descriptors are: visitors, clients and oper
   await server.when(() => server.errors.length > 0, 'the error event')
   expect(server.errors.map(({ code }) => code)).toEqual(['DESCRIPTORS_SHORT'])
   expect(server.errors[0]?.message).toMatch(/^\d+ of 256 descriptors are open, 64 are kept/)
+}, 20_000)
+
+// Slow: as above.
+test('silent connections that come again whenever they are cut keep nobody out', async () => {
+  await using server = await ServerProcess.start({}, 256)
+  await using _first = await connect(server.port, hello)
+  let isOver = false
+  let cut = 0
+  const comeAgain = async (): Promise<void> => {
+    while (!isOver) {
+      const visitor = await rawDial(server.port).catch(() => undefined)
+      if (visitor === undefined) continue
+      crowd.push(visitor)
+      await visitor.when(() => visitor.isClosed || isOver, 'the end').catch(() => {})
+      cut++
+    }
+  }
+  const flood = Promise.all(Array.from({ length: 250 }, comeAgain))
+  expect(await served(server.port, 'app.localhost')).toBe('hello')
+  expect(await served(server.port, 'localhost')).toStartWith('localtunnels')
+  await using _second = await connectAtLast(server.port, hello, 'second')
+  for (let round = 0; round < 5; round++) expect(await served(server.port, 'second.localhost')).toBe('hello')
+  isOver = true
+  for (const { socket } of crowd) socket.terminate()
+  await flood
+  expect(cut).toBeGreaterThan(500)
 }, 20_000)
 
 test('where visitors are busy the next is refused with 503, the control host answers, and it is told once', async () => {

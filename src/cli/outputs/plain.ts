@@ -77,7 +77,8 @@ export class PlainOutput implements Output {
       case 'error':
         // Each service has an error of its own.
         if (event.service !== undefined) break
-        if (event.code === this.#lastError) return
+        // Those of a server are not the tries of one outage, and say how much.
+        if (event.code === this.#lastError && !this.#isServer) return
         this.#lastError = event.code
     }
     const text = eventText(event)

@@ -141,7 +141,8 @@ export class TerminalOutput implements Output {
         break
       case 'error':
         // Every try of a long outage fails in the same way: it is said once, the status line tells the rest.
-        if (event.service !== undefined || event.code !== this.#lastError) this.#printText(event)
+        if (event.service !== undefined || event.code !== this.#lastError || this.#isListening)
+          this.#printText(event)
         if (event.service === undefined) this.#lastError = event.code
         break
       default:
