@@ -213,6 +213,15 @@ test.each(WAYS)(
   },
 )
 
+test('with an empty HOME no compiled code is looked for in the folder', async () => {
+  const trap = await setTrap('http://127.0.0.1:1')
+  for (const bin of [join(home, BIN), join(root, 'bin/localtunnels.ts')]) {
+    const { exitCode } = await run([bin, 'doctor'], { PATH: process.env.PATH ?? '', HOME: '' }, trap)
+    expect(exitCode).toBe(0)
+    expect(existsSync(join(trap, '.bun'))).toBe(false)
+  }
+})
+
 test('a file of variables that is named on the command line is read', async () => {
   const file = join(home, 'mine.env')
   await Bun.write(file, 'TUNNEL_SUBDOMAIN=mine\n')
