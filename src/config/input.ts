@@ -238,6 +238,8 @@ export interface ServerLimits {
   readonly hungAfter?: number | string
   /** Largest JSON wire message either way. Default: `64MiB`. */
   readonly maxMessage?: number | string
+  /** Bytes of JSON wire messages that are not complete, of all clients together. Default: `128MiB`. */
+  readonly maxUnfinishedMessage?: number | string
   /** Receive window that one stream may grow to from 256 KiB. Default: `4MiB`. */
   readonly maxStreamWindow?: number | string
   /** Growth of windows allowed in all streams of a session together. Default: `64MiB`. */

@@ -13,6 +13,7 @@ import type { ServerLimits } from './options.ts'
 import type { Rule } from './policy.ts'
 import type { TokenGate } from './token-gate.ts'
 import type { Tunnel, Tunnels } from './tunnels.ts'
+import type { UnfinishedMessages } from './unfinished-messages.ts'
 
 /** How a raw visitor's connection ended. */
 export interface RawEnd {
@@ -77,6 +78,7 @@ export interface ClientHost {
   readonly turns: Turns
   readonly tunnels: Tunnels
   readonly linkGate: LinkGate
+  readonly unfinishedMessages: UnfinishedMessages
   readonly tokenGate: TokenGate
   /** Whether this is a proxy, whose address is that of all who come by it. */
   isTrusted(address: string): boolean

@@ -33,6 +33,8 @@ const MAX_BYTES_BEFORE_REGISTRATION = 65_536
 const MAX_CONTROL_PER_SECOND = 100
 /** A long message counts as several. Existing clients send 100 characters at most. */
 const CHARS_OF_A_MESSAGE = 256
+/** A message of a client that owes no answer: a name and a few words, and nonsense is ignored. Late answers are owed until they come. */
+const MAX_UNASKED_BYTES = 262_144
 /** While no request waits for an answer, longer messages are not parsed: they can only be late answers. */
 const MAX_IDLE_MESSAGE_CHARS = 16_384
 /** How long the holder of a name has to show that it lives when the same address asks for the name again. */
@@ -99,8 +101,10 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
       role: 'server',
       scheduler: eventLoop,
       turns: host.turns,
-      maxTextBytes: limits.maxMessageBytes,
+      // Only answers are long, and only one that is owed is waited for.
+      maxTextBytes: () => (this.#owedAnswers > 0 ? limits.maxMessageBytes : MAX_UNASKED_BYTES),
       text: message => this.#take(message),
+      taken: () => this.#chargeUnfinished(),
     })
     this.#carrier.account = { hold: bytes => this.charge(bytes), isOver: false }
     this.#carrier.handler = {
@@ -114,7 +118,6 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
       received: bytes => {
         this.#heard(bytes.length)
         carrierEvents.received(bytes)
-        this.#chargeUnfinished()
       },
       // The client takes bytes, however slowly: it lives.
       drained: () => {
@@ -294,11 +297,17 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
 
   /** A message can be as long as `maxMessageBytes`, and its sender need not end it. */
   #chargeUnfinished(): void {
+    const before = this.#unfinishedBytes
     const bytes = this.isClosed ? 0 : this.#carrier.unfinishedTextBytes
-    if (bytes === this.#unfinishedBytes) return
-    this.charge(bytes - this.#unfinishedBytes)
+    if (bytes === before) return
+    const { limits, unfinishedMessages } = this.#host
+    const { maxMessageBytes, maxUnfinishedMessageBytes } = limits
+    // One message of the largest size has room, whatever the limits are.
+    const most = Math.max(maxUnfinishedMessageBytes, maxMessageBytes)
+    this.charge(bytes - before)
     this.#unfinishedBytes = bytes
-    if (bytes > MAX_BYTES_BEFORE_REGISTRATION && this.isOver) this.#lose('BUFFERS_FULL')
+    const hasRoom = unfinishedMessages.changed(before, bytes, most) && !this.isOver
+    if (bytes > MAX_BYTES_BEFORE_REGISTRATION && !hasRoom) this.#lose('BUFFERS_FULL')
   }
 
   #sign(isAlive: boolean): void {

@@ -291,6 +291,12 @@ export interface ServerLimits {
   readonly hungAfterMs: number
   /** Largest JSON wire message either way. Default 64 MiB, what existing clients accept. Above: 413 or 502. */
   readonly maxMessageBytes: number
+  /**
+   * Bytes of JSON wire messages that are not complete, of all clients together. Default 128 MiB, two of the largest: an
+   * answer is only kept while it arrives. At least `maxMessageBytes`, whatever is given. Above: a client that has sent more
+   * than an equal share is cut with `BUFFERS_FULL`. A client that owes no answer may send 256 KiB at a time.
+   */
+  readonly maxUnfinishedMessageBytes: number
   /** Receive window that one stream may grow to from 256 KiB. Default 4 MiB: what a stalled reader can cost. `0`: no growth. */
   readonly maxStreamWindowBytes: number
   /** Growth of windows allowed in all streams of a session together. Default 64 MiB. Above: none grows. `0`: no growth. */
@@ -353,6 +359,7 @@ export const DEFAULT_LIMITS: ServerLimits = {
   deadAfterMs: 25_000,
   hungAfterMs: 12_000,
   maxMessageBytes: 67_108_864,
+  maxUnfinishedMessageBytes: 134_217_728,
   maxStreamWindowBytes: 4_194_304,
   maxSessionWindowBytes: 67_108_864,
   drainTimeoutMs: 30_000,
@@ -389,6 +396,7 @@ export const NEVER_ZERO: ReadonlySet<string> = new Set<keyof ServerLimits>([
   'deadAfterMs',
   'hungAfterMs',
   'maxMessageBytes',
+  'maxUnfinishedMessageBytes',
 ])
 
 /** What a TunnelServer tells its listeners. */

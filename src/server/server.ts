@@ -38,6 +38,7 @@ import { StartupHold } from './startup-hold.ts'
 import { Counters, type ServerStats } from './stats.ts'
 import { TokenGate } from './token-gate.ts'
 import { refusalOfName, type Tunnel, Tunnels } from './tunnels.ts'
+import { UnfinishedMessages } from './unfinished-messages.ts'
 import { VisitorConnection } from './visitor.ts'
 import { Visitors } from './visitors.ts'
 
@@ -428,6 +429,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       },
       deadlines: this.#deadlines,
       turns: this.#turns,
+      unfinishedMessages: new UnfinishedMessages(),
       tunnels: this.#tunnels,
       linkGate: this.#linkGate,
       tokenGate: this.#tokenGate,

@@ -46,13 +46,13 @@ export interface WebSocketHandler {
 export interface WebSocketParserOptions {
   /** Which end this is: a server takes masked frames only, a client unmasked ones only (section 5.1). */
   readonly role: 'server' | 'client'
-  /** Longest text message, bytes. Above: failed with 1009. 0 refuses text with 1003. */
-  readonly maxTextBytes: number
+  /** Longest text message, bytes; asked with each frame of one. Above: failed with 1009. 0 refuses text with 1003. */
+  readonly maxTextBytes: number | (() => number)
 }
 
 export class WebSocketParser {
   readonly #isServer: boolean
-  readonly #maxTextBytes: number
+  readonly #maxTextBytes: () => number
   readonly #handler: WebSocketHandler
   readonly #header = new Uint8Array(MAX_WS_HEADER_BYTES)
   #headerLength = 0
@@ -75,7 +75,8 @@ export class WebSocketParser {
 
   constructor(options: WebSocketParserOptions, handler: WebSocketHandler) {
     this.#isServer = options.role === 'server'
-    this.#maxTextBytes = options.maxTextBytes
+    const { maxTextBytes } = options
+    this.#maxTextBytes = typeof maxTextBytes === 'number' ? () => maxTextBytes : maxTextBytes
     this.#handler = handler
   }
 
@@ -151,7 +152,8 @@ export class WebSocketParser {
       return this.#broken('a fragment without its message, or a message within another')
     }
     if (opcode !== CONTINUATION) this.#message = opcode
-    if (opcode === TEXT && this.#maxTextBytes === 0) return this.#fail(CLOSE_UNSUPPORTED, 'text is not taken')
+    if (opcode === TEXT && this.#maxTextBytes() === 0)
+      return this.#fail(CLOSE_UNSUPPORTED, 'text is not taken')
     return true
   }
 
@@ -176,7 +178,7 @@ export class WebSocketParser {
       this.#maskKey = header[at]! | (header[at + 1]! << 8) | (header[at + 2]! << 16) | (header[at + 3]! << 24)
       this.#maskOffset = 0
     }
-    if (this.#opcode < CLOSE && this.#message === TEXT && this.#text.length + length > this.#maxTextBytes) {
+    if (this.#opcode < CLOSE && this.#message === TEXT && this.#text.length + length > this.#maxTextBytes()) {
       return void this.#fail(CLOSE_TOO_LARGE, 'a text message over the limit')
     }
     this.#remaining = length

@@ -312,13 +312,13 @@ describe('bytes for slow readers', () => {
   }
 
   /** A client of the JSON wire that holds `app`, byte by byte. */
-  async function jsonClient(server: TunnelServer): Promise<RawConnection> {
+  async function jsonClient(server: TunnelServer, name = 'app'): Promise<RawConnection> {
     const raw = await rawDial(server.port)
     await raw.send(
       'GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
         'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n',
     )
-    const ready = '{"type":"ready","subdomain":"app"}'
+    const ready = JSON.stringify({ type: 'ready', subdomain: name })
     // Masked with zeros.
     await raw.send(Buffer.concat([Buffer.from([0x81, 0x80 | ready.length, 0, 0, 0, 0]), Buffer.from(ready)]))
     await raw.until('"registered"')
@@ -413,13 +413,69 @@ describe('bytes for slow readers', () => {
     await using server = await startServer({ limits: { maxTokenBufferedBytes: 200_000 } })
     const raw = await jsonClient(server)
     const gone = next(server, 'disconnection')
-    // A text of 1 MiB, of which a part comes.
-    await raw.send(Buffer.from([0x81, 0xff, 0, 0, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0]))
+    await owe(server, raw, 'app')
+    await raw.send(BEGUN_TEXT)
     await raw.send(Buffer.alloc(400_000, 0x20))
     expect(await gone).toEqual({ subdomain: 'app', reason: 'BUFFERS_FULL' })
     await raw.closed()
   })
+
+  test('unfinished JSON messages are counted in total: who sent most is cut, others finish theirs', async () => {
+    await using server = await startServer({
+      limits: { maxMessageBytes: 400_000, maxUnfinishedMessageBytes: 400_000 },
+    })
+    const small = await jsonClient(server, 'small')
+    const large = await jsonClient(server, 'large')
+    const answer = await owe(server, small, 'small')
+    await owe(server, large, 'large')
+    const gone = next(server, 'disconnection')
+    const text = JSON.stringify({
+      type: 'response',
+      id: 1,
+      status: 200,
+      headers: {},
+      body: 'x'.repeat(150_000),
+    })
+    await small.send(beginning(text.length))
+    await small.send(text.slice(0, 150_000))
+    await large.send(beginning(390_000))
+    await large.send(Buffer.alloc(380_000, 0x20))
+    expect(await gone).toEqual({ subdomain: 'large', reason: 'BUFFERS_FULL' })
+    await small.send(text.slice(150_000))
+    expect((await answer.response).status).toBe(200)
+    small.socket.terminate()
+  })
+
+  test('a JSON client that owes no answer may not send a long message', async () => {
+    await using server = await startServer()
+    const raw = await jsonClient(server)
+    const gone = next(server, 'disconnection')
+    await raw.send(BEGUN_TEXT)
+    expect(await gone).toMatchObject({ subdomain: 'app' })
+    await raw.when(() => raw.hasEnded, 'the end')
+    raw.socket.terminate()
+  })
 })
+
+/** The header of a text message of a client, with a mask that changes nothing. */
+function beginning(bytes: number): Buffer {
+  const header = Buffer.alloc(14)
+  header[0] = 0x81
+  header[1] = 0xff
+  header.writeUInt32BE(bytes, 6)
+  return header
+}
+
+/** A text of 1 MiB, of which no more comes. */
+const BEGUN_TEXT = beginning(1_048_576)
+
+/** A visitor asks, and the client has the request. */
+async function owe(server: TunnelServer, client: RawConnection, name: string) {
+  const response = fetch(`http://127.0.0.1:${server.port}/`, { headers: { host: `${name}.localhost` } })
+  response.catch(() => {})
+  await client.until('"type":"request"')
+  return { response }
+}
 
 describe('refused registrations', () => {
   test('above the bound of a second are answered without a look', async () => {

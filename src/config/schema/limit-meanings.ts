@@ -58,6 +58,7 @@ export const SERVER_LIMITS: Readonly<Record<string, string>> = {
   deadAfterMs: 'Silence on a carrier before it is given up',
   hungAfterMs: 'The same while a visitor waits: such a carrier is pinged as soon as it is silent',
   maxMessageBytes: 'Largest JSON wire message either way',
+  maxUnfinishedMessageBytes: 'Bytes of JSON wire messages that are not complete, of all clients together',
   maxStreamWindowBytes: 'Receive window that one stream may grow to from 256 KiB',
   maxSessionWindowBytes: 'Growth of windows allowed in all streams of a session together',
   drainTimeoutMs: 'How long `stop()` waits for exchanges and connections under way',

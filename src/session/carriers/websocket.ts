@@ -31,10 +31,12 @@ export interface WebSocketCarrierOptions {
   readonly scheduler: Scheduler
   /** 32 random bits for each message of a client (RFC 6455 section 5.3). A server does not mask. */
   readonly maskKey?: () => number
-  /** Longest text message. Default 0: text is refused. */
-  readonly maxTextBytes?: number
+  /** Longest text message; asked when one begins or goes on. Default 0: text is refused. */
+  readonly maxTextBytes?: number | (() => number)
   /** A text message arrived. */
   readonly text?: (message: string) => void
+  /** A portion of what was read was taken. */
+  readonly taken?: () => void
   /** Shared with other carriers: more at once than a portion waits there. Without it all is taken at once. */
   readonly turns?: Turns
 }
@@ -71,6 +73,7 @@ export class WebSocketCarrier implements Carrier, Waiting {
   /** Text messages of this event-loop tick. */
   readonly #texts: TextBatch = new TextBatch(MAX_KEPT_TEXT_BYTES)
   readonly #turns: Turns | undefined
+  readonly #taken: (() => void) | undefined
   /** What was read and waits: for the carrier's turn, or because whoever gets it has enough. */
   readonly #rest: Uint8Array[] = []
   #isHeld = false
@@ -105,6 +108,7 @@ export class WebSocketCarrier implements Carrier, Waiting {
       },
     )
     this.#turns = options.turns
+    this.#taken = options.taken
     this.socketHandler = {
       received: bytes => {
         const isLarge = bytes.length > SMALL_READ_BYTES
@@ -225,6 +229,7 @@ export class WebSocketCarrier implements Carrier, Waiting {
     do at = this.#parser.receive(bytes, at, most)
     while (at < bytes.length && !this.#isHeld && this.#turns?.hasTime)
     this.#answerPing()
+    this.#taken?.()
     if (at === bytes.length) return
     if (this.#isHeld) this.#rest.unshift(bytes.subarray(at))
     else this.#wait(bytes.subarray(at))
