@@ -57,7 +57,7 @@ export type CliEvent =
   | { readonly type: 'disconnection'; readonly subdomain: string; readonly reason: string }
   | RefusedEvent
 
-/** The URL answers. Comes once. */
+/** A request through the public side came back, or none did for too long, which a notice said before. Comes once. */
 export interface ReadyEvent {
   readonly type: 'ready'
   readonly kind: TunnelKind

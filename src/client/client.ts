@@ -579,7 +579,7 @@ function requestEvent({ id, tunnel, host, method, path }: RequestSeen): TunnelCl
   return { id, tunnel, ...(host !== undefined && { host }), method, path }
 }
 
-/** Starts a client and resolves once its URL answers: `const tunnel = await connectTunnel({ port: 3000 })`. */
+/** Starts a client and resolves once its URL is registered: `const tunnel = await connectTunnel({ port: 3000 })`. */
 export async function connectTunnel(options: TunnelClientOptions): Promise<TunnelClient> {
   const client = new TunnelClient(options)
   await client.connect()

@@ -221,7 +221,7 @@ export type TunnelState = 'idle' | 'connecting' | 'connected' | 'reconnecting' |
 
 /** What a TunnelClient tells its listeners. */
 export interface TunnelClientEvents {
-  /** Registered: the URL (of the first tunnel) answers. Also after each reconnect. */
+  /** Registered: the server routes the URL (of the first tunnel) here. Whether visitors get there, `probe()` says. Also after each reconnect. */
   connected: { readonly url: string; readonly subdomain: string; readonly wire: 'streams' | 'json' }
   /**
    * A tunnel is granted: once after it was asked for, after each reconnect, when its address may be another, and when the
