@@ -54,7 +54,7 @@ export interface TunnelServerOptions {
   readonly tlsCiphers?: string
   /**
    * Seconds for which browsers are told to ask for a tunnel by https only (Strict-Transport-Security). Default 0: not at
-   * all. Sent with answers that visitors get by https of this server, unless the app has such a header of its own.
+   * all. Sent with answers of apps that visitors get by https of this server, unless the app has such a header of its own.
    */
   readonly hsts?: number
   /**
@@ -119,8 +119,8 @@ export interface ServerLimits {
    */
   readonly maxHellos: number
   /**
-   * Connections of visitors at once, of all kinds, from `accept` on. Default 32,768: idle ones cost about 5 KB each, so
-   * that is some 160 MB. Fewer where the process may not open as many descriptors. Above, a connection that has been idle
+   * Connections of visitors at once, of all kinds, from `accept` on. Default 32,768: idle ones cost about 4 KB each, so
+   * that is some 130 MB. Fewer where the process may not open as many descriptors. Above, a connection that has been idle
    * for a second is cut for a new one that sends a request; if none is, the request gets 503 `VISITOR_LIMIT`, and raw
    * connections are cut. The control host still answers. An `error` event tells of it at most once a minute.
    */

@@ -1,11 +1,12 @@
 // More visitors than there is room for: who is refused, who gives way, and who gets in all the same.
 
 import { afterEach, expect, test } from 'bun:test'
+import { connect as connectTls } from 'node:tls'
 import { TunnelClient } from '../../src/index.ts'
 import { encodeProxyV1 } from '../../src/wire/proxy-protocol.ts'
 import { ask } from '../support/ask.ts'
 import { next } from '../support/events.ts'
-import { type RawConnection, rawDial } from '../support/raw.ts'
+import { type RawConnection, RawOrigin, rawDial } from '../support/raw.ts'
 import { ServerProcess } from '../support/server-process.ts'
 import { startServer, startTunnel } from '../support/tunnel.ts'
 import { within } from '../support/within.ts'
@@ -155,6 +156,26 @@ test('a connection to a TCP tunnel counts as well, and is cut above maxVisitors'
   await come(tunnel.port, 2)
   const third = await rawDial(Number(new URL(raw.url).port))
   expect(await third.closed()).toBeDefined()
+})
+
+test('a connection to a TLS tunnel is refused with an alert above maxVisitors, once its hello is there', async () => {
+  await using server = await startServer({ tlsPort: 0, limits: { maxVisitors: 1 } })
+  const client = new TunnelClient({ server: `http://127.0.0.1:${server.port}` })
+  using service = new RawOrigin()
+  await client.tls({ port: service.port, host: '127.0.0.1', subdomain: 'secure' })
+  const port = server.tlsPort ?? 0
+  const visit = () => {
+    const socket = connectTls({ host: '127.0.0.1', port, servername: 'secure.localhost' })
+    const error = new Promise<string>(resolve => socket.on('error', ({ message }) => resolve(message)))
+    return { socket, error }
+  }
+  const first = visit()
+  await service.accept()
+  const second = visit()
+  expect(await within(second.error, 'the alert')).toMatch(/unrecognized|alert|disconnected/i)
+  expect(service.connections.length).toBe(1)
+  first.socket.destroy()
+  await client.disconnect()
 })
 
 test('connections of one address at once are bounded, by the visitor that a PROXY header names', async () => {
