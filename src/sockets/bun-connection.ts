@@ -17,6 +17,7 @@ import { beginLane, canBeginLane, canSplice, openTrunk, spliceDescriptors } from
 import { descriptorOf } from './descriptor.ts'
 import { hasFarSide } from './far-side.ts'
 import { failure } from './gate.ts'
+import { boundReceiving } from './receive-buffer.ts'
 
 export type RawSocket = Bun.Socket<Connection>
 
@@ -133,6 +134,8 @@ export class Connection implements Socket {
   isPlain = false
   /** The last read was bulk. */
   isBulk = false
+  /** The kernel keeps less for it than it might. */
+  isBounded = false
   /** What the kernel moves from here, and to here. */
   outgoing: Pick<Splice, 'stop'> | undefined
   incoming: Pick<Splice, 'stop'> | undefined
@@ -196,6 +199,15 @@ export class Connection implements Socket {
     // Whoever was full takes bytes again: a good moment too, but for a call in the middle of a read.
     if (this.isBulk) this.nextTurn(0)
     else this.raw.resume()
+  }
+
+  bulkArrived(): void {
+    if (!this.isBounded) {
+      this.isBounded = true
+      const descriptor = descriptorOf(this.raw)
+      if (descriptor !== undefined) boundReceiving(descriptor)
+    }
+    this.yield()
   }
 
   /**
@@ -399,7 +411,7 @@ const SHARED_EVENTS = {
     // Bun reads a paused connection that broke. Where these bytes belong among those moved nobody knows.
     if (connection.outgoing !== undefined) return broken(connection)
     connection.isBulk = bytes.length >= BULK_READ_BYTES
-    if (connection.isBulk) connection.yield()
+    if (connection.isBulk) connection.bulkArrived()
     else if (bytes.length < SMALL_READ_BYTES) smallReads[0]!++
     connection.handler.received(bytes)
   },
