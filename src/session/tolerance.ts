@@ -7,19 +7,22 @@ export class Tolerance {
   readonly #mostPerSecond: number
   #second = 0
   #count = 0
+  #more = 0
 
   constructor(mostPerSecond: number) {
     this.#mostPerSecond = mostPerSecond
   }
 
   /**
-   * Counts one more, or what is worth so many, where `more` than usual are tolerated. `false`: more than an honest peer does
-   * in one second.
+   * Counts one more, or what is worth so many, where `more` than usual are tolerated: the highest number of this second, since
+   * a client may have many tunnels and release them all. `false`: more than an honest peer does in one second.
    */
   allows(nowMs: number, count = 1, more = 0): boolean {
     const second = Math.floor(nowMs / 1000)
-    this.#count = second === this.#second ? this.#count + count : count
+    const isSame = second === this.#second
     this.#second = second
-    return this.#count <= this.#mostPerSecond + more
+    this.#count = isSame ? this.#count + count : count
+    this.#more = isSame ? Math.max(this.#more, more) : more
+    return this.#count <= this.#mostPerSecond + this.#more
   }
 }
