@@ -373,7 +373,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   #routeToTunnel(visitor: VisitorConnection, { name, isBelow }: NamedTunnel): TunnelRoute {
     const { head, record } = visitor
     const tunnel = this.#tunnels.find(name)
-    if (tunnel === undefined && this.#startupHold.isOpen && this.#mayBeClaimed(name))
+    if (tunnel === undefined && this.#startupHold.isAwaited(name) && this.#mayBeClaimed(name))
       return this.#startupHold.holding(name, () => this.#routeToTunnel(visitor, { name, isBelow }))
     if (isBelow && tunnel?.isWildcard !== true) return 'HOST_UNKNOWN'
     if (tunnel?.kind !== 'http') return 'TUNNEL_NOT_FOUND'

@@ -20,6 +20,8 @@ export class StartupHold implements Deadline {
   readonly #deadlines: Deadlines
   /** By the name of the tunnel that is missing. */
   readonly #waiting = new Map<string, Set<Waiting>>()
+  /** Names that had a tunnel since the start. */
+  readonly #seen = new Set<string>()
   #count = 0
   #isOpen = false
 
@@ -37,9 +39,9 @@ export class StartupHold implements Deadline {
     this.#deadlines.arm(this, startupHoldMs)
   }
 
-  /** Whether requests still wait. */
-  get isOpen(): boolean {
-    return this.#isOpen
+  /** Whether requests for this name still wait. Not if its client was here already: then it gave the name back. */
+  isAwaited(name: string): boolean {
+    return this.#isOpen && !this.#seen.has(name)
   }
 
   /** Holds a request until the name has a tunnel; `route` says then where it goes. */
@@ -49,7 +51,8 @@ export class StartupHold implements Deadline {
 
   /** The name has a tunnel, whose client is there. */
   arrived(name: string): void {
-    if (this.#count === 0) return
+    if (!this.#isOpen) return
+    this.#seen.add(name)
     for (const waiting of [...(this.#waiting.get(name) ?? [])]) waiting.finish()
   }
 
@@ -60,6 +63,7 @@ export class StartupHold implements Deadline {
   /** Nothing waits from now on. */
   end(code: ErrorCode): void {
     this.#isOpen = false
+    this.#seen.clear()
     this.#deadlines.forget(this)
     for (const waiting of [...this.#waiting.values()].flatMap(all => [...all])) waiting.finish(code)
   }

@@ -109,6 +109,14 @@ test('hosts that no client could have do not wait, nor do those of tunnels of ot
   await client.disconnect()
 })
 
+test('a name that was given back is 404 at once', async () => {
+  await using server = await startServer({ limits: { startupHoldMs: 60_000 } })
+  const { client } = await connect(server)
+  expect(await ask(server.port, 'app.localhost')).toMatchObject(ANSWERED)
+  await client.disconnect()
+  expect(await ask(server.port, 'app.localhost')).toMatchObject(NOT_FOUND)
+})
+
 test('a host below a name waits for it, and for a wildcard tunnel only', async () => {
   await using server = await startServer({ limits: { startupHoldMs: 60_000 } })
   const [below] = await asked(server, ['a.app.localhost'])
