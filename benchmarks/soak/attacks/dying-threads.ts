@@ -19,10 +19,10 @@ export const attacks: readonly Attack[] = [
       }
       tally['threads ended'] = scene.threadsEnded
     },
-    judge: ({ tally, serverErrors }) => {
+    judge: ({ tally, told }) => {
       const ended = tally['threads ended'] ?? 0
-      const told = Object.values(serverErrors).reduce((sum, count) => sum + count, 0)
-      return ended > 0 && told === 0 ? [`${ended} threads died without an error event`] : []
+      const errors = Object.keys(told).filter(what => what.startsWith('error '))
+      return ended > 0 && errors.length === 0 ? [`${ended} threads died without an error event`] : []
     },
   },
 ]

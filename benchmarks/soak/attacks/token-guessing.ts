@@ -31,8 +31,10 @@ async function hold(target: Target, tally: Tally, until: AbortSignal): Promise<v
   )
 }
 
-function judge({ tally, seconds }: Evidence): string[] {
+function judge({ tally, seconds, told }: Evidence): string[] {
   const harms: string[] = []
+  const isTold = Object.keys(told).some(what => what.startsWith('refused '))
+  if (!isTold && (tally['guesses answered'] ?? 0) > 0) harms.push('guesses were refused without an event')
   const perSecond = Math.round((tally['guesses answered'] ?? 0) / seconds)
   if (perSecond > MOST_PER_SECOND)
     harms.push(`${perSecond.toLocaleString('en-US')} guesses a second were answered`)

@@ -46,8 +46,8 @@ export const DEFAULT_BOUNDS: Bounds = { failures: 0, p99Ms: 100, keptFiles: 60, 
 export interface Evidence {
   readonly tally: Tally
   readonly seconds: number
-  /** `error` events of the server while the attack ran, by code, and other lines it printed. */
-  readonly serverErrors: Readonly<Record<string, number>>
+  /** Events of the server while the attack ran: how many of `error CODE` and `refused CODE`. */
+  readonly told: Readonly<Record<string, number>>
   /** Processor time of the server while the attack ran, in cores. */
   readonly serverCores: number
 }

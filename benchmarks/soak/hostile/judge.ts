@@ -18,7 +18,7 @@ export interface Finding {
   readonly server: Use
   readonly client: Use
   readonly tally: Readonly<Record<string, number>>
-  readonly serverErrors: Readonly<Record<string, number>>
+  readonly told: Readonly<Record<string, number>>
   readonly serverCores: number
   /** Why it was harm; empty: it was none. */
   readonly harms: readonly string[]
@@ -117,7 +117,7 @@ export function judge(attack: Attack, course: Course, evidence: Evidence, p99Ms:
     server,
     client,
     tally: evidence.tally,
-    serverErrors: evidence.serverErrors,
+    told: evidence.told,
     serverCores: evidence.serverCores,
     harms,
   }

@@ -69,7 +69,7 @@ export function lineOf(finding: Finding): string {
     `${verdict} ${name.padEnd(24)} ${requests} requests, ${failed} failed, p50 ${ms(p50)} p99 ${ms(p99)} max ${ms(max)} ms, ${megabytes(server)} MB, ${serverCores.toFixed(2)} cores (${did.join(', ')})`,
     ...finding.harms.map(harm => `    ${harm}`),
   ]
-  const errors = Object.entries(finding.serverErrors).map(([code, count]) => `${code} ${count}`)
-  if (errors.length > 0) lines.push(`    server errors: ${errors.join(', ')}`)
+  const errors = Object.entries(finding.told).map(([code, count]) => `${code} ${count}`)
+  if (errors.length > 0) lines.push(`    the server told: ${errors.join(', ')}`)
   return lines.join('\n')
 }

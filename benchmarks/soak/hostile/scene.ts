@@ -74,8 +74,8 @@ export class Scene {
   readonly target: Target
   /** What visitors reported, in order, with the moment at which it came. */
   readonly reports: { readonly at: number; readonly report: Report }[] = []
-  /** Errors that the server told, by code. */
-  serverErrors: Record<string, number> = {}
+  /** What the server told its listeners, such as `error DESCRIPTORS_SHORT`. */
+  told: Record<string, number> = {}
   readonly #visitors: Child
   readonly #others: Child[] = []
   /** Worker threads of the server that the attack ended. */
@@ -107,7 +107,6 @@ export class Scene {
     const [http = 0, tcp = 0, udp = 0] = app.match?.slice(1).map(Number) ?? []
     // The scene is there before its processes say anything that it would want to hear.
     const heard: { scene?: Scene } = {}
-    const serverErrors: Record<string, number> = {}
     const firstPort = LOWEST_PORT + (nextPart++ % PARTS) * PORTS
     const options = serverOptions(`${firstPort}-${firstPort + PORTS - 1}`, attack.server)
     const server = await program(
@@ -117,10 +116,11 @@ export class Scene {
       {
         openFiles: attack.openFiles,
         onLine(line) {
-          const [, code] = /^event error (\S+)/.exec(line) ?? []
-          const errors = heard.scene?.serverErrors ?? serverErrors
-          if (code !== undefined) errors[code] = (errors[code] ?? 0) + 1
-          else if (line === 'thread ended' && heard.scene) heard.scene.threadsEnded++
+          const told = heard.scene?.told ?? {}
+          // What server-process.ts prints.
+          const news = line.startsWith('told ') ? (JSON.parse(line.slice(5)) as Record<string, number>) : {}
+          for (const [what, count] of Object.entries(news)) told[what] = (told[what] ?? 0) + count
+          if (line === 'thread ended' && heard.scene) heard.scene.threadsEnded++
           else if (/\berror\b|^Bun|panic/i.test(line) && process.env.LT_HOSTILE_VERBOSE)
             console.error('server:', line)
         },

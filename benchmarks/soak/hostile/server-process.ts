@@ -1,4 +1,5 @@
-// The server under attack: `server-process.ts SPEC`. Prints `ready PORT TLS_PORT`, and `event error CODE` for each error.
+// The server under attack: `server-process.ts SPEC`. Prints `ready PORT TLS_PORT`, and five times a second what it
+// told its listeners: `told {"error CODE": COUNT, "refused CODE": COUNT}`.
 //
 // SIGUSR2 collects garbage and prints `collected`. SIGUSR1 ends one of its worker threads and prints `thread ended`, or
 // `no thread`.
@@ -7,6 +8,7 @@ import type { Worker } from 'node:worker_threads'
 import type { TunnelServerOptions } from '../../../src/index.ts'
 import { knownLimits, libraryAt } from './source.ts'
 
+const TELL_MS = 200
 const threads = new Set<Worker>()
 // Node's name for it, and Bun knows it too: every thread that any part of the program starts.
 process.on('worker', thread => {
@@ -21,7 +23,17 @@ const { source, options } = JSON.parse(process.argv[2] ?? '') as {
 }
 const { TunnelServer } = await libraryAt(source)
 const server = new TunnelServer({ ...options, limits: await knownLimits(source, options.limits) })
-server.on('error', error => console.log(`event error ${(error as { code?: string }).code ?? error.message}`))
+let told: Record<string, number> = {}
+function count(what: string): void {
+  told[what] = (told[what] ?? 0) + 1
+}
+server.on('error', error => count(`error ${(error as { code?: string }).code ?? error.message}`))
+// An older tree has no such event, and never calls it.
+server.on('refused', ({ code }) => count(`refused ${code}`))
+setInterval(() => {
+  if (Object.keys(told).length > 0) console.log(`told ${JSON.stringify(told)}`)
+  told = {}
+}, TELL_MS)
 await server.start()
 process.on('SIGUSR2', () => {
   Bun.gc(true)

@@ -34,14 +34,14 @@ async function measured(scene: Scene, attack: Attack, options: TrialOptions): Pr
   const { server, client } = scene
   const before = [useOf(server), useOf(client)] as const
   for (const end of [server, client]) end.forgetPeak()
-  scene.serverErrors = {}
+  scene.told = {}
   const cpuBefore = server.cpuSeconds
   const began = performance.now()
   const tally = await attacked(scene, attack, scene.target.seconds * 1_000)
   const ended = performance.now()
   // A process that is gone has used none.
   const serverCores = Math.max(0, ((server.cpuSeconds - cpuBefore) * 1_000) / (ended - began))
-  const serverErrors = { ...scene.serverErrors }
+  const told = { ...scene.told }
   const peaks = [useOf(server, true), useOf(client, true)] as const
   await recovered(scene, options.recoveryMs)
   await scene.settle()
@@ -66,7 +66,7 @@ async function measured(scene: Scene, attack: Attack, options: TrialOptions): Pr
       hasClientDied: client.isGone && !scene.endsClient,
       endsProcesses: scene.endsServer || scene.endsClient,
     },
-    { tally, seconds: (ended - began) / 1_000, serverErrors, serverCores },
+    { tally, seconds: (ended - began) / 1_000, told, serverCores },
     options.p99Ms,
   )
 }
