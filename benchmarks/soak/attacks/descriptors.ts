@@ -9,7 +9,7 @@ const shortOf = (openFiles: number): Attack => ({
   openFiles,
   isCold: true,
   // With so few, some are refused. What counts is that the process lives, is calm, and works when the pressure is over.
-  bounds: { failures: Number.POSITIVE_INFINITY, p99Ms: Number.POSITIVE_INFINITY },
+  bounds: { failures: Number.POSITIVE_INFINITY, p99Ms: Number.POSITIVE_INFINITY, keptFiles: 120 },
   async attack(target, tally, until) {
     const closed = (socket: Awaited<ReturnType<typeof open>>): Promise<void> =>
       new Promise(resolve => {

@@ -35,5 +35,8 @@ process.on('SIGUSR2', () => {
   Bun.gc(true)
   console.log('collected')
 })
-process.on('SIGTERM', () => void client.disconnect().then(() => process.exit(0)))
+// An older tree knows only the abrupt end.
+const hasClose = 'close' in client
+const end = (): Promise<void> => (hasClose ? client.close() : client.disconnect())
+process.on('SIGTERM', () => void end().then(() => process.exit(0)))
 console.log(`ready ${tcp?.port ?? 0} ${udp?.port ?? 0} ${client.getSubdomain()}`)
