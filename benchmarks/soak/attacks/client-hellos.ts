@@ -1,6 +1,7 @@
 // The port of TLS tunnels: hellos for names that are no tunnels, and hellos that never end.
 
 import type { Attack } from '../hostile/attack.ts'
+import { closed } from '../hostile/wait.ts'
 import { add, loops, open, send } from '../hostile/wire.ts'
 
 const PARTIAL = 2_000
@@ -34,10 +35,7 @@ export const attacks: readonly Attack[] = [
         const socket = await open({ port: target.tlsPort })
         add(tally, 'hellos')
         await send(socket, clientHello(`nobody-${index}.localhost`))
-        await new Promise<void>(resolve => {
-          socket.once('close', () => resolve())
-          until.addEventListener('abort', () => resolve(), { once: true })
-        })
+        await closed(socket, until)
         socket.destroy()
       }),
   },
@@ -53,10 +51,7 @@ export const attacks: readonly Attack[] = [
           add(tally, 'connections')
           const hello = clientHello(`${'long.'.repeat(40)}localhost`)
           await send(socket, hello.subarray(0, 20 + Math.floor(Math.random() * (hello.length - 21))))
-          await new Promise<void>(resolve => {
-            socket.once('close', () => resolve())
-            until.addEventListener('abort', () => resolve(), { once: true })
-          })
+          await closed(socket, until)
           socket.destroy()
         },
         200,

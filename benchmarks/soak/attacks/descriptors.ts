@@ -1,6 +1,7 @@
 // Too few descriptors while bulk, easy requests and raw conversations run: idle connections take what is left.
 
 import type { Attack } from '../hostile/attack.ts'
+import { closed } from '../hostile/wait.ts'
 import { add, loops, open, send } from '../hostile/wire.ts'
 
 const shortOf = (openFiles: number): Attack => ({
@@ -11,11 +12,6 @@ const shortOf = (openFiles: number): Attack => ({
   // With so few, some are refused. What counts is that the process lives, is calm, and works when the pressure is over.
   bounds: { failures: Number.POSITIVE_INFINITY, p99Ms: Number.POSITIVE_INFINITY, keptFiles: 120 },
   async attack(target, tally, until) {
-    const closed = (socket: Awaited<ReturnType<typeof open>>): Promise<void> =>
-      new Promise(resolve => {
-        socket.once('close', () => resolve())
-        until.addEventListener('abort', () => resolve(), { once: true })
-      })
     await Promise.all([
       // Comes and goes, so that every number of free descriptors happens, none included.
       loops(
@@ -24,7 +20,7 @@ const shortOf = (openFiles: number): Attack => ({
         async () => {
           const socket = await open({ port: target.port })
           add(tally, 'idle')
-          await Promise.race([closed(socket), Bun.sleep(200 + Math.random() * 800)])
+          await Promise.race([closed(socket, until), Bun.sleep(200 + Math.random() * 800)])
           socket.destroy()
         },
         20,
@@ -39,7 +35,7 @@ const shortOf = (openFiles: number): Attack => ({
             socket,
             `GET /bytes/20000000?id=1 HTTP/1.1\r\nHost: ${target.honestHost}\r\nConnection: close\r\n\r\n`,
           )
-          await closed(socket)
+          await closed(socket, until)
           socket.destroy()
         },
         20,
@@ -59,7 +55,7 @@ const shortOf = (openFiles: number): Attack => ({
               ))
             )
               break
-            await Promise.race([answered, closed(socket)])
+            await Promise.race([answered, closed(socket, until)])
             add(tally, 'easy requests')
           }
           socket.destroy()
@@ -74,7 +70,7 @@ const shortOf = (openFiles: number): Attack => ({
           for (let count = 0; count < 100 && !until.aborted; count++) {
             const answered = new Promise<void>(resolve => socket.once('data', () => resolve()))
             if (!(await send(socket, 'hello', until))) break
-            await Promise.race([answered, closed(socket)])
+            await Promise.race([answered, closed(socket, until)])
             add(tally, 'raw turns')
           }
           socket.destroy()

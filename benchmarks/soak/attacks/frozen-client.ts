@@ -3,6 +3,7 @@
 import type { Attack, Tally } from '../hostile/attack.ts'
 import { ATTACKER_ADDRESS } from '../hostile/attack.ts'
 import type { Scene } from '../hostile/scene.ts'
+import { aborted, closed } from '../hostile/wait.ts'
 import { add, open } from '../hostile/wire.ts'
 
 /** From the request to any answer at all: the client is declared dead, and what waits for it is told. */
@@ -14,13 +15,9 @@ const AT_LEAST_SECONDS = 20
 async function waitFor(scene: Scene, tally: Tally, until: AbortSignal): Promise<void> {
   const began = performance.now()
   const socket = await open({ port: scene.target.port, address: ATTACKER_ADDRESS, reads: false })
-  const over = new Promise<void>(resolve => {
-    socket.once('data', () => resolve())
-    socket.once('close', () => resolve())
-    until.addEventListener('abort', () => resolve(), { once: true })
-  })
+  const answered = new Promise<void>(resolve => socket.once('data', () => resolve()))
   socket.write(`GET /bytes/1?id=1 HTTP/1.1\r\nHost: ${scene.target.honestHost}\r\n\r\n`)
-  await over
+  await Promise.race([answered, closed(socket, until)])
   socket.destroy()
   tally['longest wait, ms'] = Math.max(tally['longest wait, ms'] ?? 0, Math.round(performance.now() - began))
 }
@@ -37,10 +34,7 @@ export const attacks: readonly Attack[] = [
       add(tally, 'frozen')
       await waitFor(scene, tally, until)
       // The rest of the time it stays frozen.
-      await new Promise<void>(resolve => {
-        if (until.aborted) resolve()
-        else until.addEventListener('abort', () => resolve(), { once: true })
-      })
+      await aborted(until)
       scene.client.signal('SIGCONT')
     },
     judge: ({ tally }) =>

@@ -2,6 +2,7 @@
 
 import type { ServerLimits } from '../../../src/index.ts'
 import type { Attack, Tally, Target } from '../hostile/attack.ts'
+import { closed } from '../hostile/wait.ts'
 import { add, loops, open, send } from '../hostile/wire.ts'
 
 /** Where the one who looks after the server asks from. */
@@ -17,17 +18,14 @@ async function hold(
   connections: number,
   addresses: number,
 ): Promise<void> {
-  const closed = async (index: number): Promise<void> => {
+  const holdOne = async (index: number): Promise<void> => {
     const address = `127.0.${1 + Math.floor((index % addresses) / 250)}.${1 + ((index % addresses) % 250)}`
     const socket = await open({ port: target.port, address })
     add(tally, 'connections')
-    await new Promise<void>(resolve => {
-      socket.once('close', () => resolve())
-      until.addEventListener('abort', () => resolve(), { once: true })
-    })
+    await closed(socket, until)
     socket.destroy()
   }
-  await loops(connections, until, closed, 500)
+  await loops(connections, until, holdOne, 500)
 }
 
 /** Asks the control host as an operator does, on a new connection each time. */

@@ -1,6 +1,7 @@
 // Texts that cost the server memory or time: messages that never end, and deep or wide JSON of no known type.
 
 import type { Attack } from '../hostile/attack.ts'
+import { closed } from '../hostile/wait.ts'
 import { add, Control, controlFrame, loops, send, textFrame } from '../hostile/wire.ts'
 
 /** Just below what a message may have. */
@@ -45,12 +46,7 @@ export const attacks: readonly Attack[] = [
             if (!(await send(control.socket, PIECE, until))) break
             add(tally, 'MB')
           }
-          const over = new Promise<void>(resolve => {
-            control.socket.once('close', () => resolve())
-            until.addEventListener('abort', () => resolve(), { once: true })
-            if (!control.isOpen || until.aborted) resolve()
-          })
-          await over
+          await closed(control.socket, until)
           control.socket.destroy()
         },
         200,

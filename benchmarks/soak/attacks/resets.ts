@@ -5,6 +5,7 @@
 import { join } from 'node:path'
 import type { Attack } from '../hostile/attack.ts'
 import type { Scene } from '../hostile/scene.ts'
+import { aborted } from '../hostile/wait.ts'
 
 /** Every end that somebody was told of, as resets-peer.mjs counts them. */
 interface Counts {
@@ -37,7 +38,7 @@ export const attacks: readonly Attack[] = [
         [node, peer, 'visitors', `${scene.target.port}`, `${tcpPort}`, `${app.pid}`],
         /^ready$/,
       )
-      await new Promise<void>(resolve => until.addEventListener('abort', () => resolve(), { once: true }))
+      await aborted(until)
       await visitors.stop()
       await Bun.sleep(300)
       await app.stop()

@@ -36,7 +36,7 @@ process.on('SIGUSR2', () => {
   console.log('collected')
 })
 // An older tree knows only the abrupt end.
-const hasClose = 'close' in client
-const end = (): Promise<void> => (hasClose ? client.close() : client.disconnect())
+const end = (): Promise<void> =>
+  typeof Reflect.get(client, 'close') === 'function' ? client.close() : client.disconnect()
 process.on('SIGTERM', () => void end().then(() => process.exit(0)))
 console.log(`ready ${tcp?.port ?? 0} ${udp?.port ?? 0} ${client.getSubdomain()}`)

@@ -4,6 +4,7 @@ import { interrupted } from '../../measure/children.ts'
 import type { Attack, Tally } from './attack.ts'
 import { addUp, type Finding, judge, total, type Use } from './judge.ts'
 import { Scene, type Watched } from './scene.ts'
+import { aborted } from './wait.ts'
 
 export interface TrialOptions {
   readonly source: string
@@ -71,6 +72,13 @@ async function measured(scene: Scene, attack: Attack, options: TrialOptions): Pr
   )
 }
 
+/** No attack needs so long to end after its time. */
+const STUCK_MS = 45_000
+
+function fail(): never {
+  throw new Error('the attack did not end')
+}
+
 async function attacked(scene: Scene, attack: Attack, ms: number): Promise<Tally> {
   const tally: Tally = {}
   const until = AbortSignal.any([AbortSignal.timeout(ms), interrupted])
@@ -83,16 +91,11 @@ async function attacked(scene: Scene, attack: Attack, ms: number): Promise<Tally
   }
   const count = attack.attack === undefined ? 0 : (attack.attackers ?? 1)
   const attackers = await Promise.all(Array.from({ length: count }, () => scene.attacker(attack.name, add)))
-  await Promise.all([attack.stage?.(scene, tally, until), over(until)])
+  const stage = attack.stage?.(scene, tally, until) ?? Promise.resolve()
+  const late = aborted(until).then(() => Bun.sleep(STUCK_MS))
+  await Promise.all([Promise.race([stage, late.then(fail)]), aborted(until)])
   await Promise.all(attackers.map(attacker => attacker.stop()))
   return tally
-}
-
-function over(signal: AbortSignal): Promise<void> {
-  return new Promise(resolve => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
-  })
 }
 
 /** Until a second passed in which nothing failed, and descriptors are what they were; at most `ms`. */
