@@ -99,6 +99,7 @@ export type ErrorCode =
   | 'LOGIN_INVALID'
   | 'PROXY_HEADER_INVALID'
   | 'WORKER_FAILED'
+  | 'STATE_UNWRITABLE'
   | 'INTERNAL'
 
 /** What each error code means. */
@@ -679,6 +680,14 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     true,
     'A worker thread that moves bytes failed.',
     'Nothing: it starts again by itself. Please report it; LOCALTUNNELS_SPLICE=0 does without such threads.',
+  ),
+  STATE_UNWRITABLE: entry(
+    125,
+    500,
+    'user',
+    false,
+    'The secret that gets a name back after a crash cannot be written.',
+    'Check the state folder and its permissions; the tunnel works without.',
   ),
   INTERNAL: entry(99, 500, 'server', false, 'Something went wrong inside localtunnels.', 'Please report it.'),
 }

@@ -226,6 +226,7 @@ function shareOptions(): Option[] {
   return [
     new Option('--spa', 'with --serve: /index.html for pages that are not there').env('TUNNEL_SPA'),
     subdomainOption('APP_NAME, else a friendly one'),
+    new Option('--exact', 'take no other name when that one is taken').env('TUNNEL_EXACT'),
     new Option('--wire <wire>', 'auto, streams or json (default: auto)').env('TUNNEL_WIRE'),
     new Option(
       '--host-header <host>',
@@ -557,6 +558,7 @@ function shareSettings(flags: Flags, positional: string | undefined): ShareSetti
       ...client,
       wire,
       ...(subdomain !== undefined && { subdomain }),
+      ...(flags.isOn('exact') && { exact: true }),
       ...(hostHeader && { hostHeader }),
       ...(routes && { routes }),
       ...(flags.isOn('wildcard') && { wildcard: true }),

@@ -10,6 +10,7 @@ import type { Output, ReadyEvent } from './output.ts'
 import { connectPatiently } from './patience.ts'
 import { report } from './report.ts'
 import type { Run } from './run.ts'
+import { stateFolder } from './state-folder.ts'
 import { aborted } from './stop.ts'
 import type { Target } from './target.ts'
 import { Totals } from './totals.ts'
@@ -54,8 +55,11 @@ export async function share(sharing: Sharing, run: Run): Promise<void> {
 async function shareThrough(sharing: Sharing, embedded: ServerEnd | undefined, run: Run): Promise<void> {
   const server =
     embedded === undefined ? (sharing.destination.server ?? '') : `http://127.0.0.1:${embedded.port}`
+  // A server in this process ends with it, and all its names.
+  const state = embedded === undefined ? stateFolder(run.environment) : undefined
   const client = await createClient({
     ...sharing.client,
+    ...(state !== undefined && { stateFolder: state }),
     token: sharing.destination.token,
     server,
     // What is in this process needs no way out.

@@ -30,6 +30,7 @@ import type {
 import { OwnTunnel } from './own-tunnel.ts'
 import { pauseBefore } from './patience.ts'
 import { probePublicSide } from './probe.ts'
+import { ResumeFiles } from './resume-files.ts'
 import { guardToken } from './server-address.ts'
 import {
   type ClientSettings,
@@ -45,18 +46,6 @@ import { watchForWake } from './wake.ts'
 
 /** After the machine woke, how long the old connection has to prove that it lives. */
 const WAKE_CHECK_MS = 3_000
-/** Codes that end reconnecting. Not SERVER_REFUSED: some proxies answer 404 while the server behind them restarts. */
-const REFUSED_FOR_GOOD: ReadonlySet<string> = new Set([
-  'TOKEN_REFUSED',
-  'NAME_RESERVED',
-  'NAME_INVALID',
-  'OPTION_INVALID',
-  'NOT_ALLOWED',
-  'KIND_REFUSED',
-  'PORT_NOT_ALLOWED',
-  // Trying a wrong password again and again locks accounts.
-  'PROXY_AUTH_REFUSED',
-])
 /** A tunnel that lost its name or port to somebody else, while others go on, asks for it again this often. */
 const ASK_AGAIN_MS = 5_000
 /**
@@ -78,6 +67,8 @@ const WATCHED = ['request', 'upgraded', 'response', 'visitorConnected', 'visitor
 export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDisposable {
   readonly #settings: ClientSettings
   readonly #connect: Connect
+  readonly #resumes: ResumeFiles | undefined
+  #hasStateFailed = false
   #state: TunnelState = 'idle'
   #connection: Connection | undefined
   /** All that are wanted, the client's own first. */
@@ -103,6 +94,11 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     super()
     this.#settings = clientSettings(options, process.env, dial)
     this.#connect = connector(this.#settings)
+    const { stateFolder, server } = this.#settings
+    this.#resumes =
+      stateFolder === undefined
+        ? undefined
+        : new ResumeFiles(stateFolder, `${server.isSecure ? 'https' : 'http'}://${server.host}`)
     const { tunnel } = this.#settings
     this.#own = tunnel && this.#want(tunnel)
   }
@@ -156,7 +152,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     const connection = this.#connection
     if (this.#state === 'connected' && connection !== undefined) {
       this.#state = 'closing'
-      this.#draining = connection.drain()
+      this.#draining = Promise.all([connection.drain(), ...this.#dropResumes()]).then(() => {})
     }
     if (this.#state === 'closing') await this.#draining
     await this.disconnect()
@@ -166,8 +162,10 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   async disconnect(): Promise<void> {
     if (this.#state !== 'idle' && this.#state !== 'closed') {
       const connection = this.#connection
+      // While the server is away the names are this client's still, for the lease: the next start may have them.
+      const drops = connection === undefined ? [] : this.#dropResumes()
       this.#end()
-      this.#leaving = connection?.leave()
+      this.#leaving = Promise.all([connection?.leave(), ...drops]).then(() => {})
     }
     await this.#leaving
   }
@@ -276,6 +274,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
       closed: () => this.#forget(tunnel),
       healthChanged: ({ name }, isHealthy, error) =>
         this.emit('health', { tunnel: name, isHealthy, ...(error !== undefined && { error }) }),
+      resumes: this.#resumes,
+      failed: error => this.#stateFailed(error),
     })
     this.#tunnels.add(tunnel)
     return tunnel
@@ -302,8 +302,19 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     }
   }
 
+  #dropResumes(): Promise<void>[] {
+    return [...this.#tunnels].filter(tunnel => tunnel.isRegistered).map(tunnel => tunnel.dropResume())
+  }
+
+  /** Said once: it will fail in the same way for each name. */
+  #stateFailed(error: TunnelError): void {
+    if (!this.#hasStateFailed) this.emit('error', error)
+    this.#hasStateFailed = true
+  }
+
   #forget(tunnel: OwnTunnel): void {
     this.#tunnels.delete(tunnel)
+    if (tunnel.isRegistered) void tunnel.dropResume()
     if (tunnel.isRegistered) this.#connection?.release(tunnel.granted)
   }
 
@@ -326,8 +337,9 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     if (tunnel.registration === undefined) {
       tunnel.refuse(error)
       this.#tunnels.delete(tunnel)
-    } else if (REFUSED_FOR_GOOD.has(error.code)) {
+    } else if (tunnel.isRefusedForGood(error)) {
       tunnel.rest()
+      void tunnel.dropResume()
       this.#tunnels.delete(tunnel)
     } else {
       this.#planToAskAgain()
@@ -528,7 +540,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
       } catch (cause) {
         if (signal.aborted) return
         const error = cause instanceof TunnelError ? cause : new TunnelError('INTERNAL', undefined, { cause })
-        if (REFUSED_FOR_GOOD.has(error.code)) return this.#end(error)
+        if ([...this.#tunnels].every(tunnel => tunnel.isRefusedForGood(error))) return this.#end(error)
         this.emit('error', error)
       }
     }
@@ -554,6 +566,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   #end(error?: TunnelError): void {
     this.#state = 'closed'
     this.#connection = undefined
+    this.#resumes?.leave()
     this.#forgetSeen()
     this.#stopping.abort()
     clearTimeout(this.#askAgain)

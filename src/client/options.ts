@@ -76,6 +76,11 @@ export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
    */
   readonly subdomain?: string
   /**
+   * `true`: no other name will do. Taken: `NAME_TAKEN` at once, also when it is lost to another client later. Without a name to
+   * ask for: `OPTION_INVALID`. Default `false`.
+   */
+  readonly exact?: boolean
+  /**
    * Paths with origins of their own: `{ '/api': 8080 }`, the value a port or what says where an app is. `/api` means
    * `/api`, `/api?…` and all of `/api/`; the longest one wins. At most 32. Streams wire only, else `KIND_REFUSED`.
    */
@@ -212,6 +217,13 @@ export interface TunnelClientOptions extends HttpTunnelOptions {
    * supervisors such as systemd and Docker wait, or longer. Above: it is cut.
    */
   readonly drainTimeoutMs?: number
+  /**
+   * Folder for what should outlive the process: the secrets with which a client that was killed gets the names and ports that
+   * it asks for back at once, while the server keeps them for it. A file for each (mode 0600, the folder 0700), removed when
+   * the name is given back. A client that runs beside another one with the same name gets `name-2`, as without. Default none.
+   * Streams wire only, and not for pools. A folder that cannot be written: an `error` event, `STATE_UNWRITABLE`.
+   */
+  readonly stateFolder?: string
   /** Bounds to change; those not named keep their defaults. A value that cannot be used: `OPTION_INVALID`. */
   readonly limits?: Partial<ClientLimits>
 }

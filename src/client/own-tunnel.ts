@@ -3,10 +3,11 @@
 import { deferred } from '../deferred.ts'
 import { TunnelError } from '../errors.ts'
 import { eventLoop } from '../event-loop.ts'
-import { alternativeNames } from '../names.ts'
+import { alternativeNames, isValidSubdomain } from '../names.ts'
 import type { TunnelKind } from '../wire/control.ts'
 import type { Connection, Registration } from './connection.ts'
 import { HealthCheck } from './health.ts'
+import type { Holding, ResumeFiles } from './resume-files.ts'
 import type { TunnelSettings } from './settings.ts'
 import type { Tunnel } from './tunnel.ts'
 
@@ -16,7 +17,24 @@ export interface TunnelOwner {
   closed(tunnel: OwnTunnel): void
   /** Its health checks came to another verdict. */
   healthChanged(tunnel: OwnTunnel, isHealthy: boolean, error?: TunnelError): void
+  /** What outlives the process, if anything should. */
+  readonly resumes: ResumeFiles | undefined
+  /** Something failed that the tunnel goes on after. */
+  failed(error: TunnelError): void
 }
+
+/** Codes that end reconnecting. Not SERVER_REFUSED: some proxies answer 404 while the server behind them restarts. */
+const REFUSED_FOR_GOOD: ReadonlySet<string> = new Set([
+  'TOKEN_REFUSED',
+  'NAME_RESERVED',
+  'NAME_INVALID',
+  'OPTION_INVALID',
+  'NOT_ALLOWED',
+  'KIND_REFUSED',
+  'PORT_NOT_ALLOWED',
+  // Trying a wrong password again and again locks accounts.
+  'PROXY_AUTH_REFUSED',
+])
 
 export class OwnTunnel implements Tunnel {
   readonly settings: TunnelSettings
@@ -87,15 +105,20 @@ export class OwnTunnel implements Tunnel {
     const { name = settings.name, port = settings.port, resume } = this.registration ?? {}
     let registration: Registration
     try {
-      registration = await connection.register(settings, { name, port, resume })
+      registration = await this.#ask(connection, name, port, resume)
     } catch (error) {
       registration = await this.#registerElse(connection, error)
     }
+    const isOldSecret = registration.resume === this.registration?.resume
     this.registration = registration
     this.isRegistered = true
     this.#connection = connection
+    if (this.#owner.resumes !== undefined && !isOldSecret) await this.#keepResume(registration)
     // Closed meanwhile: nobody knows of what was granted.
-    if (this.isClosed) return connection.release(registration)
+    if (this.isClosed) {
+      void this.dropResume()
+      return connection.release(registration)
+    }
     this.#ready.resolve()
     // The server keeps what it was told last, and may be another one now.
     this.#tellHealth()
@@ -111,6 +134,17 @@ export class OwnTunnel implements Tunnel {
   #tellHealth(): void {
     if (this.#health !== undefined && this.isRegistered)
       this.#connection?.health(this.granted, this.#health.isHealthy)
+  }
+
+  /** Whether there is no use in asking again. */
+  isRefusedForGood({ code }: TunnelError): boolean {
+    return REFUSED_FOR_GOOD.has(code) || (this.settings.isExact === true && code === 'NAME_TAKEN')
+  }
+
+  /** It is given back: what was kept to get it back is worth nothing any more. */
+  async dropResume(): Promise<void> {
+    const holding = this.registration && this.#holdingOf(this.registration)
+    if (holding !== undefined) await this.#owner.resumes?.drop(holding)
   }
 
   /** It will not be granted: whoever waits for it learns why. */
@@ -130,19 +164,62 @@ export class OwnTunnel implements Tunnel {
     await this.close()
   }
 
+  /** With what proves the holder: of this run, or of one that was killed. */
+  async #ask(
+    connection: Connection,
+    name: string | undefined,
+    port: number | undefined,
+    resume: string | undefined,
+  ): Promise<Registration> {
+    const { settings } = this
+    const { resumes } = this.#owner
+    if (resume !== undefined || resumes === undefined)
+      return connection.register(settings, { name, port, resume })
+    const holding = this.#holdingOf({ name, port })
+    const left = holding && (await resumes.take(holding))
+    try {
+      return await connection.register(settings, { name, port, resume: left })
+    } catch (error) {
+      if (holding !== undefined && (isCode(error, 'NAME_TAKEN') || isCode(error, 'PORT_TAKEN')))
+        await resumes.drop(holding)
+      throw error
+    }
+  }
+
+  async #keepResume({ name, port, resume }: Registration): Promise<void> {
+    const holding = this.#holdingOf({ name, port })
+    if (holding === undefined || resume === undefined) return
+    try {
+      await this.#owner.resumes?.keep(holding, resume)
+    } catch (cause) {
+      this.#owner.failed(new TunnelError('STATE_UNWRITABLE', undefined, { cause }))
+    }
+  }
+
+  /** What the next start asks for, too: no made-up name, no port that the server chose, and nothing of a pool. */
+  #holdingOf(what: {
+    readonly name?: string | undefined
+    readonly port?: number | undefined
+  }): Holding | undefined {
+    const { kind, isNamed = false, port, pool } = this.settings
+    if (pool !== undefined) return undefined
+    if (kind === 'tcp' || kind === 'udp')
+      return port === undefined || what.port !== port ? undefined : { kind, name: `${port}` }
+    // A name that the server grants becomes part of a path.
+    const { name = '' } = what
+    return isNamed && isValidSubdomain(name) ? { kind, name } : undefined
+  }
+
   async #registerElse(connection: Connection, error: unknown): Promise<Registration> {
     const { settings } = this
     const { name = settings.name } = this.registration ?? {}
     // A pool is about one name: clients that ask for it must not end up under several.
     const isPooled = settings.pool !== undefined
-    if (isCode(error, 'NAME_TAKEN') && name !== undefined && settings.kind === 'http' && !isPooled) {
+    const mayBeAnother = settings.kind === 'http' && !isPooled && settings.isExact !== true
+    if (isCode(error, 'NAME_TAKEN') && name !== undefined && mayBeAnother) {
       for (const alternative of alternativeNames(name)) {
         try {
-          return await connection.register(settings, {
-            name: alternative,
-            port: undefined,
-            resume: undefined,
-          })
+          return await this.#ask(connection, alternative, undefined, undefined)
         } catch (another) {
           // A token for one name alone does not open the others: that the one is taken is what to say.
           if (isCode(another, 'NOT_ALLOWED')) throw error

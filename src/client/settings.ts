@@ -62,6 +62,10 @@ export interface TunnelSettings {
   readonly routes: readonly RouteSettings[]
   /** `http` and `tls`. */
   readonly isWildcard: boolean
+  /** The name was wished for, and not made up here. */
+  readonly isNamed?: boolean
+  /** `http`: no other name will do. */
+  readonly isExact?: boolean
   /** Of these, those that may have certificates. */
   readonly hosts?: readonly string[]
   /** It shares its name or port, and how. */
@@ -89,6 +93,7 @@ export interface ClientSettings {
   readonly pingIntervalMs: number
   readonly deadAfterMs: number
   readonly drainTimeoutMs: number
+  readonly stateFolder: string | undefined
   readonly limits: ClientLimits
 }
 
@@ -140,6 +145,7 @@ export function clientSettings(
     pingIntervalMs,
     deadAfterMs,
     drainTimeoutMs: positive('drainTimeoutMs', options.drainTimeoutMs ?? 10_000),
+    stateFolder: options.stateFolder,
     limits: clientLimits(options.limits ?? {}),
   }
 }
@@ -147,9 +153,14 @@ export function clientSettings(
 /** An HTTP tunnel. Throws `OPTION_INVALID`, `PORT_INVALID` or `NAME_INVALID` for what cannot be used. */
 export function httpTunnel(options: HttpTunnelOptions, environment: Environment, dial: Dial): TunnelSettings {
   const origin = originOf(options, dial)
+  const isNamed = isNameGiven(options, environment)
+  if (options.exact && !isNamed)
+    throw new TunnelError('OPTION_INVALID', 'exact is for a name that is asked for: there is no subdomain.')
   return {
     kind: 'http',
     name: nameOf(options, environment),
+    isNamed: isNamed || isValidSubdomain(slugOf(environment.APP_NAME ?? '')),
+    isExact: options.exact ?? false,
     port: undefined,
     token: checkToken(options.token),
     origin,
@@ -207,6 +218,7 @@ export function tlsTunnel(options: TlsTunnelOptions, dial: Dial): TunnelSettings
     ...rawTunnel(options, dial),
     kind: 'tls',
     name: nameOf(options, {}),
+    isNamed: isNameGiven(options, {}),
     port: undefined,
     isWildcard: options.wildcard ?? false,
   }
@@ -339,6 +351,10 @@ function originAddress(options: OriginOptions): Address {
   if (port === undefined || !isValidPort(port))
     throw new TunnelError('PORT_INVALID', `${port} is not a port.`)
   return { host: parseHost(host).hostname, port }
+}
+
+function isNameGiven({ subdomain }: { readonly subdomain?: string }, environment: Environment): boolean {
+  return Boolean(subdomain ?? environment.TUNNEL_SUBDOMAIN)
 }
 
 function nameOf(options: { readonly subdomain?: string }, environment: Environment): string {

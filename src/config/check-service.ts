@@ -17,6 +17,7 @@ export interface CheckedService {
   readonly folder?: string
   readonly spa?: boolean
   readonly subdomain?: string
+  readonly exact?: boolean
   readonly wildcard?: boolean
   readonly remotePort?: number
   readonly routes?: ReadonlyMap<string, RouteTarget>

@@ -56,6 +56,8 @@ export interface ClientService {
   readonly spa?: boolean
   /** The name to ask for. Default: the service's name. */
   readonly subdomain?: string
+  /** Whether no other name will do: when it is taken, the service is refused with `NAME_TAKEN`. Default: `false`. */
+  readonly exact?: boolean
   /** Whether the names below the subdomain are its, too: `*.shop` beside `shop`. Default: `false`. */
   readonly wildcard?: boolean
   /** With `wildcard`: names below that may have certificates, such as `anna` and `a.b`. Default: those that the app answers for. */

@@ -21,6 +21,7 @@ export interface HttpServiceOptions extends Shared {
   readonly folder?: string
   readonly spa?: boolean
   readonly subdomain: string
+  readonly exact?: boolean
   readonly wildcard?: boolean
   readonly wildcardHosts?: readonly string[]
   readonly hostHeader?: string

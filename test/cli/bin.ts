@@ -11,7 +11,9 @@ function environment(more: Readonly<Record<string, string>>): Record<string, str
   const { PATH = '', HOME = '', TMPDIR = '/tmp' } = process.env
   // No logins of the developer either.
   const XDG_CONFIG_HOME = '/nowhere/localtunnels-tests'
-  return { PATH, HOME, TMPDIR, XDG_CONFIG_HOME, TERM: 'xterm-256color', ...more }
+  // Nothing is kept but where a test says so.
+  const XDG_STATE_HOME = '/dev/null/localtunnels-tests'
+  return { PATH, HOME, TMPDIR, XDG_CONFIG_HOME, XDG_STATE_HOME, TERM: 'xterm-256color', ...more }
 }
 
 export interface Finished {

@@ -19,6 +19,7 @@ import { report } from '../report.ts'
 import type { Run } from '../run.ts'
 import { type Refusal, Services } from '../services.ts'
 import { drain } from '../sharing.ts'
+import { stateFolder } from '../state-folder.ts'
 import { aborted } from '../stop.ts'
 import { Totals } from '../totals.ts'
 import { faultsError, findConfig } from './config.ts'
@@ -198,9 +199,11 @@ class Line {
     }
     tellNotices(destination, connection.insecureToken ?? false, run.output)
     run.output.event({ type: 'connecting', server })
+    const state = embedded === undefined ? stateFolder(run.environment) : undefined
     try {
       const client = await createClient({
         ...connection,
+        ...(state !== undefined && { stateFolder: state }),
         token: destination.token,
         server,
         // What is in this process needs no way out.

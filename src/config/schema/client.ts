@@ -83,6 +83,12 @@ export const SERVICE_FIELDS: Fields = {
     meaning: 'The name to ask for',
     default: "the service's name",
   },
+  exact: {
+    value: { type: 'flag' },
+    kinds: ['http', 'folder'],
+    meaning: 'Whether no other name will do: when it is taken, the service is refused with `NAME_TAKEN`',
+    default: '`false`',
+  },
   wildcard: {
     value: { type: 'flag' },
     kinds: ['http', 'tls', 'folder'],
