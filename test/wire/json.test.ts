@@ -211,6 +211,14 @@ describe('a long message is read like JSON reads it', () => {
   }
 })
 
+test('a long message that is long for anything but its texts is not parsed', () => {
+  const answer = (x: string) => `{"type":"response","id":1,"status":200,"headers":{},"x":${x},"body":"x"}`
+  const text = JSON.stringify('[{"a":1,"b":[2]},\\'.repeat(100_000))
+  expect(parseClientMessage(answer(text))).toMatchObject({ type: 'response', id: 1 })
+  expect(parseClientMessage(answer(`[${'1,'.repeat(30_000)}1]`))).toBeUndefined()
+  expect(parseClientMessage(answer('['.repeat(20_000) + ']'.repeat(20_000)))).toBeUndefined()
+})
+
 test('whatever a stranger sends, reading it does not throw and yields nothing unchecked', () => {
   countInputs('JSON messages', 2_000 * FUZZ)
   const random = new Random(21)
