@@ -1,6 +1,6 @@
 // Output to a pipe whose reader is slow is complete: the process waits for its reader before it exits.
 
-import { afterAll, expect, test } from 'bun:test'
+import { afterAll, afterEach, expect, test } from 'bun:test'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,6 +13,19 @@ const BIN = join(import.meta.dir, '../../bin/localtunnels.ts')
 const folder = await mkdtemp(join(tmpdir(), 'localtunnels-'))
 afterAll(() => rm(folder, { recursive: true }))
 
+const started: { readonly child: Bun.Subprocess; readonly pid: Promise<number> }[] = []
+// A test that fails before it reads leaves a command that waits for its reader.
+afterEach(async () => {
+  for (const { child, pid } of started.splice(0)) {
+    try {
+      process.kill(await pid, 'SIGKILL')
+    } catch {
+      // It has ended by itself.
+    }
+    await child.exited
+  }
+})
+
 /** A process whose output nobody reads until `read`: the pipe fills up at 64 KiB. */
 function stalled(args: readonly string[]) {
   // A pipe of the kernel: one that Bun makes for its own child is read ahead.
@@ -23,12 +36,14 @@ function stalled(args: readonly string[]) {
     stdout: 'pipe',
     stderr: 'pipe',
   })
+  const pid = child.stderr
+    .getReader()
+    .read()
+    .then(({ value }) => Number(new TextDecoder().decode(value)))
+  started.push({ child, pid })
   return {
     /** Of the command, not of the shell. */
-    pid: child.stderr
-      .getReader()
-      .read()
-      .then(({ value }) => Number(new TextDecoder().decode(value))),
+    pid,
     async read(): Promise<string> {
       void child.stdin.write('go\n')
       await child.stdin.end()
