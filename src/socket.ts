@@ -28,6 +28,8 @@ export interface Socket {
   end(): void
   /** Closes both ways at once, with RST where the platform can: the far side must not take it for a clean end. */
   terminate(): void
+  /** Behind `end`: forgets the connection without a reset, so that the kernel sends what it has. Before it: as `terminate`. */
+  letGo?(): void
   /** Stops reading; the kernel's window then stops the far side. */
   pause(): void
   /** Reads on. */

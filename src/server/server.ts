@@ -266,7 +266,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     this.#tunnels.clear('SERVER_DRAINING')
     for (const client of [...this.#clients]) client.close('SERVER_DRAINING')
     await this.#whenAllLeft()
-    this.#visitors.terminate()
+    this.#visitors.letGo()
     this.#admission.stop()
     this.#deadlines.stop()
     this.#stopWatchingWorkers?.()

@@ -258,6 +258,12 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline, Occupa
     this.#socket.terminate()
   }
 
+  /** The time is over. A last answer that is out of our hands still arrives, however slowly it is read. */
+  letGo(): void {
+    if (this.isSettled && this.#phase === 'closing' && this.#socket.letGo !== undefined) this.#socket.letGo()
+    else this.#socket.terminate()
+  }
+
   /** There is room for the control host's requests only, and the connection is not kept. */
   get isProvisional(): boolean {
     return this.#seat?.refusal !== undefined

@@ -46,7 +46,7 @@ export class Visitors {
     for (const visitor of [...this.#open]) visitor.drain()
   }
 
-  terminate(): void {
-    for (const visitor of [...this.#open]) visitor.terminate()
+  letGo(): void {
+    for (const visitor of [...this.#open]) visitor.letGo()
   }
 }

@@ -182,6 +182,13 @@ export class Connection implements Socket {
     this.raw.terminate()
   }
 
+  letGo(): void {
+    if (this.isTerminated) return
+    if (!this.hasEnded || this.outgoing !== undefined) return this.terminate()
+    this.isTerminated = true
+    this.raw.end()
+  }
+
   keepAlive(idleMs: number): void {
     // A probe a second and ten of them: that is Bun's own choice.
     this.raw.setKeepAlive(true, idleMs)

@@ -134,3 +134,23 @@ test('half a head does not hold the stop up: it is answered after drainIdleMs', 
   visitor.socket.end()
   await stopped
 })
+
+// Two seconds: until the server gives up waiting for the visitor.
+test('a last answer that its visitor reads after the stop still arrives whole', async () => {
+  const raw = keep(await rawTunnel())
+  const visitor = await raw.visit(get(raw.host))
+  const app = await raw.origin.accept()
+  await readRequest(app)
+  visitor.socket.pause()
+  const told = next(raw.tunnel.server, 'request')
+  const size = 1_500_000
+  await app.send(`HTTP/1.1 200 OK\r\nContent-Length: ${size}\r\n\r\n`)
+  await app.send(Buffer.alloc(size))
+  // All of it is in the kernel's hands.
+  await told
+  await raw.tunnel.server.stop()
+  visitor.socket.resume()
+  await visitor.end()
+  expect(visitor.bytes.length).toBeGreaterThan(size)
+  expect(visitor.error).toBeUndefined()
+})
