@@ -1,5 +1,6 @@
 // While many connections of one attacker do their worst, the visitors of another tunnel are answered in time.
-// Each attack runs for a second in processes of its own, and there are many: that is why this file takes long.
+// Each attack runs for a second in processes of its own, and there are many: that is why this file takes long. With
+// LT_FLOOD_SECONDS=5 it prints what was measured.
 
 import { expect, test } from 'bun:test'
 import { TunnelClient } from '../../src/index.ts'
@@ -13,9 +14,9 @@ const SECONDS = Number(Bun.env.LT_FLOOD_SECONDS ?? 1)
 const MOST_P99_MS = 1_000
 /**
  * 200 clients hold one read and the batch of their session each, some 150 MB. The rest is what the collector has not got
- * to, on a busy machine.
+ * to: clients that are cut and connect again at once, hundreds of times in a second, are the worst.
  */
-const MOST_MB = 800
+const MOST_MB = 1_000
 
 test.each(Object.keys(FLOODS))('%s', async flood => {
   await using server = await ServerProcess.start({ tlsPort: 0 }, 4_096)

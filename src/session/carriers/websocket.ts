@@ -231,6 +231,8 @@ export class WebSocketCarrier implements Carrier, Waiting {
     this.#answerPing()
     this.#taken?.()
     if (at === bytes.length) return
+    // Only the end of the connection still matters.
+    if (this.#isClosing) return this.#parser.stop()
     if (this.#isHeld) this.#rest.unshift(bytes.subarray(at))
     else this.#wait(bytes.subarray(at))
   }
