@@ -74,7 +74,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline, Occupa
   readonly #socket: Socket
   readonly #host: VisitorHost
   readonly #seat: Seat | undefined
-  /** When it began to wait for a request. */
+  /** When it began to wait for a request, or for the rest of its head. */
   #idleSinceTick: number
   readonly #framer: BodyFramer = new BodyFramer()
   readonly #input: HeadBuffer = new HeadBuffer()
@@ -274,10 +274,13 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline, Occupa
     return this.#seat?.isRefused() ?? false
   }
 
-  /** Half a head gives way, too: whoever drips would keep everybody else out. The last answer has a while to arrive. */
+  /**
+   * Half a head gives way, too, or visitors that send theirs byte by byte would keep all others out. So does a last answer
+   * that has left. Requests that have arrived and wait for their turn do not.
+   */
   giveWay(): boolean {
     if (this.#phase === 'closing' && this.#unsent.isEmpty) this.#socket.terminate()
-    else if (this.#phase !== 'head' || !this.#unsent.isEmpty) return false
+    else if (this.#phase !== 'head' || this.#isWaiting || !this.#unsent.isEmpty) return false
     else if (this.#host.deadlines.tick - this.#idleSinceTick < TICKS_PER_SECOND) return false
     else this.#socket.terminate()
     return true
@@ -352,7 +355,11 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline, Occupa
   /** Reads a head from `bytes` at `at` and begins its exchange. Returns where to go on. */
   #takeHead(bytes: Uint8Array, at: number): number {
     const before = this.#input.length
-    if (before === 0) this.#host.deadlines.arm(this, this.#host.limits.headTimeoutMs)
+    if (before === 0) {
+      const { deadlines, limits } = this.#host
+      deadlines.arm(this, limits.headTimeoutMs)
+      this.#idleSinceTick = deadlines.tick
+    }
     const pending = this.#input.with(at === 0 ? bytes : bytes.subarray(at))
     const end = parseRequestHead(this.head, pending, 0, pending.length, this.#host.limits)
     if (end === 0) {

@@ -135,6 +135,34 @@ test('half a head does not hold the stop up: it is answered after drainIdleMs', 
   await stopped
 })
 
+test('a head that had begun to arrive when the server stops is answered, however long its connection was idle', async () => {
+  const { server, port, host } = keep(
+    await startTunnel({ fetch: () => new Response('whole') }, { server: { limits: { drainIdleMs: 1_000 } } }),
+  )
+  const visitor = await rawDial(port)
+  await visitor.send(get(host))
+  await readAnswer(visitor)
+  // Idle for longer than drainIdleMs: that time is what the test is about.
+  await Bun.sleep(1_600)
+  await visitor.send('GET / HTTP/1.1\r\nHo')
+  // It is here once the server answers a later one.
+  const later = await rawDial(port)
+  await later.send(get('localhost', '/health', 'Connection: close\r\n'))
+  await readAnswer(later)
+  const stopped = server.stop()
+  // Connections are refused once the server has looked at those that it has.
+  for (;;) {
+    const refused = await rawDial(port).catch(() => undefined)
+    if (refused === undefined) break
+    refused.socket.terminate()
+  }
+  await visitor.send(`st: ${host}\r\n\r\n`)
+  const answer = await readAnswer(visitor)
+  expect([statusOf(answer.head), answer.payload]).toEqual([200, 'whole'])
+  visitor.socket.end()
+  await stopped
+})
+
 // Two seconds: until the server gives up waiting for the visitor.
 test('a last answer that its visitor reads after the stop still arrives whole', async () => {
   const raw = keep(await rawTunnel())
