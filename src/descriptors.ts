@@ -24,7 +24,7 @@ let calls: ReturnType<typeof open> | null | undefined
  * of Linux and macOS.
  */
 export function descriptorLimit(): number | undefined {
-  calls ??= openOrNull()
+  if (calls === undefined) calls = openOrNull()
   if (calls === null) return undefined
   const { libc, ffi } = calls
   const softAndHard = new BigUint64Array(2)
@@ -38,7 +38,7 @@ export function descriptorLimit(): number | undefined {
  * 0.3 µs each. Other threads may take them a moment later. `undefined` where it is not known, as `descriptorLimit`.
  */
 export function freeDescriptors(most: number): number | undefined {
-  calls ??= openOrNull()
+  if (calls === undefined) calls = openOrNull()
   if (calls === null) return undefined
   const { libc } = calls
   const first = most > 0 ? libc.socket(AF_UNIX, SOCK_STREAM, 0) : -1

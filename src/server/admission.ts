@@ -60,7 +60,10 @@ export class Admission implements Deadline {
   readonly #spares: number[] = []
   readonly #refused = new Map<Refusal, number>()
   readonly #reportedAt = new Map<Refusal, number>()
+  /** The last one that was refused for its own connections. */
   #lastAddress = ''
+  /** Free descriptors when they were short last. */
+  #lastFree = 0
 
   constructor(host: AdmissionHost) {
     this.#host = host
@@ -152,16 +155,21 @@ export class Admission implements Deadline {
     this.#reserve = Math.min(this.#host.limits.reservedDescriptors, Math.floor(limit / 4))
     const least = Math.max(this.#reserve, LAST_DESCRIPTORS)
     // Twice as many: the next count is due when half of them are taken.
-    this.#budget = (freeDescriptors(2 * least) ?? Number.POSITIVE_INFINITY) - least
+    const free = freeDescriptors(2 * least) ?? Number.POSITIVE_INFINITY
+    this.#budget = free - least
     this.#isShort = this.#budget <= 0
+    if (this.#isShort) this.#lastFree = free
   }
 
   /** Why there is no room for one more visitor. `last`: nor for anybody else. */
   #shortage(): 'visitors' | 'descriptors' | 'last' | undefined {
     if (this.#budget <= 0) {
       // Cheap where there are none, and exact: this decides whether the next `accept` finds one.
-      if ((freeDescriptors(LAST_DESCRIPTORS + 1) ?? Number.POSITIVE_INFINITY) <= LAST_DESCRIPTORS)
+      const free = freeDescriptors(LAST_DESCRIPTORS + 1) ?? Number.POSITIVE_INFINITY
+      if (free <= LAST_DESCRIPTORS) {
+        this.#lastFree = free
         return 'last'
+      }
       if (!this.#isShort) this.#count()
       if (this.#budget <= 0) return 'descriptors'
     }
@@ -193,7 +201,7 @@ export class Admission implements Deadline {
 
   #refuse(code: Refusal, address: string): undefined {
     this.#refused.set(code, (this.#refused.get(code) ?? 0) + 1)
-    this.#lastAddress = address
+    if (code === 'ADDRESS_LIMIT') this.#lastAddress = address
     this.#report(code)
   }
 
@@ -216,8 +224,8 @@ export class Admission implements Deadline {
     if (code === 'ADDRESS_LIMIT')
       return `${this.#lastAddress} opens more than ${addressBounds.maxOpen} connections, or ${addressBounds.maxPerSecond} a second.`
     const limit = descriptorLimit() ?? 0
-    const open = limit - (freeDescriptors(limit) ?? 0)
-    return `${open} of ${limit} descriptors are open, ${this.#reserve} are kept for the control host, and ${this.count} are visitors'.`
+    // Not counted now: a report of what was refused may come when a million are free again, and counting opens each of them.
+    return `${limit - this.#lastFree} of ${limit} descriptors are open, ${this.#reserve} are kept for the control host, and ${this.count} are visitors'.`
   }
 }
 

@@ -20,7 +20,7 @@ let check: ((descriptor: number) => boolean) | null | undefined
  * ended both ways has no far side either. Always `true` outside of Linux.
  */
 export function hasFarSide(descriptor: number): boolean {
-  check ??= open()
+  if (check === undefined) check = open()
   return check?.(descriptor) ?? true
 }
 
