@@ -4,6 +4,7 @@ import { afterEach, describe, expect, mock, spyOn, test } from 'bun:test'
 import { openSync, readdirSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { Board } from '../../src/splice/board.ts'
+import { watchFaults } from '../../src/splice/faults.ts'
 import { Kernel } from '../../src/splice/kernel.ts'
 import type { LaneOver } from '../../src/splice/lane.ts'
 import { type LaneListener, Lanes } from '../../src/splice/lanes.ts'
@@ -104,6 +105,38 @@ describe.skipIf(!canSplice())('the splicing thread', () => {
     expect(new Set(ownDescriptors())).toEqual(new Set([from, to]))
     expect(log.length).toBe(7)
     for (const one of [from, to]) kernel.close(one)
+  })
+
+  test('what a listener throws is reported, keeps nobody from hearing, and costs no slot', async () => {
+    const { kernel, splicer, from, to, died } = doomed()
+    const { lanes } = splicer
+    const faults: string[] = []
+    const stopWatching = watchFaults(({ detail }) => faults.push(detail))
+    const log: string[] = []
+    const throwing = (event: string) => {
+      log.push(event)
+      throw new Error(event)
+    }
+    const trunk = lanes.openTrunk(to, true, () => throwing('trunk over'))
+    if (trunk === undefined) throw new Error('no trunk')
+    const listening: LaneListener = {
+      over: () => throwing('over'),
+      more: () => throwing('more'),
+      back: () => throwing('back'),
+    }
+    lanes.begin(trunk, 0, from, undefined, listening)
+    lanes.begin(trunk, 1, from, undefined, listening)
+    expect(() => lanes.hear({ kind: 'back', slot: 0, isTorn: false })).toThrow('back')
+    expect(splicer.counts.laneEnds).toBe(1)
+    for (const name of ['first job', 'second job']) splicer.start(from, to, 10, () => throwing(name))
+    await died
+    await eventually(() => log.length === 6, 'all of it')
+    expect(log).toEqual(['back', 'first job', 'second job', 'over', 'back', 'trunk over'])
+    expect(splicer.counts).toMatchObject({ running: 0, laneEnds: 0 })
+    // Once a second.
+    expect(faults).toEqual(['A connection was cut, because a thread failed: first job.'])
+    stopWatching()
+    for (const one of ownDescriptors()) kernel.close(one)
   })
 
   test('that dies: a lane that was over is back, and its descriptor not closed once more', async () => {
