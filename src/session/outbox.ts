@@ -8,6 +8,8 @@ import type { Stream } from './stream.ts'
 
 /** Room for four full frames: about what one read of a busy event loop brings. */
 const BATCH_BYTES = 4 * (MAX_FRAME_BYTES + FRAME_HEADER_BYTES)
+/** What a batch begins with. Most clients are idle most of the time, and a flood of new ones must not cost 256 KiB each. */
+const FIRST_BATCH_BYTES = 8_192
 /** Credit is only worth a frame from here on: a peer that grants byte by byte cannot make us send byte by byte. */
 const MIN_DATA_BYTES = 4096
 
@@ -46,7 +48,7 @@ export class Outbox {
     this.#overflowed = overflowed
     this.#maxBacklogBytes = maxBacklogBytes
     this.#finished = finished
-    this.batch = new Uint8Array(carrier.headroom + BATCH_BYTES)
+    this.batch = new Uint8Array(carrier.headroom + FIRST_BATCH_BYTES)
     this.#batchEnd = carrier.headroom
     this.#flushPlanned = () => this.flush()
   }
@@ -133,14 +135,14 @@ export class Outbox {
     const end = this.#batchEnd
     this.#batchEnd = headroom
     // An array that grew while the carrier was stuck is not kept: the next batch fits a small one again.
-    const isUsual = batch.length === headroom + BATCH_BYTES
+    const isKept = batch.length <= headroom + BATCH_BYTES
     if (this.#carrier.send(batch, headroom, end)) {
-      if (!isUsual) this.batch = new Uint8Array(headroom + BATCH_BYTES)
+      if (!isKept) this.batch = new Uint8Array(headroom + FIRST_BATCH_BYTES)
       return
     }
     this.#isStuck = true
-    this.batch = this.#spare ?? new Uint8Array(headroom + BATCH_BYTES)
-    this.#spare = isUsual ? batch : undefined
+    this.batch = this.#spare ?? new Uint8Array(headroom + FIRST_BATCH_BYTES)
+    this.#spare = isKept ? batch : undefined
   }
 
   #planFlush(): void {
@@ -150,6 +152,7 @@ export class Outbox {
   }
 
   #makeRoom(needed: number): void {
+    if (this.#grow(needed)) return
     this.flush()
     if (this.#batchEnd + needed <= this.batch.length) return
     // The carrier is stuck. Data waits in the streams; what gathers here is what the other side made us answer.
@@ -163,13 +166,24 @@ export class Outbox {
     if (isOver) this.#overflowed()
   }
 
+  /** Lets the batch grow up to `BATCH_BYTES`. `false`: it cannot hold so many bytes more. */
+  #grow(needed: number): boolean {
+    const full = this.#carrier.headroom + BATCH_BYTES
+    if (this.#batchEnd + needed > full) return false
+    const larger = new Uint8Array(Math.min(full, Math.max(4 * this.batch.length, this.#batchEnd + needed)))
+    larger.set(this.batch.subarray(0, this.#batchEnd))
+    this.batch = larger
+    return true
+  }
+
   /** Appends bytes[from, to) as DATA as far as credit and carrier allow; returns how far it came. */
   #append(stream: Stream, bytes: Uint8Array, from: number, to: number): number {
     let at = from
     while (at < to) {
       const count = Math.min(to - at, MAX_FRAME_BYTES, stream.credit)
       if (count === 0 || (count < MIN_DATA_BYTES && count < to - at)) break
-      if (this.#batchEnd + FRAME_HEADER_BYTES + count > this.batch.length) {
+      const needed = FRAME_HEADER_BYTES + count
+      if (this.#batchEnd + needed > this.batch.length && !this.#grow(needed)) {
         this.flush()
         if (this.#isStuck || this.#isClosed) break
       }
