@@ -82,10 +82,9 @@ function idle({ name, connections, addresses, openFiles, limits }: Crowd): Attac
     judge({ tally, serverCores }) {
       const harms: string[] = []
       const missed = tally['operator not answered'] ?? 0
-      if (missed > 0)
-        harms.push(
-          `/health was not answered ${missed} of ${missed + (tally['operator answered'] ?? 0)} times`,
-        )
+      const asked = missed + (tally['operator answered'] ?? 0)
+      // While hundreds come in each second, a connection that has not yet said what it wants may be cut for the next.
+      if (missed > 1 && missed * 5 > asked) harms.push(`/health was not answered ${missed} of ${asked} times`)
       if (openFiles !== undefined && serverCores > 0.9)
         harms.push(`the server used ${serverCores.toFixed(2)} cores`)
       return harms

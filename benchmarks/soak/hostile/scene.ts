@@ -80,9 +80,6 @@ export class Scene {
   readonly #others: Child[] = []
   /** Worker threads of the server that the attack ended. */
   threadsEnded = 0
-  /** Set by an attack that ends one of them on purpose: their end is then no harm. */
-  endsServer = false
-  endsClient = false
 
   private constructor(
     source: string,

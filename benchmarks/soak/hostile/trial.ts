@@ -2,7 +2,7 @@
 
 import { interrupted } from '../../measure/children.ts'
 import type { Attack, Tally } from './attack.ts'
-import { addUp, type Finding, judge, total, type Use } from './judge.ts'
+import { addUp, boundsOf, type Finding, judge, total, type Use } from './judge.ts'
 import { Scene, type Watched } from './scene.ts'
 import { aborted } from './wait.ts'
 
@@ -13,6 +13,7 @@ export interface TrialOptions {
   readonly warmMs: number
   /** How long a server may take until it works normally again. */
   readonly recoveryMs: number
+  /** Where the attack names no other. */
   readonly p99Ms: number
 }
 
@@ -30,6 +31,7 @@ export async function runTrial(attack: Attack, options: TrialOptions): Promise<F
 }
 
 async function measured(scene: Scene, attack: Attack, options: TrialOptions): Promise<Finding> {
+  const bounds = boundsOf(attack, options)
   if (!attack.isCold) await Bun.sleep(options.warmMs)
   await scene.settle()
   const { server, client } = scene
@@ -44,7 +46,9 @@ async function measured(scene: Scene, attack: Attack, options: TrialOptions): Pr
   const serverCores = Math.max(0, ((server.cpuSeconds - cpuBefore) * 1_000) / (ended - began))
   const told = { ...scene.told }
   const peaks = [useOf(server, true), useOf(client, true)] as const
-  await recovered(scene, options.recoveryMs)
+  await recovered(scene, options.recoveryMs, () =>
+    [server, client].every((end, which) => end.files <= before[which]![1] + bounds.keptFiles),
+  )
   await scene.settle()
   const reports = scene.reports.filter(({ at }) => at >= began)
   const lastFrom = performance.now() - Math.min(LAST_MS, options.recoveryMs / 2)
@@ -58,17 +62,16 @@ async function measured(scene: Scene, attack: Attack, options: TrialOptions): Pr
   }
   return judge(
     attack,
+    bounds,
     {
       during: addUp(reports.filter(({ at }) => at <= ended).map(({ report }) => report)),
       afterwards: addUp(reports.filter(({ at }) => at >= lastFrom).map(({ report }) => report)),
       server: use(0, server),
       client: use(1, client),
-      hasServerDied: server.isGone && !scene.endsServer,
-      hasClientDied: client.isGone && !scene.endsClient,
-      endsProcesses: scene.endsServer || scene.endsClient,
+      hasServerDied: server.isGone,
+      hasClientDied: client.isGone,
     },
     { tally, seconds: (ended - began) / 1_000, told, serverCores },
-    options.p99Ms,
   )
 }
 
@@ -99,7 +102,7 @@ async function attacked(scene: Scene, attack: Attack, ms: number): Promise<Tally
 }
 
 /** Until a second passed in which nothing failed, and descriptors are what they were; at most `ms`. */
-async function recovered(scene: Scene, ms: number): Promise<void> {
+async function recovered(scene: Scene, ms: number, isTidy: () => boolean): Promise<void> {
   const until = performance.now() + ms
   let fineSince = performance.now()
   while (performance.now() < until && !interrupted.aborted) {
@@ -107,7 +110,7 @@ async function recovered(scene: Scene, ms: number): Promise<void> {
     const last = scene.reports.at(-1)
     if (last === undefined || total(last.report.failed) > 0 || last.report.right === 0)
       fineSince = performance.now()
-    if (performance.now() - fineSince > LAST_MS) return
+    if (performance.now() - fineSince > LAST_MS && isTidy()) return
   }
 }
 
