@@ -143,6 +143,7 @@ export class Scene {
       honestHost: 'app.localhost',
       honestTcpPort,
       honestUdpPort,
+      appPort: http,
       token: HOSTILE_TOKEN,
       serverPid: server.pid,
       seconds,
