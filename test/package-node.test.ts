@@ -213,12 +213,18 @@ test.each(WAYS)(
   },
 )
 
-test('with an empty HOME no compiled code is looked for in the folder', async () => {
+test.each([
+  ['an empty HOME', { HOME: '' }],
+  ['a relative HOME', { HOME: '.' }],
+  ['an empty XDG_CACHE_HOME', { HOME: '/nonexistent', XDG_CACHE_HOME: '' }],
+  ['a relative XDG_CACHE_HOME', { HOME: '/nonexistent', XDG_CACHE_HOME: '.' }],
+])('with %s no compiled code is looked for in the folder', async (_, environment) => {
   const trap = await setTrap('http://127.0.0.1:1')
   for (const bin of [join(home, BIN), join(root, 'bin/localtunnels.ts')]) {
-    const { exitCode } = await run([bin, 'doctor'], { PATH: process.env.PATH ?? '', HOME: '' }, trap)
+    const { exitCode } = await run([bin, 'doctor'], { PATH: process.env.PATH ?? '', ...environment }, trap)
     expect(exitCode).toBe(0)
-    expect(existsSync(join(trap, '.bun'))).toBe(false)
+    // `.bun` of a HOME, `bun` of an XDG_CACHE_HOME.
+    expect(['.bun', 'bun'].filter(name => existsSync(join(trap, name)))).toEqual([])
   }
 })
 
