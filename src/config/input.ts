@@ -236,7 +236,7 @@ export interface ServerLimits {
   readonly pingInterval?: number | string
   /** Silence on a carrier before it is given up. Default: `25s`. */
   readonly deadAfter?: number | string
-  /** The same while a visitor waits: such a carrier is pinged as soon as it is silent. Default: `12s`. */
+  /** The same while a visitor waits: such a carrier is pinged as soon as it is silent. Default: `10s`. */
   readonly hungAfter?: number | string
   /** Largest JSON wire message either way. Default: `64MiB`. */
   readonly maxMessage?: number | string

@@ -284,8 +284,8 @@ export interface ServerLimits {
   /** Silence on a carrier before it is given up. Default 25,000. More than `pingIntervalMs`, or `OPTION_INVALID`. */
   readonly deadAfterMs: number
   /**
-   * The same while a visitor waits: such a carrier is pinged as soon as it is silent. Default 12,000: a client that hangs is
-   * given up within 15 s of the request, and one that is busy for some seconds is not. One without visitors has
+   * The same while a visitor waits: such a carrier is pinged as soon as it is silent. Default 10,000: a client that hangs is
+   * given up within 13 s of the request, as a look is taken every quarter of it, and one that is busy for 7 s is not. One without visitors has
    * `deadAfterMs`, so that a client that changes networks has more time.
    */
   readonly hungAfterMs: number
@@ -357,7 +357,7 @@ export const DEFAULT_LIMITS: ServerLimits = {
   maxCarrierBacklogBytes: 4_194_304,
   pingIntervalMs: 10_000,
   deadAfterMs: 25_000,
-  hungAfterMs: 12_000,
+  hungAfterMs: 10_000,
   maxMessageBytes: 67_108_864,
   maxUnfinishedMessageBytes: 134_217_728,
   maxStreamWindowBytes: 4_194_304,

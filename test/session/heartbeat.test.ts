@@ -49,7 +49,7 @@ describe('heartbeat', () => {
     const options = { pingIntervalMs, deadAfterMs, hungAfterMs }
 
     test.each([0, 1, 1_700, 2_499, 9_000, 13_000])(
-      'who came %d ms after the last sign of life: a ping at once, and an end within 15 s',
+      'who came %d ms after the last sign of life: a ping at once, and an end within 13 s',
       ms => {
         let isAwaited = false
         const { clock, pings, deaths } = heart(options, () => isAwaited)
@@ -58,12 +58,19 @@ describe('heartbeat', () => {
         isAwaited = true
         clock.advance(2_501)
         expect(pings.length).toBeGreaterThan(before)
-        clock.advance(6_000)
+        clock.advance(4_500)
         expect(deaths()).toBe(0)
-        clock.advance(15_000 - 8_501)
+        clock.advance(13_000 - 7_001)
         expect(deaths()).toBe(1)
       },
     )
+
+    test('who came right after a sign of life waits no longer', () => {
+      const { clock, heartbeat, deaths } = heart(options, () => true)
+      heartbeat.heard()
+      clock.advance(12_600)
+      expect(deaths()).toBe(1)
+    })
 
     test('for an answer that takes minutes it lives on, if it answers pings', () => {
       const { clock, pings, heartbeat, deaths } = heart(options, () => true)
