@@ -1,6 +1,7 @@
 // Where visitors find a tunnel of the JSON wire. Existing servers name a URL without their port, and `http` behind a TLS
 // front; old ones name none.
 
+import { isLoopback } from '../names.ts'
 import type { ServerAddress } from './server-address.ts'
 
 /** The best guess first: a probe of the public side finds out. `isTrusted`: the server knows its URL. */
@@ -25,8 +26,6 @@ export function publicUrls(
 
 /** Whether the name belongs to the address that was dialled: then its port is that of visitors, too. */
 function isBelow(hostname: string, dialled: string): boolean {
-  const isLoopback = /^(?:localhost|127\.|::1$)/.test(dialled)
-  return (
-    hostname.endsWith(`.${dialled.replace(/^api\./, '')}`) || (isLoopback && hostname.endsWith('.localhost'))
-  )
+  const isBelowIt = hostname.endsWith(`.${dialled.replace(/^api\./, '')}`)
+  return isBelowIt || (isLoopback(dialled) && hostname.endsWith('.localhost'))
 }

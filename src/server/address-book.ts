@@ -1,5 +1,7 @@
 // How many connections each address has open, and how many it opened in this second.
 
+import { formatIp, parseIp } from '../wire/ip-address.ts'
+
 /** Bounds for each address. `0`: none. */
 export interface AddressBounds {
   readonly maxOpen: number
@@ -44,27 +46,23 @@ export class AddressBook {
     if (second !== this.#second) this.#opened.clear()
     this.#second = second
     const opened = (this.#opened.get(key) ?? 0) + 1
-    // Refused ones count too: who never stops is let in at the beginning of each second, not in between.
+    // Refused ones count too: an address that never stops gets in at the beginning of each second only.
     this.#opened.set(key, opened)
     return opened <= maxPerSecond
   }
 }
 
-/** An IPv4 address, or the first 64 bits of an IPv6 one: whoever has one of those has all that begin so. */
+/**
+ * An IPv4 address, also where IPv6 carries it, or the first 64 bits of an IPv6 one: a host that has one address with these
+ * 64 bits has all of them.
+ */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address
-  const dot = address.indexOf('.')
-  if (dot !== -1) return address.slice(address.lastIndexOf(':', dot) + 1)
-  const [front = '', back] = address.split('%', 1)[0]!.split('::')
-  const before = front === '' ? [] : front.split(':')
-  const after = back === undefined || back === '' ? [] : back.split(':')
-  const zeros = back === undefined ? 0 : 8 - before.length - after.length
-  const groups = [...before, ...Array<string>(zeros).fill('0'), ...after]
-  if (groups.every((group, index) => Number.parseInt(group, 16) === (index === 7 ? 1 : 0))) return '::1'
-  return `${groups
-    .slice(0, 4)
-    .map(group => group.replace(/^0+(?=.)/, ''))
-    .join(':')}::/64`
+  const bytes = parseIp(address.split('%', 1)[0] ?? '')
+  if (bytes === undefined) return address
+  const text = formatIp(bytes)
+  if (text === '::1' || !text.includes(':')) return text
+  return `${formatIp(bytes.fill(0, 8))}/64`
 }
 
 function isLoopback(network: string): boolean {

@@ -1,11 +1,11 @@
-// Where a client dials from, also when it comes by way of proxies.
+// Who asks, also by way of proxies: a client that dials, or a visitor of a pool.
 
 import { isIP } from 'node:net'
 import type { RequestHead } from '../http/head.ts'
 
 /**
- * The last address in X-Forwarded-For that is no trusted proxy's; without any, that of the connection. Each proxy adds
- * whom it saw at the end, so what stands in front of the first stranger is that stranger's own word.
+ * The last address in X-Forwarded-For that is no trusted proxy's; without any, that of the connection. Each proxy adds the
+ * address that it sees at the end, so the one before the last untrusted address is only a claim of that sender.
  */
 export function clientAddress(
   connected: string,
@@ -13,16 +13,22 @@ export function clientAddress(
   isTrusted: (address: string) => boolean,
 ): string {
   if (!isTrusted(connected)) return connected
-  const lines = head.headerList().filter(([name]) => name.toLowerCase() === 'x-forwarded-for')
-  const hops = lines.flatMap(([, value]) => value.split(','))
   let address = connected
-  for (const hop of hops.toReversed()) {
+  for (const hop of hopsIn(head).toReversed()) {
     const next = addressIn(hop)
     if (next === undefined) break
     address = next
     if (!isTrusted(address)) break
   }
   return address
+}
+
+/** All X-Forwarded-For lines as one list. */
+function hopsIn({ fields }: RequestHead): string[] {
+  const hops: string[] = []
+  for (let line = 0; line < fields.count; line++)
+    if (fields.isNamed(line, 'x-forwarded-for')) hops.push(...fields.value(line).split(','))
+  return hops
 }
 
 /** `192.0.2.1`, `192.0.2.1:443`, `2001:db8::1`, `[2001:db8::1]:443`. */

@@ -1,8 +1,7 @@
 // Who serves a request: the tunnel's client, or one of a pool; and another one, when that one failed without harm.
 
-import { isIP } from 'node:net'
 import { ERRORS, type ErrorCode } from '../errors.ts'
-import type { RequestHead } from '../http/head.ts'
+import { clientAddress } from './client-address.ts'
 import type { Holding, TunnelRoute } from './front.ts'
 import type { Member } from './member.ts'
 import { type Asking, type Choice, memberCookie } from './pool.ts'
@@ -20,7 +19,7 @@ export interface ServingHost {
   isDraining(): boolean
 }
 
-/** Where there is no choice nobody need know who asks. */
+/** Where there is no choice, the address of the visitor is not looked for. */
 const ANYBODY: Asking = { address: '' }
 
 export class Serving {
@@ -34,7 +33,7 @@ export class Serving {
   route(tunnel: Tunnel, visitor: VisitorConnection): TunnelRoute {
     const chosen = tunnel.pool === undefined ? tunnel.choose(ANYBODY) : this.#choose(tunnel, visitor)
     if (chosen === 'ORIGIN_UNHEALTHY') return chosen
-    // A server that stops grants no tunnel: whoever waited for the client would wait in vain.
+    // A server that stops grants no tunnel: a request that waited for the client would wait in vain.
     if (chosen?.upstream === undefined)
       return this.#host.isDraining() ? 'SERVER_DRAINING' : holdAt(tunnel, visitor)
     serve(chosen, visitor)
@@ -59,18 +58,12 @@ export class Serving {
 
   #choose(tunnel: Tunnel, visitor: VisitorConnection): Choice {
     const { head, record } = visitor
-    const chosen = tunnel.choose({ address: this.#addressOf(visitor), head }, record.tried)
+    const address = clientAddress(visitor.remoteAddress, head, one => this.#host.isTrusted(one))
+    const chosen = tunnel.choose({ address, head }, record.tried)
     visitor.answerLines = undefined
     if (tunnel.pool?.affinity !== 'cookie' || typeof chosen !== 'object') return chosen
     if (!tunnel.pool.isShown(chosen, head)) visitor.answerLines = memberCookie(chosen, this.#host.isSecure())
     return chosen
-  }
-
-  /** Whom affinity by address goes by: the visitor that trusted proxies name, else who connected. */
-  #addressOf({ remoteAddress, head }: VisitorConnection): string {
-    const isTrusted = (address: string) => isIP(address) !== 0 && this.#host.isTrusted(address)
-    if (!isTrusted(remoteAddress)) return remoteAddress
-    return forwardedFor(head).findLast(address => !isTrusted(address)) ?? remoteAddress
   }
 }
 
@@ -93,15 +86,6 @@ function holdAt(tunnel: Tunnel, visitor: VisitorConnection): Holding {
         held(outcome)
       }),
   }
-}
-
-/** All X-Forwarded-For lines as one list. */
-function forwardedFor(head: RequestHead): string[] {
-  const { fields } = head
-  const list: string[] = []
-  for (let line = 0; line < fields.count; line++)
-    if (fields.isNamed(line, 'x-forwarded-for')) list.push(...fields.value(line).split(','))
-  return list.map(one => one.trim()).filter(one => one !== '')
 }
 
 /** Until now, to the hundredth. */

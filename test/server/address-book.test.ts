@@ -9,9 +9,13 @@ test('IPv4 addresses count one by one, IPv6 ones by their first 64 bits', () => 
   expect(networkOf('2001:db8:1:2:3:4:5:6')).toBe('2001:db8:1:2::/64')
   expect(networkOf('2001:db8:1:2::6')).toBe('2001:db8:1:2::/64')
   expect(networkOf('2001:0db8:0001:0002:0:0:0:6')).toBe('2001:db8:1:2::/64')
-  expect(networkOf('2001:db8::1')).toBe('2001:db8:0:0::/64')
-  expect(networkOf('fe80::1%eth0')).toBe('fe80:0:0:0::/64')
+  expect(networkOf('2001:db8::1')).toBe('2001:db8::/64')
+  expect(networkOf('fe80::1%eth0')).toBe('fe80::/64')
   expect(networkOf('::1')).toBe('::1')
+  // Proxies and libraries spell the same address in several ways.
+  expect(networkOf('2001:DB8:A::1')).toBe(networkOf('2001:db8:a:0:7::'))
+  expect(networkOf('::ffff:cb00:7107')).toBe('203.0.113.7')
+  expect(networkOf('0:0:0:0:0:FFFF:cb00:7108')).toBe('203.0.113.8')
   expect(networkOf('0:0:0:0:0:0:0:1')).toBe('::1')
 })
 
