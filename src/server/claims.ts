@@ -4,7 +4,7 @@ import { type ErrorCode, TunnelError } from '../errors.ts'
 import type { Register } from '../wire/control.ts'
 import type { Holder } from './holdings.ts'
 import type { Member } from './member.ts'
-import type { Rule } from './policy.ts'
+import { ANYTHING, type Rule } from './policy.ts'
 import type { PortRanges } from './ports.ts'
 import type { Claimant, PortFront, Tunnel, Tunnels } from './tunnels.ts'
 
@@ -129,8 +129,15 @@ async function take(kind: PortKind, port: number, claimant: Claimant, host: Clai
   try {
     // Others of a pool may ask for it while it is being opened.
     tunnel.opening ??= Promise.resolve(host.open[kind](tunnel))
-    tunnel.front = await tunnel.opening
-    return member
+    const front = await tunnel.opening
+    if (tunnel.members.includes(member)) {
+      tunnel.front = front
+      return member
+    }
+    // Meanwhile a reload took the port back, or the server stopped: there is no tunnel left that would close the port.
+    const code = refusalOf({ kind, port }, ANYTHING, host.terms) ?? 'SERVER_DRAINING'
+    if (tunnel.members.length === 0) front.stop(code)
+    return code
   } catch (error) {
     member.remove()
     return error instanceof TunnelError ? error.code : 'INTERNAL'
