@@ -93,7 +93,7 @@ test('what was counted is told before the end, and what few can cause always has
   expect(inner.events.at(-1)).toMatchObject({ requests: 2, connections: 0, errors: 0, others: 0 })
 })
 
-test('a WebSocket that was told of when it opened is told of when it closes', () => {
+test('a WebSocket with a line for its opening has one for its end', () => {
   const inner = new Events()
   const output = new BoundedOutput(inner, 1, false)
   output.event({ type: 'upgraded', id: 1, method: 'GET', path: '/' })
@@ -101,6 +101,17 @@ test('a WebSocket that was told of when it opened is told of when it closes', ()
   expect(inner.events.map(({ type }) => type)).toEqual(['upgraded', 'response'])
   output.close()
   expect(inner.events.at(-1)).toMatchObject({ type: 'more', requests: 2 })
+})
+
+test('a lost connection takes its WebSockets along: the next one counts its requests from 1 again', () => {
+  const inner = new Events()
+  const output = new BoundedOutput(inner, 1, false)
+  output.event({ type: 'upgraded', id: 1, method: 'GET', path: '/' })
+  output.event({ type: 'disconnected', code: 'CARRIER_LOST' })
+  output.event(response(1))
+  expect(inner.events.map(({ type }) => type)).toEqual(['upgraded', 'disconnected'])
+  output.close()
+  expect(inner.events.at(-1)).toMatchObject({ type: 'more', requests: 1 })
 })
 
 test('no line is longer than a thousand columns, and JSON cuts what visitors make up', () => {

@@ -1,4 +1,4 @@
-// An output that gets so many lines a second: what is beyond is counted, before anything is made of it, and told as one.
+// An output with at most so many lines a second. Events beyond that are counted, and become one line at the end of the second.
 
 import type { CliEvent, MoreEvent, Output } from '../output.ts'
 
@@ -11,7 +11,7 @@ export class BoundedOutput implements Output {
   readonly #linesPerSecond: number
   /** Whether every event is a line, as for programs; for humans some only change the status. */
   readonly #countsAll: boolean
-  /** WebSockets. */
+  /** WebSockets of which the output has shown that they opened. */
   readonly #open = new Set<number>()
   #left: number
   /** Runs from the first line of a second to its end. */
@@ -28,6 +28,8 @@ export class BoundedOutput implements Output {
 
   event(event: CliEvent): void {
     const name = isOften(event)
+    // Numbers begin again with the next connection, and the ends of these are never told.
+    if (event.type === 'disconnected') this.#open.clear()
     if (name === undefined) return this.inner.event(event)
     if (this.#left <= 0 && !this.#isAwaited(event)) return this.#count(event, name)
     if (this.#countsAll || (name !== 'begun' && name !== 'opened')) this.#take()
@@ -45,7 +47,7 @@ export class BoundedOutput implements Output {
     this.inner.close()
   }
 
-  /** A WebSocket that was told of when it opened is when it closes. */
+  /** A WebSocket with a line for its opening has one for its end, too. */
   #isAwaited(event: CliEvent): boolean {
     return event.type === 'response' && this.#open.has(event.id)
   }
