@@ -328,7 +328,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
       if (this.#connection === connection) this.#refused(tunnel, error)
       return error
     }
-    if (!tunnel.isClosed) this.#tellRegistered(tunnel)
+    if (tunnel.isRegistered && !tunnel.isClosed) this.#tellRegistered(tunnel)
     return undefined
   }
 

@@ -44,6 +44,8 @@ export class OwnTunnel implements Tunnel {
   readonly #health: HealthCheck | undefined
   /** What granted it last. */
   #connection: Connection | undefined
+  /** What a client that was killed had, until the server has answered: a try may end without an answer. */
+  #left: { readonly holding: Holding; readonly resume: string } | undefined
   /** The last grant, by whatever connection. */
   registration: Registration | undefined
   /** Whether the connection there is now has granted it. */
@@ -120,6 +122,8 @@ export class OwnTunnel implements Tunnel {
       return connection.release(registration)
     }
     this.#ready.resolve()
+    // Taken back or lost while the secret was written.
+    if (!this.isRegistered || this.#connection !== connection) return
     // The server keeps what it was told last, and may be another one now.
     this.#tellHealth()
     this.#health?.start()
@@ -176,14 +180,23 @@ export class OwnTunnel implements Tunnel {
     if (resume !== undefined || resumes === undefined)
       return connection.register(settings, { name, port, resume })
     const holding = this.#holdingOf({ name, port })
-    const left = holding && (await resumes.take(holding))
+    const left = holding && (await this.#leftFor(holding, resumes))
     try {
       return await connection.register(settings, { name, port, resume: left })
     } catch (error) {
-      if (holding !== undefined && (isCode(error, 'NAME_TAKEN') || isCode(error, 'PORT_TAKEN')))
+      if (holding !== undefined && (isCode(error, 'NAME_TAKEN') || isCode(error, 'PORT_TAKEN'))) {
+        this.#left = undefined
         await resumes.drop(holding)
+      }
       throw error
     }
+  }
+
+  async #leftFor(holding: Holding, resumes: ResumeFiles): Promise<string | undefined> {
+    if (this.#left?.holding.name === holding.name) return this.#left.resume
+    const resume = await resumes.take(holding)
+    if (resume !== undefined) this.#left = { holding, resume }
+    return resume
   }
 
   async #keepResume({ name, port, resume }: Registration): Promise<void> {

@@ -1,6 +1,7 @@
 // A client that was killed gets its name back from the secret on disk; one that runs beside a live one does not.
 
 import { afterEach, expect, test } from 'bun:test'
+import { existsSync } from 'node:fs'
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -169,6 +170,68 @@ test('a folder that cannot be written is one error event, and the tunnel works',
   await one.connect()
   expect(await failed).toMatchObject({ code: 'STATE_UNWRITABLE' })
   expect(one.isConnected()).toBe(true)
+})
+
+test('a secret that a try of a connection did not need is shown by the next try', async () => {
+  const folder = await newFolder()
+  const shown: unknown[] = []
+  using server = speakingServer(({ type, ref, resume }, say) => {
+    if (type !== 'register') return
+    shown.push(resume)
+    say(control({ type: 'refused', ref, code: 'SERVER_DRAINING', message: 'later' }))
+  })
+  const address = `127.0.0.1:${server.port}`
+  const killed = new ResumeFiles(folder, `http://${address}`)
+  await killed.keep(APP, 'secret')
+  killed.leave()
+  await orphan(folder)
+  const client = open(
+    new TunnelClient({
+      server: address,
+      subdomain: 'app',
+      stateFolder: folder,
+      fetch: () => new Response(),
+    }),
+  )
+  for (let tries = 0; tries < 3; tries++) expect(await codeOf(client.connect())).toBe('SERVER_DRAINING')
+  expect(shown).toEqual(['secret', 'secret', 'secret'])
+})
+
+test('a client that disconnects while it writes a secret does not check the health of its app from then on', async () => {
+  // So deep that it takes a while to make.
+  const folder = join(await newFolder(), ...Array<string>(1_000).fill('d'))
+  let asked = 0
+  using app = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    fetch() {
+      asked++
+      return new Response()
+    },
+  })
+  const server = open(await startServer())
+  const client = open(
+    new TunnelClient({
+      server: `127.0.0.1:${server.port}`,
+      subdomain: 'app',
+      stateFolder: folder,
+      port: app.port ?? 0,
+      host: '127.0.0.1',
+      health: { path: '/health', intervalMs: 20 },
+    }),
+  )
+  const registered: unknown[] = []
+  client.on('registered', event => registered.push(event))
+  const connecting = codeOf(client.connect())
+  const isGranted = () =>
+    client.tunnels[0] instanceof Object && Reflect.get(client.tunnels[0], 'isRegistered')
+  while (isGranted() !== true) await new Promise(resolve => setImmediate(resolve))
+  await client.disconnect()
+  expect(await connecting).toBe('STATE_INVALID')
+  await eventually(() => existsSync(folder), 'the folder')
+  // Time for ten checks: that none comes has no event.
+  await Bun.sleep(200)
+  expect([asked, registered]).toEqual([0, []])
 })
 
 test('a server that grants a path for a name gets no file written', async () => {
