@@ -428,8 +428,8 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     401,
     'user',
     false,
-    'The server wants a token and did not accept the one it got.',
-    'Give --token (or TUNNEL_TOKEN) a token that the server was started with.',
+    'The server does not accept this token.',
+    'Give one that the server was started with: --token, TUNNEL_TOKEN, or run: localtunnels login <server>',
   ),
   ORIGIN_HEADER_REFUSED: entry(
     64,

@@ -10,6 +10,7 @@ import type { Dial } from '../socket.ts'
 import { dial } from '../sockets/dial.ts'
 import type { ShareSettings } from './commands/share.ts'
 import { type ClientEnd, createClient } from './ends.ts'
+import { EXIT, exitCodeOf } from './exit-codes.ts'
 import { accepts, isListening } from './origin-watch.ts'
 import { askStatus, type StatusAnswer } from './status.ts'
 import type { Target } from './target.ts'
@@ -220,9 +221,11 @@ export async function checkRoundTrip(
     await client.connect()
   } catch (error) {
     const code = error instanceof TunnelError ? `${error.code}: ` : ''
-    const fix =
-      'A proxy in front of the server must pass on WebSocket upgrades; a token must be one of its own.'
-    return [{ verdict: 'fail', what: 'registration', found: code + messageOf(error), fix }]
+    const fix = 'A proxy in front of the server must pass on WebSocket upgrades.'
+    // What the server said comes with what to do about it.
+    const isSaid = error instanceof TunnelError && exitCodeOf(error.code) === EXIT.refused
+    const found = code + messageOf(error)
+    return [{ verdict: 'fail', what: 'registration', found, ...(!isSaid && { fix }) }]
   }
   try {
     const url = client.getTunnelUrl()

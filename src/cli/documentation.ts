@@ -7,3 +7,8 @@ import { fileURLToPath } from 'node:url'
 export const DOCUMENTATION: string = ['../../docs', '../../../docs']
   .map(path => fileURLToPath(new URL(path, import.meta.url)))
   .reduce((clone, packed) => (existsSync(clone) ? clone : packed))
+
+/** A message with the pages that it names where this installation has them. */
+export function withPages(message: string): string {
+  return message.replace(/\bdocs\/(?=\w+\.md\b)/g, `${DOCUMENTATION}/`)
+}

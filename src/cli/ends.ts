@@ -39,6 +39,8 @@ export interface ServerEnd {
   /** Takes over what can change while it runs. */
   reload(options: TunnelServerOptions): Promise<void>
   readonly port: number
+  /** Of TLS tunnels, if it has any. */
+  readonly tlsPort: number | undefined
   readonly url: string
   on<Name extends keyof TunnelServerEvents>(
     event: Name,

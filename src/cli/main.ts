@@ -4,7 +4,7 @@ import { inspect } from 'node:util'
 import { type Command, CommanderError } from 'commander'
 import { TunnelError } from '../errors.ts'
 import type { Desk } from './commands/login.ts'
-import { DOCUMENTATION } from './documentation.ts'
+import { withPages } from './documentation.ts'
 import { EXIT, exitCodeOf } from './exit-codes.ts'
 import { visible } from './format.ts'
 import { GatheredSink } from './gathered.ts'
@@ -148,7 +148,8 @@ function fail(error: unknown, { output, log, words, command }: Failed): number {
 function knownError(error: unknown, argv: readonly string[]): TunnelError {
   if (error instanceof TunnelError) return error
   // `tpc 22` and `sever --domain x`: for commander an app with something behind it that does not belong there.
-  const [word = ''] = argv
+  const [first = '', second = ''] = argv
+  const word = first === 'help' ? second : first
   if (error instanceof CommanderError && isBareWord(word) && !COMMANDS.includes(word))
     return unknownWord(word)
   if (error instanceof CommanderError) return new TunnelError('OPTION_INVALID', usageText(error))
@@ -167,9 +168,11 @@ function usageText(error: CommanderError): string {
 
 /** As the user of a command says it: its flags instead of `tlsPort` and `idleTimeoutMs`, and where the documentation is. */
 function inUsersWords(message: string, command: Command): string {
-  let text = message.replace(/\bdocs\/(?=\w+\.md\b)/g, `${DOCUMENTATION}/`)
+  let text = withPages(message)
   for (const option of command.options) {
     const name = option.attributeName()
+    // Already beside its flag, for programs.
+    text = text.replaceAll(`${option.long} (${name})`, option.long ?? name)
     // One word, such as `port`, may be just a word.
     if (/[A-Z]/.test(name))
       text = text.replace(new RegExp(`\\b${name}(?:Ms|s)?\\b`, 'g'), option.long ?? name)

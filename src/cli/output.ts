@@ -42,12 +42,7 @@ export type CliEvent =
   | MoreEvent
   | DrainingEvent
   | TotalsEvent
-  | {
-      readonly type: 'listening'
-      readonly url: string
-      readonly port: number
-      readonly domains: readonly string[]
-    }
+  | ListeningEvent
   | {
       readonly type: 'connection'
       readonly subdomain: string
@@ -56,6 +51,16 @@ export type CliEvent =
     }
   | { readonly type: 'disconnection'; readonly subdomain: string; readonly reason: string }
   | RefusedEvent
+
+/** A server takes clients and visitors. */
+export interface ListeningEvent {
+  readonly type: 'listening'
+  readonly url: string
+  readonly port: number
+  /** Of TLS tunnels. */
+  readonly tlsPort?: number
+  readonly domains: readonly string[]
+}
 
 /** A request through the public side came back, or none did for too long, which a notice said before. Comes once. */
 export interface ReadyEvent {

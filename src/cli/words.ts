@@ -27,6 +27,8 @@ export function translate(argv: readonly string[]): readonly string[] {
   if (DEFAULTS.has(first)) return rest
   if (first === 'serve') return ['--serve', ...rest]
   if (first === '-v') return ['--version', ...rest]
+  // `help config check` as `config check --help`.
+  if (first === 'help' && COMMANDS.includes(rest[0] ?? '')) return [...rest, '--help']
   return argv
 }
 

@@ -69,11 +69,13 @@ export function refusalError(
   status: number,
   named: string | undefined,
   body: string,
-  to: Destination,
+  to: Destination & { readonly token?: string | undefined },
 ): TunnelError {
   const cause = new UpgradeRefusal(status, body)
   if (named !== undefined && Object.hasOwn(ERRORS, named)) {
-    return new TunnelError(named as ErrorCode, undefined, { cause }) // a key of ERRORS, as just seen
+    const isMissing = named === 'TOKEN_REFUSED' && to.token === undefined
+    const detail = isMissing ? 'The server wants a token, and got none.' : undefined
+    return new TunnelError(named as ErrorCode, detail, { cause }) // a key of ERRORS, as just seen
   }
   // nginx and others say so to plain HTTP on a port of theirs that speaks TLS.
   if (status === 400 && /plain HTTP request|HTTPS port/i.test(body)) {

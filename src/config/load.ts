@@ -48,9 +48,7 @@ export async function loadConfig(
     return { config: undefined, faults: trim(read.faults), shown: NOTHING, places: NOTHING }
   const { root } = read
   if (root.entries.size === 0) {
-    const fault = whole(
-      'is empty: write at least a service (docs/configuration.md), or give a port on the command line',
-    )
+    const fault = whole('is empty: it names no service')
     return { config: undefined, faults: [fault], shown: NOTHING, places: NOTHING }
   }
   const check = {

@@ -1,5 +1,6 @@
 // The ports of a server, and the certificates shown there.
 
+import { isIP } from 'node:net'
 import { TunnelError } from '../errors.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
 import type { Listening, ServerTls } from '../sockets/bun.ts'
@@ -142,12 +143,21 @@ function listenError(
     return new TunnelError('PORT_IN_USE', `Port ${port} on ${hostname} is in use.`, { cause })
   }
   if (code === 'EACCES') {
-    return new TunnelError('OPTION_INVALID', `Listening on port ${port} needs more rights.`, { cause })
+    const text = `Listening on port ${port} needs more rights: choose one from 1024 up, or give it CAP_NET_BIND_SERVICE (docs/operating.md).`
+    return new TunnelError('OPTION_INVALID', text, { cause })
   }
   if (isAboutCiphers(cause)) return new TunnelError('OPTION_INVALID', CIPHERS_INVALID, { cause })
   if (/TLS|SSL|PEM|KEY|CERT|BoringSSL/i.test(`${code} ${String(cause)}`))
     return new TunnelError('TLS_INVALID', certificate && pairFault(certificate.cert, certificate.key), {
       cause,
     })
-  return new TunnelError('OPTION_INVALID', `Cannot listen on ${hostname}:${port}.`, { cause })
+  const text = `Cannot listen on ${hostname}:${port}: ${whyNotThere(code, hostname)}. Give an address of this machine, or 0.0.0.0 for all.`
+  return new TunnelError('OPTION_INVALID', text, { cause })
+}
+
+/** Bun 1.4.5 gives no code for a name that has no address. */
+function whyNotThere(code: string, hostname: string): string {
+  if (code === '')
+    return isIP(hostname) === 0 ? 'no address is known for this name' : 'the system gives no reason'
+  return code === 'EADDRNOTAVAIL' ? `this machine has no such address (${code})` : code
 }

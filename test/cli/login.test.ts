@@ -5,6 +5,8 @@ import { chmod, mkdir, mkdtemp, rm, stat, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { TunnelServer } from '../../src/server/server.ts'
+import { makeCertificate } from '../support/certificates.ts'
+import { startServer } from '../support/tunnel.ts'
 import { type Finished, finish, start, startOnTerminal } from './bin.ts'
 
 const BIN = join(import.meta.dir, '../../bin/localtunnels.ts')
@@ -113,6 +115,26 @@ describe('login', () => {
     expect((await run(['whoami'])).stdout).toBe('Not logged in to any server.\n')
   })
 
+  test('keeps none for an address that cannot be right, or a certificate that is not trusted', async () => {
+    const plain = await server(SECRET)
+    const wrong = await login(plain.replace('http:', 'https:'), SECRET)
+    expect(wrong).toMatchObject({ exitCode: 3, stdout: '' })
+    expect(wrong.stderr).toStartWith('error SERVER_SCHEME: ')
+    const secure = open(await startServer({ tls: await makeCertificate(['localhost']), tokens: [SECRET] }))
+    const untrusted = await login(`https://localhost:${secure.port}`, SECRET)
+    expect(untrusted).toMatchObject({ exitCode: 3, stdout: '' })
+    expect(untrusted.stderr).toStartWith('error SERVER_UNTRUSTED: ')
+    expect(await Bun.file(kept).exists()).toBe(false)
+  })
+
+  test('--default without a login says so, and asks for no token', async () => {
+    const { stderr, exitCode } = await run(['login', '--default', 'tunnel.example'])
+    expect(stderr).toBe(
+      'error OPTION_INVALID: There is no login for https://tunnel.example: run localtunnels login https://tunnel.example\n',
+    )
+    expect(exitCode).toBe(2)
+  })
+
   test('keeps one for a server that cannot be asked, and says so', async () => {
     const { stdout, exitCode } = await login('http://127.0.0.1:1', SECRET)
     expect(stdout).toStartWith('Not verified: ')
@@ -142,8 +164,10 @@ describe('login', () => {
     expect((await run(['whoami'])).stdout).toStartWith(`${one}  token saved\n${two}  token saved, default\n`)
     const preferred = await run(['login', one, '--default'])
     expect(preferred).toMatchObject({ exitCode: 0, stdout: `${one} is the default server.\n` })
-    expect((await run(['logout'])).stdout).toBe(`Removed the login for ${one}.\n`)
-    expect((await run(['whoami'])).stdout).toStartWith(`${two}  token saved\n`)
+    expect((await run(['logout'])).stdout).toBe(
+      `Removed the login for ${one}.\nNo server is the default now. Choose one with: localtunnels login --default <server>\n`,
+    )
+    expect((await run(['whoami'])).stdout).toContain('\nNo server is the default now. ')
     expect((await run(['logout', one])).stdout).toBe(`There is no login for ${one}.\n`)
     expect(await run(['logout'])).toMatchObject({ exitCode: 2 })
     expect((await run(['logout', two])).exitCode).toBe(0)

@@ -116,3 +116,33 @@ test.each([
   expect(text).toStartWith(`error TLS_INVALID: ${says}`)
   expect(exitCode).toBe(2)
 })
+
+test('a token that is missing, and one that is wrong, are told apart', async () => {
+  await using server = await startServer({ tokens: ['right'] })
+  const address = `http://localhost:${server.port}`
+  for (const wire of ['streams', 'json']) {
+    const [missing, exitCode] = await said('3000', '--server', address, '--wire', wire)
+    expect(missing).toStartWith('error TOKEN_REFUSED: The server wants a token, and got none. Give ')
+    expect(missing).toContain(': localtunnels login <server>')
+    expect(exitCode).toBe(4)
+    const [wrong] = await said('3000', '--server', address, '--wire', wire, '--token', 'wrong')
+    expect(wrong).toStartWith('error TOKEN_REFUSED: The server does not accept this token. Give ')
+  }
+  const doctor = await finish(['doctor', '--server', address])
+  expect(doctor.stdout).toContain('TOKEN_REFUSED: The server wants a token, and got none.')
+  expect(doctor.stdout).not.toContain('proxy in front')
+})
+
+test('a token in clear: the flag is named once', async () => {
+  const [text] = await said('3000', '--server', 'http://tunnel.invalid', '--token', 'x')
+  expect(text).toContain('allow it with --insecure-token in a network')
+})
+
+test.each([
+  ['tunnel.invalid', 'Cannot listen on tunnel.invalid:0: no address is known for this name.'],
+  ['203.0.113.1', 'Cannot listen on 203.0.113.1:0: this machine has no such address (EADDRNOTAVAIL).'],
+])('a server on %s says why it cannot', async (host, says) => {
+  const [text, exitCode] = await said('server', '--port', '0', '--token', 'x', '--host', host)
+  expect(text).toStartWith(`error OPTION_INVALID: ${says}`)
+  expect(exitCode).toBe(2)
+})

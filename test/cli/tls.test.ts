@@ -71,8 +71,11 @@ test('through a server with --tls-port; one without refuses', async () => {
   const listening = open(start([...args, '--tls-port', '0']))
   const url = await listening.printed(/(http:\/\/localhost:\d+)/)
   const run = open(start(['tls', `127.0.0.1:${await service()}`, '--server', url]))
+  const shown = await listening.printed(/TLS tunnels on port (\d+)\n/)
   const [name, port] = (await run.printed(/^tls:\/\/([a-z0-9-]+\.localhost:\d+)\n/m)).split(':')
   expect(await visit(Number(port), name ?? '')).toBe(`<${name}>`)
+  // Any free one: nothing else says which.
+  expect(shown).toBe(port ?? '')
   const without = open(start(args))
   const closed = await without.printed(/(http:\/\/localhost:\d+)/)
   const { exitCode, stderr } = await finish(['tls', '8443', '--server', closed])

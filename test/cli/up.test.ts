@@ -268,15 +268,17 @@ describe('up', () => {
     const run = up(path)
     await inForce(run, 1)
     await write(`web = { prot = ${port} }`, 'x = { port = 0 }')
-    await run.printed(/before go on/)
+    await run.printed(/previous services keep running/)
     expect(run.stderr).toContain(`${path}:3:9 unknown key "prot" in services.web: did you mean "port"?\n`)
     expect(run.stderr).toContain(
       `${path}:4:7 services.x.port must be a whole number from 1 to 65535, not 0\n`,
     )
+    // Where this installation has the page.
+    expect(run.stderr).toMatch(/3 faults\. See \/\S+\/docs\/configuration\.md /)
     expect(await visit('web')).toBe('app')
     forget(run)
     await rm(path)
-    await run.printed(/before go on/)
+    await run.printed(/previous services keep running/)
     expect(run.stderr).toContain(`${path} cannot be read: there is no such file\n`)
     expect(await visit('web')).toBe('app')
     forget(run)
@@ -338,7 +340,7 @@ describe('up', () => {
     expect(await visit('web')).toBe('app')
     forget(run)
     await token('wrong')
-    await run.printed(/services of before go on/)
+    await run.printed(/previous services keep running/)
     await inForce(run, 1)
     expect(run.stderr).toContain('web: TOKEN_REFUSED: ')
     expect(await visit('web')).toBe('app')

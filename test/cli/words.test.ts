@@ -19,9 +19,11 @@ test('-h and help print the help, -V and -v the version', async () => {
   for (const args of [
     ['help', 'tcp'],
     ['tcp', '-h'],
+    ['help', 'tcp', 'nonsense'],
   ]) {
     expect((await finish(args)).stdout).toStartWith('Usage: localtunnels tcp [options] <port>')
   }
+  expect((await finish(['help', 'config', 'check'])).stdout).toStartWith('Usage: localtunnels config check ')
   for (const flag of ['-V', '-v']) {
     expect(await finish([flag])).toEqual({ stdout: `${version}\n`, stderr: '', exitCode: 0 })
   }
@@ -51,6 +53,9 @@ describe('a misspelt command', () => {
     [['expose', '3000'], 'Commands: tcp, udp, tls, server, doctor, up, login, logout, whoami, config, help.'],
     [['3000', '4000'], 'Too many arguments.'],
     [['config', 'chek'], 'Did you mean check?'],
+    [['config'], 'A command is missing: check or schema.'],
+    [['help', 'nope'], '"nope" is neither a port, a URL nor a command. Commands: tcp, '],
+    [['help', 'tpc'], 'Did you mean tcp?'],
   ])('%p', async (args, says) => {
     const { stderr, exitCode } = await finish(args)
     expect(stderr).toStartWith('error OPTION_INVALID: ')

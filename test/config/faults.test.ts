@@ -510,7 +510,7 @@ const SYNTAX: readonly SyntaxCase[] = [
 ]
 
 function EMPTY(name: string): string {
-  return `${name} is empty: write at least a service (docs/configuration.md), or give a port on the command line`
+  return `${name} is empty: it names no service`
 }
 
 describe('a file with', () => {

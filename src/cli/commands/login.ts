@@ -18,6 +18,8 @@ const VERIFY_TIMEOUT_MS = 5_000
 const REFUSALS: ReadonlySet<string> = new Set([
   'TOKEN_REFUSED',
   'SERVER_REFUSED',
+  'SERVER_SCHEME',
+  'SERVER_UNTRUSTED',
   'TOKEN_IN_CLEAR',
   'OPTION_INVALID',
 ])
@@ -45,7 +47,12 @@ export interface Desk {
 export async function login(settings: LoginSettings, desk: Desk): Promise<number> {
   const { logins, write } = desk
   const server = serverOrigin(settings.server)
-  if (settings.isPreferred && logins.has(server)) {
+  if (settings.isPreferred) {
+    if (!logins.has(server))
+      throw new TunnelError(
+        'OPTION_INVALID',
+        `There is no login for ${server}: run localtunnels login ${server}`,
+      )
     logins.prefer(server)
     write(`${server} is the default server.\n`)
     return EXIT.ok
@@ -79,7 +86,14 @@ export function logout(server: string | undefined, { logins, write }: Desk): num
   }
   logins.remove(origin)
   write(`Removed the login for ${origin}.\n`)
+  if (hasNoDefault(logins)) write(NO_DEFAULT)
   return EXIT.ok
+}
+
+const NO_DEFAULT = 'No server is the default now. Choose one with: localtunnels login --default <server>\n'
+
+function hasNoDefault({ servers, standard }: Logins): boolean {
+  return servers.length > 0 && standard === undefined
 }
 
 /** Servers and where their tokens are, never a token. */
@@ -91,6 +105,7 @@ export function whoami({ logins, environment, write }: Desk): number {
     write(`${server.padEnd(width)}  ${token}${server === standard ? ', default' : ''}\n`)
   }
   write(servers.length === 0 ? 'Not logged in to any server.\n' : `\nSaved in ${logins.path}\n`)
+  if (hasNoDefault(logins)) write(NO_DEFAULT)
   if (environment.TUNNEL_SERVER)
     write(`TUNNEL_SERVER is ${visible(environment.TUNNEL_SERVER)}: it wins over the default\n`)
   if (environment.TUNNEL_TOKEN)

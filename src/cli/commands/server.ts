@@ -7,6 +7,7 @@ import { isLoopback } from '../../names.ts'
 import { DEFAULT_HOST, type TunnelServerOptions } from '../../server/options.ts'
 import { Changes } from '../changes.ts'
 import { ConfigWatch } from '../config-watch.ts'
+import { withPages } from '../documentation.ts'
 import { createServer, type ServerEnd } from '../ends.ts'
 import { Refusals } from '../refusals.ts'
 import { describe, visitorEvent } from '../report.ts'
@@ -88,7 +89,8 @@ async function runServer(
   server.on('error', error => output.event({ type: 'error', ...describe(error) }))
   await server.start()
   const domains = options.domains ?? ['localhost']
-  output.event({ type: 'listening', url: server.url, port: server.port, domains })
+  const { url, port, tlsPort } = server
+  output.event({ type: 'listening', url, port, ...(tlsPort !== undefined && { tlsPort }), domains })
   follower?.follow(server)
   await aborted(run.stop)
   output.event({ type: 'draining', requests: 0 })
@@ -153,7 +155,7 @@ class Follower {
       this.#notice('RELOADED', `${this.#file} is in force.`)
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error)
-      this.#notice('CONFIG_KEPT', `${message} The server goes on as it was.`)
+      this.#notice('CONFIG_KEPT', `${withPages(message)} The server goes on as it was.`)
     }
   }
 

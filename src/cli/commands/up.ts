@@ -9,6 +9,7 @@ import { ERRORS, TunnelError } from '../../errors.ts'
 import { Changes } from '../changes.ts'
 import { ConfigWatch } from '../config-watch.ts'
 import { destinationOfFile, type FileSettings, tellNotices, trustsServer } from '../destination.ts'
+import { withPages } from '../documentation.ts'
 import { startEmbeddedServer } from '../embedded-server.ts'
 import { type ClientEnd, createClient, type ServerEnd } from '../ends.ts'
 import { EXIT, exitCodeOf } from '../exit-codes.ts'
@@ -116,13 +117,13 @@ class Up {
       const isUnreachable = this.#line?.services.size === 0 && !this.#line.client.isConnected()
       if (first !== undefined && isUnreachable && before !== undefined && !stop.aborted) {
         this.#tell([first])
-        notice(output, 'CONFIG_KEPT', `${this.#source.path}: the services of before go on.`)
+        notice(output, 'CONFIG_KEPT', `${this.#source.path}: the previous services keep running.`)
         this.#tell(await this.#apply(before, superseded))
       } else this.#tell(refusals)
       this.#configured()
     } catch (error) {
       if (!(error instanceof TunnelError)) throw error
-      notice(output, 'CONFIG_KEPT', `${error.message} The services of before go on.`)
+      notice(output, 'CONFIG_KEPT', `${withPages(error.message)} The previous services keep running.`)
     }
   }
 

@@ -1,7 +1,7 @@
 // Output for pipes and log files: the URL alone on stdout, everything else as lines on stderr.
 
 import { cut, formatTime, visible } from '../format.ts'
-import type { CliEvent, Output, Sink } from '../output.ts'
+import type { CliEvent, ListeningEvent, Output, Sink } from '../output.ts'
 import type { Palette } from '../palette.ts'
 import { connectionLine, eventText, responseLine, totalsLine, upgradedLine } from './lines.ts'
 
@@ -42,9 +42,7 @@ export class PlainOutput implements Output {
       case 'listening':
         this.#isServer = true
         this.#announce(event.url)
-        return this.#line(
-          `listening on port ${event.port} for ${event.domains.map(domain => `*.${domain}`).join(', ')}`,
-        )
+        return this.#line(listeningLine(event))
       case 'upgraded':
         return this.#log.write(`${upgradedLine(event, this.#now(), this.#palette, MAX_LOG_COLUMNS).trim()}\n`)
       case 'response':
@@ -99,4 +97,9 @@ export class PlainOutput implements Output {
   #line(text: string): void {
     this.#log.write(`${this.#palette.dim(formatTime(this.#now()))}  ${cut(text, MAX_LOG_COLUMNS)}\n`)
   }
+}
+
+function listeningLine({ port, tlsPort, domains }: ListeningEvent): string {
+  const tls = tlsPort === undefined || tlsPort === port ? '' : `, TLS tunnels on port ${tlsPort}`
+  return `listening on port ${port} for ${domains.map(domain => `*.${domain}`).join(', ')}${tls}`
 }

@@ -10,7 +10,7 @@
 
 import { VERSION } from '../../version.ts'
 import { count, cut, formatDuration, visible, wrapped } from '../format.ts'
-import type { CliEvent, Output, ReadyEvent, ServiceEvent, Sink } from '../output.ts'
+import type { CliEvent, ListeningEvent, Output, ReadyEvent, ServiceEvent, Sink } from '../output.ts'
 import type { Palette } from '../palette.ts'
 import { connectionLine, eventText, responseLine, totalsLine, upgradedLine } from './lines.ts'
 
@@ -79,7 +79,7 @@ export class TerminalOutput implements Output {
         break
       case 'listening':
         this.#isListening = true
-        this.#print(this.#listeningHeader(event.url, event.domains))
+        this.#print(this.#listeningHeader(event))
         break
       case 'upgraded':
         this.#webSockets.add(event.id)
@@ -190,13 +190,15 @@ export class TerminalOutput implements Output {
     return [...lines, ''].join('\n')
   }
 
-  #listeningHeader(url: string, domains: readonly string[]): string {
+  #listeningHeader({ url, port, tlsPort, domains }: ListeningEvent): string {
     const { dim } = this.#palette
+    const hasOther = tlsPort !== undefined && tlsPort !== port
     return [
       '',
       `  ${dim(`localtunnels server ${VERSION}`)}`,
       '',
       `  ${this.#bold(url)}  ${dim(`names: ${domains.map(domain => `*.${domain}`).join(', ')}`)}`,
+      ...(hasOther ? [`  ${dim(`TLS tunnels: port ${tlsPort}`)}`] : []),
       `  ${dim('clients:')} localtunnels --port 3000 --server ${visible(url)}`,
       '',
     ].join('\n')
