@@ -399,7 +399,8 @@ describe('bytes for slow readers', () => {
       posts.push(post().then(status => void statuses.push(status)))
       for (let turn = 0; turn < 5; turn++) await ask(server.port, 'localhost', { path: '/health' })
     }
-    expect(statuses).toEqual([503])
+    // On a busy machine more than one has its answer by now.
+    expect(new Set(statuses)).toEqual(new Set([503]))
     raw.socket.terminate()
     await Promise.all(posts)
     expect(new Set(statuses)).toEqual(new Set([502, 503]))

@@ -441,6 +441,8 @@ describe.skipIf(!canSplice())('in a lane', () => {
     const { app, tunnel } = here
     const idle = await inLane(here)
     await within(tunnel.server.stop(), 'the server to stop')
+    await idle.end()
+    idle.socket.end()
     await idle.closed()
     await here[Symbol.asyncDispose]()
     await using there = await site()
