@@ -1,6 +1,8 @@
 // The tables of the documentation are those of the code. LT_WRITE_DOCS=1 writes them anew.
 
 import { expect, test } from 'bun:test'
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { ERRORS } from '../src/errors.ts'
 
 const entries = Object.entries(ERRORS).sort(([, first], [, second]) => first.wire - second.wire)
@@ -46,4 +48,14 @@ test('wire numbers are unique, not 0, and fit 16 bits', () => {
   expect(new Set(numbers).size).toBe(numbers.length)
   expect(Math.min(...numbers)).toBeGreaterThan(0)
   expect(Math.max(...numbers)).toBeLessThan(65_536)
+})
+
+test('each decision has a number of its own, and its line in the index, in order', async () => {
+  const folder = join(import.meta.dir, '../docs/decisions')
+  const files = (await readdir(folder)).filter(name => name !== 'README.md').toSorted()
+  const index = await readFile(join(folder, 'README.md'), 'utf8')
+  const rows = [...index.matchAll(/^\| \[(\d{3})\]\((.+?)\)/gm)]
+  expect(rows.map(([, , file]) => file)).toEqual(files)
+  expect(rows.map(([, number, file]) => file?.startsWith(`${number}-`))).toEqual(files.map(() => true))
+  expect(new Set(rows.map(([, number]) => number)).size).toBe(files.length)
 })
