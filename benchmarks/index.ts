@@ -2,7 +2,7 @@
 //
 //   bun benchmarks/index.ts                    all of them, in about an hour
 //   bun benchmarks/index.ts throughput         those whose name or file contains the word
-//   bun benchmarks/index.ts --quick            a smoke run of every suite and every check, in about a minute
+//   bun benchmarks/index.ts --quick            a smoke run of every suite, every check and every attack, in two minutes
 //   --json FILE      save everything with the environment
 //   --compare FILE   ratios against a saved run, marked where they are more than noise
 //
@@ -30,6 +30,9 @@ const suites: readonly { readonly name: string; readonly file: string }[] = [
   { name: 'Frameworks', file: 'frameworks.ts' },
 ]
 
+/** Besides the suites in a quick run: it has a verdict and no figures to save. */
+const ATTACKS = { name: 'Attacks (soak.ts --hostile)', file: 'soak.ts', flags: ['--hostile', '--quick'] }
+
 const { values: options, positionals: filters } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
@@ -40,12 +43,12 @@ const { values: options, positionals: filters } = parseArgs({
   allowPositionals: true,
 })
 
-const chosen = suites.filter(
-  ({ name, file }) =>
-    filters.length === 0 ||
-    filters.some(filter => `${name} ${file}`.toLowerCase().includes(filter.toLowerCase())),
-)
-if (chosen.length === 0) {
+const isWanted = ({ name, file }: { readonly name: string; readonly file: string }): boolean =>
+  filters.length === 0 ||
+  filters.some(filter => `${name} ${file}`.toLowerCase().includes(filter.toLowerCase()))
+const chosen = suites.filter(isWanted)
+const withAttacks = options.quick && isWanted(ATTACKS)
+if (chosen.length === 0 && !withAttacks) {
   console.error(
     `no suite matches ${filters.join(' ')}; there are: ${suites.map(({ file }) => file).join(' ')}`,
   )
@@ -85,6 +88,15 @@ for (const [index, { name, file }] of chosen.entries()) {
   const code = await running.exited
   if (code !== 0) failed.push(`${name} ended with ${code}`)
   if (await Bun.file(json).exists()) results.push(...(await readRun(json)).suites)
+}
+if (withAttacks && !interrupted) {
+  process.stderr.write(`\n━━ ${ATTACKS.name}\n`)
+  running = Bun.spawn(['bun', join(import.meta.dir, ATTACKS.file), ...ATTACKS.flags], {
+    stdio: ['ignore', 'inherit', 'inherit'],
+    detached: true,
+  })
+  const code = await running.exited
+  if (code !== 0) failed.push(`${ATTACKS.name} ended with ${code}`)
 }
 saved.remove()
 if (options.json && results.length > 0) await writeJson(options.json, { suites: results })

@@ -57,7 +57,7 @@ const trial = {
   seconds,
   isQuick: options.quick,
   warmMs: options.quick ? 300 : 2_000,
-  recoveryMs: options.quick ? 2_500 : 5_000,
+  recoveryMs: 5_000,
   // A smoke run judges no latency: the machines of a CI are too different, and a second has too few requests.
   p99Ms: Number(options.p99 ?? (options.quick ? 3_000 : 100)),
 }

@@ -39,8 +39,10 @@ export const attacks: readonly Attack[] = [
         /^ready$/,
       )
       await aborted(until)
+      for (const { pid } of [app, visitors]) process.kill(pid, 'SIGUSR1')
+      // Both have heard it before either goes.
+      await Bun.sleep(100)
       await visitors.stop()
-      await Bun.sleep(300)
       await app.stop()
       for (const [who, end] of [
         ['visitors', visitors],

@@ -13,6 +13,10 @@ const VISITORS = 24
 const PIECE = Buffer.alloc(16_384, 'p')
 let isStopping = false
 
+// What ends from now on ends because the attack is over.
+process.on('SIGUSR1', () => {
+  isStopping = true
+})
 process.on('SIGTERM', () => {
   isStopping = true
   console.log(`counts ${JSON.stringify(counts)}`)
