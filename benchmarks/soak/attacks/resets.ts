@@ -23,7 +23,7 @@ export const attacks: readonly Attack[] = [
     minSeconds: 20,
     // All from one address, some thousand a second; two dozen of them move bulk both ways at any time.
     server: { limits: { maxAddressRate: 0 } },
-    bounds: { serverMb: 200 },
+    bounds: { serverMb: 200, keptFiles: 120 },
     async stage(scene: Scene, tally, until) {
       const node = Bun.which('node')
       if (node === null) {
