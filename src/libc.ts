@@ -9,7 +9,7 @@ const NAMES: Readonly<Record<string, readonly string[]>> = {
 }
 
 /**
- * Opens it. `bun:ffi` is handed in, because whoever is also in bundles for Node must load it late. Throws when there is
+ * Opens it. `bun:ffi` is handed in, because files that are also in bundles for Node must load it late. Throws when there is
  * no such library, or when this build of the runtime makes no foreign calls.
  */
 export function openLibc<Symbols extends Record<string, FFIFunction>>(

@@ -4,8 +4,8 @@
 //   --workers N   visitors at a time (default 24)
 //
 // Server and client run in processes of their own, with a proxy between them that breaks the carrier; by turns each has
-// somebody who wants to hear of every request. A census of both is taken after a warm-up and after every quarter, each
-// time with nobody visiting: resident memory, open files, and the objects that stand for connections, streams, sockets
+// a listener for every request. A census of both is taken after a warm-up and after every quarter, each
+// time without visitors: resident memory, open files, and the objects that stand for connections, streams, sockets
 // and timers. They must not grow. Exits with 1 if they do, or if a single answer was wrong, or was missing while no
 // carrier had been broken.
 
@@ -157,7 +157,7 @@ async function visits(ms: number, quietMs: number): Promise<void> {
   const until = performance.now() + ms
   for (let cut = 0; performance.now() < until; cut++) {
     await Bun.sleep(Math.min(CUT_EVERY_MS, until - performance.now()))
-    // Not shortly before the end: whoever counts then wants the client to be there.
+    // Not shortly before the end: the count then needs the client.
     if (until - performance.now() < RECOVERY_MS) continue
     brokenUntil = performance.now() + RECOVERY_MS
     proxy.cutAll(cut % 2 === 0 ? 'reset' : 'end')

@@ -145,7 +145,7 @@ async function ownerHere(): Promise<Owner> {
   return { pid: process.pid, startedAt: (await startOf(process.pid)) ?? '', host: hostname() }
 }
 
-/** In doubt it is: a name that is not taken over costs its owner `name-2`, one that is costs somebody the tunnel. */
+/** In doubt, yes: the wrong yes costs this client its name (it gets `name-2`), the wrong no costs a live client its tunnel. */
 async function isAlive(owner: Owner, path: string): Promise<boolean> {
   const { pid, startedAt, host } = owner
   if (host !== hostname()) return true
@@ -168,7 +168,7 @@ async function startOf(pid: number): Promise<string | undefined> {
   return fields[0] === 'Z' || fields[0] === 'X' ? undefined : fields[19]
 }
 
-/** For a moment nobody else takes this file. Resolves with the way to give it back; `undefined`: somebody else has it. */
+/** Keeps other processes from taking this file. Resolves with the function that unlocks it; `undefined`: another has it. */
 async function lock(path: string): Promise<(() => Promise<void>) | undefined> {
   const folder = `${path}.lock`
   const endAt = performance.now() + STALE_LOCK_MS

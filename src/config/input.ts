@@ -168,7 +168,7 @@ export interface ServerLimits {
   readonly idleTimeout?: number | string
   /** End of the request to the head of the answer. Default: `1m`. */
   readonly originTimeout?: number | string
-  /** How long bytes may wait while nobody takes any of them: an answer that its visitor does not read, or a request that the app does not. Default: `5m`. */
+  /** How long bytes may wait while none of them is taken: an answer that its visitor does not read, or a request that the app does not. Default: `5m`. */
   readonly sendTimeout?: number | string
   /** Request bytes read ahead of the exchange under way. Default: `64KiB`. */
   readonly maxPipelined?: number | string
@@ -274,7 +274,7 @@ export interface ServerFile {
   readonly tlsMinVersion?: '1.2' | '1.3'
   /** Ciphers of TLS 1.2 by their OpenSSL names, with `:` in between. Default: those with forward secrecy and authenticated encryption. */
   readonly tlsCiphers?: string
-  /** Seconds for which browsers are told to come by https only, if the app does not say it; `0`: not at all. Default: 0. */
+  /** Seconds for which browsers use https only (Strict-Transport-Security), if the app does not say it; `0`: not sent. Default: 0. */
   readonly hsts?: number
   /** Who may connect: texts, or tables that say what each token may have. Default: none: needs `open`, or a `host` of this machine alone. */
   readonly tokens?: readonly (string | ServerToken)[]

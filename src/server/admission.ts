@@ -161,7 +161,7 @@ export class Admission implements Deadline {
     if (this.#isShort) this.#lastFree = free
   }
 
-  /** Why there is no room for one more visitor. `last`: nor for anybody else. */
+  /** Why there is no room for one more visitor. `last`: nor for clients and operators. */
   #shortage(): 'visitors' | 'descriptors' | 'last' | undefined {
     if (this.#budget <= 0) {
       // Cheap where there are none, and exact: this decides whether the next `accept` finds one.
@@ -189,7 +189,7 @@ export class Admission implements Deadline {
 
   /**
    * Others in this process may take the last descriptor. Then the system has `accept` fail and offers the connection
-   * again at once, for ever: a core is busy and this code hears nothing of it. With a spare one closed, connections are
+   * again at once, for ever: a core is busy and this code gets no event. With a spare one closed, connections are
    * accepted and cut.
    */
   #keepSpare(): void {

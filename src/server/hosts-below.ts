@@ -1,4 +1,4 @@
-// Which hosts below a wildcard tunnel may have a certificate. Whoever asks the server by TLS makes up the host, and
+// Which hosts below a wildcard tunnel may have a certificate. A visitor can ask for any host by TLS, and
 // authorities give out only so many certificates, so a question alone must not count: docs/decisions/042.
 
 import type { ServerLimits } from './options.ts'

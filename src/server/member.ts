@@ -22,7 +22,7 @@ export class Member implements Deadline {
   hosts: readonly string[] = []
   #inFlight = 0
   #idle: (() => void) | undefined
-  /** What a pool tells it by: the same after a reconnect, and nothing that anybody could guess or read something from. */
+  /** What a pool tells it by: the same after a reconnect, and it can be neither guessed nor traced back to the secret. */
   tag = ''
   dueTick = 0
   /** SHA-256 of the resume secret; `undefined` for a JSON client, which has none. */
@@ -80,7 +80,7 @@ export class Member implements Deadline {
     this.#inFlight++
   }
 
-  /** One of them is over, and whoever hears of it has heard of it. */
+  /** One of them is over, and its events have been emitted. */
   finished(): void {
     if (--this.#inFlight > 0 || this.#idle === undefined) return
     const idle = this.#idle
@@ -88,7 +88,7 @@ export class Member implements Deadline {
     idle()
   }
 
-  /** Calls `idle` when it serves nobody: at once, or later. It must get nothing new. */
+  /** Calls `idle` when it serves no visitor: at once, or later. It must get no new ones. */
   whenIdle(idle: () => void): void {
     if (this.#inFlight === 0) idle()
     else this.#idle = idle

@@ -53,7 +53,7 @@ export interface TunnelServerOptions {
    */
   readonly tlsCiphers?: string
   /**
-   * Seconds for which browsers are told to ask for a tunnel by https only (Strict-Transport-Security). Default 0: not at
+   * Seconds for which browsers ask for a tunnel by https only (Strict-Transport-Security). Default 0: not at
    * all. Sent with answers of apps that visitors get by https of this server, unless the app has such a header of its own.
    */
   readonly hsts?: number
@@ -148,7 +148,7 @@ export interface ServerLimits {
   /** End of the request to the head of the answer. Default 60,000. Above: 504. `0`: none. */
   readonly originTimeoutMs: number
   /**
-   * How long bytes may wait while nobody takes any of them: an answer that its visitor does not read, or a request that
+   * How long bytes may wait while none of them is taken: an answer that its visitor does not read, or a request that
    * the app does not. Default 300,000, for a paused video or a debugger: whoever has nothing to be sent, such as an idle
    * WebSocket, is not concerned. Above: cut with `VISITOR_STALLED`, or `ORIGIN_TIMEOUT`. `0`: none.
    */

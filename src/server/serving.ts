@@ -67,7 +67,7 @@ export class Serving {
   }
 }
 
-/** The request is this member's, which is told. */
+/** The request is this member's, whose client gets a report. */
 function serve(member: Member, visitor: VisitorConnection): void {
   const { record } = visitor
   member.began()
@@ -76,7 +76,7 @@ function serve(member: Member, visitor: VisitorConnection): void {
   record.report = member.client?.begun(member.tunnel, visitor.head) ?? 0
 }
 
-/** A client is told of a request that waited for it when it is back. */
+/** A client gets its report of a request that waited for it when it is back. */
 function holdAt(tunnel: Tunnel, visitor: VisitorConnection): Holding {
   return {
     hold: held =>

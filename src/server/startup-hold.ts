@@ -1,5 +1,5 @@
 // Requests for names without a tunnel, in the first seconds of a server: after a restart their clients are on their way
-// back, and who sends a webhook does not try again after a 404.
+// back, and many senders of webhooks do not try again after a 404.
 
 import type { ErrorCode } from '../errors.ts'
 import type { Deadline, Deadlines } from './deadlines.ts'

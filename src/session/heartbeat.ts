@@ -7,7 +7,7 @@ export interface HeartbeatOptions {
   readonly pingIntervalMs: number
   /** Silence before the carrier is given up, milliseconds. */
   readonly deadAfterMs: number
-  /** The same while somebody waits for the other side: `isAwaited`. Default `deadAfterMs`. */
+  /** The same while a visitor waits for the other side: `isAwaited`. Default `deadAfterMs`. */
   readonly hungAfterMs?: number
 }
 
@@ -31,7 +31,7 @@ export class Heartbeat {
   #nextNumber = 1
   #heard = false
   #silentMs = 0
-  /** Of that, how long somebody has waited. */
+  /** Of that, how long a visitor has waited. */
   #awaitedMs = 0
   readonly #isAwaited: () => boolean
   #cancelTick: () => void
@@ -63,7 +63,7 @@ export class Heartbeat {
     this.#sendPing(number)
   }
 
-  /** A PONG arrived. One that nobody asked for means nothing. */
+  /** A PONG arrived. One without a PING means nothing. */
   answered(number: number): void {
     const index = this.#unanswered.findIndex(ping => ping.number === number)
     const ping = this.#unanswered[index]

@@ -90,7 +90,7 @@ const FRAMES_AT_ONCE = 32
 
 /** Control messages tolerated from a client; an honest one sends a few at once, whatever it has. */
 const MAX_CLIENT_MESSAGES_PER_SECOND = 1_024
-/** And for each tunnel that it has or was promised: it is registered, its health and a link are told, and it is released. */
+/** And for each tunnel that it has or was promised: messages register it, report its health and a link, and release it. */
 const MESSAGES_FOR_A_TUNNEL = 4
 /** A message of ordinary length. One with routes may be some times as long. */
 const BYTES_OF_A_MESSAGE = 1_024
@@ -530,7 +530,7 @@ export class Session implements Waiting {
     this.#handler.control(json)
   }
 
-  /** A long message counts as several. Whoever has many tunnels has more to say. */
+  /** A long message counts as several. A client with many tunnels may send more. */
   #isTolerated(bytes: number): boolean {
     const count = Math.ceil(bytes / BYTES_OF_A_MESSAGE)
     const more = MESSAGES_FOR_A_TUNNEL * (this.#handler.tunnelCount?.() ?? 0)

@@ -28,7 +28,7 @@ export class Turns {
   readonly #again = new Set<Waiting>()
   /** Whose turn it is. */
   #current: Waiting | undefined
-  /** When the time of this turn is over; 0: nobody has asked in it. */
+  /** When the time of this turn is over; 0: no connection has asked in it. */
   #endsAt = 0
   #isPlanned = false
 

@@ -16,7 +16,7 @@ const ADDRESS_BYTES = 128
 let check: ((descriptor: number) => boolean) | null | undefined
 
 /**
- * `false` after a reset, whoever got its error. Only for a connection on which this side has not sent FIN: one that
+ * `false` after a reset, whichever call got its error. Only for a connection on which this side has not sent FIN: one that
  * ended both ways has no far side either. Always `true` outside of Linux.
  */
 export function hasFarSide(descriptor: number): boolean {

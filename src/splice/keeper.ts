@@ -18,7 +18,7 @@ const SHORTAGE_PAUSE_MS = 1_000
 const FIRST_PAUSE_MS = 500
 const MAX_PAUSE_MS = 60_000
 
-/** Nothing changes it: to wait for a change is to rest. */
+/** Never changes: waiting for a change is a pause. */
 const NOTHING = new Int32Array(new SharedArrayBuffer(4))
 
 export class Keeper {

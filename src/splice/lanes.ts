@@ -210,7 +210,7 @@ export class Lanes {
     }
   }
 
-  /** The thread died. What a listener throws is reported, and the others still hear of it. */
+  /** The thread died. What a listener throws is reported, and the others are called all the same. */
   lose(thrown: (error: unknown) => void): void {
     const guarded = (task: () => void) => {
       try {

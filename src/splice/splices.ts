@@ -47,7 +47,7 @@ export function spliceCounts(): SpliceCounts {
 }
 
 /**
- * Moves what comes on the connection of one descriptor to that of another, up to `limitBytes` or the end. Nobody else
+ * Moves what comes on the connection of one descriptor to that of another, up to `limitBytes` or the end. Nothing else
  * may read the one or write the other until `ended` was called, once and later. `undefined`: not here, or not now.
  */
 export function spliceDescriptors(
@@ -70,7 +70,7 @@ export function lanesReady(): Promise<boolean> {
   return keeperOf('prompt')?.ready() ?? Promise.resolve(false)
 }
 
-/** Gives a connection to lanes: nobody else may read or write it until `over` was called, once and later. */
+/** Gives a connection to lanes: nothing else may read or write it until `over` was called, once and later. */
 export function openTrunk(
   descriptor: number,
   isAppSide: boolean,
@@ -80,7 +80,7 @@ export function openTrunk(
 }
 
 /**
- * Begins a lane (see `lane.ts`, and `app-lane.ts` for one without terms). Nobody else may read or write its connection
+ * Begins a lane (see `lane.ts`, and `app-lane.ts` for one without terms). Nothing else may read or write its connection
  * until `over` was called, once and later. `undefined`: not here, or not now.
  */
 export function beginLane(

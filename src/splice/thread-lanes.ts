@@ -27,7 +27,7 @@ export type LaneCommand =
     }
   | { readonly kind: 'trunk-end'; readonly trunk: number }
 
-/** Who hears of the lanes of a thread. */
+/** Gets what happens to the lanes of a thread. */
 export interface LaneHearer {
   tell(news: LaneNews): void
   /** Something threw: what it was about has ended. */

@@ -75,7 +75,7 @@ const BELL = 2 * MAX_JOBS
 /** Lanes and their trunks. */
 const FIRST_LANE = BELL + 1
 
-/** Nobody changes it: to wait for a change is to rest. */
+/** Never changes: waiting for a change is a pause. */
 const NOTHING = new Int32Array(new SharedArrayBuffer(4))
 
 class Thread {
@@ -227,7 +227,7 @@ class Thread {
       thrown(error)
       if (this.#jobs[job.slot] !== job) return
       this.#forget(job)
-      // What it holds is nobody's.
+      // What it holds belongs to no connection any more.
       if (job instanceof PipedJob) this.#kernel.closePipe(job.pipe)
       this.#tell(job.slot, undefined, undefined, true)
     }

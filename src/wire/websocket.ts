@@ -83,7 +83,7 @@ export class WebSocketParser {
   /**
    * Takes bytes from `from` on as they came from the network, cut anywhere. The array is the parser's: it unmasks in place.
    * Returns where to go on: before the end when it was paused, or has taken `mostFrames`. A text counts as several, because
-   * whoever gets it has to parse it.
+   * its reader has to parse it.
    */
   receive(bytes: Uint8Array, from = 0, mostFrames: number = Number.POSITIVE_INFINITY): number {
     let at = from

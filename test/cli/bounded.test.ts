@@ -83,7 +83,7 @@ test('the status line of a terminal counts those without a line', () => {
   output.close()
 })
 
-test('what was counted is told before the end, and what few can cause always has its line', () => {
+test('what was counted has its line before the end, and events that visitors cannot cause are never counted', () => {
   const inner = new Events()
   const output = new BoundedOutput(inner, 1, false)
   for (let id = 1; id <= 3; id++) output.event(response(id))

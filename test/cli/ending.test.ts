@@ -1,4 +1,4 @@
-// The real bin that is told to end under load: no request that was accepted is lost, and it is over in time.
+// The real bin gets SIGTERM or Ctrl+C under load: no request that was accepted is lost, and it is over in time.
 
 import { afterEach, expect, test } from 'bun:test'
 import { TunnelClient } from '../../src/index.ts'

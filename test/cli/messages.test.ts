@@ -117,7 +117,7 @@ test.each([
   expect(exitCode).toBe(2)
 })
 
-test('a token that is missing, and one that is wrong, are told apart', async () => {
+test('a missing token and a wrong one have messages of their own', async () => {
   await using server = await startServer({ tokens: ['right'] })
   const address = `http://localhost:${server.port}`
   for (const wire of ['streams', 'json']) {

@@ -26,7 +26,7 @@ afterEach(async () => {
   }
 })
 
-/** A process whose output nobody reads until `read`: the pipe fills up at 64 KiB. */
+/** A process whose output is not read until `read`: the pipe fills up at 64 KiB. */
 function stalled(args: readonly string[]) {
   // A pipe of the kernel: one that Bun makes for its own child is read ahead.
   const script = 'exec 3<&0; { echo $BASHPID >&2; exec "$0" "$@" 2>/dev/null; } | { read -r go <&3; cat; }'

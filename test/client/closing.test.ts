@@ -62,7 +62,7 @@ test.each([
   ROUNDS * 5_000,
 )
 
-test('the other client of a pool takes every new request: nobody notices', async () => {
+test('the other client of a pool takes every new request, and no visitor notices', async () => {
   const port = app(() => Bun.sleep(5).then(() => new Response('x')))
   const server = keep(await startServer())
   const options = { server: `127.0.0.1:${server.port}`, subdomain: 'app', host: '127.0.0.1', port }

@@ -1,4 +1,4 @@
-// What our two ends add to the JSON wire: a visitor that leaves is told to the client, and a path keeps its bytes.
+// What our two ends add to the JSON wire: the client gets a message when a visitor leaves, and a path keeps its bytes.
 
 import { describe, expect, test } from 'bun:test'
 import { TunnelClient } from '../../src/index.ts'
@@ -59,7 +59,7 @@ describe('a visitor that leaves', () => {
     expect(client.received.map(({ type }) => type)).not.toContain('cancel')
   })
 
-  test('a cancel for a request that nobody knows, or that is answered, is ignored', async () => {
+  test('a cancel for an unknown request, or that is answered, is ignored', async () => {
     using server = new NaiveJsonServer()
     await using client = new TunnelClient({
       server: `ws://127.0.0.1:${server.port}`,

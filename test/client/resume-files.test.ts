@@ -82,7 +82,7 @@ test.each([
     (kept: object) => ({ ...kept, pid: process.ppid, startedAt: '1' }),
     'secret',
   ],
-  ['nobody', () => ({ resume: 'secret' }), undefined],
+  ['no process', () => ({ resume: 'secret' }), undefined],
 ])('a secret of %s', async (_, change, expected) => {
   const folder = await newFolder()
   const files = new ResumeFiles(folder, SERVER)
@@ -106,7 +106,7 @@ test('each server, kind and name has a secret of its own, and half a file is non
   expect(await new ResumeFiles(folder, SERVER).take(APP)).toBeUndefined()
 })
 
-test('a process that died while it changed a file holds nobody up', async () => {
+test('a process that died while it changed a file does not block others', async () => {
   const folder = await newFolder()
   const files = new ResumeFiles(folder, SERVER)
   await files.keep(APP, 'secret')

@@ -12,7 +12,7 @@ const MAX_HELD = 16 * MB
 /** Send buffer of the writer and receive buffer of the reader, which are theirs. */
 const OF_OTHERS = 5 * MB
 
-/** Where nobody may have such a buffer, the system's own bound stays: `tcp_rmem`. */
+/** Where no process may have such a buffer, the system's own bound stays: `tcp_rmem`. */
 const mayBound = () =>
   process.platform === 'linux' &&
   (process.getuid?.() === 0 || Number(readFileSync('/proc/sys/net/core/rmem_max', 'latin1')) >= 1_310_720)

@@ -1,4 +1,4 @@
-// Which TLS the server speaks: versions, ciphers, and when browsers are told to come back by it.
+// Which TLS the server speaks: versions, ciphers, and when browsers get Strict-Transport-Security.
 
 import { afterAll, describe, expect, test } from 'bun:test'
 import { connect, type SecureVersion } from 'node:tls'

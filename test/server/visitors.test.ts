@@ -73,7 +73,7 @@ test('500 idle connections where 256 descriptors are: visitors, clients and oper
 }, 20_000)
 
 // Slow: as above.
-test('silent connections that come again whenever they are cut keep nobody out', async () => {
+test('silent connections that come again whenever they are cut do not keep others out', async () => {
   await using server = await ServerProcess.start({}, 256)
   await using _first = await connect(server.port, hello)
   let isOver = false
@@ -98,7 +98,7 @@ test('silent connections that come again whenever they are cut keep nobody out',
   expect(cut).toBeGreaterThan(500)
 }, 20_000)
 
-test('where visitors are busy the next is refused with 503, the control host answers, and it is told once', async () => {
+test('where visitors are busy the next is refused with 503, the control host answers, and one error event says so', async () => {
   await using server = await ServerProcess.start({}, 256)
   await using _first = await connect(server.port, never)
   await come(server.port, 300, GET)

@@ -1,4 +1,4 @@
-// Who has more to do than one portion gets its turn, and nobody has the whole turn of the event loop.
+// Connections with more than one portion of work get their turns, and none has a whole turn of the event loop.
 
 import { expect, test } from 'bun:test'
 import { Turns, type Waiting } from '../../src/session/turns.ts'

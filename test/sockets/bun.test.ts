@@ -29,7 +29,7 @@ describe('a socket dialled on Bun', () => {
 
 /** Takes as long as the default that it is about: only in long runs. */
 if (FUZZ > 1)
-  test('a socket accepted on Bun outlives the 120 seconds after which Bun tells a timeout that nobody set', async () => {
+  test('a socket accepted on Bun outlives the 120 seconds after which Bun reports a timeout that was never set', async () => {
     const near = new Recorder()
     const listening = listenBun({ hostname: HOST, accept: () => near })
     const far = await peerClient(listening.port, false)

@@ -1,4 +1,4 @@
-// Resets at random moments are told as errors: dialled and accepted, on Bun and on Node. LT_FUZZ=10 makes 20,000 of them.
+// Resets at random moments are reported as errors: dialled and accepted, on Bun and on Node. LT_FUZZ=10 makes 20,000 of them.
 
 import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'

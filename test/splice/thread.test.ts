@@ -107,7 +107,7 @@ describe.skipIf(!canSplice())('the splicing thread', () => {
     for (const one of [from, to]) kernel.close(one)
   })
 
-  test('what a listener throws is reported, keeps nobody from hearing, and costs no slot', async () => {
+  test('what a listener throws is reported, the others are called all the same, and it costs no slot', async () => {
     const { kernel, splicer, from, to, died } = doomed()
     const { lanes } = splicer
     const faults: string[] = []
@@ -210,7 +210,7 @@ describe.skipIf(!canSplice())('the splicing thread', () => {
   })
 })
 
-/** Notes what a lane is told, in order. */
+/** Records the events of a lane, in order. */
 function listener(log: string[], name: string): LaneListener {
   return {
     over: ({ isLost, isTorn }) => log.push(`${name} over${isLost ? ' lost' : ''}${isTorn ? ' torn' : ''}`),

@@ -1,4 +1,4 @@
-// Connections that their far side resets at a random moment: every one must be told as an error, and none as an end.
+// Connections that their far side resets at a random moment: every one must be reported as an error, and none as an end.
 
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Dial, Socket, SocketHandler } from '../../src/socket.ts'

@@ -166,7 +166,7 @@ export async function scarcity(
   const kinds = [() => easy(50), () => talk(100), () => download()]
   await Promise.all([...silent, ...kinds.flatMap(kind => Array.from({ length: 12 }, () => during(kind)))])
 
-  // Connections that say nothing, and nothing else: nobody has anything to do.
+  // Silent connections only: no process has anything to do.
   const idleUntil = performance.now() + 1_500
   const idle = Array.from({ length: 2 * descriptors }, () => silence(port, idleUntil))
   await Bun.sleep(400) // until those are in, and what was under way is over

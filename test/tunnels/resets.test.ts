@@ -112,7 +112,7 @@ describe.each(['Bun', 'Node'] as const)('with the client on %s', runtime => {
         }
         const end = await within(told, 'the end of the other side')
         other.destroy()
-        return end === 'end' ? `${breaker === visitor ? 'visitor' : 'origin'} was told as an end` : undefined
+        return end === 'end' ? `${breaker === visitor ? 'visitor' : 'origin'} saw an end` : undefined
       })
       expect(found).toEqual([])
     },
@@ -155,7 +155,7 @@ describe.each(['Bun', 'Node'] as const)('with the client on %s', runtime => {
         visitor.destroy()
         // A reset before the head of the answer is a 502, and that is whole.
         if (status.startsWith('HTTP/1.1 502')) return undefined
-        return end === 'end' ? `the visitor was told an end after ${status}` : undefined
+        return end === 'end' ? `the visitor saw an end after ${status}` : undefined
       })
       expect(found).toEqual([])
     },

@@ -60,7 +60,7 @@ testWith(['nginx', 'curl'], 'nginx reads who connects from a PROXY header', asyn
   expect(out).toBe(`HTTP/2.0 TLSv1.3 shop.localhost ${HOST}`)
 })
 
-testWith(['nginx', 'openssl'], 'openssl is told in an alert that a name is unknown', async () => {
+testWith(['nginx', 'openssl'], 'openssl gets an alert for an unknown name', async () => {
   await using page = await startPage()
   const command = ['openssl', 's_client', '-connect', `${HOST}:${page.port}`, '-servername']
   const unknown = await run([...command, 'other.localhost'])

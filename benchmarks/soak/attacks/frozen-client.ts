@@ -6,7 +6,7 @@ import type { Scene } from '../hostile/scene.ts'
 import { aborted, closed } from '../hostile/wait.ts'
 import { add, open } from '../hostile/wire.ts'
 
-/** From the request to any answer at all: the client is declared dead, and what waits for it is told. */
+/** From the request to any answer at all: the client is declared dead, and the requests that wait for it fail. */
 const MOST_WAITING_MS = 16_000
 /** Long enough to see that, and what happens when it thaws. */
 const AT_LEAST_SECONDS = 20

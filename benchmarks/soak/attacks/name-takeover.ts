@@ -19,7 +19,7 @@ const takeover = (wire: 'json' | 'streams'): Attack => ({
     const holder = await Control.open(target, { wire, token: HONEST_TOKEN, address: SHARED_ADDRESS })
     holder.socket.write(register('victim'))
     await holder.next(answers)
-    // Hears nothing from here on, pings included.
+    // Reads nothing from here on, pings included.
     holder.socket.pause()
     await loops(
       1,

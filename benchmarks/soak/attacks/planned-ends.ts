@@ -60,7 +60,7 @@ async function round(
   process.kill(victim.pid, 'SIGTERM')
   await Promise.race([victim.exited, Bun.sleep(TIMEOUT_MS)])
   tally['longest end, ms'] = Math.max(tally['longest end, ms'] ?? 0, Math.round(performance.now() - began))
-  // Whoever is still asking finds another server, or nothing: the round is over.
+  // Visitors that still ask reach another server, or none: the round is over.
   stop.abort()
   await all
   add(tally, 'rounds')

@@ -7,7 +7,7 @@ import type { Attack } from '../hostile/attack.ts'
 import type { Scene } from '../hostile/scene.ts'
 import { aborted } from '../hostile/wait.ts'
 
-/** Every end that somebody was told of, as resets-peer.mjs counts them. */
+/** Every end of a connection that a process saw, as resets-peer.mjs counts them. */
 interface Counts {
   readonly resets: number
   readonly ends: number

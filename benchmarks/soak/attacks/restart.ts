@@ -1,4 +1,4 @@
-// A server that is killed and starts again on the same port: clients must be back soon, and nobody be told 404 meanwhile.
+// A server that is killed and starts again on the same port: clients must be back soon, and no visitor may get 404 meanwhile.
 
 import type { Attack, Tally } from '../hostile/attack.ts'
 import { HONEST_ADDRESS } from '../hostile/attack.ts'

@@ -1,7 +1,7 @@
 // App and visitors of the attack `resets`, under Node: `resets-peer.mjs app` and `resets-peer.mjs visitors PORT TCP_PORT`.
 //
 // Every connection begins with what will happen to it: who ends it, how, and after how many bytes. So each side knows what
-// the other did, and counts what it was told. Prints `counts JSON` when it is ended.
+// the other did, and counts what the runtime reported. Prints `counts JSON` when it is ended.
 
 import { connect, createServer } from 'node:net'
 

@@ -59,7 +59,7 @@ export class Watched {
 
   async stop(): Promise<void> {
     clearInterval(this.#timer)
-    // One that was frozen would not hear of its end.
+    // A frozen process would not get the signal to end.
     this.signal('SIGCONT')
     await this.child.stop()
   }
@@ -102,7 +102,7 @@ export class Scene {
   static async start(attack: Attack, source: string, seconds: number): Promise<Scene> {
     const app = await program('app-process.ts', [], /^ready (\d+) (\d+) (\d+)$/)
     const [http = 0, tcp = 0, udp = 0] = app.match?.slice(1).map(Number) ?? []
-    // The scene is there before its processes say anything that it would want to hear.
+    // The scene exists before its processes send their first message.
     const heard: { scene?: Scene } = {}
     const firstPort = LOWEST_PORT + (nextPart++ % PARTS) * PORTS
     const options = serverOptions(`${firstPort}-${firstPort + PORTS - 1}`, attack.server)

@@ -122,7 +122,7 @@ export function upgradeHead(options: ControlOptions, host = '127.0.0.1'): string
   return `${lines.join('\r\n')}\r\n\r\n`
 }
 
-/** A control connection that says what it is told, and hears the messages of the server. */
+/** A control connection that sends what its caller gives it, and collects the messages of the server. */
 export class Control {
   readonly socket: Socket
   /** Each message of the server, as JSON; of the streams wire the CONTROL frames. */

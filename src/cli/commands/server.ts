@@ -27,7 +27,7 @@ export async function serve({ file, flags }: ServeSettings, run: Run): Promise<v
   const follower = file === undefined ? undefined : new Follower(file, flags, run)
   try {
     const { open, ...options } = follower === undefined ? flags : await follower.read()
-    // Options that cannot be used at all are told first.
+    // Options that cannot be used at all are reported first.
     const server = await createServer(options)
     if (!open) refuseOpen(options)
     await runServer(server, options, follower, run)

@@ -61,7 +61,7 @@ export class PlainOutput implements Output {
         if (this.#url !== event.url) this.#announce(event.url)
         return this.#line('connected again')
       case 'reconnecting':
-        // A connection that is lost was told of as that.
+        // A lost connection has a line of its own.
         if (this.#url !== '' || this.#hasServices || this.#isRetrying) return
         this.#isRetrying = true
         return this.#line('server unreachable, retrying')

@@ -22,7 +22,7 @@ export const SERVER_LIMITS: Readonly<Record<string, string>> = {
   reservedDescriptors: 'Descriptors that visitors leave free, for the control host, clients and the process itself',
   idleTimeoutMs: 'A kept-alive visitor connection without a request',
   originTimeoutMs: 'End of the request to the head of the answer',
-  sendTimeoutMs: 'How long bytes may wait while nobody takes any of them: an answer that its visitor does not read, or a request that the app does not',
+  sendTimeoutMs: 'How long bytes may wait while none of them is taken: an answer that its visitor does not read, or a request that the app does not',
   maxPipelinedBytes: 'Request bytes read ahead of the exchange under way',
   maxBodyBytes: 'Request body, in bytes',
   maxStreams: 'Streams open at once per tunnel, idle ones included',

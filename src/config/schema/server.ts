@@ -109,7 +109,7 @@ export const SERVER_FIELDS: Fields = {
   hsts: {
     value: { type: 'number', least: 0, most: 10_000_000_000 },
     meaning:
-      'Seconds for which browsers are told to come by https only, if the app does not say it; `0`: not at all',
+      'Seconds for which browsers use https only (Strict-Transport-Security), if the app does not say it; `0`: not sent',
     default: '0',
   },
   tokens: {

@@ -58,7 +58,7 @@ export class TlsFront {
     })
     this.#hellos.add(connection)
     this.#host.deadlines.arm(connection, this.#host.helloTimeoutMs)
-    // Whoever floods pays for it: a hello that is meant needs no longer than the way here.
+    // The oldest one is cut: the hello of an honest visitor arrives within a round trip.
     const [oldest] = this.#hellos
     if (this.#hellos.size > this.#host.maxHellos) oldest?.drop()
     return connection
@@ -112,7 +112,7 @@ export class TlsFront {
 /** What a connection needs of its front. */
 interface TlsConnectionHost {
   readonly deadlines: Deadlines
-  /** The hello is there. Returns who goes on with the connection; `undefined`: nobody. */
+  /** The hello is there. Returns who goes on with the connection; `undefined`: the connection is refused. */
   read(name: string | undefined, first: Uint8Array): SocketHandler | undefined
   closed(): void
 }
@@ -205,7 +205,7 @@ class TlsConnection implements SocketHandler, Socket, Deadline {
     this.#socket.end()
   }
 
-  /** Who waits for its handshake is told that there will be none. */
+  /** A visitor that waits for its handshake gets an alert first. */
   terminate(): void {
     if (this.#hasAnswered || this.#isClosed || this.#isLeaving) this.#socket.terminate()
     else this.#leave(internalErrorAlert())

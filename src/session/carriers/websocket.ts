@@ -60,7 +60,7 @@ const NO_PAYLOAD = new Uint8Array(0)
 
 export class WebSocketCarrier implements Carrier, Waiting {
   readonly headroom: number = MAX_WS_HEADER_BYTES
-  /** Who hears of it. To be set before the next event, since its owner needs the carrier to be made. */
+  /** Gets its events. To be set before the next event, since its owner needs the carrier to be made. */
   handler: CarrierHandler = NOBODY
   /** Where the events of the socket go from now on. */
   readonly socketHandler: SocketHandler
@@ -74,11 +74,11 @@ export class WebSocketCarrier implements Carrier, Waiting {
   readonly #texts: TextBatch = new TextBatch(MAX_KEPT_TEXT_BYTES)
   readonly #turns: Turns | undefined
   readonly #taken: (() => void) | undefined
-  /** What was read and waits: for the carrier's turn, or because whoever gets it has enough. */
+  /** What was read and waits: for the carrier's turn, or because its reader has paused. */
   readonly #rest: Uint8Array[] = []
   #isHeld = false
   #isWaiting = false
-  /** What the socket told meanwhile. */
+  /** The end that the socket reported meanwhile. */
   #endMeanwhile: (() => void) | undefined
   readonly #pings = new Tolerance(MAX_PINGS_PER_SECOND)
   /** Only the last ping of what was read needs an answer (section 5.5.3). */
@@ -128,7 +128,7 @@ export class WebSocketCarrier implements Carrier, Waiting {
   }
 
   send(batch: Uint8Array, start: number, end: number): boolean {
-    // Nobody will read it: the array is free again.
+    // The other side does not read it any more: the array is free again.
     if (this.#isClosing) return true
     const key = this.#maskKey?.()
     if (key !== undefined) maskInPlace(batch, start, end, key)
@@ -254,7 +254,7 @@ export class WebSocketCarrier implements Carrier, Waiting {
     else this.#tellEndMeanwhile()
   }
 
-  /** What the socket told is told once: nothing else will tell. */
+  /** Passes on the end that the socket reported, once: no other event follows it. */
   #tellEndMeanwhile(): void {
     const ended = this.#endMeanwhile
     this.#endMeanwhile = undefined
