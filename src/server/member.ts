@@ -30,6 +30,7 @@ export class Member implements Deadline {
   #probeHash: Buffer | undefined
 
   #holder: Holder
+  #isGivenBack = false
 
   constructor(tunnel: Tunnel, holder: Holder) {
     this.tunnel = tunnel
@@ -44,7 +45,8 @@ export class Member implements Deadline {
 
   /** Its client shows another token now. */
   moveTo(holder: Holder): void {
-    if (holder === this.#holder) return
+    // A client that registered it twice still knows it when it is gone.
+    if (holder === this.#holder || this.#isGivenBack) return
     this.#count('give')
     this.#holder = holder
     this.#count('take')
@@ -52,6 +54,7 @@ export class Member implements Deadline {
 
   /** The tunnel forgets it. */
   giveBack(): void {
+    this.#isGivenBack = true
     this.#count('give')
   }
 

@@ -113,6 +113,24 @@ describe('tunnels of a token', () => {
     client.close()
   })
 
+  test('given back by a client that registered it twice, by two tokens, are not given back again by a reload', async () => {
+    const tokens = ['t', { token: 'one', maxTunnels: 1 }]
+    await using server = await startServer({ tokens })
+    const client = await SpeakingClient.connect(server.port, bearer('t'))
+    client.say(http(1, 'app'))
+    const { resume } = await client.control('granted')
+    const own = { kind: 'http', token: 'one' }
+    client.say(control({ type: 'register', ref: 2, name: 'app', resume, ...own }))
+    const [, second] = await client.verdicts(2)
+    client.say(control({ type: 'release', tunnel: second?.tunnel }))
+    await client.control('released')
+    await server.reload({ tokens })
+    for (const [index, name] of ['b', 'c'].entries())
+      client.say(control({ type: 'register', ref: 3 + index, name, ...own }))
+    expect(codes((await client.verdicts(4)).slice(2))).toEqual(['granted', 'CLIENT_LIMIT'])
+    client.close()
+  })
+
   test('of an address that shows made-up tokens to a server without any are counted together', async () => {
     await using server = await startServer({ limits: { maxTokenTunnels: 3 } })
     const outcomes: unknown[] = []
