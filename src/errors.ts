@@ -100,6 +100,7 @@ export type ErrorCode =
   | 'PROXY_HEADER_INVALID'
   | 'WORKER_FAILED'
   | 'STATE_UNWRITABLE'
+  | 'OUTPUT_INCOMPLETE'
   | 'INTERNAL'
 
 /** What each error code means. */
@@ -688,6 +689,14 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     false,
     'The secret that gets a name back after a crash cannot be written.',
     'Check the state folder and its permissions; the tunnel works without.',
+  ),
+  OUTPUT_INCOMPLETE: entry(
+    150,
+    500,
+    'user',
+    false,
+    'Not all of standard output could be written.',
+    'Free some space on the disk, and repeat the command.',
   ),
   INTERNAL: entry(99, 500, 'server', false, 'Something went wrong inside localtunnels.', 'Please report it.'),
 }

@@ -75,7 +75,8 @@ export class Logins {
       renameSync(draft, this.path)
     } catch (cause) {
       removeDraft(draft)
-      throw new TunnelError('LOGIN_INVALID', `${this.path} cannot be written.`, { cause })
+      const why = cause instanceof Error && 'code' in cause ? ` (${String(cause.code)})` : ''
+      throw new TunnelError('LOGIN_INVALID', `${this.path} cannot be written${why}.`, { cause })
     }
   }
 }

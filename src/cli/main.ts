@@ -41,8 +41,13 @@ async function runCommand(argv: readonly string[], out: GatheredSink, log: Gathe
     flush()
     process.exit(exitCode)
   })
-  // The reader of our stdout has left, as `head` does: there is nothing left to say, so this is a clean end.
-  process.stdout.on('error', () => stop.abort())
+  let unwritten: NodeJS.ErrnoException | undefined
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    // The reader of our stdout has left, as `head` does: there is nothing left to say, so this is a clean end.
+    if (!NO_SPACE.has(error.code ?? '')) return stop.abort()
+    // A tunnel goes on without what it would print.
+    unwritten = error
+  })
   process.stderr.on('error', () => {})
   const start = (wish: OutputWish): Run => {
     output = chooseOutput(wish, out, log)
@@ -107,9 +112,18 @@ async function runCommand(argv: readonly string[], out: GatheredSink, log: Gathe
     exitCode = fail(error, { output, log, words, command })
   }
   output?.close()
+  await out.written()
+  // The stream's error comes after the write's own.
+  await new Promise(resolve => setImmediate(resolve))
+  if (unwritten !== undefined && exitCode === EXIT.ok) {
+    const cause = `Not all of standard output could be written (${unwritten.code}).`
+    exitCode = fail(new TunnelError('OUTPUT_INCOMPLETE', cause), { output: undefined, log, words, command })
+  }
   flush()
   return exitCode
 }
+
+const NO_SPACE: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG'])
 
 /** What the commands about logins work with. */
 async function desk(out: Sink): Promise<Desk> {

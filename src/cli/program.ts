@@ -549,6 +549,8 @@ function shareSettings(flags: Flags, positional: string | undefined): ShareSetti
   const hostHeader = flags.text('hostHeader')
   if (hostHeader !== undefined) parseHost(hostHeader)
   const pool = poolAffinity(flags)
+  if (flags.isOn('exact') && subdomain === undefined)
+    throw new TunnelError('OPTION_INVALID', `${flags.label('exact')} needs a name: --subdomain <name>.`)
   const wildcardHosts = flags.list('wildcardHost')
   const routes = parseRoutes(flags.list('route'), flags.isOn('insecure'))
   return {

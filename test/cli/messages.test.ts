@@ -133,6 +133,12 @@ test('a missing token and a wrong one have messages of their own', async () => {
   expect(doctor.stdout).not.toContain('proxy in front')
 })
 
+test('--exact without a name says which flag gives one', async () => {
+  const [text, exitCode] = await said('3000', '--server', 'localhost:1', '--exact')
+  expect(text).toBe('error OPTION_INVALID: --exact needs a name: --subdomain <name>.\n')
+  expect(exitCode).toBe(2)
+})
+
 test('a token in clear: the flag is named once', async () => {
   const [text] = await said('3000', '--server', 'http://tunnel.invalid', '--token', 'x')
   expect(text).toContain('allow it with --insecure-token in a network')
