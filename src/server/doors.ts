@@ -157,7 +157,7 @@ function listenError(
 
 /** Bun 1.4.5 gives no code for a name that has no address. */
 function whyNotThere(code: string, hostname: string): string {
-  if (code === '')
+  if (code === '' || code === 'ENOTFOUND')
     return isIP(hostname) === 0 ? 'no address is known for this name' : 'the system gives no reason'
   return code === 'EADDRNOTAVAIL' ? `this machine has no such address (${code})` : code
 }

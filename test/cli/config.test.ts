@@ -105,6 +105,24 @@ test('finds what `server` would find: a key of another certificate, a certificat
   expect((await check('own.crt', 'own.key'))[1]).toBe(0)
 })
 
+test('notes that `server` would refuse a file without a token, unless a flag brings one', async () => {
+  const refused = 'note: localtunnels server refuses this file without a token'
+  const open = await files.write('server.toml', 'port = 8443\n')
+  const { stdout, exitCode } = await finish(['config', 'check', '--server', open])
+  expect(stdout).toContain(`  ${refused}: give it tokens here, --token, host = "127.0.0.1" or open = true\n`)
+  expect(exitCode).toBe(0)
+  for (const [text, env] of [
+    ['port = 8443\nopen = true\n', {}],
+    ['port = 8443\nhost = "127.0.0.1"\n', {}],
+    ['port = 8443\ntokens = ["secret"]\n', {}],
+    ['port = 8443\n', { TUNNEL_SERVER_TOKEN: 'secret' }],
+    ['port = 8443\n', { TUNNEL_SERVER_OPEN: '1' }],
+  ] as const) {
+    const path = await files.write('server.toml', text)
+    expect((await finish(['config', 'check', '--server', path], env)).stdout).not.toContain(refused)
+  }
+})
+
 test('--server takes a file for that of a server', async () => {
   const path = await files.write('either.toml', 'port = 1\nhost = "a"\n[services.web]\nport = 1\n')
   const { stdout } = await finish(['config', 'check', '--server', path])

@@ -146,6 +146,7 @@ test('a token in clear: the flag is named once', async () => {
 
 test.each([
   ['tunnel.invalid', 'Cannot listen on tunnel.invalid:0: no address is known for this name.'],
+  ['[::1]', 'Cannot listen on [::1]:0: no address is known for this name.'],
   ['203.0.113.1', 'Cannot listen on 203.0.113.1:0: this machine has no such address (EADDRNOTAVAIL).'],
 ])('a server on %s says why it cannot', async (host, says) => {
   const [text, exitCode] = await said('server', '--port', '0', '--token', 'x', '--host', host)

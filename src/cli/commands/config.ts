@@ -12,6 +12,7 @@ import { TunnelError } from '../../errors.ts'
 import { type Destination, destinationOfFile, trustsServer } from '../destination.ts'
 import { count, visible } from '../format.ts'
 import { Logins } from '../logins.ts'
+import { isOpenToOthers } from '../open-server.ts'
 import type { Palette } from '../palette.ts'
 import { type Finding, rehearse } from '../rehearsal.ts'
 import { widthOf } from '../width.ts'
@@ -59,8 +60,24 @@ export async function checkConfig({ file, kind }: CheckSettings, around: Surroun
   for (const rows of [own, services.map(service => rowOf(service, shown))]) {
     if (rows.length > 0) around.write(`\n${columns(rows, around.palette)}`)
   }
-  const notes = [...(destination?.notices ?? []).map(({ message }) => message), ...services.flatMap(notYet)]
+  const notes = [
+    ...(destination?.notices ?? []).map(({ message }) => message),
+    ...services.flatMap(notYet),
+    ...(config.kind === 'server' ? openNotes(config, environment) : []),
+  ]
   if (notes.length > 0) around.write(`\n${notes.map(text => `  note: ${visible(text)}\n`).join('')}`)
+}
+
+/** A note and no fault: flags may bring what is missing. */
+function openNotes(
+  { options: { open, ...options } }: ServerConfig,
+  { TUNNEL_SERVER_TOKEN, TUNNEL_SERVER_OPEN, TUNNEL_SERVER_HOST }: Surroundings['environment'],
+): readonly string[] {
+  const host = TUNNEL_SERVER_HOST || options.host
+  const isOpen = isOpenToOthers({ ...options, ...(host !== undefined && { host }) })
+  if (open || TUNNEL_SERVER_OPEN || TUNNEL_SERVER_TOKEN || !isOpen) return []
+  const mend = 'give it tokens here, --token, host = "127.0.0.1" or open = true'
+  return [`localtunnels server refuses this file without a token: ${mend}`]
 }
 
 /** The configuration with the server and the token that `up` would use. */

@@ -3,12 +3,12 @@
 import { loadServerConfig } from '../../config/load.ts'
 import { type ServerConfigOptions, serverOptions } from '../../config/server-config.ts'
 import { ERRORS, TunnelError } from '../../errors.ts'
-import { isLoopback } from '../../names.ts'
-import { DEFAULT_HOST, type TunnelServerOptions } from '../../server/options.ts'
+import type { TunnelServerOptions } from '../../server/options.ts'
 import { Changes } from '../changes.ts'
 import { ConfigWatch } from '../config-watch.ts'
 import { withPages } from '../documentation.ts'
 import { createServer, type ServerEnd } from '../ends.ts'
+import { isOpenToOthers } from '../open-server.ts'
 import { Refusals } from '../refusals.ts'
 import { describe, visitorEvent } from '../report.ts'
 import type { Run } from '../run.ts'
@@ -37,8 +37,8 @@ export async function serve({ file, flags }: ServeSettings, run: Run): Promise<v
 }
 
 /** Throws `OPEN_SERVER` when everybody could have a tunnel. */
-function refuseOpen({ tokens = [], host = DEFAULT_HOST }: TunnelServerOptions): void {
-  if (tokens.length === 0 && !isLoopback(host)) throw new TunnelError('OPEN_SERVER')
+function refuseOpen(options: TunnelServerOptions): void {
+  if (isOpenToOthers(options)) throw new TunnelError('OPEN_SERVER')
 }
 
 async function runServer(
