@@ -118,7 +118,9 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline, Occupa
     this.#idleSinceTick = host.deadlines.tick
     this.head = host.heads.pop() ?? new RequestHead()
     host.deadlines.watch(this)
-    host.deadlines.arm(this, host.limits.headTimeoutMs)
+    const { headTimeoutMs, drainIdleMs } = host.limits
+    // A connection whose TLS handshake ends after the server began to stop has not seen `drain`.
+    host.deadlines.arm(this, host.isDraining() ? Math.max(drainIdleMs, 1) : headTimeoutMs)
   }
 
   // ── From the socket ────────────────────────────────────────────────────────────────────────────────────────

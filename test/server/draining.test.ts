@@ -1,11 +1,16 @@
 // A server that stops: every request on a kept connection is answered, and the last answer says that it is the last.
 
 import { afterEach, expect, test } from 'bun:test'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import { TunnelClient } from '../../src/index.ts'
+import { makeCertificate } from '../support/certificates.ts'
 import { next } from '../support/events.ts'
 import { get, headerOf, ok, rawTunnel, readAnswer, readRequest, statusOf } from '../support/exchange.ts'
 import { KeptVisitors } from '../support/kept-visitors.ts'
 import { rawDial } from '../support/raw.ts'
-import { startTunnel } from '../support/tunnel.ts'
+import { startServer, startTunnel } from '../support/tunnel.ts'
 
 const open: AsyncDisposable[] = []
 const keep = <Thing extends AsyncDisposable>(thing: Thing): Thing => {
@@ -162,6 +167,53 @@ test('a head that had begun to arrive when the server stops is answered, however
   visitor.socket.end()
   await stopped
 })
+
+// Two seconds: drainIdleMs is one.
+test('a connection whose TLS handshake ends after the stop began is closed after drainIdleMs, too', async () => {
+  const { cert, key } = await makeCertificate(['localhost'])
+  const server = await startServer({ tls: { cert, key } })
+  const goOn = Promise.withResolvers<void>()
+  const asked = Promise.withResolvers<void>()
+  const client = new TunnelClient({
+    server: `https://localhost:${server.port}`,
+    verifyServer: false,
+    subdomain: 'app',
+    async fetch() {
+      asked.resolve()
+      await goOn.promise
+      return new Response('late')
+    },
+  })
+  await client.connect()
+  const ask = (host: string, path: string) =>
+    fetch(`https://127.0.0.1:${server.port}${path}`, {
+      headers: { host, connection: 'close' },
+      tls: { rejectUnauthorized: false },
+    }).then(answer => answer.text())
+  const busy = ask('app.localhost', '/')
+  await asked.promise
+  const below = connect(server.port, '127.0.0.1')
+  await once(below, 'connect')
+  // It is accepted once the server answers a later one.
+  expect(await ask('localhost', '/health')).toBe('OK')
+  const stopped = server.stop()
+  for (;;) {
+    const refused = await rawDial(server.port).catch(() => undefined)
+    if (refused === undefined) break
+    refused.socket.terminate()
+  }
+  const visitor = connectTls({ socket: below, servername: 'localhost', rejectUnauthorized: false })
+  await once(visitor, 'secureConnect')
+  visitor.resume()
+  const since = performance.now()
+  await once(visitor, 'end')
+  // Of a request it would have headTimeoutMs: 15 s.
+  expect(performance.now() - since).toBeLessThan(8_000)
+  goOn.resolve()
+  expect(await busy).toBe('late')
+  await stopped
+  await client.disconnect()
+}, 20_000)
 
 // Two seconds: until the server gives up waiting for the visitor.
 test('a last answer that its visitor reads after the stop still arrives whole', async () => {
