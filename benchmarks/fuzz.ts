@@ -88,6 +88,20 @@ const PARSERS: readonly Parser[] = [
     weight: 1,
   },
   {
+    name: 'field blocks',
+    file: 'test/http2/hpack.test.ts',
+    test: 'mutated blocks get',
+    judgedBy: 'a plain reading',
+    weight: 1,
+  },
+  {
+    name: 'HTTP/2 frames',
+    file: 'test/http2/frame.test.ts',
+    test: 'random and mutated frames',
+    judgedBy: 'itself, any slices',
+    weight: 2,
+  },
+  {
     name: 'configuration files',
     file: 'test/config/fuzz.test.ts',
     test: 'nothing throws, every fault',

@@ -164,6 +164,10 @@ export class Fields {
     return this.#table[line * PER_LINE + NAME_START]!
   }
 
+  nameEnd(line: number): number {
+    return this.#table[line * PER_LINE + NAME_END]!
+  }
+
   valueStart(line: number): number {
     return this.#table[line * PER_LINE + VALUE_START]!
   }

@@ -1,0 +1,82 @@
+// Flow control (RFC 9113 sections 5.2 and 6.9): windows as counters, for a stream or for the connection.
+
+import { MAX_U31 } from './frame.ts'
+
+/** Every window before either side says anything. */
+export const INITIAL_WINDOW_BYTES = 65_535
+
+/** What this side may still send. */
+export class SendWindow {
+  /** May be negative, after SETTINGS_INITIAL_WINDOW_SIZE went down. */
+  available: number
+
+  constructor(bytes: number) {
+    this.available = bytes
+  }
+
+  /** DATA with so many bytes was sent: at most `available`. */
+  sent(bytes: number): void {
+    this.available -= bytes
+  }
+
+  /**
+   * WINDOW_UPDATE, or the difference between the new SETTINGS_INITIAL_WINDOW_SIZE and the old one (streams only). False:
+   * FLOW_CONTROL_ERROR, the window passes 2^31 - 1.
+   */
+  grow(bytes: number): boolean {
+    if (this.available + bytes > MAX_U31) return false
+    this.available += bytes
+    return true
+  }
+}
+
+/** What the peer may still send, and when it is worth telling it that there is room again. */
+export class ReceiveWindow {
+  /** The size that the window has when everything was consumed. */
+  size: number
+  /** What the peer may still send. Negative after `settle` to less. */
+  available: number
+  /** Consumed and not yet given back. */
+  consumed = 0
+
+  constructor(bytes: number) {
+    this.size = bytes
+    this.available = bytes
+  }
+
+  /** A DATA frame of this length came. False: FLOW_CONTROL_ERROR, the peer had no right to it. */
+  take(length: number): boolean {
+    if (length > this.available && length > 0) return false
+    this.available -= length
+    return true
+  }
+
+  /** So many of the bytes that came were passed on. Answers the increment of a WINDOW_UPDATE to send now, or 0. */
+  consume(bytes: number): number {
+    this.consumed += bytes
+    // At half: earlier costs a frame for every few bytes, later lets the peer run dry on long ways.
+    return this.consumed * 2 >= this.size ? this.giveBack() : 0
+  }
+
+  /** Gives back what was consumed, however little. Answers the increment, or 0. */
+  giveBack(): number {
+    const increment = this.consumed
+    this.consumed = 0
+    this.available += increment
+    return increment
+  }
+
+  /** A larger size, at most 2^31 - 1. Answers the increment of the WINDOW_UPDATE that tells the peer. */
+  enlarge(bytes: number): number {
+    const increment = bytes - this.size
+    this.size = bytes
+    this.available += increment
+    return increment
+  }
+
+  /** The peer acknowledged another SETTINGS_INITIAL_WINDOW_SIZE, and moved its count of each stream by the difference. */
+  settle(bytes: number): void {
+    this.available += bytes - this.size
+    this.size = bytes
+  }
+}
