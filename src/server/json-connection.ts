@@ -71,7 +71,7 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
   readonly #registered = new Map<string, Registered>()
   /** What it said to understand beyond existing clients. */
   readonly #accepts = new Set<JsonExtension>()
-  /** Of names that were given back: what is under way goes on. */
+  /** Of names that were given or taken back: what is under way goes on. */
   readonly #leaving: JsonUpstream[] = []
   /** Requests sent and not answered. */
   readonly #waiting = new Map<number, JsonExchange>()
@@ -179,12 +179,13 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
   reloaded(): void {
     const rule = this.#host.ruleNow(this.#rule)
     let refusal: ErrorCode | undefined
-    for (const { member } of [...this.#registered.values()]) {
+    for (const { member, upstream } of [...this.#registered.values()]) {
       const { tunnel } = member
       const code = rule === undefined ? 'TOKEN_REFUSED' : this.#host.refusalOf(tunnel, rule)
       if (code === undefined) continue
       refusal = code
       this.#registered.delete(tunnel.name)
+      this.#leaving.push(upstream)
       member.remove(code)
       this.#host.released(this, tunnel, code)
     }

@@ -256,6 +256,16 @@ describe('what is not allowed any more ends with its code', () => {
     await server.stop()
   })
 
+  test('JSON wire: requests that wait for a client are over with it when its last name is taken back', async () => {
+    await using server = await startServer({ tokens: ['t'], limits: { originTimeoutMs: 0 } })
+    using client = new NaiveJsonClient(server.port, () => undefined, '', 't')
+    await client.register('app')
+    const answer = ask(server.port, 'app.localhost')
+    await client.next('request')
+    await server.reload({ tokens: [{ token: 't', names: ['other'] }], limits: { originTimeoutMs: 0 } })
+    expect((await within(answer, 'the answer')).code).toBe('CLIENT_GONE')
+  })
+
   test('JSON wire: the last name of a connection goes with a word, one of several without', async () => {
     const server = await startServer()
     using client = new NaiveJsonClient(server.port)
