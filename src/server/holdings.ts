@@ -50,8 +50,10 @@ export class Holder implements Account {
   }
 
   take(what: Held, count = 1): void {
+    const before = this.#counts[what]
     this.#counts[what] += count
     this.#holdings.counts[what] += count
+    if (what === 'bytes') this.#holdings.bytesChanged(before, before + count)
   }
 
   give(what: Held, count = 1): void {
@@ -62,9 +64,10 @@ export class Holder implements Account {
     this.take('bytes', bytes)
   }
 
-  /** More bytes wait here than may. */
+  /** More bytes wait here than may: of this holder, or in total and this one has more than an equal share. */
   get isOver(): boolean {
-    return !this.hasRoomFor('bytes')
+    const { bytes } = this.#counts
+    return bytes >= this.#mostOf('bytes') || this.#holdings.isAboveShare(bytes)
   }
 
   /** A connection's next holder, after a reload: counts it there, with what it has. Returns `next`. */
@@ -132,6 +135,8 @@ export class Holdings {
   readonly #byKey = new Map<string, Holder>()
   readonly #limits: () => ServerLimits
   #sweepAt = FIRST_SWEEP
+  /** Holders for whose readers bytes wait. */
+  #waitingCount = 0
 
   /** `limits`: those of now. */
   constructor(limits: () => ServerLimits) {
@@ -159,6 +164,17 @@ export class Holdings {
   hasRoomFor(what: Held): boolean {
     const { inTotal } = BOUNDS[what]
     return inTotal === undefined || this.counts[what] < this.limits[inTotal]
+  }
+
+  /** Of one holder, which had `before` bytes and has `now`. */
+  bytesChanged(before: number, now: number): void {
+    this.#waitingCount += Number(now > 0) - Number(before > 0)
+  }
+
+  /** Whether all bytes are too many, and these are more than an equal share: one holder must not use up what others need. */
+  isAboveShare(bytes: number): boolean {
+    const { maxAllBufferedBytes } = this.limits
+    return this.counts.bytes >= maxAllBufferedBytes && bytes * this.#waitingCount >= maxAllBufferedBytes
   }
 
   fullOf(what: Held): string | undefined {

@@ -199,11 +199,13 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
 
   #worksBy(rule: Rule): void {
     this.#rule = rule
-    this.#holder = this.#holder.passTo(
+    const before = this.#holder
+    this.#holder = before.passTo(
       this.#host.holderOf(rule, this.remoteAddress),
       this.#streams,
       this.#chargedBytes,
     )
+    this.#host.unfinishedMessages.moved(before, this.#holder, this.#unfinishedBytes)
     for (const { member } of this.#registered.values()) member.moveTo(this.#holder)
   }
 
@@ -307,7 +309,7 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
     const most = Math.max(maxUnfinishedMessageBytes, maxMessageBytes)
     this.charge(bytes - before)
     this.#unfinishedBytes = bytes
-    const hasRoom = unfinishedMessages.changed(before, bytes, most) && !this.isOver
+    const hasRoom = unfinishedMessages.changed(this.#holder, before, bytes, most) && !this.isOver
     if (bytes > MAX_BYTES_BEFORE_REGISTRATION && !hasRoom) this.#lose('BUFFERS_FULL')
   }
 

@@ -294,7 +294,7 @@ export interface ServerLimits {
   /**
    * Bytes of JSON wire messages that are not complete, of all clients together. Default 128 MiB, two of the largest: an
    * answer is only kept while it arrives. At least `maxMessageBytes`, whatever is given. Above: a client that has sent more
-   * than an equal share is cut with `BUFFERS_FULL`. A client that owes no answer may send 256 KiB at a time.
+   * than an equal share, and whose token or address has, is cut with `BUFFERS_FULL`. A client that owes no answer may send 256 KiB at a time.
    */
   readonly maxUnfinishedMessageBytes: number
   /** Receive window that one stream may grow to from 256 KiB. Default 4 MiB: what a stalled reader can cost. `0`: no growth. */

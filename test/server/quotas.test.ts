@@ -330,10 +330,11 @@ describe('bytes for slow readers', () => {
   }
 
   /** A client of the JSON wire that holds `app`, byte by byte. */
-  async function jsonClient(server: TunnelServer, name = 'app'): Promise<RawConnection> {
+  async function jsonClient(server: TunnelServer, name = 'app', token = 'none'): Promise<RawConnection> {
     const raw = await rawDial(server.port)
     await raw.send(
-      'GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
+      `GET / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\n` +
+        'Connection: Upgrade\r\nUpgrade: websocket\r\n' +
         'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n',
     )
     const ready = JSON.stringify({ type: 'ready', subdomain: name })
@@ -463,6 +464,53 @@ describe('bytes for slow readers', () => {
     await small.send(text.slice(150_000))
     expect((await answer.response).status).toBe(200)
     small.socket.terminate()
+  })
+
+  test('unfinished JSON messages of one token, however many, do not cut the long answer of another', async () => {
+    await using server = await startServer({
+      tokens: ['many', 'one'],
+      limits: { maxMessageBytes: 400_000, maxUnfinishedMessageBytes: 400_000 },
+    })
+    const long = await jsonClient(server, 'long', 'one')
+    const answer = await owe(server, long, 'long')
+    // Each of them is too short to be cut.
+    const crowd = await Promise.all(
+      Array.from({ length: 10 }, (_, index) => jsonClient(server, `app-${index}`, 'many')),
+    )
+    for (const client of crowd) {
+      await client.send(beginning(100_000))
+      await client.send(Buffer.alloc(60_000, 0x20))
+    }
+    const [body, fields] = ['x'.repeat(150_000), { type: 'response', id: 1, status: 200, headers: {} }]
+    const text = JSON.stringify({ ...fields, body })
+    await long.send(beginning(text.length))
+    // What the server took of it is on its way before the rest is.
+    for (let at = 0; at < text.length; at += 30_000) {
+      await long.send(text.slice(at, at + 30_000))
+      await ask(server.port, 'localhost', { path: '/health' })
+    }
+    expect((await answer.response).status).toBe(200)
+    for (const { socket } of [long, ...crowd]) socket.terminate()
+  })
+
+  test('in total above the bound: the token that holds most is cut, others go on up to an equal share', async () => {
+    await using server = await startServer({
+      tokens: ['t', 'other'],
+      limits: { maxLinks: 0, maxStreamWindowBytes: 0, maxAllBufferedBytes: 1_000_000 },
+    })
+    await using client = clientOf(server, { token: 't', subdomain: 'app', fetch: endless })
+    await using other = clientOf(server, { token: 'other', subdomain: 'other', fetch: endless })
+    await Promise.all([client.connect(), other.connect()])
+    const errors: unknown[] = []
+    server.on('request', ({ subdomain, error }) => errors.push([subdomain, error]))
+    const visitors = await Promise.all(Array.from({ length: 8 }, () => reader(server, 'app')))
+    await eventually(() => errors.length >= 3, 'three answers to be cut')
+    const patient = await reader(server, 'other')
+    visitors.push(...(await Promise.all(Array.from({ length: 3 }, () => reader(server, 'app')))))
+    await eventually(() => errors.length >= 6, 'more answers to be cut')
+    expect(new Set(errors.map(String))).toEqual(new Set(['app,BUFFERS_FULL']))
+    expect(patient.isClosed).toBe(false)
+    for (const visitor of [...visitors, patient]) visitor.socket.terminate()
   })
 
   test('a JSON client that owes no answer may not send a long message', async () => {
