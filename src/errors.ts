@@ -101,6 +101,15 @@ export type ErrorCode =
   | 'WORKER_FAILED'
   | 'STATE_UNWRITABLE'
   | 'OUTPUT_INCOMPLETE'
+  | 'ACME_UNREACHABLE'
+  | 'ACME_ANSWER_INVALID'
+  | 'ACME_REFUSED'
+  | 'ACME_RATE_LIMITED'
+  | 'ACME_ACCOUNT_REFUSED'
+  | 'ACME_CHALLENGE_FAILED'
+  | 'DNS_RECORD_FAILED'
+  | 'CERTIFICATE_DELAYED'
+  | 'CERTIFICATE_STORE_FAILED'
   | 'INTERNAL'
 
 /** What each error code means. */
@@ -697,6 +706,79 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     false,
     'Not all of standard output could be written.',
     'Free some space on the disk, and repeat the command.',
+  ),
+  // Certificates
+  ACME_UNREACHABLE: entry(
+    160,
+    503,
+    'server',
+    true,
+    'The certificate authority cannot be reached, or did not answer in time.',
+    'Check the network and the URL of its directory; the order is tried again later.',
+  ),
+  ACME_ANSWER_INVALID: entry(
+    161,
+    503,
+    'server',
+    true,
+    'The certificate authority sent an answer that is not ACME (RFC 8555).',
+    'Check the URL of its directory.',
+  ),
+  ACME_REFUSED: entry(
+    162,
+    503,
+    'user',
+    false,
+    'The certificate authority refused the request.',
+    'Read its reason; the order is tried again later.',
+  ),
+  ACME_RATE_LIMITED: entry(
+    163,
+    503,
+    'user',
+    true,
+    'The certificate authority takes no more requests for now.',
+    'Wait: the order is tried again when the authority allows it. Its staging directory has higher limits.',
+  ),
+  ACME_ACCOUNT_REFUSED: entry(
+    164,
+    503,
+    'user',
+    false,
+    'The certificate authority does not accept the account.',
+    'Check the contact and the external account binding, or remove the stored account to make a new one.',
+  ),
+  ACME_CHALLENGE_FAILED: entry(
+    165,
+    503,
+    'user',
+    true,
+    'The certificate authority could not see that the name belongs to this server.',
+    'Check that the name points to this server, and that the ports 80 and 443 of it can be reached from outside.',
+  ),
+  DNS_RECORD_FAILED: entry(
+    166,
+    503,
+    'user',
+    true,
+    'The DNS record that proves a name could not be set.',
+    'Check the DNS provider, its key and the zone.',
+  ),
+  CERTIFICATE_DELAYED: entry(
+    167,
+    503,
+    'server',
+    true,
+    'No certificate is ordered for this name now, because earlier orders failed or there were too many.',
+    'Wait for the time in the message; the reason of the failure was reported before.',
+  ),
+  CERTIFICATE_STORE_FAILED: entry(
+    168,
+    503,
+    'user',
+    true,
+    'The file that keeps the certificates cannot be used.',
+    'Check its path, its permissions and the free space.',
   ),
   INTERNAL: entry(99, 500, 'server', false, 'Something went wrong inside localtunnels.', 'Please report it.'),
 }

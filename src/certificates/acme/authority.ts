@@ -1,0 +1,324 @@
+// An ACME authority: keeps the account, and takes an order from its first request to its certificate.
+
+import { createPrivateKey, X509Certificate } from 'node:crypto'
+import type { Certificate } from '../../certificates.ts'
+import { TunnelError } from '../../errors.ts'
+import type { CertificateStore, StoredOrder } from '../../store.ts'
+import type { Authority, SuggestedWindow, Wish } from '../authority.ts'
+import { type Clock, pause } from '../clock.ts'
+import { baseName } from '../names.ts'
+import { certificateRequest, keyPem, newKey } from './certificate-request.ts'
+import { AcmeClient, type Authorization, type OfferedChallenge, type Order } from './client.ts'
+import type { AcmeServer } from './connection.ts'
+import { AccountKey, type ExternalAccount } from './jws.ts'
+import { AcmeProblem } from './problem.ts'
+import { renewalId } from './renewal-id.ts'
+import type { Challenge, Solver } from './solver.ts'
+
+export interface AcmeAuthorityOptions extends AcmeServer {
+  readonly store: CertificateStore
+  readonly clock: Clock
+  /** The way to prove an order's names: wildcards need DNS-01. */
+  readonly solverFor: (names: readonly string[]) => Solver
+  /** Mail addresses of the account. With this the user agrees to the authority's terms. */
+  readonly contact?: readonly string[]
+  /** For authorities that take only accounts they know. */
+  readonly externalAccount?: ExternalAccount | undefined
+  /** For one order, from its first request to its certificate. Default 300,000 ms; then `ACME_UNREACHABLE`. */
+  readonly orderTimeoutMs?: number
+  /** Gets what went wrong and did not stop an order. */
+  readonly report?: (error: TunnelError) => void
+}
+
+const DEFAULT_ORDER_TIMEOUT_MS = 300_000
+/** How often an order is looked at when the authority does not say, growing to the second. */
+const FIRST_POLL_MS = 250
+const LAST_POLL_MS = 5_000
+/** The authority may ask for longer waits, up to this: the order's own timeout ends what takes too long. */
+const MAX_POLL_MS = 60_000
+
+interface Attempt {
+  readonly wish: Wish
+  readonly client: AcmeClient
+  readonly solver: Solver
+  readonly signal: AbortSignal
+}
+
+/** See `Authority`. The caller allows one order for each id at a time. */
+export class AcmeAuthority implements Authority {
+  readonly #options: AcmeAuthorityOptions
+  readonly #store: CertificateStore
+  readonly #clock: Clock
+  #client: Promise<AcmeClient> | undefined
+
+  constructor(options: AcmeAuthorityOptions) {
+    this.#options = options
+    this.#store = options.store
+    this.#clock = options.clock
+  }
+
+  async obtain(wish: Wish, signal: AbortSignal): Promise<Certificate> {
+    const { orderTimeoutMs = DEFAULT_ORDER_TIMEOUT_MS } = this.#options
+    const late = new AbortController()
+    const cancel = this.#clock.after(orderTimeoutMs, () =>
+      late.abort(
+        new TunnelError(
+          'ACME_UNREACHABLE',
+          `The order for ${wish.names.join(', ')} took more than ${orderTimeoutMs} ms.`,
+        ),
+      ),
+    )
+    try {
+      return await this.#withAccount(client =>
+        this.#obtain({
+          wish,
+          client,
+          solver: this.#options.solverFor(wish.names),
+          signal: AbortSignal.any([signal, late.signal]),
+        }),
+      )
+    } finally {
+      cancel()
+    }
+  }
+
+  async suggestedWindow(cert: string): Promise<SuggestedWindow | undefined> {
+    const id = renewalId(cert)
+    if (id === undefined) return undefined
+    return this.#withAccount(client => client.renewalInfo(id))
+  }
+
+  /** `reason`: a number of RFC 5280, 5.3.1. `cert`: PEM. */
+  async revoke(cert: string, reason = 0): Promise<void> {
+    await this.#withAccount(client => client.revoke(new X509Certificate(cert).raw, reason))
+  }
+
+  /** Ends the account for ever and forgets it; the next order makes a new one. */
+  async deactivateAccount(): Promise<void> {
+    await this.#withAccount(client => client.deactivate())
+    await this.#store.removeAccount()
+    this.#client = undefined
+  }
+
+  /** Registers first if needed, and once more when the authority has forgotten the account. */
+  async #withAccount<Result>(use: (client: AcmeClient) => Promise<Result>): Promise<Result> {
+    try {
+      return await use(await this.#account())
+    } catch (error) {
+      if (!(error instanceof AcmeProblem) || error.type !== 'accountDoesNotExist') throw error
+      this.#client = undefined
+      const account = await this.#store.account()
+      // The same key: if the authority knows it under another URL, it says so, and makes no second account.
+      if (account !== undefined) await this.#store.saveAccount({ ...account, url: '' })
+      return use(await this.#account())
+    }
+  }
+
+  #account(): Promise<AcmeClient> {
+    this.#client ??= this.#openAccount().catch(error => {
+      this.#client = undefined
+      throw error
+    })
+    return this.#client
+  }
+
+  async #openAccount(): Promise<AcmeClient> {
+    const stored = await this.#store.account()
+    const key = stored?.key ?? keyPem(newKey())
+    // Before the request: an account whose key is lost can be used by no one again.
+    if (stored === undefined) await this.#store.saveAccount({ url: '', key })
+    const url = stored?.url || undefined
+    const client = new AcmeClient(this.#options, new AccountKey(key), this.#clock, url)
+    if (url !== undefined) return client
+    const { contact, externalAccount } = this.#options
+    await this.#store.saveAccount({ url: await client.register(contact, externalAccount), key })
+    return client
+  }
+
+  async #obtain(attempt: Attempt): Promise<Certificate> {
+    const { wish, client, signal } = attempt
+    const { stored, order: begun } = (await this.#continued(attempt)) ?? (await this.#begun(attempt))
+    try {
+      let order = begun
+      if (order.status === 'pending') order = await this.#authorize(order, attempt)
+      if (order.status === 'ready') {
+        signal.throwIfAborted()
+        order = await client.finalize(order, certificateRequest(wish.names, createPrivateKey(stored.key)))
+      }
+      if (order.status !== 'valid') order = await this.#settled(order, ['valid'], attempt)
+      return checked(await client.certificate(order), stored)
+    } catch (error) {
+      // A refusal ends the order. After anything else it stays, and the next attempt goes on with it.
+      if (error instanceof AcmeProblem && isFinal(error)) await this.#store.removeOrder(wish.id)
+      throw error
+    }
+  }
+
+  /** An order of an earlier attempt, if it can still become a certificate. */
+  async #continued({ wish, client, solver }: Attempt): Promise<Begun | undefined> {
+    const stored = await this.#store.order(wish.id)
+    if (stored === undefined) return undefined
+    const order = sameNames(stored.names, wish.names) ? await readOrder(client, stored.url) : undefined
+    if (order === undefined || order.status === 'invalid') {
+      await this.#store.removeOrder(wish.id)
+      return undefined
+    }
+    // What the earlier process put out, and did not come to take back.
+    if (order.status !== 'pending') await this.#withdraw(solver, await checksOf(client, order, solver))
+    return { stored, order }
+  }
+
+  async #begun({ wish, client }: Attempt): Promise<Begun> {
+    await wish.admit()
+    const order = await newOrder(client, wish)
+    const { id, names } = wish
+    const stored = { id, names, url: order.url, key: keyPem(newKey()), startedAtMs: this.#clock.now() }
+    // Before anything is proved: only an order whose key is kept can be finished by the next process.
+    await this.#store.saveOrder(stored)
+    return { stored, order }
+  }
+
+  async #authorize(order: Order, attempt: Attempt): Promise<Order> {
+    const { client, solver, signal } = attempt
+    const checks = (await checksOf(client, order, solver)).filter(({ isDone }) => !isDone)
+    try {
+      await solver.present(checks, signal)
+      // One that was answered before a restart is being checked already.
+      for (const { offered } of checks)
+        if (offered.status === 'pending') await client.answerChallenge(offered)
+      for (const { url } of checks) await this.#proved(url, attempt)
+    } finally {
+      await this.#withdraw(solver, checks)
+    }
+    return this.#settled(order, ['ready', 'processing', 'valid'], attempt)
+  }
+
+  async #proved(url: string, { client, solver, signal }: Attempt): Promise<void> {
+    const isOver = ({ status }: Authorization) => status !== 'pending'
+    const authorization = await this.#polled(() => client.authorization(url), isOver, signal)
+    if (authorization.status !== 'valid') throw failed(authorization, solver)
+  }
+
+  async #settled(order: Order, wanted: readonly string[], { wish, client, signal }: Attempt): Promise<Order> {
+    const isOver = ({ status }: Order) => status === 'invalid' || wanted.includes(status)
+    const settled = await this.#polled(() => client.order(order.url), isOver, signal)
+    if (settled.status !== 'invalid') return settled
+    throw new AcmeProblem(
+      'ACME_REFUSED',
+      `The order for ${wish.names.join(', ')} failed`,
+      settled.error ?? {},
+    )
+  }
+
+  async #polled<Value extends { readonly retryAfterMs: number | undefined }>(
+    read: () => Promise<Value>,
+    isOver: (value: Value) => boolean,
+    signal: AbortSignal,
+  ): Promise<Value> {
+    for (let delayMs = FIRST_POLL_MS; ; delayMs = Math.min(delayMs * 1.5, LAST_POLL_MS)) {
+      const value = await read()
+      if (isOver(value)) return value
+      await pause(this.#clock, Math.min(value.retryAfterMs ?? delayMs, MAX_POLL_MS), signal)
+    }
+  }
+
+  /** A record that stays behind does no harm to the certificate: it is reported, and the order goes on. */
+  async #withdraw(solver: Solver, checks: readonly Check[]): Promise<void> {
+    try {
+      await solver.withdraw(checks)
+    } catch (cause) {
+      this.#options.report?.(
+        cause instanceof TunnelError ? cause : new TunnelError('DNS_RECORD_FAILED', String(cause), { cause }),
+      )
+    }
+  }
+}
+
+interface Begun {
+  readonly stored: StoredOrder
+  readonly order: Order
+}
+
+interface Check extends Challenge {
+  /** Of the authorization. */
+  readonly url: string
+  readonly isDone: boolean
+  readonly offered: OfferedChallenge
+}
+
+/** What has to be proved, of the kind that `solver` can. */
+async function checksOf(client: AcmeClient, order: Order, solver: Solver): Promise<readonly Check[]> {
+  return Promise.all(
+    order.authorizations.map(async url => {
+      const { name, status, challenges } = await client.authorization(url)
+      const offered = challenges.find(({ type }) => type === solver.type)
+      if (offered === undefined)
+        throw new AcmeProblem('ACME_REFUSED', `${name} cannot be proved by ${solver.type}`, {
+          detail: `the authority offers ${challenges.map(({ type }) => type).join(', ')}`,
+        })
+      const { token } = offered
+      const isDone = status !== 'pending'
+      return { url, name, token, keyAuthorization: client.keyAuthorization(token), isDone, offered }
+    }),
+  )
+}
+
+/** `undefined`: the authority does not know it any more, or it belongs to an earlier account. */
+async function readOrder(client: AcmeClient, url: string): Promise<Order | undefined> {
+  try {
+    return await client.order(url)
+  } catch (error) {
+    if (error instanceof AcmeProblem && error.code === 'ACME_REFUSED') return undefined
+    throw error
+  }
+}
+
+/** That it replaces another is a courtesy (RFC 9773, 5): an authority that disputes it gets the order without. */
+async function newOrder(client: AcmeClient, { names, replaces }: Wish): Promise<Order> {
+  const id = replaces === undefined ? undefined : renewalId(replaces)
+  if (id === undefined) return client.newOrder(names)
+  try {
+    return await client.newOrder(names, id)
+  } catch (error) {
+    const isDisputed = error instanceof AcmeProblem && DISPUTES.includes(error.type)
+    if (!isDisputed) throw error
+    return client.newOrder(names)
+  }
+}
+
+/** The certificate was replaced before, was ordered by another account, or is unknown to this authority. */
+const DISPUTES: readonly string[] = [
+  'alreadyReplaced',
+  'unauthorized',
+  'malformed',
+  'conflict',
+  'serverInternal',
+]
+
+function isFinal({ code }: AcmeProblem): boolean {
+  return code === 'ACME_REFUSED' || code === 'ACME_CHALLENGE_FAILED'
+}
+
+function failed({ name, status, challenges }: Authorization, { type }: Solver): AcmeProblem {
+  const error = challenges.find(challenge => challenge.type === type)?.error
+  const what = `The authority could not check ${name} by ${type}`
+  return new AcmeProblem('ACME_CHALLENGE_FAILED', what, error ?? { detail: `its authorization is ${status}` })
+}
+
+/** An authority's mistake would otherwise show only when visitors fail. */
+function checked(cert: string, { key, names }: StoredOrder): Certificate {
+  const certificate = new X509Certificate(cert)
+  const isOurs = certificate.checkPrivateKey(createPrivateKey(key))
+  const missing = names.filter(name => certificate.checkHost(sampleOf(name)) === undefined)
+  if (!isOurs || missing.length > 0) {
+    const what = isOurs ? `without ${missing.join(', ')}` : 'of another key'
+    throw new TunnelError('ACME_ANSWER_INVALID', `The certificate authority sent a certificate ${what}.`)
+  }
+  return { cert, key }
+}
+
+const sampleOf = (name: string): string => (name.startsWith('*.') ? `any.${baseName(name)}` : name)
+
+function sameNames(first: readonly string[], second: readonly string[]): boolean {
+  return first.length === second.length && first.every(name => second.includes(name))
+}

@@ -1,0 +1,168 @@
+// Requests to an authority (RFC 8555, 6): its directory, nonces, signed requests. Every failure is a TunnelError.
+
+import { TunnelError } from '../../errors.ts'
+import { type BoundedAnswer, boundedRequest, retryAfterMs } from '../bounded-request.ts'
+import type { Clock } from '../clock.ts'
+import type { AccountKey } from './jws.ts'
+import { AcmeProblem, codeOf, type ProblemDocument } from './problem.ts'
+
+/** How to reach an authority. */
+export interface AcmeServer {
+  /** The URL of its directory, `https:` only. */
+  readonly directory: string
+  /** PEM of the roots that sign its own certificate, for a private authority. Default: those of the system. */
+  readonly ca?: string | undefined
+  /** For one request and its answer. Default 30,000 ms; what takes longer fails with `ACME_UNREACHABLE`. */
+  readonly timeoutMs?: number
+  /** Of one answer. Default 1 MiB, room for a hundred certificate chains; more fails with `ACME_UNREACHABLE`. */
+  readonly maxResponseBytes?: number
+}
+
+/** What the directory names. `renewalInfo`: only of authorities that know RFC 9773. */
+export interface Directory {
+  readonly newNonce: string
+  readonly newAccount: string
+  readonly newOrder: string
+  readonly revokeCert: string
+  readonly renewalInfo: string | undefined
+  readonly isExternalAccountRequired: boolean
+}
+
+export interface Answer {
+  readonly status: number
+  /** What JSON was in it; `undefined` for other types. */
+  readonly json: Readonly<Record<string, unknown>> | undefined
+  readonly text: string
+  readonly location: string | undefined
+  readonly retryAfterMs: number | undefined
+}
+
+const DEFAULT_TIMEOUT_MS = 30_000
+const DEFAULT_MAX_RESPONSE_BYTES = 1_048_576
+/** Each answer brings a new nonce; a few serve orders that are under way side by side. Authorities let them expire. */
+const MAX_NONCES = 8
+/** A nonce may be refused at any time (6.5). Of an authority that refuses one in five, ten in a row are one in 10⁷. */
+const MAX_NONCE_ATTEMPTS = 10
+
+export class AcmeConnection {
+  readonly #server: AcmeServer
+  readonly #clock: Clock
+  readonly #nonces: string[] = []
+  #directory: Promise<Directory> | undefined
+
+  constructor(server: AcmeServer, clock: Clock) {
+    const { directory } = server
+    if (URL.parse(directory)?.protocol !== 'https:')
+      throw new TunnelError(
+        'OPTION_INVALID',
+        `The directory of a certificate authority is an https:// URL, not ${directory}.`,
+      )
+    this.#server = server
+    this.#clock = clock
+  }
+
+  /** Read once; again after it failed. */
+  directory(): Promise<Directory> {
+    this.#directory ??= this.#readDirectory().catch(error => {
+      this.#directory = undefined
+      throw error
+    })
+    return this.#directory
+  }
+
+  /** An unsigned request: the directory and renewal information. */
+  async get(url: string, what: string): Promise<Answer> {
+    return this.#judge(await this.#send(url, {}), what)
+  }
+
+  /** A signed request; `payload` is `''` for POST-as-GET. `what` begins the message of a refusal. */
+  async post(
+    url: string,
+    payload: unknown,
+    key: AccountKey,
+    keyId: string | undefined,
+    what: string,
+  ): Promise<Answer> {
+    for (let attempt = 1; ; attempt++) {
+      const nonce = this.#nonces.pop() ?? (await this.#newNonce())
+      const headers = { 'content-type': 'application/jose+json' }
+      const body = key.sign(url, nonce, payload, keyId)
+      try {
+        return this.#judge(await this.#send(url, { method: 'POST', headers, body }), what)
+      } catch (error) {
+        const isBadNonce = error instanceof AcmeProblem && error.type === 'badNonce'
+        if (!isBadNonce || attempt === MAX_NONCE_ATTEMPTS) throw error
+      }
+    }
+  }
+
+  async #readDirectory(): Promise<Directory> {
+    const { json } = await this.get(this.#server.directory, 'The directory cannot be read')
+    const { newNonce, newAccount, newOrder, revokeCert, renewalInfo, meta } = json ?? {}
+    if (!isHttps(newNonce) || !isHttps(newAccount) || !isHttps(newOrder) || !isHttps(revokeCert))
+      throw new TunnelError('ACME_ANSWER_INVALID', `${this.#server.directory} is no directory of RFC 8555.`)
+    const required = typeof meta === 'object' && meta !== null && 'externalAccountRequired' in meta
+    return {
+      newNonce,
+      newAccount,
+      newOrder,
+      revokeCert,
+      renewalInfo: isHttps(renewalInfo) ? renewalInfo : undefined,
+      isExternalAccountRequired: required && meta.externalAccountRequired === true,
+    }
+  }
+
+  async #newNonce(): Promise<string> {
+    const { newNonce } = await this.directory()
+    this.#judge(await this.#send(newNonce, { method: 'HEAD' }), 'No nonce was given')
+    const nonce = this.#nonces.pop()
+    if (nonce === undefined)
+      throw new TunnelError('ACME_ANSWER_INVALID', `${newNonce} answered without a Replay-Nonce.`)
+    return nonce
+  }
+
+  async #send(
+    url: string,
+    request: { method?: string; headers?: Record<string, string>; body?: string },
+  ): Promise<BoundedAnswer> {
+    const { ca, timeoutMs = DEFAULT_TIMEOUT_MS, maxResponseBytes = DEFAULT_MAX_RESPONSE_BYTES } = this.#server
+    let answer: BoundedAnswer
+    try {
+      answer = await boundedRequest(url, { ...request, ca, timeoutMs, maxBytes: maxResponseBytes })
+    } catch (cause) {
+      const reason = cause instanceof Error ? cause.message : String(cause)
+      throw new TunnelError('ACME_UNREACHABLE', `The certificate authority cannot be reached: ${reason}.`, {
+        cause,
+      })
+    }
+    const nonce = answer.headers.get('replay-nonce')
+    if (nonce !== null && /^[\w-]{1,512}$/.test(nonce) && this.#nonces.length < MAX_NONCES)
+      this.#nonces.push(nonce)
+    return answer
+  }
+
+  #judge({ status, headers, text }: BoundedAnswer, what: string): Answer {
+    const json = /\bjson\b/.test(headers.get('content-type') ?? '') ? jsonOf(text) : undefined
+    const waitMs = retryAfterMs(headers, this.#clock)
+    if (status < 200 || status > 299) {
+      const problem: ProblemDocument = json ?? {}
+      throw new AcmeProblem(codeOf(problem, status), what, problem, status, waitMs)
+    }
+    return { status, json, text, location: headers.get('location') ?? undefined, retryAfterMs: waitMs }
+  }
+}
+
+export function isHttps(value: unknown): value is string {
+  return typeof value === 'string' && value.length <= 2_048 && URL.parse(value)?.protocol === 'https:'
+}
+
+function jsonOf(text: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    // A record by what the line checks; its fields are checked where they are used.
+    if (typeof value === 'object' && value !== null) return value as Readonly<Record<string, unknown>>
+  } catch {
+    // Not JSON, whatever its type says: without it the answer counts as one without fields.
+  }
+  return undefined
+}

@@ -1,0 +1,56 @@
+// Signed requests (RFC 8555, 6.2): JSON Web Signatures with ES256, and HS256 for an external account.
+
+import { createHash, createHmac, createPrivateKey, createPublicKey, type KeyObject, sign } from 'node:crypto'
+
+/** `kid` and HMAC key of an account that the user has with the authority already (RFC 8555, 7.3.4). */
+export interface ExternalAccount {
+  readonly keyId: string
+  /** base64url, as authorities hand it out. */
+  readonly hmacKey: string
+}
+
+interface PublicJwk {
+  readonly crv: string
+  readonly kty: string
+  readonly x: string
+  readonly y: string
+}
+
+const encoded = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')
+
+/** The account's key: signs, and knows its public half. */
+export class AccountKey {
+  readonly #key: KeyObject
+  readonly jwk: PublicJwk
+  /** RFC 7638. */
+  readonly thumbprint: string
+
+  /** PEM of a P-256 key. */
+  constructor(pem: string) {
+    this.#key = createPrivateKey(pem)
+    const { crv, kty, x, y } = createPublicKey(this.#key).export({ format: 'jwk' })
+    // The four that an elliptic key has. Their order is that of RFC 7638: by name.
+    this.jwk = { crv, kty, x, y } as PublicJwk
+    this.thumbprint = createHash('sha256').update(JSON.stringify(this.jwk)).digest('base64url')
+  }
+
+  /** `payload`: `''` for POST-as-GET. `keyId`: the account's URL; without it the key itself goes along. */
+  sign(url: string, nonce: string, payload: unknown, keyId: string | undefined): string {
+    const identity = keyId === undefined ? { jwk: this.jwk } : { kid: keyId }
+    const head = encoded({ alg: 'ES256', nonce, url, ...identity })
+    const body = payload === '' ? '' : encoded(payload)
+    const signature = sign('sha256', Buffer.from(`${head}.${body}`), {
+      key: this.#key,
+      dsaEncoding: 'ieee-p1363',
+    })
+    return JSON.stringify({ protected: head, payload: body, signature: signature.toString('base64url') })
+  }
+
+  /** What goes into `externalAccountBinding` of a new account. */
+  bind(url: string, { keyId, hmacKey }: ExternalAccount): object {
+    const head = encoded({ alg: 'HS256', kid: keyId, url })
+    const body = encoded(this.jwk)
+    const signature = createHmac('sha256', Buffer.from(hmacKey, 'base64url')).update(`${head}.${body}`)
+    return { protected: head, payload: body, signature: signature.digest('base64url') }
+  }
+}

@@ -1,0 +1,87 @@
+// What an authority says when it refuses (RFC 7807 and 8555, 6.7), as one of our errors.
+
+import { type ErrorCode, TunnelError } from '../../errors.ts'
+
+/** Names and reasons are put into messages: what is longer is cut. */
+const MAX_DETAIL_CHARS = 1_000
+const PREFIX = 'urn:ietf:params:acme:error:'
+
+export interface ProblemDocument {
+  readonly type?: unknown
+  readonly detail?: unknown
+  readonly subproblems?: unknown
+}
+
+/** An authority's refusal. `message` has its reason in its own words. */
+export class AcmeProblem extends TunnelError {
+  /** The last part of the problem's type: `rateLimited`, `unauthorized` … `''` when it has none. */
+  readonly type: string
+  /** Of the HTTP answer; 0 for the error of a challenge or an order. */
+  readonly status: number
+  /** When the authority wants to be asked again, from now. */
+  readonly retryAfterMs: number | undefined
+  readonly #what: string
+  readonly #problem: ProblemDocument
+
+  /** `what`: what was not done, the beginning of the message. */
+  constructor(code: ErrorCode, what: string, problem: ProblemDocument, status = 0, retryAfterMs?: number) {
+    const type = typeOf(problem)
+    super(code, `${what}: ${wordsOf(problem, status)}`)
+    this.type = type
+    this.status = status
+    this.retryAfterMs = retryAfterMs
+    this.#what = what
+    this.#problem = problem
+  }
+
+  /** The same refusal with the code of someone who knows what was asked for. */
+  as(code: ErrorCode): AcmeProblem {
+    return new AcmeProblem(code, this.#what, this.#problem, this.status, this.retryAfterMs)
+  }
+}
+
+/** The code for the refusal of a request. */
+export function codeOf(problem: ProblemDocument, status: number): ErrorCode {
+  switch (typeOf(problem)) {
+    case 'rateLimited':
+      return 'ACME_RATE_LIMITED'
+    case 'accountDoesNotExist':
+    case 'externalAccountRequired':
+    case 'userActionRequired':
+    case 'invalidContact':
+    case 'unsupportedContact':
+      return 'ACME_ACCOUNT_REFUSED'
+    case 'serverInternal':
+      return 'ACME_UNREACHABLE'
+    default:
+      if (status === 429) return 'ACME_RATE_LIMITED'
+      return status >= 500 ? 'ACME_UNREACHABLE' : 'ACME_REFUSED'
+  }
+}
+
+function typeOf({ type }: ProblemDocument): string {
+  return typeof type === 'string' ? type.replace(PREFIX, '').slice(0, 100) : ''
+}
+
+/** One sentence: the detail, the type, and what is said about single names. */
+function wordsOf(problem: ProblemDocument, status: number): string {
+  const parts = [textOf(problem.detail) || (status === 0 ? 'no reason given' : `status ${status}`)]
+  if (Array.isArray(problem.subproblems)) {
+    for (const sub of problem.subproblems.slice(0, 10)) {
+      const name = textOf(sub?.identifier?.value)
+      parts.push(`${name === '' ? '' : `${name}: `}${textOf(sub?.detail)}`)
+    }
+  }
+  const type = typeOf(problem)
+  return `${parts.join('; ').slice(0, MAX_DETAIL_CHARS)}${type === '' ? '' : ` (${type})`}.`
+}
+
+/** Without control characters: it goes to terminals and logs. */
+function textOf(value: unknown): string {
+  return typeof value === 'string'
+    ? value
+        .replace(/[\p{Cc}\s]+/gu, ' ')
+        .trim()
+        .replace(/\.$/, '')
+    : ''
+}

@@ -1,0 +1,18 @@
+// Contract: one way to prove to an authority that a name belongs to this server.
+
+/** One name's check. */
+export interface Challenge {
+  /** Without `*.`. */
+  readonly name: string
+  readonly token: string
+  /** What proves it: the token and the thumbprint of the account's key. */
+  readonly keyAuthorization: string
+}
+
+export interface Solver {
+  readonly type: 'http-01' | 'tls-alpn-01' | 'dns-01'
+  /** Resolves when the authority may check all of them. Asked again for the same ones after a restart. */
+  present(challenges: readonly Challenge[], signal: AbortSignal): Promise<void>
+  /** Takes back what `present` put out, whether it resolved or not. Also asked for what an earlier process put out. */
+  withdraw(challenges: readonly Challenge[]): Promise<void>
+}

@@ -1,0 +1,67 @@
+// An HTTPS request whose time and answer are bounded, for authorities and DNS providers.
+
+import type { Clock } from './clock.ts'
+
+export interface BoundedRequest {
+  readonly method?: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+  /** PEM: the only roots that are trusted. Default: those of the system. */
+  readonly ca?: string | undefined
+  /** For the whole answer. */
+  readonly timeoutMs: number
+  readonly maxBytes: number
+  readonly signal?: AbortSignal | undefined
+}
+
+export interface BoundedAnswer {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+}
+
+/** Rejects with what went wrong in plain words; redirects are answers like any other. */
+export async function boundedRequest(url: string, request: BoundedRequest): Promise<BoundedAnswer> {
+  const { method = 'GET', headers = {}, body, ca, timeoutMs, maxBytes, signal } = request
+  const timeout = AbortSignal.timeout(timeoutMs)
+  const init: BunFetchRequestInit = {
+    method,
+    headers: { 'user-agent': 'localtunnels', ...headers },
+    redirect: 'manual',
+    signal: signal === undefined ? timeout : AbortSignal.any([timeout, signal]),
+  }
+  if (body !== undefined) init.body = body
+  if (ca !== undefined) init.tls = { ca }
+  try {
+    const response = await fetch(url, init)
+    return { status: response.status, headers: response.headers, text: await boundedText(response, maxBytes) }
+  } catch (cause) {
+    if (signal?.aborted) throw signal.reason
+    const { host } = new URL(url)
+    if (timeout.aborted) throw new Error(`${host} did not answer within ${timeoutMs} ms`, { cause })
+    throw new Error(`${host}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
+  }
+}
+
+async function boundedText(response: Response, maxBytes: number): Promise<string> {
+  if (response.body === null) return ''
+  const parts: Uint8Array[] = []
+  let length = 0
+  for await (const part of response.body) {
+    length += part.length
+    // Leaving the loop cancels the rest.
+    if (length > maxBytes) throw new Error(`the answer is larger than ${maxBytes} bytes`)
+    parts.push(part)
+  }
+  return Buffer.concat(parts).toString()
+}
+
+/** Milliseconds from now that a `Retry-After` asks for: seconds or a date. `undefined`: none, or none that is sound. */
+export function retryAfterMs(headers: Headers, clock: Clock): number | undefined {
+  const value = headers.get('retry-after')?.trim()
+  if (!value) return undefined
+  if (/^[0-9]{1,9}$/.test(value)) return Number(value) * 1_000
+  // Date.parse takes almost anything; a date of HTTP begins with the day of the week.
+  const date = /^[A-Z][a-z]{2}/.test(value) ? Date.parse(value) : Number.NaN
+  return Number.isNaN(date) ? undefined : Math.max(0, date - clock.now())
+}

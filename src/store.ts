@@ -1,0 +1,109 @@
+// Contract: what a server keeps across restarts. Today that is certificates and what belongs to them.
+
+/** The account at the certificate authority. */
+export interface StoredAccount {
+  /** What the authority calls it: its URL. */
+  readonly url: string
+  /** PEM, private. */
+  readonly key: string
+}
+
+/** A certificate that was issued. */
+export interface StoredCertificate {
+  /** What the certificate is filed under; one certificate each. */
+  readonly id: string
+  readonly names: readonly string[]
+  /** PEM: the certificate itself first, then those between it and the root. */
+  readonly cert: string
+  /** PEM, private. */
+  readonly key: string
+  /** Milliseconds since 1970, as all times here. */
+  readonly notAfterMs: number
+  /** When to order the next one. */
+  readonly renewAtMs: number
+  /** When to look at it next: to order, or to ask the authority when to order. */
+  readonly lookAtMs: number
+  /** The window in which the authority wants it renewed (RFC 9773), when it has said one. */
+  readonly window?: { readonly startMs: number; readonly endMs: number }
+}
+
+/** An order that the authority has accepted, and whose certificate has not been saved yet. */
+export interface StoredOrder {
+  readonly id: string
+  readonly names: readonly string[]
+  /** What the authority calls it: its URL. */
+  readonly url: string
+  /** PEM: the private key of the certificate to come. */
+  readonly key: string
+  readonly startedAtMs: number
+}
+
+/** That orders failed, so that a restart does not ask at once again. */
+export interface StoredRefusal {
+  readonly id: string
+  /** In a row. */
+  readonly failures: number
+  readonly untilMs: number
+  /** Of the last failure. */
+  readonly code: string
+  readonly message: string
+}
+
+/** How many orders may be started. */
+export interface OrderLimits {
+  readonly perName: number
+  readonly perNameMs: number
+  readonly total: number
+  readonly totalMs: number
+}
+
+/**
+ * Keeps what belongs to one certificate authority: the account, certificates, orders under way, failures.
+ *
+ * A method that has resolved has written: what it saved is there after a power cut. Each method is one transaction.
+ * Several processes may share one store. Failures reject with `CERTIFICATE_STORE_FAILED`.
+ */
+export interface CertificateStore {
+  account(): Promise<StoredAccount | undefined>
+  saveAccount(account: StoredAccount): Promise<void>
+  /** Forgets the account; certificates stay. */
+  removeAccount(): Promise<void>
+
+  certificate(id: string): Promise<StoredCertificate | undefined>
+  /** Replaces the one with the same id, and removes its order and its refusal: both are settled by it. */
+  saveCertificate(certificate: StoredCertificate): Promise<void>
+  /** Changes when to look at it. Does nothing when there is none any more. */
+  reschedule(id: string, times: Pick<StoredCertificate, 'renewAtMs' | 'lookAtMs' | 'window'>): Promise<void>
+  removeCertificate(id: string): Promise<void>
+  /** Ids of certificates to look at, the longest due first, at most `limit`. */
+  dueCertificates(nowMs: number, limit: number): Promise<readonly string[]>
+  /** The earliest `lookAtMs`. */
+  nextLookAtMs(): Promise<number | undefined>
+
+  order(id: string): Promise<StoredOrder | undefined>
+  /** All orders under way, the oldest first, at most `limit`: what a start goes on with. */
+  orders(limit: number): Promise<readonly StoredOrder[]>
+  saveOrder(order: StoredOrder): Promise<void>
+  removeOrder(id: string): Promise<void>
+
+  refusal(id: string): Promise<StoredRefusal | undefined>
+  saveRefusal(refusal: StoredRefusal): Promise<void>
+  removeRefusal(id: string): Promise<void>
+
+  /**
+   * Counts one order for `id`, if the limits allow it: `undefined`. If they do not, it counts nothing and says when the
+   * next one is allowed. A limit of 0 is none.
+   */
+  admitOrder(id: string, nowMs: number, limits: OrderLimits): Promise<number | undefined>
+
+  /**
+   * Takes or prolongs the right to order for `id` until `untilMs`, so that two processes do not order twice. `false`:
+   * another holder has it. It is free again when the time has passed: a process that was killed blocks it no longer.
+   */
+  claim(id: string, holder: string, nowMs: number, untilMs: number): Promise<boolean>
+  /** Gives it back; does nothing when another holder has it. */
+  release(id: string, holder: string): Promise<void>
+
+  /** What comes after is refused with `CERTIFICATE_STORE_FAILED`. */
+  close(): Promise<void>
+}
