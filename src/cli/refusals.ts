@@ -1,5 +1,6 @@
 // Refused clients in the log of a server: a line each, but not one for every try of a client that never stops.
 
+import { Tolerance } from '../session/tolerance.ts'
 import type { Output } from './output.ts'
 
 /** An address that is refused again with the same code has its next line after this long. */
@@ -29,8 +30,7 @@ export class Refusals {
   readonly #now: () => number
   /** By code and address; the one with the latest line is the last. */
   readonly #known = new Map<string, Known>()
-  #second = 0
-  #lines = 0
+  readonly #lines = new Tolerance(MAX_LINES_PER_SECOND)
 
   constructor(output: Output, now: () => number = () => performance.now()) {
     this.#output = output
@@ -43,7 +43,7 @@ export class Refusals {
     const now = this.#now()
     const known = this.#known.get(key) ?? { unsaid: 0, saidAtMs: Number.NEGATIVE_INFINITY }
     known.unsaid++
-    if (now - known.saidAtMs >= QUIET_MS && this.#mayWrite(now)) {
+    if (now - known.saidAtMs >= QUIET_MS && this.#lines.allows(now)) {
       this.#output.event({ type: 'refused', code, remoteAddress, wire, count: known.unsaid })
       known.unsaid = 0
       known.saidAtMs = now
@@ -53,12 +53,5 @@ export class Refusals {
     if (this.#known.size <= MAX_KNOWN) return
     const [oldest = ''] = this.#known.keys()
     this.#known.delete(oldest)
-  }
-
-  #mayWrite(now: number): boolean {
-    const second = Math.floor(now / 1_000)
-    this.#lines = second === this.#second ? this.#lines + 1 : 1
-    this.#second = second
-    return this.#lines <= MAX_LINES_PER_SECOND
   }
 }

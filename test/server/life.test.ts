@@ -300,7 +300,7 @@ test('requests that wait for a client are answered when the server stops', async
 // ── What it tells ────────────────────────────────────────────────────────────────────────────────────────────────
 
 test('events come in order, with what they are about', async () => {
-  const server = keep(new TunnelServer({ port: 0, host: '127.0.0.1' }))
+  const server = keep(new TunnelServer({ port: 0, host: '127.0.0.1', limits: { startupHoldMs: 0 } }))
   const told: unknown[] = []
   for (const event of ['start', 'connection', 'request', 'disconnection', 'stop', 'error'] as const) {
     server.on(event, payload => told.push([event, payload]))
