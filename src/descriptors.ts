@@ -1,7 +1,6 @@
 // File descriptors of this process: how many it may have open, and whether some are free.
 
-import { createRequire } from 'node:module'
-import { openLibc } from './libc.ts'
+import { loadFfi, openLibc } from './libc.ts'
 
 const SYMBOLS = {
   getrlimit: { args: ['i32', 'ptr'], returns: 'i32' },
@@ -62,7 +61,6 @@ function openOrNull() {
 }
 
 function open() {
-  // Loaded late: this file is also in bundles for Node, which has no such module.
-  const ffi = createRequire(import.meta.url)('bun:ffi') as typeof import('bun:ffi') // Bun's own, and its types
+  const ffi = loadFfi()
   return { ffi, libc: openLibc(ffi, SYMBOLS) }
 }

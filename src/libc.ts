@@ -1,11 +1,17 @@
 // The C library, opened for a few of its functions: what the runtime has no option for.
 
 import type { FFIFunction, Library } from 'bun:ffi'
+import { createRequire } from 'node:module'
 
 /** glibc, and what musl calls itself; the one of macOS. */
 const NAMES: Readonly<Record<string, readonly string[]>> = {
   linux: ['libc.so.6', 'libc.musl-x86_64.so.1', 'libc.musl-aarch64.so.1'],
   darwin: ['libSystem.B.dylib'],
+}
+
+/** Throws on Node. Loaded late, because its users are also in bundles for Node, which has no such module. */
+export function loadFfi(): typeof import('bun:ffi') {
+  return createRequire(import.meta.url)('bun:ffi') as typeof import('bun:ffi') // Bun's own, and its types
 }
 
 /**

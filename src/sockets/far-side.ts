@@ -4,8 +4,7 @@
 // of the connection, and Bun 1.4.5 calls `end`: so it was with 61 of 100 connections that were reset while both sides
 // wrote. The connection itself has no far side any more then, and `getpeername` says so.
 
-import { createRequire } from 'node:module'
-import { openLibc } from '../libc.ts'
+import { loadFfi, openLibc } from '../libc.ts'
 
 const SYMBOLS = { getpeername: { args: ['i32', 'ptr', 'ptr'], returns: 'i32' } } as const
 
@@ -27,8 +26,7 @@ export function hasFarSide(descriptor: number): boolean {
 function open(): ((descriptor: number) => boolean) | null {
   if (process.platform !== 'linux') return null
   try {
-    // Loaded late: the sockets of Node are beside this file, and Node has no such module.
-    const ffi = createRequire(import.meta.url)('bun:ffi') as typeof import('bun:ffi') // Bun's own, and its types
+    const ffi = loadFfi()
     const { getpeername } = openLibc(ffi, SYMBOLS)
     // Allocated by themselves and kept: memory of small arrays may move.
     const address = new Uint8Array(new ArrayBuffer(ADDRESS_BYTES))

@@ -1,8 +1,7 @@
 // Bounds what the kernel keeps of bulk for this side, while nothing reads it.
 
 import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import { openLibc } from '../libc.ts'
+import { loadFfi, openLibc } from '../libc.ts'
 
 /**
  * Linux lets a receive buffer grow to `tcp_rmem`, which is 32 MB in 6.18. A stalled stream fills one of them at each end of
@@ -29,8 +28,7 @@ export function boundReceiving(descriptor: number): void {
 function open(): ((descriptor: number) => void) | null {
   if (process.platform !== 'linux') return null
   try {
-    // Loaded late: the sockets of Node are beside this file, and Node has no such module.
-    const ffi = createRequire(import.meta.url)('bun:ffi') as typeof import('bun:ffi') // Bun's own, and its types
+    const ffi = loadFfi()
     const { setsockopt } = openLibc(ffi, SYMBOLS)
     // The kernel doubles it, for its own use; most of that is data.
     const value = new Int32Array(new ArrayBuffer(4)).fill(RECEIVE_BYTES / 2)

@@ -1,9 +1,8 @@
 // The system calls that move bytes between sockets inside the kernel, and what a thread needs to wait for them.
 
 import type { FFIType, Pointer } from 'bun:ffi'
-import { createRequire } from 'node:module'
 import { descriptorLimit } from '../descriptors.ts'
-import { openLibc } from '../libc.ts'
+import { loadFfi, openLibc } from '../libc.ts'
 
 /** `FFIType.i64_fast`, as a number and not a bigint where it fits. */
 const I64_FAST = 15 as FFIType.i64_fast // the type alone does not load the module
@@ -293,9 +292,4 @@ export class Changes {
 function addressOf({ bytes, at: begin }: Room, at: number, count: number): Pointer {
   if (at < 0 || at + count > bytes.length) throw new RangeError('a room is left')
   return (begin + at) as Pointer // an address is a number
-}
-
-/** When it is first of use: this file is also in bundles for Node, which has no such module. */
-function loadFfi(): typeof import('bun:ffi') {
-  return createRequire(import.meta.url)('bun:ffi') as typeof import('bun:ffi') // Bun's own, and its types
 }
