@@ -220,6 +220,9 @@ export class StreamsConnection implements Connection {
       case 'released':
         return this.#forget(message.tunnel)
       case 'revoked':
+        // The server has cut its visitors, and will not answer a release that was on its way.
+        this.#leaving.get(message.tunnel)?.end()
+        this.#leaving.delete(message.tunnel)
         this.#forgetOrigins(message.tunnel)
         return this.#tell(() =>
           this.#events.revoked(message.tunnel, new TunnelError(message.code, message.message)),

@@ -7,6 +7,7 @@ import { codeOf, eventually, next } from '../support/events.ts'
 import { get, ok, rawTunnel, readAnswer, readRequest } from '../support/exchange.ts'
 import { KeptVisitors } from '../support/kept-visitors.ts'
 import { RawOrigin, rawDial } from '../support/raw.ts'
+import { control, speakingServer } from '../support/speaker.ts'
 import { startServer, startTunnel } from '../support/tunnel.ts'
 import { within } from '../support/within.ts'
 
@@ -177,4 +178,22 @@ test('a tunnel that closes lets its requests finish, and the others go on', asyn
   // Beyond `drainTimeoutMs` it is cut, and the client forgets the way to the app.
   expect((await cut).status).toBe(502)
   expect((await ask(port, host)).body).toBe('own')
+})
+
+test('a tunnel that the server takes back while it is given back is not waited for', async () => {
+  const opened = new Map<unknown, number>()
+  using server = speakingServer(({ type, ref, tunnel, name }, say) => {
+    if (type === 'register') {
+      opened.set(ref, opened.size + 1)
+      say(control({ type: 'granted', ref, tunnel: opened.get(ref), name, url: 'http://x', resume: 'secret' }))
+    }
+    // The first tunnel: the two messages met on their way, and a server answers no release of what it has taken back.
+    if (type === 'release' && tunnel === 1)
+      say(control({ type: 'revoked', tunnel, code: 'NOT_ALLOWED', message: 'not any more' }))
+    else if (type === 'release') say(control({ type: 'released', tunnel }))
+  })
+  const client = new TunnelClient({ server: `127.0.0.1:${server.port}`, drainTimeoutMs: 60_000 })
+  for (const subdomain of ['one', 'two']) await client.http({ subdomain, fetch: () => new Response() })
+  await within(client.close(), 'the close')
+  expect(client.getState()).toBe('closed')
 })
