@@ -299,7 +299,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     'origin',
     false,
     'The TLS connection to the app failed.',
-    'Check the certificate of the app, or allow an untrusted one with --insecure.',
+    'Check the certificate of the app, or allow an untrusted one with --insecure; for a plain http app give the client an http:// URL.',
   ),
   ORIGIN_UNREACHABLE: entry(
     25,

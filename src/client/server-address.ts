@@ -52,7 +52,11 @@ export function guardToken(
   const { server, proxyLabel, isInsecureTokenAllowed } = way
   if (token === undefined || server.isSecure || isInsecureTokenAllowed) return
   if (isLoopback(server.address.host ?? '') && proxyLabel === undefined) return
-  throw new TunnelError('TOKEN_IN_CLEAR', `The token would go to http://${server.host} unencrypted.`)
+  const through = proxyLabel === undefined ? '' : `, through the proxy ${proxyLabel}`
+  throw new TunnelError(
+    'TOKEN_IN_CLEAR',
+    `The token would go to http://${server.host} unencrypted${through}.`,
+  )
 }
 
 function parseUrl(server: string): URL | undefined {

@@ -175,7 +175,7 @@ export function httpTunnel(options: HttpTunnelOptions, environment: Environment,
 }
 
 function hostsOf(given: readonly string[], isWildcard: boolean): readonly string[] {
-  if (!isWildcard) throw new TunnelError('OPTION_INVALID', 'wildcardHosts are of a tunnel with wildcard.')
+  if (!isWildcard) throw new TunnelError('OPTION_INVALID', 'wildcardHosts needs wildcard.')
   const hosts = given.map(host => host.toLowerCase())
   if (isHosts(hosts)) return hosts
   throw new TunnelError(

@@ -68,7 +68,7 @@ export async function explained(
   return new TunnelError('SERVER_SCHEME', detail, { cause: error.cause })
 }
 
-/** A certificate that is not trusted is proof enough. Asked without verification, Bun takes any port for one of TLS. */
+/** A certificate that is not trusted is proof enough. */
 async function speaksTls(address: Address, dial: Dial, timeoutMs: number): Promise<boolean> {
   const given = new AbortController()
   const timer = setTimeout(() => given.abort(), timeoutMs)

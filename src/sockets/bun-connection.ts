@@ -596,6 +596,7 @@ function closed(connection: Connection, error?: Error): void {
 
 /** A certificate for another name is told as a failed handshake even when no verification is wanted. */
 function isEncrypted(raw: RawSocket): boolean {
-  const cipher: unknown = raw.getCipher() // null before the handshake succeeded, whatever its type says
-  return cipher !== null && cipher !== undefined
+  // Without a handshake there is no cipher, or one whose name is null, whatever its type says.
+  const cipher = raw.getCipher() as { readonly name: string | null } | null | undefined
+  return typeof cipher?.name === 'string'
 }

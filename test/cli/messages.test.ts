@@ -57,10 +57,12 @@ test('http:// to a port that speaks TLS, and the reverse, name the other scheme'
   )
   expect(exitCode).toBe(3)
   await using plain = await startServer()
-  const [toPlain] = await said('3000', '--server', `https://localhost:${plain.port}`)
-  expect(toPlain).toBe(
-    `error SERVER_SCHEME: The port of https://localhost:${plain.port} does not speak TLS: use http://localhost:${plain.port}.\n`,
-  )
+  for (const more of [[], ['--insecure']]) {
+    const [toPlain] = await said('3000', '--server', `https://localhost:${plain.port}`, ...more)
+    expect(toPlain).toBe(
+      `error SERVER_SCHEME: The port of https://localhost:${plain.port} does not speak TLS: use http://localhost:${plain.port}.\n`,
+    )
+  }
 })
 
 test('what a proxy in front says to plain HTTP on its TLS port is understood too', async () => {
@@ -131,6 +133,14 @@ test('a missing token and a wrong one have messages of their own', async () => {
   const doctor = await finish(['doctor', '--server', address])
   expect(doctor.stdout).toContain('TOKEN_REFUSED: The server wants a token, and got none.')
   expect(doctor.stdout).not.toContain('proxy in front')
+})
+
+test('--wildcard-host without --wildcard, and a token that a proxy would read, say so', async () => {
+  const [host] = await said('3000', '--server', 'localhost:1', '--wildcard-host', 'x')
+  expect(host).toBe('error OPTION_INVALID: --wildcard-host needs wildcard.\n')
+  const proxy = ['--proxy', 'http://127.0.0.1:1']
+  const [text] = await said('3000', '--server', 'http://localhost:1', '--token', 'x', ...proxy)
+  expect(text).toContain('would go to http://localhost:1 unencrypted, through the proxy http://127.0.0.1:1.')
 })
 
 test('--exact without a name says which flag gives one', async () => {

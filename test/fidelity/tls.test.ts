@@ -146,6 +146,18 @@ for (const [name, make] of Object.entries({
   })
 }
 
+test.each([{}, { verifyOrigin: false }])(
+  'an https:// URL of an app that speaks plain HTTP: %p',
+  async options => {
+    using app = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('hi') })
+    await using tunnel = await startTunnel({ url: `https://127.0.0.1:${app.port}`, ...options })
+    tunnel.client.on('error', () => {})
+    const answer = await fetch(`http://127.0.0.1:${tunnel.port}/`, { headers: { host: tunnel.host } })
+    expect(answer.headers.get('x-localtunnels-error')).toBe('ORIGIN_TLS')
+    expect(await answer.text()).toContain('http:// URL')
+  },
+)
+
 test('an https app is spoken to by TLS, verified unless told otherwise', async () => {
   const app = createServer(pem.one, (request, response) => response.end(`secure ${request.headers.host}`))
   await new Promise<void>(resolve => app.listen(0, '127.0.0.1', resolve))

@@ -51,5 +51,6 @@ function codeOf(cause: unknown): ErrorCode {
   if (cause instanceof TunnelError) return cause.code
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
   if (code === 'ECONNREFUSED' || code === 'ENOENT') return 'ORIGIN_REFUSED'
-  return /CERT|TLS|SSL|SIGNED|ISSUER|ALTNAME/.test(code) ? 'ORIGIN_TLS' : 'ORIGIN_UNREACHABLE'
+  // Bun 1.4.5 says EPROTO where the port does not speak TLS.
+  return /CERT|TLS|SSL|SIGNED|ISSUER|ALTNAME|EPROTO/.test(code) ? 'ORIGIN_TLS' : 'ORIGIN_UNREACHABLE'
 }
