@@ -126,6 +126,7 @@ export class Connection implements Socket {
   /** Why it is or will be closed, if not by FIN both ways. */
   failure: Error | undefined
   isTerminated = false
+  isFarSideGone = false
   /** Whoever dialled gave up before it was up. */
   isUnwanted = false
   isPaused = false
@@ -159,9 +160,18 @@ export class Connection implements Socket {
       this.wantsDrain = true
       return taken
     }
-    // The far side is gone. `close` follows, without an error of its own.
-    if (!this.hasEnded) this.failure ??= failure('EPIPE', 'the far side closed the connection')
+    if (!this.hasEnded) this.#farSideGone()
     return 0
+  }
+
+  /**
+   * A write failed, which takes the error away from the kernel: `close` follows only when the runtime has read what is
+   * left. So the connection is read from now on, also when its handler pauses it.
+   */
+  #farSideGone(): void {
+    this.failure ??= failure('EPIPE', 'the far side closed the connection')
+    this.isFarSideGone = true
+    this.resume()
   }
 
   end(): void {
@@ -195,6 +205,7 @@ export class Connection implements Socket {
   }
 
   pause(): void {
+    if (this.isFarSideGone) return
     this.isPaused = true
     this.raw.pause()
   }
