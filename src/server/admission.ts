@@ -30,7 +30,7 @@ const LAST_DESCRIPTORS = 4
 const SPARES = 2
 /** How long a connection may need to say what it is for before it gives way. */
 const PATIENCE_TICKS = TICKS_PER_SECOND
-/** Connections looked at for one that gives way: more would make a refusal dear. */
+/** Connections looked at for one that gives way or is cut: more would make a refusal dear. */
 const MAX_LOOKS = 64
 const CHECK_MS = 250
 const REPORT_MS = 60_000
@@ -41,7 +41,7 @@ type Refusal = 'VISITOR_LIMIT' | 'ADDRESS_LIMIT' | 'DESCRIPTORS_SHORT'
  * A connection is counted from `accept` on, before TLS and before a byte is read. When there is no room for one more, it
  * is *provisional*: it may say what it wants. The control host serves it all the same, so that operators and clients get
  * in when visitors fill everything; for a tunnel it needs an idle connection that gives way. Silent ones never push out
- * others. There are few provisional ones, and the oldest is cut for the next.
+ * others. There are few provisional ones, and the oldest of the address that has most of them is cut for the next.
  */
 export class Admission implements Deadline {
   dueTick = 0
@@ -111,9 +111,24 @@ export class Admission implements Deadline {
     seat.refusal = code
     this.#provisional.add(seat)
     if (this.#provisional.size <= Math.max(1, this.#reserve >> 1)) return
-    const [oldest] = this.#provisional
-    this.#refuse(code, oldest?.key ?? '')
-    oldest?.cut()
+    const first = this.#firstOfMost()
+    this.#refuse(code, first?.key ?? '')
+    first?.cut()
+  }
+
+  /** The oldest provisional one of the address that has most of the oldest: a flood from one address must not cut those of others. */
+  #firstOfMost(): Seat | undefined {
+    const byAddress = new Map<string, Seat[]>()
+    let looks = MAX_LOOKS
+    for (const seat of this.#provisional) {
+      if (looks-- === 0) break
+      const seats = byAddress.get(seat.key)
+      if (seats === undefined) byAddress.set(seat.key, [seat])
+      else seats.push(seat)
+    }
+    let most: Seat[] = []
+    for (const seats of byAddress.values()) if (seats.length > most.length) most = seats
+    return most[0]
   }
 
   /** What a provisional seat came for is a tunnel: it needs room like any other. */

@@ -1,6 +1,7 @@
 // More visitors than there is room for: who is refused, who gives way, and who gets in all the same.
 
 import { afterEach, expect, test } from 'bun:test'
+import { connect as connectTcp } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { TunnelClient } from '../../src/index.ts'
 import { encodeProxyV1 } from '../../src/wire/proxy-protocol.ts'
@@ -148,6 +149,31 @@ test('above maxVisitors with all of them busy: 503 for visitors, and the control
   expect((await ask(tunnel.port, 'localhost', { path: '/health' })).body).toBe('OK')
   crowd[0]?.socket.terminate()
   await crowd[0]?.closed()
+})
+
+test('above maxVisitors: connections of one address, however many, do not cut a slow one of another', async () => {
+  await using tunnel = await startTunnel(
+    { fetch: never },
+    {
+      server: {
+        limits: { maxVisitors: 1, reservedDescriptors: 8, maxAddressVisitors: 1_000, maxAddressRate: 0 },
+      },
+    },
+  )
+  const begun = next(tunnel.client, 'request')
+  await come(tunnel.port, 1, GET)
+  await begun
+  const slow = connectTcp({ port: tunnel.port, host: '127.0.0.1', localAddress: '127.0.0.2' })
+  const answer = new Promise<string>((resolve, reject) => {
+    slow.on('data', bytes => resolve(String(bytes)))
+    slow.on('error', reject)
+  })
+  slow.write('GET /health HTTP/1.1\r\n')
+  await come(tunnel.port, 50, 'GET /health')
+  await crowd[1]?.closed()
+  slow.write('Host: localhost\r\n\r\n')
+  expect(await within(answer, 'the answer')).toStartWith('HTTP/1.1 200')
+  slow.destroy()
 })
 
 test('a connection to a TCP tunnel counts as well, and is cut above maxVisitors', async () => {
