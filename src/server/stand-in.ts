@@ -24,6 +24,11 @@ export abstract class StandIn implements Socket {
     this.socket.terminate()
   }
 
+  letGo(): void {
+    if (this.socket.letGo === undefined) this.socket.terminate()
+    else this.socket.letGo()
+  }
+
   pause(): void {
     this.socket.pause()
   }

@@ -216,21 +216,27 @@ test('a connection whose TLS handshake ends after the stop began is closed after
 }, 20_000)
 
 // Two seconds: until the server gives up waiting for the visitor.
-test('a last answer that its visitor reads after the stop still arrives whole', async () => {
-  const raw = keep(await rawTunnel())
-  const visitor = await raw.visit(get(raw.host))
-  const app = await raw.origin.accept()
-  await readRequest(app)
-  visitor.socket.pause()
-  const told = next(raw.tunnel.server, 'request')
-  const size = 1_500_000
-  await app.send(`HTTP/1.1 200 OK\r\nContent-Length: ${size}\r\n\r\n`)
-  await app.send(Buffer.alloc(size))
-  // All of it is in the kernel's hands.
-  await told
-  await raw.tunnel.server.stop()
-  visitor.socket.resume()
-  await visitor.end()
-  expect(visitor.bytes.length).toBeGreaterThan(size)
-  expect(visitor.error).toBeUndefined()
-})
+test.each(['', 'PROXY TCP4 203.0.113.7 192.0.2.1 5000 80\r\n'])(
+  'a last answer that its visitor reads after the stop still arrives whole (%j before it)',
+  async header => {
+    const raw = keep(await rawTunnel())
+    const { server } = raw.tunnel
+    // The client is there already: it has no proxy in front of it.
+    if (header !== '') await server.reload({ trustedProxies: ['127.0.0.1'], acceptProxyProtocol: true })
+    const visitor = await raw.visit(header + get(raw.host))
+    const app = await raw.origin.accept()
+    await readRequest(app)
+    visitor.socket.pause()
+    const told = next(server, 'request')
+    const size = 1_500_000
+    await app.send(`HTTP/1.1 200 OK\r\nContent-Length: ${size}\r\n\r\n`)
+    await app.send(Buffer.alloc(size))
+    // All of it is in the kernel's hands.
+    await told
+    await server.stop()
+    visitor.socket.resume()
+    await visitor.end()
+    expect(visitor.bytes.length).toBeGreaterThan(size)
+    expect(visitor.error).toBeUndefined()
+  },
+)
