@@ -1,0 +1,458 @@
+// Certificates that are ordered when they are needed and renewed before they end: when, how often, for which names.
+
+import { X509Certificate } from 'node:crypto'
+import type { Certificate, Certificates } from '../certificates.ts'
+import { TunnelError } from '../errors.ts'
+import { Events } from '../events.ts'
+import type { CertificateStore, OrderLimits, StoredCertificate, StoredRefusal } from '../store.ts'
+import type { Authority } from './authority.ts'
+import { backOffMs } from './back-off.ts'
+import { type Clock, pause } from './clock.ts'
+import { type Kept, KeptCertificates } from './kept.ts'
+import { isCertifiable, normalName, wildcardOf } from './names.ts'
+import { type RenewalTimes, renewalTimes } from './renewal-times.ts'
+import { Slots } from './slots.ts'
+
+export interface IssuerOptions {
+  readonly authority: Authority
+  readonly store: CertificateStore
+  readonly clock: Clock
+  /**
+   * Certificates to have at all times, each with its names, `*.tunnel.example` among them. They are ordered at the start
+   * and renewed for ever. The first is also for hellos that name no host. Default none.
+   */
+  readonly always?: readonly (readonly string[])[]
+  /**
+   * Whether `name` may have a certificate of its own, ordered when a visitor asks for it first, and renewed as long as
+   * this says so. Asked before anything is spent on a name: a server says yes while a tunnel has it. Default: no name.
+   */
+  readonly isAllowed?: (name: string) => boolean | Promise<boolean>
+  /**
+   * How long a handshake waits for an order. Default 30,000 ms, about what browsers wait; then `CERTIFICATE_DELAYED`,
+   * while the order goes on.
+   */
+  readonly maxWaitMs?: number
+  /** Handshakes that wait for orders. Default 1,000, a few KB each; more get `CERTIFICATE_DELAYED`. */
+  readonly maxWaiting?: number
+  /** Orders under way at once. Default 8: a turn of the account's nonces each; more wait in line. */
+  readonly maxUnderWay?: number
+  /** On-demand certificates in memory. Default 10,000, 4 KB each; others are read from the store again. */
+  readonly maxKept?: number
+  /**
+   * Orders that may be started for one name within 24 hours. Default 10; more get `CERTIFICATE_DELAYED`. 0: any number.
+   */
+  readonly maxOrdersPerName?: number
+  /**
+   * Orders that may be started for all names within 3 hours. Default 250, below the 300 of Let's Encrypt; more get
+   * `CERTIFICATE_DELAYED`. 0: any number.
+   */
+  readonly maxOrders?: number
+  /**
+   * Of this process, for claims in a shared store. Default: a random one. With one that stays the same over restarts, and
+   * that no other process has, a start after a kill need not wait until the claims of the killed process end (30 s).
+   */
+  readonly holder?: string
+  readonly random?: () => number
+}
+
+export interface IssuerEvents {
+  /** A certificate was ordered and saved. */
+  issued: { readonly names: readonly string[]; readonly notAfterMs: number; readonly isRenewal: boolean }
+  /** An order failed; the next attempt comes at `untilMs` at the earliest. A certificate that is there goes on serving. */
+  failed: { readonly names: readonly string[]; readonly error: TunnelError; readonly untilMs: number }
+  /** Something else went wrong that no caller hears of: the store could not be read for renewals. */
+  error: TunnelError
+}
+
+const DAY_MS = 86_400_000
+/** A process that was killed keeps others from its orders for so long; a living one prolongs it three times as often. */
+const CLAIM_MS = 30_000
+/** How often the store is asked whether the process that has the claim is done. */
+const CLAIMED_POLL_MS = 1_000
+/** The store is looked at so often at least, whatever timers and clocks do meanwhile. */
+const LONGEST_SLEEP_MS = 12 * 3_600_000
+const SHORTEST_SLEEP_MS = 1_000
+/** Certificates looked at in one go. */
+const BATCH = 32
+const REREAD_MS = 60_000
+/** Authorities end orders after a week. */
+const OLDEST_ORDER_MS = 7 * DAY_MS
+const MAX_RESUMED = 1_000
+
+/** A wait that is no failure: it does not make the next one longer. */
+class Delayed extends TunnelError {
+  readonly untilMs: number
+
+  constructor(what: string, untilMs: number) {
+    super('CERTIFICATE_DELAYED', `${what} It is tried again at ${new Date(untilMs).toISOString()}.`)
+    this.untilMs = untilMs
+  }
+}
+
+/** `Certificates` from an authority. `start` after the server listens: checks come in right away. */
+export class Issuer extends Events<IssuerEvents> implements Certificates {
+  readonly #options: IssuerOptions
+  readonly #store: CertificateStore
+  readonly #clock: Clock
+  readonly #random: () => number
+  readonly #holder: string
+  readonly #limits: OrderLimits
+  readonly #slots: Slots
+  readonly #kept: KeptCertificates
+  /** The certificates of `always`, by id and by each of their names. */
+  readonly #always = new Map<string, readonly string[]>()
+  readonly #idOfName = new Map<string, string>()
+  readonly #underWay = new Map<string, Promise<Certificate>>()
+  readonly #stopped = new AbortController()
+  #waiting = 0
+  #cancelTimer: (() => void) | undefined
+  #plannedMs: number | undefined
+  #round: Promise<void> | undefined
+
+  constructor(options: IssuerOptions) {
+    super()
+    const { store, clock, random = Math.random, always = [], maxUnderWay = 8, maxKept = 10_000 } = options
+    this.#options = options
+    this.#store = store
+    this.#clock = clock
+    this.#random = random
+    this.#holder = options.holder ?? crypto.randomUUID()
+    this.#limits = {
+      perName: options.maxOrdersPerName ?? 10,
+      perNameMs: DAY_MS,
+      total: options.maxOrders ?? 250,
+      totalMs: 3 * 3_600_000,
+    }
+    for (const list of always) this.#addAlways(list.map(normalName))
+    this.#slots = new Slots(maxUnderWay)
+    this.#kept = new KeptCertificates(maxKept, new Set(this.#always.keys()))
+  }
+
+  find(name: string): Certificate | Promise<Certificate | undefined> | undefined {
+    const normal = normalName(name)
+    const id = this.#idFor(normal)
+    if (id === undefined) return undefined
+    const kept = this.#kept.get(id)
+    const nowMs = this.#clock.now()
+    if (kept !== undefined && kept.notAfterMs > nowMs) {
+      if (nowMs >= kept.rereadAtMs) this.#reread(id, kept)
+      return kept.certificate
+    }
+    const isAllowed = this.#always.has(id) || this.#mayHave(normal)
+    if (isAllowed === false || this.#stopped.signal.aborted) return undefined
+    return this.#waited(id, isAllowed, kept)
+  }
+
+  /**
+   * Goes on with what an earlier process began, orders what is missing of `always`, and renews from now on. Resolves when
+   * all of it has been looked at once, not when orders are done.
+   */
+  async start(): Promise<void> {
+    await this.#resume()
+    await this.#work()
+  }
+
+  /** Ends the orders under way, which the next process continues, and waits for them. */
+  async stop(): Promise<void> {
+    this.#stopped.abort(new TunnelError('STATE_INVALID', 'The issuer of certificates was stopped.'))
+    this.#cancelTimer?.()
+    await this.#round
+    await Promise.allSettled(this.#underWay.values())
+  }
+
+  #addAlways(names: readonly string[]): void {
+    const wrong = names.find(name => !isCertifiable(name.replace(/^\*\./, '')))
+    if (wrong !== undefined || names.length === 0)
+      throw new TunnelError('OPTION_INVALID', `${wrong ?? 'An empty list'} cannot have a certificate.`)
+    const id = names.join(',')
+    this.#always.set(id, names)
+    for (const name of names) this.#idOfName.set(name, id)
+  }
+
+  #idFor(name: string): string | undefined {
+    if (name === '') return this.#always.keys().next().value
+    return this.#idOfName.get(name) ?? this.#idOfName.get(wildcardOf(name)) ?? name
+  }
+
+  #mayHave(name: string): boolean | Promise<boolean> {
+    const { isAllowed } = this.#options
+    if (isAllowed === undefined || !isCertifiable(name)) return false
+    try {
+      return isAllowed(name)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  async #waited(
+    id: string,
+    isAllowed: boolean | Promise<boolean>,
+    expired: Kept | undefined,
+  ): Promise<Certificate | undefined> {
+    const { maxWaiting = 1_000, maxWaitMs = 30_000 } = this.#options
+    if (this.#waiting >= maxWaiting)
+      throw new TunnelError('CERTIFICATE_DELAYED', `${maxWaiting} handshakes wait for certificates already.`)
+    this.#waiting++
+    const done = new AbortController()
+    try {
+      const late = pause(this.#clock, maxWaitMs, done.signal).then(() => {
+        throw new TunnelError('CERTIFICATE_DELAYED', `The certificate is not there after ${maxWaitMs} ms.`)
+      })
+      return await Promise.race([this.#wanted(id, isAllowed), late])
+    } catch (error) {
+      // Visitors then read the true reason: expired.
+      if (expired !== undefined) return expired.certificate
+      throw error
+    } finally {
+      this.#waiting--
+      done.abort()
+    }
+  }
+
+  async #wanted(id: string, isAllowed: boolean | Promise<boolean>): Promise<Certificate | undefined> {
+    try {
+      if (!(await isAllowed)) return undefined
+    } catch (cause) {
+      throw cause instanceof TunnelError ? cause : new TunnelError('INTERNAL', undefined, { cause })
+    }
+    return this.#ordered(id, this.#always.get(id) ?? [id])
+  }
+
+  /** One order for each id at a time, shared by all who want it. */
+  #ordered(id: string, names: readonly string[], earlier?: StoredCertificate): Promise<Certificate> {
+    const running = this.#underWay.get(id)
+    if (running !== undefined) return running
+    const order = this.#order(id, names, earlier).finally(() => this.#underWay.delete(id))
+    // Its failure has been reported; it need not have a waiting handshake.
+    order.catch(() => {})
+    this.#underWay.set(id, order)
+    return order
+  }
+
+  async #order(id: string, names: readonly string[], earlier?: StoredCertificate): Promise<Certificate> {
+    const there = await this.#usable(id, earlier)
+    if (there !== undefined) return there
+    const refusal = await this.#store.refusal(id)
+    if (refusal !== undefined && refusal.untilMs > this.#clock.now())
+      throw new Delayed(refusal.message, refusal.untilMs)
+    const release = await this.#claim(id)
+    try {
+      // Another process may have had the claim, and be done.
+      const found = await this.#usable(id, earlier)
+      return found ?? (await this.#slots.run(() => this.#obtain(id, names, earlier)))
+    } catch (cause) {
+      if (!this.#stopped.signal.aborted) await this.#fail(id, names, cause, refusal)
+      throw cause
+    } finally {
+      await release()
+    }
+  }
+
+  /** What the store has, unless it has ended or is the one to replace. */
+  async #usable(id: string, earlier: StoredCertificate | undefined): Promise<Certificate | undefined> {
+    const stored = await this.#store.certificate(id)
+    if (stored === undefined || stored.notAfterMs <= this.#clock.now()) return undefined
+    return stored.cert === earlier?.cert ? undefined : this.#keep(stored)
+  }
+
+  async #obtain(
+    id: string,
+    names: readonly string[],
+    earlier: StoredCertificate | undefined,
+  ): Promise<Certificate> {
+    const { authority } = this.#options
+    // It may have waited in line.
+    this.#stopped.signal.throwIfAborted()
+    const admit = () => this.#admit(id)
+    const wish = { id, names, replaces: earlier?.cert, admit }
+    const { cert, key } = await authority.obtain(wish, this.#stopped.signal)
+    const suggested = await authority.suggestedWindow(cert).catch(() => undefined)
+    const lifetime = lifetimeOf(cert)
+    const times = renewalTimes(lifetime, suggested, this.#clock.now(), this.#random)
+    const stored = { id, names, cert, key, notAfterMs: lifetime.notAfterMs, ...times }
+    await this.#store.saveCertificate(stored)
+    this.emit('issued', { names, notAfterMs: lifetime.notAfterMs, isRenewal: earlier !== undefined })
+    this.#wake(times.lookAtMs)
+    return this.#keep(stored)
+  }
+
+  async #admit(id: string): Promise<void> {
+    const untilMs = await this.#store.admitOrder(id, this.#clock.now(), this.#limits)
+    if (untilMs !== undefined) throw new Delayed('Enough certificates were ordered for now.', untilMs)
+  }
+
+  async #fail(
+    id: string,
+    names: readonly string[],
+    cause: unknown,
+    earlier: StoredRefusal | undefined,
+  ): Promise<void> {
+    const error = cause instanceof TunnelError ? cause : new TunnelError('INTERNAL', undefined, { cause })
+    const nowMs = this.#clock.now()
+    const failures = (earlier?.failures ?? 0) + (error instanceof Delayed ? 0 : 1)
+    const untilMs =
+      error instanceof Delayed
+        ? error.untilMs
+        : nowMs + backOffMs(failures, retryAfterOf(error), this.#random)
+    try {
+      await this.#store.saveRefusal({ id, failures, untilMs, code: error.code, message: error.message })
+    } catch (storeError) {
+      this.#report(storeError)
+    }
+    this.emit('failed', { names, error, untilMs })
+    this.#wake(untilMs)
+  }
+
+  /** Waits until this process may order for `id`; returns what gives the right back. */
+  async #claim(id: string): Promise<() => Promise<void>> {
+    const { signal } = this.#stopped
+    const claim = () => {
+      const nowMs = this.#clock.now()
+      return this.#store.claim(id, this.#holder, nowMs, nowMs + CLAIM_MS)
+    }
+    while (!(await claim())) await pause(this.#clock, CLAIMED_POLL_MS, signal)
+    let cancel: () => void
+    const prolong = () => {
+      cancel = this.#clock.after(CLAIM_MS / 3, () => {
+        claim().catch((error: unknown) => this.#report(error))
+        prolong()
+      })
+    }
+    prolong()
+    return async () => {
+      cancel()
+      await this.#store.release(id, this.#holder).catch((error: unknown) => this.#report(error))
+    }
+  }
+
+  /** Orders that an earlier process began: their names were allowed then. */
+  async #resume(): Promise<void> {
+    for (const { id, names, startedAtMs } of await this.#store.orders(MAX_RESUMED)) {
+      if (startedAtMs < this.#clock.now() - OLDEST_ORDER_MS) await this.#store.removeOrder(id)
+      else if (!this.#always.has(id)) void this.#continue(id, names)
+    }
+  }
+
+  async #continue(id: string, names: readonly string[]): Promise<void> {
+    try {
+      // An order of a renewal: the certificate that is to be replaced is no reason to stop.
+      await this.#ordered(id, names, await this.#store.certificate(id))
+    } catch {
+      // Reported as `failed`.
+    }
+  }
+
+  /** One round: what is missing, what is due, and when to come back. Rounds follow each other. */
+  #work(): Promise<void> {
+    this.#round ??= this.#workOnce()
+      .catch((error: unknown) => {
+        this.#report(error)
+        return this.#clock.now() + REREAD_MS
+      })
+      .then(nextMs => {
+        this.#round = undefined
+        this.#wake(nextMs)
+      })
+    return this.#round
+  }
+
+  async #workOnce(): Promise<number> {
+    const nowMs = this.#clock.now()
+    let nextMs = nowMs + LONGEST_SLEEP_MS
+    for (const [id, names] of this.#always) {
+      if (this.#underWay.has(id) || (await this.#usable(id, undefined)) !== undefined) continue
+      const refusal = await this.#store.refusal(id)
+      if (refusal !== undefined && refusal.untilMs > nowMs) nextMs = Math.min(nextMs, refusal.untilMs)
+      else void this.#continue(id, names)
+    }
+    const due = await this.#store.dueCertificates(nowMs, BATCH)
+    await Promise.all(due.map(id => this.#look(id)))
+    return Math.min(nextMs, (await this.#store.nextLookAtMs()) ?? nextMs)
+  }
+
+  /** Comes back at `atMs`, or earlier if that was planned. */
+  #wake(atMs: number): void {
+    if (this.#stopped.signal.aborted) return
+    const plannedMs = this.#plannedMs
+    if (plannedMs !== undefined && plannedMs <= atMs) return
+    this.#cancelTimer?.()
+    const delayMs = Math.max(atMs - this.#clock.now(), SHORTEST_SLEEP_MS)
+    this.#plannedMs = this.#clock.now() + delayMs
+    this.#cancelTimer = this.#clock.after(delayMs, () => {
+      this.#plannedMs = undefined
+      void this.#work()
+    })
+  }
+
+  async #look(id: string): Promise<void> {
+    try {
+      const stored = await this.#store.certificate(id)
+      if (stored !== undefined) await this.#renewIfDue(stored)
+    } catch (error) {
+      // One certificate that cannot be read must not keep the others from being renewed.
+      this.#report(error)
+      const laterMs = this.#clock.now() + DAY_MS
+      await this.#store.reschedule(id, { renewAtMs: laterMs, lookAtMs: laterMs })
+    }
+  }
+
+  async #renewIfDue(stored: StoredCertificate): Promise<void> {
+    const { id, names, cert, notAfterMs } = stored
+    const nowMs = this.#clock.now()
+    const isAlways = this.#always.has(id)
+    if (!isAlways && notAfterMs <= nowMs) {
+      this.#kept.delete(id)
+      return this.#store.removeCertificate(id)
+    }
+    let times: RenewalTimes = stored
+    if (nowMs < stored.renewAtMs) {
+      const suggested = await this.#options.authority.suggestedWindow(cert).catch(() => undefined)
+      times = renewalTimes(lifetimeOf(cert), suggested, nowMs, this.#random, stored)
+    }
+    if (nowMs < times.renewAtMs) return this.#store.reschedule(id, times)
+    const refusal = await this.#store.refusal(id)
+    const refusedUntilMs = refusal?.untilMs ?? 0
+    const isWanted = isAlways || (names.length === 1 && (await this.#mayHave(id)))
+    // A certificate that has taken its place by then has times of its own.
+    const againMs = isWanted ? Math.max(refusedUntilMs, nowMs + REREAD_MS) : nowMs + DAY_MS
+    const lookAtMs = isAlways ? againMs : Math.min(againMs, notAfterMs)
+    await this.#store.reschedule(id, { ...times, lookAtMs })
+    if (isWanted && refusedUntilMs <= nowMs) void this.#ordered(id, names, stored)
+  }
+
+  /** Another process may have renewed it. The handshake does not wait for it. */
+  #reread(id: string, kept: Kept): void {
+    kept.rereadAtMs = this.#clock.now() + REREAD_MS
+    this.#store.certificate(id).then(
+      stored => {
+        if (stored !== undefined && stored.cert !== kept.certificate.cert) this.#keep(stored)
+      },
+      (error: unknown) => this.#report(error),
+    )
+  }
+
+  /** The same certificate stays the same object: what is made of it is kept by identity. */
+  #keep({ id, cert, key, notAfterMs, renewAtMs }: StoredCertificate): Certificate {
+    const known = this.#kept.get(id)?.certificate
+    const certificate = known?.cert === cert ? known : { cert, key }
+    this.#kept.set(id, { certificate, notAfterMs, rereadAtMs: renewAtMs })
+    return certificate
+  }
+
+  #report(cause: unknown): void {
+    this.emit(
+      'error',
+      cause instanceof TunnelError ? cause : new TunnelError('INTERNAL', undefined, { cause }),
+    )
+  }
+}
+
+function lifetimeOf(pem: string): { readonly notBeforeMs: number; readonly notAfterMs: number } {
+  const { validFrom, validTo } = new X509Certificate(pem)
+  return { notBeforeMs: Date.parse(validFrom), notAfterMs: Date.parse(validTo) }
+}
+
+/** Errors of an authority say when they may be tried again. */
+function retryAfterOf(error: TunnelError): number | undefined {
+  return 'retryAfterMs' in error && typeof error.retryAfterMs === 'number' ? error.retryAfterMs : undefined
+}

@@ -1,0 +1,47 @@
+// When a certificate is renewed: when its authority says (RFC 9773), else at two thirds of its lifetime.
+
+import type { StoredCertificate } from '../store.ts'
+import type { SuggestedWindow } from './authority.ts'
+
+export type RenewalTimes = Pick<StoredCertificate, 'renewAtMs' | 'lookAtMs' | 'window'>
+
+export interface Lifetime {
+  readonly notBeforeMs: number
+  readonly notAfterMs: number
+}
+
+/** How often an authority is asked that does not say how often (RFC 9773, 4.3.3, leaves it open). */
+const ASK_AGAIN_MS = 6 * 3_600_000
+const MIN_ASK_AGAIN_MS = 60_000
+const MAX_ASK_AGAIN_MS = 24 * 3_600_000
+/** Without advice: from here on, spread over a twentieth, so that certificates of one day are not renewed at one moment. */
+const FALLBACK_SHARE = 2 / 3
+const SPREAD_SHARE = 1 / 20
+/** Whatever is advised: a twentieth of the lifetime is left for attempts that fail. */
+const LATEST_SHARE = 19 / 20
+
+/**
+ * Of a certificate whose authority said `suggested`, or could not be asked. `earlier`: what was decided before; the same
+ * window keeps its moment, or each look would draw a new one.
+ */
+export function renewalTimes(
+  { notBeforeMs, notAfterMs }: Lifetime,
+  suggested: SuggestedWindow | undefined,
+  nowMs: number,
+  random: () => number,
+  earlier?: RenewalTimes,
+): RenewalTimes {
+  const lifetimeMs = notAfterMs - notBeforeMs
+  if (suggested === undefined) {
+    const share = FALLBACK_SHARE + SPREAD_SHARE * random()
+    const renewAtMs = Math.round(earlier?.renewAtMs ?? notBeforeMs + lifetimeMs * share)
+    const kept = earlier?.window === undefined ? {} : { window: earlier.window }
+    return { renewAtMs, lookAtMs: Math.min(renewAtMs, nowMs + ASK_AGAIN_MS), ...kept }
+  }
+  const { startMs, endMs, retryAfterMs = ASK_AGAIN_MS } = suggested
+  const isSame = earlier?.window?.startMs === startMs && earlier.window.endMs === endMs
+  const chosenMs = isSame ? earlier.renewAtMs : startMs + (endMs - startMs) * random()
+  const renewAtMs = Math.round(Math.min(chosenMs, notBeforeMs + lifetimeMs * LATEST_SHARE))
+  const againMs = Math.min(Math.max(retryAfterMs, MIN_ASK_AGAIN_MS), MAX_ASK_AGAIN_MS)
+  return { renewAtMs, lookAtMs: Math.min(renewAtMs, nowMs + againMs), window: { startMs, endMs } }
+}
