@@ -102,6 +102,13 @@ const PARSERS: readonly Parser[] = [
     weight: 2,
   },
   {
+    name: 'HTTP/2 requests',
+    file: 'test/http2/requests.test.ts',
+    test: 'random requests become',
+    judgedBy: 'a plain reading of RFC 9113',
+    weight: 1,
+  },
+  {
     name: 'configuration files',
     file: 'test/config/fuzz.test.ts',
     test: 'nothing throws, every fault',

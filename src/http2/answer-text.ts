@@ -1,0 +1,104 @@
+// Answers of HTTP/2 as heads of HTTP/1.1, for `parseResponseHead` to judge, and trailers of either message.
+
+import { BodyFramer } from '../http/body.ts'
+import * as Field from '../http/field-names.ts'
+import type { FieldList } from './field-list.ts'
+import {
+  copyLine,
+  copyWord,
+  endHead,
+  endLine,
+  isConnectionSpecific,
+  isFieldName,
+  isLengthOfBody,
+  isNamed,
+  kindOfField,
+  refuse,
+  write,
+} from './message-fields.ts'
+
+/** What the text of an answer depends on besides its fields. */
+export interface AnswerTerms {
+  /** No body follows. */
+  readonly isLast: boolean
+  /** The method of the request. */
+  readonly method: string
+  /** Of an extended CONNECT: the Sec-WebSocket-Accept that the other side of the upgrade wants to see; else empty. */
+  readonly webSocketAccept: string
+}
+
+/**
+ * Writes an answer, interim ones too, as a head of HTTP/1.1 to `into` from `at` on, which has room for `maxTextBytes`. Answers where
+ * it ends, or -1 when it is malformed: see `list.problem`. The text says of the body what HTTP/2 says by its frames: chunks where
+ * there is no length, a length of 0 where there is no body.
+ */
+export function writeResponseHead(list: FieldList, terms: AnswerTerms, into: Uint8Array, at: number): number {
+  const { isLast, method, webSocketAccept } = terms
+  const status = readStatus(list)
+  if (status < 0) return -1
+  if (status === 101) return refuse(list, '101, which HTTP/2 does not have')
+  if (status < 200 && isLast) return refuse(list, 'an interim answer that ends the stream')
+  const isUpgrade = webSocketAccept !== '' && status >= 200 && status < 300
+  const isWithoutBody = status < 200 || status === 204 || status === 304 || method === 'HEAD'
+  let to = write('HTTP/1.1 ', into, at)
+  to = isUpgrade ? write('101 Switching Protocols', into, to) : copyWord(list, 0, into, to)
+  if (to < 0) return -1
+  if (!isUpgrade) into[to++] = 0x20
+  to = endLine(into, to)
+  let hasLength = false
+  for (let field = 1; field < list.count; field++) {
+    if (!isFieldName(list, field)) return refuse(list, 'a field name that is none, or out of place')
+    const kind = kindOfField(list, field)
+    if (isConnectionSpecific(list, field, kind) || kind === Field.TE)
+      return refuse(list, 'a field of the connection')
+    if (kind === Field.CONTENT_LENGTH) {
+      if (isUpgrade) continue
+      hasLength = true
+      if (isLast && !isWithoutBody && isLengthOfBody(list, field))
+        return refuse(list, 'content-length without a body')
+    }
+    to = copyLine(list, field, into, to)
+    if (to < 0) return -1
+  }
+  if (isUpgrade) {
+    to = write('Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: ', into, to)
+    to = endLine(into, write(webSocketAccept, into, to))
+  } else if (!hasLength && !isWithoutBody)
+    to = write(isLast ? 'Content-Length: 0\r\n' : 'Transfer-Encoding: chunked\r\n', into, to)
+  return endHead(into, to)
+}
+
+/** The status, which is the one pseudo-header field of an answer and stands first; -1 when it is malformed. */
+function readStatus(list: FieldList): number {
+  if (list.count === 0 || !isNamed(list, 0, ':status')) return refuse(list, 'no :status')
+  const start = list.valueStart(0)
+  if (list.valueEnd(0) - start !== 3) return refuse(list, 'a :status that is none')
+  let status = 0
+  for (let at = start; at < start + 3; at++) {
+    const digit = list.bytes[at]! - 0x30
+    if (digit < 0 || digit > 9) return refuse(list, 'a :status that is none')
+    status = status * 10 + digit
+  }
+  return status >= 100 ? status : refuse(list, 'a :status that is none')
+}
+
+/** Judges trailers as those of HTTP/1.1 are judged. */
+const framer = new BodyFramer()
+
+/**
+ * Writes trailers, of a request or an answer, as the end of a chunked body: the last chunk, the lines, the blank line. Answers where
+ * it ends, or -1 when they are malformed or none that HTTP/1.1 lets through: see `list.problem`.
+ */
+export function writeTrailers(list: FieldList, into: Uint8Array, at: number): number {
+  let to = write('0\r\n', into, at)
+  for (let field = 0; field < list.count; field++) {
+    if (!isFieldName(list, field)) return refuse(list, 'a trailer name that is none')
+    to = copyLine(list, field, into, to)
+    if (to < 0) return -1
+  }
+  to = endHead(into, to)
+  framer.begin('chunked', 0)
+  if (framer.feed(into, at, to) !== to || !framer.complete)
+    return refuse(list, 'trailers that may not be there, or too many')
+  return to
+}

@@ -1,0 +1,149 @@
+// The rules for fields of HTTP/2 messages (RFC 9113 section 8.2), and copying those that keep them into HTTP/1.1 lines.
+
+import { COLON, CR, DEL, LF, SP, TAB, TOKEN } from '../http/characters.ts'
+import * as Field from '../http/field-names.ts'
+import type { FieldList } from './field-list.ts'
+
+/** 1 for what a field name is made of: token characters without capitals. */
+const NAME: Uint8Array = TOKEN.slice()
+NAME.fill(0, 0x41, 0x5b)
+
+/** What lines need besides their fields: `: ` and CRLF each, and what a head has of its own. */
+const MAX_ADDED_BYTES = 384
+
+/** What the HTTP/1.1 text of a list needs at most. */
+export function maxTextBytes(list: FieldList): number {
+  return list.end + 4 * list.count + MAX_ADDED_BYTES
+}
+
+/** Remembers why the fields are no message. */
+export function refuse(list: FieldList, problem: string): -1 {
+  list.problem = problem
+  return -1
+}
+
+/** Whether the name is one of a regular field, in lower case. */
+export function isFieldName(list: FieldList, field: number): boolean {
+  const { bytes } = list
+  const start = list.nameStart(field)
+  const end = list.nameEnd(field)
+  let at = start
+  while (at < end && NAME[bytes[at]!] === 1) at++
+  return at === end && end > start
+}
+
+/** The kind of a field by its name, of those in `http/field-names.ts`. */
+export function kindOfField(list: FieldList, field: number): number {
+  const start = list.nameStart(field)
+  return Field.kindOf(list.bytes, start, list.nameEnd(field) - start)
+}
+
+/** Whether the name is exactly this one: no capitals. */
+export function isNamed(list: FieldList, field: number, name: string): boolean {
+  return isText(list.bytes, list.nameStart(field), list.nameEnd(field), name)
+}
+
+/** Whether the value is exactly this. */
+export function isValue(list: FieldList, field: number, text: string): boolean {
+  return isText(list.bytes, list.valueStart(field), list.valueEnd(field), text)
+}
+
+function isText(bytes: Uint8Array, start: number, end: number, text: string): boolean {
+  if (end - start !== text.length) return false
+  for (let index = 0; index < text.length; index++)
+    if (bytes[start + index] !== text.charCodeAt(index)) return false
+  return true
+}
+
+export function isPseudo(list: FieldList, field: number): boolean {
+  return list.bytes[list.nameStart(field)] === COLON && list.nameEnd(field) > list.nameStart(field)
+}
+
+/** Whether a field of this kind speaks of a connection of HTTP/1.1 (RFC 9113 section 8.2.2), so that it makes a message malformed. */
+export function isConnectionSpecific(list: FieldList, field: number, kind: number): boolean {
+  switch (kind) {
+    case Field.CONNECTION:
+    case Field.UPGRADE:
+    case Field.TRANSFER_ENCODING:
+      return true
+    case Field.HOP:
+      return isNamed(list, field, 'keep-alive') || isNamed(list, field, 'proxy-connection')
+    default:
+      return false
+  }
+}
+
+/** Whether a Content-Length announces a body, or is none: 0 is the only length of a message without one. */
+export function isLengthOfBody(list: FieldList, field: number): boolean {
+  for (let at = list.valueStart(field); at < list.valueEnd(field); at++)
+    if (list.bytes[at] !== 0x30) return true
+  return false
+}
+
+/**
+ * Copies a value and answers where it ends; -1 when it holds NUL, CR or LF, or has white space at an end. Any other byte is left
+ * to the parser of the text.
+ */
+export function copyValue(list: FieldList, field: number, into: Uint8Array, at: number): number {
+  const { bytes } = list
+  const start = list.valueStart(field)
+  const end = list.valueEnd(field)
+  if (end > start && (isBlank(bytes[start]!) || isBlank(bytes[end - 1]!)))
+    return refuse(list, 'white space around a value')
+  let to = at
+  for (let from = start; from < end; from++) {
+    const byte = bytes[from]!
+    if (byte <= CR && (byte === 0 || byte === CR || byte === LF))
+      return refuse(list, 'NUL, CR or LF in a value')
+    into[to++] = byte
+  }
+  return to
+}
+
+/** Copies a field as a line; -1 when it breaks a rule. */
+export function copyLine(list: FieldList, field: number, into: Uint8Array, at: number): number {
+  const { bytes } = list
+  const end = list.nameEnd(field)
+  let to = at
+  for (let from = list.nameStart(field); from < end; from++) into[to++] = bytes[from]!
+  into[to++] = COLON
+  into[to++] = SP
+  to = copyValue(list, field, into, to)
+  return to < 0 ? -1 : endLine(into, to)
+}
+
+/** Copies a value that stands in a first line: a byte that would end it there is refused. */
+export function copyWord(list: FieldList, field: number, into: Uint8Array, at: number): number {
+  const { bytes } = list
+  let to = at
+  for (let from = list.valueStart(field); from < list.valueEnd(field); from++) {
+    const byte = bytes[from]!
+    if (byte <= SP || byte === DEL)
+      return refuse(list, 'a blank or control character in a pseudo-header field')
+    into[to++] = byte
+  }
+  return to
+}
+
+/** ASCII text. */
+export function write(text: string, into: Uint8Array, at: number): number {
+  for (let index = 0; index < text.length; index++) into[at + index] = text.charCodeAt(index)
+  return at + text.length
+}
+
+export function endLine(into: Uint8Array, at: number): number {
+  into[at] = CR
+  into[at + 1] = LF
+  return at + 2
+}
+
+/** Ends a head. Writes past the end of a typed array vanish: a cut head must never leave unnoticed. */
+export function endHead(into: Uint8Array, at: number): number {
+  const end = endLine(into, at)
+  if (end > into.length) throw new RangeError('a head needs the room of maxTextBytes')
+  return end
+}
+
+function isBlank(byte: number): boolean {
+  return byte === SP || byte === TAB
+}
