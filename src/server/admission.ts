@@ -26,6 +26,8 @@ export interface Occupant {
 
 /** With fewer than this, even the control host's reserve is used up: `accept` must never meet none, see `#keepSpare`. */
 const LAST_DESCRIPTORS = 4
+/** Of the descriptors beyond the reserve, for connections and ports of clients: the rest is for visitors. */
+const CLIENTS_PART = 3 / 4
 /** Files kept open, to be closed when there is no other descriptor left. */
 const SPARES = 2
 /** How long a connection may need to say what it is for before it gives way. */
@@ -57,6 +59,8 @@ export class Admission implements Deadline {
   /** They were counted, and are short: until some are free, or the next check. */
   #isShort = false
   #reserve = 0
+  /** Descriptors that there can be. */
+  #limit = Number.POSITIVE_INFINITY
   readonly #spares: number[] = []
   readonly #refused = new Map<Refusal, number>()
   readonly #reportedAt = new Map<Refusal, number>()
@@ -110,7 +114,7 @@ export class Admission implements Deadline {
   #addProvisional(seat: Seat, code: Refusal): void {
     seat.refusal = code
     this.#provisional.add(seat)
-    if (this.#provisional.size <= Math.max(1, this.#reserve >> 1)) return
+    if (this.#provisional.size <= this.#mostProvisional) return
     const first = this.#firstOfMost()
     this.#refuse(code, first?.key ?? '')
     first?.cut()
@@ -156,6 +160,38 @@ export class Admission implements Deadline {
     if (isClosed && ++this.#budget > 0) this.#isShort = false
   }
 
+  /**
+   * Whether one more connection or port of a client leaves enough for others: `ownCount` does its token or address have,
+   * `allCount` all of them. They leave a quarter of the descriptors to visitors, of the reserve what operators need, and one
+   * token half of all this to others.
+   */
+  hasRoomForClient(ownCount: number, allCount: number): boolean {
+    const most = CLIENTS_PART * (this.#limit - this.#reserve)
+    const hasRoom = ownCount < most / 2 && allCount < most && this.#isReserveFree()
+    if (!hasRoom) this.#refuse('DESCRIPTORS_SHORT', '')
+    return hasRoom
+  }
+
+  /** A client works without links: they leave more than visitors have to. */
+  hasRoomForLink(): boolean {
+    const least = this.#reserve >> 1
+    if (this.#budget <= least) this.#count()
+    return this.#budget > least
+  }
+
+  /** Whether more descriptors are free than the next provisional connections need. */
+  #isReserveFree(): boolean {
+    if (this.#budget > 0) return true
+    const least = Math.max(0, this.#mostProvisional - this.#provisional.size) + LAST_DESCRIPTORS + 1
+    const free = freeDescriptors(least + 1) ?? Number.POSITIVE_INFINITY
+    if (free <= least) this.#lastFree = free
+    return free > least
+  }
+
+  get #mostProvisional(): number {
+    return Math.max(1, this.#reserve >> 1)
+  }
+
   /** Descriptors are used by others, too: what was counted before is not true for long. */
   expired(): void {
     this.#host.deadlines.arm(this, CHECK_MS)
@@ -166,6 +202,7 @@ export class Admission implements Deadline {
 
   #count(): void {
     const limit = descriptorLimit() ?? Number.POSITIVE_INFINITY
+    this.#limit = limit
     // With few of them, visitors have three of four all the same.
     this.#reserve = Math.min(this.#host.limits.reservedDescriptors, Math.floor(limit / 4))
     const least = Math.max(this.#reserve, LAST_DESCRIPTORS)

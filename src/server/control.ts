@@ -19,6 +19,8 @@ export interface ControlDesk extends UpgradeHost {
   isKnownHost(host: string): boolean
   /** The links of the session that gave this secret. */
   linksOf(secret: string): SessionLinks | undefined
+  /** Whether one more link leaves enough descriptors for others. */
+  hasRoomForLink(): boolean
 }
 
 /** Tells a control connection from a request for a page, and refuses what is neither. */
@@ -35,7 +37,7 @@ function linkRoute(head: RequestHead, desk: ControlDesk): Takeover | ErrorCode {
     /^Link (\S+) (\d{1,10})$/.exec(head.header('authorization') ?? '') ?? []
   const links = desk.linksOf(secret)
   if (links === undefined) return 'TOKEN_REFUSED'
-  if (!links.hasRoomFor(Number(number))) return 'CLIENT_LIMIT'
+  if (!links.hasRoomFor(Number(number)) || !desk.hasRoomForLink()) return 'CLIENT_LIMIT'
   return {
     takeOver(socket) {
       socket.write(LINK_ANSWER)

@@ -64,6 +64,11 @@ export class Holder implements Account {
     this.take('bytes', bytes)
   }
 
+  /** Descriptors for its connections and ports; links, which it may be refused, do not count. */
+  get descriptorCount(): number {
+    return this.#counts.clients + this.#counts.ports
+  }
+
   /** More bytes wait here than may: of this holder, or in total and this one has more than an equal share. */
   get isOver(): boolean {
     const { bytes } = this.#counts
@@ -164,6 +169,11 @@ export class Holdings {
   hasRoomFor(what: Held): boolean {
     const { inTotal } = BOUNDS[what]
     return inTotal === undefined || this.counts[what] < this.limits[inTotal]
+  }
+
+  /** Those of all holders. */
+  get descriptorCount(): number {
+    return this.counts.clients + this.counts.ports
   }
 
   /** Of one holder, which had `before` bytes and has `now`. */

@@ -24,7 +24,7 @@ import type { LaneGrant, Route, TunnelRoute, VisitorHost } from './front.ts'
 import { listenTcp, type TcpFrontHost } from './fronts/tcp.ts'
 import { TlsFront, type TlsFrontHost } from './fronts/tls.ts'
 import type { UdpFrontHost } from './fronts/udp.ts'
-import { Holdings } from './holdings.ts'
+import { type Holder, Holdings } from './holdings.ts'
 import { LinkGate } from './links.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from './options.ts'
 import { proberOf, probeUpstream } from './probe.ts'
@@ -496,11 +496,13 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       isTrusted: address => this.#isTrusted(address),
       clientRefusal: (rule, address) => {
         if (this.#state !== 'running') return 'SERVER_DRAINING'
-        return this.#holdings.of(rule, address).hasRoomFor('clients') ? undefined : 'CLIENT_LIMIT'
+        const holder = this.#holdings.of(rule, address)
+        return holder.hasRoomFor('clients') && this.#hasRoomForClient(holder) ? undefined : 'CLIENT_LIMIT'
       },
       refused: (applicant, code) => this.emit('refused', { ...applicant, code }),
       stats: () => this.getStats(),
       linksOf: secret => this.#linkGate.find(secret),
+      hasRoomForLink: () => this.#admission.hasRoomForLink(),
       isKnownHost: host => {
         const destination = destinationOf(host, this.#settings.domainsByLength)
         if (destination.kind === 'tunnel') {
@@ -538,10 +540,24 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
         return settings()
       },
       open: {
-        tcp: tunnel => listenTcp(tunnel, tcpHost),
-        udp: async tunnel => (await import('./fronts/udp.ts')).listenUdp(tunnel, udpHost),
+        tcp: tunnel => {
+          this.#checkRoomForPort(tunnel)
+          return listenTcp(tunnel, tcpHost)
+        },
+        udp: async tunnel => {
+          this.#checkRoomForPort(tunnel)
+          return (await import('./fronts/udp.ts')).listenUdp(tunnel, udpHost)
+        },
       },
     }
+  }
+
+  #hasRoomForClient(holder: Holder): boolean {
+    return this.#admission.hasRoomForClient(holder.descriptorCount, this.#holdings.descriptorCount)
+  }
+
+  #checkRoomForPort({ members: [first] }: Tunnel): void {
+    if (first !== undefined && !this.#hasRoomForClient(first.holder)) throw new TunnelError('CLIENT_LIMIT')
   }
 
   /** Whether visitors come by https, also when that ends in front of this server. */

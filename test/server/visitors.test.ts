@@ -9,6 +9,7 @@ import { ask } from '../support/ask.ts'
 import { next } from '../support/events.ts'
 import { type RawConnection, RawOrigin, rawDial } from '../support/raw.ts'
 import { ServerProcess } from '../support/server-process.ts'
+import { control, SpeakingClient } from '../support/speaker.ts'
 import { startServer, startTunnel } from '../support/tunnel.ts'
 import { within } from '../support/within.ts'
 
@@ -31,8 +32,8 @@ const GET = 'GET / HTTP/1.1\r\nHost: app.localhost\r\n\r\n'
 const never = () => new Promise<Response>(() => {})
 const hello = () => new Response('hello')
 
-async function connect(port: number, fetch: () => Response | Promise<Response>, name = 'app') {
-  const client = new TunnelClient({ server: `http://127.0.0.1:${port}`, subdomain: name, fetch })
+async function connect(port: number, fetch: () => Response | Promise<Response>, name = 'app', token = '') {
+  const client = new TunnelClient({ server: `http://127.0.0.1:${port}`, subdomain: name, fetch, token })
   await within(client.connect(), 'the client to connect')
   return { client, [Symbol.asyncDispose]: () => client.disconnect() }
 }
@@ -97,6 +98,31 @@ test('silent connections that come again whenever they are cut do not keep other
   for (const { socket } of crowd) socket.terminate()
   await flood
   expect(cut).toBeGreaterThan(500)
+}, 20_000)
+
+// Slow: a process has to start, and gets 90 clients.
+test('clients and ports of one token leave descriptors for visitors, operators and clients of others', async () => {
+  await using server = await ServerProcess.start({ tokens: ['honest', 'greedy'] }, 256)
+  await using _first = await connect(server.port, hello, 'app', 'honest')
+  const greedy: SpeakingClient[] = []
+  const join = () =>
+    SpeakingClient.connect(server.port, { authorization: 'Bearer greedy' }).then(
+      client => greedy.push(client),
+      () => {},
+    )
+  for (let count = 0; count < 40; count++) await join()
+  const [opener] = greedy
+  const asked = Array.from({ length: 100 }, (_, ref) => control({ type: 'register', ref, kind: 'tcp' }))
+  opener?.say(...asked)
+  const verdicts = (await opener?.verdicts(100)) ?? []
+  expect(new Set(verdicts.map(({ code }) => code))).toEqual(new Set([undefined, 'CLIENT_LIMIT']))
+  for (let count = 0; count < 50; count++) await join()
+  expect((await ask(server.port, 'localhost', { path: '/health' })).body).toBe('OK')
+  expect((await ask(server.port, 'app.localhost')).body).toBe('hello')
+  await using _second = await connect(server.port, hello, 'second', 'honest')
+  expect((await ask(server.port, 'second.localhost')).body).toBe('hello')
+  expect(server.errors.map(({ code }) => code)).toEqual(['DESCRIPTORS_SHORT'])
+  for (const client of greedy) client.close()
 }, 20_000)
 
 test('where visitors are busy the next is refused with 503, the control host answers, and one error event says so', async () => {
