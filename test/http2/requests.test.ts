@@ -260,6 +260,25 @@ describe('malformed is', () => {
     })
 })
 
+test('each byte is judged, in names, values and paths', () => {
+  for (let byte = 0; byte < 256; byte++) {
+    const character = String.fromCharCode(byte)
+    const isWritten = (fields: readonly NaiveField[]) => !textOf(fields).startsWith('malformed: ')
+    const verdicts = [
+      isWritten([...GET, [`x${character}`, 'y']]),
+      isWritten([...GET, ['x', `y${character}y`]]),
+      isWritten([...GET, ['x', `y${character}`]]),
+      isWritten(GET.with(2, [':path', `/${character}`])),
+    ]
+    expect(verdicts, `byte ${byte}`).toEqual([
+      /[a-z\d!#$%&'*+.^_`|~-]/.test(character),
+      !/[\0\r\n]/.test(character),
+      !/[\0\r\n\t ]/.test(character),
+      !/[\0-\x20\x7f]/.test(character),
+    ])
+  }
+})
+
 test('no room too small goes unnoticed', () => {
   const list = listOf(GET)
   expect(() => writeRequestHead(list, true, '', new Uint8Array(20), 0)).toThrow(RangeError)
@@ -400,9 +419,9 @@ test('random requests become the text of a plain reading, and no text says more 
     expect(parsed.headerCount).toBeLessThanOrEqual(fields.length + 3)
   }
   countInputs('HTTP/2 requests', cases)
-  expect(written).toBeGreaterThan(cases * 0.3)
+  expect(written).toBeGreaterThan(cases * 0.2)
   expect(written).toBeLessThan(cases * 0.8)
-  expect(accepted).toBeGreaterThan(cases * 0.2)
+  expect(accepted).toBeGreaterThan(cases * 0.1)
 })
 
 describe('a head of HTTP/1.1 becomes', () => {
