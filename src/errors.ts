@@ -754,7 +754,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     'user',
     true,
     'The certificate authority could not see that the name belongs to this server.',
-    'Check that the name points to this server, and that the ports 80 and 443 of it can be reached from outside.',
+    'Check that the name points to this server and its ports 80 and 443 are reachable from outside; of DNS-01, the zone.',
   ),
   DNS_RECORD_FAILED: entry(
     166,

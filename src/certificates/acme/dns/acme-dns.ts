@@ -1,0 +1,64 @@
+// acme-dns: a small server for challenges only. `_acme-challenge` is a CNAME to a name there, set once by the user.
+
+import { boundedRequest } from '../../bounded-request.ts'
+import { dnsFailed } from './failed.ts'
+import type { DnsProvider, DnsRecord } from './provider.ts'
+
+/** What `POST /register` of the acme-dns server answered. */
+export interface AcmeDnsAccount {
+  readonly username: string
+  readonly password: string
+  readonly subdomain: string
+  /** Where `_acme-challenge` has to lead. */
+  readonly fulldomain: string
+}
+
+export interface AcmeDnsOptions {
+  /** `https://auth.example.org` */
+  readonly url: string
+  /** One for each domain: acme-dns keeps two texts for each, as many as a name and its wildcard need. */
+  readonly accounts: readonly AcmeDnsAccount[]
+  readonly servers?: readonly string[]
+}
+
+const TIMEOUT_MS = 30_000
+const MAX_BYTES = 65_536
+
+export class AcmeDns implements DnsProvider {
+  readonly #options: AcmeDnsOptions
+  readonly servers: readonly string[] | undefined
+
+  constructor(options: AcmeDnsOptions) {
+    this.#options = options
+    this.servers = options.servers
+  }
+
+  async add({ name, value }: DnsRecord, signal: AbortSignal): Promise<void> {
+    const { url, accounts } = this.#options
+    try {
+      const account = accounts.find(({ fulldomain }) => fulldomain.toLowerCase().replace(/\.$/, '') === name)
+      if (account === undefined) {
+        const known = accounts.map(({ fulldomain }) => fulldomain).join(', ')
+        throw new Error(`no account has this name: make it a CNAME record to ${known}`)
+      }
+      const { status, text } = await boundedRequest(`${url.replace(/\/$/, '')}/update`, {
+        method: 'POST',
+        headers: {
+          'x-api-user': account.username,
+          'x-api-key': account.password,
+          'content-type': 'application/json',
+        },
+        body: JSON.stringify({ subdomain: account.subdomain, txt: value }),
+        timeoutMs: TIMEOUT_MS,
+        maxBytes: MAX_BYTES,
+        signal,
+      })
+      if (status !== 200) throw new Error(`status ${status}: ${text}`)
+    } catch (cause) {
+      throw signal.aborted ? signal.reason : dnsFailed(`acme-dns did not set ${name}`, cause)
+    }
+  }
+
+  /** acme-dns cannot remove: the next ones take its place. */
+  async remove(): Promise<void> {}
+}

@@ -1,0 +1,88 @@
+// A command of the user that sets and removes records: for providers that have no adapter here.
+
+import { spawn } from 'node:child_process'
+import { dnsFailed } from './failed.ts'
+import type { DnsProvider, DnsRecord } from './provider.ts'
+
+export interface ExecHookOptions {
+  /**
+   * The program and its arguments; no shell reads them. `add` or `remove`, the record's name and its text follow. The same
+   * is in the variables `ACME_ACTION`, `ACME_RECORD_NAME` and `ACME_RECORD_VALUE`.
+   */
+  readonly command: readonly string[]
+  /** Default 60,000 ms; then the command and what it started are killed, and the order fails with `DNS_RECORD_FAILED`. */
+  readonly timeoutMs?: number
+  /** Asked whether a record is visible. Default: those that the zone's NS records name. */
+  readonly servers?: readonly string[]
+}
+
+/** The end of what the command writes is in the error. */
+const MAX_OUTPUT_CHARS = 500
+
+export class ExecHook implements DnsProvider {
+  readonly #options: ExecHookOptions
+  readonly servers: readonly string[] | undefined
+
+  constructor(options: ExecHookOptions) {
+    this.#options = options
+    this.servers = options.servers
+  }
+
+  add(record: DnsRecord, signal: AbortSignal): Promise<void> {
+    return this.#run('add', record, signal)
+  }
+
+  remove(record: DnsRecord, signal: AbortSignal): Promise<void> {
+    return this.#run('remove', record, signal)
+  }
+
+  #run(action: 'add' | 'remove', { name, value }: DnsRecord, signal: AbortSignal): Promise<void> {
+    const { command, timeoutMs = 60_000 } = this.#options
+    const [program = '', ...args] = command
+    return new Promise((resolve, reject) => {
+      const env = { ...process.env, ACME_ACTION: action, ACME_RECORD_NAME: name, ACME_RECORD_VALUE: value }
+      // A group of its own, so that what the command started ends with it.
+      const child = spawn(program, [...args, action, name, value], {
+        env,
+        stdio: ['ignore', 'pipe', 'pipe'],
+        detached: true,
+      })
+      let output = ''
+      const read = (data: Buffer | string) => {
+        output = (output + data.toString()).slice(-MAX_OUTPUT_CHARS)
+      }
+      child.stdout.on('data', read)
+      child.stderr.on('data', read)
+      const kill = () => {
+        try {
+          if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL')
+        } catch {
+          // It has ended by itself.
+        }
+      }
+      const finish = (reason?: string) => {
+        clearTimeout(timer)
+        signal.removeEventListener('abort', abort)
+        if (reason === undefined) return resolve()
+        const said = output.trim() === '' ? '' : `: ${output}`
+        const what = `The command ${program} ${action} ${name} failed`
+        reject(signal.aborted ? signal.reason : dnsFailed(what, `${reason}${said}`))
+      }
+      const abort = () => {
+        kill()
+        finish('it was ended')
+      }
+      const timer = setTimeout(() => {
+        kill()
+        finish(`it took more than ${timeoutMs} ms`)
+      }, timeoutMs)
+      signal.addEventListener('abort', abort, { once: true })
+      child.once('error', error => finish(error.message))
+      child.once('exit', (code, killedBy) => {
+        if (code === 0) finish()
+        // What it wrote last may still be in the pipe.
+        else child.once('close', () => finish(killedBy === null ? `exit code ${code}` : killedBy))
+      })
+    })
+  }
+}

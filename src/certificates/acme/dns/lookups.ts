@@ -1,0 +1,75 @@
+// Questions to name servers: where a name leads, which servers have its zone, and which texts they answer with.
+
+import { Resolver } from 'node:dns/promises'
+
+const QUERY_TIMEOUT_MS = 3_000
+const TRIES = 2
+/** RFC 1034 sets no bound for chains; resolvers give up between 8 and 16. */
+const MAX_ALIASES = 8
+const MAX_SERVERS = 16
+
+/** What a server says: its texts, none, or nothing at all. */
+export type TextAnswer = readonly string[] | 'silent'
+
+export class DnsLookups {
+  readonly #resolver: Resolver
+
+  /** `resolvers`: `address` or `address:port`. Default: those of the system. */
+  constructor(resolvers?: readonly string[]) {
+    this.#resolver = new Resolver({ timeout: QUERY_TIMEOUT_MS, tries: TRIES })
+    if (resolvers !== undefined) this.#resolver.setServers(resolvers)
+  }
+
+  /** Follows CNAME records from `name`; `name` itself when there are none. */
+  async target(name: string): Promise<string> {
+    let target = name
+    for (let count = 0; count < MAX_ALIASES; count++) {
+      const [next] = await orNone(this.#resolver.resolveCname(target))
+      if (next === undefined) return target
+      target = next.toLowerCase().replace(/\.$/, '')
+    }
+    throw new Error(`more than ${MAX_ALIASES} CNAME records follow each other from ${name}`)
+  }
+
+  /** Addresses of the servers that have the zone of `name`. */
+  async serversOf(name: string): Promise<readonly string[]> {
+    const labels = name.split('.')
+    for (let start = 0; start < labels.length; start++) {
+      const hosts = await orNone(this.#resolver.resolveNs(labels.slice(start).join('.')))
+      if (hosts.length === 0) continue
+      const found = await Promise.all(hosts.slice(0, MAX_SERVERS).map(host => this.#addressesOf(host)))
+      return found.flat().slice(0, MAX_SERVERS)
+    }
+    return []
+  }
+
+  /** What one server says itself, without a cache between. */
+  async texts(server: string, name: string): Promise<TextAnswer> {
+    const resolver = new Resolver({ timeout: QUERY_TIMEOUT_MS, tries: TRIES })
+    resolver.setServers([server])
+    try {
+      return (await orNone(resolver.resolveTxt(name))).map(parts => parts.join(''))
+    } catch {
+      // It did not answer, or refused to: which of both does not matter to who waits for a record.
+      return 'silent'
+    }
+  }
+
+  /** IPv4 first: many machines have no IPv6, and would take such servers for silent. */
+  async #addressesOf(host: string): Promise<readonly string[]> {
+    const four = await orNone(this.#resolver.resolve4(host))
+    return four.length > 0 ? four : orNone(this.#resolver.resolve6(host))
+  }
+}
+
+/** Of a name that has no such record. */
+const NONE: readonly unknown[] = ['ENODATA', 'ENOTFOUND', 'DNS_ENODATA', 'DNS_ENOTFOUND', 'NXDOMAIN']
+
+async function orNone<Value>(answers: Promise<readonly Value[]>): Promise<readonly Value[]> {
+  try {
+    return await answers
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && NONE.includes(error.code)) return []
+    throw error
+  }
+}
