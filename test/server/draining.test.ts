@@ -21,6 +21,9 @@ afterEach(async () => {
   for (const thing of open.splice(0).reverse()) await thing[Symbol.asyncDispose]()
 })
 
+/** Default of the server; test servers have 0. */
+const DRAINING = { limits: { drainIdleMs: 1_000 } }
+
 /** `LT_ROUNDS=50` runs the rounds of the promise; the usual run has a few. */
 const ROUNDS = Number(process.env.LT_ROUNDS ?? 3)
 
@@ -29,7 +32,10 @@ test.each(['streams', 'json'] as const)(
   async wire => {
     for (let round = 0; round < ROUNDS; round++) {
       const { server, port, host } = keep(
-        await startTunnel({ fetch: () => Bun.sleep(2).then(() => new Response('hello')) }, { wire }),
+        await startTunnel(
+          { fetch: () => Bun.sleep(2).then(() => new Response('hello')) },
+          { wire, server: DRAINING },
+        ),
       )
       const visitors = new KeptVisitors(port, host, 20)
       await visitors.answers(400)
@@ -43,7 +49,7 @@ test.each(['streams', 'json'] as const)(
 )
 
 test('a kept connection that asks when the server is stopping is answered, and the answer says close', async () => {
-  const raw = keep(await rawTunnel())
+  const raw = keep(await rawTunnel({ server: DRAINING }))
   const busy = await raw.visit(get(raw.host, '/busy'))
   const app = await raw.origin.accept()
   await readRequest(app)
@@ -70,7 +76,7 @@ test('a kept connection that asks when the server is stopping is answered, and t
 })
 
 test('an answer that had begun without close keeps its connection for one more request', async () => {
-  const raw = keep(await rawTunnel())
+  const raw = keep(await rawTunnel({ server: DRAINING }))
   const visitor = await raw.visit(get(raw.host))
   const app = await raw.origin.accept()
   await readRequest(app)
@@ -88,7 +94,7 @@ test('an answer that had begun without close keeps its connection for one more r
 })
 
 test('requests that were pipelined before the stop are all answered, the last one with close', async () => {
-  const raw = keep(await rawTunnel())
+  const raw = keep(await rawTunnel({ server: DRAINING }))
   const visitor = await raw.visit(get(raw.host, '/1') + get(raw.host, '/2') + get(raw.host, '/3'))
   const app = await raw.origin.accept()
   await readRequest(app)
@@ -219,7 +225,7 @@ test('a connection whose TLS handshake ends after the stop began is closed after
 test.each(['', 'PROXY TCP4 203.0.113.7 192.0.2.1 5000 80\r\n'])(
   'a last answer that its visitor reads after the stop still arrives whole (%j before it)',
   async header => {
-    const raw = keep(await rawTunnel())
+    const raw = keep(await rawTunnel({ server: DRAINING }))
     const { server } = raw.tunnel
     // The client is there already: it has no proxy in front of it.
     if (header !== '') await server.reload({ trustedProxies: ['127.0.0.1'], acceptProxyProtocol: true })

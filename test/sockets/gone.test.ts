@@ -2,18 +2,19 @@
 
 import { expect } from 'bun:test'
 import { readFileSync } from 'node:fs'
-import type { Socket } from '../../src/socket.ts'
+import type { Endpoints, Socket } from '../../src/socket.ts'
 import { listenBun } from '../../src/sockets/bun.ts'
 import { testWith } from '../support/needs.ts'
 import { Recorder } from '../support/recorder.ts'
 
 const HEX = 16
 
-/** Blocks the event loop until the kernel has no connection from this port any more. */
-function blockUntilReset(port: number): void {
-  const name = `:${port.toString(HEX).toUpperCase().padStart(4, '0')} `
+/** Blocks the event loop until the kernel has this connection no more. */
+function blockUntilReset({ source, destination }: Endpoints): void {
+  const hex = (port: number) => port.toString(HEX).toUpperCase().padStart(4, '0')
+  const ours = `0100007F:${hex(destination.port)} 0100007F:${hex(source.port)} `
   const deadline = Date.now() + 10_000
-  while (readFileSync('/proc/net/tcp', 'latin1').includes(name)) {
+  while (readFileSync('/proc/net/tcp', 'latin1').includes(ours)) {
     if (Date.now() > deadline) throw new Error('waited in vain for the reset')
   }
 }
@@ -32,7 +33,8 @@ if (process.platform === 'linux')
       accept(socket: Socket) {
         near.received = () => {
           socket.pause()
-          blockUntilReset(socket.endpoints()?.source.port ?? 0)
+          const ends = socket.endpoints()
+          if (ends !== undefined) blockUntilReset(ends)
           written.push(socket.write(new Uint8Array(100)))
           socket.pause()
         }

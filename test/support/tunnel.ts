@@ -15,7 +15,7 @@ export interface LiveTunnel extends AsyncDisposable {
 
 export async function startServer(options: TunnelServerOptions = {}): Promise<TunnelServer> {
   // Names without a tunnel are 404 at once: a test is no server that was started again.
-  const limits = { startupHoldMs: 0, ...options.limits }
+  const limits = { startupHoldMs: 0, drainIdleMs: 0, ...options.limits }
   const server = new TunnelServer({ port: 0, host: '127.0.0.1', ...options, limits })
   await server.start()
   return server
