@@ -16,6 +16,8 @@ export const ENABLE_CONNECT_PROTOCOL = 0x8
 /** The settings of the other side; those of RFC 9113 until it says something else. */
 export class PeerSettings {
   headerTableSize: number = DEFAULT_TABLE_BYTES
+  /** The least that it was during the last `read`: the encoder has to go through it (RFC 7541 section 4.2). */
+  leastHeaderTableSize: number = DEFAULT_TABLE_BYTES
   maxConcurrentStreams: number = Number.POSITIVE_INFINITY
   initialWindowSize: number = INITIAL_WINDOW_BYTES
   maxFrameSize: number = LEAST_MAX_FRAME_BYTES
@@ -34,6 +36,7 @@ export class PeerSettings {
 
   /** Takes the entries in bytes[start, end), six bytes each, in their order. The code of a connection error, or 0. */
   read(bytes: Uint8Array, start: number, end: number): number {
+    this.leastHeaderTableSize = this.headerTableSize
     for (let at = start; at < end; at += 6) {
       const code = this.#take((bytes[at]! << 8) | bytes[at + 1]!, readU32(bytes, at + 2))
       if (code !== 0) return code
@@ -45,6 +48,7 @@ export class PeerSettings {
     switch (id) {
       case HEADER_TABLE_SIZE:
         this.headerTableSize = value
+        this.leastHeaderTableSize = Math.min(this.leastHeaderTableSize, value)
         return 0
       case ENABLE_PUSH:
         return value > (this.#isServer ? 0 : 1) ? this.#refuse(PROTOCOL_ERROR, 'ENABLE_PUSH') : 0

@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from 'bun:test'
 import { CODE_NAMES } from '../../src/http2/error-codes.ts'
+import { HpackEncoder } from '../../src/http2/hpack-encoder.ts'
 import { PeerSettings } from '../../src/http2/settings.ts'
 import { ReceiveWindow, SendWindow } from '../../src/http2/windows.ts'
 import { u32 } from '../support/h2-frames.ts'
@@ -150,6 +151,22 @@ describe('settings of the peer', () => {
       expect(settings.problem).not.toBe('')
       expect(settings.maxConcurrentStreams).toBe(9)
     })
+
+  test('tell the least table size of a frame, which the encoder goes through', () => {
+    const settings = new PeerSettings('client')
+    read(settings, entries([1, 2000], [1, 10], [1, 3000]))
+    expect([settings.leastHeaderTableSize, settings.headerTableSize]).toEqual([10, 3000])
+    const encoder = new HpackEncoder()
+    encoder.setPeerLimit(settings.leastHeaderTableSize)
+    encoder.setPeerLimit(settings.headerTableSize)
+    const into = new Uint8Array(12)
+    // 10, then 3000.
+    expect([...into.subarray(0, encoder.begin(into, 0))]).toEqual([0x2a, 0x3f, 0x99, 0x17])
+    read(settings, entries([4, 1]))
+    expect(settings.leastHeaderTableSize).toBe(3000)
+    read(settings, entries([1, 4096]))
+    expect(settings.leastHeaderTableSize).toBe(3000)
+  })
 
   test('ENABLE_CONNECT_PROTOCOL is not taken back', () => {
     const settings = new PeerSettings('server')
