@@ -381,21 +381,11 @@ export class StreamsConnection implements ClientConnection, Deadline, Account {
     const host = this.#host
     const { limits, deadlines } = host
     const url = host.urlOf(tunnel)
-    const { routes = [] } = message
+    const { routes = [], proxyProtocol } = message
     const number = this.#nextTunnel
     this.#nextTunnel += 1 + routes.length
-    const upstreamOf = (offset: number, { hostHeader, origin = '' }: HostRewrite) =>
-      new StreamsUpstream({
-        session: this.#session,
-        tunnel: number + offset,
-        get limits() {
-          return host.limits
-        },
-        deadlines,
-        isShared: tunnel.pool !== undefined,
-        rewrite: hostHeader === undefined ? undefined : { host: hostHeader, origin },
-        proxyProtocol: message.proxyProtocol,
-      })
+    const upstreamOf = (offset: number, rewrite: HostRewrite) =>
+      this.#upstreamOf(number + offset, rewrite, tunnel.pool !== undefined, proxyProtocol)
     const own = upstreamOf(0, message)
     const upstream =
       routes.length === 0
@@ -419,9 +409,31 @@ export class StreamsConnection implements ClientConnection, Deadline, Account {
       ...(limits.maxLinks > 0 && { linkSecret: this.#links.secret }),
     })
     member.isWildcard = message.wildcard === true
-    member.hosts = message.hosts ?? []
+    // More would be kept and never be used.
+    member.hosts = (message.hosts ?? []).slice(0, limits.maxHostsBelow)
     member.attach(upstream, this)
     this.#host.registered(this, tunnel)
+  }
+
+  /** Apart from `#grant`: an upstream lives as long as its tunnel, and would keep the whole message with it. */
+  #upstreamOf(
+    tunnel: number,
+    { hostHeader, origin = '' }: HostRewrite,
+    isShared: boolean,
+    proxyProtocol: 1 | 2 | undefined,
+  ): StreamsUpstream {
+    const host = this.#host
+    return new StreamsUpstream({
+      session: this.#session,
+      tunnel,
+      get limits() {
+        return host.limits
+      },
+      deadlines: host.deadlines,
+      isShared,
+      rewrite: hostHeader === undefined ? undefined : { host: hostHeader, origin },
+      proxyProtocol,
+    })
   }
 
   #release(number: number): void {

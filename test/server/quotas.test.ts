@@ -1,5 +1,6 @@
 // What clients may hold of a server: counted for each token, for each address where there are no tokens, and in total.
 
+import { heapStats } from 'bun:jsc'
 import { describe, expect, test } from 'bun:test'
 import type { TunnelClientOptions } from '../../src/client/options.ts'
 import { TunnelClient, type TunnelServer } from '../../src/index.ts'
@@ -140,6 +141,29 @@ describe('tunnels of a token', () => {
       outcomes.push(...codes(await client.verdicts(1)))
     }
     expect(outcomes).toEqual(['granted', 'granted', 'granted', 'CLIENT_LIMIT', 'CLIENT_LIMIT'])
+  })
+
+  test('do not keep the messages that asked for them', async () => {
+    await using server = await startServer()
+    const heldBytes = () => {
+      Bun.gc(true)
+      const { heapSize, extraMemorySize } = heapStats()
+      return heapSize + extraMemorySize
+    }
+    const labels = [40, 60, 60, 60].map(length => 'x'.repeat(length)).join('.')
+    const clients = await Promise.all(Array.from({ length: 4 }, () => SpeakingClient.connect(server.port)))
+    const before = heldBytes()
+    for (const [first, client] of clients.entries()) {
+      for (let ref = 0; ref < 30; ref++) {
+        const hosts = Array.from({ length: 100 }, (_, host) => `${first}-${ref}-${host}.${labels}`)
+        const name = `app-${first}-${ref}`
+        client.say(control({ type: 'register', ref, kind: 'http', name, wildcard: true, hosts }))
+      }
+      expect(new Set(codes(await client.verdicts(30)))).toEqual(new Set(['granted']))
+    }
+    // 120 messages of 24 KB; with all that they were parsed into some 8 MB; 4 MB without.
+    expect(heldBytes() - before).toBeLessThan(6_000_000)
+    for (const client of clients) client.close()
   })
 
   test('names taken and dropped again and again stay within the bound of the server', async () => {
