@@ -51,6 +51,17 @@ export function visible(text: string): string {
   })
 }
 
+/** One line of JSON in which control and invisible characters stand as `\u202e`: a parser reads the same text. */
+export function visibleJson(value: unknown): string {
+  return JSON.stringify(value).replace(UNSAFE, character =>
+    // One that is beyond 16 bits is written as its two halves.
+    character
+      .split('')
+      .map(half => `\\u${half.charCodeAt(0).toString(16).padStart(4, '0')}`)
+      .join(''),
+  )
+}
+
 /** Cuts plain text to a number of columns, with `…` where something is missing. Wide characters count twice. */
 export function cut(text: string, columns: number): string {
   if (columns <= 0) return ''

@@ -1,7 +1,7 @@
 // Numbers and foreign text on a terminal.
 
 import { expect, test } from 'bun:test'
-import { cut, formatBytes, formatDuration, visible } from '../../src/cli/format.ts'
+import { cut, formatBytes, formatDuration, visible, visibleJson } from '../../src/cli/format.ts'
 import { approximateWidth } from '../../src/cli/width.ts'
 
 test.each([
@@ -47,3 +47,11 @@ test.each(['', 'GET /a', 'größer', 'e\u0301', '日本語', '한국어', '👍'
     expect(approximateWidth(text)).toBe(Bun.stringWidth(text))
   },
 )
+
+test('JSON of foreign text has no character that a terminal would act on, and says the same', () => {
+  const event = { path: '/\u001b[31m\u009b2J\u202e\u2028\u2029\u007f\u{e0041}\r\né😀"' }
+  const text = visibleJson(event)
+  expect(text).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u)
+  expect(text).toContain('é😀')
+  expect(JSON.parse(text)).toEqual(event)
+})

@@ -299,3 +299,11 @@ test('colours follow NO_COLOR, then FORCE_COLOR, then the terminal', () => {
   expect(isColoured(false, { FORCE_COLOR: '1' })).toBe(true)
   expect(isColoured(true, { FORCE_COLOR: '1', NO_COLOR: '1' })).toBe(false)
 })
+
+test('JSON of foreign text has nothing that a terminal would act on', () => {
+  const out = new Paper()
+  const output = new JsonOutput(out, () => new Date(0))
+  output.event({ type: 'error', code: 'INTERNAL', message: '\u009b2J\u202e\u2028' })
+  expect(out.text.trimEnd()).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u)
+  expect(JSON.parse(out.text).message).toBe('\u009b2J\u202e\u2028')
+})

@@ -1,5 +1,6 @@
 // Output for programs: one JSON object a line.
 
+import { visibleJson } from '../format.ts'
 import type { CliEvent, Output, Sink } from '../output.ts'
 
 export class JsonOutput implements Output {
@@ -13,8 +14,8 @@ export class JsonOutput implements Output {
 
   event(event: CliEvent): void {
     const { type, ...fields } = bounded(event)
-    // JSON.stringify escapes every line break, so that a line is always one event.
-    this.#out.write(`${JSON.stringify({ type, time: this.#now().toISOString(), ...fields })}\n`)
+    // No line break is left in it, so that a line is always one event.
+    this.#out.write(`${visibleJson({ type, time: this.#now().toISOString(), ...fields })}\n`)
   }
 
   block(): void {}
