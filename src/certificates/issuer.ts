@@ -36,7 +36,10 @@ export interface IssuerOptions {
   readonly maxWaiting?: number
   /** Orders under way at once. Default 8: a turn of the account's nonces each; more wait in line. */
   readonly maxUnderWay?: number
-  /** On-demand certificates in memory. Default 10,000, 4 KB each; others are read from the store again. */
+  /**
+   * On-demand certificates in memory. Default 5,000, about 11 KB each with the TLS context; others are read from the store
+   * again.
+   */
   readonly maxKept?: number
   /**
    * Orders that may be started for one name within 24 hours. Default 10; more get `CERTIFICATE_DELAYED`. 0: any number.
@@ -111,7 +114,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
 
   constructor(options: IssuerOptions) {
     super()
-    const { store, clock, random = Math.random, always = [], maxUnderWay = 8, maxKept = 10_000 } = options
+    const { store, clock, random = Math.random, always = [], maxUnderWay = 8, maxKept = 5_000 } = options
     this.#options = options
     this.#store = store
     this.#clock = clock

@@ -9,6 +9,11 @@ export function normalName(name: string): string {
   return lower.endsWith('.') ? lower.slice(0, -1) : lower
 }
 
+/** Whether it is spelled as a host is, `localhost` included. */
+export function isHostName(name: string): boolean {
+  return HOST.test(name)
+}
+
 /** Whether it is a host's name with at least two labels, and no address: what authorities certify. */
 export function isCertifiable(name: string): boolean {
   return HOST.test(name) && name.includes('.') && !/\.[0-9]+$/.test(name)

@@ -67,7 +67,7 @@ function placeOf({ name, options }: ServiceConfig): string {
 
 async function ofServer(config: ServerConfig): Promise<readonly (Finding | undefined)[]> {
   const { serverSettings } = await import('../server/settings.ts')
-  const { pairFault } = await import('../server/certificate-pair.ts')
+  const { pairFault } = await import('../certificates/pair.ts')
   const { tls } = config.options
   const fault = tls && pairFault(tls.cert, tls.key)
   return [

@@ -1,11 +1,11 @@
 // The ports of a server, and the certificates shown there.
 
 import { isIP } from 'node:net'
+import { pairFault } from '../certificates/pair.ts'
 import { TunnelError } from '../errors.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
 import type { Listening, ServerTls } from '../sockets/bun.ts'
 import type { Admission, Seat } from './admission.ts'
-import { pairFault } from './certificate-pair.ts'
 import type { VisitorHost } from './front.ts'
 import type { TlsFront } from './fronts/tls.ts'
 import type { TlsHop } from './hop.ts'

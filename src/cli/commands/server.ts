@@ -3,9 +3,9 @@
 import { loadServerConfig } from '../../config/load.ts'
 import { type ServerConfigOptions, serverOptions } from '../../config/server-config.ts'
 import { ERRORS, TunnelError } from '../../errors.ts'
+import { FileWatch } from '../../file-watch.ts'
 import type { TunnelServerOptions } from '../../server/options.ts'
 import { Changes } from '../changes.ts'
-import { ConfigWatch } from '../config-watch.ts'
 import { withPages } from '../documentation.ts'
 import { createServer, type ServerEnd } from '../ends.ts'
 import { isOpenToOthers } from '../open-server.ts'
@@ -103,7 +103,7 @@ class Follower {
   readonly #file: string
   readonly #flags: ServerConfigOptions
   readonly #run: Run
-  readonly #watch: ConfigWatch
+  readonly #watch: FileWatch
   #server: ServerEnd | undefined
   readonly #changes: Changes
 
@@ -117,8 +117,8 @@ class Follower {
       () => {},
     )
     // Before it is read: what is written from here on is noticed.
-    this.#watch = new ConfigWatch(
-      file,
+    this.#watch = new FileWatch(
+      [file],
       () => this.#changes.ask(),
       error =>
         this.#notice('WATCH_FAILED', `Changes of ${file} will go unnoticed until SIGHUP: ${error.message}.`),

@@ -6,8 +6,8 @@ import type { ClientConfig } from '../../config/client-config.ts'
 import { loadClientConfig } from '../../config/load.ts'
 import { deferred } from '../../deferred.ts'
 import { ERRORS, TunnelError } from '../../errors.ts'
+import { FileWatch } from '../../file-watch.ts'
 import { Changes } from '../changes.ts'
-import { ConfigWatch } from '../config-watch.ts'
 import { destinationOfFile, type FileSettings, tellNotices, trustsServer } from '../destination.ts'
 import { withPages } from '../documentation.ts'
 import { startEmbeddedServer } from '../embedded-server.ts'
@@ -38,8 +38,8 @@ export async function up({ file, isLocal }: UpSettings, run: Run): Promise<void>
   const lost = deferred<never>()
   const up = new Up({ path, isNamed: file !== undefined, isLocal }, run, lost.reject)
   // Before it is read: what is written from here on is noticed.
-  const watch = new ConfigWatch(
-    path,
+  const watch = new FileWatch(
+    [path],
     () => up.changed(),
     error => notice(run.output, 'WATCH_FAILED', `Changes of ${path} will go unnoticed: ${error.message}.`),
   )

@@ -1,4 +1,4 @@
-// Notices that a configuration file has changed, whichever way editors and orchestrators write it.
+// Notices that files have changed, whichever way editors, certbot and orchestrators write them.
 
 import { type FSWatcher, realpathSync, statSync, watch } from 'node:fs'
 import { dirname, resolve } from 'node:path'
@@ -6,8 +6,8 @@ import { dirname, resolve } from 'node:path'
 /** A file that is written in pieces is read when it has been left alone for so long. */
 const SETTLE_MS = 50
 
-export class ConfigWatch {
-  readonly #path: string
+export class FileWatch {
+  readonly #paths: readonly string[]
   readonly #changed: () => void
   readonly #failed: (error: Error) => void
   #watchers: FSWatcher[] = []
@@ -17,8 +17,8 @@ export class ConfigWatch {
   #timer: ReturnType<typeof setTimeout> | undefined
 
   /** `failed`: changes will go unnoticed. */
-  constructor(path: string, changed: () => void, failed: (error: Error) => void) {
-    this.#path = resolve(path)
+  constructor(paths: readonly string[], changed: () => void, failed: (error: Error) => void) {
+    this.#paths = paths.map(path => resolve(path))
     this.#changed = changed
     this.#failed = failed
     this.#seen = this.#stamp()
@@ -30,12 +30,13 @@ export class ConfigWatch {
     for (const watcher of this.#watchers) watcher.close()
   }
 
-  /** Folders, because a file that is replaced by another is not the one that was watched. Two, when the file is a link. */
+  /** Folders, because a file that is replaced by another is not the one that was watched. Two of a file that is a link. */
   #watchFolders(): void {
     const earlier = this.#watchers
     this.#watchers = []
     try {
-      for (const folder of new Set([dirname(this.#path), this.#realFolder()])) {
+      const folders = this.#paths.flatMap(path => [dirname(path), realFolder(path)])
+      for (const folder of new Set(folders)) {
         const watcher = watch(folder, () => this.#stirred())
         watcher.on('error', this.#failed)
         this.#watchers.push(watcher)
@@ -66,16 +67,20 @@ export class ConfigWatch {
   }
 
   #stamp(): string {
-    const stats = statSync(this.#path, { throwIfNoEntry: false, bigint: true })
-    return stats === undefined ? '' : `${stats.ino} ${stats.size} ${stats.mtimeNs}`
+    return this.#paths.map(stampOf).join('\n')
   }
+}
 
-  #realFolder(): string {
-    try {
-      return dirname(realpathSync(this.#path))
-    } catch {
-      // It is not there yet, or not any more: its folder is all there is to watch.
-      return dirname(this.#path)
-    }
+function stampOf(path: string): string {
+  const stats = statSync(path, { throwIfNoEntry: false, bigint: true })
+  return stats === undefined ? '' : `${stats.ino} ${stats.size} ${stats.mtimeNs}`
+}
+
+function realFolder(path: string): string {
+  try {
+    return dirname(realpathSync(path))
+  } catch {
+    // It is not there yet, or not any more: its folder is all there is to watch.
+    return dirname(path)
   }
 }

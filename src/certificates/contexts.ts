@@ -1,0 +1,39 @@
+// TLS contexts of certificates: made once each (0.4 ms, 6.5 KB), and gone with the certificate.
+
+import { createSecureContext, type SecureContext } from 'node:tls'
+import type { Certificate } from '../certificates.ts'
+import { TunnelError } from '../errors.ts'
+import { pairFault } from './pair.ts'
+
+export interface ContextOptions {
+  /** Names of ciphers for TLS 1.2. Default: those of the runtime. */
+  readonly ciphers?: string | undefined
+}
+
+/**
+ * Bounded by whatever holds the certificates: a context lives as long as the object that `Certificates.find` returned. Tickets
+ * of a context resume sessions of that context only, so a new certificate begins with full handshakes.
+ */
+export class SecureContexts {
+  readonly #contexts = new WeakMap<Certificate, SecureContext>()
+  readonly #options: ContextOptions
+
+  constructor(options: ContextOptions = {}) {
+    this.#options = options
+  }
+
+  /** Throws `TLS_INVALID` for a certificate that cannot be used. */
+  of(certificate: Certificate): SecureContext {
+    const known = this.#contexts.get(certificate)
+    if (known !== undefined) return known
+    const { cert, key } = certificate
+    const { ciphers } = this.#options
+    try {
+      const context = createSecureContext({ cert, key, ...(ciphers !== undefined && { ciphers }) })
+      this.#contexts.set(certificate, context)
+      return context
+    } catch (cause) {
+      throw new TunnelError('TLS_INVALID', pairFault(cert, key), { cause })
+    }
+  }
+}

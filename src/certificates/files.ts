@@ -1,0 +1,180 @@
+// Certificates from PEM files, chosen by name, read again when they change.
+
+import { X509Certificate } from 'node:crypto'
+import { open } from 'node:fs/promises'
+import { createSecureContext } from 'node:tls'
+import type { Certificate, Certificates } from '../certificates.ts'
+import { TunnelError } from '../errors.ts'
+import { Events } from '../events.ts'
+import { FileWatch } from '../file-watch.ts'
+import { isHostName, normalName, wildcardOf } from './names.ts'
+import { pairFault } from './pair.ts'
+
+/** Paths of two PEM files. */
+export interface CertificateFile {
+  /** The certificate first, then those between it and the root. At most 1 MiB. */
+  readonly cert: string
+  /** Its private key, not encrypted. At most 1 MiB. */
+  readonly key: string
+}
+
+export interface FileCertificatesEvents {
+  /** A pair of files has changed, and the new certificate is served. */
+  reloaded: { readonly file: CertificateFile; readonly names: readonly string[]; readonly notAfterMs: number }
+  /** `TLS_INVALID`: a pair has changed and cannot be used, the certificate from before is served; or changes go unnoticed. */
+  error: TunnelError
+}
+
+interface Loaded {
+  readonly certificate: Certificate
+  readonly names: readonly string[]
+  readonly notAfterMs: number
+}
+
+const MAX_FILE_BYTES = 1_048_576
+
+/**
+ * `Certificates` from files. A name that a certificate lists goes before a wildcard that covers it; of two certificates with
+ * one name, the file that was given first is served. The first file also serves hellos that name no host, and names that no
+ * file covers.
+ */
+export class FileCertificates extends Events<FileCertificatesEvents> implements Certificates {
+  readonly #files: readonly CertificateFile[]
+  readonly #watch: FileWatch
+  #loaded: readonly Loaded[] = []
+  /** By file, so that a fault that stays is reported once. */
+  readonly #faults = new Map<CertificateFile, string>()
+  #byName: ReadonlyMap<string, Certificate> = new Map()
+  #reading: Promise<void> | undefined
+  #isStale = false
+
+  /** Rejects with `TLS_INVALID` when one of the pairs cannot be used, with `OPTION_INVALID` for an empty list. */
+  static async open(files: readonly CertificateFile[]): Promise<FileCertificates> {
+    if (files.length === 0) throw new TunnelError('OPTION_INVALID', 'No certificate files are given.')
+    const certificates = new FileCertificates(files)
+    try {
+      certificates.#serve(await Promise.all(files.map(load)))
+      return certificates
+    } catch (error) {
+      certificates.close()
+      throw error
+    }
+  }
+
+  private constructor(files: readonly CertificateFile[]) {
+    super()
+    this.#files = files
+    // Before they are read: what is written from here on is noticed.
+    this.#watch = new FileWatch(
+      files.flatMap(({ cert, key }) => [cert, key]),
+      () => void this.reload(),
+      cause =>
+        this.emit(
+          'error',
+          invalid(`Changes of certificate files will go unnoticed: ${cause.message}.`, cause),
+        ),
+    )
+  }
+
+  find(name: string): Certificate | undefined {
+    const normal = normalName(name)
+    const found = this.#byName.get(normal) ?? this.#byName.get(wildcardOf(normal))
+    return found ?? this.#loaded[0]?.certificate
+  }
+
+  /** Reads all files now, as it does by itself when they change. Faults are `error` events: it does not reject. */
+  async reload(): Promise<void> {
+    this.#isStale = true
+    this.#reading ??= this.#readAll().finally(() => {
+      this.#reading = undefined
+    })
+    return this.#reading
+  }
+
+  /** Stops watching. What was read is served on. */
+  close(): void {
+    this.#watch.stop()
+  }
+
+  async #readAll(): Promise<void> {
+    // What changed while it was being read may have been read half.
+    while (this.#isStale) {
+      this.#isStale = false
+      const before = this.#loaded
+      const after = await Promise.all(this.#files.map((file, index) => this.#read(file, before[index]!)))
+      this.#serve(after)
+      this.#files.forEach((file, index) => {
+        const { names, notAfterMs } = after[index]!
+        if (after[index] !== before[index]) this.emit('reloaded', { file, names, notAfterMs })
+      })
+    }
+  }
+
+  /** What to serve for a pair from now on: the new certificate if it is sound, else the one from before. */
+  async #read(file: CertificateFile, before: Loaded): Promise<Loaded> {
+    try {
+      const now = await load(file)
+      this.#faults.delete(file)
+      const { cert, key } = before.certificate
+      if (now.certificate.cert === cert && now.certificate.key === key) return before
+      if (now.notAfterMs < Date.now() && now.notAfterMs < before.notAfterMs)
+        throw invalid(`${file.cert} ended on ${new Date(now.notAfterMs).toISOString()}.`)
+      return now
+    } catch (cause) {
+      const error = cause instanceof TunnelError ? cause : invalid(`${file.cert} cannot be used.`, cause)
+      if (this.#faults.get(file) !== error.message) this.emit('error', error)
+      this.#faults.set(file, error.message)
+      return before
+    }
+  }
+
+  #serve(loaded: readonly Loaded[]): void {
+    const byName = new Map<string, Certificate>()
+    for (const { names, certificate } of loaded) {
+      for (const name of names) if (!byName.has(name)) byName.set(name, certificate)
+    }
+    this.#loaded = loaded
+    this.#byName = byName
+  }
+}
+
+async function load(file: CertificateFile): Promise<Loaded> {
+  const [cert, key] = await Promise.all([read(file.cert), read(file.key)])
+  const fault = pairFault(cert, key)
+  if (fault !== undefined) throw invalid(`${file.cert}, ${file.key}: ${fault}`)
+  try {
+    // The whole chain, by the library that will use it.
+    createSecureContext({ cert, key })
+  } catch (cause) {
+    throw invalid(
+      `${file.cert} cannot be used: ${cause instanceof Error ? cause.message : String(cause)}.`,
+      cause,
+    )
+  }
+  const { subjectAltName = '', validTo } = new X509Certificate(cert)
+  return { certificate: { cert, key }, names: namesOf(subjectAltName), notAfterMs: Date.parse(validTo) }
+}
+
+async function read(path: string): Promise<string> {
+  try {
+    await using file = await open(path)
+    const { size } = await file.stat()
+    if (size > MAX_FILE_BYTES) throw new Error(`it has ${size} bytes, of at most ${MAX_FILE_BYTES}`)
+    return await file.readFile('utf8')
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw invalid(`${path} cannot be read: ${reason}.`, cause)
+  }
+}
+
+/** Host names and wildcards of `DNS:a.test, DNS:*.b.test, IP Address:127.0.0.1`. Hellos name no addresses. */
+function namesOf(alternatives: string): readonly string[] {
+  return alternatives
+    .split(', ')
+    .filter(entry => entry.startsWith('DNS:'))
+    .map(entry => normalName(entry.slice('DNS:'.length)))
+    .filter(name => isHostName(name.replace(/^\*\./, '')))
+}
+
+const invalid = (detail: string, cause?: unknown): TunnelError =>
+  new TunnelError('TLS_INVALID', detail, { cause })
