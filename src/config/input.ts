@@ -210,6 +210,8 @@ export interface ServerLimits {
   readonly streamIdle?: number | string
   /** Visitors of one UDP tunnel at once, by address and port: each is a stream here and a socket at the client. Default: `1024`. */
   readonly maxFlows?: number
+  /** New visitors of one UDP tunnel a second, a tenth of them at once: each opens a stream here and a socket at the client, which made-up addresses could have busy with nothing else. Default: `2000`. */
+  readonly maxFlowRate?: number
   /** Visitors of all UDP tunnels at once. Default: `16384`. */
   readonly maxAllFlows?: number
   /** How long a visitor of a UDP tunnel is known without datagrams either way. Default: `5m`. */

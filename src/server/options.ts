@@ -240,6 +240,12 @@ export interface ServerLimits {
    * that was never answered gives way after a second, else the new one's datagrams are dropped and counted.
    */
   readonly maxFlows: number
+  /**
+   * New visitors of one UDP tunnel a second, a tenth of them at once: each opens a stream here and a socket at the client,
+   * which made-up addresses could have busy with nothing else. Default 2,000. Above: their datagrams are dropped and
+   * counted. `0`: no bound.
+   */
+  readonly maxFlowRate: number
   /** Visitors of all UDP tunnels at once. Default 16,384. Above: as `maxFlows`. */
   readonly maxAllFlows: number
   /**
@@ -344,6 +350,7 @@ export const DEFAULT_LIMITS: ServerLimits = {
   maxLinks: 32,
   streamIdleMs: 4_000,
   maxFlows: 1_024,
+  maxFlowRate: 2_000,
   maxAllFlows: 16_384,
   flowIdleMs: 300_000,
   leaseMs: 30_000,

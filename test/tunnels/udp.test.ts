@@ -257,6 +257,21 @@ test('made-up addresses cost bounded flows: who was answered stays, the others m
   await Promise.all(flood.map(one => one[Symbol.asyncDispose]()))
 })
 
+test('new visitors are bounded by the second: those beyond are dropped and counted, and come in later', async () => {
+  await using app = await datagramApp()
+  await using server = await startServer({ limits: { maxFlowRate: 10 } })
+  await using tunnels = client(server.port)
+  const { port = 0 } = await tunnels.udp({ port: app.port })
+  const visitors = await Promise.all(Array.from({ length: 40 }, () => DatagramVisitor.to(port)))
+  await Promise.all(visitors.map(one => one.send('x')))
+  // One at once, one at the end of the tenth of a second, and ten for each second that a busy machine takes.
+  await eventually(() => droppedBy(server, port) >= 20, 'what is beyond to be dropped')
+  expect(server.getStats().flows).toBeGreaterThan(0)
+  expect(server.getStats().flows + droppedBy(server, port)).toBeLessThanOrEqual(40)
+  await within(visitors[39]!.ask('later', 100), 'the last visitor')
+  await Promise.all(visitors.map(one => one[Symbol.asyncDispose]()))
+})
+
 test('flows of all tunnels together have a bound, too', async () => {
   await using app = await datagramApp()
   await using server = await startServer({ limits: { maxAllFlows: 2 } })

@@ -43,6 +43,7 @@ export const SERVER_LIMITS: Readonly<Record<string, string>> = {
   maxLinks: 'Links of one client: connections beside its carrier for bulk, one stream at a time each way',
   streamIdleMs: 'How long an idle stream is kept for the next request',
   maxFlows: 'Visitors of one UDP tunnel at once, by address and port: each is a stream here and a socket at the client',
+  maxFlowRate: 'New visitors of one UDP tunnel a second, a tenth of them at once: each opens a stream here and a socket at the client, which made-up addresses could have busy with nothing else',
   maxAllFlows: 'Visitors of all UDP tunnels at once',
   flowIdleMs: 'How long a visitor of a UDP tunnel is known without datagrams either way',
   leaseMs: 'How long a name stays with a client whose carrier was lost',

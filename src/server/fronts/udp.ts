@@ -30,6 +30,8 @@ export interface UdpFrontHost {
  * by somebody never get an answer that is theirs, and visitors who had one stay.
  */
 const UNANSWERED_MS = 1_000
+/** So much of `maxFlowRate` may come at once. */
+const BURST_MS = 100
 
 /** Listens for a tunnel's visitors. Rejects with `PORT_TAKEN` or `PORT_NOT_ALLOWED`. */
 export async function listenUdp(tunnel: Tunnel, host: UdpFrontHost): Promise<PortFront> {
@@ -53,6 +55,8 @@ class UdpFront implements PortFront {
   /** Whose datagram was the last: often the next one is its, too. */
   #last: VisitorFlow | undefined
   #port: BoundPort | undefined
+  /** When the flows opened so far would all have been due, had they come at `maxFlowRate`. */
+  #ratedUntil = 0
   /** No new flows: those that are there go on. */
   #isDraining = false
 
@@ -109,7 +113,7 @@ class UdpFront implements PortFront {
   /** `undefined`: no client is there, or no room; the datagram is lost. */
   #open(port: number, address: string): VisitorFlow | undefined {
     const { upstream } = this.#tunnel
-    if (upstream === undefined || this.#isDraining || !this.#hasRoom()) return undefined
+    if (upstream === undefined || this.#isDraining || !this.#isInRate() || !this.#hasRoom()) return undefined
     const key = `${address} ${port}`
     const visitor: VisitorFlow = new VisitorFlow(
       port,
@@ -137,6 +141,17 @@ class UdpFront implements PortFront {
     }
     visitor.useStream(stream)
     return visitor
+  }
+
+  /** Whether one more flow keeps to `maxFlowRate`; then it counts. A tenth of a second's may come at once. */
+  #isInRate(): boolean {
+    const { maxFlowRate } = this.#host.limits
+    if (maxFlowRate === 0) return true
+    const now = eventLoop.now()
+    const from = Math.max(now, this.#ratedUntil)
+    if (from - now > BURST_MS) return false
+    this.#ratedUntil = from + 1_000 / maxFlowRate
+    return true
   }
 
   #hasRoom(): boolean {
