@@ -68,14 +68,11 @@ export class AcmeAuthority implements Authority {
         ),
       ),
     )
+    const either = AbortSignal.any([signal, late.signal])
+    const solver = this.#options.solverFor(wish.names)
     try {
       return await this.#withAccount(client =>
-        this.#obtain({
-          wish,
-          client,
-          solver: this.#options.solverFor(wish.names),
-          signal: AbortSignal.any([signal, late.signal]),
-        }),
+        this.#obtain({ wish, client: client.until(either), solver, signal: either }),
       )
     } finally {
       cancel()

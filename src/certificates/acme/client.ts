@@ -54,14 +54,24 @@ const MAX_AUTHORIZATIONS = 100
 /** One account's requests. Each method is one request, besides nonces that have to be asked for. */
 export class AcmeClient {
   readonly #connection: AcmeConnection
+  readonly #clock: Clock
   readonly #key: AccountKey
   #accountUrl: string | undefined
+  #signal: AbortSignal | undefined
 
   /** `accountUrl`: of an account that exists. Without it, `register` comes first. */
-  constructor(server: AcmeServer, key: AccountKey, clock: Clock, accountUrl?: string) {
-    this.#connection = new AcmeConnection(server, clock)
+  constructor(server: AcmeServer | AcmeConnection, key: AccountKey, clock: Clock, accountUrl?: string) {
+    this.#connection = server instanceof AcmeConnection ? server : new AcmeConnection(server, clock)
+    this.#clock = clock
     this.#key = key
     this.#accountUrl = accountUrl
+  }
+
+  /** The same account on the same connection; its requests end with `signal`. */
+  until(signal: AbortSignal): AcmeClient {
+    const client = new AcmeClient(this.#connection, this.#key, this.#clock, this.#accountUrl)
+    client.#signal = signal
+    return client
   }
 
   get accountUrl(): string | undefined {
@@ -96,7 +106,9 @@ export class AcmeClient {
           ...(externalAccount && { externalAccountBinding: this.#key.bind(newAccount, externalAccount) }),
         }
     const what = 'The account was refused'
-    const answer = await forAccount(this.#connection.post(newAccount, payload, this.#key, undefined, what))
+    const answer = await forAccount(
+      this.#connection.post(newAccount, payload, this.#key, undefined, what, this.#signal),
+    )
     this.#accountUrl = https(answer.location, 'the URL of the account')
     return this.#accountUrl
   }
@@ -157,7 +169,11 @@ export class AcmeClient {
     const { renewalInfo } = await this.#connection.directory()
     if (renewalInfo === undefined) return undefined
     const url = `${renewalInfo}/${id}`
-    const { json, retryAfterMs } = await this.#connection.get(url, 'The renewal window cannot be read')
+    const { json, retryAfterMs } = await this.#connection.get(
+      url,
+      'The renewal window cannot be read',
+      this.#signal,
+    )
     const { start, end } = record(json?.suggestedWindow)
     const startMs = Date.parse(String(start))
     const endMs = Date.parse(String(end))
@@ -168,7 +184,7 @@ export class AcmeClient {
   }
 
   #post(url: string, payload: unknown, what: string): Promise<Answer> {
-    return this.#connection.post(url, payload, this.#key, this.#account(), what)
+    return this.#connection.post(url, payload, this.#key, this.#account(), what, this.#signal)
   }
 
   #account(): string {

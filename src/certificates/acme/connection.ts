@@ -71,8 +71,8 @@ export class AcmeConnection {
   }
 
   /** An unsigned request: the directory and renewal information. */
-  async get(url: string, what: string): Promise<Answer> {
-    return this.#judge(await this.#send(url, {}), what)
+  async get(url: string, what: string, signal?: AbortSignal): Promise<Answer> {
+    return this.#judge(await this.#send(url, {}, signal), what)
   }
 
   /** A signed request; `payload` is `''` for POST-as-GET. `what` begins the message of a refusal. */
@@ -82,13 +82,14 @@ export class AcmeConnection {
     key: AccountKey,
     keyId: string | undefined,
     what: string,
+    signal?: AbortSignal,
   ): Promise<Answer> {
     for (let attempt = 1; ; attempt++) {
-      const nonce = this.#nonces.pop() ?? (await this.#newNonce())
+      const nonce = this.#nonces.pop() ?? (await this.#newNonce(signal))
       const headers = { 'content-type': 'application/jose+json' }
       const body = key.sign(url, nonce, payload, keyId)
       try {
-        return this.#judge(await this.#send(url, { method: 'POST', headers, body }), what)
+        return this.#judge(await this.#send(url, { method: 'POST', headers, body }, signal), what)
       } catch (error) {
         const isBadNonce = error instanceof AcmeProblem && error.type === 'badNonce'
         if (!isBadNonce || attempt === MAX_NONCE_ATTEMPTS) throw error
@@ -112,9 +113,9 @@ export class AcmeConnection {
     }
   }
 
-  async #newNonce(): Promise<string> {
+  async #newNonce(signal?: AbortSignal): Promise<string> {
     const { newNonce } = await this.directory()
-    this.#judge(await this.#send(newNonce, { method: 'HEAD' }), 'No nonce was given')
+    this.#judge(await this.#send(newNonce, { method: 'HEAD' }, signal), 'No nonce was given')
     const nonce = this.#nonces.pop()
     if (nonce === undefined)
       throw new TunnelError('ACME_ANSWER_INVALID', `${newNonce} answered without a Replay-Nonce.`)
@@ -124,12 +125,14 @@ export class AcmeConnection {
   async #send(
     url: string,
     request: { method?: string; headers?: Record<string, string>; body?: string },
+    signal?: AbortSignal,
   ): Promise<BoundedAnswer> {
     const { ca, timeoutMs = DEFAULT_TIMEOUT_MS, maxResponseBytes = DEFAULT_MAX_RESPONSE_BYTES } = this.#server
     let answer: BoundedAnswer
     try {
-      answer = await boundedRequest(url, { ...request, ca, timeoutMs, maxBytes: maxResponseBytes })
+      answer = await boundedRequest(url, { ...request, ca, timeoutMs, maxBytes: maxResponseBytes, signal })
     } catch (cause) {
+      if (signal?.aborted) throw signal.reason
       const reason = cause instanceof Error ? cause.message : String(cause)
       throw new TunnelError('ACME_UNREACHABLE', `The certificate authority cannot be reached: ${reason}.`, {
         cause,

@@ -64,4 +64,21 @@ describeWith(['pebble', 'knotd', 'openssl'], 'an issuer that is killed', () => {
     // Directory, nonce, account, order, authorization, challenge, checks, finalization, order, certificate, window.
     expect(kills).toBeGreaterThan(20)
   }, 60_000)
+
+  test('that is stopped while the authority hangs ends at once, and the next one goes on', async () => {
+    await using dir = await folder('stopped')
+    const name = 'stopped.tunnel.test'
+    const options = { directory: watched.directory, ca: pebble.ca, httpPort, path: `${dir.path}/c.db`, name }
+    const before = watched.certificates.size
+    const held = watched.hold(8, 'request')
+    const issuing = await startIssuing(options)
+    await within(held, 'the request')
+    // Less than the 30 s that a request may take: `within` has 10.
+    await within(Promise.resolve(issuing[Symbol.asyncDispose]()), 'the end')
+    watched.release()
+    await using next = await startIssuing(options)
+    expect(await next.store.refusal(name)).toBeUndefined()
+    await within(next.issued, 'the certificate')
+    expect(watched.certificates.size - before).toBe(1)
+  })
 })

@@ -4,6 +4,8 @@ import { Resolver } from 'node:dns/promises'
 
 const QUERY_TIMEOUT_MS = 3_000
 const TRIES = 2
+/** One try: who waits for a record asks again anyway. */
+const TEXT_TIMEOUT_MS = 1_000
 /** RFC 1034 sets no bound for chains; resolvers give up between 8 and 16. */
 const MAX_ALIASES = 8
 const MAX_SERVERS = 16
@@ -45,7 +47,7 @@ export class DnsLookups {
 
   /** What one server says itself, without a cache between. */
   async texts(server: string, name: string): Promise<TextAnswer> {
-    const resolver = new Resolver({ timeout: QUERY_TIMEOUT_MS, tries: TRIES })
+    const resolver = new Resolver({ timeout: TEXT_TIMEOUT_MS, tries: 1 })
     resolver.setServers([server])
     try {
       return (await orNone(resolver.resolveTxt(name))).map(parts => parts.join(''))

@@ -5,6 +5,7 @@ import { X509Certificate } from 'node:crypto'
 import { chmod } from 'node:fs/promises'
 import { AcmeAuthority } from '../../../../src/certificates/acme/authority.ts'
 import { ExecHook } from '../../../../src/certificates/acme/dns/exec.ts'
+import { DnsLookups } from '../../../../src/certificates/acme/dns/lookups.ts'
 import type { DnsProvider } from '../../../../src/certificates/acme/dns/provider.ts'
 import { Rfc2136, type Rfc2136Options } from '../../../../src/certificates/acme/dns/rfc2136.ts'
 import { DnsSolver } from '../../../../src/certificates/acme/dns/solver.ts'
@@ -14,6 +15,7 @@ import { MemoryCertificates } from '../../../../src/stores/memory-certificates.t
 import { type NameServer, startNameServer } from '../../../support/name-server.ts'
 import { describeWith } from '../../../support/needs.ts'
 import { type Pebble, startPebble } from '../../../support/pebble.ts'
+import { freePort } from '../../../support/ports.ts'
 import { folder } from '../../../support/programs.ts'
 import { rejection } from '../../../support/rejection.ts'
 
@@ -94,6 +96,31 @@ describeWith(['pebble', 'knotd', 'dig', 'nsupdate', 'openssl'], 'DNS-01', () => 
         message: expect.stringContaining('_acme-challenge.loop.tunnel.test'),
       },
     )
+  })
+
+  test('the servers of a zone are found from any name below it, and asked without a cache between', async () => {
+    const lookups = new DnsLookups([dns.address])
+    expect(await lookups.serversOf('_acme-challenge.a.b.tunnel.test')).toEqual(['127.0.0.1'])
+    expect(await lookups.texts(dns.address, 'nothing.tunnel.test')).toEqual([])
+    expect(await lookups.texts(`127.0.0.1:${freePort()}`, 'nothing.tunnel.test')).toBe('silent')
+  })
+
+  test('a server that is silent is not waited for while another has the record; when all are, it is an error', async () => {
+    const closed = `127.0.0.1:${freePort()}`
+    const via = (servers: readonly string[]) =>
+      new DnsSolver(provider(), {
+        clock: systemClock,
+        resolvers: [dns.address],
+        servers,
+        visibleTimeoutMs: 600,
+      })
+    const checks = [challenge('tunnel.test')]
+    await via([closed, dns.address]).present(checks, never)
+    expect(await rejection(via([closed]).present(checks, never))).toMatchObject({
+      code: 'DNS_RECORD_FAILED',
+      message: expect.stringContaining(`no server of _acme-challenge.tunnel.test answers: ${closed}`),
+    })
+    await via([]).withdraw(checks)
   })
 
   test('setting a record twice, and removing one that is not there, are no errors', async () => {
