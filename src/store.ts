@@ -90,6 +90,9 @@ export interface CertificateStore {
   saveRefusal(refusal: StoredRefusal): Promise<void>
   removeRefusal(id: string): Promise<void>
 
+  /** Forgets orders that were started before, and refusals and claims that ended before: so that none pile up for ever. */
+  prune(beforeMs: number): Promise<void>
+
   /**
    * Counts one order for `id`, if the limits allow it: `undefined`. If they do not, it counts nothing and says when the
    * next one is allowed. A limit of 0 is none.

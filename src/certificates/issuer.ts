@@ -78,8 +78,8 @@ const SHORTEST_SLEEP_MS = 1_000
 /** Certificates looked at in one go. */
 const BATCH = 32
 const REREAD_MS = 60_000
-/** Authorities end orders after a week. */
-const OLDEST_ORDER_MS = 7 * DAY_MS
+/** Authorities end orders after a week, and a name that was not asked for since begins anew. */
+const OLDEST_MS = 7 * DAY_MS
 const MAX_RESUMED = 1_000
 
 /** A wait that is no failure: it does not make the next one longer. */
@@ -108,6 +108,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
   readonly #underWay = new Map<string, Promise<Certificate>>()
   readonly #stopped = new AbortController()
   #waiting = 0
+  #prunedAtMs = 0
   #cancelTimer: (() => void) | undefined
   #plannedMs: number | undefined
   #round: Promise<void> | undefined
@@ -330,10 +331,16 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
 
   /** Orders that an earlier process began: their names were allowed then. */
   async #resume(): Promise<void> {
-    for (const { id, names, startedAtMs } of await this.#store.orders(MAX_RESUMED)) {
-      if (startedAtMs < this.#clock.now() - OLDEST_ORDER_MS) await this.#store.removeOrder(id)
-      else if (!this.#always.has(id)) void this.#continue(id, names)
+    await this.#prune()
+    for (const { id, names } of await this.#store.orders(MAX_RESUMED)) {
+      if (!this.#always.has(id)) void this.#continue(id, names)
     }
+  }
+
+  async #prune(): Promise<void> {
+    const nowMs = this.#clock.now()
+    this.#prunedAtMs = nowMs
+    await this.#store.prune(nowMs - OLDEST_MS)
   }
 
   async #continue(id: string, names: readonly string[]): Promise<void> {
@@ -361,6 +368,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
 
   async #workOnce(): Promise<number> {
     const nowMs = this.#clock.now()
+    if (nowMs - this.#prunedAtMs > DAY_MS) await this.#prune()
     let nextMs = nowMs + LONGEST_SLEEP_MS
     for (const [id, names] of this.#always) {
       if (this.#underWay.has(id) || (await this.#usable(id, undefined)) !== undefined) continue

@@ -118,6 +118,14 @@ export class MemoryCertificates implements CertificateStore {
     this.#refusals.delete(id)
   }
 
+  async prune(beforeMs: number): Promise<void> {
+    this.#checkOpen()
+    for (const { id, startedAtMs } of this.#orders.values())
+      if (startedAtMs < beforeMs) this.#orders.delete(id)
+    for (const { id, untilMs } of this.#refusals.values()) if (untilMs < beforeMs) this.#refusals.delete(id)
+    for (const [id, { untilMs }] of this.#claims) if (untilMs < beforeMs) this.#claims.delete(id)
+  }
+
   async admitOrder(id: string, nowMs: number, limits: OrderLimits): Promise<number | undefined> {
     this.#checkOpen()
     const longestMs = Math.max(limits.perNameMs, limits.totalMs)

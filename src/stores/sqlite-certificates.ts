@@ -159,6 +159,14 @@ export class SqliteCertificates implements CertificateStore {
     this.#run('delete from refusal where authority = ? and id = ?', id)
   }
 
+  async prune(beforeMs: number): Promise<void> {
+    this.#transaction(() => {
+      this.#run('delete from "order" where authority = ? and startedAtMs < ?', beforeMs)
+      this.#run('delete from refusal where authority = ? and untilMs < ?', beforeMs)
+      this.#run('delete from claim where authority = ? and untilMs < ?', beforeMs)
+    })
+  }
+
   async admitOrder(id: string, nowMs: number, limits: OrderLimits): Promise<number | undefined> {
     return this.#transaction(() => {
       const oldest = nowMs - Math.max(limits.perNameMs, limits.totalMs)

@@ -147,6 +147,30 @@ export function certificateStoreSuite(name: string, open: () => Promise<Certific
       await store.close()
     })
 
+    test('forgets old orders, refusals and claims, and nothing else', async () => {
+      const store = await open()
+      const refusal = { failures: 1, code: 'ACME_REFUSED', message: 'no' }
+      await store.saveCertificate(certificate('kept.test'))
+      for (const [id, atMs] of [
+        ['old.test', 1_000],
+        ['new.test', 2_000],
+      ] as const) {
+        await store.saveOrder(order(id, atMs))
+        await store.saveRefusal({ ...refusal, id, untilMs: atMs })
+        await store.claim(id, 'one', 0, atMs)
+      }
+      await store.prune(2_000)
+      expect((await store.orders(10)).map(({ id }) => id)).toEqual(['new.test'])
+      expect([await store.refusal('old.test'), (await store.refusal('new.test'))?.failures]).toEqual([
+        undefined,
+        1,
+      ])
+      expect(await store.claim('old.test', 'two', 500, 3_000)).toBe(true)
+      expect(await store.claim('new.test', 'two', 500, 3_000)).toBe(false)
+      expect(await store.certificate('kept.test')).toEqual(certificate('kept.test'))
+      await store.close()
+    })
+
     test('refuses everything once it is closed', async () => {
       const store = await open()
       await store.close()

@@ -2,7 +2,7 @@
 
 import { AcmeAuthority } from '../../src/certificates/acme/authority.ts'
 import { PendingChallenges } from '../../src/certificates/acme/pending-challenges.ts'
-import { systemClock } from '../../src/certificates/clock.ts'
+import { type Clock, systemClock } from '../../src/certificates/clock.ts'
 import { Issuer, type IssuerEvents } from '../../src/certificates/issuer.ts'
 import { HTTP_CHALLENGE_PATH } from '../../src/certificates.ts'
 import { SqliteCertificates } from '../../src/stores/sqlite-certificates.ts'
@@ -17,6 +17,9 @@ export interface IssuingOptions {
   readonly name: string
   /** Names that may have one on demand. */
   readonly allowed?: readonly string[]
+  /** Of the issuer; the authority always has the real one. */
+  readonly clock?: Clock
+  readonly orderTimeoutMs?: number
 }
 
 export interface Issuing extends AsyncDisposable {
@@ -27,7 +30,7 @@ export interface Issuing extends AsyncDisposable {
 }
 
 export async function startIssuing(options: IssuingOptions): Promise<Issuing> {
-  const { directory, ca, path, httpPort, name, allowed = [] } = options
+  const { directory, ca, path, httpPort, name, allowed = [], clock = systemClock, orderTimeoutMs } = options
   const pending = new PendingChallenges(systemClock)
   const http = Bun.serve({
     hostname: '127.0.0.1',
@@ -38,8 +41,14 @@ export async function startIssuing(options: IssuingOptions): Promise<Issuing> {
     },
   })
   const store = new SqliteCertificates(path, directory)
-  const clock = systemClock
-  const authority = new AcmeAuthority({ directory, ca, store, clock, solverFor: () => pending.http })
+  const authority = new AcmeAuthority({
+    directory,
+    ca,
+    store,
+    clock: systemClock,
+    solverFor: () => pending.http,
+    ...(orderTimeoutMs !== undefined && { orderTimeoutMs }),
+  })
   const isAllowed = (asked: string) => allowed.includes(asked)
   const issuer = new Issuer({ authority, store, clock, always: [[name]], isAllowed, holder: 'this server' })
   const issued = deferred<IssuerEvents['issued']>()

@@ -1,14 +1,16 @@
-// An authority that is away, and comes back: the issuer says so, goes on serving, and has the certificate later.
+// The issuer with a real authority: away and back, slow, asked in a handshake, and saying when to renew.
 
 import { expect, test } from 'bun:test'
 import { SqliteCertificates } from '../../../src/stores/sqlite-certificates.ts'
+import { Clock } from '../../support/clock.ts'
 import { startIssuing } from '../../support/issuing.ts'
 import { startNameServer } from '../../support/name-server.ts'
 import { testWith } from '../../support/needs.ts'
 import { startPebble } from '../../support/pebble.ts'
 import { freePort } from '../../support/ports.ts'
 import { folder } from '../../support/programs.ts'
-import { within } from '../../support/within.ts'
+import { watchAuthority } from '../../support/watched-authority.ts'
+import { deferred, within } from '../../support/within.ts'
 
 testWith(
   ['pebble', 'knotd', 'openssl'],
@@ -64,6 +66,62 @@ testWith(
     expect(found).toBeInstanceOf(Promise)
     const certificate = await within(Promise.resolve(found), 'the certificate')
     expect(issuing.issuer.find('shop.tunnel.test')).toBe(certificate!)
+  },
+)
+
+testWith(
+  ['pebble', 'knotd', 'openssl'],
+  'a window that the authority moves to the past renews the certificate at the next look',
+  async () => {
+    await using dir = await folder('renewal')
+    await using dns = await startNameServer({ 'tunnel.test.': '' })
+    const httpPort = freePort()
+    await using pebble = await startPebble({ dns: dns.address, httpPort })
+    const { directory, ca } = pebble
+    const clock = new Clock(Date.now())
+    const path = `${dir.path}/c.db`
+    await using issuing = await startIssuing({ directory, ca, path, httpPort, name: 'tunnel.test', clock })
+    await within(issuing.issued, 'the first certificate')
+    const first = (await issuing.store.certificate('tunnel.test'))!
+    const window = { start: new Date(clock.now() - 7_200_000), end: new Date(clock.now() - 3_600_000) }
+    const response = JSON.stringify({ suggestedWindow: window })
+    const asked = await pebble.manage(
+      '/set-renewal-info/',
+      JSON.stringify({ Certificate: first.cert, ARIResponse: response }),
+    )
+    expect(asked.status).toBe(200)
+    const { promise, resolve } = deferred<boolean>()
+    issuing.issuer.on('issued', ({ isRenewal }) => resolve(isRenewal))
+    // Pebble says Retry-After: six hours.
+    clock.advance(6 * 3_600_000 + 1_000)
+    expect(await within(promise, 'the renewal')).toBe(true)
+    expect(issuing.issuer.find('tunnel.test')).toMatchObject({
+      cert: (await issuing.store.certificate('tunnel.test'))!.cert,
+    })
+    expect((await issuing.store.certificate('tunnel.test'))!.cert).not.toBe(first.cert)
+  },
+)
+
+testWith(
+  ['pebble', 'knotd', 'openssl'],
+  'an order that takes too long ends, and is continued later',
+  async () => {
+    await using dir = await folder('slow')
+    await using dns = await startNameServer({ 'tunnel.test.': '' })
+    const httpPort = freePort()
+    await using pebble = await startPebble({ dns: dns.address, httpPort, badNonces: 0 })
+    await using watched = watchAuthority(pebble)
+    const { directory } = watched
+    const options = { directory, ca: pebble.ca, path: `${dir.path}/c.db`, httpPort, name: 'tunnel.test' }
+    // Directory, nonce, account, order: then it hangs.
+    void watched.hold(6, 'answer')
+    await using issuing = await startIssuing({ ...options, orderTimeoutMs: 500 })
+    const { error } = await within(issuing.failed, 'the failure')
+    expect(error).toMatchObject({
+      code: 'ACME_UNREACHABLE',
+      message: expect.stringContaining('tunnel.test took more than 500 ms'),
+    })
+    expect(await issuing.store.order('tunnel.test')).toBeDefined()
   },
 )
 
