@@ -526,8 +526,8 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     503,
     'server',
     true,
-    'The server holds as many bytes for slow readers of this token or address, or of all, as it may.',
-    'Read faster, or raise maxTokenBufferedBytes or maxAllBufferedBytes on the server.',
+    'The server holds as many bytes for slow readers of this token or address, or of all visitors, as it may.',
+    'Read or send faster, or raise maxTokenBufferedBytes, maxAllBufferedBytes or maxAllInputBytes on the server.',
   ),
   OPEN_SERVER: entry(
     121,

@@ -172,6 +172,8 @@ export interface ServerLimits {
   readonly sendTimeout?: number | string
   /** Request bytes read ahead of the exchange under way. Default: `64KiB`. */
   readonly maxPipelined?: number | string
+  /** Bytes of requests of all visitors that wait here: heads that are not complete, and requests ahead of their turn. Default: `256MiB`. */
+  readonly maxAllInput?: number | string
   /** Request body, in bytes. Default: 0. */
   readonly maxBody?: number | string
   /** Streams open at once per tunnel, idle ones included. Default: `4096`. */

@@ -6,6 +6,7 @@ import type { Turns } from '../session/turns.ts'
 import type { Lane, LaneEnd, LaneExchange, LaneTerms, Socket, SocketHandler } from '../socket.ts'
 import type { ClientConnection } from './clients.ts'
 import type { Deadlines } from './deadlines.ts'
+import type { HeldBytes } from './head-buffer.ts'
 import type { Member } from './member.ts'
 import type { ServerLimits } from './options.ts'
 import type { Tunnel } from './tunnels.ts'
@@ -68,6 +69,8 @@ export interface VisitorHost {
   readonly proto: 'http' | 'https'
   /** A header line for answers over TLS, unless the app has it. */
   hstsLine(): Uint8Array | undefined
+  /** What is kept of requests: heads that are not complete, and what came ahead of its turn. */
+  readonly heldInput: HeldBytes
   /** Heads not in use: a connection needs one only while it is open, and they are not small. */
   readonly heads: RequestHead[]
   /** The server stops: each answer that begins now says that it is the last on its connection. */

@@ -5,12 +5,30 @@ import { copyBytes } from '../bytes.ts'
 const FIRST_CAPACITY = 1024
 const EMPTY = new Uint8Array(0)
 
+/** What all buffers of one kind hold together. */
+export class HeldBytes {
+  bytes = 0
+  /** Buffers that hold any. */
+  count = 0
+
+  /** Whether a buffer with so many bytes has more than its share, when all together hold more than `limit`. */
+  isTooMuch(bytes: number, limit: number): boolean {
+    return this.bytes > limit && bytes * this.count > limit
+  }
+}
+
 /** Collects slices, without copying when a head came in one piece, which is nearly always. */
 export class HeadBuffer {
   #bytes: Uint8Array = EMPTY
   #length = 0
   /** Of the array that holds what waits: it may be more than what is seen of it. */
   #arrayBytes = 0
+  readonly #held: HeldBytes | undefined
+
+  /** `held`: where it is counted what keeping costs. */
+  constructor(held?: HeldBytes) {
+    this.#held = held
+  }
 
   get isEmpty(): boolean {
     return this.#length === 0
@@ -44,6 +62,7 @@ export class HeadBuffer {
 
   add(bytes: Uint8Array, start = 0, end: number = bytes.length): void {
     const needed = this.#length + end - start
+    if (this.#held !== undefined) this.#count(this.#held, -1)
     if (needed > this.#bytes.length) {
       const larger = new Uint8Array(Math.max(needed, this.#bytes.length * 2, FIRST_CAPACITY))
       larger.set(this.#bytes.subarray(0, this.#length))
@@ -52,6 +71,7 @@ export class HeadBuffer {
     }
     copyBytes(bytes, start, end, this.#bytes, this.#length)
     this.#length = needed
+    if (this.#held !== undefined) this.#count(this.#held, 1)
   }
 
   /**
@@ -63,6 +83,7 @@ export class HeadBuffer {
     this.#bytes = bytes.subarray(start)
     this.#length = this.#bytes.length
     this.#arrayBytes = arrayBytes
+    if (this.#held !== undefined) this.#count(this.#held, 1)
   }
 
   /** All that waits, which then is the caller's; `undefined` for nothing. */
@@ -74,7 +95,14 @@ export class HeadBuffer {
   }
 
   clear(): void {
+    if (this.#held !== undefined) this.#count(this.#held, -1)
     this.#bytes = EMPTY
     this.#length = 0
+  }
+
+  #count(held: HeldBytes, sign: 1 | -1): void {
+    if (this.#length === 0) return
+    held.bytes += sign * this.#arrayBytes
+    held.count += sign
   }
 }

@@ -158,6 +158,12 @@ export interface ServerLimits {
    * `0`: at the first byte.
    */
   readonly maxPipelinedBytes: number
+  /**
+   * Bytes of requests of all visitors that wait here: heads that are not complete, and requests ahead of their turn.
+   * Default 256 MiB, 8 KiB for each of `maxVisitors`. Above: connections with more than an equal share end, with 503
+   * `BUFFERS_FULL` where nothing was answered yet.
+   */
+  readonly maxAllInputBytes: number
   /** Request body, in bytes. Default 0: unlimited. Above: 413 `BODY_TOO_LARGE`. */
   readonly maxBodyBytes: number
   /**
@@ -331,6 +337,7 @@ export const DEFAULT_LIMITS: ServerLimits = {
   originTimeoutMs: 60_000,
   sendTimeoutMs: 300_000,
   maxPipelinedBytes: 65_536,
+  maxAllInputBytes: 268_435_456,
   maxBodyBytes: 0,
   maxStreams: 4_096,
   maxClientStreams: 8_192,
@@ -392,6 +399,7 @@ export const NEVER_ZERO: ReadonlySet<string> = new Set<keyof ServerLimits>([
   'maxAllTunnels',
   'maxAllStreams',
   'maxAllBufferedBytes',
+  'maxAllInputBytes',
   'maxClients',
   'maxHellos',
   'maxVisitors',

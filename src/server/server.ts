@@ -24,6 +24,7 @@ import type { LaneGrant, Route, TunnelRoute, VisitorHost } from './front.ts'
 import { listenTcp, type TcpFrontHost } from './fronts/tcp.ts'
 import { TlsFront, type TlsFrontHost } from './fronts/tls.ts'
 import type { UdpFrontHost } from './fronts/udp.ts'
+import { HeldBytes } from './head-buffer.ts'
 import { type Holder, Holdings } from './holdings.ts'
 import { LinkGate } from './links.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from './options.ts'
@@ -62,6 +63,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   readonly #counters: Counters = new Counters()
   readonly #visitors: Visitors = new Visitors(() => this.#visitorsChanged())
   readonly #heads: RequestHead[] = []
+  readonly #heldInput: HeldBytes = new HeldBytes()
   readonly #clients = new Set<ClientConnection>()
   readonly #holdings: Holdings = new Holdings(() => this.#settings.limits)
   /** Flows of all UDP tunnels. */
@@ -286,6 +288,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       turns: this.#turns,
       proto,
       hstsLine: () => (proto === 'https' ? this.#settings.hstsLine : undefined),
+      heldInput: this.#heldInput,
       heads: this.#heads,
       isDraining: () => this.#isShut,
       isTrusted: address => mayBeTrusted && this.#isTrusted(address),

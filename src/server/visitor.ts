@@ -77,7 +77,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline, Occupa
   /** When it began to wait for a request, or for the rest of its head. */
   #idleSinceTick: number
   readonly #framer: BodyFramer = new BodyFramer()
-  readonly #input: HeadBuffer = new HeadBuffer()
+  readonly #input: HeadBuffer
   #phase: Phase = 'head'
   #exchange: Exchange | undefined
   /** An upstream is about to begin the exchange. */
@@ -112,6 +112,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline, Occupa
   constructor(socket: Socket, host: VisitorHost, seat?: Seat) {
     this.#socket = socket
     this.#host = host
+    this.#input = new HeadBuffer(host.heldInput)
     this.#seat = seat
     if (seat !== undefined) seat.occupant = this
     this.remoteAddress = socket.remoteAddress
@@ -194,6 +195,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline, Occupa
     deadlines.forget(this)
     this.#host.turns.forget(this)
     this.#unsent.clear()
+    this.#input.clear()
     if (this.#phase === 'taken') this.#takeover?.closed(error)
     this.#phase = 'closed'
     this.#stopHolding?.()
@@ -325,6 +327,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline, Occupa
     if (!this.#isPaused) this.#socket.pause()
     if (this.#phase === 'head') this.#host.deadlines.disarm(this)
     this.#input.adopt(bytes, at, arrayBytes)
+    this.#boundInput()
     this.#host.turns.wait(this)
   }
 
@@ -366,6 +369,10 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline, Occupa
     const end = parseRequestHead(this.head, pending, 0, pending.length, this.#host.limits)
     if (end === 0) {
       this.#input.keep(pending)
+      if (this.#keepsTooMuch) {
+        this.#refuse('BUFFERS_FULL')
+        return bytes.length
+      }
       if (before === 0 && this.#host.isDraining()) this.drain()
       return bytes.length
     }
@@ -477,8 +484,19 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline, Occupa
   /** What came before its turn is kept in bounds; then reading stops. */
   #keepForLater(bytes: Uint8Array, at: number, arrayBytes: number): number {
     this.#input.adopt(bytes, at, arrayBytes)
+    this.#boundInput()
     if (this.#input.length > this.#host.limits.maxPipelinedBytes) this.pause()
     return bytes.length
+  }
+
+  /** All visitors together have the server keep too much, and this one has more than its share. */
+  get #keepsTooMuch(): boolean {
+    return this.#host.heldInput.isTooMuch(this.#input.arrayBytes, this.#host.limits.maxAllInputBytes)
+  }
+
+  /** Requests ahead of their turn have no answer that could say why: the connection ends. */
+  #boundInput(): void {
+    if (this.#keepsTooMuch) eventLoop.soon(() => this.#stalled('BUFFERS_FULL'))
   }
 
   /** The request went wrong in the middle: the exchange ends, the visitor learns why if it still can. */

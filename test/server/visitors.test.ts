@@ -7,6 +7,7 @@ import { TunnelClient } from '../../src/index.ts'
 import { encodeProxyV1 } from '../../src/wire/proxy-protocol.ts'
 import { ask } from '../support/ask.ts'
 import { next } from '../support/events.ts'
+import { readAnswer, statusOf } from '../support/exchange.ts'
 import { type RawConnection, RawOrigin, rawDial } from '../support/raw.ts'
 import { ServerProcess } from '../support/server-process.ts'
 import { control, SpeakingClient } from '../support/speaker.ts'
@@ -276,4 +277,24 @@ test('new connections of one address in a second are bounded, also on the loopba
   const servedCount = outcomes.filter(outcome => outcome === 'served').length
   expect(servedCount).toBeGreaterThanOrEqual(5)
   expect(servedCount).toBeLessThanOrEqual(5 * seconds)
+})
+
+test('heads that are not complete are bounded in total: large ones give way, small ones and later ones are served', async () => {
+  const server = await startServer({ limits: { maxAllInputBytes: 100_000 } })
+  const large = await Promise.all(Array.from({ length: 8 }, () => rawDial(server.port)))
+  const half = `GET / HTTP/1.1\r\nHost: app.localhost\r\nX: ${'x'.repeat(30_000)}`
+  for (const one of large) await one.send(half)
+  const small = await rawDial(server.port)
+  await small.send('GET / HTTP/1.1\r\nHo')
+  const refused = await Promise.any(large.map(one => one.until('BUFFERS_FULL').then(() => one)))
+  expect(refused).toBeDefined()
+  await small.send('st: app.localhost\r\n\r\n')
+  expect(statusOf((await readAnswer(small)).head)).toBe(404)
+  for (const one of [...large, small]) one.socket.terminate()
+  const later = await rawDial(server.port)
+  await later.send(half)
+  await later.send('\r\n\r\n')
+  expect(statusOf((await readAnswer(later)).head)).toBe(404)
+  later.socket.terminate()
+  await server.stop()
 })

@@ -20,6 +20,8 @@ const toOwnTunnel = (connections: number): Attack => ({
 const toNoTunnel = (connections: number): Attack => ({
   name: `pipelining-nowhere-${connections}`,
   does: `${connections} connections pipelining without end, to a host without a tunnel`,
+  // Each connection has one read of 512 KB waiting for its turns: 200 of them 100 MB, below `maxAllInputBytes` (256 MiB).
+  bounds: { serverMb: 400 },
   attack: (target, tally, until) => pipelined(target.port, connections, 'nowhere.localhost', tally, until),
 })
 

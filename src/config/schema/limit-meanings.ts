@@ -24,6 +24,7 @@ export const SERVER_LIMITS: Readonly<Record<string, string>> = {
   originTimeoutMs: 'End of the request to the head of the answer',
   sendTimeoutMs: 'How long bytes may wait while none of them is taken: an answer that its visitor does not read, or a request that the app does not',
   maxPipelinedBytes: 'Request bytes read ahead of the exchange under way',
+  maxAllInputBytes: 'Bytes of requests of all visitors that wait here: heads that are not complete, and requests ahead of their turn',
   maxBodyBytes: 'Request body, in bytes',
   maxStreams: 'Streams open at once per tunnel, idle ones included',
   maxClientStreams: 'Streams open at once of all tunnels of one client',
