@@ -25,7 +25,7 @@ describe.skipIf(!canSplice())('without descriptors to spare', () => {
     async (server, client) => {
       const { faults, serverErrors, answers } = await scarcity(server, client, FUZZ === 1 ? 1_500 : 4_000)
       expect(faults).toEqual([])
-      expect(serverErrors['DESCRIPTORS_SHORT'] ?? 0).toBeGreaterThan(0)
+      expect(serverErrors.DESCRIPTORS_SHORT ?? 0).toBeGreaterThan(0)
       expect(answers).toBeGreaterThan(0)
     },
     20_000,
