@@ -7,10 +7,12 @@ import { Events } from '../events.ts'
 import type { CertificateStore, OrderLimits, StoredCertificate, StoredRefusal } from '../store.ts'
 import type { Authority } from './authority.ts'
 import { backOffMs } from './back-off.ts'
+import { type Claimant, takeClaim } from './claim.ts'
 import { type Clock, pause } from './clock.ts'
 import { type Kept, KeptCertificates } from './kept.ts'
 import { isCertifiable, normalName, wildcardOf } from './names.ts'
 import { type RenewalTimes, renewalTimes } from './renewal-times.ts'
+import { Rounds } from './rounds.ts'
 import { Slots } from './slots.ts'
 
 export interface IssuerOptions {
@@ -68,13 +70,8 @@ export interface IssuerEvents {
 }
 
 const DAY_MS = 86_400_000
-/** A process that was killed keeps others from its orders for so long; a living one prolongs it three times as often. */
-const CLAIM_MS = 30_000
-/** How often the store is asked whether the process that has the claim is done. */
-const CLAIMED_POLL_MS = 1_000
 /** The store is looked at so often at least, whatever timers and clocks do meanwhile. */
 const LONGEST_SLEEP_MS = 12 * 3_600_000
-const SHORTEST_SLEEP_MS = 1_000
 /** Certificates looked at in one go. */
 const BATCH = 32
 const REREAD_MS = 60_000
@@ -98,7 +95,8 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
   readonly #store: CertificateStore
   readonly #clock: Clock
   readonly #random: () => number
-  readonly #holder: string
+  readonly #claimant: Claimant
+  readonly #rounds: Rounds
   readonly #limits: OrderLimits
   readonly #slots: Slots
   readonly #kept: KeptCertificates
@@ -109,9 +107,6 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
   readonly #stopped = new AbortController()
   #waiting = 0
   #prunedAtMs = 0
-  #cancelTimer: (() => void) | undefined
-  #plannedMs: number | undefined
-  #round: Promise<void> | undefined
 
   constructor(options: IssuerOptions) {
     super()
@@ -120,7 +115,9 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     this.#store = store
     this.#clock = clock
     this.#random = random
-    this.#holder = options.holder ?? crypto.randomUUID()
+    const report = (error: unknown) => this.#report(error)
+    this.#claimant = { store, clock, holder: options.holder ?? crypto.randomUUID(), report }
+    this.#rounds = new Rounds(clock, () => this.#work(), report)
     this.#limits = {
       perName: options.maxOrdersPerName ?? 10,
       perNameMs: DAY_MS,
@@ -153,14 +150,13 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
    */
   async start(): Promise<void> {
     await this.#resume()
-    await this.#work()
+    await this.#rounds.run()
   }
 
   /** Ends the orders under way, which the next process continues, and waits for them. */
   async stop(): Promise<void> {
     this.#stopped.abort(new TunnelError('STATE_INVALID', 'The issuer of certificates was stopped.'))
-    this.#cancelTimer?.()
-    await this.#round
+    await this.#rounds.stop()
     await Promise.allSettled(this.#underWay.values())
   }
 
@@ -239,7 +235,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     const refusal = await this.#store.refusal(id)
     if (refusal !== undefined && refusal.untilMs > this.#clock.now())
       throw new Delayed(refusal.message, refusal.untilMs)
-    const release = await this.#claim(id)
+    const release = await takeClaim(this.#claimant, id, this.#stopped.signal)
     try {
       // Another process may have had the claim, and be done.
       const found = await this.#usable(id, earlier)
@@ -276,7 +272,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     const stored = { id, names, cert, key, notAfterMs: lifetime.notAfterMs, ...times }
     await this.#store.saveCertificate(stored)
     this.emit('issued', { names, notAfterMs: lifetime.notAfterMs, isRenewal: earlier !== undefined })
-    this.#wake(times.lookAtMs)
+    this.#rounds.wake(times.lookAtMs)
     return this.#keep(stored)
   }
 
@@ -304,29 +300,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
       this.#report(storeError)
     }
     this.emit('failed', { names, error, untilMs })
-    this.#wake(untilMs)
-  }
-
-  /** Waits until this process may order for `id`; returns what gives the right back. */
-  async #claim(id: string): Promise<() => Promise<void>> {
-    const { signal } = this.#stopped
-    const claim = () => {
-      const nowMs = this.#clock.now()
-      return this.#store.claim(id, this.#holder, nowMs, nowMs + CLAIM_MS)
-    }
-    while (!(await claim())) await pause(this.#clock, CLAIMED_POLL_MS, signal)
-    let cancel: () => void
-    const prolong = () => {
-      cancel = this.#clock.after(CLAIM_MS / 3, () => {
-        claim().catch((error: unknown) => this.#report(error))
-        prolong()
-      })
-    }
-    prolong()
-    return async () => {
-      cancel()
-      await this.#store.release(id, this.#holder).catch((error: unknown) => this.#report(error))
-    }
+    this.#rounds.wake(untilMs)
   }
 
   /** Orders that an earlier process began: their names were allowed then. */
@@ -352,21 +326,8 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     }
   }
 
-  /** One round: what is missing, what is due, and when to come back. Rounds follow each other. */
-  #work(): Promise<void> {
-    this.#round ??= this.#workOnce()
-      .catch((error: unknown) => {
-        this.#report(error)
-        return this.#clock.now() + REREAD_MS
-      })
-      .then(nextMs => {
-        this.#round = undefined
-        this.#wake(nextMs)
-      })
-    return this.#round
-  }
-
-  async #workOnce(): Promise<number> {
+  /** What is missing and what is due; says when to come back. */
+  async #work(): Promise<number> {
     const nowMs = this.#clock.now()
     if (nowMs - this.#prunedAtMs > DAY_MS) await this.#prune()
     let nextMs = nowMs + LONGEST_SLEEP_MS
@@ -379,20 +340,6 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     const due = await this.#store.dueCertificates(nowMs, BATCH)
     await Promise.all(due.map(id => this.#look(id)))
     return Math.min(nextMs, (await this.#store.nextLookAtMs()) ?? nextMs)
-  }
-
-  /** Comes back at `atMs`, or earlier if that was planned. */
-  #wake(atMs: number): void {
-    if (this.#stopped.signal.aborted) return
-    const plannedMs = this.#plannedMs
-    if (plannedMs !== undefined && plannedMs <= atMs) return
-    this.#cancelTimer?.()
-    const delayMs = Math.max(atMs - this.#clock.now(), SHORTEST_SLEEP_MS)
-    this.#plannedMs = this.#clock.now() + delayMs
-    this.#cancelTimer = this.#clock.after(delayMs, () => {
-      this.#plannedMs = undefined
-      void this.#work()
-    })
   }
 
   async #look(id: string): Promise<void> {

@@ -1,0 +1,42 @@
+// The right to order for one id, taken from the store and prolonged until it is given back.
+
+import type { CertificateStore } from '../store.ts'
+import { type Clock, pause } from './clock.ts'
+
+/** A process that was killed keeps others from its orders for so long; a living one prolongs it three times as often. */
+const CLAIM_MS = 30_000
+/** How often the store is asked whether the process that has it is done. */
+const POLL_MS = 1_000
+
+export interface Claimant {
+  readonly store: CertificateStore
+  readonly clock: Clock
+  readonly holder: string
+  /** Gets what goes wrong while it is held. */
+  readonly report: (error: unknown) => void
+}
+
+/** Waits until `holder` may order for `id`; returns what gives the right back. Rejects with the reason of `signal`. */
+export async function takeClaim(
+  { store, clock, holder, report }: Claimant,
+  id: string,
+  signal: AbortSignal,
+): Promise<() => Promise<void>> {
+  const claim = () => {
+    const nowMs = clock.now()
+    return store.claim(id, holder, nowMs, nowMs + CLAIM_MS)
+  }
+  while (!(await claim())) await pause(clock, POLL_MS, signal)
+  let cancel: () => void
+  const prolong = () => {
+    cancel = clock.after(CLAIM_MS / 3, () => {
+      claim().catch(report)
+      prolong()
+    })
+  }
+  prolong()
+  return async () => {
+    cancel()
+    await store.release(id, holder).catch(report)
+  }
+}

@@ -1,0 +1,61 @@
+// Work that comes back at a time it says itself, or earlier when something happens: one round at a time, one timer.
+
+import type { Clock } from './clock.ts'
+
+const SHORTEST_MS = 1_000
+/** After a round that failed. */
+const RETRY_MS = 60_000
+
+export class Rounds {
+  readonly #clock: Clock
+  readonly #work: () => Promise<number>
+  readonly #report: (error: unknown) => void
+  #running: Promise<void> | undefined
+  #cancel: (() => void) | undefined
+  #plannedMs: number | undefined
+  #isStopped = false
+
+  /** `work` resolves with when it wants to be called again. */
+  constructor(clock: Clock, work: () => Promise<number>, report: (error: unknown) => void) {
+    this.#clock = clock
+    this.#work = work
+    this.#report = report
+  }
+
+  /** A round now; the one under way if there is one. */
+  run(): Promise<void> {
+    this.#running ??= this.#round()
+    return this.#running
+  }
+
+  /** A round at `atMs`, in a second at the earliest, unless an earlier one is planned. */
+  wake(atMs: number): void {
+    if (this.#isStopped || (this.#plannedMs !== undefined && this.#plannedMs <= atMs)) return
+    this.#cancel?.()
+    const delayMs = Math.max(atMs - this.#clock.now(), SHORTEST_MS)
+    this.#plannedMs = this.#clock.now() + delayMs
+    this.#cancel = this.#clock.after(delayMs, () => {
+      this.#plannedMs = undefined
+      void this.run()
+    })
+  }
+
+  /** No further round; resolves when the one under way is over. */
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    this.#cancel?.()
+    await this.#running
+  }
+
+  async #round(): Promise<void> {
+    let nextMs: number
+    try {
+      nextMs = await this.#work()
+    } catch (error) {
+      this.#report(error)
+      nextMs = this.#clock.now() + RETRY_MS
+    }
+    this.#running = undefined
+    this.wake(nextMs)
+  }
+}
