@@ -7,9 +7,16 @@ import { add, loops, open, send } from '../hostile/wire.ts'
 /** One write: about 512 KB of heads, what one read of the server can bring. */
 const REQUESTS_AT_ONCE = 8_000
 
+/**
+ * What waits for its turn is bounded by `maxAllInputBytes`, 256 MiB: here one read of 512 KB for each connection, and as
+ * much again that the collector has not taken yet.
+ */
+const WAITING = { serverMb: 512 }
+
 const toOwnTunnel = (connections: number): Attack => ({
   name: `pipelining-${connections}`,
   does: `${connections} connection${connections === 1 ? '' : 's'} pipelining without end, to a tunnel of the attacker`,
+  bounds: WAITING,
   async attack(target, tally, until) {
     const client = await ownTunnel(target, 'pipelined', () => new Response('x'))
     await pipelined(target.port, connections, 'pipelined.localhost', tally, until)
@@ -20,8 +27,7 @@ const toOwnTunnel = (connections: number): Attack => ({
 const toNoTunnel = (connections: number): Attack => ({
   name: `pipelining-nowhere-${connections}`,
   does: `${connections} connections pipelining without end, to a host without a tunnel`,
-  // Each connection has one read of 512 KB waiting for its turns: 200 of them 100 MB, below `maxAllInputBytes` (256 MiB).
-  bounds: { serverMb: 400 },
+  bounds: WAITING,
   attack: (target, tally, until) => pipelined(target.port, connections, 'nowhere.localhost', tally, until),
 })
 
