@@ -48,6 +48,12 @@ import { watchForWake } from './wake.ts'
 const WAKE_CHECK_MS = 3_000
 /** A tunnel that lost its name or port to somebody else, while others go on, asks for it again this often. */
 const ASK_AGAIN_MS = 5_000
+/** What the server reported, and when, on the clock of `performance.now()`. */
+interface Begun<Report> {
+  readonly report: Report
+  readonly at: number
+}
+
 /**
  * Requests, and connections of visitors, whose end was not reported yet. A server of ours has fewer of each; what
  * another one leaves out is forgotten.
@@ -87,8 +93,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   /** Tries since the last connection that lasted. */
   #attempt = 0
   #connectedAt = 0
-  readonly #requests = new Map<number, RequestSeen>()
-  readonly #visitors = new Map<number, VisitorSeen>()
+  readonly #requests = new Map<number, Begun<RequestSeen>>()
+  readonly #visitors = new Map<number, Begun<VisitorSeen>>()
 
   constructor(options: TunnelClientOptions) {
     super()
@@ -465,12 +471,12 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     return {
       request: report => {
         if (this.#requests.size >= MAX_SEEN) this.#requests.clear()
-        this.#requests.set(report.id, report)
+        this.#requests.set(report.id, { report, at: performance.now() })
         this.emit('request', requestEvent(report))
       },
       switched: id => {
         const request = this.#requests.get(id)
-        if (request !== undefined) this.emit('upgraded', requestEvent(request))
+        if (request !== undefined) this.emit('upgraded', requestEvent(request.report))
       },
       response: report => this.#responded(report),
       revoked: (tunnel, error) => this.#revoked(tunnel, error),
@@ -478,7 +484,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
       visitorConnected: ({ id, tunnel, remoteAddress, remotePort }) => {
         if (this.#visitors.size >= MAX_SEEN) this.#visitors.clear()
         const visitor = { id, tunnel, remoteAddress, remotePort }
-        this.#visitors.set(id, visitor)
+        this.#visitors.set(id, { report: visitor, at: performance.now() })
         this.emit('visitorConnected', visitor)
       },
       visitorDisconnected: report => this.#visitorLeft(report),
@@ -495,7 +501,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     this.#requests.delete(report.id)
     const { status, durationMs, bytes, error } = report
     const outcome = { status, durationMs, bytes, ...(error !== undefined && { error }) }
-    this.emit('response', { ...requestEvent(request), ...outcome })
+    this.emit('response', { ...requestEvent(request.report), ...outcome })
   }
 
   #visitorLeft({ id, durationMs, bytesIn, bytesOut, error }: VisitorGone): void {
@@ -503,12 +509,22 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     if (visitor === undefined) return
     this.#visitors.delete(id)
     const end = { durationMs, bytesIn, bytesOut, ...(error !== undefined && { error }) }
-    this.emit('visitorDisconnected', { ...visitor, ...end })
+    this.emit('visitorDisconnected', { ...visitor.report, ...end })
+  }
+
+  /** The connection took with it what was under way: the server reports no end of these. */
+  #endSeen(): void {
+    const error = 'CARRIER_LOST'
+    const durationOf = (at: number) => Math.round((performance.now() - at) * 100) / 100
+    for (const [id, { at }] of [...this.#requests])
+      this.#responded({ id, status: 0, durationMs: durationOf(at), bytes: 0, error })
+    for (const [id, { at }] of [...this.#visitors])
+      this.#visitorLeft({ id, durationMs: durationOf(at), bytesIn: 0, bytesOut: 0, error })
   }
 
   #lost(error: TunnelError): void {
     this.#connection = undefined
-    this.#forgetSeen()
+    this.#endSeen()
     for (const tunnel of this.#tunnels) tunnel.isRegistered = false
     if (this.#state !== 'connected') return
     const { signal } = this.#stopping

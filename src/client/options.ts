@@ -268,7 +268,8 @@ export interface TunnelClientEvents {
   }
   /**
    * Its answer is complete, or failed: then `error` has the code, `CANCELLED` when the visitor left; `status` is 0 when it
-   * left before there was one. `bytes` counts what the visitor was sent.
+   * left before there was one. `bytes` counts what the visitor was sent. `CARRIER_LOST`: the connection to the server was
+   * lost meanwhile; what the visitor got is not known, and `status` and `bytes` are 0.
    */
   response: {
     readonly id: number
@@ -292,8 +293,8 @@ export interface TunnelClientEvents {
   }
   /**
    * That connection is closed. `bytesIn` went to the service, `bytesOut` to the visitor; `error` is the code, when it did
-   * not end in good order: `CANCELLED` when the visitor reset it. After `disconnected` no more is told of those that were
-   * open.
+   * not end in good order: `CANCELLED` when the visitor reset it, `CARRIER_LOST` with 0 bytes when the connection to the
+   * server was lost meanwhile.
    */
   visitorDisconnected: {
     readonly id: number

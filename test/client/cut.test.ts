@@ -3,7 +3,7 @@
 import { expect, test } from 'bun:test'
 import { ask } from '../support/ask.ts'
 import { type BehindProxy, startBehindProxy } from '../support/behind-proxy.ts'
-import { eventually } from '../support/events.ts'
+import { eventually, next } from '../support/events.ts'
 import type { Cut } from '../support/tcp-proxy.ts'
 import { within } from '../support/within.ts'
 
@@ -33,6 +33,30 @@ async function visits({ port, host }: BehindProxy): Promise<number> {
   }
   return outcomes.filter(one => one.status === 'fulfilled' && one.value.status === 200).length
 }
+
+test('what is under way when the connection is lost is reported as over, before the loss', async () => {
+  await using tunnel = await startBehindProxy({
+    fetch: () => new Promise<Response>(() => {}),
+    maxBackoffMs: 10,
+  })
+  const { client, proxy, port, host } = tunnel
+  const seen: string[] = []
+  client.on('response', ({ path, status, error }) => seen.push(`${path} ${status} ${error}`))
+  const lost = Promise.withResolvers<void>()
+  client.on('disconnected', () => {
+    seen.push('disconnected')
+    lost.resolve()
+  })
+  // A round trip: the server knows by now that reports are wanted.
+  expect(await client.probe()).toBe(true)
+  const asked = next(client, 'request')
+  const answer = ask(port, host, { path: '/slow' })
+  await within(asked, 'the request')
+  proxy.cutAll('reset')
+  await within(lost.promise, 'the loss')
+  expect(seen).toEqual(['/slow 0 CARRIER_LOST', 'disconnected'])
+  expect(await within(answer, 'the answer')).toMatchObject({ status: 502, code: 'CLIENT_GONE' })
+})
 
 test.each<Cut>(['end', 'reset'])(
   '%s behind every frame of a busy session',
