@@ -10,7 +10,8 @@ const FULL = '/dev/full'
 
 /** Standard output goes to a disk without space. */
 function full(args: readonly string[]) {
-  return Bun.spawn(['bun', BIN, ...args], { stdin: 'ignore', stdout: Bun.file(FULL), stderr: 'pipe' })
+  const env = { ...process.env, NO_COLOR: '1' }
+  return Bun.spawn(['bun', BIN, ...args], { env, stdin: 'ignore', stdout: Bun.file(FULL), stderr: 'pipe' })
 }
 
 test.skipIf(!existsSync(FULL))('a command fails (skipped where there is no /dev/full)', async () => {
