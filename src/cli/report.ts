@@ -3,7 +3,7 @@
 import type { TunnelClientEvents } from '../client/options.ts'
 import { TunnelError } from '../errors.ts'
 import type { ClientEnd } from './ends.ts'
-import type { Output, VisitorDisconnectedEvent } from './output.ts'
+import type { Output, ResponseEvent, VisitorDisconnectedEvent } from './output.ts'
 import type { Totals } from './totals.ts'
 
 export interface Reporting {
@@ -35,21 +35,9 @@ export function report(client: ClientEnd, to: Reporting): void {
     output.event({ type: 'upgraded', ...request, ...nameOf(tunnel) })
   })
   client.on('response', event => {
-    const { id, tunnel, host, method, path, status, durationMs, bytes, error } = event
     totals.ended(event)
-    output.event({
-      type: 'response',
-      id,
-      ...(host !== undefined && { host }),
-      method,
-      path,
-      status,
-      durationMs,
-      bytes,
-      ...(error !== undefined && { error }),
-      ...nameOf(tunnel),
-    })
-    lookAfter(tunnel, error)
+    output.event({ ...responseEvent(event), ...nameOf(event.tunnel) })
+    lookAfter(event.tunnel, event.error)
   })
   client.on('visitorConnected', ({ id, tunnel, remoteAddress, remotePort }) => {
     totals.visitorConnected(id)
@@ -71,7 +59,14 @@ export function report(client: ClientEnd, to: Reporting): void {
   client.on('error', error => output.event({ type: 'error', ...describe(error) }))
 }
 
-/** As it is printed, whichever end told it. */
+/** As it is printed, whichever end reports it. */
+export function responseEvent(event: Omit<ResponseEvent, 'type'>): ResponseEvent {
+  const { id, host, method, path, status, durationMs, bytes, error } = event
+  const asked = { id, ...(host !== undefined && { host }), method, path }
+  return { type: 'response', ...asked, status, durationMs, bytes, ...(error !== undefined && { error }) }
+}
+
+/** As it is printed, whichever end reports it. */
 export function visitorEvent(event: TunnelClientEvents['visitorDisconnected']): VisitorDisconnectedEvent {
   const { id, tunnel, remoteAddress, remotePort, durationMs, bytesIn, bytesOut, error } = event
   const end = { id, tunnel, remoteAddress, remotePort, durationMs, bytesIn, bytesOut }

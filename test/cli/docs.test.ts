@@ -3,24 +3,12 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { EXIT, exitCodeOf } from '../../src/cli/exit-codes.ts'
-import { createProgram } from '../../src/cli/program.ts'
 import { ERRORS, type ErrorCode } from '../../src/errors.ts'
+import { idleProgram } from '../support/idle-program.ts'
 
 const root = join(import.meta.dir, '../..')
 const docs = await Bun.file(join(root, 'docs/cli.md')).text()
-const nothing = async () => {}
-const program = createProgram({
-  share: nothing,
-  shareRaw: nothing,
-  serve: nothing,
-  up: nothing,
-  doctor: nothing,
-  checkConfig: nothing,
-  printSchema: nothing,
-  login: nothing,
-  logout: nothing,
-  whoami: nothing,
-})
+const program = idleProgram()
 
 /** Cells of the table under a heading, without its head. */
 function table(heading: string): readonly (readonly string[])[] {

@@ -1,8 +1,8 @@
 // Words that people try: short flags, `help`, commands of other tunnels, misspelt ones, and options by the name of their flag.
 
 import { afterEach, describe, expect, test } from 'bun:test'
-import { createProgram } from '../../src/cli/program.ts'
 import { COMMANDS } from '../../src/cli/words.ts'
+import { idleProgram } from '../support/idle-program.ts'
 import { finish, start } from './bin.ts'
 
 const opened: AsyncDisposable[] = []
@@ -66,19 +66,7 @@ describe('a misspelt command', () => {
 })
 
 test('the words of the refusal are the commands of --help', () => {
-  const nothing = async () => {}
-  const program = createProgram({
-    share: nothing,
-    shareRaw: nothing,
-    serve: nothing,
-    up: nothing,
-    doctor: nothing,
-    checkConfig: nothing,
-    printSchema: nothing,
-    login: nothing,
-    logout: nothing,
-    whoami: nothing,
-  })
+  const program = idleProgram()
   expect<readonly string[]>(COMMANDS).toEqual([...program.commands.map(command => command.name()), 'help'])
 })
 

@@ -10,7 +10,7 @@ import { withPages } from '../documentation.ts'
 import { createServer, type ServerEnd } from '../ends.ts'
 import { isOpenToOthers } from '../open-server.ts'
 import { Refusals } from '../refusals.ts'
-import { describe, visitorEvent } from '../report.ts'
+import { describe, responseEvent, visitorEvent } from '../report.ts'
 import type { Run } from '../run.ts'
 import { aborted } from '../stop.ts'
 import { Totals } from '../totals.ts'
@@ -58,21 +58,9 @@ async function runServer(
     output.event({ type: 'disconnection', subdomain, reason }),
   )
   server.on('request', event => {
-    const id = ++requests
-    const { subdomain, host, method, path, status, durationMs, bytes, error } = event
-    totals.ended({ id, ...event })
-    output.event({
-      type: 'response',
-      id,
-      ...(host !== undefined && { host }),
-      method,
-      path,
-      status,
-      durationMs,
-      bytes,
-      ...(error !== undefined && { error }),
-      subdomain,
-    })
+    const seen = { id: ++requests, ...event }
+    totals.ended(seen)
+    output.event({ ...responseEvent(seen), subdomain: event.subdomain })
   })
   server.on('visitorConnected', ({ id, tunnel, remoteAddress, remotePort }) =>
     output.event({ type: 'visitorConnected', id, tunnel, remoteAddress, remotePort }),

@@ -1,0 +1,19 @@
+// The command line with every command known and none of them doing anything.
+
+import { createProgram } from '../../src/cli/program.ts'
+
+const nothing = async () => {}
+
+export const idleProgram = (): ReturnType<typeof createProgram> =>
+  createProgram({
+    share: nothing,
+    shareRaw: nothing,
+    serve: nothing,
+    up: nothing,
+    doctor: nothing,
+    checkConfig: nothing,
+    printSchema: nothing,
+    login: nothing,
+    logout: nothing,
+    whoami: nothing,
+  })
