@@ -496,7 +496,7 @@ export class VisitorConnection implements SocketHandler, Visit, Deadline, Occupa
 
   /** Requests ahead of their turn have no answer that could say why: the connection ends. */
   #boundInput(): void {
-    if (this.#keepsTooMuch) eventLoop.soon(() => this.#stalled('BUFFERS_FULL'))
+    if (this.#keepsTooMuch) eventLoop.soon(() => this.#keepsTooMuch && this.#stalled('BUFFERS_FULL'))
   }
 
   /** The request went wrong in the middle: the exchange ends, the visitor learns why if it still can. */
