@@ -1,42 +1,26 @@
-// Ours against peers that really run here, and our functions against the ways others do the same.
+// How others do what our functions do: names, ids, messages, states. `bun benchmarks/comparison.ts`
 //
-//   bun benchmarks/peers/install.ts      builds the peers first
-//   bun benchmarks/comparison.ts         [--rounds N] [--peers rathole,bore]
-//
-// Server, client, origin and load generator are processes of their own. `ahead.ts` beside this file measures more rows.
+// What is called bore, frp, ngrok, Expose or Cloudflare here is a stand-in in JavaScript of the way they do it, not their
+// program: `speed.ts` runs the programs themselves.
 
 import { TunnelClient } from '../src/index.ts'
 import { generateId, generateSubdomain, isValidSubdomain } from '../src/names.ts'
 import { DATA } from '../src/wire/frame.ts'
 import { encodeRequest, parseServerMessage } from '../src/wire/json.ts'
-import { measureRounds } from './ahead/rounds.ts'
-import { forwardingBenchmarks } from './comparison/forwarding.ts'
-import { COMPARED_ROWS, peerGroups } from './comparison/groups.ts'
 import { newClient, startLive, together, WIRES } from './live.ts'
-import { stopAll } from './measure/children.ts'
 import { bench, group, inTurn, keep, runSuite } from './measure/mitata.ts'
-import { peersOr, printGroup, roundsOr, say, unlessQuick } from './measure/suite.ts'
 import { JSON_REQUEST, REQUEST, REQUEST_BYTES, REQUEST_JSON, RESPONSE, writeFrame } from './messages.ts'
-import { choose, INTERNET_PEERS, PEERS } from './peers/list.ts'
 
-const peers = choose(peersOr(PEERS.map(({ name }) => name)))
-const rounds = measureRounds({
-  peers: [...peers, ...INTERNET_PEERS],
-  rows: COMPARED_ROWS,
-  rounds: roundsOr(3),
-  seconds: unlessQuick(2, 0.2),
-  origin: 'nginx',
-  say,
-})
-await rounds.done
-const groups = peerGroups(rounds)
-for (const one of groups) printGroup(one)
-await stopAll()
-
-await forwardingBenchmarks(
-  peers.filter(({ name }) => rounds.versions[name] !== undefined && !rounds.skipped[name]),
+const STAND_IN = 'Stand-ins in JavaScript for how others do it, not their programs.'
+const STAND_INS = Object.fromEntries(
+  [
+    'Subdomain Strategy',
+    'ID Generation Strategy',
+    'Protocol Message Overhead',
+    'Payload Serialization',
+    'State Machine',
+  ].map(name => [name, STAND_IN]),
 )
-
 const live = await startLive()
 let names = 0
 group('Connection Establishment', () => {
@@ -143,11 +127,9 @@ group('Allocation Pressure', () => {
   bench('Response-like message (object literal)', () =>
     keep({ type: 'response', id: counter, status: 200, headers: RESPONSE.headers, body: '' }),
   )
-  bench(
-    'TunnelClient instance',
-    () => keep(new TunnelClient({ port: 3000, server: 'http://127.0.0.1:8080' })),
-    true,
+  bench('TunnelClient instance', () =>
+    keep(new TunnelClient({ port: 3000, server: 'http://127.0.0.1:8080' })),
   )
 })
 
-await runSuite('comparison', 'Cross-Tool Comparison', { more: groups, tools: rounds.versions })
+await runSuite('comparison', 'Cross-Tool Comparison', { notes: STAND_INS })

@@ -16,106 +16,32 @@ import { scratch } from './peers/binary.ts'
 interface Parser {
   readonly name: string
   readonly file: string
-  /** The test in it, by a part of its name. */
   readonly test: string
   readonly judgedBy: string
-  /** Share of the inputs, against the others: those that are slow to judge get fewer. */
   readonly weight: number
 }
 
-const PARSERS: readonly Parser[] = [
-  {
-    name: 'request heads and bodies',
-    file: 'test/http/fuzz.test.ts',
-    test: 'random connections are read',
-    judgedBy: 'node:http (llhttp)',
-    weight: 2,
-  },
-  {
-    name: 'answers',
-    file: 'test/http/answer-fuzz.test.ts',
-    test: 'random answers are read',
-    judgedBy: 'the client of node:http (llhttp)',
-    weight: 1,
-  },
-  {
-    name: 'chunked bodies',
-    file: 'test/http/body.test.ts',
-    test: 'chunked bodies end where',
-    judgedBy: 'a plain reading, any slices',
-    weight: 4,
-  },
-  {
-    name: 'frames',
-    file: 'test/wire/decoder.test.ts',
-    test: 'says the same of mutated frames',
-    judgedBy: 'itself, any slices',
-    weight: 2,
-  },
-  {
-    name: 'JSON messages',
-    file: 'test/wire/json.test.ts',
-    test: 'whatever a stranger sends',
-    judgedBy: 'what it yields is checked',
-    weight: 2,
-  },
-  {
-    name: 'control messages',
-    file: 'test/wire/control.test.ts',
-    test: 'mutated messages never throw',
-    judgedBy: 'nothing is thrown',
-    weight: 4,
-  },
-  {
-    name: 'client hellos',
-    file: 'test/wire/client-hello.test.ts',
-    test: 'judges mutated hellos',
-    judgedBy: 'a plain reading, any slices',
-    weight: 2,
-  },
-  {
-    name: 'PROXY headers',
-    file: 'test/wire/proxy-protocol.test.ts',
-    test: 'reads mutated headers',
-    judgedBy: 'a plain reading, any slices',
-    weight: 2,
-  },
-  {
-    name: 'WebSocket conversations',
-    file: 'test/wire/websocket-fuzz.test.ts',
-    test: 'ws and we agree',
-    judgedBy: 'the ws package',
-    weight: 1,
-  },
-  {
-    name: 'field blocks',
-    file: 'test/http2/hpack.test.ts',
-    test: 'mutated blocks get',
-    judgedBy: 'a plain reading',
-    weight: 1,
-  },
-  {
-    name: 'HTTP/2 frames',
-    file: 'test/http2/frame.test.ts',
-    test: 'random and mutated frames',
-    judgedBy: 'itself, any slices',
-    weight: 2,
-  },
-  {
-    name: 'HTTP/2 requests',
-    file: 'test/http2/requests.test.ts',
-    test: 'random requests become',
-    judgedBy: 'a plain reading of RFC 9113',
-    weight: 1,
-  },
-  {
-    name: 'configuration files',
-    file: 'test/config/fuzz.test.ts',
-    test: 'nothing throws, every fault',
-    judgedBy: 'places of faults and keys; a reference parser of TOML',
-    weight: 0.5,
-  },
-]
+/** Name, file, a part of the name of the test in it, who judges, and the share of the inputs: slow ones get fewer. */
+const PARSERS: readonly Parser[] = `
+request heads and bodies | test/http/fuzz.test.ts | random connections are read | node:http (llhttp) | 2
+answers | test/http/answer-fuzz.test.ts | random answers are read | the client of node:http (llhttp) | 1
+chunked bodies | test/http/body.test.ts | chunked bodies end where | a plain reading, any slices | 4
+frames | test/wire/decoder.test.ts | says the same of mutated frames | itself, any slices | 2
+JSON messages | test/wire/json.test.ts | whatever a stranger sends | what it yields is checked | 2
+control messages | test/wire/control.test.ts | mutated messages never throw | nothing is thrown | 4
+client hellos | test/wire/client-hello.test.ts | judges mutated hellos | a plain reading, any slices | 2
+PROXY headers | test/wire/proxy-protocol.test.ts | reads mutated headers | a plain reading, any slices | 2
+WebSocket conversations | test/wire/websocket-fuzz.test.ts | ws and we agree | the ws package | 1
+field blocks | test/http2/hpack.test.ts | mutated blocks get | a plain reading | 1
+HTTP/2 frames | test/http2/frame.test.ts | random and mutated frames | itself, any slices | 2
+HTTP/2 requests | test/http2/requests.test.ts | random requests become | a plain reading of RFC 9113 | 1
+configuration files | test/config/fuzz.test.ts | nothing throws, every fault | places of faults and keys; a reference parser of TOML | 0.5`
+  .trim()
+  .split('\n')
+  .map(line => {
+    const [name, file, test, judgedBy, weight] = line.split(' | ') as [string, string, string, string, string]
+    return { name, file, test, judgedBy, weight: Number(weight) }
+  })
 
 const { values: options } = parseArgs({
   options: { inputs: { type: 'string', default: '100000' }, only: { type: 'string' } },

@@ -1,156 +1,303 @@
-// Saved runs to docs/benchmarks.md with tables and charts: `bun benchmarks/report.ts [FILE …]`.
+// A saved run to docs/benchmarks.md, its charts and its detail pages: `bun benchmarks/report.ts benchmarks/results/VERSION.json`.
 //
-//   bun benchmarks/index.ts --json benchmarks/results/run.json     first
-//   bun benchmarks/ahead.ts --json benchmarks/results/ahead.json
-//
-// Without files it takes all of benchmarks/results. Of a suite that is in several files the newest run counts.
+//   bun benchmarks/index.ts --json benchmarks/results/VERSION.json     first: one compact file for each release
 
-import { mkdirSync, readdirSync } from 'node:fs'
+import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { jsonTable, peerTable, verdictTable, warnings } from './ahead/print.ts'
-import type { Measured } from './ahead/verdict.ts'
-import { isFigure } from './measure/compare.ts'
-import { type Environment, environmentLine } from './measure/environment.ts'
-import type { Group, SavedRun, SuiteResult } from './measure/result.ts'
-import { losses } from './report/losses.ts'
-import { bars, curves } from './report/svg.ts'
-import { groupTable } from './report/tables.ts'
+import { environmentLine } from './measure/environment.ts'
+import { type ResultRow, readRun, type SuiteResult, type Table } from './measure/result.ts'
+import { figure, median, spread, summarize } from './measure/samples.ts'
+import { cellTexts, headOf, refuse } from './measure/suite.ts'
+import { ratioText, summary } from './measure/summary.ts'
+import { table } from './measure/table.ts'
+import { figuresOf, judge, type Verdict } from './measure/verdict.ts'
+import { ALL } from './peers/list.ts'
+import { CAUSES } from './report/causes.ts'
+import { type Bar, bars, type Curve, curves } from './report/svg.ts'
 
-interface AheadRun {
-  readonly suite: 'ahead'
-  readonly environment: Environment
-  readonly seconds: number
-  readonly measured: readonly Measured[]
-}
-
-const RESULTS = join(import.meta.dir, 'results')
 const DOCS = join(import.meta.dir, '../docs')
 const CHARTS = join(DOCS, 'charts')
-const ORDER =
-  'utils connection throughput latency scalability comparison load transfer memory streaming features scaling frameworks'.split(
-    ' ',
-  )
+const PAGES = join(DOCS, 'benchmarks')
+/** Lines of the page. A reader who wants more follows its links. */
+const MAX_LINES = 150
 
-const STREAMS_TITLE = 'Ours against the best of the peers'
-const JSON_TITLE = 'Ours on the JSON wire against the existing localtunnels'
+/** Shown in charts of curves: the few that a reader can tell apart. */
+const DRAWN = [
+  'direct',
+  'ours',
+  'ours-cli',
+  'rathole',
+  'bore',
+  'frp-nomux',
+  'frp-mux',
+  'chisel',
+  'ferrotunnel',
+]
 
-const files = process.argv.slice(2)
-if (files.length === 0) {
-  for (const name of readdirSync(RESULTS)) if (name.endsWith('.json')) files.push(join(RESULTS, name))
-}
-const suites = new Map<string, SuiteResult>()
-/** By what they compare: the newest of each. */
-const ahead = new Map<string, AheadRun>()
-for (const file of files) {
-  // Files that our own suites wrote.
-  const content = (await Bun.file(file).json()) as SavedRun | SuiteResult | AheadRun
-  if ('measured' in content) {
-    const title = titleOf(content)
-    const known = ahead.get(title)
-    if (!known || known.environment.date < content.environment.date) ahead.set(title, content)
-    continue
-  }
-  for (const suite of 'suites' in content ? content.suites : [content]) {
-    const known = suites.get(suite.suite)
-    if (!known || known.environment.date < suite.environment.date) suites.set(suite.suite, suite)
-  }
-}
-const ordered = ORDER.map(name => suites.get(name)).filter(suite => suite !== undefined)
-if (ordered.length === 0 && ahead.size === 0) {
-  console.error('no results: run bun benchmarks/index.ts --json benchmarks/results/run.json first')
-  process.exit(1)
-}
+/** Cores taken by other work from which on absolute figures are doubtful. */
+const BUSY_CORES = 0.3
 
-mkdirSync(CHARTS, { recursive: true })
-const sections = [await Bun.file(join(import.meta.dir, 'report/method.md')).text()]
-const quick = ordered.filter(suite => suite.quick)
-if (quick.length > 0) {
-  sections.push(`**Smoke runs, whose figures mean nothing:** ${quick.map(({ title }) => title).join(', ')}.`)
-}
-for (const [title, run] of ahead) sections.push(aheadSection(title, run))
-for (const suite of ordered) sections.push(await suiteSection(suite))
-sections.push(`## Where ours is not first\n\n${losses(ordered)}`)
-await Bun.write(join(DOCS, 'benchmarks.md'), `${sections.map(section => section.trim()).join('\n\n')}\n`)
-console.log(
-  `docs/benchmarks.md: ${ordered.length} suites${ahead.size > 0 ? ' and the tables of ahead.ts' : ''}`,
+/**
+ * What the existing localtunnels says of itself (Apple M3 Pro, Bun 1.3.10), in nanoseconds, by group and row: another
+ * machine, so an order of magnitude.
+ */
+const PUBLISHED = (await Bun.file(join(import.meta.dir, 'report/published.json')).json()) as Readonly<
+  Record<string, Readonly<Record<string, number>>>
+>
+
+const [file] = process.argv.slice(2)
+if (file === undefined) refuse('which saved run? bun benchmarks/report.ts benchmarks/results/VERSION.json')
+const { suites } = await readRun(file).catch((error: unknown) =>
+  refuse(error instanceof Error ? error.message : String(error)),
 )
-
-function titleOf({ measured }: AheadRun): string {
-  const hasStreams = measured.some(({ peer }) => peer === 'ours-streams')
-  return hasStreams ? STREAMS_TITLE : JSON_TITLE
+const all = new Map(suites.flatMap(({ tables }) => tables.map(one => [one.id, one] as const)))
+for (const folder of [CHARTS, PAGES]) {
+  rmSync(folder, { recursive: true, force: true })
+  mkdirSync(folder, { recursive: true })
 }
 
-function aheadSection(title: string, { environment, measured, seconds }: AheadRun): string {
-  const rounds = new Set(measured.map(({ round }) => round)).size
-  const parts = [`## ${title}`, `_${environmentLine(environment)}_`]
-  parts.push(
-    `\`bun benchmarks/ahead.ts\`: ${rounds} interleaved rounds of ${seconds} s a measurement; median (min..max).`,
+const charts = [
+  await line('Requests a second by connections (GET 20 B)', 'more is better', 'rps', [
+    't1',
+    't10',
+    't50',
+    't100',
+    't500',
+    't1000',
+  ]),
+  await line(
+    'Megabytes a second by size (10 connections)',
+    'more is better; logarithmic',
+    'mbps',
+    ['1k10', '10k10', '64k10', '100k10', '1m10', '10m10'],
+    true,
+  ),
+  await percentiles('r4000', 'Latency at 4,000 requests a second, ms', 'less is better; logarithmic'),
+  await bar(
+    't50',
+    'cpu',
+    'Processor time of a request, both ends, µs',
+    'less is better; GET 20 B, 50 connections',
+  ),
+  await bar('held1000', 'idle', 'Memory of both ends, idle, MB', 'less is better'),
+  await bar(
+    'fidelity',
+    'passed',
+    'Conformance checks passed, %',
+    'more is better; tunnels of ports are asked fewer',
+  ),
+].filter(chart => chart !== null)
+
+const page = await Bun.file(join(import.meta.dir, 'report/page.md')).text()
+const written = page
+  .replace('{{machine}}', machine())
+  .replace('{{charts}}', charts.join('\n\n'))
+  .replace('{{wins}}', standings('ahead'))
+  .replace('{{losses}}', standings('behind'))
+  .replace('{{pages}}', suites.map(({ suite, title }) => `[${title}](benchmarks/${suite}.md)`).join(', '))
+  .replace('{{tunnels}}', table(['tunnel', 'version', 'how it is run'], tunnels()))
+if (written.split('\n').length > MAX_LINES)
+  throw new Error(`docs/benchmarks.md is longer than ${MAX_LINES} lines`)
+await Bun.write(join(DOCS, 'benchmarks.md'), written)
+for (const suite of suites) await Bun.write(join(PAGES, `${suite.suite}.md`), detail(suite))
+console.log(`docs/benchmarks.md, ${readdirSync(CHARTS).length} charts, ${suites.length} detail pages`)
+
+function machine(): string {
+  const { environment, rounds, quick } = suites[0]!
+  const busy = suites.flatMap(({ tables }) =>
+    tables.flatMap(({ rows }) => rows.flatMap(row => figuresOf(row, 'foreign'))),
   )
-  // Where the existing localtunnels ran beside ours it has a section of its own.
-  const json = title === STREAMS_TITLE && ahead.has(JSON_TITLE) ? '' : jsonTable(measured)
-  parts.push(...[verdictTable(measured), json].filter(Boolean))
-  parts.push('All tunnels:', peerTable(measured), ...warnings(measured).map(warning => `- ${warning}`))
-  return parts.join('\n\n')
+  const steal = suites.flatMap(({ tables }) =>
+    tables.flatMap(({ rows }) => rows.flatMap(row => figuresOf(row, 'steal'))),
+  )
+  const parts = [
+    `${environmentLine(environment)}. Medians of ${rounds} interleaved round${rounds === 1 ? '' : 's'}${rounds < 5 ? ', fewer than the usual five' : ''}.`,
+    `Meanwhile other work took ${figure(median(busy))} cores (median), the hypervisor ${figure(median(steal))} %.`,
+  ]
+  if (median(busy) > BUSY_CORES)
+    parts.push('**The machine was shared with other work: these figures are provisional.**')
+  if (quick) parts.push('**A smoke run: no figure means anything.**')
+  return parts.join('\n')
 }
 
-async function suiteSection({ suite, title, environment, groups }: SuiteResult): Promise<string> {
-  const parts = [`## ${title}`, `\`bun benchmarks/${suite}.ts\` · _${environmentLine(environment)}_`]
-  const tools = Object.entries(environment.tools).filter(([, version]) => version !== '-')
-  if (tools.length > 0) parts.push(`With ${tools.map(([name, version]) => `${name} ${version}`).join(', ')}.`)
-  for (const group of groups) {
-    parts.push(`### ${group.name}`)
-    const chart = await chartOf(suite, group)
-    if (chart) parts.push(chart)
-    parts.push(groupTable(group))
-    if (group.note) parts.push(group.note)
-  }
-  const loop = await openLoopChart(suite, groups)
-  if (loop) parts.push(loop)
-  return parts.join('\n\n')
-}
-
-/** A chart where a group brings curves or compares peers. */
-async function chartOf(suite: string, group: Group): Promise<string | null> {
-  if (group.chart && group.chart.series.length > 0)
-    return save(suite, group.name, curves(group.name, group.chart))
-  const [first] = group.columns
-  if (!first || first.unit === 'ns' || !group.rows.some(({ name }) => name.startsWith('ours'))) return null
-  const all = group.rows.flatMap(({ name, cells }) => {
-    const cell = cells[first.key]
-    return isFigure(cell) ? [{ name, value: cell.value }] : []
+async function line(
+  title: string,
+  direction: string,
+  key: string,
+  ids: readonly string[],
+  logarithmic = false,
+): Promise<string | null> {
+  const tables = ids.flatMap(id => all.get(id) ?? [])
+  const drawn = DRAWN.flatMap((name): Curve[] => {
+    const rows = tables.map(({ rows }) => rows.find(row => row.name === name))
+    const points = rows.map(row => middle(row, key))
+    const spreads = rows.map(row => rangeOf(row, key))
+    const [row] = rows.filter(one => one !== undefined)
+    // The generator alone would press the others to the ground.
+    return row && name !== 'direct' && points.some(point => point !== null)
+      ? [{ ...marks(row), points, spreads }]
+      : []
   })
-  if (all.length < 3) return null
-  const best = (a: number, b: number): number => (first.better === 'higher' ? b - a : a - b)
-  const sorted = all.filter(({ name }) => name !== 'direct').sort((a, b) => best(a.value, b.value))
-  return save(suite, group.name, bars(`${group.name}: ${first.title}`, first.unit, sorted))
-}
-
-/** p99 over the rate, all tunnels in one picture. */
-async function openLoopChart(suite: string, groups: readonly Group[]): Promise<string | null> {
-  const series = groups
-    .filter(({ name }) => name.startsWith('Open loop: '))
-    .map(({ name, rows }) => ({
-      name: name.replace('Open loop: ', ''),
-      points: rows.flatMap(row => {
-        const cell = row.cells.p99
-        const rate = Number(row.name.replaceAll(',', '').split(' ')[0])
-        return isFigure(cell) && rate > 1 ? [[rate, cell.value] as const] : []
-      }),
-    }))
-    .filter(({ points }) => points.length > 1)
-  if (series.length === 0) return null
+  if (drawn.length === 0) return null
   return save(
-    suite,
-    'p99 by rate',
-    curves('p99 by rate', { x: 'requests per second', y: 'ms', series }, true),
+    title,
+    curves(
+      title,
+      direction,
+      tables.map(({ title }) => stepOf(title)),
+      drawn,
+      logarithmic,
+    ),
   )
 }
 
-async function save(suite: string, name: string, svg: string): Promise<string> {
-  const file = `${suite}-${name
+function stepOf(title: string): string {
+  const [, size, connections] = /^GET (.*?), ([\d,]+) connection/.exec(title) ?? []
+  return (size === '20 B' ? connections : size) ?? title
+}
+
+async function percentiles(id: string, title: string, direction: string): Promise<string | null> {
+  const rows = (all.get(id)?.rows ?? []).filter(({ name }) => DRAWN.includes(name))
+  const keys = ['p50', 'p90', 'p99', 'p999']
+  const drawn = rows.map(row => ({
+    ...marks(row),
+    points: keys.map(key => middle(row, key)),
+    spreads: keys.map(key => rangeOf(row, key)),
+  }))
+  if (drawn.every(({ points }) => points.every(point => point === null))) return null
+  return save(title, curves(title, direction, ['p50', 'p90', 'p99', 'p99.9'], drawn, true))
+}
+
+async function bar(id: string, key: string, title: string, direction: string): Promise<string | null> {
+  const one = all.get(id)
+  const better = one?.columns.find(column => column.key === key)?.better
+  const rows = (one?.rows ?? []).flatMap((row): Bar[] => {
+    const values = figuresOf(row, key)
+    if (values.length === 0) return []
+    const { median, min, max } = summarize(values)
+    return [{ ...marks(row), value: median, low: min, high: max }]
+  })
+  if (rows.length === 0) return null
+  return save(
+    title,
+    bars(
+      title,
+      direction,
+      rows.toSorted((a, b) => (better === 'higher' ? b.value - a.value : a.value - b.value)),
+    ),
+  )
+}
+
+function middle(row: ResultRow | undefined, key: string): number | null {
+  const values = figuresOf(row, key)
+  return values.length > 0 ? median(values) : null
+}
+
+function rangeOf(row: ResultRow | undefined, key: string): readonly [number, number] | null {
+  const values = figuresOf(row, key)
+  return values.length > 1 ? [Math.min(...values), Math.max(...values)] : null
+}
+
+function marks({ name, role }: ResultRow): {
+  readonly name: string
+  readonly isOurs: boolean
+  readonly isFloor: boolean
+} {
+  return { name, isOurs: role === 'ours', isFloor: role === 'floor' }
+}
+
+async function save(title: string, svg: string): Promise<string> {
+  const name = title
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '-')
-    .replace(/^-|-$/g, '')}.svg`
-  await Bun.write(join(CHARTS, file), svg)
-  return `![${name}](charts/${file})`
+    .replace(/^-|-$/g, '')
+  await Bun.write(join(CHARTS, `${name}.svg`), svg)
+  return `![${title}](charts/${name}.svg)`
+}
+
+interface Standing extends Verdict {
+  readonly id: string
+  readonly title: string
+  readonly name: string
+}
+
+/** The five rows that are furthest from the mark; each row once, by the library or the command line. */
+function standings(wanted: 'ahead' | 'behind'): string {
+  const found = [...all.values()].flatMap((one): Standing[] =>
+    ['ours', 'ours-cli'].flatMap(name => {
+      const verdict = judge(one, name, one.columns[0]!.key)
+      return verdict?.standing === wanted && verdict.mark
+        ? [{ ...verdict, id: one.id, title: one.title, name }]
+        : []
+    }),
+  )
+  const distance = ({ ratio }: Standing): number => Math.abs(Math.log(ratio?.median ?? 1))
+  const rows = [...Map.groupBy(found, ({ id }) => id).values()]
+    .map(same => same.toSorted((a, b) => distance(b) - distance(a))[0]!)
+    .toSorted((a, b) => distance(b) - distance(a))
+    .slice(0, 5)
+    .map(one => [
+      one.title,
+      one.name,
+      `${spread(one.ours)} ${one.column.unit}`,
+      `${one.mark!.name} ${figure(one.mark!.summary.median)}`,
+      ratioText(one.ratio!),
+      ...(wanted === 'behind' ? [CAUSES[one.id] ?? 'Not investigated yet.'] : []),
+    ])
+  if (rows.length === 0) return 'None in this run.'
+  return table(
+    ['work', 'tunnel', 'ours', 'best peer', 'ours ÷ peer', ...(wanted === 'behind' ? ['cause'] : [])],
+    rows,
+  )
+}
+
+function tunnels(): readonly string[][] {
+  const versions = Object.assign({}, ...suites.map(({ environment }) => environment.tools)) as Readonly<
+    Record<string, string>
+  >
+  return ALL.filter(({ name }) => versions[name] !== undefined).map(({ name, how }) => [
+    name,
+    versions[name]!,
+    how,
+  ])
+}
+
+function detail({ suite, title, environment, rounds, tables }: SuiteResult): string {
+  const hasGoals = tables.some(({ goals }) => goals !== undefined)
+  const parts = [
+    `# ${title}`,
+    `\`bun benchmarks/${suite}.ts\`, ${rounds} round${rounds === 1 ? '' : 's'}. ${environmentLine(environment)}. Back to [the page](../benchmarks.md).`,
+    ...(hasGoals ? ['## Ours against the best peer', summary(tables)] : []),
+    ...tables.flatMap(one => [`## ${one.title}`, detailTable(one), ...(one.note ? [one.note] : [])]),
+  ]
+  return `${parts.join('\n\n')}\n`
+}
+
+function detailTable({ title, columns, rows }: Table): string {
+  if (columns[0]!.unit === 'ns') return timed(title, rows)
+  const body = rows.map(row => [row.name, ...cellTexts(columns, row.cells), ...publishedCell(title, row)])
+  return table(['', ...headOf(columns), ...(PUBLISHED[title] ? ['published'] : [])], body)
+}
+
+/** Functions and single requests of one process, in readable times. */
+function timed(title: string, rows: readonly ResultRow[]): string {
+  const time = (row: ResultRow, key: string): string => duration(middle(row, key))
+  const lines = rows.map(row => [
+    row.name,
+    ...['avg', 'p50', 'p99'].map(key => time(row, key)),
+    ...publishedCell(title, row),
+  ])
+  return table(['', 'avg', 'p50', 'p99', ...(PUBLISHED[title] ? ['published'] : [])], lines)
+}
+
+/** What the existing localtunnels says of itself, on another machine: an order of magnitude. */
+function publishedCell(title: string, { name }: ResultRow): readonly string[] {
+  const published = PUBLISHED[title]
+  return published ? [duration(published[name] ?? null)] : []
+}
+
+function duration(ns: number | null): string {
+  if (ns === null) return ''
+  if (ns >= 1e6) return `${figure(ns / 1e6)} ms`
+  return ns >= 1e3 ? `${figure(ns / 1e3)} µs` : `${figure(ns)} ns`
 }

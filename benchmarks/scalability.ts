@@ -127,4 +127,6 @@ group('Connection Map Operations', () => {
   })
 })
 
-await runSuite('scalability', 'Scalability')
+await runSuite('scalability', 'Scalability', {
+  notes: { 'Register N Clients': 'Connecting and disconnecting, all of them at once.' },
+})

@@ -1,108 +1,135 @@
-// The tunnel over a long road: 100 ms there and back, 100 Mbit/s, with 1 % of the packets lost and without.
-// `bun benchmarks/wan.ts [--rounds 3] [--seconds 5] [--congestion cubic] [--loss 0.01] [--only down]`, as root, on Linux.
+// Every tunnel over a long road: 100 ms there and back, 100 Mbit/s, with and without loss, and 20 ms for comparison.
+// `bun benchmarks/wan.ts [--rounds 3] [--seconds 5] [--peers ours,rathole]`, as root, on Linux.
 //
-// Plain TCP is a visitor who reaches the origin over the same road without any tunnel. Rounds are interleaved.
+// Server and visitors stand at one end, client and app at the other. `direct` is a visitor that crosses the road to the
+// app without a tunnel.
 
-import { parseArgs } from 'node:util'
-import { figure, median, percentile, spread, summarize } from './measure/samples.ts'
-import { table } from './measure/table.ts'
-import { CLIENT_ADDRESS, Road, SERVER_ADDRESS } from './wan/road.ts'
+import { keepBusy, run } from './load/load.ts'
+import { get, post, SMALL } from './load/traffic.ts'
+import { COLUMNS, loadRow, observe } from './measure/load-rows.ts'
+import type { Table } from './measure/result.ts'
+import { measure, type Row } from './measure/rounds.ts'
+import { reasonOf } from './measure/samples.ts'
+import { conclude, isQuick, options, refuse, seconds, unlessQuick } from './measure/suite.ts'
+import { summary } from './measure/summary.ts'
+import { direct } from './peers/floors.ts'
+import { ferrotunnel, frpHttp, piko } from './peers/http.ts'
+import { choose } from './peers/list.ts'
+import { ours, oursCli, oursLibrary } from './peers/ours.ts'
+import { eachPort, endpoint, type Peer } from './peers/peer.ts'
+import { bore, chisel, frpBest, frpMux, ratholeBest } from './peers/tcp.ts'
+import { CLIENT_ADDRESS, Road } from './wan/road.ts'
 
-const { values } = parseArgs({
-  options: {
-    rounds: { type: 'string', default: '3' },
-    seconds: { type: 'string', default: '5' },
-    congestion: { type: 'string' },
-    loss: { type: 'string', multiple: true, default: ['0', '0.01'] },
-    only: { type: 'string', multiple: true },
-  },
-})
-const rounds = Number(values.rounds)
-const ms = String(Number(values.seconds) * 1000)
-
-const SUBJECTS = [
-  ['plain TCP', `http://${CLIENT_ADDRESS}:3000`, 'origin'],
-  ['tunnel', `http://${SERVER_ADDRESS}:8080`, 'app.localhost'],
-  ['tunnel, no links', `http://${SERVER_ADDRESS}:8081`, 'app.localhost'],
+if (process.getuid?.() !== 0) refuse('a slow road needs root: it is built of network namespaces')
+const ROADS = [
+  { name: '100 ms, no loss', oneWayMs: 50, loss: 0 },
+  { name: '100 ms, 1 % loss', oneWayMs: 50, loss: 0.01 },
+  { name: '20 ms, 0.1 % loss', oneWayMs: 10, loss: 0.001 },
 ] as const
-const KINDS = ['small', 'down', 'up', 'beside'].filter(kind => values.only?.includes(kind) ?? true)
 
-/** Everything is over by then, whatever hangs. */
-const deadline = setTimeout(
-  () => void stop('it took too long'),
-  60_000 + values.loss.length * rounds * 12 * (Number(ms) + 8_000),
-)
-let road = new Road()
-process.on('SIGINT', () => void stop('interrupted'))
-process.on('SIGTERM', () => void stop('interrupted'))
-
-try {
-  for (const loss of values.loss.map(Number)) await measure(loss)
-} finally {
-  clearTimeout(deadline)
-  await road.close()
+/** Across the road to the app itself. */
+const plain: Peer = {
+  ...direct,
+  how: 'no tunnel: visitors cross the road to the app',
+  plan: ports => ({
+    server: [],
+    client: [],
+    listens: [],
+    endpoints: eachPort(ports, (_, port) => endpoint(port, undefined, { host: CLIENT_ADDRESS })),
+  }),
 }
+const noLinks = ours('ours-no-links', 'library, maxLinks 0: everything on one connection', {
+  env: { BENCH_LIMITS: '{"maxLinks":0}' },
+})
+const PEERS = [
+  plain,
+  oursLibrary,
+  oursCli,
+  noLinks,
+  ratholeBest,
+  bore,
+  frpBest,
+  frpMux,
+  chisel,
+  frpHttp,
+  piko,
+  ferrotunnel,
+]
 
-async function measure(loss: number): Promise<void> {
-  road = new Road()
-  const results = new Map<string, number[][]>()
-  try {
-    await road.open({ rateMbit: 100, oneWayMs: 50, loss, congestion: values.congestion })
-    await road.start('server', 'server.ts')
-    await road.start('client', 'client.ts')
-    for (let round = 0; round < rounds; round++) {
-      for (const kind of KINDS) {
-        for (const [name, url, host] of SUBJECTS) {
-          const printed = await road.run(
-            'server',
-            'visitor.ts',
-            kind,
-            url,
-            host,
-            kind === 'small' ? '2000' : ms,
-          )
-          const result: unknown = JSON.parse(printed)
-          const figures = Array.isArray(result) ? result.map(Number) : [Number(result)]
-          const key = `${kind} ${name}`
-          results.set(key, [...(results.get(key) ?? []), figures])
-        }
+const length = Math.max(seconds, unlessQuick(4, 1))
+const bulk = { seconds: length, warm: 0, timeoutMs: 60_000 }
+const upload = { ...post(0), body: '10m', answer: Buffer.from('10485760') }
+const rowsOf = (road: string): readonly Row[] =>
+  [
+    loadRow({
+      id: 'wan-down',
+      title: '10 MB down',
+      columns: COLUMNS.bulk,
+      exchanges: [get('10m')],
+      connections: 1,
+      more: bulk,
+    }),
+    loadRow({
+      id: 'wan-up',
+      title: '10 MB up',
+      columns: COLUMNS.bulk,
+      exchanges: [upload],
+      connections: 1,
+      more: bulk,
+    }),
+    loadRow({
+      id: 'wan-small',
+      title: 'GET 20 B, 10 connections',
+      columns: COLUMNS.latency,
+      exchanges: SMALL,
+      connections: 10,
+      more: { seconds: length },
+    }),
+    beside(),
+  ].map(row => ({ ...row, id: `${row.id} ${road}`, title: `${road}: ${row.title}` }))
+
+/** Small requests while a download goes on. */
+function beside(): Row {
+  return {
+    id: 'wan-beside',
+    title: 'GET 20 B at 20 a second beside a download',
+    columns: COLUMNS.fixed,
+    async take(scene) {
+      const { endpoints } = scene.tunnel
+      const download = await keepBusy(endpoints, {
+        exchanges: [get('10m')],
+        connections: 1,
+        seconds: 120,
+        warm: 0,
+      })
+      try {
+        const load = { exchanges: SMALL, connections: 10, rate: 20, seconds: length }
+        const figures = await observe(scene, () => run(endpoints, load))
+        return figures
+      } finally {
+        await download.stop()
       }
-    }
-  } finally {
-    await road.close()
+    },
   }
-  print(loss, results)
 }
 
-function print(loss: number, results: ReadonlyMap<string, readonly number[][]>): void {
-  const of = (kind: string, name: string) => results.get(`${kind} ${name}`) ?? []
-  const bulk = (kind: string, name: string) => summarize(of(kind, name).map(([rate = 0]) => (rate * 8) / 1e6))
-  const times = (kind: string, name: string) =>
-    of(kind, name)
-      .flat()
-      .toSorted((a, b) => a - b)
-  console.log(`\n${loss * 100} % loss, ${rounds} rounds of ${values.seconds} s\n`)
-  const share = (kind: string, name: string) =>
-    `${Math.round((bulk(kind, name).median / bulk(kind, 'plain TCP').median) * 100)} %`
-  console.log(
-    table(
-      ['', 'down, Mbit/s', 'of plain', 'up, Mbit/s', 'of plain', 'small, ms', 'beside bulk p50', 'p99'],
-      SUBJECTS.map(([name]) => [
-        name,
-        spread(bulk('down', name)),
-        share('down', name),
-        spread(bulk('up', name)),
-        share('up', name),
-        figure(median(times('small', name))),
-        figure(median(times('beside', name))),
-        figure(percentile(times('beside', name), 99)),
-      ]),
-    ),
-  )
+const tables: Table[] = []
+const versions: Record<string, string> = {}
+for (const { name, ...road } of isQuick ? ROADS.slice(0, 1) : ROADS) {
+  const built = new Road()
+  try {
+    await built.open({ rateMbit: 100, ...road, congestion: undefined })
+    const peers = choose(PEERS, { names: options.peers, quick: isQuick })
+    const result = await measure([
+      { origins: ['files', 'sink'], peers, rows: rowsOf(name), ground: built.ground },
+    ])
+    tables.push(...result.tables)
+    Object.assign(versions, result.versions)
+  } catch (error) {
+    built.close()
+    refuse(reasonOf(error))
+  }
+  built.close()
 }
-
-async function stop(why: string): Promise<never> {
-  console.error(why)
-  await road.close()
-  process.exit(1)
-}
+console.log(`\n${summary(tables)}`)
+await conclude('wan', 'A slow road', tables, versions)

@@ -1,6 +1,7 @@
 // The client alone, as `localtunnels/client`: for programs that share a port and never serve one.
 
 export { connectTunnel, TunnelClient } from './client/client.ts'
+export type { InspectOptions } from './client/inspect/options.ts'
 export type { ClientLimits } from './client/limits.ts'
 export type {
   FetchHandler,

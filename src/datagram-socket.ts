@@ -22,6 +22,8 @@ export interface DatagramSocket {
 export interface DatagramSocketHandler {
   /** A datagram arrived, possibly an empty one. The array is the handler's to keep. */
   received(datagram: Uint8Array): void
+  /** A datagram arrived that is one too many in this turn of the event loop: it is lost. */
+  dropped(): void
   /** The kernel takes datagrams again. */
   drained(): void
   /** The far side's machine said that nobody listens there (ICMP). Somebody may later. */

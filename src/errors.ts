@@ -53,6 +53,8 @@ export type ErrorCode =
   | 'ORIGIN_UNREACHABLE'
   | 'ORIGIN_UNHEALTHY'
   | 'HANDLER_FAILED'
+  | 'ORIGIN_SPEAKS_TLS'
+  | 'ORIGIN_SPEAKS_PLAIN'
   | 'WIRE_UNSUPPORTED'
   | 'ANSWER_TOO_LARGE'
   | 'PROTOCOL_ERROR'
@@ -110,6 +112,32 @@ export type ErrorCode =
   | 'DNS_RECORD_FAILED'
   | 'CERTIFICATE_DELAYED'
   | 'CERTIFICATE_STORE_FAILED'
+  | 'CLIENT_CERTIFICATE_MISSING'
+  | 'ADDRESS_REFUSED'
+  | 'RATE_LIMITED'
+  | 'ACCESS_REQUIRED'
+  | 'CREDENTIALS_REFUSED'
+  | 'LINK_REFUSED'
+  | 'LOGIN_REFUSED'
+  | 'GUARD_REFUSED'
+  | 'TUNNEL_EXPIRED'
+  | 'LOGIN_UNAVAILABLE'
+  | 'GUARD_FAILED'
+  | 'GUARD_INVALID'
+  | 'GUARD_UNAVAILABLE'
+  | 'GUARD_UNSUPPORTED'
+  | 'GUARD_DIFFERS'
+  | 'CREDENTIALS_THROTTLED'
+  | 'INSPECT_TOKEN_REFUSED'
+  | 'INSPECT_REFUSED'
+  | 'EXCHANGE_NOT_FOUND'
+  | 'FILTER_INVALID'
+  | 'BODY_CUT'
+  | 'REPLAY_IMPOSSIBLE'
+  | 'WAIT_TIMEOUT'
+  | 'INSPECTOR_NOT_FOUND'
+  | 'SIGNATURE_INVALID'
+  | 'INSPECT_STORE_FAILED'
   | 'INTERNAL'
 
 /** What each error code means. */
@@ -324,6 +352,22 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     false,
     'The function that serves this tunnel threw an error.',
     'Look at the `error` event of the client, or at its log: what was thrown is the cause.',
+  ),
+  ORIGIN_SPEAKS_TLS: entry(
+    172,
+    502,
+    'origin',
+    false,
+    'The app speaks TLS on this port, and was asked in plain HTTP.',
+    'Give the client the https:// URL of the app, such as https://localhost:3000.',
+  ),
+  ORIGIN_SPEAKS_PLAIN: entry(
+    173,
+    502,
+    'origin',
+    false,
+    'The app does not speak TLS on this port, and was asked by TLS.',
+    'Give the client the http:// URL of the app, such as http://localhost:3000.',
   ),
   // What a wire cannot carry
   WIRE_UNSUPPORTED: entry(
@@ -780,8 +824,226 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     'The file that keeps the certificates cannot be used.',
     'Check its path, its permissions and the free space.',
   ),
+  CLIENT_CERTIFICATE_MISSING: entry(
+    180,
+    403,
+    'client',
+    false,
+    'The server takes only clients with a certificate of its authority, and this one showed none.',
+    "Give the client its certificate and key: --cert and --key. The server's operator has them signed.",
+  ),
+  // Guards
+  ADDRESS_REFUSED: entry(
+    185,
+    403,
+    'visitor',
+    false,
+    'This address may not visit the app.',
+    'Ask whoever shares the app to allow your address.',
+  ),
+  RATE_LIMITED: entry(
+    186,
+    429,
+    'visitor',
+    true,
+    'Too many requests or connections came from this address.',
+    'Wait for the time in the header Retry-After.',
+  ),
+  ACCESS_REQUIRED: entry(
+    187,
+    401,
+    'visitor',
+    false,
+    'The app is shared with those who have a password, a token or a link.',
+    'Sign in, or ask the person who shares it for a link.',
+  ),
+  CREDENTIALS_REFUSED: entry(
+    188,
+    401,
+    'visitor',
+    false,
+    'The password or token is not one that opens this app.',
+    'Check it, or ask the person who shares the app for the current one.',
+  ),
+  LINK_REFUSED: entry(
+    189,
+    403,
+    'visitor',
+    false,
+    'The link has expired, was used or was taken back.',
+    'Ask the person who shares the app for a new one.',
+  ),
+  LOGIN_REFUSED: entry(
+    190,
+    403,
+    'visitor',
+    false,
+    'The login did not succeed, or this account may not visit the app.',
+    'Sign in with another account, or ask the person who shares the app.',
+  ),
+  GUARD_REFUSED: entry(
+    191,
+    403,
+    'visitor',
+    false,
+    'A guard of the server or tunnel refused the visit.',
+    'Ask the person who shares the app.',
+  ),
+  TUNNEL_EXPIRED: entry(
+    192,
+    410,
+    'user',
+    false,
+    'The app was shared for a limited time, which is over.',
+    'Ask the person who shares it to share it again.',
+  ),
+  LOGIN_UNAVAILABLE: entry(
+    193,
+    503,
+    'server',
+    true,
+    'The service that confirms who visits cannot be reached.',
+    'Try again in a moment.',
+  ),
+  GUARD_FAILED: entry(
+    194,
+    500,
+    'server',
+    true,
+    'A guard of the server or tunnel failed or did not answer in time.',
+    'Try again; if it persists, the error event of the server says which guard and why.',
+  ),
+  GUARD_INVALID: entry(
+    195,
+    400,
+    'user',
+    false,
+    'The guard of the tunnel cannot be used.',
+    'Correct the options under guard.',
+  ),
+  GUARD_UNAVAILABLE: entry(
+    196,
+    501,
+    'user',
+    false,
+    'The server cannot guard this tunnel as asked, so it does not serve it.',
+    'Ask the operator of the server to set up what is missing, or choose another way in.',
+  ),
+  GUARD_UNSUPPORTED: entry(
+    197,
+    501,
+    'user',
+    false,
+    'The server or the wire does not know guards, so the tunnel is not opened.',
+    'Update the server, use the streams wire, or leave the guard out.',
+  ),
+  GUARD_DIFFERS: entry(
+    198,
+    409,
+    'user',
+    false,
+    'Another client of the pool has another guard for this name.',
+    'Give all clients of a pool the same guard and the same guard secret.',
+  ),
+  CREDENTIALS_THROTTLED: entry(
+    199,
+    429,
+    'visitor',
+    true,
+    'Too many wrong passwords or tokens came from this address.',
+    'Wait for the time in the header Retry-After.',
+  ),
+  // The inspector
+  INSPECT_TOKEN_REFUSED: entry(
+    200,
+    401,
+    'user',
+    false,
+    'The inspector wants its token, which is another one after each start of the client.',
+    'Open the URL that the client prints, or read url and token from its file in $XDG_RUNTIME_DIR/localtunnels.',
+  ),
+  INSPECT_REFUSED: entry(
+    201,
+    403,
+    'user',
+    false,
+    'The inspector answers only its own page and programs of this machine.',
+    'Ask 127.0.0.1, [::1] or localhost with its port, from no other origin, and write with Content-Type: application/json.',
+  ),
+  EXCHANGE_NOT_FOUND: entry(
+    202,
+    404,
+    'user',
+    false,
+    'The inspector has no exchange with this id: it was dropped or cleared, or never was.',
+    'List the exchanges, or pin those that must stay.',
+  ),
+  FILTER_INVALID: entry(
+    203,
+    400,
+    'user',
+    false,
+    'The filter cannot be read.',
+    'Write terms such as method:POST path:/hooks/* status:5xx; docs/inspector.md lists them.',
+  ),
+  BODY_CUT: entry(
+    204,
+    409,
+    'user',
+    false,
+    'The body was not kept whole, so it cannot be sent again.',
+    'Raise maxBody of the inspector, and have the request sent once more.',
+  ),
+  REPLAY_IMPOSSIBLE: entry(
+    205,
+    409,
+    'user',
+    false,
+    'This exchange cannot be sent again from here.',
+    'Only complete HTTP requests that came to a tunnel which is still open can be.',
+  ),
+  WAIT_TIMEOUT: entry(
+    206,
+    408,
+    'user',
+    true,
+    'No exchange that matches the filter ended in time.',
+    'Check the filter, or wait longer.',
+  ),
+  INSPECTOR_NOT_FOUND: entry(
+    207,
+    404,
+    'user',
+    true,
+    'No client with an inspector runs here for this user.',
+    'Start one with --inspect, or name one with --pid when there are several.',
+  ),
+  SIGNATURE_INVALID: entry(
+    208,
+    401,
+    'visitor',
+    false,
+    'The signature of the webhook is not valid.',
+    'Check the signing secret on both sides, and the clock.',
+  ),
+  INSPECT_STORE_FAILED: entry(
+    209,
+    500,
+    'user',
+    false,
+    'The file in which the inspector keeps exchanges cannot be used.',
+    'Check its folder and rights, name another file, or leave store out.',
+  ),
   INTERNAL: entry(99, 500, 'server', false, 'Something went wrong inside localtunnels.', 'Please report it.'),
 }
+
+/** A detail of these says what to do. */
+const DETAIL_SAYS_ALL: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'OPTION_INVALID',
+  'SERVER_SCHEME',
+  'ORIGIN_SPEAKS_TLS',
+  'ORIGIN_SPEAKS_PLAIN',
+])
 
 /** Everything localtunnels throws or hands to an `error` event. Match on `code`, not on the message. */
 export class TunnelError extends Error {
@@ -789,12 +1051,12 @@ export class TunnelError extends Error {
   readonly code: ErrorCode
 
   /**
-   * `detail` replaces the meaning of the code in the message; what to do stays, except for `OPTION_INVALID` and
-   * `SERVER_SCHEME`, where the detail says it.
+   * `detail` replaces the meaning of the code in the message; what to do stays, except for `OPTION_INVALID`,
+   * `SERVER_SCHEME`, `ORIGIN_SPEAKS_TLS` and `ORIGIN_SPEAKS_PLAIN`, where the detail says it.
    */
   constructor(code: ErrorCode, detail?: string, options?: { readonly cause?: unknown }) {
     const { meaning, action } = ERRORS[code]
-    const isEnough = (code === 'OPTION_INVALID' || code === 'SERVER_SCHEME') && detail !== undefined
+    const isEnough = DETAIL_SAYS_ALL.has(code) && detail !== undefined
     super(isEnough ? detail : `${detail ?? meaning} ${action}`, options)
     this.name = 'TunnelError'
     this.code = code

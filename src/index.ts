@@ -1,6 +1,7 @@
 // The public API of localtunnels.
 
 export { connectTunnel, TunnelClient } from './client/client.ts'
+export type { InspectOptions } from './client/inspect/options.ts'
 export type { ClientLimits } from './client/limits.ts'
 export type {
   FetchHandler,
@@ -19,6 +20,7 @@ export type { Tunnel } from './client/tunnel.ts'
 export { defineConfig } from './config/define.ts'
 export type { ClientFile, ServerFile } from './config/input.ts'
 export { ERRORS, type ErrorCode, type ErrorEntry, TunnelError } from './errors.ts'
+export type { GuardOptions, JwtRule, LinkOptions, LoginRule, RateRule, WaysIn } from './guard.ts'
 export {
   alternativeNames,
   calculateBackoff,
@@ -32,6 +34,24 @@ export {
   parseHost,
   slugOf,
 } from './names.ts'
+export type {
+  Admittance,
+  ExchangeContext,
+  Guard,
+  GuardedTunnel,
+  GuardMaker,
+  HeaderLine,
+  Middleware,
+  Observer,
+  Outcome,
+  Pass,
+  Reading,
+  Refusal,
+  Seen,
+  Verdict,
+  VisitorHead,
+} from './plugin.ts'
+export { type GuardingOptions, guarding, type Issuer, type LoginProvider } from './plugins/guarding.ts'
 export type { ServerLimits, TokenRule, TunnelServerEvents, TunnelServerOptions } from './server/options.ts'
 export { TunnelServer } from './server/server.ts'
 export type { ServerStats } from './server/stats.ts'

@@ -7,8 +7,8 @@ import type { Socket, SocketHandler, Splice, SpliceDone } from './socket.ts'
 import { type Account, Unsent } from './unsent.ts'
 
 /**
- * Pieces one way after which a raw connection is a conversation: from then on, where it can, the kernel moves them, and
- * neither side's program wakes up for each.
+ * Pieces one way after which a raw connection is a conversation: from then on another thread moves them, where the platform
+ * can, and no main thread wakes up for each.
  */
 const CONVERSATION_PIECES = 64
 
@@ -33,8 +33,9 @@ export class Join implements StreamHandler {
   #isOver = false
 
   /**
-   * `brokenCode`: what the far end of the stream gets when the socket breaks with an error that has no code of its own. `isRaw`: the stream is all that a visitor
-   * has to say, no request among others. `closed`: the socket is gone, with the error that ended it; called once.
+   * `brokenCode`: what the far end of the stream gets when the socket breaks with an error that has no code of its own.
+   * `isRaw`: the stream carries one raw connection, and no requests. `closed`: the socket is gone, with the error that
+   * ended it; called once.
    */
   constructor(brokenCode: ErrorCode, isRaw: boolean, closed?: (error?: Error) => void) {
     this.#brokenCode = brokenCode
@@ -42,7 +43,7 @@ export class Join implements StreamHandler {
     this.socketHandler = {
       received: (bytes, isScratch) => {
         if (this.#stream?.write(bytes, isScratch) === false) this.#socket?.pause()
-        else if (this.#isRaw && ++this.#sentPieces % CONVERSATION_PIECES === 0) this.#settle()
+        else if (this.#isRaw && ++this.#sentPieces % CONVERSATION_PIECES === 0) this.#moveToLink()
       },
       drained: () => {
         if (this.#socket !== undefined) this.#drain(this.#socket)
@@ -51,7 +52,7 @@ export class Join implements StreamHandler {
         this.#hasSocketEnded = true
         this.#stream?.end()
       },
-      turnBegan: () => {
+      spliceable: () => {
         if (this.#socket !== undefined)
           this.#stream?.writeFrom(this.#socket, Number.POSITIVE_INFINITY, () => {})
       },
@@ -62,7 +63,7 @@ export class Join implements StreamHandler {
     }
   }
 
-  /** Whether there is nothing left to do: whoever still dials may stop. */
+  /** Whether there is nothing left to do: a dial under way may stop. */
   get isOver(): boolean {
     return this.#isOver
   }
@@ -110,14 +111,15 @@ export class Join implements StreamHandler {
     const taken = this.#unsent.send(this.#socket, bytes, false, start, end)
     this.#consumed(taken)
     if (taken < end - start && this.#unsent.account?.isOver === true) return this.fail('BUFFERS_FULL')
-    if (this.#isRaw && ++this.#receivedPieces % CONVERSATION_PIECES === 0) this.#stream?.askTurn()
+    if (this.#isRaw && ++this.#receivedPieces % CONVERSATION_PIECES === 0) this.#stream?.requestSplice()
   }
 
   receivedFrom(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined {
     const socket = this.#socket
-    return socket !== undefined && this.#unsent.isEmpty
+    if (socket === undefined || !this.#unsent.isEmpty) return undefined
+    return socket.spliceFrom === undefined
       ? from.spliceTo?.(socket, limitBytes, done)
-      : undefined
+      : socket.spliceFrom(from, limitBytes, done)
   }
 
   writable(): void {
@@ -137,8 +139,8 @@ export class Join implements StreamHandler {
   }
 
   /** What the socket brings may be moved from its next turn on, if the stream has a link by then. */
-  #settle(): void {
-    if (this.#socket?.askTurn?.()) this.#stream?.settle()
+  #moveToLink(): void {
+    if (this.#socket?.requestSplice?.()) this.#stream?.moveToLink()
   }
 
   // ── To and from the socket ─────────────────────────────────────────────────────────────────────────────────

@@ -1,8 +1,5 @@
 // Contract: a byte connection with exact backpressure. Implementations: sockets/bun.ts, sockets/node.ts.
 
-import type { Hop } from './http/forward.ts'
-import type { HeadLimits } from './http/head.ts'
-
 /** One end of a TCP connection. */
 export interface Endpoint {
   /** An IPv4 address also where IPv6 carried it. */
@@ -16,7 +13,19 @@ export interface Endpoints {
   readonly destination: Endpoint
 }
 
-/** The writing side of a connection. The one who opened it closes it. */
+/** What a server brings to a TLS handshake. */
+export interface ServerHandshake {
+  /** Of the runtime: certificate, key, versions, ciphers. */
+  readonly context: object
+  /** What ALPN answers, of what the hello offers. Default: ALPN is not answered. */
+  readonly protocol?: string
+  /** Asks the far side for a certificate, which `context` verifies. One without gets in all the same: see `Socket.isCertified`. */
+  readonly asksCertificate?: boolean
+  /** Gets the decrypted connection when the handshake is done. */
+  accept(socket: Socket): SocketHandler
+}
+
+/** The writing side of a connection. What opened it closes it. */
 export interface Socket {
   /**
    * Writes bytes[start, end), all of them by default, to the kernel and says how many it took: fewer than given means
@@ -24,7 +33,7 @@ export interface Socket {
    * close.
    */
   write(bytes: Uint8Array, start?: number, end?: number): number
-  /** Sends FIN after what was written; reading goes on. */
+  /** Sends FIN after what was written; reading continues. */
   end(): void
   /** Closes both ways at once, with RST where the platform can: the far side must not take it for a clean end. */
   terminate(): void
@@ -35,6 +44,14 @@ export interface Socket {
   /** Reads on. */
   resume(): void
   /**
+   * Speaks TLS on this connection from now on, as its server. `first` was read of it already and belongs to the handshake.
+   * The handler of this socket is called no more, and a handshake that fails ends the connection. Left out where TLS cannot
+   * be begun later.
+   */
+  secure?(first: Uint8Array, handshake: ServerHandshake): void
+  /** The far side showed a certificate that the server's handshake asked for, and it was verified. */
+  readonly isCertified?: boolean
+  /**
    * Has the system ask for a sign of life after so much silence, and again for ten seconds; then the connection fails.
    * Left out where a connection cannot die unnoticed.
    */
@@ -42,121 +59,61 @@ export interface Socket {
   /** Address of the far side, without port; empty on a unix socket. */
   readonly remoteAddress: string
   /**
-   * Moves what comes on this connection to another without the program seeing it, where the platform can: up to
-   * `limitBytes`, or until this side's FIN, a failure of either, a while without bytes, or `stop`. Only to be called in
-   * `turnBegan`. Until `done`, called once and later, nobody may write to the other or end it. What was read by then
-   * and did not reach it is told as `received`, right after `done`. `undefined`: not here, or not now.
+   * Moves what comes on this connection to another without the main thread, where the platform can: up to `limitBytes`, or
+   * until this side's FIN, a failure of either, a while without bytes, or `stop`. Only to be called in `spliceable`. Both
+   * are lent until `done`, which is called once and later. Bytes that were read by then and did not reach the other follow
+   * as `received`, right after `done`. `undefined`: not here, or not now.
    */
   spliceTo?(to: Socket, limitBytes: number, done: SpliceDone): Splice | undefined
+  /** In place of `from.spliceTo(this, …)`, on a connection that has to know what is moved to it. */
+  spliceFrom?(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined
+  /** Has `spliceable` called before anything else is read. `false`: `spliceTo` is not possible here. */
+  requestSplice?(): boolean
+  /** Whether both ways can be lent now. */
+  readonly isLendable?: boolean
   /**
-   * Gives this connection to lanes for the rest of its life, where the platform can. Nothing may be on its way on it;
-   * its end is told as always. `isAppSide`: lanes are begun by the other side. `undefined`: not here, or not now.
+   * Lends the connection to another thread, where the platform can. Until the loan is given back, nothing else may read
+   * (or write, or both) the connection. `stop` asks for it back, which happens a moment later: this side ends or cuts the
+   * connection, or the far side has closed it. `undefined`: not here, or not now.
    */
-  becomeTrunk?(isAppSide: boolean): Trunk | undefined
-  /**
-   * Has what comes on this connection, which has to be paused since the last tick, served by a lane on a trunk: a
-   * visitor's easy requests, on `terms`; without terms, whatever an app sends. Until `over`, called once and later,
-   * nobody may write to this connection or end it. `undefined`: not here, or not now.
-   */
-  enterLane?(trunk: Trunk, lane: number, terms: LaneTerms | undefined, handler: LaneHandler): Lane | undefined
-  /** Whether `enterLane` is possible on this connection now. The first question begins what it takes. */
-  canEnterLane?(): boolean
-  /** Has `turnBegan` called before anything else is read. `false`: `spliceTo` is not possible here. */
-  askTurn?(): boolean
-  /** Who connected, and where to. `undefined` on a unix socket, and once the connection is gone. */
+  lend?(ways: LentWays, stop: () => void): Loan | undefined
+  /** Both ends. `undefined` on a unix socket, and once the connection is gone. */
   endpoints(): Endpoints | undefined
 }
 
 /** So many bytes reached the other connection. */
 export type SpliceDone = (movedBytes: number) => void
 
-/** Bytes on their way from one connection to another, unseen by the program. */
+/** Bytes on their way from one connection to another without the main thread. */
 export interface Splice {
-  /** Of a conversation, and not of bulk: it goes on through the other side's turns. */
+  /** Of a conversation, and not of bulk: it continues through the other side's turns. */
   readonly isPrompt: boolean
   /** At least so many reached the other connection. */
   readonly movedBytes: number
   /** At most so many did: they left this one. */
   readonly takenBytes: number
-  /** Ends it, a moment later; `done` tells. */
+  /** Ends it, a moment later; `done` follows. */
   stop(): void
 }
 
-/** On whose terms a lane serves. It ends with the first request that does not keep to them. */
-export interface LaneTerms {
-  /** One number, which is not `since` any more as soon as a request may have to go elsewhere. */
-  readonly era: Int32Array<SharedArrayBuffer>
-  readonly since: number
-  /** What every request has as its Host. */
-  readonly hostWithPort: string
-  readonly hop: Hop
-  readonly limits: HeadLimits
-  /** Somebody wants to hear of each exchange. */
-  readonly isTold: boolean
+/** What of a connection is lent. */
+export type LentWays = 'reading' | 'writing' | 'both'
+
+/** A connection in the hands of another thread. */
+export interface Loan {
+  /** Open until `giveBack`. */
+  readonly descriptor: number
+  /** Nothing uses the descriptor any more: the connection is the main thread's. What waited for that follows in `goOn`. */
+  giveBack(): void
+  /** What happened meanwhile takes effect: this side's end, the far side's end, the close. Else it is read again. */
+  goOn(fault?: LoanFault): void
 }
 
-/** One that a lane has served. */
-export interface LaneExchange {
-  /** Of a GET. */
-  readonly target: string
-  readonly status: number
-  /** From the request read to the answer sent. */
-  readonly durationMs: number
-  /** Of the answer, as the visitor got it. */
-  readonly bytes: number
-}
-
-/** A connection that lanes share. See `splice/trunk.ts`. */
-export interface Trunk {
-  /** A number for a lane that this side begins. The other side is told which stream it is for. */
-  nextLane(): number
-  /** For a lane that the other side began, and that cannot be here. What it sent is told as `more`, if it can be told. */
-  refuse(lane: number, handler: LaneHandler): void
-}
-
-/** Easy requests of one visitor, and their answers, on their way without the program. See `splice/lane.ts`. */
-export interface Lane {
-  readonly counts: LaneCounts
-  /** Ends it, a moment later. */
-  stop(): void
-}
-
-/** What is heard of a lane, in this order. */
-export interface LaneHandler {
-  /** One after the other, a moment later; if the terms say so. */
-  exchanged?(exchange: LaneExchange): void
-  /** The connection is the program's again. Called once. */
-  over(end: LaneEnd): void
-  /** Bytes of the other side that were not passed on, behind `over`. What it sends otherwise comes behind all of them. */
-  more(bytes: Uint8Array): void
-  /** No more come. Called once. `isTorn`: the trunk is gone, and some of them may have been lost with it. */
-  back(isTorn: boolean): void
-}
-
-/** What a lane has served so far. */
-export interface LaneCounts {
-  /** Exchanges that are over. */
-  readonly requests: number
-  /** Bytes of their requests, as the visitor sent them, and of their answers, as it got them. */
-  readonly bytesIn: number
-  readonly bytesOut: number
-}
-
-/** A lane is over. What it read and did not serve is the program's. */
-export interface LaneEnd {
-  readonly counts: LaneCounts
-  /** Bytes that went to the other side, and that came from it, but for those that will be told as `more`. */
-  readonly sentBytes: number
-  readonly receivedBytes: number
-  /** Bytes of the visitor. */
-  readonly request: Uint8Array | undefined
-  /** They are a request that the app got already, as the lane forwarded it. */
-  readonly isAsked: boolean
-  /** The trunk is gone, and nobody knows what the other side got: the stream is good for nothing any more. */
-  readonly isTorn: boolean
-  /** Bytes for the visitor, who has the beginning of the answer: its request is served otherwise. */
-  readonly unsent: Uint8Array | undefined
-}
+/**
+ * Why a connection that was lent cannot be used any more. `broken`: it failed, which the kernel reported to the other
+ * thread and will not report again. `lost`: it is not known which bytes went where. An error: a handler threw it.
+ */
+export type LoanFault = 'broken' | 'lost' | Error
 
 /** What happens on a connection. `closed` is always the last call, exactly once. */
 export interface SocketHandler {
@@ -164,8 +121,8 @@ export interface SocketHandler {
   received(bytes: Uint8Array, isScratch?: boolean): void
   /** The kernel takes bytes again after a short `write`. */
   drained(): void
-  /** Bytes come in bulk, or somebody asked for it, and the next of them are not read yet: the moment for `spliceTo`. */
-  turnBegan?(): void
+  /** Bytes come in bulk, or `requestSplice` asked for this call, and the next bytes are not read yet. */
+  spliceable?(): void
   /** The far side sent FIN: it will send no more, but may still read. */
   ended(): void
   /** The connection is gone. `error` is set when it did not end by FIN both ways. */
@@ -211,11 +168,16 @@ export interface TlsOptions {
   readonly verify?: boolean
   /** PEM of an authority to trust besides the system's. */
   readonly ca?: string
+  /** PEM: the certificate of this side and its key, for servers that ask for one. */
+  readonly cert?: string
+  readonly key?: string
+  /** The far side's public key has to be this one, besides all else: `sha256//` and base64 of its SHA-256. */
+  readonly pin?: string
 }
 
 /**
  * Opens a connection: resolves once it is up (after the TLS handshake), rejects with the platform's error
- * (`code` such as ECONNREFUSED) when it cannot be. `signal` says that nobody wants it any more: what can be stopped
- * then is, and whoever gave it still has to cut a connection that comes up after all.
+ * (`code` such as ECONNREFUSED) when it cannot be. `signal` says that it is not wanted any more: what can be
+ * stopped then is, and the caller still has to cut a connection that comes up after all.
  */
 export type Dial = (address: Address, handler: SocketHandler, signal?: AbortSignal) => Promise<Socket>

@@ -7,6 +7,7 @@ const ROOT = `${import.meta.dir}/../src`
 
 /** Single files that both ends stand on. */
 const LOW = [
+  'accelerator',
   'bytes',
   'buffers',
   'events',
@@ -29,17 +30,22 @@ const ALLOWED: Record<string, readonly string[]> = {
   deferred: [],
   version: [],
   words: [],
-  socket: ['errors', 'http'],
+  socket: [],
   'datagram-socket': [],
   names: ['errors', 'words'],
   libc: [],
   'file-watch': [],
   certificates: ['errors', 'events', 'file-watch', 'store'],
+  plugin: ['errors'],
+  guard: [],
+  'own-guard': ['errors', 'guard', 'seal'],
+  seal: [],
+  plugins: ['plugin', 'guard', 'own-guard', 'seal', 'store', 'http', 'errors', 'deferred'],
   store: ['errors'],
   stores: ['store', 'errors'],
   descriptors: ['libc'],
-  splice: ['libc', 'descriptors', 'socket', 'http', 'bytes'],
-  sockets: ['socket', 'datagram-socket', 'errors', 'deferred', 'splice', 'bytes', 'libc', 'descriptors'],
+  accelerator: ['libc', 'descriptors', 'socket', 'http', 'bytes'],
+  sockets: ['socket', 'datagram-socket', 'errors', 'deferred', 'accelerator', 'bytes', 'libc', 'descriptors'],
   wire: ['errors', 'bytes'],
   bytes: [],
   unsent: ['socket', 'bytes'],
@@ -50,12 +56,18 @@ const ALLOWED: Record<string, readonly string[]> = {
   buffers: ['wire'],
   http: ['errors', 'bytes'],
   http2: ['bytes', 'http'],
-  server: ['session', 'http', 'wire', 'names', 'errors', 'certificates', ...LOW],
-  client: ['session', 'http', 'wire', 'names', 'errors', ...LOW],
-  config: ['server', 'client', 'errors', 'names', 'words'],
-  index: ['config', 'server', 'client', 'errors', 'names', 'version'],
+  server: ['session', 'http', 'wire', 'names', 'errors', 'certificates', 'plugin', ...LOW],
+  client: ['session', 'http', 'wire', 'names', 'errors', 'guard', 'own-guard', 'file-watch', ...LOW],
+  config: ['server', 'client', 'errors', 'names', 'words', 'guard'],
+  tls: ['certificates', 'store', 'stores'],
+  index: ['config', 'server', 'client', 'errors', 'names', 'version', 'plugin', 'plugins', 'guard'],
   cli: [
+    'store',
+    'stores',
     'index',
+    'guard',
+    'own-guard',
+    'plugins',
     'file-watch',
     'certificates',
     'config',
@@ -116,6 +128,19 @@ test('the pure floors name no runtime and no clock', async () => {
   const broken: string[] = []
   for (const file of files) {
     if (PURE.includes(roomOf(file)) && IMPURE.test(await codeOf(file))) broken.push(file)
+  }
+  expect(broken).toEqual([])
+})
+
+test('of the accelerator, the rest of the code knows the contract and the door', async () => {
+  const broken: string[] = []
+  for (const file of files) {
+    if (file.startsWith('accelerator/')) continue
+    for (const [, target] of (await codeOf(file)).matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)) {
+      const resolved = new URL(target!, `file:///${file}`).pathname.slice(1)
+      if (resolved.startsWith('accelerator/') && resolved !== 'accelerator/door.ts')
+        broken.push(`${file} imports ${resolved}`)
+    }
   }
   expect(broken).toEqual([])
 })

@@ -1,34 +1,46 @@
-// A flow on a clock of the test: batches, what is dropped when, the turn, the idle end.
+// A flow on a clock of the test: batches, what is dropped when, turns among many flows, the idle end.
 
 import { expect, test } from 'bun:test'
-import { Flow, type FlowShare, MAX_BACKLOG_BYTES } from '../src/flow.ts'
+import { Flow, MAX_BACKLOG_BYTES } from '../src/flow/flow.ts'
+import { MAX_WAITING_FLOWS } from '../src/flow/sender.ts'
+import { FlowShare } from '../src/flow/share.ts'
+import { Turns } from '../src/session/turns.ts'
 import type { SocketHandler } from '../src/socket.ts'
 import { frameDatagrams } from '../src/wire/datagrams.ts'
 import { Clock } from './support/clock.ts'
 
 class Rig implements SocketHandler {
-  readonly clock: Clock = new Clock()
+  readonly clock: Clock
   readonly events: string[] = []
   readonly sent: number[] = []
   dropped = 0
   /** Datagrams that the kernel takes before it is full. */
   room: number = Number.POSITIVE_INFINITY
+  /** What one datagram costs the kernel, milliseconds. */
+  costMs = 0
   onReceived: (flow: Flow) => void = () => {}
+  onDrained: () => void = () => {}
   readonly share: FlowShare
   readonly flow: Flow
 
-  constructor(share?: FlowShare) {
-    this.share = share ?? {
-      scheduler: this.clock,
-      idleTimeoutMs: 1_000,
-      backlogBytes: 0,
-      dropped: count => {
-        this.dropped += count
-      },
-    }
+  constructor(share?: FlowShare, clock: Clock = new Clock()) {
+    this.clock = clock
+    this.share =
+      share ??
+      new FlowShare({
+        scheduler: clock,
+        turns: new Turns(clock, error => {
+          throw error
+        }),
+        idleTimeoutMs: 1_000,
+        dropped: count => {
+          this.dropped += count
+        },
+      })
     const send = (datagrams: readonly Uint8Array[]) => {
       const taken = Math.min(this.room, datagrams.length)
       this.room -= taken
+      clock.pass(taken * this.costMs)
       this.sent.push(...datagrams.slice(0, taken).map(({ length }) => length))
       return taken
     }
@@ -41,6 +53,7 @@ class Rig implements SocketHandler {
   }
   drained(): void {
     this.events.push('drained')
+    this.onDrained()
   }
   ended(): void {
     this.events.push('ended')
@@ -107,18 +120,120 @@ test('what all flows of a tunnel have waiting is bounded', () => {
   expect(first.share.backlogBytes).toBe(0)
 })
 
-test('one turn of the event loop sends on so much and not more', () => {
+test('one turn of the event loop sends on so much of a flow and not more', () => {
   const rig = new Rig()
   const bytes = framed(200, 1_400)
   const taken = rig.flow.write(bytes)
   expect(taken).toBe(131_072)
   expect(rig.flow.write(bytes.subarray(taken))).toBe(0)
-  rig.clock.tick()
-  expect(rig.events).toEqual(['drained'])
-  expect(rig.flow.write(bytes.subarray(taken))).toBe(131_072)
-  rig.clock.tick()
-  rig.flow.write(bytes.subarray(2 * taken))
+  const writer = new Writer(rig, bytes.subarray(taken))
+  while (rig.clock.hasSoon) {
+    const before = writer.left
+    rig.clock.tick()
+    expect(before - writer.left).toBeLessThanOrEqual(131_072)
+  }
+  expect(writer.left).toBe(0)
   expect(rig.sent).toEqual(Array.from({ length: 200 }, () => 1_400))
+})
+
+/** What a Join does: keeps what was not taken, and gives it again. */
+class Writer {
+  readonly rig: Rig
+  readonly #kept: Uint8Array[] = []
+
+  constructor(rig: Rig, bytes: Uint8Array) {
+    this.rig = rig
+    rig.onDrained = () => this.#flush()
+    this.#kept.push(bytes)
+  }
+
+  write(bytes: Uint8Array): void {
+    this.#kept.push(bytes)
+    if (this.#kept.length === 1) this.#flush()
+  }
+
+  #flush(): void {
+    for (let first = this.#kept[0]; first !== undefined; first = this.#kept[0]) {
+      const taken = this.rig.flow.write(first)
+      if (taken < first.length) {
+        this.#kept[0] = first.subarray(taken)
+        return
+      }
+      this.#kept.shift()
+    }
+  }
+
+  get left(): number {
+    return this.#kept.reduce((sum, { length }) => sum + length, 0)
+  }
+}
+
+/** Flows of one tunnel, each datagram of which costs half a millisecond. */
+function slowFlows(count: number): Rig[] {
+  const first = new Rig()
+  const rigs = [first]
+  while (rigs.length < count) rigs.push(new Rig(first.share, first.clock))
+  for (const rig of rigs) rig.costMs = 0.5
+  return rigs
+}
+
+test('all flows together send for a bounded time in one turn of the event loop, and nothing is lost', () => {
+  const rigs = slowFlows(40)
+  const { clock } = rigs[0]!
+  const writers = rigs.map(rig => {
+    const writer = new Writer(rig, framed(1, 10))
+    rig.flow.drained()
+    return writer
+  })
+  // Four of them fit into the first turn, and four more into each that follows.
+  const sent = () => rigs.filter(rig => rig.sent.length === 1).length
+  expect(sent()).toBe(4)
+  clock.tick()
+  expect(sent()).toBe(8)
+  while (clock.hasSoon) {
+    const before = clock.now()
+    clock.tick()
+    expect(clock.now() - before).toBeLessThanOrEqual(2.5)
+  }
+  expect(sent()).toBe(40)
+  expect(writers.every(writer => writer.left === 0)).toBe(true)
+  expect([rigs[0]!.dropped, rigs[0]!.share.waitingCount]).toEqual([0, 0])
+})
+
+test('a flow with much to send leaves turns to one with little', () => {
+  const [greedy, modest] = slowFlows(2)
+  new Writer(greedy!, framed(1_000, 10))
+  greedy!.flow.drained()
+  const writer = new Writer(modest!, framed(1, 10))
+  modest!.flow.drained()
+  expect(modest!.sent).toEqual([])
+  // A few portions of the other one are in front, not all that it has.
+  for (let ticks = 0; writer.left > 0; ticks++) {
+    expect(ticks).toBeLessThan(3)
+    greedy!.clock.tick()
+  }
+  expect(greedy!.sent.length).toBeLessThanOrEqual(4 * 48)
+  while (greedy!.clock.hasSoon) greedy!.clock.tick()
+  expect(greedy!.sent.length).toBe(1_000)
+})
+
+test('more flows than may wait for their turn lose what comes, and it is counted', () => {
+  const rigs = slowFlows(MAX_WAITING_FLOWS + 100)
+  const { clock, share } = rigs[0]!
+  const taken = rigs.map(rig => rig.flow.write(framed(3, 10)))
+  // Two of three datagrams each: 1.5 ms, and the second begins before the 2 ms are over.
+  expect(rigs.filter(rig => rig.sent.length === 3).length).toBe(2)
+  expect(share.waitingCount).toBe(MAX_WAITING_FLOWS)
+  expect(taken.filter(count => count === 0).length).toBe(MAX_WAITING_FLOWS)
+  expect(rigs[0]!.dropped).toBe(3 * 98)
+  // One that is closed leaves its place to another.
+  rigs.find((_, index) => taken[index] === 0)!.flow.terminate()
+  expect(share.waitingCount).toBe(MAX_WAITING_FLOWS - 1)
+  expect(rigs.at(-1)!.flow.write(framed(3, 10))).toBe(0)
+  while (clock.hasSoon) clock.tick()
+  // A datagram that was cut in two by a loss would shift all that follow.
+  expect(rigs.at(-2)!.flow.write(framed(1, 77))).toBe(79)
+  expect(rigs.at(-2)!.sent).toEqual([77])
 })
 
 test('a kernel that is full holds the bytes back, and a drain goes on with them', () => {

@@ -108,6 +108,31 @@ test.each([
   expect(output).not.toContain('    at ')
 })
 
+test('the bin runs on Bun from one file, whose bytecode may be missing, cut or that of another version', async () => {
+  const bundle = join(installed.npm, 'node_modules/localtunnels/dist/src/cli/bundle.js')
+  const bytecode = Bun.file(`${bundle}.jsc`)
+  const whole = new Uint8Array(await bytecode.arrayBuffer())
+  const code = await Bun.file(bundle).text()
+  const bin = join(installed.npm, 'node_modules/.bin/localtunnels')
+  try {
+    for (const bytes of [
+      whole,
+      whole.slice(0, whole.length / 2),
+      new Uint8Array(100_000).fill(7),
+      undefined,
+    ]) {
+      if (bytes === undefined) await bytecode.delete()
+      else await Bun.write(bytecode, bytes)
+      expect(await succeed([bin, '--help'], installed.npm)).toStartWith('Usage: localtunnels')
+    }
+    await Bun.write(bundle, 'exports.main = async () => console.log("this file")')
+    expect(await succeed([bin, '--help'], installed.npm)).toBe('this file')
+  } finally {
+    await Bun.write(bundle, code)
+    await Bun.write(bytecode, whole)
+  }
+})
+
 // ── The library ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 const SERVE = `

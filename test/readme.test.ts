@@ -49,6 +49,7 @@ beforeAll(async () => {
     paths: {
       localtunnels: [join(root, 'src/index.ts')],
       'localtunnels/client': [join(root, 'src/client.ts')],
+      'localtunnels/tls': [join(root, 'src/tls.ts')],
     },
     typeRoots: [join(root, 'node_modules/@types')],
     // The rules of the library are not those of its users.

@@ -1,7 +1,7 @@
 // Round trips of one datagram at a time: what a tunnel adds to every question by UDP.
 
+import type { Latency } from './histogram.ts'
 import { Latencies } from './histogram.ts'
-import type { Latency } from './load.ts'
 
 /** A datagram that has not come back after this long is lost; another is sent. */
 const LOST_MS = 200

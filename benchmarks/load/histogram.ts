@@ -1,7 +1,17 @@
 // Latencies of a run in an HDR histogram (three digits, 1 µs to 60 s), as milliseconds.
 
 import { createHistogram } from 'node:perf_hooks'
-import type { Latency } from './load.ts'
+
+/** Milliseconds. */
+export interface Latency {
+  readonly mean: number
+  readonly p50: number
+  readonly p90: number
+  readonly p95: number
+  readonly p99: number
+  readonly p999: number
+  readonly max: number
+}
 
 export class Latencies {
   readonly #histogram = createHistogram({ lowest: 1, highest: 60_000_000, figures: 3 })

@@ -1,84 +1,244 @@
-// Contract: what can be asked of a load generator, and what it reports. `run` picks the tool.
+// What can be asked of the load generator, and what it reports. `generator.c` is compiled when it is first needed.
 
-import type { Endpoint } from '../peers/peer.ts'
-import { curl } from './curl.ts'
-import { own } from './own.ts'
-import { hasVegeta, vegeta } from './vegeta.ts'
-import { wrk } from './wrk.ts'
+import { existsSync, mkdirSync, renameSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Child, finish, launch } from '../measure/children.ts'
+import { unlessQuick } from '../measure/suite.ts'
+import { FILE_SIZES, fileBytes } from '../origin/files.ts'
+import { wwwFolder } from '../origin/origins.ts'
+import { peersFolder } from '../peers/binary.ts'
+import type { Endpoint, Tunnel } from '../peers/peer.ts'
 
-/** Each connection sends the next request when its answer is complete. */
-export interface ClosedLoad {
-  readonly kind: 'closed'
+/** One of the files that every app has, or bytes. */
+export type Content = string | Uint8Array
+
+/** A request with the answer that alone is correct. */
+export interface Exchange {
+  /** Name of the origin. All exchanges of a load go to one port. */
+  readonly to: string
+  readonly method?: string
   readonly path: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: Content
+  /** Default 200. */
+  readonly status?: number
+  /** A text names a file of `origin/files.ts`. */
+  readonly answer: Content
+}
+
+export interface Load {
+  /** Sent in turn; each connection starts at another one. */
+  readonly exchanges: readonly Exchange[]
   readonly connections: number
   readonly seconds: number
+  /** Requests a second, due on a schedule, whether or not answers come: waiting shows as latency. Default: closed loop. */
+  readonly rate?: number
   /** A new connection for every request. */
   readonly reconnect?: boolean
+  /** Stop after so many exchanges. */
+  readonly passes?: number
+  /** Uncounted exchanges of each connection before the clock starts. Default 1. */
+  readonly warm?: number
+  /** An exchange that takes longer has failed. Default 10 s, in a smoke run 2 s. */
+  readonly timeoutMs?: number
+  /** Messages behind an upgrade, or bytes without HTTP, in place of exchanges. */
+  readonly messages?: Messages
 }
 
-/** Requests leave on a schedule, whether or not answers come: waiting shows as latency, not as fewer requests. */
-export interface OpenLoad {
-  readonly kind: 'open'
-  readonly path: string
-  readonly rate: number
-  readonly seconds: number
-}
-
-/** Whole bodies one after the other (or several at once) until the time is up; at least `least` of them. */
-export interface BulkLoad {
-  readonly kind: 'down' | 'up'
-  readonly path: string
-  readonly bytes: number
-  readonly parallel: number
-  readonly seconds: number
-}
-
-/** Small messages to an echo and back, one at a time on one connection. */
-export interface TripLoad {
-  readonly kind: 'trips'
-  readonly bytes: number
-  readonly trips: number
-  /** Round trips before counting begins. */
-  readonly warmup: number
-  readonly seconds: number
-}
-
-export type Load = ClosedLoad | OpenLoad | BulkLoad | TripLoad
-
-/** Milliseconds. */
-export interface Latency {
-  readonly mean: number
-  readonly p50: number
-  readonly p90: number
-  readonly p95: number
-  readonly p99: number
-  readonly p999: number
-  readonly max: number
+export interface Messages {
+  readonly to: string
+  /** Path of the WebSocket; none: plain bytes. */
+  readonly path?: string
+  readonly send: Uint8Array
+  readonly expect: Uint8Array
 }
 
 export interface LoadResult {
-  readonly tool: string
-  readonly requests: number
-  readonly errors: number
+  /** Complete and correct, byte for byte. */
+  readonly ok: number
+  readonly failed: number
+  /** Of those that failed: complete, and not what it must be. */
+  readonly wrong: number
   readonly seconds: number
   readonly bytes: number
-  readonly latency: Latency | null
   /** Processor time of the generator itself. */
   readonly cpuSeconds: number
+  /** Milliseconds. */
+  readonly mean: number
+  readonly p50: number
+  readonly p90: number
+  readonly p99: number
+  readonly p999: number
+  readonly max: number
+  /** The first failure, in words. */
+  readonly failure: string
 }
 
-export type LoadTool = 'wrk' | 'vegeta' | 'curl' | 'own'
+/** Above this share a tunnel has no rate: it serves something else than the work that is measured. */
+export const MAX_FAILED_SHARE = 0.001
 
-/** The fastest tool that is here: a C or Go program where one is installed, ours otherwise. wrk counts whole seconds. */
-export function toolFor(load: Load): LoadTool {
-  if (load.kind === 'closed') return load.seconds >= 1 && Bun.which('wrk') ? 'wrk' : 'own'
-  if (load.kind === 'open') return hasVegeta() ? 'vegeta' : 'own'
-  return load.kind === 'down' && Bun.which('curl') ? 'curl' : 'own'
+/** Makes a load. Throws when an answer was wrong, or more than 0.1 % failed. */
+export async function run(endpoints: Tunnel['endpoints'], load: Load): Promise<LoadResult> {
+  const { stdout, stderr } = await finish([...prefixOf(endpoints, load), await generator()], {
+    stdin: plan(endpoints, load),
+    timeoutMs: (load.seconds + 40) * 1000 + 3 * (load.timeoutMs ?? 0),
+  })
+  const line = /^REPORT (.*)$/m.exec(stdout)?.[1]
+  if (!line)
+    throw new Error(`load generator: ${/^error: (.*)$/m.exec(stderr)?.[1] ?? (stderr || 'it ended early')}`)
+  // Printed by generator.c.
+  const result = JSON.parse(line) as LoadResult
+  const { ok, failed, wrong, failure } = result
+  if (wrong > 0 || failed > MAX_FAILED_SHARE * (ok + failed)) {
+    throw new Error(`${failed} of ${ok + failed} answers failed: ${failure}`)
+  }
+  return result
 }
 
-export function run(endpoint: Endpoint, load: Load, tool: LoadTool = toolFor(load)): Promise<LoadResult> {
-  if (tool === 'wrk' && load.kind === 'closed') return wrk(endpoint, load)
-  if (tool === 'vegeta' && load.kind === 'open') return vegeta(endpoint, load)
-  if (tool === 'curl' && load.kind === 'down') return curl(endpoint, load)
-  return own(endpoint, load)
+/** Sends each exchange once on one connection: whether the answers are right. */
+export async function check(endpoints: Tunnel['endpoints'], load: Load): Promise<void> {
+  const passes = load.messages ? 2 : load.exchanges.length
+  await run(endpoints, { ...load, connections: 1, seconds: 20, rate: 0, warm: 0, passes, reconnect: false })
+}
+
+/** Connections that have had one answer each and stay open until `stop`. */
+export async function hold(
+  endpoints: Tunnel['endpoints'],
+  load: Load,
+): Promise<Child & { readonly held: number }> {
+  const child = await launch([...prefixOf(endpoints, load), await generator()], {
+    stdin: plan(endpoints, load, HOLD),
+    ready: /^held (\d+)$/,
+    deadlineMs: 60_000,
+  })
+  return { ...child, held: Number(child.match?.[1]) }
+}
+
+/** A load that goes on until `stop`. */
+export async function keepBusy(endpoints: Tunnel['endpoints'], load: Load): Promise<Child> {
+  return launch([...prefixOf(endpoints, load), await generator()], {
+    stdin: plan(endpoints, load),
+    ready: /^started$/,
+    deadlineMs: 30_000,
+  })
+}
+
+function prefixOf(endpoints: Tunnel['endpoints'], { messages, exchanges }: Load): readonly string[] {
+  return endpoints[messages?.to ?? exchanges[0]!.to]?.visitor ?? []
+}
+
+let built: Promise<string> | undefined
+
+async function generator(): Promise<string> {
+  built ??= build()
+  return built
+}
+
+async function build(): Promise<string> {
+  const source = join(import.meta.dir, 'generator.c')
+  const target = join(peersFolder, 'bin/generator')
+  mkdirSync(join(peersFolder, 'bin'), { recursive: true })
+  if (existsSync(target) && statSync(target).mtimeMs > statSync(source).mtimeMs) return target
+  const fresh = `${target}-${process.pid}`
+  const flags = ['-O2', '-o', fresh, source, '-lssl', '-lcrypto']
+  const remedy = 'apt-get install gcc libc6-dev libssl-dev'
+  if (!Bun.which('cc')) throw new Error(`the load generator needs a C compiler: ${remedy}`)
+  const { code, stderr } = await finish(['cc', ...flags])
+  if (code !== 0)
+    throw new Error(`the load generator cannot be compiled (${remedy}): ${stderr.slice(0, 300)}`)
+  // Whole or not at all: another suite may start now.
+  renameSync(fresh, target)
+  return target
+}
+
+/** Bytes of a request head that reaches the endpoint. */
+export function requestHead(
+  { hostHeader, headers }: Endpoint,
+  method: string,
+  path: string,
+  more: Readonly<Record<string, string>> = {},
+): Buffer {
+  const lines = Object.entries({ Host: hostHeader, ...headers, ...more }).map(
+    ([name, value]) => `${name}: ${value}\r\n`,
+  )
+  return Buffer.from(`${method} ${path} HTTP/1.1\r\n${lines.join('')}\r\n`, 'latin1')
+}
+
+const RECONNECT = 1
+const HOLD = 2
+const [ANSWER_BYTES, ANSWER_HTTP, ANSWER_HEAD_ONLY] = [0, 1, 2]
+const TIMEOUT_MS = unlessQuick(10_000, 2_000)
+/** Larger contents are read from their file, not copied into the plan. */
+const MAX_INLINE_BYTES = 65_536
+
+/** What `generator.c` reads: numbers of 32 bits, and texts with their length in front. */
+function plan(endpoints: Tunnel['endpoints'], load: Load, flags = 0): Buffer {
+  const {
+    exchanges,
+    messages,
+    connections,
+    seconds,
+    rate = 0,
+    reconnect = false,
+    passes = 0,
+    warm = 1,
+  } = load
+  const to = endpoints[messages?.to ?? exchanges[0]!.to]!
+  const parts: Uint8Array[] = []
+  const number = (value: number): void => {
+    const bytes = Buffer.alloc(4)
+    bytes.writeUInt32LE(Math.round(value))
+    parts.push(bytes)
+  }
+  const text = (value: string | Uint8Array): void => {
+    const bytes = Buffer.from(value)
+    number(bytes.length)
+    parts.push(bytes)
+  }
+  const content = (value: Content): void => {
+    const size = sizeOf(value)
+    const isFile = typeof value === 'string' && size > MAX_INLINE_BYTES
+    number(isFile ? 1 : 0)
+    text(isFile ? join(wwwFolder(), value) : typeof value === 'string' ? fileBytes(size) : value)
+  }
+  text(to.host)
+  const own = (reconnect ? RECONNECT : 0) | flags
+  const times = [connections, rate * 1000, seconds * 1000]
+  for (const value of [to.port, to.tls ? 1 : 0, ...times, warm, own, passes, load.timeoutMs ?? TIMEOUT_MS])
+    number(value)
+  text(messages?.path === undefined ? '' : requestHead(to, 'GET', messages.path, UPGRADE))
+  number(messages ? 1 : exchanges.length)
+  if (messages) {
+    number(ANSWER_BYTES)
+    number(0)
+    text(messages.send)
+    content(new Uint8Array())
+    content(messages.expect)
+  }
+  for (const { to, method = 'GET', path, headers = {}, body, status = 200, answer } of messages
+    ? []
+    : exchanges) {
+    number(method === 'HEAD' ? ANSWER_HEAD_ONLY : ANSWER_HTTP)
+    number(status)
+    const more = {
+      ...headers,
+      ...(body !== undefined && { 'Content-Length': String(sizeOf(body)) }),
+      ...(reconnect && { Connection: 'close' }),
+    }
+    text(requestHead(endpoints[to]!, method, path, more))
+    content(body ?? new Uint8Array())
+    content(answer)
+  }
+  return Buffer.concat(parts)
+}
+
+export function sizeOf(content: Content): number {
+  return typeof content === 'string' ? FILE_SIZES[content]! : content.length
+}
+
+const UPGRADE = {
+  Connection: 'Upgrade',
+  Upgrade: 'websocket',
+  'Sec-WebSocket-Version': '13',
+  'Sec-WebSocket-Key': 'AAAAAAAAAAAAAAAAAAAAAA==',
 }

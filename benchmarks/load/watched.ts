@@ -2,7 +2,7 @@
 
 import { connect } from 'node:net'
 import type { Endpoint } from '../peers/peer.ts'
-import { requestBytes } from './visitor.ts'
+import { requestHead } from './load.ts'
 
 export interface Watched {
   readonly status: number
@@ -21,7 +21,7 @@ export function watchedGet(endpoint: Endpoint, path: string, pauseMs = 0): Promi
   socket.setTimeout(60_000, () => socket.destroy(new Error('nothing came for 60 s')))
   socket.on('connect', () => {
     began = performance.now()
-    socket.write(requestBytes(endpoint, 'GET', path, ['connection: close']))
+    socket.write(requestHead(endpoint, 'GET', path, { connection: 'close' }))
   })
   socket.on('data', (chunk: Buffer) => {
     let body = chunk.length

@@ -9,6 +9,9 @@ let guarded = false
 /** Aborted by the first Ctrl+C: stop measuring, print what there is. */
 export const interrupted: AbortSignal = interruption.signal
 
+/** Far more than any program here takes. Tests with one that never starts have it shorter. */
+export const START_DEADLINE_MS: number = Number(process.env.BENCH_START_MS ?? 15_000)
+
 export interface Child {
   readonly pid: number
   /** Last lines of both outputs: the reason when it dies. */
@@ -23,41 +26,43 @@ export interface LaunchOptions {
   /** Resolves the launch when a line of output matches; else it resolves at once. */
   readonly ready?: RegExp
   readonly deadlineMs?: number
+  readonly stdin?: Uint8Array
+  /** Its output is a terminal. */
+  readonly terminal?: boolean
   /** Sees every line of both outputs. */
   onLine?(line: string): void
 }
 
+export type Launched = Child & { readonly match: RegExpExecArray | null }
+
 /** Starts a process in a group of its own, so that Ctrl+C reaches the benchmark first. */
-export async function launch(
-  command: readonly string[],
-  options: LaunchOptions = {},
-): Promise<Child & { readonly match: RegExpExecArray | null }> {
+export async function launch(command: readonly string[], options: LaunchOptions = {}): Promise<Launched> {
   guard()
-  const child = Bun.spawn([...command], {
-    cwd: options.cwd,
-    env: { ...process.env, ...options.env },
-    stdin: 'ignore',
-    stdout: 'pipe',
-    stderr: 'pipe',
-    detached: true,
-  })
-  running.add(child)
-  const exited = child.exited.finally(() => running.delete(child))
   const tail: string[] = []
   const seen = Promise.withResolvers<RegExpExecArray | null>()
   if (!options.ready) seen.resolve(null)
+  const take = lines(line => {
+    options.onLine?.(line)
+    tail.push(line)
+    if (tail.length > 20) tail.shift()
+    const match = options.ready?.exec(line)
+    if (match) seen.resolve(match)
+  })
+  const shared = { cwd: options.cwd, env: { ...process.env, ...options.env }, detached: true }
+  const child = options.terminal
+    ? Bun.spawn([...command], {
+        ...shared,
+        terminal: { cols: 120, rows: 40, data: (_, bytes) => take(bytes) },
+      })
+    : Bun.spawn([...command], { ...shared, stdin: options.stdin ?? 'ignore', stdout: 'pipe', stderr: 'pipe' })
+  running.add(child)
+  const exited = child.exited.finally(() => running.delete(child))
   for (const output of [child.stdout, child.stderr])
-    void follow(output, line => {
-      options.onLine?.(line)
-      tail.push(line)
-      if (tail.length > 20) tail.shift()
-      const match = options.ready?.exec(line)
-      if (match) seen.resolve(match)
-    })
+    if (output instanceof ReadableStream) void follow(output, take)
   void exited.then(code => seen.reject(new Error(`${command[0]} ended with ${code}: ${gist(tail)}`)))
   const timer = setTimeout(
     () => seen.reject(new Error(`${command[0]} was not ready in time: ${gist(tail)}`)),
-    options.deadlineMs ?? 15_000,
+    options.deadlineMs ?? START_DEADLINE_MS,
   )
   const stop = async (): Promise<void> => {
     child.kill('SIGTERM')
@@ -92,7 +97,7 @@ export interface Finished {
 export async function finish(
   command: readonly string[],
   options: {
-    readonly stdin?: string
+    readonly stdin?: string | Uint8Array
     readonly env?: Readonly<Record<string, string>>
     readonly timeoutMs?: number
   } = {},
@@ -100,7 +105,7 @@ export async function finish(
   guard()
   const child = Bun.spawn([...command], {
     env: { ...process.env, ...options.env },
-    stdin: options.stdin === undefined ? 'ignore' : new TextEncoder().encode(options.stdin),
+    stdin: options.stdin === undefined ? 'ignore' : Buffer.from(options.stdin),
     stdout: 'pipe',
     stderr: 'pipe',
     detached: true,
@@ -133,22 +138,28 @@ function guard(): void {
   process.on('exit', () => {
     for (const child of running) child.kill('SIGKILL')
   })
-  const interrupt = (): void => {
-    if (interrupted.aborted) process.exit(130)
-    process.stderr.write('\nstopping; once more to leave at once\n')
-    interruption.abort(new Error('interrupted'))
-  }
   process.on('SIGINT', interrupt)
   process.on('SIGTERM', interrupt)
 }
 
-async function follow(output: ReadableStream<Uint8Array>, take: (line: string) => void): Promise<void> {
+/** Ends the measuring, not the program: what was measured is printed and saved. */
+export function interrupt(): void {
+  if (interrupted.aborted) process.exit(130)
+  process.stderr.write('\nstopping; once more to leave at once\n')
+  interruption.abort(new Error('interrupted'))
+}
+
+async function follow(output: ReadableStream<Uint8Array>, take: (bytes: Uint8Array) => void): Promise<void> {
+  for await (const bytes of output) take(bytes)
+}
+
+/** Cuts what comes into lines; a terminal ends them with CR LF. */
+function lines(take: (line: string) => void): (bytes: Uint8Array) => void {
   const decoder = new TextDecoder()
   let rest = ''
-  for await (const chunk of output) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
-    rest = lines.pop() ?? ''
-    for (const line of lines) take(line)
+  return bytes => {
+    const parts = (rest + decoder.decode(bytes, { stream: true })).split(/\r?\n/)
+    rest = parts.pop() ?? ''
+    for (const line of parts) take(line)
   }
-  if (rest) take(rest)
 }

@@ -1,51 +1,51 @@
 // This run against a saved one: ratios, and which of them are more than noise.
 
-import type { Figure, Group, SavedRun, SuiteResult } from './result.ts'
-import { figure } from './samples.ts'
+import type { SavedRun, SuiteResult, Table } from './result.ts'
+import { figure, type Summary, summarize } from './samples.ts'
 import { table } from './table.ts'
+import { figuresOf } from './verdict.ts'
 
 export function compare(now: SuiteResult, before: SavedRun): string {
   const earlier = before.suites.find(({ suite }) => suite === now.suite)
   if (!earlier) return `${now.suite}: the saved run has no such suite`
-  const rows = now.groups.flatMap(group => compareGroup(group, earlier))
+  const rows = now.tables.flatMap(one => compareTable(one, earlier))
   const head = `${now.title} against ${earlier.environment.commit} of ${earlier.environment.date}`
   if (rows.length === 0) return `${head}: nothing in common`
   return `${head}\n${table(['row', 'figure', 'before', 'now', 'ratio', ''], rows)}`
 }
 
-function compareGroup(group: Group, earlier: SuiteResult): string[][] {
-  const other = earlier.groups.find(({ name }) => name === group.name)
-  const rows: string[][] = []
-  for (const row of group.rows) {
-    const cells = other?.rows.find(({ name }) => name === row.name)?.cells
-    for (const column of group.columns) {
-      const [before, now] = [cells?.[column.key], row.cells[column.key]]
-      if (column.better === 'neither' || !isFigure(before) || !isFigure(now)) continue
-      const ratio = now.value / before.value
-      const title = `${group.name}: ${row.name}`
-      const unit = `${column.title} ${column.unit}`.trim()
-      const verdict = overlaps(before, now)
-        ? ''
-        : ratio > 1 === (column.better === 'higher')
-          ? 'better'
-          : 'WORSE'
-      rows.push([title, unit, figure(before.value), figure(now.value), `${ratio.toFixed(2)} ×`, verdict])
+function compareTable({ id, title, rows, columns }: Table, earlier: SuiteResult): string[][] {
+  const other = earlier.tables.find(one => one.id === id)
+  const lines: string[][] = []
+  for (const row of rows) {
+    const old = other?.rows.find(({ name }) => name === row.name)
+    for (const { key, title: what, unit, better } of columns) {
+      const [was, is] = [figuresOf(old, key), figuresOf(row, key)]
+      if (better === 'neither' || was.length === 0 || is.length === 0) continue
+      const [before, now] = [summarize(was), summarize(is)]
+      const ratio = now.median / before.median
+      const verdict = overlap(before, now) ? '' : ratio > 1 === (better === 'higher') ? 'better' : 'WORSE'
+      const name = `${title}: ${row.name}`
+      lines.push([
+        name,
+        `${what} ${unit}`.trim(),
+        figure(before.median),
+        figure(now.median),
+        `${ratio.toFixed(2)} ×`,
+        verdict,
+      ])
     }
   }
-  return rows
+  return lines
 }
 
-/** Ranges that touch are noise. Without ranges ten per cent are. */
-function overlaps(a: Figure, b: Figure): boolean {
-  const range = ({ value, low = value * 0.9, high = value * 1.1 }: Figure): readonly [number, number] => [
-    low,
-    high,
-  ]
+/** Ranges that touch are noise. Of a single figure ten per cent are. */
+function overlap(a: Summary, b: Summary): boolean {
   const [aLow, aHigh] = range(a)
   const [bLow, bHigh] = range(b)
   return aLow <= bHigh && bLow <= aHigh
 }
 
-export function isFigure(cell: Figure | string | undefined): cell is Figure {
-  return typeof cell === 'object'
+function range({ median, min, max, count }: Summary): readonly [number, number] {
+  return count > 1 ? [min, max] : [median * 0.9, median * 1.1]
 }

@@ -1,8 +1,10 @@
 // mitata, with what the suites need on top: results in our form, and a smoke mode that runs every benchmark a few times.
 
 import * as mitata from 'mitata'
-import type { Column, Figure, Group, ResultRow } from './result.ts'
-import { conclude, isQuick, say } from './suite.ts'
+import { interrupt } from './children.ts'
+import type { Cell, Column, ResultRow, Table } from './result.ts'
+import { reasonOf } from './samples.ts'
+import { conclude, fault, isQuick, say } from './suite.ts'
 
 type Work = () => unknown
 
@@ -18,7 +20,6 @@ let groupName = ''
 const COLUMNS: readonly Column[] = [
   { key: 'avg', title: 'avg', unit: 'ns', better: 'lower' },
   { key: 'p50', title: 'p50', unit: 'ns', better: 'lower' },
-  { key: 'p75', title: 'p75', unit: 'ns', better: 'neither' },
   { key: 'p99', title: 'p99', unit: 'ns', better: 'neither' },
   { key: 'p999', title: 'p99.9', unit: 'ns', better: 'neither' },
 ]
@@ -29,11 +30,9 @@ export function group(name: string, define: () => void): void {
   mitata.boxplot(() => mitata.summary(() => mitata.group(name, define)))
 }
 
-/** One row. `collect`: garbage is collected before each sample, for what allocates much. */
-export function bench(name: string, work: Work, collect = false): void {
+export function bench(name: string, work: Work): void {
   smokes.push({ group: groupName, name, work })
-  const trial = mitata.bench(name, work)
-  if (collect) trial.gc('inner')
+  mitata.bench(name, work)
 }
 
 /** Keeps the optimizer from leaving out what nobody reads. */
@@ -42,8 +41,8 @@ export const keep: (value: unknown) => void = mitata.do_not_optimize
 export interface SuiteOptions {
   /** Remarks under groups, by group name. */
   readonly notes?: Readonly<Record<string, string>>
-  /** Groups measured by other means, put in front. */
-  readonly more?: readonly Group[]
+  /** Tables measured by other means, put in front. */
+  readonly more?: readonly Table[]
   readonly tools?: Readonly<Record<string, string>>
 }
 
@@ -62,27 +61,30 @@ export async function runSuite(
   suite: string,
   title: string,
   { notes = {}, more = [], tools = {} }: SuiteOptions = {},
-): Promise<void> {
+): Promise<never> {
   const rows = new Map<string, ResultRow[]>()
   let failed = 0
   const add = (group: string, name: string, stats: Stats | undefined, error: unknown): void => {
     if (!stats) {
       failed++
-      say(`${group}: ${name} failed: ${error instanceof Error ? error.message : String(error)}`)
+      fault(`${group}: ${name}: ${reasonOf(error)}`)
     }
     const cells = stats ? cellsOf(stats) : { avg: 'failed' }
-    rows.set(group, [...(rows.get(group) ?? []), { name, cells }])
+    rows.set(group, [...(rows.get(group) ?? []), { name, role: 'ours', cells }])
   }
-  const save = (): Promise<void> =>
+  const save = (): Promise<never> =>
     conclude(
       suite,
       title,
-      [...more, ...[...rows].map(([name, all]) => toGroup(name, all, notes[name]))],
+      [...more, ...[...rows].map(([name, all]) => toTable(name, all, notes[name]))],
       tools,
     )
   // mitata cannot be stopped between two benchmarks: what is there is saved, and that is the end.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.once(signal, () => void save().then(() => process.exit(130)))
+    process.once(signal, () => {
+      interrupt()
+      void save()
+    })
   }
 
   if (isQuick) {
@@ -110,8 +112,7 @@ export async function runSuite(
       },
     })
   }
-  await save()
-  process.exit(failed ? 1 : 0)
+  return save()
 }
 
 interface Stats {
@@ -124,17 +125,11 @@ interface Stats {
   readonly p999: number
 }
 
-function cellsOf(stats: Stats): Record<string, Figure> {
-  const range = { low: stats.p25, high: stats.p75 }
-  return {
-    avg: { value: stats.avg, ...range },
-    p50: { value: stats.p50, ...range },
-    p75: { value: stats.p75 },
-    p99: { value: stats.p99 },
-    p999: { value: stats.p999 },
-  }
+/** Quartiles stand where other suites have rounds. */
+function cellsOf({ avg, p25, p50, p75, p99, p999 }: Stats): Record<string, Cell> {
+  return { avg: [avg], p50: [p25, p50, p75], p99: [p99], p999: [p999] }
 }
 
-function toGroup(name: string, rows: readonly ResultRow[], note: string | undefined): Group {
-  return { name, columns: COLUMNS, rows, ...(note !== undefined && { note }) }
+function toTable(title: string, rows: readonly ResultRow[], note: string | undefined): Table {
+  return { id: title, title, columns: COLUMNS, rows, ...(note !== undefined && { note }) }
 }

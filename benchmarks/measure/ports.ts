@@ -1,6 +1,7 @@
 // Free ports, and waiting until somebody answers on one.
 
 import type { Endpoint } from '../peers/peer.ts'
+import { START_DEADLINE_MS } from './children.ts'
 
 /** A port that was free a moment ago. Somebody else may take it in between; then the start fails and says so. */
 export function freePort(): number {
@@ -26,7 +27,11 @@ export async function listening(port: number, deadlineMs = 10_000): Promise<void
 }
 
 /** Resolves when a GET through the endpoint answers 200. */
-export async function answering(endpoint: Endpoint, path: string, deadlineMs = 15_000): Promise<void> {
+export async function answering(
+  endpoint: Endpoint,
+  path: string,
+  deadlineMs: number = START_DEADLINE_MS,
+): Promise<void> {
   const deadline = performance.now() + deadlineMs
   let last = 'no answer'
   for (;;) {
@@ -48,8 +53,9 @@ const REQUEST_TIMEOUT_MS = 5_000
 
 /** One request through an endpoint. */
 export function request(endpoint: Endpoint, path: string, init: RequestInit = {}): Promise<Response> {
-  return fetch(`http://${endpoint.host}:${endpoint.port}${path}`, {
+  return fetch(`${endpoint.tls ? 'https' : 'http'}://${endpoint.host}:${endpoint.port}${path}`, {
     ...init,
+    ...(endpoint.tls && { tls: { rejectUnauthorized: false } }),
     headers: { ...endpoint.headers, host: endpoint.hostHeader },
     redirect: 'manual',
     signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),

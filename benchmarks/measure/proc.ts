@@ -23,11 +23,20 @@ export function cpuSeconds(pids: readonly number[]): number {
   return ticks / TICKS_PER_SECOND
 }
 
-/** Time that all cores spent on anything at all, in seconds. Tells whether somebody else was busy meanwhile. */
-export function machineBusySeconds(): number {
+export interface MachineTimes {
+  /** When it was read, as `performance.now()`. */
+  readonly at: number
+  /** Seconds that all cores spent on anything at all. Tells whether other work ran meanwhile. */
+  readonly busy: number
+  /** Seconds in which a core was wanted and the hypervisor ran another machine on it. */
+  readonly steal: number
+}
+
+export function busyTimes(): MachineTimes {
   const fields = read('/proc/stat').split('\n', 1)[0]!.trim().split(/\s+/).slice(1).map(Number)
-  const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0] = fields
-  return (user + nice + system + irq + softirq) / TICKS_PER_SECOND
+  const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] = fields
+  const busy = (user + nice + system + irq + softirq) / TICKS_PER_SECOND
+  return { at: performance.now(), busy, steal: steal / TICKS_PER_SECOND }
 }
 
 export function residentBytes(pids: readonly number[]): number {

@@ -1,13 +1,9 @@
-// Contract: what a suite measured, in the one form that is saved, compared and turned into a report.
+// Contract: what a suite measured, in the one form that is printed, saved, compared and turned into a report.
 
 import type { Environment } from './environment.ts'
 
-/** A value and the range it moved in: quartiles of one run's samples, or the extremes of several rounds. */
-export interface Figure {
-  readonly value: number
-  readonly low?: number
-  readonly high?: number
-}
+/** The figure of each round, in their order. A text stands for what could not be measured, and says why. */
+export type Cell = readonly number[] | string
 
 export interface Column {
   readonly key: string
@@ -19,28 +15,30 @@ export interface Column {
 
 export interface ResultRow {
   readonly name: string
-  /** A text stands for what could not be measured, and says why. */
-  readonly cells: Readonly<Record<string, Figure | string>>
+  /** `mark`: a peer that may set the mark; `floor`: what stands beside for reference, such as no tunnel at all. */
+  readonly role: 'ours' | 'peer' | 'floor'
+  readonly cells: Readonly<Record<string, Cell>>
 }
 
-/** Points of a curve over time or load, for a chart. */
-export interface Series {
-  readonly name: string
-  readonly points: readonly (readonly [number, number])[]
-}
-
-export interface Chart {
-  readonly x: string
-  readonly y: string
-  readonly series: readonly Series[]
-}
-
-export interface Group {
-  readonly name: string
+/** The first column ranks. */
+export interface Table {
+  readonly id: string
+  readonly title: string
   readonly columns: readonly Column[]
   readonly rows: readonly ResultRow[]
   readonly note?: string
-  readonly chart?: Chart
+  /** What is to be reached against the best peer, for `verdict.ts`. */
+  readonly goals?: readonly Goal[]
+}
+
+export interface Goal {
+  readonly key: string
+  /** Ours ÷ mark: at least this where more is better, at most this where less is. */
+  readonly reach: number
+  /** Row that is the mark in place of the best peer. */
+  readonly against?: string
+  /** A bound in the column's own unit, in place of a ratio. */
+  readonly limit?: number
 }
 
 export interface SuiteResult {
@@ -49,21 +47,51 @@ export interface SuiteResult {
   readonly environment: Environment
   /** A smoke run: its figures mean nothing. */
   readonly quick: boolean
-  readonly groups: readonly Group[]
+  readonly rounds: number
+  readonly tables: readonly Table[]
 }
 
 /** What `index.ts --json` writes: all suites of one run. */
 export interface SavedRun {
+  readonly schema: 2
   readonly suites: readonly SuiteResult[]
 }
 
-/** Reads a file of one suite or of a whole run. */
 export async function readRun(path: string): Promise<SavedRun> {
-  // Files that this module wrote; anything else fails at the first use of a field.
-  const content = (await Bun.file(path).json()) as SavedRun | SuiteResult
-  return 'suites' in content ? content : { suites: [content] }
+  const content: unknown = await Bun.file(path)
+    .json()
+    .catch((error: unknown) => {
+      throw new Error(`${path} is not a saved run: ${error instanceof Error ? error.message : String(error)}`)
+    })
+  if (typeof content === 'object' && content !== null && 'schema' in content && content.schema === 2) {
+    // Written by `writeRun`.
+    return content as SavedRun
+  }
+  throw new Error(`${path} is not a run that this version of the benchmarks saved`)
 }
 
-export async function writeJson(path: string, content: SavedRun | SuiteResult): Promise<void> {
-  await Bun.write(path, `${JSON.stringify(content, null, 1)}\n`)
+/** One line for each row, figures with the digits that a shared machine can honestly give. */
+export async function writeRun(path: string, suites: readonly SuiteResult[]): Promise<void> {
+  const lines: string[] = []
+  for (const { tables, ...suite } of suites) {
+    const all = tables.map(({ rows, ...table }) => {
+      const body = rows.map(row => `   ${JSON.stringify(row, rounded)}`).join(',\n')
+      return `  {${JSON.stringify(table).slice(1, -1)},"rows":[\n${body}\n  ]}`
+    })
+    lines.push(` {${JSON.stringify(suite).slice(1, -1)},"tables":[\n${all.join(',\n')}\n ]}`)
+  }
+  await Bun.write(path, `{"schema":2,"suites":[\n${lines.join(',\n')}\n]}\n`)
+}
+
+function rounded(_: string, value: unknown): unknown {
+  return typeof value === 'number' ? Number(value.toPrecision(4)) : value
+}
+
+export function column(
+  key: string,
+  title: string,
+  unit: string,
+  better: Column['better'] = 'neither',
+): Column {
+  return { key, title, unit, better }
 }

@@ -36,7 +36,12 @@ export function figure(value: number): string {
   return value.toFixed(size >= 1 ? 2 : 3)
 }
 
-export function spread(summary: Summary): string {
-  if (summary.count < 2) return figure(summary.median)
-  return `${figure(summary.median)} (${figure(summary.min)}..${figure(summary.max)})`
+export function spread({ median, min, max, count }: Summary): string {
+  if (count < 2 || figure(min) === figure(max)) return figure(median)
+  return `${figure(median)} (${figure(min)}..${figure(max)})`
+}
+
+export function reasonOf(error: unknown): string {
+  const line = error instanceof Error ? error.message.split('\n')[0]! : String(error)
+  return line.slice(0, 120)
 }

@@ -1,60 +1,123 @@
-// What every suite file begins and ends with: its flags, and saving, printing and comparing what it measured.
+// What every suite begins and ends with: its arguments, what must not have happened to ours, and saving and printing.
 
+import { existsSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { compare, isFigure } from './compare.ts'
+import { interrupted, stopAll } from './children.ts'
+import { compare } from './compare.ts'
 import { environment } from './environment.ts'
-import { type Group, readRun, type SuiteResult, writeJson } from './result.ts'
-import { figure } from './samples.ts'
+import { type Column, type ResultRow, readRun, type SuiteResult, type Table, writeRun } from './result.ts'
+import { spread, summarize } from './samples.ts'
 import { table } from './table.ts'
 
-const { values } = parseArgs({
-  options: {
-    quick: { type: 'boolean', default: false },
-    json: { type: 'string' },
-    compare: { type: 'string' },
-    rounds: { type: 'string' },
-    hours: { type: 'string' },
-    peers: { type: 'string' },
-  },
-  strict: false,
-  allowPositionals: true,
-})
+export const USAGE = `
+  --quick          a smoke run: everything runs and is checked, nothing is measured well
+  --rounds N       interleaved rounds, 1 to 1,000 (default 5)
+  --seconds N      length of one measurement (default 1.5)
+  --only A,B       tables by their id
+  --peers A,B      tunnels by name or beginning of a name
+  --accelerator    ours also with LOCALTUNNELS_SPLICE=0
+  --json FILE      save everything with the environment
+  --compare FILE   ratios against a saved run, marked where they are more than noise`
 
-/** A smoke run: everything runs and is checked, nothing is measured well. */
-export const isQuick: boolean = values.quick === true
+export interface Arguments {
+  readonly quick: boolean
+  readonly accelerator: boolean
+  readonly rounds?: number
+  readonly seconds?: number
+  readonly only?: readonly string[]
+  readonly peers?: readonly string[]
+  readonly json?: string
+  readonly compare?: string
+  readonly words: readonly string[]
+}
+
+/** Reads and checks the arguments. What cannot be used is said in one line, and ends the program with 2. */
+export function readArguments(argv: readonly string[] = process.argv.slice(2)): Arguments {
+  try {
+    const { values, positionals } = parseArgs({
+      args: [...argv],
+      options: {
+        quick: { type: 'boolean', default: false },
+        accelerator: { type: 'boolean', default: false },
+        rounds: { type: 'string' },
+        seconds: { type: 'string' },
+        only: { type: 'string' },
+        peers: { type: 'string' },
+        json: { type: 'string' },
+        compare: { type: 'string' },
+      },
+      allowPositionals: true,
+    })
+    const { rounds, seconds, only, peers, json, compare: saved } = values
+    if (saved !== undefined && !existsSync(saved)) throw new Error(`--compare: there is no file ${saved}`)
+    return {
+      quick: values.quick,
+      accelerator: values.accelerator,
+      words: positionals,
+      ...(rounds !== undefined && { rounds: number('--rounds', rounds, 1, 1_000, true) }),
+      ...(seconds !== undefined && { seconds: number('--seconds', seconds, 0.1, 3_600) }),
+      ...(only !== undefined && { only: only.split(',') }),
+      ...(peers !== undefined && { peers: peers.split(',') }),
+      ...(json !== undefined && { json }),
+      ...(saved !== undefined && { compare: saved }),
+    }
+  } catch (error) {
+    return refuse(error instanceof Error ? error.message.split('\n')[0]! : String(error))
+  }
+}
+
+export function refuse(why: string): never {
+  console.error(`error: ${why}\n\nThe arguments of every suite:${USAGE}`)
+  process.exit(2)
+}
+
+function number(name: string, text: string, from: number, to: number, whole = false): number {
+  const value = Number(text)
+  if (text.trim() !== '' && value >= from && value <= to && (!whole || Number.isInteger(value))) return value
+  throw new Error(`${name} must be a ${whole ? 'whole ' : ''}number from ${from} to ${to}, not "${text}"`)
+}
+
+const given = readArguments()
+export const isQuick: boolean = given.quick
+export const options: Arguments = given
 
 /** Seconds or counts: the second one in a smoke run. */
 export function unlessQuick<T>(usual: T, quick: T): T {
   return isQuick ? quick : usual
 }
 
-/** `--rounds N`, else the suite's own number, else one in a smoke run. */
-export function roundsOr(usual: number): number {
-  return typeof values.rounds === 'string' ? Number(values.rounds) : unlessQuick(usual, 1)
+/** Rounds from which on a median is one. With fewer, tables say how many there were. */
+export const USUAL_ROUNDS = 5
+export const rounds: number = given.rounds ?? unlessQuick(USUAL_ROUNDS, 1)
+export const seconds: number = given.seconds ?? unlessQuick(1.5, 0.2)
+
+/** Why ours was missing, failed or answered wrongly. A suite with one of them ends with 1. */
+const faults: string[] = []
+export function fault(what: string): void {
+  if (!faults.includes(what)) faults.push(what)
+  say(`OURS: ${what}`)
 }
 
-/** `--hours N` for soaks; `null`: the suite's own number of minutes. */
-export const hours: number | null = typeof values.hours === 'string' ? Number(values.hours) : null
-
-/** What a smoke run is content with. */
-const SMOKE_PEERS = ['direct', 'ours-streams', 'ours-json', 'rathole']
-
-/** `--peers a,b`, else the suite's own; in a smoke run only a few of them. */
-export function peersOr(names: readonly string[]): readonly string[] {
-  if (typeof values.peers === 'string') return values.peers.split(',')
-  return isQuick ? names.filter(name => SMOKE_PEERS.includes(name)) : names
-}
-
-/** Saves with `--json FILE`, compares with `--compare FILE`. */
+/** Prints, saves, compares, ends what still runs, and ends the program: with 1 if ours had a fault. */
 export async function conclude(
   suite: string,
   title: string,
-  groups: readonly Group[],
+  tables: readonly Table[],
   tools: Readonly<Record<string, string>> = {},
-): Promise<void> {
-  const result: SuiteResult = { suite, title, environment: await environment(tools), quick: isQuick, groups }
-  if (typeof values.json === 'string') await writeJson(values.json, result)
-  if (typeof values.compare === 'string') console.log(`\n${compare(result, await readRun(values.compare))}`)
+): Promise<never> {
+  const result: SuiteResult = {
+    suite,
+    title,
+    environment: await environment(tools),
+    quick: isQuick,
+    rounds,
+    tables,
+  }
+  if (given.json !== undefined) await writeRun(given.json, [result])
+  if (given.compare !== undefined) console.log(`\n${compare(result, await readRun(given.compare))}`)
+  await stopAll()
+  for (const what of faults) console.error(`error: ours: ${what}`)
+  process.exit(interrupted.aborted ? 130 : faults.length > 0 ? 1 : 0)
 }
 
 /** Progress goes to stderr, so that tables can be piped. */
@@ -62,15 +125,26 @@ export function say(line: string): void {
   process.stderr.write(`${line}\n`)
 }
 
-export function printGroup(group: Group): void {
-  const head = [group.name, ...group.columns.map(({ title, unit }) => (unit ? `${title}, ${unit}` : title))]
-  const rows = group.rows.map(row => [
-    row.name,
-    ...group.columns.map(({ key }) => {
-      const cell = row.cells[key]
-      return isFigure(cell) ? figure(cell.value) : (cell ?? '–')
-    }),
-  ])
-  console.log(`\n${table(head, rows)}`)
-  if (group.note) console.log(group.note)
+export function printTable({ title, columns, rows, note }: Table): void {
+  console.log(
+    `\n${table(
+      [title, ...headOf(columns)],
+      rows.map(({ name, cells }) => [name, ...cellTexts(columns, cells)]),
+    )}`,
+  )
+  if (note) console.log(note)
+}
+
+export function headOf(columns: readonly Column[]): readonly string[] {
+  return columns.map(({ title, unit }) => (unit ? `${title}, ${unit}` : title))
+}
+
+/** What failed as a whole says so once. */
+export function cellTexts(columns: readonly Column[], cells: ResultRow['cells']): readonly string[] {
+  const first = cells[columns[0]!.key]
+  return columns.map(({ key }, i) => (typeof first === 'string' && i > 0 ? '' : shown(cells[key])))
+}
+
+function shown(cell: readonly number[] | string | undefined): string {
+  return typeof cell === 'object' ? spread(summarize(cell)) : (cell ?? '–')
 }

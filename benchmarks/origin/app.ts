@@ -1,6 +1,6 @@
-// The app of the suites that run in one process: fixed sizes, an echo, JSON, a webhook, delays, headers.
+// The app on Bun: fixed sizes, an answer in pieces, an echo by POST and WebSocket, JSON, a webhook, delays, headers.
 
-import { FILE_SIZES, fileBytes } from './origin.ts'
+import { FILE_SIZES, fileBytes, PIECES } from './files.ts'
 
 export interface App {
   readonly port: number
@@ -19,21 +19,28 @@ const MANY_HEADERS = Object.fromEntries(
 )
 const SMALL_FILES = ['20', '1k', '10k', '64k', '100k', '512k', '1m']
 
-export function startApp(): App {
+export function startApp(tls?: { readonly cert: string; readonly key: string }): App {
   const files: ReadonlyMap<string, Uint8Array<ArrayBuffer>> = new Map(
     SMALL_FILES.map(name => [`/${name}`, fileBytes(FILE_SIZES[name]!)] as const),
   )
   const server = Bun.serve({
-    hostname: '127.0.0.1',
+    hostname: process.env.BENCH_LISTEN ?? '127.0.0.1',
     port: 0,
     idleTimeout: 0,
-    async fetch(request) {
+    ...(tls && { tls: { cert: tls.cert, key: tls.key } }),
+    websocket: { message: (socket, message) => void socket.send(message), perMessageDeflate: false },
+    async fetch(request, server) {
       const path = request.url.slice(request.url.indexOf('/', 8))
       const file = files.get(path)
       if (file) return new Response(file)
       switch (path) {
         case '/':
-          return new Response('OK')
+          if (request.method !== 'POST') return new Response('OK')
+          return new Response(String((await request.bytes()).length))
+        case '/chunked':
+          return new Response(inPieces(fileBytes(1024)))
+        case '/ws':
+          return server.upgrade(request) ? undefined : new Response('no WebSocket', { status: 400 })
         case '/json':
           return Response.json(ITEMS)
         case '/headers':
@@ -58,4 +65,16 @@ export function startApp(): App {
     },
   })
   return { port: server.port!, stop: () => server.stop(true) }
+}
+
+function inPieces(bytes: Uint8Array<ArrayBuffer>): ReadableStream<Uint8Array> {
+  const size = bytes.length / PIECES
+  let at = 0
+  return new ReadableStream({
+    pull(controller) {
+      controller.enqueue(bytes.subarray(at, at + size))
+      at += size
+      if (at >= bytes.length) controller.close()
+    },
+  })
 }

@@ -3,7 +3,7 @@
 
 import { CryptoHasher, type Socket } from 'bun'
 import { ITEMS } from './app.ts'
-import { FILE_SIZES, fileBytes } from './origin.ts'
+import { FILE_SIZES, fileBytes } from './files.ts'
 
 interface Conversation {
   head: string
@@ -27,7 +27,7 @@ const missing = answer(404, new TextEncoder().encode('no such file\n'))
 const EVENT_PAUSE_MS = 500
 
 const listener = Bun.listen<Conversation>({
-  hostname: '127.0.0.1',
+  hostname: process.env.BENCH_LISTEN ?? '127.0.0.1',
   port: 0,
   socket: {
     open(socket) {

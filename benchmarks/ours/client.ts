@@ -1,21 +1,31 @@
-// Our client in a process of its own: `client.ts SERVER_PORT ORIGIN_PORT NAME KIND`. KIND is a wire, `tcp`, or `udp` (TCP too).
+// Our client in a process of its own: `client.ts SPEC`, a JSON text that `peers/ours.ts` writes.
 
-import { TunnelClient } from '../../src/index.ts'
+import { TunnelClient, type TunnelClientOptions } from '../../src/index.ts'
 import { enableOnClient } from './features.ts'
 
-const [serverPort, originPort, subdomain, kind] = process.argv.slice(2)
-const origin = { host: '127.0.0.1', port: Number(originPort) }
-const client = new TunnelClient({
-  server: `http://127.0.0.1:${serverPort}`,
-  wire: kind === 'json' ? 'json' : 'streams',
-  ...(kind !== 'tcp' && kind !== 'udp' && { ...origin, subdomain }),
-})
+interface Spec {
+  readonly server: string
+  readonly stateFolder: string
+  readonly tunnels: readonly TunnelClientOptions[]
+  readonly wire?: 'streams' | 'json'
+  readonly kind?: 'tcp' | 'udp'
+  readonly remotePort?: number
+}
+
+// Written by peers/ours.ts.
+const { server, stateFolder, tunnels, wire, kind, remotePort } = JSON.parse(process.argv[2]!) as Spec
+const [first, ...others] = tunnels
+const connection = { server, stateFolder, verifyServer: false, ...(wire && { wire }) }
+const client = new TunnelClient(kind ? connection : { ...connection, ...first })
 client.on('error', (error: Error) => console.error(error.message))
 enableOnClient(client, (process.env.BENCH_FEATURES ?? '').split(';'))
-if (kind === 'tcp') await client.tcp(origin)
-else if (kind === 'udp') {
-  const { port = 0 } = await client.tcp(origin)
-  await client.udp({ ...origin, remotePort: port })
-} else await client.connect()
+if (kind) {
+  const service = { host: '127.0.0.1', port: first!.port!, ...(remotePort !== undefined && { remotePort }) }
+  await client.tcp(service)
+  if (kind === 'udp') await client.udp(service)
+} else {
+  await client.connect()
+  for (const tunnel of others) await client.http(tunnel)
+}
 process.on('SIGTERM', () => void client.disconnect().then(() => process.exit(0)))
 console.log(`connected ${client.getTunnelUrl()}`)

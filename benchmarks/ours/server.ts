@@ -1,10 +1,22 @@
-// Our server in a process of its own: prints its port, runs until it is told to stop.
-// `BENCH_FEATURES` switches optional features on, separated by semicolons.
+// Our server in a process of its own: `server.ts PORT HOST`, runs until SIGTERM.
+// `BENCH_FEATURES` switches optional features on, separated by semicolons; `BENCH_TLS` has its certificate, `BENCH_LIMITS`
+// its limits.
 
 import { TunnelServer } from '../../src/index.ts'
 import { enableOnServer } from './features.ts'
 
-const server = new TunnelServer({ port: 0, host: '127.0.0.1', domains: ['localhost'] })
+const [port, host = '127.0.0.1'] = process.argv.slice(2)
+const tls = process.env.BENCH_TLS
+const limits = process.env.BENCH_LIMITS
+const server = new TunnelServer({
+  port: Number(port),
+  host,
+  domains: ['localhost'],
+  tcpPorts: '1024-65535',
+  udpPorts: '1024-65535',
+  ...(limits !== undefined && { limits: JSON.parse(limits) as object }),
+  ...(tls !== undefined && { tls: JSON.parse(tls) as { cert: string; key: string } }),
+})
 enableOnServer(server, (process.env.BENCH_FEATURES ?? '').split(';'))
 await server.start()
 process.on('SIGTERM', () => void server.stop().then(() => process.exit(0)))

@@ -1,8 +1,8 @@
-// Where a peer's program is: in the cache that `install.ts` fills, else on the PATH.
+// Where a peer's program is: in the cache that `install.ts` fills, else on the PATH. And temporary folders.
 
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { finish } from '../measure/children.ts'
 import type { Detected } from './peer.ts'
 
@@ -31,23 +31,42 @@ export async function detectBinary(
   return { version: /\d+\.\d+(\.\d+)?/.exec(stdout + stderr)?.[0] ?? 'unknown' }
 }
 
-/** The program's path, when `detectBinary` found it before. */
-export function need(name: string): string {
-  const path = binary(name)
-  if (!path) throw new Error(`${name} is not installed: bun benchmarks/peers/install.ts`)
-  return path
-}
-
 /** A command line as one would type it. Blanks separate; values that may hold one belong into `more`. */
-export function command(program: string, flags: string, ...more: readonly string[]): readonly string[] {
-  return [need(program), ...flags.split(' '), ...more]
+export function command(program: string, flags = '', ...more: readonly string[]): readonly string[] {
+  const path = binary(program)
+  if (!path) throw new Error(`${program} is not installed: bun benchmarks/peers/install.ts`)
+  return [path, ...flags.split(' ').filter(Boolean), ...more]
 }
 
-/** A folder for a peer's configuration files, gone with `remove`. */
-export function scratch(name: string): { path(this: void, file: string): string; remove(this: void): void } {
+export interface Scratch {
+  path(this: void, file: string): string
+  /** Writes a file and gives its path. */
+  write(this: void, file: string, content: string | Uint8Array): string
+  read(this: void, file: string): string
+  remove(this: void): void
+}
+
+const folders = new Set<string>()
+process.on('exit', () => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
+})
+
+/** A temporary folder: gone with `remove`, or when this process ends. */
+export function scratch(name: string): Scratch {
   const folder = mkdtempSync(join(tmpdir(), `bench-${name}-`))
+  folders.add(folder)
+  const path = (file: string): string => join(folder, file)
   return {
-    path: file => join(folder, file),
-    remove: () => rmSync(folder, { recursive: true, force: true }),
+    path,
+    write(file, content) {
+      mkdirSync(dirname(path(file)), { recursive: true })
+      writeFileSync(path(file), content)
+      return path(file)
+    },
+    read: file => readFileSync(path(file), 'utf8'),
+    remove() {
+      rmSync(folder, { recursive: true, force: true })
+      folders.delete(folder)
+    },
   }
 }

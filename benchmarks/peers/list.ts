@@ -1,44 +1,41 @@
-// All peers, in the order in which tables show them.
+// All tunnels, in the order in which tables show them.
 
-import { bore } from './bore.ts'
-import { chisel } from './chisel.ts'
-import { classic } from './classic.ts'
-import { direct } from './direct.ts'
-import { existing } from './existing.ts'
-import { ferrotunnel } from './ferrotunnel.ts'
-import { frpHttp, frpNoMux, frpTcp } from './frp.ts'
-import { cloudflared, expose, ngrok } from './internet.ts'
-import { oursJson, oursStreams, oursUnspliced } from './ours.ts'
+import { caddyHop, direct, haproxyHop, nginxHop } from './floors.ts'
+import { classic, existing, ferrotunnel, ferrotunnelStock, frpHttp, piko } from './http.ts'
+import { oursCli, oursCliPlain, oursJson, oursLibrary, oursPlain } from './ours.ts'
 import type { Peer } from './peer.ts'
-import { piko } from './piko.ts'
-import { rathole } from './rathole.ts'
+import { bore, chisel, frpBest, frpMux, frpStock, ratholeBest, ratholeStock } from './tcp.ts'
 
-export const PEERS: readonly Peer[] = [
-  direct,
-  oursStreams,
-  oursUnspliced,
-  oursJson,
-  rathole,
-  bore,
-  frpTcp,
-  frpNoMux,
-  frpHttp,
-  chisel,
-  ferrotunnel,
-  piko,
-  classic,
-  existing,
-]
+export const FLOORS: readonly Peer[] = [direct, nginxHop, haproxyHop, caddyHop]
+export const OURS: readonly Peer[] = [oursLibrary, oursCli]
+/** Bytes between ports may carry HTTP too. */
+export const TCP_PEERS: readonly Peer[] = [ratholeBest, ratholeStock, bore, frpBest, frpMux, frpStock, chisel]
+export const HTTP_PEERS: readonly Peer[] = [frpHttp, piko, ferrotunnel, ferrotunnelStock, classic, existing]
 
-/** Looked for and tried, but their tunnels run through servers of others: never beside loopback in one table. */
-export const INTERNET_PEERS: readonly Peer[] = [cloudflared, ngrok, expose]
+export const ALL: readonly Peer[] = [...FLOORS, ...OURS, oursJson, ...TCP_PEERS, ...HTTP_PEERS]
+export const ACCELERATOR_OFF: readonly Peer[] = [oursPlain, oursCliPlain]
 
-/** Peers by name or beginning of a name: `frp` means all three ways. */
-export function choose(names: readonly string[]): readonly Peer[] {
-  for (const name of names) {
-    if (!PEERS.some(peer => peer.name.startsWith(name))) {
-      throw new Error(`no peer is called ${name}; known: ${PEERS.map(peer => peer.name).join(', ')}`)
-    }
+/** What a smoke run is content with. */
+const SMOKE = ['direct', 'ours', 'ours-cli', 'rathole']
+
+/** Of the tunnels given those that `--peers` names, or all; in a smoke run a few. */
+export function choose(
+  peers: readonly Peer[],
+  {
+    names,
+    quick,
+    known = ALL,
+  }: { names?: readonly string[] | undefined; quick: boolean; known?: readonly Peer[] },
+): readonly Peer[] {
+  const unknown = names?.find(name => ![...peers, ...known].some(peer => matches(peer, name)))
+  if (unknown !== undefined) {
+    throw new Error(`no tunnel is called ${unknown}; known: ${known.map(peer => peer.name).join(', ')}`)
   }
-  return PEERS.filter(peer => names.some(name => peer.name.startsWith(name)))
+  if (names) return peers.filter(peer => names.some(name => matches(peer, name)))
+  return quick ? peers.filter(({ name }) => SMOKE.includes(name)) : peers
+}
+
+/** `frp` means all of its ways, `ours` itself alone, `ours-` all of ours. */
+function matches({ name }: Peer, wanted: string): boolean {
+  return name === wanted || (wanted !== 'ours' && name.startsWith(wanted))
 }

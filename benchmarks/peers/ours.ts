@@ -1,72 +1,191 @@
-// localtunnels itself, on each of its wires, and with TCP tunnels: server and client in processes of their own, as users run them.
+// localtunnels itself: through its library, and through its command line as users run it; with each of its options.
 
 import { join } from 'node:path'
-import { launch } from '../measure/children.ts'
-import { assemble } from './assemble.ts'
-import { endpoint, type Origins, type Peer, type Tunnel } from './peer.ts'
+import { freePort } from '../measure/ports.ts'
+import { certificate } from './certificate.ts'
+import { eachPort, endpoint, type Peer, type Plan, type Ports, type Program, type Site } from './peer.ts'
 
 const FOLDER = join(import.meta.dir, '../ours')
+const BIN = join(import.meta.dir, '../../bin/localtunnels.ts')
 
-/** With optional features switched on. */
-export function oursWith(features: readonly string[]): Peer {
+export interface OursOptions {
+  /** The programs that users start, `localtunnels server` and `localtunnels PORT`, in place of the library. */
+  readonly cli?: 'piped' | 'terminal'
+  readonly wire?: 'json'
+  /** Tunnels of ports: for what is not HTTP. */
+  readonly raw?: 'tcp' | 'udp'
+  /** TLS at the server, for visitors and the carrier. */
+  readonly tls?: boolean
+  readonly env?: Readonly<Record<string, string>>
+  /** Two clients share each name. */
+  readonly pool?: boolean
+  /** Another path of the tunnel goes to another port. */
+  readonly route?: boolean
+  /** The app speaks TLS. */
+  readonly httpsApp?: boolean
+  /** Takes any certificate of the server: one made for the test stands in front of it. */
+  readonly insecure?: boolean
+  /** Names in front of the app at once, all of one client: n0, n1, … */
+  readonly services?: number
+}
+
+export function ours(name: string, how: string, options: OursOptions = {}): Peer {
   return {
-    ...oursStreams,
-    start: origins => start('streams', origins, { BENCH_FEATURES: features.join(';') }),
+    name,
+    role: 'ours',
+    carries: options.raw ? 'tcp' : 'http',
+    how,
+    ...(options.tls && { tls: true }),
+    detect: () => Promise.resolve({ version: 'this commit' }),
+    plan: (ports, site) => plan(options, ports, site),
   }
 }
 
-export const oursStreams: Peer = ours('streams', 'streams wire')
-export const oursJson: Peer = ours('json', 'json wire')
-/** For what is not HTTP. */
-export const oursTcp: Peer = ours('tcp', 'TCP tunnels')
-/** TCP and UDP on one public port. */
-export const oursUdp: Peer = ours('udp', 'TCP and UDP tunnels on one port')
-/** As where nothing can be spliced: every byte goes through the program. */
-export const oursUnspliced: Peer = {
-  ...oursStreams,
-  name: 'ours-unspliced',
-  how: 'localtunnels, streams wire, LOCALTUNNELS_SPLICE=0',
-  start: origins => start('streams', origins, { LOCALTUNNELS_SPLICE: '0' }),
+function plan(options: OursOptions, all: Ports, site: Site): Plan {
+  const ports = appsOf(options, all)
+  const port = freePort()
+  const { host, port: dialled } = site.dial(port)
+  const scheme = options.tls ? 'https' : 'http'
+  const names = options.services
+    ? Array.from({ length: options.services }, (_, i) => `n${i}`)
+    : Object.keys(ports)
+  const open: Record<string, number> = eachPort(ports, () => freePort())
+  const endpoints = Object.fromEntries(
+    names.map(name => [
+      name,
+      options.raw
+        ? endpoint(open[name]!, undefined, { host: site.host })
+        : endpoint(port, `${name}.localhost:${port}`, { host: site.host, tls: options.tls ?? false }),
+    ]),
+  )
+  const server = `${scheme}://${host}:${dialled}`
+  const one = options.cli ? commandLine : library
+  const programs = one(options, port, server, site)
+  const clients = options.services
+    ? [programs.services(Object.values(ports)[0]!, names)]
+    : Object.entries(ports).flatMap(([name, origin]) =>
+        Array.from({ length: options.pool ? 2 : 1 }, () => programs.client(name, origin, open[name]!)),
+      )
+  return { server: [programs.server], client: clients, listens: [port], endpoints }
 }
 
-type Kind = 'streams' | 'json' | 'tcp' | 'udp'
-
-function ours(kind: Kind, what: string): Peer {
-  return {
-    name: `ours-${kind}`,
-    kind: 'ours',
-    how: `localtunnels, ${what}; one client per origin`,
-    async detect() {
-      const built = await Bun.file(join(import.meta.dir, '../../src/index.ts')).exists()
-      return built ? { version: 'this commit' } : { missing: 'src/index.ts is not written yet' }
-    },
-    start: origins => start(kind, origins),
-  }
+/** An app with TLS stands in for the plain one. */
+function appsOf({ httpsApp }: OursOptions, { https, ...plain }: Ports): Ports {
+  return httpsApp ? eachPort(plain, () => https!) : plain
 }
 
-function start(kind: Kind, origins: Origins, env: Readonly<Record<string, string>> = {}): Promise<Tunnel> {
-  let port = 0
-  /** Of TCP tunnels, by origin. */
-  const publicPorts = new Map<string, number>()
-  const endpointOf = (name: string) =>
-    kind === 'tcp' || kind === 'udp'
-      ? endpoint(publicPorts.get(name) ?? 0)
-      : endpoint(port, `${name}.localhost:${port}`)
-  return assemble({
-    async server() {
-      const child = await launch(['bun', join(FOLDER, 'server.ts')], { ready: /^listening (\d+)$/, env })
-      port = Number(child.match?.[1])
-      return [child]
-    },
-    client: () =>
-      Promise.all(
-        Object.entries(origins).map(async ([name, origin]) => {
-          const command = ['bun', join(FOLDER, 'client.ts'), String(port), String(origin), name, kind]
-          const child = await launch(command, { ready: /^connected \w+:\/\/[^:]+:(\d+)/, env })
-          publicPorts.set(name, Number(child.match?.[1]))
-          return child
-        }),
-      ),
-    endpoints: () => Object.fromEntries(Object.keys(origins).map(name => [name, endpointOf(name)])),
+interface Programs {
+  readonly server: Program
+  client(name: string, origin: number, open: number): Program
+  services(origin: number, names: readonly string[]): Program
+}
+
+function library(options: OursOptions, port: number, server: string, site: Site): Programs {
+  const env = { ...options.env, ...(options.tls && { BENCH_TLS: JSON.stringify(certificate()) }) }
+  // Tests put a broken client here: every suite must then fail.
+  const program = process.env.BENCH_CLIENT ?? join(FOLDER, 'client.ts')
+  // A client that is killed gets its name back when it starts again, as the command line does.
+  const stateFolder = site.file('state/.keep', '').replace('/.keep', '')
+  const run = (spec: object): Program => ({
+    command: ['bun', program, JSON.stringify({ server, stateFolder, ...spec })],
+    env,
+    ready: /^connected /,
   })
+  const wire = options.wire ?? 'streams'
+  return {
+    server: {
+      command: ['bun', process.env.BENCH_SERVER ?? join(FOLDER, 'server.ts'), String(port), site.host],
+      env,
+      ready: /^listening \d+$/,
+    },
+    client: (name, origin, open) =>
+      run({
+        tunnels: [{ subdomain: name, ...originOf(options, origin) }],
+        ...(options.raw ? { kind: options.raw, remotePort: open } : { wire }),
+      }),
+    services: (origin, names) =>
+      run({ tunnels: names.map(subdomain => ({ subdomain, port: origin })), wire }),
+  }
 }
+
+function originOf({ httpsApp, pool, route }: OursOptions, port: number): object {
+  return {
+    ...(httpsApp ? { url: `https://127.0.0.1:${port}`, verifyOrigin: false } : { host: '127.0.0.1', port }),
+    ...(pool && { pool: true }),
+    ...(route && { routes: { '/api': { host: '127.0.0.1', port } } }),
+  }
+}
+
+function commandLine(options: OursOptions, port: number, server: string, site: Site): Programs {
+  const home = site.file('home/.keep', '').replace('/.keep', '')
+  const env = { HOME: home, XDG_STATE_HOME: home, XDG_CONFIG_HOME: home, NO_COLOR: '', ...options.env }
+  const terminal = options.cli === 'terminal'
+  const run = (flags: readonly string[]): Program => ({
+    command: ['bun', BIN, ...flags],
+    cwd: home,
+    env,
+    ...(terminal && { terminal }),
+  })
+  const tls = options.tls ? certificate() : undefined
+  const insecure = options.tls || options.insecure
+  const tlsFlags = tls ? ['--tls-cert', tls.certFile, '--tls-key', tls.keyFile] : []
+  const shared = ['--server', server, ...(insecure ? ['--insecure'] : [])]
+  return {
+    server: run([
+      'server',
+      '--host',
+      site.host,
+      '--port',
+      String(port),
+      '--tcp-ports',
+      '1024-65535',
+      ...tlsFlags,
+    ]),
+    client: (name, origin, open) =>
+      options.raw === 'tcp'
+        ? run(['tcp', `127.0.0.1:${origin}`, '--remote-port', String(open), ...shared])
+        : run([
+            options.httpsApp ? `https://127.0.0.1:${origin}` : String(origin),
+            ...(options.httpsApp
+              ? server.startsWith('https:')
+                ? []
+                : ['--insecure']
+              : ['--host', '127.0.0.1']),
+            ...(options.pool ? ['--pool'] : []),
+            ...(options.route ? ['--route', `/api=127.0.0.1:${origin}`] : []),
+            '--subdomain',
+            name,
+            ...shared,
+          ]),
+    services: (origin, names) => {
+      const services = names.map(name => `[services.${name}]\nport = ${origin}\nhost = "127.0.0.1"\n`)
+      const file = site.file('localtunnels.toml', `server = "${server}"\n${services.join('')}`)
+      return run(['up', '--config', file])
+    },
+  }
+}
+
+const SPLICE_OFF = { LOCALTUNNELS_SPLICE: '0' }
+
+export const oursLibrary: Peer = ours('ours', 'library: TunnelServer and TunnelClient, streams wire')
+export const oursCli: Peer = ours('ours-cli', '`localtunnels server` and `localtunnels PORT`, piped', {
+  cli: 'piped',
+})
+export const oursTerminal: Peer = ours('ours-cli-tty', 'the same on a terminal', { cli: 'terminal' })
+export const oursJson: Peer = ours('ours-json', 'library, JSON wire', { wire: 'json' })
+export const oursPlain: Peer = ours('ours-off', 'library, LOCALTUNNELS_SPLICE=0', { env: SPLICE_OFF })
+export const oursCliPlain: Peer = ours('ours-cli-off', 'command line, LOCALTUNNELS_SPLICE=0', {
+  cli: 'piped',
+  env: SPLICE_OFF,
+})
+export const oursTcp: Peer = ours('ours', 'library, a TCP tunnel', { raw: 'tcp' })
+export const oursCliTcp: Peer = ours('ours-cli', '`localtunnels tcp PORT`, piped', {
+  raw: 'tcp',
+  cli: 'piped',
+})
+export const oursUdp: Peer = ours('ours', 'library, TCP and UDP tunnels on one port', { raw: 'udp' })
+export const oursTls: Peer = ours('ours', 'library, TLS at the server, also for the carrier', { tls: true })
+export const oursCliTls: Peer = ours('ours-cli', 'command line, --tls-cert and --tls-key', {
+  tls: true,
+  cli: 'piped',
+})

@@ -1,99 +1,146 @@
-// Charts as plain SVG: bars and curves, readable on light and dark pages.
+// Charts as plain SVG, for light and dark pages and for a phone: bars with spreads, and curves. Ours has one colour
+// everywhere, floors are hollow, and each title says which direction is better.
 
-import type { Chart, Series } from '../measure/result.ts'
 import { figure } from '../measure/samples.ts'
 
-const WIDTH = 760
-const FONT = 'font-family="system-ui, sans-serif" font-size="13"'
-/** Distinguishable by lightness too; the same on both backgrounds. */
-const COLOURS = ['#2f81f7', '#db6d28', '#3fb950', '#a371f7', '#d29922', '#f85149', '#39c5cf', '#8b949e']
-const STYLE = `<style>
-  text { fill: #1f2328 } .quiet { fill: #59636e } .line { stroke: #d1d9e0 } .ours { font-weight: 600 }
-  @media (prefers-color-scheme: dark) { text { fill: #e6edf3 } .quiet { fill: #9198a1 } .line { stroke: #3d444d } }
-</style>`
-
-export interface Bar {
+export interface Mark {
   readonly name: string
+  readonly isOurs: boolean
+  readonly isFloor: boolean
+}
+
+export interface Bar extends Mark {
   readonly value: number
+  readonly low: number
+  readonly high: number
 }
 
-/** Horizontal bars in the order given, ours in colour. */
-export function bars(title: string, unit: string, all: readonly Bar[]): string {
-  const [left, row] = [150, 26]
-  const most = Math.max(...all.map(({ value }) => value))
-  const height = 44 + all.length * row
-  const lines = all.map(({ name, value }, i) => {
-    const y = 40 + i * row
-    const width = Math.max(1, (value / most) * (WIDTH - left - 110))
-    const isOurs = name.startsWith('ours')
+/** Points from left to right; `null`: not measured. */
+export interface Curve extends Mark {
+  readonly points: readonly (number | null)[]
+  /** Of the rounds, at each point: drawn for ours. */
+  readonly spreads?: readonly (readonly [low: number, high: number] | null)[]
+}
+
+/** As wide as a phone shows without shrinking the text below 11 px. */
+const WIDTH = 480
+const OURS = '#2f81f7'
+const CLI = '#79b8ff'
+/** Of peers, told apart by lightness too. */
+const PEERS = [
+  '#d1742a',
+  '#3f9142',
+  '#8957e5',
+  '#a37200',
+  '#c9415b',
+  '#2c8a8f',
+  '#6e7781',
+  '#9a6700',
+  '#57606a',
+]
+const STYLE = `<style>text{fill:#1f2328;font:13px system-ui,sans-serif}.q{fill:#59636e}.l{stroke:#d1d9e0}.o{font-weight:600}.s{stroke:#1f2328}
+@media(prefers-color-scheme:dark){text{fill:#e6edf3}.q{fill:#9198a1}.l{stroke:#3d444d}.s{stroke:#e6edf3}}</style>`
+
+/** Best first. A thin line over each bar is the spread of the rounds. */
+export function bars(title: string, direction: string, all: readonly Bar[]): string {
+  const [left, right, row, top] = [128, WIDTH - 64, 24, 62]
+  const { most } = scaleOf(Math.max(...all.map(({ high }) => high)))
+  const x = (value: number): number => left + (Math.max(0, value) / most) * (right - left)
+  const lines = all.map(({ name, value, low, high, isOurs, isFloor }, i) => {
+    const y = top + i * row
+    const fill = isFloor ? 'none' : isOurs ? colourOfOurs(name) : '#8b949e'
+    const border = isFloor ? ' stroke="#8b949e" stroke-dasharray="3 2"' : ''
     return [
-      `<text x="${left - 8}" y="${y + 14}" text-anchor="end"${isOurs ? ' class="ours"' : ''}>${escapeXml(name)}</text>`,
-      `<rect x="${left}" y="${y}" width="${width.toFixed(1)}" height="18" rx="2" fill="${COLOURS[isOurs ? 0 : 7]}"/>`,
-      `<text x="${left + width + 8}" y="${y + 14}" class="quiet">${figure(value)}</text>`,
-    ].join('\n')
+      `<text x="${left - 6}" y="${y + 13}" text-anchor="end"${isOurs ? ' class="o"' : ''}>${escapeXml(name)}</text>`,
+      `<rect x="${left}" y="${y}" width="${Math.max(1, x(value) - left).toFixed(1)}" height="16" rx="2" fill="${fill}"${border}/>`,
+      `<path d="M${x(low).toFixed(1)} ${y + 8}H${x(high).toFixed(1)}" class="s"/>`,
+      `<text x="${Math.max(x(value), x(high)) + 5}" y="${y + 13}" class="q">${figure(value)}</text>`,
+    ].join('')
   })
-  return frame(height, `${title}${unit ? `, ${unit}` : ''}`, lines.join('\n'))
+  return frame(top + all.length * row + 8, title, direction, lines)
 }
 
-/** Curves over a common x axis. `logarithmic` for latencies, which span decades. */
-export function curves(title: string, { x, y, series }: Chart, logarithmic = false): string {
-  const [left, top, right, bottom] = [64, 44, WIDTH - 190, 300]
-  const points = series.flatMap(one => one.points)
-  const [maxX, maxY] = [Math.max(...points.map(([at]) => at)), Math.max(...points.map(([, value]) => value))]
-  const minY = logarithmic ? Math.min(...points.map(([, value]) => value)) : 0
-  const scale = logarithmic ? Math.log : (value: number): number => value
-  const placeX = (at: number): number => left + (at / maxX) * (right - left)
-  const placeY = (value: number): number =>
-    bottom -
-    ((scale(value) - scale(minY || 1e-9)) / (scale(maxY * 1.05) - scale(minY || 1e-9))) * (bottom - top)
-  const guides = ticks(minY, maxY, logarithmic).map(value => {
-    const at = placeY(value).toFixed(1)
-    return `<line x1="${left}" x2="${right}" y1="${at}" y2="${at}" class="line"/><text x="${left - 8}" y="${Number(at) + 4}" text-anchor="end" class="quiet">${figure(value)}</text>`
-  })
-  const steps = [0, 0.25, 0.5, 0.75, 1].map(
-    part =>
-      `<text x="${placeX(part * maxX).toFixed(1)}" y="${bottom + 18}" text-anchor="middle" class="quiet">${figure(part * maxX)}</text>`,
-  )
-  const drawn = series.map((one, i) =>
-    curve(one, COLOURS[i % COLOURS.length]!, placeX, placeY, right, top + i * 20),
-  )
-  const axes = `<text x="${(left + right) / 2}" y="${bottom + 38}" text-anchor="middle" class="quiet">${escapeXml(x)}</text>`
-  return frame(bottom + 50, `${title} (${y})`, [...guides, ...steps, axes, ...drawn].join('\n'))
-}
-
-function curve(
-  { name, points }: Series,
-  colour: string,
-  placeX: (at: number) => number,
-  placeY: (value: number) => number,
-  right: number,
-  legendY: number,
+/** Over named steps. Both axes have round ticks. */
+export function curves(
+  title: string,
+  direction: string,
+  steps: readonly string[],
+  all: readonly Curve[],
+  logarithmic = false,
 ): string {
-  const path = points.map(
-    ([at, value], i) => `${i ? 'L' : 'M'}${placeX(at).toFixed(1)} ${placeY(value).toFixed(1)}`,
+  const [left, right, top, bottom] = [52, WIDTH - 14, 62, 262]
+  const drawnValues = all.flatMap(({ points, spreads = [], isOurs }) => [
+    ...points,
+    ...(isOurs ? spreads.flatMap(range => range ?? []) : []),
+  ])
+  const values = drawnValues.filter(value => value !== null && value > 0) as number[]
+  const { most, step } = scaleOf(Math.max(...values))
+  const least = 10 ** Math.floor(Math.log10(Math.min(...values)))
+  const highest = 10 ** Math.ceil(Math.log10(Math.max(...values)))
+  const share = (value: number): number =>
+    logarithmic ? Math.log(value / least) / Math.log(highest / least) : value / most
+  const y = (value: number): number => bottom - share(value) * (bottom - top)
+  const x = (i: number): number => left + 16 + (i / Math.max(1, steps.length - 1)) * (right - left - 32)
+  const ticks: number[] = []
+  if (logarithmic) for (let tick = least; tick <= highest * 1.001; tick *= 10) ticks.push(tick)
+  else for (let tick = 0; tick <= most * 1.001; tick += step) ticks.push(tick)
+  const guides = ticks.map(
+    tick =>
+      `<path d="M${left} ${y(tick).toFixed(1)}H${right}" class="l"/><text x="${left - 6}" y="${(y(tick) + 4).toFixed(1)}" text-anchor="end" class="q">${short(tick)}</text>`,
   )
-  return [
-    `<path d="${path.join('')}" fill="none" stroke="${colour}" stroke-width="2"/>`,
-    `<rect x="${right + 14}" y="${legendY}" width="12" height="4" fill="${colour}"/>`,
-    `<text x="${right + 32}" y="${legendY + 7}">${escapeXml(name)}</text>`,
-  ].join('\n')
+  const labels = steps.map(
+    (name, i) =>
+      `<text x="${x(i).toFixed(1)}" y="${bottom + 18}" text-anchor="middle" class="q">${name}</text>`,
+  )
+  let peers = 0
+  const drawn = all.map((one, i) => {
+    const colour = one.isOurs
+      ? colourOfOurs(one.name)
+      : one.isFloor
+        ? '#8b949e'
+        : PEERS[peers++ % PEERS.length]
+    const dash = one.isFloor ? ' stroke-dasharray="4 3"' : ''
+    const path = one.points
+      .map((value, at) => (value === null || value <= 0 ? '' : `${x(at).toFixed(1)} ${y(value).toFixed(1)}`))
+      .filter(Boolean)
+    const spreads = (one.isOurs ? (one.spreads ?? []) : []).map((range, at) =>
+      range && range[0] > 0 ? `M${x(at).toFixed(1)} ${y(range[0]).toFixed(1)}V${y(range[1]).toFixed(1)}` : '',
+    )
+    const [column, line] = [i % 3, Math.floor(i / 3)]
+    const at = { x: left - 40 + column * 156, y: bottom + 44 + line * 20 }
+    return [
+      `<path d="M${path.join('L')}" fill="none" stroke="${colour}" stroke-width="${one.isOurs ? 3 : 1.5}"${dash}/>`,
+      `<path d="${spreads.join('')}" stroke="${colour}" stroke-width="7" stroke-opacity=".3"/>`,
+      `<rect x="${at.x}" y="${at.y - 8}" width="14" height="4" fill="${colour}"/>`,
+      `<text x="${at.x + 20}" y="${at.y}"${one.isOurs ? ' class="o"' : ''}>${escapeXml(one.name)}</text>`,
+    ].join('')
+  })
+  return frame(bottom + 44 + Math.ceil(all.length / 3) * 20, title, direction, [
+    ...guides,
+    ...labels,
+    ...drawn,
+  ])
 }
 
-function ticks(min: number, max: number, logarithmic: boolean): readonly number[] {
-  if (!logarithmic) return [0, 0.25, 0.5, 0.75, 1].map(part => part * max)
-  const values: number[] = []
-  for (let power = Math.floor(Math.log10(min)); power <= Math.ceil(Math.log10(max)); power++) {
-    for (const step of [1, 3]) {
-      const value = step * 10 ** power
-      if (value >= min && value <= max) values.push(value)
-    }
-  }
-  return values
+function colourOfOurs(name: string): string {
+  return name.includes('cli') ? CLI : OURS
 }
 
-function frame(height: number, title: string, body: string): string {
-  const head = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}" ${FONT} role="img" aria-label="${escapeXml(title)}">`
-  return `${head}\n${STYLE}\n<text x="8" y="22" font-size="15" font-weight="600">${escapeXml(title)}</text>\n${body}\n</svg>\n`
+/** A round step, and the first multiple of it that holds everything. */
+function scaleOf(most: number): { readonly most: number; readonly step: number } {
+  const power = 10 ** Math.floor(Math.log10(most / 4))
+  const step = [1, 2, 5, 10].map(factor => factor * power).find(one => one * 4 >= most)!
+  return { most: Math.ceil(most / step) * step, step }
+}
+
+function short(value: number): string {
+  return value >= 1_000 ? `${Number((value / 1_000).toFixed(1))}k` : String(Number(value.toPrecision(3)))
+}
+
+function frame(height: number, title: string, direction: string, body: readonly string[]): string {
+  const head = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" role="img" aria-label="${escapeXml(title)}">`
+  const heading = `<text x="8" y="20" style="font-size:15px;font-weight:600">${escapeXml(title)}</text><text x="8" y="40" class="q">${escapeXml(direction)}</text>`
+  return `${head}${STYLE}${heading}\n${body.join('\n')}\n</svg>\n`
 }
 
 function escapeXml(text: string): string {

@@ -1,7 +1,9 @@
 // Two network namespaces with a long, narrow and lossy road between them. Needs root; nothing outside them changes.
 
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
+import { spawnSync } from 'node:child_process'
+import { join } from 'node:path'
+import { type Child, finish, launch, START_DEADLINE_MS } from '../measure/children.ts'
+import type { Ground } from '../peers/start.ts'
 
 export interface RoadOptions {
   readonly rateMbit: number
@@ -12,31 +14,39 @@ export interface RoadOptions {
   readonly congestion: string | undefined
 }
 
-/** Where the server and the visitors are, and where the client and the origin are. */
+/** Where the server and the visitors are, and where the client and the app are. */
 export const SERVER_ADDRESS = '10.77.0.1'
 export const CLIENT_ADDRESS = '10.77.0.2'
 
-export type Side = 'server' | 'client'
+type Side = 'server' | 'client'
+const SIDES: readonly Side[] = ['server', 'client']
 
 export class Road {
-  readonly #children: ChildProcess[] = []
   readonly #id = process.pid
+  #relay: Child | undefined
+
+  /** Tunnels across it. */
+  readonly ground: Ground = {
+    host: SERVER_ADDRESS,
+    launch: (end, command, options) =>
+      launch([...this.#inside(end), ...command], {
+        ...options,
+        env: { ...options.env, BENCH_LISTEN: '0.0.0.0' },
+      }),
+    listening: port => this.#listening(port),
+    visitor: this.#inside('server'),
+  }
 
   /** Builds it. On failure, and at the end, `close` takes everything away again. */
   async open({ rateMbit, oneWayMs, loss, congestion }: RoadOptions): Promise<void> {
-    const tuns = { server: `wan${this.#id}s`, client: `wan${this.#id}c` }
-    const relay = spawn(
-      process.execPath,
-      [`${import.meta.dirname}/relay.ts`, String(oneWayMs), tuns.server, tuns.client],
-      { stdio: ['ignore', 'pipe', 'inherit'] },
-    )
-    this.#children.push(relay)
-    await Promise.race([once(relay.stdout, 'data'), once(relay, 'exit').then(() => fail('the relay ended'))])
-    for (const side of ['server', 'client'] as const) {
-      const space = this.#space(side)
-      run('ip', 'netns', 'add', space)
-      run('ip', 'link', 'set', tuns[side], 'netns', space)
-      const inside = (...command: string[]) => run('ip', 'netns', 'exec', space, ...command)
+    process.on('exit', () => this.close())
+    const tuns = { server: `lts${this.#id}`, client: `ltc${this.#id}` }
+    const relay = ['bun', join(import.meta.dir, 'relay.ts'), String(oneWayMs), tuns.server, tuns.client]
+    this.#relay = await launch(relay, { ready: /^ready$/ })
+    for (const side of SIDES) {
+      run('ip', 'netns', 'add', this.#space(side))
+      run('ip', 'link', 'set', tuns[side], 'netns', this.#space(side))
+      const inside = (...command: string[]): void => run(...this.#inside(side), ...command)
       inside('ip', 'link', 'set', 'lo', 'up')
       inside('ip', 'link', 'set', tuns[side], 'name', 'wan')
       const address = side === 'server' ? SERVER_ADDRESS : CLIENT_ADDRESS
@@ -52,44 +62,27 @@ export class Road {
     }
   }
 
-  /** Runs a script on one side until the road is closed; resolves with its first line. */
-  async start(side: Side, script: string, ...args: string[]): Promise<string> {
-    const child = this.#spawn(side, script, args)
-    const line = await Promise.race([
-      once(child.stdout!, 'data'),
-      once(child, 'exit').then(() => fail(`${script} ended`)),
-    ])
-    return String(line)
+  close(): void {
+    const relay = this.#relay
+    this.#relay = undefined
+    if (!relay) return
+    void relay.stop()
+    for (const side of SIDES) spawnSync('ip', ['netns', 'del', this.#space(side)])
   }
 
-  /** Runs a script on one side to its end; resolves with what it printed. */
-  async run(side: Side, script: string, ...args: string[]): Promise<string> {
-    const child = this.#spawn(side, script, args)
-    let printed = ''
-    child.stdout?.on('data', (piece: Buffer) => (printed += piece.toString()))
-    const [code] = await once(child, 'close')
-    if (code !== 0) fail(`${script} ${args.join(' ')} failed: ${printed}`)
-    return printed
+  /** Something listens on the port, on either side. */
+  async #listening(port: number): Promise<void> {
+    const probes = SIDES.map(side => [...this.#inside(side), 'ss', '-Hltn', `sport = :${port}`])
+    const deadline = performance.now() + START_DEADLINE_MS
+    for (;;) {
+      const found = await Promise.all(probes.map(probe => finish(probe)))
+      if (found.some(({ stdout }) => stdout.includes('LISTEN'))) return
+      if (performance.now() > deadline) throw new Error(`nothing listens on ${port}`)
+    }
   }
 
-  async close(): Promise<void> {
-    for (const child of this.#children) child.kill('SIGKILL')
-    await Promise.all(
-      this.#children
-        .filter(child => child.exitCode === null && child.signalCode === null)
-        .map(child => once(child, 'exit')),
-    )
-    for (const side of ['server', 'client'] as const) spawnSync('ip', ['netns', 'del', this.#space(side)])
-  }
-
-  #spawn(side: Side, script: string, args: readonly string[]): ChildProcess {
-    const command = [process.execPath, `${import.meta.dirname}/${script}`, ...args]
-    // `exec`: the child that is killed at the end is the script itself.
-    const child = spawn('ip', ['netns', 'exec', this.#space(side), ...command], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    })
-    this.#children.push(child)
-    return child
+  #inside(side: Side): readonly string[] {
+    return ['ip', 'netns', 'exec', this.#space(side)]
   }
 
   #space(side: Side): string {
@@ -97,11 +90,7 @@ export class Road {
   }
 }
 
-function run(command: string, ...args: string[]): void {
-  const { status, stderr, error } = spawnSync(command, args)
-  if (status !== 0) fail(`${command} ${args.join(' ')}: ${error?.message ?? stderr.toString()}`)
-}
-
-function fail(message: string): never {
-  throw new Error(message)
+function run(...words: readonly string[]): void {
+  const { status, stderr, error } = spawnSync(words[0]!, words.slice(1))
+  if (status !== 0) throw new Error(`${words.join(' ')}: ${error?.message ?? stderr.toString()}`)
 }

@@ -8,6 +8,10 @@ import { pairFault } from './pair.ts'
 export interface ContextOptions {
   /** Names of ciphers for TLS 1.2. Default: those of the runtime. */
   readonly ciphers?: string | undefined
+  /** Default `1.2`. */
+  readonly minVersion?: '1.2' | '1.3' | undefined
+  /** PEM of the authorities of visitors' certificates. Default: none is asked for. */
+  readonly clientCa?: string | undefined
 }
 
 /**
@@ -27,9 +31,15 @@ export class SecureContexts {
     const known = this.#contexts.get(certificate)
     if (known !== undefined) return known
     const { cert, key } = certificate
-    const { ciphers } = this.#options
+    const { ciphers, minVersion = '1.2', clientCa } = this.#options
     try {
-      const context = createSecureContext({ cert, key, ...(ciphers !== undefined && { ciphers }) })
+      const context = createSecureContext({
+        cert,
+        key,
+        minVersion: `TLSv${minVersion}`,
+        ...(ciphers !== undefined && { ciphers }),
+        ...(clientCa !== undefined && { ca: clientCa, requestCert: true, rejectUnauthorized: false }),
+      })
       this.#contexts.set(certificate, context)
       return context
     } catch (cause) {

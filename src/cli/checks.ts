@@ -11,6 +11,7 @@ import { dial } from '../sockets/dial.ts'
 import type { ShareSettings } from './commands/share.ts'
 import { type ClientEnd, createClient } from './ends.ts'
 import { EXIT, exitCodeOf } from './exit-codes.ts'
+import { whyNoAnswer } from './https-checks.ts'
 import { accepts, isListening } from './origin-watch.ts'
 import { askStatus, type StatusAnswer } from './status.ts'
 import type { Target } from './target.ts'
@@ -232,7 +233,7 @@ export async function checkRoundTrip(
     return [
       { verdict: 'ok', what: 'registration', found: `WebSocket upgrade and registration work, got ${url}` },
       await checkWildcard(new URL(url).hostname),
-      await checkProbe(client),
+      await checkProbe(client, options),
     ]
   } finally {
     await client.disconnect()
@@ -253,13 +254,16 @@ async function checkWildcard(hostname: string): Promise<Check> {
   }
 }
 
-async function checkProbe(client: ClientEnd): Promise<Check> {
+async function checkProbe(client: ClientEnd, options: ShareSettings['client']): Promise<Check> {
   const isProven = await client.probe()
   // It may be another one by now.
   const url = client.getTunnelUrl()
   if (isProven) return { verdict: 'ok', what: 'public side', found: `a request to ${url} came back` }
-  const fix = 'Check DNS and firewall of the public side, and --public-url of the server.'
-  return { verdict: 'fail', what: 'public side', found: `no request to ${url} came back`, fix }
+  const why = await whyNoAnswer(dial, url, options)
+  const fix =
+    'Check DNS and firewall of the public side, --public-url of the server, and what it prints about certificates.'
+  const found = `no request to ${url} came back${why === undefined ? '' : `: ${why}`}`
+  return { verdict: 'fail', what: 'public side', found, fix }
 }
 
 function messageOf(error: unknown): string {

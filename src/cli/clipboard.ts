@@ -1,4 +1,4 @@
-// Puts text into the clipboard of whoever sits at the terminal.
+// Puts text into the clipboard of the user at the terminal.
 
 import { spawn } from 'node:child_process'
 import { deferred } from '../deferred.ts'
@@ -34,7 +34,7 @@ function feed([program, ...args]: readonly string[], text: string): Promise<bool
   child.once('error', () => resolve(false))
   // xclip and wl-copy leave a process behind that holds the selection; the one started here ends.
   child.once('exit', status => resolve(status === 0))
-  // A tool that ended without reading: its exit status tells.
+  // A tool that ended without reading: its exit status says whether it worked.
   child.stdin.once('error', () => {})
   child.stdin.end(text)
   return promise

@@ -6,8 +6,8 @@
 import { get as getPlainly, type IncomingMessage } from 'node:http'
 import { get as getSecurely } from 'node:https'
 import { deferred } from '../deferred.ts'
+import { looksRefused, type Seen } from './refused-host.ts'
 
-const REFUSALS: ReadonlySet<number> = new Set([400, 403])
 const ASK_TIMEOUT_MS = 3_000
 const LOOK_AT_BYTES = 8_192
 
@@ -51,17 +51,6 @@ const BLOCKS: readonly HostBlock[] = [
   },
 ]
 
-/** The status and path of an answer that a visitor got. */
-export interface Seen {
-  readonly status: number
-  readonly path: string
-}
-
-/** Whether an answer may be a refusal of the host: worth asking the app itself. */
-export function looksRefused({ status }: Seen): boolean {
-  return REFUSALS.has(status)
-}
-
 /**
  * Asks the app at `origin` for a page as if by `publicUrl`, and returns one line that says what blocks and how to
  * fix it; `undefined` when nothing known does. Never rejects.
@@ -76,7 +65,7 @@ export async function explainRefusal(
   const suffix = hostname.slice(hostname.indexOf('.'))
   try {
     const page = await ask(origin, '/', { host })
-    const block = REFUSALS.has(page.status) ? BLOCKS.find(({ sign }) => sign.test(page.text)) : undefined
+    const block = looksRefused(page) ? BLOCKS.find(({ sign }) => sign.test(page.text)) : undefined
     if (block !== undefined) {
       return `${block.name} refuses the host ${hostname}. Fix: ${block.fix(hostname, suffix)}, or run with --host-header rewrite.`
     }
@@ -100,7 +89,7 @@ async function isNextBlock(origin: string, publicUrl: string, path: string): Pro
     'sec-fetch-site': 'cross-site',
   }
   const blocked = await ask(origin, path, fromElsewhere)
-  return REFUSALS.has(blocked.status) && !REFUSALS.has((await ask(origin, path, { host })).status)
+  return looksRefused(blocked) && !looksRefused(await ask(origin, path, { host }))
 }
 
 async function ask(

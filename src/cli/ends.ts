@@ -9,6 +9,7 @@ import type {
   UdpTunnelOptions,
 } from '../client/options.ts'
 import type { Tunnel } from '../client/tunnel.ts'
+import type { ServerConfigOptions } from '../config/server-config.ts'
 import { TunnelError } from '../errors.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from '../server/options.ts'
 
@@ -42,6 +43,7 @@ export interface ServerEnd {
   /** Of TLS tunnels, if it has any. */
   readonly tlsPort: number | undefined
   readonly url: string
+  isKnownHost(name: string): boolean
   on<Name extends keyof TunnelServerEvents>(
     event: Name,
     listener: (payload: TunnelServerEvents[Name]) => void,
@@ -54,9 +56,27 @@ export async function createClient(options: TunnelClientOptions): Promise<Client
   return new TunnelClient(options)
 }
 
-export async function createServer(options: TunnelServerOptions): Promise<ServerEnd> {
+/** Whether the server takes a client with these options. Rejects with why not. */
+export async function reachServer(options: TunnelClientOptions): Promise<void> {
+  const { reach } = await import('../client/reach.ts')
+  await reach(options)
+}
+
+export async function createServer(options: ServerConfigOptions): Promise<ServerEnd> {
   if (typeof Bun === 'undefined')
     throw new TunnelError('RUNTIME_UNSUPPORTED', 'A tunnel server needs Bun, and this is Node.')
   const { TunnelServer } = await import('../server/server.ts')
-  return new TunnelServer(options)
+  return new TunnelServer(await withGuards(options))
+}
+
+/** With the guards that clients can ask for, and the issuers that the operator has listed. */
+export async function withGuards({
+  jwtIssuers = [],
+  login = new Map(),
+  open: _open,
+  ...options
+}: ServerConfigOptions): Promise<TunnelServerOptions> {
+  const { guarding } = await import('../plugins/guarding.ts')
+  const issuers = jwtIssuers.map(issuer => ({ issuer }))
+  return { ...options, guarding: guarding({ issuers, logins: [...login.values()] }) }
 }

@@ -48,6 +48,10 @@ const BY_CODE: Partial<Record<ErrorCode, number>> = {
   REFUSED_TOO_OFTEN: EXIT.refused,
   TOKEN_THROTTLED: EXIT.refused,
   SERVER_DRAINING: EXIT.refused,
+  GUARD_INVALID: EXIT.usage,
+  GUARD_UNAVAILABLE: EXIT.refused,
+  GUARD_UNSUPPORTED: EXIT.refused,
+  GUARD_DIFFERS: EXIT.refused,
   PORT_IN_USE: EXIT.portInUse,
 }
 

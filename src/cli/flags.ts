@@ -33,7 +33,7 @@ export class Flags {
 
   /** Of a repeatable flag. Its variable separates the values by commas. */
   list(name: string): readonly string[] {
-    // `repeatable` of program.ts collects strings.
+    // `repeatable` of program/values.ts collects strings.
     const values = (this.#command.getOptionValue(name) as readonly string[] | undefined) ?? []
     const isFromEnvironment = this.#command.getOptionValueSource(name) === 'env'
     const all = isFromEnvironment ? values.flatMap(value => value.split(',')) : values

@@ -183,6 +183,8 @@ export interface OutputWish {
   readonly isJson: boolean
   /** Lines a second; `0`: all. Default: by the kind of output. */
   readonly logRate: number | undefined
+  /** No lines for what visitors and clients do. */
+  readonly isQuiet: boolean
 }
 
 export interface Output {

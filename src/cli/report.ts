@@ -1,9 +1,9 @@
-// Passes what a client tells on to the output, whatever command it works for.
+// Passes the events of a client to the output and the totals, for every command that shares.
 
 import type { TunnelClientEvents } from '../client/options.ts'
 import { TunnelError } from '../errors.ts'
 import type { ClientEnd } from './ends.ts'
-import type { Output, ResponseEvent, VisitorDisconnectedEvent } from './output.ts'
+import type { MoreEvent, Output, ResponseEvent, VisitorDisconnectedEvent } from './output.ts'
 import type { Totals } from './totals.ts'
 
 export interface Reporting {
@@ -39,6 +39,10 @@ export function report(client: ClientEnd, to: Reporting): void {
     output.event({ ...responseEvent(event), ...nameOf(event.tunnel) })
     lookAfter(event.tunnel, event.error)
   })
+  client.on('requests', counts => {
+    totals.unreported(counts)
+    output.event(moreEvent(counts))
+  })
   client.on('visitorConnected', ({ id, tunnel, remoteAddress, remotePort }) => {
     totals.visitorConnected(id)
     const visitor = { id, tunnel, remoteAddress, remotePort }
@@ -50,7 +54,6 @@ export function report(client: ClientEnd, to: Reporting): void {
     lookAfter(event.tunnel, event.error)
   })
   client.on('disconnected', ({ error }) => {
-    totals.cut()
     output.event({ type: 'disconnected', ...(error && describe(error)) })
   })
   client.on('reconnecting', ({ attempt, delayMs }) =>
@@ -64,6 +67,12 @@ export function responseEvent(event: Omit<ResponseEvent, 'type'>): ResponseEvent
   const { id, host, method, path, status, durationMs, bytes, error } = event
   const asked = { id, ...(host !== undefined && { host }), method, path }
   return { type: 'response', ...asked, status, durationMs, bytes, ...(error !== undefined && { error }) }
+}
+
+/** Requests without a line of their own, whichever end counts them. */
+export function moreEvent(counts: Pick<MoreEvent, 'requests' | 'errors'> & Partial<MoreEvent>): MoreEvent {
+  const { begun = 0, requests, errors } = counts
+  return { type: 'more', begun, requests, opened: 0, connections: 0, errors, others: 0 }
 }
 
 /** As it is printed, whichever end reports it. */

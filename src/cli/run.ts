@@ -4,11 +4,13 @@ import type { Output } from './output.ts'
 
 export interface Run {
   readonly output: Output
+  /** How many requests a second the server or the client reports one by one; `0`: all. */
+  readonly reportRate: number
   /** Aborted when the user wants it to end. */
   readonly stop: AbortSignal
   /** From now on SIGHUP calls this, and ends nothing. */
   readonly onHangup: (hungUp: () => void) => void
   readonly environment: Readonly<Record<string, string | undefined>>
-  /** Writes to the terminal itself, past the output; undefined when nobody sits there. */
+  /** Writes to the terminal itself, past the output; undefined when standard output is no terminal. */
   readonly terminal: ((sequence: string) => void) | undefined
 }

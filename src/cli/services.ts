@@ -41,7 +41,7 @@ export class Services {
   readonly #output: Output
   readonly #refused: (refusal: Refusal) => void
   readonly #running = new Map<string, Running>()
-  /** Services by the tunnels that the last change gave back: the end of their last visitors is still told. */
+  /** Services by the tunnels that the last change gave back: the ends of their last visitors are still reported. */
   readonly #givenBack = new Map<string, string>()
 
   /** `refused` gets those that `apply` did not wait for. */
@@ -135,7 +135,7 @@ export class Services {
     }
   }
 
-  /** `after` has an end of its own, and none to tell of. */
+  /** `after` reports its end itself. */
   #start(config: ServiceConfig, after: Promise<unknown>): Promise<Refusal | undefined> {
     const { name: service } = config
     const target = serviceTarget(config)
@@ -168,7 +168,7 @@ export class Services {
     // Gone while it was asked for.
     if (running.isGone) return tunnel.close().then(() => undefined)
     running.tunnel = tunnel
-    // Whether anything listens on UDP nobody can see from outside: the client hears of it with the first datagram.
+    // Only an answer or a refusal to the first datagram shows whether anything listens on UDP.
     if (config.kind === 'udp') return
     running.watch = this.#watch(config.name, target)
     void running.watch.check()

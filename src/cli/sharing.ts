@@ -23,7 +23,7 @@ export interface Sharing {
   readonly client: Omit<TunnelClientOptions, 'server'>
   /** Where connections go: looked at as long as nothing listens there. */
   readonly targets: readonly Target[]
-  /** Connections of raw tunnels are counted, and told at the end also when there were none. */
+  /** The totals name connections of raw tunnels, also when there were none. */
   readonly countsConnections: boolean
   /** Asks for the tunnels. Rejects with the refusal. */
   connect(client: ClientEnd): Promise<void>
@@ -60,6 +60,7 @@ async function shareThrough(sharing: Sharing, embedded: ServerEnd | undefined, r
   const client = await createClient({
     ...sharing.client,
     ...(state !== undefined && { stateFolder: state }),
+    reportRate: run.reportRate,
     token: sharing.destination.token,
     server,
     // What is in this process needs no way out.

@@ -46,7 +46,7 @@ export async function askStatus(dial: Dial, server: ServerAddress, timeoutMs: nu
     clearTimeout(timer)
     dialled.then(
       socket => socket.terminate(),
-      () => {}, // told above
+      () => {}, // the first handler of the promise rejects with it
     )
   }
 }

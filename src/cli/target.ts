@@ -1,4 +1,4 @@
-// Where the app is, as the CLI was told: a port, host and port, a URL, a unix socket, or a folder.
+// Where the app is, as the command line says: a port, host and port, a URL, a unix socket, or a folder.
 
 import type { HttpServiceOptions, ServiceConfig } from '../config/service.ts'
 import { TunnelError } from '../errors.ts'
@@ -54,7 +54,7 @@ export function parseService(text: string): Service {
   throw new TunnelError('OPTION_INVALID', `"${text}" is neither a port, a host with a port nor unix:/path.`)
 }
 
-/** Whether it speaks HTTP nobody knows. */
+/** It need not speak HTTP. */
 function rawTarget(port: number, host: string): Service {
   const { label, shortLabel, dial } = portTarget(port, host)
   const plain = (text: string) => text.replace('http://', '')
@@ -77,7 +77,7 @@ export function parseTarget({ positional, port, host, isInsecure, folder, isSpa 
   throw unknownWord(positional)
 }
 
-/** `/api=8080`, `/ws=https://localhost:3001`: what `routes` of a tunnel is told; `undefined` without any. */
+/** `/api=8080`, `/ws=https://localhost:3001`: as `routes` of a tunnel; `undefined` without any. */
 export function parseRoutes(
   given: readonly string[],
   isInsecure: boolean,
@@ -139,7 +139,7 @@ function urlTarget(text: string, isInsecure: boolean): Target {
   const url = new URL(text)
   const hostname = url.hostname.replace(/^\[|\]$/g, '')
   const port = url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port)
-  // On this machine there is nobody in between, and a dev server's certificate is hardly ever a trusted one.
+  // On this machine no network is in between, and the certificate of a dev server is rarely a trusted one.
   const isUnverified = isInsecure || isLoopback(hostname)
   return {
     options: { url: url.origin, ...(isUnverified && { verifyOrigin: false }) },

@@ -10,9 +10,10 @@ export class Totals {
   #connections = 0
   readonly #countsConnections: boolean
   readonly #underWay = new Set<number>()
+  #unreportedUnderWay = 0
   readonly #visitors = new Set<number>()
 
-  /** `countsConnections`: those of raw tunnels are told of, also when there were none. */
+  /** `countsConnections`: the totals name connections of raw tunnels, also when there were none. */
   constructor(countsConnections = false) {
     this.#countsConnections = countsConnections
   }
@@ -33,6 +34,19 @@ export class Totals {
     this.#underWay.delete(response.id)
   }
 
+  /** Requests that were not reported one by one. */
+  unreported(counts: {
+    readonly requests: number
+    readonly errors: number
+    readonly bytes: number
+    readonly underWay?: number
+  }): void {
+    this.#requests += counts.requests
+    this.#errors += counts.errors
+    this.#bytes += counts.bytes
+    this.#unreportedUnderWay = counts.underWay ?? 0
+  }
+
   visitorConnected(id: number): void {
     this.#visitors.add(id)
   }
@@ -48,19 +62,13 @@ export class Totals {
     this.#visitors.delete(end.id)
   }
 
-  /** The connection was lost, and with it everything under way. */
-  cut(): void {
-    this.#underWay.clear()
-    this.#visitors.clear()
-  }
-
-  get #tellsConnections(): boolean {
+  get #namesConnections(): boolean {
     return this.#countsConnections || this.#connections + this.#visitors.size > 0
   }
 
   draining(): DrainingEvent {
-    const [requests, connections] = [this.#underWay.size, this.#visitors.size]
-    return { type: 'draining', requests, ...(this.#tellsConnections && { connections }) }
+    const [requests, connections] = [this.#underWay.size + this.#unreportedUnderWay, this.#visitors.size]
+    return { type: 'draining', requests, ...(this.#namesConnections && { connections }) }
   }
 
   event(): TotalsEvent {
@@ -68,7 +76,7 @@ export class Totals {
     return {
       type: 'totals',
       requests: this.#requests,
-      ...(this.#tellsConnections && { connections: this.#connections }),
+      ...(this.#namesConnections && { connections: this.#connections }),
       errors: this.#errors,
       bytes: this.#bytes,
       durationMs,

@@ -14,6 +14,7 @@ export const COMMANDS: readonly string[] = [
   'login',
   'logout',
   'whoami',
+  'link',
   'config',
   'help',
 ]

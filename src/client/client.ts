@@ -18,6 +18,8 @@ import type {
   VisitorGone,
   VisitorSeen,
 } from './connection.ts'
+import { GuardFiles } from './guard-files.ts'
+import { Inspection } from './inspect/inspection.ts'
 import type {
   HttpTunnelOptions,
   TcpTunnelOptions,
@@ -46,6 +48,8 @@ import { watchForWake } from './wake.ts'
 
 /** After the machine woke, how long the old connection has to prove that it lives. */
 const WAKE_CHECK_MS = 3_000
+/** A connection that lasted so long is no try that failed: the next loss is an outage of its own. */
+const LASTING_MS = 1_000
 /** A tunnel that lost its name or port to somebody else, while others go on, asks for it again this often. */
 const ASK_AGAIN_MS = 5_000
 /** What the server reported, and when, on the clock of `performance.now()`. */
@@ -60,7 +64,14 @@ interface Begun<Report> {
  */
 const MAX_SEEN = 10_000
 /** What tells of visitors, and costs the server messages. */
-const WATCHED = ['request', 'upgraded', 'response', 'visitorConnected', 'visitorDisconnected'] as const
+const WATCHED = [
+  'request',
+  'upgraded',
+  'response',
+  'requests',
+  'visitorConnected',
+  'visitorDisconnected',
+] as const
 
 /**
  * A tunnel client. With `port`, `url`, `unix`, `fetch` or `folder` it has an HTTP tunnel, and `connect()` resolves once
@@ -74,7 +85,10 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   readonly #settings: ClientSettings
   readonly #connect: Connect
   readonly #resumes: ResumeFiles | undefined
+  readonly #guards: GuardFiles | undefined
   #hasStateFailed = false
+  /** Sees what passes, if the client was told to inspect. */
+  readonly #inspection: Inspection | undefined
   #state: TunnelState = 'idle'
   #connection: Connection | undefined
   /** All that are wanted, the client's own first. */
@@ -95,17 +109,21 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   #connectedAt = 0
   readonly #requests = new Map<number, Begun<RequestSeen>>()
   readonly #visitors = new Map<number, Begun<VisitorSeen>>()
+  /** Requests that the server counts instead of reporting them. */
+  #unreportedUnderWay = 0
 
   constructor(options: TunnelClientOptions) {
     super()
     this.#settings = clientSettings(options, process.env, dial)
     this.#connect = connector(this.#settings)
     const { stateFolder, server } = this.#settings
-    this.#resumes =
-      stateFolder === undefined
-        ? undefined
-        : new ResumeFiles(stateFolder, `${server.isSecure ? 'https' : 'http'}://${server.host}`)
-    const { tunnel } = this.#settings
+    if (stateFolder !== undefined) {
+      const origin = `${server.isSecure ? 'https' : 'http'}://${server.host}`
+      this.#resumes = new ResumeFiles(stateFolder, origin)
+      this.#guards = new GuardFiles(stateFolder, origin)
+    }
+    const { tunnel, inspect } = this.#settings
+    this.#inspection = inspect && new Inspection(inspect)
     this.#own = tunnel && this.#want(tunnel)
   }
 
@@ -136,6 +154,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     this.#state = 'connecting'
     this.#stopWatchingWorkers ??= watchWorkers(error => this.emit('error', error))
     try {
+      await this.#inspection?.start()
       await this.#establish()
     } catch (error) {
       // `disconnect` and another `connect` may have come meanwhile: the state is theirs then.
@@ -143,6 +162,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
         this.#state = 'idle'
         this.#stopWatchingWorkers?.()
         this.#stopWatchingWorkers = undefined
+        this.#inspection?.stop()
       }
       throw error
     }
@@ -222,6 +242,14 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     return this.#state === 'connected'
   }
 
+  /**
+   * Where the page of the inspector is, with its token behind `#`: for the user of this machine alone. `undefined` without
+   * `inspect`, or with `port: false`, and while the client is not connecting or connected.
+   */
+  get inspectorUrl(): string | undefined {
+    return this.#inspection?.inspector?.url
+  }
+
   /** What the client is doing; every change comes with an event. */
   getState(): TunnelState {
     return this.#state
@@ -254,16 +282,23 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
 
   protected override listenersChanged(event: keyof TunnelClientEvents): void {
     if (!WATCHED.some(one => one === event)) return
-    this.#connection?.watch(this.#isWatched)
+    this.#connection?.watch(this.#isWatched, this.#reportRate)
     // Nobody will report the ends of these.
     if (!this.#isWatched) this.#forgetSeen()
   }
 
   get #isWatched(): boolean {
-    return WATCHED.some(event => this.hasListeners(event))
+    return this.#inspection !== undefined || WATCHED.some(event => this.hasListeners(event))
+  }
+
+  /** The inspector alone wants no more reports than it captures requests. */
+  get #reportRate(): number {
+    const isHeard = WATCHED.some(event => this.hasListeners(event))
+    return isHeard ? this.#settings.reportRate : (this.#inspection?.settings.rate ?? 0)
   }
 
   #forgetSeen(): void {
+    this.#unreportedUnderWay = 0
     this.#requests.clear()
     this.#visitors.clear()
   }
@@ -276,11 +311,12 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   // ── Tunnels ────────────────────────────────────────────────────────────────────────────────────────────────
 
   #want(settings: TunnelSettings): OwnTunnel {
-    const tunnel: OwnTunnel = new OwnTunnel(settings, {
+    const tunnel: OwnTunnel = new OwnTunnel(this.#inspection?.tap(settings) ?? settings, {
       closed: () => this.#forget(tunnel),
       healthChanged: ({ name }, isHealthy, error) =>
         this.emit('health', { tunnel: name, isHealthy, ...(error !== undefined && { error }) }),
       resumes: this.#resumes,
+      guards: this.#guards,
       failed: error => this.#stateFailed(error),
     })
     this.#tunnels.add(tunnel)
@@ -320,6 +356,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
 
   #forget(tunnel: OwnTunnel): void {
     this.#tunnels.delete(tunnel)
+    this.#inspection?.forget(tunnel.settings.origin)
     if (tunnel.isRegistered) void tunnel.dropResume()
     if (tunnel.isRegistered) this.#connection?.release(tunnel.granted)
   }
@@ -366,7 +403,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     this.#leaving = connection?.leave()
   }
 
-  #tellRegistered({ kind, name, url }: OwnTunnel): void {
+  #tellRegistered({ kind, name, url, settings }: OwnTunnel): void {
+    this.#inspection?.granted(settings.origin, name, url)
     this.emit('registered', { kind, name, url })
   }
 
@@ -434,7 +472,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     signal.addEventListener('abort', stop)
     try {
       // Before the name is granted, so that requests which wait for it are reported too.
-      if (this.#isWatched) connection.watch(true)
+      if (this.#isWatched) connection.watch(true, this.#reportRate)
       await this.#registerAll(connection)
       if (signal.aborted) throw stopped()
     } catch (error) {
@@ -468,8 +506,10 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   }
 
   #connectionEvents(closed: (error: TunnelError) => void): ConnectionEvents {
+    const reports = this.#inspection?.inspector?.reports
     return {
       request: report => {
+        reports?.requested(report)
         if (this.#requests.size >= MAX_SEEN) this.#requests.clear()
         this.#requests.set(report.id, { report, at: performance.now() })
         this.emit('request', requestEvent(report))
@@ -479,12 +519,18 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
         if (request !== undefined) this.emit('upgraded', requestEvent(request.report))
       },
       response: report => this.#responded(report),
+      requests: ({ begun, requests, errors, bytes, underWay }) => {
+        reports?.counted(begun)
+        this.#unreportedUnderWay = underWay
+        this.emit('requests', { begun, requests, errors, bytes, underWay })
+      },
       revoked: (tunnel, error) => this.#revoked(tunnel, error),
       moved: (tunnel, url) => this.#moved(tunnel, url),
       visitorConnected: ({ id, tunnel, remoteAddress, remotePort }) => {
         if (this.#visitors.size >= MAX_SEEN) this.#visitors.clear()
         const visitor = { id, tunnel, remoteAddress, remotePort }
         this.#visitors.set(id, { report: visitor, at: performance.now() })
+        reports?.visitorConnected(visitor)
         this.emit('visitorConnected', visitor)
       },
       visitorDisconnected: report => this.#visitorLeft(report),
@@ -496,6 +542,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   }
 
   #responded(report: ResponseSeen): void {
+    this.#inspection?.inspector?.reports.responded(report)
     const request = this.#requests.get(report.id)
     if (request === undefined) return
     this.#requests.delete(report.id)
@@ -518,6 +565,10 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     const durationOf = (at: number) => Math.round((performance.now() - at) * 100) / 100
     for (const [id, { at }] of [...this.#requests])
       this.#responded({ id, status: 0, durationMs: durationOf(at), bytes: 0, error })
+    const unreported = this.#unreportedUnderWay
+    this.#unreportedUnderWay = 0
+    if (unreported > 0)
+      this.emit('requests', { begun: 0, requests: unreported, errors: unreported, bytes: 0, underWay: 0 })
     for (const [id, { at }] of [...this.#visitors])
       this.#visitorLeft({ id, durationMs: durationOf(at), bytesIn: 0, bytesOut: 0, error })
   }
@@ -525,11 +576,13 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   #lost(error: TunnelError): void {
     this.#connection = undefined
     this.#endSeen()
+    this.#inspection?.inspector?.reports.forget()
     for (const tunnel of this.#tunnels) tunnel.isRegistered = false
     if (this.#state !== 'connected') return
     const { signal } = this.#stopping
-    // One that grants and hangs up at once, again and again, is tried like one that is down.
-    if (performance.now() - this.#connectedAt > this.#settings.maxBackoffMs) this.#attempt = 0
+    // A server that grants and hangs up at once, again and again, is tried like one that is down.
+    const lastedMs = performance.now() - this.#connectedAt
+    if (lastedMs > Math.min(LASTING_MS, this.#settings.maxBackoffMs)) this.#attempt = 0
     // Without tunnels there is nothing to come back for.
     const isReconnecting = this.#settings.isReconnecting && this.#tunnels.size > 0
     this.#state = isReconnecting ? 'reconnecting' : 'closed'
@@ -583,6 +636,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     this.#state = 'closed'
     this.#connection = undefined
     this.#resumes?.leave()
+    this.#inspection?.stop()
     this.#forgetSeen()
     this.#stopping.abort()
     clearTimeout(this.#askAgain)

@@ -11,8 +11,7 @@ import { StreamsConnection } from './streams-connection.ts'
 
 /** Streams where the server negotiates them; JSON when it negotiates nothing, or when it is forced. */
 export function connector(settings: ClientSettings): Connect {
-  // Existing servers answer with the first that is offered: see JSON_SUBPROTOCOL.
-  const protocols = settings.wire === 'json' ? [] : [JSON_SUBPROTOCOL, STREAMS_SUBPROTOCOL]
+  const protocols = protocolsOf(settings)
   return async (events, signal) => {
     let connection: Connection | undefined
     let json: JsonConnection | undefined
@@ -35,4 +34,9 @@ export function connector(settings: ClientSettings): Connect {
     if (connection !== undefined) return connection
     throw new TunnelError('SERVER_REFUSED', 'The server does not speak the streams wire.')
   }
+}
+
+/** What is offered to the server. Existing servers answer with the first: see JSON_SUBPROTOCOL. */
+export function protocolsOf({ wire }: ClientSettings): readonly string[] {
+  return wire === 'json' ? [] : [JSON_SUBPROTOCOL, STREAMS_SUBPROTOCOL]
 }

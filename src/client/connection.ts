@@ -1,6 +1,7 @@
 // Contract: one connection to the server, from dial to loss. Implementations: streams-connection.ts, json-connection.ts.
 
 import type { ErrorCode, TunnelError } from '../errors.ts'
+import type { UnreportedRequests } from '../wire/control.ts'
 import type { TunnelSettings } from './settings.ts'
 
 /** What to ask for now: a name or a port may be another one than the settings wish for. */
@@ -23,6 +24,8 @@ export interface Registration {
   readonly port?: number
   /** Proves the same holder after a reconnect; absent on the JSON wire, which knows no such thing. */
   readonly resume?: string
+  /** The guard that was asked for is in force. */
+  readonly isGuarded?: boolean
   /** Instead of `resume`, on the JSON wire: a probe of the public side that proves this secret gets an answer. */
   readonly probeSecret?: string
 }
@@ -73,6 +76,8 @@ export interface ConnectionEvents {
   /** The request of this number became a WebSocket. */
   switched(id: number): void
   response(report: ResponseSeen): void
+  /** Requests that were not reported one by one. */
+  requests(counts: UnreportedRequests): void
   /** The server took the tunnel of this number back. */
   revoked(tunnel: number, error: TunnelError): void
   /** Visitors find it at another URL. */
@@ -97,8 +102,10 @@ export interface Connection {
   drain(): Promise<void>
   /** Says whether the origin of a tunnel can take visitors. */
   health(registration: Registration, isHealthy: boolean): void
+  /** The guard of a tunnel has changed: links were taken back. */
+  guard?(registration: Registration, tunnel: TunnelSettings): Promise<void>
   /** Whether events of visitors and their requests are wanted: they cost the server a message each. */
-  watch(on: boolean): void
+  watch(on: boolean, rate: number): void
   /** Ends the connection unless a sign of life arrives in time: after the machine slept. */
   checkAlive(withinMs: number): void
   /** Gives everything back and closes in good order; what is under way is cut. */

@@ -2,8 +2,8 @@
 
 import { TunnelError } from '../errors.ts'
 import type { Stream, StreamHandler } from '../session/stream.ts'
+import { OriginJoin } from './lanes/origin-join.ts'
 import type { Origin } from './origin.ts'
-import { OriginJoin } from './origin-join.ts'
 
 /**
  * Dials the origin for a stream. What the server sends meanwhile waits, bounded by the stream's first credit.

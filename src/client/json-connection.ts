@@ -132,7 +132,11 @@ export class JsonConnection implements Connection {
   // ── Connection ─────────────────────────────────────────────────────────────────────────────────────────────
 
   register(settings: TunnelSettings, { name = '' }: Wish): Promise<Registration> {
-    const { kind, token, routes, isWildcard, pool, health } = settings
+    const { kind, token, routes, isWildcard, pool, health, guard } = settings
+    if (guard !== undefined) {
+      const text = 'The server speaks the JSON wire, which has no guards, so the tunnel is not opened.'
+      return Promise.reject(new TunnelError('GUARD_UNSUPPORTED', text))
+    }
     const isAlone = kind === 'http' && token === undefined && pool === undefined
     const isPlain = isAlone && routes.length === 0 && !isWildcard && health === undefined
     if (!isPlain || (this.#tunnel !== undefined && this.#tunnel.settings !== settings)) {
@@ -253,7 +257,7 @@ export class JsonConnection implements Connection {
   #fail(request: JsonRequest, report: Report, code: ErrorCode): void {
     const { status, meaning, action } = ERRORS[code]
     const { label = 'the app' } = this.#tunnel?.settings.origin ?? {}
-    const isDown = code === 'ORIGIN_REFUSED' || code === 'ORIGIN_UNREACHABLE' || code === 'ORIGIN_TLS'
+    const isDown = NOT_REACHED.has(code)
     const text = JSON.stringify({
       error: status === 502 ? 'Bad Gateway' : code,
       message: isDown ? `Could not connect to local server at ${label}` : meaning,
@@ -314,6 +318,14 @@ export class JsonConnection implements Connection {
     this.#events.closed(error)
   }
 }
+
+/** The app was not asked. */
+const NOT_REACHED: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'ORIGIN_REFUSED',
+  'ORIGIN_UNREACHABLE',
+  'ORIGIN_TLS',
+  'ORIGIN_SPEAKS_PLAIN',
+])
 
 const NO_BODY = { text: '', isBase64: false }
 

@@ -1,5 +1,6 @@
-// Opens links beside the carrier, as many as bulk needs, and closes those that nobody uses any more.
+// Opens links beside the carrier, as many as bulk needs, and closes those that are not used any more.
 
+import type { Accelerator } from '../accelerator.ts'
 import { deferred } from '../deferred.ts'
 import { eventLoop } from '../event-loop.ts'
 import { Link } from '../session/link.ts'
@@ -8,6 +9,7 @@ import type { Dial, Socket, SocketHandler } from '../socket.ts'
 import { encodeControl } from '../wire/control.ts'
 import { LINK_PROTOCOL } from '../wire/frame.ts'
 import { endOfHead, MAX_ANSWER_HEAD_BYTES, parseAnswerHead } from '../wire/handshake.ts'
+import { SessionTrunk } from './lanes/session-trunk.ts'
 import type { ServerAddress } from './server-address.ts'
 
 /** Dials at once: a burst of bulk must not look like an attack. */
@@ -16,9 +18,6 @@ const MAX_DIALLING = 4
 const IDLE_MS = 30_000
 /** A server (or something in front of it) that refused a link is not asked again for this long. */
 const REFUSED_MS = 60_000
-/** Where lanes are not possible, or not yet: asked again after this long, and twice as long each time. */
-const FIRST_TRUNK_PAUSE_MS = 50
-const MAX_TRUNK_PAUSE_MS = 60_000
 /** How long the server may take to answer. */
 const ANSWER_MS = 10_000
 
@@ -28,8 +27,8 @@ export interface LinkWay {
   readonly dial: Dial
   /** As many downloads at once as go each its own way. */
   readonly maxLinks: number
-  /** Starts what carries lanes, and waits for it. `false`: this client carries none now. */
-  readonly lanesReady: () => Promise<boolean>
+  /** What moves bytes without the main thread, once it runs. `undefined`: not here, or not now. */
+  readonly accelerator: () => Promise<Accelerator | undefined>
 }
 
 export class Links {
@@ -39,10 +38,7 @@ export class Links {
   #nextNumber = 1
   #dialling = 0
   #refusedUntil = 0
-  #isDiallingTrunk = false
-  #trunk: Link | undefined
-  #noTrunkUntil = 0
-  #trunkPauseMs = FIRST_TRUNK_PAUSE_MS
+  readonly trunk: SessionTrunk
   #cancelSweep: (() => void) | undefined
   readonly #stopping = new AbortController()
   /** Links that were idle at the last sweep. */
@@ -52,6 +48,15 @@ export class Links {
   constructor(session: Session, way: LinkWay | undefined) {
     this.#session = session
     this.#way = way
+    // A thread does not know TLS.
+    const accelerator = way?.server.address.tls === undefined ? way?.accelerator : undefined
+    this.trunk = new SessionTrunk({
+      accelerator,
+      dial: (opened, done) => this.#dial(opened, done),
+      add: link => this.#add(link, true),
+      refuse: retryMs =>
+        session.sendControl(encodeControl({ type: 'no-trunk', ...(retryMs !== undefined && { retryMs }) })),
+    })
   }
 
   /** The server takes links that show this secret. */
@@ -61,56 +66,15 @@ export class Links {
 
   /** A stream of either side sends in bulk: opens one more, if that is allowed and of use. */
   want(): void {
-    this.#dial(link => {
-      this.#session.links.add(link)
-      if (!link.isClosed) this.#announce(link)
-    })
+    this.#dial(link => this.#add(link, false))
   }
 
-  /** The server would begin lanes. */
-  wantTrunk(): void {
-    if (this.#isDiallingTrunk || eventLoop.now() < this.#noTrunkUntil) return
-    // The wish and the trunk met on their way.
-    if (this.#trunk?.isClosed === false) return
-    // A thread does not know TLS.
-    if (this.#way === undefined || this.#way.server.address.tls !== undefined) return
-    this.#isDiallingTrunk = true
-    void this.#way.lanesReady().then(isReady => {
-      const isDialling =
-        isReady &&
-        this.#dial(
-          link => this.#useTrunk(link),
-          () => this.#trunkDialled(),
-        )
-      if (!isReady) this.#pauseTrunk()
-      if (!isDialling) this.#trunkDialled()
-    })
-  }
-
-  #trunkDialled(): void {
-    this.#isDiallingTrunk = false
-  }
-
-  #pauseTrunk(): void {
-    this.#noTrunkUntil = eventLoop.now() + this.#trunkPauseMs
-    this.#trunkPauseMs = Math.min(2 * this.#trunkPauseMs, MAX_TRUNK_PAUSE_MS)
-  }
-
-  #useTrunk(link: Link): void {
-    if (link.becomeTrunk(true)) {
-      this.#trunkPauseMs = FIRST_TRUNK_PAUSE_MS
-      this.#trunk = link
-      this.#session.links.addTrunk(link)
-      if (!link.isClosed) this.#announce(link)
-      return
-    }
-    this.#pauseTrunk()
-    link.close()
-  }
-
-  #announce({ number, trunk }: Link): void {
+  #add(link: Link, isTrunk: boolean): void {
+    this.#session.links.add(link)
+    if (link.isClosed) return
+    const { number } = link
     this.#session.sendControl(
-      encodeControl({ type: 'linked', link: number, ...(trunk !== undefined && { trunk: true }) }),
+      encodeControl({ type: 'linked', link: number, ...(isTrunk && { trunk: true }) }),
     )
     this.#cancelSweep ??= this.#planSweep()
   }
@@ -147,7 +111,7 @@ export class Links {
       })
       opened(link)
     } catch {
-      // Bulk goes on over the carrier, as it does through a proxy that knows only WebSockets.
+      // Bulk stays on the carrier, as it does through a proxy that knows only WebSockets.
       this.#refusedUntil = eventLoop.now() + REFUSED_MS
     } finally {
       this.#dialling--
@@ -213,7 +177,7 @@ async function openLink({ dial, number, secret, server, session, signal }: LinkD
       if (end < received.length) inner.received(received.subarray(end))
     },
     drained: () => inner?.drained(),
-    turnBegan: () => inner?.turnBegan?.(),
+    spliceable: () => inner?.spliceable?.(),
     ended: () => (inner === undefined ? refused() : inner.ended()),
     closed: error => (inner === undefined ? refused() : inner.closed(error)),
   }
@@ -228,7 +192,7 @@ async function openLink({ dial, number, secret, server, session, signal }: LinkD
     // Also one that only comes up later.
     dialled.then(
       up => up.terminate(),
-      () => {}, // told above
+      () => {}, // reported above
     )
     throw error
   } finally {

@@ -1,5 +1,7 @@
 // Everything a TunnelClient can be told, with the defaults.
 
+import type { GuardOptions } from '../guard.ts'
+import type { InspectOptions } from './inspect/options.ts'
 import type { ClientLimits } from './limits.ts'
 
 /**
@@ -46,6 +48,12 @@ export interface OriginOptions {
 export interface SharedTunnelOptions {
   /** A token for this tunnel alone. Default: that of the connection. One that does not open it: `NOT_ALLOWED`. */
   readonly token?: string
+  /**
+   * Who may visit: walls and ways in, as [guards.md](guards.md) has them. Default: everybody. A server that does not know
+   * guards, or the JSON wire: `GUARD_UNSUPPORTED`, and no tunnel. What the server cannot do: `GUARD_INVALID` or
+   * `GUARD_UNAVAILABLE`.
+   */
+  readonly guard?: GuardOptions
 }
 
 /**
@@ -188,6 +196,15 @@ export interface TunnelClientOptions extends HttpTunnelOptions {
   readonly verifyServer?: boolean
   /** PEM of an authority to trust for the server's certificate besides those of the runtime. Default none. */
   readonly ca?: string
+  /** PEM: the client's own certificate with its chain, for servers with `clientCa`. Default none. Without `key`: `OPTION_INVALID`. */
+  readonly cert?: string
+  /** PEM: the private key of `cert`. Default none. One that does not fit: `OPTION_INVALID`. */
+  readonly key?: string
+  /**
+   * The public key that the server's certificate must have, besides all else: `sha256//` and base64 of its SHA-256, as curl has
+   * it. Default none: any. Another one: `SERVER_UNTRUSTED`. Not of this form: `OPTION_INVALID`.
+   */
+  readonly pin?: string
   /**
    * The proxy on the way to the server, `http://`, `https://`, `socks5://` or `socks5h://` with `user:password@` if need
    * be (special characters as `%40`). `false` or empty: none. Default: `HTTPS_PROXY` or `HTTP_PROXY`, as the server's
@@ -221,9 +238,23 @@ export interface TunnelClientOptions extends HttpTunnelOptions {
    * Folder for what should outlive the process: the secrets with which a client that was killed gets the names and ports that
    * it asks for back at once, while the server keeps them for it. A file for each (mode 0600, the folder 0700), removed when
    * the name is given back. A client that runs beside another one with the same name gets `name-2`, as without. Default none.
-   * Streams wire only, and not for pools. A folder that cannot be written: an `error` event, `STATE_UNWRITABLE`.
+   * Streams wire only, and not for pools. Of guarded HTTP tunnels with a name also what signs their sessions and links, for good. A
+   * folder that cannot be written: an `error` event, `STATE_UNWRITABLE`.
    */
   readonly stateFolder?: string
+  /**
+   * Requests a second that have `request` and `response` events of their own. Above, the server counts requests, and
+   * `requests` events pass on the counts about twice a second: for programs that show requests to people, who read no more
+   * than 30 lines a second, while a report costs more than the request. Default `0`: every request has its own events, as it
+   * has on the JSON wire and with older servers whatever is given here. Not a whole number from 0: `OPTION_INVALID`.
+   */
+  readonly reportRate?: number
+  /**
+   * Captures requests with their answers, WebSocket messages and connections for `tunnel.exchanges`, the page and the API of
+   * the inspector ([docs/inspector.md](inspector.md)), which listen on 127.0.0.1 and ::1 only. `true`: with its defaults. Default
+   * `false`: nothing is captured, and nothing of it is loaded.
+   */
+  readonly inspect?: boolean | InspectOptions
   /** Bounds to change; those not named keep their defaults. A value that cannot be used: `OPTION_INVALID`. */
   readonly limits?: Partial<ClientLimits>
 }
@@ -281,6 +312,19 @@ export interface TunnelClientEvents {
     readonly durationMs: number
     readonly bytes: number
     readonly error?: string
+  }
+  /**
+   * Requests that had no events of their own, as there were more than `reportRate` a second: how many began and ended
+   * (`requests`) since the last such event, and how many are under way. `errors`: those that ended with a status of 500 or
+   * above, or with an error code other than `CANCELLED`. Together with the `response` events the numbers are exact; what was
+   * under way when the connection was lost counts as ended with an error.
+   */
+  requests: {
+    readonly begun: number
+    readonly requests: number
+    readonly errors: number
+    readonly bytes: number
+    readonly underWay: number
   }
   /** The health checks of a tunnel came to another verdict; `error` says why the app is unwell. */
   health: { readonly tunnel: string; readonly isHealthy: boolean; readonly error?: Error }

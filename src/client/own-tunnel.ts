@@ -3,9 +3,13 @@
 import { deferred } from '../deferred.ts'
 import { TunnelError } from '../errors.ts'
 import { eventLoop } from '../event-loop.ts'
+import type { LinkOptions } from '../guard.ts'
 import { alternativeNames, isValidSubdomain } from '../names.ts'
+import { makeLink } from '../own-guard.ts'
 import type { TunnelKind } from '../wire/control.ts'
 import type { Connection, Registration } from './connection.ts'
+import type { GuardFiles } from './guard-files.ts'
+import { GuardKeeping } from './guard-keeping.ts'
 import { HealthCheck } from './health.ts'
 import type { Holding, ResumeFiles } from './resume-files.ts'
 import type { TunnelSettings } from './settings.ts'
@@ -19,6 +23,7 @@ export interface TunnelOwner {
   healthChanged(tunnel: OwnTunnel, isHealthy: boolean, error?: TunnelError): void
   /** What outlives the process, if anything should. */
   readonly resumes: ResumeFiles | undefined
+  readonly guards: GuardFiles | undefined
   /** Something failed that the tunnel goes on after. */
   failed(error: TunnelError): void
 }
@@ -32,6 +37,9 @@ const REFUSED_FOR_GOOD: ReadonlySet<string> = new Set([
   'NOT_ALLOWED',
   'KIND_REFUSED',
   'PORT_NOT_ALLOWED',
+  'GUARD_INVALID',
+  'GUARD_UNAVAILABLE',
+  'GUARD_UNSUPPORTED',
   // Trying a wrong password again and again locks accounts.
   'PROXY_AUTH_REFUSED',
 ])
@@ -42,6 +50,8 @@ export class OwnTunnel implements Tunnel {
   readonly #ready = deferred()
   readonly #owner: TunnelOwner
   readonly #health: HealthCheck | undefined
+  /** Of a guard whose sessions and links outlive the process. */
+  readonly #keeping: GuardKeeping | undefined
   /** What granted it last. */
   #connection: Connection | undefined
   /** What a client that was killed had, until the server has answered: a try may end without an answer. */
@@ -57,9 +67,26 @@ export class OwnTunnel implements Tunnel {
     this.#owner = owner
     this.#health =
       settings.health &&
-      new HealthCheck(settings.origin, settings.health, eventLoop, (isHealthy, error) => {
-        this.#tellHealth()
-        owner.healthChanged(this, isHealthy, error)
+      new HealthCheck(
+        settings.origin.untapped ?? settings.origin,
+        settings.health,
+        eventLoop,
+        (isHealthy, error) => {
+          this.#tellHealth()
+          owner.healthChanged(this, isHealthy, error)
+        },
+      )
+    const { guard, kind, name, isNamed } = settings
+    if (
+      guard !== undefined &&
+      owner.guards !== undefined &&
+      kind === 'http' &&
+      isNamed &&
+      isValidSubdomain(name ?? '')
+    )
+      this.#keeping = new GuardKeeping(guard, owner.guards, kind, name ?? '', {
+        revoked: () => void this.#sendGuard(),
+        failed: error => owner.failed(error),
       })
     // Whoever waits hears of it; nobody need wait.
     this.#ready.promise.catch(() => {})
@@ -95,6 +122,26 @@ export class OwnTunnel implements Tunnel {
     throw new TunnelError('STATE_INVALID', 'The client is not registered yet.')
   }
 
+  link(options?: LinkOptions): { readonly url: string; readonly id: string } {
+    const { guard } = this.settings
+    if (guard?.hasLinks) return makeLink(this.url, guard.key, options)
+    throw new TunnelError('STATE_INVALID', 'The guard of this tunnel has no links.')
+  }
+
+  async revokeLink(id: string): Promise<void> {
+    const { guard } = this.settings
+    if (!guard?.hasLinks) throw new TunnelError('STATE_INVALID', 'The guard of this tunnel has no links.')
+    guard.revoke(id)
+    await this.#keeping?.revoked()
+    await this.#sendGuard()
+  }
+
+  async #sendGuard(): Promise<void> {
+    // While the server is away nothing need be sent: the next registration says it.
+    if (this.isRegistered && this.registration !== undefined)
+      await this.#connection?.guard?.(this.registration, this.settings)
+  }
+
   /** For messages: before there is a grant too. */
   get label(): string {
     const { kind, name, port, origin } = this.settings
@@ -105,6 +152,7 @@ export class OwnTunnel implements Tunnel {
   async register(connection: Connection): Promise<void> {
     const { settings } = this
     const { name = settings.name, port = settings.port, resume } = this.registration ?? {}
+    await this.#keeping?.begin()
     let registration: Registration
     try {
       registration = await this.#ask(connection, name, port, resume)
@@ -121,6 +169,7 @@ export class OwnTunnel implements Tunnel {
       void this.dropResume()
       return connection.release(registration)
     }
+    await this.#keeping?.granted(registration.name, registration.url)
     this.#ready.resolve()
     // Taken back or lost while the secret was written.
     if (!this.isRegistered || this.#connection !== connection) return
@@ -132,6 +181,7 @@ export class OwnTunnel implements Tunnel {
   /** Its origin is asked no more, until it is granted again. */
   rest(): void {
     this.#health?.stop()
+    this.#keeping?.rest()
     this.#connection = undefined
   }
 

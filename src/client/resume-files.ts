@@ -4,7 +4,8 @@
 // would give it the name at once, however alive the holder is.
 
 import { createHash, randomUUID } from 'node:crypto'
-import { mkdir, open, readFile, rename, rm, rmdir, stat, unlink } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { type FileHandle, mkdir, open, readFile, rename, rm, rmdir, stat, unlink } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import type { TunnelKind } from '../wire/control.ts'
@@ -111,18 +112,25 @@ export class ResumeFiles {
   }
 }
 
+/** Opening a FIFO otherwise waits for a writer. Windows has no such flag. */
+const READ_NOW = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
+
 /** `undefined`: there is none, or none that only this user could have written and read. */
 async function readKept(path: string): Promise<Kept | undefined> {
+  let file: FileHandle | undefined
   try {
-    if (process.platform !== 'win32') {
-      const { mode, uid } = await stat(path)
-      if ((mode & 0o077) !== 0 || uid !== process.getuid?.()) return undefined
-    }
-    const kept: unknown = JSON.parse(await readFile(path, 'utf8'))
+    file = await open(path, READ_NOW)
+    const stats = await file.stat()
+    if (!stats.isFile()) return undefined
+    const isOurs = (stats.mode & 0o077) === 0 && stats.uid === process.getuid?.()
+    if (process.platform !== 'win32' && !isOurs) return undefined
+    const kept: unknown = JSON.parse(await file.readFile('utf8'))
     return isKept(kept) ? kept : undefined
   } catch {
     // No file, or no JSON: then the name is asked for without a secret, as the first time.
     return undefined
+  } finally {
+    await file?.close()
   }
 }
 

@@ -1,5 +1,6 @@
 // Where the tunnel server is, and whether what a client sends there can be read on the way.
 
+import { createRequire } from 'node:module'
 import { TunnelError } from '../errors.ts'
 import { isLoopback } from '../names.ts'
 import type { Address } from '../socket.ts'
@@ -12,23 +13,84 @@ export interface ServerAddress {
   readonly isSecure: boolean
 }
 
-/** Reads `ws://`, `wss://`, `http://`, `https://` or `host[:port]`, which is https unless it is this machine. */
-export function parseServer(
-  server: string,
-  tls: { readonly verifyServer?: boolean; readonly ca?: string } = {},
-): ServerAddress {
+/** SHA-256 of a public key, as curl writes it. */
+const PIN = /^sha256\/\/[A-Za-z0-9+/]{43}=$/
+
+/** How a client verifies its server, and is verified. */
+export interface ServerTlsOptions {
+  readonly verifyServer?: boolean
+  readonly ca?: string
+  readonly cert?: string
+  readonly key?: string
+  readonly pin?: string
+}
+
+/** Reads `ws://`, `wss://`, `http://`, `https://` or `host[:port]`, which is https unless it is this machine. Nothing may follow. */
+export function parseServer(server: string, tls: ServerTlsOptions = {}): ServerAddress {
   const parsed = parseUrl(server)
   if (parsed === undefined || !/^(?:wss?|https?):$/.test(parsed.protocol) || parsed.hostname === '') {
     throw new TunnelError('OPTION_INVALID', `"${server}" is not the address of a server.`)
   }
   const isSecure = parsed.protocol === 'wss:' || parsed.protocol === 'https:'
+  refuseMore(parsed, `${isSecure ? 'https' : 'http'}://${parsed.host}`)
   const host = parsed.hostname.replace(/^\[|\]$/g, '')
   const port = parsed.port === '' ? (isSecure ? 443 : 80) : Number(parsed.port)
   const secure = {
     ...(tls.verifyServer !== undefined && { verify: tls.verifyServer }),
     ...(tls.ca !== undefined && { ca: tls.ca }),
+    ...ownCertificate(tls),
+    ...(tls.pin !== undefined && { pin: checkedPin(tls.pin) }),
   }
   return { address: { host, port, ...(isSecure && { tls: secure }) }, host: parsed.host, isSecure }
+}
+
+function ownCertificate({
+  cert,
+  key,
+}: ServerTlsOptions): { readonly cert: string; readonly key: string } | undefined {
+  if (cert === undefined && key === undefined) return undefined
+  if (cert === undefined || key === undefined)
+    throw new TunnelError('OPTION_INVALID', 'cert and key belong together; one of them is missing.')
+  if (isPair(cert, key)) return { cert, key }
+  throw new TunnelError(
+    'OPTION_INVALID',
+    'cert and key are no certificate and its private key in PEM format.',
+  )
+}
+
+function isPair(cert: string, key: string): boolean {
+  // Loaded late: few clients have a certificate, and every command loads this file. Its types are the module's own.
+  const crypto = createRequire(import.meta.url)('node:crypto') as typeof import('node:crypto')
+  try {
+    return new crypto.X509Certificate(cert).checkPrivateKey(crypto.createPrivateKey(key))
+  } catch {
+    return false // not PEM of this kind: the words of OpenSSL say no more
+  }
+}
+
+function checkedPin(pin: string): string {
+  if (PIN.test(pin)) return pin
+  throw new TunnelError(
+    'OPTION_INVALID',
+    `pin "${pin}" is not of the form sha256//… with 44 characters of base64.`,
+  )
+}
+
+/** What a server has no use for was meant in another way: left out silently, it would be missed. */
+function refuseMore({ username, password, pathname, search, hash }: URL, origin: string): void {
+  const part =
+    username + password !== ''
+      ? 'a login'
+      : pathname !== '' && pathname !== '/'
+        ? 'a path'
+        : search !== ''
+          ? 'a query'
+          : hash === ''
+            ? undefined
+            : 'a fragment'
+  if (part === undefined) return
+  const message = `The address of the server has ${part}, and none is used: give ${origin}.`
+  throw new TunnelError('OPTION_INVALID', message)
 }
 
 /** The one spelling of a server: `https://tunnel.example`, with the port when it is not the scheme's own. */

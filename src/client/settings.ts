@@ -3,7 +3,9 @@
 import type { Agent } from 'node:http'
 import type { Associate } from '../datagram-socket.ts'
 import { TunnelError } from '../errors.ts'
+import type { GuardOptions } from '../guard.ts'
 import { generateSubdomain, isValidPort, isValidSubdomain, parseHost, slugOf } from '../names.ts'
+import { OwnGuard } from '../own-guard.ts'
 import type { Address, Dial } from '../socket.ts'
 import {
   type Affinity,
@@ -15,6 +17,7 @@ import {
   type TunnelKind,
 } from '../wire/control.ts'
 import type { HealthSettings } from './health.ts'
+import { type InspectSettings, inspectSettings } from './inspect/options.ts'
 import { type ClientLimits, clientLimits } from './limits.ts'
 import type {
   HealthOptions,
@@ -71,6 +74,8 @@ export interface TunnelSettings {
   /** It shares its name or port, and how. */
   readonly pool: Affinity | undefined
   readonly health: HealthSettings | undefined
+  /** Who may visit. */
+  readonly guard?: OwnGuard | undefined
 }
 
 export interface ClientSettings {
@@ -93,7 +98,10 @@ export interface ClientSettings {
   readonly pingIntervalMs: number
   readonly deadAfterMs: number
   readonly drainTimeoutMs: number
+  /** Requests a second that are reported one by one; `0`: all. */
+  readonly reportRate: number
   readonly stateFolder: string | undefined
+  readonly inspect: InspectSettings | undefined
   readonly limits: ClientLimits
 }
 
@@ -145,9 +153,16 @@ export function clientSettings(
     pingIntervalMs,
     deadAfterMs,
     drainTimeoutMs: positive('drainTimeoutMs', options.drainTimeoutMs ?? 10_000),
+    reportRate: reportRate(options.reportRate ?? 0),
     stateFolder: options.stateFolder,
+    inspect: inspectSettings(options.inspect),
     limits: clientLimits(options.limits ?? {}),
   }
+}
+
+function reportRate(rate: number): number {
+  if (Number.isSafeInteger(rate) && rate >= 0) return rate
+  throw new TunnelError('OPTION_INVALID', `reportRate must be a whole number from 0, not ${rate}.`)
 }
 
 /** An HTTP tunnel. Throws `OPTION_INVALID`, `PORT_INVALID` or `NAME_INVALID` for what cannot be used. */
@@ -171,7 +186,12 @@ export function httpTunnel(options: HttpTunnelOptions, environment: Environment,
     ...(options.wildcardHosts && { hosts: hostsOf(options.wildcardHosts, options.wildcard ?? false) }),
     pool: affinityOf(options.pool, ['none', 'cookie', 'address']),
     health: options.health && healthOf(options.health, origin, rewriteOf(options.hostHeader, origin)),
+    guard: guardOf(options.guard),
   }
+}
+
+function guardOf(options: GuardOptions | undefined): OwnGuard | undefined {
+  return options && new OwnGuard(options)
 }
 
 function hostsOf(given: readonly string[], isWildcard: boolean): readonly string[] {
@@ -237,6 +257,7 @@ function rawTunnel(options: RawTunnelOptions, dial: Dial) {
     routes: [],
     pool: affinityOf(options.pool, ['none', 'address']),
     health: options.health && healthOf(options.health, origin, {}),
+    guard: guardOf(options.guard),
   }
 }
 
@@ -267,6 +288,7 @@ export function udpTunnel(
     isWildcard: false,
     pool: undefined,
     health: undefined,
+    guard: guardOf(options.guard),
   }
 }
 
@@ -325,12 +347,12 @@ function originOf(options: OriginOptions, dial: Dial): Origin {
   }
   if (folder !== undefined) return folderOrigin(folder, spa ?? false)
   if (spa !== undefined) throw new TunnelError('OPTION_INVALID', 'spa belongs to folder, which is not given.')
-  return fetch === undefined ? addressOrigin(options, dial) : new HandlerOrigin(fetch)
+  return fetch === undefined ? addressOrigin(options, dial, true) : new HandlerOrigin(fetch)
 }
 
-function addressOrigin(options: OriginOptions, dial: Dial): Origin {
+function addressOrigin(options: OriginOptions, dial: Dial, isHttp = false): Origin {
   const connectTimeoutMs = positive('originConnectTimeoutMs', options.originConnectTimeoutMs ?? 10_000)
-  return new AddressOrigin({ address: originAddress(options), connectTimeoutMs, dial })
+  return new AddressOrigin({ address: originAddress(options), connectTimeoutMs, dial, isHttp })
 }
 
 function originAddress(options: OriginOptions): Address {

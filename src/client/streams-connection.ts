@@ -3,12 +3,15 @@
 import { deferred } from '../deferred.ts'
 import { type ErrorCode, TunnelError } from '../errors.ts'
 import { eventLoop } from '../event-loop.ts'
+import type { OwnGuard } from '../own-guard.ts'
 import type { Carrier, CarrierHandler } from '../session/carrier.ts'
 import { Session, type SessionHandler } from '../session/session.ts'
-import { lanesReady } from '../sockets/trunks.ts'
-import { encodeControl, parseServerMessage, type ServerMessage } from '../wire/control.ts'
+import { readyAccelerator } from '../sockets/ready-accelerator.ts'
+import { encodeControl, type GuardFields, parseServerMessage, type ServerMessage } from '../wire/control.ts'
+import { MAX_FRAME_BYTES } from '../wire/frame.ts'
 import type { Connection, ConnectionEvents, Registration, Wish } from './connection.ts'
 import { join } from './join.ts'
+import { OriginJoin } from './lanes/origin-join.ts'
 import { Links } from './links.ts'
 import type { Origin } from './origin.ts'
 import { bounded } from './origins/bounded.ts'
@@ -85,7 +88,9 @@ export class StreamsConnection implements Connection {
     this.#maxStreams = limits.maxStreams
     this.#links = new Links(
       this.#session,
-      agent === undefined ? { server, dial, maxLinks: limits.maxLinks, lanesReady } : undefined,
+      agent === undefined
+        ? { server, dial, maxLinks: limits.maxLinks, accelerator: readyAccelerator }
+        : undefined,
     )
   }
 
@@ -102,8 +107,9 @@ export class StreamsConnection implements Connection {
     }
   }
 
-  register(settings: TunnelSettings, { name, port, resume }: Wish): Promise<Registration> {
-    if (this.#closedWith !== undefined) return Promise.reject(this.#closedWith)
+  async register(settings: TunnelSettings, { name, port, resume }: Wish): Promise<Registration> {
+    const guard = settings.guard && (await definitionOf(settings.guard, settings))
+    if (this.#closedWith !== undefined) throw this.#closedWith
     const { promise, resolve, reject } = deferred<Registration>()
     const ref = this.#nextRef++
     this.#registering.set(ref, { settings, resolve, reject })
@@ -123,9 +129,24 @@ export class StreamsConnection implements Connection {
         ...(isWildcard && { wildcard: true }),
         ...(hosts && { hosts }),
         ...(pool !== undefined && { pool }),
+        ...(guard && { guard }),
       }),
     )
-    return promise
+    if (guard === undefined) return promise
+    const registration = await promise.catch(error => {
+      // Every server has http. One that refuses it does not know guarded tunnels.
+      const isOld = kind === 'http' && error instanceof TunnelError && error.code === 'KIND_REFUSED'
+      throw isOld ? new TunnelError('GUARD_UNSUPPORTED') : error
+    })
+    if (registration.isGuarded) return registration
+    this.release(registration)
+    throw new TunnelError('GUARD_UNSUPPORTED')
+  }
+
+  async guard({ tunnel }: Registration, settings: TunnelSettings): Promise<void> {
+    const guard = settings.guard && (await definitionOf(settings.guard, settings))
+    if (guard === undefined || !this.#granted.has(tunnel)) return
+    this.#session.sendControl(encodeControl({ type: 'guard', tunnel, guard }))
   }
 
   release({ tunnel }: Registration): void {
@@ -172,8 +193,8 @@ export class StreamsConnection implements Connection {
     this.#session.sendControl(encodeControl({ type: 'health', tunnel, isHealthy }))
   }
 
-  watch(on: boolean): void {
-    this.#session.sendControl(encodeControl({ type: 'watch', on }))
+  watch(on: boolean, rate: number): void {
+    this.#session.sendControl(encodeControl({ type: 'watch', on, ...(on && rate > 0 && { rate }) }))
   }
 
   checkAlive(withinMs: number): void {
@@ -208,7 +229,7 @@ export class StreamsConnection implements Connection {
       case 'link-wanted':
         return this.#links.want()
       case 'trunk-wanted':
-        return this.#links.wantTrunk()
+        return this.#links.trunk.wanted()
       case 'lane':
         return this.#beginLane(message)
       case 'granted':
@@ -235,6 +256,8 @@ export class StreamsConnection implements Connection {
         return this.#events.switched(message.id)
       case 'response':
         return this.#events.response(message)
+      case 'requests':
+        return this.#events.requests(message)
       case 'visitor-connected':
         return this.#events.visitorConnected({ ...message, tunnel: this.#nameOf(message.tunnel) })
       case 'visitor-disconnected':
@@ -243,11 +266,11 @@ export class StreamsConnection implements Connection {
   }
 
   #beginLane({ stream: id, link, lane }: Extract<ServerMessage, { type: 'lane' }>): void {
-    const trunk = this.#session.links.get(link)?.trunk
+    const trunk = this.#links.trunk.on(link)
     // Lost meanwhile: the server finds that out as well.
     if (trunk === undefined) return
-    const stream = this.#session.stream(id)
-    if (stream?.handler.laneBegan !== undefined) return stream.handler.laneBegan(trunk, lane)
+    const handler = this.#session.stream(id)?.handler
+    if (handler instanceof OriginJoin) return handler.laneBegan(trunk, lane)
     trunk.refuse(lane, { over() {}, more() {}, back() {} })
   }
 
@@ -266,7 +289,7 @@ export class StreamsConnection implements Connection {
     this.#granted.set(message.tunnel, { name: message.name, origins })
     for (const [index, one] of origins.entries())
       this.#origins.set(message.tunnel + index, { origin: one, isRaw })
-    registering.resolve(message)
+    registering.resolve({ ...message, isGuarded: message.guarded === true })
   }
 
   /** Whoever waits for the grant hears of that before anything else of the tunnel. */
@@ -288,4 +311,16 @@ export class StreamsConnection implements Connection {
     this.#leaving.clear()
     this.#events.closed(error)
   }
+}
+
+/** What beside the guard is in a registration is much shorter. */
+const MAX_GUARD_BYTES = MAX_FRAME_BYTES - 16_384
+
+async function definitionOf(guard: OwnGuard, { kind, name, port }: TunnelSettings): Promise<GuardFields> {
+  const definition = { ...(await guard.define(`${kind} ${name ?? port ?? ''}`)) }
+  if (Buffer.byteLength(JSON.stringify(definition)) <= MAX_GUARD_BYTES) return definition
+  throw new TunnelError(
+    'OPTION_INVALID',
+    `The guard is larger than ${MAX_GUARD_BYTES} bytes: use ranges and patterns.`,
+  )
 }

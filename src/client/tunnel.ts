@@ -1,6 +1,7 @@
 // Contract: a tunnel of a client, as whoever asked for it has it. Implementation: own-tunnel.ts.
 /// <reference lib="esnext.disposable" preserve="true" />
 
+import type { LinkOptions } from '../guard.ts'
 import type { TunnelKind } from '../wire/control.ts'
 
 /** A tunnel, as `client.http`, `client.tcp` and the others return it. */
@@ -17,6 +18,13 @@ export interface Tunnel extends AsyncDisposable {
    * 0 for the other kinds. What the server drops of its visitors is in its own `droppedDatagramsByTunnel`.
    */
   readonly droppedDatagrams: number
+  /**
+   * A link that lets its holder visit, for a tunnel whose guard has `links`. Throws `STATE_INVALID` without one, and
+   * `OPTION_INVALID`. The `id` takes it back.
+   */
+  link(options?: LinkOptions): { readonly url: string; readonly id: string }
+  /** Takes a link back: it, the sessions that it began, and the tunnel's open WebSockets end at once. */
+  revokeLink(id: string): Promise<void>
   /**
    * Gives the name or the port back: it is free at once. What is under way may finish for up to the client's
    * `drainTimeoutMs`; the client's other tunnels go on.

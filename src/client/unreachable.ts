@@ -2,6 +2,8 @@
 
 import { TunnelError } from '../errors.ts'
 import type { Address, Dial } from '../socket.ts'
+import { answeredPlain, speaksTls, UNTRUSTED } from './tls-check.ts'
+import { alertOf, distrustOf } from './tls-faults.ts'
 
 /** Where an attempt went, for messages: `https://tunnel.example`. */
 export interface Destination {
@@ -28,11 +30,6 @@ const REASONS: Readonly<Record<string, string>> = {
   ETIMEDOUT: 'it did not answer',
 }
 
-/** Words of OpenSSL and Node for a certificate that does not prove what it should. */
-const UNTRUSTED = /CERT|SELF_SIGNED|UNABLE_TO_|ALTNAME/
-/** A TLS client met something else. Bun 1.4.5 puts it into the message only. */
-const NO_TLS = /WRONG_VERSION_NUMBER|HTTP_REQUEST|ERR_SSL_PACKET_LENGTH|ERR_SSL_UNEXPECTED_MESSAGE/
-
 /** A proxy on the way said it itself: its error is passed on. */
 export function unreachable(cause: unknown, to: Destination): TunnelError {
   if (cause instanceof TunnelError) return cause
@@ -40,15 +37,14 @@ export function unreachable(cause: unknown, to: Destination): TunnelError {
   const text = cause instanceof Error ? cause.message : String(cause)
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
   if (to.address.tls !== undefined && UNTRUSTED.test(code)) {
-    return new TunnelError('SERVER_UNTRUSTED', `The certificate of ${label} is not trusted: ${text}.`, {
-      cause,
-    })
+    const detail = `The certificate of ${label} is not trusted: ${distrustOf(code, text)}.`
+    return new TunnelError('SERVER_UNTRUSTED', detail, { cause })
   }
-  if (to.address.tls !== undefined && NO_TLS.test(`${code} ${text}`)) {
+  if (to.address.tls !== undefined && answeredPlain(cause)) {
     const detail = `The port of ${label} does not speak TLS: use http://${to.host}.`
     return new TunnelError('SERVER_SCHEME', detail, { cause })
   }
-  const reason = REASONS[code] === undefined ? text : `${REASONS[code]} (${code})`
+  const reason = alertOf(text) ?? (REASONS[code] === undefined ? text : `${REASONS[code]} (${code})`)
   return new TunnelError('SERVER_UNREACHABLE', `${label} cannot be reached: ${reason}.`, { cause })
 }
 
@@ -66,22 +62,6 @@ export async function explained(
   if (!(await speaksTls(to.address, dial, timeoutMs))) return error
   const detail = `The port of ${labelOf(to)} speaks TLS: use https://${to.host}.`
   return new TunnelError('SERVER_SCHEME', detail, { cause: error.cause })
-}
-
-/** A certificate that is not trusted is proof enough. */
-async function speaksTls(address: Address, dial: Dial, timeoutMs: number): Promise<boolean> {
-  const given = new AbortController()
-  const timer = setTimeout(() => given.abort(), timeoutMs)
-  try {
-    const nothing = { received() {}, drained() {}, ended() {}, closed() {} }
-    const socket = await dial({ ...address, tls: {} }, nothing, given.signal)
-    socket.terminate()
-    return true
-  } catch (cause) {
-    return cause instanceof Error && 'code' in cause && UNTRUSTED.test(String(cause.code))
-  } finally {
-    clearTimeout(timer)
-  }
 }
 
 export function labelOf({ address, host }: Destination): string {

@@ -4,6 +4,7 @@ import { isReservedName } from '../names.ts'
 import { type Check, pathOf } from './check.ts'
 import { FORMS } from './forms.ts'
 import { SERVICE_FIELDS } from './schema/client.ts'
+import { GUARD_FIELDS, RAW_GUARD_KEYS } from './schema/guard.ts'
 import type { HealthOptions, HttpServiceOptions, ServiceConfig, ServiceKind } from './service.ts'
 import type { RouteTarget } from './target.ts'
 
@@ -23,6 +24,7 @@ export interface CheckedService {
   readonly routes?: ReadonlyMap<string, RouteTarget>
   readonly pool?: boolean | HttpServiceOptions['pool']
   readonly health?: Partial<HealthOptions>
+  readonly guard?: unknown
 }
 
 /** `undefined`: there is a fault that leaves nothing to say. */
@@ -36,7 +38,7 @@ export function checkService(
   // A fault of its own; what else would be said would be guessed.
   if (checked.kind === undefined && check.isGiven(`${path}.kind`)) return undefined
   const hasFolder = check.isGiven(`${path}.folder`)
-  const { kind: said, pool, health, routes, ...rest } = checked
+  const { kind: said, pool, health, routes, guard, ...rest } = checked
   const kind = (said ?? 'http') === 'http' && hasFolder ? 'folder' : (said ?? 'http')
   // `folder` beside `port` is no key of a wrong kind, but a second target.
   const targets = TARGETS.filter(key => isFor(kind, key) || (said !== 'folder' && kind === 'folder'))
@@ -52,7 +54,9 @@ export function checkService(
     ...(routes !== undefined && { routes: Object.fromEntries(routes) }),
     ...(pool && { pool: { affinity: 'none', ...(pool === true ? {} : pool) } }),
     ...(health && { health: { kind: 'tcp', ...health } }),
+    ...(guard !== undefined && { guard: plainOf(guard) }),
   }
+  if (kind !== 'http' && kind !== 'folder') checkRawGuard(`${path}.guard`, kind, check)
   if (health?.path !== undefined && health.kind !== 'http') {
     check.fault(`${path}.health.path`, `${path}.health.path is for kind = "http"`)
   }
@@ -104,6 +108,21 @@ function checkTarget(path: string, possible: readonly string[], check: Check): v
   } else if (first !== 'port' && first !== 'folder' && check.isGiven(`${path}.host`)) {
     check.fault(`${path}.host`, `${path}.host is for "port", and there is none`)
   }
+}
+
+/** Bytes have no credentials. */
+function checkRawGuard(path: string, kind: string, check: Check): void {
+  for (const key of Object.keys(GUARD_FIELDS))
+    if (!RAW_GUARD_KEYS.has(key) && check.isGiven(`${path}.${key}`))
+      check.fault(`${path}.${key}`, `${path}.${key} is for http: ${kind} has ${listOf([...RAW_GUARD_KEYS])}`)
+}
+
+/** Maps become objects, as the library has them. */
+function plainOf(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(plainOf)
+  if (typeof value !== 'object' || value === null) return value
+  const entries = value instanceof Map ? [...value] : Object.entries(value)
+  return Object.fromEntries(entries.map(([key, one]) => [key, plainOf(one)]))
 }
 
 /** What one tunnel may have. */

@@ -18,6 +18,9 @@ export type Form =
   | 'path'
   | 'route'
   | 'service'
+  | 'email-pattern'
+  | 'header'
+  | 'header-value'
 
 interface FormEntry {
   readonly fits: (text: string) => boolean
@@ -73,6 +76,15 @@ export const FORMS: Readonly<Record<Form, FormEntry>> = {
   service: {
     fits: text => /^[\w.-]{1,63}$/.test(text),
     what: 'a name: 1 to 63 letters, digits, "-", "_" and "."',
+  },
+  'email-pattern': {
+    fits: text => /^(?:\*|[^\s@*]+)@[^\s@*]+$/.test(text),
+    what: 'an address such as "anna@example.com" or "*@example.com"',
+  },
+  header: { fits: text => /^[\w!#$%&'*+.^`|~-]{1,128}$/.test(text), what: 'the name of a header' },
+  'header-value': {
+    fits: text => /^[\x20-\x7e]{0,1024}$/.test(text),
+    what: 'a header value: visible ASCII, at most 1,024 of it',
   },
 }
 

@@ -38,6 +38,100 @@ export interface ClientServiceHealth {
   readonly unhealthyAfter?: number
 }
 
+/** The table `service.guard.rate`. */
+export interface ClientServiceGuardRate {
+  /** Requests, or connections, of one address in a window. */
+  readonly limit: number
+  /** The window, at most `24h`. */
+  readonly window: number | string
+}
+
+/** The table `service.guard.jwt`. */
+export interface ClientServiceGuardJwt {
+  /** Issuer of the tokens, one of the server's. */
+  readonly issuer: string
+  /** Whom the tokens are for. */
+  readonly audience: string
+  /** Claims that must have these values. Default: any. */
+  readonly claims?: Readonly<Record<string, string>>
+}
+
+/** The table `service.guard.login`. */
+export interface ClientServiceGuardLogin {
+  /** OpenID Connect issuer, one for which the server has a login. */
+  readonly issuer: string
+  /** Verified addresses that may visit, such as `anna@example.com` or `*@example.com`. Default: every account. */
+  readonly emails?: readonly string[]
+}
+
+/** The table `service.guard.path.jwt`. */
+export interface ClientServiceGuardPathJwt {
+  /** Issuer of the tokens, one of the server's. */
+  readonly issuer: string
+  /** Whom the tokens are for. */
+  readonly audience: string
+  /** Claims that must have these values. Default: any. */
+  readonly claims?: Readonly<Record<string, string>>
+}
+
+/** The table `service.guard.path.login`. */
+export interface ClientServiceGuardPathLogin {
+  /** OpenID Connect issuer, one for which the server has a login. */
+  readonly issuer: string
+  /** Verified addresses that may visit, such as `anna@example.com` or `*@example.com`. Default: every account. */
+  readonly emails?: readonly string[]
+}
+
+/** The table `service.guard.path`. */
+export interface ClientServiceGuardPath {
+  /** Way in: a shared password of 6 characters or more. Default: none. */
+  readonly password?: string
+  /** Way in: tokens of machines, 16 characters or more each. Default: none. */
+  readonly bearer?: readonly string[]
+  /** Way in: tokens of an issuer. Default: none. */
+  readonly jwt?: ClientServiceGuardPathJwt
+  /** Way in: signed links. Default: `false`. */
+  readonly links?: boolean
+  /** Way in: accounts of an OpenID Connect issuer. Default: none. */
+  readonly login?: ClientServiceGuardPathLogin
+}
+
+/** The table `service.guard`. */
+export interface ClientServiceGuard {
+  /** Wall: addresses and ranges that may visit. Default: all. */
+  readonly allow?: readonly string[]
+  /** Wall: addresses and ranges that may not, even if `allow` has them. Default: none. */
+  readonly deny?: readonly string[]
+  /** Wall: how often one address may ask. Default: as often as it likes. */
+  readonly rate?: ClientServiceGuardRate
+  /** Wall: how long the tunnel may be visited, from the start of the client. Default: no end. */
+  readonly ttl?: number | string
+  /** Paths that need no way in, such as `/health` and `/assets/*`; walls still hold. Default: none. */
+  readonly open?: readonly string[]
+  /** Way in: a shared password of 6 characters or more. Default: none. */
+  readonly password?: string
+  /** Way in: tokens of machines, 16 characters or more each. Default: none. */
+  readonly bearer?: readonly string[]
+  /** Way in: tokens of an issuer. Default: none. */
+  readonly jwt?: ClientServiceGuardJwt
+  /** Way in: signed links. Default: `false`. */
+  readonly links?: boolean
+  /** Way in: accounts of an OpenID Connect issuer. Default: none. */
+  readonly login?: ClientServiceGuardLogin
+  /** Other ways in for a path and what is below it; the longest path wins. Default: none. */
+  readonly paths?: Readonly<Record<string, ClientServiceGuardPath>>
+  /** Whether preflights of browsers reach the app without a way in. Default: `false`. */
+  readonly cors?: boolean
+  /** Header lines for the app, in place of the visitor's. Default: none. */
+  readonly requestHeaders?: Readonly<Record<string, string>>
+  /** Header lines added to answers. Default: none. */
+  readonly answerHeaders?: Readonly<Record<string, string>>
+  /** How long a browser stays signed in. Default: `12h`. */
+  readonly session?: number | string
+  /** Signs sessions and links, 32 characters or more: with the same one they outlive the client, and the clients of a pool agree. Default: made up at each start. */
+  readonly secret?: string
+}
+
 /** The table `service`. */
 export interface ClientService {
   /** What visitors speak: requests, raw connections, datagrams, TLS that only the app can read, or files of a folder. Default: `folder` if there is a `folder`, else `http`. */
@@ -80,6 +174,8 @@ export interface ClientService {
   readonly pool?: boolean | ClientServicePool
   /** Looks whether the app is well, and sends it no visitors while it is not. Default: not looked. */
   readonly health?: ClientServiceHealth
+  /** Who may visit: all walls must let a visitor pass, and one of the ways in is enough. Default: everybody. */
+  readonly guard?: ClientServiceGuard
   /** Token for this service alone. Default: the file's `token`. */
   readonly token?: string
 }
@@ -100,6 +196,12 @@ export interface ClientFile {
   readonly verifyServer?: boolean
   /** PEM file of an authority to trust for the server's certificate, besides the usual ones. Default: none. */
   readonly ca?: string
+  /** PEM file of the client's own certificate, for servers that want one; with `key`. Default: none. */
+  readonly cert?: string
+  /** PEM file of its key. Default: none. */
+  readonly key?: string
+  /** The public key that the server's certificate must have: `sha256//` and base64 of its SHA-256. Default: any. */
+  readonly pin?: string
   /** From the dial to the registration. Default: `10s`. */
   readonly connectTimeout?: number | string
   /** Whether a lost connection is made anew, however often that takes. Default: `true`. */
@@ -124,6 +226,28 @@ export interface ServerTls {
   readonly key: string
 }
 
+/** The table `acme`. */
+export interface ServerAcme {
+  /** Mail address of the account. With it you agree to the authority's terms. */
+  readonly email: string
+  /** URL of the authority's directory. Default: Let's Encrypt's. */
+  readonly directory?: string
+  /** PEM file of the roots that sign the directory's own certificate. Default: those of the system. */
+  readonly ca?: string
+  /** Whether to use Let's Encrypt's staging, whose certificates no browser trusts. Default: `false`. */
+  readonly staging?: boolean
+  /** How names are proved without `dns`: on `http-port`, or on `port`, which visitors then have to reach as 443. Default: `http-01`. */
+  readonly challenge?: 'http-01' | 'tls-alpn-01'
+  /** Who sets DNS records, for one certificate of all names: `cloudflare`, `route53`, `rfc2136://key-name@name-server/zone`, `exec:/path`, `acme-dns:/path`. Default: none: each tunnel has a certificate of its own. */
+  readonly dns?: string
+  /** Name servers, `address` or `address:port`, that are asked where the records of `dns` belong. Default: those of the system. */
+  readonly resolvers?: readonly string[]
+  /** External account: its name, for authorities that want one. Default: none. */
+  readonly keyId?: string
+  /** External account: its key, base64url. Default: none. */
+  readonly hmacKey?: string
+}
+
 /** The table `token`. */
 export interface ServerToken {
   /** The secret itself. */
@@ -136,12 +260,26 @@ export interface ServerToken {
   readonly tcpPorts?: number | string
   /** Public UDP ports that it may have. Default: the server's. */
   readonly udpPorts?: number | string
+  /** Whether tunnels without a guard are refused. Default: `false`. */
+  readonly requireGuard?: boolean
   /** Tunnels of all its clients together, leases included. Default: `limits.max-token-tunnels`. */
   readonly maxTunnels?: number
   /** Public ports of all its clients together, leases included. Default: `limits.max-token-ports`. */
   readonly maxPorts?: number
   /** Clients connected at once with it. Default: `limits.max-token-clients`. */
   readonly maxClients?: number
+}
+
+/** The table `login`. */
+export interface ServerLogin {
+  /** URL of the OpenID Connect issuer. */
+  readonly issuer: string
+  /** As what the server is registered there. */
+  readonly clientId: string
+  /** Its secret there. */
+  readonly clientSecret: string
+  /** What is asked for. Default: `openid email`. */
+  readonly scope?: string
 }
 
 /** The table `limits`. */
@@ -164,6 +302,10 @@ export interface ServerLimits {
   readonly maxAddressRate?: number
   /** Descriptors that visitors leave free, for the control host, clients and the process itself. Default: `64`. */
   readonly reservedDescriptors?: number
+  /** Part of the descriptors beyond `reservedDescriptors` that connections, links and ports of clients may take, in percent, up to 100. Default: `75`. */
+  readonly clientDescriptorsPercent?: number
+  /** Part of `clientDescriptorsPercent` that one token or address may take, in percent, up to 100. Default: `50`. */
+  readonly tokenDescriptorsPercent?: number
   /** A kept-alive visitor connection without a request. Default: `75s`. */
   readonly idleTimeout?: number | string
   /** End of the request to the head of the answer. Default: `1m`. */
@@ -208,6 +350,10 @@ export interface ServerLimits {
   readonly maxAllBuffered?: number | string
   /** Links of one client: connections beside its carrier for bulk, one stream at a time each way. Default: `32`. */
   readonly maxLinks?: number
+  /** Links of one token or address, over all its clients. Default: `4096`. */
+  readonly maxTokenLinks?: number
+  /** Links of all clients. Default: `8192`. */
+  readonly maxAllLinks?: number
   /** How long an idle stream is kept for the next request. Default: `4s`. */
   readonly streamIdle?: number | string
   /** Visitors of one UDP tunnel at once, by address and port: each is a stream here and a socket at the client. Default: `1024`. */
@@ -222,12 +368,16 @@ export interface ServerLimits {
   readonly lease?: number | string
   /** How long a request, or a connection to a TCP tunnel, waits for a client that is reconnecting. Default: `10s`. */
   readonly holdTimeout?: number | string
+  /** How long a guard may take to decide about a visitor. Default: `10s`. */
+  readonly guardTimeout?: number | string
   /** Requests or connections of one tunnel that wait like that. Default: `100`. */
   readonly maxHeldRequests?: number
   /** How long after its start the server holds requests for names that no client has: after a restart clients need a moment to come back. Default: `5s`. */
   readonly startupHold?: number | string
   /** Requests that wait like that, for all names together. Default: `1000`. */
   readonly maxStartupHeld?: number
+  /** Those of one address; IPv6 addresses count by their first 64 bits, a visitor behind `trustedProxies` by its own address. Default: `100`. */
+  readonly maxAddressStartupHeld?: number
   /** Hosts below one wildcard tunnel that `/tls-check` confirms: so many that its client names (`wildcardHosts`), and so many others for which the app answered a request without an error within a day. Default: `20`. */
   readonly maxHostsBelow?: number
   /** Control connection open to first registration. Default: `2s`. */
@@ -274,6 +424,12 @@ export interface ServerFile {
   readonly tlsPort?: number
   /** Certificate of the server. Default: none: plain HTTP. */
   readonly tls?: ServerTls
+  /** PEM file of the authorities that sign certificates of clients: a client without one is refused. Default: none: clients need no certificate. */
+  readonly clientCa?: string
+  /** Certificates of an ACME authority; then `port` is 443 and `http-port` 80 unless they are given. Default: none. */
+  readonly acme?: ServerAcme
+  /** Second port for plain HTTP: checks of the authority, and redirects to https. Default: none; with `acme` 80. */
+  readonly httpPort?: number
   /** Oldest version of TLS, as a text. Default: `"1.2"`. */
   readonly tlsMinVersion?: '1.2' | '1.3'
   /** Ciphers of TLS 1.2 by their OpenSSL names, with `:` in between. Default: those with forward secrecy and authenticated encryption. */
@@ -284,6 +440,10 @@ export interface ServerFile {
   readonly tokens?: readonly (string | ServerToken)[]
   /** Whether the server may listen on other addresses than this machine's own without tokens. Default: `false`: refused with `OPEN_SERVER`. */
   readonly open?: boolean
+  /** OpenID Connect issuers at which visitors of guarded tunnels can sign in, named as you like. Default: none. */
+  readonly login?: Readonly<Record<string, ServerLogin>>
+  /** Issuers whose tokens the guards of tunnels may ask for, besides those of `login`. Default: none. */
+  readonly jwtIssuers?: readonly string[]
   /** Names that no client may have, besides those that are always reserved. Default: none. */
   readonly reservedNames?: readonly string[]
   /** Addresses or ranges of proxies whose X-Forwarded-* and Forwarded headers are believed. Default: none. */

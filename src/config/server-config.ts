@@ -12,11 +12,40 @@ export interface ServerConfig {
   readonly options: ServerConfigOptions
 }
 
+/** The table `acme`, for the command alone: a program makes its `AcmeCertificates` itself. */
+export interface AcmeSettings {
+  readonly email: string
+  readonly directory?: string
+  /** PEM. */
+  readonly ca?: string
+  readonly staging?: boolean
+  readonly challenge?: 'http-01' | 'tls-alpn-01'
+  readonly dns?: string
+  readonly resolvers?: readonly string[]
+  readonly keyId?: string
+  readonly hmacKey?: string
+}
+
 /** What is not there has the server's default. */
 export interface ServerConfigOptions extends TunnelServerOptions {
   readonly tlsPort?: number
   /** Everybody may have a tunnel. For the command alone: a program that makes a server decides for itself. */
   readonly open?: boolean
+  /** PEM files of certificates, as flags name them. */
+  readonly tlsFiles?: readonly { readonly cert: string; readonly key: string }[]
+  /** Certificates of an authority. */
+  readonly acme?: AcmeSettings
+  /** Issuers that the guards of tunnels may ask for. For the command, which makes a server's `guarding` of them. */
+  readonly jwtIssuers?: readonly string[]
+  readonly login?: ReadonlyMap<string, LoginConfig>
+}
+
+/** An issuer at which visitors can sign in. */
+export interface LoginConfig {
+  readonly issuer: string
+  readonly clientId: string
+  readonly clientSecret: string
+  readonly scope?: string
 }
 
 export function checkServer(root: TableNode, options: CheckOptions): Checked<ServerConfig> {
@@ -25,7 +54,7 @@ export function checkServer(root: TableNode, options: CheckOptions): Checked<Ser
   const values = check.table(root, SERVER_FIELDS, '', [
     { fields: CLIENT_FIELDS, where: "in a client's file" },
   ]) as ServerConfigOptions
-  const { limits, tokens = [], port = 8080, tlsPort, tls } = values
+  const { limits, tokens = [], tlsPort, tls, acme, port = acme === undefined ? 8080 : 443 } = values
   if (limits !== undefined) {
     const { pingIntervalMs = 10_000, deadAfterMs = 25_000 } = limits
     if (deadAfterMs <= pingIntervalMs) {
@@ -33,10 +62,10 @@ export function checkServer(root: TableNode, options: CheckOptions): Checked<Ser
       check.fault(`limits.${key}`, 'limits.dead-after must be more than limits.ping-interval')
     }
   }
-  if (tlsPort !== undefined && tlsPort !== 0 && tlsPort === port && tls === undefined) {
+  if (tlsPort !== undefined && tlsPort !== 0 && tlsPort === port && (tls ?? acme) === undefined) {
     check.fault(
       'tls-port',
-      `tls-port ${tlsPort} is the port of the server itself: that needs tls, or another port`,
+      `tls-port ${tlsPort} is the port of the server itself: that needs tls or acme, or another port`,
     )
   }
   const secrets = tokens.map(token => (typeof token === 'string' ? token : token.token))

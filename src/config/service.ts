@@ -1,5 +1,6 @@
 // A service of a client's configuration file: its kind, and the options of the client's function of that name.
 
+import type { GuardOptions } from '../guard.ts'
 import type { RouteTarget } from './target.ts'
 
 /** One service. `options` are those of the client's function of the same name as `kind`. */
@@ -60,11 +61,13 @@ export interface UdpServiceOptions {
   readonly remotePort?: number
   readonly idleTimeoutMs?: number
   readonly token?: string
+  readonly guard?: GuardOptions
 }
 
 interface Shared {
   readonly token?: string
   readonly health?: HealthOptions
+  readonly guard?: GuardOptions
 }
 
 /** Cookies are for those who speak HTTP. */

@@ -115,14 +115,20 @@ export function forwardRequestHead(head: RequestHead, hop: Hop, into: Uint8Array
   return fitting(to, into)
 }
 
-/**
- * Writes the head of an answer as the visitor gets it. `close`: the connection ends behind this answer. `keepAlive10`:
- * the visitor speaks HTTP/1.0 and the connection goes on. `dropsChunks`: only the payload of the chunks is passed on.
- * The version becomes ours, HTTP/1.1.
- */
+/** What the head of an answer says of the visitor's connection. */
+export interface AnswerStyle {
+  /** The connection ends behind this answer. */
+  readonly close: boolean
+  /** The visitor speaks HTTP/1.0 and the connection goes on. */
+  readonly keepAlive10: boolean
+  /** Only the payload of the chunks is passed on. Left out: all of them. */
+  readonly dropsChunks?: boolean
+}
+
+/** Writes the head of an answer as the visitor gets it. The version becomes ours, HTTP/1.1. */
 export function forwardResponseHead(
   head: ResponseHead,
-  options: { readonly close: boolean; readonly keepAlive10: boolean; readonly dropsChunks?: boolean },
+  options: AnswerStyle,
   into: Uint8Array,
   at: number,
 ): number {

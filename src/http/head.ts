@@ -71,6 +71,12 @@ export class RequestHead {
     return latin1(this.bytes, this.targetStart, this.targetEnd)
   }
 
+  /** Path and query, also of an absolute-form target. */
+  get path(): string {
+    const path = latin1(this.bytes, this.pathStart, this.targetEnd)
+    return path === '' || path.startsWith('?') ? `/${path}` : path
+  }
+
   /** Host as sent: case, port and all. */
   get hostWithPort(): string {
     return this.#hostWithPort
@@ -84,6 +90,14 @@ export class RequestHead {
   header(name: string): string | undefined {
     const line = this.fields.find(name)
     return line < 0 ? undefined : this.fields.value(line)
+  }
+
+  /** All values of a header, trimmed. `name` is lower-case. */
+  headers(name: string): string[] {
+    const values: string[] = []
+    for (let line = 0; line < this.fields.count; line++)
+      if (this.fields.isNamed(line, name)) values.push(this.fields.value(line))
+    return values
   }
 
   /** All headers in the order and spelling they were sent in. */

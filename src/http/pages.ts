@@ -14,9 +14,20 @@ export interface ErrorAnswerOptions {
   /** Replaces the meaning of the code. Nothing internal: strangers read it. */
   readonly detail?: string
   readonly retryAfterSeconds?: number
+  /** Replaces the status of the code. */
+  readonly status?: number
+  /** More lines, or others for those that an answer has anyway. */
+  readonly headers?: readonly (readonly [name: string, value: string])[]
+}
+
+/** The reason phrase of a status; empty for one that this server has no words for. */
+export function reasonOf(status: number): string {
+  return REASONS[status] ?? ''
 }
 
 const REASONS: Readonly<Record<number, string>> = {
+  200: 'OK',
+  303: 'See Other',
   400: 'Bad Request',
   401: 'Unauthorized',
   403: 'Forbidden',
@@ -24,6 +35,7 @@ const REASONS: Readonly<Record<number, string>> = {
   405: 'Method Not Allowed',
   408: 'Request Timeout',
   409: 'Conflict',
+  410: 'Gone',
   413: 'Content Too Large',
   414: 'URI Too Long',
   429: 'Too Many Requests',
@@ -49,9 +61,10 @@ const encoder = new TextEncoder()
 /** A whole HTTP/1.1 answer for a failed exchange. */
 export function errorAnswer(code: ErrorCode, options: ErrorAnswerOptions): Uint8Array {
   const entry = ERRORS[code]
-  const body = encoder.encode(options.html ? page(code, entry, options) : json(code, entry, options.detail))
+  const { status = entry.status, headers = [] } = options
+  const body = encoder.encode(options.html ? page(code, entry, options) : errorJson(code, options.detail))
   const lines = [
-    `HTTP/1.1 ${entry.status} ${REASONS[entry.status] ?? ''}`,
+    `HTTP/1.1 ${status} ${reasonOf(status)}`,
     `content-type: ${options.html ? 'text/html; charset=utf-8' : 'application/json; charset=utf-8'}`,
     `content-length: ${body.length}`,
     `x-localtunnels-error: ${code}`,
@@ -65,8 +78,11 @@ export function errorAnswer(code: ErrorCode, options: ErrorAnswerOptions): Uint8
   if (retryAfterSeconds !== undefined) lines.push(`retry-after: ${retryAfterSeconds}`)
   // RFC 9110 section 15.5.6: a 405 lists what would have been served. Which is everything but CONNECT.
   if (entry.status === 405) lines.push('allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS')
-  lines.push(options.keepAlive ? 'connection: keep-alive' : 'connection: close', '', '')
-  const head = encoder.encode(lines.join('\r\n'))
+  lines.push(options.keepAlive ? 'connection: keep-alive' : 'connection: close')
+  const names = headers.map(([name]) => `${name.toLowerCase()}:`)
+  const own = names.length === 0 ? lines : lines.filter(line => !names.some(name => line.startsWith(name)))
+  const given = headers.map(([name, value]) => `${name}: ${value}`)
+  const head = encoder.encode([...own, ...given, '', ''].join('\r\n'))
   if (options.head) return head
   const answer = new Uint8Array(head.length + body.length)
   answer.set(head)
@@ -82,8 +98,9 @@ export function wantsHtml(head: RequestHead): boolean {
   return head.header('accept')?.toLowerCase().includes('text/html') ?? false
 }
 
-function json(code: ErrorCode, entry: ErrorEntry, detail: string | undefined): string {
-  const { meaning, action, fault, retryable } = entry
+/** The body of an answer for programs. */
+export function errorJson(code: ErrorCode, detail?: string): string {
+  const { meaning, action, fault, retryable } = ERRORS[code]
   return `${JSON.stringify({ error: { code, message: detail ?? meaning, action, fault, retryable } })}\n`
 }
 
@@ -190,7 +207,7 @@ ${script}</html>
 }
 
 /** Text for HTML, in elements and in quoted attributes. */
-function escapeHtml(text: string): string {
+export function escapeHtml(text: string): string {
   return text
     .replaceAll('&', '&amp;')
     .replaceAll('<', '&lt;')

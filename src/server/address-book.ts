@@ -10,6 +10,11 @@ export interface AddressBounds {
   readonly includesLoopback: boolean
 }
 
+/** The same, with `maxOpen` at most this. */
+export function narrowed(bounds: AddressBounds, most: number): AddressBounds {
+  return bounds.maxOpen <= most ? bounds : { ...bounds, maxOpen: most }
+}
+
 export class AddressBook {
   readonly #bounds: () => AddressBounds
   readonly #open = new Map<string, number>()

@@ -4,7 +4,7 @@ import { closeSync, openSync } from 'node:fs'
 import { descriptorLimit, freeDescriptors } from '../descriptors.ts'
 import { type ErrorCode, TunnelError } from '../errors.ts'
 import type { Socket } from '../socket.ts'
-import { AddressBook, type AddressBounds } from './address-book.ts'
+import { AddressBook, type AddressBounds, narrowed } from './address-book.ts'
 import { type Deadline, type Deadlines, TICKS_PER_SECOND } from './deadlines.ts'
 import type { ServerLimits } from './options.ts'
 
@@ -12,6 +12,8 @@ import type { ServerLimits } from './options.ts'
 export interface AdmissionHost {
   readonly limits: ServerLimits
   readonly addressBounds: AddressBounds
+  /** One address has at most half of the places, however many there are. */
+  readonly isAddressShareDefault: boolean
   readonly deadlines: Deadlines
   /** Whether this is a proxy, whose connections are those of many visitors. */
   isTrusted(address: string): boolean
@@ -26,8 +28,6 @@ export interface Occupant {
 
 /** With fewer than this, even the control host's reserve is used up: `accept` must never meet none, see `#keepSpare`. */
 const LAST_DESCRIPTORS = 4
-/** Of the descriptors beyond the reserve, for connections and ports of clients: the rest is for visitors. */
-const CLIENTS_PART = 3 / 4
 /** Files kept open, to be closed when there is no other descriptor left. */
 const SPARES = 2
 /** How long a connection may need to say what it is for before it gives way. */
@@ -71,7 +71,7 @@ export class Admission implements Deadline {
 
   constructor(host: AdmissionHost) {
     this.#host = host
-    this.#book = new AddressBook(() => host.addressBounds)
+    this.#book = new AddressBook(() => this.#addressBounds)
   }
 
   start(): void {
@@ -161,22 +161,27 @@ export class Admission implements Deadline {
   }
 
   /**
-   * Whether one more connection or port of a client leaves enough for others: `ownCount` does its token or address have,
-   * `allCount` all of them. They leave a quarter of the descriptors to visitors, of the reserve what operators need, and one
-   * token half of all this to others.
+   * Whether one more connection or port of a client leaves enough for others: its token or address has `ownCount`, all of
+   * them have `allCount`. Of the reserve they leave what operators need.
    */
   hasRoomForClient(ownCount: number, allCount: number): boolean {
-    const most = CLIENTS_PART * (this.#limit - this.#reserve)
-    const hasRoom = ownCount < most / 2 && allCount < most && this.#isReserveFree()
+    const hasRoom = this.#isWithinShare(ownCount, allCount) && this.#isReserveFree()
     if (!hasRoom) this.#refuse('DESCRIPTORS_SHORT', '')
     return hasRoom
   }
 
-  /** A client works without links: they leave more than visitors have to. */
-  hasRoomForLink(): boolean {
+  /** The same for a link; the counts include links. A client works without them: they leave more of the reserve. */
+  hasRoomForLink(ownCount: number, allCount: number): boolean {
+    if (!this.#isWithinShare(ownCount, allCount)) return false
     const least = this.#reserve >> 1
     if (this.#budget <= least) this.#count()
     return this.#budget > least
+  }
+
+  #isWithinShare(ownCount: number, allCount: number): boolean {
+    const { clientDescriptorsPercent, tokenDescriptorsPercent } = this.#host.limits
+    const most = (clientDescriptorsPercent / 100) * (this.#limit - this.#reserve)
+    return ownCount < (tokenDescriptorsPercent / 100) * most && allCount < most
   }
 
   /** Whether more descriptors are free than the next provisional connections need. */
@@ -186,6 +191,13 @@ export class Admission implements Deadline {
     const free = freeDescriptors(least + 1) ?? Number.POSITIVE_INFINITY
     if (free <= least) this.#lastFree = free
     return free > least
+  }
+
+  get #addressBounds(): AddressBounds {
+    const { addressBounds, isAddressShareDefault, limits } = this.#host
+    if (!isAddressShareDefault) return addressBounds
+    const places = Math.min(limits.maxVisitors, this.#limit - this.#reserve)
+    return narrowed(addressBounds, Math.max(1, Math.floor(places / 2)))
   }
 
   get #mostProvisional(): number {
@@ -270,11 +282,13 @@ export class Admission implements Deadline {
   }
 
   #reason(code: ErrorCode): string {
-    const { limits, addressBounds } = this.#host
+    const { limits } = this.#host
     if (code === 'VISITOR_LIMIT')
       return `There are ${this.count} connections of visitors, and maxVisitors is ${limits.maxVisitors}.`
-    if (code === 'ADDRESS_LIMIT')
-      return `${this.#lastAddress} opens more than ${addressBounds.maxOpen} connections, or ${addressBounds.maxPerSecond} a second.`
+    if (code === 'ADDRESS_LIMIT') {
+      const { maxOpen, maxPerSecond } = this.#addressBounds
+      return `${this.#lastAddress} opens more than ${maxOpen} connections, or ${maxPerSecond} a second.`
+    }
     const limit = descriptorLimit() ?? 0
     // Not counted now: a report of what was refused may come when a million are free again, and counting opens each of them.
     return `${limit - this.#lastFree} of ${limit} descriptors are open, ${this.#reserve} are kept for the control host, and ${this.count} are visitors'.`

@@ -3,7 +3,8 @@
 import { eventLoop } from '../event-loop.ts'
 import { WebSocketCarrier } from '../session/carriers/websocket.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
-import type { ClientConnection, ClientHost } from './clients.ts'
+import type { ClientHost } from './client-host.ts'
+import type { ClientConnection } from './clients.ts'
 import { JsonConnection } from './json-connection.ts'
 import type { Rule } from './policy.ts'
 import { StreamsConnection } from './streams-connection.ts'
@@ -25,7 +26,7 @@ export function adopt(
   const carrier = new WebSocketCarrier(socket, { role: 'server', scheduler: eventLoop, turns: host.turns })
   const connection = new StreamsConnection(carrier, remoteAddress, host, rule)
   carrier.handler = connection.carrierHandler
-  carrier.account = connection
+  carrier.account = connection.use
   joined(connection)
   return carrier.socketHandler
 }

@@ -2,6 +2,7 @@
 
 import { type ErrorCode, TunnelError } from '../errors.ts'
 import type { Register } from '../wire/control.ts'
+import type { OwnGuard } from './guards.ts'
 import type { Holder } from './holdings.ts'
 import type { Member } from './member.ts'
 import { ANYTHING, type Rule } from './policy.ts'
@@ -14,12 +15,17 @@ type Claimed = Member | ErrorCode
 /** Ports tried for one registration before it is refused: the system may refuse many that are free here. */
 const MAX_TRIES = 16
 
-type Wish = Pick<Register, 'kind' | 'name' | 'port'>
+/** What is asked for, or what is there. */
+export interface Wish extends Pick<Register, 'kind' | 'name' | 'port'> {
+  readonly guard?: object | undefined
+}
 
 /** The claiming client: what its token opens, and what it holds already. */
 export interface Claiming {
   readonly rule: Rule
   readonly holder: Holder
+  /** The guard that was asked for. */
+  readonly guard?: OwnGuard | undefined
 }
 
 /** What decides whether a tunnel may be. */
@@ -43,10 +49,11 @@ export interface ClaimHost {
 
 /** Why a tunnel of this kind, with this name or port, may not be; `undefined`: it may. Port 0: any. */
 export function refusalOf(
-  { kind, name = '', port = 0 }: Wish,
+  { kind, name = '', port = 0, guard }: Wish,
   rule: Rule,
   terms: ClaimTerms,
 ): ErrorCode | undefined {
+  if (rule.requiresGuard && guard === undefined) return 'NOT_ALLOWED'
   switch (kind) {
     case 'http':
     case 'tls':
@@ -66,11 +73,15 @@ export function refusalOf(
 /** What this refusal is about, for the client to read; `undefined`: what the code means says all there is. */
 export function detailOf(
   code: ErrorCode,
-  { kind, name = '' }: Wish,
+  { kind, name = '', guard }: Wish,
   { rule, holder }: Claiming,
   terms: ClaimTerms,
 ): string | undefined {
   switch (code) {
+    case 'NOT_ALLOWED':
+      return rule.requiresGuard && guard === undefined
+        ? 'The token opens tunnels with a guard only.'
+        : undefined
     case 'NAME_RESERVED':
       return `The name "${name}" is reserved by the server.`
     case 'PORT_NOT_ALLOWED': {
@@ -93,12 +104,13 @@ export function claim(wish: Register, claiming: Claiming, host: ClaimHost): Clai
   const { kind, name = '', port = 0, resume, pool } = wish
   const refusal = refusalOf(wish, claiming.rule, host.terms)
   if (refusal !== undefined) return refusal
-  const claimant = { resume, pool, holder: claiming.holder }
+  const { holder, guard } = claiming
+  const claimant = { resume, pool, holder, guard }
   if (kind === 'http' || kind === 'tls') return host.tunnels.claim(kind, name, claimant)
   // A flow has no connection that could stay with one client.
   if (kind === 'unknown' || (kind === 'udp' && pool !== undefined)) return 'KIND_REFUSED'
-  if (port !== 0) return take(kind, port, claimant, host)
-  return claimAnyPort(kind, { pool, holder: claiming.holder }, claiming.rule, host)
+  if (port !== 0) return holder.during(() => take(kind, port, claimant, host))
+  return holder.during(() => claimAnyPort(kind, { pool, holder, guard }, claiming.rule, host))
 }
 
 async function claimAnyPort(

@@ -1,44 +1,42 @@
 // The control host: where clients connect, and the server's own small pages. No tunnel's host ever comes here.
 
-import type { ErrorCode } from '../errors.ts'
 import type { RequestHead } from '../http/head.ts'
 import { INFO_POLICY, infoPage, wantsHtml } from '../http/pages.ts'
 import { LINK_PROTOCOL } from '../wire/frame.ts'
-import type { Holding, Takeover } from './front.ts'
+import { type Arrival, type Route, refusal } from './front.ts'
 import type { SessionLinks } from './links.ts'
 import type { ServerStats } from './stats.ts'
 import { type UpgradeHost, upgradeRoute } from './upgrade.ts'
-import type { Exchange, Upstream, Visit } from './upstream.ts'
-import { DEAD_EXCHANGE } from './upstreams/streams.ts'
+import { DEAD_EXCHANGE, type Exchange, type Upstream, type Visit } from './upstream.ts'
 
 /** What the control host needs of the server. */
-export interface ControlDesk extends UpgradeHost {
+export interface ControlHost extends UpgradeHost {
   readonly version: string
   stats(): ServerStats
   /** Whether a certificate for this host should be had: the domains themselves and live tunnels. */
   isKnownHost(host: string): boolean
   /** The links of the session that gave this secret. */
   linksOf(secret: string): SessionLinks | undefined
-  /** Whether one more link leaves enough descriptors for others. */
-  hasRoomForLink(): boolean
 }
 
 /** Tells a control connection from a request for a page, and refuses what is neither. */
-export function controlRoute(visit: Visit, desk: ControlDesk): Upstream | Takeover | Holding | ErrorCode {
-  const { head } = visit
-  if (head.upgrade === LINK_PROTOCOL) return linkRoute(head, desk)
-  return head.upgrade === 'websocket' ? upgradeRoute(visit, desk) : new Pages(desk)
+export function controlRoute(arrival: Arrival, host: ControlHost): Route {
+  const { head } = arrival
+  if (head.upgrade === LINK_PROTOCOL) return linkRoute(head, host)
+  if (head.upgrade === 'websocket') return upgradeRoute(arrival, host)
+  return { kind: 'upstream', upstream: new Pages(host) }
 }
 
 /** Raw bytes from here on, for a session that its secret names. */
-function linkRoute(head: RequestHead, desk: ControlDesk): Takeover | ErrorCode {
-  if (head.method !== 'GET' || head.body !== 'none') return 'BAD_REQUEST'
+function linkRoute(head: RequestHead, host: ControlHost): Route {
+  if (head.method !== 'GET' || head.body !== 'none') return refusal('BAD_REQUEST')
   const [, secret = '', number = ''] =
     /^Link (\S+) (\d{1,10})$/.exec(head.header('authorization') ?? '') ?? []
-  const links = desk.linksOf(secret)
-  if (links === undefined) return 'TOKEN_REFUSED'
-  if (!links.hasRoomFor(Number(number)) || !desk.hasRoomForLink()) return 'CLIENT_LIMIT'
+  const links = host.linksOf(secret)
+  if (links === undefined) return refusal('TOKEN_REFUSED')
+  if (!links.hasRoomFor(Number(number))) return refusal('CLIENT_LIMIT')
   return {
+    kind: 'takeover',
     takeOver(socket) {
       socket.write(LINK_ANSWER)
       return links.accept(Number(number), socket)
@@ -54,10 +52,10 @@ const LINK_ANSWER = Buffer.from(
 class Pages implements Upstream {
   readonly wire = 'streams'
   readonly inFlight = 0
-  readonly #desk: ControlDesk
+  readonly #host: ControlHost
 
-  constructor(desk: ControlDesk) {
-    this.#desk = desk
+  constructor(host: ControlHost) {
+    this.#host = host
   }
 
   begin(visit: Visit): Exchange {
@@ -80,7 +78,7 @@ class Pages implements Upstream {
     const body = infoPage({
       title: 'A tunnel server',
       text: `Nothing to see here: apps have names of their own below ${host}. To share one, run: localtunnels 3000 --server ${host}`,
-      footer: `localtunnels ${this.#desk.version}`,
+      footer: `localtunnels ${this.#host.version}`,
     })
     return { status: 200, type: 'text/html; charset=utf-8', body, policy: INFO_POLICY }
   }
@@ -90,19 +88,19 @@ class Pages implements Upstream {
       case '/':
         return wantsHtml(head)
           ? this.#home(head.header('host') ?? head.host)
-          : text(200, `localtunnels ${this.#desk.version}\n`)
+          : text(200, `localtunnels ${this.#host.version}\n`)
       case '/health':
       case '/_health':
         return text(200, 'OK')
       case '/status':
       case '/_status':
-        return json(200, this.#desk.stats())
+        return json(200, this.#host.stats())
       case '/metrics':
       case '/_metrics':
-        return { status: 200, type: 'text/plain; version=0.0.4', body: metrics(this.#desk.stats()) }
+        return { status: 200, type: 'text/plain; version=0.0.4', body: metrics(this.#host.stats()) }
       case '/tls-check':
       case '/_tls-check':
-        return this.#desk.isKnownHost((query.get('domain') ?? '').toLowerCase())
+        return this.#host.isKnownHost((query.get('domain') ?? '').toLowerCase())
           ? text(200, 'OK')
           : text(404, 'Unknown host')
       default:

@@ -38,7 +38,7 @@ export class HeadBuffer {
     return this.#length
   }
 
-  /** All that waits with `bytes` behind it: `bytes` itself when nothing waits. It is only kept if told so. */
+  /** All that waits with `bytes` behind it: `bytes` itself when nothing waits. It is only kept when `keep` follows. */
   with(bytes: Uint8Array): Uint8Array {
     if (this.#length === 0) return bytes
     this.add(bytes)

@@ -8,7 +8,7 @@ import type { ServerLimits } from './options.ts'
 import type { Rule } from './policy.ts'
 
 /** What is counted. */
-export type Held = 'tunnels' | 'ports' | 'clients' | 'streams' | 'bytes'
+export type Held = 'tunnels' | 'ports' | 'clients' | 'links' | 'streams' | 'bytes'
 
 interface Bound {
   /** Wins over `perHolder`, where a token has it. */
@@ -22,13 +22,14 @@ const BOUNDS: Readonly<Record<Held, Bound>> = {
   tunnels: { rule: 'maxTunnels', perHolder: 'maxTokenTunnels', inTotal: 'maxAllTunnels' },
   ports: { rule: 'maxPorts', perHolder: 'maxTokenPorts', inTotal: undefined },
   clients: { rule: 'maxClients', perHolder: 'maxTokenClients', inTotal: 'maxClients' },
+  links: { perHolder: 'maxTokenLinks', inTotal: 'maxAllLinks' },
   streams: { perHolder: 'maxTokenStreams', inTotal: 'maxAllStreams' },
   bytes: { perHolder: 'maxTokenBufferedBytes', inTotal: 'maxAllBufferedBytes' },
 }
 
 type Counts = Record<Held, number>
 
-const none = (): Counts => ({ tunnels: 0, ports: 0, clients: 0, streams: 0, bytes: 0 })
+const none = (): Counts => ({ tunnels: 0, ports: 0, clients: 0, links: 0, streams: 0, bytes: 0 })
 
 /** A token, or an address, and what its clients hold: leases included. */
 export class Holder implements Account {
@@ -38,6 +39,7 @@ export class Holder implements Account {
   readonly #counts: Counts = none()
   #second = 0
   #refusals = 0
+  #claims = 0
 
   constructor(rule: Rule, holdings: Holdings) {
     this.rule = rule
@@ -64,9 +66,14 @@ export class Holder implements Account {
     this.take('bytes', bytes)
   }
 
-  /** Descriptors for its connections and ports; links, which it may be refused, do not count. */
+  /** Descriptors for its connections and ports. */
   get descriptorCount(): number {
     return this.#counts.clients + this.#counts.ports
+  }
+
+  /** The same with links, which its clients can do without. */
+  get descriptorCountWithLinks(): number {
+    return this.descriptorCount + this.#counts.links
   }
 
   /** More bytes wait here than may: of this holder, or in total and this one has more than an equal share. */
@@ -76,10 +83,11 @@ export class Holder implements Account {
   }
 
   /** A connection's next holder, after a reload: counts it there, with what it has. Returns `next`. */
-  passTo(next: Holder, streams: number, bytes: number): Holder {
+  passTo(next: Holder, { links, streams, bytes }: Pick<Counts, 'links' | 'streams' | 'bytes'>): Holder {
     if (next === this) return next
     for (const [what, count] of [
       ['clients', 1],
+      ['links', links],
       ['streams', streams],
       ['bytes', bytes],
     ] as const) {
@@ -89,8 +97,18 @@ export class Holder implements Account {
     return next
   }
 
+  /** Stays known until the task is over, also while it holds nothing: what it takes then counts with the rest. */
+  async during<Outcome>(task: () => Promise<Outcome>): Promise<Outcome> {
+    this.#claims++
+    try {
+      return await task()
+    } finally {
+      this.#claims--
+    }
+  }
+
   get isEmpty(): boolean {
-    return Object.values(this.#counts).every(count => count === 0)
+    return this.#claims === 0 && Object.values(this.#counts).every(count => count === 0)
   }
 
   /** One more of its registrations was refused. */
@@ -126,6 +144,7 @@ const NOUNS: Readonly<Record<Held, string>> = {
   tunnels: 'tunnels, leases included',
   ports: 'ports, leases included',
   clients: 'connections',
+  links: 'links',
   streams: 'streams',
   bytes: 'bytes',
 }
@@ -174,6 +193,11 @@ export class Holdings {
   /** Those of all holders. */
   get descriptorCount(): number {
     return this.counts.clients + this.counts.ports
+  }
+
+  /** The same with links. */
+  get descriptorCountWithLinks(): number {
+    return this.descriptorCount + this.counts.links
   }
 
   /** Of one holder, which had `before` bytes and has `now`. */

@@ -20,7 +20,7 @@ export class HostsBelow {
   /** The app answered a request for this host, and not with an error. */
   answered(host: string): void {
     const now = this.#now()
-    if (!this.#answered.has(host) && !this.#hasRoom(now)) return
+    if (!this.#answered.has(host) && !(isHostName(host) && this.#hasRoom(now))) return
     this.#answered.set(host, now)
   }
 
@@ -38,4 +38,10 @@ export class HostsBelow {
       if (now - answeredAt >= MEMORY_MS) this.#answered.delete(host)
     return this.#answered.size < maxHostsBelow
   }
+}
+
+/** What an authority would certify: letters, digits and inner hyphens. */
+export function isHostName(host: string): boolean {
+  const isLabel = (label: string) => /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(label)
+  return host.length <= 253 && host.split('.').every(isLabel)
 }

@@ -5,27 +5,26 @@ import { ERRORS, type ErrorCode, TunnelError } from '../errors.ts'
 import { eventLoop } from '../event-loop.ts'
 import { WebSocketCarrier } from '../session/carriers/websocket.ts'
 import { Heartbeat } from '../session/heartbeat.ts'
-import type { StreamBudget } from '../session/session.ts'
 import { Tolerance } from '../session/tolerance.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
 import {
-  encodeCancel,
   encodeConnected,
   encodeError,
   encodeRegistered,
   encodeTaken,
-  type JsonExtension,
   PONG,
   parseClientMessage,
 } from '../wire/json.ts'
-import type { ClientConnection, ClientHost } from './clients.ts'
-import type { Deadline, Deadlines } from './deadlines.ts'
+import type { ClientHost } from './client-host.ts'
+import { ClientUse } from './client-use.ts'
+import { type ClientConnection, type ClientReports, NO_REPORTS } from './clients.ts'
+import type { Deadline } from './deadlines.ts'
 import type { Holder } from './holdings.ts'
+import { JsonRequests } from './json-requests.ts'
 import type { Member } from './member.ts'
-import type { ServerLimits } from './options.ts'
 import type { Rule } from './policy.ts'
 import type { Tunnel } from './tunnels.ts'
-import { type JsonExchange, type JsonLink, JsonUpstream } from './upstreams/json.ts'
+import { JsonUpstream } from './upstreams/json.ts'
 
 /** Bytes before a name is granted: clients send a few hundred. Of an unfinished message, what is not worth a cut. */
 const MAX_BYTES_BEFORE_REGISTRATION = 65_536
@@ -54,37 +53,27 @@ interface Registered {
   readonly upstream: JsonUpstream
 }
 
-export class JsonConnection implements ClientConnection, JsonLink, Deadline {
+export class JsonConnection implements ClientConnection, Deadline {
   readonly wire = 'json'
+  /** Clients of this wire see their requests themselves. */
+  readonly reports: ClientReports = NO_REPORTS
   readonly remoteAddress: string
   /** Where the events of the socket go. */
   readonly socketHandler: SocketHandler
   dueTick = 0
-  isClosed = false
   readonly #host: ClientHost
   /** What the token of the connection opens. */
   #rule: Rule
-  #holder: Holder
+  readonly #use: ClientUse
   readonly #carrier: WebSocketCarrier
   readonly #heartbeat: Heartbeat
   readonly #tolerance: Tolerance = new Tolerance(MAX_CONTROL_PER_SECOND)
   readonly #registered = new Map<string, Registered>()
-  /** What it said to understand beyond existing clients. */
-  readonly #accepts = new Set<JsonExtension>()
   /** Of names that were given or taken back: what is under way goes on. */
   readonly #leaving: JsonUpstream[] = []
-  /** Requests sent and not answered. */
-  readonly #waiting = new Map<number, JsonExchange>()
-  /** Answers that may still come, wanted or not. */
-  #owedAnswers = 0
-  #lastId = 0
-  #collectedBytes = 0
-  /** What its holder is charged for it. */
-  #chargedBytes = 0
-  /** Of that, the part of a message whose end has not come yet. */
+  readonly #requests: JsonRequests
+  /** What its holder is charged for a message whose end has not come yet. */
   #unfinishedBytes = 0
-  /** Requests that its holder counts. */
-  #streams = 0
   #bytesBeforeRegistration = 0
   #hasRegistered = false
   /** Checks of whether the client lives. */
@@ -95,18 +84,19 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
     this.#host = host
     this.#rule = rule
     this.remoteAddress = remoteAddress
-    this.#holder = host.holderOf(rule, remoteAddress)
+    this.#use = new ClientUse(host.holderOf(rule, remoteAddress))
     const { limits, deadlines } = host
     this.#carrier = new WebSocketCarrier(socket, {
       role: 'server',
       scheduler: eventLoop,
       turns: host.turns,
       // Only answers are long, and only one that is owed is waited for.
-      maxTextBytes: () => (this.#owedAnswers > 0 ? limits.maxMessageBytes : MAX_UNASKED_BYTES),
+      maxTextBytes: () => (this.#requests.areOwed ? limits.maxMessageBytes : MAX_UNASKED_BYTES),
       text: message => this.#take(message),
       taken: () => this.#chargeUnfinished(),
     })
-    this.#carrier.account = { hold: bytes => this.charge(bytes), isOver: false }
+    this.#requests = new JsonRequests(host, this.#carrier, this.#use)
+    this.#carrier.account = { hold: bytes => this.#use.hold(bytes), isOver: false }
     this.#carrier.handler = {
       // This wire has no binary messages.
       received: () => this.close('PROTOCOL_ERROR'),
@@ -132,7 +122,7 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
       limits,
       () => this.#carrier.ping(),
       () => this.#lose('CARRIER_DEAD'),
-      () => this.#waiting.size > 0,
+      () => this.#requests.areWaiting,
     )
     deadlines.watch(this)
     deadlines.arm(this, limits.registerTimeoutMs)
@@ -140,7 +130,11 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
   }
 
   get holder(): Holder {
-    return this.#holder
+    return this.#use.holder
+  }
+
+  get isClosed(): boolean {
+    return this.#requests.isClosed
   }
 
   // ── ClientConnection ───────────────────────────────────────────────────────────────────────────────────────
@@ -159,13 +153,6 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
     this.#carrier.ping()
     return promise
   }
-
-  /** This wire carries no raw connections. */
-  rawBegan(): number {
-    return 0
-  }
-
-  rawEnded(): void {}
 
   /** Existing clients serve nothing after a reconnect: they are left alone until the very end. */
   drain(): void {}
@@ -199,93 +186,15 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
 
   #worksBy(rule: Rule): void {
     this.#rule = rule
-    const before = this.#holder
-    this.#holder = before.passTo(
-      this.#host.holderOf(rule, this.remoteAddress),
-      this.#streams,
-      this.#chargedBytes,
-    )
-    this.#host.unfinishedMessages.moved(before, this.#holder, this.#unfinishedBytes)
-    for (const { member } of this.#registered.values()) member.moveTo(this.#holder)
+    const before = this.holder
+    this.#use.passTo(this.#host.holderOf(rule, this.remoteAddress), 0)
+    this.#host.unfinishedMessages.moved(before, this.holder, this.#unfinishedBytes)
+    for (const { member } of this.#registered.values()) member.moveTo(this.holder)
   }
-
-  /** Clients of this wire see their requests themselves. */
-  readonly isWatching = false
-  readonly isBehind = false
-
-  begun(): number {
-    return 0
-  }
-
-  switched(): void {}
-
-  finished(): void {}
 
   /** Nothing was registered in time. */
   expired(): void {
     this.close('REGISTER_TIMEOUT')
-  }
-
-  // ── JsonLink ───────────────────────────────────────────────────────────────────────────────────────────────
-
-  get limits(): ServerLimits {
-    return this.#host.limits
-  }
-
-  get deadlines(): Deadlines {
-    return this.#host.deadlines
-  }
-
-  get heldBytes(): number {
-    return this.#collectedBytes + this.#carrier.unsentBytes
-  }
-
-  hold(bytes: number): void {
-    this.#collectedBytes += bytes
-    this.charge(bytes)
-  }
-
-  charge(bytes: number): void {
-    this.#chargedBytes += bytes
-    this.#holder.hold(bytes)
-  }
-
-  get isOver(): boolean {
-    return this.#holder.isOver
-  }
-
-  readonly streamBudget: StreamBudget = {
-    open: () => {
-      const hasRoom = this.#holder.hasRoomFor('streams')
-      if (hasRoom) {
-        this.#holder.take('streams')
-        this.#streams++
-      }
-      return hasRoom
-    },
-    close: () => {
-      this.#holder.give('streams')
-      this.#streams--
-    },
-  }
-
-  nextId(): number {
-    return ++this.#lastId
-  }
-
-  send(id: number, message: string, exchange: JsonExchange): void {
-    this.#waiting.set(id, exchange)
-    this.#owedAnswers++
-    this.#carrier.sendText(message)
-  }
-
-  forget(id: number): void {
-    if (this.#waiting.delete(id) && this.#accepts.has('cancel') && !this.isClosed)
-      this.#carrier.sendText(encodeCancel(id))
-  }
-
-  get keepsRawPaths(): boolean {
-    return this.#accepts.has('raw-path')
   }
 
   // ── From the client ────────────────────────────────────────────────────────────────────────────────────────
@@ -307,9 +216,9 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
     const { maxMessageBytes, maxUnfinishedMessageBytes } = limits
     // One message of the largest size has room, whatever the limits are.
     const most = Math.max(maxUnfinishedMessageBytes, maxMessageBytes)
-    this.charge(bytes - before)
+    this.#use.hold(bytes - before)
     this.#unfinishedBytes = bytes
-    const hasRoom = unfinishedMessages.changed(this.#holder, before, bytes, most) && !this.isOver
+    const hasRoom = unfinishedMessages.changed(this.holder, before, bytes, most) && !this.#use.isOver
     if (bytes > MAX_BYTES_BEFORE_REGISTRATION && !hasRoom) this.#lose('BUFFERS_FULL')
   }
 
@@ -319,30 +228,24 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
 
   #take(text: string): void {
     if (this.isClosed) return
-    const isLate = this.#waiting.size === 0 && text.length > MAX_IDLE_MESSAGE_CHARS
+    const isLate = !this.#requests.areWaiting && text.length > MAX_IDLE_MESSAGE_CHARS
     const message = isLate ? 'unknown' : parseClientMessage(text)
-    if (typeof message === 'object' && message.type === 'response') {
-      // Only what this client was asked can be answered by it: ids of others are not in the map.
-      const exchange = this.#waiting.get(message.id)
-      if (exchange !== undefined) {
-        this.#owedAnswers--
-        this.#waiting.delete(message.id)
-        return exchange.answered(message.answer)
-      }
-    }
+    const isAnswer = typeof message === 'object' && message.type === 'response'
+    if (isAnswer && this.#requests.answered(message.id, message.answer)) return
     this.#takeControl(message, text.length)
   }
 
   #takeControl(message: ReturnType<typeof parseClientMessage>, chars: number): void {
     const isLateAnswer = message === 'unknown' || (typeof message === 'object' && message.type === 'response')
-    if (isLateAnswer && this.#owedAnswers > this.#waiting.size) this.#owedAnswers--
-    else if (!this.#isTolerated(chars)) return this.#lose('FLOOD')
+    const isOwed = isLateAnswer && this.#requests.answeredLate()
+    if (!isOwed && !this.#isTolerated(chars)) return this.#lose('FLOOD')
     // What this server does not know or understand is ignored, as existing servers do.
     if (typeof message !== 'object') return
     switch (message.type) {
       case 'ready':
-        for (const one of message.accepts ?? []) this.#accepts.add(one)
-        return void this.#register(message.subdomain)
+        this.#requests.accept(message.accepts ?? [])
+        this.#register(message.subdomain).catch((cause: unknown) => this.#broke(cause))
+        return
       case 'ping':
         this.#carrier.sendText(PONG)
         return
@@ -373,7 +276,7 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
       claimed = this.#claim(name)
     }
     if (typeof claimed !== 'string') return this.#grant(claimed)
-    this.#holder.refused(performance.now())
+    this.holder.refused(performance.now())
     this.#host.refused(this, { kind: 'http', name }, claimed)
     this.#carrier.sendText(
       claimed === 'NAME_TAKEN'
@@ -382,15 +285,20 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
     )
   }
 
+  #broke(cause: unknown): void {
+    this.#host.failed(cause instanceof Error ? cause : new Error(String(cause)))
+    this.close('INTERNAL')
+  }
+
   #claim(name: string): Member | ErrorCode {
-    if (this.#holder.isRefusedTooOften(performance.now())) return 'REFUSED_TOO_OFTEN'
+    if (this.holder.isRefusedTooOften(performance.now())) return 'REFUSED_TOO_OFTEN'
     if (this.#registered.size >= this.#host.limits.maxTunnels) return 'CLIENT_LIMIT'
     const refusal = this.#host.refusalOf({ kind: 'http', name }, this.#rule)
-    return refusal ?? this.#host.tunnels.claim('http', name, { holder: this.#holder })
+    return refusal ?? this.#host.tunnels.claim('http', name, { holder: this.holder })
   }
 
   #detailOf(code: ErrorCode, name: string): string | undefined {
-    return this.#host.detailOf(code, { kind: 'http', name }, { rule: this.#rule, holder: this.#holder })
+    return this.#host.detailOf(code, { kind: 'http', name }, { rule: this.#rule, holder: this.holder })
   }
 
   /**
@@ -402,7 +310,7 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
   async #isLeftBehind(name: string): Promise<boolean> {
     const other = this.#host.tunnels.find(name)?.client
     if (other === undefined || other.wire !== 'json' || other === this) return false
-    if (other.holder !== this.#holder || other.remoteAddress !== this.remoteAddress) return false
+    if (other.holder !== this.holder || other.remoteAddress !== this.remoteAddress) return false
     if (this.#rule.id === undefined && this.#host.isTrusted(this.remoteAddress)) return false
     if (await other.checkAlive()) return false
     other.close('CARRIER_DEAD')
@@ -411,7 +319,7 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
 
   #grant(member: Member): void {
     const { tunnel } = member
-    const upstream = new JsonUpstream(this)
+    const upstream = new JsonUpstream(this.#requests)
     this.#registered.set(tunnel.name, { member, upstream })
     this.#hasRegistered = true
     this.#host.deadlines.disarm(this)
@@ -459,9 +367,9 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
   /** Frees the names and fails what is under way, at once, however long the socket takes to close. */
   #end(reason: ErrorCode | 'released'): void {
     if (this.isClosed) return
-    this.isClosed = true
     this.#heartbeat.stop()
     this.#host.deadlines.forget(this)
+    this.#requests.close()
     this.#sign(false)
     this.#chargeUnfinished()
     for (const { member, upstream } of this.#registered.values()) {
@@ -471,7 +379,6 @@ export class JsonConnection implements ClientConnection, JsonLink, Deadline {
     }
     for (const upstream of this.#leaving) upstream.clientGone()
     this.#registered.clear()
-    this.#waiting.clear()
   }
 }
 

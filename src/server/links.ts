@@ -9,15 +9,31 @@ import type { Deadline, Deadlines } from './deadlines.ts'
 /** How long a new link may wait until its client says that it has the answer. */
 const ANNOUNCE_MS = 10_000
 
+/** Counts the links of a session where they are bounded together with those of others. */
+export interface LinkBudget {
+  hasRoom(): boolean
+  opened(): void
+  closed(): void
+}
+
+const UNBOUNDED: LinkBudget = { hasRoom: () => true, opened() {}, closed() {} }
+
 /** Finds the session that a link is for. */
 export class LinkGate {
   readonly #byHash = new Map<string, SessionLinks>()
 
   /** Gives a session a secret by which its client opens links. */
-  open(session: Session, deadlines: Deadlines, maxLinks: number): SessionLinks {
+  open(
+    session: Session,
+    deadlines: Deadlines,
+    maxLinks: number,
+    budget: LinkBudget = UNBOUNDED,
+  ): SessionLinks {
     const secret = randomBytes(24).toString('base64url')
     const hash = hashOf(secret)
-    const links = new SessionLinks(session, secret, deadlines, maxLinks, () => this.#byHash.delete(hash))
+    const links = new SessionLinks(session, secret, deadlines, { maxLinks, budget }, () =>
+      this.#byHash.delete(hash),
+    )
     this.#byHash.set(hash, links)
     return links
   }
@@ -33,26 +49,45 @@ export class SessionLinks {
   readonly secret: string
   readonly #session: Session
   readonly #deadlines: Deadlines
-  readonly #maxLinks: number
+  readonly #bounds: LinkBounds
   readonly #closed: () => void
   readonly #announced = new Map<number, NewLink>()
+  #count = 0
 
-  constructor(session: Session, secret: string, deadlines: Deadlines, maxLinks: number, closed: () => void) {
+  constructor(
+    session: Session,
+    secret: string,
+    deadlines: Deadlines,
+    bounds: LinkBounds,
+    closed: () => void,
+  ) {
     this.#session = session
     this.secret = secret
     this.#deadlines = deadlines
-    this.#maxLinks = maxLinks
+    this.#bounds = bounds
     this.#closed = closed
+  }
+
+  /** Links that are open, announced or not. */
+  get count(): number {
+    return this.#count
   }
 
   hasRoomFor(number: number): boolean {
     const { links } = this.#session
     if (links.has(number) || this.#announced.has(number)) return false
-    return number < 0x1_0000_0000 && links.size + this.#announced.size < this.#maxLinks
+    const { maxLinks, budget } = this.#bounds
+    return number < 0x1_0000_0000 && this.#count < maxLinks && budget.hasRoom()
   }
 
   accept(number: number, socket: Socket): SocketHandler {
-    const link = new Link(number, socket, this.#session.links)
+    const { budget } = this.#bounds
+    const link = new Link(number, socket, this.#session.links, () => {
+      this.#count--
+      budget.closed()
+    })
+    this.#count++
+    budget.opened()
     const waiting: NewLink = { link, dueTick: 0, expired: () => link.close() }
     this.#announced.set(number, waiting)
     this.#deadlines.watch(waiting)
@@ -67,19 +102,16 @@ export class SessionLinks {
     }
   }
 
-  /** The client has the answer: both sides may send on it. `isTrunk`: lanes. Returns whether it is one. */
-  linked(number: number, isTrunk: boolean): boolean {
+  /** The client has the answer: both sides may send on it. `use`: whether it can be used. */
+  linked(number: number, use: (link: Link) => boolean = () => true): void {
     const waiting = this.#announced.get(number)
-    if (waiting === undefined) return false
+    if (waiting === undefined) return
     this.#forget(number)
-    const { links } = this.#session
-    if (!isTrunk) links.add(waiting.link)
-    else if (waiting.link.becomeTrunk(false)) links.addTrunk(waiting.link)
+    if (use(waiting.link)) this.#session.links.add(waiting.link)
     else waiting.link.close()
-    return links.hasTrunk(waiting.link)
   }
 
-  /** The client puts nothing more on it, and would close it. Its server does, which knows when that harms nobody. */
+  /** The client puts nothing more on it, and would close it. Its server does, which knows when it is not in use. */
   retired(number: number): void {
     this.#session.links.get(number)?.closeWhenIdle()
   }
@@ -95,6 +127,12 @@ export class SessionLinks {
     this.#announced.delete(number)
     this.#deadlines.forget(waiting)
   }
+}
+
+interface LinkBounds {
+  /** Of this session. */
+  readonly maxLinks: number
+  readonly budget: LinkBudget
 }
 
 interface NewLink extends Deadline {

@@ -10,6 +10,7 @@ import type { Tunnel } from './tunnels.ts'
 import type { TunnelUpstream } from './upstream.ts'
 
 export class Member implements Deadline {
+  readonly kind = 'member'
   readonly tunnel: Tunnel
   /** Where its visitors go; `undefined` while the client is reconnecting. */
   upstream: TunnelUpstream | undefined
@@ -70,7 +71,7 @@ export class Member implements Deadline {
 
   set isHealthy(isHealthy: boolean) {
     this.#isHealthy = isHealthy
-    this.tunnel.recallLanes()
+    this.tunnel.routesChanged()
   }
 
   /** Exchanges, lanes and connections that it serves. */
@@ -124,19 +125,19 @@ export class Member implements Deadline {
   /** The client is there: exchanges flow, also those that waited. */
   attach(upstream: TunnelUpstream, client: ClientConnection): void {
     const before = this.client
-    this.tunnel.recallLanes()
+    this.tunnel.routesChanged()
     this.upstream = upstream
     this.client = client
     // The same holder came back while its old connection still looked alive.
     if (before !== undefined && before !== client) before.close('CARRIER_LOST')
     this.tunnel.tunnels.deadlines.disarm(this)
-    this.tunnel.release(this.isHealthy ? upstream : 'ORIGIN_UNHEALTHY')
+    this.tunnel.release(this.isHealthy ? this : 'ORIGIN_UNHEALTHY')
   }
 
   /** The carrier is lost. With a resume secret the name is kept for the lease; without one it is free at once. */
   detach(upstream: TunnelUpstream): void {
     if (this.upstream !== upstream) return
-    this.tunnel.recallLanes()
+    this.tunnel.routesChanged()
     this.upstream = undefined
     this.client = undefined
     this.lapse()

@@ -1,6 +1,8 @@
 // Everything a TunnelServer can be told, with the defaults.
 
+import type { Certificates, ChallengeAnswers } from '../certificates.ts'
 import type { ErrorCode, TunnelError } from '../errors.ts'
+import type { Guard, GuardMaker } from '../plugin.ts'
 import type { TunnelKind } from '../wire/control.ts'
 
 /** A token, and what it opens. */
@@ -25,6 +27,8 @@ export interface TokenRule {
   readonly maxTunnels?: number
   /** Public ports, TCP and UDP, of all its clients together, leases included. Default `maxTokenPorts`. Above: `CLIENT_LIMIT`. */
   readonly maxPorts?: number
+  /** `true`: tunnels without a guard are refused with `NOT_ALLOWED`. Default `false`. */
+  readonly requireGuard?: boolean
   /** Clients connected at once with it. Default `maxTokenClients`. Above: `CLIENT_LIMIT`, at the upgrade. */
   readonly maxClients?: number
 }
@@ -42,14 +46,36 @@ export interface TunnelServerOptions {
   /** Certificate chain and private key as PEM text. Default none: plain HTTP. A pair that does not fit: `TLS_INVALID`. */
   readonly tls?: { readonly cert: string; readonly key: string }
   /**
+   * Certificates by the name that a visitor asks for: `FileCertificates` or `acmeCertificates` of `localtunnels/certificates`, or
+   * code of your own. Asked during each full handshake. Default none. Together with `tls`: `OPTION_INVALID`. A runtime that
+   * cannot: `RUNTIME_UNSUPPORTED` at the start.
+   */
+  readonly certificates?: Certificates
+  /**
+   * What to answer to an authority that checks whether a name leads here: HTTP-01 on `httpPort`, TLS-ALPN-01 on `port` with
+   * `certificates`. Default nothing.
+   */
+  readonly challenges?: ChallengeAnswers
+  /**
+   * A second port, for plain HTTP: answers `challenges`, and sends visitors to https with 308. `0` takes any free one; see
+   * `server.httpPort`. Default none. Without `tls` or `certificates`: `OPTION_INVALID`. A reload cannot change it.
+   */
+  readonly httpPort?: number
+  /**
+   * PEM of the authorities that sign the certificates of clients: a client without one is refused with
+   * `CLIENT_CERTIFICATE_MISSING`. Visitors are not asked. Default none: clients need no certificate. Without `tls` or
+   * `certificates`: `OPTION_INVALID`.
+   */
+  readonly clientCa?: string
+  /**
    * Oldest version of TLS on `port`: `'1.2'` or `'1.3'`. Default `'1.2'`: what browsers since 2014 speak. Below: the
-   * handshake fails. Without `tls`: `OPTION_INVALID`. A reload cannot change it.
+   * handshake fails. Without `tls` or `certificates`: `OPTION_INVALID`. A reload cannot change it.
    */
   readonly tlsMinVersion?: '1.2' | '1.3'
   /**
    * Ciphers of TLS 1.2, as a list of OpenSSL names with `:` in between. Default: those with forward secrecy and
    * authenticated encryption (ECDHE with AES-GCM or ChaCha20-Poly1305). Those of TLS 1.3 are fixed. A list that has none,
-   * or without `tls`: `OPTION_INVALID`.
+   * or without `tls` or `certificates`: `OPTION_INVALID`.
    */
   readonly tlsCiphers?: string
   /**
@@ -92,10 +118,27 @@ export interface TunnelServerOptions {
   /**
    * Connections from `trustedProxies` begin with a PROXY header, version 1 or 2, and count as those of the visitor it
    * names. One without is cut, with `PROXY_HEADER_INVALID` as an `error` event; from other addresses a header is a bad
-   * request. Default `false`. Without `trustedProxies`, or with `tls` on a port that `tlsPort` does not share:
-   * `OPTION_INVALID`.
+   * request. Default `false`. With `tls` the header comes before TLS. Without `trustedProxies`: `OPTION_INVALID`. With `tls` a
+   * reload cannot change it.
    */
   readonly acceptProxyProtocol?: boolean
+  /**
+   * Requests a second that have a `request` event of their own. Above, requests are counted, and `requests` events pass on
+   * the counts about twice a second: for programs that show requests to people, who read no more than 30 lines a second,
+   * while an event costs more than the request. Default `0`: every request has its own event. Not a whole number from 0:
+   * `OPTION_INVALID`.
+   */
+  readonly reportRate?: number
+  /**
+   * Guards of all tunnels, asked in this order and before the tunnel's own; all must let a visitor pass. Default none. With any,
+   * every request takes the way through the program (no lanes).
+   */
+  readonly guards?: readonly Guard[]
+  /**
+   * Makes the guards that clients ask for with `guard`: `guarding()` of this package, with the issuers that the operator trusts.
+   * Default none: registrations with a guard are refused with `GUARD_UNAVAILABLE`, never served without.
+   */
+  readonly guarding?: GuardMaker
   /** Bounds to change; those not named keep their defaults. A value that cannot be used: `OPTION_INVALID`. */
   readonly limits?: Partial<ServerLimits>
 }
@@ -128,7 +171,8 @@ export interface ServerLimits {
   /**
    * Connections of one address at once; IPv6 addresses count by their first 64 bits. A connection with a PROXY header is
    * the visitor's, others of `trustedProxies` are not counted. Default 8,192, a quarter of `maxVisitors`: offices and
-   * mobile networks share addresses. By default the loopback is not counted; with a value given here or in
+   * mobile networks share addresses; at most half of `maxVisitors`, and half of the descriptors beyond `reservedDescriptors`,
+   * so that one address cannot fill a small server. By default the loopback is not counted; with a value given here or in
    * `maxAddressRate` it is. Above: cut at once, with `ADDRESS_LIMIT` as an `error` event once a minute. `0`: none.
    */
   readonly maxAddressVisitors: number
@@ -143,6 +187,17 @@ export interface ServerLimits {
    * code `DESCRIPTORS_SHORT`. `0`: 4.
    */
   readonly reservedDescriptors: number
+  /**
+   * Part of the descriptors beyond `reservedDescriptors` that connections, links and ports of clients may take, in percent, up
+   * to 100. Default 75: a visitor needs one only while it is there, a client keeps its own for days. Above: `CLIENT_LIMIT`, and
+   * an `error` event with `DESCRIPTORS_SHORT` at most once a minute; a link is refused without one.
+   */
+  readonly clientDescriptorsPercent: number
+  /**
+   * Part of `clientDescriptorsPercent` that one token or address may take, in percent, up to 100. Default 50: one leaves the
+   * other half to the others. A server of one user may give it 100. Above: as `clientDescriptorsPercent`.
+   */
+  readonly tokenDescriptorsPercent: number
   /** A kept-alive visitor connection without a request. Default 75,000. Above: closed. `0`: none. */
   readonly idleTimeoutMs: number
   /** End of the request to the head of the answer. Default 60,000. Above: 504. `0`: none. */
@@ -236,6 +291,13 @@ export interface ServerLimits {
    */
   readonly maxLinks: number
   /**
+   * Links of one token or address, over all its clients. Default 4,096, half of `maxAllLinks`: those of 128 clients that have
+   * all of theirs. Above: as `maxLinks`.
+   */
+  readonly maxTokenLinks: number
+  /** Links of all clients. Default 8,192, a quarter of `maxVisitors`: each is a connection. Above: as `maxLinks`. */
+  readonly maxAllLinks: number
+  /**
    * How long an idle stream is kept for the next request. Default 4,000, below the 5 s of Node's keep-alive. `0`: until
    * the app closes it.
    */
@@ -269,6 +331,11 @@ export interface ServerLimits {
   /** Requests or connections of one tunnel that wait like that. Default 100. Above: 503, or cut, at once. `0`: none waits. */
   readonly maxHeldRequests: number
   /**
+   * How long a guard may take to decide about a visitor. Default 10,000: twice what the guards of this package give an issuer.
+   * Above: 500 `GUARD_FAILED`, or cut.
+   */
+  readonly guardTimeoutMs: number
+  /**
    * How long after its start the server holds requests for names that no client has: after a restart clients need a moment
    * to come back. Default 5,000: what the pauses between their tries grow to. They are served when the client is there;
    * when the time is over they get 503 `SERVER_STARTING` with Retry-After, and later ones 404. HTTP only. `0`: 404 at once.
@@ -276,6 +343,12 @@ export interface ServerLimits {
   readonly startupHoldMs: number
   /** Requests that wait like that, for all names together. Default 1,000, of at most 64 KiB each. Above: 503 at once. */
   readonly maxStartupHeld: number
+  /**
+   * Those of one address; IPv6 addresses count by their first 64 bits, a visitor behind `trustedProxies` by its own address.
+   * Default 100, a tenth of `maxStartupHeld`: one address leaves places to the others. By default the loopback, where a proxy
+   * may be, is not counted; with a value given it is. Above: 503 at once. `0`: no bound.
+   */
+  readonly maxAddressStartupHeld: number
   /**
    * Hosts below one wildcard tunnel that `/tls-check` confirms: so many that its client names (`wildcardHosts`), and so
    * many others for which the app answered a request without an error within a day. Default 20: authorities give out some
@@ -333,6 +406,8 @@ export const DEFAULT_LIMITS: ServerLimits = {
   maxAddressVisitors: 8_192,
   maxAddressRate: 1_000,
   reservedDescriptors: 64,
+  clientDescriptorsPercent: 75,
+  tokenDescriptorsPercent: 50,
   idleTimeoutMs: 75_000,
   originTimeoutMs: 60_000,
   sendTimeoutMs: 300_000,
@@ -355,6 +430,8 @@ export const DEFAULT_LIMITS: ServerLimits = {
   maxAllStreams: 65_536,
   maxAllBufferedBytes: 1_073_741_824,
   maxLinks: 32,
+  maxTokenLinks: 4_096,
+  maxAllLinks: 8_192,
   streamIdleMs: 4_000,
   maxFlows: 1_024,
   maxFlowRate: 2_000,
@@ -362,9 +439,11 @@ export const DEFAULT_LIMITS: ServerLimits = {
   flowIdleMs: 300_000,
   leaseMs: 30_000,
   holdTimeoutMs: 10_000,
+  guardTimeoutMs: 10_000,
   maxHeldRequests: 100,
   startupHoldMs: 5_000,
   maxStartupHeld: 1_000,
+  maxAddressStartupHeld: 100,
   maxHostsBelow: 20,
   registerTimeoutMs: 2_000,
   maxClients: 10_000,
@@ -382,6 +461,7 @@ export const DEFAULT_LIMITS: ServerLimits = {
 
 /** Limits that leave nothing to work with at 0. */
 export const NEVER_ZERO: ReadonlySet<string> = new Set<keyof ServerLimits>([
+  'guardTimeoutMs',
   'maxHeadBytes',
   'maxHeaderCount',
   'maxTargetBytes',
@@ -398,6 +478,10 @@ export const NEVER_ZERO: ReadonlySet<string> = new Set<keyof ServerLimits>([
   'maxTokenWaits',
   'maxAllTunnels',
   'maxAllStreams',
+  'maxTokenLinks',
+  'maxAllLinks',
+  'clientDescriptorsPercent',
+  'tokenDescriptorsPercent',
   'maxAllBufferedBytes',
   'maxAllInputBytes',
   'maxClients',
@@ -442,6 +526,12 @@ export interface TunnelServerEvents {
     readonly bytes: number
     readonly error?: string
   }
+  /**
+   * Exchanges that are over and had no `request` event, as there were more than `reportRate` a second. `errors`: those with a
+   * status of 500 or above, or with an error code other than `CANCELLED`. Together with the `request` events the numbers are
+   * exact; the last such event comes before `stop`.
+   */
+  requests: { readonly requests: number; readonly errors: number; readonly bytes: number }
   /**
    * A visitor connected to a TCP tunnel, whether or not its client is there. `id` counts up; `tunnel` is its name, such as
    * `tcp-20000`.

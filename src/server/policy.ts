@@ -16,6 +16,8 @@ export class Rule {
   readonly maxTunnels: number | undefined
   readonly maxPorts: number | undefined
   readonly maxClients: number | undefined
+  /** Tunnels without a guard are not for it. */
+  readonly requiresGuard: boolean
   readonly #hash: Buffer | undefined
   readonly #names: readonly Pattern[] | undefined
   readonly #kinds: readonly TunnelKind[] | undefined
@@ -35,6 +37,7 @@ export class Rule {
     this.maxTunnels = rule.maxTunnels
     this.maxPorts = rule.maxPorts
     this.maxClients = rule.maxClients
+    this.requiresGuard = rule.requireGuard ?? false
   }
 
   isOpenedBy(hash: Buffer): boolean {

@@ -79,7 +79,7 @@ export function memberCookie(member: Member, isSecure: boolean): Uint8Array {
 
 /**
  * Rendezvous hashing: each member draws a lot for the address, and the highest has it. One that comes or goes moves only
- * its own share. Nobody outside knows the tags, so nobody can choose an address for a member.
+ * its own share. Visitors do not know the tags, so they cannot choose an address for a member.
  */
 function nearest(able: readonly Member[], address: string): Member | undefined {
   let best: Member | undefined

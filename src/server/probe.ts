@@ -4,8 +4,7 @@ import type { RequestHead } from '../http/head.ts'
 import { PROBE_HEADER } from '../wire/control.ts'
 import type { Member } from './member.ts'
 import type { Tunnel } from './tunnels.ts'
-import type { Exchange, Upstream, Visit } from './upstream.ts'
-import { DEAD_EXCHANGE } from './upstreams/streams.ts'
+import { DEAD_EXCHANGE, type Exchange, type Upstream, type Visit } from './upstream.ts'
 
 /**
  * Whose own probe the request is, if it is one of a client that holds the tunnel. Only who knows the resume secret can ask, so nothing of the

@@ -1,7 +1,7 @@
 // A connection from a trusted proxy: its PROXY header is read first, then it goes on under the visitor's address.
 
 import { TunnelError } from '../errors.ts'
-import type { Endpoints, Socket, SocketHandler } from '../socket.ts'
+import type { Endpoints, ServerHandshake, Socket, SocketHandler } from '../socket.ts'
 import { type ProxyHeader, ProxyHeaderReader } from '../wire/proxy-protocol.ts'
 import type { Seat } from './admission.ts'
 import type { Deadline, Deadlines } from './deadlines.ts'
@@ -15,7 +15,7 @@ export interface ProxiedHost {
   /** Whether connections from this address begin with a header. */
   isTrusted(address: string): boolean
   /**
-   * The connection goes on. `socket.remoteAddress` is the visitor's, or the proxy's own where the header names nobody;
+   * The connection goes on. `socket.remoteAddress` is the visitor's, or the proxy's own where the header names no address;
    * without a header it is a stranger's, with nothing in between.
    */
   accept(socket: Socket, header: ProxyHeader | undefined, seat: Seat | undefined): SocketHandler
@@ -24,8 +24,8 @@ export interface ProxiedHost {
 }
 
 /**
- * Takes a connection of a listening socket. A trusted address must send a header and nobody else may: guessing by the
- * bytes would let anybody behind a trusted proxy that sends none write one for himself.
+ * Takes a connection of a listening socket. A trusted address must send a header and no other may: guessing by the
+ * bytes would let visitors behind a trusted proxy that sends none write one for themselves.
  */
 export function acceptProxied(socket: Socket, host: ProxiedHost, seat?: Seat): SocketHandler {
   if (!host.isTrusted(socket.remoteAddress)) return host.accept(socket, undefined, seat)
@@ -73,7 +73,7 @@ class ProxiedConnection extends StandIn implements SocketHandler, Deadline {
 
   ended(): void {
     if (this.#visitor !== undefined) return this.#visitor.ended()
-    // Without a byte it was a look whether anybody listens.
+    // Without a byte it was a check whether the port is open.
     if (this.#hasBegun) this.#refuse('ends within it')
     else this.socket.terminate()
   }
@@ -105,7 +105,7 @@ class ProxiedConnection extends StandIn implements SocketHandler, Deadline {
   #refuse(what: string): void {
     if (this.#reader === undefined) return
     this.#reader = undefined
-    // No answer: nobody knows what is spoken behind the header.
+    // No answer: it is not known what is spoken behind the header.
     this.socket.terminate()
     this.#host.failed(
       new TunnelError(
@@ -119,5 +119,26 @@ class ProxiedConnection extends StandIn implements SocketHandler, Deadline {
 
   endpoints(): Endpoints | undefined {
     return this.#endpoints ?? this.socket.endpoints()
+  }
+
+  secure(first: Uint8Array, handshake: ServerHandshake): void {
+    const accept = (secured: Socket) => handshake.accept(new Decrypted(secured, this))
+    this.socket.secure?.(first, { ...handshake, accept })
+  }
+}
+
+/** The decrypted side of a connection: it comes from where the header says. */
+class Decrypted extends StandIn {
+  readonly remoteAddress: string
+  readonly #proxied: Socket
+
+  constructor(socket: Socket, proxied: Socket) {
+    super(socket)
+    this.#proxied = proxied
+    this.remoteAddress = proxied.remoteAddress
+  }
+
+  endpoints(): Endpoints | undefined {
+    return this.#proxied.endpoints()
   }
 }

@@ -2,18 +2,22 @@
 
 import type { ErrorCode } from '../errors.ts'
 import { Join } from '../join.ts'
+import type { Pass } from '../plugin.ts'
 import type { Stream } from '../session/stream.ts'
 import type { Endpoint, Endpoints, Socket, SocketHandler } from '../socket.ts'
 import type { ClientConnection } from './clients.ts'
+import { type Judgement, keepOpen } from './guards.ts'
 import type { Member } from './member.ts'
-import type { RawVisit, RawVisitHost } from './raw-visits.ts'
+import type { Asking } from './pool.ts'
+import type { RawVisit, RawVisits } from './raw-visits.ts'
 import type { Tunnel } from './tunnels.ts'
+import { refusalCodeOf } from './upstreams/answer.ts'
 
-export class RawVisitor implements RawVisit {
+export class RawVisitor implements RawVisit, Asking {
   readonly tunnel: Tunnel
   readonly source: Endpoint
   readonly startedAt: number = performance.now()
-  readonly #host: RawVisitHost
+  readonly #visits: RawVisits
   readonly #socket: Socket
   readonly #join: Join
   readonly #left: () => void
@@ -25,14 +29,17 @@ export class RawVisitor implements RawVisit {
   /** Who serves it. */
   #member: Member | undefined
   #stopWaiting: (() => void) | undefined
+  /** What guards let it pass with, and what they are to be asked when it is over. */
+  #passes: readonly Pass[] = []
+  #stopKeeping: (() => void) | undefined
 
   /** `left`: its connection is closed. `first`: bytes of the visitor that were read already. */
-  constructor(socket: Socket, tunnel: Tunnel, host: RawVisitHost, left: () => void, first?: Uint8Array) {
+  constructor(socket: Socket, tunnel: Tunnel, visits: RawVisits, left: () => void, first?: Uint8Array) {
     this.#socket = socket
     this.tunnel = tunnel
     this.#endpoints = socket.endpoints()
     this.source = this.#endpoints?.source ?? { address: socket.remoteAddress, port: 0 }
-    this.#host = host
+    this.#visits = visits
     this.#left = left
     this.#first = first
     this.#join = new Join('CANCELLED', true, () => this.#closed())
@@ -42,6 +49,10 @@ export class RawVisitor implements RawVisit {
   /** What the events of the socket go to. */
   get socketHandler(): SocketHandler {
     return this.#join.socketHandler
+  }
+
+  get address(): string {
+    return this.source.address
   }
 
   get bytesIn(): number {
@@ -58,24 +69,53 @@ export class RawVisitor implements RawVisit {
 
   /** Goes on its way, or waits; with a `refusal` it is cut instead. */
   start(refusal?: ErrorCode): void {
-    this.#host.began(this)
+    this.#visits.began(this)
     if (refusal !== undefined) return this.cut(refusal)
-    const chosen = this.tunnel.choose({ address: this.source.address })
-    if (typeof chosen === 'string') return this.cut(chosen)
-    if (chosen !== undefined) return this.#open(chosen)
+    const judgement = this.#visits.gate.judge(this.tunnel, this)
+    if (judgement === undefined) return this.#choose()
+    if (!(judgement instanceof Promise)) return this.#judged(judgement)
     this.#socket.pause()
-    const outcome = this.tunnel.hold(held => {
+    let isOver = false
+    this.#stopWaiting = () => {
+      isOver = true
+    }
+    void judgement.then(one => {
+      if (isOver) return
       this.#stopWaiting = undefined
-      const member = typeof held === 'string' ? undefined : this.tunnel.memberOf(held)
-      if (member === undefined) return this.cut(typeof held === 'string' ? held : 'CLIENT_GONE')
-      this.#open(member)
+      this.#socket.resume()
+      this.#judged(one)
+    })
+  }
+
+  /** Bytes have nobody to be shown a page: what is no pass is a reset. */
+  #judged(judgement: Judgement): void {
+    if (judgement.kind === 'pass') {
+      this.#passes = judgement.passes
+      this.#choose()
+    } else
+      this.cut(
+        judgement.kind === 'refusal'
+          ? (refusalCodeOf(judgement.refusal) ?? 'GUARD_REFUSED')
+          : 'GUARD_REFUSED',
+      )
+  }
+
+  #choose(): void {
+    const chosen = this.#visits.gate.choose(this.tunnel, this)
+    if (typeof chosen === 'string') return this.cut(chosen)
+    if (chosen.kind === 'member') return this.#open(chosen)
+    this.#socket.pause()
+    const outcome = chosen.hold(held => {
+      this.#stopWaiting = undefined
+      if (typeof held === 'string') return this.cut(held)
+      this.#open(held)
       this.#socket.resume()
     })
     if (typeof outcome === 'string') this.cut(outcome)
     else this.#stopWaiting = outcome
   }
 
-  /** Ends it: there is nobody to talk to. A visitor that is cut sees a reset, never an end. */
+  /** Ends it: no client takes it, or not any longer. A visitor that is cut sees a reset, never an end. */
   cut(code: ErrorCode): void {
     this.#join.fail(code)
   }
@@ -86,8 +126,9 @@ export class RawVisitor implements RawVisit {
     if (typeof stream === 'string') {
       if (this.tunnel.pool === undefined) return this.cut(stream)
       const all = new Set(tried).add(member)
-      const next = this.tunnel.choose({ address: this.source.address }, all)
-      return typeof next === 'object' ? this.#open(next, all) : this.cut(stream)
+      const next = this.#visits.gate.choose(this.tunnel, this, all)
+      if (typeof next === 'string' || next.kind === 'holding') return this.cut(stream)
+      return this.#open(next, all)
     }
     this.#member = member
     this.#join.charge(member.holder)
@@ -96,13 +137,15 @@ export class RawVisitor implements RawVisit {
     this.#headerBytes = stream.sentBytes
     if (this.#first !== undefined) stream.write(this.#first)
     this.#join.useStream(stream)
-    this.#host.opened(this)
+    this.#visits.opened(this)
+    if (this.#passes.length > 0) this.#stopKeeping = keepOpen(this.#passes, () => this.cut('GUARD_REFUSED'))
   }
 
   #closed(): void {
     this.#stopWaiting?.()
+    this.#stopKeeping?.()
     this.#left()
-    this.#host.ended(this, this.#join.failure)
+    this.#visits.ended(this, this.#join.failure)
     this.#member?.finished()
   }
 }

@@ -3,6 +3,7 @@
 import { TunnelError } from '../errors.ts'
 import { refusalOf } from './claims.ts'
 import type { ClientConnection } from './clients.ts'
+import { readsHellos } from './listeners.ts'
 import type { TunnelServerOptions } from './options.ts'
 import { ANYTHING } from './policy.ts'
 import { type ServerSettings, serverSettings } from './settings.ts'
@@ -18,7 +19,12 @@ export function settingsAfter(now: ServerSettings, options: TunnelServerOptions)
     ['host', next.hostname, now.hostname],
     ['tlsPort', next.tlsPort, now.tlsPort],
     ['tls', isThere(next.tls), isThere(now.tls)],
-    ['tlsMinVersion', next.tls?.minVersion ?? '1.2', now.tls?.minVersion ?? '1.2'],
+    ['certificates', isThere(next.certificates), isThere(now.certificates)],
+    ['httpPort', next.httpPort, now.httpPort],
+    // Where it is read from bytes that Bun's own TLS would take, the port is another kind of port.
+    ['acceptProxyProtocol with tls', `${readsHellos(next)}`, `${readsHellos(now)}`],
+    ['clientCa', isThere(next.clientCa), isThere(now.clientCa)],
+    ['tlsMinVersion', next.tlsTerms.minVersion ?? '1.2', now.tlsTerms.minVersion ?? '1.2'],
   ])
     if (is !== was)
       throw new TunnelError(

@@ -1,98 +1,96 @@
-// Who serves a request: the tunnel's client, or one of a pool; and another one, when that one failed without harm.
+// Where each request goes: to the control host, to a tunnel's client, into a wait, or to an error page.
 
-import { ERRORS, type ErrorCode } from '../errors.ts'
-import { clientAddress } from './client-address.ts'
-import type { Holding, TunnelRoute } from './front.ts'
-import type { Member } from './member.ts'
-import { type Asking, type Choice, memberCookie } from './pool.ts'
-import type { Tunnel } from './tunnels.ts'
-import type { Upstream } from './upstream.ts'
-import type { VisitorConnection } from './visitor.ts'
+import { Booking, type BookingDesk, type BookingHost } from './booking.ts'
+import { type ControlHost, controlRoute } from './control.ts'
+import type { Exchanges } from './exchanges.ts'
+import { type Arrival, type Route, refusal } from './front.ts'
+import { proberOf, probeUpstream } from './probe.ts'
+import type { ServerRoom } from './room.ts'
+import type { NamedTunnel } from './route.ts'
+import type { StartupHold } from './startup-hold.ts'
+import { refusalOfName } from './tunnels.ts'
+import type { VisitorGate } from './visitor-gate.ts'
 
-/** What serving needs of the server. */
-export interface ServingHost {
-  /** Whether visitors reach tunnels by https. */
-  isSecure(): boolean
-  /** Whether this is a proxy whose X-Forwarded-For is believed. */
-  isTrusted(address: string): boolean
-  /** The server stops: it grants no tunnels any more. */
-  isDraining(): boolean
-}
+export class Serving implements BookingDesk, BookingHost {
+  readonly books: Exchanges
+  readonly gate: VisitorGate
+  readonly #room: ServerRoom
+  readonly #startupHold: StartupHold
+  readonly #control: ControlHost
 
-/** Where there is no choice, the address of the visitor is not looked for. */
-const ANYBODY: Asking = { address: '' }
-
-export class Serving {
-  readonly #host: ServingHost
-
-  constructor(host: ServingHost) {
-    this.#host = host
+  constructor(
+    room: ServerRoom,
+    books: Exchanges,
+    gate: VisitorGate,
+    startupHold: StartupHold,
+    control: ControlHost,
+  ) {
+    this.#room = room
+    this.books = books
+    this.gate = gate
+    this.#startupHold = startupHold
+    this.#control = control
   }
 
-  /** Where a request for the tunnel goes. */
-  route(tunnel: Tunnel, visitor: VisitorConnection): TunnelRoute {
-    const chosen = tunnel.pool === undefined ? tunnel.choose(ANYBODY) : this.#choose(tunnel, visitor)
-    if (chosen === 'ORIGIN_UNHEALTHY') return chosen
-    // A server that stops grants no tunnel: a request that waited for the client would wait in vain.
-    if (chosen?.upstream === undefined)
-      return this.#host.isDraining() ? 'SERVER_DRAINING' : holdAt(tunnel, visitor)
-    serve(chosen, visitor)
-    return chosen.upstream
+  book(arrival: Arrival): Booking {
+    const booking = new Booking(arrival, this)
+    booking.route = this.#route(arrival, booking)
+    return booking
   }
 
-  /** The request failed at the member that had it, and may go to another one: each is asked once. */
-  elsewhere(visitor: VisitorConnection, code: ErrorCode): Upstream | undefined {
-    const { record } = visitor
-    const { tunnel, member, client, report } = record
-    if (tunnel?.pool === undefined || member === undefined) return undefined
-    record.tried ??= new Set()
-    record.tried.add(member)
-    const chosen = this.#choose(tunnel, visitor)
-    if (typeof chosen !== 'object' || chosen.upstream === undefined) return undefined
-    // To the one that had it, it is over.
-    client?.finished(tunnel, report, ERRORS[code].status, msSince(record.startedAt), 0, code)
-    member.finished()
-    serve(chosen, visitor)
-    return chosen.upstream
+  get isSecure(): boolean {
+    return this.#room.isSecure
   }
 
-  #choose(tunnel: Tunnel, visitor: VisitorConnection): Choice {
-    const { head, record } = visitor
-    const address = clientAddress(visitor.remoteAddress, head, one => this.#host.isTrusted(one))
-    const chosen = tunnel.choose({ address, head }, record.tried)
-    visitor.answerLines = undefined
-    if (tunnel.pool?.affinity !== 'cookie' || typeof chosen !== 'object') return chosen
-    if (!tunnel.pool.isShown(chosen, head)) visitor.answerLines = memberCookie(chosen, this.#host.isSecure())
-    return chosen
+  isSecureBefore({ head, remoteAddress }: Arrival): boolean {
+    return this.#room.isTrusted(remoteAddress) && head.header('x-forwarded-proto')?.toLowerCase() === 'https'
   }
-}
 
-/** The request is this member's, whose client gets a report. */
-function serve(member: Member, visitor: VisitorConnection): void {
-  const { record } = visitor
-  member.began()
-  record.member = member
-  record.client = member.client
-  record.report = member.client?.begun(member.tunnel, visitor.head) ?? 0
-}
-
-/** A client gets its report of a request that waited for it when it is back. */
-function holdAt(tunnel: Tunnel, visitor: VisitorConnection): Holding {
-  return {
-    hold: held =>
-      tunnel.hold(outcome => {
-        const member = typeof outcome === 'string' ? undefined : tunnel.memberOf(outcome)
-        if (member !== undefined) serve(member, visitor)
-        held(outcome)
-      }),
+  addressOf(arrival: Arrival): string {
+    return this.#room.addressOf(arrival)
   }
-}
 
-/** Until now, to the hundredth. */
-export function msSince(startedAt: number): number {
-  return toHundredth(performance.now() - startedAt)
-}
+  #route(arrival: Arrival, booking: Booking): Route {
+    const { head } = arrival
+    const { limits, settings, state } = this.#room
+    if (limits.maxBodyBytes > 0 && head.contentLength > limits.maxBodyBytes) return refusal('BODY_TOO_LARGE')
+    // While it drains, requests are served on the connections that are there. What could last is not begun.
+    if (state === 'stopped') return refusal('SERVER_DRAINING')
+    const isDraining = state === 'draining'
+    if (isDraining && head.upgrade === 'websocket') return refusal('SERVER_DRAINING')
+    const destination = this.#room.destinationOf(head.host)
+    if (destination.kind === 'control' && head.upgrade !== '' && settings.clientCa && !arrival.isCertified)
+      return refusal('CLIENT_CERTIFICATE_MISSING')
+    if (destination.kind === 'control')
+      return isDraining && head.upgrade !== ''
+        ? refusal('SERVER_DRAINING')
+        : controlRoute(arrival, this.#control)
+    if (arrival.isRefused()) return refusal('VISITOR_LIMIT')
+    if (destination.kind === 'unknown') return refusal('HOST_UNKNOWN')
+    return this.#routeToTunnel(arrival, booking, destination)
+  }
 
-export function toHundredth(ms: number): number {
-  return Math.round(ms * 100) / 100
+  #routeToTunnel(arrival: Arrival, booking: Booking, { name, isBelow }: NamedTunnel): Route {
+    const tunnel = this.#room.tunnels.find(name)
+    if (tunnel === undefined && this.#startupHold.isAwaited(name) && this.#mayBeClaimed(name))
+      return this.#startupHold.holding(name, this.#ownAddress(arrival), () =>
+        this.#routeToTunnel(arrival, booking, { name, isBelow }),
+      )
+    if (isBelow && tunnel?.isWildcard !== true) return refusal('HOST_UNKNOWN')
+    if (tunnel?.kind !== 'http') return refusal('TUNNEL_NOT_FOUND')
+    const prober = proberOf(arrival.head, tunnel)
+    if (prober !== undefined) return { kind: 'upstream', upstream: probeUpstream(prober) }
+    return booking.to(tunnel, isBelow)
+  }
+
+  /** Of the visitor, also behind trusted proxies; `''` where a proxy does not name it. */
+  #ownAddress(arrival: Arrival): string {
+    const address = this.#room.addressOf(arrival)
+    return this.#room.isTrusted(address) ? '' : address
+  }
+
+  /** Whether a client could have this name: for no other it is worth while to wait. */
+  #mayBeClaimed(name: string): boolean {
+    return refusalOfName(name) === undefined && !this.#room.settings.reservedNames.has(name)
+  }
 }

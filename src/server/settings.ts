@@ -1,8 +1,10 @@
 // Turns what a server was told into what it works with. Everything is checked here, once.
 
 import { BlockList, isIP } from 'node:net'
+import type { Certificates, ChallengeAnswers } from '../certificates.ts'
 import { TunnelError } from '../errors.ts'
 import { isLoopback, isValidSubdomain } from '../names.ts'
+import type { Guard, GuardMaker } from '../plugin.ts'
 import type { ServerTls } from '../sockets/bun.ts'
 import type { AddressBounds } from './address-book.ts'
 import {
@@ -23,7 +25,18 @@ export interface ServerSettings {
   readonly domains: readonly string[]
   /** The same, those under another one first. */
   readonly domainsByLength: readonly string[]
+  /** One certificate for all names. */
   readonly tls: ServerTls | undefined
+  /** Certificates by name. */
+  readonly certificates: Certificates | undefined
+  readonly challenges: ChallengeAnswers | undefined
+  /** PEM of the authorities that sign the certificates of clients; `undefined`: clients need none. */
+  readonly clientCa: string | undefined
+  /** `port` speaks TLS. */
+  readonly isTls: boolean
+  readonly tlsTerms: Pick<ServerTls, 'minVersion' | 'ciphers'>
+  /** For redirects and challenges; `undefined`: none. */
+  readonly httpPort: number | undefined
   /** A header line for answers over TLS, with its CRLF. */
   readonly hstsLine: Uint8Array | undefined
   readonly publicUrl: URL | undefined
@@ -39,8 +52,16 @@ export interface ServerSettings {
   readonly trusted: BlockList | undefined
   /** Connections of trusted addresses begin with a PROXY header. */
   readonly acceptsProxyProtocol: boolean
+  /** Requests a second that listeners hear of one by one; `0`: all. */
+  readonly reportRate: number
+  readonly guards: readonly Guard[]
+  readonly guarding: GuardMaker | undefined
   readonly limits: ServerLimits
   readonly addressBounds: AddressBounds
+  /** Nothing was said about `maxAddressVisitors`: a server with few places gives one address fewer. */
+  readonly isAddressShareDefault: boolean
+  /** For requests that wait for their clients after the start. */
+  readonly startupBounds: AddressBounds
 }
 
 const DEFAULT_PORTS = '20000-29999'
@@ -56,7 +77,10 @@ export function serverSettings(options: TunnelServerOptions): ServerSettings {
     hostname: options.host ?? DEFAULT_HOST,
     domains,
     domainsByLength: domains.toSorted((one, other) => other.length - one.length),
-    tls: checkTls(options),
+    ...checkTls(options),
+    challenges: options.challenges,
+    clientCa: checkClientCa(options),
+    httpPort: checkHttpPort(options),
     hstsLine: hstsLine(options.hsts ?? 0),
     publicUrl: checkPublicUrl(options.publicUrl),
     policy: new Policy(options.tokens ?? []),
@@ -67,10 +91,24 @@ export function serverSettings(options: TunnelServerOptions): ServerSettings {
     ...checkTlsPort(options, port),
     reservedNames: new Set(options.reservedNames?.map(name => name.toLowerCase())),
     trusted: trustedList(options.trustedProxies ?? []),
-    acceptsProxyProtocol: checkProxyProtocol(options, port),
+    reportRate: checkReportRate(options.reportRate ?? 0),
+    acceptsProxyProtocol: checkProxyProtocol(options),
+    guards: options.guards ?? [],
+    guarding: options.guarding,
     limits,
     addressBounds: addressBounds(limits, options.limits),
+    startupBounds: {
+      maxOpen: limits.maxAddressStartupHeld,
+      maxPerSecond: 0,
+      includesLoopback: options.limits?.maxAddressStartupHeld !== undefined,
+    },
+    isAddressShareDefault: options.limits?.maxAddressVisitors === undefined,
   }
+}
+
+function checkReportRate(rate: number): number {
+  if (Number.isSafeInteger(rate) && rate >= 0) return rate
+  throw new TunnelError('OPTION_INVALID', `reportRate must be a whole number from 0, not ${rate}.`)
 }
 
 /** By default the loopback has none: a proxy, a load test or the app itself may be behind it. */
@@ -105,8 +143,7 @@ function trustedList(ranges: readonly string[]): BlockList | undefined {
   return list
 }
 
-function checkProxyProtocol(options: TunnelServerOptions, port: number): boolean {
-  const { acceptProxyProtocol, trustedProxies, tls } = options
+function checkProxyProtocol({ acceptProxyProtocol, trustedProxies }: TunnelServerOptions): boolean {
   if (!acceptProxyProtocol) return false
   if (trustedProxies === undefined || trustedProxies.length === 0) {
     throw new TunnelError(
@@ -114,34 +151,51 @@ function checkProxyProtocol(options: TunnelServerOptions, port: number): boolean
       'acceptProxyProtocol needs trustedProxies: who may send the header.',
     )
   }
-  if (tls !== undefined && !checkTlsPort(options, port).sharesTlsPort) {
-    // The header comes before the first byte of TLS, which Bun reads itself: it would take it for a broken hello.
-    throw new TunnelError(
-      'OPTION_INVALID',
-      'acceptProxyProtocol and tls do not go together: let the proxy do TLS.',
-    )
-  }
   return true
 }
 
-function checkTls({ tls, tlsMinVersion, tlsCiphers }: TunnelServerOptions): ServerTls | undefined {
+function checkTls({ tls, certificates, tlsMinVersion, tlsCiphers }: TunnelServerOptions) {
   if (tlsMinVersion !== undefined && tlsMinVersion !== '1.2' && tlsMinVersion !== '1.3')
     throw new TunnelError(
       'OPTION_INVALID',
       `tlsMinVersion "${String(tlsMinVersion)}" is neither 1.2 nor 1.3.`,
     )
-  if (tls === undefined && (tlsMinVersion ?? tlsCiphers) !== undefined)
+  const isTls = tls !== undefined || certificates !== undefined
+  if (!isTls && (tlsMinVersion ?? tlsCiphers) !== undefined)
     throw new TunnelError(
       'OPTION_INVALID',
-      'tlsMinVersion and tlsCiphers need tls: there is no TLS without it.',
+      'tlsMinVersion and tlsCiphers need tls or certificates: there is no TLS without them.',
     )
-  if (tls === undefined) return undefined
-  return {
-    cert: tls.cert,
-    key: tls.key,
+  if (tls !== undefined && certificates !== undefined)
+    throw new TunnelError('OPTION_INVALID', 'tls and certificates do not go together: leave one of them out.')
+  const tlsTerms = {
     ...(tlsMinVersion && { minVersion: tlsMinVersion }),
     ...(tlsCiphers !== undefined && { ciphers: tlsCiphers }),
   }
+  return { isTls, tlsTerms, certificates, tls: tls && { cert: tls.cert, key: tls.key, ...tlsTerms } }
+}
+
+function checkClientCa({ clientCa, tls, certificates }: TunnelServerOptions): string | undefined {
+  if (clientCa === undefined) return undefined
+  if (tls === undefined && certificates === undefined)
+    throw new TunnelError('OPTION_INVALID', 'clientCa needs tls or certificates: clients show theirs in TLS.')
+  if (clientCa.includes('-----BEGIN CERTIFICATE-----')) return clientCa
+  throw new TunnelError('OPTION_INVALID', 'clientCa holds no certificate in PEM format.')
+}
+
+function checkHttpPort({
+  httpPort,
+  port = 8080,
+  tls,
+  certificates,
+}: TunnelServerOptions): number | undefined {
+  if (httpPort === undefined) return undefined
+  checkPort(httpPort)
+  if (tls === undefined && certificates === undefined)
+    throw new TunnelError('OPTION_INVALID', 'httpPort needs tls or certificates: it sends visitors to https.')
+  if (httpPort === port && port !== 0)
+    throw new TunnelError('OPTION_INVALID', `httpPort and port are both ${port}: give them different ones.`)
+  return httpPort
 }
 
 /** RFC 6797 section 6.1: delta-seconds, of which browsers take any. */
@@ -153,10 +207,10 @@ function hstsLine(seconds: number): Uint8Array | undefined {
   return seconds === 0 ? undefined : Buffer.from(`Strict-Transport-Security: max-age=${seconds}\r\n`)
 }
 
-function checkTlsPort({ tlsPort, tls }: TunnelServerOptions, port: number) {
+function checkTlsPort({ tlsPort, tls, certificates }: TunnelServerOptions, port: number) {
   if (tlsPort !== undefined) checkPort(tlsPort)
   const sharesTlsPort = tlsPort !== undefined && tlsPort === port && port !== 0
-  if (sharesTlsPort && tls === undefined)
+  if (sharesTlsPort && tls === undefined && certificates === undefined)
     throw new TunnelError('OPTION_INVALID', 'tlsPort and port are the same: that needs tls, for the others.')
   return { tlsPort, hasTlsPort: tlsPort !== undefined, sharesTlsPort }
 }
@@ -185,7 +239,7 @@ function checkLimits(wished: Partial<ServerLimits>): ServerLimits {
     }
     if (value === undefined) continue
     const least = NEVER_ZERO.has(name) ? 1 : 0
-    const most = name.endsWith('Ms') ? MAX_TIMER_MS : Number.MAX_SAFE_INTEGER
+    const most = name.endsWith('Ms') ? MAX_TIMER_MS : name.endsWith('Percent') ? 100 : Number.MAX_SAFE_INTEGER
     if (!(value >= least && value <= most)) {
       throw new TunnelError(
         'OPTION_INVALID',

@@ -12,6 +12,10 @@ export abstract class StandIn implements Socket {
 
   abstract endpoints(): Endpoints | undefined
 
+  get isCertified(): boolean {
+    return this.socket.isCertified === true
+  }
+
   write(bytes: Uint8Array, start?: number, end?: number): number {
     return this.socket.write(bytes, start, end)
   }

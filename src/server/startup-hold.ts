@@ -2,22 +2,33 @@
 // back, and many senders of webhooks do not try again after a 404.
 
 import type { ErrorCode } from '../errors.ts'
+import { AddressBook, type AddressBounds } from './address-book.ts'
 import type { Deadline, Deadlines } from './deadlines.ts'
-import type { Holding, TunnelRoute } from './front.ts'
+import { type Holding, type Route, refusal } from './front.ts'
 import type { ServerLimits } from './options.ts'
 
-type Held = Parameters<Holding['hold']>[0]
+type Held = (route: Route) => void
 
 /** One request. */
 interface Waiting {
+  /** Whose it is, as the address book has it. */
+  readonly key: string
   /** The name has a tunnel now, or `code` says why the wait is over. */
   finish(code?: ErrorCode): void
 }
 
+/** What it needs of the server. */
+interface StartupRoom {
+  readonly settings: { readonly startupBounds: AddressBounds }
+  readonly limits: ServerLimits
+  readonly deadlines: Deadlines
+}
+
 export class StartupHold implements Deadline {
   dueTick = 0
-  readonly #limits: () => ServerLimits
-  readonly #deadlines: Deadlines
+  readonly #room: StartupRoom
+  /** How many each address has waiting. */
+  readonly #book: AddressBook
   /** By the name of the tunnel that is missing. */
   readonly #waiting = new Map<string, Set<Waiting>>()
   /** Names that had a tunnel since the start. */
@@ -25,18 +36,18 @@ export class StartupHold implements Deadline {
   #count = 0
   #isOpen = false
 
-  constructor(limits: () => ServerLimits, deadlines: Deadlines) {
-    this.#limits = limits
-    this.#deadlines = deadlines
+  constructor(room: StartupRoom) {
+    this.#room = room
+    this.#book = new AddressBook(() => room.settings.startupBounds)
   }
 
   /** The server has started. */
   begin(): void {
-    const { startupHoldMs } = this.#limits()
+    const { startupHoldMs } = this.#room.limits
     if (startupHoldMs === 0) return
     this.#isOpen = true
-    this.#deadlines.watch(this)
-    this.#deadlines.arm(this, startupHoldMs)
+    this.#room.deadlines.watch(this)
+    this.#room.deadlines.arm(this, startupHoldMs)
   }
 
   /** Whether requests for this name still wait. Not if its client was here already: then it gave the name back. */
@@ -44,9 +55,12 @@ export class StartupHold implements Deadline {
     return this.#isOpen && !this.#seen.has(name)
   }
 
-  /** Holds a request until the name has a tunnel; `route` says then where it goes. */
-  holding(name: string, route: () => TunnelRoute): Holding {
-    return { hold: held => this.#hold(name, route, held) }
+  /**
+   * Holds a request until the name has a tunnel; `route` says then where it goes. `address` is the visitor's; `''` when many
+   * visitors share it.
+   */
+  holding(name: string, address: string, route: () => Route): Holding<Route> {
+    return { kind: 'holding', hold: held => this.#hold(name, address, route, held) }
   }
 
   /** The name has a tunnel, whose client is there. */
@@ -64,28 +78,23 @@ export class StartupHold implements Deadline {
   end(code: ErrorCode): void {
     this.#isOpen = false
     this.#seen.clear()
-    this.#deadlines.forget(this)
+    this.#room.deadlines.forget(this)
     for (const waiting of [...this.#waiting.values()].flatMap(all => [...all])) waiting.finish(code)
   }
 
-  #hold(name: string, route: () => TunnelRoute, held: Held): (() => void) | ErrorCode {
-    if (this.#count >= this.#limits().maxStartupHeld) return 'SERVER_STARTING'
-    let stopNext: (() => void) | undefined
+  #hold(name: string, address: string, route: () => Route, held: Held): (() => void) | ErrorCode {
+    if (this.#count >= this.#room.limits.maxStartupHeld) return 'SERVER_STARTING'
+    const key = this.#book.enter(address)
+    if (key === undefined) return 'SERVER_STARTING'
     const waiting: Waiting = {
+      key,
       finish: code => {
         this.#remove(name, waiting)
-        const next = code ?? route()
-        if (typeof next === 'string' || !('hold' in next)) return held(next)
-        const outcome = next.hold(held)
-        if (typeof outcome === 'string') held(outcome)
-        else stopNext = outcome
+        held(code === undefined ? route() : refusal(code))
       },
     }
     this.#add(name, waiting)
-    return () => {
-      this.#remove(name, waiting)
-      stopNext?.()
-    }
+    return () => this.#remove(name, waiting)
   }
 
   #add(name: string, waiting: Waiting): void {
@@ -98,6 +107,7 @@ export class StartupHold implements Deadline {
     const all = this.#waiting.get(name)
     if (all?.delete(waiting) !== true) return
     this.#count--
+    this.#book.leave(waiting.key)
     if (all.size === 0) this.#waiting.delete(name)
   }
 }

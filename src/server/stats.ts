@@ -1,4 +1,4 @@
-// Counters of a server, and their public form.
+// Counters of a server, and their public form: published types must not lead to what the server is made of.
 
 /** What `getStats()` returns. Counts since `start()`. */
 export interface ServerStats {
@@ -42,6 +42,8 @@ export interface ServerStats {
 }
 
 export class Counters {
+  /** On the clock of `Date.now()`; 0 before the start. */
+  startedAt = 0
   totalConnections = 0
   pending = 0
   requests = 0

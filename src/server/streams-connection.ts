@@ -1,20 +1,30 @@
 // One client on the streams wire: its session, the tunnels it registered, what it wants to hear.
 
 import { deferred } from '../deferred.ts'
-import { ERRORS, type ErrorCode } from '../errors.ts'
+import { ERRORS, type ErrorCode, TunnelError } from '../errors.ts'
 import { eventLoop } from '../event-loop.ts'
 import type { Carrier, CarrierHandler } from '../session/carrier.ts'
 import { Session } from '../session/session.ts'
-import type { Endpoint } from '../socket.ts'
-import type { Account } from '../unsent.ts'
-import { encodeControl, type HostRewrite, parseClientMessage, type Register } from '../wire/control.ts'
+import {
+  encodeControl,
+  type Guarded,
+  type GuardFields,
+  type HostRewrite,
+  parseClientMessage,
+  type Register,
+} from '../wire/control.ts'
 import type { Claiming } from './claims.ts'
-import type { Asked, ClientConnection, ClientHost, RawEnd } from './clients.ts'
+import type { ClientHost } from './client-host.ts'
+import { ClientUse } from './client-use.ts'
+import type { ClientConnection } from './clients.ts'
 import type { Deadline } from './deadlines.ts'
+import type { Guards, OwnGuard } from './guards.ts'
 import type { Holder } from './holdings.ts'
+import { SessionTrunk } from './lanes/session-trunk.ts'
 import type { SessionLinks } from './links.ts'
 import type { Member } from './member.ts'
 import type { Rule } from './policy.ts'
+import { StreamsReports } from './streams-reports.ts'
 import type { Verdict } from './token-gate.ts'
 import type { Tunnel } from './tunnels.ts'
 import type { TunnelUpstream } from './upstream.ts'
@@ -23,9 +33,6 @@ import { StreamsUpstream } from './upstreams/streams.ts'
 
 /** A client that brings no link is asked again after this long: it may have been refused one, or have had enough. */
 const LINK_WISH_MS = 5_000
-/** So is one that brings no trunk: a thread takes some 50 ms to start. Twice as long each time, until a trunk is there. */
-const FIRST_TRUNK_PAUSE_MS = 100
-const MAX_TRUNK_PAUSE_MS = 60_000
 
 interface Registered {
   readonly member: Member
@@ -36,43 +43,36 @@ interface Registered {
   url: string
 }
 
-/** What it is told of requests may take so much of `maxCarrierBacklogBytes`: the rest is for what has to reach it. */
-const REPORTS_PART = 1 / 4
-
-export class StreamsConnection implements ClientConnection, Deadline, Account {
+export class StreamsConnection implements ClientConnection, Deadline {
   readonly wire = 'streams'
   readonly remoteAddress: string
   dueTick = 0
   readonly #host: ClientHost
   /** What the token of the connection opens. */
   #rule: Rule
-  #holder: Holder
-  /** What its holder is charged for bytes that the client does not take. */
-  #unsentBytes = 0
+  /** What it counts at its holder: bytes that wait for the client, for example. */
+  readonly use: ClientUse
+  readonly reports: StreamsReports
   readonly #session: Session
   readonly #registered = new Map<number, Registered>()
-  /** The same the other way round: asked for each report, and a client may have thousands. */
-  readonly #numbers = new Map<Tunnel, number>()
   /** Registrations whose port is being opened, or whose token waits. */
   #claiming = 0
   /** What ends the wait of a token that is not looked at yet. */
   readonly #waits = new Map<Register, () => void>()
   /** Registrations that were refused for their own token. */
   #refusedTokens = 0
+  #guardChange: Promise<void> = Promise.resolve()
   #nextTunnel = 1
-  #nextReport = 1
-  #isWatching = false
   readonly #links: SessionLinks
-  /** Since the last time a trunk was asked for. */
-  #trunkPauseMs = 0
-  /** When each was asked for; no link has come since. */
-  readonly #wishedAt: Partial<Record<'link-wanted' | 'trunk-wanted', number>> = {}
+  readonly #trunk = new SessionTrunk(() => this.#report({ type: 'trunk-wanted' }))
+  /** When a link was asked for, and none has come since. */
+  #linkWantedAt = Number.NEGATIVE_INFINITY
 
   constructor(carrier: Carrier, remoteAddress: string, host: ClientHost, rule: Rule) {
     this.#host = host
     this.#rule = rule
     this.remoteAddress = remoteAddress
-    this.#holder = host.holderOf(rule, remoteAddress)
+    this.use = new ClientUse(host.holderOf(rule, remoteAddress))
     const { limits, deadlines } = host
     this.#session = new Session(
       carrier,
@@ -81,8 +81,7 @@ export class StreamsConnection implements ClientConnection, Deadline, Account {
         tunnelCount: () => this.#registered.size + this.#claiming,
         control: json => this.#control(json),
         leaving: () => {},
-        linkWanted: () => this.#wish('link-wanted', LINK_WISH_MS),
-        trunkWanted: () => this.#wishTrunk(),
+        linkWanted: () => this.#wantLink(),
         closed: (code, error) => this.#closed(code, error),
       },
       {
@@ -95,34 +94,23 @@ export class StreamsConnection implements ClientConnection, Deadline, Account {
         maxSessionWindowBytes: limits.maxSessionWindowBytes,
         pingIntervalMs: limits.pingIntervalMs,
         deadAfterMs: limits.deadAfterMs,
-        streamBudget: {
-          open: () => {
-            const hasRoom = this.#holder.hasRoomFor('streams')
-            if (hasRoom) this.#holder.take('streams')
-            return hasRoom
-          },
-          close: () => this.#holder.give('streams'),
-        },
+        streamBudget: this.use.streamBudget,
         hungAfterMs: limits.hungAfterMs,
       },
     )
-    this.#links = host.linkGate.open(this.#session, deadlines, limits.maxLinks)
+    this.#links = host.linkGate.open(this.#session, deadlines, limits.maxLinks, {
+      hasRoom: () => this.holder.hasRoomFor('links') && host.hasRoomForLink(this.holder),
+      opened: () => this.holder.take('links'),
+      closed: () => this.holder.give('links'),
+    })
+    this.reports = new StreamsReports(this.#session, host)
+    if (limits.maxLinks === 0) this.#trunk.refused(undefined)
     deadlines.watch(this)
     deadlines.arm(this, limits.registerTimeoutMs)
   }
 
   get holder(): Holder {
-    return this.#holder
-  }
-
-  /** Bytes wait for the client, or do so no longer. */
-  hold(bytes: number): void {
-    this.#unsentBytes += bytes
-    this.#holder.hold(bytes)
-  }
-
-  get isOver(): boolean {
-    return this.#holder.isOver
+    return this.use.holder
   }
 
   get carrierHandler(): CarrierHandler {
@@ -153,6 +141,7 @@ export class StreamsConnection implements ClientConnection, Deadline, Account {
   }
 
   close(code: ErrorCode): void {
+    this.reports.flush()
     this.#session.close(code)
   }
 
@@ -175,11 +164,7 @@ export class StreamsConnection implements ClientConnection, Deadline, Account {
     }
     if (rule === undefined) return this.close('TOKEN_REFUSED')
     this.#rule = rule
-    this.#holder = this.#holder.passTo(
-      this.#host.holderOf(rule, this.remoteAddress),
-      this.#session.streamCount,
-      this.#unsentBytes,
-    )
+    this.use.passTo(this.#host.holderOf(rule, this.remoteAddress), this.#links.count)
   }
 
   #revoke(number: number, { member, upstream }: Registered, code: ErrorCode): void {
@@ -189,83 +174,13 @@ export class StreamsConnection implements ClientConnection, Deadline, Account {
     this.#host.released(this, member.tunnel, code)
   }
 
-  get isWatching(): boolean {
-    return this.#isWatching
-  }
-
-  get isBehind(): boolean {
-    return this.#session.backlogBytes > REPORTS_PART * this.#host.limits.maxCarrierBacklogBytes
-  }
-
-  begun(tunnel: Tunnel, { host, method, target }: Asked): number {
-    // A client that reads nothing must not be cut because visitors ask much.
-    if (!this.#isWatching || this.isBehind) return 0
-    const id = this.#nextReport++
-    this.#report({
-      type: 'request',
-      id,
-      tunnel: this.#numberOf(tunnel),
-      ...(tunnel.isWildcard && { host }),
-      method,
-      path: target,
-    })
-    return id
-  }
-
-  switched(tunnel: Tunnel, id: number): void {
-    if (this.#isWatching && id !== 0) this.#report({ type: 'switched', id, tunnel: this.#numberOf(tunnel) })
-  }
-
-  finished(
-    tunnel: Tunnel,
-    id: number,
-    status: number,
-    durationMs: number,
-    bytes: number,
-    error?: ErrorCode,
-  ): void {
-    if (!this.#isWatching || id === 0) return
-    this.#report({
-      type: 'response',
-      id,
-      tunnel: this.#numberOf(tunnel),
-      status,
-      durationMs,
-      bytes,
-      ...(error !== undefined && { error }),
-    })
-  }
-
-  rawBegan(tunnel: Tunnel, source: Endpoint): number {
-    if (!this.#isWatching) return 0
-    const id = this.#nextReport++
-    const { address: remoteAddress, port: remotePort } = source
-    this.#report({
-      type: 'visitor-connected',
-      id,
-      tunnel: this.#numberOf(tunnel),
-      remoteAddress,
-      remotePort,
-    })
-    return id
-  }
-
-  rawEnded(tunnel: Tunnel, id: number, end: RawEnd): void {
-    if (!this.#isWatching || id === 0) return
-    this.#report({ type: 'visitor-disconnected', id, tunnel: this.#numberOf(tunnel), ...end })
-  }
-
   #report(message: Parameters<typeof encodeControl>[0]): void {
     this.#session.sendControl(encodeControl(message))
   }
 
   #unregister(number: number, tunnel: Tunnel): void {
     this.#registered.delete(number)
-    if (this.#numbers.get(tunnel) === number) this.#numbers.delete(tunnel)
-  }
-
-  #numberOf(tunnel: Tunnel): number {
-    return this.#numbers.get(tunnel) ?? 0
+    this.reports.remove(tunnel, number)
   }
 
   #control(json: Uint8Array): void {
@@ -280,14 +195,20 @@ export class StreamsConnection implements ClientConnection, Deadline, Account {
         if (member !== undefined) member.isHealthy = message.isHealthy
         return
       }
+      case 'guard':
+        // One after the other: the last one has to be in force at the end.
+        this.#guardChange = this.#guardChange.then(() => this.#changeGuard(message))
+        return
       case 'watch':
-        this.#isWatching = message.on
-        for (const { member } of this.#registered.values()) member.tunnel.recallLanes()
+        this.reports.watch(message.on, message.rate ?? 0)
+        for (const { member } of this.#registered.values()) member.tunnel.routesChanged()
         return
       case 'linked':
-        if (message.trunk !== true) delete this.#wishedAt['link-wanted']
-        if (this.#links.linked(message.link, message.trunk === true)) this.#trunkPauseMs = 0
-        return
+        if (message.trunk === true) return this.#links.linked(message.link, link => this.#trunk.take(link))
+        this.#linkWantedAt = Number.NEGATIVE_INFINITY
+        return this.#links.linked(message.link)
+      case 'no-trunk':
+        return this.#trunk.refused(message.retryMs)
       case 'link-retired':
         return this.#links.retired(message.link)
       case 'release':
@@ -295,20 +216,12 @@ export class StreamsConnection implements ClientConnection, Deadline, Account {
     }
   }
 
-  /** Asks for a link, for bulk or for lanes; not again within `pauseMs`, unless one came. */
-  #wish(type: 'link-wanted' | 'trunk-wanted', pauseMs: number): boolean {
+  /** Asks for a link for bulk; not again within a while, unless one came. */
+  #wantLink(): void {
     const now = eventLoop.now()
-    const wishedAt = this.#wishedAt[type] ?? Number.NEGATIVE_INFINITY
-    if (this.#host.limits.maxLinks === 0 || now - wishedAt < pauseMs) return false
-    this.#wishedAt[type] = now
-    this.#report({ type })
-    return true
-  }
-
-  /** A client behind something that speaks TLS for the server never opens one, and this server may have no place for it. */
-  #wishTrunk(): void {
-    if (!this.#wish('trunk-wanted', this.#trunkPauseMs)) return
-    this.#trunkPauseMs = Math.min(Math.max(2 * this.#trunkPauseMs, FIRST_TRUNK_PAUSE_MS), MAX_TRUNK_PAUSE_MS)
+    if (this.#host.limits.maxLinks === 0 || now - this.#linkWantedAt < LINK_WISH_MS) return
+    this.#linkWantedAt = now
+    this.#report({ type: 'link-wanted' })
   }
 
   #register(message: Register): void {
@@ -326,7 +239,11 @@ export class StreamsConnection implements ClientConnection, Deadline, Account {
     const wait = tokenGate.judgeLater(token, this.remoteAddress, verdict => {
       this.#waits.delete(message)
       this.#claiming--
-      judged(verdict)
+      try {
+        judged(verdict)
+      } catch (cause) {
+        this.#broke(cause)
+      }
     })
     if (typeof wait === 'string') return judged(wait)
     this.#claiming++
@@ -334,11 +251,55 @@ export class StreamsConnection implements ClientConnection, Deadline, Account {
   }
 
   #registerBy(rule: Rule, message: Register): void {
+    const { guard } = message
+    if (guard === undefined) return this.#registerWith(rule, message, undefined)
+    if (this.#isFull) return this.#answer(message, 'CLIENT_LIMIT', rule)
+    this.#claiming++
+    void this.#makeGuard(guard, message).then(made => {
+      this.#claiming--
+      if (this.#session.isClosed) return made instanceof TunnelError ? undefined : this.#guards.close(made)
+      if (made instanceof TunnelError) return this.#refuse(message, made.code, made.message, rule)
+      // Made in a moment, in which the server may have reloaded.
+      const ruleNow = this.#host.ruleNow(rule)
+      if (ruleNow === undefined) return this.#answer(message, 'TOKEN_REFUSED', rule)
+      this.#registerWith(ruleNow, message, made)
+    })
+  }
+
+  #makeGuard(
+    guard: GuardFields,
+    { kind, name = '', port = 0 }: Pick<Register, 'kind' | 'name' | 'port'>,
+  ): Promise<OwnGuard | TunnelError> {
+    const tunnel = { kind: kind === 'unknown' ? 'http' : kind, name: name || `${kind}-${port}` }
+    return this.#guards.make(guard, tunnel)
+  }
+
+  get #guards(): Guards {
+    return this.#host.tunnels.guards
+  }
+
+  /** Another guard for a tunnel that it has. One that cannot be had ends the tunnel: the client counts on it. */
+  async #changeGuard({ tunnel: number, guard }: Guarded): Promise<void> {
+    const before = this.#registered.get(number)
+    if (before === undefined) return
+    const { tunnel } = before.member
+    const made = await this.#makeGuard(guard, tunnel)
+    const registered = this.#registered.get(number)
+    if (made instanceof TunnelError) {
+      if (registered !== undefined) this.#revoke(number, registered, made.code)
+    } else if (registered === undefined) this.#guards.close(made)
+    else if (tunnel.members.length > 1 && tunnel.guard?.definition !== made.definition) {
+      this.#guards.close(made)
+      this.#revoke(number, registered, 'GUARD_DIFFERS')
+    } else tunnel.useGuard(made)
+  }
+
+  #registerWith(rule: Rule, message: Register, guard: OwnGuard | undefined): void {
     const holder = this.#host.holderOf(rule, this.remoteAddress)
-    const claimed = this.#claim(message, { rule, holder })
+    const claimed = this.#claim(message, { rule, holder, guard })
     if (!(claimed instanceof Promise)) return this.#answer(message, claimed, rule)
     this.#claiming++
-    void claimed.then(member => {
+    const answered = claimed.then(member => {
       this.#claiming--
       // Opening a port took a moment, in which the client may have left, or the server reloaded.
       if (this.#session.isClosed) return typeof member === 'string' ? undefined : member.lapse()
@@ -348,6 +309,13 @@ export class StreamsConnection implements ClientConnection, Deadline, Account {
       if (refusal !== undefined) member.remove(refusal)
       this.#answer(message, refusal ?? member, ruleNow ?? rule)
     })
+    answered.catch((cause: unknown) => this.#broke(cause))
+  }
+
+  /** Something threw where no session catches it. */
+  #broke(cause: unknown): void {
+    this.#host.failed(cause instanceof Error ? cause : new Error(String(cause)))
+    this.close('INTERNAL')
   }
 
   #claim(message: Register, claiming: Claiming): Member | ErrorCode | Promise<Member | ErrorCode> {
@@ -362,18 +330,17 @@ export class StreamsConnection implements ClientConnection, Deadline, Account {
   #answer(message: Register, member: Member | ErrorCode, rule: Rule): void {
     if (typeof member !== 'string') return this.#grant(message, member, rule)
     const holder = this.#host.holderOf(rule, this.remoteAddress)
-    holder.refused(performance.now())
-    this.#host.refused(this, message, member)
     const detail =
       member === 'CLIENT_LIMIT' && this.#isFull
         ? `This client has ${this.#host.limits.maxTunnels} tunnels, as many as the server allows (maxTunnels).`
         : this.#host.detailOf(member, message, { rule, holder })
-    this.#report({
-      type: 'refused',
-      ref: message.ref,
-      code: member,
-      message: detail ?? ERRORS[member].meaning,
-    })
+    this.#refuse(message, member, detail ?? ERRORS[member].meaning, rule)
+  }
+
+  #refuse(message: Register, code: ErrorCode, text: string, rule: Rule): void {
+    this.#host.holderOf(rule, this.remoteAddress).refused(performance.now())
+    this.#host.refused(this, message, code)
+    this.#report({ type: 'refused', ref: message.ref, code, message: text })
   }
 
   #grant(message: Register, member: Member, rule: Rule): void {
@@ -394,7 +361,7 @@ export class StreamsConnection implements ClientConnection, Deadline, Account {
             own,
             routes.map((route, index) => ({ path: route.path, upstream: upstreamOf(1 + index, route) })),
           )
-    this.#numbers.set(tunnel, number)
+    this.reports.add(tunnel, number)
     this.#registered.set(number, { member, upstream, rule, url })
     deadlines.disarm(this)
     const resume = member.secretFor(message.resume)
@@ -407,6 +374,7 @@ export class StreamsConnection implements ClientConnection, Deadline, Account {
       resume,
       ...(tunnel.port !== 0 && { port: tunnel.port }),
       ...(limits.maxLinks > 0 && { linkSecret: this.#links.secret }),
+      ...(message.guard !== undefined && { guarded: true }),
     })
     member.isWildcard = message.wildcard === true
     // More would be kept and never be used.
@@ -425,6 +393,7 @@ export class StreamsConnection implements ClientConnection, Deadline, Account {
     const host = this.#host
     return new StreamsUpstream({
       session: this.#session,
+      trunk: this.#trunk,
       tunnel,
       get limits() {
         return host.limits
@@ -443,12 +412,16 @@ export class StreamsConnection implements ClientConnection, Deadline, Account {
     this.#unregister(number, member.tunnel)
     if (member.upstream === upstream) member.remove()
     this.#host.released(this, member.tunnel, 'released')
-    member.whenIdle(() => this.#report({ type: 'released', tunnel: number }))
+    member.whenIdle(() => {
+      this.reports.flush()
+      this.#report({ type: 'released', tunnel: number })
+    })
   }
 
   #closed(code: ErrorCode, error: Error | undefined): void {
     if (code === 'INTERNAL' && error !== undefined) this.#host.failed(error)
     this.#host.deadlines.forget(this)
+    this.reports.close()
     for (const stop of this.#waits.values()) stop()
     this.#waits.clear()
     for (const { member, upstream } of this.#registered.values()) {
@@ -456,7 +429,6 @@ export class StreamsConnection implements ClientConnection, Deadline, Account {
       this.#host.released(this, member.tunnel, code)
     }
     this.#registered.clear()
-    this.#numbers.clear()
     this.#links.close()
     this.#host.gone(this)
   }

@@ -26,6 +26,8 @@ export interface TokenGateHost {
   readonly scheduler: Scheduler
   /** What a token opens; `undefined`: nothing. */
   ruleOf(token: string | undefined): Rule | undefined
+  /** Something threw that should not have: what waited for a verdict gets none. */
+  failed(error: Error): void
 }
 
 interface Suspect {
@@ -80,7 +82,11 @@ export class TokenGate {
     this.#waiting.set(network, waiting + 1)
     const cancel = this.#host.scheduler.after(this.delayOf(address), () => {
       this.#left(network)
-      judged(this.judge(token, address))
+      try {
+        judged(this.judge(token, address))
+      } catch (cause) {
+        this.#host.failed(cause instanceof Error ? cause : new Error(String(cause)))
+      }
     })
     return () => {
       cancel()

@@ -6,16 +6,17 @@ import type { Affinity, TunnelKind } from '../wire/control.ts'
 import type { ClientConnection } from './clients.ts'
 import type { Deadline, Deadlines } from './deadlines.ts'
 import { FreePorts } from './free-ports.ts'
+import { Guards, type OwnGuard } from './guards.ts'
 import type { Holder } from './holdings.ts'
-import { HostsBelow } from './hosts-below.ts'
-import { Lanes } from './lanes.ts'
+import { HostsBelow, isHostName } from './hosts-below.ts'
+import { Lanes } from './lanes/lanes.ts'
 import { Member } from './member.ts'
 import type { ServerLimits } from './options.ts'
 import { type Asking, type Choice, MAX_MEMBERS, Pool } from './pool.ts'
 import type { TunnelUpstream } from './upstream.ts'
 
-/** A request or connection that waits for a tunnel's client to come back. Called exactly once. */
-export type Held = (upstream: TunnelUpstream | ErrorCode) => void
+/** A request or connection waits for a tunnel's client to come back: this member, or a code. Called exactly once. */
+export type Held = (outcome: Member | ErrorCode) => void
 
 /** How a client asks for a name or port. */
 export interface Claimant {
@@ -25,6 +26,8 @@ export interface Claimant {
   readonly resume?: string | undefined
   /** It shares the name or port, and how. */
   readonly pool?: Affinity | undefined
+  /** Who may visit. */
+  readonly guard?: OwnGuard | undefined
 }
 
 /** The public port of a tunnel, open for visitors. */
@@ -57,6 +60,7 @@ export class Tunnel {
   /** Those that may have a certificate. */
   readonly hostsBelow: HostsBelow
   readonly #held = new Set<Waiter>()
+  #guard: OwnGuard | undefined
 
   constructor(tunnels: Tunnels, kind: TunnelKind, name: string, port = 0, affinity?: Affinity) {
     this.tunnels = tunnels
@@ -65,6 +69,29 @@ export class Tunnel {
     this.port = port
     this.pool = affinity && new Pool(affinity)
     this.hostsBelow = new HostsBelow(() => tunnels.limits)
+  }
+
+  /** Who may visit, as its client asked for; `undefined`: everybody. */
+  get guard(): OwnGuard | undefined {
+    return this.#guard
+  }
+
+  /** Another guard decides from now on. Connections that the old one let in end with it. */
+  useGuard(guard: OwnGuard | undefined): void {
+    const before = this.#guard
+    // A client that comes back asks for the same: who was let in stays.
+    if (before?.definition === guard?.definition) {
+      if (guard !== undefined && guard !== before) this.tunnels.guards.close(guard)
+      return
+    }
+    this.#guard = guard
+    this.routesChanged()
+    if (before !== undefined) this.tunnels.guards.close(before)
+  }
+
+  /** Each of its visitors has to be asked about. */
+  get isGuarded(): boolean {
+    return this.tunnels.guards.isAsked(this.#guard)
   }
 
   /** All that hold it, those that are reconnecting included. */
@@ -109,14 +136,10 @@ export class Tunnel {
     return this.#members.find(member => member.isProbedBy(proof))
   }
 
-  memberOf(upstream: TunnelUpstream): Member | undefined {
-    return this.#members.find(member => member.upstream === upstream)
-  }
-
   /** One more client. With too many of them the one that left first is forgotten; if all are there: no. */
   join(holder: Holder): Member | 'CLIENT_LIMIT' {
     if (!this.isRoomOf(holder)) return 'CLIENT_LIMIT'
-    this.recallLanes()
+    this.routesChanged()
     if (this.#members.length >= MAX_MEMBERS) {
       const gone = this.#members.find(member => member.upstream === undefined)
       if (gone === undefined) return 'CLIENT_LIMIT'
@@ -133,7 +156,7 @@ export class Tunnel {
    * that have connections of their own are cut with it.
    */
   leave(member: Member, code?: ErrorCode): void {
-    this.recallLanes()
+    this.routesChanged()
     const at = this.#members.indexOf(member)
     if (at === -1) return
     this.#members.splice(at, 1)
@@ -144,6 +167,7 @@ export class Tunnel {
     if (code === undefined) this.front?.release()
     else this.front?.stop(code)
     this.front = undefined
+    this.useGuard(undefined)
     this.tunnels.remove(this)
   }
 
@@ -180,13 +204,13 @@ export class Tunnel {
     return () => waiter.stop()
   }
 
-  /** Who serves it has changed: each request is to be asked about again. */
-  recallLanes(): void {
+  /** What serves it has changed: each request has to be routed again. */
+  routesChanged(): void {
     this.tunnels.lanes.recall([this])
   }
 
   /** Ends the wait of all that wait. */
-  release(outcome: TunnelUpstream | ErrorCode): void {
+  release(outcome: Member | ErrorCode): void {
     for (const waiter of [...this.#held]) waiter.finish(outcome)
   }
 }
@@ -209,7 +233,7 @@ class Waiter implements Deadline {
     this.finish('CLIENT_RECONNECTING')
   }
 
-  finish(outcome: TunnelUpstream | ErrorCode): void {
+  finish(outcome: Member | ErrorCode): void {
     this.stop()
     this.#held(outcome)
   }
@@ -223,16 +247,18 @@ class Waiter implements Deadline {
 /** All tunnels of a server, by name: a port is one, too. */
 export class Tunnels {
   readonly deadlines: Deadlines
-  readonly lanes: Lanes = new Lanes()
+  readonly guards: Guards
+  readonly lanes: Lanes<Tunnel> = new Lanes()
   /** Which ports have no tunnel. */
   readonly ports: Readonly<Record<'tcp' | 'udp', FreePorts>> = { tcp: new FreePorts(), udp: new FreePorts() }
   readonly #byName = new Map<string, Tunnel>()
   readonly #limits: () => ServerLimits
 
   /** `limits`: those of now. */
-  constructor(limits: () => ServerLimits, deadlines: Deadlines) {
+  constructor(limits: () => ServerLimits, deadlines: Deadlines, guards: Guards = new Guards()) {
     this.#limits = limits
     this.deadlines = deadlines
+    this.guards = guards
   }
 
   get limits(): ServerLimits {
@@ -247,8 +273,8 @@ export class Tunnels {
     return [...this.#byName.values()]
   }
 
-  /** Where requests go, or who wants to hear of them, has changed for all of them. */
-  recallLanes(): void {
+  /** Where requests go, or who gets reports of them, has changed for all of them. */
+  routesChanged(): void {
     this.lanes.recall(this.all())
   }
 
@@ -288,9 +314,10 @@ export class Tunnels {
     return admit(existing, claimant) || 'PORT_TAKEN'
   }
 
-  #add(tunnel: Tunnel, { holder }: Claimant): Member | ErrorCode {
+  #add(tunnel: Tunnel, { holder, guard }: Claimant): Member | ErrorCode {
     const member = tunnel.join(holder)
     if (typeof member === 'string') return member
+    tunnel.useGuard(guard)
     this.#byName.set(tunnel.name, tunnel)
     this.#portsOf(tunnel)?.take(tunnel.port)
     return member
@@ -306,7 +333,7 @@ export class Tunnels {
     return kind === 'tcp' || kind === 'udp' ? this.ports[kind] : undefined
   }
 
-  /** Ports take nobody new, and nothing waits any longer: no client can come back. */
+  /** Ports take no new visitors, and nothing waits any longer: no client can come back. */
   drain(code: ErrorCode): void {
     for (const tunnel of [...this.#byName.values()]) {
       tunnel.front?.drain()
@@ -321,13 +348,18 @@ export class Tunnels {
 }
 
 /** A name or port that exists: for the holder that comes back, and for one more of a pool. Both must mean a pool, or neither. */
-function admit(tunnel: Tunnel, { resume, pool, holder }: Claimant): Member | ErrorCode | undefined {
+function admit(tunnel: Tunnel, { resume, pool, holder, guard }: Claimant): Member | ErrorCode | undefined {
   if ((tunnel.pool === undefined) !== (pool === undefined)) return undefined
   const own = tunnel.memberHeldBy(resume)
-  if (own === undefined) return pool === undefined ? undefined : tunnel.join(holder)
+  if (own === undefined && pool === undefined) return undefined
+  // Each client of a pool must be able to count on its guard.
+  const isAlone = tunnel.members.every(member => member === own)
+  if (!isAlone && tunnel.guard?.definition !== guard?.definition) return 'GUARD_DIFFERS'
+  if (own === undefined) return tunnel.join(holder)
   // With another token than before, it counts as a tunnel of that one.
   if (own.holder !== holder && !tunnel.isRoomOf(holder)) return 'CLIENT_LIMIT'
   own.moveTo(holder)
+  tunnel.useGuard(guard)
   return own
 }
 
@@ -340,10 +372,4 @@ export function refusalOfName(name: string): ErrorCode | undefined {
 /** What a tunnel with a port is called: as a label it would be taken for one. */
 function isNameOfPort(name: string): boolean {
   return /^(?:tcp|udp)-\d{1,5}$/.test(name)
-}
-
-/** What an authority would certify: letters, digits and inner hyphens. */
-function isHostName(host: string): boolean {
-  const isLabel = (label: string) => /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(label)
-  return host.length <= 253 && host.split('.').every(isLabel)
 }

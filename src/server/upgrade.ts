@@ -6,10 +6,9 @@ import type { RequestHead } from '../http/head.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
 import { STREAMS_SUBPROTOCOL } from '../wire/frame.ts'
 import { clientAddress } from './client-address.ts'
-import type { Holding, Takeover } from './front.ts'
+import { type Arrival, type Route, refusal } from './front.ts'
 import type { Rule } from './policy.ts'
 import type { TokenGate, Verdict } from './token-gate.ts'
-import type { Visit } from './upstream.ts'
 
 const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 
@@ -32,32 +31,29 @@ export interface UpgradeHost {
   refused(applicant: Applicant, code: ErrorCode): void
 }
 
-export function upgradeRoute(
-  { head, remoteAddress }: Visit,
-  host: UpgradeHost,
-): Takeover | Holding | ErrorCode {
+export function upgradeRoute({ head, remoteAddress }: Arrival, host: UpgradeHost): Route {
   const key = head.header('sec-websocket-key') ?? ''
-  if (!isHandshake(head, key)) return 'BAD_REQUEST'
+  if (!isHandshake(head, key)) return refusal('BAD_REQUEST')
   const offered = (head.header('sec-websocket-protocol') ?? '').split(',').map(one => one.trim())
   const applicant: Applicant = {
     remoteAddress: clientAddress(remoteAddress, head, address => host.isTrusted(address)),
     wire: offered.includes(STREAMS_SUBPROTOCOL) ? 'streams' : 'json',
   }
-  const refuse = (code: ErrorCode): ErrorCode => {
+  const refuse = (code: ErrorCode): Route => {
     host.refused(applicant, code)
-    return code
+    return refusal(code)
   }
   // Only browsers send Origin: a page must not be able to act as a client from inside its visitor's network.
   if (head.header('origin') !== undefined) return refuse('ORIGIN_HEADER_REFUSED')
-  const routeOf = (verdict: Verdict): Takeover | ErrorCode => {
-    const rule = typeof verdict === 'string' ? undefined : verdict
-    const refusal =
-      typeof verdict === 'string' ? verdict : host.clientRefusal(verdict, applicant.remoteAddress)
-    if (rule === undefined || refusal !== undefined) return refuse(refusal ?? 'TOKEN_REFUSED')
+  const routeOf = (verdict: Verdict): Route => {
+    if (typeof verdict === 'string') return refuse(verdict)
+    const code = host.clientRefusal(verdict, applicant.remoteAddress)
+    if (code !== undefined) return refuse(code)
     return {
+      kind: 'takeover',
       takeOver(socket) {
         socket.write(switchingProtocols(key, applicant.wire))
-        return host.adopt(socket, applicant, rule)
+        return host.adopt(socket, applicant, verdict)
       },
     }
   }
@@ -66,9 +62,11 @@ export function upgradeRoute(
   if (tokenGate.delayOf(applicant.remoteAddress) === 0)
     return routeOf(tokenGate.judge(token, applicant.remoteAddress))
   return {
+    kind: 'holding',
     hold(held) {
       const wait = tokenGate.judgeLater(token, applicant.remoteAddress, verdict => held(routeOf(verdict)))
-      return typeof wait === 'string' ? refuse(wait) : wait
+      if (typeof wait === 'string') host.refused(applicant, wait)
+      return wait
     },
   }
 }

@@ -5,16 +5,8 @@ import type { ErrorCode } from '../errors.ts'
 import type { Hop } from '../http/forward.ts'
 import type { RequestHead } from '../http/head.ts'
 import type { Stream, StreamHandler } from '../session/stream.ts'
-import type {
-  Endpoints,
-  Lane,
-  LaneEnd,
-  LaneExchange,
-  LaneTerms,
-  Socket,
-  Splice,
-  SpliceDone,
-} from '../socket.ts'
+import type { Endpoints, Socket, Splice, SpliceDone } from '../socket.ts'
+import type { Reserved } from './lane.ts'
 
 /** What a tunnel's client wants instead of the visitor's Host and Origin. */
 export interface Rewrite {
@@ -24,13 +16,16 @@ export interface Rewrite {
   readonly origin: string
 }
 
-/** The visitor's side of one exchange: what an upstream may ask and do. Called only between `begin` and its end. */
+/**
+ * The visitor's side of one exchange: what an upstream may ask and do. Called only between `begin` and its end.
+ *
+ * `fronts/http-visit.ts` implements it for every version of HTTP, on a `VisitChannel`. Head and answer are HTTP/1.1 text, framing
+ * included: a channel that speaks another version translates them (`src/http2/`).
+ */
 export interface Visit {
   /** The validated request head. Its bytes stay untouched until the exchange ended. */
   readonly head: RequestHead
-  /** Address of the visitor's connection, without port. */
-  readonly remoteAddress: string
-  /** What the origin is told about the visitor's way; the same object as long as nothing of it changes. */
+  /** What the origin gets to know about the visitor's way; the same object as long as nothing of it changes. */
   hop(rewrite: Rewrite | undefined): Hop
   /** Whole header lines for the head of the final answer, each with its CRLF; `undefined`: none. */
   readonly answerLines: Uint8Array | undefined
@@ -45,17 +40,17 @@ export interface Visit {
   write(bytes: Uint8Array, isScratch?: boolean, start?: number, end?: number): boolean
   /** As `write` of up to `limitBytes` that come on a socket, unseen, if that is possible now (`Socket.spliceTo`). */
   writeFrom?(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined
-  /** The final head of the answer went out: its status, for reports and statistics. */
+  /** The final head of the answer is about to go out: its status, for reports and statistics. */
   answered(status: number): void
   /** The answer switched protocols (101): from now on bytes go both ways until either side ends. */
   switched(): void
   /** After a switch: the origin sends no more, what the visitor sends still flows. */
   endAnswer(): void
   /**
-   * The answer is complete. `keepAlive` false closes the visitor's connection behind it. `cameWhole`: it came in one piece,
-   * as those do that a lane can serve. Ends the exchange.
+   * The answer is complete. `keepAlive` false closes the visitor's connection behind it. `isEasy`: it was small and
+   * came at once, as those do that a lane can serve. Ends the exchange.
    */
-  done(keepAlive: boolean, cameWhole?: boolean): void
+  done(keepAlive: boolean, isEasy?: boolean): void
   /**
    * The answer failed. Before any byte was written the visitor gets the page of `code`; after that its connection
    * is cut, so that a truncated answer never looks complete. Ends the exchange.
@@ -83,6 +78,9 @@ export interface Exchange {
   abandoned(): void
 }
 
+/** What `begin` returns when it already failed the visit: it ignores all calls. */
+export const DEAD_EXCHANGE: Exchange = { body() {}, bodyEnded() {}, drained() {}, abandoned() {} }
+
 /** Where a tunnel's exchanges go. Many run at once. */
 export interface Upstream {
   /** For reports. */
@@ -96,33 +94,6 @@ export interface Upstream {
   begin(visit: Visit): Exchange
   /** A way to the origin for one visitor alone, if there is one to spare. */
   reserve?(): Reserved | undefined
-}
-
-/** A way to the origin that one visitor has to itself, until it releases it. */
-export interface Reserved {
-  /** What the origin is told instead of the visitor's Host and Origin. */
-  readonly rewrite: Rewrite | undefined
-  /** It is good for an exchange, now or after the one under way. */
-  readonly isOpen: boolean
-  /** A lane may be entered on it: it is idle, and on no link. */
-  readonly isReadyForLane: boolean
-  /** Starts an exchange on it, as `Upstream.begin`. Behind a lane: goes on with the one that the lane began. */
-  begin(visit: Visit): Exchange
-  /** Begins a lane for the connection, in a moment, if it can. */
-  enterLane(visitor: Socket, terms: LaneTerms, events: LaneEvents): void
-  /** It is everybody's again; a lane on it ends. */
-  release(): void
-}
-
-/** What happens to a lane that is about to begin. */
-export interface LaneEvents {
-  /** Nothing came meanwhile that it would miss. */
-  isUndisturbed(): boolean
-  began(lane: Lane): void
-  /** If the terms say that it is told. */
-  exchanged(exchange: LaneExchange): void
-  /** It is over, or never began: `undefined`. Called once, later. */
-  ended(end: LaneEnd | undefined): void
 }
 
 /** Where a tunnel's exchanges and connections go: what a client offers, whatever wire it speaks. */

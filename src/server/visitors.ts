@@ -1,10 +1,19 @@
-// The connections of visitors to a server, and which of them may still bring a request.
+// The connections of visitors to a server, whatever version of HTTP they speak, and which may still bring a request.
 
-import type { VisitorConnection } from './visitor.ts'
+/** One connection. */
+export interface Visitor {
+  /** The server trusts others now. */
+  forgetHop(): void
+  /** The server stops: the next answer is the last one here. */
+  drain(): void
+  /** The time to leave is over. */
+  letGo(): void
+}
 
 export class Visitors {
-  readonly #open = new Set<VisitorConnection>()
-  #settledCount = 0
+  readonly #open = new Set<Visitor>()
+  /** Those that may bring another request. */
+  readonly #unsettled = new Set<Visitor>()
   readonly #fewer: () => void
 
   /** `fewer`: one of them is gone, or brings no more requests. */
@@ -12,20 +21,21 @@ export class Visitors {
     this.#fewer = fewer
   }
 
-  add(visitor: VisitorConnection): void {
+  add(visitor: Visitor): void {
     this.#open.add(visitor)
+    this.#unsettled.add(visitor)
   }
 
-  /** It takes no more requests. */
-  settled(): void {
-    this.#settledCount++
+  /** It takes no more requests: its last answer has left, or another protocol has it. */
+  settled(visitor: Visitor): void {
+    this.#unsettled.delete(visitor)
     this.#fewer()
   }
 
   /** It is gone. */
-  left(visitor: VisitorConnection): void {
+  left(visitor: Visitor): void {
     if (!this.#open.delete(visitor)) return
-    if (visitor.isSettled) this.#settledCount--
+    this.#unsettled.delete(visitor)
     this.#fewer()
   }
 
@@ -35,7 +45,7 @@ export class Visitors {
 
   /** None of them brings another request. */
   get areSettled(): boolean {
-    return this.#open.size === this.#settledCount
+    return this.#unsettled.size === 0
   }
 
   forgetHops(): void {

@@ -1,4 +1,4 @@
-// Frames of one stream that have to wait, because bytes that come another way belong in front of them.
+// Frames of a stream that is lent: they wait, because bytes that come another way belong in front of them.
 
 import { copyBytes } from '../bytes.ts'
 

@@ -1,4 +1,4 @@
-// The links of one session: which stream's bytes travel on which, told to the other side and by it.
+// The links of one session: which stream's bytes travel on which, in both directions.
 
 import type { ErrorCode } from '../errors.ts'
 import { LINK, LINK_FREE, UNLINK, writeU32, writeU48 } from '../wire/frame.ts'
@@ -9,12 +9,12 @@ import type { Stream } from './stream.ts'
 
 /**
  * A run of more bytes one way than this moves to a link. Below, one write for many streams is worth more than being
- * alone; measured by `benchmarks/ahead.ts --only 64k10`.
+ * alone; measured by `benchmarks/speed.ts --only 64k10`.
  */
 export const BULK_BYTES = 32_768
 
-/** Links that streams of small pieces may settle on. Half of them by default: bulk finds others. */
-const MAX_SETTLED = 16
+/** Links that streams of small pieces may move to. Half of them by default: bulk finds others. */
+const MAX_SMALL = 16
 
 /** What the links need of their session. */
 export interface LinkSession {
@@ -29,8 +29,6 @@ export interface LinkSession {
   linkFailed(error: unknown): void
   /** A stream sends in bulk and no link is free. */
   linkWanted(): void
-  /** Somebody looked for the trunk, and there is none. */
-  trunkWanted(): void
 }
 
 export class LinkSet implements LinkOwner {
@@ -42,7 +40,6 @@ export class LinkSet implements LinkOwner {
   /** What each link that is awaited had received at the last look. */
   #awaited = new Map<Link, number>()
   #cancelLook: (() => void) | undefined
-  #trunk: Link | undefined
 
   /** `deadAfterMs`: silence of a link whose far side says that it sent more. Above: it is closed. */
   constructor(session: LinkSession, outbox: Outbox, scheduler: Scheduler, deadAfterMs: number) {
@@ -70,26 +67,9 @@ export class LinkSet implements LinkOwner {
 
   /** Takes a link into use. Both halves are free. */
   add(link: Link): void {
-    // It may have broken before anybody knew of it.
+    // It may have broken before it was announced.
     if (this.#session.isClosed || link.isClosed) return link.close()
     this.#links.set(link.number, link)
-  }
-
-  /** What lanes of the session share. Who looks for it in vain may find one later. */
-  get trunk(): Link | undefined {
-    if (this.#trunk === undefined) this.#session.trunkWanted()
-    return this.#trunk
-  }
-
-  hasTrunk(link: Link): boolean {
-    return this.#trunk === link
-  }
-
-  /** A session has one. */
-  addTrunk(link: Link): void {
-    if (this.#trunk !== undefined || link.trunk === undefined) return link.close()
-    this.add(link)
-    if (!link.isClosed) this.#trunk = link
   }
 
   close(): void {
@@ -122,11 +102,11 @@ export class LinkSet implements LinkOwner {
     return undefined
   }
 
-  /** As `move`, for a stream that is not bulk. */
-  settle(stream: Stream): void {
+  /** As `move`, for a stream of small pieces. */
+  moveSmall(stream: Stream): void {
     let taken = 0
     for (const link of this.#links.values()) if (link.sender !== undefined) taken++
-    if (taken < MAX_SETTLED) this.move(stream)
+    if (taken < MAX_SMALL) this.move(stream)
   }
 
   /** The stream sends no more: its half is free for another once the far side has all of it. */
@@ -206,7 +186,6 @@ export class LinkSet implements LinkOwner {
   linkClosed(link: Link, streams: readonly Stream[]): void {
     // One that was never added may have the number of one that was.
     if (this.#links.get(link.number) === link) this.#links.delete(link.number)
-    if (this.#trunk === link) this.#trunk = undefined
     for (const stream of streams) if (!stream.isClosed) this.#session.lose(stream)
   }
 

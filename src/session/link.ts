@@ -1,13 +1,13 @@
 // A connection beside the carrier that carries the bytes of one stream at a time each way, without frames.
 //
 // Bulk goes this way: nothing is copied into batches, and nothing else waits behind it. TCP itself is the flow
-// control. Who sends decides: a LINK frame says which stream's bytes follow, an UNLINK frame where they end. Link and
+// control. The sender decides: a LINK frame says which stream's bytes follow, an UNLINK frame where they end. Link and
 // carrier overtake each other, so a half carries the next stream only after LINK_FREE: all that comes before it can
-// belong to nobody else.
+// belong to no other stream.
 //
 //   sender   ── LINK ──▶ bytes … ── UNLINK ──▶          (half still taken)          ◀── LINK_FREE
 
-import type { Socket, SocketHandler, Splice, SpliceDone, Trunk } from '../socket.ts'
+import type { Socket, SocketHandler, Splice, SpliceDone } from '../socket.ts'
 import { Unsent } from '../unsent.ts'
 import type { Stream } from './stream.ts'
 
@@ -52,6 +52,7 @@ export class Link {
   sentBytes = 0
   readonly #socket: Socket
   readonly #owner: LinkOwner
+  readonly #over: (() => void) | undefined
   readonly #unsent: Unsent = new Unsent()
   #receivedBytes = 0
   #binding: Binding | undefined
@@ -63,18 +64,20 @@ export class Link {
   #early: Uint8Array[] = []
   #isPaused = false
   #isClosed = false
-  /** It carries lanes, and nothing else any more. */
-  trunk: Trunk | undefined
-  /** What moves bytes of the sender here without our seeing them, and who waits for its end. */
+  /** It is lent for good, and carries no streams any more. */
+  #isLent = false
+  /** What moves bytes of the sender here without the main thread, and what waits for its end. */
   #outgoing: Splice | undefined
   #left: (() => void) | undefined
   /** What moves bytes from here to where their stream's handler wants them. */
   #incoming: Splice | undefined
 
-  constructor(number: number, socket: Socket, owner: LinkOwner) {
+  /** `over` is called once, when the link closes. */
+  constructor(number: number, socket: Socket, owner: LinkOwner, over?: () => void) {
     this.number = number
     this.#socket = socket
     this.#owner = owner
+    this.#over = over
     socket.keepAlive?.(KEEP_ALIVE_IDLE_MS)
     const guarded = (task: () => void) => {
       try {
@@ -86,7 +89,7 @@ export class Link {
     this.socketHandler = {
       received: bytes => guarded(() => this.#received(bytes)),
       drained: () => guarded(() => this.#drained()),
-      turnBegan: () => guarded(() => this.#turnBegan()),
+      spliceable: () => guarded(() => this.#spliceable()),
       ended: () => guarded(() => this.close()),
       closed: () => guarded(() => this.close()),
     }
@@ -94,12 +97,12 @@ export class Link {
 
   /** This side's half may carry a stream. */
   get isFree(): boolean {
-    return this.sender === undefined && !this.#isSettling && !this.isRetired && this.trunk === undefined
+    return this.sender === undefined && !this.#isSettling && !this.isRetired && !this.#isLent
   }
 
-  /** Nobody uses it, either way. */
+  /** It is not used, either way. */
   get isIdle(): boolean {
-    const isFree = this.sender === undefined && !this.#isSettling && this.trunk === undefined
+    const isFree = this.sender === undefined && !this.#isSettling && !this.#isLent
     return isFree && this.#binding === undefined
   }
 
@@ -128,11 +131,12 @@ export class Link {
     if (this.isIdle) this.close()
   }
 
-  /** Carries lanes from now on, if it can. Only for one that has carried nothing. `isAppSide`: see `Socket.becomeTrunk`. */
-  becomeTrunk(isAppSide: boolean): boolean {
-    if (this.#isClosed || this.#receivedBytes > 0 || this.#early.length > 0) return false
-    this.trunk = this.#socket.becomeTrunk?.(isAppSide)
-    return this.trunk !== undefined
+  /** Gives the connection of a link that has carried nothing to `take`, for good. `undefined`: it stays a link. */
+  lend<Taken>(take: (socket: Socket) => Taken | undefined): Taken | undefined {
+    if (this.#isClosed || this.#receivedBytes > 0 || this.#early.length > 0) return undefined
+    const taken = take(this.#socket)
+    this.#isLent = taken !== undefined
+    return taken
   }
 
   /** Sends bytes[start, end) of `sender`. `false`: wait for its `writable`. */
@@ -157,7 +161,7 @@ export class Link {
   }
 
   /**
-   * The sender sends no more. What still waits here goes on, unless it was reset. `left` is called once it is known how
+   * The sender sends no more. What still waits here is still sent, unless it was reset. `left` is called once it is known how
    * many bytes there were: at once, unless they are being moved.
    */
   leave(stream: Stream, left: () => void): void {
@@ -184,7 +188,7 @@ export class Link {
 
   /** The far side's bytes from `from` on belong to a stream. */
   bind(stream: Stream | undefined, streamId: number, from: number): boolean {
-    if (this.#binding !== undefined || this.trunk !== undefined || from !== this.#receivedBytes) return false
+    if (this.#binding !== undefined || this.#isLent || from !== this.#receivedBytes) return false
     this.#binding = { stream, streamId, to: Number.POSITIVE_INFINITY }
     const early = this.#early
     this.#early = []
@@ -206,8 +210,8 @@ export class Link {
   }
 
   /** What comes may be moved from the next turn on. */
-  askTurn(): void {
-    if (!this.#isPaused) this.#socket.askTurn?.()
+  requestSplice(): void {
+    if (!this.#isPaused) this.#socket.requestSplice?.()
   }
 
   /** The stream consumed bytes: perhaps reading may go on. */
@@ -229,6 +233,7 @@ export class Link {
     this.#unsent.clear()
     this.#early = []
     this.#socket.terminate()
+    this.#over?.()
     const streams = [...new Set([this.#binding?.stream, this.sender])].filter(one => one !== undefined)
     this.sender = undefined
     this.#binding = undefined
@@ -257,14 +262,14 @@ export class Link {
 
   #finish({ stream }: Binding): void {
     this.#binding = undefined
-    // Whoever was too slow for it no longer is.
+    // A stream that was too slow for it no longer is.
     this.#resume()
     this.#owner.linkFinished(this, stream)
     if (this.isRetired && this.isIdle) this.close()
   }
 
-  /** Whoever gets the bytes may let the kernel move them, once all that came before went on its way. */
-  #turnBegan(): void {
+  /** The stream may have another thread move its bytes, once all that came before went on its way. */
+  #spliceable(): void {
     const binding = this.#binding
     const stream = binding?.stream
     if (binding === undefined || stream === undefined || stream.isClosed) return

@@ -159,7 +159,7 @@ export class Outbox {
     const twice = this.batch.length * 2
     const most = this.#carrier.headroom + this.#maxBacklogBytes
     const isOver = this.#batchEnd + needed > most
-    // Beyond the bound it goes on growing: what ends the session comes a moment later.
+    // Beyond the bound it still grows: what ends the session comes a moment later.
     const larger = new Uint8Array(isOver ? twice : Math.min(twice, most))
     larger.set(this.batch.subarray(0, this.#batchEnd))
     this.batch = larger
@@ -204,9 +204,9 @@ export class Outbox {
     this.#finished(stream)
   }
 
-  /** One frame per stream and round, until the carrier is full or nobody can send. */
+  /** One frame per stream and round, until the carrier is full or no stream can send. */
   #serveTurns(): void {
-    // A handler that writes or credits meanwhile joins the round under way: a Set goes on to what is added.
+    // A handler that writes or credits meanwhile joins the round under way: a Set visits what is added meanwhile.
     if (this.#isServing) return
     this.#isServing = true
     try {

@@ -27,7 +27,7 @@ import { Heartbeat, type HeartbeatOptions } from './heartbeat.ts'
 import { BULK_BYTES, LinkSet } from './link-set.ts'
 import { Outbox } from './outbox.ts'
 import type { Scheduler } from './scheduler.ts'
-import { Stream, type StreamHandler } from './stream.ts'
+import { Stream, type StreamHandler, type StreamOwner } from './stream.ts'
 import { MAX_PINGS_PER_SECOND, Tolerance } from './tolerance.ts'
 import type { Turns, Waiting } from './turns.ts'
 
@@ -70,8 +70,6 @@ export interface SessionHandler {
   leaving(code: ErrorCode): void
   /** A stream sends in bulk and no link is free: one more would be of use. */
   linkWanted?(): void
-  /** Lanes could be begun if there were a trunk. */
-  trunkWanted?(): void
   /** The session is over, exactly once; all its streams were reset before. */
   closed(code: ErrorCode, error?: Error): void
 }
@@ -99,7 +97,7 @@ const BYTES_OF_A_MESSAGE = 1_024
  * A session. Whoever made the carrier passes its events to `carrierHandler`; the session closes the carrier.
  * The other end is not trusted: whatever it breaks ends this session with a code and touches no other.
  */
-export class Session implements Waiting {
+export class Session implements Waiting, StreamOwner {
   readonly carrierHandler: CarrierHandler
   readonly #options: SessionOptions
   readonly #handler: SessionHandler
@@ -205,7 +203,7 @@ export class Session implements Waiting {
     this.#outbox.batch.set(json, at)
   }
 
-  /** Of what was told the other side and waits because it does not read: up to `maxCarrierBacklogBytes`. */
+  /** Bytes for the other side that wait because it does not read: up to `maxCarrierBacklogBytes`. */
   get backlogBytes(): number {
     return this.#outbox.backlogBytes
   }
@@ -252,6 +250,11 @@ export class Session implements Waiting {
     const link = stream.sendingLink ?? (stream.runBytes > BULK_BYTES ? this.links.move(stream) : undefined)
     if (link !== undefined) return link.send(bytes, isScratch, start, end)
     return this.#outbox.data(stream, bytes, isScratch, start, end)
+  }
+
+  /** @internal */
+  moveToLink(stream: Stream): void {
+    this.links.moveSmall(stream)
   }
 
   /** @internal */
@@ -304,7 +307,7 @@ export class Session implements Waiting {
     this.#outbox.batch[at + 1] = wire
   }
 
-  /** @internal Bytes of the stream were lost with their link. How many, nobody knows. */
+  /** @internal Bytes of the stream were lost with their link. How many is not known. */
   lose(stream: Stream): void {
     const delivered = stream.sentBytes
     this.sendReset(stream, 'CARRIER_LOST')
@@ -321,15 +324,10 @@ export class Session implements Waiting {
     this.#handler.linkWanted?.()
   }
 
-  /** @internal */
-  trunkWanted(): void {
-    this.#handler.trunkWanted?.()
-  }
+  // ── Streams that are lent ──────────────────────────────────────────────────────────────────────────────────
 
-  // ── What lanes bring ───────────────────────────────────────────────────────────────────────────────────────
-
-  /** @internal */
-  laneBrought(stream: Stream, bytes: Uint8Array): void {
+  /** @internal Bytes of a stream that came another way. */
+  broughtElsewhere(stream: Stream, bytes: Uint8Array): void {
     if (stream.isClosed) return
     this.#guard(() => {
       if (stream.peerEnded) return this.close('PROTOCOL_ERROR')
@@ -338,8 +336,8 @@ export class Session implements Waiting {
     })
   }
 
-  /** @internal What waited for a lane arrives. */
-  release(stream: Stream, isTorn: boolean): void {
+  /** @internal No more come another way: what waited behind them arrives. */
+  giveBack(stream: Stream, isTorn: boolean): void {
     this.#guard(() => {
       if (stream.isClosed) return
       if (isTorn) return this.lose(stream)
@@ -464,7 +462,7 @@ export class Session implements Waiting {
   #openArrived(id: number, tunnel: number): void {
     if (this.#options.role === 'server' || id <= this.#highestStream) return this.close('PROTOCOL_ERROR')
     this.#highestStream = id
-    // Until `opened` has returned nobody listens. What can happen meanwhile is that it closes the session.
+    // Until `opened` has returned there is no handler. What can happen meanwhile is that it closes the session.
     let orphaned: [ErrorCode, number] | undefined
     const stream = new Stream(this, id, tunnel, {
       received() {},
@@ -573,7 +571,7 @@ export class Session implements Waiting {
     held?.letGo()
   }
 
-  /** The one way to the end. Everything is forgotten before anybody is told, so that whoever is told may do anything. */
+  /** The one way to the end. Everything is forgotten before handlers are called, so that they may do anything. */
   #close(code: ErrorCode, error?: Error, leaveCarrier?: () => void): void {
     if (this.#closedWith !== undefined) return
     this.#closedWith = code

@@ -1,11 +1,10 @@
-// One virtual byte connection inside a session: credit both ways, half-close, failure told from end.
+// One virtual byte connection inside a session: credit both ways, half-close, failure kept apart from end.
 
 import type { ErrorCode } from '../errors.ts'
-import type { Socket, Splice, SpliceDone, Trunk } from '../socket.ts'
+import type { Socket, Splice, SpliceDone } from '../socket.ts'
 import { INITIAL_CREDIT_BYTES } from '../wire/frame.ts'
 import { Held } from './held.ts'
 import type { Link } from './link.ts'
-import type { Session } from './session.ts'
 
 /** What happens on a stream. After `reset` and after both ends nothing follows. */
 export interface StreamHandler {
@@ -28,8 +27,21 @@ export interface StreamHandler {
    * place of `received` and `consumed`, if that is possible.
    */
   receivedFrom?(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined
-  /** Client: the server goes on on a lane. The stream is held. */
-  laneBegan?(trunk: Trunk, lane: number): void
+}
+
+/** What a stream asks of its session. */
+export interface StreamOwner {
+  sendData(stream: Stream, bytes: Uint8Array, isScratch: boolean, start: number, end: number): boolean
+  sendEnd(stream: Stream): void
+  sendReset(stream: Stream, code: ErrorCode): void
+  /** Fills the other side's credit up to the window again. */
+  giveCredit(stream: Stream): void
+  /** Puts its small pieces on a link of its own, if there is one for it. */
+  moveToLink(stream: Stream): void
+  /** Bytes of a stream that is lent came another way. */
+  broughtElsewhere(stream: Stream, bytes: Uint8Array): void
+  /** No more come another way: what waited behind them arrives. */
+  giveBack(stream: Stream, isTorn: boolean): void
 }
 
 /**
@@ -80,13 +92,13 @@ export class Stream {
   /** END arrived before the last bytes on the link: what it said. */
   earlyEnd: number | undefined
 
-  /** What waits for a lane's last bytes. */
+  /** While it is lent: what waits behind the bytes that come another way. */
   held: Held | undefined
 
-  readonly #session: Session
+  readonly #owner: StreamOwner
 
-  constructor(session: Session, id: number, tunnel: number, handler: StreamHandler) {
-    this.#session = session
+  constructor(owner: StreamOwner, id: number, tunnel: number, handler: StreamHandler) {
+    this.#owner = owner
     this.id = id
     this.tunnel = tunnel
     this.handler = handler
@@ -103,7 +115,7 @@ export class Stream {
     if (this.#incoming?.isPrompt === false) this.#incoming.stop()
     this.#writtenBytes += count
     this.runBytes += count
-    return this.#session.sendData(this, bytes, isScratch, start, end)
+    return this.#owner.sendData(this, bytes, isScratch, start, end)
   }
 
   /**
@@ -121,25 +133,25 @@ export class Stream {
   }
 
   /** Sends on a link of its own from now on, small as the pieces are, if there is one for it. */
-  settle(): void {
-    if (!this.isClosed && !this.hasEnded && this.sendingLink === undefined) this.#session.links.settle(this)
+  moveToLink(): void {
+    if (!this.isClosed && !this.hasEnded && this.sendingLink === undefined) this.#owner.moveToLink(this)
   }
 
-  /** What comes from the other side may be moved on, if it comes on a link: see `Socket.askTurn`. */
-  askTurn(): void {
-    this.receivingLink?.askTurn()
+  /** What comes from the other side may be moved on, if it comes on a link: see `Socket.requestSplice`. */
+  requestSplice(): void {
+    this.receivingLink?.requestSplice()
   }
 
   /** No more bytes this way; what was written still arrives. */
   end(): void {
     if (this.isClosed || this.hasEnded) return
     this.hasEnded = true
-    this.#session.sendEnd(this)
+    this.#owner.sendEnd(this)
   }
 
   /** Gives the stream up both ways: the other side learns the code and drops what is on its way. */
   reset(code: ErrorCode): void {
-    if (!this.isClosed) this.#session.sendReset(this, code)
+    if (!this.isClosed) this.#owner.sendReset(this, code)
   }
 
   /** `count` received bytes went on their way: the other side may send more. */
@@ -150,7 +162,7 @@ export class Stream {
     if (this.receivingLink !== undefined) return this.receivingLink.consumed(this)
     this.unacknowledged += count
     // Half a window at a time: few CREDIT frames, and the sender still never runs dry.
-    if (this.unacknowledged * 2 >= this.window) this.#session.giveCredit(this)
+    if (this.unacknowledged * 2 >= this.window) this.#owner.giveCredit(this)
   }
 
   /** Bytes given to `write` so far. While bytes are moved it is the most that can have been sent. */
@@ -165,28 +177,28 @@ export class Stream {
       : this.#consumedBytes + this.#incoming.takenBytes
   }
 
-  // ── On a lane ──────────────────────────────────────────────────────────────────────────────────────────────
+  // ── Lent ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** From here on bytes come and go on a lane: frames of the other side wait. */
-  hold(): void {
+  /** From here on bytes come and go another way: frames of the other side wait. */
+  lend(): void {
     this.held ??= new Held()
   }
 
-  /** A lane is over: so many bytes it sent, and so many that came went on their way. */
+  /** So many bytes were sent another way, and so many that came that way went on theirs. */
   moved(sentBytes: number, receivedBytes: number): void {
     this.#writtenBytes += sentBytes
     this.#consumedBytes += receivedBytes
     this.receivedBytes += receivedBytes
   }
 
-  /** What a lane brought and did not pass on, behind `moved`. */
+  /** Bytes that came another way and are the handler's, behind `moved`. */
   brought(bytes: Uint8Array): void {
-    this.#session.laneBrought(this, bytes)
+    this.#owner.broughtElsewhere(this, bytes)
   }
 
-  /** A lane brings no more: what waited arrives now, unless bytes in front of it are missing. */
-  release(isTorn: boolean): void {
-    this.#session.release(this, isTorn)
+  /** No more come another way: what waited arrives now, unless bytes in front of it are missing (`isTorn`). */
+  giveBack(isTorn: boolean): void {
+    this.#owner.giveBack(this, isTorn)
   }
 
   /** Session and link only: the other side has its turn. */

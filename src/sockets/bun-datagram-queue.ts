@@ -6,11 +6,16 @@ import { openLibc } from '../libc.ts'
 import { descriptorOf } from './descriptor.ts'
 
 /**
- * Datagrams of one socket in one turn of the event loop. Bun 1.4.5 reads a UDP socket until nothing is left, and from one
- * that is flooded faster than it reads it never returns: every other connection of the process would wait for as long.
- * Beyond this many the kernel is told to drop what comes, what is queued is read, and the next turn opens the queue again.
+ * Datagrams of all sockets together in one turn of the event loop, about 2 ms of work. Bun 1.4.5 reads a UDP socket until
+ * nothing is left, and from one that is flooded faster than it reads it never returns: every other connection of the
+ * process would wait for as long. Beyond its part of this number the kernel is told to drop what comes for a socket. What
+ * is queued then is read, and dropped beyond another such part.
  */
-const MAX_PER_TURN = 512
+const MAX_PER_TURN = 256
+/** The least part of it that a socket has, however many are busy. Sockets with fewer datagrams in a turn are not busy. */
+const MIN_PER_TURN = 8
+/** Sockets that are opened again in one turn, at least: what gathers in their queues meanwhile is the next turn's work. */
+const MIN_OPENED_PER_TURN = 4
 
 interface Platform {
   readonly SOL_SOCKET: number
@@ -40,14 +45,57 @@ export function loadQueueControl(): Promise<SetOption | undefined> {
   return loading
 }
 
+/** All sockets of this event loop: how much each may bring in one turn. */
+class QueueTurns {
+  /** What one socket may bring in this turn. */
+  part: number = MAX_PER_TURN
+  /** Those that brought something in this turn. */
+  #heard: DatagramQueue[] = []
+  /** Those that are shut, in the order in which they will be opened. */
+  readonly #shut = new Set<DatagramQueue>()
+  #isEndPlanned = false
+  readonly #end: () => void = () => {
+    this.#isEndPlanned = false
+    const heard = this.#heard
+    this.#heard = []
+    let busyCount = 0
+    for (const queue of heard) if (queue.turnEnded() >= MIN_PER_TURN) busyCount++
+    this.part = Math.max(MIN_PER_TURN, Math.floor(MAX_PER_TURN / Math.max(1, busyCount)))
+    let left = Math.max(MIN_OPENED_PER_TURN, MAX_PER_TURN / this.part)
+    for (const queue of this.#shut) {
+      if (left-- <= 0) break
+      this.#shut.delete(queue)
+      queue.open()
+    }
+    if (this.#shut.size > 0) this.#planEnd()
+  }
+
+  /** The first datagram of a socket in this turn. */
+  began(queue: DatagramQueue): void {
+    this.#heard.push(queue)
+    this.#planEnd()
+  }
+
+  /** It is to be opened again in a later turn. */
+  shut(queue: DatagramQueue): void {
+    this.#shut.add(queue)
+  }
+
+  #planEnd(): void {
+    if (this.#isEndPlanned) return
+    this.#isEndPlanned = true
+    setImmediate(this.#end)
+  }
+}
+
+const turns = new QueueTurns()
+
 /** Keeps one socket from taking up the event loop. */
 export class DatagramQueue {
   readonly #fd: number
   readonly #set: SetOption | undefined
   readonly #platform: Platform | undefined = PLATFORMS[process.platform]
-  readonly #turnEnded: () => void
   #count = 0
-  #isShut = false
   #isClosed = false
 
   constructor(socket: object, set: SetOption | undefined) {
@@ -55,16 +103,20 @@ export class DatagramQueue {
     this.#set = this.#fd < 0 ? undefined : set
     if (this.#platform !== undefined)
       this.#set?.(this.#fd, this.#platform.SO_RCVBUF, new Int32Array([RECEIVE_BUFFER_BYTES]))
-    this.#turnEnded = () => {
-      this.#count = 0
-      if (this.#isShut) this.#open()
-    }
   }
 
-  /** A datagram was read. */
-  heard(): void {
-    if (this.#count === 0) setImmediate(this.#turnEnded)
-    if (++this.#count === MAX_PER_TURN) this.#shut()
+  /** A datagram was read. `false`: it is one too many in this turn, and is to be dropped. */
+  heard(): boolean {
+    if (this.#count === 0) turns.began(this)
+    if (++this.#count === turns.part) this.#shut()
+    return this.#count <= 2 * turns.part
+  }
+
+  /** Returns how many datagrams the turn brought. */
+  turnEnded(): number {
+    const count = this.#count
+    this.#count = 0
+    return count
   }
 
   /** The socket is about to be closed: its number may soon be that of another. */
@@ -75,14 +127,13 @@ export class DatagramQueue {
   #shut(): void {
     const { filter } = this.#platform ?? {}
     if (filter === undefined || this.#set === undefined || this.#isClosed) return
-    this.#isShut = true
+    turns.shut(this)
     // A program for every datagram, of one instruction: keep 0 bytes of it.
     const program = new BigUint64Array([0x0000_0000_0000_0006n])
     this.#set(this.#fd, filter.SO_ATTACH_FILTER, programOf(program))
   }
 
-  #open(): void {
-    this.#isShut = false
+  open(): void {
     const { filter } = this.#platform ?? {}
     if (filter !== undefined && !this.#isClosed)
       this.#set?.(this.#fd, filter.SO_DETACH_FILTER, new Int32Array(1))

@@ -21,6 +21,8 @@ export interface BindOptions {
   readonly port: number
   /** A datagram came from an address; it can be answered there. The array is the caller's to keep. */
   received(datagram: Uint8Array, port: number, address: string): void
+  /** A datagram came that is one too many in this turn of the event loop. */
+  dropped(): void
   /** The kernel takes datagrams again. */
   drained(): void
   /** A handler threw. */
@@ -39,8 +41,8 @@ export const associateBun: Associate = async ({ host, port }, handler) => {
     binaryType: 'uint8array',
     socket: {
       data(_socket, datagram) {
-        queue?.heard()
-        handler.received(datagram)
+        if (queue?.heard() === false) handler.dropped()
+        else handler.received(datagram)
       },
       drain: () => handler.drained(),
       error: (first, second) => refused(second ?? first, handler),
@@ -80,11 +82,12 @@ export async function bindBun(options: BindOptions): Promise<BoundPort> {
     binaryType: 'uint8array',
     socket: {
       data(_socket, datagram, port, address) {
-        queue?.heard()
-        // Nobody can be answered at port 0.
+        const isInTime = queue?.heard() !== false
+        // A visitor at port 0 cannot be answered.
         if (port === 0) return
         try {
-          options.received(datagram, port, address)
+          if (isInTime) options.received(datagram, port, address)
+          else options.dropped()
         } catch (error) {
           failed(error)
         }

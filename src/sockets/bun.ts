@@ -8,18 +8,18 @@
 
 import { deferred } from '../deferred.ts'
 import type { Address, Dial, Socket, SocketHandler, TlsOptions, Via } from '../socket.ts'
+import { Connection, type Owner, type Pass } from './bun-connection.ts'
 import {
-  Connection,
   ENCRYPTED_EVENTS,
-  type Owner,
-  type Pass,
   PLAIN_DIAL_EVENTS,
   PLAIN_LISTEN_EVENTS,
-  type SecureContext,
   TLS_DIAL_EVENTS,
   TLS_LISTEN_EVENTS,
-} from './bun-connection.ts'
+} from './bun-events.ts'
+import { secureContext } from './bun-tls.ts'
 import { failure, Gate } from './gate.ts'
+import { Securing } from './securing.ts'
+import { sessionSlot } from './tls-sessions.ts'
 
 /** What a listener shows and accepts. */
 export interface ServerTls {
@@ -36,7 +36,7 @@ export interface ServerTls {
  * Forward secrecy and authenticated encryption: what RFC 9325 section 4.2 recommends for TLS 1.2. Left to itself, Bun
  * takes RSA key exchange and CBC, too.
  */
-const FORWARD_SECRET_CIPHERS = [
+export const FORWARD_SECRET_CIPHERS: string = [
   'ECDHE-ECDSA-AES128-GCM-SHA256',
   'ECDHE-RSA-AES128-GCM-SHA256',
   'ECDHE-ECDSA-AES256-GCM-SHA384',
@@ -79,7 +79,7 @@ export interface Listening {
 /**
  * Opens a connection. Fails with Bun's error: `ECONNREFUSED`, `ENOTFOUND`, `ERR_TLS_CERT_ALTNAME_INVALID`, …
  * The signal ends handshakes, not the dial itself, because Bun cannot stop dialling: to an address that swallows every
- * packet it goes on, and keeps the process alive, until the system gives up after two minutes.
+ * packet it dials on, and keeps the process alive, until the system gives up after two minutes.
  */
 export const dialBun: Dial = async (address, handler, signal) => {
   const { via, tls } = address
@@ -95,7 +95,7 @@ async function dialStraight(
   signal: AbortSignal | undefined,
 ): Promise<Connection> {
   const tls = address.tls && (await dialTls(address.tls))
-  return wanted(signal, address.tls, handler, connection => {
+  return wanted(signal, address, handler, connection => {
     const options = {
       allowHalfOpen: true,
       data: connection,
@@ -110,11 +110,12 @@ async function dialStraight(
 }
 
 async function dialVia(
-  { host, tls }: Address,
+  target: Address,
   { address, opening }: Via,
   handler: SocketHandler,
   signal: AbortSignal | undefined,
 ): Promise<Socket> {
+  const { host, tls } = target
   const gate = new Gate(opening, handler)
   const below = await dialStraight(address, gate, signal)
   const rest = await gate.open(below, signal)
@@ -128,7 +129,7 @@ async function dialVia(
     const options = await dialTls({ ...(host !== undefined && { serverName: host }), ...tls })
     below.isPlain = false
     below.raw.reload({ socket: ENCRYPTED_EVENTS })
-    return await wanted(signal, tls, handler, connection => {
+    return await wanted(signal, target, handler, connection => {
       below.raw.upgradeTLS<Connection>({ data: connection, socket: TLS_DIAL_EVENTS, tls: options })
     })
   } catch (error) {
@@ -137,15 +138,17 @@ async function dialVia(
   }
 }
 
-/** Resolves once what `begin` began is up, unless the signal says before that nobody wants it any more. */
+/** Resolves once what `begin` began is up, unless the signal says before that it is not wanted any more. */
 async function wanted(
   signal: AbortSignal | undefined,
-  tls: TlsOptions | undefined,
+  address: Address,
   handler: SocketHandler,
   begin: (connection: Connection) => void,
 ): Promise<Connection> {
   const { promise, resolve, reject } = deferred<Connection>()
-  const connection = new Connection(handler, { resolve, reject }, tls?.verify !== false)
+  const connection = new Connection(handler, { resolve, reject }, address.tls?.verify !== false)
+  connection.tlsSession = sessionSlot(address)
+  connection.pin = address.tls?.pin
   const abort = () => {
     reject(failure('ECONNABORTED', 'the connection is not wanted any more'))
     connection.isUnwanted = true
@@ -164,12 +167,15 @@ async function wanted(
 /** Listens. Throws Bun's error, such as `EADDRINUSE`. */
 export function listenBun<P extends Pass>(options: ListenOptions<P>): Listening {
   const { hostname = '0.0.0.0', port = 0, unix, tls } = options
+  const failed = (error: Error) => options.failed?.(error)
+  const securing = tls === undefined ? new Securing(failed) : undefined
   const owner: Owner = {
     admit: options.admit && (socket => options.admit?.(socket)),
     // It comes from `admit` above.
     accept: (socket, pass) => options.accept(socket, pass as P | undefined),
-    failed: error => options.failed?.(error),
+    failed,
     isCutting: false,
+    securing,
     context: undefined,
   }
   const rest = {
@@ -188,12 +194,12 @@ export function listenBun<P extends Pass>(options: ListenOptions<P>): Listening 
     stop(closeActive = false) {
       owner.isCutting = closeActive
       listener.stop(closeActive)
+      if (closeActive) securing?.cut()
     },
     async prepareTls({ cert, key, ciphers = FORWARD_SECRET_CIPHERS }) {
       // An empty text would be taken for none, and no handshake would ever succeed.
       if (cert === '' || key === '') throw failure('ERR_TLS', 'the certificate or the key is empty')
-      const { createSecureContext } = await import('node:tls')
-      const context: SecureContext = createSecureContext({ cert, key, ciphers }).context
+      const context = await secureContext({ cert, key, ciphers })
       return () => {
         owner.context = context
       }
@@ -212,11 +218,12 @@ function bunTls({
   return { cert, key, ciphers, ...version }
 }
 
-async function dialTls({ serverName, verify = true, ca }: TlsOptions): Promise<Bun.TLSOptions> {
+async function dialTls({ serverName, verify = true, ca, cert, key }: TlsOptions): Promise<Bun.TLSOptions> {
   return {
     // Never left out: Bun takes an empty object for "no TLS".
     rejectUnauthorized: verify,
     ...(serverName !== undefined && { serverName }),
+    ...(cert !== undefined && key !== undefined && { cert, key }),
     // `ca` alone would replace the authorities trusted by default.
     ...(ca !== undefined && { ca: [...(await import('node:tls')).rootCertificates, ca] }),
   }

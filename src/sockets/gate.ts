@@ -52,8 +52,8 @@ export class Gate implements SocketHandler {
     if (this.#state === 'open') this.#handler.drained()
   }
 
-  turnBegan(): void {
-    if (this.#state === 'open') this.#handler.turnBegan?.()
+  spliceable(): void {
+    if (this.#state === 'open') this.#handler.spliceable?.()
   }
 
   ended(): void {

@@ -10,6 +10,8 @@ import { copyOf } from '../bytes.ts'
 import { deferred } from '../deferred.ts'
 import type { Address, Dial, Endpoints, Opening, Socket, SocketHandler, TlsOptions } from '../socket.ts'
 import { failure } from './gate.ts'
+import { pinFault } from './pin.ts'
+import { sessionSlot } from './tls-sessions.ts'
 
 /** Most that is copied and queued at once. */
 const MAX_WRITE_BYTES = 1_048_576
@@ -19,7 +21,7 @@ const LOCALHOST = ['::1', '127.0.0.1']
 
 /** Opens a connection. Fails with Node's error: `ECONNREFUSED`, `ENOTFOUND`, `ERR_TLS_CERT_ALTNAME_INVALID`, … */
 export const dialNode: Dial = async (address, handler, signal) => {
-  const { via, host = 'localhost', tls } = address
+  const { via, tls } = address
   const { raw, socket } = await dialStraight(via?.address ?? address, signal)
   if (via === undefined) return new Connection(raw, socket, handler)
   const rest = await introduced(socket, via.opening, signal)
@@ -32,7 +34,7 @@ export const dialNode: Dial = async (address, handler, signal) => {
   try {
     // A TLS server never speaks first.
     if (rest.length > 0) throw failure('EPROTO', 'bytes came before the TLS handshake')
-    return new Connection(raw, await secured(socket, tls, host, signal), handler)
+    return new Connection(raw, await secured(socket, address, tls, signal), handler)
   } catch (error) {
     raw.destroy()
     throw error
@@ -40,14 +42,15 @@ export const dialNode: Dial = async (address, handler, signal) => {
 }
 
 async function dialStraight(
-  { host = 'localhost', port = 0, unix, tls }: Omit<Address, 'via'>,
+  address: Omit<Address, 'via'>,
   signal: AbortSignal | undefined,
 ): Promise<{ readonly raw: NetSocket; readonly socket: NetSocket }> {
+  const { host = 'localhost', port = 0, unix, tls } = address
   const raw =
     unix !== undefined
       ? await opened(connect({ path: unix, allowHalfOpen: true }), 'connect', signal)
       : await dialAny(host === 'localhost' ? LOCALHOST : [host], port, signal)
-  return { raw, socket: tls === undefined ? raw : await secured(raw, tls, host, signal) }
+  return { raw, socket: tls === undefined ? raw : await secured(raw, address, tls, signal) }
 }
 
 /** Speaks the opening, then pauses. Resolves with what came behind it; rejects and cuts. */
@@ -111,23 +114,32 @@ async function dialAny(
 
 async function secured(
   raw: NetSocket,
+  address: Address,
   options: TlsOptions,
-  host: string,
   signal: AbortSignal | undefined,
 ): Promise<NetSocket> {
-  const { serverName = host, verify = true, ca } = options
+  const { serverName = address.host ?? 'localhost', verify = true, ca, cert, key, pin } = options
+  const slot = sessionSlot(address)
   const socket = secure({
+    ...(slot?.session !== undefined && { session: Buffer.from(slot.session) }),
     // Half-open as `raw` is.
     socket: raw,
     // Without a name to send, the certificate is checked against `host`. An address is not sent (RFC 6066).
     host: serverName,
     servername: isIP(serverName) === 0 ? serverName : '',
     rejectUnauthorized: verify,
+    ...(cert !== undefined && key !== undefined && { cert, key }),
     // `ca` alone would replace the authorities trusted by default.
     ...(ca !== undefined && { ca: [...rootCertificates, ca] }),
   })
+  socket.on('session', session => {
+    if (slot !== undefined) slot.session = session
+  })
   try {
-    return await opened(socket, 'secureConnect', signal)
+    const up = await opened(socket, 'secureConnect', signal)
+    const fault = pin === undefined ? undefined : pinFault(pin, socket.getPeerX509Certificate()?.publicKey)
+    if (fault !== undefined) throw fault
+    return up
   } catch (error) {
     raw.destroy()
     throw error

@@ -48,6 +48,21 @@ export interface Register extends HostRewrite {
   readonly pool?: Affinity
   /** `tcp` and `tls`: each connection to the origin begins with a PROXY protocol header of this version. */
   readonly proxyProtocol?: 1 | 2
+  /**
+   * Who may visit. What it says is for the server's plugins to check. The kind of such a message has `guarded-` in front, so that
+   * a server that does not know guards refuses it as a kind that it does not know, instead of serving without.
+   */
+  readonly guard?: GuardFields
+}
+
+/** A guard, not looked into. */
+export type GuardFields = Readonly<Record<string, unknown>>
+
+/** Client to server: another guard for a tunnel of its own, from now on. */
+export interface Guarded {
+  readonly type: 'guard'
+  readonly tunnel: number
+  readonly guard: GuardFields
 }
 
 /** Client to server: whether its origin can take visitors. Until it says otherwise it can. */
@@ -61,6 +76,8 @@ export interface Health {
 export interface Watch {
   readonly type: 'watch'
   readonly on: boolean
+  /** So many requests a second are reported one by one, the others by their number; without it: all one by one. */
+  readonly rate?: number
 }
 
 /** Client to server: gives a tunnel back; its name is free at once, and what is under way goes on until `released`. */
@@ -75,6 +92,13 @@ export interface Linked {
   readonly link: number
   /** It is for lanes, and carries nothing else. */
   readonly trunk?: boolean
+}
+
+/** Client to server: it opens no trunk. */
+export interface NoTrunk {
+  readonly type: 'no-trunk'
+  /** It may be asked again after so many milliseconds; without it: never, in this session. */
+  readonly retryMs?: number
 }
 
 /** Client to server: it puts nothing more on this link; the server closes it once it has no use for it either. */
@@ -119,6 +143,8 @@ export interface Granted {
   readonly resume: string
   /** Opens links of this session; absent when the server takes none. */
   readonly linkSecret?: string
+  /** The guard that was asked for is in force. */
+  readonly guarded?: boolean
 }
 
 export interface Refused {
@@ -178,6 +204,24 @@ export interface ResponseReport {
   readonly error?: ErrorCode
 }
 
+/** Requests that were not reported one by one. The first four numbers are those since the last such report. */
+export interface UnreportedRequests {
+  readonly begun: number
+  /** Those that ended. */
+  readonly requests: number
+  /** Those of them with a status of 500 or above, or with an error code that is not `CANCELLED`. */
+  readonly errors: number
+  /** Of their answers. */
+  readonly bytes: number
+  /** Those that began and did not end yet. */
+  readonly underWay: number
+}
+
+/** Server to client, when watched with a rate: requests beyond it. */
+export interface RequestsReport extends UnreportedRequests {
+  readonly type: 'requests'
+}
+
 /** Server to client, when watched: a raw connection of a visitor is on its way to the origin. */
 export interface VisitorConnectedReport {
   readonly type: 'visitor-connected'
@@ -199,7 +243,7 @@ export interface VisitorDisconnectedReport {
   readonly error?: ErrorCode
 }
 
-export type ClientMessage = Register | Health | Watch | Release | Linked | LinkRetired
+export type ClientMessage = Register | Guarded | Health | Watch | Release | Linked | NoTrunk | LinkRetired
 export type ServerMessage =
   | Granted
   | Refused
@@ -212,6 +256,7 @@ export type ServerMessage =
   | RequestReport
   | SwitchedReport
   | ResponseReport
+  | RequestsReport
   | VisitorConnectedReport
   | VisitorDisconnectedReport
 
@@ -227,6 +272,8 @@ const MAX_PATH_CHARS = 8192
 
 /** A message as the payload of one CONTROL frame. */
 export function encodeControl(message: ClientMessage | ServerMessage): Uint8Array {
+  if (message.type === 'register' && message.guard !== undefined)
+    return encoder.encode(JSON.stringify({ ...message, kind: `${GUARDED}${message.kind}` }))
   const fitting =
     message.type === 'request'
       ? {
@@ -245,6 +292,10 @@ export function parseClientMessage(json: Uint8Array): ClientMessage | 'unknown' 
   switch (fields.type) {
     case 'register':
       return parseRegister(fields)
+    case 'guard': {
+      const { tunnel, guard } = fields
+      return isCount(tunnel) && isTable(guard) ? { type: 'guard', tunnel, guard } : undefined
+    }
     case 'health': {
       const { tunnel, isHealthy } = fields
       return isCount(tunnel) && typeof isHealthy === 'boolean'
@@ -252,11 +303,16 @@ export function parseClientMessage(json: Uint8Array): ClientMessage | 'unknown' 
         : undefined
     }
     case 'watch':
-      return typeof fields.on === 'boolean' ? { type: 'watch', on: fields.on } : undefined
+      return parseWatch(fields)
     case 'linked': {
       const { link, trunk } = fields
       if (!isNumber32(link) || (trunk !== undefined && typeof trunk !== 'boolean')) return undefined
       return { type: 'linked', link, ...(trunk && { trunk }) }
+    }
+    case 'no-trunk': {
+      const { retryMs } = fields
+      if (retryMs !== undefined && !isNumber32(retryMs)) return undefined
+      return { type: 'no-trunk', ...(retryMs !== undefined && { retryMs }) }
     }
     case 'link-retired':
       return isNumber32(fields.link) ? { type: 'link-retired', link: fields.link } : undefined
@@ -267,7 +323,19 @@ export function parseClientMessage(json: Uint8Array): ClientMessage | 'unknown' 
   }
 }
 
-function parseRegister(fields: Record<string, unknown>): Register | undefined {
+function parseWatch({ on, rate }: Record<string, unknown>): Watch | undefined {
+  if (typeof on !== 'boolean' || !(rate === undefined || isCount(rate))) return undefined
+  return { type: 'watch', on, ...(rate !== undefined && { rate }) }
+}
+
+/** In front of the kind of a guarded tunnel. */
+const GUARDED = 'guarded-'
+
+function parseRegister(given: Record<string, unknown>): Register | undefined {
+  const isGuarded = typeof given.kind === 'string' && given.kind.startsWith(GUARDED)
+  const fields = isGuarded ? { ...given, kind: String(given.kind).slice(GUARDED.length) } : given
+  const guard = isTable(given.guard) ? given.guard : undefined
+  if (isGuarded !== (guard !== undefined)) return undefined
   const { ref, name, port, resume, token, wildcard, hosts, pool, proxyProtocol } = fields
   const rewrite = parseRewrite(fields)
   const routes = fields.routes === undefined ? undefined : parseRoutes(fields.routes)
@@ -299,8 +367,12 @@ function parseRegister(fields: Record<string, unknown>): Register | undefined {
     ...(hosts !== undefined && { hosts }),
     ...(pool !== undefined && { pool }),
     ...(proxyProtocol !== undefined && { proxyProtocol }),
+    ...(guard !== undefined && { guard }),
   }
 }
+
+const isTable = (value: unknown): value is GuardFields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Most hosts that a tunnel may name. */
 export const MAX_HOSTS = 100
@@ -338,7 +410,7 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
   if (fields === undefined) return undefined
   switch (fields.type) {
     case 'granted': {
-      const { ref, tunnel, name, url, port, resume, linkSecret } = fields
+      const { ref, tunnel, name, url, port, resume, linkSecret, guarded } = fields
       if (
         !isCount(ref) ||
         (port !== undefined && (!isCount(port) || port > 65_535)) ||
@@ -346,7 +418,8 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
         !isText(name, 63) ||
         !isText(url, 2048) ||
         !isText(resume, 128) ||
-        !isHeaderText(linkSecret)
+        !isHeaderText(linkSecret) ||
+        (guarded !== undefined && typeof guarded !== 'boolean')
       ) {
         return undefined
       }
@@ -359,6 +432,7 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
         resume,
         ...(port !== undefined && { port }),
         ...(linkSecret !== undefined && { linkSecret }),
+        ...(guarded !== undefined && { guarded }),
       }
     }
     case 'link-wanted':
@@ -420,6 +494,12 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
         bytes,
         ...(error !== undefined && { error: knownCode(error) }),
       }
+    }
+    case 'requests': {
+      const { begun, requests, errors, bytes, underWay } = fields
+      const isValid =
+        isCount(begun) && isCount(requests) && isCount(errors) && isCount(bytes) && isCount(underWay)
+      return isValid ? { type: 'requests', begun, requests, errors, bytes, underWay } : undefined
     }
     case 'visitor-connected': {
       const { id, tunnel, remoteAddress, remotePort } = fields

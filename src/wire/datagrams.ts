@@ -38,19 +38,22 @@ export class DatagramReader {
   }
 
   /**
-   * Takes bytes and sends the datagrams that are complete, all of a piece at once. Returns how many bytes were taken:
-   * fewer when `send` was full, and the rest is to be given again, behind a `retry`.
+   * Takes bytes and sends the datagrams that are complete, all of a piece at once and at most `most`. Returns how many
+   * bytes were taken: fewer when `send` was full or there were more datagrams. The rest is to be given again.
    */
-  receive(bytes: Uint8Array): number {
-    if (!this.retry()) return 0
+  receive(bytes: Uint8Array, most: number = Number.POSITIVE_INFINITY): number {
+    if (most <= 0 || !this.retry()) return 0
     let at = 0
+    let left = most
     if (this.#headerEnd > 0) {
       at = this.#fill(bytes, 0)
       if (!this.retry()) return at
+      left--
     }
     const start = at
     const datagrams: Uint8Array[] = []
     for (let end = endOf(bytes, at); end <= bytes.length; end = endOf(bytes, at)) {
+      if (datagrams.length >= left) break
       datagrams.push(bytes.subarray(at + DATAGRAM_HEADER_BYTES, end))
       at = end
     }
@@ -58,7 +61,7 @@ export class DatagramReader {
       const sent = this.#send(datagrams)
       if (sent < datagrams.length) return start + framedBytes(datagrams, sent)
     }
-    return this.#fill(bytes, at)
+    return datagrams.length < left ? this.#fill(bytes, at) : at
   }
 
   /** Sends what was taken whole but not sent. `false`: still full. */

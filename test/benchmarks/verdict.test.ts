@@ -1,92 +1,95 @@
 // What the benchmarks conclude from their figures.
 
 import { expect, test } from 'bun:test'
-import { judge, type Measured } from '../../benchmarks/ahead/verdict.ts'
 import { compare } from '../../benchmarks/measure/compare.ts'
-import { growthPerHour } from '../../benchmarks/measure/memory-samples.ts'
-import type { Figure, SuiteResult } from '../../benchmarks/measure/result.ts'
+import type { Cell, ResultRow, SuiteResult, Table } from '../../benchmarks/measure/result.ts'
+import { cellsOf } from '../../benchmarks/measure/rounds.ts'
 import { figure, median, percentile } from '../../benchmarks/measure/samples.ts'
+import { judge } from '../../benchmarks/measure/verdict.ts'
 
-const of = (peer: string, round: number, rps: number): Measured => ({
-  peer,
-  row: 't50',
-  round,
-  figures: { rps },
+const row = (name: string, role: ResultRow['role'], rps: Cell): ResultRow => ({ name, role, cells: { rps } })
+const table = (better: 'higher' | 'lower', ...rows: readonly ResultRow[]): Table => ({
+  id: 't50',
+  title: 'T',
+  columns: [{ key: 'rps', title: 'requests', unit: '/s', better }],
+  rows,
 })
-const TARGET = {
-  row: 't50',
-  figure: 'rps',
-  title: 'requests',
-  better: 'higher',
-  against: 'all',
-  factor: 1.1,
-} as const
+const GOAL = { key: 'rps', reach: 1.1 }
 
-test('the mark is the best peer, never ourselves and never the direct way', () => {
-  const all = [
-    of('ours-streams', 0, 50),
-    of('direct', 0, 900),
-    of('ours-json', 0, 90),
-    of('bore', 0, 40),
-    of('frp', 0, 30),
-  ]
-  expect(judge(all, 'ours-streams', TARGET)?.mark?.peer).toBe('bore')
+test('the mark is the best peer of the run, never ourselves and never a floor', () => {
+  const all = table(
+    'higher',
+    row('direct', 'floor', [900]),
+    row('ours', 'ours', [50]),
+    row('ours-cli', 'ours', [90]),
+    row('frp', 'peer', [30]),
+    row('bore', 'peer', [40]),
+  )
+  expect(judge(all, 'ours', 'rps')?.mark?.name).toBe('bore')
 })
 
 test('a ratio is taken within each round, so that a machine that halves its speed does not decide', () => {
-  const all = [of('ours-streams', 0, 100), of('bore', 0, 80), of('ours-streams', 1, 50), of('bore', 1, 40)]
-  const verdict = judge([...all, of('ours-streams', 2, 25), of('bore', 2, 20)], 'ours-streams', TARGET)
-  expect(verdict?.ratio).toMatchObject({ median: 1.25, min: 1.25, max: 1.25 })
-  expect(verdict?.reached).toBe(true)
+  const all = table('higher', row('ours', 'ours', [100, 50, 25]), row('bore', 'peer', [80, 40, 20]))
+  expect(judge(all, 'ours', 'rps', GOAL)).toMatchObject({
+    ratio: { median: 1.25, min: 1.25, max: 1.25 },
+    standing: 'ahead',
+    reached: 'yes',
+  })
+})
+
+test('a spread that crosses the mark is a tie, and one that crosses the goal is unsure', () => {
+  const all = table('higher', row('ours', 'ours', [120, 90, 130]), row('bore', 'peer', [100, 100, 100]))
+  expect(judge(all, 'ours', 'rps', GOAL)).toMatchObject({
+    ratio: { median: 1.2 },
+    standing: 'tie',
+    reached: 'unsure',
+  })
 })
 
 test('where less is better the smallest peer is the mark and a small ratio reaches it', () => {
-  const target = { ...TARGET, better: 'lower', factor: 0.8 } as const
-  const all = [of('ours-streams', 0, 7), of('bore', 0, 10), of('frp', 0, 20)]
-  expect(judge(all, 'ours-streams', target)).toMatchObject({ mark: { peer: 'bore' }, reached: true })
-  expect(judge([of('ours-streams', 0, 9), of('bore', 0, 10)], 'ours-streams', target)?.reached).toBe(false)
+  const goal = { key: 'rps', reach: 0.8 }
+  const all = (ours: number): Table =>
+    table('lower', row('ours', 'ours', [ours]), row('bore', 'peer', [10]), row('frp', 'peer', [20]))
+  expect(judge(all(7), 'ours', 'rps', goal)).toMatchObject({
+    mark: { name: 'bore' },
+    standing: 'ahead',
+    reached: 'yes',
+  })
+  expect(judge(all(9), 'ours', 'rps', goal)?.reached).toBe('no')
+  expect(judge(all(12), 'ours', 'rps', goal)?.standing).toBe('behind')
 })
 
-test('a plain limit needs no peer', () => {
-  const target = { ...TARGET, better: 'lower', limit: 34 } as const
-  expect(judge([of('ours-streams', 0, 15)], 'ours-streams', target)).toMatchObject({
+test('a goal may name its mark, or a plain limit that needs none', () => {
+  const all = table('lower', row('ours', 'ours', [15]), row('nginx-tls', 'floor', [10]))
+  expect(judge(all, 'ours', 'rps', { ...GOAL, against: 'nginx-tls' })?.mark?.name).toBe('nginx-tls')
+  expect(judge(all, 'ours', 'rps', { ...GOAL, limit: 34 })).toMatchObject({
     mark: null,
-    reached: true,
+    reached: 'yes',
+    standing: 'alone',
   })
 })
 
-test('a failed measurement is no figure', () => {
-  const failed = { peer: 'bore', row: 't50', round: 0, figures: null, failure: 'gone' }
-  expect(judge([of('ours-streams', 0, 15), failed], 'ours-streams', TARGET)).toMatchObject({
-    mark: null,
-    reached: null,
-  })
+test('a tunnel that failed once has no figure', () => {
+  const columns = table('higher').columns
+  expect(cellsOf([{ rps: 5 }, 'failed: gone', { rps: 7 }], columns)).toEqual({ rps: 'failed: gone' })
+  const all = table('higher', row('ours', 'ours', [15]), row('bore', 'peer', 'failed: gone'))
+  expect(judge(all, 'ours', 'rps')?.mark).toBeNull()
 })
 
-const suite = (cell: Figure): SuiteResult => ({
+const suite = (rps: Cell): SuiteResult => ({
   suite: 's',
   title: 'S',
   quick: false,
+  rounds: 3,
   environment: { date: '', cpu: '', cores: 1, memoryGb: 1, system: '', bun: '', commit: 'abc', tools: {} },
-  groups: [
-    {
-      name: 'g',
-      columns: [{ key: 'avg', title: 'avg', unit: 'ns', better: 'lower' }],
-      rows: [{ name: 'r', cells: { avg: cell } }],
-    },
-  ],
+  tables: [table('lower', row('ours', 'ours', rps))],
 })
 
 test('a comparison marks only what moved out of both ranges', () => {
-  const before = { suites: [suite({ value: 10, low: 9, high: 12 })] }
-  expect(compare(suite({ value: 11, low: 10, high: 13 }), before)).toMatch(/1\.10 × +\| +\|$/m)
-  expect(compare(suite({ value: 20, low: 19, high: 21 }), before)).toContain('WORSE')
-  expect(compare(suite({ value: 5, low: 4, high: 6 }), before)).toContain('better')
-})
-
-test('growth per hour is the slope of the second half', () => {
-  const points = [...Array(10).keys()].map(i => [i * 60, i < 5 ? 100 + i * 50 : 300 + (i - 5) * 2] as const)
-  expect(growthPerHour(points)).toBeCloseTo(120)
+  const before = { schema: 2, suites: [suite([9, 10, 12])] } as const
+  expect(compare(suite([10, 11, 13]), before)).toMatch(/1\.10 × +\| +\|$/m)
+  expect(compare(suite([19, 20, 21]), before)).toContain('WORSE')
+  expect(compare(suite([4, 5, 6]), before)).toContain('better')
 })
 
 test('medians, percentiles and figures', () => {

@@ -5,6 +5,7 @@ import type { CliEvent, Output, Sink } from '../../src/cli/output.ts'
 import { BoundedOutput } from '../../src/cli/outputs/bounded.ts'
 import { JsonOutput } from '../../src/cli/outputs/json.ts'
 import { PlainOutput } from '../../src/cli/outputs/plain.ts'
+import { QuietOutput } from '../../src/cli/outputs/quiet.ts'
 import { TerminalOutput } from '../../src/cli/outputs/terminal.ts'
 import { paletteFor } from '../../src/cli/palette.ts'
 import { connectTunnel } from '../../src/index.ts'
@@ -61,6 +62,60 @@ test('beyond so many lines a second requests are counted, and told when the seco
   output.event(response(2_000))
   expect(paper.lines.length).toBe(32)
 })
+
+test('what the server counted joins the line at the end of the second, and comes before the totals', () => {
+  jest.useFakeTimers()
+  const paper = new Paper()
+  const output = new BoundedOutput(new PlainOutput(new Paper(), paper, plain, now), 30, false)
+  const more = { type: 'more', begun: 0, opened: 0, connections: 0, others: 0 } as const
+  for (let id = 1; id <= 31; id++) output.event(response(id))
+  output.event({ ...more, requests: 1_200, errors: 24 })
+  output.event({ ...more, requests: 3, errors: 0 })
+  expect(paper.lines.length).toBe(30)
+  jest.advanceTimersByTime(1_000)
+  expect(paper.lines.at(-1)).toBe('12:01:07  … and 1,204 more requests, 24 errors')
+  output.event({ ...more, requests: 2, errors: 0 })
+  output.event({ type: 'totals', requests: 1_236, errors: 24, bytes: 1, durationMs: 2_000 })
+  expect(paper.lines.at(-2)).toBe('12:01:07  … and 2 more requests')
+  expect(paper.lines.at(-1)).toContain('1236 requests')
+})
+
+test('a quiet output shows neither requests nor who comes and goes, but what goes wrong', () => {
+  const paper = new Paper()
+  const output = new QuietOutput(new PlainOutput(new Paper(), paper, plain, now))
+  output.event(response(1))
+  output.event({ type: 'connection', subdomain: 'app', wire: 'streams', remoteAddress: '192.0.2.7' })
+  output.event({ type: 'error', code: 'ORIGIN_REFUSED', message: 'Nothing listens.' })
+  expect(paper.lines.length).toBe(1)
+  expect(paper.text).toContain('ORIGIN_REFUSED')
+})
+
+for (const isQuiet of [false, true])
+  test(`totals are exact however many lines there were${isQuiet ? ', with --quiet' : ''}`, async () => {
+    const args = ['server', '--port', '0', '--host', '127.0.0.1', '--log-rate', '5']
+    await using server = start([...args, ...(isQuiet ? ['--quiet'] : [])])
+    const url = await server.printed(/^http:\S+$/m)
+    using app = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      fetch: request => new Response('', { status: request.url.endsWith('/bad') ? 500 : 200 }),
+    })
+    const share = ['--port', `${app.port}`, '--host', '127.0.0.1', '--server', url, '--subdomain', 'app']
+    await using client = start([...share, '--log-rate', '5', ...(isQuiet ? ['--quiet'] : [])])
+    await client.printed(/^http:\S+$/m)
+    const port = Number(new URL(url).port)
+    for (let count = 0; count < 100; count++)
+      await ask(port, 'app.localhost', { path: count % 25 === 0 ? '/bad' : '/' })
+    client.kill('SIGTERM')
+    await client.exited
+    server.kill('SIGTERM')
+    await server.exited
+    for (const { stderr } of [client, server]) {
+      expect(stderr).toContain('100 requests, ')
+      expect(stderr).toContain(' 4 errors')
+      expect(stderr.includes('GET')).toBe(!isQuiet)
+    }
+  })
 
 test('the status line of a terminal counts those without a line', () => {
   jest.useFakeTimers()

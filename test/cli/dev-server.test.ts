@@ -1,7 +1,8 @@
 // Recognising dev servers that refuse the public host. The apps here answer in the words of the real ones.
 
 import { afterEach, expect, test } from 'bun:test'
-import { explainRefusal, looksRefused } from '../../src/cli/dev-server.ts'
+import { explainRefusal } from '../../src/cli/dev-server.ts'
+import { looksRefused } from '../../src/cli/refused-host.ts'
 
 const servers: Bun.Server<undefined>[] = []
 afterEach(async () => {

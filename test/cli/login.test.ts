@@ -97,6 +97,18 @@ describe('login', () => {
     expect(await answer.text()).toBe('hello')
   })
 
+  test('keeps no token for a server that asks for none, unless it is forced to', async () => {
+    const url = await server()
+    const { stdout, stderr, exitCode } = await login(url, SECRET)
+    expect([stdout, exitCode]).toEqual(['', 2])
+    expect(stderr).toContain(`${url} asks for no token: it would take any, and this one is not kept.`)
+    expect((await run(['whoami'])).stdout).toBe('Not logged in to any server.\n')
+    const forced = await login(url, SECRET, {}, '--force')
+    expect(forced).toMatchObject({ exitCode: 0, stderr: '' })
+    expect(forced.stdout).toStartWith(`${url} asks for no token. Saved in`)
+    expect((await run(['whoami'])).stdout).toContain(`${url}  token saved, default`)
+  })
+
   test.each(['\x03', 'half\x04'])('is given up by %j', async keys => {
     const asking = open(startOnTerminal(['login', 'tunnel.example'], env()))
     await asking.printed(/Token for .*: /)

@@ -1,7 +1,12 @@
 // `localtunnels server` and `localtunnels doctor`, run for real.
 
 import { afterEach, describe, expect, test } from 'bun:test'
+import { once } from 'node:events'
+import { connect } from 'node:tls'
+import { makeCertificate } from '../support/certificates.ts'
 import { OutboundProxy } from '../support/outbound-proxy.ts'
+import { folder } from '../support/programs.ts'
+import { within } from '../support/within.ts'
 import { finish, start } from './bin.ts'
 
 const opened: AsyncDisposable[] = []
@@ -142,6 +147,26 @@ describe('server', () => {
 })
 
 describe('doctor', () => {
+  test('--json prints a line for each check, and one with their number', async () => {
+    const { stdout, stderr, exitCode } = await finish(['doctor', '1', '--server', '127.0.0.1:1', '--json'])
+    const lines = stdout
+      .trim()
+      .split('\n')
+      .map(line => JSON.parse(line))
+    expect(stderr).toBe('')
+    expect(lines.at(-1)).toEqual({ type: 'checked', faults: 2 })
+    expect(lines.slice(0, -1).every(({ type }) => type === 'check')).toBe(true)
+    expect(lines.find(({ what }) => what === 'app')).toEqual({
+      type: 'check',
+      verdict: 'fail',
+      what: 'app',
+      found: 'nothing listens on http://localhost:1',
+      fix: 'Start the app, or check --port and --host.',
+    })
+    expect(lines.filter(({ verdict }) => verdict === 'fail').length).toBe(2)
+    expect(exitCode).toBe(6)
+  })
+
   test('finds nothing wrong with a server and an app that work', async () => {
     const url = await serverUrl()
     const { port } = new URL(url)
@@ -220,4 +245,46 @@ describe('doctor', () => {
     expect(stdout).toMatch(/^note +server +none named/m)
     expect(exitCode).toBe(0)
   })
+})
+
+describe('server --tls-cert', () => {
+  const shown = async (port: string, servername: string): Promise<string> => {
+    const socket = connect({ port: Number(port), host: '127.0.0.1', servername, rejectUnauthorized: false })
+    await within(once(socket, 'secureConnect'), 'the handshake')
+    const { subject } = socket.getPeerCertificate()
+    socket.destroy()
+    return String(subject.CN)
+  }
+
+  test.each([1, 2])(
+    '%d of them: the name chooses, and files that change are shown without a restart',
+    async count => {
+      await using dir = await folder('cli-certificates')
+      const write = async (file: string, names: readonly string[]) => {
+        const { cert, key } = await makeCertificate(names)
+        // The key first: a pair that does not fit is reported, and the one from before stays.
+        await Bun.write(`${dir.path}/${file}.key`, key)
+        await Bun.write(`${dir.path}/${file}.crt`, cert)
+      }
+      const files = ['one', 'two'].slice(0, count)
+      for (const file of files) await write(file, [`${file}.localhost`])
+      const flags = files.flatMap(file => [
+        '--tls-cert',
+        `${dir.path}/${file}.crt`,
+        '--tls-key',
+        `${dir.path}/${file}.key`,
+      ])
+      const run = open(start(['server', '--host', '127.0.0.1', '--port', '0', ...flags]))
+      const port = await run.printed(/^https:\/\/localhost:(\d+)$/m)
+      const last = `${files.at(-1)}.localhost`
+      expect(await shown(port, last)).toBe(last)
+      expect(await shown(port, 'one.localhost')).toBe('one.localhost')
+      await write(files.at(-1) ?? '', ['new.localhost', last])
+      await run.printed(/shown from now on, for new\.localhost/)
+      expect(await shown(port, last)).toBe('new.localhost')
+      expect(await shown(port, 'one.localhost')).toBe(count === 1 ? 'new.localhost' : 'one.localhost')
+      run.kill('SIGTERM')
+      expect(await run.exited).toBe(0)
+    },
+  )
 })

@@ -2,6 +2,7 @@
 
 import { afterEach, describe, expect, test } from 'bun:test'
 import { TunnelServer } from '../../src/server/server.ts'
+import { makeCertificate } from '../support/certificates.ts'
 import { OutboundProxy } from '../support/outbound-proxy.ts'
 import { Site } from '../support/site.ts'
 import { finish, start, startOnTerminal } from './bin.ts'
@@ -45,6 +46,32 @@ async function server(port = 0, tokens: readonly string[] = []): Promise<TunnelS
 
 const URL_LINE = /^(http:\/\/\S+)\n/m
 const CTRL_C = '\x03'
+
+describe('an app in the other scheme', () => {
+  test('a port that speaks TLS, and an https:// URL that does not: the line says what to use', async () => {
+    const certificate = await makeCertificate(['localhost'])
+    const options = { port: 0, hostname: '127.0.0.1', fetch: () => new Response('hello') }
+    const secure = Bun.serve({ ...options, tls: certificate })
+    opened.push({ [Symbol.asyncDispose]: () => secure.stop(true) })
+    const plain = app(() => new Response('hello'))
+    for (const [target, hint] of [
+      [
+        `127.0.0.1:${secure.port}`,
+        `The app on port ${secure.port} speaks TLS: use https://127.0.0.1:${secure.port}`,
+      ],
+      [
+        `https://127.0.0.1:${plain.port}`,
+        `The app on port ${plain.port} does not speak TLS: use http://127.0.0.1:${plain.port}`,
+      ],
+    ] as const) {
+      const run = open(start([target]))
+      const answer = await visit(await run.printed(URL_LINE), '/', { headers: { accept: 'text/html' } })
+      expect(answer.status).toBe(502)
+      expect(await answer.text()).toMatch(/speaks? TLS on this port/)
+      await run.printed(new RegExp(hint.replaceAll('.', '\\.')))
+    }
+  })
+})
 
 describe('through a proxy', () => {
   test('--proxy leads to the server; an unreachable one is one line and exit code 3', async () => {

@@ -325,12 +325,13 @@ describe('up', () => {
     expect(await visit('third')).toBe('app')
   })
 
-  test('with another connection makes all anew, and goes back when there is no server', async () => {
-    const { write, visit, files } = await setting({ tokens: ['old', 'new'] })
+  test('with another connection makes all anew, and gives nothing back before that one is there', async () => {
+    const { write, visit, files, server } = await setting({ tokens: ['old', 'new'] })
     const port = app('app')
-    const token = async (name: string) => {
+    const token = async (name: string, to = server.port) => {
       const text = await Bun.file(await write(`web = { port = ${port} }`)).text()
-      return files.write('localtunnels.toml', `token = "${name}"\n${text}`)
+      const changed = text.replace(`:${server.port}"`, `:${to}"`)
+      return files.write('localtunnels.toml', `token = "${name}"\n${changed}`)
     }
     const run = up(await token('old'))
     await inForce(run, 1)
@@ -338,12 +339,32 @@ describe('up', () => {
     await token('new')
     await inForce(run, 1)
     expect(await visit('web')).toBe('app')
-    forget(run)
-    await token('wrong')
-    await run.printed(/previous services keep running/)
+    const ends: unknown[] = []
+    server.on('disconnection', event => ends.push(event))
+    for (const [name, to, reason] of [
+      ['wrong', server.port, /does not accept this token.* The previous services keep running/],
+      ['new', deadPort(), /cannot be reached.* The previous services keep running/],
+    ] as const) {
+      forget(run)
+      await token(name, to)
+      await run.printed(reason)
+      expect(await visit('web')).toBe('app')
+    }
+    expect(ends).toEqual([])
+  })
+
+  test('a token for one client may be exchanged for another one', async () => {
+    const tokens = ['old', 'new'].map(token => ({ token, maxClients: 1 }))
+    const { write, visit, files } = await setting({ tokens })
+    const text = await Bun.file(await write(`web = { port = ${app('app')} }`)).text()
+    const run = up(await files.write('localtunnels.toml', `token = "old"\n${text}`))
     await inForce(run, 1)
-    expect(run.stderr).toContain('web: TOKEN_REFUSED: ')
-    expect(await visit('web')).toBe('app')
+    for (const line of ['token = "old"\nwire = "streams"', 'token = "new"']) {
+      forget(run)
+      await files.write('localtunnels.toml', `${line}\n${text}`)
+      await inForce(run, 1)
+      expect(await visit('web')).toBe('app')
+    }
   })
 
   test('comes back with the server, under the same names', async () => {

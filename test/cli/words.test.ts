@@ -50,7 +50,10 @@ describe('a misspelt command', () => {
     [['sever', '--domain', 'x'], 'Did you mean server?'],
     [['dotcor'], 'Did you mean doctor?'],
     [['strat', '--port', '3000'], 'Did you mean start?'],
-    [['expose', '3000'], 'Commands: tcp, udp, tls, server, doctor, up, login, logout, whoami, config, help.'],
+    [
+      ['expose', '3000'],
+      'Commands: tcp, udp, tls, server, doctor, up, login, logout, whoami, link, config, help.',
+    ],
     [['3000', '4000'], 'Too many arguments.'],
     [['config', 'chek'], 'Did you mean check?'],
     [['config'], 'A command is missing: check or schema.'],

@@ -19,7 +19,7 @@ test.each(['streams', 'json'] as const)(
       isJson: wire === 'json',
     })
     await client.event('connected')
-    client.kill('SIGSTOP')
+    await client.freeze()
     // Nothing tells that nothing happens.
     await Bun.sleep(1_500)
     expect(server.getStats().connections).toBe(1)
@@ -40,7 +40,7 @@ test('visitors in lanes find out as well', async () => {
     await visitor.send(get('app.localhost'))
     await readAnswer(visitor)
   }
-  client.kill('SIGSTOP')
+  await client.freeze()
   const since = performance.now()
   await visitor.send(get('app.localhost'))
   expect((await readAnswer(visitor)).head).toStartWith('HTTP/1.1 502 ')

@@ -2,13 +2,15 @@
 
 import { afterEach, describe, expect, mock, spyOn, test } from 'bun:test'
 import { createHash } from 'node:crypto'
+import type { Accelerator, Trunk } from '../../src/accelerator.ts'
 import { Links } from '../../src/client/links.ts'
 import { eventLoop } from '../../src/event-loop.ts'
 import { TunnelClient } from '../../src/index.ts'
 import { type Deadline, Deadlines } from '../../src/server/deadlines.ts'
+import { SessionTrunk } from '../../src/server/lanes/session-trunk.ts'
 import { LinkGate } from '../../src/server/links.ts'
 import { Link } from '../../src/session/link.ts'
-import type { Address, Dial, Trunk } from '../../src/socket.ts'
+import type { Address, Dial, Socket } from '../../src/socket.ts'
 import { Between } from '../support/between.ts'
 import { get, ok, post } from '../support/exchange.ts'
 import { frame } from '../support/naive.ts'
@@ -246,13 +248,17 @@ test('links that were idle at two looks in a row are retired, once, and those in
   expect([idle.isFree, idle.isClosed, used.isFree]).toEqual([false, false, true])
 })
 
-/** An end in memory that lanes could be on. */
-class TrunkEnd extends WireEnd {
-  readonly #trunk: Trunk = { nextLane: () => 0, refuse() {} }
+/** An end in memory that can be a trunk. */
+class TrunkEnd extends WireEnd {}
 
-  becomeTrunk(): Trunk {
-    return this.#trunk
-  }
+const TRUNK: Trunk = { nextLane: () => 0, enter: () => undefined, refuse() {} }
+
+const ACCELERATOR: Accelerator = {
+  isPossible: true,
+  splice: () => undefined,
+  ready: () => Promise.resolve(true),
+  openTrunk: (socket: Socket) => (socket instanceof TrunkEnd ? TRUNK : undefined),
+  watchFaults: () => () => {},
 }
 
 /** What was planned for the end of this turn of the event loop has happened. */
@@ -270,7 +276,8 @@ class Dialler {
   readonly keeper: Links
   /** How often it was asked to start what carries lanes. */
   readyAsked = 0
-  /** Whether the sockets dialled from now on know of lanes. */
+  hasAccelerator = true
+  /** Whether the sockets dialled from now on can be trunks. */
   knowsLanes = false
 
   constructor(address: Address = { port: 1 }) {
@@ -281,11 +288,11 @@ class Dialler {
       return Promise.resolve(end)
     }
     const server = { address, host: 'localhost', isSecure: address.tls !== undefined }
-    const lanesReady = () => {
+    const accelerator = () => {
       this.readyAsked++
-      return Promise.resolve(true)
+      return Promise.resolve(this.hasAccelerator ? ACCELERATOR : undefined)
     }
-    this.keeper = new Links(this.loner.session, { server, dial, maxLinks: 8, lanesReady })
+    this.keeper = new Links(this.loner.session, { server, dial, maxLinks: 8, accelerator })
     this.keeper.allow('secret')
   }
 
@@ -311,22 +318,27 @@ describe('a trunk', () => {
   test('is dialled and announced as one, and never retired', async () => {
     const client = new Dialler()
     client.knowsLanes = true
-    client.keeper.wantTrunk()
+    client.keeper.trunk.wanted()
     await client.answer()
     expect(client.messages).toEqual(['{"type":"linked","link":1,"trunk":true}'])
-    const { trunk } = client.loner.session.links
-    expect([trunk?.number, trunk?.isClosed]).toEqual([1, false])
+    const link = client.loner.session.links.get(1)
+    expect([client.keeper.trunk.on(1), client.keeper.trunk.on(2), link?.isClosed]).toEqual([
+      TRUNK,
+      undefined,
+      false,
+    ])
     client.keeper.sweep()
     client.keeper.sweep()
-    expect([client.messages.length, trunk?.isRetired]).toEqual([1, false])
+    expect([client.messages.length, link?.isRetired]).toEqual([1, false])
     client.keeper.close()
   })
 
   test('is not dialled over TLS, where links are', async () => {
     const client = new Dialler({ port: 1, tls: {} })
-    client.keeper.wantTrunk()
+    client.keeper.trunk.wanted()
     await turn()
     expect([client.ends.length, client.readyAsked]).toEqual([0, 0])
+    expect(client.messages).toEqual(['{"type":"no-trunk"}'])
     client.keeper.want()
     expect(client.ends.length).toBe(1)
     client.keeper.close()
@@ -335,7 +347,7 @@ describe('a trunk', () => {
   test('is dialled one at a time, beside links', async () => {
     const client = new Dialler()
     client.knowsLanes = true
-    for (let wishes = 0; wishes < 5; wishes++) client.keeper.wantTrunk()
+    for (let wishes = 0; wishes < 5; wishes++) client.keeper.trunk.wanted()
     await turn()
     expect(client.ends.length).toBe(1)
     await client.answer()
@@ -343,7 +355,7 @@ describe('a trunk', () => {
     await client.answer()
     expect(client.messages).toEqual(['{"type":"linked","link":1,"trunk":true}', '{"type":"linked","link":2}'])
     client.ends[0]?.handler?.closed(new Error('reset'))
-    client.keeper.wantTrunk()
+    client.keeper.trunk.wanted()
     await turn()
     expect(client.ends.length).toBe(3)
     client.keeper.close()
@@ -352,14 +364,14 @@ describe('a trunk', () => {
   test('that the server refuses is not asked for again for a minute', async () => {
     clockAt(1_000)
     const client = new Dialler()
-    client.keeper.wantTrunk()
+    client.keeper.trunk.wanted()
     await client.answer(NO_ANSWER)
     clockAt(60_999)
-    client.keeper.wantTrunk()
+    client.keeper.trunk.wanted()
     await turn()
     expect([client.ends.length, client.ends[0]?.isOpen]).toEqual([1, false])
     clockAt(61_000)
-    client.keeper.wantTrunk()
+    client.keeper.trunk.wanted()
     await turn()
     expect(client.ends.length).toBe(2)
     client.keeper.close()
@@ -372,7 +384,7 @@ describe('a trunk', () => {
       now += ms
       clockAt(now)
       const before = client.ends.length
-      client.keeper.wantTrunk()
+      client.keeper.trunk.wanted()
       await turn()
       return client.ends.length - before
     }
@@ -389,7 +401,7 @@ describe('a trunk', () => {
     client.knowsLanes = true
     expect(await dials(60_000)).toBe(1)
     await client.answer()
-    expect(client.messages).toEqual(['{"type":"linked","link":14,"trunk":true}'])
+    expect(client.messages.at(-1)).toBe('{"type":"linked","link":14,"trunk":true}')
     // It is as if there had been no failure.
     client.ends.at(-1)?.handler?.closed(new Error('reset'))
     client.knowsLanes = false
@@ -402,12 +414,12 @@ describe('a trunk', () => {
   test('that comes up when its session is over is closed', async () => {
     const client = new Dialler()
     client.knowsLanes = true
-    client.keeper.wantTrunk()
+    client.keeper.trunk.wanted()
     await turn()
     client.loner.session.close('CANCELLED')
     await client.answer()
     expect([client.ends[0]?.isOpen, client.loner.session.links.size]).toEqual([false, 0])
-    client.keeper.wantTrunk()
+    client.keeper.trunk.wanted()
     await turn()
     expect(client.ends.length).toBe(1)
   })
@@ -461,7 +473,7 @@ describe('the gate of links', () => {
     expect(end.isOpen).toBe(false)
     end.handler.closed(new Error('reset'))
     expect(links.hasRoomFor(7)).toBe(true)
-    links.linked(7, false)
+    links.linked(7)
     expect(session.links.size).toBe(0)
     links.close()
     expect(gate.find(links.secret)).toBeUndefined()
@@ -475,29 +487,30 @@ describe('the gate of links', () => {
     const other = gate.open(theirs.session, deadlines, 64)
     const end = new WireEnd(1000)
     end.handler = mine.accept(1, end)
-    other.linked(1, false)
+    other.linked(1)
     expect(theirs.session.links.size).toBe(0)
-    mine.linked(1, false)
+    mine.linked(1)
     expect([ours.session.links.size, theirs.session.links.size]).toEqual([1, 0])
   })
 
   test('takes a trunk of a client whose end here can be one, and closes any other', () => {
     const { session } = new Loner('server')
     const links = new LinkGate().open(session, new Deadlines(() => {}), 64)
+    const trunk = new SessionTrunk(() => {}, ACCELERATOR)
     const announced = (number: number, end: WireEnd) => {
       end.handler = links.accept(number, end)
-      links.linked(number, true)
+      links.linked(number, link => trunk.take(link))
       return end.isOpen
     }
     expect(announced(1, new WireEnd(1000))).toBe(false)
-    expect([session.links.size, session.links.trunk, links.hasRoomFor(1)]).toEqual([0, undefined, true])
+    expect([session.links.size, trunk.current, links.hasRoomFor(1)]).toEqual([0, undefined, true])
     expect(announced(2, new TrunkEnd(1000))).toBe(true)
-    expect([session.links.size, session.links.trunk?.number]).toEqual([1, 2])
+    expect([session.links.size, trunk.current?.link.number]).toEqual([1, 2])
     // A session has one.
     expect(announced(3, new TrunkEnd(1000))).toBe(false)
-    expect([session.links.size, session.links.trunk?.number]).toEqual([1, 2])
+    expect([session.links.size, trunk.current?.link.number]).toEqual([1, 2])
     // A client that would have its trunk back finds that it is in use.
     links.retired(2)
-    expect(session.links.trunk?.isClosed).toBe(false)
+    expect(trunk.current?.link.isClosed).toBe(false)
   })
 })

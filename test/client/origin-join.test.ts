@@ -1,9 +1,10 @@
 // A stream joined to an app while its bytes travel on a lane, and around that.
 
 import { describe, expect, test } from 'bun:test'
-import { OriginJoin } from '../../src/client/origin-join.ts'
+import type { Lane, LaneEnd, LaneHandler, Trunk } from '../../src/accelerator.ts'
+import { OriginJoin } from '../../src/client/lanes/origin-join.ts'
 import type { Stream } from '../../src/session/stream.ts'
-import type { Lane, LaneEnd, LaneHandler, Trunk } from '../../src/socket.ts'
+import type { Socket } from '../../src/socket.ts'
 import { Pair, type StreamLog } from '../support/sessions.ts'
 import { WireEnd } from '../support/wires.ts'
 
@@ -20,7 +21,10 @@ class Lanes implements Trunk {
     throw new Error('lanes begin at the other side')
   }
 
-  enter(lane: number, handler: LaneHandler): Lane {
+  enter(socket: Socket, lane: number, terms: unknown, handler: LaneHandler): Lane | undefined {
+    if (!(socket instanceof AppSocket)) throw new Error('a socket of this test')
+    expect([socket.isPaused, terms]).toEqual([true, undefined])
+    if (socket.isBusy) return undefined
     this.entered.push(lane)
     this.handlers.push(handler)
     return { counts: NONE, stop() {} }
@@ -38,7 +42,12 @@ class Lanes implements Trunk {
   }
 }
 
-const NONE = { requests: 0, bytesIn: 0, bytesOut: 0 }
+const NONE = {
+  requests: 0,
+  bytesIn: 0,
+  bytesOut: 0,
+  unreported: { requests: 0, errors: 0, bytes: 0 },
+}
 const END: LaneEnd = {
   counts: NONE,
   sentBytes: 0,
@@ -51,20 +60,10 @@ const END: LaneEnd = {
 
 /** An app's socket in memory. What it takes stays on the wire. */
 class AppSocket extends WireEnd {
-  mayEnterLane = true
+  isLendable: boolean | undefined = true
   /** It looked as if it could, and cannot after all. */
   isBusy = false
   isFull = false
-
-  canEnterLane(): boolean {
-    return this.mayEnterLane
-  }
-
-  enterLane(trunk: Trunk, lane: number, terms: unknown, handler: LaneHandler): Lane | undefined {
-    if (!(trunk instanceof Lanes)) throw new Error('a trunk of this test')
-    expect([this.isPaused, terms]).toEqual([true, undefined])
-    return this.isBusy ? undefined : trunk.enter(lane, handler)
-  }
 
   override write(bytes: Uint8Array, start?: number, end?: number): number {
     return this.isFull ? 0 : super.write(bytes, start, end)
@@ -125,8 +124,8 @@ function answer({ pair, join }: Joined, text: string): void {
 
 describe('a lane is refused', () => {
   const reasons: readonly [string, (all: Joined) => void][] = [
-    ['for a socket of a kind that knows none', ({ app }) => Object.assign(app, { canEnterLane: undefined })],
-    ['for a socket that cannot enter it now', ({ app }) => Object.assign(app, { mayEnterLane: false })],
+    ['for a socket of a kind that is never lent', ({ app }) => Object.assign(app, { isLendable: undefined })],
+    ['for a socket that is not lent now', ({ app }) => Object.assign(app, { isLendable: false })],
     ['for a socket that could not enter it after all', ({ app }) => Object.assign(app, { isBusy: true })],
     [
       'for a socket that has not taken all yet',

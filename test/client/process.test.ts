@@ -31,7 +31,7 @@ test('a client that is frozen beyond its lease of life answers again soon after 
   await using server = await startServer({ limits: { pingIntervalMs: 50, deadAfterMs: 200 } })
   await using client = new ClientProcess(`127.0.0.1:${server.port}`, 'app', app.port ?? 0)
   await client.event('connected')
-  client.kill('SIGSTOP')
+  await client.freeze()
   await until(server, 'disconnection', () => server.getStats().connections === 0)
   // It waits for the client, as any visitor meanwhile does.
   const waiting = ask(server.port, 'app.localhost')

@@ -352,6 +352,23 @@ test('a page in the place of the server, for a while, does not end the client', 
   await until(client, 'connected', () => client.isConnected())
 })
 
+// Takes more than a second: so long a connection has to last.
+test('after a connection that lasted for a second the first try goes at once; after a shorter one it does not', async () => {
+  const { client, proxy } = keep(await startBehindProxy({ ...hello, maxBackoffMs: 5_000 }))
+  const attempts: number[] = []
+  client.on('reconnecting', ({ attempt }) => attempts.push(attempt))
+  const lose = async () => {
+    const back = next(client, 'connected')
+    proxy.cutAll('reset')
+    await within(back, 'the client to be back')
+  }
+  await lose()
+  await lose()
+  await Bun.sleep(1_100)
+  await lose()
+  expect(attempts).toEqual([1, 2, 1])
+})
+
 test('a server that grants and hangs up, again and again, is no busy loop', async () => {
   let grants = 0
   using hostile = speakingServer(({ type, ref, name }, say) => {

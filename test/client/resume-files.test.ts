@@ -11,6 +11,7 @@ import { startBehindProxy } from '../support/behind-proxy.ts'
 import { codeOf, eventually, next } from '../support/events.ts'
 import { control, speakingServer } from '../support/speaker.ts'
 import { startServer } from '../support/tunnel.ts'
+import { within } from '../support/within.ts'
 
 const opened: AsyncDisposable[] = []
 afterEach(async () => {
@@ -46,6 +47,20 @@ async function orphan(
   const orphaned = change({ ...kept, pid: await deadPid() })
   await writeFile(join(folder, name), JSON.stringify(orphaned), { mode: 0o600 })
 }
+
+test.skipIf(process.platform === 'win32')(
+  'a FIFO in the place of the file is no secret, and is not waited for',
+  async () => {
+    const folder = await newFolder()
+    const files = new ResumeFiles(folder, SERVER)
+    await files.keep(APP, 'secret')
+    files.leave()
+    const [name = ''] = await readdir(folder)
+    await rm(join(folder, name))
+    expect(Bun.spawnSync(['mkfifo', '-m', '600', join(folder, name)]).exitCode).toBe(0)
+    expect(await within(new ResumeFiles(folder, SERVER).take(APP), 'the answer')).toBeUndefined()
+  },
+)
 
 test('what a process leaves that is gone, one other process gets, and only one', async () => {
   const folder = await newFolder()

@@ -29,12 +29,39 @@ test.each([
   ['ws://tunnel.example', 'http://tunnel.example'],
   ['http://tunnel.example:80', 'http://tunnel.example'],
   ['wss://tunnel.example:443', 'https://tunnel.example'],
-  ['https://user:password@tunnel.example/path?query', 'https://tunnel.example'],
+  ['https://tunnel.example/', 'https://tunnel.example'],
+  ['localhost:8080/', 'http://localhost:8080'],
   ['https://127.0.0.1', 'https://127.0.0.1'],
 ])('%s is %s', (server, origin) => {
   expect(serverOrigin(server)).toBe(origin)
   expect(parseServer(server).isSecure).toBe(origin.startsWith('https:'))
 })
+
+test.each([
+  ['http://tunnel.example/foo', 'a path', 'http://tunnel.example'],
+  ['tunnel.example/foo', 'a path', 'https://tunnel.example'],
+  ['localhost:8080/foo', 'a path', 'http://localhost:8080'],
+  ['wss://tunnel.example/?a=b', 'a query', 'https://tunnel.example'],
+  ['https://tunnel.example#top', 'a fragment', 'https://tunnel.example'],
+  ['https://user:password@tunnel.example', 'a login', 'https://tunnel.example'],
+])(
+  '%s has %s, which a server has not: it is refused, and the message says what to use',
+  (server, part, use) => {
+    const error = codeAndMessage(() => parseServer(server))
+    expect(error).toEqual([
+      'OPTION_INVALID',
+      `The address of the server has ${part}, and none is used: give ${use}.`,
+    ])
+  },
+)
+
+function codeAndMessage(task: () => unknown): unknown {
+  try {
+    return task()
+  } catch (error) {
+    return [(error as TunnelError).code, (error as TunnelError).message] // what parseServer throws
+  }
+}
 
 test.each(['', 'a b', 'ftp://tunnel.example', '::1', 'http://'])(
   '%j is not the address of a server',

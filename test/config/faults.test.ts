@@ -275,7 +275,7 @@ const SERVER: readonly Case[] = [
     says: [
       'a.toml:1:1 tcp-ports must be ports from 1 to 65535, such as "20000-29999", not "30000-20000"',
       'a.toml:2:1 udp-ports must be ports from 1 to 65535, such as "20000-29999", not a list',
-      'a.toml:3:1 tls-port 443 is the port of the server itself: that needs tls, or another port',
+      'a.toml:3:1 tls-port 443 is the port of the server itself: that needs tls or acme, or another port',
     ],
   },
   {

@@ -29,6 +29,9 @@ const CLIENT = {
   'verify-server': false,
   'insecure-token': true,
   ca: 'ca.pem',
+  cert: 'cert.pem',
+  key: 'key.pem',
+  pin: 'sha256//abc',
   'connect-timeout': '1m30s',
   reconnect: true,
   'max-backoff': '0.5s',
@@ -65,6 +68,24 @@ const CLIENT = {
         'unhealthy-after': 4,
       },
       token: 'other',
+      guard: {
+        allow: ['10.0.0.0/8'],
+        deny: '10.0.0.1',
+        rate: { limit: 60, window: '1m' },
+        ttl: '2h',
+        open: ['/health', '/assets/*'],
+        password: 'secret one',
+        bearer: ['a-token-of-a-machine'],
+        jwt: { issuer: 'https://id.example', audience: 'shop', claims: { repository: 'org/app' } },
+        links: true,
+        login: { issuer: 'https://id.example', emails: ['*@example.com'] },
+        paths: { '/api': { bearer: 'another-token-of-a-machine' } },
+        cors: true,
+        'request-headers': { 'x-env': 'preview' },
+        'answer-headers': { 'x-robots-tag': 'noindex' },
+        session: '1h',
+        secret: 'a-secret-of-at-least-thirty-two-characters',
+      },
     },
     byurl: { url: 'https://localhost:3443', pool: true, health: {} },
     bysocket: { unix: 'run/app.sock', pool: false },
@@ -85,6 +106,9 @@ const CLIENT_MEANS = () => ({
     verifyServer: false,
     insecureToken: true,
     ca: 'an authority',
+    cert: 'a certificate',
+    key: 'a key',
+    pin: 'sha256//abc',
     connectTimeoutMs: 90_000,
     reconnect: true,
     maxBackoffMs: 500,
@@ -129,6 +153,24 @@ const CLIENT_MEANS = () => ({
           unhealthyAfter: 4,
         },
         token: 'other',
+        guard: {
+          allow: ['10.0.0.0/8'],
+          deny: ['10.0.0.1'],
+          rate: { limit: 60, windowMs: 60_000 },
+          ttlMs: 7_200_000,
+          open: ['/health', '/assets/*'],
+          password: 'secret one',
+          bearer: ['a-token-of-a-machine'],
+          jwt: { issuer: 'https://id.example', audience: 'shop', claims: { repository: 'org/app' } },
+          links: true,
+          login: { issuer: 'https://id.example', emails: ['*@example.com'] },
+          paths: { '/api': { bearer: ['another-token-of-a-machine'] } },
+          cors: true,
+          requestHeaders: { 'x-env': 'preview' },
+          answerHeaders: { 'x-robots-tag': 'noindex' },
+          sessionMs: 3_600_000,
+          secret: 'a-secret-of-at-least-thirty-two-characters',
+        },
       },
     },
     {
@@ -149,8 +191,10 @@ const CLIENT_MEANS = () => ({
   ],
 })
 
+/** Of its own for each; a part of something is at most all of it. */
+const limitOf = (option: string, index: number) => (option.endsWith('Percent') ? index : 100_000 + index)
 const LIMITS = Object.fromEntries(
-  Object.keys(DEFAULT_LIMITS).map((option, index) => [kebabOf(option), 100_000 + index]),
+  Object.keys(DEFAULT_LIMITS).map((option, index) => [kebabOf(option), limitOf(option, index)]),
 )
 
 const SERVER = {
@@ -170,15 +214,33 @@ const SERVER = {
       kinds: ['http', 'tcp'],
       'tcp-ports': '20000-20099',
       'udp-ports': '1',
+      'require-guard': true,
       'max-tunnels': 3,
       'max-ports': 2,
       'max-clients': 1,
     },
   ],
   open: 'true',
+  login: {
+    google: { issuer: 'https://accounts.example', 'client-id': 'a', 'client-secret': 'b', scope: 'openid' },
+  },
+  'jwt-issuers': ['https://id.example'],
   'reserved-names': ['mine', 'ours'],
   'trusted-proxies': '10.0.0.0/8',
   'accept-proxy-protocol': 'true',
+  'client-ca': 'cert.pem',
+  acme: {
+    email: 'you@tunnel.example',
+    directory: 'https://ca.example/dir',
+    ca: 'cert.pem',
+    staging: false,
+    challenge: 'tls-alpn-01',
+    dns: 'cloudflare',
+    resolvers: '127.0.0.1:53',
+    'key-id': 'kid',
+    'hmac-key': 'aGk',
+  },
+  'http-port': '80',
   'tls-min-version': '1.3',
   'tls-ciphers': 'ECDHE-RSA-AES128-GCM-SHA256',
   hsts: '31536000',
@@ -204,26 +266,56 @@ const SERVER_MEANS = () => ({
         kinds: ['http', 'tcp'],
         tcpPorts: '20000-20099',
         udpPorts: '1',
+        requireGuard: true,
         maxTunnels: 3,
         maxPorts: 2,
         maxClients: 1,
       },
     ],
     open: true,
+    login: new Map([
+      ['google', { issuer: 'https://accounts.example', clientId: 'a', clientSecret: 'b', scope: 'openid' }],
+    ]),
+    jwtIssuers: ['https://id.example'],
     reservedNames: ['mine', 'ours'],
     trustedProxies: ['10.0.0.0/8'],
+    clientCa: 'a certificate',
+    acme: {
+      email: 'you@tunnel.example',
+      directory: 'https://ca.example/dir',
+      ca: 'a certificate',
+      staging: false,
+      challenge: 'tls-alpn-01',
+      dns: 'cloudflare',
+      resolvers: ['127.0.0.1:53'],
+      keyId: 'kid',
+      hmacKey: 'aGk',
+    },
+    httpPort: 80,
     tlsMinVersion: '1.3',
     tlsCiphers: 'ECDHE-RSA-AES128-GCM-SHA256',
     hsts: 31_536_000,
     acceptProxyProtocol: true,
     limits: {
-      ...Object.fromEntries(Object.keys(DEFAULT_LIMITS).map((option, index) => [option, 100_000 + index])),
+      ...Object.fromEntries(
+        Object.keys(DEFAULT_LIMITS).map((option, index) => [option, limitOf(option, index)]),
+      ),
       pingIntervalMs: 10_000,
       deadAfterMs: 20_000,
       maxBodyBytes: 1_572_864,
     },
   },
 })
+
+/** Tables whose keys are names, and not ours. */
+const NAMED: ReadonlySet<string> = new Set([
+  'services',
+  'routes',
+  'paths',
+  'claims',
+  'request-headers',
+  'answer-headers',
+])
 
 /** Every key of every table in camelCase; names of services and paths of routes are no keys. */
 function camelKeys(value: Json, isNames = false): Json {
@@ -232,7 +324,7 @@ function camelKeys(value: Json, isNames = false): Json {
   return Object.fromEntries(
     Object.entries(value as Table).map(([key, child]) => [
       isNames ? key : camelOf(key),
-      camelKeys(child, key === 'services' || key === 'routes'),
+      camelKeys(child, NAMED.has(key)),
     ]),
   )
 }

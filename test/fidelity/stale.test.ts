@@ -135,6 +135,10 @@ test('a fresh connection that dies is an error at once: nothing says that it was
   const app = await raw.origin.accept()
   await app.until('\r\n\r\n')
   app.socket.end()
+  // It is asked whether it speaks TLS, and the request does not come again.
+  const asked = await raw.origin.accept()
+  expect(await asked.exactly(1)).toBe('\x16')
+  asked.socket.terminate()
   expect(headerOf((await readAnswer(visitor)).head, 'x-localtunnels-error')).toBe('ORIGIN_CLOSED')
-  expect(raw.origin.connections.length).toBe(1)
+  expect(raw.origin.connections.length).toBe(2)
 })

@@ -4,7 +4,7 @@
 import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { canSplice } from '../../src/splice/splices.ts'
+import { canSplice } from '../../src/accelerator/threads.ts'
 import { within } from '../support/within.ts'
 
 const MB = 1_000_000

@@ -3,10 +3,12 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect as connectTcp, createServer as createTcpServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { TunnelClient } from '../../src/client/client.ts'
 import { TunnelServer } from '../../src/index.ts'
+import { next } from '../support/events.ts'
+import { RawOrigin } from '../support/raw.ts'
 import { startTunnel } from '../support/tunnel.ts'
 import { within } from '../support/within.ts'
 
@@ -151,12 +153,82 @@ test.each([{}, { verifyOrigin: false }])(
   async options => {
     using app = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('hi') })
     await using tunnel = await startTunnel({ url: `https://127.0.0.1:${app.port}`, ...options })
-    tunnel.client.on('error', () => {})
+    const told = next(tunnel.client, 'error')
     const answer = await fetch(`http://127.0.0.1:${tunnel.port}/`, { headers: { host: tunnel.host } })
-    expect(answer.headers.get('x-localtunnels-error')).toBe('ORIGIN_TLS')
+    expect(answer.headers.get('x-localtunnels-error')).toBe('ORIGIN_SPEAKS_PLAIN')
     expect(await answer.text()).toContain('http:// URL')
+    expect((await told).message).toBe(
+      `The app on port ${app.port} does not speak TLS: use http://127.0.0.1:${app.port}`,
+    )
   },
 )
+
+for (const wire of ['streams', 'json'] as const) {
+  test(`${wire}: a port of an app that speaks TLS`, async () => {
+    using secure = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      tls: pem.one,
+      fetch: () => new Response('hi'),
+    })
+    let hellos = 0
+    // As OpenSSL does: says nothing to what is no TLS.
+    const app = createTcpServer(socket => {
+      socket.on('error', () => {})
+      socket.once('data', bytes => {
+        if (bytes[0] !== 0x16) return socket.end()
+        hellos++
+        const through = connectTcp(secure.port ?? 0, '127.0.0.1')
+        through.on('error', () => socket.destroy())
+        through.write(bytes)
+        socket.pipe(through).pipe(socket)
+      })
+    })
+    await new Promise<void>(resolve => app.listen(0, '127.0.0.1', resolve))
+    const { port } = app.address() as AddressInfo // it listens on a port
+    await using tunnel = await startTunnel({ host: '127.0.0.1', port, wire })
+    const errors: Error[] = []
+    tunnel.client.on('error', error => errors.push(error))
+    for (let round = 0; round < 3; round++) {
+      const answer = await fetch(`http://127.0.0.1:${tunnel.port}/`, { headers: { host: tunnel.host } })
+      expect(answer.status).toBe(502)
+      if (wire === 'streams') expect(answer.headers.get('x-localtunnels-error')).toBe('ORIGIN_SPEAKS_TLS')
+      expect(await answer.text()).toContain('https:// URL')
+    }
+    expect(errors.map(({ message }) => message)).toEqual(
+      Array(3).fill(`The app on port ${port} speaks TLS: use https://127.0.0.1:${port}`),
+    )
+    // One handshake shows it for all of them.
+    expect(hellos).toBe(1)
+    app.close()
+  })
+
+  test(`${wire}: an app that answers a request with a TLS alert, or with nothing`, async () => {
+    using app = new RawOrigin()
+    await using tunnel = await startTunnel({ host: '127.0.0.1', port: app.port, wire })
+    const errors: unknown[] = []
+    tunnel.client.on('error', error => errors.push(Reflect.get(error, 'code')))
+    const ask = () => fetch(`http://127.0.0.1:${tunnel.port}/`, { headers: { host: tunnel.host } })
+    const first = ask()
+    const alerted = await app.accept()
+    await alerted.until('\r\n\r\n')
+    // handshake_failure. The connection stays open.
+    await alerted.send(new Uint8Array([0x15, 0x03, 0x03, 0, 2, 2, 40]))
+    expect(await (await first).text()).toContain('https:// URL')
+    await alerted.closed()
+    const second = ask()
+    const silent = await app.accept()
+    await silent.until('\r\n\r\n')
+    silent.socket.end()
+    // It is asked by TLS, and says nothing to that either.
+    const asked = await app.accept()
+    await asked.exactly(5)
+    asked.socket.end()
+    expect(await (await second).text()).toContain('may have crashed')
+    expect(errors[0]).toBe('ORIGIN_SPEAKS_TLS')
+    expect(errors).not.toContain('ORIGIN_TLS')
+  })
+}
 
 test('an https app is spoken to by TLS, verified unless told otherwise', async () => {
   const app = createServer(pem.one, (request, response) => response.end(`secure ${request.headers.host}`))

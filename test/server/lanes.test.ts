@@ -20,22 +20,34 @@ function tunnelsNamed(...names: string[]): { tunnels: Tunnels; all: Tunnel[] } {
 }
 
 /** Whether a lane that was granted would still serve. */
-const isGood = (grant: { era: Int32Array; since: number } | undefined) =>
-  grant !== undefined && Atomics.load(grant.era, 0) === grant.since
+const isGood = (grant: { routingEpoch: Int32Array; grantedEpoch: number } | undefined) =>
+  grant !== undefined && Atomics.load(grant.routingEpoch, 0) === grant.grantedEpoch
 
 test('a lane that is about to begin is recalled with its tunnel, and with no other', () => {
   const { tunnels, all } = tunnelsNamed('one', 'two')
-  const [one, two] = all.map(tunnel => tunnels.lanes.grant(tunnel, () => {}))
+  const [one, two] = all.map(tunnel =>
+    tunnels.lanes.grant(
+      tunnel,
+      () => {},
+      () => {},
+    ),
+  )
   expect([isGood(one), isGood(two)]).toEqual([true, true])
-  all[0]!.recallLanes()
+  all[0]!.routesChanged()
   expect([isGood(one), isGood(two)]).toEqual([false, true])
-  tunnels.recallLanes()
+  tunnels.routesChanged()
   expect(isGood(two)).toBe(false)
 })
 
 test('a tunnel that is given back recalls it, and so does one more client', () => {
   const { tunnels, all } = tunnelsNamed('one', 'two')
-  const [one, two] = all.map(tunnel => tunnels.lanes.grant(tunnel, () => {}))
+  const [one, two] = all.map(tunnel =>
+    tunnels.lanes.grant(
+      tunnel,
+      () => {},
+      () => {},
+    ),
+  )
   all[0]!.remove('CLIENT_GONE')
   expect(isGood(one)).toBe(false)
   all[1]!.join(holder)

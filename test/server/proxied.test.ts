@@ -275,13 +275,32 @@ test('a front of raw bytes hears of everything that happens on the connection', 
   }
 })
 
+test('with TLS the header comes first, then the hello; a reload cannot change that', async () => {
+  const tls = { cert: TEST_CERT, key: TEST_KEY }
+  const options = { tls, trustedProxies: ['127.0.0.1'], acceptProxyProtocol: true }
+  await using server = await startServer(options)
+  const proxy = new TcpProxy(server.port)
+  proxy.preface = Buffer.from('PROXY TCP4 203.0.113.7 192.0.2.1 5000 443\r\n')
+  const client = new TunnelClient({ server: `https://localhost:${proxy.port}`, verifyServer: false })
+  await client.http({
+    subdomain: 'app',
+    fetch: request => new Response(request.headers.get('x-forwarded-for')),
+  })
+  const visit = fetch(`https://127.0.0.1:${proxy.port}/`, {
+    headers: { host: 'app.localhost' },
+    tls: { rejectUnauthorized: false },
+  })
+  expect(await visit.then(answer => answer.text())).toBe('203.0.113.7')
+  expect(await server.reload({ tls }).catch((error: Error) => error.message)).toContain(
+    'acceptProxyProtocol with tls cannot change',
+  )
+  await client.disconnect()
+  proxy[Symbol.dispose]()
+})
+
 test('options that cannot be used together are refused', async () => {
   await start()
-  for (const options of [
-    {},
-    { trustedProxies: [] },
-    { trustedProxies: ['127.0.0.1'], tls: { cert: TEST_CERT, key: TEST_KEY } },
-  ]) {
+  for (const options of [{}, { trustedProxies: [] }]) {
     expect(() => new TunnelServer({ acceptProxyProtocol: true, ...options })).toThrow('acceptProxyProtocol')
   }
 })

@@ -3,6 +3,7 @@
 import { heapStats } from 'bun:jsc'
 import { describe, expect, test } from 'bun:test'
 import type { TunnelClientOptions } from '../../src/client/options.ts'
+import { TunnelError } from '../../src/errors.ts'
 import { TunnelClient, type TunnelServer } from '../../src/index.ts'
 import { claim } from '../../src/server/claims.ts'
 import { Deadlines } from '../../src/server/deadlines.ts'
@@ -14,6 +15,7 @@ import { serverSettings } from '../../src/server/settings.ts'
 import { Tunnels } from '../../src/server/tunnels.ts'
 import { ask } from '../support/ask.ts'
 import { codeOf, eventually, next } from '../support/events.ts'
+import { statusOf } from '../support/exchange.ts'
 import { NaiveJsonClient } from '../support/json-client.ts'
 import { type RawConnection, rawDial } from '../support/raw.ts'
 import { control, SpeakingClient } from '../support/speaker.ts'
@@ -235,6 +237,34 @@ describe('ports', () => {
     expect(performance.now() - startedAt).toBeLessThan(1_500)
   })
 
+  test('a holder that has nothing between two tries is not forgotten: what it gets next would be counted apart', async () => {
+    const settings = serverSettings({})
+    const tunnels = new Tunnels(() => settings.limits, new Deadlines(() => {}))
+    const holdings = new Holdings(() => settings.limits)
+    const holder = holdings.of(ANYTHING, '192.0.2.1')
+    const areKnown: boolean[] = []
+    const open = async (): Promise<never> => {
+      areKnown.push(holdings.of(ANYTHING, '192.0.2.1') === holder)
+      throw new TunnelError('PORT_TAKEN')
+    }
+    const host = { tunnels, terms: settings, open: { tcp: open, udp: open } }
+    const claiming = claim({ type: 'register', ref: 1, kind: 'tcp' }, { rule: ANYTHING, holder }, host)
+    let isOver = false
+    const others = (async () => {
+      for (let index = 0; !isOver; index++) {
+        for (let other = 0; other < 1_100; other++)
+          holdings.of(ANYTHING, `198.51.${index % 200}.${other % 250}-${other}`)
+        await Promise.resolve()
+      }
+    })()
+    await claiming
+    isOver = true
+    await others
+    expect(areKnown).toEqual(Array(16).fill(true))
+    // It has nothing, and nothing is under way for it.
+    expect(holdings.of(ANYTHING, '192.0.2.1')).not.toBe(holder)
+  })
+
   test('a free one is found wherever it is, within what the server and the token have', () => {
     const ports = new FreePorts()
     const server = new PortRanges('1-10,20000-20099,65535', 'tcpPorts')
@@ -294,6 +324,81 @@ describe('connections', () => {
     await one.connect()
     await using two = clientOf(server, { subdomain: 'two', fetch: here })
     expect(await codeOf(two.connect())).toBe('CLIENT_LIMIT')
+  })
+})
+
+describe('links', () => {
+  /** A connection that asks to be the link `number` of the session with this secret. */
+  async function link(server: TunnelServer, secret: unknown, number: number) {
+    const raw = await rawDial(server.port)
+    await raw.send(
+      'GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: localtunnels.link.1\r\n' +
+        `Authorization: Link ${String(secret)} ${number}\r\n\r\n`,
+    )
+    const status = statusOf(await raw.until('\r\n\r\n'))
+    if (status !== 101) raw.socket.terminate()
+    return { raw, status }
+  }
+
+  /** A client with this token that holds a tunnel, and the secret for its links. */
+  async function session(server: TunnelServer, name: string, token: string) {
+    const client = await SpeakingClient.connect(server.port, bearer(token))
+    client.say(http(1, name))
+    const { linkSecret } = await client.control('granted')
+    return { client, secret: linkSecret }
+  }
+
+  test('of a token above its bound are refused, over all its clients; one that closes makes room', async () => {
+    await using server = await startServer({ tokens: ['t', 'other'], limits: { maxTokenLinks: 3 } })
+    const one = await session(server, 'one', 't')
+    const two = await session(server, 'two', 't')
+    const other = await session(server, 'other', 'other')
+    const links = [
+      await link(server, one.secret, 1),
+      await link(server, one.secret, 2),
+      await link(server, two.secret, 1),
+    ]
+    expect(links.map(({ status }) => status)).toEqual([101, 101, 101])
+    expect((await link(server, two.secret, 2)).status).toBe(503)
+    expect((await link(server, one.secret, 3)).status).toBe(503)
+    expect((await link(server, other.secret, 1)).status).toBe(101)
+    // Taken into use, and given up by the client.
+    one.client.say(control({ type: 'linked', link: 1 }), control({ type: 'link-retired', link: 1 }))
+    await links[0]!.raw.closed()
+    expect((await link(server, two.secret, 2)).status).toBe(101)
+    expect((await link(server, two.secret, 3)).status).toBe(503)
+    // A client that leaves gives back all of its own.
+    one.client.close()
+    await eventually(() => server.getStats().connections === 2, 'the connection to be forgotten')
+    expect((await link(server, two.secret, 3)).status).toBe(101)
+    for (const { client } of [two, other]) client.close()
+  })
+
+  test('of all clients above the bound of the server are refused', async () => {
+    await using server = await startServer({ tokens: ['t', 'other'], limits: { maxAllLinks: 2 } })
+    const one = await session(server, 'one', 't')
+    const other = await session(server, 'other', 'other')
+    const statuses = [
+      await link(server, one.secret, 1),
+      await link(server, other.secret, 1),
+      await link(server, other.secret, 2),
+    ].map(({ status }) => status)
+    expect(statuses).toEqual([101, 101, 503])
+    for (const { client } of [one, other]) client.close()
+  })
+
+  test('keep their count through a reload that moves their client to another holder', async () => {
+    await using server = await startServer({ limits: { maxTokenLinks: 2 } })
+    const { client, secret } = await session(server, 'app', 't')
+    const first = await link(server, secret, 1)
+    // From the address to the token, which now counts.
+    await server.reload({ tokens: ['t'], limits: { maxTokenLinks: 2 } })
+    expect((await link(server, secret, 2)).status).toBe(101)
+    expect((await link(server, secret, 3)).status).toBe(503)
+    first.raw.socket.terminate()
+    while ((await link(server, secret, 4)).status !== 101);
+    expect((await link(server, secret, 5)).status).toBe(503)
+    client.close()
   })
 })
 

@@ -75,6 +75,45 @@ test('above maxStartupHeld requests get 503 at once', async () => {
   expect(await within(held[1]!, 'the end')).toMatchObject({ status: 503, code: 'SERVER_DRAINING' })
 })
 
+test('one address has its share of the places: those of others wait all the same', async () => {
+  const limits = { startupHoldMs: 60_000, maxAddressStartupHeld: 2 }
+  await using server = await startServer({ limits, trustedProxies: ['127.0.0.1'] })
+  const from = (forwarded: string) =>
+    ask(server.port, 'app.localhost', { headers: { 'x-forwarded-for': forwarded } })
+  const held = [from('203.0.113.7'), from('203.0.113.7')]
+  await ask(server.port, 'localhost', { path: '/health' })
+  // What the sender claims in front of it changes nothing.
+  expect(await from('198.51.100.1, 203.0.113.7')).toMatchObject(STARTING)
+  // Of one network of 64 bits.
+  held.push(from('203.0.113.8'), from('2001:db8:1:2::1'), from('2001:db8:1:2:ffff::9'))
+  // The proxy itself asks for many.
+  held.push(...(await asked(server, ['app.localhost', 'app.localhost', 'app.localhost'])))
+  expect(await from('2001:db8:1:2::3')).toMatchObject(STARTING)
+  await using _client = await connect(server)
+  for (const answer of held) expect(await within(answer, 'the answer')).toMatchObject(ANSWERED)
+  // They have left: nothing is counted any more.
+  const later = [1, 2].map(() =>
+    ask(server.port, 'b.localhost', { headers: { 'x-forwarded-for': '203.0.113.7' } }),
+  )
+  await ask(server.port, 'localhost', { path: '/health' })
+  await server.stop()
+  for (const answer of later)
+    expect(await within(answer, 'the end')).toMatchObject({ code: 'SERVER_DRAINING' })
+})
+
+test('by default the loopback, where a proxy may be, has no share; with a value it has', async () => {
+  const hosts = Array.from({ length: 101 }, (_, index) => `app-${index}.localhost`)
+  const codes = async (limits: object) => {
+    const server = await startServer({ limits: { startupHoldMs: 60_000, ...limits } })
+    const answers = await asked(server, hosts)
+    await server.stop()
+    const all = await Promise.all(answers)
+    return all.filter(({ code }) => code === 'SERVER_STARTING').length
+  }
+  expect(await codes({})).toBe(0)
+  expect(await codes({ maxAddressStartupHeld: 100 })).toBe(1)
+})
+
 test('a visitor that leaves makes room', async () => {
   await using server = await startServer({ limits: { startupHoldMs: 60_000, maxStartupHeld: 1 } })
   const visitor = await rawDial(server.port)

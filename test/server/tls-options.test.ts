@@ -39,7 +39,7 @@ const refusal = (asked: Promise<unknown>) =>
   )
 
 describeWith(['openssl'], 'openssl s_client', () => {
-  /** On a port of its own, and on one that TLS tunnels share: there the handshake is done behind a hop. */
+  /** On a port of its own, and on one that TLS tunnels share: there the server reads the hello before TLS begins. */
   const ports = ['own', 'shared'] as const
   test.each(ports)(
     'on its %s port: forward secrecy and authenticated encryption by default, TLS 1.2 and 1.3',

@@ -16,14 +16,16 @@ import { within } from '../support/within.ts'
 const here = () => new Response('here')
 
 function gateAt(limits: Partial<typeof DEFAULT_LIMITS> = {}) {
+  const errors: Error[] = []
   const clock = new Clock()
   const policy = new Policy(['good'])
   const gate = new TokenGate({
     limits: () => ({ ...DEFAULT_LIMITS, ...limits }),
     scheduler: clock,
     ruleOf: token => policy.ruleOf(token),
+    failed: error => errors.push(error),
   })
-  return { clock, gate }
+  return { clock, gate, errors }
 }
 
 describe('the delay of an address', () => {
@@ -65,6 +67,17 @@ describe('the delay of an address', () => {
     const short = gateAt({ tokenDelayMs: 150, maxTokenGuesses: 1 }).gate
     for (const gate of [none, short]) for (let index = 0; index < 5; index++) gate.judge('bad', '192.0.2.1')
     expect([none.delayOf('192.0.2.1'), short.delayOf('192.0.2.1')]).toEqual([0, 150])
+  })
+
+  test('what a listener throws behind the delay is reported, and does not reach the event loop', () => {
+    const { clock, gate, errors } = gateAt({ maxTokenGuesses: 1 })
+    gate.judge('bad', '192.0.2.1')
+    const thrown = new Error('thrown')
+    gate.judgeLater('good', '192.0.2.1', () => {
+      throw thrown
+    })
+    clock.advance(10_000)
+    expect(errors).toEqual([thrown])
   })
 
   test('a good token waits as long as a bad one, and is good; more than maxTokenWaits do not wait', () => {

@@ -2,7 +2,7 @@
 
 import { afterEach, expect, mock, spyOn, test } from 'bun:test'
 import { eventLoop } from '../../src/event-loop.ts'
-import type { ClientHost } from '../../src/server/clients.ts'
+import type { ClientHost } from '../../src/server/client-host.ts'
 import { Deadlines } from '../../src/server/deadlines.ts'
 import { Holdings } from '../../src/server/holdings.ts'
 import { LinkGate } from '../../src/server/links.ts'
@@ -45,12 +45,18 @@ class Client {
       tunnels,
       linkGate: new LinkGate(),
       unfinishedMessages: new UnfinishedMessages(),
-      tokenGate: new TokenGate({ limits: () => allLimits, scheduler: eventLoop, ruleOf: () => ANYTHING }),
+      tokenGate: new TokenGate({
+        limits: () => allLimits,
+        scheduler: eventLoop,
+        ruleOf: () => ANYTHING,
+        failed() {},
+      }),
       isTrusted: () => false,
       refused() {},
       ruleNow: () => ANYTHING,
       refusalOf: () => undefined,
       holderOf: () => holder,
+      hasRoomForLink: () => true,
       claim: () => member,
       detailOf: () => undefined,
       urlOf: () => 'http://app.localhost',
@@ -68,10 +74,14 @@ class Client {
       terminate() {},
     }
     this.#connection = new StreamsConnection(carrier, '192.0.2.7', host, ANYTHING)
-    const register = frameOf('CONTROL', 0, '{"type":"register","ref":1,"kind":"http","name":"app"}')
-    this.#connection.carrierHandler.received(register, 0, register.length)
+    this.say('{"type":"register","ref":1,"kind":"http","name":"app"}')
     if (member.upstream === undefined) throw new Error('the tunnel is not held')
     this.upstream = member.upstream
+  }
+
+  say(message: string): void {
+    const control = frameOf('CONTROL', 0, message)
+    this.#connection.carrierHandler.received(control, 0, control.length)
   }
 
   /** So many requests for a trunk it has heard. */
@@ -133,5 +143,23 @@ test('no client of a pool is: each request there goes where it is its turn', asy
   const client = new Client({}, 'none')
   expect(client.upstream.reserve?.()).toBeUndefined()
   expect(await client.wishes()).toBe(0)
+  client.close()
+})
+
+test('a client that says that it opens none is asked when it allows that, or never again', async () => {
+  clockAt(5_000)
+  const client = new Client()
+  client.upstream.reserve?.()
+  client.say('{"type":"no-trunk","retryMs":70000}')
+  clockAt(74_999)
+  client.upstream.reserve?.()
+  expect(await client.wishes()).toBe(1)
+  clockAt(75_000)
+  client.upstream.reserve?.()
+  expect(await client.wishes()).toBe(2)
+  client.say('{"type":"no-trunk"}')
+  clockAt(86_400_000)
+  client.upstream.reserve?.()
+  expect(await client.wishes()).toBe(2)
   client.close()
 })

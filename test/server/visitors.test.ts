@@ -126,6 +126,53 @@ test('clients and ports of one token leave descriptors for visitors, operators a
   for (const client of greedy) client.close()
 }, 20_000)
 
+/** So many clients of a token come in, of so many that try. */
+async function clientsOf(server: ServerProcess, token: string, tries: number): Promise<SpeakingClient[]> {
+  const clients: SpeakingClient[] = []
+  for (let count = 0; count < tries; count++) {
+    const client = SpeakingClient.connect(server.port, { authorization: `Bearer ${token}` })
+    await client.then(
+      one => clients.push(one),
+      () => {},
+    )
+  }
+  return clients
+}
+
+test('the part of the descriptors that clients may have, and one token of it, are options', async () => {
+  const limits = { clientDescriptorsPercent: 20, tokenDescriptorsPercent: 60, registerTimeoutMs: 0 }
+  await using server = await ServerProcess.start({ tokens: ['one', 'two'], limits }, 256)
+  // Of the 192 beyond the reserve: 38.4 for clients, 23.04 for a token.
+  const one = await clientsOf(server, 'one', 30)
+  const two = await clientsOf(server, 'two', 30)
+  expect([one.length, two.length]).toEqual([24, 15])
+  expect(server.errors.map(({ code }) => code)).toEqual(['DESCRIPTORS_SHORT'])
+  for (const client of [...one, ...two]) client.close()
+}, 20_000)
+
+test('links of one token leave descriptors for visitors', async () => {
+  await using server = await ServerProcess.start({ tokens: ['t'] }, 256)
+  const clients = await clientsOf(server, 't', 6)
+  const taken: RawConnection[] = []
+  for (const [index, client] of clients.entries()) {
+    client.say(control({ type: 'register', ref: 1, kind: 'http', name: `app-${index}` }))
+    const { linkSecret } = await client.control('granted')
+    for (let number = 1; number <= 32; number++) {
+      const raw = await rawDial(server.port)
+      crowd.push(raw)
+      await raw.send(
+        'GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: localtunnels.link.1\r\n' +
+          `Authorization: Link ${String(linkSecret)} ${number}\r\n\r\n`,
+      )
+      if (statusOf(await raw.until('\r\n\r\n')) === 101) taken.push(raw)
+      else raw.socket.terminate()
+    }
+  }
+  // Half of three quarters of 192, of which its clients have 6.
+  expect(taken.length).toBe(66)
+  for (const client of clients) client.close()
+}, 20_000)
+
 test('where visitors are busy the next is refused with 503, the control host answers, and one error event says so', async () => {
   await using server = await ServerProcess.start({}, 256)
   await using _first = await connect(server.port, never)
@@ -231,22 +278,23 @@ test('a connection to a TLS tunnel is refused with an alert above maxVisitors, o
   await client.disconnect()
 })
 
+const BEHIND_PROXY = { acceptProxyProtocol: true, trustedProxies: ['127.0.0.1'] }
+
+/** A visitor whose address a PROXY header names asks once, and stays. */
+async function visitFrom(address: string, port: number): Promise<'served' | 'cut'> {
+  const visitor = await rawDial(port)
+  crowd.push(visitor)
+  const destination = { address: address.includes(':') ? '2001:db8::1' : '192.0.2.1', port: 80 }
+  await visitor.send(encodeProxyV1({ transport: 'tcp', source: { address, port: 5_000 }, destination }))
+  await visitor.send('GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n')
+  await visitor.when(() => visitor.text.endsWith('OK') || visitor.isClosed, 'an answer or the end')
+  return visitor.isClosed ? 'cut' : 'served'
+}
+
 test('connections of one address at once are bounded, by the visitor that a PROXY header names', async () => {
-  await using server = await startServer({
-    acceptProxyProtocol: true,
-    trustedProxies: ['127.0.0.1'],
-    limits: { maxAddressVisitors: 2 },
-  })
+  await using server = await startServer({ ...BEHIND_PROXY, limits: { maxAddressVisitors: 2 } })
   const told = next(server, 'error')
-  const visit = async (address: string) => {
-    const visitor = await rawDial(server.port)
-    crowd.push(visitor)
-    const destination = { address: address.includes(':') ? '2001:db8::1' : '192.0.2.1', port: 80 }
-    await visitor.send(encodeProxyV1({ transport: 'tcp', source: { address, port: 5_000 }, destination }))
-    await visitor.send('GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n')
-    await visitor.when(() => visitor.text.endsWith('OK') || visitor.isClosed, 'an answer or the end')
-    return visitor.isClosed ? 'cut' : 'served'
-  }
+  const visit = (address: string) => visitFrom(address, server.port)
   expect(await visit('203.0.113.7')).toBe('served')
   expect(await visit('203.0.113.7')).toBe('served')
   expect(await visit('203.0.113.7')).toBe('cut')
@@ -260,6 +308,31 @@ test('connections of one address at once are bounded, by the visitor that a PROX
   // One left.
   crowd[0]?.socket.terminate()
   await ask(server.port, 'localhost').catch(() => {})
+})
+
+test('one address has at most half of the places of a server with few descriptors', async () => {
+  await using server = await ServerProcess.start({ ...BEHIND_PROXY, limits: { maxAddressRate: 0 } }, 256)
+  const outcomes: string[] = []
+  for (let count = 0; count < 120; count++) outcomes.push(await visitFrom('203.0.113.7', server.port))
+  // Half of the 192 that are no part of the reserve.
+  expect(outcomes.filter(outcome => outcome === 'served').length).toBe(96)
+  expect(await visitFrom('203.0.113.8', server.port)).toBe('served')
+  expect(server.errors.map(({ code }) => code)).toEqual(['ADDRESS_LIMIT'])
+  expect(server.errors[0]?.message).toStartWith('203.0.113.7 opens more than 96 connections')
+}, 20_000)
+
+test('one address has at most half of maxVisitors, unless maxAddressVisitors says more', async () => {
+  for (const [limits, most] of [
+    [{ maxVisitors: 4 }, 2],
+    [{ maxVisitors: 4, maxAddressVisitors: 3 }, 3],
+    [{ maxVisitors: 1 }, 1],
+  ] as const) {
+    await using server = await startServer({ ...BEHIND_PROXY, limits })
+    const outcomes: string[] = []
+    for (let count = 0; count < 4; count++) outcomes.push(await visitFrom('203.0.113.7', server.port))
+    expect(outcomes.filter(outcome => outcome === 'served').length).toBe(most)
+    for (const { socket } of crowd.splice(0)) socket.terminate()
+  }
 })
 
 test('new connections of one address in a second are bounded, also on the loopback when a bound is given', async () => {

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'bun:test'
 import type { ErrorCode } from '../../src/errors.ts'
 import { Link } from '../../src/session/link.ts'
 import type { Stream } from '../../src/session/stream.ts'
-import type { Trunk } from '../../src/socket.ts'
+import type { Socket } from '../../src/socket.ts'
 import { concat } from '../support/link.ts'
 import { frame, frameOf } from '../support/naive.ts'
 import { Random } from '../support/random.ts'
@@ -46,7 +46,7 @@ function lonerWithHeld(): { loner: Loner; held: Heard; other: Heard } {
   loner.hear(OPEN(1), OPEN(2))
   const [held, other] = loner.log.streams.map(heardBy)
   if (held === undefined || other === undefined) throw new Error('two streams')
-  held.stream.hold()
+  held.stream.lend()
   return { loner, held, other }
 }
 
@@ -69,7 +69,7 @@ describe('a held stream', () => {
     held.stream.brought(bytesOf('brought '))
     held.stream.brought(bytesOf('in two'))
     expect(held.story).toEqual(['brought ', 'in two'])
-    held.stream.release(false)
+    held.stream.giveBack(false)
     expect(held.story).toEqual(['brought ', 'in two', 'carried later', 'ended'])
     expect(held.stream.receivedBytes).toBe(100 + 'brought in two'.length + 'carried later'.length)
   })
@@ -79,7 +79,7 @@ describe('a held stream', () => {
     loner.hear(DATA(1, 'carried'), RESET(1))
     held.stream.brought(bytesOf('brought'))
     expect([held.story, held.stream.isClosed]).toEqual([['brought'], false])
-    held.stream.release(false)
+    held.stream.giveBack(false)
     expect(held.story).toEqual(['brought', 'carried', 'reset'])
     expect(held.stream.isClosed).toBe(true)
   })
@@ -93,7 +93,7 @@ describe('a held stream', () => {
     loner.hear(UNLINK(1, 3, 11), END(1))
     held.stream.brought(bytesOf('brought '))
     expect(held.story).toEqual(['brought '])
-    held.stream.release(false)
+    held.stream.giveBack(false)
     expect(held.story).toEqual(['brought ', 'carried ', 'on the link', 'ended'])
     loner.clock.tick()
     expect([end.isPaused, sentOf(loner, 'LINK_FREE').length]).toEqual([false, 1])
@@ -105,13 +105,13 @@ describe('a held stream', () => {
 
   test('of whose link the end is kept gets its last bytes before it is released', () => {
     const { loner, held } = lonerWithHeld()
-    held.stream.release(false)
+    held.stream.giveBack(false)
     const { end } = linkOf(loner, 3)
     loner.hear(LINK(1, 3, 0))
-    held.stream.hold()
+    held.stream.lend()
     loner.hear(UNLINK(1, 3, 6), END(1))
     end.handler?.received(bytesOf('linked'))
-    held.stream.release(false)
+    held.stream.giveBack(false)
     expect(held.story).toEqual(['linked', 'ended'])
   })
 
@@ -126,7 +126,7 @@ describe('a held stream', () => {
       read.fill(0xee)
     }
     expect(other.log.deliveredAtEnd).toBe(0)
-    held.stream.release(false)
+    held.stream.giveBack(false)
     expect(held.story).toEqual(['kept', 'ended'])
     expect(held.log.deliveredAtEnd).toBe(6)
   })
@@ -157,16 +157,16 @@ describe('a held stream', () => {
 
   test('is as any other once it is released, and can be held again', () => {
     const { loner, held } = lonerWithHeld()
-    held.stream.release(false)
+    held.stream.giveBack(false)
     loner.hear(DATA(1, 'at once'))
     expect(held.story).toEqual(['at once'])
-    held.stream.hold()
+    held.stream.lend()
     loner.hear(DATA(1, 'kept'))
     // Twice is as good as once: what was kept stays.
-    held.stream.hold()
+    held.stream.lend()
     loner.hear(END(1))
     expect(held.story).toEqual(['at once'])
-    held.stream.release(false)
+    held.stream.giveBack(false)
     expect(held.story).toEqual(['at once', 'kept', 'ended'])
   })
 
@@ -179,7 +179,7 @@ describe('a held stream', () => {
       loner.hear(read)
       expect(loner.log.closes).toEqual([])
       expect(sentOf(loner, 'CREDIT')).toEqual([])
-      held.stream.release(false)
+      held.stream.giveBack(false)
       expect(held.log.pieces.length).toBe(1)
       expect(Buffer.compare(held.log.bytes, bytes)).toBe(0)
       expect(held.log.pieces[0]?.buffer.byteLength).toBeLessThanOrEqual(2 * count)
@@ -223,7 +223,7 @@ describe('a hostile peer with a held stream', () => {
       linkOf(loner, 3)
       loner.hear(...frames)
       expect(loner.log.closes).toEqual([])
-      held.stream.release(false)
+      held.stream.giveBack(false)
       loner.expectEnd(code)
     })
   }
@@ -231,10 +231,10 @@ describe('a hostile peer with a held stream', () => {
   test('sends data behind an END that came before it was held: the session ends, when it is released', () => {
     const { loner, held } = lonerWithHeld()
     loner.hear(END(1))
-    held.stream.release(false)
-    held.stream.hold()
+    held.stream.giveBack(false)
+    held.stream.lend()
     loner.hear(DATA(1, 'x'))
-    held.stream.release(false)
+    held.stream.giveBack(false)
     loner.expectEnd('PROTOCOL_ERROR')
   })
 })
@@ -242,8 +242,8 @@ describe('a hostile peer with a held stream', () => {
 test('a stream that the other side ended gets nothing of a lane any more', () => {
   const { loner, held } = lonerWithHeld()
   loner.hear(END(1))
-  held.stream.release(false)
-  held.stream.hold()
+  held.stream.giveBack(false)
+  held.stream.lend()
   held.stream.brought(bytesOf('brought'))
   expect(held.story).toEqual(['ended', 'reset'])
   loner.expectEnd('PROTOCOL_ERROR')
@@ -263,8 +263,8 @@ describe('a held stream that is closed meanwhile', () => {
       expect(held.stream.held).toBeUndefined()
       held.stream.moved(0, 5)
       held.stream.brought(bytesOf('brought'))
-      held.stream.release(false)
-      held.stream.release(true)
+      held.stream.giveBack(false)
+      held.stream.giveBack(true)
       expect(held.story.join()).toBe(told)
     })
   }
@@ -279,7 +279,7 @@ describe('a held stream that is closed meanwhile', () => {
       held.log.onEvent = event => {
         if (event === 'received') close(loner, held)
       }
-      held.stream.release(false)
+      held.stream.giveBack(false)
       expect([textOf(held.log.bytes), held.log.deliveredAtEnd]).toEqual(['carried', undefined])
     }
   })
@@ -299,12 +299,12 @@ describe('a link of a held stream that is closed meanwhile', () => {
   // Its bytes are on their way, and have to be counted: the next stream's come behind them.
   const ways: readonly [string, (held: Heard) => void][] = [
     ['by this side', ({ stream }) => stream.reset('CANCELLED')],
-    ['with its trunk', ({ stream }) => stream.release(true)],
+    ['with its trunk', ({ stream }) => stream.giveBack(true)],
     [
       'in the middle of what waited',
       ({ log, stream }) => {
         log.onEvent = () => stream.reset('CANCELLED')
-        stream.release(false)
+        stream.giveBack(false)
       },
     ],
   ]
@@ -339,7 +339,7 @@ describe('a link of a held stream that is closed meanwhile', () => {
     const { loner, held, other } = lonerWithHeld()
     const { end } = linkOf(loner, 3)
     loner.hear(LINK(1, 3, 0), RESET(1), UNLINK(1, 3, 10))
-    held.stream.release(false)
+    held.stream.giveBack(false)
     end.handler?.received(bytesOf('for nobody'))
     loner.hear(LINK(2, 3, 10))
     end.handler?.received(bytesOf('for the other'))
@@ -352,7 +352,7 @@ describe('a held stream whose trunk is gone', () => {
   test('is lost, and what waited behind the missing bytes with it', () => {
     const { loner, held, other } = lonerWithHeld()
     loner.hear(DATA(1, 'behind a hole'), END(1))
-    held.stream.release(true)
+    held.stream.giveBack(true)
     expect(held.story).toEqual(['reset'])
     expect(held.log.resetWith).toBe('CARRIER_LOST')
     loner.clock.tick()
@@ -365,8 +365,8 @@ describe('a held stream whose trunk is gone', () => {
 describe('a handler that throws', () => {
   const moments: readonly [string, (held: Heard) => void][] = [
     ['when its lane brings bytes', ({ stream }) => stream.brought(bytesOf('brought'))],
-    ['when what waited arrives', ({ stream }) => stream.release(false)],
-    ['when its lane is torn', ({ stream }) => stream.release(true)],
+    ['when what waited arrives', ({ stream }) => stream.giveBack(false)],
+    ['when its lane is torn', ({ stream }) => stream.giveBack(true)],
   ]
   for (const [moment, happen] of moments) {
     test(`${moment} ends its session with INTERNAL, and nobody else hears of it`, () => {
@@ -389,7 +389,7 @@ describe('what a lane moved', () => {
     const loner = new Loner('server')
     const log = heardBy(loner.open())
     log.stream.write(bytesOf('abc'))
-    log.stream.hold()
+    log.stream.lend()
     return { loner, ...log }
   }
 
@@ -399,7 +399,7 @@ describe('what a lane moved', () => {
     one.stream.moved(1, 2)
     expect([one.stream.sentBytes, one.stream.deliveredBytes, one.stream.receivedBytes]).toEqual([104, 52, 52])
     one.stream.brought(bytesOf('more'))
-    one.stream.release(false)
+    one.stream.giveBack(false)
     expect([one.stream.deliveredBytes, one.stream.receivedBytes]).toEqual([56, 56])
     one.stream.end()
     one.loner.clock.tick()
@@ -412,7 +412,7 @@ describe('what a lane moved', () => {
   test('leaves the credit of frames alone', () => {
     const one = stream()
     one.stream.moved(10 * FIRST_CREDIT_BYTES, 10 * FIRST_CREDIT_BYTES)
-    one.stream.release(false)
+    one.stream.giveBack(false)
     one.log.isReading = false
     one.loner.hear(...Array(4).fill(DATA(1, FULL)))
     expect(one.loner.log.closes).toEqual([])
@@ -430,7 +430,7 @@ describe('what a lane moved', () => {
       const one = stream()
       one.loner.hear(FRAME(1, 103))
       one.stream.moved(100, 0)
-      one.stream.release(false)
+      one.stream.giveBack(false)
       expect(one.loner.log.closes).toEqual([])
       expect(name === 'END' ? one.log.deliveredAtEnd : one.log.deliveredAtReset).toBe(103)
     })
@@ -439,104 +439,68 @@ describe('what a lane moved', () => {
       const one = stream()
       one.loner.hear(FRAME(1, 104))
       one.stream.moved(100, 0)
-      one.stream.release(false)
+      one.stream.giveBack(false)
       one.loner.expectEnd('PROTOCOL_ERROR')
     })
   }
 })
 
-/** An end in memory that lanes could be on. */
-class TrunkEnd extends WireEnd {
-  readonly trunk: Trunk = { nextLane: () => 0, refuse() {} }
-  readonly sides: boolean[] = []
-
-  becomeTrunk(isAppSide: boolean): Trunk {
-    this.sides.push(isAppSide)
-    return this.trunk
-  }
-}
-
-function trunkOf(loner: Loner, number: number): { end: TrunkEnd; link: Link } {
-  const end = new TrunkEnd(1_000_000)
+/** A link whose connection is lent. */
+function lentLink(loner: Loner, number: number): { end: WireEnd; link: Link } {
+  const end = new WireEnd(1_000_000)
   const link = new Link(number, end, loner.session.links)
   end.handler = link.socketHandler
-  expect(link.becomeTrunk(true)).toBe(true)
+  expect(link.lend(socket => socket)).toBe(end)
   return { end, link }
 }
 
-describe('a link that is a trunk', () => {
-  test('is no link any more: bulk wants another, streams do not settle on it, and it is never idle', () => {
+describe('a link that is lent', () => {
+  test('is no link any more: bulk wants another, small pieces do not move to it, and it is never idle', () => {
     const loner = new Loner('client')
     const wishes = { links: 0 }
     Object.assign(loner.log, { linkWanted: () => wishes.links++ })
     loner.hear(OPEN(1))
-    const { link, end } = trunkOf(loner, 3)
-    expect(end.sides).toEqual([true])
-    loner.session.links.addTrunk(link)
+    const { link, end } = lentLink(loner, 3)
+    loner.session.links.add(link)
     const bulk = loner.log.streams[0]?.stream
     bulk?.write(FULL)
     bulk?.write(FULL)
-    bulk?.settle()
+    bulk?.moveToLink()
     expect([bulk?.sendingLink, end.onWire.length]).toEqual([undefined, 0])
     expect(wishes.links).toBeGreaterThan(0)
     expect([link.isFree, link.isIdle]).toEqual([false, false])
     link.closeWhenIdle()
-    expect([link.isClosed, loner.session.links.trunk]).toEqual([false, link])
+    expect(link.isClosed).toBe(false)
   })
 
-  test('is only what has carried nothing, is still there, and can be one', () => {
+  test('is only what has carried nothing, is still there, and is taken', () => {
     const loner = new Loner('client')
-    const used = linkOf(loner, 3)
-    expect(used.link.becomeTrunk(true)).toBe(false)
-    expect([used.link.isFree, used.link.isClosed]).toEqual([true, false])
-    const early = new TrunkEnd(1000)
-    const spoken = new Link(4, early, loner.session.links)
+    const asked: Socket[] = []
+    const lend = (link: Link, isTaken = true) =>
+      link.lend(socket => {
+        asked.push(socket)
+        return isTaken ? socket : undefined
+      })
+    const kept = linkOf(loner, 3)
+    expect(lend(kept.link, false)).toBeUndefined()
+    expect([kept.link.isFree, kept.link.isClosed, asked]).toEqual([true, false, [kept.end]])
+    const spoken = new Link(4, new WireEnd(1000), loner.session.links)
     spoken.socketHandler.received(bytesOf('early'))
-    expect(spoken.becomeTrunk(true)).toBe(false)
-    const gone = new TrunkEnd(1000)
-    const closed = new Link(5, gone, loner.session.links)
+    expect(lend(spoken)).toBeUndefined()
+    const closed = new Link(5, new WireEnd(1000), loner.session.links)
     closed.close()
-    expect(closed.becomeTrunk(true)).toBe(false)
-    expect([...early.sides, ...gone.sides]).toEqual([])
-  })
-
-  test('is asked for whenever somebody looks for it in vain, and is the session’s only one', () => {
-    const loner = new Loner('client')
-    const wishes = { trunks: 0 }
-    Object.assign(loner.log, { trunkWanted: () => wishes.trunks++ })
-    const { links } = loner.session
-    expect([links.trunk, links.trunk, wishes.trunks]).toEqual([undefined, undefined, 2])
-    const first = trunkOf(loner, 3)
-    links.addTrunk(first.link)
-    expect([links.trunk, wishes.trunks, links.size]).toEqual([first.link, 2, 1])
-    const second = trunkOf(loner, 4)
-    links.addTrunk(second.link)
-    expect([second.link.isClosed, second.end.isOpen, links.size]).toEqual([true, false, 1])
-    expect([links.trunk, wishes.trunks]).toEqual([first.link, 2])
-    first.end.handler?.closed(new Error('reset'))
-    expect([links.trunk, wishes.trunks, links.size]).toEqual([undefined, 3, 0])
-    const third = trunkOf(loner, 5)
-    links.addTrunk(third.link)
-    expect(links.trunk).toBe(third.link)
-  })
-
-  test('is none that did not become one, and none of a session that is over', () => {
-    const loner = new Loner('client')
-    const { links } = loner.session
-    const plain = new Link(3, new WireEnd(1000), links)
-    links.addTrunk(plain)
-    expect([plain.isClosed, links.trunk, links.size]).toEqual([true, undefined, 0])
-    const late = trunkOf(loner, 4)
-    loner.session.close('CANCELLED')
-    links.addTrunk(late.link)
-    expect([late.link.isClosed, links.trunk, links.size]).toEqual([true, undefined, 0])
+    expect(lend(closed)).toBeUndefined()
+    expect(asked).toEqual([kept.end])
   })
 
   test('goes with its session', () => {
     const loner = new Loner('client')
-    const { link, end } = trunkOf(loner, 3)
-    loner.session.links.addTrunk(link)
+    const { link, end } = lentLink(loner, 3)
+    loner.session.links.add(link)
     loner.session.close('CANCELLED')
     expect([link.isClosed, end.isOpen, loner.session.links.size]).toEqual([true, false, 0])
+    const late = lentLink(loner, 4)
+    loner.session.links.add(late.link)
+    expect([late.link.isClosed, loner.session.links.size]).toEqual([true, 0])
   })
 })

@@ -4,8 +4,10 @@ import { describe, expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createSecureContext } from 'node:tls'
 import type { Socket } from '../../src/socket.ts'
 import { dialBun, listenBun } from '../../src/sockets/bun.ts'
+import { tlsFault } from '../../src/sockets/bun-tls.ts'
 import { connectionCases, dialCases } from '../suites/socket.ts'
 import { viaCases } from '../suites/via.ts'
 import { peerClient } from '../support/peer.ts'
@@ -41,6 +43,28 @@ if (FUZZ > 1)
     listening.stop(true)
   }, 140_000)
 
+if (FUZZ > 1)
+  test('a socket secured later outlives them, too', async () => {
+    const near = new Recorder()
+    const { context } = createSecureContext({ cert: TEST_CERT, key: TEST_KEY })
+    const listening = listenBun({
+      hostname: HOST,
+      accept: socket => ({
+        received: first => socket.secure?.(first, { context, accept: () => near }),
+        drained() {},
+        ended() {},
+        closed() {},
+      }),
+    })
+    const far = await peerClient(listening.port, true)
+    await Bun.sleep(130_000)
+    far.write('still here')
+    await near.happened('received')
+    expect(near.events).toEqual(['received'])
+    far.destroy()
+    listening.stop(true)
+  }, 140_000)
+
 describe('a socket accepted on Bun', () => {
   const cases = connectionCases(async (tls, handler) => {
     const { promise, resolve } = Promise.withResolvers<Socket>()
@@ -63,6 +87,95 @@ describe('a socket accepted on Bun', () => {
     }
   })
   for (const { name, run } of cases) test(name, run)
+})
+
+describe('a socket secured on Bun after its first bytes were read', () => {
+  const { context } = createSecureContext({ cert: TEST_CERT, key: TEST_KEY })
+  const silent = { drained() {}, ended() {}, closed() {} }
+  const cases = connectionCases(async (tls, handler) => {
+    const { promise, resolve } = Promise.withResolvers<Socket>()
+    const listening = listenBun({
+      hostname: HOST,
+      accept: socket => ({
+        ...silent,
+        received(first) {
+          const accept = (secured: Socket) => {
+            resolve(secured)
+            return handler
+          }
+          socket.secure?.(first, { context, accept })
+        },
+      }),
+    })
+    const far = await peerClient(listening.port, tls)
+    return {
+      near: await within(promise, 'accept'),
+      far,
+      close() {
+        far.destroy()
+        listening.stop(true)
+      },
+    }
+  })
+  for (const { name, run } of cases) if (name.startsWith('over TLS')) test(name, run)
+
+  test('a server can try first whether it works', async () => {
+    expect(await tlsFault(context)).toBeUndefined()
+    expect(await tlsFault({})).toContain('SecureContext')
+  })
+
+  test('stop(true) cuts it, and the pass of its connection is given back', async () => {
+    const near = new Recorder()
+    const { promise: left, resolve } = Promise.withResolvers<void>()
+    const { promise: accepted, resolve: accept } = Promise.withResolvers<void>()
+    const listening = listenBun({
+      hostname: HOST,
+      admit: () => ({ left: resolve }),
+      accept: socket => ({
+        ...silent,
+        received(first) {
+          const secured = () => {
+            accept()
+            return near
+          }
+          socket.secure?.(first, { context, accept: secured })
+        },
+      }),
+    })
+    const far = await peerClient(listening.port, true)
+    await within(accepted, 'accept')
+    listening.stop(true)
+    await near.happened('closed')
+    expect(near.errorCode).toBe('ECONNABORTED')
+    await within(left, 'left')
+    far.destroy()
+  })
+
+  test('a handshake that fails ends the connection, and its pass is given back', async () => {
+    const { promise: left, resolve } = Promise.withResolvers<void>()
+    let accepted = 0
+    const listening = listenBun({
+      hostname: HOST,
+      admit: () => ({ left: resolve }),
+      accept: socket => ({
+        ...silent,
+        received(first) {
+          const accept = () => {
+            accepted++
+            return new Recorder()
+          }
+          socket.secure?.(first, { context, accept })
+        },
+      }),
+    })
+    const far = await peerClient(listening.port, false)
+    far.on('error', () => {})
+    far.write('this is no hello at all, and long enough to be taken for one')
+    await within(left, 'left')
+    expect(accepted).toBe(0)
+    far.destroy()
+    listening.stop(true)
+  })
 })
 
 describe('listening on Bun', () => {

@@ -16,6 +16,7 @@ class Heard implements DatagramSocketHandler {
     this.datagrams.push(datagram)
     this.#check()
   }
+  dropped(): void {}
   drained(): void {
     this.drains++
     this.#check()

@@ -48,6 +48,11 @@ export class Clock implements Scheduler {
     return next && next.at - this.#now
   }
 
+  /** Work takes time: it is later, and no timer has gone off yet. */
+  pass(ms: number): void {
+    this.#now += ms
+  }
+
   /** Ends one tick: runs what was planned so far, not what that plans. */
   tick(): void {
     const tasks = this.#soon

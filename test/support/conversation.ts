@@ -146,8 +146,8 @@ export class Conversation {
   }
 
   #holdOrRelease({ to: { stream } }: Direction): void {
-    if (stream?.held === undefined) stream?.hold()
-    else stream.release(false)
+    if (stream?.held === undefined) stream?.lend()
+    else stream.giveBack(false)
   }
 
   #opposite(direction: Direction): Direction {
@@ -160,7 +160,7 @@ export class Conversation {
   #finish(): void {
     for (const direction of this.directions) this.#end(direction)
     this.pair.settle()
-    for (const { to } of this.directions) to.stream?.release(false)
+    for (const { to } of this.directions) to.stream?.giveBack(false)
     for (let rounds = 0; rounds < 100; rounds++) {
       this.pair.settle()
       for (const direction of this.directions) this.#consume(direction, direction.held)

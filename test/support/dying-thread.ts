@@ -1,15 +1,10 @@
-// In place of the splicing thread: dies when it gets its first job.
+// In place of the worker thread: dies when it gets its first splice.
 
-import { workerData } from 'node:worker_threads'
-import { Board } from '../../src/splice/board.ts'
-import type { ThreadData } from '../../src/splice/thread.ts'
+import { receiveMessageOnPort, workerData } from 'node:worker_threads'
+import type { Command, ThreadData } from '../../src/accelerator/thread.ts'
 
-const { memory } = workerData as ThreadData // what `splicer.ts` gives it
-const board = new Board(memory)
-const orders = {
-  start() {
-    throw new Error('thrown in the splicing thread')
-  },
-  stop() {},
-}
-setInterval(() => board.follow(orders), 1)
+const { commands } = workerData as ThreadData // what `worker-thread.ts` gives it
+setInterval(() => {
+  const command = receiveMessageOnPort(commands)?.message as Command | undefined // likewise
+  if (command?.kind === 'splice') throw new Error('thrown in the splicing thread')
+}, 1)

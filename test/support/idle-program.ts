@@ -16,4 +16,5 @@ export const idleProgram = (): ReturnType<typeof createProgram> =>
     login: nothing,
     logout: nothing,
     whoami: nothing,
+    link: nothing,
   })

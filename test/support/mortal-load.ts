@@ -1,8 +1,8 @@
 // Bulk, lanes and raw conversations through a tunnel, in a process whose threads die again and again; every byte is checked.
 // Prints what came of it.
 
+import { runInThreads, spliceCounts } from '../../src/accelerator/threads.ts'
 import { TunnelClient, TunnelServer } from '../../src/index.ts'
-import { runInThreads, spliceCounts } from '../../src/splice/splices.ts'
 import { peerClient, peerServer } from './peer.ts'
 import { Sink, Source } from './relay.ts'
 
@@ -132,7 +132,7 @@ async function download(): Promise<void> {
 
 await Promise.all([easy('a'), easy('b'), easy('c'), talk('d'), talk('e'), download()])
 // They come back, and stay.
-runInThreads(new URL('../../src/splice/thread.ts', import.meta.url))
+runInThreads(new URL('../../src/accelerator/thread.ts', import.meta.url))
 const { begun } = spliceCounts()
 const openDescriptors = (
   await Array.fromAsync(new Bun.Glob('*').scan({ cwd: '/proc/self/fd', onlyFiles: false }))

@@ -1,6 +1,8 @@
 // Processes that tests start, kill and freeze.
 
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { eventually } from './events.ts'
 import { within } from './within.ts'
 
 const PROGRAM = ['bun', join(import.meta.dir, 'client-process.ts')]
@@ -43,10 +45,28 @@ export class ClientProcess implements AsyncDisposable {
     this.#child.kill(signal)
   }
 
+  /** Stops it. Resolves when all of its threads stand still: on another core they go on for a while after the signal. */
+  async freeze(): Promise<void> {
+    const { pid } = this.#child
+    this.#child.kill('SIGSTOP')
+    await eventually(() => isStopped(pid), 'the client process to stand still')
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#child.kill('SIGKILL')
     await this.#child.exited
   }
+}
+
+/** Whether each thread is in state T. Systems without /proc do not say so. */
+function isStopped(pid: number): boolean {
+  const threads = `/proc/${pid}/task`
+  if (!existsSync(threads)) return true
+  return readdirSync(threads).every(thread => {
+    // Behind the name of the program, which is in parentheses.
+    const stat = readFileSync(`${threads}/${thread}/stat`, 'latin1')
+    return stat.startsWith('T', stat.lastIndexOf(')') + 2)
+  })
 }
 
 async function* lines(stream: ReadableStream<Uint8Array>): AsyncGenerator<{ event: string; name: string }> {

@@ -130,7 +130,7 @@ export class Relay implements AsyncDisposable {
       if (this.#unsent.send(this.to, bytes) < bytes.length) this.from.pause()
     },
     drained() {},
-    turnBegan: () => {
+    spliceable: () => {
       const limitBytes = this.#limitBytes()
       if (limitBytes === undefined || !this.#unsent.isEmpty) return
       this.splice = this.from.spliceTo?.(this.to, limitBytes, movedBytes => {

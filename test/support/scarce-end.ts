@@ -1,8 +1,8 @@
 // A server, or a client with tunnels to an app, in a process with few descriptors. Prints a JSON line for each event.
 
+import { spliceCounts } from '../../src/accelerator/threads.ts'
 import { freeDescriptors } from '../../src/descriptors.ts'
 import { TunnelClient, TunnelServer } from '../../src/index.ts'
-import { spliceCounts } from '../../src/splice/splices.ts'
 
 const [kind = '', ...args] = process.argv.slice(2)
 const say = (line: object) => console.log(JSON.stringify(line))

@@ -2,11 +2,11 @@
 
 import { createServer, type Socket as PeerSocket } from 'node:net'
 import type { Socket as BunSocket } from 'bun'
-import type { LaneExchange } from '../../src/socket.ts'
+import { Changes, EPOLLIN, EPOLLOUT, EPOLLRDHUP, Kernel, type Room } from '../../src/accelerator/kernel.ts'
+import type { LaneEvents, LaneOver } from '../../src/accelerator/lane.ts'
+import { LaneEndpoint, MAX_LANE_FRAME_BYTES, type Trunk } from '../../src/accelerator/trunk.ts'
+import type { LaneExchange } from '../../src/accelerator.ts'
 import { descriptorOf } from '../../src/sockets/descriptor.ts'
-import { Changes, EPOLLIN, EPOLLOUT, EPOLLRDHUP, Kernel, type Room } from '../../src/splice/kernel.ts'
-import type { LaneEvents, LaneOver } from '../../src/splice/lane.ts'
-import { MAX_LANE_FRAME_BYTES, Seat, type Trunk } from '../../src/splice/trunk.ts'
 import { eventually } from './events.ts'
 
 let shared: Kernel | undefined
@@ -226,7 +226,7 @@ export class Heard implements LaneEvents {
   readonly exchanges: LaneExchange[] = []
   end: LaneOver | undefined
 
-  exchanged(_lane: Seat, exchange: LaneExchange): void {
+  exchanged(_lane: LaneEndpoint, exchange: LaneExchange): void {
     this.exchanges.push(exchange)
   }
 
@@ -234,16 +234,16 @@ export class Heard implements LaneEvents {
     this.log.push(`thrown ${error instanceof Error ? error.message : String(error)}`)
   }
 
-  over(_lane: Seat, over: LaneOver): void {
+  over(_lane: LaneEndpoint, over: LaneOver): void {
     this.log.push('over')
     this.end = over
   }
 
-  more(_lane: Seat, bytes: Uint8Array<ArrayBuffer>): void {
+  more(_lane: LaneEndpoint, bytes: Uint8Array<ArrayBuffer>): void {
     this.log.push(`more ${latin1(bytes)}`)
   }
 
-  back(_lane: Seat, isTorn: boolean): void {
+  back(_lane: LaneEndpoint, isTorn: boolean): void {
     this.log.push(isTorn ? 'back torn' : 'back')
   }
 
@@ -270,7 +270,7 @@ export class Heard implements LaneEvents {
 }
 
 /** A lane that does nothing by itself. */
-export class Guest extends Seat {
+export class Guest extends LaneEndpoint {
   /** What happened: bytes as they are, `«room»`, `«peer left»`, `«done»` or `«torn»`. */
   readonly log: string[] = []
 

@@ -270,7 +270,7 @@ test('a client that thaws after its carrier was given up has its port again, and
   await using frozen = new ClientProcess(`127.0.0.1:${server.port}`, 'tcp', service.port)
   const name = await frozen.event('connected')
   const port = Number(name.split('-')[1])
-  frozen.kill('SIGSTOP')
+  await frozen.freeze()
   await until(server, 'disconnection', () => server.getStats().connections === 0)
   const thief = new TunnelClient({ server: `127.0.0.1:${server.port}` })
   expect(await codeOf(thief.tcp({ port: 1, remotePort: port }))).toBe('PORT_TAKEN')

@@ -493,7 +493,8 @@ describe('on the port of the server itself', () => {
     expect(await get(visit(ends.port, 'localhost', ours), 'localhost')).toContain('localtunnels')
     expect(await get(visit(ends.port, 'other.example'), 'other.example')).toContain('HOST_UNKNOWN')
     expect(await get(visit(ends.port, ''), 'web.localhost')).toContain(' 200 ')
-    expect(await answerTo(ends.port, Buffer.from('GET / HTTP/1.1\r\n\r\n'))).toBe('')
+    const plain = await answerTo(ends.port, Buffer.from('GET / HTTP/1.1\r\n\r\n'))
+    expect(Buffer.from(plain, 'hex').toString()).toMatch(/^HTTP\/1\.1 400 .*use https:/s)
     expect(ends.server.tlsPort).toBe(ends.port)
   })
 

@@ -150,12 +150,15 @@ test('/tls-check confirms the hosts that the client names, also when strangers t
 })
 
 test('/tls-check confirms nothing that no authority would', async () => {
-  await using tunnel = await certifying({}, { fetch: echo })
-  for (const odd of ['a_b', '-', 'a-', `${'a.'.repeat(120)}b`]) {
+  await using tunnel = await certifying({ maxHostsBelow: 1 }, { fetch: echo })
+  for (const odd of ['a_b', '-', 'a-', 'a'.repeat(64), `${'a.'.repeat(120)}b`]) {
     const host = `${odd}.wild.example.test`
     await tunnel.visit(host)
     expect([odd, await tunnel.check(host)]).toEqual([odd, 404])
   }
+  // They take no place.
+  expect(await tunnel.visit('good.wild.example.test')).toBe(200)
+  expect(await tunnel.check('good.wild.example.test')).toBe(200)
   for (const odd of ['.wild.example.test', 'a..wild.example.test', 'a b.wild.example.test'])
     expect([odd, await tunnel.check(odd)]).toEqual([odd, 404])
 })

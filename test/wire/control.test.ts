@@ -26,15 +26,30 @@ const clientMessages: readonly ClientMessage[] = [
     origin: 'http://localhost:3000',
   },
   { type: 'register', ref: 2, kind: 'tcp', port: 20_017, proxyProtocol: 2 },
+  { type: 'register', ref: 3, kind: 'http', name: 'app', guard: { allow: ['10.0.0.0/8'], key: 'k' } },
+  { type: 'guard', tunnel: 3, guard: { deny: ['10.0.0.1'] } },
   { type: 'watch', on: true },
+  { type: 'watch', on: true, rate: 30 },
   { type: 'release', tunnel: 3 },
   { type: 'linked', link: 1 },
   { type: 'linked', link: 0xffff_ffff, trunk: true },
+  { type: 'no-trunk' },
+  { type: 'no-trunk', retryMs: 0 },
+  { type: 'no-trunk', retryMs: 0xffff_ffff },
   { type: 'link-retired', link: 1 },
 ]
 
 const serverMessages: readonly ServerMessage[] = [
   { type: 'granted', ref: 1, tunnel: 7, name: 'app', url: 'https://app.example', resume: 'secret' },
+  {
+    type: 'granted',
+    ref: 1,
+    tunnel: 7,
+    name: 'app',
+    url: 'https://app.example',
+    resume: 'secret',
+    guarded: true,
+  },
   { type: 'refused', ref: 1, code: 'NAME_TAKEN', message: 'Another client holds this name.' },
   { type: 'revoked', tunnel: 7, code: 'NAME_RESERVED', message: 'The name is reserved by the server.' },
   { type: 'released', tunnel: 7 },
@@ -43,6 +58,7 @@ const serverMessages: readonly ServerMessage[] = [
   { type: 'switched', id: 1, tunnel: 7 },
   { type: 'response', id: 1, tunnel: 7, status: 200, durationMs: 0.5, bytes: 5e9 },
   { type: 'response', id: 1, tunnel: 7, status: 502, durationMs: 1, bytes: 0, error: 'ORIGIN_REFUSED' },
+  { type: 'requests', begun: 7, requests: 5, errors: 1, bytes: 5e9, underWay: 2 },
   { type: 'visitor-connected', id: 2, tunnel: 7, remoteAddress: '2001:db8::7', remotePort: 50_123 },
   { type: 'visitor-connected', id: 2, tunnel: 7, remoteAddress: '', remotePort: 0 },
   { type: 'visitor-disconnected', id: 2, tunnel: 7, durationMs: 0.5, bytesIn: 5e9, bytesOut: 0 },
@@ -73,6 +89,27 @@ describe('control messages', () => {
     })
   }
 
+  test('a guarded tunnel has a kind that a server without guards does not know', () => {
+    const json = encodeControl({ type: 'register', ref: 1, kind: 'http', name: 'app', guard: { key: 'k' } })
+    expect(JSON.parse(new TextDecoder().decode(json)).kind).toBe('guarded-http')
+    // A newer kind, guarded: refused as any that is not known.
+    const message = { type: 'register', ref: 1, kind: 'guarded-quic', guard: { key: 'k' } }
+    expect(parseClientMessage(bytesOf(message))).toEqual({ ...message, type: 'register', kind: 'unknown' })
+  })
+
+  test('a guard without the kind, and the kind without a guard, break the protocol', () => {
+    const register = { type: 'register', ref: 1, name: 'app' }
+    for (const broken of [
+      { ...register, kind: 'http', guard: {} },
+      { ...register, kind: 'guarded-http' },
+      { ...register, kind: 'guarded-http', guard: [] },
+      { ...register, kind: 'guarded-http', guard: 'all' },
+      { type: 'guard', tunnel: 1 },
+      { type: 'guard', guard: {} },
+    ])
+      expect(parseClientMessage(bytesOf(broken))).toBeUndefined()
+  })
+
   test('fields that a newer version added are left out', () => {
     const message = { type: 'watch', on: false, since: 3, __proto__x: 1 }
     expect(parseClientMessage(bytesOf(message))).toEqual({ type: 'watch', on: false })
@@ -89,7 +126,7 @@ describe('control messages', () => {
   })
 
   test('what one side says of trunks and lanes is unknown to itself', () => {
-    for (const type of ['linked', 'link-retired'])
+    for (const type of ['linked', 'link-retired', 'no-trunk'])
       expect(parseServerMessage(bytesOf({ type, link: 1, trunk: true }))).toBe('unknown')
     for (const type of ['trunk-wanted', 'lane'])
       expect(parseClientMessage(bytesOf({ type, stream: 1, link: 1, lane: 1 }))).toBe('unknown')
@@ -164,6 +201,9 @@ describe('control messages', () => {
     ['a trunk that is a number', { type: 'linked', link: 1, trunk: 1 }],
     ['a trunk that is text', { type: 'linked', link: 1, trunk: 'true' }],
     ['a trunk that is null', { type: 'linked', link: 1, trunk: null }],
+    ['a pause that is text', { type: 'no-trunk', retryMs: '1' }],
+    ['a negative pause', { type: 'no-trunk', retryMs: -1 }],
+    ['a pause without end', { type: 'no-trunk', retryMs: 0x1_0000_0000 }],
     ['a visitor from an address with an escape', { ...connected, remoteAddress: '\x1b[2J' }],
     ['a visitor without an address', { ...connected, remoteAddress: undefined }],
     ['a visitor from port 65536', { ...connected, remotePort: 65_536 }],
@@ -193,6 +233,13 @@ describe('control messages', () => {
     ['an origin with a line end', { ...register, origin: 'http://a\n' }],
     ['watch without on', { type: 'watch' }],
     ['watch with a number', { type: 'watch', on: 1 }],
+    ['watch with a rate below zero', { type: 'watch', on: true, rate: -1 }],
+    ['watch with a rate as text', { type: 'watch', on: true, rate: '30' }],
+    ['requests without their number', { type: 'requests', begun: 1, errors: 0, bytes: 0, underWay: 0 }],
+    [
+      'fewer than no requests',
+      { type: 'requests', begun: 1, requests: -1, errors: 0, bytes: 0, underWay: 0 },
+    ],
     ['release of a text', { type: 'release', tunnel: '1' }],
     ['granted with an escape in its url', { ...granted, url: 'http://a\x1b]0;x\x07' }],
     ['granted without resume', { ...granted, resume: undefined }],
@@ -221,7 +268,9 @@ describe('control messages', () => {
   ]
   for (const [name, message] of wrong) {
     test(`${name} is refused`, () => {
-      const isForServer = /^(?:register|watch|release$|link)/.test(String((message as { type: string }).type)) // by construction
+      const isForServer = /^(?:register|watch|release$|link|no-trunk)/.test(
+        String((message as { type: string }).type),
+      ) // by construction
       const parse = isForServer ? parseClientMessage : parseServerMessage
       expect(parse(bytesOf(message))).toBeUndefined()
     })

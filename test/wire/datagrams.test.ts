@@ -72,6 +72,28 @@ test('a far side that is full now and then loses nothing, repeats nothing and ke
   }
 })
 
+test('a reader that may send so many at once loses nothing and keeps the order', () => {
+  for (let seed = 0; seed < 200 * FUZZ; seed++) {
+    const rng = new Random(seed + 30_000)
+    const datagrams = Array.from({ length: 1 + rng.below(20) }, () => rng.bytes(rng.below(300)))
+    const read: number[][] = []
+    let sent = 0
+    const reader = new DatagramReader(some => {
+      sent += some.length
+      read.push(...some.map(one => [...one]))
+      return some.length
+    })
+    for (const piece of rng.slices(framed(datagrams), rng.pick([2, 50, 5_000])))
+      for (let at = 0; at < piece.length; ) {
+        const most = rng.below(4)
+        sent = 0
+        at += reader.receive(piece.subarray(at), most)
+        expect(sent).toBeLessThanOrEqual(most)
+      }
+    expect(read).toEqual(datagrams.map(one => [...one]))
+  }
+})
+
 test('datagrams that came whole are sent in one go, without a copy', () => {
   const bytes = framed([new Uint8Array(10), new Uint8Array(0), new Uint8Array(20)])
   const calls: (readonly Uint8Array[])[] = []

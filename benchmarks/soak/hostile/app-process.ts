@@ -77,8 +77,13 @@ const udp = await Bun.udpSocket({
   port: 0,
   socket: {
     data(socket, bytes, port, address) {
-      socket.send(bytes, port, address)
+      try {
+        socket.send(bytes, port, address)
+      } catch {
+        // Bun throws what an earlier answer met: a flow that had ended. An app goes on.
+      }
     },
+    error() {},
   },
 })
 

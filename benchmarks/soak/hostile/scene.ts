@@ -1,5 +1,6 @@
 // The honest part of one attack: app, server, client and visitors, a process each, and what was seen of them.
 
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TunnelServerOptions } from '../../../src/index.ts'
 import { type Child, launch } from '../../measure/children.ts'
@@ -178,9 +179,11 @@ export class Scene {
     return child
   }
 
-  attacker(name: string, onLine: (line: string) => void): Promise<Child> {
+  async attacker(name: string, onLine: (line: string) => void): Promise<Child> {
     const args = [name, JSON.stringify(this.target)]
-    return program('attacker-process.ts', args, /^ready$/, { onLine, isNice: true })
+    const child = await program('attacker-process.ts', args, /^ready$/, { onLine, isNice: true })
+    yieldAsGroup(child.pid)
+    return child
   }
 
   /** Resident bytes of both ends after a collection. */
@@ -198,6 +201,18 @@ export class Scene {
 
 /** A real attacker has a machine of its own: here it must not win by taking the processor from the server. */
 const ATTACKER_NICENESS = '5'
+
+/**
+ * Linux schedules sessions against each other, where `sched_autogroup_enabled` is set, and each process here has a session
+ * of its own: its niceness alone would only count among its threads.
+ */
+function yieldAsGroup(pid: number): void {
+  try {
+    writeFileSync(`/proc/${pid}/autogroup`, ATTACKER_NICENESS)
+  } catch {
+    // Another system, or without groups: then niceness does it.
+  }
+}
 
 const CLIENT_READY = /^ready (\d+) (\d+) (\S+)$/
 /** Many times what it takes: other programs may want the processor. */

@@ -1,5 +1,6 @@
 // `localtunnels doctor`: checks what a tunnel needs, one line each, and says what to do about what fails.
 
+import { isLoopback } from '../../names.ts'
 import { VERSION } from '../../version.ts'
 import {
   type Check,
@@ -13,6 +14,7 @@ import {
 import type { Destination } from '../destination.ts'
 import { EXIT } from '../exit-codes.ts'
 import { visible } from '../format.ts'
+import { checkHttpPort } from '../https-checks.ts'
 import type { Palette } from '../palette.ts'
 import type { Target } from '../target.ts'
 import type { ShareSettings } from './share.ts'
@@ -22,6 +24,8 @@ export interface DoctorSettings {
   readonly client: ShareSettings['client']
   /** `undefined`: no app was named, none is looked for. */
   readonly target: Target | undefined
+  /** A line of JSON for each check, and one at the end. */
+  readonly isJson: boolean
 }
 
 export interface DoctorRun {
@@ -36,7 +40,7 @@ export async function doctor(settings: DoctorSettings, run: DoctorRun): Promise<
   const show = (checks: readonly Check[]) => {
     for (const check of checks) {
       if (check.verdict === 'fail') faults++
-      run.write(line(check, run.palette))
+      run.write(settings.isJson ? jsonLine({ type: 'check', ...check }) : line(check, run.palette))
     }
   }
   show([checkRuntime(VERSION), checkEnvironment(run.environment)])
@@ -53,10 +57,15 @@ export async function doctor(settings: DoctorSettings, run: DoctorRun): Promise<
     // A round trip through a server that is not there would only say so again.
     if (!checks.some(({ verdict }) => verdict === 'fail'))
       show(await checkRoundTrip(server, { ...settings.client, token }))
+    const { host = '' } = way?.server.address ?? {}
+    if (way?.server.isSecure && !isLoopback(host)) show([await checkHttpPort(way.dial, host)])
   }
-  run.write(faults === 0 ? '\nNothing wrong.\n' : `\n${faults} of these must be fixed.\n`)
+  if (settings.isJson) run.write(jsonLine({ type: 'checked', faults }))
+  else run.write(faults === 0 ? '\nNothing wrong.\n' : `\n${faults} of these must be fixed.\n`)
   return faults === 0 ? EXIT.ok : EXIT.faultsFound
 }
+
+const jsonLine = (event: object): string => `${JSON.stringify(event)}\n`
 
 function line({ verdict, what, found, fix }: Check, palette: Palette): string {
   const colour = { ok: palette.green, fail: palette.red, note: palette.yellow }[verdict]

@@ -1,12 +1,9 @@
 // `localtunnels login`, `logout` and `whoami`: tokens that are kept, each for its server.
 
-import { connector } from '../../client/connect.ts'
-import type { ConnectionEvents } from '../../client/connection.ts'
 import type { TunnelClientOptions } from '../../client/options.ts'
+import { reach } from '../../client/reach.ts'
 import { serverOrigin } from '../../client/server-address.ts'
-import { clientSettings } from '../../client/settings.ts'
 import { TunnelError } from '../../errors.ts'
-import { dial } from '../../sockets/dial.ts'
 import { EXIT } from '../exit-codes.ts'
 import { visible } from '../format.ts'
 import type { Logins } from '../logins.ts'
@@ -30,7 +27,12 @@ export interface LoginSettings {
   readonly isPiped: boolean
   /** Only make the server the default: it is logged in to. */
   readonly isPreferred: boolean
-  readonly client: Pick<TunnelClientOptions, 'proxy' | 'ca' | 'verifyServer' | 'insecureToken'>
+  /** Keep a token also for a server that asks for none. */
+  readonly isForced: boolean
+  readonly client: Pick<
+    TunnelClientOptions,
+    'proxy' | 'ca' | 'cert' | 'key' | 'pin' | 'verifyServer' | 'insecureToken'
+  >
 }
 
 export interface Desk {
@@ -68,10 +70,15 @@ export async function login(settings: LoginSettings, desk: Desk): Promise<number
       'A token is up to 255 characters of visible ASCII without spaces.',
     )
   const unverified = await verify(server, token, settings, desk)
+  const isOpen = token !== '' && unverified === undefined && (await takesAnyone(server, settings, desk))
+  if (isOpen && !settings.isForced)
+    throw new TunnelError(
+      'OPTION_INVALID',
+      `${server} asks for no token: it would take any, and this one is not kept. Give an empty one to make it the default server, or keep this one with --force.`,
+    )
   logins.add(server, token === '' ? undefined : token)
-  write(
-    unverified === undefined ? `${server} accepts it.\n` : `Not verified: ${visible(unverified.message)}\n`,
-  )
+  if (unverified !== undefined) write(`Not verified: ${visible(unverified.message)}\n`)
+  else write(isOpen ? `${server} asks for no token. ` : `${server} accepts it.\n`)
   write(`Saved in ${logins.path}, which only you can read. ${server} is the default server now.\n`)
   return EXIT.ok
 }
@@ -122,9 +129,7 @@ async function verify(
 ): Promise<TunnelError | undefined> {
   try {
     const options = { ...client, server, token, connectTimeoutMs: VERIFY_TIMEOUT_MS }
-    const connect = connector(clientSettings(options, environment, dial))
-    const connection = await connect(NO_EVENTS, new AbortController().signal)
-    await connection.leave()
+    await reach(options, environment)
     return undefined
   } catch (error) {
     if (error instanceof TunnelError && !REFUSALS.has(error.code)) return error
@@ -132,16 +137,15 @@ async function verify(
   }
 }
 
-const ignore = () => {}
-const NO_EVENTS: ConnectionEvents = {
-  request: ignore,
-  switched: ignore,
-  response: ignore,
-  revoked: ignore,
-  moved: ignore,
-  visitorConnected: ignore,
-  visitorDisconnected: ignore,
-  error: ignore,
-  leaving: ignore,
-  closed: ignore,
+/** Whether the server takes a client without a token. In doubt, as when it is away by now, no. */
+async function takesAnyone(
+  server: string,
+  { client }: LoginSettings,
+  { environment }: Desk,
+): Promise<boolean> {
+  const options = { ...client, server, token: '', connectTimeoutMs: VERIFY_TIMEOUT_MS }
+  return reach(options, environment).then(
+    () => true,
+    () => false,
+  )
 }

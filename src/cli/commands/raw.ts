@@ -14,7 +14,7 @@ export interface RawSettings {
   /** What that one is to offer. */
   readonly embedded: EmbeddedOptions
   readonly client: Pick<TunnelClientOptions, 'insecureToken' | 'verifyServer' | 'proxy'>
-  /** Whether a connection tells that the service is there. */
+  /** Whether a connection shows that the service is there. */
   readonly isWatched: boolean
   /** Asks for the tunnel: `client.tcp(…)` and its like. */
   readonly open: (client: ClientEnd) => Promise<TunnelEnd>

@@ -1,16 +1,17 @@
-// `localtunnels server`: runs a TunnelServer until it is told to stop, as flags and a configuration file say.
+// `localtunnels server`: runs a TunnelServer until a signal stops it, as flags and a configuration file say.
 
 import { loadServerConfig } from '../../config/load.ts'
 import { type ServerConfigOptions, serverOptions } from '../../config/server-config.ts'
 import { ERRORS, TunnelError } from '../../errors.ts'
 import { FileWatch } from '../../file-watch.ts'
 import type { TunnelServerOptions } from '../../server/options.ts'
+import { type CertificateSource, openSource, refuseSource } from '../certificate-source.ts'
 import { Changes } from '../changes.ts'
 import { withPages } from '../documentation.ts'
-import { createServer, type ServerEnd } from '../ends.ts'
+import { createServer, type ServerEnd, withGuards } from '../ends.ts'
 import { isOpenToOthers } from '../open-server.ts'
 import { Refusals } from '../refusals.ts'
-import { describe, responseEvent, visitorEvent } from '../report.ts'
+import { describe, moreEvent, responseEvent, visitorEvent } from '../report.ts'
 import type { Run } from '../run.ts'
 import { aborted } from '../stop.ts'
 import { Totals } from '../totals.ts'
@@ -25,14 +26,19 @@ export interface ServeSettings {
 
 export async function serve({ file, flags }: ServeSettings, run: Run): Promise<void> {
   const follower = file === undefined ? undefined : new Follower(file, flags, run)
+  let source: CertificateSource | undefined
   try {
-    const { open, ...options } = follower === undefined ? flags : await follower.read()
+    const { open, ...given } = follower === undefined ? flags : await follower.read()
+    source = await openSource(given, run)
+    const wanted = { ...given, reportRate: run.reportRate }
+    const options = source?.added(wanted) ?? wanted
     // Options that cannot be used at all are reported first.
     const server = await createServer(options)
     if (!open) refuseOpen(options)
-    await runServer(server, options, follower, run)
+    await runServer(server, options, source, follower, run)
   } finally {
     follower?.stop()
+    await source?.stop()
   }
 }
 
@@ -44,6 +50,7 @@ function refuseOpen(options: TunnelServerOptions): void {
 async function runServer(
   server: ServerEnd,
   options: TunnelServerOptions,
+  source: CertificateSource | undefined,
   follower: Follower | undefined,
   run: Run,
 ): Promise<void> {
@@ -62,6 +69,10 @@ async function runServer(
     totals.ended(seen)
     output.event({ ...responseEvent(seen), subdomain: event.subdomain })
   })
+  server.on('requests', counts => {
+    totals.unreported(counts)
+    output.event(moreEvent(counts))
+  })
   server.on('visitorConnected', ({ id, tunnel, remoteAddress, remotePort }) =>
     output.event({ type: 'visitorConnected', id, tunnel, remoteAddress, remotePort }),
   )
@@ -79,7 +90,9 @@ async function runServer(
   const domains = options.domains ?? ['localhost']
   const { url, port, tlsPort } = server
   output.event({ type: 'listening', url, port, ...(tlsPort !== undefined && { tlsPort }), domains })
-  follower?.follow(server)
+  // Before the first change: its own orders are under way then.
+  await source?.start(server)
+  follower?.follow(server, source)
   await aborted(run.stop)
   output.event({ type: 'draining', requests: 0 })
   await server.stop()
@@ -93,6 +106,7 @@ class Follower {
   readonly #run: Run
   readonly #watch: FileWatch
   #server: ServerEnd | undefined
+  #source: CertificateSource | undefined
   readonly #changes: Changes
 
   constructor(file: string, flags: ServerConfigOptions, run: Run) {
@@ -114,7 +128,7 @@ class Follower {
     run.onHangup(() => this.#changes.ask())
   }
 
-  /** Rejects with `CONFIG_INVALID` after every fault was told. */
+  /** Rejects with `CONFIG_INVALID` after every fault is printed. */
   async read(): Promise<ServerConfigOptions> {
     const { output, environment } = this.#run
     const { config, faults } = await loadServerConfig(this.#file, environment)
@@ -124,8 +138,9 @@ class Follower {
   }
 
   /** From now on changes are made in this server. */
-  follow(server: ServerEnd): void {
+  follow(server: ServerEnd, source: CertificateSource | undefined): void {
     this.#server = server
+    this.#source = source
     this.#changes.begin()
   }
 
@@ -137,9 +152,12 @@ class Follower {
     const server = this.#server
     if (server === undefined || this.#run.stop.aborted) return
     try {
-      const { open, ...options } = await this.read()
+      const { open, ...given } = await this.read()
+      const wanted = { ...given, reportRate: this.#run.reportRate }
+      if (this.#source === undefined) refuseSource(wanted)
+      const options = this.#source?.added(wanted) ?? wanted
       if (!open) refuseOpen(options)
-      await server.reload(options)
+      await server.reload(await withGuards({ ...options, reportRate: this.#run.reportRate }))
       this.#notice('RELOADED', `${this.#file} is in force.`)
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error)

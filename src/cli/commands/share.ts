@@ -1,10 +1,8 @@
 // `localtunnels [port]`: a URL for an app, shown once it answers, and what can be said about the app's answers.
 
 import type { TunnelClientOptions } from '../../client/options.ts'
-import { clipboardSequence, copyWithTool } from '../clipboard.ts'
 import type { Destination } from '../destination.ts'
-import { explainRefusal, looksRefused, type Seen } from '../dev-server.ts'
-import { openInBrowser } from '../open.ts'
+import { looksRefused, type Seen } from '../refused-host.ts'
 import type { Run } from '../run.ts'
 import { pause, type Shared, share } from '../sharing.ts'
 import type { Target } from '../target.ts'
@@ -75,6 +73,7 @@ async function offer(url: string, settings: ShareSettings, run: Run): Promise<vo
     run.output.block(`${qrCode(url)}\n`)
   }
   if (settings.isCopyWanted) {
+    const { clipboardSequence, copyWithTool } = await import('../clipboard.ts')
     run.terminal?.(clipboardSequence(url))
     const isCopied = await copyWithTool(url, process.platform, run.environment)
     if (isCopied) notice('COPIED', 'copied to the clipboard')
@@ -85,7 +84,9 @@ async function offer(url: string, settings: ShareSettings, run: Run): Promise<vo
         'The URL was not copied: no clipboard tool (pbcopy, wl-copy, xclip, clip) was found.',
       )
   }
-  if (settings.isOpenWanted && !(await openInBrowser(url, process.platform))) {
+  if (!settings.isOpenWanted) return
+  const { openInBrowser } = await import('../open.ts')
+  if (!(await openInBrowser(url, process.platform))) {
     notice('OPEN_FAILED', 'The browser was not opened: no program to open a URL (xdg-open) was found.')
   }
 }
@@ -96,6 +97,7 @@ function lookAtRefusals({ client, run }: Shared, settings: ShareSettings): void 
   const explain = async (seen: Seen) => {
     const { url: origin } = settings.target
     if (origin === undefined || settings.client.hostHeader !== undefined) return
+    const { explainRefusal } = await import('../dev-server.ts')
     const message = await explainRefusal(origin, client.getTunnelUrl(), seen)
     if (message === undefined || refusalsAsked > MAX_REFUSALS_ASKED) return
     // Said once.

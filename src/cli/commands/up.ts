@@ -11,7 +11,7 @@ import { Changes } from '../changes.ts'
 import { destinationOfFile, type FileSettings, tellNotices, trustsServer } from '../destination.ts'
 import { withPages } from '../documentation.ts'
 import { startEmbeddedServer } from '../embedded-server.ts'
-import { type ClientEnd, createClient, type ServerEnd } from '../ends.ts'
+import { type ClientEnd, createClient, reachServer, type ServerEnd } from '../ends.ts'
 import { EXIT, exitCodeOf } from '../exit-codes.ts'
 import { Logins } from '../logins.ts'
 import type { Output } from '../output.ts'
@@ -87,11 +87,11 @@ class Up {
     const refusals = await this.#apply(config)
     const [first, ...others] = refusals
     if (first !== undefined && this.#line?.services.size === 0) {
-      // One that all share, such as a server that is not there, is said once, by whoever catches it.
-      this.#tell(others.filter(({ error }) => error !== first.error))
+      // One that all share, such as a server that is not there, is printed once, by the caller.
+      this.#printRefusals(others.filter(({ error }) => error !== first.error))
       throw named(first)
     }
-    this.#tell(refusals)
+    this.#printRefusals(refusals)
   }
 
   /** The file is another. */
@@ -116,10 +116,10 @@ class Up {
       const [first] = refusals
       const isUnreachable = this.#line?.services.size === 0 && !this.#line.client.isConnected()
       if (first !== undefined && isUnreachable && before !== undefined && !stop.aborted) {
-        this.#tell([first])
+        this.#printRefusals([first])
         notice(output, 'CONFIG_KEPT', `${this.#source.path}: the previous services keep running.`)
-        this.#tell(await this.#apply(before, superseded))
-      } else this.#tell(refusals)
+        this.#printRefusals(await this.#apply(before, superseded))
+      } else this.#printRefusals(refusals)
       this.#configured()
     } catch (error) {
       if (!(error instanceof TunnelError)) throw error
@@ -130,13 +130,14 @@ class Up {
   async #apply(config: ClientConfig, superseded?: AbortSignal): Promise<readonly Refusal[]> {
     const isSameLine = isDeepStrictEqual(this.#config?.connection, config.connection)
     if (this.#line === undefined || !isSameLine) {
-      // Options that cannot be used are told here, before anything ends.
+      // Before anything ends: options that cannot be used are reported, and another server is dialled.
       const line = await Line.open(config, {
         source: this.#source,
         run: this.#run,
         totals: this.#totals,
         lost: this.#lost,
-        refused: refusal => this.#tell([refusal]),
+        refused: refusal => this.#printRefusals([refusal]),
+        mustReach: this.#line !== undefined,
       })
       await this.#line?.close()
       this.#line = line
@@ -145,7 +146,7 @@ class Up {
     return this.#line.services.apply(config.services, superseded)
   }
 
-  #tell(refusals: readonly Refusal[]): void {
+  #printRefusals(refusals: readonly Refusal[]): void {
     for (const { service, error } of refusals) {
       this.#run.output.event({ type: 'error', code: error.code, message: error.message, service })
     }
@@ -157,15 +158,17 @@ class Up {
   }
 }
 
-/** What a line tells, and to whom. */
+/** What a line works with, and where its reports go. */
 interface LineOwner {
   readonly source: Source
   readonly run: Run
   readonly totals: Totals
   /** The client was closed for good. */
   readonly lost: (error: unknown) => void
-  /** A service was refused when nobody waited for it any more. */
+  /** A service was refused after its file was replaced by a newer one. */
   readonly refused: (refusal: Refusal) => void
+  /** Services run that are given back for this line: the server has to be there. */
+  readonly mustReach: boolean
 }
 
 /** A client with the services that go over it, and the server in this process if none is named. */
@@ -183,7 +186,7 @@ class Line {
 
   static async open(config: ClientConfig, owner: LineOwner): Promise<Line> {
     const { connection } = config
-    const { source, run, totals, lost, refused } = owner
+    const { source, run, totals, lost, refused, mustReach } = owner
     const destination = destinationOfFile(
       { connection, ...source },
       run.environment,
@@ -202,14 +205,17 @@ class Line {
     run.output.event({ type: 'connecting', server })
     const state = embedded === undefined ? stateFolder(run.environment) : undefined
     try {
-      const client = await createClient({
+      const options = {
         ...connection,
         ...(state !== undefined && { stateFolder: state }),
+        reportRate: run.reportRate,
         token: destination.token,
         server,
         // What is in this process needs no way out.
-        ...(embedded !== undefined && { proxy: false }),
-      })
+        ...(embedded !== undefined && { proxy: false as const }),
+      }
+      if (mustReach && embedded === undefined) await reachServer(options)
+      const client = await createClient(options)
       const line = new Line(client, new Services(client, run.output, refused), embedded)
       line.#report(run.output, totals, lost)
       return line
@@ -255,7 +261,7 @@ function named({ service, error }: Refusal): TunnelError {
   return new TunnelError(error.code, `${service}: ${what}`, { cause: error })
 }
 
-/** Rejects with `CONFIG_INVALID` after every fault was told. */
+/** Rejects with `CONFIG_INVALID` after every fault is printed. */
 async function read({ path, isNamed }: Source, { output, environment }: Run): Promise<ClientConfig> {
   const logins = () => new Logins(environment)
   const found = isNamed ? undefined : (server: string) => trustsServer(server, environment, logins)

@@ -28,8 +28,11 @@ export class BoundedOutput implements Output {
 
   event(event: CliEvent): void {
     const name = isOften(event)
-    // Numbers begin again with the next connection, and the ends of these are never told.
+    // Numbers begin again with the next connection, and the ends of these are not reported.
     if (event.type === 'disconnected') this.#open.clear()
+    if (event.type === 'more') return this.#add(event)
+    // The last line of a clean end.
+    if (event.type === 'totals') this.#begin()
     if (name === undefined) return this.inner.event(event)
     if (this.#left <= 0 && !this.#isAwaited(event)) return this.#count(event, name)
     if (this.#countsAll || (name !== 'begun' && name !== 'opened')) this.#take()
@@ -54,6 +57,10 @@ export class BoundedOutput implements Output {
 
   #take(): void {
     this.#left--
+    this.#startSecond()
+  }
+
+  #startSecond(): void {
     if (this.#timer !== undefined) return
     this.#timer = setTimeout(() => this.#begin(), SECOND_MS)
     this.#timer.unref()
@@ -71,6 +78,13 @@ export class BoundedOutput implements Output {
     this.inner.event({ type: 'more', ...counts })
   }
 
+  /** What the server or the client counted joins what is counted here, for one line. */
+  #add(more: MoreEvent): void {
+    this.#hasMore = true
+    for (const name of NAMES) this.#more[name] += more[name]
+    this.#startSecond()
+  }
+
   #count(event: CliEvent, name: keyof Counts): void {
     this.#hasMore = true
     this.#more[name]++
@@ -80,6 +94,7 @@ export class BoundedOutput implements Output {
 }
 
 const nothing = (): Counts => ({ begun: 0, requests: 0, opened: 0, connections: 0, errors: 0, others: 0 })
+const NAMES = ['begun', 'requests', 'opened', 'connections', 'errors', 'others'] as const
 
 /** Whether strangers can have this event happen as often as they like, and what it counts as. */
 function isOften({ type }: CliEvent): keyof Counts | undefined {

@@ -107,7 +107,7 @@ export class TerminalOutput implements Output {
         this.#print(connectionLine(event, this.#isListening, this.#now(), this.#palette, this.#out.columns))
         break
       case 'disconnected':
-        // What was open went with it, and nothing more is told of it.
+        // What was open ended with the connection, and no more events of it come.
         this.#openConnections = 0
         this.#webSockets.clear()
         this.#lostAt = this.#now().getTime()
@@ -140,7 +140,7 @@ export class TerminalOutput implements Output {
         this.#print(`  ${totalsLine(event, this.#isUncounted)}`)
         break
       case 'error':
-        // Every try of a long outage fails in the same way: it is said once, the status line tells the rest.
+        // Every try of a long outage fails in the same way: the error is printed once, the status line shows the outage.
         if (event.service !== undefined || event.code !== this.#lastError || this.#isListening)
           this.#printText(event)
         if (event.service === undefined) this.#lastError = event.code

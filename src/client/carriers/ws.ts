@@ -29,7 +29,7 @@ export function wsCarriers(agent?: Agent): OpenCarrier {
   return (request, accept) =>
     new Promise((resolve, reject) => {
       const { address, host, target, protocols, signal, timeoutMs, maxTextBytes = 0 } = request
-      const { serverName, verify = true, ca } = address.tls ?? {}
+      const { serverName, verify = true, ca, cert, key } = address.tls ?? {}
       if (signal.aborted) throw stopped()
       const heard = () => request.heard?.()
       const socket = new WebSocket(
@@ -43,6 +43,7 @@ export function wsCarriers(agent?: Agent): OpenCarrier {
           rejectUnauthorized: verify,
           ...(serverName !== undefined && { servername: serverName }),
           ...(ca !== undefined && { ca: [...rootCertificates, ca] }),
+          ...(cert !== undefined && key !== undefined && { cert, key }),
           ...(agent !== undefined && { agent }),
         },
       )

@@ -4,40 +4,58 @@ import { deferred } from '../../deferred.ts'
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import type { Address, Dial, Socket, SocketHandler } from '../../socket.ts'
 import type { Origin } from '../origin.ts'
+import { answeredPlain } from '../tls-check.ts'
+import { Silence } from './silence.ts'
 
 export interface AddressOriginOptions {
   readonly address: Address
   /** Longest wait for the connection, milliseconds. */
   readonly connectTimeoutMs: number
   readonly dial: Dial
+  /** Each connection carries HTTP: an app that says nothing did not understand it. Default `false`. */
+  readonly isHttp?: boolean
 }
 
 export class AddressOrigin implements Origin {
   readonly label: string
   readonly url: string
   readonly #options: AddressOriginOptions
+  /** The same place in the other scheme: `https://localhost:3000`. */
+  readonly #otherUrl: string
+  readonly #silence: Silence | undefined
 
   constructor(options: AddressOriginOptions) {
     this.#options = options
-    const { host = 'localhost', port, unix, tls } = options.address
-    const scheme = tls === undefined ? 'http' : 'https'
-    const isDefaultPort = port === (tls === undefined ? 80 : 443)
+    const { address, dial, isHttp } = options
+    const { host = 'localhost', port, unix, tls } = address
     const hostname = host.includes(':') ? `[${host}]` : host
-    this.url =
-      unix === undefined ? `${scheme}://${hostname}${isDefaultPort ? '' : `:${port}`}` : 'http://localhost'
+    const urlOf = (isSecure: boolean) => {
+      const isDefaultPort = port === (isSecure ? 443 : 80)
+      return `${isSecure ? 'https' : 'http'}://${hostname}${isDefaultPort ? '' : `:${port}`}`
+    }
+    this.url = unix === undefined ? urlOf(tls !== undefined) : 'http://localhost'
+    this.#otherUrl = urlOf(tls === undefined)
+    const isExplained = isHttp === true && tls === undefined && unix === undefined
+    this.#silence = isExplained ? new Silence(address, dial, this.#otherUrl) : undefined
     this.label = unix ?? (tls === undefined ? `${hostname}:${port}` : this.url)
   }
 
   async connect(handler: SocketHandler): Promise<Socket> {
     const { dial, address, connectTimeoutMs } = this.#options
-    const dialled = dial(address, handler)
+    const watched = this.#silence?.watch(handler)
+    const dialled = dial(address, watched?.handler ?? handler)
     const { promise: tooLate, reject } = deferred<never>()
     const timer = setTimeout(() => reject(new TunnelError('ORIGIN_UNREACHABLE')), connectTimeoutMs)
     try {
-      return await Promise.race([dialled, tooLate])
+      const socket = await Promise.race([dialled, tooLate])
+      return watched?.opened(socket) ?? socket
     } catch (cause) {
       // A connection that comes up after all is not wanted any more; one that fails has been reported here.
       dialled.then(socket => socket.terminate(), ignore)
+      if (address.tls !== undefined && answeredPlain(cause)) {
+        const detail = `The app on port ${address.port} does not speak TLS: use ${this.#otherUrl}`
+        throw new TunnelError('ORIGIN_SPEAKS_PLAIN', detail, { cause })
+      }
       throw new TunnelError(codeOf(cause), `Cannot connect to ${this.label}.`, { cause })
     } finally {
       clearTimeout(timer)
@@ -51,6 +69,6 @@ function codeOf(cause: unknown): ErrorCode {
   if (cause instanceof TunnelError) return cause.code
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
   if (code === 'ECONNREFUSED' || code === 'ENOENT') return 'ORIGIN_REFUSED'
-  // Bun 1.4.5 says EPROTO where the port does not speak TLS.
+  // Bun 1.4.5 says EPROTO where a handshake fails.
   return /CERT|TLS|SSL|SIGNED|ISSUER|ALTNAME|EPROTO/.test(code) ? 'ORIGIN_TLS' : 'ORIGIN_UNREACHABLE'
 }

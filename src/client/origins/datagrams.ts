@@ -3,9 +3,19 @@
 import type { Associate, DatagramSocket } from '../../datagram-socket.ts'
 import { TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
-import { Flow, type FlowShare } from '../../flow.ts'
+import { Flow } from '../../flow/flow.ts'
+import { FlowShare } from '../../flow/share.ts'
+import { Turns } from '../../session/turns.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Origin } from '../origin.ts'
+
+/** All UDP tunnels of this process share one event loop, so they share its turns. */
+const turns = new Turns(eventLoop, error => {
+  // A fault of this program. It is reported as one that is thrown anywhere else.
+  queueMicrotask(() => {
+    throw error
+  })
+})
 
 export interface DatagramOriginOptions {
   readonly host: string
@@ -33,7 +43,7 @@ export class DatagramOrigin implements Origin {
     const dropped = (count: number) => {
       this.droppedDatagrams += count
     }
-    this.#share = { scheduler: eventLoop, idleTimeoutMs, backlogBytes: 0, dropped }
+    this.#share = new FlowShare({ scheduler: eventLoop, turns, idleTimeoutMs, dropped })
   }
 
   async connect(handler: SocketHandler): Promise<Socket> {
@@ -47,6 +57,9 @@ export class DatagramOrigin implements Origin {
           received: datagram => {
             this.#isRefusing = false
             flow?.arrived(datagram)
+          },
+          dropped: () => {
+            this.droppedDatagrams++
           },
           drained: () => flow?.drained(),
           refused: cause => this.#refused(cause),

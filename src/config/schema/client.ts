@@ -2,6 +2,7 @@
 
 import { type ClientLimits, DEFAULT_CLIENT_LIMITS } from '../../client/limits.ts'
 import type { Fields } from '../field.ts'
+import { GUARD_FIELDS } from './guard.ts'
 import { CLIENT_LIMITS } from './limit-meanings.ts'
 import { limitFields } from './limits.ts'
 
@@ -161,6 +162,11 @@ export const SERVICE_FIELDS: Fields = {
     meaning: 'Looks whether the app is well, and sends it no visitors while it is not',
     default: 'not looked',
   },
+  guard: {
+    value: { type: 'table', fields: GUARD_FIELDS },
+    meaning: 'Who may visit: all walls must let a visitor pass, and one of the ways in is enough',
+    default: 'everybody',
+  },
   token: {
     value: { type: 'text', form: 'token', isSecret: true },
     meaning: 'Token for this service alone',
@@ -205,6 +211,17 @@ export const CLIENT_FIELDS: Fields = {
     value: { type: 'file' },
     meaning: "PEM file of an authority to trust for the server's certificate, besides the usual ones",
     default: 'none',
+  },
+  cert: {
+    value: { type: 'file' },
+    meaning: "PEM file of the client's own certificate, for servers that want one; with `key`",
+    default: 'none',
+  },
+  key: { value: { type: 'file' }, meaning: 'PEM file of its key', default: 'none' },
+  pin: {
+    value: { type: 'text', form: 'text' },
+    meaning: "The public key that the server's certificate must have: `sha256//` and base64 of its SHA-256",
+    default: 'any',
   },
   'connect-timeout': {
     value: { type: 'duration', least: 1 },

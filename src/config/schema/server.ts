@@ -2,6 +2,7 @@
 
 import { DEFAULT_LIMITS, NEVER_ZERO } from '../../server/options.ts'
 import type { Fields } from '../field.ts'
+import { LOGIN_PROVIDER } from './guard.ts'
 import { SERVER_LIMITS } from './limit-meanings.ts'
 import { limitFields } from './limits.ts'
 
@@ -10,6 +11,56 @@ const LIMITS: Fields = limitFields(DEFAULT_LIMITS, NEVER_ZERO, SERVER_LIMITS)
 const TLS: Fields = {
   cert: { value: { type: 'file' }, isRequired: true, meaning: 'PEM file of the certificate chain' },
   key: { value: { type: 'file' }, isRequired: true, meaning: 'PEM file of its private key' },
+}
+
+const ACME: Fields = {
+  email: {
+    value: { type: 'text', form: 'text' },
+    isRequired: true,
+    meaning: "Mail address of the account. With it you agree to the authority's terms",
+  },
+  directory: {
+    value: { type: 'text', form: 'url' },
+    meaning: "URL of the authority's directory",
+    default: "Let's Encrypt's",
+  },
+  ca: {
+    value: { type: 'file' },
+    meaning: "PEM file of the roots that sign the directory's own certificate",
+    default: 'those of the system',
+  },
+  staging: {
+    value: { type: 'flag' },
+    meaning: "Whether to use Let's Encrypt's staging, whose certificates no browser trusts",
+    default: '`false`',
+  },
+  challenge: {
+    value: { type: 'choice', choices: ['http-01', 'tls-alpn-01'] },
+    meaning:
+      'How names are proved without `dns`: on `http-port`, or on `port`, which visitors then have to reach as 443',
+    default: '`http-01`',
+  },
+  dns: {
+    value: { type: 'text', form: 'text' },
+    meaning:
+      'Who sets DNS records, for one certificate of all names: `cloudflare`, `route53`, `rfc2136://key-name@name-server/zone`, `exec:/path`, `acme-dns:/path`',
+    default: 'none: each tunnel has a certificate of its own',
+  },
+  resolvers: {
+    value: { type: 'list', of: { type: 'text', form: 'text' } },
+    meaning: 'Name servers, `address` or `address:port`, that are asked where the records of `dns` belong',
+    default: 'those of the system',
+  },
+  'key-id': {
+    value: { type: 'text', form: 'text' },
+    meaning: 'External account: its name, for authorities that want one',
+    default: 'none',
+  },
+  'hmac-key': {
+    value: { type: 'text', form: 'text', isSecret: true },
+    meaning: 'External account: its key, base64url',
+    default: 'none',
+  },
 }
 
 const TOKEN: Fields = {
@@ -37,6 +88,11 @@ const TOKEN: Fields = {
     value: { type: 'ports' },
     meaning: 'Public UDP ports that it may have',
     default: "the server's",
+  },
+  'require-guard': {
+    value: { type: 'flag' },
+    meaning: 'Whether tunnels without a guard are refused',
+    default: '`false`',
   },
   'max-tunnels': {
     value: { type: 'number', least: 1, most: 1_000_000 },
@@ -96,6 +152,21 @@ export const SERVER_FIELDS: Fields = {
     meaning: 'Certificate of the server',
     default: 'none: plain HTTP',
   },
+  'client-ca': {
+    value: { type: 'file' },
+    meaning: 'PEM file of the authorities that sign certificates of clients: a client without one is refused',
+    default: 'none: clients need no certificate',
+  },
+  acme: {
+    value: { type: 'table', fields: ACME },
+    meaning: 'Certificates of an ACME authority; then `port` is 443 and `http-port` 80 unless they are given',
+    default: 'none',
+  },
+  'http-port': {
+    value: { type: 'number', least: 0, most: 65_535 },
+    meaning: 'Second port for plain HTTP: checks of the authority, and redirects to https',
+    default: 'none; with `acme` 80',
+  },
   'tls-min-version': {
     value: { type: 'choice', choices: ['1.2', '1.3'] },
     meaning: 'Oldest version of TLS, as a text',
@@ -130,6 +201,16 @@ export const SERVER_FIELDS: Fields = {
     value: { type: 'flag' },
     meaning: "Whether the server may listen on other addresses than this machine's own without tokens",
     default: '`false`: refused with `OPEN_SERVER`',
+  },
+  login: {
+    value: { type: 'map', keys: 'service', each: 'login', of: { type: 'table', fields: LOGIN_PROVIDER } },
+    meaning: 'OpenID Connect issuers at which visitors of guarded tunnels can sign in, named as you like',
+    default: 'none',
+  },
+  'jwt-issuers': {
+    value: { type: 'list', of: { type: 'text', form: 'url' }, isUnique: true },
+    meaning: 'Issuers whose tokens the guards of tunnels may ask for, besides those of `login`',
+    default: 'none',
   },
   'reserved-names': {
     value: { type: 'list', of: { type: 'text', form: 'subdomain' }, isUnique: true },

@@ -4,7 +4,8 @@ import { TunnelError } from '../../errors.ts'
 import { type Listening, type ListenOptions, listenBun } from '../../sockets/bun.ts'
 import type { Admission, Seat } from '../admission.ts'
 import { RawVisitor } from '../raw-visitor.ts'
-import type { RawVisitHost } from '../raw-visits.ts'
+import type { RawVisits } from '../raw-visits.ts'
+import type { ServerRoom } from '../room.ts'
 import type { PortFront, Tunnel } from '../tunnels.ts'
 
 /**
@@ -13,27 +14,20 @@ import type { PortFront, Tunnel } from '../tunnels.ts'
  */
 const KEEP_ALIVE_MS = 60_000
 
-/** What a TCP front needs of its server. */
-export interface TcpFrontHost {
-  /** Address to listen on. */
-  readonly hostname: string
-  /** Connections of one tunnel at once; above, they are cut. */
-  readonly maxVisitors: number
-  readonly visits: RawVisitHost
-  readonly admission: Admission
-  /** Something threw that should not have. */
-  failed(error: Error): void
-}
-
 /** Listens for a tunnel's visitors. Throws `PORT_TAKEN` or `PORT_NOT_ALLOWED`. */
-export function listenTcp(tunnel: Tunnel, host: TcpFrontHost): PortFront {
+export function listenTcp(
+  tunnel: Tunnel,
+  room: ServerRoom,
+  visits: RawVisits,
+  admission: Admission,
+): PortFront {
   const visitors = new Set<RawVisitor>()
-  const listening = listen(tunnel.port, host, (socket, seat) => {
+  const listening = listen(tunnel.port, room, admission, (socket, seat) => {
     seat?.stay()
     socket.keepAlive?.(KEEP_ALIVE_MS)
-    const visitor: RawVisitor = new RawVisitor(socket, tunnel, host.visits, () => visitors.delete(visitor))
+    const visitor: RawVisitor = new RawVisitor(socket, tunnel, visits, () => visitors.delete(visitor))
     visitors.add(visitor)
-    visitor.start(visitors.size > host.maxVisitors ? 'TUNNEL_BUSY' : undefined)
+    visitor.start(visitors.size > room.limits.maxStreams ? 'TUNNEL_BUSY' : undefined)
     return visitor.socketHandler
   })
   return {
@@ -48,14 +42,14 @@ export function listenTcp(tunnel: Tunnel, host: TcpFrontHost): PortFront {
 
 type Accept = ListenOptions<Seat>['accept']
 
-function listen(port: number, host: TcpFrontHost, accept: Accept): Listening {
+function listen(port: number, room: ServerRoom, admission: Admission, accept: Accept): Listening {
   try {
     return listenBun({
-      hostname: host.hostname,
+      hostname: room.settings.hostname,
       port,
-      admit: socket => host.admission.admit(socket, false),
+      admit: socket => admission.admit(socket, false),
       accept,
-      failed: error => host.failed(error),
+      failed: error => room.failed(error),
     })
   } catch (cause) {
     const code = cause instanceof Error && 'code' in cause ? cause.code : undefined

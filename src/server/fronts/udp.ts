@@ -2,40 +2,40 @@
 
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
-import { Flow, type FlowShare } from '../../flow.ts'
+import { Flow } from '../../flow/flow.ts'
+import { FlowShare } from '../../flow/share.ts'
 import { Join } from '../../join.ts'
+import type { Pass } from '../../plugin.ts'
 import type { Stream } from '../../session/stream.ts'
+import type { Turns } from '../../session/turns.ts'
 import { type BoundPort, bindBun } from '../../sockets/bun-datagrams.ts'
 import type { SendDatagrams } from '../../wire/datagrams.ts'
-import type { ServerLimits } from '../options.ts'
+import { type Judgement, keepOpen } from '../guards.ts'
+import type { ServerRoom } from '../room.ts'
 import type { PortFront, Tunnel } from '../tunnels.ts'
-
-/** What a UDP front needs of its server. */
-export interface UdpFrontHost {
-  /** Address to listen on. */
-  readonly hostname: string
-  readonly limits: ServerLimits
-  /** Flows of all tunnels now. */
-  readonly flows: { count: number }
-  /** Datagrams of visitors were dropped. */
-  dropped(tunnel: Tunnel, count: number): void
-  /** A flow is over: what its visitor sent, and was sent. */
-  ended(bytesIn: number, bytesOut: number): void
-  /** Something threw that should not have. */
-  failed(error: Error): void
-}
+import type { VisitorGate } from '../visitor-gate.ts'
 
 /**
- * When there is room for no more flows, one that the origin never answered gives way after this long: addresses made up
- * by somebody never get an answer that is theirs, and visitors who had one stay.
+ * When there is room for no more flows, one that the origin never answered gives way after this long: an attacker that
+ * makes addresses up gets no answer for them, and visitors that had one stay.
  */
 const UNANSWERED_MS = 1_000
+/** Visitors that wait for a guard. Datagrams of others are lost. */
+const MAX_JUDGED = 1_000
 /** So much of `maxFlowRate` may come at once. */
 const BURST_MS = 100
 
-/** Listens for a tunnel's visitors. Rejects with `PORT_TAKEN` or `PORT_NOT_ALLOWED`. */
-export async function listenUdp(tunnel: Tunnel, host: UdpFrontHost): Promise<PortFront> {
-  const front = new UdpFront(tunnel, host)
+/**
+ * Listens for a tunnel's visitors. Rejects with `PORT_TAKEN` or `PORT_NOT_ALLOWED`. `turns`: those of all UDP tunnels, for what
+ * they send to visitors in one turn of the event loop.
+ */
+export async function listenUdp(
+  tunnel: Tunnel,
+  room: ServerRoom,
+  gate: VisitorGate,
+  turns: Turns,
+): Promise<PortFront> {
+  const front = new UdpFront(tunnel, room, gate, turns)
   try {
     await front.bind()
   } catch (cause) {
@@ -47,39 +47,46 @@ export async function listenUdp(tunnel: Tunnel, host: UdpFrontHost): Promise<Por
 
 class UdpFront implements PortFront {
   readonly #tunnel: Tunnel
-  readonly #host: UdpFrontHost
+  readonly #room: ServerRoom
+  readonly #gate: VisitorGate
   readonly #share: FlowShare
-  readonly #flows = new Map<string, VisitorFlow>()
+  readonly #flows = new FlowTable()
   /** Those that the origin has not answered, the oldest first. */
   readonly #unanswered = new Set<VisitorFlow>()
+  /** Those that a guard is being asked about. */
+  readonly #judged = new Set<string>()
   /** Whose datagram was the last: often the next one is its, too. */
   #last: VisitorFlow | undefined
   #port: BoundPort | undefined
   /** When the flows opened so far would all have been due, had they come at `maxFlowRate`. */
   #ratedUntil = 0
+  /** The turn in which a new flow was refused: it refuses the others, too, without a look at each. */
+  #refusedTurn = -1
   /** No new flows: those that are there go on. */
   #isDraining = false
 
-  constructor(tunnel: Tunnel, host: UdpFrontHost) {
+  constructor(tunnel: Tunnel, room: ServerRoom, gate: VisitorGate, turns: Turns) {
     this.#tunnel = tunnel
-    this.#host = host
-    this.#share = {
+    this.#room = room
+    this.#gate = gate
+    this.#share = new FlowShare({
       scheduler: eventLoop,
-      idleTimeoutMs: host.limits.flowIdleMs,
-      backlogBytes: 0,
-      dropped: count => host.dropped(tunnel, count),
-    }
+      turns,
+      idleTimeoutMs: room.limits.flowIdleMs,
+      dropped: count => this.#dropped(count),
+    })
   }
 
   async bind(): Promise<void> {
     this.#port = await bindBun({
-      hostname: this.#host.hostname,
+      hostname: this.#room.settings.hostname,
       port: this.#tunnel.port,
       received: (datagram, port, address) => this.#received(datagram, port, address),
+      dropped: () => this.#dropped(1),
       drained: () => {
-        for (const { flow } of [...this.#flows.values()]) flow.drained()
+        for (const { flow } of this.#flows.all()) flow.drained()
       },
-      failed: error => this.#host.failed(error),
+      failed: error => this.#room.failed(error),
     })
   }
 
@@ -95,26 +102,51 @@ class UdpFront implements PortFront {
   stop(code: ErrorCode): void {
     this.#isDraining = true
     this.#port?.close()
-    for (const { join } of [...this.#flows.values()]) join.fail(code)
+    for (const { join } of this.#flows.all()) join.fail(code)
   }
 
   #received(datagram: Uint8Array, port: number, address: string): void {
     const last = this.#last
     const found = last?.port === port && last.address === address ? last : this.#find(port, address)
-    if (found === undefined) return this.#host.dropped(this.#tunnel, 1)
+    if (found === undefined) return this.#dropped(1)
     this.#last = found
     found.flow.arrived(datagram)
   }
 
   #find(port: number, address: string): VisitorFlow | undefined {
-    return this.#flows.get(`${address} ${port}`) ?? this.#open(port, address)
+    return this.#flows.find(port, address) ?? this.#open(port, address)
   }
 
-  /** `undefined`: no client is there, or no room; the datagram is lost. */
+  /** `undefined`: no client is there, no room, or a guard does not let it pass; the datagram is lost. */
   #open(port: number, address: string): VisitorFlow | undefined {
-    const { upstream } = this.#tunnel
-    if (upstream === undefined || this.#isDraining || !this.#isInRate() || !this.#hasRoom()) return undefined
+    if (this.#tunnel.upstream === undefined || this.#isDraining) return undefined
+    // Before room is made: flows that are refused must not take the places of others.
+    const judgement = this.#gate.judge(this.#tunnel, { address })
+    if (judgement === undefined) return this.#openWith(port, address, [])
+    if (!(judgement instanceof Promise))
+      return judgement.kind === 'pass' ? this.#openWith(port, address, judgement.passes) : undefined
+    this.#openLater(port, address, judgement)
+    return undefined
+  }
+
+  /** A guard takes a moment: what comes meanwhile is lost, and the visitor sends it again. */
+  #openLater(port: number, address: string, judgement: Promise<Judgement>): void {
     const key = `${address} ${port}`
+    if (this.#judged.has(key) || this.#judged.size >= MAX_JUDGED) return
+    this.#judged.add(key)
+    void judgement.then(one => {
+      this.#judged.delete(key)
+      const isWanted =
+        one.kind === 'pass' && !this.#isDraining && this.#flows.find(port, address) === undefined
+      if (isWanted) this.#openWith(port, address, one.passes)
+    })
+  }
+
+  #openWith(port: number, address: string, passes: readonly Pass[]): VisitorFlow | undefined {
+    if (!this.#mayOpen()) return undefined
+    const chosen = this.#gate.choose(this.#tunnel, { address })
+    // A datagram does not wait: the visitor sends another one.
+    if (typeof chosen === 'string' || chosen.kind === 'holding') return undefined
     const visitor: VisitorFlow = new VisitorFlow(
       port,
       address,
@@ -124,17 +156,21 @@ class UdpFront implements PortFront {
         return this.#port?.send(datagrams, port, address) ?? datagrams.length
       },
       () => {
-        this.#flows.delete(key)
+        this.#flows.delete(visitor)
         this.#unanswered.delete(visitor)
         if (this.#last === visitor) this.#last = undefined
-        this.#host.flows.count--
-        this.#host.ended(visitor.stream?.sentBytes ?? 0, visitor.stream?.deliveredBytes ?? 0)
+        const { counters, flows } = this.#room
+        flows.count--
+        counters.bytesIn += visitor.stream?.sentBytes ?? 0
+        counters.bytesOut += visitor.stream?.deliveredBytes ?? 0
+        stopKeeping()
       },
     )
-    this.#flows.set(key, visitor)
+    const stopKeeping = keepOpen(passes, () => visitor.flow.end())
+    this.#flows.add(visitor)
     this.#unanswered.add(visitor)
-    this.#host.flows.count++
-    const stream = upstream.open(visitor.join, undefined)
+    this.#room.flows.count++
+    const stream = chosen.upstream?.open(visitor.join, undefined) ?? 'CLIENT_GONE'
     if (typeof stream === 'string') {
       visitor.join.fail(stream)
       return undefined
@@ -143,9 +179,23 @@ class UdpFront implements PortFront {
     return visitor
   }
 
+  /** Datagrams of visitors were dropped. */
+  #dropped(count: number): void {
+    this.#tunnel.droppedDatagrams += count
+    this.#room.counters.droppedDatagrams += count
+  }
+
+  #mayOpen(): boolean {
+    const { turnNumber } = this.#share
+    if (this.#refusedTurn === turnNumber) return false
+    if (this.#isInRate() && this.#hasRoom()) return true
+    this.#refusedTurn = turnNumber
+    return false
+  }
+
   /** Whether one more flow keeps to `maxFlowRate`; then it counts. A tenth of a second's may come at once. */
   #isInRate(): boolean {
-    const { maxFlowRate } = this.#host.limits
+    const { maxFlowRate } = this.#room.limits
     if (maxFlowRate === 0) return true
     const now = eventLoop.now()
     const from = Math.max(now, this.#ratedUntil)
@@ -155,12 +205,41 @@ class UdpFront implements PortFront {
   }
 
   #hasRoom(): boolean {
-    const { maxFlows, maxAllFlows } = this.#host.limits
-    if (this.#flows.size < maxFlows && this.#host.flows.count < maxAllFlows) return true
+    const { maxFlows, maxAllFlows } = this.#room.limits
+    if (this.#flows.size < maxFlows && this.#room.flows.count < maxAllFlows) return true
     const [oldest] = this.#unanswered
     if (oldest === undefined || eventLoop.now() - oldest.openedAt < UNANSWERED_MS) return false
     oldest.flow.end()
     return true
+  }
+}
+
+/** The flows of a tunnel by address and port. Two steps: a key made of both would be a new string for each datagram. */
+class FlowTable {
+  readonly #byAddress = new Map<string, Map<number, VisitorFlow>>()
+  size = 0
+
+  find(port: number, address: string): VisitorFlow | undefined {
+    return this.#byAddress.get(address)?.get(port)
+  }
+
+  add(flow: VisitorFlow): void {
+    const ports = this.#byAddress.get(flow.address)
+    if (ports === undefined) this.#byAddress.set(flow.address, new Map([[flow.port, flow]]))
+    else ports.set(flow.port, flow)
+    this.size++
+  }
+
+  delete({ address, port }: VisitorFlow): void {
+    const ports = this.#byAddress.get(address)
+    if (ports?.delete(port) !== true) return
+    this.size--
+    if (ports.size === 0) this.#byAddress.delete(address)
+  }
+
+  /** A copy: flows end while it is gone through. */
+  all(): readonly VisitorFlow[] {
+    return [...this.#byAddress.values()].flatMap(ports => [...ports.values()])
   }
 }
 

@@ -8,10 +8,9 @@ import { decodeBody, encodeBody, encodeRequest, type JsonAnswer } from '../../wi
 import type { Deadline, Deadlines } from '../deadlines.ts'
 import { HeadBuffer } from '../head-buffer.ts'
 import type { ServerLimits } from '../options.ts'
-import type { Exchange, TunnelUpstream, Visit } from '../upstream.ts'
+import { DEAD_EXCHANGE, type Exchange, type TunnelUpstream, type Visit } from '../upstream.ts'
 import { answerHead, hasBody } from './json-answer.ts'
 import { requestParts } from './json-request.ts'
-import { DEAD_EXCHANGE } from './streams.ts'
 
 /** Answers up to this size leave with their head in one write; larger ones go in pieces of it. */
 const PIECE_BYTES = 262_144
@@ -80,7 +79,7 @@ export class JsonUpstream implements TunnelUpstream {
     return 'KIND_REFUSED'
   }
 
-  /** The client is gone: whoever waits for it learns so at once. */
+  /** The client is gone: visitors that wait for it get their answer at once. */
   clientGone(): void {
     for (const exchange of this.#open) exchange.clientGone()
   }

@@ -1,31 +1,15 @@
 // Upstream over a session: a pool of byte streams to one tunnel's origin, kept between requests.
 
 import type { ErrorCode } from '../../errors.ts'
-import type { Session } from '../../session/session.ts'
 import type { Stream, StreamHandler } from '../../session/stream.ts'
 import type { Endpoints } from '../../socket.ts'
 import { encodeProxyV1, encodeProxyV2 } from '../../wire/proxy-protocol.ts'
-import type { Deadlines } from '../deadlines.ts'
-import type { ServerLimits } from '../options.ts'
-import type { Exchange, Reserved, Rewrite, TunnelUpstream, Visit } from '../upstream.ts'
-import { PooledStream } from './pooled-stream.ts'
+import type { Reserved } from '../lane.ts'
+import { DEAD_EXCHANGE, type Exchange, type TunnelUpstream, type Visit } from '../upstream.ts'
+import { PooledStream, type StreamPool } from './pooled-stream.ts'
+import type { StreamsContext } from './streams-context.ts'
 
-/** What one tunnel's pooled streams share. */
-export interface StreamsContext {
-  readonly session: Session
-  /** The tunnel's number on the session. */
-  readonly tunnel: number
-  readonly limits: ServerLimits
-  readonly deadlines: Deadlines
-  /** Other clients hold the tunnel, too: what fails here may be tried there. */
-  readonly isShared: boolean
-  /** What the client wants instead of the visitor's Host and Origin. */
-  readonly rewrite: Rewrite | undefined
-  /** The PROXY header that each raw visitor's stream begins with. */
-  readonly proxyProtocol: 1 | 2 | undefined
-}
-
-export class StreamsUpstream implements TunnelUpstream {
+export class StreamsUpstream implements TunnelUpstream, StreamPool {
   readonly wire = 'streams'
   readonly #context: StreamsContext
   /** Idle streams, the most recently used last: the least used ones run into their idle time and close. */
@@ -46,13 +30,16 @@ export class StreamsUpstream implements TunnelUpstream {
       visit.fail(this.#refusal, [])
       return DEAD_EXCHANGE
     }
-    pooled.begin(visit)
-    return pooled
+    return pooled.begin(visit)
   }
 
   reserve(): Reserved | undefined {
     // In a pool each request is its own choice.
-    if (this.#context.isShared || this.#context.session.links.trunk === undefined) return undefined
+    if (this.#context.isShared) return undefined
+    if (this.#context.trunk.current === undefined) {
+      this.#context.trunk.request()
+      return undefined
+    }
     const pooled = this.#idle.pop() ?? this.#open()
     pooled?.reserve()
     return pooled
@@ -92,11 +79,8 @@ export class StreamsUpstream implements TunnelUpstream {
   #open(): PooledStream | undefined {
     if (this.#openCount >= this.#context.limits.maxStreams) return undefined
     const pooled = new PooledStream(this, this.#context)
-    if (!pooled.open()) return undefined
+    if (pooled.open() === undefined) return undefined
     this.#openCount++
     return pooled
   }
 }
-
-/** What `begin` returns when it already failed the visit. */
-export const DEAD_EXCHANGE: Exchange = { body() {}, bodyEnded() {}, drained() {}, abandoned() {} }

@@ -1,0 +1,98 @@
+// Rows that are a load on a tunnel: which requests, how many at a time, and the figures that come out.
+
+import { check, type Exchange, type Load, type LoadResult, run } from '../load/load.ts'
+import type { OriginName } from '../origin/origins.ts'
+import type { Peer } from '../peers/peer.ts'
+import { cpuSeconds, forgetPeak, peakBytes } from './proc.ts'
+import { type Column, column, type Goal } from './result.ts'
+import type { Figures, Row, Scene } from './rounds.ts'
+import { unlessQuick, seconds as usualSeconds } from './suite.ts'
+
+const RPS = column('rps', 'requests', '/s', 'higher')
+const MBPS = column('mbps', 'rate', 'MB/s', 'higher')
+const P50 = column('p50', 'p50', 'ms', 'lower')
+const P90 = column('p90', 'p90', 'ms', 'lower')
+const P99 = column('p99', 'p99', 'ms', 'lower')
+const P999 = column('p999', 'p99.9', 'ms', 'lower')
+const CPU = column('cpu', 'CPU, both ends', 'µs a request', 'lower')
+const CPU_GB = column('cpuGb', 'CPU, both ends', 's a GB', 'lower')
+const FAILED = column('failed', 'failed', '%', 'neither')
+const GENERATOR = column('generator', 'generator', 'cores', 'neither')
+
+export const COLUMNS: Readonly<Record<'rate' | 'bulk' | 'sized' | 'latency' | 'fixed', readonly Column[]>> = {
+  rate: [RPS, P50, P99, CPU, FAILED, GENERATOR],
+  bulk: [MBPS, CPU_GB, FAILED, GENERATOR],
+  sized: [MBPS, RPS, P99, CPU_GB, FAILED, GENERATOR],
+  latency: [P50, P99, CPU, RPS, FAILED, GENERATOR],
+  fixed: [P50, P90, P99, P999, CPU, column('rps', 'achieved', '/s', 'neither'), FAILED, GENERATOR],
+}
+
+export interface LoadRow {
+  readonly id: string
+  readonly title: string
+  readonly columns: readonly Column[]
+  readonly exchanges: readonly Exchange[] | ((scene: Scene) => readonly Exchange[])
+  readonly connections: number
+  readonly goals?: readonly Goal[]
+  readonly note?: string
+  readonly more?: Partial<Load>
+  /** A new tunnel for each measurement, which nothing warmed up. */
+  readonly cold?: true
+  readonly excludes?: (peer: Peer) => string | undefined
+}
+
+export function loadRow({ exchanges, connections, more, cold, ...row }: LoadRow): Row {
+  const asked = more?.messages?.to ?? (typeof exchanges === 'function' ? undefined : exchanges[0]?.to)
+  const origin = ORIGINS.find(name => name === asked)
+  const load = (scene: Scene): Load => ({
+    exchanges: typeof exchanges === 'function' ? exchanges(scene) : exchanges,
+    connections,
+    seconds: usualSeconds,
+    ...more,
+    ...(cold && { warm: 0 }),
+  })
+  return {
+    ...row,
+    ...(origin && { origin }),
+    ...(cold ? { fresh: true } : { check: scene => check(scene.tunnel.endpoints, load(scene)) }),
+    take: scene => observe(scene, () => run(scene.tunnel.endpoints, load(scene))),
+  }
+}
+
+const ORIGINS: readonly OriginName[] = ['files', 'split', 'sink', 'node', 'go', 'bun']
+
+/** Percentiles of fewer samples are those of single requests. */
+const SAMPLES_FOR_P99 = 1_000
+const SAMPLES_FOR_P999 = 10_000
+
+/** One load on one tunnel, with the processor time of each side. */
+export async function observe({ tunnel, origins }: Scene, load: () => Promise<LoadResult>): Promise<Figures> {
+  const { server, client } = tunnel.processes
+  const pids = [...server, ...client]
+  forgetPeak(pids)
+  const began = performance.now()
+  const [before, originBefore, selfBefore] = [cpuSeconds(pids), cpuSeconds(origins.pids), selfSeconds()]
+  const result = await load()
+  const elapsed = (performance.now() - began) / 1000
+  const cpu = cpuSeconds(pids) - before
+  const { ok, failed, seconds, bytes } = result
+  return {
+    rps: ok / seconds,
+    mbps: bytes / 1e6 / seconds,
+    p50: result.p50,
+    p90: result.p90,
+    ...(ok >= unlessQuick(SAMPLES_FOR_P99, 1) && { p99: result.p99 }),
+    ...(ok >= SAMPLES_FOR_P999 && { p999: result.p999 }),
+    ...(pids.length > 0 && { cpu: (cpu / Math.max(1, ok)) * 1e6, cpuGb: cpu / (bytes / 1e9) }),
+    failed: (100 * failed) / Math.max(1, ok + failed),
+    peakMb: peakBytes(pids) / 1e6,
+    generator: result.cpuSeconds / elapsed,
+    ownSeconds:
+      cpu + cpuSeconds(origins.pids) - originBefore + selfSeconds() - selfBefore + result.cpuSeconds,
+  }
+}
+
+function selfSeconds(): number {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1e6
+}

@@ -1,0 +1,71 @@
+// From the figures of a table to verdicts: the mark, the ratio of ours to it, and how sure that is.
+
+import type { Column, Goal, ResultRow, Table } from './result.ts'
+import { median, type Summary, summarize } from './samples.ts'
+
+export interface Verdict {
+  readonly column: Column
+  readonly ours: Summary
+  /** The best peer of this run, or the row that the goal names. */
+  readonly mark: { readonly name: string; readonly summary: Summary } | null
+  /** Ours ÷ mark: the median of the ratios within each round, which drift of the machine does not move. */
+  readonly ratio: Summary | null
+  /** A spread of ratios that crosses 1 is a tie, whatever its median. */
+  readonly standing: 'ahead' | 'behind' | 'tie' | 'alone'
+  /** Whether the goal is reached; `null` without one. `unsure`: the spread crosses the goal. */
+  readonly reached: 'yes' | 'no' | 'unsure' | null
+}
+
+export function figuresOf(row: ResultRow | undefined, key: string): readonly number[] {
+  const cell = row?.cells[key]
+  return typeof cell === 'object' ? cell : []
+}
+
+export function judge(table: Table, ours: string, key: string, goal?: Goal): Verdict | null {
+  const column = table.columns.find(one => one.key === key)
+  const own = figuresOf(
+    table.rows.find(({ name }) => name === ours),
+    key,
+  )
+  if (!column || own.length === 0) return null
+  const mark = goal?.against ? table.rows.find(({ name }) => name === goal.against) : best(table, column)
+  const theirs = figuresOf(mark, key)
+  const within = own.flatMap((value, round) => {
+    const other = theirs[round]
+    return other !== undefined && other > 0 && Number.isFinite(value) ? [value / other] : []
+  })
+  const ratio = within.length > 0 ? summarize(within) : null
+  const summary = summarize(own)
+  return {
+    column,
+    ours: summary,
+    mark: mark && theirs.length > 0 ? { name: mark.name, summary: summarize(theirs) } : null,
+    ratio,
+    standing: ratio ? standing(ratio, column) : 'alone',
+    reached: goal ? reached(goal, column, summary, ratio) : null,
+  }
+}
+
+function standing({ median, min, max }: Summary, { better }: Column): Verdict['standing'] {
+  if ((min <= 1 && max >= 1) || better === 'neither') return 'tie'
+  return median > 1 === (better === 'higher') ? 'ahead' : 'behind'
+}
+
+function reached(
+  { limit, reach }: Goal,
+  { better }: Column,
+  own: Summary,
+  ratio: Summary | null,
+): Verdict['reached'] {
+  const [value, bound] = limit === undefined ? [ratio, reach] : [own, limit]
+  if (!value) return null
+  const holds = better === 'higher' ? value.median >= bound : value.median <= bound
+  return value.count > 1 && value.min <= bound && value.max >= bound ? 'unsure' : holds ? 'yes' : 'no'
+}
+
+function best(table: Table, { key, better }: Column): ResultRow | undefined {
+  const sign = better === 'higher' ? -1 : 1
+  return table.rows
+    .filter(row => row.role === 'peer' && figuresOf(row, key).length > 0)
+    .toSorted((a, b) => sign * (median(figuresOf(a, key)) - median(figuresOf(b, key))))[0]
+}

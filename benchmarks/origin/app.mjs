@@ -1,0 +1,48 @@
+// The ordinary app on Node: fixed files, an answer in pieces, server-sent events, and POST, on node:http.
+
+import { createServer } from 'node:http'
+
+const SIZES = { 20: 20, '1k': 1024, '10k': 10_240, '64k': 65_536, '100k': 102_400, '1m': 1_048_576 }
+const PIECES = 8
+const EVENTS = Array.from({ length: 20 }, (_, i) => `id: ${i}\ndata: {"n":${i},"at":"2026-11-23"}\n\n`)
+
+function fileBytes(size) {
+  const words = new Uint32Array(size >> 2)
+  for (let i = 0; i < words.length; i++) words[i] = Math.imul(i, 2_654_435_761)
+  return Buffer.from(words.buffer, 0, size)
+}
+const files = new Map(Object.entries(SIZES).map(([name, size]) => [`/${name}`, fileBytes(size)]))
+const chunked = files.get('/1k')
+
+const server = createServer((request, response) => {
+  const file = files.get(request.url)
+  if (request.method === 'POST') {
+    let bytes = 0
+    request.on('data', piece => {
+      bytes += piece.length
+    })
+    request.on('end', () => response.end(String(bytes)))
+  } else if (request.url === '/two') {
+    // The head at once, the body behind it: two segments, as with a stream that is piped.
+    response.writeHead(200, { 'content-length': 20 })
+    response.flushHeaders()
+    response.end(files.get('/20'))
+  } else if (request.url === '/chunked') {
+    const size = chunked.length / PIECES
+    for (let i = 0; i < PIECES; i++) response.write(chunked.subarray(i * size, (i + 1) * size))
+    response.end()
+  } else if (request.url === '/events') {
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    let at = 0
+    const next = () => {
+      response.write(EVENTS[at++])
+      if (at < EVENTS.length) setImmediate(next)
+      else response.end()
+    }
+    next()
+  } else if (file) response.end(file)
+  else response.writeHead(404).end()
+})
+server.keepAliveTimeout = 600_000
+server.requestTimeout = 0
+server.listen(0, '127.0.0.1', () => console.log(`listening ${server.address().port}`))

@@ -1,0 +1,111 @@
+// What only ours has: its optional features, more server processes, more tunnels. `bun benchmarks/ours-only.ts`
+
+import { run } from './load/load.ts'
+import { SMALL } from './load/traffic.ts'
+import { COLUMNS, loadRow, observe } from './measure/load-rows.ts'
+import { residentBytes } from './measure/proc.ts'
+import { column, type Goal } from './measure/result.ts'
+import { type Figures, measure, type Row } from './measure/rounds.ts'
+import { conclude, isQuick, seconds, unlessQuick } from './measure/suite.ts'
+import { summary } from './measure/summary.ts'
+import { FEATURES } from './ours/features.ts'
+import { ours, oursLibrary } from './peers/ours.ts'
+import type { Peer } from './peers/peer.ts'
+
+const against: readonly Goal[] = [{ key: 'rps', reach: 0.9, against: 'ours' }]
+
+const FEATURE_ROW: Row = loadRow({
+  id: 'features',
+  title: 'Features, GET 20 B, 50 connections',
+  columns: COLUMNS.rate,
+  exchanges: SMALL,
+  connections: 50,
+  goals: against,
+  note: `\`ours\` has none. Not built yet: ${FEATURES.filter(({ at }) => at === 'none')
+    .map(({ name }) => name)
+    .join(', ')}.`,
+})
+const built = FEATURES.filter(({ at }) => at !== 'none').map(({ name }) => name)
+const withFeatures = (name: string, features: readonly string[]): Peer =>
+  ours(name, `library with ${features.join(', ')}`, { env: { BENCH_FEATURES: features.join(';') } })
+
+/** One tunnel is asked while so many are registered: its latency must not know of the others. */
+const CROWD: Row = {
+  id: 'tunnels',
+  title: 'GET 20 B, 50 connections to one of so many tunnels of one client',
+  columns: [
+    ...COLUMNS.rate,
+    column('serverMb', 'server memory', 'MB', 'lower'),
+    column('registered', 'all registered', 'ms', 'lower'),
+  ],
+  goals: [{ key: 'rps', reach: 0.9, against: 'ours-1' }],
+  fresh: true,
+  async take(scene): Promise<Figures> {
+    const { n0 } = scene.tunnel.endpoints
+    const load = {
+      exchanges: [{ ...SMALL[0]!, to: 'n0' }],
+      connections: 50,
+      seconds: Math.max(seconds, unlessQuick(3, 0.2)),
+    }
+    const figures = await observe(scene, () => run({ n0: n0! }, load))
+    const { processes, readyMs } = scene.tunnel
+    return { ...figures, serverMb: residentBytes(processes.server) / 1e6, registered: readyMs.client }
+  },
+}
+const crowd = (services: number): Peer => ours(`ours-${services}`, `${services} tunnels`, { services })
+
+/** Several servers with a client each, the same number of connections over all of them. */
+const CONNECTIONS = 48
+const PROCESSES: Row = {
+  id: 'processes',
+  title: `Server processes, ${CONNECTIONS} connections in all`,
+  columns: COLUMNS.rate.slice(0, 3),
+  note: 'Servers, clients, app and load share the cores of the machine: two of each already want more than two.',
+  fresh: true,
+  async take({ tunnel, peer }): Promise<Figures> {
+    const { endpoints } = tunnel
+    const names = Object.keys(endpoints)
+    const connections = Math.floor(CONNECTIONS / names.length)
+    const results = await Promise.all(
+      names.map(to => run(endpoints, { exchanges: [{ ...SMALL[0]!, to }], connections, seconds })),
+    )
+    if (names.length !== Number(peer.name.split('-')[1])) throw new Error('a server is missing')
+    const worst = (key: 'p50' | 'p99'): number => Math.max(...results.map(result => result[key]))
+    return {
+      rps: results.reduce((sum, { ok, seconds: took }) => sum + ok / took, 0),
+      p50: worst('p50'),
+      p99: worst('p99'),
+    }
+  },
+}
+function processes(count: number): Peer {
+  return {
+    ...oursLibrary,
+    name: `ours-${count}`,
+    plan({ files }, site) {
+      const plans = Array.from({ length: count }, (_, i) => oursLibrary.plan({ [`s${i}`]: files! }, site))
+      return {
+        server: plans.flatMap(({ server }) => server),
+        client: plans.flatMap(({ client }) => client),
+        listens: [],
+        endpoints: Object.assign({}, ...plans.map(({ endpoints }) => endpoints)),
+      }
+    },
+  }
+}
+
+const { tables } = await measure([
+  {
+    origins: ['files'],
+    peers: [
+      oursLibrary,
+      ...built.map((name, i) => withFeatures(`ours-${i + 1}`, [name])),
+      withFeatures('ours-all', built),
+    ],
+    rows: [FEATURE_ROW],
+  },
+  { origins: ['files'], peers: (isQuick ? [1, 50] : [1, 10, 50, 1_000, 4_000]).map(crowd), rows: [CROWD] },
+  { origins: ['files'], peers: (isQuick ? [1, 2] : [1, 2, 4]).map(processes), rows: [PROCESSES] },
+])
+console.log(`\n${summary(tables)}`)
+await conclude('ours-only', 'Ours alone', tables)

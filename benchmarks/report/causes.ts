@@ -1,0 +1,36 @@
+// Why ours is behind, by the id of the row: only what was investigated. docs/performance.md has the measurements.
+
+const RUNTIME_MEMORY =
+  'A JavaScript runtime: 25 MB in each process before the first line of ours, code and heap behind it.'
+const EASY_ONLY =
+  'What is not an easy GET passes the main thread at both ends, which costs two events of the runtime each way.'
+const SMALL_BODIES =
+  'frp without its multiplexer moves each answer in the kernel and reads no head; ours does so only for longer bodies.'
+const COLD = 'Four hops find an event loop asleep and cold caches; the server parses two heads, rathole none.'
+
+export const CAUSES: Readonly<Record<string, string>> = {
+  t1: COLD,
+  t1cold: 'The runtime compiles our code in the first seconds; a compiled peer has nothing to compile.',
+  r400: COLD,
+  r1000: COLD,
+  r4000: COLD,
+  post: EASY_ONLY,
+  post10: EASY_ONLY,
+  site: EASY_ONLY,
+  two: 'A head without its body leaves the accelerator, and the next request enters it again.',
+  node: EASY_ONLY,
+  node2: EASY_ONLY,
+  go: EASY_ONLY,
+  bun: EASY_ONLY,
+  chunked: EASY_ONLY,
+  '10k10': SMALL_BODIES,
+  '64k10': SMALL_BODIES,
+  '100k10': SMALL_BODIES,
+  '1m10': SMALL_BODIES,
+  held1000: RUNTIME_MEMORY,
+  held10000: RUNTIME_MEMORY,
+  load: RUNTIME_MEMORY,
+  start: 'The runtime starts, and reads and compiles our sources.',
+  pgbench: 'Ten sessions keep both cores busy; a small piece costs ours more system calls than rathole.',
+  datagrams: 'Datagrams pass through the program at both ends.',
+}

@@ -1,0 +1,425 @@
+// How fast ordinary work goes through every tunnel: `bun benchmarks/speed.ts [--only t50] [--peers ours,rathole]`.
+//
+//   bun benchmarks/peers/install.ts     once: builds the peers
+//   bun benchmarks/speed.ts --accelerator --peers ours,ours-cli,rathole,bore,frp,nginx-tls,direct
+//                                       the rows with goals, for the library and the command line, accelerator on and off
+//
+// A row is data: its requests, how many visitors at a time, its figures, what is to be reached. One row alone takes
+// about a minute with all tunnels, and seconds with two.
+
+import { keepBusy, run } from './load/load.ts'
+import {
+  BROWSER,
+  CHUNKED,
+  get,
+  IN_TWO_SEGMENTS,
+  JSON_LIST,
+  ONE_POST_IN_TEN,
+  POSTS,
+  post,
+  SERVER_SENT,
+  SITE,
+  SMALL,
+  WEBSOCKET,
+} from './load/traffic.ts'
+import { watchedGet } from './load/watched.ts'
+import { COLUMNS, loadRow, observe } from './measure/load-rows.ts'
+import { peakBytes } from './measure/proc.ts'
+import { column, type Goal } from './measure/result.ts'
+import { type Figures, measure, type Row, type Scene, type Stage } from './measure/rounds.ts'
+import { conclude, isQuick, options, refuse, seconds, unlessQuick } from './measure/suite.ts'
+import { summary } from './measure/summary.ts'
+import { FILE_SIZES } from './origin/files.ts'
+import { behindNginx, carrierBehindNginx, nginxTls } from './peers/floors.ts'
+import { ACCELERATOR_OFF, ALL, choose, FLOORS, OURS } from './peers/list.ts'
+import { ours, oursCli, oursCliTls, oursJson, oursLibrary, oursTerminal, oursTls } from './peers/ours.ts'
+import type { Peer } from './peers/peer.ts'
+import { bore, frpBest, frpMux, frpStock, ratholeBest, ratholeTls } from './peers/tcp.ts'
+
+const MB = 1_048_576
+const atLeast = (key: string, reach: number, against?: string): Goal => ({
+  key,
+  reach,
+  ...(against && { against }),
+})
+const atMost = atLeast
+const RATE = atLeast('rps', 1.15)
+const CPU = atMost('cpu', 0.8)
+
+/** The JSON wire collects an answer whole, and refuses larger ones: that is documented and no failure. */
+const notJson = (peer: Peer): string | undefined =>
+  peer === oursJson ? 'its wire carries up to 50 MB' : undefined
+
+const small = (id: string, connections: number, ...goals: readonly Goal[]): Row =>
+  loadRow({
+    id,
+    title: `GET 20 B, ${connections} connection${connections === 1 ? '' : 's'}`,
+    columns: connections === 1 ? COLUMNS.latency : COLUMNS.rate,
+    exchanges: SMALL,
+    connections,
+    goals,
+  })
+const sized = (id: string, file: string, title: string, ...goals: readonly Goal[]): Row =>
+  loadRow({
+    id,
+    title: `GET ${title}, 10 connections`,
+    columns: COLUMNS.sized,
+    exchanges: [get(file)],
+    connections: 10,
+    goals,
+  })
+const fixed = (id: string, rate: number, connections: number, ...goals: readonly Goal[]): Row =>
+  loadRow({
+    id,
+    title: `GET 20 B, ${rate.toLocaleString('en-US')} a second on ${connections} connections`,
+    columns: COLUMNS.fixed,
+    exchanges: SMALL,
+    connections,
+    goals,
+    // In less, p99 at 1,000/s is a handful of requests.
+    more: { rate, seconds: Math.max(seconds, unlessQuick(4, 0.2)) },
+  })
+
+const CLASSIC: readonly Row[] = [
+  small('t1', 1, atMost('p50', 0.9, 'rathole'), atMost('cpu', 1.2, 'rathole')),
+  small('t10', 10, RATE),
+  small('t50', 50, RATE, CPU),
+  small('t100', 100, RATE, CPU),
+  small('t500', 500, RATE),
+  small('t1000', 1_000),
+  loadRow({
+    id: 'new10',
+    title: 'A new connection for every request, 10 at a time',
+    columns: COLUMNS.rate,
+    exchanges: SMALL,
+    connections: 10,
+    more: { reconnect: true },
+  }),
+  sized('1k10', '1k', '1 KB'),
+  sized('10k10', '10k', '10 KB'),
+  sized('64k10', '64k', '64 KB', atLeast('mbps', 1.05)),
+  sized('100k10', '100k', '100 KB'),
+  sized('1m10', '1m', '1 MB', atLeast('mbps', 1.05)),
+  sized('10m10', '10m', '10 MB'),
+  fixed('r400', 400, 4, { key: 'cpu', reach: 1, limit: 150 }),
+  fixed('r1000', 1_000, 50, atMost('p50', 1), atMost('p99', 1)),
+  fixed('r4000', 4_000, 50, atMost('p50', 1), atMost('p99', 1)),
+  fixed('r16000', 16_000, 50),
+  bulk('down', '100 MB down, one stream', [get('100m')], 1),
+  bulk(
+    'up',
+    '100 MB up, one stream',
+    [{ ...post(0), body: '100m', answer: Buffer.from(String(100 * MB)) }],
+    1,
+  ),
+  {
+    id: 'beside',
+    title: '20 B at 500 a second, alone and beside a download of 100 MB',
+    columns: [
+      column('factor', 'p99 beside ÷ alone', '', 'lower'),
+      column('p99Alone', 'p99 alone', 'ms', 'lower'),
+      column('p99Beside', 'p99 beside', 'ms', 'lower'),
+    ],
+    excludes: notJson,
+    take: beside,
+  },
+  watched('first10m', '10 MB answer, looked at closely', '10m', 0),
+  watched(
+    'slow100m',
+    '100 MB to a visitor that stops reading for a second',
+    unlessQuick('100m', '10m'),
+    1_000,
+  ),
+]
+
+function bulk(id: string, title: string, exchanges: typeof SMALL, connections: number): Row {
+  return loadRow({ id, title, columns: COLUMNS.bulk, exchanges, connections, excludes: notJson })
+}
+
+/** At 50 connections, as people use it. */
+const real = (id: string, title: string, exchanges: typeof SMALL, reach: number): Row =>
+  loadRow({ id, title, columns: COLUMNS.rate, exchanges, connections: 50, goals: [atLeast('rps', reach)] })
+
+const REAL: readonly Row[] = [
+  real('browser', 'GET as a browser sends it, with cookies', BROWSER, 1.1),
+  real('post', 'POST of 100 B', POSTS, 1.1),
+  real('post10', 'One POST in ten', ONE_POST_IN_TEN, 1.1),
+  real('site', 'A site: 20 B six times, 1 KB three times, 100 KB once', SITE, 1.1),
+  real('two', 'Head and body in two segments (nginx as shipped)', IN_TWO_SEGMENTS, 1.1),
+  loadRow({
+    id: 'upload',
+    title: 'POST of 1 MB, 10 connections',
+    columns: COLUMNS.sized,
+    exchanges: [{ ...post(0), body: '1m', answer: Buffer.from(String(MB)) }],
+    connections: 10,
+  }),
+]
+
+const single = (id: string, title: string, connections: number, exchanges: typeof SMALL): Row =>
+  loadRow({ id, title, columns: COLUMNS.latency, exchanges, connections })
+
+const APPS: readonly Row[] = [
+  real('node', 'An app on Node, 20 B', [get('20', 'node')], 1),
+  real('node2', 'An app on Node that sends its head first', [{ ...get('20', 'node'), path: '/two' }], 1.1),
+  real('chunked', 'An app on Node that writes 1 KB in eight chunks', CHUNKED, 1),
+  real('go', 'An app on Go, 20 B', [get('20', 'go')], 1),
+  real('bun', 'An app on Bun, 20 B', [get('20', 'bun')], 1),
+  single('json', 'Request Forwarding: GET /json (10-item array)', 1, [JSON_LIST]),
+  single('post1k', 'Request Forwarding: POST 1 KB body', 1, [post(1024, 'bun')]),
+  single('json10', 'Request Forwarding: 10 Concurrent Requests (GET /json)', 10, [JSON_LIST]),
+  loadRow({
+    id: 'events',
+    title: 'Server-sent events: streams of 20, one write each, 50 visitors',
+    columns: COLUMNS.rate,
+    exchanges: SERVER_SENT,
+    connections: 50,
+    excludes: peer => (peer === oursJson ? 'its wire carries whole answers only' : undefined),
+  }),
+  loadRow({
+    id: 'websocket',
+    title: 'WebSocket messages of 100 B there and back, 50 visitors',
+    columns: COLUMNS.rate,
+    exchanges: [],
+    connections: 50,
+    more: { messages: WEBSOCKET },
+    excludes: ({ name }) =>
+      /^(ours-json|localtunnels-0.2)$/.test(name) ? 'its wire carries no WebSockets' : undefined,
+  }),
+]
+
+const COLD: readonly Row[] = [
+  loadRow({
+    id: 't1cold',
+    title: 'GET 20 B, 1 connection, right after the start',
+    columns: COLUMNS.latency,
+    exchanges: SMALL,
+    connections: 1,
+    goals: [atMost('p50', 0.9, 'rathole')],
+    cold: true,
+  }),
+  loadRow({
+    id: 'upcold',
+    title: '100 MB up on a fresh tunnel',
+    columns: COLUMNS.bulk,
+    exchanges: [{ ...post(0), body: '100m', answer: Buffer.from(String(100 * MB)) }],
+    connections: 1,
+    goals: [atLeast('mbps', 1.1)],
+    // The first one alone.
+    more: { passes: 1, seconds: 20 },
+    cold: true,
+    excludes: notJson,
+  }),
+]
+
+const RATHOLE_BEHIND_NGINX = 'nginx-tls+rathole'
+const TLS: readonly Row[] = [
+  loadRow({
+    id: 'tls50',
+    title: 'Visitors by TLS, 20 B, 50 connections',
+    columns: COLUMNS.rate,
+    exchanges: SMALL,
+    connections: 50,
+    goals: [atLeast('rps', 1.6, RATHOLE_BEHIND_NGINX), atLeast('rps', 0.7, 'nginx-tls')],
+    note: 'ours: TLS at the server, also for the carrier. direct: none.',
+  }),
+  loadRow({
+    id: 'tlssite',
+    title: 'Visitors by TLS, a site, 50 connections',
+    columns: COLUMNS.rate,
+    exchanges: SITE,
+    connections: 50,
+  }),
+]
+const TLS_CARRIER: readonly Row[] = [
+  loadRow({
+    id: 'carriertls',
+    title: 'Carrier by TLS, visitors in the clear, 20 B, 50 connections',
+    columns: COLUMNS.rate,
+    exchanges: SMALL,
+    connections: 50,
+    goals: [atLeast('rps', 1)],
+  }),
+]
+const OPTIONS_ROW: readonly Row[] = [
+  loadRow({
+    id: 'options',
+    title: 'Options of ours: GET 20 B from an app on Bun, 50 connections',
+    columns: COLUMNS.rate,
+    exchanges: [get('20', 'bun')],
+    connections: 50,
+    goals: [atLeast('rps', 0.85, 'ours')],
+  }),
+]
+const services = (scene: Scene): typeof SMALL =>
+  Object.keys(scene.tunnel.endpoints).map(to => ({ ...get('20'), to }))
+const SERVICES: readonly Row[] = [
+  loadRow({
+    id: 'services',
+    title: 'Many services of one client, another Host with each request, 50 connections',
+    columns: COLUMNS.rate,
+    exchanges: services,
+    connections: 50,
+    goals: [atLeast('rps', 0.9, 'ours-1')],
+  }),
+]
+const many = (count: number, cli: 'piped' | undefined): Peer =>
+  ours(cli ? `ours-cli-${count}` : `ours-${count}`, `${count} services`, {
+    services: count,
+    ...(cli && { cli }),
+  })
+
+const off = options.accelerator ? ACCELERATOR_OFF : []
+const everybody = [
+  ...FLOORS,
+  ...OURS,
+  oursTerminal,
+  ...off,
+  ...ALL.filter(({ role }) => role === 'peer'),
+  oursJson,
+]
+const fast = [FLOORS[0]!, ...OURS, ...off, ratholeBest, bore, frpBest, frpMux]
+
+const STAGES: readonly Stage[] = [
+  { origins: ['files', 'sink'], peers: everybody, rows: CLASSIC, warmUp },
+  { origins: ['files', 'sink', 'split'], peers: everybody, rows: REAL, warmUp },
+  { origins: ['node', 'go', 'bun'], peers: everybody, rows: APPS, warmUp: warmApps },
+  { origins: ['files', 'sink'], peers: fast, rows: COLD },
+  {
+    origins: ['files'],
+    peers: [
+      nginxTls,
+      oursTls,
+      oursCliTls,
+      behindNginx(oursLibrary, 'nginx-tls+ours'),
+      behindNginx(ratholeBest, RATHOLE_BEHIND_NGINX),
+      behindNginx(frpBest, 'nginx-tls+frp'),
+    ],
+    rows: TLS,
+    warmUp,
+  },
+  {
+    origins: ['files'],
+    peers: [
+      FLOORS[0]!,
+      carrierBehindNginx(oursLibrary, 'ours'),
+      carrierBehindNginx(ours('ours-cli', 'command line', { cli: 'piped', insecure: true }), 'ours-cli'),
+      ratholeTls,
+      frpStock,
+    ],
+    rows: TLS_CARRIER,
+    warmUp,
+  },
+  {
+    origins: ['bun', 'https'],
+    peers: [
+      oursLibrary,
+      oursCli,
+      ours('ours-pool', 'two clients share the name', { pool: true }),
+      ours('ours-route', 'a path with an app of its own', { route: true }),
+      ours('ours-https-app', 'the app speaks TLS', { httpsApp: true }),
+      ours('ours-cli-pool', '--pool', { pool: true, cli: 'piped' }),
+      ours('ours-cli-route', '--route', { route: true, cli: 'piped' }),
+      ours('ours-cli-https-app', 'https://127.0.0.1:PORT', { httpsApp: true, cli: 'piped' }),
+    ],
+    rows: OPTIONS_ROW,
+  },
+  {
+    origins: ['files'],
+    peers: [undefined, 'piped' as const].flatMap(cli =>
+      unlessQuick([1, 100, 1_000], [1, 100]).map(count => many(count, cli)),
+    ),
+    rows: SERVICES,
+  },
+]
+
+/** Rows of which a smoke run has one of each kind. */
+const SMOKE_ROWS =
+  't1 t50 64k10 r1000 up beside first10m post10 two node websocket events t1cold tls50 carriertls services'.split(
+    ' ',
+  )
+
+/** Stages of more tunnels than this get only a few of them in a smoke run. */
+const MANY = 8
+const known = [...new Set(STAGES.flatMap(({ peers }) => peers))]
+const stages = STAGES.map(stage => ({
+  ...stage,
+  rows: isQuick && !options.only ? stage.rows.filter(({ id }) => SMOKE_ROWS.includes(id)) : stage.rows,
+  peers: chosen(stage.peers),
+}))
+const { tables, versions } = await measure(stages)
+console.log(`\n${summary(tables)}`)
+await conclude('speed', 'Speed', tables, versions)
+
+/** A stage of ours alone is wanted where ours is; in a smoke run small stages keep all their tunnels. */
+function chosen(peers: readonly Peer[]): readonly Peer[] {
+  try {
+    const isOursAlone = peers.every(({ role }) => role === 'ours')
+    const names = isOursAlone && options.peers?.includes('ours') ? undefined : options.peers
+    return choose(peers, { names, quick: isQuick && peers.length > MANY, known })
+  } catch (error) {
+    return refuse(error instanceof Error ? error.message : String(error))
+  }
+}
+/** A tunnel serves for days. Few visitors may go another way than many. */
+async function warmUp({ tunnel }: Scene): Promise<void> {
+  for (const connections of [50, 4]) {
+    await run(tunnel.endpoints, { exchanges: SMALL, connections, seconds: unlessQuick(1.5, 0.1) })
+  }
+}
+
+/** The apps are compiled as they run, too: the first tunnel must not pay for all. */
+async function warmApps({ tunnel, peer }: Scene): Promise<void> {
+  for (const to of peer.name === 'direct' ? ['node', 'go', 'bun'] : ['bun']) {
+    await run(tunnel.endpoints, {
+      exchanges: [get('20', to)],
+      connections: 50,
+      seconds: unlessQuick(1.5, 0.2),
+    })
+  }
+}
+
+async function beside(scene: Scene): Promise<Figures> {
+  const { endpoints } = scene.tunnel
+  const load = {
+    exchanges: SMALL,
+    connections: 10,
+    rate: 500,
+    seconds: Math.max(seconds, unlessQuick(3, 0.2)),
+  }
+  const alone = await observe(scene, () => run(endpoints, load))
+  const download = await keepBusy(endpoints, {
+    exchanges: [get('100m')],
+    connections: 1,
+    seconds: 60,
+    warm: 0,
+  })
+  try {
+    const busy = await observe(scene, () => run(endpoints, load))
+    return { p99Alone: alone.p99!, p99Beside: busy.p99!, factor: busy.p99! / alone.p99! }
+  } finally {
+    await download.stop()
+  }
+}
+
+function watched(id: string, title: string, file: string, pauseMs: number): Row {
+  return {
+    id,
+    title,
+    columns: [
+      column('firstByte', 'first byte', 'ms', 'lower'),
+      column('total', 'total', 'ms', 'lower'),
+      column('peak', 'peak, both ends', 'MB', 'lower'),
+    ],
+    excludes: file === '100m' ? notJson : () => undefined,
+    async take({ tunnel }) {
+      const { server, client } = tunnel.processes
+      const { status, firstByteMs, totalMs, bytes } = await watchedGet(
+        tunnel.endpoints.files!,
+        `/${file}`,
+        pauseMs,
+      )
+      if (status !== 200 || bytes !== FILE_SIZES[file]) throw new Error(`status ${status}, ${bytes} bytes`)
+      return { firstByte: firstByteMs, total: totalMs, peak: peakBytes([...server, ...client]) / 1e6 }
+    },
+  }
+}

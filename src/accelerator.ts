@@ -1,0 +1,149 @@
+// Contract: what moves bytes between connections without the main thread. Implementation: accelerator/door.ts, for Bun on
+// Linux. Everything works without it: each of its methods may answer "not here" or "not now".
+//
+//   splice   what comes on one connection goes to another         (bulk, and raw conversations)
+//   lane     easy requests of one visitor, and their answers      visitor ══ trunk ══ app
+//   trunk    a connection between server and client that lanes share
+
+import type { Hop } from './http/forward.ts'
+import type { HeadLimits } from './http/head.ts'
+import type { Socket, Splice } from './socket.ts'
+
+/** All that the rest of the code may ask of it. */
+export interface Accelerator {
+  /** Whether this process can have any of it. */
+  readonly isPossible: boolean
+  /**
+   * Moves what comes on one connection to another, up to `limitBytes` or the end. Both are lent until `ended`, which is
+   * called once and later. `undefined`: not now.
+   */
+  splice(
+    from: Socket,
+    to: Socket,
+    limitBytes: number,
+    pace: Pace,
+    ended: (movedBytes: number, leftover: Uint8Array | undefined) => void,
+  ): Splice | undefined
+  /** Starts the thread that serves lanes, and waits for it. `false`: not here, or not now. */
+  ready(): Promise<boolean>
+  /**
+   * Gives a connection to lanes for the rest of its life; its end is reported as always. Nothing may be on its way on it.
+   * `isAppSide`: lanes are begun by the other side. `undefined`: not now.
+   */
+  openTrunk(socket: Socket, isAppSide: boolean): Trunk | undefined
+  /** Calls `listener` for each fault of the threads from now on. Returns the function that stops it. */
+  watchFaults(listener: (fault: Fault) => void): () => void
+}
+
+/** Bulk gives way to all other traffic. Prompt is a conversation, whose pieces are so small that their delay counts. */
+export type Pace = 'bulk' | 'prompt'
+
+/** What goes wrong with the threads. */
+export interface Fault {
+  /** `failed`: a thread died, or ended what it worked on. `scarce`: there are too few descriptors. */
+  readonly kind: 'failed' | 'scarce'
+  /** One sentence. */
+  readonly detail: string
+  readonly cause?: unknown
+}
+
+/**
+ * What bulk gives way to: small reads of this process, counted where all threads see them. One number, without atomics on
+ * the main thread: a count that is lost between two threads harms nothing.
+ */
+export const smallReads: Int32Array<SharedArrayBuffer> = new Int32Array(new SharedArrayBuffer(4))
+
+/** A connection that lanes share. */
+export interface Trunk {
+  /** A number for a lane that this side begins. The other side has to learn which stream it is for. */
+  nextLane(): number
+  /**
+   * Serves what comes on a connection, which has to be paused since the last tick, in a lane: a visitor's easy requests, on
+   * `terms`; without terms, whatever an app sends. The connection is lent until `over`. `undefined`: not now.
+   */
+  enter(socket: Socket, lane: number, terms: LaneTerms | undefined, handler: LaneHandler): Lane | undefined
+  /** For a lane that the other side began, and that cannot be here. What it sent comes as `more`, if that is possible. */
+  refuse(lane: number, handler: LaneHandler): void
+}
+
+/** The terms that a lane serves on. It ends with the first request that does not keep to them. */
+export interface LaneTerms {
+  /** Shared memory of one number: it changes as soon as a request may have to go elsewhere. */
+  readonly routingEpoch: Int32Array<SharedArrayBuffer>
+  /** What the number was when the lane was granted. */
+  readonly grantedEpoch: number
+  /** How many exchanges may still be reported one by one whatever `isReported` says. Lanes count it down. */
+  readonly reportsLeft: Int32Array<SharedArrayBuffer>
+  /** The Host of every request. */
+  readonly hostWithPort: string
+  readonly hop: Hop
+  readonly limits: HeadLimits
+  /** Each exchange is reported, however many there are. */
+  readonly isReported: boolean
+}
+
+/** An exchange that a lane has served. */
+export interface LaneExchange {
+  /** Of a GET. */
+  readonly target: string
+  readonly status: number
+  /** From the request read to the answer sent. */
+  readonly durationMs: number
+  /** Of the answer, as the visitor got it. */
+  readonly bytes: number
+}
+
+/** A lane under way. */
+export interface Lane {
+  readonly counts: LaneCounts
+  /** Ends it, a moment later. */
+  stop(): void
+}
+
+/** What a lane reports, in this order. */
+export interface LaneHandler {
+  /** An exchange is over, a moment ago; only those that are reported one by one. */
+  exchanged?(exchange: LaneExchange): void
+  /** The connection is the main thread's again. Called once. */
+  over(end: LaneEnd): void
+  /** Bytes of the other side that were not passed on. What comes for the stream in frames belongs behind all of them. */
+  more(bytes: Uint8Array): void
+  /** No more come. Called once. `isTorn`: the trunk is gone, and some of them may have been lost with it. */
+  back(isTorn: boolean): void
+}
+
+/** What a lane has served so far. */
+export interface LaneCounts {
+  /** Exchanges that are over. */
+  readonly requests: number
+  /** Bytes of their requests, as the visitor sent them, and of their answers, as it got them. */
+  readonly bytesIn: number
+  readonly bytesOut: number
+  /** Those that were not reported by themselves. */
+  readonly unreported: ExchangeCounts
+}
+
+/** Exchanges that are over. */
+export interface ExchangeCounts {
+  readonly requests: number
+  /** Those of them with a status of 500 or above, or with an error code that is not `CANCELLED`. */
+  readonly errors: number
+  /** Of their answers. */
+  readonly bytes: number
+}
+
+/** A lane is over. What it read and did not serve is the main thread's. */
+export interface LaneEnd {
+  readonly counts: LaneCounts
+  /** Bytes that went to the other side, and that came from it, without those that follow as `more`. */
+  readonly sentBytes: number
+  readonly receivedBytes: number
+  /** Bytes of the visitor. */
+  readonly request: Uint8Array | undefined
+  /** They are a request that the app has already, as the lane forwarded it. */
+  readonly isAsked: boolean
+  /** The trunk is gone, and it is not known what the other side got: the stream cannot be used any more. */
+  readonly isTorn: boolean
+  /** Bytes for the visitor, which has the beginning of the answer: its request is served otherwise. */
+  readonly unsent: Uint8Array | undefined
+}

@@ -1,0 +1,67 @@
+// The app's end of a lane, at the client: moves bytes between the trunk and the app's connection, and knows none of them.
+//
+//   trunk ── request ──▶ app
+//   trunk ◀── answer ── app        up to what one frame carries; the main thread sends the rest, with credit or on a link
+
+import { type Room, WOULD_BLOCK } from './kernel.ts'
+import { LaneSide } from './lane.ts'
+import { MAX_LANE_FRAME_BYTES } from './trunk.ts'
+
+export class AppLane extends LaneSide {
+  /** Bytes of the app since it was asked last. */
+  #answerBytes = 0
+  /** The app sent something that was not read yet. */
+  #isAppReady = false
+  /** The app sends no more than what is there already: nothing tells of its end once more. */
+  #isAppLeaving = false
+
+  changed(isLast: boolean): void {
+    this.#isAppReady = true
+    this.#isAppLeaving ||= isLast
+    if (!this.hasLeft) this.#takeAnswer()
+  }
+
+  roomAgain(): void {
+    if (this.#isAppReady) this.#takeAnswer()
+  }
+
+  finish(hasFailed = false): void {
+    this.tellOver({ hasFailed })
+    this.leave()
+  }
+
+  received(room: Room, start: number, end: number): void {
+    if (this.hasLeft) return this.tellMore(room.bytes, start, end)
+    const { kernel } = this.tools
+    this.#answerBytes = 0
+    const sent = kernel.send(this.order.descriptor, room, end - start, start)
+    const taken = Math.max(sent, 0)
+    this.receivedBytes += taken
+    if (taken === end - start) return
+    // An app that is full, or gone.
+    this.finish(sent < 0 && sent !== WOULD_BLOCK)
+    this.tellMore(room.bytes, start + taken, end)
+  }
+
+  #takeAnswer(): void {
+    const { kernel } = this.tools
+    const { trunk, order } = this
+    for (;;) {
+      const at = trunk.reserve(this, MAX_LANE_FRAME_BYTES)
+      if (at === -1) return
+      this.#isAppReady = false
+      const most = MAX_LANE_FRAME_BYTES - this.#answerBytes
+      const count = kernel.receive(order.descriptor, trunk.out, most, at)
+      if (count === WOULD_BLOCK) return
+      // The program reads the end once more. After a reset it reads as well, paused or not: what is read here may have
+      // a hole in front of it.
+      if (count <= 0) return this.finish(count < 0)
+      if (!kernel.isConnected(order.descriptor)) return this.finish(true)
+      this.sentBytes += count
+      this.#answerBytes += count
+      trunk.commit(this.lane, count)
+      if (this.#answerBytes === MAX_LANE_FRAME_BYTES) return this.finish()
+      if (count < most && !this.#isAppLeaving) return
+    }
+  }
+}

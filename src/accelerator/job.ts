@@ -1,0 +1,212 @@
+// One way between two sockets, as the thread moves it: bulk through a pipe inside the kernel, a conversation by copying.
+
+import { FAILED, type Kernel, type Pipe, type Room, WOULD_BLOCK } from './kernel.ts'
+import type { SharedSlots } from './shared-slots.ts'
+
+export type Side = 'from' | 'to'
+
+/** What the main thread wants of a splice. */
+export interface SpliceOrder {
+  readonly slot: number
+  /** Two descriptors. */
+  readonly from: number
+  readonly to: number
+  readonly limitBytes: number
+}
+
+/** How a job's turn ended. */
+export type Turn =
+  /** A change of either socket will be reported. */
+  | 'waits'
+  /** There may be more to move at once. */
+  | 'unfinished'
+  | 'over'
+
+/** Pipes that a thread keeps for its next jobs. */
+export const MAX_SPARE_PIPES = 16
+
+/** What one job moves before the others have their turn. */
+const TURN_BYTES = 1_048_576
+
+export abstract class Job {
+  readonly slot: number
+  readonly from: number
+  readonly to: number
+  movedBytes = 0
+  movedAtSweep = -1
+  /** It is among those whose turn comes. */
+  isWaiting = false
+  /** The far side of `from` sends no more than what is there already. */
+  isLast = false
+  /** The side that broke. */
+  failed: Side | undefined
+  protected takenBytes = 0
+  /** Nothing more is taken. */
+  protected hasEnded = false
+  /** Nothing more is passed on. */
+  protected isStuck = false
+  /** What was taken and not passed on belongs to no connection. */
+  protected isSpoilt = false
+  protected readonly kernel: Kernel
+  readonly #slots: SharedSlots
+  readonly #limitBytes: number
+
+  constructor({ slot, from, to, limitBytes }: SpliceOrder, slots: SharedSlots, kernel: Kernel) {
+    this.slot = slot
+    this.from = from
+    this.to = to
+    this.#limitBytes = limitBytes
+    this.#slots = slots
+    this.kernel = kernel
+  }
+
+  /** Moves until nothing moves any more, or the turn is over. */
+  turn(): Turn {
+    const end = this.movedBytes + TURN_BYTES
+    while (this.movedBytes < end) {
+      const mayGoOn = this.step()
+      const isWhole = this.hasEnded || this.takenBytes === this.#limitBytes
+      if (this.isSpoilt || this.isStuck || (isWhole && this.heldBytes === 0)) return 'over'
+      if (!mayGoOn) return 'waits'
+    }
+    return 'unfinished'
+  }
+
+  /** Bytes between the sockets. */
+  get heldBytes(): number {
+    return this.takenBytes - this.movedBytes
+  }
+
+  /** What was taken and did not reach the other socket, once. */
+  readOut(): Uint8Array<ArrayBuffer> | undefined {
+    return this.heldBytes === 0 || this.isSpoilt ? undefined : this.takeHeld(this.heldBytes)
+  }
+
+  /** Takes and passes on what it can at once. Whether that may be worth another call now. */
+  protected abstract step(): boolean
+  protected abstract takeHeld(bytes: number): Uint8Array<ArrayBuffer>
+
+  /** Bytes that may still be taken. */
+  protected get leftBytes(): number {
+    return this.#limitBytes - this.takenBytes
+  }
+
+  /** `count` as the kernel gave it. Whether these bytes are to be passed on. */
+  protected took(count: number): boolean {
+    // After a reset the runtime reads as well, paused or not: it is not known what lay between these bytes and the last.
+    this.isSpoilt = count > 0 && !this.kernel.isConnected(this.from)
+    if (count === FAILED || this.isSpoilt) this.failed = 'from'
+    if (count <= 0 || this.isSpoilt) {
+      this.hasEnded = true
+      return false
+    }
+    this.takenBytes += count
+    this.#slots.taken(this.slot, this.takenBytes)
+    return true
+  }
+
+  /** `count` as the kernel gave it. Whether any went on. */
+  protected passed(count: number): boolean {
+    if (count > 0) {
+      this.movedBytes += count
+      this.#slots.moved(this.slot, this.movedBytes)
+      return true
+    }
+    if (count !== WOULD_BLOCK) {
+      this.isStuck = true
+      if (count === FAILED) this.failed = 'to'
+    }
+    return false
+  }
+}
+
+export class PipedJob extends Job {
+  readonly pipe: Pipe
+
+  constructor(order: SpliceOrder, slots: SharedSlots, kernel: Kernel, pipe: Pipe) {
+    super(order, slots, kernel)
+    this.pipe = pipe
+  }
+
+  /** Fit for another job. */
+  get sparePipe(): Pipe | undefined {
+    if (!this.isSpoilt) return this.pipe
+    this.kernel.closePipe(this.pipe)
+    return undefined
+  }
+
+  protected step(): boolean {
+    const took = this.#take()
+    return (!this.isSpoilt && this.#pass()) || took
+  }
+
+  #take(): boolean {
+    const room = Math.min(this.pipe.capacityBytes - this.heldBytes, this.leftBytes)
+    if (this.hasEnded || room <= 0) return false
+    const count = this.kernel.splice(this.from, this.pipe.writeEnd, room)
+    if (count === WOULD_BLOCK) return false
+    this.took(count)
+    return true
+  }
+
+  #pass(): boolean {
+    const { heldBytes } = this
+    return heldBytes > 0 && this.passed(this.kernel.splice(this.pipe.readEnd, this.to, heldBytes))
+  }
+
+  protected takeHeld(bytes: number): Uint8Array<ArrayBuffer> {
+    const held = new Uint8Array(bytes)
+    for (let at = 0; at < bytes; ) {
+      const count = this.kernel.read(this.pipe.readEnd, held.subarray(at))
+      if (count <= 0) throw new Error('a pipe holds less than was put into it')
+      at += count
+    }
+    return held
+  }
+}
+
+/** For small pieces: two system calls for each, where a pipe wants four. */
+export class CopiedJob extends Job {
+  /** Shared with the other jobs of the thread: what is left in it at the end of a step is kept elsewhere. */
+  readonly #room: Room
+  #held: Room | undefined
+
+  constructor(order: SpliceOrder, slots: SharedSlots, kernel: Kernel, room: Room) {
+    super(order, slots, kernel)
+    this.#room = room
+  }
+
+  protected step(): boolean {
+    return this.#held === undefined ? this.#copy(this.#room) : this.#passHeld(this.#held)
+  }
+
+  #copy(room: Room): boolean {
+    const most = Math.min(room.bytes.length, this.leftBytes)
+    if (this.hasEnded || most <= 0) return false
+    const count = this.kernel.receive(this.from, room, most)
+    if (count === WOULD_BLOCK || !this.took(count)) return false
+    const sent = this.kernel.send(this.to, room, count)
+    this.passed(sent)
+    if (sent < count) this.#keep(room, Math.max(sent, 0), count)
+    // Less than was asked for is all there is: a change will report more, but for an end that came with it.
+    return sent === count && (count === most || this.isLast)
+  }
+
+  #passHeld(held: Room): boolean {
+    const count = held.bytes.length
+    const sent = this.kernel.send(this.to, held, count)
+    if (!this.passed(sent)) return false
+    this.#held = undefined
+    if (sent < count) this.#keep(held, sent, count)
+    return sent === count
+  }
+
+  #keep(room: Room, start: number, end: number): void {
+    this.#held = this.kernel.room(end - start)
+    this.#held.bytes.set(room.bytes.subarray(start, end))
+  }
+
+  protected takeHeld(): Uint8Array<ArrayBuffer> {
+    return this.#held?.bytes ?? new Uint8Array(0)
+  }
+}

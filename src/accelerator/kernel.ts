@@ -1,0 +1,295 @@
+// The system calls that move bytes between sockets inside the kernel, and what a thread needs to wait for them.
+
+import type { FFIType, Pointer } from 'bun:ffi'
+import { descriptorLimit } from '../descriptors.ts'
+import { loadFfi, openLibc } from '../libc.ts'
+
+/** `FFIType.i64_fast`, as a number and not a bigint where it fits. */
+const I64_FAST = 15 as FFIType.i64_fast // the type alone does not load the module
+
+const SYMBOLS = {
+  splice: { args: ['i32', 'ptr', 'i32', 'ptr', 'u64', 'u32'], returns: I64_FAST },
+  pipe2: { args: ['ptr', 'i32'], returns: 'i32' },
+  fcntl: { args: ['i32', 'i32', 'i32'], returns: 'i32' },
+  close: { args: ['i32'], returns: 'i32' },
+  read: { args: ['i32', 'ptr', 'u64'], returns: I64_FAST },
+  write: { args: ['i32', 'ptr', 'u64'], returns: I64_FAST },
+  recv: { args: ['i32', 'ptr', 'u64', 'i32'], returns: I64_FAST },
+  send: { args: ['i32', 'ptr', 'u64', 'i32'], returns: I64_FAST },
+  eventfd: { args: ['u32', 'i32'], returns: 'i32' },
+  socketpair: { args: ['i32', 'i32', 'i32', 'ptr'], returns: 'i32' },
+  getpeername: { args: ['i32', 'ptr', 'ptr'], returns: 'i32' },
+  epoll_create1: { args: ['i32'], returns: 'i32' },
+  epoll_ctl: { args: ['i32', 'i32', 'i32', 'ptr'], returns: 'i32' },
+  epoll_wait: { args: ['i32', 'ptr', 'i32', 'i32'], returns: 'i32' },
+  __errno_location: { args: [], returns: 'ptr' },
+  sched_yield: { args: [], returns: 'i32' },
+  getpriority: { args: ['i32', 'u32'], returns: 'i32' },
+  setpriority: { args: ['i32', 'u32', 'i32'], returns: 'i32' },
+} as const
+
+// The same on x64 and arm64.
+const O_NONBLOCK = 0o4000
+const O_CLOEXEC = 0o2000000
+const F_GETFD = 1
+const F_DUPFD_CLOEXEC = 1030
+const F_SETPIPE_SZ = 1031
+const F_GETPIPE_SZ = 1032
+const SPLICE_F_MOVE = 1
+const SPLICE_F_NONBLOCK = 2
+const EPOLL_CTL_ADD = 1
+const EPOLL_CTL_DEL = 2
+export const EPOLLIN = 1
+export const EPOLLOUT = 4
+/** The far side sends no more. */
+export const EPOLLRDHUP = 0x2000
+const EPOLLET = 0x8000_0000
+const PRIO_PROCESS = 0
+const LOWEST_PRIORITY = 19
+const MSG_DONTWAIT = 0x40
+const MSG_NOSIGNAL = 0x4000
+const AF_UNIX = 1
+const SOCK_STREAM = 1
+const EINTR = 4
+const EAGAIN = 11
+/** ENOMEM, ENFILE, EMFILE, ENOBUFS: another time it may be possible. */
+const SCARCITY: readonly number[] = [12, 23, 24, 105]
+/** What says nothing about a connection: EPERM, EBADF, ENOMEM, EACCES, EINVAL, ENOSYS, EOPNOTSUPP, ENOBUFS. */
+const NOT_ITS_FAULT = [1, 9, 12, 13, 22, 38, 95, 105]
+
+/** Descriptors that splices and lanes leave to the rest of the process, which cannot do without. */
+const SPARE_DESCRIPTORS = 8
+
+/** `struct epoll_event` is packed on x64 only. */
+const EVENT_BYTES = process.arch === 'x64' ? 12 : 16
+const EVENT_DATA_AT = EVENT_BYTES - 8
+
+/** Nothing moves now. */
+export const WOULD_BLOCK = -1
+/** A connection broke. The kernel reports an error once: the next read sees a clean end. */
+export const FAILED = -2
+/** The kernel will not move these, and nothing is known of the connections. */
+export const IMPOSSIBLE = -3
+
+const INTERRUPTED = -4
+
+/** Memory that the kernel reads and writes. */
+export interface Room {
+  readonly bytes: Uint8Array<ArrayBuffer>
+  readonly at: Pointer
+}
+
+export interface Pipe {
+  readonly readEnd: number
+  readonly writeEnd: number
+  readonly capacityBytes: number
+}
+
+/** One for each thread: `errno` is a thread's own. */
+export class Kernel {
+  readonly #ffi = loadFfi()
+  readonly #calls = openLibc(this.#ffi, SYMBOLS)
+  readonly #errno = this.#calls.__errno_location()
+  /** The kernel gives the lowest number that is free: with a higher one there are fewer left than are to be spared. */
+  readonly #lastNumber = (descriptorLimit() ?? Number.POSITIVE_INFINITY) - 1 - SPARE_DESCRIPTORS
+  readonly #pair = new Int32Array(new ArrayBuffer(8))
+  readonly #one = new BigUint64Array(new ArrayBuffer(8)).fill(1n)
+  readonly #event = new DataView(new ArrayBuffer(EVENT_BYTES))
+  /** Where the kernel writes an address that is not looked at, and its length, which it changes to 16 or 28. */
+  readonly #address = this.room(128)
+  readonly #addressBytes = new Uint32Array(new ArrayBuffer(4)).fill(128)
+  readonly #addressBytesAt = this.#ffi.ptr(this.#addressBytes)
+
+  /** Moves up to `count` bytes, without waiting. 0 at the end of `from`, or `WOULD_BLOCK`, `FAILED`, `IMPOSSIBLE`. */
+  splice(from: number, to: number, count: number): number {
+    const flags = SPLICE_F_MOVE | SPLICE_F_NONBLOCK
+    for (;;) {
+      const moved = Number(this.#calls.splice(from, null, to, null, count, flags))
+      if (moved >= 0) return moved
+      const errno = this.#errnoNow
+      if (errno === EAGAIN) return WOULD_BLOCK
+      if (errno !== EINTR) return NOT_ITS_FAULT.includes(errno) ? IMPOSSIBLE : FAILED
+    }
+  }
+
+  room(byteCount: number): Room {
+    // With a buffer of its own: the runtime moves a smaller array when something asks for its `buffer` later.
+    const bytes = new Uint8Array(new ArrayBuffer(byteCount))
+    return { bytes, at: this.#ffi.ptr(bytes) }
+  }
+
+  /** Reads what is there, up to `most` bytes, to `at`. Returns how many, 0 at the end, or `WOULD_BLOCK`, `FAILED`. */
+  receive(from: number, into: Room, most: number = into.bytes.length, at = 0): number {
+    const address = addressOf(into, at, most)
+    for (;;) {
+      const outcome = this.#outcome(this.#calls.recv(from, address, most, MSG_DONTWAIT))
+      if (outcome !== INTERRUPTED) return outcome
+    }
+  }
+
+  /** Sends `count` bytes from `at` on. Returns how many were taken, or `WOULD_BLOCK`, `FAILED`. */
+  send(to: number, room: Room, count: number, at = 0): number {
+    const address = addressOf(room, at, count)
+    for (;;) {
+      const outcome = this.#outcome(this.#calls.send(to, address, count, MSG_DONTWAIT | MSG_NOSIGNAL))
+      if (outcome !== INTERRUPTED) return outcome
+    }
+  }
+
+  #outcome(returned: number | bigint): number {
+    const count = Number(returned)
+    if (count >= 0) return count
+    const errno = this.#errnoNow
+    // An interrupted call is made again: no change would follow that tells of what is there.
+    return errno === EINTR ? INTERRUPTED : errno === EAGAIN ? WOULD_BLOCK : FAILED
+  }
+
+  get #errnoNow(): number {
+    return this.#ffi.read.i32(this.#errno!)
+  }
+
+  /** A pipe that holds `capacityBytes` if the system lets it, else less. `undefined` without descriptors to spare. */
+  pipe(capacityBytes: number): Pipe | undefined {
+    const pipe = this.#pipe(capacityBytes)
+    if (pipe === undefined || Math.max(pipe.readEnd, pipe.writeEnd) <= this.#lastNumber) return pipe
+    this.closePipe(pipe)
+    return undefined
+  }
+
+  #pipe(capacityBytes: number): Pipe | undefined {
+    if (this.#calls.pipe2(this.#ffi.ptr(this.#pair), O_NONBLOCK | O_CLOEXEC) !== 0) return undefined
+    const [readEnd = -1, writeEnd = -1] = this.#pair
+    this.#calls.fcntl(writeEnd, F_SETPIPE_SZ, capacityBytes)
+    return { readEnd, writeEnd, capacityBytes: this.#calls.fcntl(writeEnd, F_GETPIPE_SZ, 0) }
+  }
+
+  /** Another descriptor of each connection, in this order: one that cannot become another connection's. All, or none. */
+  duplicates(descriptors: readonly number[]): number[] | undefined {
+    const copies = descriptors.map(one => this.#calls.fcntl(one, F_DUPFD_CLOEXEC, 0))
+    if (copies.every(one => one >= 0 && one <= this.#lastNumber)) return copies
+    for (const one of copies) if (one >= 0) this.close(one)
+    return undefined
+  }
+
+  /** The numbers that the next descriptors get, as long as no other thread opens some. `one`: any that is open. */
+  nextNumbers(one: number, count: number): number[] {
+    const numbers = Array.from({ length: count }, () => this.#calls.fcntl(one, F_DUPFD_CLOEXEC, 0))
+    for (const number of numbers) if (number >= 0) this.close(number)
+    return numbers
+  }
+
+  isOpen(descriptor: number): boolean {
+    return this.#calls.fcntl(descriptor, F_GETFD, 0) >= 0
+  }
+
+  /** Whether there is still a far side: not after a reset, whichever thread got its error. */
+  isConnected(descriptor: number): boolean {
+    return this.#calls.getpeername(descriptor, this.#address.at, this.#addressBytesAt) === 0
+  }
+
+  /**
+   * Lowers the priority of this thread by so much below the one it began with: on Linux each thread has its own. A kernel
+   * that refuses changes nothing.
+   */
+  beNice(nice: number): void {
+    const now = this.#calls.getpriority(PRIO_PROCESS, 0)
+    this.#calls.setpriority(PRIO_PROCESS, 0, Math.min(now + nice, LOWEST_PRIORITY))
+  }
+
+  /** Lets other threads that want this core have it first. */
+  yield(): void {
+    this.#calls.sched_yield()
+  }
+
+  close(descriptor: number): void {
+    this.#calls.close(descriptor)
+  }
+
+  read(descriptor: number, into: Uint8Array): number {
+    return Number(this.#calls.read(descriptor, this.#ffi.ptr(into), into.length))
+  }
+
+  /** Something for a thread to wait on; -1 without a descriptor to spare. */
+  wakeup(): number {
+    return this.#calls.eventfd(0, O_NONBLOCK | O_CLOEXEC)
+  }
+
+  wakeUp(wakeup: number): void {
+    this.#calls.write(wakeup, this.#ffi.ptr(this.#one), 8)
+  }
+
+  /** Throws without a descriptor to spare: a thread that cannot wait would spin. */
+  poll(): number {
+    const poll = this.#calls.epoll_create1(O_CLOEXEC)
+    if (poll < 0) throw new Error(`epoll_create1 failed: errno ${this.#errnoNow}`)
+    return poll
+  }
+
+  /** Tells of changes on the descriptor, by `number`. */
+  watch(poll: number, descriptor: number, events: number, number: number): boolean {
+    this.#event.setUint32(0, (events | EPOLLET) >>> 0, true)
+    this.#event.setUint32(EVENT_DATA_AT, number, true)
+    return this.#calls.epoll_ctl(poll, EPOLL_CTL_ADD, descriptor, this.#ffi.ptr(this.#event)) === 0
+  }
+
+  unwatch(poll: number, descriptor: number): void {
+    this.#calls.epoll_ctl(poll, EPOLL_CTL_DEL, descriptor, this.#ffi.ptr(this.#event))
+  }
+
+  /** Waits for changes (`timeoutMs` -1: for ever) and writes the numbers of what changed. Returns how many. */
+  wait(poll: number, changed: Changes, timeoutMs: number): number {
+    changed.at ??= this.#ffi.ptr(changed.events)
+    return Math.max(0, this.#calls.epoll_wait(poll, changed.at, changed.most, timeoutMs))
+  }
+
+  /** Whether sockets can be spliced here at all: a sandbox may forbid it. `undefined`: descriptors or memory are short now. */
+  canSplice(): boolean | undefined {
+    const pair = new Int32Array(new ArrayBuffer(8))
+    if (this.#calls.socketpair(AF_UNIX, SOCK_STREAM | O_NONBLOCK | O_CLOEXEC, 0, this.#ffi.ptr(pair)) !== 0)
+      return this.#isScarce ? undefined : false
+    const pipe = this.#pipe(4096)
+    const isScarce = pipe === undefined && this.#isScarce
+    const isPossible = pipe !== undefined && this.splice(pair[0]!, pipe.writeEnd, 1) === WOULD_BLOCK
+    for (const one of pair) this.close(one)
+    if (pipe !== undefined) this.closePipe(pipe)
+    return isScarce ? undefined : isPossible
+  }
+
+  /** Why the last call failed. */
+  get #isScarce(): boolean {
+    return SCARCITY.includes(this.#errnoNow)
+  }
+
+  closePipe({ readEnd, writeEnd }: Pipe): void {
+    this.close(readEnd)
+    this.close(writeEnd)
+  }
+}
+
+/** Where `wait` writes what changed. */
+export class Changes {
+  readonly most: number
+  readonly events: DataView
+  /** Where `events` is in memory, once that was asked. */
+  at: Pointer | undefined
+
+  constructor(most: number) {
+    this.most = most
+    this.events = new DataView(new ArrayBuffer(most * EVENT_BYTES))
+  }
+
+  /** Whether the far side of what changed sends no more. */
+  isLast(index: number): boolean {
+    return (this.events.getUint32(index * EVENT_BYTES, true) & EPOLLRDHUP) !== 0
+  }
+
+  number(index: number): number {
+    return this.events.getUint32(index * EVENT_BYTES + EVENT_DATA_AT, true)
+  }
+}
+
+/** Where in memory the room's bytes from `at` on are: behind them the kernel would write to memory of something else. */
+function addressOf({ bytes, at: begin }: Room, at: number, count: number): Pointer {
+  if (at < 0 || at + count > bytes.length) throw new RangeError('a room is left')
+  return (begin + at) as Pointer // an address is a number
+}

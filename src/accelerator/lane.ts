@@ -1,0 +1,353 @@
+// A lane: one visitor's easy requests, served by a worker thread on a trunk, without the main thread.
+//
+//   visitor ── request head ──▶ parse, forward ──▶ trunk ──▶ app      (the far end: app-lane.ts)
+//   visitor ◀── answer, whole ── parse, forward ◀── trunk ◀── app
+//
+// Easy is a GET without a body that came in one piece, and an answer of at most 64 KB whose pieces follow one another at once.
+// The parsers are those of the main thread, and as strict. All else is handed back with every byte of it, before any of its
+// answer was passed on: the main thread continues as if it had read those bytes itself.
+
+import type { LaneExchange, LaneTerms } from '../accelerator.ts'
+import { copyBytes, copyOf } from '../bytes.ts'
+import { ResponseHead } from '../http/answer-head.ts'
+import { BodyFramer } from '../http/body.ts'
+import { latin1 } from '../http/characters.ts'
+import { forwardRequestHead, forwardResponseHead, maxForwardedBytes } from '../http/forward.ts'
+import { parseRequestHead, parseResponseHead, RequestHead } from '../http/head.ts'
+import { type Kernel, type Room, WOULD_BLOCK } from './kernel.ts'
+import type { SharedSlots } from './shared-slots.ts'
+import { LaneEndpoint, MAX_LANE_FRAME_BYTES, type Trunk } from './trunk.ts'
+
+/** A request with a longer head is the main thread's. */
+const REQUEST_BYTES = 16_384
+/** Most requests fit, and a lane keeps its request until it is answered. A longer one gets an array of its own. */
+const USUAL_REQUEST_BYTES = 1_024
+/** What may come to an end that has left. */
+const MAX_MORE_BYTES = 2 * MAX_LANE_FRAME_BYTES
+
+const STAY_OPEN = { close: false, keepAlive10: false }
+
+/** What a lane begins with. */
+export interface LaneOrder {
+  /** Its place in the process. */
+  readonly slot: number
+  /** Its own connection: the visitor's, or the app's; -1: the app has none that could be in a lane. */
+  readonly descriptor: number
+  /** The trunk's place in the process, and the lane's number on it. */
+  readonly trunk: number
+  readonly lane: number
+  /** The visitor's; the app's end has none. */
+  readonly terms: LaneTerms | undefined
+}
+
+/** A lane is over for its own connection. What was read and is not served is the main thread's. */
+export interface LaneOver {
+  /** Bytes given to the trunk, and those that came from it and were passed on. */
+  readonly sentBytes: number
+  readonly receivedBytes: number
+  /** Its own connection broke: the kernel reported the error here, and will not report it again. */
+  readonly hasFailed: boolean
+  /** The trunk is gone. */
+  readonly isTorn: boolean
+  /** Bytes of the visitor. */
+  readonly request: Uint8Array<ArrayBuffer> | undefined
+  /** They are a request that the app got already, as the lane forwarded it. */
+  readonly isAsked: boolean
+  /** Bytes for the visitor, who has the beginning of the answer. */
+  readonly unsent: Uint8Array<ArrayBuffer> | undefined
+}
+
+/** Nothing is known of it. */
+export const TORN: LaneOver = {
+  sentBytes: 0,
+  receivedBytes: 0,
+  hasFailed: false,
+  isTorn: true,
+  request: undefined,
+  isAsked: false,
+  unsent: undefined,
+}
+
+/** Gets what happens to a lane, in this order. */
+export interface LaneEvents {
+  /** Something threw; whenever. */
+  thrown(error: unknown): void
+  exchanged(lane: Lane, exchange: LaneExchange): void
+  over(lane: LaneSide, over: LaneOver): void
+  /** Came from the trunk, and was not passed on. */
+  more(lane: LaneSide, bytes: Uint8Array<ArrayBuffer>): void
+  /** Nothing more will come. `isTorn`: something may be missing. */
+  back(lane: LaneSide, isTorn: boolean): void
+}
+
+/** What all lanes of a thread use in turn. */
+export class LaneTools {
+  readonly kernel: Kernel
+  readonly slots: SharedSlots
+  readonly events: LaneEvents
+  readonly request: Room
+  readonly requestHead: RequestHead = new RequestHead()
+  /** For the visitor. */
+  readonly answer: Room
+  readonly answerHead: ResponseHead = new ResponseHead()
+  readonly framer: BodyFramer = new BodyFramer()
+  /** Lanes that hold the beginning of an answer. */
+  readonly holding: Set<Lane> = new Set<Lane>()
+
+  constructor(kernel: Kernel, slots: SharedSlots, events: LaneEvents) {
+    this.kernel = kernel
+    this.slots = slots
+    this.events = events
+    this.request = kernel.room(REQUEST_BYTES)
+    this.answer = kernel.room(maxForwardedBytes(MAX_LANE_FRAME_BYTES))
+  }
+
+  /** Another lane must not continue with a head that is cut in the middle. */
+  forgetHeads(): void {
+    this.requestHead.fields.isPartial = false
+    this.answerHead.fields.isPartial = false
+  }
+}
+
+/** Either end of a lane, as the thread knows it. */
+export abstract class LaneSide extends LaneEndpoint {
+  readonly order: LaneOrder
+  protected readonly tools: LaneTools
+  protected sentBytes = 0
+  protected receivedBytes = 0
+  #moreBytes = 0
+  /** For the thread: when it was first seen to wait for the other side's last word. */
+  leavingSince = 0
+
+  constructor(order: LaneOrder, trunk: Trunk, tools: LaneTools) {
+    super(trunk, order.lane)
+    this.order = order
+    this.tools = tools
+  }
+
+  /** Its own connection changed. `isLast`: the far side sends no more. */
+  abstract changed(isLast: boolean): void
+  /** Ends it where it is. */
+  abstract finish(hasFailed?: boolean): void
+
+  /** What it threw ends it, and no other: it is not known what reached whom. */
+  override crash(error: unknown): void {
+    this.tools.events.thrown(error)
+    this.tools.forgetHeads()
+    this.tellOver({ hasFailed: true, isTorn: true })
+    this.leave()
+  }
+
+  protected tellOver(over: Partial<LaneOver>): void {
+    if (this.hasLeft) return
+    this.tools.events.over(this, {
+      sentBytes: this.sentBytes,
+      receivedBytes: this.receivedBytes,
+      hasFailed: false,
+      isTorn: this.trunk.isBroken,
+      request: undefined,
+      isAsked: false,
+      unsent: undefined,
+      ...over,
+    })
+  }
+
+  /** An honest other side has one request, or what its app says before and behind one, on its way to who has left. */
+  protected tellMore(bytes: Uint8Array, start: number, end: number): void {
+    this.#moreBytes += end - start
+    if (this.#moreBytes > MAX_MORE_BYTES) this.trunk.isBroken = true
+    else if (end > start) this.tools.events.more(this, copyOf(bytes, start, end))
+  }
+
+  protected peerIsLeaving(): void {
+    this.finish()
+  }
+
+  protected done(isTorn: boolean): void {
+    this.tools.events.back(this, isTorn)
+  }
+}
+
+export class Lane extends LaneSide {
+  readonly #terms: LaneTerms
+  /** As it came, until it is answered. */
+  #request = new Uint8Array(USUAL_REQUEST_BYTES)
+  #requestBytes = 0
+  #isAsked = false
+  /** The beginning of an answer, of which the visitor has nothing yet. */
+  #held: Uint8Array | undefined
+  /** For the thread: when the last of it came. */
+  heldSince = 0
+  /** Of an exchange that may be reported. */
+  #mayReport = false
+  #askedAt = 0
+  #targetStart = 0
+  #targetEnd = 0
+  /** The visitor sent something that was not read yet: it stays in the kernel until its turn. */
+  #isVisitorReady = false
+  /** The visitor sends no more than what is there already. */
+  #isVisitorLeaving = false
+  /** For the thread: exchanges at its last look. */
+  requestsAtSweep = -1
+  requests = 0
+
+  constructor(order: LaneOrder, terms: LaneTerms, trunk: Trunk, tools: LaneTools) {
+    super(order, trunk, tools)
+    this.#terms = terms
+  }
+
+  changed(isLast: boolean): void {
+    this.#isVisitorReady = true
+    this.#isVisitorLeaving ||= isLast
+    if (!this.#isAsked && !this.hasLeft) this.#takeRequest()
+  }
+
+  roomAgain(): void {
+    if (!this.#isAsked && this.#isVisitorReady) this.#takeRequest()
+  }
+
+  finish(hasFailed = false): void {
+    this.#end({ hasFailed })
+  }
+
+  // ── One exchange ───────────────────────────────────────────────────────────────────────────────────────────
+
+  #takeRequest(): void {
+    const { kernel, request, requestHead } = this.tools
+    const { trunk } = this
+    const { routingEpoch, grantedEpoch, reportsLeft, limits, hostWithPort, hop } = this.#terms
+    const { descriptor } = this.order
+    if (this.#terms.isReported && this.tools.slots.isBacklogFull) return this.finish()
+    const at = trunk.reserve(this, maxForwardedBytes(REQUEST_BYTES))
+    if (at === -1) return
+    this.#isVisitorReady = false
+    const count = kernel.receive(descriptor, request)
+    if (count === WOULD_BLOCK) return this.#isVisitorLeaving ? this.finish() : undefined
+    if (count === 0) return this.finish()
+    // After a reset the runtime reads as well, paused or not: it is not known what lay between these bytes and the last.
+    if (count < 0 || !kernel.isConnected(descriptor)) return this.finish(true)
+    this.#keep(request.bytes, count)
+    const end = parseRequestHead(requestHead, request.bytes, 0, count, limits)
+    const isEasy = end === count && isEasyRequest(requestHead) && requestHead.hostWithPort === hostWithPort
+    if (!isEasy || Atomics.load(routingEpoch, 0) !== grantedEpoch) return this.finish()
+    const length = forwardRequestHead(requestHead, hop, trunk.out.bytes, at) - at
+    this.#isAsked = true
+    this.sentBytes += length
+    trunk.commit(this.lane, length)
+    this.#mayReport = this.#terms.isReported || Atomics.load(reportsLeft, 0) > 0
+    if (!this.#mayReport) return
+    this.#askedAt = performance.now()
+    this.#targetStart = requestHead.targetStart
+    this.#targetEnd = requestHead.targetEnd
+  }
+
+  #keep(bytes: Uint8Array, count: number): void {
+    if (count > this.#request.length) this.#request = new Uint8Array(REQUEST_BYTES)
+    copyBytes(bytes, 0, count, this.#request, 0)
+    this.#requestBytes = count
+  }
+
+  received({ bytes }: Room, start: number, end: number): void {
+    if (this.hasLeft) return this.tellMore(bytes, start, end)
+    if (!this.#isAsked) return this.#handBack(bytes, start, end)
+    if (this.#held === undefined) return this.#takeAnswer(bytes, start, end)
+    const whole = new Uint8Array(this.#held.length + end - start)
+    whole.set(this.#held)
+    copyBytes(bytes, start, end, whole, this.#held.length)
+    this.#takeHeld()
+    this.#takeAnswer(whole, 0, whole.length)
+  }
+
+  /** Passes on an answer that is whole, and holds one that is not. */
+  #takeAnswer(bytes: Uint8Array, start: number, end: number): void {
+    const { kernel, answer, answerHead, framer, slots } = this.tools
+    const headEnd = parseResponseHead(answerHead, bytes, start, end, this.#terms.limits, 'GET')
+    if (headEnd === 0) return this.#hold(bytes, start, end)
+    if (headEnd === -1 || !isEasyAnswer(answerHead)) return this.#handBack(bytes, start, end)
+    framer.begin(answerHead.body, answerHead.contentLength)
+    const bodyEnd = framer.feed(bytes, headEnd, end)
+    if (bodyEnd === end && !framer.complete) return this.#hold(bytes, start, end)
+    if (bodyEnd !== end) return this.#handBack(bytes, start, end)
+    const bodyAt = forwardResponseHead(answerHead, STAY_OPEN, answer.bytes, 0)
+    const length = bodyAt + end - headEnd
+    copyBytes(bytes, headEnd, end, answer.bytes, bodyAt)
+    this.receivedBytes += end - start
+    // First: who has the answer finds it counted.
+    const { status } = answerHead
+    const isReported = this.#takeReport()
+    slots.served(this.order.slot, this.#requestBytes, length, isReported, status >= 500)
+    this.requests++
+    const { descriptor } = this.order
+    const sent = kernel.send(descriptor, answer, length)
+    if (isReported) this.#tell(status, length)
+    this.#isAsked = false
+    this.#requestBytes = 0
+    // Served and counted, though the visitor is gone.
+    if (sent < 0 && sent !== WOULD_BLOCK) return this.finish(true)
+    const taken = Math.max(sent, 0)
+    if (taken !== length) this.#end({ unsent: copyOf(answer.bytes, taken, length) })
+    else if (this.#isVisitorReady) this.#takeRequest()
+    else if (this.#isVisitorLeaving) this.finish()
+  }
+
+  /** Whether this exchange is reported. Several lanes count down the same number: only one gets the last report. */
+  #takeReport(): boolean {
+    const { isReported, reportsLeft } = this.#terms
+    return isReported || (this.#mayReport && Atomics.sub(reportsLeft, 0, 1) > 0)
+  }
+
+  #tell(status: number, bytes: number): void {
+    const target = latin1(this.#request, this.#targetStart, this.#targetEnd)
+    const durationMs = performance.now() - this.#askedAt
+    this.tools.events.exchanged(this, { target, status, durationMs, bytes })
+  }
+
+  /** Most apps write head and body one after the other. What the rest takes longer than `HOLD_MS` to follow is handed back. */
+  #hold(bytes: Uint8Array, start: number, end: number): void {
+    if (end - start >= MAX_LANE_FRAME_BYTES) return this.#handBack(bytes, start, end)
+    this.tools.forgetHeads()
+    this.#held = copyOf(bytes, start, end)
+    this.heldSince = performance.now()
+    this.tools.holding.add(this)
+  }
+
+  #takeHeld(): Uint8Array | undefined {
+    const held = this.#held
+    this.#held = undefined
+    this.tools.holding.delete(this)
+    return held
+  }
+
+  #handBack(bytes: Uint8Array, start: number, end: number): void {
+    this.finish()
+    this.tellMore(bytes, start, end)
+  }
+
+  #end(over: Partial<LaneOver>): void {
+    this.tools.forgetHeads()
+    this.tellOver({
+      request: this.#requestBytes > 0 ? copyOf(this.#request, 0, this.#requestBytes) : undefined,
+      isAsked: this.#isAsked,
+      ...over,
+    })
+    const held = this.#takeHeld()
+    if (held !== undefined) this.tellMore(held, 0, held.length)
+    this.leave()
+  }
+}
+
+function isEasyRequest(head: RequestHead): boolean {
+  return (
+    head.method === 'GET' &&
+    head.body === 'none' &&
+    head.minorVersion === 1 &&
+    head.keepAlive &&
+    head.upgrade === '' &&
+    !head.expectsContinue &&
+    head.pathStart === head.targetStart
+  )
+}
+
+function isEasyAnswer({ status, keepAlive, body }: ResponseHead): boolean {
+  return status >= 200 && keepAlive && body !== 'close'
+}

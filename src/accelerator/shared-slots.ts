@@ -1,0 +1,136 @@
+// The memory that the main thread and a worker thread share: a row of numbers for each splice and each end of a lane.
+
+import type { LaneCounts } from '../accelerator.ts'
+
+/** Splices at once in a thread. Above, bytes pass the main thread. */
+export const MAX_SPLICES = 128
+
+/**
+ * Ends of lanes at once in a process. Each lane has a visitor that asks often, and a connection to an app; requests above
+ * pass the main thread. Measured by `benchmarks/speed.ts --only t500`.
+ */
+export const MAX_LANES = 1024
+
+/** Exchanges that wait to be reported. Above, lanes end: the main thread serves no more requests than it can report. */
+const MAX_BACKLOG = 1024
+
+const NUMBERS = 6
+
+// Of a splice.
+const TAKEN = 0
+const MOVED = 1
+
+// Of a lane.
+const REQUESTS = 0
+const BYTES_IN = 1
+const BYTES_OUT = 2
+const UNREPORTED = 3
+const UNREPORTED_ERRORS = 4
+const UNREPORTED_BYTES = 5
+
+export class SharedSlots {
+  readonly memory: SharedArrayBuffer
+  /**
+   * Numbers that no exchange has to allocate, each written and read at once by the machine: the splices' rows, then the
+   * lanes'. Written by the worker thread only, but for `clear`.
+   */
+  readonly #numbers: Float64Array
+  /** Written behind the numbers and read before them, which orders them among the threads. */
+  readonly #order: Int32Array
+  /** Exchanges that were reported and that the main thread has not seen yet. */
+  readonly #backlog: Int32Array
+
+  constructor(memory?: SharedArrayBuffer) {
+    const bytes = NUMBERS * 8 * (MAX_SPLICES + MAX_LANES)
+    this.memory = memory ?? new SharedArrayBuffer(bytes + 8)
+    this.#numbers = new Float64Array(this.memory, 0, NUMBERS * (MAX_SPLICES + MAX_LANES))
+    this.#order = new Int32Array(this.memory, bytes, 1)
+    this.#backlog = new Int32Array(this.memory, bytes + 4, 1)
+  }
+
+  // ── Splices ────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** The main thread, before a splice begins. */
+  clearSplice(slot: number): void {
+    this.#numbers.fill(0, NUMBERS * slot, NUMBERS * (slot + 1))
+  }
+
+  /** The worker thread, before any of it can reach the other socket: what is known there is counted here. */
+  taken(slot: number, bytes: number): void {
+    this.#numbers[NUMBERS * slot + TAKEN] = bytes
+    Atomics.store(this.#order, 0, 0)
+  }
+
+  /** The worker thread. */
+  moved(slot: number, bytes: number): void {
+    this.#numbers[NUMBERS * slot + MOVED] = bytes
+    Atomics.store(this.#order, 0, 0)
+  }
+
+  takenBytes(slot: number): number {
+    Atomics.load(this.#order, 0)
+    return this.#numbers[NUMBERS * slot + TAKEN]!
+  }
+
+  movedBytes(slot: number): number {
+    Atomics.load(this.#order, 0)
+    return this.#numbers[NUMBERS * slot + MOVED]!
+  }
+
+  // ── Lanes ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** The main thread, before a lane begins. */
+  clearLane(slot: number): void {
+    this.#numbers.fill(0, rowOf(slot), rowOf(slot + 1))
+  }
+
+  /** The worker thread counts an exchange before its answer is sent: a visitor that has the answer finds it counted here. */
+  served(slot: number, bytesIn: number, bytesOut: number, isReported: boolean, hasFailed: boolean): void {
+    const at = rowOf(slot)
+    this.#numbers[at + REQUESTS]!++
+    this.#numbers[at + BYTES_IN]! += bytesIn
+    this.#numbers[at + BYTES_OUT]! += bytesOut
+    if (!isReported) {
+      this.#numbers[at + UNREPORTED]!++
+      this.#numbers[at + UNREPORTED_BYTES]! += bytesOut
+      if (hasFailed) this.#numbers[at + UNREPORTED_ERRORS]!++
+    }
+    Atomics.store(this.#order, 0, 0)
+  }
+
+  counts(slot: number): LaneCounts {
+    Atomics.load(this.#order, 0)
+    const at = rowOf(slot)
+    return {
+      requests: this.#numbers[at + REQUESTS]!,
+      bytesIn: this.#numbers[at + BYTES_IN]!,
+      bytesOut: this.#numbers[at + BYTES_OUT]!,
+      unreported: {
+        requests: this.#numbers[at + UNREPORTED]!,
+        errors: this.#numbers[at + UNREPORTED_ERRORS]!,
+        bytes: this.#numbers[at + UNREPORTED_BYTES]!,
+      },
+    }
+  }
+
+  // ── Reports ────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** The worker thread has reported so many exchanges. */
+  reported(count: number): void {
+    Atomics.add(this.#backlog, 0, count)
+  }
+
+  /** The main thread has seen so many of them. */
+  seen(count: number): void {
+    Atomics.sub(this.#backlog, 0, count)
+  }
+
+  /** The main thread has more to do than to look at reports. */
+  get isBacklogFull(): boolean {
+    return Atomics.load(this.#backlog, 0) >= MAX_BACKLOG
+  }
+}
+
+function rowOf(laneSlot: number): number {
+  return NUMBERS * (MAX_SPLICES + laneSlot)
+}

@@ -1,0 +1,250 @@
+// The thread's lanes and trunks: begins them as ordered, gives each its turn, and tells the main thread of their ends.
+
+import type { LaneExchange } from '../accelerator.ts'
+import { AppLane } from './app-lane.ts'
+import { EPOLLIN, EPOLLOUT, EPOLLRDHUP, type Kernel } from './kernel.ts'
+import { Lane, type LaneOrder, type LaneOver, type LaneSide, LaneTools, TORN } from './lane.ts'
+import { MAX_LANES, type SharedSlots } from './shared-slots.ts'
+import { IN_BYTES, Trunk } from './trunk.ts'
+
+/** Trunks at once in a process: one for each client whose visitors are in lanes. Each has 320 KB to send from. */
+export const MAX_TRUNKS = 64
+
+/**
+ * How long the rest of an answer may take to follow its beginning. An app that streams gets this much later what its first lane
+ * held, once: the lane ends by it, and the next one has to wait for more easy requests.
+ */
+export const HOLD_MS = 2
+
+/** How long the other side may take to say its last word. Above: the trunk or its other end is dead. */
+const LAST_WORD_MS = 10_000
+
+/** What the main thread wants. */
+export type LaneCommand =
+  | { readonly kind: 'begin'; readonly order: LaneOrder }
+  | { readonly kind: 'end'; readonly slot: number }
+  /** `isAppSide`: lanes are begun at the other end. */
+  | {
+      readonly kind: 'trunk'
+      readonly trunk: number
+      readonly descriptor: number
+      readonly isAppSide: boolean
+    }
+  | { readonly kind: 'trunk-end'; readonly trunk: number }
+
+/** Gets what happens to the lanes of a thread. */
+export interface LaneReports {
+  report(news: LaneNews): void
+  /** Something threw: what it was about has ended. */
+  thrown(error: unknown): void
+}
+
+/** What the thread reports. Of a lane: its exchanges if its terms say so, `over` once, `more` as often as it takes, `back` once. */
+export type LaneNews =
+  | {
+      readonly kind: 'exchanges'
+      readonly slots: readonly number[]
+      readonly exchanges: readonly LaneExchange[]
+    }
+  | { readonly kind: 'over'; readonly slot: number; readonly over: LaneOver }
+  | { readonly kind: 'more'; readonly slot: number; readonly bytes: Uint8Array<ArrayBuffer> }
+  | { readonly kind: 'back'; readonly slot: number; readonly isTorn: boolean }
+  /** Behind the last news of its lanes. */
+  | { readonly kind: 'trunk-over'; readonly trunk: number }
+
+export class ThreadLanes {
+  readonly #kernel: Kernel
+  readonly #poll: number
+  /** Of epoll, for the first lane; trunks have those behind the lanes'. */
+  readonly #firstNumber: number
+  readonly #slots: SharedSlots
+  readonly #reports: LaneReports
+  /** Made when they are first of use. */
+  #tools: LaneTools | undefined
+  readonly #lanes: (LaneSide | undefined)[] = []
+  readonly #trunks: (Trunk | undefined)[] = []
+  #laneCount = 0
+  /** Those of this turn, and the slots of their lanes: one message is dearer than what it tells. */
+  #exchanges: LaneExchange[] = []
+  #exchangeSlots: number[] = []
+  #trunkIn: ReturnType<Kernel['room']> | undefined
+
+  constructor(kernel: Kernel, poll: number, firstNumber: number, slots: SharedSlots, reports: LaneReports) {
+    this.#kernel = kernel
+    this.#poll = poll
+    this.#firstNumber = firstNumber
+    this.#slots = slots
+    this.#reports = reports
+  }
+
+  /** Those that are not back yet. */
+  get count(): number {
+    return this.#laneCount
+  }
+
+  /** Something changed on what has this number of epoll. */
+  changed(number: number, isLast: boolean): void {
+    const index = number - this.#firstNumber
+    // A change may be of one that is over, and the next one in its place finds nothing then.
+    if (index >= MAX_LANES) return this.#trunkChanged(this.#trunks[index - MAX_LANES], isLast)
+    const lane = this.#lanes[index]
+    try {
+      lane?.changed(isLast)
+    } catch (error) {
+      lane?.crash(error)
+    }
+  }
+
+  #trunkChanged(trunk: Trunk | undefined, isLast: boolean): void {
+    try {
+      trunk?.changed(isLast)
+    } catch (error) {
+      // Not of one lane: see `Trunk.#frameArrived`. `flush` closes it.
+      this.#reports.thrown(error)
+      if (trunk !== undefined) trunk.isBroken = true
+    }
+  }
+
+  /** The end of a turn: what lanes have to say leaves in one write for each trunk. */
+  flush(): void {
+    for (const [index, trunk] of this.#trunks.entries()) {
+      if (trunk === undefined) continue
+      trunk.flush()
+      if (trunk.isBroken) this.#closeTrunk(index, trunk)
+    }
+    this.#reportExchanges()
+  }
+
+  /** Ends lanes that did not ask since the last look: the main thread waits at no cost, and knows deadlines. */
+  sweep(now: number): void {
+    for (const lane of this.#lanes) {
+      if (lane === undefined) continue
+      if (lane.hasLeft) {
+        lane.leavingSince ||= now
+        if (now - lane.leavingSince > LAST_WORD_MS) lane.trunk.isBroken = true
+      } else if (lane instanceof Lane) {
+        if (lane.requests === lane.requestsAtSweep) this.#finish(lane)
+        lane.requestsAtSweep = lane.requests
+      }
+    }
+  }
+
+  /** Some lanes hold the beginning of an answer. */
+  get isHolding(): boolean {
+    return this.#tools !== undefined && this.#tools.holding.size > 0
+  }
+
+  /** Ends lanes that have held the beginning of an answer for too long. */
+  endHeld(now: number): void {
+    for (const lane of this.#tools?.holding ?? []) {
+      // One that crashed has forgotten it.
+      if (lane.hasLeft) this.#tools?.holding.delete(lane)
+      else if (now - lane.heldSince >= HOLD_MS) this.#finish(lane)
+    }
+  }
+
+  #finish(lane: LaneSide): void {
+    try {
+      lane.finish()
+    } catch (error) {
+      lane.crash(error)
+    }
+  }
+
+  follow(command: LaneCommand): void {
+    switch (command.kind) {
+      case 'begin':
+        return this.#begin(command.order)
+      case 'end': {
+        const lane = this.#lanes[command.slot]
+        return lane && this.#finish(lane)
+      }
+      case 'trunk':
+        return this.#openTrunk(command.trunk, command.descriptor, command.isAppSide)
+      case 'trunk-end': {
+        const trunk = this.#trunks[command.trunk]
+        return trunk && this.#closeTrunk(command.trunk, trunk)
+      }
+    }
+  }
+
+  #begin(order: LaneOrder): void {
+    const { slot, descriptor, terms } = order
+    const trunk = this.#trunks[order.trunk]
+    if (trunk === undefined || trunk.isBroken) return this.#refuse(order)
+    if (trunk.endpoints.has(order.lane)) {
+      // The other side numbers its lanes, and used this number twice.
+      trunk.isBroken = true
+      return this.#refuse(order)
+    }
+    this.#tools ??= new LaneTools(this.#kernel, this.#slots, {
+      exchanged: (lane, exchange) => {
+        this.#exchanges.push(exchange)
+        this.#exchangeSlots.push(lane.order.slot)
+      },
+      over: (lane, over) => this.#over(lane, over),
+      more: (lane, bytes) => this.#reports.report({ kind: 'more', slot: lane.order.slot, bytes }),
+      back: (lane, isTorn) => this.#back(lane.order.slot, isTorn),
+      thrown: error => this.#reports.thrown(error),
+    })
+    const lane =
+      terms === undefined
+        ? new AppLane(order, trunk, this.#tools)
+        : new Lane(order, terms, trunk, this.#tools)
+    this.#lanes[slot] = lane
+    this.#laneCount++
+    // What is there already is reported as a change.
+    const events = EPOLLIN | EPOLLRDHUP
+    const isWatched =
+      descriptor !== -1 && this.#kernel.watch(this.#poll, descriptor, events, this.#firstNumber + slot)
+    if (!isWatched) this.#finish(lane)
+    try {
+      trunk.begin(lane)
+    } catch (error) {
+      lane.crash(error)
+    }
+  }
+
+  /** The trunk is gone: `trunk-over` is on its way to the main thread. */
+  #refuse({ slot }: LaneOrder): void {
+    this.#reports.report({ kind: 'over', slot, over: TORN })
+    this.#reports.report({ kind: 'back', slot, isTorn: true })
+  }
+
+  #over({ order }: LaneSide, over: LaneOver): void {
+    // The main thread closes it, once it has heard.
+    if (order.descriptor !== -1) this.#kernel.unwatch(this.#poll, order.descriptor)
+    this.#reportExchanges()
+    this.#reports.report({ kind: 'over', slot: order.slot, over })
+  }
+
+  #reportExchanges(): void {
+    if (this.#exchanges.length === 0) return
+    this.#slots.reported(this.#exchanges.length)
+    this.#reports.report({ kind: 'exchanges', slots: this.#exchangeSlots, exchanges: this.#exchanges })
+    this.#exchanges = []
+    this.#exchangeSlots = []
+  }
+
+  #back(slot: number, isTorn: boolean): void {
+    this.#lanes[slot] = undefined
+    this.#laneCount--
+    this.#reports.report({ kind: 'back', slot, isTorn })
+  }
+
+  #openTrunk(index: number, descriptor: number, isAppSide: boolean): void {
+    this.#trunkIn ??= this.#kernel.room(IN_BYTES)
+    const trunk = new Trunk(this.#kernel, descriptor, this.#trunkIn, isAppSide)
+    this.#trunks[index] = trunk
+    const number = this.#firstNumber + MAX_LANES + index
+    const isWatched = this.#kernel.watch(this.#poll, descriptor, EPOLLIN | EPOLLOUT | EPOLLRDHUP, number)
+    if (!isWatched) this.#closeTrunk(index, trunk)
+  }
+
+  #closeTrunk(index: number, trunk: Trunk): void {
+    this.#trunks[index] = undefined
+    trunk.close()
+    this.#kernel.unwatch(this.#poll, trunk.descriptor)
+    this.#reports.report({ kind: 'trunk-over', trunk: index })
+  }
+}

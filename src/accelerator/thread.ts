@@ -1,0 +1,318 @@
+// A thread that moves bytes: waits in epoll for the sockets of its jobs and lanes, and gives each its turn.
+
+import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
+import type { Pace } from '../accelerator.ts'
+import { BusyWait } from './busy-wait.ts'
+import { CopiedJob, type Job, MAX_SPARE_PIPES, PipedJob, type Side, type SpliceOrder } from './job.ts'
+import { Changes, EPOLLIN, EPOLLOUT, EPOLLRDHUP, Kernel, type Pipe, type Room } from './kernel.ts'
+import { MAX_SPLICES, SharedSlots } from './shared-slots.ts'
+import { HOLD_MS, type LaneCommand, ThreadLanes } from './thread-lanes.ts'
+
+/** What the main thread gives its thread to begin with. */
+export interface ThreadData {
+  /** Of `SharedSlots`. */
+  readonly memory: SharedArrayBuffer
+  /** Brings each `Command`. */
+  readonly commands: MessagePort
+  /** Readable after each command. */
+  readonly wakeup: number
+  readonly pace: Pace
+  /** See `accelerator.ts`. */
+  readonly smallReads: Int32Array<SharedArrayBuffer>
+}
+
+/** What the main thread wants. */
+export type Command =
+  | { readonly kind: 'splice'; readonly order: SpliceOrder }
+  | { readonly kind: 'splice-end'; readonly slot: number }
+  | LaneCommand
+
+/** The first message: commands are followed from now on. */
+export type Up = 'up'
+
+/** Something threw: the splice, lane or trunk that did has ended, and the thread continues. */
+export interface Thrown {
+  readonly kind: 'thrown'
+  readonly message: string
+}
+
+/** A job is over. The leftover was read and did not reach the other socket. */
+export interface Finished {
+  readonly slot: number
+  /** The side that broke: its error was reported here, and will not be reported again. */
+  readonly failed: Side | undefined
+  readonly leftover: Uint8Array<ArrayBuffer> | undefined
+  /** The job failed in the middle: it is not known how many bytes went where. */
+  readonly isLost: boolean
+}
+
+/**
+ * What a stalled reader of bulk costs, in the kernel. All jobs together reach just the 64 MB that Linux gives the pipes of
+ * an unprivileged user (`pipe-user-pages-soft`); 1 MB moved 5 to 10 % more a second, 256 KB as much less.
+ */
+const PIPE_BYTES = 524_288
+/** What a conversation is copied through, and how much of it a stalled reader costs. */
+const COPY_BYTES = 65_536
+/** Bulk rests after so much, if it has to. */
+const REST_AFTER_BYTES = 1_048_576
+/** A job or lane that moves nothing for one to two of these ends: the main thread waits for bytes at no cost. */
+const IDLE_MS = 500
+
+/**
+ * Below the 0 of all others: small answers go first. Beside a download, p99 of small answers was 13 to 18 times
+ * their own alone without it, and 1.3 to 7 with it; the download itself keeps its speed while there is a core for it.
+ */
+const NICE = 10
+
+/**
+ * How long the thread rests after each turn while small answers pass, and how long after the last of them. With
+ * all cores busy a lower priority alone left them waiting behind the ends of the download: p99 of small answers beside it
+ * 7.2 ms without rests, 4.3 with 0.3 ms, 2.5 with 1 ms (1.3 alone); bulk by itself keeps 95 to 100 % of its speed.
+ */
+const REST_MS = 1
+const POLITE_MS = 5
+
+const MAX_CHANGES = 64
+const WAKEUP = MAX_SPLICES
+/** Lanes and their trunks. */
+const FIRST_LANE = WAKEUP + 1
+
+/** Never changes: waiting for a change is a pause. */
+const NOTHING = new Int32Array(new SharedArrayBuffer(4))
+
+class Thread {
+  readonly #kernel = new Kernel()
+  readonly #poll = this.#kernel.poll()
+  readonly #busyWait = new BusyWait(this.#kernel, this.#poll)
+  readonly #slots: SharedSlots
+  readonly #commands: MessagePort
+  readonly #wakeup: number
+  readonly #wakeupBytes = new Uint8Array(8)
+  readonly #pace: Pace
+  readonly #jobs: (Job | undefined)[] = []
+  #jobCount = 0
+  /** Jobs that have more to move now, in the order of their turns. */
+  #waiting: Job[] = []
+  #turn: Job[] = []
+  readonly #sparePipes: Pipe[] = []
+  #room: Room | undefined
+  #sweptAt = 0
+  /** Made once: it is called for every piece of a conversation. */
+  readonly #serving = (job: Job) => this.#serve(job)
+  readonly #smallReads: Int32Array<SharedArrayBuffer>
+  #smallReadsSeen = 0
+  #politeUntil = 0
+  /** By all jobs, since the last look at who else is there. */
+  #movedBytes = 0
+  readonly #lanes: ThreadLanes
+
+  constructor({ memory, commands, wakeup, pace, smallReads }: ThreadData) {
+    this.#slots = new SharedSlots(memory)
+    this.#commands = commands
+    this.#wakeup = wakeup
+    this.#pace = pace
+    this.#smallReads = smallReads
+    this.#lanes = new ThreadLanes(this.#kernel, this.#poll, FIRST_LANE, this.#slots, {
+      report: news => parentPort?.postMessage(news),
+      thrown,
+    })
+  }
+
+  run(): void {
+    if (this.#pace === 'bulk') this.#kernel.beNice(NICE)
+    if (!this.#kernel.watch(this.#poll, this.#wakeup, EPOLLIN, WAKEUP))
+      throw new Error('the wakeup cannot be watched')
+    parentPort?.postMessage('up' satisfies Up)
+    try {
+      this.#turns()
+    } finally {
+      this.#closeOwn()
+    }
+  }
+
+  /** The main thread does not know these, and starts another thread after this one. */
+  #closeOwn(): void {
+    for (const job of this.#jobs) if (job instanceof PipedJob) this.#kernel.closePipe(job.pipe)
+    for (const pipe of this.#sparePipes) this.#kernel.closePipe(pipe)
+    this.#kernel.close(this.#poll)
+  }
+
+  #turns(): never {
+    const changes = new Changes(MAX_CHANGES)
+    let now = performance.now()
+    for (;;) {
+      const isBusy = this.#jobCount + this.#lanes.count > 0
+      const idleMs = this.#lanes.isHolding ? HOLD_MS : isBusy ? IDLE_MS : -1
+      const timeoutMs = this.#waiting.length > 0 ? 0 : idleMs
+      const mayLook = this.#pace === 'prompt' && timeoutMs !== 0
+      const count = mayLook
+        ? this.#busyWait.await(changes, timeoutMs, now)
+        : this.#kernel.wait(this.#poll, changes, timeoutMs)
+      for (let index = 0; index < count; index++) {
+        const number = changes.number(index)
+        if (number === WAKEUP) {
+          this.#followCommands()
+        } else if (number >= FIRST_LANE) this.#lanes.changed(number, changes.isLast(index))
+        else {
+          // A change may be of a job that is over: then it is of no use, and of no harm to the next one.
+          const job = this.#jobs[number]
+          if (job !== undefined) {
+            job.isLast ||= changes.isLast(index)
+            this.#wait(job)
+          }
+        }
+      }
+      // First: visitors wait for it.
+      this.#lanes.flush()
+      const turn = this.#waiting
+      this.#waiting = this.#turn
+      this.#turn = turn
+      for (const job of turn) {
+        job.isWaiting = false
+        if (this.#jobs[job.slot] === job) this.#guard(job, this.#serving)
+      }
+      turn.length = 0
+      now = performance.now()
+      if (mayLook) this.#busyWait.learn(count, now)
+      this.#sweep(now)
+      if (this.#lanes.isHolding) this.#lanes.endHeld(now)
+      if (this.#pace === 'prompt') Atomics.add(this.#smallReads, 0, count)
+      else if (this.#movedBytes >= REST_AFTER_BYTES) this.#giveWay()
+    }
+  }
+
+  #followCommands(): void {
+    this.#kernel.read(this.#wakeup, this.#wakeupBytes)
+    for (;;) {
+      const command = receiveMessageOnPort(this.#commands)?.message as Command | undefined // see `WorkerThread`
+      if (command === undefined) return
+      try {
+        this.#follow(command)
+      } catch (error) {
+        thrown(error)
+        if (command.kind === 'splice') this.#report(command.order.slot, undefined, undefined, true)
+      }
+    }
+  }
+
+  #follow(command: Command): void {
+    if (command.kind === 'splice') this.#start(command.order)
+    else if (command.kind === 'splice-end') this.#stop(command.slot)
+    else this.#lanes.follow(command)
+  }
+
+  #start(order: SpliceOrder): void {
+    const job = this.#makeJob(order)
+    if (job === undefined) return this.#report(order.slot)
+    this.#jobs[order.slot] = job
+    this.#jobCount++
+    this.#guard(job, () => this.#watch(job))
+  }
+
+  #watch(job: Job): void {
+    const isWatched =
+      this.#kernel.watch(this.#poll, job.from, EPOLLIN | EPOLLRDHUP, job.slot) &&
+      this.#kernel.watch(this.#poll, job.to, EPOLLOUT, job.slot)
+    if (isWatched) this.#wait(job)
+    else this.#finish(job)
+  }
+
+  /** `undefined`: without descriptors to spare. */
+  #makeJob(order: SpliceOrder): Job | undefined {
+    if (this.#pace === 'prompt') {
+      this.#room ??= this.#kernel.room(COPY_BYTES)
+      return new CopiedJob(order, this.#slots, this.#kernel, this.#room)
+    }
+    const pipe = this.#sparePipes.pop() ?? this.#kernel.pipe(PIPE_BYTES)
+    return pipe && new PipedJob(order, this.#slots, this.#kernel, pipe)
+  }
+
+  #stop(slot: number): void {
+    const job = this.#jobs[slot]
+    if (job !== undefined) this.#guard(job, () => this.#finish(job))
+  }
+
+  /** What one job throws ends that job, and no other. */
+  #guard(job: Job, task: (job: Job) => void): void {
+    try {
+      task(job)
+    } catch (error) {
+      thrown(error)
+      if (this.#jobs[job.slot] !== job) return
+      this.#forget(job)
+      // What it holds belongs to no connection any more.
+      if (job instanceof PipedJob) this.#kernel.closePipe(job.pipe)
+      this.#report(job.slot, undefined, undefined, true)
+    }
+  }
+
+  #serve(job: Job): void {
+    const before = job.movedBytes
+    const turn = job.turn()
+    this.#movedBytes += job.movedBytes - before
+    // A conversation that has become bulk is over, too: the main thread finds that out, and has it moved as such.
+    if (turn === 'over' || (turn === 'unfinished' && this.#pace === 'prompt')) this.#finish(job)
+    else if (turn === 'unfinished') this.#wait(job)
+  }
+
+  #wait(job: Job): void {
+    if (job.isWaiting) return
+    job.isWaiting = true
+    this.#waiting.push(job)
+  }
+
+  #finish(job: Job): void {
+    const leftover = job.readOut()
+    this.#forget(job)
+    if (job instanceof PipedJob) this.#keepPipe(job.sparePipe)
+    this.#report(job.slot, job.failed, leftover)
+  }
+
+  /** The main thread closes the descriptors, once it has heard. */
+  #forget(job: Job): void {
+    this.#jobs[job.slot] = undefined
+    this.#jobCount--
+    for (const descriptor of [job.from, job.to]) this.#kernel.unwatch(this.#poll, descriptor)
+  }
+
+  #keepPipe(pipe: Pipe | undefined): void {
+    if (pipe === undefined) return
+    if (this.#sparePipes.length < MAX_SPARE_PIPES) this.#sparePipes.push(pipe)
+    else this.#kernel.closePipe(pipe)
+  }
+
+  #report(slot: number, failed?: Side, leftover?: Uint8Array<ArrayBuffer>, isLost = false): void {
+    const message: Finished = { slot, failed, leftover, isLost }
+    parentPort?.postMessage(message, leftover === undefined ? [] : [leftover.buffer])
+  }
+
+  /** Leaves a core to the main thread, and to the apps on both sides, while small answers are under way. */
+  #giveWay(): void {
+    this.#movedBytes = 0
+    const now = performance.now()
+    const smallReads = this.#smallReads[0]!
+    if (smallReads !== this.#smallReadsSeen) this.#politeUntil = now + POLITE_MS
+    this.#smallReadsSeen = smallReads
+    if (now < this.#politeUntil) Atomics.wait(NOTHING, 0, 0, REST_MS)
+  }
+
+  #sweep(now: number): void {
+    if (this.#jobCount + this.#lanes.count === 0) return
+    if (now - this.#sweptAt < IDLE_MS) return
+    this.#sweptAt = now
+    this.#lanes.sweep(now)
+    for (const job of this.#jobs) {
+      if (job === undefined) continue
+      if (job.movedBytes === job.movedAtSweep && job.heldBytes === 0)
+        this.#guard(job, () => this.#finish(job))
+      job.movedAtSweep = job.movedBytes
+    }
+  }
+}
+
+function thrown(error: unknown): void {
+  const message = error instanceof Error ? (error.stack ?? error.message) : String(error)
+  parentPort?.postMessage({ kind: 'thrown', message } satisfies Thrown)
+}
+
+new Thread(workerData as ThreadData).run() // what `thread.ts` gives it

@@ -1,0 +1,270 @@
+// One end of a trunk: a connection that lanes share, so that one write carries what many of them have to say.
+//
+//   lane u32 · length u32 · bytes        of one lane, in their order
+//   lane u32 · 0                         this side has no more for the lane, here: the other side says so as well
+//
+// Whoever leaves first still gets what was on its way to it. There is no credit: a lane has one request under way, and
+// leaves with an answer that is not small.
+
+import { copyBytes, copyOf } from '../bytes.ts'
+import { FAILED, type Kernel, type Room, WOULD_BLOCK } from './kernel.ts'
+import { MAX_LANES } from './shared-slots.ts'
+
+/** The most that one frame carries. */
+export const MAX_LANE_FRAME_BYTES = 65_536
+const HEADER_BYTES = 8
+/** What waits to be sent: as many answers as one turn of a busy thread brings. Above: apps and visitors wait. */
+const OUT_BYTES = 262_144
+/** Room for the last words of lanes, which cannot wait. A peer that makes more of them necessary than it reads loses the trunk. */
+const LAST_WORDS_BYTES = 65_536
+/** One read. Shared by all trunks of a thread. */
+export const IN_BYTES = 262_144
+/** What may come for lanes before the carrier has said whose they are. Above: the other side makes them up. */
+const MAX_EARLY_BYTES = 1_048_576
+/** Of a lane: a request, and its last word. */
+const MAX_EARLY_FRAMES = 2
+
+/** A lane's place on its trunk. */
+export abstract class LaneEndpoint {
+  readonly trunk: Trunk
+  readonly lane: number
+  #hasLeft = false
+  #peerHasLeft = false
+  #isTorn = false
+
+  constructor(trunk: Trunk, lane: number) {
+    this.trunk = trunk
+    this.lane = lane
+    trunk.endpoints.set(lane, this)
+  }
+
+  get hasLeft(): boolean {
+    return this.#hasLeft
+  }
+
+  /** Bytes of the lane came, in the trunk's own room. */
+  abstract received(room: Room, start: number, end: number): void
+  /** The trunk takes frames again. */
+  abstract roomAgain(): void
+  /** One of the above threw: the lane ends, and the others go on. */
+  crash(_error: unknown): void {
+    this.leave()
+  }
+  /** The other side says nothing more for the lane, or the trunk is gone. */
+  protected abstract peerIsLeaving(): void
+  /** Nothing more comes: the lane is over on both sides. `isTorn`: the other side's last word did not come. */
+  protected abstract done(isTorn: boolean): void
+
+  /** Says nothing more for the lane. */
+  leave(): void {
+    if (this.#hasLeft) return
+    this.#hasLeft = true
+    this.trunk.lastWord(this.lane)
+    if (this.#peerHasLeft) this.#getUp()
+  }
+
+  /** Trunk only. */
+  peerLeft(): void {
+    if (this.#peerHasLeft) return
+    this.#peerHasLeft = true
+    if (this.#hasLeft) return this.#getUp()
+    this.peerIsLeaving()
+  }
+
+  /** Trunk only: it is gone. */
+  tear(): void {
+    this.#isTorn ||= !this.#peerHasLeft
+    this.peerLeft()
+  }
+
+  #getUp(): void {
+    this.trunk.endpoints.delete(this.lane)
+    this.done(this.#isTorn)
+  }
+}
+
+export class Trunk {
+  readonly descriptor: number
+  readonly endpoints: Map<number, LaneEndpoint> = new Map<number, LaneEndpoint>()
+  readonly #kernel: Kernel
+  /** What is read, by all trunks in turn. */
+  readonly #in: Room
+  readonly #inView: DataView
+  /** The bytes are lanes' to write from `reserve` to `commit`. */
+  readonly out: Room
+  readonly #outView: DataView
+  #outEnd = 0
+  #isStuck = false
+  #isLast = false
+  readonly #waiting = new Set<LaneEndpoint>()
+  /** The beginning of a frame whose rest is on its way. */
+  #rest: Uint8Array | undefined
+  /** Frames of lanes that are not here yet. */
+  readonly #early: Map<number, (Uint8Array<ArrayBuffer> | 'left')[]> | undefined
+  #earlyBytes = 0
+  /** It is of no use any more, and neither is what lanes have on it. */
+  isBroken = false
+
+  /** `mayBeEarly`: the other side begins lanes, and may say so elsewhere a little later. */
+  constructor(kernel: Kernel, descriptor: number, inRoom: Room, mayBeEarly: boolean) {
+    this.#kernel = kernel
+    this.descriptor = descriptor
+    this.#in = inRoom
+    this.#inView = new DataView(inRoom.bytes.buffer)
+    this.out = kernel.room(OUT_BYTES + LAST_WORDS_BYTES)
+    this.#outView = new DataView(this.out.bytes.buffer)
+    this.#early = mayBeEarly ? new Map() : undefined
+  }
+
+  /** Gives a lane that has just sat down what came for it before. */
+  begin(endpoint: LaneEndpoint): void {
+    const early = this.#early?.get(endpoint.lane)
+    if (early === undefined) return
+    this.#early?.delete(endpoint.lane)
+    for (const piece of early) {
+      if (piece === 'left') endpoint.peerLeft()
+      else {
+        this.#earlyBytes -= piece.length
+        copyBytes(piece, 0, piece.length, this.#in.bytes, 0)
+        endpoint.received(this.#in, 0, piece.length)
+      }
+    }
+  }
+
+  // ── Sending ────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Where in `out` up to `most` bytes of a frame go; -1: not now, `roomAgain` follows. */
+  reserve(endpoint: LaneEndpoint, most: number): number {
+    if (this.#outEnd + HEADER_BYTES + most > OUT_BYTES) this.flush()
+    if (this.#outEnd + HEADER_BYTES + most <= OUT_BYTES) return this.#outEnd + HEADER_BYTES
+    this.#waiting.add(endpoint)
+    return -1
+  }
+
+  /** The frame that was reserved last has so many bytes. */
+  commit(lane: number, count: number): void {
+    this.#outView.setUint32(this.#outEnd, lane)
+    this.#outView.setUint32(this.#outEnd + 4, count)
+    this.#outEnd += HEADER_BYTES + count
+  }
+
+  lastWord(lane: number): void {
+    if (this.isBroken) return
+    if (this.#outEnd + HEADER_BYTES > this.out.bytes.length) this.isBroken = true
+    else this.commit(lane, 0)
+  }
+
+  /** Sends what there is, at the end of each turn of the thread. */
+  flush(): void {
+    if (this.#outEnd === 0 || this.#isStuck || this.isBroken) return
+    const sent = this.#kernel.send(this.descriptor, this.out, this.#outEnd)
+    if (sent === FAILED) {
+      this.isBroken = true
+      return
+    }
+    const taken = Math.max(sent, 0)
+    if (taken < this.#outEnd) this.out.bytes.copyWithin(0, taken, this.#outEnd)
+    this.#outEnd -= taken
+    this.#isStuck = this.#outEnd > 0
+  }
+
+  // ── Receiving ──────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Something changed on the connection. `isLast`: the far side sends no more. */
+  changed(isLast: boolean): void {
+    this.#isLast ||= isLast
+    if (this.#isStuck) this.#goOn()
+    while (!this.isBroken && this.#read());
+  }
+
+  #goOn(): void {
+    this.#isStuck = false
+    this.flush()
+    if (this.#isStuck) return
+    const waiting = [...this.#waiting]
+    this.#waiting.clear()
+    for (const endpoint of waiting) {
+      try {
+        if (!endpoint.hasLeft) endpoint.roomAgain()
+      } catch (error) {
+        endpoint.crash(error)
+      }
+    }
+  }
+
+  /** Whether there may be more. */
+  #read(): boolean {
+    const { bytes } = this.#in
+    const rest = this.#rest
+    const from = rest?.length ?? 0
+    if (rest !== undefined) copyBytes(rest, 0, from, bytes, 0)
+    const most = bytes.length - from
+    const count = this.#kernel.receive(this.descriptor, this.#in, most, from)
+    if (count === WOULD_BLOCK) return false
+    // After a reset the runtime reads as well, and what is read here may have a hole in front of it.
+    if (count <= 0 || !this.#kernel.isConnected(this.descriptor)) {
+      this.isBroken = true
+      return false
+    }
+    const end = from + count
+    const at = this.#takeFrames(end)
+    this.#rest = at < end ? copyOf(bytes, at, end) : undefined
+    // The end, if it is there, is not reported once more.
+    return count === most || this.#isLast
+  }
+
+  /** Returns where the first frame begins that is not whole. */
+  #takeFrames(end: number): number {
+    let at = 0
+    while (end - at >= HEADER_BYTES && !this.isBroken) {
+      const lane = this.#inView.getUint32(at)
+      const length = this.#inView.getUint32(at + 4)
+      if (length > MAX_LANE_FRAME_BYTES) {
+        this.isBroken = true
+        break
+      }
+      const to = at + HEADER_BYTES + length
+      if (to > end) break
+      this.#frameArrived(lane, at + HEADER_BYTES, to)
+      at = to
+    }
+    return at
+  }
+
+  #frameArrived(lane: number, start: number, end: number): void {
+    const endpoint = this.endpoints.get(lane)
+    if (endpoint === undefined) return this.#keepEarly(lane, start, end)
+    try {
+      if (start === end) endpoint.peerLeft()
+      else endpoint.received(this.#in, start, end)
+    } catch (error) {
+      endpoint.crash(error)
+    }
+  }
+
+  #keepEarly(lane: number, start: number, end: number): void {
+    // Only this side could have begun it.
+    if (this.#early === undefined) {
+      this.isBroken = true
+      return
+    }
+    const early = this.#early.get(lane) ?? []
+    this.#early.set(lane, early)
+    early.push(start === end ? 'left' : copyOf(this.#in.bytes, start, end))
+    this.#earlyBytes += end - start
+    const isTooMuch = this.#earlyBytes > MAX_EARLY_BYTES || this.#early.size > MAX_LANES
+    if (isTooMuch || early.length > MAX_EARLY_FRAMES) this.isBroken = true
+  }
+
+  /** Nothing is sent or read any more: every lane on it ends. */
+  close(): void {
+    this.isBroken = true
+    for (const endpoint of [...this.endpoints.values()]) {
+      try {
+        endpoint.tear()
+      } catch (error) {
+        endpoint.crash(error)
+      }
+    }
+  }
+}

@@ -1,0 +1,113 @@
+// Certificates of an ACME authority for a server: the issuer, its account, and the answers to checks, put together.
+
+import type { Certificate, Certificates, ChallengeAnswers } from '../certificates.ts'
+import { Events } from '../events.ts'
+import type { CertificateStore } from '../store.ts'
+import { AcmeAuthority } from './acme/authority.ts'
+import type { DnsProvider } from './acme/dns/provider.ts'
+import { DnsSolver } from './acme/dns/solver.ts'
+import type { ExternalAccount } from './acme/jws.ts'
+import { PendingChallenges } from './acme/pending-challenges.ts'
+import type { Solver } from './acme/solver.ts'
+import { systemClock } from './clock.ts'
+import { Issuer, type IssuerEvents } from './issuer.ts'
+
+export const LETS_ENCRYPT = 'https://acme-v02.api.letsencrypt.org/directory'
+/** Certificates that no browser trusts, without the limits of the real one. */
+export const LETS_ENCRYPT_STAGING = 'https://acme-staging-v02.api.letsencrypt.org/directory'
+
+export interface AcmeCertificatesOptions {
+  /** The domains of the server: each has a certificate at all times, with `dns` one for all names below it, too. */
+  readonly domains: readonly string[]
+  /** Mail addresses of the account. With these the user agrees to the terms of the authority. */
+  readonly contact: readonly string[]
+  /** Keeps the account and the certificates: `SqliteCertificates`. Its owner closes it, after `stop`. */
+  readonly store: CertificateStore
+  /** URL of the authority's directory, `https:` only. Default: that of Let's Encrypt. */
+  readonly directory?: string
+  /** PEM of the roots that sign the directory's own certificate. Default: those of the system. */
+  readonly ca?: string
+  /** For authorities that take only accounts they know. */
+  readonly externalAccount?: ExternalAccount
+  /**
+   * Sets the records of DNS-01. Default none: names are proved by HTTP-01, and each tunnel has a certificate of its own, ordered
+   * when a visitor asks for it first.
+   */
+  readonly dns?: DnsProvider
+  /** `address` or `address:port`, asked for CNAME and NS records of DNS-01. Default: those of the system. */
+  readonly resolvers?: readonly string[]
+  /** How names are proved without `dns`: on port 80 (`http-01`) or on port 443 (`tls-alpn-01`). Default `http-01`. */
+  readonly challenge?: 'http-01' | 'tls-alpn-01'
+}
+
+/** What decides which names may have a certificate: a `TunnelServer`. */
+export interface NameOwner {
+  isKnownHost(name: string): boolean
+}
+
+/**
+ * For `certificates` and `challenges` of a `TunnelServer`. `start` after the server: the authority checks names right away.
+ * Events as those of the issuer. The constructor throws `OPTION_INVALID` for domains that no authority certifies.
+ */
+export class AcmeCertificates extends Events<IssuerEvents> implements Certificates, ChallengeAnswers {
+  readonly #pending = new PendingChallenges(systemClock)
+  readonly #issuer: Issuer
+  #owner: NameOwner | undefined
+
+  constructor(options: AcmeCertificatesOptions) {
+    super()
+    const { domains, store, dns, directory = LETS_ENCRYPT } = options
+    const clock = systemClock
+    const { ca, contact, externalAccount, resolvers } = options
+    const solver =
+      dns === undefined
+        ? undefined
+        : new DnsSolver(dns, { clock, servers: dns.servers, ...(resolvers && { resolvers }) })
+    const authority = new AcmeAuthority({
+      directory,
+      ...(ca !== undefined && { ca }),
+      ...(externalAccount && { externalAccount }),
+      contact,
+      store,
+      clock,
+      solverFor: () => solver ?? this.#ownSolver(options.challenge),
+      report: error => this.emit('error', error),
+    })
+    this.#issuer = new Issuer({
+      authority,
+      store,
+      clock,
+      always: domains.map(domain => (dns === undefined ? [domain] : [domain, `*.${domain}`])),
+      isAllowed: name => this.#owner?.isKnownHost(name) === true,
+    })
+    for (const event of ['issued', 'failed', 'error'] as const)
+      this.#issuer.on(event, payload => this.emit(event, payload as never)) // each with its own payload
+  }
+
+  find(name: string): Certificate | Promise<Certificate | undefined> | undefined {
+    return this.#issuer.find(name)
+  }
+
+  httpAnswer(token: string): string | undefined {
+    return this.#pending.httpAnswer(token)
+  }
+
+  tlsCertificate(name: string): Certificate | undefined {
+    return this.#pending.tlsCertificate(name)
+  }
+
+  /** Orders what is missing, and renews from now on. Resolves when that is under way. */
+  async start(owner: NameOwner): Promise<void> {
+    this.#owner = owner
+    await this.#issuer.start()
+  }
+
+  /** Ends the orders under way, which the next process goes on with. */
+  stop(): Promise<void> {
+    return this.#issuer.stop()
+  }
+
+  #ownSolver(challenge: AcmeCertificatesOptions['challenge'] = 'http-01'): Solver {
+    return challenge === 'http-01' ? this.#pending.http : this.#pending.tls
+  }
+}

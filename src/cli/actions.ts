@@ -1,0 +1,98 @@
+// What each command does: its code is loaded when the command is given.
+
+import type { CheckSettings } from './commands/config.ts'
+import type { DoctorSettings } from './commands/doctor.ts'
+import type { LinkSettings } from './commands/link.ts'
+import type { Desk, LoginSettings } from './commands/login.ts'
+import type { RawSettings } from './commands/raw.ts'
+import type { ServeSettings } from './commands/server.ts'
+import type { ShareSettings } from './commands/share.ts'
+import type { UpSettings } from './commands/up.ts'
+import type { OutputWish } from './output.ts'
+import { paletteFor } from './palette.ts'
+import type { Run } from './run.ts'
+
+/** What a command line can ask for. */
+export interface Actions {
+  share(settings: ShareSettings, output: OutputWish): Promise<void>
+  shareRaw(settings: RawSettings, output: OutputWish): Promise<void>
+  up(settings: UpSettings, output: OutputWish): Promise<void>
+  serve(settings: ServeSettings, output: OutputWish): Promise<void>
+  doctor(settings: DoctorSettings): Promise<void>
+  checkConfig(settings: CheckSettings): Promise<void>
+  printSchema(): Promise<void>
+  login(settings: LoginSettings): Promise<void>
+  logout(server: string | undefined): Promise<void>
+  whoami(): Promise<void>
+  link(settings: LinkSettings): Promise<void>
+}
+
+/** What the commands are run with. */
+export interface Stage {
+  /** Chooses the output, and begins. */
+  readonly start: (wish: OutputWish) => Run
+  /** Writes to standard output. */
+  readonly write: (text: string) => void
+  /** A command that ends by itself has this exit code. */
+  readonly ended: (exitCode: number) => void
+}
+
+export function createActions({ start, write, ended }: Stage): Actions {
+  return {
+    share: async (settings, wish) => (await import('./commands/share.ts')).shareApp(settings, start(wish)),
+    shareRaw: async (settings, wish) => (await import('./commands/raw.ts')).shareRaw(settings, start(wish)),
+    serve: async (settings, wish) => (await import('./commands/server.ts')).serve(settings, start(wish)),
+    up: async (settings, wish) => (await import('./commands/up.ts')).up(settings, start(wish)),
+    checkConfig: async settings => {
+      const { checkConfig } = await import('./commands/config.ts')
+      await checkConfig(settings, {
+        palette: paletteFor(process.stdout.isTTY, process.env),
+        environment: process.env,
+        write,
+      })
+    },
+    printSchema: async () => {
+      const { jsonSchema } = await import('../config/json-schema.ts')
+      write(`${JSON.stringify(jsonSchema(), null, 2)}\n`)
+    },
+    login: async settings => {
+      const { login } = await import('./commands/login.ts')
+      ended(await login(settings, await desk(write)))
+    },
+    logout: async server => {
+      const { logout } = await import('./commands/login.ts')
+      ended(logout(server, await desk(write)))
+    },
+    whoami: async () => {
+      const { whoami } = await import('./commands/login.ts')
+      ended(whoami(await desk(write)))
+    },
+    link: async settings => {
+      const { link } = await import('./commands/link.ts')
+      await link(settings, { environment: process.env, write })
+    },
+    doctor: async settings => {
+      const { doctor } = await import('./commands/doctor.ts')
+      const palette = paletteFor(process.stdout.isTTY, process.env)
+      ended(
+        await doctor(settings, {
+          palette,
+          environment: process.env,
+          write,
+        }),
+      )
+    },
+  }
+}
+
+/** What the commands about logins work with. */
+async function desk(write: (text: string) => void): Promise<Desk> {
+  const { Logins } = await import('./logins.ts')
+  return {
+    logins: new Logins(process.env),
+    environment: process.env,
+    input: process.stdin,
+    write,
+    prompt: text => process.stderr.write(text),
+  }
+}

@@ -1,0 +1,73 @@
+// `localtunnels link`: makes a signed link to a tunnel of this user, or takes one back. The client that has the tunnel runs elsewhere.
+
+import { allGuards, type KeptGuard, revokeIn } from '../../client/guard-files.ts'
+import { TunnelError } from '../../errors.ts'
+import { makeLink } from '../../own-guard.ts'
+import { stateFolder } from '../state-folder.ts'
+
+export interface LinkSettings {
+  readonly name: string
+  /** Where the name is, when it is at several servers. */
+  readonly server: string | undefined
+  readonly path: string | undefined
+  readonly forMs: number | undefined
+  readonly isOnce: boolean
+  /** The id of a link to take back, instead of making one. */
+  readonly revoke: string | undefined
+  readonly isJson: boolean
+}
+
+/** What the command works with. */
+export interface LinkDesk {
+  readonly environment: Readonly<Record<string, string | undefined>>
+  readonly write: (text: string) => void
+}
+
+/** Rejects with `OPTION_INVALID` when there is no such tunnel, or it has no links. */
+export async function link(settings: LinkSettings, { environment, write }: LinkDesk): Promise<void> {
+  const { path, kept } = await findGuard(settings, environment)
+  const { revoke, isJson } = settings
+  if (revoke !== undefined) {
+    if (!/^[\w-]{1,64}$/.test(revoke)) throw invalid(`"${revoke}" is not the id of a link.`)
+    await revokeIn(path, kept, revoke)
+    const said = isJson ? JSON.stringify({ revoked: revoke }) : `${revoke} lets nobody in any more.`
+    return write(`${said}\n`)
+  }
+  const { path: to, forMs, isOnce } = settings
+  const { url, id } = makeLink(kept.url, kept.secret, {
+    ...(to !== undefined && { path: to }),
+    ...(forMs !== undefined && { forMs }),
+    once: isOnce,
+  })
+  if (isJson) return write(`${JSON.stringify({ url, id })}\n`)
+  write(`${url}\nTo take it back: localtunnels link ${kept.name} --revoke ${id}\n`)
+}
+
+async function findGuard(
+  { name, server }: LinkSettings,
+  environment: LinkDesk['environment'],
+): Promise<{ readonly path: string; readonly kept: KeptGuard }> {
+  const folder = stateFolder(environment)
+  const all = folder === undefined ? [] : await allGuards(folder)
+  const fitting = all.filter(
+    ({ kept }) =>
+      kept.name === name &&
+      kept.hasLinks &&
+      kept.url !== '' &&
+      (server === undefined || kept.server === server),
+  )
+  const [first, second] = fitting
+  if (first === undefined)
+    throw invalid(
+      `No tunnel "${name}" with links was started here: its guard needs links = true, and a subdomain of its own.`,
+    )
+  if (second !== undefined)
+    throw invalid(
+      `"${name}" is at several servers: give --server ${fitting.map(({ kept }) => kept.server).join(' or ')}.`,
+    )
+  return first
+}
+
+function invalid(text: string): TunnelError {
+  return new TunnelError('OPTION_INVALID', text)
+}

@@ -1,0 +1,68 @@
+// What the user reads when a command fails: one line with a code, in the words of the command line.
+
+import { inspect } from 'node:util'
+import { type Command, CommanderError } from 'commander'
+import { TunnelError } from '../errors.ts'
+import { withPages } from './documentation.ts'
+import { EXIT, exitCodeOf } from './exit-codes.ts'
+import { visible } from './format.ts'
+import type { Sink } from './output.ts'
+import type { ChosenOutput } from './outputs/choose.ts'
+import { paletteFor } from './palette.ts'
+import { COMMANDS, isBareWord, unknownWord } from './words.ts'
+
+export interface Failed {
+  readonly chosen: ChosenOutput | undefined
+  readonly log: Sink
+  readonly words: readonly string[]
+  /** The command that ran, if it got so far. */
+  readonly command: Command
+}
+
+/** Says what went wrong in one line on stderr, and to a program that reads JSON also there. Returns the exit code. */
+export function fail(error: unknown, { chosen, log, words, command }: Failed): number {
+  if (error instanceof CommanderError && error.exitCode === 0) return EXIT.ok
+  const known = knownError(error, words)
+  const message = inUsersWords(known.message, command)
+  chosen?.output.close()
+  if (chosen?.isJson) chosen.last({ type: 'error', code: known.code, message })
+  const { red, bold } = paletteFor(process.stderr.isTTY, process.env)
+  log.write(`${red('error')} ${bold(known.code)}: ${visible(message)}\n`)
+  if (process.env.LOCALTUNNELS_DEBUG === '1') log.write(`${inspect(error)}\n`)
+  return exitCodeOf(known.code)
+}
+
+function knownError(error: unknown, argv: readonly string[]): TunnelError {
+  if (error instanceof TunnelError) return error
+  // `tpc 22` and `sever --domain x`: for commander an app with something behind it that does not belong there.
+  const [first = '', second = ''] = argv
+  const word = first === 'help' ? second : first
+  if (error instanceof CommanderError && isBareWord(word) && !COMMANDS.includes(word))
+    return unknownWord(word)
+  if (error instanceof CommanderError) return new TunnelError('OPTION_INVALID', usageText(error))
+  const text = error instanceof Error ? error.message : String(error)
+  return new TunnelError('INTERNAL', `${argv[0] ?? 'localtunnels'}: ${text}.`, { cause: error })
+}
+
+/** Commander says `error: unknown option '--prot'`, line break, `(Did you mean --port?)`. */
+function usageText(error: CommanderError): string {
+  // What is left of a command that only has commands below it.
+  if (error.code === 'commander.help') return 'A command is missing: check or schema.'
+  const [what = '', ...hints] = error.message.replace(/^error: /, '').split('\n')
+  const hint = hints.join(' ').replace(/^\(|\)$/g, '')
+  return `${what[0]?.toUpperCase()}${what.slice(1).replace(/\.$/, '')}. ${hint}`.trim()
+}
+
+/** As the user of a command says it: its flags instead of `tlsPort` and `idleTimeoutMs`, and where the documentation is. */
+function inUsersWords(message: string, command: Command): string {
+  let text = withPages(message)
+  for (const option of command.options) {
+    const name = option.attributeName()
+    // Already beside its flag, for programs.
+    text = text.replaceAll(`${option.long} (${name})`, option.long ?? name)
+    // One word, such as `port`, may be just a word.
+    if (/[A-Z]/.test(name))
+      text = text.replace(new RegExp(`\\b${name}(?:Ms|s)?\\b`, 'g'), option.long ?? name)
+  }
+  return text
+}

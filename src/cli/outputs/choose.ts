@@ -1,0 +1,40 @@
+// Which output a run has, and how many requests a second it shows one by one.
+
+import type { CliEvent, Output, OutputWish, Sink } from '../output.ts'
+import { paletteFor } from '../palette.ts'
+import { BoundedOutput } from './bounded.ts'
+import { JsonOutput } from './json.ts'
+import { PlainOutput } from './plain.ts'
+import { QuietOutput } from './quiet.ts'
+import { TerminalOutput } from './terminal.ts'
+
+/** Lines a second: more than a person reads, and what a log file can be searched for. A program gets every event. */
+const TERMINAL_RATE = 30
+const LOG_RATE = 200
+/** The least that a server or client reports one by one; `0` would be all. */
+const LEAST_RATE = 1
+
+export interface ChosenOutput {
+  readonly output: Output
+  /** `reportRate` of the server and the client. */
+  readonly reportRate: number
+  /** Prints events for programs. */
+  readonly isJson: boolean
+  /** Past every bound, also when the output is closed. */
+  last(event: CliEvent): void
+}
+
+export function chooseOutput(wish: OutputWish, out: Sink, log: Sink): ChosenOutput {
+  const { isJson, isQuiet } = wish
+  const now = () => new Date()
+  const isTerminal = !isJson && process.stdout.isTTY && process.env.TERM !== 'dumb'
+  const rate = wish.logRate ?? (isJson ? 0 : isTerminal ? TERMINAL_RATE : LOG_RATE)
+  const whole = isJson
+    ? new JsonOutput(out, now)
+    : isTerminal
+      ? new TerminalOutput(out, paletteFor(true, process.env), now)
+      : new PlainOutput(out, log, paletteFor(process.stderr.isTTY, process.env), now)
+  const shown = isQuiet ? new QuietOutput(whole) : whole
+  const output = rate === 0 ? shown : new BoundedOutput(shown, rate, isJson)
+  return { output, reportRate: isQuiet ? LEAST_RATE : rate, isJson, last: event => whole.event(event) }
+}

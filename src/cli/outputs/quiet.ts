@@ -1,0 +1,34 @@
+// An output without what visitors cause: no line for a request, a connection of a visitor or of a client.
+
+import type { CliEvent, Output } from '../output.ts'
+
+const LEFT_OUT: ReadonlySet<CliEvent['type']> = new Set([
+  'request',
+  'upgraded',
+  'response',
+  'visitorConnected',
+  'visitorDisconnected',
+  'connection',
+  'disconnection',
+  'more',
+] as const)
+
+export class QuietOutput implements Output {
+  readonly inner: Output
+
+  constructor(inner: Output) {
+    this.inner = inner
+  }
+
+  event(event: CliEvent): void {
+    if (!LEFT_OUT.has(event.type)) this.inner.event(event)
+  }
+
+  block(text: string): void {
+    this.inner.block(text)
+  }
+
+  close(): void {
+    this.inner.close()
+  }
+}

@@ -1,0 +1,41 @@
+// Flags that say where the app is.
+
+import { Option } from 'commander'
+import { TunnelError } from '../../errors.ts'
+import type { Flags } from '../flags.ts'
+import { parseTarget, type Target } from '../target.ts'
+import { isBareWord, unknownWord } from '../words.ts'
+import { connectionOptions } from './connection.ts'
+
+/** What both sharing and checking need: where the app is, where the server is. */
+export function appOptions(): Option[] {
+  return [
+    new Option('-p, --port <port>', 'port of the app (default: 3000)').env('TUNNEL_PORT'),
+    new Option('--host <host>', 'host of the app (default: localhost)').env('TUNNEL_HOST'),
+    new Option('--serve <folder>', 'a folder of files instead of an app that listens').env('TUNNEL_SERVE'),
+    ...connectionOptions('accept any certificate, of the app and of the server'),
+  ]
+}
+
+/** What was typed wins over variables; two of either contradict each other. */
+export function targetOf(flags: Flags, positional: string | undefined): Target {
+  const named = ['port', 'serve'].filter(name => flags.text(name) !== undefined)
+  const typed = named.filter(name => flags.isTyped(name))
+  const counted = positional !== undefined || typed.length > 0 ? typed : named
+  const ways = counted.map(name => `${flags.label(name)} ${flags.text(name)}`)
+  if (positional !== undefined) ways.unshift(positional)
+  if (positional !== undefined && isBareWord(positional)) throw unknownWord(positional)
+  if (ways.length > 1)
+    throw new TunnelError('OPTION_INVALID', `The app is given twice: ${ways.join(' and ')}.`)
+  const isFolder = counted.includes('serve')
+  if (!isFolder && flags.isTyped('spa'))
+    throw new TunnelError('OPTION_INVALID', '--spa belongs to --serve, which is not given.')
+  return parseTarget({
+    positional,
+    port: flags.port('port', 1),
+    host: flags.text('host'),
+    isInsecure: flags.isOn('insecure'),
+    folder: isFolder ? flags.text('serve') : undefined,
+    isSpa: flags.isOn('spa'),
+  })
+}

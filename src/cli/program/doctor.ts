@@ -1,0 +1,24 @@
+// `localtunnels doctor`.
+
+import type { Command } from 'commander'
+import type { Actions } from '../actions.ts'
+import { Flags } from '../flags.ts'
+import { appOptions, targetOf } from './app.ts'
+import { connection } from './connection.ts'
+import { jsonOption } from './printing.ts'
+
+export function addDoctorCommand(program: Command, actions: Actions): void {
+  const doctor = program
+    .command('doctor')
+    .description('check everything a tunnel needs, and say what to do about the rest')
+    .helpOption('-h, --help', 'print this help')
+    .argument('[port]', 'where the app is, as above')
+  for (const option of [...appOptions(), jsonOption()]) doctor.addOption(option)
+  doctor.action((positional: string | undefined) => {
+    const flags = new Flags(doctor)
+    const isAppGiven = [positional, flags.text('port'), flags.text('serve')].some(one => one !== undefined)
+    const target = targetOf(flags, positional)
+    const isJson = flags.isOn('json')
+    return actions.doctor({ ...connection(flags), target: isAppGiven ? target : undefined, isJson })
+  })
+}

@@ -1,0 +1,71 @@
+// The flags of a guard: the common walls and ways in. A configuration file has all of them.
+
+import { Option } from 'commander'
+import { parseDuration } from '../../config/quantity.ts'
+import { TunnelError } from '../../errors.ts'
+import type { GuardOptions } from '../../guard.ts'
+import type { Flags } from '../flags.ts'
+
+/** Those that tunnels of every kind have. */
+export function wallOptions(repeatable: (flags: string, text: string) => Option): Option[] {
+  return [
+    repeatable(
+      '--allow <addresses>',
+      'who may visit: an address or range such as 10.0.0.0/8; repeatable',
+    ).env('TUNNEL_ALLOW'),
+    repeatable('--deny <addresses>', 'who may not, likewise; wins over --allow; repeatable').env(
+      'TUNNEL_DENY',
+    ),
+    new Option('--rate <limit>', 'requests or connections of one address, such as 60/1m').env('TUNNEL_RATE'),
+    new Option('--ttl <time>', 'how long the tunnel may be visited, such as 2h').env('TUNNEL_TTL'),
+  ]
+}
+
+/** Those of HTTP besides. */
+export function wayOptions(repeatable: (flags: string, text: string) => Option): Option[] {
+  return [
+    new Option('--password <password>', 'ask visitors for this password').env('TUNNEL_PASSWORD'),
+    repeatable('--bearer <token>', 'let machines in that send this token; repeatable').env('TUNNEL_BEARER'),
+    new Option('--links', 'let holders of links in: localtunnels link <name>').env('TUNNEL_LINKS'),
+  ]
+}
+
+/** `undefined`: none of them was given. Throws `OPTION_INVALID`. */
+export function guardSettings(flags: Flags): GuardOptions | undefined {
+  const password = flags.text('password')
+  const [allow, deny, bearer] = [flags.list('allow'), flags.list('deny'), flags.list('bearer')]
+  const rate = rateOf(flags)
+  const ttlMs = ttlOf(flags)
+  const guard: GuardOptions = {
+    ...(allow.length > 0 && { allow }),
+    ...(deny.length > 0 && { deny }),
+    ...(rate && { rate }),
+    ...(ttlMs !== undefined && { ttlMs }),
+    // An empty variable is one that is not set.
+    ...(password && { password }),
+    ...(bearer.length > 0 && { bearer }),
+    ...(flags.isOn('links') && { links: true }),
+  }
+  return Object.keys(guard).length > 0 ? guard : undefined
+}
+
+function rateOf(flags: Flags): GuardOptions['rate'] {
+  const text = flags.text('rate')
+  if (text === undefined || text === '') return undefined
+  const [, limit, window = ''] = /^(\d{1,7})\/(.+)$/.exec(text) ?? []
+  const windowMs = parseDuration(/^\d/.test(window) ? window : `1${window}`)
+  if (limit !== undefined && windowMs !== undefined) return { limit: Number(limit), windowMs }
+  throw new TunnelError('OPTION_INVALID', `${flags.label('rate')} "${text}" is not a rate, such as 60/1m.`)
+}
+
+function ttlOf(flags: Flags): number | undefined {
+  const text = flags.text('ttl')
+  return text === undefined || text === '' ? undefined : timeOf(text, flags.label('ttl'))
+}
+
+/** Throws `OPTION_INVALID`. */
+export function timeOf(text: string, label: string): number {
+  const ms = parseDuration(text)
+  if (ms !== undefined && ms > 0) return ms
+  throw new TunnelError('OPTION_INVALID', `${label} "${text}" is not a time, such as 30m or 2h.`)
+}

@@ -1,0 +1,23 @@
+// Flags about the public name of a tunnel.
+
+import { Option } from 'commander'
+import { TunnelError } from '../../errors.ts'
+import { isValidSubdomain } from '../../names.ts'
+import type { Flags } from '../flags.ts'
+
+export function subdomainOption(standard: string): Option {
+  return new Option('--subdomain <name>', `name to ask for (default: ${standard})`).env('TUNNEL_SUBDOMAIN')
+}
+
+export function subdomainOf(flags: Flags): string | undefined {
+  const subdomain = flags.text('subdomain')?.toLowerCase()
+  if (subdomain === undefined || isValidSubdomain(subdomain)) return subdomain
+  throw new TunnelError(
+    'NAME_INVALID',
+    `${flags.label('subdomain')} "${subdomain}" is not a valid subdomain.`,
+  )
+}
+
+export function wildcardOption(): Option {
+  return new Option('--wildcard', 'take the hosts below the name too').env('TUNNEL_WILDCARD')
+}

@@ -1,0 +1,143 @@
+// `localtunnels server`.
+
+import { type Command, Option } from 'commander'
+import type { ServerConfigOptions } from '../../config/server-config.ts'
+import { TunnelError } from '../../errors.ts'
+import type { Actions } from '../actions.ts'
+import { Flags } from '../flags.ts'
+import { acmeOptions, acmeSettings } from './acme.ts'
+import { LOG_RATE_OPTION, outputWish, QUIET_OPTION } from './printing.ts'
+import { readAuthority, repeatable, seconds, wholeNumber } from './values.ts'
+
+export function addServerCommand(program: Command, actions: Actions): void {
+  const server = program
+    .command('server')
+    .description('run a tunnel server')
+    .helpOption('-h, --help', 'print this help')
+  for (const option of serverOptions()) server.addOption(option)
+  server.action(async () => {
+    const flags = new Flags(server)
+    const settings = { file: flags.text('config'), flags: serverSettings(flags) }
+    return actions.serve(settings, outputWish(flags))
+  })
+}
+
+function serverOptions(): Option[] {
+  return [
+    new Option('--config <file>', 'configuration file; flags win over it').env('TUNNEL_SERVER_CONFIG'),
+    new Option('--host <address>', 'address to listen on (default: 0.0.0.0)').env('TUNNEL_SERVER_HOST'),
+    new Option(
+      '-p, --port <port>',
+      'port to listen on, 0 for any free one (default: 8080; with --acme 443)',
+    ).env('TUNNEL_SERVER_PORT'),
+    repeatable('--domain <domain>', 'tunnels get names under it; repeatable (default: localhost)').env(
+      'TUNNEL_SERVER_DOMAIN',
+    ),
+    repeatable('--tls-cert <file>', 'certificate chain, PEM; repeatable, for other names').env(
+      'TUNNEL_SERVER_TLS_CERT',
+    ),
+    repeatable('--tls-key <file>', 'its private key, PEM; repeatable').env('TUNNEL_SERVER_TLS_KEY'),
+    ...acmeOptions(),
+    new Option('--client-ca <file>', 'PEM of the authorities of clients, which then need a certificate').env(
+      'TUNNEL_SERVER_CLIENT_CA',
+    ),
+    new Option('--tls-min-version <version>', 'oldest version of TLS: 1.2 or 1.3 (default: 1.2)').env(
+      'TUNNEL_SERVER_TLS_MIN_VERSION',
+    ),
+    new Option('--tls-ciphers <list>', 'ciphers of TLS 1.2 (default: forward secret and authenticated)').env(
+      'TUNNEL_SERVER_TLS_CIPHERS',
+    ),
+    new Option('--hsts <seconds>', 'tell browsers to come by https only, for so long (default: not)').env(
+      'TUNNEL_SERVER_HSTS',
+    ),
+    repeatable('--token <token>', 'secret that clients must have; repeatable').env('TUNNEL_SERVER_TOKEN'),
+    new Option(
+      '--open',
+      "without a token, listen on other addresses than this machine's own: everybody may have a tunnel",
+    ).env('TUNNEL_SERVER_OPEN'),
+    new Option('--tcp-ports <ports>', 'public ports for TCP tunnels (default: 20000-29999)').env(
+      'TUNNEL_SERVER_TCP_PORTS',
+    ),
+    new Option('--udp-ports <ports>', 'public ports for UDP tunnels (default: 20000-29999)').env(
+      'TUNNEL_SERVER_UDP_PORTS',
+    ),
+    new Option('--tls-port <port>', 'port for TLS tunnels, told apart by name (default: none)').env(
+      'TUNNEL_SERVER_TLS_PORT',
+    ),
+    new Option('--origin-timeout <seconds>', 'longest wait for an answer, 0 for ever (default: 60)').env(
+      'TUNNEL_SERVER_ORIGIN_TIMEOUT',
+    ),
+    new Option('--public-url <url>', 'where visitors reach it, if behind a proxy').env(
+      'TUNNEL_SERVER_PUBLIC_URL',
+    ),
+    repeatable(
+      '--trusted-proxy <address>',
+      'proxy (address or CIDR) whose X-Forwarded-* hold; repeatable',
+    ).env('TUNNEL_SERVER_TRUSTED_PROXY'),
+    new Option('--proxy-protocol', 'connections of trusted proxies begin with a PROXY header').env(
+      'TUNNEL_SERVER_PROXY_PROTOCOL',
+    ),
+    new Option('--json', 'print one JSON event a line').env('TUNNEL_SERVER_JSON'),
+    new Option('--log-rate <lines>', LOG_RATE_OPTION).env('TUNNEL_SERVER_LOG_RATE'),
+    new Option('-q, --quiet', QUIET_OPTION).env('TUNNEL_SERVER_QUIET'),
+  ]
+}
+
+function serverSettings(flags: Flags): ServerConfigOptions {
+  const host = flags.text('host')
+  const port = flags.port('port', 0)
+  const domains = flags.list('domain')
+  const tokens = flags.list('token')
+  const trustedProxies = flags.list('trustedProxy')
+  const publicUrl = flags.text('publicUrl')
+  const tcpPorts = flags.text('tcpPorts')
+  const udpPorts = flags.text('udpPorts')
+  const originTimeoutMs = seconds(flags, 'originTimeout')
+  const files = tlsFiles(flags)
+  const tlsMinVersion = tlsVersion(flags)
+  const tlsCiphers = flags.text('tlsCiphers')
+  const hsts = wholeNumber(flags, 'hsts')
+  const tlsPort = flags.port('tlsPort', 0)
+  const httpPort = flags.port('httpPort', 0)
+  const acme = acmeSettings(flags)
+  const clientCa = flags.text('clientCa')
+  return {
+    ...(acme && { acme }),
+    ...(clientCa !== undefined && { clientCa: readAuthority(clientCa, flags.label('clientCa')) }),
+    ...(httpPort !== undefined && { httpPort }),
+    ...(host !== undefined && { host }),
+    ...(port !== undefined && { port }),
+    ...(domains.length > 0 && { domains }),
+    ...(tokens.length > 0 && { tokens }),
+    ...(flags.isOn('open') && { open: true }),
+    ...(tcpPorts !== undefined && { tcpPorts: tcpPorts === 'none' ? '' : tcpPorts }),
+    ...(udpPorts !== undefined && { udpPorts: udpPorts === 'none' ? '' : udpPorts }),
+    ...(trustedProxies.length > 0 && { trustedProxies }),
+    ...(flags.isOn('proxyProtocol') && { acceptProxyProtocol: true }),
+    ...(publicUrl !== undefined && { publicUrl }),
+    ...(originTimeoutMs !== undefined && { limits: { originTimeoutMs } }),
+    ...(files.length > 0 && { tlsFiles: files }),
+    ...(tlsMinVersion !== undefined && { tlsMinVersion }),
+    ...(tlsCiphers !== undefined && { tlsCiphers }),
+    ...(hsts !== undefined && { hsts }),
+    ...(tlsPort !== undefined && { tlsPort }),
+  }
+}
+
+function tlsVersion(flags: Flags): '1.2' | '1.3' | undefined {
+  const version = flags.text('tlsMinVersion')
+  if (version === undefined || version === '1.2' || version === '1.3') return version
+  throw new TunnelError(
+    'OPTION_INVALID',
+    `${flags.label('tlsMinVersion')} "${version}" is neither 1.2 nor 1.3.`,
+  )
+}
+
+/** The first key belongs to the first certificate, and so on. */
+function tlsFiles(flags: Flags): readonly { readonly cert: string; readonly key: string }[] {
+  const certs = flags.list('tlsCert')
+  const keys = flags.list('tlsKey')
+  if (certs.length !== keys.length)
+    throw new TunnelError('TLS_INVALID', '--tls-cert and --tls-key belong together; one of them is missing.')
+  return certs.map((cert, index) => ({ cert, key: keys[index] ?? '' }))
+}

@@ -1,0 +1,100 @@
+// Flags of `localtunnels [port]`.
+
+import { Option } from 'commander'
+import { TunnelError } from '../../errors.ts'
+import { parseHost } from '../../names.ts'
+import type { ShareSettings } from '../commands/share.ts'
+import type { Flags } from '../flags.ts'
+import { parseRoutes } from '../target.ts'
+import { targetOf } from './app.ts'
+import { connection } from './connection.ts'
+import { guardSettings, wallOptions, wayOptions } from './guard.ts'
+import { subdomainOf, subdomainOption, wildcardOption } from './names.ts'
+import { jsonOption, logRateOption, quietOption } from './printing.ts'
+import { repeatable } from './values.ts'
+
+export function shareOptions(): Option[] {
+  return [
+    new Option('--spa', 'with --serve: /index.html for pages that are not there').env('TUNNEL_SPA'),
+    subdomainOption('APP_NAME, else a friendly one'),
+    new Option('--exact', 'take no other name when that one is taken').env('TUNNEL_EXACT'),
+    new Option('--wire <wire>', 'auto, streams or json (default: auto)').env('TUNNEL_WIRE'),
+    new Option(
+      '--host-header <host>',
+      'Host the app sees: preserve, rewrite, or a host (default: preserve)',
+    ).env('TUNNEL_HOST_HEADER'),
+    repeatable('--route <path=app>', 'path with an app of its own, such as /api=8080; repeatable').env(
+      'TUNNEL_ROUTE',
+    ),
+    wildcardOption(),
+    repeatable(
+      '--wildcard-host <labels>',
+      'with --wildcard: a host that may have a certificate, such as anna; repeatable',
+    ).env('TUNNEL_WILDCARD_HOST'),
+    new Option('--pool [affinity]', 'share the name with other clients: none, cookie or address').env(
+      'TUNNEL_POOL',
+    ),
+    ...wayOptions(repeatable),
+    ...wallOptions(repeatable),
+    new Option('--qr', 'show the URL as a QR code').env('TUNNEL_QR'),
+    new Option('--open', 'open the URL in the browser').env('TUNNEL_OPEN'),
+    new Option('--copy', 'copy the URL to the clipboard').env('TUNNEL_COPY'),
+    jsonOption(),
+    logRateOption(),
+    quietOption(),
+  ]
+}
+
+const AFFINITIES = ['none', 'cookie', 'address'] as const
+
+function poolAffinity(flags: Flags): (typeof AFFINITIES)[number] | undefined {
+  if (flags.isOn('pool')) return 'none'
+  const text = flags.text('pool')
+  if (text === undefined) return undefined
+  const affinity = AFFINITIES.find(one => one === text)
+  if (affinity !== undefined) return affinity
+  const label = flags.label('pool')
+  throw new TunnelError('OPTION_INVALID', `${label} "${text}" is none of none, cookie and address.`)
+}
+
+const WIRES = ['auto', 'streams', 'json'] as const
+
+export function shareSettings(flags: Flags, positional: string | undefined): ShareSettings {
+  const { destination, client } = connection(flags)
+  const subdomain = subdomainOf(flags)
+  const wireText = flags.text('wire') ?? 'auto'
+  const wire = WIRES.find(one => one === wireText)
+  if (wire === undefined) {
+    throw new TunnelError(
+      'OPTION_INVALID',
+      `${flags.label('wire')} "${wireText}" is none of auto, streams and json.`,
+    )
+  }
+  const hostHeader = flags.text('hostHeader')
+  if (hostHeader !== undefined) parseHost(hostHeader)
+  const pool = poolAffinity(flags)
+  if (flags.isOn('exact') && subdomain === undefined)
+    throw new TunnelError('OPTION_INVALID', `${flags.label('exact')} needs a name: --subdomain <name>.`)
+  const wildcardHosts = flags.list('wildcardHost')
+  const guard = guardSettings(flags)
+  const routes = parseRoutes(flags.list('route'), flags.isOn('insecure'))
+  return {
+    target: targetOf(flags, positional),
+    destination,
+    client: {
+      ...client,
+      wire,
+      ...(subdomain !== undefined && { subdomain }),
+      ...(flags.isOn('exact') && { exact: true }),
+      ...(hostHeader && { hostHeader }),
+      ...(routes && { routes }),
+      ...(flags.isOn('wildcard') && { wildcard: true }),
+      ...(wildcardHosts.length > 0 && { wildcardHosts }),
+      ...(pool !== undefined && { pool: { affinity: pool } }),
+      ...(guard && { guard }),
+    },
+    isQrWanted: flags.isOn('qr'),
+    isOpenWanted: flags.isOn('open'),
+    isCopyWanted: flags.isOn('copy'),
+  }
+}

@@ -1,0 +1,57 @@
+// Who may ask the inspector. Any page of any site can make a browser send requests to a port of this machine, and any program of
+// this machine can connect to it: so the token decides, no cookie exists, and what a foreign page sends is refused before.
+
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { TunnelError } from '../../errors.ts'
+
+/** A token for one start: 256 bits. */
+export function newToken(): string {
+  return randomBytes(32).toString('base64url')
+}
+
+/** Why the request gets no answer; `undefined`: it may pass. `needsToken`: of the API, and not of the page. */
+export function refusalOf(
+  request: Request,
+  port: number,
+  token: string,
+  needsToken: boolean,
+): TunnelError | undefined {
+  const { headers, method } = request
+  const host = headers.get('host') ?? ''
+  // A name that an attacker makes resolve to 127.0.0.1 (DNS rebinding) is none of these.
+  if (host !== `127.0.0.1:${port}` && host !== `[::1]:${port}` && host !== `localhost:${port}`)
+    return new TunnelError('INSPECT_REFUSED', `The inspector is not at the host "${host.slice(0, 100)}".`)
+  const origin = headers.get('origin')
+  if (origin !== null && origin !== `http://${host}`)
+    return new TunnelError('INSPECT_REFUSED', `Pages of ${origin.slice(0, 100)} may not use the inspector.`)
+  const site = headers.get('sec-fetch-site')
+  if (site !== null && site !== 'same-origin' && site !== 'none')
+    return new TunnelError('INSPECT_REFUSED', 'Pages of other sites may not use the inspector.')
+  const isWrite = method === 'POST' || method === 'PUT' || method === 'PATCH'
+  const type = headers.get('content-type')?.split(';')[0]?.trim().toLowerCase()
+  // What forms can send is not JSON: a browser asks first before it sends JSON elsewhere, and gets no.
+  if (isWrite && type !== 'application/json')
+    return new TunnelError('INSPECT_REFUSED', 'What is written must be application/json.')
+  if (needsToken && !isToken(headers.get('authorization'), token))
+    return new TunnelError('INSPECT_TOKEN_REFUSED')
+  return undefined
+}
+
+function isToken(authorization: string | null, token: string): boolean {
+  const given = /^bearer ([\x21-\x7e]+)$/i.exec(authorization ?? '')?.[1]
+  // Digests have one length: neither the length nor the place of a difference shows in the time.
+  const digest = (text: string) => createHash('sha256').update(text).digest()
+  return given !== undefined && timingSafeEqual(digest(given), digest(token))
+}
+
+/** On every answer. */
+export const SAFE_HEADERS: Readonly<Record<string, string>> = {
+  'cache-control': 'no-store',
+  'content-security-policy':
+    "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+}

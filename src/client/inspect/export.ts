@@ -1,0 +1,268 @@
+// An exchange as text for use elsewhere. Secrets are left out unless they are asked for.
+
+import { latin1 } from '../../http/characters.ts'
+import { VERSION } from '../../version.ts'
+import { contentOf } from './content.ts'
+import type { Entry } from './entry.ts'
+import { type Field, MASK } from './exchange.ts'
+import { fieldsOf, headerOf, headText, type Showing } from './secrets.ts'
+import { rowOf } from './view.ts'
+
+export const FORMATS = ['curl', 'fetch', 'har', 'http', 'bun-test'] as const
+export type Format = (typeof FORMATS)[number]
+
+/** What the server added on the way, and what the tools set by themselves. */
+const NOT_THE_VISITORS = new Set([
+  'host',
+  'content-length',
+  'transfer-encoding',
+  'connection',
+  'expect',
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-forwarded-proto',
+  'forwarded',
+])
+
+/** `baseUrl`: of the service, as the client reaches it. */
+export function exported(entry: Entry, format: Format, showing: Showing, baseUrl: string): string {
+  switch (format) {
+    case 'curl':
+      return curl(entry, showing, baseUrl)
+    case 'fetch':
+      return fetchCall(entry, showing, baseUrl)
+    case 'har':
+      return har(entry, showing, baseUrl)
+    case 'http':
+      return http(entry, showing)
+    case 'bun-test':
+      return bunTest(entry, showing, baseUrl)
+  }
+}
+
+/** Fields for the tools; secrets are left out, or a mask would be sent. */
+function sentFields(entry: Entry, showing: Showing): Field[] {
+  return fieldsOf(entry.requestHead, showing).filter(
+    ({ name, isSecret }) =>
+      !NOT_THE_VISITORS.has(name.toLowerCase()) && (showing.reveals || isSecret !== true),
+  )
+}
+
+function urlOf(entry: Entry, baseUrl: string): string {
+  return `${baseUrl}${entry.path.startsWith('/') ? entry.path : `/${entry.path}`}`
+}
+
+/** Text when it is UTF-8 without NUL, else `undefined`. */
+function textBody(entry: Entry): string | undefined {
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(entry.requestBody.bytes)
+    return text.includes('\0') ? undefined : text
+  } catch {
+    return undefined
+  }
+}
+
+function base64Of(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('base64')
+}
+
+function cutNote(entry: Entry): string {
+  const { isCut, keptBytes, totalBytes } = entry.requestBody
+  return isCut ? `the body was cut: ${keptBytes} of ${totalBytes} bytes` : ''
+}
+
+// ── curl ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+function curl(entry: Entry, showing: Showing, baseUrl: string): string {
+  const quoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
+  const words = [`curl -X ${quoted(entry.method)}`]
+  if (entry.method === 'HEAD') words[0] = 'curl --head'
+  // A path such as /a/../b is sent as it is.
+  words.push('--path-as-is', '-g', quoted(urlOf(entry, baseUrl)))
+  // curl leaves a field with an empty value out, unless it ends with a semicolon.
+  for (const { name, value } of sentFields(entry, showing))
+    words.push(`-H ${quoted(value === '' ? `${name};` : `${name}: ${utf8(value)}`)}`)
+  if (entry.requestBody.keptBytes > 0) {
+    const text = textBody(entry)
+    if (text !== undefined) words.push(`--data-binary ${quoted(text.startsWith('@') ? `\\${text}` : text)}`)
+    else words.push('--data-binary @-')
+    // curl adds a type of its own to a body.
+    if (headerOf(entry.requestHead, 'content-type') === '') words.push("-H 'Content-Type:'")
+    if (text === undefined || text.startsWith('@')) {
+      const without = words.filter(word => !word.startsWith('--data-binary'))
+      const command = [...without, '--data-binary @-'].join(' \\\n  ')
+      return `${note(entry)}printf %s '${base64Of(entry.requestBody.bytes)}' | base64 -d | ${command}\n`
+    }
+  }
+  return `${note(entry)}${words.join(' \\\n  ')}\n`
+}
+
+function note(entry: Entry): string {
+  const cut = cutNote(entry)
+  return cut === '' ? '' : `# ${cut}\n`
+}
+
+/** Bytes from 0x80 on are mostly UTF-8, and shells and scripts are. */
+function utf8(value: string): string {
+  return /[\x80-\xff]/.test(value) ? Buffer.from(value, 'latin1').toString() : value
+}
+
+// ── fetch and tests ──────────────────────────────────────────────────────────────────────────────────────────
+
+function requestInit(entry: Entry, showing: Showing): string[] {
+  const lines = [`  method: ${JSON.stringify(entry.method)},`, "  redirect: 'manual',"]
+  const fields = sentFields(entry, showing)
+  if (fields.length > 0) {
+    lines.push('  headers: [')
+    for (const { name, value } of fields)
+      lines.push(`    [${JSON.stringify(name)}, ${JSON.stringify(value)}],`)
+    lines.push('  ],')
+  }
+  const hasBody = entry.requestBody.keptBytes > 0 && entry.method !== 'GET' && entry.method !== 'HEAD'
+  if (hasBody) {
+    const text = textBody(entry)
+    if (text !== undefined) lines.push(`  body: ${JSON.stringify(text)},`)
+    else
+      lines.push(
+        `  body: Uint8Array.from(atob('${base64Of(entry.requestBody.bytes)}'), one => one.charCodeAt(0)),`,
+      )
+  }
+  return lines
+}
+
+function fetchCall(entry: Entry, showing: Showing, baseUrl: string): string {
+  const cut = cutNote(entry)
+  return [
+    ...(cut === '' ? [] : [`// ${cut}`]),
+    `const answer = await fetch(${JSON.stringify(urlOf(entry, baseUrl))}, {`,
+    ...requestInit(entry, showing),
+    '})',
+    '',
+  ].join('\n')
+}
+
+/** A file that runs on its own: it asks the app at APP_URL, else where it was, and expects the same answer. */
+function bunTest(entry: Entry, showing: Showing, baseUrl: string): string {
+  const path = entry.path.startsWith('/') ? entry.path : `/${entry.path}`
+  const type = headerOf(entry.answerHead, 'content-type')
+  const { bytes } = contentOf(entry, 'answer', true)
+  const isWhole = !entry.answerBody.isCut && entry.answerBody.isComplete && entry.method !== 'HEAD'
+  const text = new TextDecoder().decode(bytes)
+  const json = isWhole && /json/i.test(type) ? jsonOf(text) : undefined
+  const expectations = [`  expect(answer.status).toBe(${entry.status})`]
+  if (type !== '')
+    expectations.push(`  expect(answer.headers.get('content-type')).toBe(${JSON.stringify(type)})`)
+  if (json !== undefined) expectations.push(`  expect(await answer.json()).toEqual(${json})`)
+  else if (isWhole && !text.includes('\ufffd'))
+    expectations.push(`  expect(await answer.text()).toBe(${JSON.stringify(text)})`)
+  const cut = cutNote(entry)
+  return [
+    "import { expect, test } from 'bun:test'",
+    '',
+    `const app = process.env.APP_URL ?? ${JSON.stringify(baseUrl)}`,
+    '',
+    ...(cut === '' ? [] : [`// ${cut}`]),
+    `test(${JSON.stringify(`${entry.method} ${path}`)}, async () => {`,
+    `  const answer = await fetch(app + ${JSON.stringify(path)}, {`,
+    ...requestInit(entry, showing).map(line => `  ${line}`),
+    '  })',
+    ...expectations,
+    '})',
+    '',
+  ].join('\n')
+}
+
+function jsonOf(text: string): string | undefined {
+  try {
+    return JSON.stringify(JSON.parse(text))
+  } catch {
+    return undefined
+  }
+}
+
+// ── As sent ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+function http(entry: Entry, showing: Showing): string {
+  const bytes = entry.requestBody.bytes
+  return `${headText(entry.requestHead, showing)}${latin1(bytes, 0, bytes.length)}`
+}
+
+// ── HAR 1.2 ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+function har(entry: Entry, showing: Showing, baseUrl: string): string {
+  const row = rowOf(entry)
+  const url = urlOf(entry, baseUrl)
+  const answer = contentOf(entry, 'answer', true).bytes
+  const text = textBody(entry)
+  const list = (head: Uint8Array) => fieldsOf(head, showing).map(({ name, value }) => ({ name, value }))
+  const query = URL.canParse(url)
+    ? [...new URL(url).searchParams].map(([name, value]) => ({ name, value }))
+    : []
+  const answerText = new TextDecoder().decode(answer)
+  const isText = !answerText.includes('\ufffd')
+  const har = {
+    log: {
+      version: '1.2',
+      creator: { name: 'localtunnels', version: VERSION },
+      entries: [
+        {
+          startedDateTime: row.startedAt,
+          time: row.times.totalMs ?? 0,
+          request: {
+            method: entry.method,
+            url,
+            httpVersion: 'HTTP/1.1',
+            cookies: [],
+            headers: list(entry.requestHead),
+            queryString: query,
+            headersSize: entry.requestHead.length,
+            bodySize: entry.requestBody.totalBytes,
+            ...(entry.requestBody.keptBytes > 0 && {
+              postData: {
+                mimeType: headerOf(entry.requestHead, 'content-type'),
+                ...(text === undefined
+                  ? { text: base64Of(entry.requestBody.bytes), encoding: 'base64' }
+                  : { text }),
+              },
+            }),
+          },
+          response: {
+            status: entry.status,
+            statusText: entry.reason,
+            httpVersion: 'HTTP/1.1',
+            cookies: [],
+            headers: list(entry.answerHead),
+            content: {
+              size: answer.length,
+              mimeType: row.type,
+              ...(isText ? { text: answerText } : { text: base64Of(answer), encoding: 'base64' }),
+            },
+            redirectURL: headerOf(entry.answerHead, 'location'),
+            headersSize: entry.answerHead.length,
+            bodySize: entry.answerBody.totalBytes,
+          },
+          cache: {},
+          timings: {
+            send: row.times.requestMs ?? 0,
+            wait: row.times.appMs ?? 0,
+            receive: row.times.transferMs ?? 0,
+          },
+          ...(entry.note !== '' && { comment: entry.note }),
+        },
+      ],
+    },
+  }
+  return `${JSON.stringify(har, null, 2)}\n`
+}
+
+export function isFormat(text: string): text is Format {
+  return FORMATS.some(format => format === text)
+}
+
+/** Whether anything of it is hidden: worth telling beside the text. */
+export function hidesSecrets(entry: Entry, { secrets }: Showing): boolean {
+  const showing = { secrets, reveals: false }
+  return [entry.requestHead, entry.answerHead].some(head =>
+    fieldsOf(head, showing).some(({ value }) => value === MASK),
+  )
+}

@@ -1,0 +1,79 @@
+// What a client knows of its inspector: taps on its origins, which cost nothing until the inspector is loaded.
+
+import type { Origin } from '../origin.ts'
+import type { TunnelSettings } from '../settings.ts'
+import type { Inspected, Inspector } from './inspector.ts'
+import type { InspectSettings } from './options.ts'
+import { tapped } from './tap.ts'
+
+export class Inspection {
+  readonly settings: InspectSettings
+  inspector: Inspector | undefined
+  readonly #tunnels = new Set<Inspected>()
+  readonly #loading: () => Promise<Inspector>
+  #starting: Promise<void> | undefined
+
+  constructor(settings: InspectSettings) {
+    this.settings = settings
+    this.#loading = async () => {
+      const { Inspector: Loaded } = await import('./inspector.ts')
+      return new Loaded(settings, this.#tunnels)
+    }
+  }
+
+  /** The same tunnel, whose connections to its origins the inspector sees. */
+  tap(settings: TunnelSettings): TunnelSettings {
+    const { origin, routes, kind } = settings
+    const origins = [origin, ...routes.map(route => route.origin)]
+    const inspected: Inspected = {
+      kind,
+      tunnel: settings.name ?? '',
+      url: '',
+      service: origin.label,
+      settings,
+      origins: new Map(origins.map(one => [one.label, one])),
+    }
+    this.#tunnels.add(inspected)
+    const tap = (one: Origin) => {
+      const place = {
+        get tunnel() {
+          return inspected.tunnel
+        },
+        service: one.label,
+      }
+      return tapped(one, () => this.inspector?.capture.flows(kind, place))
+    }
+    return {
+      ...settings,
+      origin: tap(origin),
+      routes: routes.map(route => ({ ...route, origin: tap(route.origin) })),
+    }
+  }
+
+  /** The server granted the tunnel with this origin. */
+  granted(origin: Origin, name: string, url: string): void {
+    for (const one of this.#tunnels) {
+      if (one.settings.origin !== origin.untapped) continue
+      one.tunnel = name
+      one.url = url
+    }
+  }
+
+  /** The client does not want the tunnel any more. */
+  forget(origin: Origin): void {
+    for (const one of this.#tunnels) if (one.settings.origin === origin.untapped) this.#tunnels.delete(one)
+  }
+
+  /** Loads the inspector. */
+  async start(): Promise<void> {
+    this.#starting ??= this.#loading().then(inspector => {
+      this.inspector = inspector
+    })
+    await this.#starting
+    await this.inspector?.open()
+  }
+
+  stop(): void {
+    this.inspector?.close()
+  }
+}

@@ -1,0 +1,129 @@
+// The inspector of one client: what it keeps, and what it offers of that. Loaded when a client with `inspect` connects.
+
+import { TunnelError } from '../../errors.ts'
+import { Events } from '../../events.ts'
+import { VERSION } from '../../version.ts'
+import type { TunnelKind } from '../../wire/control.ts'
+import type { Origin } from '../origin.ts'
+import type { TunnelSettings } from '../settings.ts'
+import { Capture } from './capture.ts'
+import type { Desk } from './desk.ts'
+import type { Entry } from './entry.ts'
+import type { Edit, Session } from './exchange.ts'
+import type { Filter } from './filter.ts'
+import type { InspectSettings } from './options.ts'
+import { replayBytes, sendAgain } from './replay.ts'
+import { Reports } from './reports.ts'
+import { ExchangeStore } from './store.ts'
+import { partOf, rowOf } from './view.ts'
+
+/** A tunnel of the client, as the inspector knows it. */
+export interface Inspected {
+  readonly kind: TunnelKind
+  /** As granted last; what was wished for before that. */
+  tunnel: string
+  url: string
+  readonly service: string
+  readonly settings: TunnelSettings
+  /** By label, without a tap: for replays. */
+  readonly origins: ReadonlyMap<string, Origin>
+}
+
+export class Inspector extends Events<{ closed: undefined }> {
+  readonly settings: InspectSettings
+  readonly store: ExchangeStore
+  readonly capture: Capture
+  readonly reports: Reports
+  readonly tunnels: ReadonlySet<Inspected>
+  readonly startedAt: Date = new Date()
+  /** Where page and API are, while they are. */
+  #desk: Desk | undefined
+
+  constructor(settings: InspectSettings, tunnels: ReadonlySet<Inspected>) {
+    super()
+    this.settings = settings
+    this.tunnels = tunnels
+    this.store = new ExchangeStore(settings)
+    this.capture = new Capture(this.store, {
+      began: entry => this.reports.began(entry),
+      requestEnded: () => {},
+    })
+    this.reports = new Reports(this.store, this.capture)
+  }
+
+  /** Opens page and API, unless the options say not to. Rejects with `PORT_IN_USE`. */
+  async open(): Promise<void> {
+    if (this.settings.port === undefined || this.#desk !== undefined) return
+    const { openDesk } = await import('./desk.ts')
+    this.#desk = await openDesk(this, this.settings.port)
+  }
+
+  /** With the token behind `#`; `undefined`: it has no page. */
+  get url(): string | undefined {
+    return this.#desk && `${this.#desk.url}/#${this.#desk.token}`
+  }
+
+  matches(filter: Filter, entry: Entry): boolean {
+    return filter.matches(rowOf(entry), part => partOf(entry, part, this.settings.secrets))
+  }
+
+  /**
+   * Sends a request again to the origin that it went to. Rejects with `REPLAY_IMPOSSIBLE`, `BODY_CUT`, or what a dial to the
+   * origin rejects with.
+   */
+  async replay(entry: Entry, edit?: Edit): Promise<Entry> {
+    const bytes = replayBytes(entry, edit)
+    const origin = this.#inspectedOf(entry)?.origins.get(entry.place.service)
+    if (origin === undefined) {
+      const { tunnel, service } = entry.place
+      const detail = `The tunnel ${tunnel} to ${service || 'its app'} is not open any more.`
+      throw new TunnelError('REPLAY_IMPOSSIBLE', detail)
+    }
+    return await sendAgain(this.capture, entry, origin, bytes)
+  }
+
+  /** Of the service, as the client reaches it: for exports. */
+  urlOf(entry: Entry): string {
+    const origin = this.#inspectedOf(entry)?.origins.get(entry.place.service)
+    return origin?.url ?? `http://${entry.place.service || 'localhost'}`
+  }
+
+  #inspectedOf({ place }: Entry): Inspected | undefined {
+    return [...this.tunnels].find(one => one.tunnel === place.tunnel && one.origins.has(place.service))
+  }
+
+  get session(): Session {
+    const { memoryBytes, maxBodyBytes, maxExchanges, maxFrames, rate } = this.settings
+    return {
+      version: VERSION,
+      startedAt: this.startedAt.toISOString(),
+      tunnels: [...this.tunnels].map(({ tunnel, kind, url, service }) => ({
+        name: tunnel,
+        kind,
+        url,
+        service,
+      })),
+      bounds: { memoryBytes, maxBodyBytes, maxExchanges, maxFrames, rate },
+      used: {
+        memoryBytes: this.store.memoryBytes,
+        exchanges: this.store.size,
+        frames: this.store.frames,
+        pinned: this.store.pinned,
+      },
+      dropped: {
+        exchanges: this.store.dropped,
+        bytes: this.capture.droppedBytes,
+        unsampled: this.capture.sampler.skipped,
+      },
+      isSampling: this.capture.isSampling,
+    }
+  }
+
+  /** Page and API end; what is kept stays, for the next connection of the client. */
+  close(): void {
+    this.capture.close()
+    this.emit('closed', undefined)
+    this.#desk?.close()
+    this.#desk = undefined
+  }
+}

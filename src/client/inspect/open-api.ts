@@ -1,0 +1,346 @@
+// The OpenAPI document of the inspector's API, served at /api/v1/openapi.json. Types: exchange.ts.
+
+type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json }
+
+const text: Json = { type: 'string' }
+const count: Json = { type: 'integer', minimum: 0 }
+const flag: Json = { type: 'boolean' }
+const ref = (name: string): Json => ({ $ref: `#/components/schemas/${name}` })
+const list = (items: Json): Json => ({ type: 'array', items })
+const oneOf = (...values: string[]): Json => ({ type: 'string', enum: values })
+
+/** All properties are required but those named. */
+function record(properties: Readonly<Record<string, Json>>, ...optional: string[]): Json {
+  const required = Object.keys(properties).filter(name => !optional.includes(name))
+  return { type: 'object', properties, required }
+}
+
+const kept = { totalBytes: count, keptBytes: count }
+const verdict = oneOf('same', 'fixed', 'regressed', 'different')
+const compared = (value: Json): Json => record({ a: value, b: value, isSame: flag })
+
+const row: Readonly<Record<string, Json>> = {
+  id: { type: 'string', pattern: '^[0-9]+$' },
+  kind: oneOf('http', 'websocket', 'sse', 'tcp', 'tls', 'udp'),
+  state: oneOf('open', 'done', 'failed'),
+  startedAt: { type: 'string', format: 'date-time' },
+  tunnel: text,
+  service: text,
+  method: text,
+  path: text,
+  host: text,
+  status: count,
+  reason: text,
+  code: text,
+  isRefused: flag,
+  visitor: text,
+  requestBody: ref('Kept'),
+  answerBody: ref('Kept'),
+  type: text,
+  times: ref('Times'),
+  frames: record({ ...kept, total: count, kept: count }),
+  bytesIn: count,
+  bytesOut: count,
+  replayOf: text,
+  isPinned: flag,
+  note: text,
+  verified: ref('Verified'),
+  isIncomplete: flag,
+}
+const optionalOfRow = ['code', 'visitor', 'replayOf', 'verified']
+
+const schemas: Readonly<Record<string, Json>> = {
+  Kept: record(kept),
+  Field: record({ name: text, value: text, isSecret: flag }, 'isSecret'),
+  Body: record({ ...kept, isComplete: flag, type: text, encoding: text }),
+  Message: record({
+    head: text,
+    fields: list(ref('Field')),
+    body: ref('Body'),
+    trailers: list(ref('Field')),
+  }),
+  Times: record(
+    Object.fromEntries(
+      ['requestMs', 'waitingMs', 'appMs', 'transferMs', 'totalMs'].map(name => [name, { type: 'number' }]),
+    ),
+    'requestMs',
+    'waitingMs',
+    'appMs',
+    'transferMs',
+    'totalMs',
+  ),
+  Verified: record(
+    { provider: oneOf('standard', 'stripe', 'github', 'slack', 'shopify'), isValid: flag, reason: text },
+    'reason',
+  ),
+  ExchangeRow: record(row, ...optionalOfRow),
+  ExchangeDetail: record(
+    {
+      ...row,
+      request: ref('Message'),
+      interim: list(text),
+      answer: ref('Message'),
+      websocket: record({ protocol: text, isCompressed: flag }),
+      replayable: { description: 'true, or the code that says why not', type: ['boolean', 'string'] },
+    },
+    ...optionalOfRow,
+    'request',
+    'answer',
+    'websocket',
+  ),
+  Frame: record(
+    {
+      ...kept,
+      index: count,
+      atMs: { type: 'number' },
+      from: oneOf('visitor', 'app'),
+      type: oneOf('text', 'binary', 'ping', 'pong', 'close', 'event'),
+      text,
+      base64: text,
+      closeCode: count,
+      isCompressed: flag,
+      event: text,
+      eventId: text,
+    },
+    'text',
+    'base64',
+    'closeCode',
+    'isCompressed',
+    'event',
+    'eventId',
+  ),
+  Session: record(
+    {
+      version: text,
+      startedAt: { type: 'string', format: 'date-time' },
+      tunnels: list(
+        record({ name: text, kind: oneOf('http', 'tcp', 'tls', 'udp'), url: text, service: text }),
+      ),
+      bounds: record({
+        memoryBytes: count,
+        maxBodyBytes: count,
+        maxExchanges: count,
+        maxFrames: count,
+        rate: count,
+      }),
+      used: record({ memoryBytes: count, exchanges: count, frames: count, pinned: count }),
+      dropped: record({ exchanges: count, bytes: count, unsampled: count }),
+      isSampling: flag,
+      store: text,
+    },
+    'store',
+  ),
+  Edit: record(
+    {
+      method: text,
+      path: text,
+      fields: list(record({ name: text, value: text })),
+      body: text,
+      bodyBase64: text,
+    },
+    'method',
+    'path',
+    'fields',
+    'body',
+    'bodyBase64',
+  ),
+  ReplayRequest: record(
+    { edit: ref('Edit'), times: { type: 'integer', minimum: 1, maximum: 100 }, resign: flag },
+    'edit',
+    'times',
+    'resign',
+  ),
+  ReplayResult: record({ replays: list(record({ exchange: ref('ExchangeRow'), verdict })) }),
+  MessageDiff: record({
+    first: compared(text),
+    fields: list(
+      record({ name: text, a: { type: ['string', 'null'] }, b: { type: ['string', 'null'] }, isSame: flag }),
+    ),
+    body: record({
+      isSame: flag,
+      kind: oneOf('text', 'json', 'binary', 'cut'),
+      parts: list(record({ op: oneOf('same', 'removed', 'added'), text })),
+    }),
+  }),
+  Diff: record({
+    a: ref('ExchangeRow'),
+    b: ref('ExchangeRow'),
+    verdict,
+    request: ref('MessageDiff'),
+    answer: ref('MessageDiff'),
+  }),
+  WaitRequest: record(
+    { filter: text, timeoutMs: { type: 'integer', minimum: 1, maximum: 600_000 }, after: text },
+    'filter',
+    'timeoutMs',
+    'after',
+  ),
+  Error: record({ error: record({ code: text, message: text }) }),
+}
+
+const query = (name: string, schema: Json, description: string): Json => ({
+  name,
+  in: 'query',
+  schema,
+  description,
+})
+const id: Json = { name: 'id', in: 'path', required: true, schema: text, description: 'An id, or `latest`' }
+const reveal = query('reveal', oneOf('1'), 'Secrets as they are; without it they are masked')
+const filter = query('filter', text, 'See docs/inspector.md; 400 FILTER_INVALID')
+
+const json = (schema: Json, description = 'It worked'): Json => ({
+  description,
+  content: { 'application/json': { schema } },
+})
+const failed: Json = {
+  description: 'It did not; see the code',
+  content: { 'application/json': { schema: ref('Error') } },
+}
+const body = (schema: Json, required = true): Json => ({
+  requestBody: { required, content: { 'application/json': { schema } } },
+})
+
+interface Operation {
+  readonly summary: string
+  readonly parameters?: readonly Json[]
+  readonly body?: Json
+  readonly ok: Json
+}
+
+function operation({ summary, parameters = [], body: sent, ok }: Operation): Json {
+  // A request body is one key of an operation.
+  const more = (sent ?? {}) as { readonly [key: string]: Json }
+  return { summary, parameters, ...more, responses: { '200': ok, default: failed } }
+}
+
+const bytes = (part: string): Operation => ({
+  summary: `The ${part}, as far as it is kept`,
+  parameters: [
+    id,
+    query('decoded', oneOf('1'), 'gzip, deflate, br and zstd undone; at most 16 times maxBody'),
+    query('download', oneOf('1'), 'As an attachment, with a file name'),
+  ],
+  ok: {
+    description:
+      'Always as application/octet-stream, with `X-Content-Type-Options: nosniff`: a captured page must not run here',
+    content: { 'application/octet-stream': {} },
+  },
+})
+
+/** What the API offers: the one list of its operations, which the tests compare with the routes. */
+export const OPEN_API: Json = {
+  openapi: '3.1.0',
+  info: {
+    title: 'localtunnels inspector',
+    version: '1',
+    description:
+      'Exchanges that came through the tunnels of one client. Only on the loopback addresses, with a token.',
+  },
+  servers: [{ url: '/api/v1' }],
+  security: [{ token: [] }],
+  paths: {
+    '/session': {
+      get: operation({ summary: 'Tunnels, bounds and what of them is used', ok: json(ref('Session')) }),
+    },
+    '/exchanges': {
+      get: operation({
+        summary: 'Rows, newest first',
+        parameters: [
+          filter,
+          query('before', text, 'Only those with a smaller id: the last one of the page before'),
+          query('limit', { type: 'integer', minimum: 1, maximum: 1_000, default: 100 }, 'At most so many'),
+        ],
+        ok: json(record({ exchanges: list(ref('ExchangeRow')), hasMore: flag })),
+      }),
+      delete: operation({
+        summary: 'Forgets all that are not pinned; with a filter, those of them that match',
+        parameters: [filter, query('pinned', oneOf('1'), 'Pinned ones, too')],
+        ok: json(record({ removed: count })),
+      }),
+    },
+    '/exchanges/{id}': {
+      get: operation({ summary: 'One in full', parameters: [id, reveal], ok: json(ref('ExchangeDetail')) }),
+      delete: operation({ summary: 'Forgets one', parameters: [id], ok: json(record({ removed: count })) }),
+    },
+    '/exchanges/{id}/request.body': { get: operation(bytes('body of the request')) },
+    '/exchanges/{id}/answer.body': { get: operation(bytes('body of the answer')) },
+    '/exchanges/{id}/frames': {
+      get: operation({
+        summary: 'WebSocket messages or server-sent events, oldest first',
+        parameters: [
+          id,
+          query('from', count, 'The first index wanted. Default 0'),
+          query('limit', { type: 'integer', minimum: 1, maximum: 1_000, default: 200 }, 'At most so many'),
+        ],
+        ok: json(record({ frames: list(ref('Frame')), total: count })),
+      }),
+    },
+    '/exchanges/{id}/as/{format}': {
+      get: operation({
+        summary: 'For use elsewhere; secrets are left out unless revealed',
+        parameters: [
+          id,
+          {
+            name: 'format',
+            in: 'path',
+            required: true,
+            schema: oneOf('curl', 'fetch', 'har', 'http', 'bun-test'),
+          },
+          reveal,
+        ],
+        ok: { description: 'Text', content: { 'text/plain': {}, 'application/json': {} } },
+      }),
+    },
+    '/exchanges/{id}/replay': {
+      post: operation({
+        summary: 'Sends it again, to the service that it went to; answers when all are over',
+        parameters: [id],
+        body: body(ref('ReplayRequest'), false),
+        ok: json(ref('ReplayResult')),
+      }),
+    },
+    '/exchanges/{id}/pin': {
+      put: operation({
+        summary:
+          'Keeps it when older ones are dropped, or not any more. Pins use at most half of each bound: else 409',
+        parameters: [id],
+        body: body(record({ isPinned: flag })),
+        ok: json(ref('ExchangeRow')),
+      }),
+    },
+    '/exchanges/{id}/note': {
+      put: operation({
+        summary: 'Up to 2,000 characters about it; empty removes the note',
+        parameters: [id],
+        body: body(record({ note: { type: 'string', maxLength: 2_000 } })),
+        ok: json(ref('ExchangeRow')),
+      }),
+    },
+    '/diff': {
+      get: operation({
+        summary: 'Two exchanges side by side',
+        parameters: [query('a', text, 'An id'), query('b', text, 'An id'), reveal],
+        ok: json(ref('Diff')),
+      }),
+    },
+    '/events': {
+      get: operation({
+        summary: 'What happens from now on, as lines of JSON (InspectEvent of exchange.ts)',
+        parameters: [filter, query('frames', oneOf('1'), 'Also lines for frames')],
+        ok: { description: 'A stream that ends with the client', content: { 'application/x-ndjson': {} } },
+      }),
+    },
+    '/wait': {
+      post: operation({
+        summary: 'Answers with the first exchange that matches and has ended; 408 WAIT_TIMEOUT',
+        body: body(ref('WaitRequest'), false),
+        ok: json(record({ exchange: ref('ExchangeRow') })),
+      }),
+    },
+    '/openapi.json': { get: operation({ summary: 'This document', ok: json({ type: 'object' }) }) },
+  },
+  components: {
+    securitySchemes: { token: { type: 'http', scheme: 'bearer' } },
+    schemas,
+  },
+}

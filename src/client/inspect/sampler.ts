@@ -1,0 +1,60 @@
+// Decides which requests are captured when more come than a person can read.
+
+/** How long after the last request too many it samples: short breaks in a flood do not end it. */
+const CALM_MS = 2_000
+
+export class Sampler {
+  readonly #rate: number
+  readonly #burst: number
+  #tokens: number
+  #filledAt: number
+  #lastExcessAt = Number.NEGATIVE_INFINITY
+  /** Requests seen in the second that began at `#secondAt`, captured or not. */
+  #seen = 0
+  #secondAt: number
+  /** Requests that were not captured. */
+  skipped = 0
+
+  /** `rate`: requests a second behind a burst; 0: all of them. */
+  constructor(rate: number, burst: number, now: number) {
+    this.#rate = rate
+    this.#burst = burst
+    this.#tokens = burst
+    this.#filledAt = now
+    this.#secondAt = now
+  }
+
+  /** Whether another one may be captured now. */
+  hasRoom(now: number): boolean {
+    if (this.#rate === 0) return true
+    this.#tokens = Math.min(this.#burst, this.#tokens + ((now - this.#filledAt) / 1_000) * this.#rate)
+    this.#filledAt = now
+    return this.#tokens >= 1
+  }
+
+  /** A request begins: whether it is captured. */
+  take(now: number): boolean {
+    this.saw(1, now)
+    if (this.hasRoom(now)) {
+      this.#tokens--
+      return true
+    }
+    this.skipped++
+    this.#lastExcessAt = now
+    return false
+  }
+
+  /** So many came, here or where the inspector cannot see them. */
+  saw(count: number, now: number): void {
+    if (now - this.#secondAt >= 1_000) {
+      this.#secondAt = now
+      this.#seen = 0
+    }
+    this.#seen += count
+    if (this.isSampling(now) && this.#seen > this.#rate) this.#lastExcessAt = now
+  }
+
+  isSampling(now: number): boolean {
+    return now - this.#lastExcessAt < CALM_MS
+  }
+}

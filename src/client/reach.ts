@@ -1,0 +1,27 @@
+// Whether a server takes a client with these options, before anything depends on it.
+
+import { TunnelError } from '../errors.ts'
+import { dial } from '../sockets/dial.ts'
+import { dialCarrier } from './carriers/dial.ts'
+import { protocolsOf } from './connect.ts'
+import type { TunnelClientOptions } from './options.ts'
+import { clientSettings, type Environment } from './settings.ts'
+
+/**
+ * Dials the server, shows the token, and leaves again without a tunnel. Rejects with what `connect()` of a client rejects
+ * with before it registers; not with `CLIENT_LIMIT`, which may be for the clients that are to leave.
+ */
+export async function reach(
+  options: TunnelClientOptions,
+  environment: Environment = process.env,
+): Promise<void> {
+  const settings = clientSettings(options, environment, dial)
+  const never = new AbortController()
+  const accept = () => undefined
+  const use = { protocols: protocolsOf(settings), text() {}, heard() {}, accept }
+  try {
+    await dialCarrier(settings, never.signal, use)
+  } catch (error) {
+    if (!(error instanceof TunnelError && error.code === 'CLIENT_LIMIT')) throw error
+  }
+}

@@ -1,0 +1,148 @@
+// The datagrams of one visitor as a Socket: what it reads and writes are the same datagrams, framed, so that a Join
+// moves them over a stream like any other bytes.
+
+import type { Socket, SocketHandler } from '../socket.ts'
+import { DATAGRAM_HEADER_BYTES, frameDatagrams, type SendDatagrams } from '../wire/datagrams.ts'
+import { FlowSender } from './sender.ts'
+import type { FlowShare } from './share.ts'
+
+/** Datagrams of one tick travel in one write, up to this size: a frame of the session carries them whole. */
+const BATCH_BYTES = 61_440
+/** Where batches are framed, one at a time: a fresh array for each cost the server a fifth of its time. */
+const framed = new Uint8Array(BATCH_BYTES + DATAGRAM_HEADER_BYTES + 0xffff)
+/**
+ * Bytes of all flows of a tunnel that may wait for credit or for a carrier that is full. Beyond them datagrams are
+ * dropped: a second on 10 Mbit/s, after which an answer is of no use to most who speak UDP.
+ */
+export const MAX_BACKLOG_BYTES = 1_048_576
+
+export class Flow implements Socket {
+  readonly remoteAddress: string
+  readonly #handler: SocketHandler
+  readonly #share: FlowShare
+  readonly #sender: FlowSender
+  readonly #closed: () => void
+  readonly #turnEnded: () => void
+  /** Arrived in this turn of the event loop. */
+  #batch: Uint8Array[] = []
+  #batchBytes = 0
+  #isFlushPlanned = false
+  /** The stream has no room: what was written last waits, and what arrives is dropped. */
+  #isPaused = false
+  #waitingBytes = 0
+  #lastAt: number
+  #stopTimer: () => void
+  #isClosed = false
+
+  /** `send`: to the far side. `closed`: nothing more will be sent; called once, before the handler's `closed`. */
+  constructor(
+    remoteAddress: string,
+    handler: SocketHandler,
+    share: FlowShare,
+    send: SendDatagrams,
+    closed: () => void,
+  ) {
+    this.remoteAddress = remoteAddress
+    this.#handler = handler
+    this.#share = share
+    this.#sender = new FlowSender(share, send, () => handler.drained())
+    this.#closed = closed
+    this.#lastAt = share.options.scheduler.now()
+    this.#stopTimer = this.#armTimer(share.options.idleTimeoutMs)
+    this.#turnEnded = () => {
+      this.#isFlushPlanned = false
+      this.#flush()
+    }
+  }
+
+  // ── From the far side ──────────────────────────────────────────────────────────────────────────────────────
+
+  /** A datagram arrived. */
+  arrived(datagram: Uint8Array): void {
+    if (this.#isClosed) return
+    if (this.#isPaused || this.#share.backlogBytes >= MAX_BACKLOG_BYTES) return this.#share.options.dropped(1)
+    this.#batch.push(datagram)
+    this.#batchBytes += DATAGRAM_HEADER_BYTES + datagram.length
+    if (this.#batchBytes >= BATCH_BYTES) this.#flush()
+    else if (!this.#isFlushPlanned) {
+      this.#isFlushPlanned = true
+      this.#share.atTurnEnd(this.#turnEnded)
+    }
+  }
+
+  /** The kernel takes datagrams again. */
+  drained(): void {
+    this.#sender.drained()
+  }
+
+  #flush(): void {
+    if (this.#batchBytes === 0 || this.#isClosed) return
+    const batch = this.#batch
+    const bytes = this.#batchBytes
+    this.#batch = []
+    this.#batchBytes = 0
+    // A batch that filled up before may have used up the room.
+    if (this.#isPaused) return this.#share.options.dropped(batch.length)
+    this.#lastAt = this.#share.options.scheduler.now()
+    this.#waitingBytes = bytes
+    this.#handler.received(framed.subarray(0, frameDatagrams(batch, framed)), true)
+  }
+
+  // ── To the far side ────────────────────────────────────────────────────────────────────────────────────────
+
+  write(bytes: Uint8Array, start = 0, end: number = bytes.length): number {
+    if (this.#isClosed) return 0
+    this.#lastAt = this.#share.options.scheduler.now()
+    return this.#sender.write(bytes, start, end)
+  }
+
+  /** There is no half-close between datagrams: the flow is over. */
+  end(): void {
+    this.#flush()
+    this.#close()
+  }
+
+  terminate(): void {
+    this.#close(new Error('the flow was cut'))
+  }
+
+  /** Datagrams cannot be held back: those that come meanwhile are dropped. */
+  pause(): void {
+    if (this.#isPaused || this.#isClosed) return
+    this.#isPaused = true
+    this.#share.backlogBytes += this.#waitingBytes
+  }
+
+  resume(): void {
+    if (!this.#isPaused) return
+    this.#isPaused = false
+    this.#share.backlogBytes -= this.#waitingBytes
+  }
+
+  /** A flow is no connection. */
+  endpoints(): undefined {}
+
+  // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Armed anew at most once in a while, instead of for each datagram. */
+  #armTimer(ms: number): () => void {
+    const { scheduler, idleTimeoutMs } = this.#share.options
+    return scheduler.after(ms, () => {
+      const restMs = this.#lastAt + idleTimeoutMs - scheduler.now()
+      // Timers may be a fraction of a millisecond early.
+      if (restMs < 1) this.end()
+      else this.#stopTimer = this.#armTimer(restMs)
+    })
+  }
+
+  #close(error?: Error): void {
+    if (this.#isClosed) return
+    this.resume()
+    this.#isClosed = true
+    this.#stopTimer()
+    this.#sender.close()
+    this.#batch = []
+    this.#closed()
+    this.#handler.closed(error)
+  }
+}

@@ -1,0 +1,122 @@
+// The guard of a tunnel as data: what its owner writes, and what of that goes to the server.
+
+/** Who may visit. One of them is enough; with none, all may. */
+export interface WaysIn {
+  /**
+   * A shared password, 6 to 256 characters: a page asks browsers for it, everything else sends it by HTTP Basic with any user
+   * name. It leaves the client as a scrypt hash. Default none.
+   */
+  readonly password?: string
+  /** Tokens that machines send as `Authorization: Bearer`, 16 to 255 visible ASCII characters each. Hashed likewise. Default none. */
+  readonly bearer?: string | readonly string[]
+  /** Tokens of an issuer that the server's operator has listed. Default none. */
+  readonly jwt?: JwtRule
+  /** `true`: signed links let their holders in, as `tunnel.link()` and `localtunnels link` make them. Default `false`. */
+  readonly links?: boolean
+  /** Accounts of an OpenID Connect issuer for which the server has a login. Default none. */
+  readonly login?: LoginRule
+}
+
+export interface JwtRule {
+  /** As in the token's `iss`. */
+  readonly issuer: string
+  /** As in the token's `aud`. */
+  readonly audience: string
+  /** Claims that must have these values. Default: any. */
+  readonly claims?: Readonly<Record<string, string>>
+}
+
+export interface LoginRule {
+  /** URL of the issuer, as the server has it. */
+  readonly issuer: string
+  /** Verified e-mail addresses that may visit: `anna@example.com`, `*@example.com`. Default: every account of the issuer. */
+  readonly emails?: readonly string[]
+}
+
+/** Requests that one address may make: on average `limit` in a window, all of them at once if need be. */
+export interface RateRule {
+  /** At least 1. */
+  readonly limit: number
+  /** Milliseconds, from 1,000 to 86,400,000. */
+  readonly windowMs: number
+}
+
+/** The guard of a tunnel. Everything that cannot be used: `OPTION_INVALID`. */
+export interface GuardOptions extends WaysIn {
+  /** Addresses and CIDR ranges that may visit. Default: all. Others: 403 `ADDRESS_REFUSED`. */
+  readonly allow?: readonly string[]
+  /** Addresses and CIDR ranges that may not, even if `allow` has them. Default none. */
+  readonly deny?: readonly string[]
+  /** Per visitor address; IPv6 per /64. Requests, or connections of raw tunnels. Default none. Above: 429 `RATE_LIMITED`. */
+  readonly rate?: RateRule
+  /** How long the tunnel may be visited, from the client's start. Milliseconds. Default: no end. After it: 410 `TUNNEL_EXPIRED`. */
+  readonly ttlMs?: number
+  /** Paths that need no way in: `/health`, `/assets/*`. Case matters. Default none. */
+  readonly open?: readonly string[]
+  /** Other ways in for paths and what is below them: the longest path wins and replaces the ways in. Default none. */
+  readonly paths?: Readonly<Record<string, WaysIn>>
+  /** `true`: preflights of browsers (OPTIONS) reach the app without a way in. Default `false`: 401. */
+  readonly cors?: boolean
+  /** Header lines for the app, in place of the visitor's. Default none. */
+  readonly requestHeaders?: Readonly<Record<string, string>>
+  /** Header lines added to answers. Default none. */
+  readonly answerHeaders?: Readonly<Record<string, string>>
+  /** How long a browser stays signed in. Milliseconds. Default 43,200,000 (12 h). */
+  readonly sessionMs?: number
+  /**
+   * Signs sessions and links: at least 32 characters. With the same one, both outlive the client, and the clients of a pool
+   * have one guard. Default: made up by each client.
+   */
+  readonly secret?: string
+}
+
+/** Ways in, as the server gets them: nothing that would open another server. */
+export interface WaysDefinition {
+  readonly password?: { readonly salt: string; readonly hash: string }
+  /** SHA-256, base64url. */
+  readonly bearer?: readonly string[]
+  readonly jwt?: JwtRule
+  readonly links?: true
+  readonly login?: LoginRule
+}
+
+/** A guard as it crosses the wire. */
+export interface GuardDefinition
+  extends WaysDefinition,
+    Pick<GuardOptions, 'allow' | 'deny' | 'rate' | 'open' | 'cors' | 'requestHeaders' | 'answerHeaders'> {
+  readonly paths?: Readonly<Record<string, WaysDefinition>>
+  readonly sessionMs: number
+  /** Signs sessions and links. */
+  readonly key: string
+  /** Milliseconds left for visits, from now. */
+  readonly leftMs?: number
+  /** Links taken back. */
+  readonly revoked?: readonly string[]
+}
+
+export const DEFAULT_SESSION_MS = 43_200_000
+/** Links that one tunnel can have taken back at once; each is forgotten when it would have expired. */
+export const MAX_REVOKED = 1_000
+
+/** What a link lets its holder do. */
+export interface LinkOptions {
+  /** Where the link leads, and what it opens: the path and all below it. Default `/`, everything. */
+  readonly path?: string
+  /** How long it works. Milliseconds, at most 2,592,000,000 (30 days). Default 86,400,000 (a day). */
+  readonly forMs?: number
+  /** `true`: it works once, and the visitor presses a button first, because mail scanners follow links. Default `false`. */
+  readonly once?: boolean
+}
+
+/** What a link says. */
+export interface LinkContent {
+  readonly id: string
+  readonly path: string
+  /** Seconds since 1970. */
+  readonly exp: number
+  readonly once?: true
+}
+
+/** Below this path a guarded tunnel's host is the guard's. */
+export const GUARD_PATH = '/.localtunnels/'
+export const LINK_PURPOSE = 'link'

@@ -1,0 +1,185 @@
+// A guard on its way from its owner to servers: checked, with hashes in place of passwords, and what signs its links.
+
+import { createHash, randomBytes, scrypt } from 'node:crypto'
+import { TunnelError } from './errors.ts'
+import {
+  DEFAULT_SESSION_MS,
+  GUARD_PATH,
+  type GuardDefinition,
+  type GuardOptions,
+  LINK_PURPOSE,
+  type LinkContent,
+  type LinkOptions,
+  MAX_REVOKED,
+  type WaysDefinition,
+  type WaysIn,
+} from './guard.ts'
+import { seal } from './seal.ts'
+
+const MAX_LINK_MS = 2_592_000_000
+
+/** A link to the tunnel at `url`, and the id that takes it back. */
+export function makeLink(
+  url: string,
+  key: string,
+  { path = '/', forMs = 86_400_000, once = false }: LinkOptions = {},
+): { readonly url: string; readonly id: string } {
+  if (
+    !/^\/[\x21\x22\x24-\x7e]{0,1023}$/.test(path) ||
+    path.startsWith('//') ||
+    /\/\.\.?(?:[/?]|$)/.test(path)
+  )
+    throw new TunnelError('OPTION_INVALID', `A link's path begins with one slash, and "${path}" is no path.`)
+  if (!(Number.isSafeInteger(forMs) && forMs >= 1_000 && forMs <= MAX_LINK_MS))
+    throw new TunnelError('OPTION_INVALID', 'A link works for a second to 30 days.')
+  const id = randomBytes(9).toString('base64url')
+  const content: LinkContent = {
+    id,
+    path,
+    exp: Math.ceil((Date.now() + forMs) / 1_000),
+    ...(once && { once }),
+  }
+  return { id, url: new URL(`${GUARD_PATH}link/${seal(key, LINK_PURPOSE, content)}`, url).href }
+}
+
+/**
+ * Node's own defaults: 16 MiB and some 40 ms of one core. OWASP's cheat sheet has five times the work; but here the server
+ * does it for each guess of a stranger, and guesses are limited by address.
+ */
+const SCRYPT = { N: 16_384, r: 8, p: 1, maxmem: 67_108_864 } as const
+const HASH_BYTES = 32
+
+/** The hash of a password. Bound to a salt, which is no secret. */
+export function hashPassword(password: string, salt: string): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    scrypt(password.normalize('NFC'), salt, HASH_BYTES, SCRYPT, (error, hash) =>
+      error ? reject(error) : resolve(hash),
+    )
+  })
+}
+
+export function sha256(text: string): Buffer {
+  return createHash('sha256').update(text).digest()
+}
+
+/** A guard on its way to servers: hashes are made once, so that sessions outlive a reconnect. */
+export class OwnGuard {
+  #key: string
+  readonly #options: GuardOptions
+  readonly #startedAt: number = Date.now()
+  readonly #ways = new Map<WaysIn, Promise<WaysDefinition>>()
+  readonly #revoked = new Set<string>()
+
+  /** Throws `OPTION_INVALID`. */
+  constructor(options: GuardOptions) {
+    checkGuard(options)
+    this.#options = options
+    this.#key = options.secret === undefined ? randomBytes(32).toString('base64url') : options.secret
+  }
+
+  /** Signs links and sessions. */
+  get key(): string {
+    return this.#key
+  }
+
+  /** Before its first use: the secret of an earlier run, unless its owner gave one, and links that were taken back. */
+  adopt(secret: string, revoked: readonly string[]): void {
+    if (this.#options.secret === undefined) this.#key = secret
+    for (const id of revoked) this.revoke(id)
+  }
+
+  /** Links taken back, the oldest first. */
+  get revoked(): readonly string[] {
+    return [...this.#revoked]
+  }
+
+  get hasLinks(): boolean {
+    return [this.#options, ...Object.values(this.#options.paths ?? {})].some(({ links }) => links === true)
+  }
+
+  /** The next definition takes the link back. */
+  revoke(id: string): void {
+    this.#revoked.add(id)
+    // The oldest have been in force for the longest.
+    for (const oldest of this.#revoked) {
+      if (this.#revoked.size <= MAX_REVOKED) break
+      this.#revoked.delete(oldest)
+    }
+  }
+
+  /** As it goes to the server now. `salt`: what belongs to the tunnel alone, such as its name. */
+  async define(salt: string): Promise<GuardDefinition> {
+    const { allow, deny, rate, open, cors, requestHeaders, answerHeaders, ttlMs, sessionMs } = this.#options
+    const paths = await Promise.all(
+      Object.entries(this.#options.paths ?? {}).map(async ([path, ways]) => [
+        path,
+        await this.#define(ways, salt),
+      ]),
+    )
+    return {
+      ...(await this.#define(this.#options, salt)),
+      ...(allow && { allow }),
+      ...(deny && { deny }),
+      ...(rate && { rate: { limit: rate.limit, windowMs: rate.windowMs } }),
+      ...(open && { open }),
+      ...(cors && { cors }),
+      ...(requestHeaders && { requestHeaders }),
+      ...(answerHeaders && { answerHeaders }),
+      ...(paths.length > 0 && { paths: Object.fromEntries(paths) }),
+      ...(ttlMs !== undefined && { leftMs: Math.max(0, this.#startedAt + ttlMs - Date.now()) }),
+      ...(this.#revoked.size > 0 && { revoked: [...this.#revoked] }),
+      sessionMs: sessionMs ?? DEFAULT_SESSION_MS,
+      key: this.key,
+    }
+  }
+
+  #define(ways: WaysIn, salt: string): Promise<WaysDefinition> {
+    let defined = this.#ways.get(ways)
+    if (defined === undefined) {
+      defined = define(ways, `localtunnels ${salt}`)
+      this.#ways.set(ways, defined)
+    }
+    return defined
+  }
+}
+
+async function define(
+  { password, bearer, jwt, links, login }: WaysIn,
+  salt: string,
+): Promise<WaysDefinition> {
+  const hash = password === undefined ? undefined : await hashPassword(password, salt)
+  return {
+    ...(hash && { password: { salt, hash: hash.toString('base64url') } }),
+    ...(bearer !== undefined && { bearer: listOf(bearer).map(token => sha256(token).toString('base64url')) }),
+    ...(jwt && { jwt }),
+    ...(links && { links }),
+    ...(login && { login }),
+  }
+}
+
+const listOf = (value: string | readonly string[]): readonly string[] =>
+  typeof value === 'string' ? [value] : value
+
+/** What the server cannot check, because it gets only hashes, and the options of the client alone. The rest it refuses itself. */
+function checkGuard(options: GuardOptions): void {
+  // An object without a word would look like a guard, and be none.
+  if (Object.values(options).every(value => value === undefined))
+    throw new TunnelError('OPTION_INVALID', 'guard is empty: it needs a wall or a way in.')
+  const { secret, ttlMs } = options
+  for (const ways of [options, ...Object.values(options.paths ?? {})]) checkWays(ways)
+  if (secret !== undefined && !(typeof secret === 'string' && /^[\x21-\x7e]{32,255}$/.test(secret)))
+    throw new TunnelError('OPTION_INVALID', 'guard.secret must be 32 to 255 characters of visible ASCII.')
+  if (ttlMs !== undefined && !(Number.isSafeInteger(ttlMs) && ttlMs >= 1))
+    throw new TunnelError('OPTION_INVALID', `guard.ttlMs must be a whole number from 1, not ${ttlMs}.`)
+}
+
+function checkWays({ password, bearer }: WaysIn): void {
+  if (
+    password !== undefined &&
+    !(typeof password === 'string' && password.length >= 6 && password.length <= 256)
+  )
+    throw new TunnelError('OPTION_INVALID', 'guard.password must be 6 to 256 characters long.')
+  for (const token of bearer === undefined ? [] : listOf(bearer))
+    if (!(typeof token === 'string' && /^[\x21-\x7e]{16,255}$/.test(token)))
+      throw new TunnelError('OPTION_INVALID', 'guard.bearer must be 16 to 255 characters of visible ASCII.')
+}

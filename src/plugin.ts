@@ -1,0 +1,192 @@
+// Contracts of plugins: a guard refuses, a middleware wraps, an observer watches. Implementations: plugins/.
+
+import type { ErrorCode } from './errors.ts'
+
+/** The head of a visitor's request, as guards and observers read it. Valid during the call it is given to. */
+export interface VisitorHead {
+  readonly method: string
+  /** As sent: path and query, in rare cases a whole URL. */
+  readonly target: string
+  /** Path and query, also where `target` is a whole URL. */
+  readonly path: string
+  /** The host asked for: lower-case, without port. */
+  readonly host: string
+  /** The same as sent, with its port. */
+  readonly hostWithPort: string
+  /** What the visitor wants to switch to, such as `websocket`; else empty. */
+  readonly upgrade: string
+  /** The first value of a header, trimmed; `name` is lower-case. */
+  header(name: string): string | undefined
+  /** All values of a header, in their order; `name` is lower-case. */
+  headers(name: string): readonly string[]
+}
+
+/** A visitor at the door: one request, one upgrade, one raw connection, or the first datagram of a UDP flow. */
+export interface Admittance {
+  readonly kind: 'http' | 'tcp' | 'udp' | 'tls'
+  /** Name of the tunnel: its subdomain, or kind and port, as in `tcp-20000`. */
+  readonly tunnel: string
+  /** Address of the visitor, without port; behind trusted proxies, as they say. */
+  readonly address: string
+  /** The visitor came by https, also when that ends at a proxy in front. Cookies depend on it. */
+  readonly isSecure: boolean
+  /** `http` only: the request, upgrades included. */
+  readonly head?: VisitorHead
+}
+
+/** Name and value of a header line. */
+export type HeaderLine = readonly [name: string, value: string]
+
+/** The visitor may pass, and this changes on the way. Without any of it, a guard returns nothing. */
+export interface Pass {
+  /** Headers that the app does not get: credentials that the guard used. Any case; `_` counts as `-`. */
+  readonly withoutHeaders?: readonly string[]
+  /** Cookies that the app does not get. */
+  readonly withoutCookies?: readonly string[]
+  /** Header lines for the app. What the visitor sent under these names is removed. */
+  readonly requestHeaders?: readonly HeaderLine[]
+  /** Header lines for the visitor, added to the app's answer. */
+  readonly answerHeaders?: readonly HeaderLine[]
+  /**
+   * Called when a connection that was let in stays open: a WebSocket, a raw connection, a flow. The guard calls `cut` when the
+   * permission ends, and the connection is closed. The function returned is called when it is over.
+   */
+  readonly whileOpen?: (cut: () => void) => () => void
+}
+
+/** The visitor may not pass. Raw connections are reset and datagrams dropped, with the code in the server's events. */
+export interface Refusal {
+  /** Says why, in `x-localtunnels-error`, events and reports. Default `GUARD_REFUSED`. */
+  readonly code?: ErrorCode
+  /** Default: the status of the code. */
+  readonly status?: number
+  readonly headers?: readonly HeaderLine[]
+  /** Text or bytes, with a `content-type` among the headers. Default: the page or the JSON of the code. */
+  readonly body?: string | Uint8Array
+}
+
+/** The guard answers a request itself, once it has read the body: a form of its own. */
+export interface Reading {
+  /** Longest body. Above: 413. A body without a length: 400. */
+  readonly maxBodyBytes: number
+  /** Given the whole body. */
+  readonly read: (body: Uint8Array) => Refusal | Promise<Refusal>
+}
+
+/** What a guard says: nothing lets the visitor pass untouched. */
+export type Verdict = undefined | Pass | Refusal | Reading
+
+/**
+ * Decides who may visit, before any byte is forwarded: requests of every HTTP version, upgrades, TCP and TLS connections,
+ * UDP flows. Several guards must all let the visitor pass. One that throws, or rejects, gives that visitor a 500
+ * `GUARD_FAILED` and affects no other. A promise holds the visitor's request for at most `guardTimeoutMs`.
+ *
+ * ```ts
+ * import { type Guard, TunnelServer } from 'localtunnels'
+ *
+ * const officeHours: Guard = {
+ *   name: 'office-hours',
+ *   admit({ head }) {
+ *     const hour = new Date().getHours()
+ *     if (hour >= 8 && hour < 18) return undefined
+ *     return { status: 403, headers: [['content-type', 'text/plain']], body: `Closed: ${head?.path ?? ''}` }
+ *   },
+ * }
+ *
+ * const server = new TunnelServer({ port: 0, guards: [officeHours] })
+ * ```
+ */
+export interface Guard {
+  /** For messages. */
+  readonly name: string
+  admit(visitor: Admittance): Verdict | Promise<Verdict>
+  /** It is not used any more: its tunnel is gone, or has another guard. */
+  close?(): void
+}
+
+/** What a middleware knows of the exchange that it wraps. */
+export interface ExchangeContext {
+  readonly tunnel: string
+  readonly address: string
+}
+
+/**
+ * Wraps an exchange: may change the request, answer itself, or change the answer. Costs the tunnels that have one, because
+ * `Request` and `Response` are made for each exchange; bodies stream. One that throws gives that visitor a 500.
+ *
+ * ```ts
+ * import type { Middleware } from 'localtunnels'
+ *
+ * const stamp: Middleware = {
+ *   name: 'stamp',
+ *   async handle(request, next) {
+ *     const answer = await next(request)
+ *     const stamped = new Response(answer.body, answer)
+ *     stamped.headers.set('x-served-by', 'tunnel')
+ *     return stamped
+ *   },
+ * }
+ * ```
+ */
+export interface Middleware {
+  readonly name: string
+  handle(
+    request: Request,
+    next: (request: Request) => Promise<Response>,
+    context: ExchangeContext,
+  ): Response | Promise<Response>
+}
+
+/** What an observer learns at the head of an exchange. */
+export interface Seen extends Pick<Admittance, 'tunnel' | 'address'> {
+  /** Unique in this server's run. */
+  readonly id: number
+  readonly method: string
+  readonly target: string
+  readonly host: string
+}
+
+/** How an exchange ended. Sizes are bytes, times milliseconds. */
+export interface Outcome {
+  /** 0: the visitor left before there was an answer. */
+  readonly status: number
+  readonly durationMs: number
+  readonly requestBytes: number
+  readonly answerBytes: number
+  readonly code?: ErrorCode
+}
+
+/**
+ * Watches exchanges and cannot change anything. What it throws is an `error` event of the server, and nothing else.
+ *
+ * ```ts
+ * import type { Observer } from 'localtunnels'
+ *
+ * const slow: Observer = {
+ *   name: 'slow',
+ *   ended({ method, target }, { durationMs }) {
+ *     if (durationMs > 1_000) console.error(`${method} ${target} took ${durationMs} ms`)
+ *   },
+ * }
+ * ```
+ */
+export interface Observer {
+  readonly name: string
+  /** The head of a request is complete. */
+  began?(seen: Seen): void
+  /** The head of its answer went out. */
+  answered?(seen: Seen, status: number): void
+  ended?(seen: Seen, outcome: Outcome): void
+}
+
+/**
+ * Makes the guard of a tunnel from what its client asks for in the registration. The definition comes from a stranger: it is
+ * checked here. Throws, or rejects with, `GUARD_INVALID` or `GUARD_UNAVAILABLE`: the registration is refused with it.
+ */
+export type GuardMaker = (definition: unknown, tunnel: GuardedTunnel) => Guard | Promise<Guard>
+
+/** For which tunnel. */
+export interface GuardedTunnel {
+  readonly kind: Admittance['kind']
+  readonly name: string
+}

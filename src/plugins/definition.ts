@@ -1,0 +1,175 @@
+// Reads the guard that a client asks for: from a stranger, so everything is checked, and nothing unknown is let pass.
+
+import { TunnelError } from '../errors.ts'
+import type { GuardDefinition, JwtRule, LoginRule, WaysDefinition } from '../guard.ts'
+import { MAX_REVOKED } from '../guard.ts'
+
+/** Throws `GUARD_INVALID`. A field that is not known here may be a wall of a newer client: it is refused, not ignored. */
+export function parseDefinition(given: unknown): GuardDefinition {
+  const fields = tableOf(given, 'guard')
+  const {
+    allow,
+    deny,
+    rate,
+    open,
+    cors,
+    requestHeaders,
+    answerHeaders,
+    paths,
+    sessionMs,
+    key,
+    leftMs,
+    revoked,
+  } = fields
+  const { rest, ways } = waysOf(fields, 'guard')
+  for (const name of Object.keys(rest))
+    if (!KNOWN.has(name)) throw invalid(`${name.slice(0, 64)} is not known here`)
+  if (!isText(key, 255) || key.length < 32) throw invalid('key must be a text of 32 to 255 characters')
+  return {
+    ...ways,
+    ...(allow !== undefined && { allow: textsOf(allow, 'allow', 1_000) }),
+    ...(deny !== undefined && { deny: textsOf(deny, 'deny', 1_000) }),
+    ...(rate !== undefined && { rate: rateOf(rate) }),
+    ...(open !== undefined && { open: textsOf(open, 'open', 100) }),
+    ...(cors !== undefined && { cors: flagOf(cors, 'cors') }),
+    ...(requestHeaders !== undefined && { requestHeaders: headersOf(requestHeaders, 'requestHeaders') }),
+    ...(answerHeaders !== undefined && { answerHeaders: headersOf(answerHeaders, 'answerHeaders') }),
+    ...(paths !== undefined && { paths: pathsOf(paths) }),
+    ...(leftMs !== undefined && { leftMs: amountOf(leftMs, 'leftMs', 0) }),
+    ...(revoked !== undefined && { revoked: textsOf(revoked, 'revoked', MAX_REVOKED) }),
+    sessionMs: amountOf(sessionMs, 'sessionMs', 1_000),
+    key,
+  }
+}
+
+const KNOWN: ReadonlySet<string> = new Set([
+  'allow',
+  'deny',
+  'rate',
+  'open',
+  'cors',
+  'requestHeaders',
+  'answerHeaders',
+  'paths',
+  'sessionMs',
+  'key',
+  'leftMs',
+  'revoked',
+])
+
+function pathsOf(given: unknown): Readonly<Record<string, WaysDefinition>> {
+  const paths: Record<string, WaysDefinition> = Object.create(null)
+  for (const [path, one] of Object.entries(tableOf(given, 'paths'))) {
+    const { rest, ways } = waysOf(tableOf(one, 'paths'), 'paths')
+    const [unknown] = Object.keys(rest)
+    if (unknown !== undefined) throw invalid(`paths: ${unknown.slice(0, 64)} is not known here`)
+    paths[path] = ways
+  }
+  return paths
+}
+
+function waysOf(
+  { password, bearer, jwt, links, login, ...rest }: Fields,
+  where: string,
+): { readonly ways: WaysDefinition; readonly rest: Fields } {
+  const ways: WaysDefinition = {
+    ...(password !== undefined && { password: passwordOf(password) }),
+    ...(bearer !== undefined && { bearer: hashesOf(bearer) }),
+    ...(jwt !== undefined && { jwt: jwtOf(jwt) }),
+    ...(links !== undefined && flagOf(links, `${where}.links`) && { links: true }),
+    ...(login !== undefined && { login: loginOf(login) }),
+  }
+  return { ways, rest }
+}
+
+function passwordOf(given: unknown): { readonly salt: string; readonly hash: string } {
+  const { salt, hash } = tableOf(given, 'password')
+  if (!isText(salt, 255) || !isHash(hash)) throw invalid('password must be a salt and a hash')
+  return { salt, hash }
+}
+
+function hashesOf(given: unknown): readonly string[] {
+  const hashes = textsOf(given, 'bearer', 100)
+  if (hashes.length === 0 || !hashes.every(isHash)) throw invalid('bearer must be a list of hashes')
+  return hashes
+}
+
+function jwtOf(given: unknown): JwtRule {
+  const { issuer, audience, claims } = tableOf(given, 'jwt')
+  if (!isText(issuer, 1_024) || !isText(audience, 1_024)) throw invalid('jwt needs an issuer and an audience')
+  return { issuer, audience, ...(claims !== undefined && { claims: claimsOf(claims) }) }
+}
+
+function claimsOf(given: unknown): Readonly<Record<string, string>> {
+  const claims: Record<string, string> = Object.create(null)
+  for (const [name, value] of Object.entries(tableOf(given, 'jwt.claims'))) {
+    if (!isText(value, 1_024)) throw invalid('jwt.claims must be texts')
+    claims[name] = value
+  }
+  return claims
+}
+
+function loginOf(given: unknown): LoginRule {
+  const { issuer, emails } = tableOf(given, 'login')
+  if (!isText(issuer, 1_024)) throw invalid('login needs an issuer')
+  if (emails === undefined) return { issuer }
+  const rules = textsOf(emails, 'login.emails', 1_000)
+  // An empty list would be taken for everybody by one reader and for nobody by another.
+  if (rules.length === 0 || !rules.every(one => /^(?:\*|[^\s@*]+)@[^\s@*]+$/.test(one)))
+    throw invalid('login.emails must be addresses such as anna@example.com or *@example.com')
+  return { issuer, emails: rules }
+}
+
+function rateOf(given: unknown): { readonly limit: number; readonly windowMs: number } {
+  const { limit, windowMs } = tableOf(given, 'rate')
+  return { limit: amountOf(limit, 'rate.limit', 1), windowMs: amountOf(windowMs, 'rate.windowMs', 1) }
+}
+
+function headersOf(given: unknown, where: string): Readonly<Record<string, string>> {
+  const headers: Record<string, string> = Object.create(null)
+  const lines = Object.entries(tableOf(given, where))
+  if (lines.length > 32) throw invalid(`${where} has more than 32 lines`)
+  for (const [name, value] of lines) {
+    if (!/^[\w!#$%&'*+.^`|~-]{1,128}$/.test(name) || FIXED.test(name) || !isHeaderValue(value))
+      throw invalid(`${where}: ${name.slice(0, 64)} cannot be set`)
+    headers[name] = value
+  }
+  return headers
+}
+
+/** What framing, routing and this server's own lines stand on. */
+const FIXED =
+  /^(?:host|content[-_]length|transfer[-_]encoding|connection|upgrade|expect|te|trailer|keep[-_]alive|proxy[-_].*|forwarded|x[-_]forwarded[-_].*|x[-_]localtunnels[-_].*|set[-_]cookie|date)$/i
+const isHeaderValue = (value: unknown): value is string =>
+  typeof value === 'string' && /^[\x20-\x7e]{0,1024}$/.test(value)
+
+type Fields = Readonly<Record<string, unknown>>
+
+function tableOf(given: unknown, what: string): Fields {
+  if (typeof given !== 'object' || given === null || Array.isArray(given))
+    throw invalid(`${what} must be an object`)
+  return Object.assign(Object.create(null), given)
+}
+
+function textsOf(given: unknown, what: string, most: number): readonly string[] {
+  if (Array.isArray(given) && given.length <= most && given.every(one => isText(one, 1_024))) return given
+  throw invalid(`${what} must be a list of at most ${most} texts`)
+}
+
+function flagOf(given: unknown, what: string): boolean {
+  if (typeof given === 'boolean') return given
+  throw invalid(`${what} must be true or false`)
+}
+
+function amountOf(given: unknown, what: string, least: number): number {
+  if (typeof given === 'number' && Number.isSafeInteger(given) && given >= least) return given
+  throw invalid(`${what} must be a whole number from ${least}`)
+}
+
+const isText = (value: unknown, most: number): value is string =>
+  typeof value === 'string' && value.length > 0 && value.length <= most && !/\p{Cc}/u.test(value)
+const isHash = (value: unknown): value is string => typeof value === 'string' && /^[\w-]{43}$/.test(value)
+
+function invalid(what: string): TunnelError {
+  return new TunnelError('GUARD_INVALID', `guard: ${what}.`)
+}

@@ -1,0 +1,50 @@
+// The guards that clients can ask for, of the walls and ways in that come with localtunnels.
+
+import type { GuardMaker } from '../plugin.ts'
+
+/** What the operator sets up once for the guards of all tunnels. */
+export interface GuardingOptions {
+  /**
+   * Issuers whose tokens guards may ask for with `jwt`. Only these are asked for keys: a client must not make the server send
+   * requests elsewhere. Default none.
+   */
+  readonly issuers?: readonly Issuer[]
+  /** Issuers at which visitors can sign in with `login`. Their tokens are good for `jwt`, too. Default none. */
+  readonly logins?: readonly LoginProvider[]
+}
+
+/** An issuer whose tokens guards may ask for. */
+export interface Issuer {
+  /** URL, as in the tokens' `iss`. */
+  readonly issuer: string
+  /** Where its keys are. Default: as its `/.well-known/openid-configuration` says. */
+  readonly jwksUrl?: string
+  /**
+   * How long after a fetch an unknown key is refused without another one, so that strangers cannot have keys fetched at will.
+   * Milliseconds. Default 30,000. `0`: each has them fetched.
+   */
+  readonly keyCooldownMs?: number
+}
+
+/** An issuer at which this server is known. */
+export interface LoginProvider {
+  /** URL of the issuer: https, or http on this machine. */
+  readonly issuer: string
+  readonly clientId: string
+  readonly clientSecret: string
+  /** What is asked for. Default `openid email`. */
+  readonly scope?: string
+}
+
+/**
+ * The guards that clients can ask for: `new TunnelServer({ guarding: guarding() })`. A server without `guarding` refuses
+ * registrations with a guard.
+ */
+export function guarding(options: GuardingOptions = {}): GuardMaker {
+  let making: Promise<GuardMaker> | undefined
+  return async (definition, tunnel) => {
+    // Loaded with the first guard: a server without guards does without all of it.
+    making ??= import('./making.ts').then(({ makerOf }) => makerOf(options))
+    return (await making)(definition, tunnel)
+  }
+}

@@ -1,0 +1,47 @@
+// Whose password is hashed next: hashing takes a core some 40 ms and 16 MB, and any stranger can ask for it.
+
+import { deferred } from '../deferred.ts'
+
+/** At once, for all tunnels of the process. */
+const MAX_AT_ONCE = 2
+/** That wait, of one guard. Above: 429 `CREDENTIALS_THROTTLED`. */
+const MAX_WAITING = 50
+
+/** Guards take turns, so that guesses at one tunnel do not keep out the visitors of another. */
+export class HashTurns {
+  #running = 0
+  /** Those that wait, by guard; the guard whose turn it is next comes first. */
+  readonly #waiting = new Map<object, (() => void)[]>()
+
+  /** Runs `hash` when its turn has come; `undefined`: too many wait. */
+  async take<Hash>(guard: object, hash: () => Promise<Hash>): Promise<Hash | undefined> {
+    if (this.#running >= MAX_AT_ONCE) {
+      const waiting = this.#waiting.get(guard) ?? []
+      if (waiting.length >= MAX_WAITING) return undefined
+      const turn = deferred()
+      waiting.push(turn.resolve)
+      this.#waiting.set(guard, waiting)
+      // Its place is taken over from the one that ends.
+      await turn.promise
+    } else this.#running++
+    try {
+      return await hash()
+    } finally {
+      this.#next()
+    }
+  }
+
+  #next(): void {
+    const [first] = this.#waiting
+    if (first === undefined) {
+      this.#running--
+      return
+    }
+    const [guard, waiting] = first
+    this.#waiting.delete(guard)
+    const turn = waiting.shift()
+    // Behind all others.
+    if (waiting.length > 0) this.#waiting.set(guard, waiting)
+    turn?.()
+  }
+}

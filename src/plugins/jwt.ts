@@ -1,0 +1,113 @@
+// A way in: JSON Web Tokens of an issuer that the operator listed, such as that of a CI system.
+
+import { createHash } from 'node:crypto'
+import type { JWTVerifyGetKey } from 'jose'
+import { TunnelError } from '../errors.ts'
+import type { JwtRule } from '../guard.ts'
+import type { Refusal } from '../plugin.ts'
+import { refusedWithJson } from './answers.ts'
+import type { Issuer } from './guarding.ts'
+import { credentialsOf, type Entry, type Recognised, type Request, type Way } from './way.ts'
+
+/** No secret is shared with the issuer: HS256 and `none` are not among them. */
+const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA']
+/** Of clocks that differ. */
+const TOLERANCE_SECONDS = 30
+/** Tokens that were verified, so that each is verified once. */
+const MAX_KNOWN = 1_000
+const FETCH_TIMEOUT_MS = 5_000
+const COOLDOWN_MS = 30_000
+const MAX_AGE_MS = 600_000
+
+export class Jwt implements Way {
+  readonly kind = 'jwt'
+  readonly mark: string
+  readonly challenge: string
+  readonly #rule: JwtRule
+  readonly #keys: IssuerKeys
+  readonly #known = new Map<string, Entry>()
+
+  constructor(rule: JwtRule, keys: IssuerKeys, realm: string) {
+    this.#rule = rule
+    this.#keys = keys
+    this.mark = createHash('sha256').update(JSON.stringify(rule)).digest('base64url').slice(0, 12)
+    this.challenge = `Bearer realm="${realm}"`
+  }
+
+  recognise(visitor: Request): Recognised | Promise<Recognised> {
+    const token = credentialsOf(visitor, 'bearer')
+    if (token === undefined || token.split('.').length !== 3) return undefined
+    const key = createHash('sha256').update(token).digest('base64')
+    const known = this.#known.get(key)
+    if (known !== undefined && (known.endsAt ?? 0) > Date.now()) return known
+    return this.#verify(token, key)
+  }
+
+  async #verify(token: string, key: string): Promise<Entry | { readonly denied: Refusal }> {
+    const { jwtVerify, errors } = await import('jose')
+    const { issuer, audience, claims = {} } = this.#rule
+    try {
+      const { payload } = await jwtVerify(token, await this.#keys.find(), {
+        issuer,
+        audience,
+        algorithms: ALGORITHMS,
+        clockTolerance: TOLERANCE_SECONDS,
+        requiredClaims: ['exp'],
+      })
+      if (Object.entries(claims).some(([name, value]) => payload[name] !== value)) return DENIED
+      const entry = {
+        used: ['authorization'],
+        endsAt: ((payload.exp ?? 0) + TOLERANCE_SECONDS) * 1_000,
+        ...(payload.sub !== undefined && { user: payload.sub }),
+      }
+      this.#known.set(key, entry)
+      const [oldest = ''] = this.#known.keys()
+      if (this.#known.size > MAX_KNOWN) this.#known.delete(oldest)
+      return entry
+    } catch (error) {
+      const isTokens = error instanceof errors.JOSEError && !(error instanceof errors.JWKSTimeout)
+      // Of the fetch: a plain JOSEError without a subclass says that the answer was none.
+      const isUnreachable = !isTokens || error.constructor === errors.JOSEError
+      return isUnreachable ? UNAVAILABLE : DENIED
+    }
+  }
+}
+
+const DENIED = { denied: refusedWithJson('CREDENTIALS_REFUSED') }
+const UNAVAILABLE = { denied: refusedWithJson('LOGIN_UNAVAILABLE', [['retry-after', '5']]) }
+
+/** The keys of an issuer, fetched when first needed and again when they change. Shared by all guards that ask for it. */
+export class IssuerKeys {
+  readonly #issuer: Issuer
+  #keys: Promise<JWTVerifyGetKey> | undefined
+
+  constructor(issuer: Issuer) {
+    this.#issuer = issuer
+  }
+
+  find(): Promise<JWTVerifyGetKey> {
+    this.#keys ??= this.#load().catch(error => {
+      this.#keys = undefined
+      throw error
+    })
+    return this.#keys
+  }
+
+  async #load(): Promise<JWTVerifyGetKey> {
+    const { createRemoteJWKSet } = await import('jose')
+    return createRemoteJWKSet(new URL(this.#issuer.jwksUrl ?? (await jwksUrlOf(this.#issuer.issuer))), {
+      timeoutDuration: FETCH_TIMEOUT_MS,
+      cooldownDuration: this.#issuer.keyCooldownMs ?? COOLDOWN_MS,
+      cacheMaxAge: MAX_AGE_MS,
+    })
+  }
+}
+
+async function jwksUrlOf(issuer: string): Promise<string> {
+  const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
+  const answer = await fetch(url, { signal: AbortSignal.timeout(FETCH_TIMEOUT_MS), redirect: 'error' })
+  const configuration: unknown = await answer.json()
+  if (typeof configuration === 'object' && configuration !== null && 'jwks_uri' in configuration)
+    return String(configuration.jwks_uri)
+  throw new TunnelError('LOGIN_UNAVAILABLE', `${url} does not say where the keys are.`)
+}

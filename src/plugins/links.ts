@@ -1,0 +1,75 @@
+// A way in: signed links. Each opens a path until it expires; one that works once asks for the press of a button.
+
+import { LINK_PURPOSE, type LinkContent } from '../guard.ts'
+import type { Reading, Refusal } from '../plugin.ts'
+import { unseal } from '../seal.ts'
+import { formPage, refusedWithJson } from './answers.ts'
+import type { SessionBook } from './sessions.ts'
+import { isNavigation, localPath, type Request, type Sessions, type Way } from './way.ts'
+
+/** Links that worked once and were used, remembered until they expire. Above: links that work once are refused. */
+const MAX_USED = 10_000
+
+export class Links implements Way {
+  readonly kind = 'links'
+  readonly mark = 'links'
+  readonly #key: string
+  readonly #book: SessionBook
+  /** Ids, and when each expires. */
+  readonly #used = new Map<string, number>()
+
+  constructor(key: string, book: SessionBook) {
+    this.#key = key
+    this.#book = book
+  }
+
+  /** The visitor follows a link. */
+  open(visitor: Request, sealed: string, sessions: Sessions): Refusal | Reading {
+    const link = this.#read(sealed)
+    if (link === undefined) return refused(visitor)
+    const { method } = visitor.head
+    // Mail scanners and previews follow links. What they may do is look.
+    if (link.once !== true) return method === 'GET' ? this.#enter(visitor, link, sessions) : refused(visitor)
+    if (method === 'POST')
+      return {
+        maxBodyBytes: 1_024,
+        // Looked at again: another press may have come first.
+        read: () => {
+          const still = this.#read(sealed)
+          return still === undefined ? refused(visitor) : this.#use(visitor, still, sessions)
+        },
+      }
+    return formPage({
+      title: 'You are invited',
+      text: 'This link works once. Press the button to open the app in this browser.',
+      action: visitor.head.path,
+      button: 'Open',
+      host: visitor.head.host,
+    })
+  }
+
+  #use(visitor: Request, link: LinkContent, sessions: Sessions): Refusal {
+    const now = Date.now()
+    for (const [id, expiresAt] of this.#used) if (expiresAt < now) this.#used.delete(id)
+    if (this.#used.size >= MAX_USED) return refused(visitor)
+    this.#used.set(link.id, link.exp * 1_000)
+    return this.#enter(visitor, link, sessions)
+  }
+
+  #enter(visitor: Request, { id, path, exp }: LinkContent, sessions: Sessions): Refusal {
+    return sessions.begin(visitor, this, localPath(path), { path, link: id, endsAt: exp * 1_000 })
+  }
+
+  #read(sealed: string): LinkContent | undefined {
+    const content = unseal(this.#key, LINK_PURPOSE, sealed)
+    if (content === undefined) return undefined
+    const { id, path, exp, once } = content
+    if (typeof id !== 'string' || typeof path !== 'string' || typeof exp !== 'number') return undefined
+    const isOver = exp * 1_000 <= Date.now() || this.#book.hasEnded(id) || this.#used.has(id)
+    return isOver ? undefined : { id, path, exp, ...(once === true && { once }) }
+  }
+}
+
+function refused(visitor: Request): Refusal {
+  return isNavigation(visitor) ? { code: 'LINK_REFUSED' } : refusedWithJson('LINK_REFUSED')
+}

@@ -1,0 +1,129 @@
+// Makes the guard of a tunnel from its definition.
+
+import { TunnelError } from '../errors.ts'
+import type { GuardDefinition, WaysDefinition } from '../guard.ts'
+import type { Guard, GuardedTunnel, GuardMaker, HeaderLine, Refusal } from '../plugin.ts'
+import { Addresses } from './addresses.ts'
+import { Bearer } from './bearer.ts'
+import { parseDefinition } from './definition.ts'
+import type { GuardingOptions } from './guarding.ts'
+import { HashTurns } from './hash-turns.ts'
+import { IssuerKeys, Jwt } from './jwt.ts'
+import { Links } from './links.ts'
+import { Login, LoginClient } from './login.ts'
+import { Password } from './password.ts'
+import { Paths, type Rule } from './paths.ts'
+import { Rate } from './rate.ts'
+import { SessionBook } from './sessions.ts'
+import { TunnelGuard } from './tunnel-guard.ts'
+import type { Way } from './way.ts'
+
+export function makerOf({ issuers = [], logins = [] }: GuardingOptions): GuardMaker {
+  const keys = new Map([...logins, ...issuers].map(one => [one.issuer, new IssuerKeys(one)]))
+  const clients = new Map(logins.map(one => [one.issuer, new LoginClient(one)]))
+  const turns = new HashTurns()
+  return (given, tunnel) => new Making(parseDefinition(given), tunnel, keys, clients, turns).guard()
+}
+
+/** One guard in the making. */
+class Making {
+  readonly #definition: GuardDefinition
+  readonly #tunnel: GuardedTunnel
+  readonly #keys: ReadonlyMap<string, IssuerKeys>
+  readonly #clients: ReadonlyMap<string, LoginClient>
+  readonly #book: SessionBook
+  readonly #turns: HashTurns
+
+  constructor(
+    definition: GuardDefinition,
+    tunnel: GuardedTunnel,
+    keys: ReadonlyMap<string, IssuerKeys>,
+    clients: ReadonlyMap<string, LoginClient>,
+    turns: HashTurns,
+  ) {
+    this.#turns = turns
+    this.#definition = definition
+    this.#tunnel = tunnel
+    this.#keys = keys
+    this.#clients = clients
+    this.#book = new SessionBook(definition.key, definition.sessionMs, definition.revoked)
+  }
+
+  async guard(): Promise<Guard> {
+    const { open = [], paths = {}, cors = false, requestHeaders, answerHeaders, key } = this.#definition
+    this.#checkKind()
+    const rules: Record<string, Rule> = Object.create(null)
+    for (const [path, ways] of Object.entries(paths)) rules[path] = { ways: await this.#waysOf(ways) }
+    return new TunnelGuard({
+      walls: this.#walls(),
+      paths: new Paths({ ways: await this.#waysOf(this.#definition) }, rules, open),
+      book: this.#book,
+      key,
+      isCors: cors,
+      requestHeaders: linesOf(requestHeaders),
+      answerHeaders: linesOf(answerHeaders),
+    })
+  }
+
+  /** Bytes have no credentials: a password that is never asked for would be a guard in name only. */
+  #checkKind(): void {
+    if (this.#tunnel.kind === 'http') return
+    const { allow: _a, deny: _d, rate: _r, leftMs: _l, key: _k, sessionMs: _s, ...rest } = this.#definition
+    const [first] = Object.keys(rest)
+    if (first !== undefined)
+      throw new TunnelError(
+        'GUARD_INVALID',
+        `guard.${first} is for http: a ${this.#tunnel.kind} tunnel has allow, deny, rate and ttl.`,
+      )
+  }
+
+  #walls(): Guard[] {
+    const { allow, deny, rate, leftMs } = this.#definition
+    const walls: Guard[] = []
+    if (leftMs !== undefined) walls.push(new Expiry(leftMs))
+    if (allow !== undefined || deny !== undefined) walls.push(new Addresses(allow, deny))
+    if (rate !== undefined) walls.push(new Rate(rate))
+    return walls
+  }
+
+  async #waysOf({ password, bearer, jwt, links, login }: WaysDefinition): Promise<readonly Way[]> {
+    const { name } = this.#tunnel
+    const ways: Way[] = []
+    if (bearer !== undefined) ways.push(new Bearer(bearer, name))
+    if (jwt !== undefined) ways.push(new Jwt(jwt, this.#listed(this.#keys, jwt.issuer, 'tokens'), name))
+    if (links) ways.push(new Links(this.#definition.key, this.#book))
+    // People are asked for the password rather than for a login where there are both: it is the one of the two that is ours.
+    if (password !== undefined) ways.push(new Password(password, name, this.#turns, this.#book))
+    if (login !== undefined) {
+      const client = this.#listed(this.#clients, login.issuer, 'logins')
+      await LoginClient.load()
+      ways.push(new Login(login, client, this.#definition.key))
+    }
+    return ways
+  }
+
+  #listed<Kind>(all: ReadonlyMap<string, Kind>, issuer: string, what: string): Kind {
+    const found = all.get(issuer)
+    if (found !== undefined) return found
+    const text = `The server has not been set up for ${what} of ${issuer.slice(0, 200)}.`
+    throw new TunnelError('GUARD_UNAVAILABLE', text)
+  }
+}
+
+/** A wall: after this time nobody may visit. */
+class Expiry implements Guard {
+  readonly name = 'ttl'
+  readonly #endsAt: number
+
+  constructor(leftMs: number) {
+    this.#endsAt = performance.now() + leftMs
+  }
+
+  admit(): Refusal | undefined {
+    return performance.now() < this.#endsAt ? undefined : { code: 'TUNNEL_EXPIRED' }
+  }
+}
+
+function linesOf(headers: Readonly<Record<string, string>> = {}): readonly HeaderLine[] {
+  return Object.entries(headers)
+}

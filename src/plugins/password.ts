@@ -1,0 +1,148 @@
+// A way in: one shared password. A page asks people for it, programs send it by HTTP Basic with any user name.
+
+import { timingSafeEqual } from 'node:crypto'
+import { hashPassword, sha256 } from '../own-guard.ts'
+import type { Reading, Refusal } from '../plugin.ts'
+import { sourceOf } from './addresses.ts'
+import { fieldsOf, formPage, refusedWithJson } from './answers.ts'
+import type { HashTurns } from './hash-turns.ts'
+import { Gcra } from './rate.ts'
+import { credentialsOf, localPath, type Recognised, type Request, type Sessions, type Way } from './way.ts'
+
+/** Wrong passwords of one address. */
+export const WRONG_PASSWORDS = { limit: 10, windowMs: 60_000 }
+/** Right credentials remembered, so that each is hashed once. */
+const MAX_KNOWN = 1_000
+const MAX_FORM_BYTES = 8_192
+
+export class Password implements Way {
+  readonly kind = 'password'
+  readonly mark: string
+  readonly challenge: string
+  readonly #salt: string
+  readonly #hash: Buffer
+  readonly #wrong: Gcra = new Gcra(WRONG_PASSWORDS)
+  /** Of what was right, as SHA-256: the texts themselves are not kept. */
+  readonly #known = new Set<string>()
+  /** By address and password: the requests of one page come together, and their password is one guess. */
+  readonly #checking = new Map<string, Promise<Fault | undefined>>()
+  readonly #turns: HashTurns
+  /** Whose turn it is: that of all passwords of one tunnel. */
+  readonly #guard: object
+
+  constructor(
+    { salt, hash }: { readonly salt: string; readonly hash: string },
+    realm: string,
+    turns: HashTurns,
+    guard: object,
+  ) {
+    this.#turns = turns
+    this.#guard = guard
+    this.#salt = salt
+    this.#hash = Buffer.from(hash, 'base64url')
+    this.mark = sha256(`${salt} ${hash}`).toString('base64url').slice(0, 12)
+    this.challenge = `Basic realm="${realm}", charset="UTF-8"`
+  }
+
+  recognise(visitor: Request): Recognised | Promise<Recognised> {
+    const credentials = credentialsOf(visitor, 'basic')
+    if (credentials === undefined) return undefined
+    const text = Buffer.from(credentials, 'base64').toString()
+    const password = text.slice(text.indexOf(':') + 1)
+    if (this.#known.has(keyOf(password))) return ENTRY
+    return this.#check(visitor, password).then(fault =>
+      fault === undefined ? ENTRY : { denied: refusedWithJson(fault, retryAfter(fault)) },
+    )
+  }
+
+  ask(visitor: Request, to: string): Refusal {
+    return page(visitor, to, 'ACCESS_REQUIRED')
+  }
+
+  /** The form of the page was sent. */
+  read(
+    visitor: Request,
+    sessions: (to: string) => { sessions: Sessions; way: Password | undefined },
+  ): Reading {
+    return {
+      maxBodyBytes: MAX_FORM_BYTES,
+      read: async body => {
+        const fields = fieldsOf(body)
+        const to = localPath(fields.get('to') ?? undefined)
+        const { sessions: those, way } = sessions(to)
+        if (way === undefined) return page(visitor, to, 'ACCESS_REQUIRED')
+        const fault = await way.#check(visitor, fields.get('password') ?? '')
+        if (fault !== undefined) return page(visitor, to, fault)
+        return those.begin(visitor, way, to, {})
+      },
+    }
+  }
+
+  /** Why it does not let in; `undefined`: it is right. */
+  #check({ address }: Request, password: string): Promise<Fault | undefined> {
+    const source = sourceOf(address)
+    const key = keyOf(password)
+    const both = `${source} ${key}`
+    const under = this.#checking.get(both)
+    if (under !== undefined) return under
+    const check = this.#checkOne(source, key, password).finally(() => this.#checking.delete(both))
+    this.#checking.set(both, check)
+    return check
+  }
+
+  async #checkOne(source: string, key: string, password: string): Promise<Fault | undefined> {
+    if (this.#wrong.waitOf(source, performance.now()) > 0) return 'CREDENTIALS_THROTTLED'
+    if (password.length === 0 || password.length > 256) return 'CREDENTIALS_REFUSED'
+    if (this.#known.has(key)) return undefined
+    // Counted before the answer is known: guesses that run at the same time must not be one guess.
+    this.#wrong.count(source, performance.now())
+    const hash = await this.#turns.take(this.#guard, () => hashPassword(password, this.#salt))
+    if (hash === undefined) return 'CREDENTIALS_THROTTLED'
+    if (hash.length !== this.#hash.length || !timingSafeEqual(hash, this.#hash)) return 'CREDENTIALS_REFUSED'
+    this.#wrong.giveBack(source)
+    this.#known.add(key)
+    for (const oldest of this.#known) {
+      if (this.#known.size <= MAX_KNOWN) break
+      this.#known.delete(oldest)
+    }
+    return undefined
+  }
+}
+
+type Fault = 'CREDENTIALS_REFUSED' | 'CREDENTIALS_THROTTLED'
+
+const ENTRY = { used: ['authorization'] } as const
+
+function keyOf(password: string): string {
+  return sha256(password).toString('base64')
+}
+
+function retryAfter(fault: Fault): readonly (readonly [string, string])[] {
+  return fault === 'CREDENTIALS_THROTTLED'
+    ? [['retry-after', String(WRONG_PASSWORDS.windowMs / WRONG_PASSWORDS.limit / 1_000)]]
+    : []
+}
+
+const WARNINGS = {
+  ACCESS_REQUIRED: undefined,
+  CREDENTIALS_REFUSED: 'That is not the password. Try again.',
+  CREDENTIALS_THROTTLED:
+    'Too many wrong passwords came from your address. Wait a few seconds, then try again.',
+}
+
+function page(visitor: Request, to: string, code: keyof typeof WARNINGS): Refusal {
+  return formPage(
+    {
+      title: 'Password needed',
+      text: 'The app behind this address is shared with those who know its password.',
+      warning: WARNINGS[code],
+      action: '/.localtunnels/password',
+      hidden: { to },
+      hasPassword: true,
+      button: 'Open',
+      host: visitor.head.host,
+    },
+    code,
+    code === 'ACCESS_REQUIRED' ? [] : retryAfter(code),
+  )
+}

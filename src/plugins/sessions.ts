@@ -1,0 +1,184 @@
+// Sessions of browsers that were let in: signed cookies, and the connections that end with them.
+
+import { randomBytes } from 'node:crypto'
+import { seal, unseal } from '../seal.ts'
+import { isBelow } from './paths.ts'
+import type { Request, SessionTerms, Way, WayKind } from './way.ts'
+
+/** `__Host-`: browsers send it to this host alone, and no other host can set it (RFC 6265bis section 4.1.3.2). */
+const SECURE_COOKIE = '__Host-localtunnels'
+/** `__Host-` needs https. */
+const PLAIN_COOKIE = 'localtunnels-guard'
+/** The app gets none of them. */
+export const COOKIES: readonly string[] = [
+  SECURE_COOKIE,
+  PLAIN_COOKIE,
+  `${SECURE_COOKIE}-login`,
+  `${PLAIN_COOKIE}-login`,
+]
+
+/** Sessions in one cookie: paths may have other ways in. */
+const MAX_TOGETHER = 4
+/** Sessions and links taken back that are remembered until they would have ended. Above, the oldest is forgotten. */
+const MAX_ENDED = 10_000
+const PURPOSE = 'session'
+
+export interface Session {
+  readonly id: string
+  readonly way: WayKind
+  readonly mark: string
+  readonly user: string | undefined
+  /** It is for this path and those below. */
+  readonly path: string | undefined
+  readonly link: string | undefined
+  /** Milliseconds since 1970. */
+  readonly endsAt: number
+}
+
+export class SessionBook {
+  readonly #key: string
+  readonly #sessionMs: number
+  readonly #revoked: ReadonlySet<string>
+  /** Ids of sessions and links, and when each may be forgotten. */
+  readonly #ended = new Map<string, number>()
+  /** By id of session or link. */
+  readonly #open = new Map<string, Set<() => void>>()
+
+  /** `revoked`: ids of links that were taken back. */
+  constructor(key: string, sessionMs: number, revoked: readonly string[] = []) {
+    this.#key = key
+    this.#sessionMs = sessionMs
+    this.#revoked = new Set(revoked)
+  }
+
+  /** The sessions of this visitor that are in force. */
+  of(visitor: Request): readonly Session[] {
+    const now = Date.now()
+    return this.#sealed(visitor).flatMap(sealed => {
+      const session = sessionIn(unseal(this.#key, PURPOSE, sealed))
+      if (session === undefined || session.endsAt <= now) return []
+      const isEnded = this.hasEnded(session.id) || (session.link !== undefined && this.hasEnded(session.link))
+      return isEnded ? [] : [session]
+    })
+  }
+
+  /** Set-Cookie for one more session of this visitor. */
+  begin(visitor: Request, { kind, mark }: Way, terms: SessionTerms): string {
+    const endsAt = Math.min(terms.endsAt ?? Number.POSITIVE_INFINITY, Date.now() + this.#sessionMs)
+    const sealed = seal(this.#key, PURPOSE, {
+      id: randomBytes(12).toString('base64url'),
+      w: kind,
+      m: mark,
+      e: Math.floor(endsAt / 1_000),
+      ...(terms.user !== undefined && { u: terms.user }),
+      ...(terms.path !== undefined && { p: terms.path }),
+      ...(terms.link !== undefined && { l: terms.link }),
+    })
+    const others = this.#sealed(visitor).filter(one => {
+      const session = sessionIn(unseal(this.#key, PURPOSE, one))
+      if (session === undefined || session.endsAt <= Date.now()) return false
+      return session.way !== kind || session.mark !== mark || session.path !== terms.path
+    })
+    const all = [sealed, ...others].slice(0, MAX_TOGETHER)
+    return cookieOf(visitor, all.join('~'), Math.max(1, Math.floor((endsAt - Date.now()) / 1_000)))
+  }
+
+  /** Ends all sessions of this visitor. Returns the Set-Cookie that takes the cookie away. */
+  leave(visitor: Request): string {
+    for (const { id, endsAt } of this.of(visitor)) this.end(id, endsAt)
+    return cookieOf(visitor, '', 0)
+  }
+
+  /** Ends a session, or those of a link, and the connections that it keeps open. */
+  end(id: string, forgetAt: number): void {
+    this.#ended.delete(id)
+    this.#ended.set(id, forgetAt)
+    const [oldest] = this.#ended
+    if (oldest !== undefined && (this.#ended.size > MAX_ENDED || oldest[1] < Date.now()))
+      this.#ended.delete(oldest[0])
+    for (const cut of [...(this.#open.get(id) ?? [])]) cut()
+  }
+
+  hasEnded(id: string): boolean {
+    return this.#revoked.has(id) || this.#ended.has(id)
+  }
+
+  /** Keeps a connection until the permission ends. Returns what to call when it is over. */
+  keep(ids: readonly string[], endsAt: number | undefined, cut: () => void): () => void {
+    for (const id of ids) {
+      const cuts = this.#open.get(id) ?? new Set()
+      cuts.add(cut)
+      this.#open.set(id, cuts)
+    }
+    // Longer than a timer can wait is longer than a server runs.
+    const waitMs = endsAt === undefined ? Number.POSITIVE_INFINITY : Math.max(0, endsAt - Date.now())
+    const timer = waitMs > MAX_TIMER_MS ? undefined : setTimeout(cut, waitMs)
+    timer?.unref()
+    return () => {
+      clearTimeout(timer)
+      for (const id of ids) {
+        const cuts = this.#open.get(id)
+        cuts?.delete(cut)
+        if (cuts?.size === 0) this.#open.delete(id)
+      }
+    }
+  }
+
+  /** Ends all connections: another guard decides from now on. */
+  close(): void {
+    for (const cuts of [...this.#open.values()]) for (const cut of [...cuts]) cut()
+  }
+
+  #sealed(visitor: Request): readonly string[] {
+    return cookiesOf(visitor, visitor.isSecure ? SECURE_COOKIE : PLAIN_COOKIE)
+      .flatMap(value => value.split('~', MAX_TOGETHER))
+      .slice(0, 2 * MAX_TOGETHER)
+  }
+}
+
+const MAX_TIMER_MS = 2_147_483_647
+
+/** The cookie that keeps a login under way: as strict as that of a session. */
+export function loginCookieOf(visitor: Request, value: string, seconds: number): string {
+  return cookieOf(visitor, value, seconds, '-login')
+}
+
+/** The values of that cookie. */
+export function loginCookiesOf(visitor: Request): readonly string[] {
+  return cookiesOf(visitor, `${visitor.isSecure ? SECURE_COOKIE : PLAIN_COOKIE}-login`)
+}
+
+function cookieOf({ isSecure }: Request, value: string, seconds: number, suffix = ''): string {
+  const name = `${isSecure ? SECURE_COOKIE : PLAIN_COOKIE}${suffix}`
+  // Lax: a link from elsewhere leads to the app, and nothing else of another site carries the cookie.
+  return `${name}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`
+}
+
+function cookiesOf({ head }: Request, name: string): readonly string[] {
+  const values: string[] = []
+  for (const line of head.headers('cookie'))
+    for (const cookie of line.split(';')) {
+      const at = cookie.indexOf('=')
+      if (at >= 0 && cookie.slice(0, at).trim() === name) values.push(cookie.slice(at + 1).trim())
+    }
+  return values
+}
+
+function sessionIn(content: Record<string, unknown> | undefined): Session | undefined {
+  if (content === undefined) return undefined
+  const { id, w, m, e, u, p, l } = content
+  const isSession = typeof id === 'string' && isWay(w) && typeof m === 'string' && typeof e === 'number'
+  if (!isSession) return undefined
+  return { id, way: w, mark: m, endsAt: e * 1_000, user: textOf(u), path: textOf(p), link: textOf(l) }
+}
+
+const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
+const isWay = (value: unknown): value is WayKind =>
+  value === 'password' || value === 'bearer' || value === 'jwt' || value === 'links' || value === 'login'
+
+/** Whether the session is for this path. */
+export function covers({ path }: Session, target: string): boolean {
+  if (path === undefined || path === '/') return true
+  const end = target.search(/[?#]/)
+  return isBelow(end < 0 ? target : target.slice(0, end), path.replace(/\?.*$/, '').replace(/(?<=.)\/+$/, ''))
+}

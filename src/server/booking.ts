@@ -1,0 +1,251 @@
+// One request at the server: where it goes, which client serves it, and what is noted when it is over.
+
+import { ERRORS, type ErrorCode } from '../errors.ts'
+import type { RequestHead } from '../http/head.ts'
+import type { Pass, Reading, Refusal } from '../plugin.ts'
+import type { Account } from '../unsent.ts'
+import type { ClientReports } from './clients.ts'
+import { type Exchanges, msSince } from './exchanges.ts'
+import { type Arrival, type Route, refusal } from './front.ts'
+import { answerLinesOf, applyPasses, hidesAdded, type Judgement, keepOpen } from './guards.ts'
+import type { Member } from './member.ts'
+import { memberCookie } from './pool.ts'
+import { isFailure } from './reports.ts'
+import type { Tunnel } from './tunnels.ts'
+import type { Upstream } from './upstream.ts'
+import { AnswerUpstream } from './upstreams/answer.ts'
+import type { Chosen, Visitor, VisitorGate } from './visitor-gate.ts'
+
+/** Books requests. */
+export interface BookingDesk {
+  /** The request counts from now on, until its booking is `finished`. */
+  book(arrival: Arrival): Booking
+}
+
+/** What a booking needs of the server. */
+export interface BookingHost {
+  readonly books: Exchanges
+  readonly gate: VisitorGate
+  /** Whether visitors reach tunnels by https. */
+  readonly isSecure: boolean
+  /** Whether a trusted proxy says that the visitor came by https. */
+  isSecureBefore(arrival: Arrival): boolean
+  /** Address of the visitor, also behind trusted proxies. */
+  addressOf(arrival: Arrival): string
+}
+
+/** What became of a request. */
+export interface Result {
+  /** 0: there was no answer. */
+  readonly answerStatus: number
+  readonly answerBytes: number
+  readonly requestBytes: number
+}
+
+export class Booking implements Visitor {
+  /** Where the request goes at first. Only `BookingDesk` sets it. */
+  route: Route = refusal('TUNNEL_NOT_FOUND')
+  /** Lines for the head of the answer; see `Visit.answerLines`. */
+  answerLines: Uint8Array | undefined
+  readonly #arrival: Arrival
+  readonly #host: BookingHost
+  readonly #startedAt: number = performance.now()
+  #tunnel: Tunnel | undefined
+  /** It is for a host below the tunnel's own. */
+  #isBelow = false
+  #member: Member | undefined
+  /** Members that failed it. */
+  #tried: Set<Member> | undefined
+  /** Where its client gets reports of it, and its number there; 0: the client wants none. */
+  #reports: ClientReports | undefined
+  #report = 0
+  /** What guards let it pass with. */
+  #passes: readonly Pass[] = []
+  #guardLines: Uint8Array | undefined
+  /** A guard refused it. */
+  #guardCode: ErrorCode | undefined
+  /** The guards know that it stays open. */
+  #stopKeeping: (() => void) | undefined
+
+  constructor(arrival: Arrival, host: BookingHost) {
+    this.#arrival = arrival
+    this.#host = host
+    host.books.begun()
+  }
+
+  // ── Visitor ────────────────────────────────────────────────────────────────────────────────────────────────
+
+  get address(): string {
+    return this.#host.addressOf(this.#arrival)
+  }
+
+  get head(): RequestHead {
+    return this.#arrival.head
+  }
+
+  get isSecure(): boolean {
+    return this.#host.isSecure || this.#host.isSecureBefore(this.#arrival)
+  }
+
+  // ── For the server ─────────────────────────────────────────────────────────────────────────────────────────
+
+  /** The request is for a tunnel, and counts there from now on. Returns where it goes. */
+  to(tunnel: Tunnel, isBelow: boolean): Route {
+    this.#enter(tunnel)
+    this.#isBelow = isBelow
+    const judgement = this.#host.gate.judge(tunnel, this)
+    if (judgement === undefined) return this.#routeTo(this.#choose(tunnel))
+    if (!(judgement instanceof Promise)) return this.#judged(tunnel, judgement)
+    return judgedLater(judgement, one => this.#judged(tunnel, one))
+  }
+
+  #judged(tunnel: Tunnel, judgement: Judgement): Route {
+    if (judgement.kind !== 'pass')
+      return this.#answered(judgement.kind === 'refusal' ? judgement.refusal : judgement.reading)
+    this.#passes = judgement.passes
+    try {
+      applyPasses(this.head, judgement.passes)
+      this.#guardLines = answerLinesOf(judgement.passes)
+    } catch (cause) {
+      return this.#answered(this.#host.gate.failed(cause))
+    }
+    if (hidesAdded(this.head, judgement.passes)) return this.#answered({ code: 'BAD_REQUEST' })
+    return this.#routeTo(this.#choose(tunnel))
+  }
+
+  /** A guard answers in place of the app. */
+  #answered(answer: Refusal | Reading): Route {
+    // The host is not one that the app knows.
+    this.#isBelow = false
+    const upstream = new AnswerUpstream(answer, {
+      failed: cause => this.#host.gate.failed(cause),
+      answered: code => {
+        this.#guardCode = code
+      },
+    })
+    return { kind: 'upstream', upstream }
+  }
+
+  /** A lane has sent the request to the member already. */
+  resumeAt(member: Member | undefined, tunnel: Tunnel, upstream: Upstream): void {
+    this.#enter(tunnel)
+    if (member !== undefined) this.#servedBy(member)
+    this.route = { kind: 'upstream', upstream }
+  }
+
+  // ── For its visit ──────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Whose limit bytes of the answer count against that the visitor does not take. */
+  get account(): Account | undefined {
+    return this.#member?.holder
+  }
+
+  /** The request failed at the member that had it, and may go to another one: each is asked once. */
+  elsewhere(code: ErrorCode): Upstream | undefined {
+    const tunnel = this.#tunnel
+    const before = this.#member
+    if (tunnel?.pool === undefined || before === undefined) return undefined
+    this.#tried ??= new Set()
+    this.#tried.add(before)
+    const chosen = this.#choose(tunnel)
+    if (typeof chosen === 'string' || chosen.kind === 'holding') return undefined
+    // At the one that had it, it is over.
+    const durationMs = msSince(this.#startedAt)
+    this.#reports?.finished(tunnel, this.#report, ERRORS[code].status, durationMs, 0, code)
+    before.finished()
+    this.#servedBy(chosen)
+    return chosen.upstream
+  }
+
+  /** It became a WebSocket. */
+  switched(): void {
+    if (this.#passes.length > 0) this.#stopKeeping = keepOpen(this.#passes, () => this.#arrival.terminate())
+    if (this.#tunnel !== undefined) this.#reports?.switched(this.#tunnel, this.#report)
+  }
+
+  /** It is over; `code` says why, when it failed. */
+  finished({ answerStatus, answerBytes, requestBytes }: Result, failure: ErrorCode | undefined): void {
+    const code = failure ?? this.#guardCode
+    this.#stopKeeping?.()
+    const { books } = this.#host
+    const tunnel = this.#tunnel
+    books.ended(tunnel, requestBytes, answerBytes)
+    // A host for which the app has an answer may have a certificate.
+    if (this.#isBelow && code === undefined && answerStatus >= 100 && answerStatus < 400)
+      tunnel?.hostsBelow.answered(this.head.host)
+    const { isHeard } = books
+    if (tunnel !== undefined && (this.#report !== 0 || isHeard)) {
+      const status = answerStatus || statusOf(code)
+      const isAlone = isHeard && books.takeReport()
+      const durationMs = isAlone || this.#report > 0 ? msSince(this.#startedAt) : 0
+      this.#reports?.finished(tunnel, this.#report, status, durationMs, answerBytes, code)
+      if (isAlone) books.report(tunnel, this.head, { status, durationMs, bytes: answerBytes }, code)
+      else if (isHeard) books.count(isFailure(status, code), answerBytes)
+    }
+    this.#member?.finished()
+    books.fewer()
+  }
+
+  #enter(tunnel: Tunnel): void {
+    this.#tunnel = tunnel
+    this.#host.books.routed()
+  }
+
+  #choose(tunnel: Tunnel): Chosen {
+    const { gate, isSecure } = this.#host
+    const chosen = gate.choose(tunnel, this, this.#tried)
+    this.answerLines = this.#guardLines
+    if (tunnel.pool?.affinity !== 'cookie' || typeof chosen === 'string' || chosen.kind === 'holding')
+      return chosen
+    if (!tunnel.pool.isShown(chosen, this.head)) {
+      const cookie = memberCookie(chosen, isSecure)
+      this.answerLines = this.#guardLines === undefined ? cookie : Buffer.concat([this.#guardLines, cookie])
+    }
+    return chosen
+  }
+
+  #routeTo(chosen: Chosen): Route {
+    if (typeof chosen === 'string') return refusal(chosen)
+    if (chosen.kind === 'holding')
+      return { kind: 'holding', hold: held => chosen.hold(outcome => held(this.#routeTo(outcome))) }
+    if (chosen.upstream === undefined) return refusal('CLIENT_GONE')
+    this.#servedBy(chosen)
+    return { kind: 'upstream', upstream: chosen.upstream }
+  }
+
+  /** The request is this member's, whose client gets a report. */
+  #servedBy(member: Member): void {
+    member.began()
+    this.#member = member
+    this.#reports = member.client?.reports
+    this.#report = this.#reports?.begun(member.tunnel, this.head) ?? 0
+  }
+}
+
+/** What a visitor is answered when its request fails before there was an answer. */
+function statusOf(code: ErrorCode | undefined): number {
+  return code === undefined || code === 'CANCELLED' ? 0 : ERRORS[code].status
+}
+
+/** The request waits for a guard, and then perhaps for its client. */
+function judgedLater(judgement: Promise<Judgement>, routeOf: (judgement: Judgement) => Route): Route {
+  return {
+    kind: 'holding',
+    hold(held) {
+      let isOver = false
+      let stop: (() => void) | undefined
+      void judgement.then(one => {
+        if (isOver) return
+        const route = routeOf(one)
+        if (route.kind !== 'holding') return held(route)
+        const outcome = route.hold(held)
+        if (typeof outcome === 'string') held(refusal(outcome))
+        else stop = outcome
+      })
+      return () => {
+        isOver = true
+        stop?.()
+      }
+    },
+  }
+}

@@ -1,0 +1,154 @@
+// What the server does for its clients: who may connect, what they may claim, and what is reported of it.
+
+import type { ErrorCode } from '../errors.ts'
+import type { Turns } from '../session/turns.ts'
+import type { Socket, SocketHandler } from '../socket.ts'
+import type { Register } from '../wire/control.ts'
+import type { Admission } from './admission.ts'
+import { adopt } from './adopt.ts'
+import { type Claiming, claim, detailOf, refusalOf, type Wish } from './claims.ts'
+import type { ClientHost } from './client-host.ts'
+import type { ClientConnection } from './clients.ts'
+import type { Deadlines } from './deadlines.ts'
+import type { Holder } from './holdings.ts'
+import { LinkGate } from './links.ts'
+import type { Member } from './member.ts'
+import type { ServerLimits } from './options.ts'
+import type { Rule } from './policy.ts'
+import type { PublicPorts } from './public-ports.ts'
+import type { ServerRoom } from './room.ts'
+import type { StartupHold } from './startup-hold.ts'
+import type { TokenGate } from './token-gate.ts'
+import type { Tunnel, Tunnels } from './tunnels.ts'
+import { UnfinishedMessages } from './unfinished-messages.ts'
+import type { Applicant } from './upgrade.ts'
+
+/** Where tunnels are reached. */
+export interface Addresses {
+  /** The public URL of a tunnel. */
+  urlOf(tunnel: Tunnel): string
+}
+
+export class ClientDesk implements ClientHost {
+  readonly deadlines: Deadlines
+  readonly turns: Turns
+  readonly tunnels: Tunnels
+  readonly linkGate: LinkGate = new LinkGate()
+  readonly tokenGate: TokenGate
+  readonly unfinishedMessages: UnfinishedMessages = new UnfinishedMessages()
+  /** The clients that are connected. */
+  readonly clients: Set<ClientConnection> = new Set()
+  readonly #room: ServerRoom
+  readonly #admission: Admission
+  readonly #ports: PublicPorts
+  readonly #startupHold: StartupHold
+  readonly #addresses: Addresses
+
+  constructor(
+    room: ServerRoom,
+    tokenGate: TokenGate,
+    admission: Admission,
+    ports: PublicPorts,
+    startupHold: StartupHold,
+    addresses: Addresses,
+  ) {
+    this.deadlines = room.deadlines
+    this.turns = room.turns
+    this.tunnels = room.tunnels
+    this.tokenGate = tokenGate
+    this.#room = room
+    this.#admission = admission
+    this.#ports = ports
+    this.#startupHold = startupHold
+    this.#addresses = addresses
+  }
+
+  // ── Connections ────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Why one more client of this rule and address may not connect; `undefined`: it may. */
+  refusalOfClient(rule: Rule, address: string): ErrorCode | undefined {
+    if (!this.#room.isRunning) return 'SERVER_DRAINING'
+    const holder = this.holderOf(rule, address)
+    return holder.hasRoomFor('clients') && this.#ports.hasRoomFor(holder) ? undefined : 'CLIENT_LIMIT'
+  }
+
+  /** Makes the socket a client's connection, with what its token opens. */
+  adopt(socket: Socket, applicant: Applicant, rule: Rule): SocketHandler {
+    return adopt(socket, applicant, this, rule, client => {
+      this.clients.add(client)
+      client.holder.take('clients')
+      this.#room.counters.totalConnections++
+    })
+  }
+
+  gone(client: ClientConnection): void {
+    if (this.clients.delete(client)) client.holder.give('clients')
+  }
+
+  // ── What they may have ─────────────────────────────────────────────────────────────────────────────────────
+
+  get limits(): ServerLimits {
+    return this.#room.limits
+  }
+
+  isTrusted(address: string): boolean {
+    return this.#room.isTrusted(address)
+  }
+
+  ruleNow(rule: Rule): Rule | undefined {
+    return rule.in(this.#room.settings.policy)
+  }
+
+  holderOf(rule: Rule, address: string): Holder {
+    return this.#room.holdings.of(rule, address)
+  }
+
+  hasRoomForLink(holder: Holder): boolean {
+    const { descriptorCountWithLinks } = this.#room.holdings
+    return this.#admission.hasRoomForLink(holder.descriptorCountWithLinks, descriptorCountWithLinks)
+  }
+
+  refusalOf(wish: Wish, rule: Rule): ErrorCode | undefined {
+    return refusalOf(wish, rule, this.#room.settings)
+  }
+
+  detailOf(code: ErrorCode, wish: Wish, claiming: Claiming): string | undefined {
+    return detailOf(code, wish, claiming, this.#room.settings)
+  }
+
+  claim(wish: Register, claiming: Claiming): Member | ErrorCode | Promise<Member | ErrorCode> {
+    const room = this.#room
+    if (room.state === 'draining') return 'SERVER_DRAINING'
+    return claim(wish, claiming, {
+      tunnels: room.tunnels,
+      open: this.#ports,
+      get terms() {
+        return room.settings
+      },
+    })
+  }
+
+  urlOf(tunnel: Tunnel): string {
+    return this.#addresses.urlOf(tunnel)
+  }
+
+  // ── Events ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+  registered({ wire, remoteAddress }: ClientConnection, { name }: Tunnel): void {
+    this.#startupHold.arrived(name)
+    this.#room.emit('connection', { subdomain: name, wire, remoteAddress })
+  }
+
+  refused({ remoteAddress, wire }: ClientConnection, { kind, name, port = 0 }: Wish, code: ErrorCode): void {
+    const wished = name ?? (port === 0 ? kind : `${kind}-${port}`)
+    this.#room.emit('refused', { remoteAddress, wire, code, kind, name: wished })
+  }
+
+  released(_client: ClientConnection, { name }: Tunnel, reason: ErrorCode | 'released'): void {
+    this.#room.emit('disconnection', { subdomain: name, reason })
+  }
+
+  failed(error: Error): void {
+    this.#room.failed(error)
+  }
+}

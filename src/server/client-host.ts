@@ -1,0 +1,53 @@
+// Contract: what the connection of a client may ask of the server.
+
+import type { ErrorCode } from '../errors.ts'
+import type { Turns } from '../session/turns.ts'
+import type { Register } from '../wire/control.ts'
+import type { Claiming, Wish } from './claims.ts'
+import type { ClientConnection } from './clients.ts'
+import type { Deadlines } from './deadlines.ts'
+import type { Holder } from './holdings.ts'
+import type { LinkGate } from './links.ts'
+import type { Member } from './member.ts'
+import type { ServerLimits } from './options.ts'
+import type { Rule } from './policy.ts'
+import type { TokenGate } from './token-gate.ts'
+import type { Tunnel, Tunnels } from './tunnels.ts'
+import type { UnfinishedMessages } from './unfinished-messages.ts'
+
+/** What a client's connection may ask of the server. */
+export interface ClientHost {
+  readonly limits: ServerLimits
+  readonly deadlines: Deadlines
+  readonly turns: Turns
+  readonly tunnels: Tunnels
+  readonly linkGate: LinkGate
+  readonly unfinishedMessages: UnfinishedMessages
+  readonly tokenGate: TokenGate
+  /** Whether this is a proxy, whose address is that of all who come by it. */
+  isTrusted(address: string): boolean
+  /** What a token opens now that opened `rule` before the server reloaded; `undefined`: nothing. */
+  ruleNow(rule: Rule): Rule | undefined
+  /** Why this may not be granted, or not any longer; `undefined`: it may. */
+  refusalOf(wish: Wish, rule: Rule): ErrorCode | undefined
+  /** Whose a client is that has this rule and comes from this address. */
+  holderOf(rule: Rule, address: string): Holder
+  /** Whether one more link of it leaves enough descriptors for others. */
+  hasRoomForLink(holder: Holder): boolean
+  /** Takes what a client asks for, within what its token opens; or says with a code why not. */
+  claim(wish: Register, claiming: Claiming): Member | ErrorCode | Promise<Member | ErrorCode>
+  /** What a refusal is about, for the client to read; `undefined`: what the code means says all there is. */
+  detailOf(code: ErrorCode, wish: Wish, claiming: Claiming): string | undefined
+  /** The public URL of a tunnel. */
+  urlOf(tunnel: Tunnel): string
+  /** The client holds the tunnel now. */
+  registered(client: ClientConnection, tunnel: Tunnel): void
+  /** A registration of the client was refused. */
+  refused(client: ClientConnection, wish: Pick<Register, 'kind' | 'name' | 'port'>, code: ErrorCode): void
+  /** It does so no longer. */
+  released(client: ClientConnection, tunnel: Tunnel, reason: ErrorCode | 'released'): void
+  /** The connection is closed. */
+  gone(client: ClientConnection): void
+  /** Something threw that should not have; the connection is closed for it. */
+  failed(error: Error): void
+}

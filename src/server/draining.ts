@@ -1,0 +1,78 @@
+// The end of a server: waits until all is over, and until all visitors have left, each for a bounded time.
+
+import { deferred } from '../deferred.ts'
+import { eventLoop } from '../event-loop.ts'
+import type { Exchanges } from './exchanges.ts'
+import type { RawVisits } from './raw-visits.ts'
+import type { Visitors } from './visitors.ts'
+
+/** How long connections may take to close by themselves at the very end of `stop()`. */
+const LAST_WORDS_MS = 1_000
+
+/** What the end waits for. */
+interface Parts {
+  readonly visitors: Visitors
+  readonly exchanges: Exchanges
+  readonly rawVisits: RawVisits
+}
+
+export class Draining {
+  readonly #parts: Parts
+  #whenIdle: (() => void) | undefined
+  #whenEmpty: (() => void) | undefined
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /** No request or connection is under way, and no visitor brings another request. */
+  get #isIdle(): boolean {
+    const { exchanges, rawVisits, visitors } = this.#parts
+    return exchanges.isIdle && rawVisits.count === 0 && visitors.areSettled
+  }
+
+  /** All connections of visitors have closed. */
+  get #isEmpty(): boolean {
+    return this.#parts.visitors.isEmpty
+  }
+
+  /** Something that the end may be waiting for is over. */
+  somethingEnded(): void {
+    if (this.#whenIdle !== undefined && this.#isIdle) this.#whenIdle()
+    if (this.#whenEmpty !== undefined && this.#isEmpty) this.#whenEmpty()
+  }
+
+  /** Resolves when everything is over, or after `timeoutMs`. */
+  async untilIdle(timeoutMs: number): Promise<void> {
+    if (this.#isIdle) return
+    await bounded(timeoutMs, resolve => {
+      this.#whenIdle = resolve
+    })
+  }
+
+  /** Resolves when all visitors have closed, with their last bytes read: to cut one now could destroy them. Or after a while. */
+  async untilEmpty(): Promise<void> {
+    if (this.#isEmpty) return
+    await bounded(LAST_WORDS_MS, resolve => {
+      this.#whenEmpty = resolve
+    })
+  }
+}
+
+/** Resolves when everything that the kernel had for this process was handed out. */
+export function nextTurn(): Promise<void> {
+  const { promise, resolve } = deferred<void>()
+  eventLoop.soon(() => eventLoop.soon(resolve))
+  return promise
+}
+
+/** Resolves when `begin`'s callback is called, or after `ms`. */
+function bounded(ms: number, begin: (resolve: () => void) => void): Promise<void> {
+  const { promise, resolve } = deferred<void>()
+  const timer = setTimeout(resolve, ms)
+  begin(() => {
+    clearTimeout(timer)
+    resolve()
+  })
+  return promise
+}

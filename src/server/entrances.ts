@@ -1,0 +1,38 @@
+// How connections come in: from visitors themselves, or from trusted proxies whose PROXY header names the visitor.
+
+import type { Socket, SocketHandler } from '../socket.ts'
+import type { Seat } from './admission.ts'
+import type { Entrance } from './fronts/visitor-hop.ts'
+import { acceptProxied, type ProxiedHost } from './proxied.ts'
+import type { ServerRoom } from './room.ts'
+
+/** Takes a connection of a public port, with where it is counted. */
+export type AcceptVisitor = (socket: Socket, entrance: Entrance, seat: Seat | undefined) => SocketHandler
+
+/** Hands connections to `accept`, without the PROXY header where there has to be one. `proto`: what they speak to this server. */
+export function acceptThrough(
+  room: ServerRoom,
+  proto: Entrance['proto'],
+  accept: AcceptVisitor,
+): (socket: Socket, seat: Seat | undefined) => SocketHandler {
+  const isTrusted = (address: string) => room.isTrusted(address)
+  const hstsLine = () => room.settings.hstsLine
+  const direct: Entrance = { proto, isTrusted, hstsLine: proto === 'https' ? hstsLine : () => undefined }
+  const overTls: Entrance = { proto: 'https', isTrusted, hstsLine }
+  // A header without an address leaves the proxy's own. Forwarding headers behind it are the visitor's words, not the proxy's.
+  const untrusted: Entrance = { ...direct, isTrusted: () => false }
+  const proxied: ProxiedHost = {
+    deadlines: room.deadlines,
+    get headerTimeoutMs() {
+      return room.limits.headTimeoutMs
+    },
+    isTrusted,
+    accept(socket, header, seat) {
+      if (header === undefined) return accept(socket, direct, seat)
+      return accept(socket, header.route === undefined ? untrusted : header.isTls ? overTls : direct, seat)
+    },
+    failed: error => room.failed(error),
+  }
+  return (socket, seat) =>
+    room.settings.acceptsProxyProtocol ? acceptProxied(socket, proxied, seat) : accept(socket, direct, seat)
+}

@@ -1,0 +1,76 @@
+// Contract: where the bytes of one visit come from and go to. An HTTP/1.1 connection has one visit after the other; of
+// HTTP/2 each stream will be a channel of its own.
+
+import type { Socket, Splice, SpliceDone } from '../../socket.ts'
+import type { Account } from '../../unsent.ts'
+import type { Booking } from '../booking.ts'
+import type { Arrival, Takeover } from '../front.ts'
+import type { Exchange, Upstream, Visit } from '../upstream.ts'
+import type { VisitorHop } from './visitor-hop.ts'
+
+/** A quicker way for the visitor's requests than its upstream, once there is one. */
+export interface Shortcut {
+  /** The booking of a request that went this way already, in part; `undefined`: it did not. */
+  resumed(arrival: Arrival): Booking | undefined
+  /** Begins the exchange on the way that the visitor has to itself, if it leads to the upstream; else as the upstream does. */
+  begin(upstream: Upstream, visit: Visit): Exchange
+}
+
+/** How much of a visit's request is here. */
+export interface RequestProgress {
+  /** All of its body, or it has none. */
+  readonly isComplete: boolean
+  /** Its head, and of its body what arrived. */
+  readonly requestBytes: number
+}
+
+/** Where the bytes of a visit's request come from. */
+export interface RequestInput {
+  /** Stops taking bytes from the visitor. */
+  pause(): void
+  /** Goes on taking them. */
+  resume(): void
+  /** What arrived while the visit took nothing arrives now, behind what `first` does. */
+  proceed(first: () => void): void
+}
+
+/** Where a visit's answer goes. */
+export interface AnswerOutput {
+  /** As `Visit.write`. */
+  write(bytes: Uint8Array, isScratch: boolean, start: number, end: number): boolean
+  /** As `Visit.writeFrom`. */
+  writeFrom?(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined
+  /** FIN follows what was written. */
+  end(): void
+}
+
+/**
+ * What a visit asks of its front. A stream of HTTP/2 implements it so: `write` gets HTTP/1.1 text, which goes through
+ * `parseResponseHead` and `BodyFramer` into HEADERS and DATA frames; `pause` and `resume` hold its window back; `over` ends
+ * the stream (`goesOn` concerns no other stream, so it is ignored), and `terminate` resets it. It has no `takeOver`, no
+ * `writeFrom` and no `shortcut`.
+ */
+export interface VisitChannel {
+  /** Shared by all visits of a connection. */
+  readonly visitor: VisitorHop
+  readonly request: RequestProgress
+  readonly input: RequestInput
+  readonly output: AnswerOutput
+  readonly shortcut?: Shortcut | undefined
+  /** Whether another request may follow on the connection. */
+  readonly keepsAlive: boolean
+  /** As `Arrival.isCertified`. Default: not. */
+  readonly isCertified?: boolean
+  /** As `Arrival.isRefused`. */
+  isRefused(): boolean
+  /** Bytes wait for the visitor: whose limit they count against. */
+  charge(account: Account | undefined): void
+  /** The visit is bytes both ways from now on. */
+  switched(): void
+  /** The visit is over. `goesOn`: the connection is good for another. `isEasy`: a lane could have served it. */
+  over(goesOn: boolean, isEasy: boolean): void
+  /** The connection leaves HTTP. */
+  takeOver?(takeover: Takeover): void
+  /** Cuts the visitor off: it must not take what it has for a complete answer. */
+  terminate(): void
+}

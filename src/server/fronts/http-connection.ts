@@ -1,0 +1,400 @@
+// One visitor's HTTP/1.1 connection: frames requests strictly, one visit after the other, and decides when it ends.
+
+import type { LaneEnd } from '../../accelerator.ts'
+import type { ErrorCode } from '../../errors.ts'
+import { eventLoop } from '../../event-loop.ts'
+import type { RequestHead } from '../../http/head.ts'
+import { errorAnswer } from '../../http/pages.ts'
+import type { Socket, SocketHandler } from '../../socket.ts'
+import type { Account } from '../../unsent.ts'
+import type { Occupant, Seat } from '../admission.ts'
+import type { Takeover } from '../front.ts'
+import { type LaneSite, VisitorLane } from '../lanes/visitor-lane.ts'
+import type { ServerLimits } from '../options.ts'
+import type { Visitor } from '../visitors.ts'
+import type { VisitChannel } from './channel.ts'
+import type { HttpFront } from './http.ts'
+import { HttpInput, type InputReader } from './http-input.ts'
+import { HttpOutput, type OutputOwner } from './http-output.ts'
+import { HttpVisit } from './http-visit.ts'
+import { IdleTime } from './idle-time.ts'
+import { RequestReader } from './request-reader.ts'
+import { type Entrance, VisitorHop } from './visitor-hop.ts'
+
+/** After FIN from the visitor an answer that makes no progress is given up: leaving and half-closing look alike. */
+const HALF_CLOSE_GRACE_MS = 1_000
+/** How long a refused visitor may go on sending before its connection is cut: a RST now could destroy the answer. */
+const LINGER_MS = 2_000
+
+type Phase =
+  /** Waiting for a request, or for the rest of its head. */
+  | 'head'
+  /** Lent to a lane, which serves its requests as long as they are easy. */
+  | 'lent'
+  /** A visit is under way. */
+  | 'exchange'
+  /** The visit switched protocols: bytes both ways. */
+  | 'switched'
+  /** Another protocol on the control host took the connection over. */
+  | 'taken'
+  /** The answer is complete, but the visitor has not taken all of it: its next request waits for that. */
+  | 'flushing'
+  /** The last answer is on its way out; what still arrives is dropped. */
+  | 'closing'
+  /** FIN was sent behind the last answer: the visitor has a while to end its side, too. */
+  | 'lingering'
+  | 'closed'
+
+export class HttpConnection
+  implements SocketHandler, VisitChannel, InputReader, OutputOwner, Occupant, Visitor
+{
+  readonly #socket: Socket
+  readonly #front: HttpFront
+  readonly #seat: Seat | undefined
+  readonly input: HttpInput
+  readonly output: HttpOutput
+  readonly #visit: HttpVisit
+  readonly request: RequestReader
+  readonly visitor: VisitorHop
+  readonly #idle: IdleTime
+  #phase: Phase = 'head'
+  #takeover: SocketHandler | undefined
+  /** Once there was an easy request. */
+  #lane: VisitorLane | undefined
+
+  constructor(socket: Socket, front: HttpFront, entrance: Entrance, head: RequestHead, seat?: Seat) {
+    this.#socket = socket
+    this.#front = front
+    this.#seat = seat
+    if (seat !== undefined) seat.occupant = this
+    this.input = new HttpInput(socket, front, this)
+    this.output = new HttpOutput(socket, front.deadlines, this)
+    this.request = new RequestReader(head)
+    this.#visit = new HttpVisit(head, this, front.desk)
+    this.visitor = new VisitorHop(entrance, socket.remoteAddress)
+    this.#idle = new IdleTime(front, () => this.#waitedTooLong())
+  }
+
+  get limits(): ServerLimits {
+    return this.#front.limits
+  }
+
+  // ── From the socket ────────────────────────────────────────────────────────────────────────────────────────
+
+  received(bytes: Uint8Array): void {
+    this.input.received(bytes)
+  }
+
+  drained(): void {
+    if (this.#phase === 'taken') return this.#takeover?.drained()
+    if (!this.output.flush()) return
+    if (this.#phase === 'closing') this.#linger()
+    else if (this.#phase === 'flushing') this.#nextRequest()
+    else this.#visit.drained()
+  }
+
+  spliceable(): void {
+    if (this.#phase === 'taken') return this.#takeover?.spliceable?.()
+    if (this.#phase !== 'exchange' || this.#visit.isRequestComplete || this.input.isQueued) return
+    this.#visit.bodyFrom(this.#socket, this.request.leftBytes, movedBytes => {
+      this.request.skip(movedBytes)
+      if (this.request.isComplete) this.#visit.bodyEnded()
+    })
+  }
+
+  ended(): void {
+    this.input.ended()
+  }
+
+  closed(error?: Error): void {
+    this.#idle.close()
+    this.input.close()
+    this.output.close()
+    if (this.#phase === 'taken') this.#takeover?.closed(error)
+    this.#phase = 'closed'
+    this.#visit.abandon()
+    this.#lane?.giveUp()
+    this.#front.left(this, this.#visit.head)
+  }
+
+  // ── Deadlines, and the end of the server ───────────────────────────────────────────────────────────────────
+
+  #waitedTooLong(): void {
+    if (this.#phase === 'lingering') return this.#socket.terminate()
+    if (this.#phase !== 'head') return
+    if (!this.input.isEmpty) this.#refuseHead('HEAD_TIMEOUT')
+    else if (this.#front.isDraining) this.#closeSoon()
+    else this.#close()
+  }
+
+  visitorStalled(): void {
+    this.#cutOff('VISITOR_STALLED')
+  }
+
+  /** It sent FIN and the origin nothing since. */
+  answerStalled(): void {
+    this.#socket.terminate()
+  }
+
+  /**
+   * The server stops: the next answer is the last one here. A connection that waits for a request closes once it has waited
+   * for `drainIdleMs`. One in a lane comes back by itself.
+   */
+  drain(): void {
+    if (this.#phase === 'head' && !this.input.isQueued) this.#idle.drain()
+  }
+
+  /** What the kernel has for us already is still taken. */
+  #closeSoon(): void {
+    const isIdle = () => this.#phase === 'head' && this.input.isEmpty
+    eventLoop.soon(() => {
+      if (isIdle()) eventLoop.soon(() => isIdle() && this.#close())
+    })
+  }
+
+  /** The time is over. A last answer that left this process still arrives, however slowly it is read. */
+  letGo(): void {
+    if (this.#phase === 'lingering' && this.#socket.letGo !== undefined) this.#socket.letGo()
+    else this.#socket.terminate()
+  }
+
+  forgetHop(): void {
+    this.visitor.forget()
+  }
+
+  // ── Room on the server ─────────────────────────────────────────────────────────────────────────────────────
+
+  get isCertified(): boolean {
+    return this.#socket.isCertified === true
+  }
+
+  isRefused(): boolean {
+    return this.#seat?.isRefused() ?? false
+  }
+
+  /**
+   * Half a head gives way, too, or visitors that send theirs byte by byte would keep all others out. So does a connection
+   * whose last answer has left. Requests that have arrived and wait for their turn do not.
+   */
+  giveWay(): boolean {
+    const isWaiting = this.#phase === 'head' && !this.input.isQueued && this.output.isEmpty
+    const isIdle = isWaiting && this.#idle.isLong
+    const isDone = isIdle || this.#phase === 'lingering'
+    if (isDone) this.#socket.terminate()
+    return isDone
+  }
+
+  // ── Requests ───────────────────────────────────────────────────────────────────────────────────────────────
+
+  get isHeadAwaited(): boolean {
+    return this.#phase === 'head'
+  }
+
+  get isParsing(): boolean {
+    return this.#phase === 'head' || (this.#phase === 'exchange' && this.#visit.isBodyWanted)
+  }
+
+  take(bytes: Uint8Array, at: number): number {
+    switch (this.#phase) {
+      case 'head':
+        return this.#takeHead(bytes, at)
+      case 'exchange':
+        return this.#visit.isBodyWanted ? this.#takeBody(bytes, at) : at
+      case 'flushing':
+      case 'lent':
+        return at
+      case 'switched':
+        this.#visit.body(at === 0 ? bytes : bytes.subarray(at))
+        break
+      case 'taken':
+        this.#takeover?.received(at === 0 ? bytes : bytes.subarray(at))
+    }
+    return bytes.length
+  }
+
+  /** Reads a head from `bytes` at `at` and begins its visit. Returns where to go on. */
+  #takeHead(bytes: Uint8Array, at: number): number {
+    const { limits, isDraining } = this.#front
+    const isFirstByte = this.input.isEmpty
+    if (isFirstByte) this.#idle.awaitHead()
+    const next = this.request.readHead(bytes, at, this.input, limits)
+    if (typeof next === 'number') {
+      this.#phase = 'exchange'
+      this.#idle.stop()
+      this.#visit.begin()
+      return next
+    }
+    if (next !== undefined) this.#refuseHead(next)
+    else if (this.input.keepsTooMuch) this.#refuseHead('BUFFERS_FULL')
+    else if (isFirstByte && isDraining) this.drain()
+    return bytes.length
+  }
+
+  /** Reads body from `bytes` at `at`. Returns where to go on. */
+  #takeBody(bytes: Uint8Array, at: number): number {
+    const visit = this.#visit
+    const end = this.request.readBody(bytes, at, this.#front.limits)
+    if (typeof end === 'string') {
+      visit.breakOff(end)
+      return bytes.length
+    }
+    visit.body(at === 0 && end === bytes.length ? bytes : bytes.subarray(at, end))
+    if (this.request.isComplete && this.#phase === 'exchange') visit.bodyEnded()
+    return end
+  }
+
+  inputEnded(): void {
+    switch (this.#phase) {
+      case 'switched':
+        return this.#visit.bodyEnded()
+      case 'taken':
+        return this.#takeover?.ended()
+      case 'exchange':
+        // A request cut short never completes; a complete one may still be answered.
+        if (!this.#visit.mayComplete) return this.#socket.terminate()
+        return this.output.expectAnswer(HALF_CLOSE_GRACE_MS)
+      case 'head':
+        return this.#close()
+    }
+  }
+
+  /** Requests ahead of their turn have no answer that could say why: the connection ends. */
+  waits(): void {
+    if (this.#phase === 'head') this.#idle.stop()
+    if (!this.input.keepsTooMuch) return
+    eventLoop.soon(() => this.input.keepsTooMuch && this.#cutOff('BUFFERS_FULL'))
+  }
+
+  // ── VisitChannel: what the visit does ──────────────────────────────────────────────────────────────────────
+
+  get shortcut(): VisitorLane | undefined {
+    return this.#lane
+  }
+
+  get keepsAlive(): boolean {
+    const isProvisional = this.#seat?.refusal !== undefined
+    if (!this.#visit.head.keepAlive || this.input.isOver || isProvisional) return false
+    // A request that is here already is still served, however soon the server stops.
+    return !this.#front.isDraining || !this.input.isEmpty
+  }
+
+  /** One answer too many ends, but not while its upstream writes. */
+  charge(account: Account | undefined): void {
+    this.output.account = account
+    if (account?.isOver === true) eventLoop.soon(() => this.#cutOff('BUFFERS_FULL'))
+  }
+
+  switched(): void {
+    this.#phase = 'switched'
+    this.output.expectAnswer(0)
+    this.input.proceed()
+  }
+
+  over(goesOn: boolean, isEasy: boolean): void {
+    this.output.expectAnswer(0)
+    if (!goesOn) return this.#close()
+    if (isEasy) this.#lane ??= new VisitorLane(this.#laneSite())
+    this.#lane?.exchanged(isEasy)
+    this.#nextRequest()
+  }
+
+  takeOver(takeover: Takeover): void {
+    this.#phase = 'taken'
+    this.#seat?.release()
+    this.#front.settled(this)
+    this.#takeover = takeover.takeOver(this.#socket)
+  }
+
+  terminate(): void {
+    this.#socket.terminate()
+  }
+
+  // ── Between and after requests ─────────────────────────────────────────────────────────────────────────────
+
+  #nextRequest(): void {
+    // Requests are served only as fast as their answers are taken: those of a stalled visitor would pile up here.
+    if (!this.output.isEmpty) {
+      this.#phase = 'flushing'
+      return
+    }
+    const { limits, isDraining } = this.#front
+    if (isDraining && limits.drainIdleMs === 0 && this.input.isEmpty) return this.#close()
+    this.#phase = 'head'
+    this.#idle.awaitRequest()
+    this.input.proceed()
+    // TypeScript does not see that what came meanwhile may have begun the next visit.
+    const isIdle = this.isHeadAwaited && this.input.isIdle
+    if (isIdle && this.#lane?.isReady) this.#lend(this.#lane)
+  }
+
+  /** Answers a head that is none with the page of `code`, and closes. */
+  #refuseHead(code: ErrorCode): void {
+    this.#visit.isRequestComplete = false
+    this.output.write(errorAnswer(code, { html: false, head: false, keepAlive: false, host: '' }))
+    this.#close()
+  }
+
+  /** Too much waits, or for too long: the visit ends, on the origin's side too. */
+  #cutOff(code: ErrorCode): void {
+    this.#visit.cutOff(code)
+    this.#socket.terminate()
+  }
+
+  /** Sends what is left, then FIN; what the visitor still sends is read and dropped for a while. */
+  #close(): void {
+    this.#phase = 'closing'
+    this.input.clear()
+    this.input.resume()
+    this.input.leaveQueue()
+    this.#idle.stop()
+    if (this.#isStillSending) this.output.hurry(LINGER_MS)
+    this.output.end()
+    if (this.output.isEmpty) this.#linger()
+  }
+
+  /**
+   * The visitor has time to take what is on its way to it in the kernel, which a RST would destroy. One that goes on sending
+   * what is not read any more has less.
+   */
+  #linger(): void {
+    this.#phase = 'lingering'
+    this.#front.settled(this)
+    this.#idle.awaitLeave(this.#isStillSending ? LINGER_MS : this.#front.limits.idleTimeoutMs)
+  }
+
+  get #isStillSending(): boolean {
+    return !this.#visit.isRequestComplete
+  }
+
+  // ── Lent ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #laneSite(): LaneSite {
+    return {
+      socket: this.#socket,
+      grant: () => this.#front.laneGrant(this.#visit.head),
+      hop: rewrite => this.visitor.hop(rewrite),
+      hostWithPort: () => this.#visit.head.hostWithPort,
+      limits: () => this.#front.limits,
+      isUndisturbed: () => this.#phase === 'lent' && this.input.isEmpty && !this.input.hasEnded,
+      left: end => this.#returned(end),
+    }
+  }
+
+  #lend(lane: VisitorLane): void {
+    if (!lane.isGranted()) return
+    this.#phase = 'lent'
+    this.#idle.stop()
+    this.input.pause()
+    lane.enter()
+  }
+
+  /** What a lane read and did not serve is served here, as if it had been read here. */
+  #returned(end: LaneEnd | undefined): void {
+    if (this.#phase !== 'lent') return
+    this.#phase = 'head'
+    if (end?.unsent !== undefined) this.output.write(end.unsent)
+    if (end?.request === undefined) return this.#nextRequest()
+    this.input.resume()
+    this.input.handle(end.request)
+  }
+}

@@ -1,0 +1,227 @@
+// What a visitor's connection sends, on its way to what reads it: in portions, each connection in its turn.
+//
+//   socket ─▶ received ─▶ work ─▶ reader.take … and what the reader leaves, or has no time for, waits here
+//
+// There is one place where bytes wait, for the rest of a head, for a turn of the event loop, or until the exchange before them
+// is over, and one reason why the socket is not read: a turn is awaited, or the reader has paused.
+
+import type { Turns, Waiting } from '../../session/turns.ts'
+import type { Socket } from '../../socket.ts'
+import { HeadBuffer, type HeldBytes } from '../head-buffer.ts'
+
+/**
+ * Requests that one connection has begun or refused in its turn, when more of them have arrived than are handled at once: a
+ * fifth of a millisecond, so that 200 such connections go around in 40.
+ */
+const HEADS_IN_A_TURN = 16
+/** A read above this is only handled at once when others have not used up the time. */
+const SMALL_READ_BYTES = 16_384
+
+/** Reads what arrives. */
+export interface InputReader {
+  /** Bytes are looked at now, not only passed on or kept. */
+  readonly isParsing: boolean
+  /** A request's head comes next, or the rest of it. */
+  readonly isHeadAwaited: boolean
+  /** Takes bytes from `at` on. Returns where to go on; `at`: not now, the rest is to wait. */
+  take(bytes: Uint8Array, at: number): number
+  /** The visitor sends no more, and all that it sent was handled as far as that is possible now. */
+  inputEnded(): void
+  /** Bytes wait that arrived before they could be handled. */
+  waits(): void
+}
+
+/** What the inputs of all connections share. */
+export interface InputShare {
+  readonly turns: Turns
+  /** What is kept of requests: heads that are not complete, and what came ahead of its turn. */
+  readonly heldInput: HeldBytes
+  readonly limits: { readonly maxPipelinedBytes: number; readonly maxAllInputBytes: number }
+}
+
+export class HttpInput implements Waiting {
+  readonly #socket: Socket
+  readonly #share: InputShare
+  readonly #reader: InputReader
+  readonly #buffer: HeadBuffer
+  /** More has arrived than could be done at once: it waits for its turn, and nothing is read. */
+  #isQueued = false
+  #isPaused = false
+  /** What arrived is being handled: there may be more of it than the buffer has. */
+  #isWorking = false
+  #hasEnded = false
+
+  constructor(socket: Socket, share: InputShare, reader: InputReader) {
+    this.#socket = socket
+    this.#share = share
+    this.#reader = reader
+    this.#buffer = new HeadBuffer(share.heldInput)
+  }
+
+  // ── From the socket ────────────────────────────────────────────────────────────────────────────────────────
+
+  received(bytes: Uint8Array): void {
+    const { turns } = this.#share
+    if (this.#isQueued) this.#buffer.add(bytes)
+    else if (bytes.length > SMALL_READ_BYTES && this.#reader.isParsing && !turns.hasTime)
+      this.#queue(bytes, 0, bytes.length)
+    else this.#work(bytes, bytes.length, 1)
+  }
+
+  /** Bytes that were read elsewhere are handled at once, whatever their number. */
+  handle(bytes: Uint8Array): void {
+    this.#work(bytes, bytes.length, 1)
+  }
+
+  ended(): void {
+    this.#hasEnded = true
+    if (!this.#isQueued) this.#reader.inputEnded()
+  }
+
+  /** Its turn has come. */
+  turn(): void {
+    this.#isQueued = false
+    if (!this.#isPaused) this.#socket.resume()
+    const { arrayBytes } = this.#buffer
+    this.#goOn(this.#buffer.take(), arrayBytes, HEADS_IN_A_TURN)
+  }
+
+  // ── What waits ─────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Nothing waits. */
+  get isEmpty(): boolean {
+    return this.#buffer.isEmpty
+  }
+
+  /** It waits for its turn. */
+  get isQueued(): boolean {
+    return this.#isQueued
+  }
+
+  get hasEnded(): boolean {
+    return this.#hasEnded
+  }
+
+  /** Nothing waits, and nothing is being handled. */
+  get isIdle(): boolean {
+    return this.#buffer.isEmpty && !this.#isWorking
+  }
+
+  /** No request can follow: the visitor sent FIN, and all that came before it was handled. */
+  get isOver(): boolean {
+    return this.#hasEnded && this.isIdle
+  }
+
+  /** All visitors together have the server keep too much, and this one has more than its share. */
+  get keepsTooMuch(): boolean {
+    const { heldInput, limits } = this.#share
+    return heldInput.isTooMuch(this.#buffer.arrayBytes, limits.maxAllInputBytes)
+  }
+
+  /** Bytes of a head that came before. */
+  get keptBytes(): number {
+    return this.#buffer.length
+  }
+
+  /** The head so far, with `bytes` behind it. */
+  headWith(bytes: Uint8Array): Uint8Array {
+    return this.#buffer.with(bytes)
+  }
+
+  /** The head is not complete: `head`, as `headWith` returned it, is kept until the rest comes. */
+  keepHead(head: Uint8Array): void {
+    this.#buffer.keep(head)
+  }
+
+  /** What waits is not needed any more. */
+  clear(): void {
+    this.#buffer.clear()
+  }
+
+  // ── Reading and not reading ────────────────────────────────────────────────────────────────────────────────
+
+  pause(): void {
+    if (this.#isPaused) return
+    this.#isPaused = true
+    if (!this.#isQueued) this.#socket.pause()
+  }
+
+  resume(): void {
+    if (!this.#isPaused || this.#buffer.length > this.#share.limits.maxPipelinedBytes) return
+    this.#isPaused = false
+    if (!this.#isQueued) this.#socket.resume()
+  }
+
+  /** What waits is handled now, behind what `first` does. */
+  proceed(first?: () => void): void {
+    const { arrayBytes } = this.#buffer
+    const rest = this.#buffer.take()
+    this.resume()
+    first?.()
+    this.#goOn(rest, arrayBytes, 1)
+  }
+
+  /** No request of this connection is served any more: what still arrives is the reader's at once. */
+  leaveQueue(): void {
+    this.#share.turns.forget(this)
+    if (!this.#isQueued) return
+    this.#isQueued = false
+    if (!this.#isPaused) this.#socket.resume()
+  }
+
+  /** The connection is gone. */
+  close(): void {
+    this.#share.turns.forget(this)
+    this.#buffer.clear()
+  }
+
+  #goOn(rest: Uint8Array | undefined, arrayBytes: number, heads: number): void {
+    if (rest !== undefined) this.#work(rest, arrayBytes, heads)
+    else if (this.#hasEnded && !this.#isWorking) this.#reader.inputEnded()
+  }
+
+  /**
+   * Hands on what arrived, whatever mixture of heads, bodies and further requests it is: `heads` of them, and more if there
+   * is time in this turn of the event loop. The rest waits. `bytes` may be a view of an array of `arrayBytes`.
+   */
+  #work(bytes: Uint8Array, arrayBytes: number, heads: number): void {
+    this.#isWorking = true
+    const reader = this.#reader
+    const { turns } = this.#share
+    let at = 0
+    let headsLeft = heads
+    while (at < bytes.length) {
+      const isHead = reader.isHeadAwaited
+      const mayGoOn = at === 0 || !reader.isParsing || (isHead && headsLeft > 0) || turns.hasTime
+      if (!mayGoOn) {
+        this.#queue(bytes, at, arrayBytes)
+        break
+      }
+      if (isHead) headsLeft--
+      const next = reader.take(bytes, at)
+      if (next === at) {
+        this.#keep(bytes, at, arrayBytes)
+        break
+      }
+      at = next
+    }
+    this.#isWorking = false
+    if (this.#hasEnded && !this.#isQueued) reader.inputEnded()
+  }
+
+  /** What came before the exchange under way was over is kept in bounds; then reading stops. */
+  #keep(bytes: Uint8Array, at: number, arrayBytes: number): void {
+    this.#buffer.adopt(bytes, at, arrayBytes)
+    this.#reader.waits()
+    if (this.#buffer.length > this.#share.limits.maxPipelinedBytes) this.pause()
+  }
+
+  /** What has not been looked at waits for its turn. */
+  #queue(bytes: Uint8Array, at: number, arrayBytes: number): void {
+    this.#isQueued = true
+    if (!this.#isPaused) this.#socket.pause()
+    this.#buffer.adopt(bytes, at, arrayBytes)
+    this.#reader.waits()
+    this.#share.turns.wait(this)
+  }
+}

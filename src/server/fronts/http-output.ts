@@ -1,0 +1,133 @@
+// Answers on their way to a visitor's connection: what the kernel does not take waits here, and must move within a time.
+
+import type { Socket, Splice, SpliceDone } from '../../socket.ts'
+import { type Account, Unsent } from '../../unsent.ts'
+import type { Deadlines } from '../deadlines.ts'
+import { type Movement, Progress } from '../progress.ts'
+
+/** What the output needs of its connection. */
+export interface OutputOwner {
+  readonly limits: { readonly sendTimeoutMs: number }
+  /** Bytes wait, and the visitor has taken none of them for too long. */
+  visitorStalled(): void
+  /** Nothing waits for the visitor, and the origin has sent nothing for too long (`expectAnswer`). */
+  answerStalled(): void
+}
+
+export class HttpOutput implements Movement {
+  readonly #socket: Socket
+  readonly #owner: OutputOwner
+  /** Bytes that the kernel did not take yet. */
+  readonly #unsent: Unsent = new Unsent()
+  readonly #progress: Progress
+  /** The kernel moves bytes of the answer. */
+  #splice: Splice | undefined
+  /** Bytes given to `write`. */
+  #writtenBytes = 0
+  /** How long the origin may send nothing; 0: for ever. */
+  #answerTimeoutMs = 0
+  /** How long the visitor may take nothing; `undefined`: `sendTimeoutMs`. */
+  #takeTimeoutMs: number | undefined
+  /** FIN follows what is unsent. */
+  #isEnding = false
+
+  constructor(socket: Socket, deadlines: Deadlines, owner: OutputOwner) {
+    this.#socket = socket
+    this.#owner = owner
+    this.#progress = new Progress(deadlines, this)
+  }
+
+  /** As `Visit.write`. */
+  write(bytes: Uint8Array, isScratch = false, start = 0, end: number = bytes.length): boolean {
+    const count = end - start
+    this.#writtenBytes += count
+    const isFirst = this.#unsent.isEmpty
+    if (this.#unsent.send(this.#socket, bytes, isScratch, start, end) === count) return true
+    if (isFirst) this.#watch()
+    return false
+  }
+
+  /** As `Visit.writeFrom`. */
+  writeFrom(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined {
+    if (!this.#unsent.isEmpty) return undefined
+    this.#splice = from.spliceTo?.(this.#socket, limitBytes, movedBytes => {
+      this.#splice = undefined
+      this.#writtenBytes += movedBytes
+      this.#watch()
+      done(movedBytes)
+    })
+    if (this.#splice !== undefined) this.#watch()
+    return this.#splice
+  }
+
+  /** The kernel has room again. `false`: not for all that waits. */
+  flush(): boolean {
+    const taken = this.#unsent.flush(this.#socket)
+    if (taken > 0) this.#watch()
+    if (!this.#unsent.isEmpty) return false
+    if (this.#isEnding) this.#socket.end()
+    return true
+  }
+
+  /** Sends FIN behind what waits. */
+  end(): void {
+    this.#isEnding = true
+    if (this.#unsent.isEmpty) this.#socket.end()
+  }
+
+  /** Nothing waits for the kernel. */
+  get isEmpty(): boolean {
+    return this.#unsent.isEmpty
+  }
+
+  /** What waits, and what will, counts against this. */
+  get account(): Account | undefined {
+    return this.#unsent.account
+  }
+
+  set account(account: Account | undefined) {
+    this.#unsent.account = account
+  }
+
+  /** The origin has to send something within `ms` whenever nothing waits for the visitor; 0: it need not. */
+  expectAnswer(ms: number): void {
+    if (ms === this.#answerTimeoutMs && ms === 0) return
+    this.#answerTimeoutMs = ms
+    this.#watch()
+  }
+
+  /** From now on the visitor has less time to take some of what waits. */
+  hurry(takeTimeoutMs: number): void {
+    this.#takeTimeoutMs = takeTimeoutMs
+    this.#watch()
+  }
+
+  /** The connection is gone. */
+  close(): void {
+    this.#unsent.clear()
+    this.#progress.stop()
+  }
+
+  // ── Movement ───────────────────────────────────────────────────────────────────────────────────────────────
+
+  get movedBytes(): number {
+    if (this.#splice !== undefined) return this.#splice.movedBytes
+    return this.#unsent.isEmpty ? this.#writtenBytes : 0
+  }
+
+  /** While the kernel moves bytes and none are between the sockets, the origin has sent no more. */
+  get isWaiting(): boolean {
+    return this.#splice === undefined || this.#splice.takenBytes > this.#splice.movedBytes
+  }
+
+  stalled(): void {
+    if (this.#splice === undefined && this.#unsent.isEmpty) this.#owner.answerStalled()
+    else this.#owner.visitorStalled()
+  }
+
+  #watch(): void {
+    const isBusy = this.#splice !== undefined || !this.#unsent.isEmpty
+    const takeTimeoutMs = this.#takeTimeoutMs ?? this.#owner.limits.sendTimeoutMs
+    this.#progress.expect(isBusy ? takeTimeoutMs : this.#answerTimeoutMs)
+  }
+}

@@ -1,0 +1,274 @@
+// One request of a visitor with its answer: booked, held if it must wait, put on an upstream, and on another one if that
+// failed without harm.
+
+import { ERRORS, type ErrorCode } from '../../errors.ts'
+import type { Hop } from '../../http/forward.ts'
+import type { RequestHead } from '../../http/head.ts'
+import { errorAnswer, wantsHtml } from '../../http/pages.ts'
+import type { Socket, Splice, SpliceDone } from '../../socket.ts'
+import type { Booking, BookingDesk } from '../booking.ts'
+import type { Arrival, Holding, Route } from '../front.ts'
+import type { Exchange, Rewrite, Upstream, Visit } from '../upstream.ts'
+import type { VisitChannel } from './channel.ts'
+
+/** Reused by connections that have one request after the other. */
+export class HttpVisit implements Visit, Arrival {
+  readonly head: RequestHead
+  /** Bytes of the answer so far. */
+  answerBytes = 0
+  /** 0 before there is an answer. */
+  answerStatus = 0
+  isRequestComplete = false
+  readonly #channel: VisitChannel
+  readonly #desk: BookingDesk
+  /** `undefined`: no request is under way. */
+  #booking: Booking | undefined
+  #exchange: Exchange | undefined
+  /** Ends the wait of a request that is held. */
+  #stopHolding: (() => void) | undefined
+  /** The head of the answer said that the connection goes on behind it. */
+  #keepsAlive = false
+
+  constructor(head: RequestHead, channel: VisitChannel, desk: BookingDesk) {
+    this.head = head
+    this.#channel = channel
+    this.#desk = desk
+  }
+
+  // ── From the front ─────────────────────────────────────────────────────────────────────────────────────────
+
+  /** The head is complete. */
+  begin(): void {
+    this.isRequestComplete = false
+    this.answerBytes = 0
+    this.answerStatus = 0
+    const booking = this.#channel.shortcut?.resumed(this) ?? this.#desk.book(this)
+    this.#booking = booking
+    this.#follow(booking.route)
+  }
+
+  /** Whether the request takes bytes now: it is neither held nor complete. */
+  get isBodyWanted(): boolean {
+    return this.#stopHolding === undefined && !this.isRequestComplete
+  }
+
+  /** A piece of the body, framing included; after a switch: any bytes. */
+  body(bytes: Uint8Array): void {
+    this.#exchange?.body(bytes)
+  }
+
+  bodyFrom(from: Socket, limitBytes: number, done: SpliceDone): void {
+    const exchange = this.#exchange
+    exchange?.bodyFrom?.(from, limitBytes, movedBytes => {
+      if (this.#exchange === exchange) done(movedBytes)
+    })
+  }
+
+  bodyEnded(): void {
+    this.isRequestComplete = true
+    this.#exchange?.bodyEnded()
+  }
+
+  /** The visitor has sent FIN: whether its request can be served all the same. */
+  get mayComplete(): boolean {
+    return this.isRequestComplete || this.#stopHolding !== undefined
+  }
+
+  /** `write` may be called again. */
+  drained(): void {
+    this.#exchange?.drained()
+  }
+
+  /** The request went wrong in the middle: the exchange ends, the visitor gets to know why if it still can. */
+  breakOff(code: ErrorCode): void {
+    const exchange = this.#exchange
+    this.#exchange = undefined
+    exchange?.abandoned()
+    this.fail(code)
+  }
+
+  /** The connection is about to be cut for this. */
+  cutOff(code: ErrorCode): void {
+    this.#finish(code)
+  }
+
+  /** The visitor is gone. */
+  abandon(): void {
+    this.#stopHolding?.()
+    this.#stopHolding = undefined
+    const exchange = this.#exchange
+    this.#exchange = undefined
+    exchange?.abandoned()
+    this.#finish('CANCELLED')
+  }
+
+  // ── Arrival ────────────────────────────────────────────────────────────────────────────────────────────────
+
+  get remoteAddress(): string {
+    return this.#channel.visitor.address
+  }
+
+  get isCertified(): boolean {
+    return this.#channel.isCertified === true
+  }
+
+  isRefused(): boolean {
+    return this.#channel.isRefused()
+  }
+
+  terminate(): void {
+    this.#channel.terminate()
+  }
+
+  // ── To an upstream ─────────────────────────────────────────────────────────────────────────────────────────
+
+  #follow(route: Route): void {
+    switch (route.kind) {
+      case 'upstream':
+        return this.#start(route.upstream)
+      case 'refusal':
+        return this.fail(route.code)
+      case 'holding':
+        return this.#hold(route)
+      case 'takeover':
+        if (this.#channel.takeOver === undefined) return this.fail('BAD_REQUEST')
+        this.#finish(undefined)
+        this.#channel.takeOver(route)
+    }
+  }
+
+  /** The request waits, unread beyond its head. */
+  #hold(holding: Holding<Route>): void {
+    this.pause()
+    const outcome = holding.hold(route => {
+      this.#stopHolding = undefined
+      this.#channel.input.proceed(() => this.#follow(route))
+    })
+    if (typeof outcome === 'string') this.fail(outcome)
+    else this.#stopHolding = outcome
+  }
+
+  #start(upstream: Upstream): void {
+    const booking = this.#booking
+    this.#beginAt(upstream)
+    if (this.#booking === booking && this.#channel.request.isComplete) this.bodyEnded()
+  }
+
+  #beginAt(upstream: Upstream): void {
+    const booking = this.#booking
+    this.#exchange = undefined
+    const exchange = this.#channel.shortcut?.begin(upstream, this) ?? upstream.begin(this)
+    // It may have failed at once: then the request is over, or under way at another upstream.
+    if (this.#booking === booking) this.#exchange ??= exchange
+  }
+
+  /** The request goes to another upstream from its beginning, as if it had just come. */
+  #sendAgain(upstream: Upstream, pieces: readonly Uint8Array[]): void {
+    // The old upstream no longer decides whether the visitor waits; the new one may want that at once.
+    this.resume()
+    this.#beginAt(upstream)
+    const exchange = this.#exchange
+    for (const piece of pieces) exchange?.body(piece)
+    if (this.isRequestComplete) exchange?.bodyEnded()
+  }
+
+  // ── Visit: what the upstream does ──────────────────────────────────────────────────────────────────────────
+
+  hop(rewrite: Rewrite | undefined): Hop {
+    return this.#channel.visitor.hop(rewrite)
+  }
+
+  get answerLines(): Uint8Array | undefined {
+    return this.#booking?.answerLines
+  }
+
+  get hstsLine(): Uint8Array | undefined {
+    return this.#channel.visitor.hstsLine
+  }
+
+  get keepsAlive(): boolean {
+    return this.#channel.keepsAlive
+  }
+
+  /** For the statistics of the server. */
+  get requestBytes(): number {
+    return this.#channel.request.requestBytes
+  }
+
+  write(bytes: Uint8Array, isScratch = false, start = 0, end: number = bytes.length): boolean {
+    this.answerBytes += end - start
+    if (this.#channel.output.write(bytes, isScratch, start, end)) return true
+    this.#channel.charge(this.#booking?.account)
+    return false
+  }
+
+  writeFrom(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined {
+    if (this.answerStatus === 101) return undefined
+    return this.#channel.output.writeFrom?.(from, limitBytes, movedBytes => {
+      this.answerBytes += movedBytes
+      done(movedBytes)
+    })
+  }
+
+  answered(status: number): void {
+    this.answerStatus = status
+    this.#keepsAlive = this.keepsAlive
+  }
+
+  switched(): void {
+    this.#booking?.switched()
+    this.#channel.switched()
+  }
+
+  endAnswer(): void {
+    this.#channel.output.end()
+  }
+
+  done(keepAlive: boolean, isEasy = false): void {
+    const { method, body } = this.head
+    // What the answer said counts: the visitor may have sent its next request by now.
+    const goesOn = keepAlive && this.#keepsAlive && this.isRequestComplete && this.answerStatus !== 101
+    this.#exchange = undefined
+    this.#finish(undefined)
+    this.#channel.over(goesOn, isEasy && method === 'GET' && body === 'none')
+  }
+
+  fail(code: ErrorCode, again?: readonly Uint8Array[]): void {
+    if (this.#booking === undefined) return
+    if (again !== undefined && this.answerBytes === 0) {
+      const upstream = this.#booking.elsewhere(code)
+      if (upstream !== undefined) return this.#sendAgain(upstream, again)
+    }
+    this.#exchange = undefined
+    if (this.answerStatus === 0) return this.#refuse(code)
+    this.#finish(code)
+    // After the head of an answer a page would be taken for its body.
+    this.#channel.terminate()
+  }
+
+  pause(): void {
+    this.#channel.input.pause()
+  }
+
+  resume(): void {
+    this.#channel.input.resume()
+  }
+
+  /** Answers with the page of `code`. */
+  #refuse(code: ErrorCode): void {
+    const { head } = this
+    // After a request to switch protocols no other one comes.
+    const keepAlive = head.body === 'none' && head.upgrade === '' && this.keepsAlive
+    this.answerStatus = ERRORS[code].status
+    const { host, method } = head
+    this.write(errorAnswer(code, { html: wantsHtml(head), head: method === 'HEAD', keepAlive, host }))
+    this.#finish(code)
+    this.#channel.over(keepAlive, false)
+  }
+
+  #finish(code: ErrorCode | undefined): void {
+    const booking = this.#booking
+    this.#booking = undefined
+    booking?.finished(this, code)
+  }
+}

@@ -1,0 +1,75 @@
+// The HTTP/1.1 front of a server: accepts connections, and holds what they share.
+
+import { type HeadLimits, RequestHead } from '../../http/head.ts'
+import type { Turns } from '../../session/turns.ts'
+import type { Socket } from '../../socket.ts'
+import type { Seat } from '../admission.ts'
+import type { BookingDesk } from '../booking.ts'
+import type { Deadlines } from '../deadlines.ts'
+import { HeldBytes } from '../head-buffer.ts'
+import type { LaneDesk, LaneGrant } from '../lanes/lane-desk.ts'
+import type { ServerLimits } from '../options.ts'
+import type { ServerRoom } from '../room.ts'
+import type { Visitors } from '../visitors.ts'
+import { HttpConnection } from './http-connection.ts'
+import type { InputShare } from './http-input.ts'
+import type { Entrance } from './visitor-hop.ts'
+
+/** Heads kept for the next connections: enough for those that come and go at once. */
+const MAX_SPARE_HEADS = 256
+
+export class HttpFront implements InputShare {
+  readonly deadlines: Deadlines
+  readonly turns: Turns
+  readonly heldInput: HeldBytes = new HeldBytes()
+  readonly desk: BookingDesk
+  readonly #room: ServerRoom
+  readonly #lanes: LaneDesk
+  readonly #visitors: Visitors
+  /** Heads not in use: a connection needs one only while it is open, and they are not small. */
+  readonly #heads: RequestHead[] = []
+
+  constructor(room: ServerRoom, desk: BookingDesk, lanes: LaneDesk, visitors: Visitors) {
+    this.deadlines = room.deadlines
+    this.turns = room.turns
+    this.desk = desk
+    this.#room = room
+    this.#lanes = lanes
+    this.#visitors = visitors
+  }
+
+  /** Takes a connection, TLS taken away. */
+  accept(socket: Socket, entrance: Entrance, seat: Seat | undefined): HttpConnection {
+    const head = this.#heads.pop() ?? new RequestHead()
+    const connection = new HttpConnection(socket, this, entrance, head, seat)
+    this.#visitors.add(connection)
+    return connection
+  }
+
+  get limits(): ServerLimits & HeadLimits {
+    return this.#room.limits
+  }
+
+  /** Each answer that begins now says that it is the last on its connection. */
+  get isDraining(): boolean {
+    return this.#room.isShut
+  }
+
+  /** On what terms a lane may begin for the host of this request; `undefined`: it may not. */
+  laneGrant(head: RequestHead): LaneGrant | undefined {
+    return this.#lanes.grant(head)
+  }
+
+  /** The connection takes no more requests. Called at most once. */
+  settled(connection: HttpConnection): void {
+    this.#visitors.settled(connection)
+  }
+
+  /** The connection is gone, and does not need its head any more. */
+  left(connection: HttpConnection, head: RequestHead): void {
+    // A head in the middle of parsing (after 408, say) knows of this connection's bytes: the next one must not.
+    head.reset()
+    if (this.#heads.length < MAX_SPARE_HEADS) this.#heads.push(head)
+    this.#visitors.left(connection)
+  }
+}

@@ -1,0 +1,50 @@
+// What origins get to know about one visitor's connection: made once, and again when something of it changes.
+
+import type { Hop } from '../../http/forward.ts'
+import type { Rewrite } from '../upstream.ts'
+
+/** How a connection came in. */
+export interface Entrance {
+  /** What its visitor speaks to this server. */
+  readonly proto: 'http' | 'https'
+  /** Whether forwarding headers from this address are believed. */
+  isTrusted(address: string): boolean
+  /** A header line for answers of the app that have none of its kind; see `Visit.hstsLine`. */
+  hstsLine(): Uint8Array | undefined
+}
+
+export class VisitorHop {
+  readonly #entrance: Entrance
+  /** Of the connection, without port. */
+  readonly address: string
+  #hop: Hop | undefined
+  #rewrite: Rewrite | undefined
+
+  constructor(entrance: Entrance, address: string) {
+    this.#entrance = entrance
+    this.address = address
+  }
+
+  /** The same object as long as nothing of it changes. */
+  hop(rewrite: Rewrite | undefined): Hop {
+    if (this.#hop !== undefined && this.#rewrite === rewrite) return this.#hop
+    this.#rewrite = rewrite
+    this.#hop = {
+      address: this.address,
+      proto: this.#entrance.proto,
+      trusted: this.#entrance.isTrusted(this.address),
+      hostHeader: rewrite?.host ?? '',
+      origin: rewrite?.origin ?? '',
+    }
+    return this.#hop
+  }
+
+  get hstsLine(): Uint8Array | undefined {
+    return this.#entrance.hstsLine()
+  }
+
+  /** The server may trust others now. */
+  forget(): void {
+    this.#hop = undefined
+  }
+}

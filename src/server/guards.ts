@@ -1,0 +1,225 @@
+// Asks the guards of the server and of a tunnel, in this order, and makes one verdict of theirs. A guard is a stranger's code:
+// what it throws concerns the visitor that it was asked about, and no other.
+
+import { deferred } from '../deferred.ts'
+import { TunnelError } from '../errors.ts'
+import { editHead, headerLine } from '../http/edit-head.ts'
+import { parseRequestHead, type RequestHead } from '../http/head.ts'
+import type {
+  Admittance,
+  Guard,
+  GuardedTunnel,
+  GuardMaker,
+  HeaderLine,
+  Pass,
+  Reading,
+  Refusal,
+  Verdict,
+} from '../plugin.ts'
+import type { ServerLimits } from './options.ts'
+
+/** What guards need of the settings of their server, as they are now. */
+export interface GuardSettings {
+  /** Those of all tunnels. */
+  readonly guards: readonly Guard[]
+  /** Makes those that clients ask for; `undefined`: clients cannot have any. */
+  readonly guarding: GuardMaker | undefined
+  readonly limits: Pick<ServerLimits, 'guardTimeoutMs'>
+}
+
+/** A tunnel's own guard, and what its client asked for. */
+export interface OwnGuard {
+  readonly guard: Guard
+  /** Equal for equal definitions. */
+  readonly definition: string
+}
+
+/** What all guards together say. */
+export type Judgement =
+  | { readonly kind: 'pass'; readonly passes: readonly Pass[] }
+  | { readonly kind: 'refusal'; readonly refusal: Refusal }
+  | { readonly kind: 'reading'; readonly reading: Reading }
+
+/** Of a server without any. */
+const NONE: GuardSettings = { guards: [], guarding: undefined, limits: { guardTimeoutMs: 1 } }
+
+const PASSED: Judgement = { kind: 'pass', passes: [] }
+const FAILED: Judgement = { kind: 'refusal', refusal: { code: 'GUARD_FAILED' } }
+
+export class Guards {
+  readonly #settings: () => GuardSettings
+  readonly #failed: (error: Error) => void
+
+  constructor(settings: () => GuardSettings = () => NONE, failed: (error: Error) => void = () => {}) {
+    this.#settings = settings
+    this.#failed = failed
+  }
+
+  /** Whether a visitor of a tunnel with this guard is asked about at all. */
+  isAsked(own: OwnGuard | undefined): boolean {
+    return own !== undefined || this.#settings().guards.length > 0
+  }
+
+  /** Never throws or rejects. A promise only where a guard returned one. */
+  judge(own: OwnGuard | undefined, visitor: Admittance): Judgement | Promise<Judgement> {
+    const { guards: all } = this.#settings()
+    const guards = own === undefined ? all : [...all, own.guard]
+    return this.#ask(guards, 0, visitor, [])
+  }
+
+  /** The guard that a client asks for; the error says why it cannot have it. */
+  async make(definition: object, tunnel: GuardedTunnel): Promise<OwnGuard | TunnelError> {
+    const { guarding } = this.#settings()
+    if (guarding === undefined)
+      return new TunnelError(
+        'GUARD_UNAVAILABLE',
+        'The server has no guards for tunnels, so it does not serve it.',
+      )
+    try {
+      // Time passes: a guard that differs in nothing else is the same.
+      const { leftMs: _leftMs, ...lasting } = { leftMs: 0, ...definition }
+      return { guard: await guarding(definition, tunnel), definition: JSON.stringify(lasting) }
+    } catch (cause) {
+      if (cause instanceof TunnelError) return cause
+      this.#report('guarding', cause)
+      return new TunnelError('GUARD_UNAVAILABLE', undefined, { cause })
+    }
+  }
+
+  /** It is not used any more. */
+  close({ guard }: OwnGuard): void {
+    try {
+      guard.close?.()
+    } catch (cause) {
+      this.#report(guard.name, cause)
+    }
+  }
+
+  /** What a verdict said cannot be done, or the reader of a form failed. */
+  fail(cause: unknown): Refusal {
+    this.#report('of a verdict', cause)
+    return { code: 'GUARD_FAILED' }
+  }
+
+  #ask(
+    guards: readonly Guard[],
+    from: number,
+    visitor: Admittance,
+    passes: readonly Pass[],
+  ): Judgement | Promise<Judgement> {
+    let all = passes
+    for (let index = from; index < guards.length; index++) {
+      const guard = guards[index]!
+      let verdict: Verdict | Promise<Verdict>
+      try {
+        verdict = guard.admit(visitor)
+      } catch (cause) {
+        this.#report(guard.name, cause)
+        return FAILED
+      }
+      if (verdict === undefined) continue
+      if (isPromise(verdict)) return this.#await(guards, index, visitor, all, verdict)
+      if (!isPass(verdict)) return judgementOf(verdict)
+      all = [...all, verdict]
+    }
+    return all.length === 0 ? PASSED : { kind: 'pass', passes: all }
+  }
+
+  async #await(
+    guards: readonly Guard[],
+    index: number,
+    visitor: Admittance,
+    passes: readonly Pass[],
+    pending: Promise<Verdict>,
+  ): Promise<Judgement> {
+    const { name = '' } = guards[index] ?? {}
+    const { guardTimeoutMs } = this.#settings().limits
+    const late = deferred<never>()
+    const timer = setTimeout(
+      () => late.reject(new Error(`no answer within ${guardTimeoutMs} ms`)),
+      guardTimeoutMs,
+    )
+    try {
+      const verdict = await Promise.race([pending, late.promise])
+      if (verdict !== undefined && !isPass(verdict)) return judgementOf(verdict)
+      return await this.#ask(
+        guards,
+        index + 1,
+        visitor,
+        verdict === undefined ? passes : [...passes, verdict],
+      )
+    } catch (cause) {
+      this.#report(name, cause)
+      return FAILED
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  #report(name: string, cause: unknown): void {
+    this.#failed(new TunnelError('GUARD_FAILED', `The guard "${name}" failed: ${String(cause)}.`, { cause }))
+  }
+}
+
+function isPromise(verdict: Verdict | Promise<Verdict>): verdict is Promise<Verdict> {
+  return verdict !== undefined && 'then' in verdict
+}
+
+function isPass(verdict: Exclude<Verdict, undefined>): verdict is Pass {
+  return !('read' in verdict) && !('code' in verdict) && !('status' in verdict) && !('body' in verdict)
+}
+
+function judgementOf(verdict: Refusal | Reading): Judgement {
+  return 'read' in verdict ? { kind: 'reading', reading: verdict } : { kind: 'refusal', refusal: verdict }
+}
+
+/**
+ * Makes the head what the app is to get: it is written anew and parsed once more, so that everything behind the guards sees one
+ * head. Throws for what no plugin may change.
+ */
+export function applyPasses(head: RequestHead, passes: readonly Pass[]): void {
+  if (!passes.some(editsHead)) return
+  const edited = editHead(head, {
+    withoutHeaders: passes.flatMap(({ withoutHeaders = [] }) => withoutHeaders),
+    withoutCookies: passes.flatMap(({ withoutCookies = [] }) => withoutCookies),
+    adds: passes.flatMap(({ requestHeaders = [] }) => requestHeaders),
+  })
+  if (edited === undefined) return
+  // It was within the limits when it came.
+  const limits = { maxHeadBytes: edited.length, maxHeaderCount: edited.length, maxTargetBytes: edited.length }
+  if (parseRequestHead(head, edited, 0, edited.length, limits) !== edited.length)
+    throw new Error('the head is not one any more')
+}
+
+/**
+ * Whether the visitor's Connection names a line that a guard has added: as one of this connection alone it would not be
+ * forwarded, and the app would take the visitor for another one.
+ */
+export function hidesAdded({ fields }: RequestHead, passes: readonly Pass[]): boolean {
+  if (fields.nominatedCount === 0) return false
+  const names = passes.flatMap(({ requestHeaders = [] }) =>
+    requestHeaders.map(([name]) => name.toLowerCase()),
+  )
+  return names.some(name => {
+    const line = fields.find(name)
+    return line >= 0 && fields.isNominated(line)
+  })
+}
+
+function editsHead({ withoutHeaders, withoutCookies, requestHeaders }: Pass): boolean {
+  return withoutHeaders !== undefined || withoutCookies !== undefined || requestHeaders !== undefined
+}
+
+/** Whole header lines for the answer, each with its CRLF; `undefined`: none. */
+export function answerLinesOf(passes: readonly Pass[]): Uint8Array | undefined {
+  const lines: readonly HeaderLine[] = passes.flatMap(({ answerHeaders = [] }) => answerHeaders)
+  return lines.length === 0 ? undefined : Buffer.concat(lines.map(([name, value]) => headerLine(name, value)))
+}
+
+/** Tells the guards of a connection that lasts. Returns what to call when it is over. */
+export function keepOpen(passes: readonly Pass[], cut: () => void): () => void {
+  const ends = passes.flatMap(({ whileOpen }) => (whileOpen === undefined ? [] : [whileOpen(cut)]))
+  return () => {
+    for (const end of ends) end()
+  }
+}

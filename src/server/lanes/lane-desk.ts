@@ -1,0 +1,114 @@
+// Which visitors may have a lane, and what lanes serve, in the server's books.
+
+import type { ExchangeCounts, Lane, LaneEnd, LaneExchange, LaneTerms } from '../../accelerator.ts'
+import type { RequestHead } from '../../http/head.ts'
+import { Booking, type BookingHost } from '../booking.ts'
+import type { ClientReports } from '../clients.ts'
+import type { Deadline } from '../deadlines.ts'
+import { toHundredth } from '../exchanges.ts'
+import type { Arrival } from '../front.ts'
+import type { ServerRoom } from '../room.ts'
+import type { Tunnel } from '../tunnels.ts'
+import type { Upstream } from '../upstream.ts'
+import type { LaneTicket } from './lanes.ts'
+
+/** How soon lanes are asked again for what they served: see `SOON_MS` of `reports.ts`. */
+const HARVEST_MS = 1
+
+/** A lane may begin. */
+export interface LaneGrant extends LaneTicket, Pick<LaneTerms, 'isReported'> {
+  /** It did. */
+  began(lane: Lane): void
+  /** It served one; only if `isReported`. */
+  exchanged(exchange: LaneExchange): void
+  ended(lane: Lane, end: LaneEnd): void
+  /** It left the visitor's exchange to the main thread, in the middle: a booking as of any other. */
+  resumedByMain(arrival: Arrival, upstream: Upstream): Booking
+}
+
+export class LaneDesk implements Deadline {
+  dueTick = 0
+  readonly #room: ServerRoom
+  readonly #host: BookingHost
+
+  constructor(room: ServerRoom, host: BookingHost) {
+    this.#room = room
+    this.#host = host
+    room.deadlines.watch(this)
+  }
+
+  /** Passes on what lanes have served since the last time, and lets them report more one by one. */
+  expired(): void {
+    const { deadlines, tunnels } = this.#room
+    tunnels.lanes.harvest()
+    for (const tunnel of tunnels.lanes.tunnels) this.#allowReports(tunnel)
+    if (tunnels.lanes.count > 0) deadlines.arm(this, HARVEST_MS)
+  }
+
+  /** For a lane from the visitor of this request to the tunnel that it is for; `undefined`: there is to be none. */
+  grant({ host }: RequestHead): LaneGrant | undefined {
+    const room = this.#room
+    // What a lane answers does not say that it is the last.
+    if (!room.isRunning) return undefined
+    const destination = room.destinationOf(host)
+    const tunnel = destination.kind === 'tunnel' ? room.tunnels.find(destination.name) : undefined
+    // There are no lanes to the clients of a pool.
+    const member = tunnel?.members[0]
+    const reports = member?.client?.reports
+    // A client that is behind has to get its reports, and requests on the main thread wait for it.
+    if (tunnel === undefined || reports?.isBehind) return undefined
+    // Guards are asked about each request.
+    if (tunnel.isGuarded) return undefined
+    const { books } = this.#host
+    const { counters, deadlines, tunnels } = room
+    const counted = (counts: ExchangeCounts) => {
+      reports?.counted(counts)
+      books.counted(counts)
+    }
+    this.#allowReports(tunnel)
+    const ticket = tunnels.lanes.grant(tunnel, counted, ({ requests, bytesIn, bytesOut }) => {
+      counters.requests += requests
+      counters.bytesIn += bytesIn
+      counters.bytesOut += bytesOut
+      member?.finished()
+      books.fewer()
+    })
+    return {
+      ...ticket,
+      began: lane => {
+        member?.began()
+        ticket.began(lane)
+        if (this.dueTick === 0) deadlines.arm(this, HARVEST_MS)
+      },
+      isReported: this.#rateFor(reports) === Number.POSITIVE_INFINITY,
+      exchanged: ({ target, status, durationMs, bytes }) => {
+        const asked = { host, method: 'GET', target }
+        const report = reports?.begun(tunnel, asked) ?? 0
+        const outcome = { status, durationMs: toHundredth(durationMs), bytes }
+        reports?.finished(tunnel, report, status, outcome.durationMs, bytes)
+        if (books.isHeard) {
+          if (books.takeReport()) books.report(tunnel, asked, outcome)
+          else books.count(status >= 500, bytes)
+        }
+        if (reports?.isBehind) tunnel.routesChanged()
+      },
+      resumedByMain: (arrival, upstream) => {
+        const booking = new Booking(arrival, this.#host)
+        booking.resumeAt(member, tunnel, upstream)
+        return booking
+      },
+    }
+  }
+
+  /** How many exchanges of a second the client or a listener of the server wants reported one by one. */
+  #rateFor(reports: ClientReports | undefined): number {
+    const ofClient = reports?.isWatching === true ? reports.reportRate || Number.POSITIVE_INFINITY : 0
+    return Math.max(ofClient, this.#host.books.reportRate)
+  }
+
+  /** `Reports` keeps to the rate; this only bounds what lanes report in vain. */
+  #allowReports(tunnel: Tunnel): void {
+    const rate = this.#rateFor(tunnel.members[0]?.client?.reports)
+    this.#room.tunnels.lanes.allowReports(tunnel, Number.isFinite(rate) ? rate : 0)
+  }
+}

@@ -1,0 +1,116 @@
+// The lanes of a server, by tunnel: when they have to end, what they have served, and how much of it they report.
+
+import type { ExchangeCounts, Lane, LaneCounts, LaneEnd, LaneTerms } from '../../accelerator.ts'
+
+/** What the lanes of a tunnel see as well. */
+type Shared = Pick<LaneTerms, 'routingEpoch' | 'reportsLeft'>
+
+/** A lane may begin, and says here that it did. */
+export interface LaneTicket extends Shared, Pick<LaneTerms, 'grantedEpoch'> {
+  began(lane: Lane): void
+  ended(lane: Lane, end: LaneEnd): void
+}
+
+/** What the server counts of a lane. */
+export type Served = Pick<LaneCounts, 'requests' | 'bytesIn' | 'bytesOut'>
+
+interface Running<Tunnel> {
+  readonly tunnel: Tunnel
+  /** Gets what the lane served and did not report one by one. */
+  readonly counted: (counts: ExchangeCounts) => void
+  /** What was passed on of these. */
+  unreported: ExchangeCounts
+}
+
+const NOTHING: ExchangeCounts = { requests: 0, errors: 0, bytes: 0 }
+
+/** `Tunnel`: what lanes lead to; it need not be known here. */
+export class Lanes<Tunnel extends object> {
+  readonly #running = new Map<Lane, Running<Tunnel>>()
+  readonly #shared = new WeakMap<Tunnel, Shared>()
+
+  get count(): number {
+    return this.#running.size
+  }
+
+  /** On what terms a lane to the tunnel may begin. `counted` gets what it does not report one by one. */
+  grant(
+    tunnel: Tunnel,
+    counted: (counts: ExchangeCounts) => void,
+    ended: (counts: LaneCounts) => void,
+  ): LaneTicket {
+    const shared = this.#sharedOf(tunnel)
+    return {
+      ...shared,
+      grantedEpoch: Atomics.load(shared.routingEpoch, 0),
+      began: lane => this.#running.set(lane, { tunnel, counted, unreported: NOTHING }),
+      ended: (lane, { counts }) => {
+        const running = this.#running.get(lane)
+        this.#running.delete(lane)
+        if (running !== undefined) passOn(running, counts)
+        ended(counts)
+      },
+    }
+  }
+
+  /** Passes on what lanes have served and not reported. */
+  harvest(): void {
+    for (const [lane, running] of this.#running) passOn(running, lane.counts)
+  }
+
+  /** Lets the lanes of a tunnel report so many exchanges one by one from now on. */
+  allowReports(tunnel: Tunnel, count: number): void {
+    Atomics.store(this.#sharedOf(tunnel).reportsLeft, 0, count)
+  }
+
+  /** The tunnels that have lanes. */
+  get tunnels(): ReadonlySet<Tunnel> {
+    return new Set([...this.#running.values()].map(({ tunnel }) => tunnel))
+  }
+
+  #sharedOf(tunnel: Tunnel): Shared {
+    let shared = this.#shared.get(tunnel)
+    if (shared === undefined) {
+      const memory = new SharedArrayBuffer(8)
+      shared = { routingEpoch: new Int32Array(memory, 0, 1), reportsLeft: new Int32Array(memory, 4, 1) }
+      this.#shared.set(tunnel, shared)
+    }
+    return shared
+  }
+
+  /**
+   * Requests to these tunnels may have to go elsewhere: those that a lane takes from now on, or one that was granted and
+   * is about to begin, come back to the main thread. Those that were sent are still answered.
+   */
+  recall(tunnels: readonly Tunnel[]): void {
+    for (const tunnel of tunnels) {
+      const shared = this.#shared.get(tunnel)
+      if (shared !== undefined) Atomics.add(shared.routingEpoch, 0, 1)
+    }
+    if (this.#running.size === 0) return
+    const recalled = new Set(tunnels)
+    for (const [lane, { tunnel }] of this.#running) if (recalled.has(tunnel)) lane.stop()
+  }
+
+  /** What those under way have served so far, and this. */
+  addedTo({ requests, bytesIn, bytesOut }: Served): Served {
+    const sum = { requests, bytesIn, bytesOut }
+    for (const { counts } of this.#running.keys()) {
+      sum.requests += counts.requests
+      sum.bytesIn += counts.bytesIn
+      sum.bytesOut += counts.bytesOut
+    }
+    return sum
+  }
+}
+
+function passOn(running: Running<object>, { unreported }: LaneCounts): void {
+  const before = running.unreported
+  running.unreported = unreported
+  if (unreported.requests === before.requests) return
+  running.counted({
+    requests: unreported.requests - before.requests,
+    errors: unreported.errors - before.errors,
+    bytes: unreported.bytes - before.bytes,
+  })
+}

@@ -1,0 +1,158 @@
+// A visitor's way to a lane: a stream of its own once its requests come easy, and when to give it up.
+
+import type { Lane, LaneEnd } from '../../accelerator.ts'
+import type { Hop } from '../../http/forward.ts'
+import type { HeadLimits } from '../../http/head.ts'
+import type { Socket } from '../../socket.ts'
+import type { Booking } from '../booking.ts'
+import type { Arrival } from '../front.ts'
+import type { Shortcut } from '../fronts/channel.ts'
+import type { Reserved } from '../lane.ts'
+import type { Exchange, Rewrite, Upstream, Visit } from '../upstream.ts'
+import type { LaneGrant } from './lane-desk.ts'
+
+/** So many easy exchanges within `SOON_MS` make a visitor that a lane is for. */
+const EASY_EXCHANGES = 8
+const SOON_MS = 1_000
+/** A lane that served fewer was not worth its while: the next one has to wait for twice as many easy exchanges. */
+const WORTHWHILE_REQUESTS = 64
+const MAX_WANTED_EASY = 65_536
+/** Exchanges after which a stream that is not fit for a lane, such as one whose last lane is not back yet, is given back. */
+const MAX_WAITED = 8
+
+/** What a lane needs of its visitor's connection. */
+export interface LaneSite {
+  readonly socket: Socket
+  /** On what terms a lane for the host that the visitor asked last may begin; `undefined`: it may not. */
+  grant(): LaneGrant | undefined
+  /** What origins get to know of the visitor. */
+  hop(rewrite: Rewrite | undefined): Hop
+  /** What the visitor asked last. */
+  hostWithPort(): string
+  limits(): HeadLimits
+  /** Whether nothing has arrived since the lane was entered. */
+  isUndisturbed(): boolean
+  /** The connection is no longer the lane's, later; `undefined`: it never was. */
+  left(end: LaneEnd | undefined): void
+}
+
+export class VisitorLane implements Shortcut {
+  readonly #site: LaneSite
+  #easyCount = 0
+  #easySince = 0
+  #wantedEasy = EASY_EXCHANGES
+  /** Where the visitor asked last. */
+  #lastUpstream: Upstream | undefined
+  #upstream: Upstream | undefined
+  #reserved: Reserved | undefined
+  #waited = 0
+  /** For the lane that is about to begin. */
+  #grant: LaneGrant | undefined
+  /** What the lane left in the middle. */
+  #unfinished: LaneGrant | undefined
+
+  constructor(site: LaneSite) {
+    this.#site = site
+  }
+
+  /** An exchange is over, and the connection stays open. `isEasy`: a lane could have served it. */
+  exchanged(isEasy: boolean): void {
+    if (this.#reserved !== undefined) {
+      if (isEasy && ++this.#waited <= MAX_WAITED) return
+      if (isEasy) this.#wantedEasy = Math.min(2 * this.#wantedEasy, MAX_WANTED_EASY)
+      this.giveUp()
+    } else if (!isEasy) this.#easyCount = 0
+    else if (this.#easyCount++ === 0) this.#easySince = performance.now()
+  }
+
+  /** Where a request that was routed to an upstream goes: to the visitor's own way there, if it has one. */
+  begin(upstream: Upstream, visit: Visit): Exchange {
+    if (this.#reserved !== undefined && (this.#upstream !== upstream || !this.#reserved.isOpen)) this.giveUp()
+    // A lane serves one host: a proxy in front, whose requests are for a tunnel each, would begin and end one all the time.
+    if (this.#lastUpstream !== upstream) this.#easyCount = 0
+    this.#lastUpstream = upstream
+    if (this.#reserved === undefined && this.#isWanted()) {
+      this.#reserved = upstream.reserve?.()
+      this.#upstream = upstream
+      this.#waited = 0
+    }
+    return (this.#reserved ?? upstream).begin(visit)
+  }
+
+  get isReady(): boolean {
+    return this.#reserved?.isLendable === true
+  }
+
+  /** Whether a lane may begin now. Without one, what was reserved for it is given up. */
+  isGranted(): boolean {
+    this.#grant = this.#site.grant()
+    if (this.#grant === undefined) this.giveUp()
+    return this.#grant !== undefined
+  }
+
+  /** Begins a lane, in a moment. To be called behind `isGranted`. */
+  enter(): void {
+    const site = this.#site
+    const reserved = this.#reserved
+    const grant = this.#grant
+    this.#grant = undefined
+    if (reserved === undefined || grant === undefined) return site.left(undefined)
+    const { routingEpoch, grantedEpoch, reportsLeft, isReported } = grant
+    const terms = {
+      routingEpoch,
+      grantedEpoch,
+      reportsLeft,
+      hostWithPort: site.hostWithPort(),
+      hop: site.hop(reserved.rewrite),
+      limits: site.limits(),
+      isReported,
+    }
+    let lane: Lane | undefined
+    reserved.lend(site.socket, terms, {
+      isUndisturbed: () => site.isUndisturbed(),
+      began: begun => {
+        lane = begun
+        grant.began(begun)
+      },
+      exchanged: exchange => grant.exchanged(exchange),
+      ended: end => {
+        const isWorthwhile = end !== undefined && end.counts.requests >= WORTHWHILE_REQUESTS
+        this.#wantedEasy = isWorthwhile ? EASY_EXCHANGES : Math.min(2 * this.#wantedEasy, MAX_WANTED_EASY)
+        // An exchange that the lane began continues here. The stream goes back to the pool after it.
+        if (end?.isAsked && !end.isTorn) this.#unfinished = grant
+        else this.giveUp()
+        site.left(end)
+        this.giveUp()
+        if (lane !== undefined && end !== undefined) grant.ended(lane, end)
+      },
+    })
+  }
+
+  resumed(arrival: Arrival): Booking | undefined {
+    const grant = this.#unfinished
+    const upstream = this.#upstream
+    this.#unfinished = undefined
+    if (grant === undefined || upstream === undefined || this.#reserved?.isOpen !== true) return undefined
+    return grant.resumedByMain(arrival, upstream)
+  }
+
+  /** The visitor is gone, or its stream is not what it needs. */
+  giveUp(): void {
+    const reserved = this.#reserved
+    this.#reserved = undefined
+    this.#upstream = undefined
+    this.#unfinished = undefined
+    this.#lastUpstream = undefined
+    this.#easyCount = 0
+    reserved?.release()
+  }
+
+  #isWanted(): boolean {
+    if (this.#easyCount < this.#wantedEasy) return false
+    // Slow as they come, a stream of their own would save nothing.
+    const isSoon = performance.now() - this.#easySince < (SOON_MS * this.#wantedEasy) / EASY_EXCHANGES
+    this.#easyCount = 0
+    const site = this.#site
+    return isSoon && site.socket.isLendable === true && site.grant() !== undefined
+  }
+}

@@ -1,0 +1,239 @@
+// The ports of a server, and the certificates shown there.
+
+import { isIP } from 'node:net'
+import { pairFault } from '../certificates/pair.ts'
+import { TunnelError } from '../errors.ts'
+import type { Socket, SocketHandler } from '../socket.ts'
+import type { Listening, ServerTls } from '../sockets/bun.ts'
+import type { Admission, Seat } from './admission.ts'
+import { type AcceptVisitor, acceptThrough } from './entrances.ts'
+import type { HttpFront } from './fronts/http.ts'
+import type { TlsFront } from './fronts/tls.ts'
+import type { Entrance } from './fronts/visitor-hop.ts'
+import type { ServerRoom } from './room.ts'
+import type { ServerSettings } from './settings.ts'
+import type { TlsTermination } from './termination.ts'
+import type { Tunnel } from './tunnels.ts'
+
+export class Listeners {
+  readonly #room: ServerRoom
+  readonly #admission: Admission
+  readonly #httpFront: HttpFront
+  /** For `httpPort`. */
+  readonly #redirects: HttpFront
+  /** For TLS tunnels. */
+  readonly #tlsFront: TlsFront
+  #main: Listening | undefined
+  /** Where TLS tunnels have a port of their own. */
+  #tls: Listening | undefined
+  /** For redirects and challenges. */
+  #http: Listening | undefined
+  /** Where hellos are read before TLS begins. */
+  #termination: TlsTermination | undefined
+
+  constructor(
+    room: ServerRoom,
+    admission: Admission,
+    httpFront: HttpFront,
+    redirects: HttpFront,
+    tlsFront: TlsFront,
+  ) {
+    this.#room = room
+    this.#admission = admission
+    this.#httpFront = httpFront
+    this.#redirects = redirects
+    this.#tlsFront = tlsFront
+  }
+
+  /** The one asked for before they are open. */
+  get port(): number {
+    return this.#main?.port ?? this.#room.settings.port
+  }
+
+  /** Of TLS tunnels; `undefined`: there is none. */
+  get tlsPort(): number | undefined {
+    const { tlsPort, sharesTlsPort } = this.#room.settings
+    return this.#tls?.port ?? (sharesTlsPort ? this.port : tlsPort)
+  }
+
+  /** Of redirects; `undefined`: there is none. */
+  get httpPort(): number | undefined {
+    return this.#http?.port ?? this.#room.settings.httpPort
+  }
+
+  /** The public URL of a tunnel; `undefined`: of the control host. */
+  urlOf(tunnel: Tunnel | undefined): string {
+    const { publicUrl, domains, sharesTlsPort } = this.#room.settings
+    const hostname = domains[0] ?? 'localhost'
+    if (tunnel !== undefined && tunnel.port !== 0) return `${tunnel.kind}://${hostname}:${tunnel.port}`
+    if (tunnel?.kind !== 'tls') return this.#room.urlOf(this.port, tunnel?.name)
+    const tlsPort = sharesTlsPort && publicUrl ? Number(publicUrl.port || 443) : this.tlsPort
+    return `tls://${tunnel.name}.${hostname}${tlsPort === 443 ? '' : `:${tlsPort}`}`
+  }
+
+  /** Rejects with `PORT_IN_USE`, `TLS_INVALID`, `OPTION_INVALID` or `RUNTIME_UNSUPPORTED`: then none is open. */
+  async open(): Promise<void> {
+    const { settings } = this.#room
+    const { port, hostname, tls, isTls, tlsPort, sharesTlsPort, httpPort } = settings
+    const { listenBun } = await import('../sockets/bun.ts')
+    const failed = (error: Error) => this.#room.failed(error)
+    const own: Entrance['proto'] = isTls ? 'https' : 'http'
+    const listen = (on: number, accept: AcceptVisitor, certificate?: ServerTls, proto = own) => {
+      try {
+        return listenBun({
+          hostname,
+          port: on,
+          failed,
+          ...(certificate && { tls: certificate }),
+          admit: socket => this.#admission.admit(socket, true),
+          accept: acceptThrough(this.#room, proto, accept),
+        })
+      } catch (cause) {
+        throw listenError(cause, hostname, on, certificate)
+      }
+    }
+    try {
+      const front =
+        (httpFront: HttpFront): AcceptVisitor =>
+        (socket, entrance, seat) =>
+          httpFront.accept(socket, entrance, seat)
+      if (readsHellos(settings)) {
+        this.#termination = await this.#terminationOf(settings)
+        await (await import('./termination.ts')).TlsTermination.check()
+        this.#main = listen(port, (socket, entrance, seat) =>
+          this.#acceptTls(socket, entrance, seat, sharesTlsPort),
+        )
+      } else this.#main = listen(port, front(this.#httpFront), tls)
+      if (httpPort !== undefined) this.#http = listen(httpPort, front(this.#redirects), undefined, 'http')
+      if (tlsPort === undefined || sharesTlsPort) return
+      this.#tls = listen(tlsPort, (socket, _entrance, seat) => this.#tlsFront.accept(socket, seat))
+    } catch (error) {
+      this.close(true)
+      this.#main = undefined
+      throw error
+    }
+  }
+
+  /** Resolves with what brings other certificates into new handshakes; `undefined`: they stay. Rejects with `TLS_INVALID`. */
+  async prepare(next: ServerSettings): Promise<(() => void) | undefined> {
+    const now = this.#room.settings
+    const { tls, certificates, challenges } = next
+    const isSame =
+      certificates === now.certificates &&
+      challenges === now.challenges &&
+      next.clientCa === now.clientCa &&
+      tls?.cert === now.tls?.cert &&
+      tls?.key === now.tls?.key &&
+      next.tlsTerms.ciphers === now.tlsTerms.ciphers
+    if (isSame) return undefined
+    if (this.#termination === undefined) return tls && secured(tls, () => this.#main?.prepareTls(tls))
+    const termination = await this.#terminationOf(next)
+    return () => {
+      this.#termination = termination
+    }
+  }
+
+  /** Accepts no more connections. `closeActive`: those that are open are cut. */
+  close(closeActive: boolean): void {
+    this.#main?.stop(closeActive)
+    this.#tls?.stop(closeActive)
+    this.#http?.stop(closeActive)
+    if (!closeActive) return
+    this.#tlsFront.stop()
+  }
+
+  /** TLS for a tunnel goes there as it is; the rest ends here. */
+  #acceptTls(socket: Socket, entrance: Entrance, seat: Seat | undefined, sharesPort: boolean): SocketHandler {
+    const accept = (secured: Socket) => this.#httpFront.accept(secured, entrance, seat)
+    return this.#tlsFront.accept(socket, seat, {
+      sharesPort,
+      read: hello => this.#termination?.read(hello, accept),
+      foreign: first => (REQUEST.test(Buffer.from(first).toString('latin1')) ? USE_HTTPS : undefined),
+    })
+  }
+
+  async #terminationOf({
+    tls,
+    certificates,
+    challenges,
+    tlsTerms,
+    clientCa,
+  }: ServerSettings): Promise<TlsTermination> {
+    const { TlsTermination } = await import('./termination.ts')
+    const certificate = tls && { cert: tls.cert, key: tls.key }
+    const termination = new TlsTermination({
+      certificates: certificates ?? { find: () => certificate },
+      challenges,
+      options: { ...tlsTerms, clientCa },
+      isControl: name => name === '' || this.#room.destinationOf(name).kind === 'control',
+      failed: error => this.#room.failed(error),
+    })
+    if (tls !== undefined && certificate !== undefined)
+      await secured(tls, () => termination.check(certificate))
+    return termination
+  }
+}
+
+/** The beginning of a request, in the clear. */
+const REQUEST = /^[A-Z]{3,20} \/\S* HTTP\/1\./
+const USE_HTTPS_TEXT = 'This is an HTTPS port, and a plain HTTP request came: use https://.\n'
+const USE_HTTPS = Buffer.from(
+  `HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: ${USE_HTTPS_TEXT.length}\r\nConnection: close\r\n\r\n${USE_HTTPS_TEXT}`,
+)
+
+/** Whether the first bytes of a TLS connection decide how it goes on: they cannot be read behind Bun's own TLS. */
+export function readsHellos({ isTls, certificates, ...settings }: ServerSettings): boolean {
+  const { sharesTlsPort, acceptsProxyProtocol, clientCa } = settings
+  return (
+    isTls && (certificates !== undefined || sharesTlsPort || acceptsProxyProtocol || clientCa !== undefined)
+  )
+}
+
+/** Runs `make`, which fails for the certificate alone. */
+async function secured<Result>(
+  { cert, key }: ServerTls,
+  make: () => Result | Promise<Result>,
+): Promise<Result> {
+  try {
+    return await make()
+  } catch (cause) {
+    if (isAboutCiphers(cause)) throw new TunnelError('OPTION_INVALID', CIPHERS_INVALID, { cause })
+    throw new TunnelError('TLS_INVALID', pairFault(cert, key), { cause })
+  }
+}
+
+const CIPHERS_INVALID = 'tlsCiphers has no cipher of TLS 1.2 that is known by this name.'
+
+function isAboutCiphers(cause: unknown): boolean {
+  return cause instanceof Error && /cipher/i.test(cause.message)
+}
+
+function listenError(
+  cause: unknown,
+  hostname: string,
+  port: number,
+  certificate: ServerTls | undefined,
+): TunnelError {
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
+  if (code === 'EADDRINUSE') {
+    return new TunnelError('PORT_IN_USE', `Port ${port} on ${hostname} is in use.`, { cause })
+  }
+  if (code === 'EACCES') {
+    const text = `Listening on port ${port} needs more rights: choose one from 1024 up, or give it CAP_NET_BIND_SERVICE (docs/operating.md).`
+    return new TunnelError('OPTION_INVALID', text, { cause })
+  }
+  if (isAboutCiphers(cause)) return new TunnelError('OPTION_INVALID', CIPHERS_INVALID, { cause })
+  if (/TLS|SSL|PEM|KEY|CERT|BoringSSL/i.test(`${code} ${String(cause)}`))
+    return new TunnelError('TLS_INVALID', certificate && pairFault(certificate.cert, certificate.key), {
+      cause,
+    })
+  const text = `Cannot listen on ${hostname}:${port}: ${whyNotThere(code, hostname)}. Give an address of this machine, or 0.0.0.0 for all.`
+  return new TunnelError('OPTION_INVALID', text, { cause })
+}
+
+/** Bun 1.4.5 gives no code for a name that has no address. */
+function whyNotThere(code: string, hostname: string): string {
+  if (code === '' || code === 'ENOTFOUND')
+    return isIP(hostname) === 0 ? 'no address is known for this name' : 'the system gives no reason'
+  return code === 'EADDRNOTAVAIL' ? `this machine has no such address (${code})` : code
+}

@@ -1,0 +1,139 @@
+// What the parts of one server share: its settings as they are now, its clock, its counts, its tunnels, its events.
+
+import { isIP } from 'node:net'
+import { eventLoop } from '../event-loop.ts'
+import { formatUrl } from '../names.ts'
+import { Turns } from '../session/turns.ts'
+import type { AddressBounds } from './address-book.ts'
+import { clientAddress } from './client-address.ts'
+import { Deadlines } from './deadlines.ts'
+import type { Arrival } from './front.ts'
+import { Guards } from './guards.ts'
+import { Holdings } from './holdings.ts'
+import type { ServerLimits, TunnelServerEvents } from './options.ts'
+import { type Destination, destinationOf } from './route.ts'
+import type { ServerSettings } from './settings.ts'
+import { Counters } from './stats.ts'
+import { Tunnels } from './tunnels.ts'
+
+export type ServerState = 'idle' | 'starting' | 'running' | 'draining' | 'stopped'
+
+/** The events of a server, for its own parts. */
+export interface ServerEvents {
+  emit<Name extends keyof TunnelServerEvents>(event: Name, payload: TunnelServerEvents[Name]): void
+  /** Whether the event has listeners. */
+  isHeard(event: keyof TunnelServerEvents): boolean
+  /** A request, a connection or a visitor is gone: `stop()` may be waiting for that. */
+  somethingEnded(): void
+}
+
+export class ServerRoom {
+  /** Replaced as a whole by `reload()`: a part that wants some of it asks when it needs it. */
+  settings: ServerSettings
+  state: ServerState = 'idle'
+  /** No visitor comes in any more: from now on each answer is the last on its connection. */
+  isShut = false
+  readonly deadlines: Deadlines = new Deadlines(error => this.failed(error))
+  /** Which visitor or client may do more than one portion of work in this turn of the event loop. */
+  readonly turns: Turns = new Turns(eventLoop, error => this.failed(error))
+  readonly counters: Counters = new Counters()
+  readonly tunnels: Tunnels = new Tunnels(
+    () => this.limits,
+    this.deadlines,
+    new Guards(
+      () => this.settings,
+      error => this.failed(error),
+    ),
+  )
+  /** What clients hold, by token or address. */
+  readonly holdings: Holdings = new Holdings(() => this.limits)
+  /** Flows of all UDP tunnels. */
+  readonly flows: { count: number } = { count: 0 }
+  readonly #events: ServerEvents
+
+  constructor(settings: ServerSettings, events: ServerEvents) {
+    this.settings = settings
+    this.#events = events
+  }
+
+  // ── Settings ───────────────────────────────────────────────────────────────────────────────────────────────
+
+  get limits(): ServerLimits {
+    return this.settings.limits
+  }
+
+  get addressBounds(): AddressBounds {
+    return this.settings.addressBounds
+  }
+
+  get isAddressShareDefault(): boolean {
+    return this.settings.isAddressShareDefault
+  }
+
+  /** Whether this is a proxy whose forwarding headers are believed, and whose connections are those of many visitors. */
+  isTrusted(address: string): boolean {
+    return this.settings.trusted?.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4') ?? false
+  }
+
+  /** Address of a request's visitor, also behind trusted proxies. */
+  addressOf({ remoteAddress, head }: Arrival): string {
+    return clientAddress(remoteAddress, head, address => this.isTrusted(address))
+  }
+
+  destinationOf(host: string): Destination {
+    return destinationOf(host, this.settings.domainsByLength)
+  }
+
+  /** Whether a certificate for this host should be had: the domains themselves and live tunnels. */
+  isKnownHost(host: string): boolean {
+    const { domains } = this.settings
+    const destination = this.destinationOf(host)
+    if (destination.kind !== 'tunnel')
+      return destination.kind === 'control' && domains.some(domain => host.endsWith(domain))
+    const tunnel = this.tunnels.find(destination.name)
+    // A port has no certificate.
+    if (tunnel === undefined || tunnel.port !== 0) return false
+    return !destination.isBelow || tunnel.mayCertify(host, domains)
+  }
+
+  /** Whether visitors come by https, also when that ends in front of this server. */
+  get isSecure(): boolean {
+    const { publicUrl, isTls } = this.settings
+    return publicUrl === undefined ? isTls : publicUrl.protocol === 'https:'
+  }
+
+  /** The URL of the control host, or of a name below it. `port`: where the server listens. */
+  urlOf(port: number, subdomain?: string): string {
+    const { publicUrl, domains } = this.settings
+    const shown = publicUrl === undefined ? port : publicUrl.port === '' ? undefined : Number(publicUrl.port)
+    return formatUrl({
+      secure: this.isSecure,
+      hostname: domains[0] ?? 'localhost',
+      ...(subdomain !== undefined && { subdomain }),
+      ...(shown !== undefined && { port: shown }),
+    })
+  }
+
+  // ── State and events ───────────────────────────────────────────────────────────────────────────────────────
+
+  get isRunning(): boolean {
+    return this.state === 'running'
+  }
+
+  emit<Name extends keyof TunnelServerEvents>(event: Name, payload: TunnelServerEvents[Name]): void {
+    this.#events.emit(event, payload)
+  }
+
+  isHeard(event: keyof TunnelServerEvents): boolean {
+    return this.#events.isHeard(event)
+  }
+
+  /** Something threw or failed that no visitor or client is answered with. */
+  failed(error: Error): void {
+    this.#events.emit('error', error)
+  }
+
+  somethingEnded(): void {
+    this.#events.somethingEnded()
+  }
+}

@@ -1,0 +1,52 @@
+// What the control host may ask of its server.
+
+import type { ErrorCode } from '../errors.ts'
+import type { Socket, SocketHandler } from '../socket.ts'
+import { VERSION } from '../version.ts'
+import type { ClientDesk } from './client-desk.ts'
+import type { ControlHost } from './control.ts'
+import type { SessionLinks } from './links.ts'
+import type { Rule } from './policy.ts'
+import type { ServerRoom } from './room.ts'
+import type { ServerStats } from './stats.ts'
+import type { TokenGate } from './token-gate.ts'
+import type { Applicant } from './upgrade.ts'
+
+export class ServerControl implements ControlHost {
+  readonly version: string = VERSION
+  readonly tokenGate: TokenGate
+  readonly stats: () => ServerStats
+  readonly #room: ServerRoom
+  readonly #clients: ClientDesk
+
+  constructor(room: ServerRoom, clients: ClientDesk, stats: () => ServerStats) {
+    this.tokenGate = clients.tokenGate
+    this.stats = stats
+    this.#room = room
+    this.#clients = clients
+  }
+
+  isTrusted(address: string): boolean {
+    return this.#room.isTrusted(address)
+  }
+
+  clientRefusal(rule: Rule, address: string): ErrorCode | undefined {
+    return this.#clients.refusalOfClient(rule, address)
+  }
+
+  refused(applicant: Applicant, code: ErrorCode): void {
+    this.#room.emit('refused', { ...applicant, code })
+  }
+
+  adopt(socket: Socket, applicant: Applicant, rule: Rule): SocketHandler {
+    return this.#clients.adopt(socket, applicant, rule)
+  }
+
+  linksOf(secret: string): SessionLinks | undefined {
+    return this.#clients.linkGate.find(secret)
+  }
+
+  isKnownHost(host: string): boolean {
+    return this.#room.isKnownHost(host)
+  }
+}

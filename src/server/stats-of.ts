@@ -1,0 +1,38 @@
+// From what a server counts to what it says of itself.
+
+import type { ServerRoom } from './room.ts'
+import type { ServerStats } from './stats.ts'
+
+/** The public form of what a server counts. `clients`, `rawVisitors`: those connected now. */
+export function statsOf(
+  { counters, flows, state, tunnels }: ServerRoom,
+  version: string,
+  clients: number,
+  rawVisitors: number,
+  includeSubdomains: boolean,
+): ServerStats {
+  const { startedAt, totalConnections, pending } = counters
+  const uptimeSeconds = startedAt === 0 ? 0 : Math.floor((Date.now() - startedAt) / 1000)
+  const { requests, bytesIn, bytesOut } = tunnels.lanes.addedTo(counters)
+  return {
+    status: state === 'running' ? 'operational' : state === 'draining' ? 'draining' : 'stopped',
+    version,
+    connections: clients,
+    totalConnections,
+    activeSubdomains: tunnels.count,
+    rawVisitors,
+    totalRawVisitors: counters.rawVisitors,
+    ...(includeSubdomains && {
+      subdomains: tunnels.names(),
+      droppedDatagramsByTunnel: tunnels.droppedDatagrams(),
+    }),
+    flows: flows.count,
+    droppedDatagrams: counters.droppedDatagrams,
+    pendingResponses: pending,
+    requests,
+    uptimeSeconds,
+    uptime: `${uptimeSeconds}s`,
+    bytesIn,
+    bytesOut,
+  }
+}

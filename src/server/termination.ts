@@ -1,0 +1,131 @@
+// Ends TLS of visitors: each gets the certificate for the name in its hello.
+
+import { challengeCertificate } from '../certificates/acme/challenge-certificate.ts'
+import { type ContextOptions, SecureContexts } from '../certificates/contexts.ts'
+import {
+  type Certificate,
+  type Certificates,
+  type ChallengeAnswers,
+  TLS_CHALLENGE_PROTOCOL,
+} from '../certificates.ts'
+import { TunnelError } from '../errors.ts'
+import type { ServerHandshake, Socket, SocketHandler } from '../socket.ts'
+import { FORWARD_SECRET_CIPHERS } from '../sockets/bun.ts'
+import { tlsFault } from '../sockets/bun-tls.ts'
+import type { Hello } from './hello.ts'
+
+/** Where certificates come from, and what is shown for an authority that checks a name. */
+export interface CertificateSource {
+  readonly certificates: Certificates
+  readonly challenges: ChallengeAnswers | undefined
+}
+
+export interface TerminationHost extends CertificateSource {
+  readonly options: ContextOptions
+  /** Whether the name leads to the control host, where clients show certificates if `options.clientCa` is given. */
+  isControl(name: string): boolean
+  failed(error: TunnelError): void
+}
+
+const UNSUPPORTED = `Bun ${Bun.version} cannot begin TLS on a connection whose first bytes were read, which certificates by name, PROXY headers before TLS and a port shared with TLS tunnels need. Use Bun 1.4.5, or one certificate, a tlsPort of its own and no PROXY headers.`
+
+type Accept = (socket: Socket) => SocketHandler
+
+export class TlsTermination {
+  readonly #host: TerminationHost
+  readonly #contexts: SecureContexts
+  /** Those that ask for a certificate. */
+  readonly #askingContexts: SecureContexts | undefined
+
+  constructor(host: TerminationHost) {
+    this.#host = host
+    const { ciphers = FORWARD_SECRET_CIPHERS } = host.options
+    const { clientCa, minVersion } = host.options
+    this.#contexts = new SecureContexts({ ciphers, minVersion })
+    this.#askingContexts =
+      clientCa === undefined ? undefined : new SecureContexts({ ciphers, minVersion, clientCa })
+  }
+
+  /** What the handshake behind this hello goes on with. `accept` gets the decrypted connection. */
+  read(hello: Hello, accept: Accept): ServerHandshake | Promise<ServerHandshake | undefined> | undefined {
+    if (isChallenge(hello)) return this.#challenge(hello.name)
+    try {
+      const found = this.#host.certificates.find(hello.name)
+      if (found instanceof Promise) return this.#later(found, hello.name, accept)
+      return found && this.#handshake(found, hello.name, accept)
+    } catch (error) {
+      // `find` is code of the caller, or the certificate cannot be used.
+      this.#failed(error)
+      return Promise.reject(error)
+    }
+  }
+
+  /**
+   * For the runtime, once before a server depends on it. Rejects with `RUNTIME_UNSUPPORTED` when it cannot begin TLS on a
+   * connection whose first bytes were read.
+   */
+  static async check(): Promise<void> {
+    const certificate = challengeCertificate('localhost', '', Date.now())
+    const fault = await tlsFault(new SecureContexts().of(certificate).context)
+    if (fault !== undefined)
+      throw new TunnelError('RUNTIME_UNSUPPORTED', `${UNSUPPORTED} What happened: ${fault}.`)
+  }
+
+  /** Makes its TLS context now. Throws `TLS_INVALID`. */
+  check(certificate: Certificate): void {
+    this.#contexts.of(certificate)
+    this.#askingContexts?.of(certificate)
+  }
+
+  async #later(
+    found: Promise<Certificate | undefined>,
+    name: string,
+    accept: Accept,
+  ): Promise<ServerHandshake | undefined> {
+    let certificate: Certificate | undefined
+    try {
+      certificate = await found
+    } catch (error) {
+      // What has a code was reported by the code that rejected.
+      if (!(error instanceof TunnelError)) this.#failed(error)
+      throw error
+    }
+    try {
+      return certificate && this.#handshake(certificate, name, accept)
+    } catch (error) {
+      this.#failed(error)
+      throw error
+    }
+  }
+
+  /** Throws `TLS_INVALID`. */
+  #handshake(certificate: Certificate, name: string, accept: Accept): ServerHandshake {
+    const asking = this.#host.isControl(name) ? this.#askingContexts : undefined
+    if (asking === undefined) return { context: this.#contexts.of(certificate).context, accept }
+    return { context: asking.of(certificate).context, asksCertificate: true, accept }
+  }
+
+  #challenge(name: string): ServerHandshake | undefined {
+    const certificate = this.#host.challenges?.tlsCertificate(name)
+    if (certificate === undefined) return undefined
+    const { context } = this.#contexts.of(certificate)
+    return { context, protocol: TLS_CHALLENGE_PROTOCOL, accept: closeAtOnce }
+  }
+
+  #failed(cause: unknown): void {
+    this.#host.failed(
+      cause instanceof TunnelError ? cause : new TunnelError('INTERNAL', undefined, { cause }),
+    )
+  }
+}
+
+/** An authority that checks a name offers nothing else (RFC 8737, 3). */
+function isChallenge({ protocols }: Hello): boolean {
+  return protocols.length === 1 && protocols[0] === TLS_CHALLENGE_PROTOCOL
+}
+
+/** The handshake was the answer. */
+function closeAtOnce(socket: Socket): SocketHandler {
+  socket.end()
+  return { received() {}, drained() {}, ended() {}, closed() {} }
+}

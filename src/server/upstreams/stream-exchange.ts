@@ -1,0 +1,390 @@
+// One request with its answer on a pooled stream: request bytes out, the answer framed strictly on its way back.
+
+import { ERRORS, type ErrorCode } from '../../errors.ts'
+import { BodyFramer } from '../../http/body.ts'
+import type { AnswerStyle } from '../../http/forward.ts'
+import { parseResponseHead, ResponseHead } from '../../http/head.ts'
+import type { Stream } from '../../session/stream.ts'
+import type { Socket, Splice, SpliceDone } from '../../socket.ts'
+import { HeadBuffer } from '../head-buffer.ts'
+import type { Exchange, Visit } from '../upstream.ts'
+import { addBody, scratch, writeAnswerHead, writeInterimHead, writeRequestHead } from './forwarded.ts'
+import { MIN_SPLICED_BYTES, RequestSender } from './request-sender.ts'
+import type { StreamsContext } from './streams-context.ts'
+
+/** A body of this size in so few pieces will come like that again: half of what fits into a lane. */
+const EASY_ANSWER_BYTES = 32_768
+const EASY_PIECES = 2
+
+const CLOSE: AnswerStyle = { close: true, keepAlive10: false, dropsChunks: false }
+const CLOSE_PLAIN: AnswerStyle = { close: true, keepAlive10: false, dropsChunks: true }
+const STAY_OPEN: AnswerStyle = { close: false, keepAlive10: false, dropsChunks: false }
+const STAY_OPEN_10: AnswerStyle = { close: false, keepAlive10: true, dropsChunks: false }
+
+/** What an exchange needs of the pooled stream that it runs on. */
+export interface ExchangeOwner {
+  /** An exchange was complete on this stream before: the origin may have closed it meanwhile. */
+  readonly isReused: boolean
+  /** Calls `originTimedOut` after `ms`; 0: never. Replaces what was set before. */
+  expectAnswer(ms: number): void
+  /** Opens a fresh stream in place of the one that failed; `undefined`: the session has no room, or is gone. */
+  reopen(): Stream | undefined
+  /** The exchange is over, and the stream good for another one. */
+  giveBack(): void
+  /** The exchange is over, and the stream ends in good order. */
+  retire(): void
+  /** The exchange is over, and the stream is reset. */
+  discard(): void
+}
+
+type Phase =
+  | 'over'
+  /** The request goes out, the head of the answer is awaited. */
+  | 'head'
+  | 'body'
+  /** After 101: bytes both ways. */
+  | 'switched'
+
+/** Reused: a stream has one exchange after the other. */
+export class StreamExchange implements Exchange {
+  readonly #owner: ExchangeOwner
+  readonly #context: StreamsContext
+  readonly #request: RequestSender
+  readonly #answer: ResponseHead = new ResponseHead()
+  readonly #partialHead: HeadBuffer = new HeadBuffer()
+  #framer: BodyFramer = new BodyFramer()
+  #phase: Phase = 'over'
+  #visit: Visit | undefined
+  #stream: Stream | undefined
+  /** Answer bytes that the visitor does not take yet: their credit is held back, which stops the origin. */
+  #unconsumed = 0
+  #isVisitorFull = false
+  /** Whether the visitor can tell the end of the answer from its bytes, not only from the end of the connection. */
+  #isDelimited = true
+  /** The visitor speaks HTTP/1.0 and the origin sends chunks: only their payload is passed on. */
+  #isUnchunked = false
+  /** Pieces that the answer came in. */
+  #pieces = 0
+
+  constructor(owner: ExchangeOwner, context: StreamsContext) {
+    this.#owner = owner
+    this.#context = context
+    this.#request = new RequestSender(context.limits, context.deadlines, () => this.#fail('ORIGIN_TIMEOUT'))
+  }
+
+  /** Sends the head of a visit's request. `wasSent`: the origin has it already. */
+  begin(visit: Visit, stream: Stream, wasSent: boolean): void {
+    this.#visit = visit
+    this.#stream = stream
+    this.#phase = 'head'
+    this.#pieces = 0
+    const { limits, isShared, rewrite } = this.#context
+    const { expectsContinue } = visit.head
+    // A visitor that waits for "100 Continue" sends nothing else, so a silent origin would never be noticed.
+    this.#owner.expectAnswer(expectsContinue ? limits.originTimeoutMs : 0)
+    const end = writeRequestHead(visit, rewrite)
+    if (this.#request.begin(stream, end, this.#owner.isReused || isShared, wasSent)) return
+    // The session may have failed in the middle of the write: then the exchange is elsewhere, or over.
+    if (this.#stream !== stream) return
+    visit.pause()
+    if (!expectsContinue) this.#request.expectProgress()
+  }
+
+  // ── From the visitor ───────────────────────────────────────────────────────────────────────────────────────
+
+  body(bytes: Uint8Array): void {
+    if (this.#phase === 'head') this.#owner.expectAnswer(0)
+    if (!this.#request.body(bytes)) this.#visit?.pause()
+  }
+
+  bodyFrom(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined {
+    return this.#request.bodyFrom(from, limitBytes, done)
+  }
+
+  bodyEnded(): void {
+    this.#request.isDone = true
+    switch (this.#phase) {
+      case 'head':
+        this.#request.stopExpecting()
+        return this.#owner.expectAnswer(this.#context.limits.originTimeoutMs)
+      case 'body':
+        if (this.#framer.complete) this.#complete()
+        return
+      case 'switched':
+        this.#request.end()
+        if (this.#stream?.peerEnded) this.#complete()
+    }
+  }
+
+  drained(): void {
+    if (!this.#isVisitorFull) return
+    this.#isVisitorFull = false
+    const count = this.#unconsumed
+    this.#unconsumed = 0
+    this.#stream?.consumed(count)
+  }
+
+  abandoned(): void {
+    this.#end()
+    this.#owner.discard()
+  }
+
+  // ── From the origin ────────────────────────────────────────────────────────────────────────────────────────
+
+  received(bytes: Uint8Array, start: number, end: number): void {
+    switch (this.#phase) {
+      case 'head':
+        this.#account(end - start)
+        return this.#takeHead(bytes, start, end)
+      case 'body':
+        return this.#takeBody(bytes, start, end)
+      case 'switched':
+        return this.#pass(bytes, start, end)
+    }
+  }
+
+  receivedFrom(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined {
+    const { leftBytes } = this.#framer
+    const isPossible = this.#phase === 'body' && !this.#isUnchunked && !this.#isVisitorFull
+    if (!isPossible || leftBytes < MIN_SPLICED_BYTES) return undefined
+    return this.#visit?.writeFrom?.(from, Math.min(leftBytes, limitBytes), movedBytes => {
+      // After a failure in the middle the bytes belong to no answer.
+      if (this.#phase === 'body') this.#framer.skip(movedBytes)
+      if (this.#phase === 'body' && this.#framer.complete) this.#complete()
+      done(movedBytes)
+    })
+  }
+
+  writable(): void {
+    this.#request.stopExpecting()
+    this.#visit?.resume()
+  }
+
+  ended(delivered: number): void {
+    switch (this.#phase) {
+      case 'head':
+        return this.#retryOrFail('ORIGIN_CLOSED', delivered)
+      case 'body':
+        if (this.#answer.body === 'close') return this.#complete()
+        return this.#fail('ORIGIN_CLOSED')
+      case 'switched':
+        if (this.#request.isDone) return this.#complete()
+        return this.#visit?.endAnswer()
+    }
+  }
+
+  reset(code: ErrorCode, delivered: number): void {
+    const isHeadAwaited = this.#phase === 'head'
+    this.#stream = undefined
+    const method = this.#visit?.head.method ?? ''
+    if (this.#context.session.isClosed)
+      return this.#fail(
+        'CLIENT_GONE',
+        isHeadAwaited ? this.#request.piecesToRepeat(delivered, method) : undefined,
+      )
+    // The client is a stranger: of its codes, only those about the origin are believed.
+    const cause = ERRORS[code].fault === 'origin' || code === 'STREAM_LIMIT' ? code : 'ORIGIN_CLOSED'
+    // A handler that threw has seen the request: it would be asked twice.
+    if (isHeadAwaited && cause !== 'HANDLER_FAILED') this.#retryOrFail(cause, delivered)
+    else this.#fail(cause)
+  }
+
+  /** The origin took too long for the head of its answer. */
+  originTimedOut(): void {
+    if (this.#phase === 'head') this.#fail('ORIGIN_TIMEOUT')
+  }
+
+  #takeHead(bytes: Uint8Array, start: number, end: number): void {
+    this.#request.forgetReplay()
+    if (this.#partialHead.isEmpty) return this.#readHead(bytes, start, end)
+    this.#partialHead.add(bytes, start, end)
+    const pending = this.#partialHead.all
+    this.#readHead(pending, 0, pending.length)
+  }
+
+  #readHead(bytes: Uint8Array, start: number, end: number): void {
+    const visit = this.#visit
+    if (visit === undefined) return
+    const answer = this.#answer
+    this.#pieces++
+    let at = start
+    do {
+      const headEnd = parseResponseHead(answer, bytes, at, end, this.#context.limits, visit.head.method)
+      if (headEnd === -1) return this.#fail('ORIGIN_INVALID')
+      if (headEnd === 0) return this.#awaitMore(bytes, at, end)
+      at = headEnd
+    } while (this.#passInterim(visit, answer))
+    this.#partialHead.clear()
+    this.#owner.expectAnswer(0)
+    if (answer.status === 101) this.#switch(visit, bytes, at, end)
+    else this.#beginAnswer(visit, bytes, at, end)
+  }
+
+  #awaitMore(bytes: Uint8Array, at: number, end: number): void {
+    // What waits there already has all of it.
+    if (at === 0 && !this.#partialHead.isEmpty) return
+    this.#partialHead.clear()
+    this.#partialHead.add(bytes, at, end)
+  }
+
+  /** Passes a 1xx answer on: a sign of life. An HTTP/1.0 visitor would not understand it. */
+  #passInterim(visit: Visit, answer: ResponseHead): boolean {
+    if (answer.status >= 200 || answer.status === 101) return false
+    this.#owner.expectAnswer(this.#request.isDone ? this.#context.limits.originTimeoutMs : 0)
+    if (visit.head.minorVersion === 1) {
+      const end = writeInterimHead(answer, STAY_OPEN)
+      this.#write(visit, scratch, true, 0, end)
+    }
+    return true
+  }
+
+  /** Sends the head of the answer, and what of its body came with it, in one write. */
+  #beginAnswer(visit: Visit, bytes: Uint8Array, at: number, end: number): void {
+    const answer = this.#answer
+    this.#phase = 'body'
+    if (answer.body === 'chunked' && visit.head.minorVersion === 0)
+      return this.#beginPlain(visit, bytes, at, end)
+    this.#framer.begin(answer.body, answer.contentLength)
+    const bodyEnd = this.#framer.feed(bytes, at, end)
+    if (bodyEnd === -1) return this.#fail('ORIGIN_INVALID')
+    visit.answered(answer.status)
+    this.#isDelimited = answer.body !== 'close'
+    // An answer that is complete before the request leaves the rest of the request on the connection.
+    const isEarly = this.#framer.complete && !this.#request.isDone
+    const staysOpen = visit.keepsAlive && this.#isDelimited && !isEarly
+    const style = !staysOpen ? CLOSE : visit.head.minorVersion === 0 ? STAY_OPEN_10 : STAY_OPEN
+    const headEnd = writeAnswerHead(answer, style, visit)
+    const totalBytes = headEnd + bodyEnd - at
+    if (addBody(headEnd, bytes, at, bodyEnd)) this.#write(visit, scratch, true, 0, totalBytes)
+    else {
+      this.#write(visit, scratch, true, 0, headEnd)
+      this.#write(visit, bytes, false, at, bodyEnd)
+    }
+    this.#endIfComplete(bodyEnd < end)
+  }
+
+  /** HTTP/1.0 knows no chunks. Origins that send them all the same are common enough. */
+  #beginPlain(visit: Visit, bytes: Uint8Array, at: number, end: number): void {
+    this.#isUnchunked = true
+    this.#isDelimited = false
+    this.#framer = new BodyFramer((piece, from, to) => this.#write(visit, piece, false, from, to))
+    this.#framer.begin('chunked', 0)
+    visit.answered(this.#answer.status)
+    const headEnd = writeAnswerHead(this.#answer, CLOSE_PLAIN, visit)
+    this.#write(visit, scratch, true, 0, headEnd)
+    const bodyEnd = this.#framer.feed(bytes, at, end)
+    if (bodyEnd === -1) return this.#fail('ORIGIN_INVALID')
+    this.#endIfComplete(bodyEnd < end)
+  }
+
+  #takeBody(bytes: Uint8Array, start: number, end: number): void {
+    this.#pieces++
+    const bodyEnd = this.#framer.complete ? start : this.#framer.feed(bytes, start, end)
+    if (bodyEnd === -1) return this.#fail('ORIGIN_INVALID')
+    if (this.#isUnchunked) this.#account(bodyEnd - start)
+    else if (bodyEnd > start) this.#pass(bytes, start, bodyEnd)
+    this.#endIfComplete(bodyEnd < end)
+  }
+
+  /**
+   * `hasSurplus`: the origin sent more than its answer, so nothing it sends can be trusted to be the next one. An answer
+   * that comes before the end of the request ends the exchange, too: the rest of the request is not wanted.
+   */
+  #endIfComplete(hasSurplus: boolean): void {
+    if (!this.#framer.complete) return
+    if (hasSurplus) this.#answer.keepAlive = false
+    this.#complete()
+  }
+
+  #pass(bytes: Uint8Array, start: number, end: number): void {
+    if (this.#visit !== undefined) this.#write(this.#visit, bytes, false, start, end)
+    this.#account(end - start)
+  }
+
+  #write(visit: Visit, bytes: Uint8Array, isScratch: boolean, start: number, end: number): void {
+    if (!visit.write(bytes, isScratch, start, end)) this.#isVisitorFull = true
+  }
+
+  /** Gives the credit for bytes of the origin back, or later when the visitor cannot take more. */
+  #account(count: number): void {
+    if (this.#isVisitorFull) this.#unconsumed += count
+    else this.#stream?.consumed(count)
+  }
+
+  #switch(visit: Visit, bytes: Uint8Array, at: number, end: number): void {
+    // Only an upgrade to this one was passed on: a 101 to anything else is a connection that the visitor did not ask for.
+    if (visit.head.upgrade !== 'websocket' || this.#answer.upgrade !== 'websocket')
+      return this.#fail('ORIGIN_INVALID')
+    this.#phase = 'switched'
+    this.#request.isDone = false
+    visit.answered(101)
+    const headEnd = writeAnswerHead(this.#answer, STAY_OPEN, visit)
+    this.#write(visit, scratch, true, 0, headEnd)
+    if (at < end) this.#write(visit, bytes, false, at, end)
+    visit.switched()
+  }
+
+  // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** A lane can serve such an answer: head and body may come one after the other. */
+  get #isEasy(): boolean {
+    return this.#pieces <= EASY_PIECES && this.#framer.payloadBytes <= EASY_ANSWER_BYTES
+  }
+
+  #complete(): void {
+    const visit = this.#visit
+    const isEasy = this.#isEasy
+    const { isDone } = this.#request
+    const answer = this.#answer
+    const isSound = this.#phase === 'body' && isDone && answer.keepAlive && answer.body !== 'close'
+    const isReusable = isSound && this.#stream?.peerEnded === false
+    if (this.#unconsumed > 0) this.drained()
+    this.#end()
+    if (isReusable) this.#owner.giveBack()
+    else if (isDone) this.#owner.retire()
+    else this.#owner.discard()
+    visit?.done(isDone && this.#isDelimited, isSound && isEasy)
+  }
+
+  /**
+   * A stream of the pool can be dead without our knowing yet. If nothing of the request was delivered any method may
+   * be tried again; if it was, only one that does no harm twice.
+   */
+  #retryOrFail(code: ErrorCode, delivered: number): void {
+    const visit = this.#visit
+    // On a fresh stream nothing says that it was stale: what breaks one app there may break another.
+    if (!this.#owner.isReused) return this.#fail(code, this.#request.piecesUnlessDelivered(delivered))
+    const pieces = this.#request.piecesToRepeat(delivered, visit?.head.method ?? '')
+    if (pieces === undefined || visit === undefined) return this.#fail(code)
+    const { isDone } = this.#request
+    this.#request.stop()
+    const stream = this.#owner.reopen()
+    if (stream === undefined) return this.#fail('CLIENT_GONE', pieces)
+    // What the old stream wanted to wait for is gone; the new one may want to wait at once.
+    visit.resume()
+    this.begin(visit, stream, false)
+    for (const piece of pieces) this.body(piece)
+    if (isDone) this.bodyEnded()
+  }
+
+  /** `again`: as `Visit.fail` takes it. */
+  #fail(code: ErrorCode, again?: readonly Uint8Array[]): void {
+    const visit = this.#visit
+    this.#end()
+    this.#owner.discard()
+    visit?.fail(code, again)
+  }
+
+  #end(): void {
+    this.#phase = 'over'
+    this.#visit = undefined
+    this.#stream = undefined
+    this.#request.stop()
+    this.#partialHead.clear()
+    this.#unconsumed = 0
+    this.#isVisitorFull = false
+    if (!this.#isUnchunked) return
+    this.#isUnchunked = false
+    this.#framer = new BodyFramer()
+  }
+}

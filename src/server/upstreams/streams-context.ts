@@ -1,0 +1,23 @@
+// What the streams of one tunnel at one client share.
+
+import type { Session } from '../../session/session.ts'
+import type { Deadlines } from '../deadlines.ts'
+import type { SessionTrunk } from '../lanes/session-trunk.ts'
+import type { ServerLimits } from '../options.ts'
+import type { Rewrite } from '../upstream.ts'
+
+export interface StreamsContext {
+  readonly session: Session
+  /** Of the session. */
+  readonly trunk: Pick<SessionTrunk, 'current' | 'request'>
+  /** The tunnel's number on the session. */
+  readonly tunnel: number
+  readonly limits: ServerLimits
+  readonly deadlines: Deadlines
+  /** Other clients hold the tunnel, too: what fails here may be tried there. */
+  readonly isShared: boolean
+  /** What the client wants instead of the visitor's Host and Origin. */
+  readonly rewrite: Rewrite | undefined
+  /** The PROXY header that each raw visitor's stream begins with. */
+  readonly proxyProtocol: 1 | 2 | undefined
+}

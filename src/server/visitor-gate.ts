@@ -1,0 +1,56 @@
+// Which member of a tunnel takes a visitor. Every visitor passes here once, whatever it speaks: a request of any version of
+// HTTP, an upgrade, a raw connection, a UDP flow. First the guards are asked, then a member is chosen.
+
+import type { ErrorCode } from '../errors.ts'
+import type { Refusal } from '../plugin.ts'
+import type { Holding } from './front.ts'
+import type { Guards, Judgement } from './guards.ts'
+import type { Member } from './member.ts'
+import type { Asking } from './pool.ts'
+import type { ServerRoom } from './room.ts'
+import type { Tunnel } from './tunnels.ts'
+
+/** The member that takes the visitor, why none does, or a wait for one. */
+export type Chosen = Member | ErrorCode | Holding<Member | ErrorCode>
+
+/** Who asks, as guards see it. */
+export interface Visitor extends Asking {
+  /** It came by https, also when that ends in front of this server. Default `false`: no request. */
+  readonly isSecure?: boolean
+}
+
+export class VisitorGate {
+  readonly #room: ServerRoom
+
+  constructor(room: ServerRoom) {
+    this.#room = room
+  }
+
+  /** What the guards of the server and of the tunnel say about a visitor. `undefined`: there are none. */
+  judge(
+    tunnel: Tunnel,
+    { address, head, isSecure = false }: Visitor,
+  ): Judgement | Promise<Judgement> | undefined {
+    if (!tunnel.isGuarded) return undefined
+    const { kind, name } = tunnel
+    return this.#guards.judge(tunnel.guard, { kind, tunnel: name, address, isSecure, ...(head && { head }) })
+  }
+
+  /** What a guard has to do besides has failed. */
+  failed(cause: unknown): Refusal {
+    return this.#guards.fail(cause)
+  }
+
+  get #guards(): Guards {
+    return this.#room.tunnels.guards
+  }
+
+  /** `tried`: members that had the visitor's request already, in vain. */
+  choose(tunnel: Tunnel, asking: Asking, tried?: ReadonlySet<Member>): Chosen {
+    const chosen = tunnel.choose(asking, tried)
+    if (chosen === 'ORIGIN_UNHEALTHY' || chosen?.upstream !== undefined) return chosen
+    // A server that stops grants no tunnel: a visitor that waited for the client would wait in vain.
+    if (!this.#room.isRunning) return 'SERVER_DRAINING'
+    return { kind: 'holding', hold: held => tunnel.hold(held) }
+  }
+}

@@ -1,0 +1,170 @@
+// What Bun calls: one object of functions for each kind of connection, whose state is in `data`.
+
+import { Connection, type Owner, type RawSocket } from './bun-connection.ts'
+import { peerKey, resumeSession, showCertificate } from './bun-tls.ts'
+import { failure } from './gate.ts'
+import { pinFault } from './pin.ts'
+
+export interface ConnectionEvents {
+  readonly binaryType: 'uint8array'
+  open(raw: RawSocket): void
+  data(raw: RawSocket, bytes: Uint8Array): void
+  drain(raw: RawSocket): void
+  end(raw: RawSocket): void
+  error(raw: RawSocket, error: Error): void
+  close(raw: RawSocket, error?: Error): void
+  timeout(raw: RawSocket): void
+  handshake?(raw: RawSocket, success: boolean, error: Error | null): void
+  /** Not in Bun's types: the server gave a ticket. */
+  session?(raw: RawSocket, session: Uint8Array): void
+  /** Not in Bun's types. `false`: ALPN is not answered. */
+  alpnCallback?(raw: RawSocket): string | false
+}
+
+/** Longest TLS handshake of a visitor or client: before its end nothing else watches the connection. */
+const HANDSHAKE_TIMEOUT_S = 10
+
+const SHARED_EVENTS = {
+  binaryType: 'uint8array',
+  data({ data: connection }: RawSocket, bytes: Uint8Array) {
+    connection.received(bytes)
+  },
+  drain({ data: connection }: RawSocket) {
+    connection.drained()
+  },
+  end({ data: connection }: RawSocket) {
+    connection.farSideEnded()
+  },
+  /** TLS broke, or a handler threw. */
+  error({ data: connection }: RawSocket, error: Error) {
+    connection.failed(error)
+  },
+  close({ data: connection }: RawSocket, error?: Error) {
+    connection.closed(error)
+  },
+  /** Only a TLS handshake may time out. Bun calls this unasked too, of every accepted connection after 120 seconds. */
+  timeout({ data: connection }: RawSocket) {
+    if (connection.handler === undefined) connection.terminate()
+  },
+} as const
+
+export const PLAIN_DIAL_EVENTS: ConnectionEvents = {
+  ...SHARED_EVENTS,
+  open(raw: RawSocket) {
+    raw.data.raw = raw
+    raw.data.isPlain = true
+    if (!isRefusedAsOwn(raw)) dialled(raw.data)
+  },
+}
+
+export const TLS_DIAL_EVENTS: ConnectionEvents = {
+  ...SHARED_EVENTS,
+  open(raw: RawSocket) {
+    raw.data.raw = raw
+    if (raw.data.isUnwanted) return raw.terminate()
+    if (isRefusedAsOwn(raw)) return
+    const session = raw.data.tlsSession?.session
+    if (session !== undefined) resumeSession(raw, session)
+  },
+  session(raw: RawSocket, session: Uint8Array) {
+    const slot = raw.data.tlsSession
+    if (slot !== undefined) slot.session = session
+  },
+  handshake(raw: RawSocket, success: boolean, error: Error | null) {
+    const connection = raw.data
+    const isSound = connection.mustVerify ? success && raw.authorized : success || isEncrypted(raw)
+    const fault = isSound && connection.pin ? pinFault(connection.pin, peerKey(raw)) : undefined
+    if (isSound && fault === undefined) return dialled(connection)
+    connection.failure = fault ?? error ?? failure('ECONNRESET', 'the TLS handshake failed')
+    connection.terminate()
+  },
+}
+
+/**
+ * Of a socket on which TLS was begun: whatever happens is reported on the TLS one. Without this Bun also copies the
+ * encrypted bytes for us, a quarter of the CPU time of a download. It wants one handler at least.
+ */
+export const ENCRYPTED_EVENTS = { drain(): void {} }
+
+export const PLAIN_LISTEN_EVENTS: ConnectionEvents = {
+  ...SHARED_EVENTS,
+  open(raw: RawSocket) {
+    const connection = adopt(raw)
+    connection.isPlain = true
+    if (isAdmitted(connection)) accepted(connection)
+  },
+}
+
+export const TLS_LISTEN_EVENTS: ConnectionEvents = {
+  ...SHARED_EVENTS,
+  open(raw: RawSocket) {
+    const connection = adopt(raw)
+    if (!isAdmitted(connection)) return
+    const { context } = connection.owner ?? {}
+    // The hello was not read yet: the listener, and every connection that waits in it, can stay.
+    if (context !== undefined) showCertificate(raw, context)
+    raw.timeout(HANDSHAKE_TIMEOUT_S)
+  },
+  handshake(raw: RawSocket, success: boolean) {
+    if (raw.data.isCut) return
+    raw.timeout(0)
+    if (success) accepted(raw.data)
+    else raw.data.terminate()
+  },
+}
+
+/** Of a connection whose beginning was read before TLS. */
+export const SECURED_EVENTS: ConnectionEvents = {
+  ...TLS_LISTEN_EVENTS,
+  open(raw: RawSocket) {
+    raw.data.raw = raw
+    raw.timeout(HANDSHAKE_TIMEOUT_S)
+  },
+  alpnCallback: raw => raw.data.owner?.protocol ?? false,
+}
+
+function adopt(raw: RawSocket): Connection {
+  const owner = raw.data as unknown as Owner // see `listenBun`: until now it is the owner
+  const connection = new Connection(undefined, undefined, false, owner)
+  connection.raw = raw
+  raw.data = connection
+  return connection
+}
+
+function isAdmitted(connection: Connection): boolean {
+  const { owner } = connection
+  if (owner?.admit === undefined) return true
+  connection.pass = owner.admit(connection)
+  // It may have been cut for itself, too.
+  if (connection.pass === undefined) connection.terminate()
+  return !connection.isCut
+}
+
+function accepted(connection: Connection): void {
+  connection.handler = connection.owner?.accept(connection, connection.pass)
+}
+
+function dialled(connection: Connection): void {
+  if (connection.isUnwanted) return connection.raw.terminate()
+  connection.dialling?.resolve(connection)
+  connection.dialling = undefined
+}
+
+/**
+ * A dial to a local port of the ephemeral range, where nothing listens, may get that port itself to dial from. TCP joins such
+ * a connection to itself, and it would look like an app that echoes.
+ */
+function isRefusedAsOwn(raw: RawSocket): boolean {
+  if (raw.localPort !== raw.remotePort || raw.localPort === undefined) return false
+  if (raw.localAddress !== raw.remoteAddress) return false
+  raw.data.failure = failure('ECONNREFUSED', 'nothing listens there')
+  raw.data.terminate()
+  return true
+}
+
+/** A certificate for another name is reported as a failed handshake even when no verification is wanted. */
+function isEncrypted(raw: RawSocket): boolean {
+  // Without a handshake there is no cipher, or one whose name is null, whatever its type says.
+  const cipher = raw.getCipher() as { readonly name: string | null } | null | undefined
+  return typeof cipher?.name === 'string'
+}

@@ -1,0 +1,146 @@
+// When a connection of Bun is read: not while its handler pauses it, nor while others have their turn before its bulk.
+
+import { smallReads } from '../accelerator.ts'
+import { descriptorOf } from './descriptor.ts'
+import { boundReceiving } from './receive-buffer.ts'
+
+/**
+ * A read of this size is bulk. Bun reads 512 KB at a time, and up to eleven times in a row from a socket that has
+ * more: with two such processes in a chain, small answers beside a download took 5 ms at the median, and 0.3 ms since
+ * bulk yields (`benchmarks/speed.ts --only beside`).
+ */
+const BULK_READ_BYTES = 131_072
+const SMALL_READ_BYTES = 16_384
+/** How long bulk waits while small reads happen: 512 KB a millisecond is still 500 MB/s. */
+const POLITE_PAUSE_MS = 1
+/** How many small reads there were when bulk last looked. */
+let smallReadsSeen = 0
+
+/**
+ * Bulk connections read in one turn of the event loop: a read of 512 KB takes some 0.15 ms, of which 200 would be 30. With
+ * 16, a turn of 4 ms still reads 2 GB/s.
+ */
+const BULK_READS_PER_TURN = 16
+/** Those that have more to be read, in the order of their turns. */
+const waitingForTurn = new Set<Reading>()
+let isTurnPlanned = false
+
+/** What is read. */
+export interface Source {
+  readonly raw: { pause(): unknown; resume(): unknown }
+  /** Another thread reads it. */
+  readonly isRead: boolean
+  /** The next bytes of bulk, or of what `requestTurn` was called for, are not read yet. */
+  spliceable(): void
+  /** A handler threw. */
+  failed(error: Error): void
+}
+
+export class Reading {
+  readonly #source: Source
+  /** By the handler. */
+  #isPaused = false
+  /** Others have their turn first. */
+  #isYielding = false
+  /** The last read was bulk. */
+  isBulk = false
+  /** The kernel keeps less for it than it might. */
+  #isBounded = false
+
+  constructor(source: Source) {
+    this.#source = source
+  }
+
+  pause(): void {
+    this.#isPaused = true
+    this.#source.raw.pause()
+  }
+
+  resume(): void {
+    if (!this.#isPaused) return
+    this.#isPaused = false
+    if (this.#isYielding || this.#source.isRead) return
+    // A handler that was full takes bytes again: a good moment for a splice too, but for a call in the middle of a read.
+    if (this.isBulk) this.#nextTurn(0)
+    else this.#source.raw.resume()
+  }
+
+  /** So many bytes were read. */
+  arrived(count: number): void {
+    this.isBulk = count >= BULK_READ_BYTES
+    if (this.isBulk) this.#bulkArrived()
+    else if (count < SMALL_READ_BYTES) smallReads[0]!++
+  }
+
+  /** Has `spliceable` called before the next read. */
+  requestTurn(): void {
+    if (this.#isYielding || this.#isPaused || this.#source.isRead) return
+    this.#source.raw.pause()
+    this.#nextTurn(0)
+  }
+
+  /** It is the main thread's again. */
+  readOn(): void {
+    if (!this.#isPaused && !this.#isYielding) this.#source.raw.resume()
+  }
+
+  #bulkArrived(): void {
+    if (!this.#isBounded) {
+      this.#isBounded = true
+      const descriptor = descriptorOf(this.#source.raw)
+      if (descriptor !== undefined) boundReceiving(descriptor)
+    }
+    this.#yield()
+  }
+
+  /**
+   * Lets the other sockets have their turn before this one is read again: the next tick, or a moment later while others read
+   * small pieces. Those are requests and answers, and cores that bulk keeps busy come late.
+   */
+  #yield(): void {
+    if (this.#isYielding || this.#isPaused) return
+    this.#source.raw.pause()
+    this.#nextTurn(smallReads[0]! === smallReadsSeen ? 0 : POLITE_PAUSE_MS)
+    smallReadsSeen = smallReads[0]!
+  }
+
+  #nextTurn(waitMs: number): void {
+    this.#isYielding = true
+    if (waitMs > 0) setTimeout(waitForTurn, waitMs, this)
+    else if (this.isBulk) waitForTurn(this)
+    else setImmediate(() => this.turn())
+  }
+
+  /** Its turn has come. */
+  turn(): void {
+    this.#isYielding = false
+    if (this.#isPaused) return
+    try {
+      this.#source.spliceable()
+      if (!this.#source.isRead) this.#source.raw.resume()
+    } catch (error) {
+      // Nothing of Bun's is below that would catch it.
+      this.#source.failed(error instanceof Error ? error : new Error(String(error)))
+    }
+  }
+}
+
+function waitForTurn(reading: Reading): void {
+  waitingForTurn.add(reading)
+  if (isTurnPlanned) return
+  isTurnPlanned = true
+  setImmediate(runTurn)
+}
+
+function runTurn(): void {
+  isTurnPlanned = false
+  let left = BULK_READS_PER_TURN
+  for (const reading of waitingForTurn) {
+    if (left-- === 0) break
+    waitingForTurn.delete(reading)
+    reading.turn()
+  }
+  if (waitingForTurn.size === 0 || isTurnPlanned) return
+  isTurnPlanned = true
+  setImmediate(runTurn)
+}

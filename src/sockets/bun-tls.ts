@@ -1,0 +1,129 @@
+// What Bun's TLS does and its published types lack, in one file. Each was tried with Bun 1.4.5; `tlsFault` tries the first
+// again before a server depends on it.
+//
+// - `upgradeTLS({ isServer, initialData, tls: { secureContext } })` speaks TLS on a connection whose first bytes were read
+//   already. The connection below still reports encrypted bytes, and its close. `reload` would change the handlers of all
+//   connections of its listener.
+// - `alpnCallback`, an event of such a connection, chooses its protocol.
+// - `session`, an event of a dialled connection, has what `setSession` of a later one resumes.
+// - `setKeyCert` replaces the certificate of one connection before its hello is read.
+
+import type { KeyObject, X509Certificate } from 'node:crypto'
+import type { SecureContextOptions } from 'node:tls'
+import { deferred } from '../deferred.ts'
+import type { ServerHandshake } from '../socket.ts'
+import type { Connection, RawSocket } from './bun-connection.ts'
+import type { ConnectionEvents } from './bun-events.ts'
+
+/** Bun's own: nothing to look into. */
+export type SecureContext = object
+
+interface UntypedSocket {
+  setKeyCert(context: SecureContext): void
+  setSession(session: Uint8Array): void
+  getPeerX509Certificate(): X509Certificate | undefined
+  upgradeTLS(options: {
+    readonly isServer: true
+    readonly initialData: Uint8Array
+    readonly tls: {
+      readonly secureContext: SecureContext
+      readonly requestCert?: boolean
+      readonly rejectUnauthorized?: boolean
+    }
+    readonly data: unknown
+    readonly socket: unknown
+  }): unknown
+}
+
+/** Throws OpenSSL's error for a certificate that cannot be used. */
+export async function secureContext(options: SecureContextOptions): Promise<SecureContext> {
+  const { createSecureContext } = await import('node:tls')
+  const { context }: { context: SecureContext } = createSecureContext(options)
+  return context
+}
+
+/** Shows a certificate on a connection whose hello was not read yet, in place of its listener's. */
+export function showCertificate(raw: RawSocket, context: SecureContext): void {
+  untyped(raw).setKeyCert(context)
+}
+
+/** Before the handshake of a dialled connection. One that the server does not know any more becomes a full handshake. */
+export function resumeSession(raw: RawSocket, session: Uint8Array): void {
+  untyped(raw).setSession(session)
+}
+
+/** The far side's public key; `undefined`: it showed no certificate. */
+export function peerKey(raw: RawSocket): KeyObject | undefined {
+  return untyped(raw).getPeerX509Certificate()?.publicKey
+}
+
+/** Speaks TLS as the server on a connection of which `first` was read already. Events go to `events`, with `secured` as data. */
+export function beginTls(
+  raw: RawSocket,
+  first: Uint8Array,
+  { context, asksCertificate = false }: Pick<ServerHandshake, 'context' | 'asksCertificate'>,
+  secured: Connection,
+  events: ConnectionEvents,
+): void {
+  untyped(raw).upgradeTLS({
+    isServer: true,
+    initialData: first,
+    tls: { secureContext: context, ...(asksCertificate && { requestCert: true, rejectUnauthorized: false }) },
+    data: secured,
+    socket: events,
+  })
+}
+
+/** For one round trip over the loopback, on a machine that is very busy. */
+const CHECK_TIMEOUT_MS = 5_000
+
+/**
+ * Whether `beginTls` works in this version of Bun: speaks TLS once over the loopback, with this context, in about 5 ms.
+ * Resolves with what went wrong; `undefined`: nothing.
+ */
+export async function tlsFault(context: SecureContext): Promise<string | undefined> {
+  const { promise, resolve } = deferred<string | undefined>()
+  const timer = setTimeout(() => resolve(`no answer in ${CHECK_TIMEOUT_MS} ms`), CHECK_TIMEOUT_MS)
+  const failed = (_raw: unknown, error: Error) => resolve(error.message)
+  const fallen = () => resolve('the connection closed')
+  const echo = { data: (raw: Bun.Socket, bytes: Uint8Array) => void raw.write(bytes), error: failed }
+  let hasBegun = false
+  const listener = Bun.listen({
+    hostname: '127.0.0.1',
+    port: 0,
+    socket: {
+      error: failed,
+      data(raw, first) {
+        if (hasBegun) return
+        hasBegun = true
+        const tls = { secureContext: context }
+        untyped(raw).upgradeTLS({ isServer: true, initialData: first, tls, data: undefined, socket: echo })
+      },
+    },
+  })
+  try {
+    const near = await Bun.connect({
+      hostname: '127.0.0.1',
+      port: listener.port,
+      tls: { rejectUnauthorized: false },
+      socket: {
+        handshake: raw => void raw.write('?'),
+        data: (_raw, bytes) => resolve(bytes.toString() === '?' ? undefined : 'other bytes came back'),
+        close: fallen,
+        error: failed,
+      },
+    })
+    const fault = await promise
+    near.terminate()
+    return fault
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error)
+  } finally {
+    clearTimeout(timer)
+    listener.stop(true)
+  }
+}
+
+function untyped(raw: object): UntypedSocket {
+  return raw as UntypedSocket // what its types lack, see above
+}

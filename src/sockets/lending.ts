@@ -1,0 +1,116 @@
+// A connection of Bun in the hands of another thread: which ways of it are lent, and what waits until they are back.
+
+import type { LentWays, Loan, LoanFault } from '../socket.ts'
+
+/** What a lent connection does once it is back. */
+export interface Lender {
+  end(): void
+  farSideEnded(): void
+  /** It is gone: its handler is called. */
+  reportClosed(): void
+  /** A handler threw. */
+  failed(error: Error): void
+  /** The far side reset it. */
+  broke(): void
+  /** Bytes of it were lost. */
+  lose(): void
+  /** Is read again, unless its handler or bulk pauses it. */
+  readOn(): void
+}
+
+type Stop = () => void
+
+export class Lending {
+  readonly #lender: Lender
+  /** Ask for each way back; `undefined`: it is here. */
+  #reading: Stop | undefined
+  #writing: Stop | undefined
+  /** What happened meanwhile. */
+  #isEndDue = false
+  #isFarEndDue = false
+  #isCloseDue = false
+
+  constructor(lender: Lender) {
+    this.#lender = lender
+  }
+
+  get isRead(): boolean {
+    return this.#reading !== undefined
+  }
+
+  get isWritten(): boolean {
+    return this.#writing !== undefined
+  }
+
+  get isLent(): boolean {
+    return this.isRead || this.isWritten
+  }
+
+  /** The connection is gone, and its handler does not know it yet. */
+  get isCloseDue(): boolean {
+    return this.#isCloseDue
+  }
+
+  lend(ways: LentWays, descriptor: number, stop: Stop): Loan | undefined {
+    const [reads, writes] = [ways !== 'writing', ways !== 'reading']
+    if (this.#isCloseDue || (reads && this.isRead) || (writes && this.isWritten)) return undefined
+    if (reads) this.#reading = stop
+    if (writes) this.#writing = stop
+    return {
+      descriptor,
+      giveBack: () => {
+        if (reads) this.#reading = undefined
+        if (writes) this.#writing = undefined
+      },
+      goOn: fault => this.#goOn(reads, fault),
+    }
+  }
+
+  stop(): void {
+    this.#reading?.()
+    this.#writing?.()
+  }
+
+  /** Whether this side's end has to wait: it belongs behind what is still moved from here. */
+  putsEndOff(): boolean {
+    if (this.#reading === undefined) return false
+    this.#isEndDue = true
+    this.#reading()
+    return true
+  }
+
+  /** Whether the far side's end has to wait. */
+  putsFarEndOff(): boolean {
+    if (!this.isRead) return false
+    this.#isFarEndDue = true
+    return true
+  }
+
+  /** Whether the handler has to wait for the close. */
+  putsCloseOff(): boolean {
+    if (!this.isLent) return false
+    this.stop()
+    this.#isCloseDue = true
+    return true
+  }
+
+  #goOn(wasRead: boolean, fault: LoanFault | undefined): void {
+    const lender = this.#lender
+    if (fault instanceof Error) lender.failed(fault)
+    else if (wasRead) this.#end()
+    if (fault === 'lost') lender.lose()
+    if (fault === 'broken') lender.broke()
+    if (this.#isCloseDue && !this.isLent) lender.reportClosed()
+    else if (wasRead && !this.#isCloseDue) lender.readOn()
+  }
+
+  #end(): void {
+    try {
+      if (this.#isEndDue) this.#lender.end()
+      if (this.#isFarEndDue && !this.#isCloseDue) this.#lender.farSideEnded()
+    } catch (error) {
+      // Nothing of Bun's is below that would catch it.
+      this.#lender.failed(error instanceof Error ? error : new Error(String(error)))
+    }
+  }
+}

@@ -1,0 +1,100 @@
+// Listens on the loopback addresses of this machine, with what both runtimes have: for pages of the user's own, and not for bulk.
+
+import { createServer, type Socket as NetSocket, type Server } from 'node:net'
+
+/** A connection that came in. */
+export interface LocalSocket {
+  /** `false`: no more until `drained`. The bytes are the socket's to keep. */
+  write(bytes: Uint8Array): boolean
+  end(): void
+  terminate(): void
+  pause(): void
+  resume(): void
+}
+
+export interface LocalHandler {
+  received(bytes: Uint8Array): void
+  drained(): void
+  ended(): void
+  closed(): void
+}
+
+export interface LocalListening {
+  readonly port: number
+  /** Takes no more connections and cuts those there are. */
+  close(): void
+}
+
+/** More than a browser and some commands need. Above: a connection is closed at once. */
+const MAX_CONNECTIONS = 128
+/** A free port of IPv4 that is taken on IPv6 is tried again with another one so often. */
+const TRIES = 5
+
+/** Listens on 127.0.0.1 and, where the machine has it, on ::1, on the same port; 0: any free one. Rejects with the system's error. */
+export async function listenLocally(
+  port: number,
+  accept: (socket: LocalSocket) => LocalHandler,
+): Promise<LocalListening> {
+  for (let left = TRIES; ; left--) {
+    const four = await listen('127.0.0.1', port, accept)
+    try {
+      const six = await listen('::1', four.port, accept)
+      return {
+        port: four.port,
+        close() {
+          four.close()
+          six.close()
+        },
+      }
+    } catch (error) {
+      const code = error instanceof Error && 'code' in error ? error.code : ''
+      // Without IPv6.
+      if (code !== 'EADDRINUSE') return four
+      four.close()
+      if (port !== 0 || left === 0) throw error
+    }
+  }
+}
+
+function listen(
+  host: string,
+  port: number,
+  accept: (socket: LocalSocket) => LocalHandler,
+): Promise<LocalListening> {
+  const open = new Set<NetSocket>()
+  const server: Server = createServer({ allowHalfOpen: true, noDelay: true }, raw => {
+    open.add(raw)
+    const handler = accept({
+      write: bytes => raw.write(bytes),
+      end: () => raw.end(),
+      terminate: () => raw.destroy(),
+      pause: () => raw.pause(),
+      resume: () => raw.resume(),
+    })
+    raw.on('data', (bytes: Buffer) => handler.received(bytes))
+    raw.on('drain', () => handler.drained())
+    raw.on('end', () => handler.ended())
+    raw.on('close', () => {
+      open.delete(raw)
+      handler.closed()
+    })
+    // `close` follows.
+    raw.on('error', () => {})
+  })
+  server.maxConnections = MAX_CONNECTIONS
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen({ host, port, exclusive: true }, () => {
+      server.off('error', reject)
+      server.on('error', () => {})
+      const address = server.address()
+      resolve({
+        port: typeof address === 'object' && address !== null ? address.port : port,
+        close() {
+          server.close()
+          for (const raw of open) raw.destroy()
+        },
+      })
+    })
+  })
+}

@@ -1,0 +1,48 @@
+// TLS on accepted connections whose first bytes were read without it: those of one listener.
+
+import type { ServerHandshake } from '../socket.ts'
+import { Connection, type Owner } from './bun-connection.ts'
+import { SECURED_EVENTS } from './bun-events.ts'
+import { beginTls } from './bun-tls.ts'
+
+export class Securing {
+  readonly #failed: Owner['failed']
+  /** The listener does not close them itself. */
+  readonly #all = new Set<Connection>()
+
+  constructor(failed: Owner['failed']) {
+    this.#failed = failed
+  }
+
+  /** See `Socket.secure`. */
+  secure(below: Connection, first: Uint8Array, handshake: ServerHandshake): void {
+    const { protocol } = handshake
+    const secured = new Connection(undefined, undefined, false, {
+      context: undefined,
+      admit: undefined,
+      protocol,
+      accept: socket => handshake.accept(socket),
+      failed: this.#failed,
+      isCutting: false,
+      securing: undefined,
+    })
+    // What its listener admitted is the connection below: that one gives the pass back.
+    secured.pass = { left: () => this.#all.delete(secured) }
+    this.#all.add(secured)
+    below.resume()
+    below.isPlain = false
+    below.handler = undefined
+    try {
+      beginTls(below.raw, first, handshake, secured, SECURED_EVENTS)
+    } catch (error) {
+      // Thrown into a promise of the caller, it would end the process.
+      this.#all.delete(secured)
+      below.terminate()
+      this.#failed(error instanceof Error ? error : new Error(String(error)))
+    }
+  }
+
+  cut(): void {
+    for (const connection of this.#all) connection.terminate()
+  }
+}

@@ -1,0 +1,132 @@
+// `localtunnels server --acme`: one command, and every tunnel answers https with a certificate of an authority.
+
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { once } from 'node:events'
+import { connect } from 'node:tls'
+import { type NameServer, startNameServer } from '../support/name-server.ts'
+import { describeWith } from '../support/needs.ts'
+import { type Pebble, startPebble } from '../support/pebble.ts'
+import { freePort } from '../support/ports.ts'
+import { folder } from '../support/programs.ts'
+import { within } from '../support/within.ts'
+import { finish, type Running, start } from './bin.ts'
+
+const DOMAIN = 'tunnel.test'
+
+/** What a visitor of `name` is answered, after the certificate was verified. */
+async function visit(port: number, name: string, ca: string, path = '/'): Promise<string> {
+  const socket = connect({ port, host: '127.0.0.1', servername: name, ca })
+  await within(once(socket, 'secureConnect'), `a handshake for ${name}`)
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: ${name}\r\nConnection: close\r\n\r\n`)
+  let text = ''
+  for await (const bytes of socket) text += String(bytes)
+  return text
+}
+
+describeWith(['pebble', 'knotd', 'openssl'], 'server --acme', () => {
+  let dns: NameServer
+  let pebble: Pebble
+  let roots: string
+  let state: Awaited<ReturnType<typeof folder>>
+  const ports = { http: freePort(), tls: freePort() }
+  beforeAll(async () => {
+    state = await folder('acme')
+    dns = await startNameServer({ [`${DOMAIN}.`]: '' })
+    pebble = await startPebble({ dns: dns.address, httpPort: ports.http, tlsPort: ports.tls })
+    roots = await (await pebble.manage('/roots/0')).text()
+    await Bun.write(`${state.path}/ca.pem`, pebble.ca)
+    await Bun.write(`${state.path}/roots.pem`, roots)
+  })
+  afterAll(async () => {
+    await pebble[Symbol.asyncDispose]()
+    await dns[Symbol.asyncDispose]()
+    await state[Symbol.asyncDispose]()
+  })
+
+  const server = (more: readonly string[] = []): Running =>
+    start(
+      [
+        ...[
+          'server',
+          '--domain',
+          DOMAIN,
+          '--acme',
+          `you@${DOMAIN}`,
+          '--token',
+          'secret',
+          '--host',
+          '127.0.0.1',
+        ],
+        ...['--acme-directory', pebble.directory, '--acme-ca', `${state.path}/ca.pem`],
+        ...['--port', String(ports.tls), '--http-port', String(ports.http), ...more],
+      ],
+      { XDG_STATE_HOME: state.path },
+    )
+
+  test('a tunnel answers https, http leads there, and the next start orders nothing', async () => {
+    await using run = server()
+    await run.printed(new RegExp(`^https://${DOMAIN}:${ports.tls}$`, 'm'))
+    await run.printed(new RegExp(`Certificate for ${DOMAIN.replace('.', '\\.')}, until`))
+    await using _client = start(
+      [
+        '--serve',
+        import.meta.dir,
+        '--server',
+        `https://127.0.0.1:${ports.tls}`,
+        '--insecure',
+        '--subdomain',
+        'shop',
+      ],
+      { TUNNEL_TOKEN: 'secret' },
+    )
+    await run.printed(/\+ shop/)
+    expect(await visit(ports.tls, `shop.${DOMAIN}`, roots, '/bin.ts')).toStartWith('HTTP/1.1 200')
+    const plain = await fetch(`http://127.0.0.1:${ports.http}/a?b`, {
+      headers: { host: `shop.${DOMAIN}` },
+      redirect: 'manual',
+    })
+    expect([plain.status, plain.headers.get('location')]).toEqual([
+      308,
+      `https://shop.${DOMAIN}:${ports.tls}/a?b`,
+    ])
+    run.kill('SIGTERM')
+    expect(await run.exited).toBe(0)
+    await using again = server(['--json'])
+    await again.printed(/"type":"listening"/)
+    expect(await visit(ports.tls, DOMAIN, roots)).toStartWith('HTTP/1.1 200')
+    again.kill('SIGTERM')
+    await again.exited
+    expect(again.stdout).not.toContain('CERTIFICATE_ISSUED')
+  })
+
+  test('an authority that cannot be reached is one clear line, and the server runs on', async () => {
+    await using run = server(['--acme-directory', `https://localhost:${freePort()}/dir`])
+    await run.printed(/ACME_UNREACHABLE.*tunnel\.test: .*It is tried again at/)
+    run.kill('SIGTERM')
+    expect(await run.exited).toBe(0)
+  })
+})
+
+describe('server --acme', () => {
+  test('what cannot be is said before anything is ordered', async () => {
+    await using state = await folder('acme-options')
+    const env = { XDG_STATE_HOME: state.path }
+    for (const [args, message] of [
+      [['--acme', 'a@b.test'], /--acme needs --domain/],
+      [['--acme-staging'], /--acme-staging needs --acme/],
+      [['--acme', 'a@b.test', '--domain', 'localhost'], /localhost cannot have a certificate/],
+      [['--acme', 'a@b.test', '--domain', DOMAIN, '--acme-dns', 'cloudflare'], /CLOUDFLARE_API_TOKEN/],
+      [['--acme', 'a@b.test', '--domain', DOMAIN, '--acme-dns', 'nobody'], /none of cloudflare/],
+      [['--acme', 'a@b.test', '--domain', DOMAIN, '--acme-key-id', 'x'], /belong together/],
+      [
+        ['--acme', 'a@b.test', '--domain', DOMAIN, '--acme-challenge', 'x'],
+        /neither http-01 nor tls-alpn-01/,
+      ],
+      [['--http-port', '0'], /--http-port needs tls or certificates/],
+    ] as const) {
+      const { stderr, exitCode } = await finish(['server', '--host', '127.0.0.1', ...args], env)
+      expect(stderr).toMatch(message)
+      expect(exitCode).toBe(2)
+    }
+  })
+})

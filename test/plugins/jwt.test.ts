@@ -1,0 +1,142 @@
+// Tokens of an issuer: a real one on this machine, whose keys change.
+
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose'
+import { codeOf, guardOf, isPass } from '../support/guards.ts'
+import { rejection } from '../support/rejection.ts'
+
+/** An issuer with keys by their id, and the times they were asked for. */
+const keys = new Map<string, CryptoKeyPair>()
+let keyRequests = 0
+let isAway = false
+let server: Bun.Server<undefined>
+let issuer = ''
+
+const addKey = async (id: string) =>
+  keys.set(id, (await generateKeyPair('ES256', { extractable: true })) as CryptoKeyPair)
+
+beforeAll(async () => {
+  await addKey('first')
+  server = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    async fetch(request) {
+      if (isAway) return new Response('away', { status: 503 })
+      if (new URL(request.url).pathname === '/.well-known/openid-configuration')
+        return Response.json({ issuer, jwks_uri: `${issuer}/keys` })
+      keyRequests++
+      const all = [...keys].map(async ([kid, pair]) => ({
+        ...(await exportJWK(pair.publicKey)),
+        kid,
+        alg: 'ES256',
+      }))
+      return Response.json({ keys: await Promise.all(all) })
+    },
+  })
+  issuer = `http://127.0.0.1:${server.port}`
+})
+
+afterAll(() => server.stop(true))
+
+const sign = (kid: string, claims: JWTPayload = {}, header: Record<string, unknown> = {}) =>
+  new SignJWT({ iss: issuer, aud: 'shop', sub: 'ci', exp: Math.floor(Date.now() / 1_000) + 600, ...claims })
+    .setProtectedHeader({ alg: 'ES256', kid, ...header })
+    .sign((keys.get(kid) as CryptoKeyPair).privateKey)
+
+const guarded = (claims?: Record<string, string>, keyCooldownMs?: number) =>
+  guardOf(
+    { jwt: { issuer, audience: 'shop', ...(claims && { claims }) } },
+    { issuers: [{ issuer, ...(keyCooldownMs !== undefined && { keyCooldownMs }) }] },
+  )
+
+const codeFor = async (token: string, claims?: Record<string, string>) =>
+  codeOf(
+    await (await guarded(claims)).ask('GET /', [
+      `Authorization: Bearer ${token}`,
+      'Sec-Fetch-Mode: navigate',
+    ]),
+  )
+
+test('a token of the issuer lets in, is not forwarded, and says who it is', async () => {
+  const { ask } = await guarded()
+  const verdict = await ask('GET /', [`Authorization: Bearer ${await sign('first')}`])
+  expect(isPass(verdict) && verdict.requestHeaders).toEqual([['x-localtunnels-user', 'ci']])
+  expect(isPass(verdict) && verdict.withoutHeaders).toContain('authorization')
+})
+
+test('a token that is verified once is not verified again', async () => {
+  const { ask } = await guarded()
+  const token = await sign('first')
+  await ask('GET /', [`Authorization: Bearer ${token}`])
+  const before = keyRequests
+  for (let round = 0; round < 3; round++)
+    expect(codeOf(await ask('GET /', [`Authorization: Bearer ${token}`]))).toBe('passed')
+  expect(keyRequests).toBe(before)
+})
+
+test('every other token is refused with a code, never sent to a login', async () => {
+  const past = Math.floor(Date.now() / 1_000) - 3_600
+  const refused = [
+    await sign('first', { aud: 'other' }),
+    await sign('first', { iss: 'https://evil.example' }),
+    await sign('first', { exp: past }),
+    await sign('first', { exp: undefined }),
+    await sign('first', { nbf: past + 7_200 }),
+    `${await sign('first')}x`,
+    'a.b.c',
+    `${btoa('{"alg":"none"}')}.${btoa('{}')}.`,
+  ]
+  for (const token of refused) expect(await codeFor(token)).toBe('CREDENTIALS_REFUSED')
+})
+
+test("a token signed with the issuer's public key as a secret is refused", async () => {
+  const jwk = await exportJWK((keys.get('first') as CryptoKeyPair).publicKey)
+  const token = await new SignJWT({ iss: issuer, aud: 'shop', exp: Math.floor(Date.now() / 1_000) + 600 })
+    .setProtectedHeader({ alg: 'HS256', kid: 'first' })
+    .sign(new TextEncoder().encode(JSON.stringify(jwk)))
+  expect(await codeFor(token)).toBe('CREDENTIALS_REFUSED')
+})
+
+test('claims must have the values that are asked for', async () => {
+  const token = await sign('first', { repository: 'org/app' })
+  expect(await codeFor(token, { repository: 'org/app' })).toBe('passed')
+  expect(await codeFor(token, { repository: 'org/other' })).toBe('CREDENTIALS_REFUSED')
+  expect(await codeFor(token, { ref: 'main' })).toBe('CREDENTIALS_REFUSED')
+})
+
+test('a key that is new is fetched', async () => {
+  const { ask } = await guarded(undefined, 0)
+  expect(codeOf(await ask('GET /', [`Authorization: Bearer ${await sign('first')}`]))).toBe('passed')
+  await addKey('second')
+  expect(codeOf(await ask('GET /', [`Authorization: Bearer ${await sign('second')}`]))).toBe('passed')
+})
+
+test('a stranger cannot have keys fetched at will', async () => {
+  const { ask } = await guarded()
+  expect(codeOf(await ask('GET /', [`Authorization: Bearer ${await sign('first')}`]))).toBe('passed')
+  const before = keyRequests
+  for (let round = 0; round < 5; round++) {
+    const token = await sign('first', {}, { kid: `unknown-${round}` })
+    expect(codeOf(await ask('GET /', [`Authorization: Bearer ${token}`]))).toBe('CREDENTIALS_REFUSED')
+  }
+  expect(keyRequests).toBe(before)
+})
+
+test('an issuer that is away is 503, and nobody is let in', async () => {
+  isAway = true
+  const { ask } = await guarded()
+  const token = await sign('first')
+  expect(codeOf(await ask('GET /', [`Authorization: Bearer ${token}`]))).toBe('LOGIN_UNAVAILABLE')
+  isAway = false
+  expect(codeOf(await ask('GET /', [`Authorization: Bearer ${token}`]))).toBe('passed')
+})
+
+test('only issuers that the operator listed are asked', async () => {
+  const before = keyRequests
+  const guard = guardOf(
+    { jwt: { issuer, audience: 'shop' } },
+    { issuers: [{ issuer: 'https://id.example' }] },
+  )
+  expect(await rejection(guard)).toMatchObject({ code: 'GUARD_UNAVAILABLE' })
+  expect(keyRequests).toBe(before)
+})

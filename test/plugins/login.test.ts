@@ -1,0 +1,92 @@
+// Logins at a real OpenID Connect provider on this machine.
+
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { codeOf, cookieOf, guardOf, headerOf, isPass, refusalOf } from '../support/guards.ts'
+import { type OpenId, startOpenId } from '../support/openid.ts'
+import { rejection } from '../support/rejection.ts'
+
+const NAVIGATE = 'Sec-Fetch-Mode: navigate'
+let openId: OpenId
+
+beforeAll(async () => {
+  openId = await startOpenId('https://shop.example/.localtunnels/callback')
+})
+afterAll(() => openId[Symbol.asyncDispose]())
+
+const guarded = (emails?: string[], issuer = openId.issuer) =>
+  guardOf(
+    { login: { issuer, ...(emails && { emails }) } },
+    { logins: [{ issuer, clientId: 'server', clientSecret: 'server-secret' }] },
+  )
+
+/** Signs in as this account, in one browser. */
+async function signIn(account: string, { ask }: Awaited<ReturnType<typeof guarded>>) {
+  const sent = refusalOf(await ask('GET /page?a=1', [NAVIGATE]))
+  const back = await openId.signIn(headerOf(sent, 'location') ?? '', account)
+  const path = `${back.pathname}${back.search}`
+  return { path, begun: cookieOf(sent), answer: await ask(`GET ${path}`, [NAVIGATE, cookieOf(sent)]) }
+}
+
+test('a browser signs in and comes back to where it was; the app learns who it is', async () => {
+  const guard = await guarded(['*@example.com'])
+  const { answer } = await signIn('anna@example.com', guard)
+  expect(headerOf(answer, 'location')).toBe('/page?a=1')
+  const verdict = await guard.ask('GET /page', [cookieOf(refusalOf(answer))])
+  expect(isPass(verdict) && verdict.requestHeaders).toEqual([['x-localtunnels-user', 'anna@example.com']])
+})
+
+test('the request to the provider has PKCE, state and nonce', async () => {
+  const sent = refusalOf(await (await guarded()).ask('GET /', [NAVIGATE]))
+  const { searchParams } = new URL(headerOf(sent, 'location') ?? '')
+  expect(searchParams.get('code_challenge_method')).toBe('S256')
+  for (const name of ['code_challenge', 'state', 'nonce'])
+    expect(searchParams.get(name)?.length).toBeGreaterThan(20)
+})
+
+test('an account outside of the rules is refused, and so is an address that was not verified', async () => {
+  const guard = await guarded(['*@example.com', 'bob@other.example'])
+  for (const account of [
+    'eve@evil.example',
+    'eve@sub.example.com',
+    'unverified@example.com',
+    'a@b@example.com',
+  ])
+    expect([account, codeOf((await signIn(account, guard)).answer)]).toEqual([account, 'LOGIN_REFUSED'])
+  expect(codeOf((await signIn('bob@other.example', guard)).answer)).toBe('303')
+})
+
+test('a callback in another browser, one used twice, and one that was changed sign nobody in', async () => {
+  const guard = await guarded()
+  const { path, begun } = await signIn('anna@example.com', guard)
+  expect(codeOf(await guard.ask(`GET ${path}`, [NAVIGATE]))).toBe('LOGIN_REFUSED')
+  expect(codeOf(await guard.ask(`GET ${path}`, [NAVIGATE, begun]))).toBe('LOGIN_REFUSED')
+  const other = cookieOf(refusalOf(await guard.ask('GET /', [NAVIGATE])))
+  expect(codeOf(await guard.ask(`GET ${path}`, [NAVIGATE, other]))).toBe('LOGIN_REFUSED')
+  expect(codeOf(await guard.ask('GET /.localtunnels/callback?error=access_denied', [NAVIGATE]))).toBe(
+    'LOGIN_REFUSED',
+  )
+})
+
+test('programs and tokens of machines are never sent to a login', async () => {
+  const { ask } = await guarded()
+  for (const lines of [
+    [],
+    ['Authorization: Bearer some-token'],
+    ['Sec-Fetch-Mode: cors'],
+    ['User-Agent: git/2.44'],
+  ]) {
+    const answer = refusalOf(await ask('GET /', lines))
+    expect(answer.code).toBe('ACCESS_REQUIRED')
+    expect(headerOf(answer, 'location')).toBeUndefined()
+  }
+})
+
+test('a provider that is away is 503, and nobody is let in', async () => {
+  const { ask } = await guarded(undefined, 'http://127.0.0.1:9')
+  expect(codeOf(await ask('GET /', [NAVIGATE]))).toBe('LOGIN_UNAVAILABLE')
+})
+
+test('a login that the operator has not set up is refused at the registration', async () => {
+  const guard = guardOf({ login: { issuer: 'https://accounts.example' } })
+  expect(await rejection(guard)).toMatchObject({ code: 'GUARD_UNAVAILABLE' })
+})

@@ -1,0 +1,66 @@
+// GCRA against a bucket of tokens that is counted out, and its bound.
+
+import { expect, test } from 'bun:test'
+import { Gcra, Rate } from '../../src/plugins/rate.ts'
+
+test('the verdicts are those of a bucket that fills evenly', () => {
+  const rule = { limit: 5, windowMs: 1_000 }
+  const gcra = new Gcra(rule)
+  let tokens = rule.limit
+  let last = 0
+  let seed = 42
+  for (let asked = 0, now = 0; asked < 2_000; asked++) {
+    seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648
+    now += seed % 400
+    tokens = Math.min(rule.limit, tokens + ((now - last) * rule.limit) / rule.windowMs)
+    last = now
+    const isFree = tokens >= 1 - 1e-9
+    if (isFree) tokens--
+    expect(gcra.take('a', now) === 0).toBe(isFree)
+  }
+})
+
+test('it says how long to wait, and then lets one pass', () => {
+  const gcra = new Gcra({ limit: 2, windowMs: 1_000 })
+  expect([gcra.take('a', 0), gcra.take('a', 0)]).toEqual([0, 0])
+  const wait = gcra.take('a', 0)
+  expect(wait).toBe(500)
+  expect(gcra.take('a', wait - 1)).toBe(1)
+  expect(gcra.take('a', wait)).toBe(0)
+})
+
+test('one address does not use up the allowance of another', () => {
+  const rate = new Rate({ limit: 1, windowMs: 60_000 })
+  expect(rate.admit({ address: '192.0.2.1' }, 0)).toBeUndefined()
+  expect(rate.admit({ address: '192.0.2.1' }, 0)?.code).toBe('RATE_LIMITED')
+  expect(rate.admit({ address: '192.0.2.2' }, 0)).toBeUndefined()
+})
+
+test('a refusal has RateLimit, RateLimit-Policy and Retry-After', () => {
+  const rate = new Rate({ limit: 1, windowMs: 60_000 })
+  rate.admit({ address: '192.0.2.1' }, 0)
+  expect(rate.admit({ address: '192.0.2.1' }, 1_000)?.headers).toEqual([
+    ['ratelimit-policy', '"visitor";q=1;w=60'],
+    ['ratelimit', '"visitor";r=0;t=59'],
+    ['retry-after', '59'],
+  ])
+})
+
+test('no more addresses are remembered than the bound, and the quietest is forgotten', () => {
+  const gcra = new Gcra({ limit: 1, windowMs: 60_000 }, 3)
+  for (const key of ['a', 'b', 'c']) gcra.take(key, 0)
+  gcra.count('a', 0)
+  gcra.take('d', 0)
+  expect(gcra.size).toBe(3)
+  expect(gcra.waitOf('b', 0)).toBe(0)
+  expect(gcra.waitOf('a', 0)).toBeGreaterThan(0)
+})
+
+test('a rate that cannot be used is GUARD_INVALID', () => {
+  for (const rule of [
+    { limit: 0, windowMs: 60_000 },
+    { limit: 1, windowMs: 10 },
+    { limit: 1.5, windowMs: 60_000 },
+  ])
+    expect(() => new Rate(rule)).toThrow(expect.objectContaining({ code: 'GUARD_INVALID' }))
+})

@@ -1,0 +1,97 @@
+// Guards as people meet them: in Chromium, with its cookies, its policies and its own idea of what may be sent where.
+
+import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
+import { guarding, TunnelClient, type TunnelServer } from '../../src/index.ts'
+import { Browser } from '../support/browser.ts'
+import { describeWith } from '../support/needs.ts'
+import { type OpenId, startOpenId } from '../support/openid.ts'
+import { freePort } from '../support/ports.ts'
+import { startServer } from '../support/tunnel.ts'
+
+const PASSWORD = 'correct horse'
+
+describeWith(['chromium'], 'in a browser', () => {
+  let browser: Browser
+  let openId: OpenId
+  let server: TunnelServer
+  let client: TunnelClient
+  let base = ''
+
+  beforeAll(async () => {
+    const port = freePort()
+    base = `http://shop.localhost:${port}`
+    openId = await startOpenId(`${base}/.localtunnels/callback`)
+    const login = { issuer: openId.issuer, clientId: 'server', clientSecret: 'server-secret' }
+    server = await startServer({ port, guarding: guarding({ logins: [login] }) })
+    client = new TunnelClient({ server: `http://127.0.0.1:${port}` })
+    browser = await Browser.start()
+  })
+  afterAll(async () => {
+    await browser[Symbol.asyncDispose]()
+    await client.disconnect()
+    await server.stop()
+    await openId[Symbol.asyncDispose]()
+  })
+  afterEach(async () => {
+    for (const tunnel of client.tunnels) await tunnel.close()
+  })
+
+  /** A page that says its cookies, and who visits it. */
+  const app = (request: Request) =>
+    new Response(
+      `<title>app</title><p>${new URL(request.url).pathname} ${request.headers.get('cookie')} ${request.headers.get('x-localtunnels-user')}</p>`,
+      { headers: { 'content-type': 'text/html' } },
+    )
+  const title = () => browser.run('document.title')
+  const text = () => browser.run('document.body.innerText')
+
+  test('the password page, a wrong one, the right one, and signing out', async () => {
+    await client.http({ fetch: app, subdomain: 'shop', guard: { password: PASSWORD } })
+    await browser.open(`${base}/start?a=1`)
+    expect(await title()).toBe('Password needed')
+    const send = (password: string) =>
+      browser.follow(`document.querySelector('#p').value='${password}';document.forms[0].requestSubmit()`)
+    await send('wrong horse')
+    expect(await text()).toContain('That is not the password')
+    await send(PASSWORD)
+    expect([await title(), await browser.run('location.href')]).toEqual(['app', `${base}/start?a=1`])
+    expect(await text()).toBe('/start null null')
+    // What scripts of the page fetch has the session, and none of them can read its cookie.
+    expect(await browser.run("fetch('/other').then(answer => answer.status)")).toBe('200')
+    expect(await browser.run('document.cookie')).toBe('')
+    await browser.open(`${base}/.localtunnels/logout`)
+    await browser.follow('document.forms[0].requestSubmit()')
+    expect(await text()).toContain('signed out')
+    // No window for a user name and password: the script gets its 401.
+    expect(await browser.run("fetch('/start').then(answer => answer.status)")).toBe('401')
+    await browser.open(`${base}/start`)
+    expect(await title()).toBe('Password needed')
+  }, 20_000)
+
+  test('a link that works once is spent by its button', async () => {
+    const tunnel = await client.http({ fetch: app, subdomain: 'shop', guard: { links: true } })
+    const { url } = tunnel.link({ path: '/preview', once: true })
+    await browser.open(url)
+    expect(await title()).toBe('You are invited')
+    await browser.follow('document.forms[0].requestSubmit()')
+    expect(await browser.run('location.pathname')).toBe('/preview')
+    await browser.open(url)
+    expect(await text()).toContain('LINK_REFUSED')
+  }, 20_000)
+
+  test('a login at an OpenID Connect provider', async () => {
+    await client.http({
+      fetch: app,
+      subdomain: 'shop',
+      guard: { login: { issuer: openId.issuer, emails: ['*@example.com'] } },
+    })
+    await browser.open(`${base}/page`)
+    expect(await browser.run('location.origin')).toBe(openId.issuer)
+    await browser.follow(
+      "document.querySelector('[name=login]').value='anna@example.com';document.querySelector('[name=password]').value='any';document.forms[0].requestSubmit()",
+    )
+    await browser.follow('document.forms[0].requestSubmit()')
+    expect(await browser.run('location.href')).toBe(`${base}/page`)
+    expect(await text()).toBe('/page null anna@example.com')
+  }, 20_000)
+})

@@ -1,0 +1,551 @@
+// Guards on real servers, clients and sockets: who gets in, what reaches the app, and what a failing guard does to others.
+
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { connect, createServer, type Socket } from 'node:net'
+import type { GuardOptions } from '../../src/guard.ts'
+import { type Guard, guarding, TunnelClient, type TunnelServerOptions } from '../../src/index.ts'
+import { ask } from '../support/ask.ts'
+import { DatagramVisitor, datagramApp } from '../support/datagrams.ts'
+import { codeOf, eventually, next } from '../support/events.ts'
+import { rawDial } from '../support/raw.ts'
+import { control, speakingServer } from '../support/speaker.ts'
+import { TcpProxy } from '../support/tcp-proxy.ts'
+import { startServer, startTunnel } from '../support/tunnel.ts'
+
+const PASSWORD = 'correct horse'
+const basic = { authorization: `Basic ${Buffer.from(`any:${PASSWORD}`).toString('base64')}` }
+
+/** An app that says what it got, and holds WebSockets open. */
+let app: Bun.Server<undefined>
+beforeAll(() => {
+  app = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    async fetch(request, server) {
+      if (server.upgrade(request)) return undefined
+      return Response.json({
+        path: new URL(request.url).pathname,
+        headers: Object.fromEntries(request.headers),
+        body: await request.text(),
+      })
+    },
+    websocket: {
+      open: socket => void socket.send('hello'),
+      message: (socket, text) => void socket.send(text),
+    },
+  })
+})
+afterAll(() => app.stop(true))
+
+const start = (guard: GuardOptions, server: TunnelServerOptions = {}) =>
+  startTunnel({ port: app.port ?? 0, guard }, { server: { guarding: guarding(), ...server } })
+
+const startGuarded = (guards: readonly Guard[], server: TunnelServerOptions = {}) =>
+  startTunnel({ port: app.port ?? 0 }, { server: { guards, ...server } })
+
+/** What the app says it got. */
+const headersOf = (seen: unknown) => (seen as { headers: Record<string, string> }).headers
+
+const PASS = { withoutHeaders: ['authorization'], requestHeaders: [['x-added', '1']] } as const
+const guardThat = (admit: Guard['admit']): Guard => ({ name: 'test', admit })
+
+test('without credentials 401 and a code, with them the app, which does not see them', async () => {
+  await using tunnel = await start({ password: PASSWORD })
+  const { port, host } = tunnel
+  expect(await ask(port, host)).toMatchObject({ status: 401, code: 'ACCESS_REQUIRED' })
+  const answer = await ask(port, host, { headers: { ...basic, 'x-other': 'stays' } })
+  expect(answer.status).toBe(200)
+  const { headers } = JSON.parse(answer.body)
+  expect(headers).not.toHaveProperty('authorization')
+  expect(headers['x-other']).toBe('stays')
+})
+
+test('a body goes to the app behind a guard that takes a moment, whole', async () => {
+  await using tunnel = await start({ password: PASSWORD })
+  const body = 'x'.repeat(300_000)
+  const answer = await ask(tunnel.port, tunnel.host, { method: 'POST', headers: basic, body })
+  expect(JSON.parse(answer.body).body).toBe(body)
+})
+
+test('a refused request does not spoil the connection for the next one', async () => {
+  await using tunnel = await start({ password: PASSWORD })
+  const visitor = await rawDial(tunnel.port)
+  const send = (more: string) => visitor.send(`GET / HTTP/1.1\r\nHost: ${tunnel.host}\r\n${more}\r\n`)
+  await send('')
+  expect(await visitor.until('\r\n\r\n')).toContain('401 Unauthorized')
+  await visitor.until('}}\n')
+  await send(`Authorization: ${basic.authorization}\r\n`)
+  expect(await visitor.until('\r\n\r\n')).toContain('200 OK')
+  visitor.socket.terminate()
+})
+
+test('requests that came ahead of a slow guard are answered in their order', async () => {
+  await using tunnel = await start({ password: PASSWORD })
+  const visitor = await rawDial(tunnel.port)
+  const head = (path: string, auth: boolean) =>
+    `GET ${path} HTTP/1.1\r\nHost: ${tunnel.host}\r\n${auth ? `Authorization: ${basic.authorization}\r\n` : ''}\r\n`
+  await visitor.send(head('/1', true) + head('/2', false) + head('/3', true))
+  const first = await visitor.until('"body":""}')
+  expect(first).toContain('"path":"/1"')
+  expect(await visitor.until('ACCESS_REQUIRED')).toContain('401')
+  expect(await visitor.until('"body":""}')).toContain('"path":"/3"')
+  visitor.socket.terminate()
+})
+
+test('the form, its cookie and signing out, as a browser does it', async () => {
+  await using tunnel = await start({ password: PASSWORD })
+  const url = `http://127.0.0.1:${tunnel.port}`
+  const browse = (
+    path: string,
+    init: { method?: string; body?: URLSearchParams; headers?: Record<string, string> } = {},
+  ) =>
+    fetch(`${url}${path}`, {
+      redirect: 'manual',
+      ...init,
+      headers: { host: tunnel.host, 'sec-fetch-mode': 'navigate', ...init.headers },
+    })
+  const page = await browse('/start?a=1')
+  expect(page.status).toBe(401)
+  expect(page.headers.get('content-type')).toContain('text/html')
+  expect(page.headers.get('x-localtunnels-error')).toBe('ACCESS_REQUIRED')
+  const form = new URLSearchParams({ to: '/start?a=1', password: PASSWORD })
+  const signedIn = await browse('/.localtunnels/password', { method: 'POST', body: form })
+  expect([signedIn.status, signedIn.headers.get('location')]).toEqual([303, '/start?a=1'])
+  expect(signedIn.headers.get('x-localtunnels-error')).toBeNull()
+  const cookie = signedIn.headers.getSetCookie()[0]?.split(';')[0] ?? ''
+  const seen = await browse('/start', { headers: { cookie: `own=1; ${cookie}; other=2` } })
+  expect(seen.status).toBe(200)
+  expect(headersOf(await seen.json()).cookie).toBe('own=1; other=2')
+  const left = await browse('/.localtunnels/logout', { method: 'POST', headers: { cookie } })
+  expect([left.status, await left.text()]).toEqual([200, 'You are signed out.\n'])
+  expect((await browse('/start', { headers: { cookie } })).status).toBe(401)
+})
+
+test('behind a server that visitors reach by https the cookie is __Host-', async () => {
+  await using tunnel = await start({ password: PASSWORD }, { publicUrl: 'https://tunnel.example' })
+  const answer = await fetch(`http://127.0.0.1:${tunnel.port}/.localtunnels/password`, {
+    method: 'POST',
+    redirect: 'manual',
+    headers: { host: tunnel.host },
+    body: new URLSearchParams({ to: '/', password: PASSWORD }),
+  })
+  expect(answer.headers.getSetCookie()[0]).toMatch(/^__Host-localtunnels=.*; Secure/)
+})
+
+test('forms that are too long or have no length are refused', async () => {
+  await using tunnel = await start({ password: PASSWORD })
+  const path = '/.localtunnels/password'
+  const long = await ask(tunnel.port, tunnel.host, { method: 'POST', path, body: 'x'.repeat(10_000) })
+  expect(long).toMatchObject({ status: 413, code: 'BODY_TOO_LARGE' })
+  const visitor = await rawDial(tunnel.port)
+  await visitor.send(
+    `POST ${path} HTTP/1.1\r\nHost: ${tunnel.host}\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+  )
+  expect(await visitor.end()).toContain('400 Bad Request')
+  visitor.socket.terminate()
+})
+
+test('what visitors send under the name of the user header does not reach the app', async () => {
+  await using tunnel = await start({ password: PASSWORD, open: ['/health'] })
+  const headers = { 'X-Localtunnels-User': 'root', X_LOCALTUNNELS_USER: 'root' }
+  for (const path of ['/', '/health']) {
+    const answer = await ask(tunnel.port, tunnel.host, { path, headers: { ...headers, ...basic } })
+    expect(Object.keys(JSON.parse(answer.body).headers).join()).not.toMatch(/localtunnels.user/i)
+  }
+})
+
+test('header rules reach the app and the visitor', async () => {
+  await using tunnel = await start({
+    requestHeaders: { 'x-env': 'preview' },
+    answerHeaders: { 'x-robots-tag': 'noindex' },
+  })
+  const answer = await fetch(`http://127.0.0.1:${tunnel.port}/`, {
+    headers: { host: tunnel.host, 'x-env': 'production' },
+  })
+  expect(answer.headers.get('x-robots-tag')).toBe('noindex')
+  expect(headersOf(await answer.json())['x-env']).toBe('preview')
+})
+
+test('a visitor cannot have a line of the guard taken out by naming it in Connection', async () => {
+  await using tunnel = await start({ requestHeaders: { 'x-env': 'preview' } })
+  const hide = (names: string) => ask(tunnel.port, tunnel.host, { headers: { connection: names } })
+  expect((await hide('close, X-Env')).status).toBe(400)
+  expect(headersOf(JSON.parse((await hide('close, x-other')).body))['x-env']).toBe('preview')
+})
+
+test('an address that is not allowed gets 403, one that asks too often 429 with Retry-After', async () => {
+  await using denied = await start({ deny: ['127.0.0.0/8'] })
+  expect(await ask(denied.port, denied.host)).toMatchObject({ status: 403, code: 'ADDRESS_REFUSED' })
+  await using rated = await start({ rate: { limit: 2, windowMs: 60_000 } })
+  const codes = []
+  for (let round = 0; round < 3; round++) codes.push((await ask(rated.port, rated.host)).status)
+  expect(codes).toEqual([200, 200, 429])
+  const answer = await fetch(`http://127.0.0.1:${rated.port}/`, { headers: { host: rated.host } })
+  expect(answer.headers.get('retry-after')).toBe('30')
+  expect(answer.headers.get('ratelimit')).toBe('"visitor";r=0;t=30')
+})
+
+test('behind a trusted proxy the address is the one that it names, and of no other', async () => {
+  const guard = { allow: ['203.0.113.7'] }
+  await using behind = await start(guard, { trustedProxies: ['127.0.0.1'] })
+  const headers = { 'x-forwarded-for': '203.0.113.7' }
+  expect((await ask(behind.port, behind.host, { headers })).status).toBe(200)
+  await using open = await start(guard)
+  expect((await ask(open.port, open.host, { headers })).status).toBe(403)
+})
+
+test('a WebSocket needs a way in too, and ends when it is signed out', async () => {
+  await using tunnel = await start({ password: PASSWORD })
+  const url = `ws://127.0.0.1:${tunnel.port}/socket`
+  const refused = new WebSocket(url, { headers: { host: tunnel.host } } as never)
+  await new Promise(resolve => refused.addEventListener('error', resolve))
+  const form = await fetch(`http://127.0.0.1:${tunnel.port}/.localtunnels/password`, {
+    method: 'POST',
+    redirect: 'manual',
+    headers: { host: tunnel.host },
+    body: new URLSearchParams({ to: '/', password: PASSWORD }),
+  })
+  const cookie = form.headers.getSetCookie()[0]?.split(';')[0] ?? ''
+  const socket = new WebSocket(url, { headers: { host: tunnel.host, cookie } } as never)
+  await new Promise(resolve => socket.addEventListener('message', resolve))
+  const closed = new Promise(resolve => socket.addEventListener('close', resolve))
+  await ask(tunnel.port, tunnel.host, { method: 'POST', path: '/.localtunnels/logout', headers: { cookie } })
+  await closed
+})
+
+test('a link lets in until it is taken back, which ends its WebSockets', async () => {
+  await using server = await startServer({ guarding: guarding() })
+  const client = new TunnelClient({ server: `http://127.0.0.1:${server.port}` })
+  const tunnel = await client.http({ port: app.port ?? 0, subdomain: 'app', guard: { links: true } })
+  const { url, id } = tunnel.link({ path: '/preview' })
+  const { pathname } = new URL(url)
+  const open = await fetch(`http://127.0.0.1:${server.port}${pathname}`, {
+    redirect: 'manual',
+    headers: { host: 'app.localhost' },
+  })
+  expect(open.headers.get('location')).toBe('/preview')
+  const cookie = open.headers.getSetCookie()[0]?.split(';')[0] ?? ''
+  const visit = () => ask(server.port, 'app.localhost', { path: '/preview/a', headers: { cookie } })
+  expect((await visit()).status).toBe(200)
+  const socket = new WebSocket(`ws://127.0.0.1:${server.port}/preview/socket`, {
+    headers: { host: 'app.localhost', cookie },
+  } as never)
+  await new Promise(resolve => socket.addEventListener('message', resolve))
+  const closed = new Promise(resolve => socket.addEventListener('close', resolve))
+  await tunnel.revokeLink(id)
+  await closed
+  expect((await visit()).code).toBe('ACCESS_REQUIRED')
+  expect((await ask(server.port, 'app.localhost', { path: pathname })).code).toBe('LINK_REFUSED')
+  await client.disconnect()
+})
+
+test('links that are taken back one after the other are all taken back', async () => {
+  // Made slowly at first: what is asked for later must not be overtaken.
+  let making = 0
+  const make = guarding()
+  const slower: typeof make = async (definition, about) => {
+    const guard = await make(definition, about)
+    if (++making === 2) await Bun.sleep(50)
+    return guard
+  }
+  await using server = await startServer({ guarding: slower })
+  const client = new TunnelClient({ server: `http://127.0.0.1:${server.port}` })
+  const tunnel = await client.http({ port: app.port ?? 0, subdomain: 'app', guard: { links: true } })
+  const links = Array.from({ length: 4 }, () => tunnel.link())
+  for (const { id } of links) await tunnel.revokeLink(id)
+  await eventually(() => making === 5, 'the guards to be made')
+  await Bun.sleep(60)
+  for (const { url } of links)
+    expect((await ask(server.port, 'app.localhost', { path: new URL(url).pathname })).code).toBe(
+      'LINK_REFUSED',
+    )
+  await client.disconnect()
+})
+
+test('a TCP tunnel has walls: others are reset before the app hears of them', async () => {
+  const sockets: Socket[] = []
+  const service = createServer(socket => {
+    sockets.push(socket)
+    socket.on('error', () => {})
+    socket.end('hello')
+  })
+  await new Promise<void>(resolve => service.listen(0, '127.0.0.1', resolve))
+  const { port } = service.address() as { port: number }
+  await using server = await startServer({ guarding: guarding() })
+  const client = new TunnelClient({ server: `http://127.0.0.1:${server.port}` })
+  const visit = (to: number) =>
+    new Promise<string>((resolve, reject) => {
+      let text = ''
+      const socket = connect(to, '127.0.0.1')
+      socket.on('data', piece => (text += piece.toString()))
+      socket.on('end', () => resolve(text))
+      socket.on('error', reject)
+    })
+  const rated = await client.tcp({ port, guard: { rate: { limit: 1, windowMs: 60_000 } } })
+  expect(await visit(rated.port ?? 0)).toBe('hello')
+  const ends: unknown[] = []
+  server.on('visitorDisconnected', ({ error }) => ends.push(error))
+  expect(await codeOf(visit(rated.port ?? 0))).toBe('ECONNRESET')
+  await eventually(() => ends.includes('RATE_LIMITED'), 'the end of the connection that was one too many')
+  const denied = await client.tcp({ port, guard: { allow: ['203.0.113.0/24'] } })
+  expect(await codeOf(visit(denied.port ?? 0))).toBe('ECONNRESET')
+  expect(sockets).toHaveLength(1)
+  expect(await codeOf(client.tcp({ port, guard: { password: PASSWORD } }))).toBe('GUARD_INVALID')
+  await client.disconnect()
+  service.close()
+})
+
+test('datagrams of an address that is not allowed are dropped', async () => {
+  await using echo = await datagramApp()
+  await using server = await startServer({ guarding: guarding() })
+  const client = new TunnelClient({ server: `http://127.0.0.1:${server.port}` })
+  const denied = await client.udp({ port: echo.port, guard: { deny: ['127.0.0.1'] } })
+  const allowed = await client.udp({ port: echo.port, guard: { allow: ['127.0.0.1'] } })
+  await using stranger = await DatagramVisitor.to(denied.port ?? 0)
+  await stranger.send(new TextEncoder().encode('no'))
+  await using visitor = await DatagramVisitor.to(allowed.port ?? 0)
+  await visitor.send(new TextEncoder().encode('yes'))
+  await eventually(() => echo.seen.length > 0, 'the datagram that may pass')
+  await eventually(() => server.getStats().droppedDatagrams > 0, 'the other one to be dropped')
+  expect(echo.seen.map(({ bytes }) => new TextDecoder().decode(bytes))).toEqual(['yes'])
+  await client.disconnect()
+})
+
+// ── Guards of programs ───────────────────────────────────────────────────────────────────────────────────────
+
+test('a guard that throws, rejects or takes too long gives its visitor a 500, and no other', async () => {
+  const never = new Promise<never>(() => {})
+  await using tunnel = await startGuarded(
+    [
+      guardThat(({ head }) => {
+        if (head?.path === '/throws') throw new Error('secret words')
+        if (head?.path === '/rejects') return Promise.reject(new Error('secret words'))
+        return head?.path === '/hangs' ? never : undefined
+      }),
+    ],
+    { limits: { guardTimeoutMs: 50 } },
+  )
+  const errors: string[] = []
+  tunnel.server.on('error', error => errors.push('code' in error ? String(error.code) : error.message))
+  const paths = ['/throws', '/', '/rejects', '/hangs', '/']
+  const answers = await Promise.all(paths.map(path => ask(tunnel.port, tunnel.host, { path })))
+  expect(answers.map(({ status }) => status)).toEqual([500, 200, 500, 500, 200])
+  for (const { body } of answers) expect(body).not.toContain('secret words')
+  expect(answers[0]?.code).toBe('GUARD_FAILED')
+  expect(errors).toEqual(['GUARD_FAILED', 'GUARD_FAILED', 'GUARD_FAILED'])
+})
+
+test('a guard answers as it likes, and one that answers nonsense gets a 500', async () => {
+  await using tunnel = await startGuarded([
+    guardThat(({ head }) => {
+      if (head?.path === '/teapot')
+        return { status: 418, headers: [['content-type', 'text/plain']], body: 'short and stout' }
+      if (head?.path === '/page') return { status: 200, body: '' }
+      if (head?.path === '/status') return { status: 99, body: '' }
+      if (head?.path === '/line') return { status: 403, headers: [['x-a', 'b\r\nset-cookie: c']], body: '' }
+      if (head?.path === '/host') return { requestHeaders: [['host', 'other.example']] }
+      if (head?.path === '/length') return { withoutHeaders: ['content-length'] }
+      return undefined
+    }),
+  ])
+  tunnel.server.on('error', () => {})
+  const visit = (path: string, body?: string) =>
+    ask(tunnel.port, tunnel.host, { path, ...(body !== undefined && { method: 'POST', body }) })
+  expect(await visit('/teapot')).toMatchObject({
+    status: 418,
+    body: 'short and stout',
+    code: 'GUARD_REFUSED',
+  })
+  expect(await visit('/page')).toMatchObject({ status: 200, body: '', code: undefined })
+  for (const path of ['/status', '/line', '/host']) expect(await visit(path)).toMatchObject({ status: 500 })
+  expect(await visit('/length', 'GET /smuggled HTTP/1.1\r\n\r\n')).toMatchObject({ status: 500 })
+})
+
+test('guards of the server come first, and all must let a visitor pass', async () => {
+  const asked: string[] = []
+  const noting = (name: string, verdict: ReturnType<Guard['admit']>) =>
+    guardThat(() => {
+      asked.push(name)
+      return verdict
+    })
+  await using tunnel = await startTunnel(
+    { port: app.port ?? 0, guard: { password: PASSWORD } },
+    {
+      server: {
+        guarding: guarding(),
+        guards: [
+          noting('first', { requestHeaders: [['x-first', '1']] }),
+          noting('second', Promise.resolve({ requestHeaders: [['x-second', '2']] })),
+        ],
+      },
+    },
+  )
+  expect((await ask(tunnel.port, tunnel.host)).status).toBe(401)
+  const answer = await ask(tunnel.port, tunnel.host, { headers: basic })
+  expect(JSON.parse(answer.body).headers).toMatchObject({ 'x-first': '1', 'x-second': '2' })
+  expect(asked).toEqual(['first', 'second', 'first', 'second'])
+})
+
+test('tunnels of the JSON wire are guarded by the guards of the server', async () => {
+  await using tunnel = await startTunnel(
+    { port: app.port ?? 0 },
+    {
+      wire: 'json',
+      server: {
+        guards: [guardThat(({ head }) => (head?.path === '/no' ? { code: 'GUARD_REFUSED' } : PASS))],
+      },
+    },
+  )
+  expect((await ask(tunnel.port, tunnel.host, { path: '/no' })).code).toBe('GUARD_REFUSED')
+  const answer = await ask(tunnel.port, tunnel.host, { headers: { authorization: 'Bearer x' } })
+  const headers = headersOf(JSON.parse(answer.body))
+  expect([headers['x-added'], headers.authorization]).toEqual(['1', undefined])
+})
+
+test('behind a proxy that ends TLS and is trusted, the cookie is __Host-', async () => {
+  const cookieFor = async (server: TunnelServerOptions) => {
+    await using tunnel = await start({ password: PASSWORD }, server)
+    const answer = await fetch(`http://127.0.0.1:${tunnel.port}/.localtunnels/password`, {
+      method: 'POST',
+      redirect: 'manual',
+      headers: { host: tunnel.host, 'x-forwarded-proto': 'https' },
+      body: new URLSearchParams({ to: '/', password: PASSWORD }),
+    })
+    return answer.headers.getSetCookie()[0]
+  }
+  expect(await cookieFor({ trustedProxies: ['127.0.0.1'] })).toStartWith('__Host-localtunnels=')
+  // Who is not trusted says nothing of that.
+  expect(await cookieFor({})).toStartWith('localtunnels-guard=')
+})
+
+test('a refusal is in the request event, with its code', async () => {
+  await using tunnel = await start({ deny: ['127.0.0.1'] })
+  const seen = next(tunnel.server, 'request')
+  await ask(tunnel.port, tunnel.host)
+  expect(await seen).toMatchObject({ status: 403, error: 'ADDRESS_REFUSED' })
+})
+
+// ── Who guards ───────────────────────────────────────────────────────────────────────────────────────────────
+
+test('a server without guarding refuses the tunnel instead of serving everybody', async () => {
+  await using server = await startServer()
+  const client = new TunnelClient({ server: `http://127.0.0.1:${server.port}`, reconnect: false })
+  const wish = client.http({ port: app.port ?? 0, subdomain: 'app', guard: { password: PASSWORD } })
+  expect(await codeOf(wish)).toBe('GUARD_UNAVAILABLE')
+  expect((await ask(server.port, 'app.localhost')).code).toBe('TUNNEL_NOT_FOUND')
+  await client.disconnect()
+})
+
+test('over the JSON wire, which has no guards, there is no tunnel', async () => {
+  await using server = await startServer({ guarding: guarding() })
+  const client = new TunnelClient({
+    server: `http://127.0.0.1:${server.port}`,
+    port: app.port ?? 0,
+    wire: 'json',
+    reconnect: false,
+    guard: { password: PASSWORD },
+  })
+  expect(await codeOf(client.connect())).toBe('GUARD_UNSUPPORTED')
+  await client.disconnect()
+})
+
+test('a token may be for guarded tunnels only', async () => {
+  await using server = await startServer({
+    guarding: guarding(),
+    tokens: [{ token: 'team', requireGuard: true }],
+  })
+  const client = new TunnelClient({ server: `http://127.0.0.1:${server.port}`, token: 'team' })
+  expect(await codeOf(client.http({ port: app.port ?? 0, subdomain: 'app' }))).toBe('NOT_ALLOWED')
+  await client.http({ port: app.port ?? 0, subdomain: 'app', guard: { password: PASSWORD } })
+  expect((await ask(server.port, 'app.localhost')).status).toBe(401)
+  await client.disconnect()
+})
+
+test('clients of a pool have one guard', async () => {
+  await using server = await startServer({ guarding: guarding() })
+  const connect = (guard: GuardOptions | undefined) => {
+    const client = new TunnelClient({ server: `http://127.0.0.1:${server.port}` })
+    return {
+      client,
+      wish: client.http({ port: app.port ?? 0, subdomain: 'app', pool: true, ...(guard && { guard }) }),
+    }
+  }
+  const guard = { password: PASSWORD, secret: 's'.repeat(32) }
+  const first = connect(guard)
+  await first.wish
+  const second = connect(guard)
+  await second.wish
+  const others = []
+  for (const other of [{ ...guard, password: 'another one' }, undefined]) {
+    others.push(connect(other))
+    expect(await codeOf(others.at(-1)!.wish)).toBe('GUARD_DIFFERS')
+  }
+  for (const { client } of [first, second, ...others]) await client.disconnect()
+})
+
+test('the guard is there again after a reconnect, and its sessions go on', async () => {
+  await using server = await startServer({ guarding: guarding() })
+  using proxy = new TcpProxy(server.port)
+  const client = new TunnelClient({ server: `http://127.0.0.1:${proxy.port}`, maxBackoffMs: 50 })
+  await client.http({ port: app.port ?? 0, subdomain: 'app', guard: { password: PASSWORD } })
+  const form = await fetch(`http://127.0.0.1:${server.port}/.localtunnels/password`, {
+    method: 'POST',
+    redirect: 'manual',
+    headers: { host: 'app.localhost' },
+    body: new URLSearchParams({ to: '/', password: PASSWORD }),
+  })
+  const cookie = form.headers.getSetCookie()[0]?.split(';')[0] ?? ''
+  const again = next(client, 'registered')
+  proxy.cutAll()
+  await again
+  expect((await ask(server.port, 'app.localhost', { headers: { cookie } })).status).toBe(200)
+  expect((await ask(server.port, 'app.localhost')).status).toBe(401)
+  await client.disconnect()
+})
+
+test('a server that knows no guards refuses the kind, and the client says why', async () => {
+  const kinds: unknown[] = []
+  // As servers before guards do: another kind is refused, another field ignored.
+  using old = speakingServer(({ type, kind, ref }, say) => {
+    if (type !== 'register') return
+    kinds.push(kind)
+    const isKnown = kind === 'http' || kind === 'tcp'
+    say(
+      control(
+        isKnown
+          ? { type: 'granted', ref, tunnel: 1, name: 'app', url: 'http://app.localhost', resume: 'secret' }
+          : { type: 'refused', ref, code: 'KIND_REFUSED', message: 'No such kind.' },
+      ),
+    )
+  })
+  const client = new TunnelClient({ server: `http://127.0.0.1:${old.port}`, reconnect: false })
+  const wish = client.http({ port: app.port ?? 0, subdomain: 'app', guard: { password: PASSWORD } })
+  expect(await codeOf(wish)).toBe('GUARD_UNSUPPORTED')
+  expect(kinds).toEqual(['guarded-http'])
+  await client.disconnect()
+})
+
+test('a grant that does not say that the guard is in force is given back', async () => {
+  const { promise: released, resolve } = Promise.withResolvers<unknown>()
+  let granted = 6
+  using careless = speakingServer(({ type, ref, tunnel, name }, say) => {
+    if (type === 'release') resolve(tunnel)
+    if (type === 'register')
+      say(
+        control({
+          type: 'granted',
+          ref,
+          tunnel: ++granted,
+          name,
+          url: 'http://app.localhost',
+          resume: 'secret',
+        }),
+      )
+  })
+  const client = new TunnelClient({ server: `http://127.0.0.1:${careless.port}`, reconnect: false })
+  await client.http({ port: app.port ?? 0, subdomain: 'open' })
+  const wish = client.http({ port: app.port ?? 0, subdomain: 'app', guard: { password: PASSWORD } })
+  expect(await codeOf(wish)).toBe('GUARD_UNSUPPORTED')
+  expect(await released).toBe(8)
+  await client.disconnect()
+})
