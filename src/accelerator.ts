@@ -89,6 +89,7 @@ export interface LaneExchange {
   readonly status: number
   /** From the request read to the answer sent. */
   readonly durationMs: number
+  readonly requestBytes: number
   /** Of the answer, as the visitor got it. */
   readonly bytes: number
 }

@@ -138,6 +138,8 @@ export type ErrorCode =
   | 'INSPECTOR_NOT_FOUND'
   | 'SIGNATURE_INVALID'
   | 'INSPECT_STORE_FAILED'
+  | 'OBSERVER_FAILED'
+  | 'MIDDLEWARE_FAILED'
   | 'INTERNAL'
 
 /** What each error code means. */
@@ -1033,6 +1035,22 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     false,
     'The file in which the inspector keeps exchanges cannot be used.',
     'Check its folder and rights, name another file, or leave store out.',
+  ),
+  OBSERVER_FAILED: entry(
+    224,
+    500,
+    'server',
+    true,
+    'An observer of the server threw. No visitor notices.',
+    'Mend the observer: the message says which one, and the cause says why.',
+  ),
+  MIDDLEWARE_FAILED: entry(
+    225,
+    500,
+    'server',
+    true,
+    'A middleware of the server threw, or did not answer in time.',
+    'Try again; if it persists, the error event of the server says which middleware and why.',
   ),
   INTERNAL: entry(99, 500, 'server', false, 'Something went wrong inside localtunnels.', 'Please report it.'),
 }

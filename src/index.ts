@@ -37,6 +37,7 @@ export {
 export type {
   Admittance,
   ExchangeContext,
+  ForTunnels,
   Guard,
   GuardedTunnel,
   GuardMaker,

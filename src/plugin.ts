@@ -21,6 +21,12 @@ export interface VisitorHead {
   headers(name: string): readonly string[]
 }
 
+/** Which tunnels a plugin of the server is for. */
+export interface ForTunnels {
+  /** Names, or patterns such as `team-*`. Default all tunnels. `[]`: none. */
+  readonly tunnels?: readonly string[]
+}
+
 /** A visitor at the door: one request, one upgrade, one raw connection, or the first datagram of a UDP flow. */
 export interface Admittance {
   readonly kind: 'http' | 'tcp' | 'udp' | 'tls'
@@ -96,7 +102,7 @@ export type Verdict = undefined | Pass | Refusal | Reading
  * const server = new TunnelServer({ port: 0, guards: [officeHours] })
  * ```
  */
-export interface Guard {
+export interface Guard extends ForTunnels {
   /** For messages. */
   readonly name: string
   admit(visitor: Admittance): Verdict | Promise<Verdict>
@@ -106,16 +112,22 @@ export interface Guard {
 
 /** What a middleware knows of the exchange that it wraps. */
 export interface ExchangeContext {
+  /** Name of the tunnel. */
   readonly tunnel: string
+  /** Address of the visitor, without port; behind trusted proxies, as they say. */
   readonly address: string
 }
 
 /**
- * Wraps an exchange: may change the request, answer itself, or change the answer. Costs the tunnels that have one, because
- * `Request` and `Response` are made for each exchange; bodies stream. One that throws gives that visitor a 500.
+ * Wraps an exchange: may change the request, answer itself, or change the answer. Runs behind the guards. Costs the tunnels
+ * that have one, because `Request` and `Response` are made for each exchange; bodies stream. One that throws, or rejects, gives
+ * that visitor a 500 `MIDDLEWARE_FAILED` and affects no other. Upgrades (WebSockets) and raw connections pass it by.
+ *
+ * The first of the list is the outermost. `next` gives the request to the next one, and at last to the app; it may be called
+ * once. The URL of the request may change its path and query; the host stays the visitor's.
  *
  * ```ts
- * import type { Middleware } from 'localtunnels'
+ * import { type Middleware, TunnelServer } from 'localtunnels'
  *
  * const stamp: Middleware = {
  *   name: 'stamp',
@@ -126,9 +138,12 @@ export interface ExchangeContext {
  *     return stamped
  *   },
  * }
+ *
+ * const server = new TunnelServer({ port: 0, middlewares: [stamp] })
  * ```
  */
-export interface Middleware {
+export interface Middleware extends ForTunnels {
+  /** For messages. */
   readonly name: string
   handle(
     request: Request,
@@ -137,45 +152,65 @@ export interface Middleware {
   ): Response | Promise<Response>
 }
 
-/** What an observer learns at the head of an exchange. */
-export interface Seen extends Pick<Admittance, 'tunnel' | 'address'> {
+/** What an observer learns at the beginning: the head of a request is complete, or a raw connection is there. */
+export interface Seen extends Pick<Admittance, 'kind' | 'address'> {
   /** Unique in this server's run. */
   readonly id: number
+  /** Name of the tunnel; `''`: there is none for this host. */
+  readonly tunnel: string
+  /** Of requests, as all that follows; `''` of raw connections. */
   readonly method: string
+  /** As sent. It may hold secrets of the app's users. */
   readonly target: string
+  /** Lower-case, without port. */
   readonly host: string
 }
 
-/** How an exchange ended. Sizes are bytes, times milliseconds. */
+/** How it ended. Sizes are bytes, times milliseconds. */
 export interface Outcome {
-  /** 0: the visitor left before there was an answer. */
+  /** 0: the visitor left before there was an answer, or it was a raw connection. */
   readonly status: number
+  /** From the beginning to the end. */
   readonly durationMs: number
+  /** Until it was on its way to the client: guards, and a client that was away. All of it, when it never was. */
+  readonly waitMs: number
+  /** From there to the head of the answer: the app, and the way there and back. 0 of raw connections. */
+  readonly appMs: number
+  /** Heads included. */
   readonly requestBytes: number
   readonly answerBytes: number
+  /** Why it failed, or was refused. */
   readonly code?: ErrorCode
+  /** Which of the server's clients served it: a number, as in `localtunnels admin clients`. */
+  readonly client?: number
 }
 
 /**
- * Watches exchanges and cannot change anything. What it throws is an `error` event of the server, and nothing else.
+ * Watches requests, upgrades, TCP and TLS connections, and cannot change anything. What it throws is an `error` event of the
+ * server, at most once a second, and nothing else.
  *
  * ```ts
- * import type { Observer } from 'localtunnels'
+ * import { type Observer, TunnelServer } from 'localtunnels'
  *
  * const slow: Observer = {
  *   name: 'slow',
+ *   tunnels: ['shop', 'team-*'],
  *   ended({ method, target }, { durationMs }) {
  *     if (durationMs > 1_000) console.error(`${method} ${target} took ${durationMs} ms`)
  *   },
  * }
+ *
+ * const server = new TunnelServer({ port: 0, observers: [slow] })
  * ```
  */
-export interface Observer {
+export interface Observer extends ForTunnels {
+  /** For messages. */
   readonly name: string
-  /** The head of a request is complete. */
+  /** The head of a request is complete, or a raw connection is there. The guards have not been asked yet. */
   began?(seen: Seen): void
-  /** The head of its answer went out. */
+  /** The head of its answer is about to go out. */
   answered?(seen: Seen, status: number): void
+  /** Called once for each `began`. */
   ended?(seen: Seen, outcome: Outcome): void
 }
 

@@ -299,7 +299,13 @@ export class Lane extends LaneSide {
   #tell(status: number, bytes: number): void {
     const target = latin1(this.#request, this.#targetStart, this.#targetEnd)
     const durationMs = performance.now() - this.#askedAt
-    this.tools.events.exchanged(this, { target, status, durationMs, bytes })
+    this.tools.events.exchanged(this, {
+      target,
+      status,
+      durationMs,
+      requestBytes: this.#requestBytes,
+      bytes,
+    })
   }
 
   /** Most apps write head and body one after the other. What the rest takes longer than `HOLD_MS` to follow is handed back. */

@@ -9,6 +9,7 @@ import { type Exchanges, msSince } from './exchanges.ts'
 import { type Arrival, type Route, refusal } from './front.ts'
 import { answerLinesOf, applyPasses, hidesAdded, type Judgement, keepOpen } from './guards.ts'
 import type { Member } from './member.ts'
+import type { Observers, Watched } from './observers.ts'
 import { memberCookie } from './pool.ts'
 import { isFailure } from './reports.ts'
 import type { Tunnel } from './tunnels.ts'
@@ -26,12 +27,25 @@ export interface BookingDesk {
 export interface BookingHost {
   readonly books: Exchanges
   readonly gate: VisitorGate
+  readonly observers: Observers
+  /** What an upstream becomes when middlewares wrap it; the same one when there are none. */
+  wrapped(upstream: Upstream, wrapping: Wrapping): Upstream
   /** Whether visitors reach tunnels by https. */
   readonly isSecure: boolean
   /** Whether a trusted proxy says that the visitor came by https. */
   isSecureBefore(arrival: Arrival): boolean
   /** Address of the visitor, also behind trusted proxies. */
   addressOf(arrival: Arrival): string
+}
+
+/** The exchange that middlewares wrap. */
+export interface Wrapping {
+  readonly tunnel: string
+  readonly address: string
+  /** As `Booking.elsewhere`. */
+  elsewhere(code: ErrorCode): Upstream | undefined
+  /** What is answered is a refusal with this code. */
+  refused(code: ErrorCode): void
 }
 
 /** What became of a request. */
@@ -42,7 +56,7 @@ export interface Result {
   readonly requestBytes: number
 }
 
-export class Booking implements Visitor {
+export class Booking implements Visitor, Wrapping {
   /** Where the request goes at first. Only `BookingDesk` sets it. */
   route: Route = refusal('TUNNEL_NOT_FOUND')
   /** Lines for the head of the answer; see `Visit.answerLines`. */
@@ -62,8 +76,10 @@ export class Booking implements Visitor {
   /** What guards let it pass with. */
   #passes: readonly Pass[] = []
   #guardLines: Uint8Array | undefined
-  /** A guard refused it. */
+  /** A guard refused it, or a middleware got this from the app's side. */
   #guardCode: ErrorCode | undefined
+  /** For observers. */
+  #watched: Watched | undefined
   /** The guards know that it stays open. */
   #stopKeeping: (() => void) | undefined
 
@@ -157,6 +173,20 @@ export class Booking implements Visitor {
     return chosen.upstream
   }
 
+  /** The tunnel that it is for; `''`: none. */
+  get tunnel(): string {
+    return this.#tunnel?.name ?? ''
+  }
+
+  refused(code: ErrorCode): void {
+    this.#guardCode = code
+  }
+
+  /** The final head of its answer is about to go out. */
+  answered(status: number): void {
+    this.#watched?.answered(status)
+  }
+
   /** It became a WebSocket. */
   switched(): void {
     if (this.#passes.length > 0) this.#stopKeeping = keepOpen(this.#passes, () => this.#arrival.terminate())
@@ -166,6 +196,15 @@ export class Booking implements Visitor {
   /** It is over; `code` says why, when it failed. */
   finished({ answerStatus, answerBytes, requestBytes }: Result, failure: ErrorCode | undefined): void {
     const code = failure ?? this.#guardCode
+    // One for no tunnel is seen by those who watch all of them.
+    if (this.#tunnel === undefined && code !== undefined) this.#watch('')
+    this.#watched?.ended({
+      status: answerStatus || statusOf(code),
+      requestBytes,
+      answerBytes,
+      ...(code !== undefined && { code }),
+      ...(this.#member?.client !== undefined && { client: this.#member.client.number }),
+    })
     this.#stopKeeping?.()
     const { books } = this.#host
     const tunnel = this.#tunnel
@@ -189,6 +228,14 @@ export class Booking implements Visitor {
   #enter(tunnel: Tunnel): void {
     this.#tunnel = tunnel
     this.#host.books.routed()
+    this.#watch(tunnel.name)
+  }
+
+  #watch(tunnel: string): void {
+    this.#watched = this.#host.observers.began(tunnel, () => {
+      const { method, target, host } = this.head
+      return { kind: 'http', address: this.address, method, target, host }
+    })
   }
 
   #choose(tunnel: Tunnel): Chosen {
@@ -210,12 +257,13 @@ export class Booking implements Visitor {
       return { kind: 'holding', hold: held => chosen.hold(outcome => held(this.#routeTo(outcome))) }
     if (chosen.upstream === undefined) return refusal('CLIENT_GONE')
     this.#servedBy(chosen)
-    return { kind: 'upstream', upstream: chosen.upstream }
+    return { kind: 'upstream', upstream: this.#host.wrapped(chosen.upstream, this) }
   }
 
   /** The request is this member's, whose client gets a report. */
   #servedBy(member: Member): void {
     member.began()
+    this.#watched?.sent()
     this.#member = member
     this.#reports = member.client?.reports
     this.#report = this.#reports?.begun(member.tunnel, this.head) ?? 0

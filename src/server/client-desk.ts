@@ -39,6 +39,7 @@ export class ClientDesk implements ClientHost {
   /** The clients that are connected. */
   readonly clients: Set<ClientConnection> = new Set()
   readonly #room: ServerRoom
+  #lastNumber = 0
   readonly #admission: Admission
   readonly #ports: PublicPorts
   readonly #startupHold: StartupHold
@@ -75,6 +76,7 @@ export class ClientDesk implements ClientHost {
   /** Makes the socket a client's connection, with what its token opens. */
   adopt(socket: Socket, applicant: Applicant, rule: Rule): SocketHandler {
     return adopt(socket, applicant, this, rule, client => {
+      client.number = ++this.#lastNumber
       this.clients.add(client)
       client.holder.take('clients')
       this.#room.counters.totalConnections++

@@ -68,6 +68,8 @@ export const NO_REPORTS: ClientReports = {
 
 /** One connected client. */
 export interface ClientConnection {
+  /** Counts up, in this server's run; the desk gives it. */
+  number: number
   readonly wire: 'streams' | 'json'
   /** Where it dials from: behind trusted proxies, as they say. */
   readonly remoteAddress: string

@@ -17,6 +17,7 @@ import type {
   Verdict,
 } from '../plugin.ts'
 import type { ServerLimits } from './options.ts'
+import { pluginsFor } from './plugins-for.ts'
 
 /** What guards need of the settings of their server, as they are now. */
 export interface GuardSettings {
@@ -56,13 +57,13 @@ export class Guards {
   }
 
   /** Whether a visitor of a tunnel with this guard is asked about at all. */
-  isAsked(own: OwnGuard | undefined): boolean {
-    return own !== undefined || this.#settings().guards.length > 0
+  isAsked(own: OwnGuard | undefined, tunnel: string): boolean {
+    return own !== undefined || pluginsFor(this.#settings().guards, tunnel).length > 0
   }
 
   /** Never throws or rejects. A promise only where a guard returned one. */
   judge(own: OwnGuard | undefined, visitor: Admittance): Judgement | Promise<Judgement> {
-    const { guards: all } = this.#settings()
+    const all = pluginsFor(this.#settings().guards, visitor.tunnel)
     const guards = own === undefined ? all : [...all, own.guard]
     return this.#ask(guards, 0, visitor, [])
   }

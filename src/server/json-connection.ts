@@ -58,6 +58,7 @@ export class JsonConnection implements ClientConnection, Deadline {
   /** Clients of this wire see their requests themselves. */
   readonly reports: ClientReports = NO_REPORTS
   readonly remoteAddress: string
+  number = 0
   /** Where the events of the socket go. */
   readonly socketHandler: SocketHandler
   dueTick = 0

@@ -2,7 +2,7 @@
 
 import type { Certificates, ChallengeAnswers } from '../certificates.ts'
 import type { ErrorCode, TunnelError } from '../errors.ts'
-import type { Guard, GuardMaker } from '../plugin.ts'
+import type { Guard, GuardMaker, Middleware, Observer } from '../plugin.ts'
 import type { TunnelKind } from '../wire/control.ts'
 
 /** A token, and what it opens. */
@@ -134,6 +134,16 @@ export interface TunnelServerOptions {
    * every request takes the way through the program (no lanes).
    */
   readonly guards?: readonly Guard[]
+  /**
+   * Watch visitors and change nothing. Default none. Each costs its tunnels a call at the beginning and the end of each request;
+   * behind trusted proxies their requests take the way through the program (no lanes).
+   */
+  readonly observers?: readonly Observer[]
+  /**
+   * Wrap the exchanges of their tunnels, the first outermost. Default none. With any, requests of these tunnels take the way
+   * through the program (no lanes).
+   */
+  readonly middlewares?: readonly Middleware[]
   /**
    * Makes the guards that clients ask for with `guard`: `guarding()` of this package, with the issuers that the operator trusts.
    * Default none: registrations with a guard are refused with `GUARD_UNAVAILABLE`, never served without.

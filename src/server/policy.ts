@@ -3,6 +3,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { type ErrorCode, TunnelError } from '../errors.ts'
 import type { TunnelKind } from '../wire/control.ts'
+import { NamePattern } from './name-pattern.ts'
 import type { TokenRule } from './options.ts'
 import { PortRanges } from './ports.ts'
 
@@ -19,7 +20,7 @@ export class Rule {
   /** Tunnels without a guard are not for it. */
   readonly requiresGuard: boolean
   readonly #hash: Buffer | undefined
-  readonly #names: readonly Pattern[] | undefined
+  readonly #names: readonly NamePattern[] | undefined
   readonly #kinds: readonly TunnelKind[] | undefined
   readonly #ports: { readonly tcp: PortRanges | undefined; readonly udp: PortRanges | undefined }
 
@@ -28,7 +29,7 @@ export class Rule {
     const { names, kinds, tcpPorts, udpPorts } = rule
     this.#hash = hash
     this.id = isKnown ? hash?.toString('base64') : undefined
-    this.#names = names?.map(text => new Pattern(text))
+    this.#names = names?.map(text => new NamePattern(text, 'tokens.names'))
     this.#kinds = kinds ?? kindsOf(rule)
     this.#ports = {
       tcp: tcpPorts === undefined ? undefined : new PortRanges(tcpPorts, 'tokens.tcpPorts'),
@@ -140,35 +141,6 @@ function checkRule({ token, names, kinds, ...rule }: TokenRule): void {
     // A token without tunnels or connections would open nothing; one without ports is one without those kinds.
     if (most !== undefined && !(Number.isInteger(most) && most >= 1))
       throw new TunnelError('OPTION_INVALID', `tokens.${option} must be at least 1, not ${most}.`)
-  }
-}
-
-/** `app`, `team-*`: an asterisk stands for any characters of a name. */
-class Pattern {
-  readonly #pieces: readonly string[]
-
-  constructor(text: string) {
-    if (!/^[a-z0-9*-]+$/i.test(text))
-      throw new TunnelError(
-        'OPTION_INVALID',
-        `tokens.names: "${text}" is not a name or a pattern such as team-*.`,
-      )
-    this.#pieces = text.toLowerCase().split('*')
-  }
-
-  /** In one pass: as a regular expression, a few asterisks could take very long. */
-  fits(name: string): boolean {
-    const [first = '', ...rest] = this.#pieces
-    const last = rest.pop()
-    if (last === undefined) return name === first
-    if (!name.startsWith(first) || !name.endsWith(last)) return false
-    let at = first.length
-    for (const piece of rest) {
-      const found = name.indexOf(piece, at)
-      if (found === -1) return false
-      at = found + piece.length
-    }
-    return at + last.length <= name.length
   }
 }
 

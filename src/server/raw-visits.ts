@@ -5,6 +5,7 @@ import type { ErrorCode } from '../errors.ts'
 import type { Endpoint } from '../socket.ts'
 import type { ClientConnection } from './clients.ts'
 import { msSince } from './exchanges.ts'
+import type { Watched } from './observers.ts'
 import type { ServerRoom } from './room.ts'
 import type { Tunnel } from './tunnels.ts'
 import type { VisitorGate } from './visitor-gate.ts'
@@ -12,6 +13,8 @@ import type { VisitorGate } from './visitor-gate.ts'
 /** What is reported of a raw visitor's connection. */
 export interface RawVisit {
   readonly tunnel: Tunnel
+  /** Of the visitor; see `Admittance`. */
+  readonly address: string
   /** Serves it, once it is opened. */
   readonly client: ClientConnection | undefined
   readonly source: Endpoint
@@ -28,6 +31,7 @@ interface Entry {
   /** The client that gets reports of it, under which number. */
   client: ClientConnection | undefined
   report: number
+  readonly watched: Watched | undefined
 }
 
 /** Each visit begins and ends once; in between it is opened, or waits in vain. */
@@ -50,7 +54,15 @@ export class RawVisits {
   /** The visitor is there; whether its client is, too, is not known yet. */
   began(visit: RawVisit): void {
     const id = ++this.#lastId
-    this.#open.set(visit, { id, client: undefined, report: 0 })
+    const { tunnel, address } = visit
+    const watched = this.#room.observers.began(tunnel.name, () => ({
+      kind: tunnel.kind,
+      address,
+      method: '',
+      target: '',
+      host: '',
+    }))
+    this.#open.set(visit, { id, client: undefined, report: 0, watched })
     this.#room.counters.rawVisitors++
     this.#room.emit('visitorConnected', { id, ...facts(visit) })
   }
@@ -61,6 +73,7 @@ export class RawVisits {
     const { client } = visit
     if (entry === undefined || client === undefined) return
     entry.client = client
+    entry.watched?.sent()
     entry.report = client.reports.rawBegan(visit.tunnel, visit.source)
   }
 
@@ -76,6 +89,13 @@ export class RawVisits {
     const durationMs = msSince(startedAt)
     const end = { durationMs, bytesIn, bytesOut, ...(code !== undefined && { error: code }) }
     entry.client?.reports.rawEnded(tunnel, entry.report, end)
+    entry.watched?.ended({
+      status: 0,
+      requestBytes: bytesIn,
+      answerBytes: bytesOut,
+      ...(code !== undefined && { code }),
+      ...(entry.client !== undefined && { client: entry.client.number }),
+    })
     this.#room.emit('visitorDisconnected', { id: entry.id, ...facts(visit), ...end })
     if (this.#open.size === 0) this.#room.somethingEnded()
   }

@@ -5,16 +5,19 @@ import { eventLoop } from '../event-loop.ts'
 import { formatUrl } from '../names.ts'
 import { Turns } from '../session/turns.ts'
 import type { AddressBounds } from './address-book.ts'
+import type { Wrapping } from './booking.ts'
 import { clientAddress } from './client-address.ts'
 import { Deadlines } from './deadlines.ts'
 import type { Arrival } from './front.ts'
 import { Guards } from './guards.ts'
 import { Holdings } from './holdings.ts'
+import { Observers } from './observers.ts'
 import type { ServerLimits, TunnelServerEvents } from './options.ts'
 import { type Destination, destinationOf } from './route.ts'
 import type { ServerSettings } from './settings.ts'
 import { Counters } from './stats.ts'
 import { Tunnels } from './tunnels.ts'
+import type { Upstream } from './upstream.ts'
 
 export type ServerState = 'idle' | 'starting' | 'running' | 'draining' | 'stopped'
 
@@ -45,6 +48,12 @@ export class ServerRoom {
       error => this.failed(error),
     ),
   )
+  readonly observers: Observers = new Observers(
+    () => this.settings.observers,
+    error => this.failed(error),
+  )
+  /** Puts middlewares around an upstream; `undefined`: there are none, and their code is not loaded. */
+  wrapping: ((upstream: Upstream, wrapping: Wrapping) => Upstream | undefined) | undefined
   /** What clients hold, by token or address. */
   readonly holdings: Holdings = new Holdings(() => this.limits)
   /** Flows of all UDP tunnels. */

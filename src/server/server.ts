@@ -22,7 +22,7 @@ import { settingsAfter, takeBack } from './reload.ts'
 import { ServerRoom } from './room.ts'
 import { ServerControl } from './server-control.ts'
 import { Serving } from './serving.ts'
-import { isOpenServer, serverSettings } from './settings.ts'
+import { isOpenServer, type ServerSettings, serverSettings } from './settings.ts'
 import { StartupHold } from './startup-hold.ts'
 import type { ServerStats } from './stats.ts'
 import { statsOf } from './stats-of.ts'
@@ -100,7 +100,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     const room = this.#room
     if (room.state !== 'idle') throw new TunnelError('STATE_INVALID', `The server is ${room.state}.`)
     room.state = 'starting'
-    this.#starting = this.#listeners.open()
+    this.#starting = this.#open()
     try {
       await this.#starting
     } catch (error) {
@@ -189,10 +189,24 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
 
   // ── Start and stop ─────────────────────────────────────────────────────────────────────────────────────────
 
+  async #open(): Promise<void> {
+    await this.#loadMiddlewares(this.#room.settings)
+    await this.#listeners.open()
+  }
+
+  /** The code for middlewares, for a server that has any. */
+  async #loadMiddlewares({ middlewares }: ServerSettings): Promise<void> {
+    const room = this.#room
+    if (middlewares.length === 0 || room.wrapping !== undefined) return
+    const { wrap } = await import('./upstreams/middleware.ts')
+    room.wrapping = (upstream, wrapping) => wrap(room, upstream, wrapping)
+  }
+
   async #reload(options: TunnelServerOptions): Promise<void> {
     const room = this.#room
     const before = room.settings
     const next = settingsAfter(before, options)
+    await this.#loadMiddlewares(next)
     const showCertificate = await this.#listeners.prepare(next)
     if (!room.isRunning) throw new TunnelError('STATE_INVALID', `The server is ${room.state}.`)
     showCertificate?.()

@@ -1,14 +1,16 @@
 // Where each request goes: to the control host, to a tunnel's client, into a wait, or to an error page.
 
-import { Booking, type BookingDesk, type BookingHost } from './booking.ts'
+import { Booking, type BookingDesk, type BookingHost, type Wrapping } from './booking.ts'
 import { type ControlHost, controlRoute } from './control.ts'
 import type { Exchanges } from './exchanges.ts'
 import { type Arrival, type Route, refusal } from './front.ts'
+import type { Observers } from './observers.ts'
 import { proberOf, probeUpstream } from './probe.ts'
 import type { ServerRoom } from './room.ts'
 import type { NamedTunnel } from './route.ts'
 import type { StartupHold } from './startup-hold.ts'
 import { refusalOfName } from './tunnels.ts'
+import type { Upstream } from './upstream.ts'
 import type { VisitorGate } from './visitor-gate.ts'
 
 export class Serving implements BookingDesk, BookingHost {
@@ -44,6 +46,14 @@ export class Serving implements BookingDesk, BookingHost {
 
   isSecureBefore({ head, remoteAddress }: Arrival): boolean {
     return this.#room.isTrusted(remoteAddress) && head.header('x-forwarded-proto')?.toLowerCase() === 'https'
+  }
+
+  get observers(): Observers {
+    return this.#room.observers
+  }
+
+  wrapped(upstream: Upstream, wrapping: Wrapping): Upstream {
+    return this.#room.wrapping?.(upstream, wrapping) ?? upstream
   }
 
   addressOf(arrival: Arrival): string {

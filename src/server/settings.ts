@@ -4,7 +4,7 @@ import { BlockList, isIP } from 'node:net'
 import type { Certificates, ChallengeAnswers } from '../certificates.ts'
 import { TunnelError } from '../errors.ts'
 import { isLoopback, isValidSubdomain } from '../names.ts'
-import type { Guard, GuardMaker } from '../plugin.ts'
+import type { Guard, GuardMaker, Middleware, Observer } from '../plugin.ts'
 import type { ServerTls } from '../sockets/bun.ts'
 import type { AddressBounds } from './address-book.ts'
 import {
@@ -14,6 +14,7 @@ import {
   type ServerLimits,
   type TunnelServerOptions,
 } from './options.ts'
+import { checkPlugins } from './plugins-for.ts'
 import { Policy } from './policy.ts'
 import { PortRanges } from './ports.ts'
 
@@ -56,6 +57,8 @@ export interface ServerSettings {
   readonly reportRate: number
   readonly guards: readonly Guard[]
   readonly guarding: GuardMaker | undefined
+  readonly observers: readonly Observer[]
+  readonly middlewares: readonly Middleware[]
   readonly limits: ServerLimits
   readonly addressBounds: AddressBounds
   /** Nothing was said about `maxAddressVisitors`: a server with few places gives one address fewer. */
@@ -93,7 +96,7 @@ export function serverSettings(options: TunnelServerOptions): ServerSettings {
     trusted: trustedList(options.trustedProxies ?? []),
     reportRate: checkReportRate(options.reportRate ?? 0),
     acceptsProxyProtocol: checkProxyProtocol(options),
-    guards: options.guards ?? [],
+    ...checkAllPlugins(options),
     guarding: options.guarding,
     limits,
     addressBounds: addressBounds(limits, options.limits),
@@ -104,6 +107,13 @@ export function serverSettings(options: TunnelServerOptions): ServerSettings {
     },
     isAddressShareDefault: options.limits?.maxAddressVisitors === undefined,
   }
+}
+
+function checkAllPlugins({ guards = [], observers = [], middlewares = [] }: TunnelServerOptions) {
+  checkPlugins(guards, 'guards')
+  checkPlugins(observers, 'observers')
+  checkPlugins(middlewares, 'middlewares')
+  return { guards, observers, middlewares }
 }
 
 function checkReportRate(rate: number): number {

@@ -46,6 +46,7 @@ interface Registered {
 export class StreamsConnection implements ClientConnection, Deadline {
   readonly wire = 'streams'
   readonly remoteAddress: string
+  number = 0
   dueTick = 0
   readonly #host: ClientHost
   /** What the token of the connection opens. */

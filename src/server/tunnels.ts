@@ -91,7 +91,7 @@ export class Tunnel {
 
   /** Each of its visitors has to be asked about. */
   get isGuarded(): boolean {
-    return this.tunnels.guards.isAsked(this.#guard)
+    return this.tunnels.guards.isAsked(this.#guard, this.name)
   }
 
   /** All that hold it, those that are reconnecting included. */

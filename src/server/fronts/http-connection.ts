@@ -371,7 +371,7 @@ export class HttpConnection
   #laneSite(): LaneSite {
     return {
       socket: this.#socket,
-      grant: () => this.#front.laneGrant(this.#visit.head),
+      grant: () => this.#front.laneGrant(this.#visit.head, this.visitor.address),
       hop: rewrite => this.visitor.hop(rewrite),
       hostWithPort: () => this.#visit.head.hostWithPort,
       limits: () => this.#front.limits,

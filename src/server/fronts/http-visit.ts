@@ -213,6 +213,7 @@ export class HttpVisit implements Visit, Arrival {
   answered(status: number): void {
     this.answerStatus = status
     this.#keepsAlive = this.keepsAlive
+    this.#booking?.answered(status)
   }
 
   switched(): void {
@@ -260,6 +261,7 @@ export class HttpVisit implements Visit, Arrival {
     // After a request to switch protocols no other one comes.
     const keepAlive = head.body === 'none' && head.upgrade === '' && this.keepsAlive
     this.answerStatus = ERRORS[code].status
+    this.#booking?.answered(this.answerStatus)
     const { host, method } = head
     this.write(errorAnswer(code, { html: wantsHtml(head), head: method === 'HEAD', keepAlive, host }))
     this.#finish(code)

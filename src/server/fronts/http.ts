@@ -56,8 +56,8 @@ export class HttpFront implements InputShare {
   }
 
   /** On what terms a lane may begin for the host of this request; `undefined`: it may not. */
-  laneGrant(head: RequestHead): LaneGrant | undefined {
-    return this.#lanes.grant(head)
+  laneGrant(head: RequestHead, address: string): LaneGrant | undefined {
+    return this.#lanes.grant(head, address)
   }
 
   /** The connection takes no more requests. Called at most once. */

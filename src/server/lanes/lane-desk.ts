@@ -7,6 +7,7 @@ import type { ClientReports } from '../clients.ts'
 import type { Deadline } from '../deadlines.ts'
 import { toHundredth } from '../exchanges.ts'
 import type { Arrival } from '../front.ts'
+import { pluginsFor } from '../plugins-for.ts'
 import type { ServerRoom } from '../room.ts'
 import type { Tunnel } from '../tunnels.ts'
 import type { Upstream } from '../upstream.ts'
@@ -45,8 +46,11 @@ export class LaneDesk implements Deadline {
     if (tunnels.lanes.count > 0) deadlines.arm(this, HARVEST_MS)
   }
 
-  /** For a lane from the visitor of this request to the tunnel that it is for; `undefined`: there is to be none. */
-  grant({ host }: RequestHead): LaneGrant | undefined {
+  /**
+   * For a lane from the visitor of this request, with a connection from `address`, to the tunnel that it is for; `undefined`:
+   * there is to be none.
+   */
+  grant({ host }: RequestHead, address: string): LaneGrant | undefined {
     const room = this.#room
     // What a lane answers does not say that it is the last.
     if (!room.isRunning) return undefined
@@ -59,13 +63,18 @@ export class LaneDesk implements Deadline {
     if (tunnel === undefined || reports?.isBehind) return undefined
     // Guards are asked about each request.
     if (tunnel.isGuarded) return undefined
-    const { books } = this.#host
+    if (pluginsFor(room.settings.middlewares, tunnel.name).length > 0) return undefined
+    const { books, observers } = this.#host
+    const isObserved = observers.areFor(tunnel.name)
+    // Each request of a proxy's connection may be another visitor's: only the main thread reads who it says.
+    if (isObserved && room.isTrusted(address)) return undefined
     const { counters, deadlines, tunnels } = room
     const counted = (counts: ExchangeCounts) => {
       reports?.counted(counts)
       books.counted(counts)
     }
     this.#allowReports(tunnel)
+    const client = member?.client?.number
     const ticket = tunnels.lanes.grant(tunnel, counted, ({ requests, bytesIn, bytesOut }) => {
       counters.requests += requests
       counters.bytesIn += bytesIn
@@ -80,9 +89,18 @@ export class LaneDesk implements Deadline {
         ticket.began(lane)
         if (this.dueTick === 0) deadlines.arm(this, HARVEST_MS)
       },
-      isReported: this.#rateFor(reports) === Number.POSITIVE_INFINITY,
-      exchanged: ({ target, status, durationMs, bytes }) => {
+      isReported: isObserved || this.#rateFor(reports) === Number.POSITIVE_INFINITY,
+      exchanged: ({ target, status, durationMs, requestBytes, bytes }) => {
         const asked = { host, method: 'GET', target }
+        if (isObserved)
+          observers
+            .began(tunnel.name, () => ({ kind: 'http', address, ...asked }))
+            ?.served(durationMs, {
+              status,
+              requestBytes,
+              answerBytes: bytes,
+              ...(client !== undefined && { client }),
+            })
         const report = reports?.begun(tunnel, asked) ?? 0
         const outcome = { status, durationMs: toHundredth(durationMs), bytes }
         reports?.finished(tunnel, report, status, outcome.durationMs, bytes)

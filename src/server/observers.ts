@@ -1,0 +1,123 @@
+// Tells the observers of a server what its visitors do. An observer is a stranger's code: what it throws is reported, and
+// concerns no visitor.
+
+import { TunnelError } from '../errors.ts'
+import type { Observer, Outcome, Seen } from '../plugin.ts'
+import { pluginsFor } from './plugins-for.ts'
+
+/** What observers are told when it is over; the times are kept here. */
+export type Ending = Omit<Outcome, 'durationMs' | 'waitMs' | 'appMs'>
+
+/** How often the faults of one observer are reported. */
+const REPORT_EVERY_MS = 1_000
+
+export class Observers {
+  readonly #observers: () => readonly Observer[]
+  readonly #failed: (error: Error) => void
+  readonly #reportedAt = new WeakMap<Observer, number>()
+  #lastId = 0
+
+  /** `observers`: those of now. */
+  constructor(observers: () => readonly Observer[], failed: (error: Error) => void) {
+    this.#observers = observers
+    this.#failed = failed
+  }
+
+  /** Whether anything of the visitors of this tunnel is observed. */
+  areFor(tunnel: string): boolean {
+    return pluginsFor(this.#observers(), tunnel).length > 0
+  }
+
+  /** A visitor is there. `undefined`: nobody watches. */
+  began(tunnel: string, seen: () => Omit<Seen, 'id' | 'tunnel'>): Watched | undefined {
+    const observers = pluginsFor(this.#observers(), tunnel)
+    if (observers.length === 0) return undefined
+    return new Watched(this, observers, { id: ++this.#lastId, tunnel, ...seen() })
+  }
+
+  /** Calls each of them. What it throws, or rejects with, is reported at most once a second. */
+  tell(observers: readonly Observer[], call: (observer: Observer) => unknown): void {
+    for (const observer of observers)
+      try {
+        const result = call(observer)
+        // The type says void, and an async function fits it.
+        if (result instanceof Promise) result.catch((cause: unknown) => this.#report(observer, cause))
+      } catch (cause) {
+        this.#report(observer, cause)
+      }
+  }
+
+  #report(observer: Observer, cause: unknown): void {
+    const now = performance.now()
+    if (now - (this.#reportedAt.get(observer) ?? Number.NEGATIVE_INFINITY) < REPORT_EVERY_MS) return
+    this.#reportedAt.set(observer, now)
+    this.#failed(
+      new TunnelError('OBSERVER_FAILED', `The observer "${observer.name}" failed: ${String(cause)}.`, {
+        cause,
+      }),
+    )
+  }
+}
+
+/** One visitor's request or connection, for those who watch it. */
+export class Watched {
+  readonly #all: Observers
+  readonly #observers: readonly Observer[]
+  readonly #seen: Seen
+  readonly #beganAt: number = performance.now()
+  /** On its way to the client. */
+  #sentAt = 0
+  #answeredAt = 0
+
+  constructor(all: Observers, observers: readonly Observer[], seen: Seen) {
+    this.#all = all
+    this.#observers = observers
+    this.#seen = seen
+    all.tell(observers, observer => observer.began?.(seen))
+  }
+
+  /** It is on its way to a client; the last one counts. */
+  sent(): void {
+    this.#sentAt = performance.now()
+  }
+
+  /** The head of the answer is there. */
+  answered(status: number): void {
+    this.#answeredAt = performance.now()
+    this.#all.tell(this.#observers, observer => observer.answered?.(this.#seen, status))
+  }
+
+  ended(ending: Ending): void {
+    const now = performance.now()
+    const durationMs = now - this.#beganAt
+    this.#tellEnd(
+      {
+        durationMs,
+        waitMs: this.#sentAt === 0 ? durationMs : this.#sentAt - this.#beganAt,
+        appMs: this.#sentAt === 0 || this.#answeredAt === 0 ? 0 : this.#answeredAt - this.#sentAt,
+      },
+      ending,
+    )
+  }
+
+  /** All of it is over already: a lane has served it. */
+  served(durationMs: number, ending: Ending): void {
+    this.#all.tell(this.#observers, observer => observer.answered?.(this.#seen, ending.status))
+    this.#tellEnd({ durationMs, waitMs: 0, appMs: durationMs }, ending)
+  }
+
+  #tellEnd(times: Pick<Outcome, 'durationMs' | 'waitMs' | 'appMs'>, ending: Ending): void {
+    const { durationMs, waitMs, appMs } = times
+    const outcome = {
+      ...ending,
+      durationMs: toHundredth(durationMs),
+      waitMs: toHundredth(waitMs),
+      appMs: toHundredth(appMs),
+    }
+    this.#all.tell(this.#observers, observer => observer.ended?.(this.#seen, outcome))
+  }
+}
+
+function toHundredth(ms: number): number {
+  return Math.round(ms * 100) / 100
+}

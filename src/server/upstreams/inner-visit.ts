@@ -1,0 +1,294 @@
+// The app's side of an exchange that middlewares wrap: a Request on its way to an upstream, and its answer as a Response.
+
+import { deferred } from '../../deferred.ts'
+import type { ErrorCode } from '../../errors.ts'
+import { BodyFramer } from '../../http/body.ts'
+import type { Hop } from '../../http/forward.ts'
+import { parseRequestHead, parseResponseHead, RequestHead, ResponseHead } from '../../http/head.ts'
+import { errorAnswer } from '../../http/pages.ts'
+import type { Wrapping } from '../booking.ts'
+import type { ServerLimits } from '../options.ts'
+import type { Exchange, Rewrite, Upstream, Visit } from '../upstream.ts'
+
+/** Of one connection, or written anew: no middleware's word changes framing or routing. */
+const OWN_NAMES: ReadonlySet<string> = new Set([
+  'host',
+  'connection',
+  'content-length',
+  'transfer-encoding',
+  'keep-alive',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'upgrade',
+  'expect',
+])
+
+/** Pieces of the answer that wait for the middleware; then the app waits. */
+const MAX_QUEUED_BYTES = 262_144
+const LAST_CHUNK = Buffer.from('0\r\n\r\n')
+const EMPTY = new Uint8Array(0)
+
+/** Spelled out, because the platforms' own types differ. */
+interface BodyReader {
+  read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array | undefined }>
+  cancel(): Promise<void>
+}
+
+export class InnerVisit implements Visit {
+  readonly head: RequestHead = new RequestHead()
+  readonly answerLines = undefined
+  readonly hstsLine = undefined
+  readonly keepsAlive = true
+  /** Why the answer ended in the middle. */
+  failure: ErrorCode | undefined
+  readonly #outer: Visit
+  readonly #wrapping: Wrapping
+  readonly #limits: ServerLimits
+  readonly #request: Request
+  /** The visitor's body has a length and comes untouched: the app gets the length, too. */
+  readonly #keepsLength: boolean
+  readonly #answer = deferred<Response>()
+  readonly #answerHead = new ResponseHead()
+  readonly #framer: BodyFramer
+  #exchange: Exchange | undefined
+  #controller: ReadableStreamDefaultController<Uint8Array> | undefined
+  #partial: Uint8Array = EMPTY
+  #isAnswered = false
+  #isOver = false
+  #isBackedUp = false
+  #isRequestSent = false
+  #resume: (() => void) | undefined
+  #isPaused = false
+
+  constructor(
+    outer: Visit,
+    wrapping: Wrapping,
+    limits: ServerLimits,
+    request: Request,
+    body: ReadableStream<Uint8Array> | undefined,
+  ) {
+    this.#outer = outer
+    this.#wrapping = wrapping
+    this.#limits = limits
+    this.#request = request
+    this.#keepsLength = body !== undefined && request.body === body && outer.head.body === 'length'
+    this.#framer = new BodyFramer((bytes, start, end) => this.#controller?.enqueue(bytes.slice(start, end)))
+  }
+
+  /** Resolves with the answer; one that could not be had is a page with its code. */
+  begin(upstream: Upstream): Promise<Response> {
+    const bytes = headOf(this.#request, this.#outer.head, this.#keepsLength)
+    const end = parseRequestHead(this.head, bytes, 0, bytes.length, this.#limits)
+    if (end !== bytes.length) throw new RangeError('the request of a middleware is none any more')
+    this.#beginAt(upstream)
+    return this.#answer.promise
+  }
+
+  /** Nobody wants the answer any more. */
+  abandon(): void {
+    if (this.#isOver) return
+    this.#over()
+    this.#exchange?.abandoned()
+    this.#fail(new Error('the exchange was given up'))
+  }
+
+  #beginAt(upstream: Upstream): void {
+    const exchange = upstream.begin(this)
+    if (this.#isOver) return
+    this.#exchange ??= exchange
+    const { body } = this.#request
+    if (body === null) this.#sent(this.#exchange)
+    else void this.#pump(body.getReader(), this.#exchange)
+  }
+
+  async #pump(reader: BodyReader, exchange: Exchange): Promise<void> {
+    try {
+      for (let next = await reader.read(); !next.done; next = await reader.read()) {
+        if (this.#isOver) return void reader.cancel().catch(() => {})
+        const { value } = next
+        if (value === undefined || value.length === 0) continue
+        exchange.body(
+          this.#keepsLength
+            ? value
+            : Buffer.concat([Buffer.from(`${value.length.toString(16)}\r\n`), value, Buffer.from('\r\n')]),
+        )
+        if (this.#isPaused) await this.#untilResumed()
+      }
+      if (this.#isOver) return
+      if (!this.#keepsLength) exchange.body(LAST_CHUNK)
+      this.#sent(exchange)
+    } catch (error) {
+      if (this.#isOver) return
+      this.#over()
+      exchange.abandoned()
+      this.#fail(error instanceof Error ? error : new Error(String(error)))
+    }
+  }
+
+  #sent(exchange: Exchange): void {
+    this.#isRequestSent = true
+    exchange.bodyEnded()
+  }
+
+  #untilResumed(): Promise<void> {
+    const { promise, resolve } = deferred<void>()
+    this.#resume = () => resolve(undefined)
+    return promise
+  }
+
+  // ── Visit ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+  hop(rewrite: Rewrite | undefined): Hop {
+    return this.#outer.hop(rewrite)
+  }
+
+  write(bytes: Uint8Array, _isScratch = false, start = 0, end: number = bytes.length): boolean {
+    if (this.#isOver) return true
+    this.#take(bytes, start, end)
+    this.#isBackedUp = (this.#controller?.desiredSize ?? 1) <= 0
+    return !this.#isBackedUp
+  }
+
+  answered(): void {}
+
+  switched(): void {
+    // The head that was sent asks for no other protocol.
+    this.#outer.fail('ORIGIN_INVALID')
+  }
+
+  endAnswer(): void {}
+
+  done(): void {
+    if (this.#isOver) return
+    this.#over()
+    if (this.#framer.ended()) this.#close()
+    else this.#fail(new Error('the answer ended early'))
+  }
+
+  fail(code: ErrorCode, again?: readonly Uint8Array[]): void {
+    if (this.#isOver) return
+    const other = again === undefined || this.#isAnswered ? undefined : this.#wrapping.elsewhere(code)
+    if (other !== undefined && again !== undefined) return this.#sendAgain(other, again)
+    if (this.#isAnswered) {
+      this.failure = code
+      this.#over()
+      return this.#fail(new Error(`the app's answer failed: ${code}`))
+    }
+    this.#wrapping.refused(code)
+    const { host, method } = this.head
+    const page = errorAnswer(code, { html: false, head: method === 'HEAD', keepAlive: true, host })
+    this.#take(page, 0, page.length)
+    this.done()
+  }
+
+  pause(): void {
+    this.#isPaused = true
+  }
+
+  resume(): void {
+    this.#isPaused = false
+    const resume = this.#resume
+    this.#resume = undefined
+    resume?.()
+  }
+
+  // ── The answer ─────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** The request goes to another client from its beginning; what of the body is still to come follows by itself. */
+  #sendAgain(upstream: Upstream, pieces: readonly Uint8Array[]): void {
+    if (!this.#isRequestSent && this.#request.body !== null) return this.fail('ORIGIN_CLOSED')
+    this.#exchange = undefined
+    const exchange = upstream.begin(this)
+    if (this.#isOver) return
+    this.#exchange ??= exchange
+    for (const piece of pieces) this.#exchange.body(piece)
+    this.#exchange.bodyEnded()
+  }
+
+  #take(bytes: Uint8Array, start: number, end: number): void {
+    if (this.#isAnswered) {
+      this.#framer.feed(bytes, start, end)
+      if (this.#framer.complete) this.#close()
+      return
+    }
+    // Heads come whole; an interim answer may be in front.
+    const all = Buffer.concat([this.#partial, bytes.subarray(start, end)])
+    this.#partial = EMPTY
+    const head = this.#answerHead
+    const headEnd = parseResponseHead(head, all, 0, all.length, this.#limits, this.head.method)
+    if (headEnd === 0) {
+      this.#partial = all
+      return
+    }
+    if (headEnd < 0) {
+      this.#over()
+      this.failure = 'ORIGIN_INVALID'
+      return this.#fail(new Error('the answer is none'))
+    }
+    // A middleware sees one answer for each request.
+    if (head.status < 200) return this.#take(all, headEnd, all.length)
+    this.#begin(head, all, headEnd)
+  }
+
+  #begin(head: ResponseHead, bytes: Uint8Array, at: number): void {
+    this.#isAnswered = true
+    this.#framer.begin(head.body, head.contentLength)
+    const hasBody = head.body !== 'none' && head.status !== 204 && head.status !== 205 && head.status !== 304
+    const body = hasBody ? this.#bodyStream() : null
+    const headers = new Headers()
+    for (const [name, value] of head.headerList()) headers.append(name, value)
+    this.#answer.resolve(new Response(body, { status: head.status, statusText: head.reason, headers }))
+    if (at < bytes.length) this.#framer.feed(bytes, at, bytes.length)
+    if (this.#framer.complete) this.#close()
+  }
+
+  #bodyStream(): ReadableStream<Uint8Array> {
+    return new ReadableStream<Uint8Array>(
+      {
+        start: controller => {
+          this.#controller = controller
+        },
+        pull: () => {
+          if (!this.#isBackedUp || this.#isOver) return
+          this.#isBackedUp = false
+          this.#exchange?.drained()
+        },
+        cancel: () => {
+          this.#controller = undefined
+          this.abandon()
+        },
+      },
+      { highWaterMark: MAX_QUEUED_BYTES, size: piece => piece?.length ?? 0 },
+    )
+  }
+
+  #close(): void {
+    this.#controller?.close()
+    this.#controller = undefined
+  }
+
+  #fail(error: Error): void {
+    this.#controller?.error(error)
+    this.#controller = undefined
+    if (!this.#isAnswered) this.#answer.reject(error)
+  }
+
+  #over(): void {
+    this.#isOver = true
+    this.resume()
+  }
+}
+
+/** The Request as HTTP/1.1 text, for the host that the visitor asked for. */
+function headOf(request: Request, visitor: RequestHead, keepsLength: boolean): Uint8Array {
+  const { pathname, search } = new URL(request.url)
+  let text = `${request.method} ${pathname}${search} HTTP/1.1\r\nHost: ${visitor.hostWithPort}\r\n`
+  for (const [name, value] of request.headers) if (!OWN_NAMES.has(name)) text += `${name}: ${value}\r\n`
+  if (request.body !== null)
+    text += keepsLength ? `content-length: ${visitor.contentLength}\r\n` : 'transfer-encoding: chunked\r\n'
+  else if (visitor.body !== 'none' || !BODILESS.has(request.method)) text += 'content-length: 0\r\n'
+  return Buffer.from(`${text}\r\n`, 'latin1')
+}
+
+const BODILESS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'DELETE'])

@@ -1,0 +1,279 @@
+// Middlewares around an upstream: the visitor's exchange as a web Request, and what the app answers as a web Response.
+//
+//   visitor ── head, body ──▶ Request ──▶ middlewares ──▶ Request ── head, body ──▶ upstream ──▶ app
+//   visitor ◀── head, body ── Response ◀── middlewares ◀── Response ◀── head, body ── upstream ◀── app
+//
+// The inner exchange, on the right, is `inner-visit.ts`. Loaded when the server has a middleware.
+
+import { deferred } from '../../deferred.ts'
+import { TunnelError } from '../../errors.ts'
+import { BodyFramer } from '../../http/body.ts'
+import { sendAnswer } from '../../http/handler-answer.ts'
+import { RequestBody, requestOf } from '../../http/handler-request.ts'
+import type { Middleware } from '../../plugin.ts'
+import type { Wrapping } from '../booking.ts'
+import type { Deadline, Deadlines } from '../deadlines.ts'
+import type { ServerLimits } from '../options.ts'
+import { pluginsFor } from '../plugins-for.ts'
+import type { Exchange, Upstream, Visit } from '../upstream.ts'
+import { DEAD_EXCHANGE } from '../upstream.ts'
+import { InnerVisit } from './inner-visit.ts'
+
+/** What middlewares need of their server. */
+export interface MiddlewareRoom {
+  readonly settings: { readonly middlewares: readonly Middleware[] }
+  readonly limits: ServerLimits
+  readonly deadlines: Deadlines
+  failed(error: Error): void
+}
+
+/** The upstream with the tunnel's middlewares around it; `undefined`: it has none. */
+export function wrap(room: MiddlewareRoom, upstream: Upstream, wrapping: Wrapping): Upstream | undefined {
+  const middlewares = pluginsFor(room.settings.middlewares, wrapping.tunnel)
+  return middlewares.length === 0 ? undefined : new MiddlewareUpstream(room, middlewares, upstream, wrapping)
+}
+
+class MiddlewareUpstream implements Upstream {
+  readonly wire: Upstream['wire']
+  readonly inFlight = 0
+  readonly #room: MiddlewareRoom
+  readonly #middlewares: readonly Middleware[]
+  readonly #upstream: Upstream
+  readonly #wrapping: Wrapping
+
+  constructor(
+    room: MiddlewareRoom,
+    middlewares: readonly Middleware[],
+    upstream: Upstream,
+    wrapping: Wrapping,
+  ) {
+    this.wire = upstream.wire
+    this.#room = room
+    this.#middlewares = middlewares
+    this.#upstream = upstream
+    this.#wrapping = wrapping
+  }
+
+  begin(visit: Visit): Exchange {
+    // After a switch there are no requests and answers that could be wrapped.
+    if (visit.head.upgrade !== '') return this.#upstream.begin(visit)
+    const exchange = new WrappedExchange(this.#room, this.#middlewares, this.#upstream, this.#wrapping, visit)
+    return exchange.start() ? exchange : DEAD_EXCHANGE
+  }
+}
+
+const CONTINUE = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n')
+
+class WrappedExchange implements Exchange, Deadline {
+  dueTick = 0
+  readonly #room: MiddlewareRoom
+  readonly #middlewares: readonly Middleware[]
+  readonly #upstream: Upstream
+  readonly #wrapping: Wrapping
+  readonly #visit: Visit
+  readonly #abort = new AbortController()
+  readonly #framer: BodyFramer
+  #body: RequestBody | undefined
+  #inner: InnerVisit | undefined
+  #owesContinue: boolean
+  #isOver = false
+  /** The head of the answer went out. */
+  #isAnswered = false
+  #isRequestComplete = false
+  /** The visitor does not take more of the answer: what goes on when it does. */
+  #waiting: { resolve(): void; reject(error: Error): void } | undefined
+  /** Which one is at work, for the report. */
+  #running = ''
+
+  constructor(
+    room: MiddlewareRoom,
+    middlewares: readonly Middleware[],
+    upstream: Upstream,
+    wrapping: Wrapping,
+    visit: Visit,
+  ) {
+    this.#room = room
+    this.#middlewares = middlewares
+    this.#upstream = upstream
+    this.#wrapping = wrapping
+    this.#visit = visit
+    this.#owesContinue = visit.head.expectsContinue
+    this.#framer = new BodyFramer((bytes, start, end) => this.#body?.push(bytes.slice(start, end)))
+    room.deadlines.watch(this)
+  }
+
+  /** `false`: it has failed. */
+  start(): boolean {
+    const visit = this.#visit
+    const { head } = visit
+    this.#framer.begin(head.body, head.contentLength)
+    const takesBody = head.body !== 'none' && head.method !== 'GET' && head.method !== 'HEAD'
+    this.#body = takesBody ? this.#makeBody() : undefined
+    const { proto } = visit.hop(undefined)
+    const request = requestOf(head, proto, this.#body?.stream, this.#abort.signal)
+    if (request === undefined) {
+      this.#finish()
+      visit.fail('METHOD_REFUSED')
+      return false
+    }
+    void this.#answer(request, head.method, head.minorVersion)
+    return true
+  }
+
+  // ── From the visitor ───────────────────────────────────────────────────────────────────────────────────────
+
+  body(bytes: Uint8Array): void {
+    if (!this.#isOver) this.#framer.feed(bytes, 0, bytes.length)
+  }
+
+  bodyEnded(): void {
+    this.#isRequestComplete = true
+    if (this.#isOver) return
+    this.#body?.close()
+    const { originTimeoutMs, guardTimeoutMs } = this.#room.limits
+    // The app has its own time, and the middlewares get as much as guards do.
+    if (originTimeoutMs > 0 && !this.#isAnswered)
+      this.#room.deadlines.arm(this, originTimeoutMs + guardTimeoutMs)
+  }
+
+  drained(): void {
+    const waiting = this.#waiting
+    this.#waiting = undefined
+    waiting?.resolve()
+  }
+
+  abandoned(): void {
+    const inner = this.#inner
+    this.#finish(new Error('the visitor left'))
+    inner?.abandon()
+  }
+
+  /** The middlewares took too long. */
+  expired(): void {
+    if (this.#isAnswered) return
+    this.#fail(new Error('no answer in time'))
+  }
+
+  // ── Request and answer ─────────────────────────────────────────────────────────────────────────────────────
+
+  #makeBody(): RequestBody {
+    return new RequestBody({
+      wanted: () => {
+        if (this.#isOver) return
+        if (this.#owesContinue) {
+          this.#owesContinue = false
+          this.#visit.write(CONTINUE)
+        }
+        this.#visit.resume()
+      },
+      satisfied: () => {
+        if (!this.#isOver) this.#visit.pause()
+      },
+    })
+  }
+
+  async #answer(request: Request, method: string, minorVersion: 0 | 1): Promise<void> {
+    try {
+      const response = await this.#call(0, request)
+      if (this.#isOver) {
+        await response.body?.cancel()
+        return
+      }
+      if (!(response instanceof Response)) throw new TypeError('what it returned is no Response')
+      const keepAlive = this.#visit.keepsAlive && this.#isRequestComplete
+      const goesOn = await sendAnswer(response, { method, minorVersion, keepAlive }, bytes =>
+        this.#send(bytes, response.status),
+      )
+      if (this.#isOver) return
+      this.#finish()
+      this.#visit.done(goesOn)
+    } catch (error) {
+      this.#fail(error)
+    }
+  }
+
+  async #call(index: number, request: Request): Promise<Response> {
+    const middleware = this.#middlewares[index]
+    if (middleware === undefined) return this.#ask(request)
+    const { tunnel, address } = this.#wrapping
+    let wasCalled = false
+    this.#running = middleware.name
+    const response = await middleware.handle(
+      request,
+      next => {
+        if (wasCalled) throw new Error('next may be called once')
+        wasCalled = true
+        const answer = this.#call(index + 1, next).finally(() => {
+          this.#running = middleware.name
+        })
+        // One that does not wait for its answer must not end the process when there is none.
+        answer.catch(() => {})
+        return answer
+      },
+      { tunnel, address },
+    )
+    return response
+  }
+
+  /** Gives the request to the app. */
+  async #ask(request: Request): Promise<Response> {
+    if (this.#isOver) throw new Error('the visitor left')
+    this.#inner = new InnerVisit(this.#visit, this.#wrapping, this.#room.limits, request, this.#body?.stream)
+    const response = await this.#inner.begin(this.#upstream)
+    return response
+  }
+
+  #send(bytes: Uint8Array, status: number): Promise<void> | undefined {
+    if (this.#isOver) throw new Error('the visitor left')
+    const visit = this.#visit
+    let piece = bytes
+    if (!this.#isAnswered) {
+      this.#isAnswered = true
+      this.#room.deadlines.disarm(this)
+      visit.answered(status)
+      piece = withLines(bytes, visit.answerLines, visit.hstsLine)
+    }
+    if (visit.write(piece) || this.#isOver) return undefined
+    const { promise, resolve, reject } = deferred<void>()
+    this.#waiting = { resolve: () => resolve(undefined), reject }
+    return promise
+  }
+
+  #fail(cause: unknown): void {
+    if (this.#isOver) return
+    const inner = this.#inner
+    const code = inner?.failure ?? 'MIDDLEWARE_FAILED'
+    this.#finish(new Error('the answer failed', { cause }))
+    inner?.abandon()
+    if (code === 'MIDDLEWARE_FAILED') {
+      const detail = `The middleware "${this.#running}" failed: ${cause instanceof Error ? cause.message : String(cause)}.`
+      this.#room.failed(new TunnelError('MIDDLEWARE_FAILED', detail, { cause }))
+    }
+    this.#visit.fail(code)
+  }
+
+  #finish(error = new Error('the exchange is over')): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#room.deadlines.forget(this)
+    this.#body?.fail(error)
+    this.#abort.abort(error)
+    const waiting = this.#waiting
+    this.#waiting = undefined
+    waiting?.reject(error)
+  }
+}
+
+/** The head with lines of the server in front of its blank line; the first piece of an answer holds all of its head. */
+function withLines(
+  bytes: Uint8Array,
+  lines: Uint8Array | undefined,
+  hstsLine: Uint8Array | undefined,
+): Uint8Array {
+  const at = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).indexOf('\r\n\r\n') + 2
+  const head = Buffer.from(bytes.subarray(0, at)).toString('latin1')
+  const hsts = hstsLine !== undefined && !/\nstrict-transport-security:/i.test(head) ? hstsLine : undefined
+  if (lines === undefined && hsts === undefined) return bytes
+  const none = new Uint8Array(0)
+  return Buffer.concat([bytes.subarray(0, at), lines ?? none, hsts ?? none, bytes.subarray(at)])
+}

@@ -1,0 +1,205 @@
+// Middlewares on real servers: what they may change, what they leave as it is, and what a failing one does to others.
+
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { createHash, randomBytes } from 'node:crypto'
+import type { Middleware, TunnelServerOptions } from '../../src/index.ts'
+import { ask } from '../support/ask.ts'
+import { eventually } from '../support/events.ts'
+import { startTunnel } from '../support/tunnel.ts'
+
+const sha = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex')
+
+let app: Bun.Server<undefined>
+let received = 0
+beforeAll(() => {
+  app = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    async fetch(request, server) {
+      if (server.upgrade(request)) return undefined
+      const { pathname } = new URL(request.url)
+      if (pathname === '/endless')
+        return new Response(
+          new ReadableStream({ pull: controller => controller.enqueue(new Uint8Array(65_536)) }),
+        )
+      if (pathname === '/large') return new Response(new Uint8Array(8_000_000).fill(7))
+      if (pathname === '/nothing') return new Response(null, { status: 204 })
+      if (pathname === '/sum') {
+        const bytes = await request.bytes()
+        received = bytes.length
+        return new Response(sha(bytes))
+      }
+      return Response.json({
+        method: request.method,
+        path: request.url.replace(/^https?:\/\/[^/]+/, ''),
+        headers: Object.fromEntries(request.headers),
+        body: await request.text(),
+      })
+    },
+    websocket: { message: (socket, text) => void socket.send(text) },
+  })
+})
+afterAll(() => app.stop(true))
+
+const handles = (handle: Middleware['handle'], name = 'test'): Middleware => ({ name, handle })
+const start = (
+  middlewares: readonly Middleware[],
+  server: TunnelServerOptions = {},
+  wire: 'streams' | 'json' = 'streams',
+) => startTunnel({ port: app.port ?? 0 }, { server: { middlewares, ...server }, wire })
+
+for (const wire of ['streams', 'json'] as const)
+  test(`a middleware changes request and answer, on the ${wire} wire`, async () => {
+    const stamp = handles(async (request, next, { tunnel, address }) => {
+      const changed = new Request(`${new URL(request.url).origin}/changed?x=1`, request)
+      changed.headers.set('x-seen', `${tunnel} ${address}`)
+      const answer = await next(changed)
+      const stamped = new Response(answer.body, answer)
+      stamped.headers.set('x-served-by', 'tunnel')
+      stamped.headers.append('set-cookie', 'a=1')
+      stamped.headers.append('set-cookie', 'b=2')
+      return stamped
+    })
+    await using tunnel = await start([stamp], {}, wire)
+    const answer = await fetch(`http://127.0.0.1:${tunnel.port}/first`, {
+      method: 'POST',
+      headers: { host: tunnel.host },
+      body: 'hello',
+    })
+    expect(answer.headers.get('x-served-by')).toBe('tunnel')
+    expect(answer.headers.getSetCookie()).toEqual(['a=1', 'b=2'])
+    const seen = (await answer.json()) as { headers: Record<string, string> }
+    expect(seen).toMatchObject({ method: 'POST', path: '/changed?x=1', body: 'hello' })
+    expect(seen.headers).toMatchObject({
+      'x-seen': 'app 127.0.0.1',
+      'x-forwarded-for': '127.0.0.1',
+      'x-forwarded-host': tunnel.host,
+    })
+  })
+
+test('the first of the list is the outermost, and one may answer itself', async () => {
+  const calls: string[] = []
+  const named = (name: string): Middleware =>
+    handles(async (request, next) => {
+      calls.push(name)
+      const answer = await next(request)
+      calls.push(`${name} again`)
+      return answer
+    }, name)
+  const own = handles((request, next) =>
+    request.url.endsWith('/own') ? new Response('mine', { status: 418 }) : next(request),
+  )
+  await using tunnel = await start([named('outer'), named('inner'), own])
+  expect(await ask(tunnel.port, tunnel.host, { path: '/own' })).toMatchObject({ status: 418, body: 'mine' })
+  expect(calls).toEqual(['outer', 'inner', 'inner again', 'outer again'])
+  expect(await ask(tunnel.port, tunnel.host, { path: '/sum' })).toMatchObject({ status: 200 })
+  expect(await ask(tunnel.port, tunnel.host, { path: '/nothing' })).toMatchObject({ status: 204 })
+  expect(await ask(tunnel.port, tunnel.host, { path: '/large', method: 'HEAD' })).toMatchObject({
+    status: 200,
+    body: '',
+  })
+})
+
+test('bodies stream both ways, byte for byte, with a length and without', async () => {
+  await using tunnel = await start([handles((request, next) => next(request))])
+  const body = randomBytes(5_000_000)
+  const url = `http://127.0.0.1:${tunnel.port}`
+  const headers = { host: tunnel.host }
+  const whole = await fetch(`${url}/sum`, { method: 'POST', headers, body })
+  expect(await whole.text()).toBe(sha(body))
+  const pieces = new ReadableStream({
+    start(controller) {
+      for (let at = 0; at < body.length; at += 100_000) controller.enqueue(body.subarray(at, at + 100_000))
+      controller.close()
+    },
+  })
+  const streamed = await fetch(`${url}/sum`, { method: 'POST', headers, body: pieces })
+  expect(await streamed.text()).toBe(sha(body))
+  expect(received).toBe(body.length)
+  const large = await fetch(`${url}/large`, { headers })
+  expect(sha(await large.bytes())).toBe(sha(new Uint8Array(8_000_000).fill(7)))
+})
+
+test('one that throws gives its visitor a 500 with a code, and affects no other', async () => {
+  const failing = handles((request, next) => {
+    const { pathname } = new URL(request.url)
+    if (pathname === '/throw') throw new Error('secret detail')
+    if (pathname === '/reject') return Promise.reject(new Error('secret detail'))
+    // A plugin of a program without types.
+    if (pathname === '/nothing') return undefined as unknown as Response
+    if (pathname === '/twice') return next(request).then(() => next(request))
+    if (pathname === '/status') return new Response(null, { status: 101 })
+    return next(request)
+  }, 'failing')
+  await using tunnel = await start([failing])
+  const faults: string[] = []
+  tunnel.server.on('error', error => faults.push(error.message))
+  for (const path of ['/throw', '/reject', '/nothing', '/twice', '/status']) {
+    const answer = await ask(tunnel.port, tunnel.host, { path })
+    expect(answer).toMatchObject({ status: 500, code: 'MIDDLEWARE_FAILED' })
+    expect(answer.body).not.toContain('secret detail')
+  }
+  expect(await ask(tunnel.port, tunnel.host, { path: '/sum' })).toMatchObject({ status: 200 })
+  expect(faults).toHaveLength(5)
+  expect(faults[0]).toContain('The middleware "failing" failed: secret detail.')
+})
+
+test('one that never answers is given up, as the limits say', async () => {
+  const limits = { originTimeoutMs: 50, guardTimeoutMs: 50 }
+  await using tunnel = await start([handles(() => new Promise(() => {}))], { limits })
+  expect(await ask(tunnel.port, tunnel.host)).toMatchObject({ status: 500, code: 'MIDDLEWARE_FAILED' })
+})
+
+test('an app that cannot be had is a page that the middleware sees, and keeps its code', async () => {
+  const statuses: number[] = []
+  const watching = handles(async (request, next) => {
+    const answer = await next(request)
+    statuses.push(answer.status)
+    return answer
+  })
+  const requests: (string | undefined)[] = []
+  const free = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('') })
+  const port = free.port ?? 0
+  await free.stop(true)
+  await using tunnel = await startTunnel({ port }, { server: { middlewares: [watching] } })
+  tunnel.server.on('request', ({ error }) => void requests.push(error))
+  expect(await ask(tunnel.port, tunnel.host)).toMatchObject({ status: 502, code: 'ORIGIN_REFUSED' })
+  expect(statuses).toEqual([502])
+  await eventually(() => requests.length === 1, 'the end to be known')
+  expect(requests).toEqual(['ORIGIN_REFUSED'])
+})
+
+test('a visitor that leaves ends the exchange at the app and tells the middleware', async () => {
+  let isAborted = false
+  const watching = handles((request, next) => {
+    request.signal.addEventListener('abort', () => {
+      isAborted = true
+    })
+    return next(request)
+  })
+  await using tunnel = await start([watching])
+  const leaving = new AbortController()
+  const answer = await fetch(`http://127.0.0.1:${tunnel.port}/endless`, {
+    headers: { host: tunnel.host },
+    signal: leaving.signal,
+  })
+  await answer.body?.getReader().read()
+  leaving.abort()
+  await eventually(() => isAborted && tunnel.server.getStats().pendingResponses === 0, 'the end to be known')
+})
+
+test('upgrades pass it by, and other tunnels do without it', async () => {
+  const refusing: Middleware = { ...handles(() => new Response('no', { status: 403 })), tunnels: ['app'] }
+  await using tunnel = await start([refusing])
+  const other = await tunnel.client.http({ port: app.port ?? 0, subdomain: 'other' })
+  expect(await ask(tunnel.port, tunnel.host)).toMatchObject({ status: 403 })
+  expect(await ask(tunnel.port, `${other.name}.localhost`)).toMatchObject({ status: 200 })
+  const socket = new WebSocket(`ws://127.0.0.1:${tunnel.port}/`, { headers: { host: tunnel.host } })
+  const answer = await new Promise((resolve, reject) => {
+    socket.onopen = () => socket.send('hello')
+    socket.onmessage = ({ data }) => resolve(data)
+    socket.onerror = reject
+  })
+  socket.close()
+  expect(answer).toBe('hello')
+})
