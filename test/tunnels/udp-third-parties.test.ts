@@ -71,6 +71,7 @@ testWith(['dig', 'dnsmasq'], 'dig asks dnsmasq by UDP, and by TCP when the answe
     ],
     { stdout: 'ignore', stderr: 'ignore' },
   )
+  await eventually(() => isListening(port), 'dnsmasq to listen')
   await using server = await startServer()
   await using tunnels = client(server.port)
   const tcp = await tunnels.tcp({ port, host: '127.0.0.1' })
