@@ -17,8 +17,11 @@ let kernel: Kernel | null | undefined
 let askAgainAt = 0
 /** Of the threads that were of use so far. */
 const supervisors = new Map<Pace, Supervisor>()
-/** This file's own ending: `.ts`, and `.js` once built. */
-let program = new URL(`./thread${import.meta.url.slice(-3)}`, import.meta.url)
+/** With this file's own ending: `.ts`, and `.js` once built. A single executable has it where tools/binaries.ts put it. */
+let program =
+  'Bun' in globalThis && Bun.isStandaloneExecutable
+    ? new URL('./src/accelerator/thread.js', import.meta.url)
+    : new URL(`./thread${import.meta.url.slice(-3)}`, import.meta.url)
 
 /** Whether bytes can be moved without the main thread. */
 export function canSplice(): boolean {

@@ -1,5 +1,6 @@
 // What each command does: its code is loaded when the command is given.
 
+import type { Command } from 'commander'
 import type { CheckSettings } from './commands/config.ts'
 import type { DoctorSettings } from './commands/doctor.ts'
 import type { LinkSettings } from './commands/link.ts'
@@ -10,6 +11,7 @@ import type { ShareSettings } from './commands/share.ts'
 import type { UpSettings } from './commands/up.ts'
 import type { OutputWish } from './output.ts'
 import { paletteFor } from './palette.ts'
+import type { Shell } from './program/completions.ts'
 import type { Run } from './run.ts'
 
 /** What a command line can ask for. */
@@ -21,6 +23,7 @@ export interface Actions {
   doctor(settings: DoctorSettings): Promise<void>
   checkConfig(settings: CheckSettings): Promise<void>
   printSchema(): Promise<void>
+  printCompletions(shell: Shell, program: Command): Promise<void>
   login(settings: LoginSettings): Promise<void>
   logout(server: string | undefined): Promise<void>
   whoami(): Promise<void>
@@ -54,6 +57,10 @@ export function createActions({ start, write, ended }: Stage): Actions {
     printSchema: async () => {
       const { jsonSchema } = await import('../config/json-schema.ts')
       write(`${JSON.stringify(jsonSchema(), null, 2)}\n`)
+    },
+    printCompletions: async (shell, program) => {
+      const { completions } = await import('./completions.ts')
+      write(completions(shell, program))
     },
     login: async settings => {
       const { login } = await import('./commands/login.ts')

@@ -6,6 +6,7 @@ import type { Actions } from './actions.ts'
 import { DOCUMENTATION } from './documentation.ts'
 import { Flags } from './flags.ts'
 import { appOptions } from './program/app.ts'
+import { addCompletionsCommand } from './program/completions.ts'
 import { addConfigCommands } from './program/config.ts'
 import { addDoctorCommand } from './program/doctor.ts'
 import { addLinkCommand } from './program/link.ts'
@@ -41,6 +42,7 @@ export function createProgram(actions: Actions): Command {
   addLoginCommands(program, actions)
   addLinkCommand(program, actions)
   addConfigCommands(program, actions)
+  addCompletionsCommand(program, actions)
 
   return program
 }

@@ -16,6 +16,7 @@ export const COMMANDS: readonly string[] = [
   'whoami',
   'link',
   'config',
+  'completions',
   'help',
 ]
 

@@ -13,6 +13,7 @@ export const idleProgram = (): ReturnType<typeof createProgram> =>
     doctor: nothing,
     checkConfig: nothing,
     printSchema: nothing,
+    printCompletions: nothing,
     login: nothing,
     logout: nothing,
     whoami: nothing,

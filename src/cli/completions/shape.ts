@@ -1,0 +1,78 @@
+// What a shell, or a page of the manual, has to know of a command: its flags, and the commands below it.
+
+import type { Command, Option } from 'commander'
+
+export interface FlagShape {
+  /** `--server`. */
+  readonly long: string
+  /** `-p`. */
+  readonly short: string | undefined
+  /** As it is written in the help: `-p, --port <port>`. */
+  readonly written: string
+  /** The environment variable that does the same. */
+  readonly variable: string | undefined
+  readonly meaning: string
+  /** `undefined`: it takes no value. */
+  readonly value: 'file' | 'folder' | 'text' | undefined
+}
+
+export interface CommandShape {
+  /** The words that lead to it, without the program's own name: `['config', 'check']`. */
+  readonly path: readonly string[]
+  /** What stands behind its name: `[options] [file]`. */
+  readonly usage: string
+  readonly meaning: string
+  readonly flags: readonly FlagShape[]
+  /** The words that may follow it. */
+  readonly commands: readonly { readonly name: string; readonly meaning: string }[]
+  /** It takes the name of a file. */
+  readonly takesFile: boolean
+}
+
+/** The command and all below it. */
+export function shapesOf(command: Command, path: readonly string[] = []): readonly CommandShape[] {
+  const below = command.commands.filter(one => !isHidden(one))
+  const own: CommandShape = {
+    path,
+    usage: command.usage(),
+    meaning: command.description(),
+    flags: [...command.options.filter(one => !one.hidden).map(flagOf), HELP],
+    commands: below.map(one => ({ name: one.name(), meaning: one.description() })),
+    takesFile: command.registeredArguments.some(one => one.name() === 'file'),
+  }
+  return [own, ...below.flatMap(one => shapesOf(one, [...path, one.name()]))]
+}
+
+const HELP: FlagShape = {
+  long: '--help',
+  short: '-h',
+  written: '-h, --help',
+  variable: undefined,
+  meaning: 'print this help',
+  value: undefined,
+}
+
+function flagOf(option: Option): FlagShape {
+  // Every option of ours has a long name.
+  const long = option.long ?? ''
+  return {
+    long,
+    short: option.short,
+    written: option.flags,
+    variable: option.envVar,
+    meaning: option.description,
+    value: valueKind(option),
+  }
+}
+
+function valueKind({ flags, required, optional }: Option): FlagShape['value'] {
+  if (!required && !optional) return undefined
+  const [, name = ''] = /[<[]([^>\]]*)/.exec(flags) ?? []
+  if (name === 'file') return 'file'
+  return name === 'folder' ? 'folder' : 'text'
+}
+
+/** Commander keeps it in a field that its types leave out; `help` is a command of commander's own. */
+function isHidden(command: Command): boolean {
+  return '_hidden' in command && command._hidden === true
+}
