@@ -80,6 +80,8 @@ export interface LaneTerms {
   readonly limits: HeadLimits
   /** Each exchange is reported, however many there are. */
   readonly isReported: boolean
+  /** `LaneCounts.measures` are wanted. */
+  readonly isMeasured: boolean
 }
 
 /** An exchange that a lane has served. */
@@ -122,6 +124,8 @@ export interface LaneCounts {
   readonly bytesOut: number
   /** Those that were not reported by themselves. */
   readonly unreported: ExchangeCounts
+  /** A row as `measures.ts` has it, of all exchanges; `undefined`: nothing was measured. A copy. */
+  readonly measures?: Float64Array | undefined
 }
 
 /** Exchanges that are over. */

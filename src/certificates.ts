@@ -25,6 +25,15 @@ export interface Certificates {
    * It does not throw. It is called once for each full handshake, so an unknown name must cost little.
    */
   find(name: string): Certificate | Promise<Certificate | undefined> | undefined
+  /** Those at hand, for the operator. */
+  list?(): readonly ListedCertificate[]
+}
+
+/** What the operator is told of a certificate. */
+export interface ListedCertificate {
+  readonly names: readonly string[]
+  /** When it ends, milliseconds since 1970. */
+  readonly notAfterMs: number
 }
 
 /** What the server answers to an authority that checks whether a name leads here. Nothing unless a check is pending. */

@@ -140,6 +140,9 @@ export type ErrorCode =
   | 'INSPECT_STORE_FAILED'
   | 'OBSERVER_FAILED'
   | 'MIDDLEWARE_FAILED'
+  | 'ADMIN_REFUSED'
+  | 'ADMIN_INVALID'
+  | 'BLOCKED'
   | 'INTERNAL'
 
 /** What each error code means. */
@@ -1051,6 +1054,30 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     true,
     'A middleware of the server threw, or did not answer in time.',
     'Try again; if it persists, the error event of the server says which middleware and why.',
+  ),
+  ADMIN_REFUSED: entry(
+    226,
+    401,
+    'user',
+    false,
+    'The admin listener does not know this token.',
+    'Show the token of the admin listener, which is none of the tokens of clients.',
+  ),
+  ADMIN_INVALID: entry(
+    227,
+    400,
+    'user',
+    false,
+    'The admin API cannot do this.',
+    'Compare the request with /api/v1/openapi.json, or run localtunnels help admin.',
+  ),
+  BLOCKED: entry(
+    228,
+    403,
+    'user',
+    false,
+    'The operator of the server does not allow this address, client or name.',
+    'Ask the operator of the server.',
   ),
   INTERNAL: entry(99, 500, 'server', false, 'Something went wrong inside localtunnels.', 'Please report it.'),
 }

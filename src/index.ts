@@ -34,6 +34,7 @@ export {
   parseHost,
   slugOf,
 } from './names.ts'
+export type { AuditEntry, AuditLog, Ban, OperationsStore, Span, Traffic } from './operations.ts'
 export type {
   Admittance,
   ExchangeContext,
@@ -53,7 +54,9 @@ export type {
   VisitorHead,
 } from './plugin.ts'
 export { type GuardingOptions, guarding, type Issuer, type LoginProvider } from './plugins/guarding.ts'
+export type { AdminOptions } from './server/admin/options.ts'
 export type { ServerLimits, TokenRule, TunnelServerEvents, TunnelServerOptions } from './server/options.ts'
 export { TunnelServer } from './server/server.ts'
 export type { ServerStats } from './server/stats.ts'
+export { openOperations } from './stores/open-operations.ts'
 export { VERSION } from './version.ts'

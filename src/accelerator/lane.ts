@@ -235,7 +235,7 @@ export class Lane extends LaneSide {
     this.sentBytes += length
     trunk.commit(this.lane, length)
     this.#mayReport = this.#terms.isReported || Atomics.load(reportsLeft, 0) > 0
-    if (!this.#mayReport) return
+    if (!this.#mayReport && !this.#terms.isMeasured) return
     this.#askedAt = performance.now()
     this.#targetStart = requestHead.targetStart
     this.#targetEnd = requestHead.targetEnd
@@ -275,6 +275,8 @@ export class Lane extends LaneSide {
     // First: who has the answer finds it counted.
     const { status } = answerHead
     const isReported = this.#takeReport()
+    if (this.#terms.isMeasured)
+      slots.measured(this.order.slot, status, performance.now() - this.#askedAt, length)
     slots.served(this.order.slot, this.#requestBytes, length, isReported, status >= 500)
     this.requests++
     const { descriptor } = this.order

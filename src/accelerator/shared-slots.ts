@@ -1,6 +1,7 @@
 // The memory that the main thread and a worker thread share: a row of numbers for each splice and each end of a lane.
 
 import type { LaneCounts } from '../accelerator.ts'
+import { MEASURES, measure } from '../measures.ts'
 
 /** Splices at once in a thread. Above, bytes pass the main thread. */
 export const MAX_SPLICES = 128
@@ -35,15 +36,19 @@ export class SharedSlots {
    * lanes'. Written by the worker thread only, but for `clear`.
    */
   readonly #numbers: Float64Array
+  /** Of lanes whose terms want it, a row each. */
+  readonly #measures: Float64Array
   /** Written behind the numbers and read before them, which orders them among the threads. */
   readonly #order: Int32Array
   /** Exchanges that were reported and that the main thread has not seen yet. */
   readonly #backlog: Int32Array
 
   constructor(memory?: SharedArrayBuffer) {
-    const bytes = NUMBERS * 8 * (MAX_SPLICES + MAX_LANES)
+    const count = NUMBERS * (MAX_SPLICES + MAX_LANES)
+    const bytes = 8 * (count + MEASURES * MAX_LANES)
     this.memory = memory ?? new SharedArrayBuffer(bytes + 8)
-    this.#numbers = new Float64Array(this.memory, 0, NUMBERS * (MAX_SPLICES + MAX_LANES))
+    this.#numbers = new Float64Array(this.memory, 0, count)
+    this.#measures = new Float64Array(this.memory, 8 * count, MEASURES * MAX_LANES)
     this.#order = new Int32Array(this.memory, bytes, 1)
     this.#backlog = new Int32Array(this.memory, bytes + 4, 1)
   }
@@ -82,6 +87,7 @@ export class SharedSlots {
   /** The main thread, before a lane begins. */
   clearLane(slot: number): void {
     this.#numbers.fill(0, rowOf(slot), rowOf(slot + 1))
+    this.#measures.fill(0, MEASURES * slot, MEASURES * (slot + 1))
   }
 
   /** The worker thread counts an exchange before its answer is sent: a visitor that has the answer finds it counted here. */
@@ -98,9 +104,15 @@ export class SharedSlots {
     Atomics.store(this.#order, 0, 0)
   }
 
+  /** The worker thread, before `served` of the same exchange. */
+  measured(slot: number, status: number, durationMs: number, bytes: number): void {
+    measure(this.#measures, MEASURES * slot, status, durationMs, bytes)
+  }
+
   counts(slot: number): LaneCounts {
     Atomics.load(this.#order, 0)
     const at = rowOf(slot)
+    const measures = this.#measures.slice(MEASURES * slot, MEASURES * (slot + 1))
     return {
       requests: this.#numbers[at + REQUESTS]!,
       bytesIn: this.#numbers[at + BYTES_IN]!,
@@ -110,6 +122,7 @@ export class SharedSlots {
         errors: this.#numbers[at + UNREPORTED_ERRORS]!,
         bytes: this.#numbers[at + UNREPORTED_BYTES]!,
       },
+      ...(measures.some(number => number > 0) && { measures }),
     }
   }
 

@@ -1,6 +1,6 @@
 // Certificates of an ACME authority for a server: the issuer, its account, and the answers to checks, put together.
 
-import type { Certificate, Certificates, ChallengeAnswers } from '../certificates.ts'
+import type { Certificate, Certificates, ChallengeAnswers, ListedCertificate } from '../certificates.ts'
 import { Events } from '../events.ts'
 import type { CertificateStore } from '../store.ts'
 import { AcmeAuthority } from './acme/authority.ts'
@@ -82,6 +82,10 @@ export class AcmeCertificates extends Events<IssuerEvents> implements Certificat
     })
     for (const event of ['issued', 'failed', 'error'] as const)
       this.#issuer.on(event, payload => this.emit(event, payload as never)) // each with its own payload
+  }
+
+  list(): readonly ListedCertificate[] {
+    return this.#issuer.list()
   }
 
   find(name: string): Certificate | Promise<Certificate | undefined> | undefined {

@@ -3,7 +3,7 @@
 import { X509Certificate } from 'node:crypto'
 import { open } from 'node:fs/promises'
 import { createSecureContext } from 'node:tls'
-import type { Certificate, Certificates } from '../certificates.ts'
+import type { Certificate, Certificates, ListedCertificate } from '../certificates.ts'
 import { TunnelError } from '../errors.ts'
 import { Events } from '../events.ts'
 import { FileWatch } from '../file-watch.ts'
@@ -80,6 +80,10 @@ export class FileCertificates extends Events<FileCertificatesEvents> implements 
     const normal = normalName(name)
     const found = this.#byName.get(normal) ?? this.#byName.get(wildcardOf(normal))
     return found ?? this.#loaded[0]?.certificate
+  }
+
+  list(): readonly ListedCertificate[] {
+    return this.#loaded.map(({ names, notAfterMs }) => ({ names, notAfterMs }))
   }
 
   /** Reads all files now, as it does by itself when they change. Faults are `error` events: it does not reject. */

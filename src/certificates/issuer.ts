@@ -1,7 +1,7 @@
 // Certificates that are ordered when they are needed and renewed before they end: when, how often, for which names.
 
 import { X509Certificate } from 'node:crypto'
-import type { Certificate, Certificates } from '../certificates.ts'
+import type { Certificate, Certificates, ListedCertificate } from '../certificates.ts'
 import { TunnelError } from '../errors.ts'
 import { Events } from '../events.ts'
 import type { CertificateStore, OrderLimits, StoredCertificate, StoredRefusal } from '../store.ts'
@@ -127,6 +127,11 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     for (const list of always) this.#addAlways(list.map(normalName))
     this.#slots = new Slots(maxUnderWay)
     this.#kept = new KeptCertificates(maxKept, new Set(this.#always.keys()))
+  }
+
+  /** Those that handshakes have asked for. */
+  list(): readonly ListedCertificate[] {
+    return this.#kept.entries().map(([id, { notAfterMs }]) => ({ names: id.split(','), notAfterMs }))
   }
 
   find(name: string): Certificate | Promise<Certificate | undefined> | undefined {

@@ -40,6 +40,11 @@ export class KeptCertificates {
     }
   }
 
+  /** All of them, by id. */
+  entries(): readonly (readonly [id: string, kept: Kept])[] {
+    return [...this.#byId]
+  }
+
   delete(id: string): void {
     this.#byId.delete(id)
   }

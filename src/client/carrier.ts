@@ -3,6 +3,7 @@
 import { ERRORS, type ErrorCode, TunnelError } from '../errors.ts'
 import type { Carrier, CarrierHandler } from '../session/carrier.ts'
 import type { Address } from '../socket.ts'
+import { VERSION } from '../version.ts'
 import { type Destination, labelOf } from './unreachable.ts'
 
 /** A carrier that also carries text messages, which are the JSON wire. */
@@ -99,9 +100,10 @@ export function stopped(): TunnelError {
 
 /** The headers of a request. A token goes into a header line, so nothing in it may end one. */
 export function carrierHeaders({ token }: CarrierRequest): Readonly<Record<string, string>> {
-  if (token === undefined) return {}
+  const agent = { 'User-Agent': `localtunnels/${VERSION}` }
+  if (token === undefined) return agent
   if (!/^[\x21-\x7e]+$/.test(token)) {
     throw new TunnelError('OPTION_INVALID', 'The token has characters other than visible ASCII.')
   }
-  return { Authorization: `Bearer ${token}` }
+  return { ...agent, Authorization: `Bearer ${token}` }
 }

@@ -9,6 +9,7 @@ import { type Exchanges, msSince } from './exchanges.ts'
 import { type Arrival, type Route, refusal } from './front.ts'
 import { answerLinesOf, applyPasses, hidesAdded, type Judgement, keepOpen } from './guards.ts'
 import type { Member } from './member.ts'
+import type { Metrics } from './metrics.ts'
 import type { Observers, Watched } from './observers.ts'
 import { memberCookie } from './pool.ts'
 import { isFailure } from './reports.ts'
@@ -28,6 +29,8 @@ export interface BookingHost {
   readonly books: Exchanges
   readonly gate: VisitorGate
   readonly observers: Observers
+  /** `undefined`: nothing is measured. */
+  readonly metrics: Metrics | undefined
   /** What an upstream becomes when middlewares wrap it; the same one when there are none. */
   wrapped(upstream: Upstream, wrapping: Wrapping): Upstream
   /** Whether visitors reach tunnels by https. */
@@ -165,6 +168,7 @@ export class Booking implements Visitor, Wrapping {
     this.#tried.add(before)
     const chosen = this.#choose(tunnel)
     if (typeof chosen === 'string' || chosen.kind === 'holding') return undefined
+    this.retried()
     // At the one that had it, it is over.
     const durationMs = msSince(this.#startedAt)
     this.#reports?.finished(tunnel, this.#report, ERRORS[code].status, durationMs, 0, code)
@@ -187,6 +191,12 @@ export class Booking implements Visitor, Wrapping {
     this.#watched?.answered(status)
   }
 
+  /** It is sent once more. */
+  retried(): void {
+    const { metrics } = this.#host
+    if (metrics !== undefined) metrics.retried++
+  }
+
   /** It became a WebSocket. */
   switched(): void {
     if (this.#passes.length > 0) this.#stopKeeping = keepOpen(this.#passes, () => this.#arrival.terminate())
@@ -198,6 +208,16 @@ export class Booking implements Visitor, Wrapping {
     const code = failure ?? this.#guardCode
     // One for no tunnel is seen by those who watch all of them.
     if (this.#tunnel === undefined && code !== undefined) this.#watch('')
+    const { metrics } = this.#host
+    if (metrics !== undefined && !(this.#tunnel === undefined && code === undefined))
+      metrics.ended(this.#tunnel?.name, {
+        method: this.head.method,
+        status: answerStatus || statusOf(code),
+        durationMs: performance.now() - this.#startedAt,
+        requestBytes,
+        answerBytes,
+        code,
+      })
     this.#watched?.ended({
       status: answerStatus || statusOf(code),
       requestBytes,
@@ -253,6 +273,7 @@ export class Booking implements Visitor, Wrapping {
 
   #routeTo(chosen: Chosen): Route {
     if (typeof chosen === 'string') return refusal(chosen)
+    if (chosen.kind === 'holding' && this.#host.metrics !== undefined) this.#host.metrics.held++
     if (chosen.kind === 'holding')
       return { kind: 'holding', hold: held => chosen.hold(outcome => held(this.#routeTo(outcome))) }
     if (chosen.upstream === undefined) return refusal('CLIENT_GONE')

@@ -43,6 +43,8 @@ export interface ClaimHost {
   readonly tunnels: Tunnels
   /** Those of now: they change when the server reloads. */
   readonly terms: ClaimTerms
+  /** Whether the operator does not allow this name, or `tcp-20000` and its like. Default: all are allowed. */
+  isBlocked?(name: string): boolean
   /** Opens a tunnel's port. Throws, or rejects with, a TunnelError. */
   readonly open: Readonly<Record<PortKind, (tunnel: Tunnel) => PortFront | Promise<PortFront>>>
 }
@@ -106,7 +108,8 @@ export function claim(wish: Register, claiming: Claiming, host: ClaimHost): Clai
   if (refusal !== undefined) return refusal
   const { holder, guard } = claiming
   const claimant = { resume, pool, holder, guard }
-  if (kind === 'http' || kind === 'tls') return host.tunnels.claim(kind, name, claimant)
+  if (kind === 'http' || kind === 'tls')
+    return host.isBlocked?.(name) ? 'BLOCKED' : host.tunnels.claim(kind, name, claimant)
   // A flow has no connection that could stay with one client.
   if (kind === 'unknown' || (kind === 'udp' && pool !== undefined)) return 'KIND_REFUSED'
   if (port !== 0) return holder.during(() => take(kind, port, claimant, host))
@@ -117,8 +120,9 @@ async function claimAnyPort(
   kind: PortKind,
   claimant: Claimant,
   rule: Rule,
-  { terms, tunnels, open }: ClaimHost,
+  host: ClaimHost,
 ): Promise<Claimed> {
+  const { terms, tunnels } = host
   const [server, token] = [terms.ports[kind], rule.portsOf(kind)]
   if (!claimant.holder.hasRoomFor('ports')) return 'CLIENT_LIMIT'
   const free = tunnels.ports[kind]
@@ -126,8 +130,8 @@ async function claimAnyPort(
     const now = performance.now()
     const port = free.find(server, token, randomFraction(), now)
     if (port === undefined) break
-    const taken = await take(kind, port, claimant, { terms, tunnels, open })
-    if (taken !== 'PORT_TAKEN') return taken
+    const taken = await take(kind, port, claimant, host)
+    if (taken !== 'PORT_TAKEN' && taken !== 'BLOCKED') return taken
     free.avoid(port, now)
   }
   return token === undefined || server.overlaps(token) ? 'PORTS_EXHAUSTED' : 'PORT_NOT_ALLOWED'
@@ -135,6 +139,7 @@ async function claimAnyPort(
 
 /** The port is the tunnel's before it is open: no other registration tries it meanwhile. */
 async function take(kind: PortKind, port: number, claimant: Claimant, host: ClaimHost): Promise<Claimed> {
+  if (host.isBlocked?.(`${kind}-${port}`)) return 'BLOCKED'
   const member = host.tunnels.claimPort(kind, port, claimant)
   if (typeof member === 'string' || member.tunnel.front !== undefined) return member
   const { tunnel } = member

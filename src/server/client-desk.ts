@@ -69,6 +69,7 @@ export class ClientDesk implements ClientHost {
   /** Why one more client of this rule and address may not connect; `undefined`: it may. */
   refusalOfClient(rule: Rule, address: string): ErrorCode | undefined {
     if (!this.#room.isRunning) return 'SERVER_DRAINING'
+    if (this.#room.isBanned(address)) return 'BLOCKED'
     const holder = this.holderOf(rule, address)
     return holder.hasRoomFor('clients') && this.#ports.hasRoomFor(holder) ? undefined : 'CLIENT_LIMIT'
   }
@@ -77,6 +78,7 @@ export class ClientDesk implements ClientHost {
   adopt(socket: Socket, applicant: Applicant, rule: Rule): SocketHandler {
     return adopt(socket, applicant, this, rule, client => {
       client.number = ++this.#lastNumber
+      client.agent = applicant.agent
       this.clients.add(client)
       client.holder.take('clients')
       this.#room.counters.totalConnections++
@@ -84,7 +86,9 @@ export class ClientDesk implements ClientHost {
   }
 
   gone(client: ClientConnection): void {
-    if (this.clients.delete(client)) client.holder.give('clients')
+    if (!this.clients.delete(client)) return
+    client.holder.give('clients')
+    this.#room.counters.creditStalls += client.creditStalls
   }
 
   // ── What they may have ─────────────────────────────────────────────────────────────────────────────────────
@@ -111,7 +115,8 @@ export class ClientDesk implements ClientHost {
   }
 
   refusalOf(wish: Wish, rule: Rule): ErrorCode | undefined {
-    return refusalOf(wish, rule, this.#room.settings)
+    const { kind, port = 0, name = port === 0 ? '' : `${kind}-${port}` } = wish
+    return this.#room.isBlocked(name) ? 'BLOCKED' : refusalOf(wish, rule, this.#room.settings)
   }
 
   detailOf(code: ErrorCode, wish: Wish, claiming: Claiming): string | undefined {
@@ -124,6 +129,7 @@ export class ClientDesk implements ClientHost {
     return claim(wish, claiming, {
       tunnels: room.tunnels,
       open: this.#ports,
+      isBlocked: name => room.isBlocked(name),
       get terms() {
         return room.settings
       },

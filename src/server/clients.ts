@@ -70,6 +70,14 @@ export const NO_REPORTS: ClientReports = {
 export interface ClientConnection {
   /** Counts up, in this server's run; the desk gives it. */
   number: number
+  /** What it says it is; `''`: nothing. */
+  agent: string
+  /** On the clock of `Date.now()`. */
+  readonly connectedAtMs: number
+  /** The smallest round trip so far; 0: not measured. */
+  readonly roundTripMs: number
+  /** Streams that had to wait for its credit, so far. */
+  readonly creditStalls: number
   readonly wire: 'streams' | 'json'
   /** Where it dials from: behind trusted proxies, as they say. */
   readonly remoteAddress: string

@@ -5,14 +5,12 @@ import { INFO_POLICY, infoPage, wantsHtml } from '../http/pages.ts'
 import { LINK_PROTOCOL } from '../wire/frame.ts'
 import { type Arrival, type Route, refusal } from './front.ts'
 import type { SessionLinks } from './links.ts'
-import type { ServerStats } from './stats.ts'
 import { type UpgradeHost, upgradeRoute } from './upgrade.ts'
 import { DEAD_EXCHANGE, type Exchange, type Upstream, type Visit } from './upstream.ts'
 
 /** What the control host needs of the server. */
 export interface ControlHost extends UpgradeHost {
   readonly version: string
-  stats(): ServerStats
   /** Whether a certificate for this host should be had: the domains themselves and live tunnels. */
   isKnownHost(host: string): boolean
   /** The links of the session that gave this secret. */
@@ -48,7 +46,7 @@ const LINK_ANSWER = Buffer.from(
   `HTTP/1.1 101 Switching Protocols\r\nUpgrade: ${LINK_PROTOCOL}\r\nConnection: Upgrade\r\n\r\n`,
 )
 
-/** Status, health, metrics, certificate check: answered at once, without an upstream. */
+/** Health and certificate check: answered at once, without an upstream. */
 class Pages implements Upstream {
   readonly wire = 'streams'
   readonly inFlight = 0
@@ -92,12 +90,6 @@ class Pages implements Upstream {
       case '/health':
       case '/_health':
         return text(200, 'OK')
-      case '/status':
-      case '/_status':
-        return json(200, this.#host.stats())
-      case '/metrics':
-      case '/_metrics':
-        return { status: 200, type: 'text/plain; version=0.0.4', body: metrics(this.#host.stats()) }
       case '/tls-check':
       case '/_tls-check':
         return this.#host.isKnownHost((query.get('domain') ?? '').toLowerCase())
@@ -118,11 +110,6 @@ interface Page {
 }
 
 const text = (status: number, body: string): Page => ({ status, type: 'text/plain; charset=utf-8', body })
-const json = (status: number, body: unknown): Page => ({
-  status,
-  type: 'application/json',
-  body: JSON.stringify(body),
-})
 
 function answer(visit: Visit, page: Page): void {
   const body = Buffer.from(page.body)
@@ -132,22 +119,4 @@ function answer(visit: Visit, page: Page): void {
   visit.answered(page.status)
   visit.write(visit.head.method === 'HEAD' ? Buffer.from(head) : Buffer.concat([Buffer.from(head), body]))
   visit.done(visit.keepsAlive)
-}
-
-function metrics(stats: ServerStats): string {
-  const lines: [name: string, kind: 'gauge' | 'counter', value: number][] = [
-    ['tunnel_connections_active', 'gauge', stats.connections],
-    ['tunnel_connections_total', 'counter', stats.totalConnections],
-    ['tunnel_active_subdomains', 'gauge', stats.activeSubdomains],
-    ['tunnel_requests_total', 'counter', stats.requests],
-    ['tunnel_pending_responses', 'gauge', stats.pendingResponses],
-    ['tunnel_raw_visitors_active', 'gauge', stats.rawVisitors],
-    ['tunnel_raw_visitors_total', 'counter', stats.totalRawVisitors],
-    ['tunnel_flows_active', 'gauge', stats.flows],
-    ['tunnel_datagrams_dropped_total', 'counter', stats.droppedDatagrams],
-    ['tunnel_bytes_in', 'counter', stats.bytesIn],
-    ['tunnel_bytes_out', 'counter', stats.bytesOut],
-    ['tunnel_uptime_seconds', 'gauge', stats.uptimeSeconds],
-  ]
-  return lines.map(([name, kind, value]) => `# TYPE ${name} ${kind}\n${name} ${value}\n`).join('')
 }

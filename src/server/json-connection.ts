@@ -59,6 +59,10 @@ export class JsonConnection implements ClientConnection, Deadline {
   readonly reports: ClientReports = NO_REPORTS
   readonly remoteAddress: string
   number = 0
+  agent = ''
+  readonly connectedAtMs: number = Date.now()
+  /** The wire has no streams. */
+  readonly creditStalls = 0
   /** Where the events of the socket go. */
   readonly socketHandler: SocketHandler
   dueTick = 0
@@ -164,6 +168,10 @@ export class JsonConnection implements ClientConnection, Deadline {
   }
 
   /** This wire can take one name of several back only silently; with the last one it can say why. */
+  get roundTripMs(): number {
+    return this.#heartbeat.roundTripMs
+  }
+
   reloaded(): void {
     const rule = this.#host.ruleNow(this.#rule)
     let refusal: ErrorCode | undefined

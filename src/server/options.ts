@@ -4,6 +4,7 @@ import type { Certificates, ChallengeAnswers } from '../certificates.ts'
 import type { ErrorCode, TunnelError } from '../errors.ts'
 import type { Guard, GuardMaker, Middleware, Observer } from '../plugin.ts'
 import type { TunnelKind } from '../wire/control.ts'
+import type { AdminOptions } from './admin/options.ts'
 
 /** A token, and what it opens. */
 export interface TokenRule {
@@ -144,6 +145,11 @@ export interface TunnelServerOptions {
    * through the program (no lanes).
    */
   readonly middlewares?: readonly Middleware[]
+  /**
+   * A listener for the operator alone: API, metrics, bans. Default none, and then nothing is measured. A reload cannot change it:
+   * `OPTION_INVALID`.
+   */
+  readonly admin?: AdminOptions
   /**
    * Makes the guards that clients ask for with `guard`: `guarding()` of this package, with the issuers that the operator trusts.
    * Default none: registrations with a guard are refused with `GUARD_UNAVAILABLE`, never served without.

@@ -89,6 +89,7 @@ export class RawVisits {
     const durationMs = msSince(startedAt)
     const end = { durationMs, bytesIn, bytesOut, ...(code !== undefined && { error: code }) }
     entry.client?.reports.rawEnded(tunnel, entry.report, end)
+    this.#room.metrics?.rawEnded(tunnel.name, bytesIn, bytesOut, code)
     entry.watched?.ended({
       status: 0,
       requestBytes: bytesIn,

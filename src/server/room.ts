@@ -5,12 +5,14 @@ import { eventLoop } from '../event-loop.ts'
 import { formatUrl } from '../names.ts'
 import { Turns } from '../session/turns.ts'
 import type { AddressBounds } from './address-book.ts'
+import type { Bans } from './admin/bans.ts'
 import type { Wrapping } from './booking.ts'
 import { clientAddress } from './client-address.ts'
 import { Deadlines } from './deadlines.ts'
 import type { Arrival } from './front.ts'
 import { Guards } from './guards.ts'
 import { Holdings } from './holdings.ts'
+import { Metrics } from './metrics.ts'
 import { Observers } from './observers.ts'
 import type { ServerLimits, TunnelServerEvents } from './options.ts'
 import { type Destination, destinationOf } from './route.ts'
@@ -54,6 +56,12 @@ export class ServerRoom {
   )
   /** Puts middlewares around an upstream; `undefined`: there are none, and their code is not loaded. */
   wrapping: ((upstream: Upstream, wrapping: Wrapping) => Upstream | undefined) | undefined
+  /** What is measured for the operator; `undefined`: there is none who could ask. */
+  readonly metrics: Metrics | undefined
+  /** Whom the operator keeps away; likewise. */
+  bans: Bans | undefined
+  /** The operator takes this tunnel back just now. */
+  closing: string | undefined
   /** What clients hold, by token or address. */
   readonly holdings: Holdings = new Holdings(() => this.limits)
   /** Flows of all UDP tunnels. */
@@ -63,6 +71,8 @@ export class ServerRoom {
   constructor(settings: ServerSettings, events: ServerEvents) {
     this.settings = settings
     this.#events = events
+    const { admin } = settings
+    this.metrics = admin && new Metrics(admin.maxMetricTunnels, name => this.tunnels.find(name) !== undefined)
   }
 
   // ── Settings ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -77,6 +87,16 @@ export class ServerRoom {
 
   get isAddressShareDefault(): boolean {
     return this.settings.isAddressShareDefault
+  }
+
+  /** Whether the operator keeps this visitor or client away. */
+  isBanned(address: string): boolean {
+    return this.bans?.isAddressBanned(address) ?? false
+  }
+
+  /** Whether the operator does not allow this name or port. */
+  isBlocked(name: string): boolean {
+    return this.closing === name || (this.bans?.isTunnelBanned(name) ?? false)
   }
 
   /** Whether this is a proxy whose forwarding headers are believed, and whose connections are those of many visitors. */

@@ -8,20 +8,17 @@ import type { ControlHost } from './control.ts'
 import type { SessionLinks } from './links.ts'
 import type { Rule } from './policy.ts'
 import type { ServerRoom } from './room.ts'
-import type { ServerStats } from './stats.ts'
 import type { TokenGate } from './token-gate.ts'
 import type { Applicant } from './upgrade.ts'
 
 export class ServerControl implements ControlHost {
   readonly version: string = VERSION
   readonly tokenGate: TokenGate
-  readonly stats: () => ServerStats
   readonly #room: ServerRoom
   readonly #clients: ClientDesk
 
-  constructor(room: ServerRoom, clients: ClientDesk, stats: () => ServerStats) {
+  constructor(room: ServerRoom, clients: ClientDesk) {
     this.tokenGate = clients.tokenGate
-    this.stats = stats
     this.#room = room
     this.#clients = clients
   }
@@ -35,7 +32,8 @@ export class ServerControl implements ControlHost {
   }
 
   refused(applicant: Applicant, code: ErrorCode): void {
-    this.#room.emit('refused', { ...applicant, code })
+    const { remoteAddress, wire } = applicant
+    this.#room.emit('refused', { remoteAddress, wire, code })
   }
 
   adopt(socket: Socket, applicant: Applicant, rule: Rule): SocketHandler {

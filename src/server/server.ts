@@ -6,6 +6,8 @@ import { eventLoop } from '../event-loop.ts'
 import { Events } from '../events.ts'
 import { watchWorkers } from '../sockets/worker-faults.ts'
 import { VERSION } from '../version.ts'
+import type { Admin } from './admin/admin.ts'
+import type { AdminSettings } from './admin/options.ts'
 import { Admission } from './admission.ts'
 import { ClientDesk } from './client-desk.ts'
 import { Draining, nextTurn } from './draining.ts'
@@ -46,6 +48,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   readonly #startupHold: StartupHold
   readonly #clientDesk: ClientDesk
   readonly #listeners: Listeners
+  #admin: Admin | undefined
   #stopWatchingWorkers: (() => void) | undefined
   #starting: Promise<void> | undefined
   #stopping: Promise<void> | undefined
@@ -85,7 +88,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       this.#startupHold,
       { urlOf: tunnel => this.#listeners.urlOf(tunnel) },
     )
-    const control = new ServerControl(room, this.#clientDesk, () => this.getStats())
+    const control = new ServerControl(room, this.#clientDesk)
     const serving = new Serving(room, this.#exchanges, gate, this.#startupHold, control)
     const lanes = new LaneDesk(room, serving)
     const httpFront = new HttpFront(room, serving, lanes, this.#visitors)
@@ -177,6 +180,11 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     return this.#listeners.urlOf(undefined)
   }
 
+  /** Where the admin listener is; `undefined`: there is none, or not yet. */
+  get adminUrl(): string | undefined {
+    return this.#admin?.url
+  }
+
   /** Counters now; with `includeSubdomains` also the names held. */
   getStats(includeSubdomains = false): ServerStats {
     const { clients } = this.#clientDesk
@@ -192,6 +200,33 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   async #open(): Promise<void> {
     await this.#loadMiddlewares(this.#room.settings)
     await this.#listeners.open()
+    try {
+      await this.#openAdmin(this.#room.settings.admin)
+    } catch (error) {
+      this.#listeners.close(true)
+      throw error
+    }
+  }
+
+  async #openAdmin(settings: AdminSettings | undefined): Promise<void> {
+    const room = this.#room
+    const { metrics } = room
+    if (settings === undefined || metrics === undefined) return
+    const { Admin, Bans } = await import('./admin/admin.ts')
+    const bans = new Bans(settings.store, () => room.tunnels.routesChanged())
+    room.bans = bans
+    this.#admin = new Admin(
+      {
+        room,
+        clients: this.#clientDesk.clients,
+        visitorCount: () => this.#admission.count,
+        stats: () => this.getStats(),
+        urlOf: tunnel => this.#listeners.urlOf(tunnel),
+      },
+      settings,
+      metrics,
+      bans,
+    )
   }
 
   /** The code for middlewares, for a server that has any. */
@@ -242,6 +277,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     this.#exchanges.flush()
     room.deadlines.stop()
     this.#stopWatchingWorkers?.()
+    await this.#admin?.stop()
     this.#listeners.close(true)
     this.emit('stop', {})
   }

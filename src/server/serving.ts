@@ -4,6 +4,7 @@ import { Booking, type BookingDesk, type BookingHost, type Wrapping } from './bo
 import { type ControlHost, controlRoute } from './control.ts'
 import type { Exchanges } from './exchanges.ts'
 import { type Arrival, type Route, refusal } from './front.ts'
+import type { Metrics } from './metrics.ts'
 import type { Observers } from './observers.ts'
 import { proberOf, probeUpstream } from './probe.ts'
 import type { ServerRoom } from './room.ts'
@@ -50,6 +51,10 @@ export class Serving implements BookingDesk, BookingHost {
 
   get observers(): Observers {
     return this.#room.observers
+  }
+
+  get metrics(): Metrics | undefined {
+    return this.#room.metrics
   }
 
   wrapped(upstream: Upstream, wrapping: Wrapping): Upstream {

@@ -7,6 +7,7 @@ import { isLoopback, isValidSubdomain } from '../names.ts'
 import type { Guard, GuardMaker, Middleware, Observer } from '../plugin.ts'
 import type { ServerTls } from '../sockets/bun.ts'
 import type { AddressBounds } from './address-book.ts'
+import type { AdminOptions, AdminSettings } from './admin/options.ts'
 import {
   DEFAULT_HOST,
   DEFAULT_LIMITS,
@@ -59,6 +60,7 @@ export interface ServerSettings {
   readonly guarding: GuardMaker | undefined
   readonly observers: readonly Observer[]
   readonly middlewares: readonly Middleware[]
+  readonly admin: AdminSettings | undefined
   readonly limits: ServerLimits
   readonly addressBounds: AddressBounds
   /** Nothing was said about `maxAddressVisitors`: a server with few places gives one address fewer. */
@@ -97,6 +99,7 @@ export function serverSettings(options: TunnelServerOptions): ServerSettings {
     reportRate: checkReportRate(options.reportRate ?? 0),
     acceptsProxyProtocol: checkProxyProtocol(options),
     ...checkAllPlugins(options),
+    admin: checkAdmin(options.admin),
     guarding: options.guarding,
     limits,
     addressBounds: addressBounds(limits, options.limits),
@@ -107,6 +110,19 @@ export function serverSettings(options: TunnelServerOptions): ServerSettings {
     },
     isAddressShareDefault: options.limits?.maxAddressVisitors === undefined,
   }
+}
+
+function checkAdmin(admin: AdminOptions | undefined): AdminSettings | undefined {
+  if (admin === undefined) return undefined
+  const { port = 9090, host = '127.0.0.1', token, probeMs = 60_000, maxMetricTunnels = 1_000 } = admin
+  checkPort(port)
+  if (!/^[\x21-\x7e]{16,255}$/.test(token))
+    throw new TunnelError('OPTION_INVALID', 'admin.token must be 16 to 255 characters of visible ASCII.')
+  if (!(Number.isInteger(probeMs) && probeMs >= 0 && probeMs <= MAX_TIMER_MS))
+    throw new TunnelError('OPTION_INVALID', `admin.probeMs must be a number of milliseconds, not ${probeMs}.`)
+  if (!(Number.isSafeInteger(maxMetricTunnels) && maxMetricTunnels >= 1))
+    throw new TunnelError('OPTION_INVALID', `admin.maxMetricTunnels must be from 1, not ${maxMetricTunnels}.`)
+  return { port, host, token, probeMs, maxMetricTunnels, store: admin.store, audit: admin.audit }
 }
 
 function checkAllPlugins({ guards = [], observers = [], middlewares = [] }: TunnelServerOptions) {

@@ -49,6 +49,8 @@ export class Counters {
   requests = 0
   rawVisitors = 0
   droppedDatagrams = 0
+  /** Of clients that are gone. */
+  creditStalls = 0
   bytesIn = 0
   bytesOut = 0
 }

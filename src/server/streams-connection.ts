@@ -47,6 +47,8 @@ export class StreamsConnection implements ClientConnection, Deadline {
   readonly wire = 'streams'
   readonly remoteAddress: string
   number = 0
+  agent = ''
+  readonly connectedAtMs: number = Date.now()
   dueTick = 0
   readonly #host: ClientHost
   /** What the token of the connection opens. */
@@ -112,6 +114,14 @@ export class StreamsConnection implements ClientConnection, Deadline {
 
   get holder(): Holder {
     return this.use.holder
+  }
+
+  get roundTripMs(): number {
+    return this.#session.roundTripMs
+  }
+
+  get creditStalls(): number {
+    return this.#session.creditStalls
   }
 
   get carrierHandler(): CarrierHandler {

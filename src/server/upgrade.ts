@@ -17,7 +17,11 @@ export interface Applicant {
   /** Behind trusted proxies: as they say. */
   readonly remoteAddress: string
   readonly wire: 'streams' | 'json'
+  /** What the client says it is, at most `MAX_AGENT_CHARS`; `''`: nothing. */
+  readonly agent: string
 }
+
+const MAX_AGENT_CHARS = 100
 
 /** What an upgrade needs of the server. */
 export interface UpgradeHost {
@@ -38,6 +42,7 @@ export function upgradeRoute({ head, remoteAddress }: Arrival, host: UpgradeHost
   const applicant: Applicant = {
     remoteAddress: clientAddress(remoteAddress, head, address => host.isTrusted(address)),
     wire: offered.includes(STREAMS_SUBPROTOCOL) ? 'streams' : 'json',
+    agent: (head.header('user-agent') ?? '').slice(0, MAX_AGENT_CHARS),
   }
   const refuse = (code: ErrorCode): Route => {
     host.refused(applicant, code)

@@ -58,6 +58,8 @@ export interface Visit {
    * `again`: the request may be sent once more, on another upstream, without harm; these are the pieces of its body so far.
    */
   fail(code: ErrorCode, again?: readonly Uint8Array[]): void
+  /** The request is sent once more, on a fresh way to the same app. */
+  retried?(): void
   /** Stops taking the request body from the visitor. */
   pause(): void
   /** Goes on taking it. */

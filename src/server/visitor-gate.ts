@@ -19,6 +19,8 @@ export interface Visitor extends Asking {
   readonly isSecure?: boolean
 }
 
+const BANNED: Judgement = { kind: 'refusal', refusal: { code: 'BLOCKED' } }
+
 export class VisitorGate {
   readonly #room: ServerRoom
 
@@ -26,13 +28,12 @@ export class VisitorGate {
     this.#room = room
   }
 
-  /** What the guards of the server and of the tunnel say about a visitor. `undefined`: there are none. */
-  judge(
-    tunnel: Tunnel,
-    { address, head, isSecure = false }: Visitor,
-  ): Judgement | Promise<Judgement> | undefined {
+  /** What the operator, and the guards of the server and of the tunnel say about a visitor. `undefined`: nobody is asked. */
+  judge(tunnel: Tunnel, visitor: Visitor): Judgement | Promise<Judgement> | undefined {
+    if (this.#room.bans?.hasAddresses && this.#room.isBanned(visitor.address)) return BANNED
     if (!tunnel.isGuarded) return undefined
     const { kind, name } = tunnel
+    const { address, head, isSecure = false } = visitor
     return this.#guards.judge(tunnel.guard, { kind, tunnel: name, address, isSecure, ...(head && { head }) })
   }
 

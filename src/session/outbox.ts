@@ -16,6 +16,8 @@ const MIN_DATA_BYTES = 4096
 export class Outbox {
   /** Where `frame` put a header: the caller writes the payload here. Changes with every flush. */
   batch: Uint8Array
+  /** How often a stream had to wait for credit, and not for the carrier. */
+  creditStalls = 0
   #batchEnd: number
   /** An array to go on with while the carrier keeps the one it could not send whole. */
   #spare: Uint8Array | undefined
@@ -78,7 +80,10 @@ export class Outbox {
     // Closed: the carrier went away in the middle. There is nothing to wait for then.
     if (sent === end || stream.isClosed) return true
     stream.queue.push(isScratch ? copyOf(bytes, sent, end) : bytes.subarray(sent, end))
-    if (isFirst) this.#turns.add(stream)
+    if (isFirst) {
+      this.#turns.add(stream)
+      if (!mustWait && !this.#isStuck) this.creditStalls++
+    }
     return false
   }
 

@@ -167,6 +167,11 @@ export class Session implements Waiting, StreamOwner {
   }
 
   /** Smallest round trip seen, milliseconds; 0 before the first. */
+  /** How often a stream had to wait for the other side's credit. */
+  get creditStalls(): number {
+    return this.#outbox.creditStalls
+  }
+
   get roundTripMs(): number {
     return this.#heartbeat.roundTripMs
   }

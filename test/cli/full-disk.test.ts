@@ -30,7 +30,7 @@ test.skipIf(!existsSync(FULL))('a server goes on (skipped where there is no /dev
     const port = /listening on port (\d+)/.exec(text)?.[1]
     if (port === undefined || isAsked) continue
     isAsked = true
-    expect((await ask(Number(port), 'localhost', { path: '/status' })).status).toBe(200)
+    expect((await ask(Number(port), 'localhost', { path: '/health' })).status).toBe(200)
     child.kill('SIGTERM')
   }
   expect(text).toContain('\nerror OUTPUT_INCOMPLETE: ')

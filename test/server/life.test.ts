@@ -314,7 +314,7 @@ test('events come in order, with what they are about', async () => {
   await client.connect()
   await ask(server.port, 'app.localhost', { path: '/a/../b?c', method: 'POST', body: 'x' })
   await ask(server.port, 'nobody.localhost')
-  await ask(server.port, 'localhost', { path: '/status' })
+  await ask(server.port, 'localhost', { path: '/health' })
   await client.disconnect()
   await server.stop()
   expect(told).toEqual([
@@ -376,8 +376,13 @@ test('a listener that throws, or rejects, harms nobody', async () => {
 test('the stats count tunnels and their requests, not the questions about them', async () => {
   const { server, port, host } = keep(await startTunnel({ fetch: () => new Response('12345') }))
   await ask(port, host, { method: 'POST', body: 'abc' })
-  const status = JSON.parse((await ask(port, 'localhost', { path: '/status' })).body)
-  expect(status).toMatchObject({ status: 'operational', requests: 1, pendingResponses: 0, connections: 1 })
+  await ask(port, 'localhost', { path: '/health' })
+  expect(server.getStats()).toMatchObject({
+    status: 'operational',
+    requests: 1,
+    pendingResponses: 0,
+    connections: 1,
+  })
   const stats = server.getStats(true)
   expect(stats).toMatchObject({ totalConnections: 1, activeSubdomains: 1, subdomains: ['app'] })
   expect(server.getStats()).not.toHaveProperty('subdomains')

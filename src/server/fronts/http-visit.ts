@@ -216,6 +216,10 @@ export class HttpVisit implements Visit, Arrival {
     this.#booking?.answered(status)
   }
 
+  retried(): void {
+    this.#booking?.retried()
+  }
+
   switched(): void {
     this.#booking?.switched()
     this.#channel.switched()

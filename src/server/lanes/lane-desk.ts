@@ -17,7 +17,7 @@ import type { LaneTicket } from './lanes.ts'
 const HARVEST_MS = 1
 
 /** A lane may begin. */
-export interface LaneGrant extends LaneTicket, Pick<LaneTerms, 'isReported'> {
+export interface LaneGrant extends LaneTicket, Pick<LaneTerms, 'isReported' | 'isMeasured'> {
   /** It did. */
   began(lane: Lane): void
   /** It served one; only if `isReported`. */
@@ -63,11 +63,13 @@ export class LaneDesk implements Deadline {
     if (tunnel === undefined || reports?.isBehind) return undefined
     // Guards are asked about each request.
     if (tunnel.isGuarded) return undefined
+    const isProxy = room.isTrusted(address)
+    if (room.bans?.hasAddresses && (isProxy || room.isBanned(address))) return undefined
     if (pluginsFor(room.settings.middlewares, tunnel.name).length > 0) return undefined
     const { books, observers } = this.#host
     const isObserved = observers.areFor(tunnel.name)
     // Each request of a proxy's connection may be another visitor's: only the main thread reads who it says.
-    if (isObserved && room.isTrusted(address)) return undefined
+    if (isObserved && isProxy) return undefined
     const { counters, deadlines, tunnels } = room
     const counted = (counts: ExchangeCounts) => {
       reports?.counted(counts)
@@ -75,13 +77,20 @@ export class LaneDesk implements Deadline {
     }
     this.#allowReports(tunnel)
     const client = member?.client?.number
-    const ticket = tunnels.lanes.grant(tunnel, counted, ({ requests, bytesIn, bytesOut }) => {
-      counters.requests += requests
-      counters.bytesIn += bytesIn
-      counters.bytesOut += bytesOut
-      member?.finished()
-      books.fewer()
-    })
+    const { metrics } = room
+    const ticket = tunnels.lanes.grant(
+      tunnel,
+      counted,
+      ({ requests, bytesIn, bytesOut }) => {
+        counters.requests += requests
+        counters.bytesIn += bytesIn
+        counters.bytesOut += bytesOut
+        metrics?.moved(tunnel.name, bytesIn, bytesOut)
+        member?.finished()
+        books.fewer()
+      },
+      metrics && (measures => metrics.measured(tunnel.name, 'GET', measures)),
+    )
     return {
       ...ticket,
       began: lane => {
@@ -89,6 +98,7 @@ export class LaneDesk implements Deadline {
         ticket.began(lane)
         if (this.dueTick === 0) deadlines.arm(this, HARVEST_MS)
       },
+      isMeasured: metrics !== undefined,
       isReported: isObserved || this.#rateFor(reports) === Number.POSITIVE_INFINITY,
       exchanged: ({ target, status, durationMs, requestBytes, bytes }) => {
         const asked = { host, method: 'GET', target }

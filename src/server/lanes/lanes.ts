@@ -18,8 +18,11 @@ interface Running<Tunnel> {
   readonly tunnel: Tunnel
   /** Gets what the lane served and did not report one by one. */
   readonly counted: (counts: ExchangeCounts) => void
+  /** Gets what was measured since the last time; `undefined`: nothing is. */
+  readonly measured: ((measures: Float64Array) => void) | undefined
   /** What was passed on of these. */
   unreported: ExchangeCounts
+  measures: Float64Array | undefined
 }
 
 const NOTHING: ExchangeCounts = { requests: 0, errors: 0, bytes: 0 }
@@ -33,17 +36,22 @@ export class Lanes<Tunnel extends object> {
     return this.#running.size
   }
 
-  /** On what terms a lane to the tunnel may begin. `counted` gets what it does not report one by one. */
+  /**
+   * On what terms a lane to the tunnel may begin. `counted` gets what it does not report one by one, `measured` what is measured of
+   * all.
+   */
   grant(
     tunnel: Tunnel,
     counted: (counts: ExchangeCounts) => void,
     ended: (counts: LaneCounts) => void,
+    measured?: (measures: Float64Array) => void,
   ): LaneTicket {
     const shared = this.#sharedOf(tunnel)
     return {
       ...shared,
       grantedEpoch: Atomics.load(shared.routingEpoch, 0),
-      began: lane => this.#running.set(lane, { tunnel, counted, unreported: NOTHING }),
+      began: lane =>
+        this.#running.set(lane, { tunnel, counted, measured, unreported: NOTHING, measures: undefined }),
       ended: (lane, { counts }) => {
         const running = this.#running.get(lane)
         this.#running.delete(lane)
@@ -104,7 +112,12 @@ export class Lanes<Tunnel extends object> {
   }
 }
 
-function passOn(running: Running<object>, { unreported }: LaneCounts): void {
+function passOn(running: Running<object>, { unreported, measures }: LaneCounts): void {
+  if (running.measured !== undefined && measures !== undefined) {
+    const { measures: last } = running
+    running.measures = measures
+    running.measured(last === undefined ? measures : measures.map((number, index) => number - last[index]!))
+  }
   const before = running.unreported
   running.unreported = unreported
   if (unreported.requests === before.requests) return

@@ -97,7 +97,7 @@ export class VisitorLane implements Shortcut {
     const grant = this.#grant
     this.#grant = undefined
     if (reserved === undefined || grant === undefined) return site.left(undefined)
-    const { routingEpoch, grantedEpoch, reportsLeft, isReported } = grant
+    const { routingEpoch, grantedEpoch, reportsLeft, isReported, isMeasured } = grant
     const terms = {
       routingEpoch,
       grantedEpoch,
@@ -106,6 +106,7 @@ export class VisitorLane implements Shortcut {
       hop: site.hop(reserved.rewrite),
       limits: site.limits(),
       isReported,
+      isMeasured,
     }
     let lane: Lane | undefined
     reserved.lend(site.socket, terms, {

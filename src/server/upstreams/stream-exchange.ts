@@ -362,6 +362,7 @@ export class StreamExchange implements Exchange {
     if (stream === undefined) return this.#fail('CLIENT_GONE', pieces)
     // What the old stream wanted to wait for is gone; the new one may want to wait at once.
     visit.resume()
+    visit.retried?.()
     this.begin(visit, stream, false)
     for (const piece of pieces) this.body(piece)
     if (isDone) this.bodyEnded()

@@ -1,0 +1,41 @@
+// What is measured of many exchanges: how many by the class of their status, and histograms of duration and size, in one row of
+// numbers that threads may share.
+//
+//   statuses 0 1xx … 5xx · seconds in sum · durations by bucket · sizes by bucket
+
+/** Upper ends of the buckets of durations, in milliseconds; the last one has none. */
+export const DURATION_BOUNDS_MS: readonly number[] = [
+  1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000,
+]
+/** Upper ends of the buckets of sizes, in bytes; likewise. */
+export const SIZE_BOUNDS: readonly number[] = [
+  256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576, 16_777_216, 268_435_456,
+]
+
+/** Classes of status: 0 where there was no answer, then 1xx to 5xx. */
+export const STATUS_CLASSES = 6
+export const DURATION_SUM: number = STATUS_CLASSES
+export const FIRST_DURATION: number = DURATION_SUM + 1
+export const FIRST_SIZE: number = FIRST_DURATION + DURATION_BOUNDS_MS.length + 1
+/** Numbers of one row. */
+export const MEASURES: number = FIRST_SIZE + SIZE_BOUNDS.length + 1
+
+/** Adds one exchange to the row that begins at `at`. */
+export function measure(
+  numbers: Float64Array,
+  at: number,
+  status: number,
+  durationMs: number,
+  bytes: number,
+): void {
+  numbers[at + Math.min(Math.floor(status / 100), STATUS_CLASSES - 1)]!++
+  numbers[at + DURATION_SUM]! += durationMs
+  numbers[at + FIRST_DURATION + bucketOf(DURATION_BOUNDS_MS, durationMs)]!++
+  numbers[at + FIRST_SIZE + bucketOf(SIZE_BOUNDS, bytes)]!++
+}
+
+function bucketOf(bounds: readonly number[], value: number): number {
+  let bucket = 0
+  while (bucket < bounds.length && value > bounds[bucket]!) bucket++
+  return bucket
+}

@@ -1,0 +1,63 @@
+// Contracts: what an operator's view of a server keeps across restarts, and where admin actions are written down.
+
+/** How long one row of traffic is. */
+export type Span = 'minute' | 'hour' | 'day'
+
+/** What visitors of a tunnel did in one span. */
+export interface Traffic {
+  readonly tunnel: string
+  /** Beginning of the span, milliseconds since 1970. */
+  readonly atMs: number
+  /** Requests that are over. */
+  readonly requests: number
+  /** Those of them with a status of 500 or above, or without an answer. */
+  readonly errors: number
+  readonly bytesIn: number
+  readonly bytesOut: number
+}
+
+/** Who is kept away: visitors and clients of an address or network, or whoever asks for a tunnel of this name. */
+export interface Ban {
+  readonly id: number
+  readonly kind: 'address' | 'tunnel'
+  /** An address, a network such as `192.0.2.0/24`, or the name of a tunnel. */
+  readonly value: string
+  readonly reason: string
+  readonly sinceMs: number
+  /** `undefined`: until it is taken back. */
+  readonly untilMs?: number
+}
+
+/** Keeps traffic and bans. A method that has returned has written. */
+export interface OperationsStore {
+  /** Adds to the minute, hour and day that `atMs` is in, in one transaction. */
+  add(atMs: number, traffic: readonly Omit<Traffic, 'atMs'>[]): void
+  /** Rows of one span from `fromMs` on, the newest first, at most `limit`; of one tunnel, or of all together (`tunnel` is then `''`). */
+  traffic(span: Span, fromMs: number, limit: number, tunnel?: string): readonly Traffic[]
+  /** Forgets minutes older than a day, hours older than 60 days and days older than three years. */
+  prune(nowMs: number): void
+  bans(): readonly Ban[]
+  /** Returns its id. */
+  saveBan(ban: Omit<Ban, 'id'>): number
+  removeBan(id: number): void
+  close(): void
+}
+
+/** One line of an audit log. */
+export interface AuditEntry {
+  readonly atMs: number
+  /** What was done, such as `tunnel.close`. */
+  readonly action: string
+  /** Who did it: `admin`, or the name of a token. */
+  readonly actor: string
+  /** To what. */
+  readonly subject: string
+  readonly detail?: string
+}
+
+/** Where actions of the operator are written down. */
+export interface AuditLog {
+  note(entry: AuditEntry): void
+  /** The newest first, those before `beforeMs`, at most `limit`. */
+  entries(beforeMs: number, limit: number): readonly AuditEntry[]
+}

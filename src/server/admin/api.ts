@@ -1,0 +1,194 @@
+// The admin API: requests to answers. open-api.ts describes it.
+
+import { ERRORS, TunnelError } from '../../errors.ts'
+import type { Ban, Span } from '../../operations.ts'
+import { refusalOf, SAFE_HEADERS } from './access.ts'
+import type { AdminDesk } from './desk.ts'
+
+export const MAX_BODY_BYTES = 65_536
+const MAX_ROWS = 1_000
+/** A ban of ten years is one for ever. */
+const MAX_BAN_SECONDS = 315_360_000
+
+/** One request, understood. */
+interface Asked {
+  readonly request: Request
+  readonly query: URLSearchParams
+  /** What the path names, decoded; `''`: nothing. */
+  readonly id: string
+}
+
+type Operation = (asked: Asked) => Response | Promise<Response>
+
+export class AdminApi {
+  readonly #desk: AdminDesk
+  readonly #token: string
+  /** Method and path, as open-api.ts has them. */
+  readonly operations: Readonly<Record<string, Operation>>
+
+  constructor(desk: AdminDesk, token: string) {
+    this.#desk = desk
+    this.#token = token
+    this.operations = {
+      'GET /status': () => json(desk.stats),
+      'GET /tunnels': () => json({ tunnels: desk.tunnels() }),
+      'GET /tunnels/{id}': ({ id }) => json(desk.tunnel(id) ?? missing(`There is no tunnel "${id}".`)),
+      'DELETE /tunnels/{id}': ({ id }) =>
+        json(desk.closeTunnel(id) ?? missing(`There is no tunnel "${id}".`)),
+      'POST /tunnels/{id}/probe': async ({ id }) =>
+        json((await desk.probe(id)) ?? missing(`There is no HTTP tunnel "${id}" whose client is there.`)),
+      'GET /clients': () => json({ clients: desk.clients() }),
+      'DELETE /clients/{id}': ({ id }) =>
+        json(desk.closeClient(Number(id)) ?? missing(`There is no client ${id}.`)),
+      'GET /traffic': asked => this.#traffic(asked),
+      'GET /bans': () => json({ bans: desk.bans.all.map(banView) }),
+      'POST /bans': asked => this.#ban(asked),
+      'DELETE /bans/{id}': ({ id }) => json(desk.removeBan(Number(id)) ?? missing(`There is no ban ${id}.`)),
+      'GET /certificates': () => json({ certificates: desk.certificates() }),
+      'GET /audit': asked => this.#audit(asked),
+      'GET /openapi.json': async () => json((await import('./open-api.ts')).OPEN_API),
+    }
+  }
+
+  /** Answers anything; never throws. */
+  readonly fetch = async (request: Request): Promise<Response> => {
+    try {
+      const { pathname, searchParams } = new URL(request.url)
+      const method = request.method === 'HEAD' ? 'GET' : request.method
+      if (pathname === '/health' && method === 'GET') return text('OK\n')
+      const refusal = refusalOf(request, this.#token)
+      if (refusal !== undefined) return failure(refusal)
+      if (pathname === '/metrics' && method === 'GET')
+        return text(this.#desk.metricsText(), 'text/plain; version=0.0.4; charset=utf-8')
+      const [, first = '', id = '', rest = ''] =
+        /^\/api\/v1(\/[a-z.]+)(?:\/([^/]+)(\/[a-z]+)?)?$/.exec(pathname) ?? []
+      const shape = id === '' ? first : `${first}/{id}${rest}`
+      const operation = this.operations[`${method} ${shape}`]
+      if (operation === undefined) return failure(new Missing('There is no such operation.'))
+      return await operation({ request, query: searchParams, id: decoded(id) })
+    } catch (cause) {
+      if (!(cause instanceof TunnelError)) this.#desk.failed(cause)
+      return failure(cause instanceof TunnelError ? cause : new TunnelError('INTERNAL', undefined, { cause }))
+    }
+  }
+
+  #traffic({ query }: Asked): Response {
+    const span = query.get('by') ?? 'minute'
+    if (span !== 'minute' && span !== 'hour' && span !== 'day')
+      throw new TunnelError('ADMIN_INVALID', 'by is minute, hour or day.')
+    const limit = numberOf(query, 'limit', 60, MAX_ROWS)
+    const tunnel = query.get('tunnel') ?? undefined
+    const rows = this.#desk.traffic(span satisfies Span, limit, tunnel)
+    return json({
+      by: span,
+      isKept: rows !== undefined,
+      traffic: (rows ?? []).map(({ atMs, ...row }) => ({ at: new Date(atMs).toISOString(), ...row })),
+    })
+  }
+
+  async #ban({ request }: Asked): Promise<Response> {
+    const { kind = 'address', value, reason = '', forSeconds } = await bodyOf(request)
+    if (kind !== 'address' && kind !== 'tunnel')
+      throw new TunnelError('ADMIN_INVALID', 'kind is address or tunnel.')
+    if (typeof value !== 'string' || value === '' || value.length > 255)
+      throw new TunnelError('ADMIN_INVALID', 'value is a text of 1 to 255 characters.')
+    if (typeof reason !== 'string' || reason.length > 1_000)
+      throw new TunnelError('ADMIN_INVALID', 'reason is a text of at most 1,000 characters.')
+    const isTime =
+      typeof forSeconds === 'number' &&
+      Number.isInteger(forSeconds) &&
+      forSeconds >= 1 &&
+      forSeconds <= MAX_BAN_SECONDS
+    if (forSeconds !== undefined && !isTime)
+      throw new TunnelError('ADMIN_INVALID', `forSeconds is a whole number from 1 to ${MAX_BAN_SECONDS}.`)
+    const sinceMs = Date.now()
+    const untilMs = typeof forSeconds === 'number' ? sinceMs + 1_000 * forSeconds : undefined
+    const ban = this.#desk.ban({
+      kind,
+      value: value.toLowerCase(),
+      reason,
+      sinceMs,
+      ...(untilMs !== undefined && { untilMs }),
+    })
+    return json(banView(ban), 201)
+  }
+
+  #audit({ query }: Asked): Response {
+    const limit = numberOf(query, 'limit', 100, MAX_ROWS)
+    const before = query.get('before')
+    const beforeMs = before === null ? Number.MAX_SAFE_INTEGER : Date.parse(before)
+    if (Number.isNaN(beforeMs))
+      throw new TunnelError('ADMIN_INVALID', 'before is a time, such as 2026-01-31T12:00:00Z.')
+    const entries = this.#desk.audit(beforeMs, limit)
+    return json({
+      isKept: entries !== undefined,
+      entries: (entries ?? []).map(({ atMs, ...entry }) => ({ at: new Date(atMs).toISOString(), ...entry })),
+    })
+  }
+}
+
+function banView({ sinceMs, untilMs, ...ban }: Ban) {
+  return {
+    ...ban,
+    since: new Date(sinceMs).toISOString(),
+    ...(untilMs !== undefined && { until: new Date(untilMs).toISOString() }),
+  }
+}
+
+function numberOf(query: URLSearchParams, name: string, usual: number, most: number): number {
+  const text = query.get(name)
+  if (text === null) return usual
+  if (!/^\d{1,9}$/.test(text)) throw new TunnelError('ADMIN_INVALID', `${name} is a whole number.`)
+  return Math.min(Math.max(Number(text), 1), most)
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    throw new TunnelError('ADMIN_INVALID', 'The path is not encoded as paths are.')
+  }
+}
+
+async function bodyOf(request: Request): Promise<Record<string, unknown>> {
+  let body: unknown
+  try {
+    body = await request.json()
+  } catch {
+    throw new TunnelError('ADMIN_INVALID', 'The body is not JSON.')
+  }
+  if (typeof body !== 'object' || body === null || Array.isArray(body))
+    throw new TunnelError('ADMIN_INVALID', 'The body is a JSON object.')
+  return { ...body }
+}
+
+/** What the path names is not there. */
+class Missing extends TunnelError {
+  constructor(detail: string) {
+    super('ADMIN_INVALID', detail)
+  }
+}
+
+function missing(detail: string): never {
+  throw new Missing(detail)
+}
+
+function text(body: string, type = 'text/plain; charset=utf-8'): Response {
+  return new Response(body, { headers: { ...SAFE_HEADERS, 'content-type': type } })
+}
+
+function json(body: unknown, status = 200): Response {
+  return new Response(JSON.stringify(body), {
+    status,
+    headers: { ...SAFE_HEADERS, 'content-type': 'application/json' },
+  })
+}
+
+function failure(error: TunnelError): Response {
+  // An option that is none is the caller's fault here.
+  const status =
+    error instanceof Missing ? 404 : error.code === 'OPTION_INVALID' ? 400 : ERRORS[error.code].status
+  const answer = json({ error: { code: error.code, message: error.message } }, status)
+  if (status === 401) answer.headers.set('www-authenticate', 'Bearer realm="localtunnels admin"')
+  return answer
+}

@@ -1,0 +1,256 @@
+// What the operator may ask of a server and do with it, whether by the API or by a command.
+
+import type { AuditEntry, Ban, Span, Traffic } from '../../operations.ts'
+import type { ClientConnection } from '../clients.ts'
+import type { Metrics } from '../metrics.ts'
+import type { ServerRoom } from '../room.ts'
+import type { ServerStats } from '../stats.ts'
+import type { Tunnel } from '../tunnels.ts'
+import type { Bans } from './bans.ts'
+import type { AdminSettings } from './options.ts'
+import { type Probe, probe } from './probes.ts'
+import { ProcessState } from './process-state.ts'
+import { notAfterOf, prometheusText } from './prometheus.ts'
+import { TrafficBook } from './traffic-book.ts'
+import { type ClientRow, clientRow, type ProbeView, probeView, type TunnelRow, tunnelRow } from './view.ts'
+
+/** What the desk needs of its server. */
+export interface AdminHost {
+  readonly room: ServerRoom
+  readonly clients: ReadonlySet<ClientConnection>
+  /** Connections of visitors. */
+  visitorCount(): number
+  stats(): ServerStats
+  urlOf(tunnel: Tunnel): string
+}
+
+/** How often tunnels are looked at that may need a probe, and how many are probed at once. */
+const PROBE_LOOK_MS = 1_000
+const MAX_PROBES = 16
+
+export class AdminDesk {
+  readonly bans: Bans
+  readonly #host: AdminHost
+  readonly #settings: AdminSettings
+  readonly #metrics: Metrics
+  readonly #process = new ProcessState()
+  readonly #book: TrafficBook | undefined
+  readonly #probes = new WeakMap<Tunnel, Probe>()
+  readonly #probing = new Set<Tunnel>()
+  readonly #timer: ReturnType<typeof setInterval> | undefined
+
+  constructor(host: AdminHost, settings: AdminSettings, metrics: Metrics, bans: Bans) {
+    this.#host = host
+    this.#settings = settings
+    this.#metrics = metrics
+    this.bans = bans
+    const { store, probeMs } = settings
+    if (store !== undefined)
+      this.#book = new TrafficBook(
+        metrics,
+        store,
+        () => this.#harvest(),
+        error => this.failed(error),
+      )
+    if (probeMs === 0) return
+    this.#timer = setInterval(() => this.#probeSilent(), Math.min(PROBE_LOOK_MS, probeMs))
+    this.#timer.unref()
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+    this.#process.stop()
+    this.#book?.stop()
+  }
+
+  failed(cause: unknown): void {
+    this.#host.room.failed(cause instanceof Error ? cause : new Error(String(cause)))
+  }
+
+  // ── Looking ────────────────────────────────────────────────────────────────────────────────────────────────
+
+  get stats(): ServerStats {
+    return this.#host.stats()
+  }
+
+  tunnels(): readonly TunnelRow[] {
+    this.#harvest()
+    return this.#host.room.tunnels.all().map(tunnel => this.#row(tunnel))
+  }
+
+  tunnel(name: string): TunnelRow | undefined {
+    this.#harvest()
+    const tunnel = this.#host.room.tunnels.find(name)
+    return tunnel && this.#row(tunnel)
+  }
+
+  clients(): readonly ClientRow[] {
+    const tunnels = this.#host.room.tunnels.all()
+    return [...this.#host.clients].map(client => clientRow(client, tunnels))
+  }
+
+  /** `undefined`: none is kept. */
+  traffic(span: Span, limit: number, tunnel: string | undefined): readonly Traffic[] | undefined {
+    this.#book?.write()
+    return this.#settings.store?.traffic(span, 0, limit, tunnel)
+  }
+
+  audit(beforeMs: number, limit: number): readonly AuditEntry[] | undefined {
+    return this.#settings.audit?.entries(beforeMs, limit)
+  }
+
+  certificates(): readonly { name: string; notAfter: string; daysLeft: number }[] {
+    return this.#certificates().map(({ name, notAfterMs }) => ({
+      name,
+      notAfter: new Date(notAfterMs).toISOString(),
+      daysLeft: Math.floor((notAfterMs - Date.now()) / 86_400_000),
+    }))
+  }
+
+  metricsText(): string {
+    this.#harvest()
+    const { room, clients } = this.#host
+    const { counts } = room.holdings
+    const byWire = { streams: 0, json: 0 }
+    let stalls = room.counters.creditStalls
+    for (const client of clients) {
+      byWire[client.wire]++
+      stalls += client.creditStalls
+    }
+    const tunnels = { http: 0, tcp: 0, udp: 0, tls: 0 }
+    for (const { kind } of room.tunnels.all()) tunnels[kind]++
+    const { limits } = room
+    return prometheusText(this.#metrics, {
+      stats: this.stats,
+      clients: byWire,
+      streams: counts.streams,
+      bufferedBytes: counts.bytes,
+      creditStalls: stalls,
+      tunnels,
+      limits: {
+        maxVisitors: [this.#host.visitorCount(), limits.maxVisitors],
+        maxClients: [clients.size, limits.maxClients],
+        maxAllTunnels: [counts.tunnels, limits.maxAllTunnels],
+        maxAllStreams: [counts.streams, limits.maxAllStreams],
+        maxAllLinks: [counts.links, limits.maxAllLinks],
+        maxAllBufferedBytes: [counts.bytes, limits.maxAllBufferedBytes],
+        maxAllFlows: [room.flows.count, limits.maxAllFlows],
+      },
+      certificates: this.#certificates(),
+      process: this.#process,
+      droppedLogLines: undefined,
+    })
+  }
+
+  // ── Doing ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Takes the name or port back; its client is told. A client that still runs may ask for it again: ban the name to keep it. */
+  closeTunnel(name: string): { readonly closed: string } | undefined {
+    const tunnel = this.#host.room.tunnels.find(name)
+    if (tunnel === undefined) return undefined
+    this.#note('tunnel.close', name)
+    this.#close(tunnel)
+    return { closed: name }
+  }
+
+  closeClient(number: number): { readonly closed: number } | undefined {
+    for (const client of this.#host.clients) {
+      if (client.number !== number) continue
+      this.#note('client.close', String(number), client.remoteAddress)
+      client.close('BLOCKED')
+      return { closed: number }
+    }
+    return undefined
+  }
+
+  async probe(name: string): Promise<ProbeView | undefined> {
+    const tunnel = this.#host.room.tunnels.find(name)
+    const found = tunnel && (await this.#probe(tunnel))
+    return found && probeView(found)
+  }
+
+  /** Visitors and clients that it is about are cut, as far as the server knows them by it. */
+  ban(ban: Omit<Ban, 'id'>): Ban {
+    const added = this.bans.add(ban)
+    const { kind, value, reason } = added
+    this.#note(`ban.${kind}`, value, reason)
+    const { room, clients } = this.#host
+    if (kind === 'tunnel') {
+      const tunnel = room.tunnels.find(value)
+      if (tunnel !== undefined) this.#close(tunnel)
+    } else
+      for (const client of [...clients])
+        if (this.bans.isAddressBanned(client.remoteAddress)) client.close('BLOCKED')
+    return added
+  }
+
+  removeBan(id: number): { readonly removed: number } | undefined {
+    if (!this.bans.remove(id)) return undefined
+    this.#note('ban.remove', String(id))
+    return { removed: id }
+  }
+
+  /** Its clients are told why; one that is away finds it gone. */
+  #close(tunnel: Tunnel): void {
+    const { room } = this.#host
+    room.closing = tunnel.name
+    try {
+      for (const { client } of [...tunnel.members]) client?.reloaded()
+      tunnel.remove('BLOCKED')
+    } finally {
+      room.closing = undefined
+    }
+  }
+
+  #note(action: string, subject: string, detail?: string): void {
+    const entry = { atMs: Date.now(), action, actor: 'admin', subject, ...(detail && { detail }) }
+    this.#settings.audit?.note(entry)
+  }
+
+  // ── Probes ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Asks the apps of tunnels that have proved nothing for a while. */
+  #probeSilent(): void {
+    const { probeMs } = this.#settings
+    this.#harvest()
+    const now = Date.now()
+    for (const tunnel of this.#host.room.tunnels.all()) {
+      if (this.#probing.size >= MAX_PROBES) return
+      const provenAtMs = this.#metrics.series.get(tunnel.name)?.provenAtMs ?? 0
+      const probedAtMs = this.#probes.get(tunnel)?.atMs ?? 0
+      if (now - Math.max(provenAtMs, probedAtMs) >= probeMs) void this.#probe(tunnel)
+    }
+  }
+
+  async #probe(tunnel: Tunnel): Promise<Probe | undefined> {
+    const { upstream } = tunnel
+    if (tunnel.kind !== 'http' || upstream === undefined || this.#probing.has(tunnel)) return undefined
+    this.#probing.add(tunnel)
+    try {
+      const host = new URL(this.#host.urlOf(tunnel)).host
+      const result = await probe(upstream, host, this.#host.room.limits)
+      this.#probes.set(tunnel, result)
+      if (result.status > 0) this.#metrics.of(tunnel.name).provenAtMs = Date.now()
+      return result
+    } finally {
+      this.#probing.delete(tunnel)
+    }
+  }
+
+  #row(tunnel: Tunnel): TunnelRow {
+    return tunnelRow(tunnel, this.#host.urlOf(tunnel), this.#metrics, this.#probes.get(tunnel))
+  }
+
+  #certificates(): readonly { name: string; notAfterMs: number }[] {
+    const { tls, certificates, domains } = this.#host.room.settings
+    if (certificates?.list !== undefined)
+      return certificates.list().map(({ names: [name = ''], notAfterMs }) => ({ name, notAfterMs }))
+    const notAfterMs = tls && notAfterOf(tls.cert)
+    return notAfterMs === undefined ? [] : [{ name: domains[0] ?? '', notAfterMs }]
+  }
+
+  /** What lanes have served is among the metrics. */
+  #harvest(): void {
+    this.#host.room.tunnels.lanes.harvest()
+  }
+}

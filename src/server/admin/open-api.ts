@@ -1,0 +1,204 @@
+// The OpenAPI document of the admin API, served at /api/v1/openapi.json.
+
+import { VERSION } from '../../version.ts'
+
+type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json }
+
+const text: Json = { type: 'string' }
+const time: Json = { type: 'string', format: 'date-time' }
+const count: Json = { type: 'integer', minimum: 0 }
+const number: Json = { type: 'number', minimum: 0 }
+const flag: Json = { type: 'boolean' }
+const ref = (name: string): Json => ({ $ref: `#/components/schemas/${name}` })
+const list = (items: Json): Json => ({ type: 'array', items })
+const oneOf = (...values: string[]): Json => ({ type: 'string', enum: values })
+
+/** All properties are required but those named. */
+function record(properties: Readonly<Record<string, Json>>, ...optional: string[]): Json {
+  const required = Object.keys(properties).filter(name => !optional.includes(name))
+  return { type: 'object', properties, required }
+}
+
+const schemas: Readonly<Record<string, Json>> = {
+  Error: record({ error: record({ code: text, message: text }) }),
+  Status: record({
+    status: oneOf('operational', 'draining', 'stopped'),
+    version: text,
+    connections: count,
+    totalConnections: count,
+    activeSubdomains: count,
+    rawVisitors: count,
+    totalRawVisitors: count,
+    flows: count,
+    droppedDatagrams: count,
+    pendingResponses: count,
+    requests: count,
+    uptimeSeconds: count,
+    uptime: text,
+    bytesIn: count,
+    bytesOut: count,
+  }),
+  Probe: record({ at: time, status: count, durationMs: number, code: text }, 'code'),
+  Tunnel: record(
+    {
+      name: text,
+      kind: oneOf('http', 'tcp', 'udp', 'tls'),
+      url: text,
+      state: oneOf('up', 'reconnecting', 'unhealthy'),
+      clients: list(count),
+      isGuarded: flag,
+      inFlight: count,
+      requests: count,
+      errors: count,
+      bytesIn: count,
+      bytesOut: count,
+      lastProvenAt: time,
+      lastProbe: ref('Probe'),
+    },
+    'lastProvenAt',
+    'lastProbe',
+  ),
+  Client: record(
+    {
+      number: count,
+      wire: oneOf('streams', 'json'),
+      address: text,
+      connectedAt: time,
+      agent: text,
+      roundTripMs: number,
+      tunnels: list(text),
+    },
+    'agent',
+    'roundTripMs',
+  ),
+  Traffic: record({
+    at: time,
+    tunnel: text,
+    requests: count,
+    errors: count,
+    bytesIn: count,
+    bytesOut: count,
+  }),
+  Ban: record(
+    { id: count, kind: oneOf('address', 'tunnel'), value: text, reason: text, since: time, until: time },
+    'until',
+  ),
+  NewBan: {
+    type: 'object',
+    required: ['value'],
+    properties: {
+      kind: oneOf('address', 'tunnel'),
+      value: { type: 'string', minLength: 1, maxLength: 255 },
+      reason: { type: 'string', maxLength: 1_000 },
+      forSeconds: { type: 'integer', minimum: 1, maximum: 315_360_000 },
+    },
+  },
+  Certificate: record({ name: text, notAfter: time, daysLeft: { type: 'integer' } }),
+  AuditEntry: record({ at: time, action: text, actor: text, subject: text, detail: text }, 'detail'),
+}
+
+const content = (schema: Json): Json => ({ 'application/json': { schema } })
+const query = (name: string, schema: Json): Json => ({ name, in: 'query', schema })
+const named: Json = [{ name: 'id', in: 'path', required: true, schema: text }]
+const numbered: Json = [{ name: 'id', in: 'path', required: true, schema: count }]
+const limit = query('limit', { type: 'integer', minimum: 1, maximum: 1_000 })
+
+interface Shape {
+  readonly summary: string
+  readonly parameters?: Json
+  readonly body?: Json
+  readonly status?: number
+}
+
+function operation({ summary, parameters, body, status = 200 }: Shape, answer: Json): Json {
+  const refused = { description: 'Why not.', content: content(ref('Error')) }
+  return {
+    summary,
+    ...(parameters !== undefined && { parameters }),
+    ...(body !== undefined && { requestBody: { required: true, content: content(body) } }),
+    responses: {
+      [status]: { description: 'Done.', content: content(answer) },
+      '400': refused,
+      '401': refused,
+      ...(parameters === named || parameters === numbered ? { '404': refused } : {}),
+    },
+  }
+}
+
+export const OPEN_API: { readonly [key: string]: Json } = {
+  openapi: '3.1.0',
+  info: {
+    title: 'localtunnels admin API',
+    version: VERSION,
+    description:
+      'For the operator of a tunnel server, at its admin listener. `/metrics` beside it is for Prometheus.',
+  },
+  servers: [{ url: '/api/v1' }],
+  security: [{ token: [] }],
+  paths: {
+    '/status': { get: operation({ summary: 'Counters of the server.' }, ref('Status')) },
+    '/tunnels': { get: operation({ summary: 'All tunnels.' }, record({ tunnels: list(ref('Tunnel')) })) },
+    '/tunnels/{id}': {
+      get: operation({ summary: 'One tunnel, by its name.', parameters: named }, ref('Tunnel')),
+      delete: operation(
+        {
+          summary: 'Takes a tunnel back. Its client is told, and may ask again: ban the name to keep it.',
+          parameters: named,
+        },
+        record({ closed: text }),
+      ),
+    },
+    '/tunnels/{id}/probe': {
+      post: operation(
+        { summary: 'Asks the app of an HTTP tunnel for HEAD / now, through its client.', parameters: named },
+        ref('Probe'),
+      ),
+    },
+    '/clients': {
+      get: operation({ summary: 'Clients that are connected.' }, record({ clients: list(ref('Client')) })),
+    },
+    '/clients/{id}': {
+      delete: operation(
+        { summary: 'Closes the connection of a client.', parameters: numbered },
+        record({ closed: count }),
+      ),
+    },
+    '/traffic': {
+      get: operation(
+        {
+          summary:
+            'Traffic by the minute (a day), the hour (60 days) or the day (three years), the newest first.',
+          parameters: [query('by', oneOf('minute', 'hour', 'day')), query('tunnel', text), limit],
+        },
+        record({ by: text, isKept: flag, traffic: list(ref('Traffic')) }),
+      ),
+    },
+    '/bans': {
+      get: operation({ summary: 'Who is kept away.' }, record({ bans: list(ref('Ban')) })),
+      post: operation(
+        { summary: 'Keeps an address, a network or a name away.', body: ref('NewBan'), status: 201 },
+        ref('Ban'),
+      ),
+    },
+    '/bans/{id}': {
+      delete: operation({ summary: 'Takes a ban back.', parameters: numbered }, record({ removed: count })),
+    },
+    '/certificates': {
+      get: operation(
+        { summary: 'Certificates of the server.' },
+        record({ certificates: list(ref('Certificate')) }),
+      ),
+    },
+    '/audit': {
+      get: operation(
+        { summary: 'What was done, the newest first.', parameters: [query('before', time), limit] },
+        record({ isKept: flag, entries: list(ref('AuditEntry')) }),
+      ),
+    },
+    '/openapi.json': { get: operation({ summary: 'This document.' }, { type: 'object' }) },
+  },
+  components: {
+    schemas,
+    securitySchemes: { token: { type: 'http', scheme: 'bearer' } },
+  },
+}

@@ -1,0 +1,33 @@
+// What the admin listener of a server can be told.
+
+import type { AuditLog, OperationsStore } from '../../operations.ts'
+
+/** The operator's own listener: the API at `/api/v1`, and `/metrics` for Prometheus. docs/operating.md describes it. */
+export interface AdminOptions {
+  /** Port to listen on. Default 9090. `0` takes any free one; see `server.adminUrl`. In use: `PORT_IN_USE`. */
+  readonly port?: number
+  /** Address to listen on. Default `127.0.0.1`. It speaks plain HTTP: on other addresses put TLS in front. */
+  readonly host?: string
+  /**
+   * What requests must show, as `Authorization: Bearer …`: 16 to 255 characters of visible ASCII. None of the tokens of clients.
+   * Shorter: `OPTION_INVALID`.
+   */
+  readonly token: string
+  /** Keeps traffic and bans. Default none: there is no traffic by the minute, and bans end with the process. */
+  readonly store?: OperationsStore
+  /** Keeps what was done with the API. Default none. */
+  readonly audit?: AuditLog
+  /**
+   * How long a tunnel may be without a visitor before the server asks its app itself, by `HEAD /` with the user agent
+   * `localtunnels-probe`: what "last proven" of `/api/v1/tunnels` rests on. Milliseconds. Default 60,000. `0`: never.
+   */
+  readonly probeMs?: number
+  /** Tunnels with metrics of their own. Default 1,000, of some 5 KB each. Above: those that are gone give way, then `_other`. */
+  readonly maxMetricTunnels?: number
+}
+
+/** With the defaults. */
+export interface AdminSettings extends Required<Omit<AdminOptions, 'store' | 'audit'>> {
+  readonly store: OperationsStore | undefined
+  readonly audit: AuditLog | undefined
+}

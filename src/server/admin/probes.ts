@@ -1,0 +1,86 @@
+// Proves that a tunnel works, from this server through the client to the app and back, by one small request.
+
+import type { ErrorCode } from '../../errors.ts'
+import type { Hop } from '../../http/forward.ts'
+import { parseRequestHead, RequestHead } from '../../http/head.ts'
+import type { ServerLimits } from '../options.ts'
+import type { Exchange, Rewrite, Upstream, Visit } from '../upstream.ts'
+
+/** What apps see in their logs. */
+const AGENT = 'localtunnels-probe'
+
+export interface Probe {
+  readonly atMs: number
+  readonly durationMs: number
+  /** What the app answered; 0: it did not. */
+  readonly status: number
+  readonly code?: ErrorCode
+}
+
+/** Asks for `HEAD /`. An answer of any status proves the way there and back. Never rejects. */
+export function probe(upstream: Upstream, host: string, limits: ServerLimits): Promise<Probe> {
+  return new Promise(resolve => {
+    const visit = new ProbeVisit(host, limits, resolve)
+    visit.start(upstream)
+  })
+}
+
+class ProbeVisit implements Visit {
+  readonly head: RequestHead = new RequestHead()
+  readonly answerLines = undefined
+  readonly hstsLine = undefined
+  readonly keepsAlive = true
+  readonly #startedAt = performance.now()
+  readonly #atMs = Date.now()
+  readonly #ended: (probe: Probe) => void
+  #status = 0
+
+  constructor(host: string, limits: ServerLimits, ended: (probe: Probe) => void) {
+    this.#ended = ended
+    const bytes = Buffer.from(
+      `HEAD / HTTP/1.1\r\nHost: ${host}\r\nUser-Agent: ${AGENT}\r\nAccept: */*\r\n\r\n`,
+      'latin1',
+    )
+    parseRequestHead(this.head, bytes, 0, bytes.length, { ...limits, maxHeadBytes: bytes.length })
+  }
+
+  start(upstream: Upstream): void {
+    const exchange: Exchange = upstream.begin(this)
+    exchange.bodyEnded()
+  }
+
+  hop(rewrite: Rewrite | undefined): Hop {
+    const { host = '', origin = '' } = rewrite ?? {}
+    return { address: '127.0.0.1', proto: 'http', trusted: false, hostHeader: host, origin }
+  }
+
+  write(): boolean {
+    return true
+  }
+
+  answered(status: number): void {
+    this.#status = status
+  }
+
+  switched(): void {}
+  endAnswer(): void {}
+  pause(): void {}
+  resume(): void {}
+
+  done(): void {
+    this.#end()
+  }
+
+  fail(code: ErrorCode): void {
+    this.#end(code)
+  }
+
+  #end(code?: ErrorCode): void {
+    this.#ended({
+      atMs: this.#atMs,
+      durationMs: Math.round((performance.now() - this.#startedAt) * 100) / 100,
+      status: code === undefined ? this.#status : 0,
+      ...(code !== undefined && { code }),
+    })
+  }
+}

@@ -1,0 +1,234 @@
+// The metrics of a server in the text format of Prometheus. docs/operating/ has alert rules and a dashboard for them.
+
+import { X509Certificate } from 'node:crypto'
+import {
+  DURATION_BOUNDS_MS,
+  DURATION_SUM,
+  FIRST_DURATION,
+  FIRST_SIZE,
+  SIZE_BOUNDS,
+  STATUS_CLASSES,
+} from '../../measures.ts'
+import { METHODS, type Metrics, type Series } from '../metrics.ts'
+import type { ServerStats } from '../stats.ts'
+import { openDescriptors, type ProcessState } from './process-state.ts'
+
+/** All that is shown besides the metrics. */
+export interface Gauges {
+  readonly stats: ServerStats
+  readonly clients: Readonly<Record<'streams' | 'json', number>>
+  readonly streams: number
+  readonly bufferedBytes: number
+  readonly creditStalls: number
+  readonly tunnels: Readonly<Record<string, number>>
+  /** Used and most, by the name of the limit. */
+  readonly limits: Readonly<Record<string, readonly [used: number, most: number]>>
+  /** PEM of those that the server was given. */
+  readonly certificates: readonly { readonly name: string; readonly notAfterMs: number }[]
+  readonly process: ProcessState
+  /** Lines of the access log that were dropped; `undefined`: there is none. */
+  readonly droppedLogLines: number | undefined
+}
+
+const CLASSES = ['none', '1xx', '2xx', '3xx', '4xx', '5xx']
+
+export function prometheusText(metrics: Metrics, gauges: Gauges): string {
+  const text = new Text()
+  writeRequests(text, metrics)
+  writeState(text, metrics, gauges)
+  writeProcess(text, gauges)
+  return text.all
+}
+
+function writeRequests(text: Text, metrics: Metrics): void {
+  text.family(
+    'localtunnels_requests_total',
+    'counter',
+    'Requests that are over, by tunnel, method and class of the status.',
+  )
+  eachRow(metrics, (tunnel, method, row) => {
+    for (let status = 0; status < STATUS_CLASSES; status++)
+      if (row[status]! > 0)
+        text.sample(`{tunnel="${tunnel}",method="${method}",status="${CLASSES[status]}"}`, row[status]!)
+  })
+  text.family(
+    'localtunnels_request_duration_seconds',
+    'histogram',
+    'From the head of a request to the end of its answer.',
+  )
+  eachSum(metrics, (tunnel, sum) =>
+    text.histogram(
+      tunnel,
+      DURATION_BOUNDS_MS.map(bound => bound / 1_000),
+      sum.subarray(FIRST_DURATION, FIRST_SIZE),
+      sum[DURATION_SUM]! / 1_000,
+    ),
+  )
+  text.family('localtunnels_answer_size_bytes', 'histogram', 'Answers as visitors got them, heads included.')
+  eachSum(metrics, (tunnel, sum, series) =>
+    text.histogram(tunnel, SIZE_BOUNDS, sum.subarray(FIRST_SIZE), series.bytesOut),
+  )
+  text.family('localtunnels_received_bytes_total', 'counter', 'Bytes of visitors, heads included.')
+  for (const [tunnel, { bytesIn }] of metrics.series) text.sample(`{tunnel="${tunnel}"}`, bytesIn)
+  text.family('localtunnels_sent_bytes_total', 'counter', 'Bytes to visitors, heads included.')
+  for (const [tunnel, { bytesOut }] of metrics.series) text.sample(`{tunnel="${tunnel}"}`, bytesOut)
+  text.family(
+    'localtunnels_raw_visits_total',
+    'counter',
+    'TCP and TLS connections of visitors that are over.',
+  )
+  for (const [tunnel, { rawVisits }] of metrics.series)
+    if (rawVisits > 0) text.sample(`{tunnel="${tunnel}"}`, rawVisits)
+  text.family(
+    'localtunnels_failed_total',
+    'counter',
+    'Requests and connections that failed or were refused, by the code.',
+  )
+  for (const [tunnel, { codes }] of metrics.series)
+    for (const [code, count] of codes) text.sample(`{tunnel="${tunnel}",code="${code}"}`, count)
+  for (const [code, count] of metrics.codes) text.sample(`{tunnel="",code="${code}"}`, count)
+  text.family(
+    'localtunnels_last_proven_timestamp_seconds',
+    'gauge',
+    'When the app of a tunnel answered last.',
+  )
+  for (const [tunnel, { provenAtMs }] of metrics.series)
+    if (provenAtMs > 0) text.sample(`{tunnel="${tunnel}"}`, provenAtMs / 1_000)
+}
+
+function writeState(text: Text, metrics: Metrics, gauges: Gauges): void {
+  const { stats, clients, tunnels } = gauges
+  text.family('localtunnels_info', 'gauge', 'The version of the server.')
+  text.sample(`{version="${stats.version}"}`, 1)
+  text.family('localtunnels_uptime_seconds', 'gauge', 'Since the server began.')
+  text.sample('', stats.uptimeSeconds)
+  text.family('localtunnels_clients', 'gauge', 'Carriers: clients that are connected, by wire.')
+  for (const [wire, count] of Object.entries(clients)) text.sample(`{wire="${wire}"}`, count)
+  text.family('localtunnels_clients_total', 'counter', 'Clients that ever connected.')
+  text.sample('', stats.totalConnections)
+  text.family('localtunnels_tunnels', 'gauge', 'Names and ports that are held, by kind.')
+  for (const [kind, count] of Object.entries(tunnels)) text.sample(`{kind="${kind}"}`, count)
+  text.family('localtunnels_streams', 'gauge', 'Streams that are open, idle ones included.')
+  text.sample('', gauges.streams)
+  text.family(
+    'localtunnels_buffered_bytes',
+    'gauge',
+    'Bytes that wait for readers that are slower than what they read.',
+  )
+  text.sample('', gauges.bufferedBytes)
+  text.family('localtunnels_credit_stalls_total', 'counter', 'Streams to apps that had to wait for credit.')
+  text.sample('', gauges.creditStalls)
+  text.family(
+    'localtunnels_requests_pending',
+    'gauge',
+    'Requests that are under way, those in lanes not counted.',
+  )
+  text.sample('', stats.pendingResponses)
+  text.family(
+    'localtunnels_requests_held_total',
+    'counter',
+    'Requests that waited for a client that was away.',
+  )
+  text.sample('', metrics.held)
+  text.family('localtunnels_requests_retried_total', 'counter', 'Requests that were sent once more.')
+  text.sample('', metrics.retried)
+  text.family('localtunnels_raw_visitors', 'gauge', 'TCP and TLS connections of visitors that are open.')
+  text.sample('', stats.rawVisitors)
+  text.family('localtunnels_udp_flows', 'gauge', 'Visitors of UDP tunnels.')
+  text.sample('', stats.flows)
+  text.family('localtunnels_datagrams_dropped_total', 'counter', 'Datagrams of visitors that were dropped.')
+  text.sample('', stats.droppedDatagrams)
+  text.family('localtunnels_limit_used_ratio', 'gauge', 'How much of a limit is used: 1 is all of it.')
+  for (const [limit, [used, most]] of Object.entries(gauges.limits))
+    text.sample(`{limit="${limit}"}`, most === 0 ? 0 : used / most)
+  text.family(
+    'localtunnels_certificate_expiry_timestamp_seconds',
+    'gauge',
+    'When a certificate of the server ends.',
+  )
+  for (const { name, notAfterMs } of gauges.certificates) text.sample(`{name="${name}"}`, notAfterMs / 1_000)
+  if (gauges.droppedLogLines === undefined) return
+  text.family(
+    'localtunnels_access_log_dropped_total',
+    'counter',
+    'Lines of the access log that were dropped.',
+  )
+  text.sample('', gauges.droppedLogLines)
+}
+
+function writeProcess(text: Text, { process: state, limits: _limits }: Gauges): void {
+  text.family('localtunnels_event_loop_delay_seconds', 'summary', 'How late timers came.')
+  text.sample('_sum', state.delaySum)
+  text.sample('_count', state.delayCount)
+  text.family('localtunnels_event_loop_delay_max_seconds', 'gauge', 'The latest since the last look.')
+  text.sample('', state.takeWorst())
+  const { rss, heapUsed } = process.memoryUsage()
+  text.family('process_resident_memory_bytes', 'gauge', 'Memory of the process.')
+  text.sample('', rss)
+  text.family('localtunnels_heap_used_bytes', 'gauge', 'Heap of JavaScript that is in use.')
+  text.sample('', heapUsed)
+  const { user, system } = process.cpuUsage()
+  text.family('process_cpu_seconds_total', 'counter', 'Time of all processors that the process used.')
+  text.sample('', (user + system) / 1_000_000)
+  const open = openDescriptors()
+  if (open === undefined) return
+  text.family('process_open_fds', 'gauge', 'Descriptors that are open.')
+  text.sample('', open)
+}
+
+function eachRow(metrics: Metrics, use: (tunnel: string, method: string, row: Float64Array) => void): void {
+  for (const [tunnel, { byMethod }] of metrics.series)
+    for (const [index, row] of byMethod.entries()) if (row !== undefined) use(tunnel, METHODS[index]!, row)
+}
+
+/** Rows of all methods of a tunnel, added. */
+function eachSum(metrics: Metrics, use: (tunnel: string, sum: Float64Array, series: Series) => void): void {
+  for (const [tunnel, series] of metrics.series) {
+    const rows = series.byMethod.filter(row => row !== undefined)
+    const [first, ...rest] = rows
+    if (first === undefined) continue
+    const sum = first.slice()
+    for (const row of rest) for (let index = 0; index < sum.length; index++) sum[index]! += row[index]!
+    use(tunnel, sum, series)
+  }
+}
+
+class Text {
+  #lines: string[] = []
+  #name = ''
+
+  get all(): string {
+    return `${this.#lines.join('\n')}\n`
+  }
+
+  family(name: string, type: 'counter' | 'gauge' | 'histogram' | 'summary', help: string): void {
+    this.#name = name
+    this.#lines.push(`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`)
+  }
+
+  /** Of the family that was begun last. `labels` may begin with a suffix of its name. */
+  sample(labels: string, value: number): void {
+    this.#lines.push(`${this.#name}${labels} ${value}`)
+  }
+
+  histogram(tunnel: string, bounds: readonly number[], counts: Float64Array, sum: number): void {
+    let count = 0
+    for (const [index, bound] of bounds.entries()) {
+      count += counts[index]!
+      this.sample(`_bucket{tunnel="${tunnel}",le="${bound}"}`, count)
+    }
+    count += counts[bounds.length]!
+    this.sample(`_bucket{tunnel="${tunnel}",le="+Inf"}`, count)
+    this.sample(`_sum{tunnel="${tunnel}"}`, sum)
+    this.sample(`_count{tunnel="${tunnel}"}`, count)
+  }
+}
+
+/** When a certificate in PEM format ends; `undefined`: it cannot be read. */
+export function notAfterOf(pem: string): number | undefined {
+  try {
+    return Date.parse(new X509Certificate(pem).validTo)
+  } catch {
+    return undefined // the listener has refused it before
+  }
+}

@@ -1,0 +1,89 @@
+// Traffic by tunnel, from what is counted to what is kept: every few seconds the difference goes to the store.
+
+import { STATUS_CLASSES } from '../../measures.ts'
+import type { OperationsStore, Traffic } from '../../operations.ts'
+import type { Metrics, Series } from '../metrics.ts'
+
+/** How much traffic a crash may lose. */
+const WRITE_EVERY_MS = 5_000
+const PRUNE_EVERY_MS = 3_600_000
+
+type Counts = Omit<Traffic, 'tunnel' | 'atMs'>
+const NONE: Counts = { requests: 0, errors: 0, bytesIn: 0, bytesOut: 0 }
+
+export class TrafficBook {
+  readonly #metrics: Metrics
+  readonly #store: OperationsStore
+  readonly #harvest: () => void
+  readonly #failed: (error: unknown) => void
+  /** What of each series was written. One that is gone from the metrics is gone from here. */
+  #written = new Map<Series, Counts>()
+  readonly #timer: ReturnType<typeof setInterval>
+  #prunedAtMs = 0
+
+  /** `harvest`: brings the metrics up to date. */
+  constructor(
+    metrics: Metrics,
+    store: OperationsStore,
+    harvest: () => void,
+    failed: (error: unknown) => void,
+  ) {
+    this.#metrics = metrics
+    this.#store = store
+    this.#harvest = harvest
+    this.#failed = failed
+    this.#timer = setInterval(() => this.write(), WRITE_EVERY_MS)
+    this.#timer.unref()
+  }
+
+  /** Everything up to now is in the store. */
+  write(): void {
+    try {
+      this.#write(Date.now())
+    } catch (error) {
+      // A full disk must not end the server; what was not written is in the next try.
+      this.#failed(error)
+    }
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+    this.write()
+  }
+
+  #write(nowMs: number): void {
+    this.#harvest()
+    const rows: Omit<Traffic, 'atMs'>[] = []
+    const written = new Map<Series, Counts>()
+    for (const [tunnel, series] of this.#metrics.series) {
+      const now = countsOf(series)
+      const before = this.#written.get(series) ?? NONE
+      written.set(series, now)
+      const row = {
+        tunnel,
+        requests: now.requests - before.requests,
+        errors: now.errors - before.errors,
+        bytesIn: now.bytesIn - before.bytesIn,
+        bytesOut: now.bytesOut - before.bytesOut,
+      }
+      if (row.requests > 0 || row.bytesIn > 0 || row.bytesOut > 0) rows.push(row)
+    }
+    if (rows.length > 0) this.#store.add(nowMs, rows)
+    this.#written = written
+    if (nowMs - this.#prunedAtMs < PRUNE_EVERY_MS) return
+    this.#prunedAtMs = nowMs
+    this.#store.prune(nowMs)
+  }
+}
+
+/** Requests and bytes of a tunnel so far. */
+export function countsOf({ byMethod, bytesIn, bytesOut }: Series): Counts {
+  let requests = 0
+  let errors = 0
+  for (const row of byMethod) {
+    if (row === undefined) continue
+    for (let status = 0; status < STATUS_CLASSES; status++) requests += row[status]!
+    errors += row[0]! + row[5]!
+  }
+  return { requests, errors, bytesIn, bytesOut }
+}

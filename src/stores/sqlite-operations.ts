@@ -1,0 +1,159 @@
+// Traffic and bans in a SQLite file. Written in one transaction every few seconds, and each ban at once.
+
+import { Database } from 'bun:sqlite'
+import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { TunnelError } from '../errors.ts'
+import type { AuditEntry, AuditLog, Ban, OperationsStore, Span, Traffic } from '../operations.ts'
+
+const VERSION = 1
+const BUSY_MS = 5_000
+const DAY_MS = 86_400_000
+
+/** How long a row of each span is, and how long rows are kept. */
+const SPANS: Readonly<
+  Record<Span, { readonly number: number; readonly ms: number; readonly keptMs: number }>
+> = {
+  minute: { number: 0, ms: 60_000, keptMs: DAY_MS },
+  hour: { number: 1, ms: 3_600_000, keptMs: 60 * DAY_MS },
+  day: { number: 2, ms: DAY_MS, keptMs: 1_096 * DAY_MS },
+}
+
+/** Lines of the audit log that are kept. */
+const MAX_AUDIT_LINES = 100_000
+
+const SCHEMA = `
+  create table traffic (
+    span integer not null, atMs integer not null, tunnel text not null, requests integer not null,
+    errors integer not null, bytesIn integer not null, bytesOut integer not null, primary key (span, atMs, tunnel)
+  ) strict, without rowid;
+  create table ban (
+    id integer primary key autoincrement, kind text not null, value text not null, reason text not null,
+    sinceMs integer not null, untilMs integer
+  ) strict;
+  create table audit (
+    id integer primary key autoincrement, atMs integer not null, action text not null, actor text not null,
+    subject text not null, detail text
+  ) strict;
+  pragma user_version = ${VERSION};
+`
+
+type BanRow = Omit<Ban, 'untilMs'> & { readonly untilMs: number | null }
+type AuditRow = Omit<AuditEntry, 'detail'> & { readonly detail: string | null }
+
+/** In one file, with mode 0600; `:memory:` keeps nothing. Throws `OPTION_INVALID` when the file cannot be used. */
+export class SqliteOperations implements OperationsStore, AuditLog {
+  readonly #database: Database
+
+  constructor(path: string) {
+    try {
+      this.#database = open(path)
+    } catch (cause) {
+      throw failed(path, cause)
+    }
+  }
+
+  add(atMs: number, traffic: readonly Omit<Traffic, 'atMs'>[]): void {
+    const insert = this.#database.query(
+      `insert into traffic values (?, ?, ?, ?, ?, ?, ?) on conflict do update set
+        requests = requests + excluded.requests, errors = errors + excluded.errors,
+        bytesIn = bytesIn + excluded.bytesIn, bytesOut = bytesOut + excluded.bytesOut`,
+    )
+    this.#database.transaction(() => {
+      for (const { number, ms } of Object.values(SPANS))
+        for (const { tunnel, requests, errors, bytesIn, bytesOut } of traffic)
+          insert.run(number, atMs - (atMs % ms), tunnel, requests, errors, bytesIn, bytesOut)
+    })()
+  }
+
+  traffic(span: Span, fromMs: number, limit: number, tunnel?: string): readonly Traffic[] {
+    const { number, ms } = SPANS[span]
+    const from = fromMs - (fromMs % ms)
+    if (tunnel !== undefined)
+      return this.#database
+        .query<Traffic, [number, number, string, number]>(
+          `select tunnel, atMs, requests, errors, bytesIn, bytesOut from traffic
+            where span = ? and atMs >= ? and tunnel = ? order by atMs desc limit ?`,
+        )
+        .all(number, from, tunnel, limit)
+    return this.#database
+      .query<Traffic, [number, number, number]>(
+        `select '' as tunnel, atMs, sum(requests) as requests, sum(errors) as errors, sum(bytesIn) as bytesIn,
+          sum(bytesOut) as bytesOut from traffic where span = ? and atMs >= ? group by atMs order by atMs desc limit ?`,
+      )
+      .all(number, from, limit)
+  }
+
+  prune(nowMs: number): void {
+    const remove = this.#database.query('delete from traffic where span = ? and atMs < ?')
+    this.#database.transaction(() => {
+      for (const { number, keptMs } of Object.values(SPANS)) remove.run(number, nowMs - keptMs)
+      this.#database
+        .query('delete from audit where id <= (select max(id) from audit) - ?')
+        .run(MAX_AUDIT_LINES)
+    })()
+  }
+
+  bans(): readonly Ban[] {
+    const rows = this.#database.query<BanRow, []>('select * from ban order by id').all()
+    return rows.map(({ untilMs, ...ban }) => ({ ...ban, ...(untilMs !== null && { untilMs }) }))
+  }
+
+  saveBan({ kind, value, reason, sinceMs, untilMs }: Omit<Ban, 'id'>): number {
+    const { lastInsertRowid } = this.#database
+      .query('insert into ban (kind, value, reason, sinceMs, untilMs) values (?, ?, ?, ?, ?)')
+      .run(kind, value, reason, sinceMs, untilMs ?? null)
+    return Number(lastInsertRowid)
+  }
+
+  removeBan(id: number): void {
+    this.#database.query('delete from ban where id = ?').run(id)
+  }
+
+  note({ atMs, action, actor, subject, detail }: AuditEntry): void {
+    this.#database
+      .query('insert into audit (atMs, action, actor, subject, detail) values (?, ?, ?, ?, ?)')
+      .run(atMs, action, actor, subject, detail ?? null)
+  }
+
+  entries(beforeMs: number, limit: number): readonly AuditEntry[] {
+    const rows = this.#database
+      .query<AuditRow, [number, number]>(
+        'select atMs, action, actor, subject, detail from audit where atMs < ? order by id desc limit ?',
+      )
+      .all(beforeMs, limit)
+    return rows.map(({ detail, ...entry }) => ({ ...entry, ...(detail !== null && { detail }) }))
+  }
+
+  close(): void {
+    this.#database.close()
+  }
+}
+
+function open(path: string): Database {
+  if (path !== ':memory:') {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+    closeSync(openSync(path, 'a', 0o600))
+    chmodSync(path, 0o600)
+  }
+  const database = new Database(path, { strict: true })
+  try {
+    database.run(`pragma busy_timeout = ${BUSY_MS}`)
+    database.run('pragma journal_mode = wal')
+    // A ban that was acknowledged is there after a power cut.
+    database.run('pragma synchronous = full')
+    // The pragma always answers with one row.
+    const { user_version: version } = database.query('pragma user_version').get() as { user_version: number }
+    if (version > VERSION) throw new Error('it was written by a newer version of localtunnels')
+    if (version === 0) database.transaction(() => database.run(SCHEMA))()
+    return database
+  } catch (error) {
+    database.close()
+    throw error
+  }
+}
+
+function failed(path: string, cause: unknown): TunnelError {
+  const reason = cause instanceof Error ? cause.message : String(cause)
+  return new TunnelError('OPTION_INVALID', `The file ${path} cannot be used: ${reason}.`, { cause })
+}

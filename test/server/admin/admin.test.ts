@@ -1,0 +1,283 @@
+// The admin listener: who may use it, what it tells and does, and that a restart forgets neither traffic nor bans.
+
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { mkdtemp, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type ErrorCode, TunnelClient, TunnelServer } from '../../../src/index.ts'
+import { Bans } from '../../../src/server/admin/bans.ts'
+import { OPEN_API } from '../../../src/server/admin/open-api.ts'
+import { SqliteOperations } from '../../../src/stores/sqlite-operations.ts'
+import { ADMIN_TOKEN, adminOptions, askAdmin, metricsOf, sampleOf } from '../../support/admin.ts'
+import { ask } from '../../support/ask.ts'
+import { codeOf, next } from '../../support/events.ts'
+import { startTunnel } from '../../support/tunnel.ts'
+
+const serve = () =>
+  Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    fetch: request => new Response('hello', { status: request.url.endsWith('/bad') ? 500 : 200 }),
+  })
+let app: Bun.Server<undefined>
+beforeAll(() => {
+  app = serve()
+})
+afterAll(() => app.stop(true))
+
+const start = (admin = adminOptions()) => startTunnel({ port: app.port ?? 0 }, { server: { admin } })
+
+test('only who shows the token is answered, and pages of other sites are not', async () => {
+  await using tunnel = await start()
+  const { adminUrl = '' } = tunnel.server
+  const status = async (path: string, headers: Record<string, string> = {}) =>
+    (await fetch(`${adminUrl}${path}`, { headers })).status
+  const good = { authorization: `Bearer ${ADMIN_TOKEN}` }
+  expect(await status('/health')).toBe(200)
+  for (const path of ['/metrics', '/api/v1/tunnels', '/api/v1/openapi.json', '/nothing']) {
+    expect(await status(path)).toBe(401)
+    expect(await status(path, { authorization: `Bearer ${ADMIN_TOKEN}x` })).toBe(401)
+    expect(await status(path, { authorization: `Basic ${btoa(`:${ADMIN_TOKEN}`)}` })).toBe(401)
+    expect(await status(path, { ...good, origin: 'https://evil.example' })).toBe(401)
+    expect(await status(path, { ...good, 'sec-fetch-site': 'cross-site' })).toBe(401)
+  }
+  expect(await status('/metrics', good)).toBe(200)
+  expect(await status('/nothing', good)).toBe(404)
+  // Not on the port of visitors, whatever the host.
+  for (const host of ['localhost', tunnel.host])
+    expect((await ask(tunnel.port, host, { path: '/api/v1/tunnels', headers: good })).body).not.toContain(
+      '"tunnels"',
+    )
+})
+
+test('options that cannot be used are refused, and a port in use', async () => {
+  for (const admin of [
+    { token: 'short' },
+    { token: 'with spaces in it, long' },
+    { ...adminOptions(), probeMs: -1 },
+  ])
+    expect(() => new TunnelServer({ admin })).toThrow('admin.')
+  await using tunnel = await start()
+  const port = Number(new URL(tunnel.server.adminUrl ?? '').port)
+  const other = new TunnelServer({ port: 0, host: '127.0.0.1', admin: adminOptions({ port }) })
+  expect(await codeOf(other.start())).toBe('PORT_IN_USE' satisfies ErrorCode)
+  expect(await codeOf(tunnel.server.reload({}))).toBe('OPTION_INVALID' satisfies ErrorCode)
+})
+
+test('tunnels and clients are listed, with what they did', async () => {
+  await using tunnel = await start()
+  await ask(tunnel.port, tunnel.host)
+  await ask(tunnel.port, tunnel.host, { path: '/bad' })
+  const { body } = await askAdmin(tunnel.server, '/tunnels')
+  expect(body.tunnels).toMatchObject([
+    {
+      name: 'app',
+      kind: 'http',
+      url: `http://app.localhost:${tunnel.port}`,
+      state: 'up',
+      clients: [1],
+      isGuarded: false,
+      requests: 2,
+      errors: 1,
+    },
+  ])
+  expect(Date.parse(body.tunnels[0].lastProvenAt)).toBeGreaterThan(0)
+  const clients = (await askAdmin(tunnel.server, '/clients')).body.clients
+  expect(clients).toMatchObject([
+    { number: 1, wire: 'streams', address: '127.0.0.1', agent: 'localtunnels/0.1.0', tunnels: ['app'] },
+  ])
+  expect((await askAdmin(tunnel.server, '/tunnels/none')).status).toBe(404)
+})
+
+for (const wire of ['streams', 'json'] as const)
+  test(`a tunnel that is closed is gone, and its client on the ${wire} wire knows why`, async () => {
+    await using tunnel = await startTunnel(
+      { port: app.port ?? 0 },
+      { server: { admin: adminOptions() }, wire },
+    )
+    const gone = next(tunnel.server, 'disconnection')
+    const told = wire === 'json' ? undefined : next(tunnel.client, 'close')
+    expect(await askAdmin(tunnel.server, '/tunnels/app', { method: 'DELETE' })).toMatchObject({
+      status: 200,
+      body: { closed: 'app' },
+    })
+    expect(await gone).toEqual({ subdomain: 'app', reason: 'BLOCKED' })
+    // The other wire has no codes: its client comes back. Closed is not banned.
+    if (told === undefined) return
+    expect(String((await told).error)).toContain('operator')
+    expect((await ask(tunnel.port, tunnel.host)).status).toBe(404)
+    await using again = new TunnelClient({ server: `http://127.0.0.1:${tunnel.port}` })
+    await again.http({ port: app.port ?? 0, subdomain: 'app' })
+    expect((await ask(tunnel.port, tunnel.host)).status).toBe(200)
+  })
+
+test('a banned name has no tunnel, and a banned address neither visits nor connects', async () => {
+  await using tunnel = await start()
+  const { server, port, host } = tunnel
+  const named = await askAdmin(server, '/bans', { method: 'POST', body: { kind: 'tunnel', value: 'shop' } })
+  expect(named).toMatchObject({ status: 201, body: { kind: 'tunnel', value: 'shop', reason: '' } })
+  expect(await codeOf(tunnel.client.http({ port: app.port ?? 0, subdomain: 'shop' }))).toBe('BLOCKED')
+  const ban = { value: '127.0.0.0/8', reason: 'a test', forSeconds: 60 }
+  const { body } = await askAdmin(server, '/bans', { method: 'POST', body: ban })
+  expect(await ask(port, host)).toMatchObject({ status: 403, code: 'BLOCKED' })
+  await using other = new TunnelClient({ server: `http://127.0.0.1:${port}` })
+  expect(await codeOf(other.http({ port: app.port ?? 0 }))).toBe('BLOCKED')
+  expect((await askAdmin(server, `/bans/${body.id}`, { method: 'DELETE' })).status).toBe(200)
+  expect((await askAdmin(server, `/bans/${body.id}`, { method: 'DELETE' })).status).toBe(404)
+  expect((await askAdmin(server, '/bans')).body.bans).toHaveLength(1)
+  expect((await ask(port, host)).status).not.toBe(403)
+})
+
+test('what cannot be banned is said so', async () => {
+  await using tunnel = await start()
+  const bodies = [
+    {},
+    { value: 7 },
+    { value: '300.1.1.1' },
+    { value: '::1/200' },
+    { value: '10.0.0.0/8/8' },
+    [],
+    'x',
+  ]
+  for (const body of [...bodies, { value: '10.0.0.1', forSeconds: 0 }, { kind: 'token', value: 'x' }])
+    expect((await askAdmin(tunnel.server, '/bans', { method: 'POST', body })).status).toBe(400)
+})
+
+test('a client that is closed is gone', async () => {
+  await using tunnel = await start()
+  const gone = next(tunnel.server, 'disconnection')
+  expect((await askAdmin(tunnel.server, '/clients/1', { method: 'DELETE' })).status).toBe(200)
+  expect((await gone).subdomain).toBe('app')
+  expect((await askAdmin(tunnel.server, '/clients/1', { method: 'DELETE' })).status).toBe(404)
+})
+
+test('a probe proves a tunnel through its client and app, also one that nobody visits', async () => {
+  await using tunnel = await start(adminOptions({ probeMs: 20 }))
+  let row: { lastProvenAt?: string; lastProbe?: { status: number } } = {}
+  for (let tries = 0; tries < 500 && row.lastProbe === undefined; tries++)
+    row = (await askAdmin(tunnel.server, '/tunnels/app')).body
+  expect(row.lastProbe?.status).toBe(200)
+  expect(row.lastProvenAt).toBeString()
+  await app.stop(true)
+  try {
+    let probe = { status: 200, code: '' }
+    for (let tries = 0; tries < 500 && probe.status !== 0; tries++) {
+      // 404: another probe is under way.
+      const answer = await askAdmin(tunnel.server, '/tunnels/app/probe', { method: 'POST' })
+      if (answer.status === 200) probe = answer.body
+    }
+    expect(probe).toMatchObject({ status: 0, code: 'ORIGIN_REFUSED' })
+  } finally {
+    app = serve()
+  }
+})
+
+test('traffic, bans and the audit log outlive a restart, in a file that others cannot read', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'localtunnels-admin-'))
+  const path = join(folder, 'state', 'admin.db')
+  try {
+    for (const round of [1, 2]) {
+      const store = new SqliteOperations(path)
+      {
+        await using tunnel = await start(adminOptions({ store, audit: store }))
+        const { server } = tunnel
+        for (let count = 0; count < 3; count++) await ask(tunnel.port, tunnel.host)
+        for (const by of ['minute', 'hour', 'day']) {
+          const { body } = await askAdmin(server, `/traffic?by=${by}&tunnel=app`)
+          // The clock may go on to the next minute in the middle.
+          const requests = body.traffic.reduce(
+            (sum: number, row: { requests: number }) => sum + row.requests,
+            0,
+          )
+          expect(requests).toBe(3 * round)
+          expect(body.traffic[0].bytesOut).toBeGreaterThan(0)
+        }
+        if (round === 1)
+          await askAdmin(server, '/bans', { method: 'POST', body: { value: '192.0.2.1', reason: 'why' } })
+        expect((await askAdmin(server, '/bans')).body.bans).toMatchObject([{ value: '192.0.2.1' }])
+        expect((await askAdmin(server, '/audit')).body.entries).toMatchObject([
+          { action: 'ban.address', actor: 'admin', subject: '192.0.2.1', detail: 'why' },
+        ])
+      }
+      store.close()
+    }
+    expect((await stat(path)).mode & 0o777).toBe(0o600)
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+})
+
+test('a ban that ends by itself lets in again, also one of the file', () => {
+  const store = new SqliteOperations(':memory:')
+  const now = Date.now()
+  store.saveBan({
+    kind: 'address',
+    value: '192.0.2.1',
+    reason: '',
+    sinceMs: now - 2_000,
+    untilMs: now - 1_000,
+  })
+  const bans = new Bans(store, () => {})
+  expect(bans.isAddressBanned('192.0.2.1')).toBe(false)
+  bans.add({ kind: 'address', value: '198.51.100.0/24', reason: '', sinceMs: now })
+  expect(bans.isAddressBanned('198.51.100.7')).toBe(true)
+  expect(bans.isAddressBanned('::ffff:198.51.100.7')).toBe(true)
+  expect(store.bans().map(({ value }) => value)).toEqual(['198.51.100.0/24'])
+})
+
+test('old traffic is forgotten, and days stay for longer than minutes', () => {
+  const store = new SqliteOperations(':memory:')
+  const row = { tunnel: 'app', requests: 1, errors: 0, bytesIn: 2, bytesOut: 3 }
+  const now = Date.now()
+  store.add(now - 2 * 86_400_000, [row])
+  store.add(now, [row, { ...row, tunnel: 'other' }])
+  store.prune(now)
+  const requestsOf = (span: 'minute' | 'day') =>
+    store.traffic(span, 0, 10).map(({ requests, tunnel }) => `${requests}${tunnel}`)
+  expect(requestsOf('minute')).toEqual(['2'])
+  expect(requestsOf('day')).toEqual(['2', '1'])
+  expect(store.traffic('day', now, 10, 'other')).toMatchObject([{ tunnel: 'other', requests: 1 }])
+})
+
+test('metrics count every request, also those of lanes, by tunnel, method and status', async () => {
+  await using tunnel = await start()
+  const keep = { headers: { host: tunnel.host } }
+  for (let count = 0; count < 100; count++)
+    await (await fetch(`http://127.0.0.1:${tunnel.port}/`, keep)).arrayBuffer()
+  await ask(tunnel.port, tunnel.host, { path: '/bad', method: 'POST' })
+  await ask(tunnel.port, tunnel.host, { method: 'INVENTED' })
+  await ask(tunnel.port, 'nobody.localhost')
+  const metrics = await metricsOf(tunnel.server)
+  const count = (labels: string) => sampleOf(metrics, `localtunnels_requests_total{tunnel="app",${labels}}`)
+  expect(count('method="GET",status="2xx"')).toBe(100)
+  expect(count('method="POST",status="5xx"')).toBe(1)
+  expect(metrics).toMatch(/^localtunnels_requests_total\{tunnel="app",method="OTHER",status="\dxx"\} 1$/m)
+  expect(sampleOf(metrics, 'localtunnels_request_duration_seconds_count{tunnel="app"}')).toBe(102)
+  expect(sampleOf(metrics, 'localtunnels_answer_size_bytes_bucket{tunnel="app",le="+Inf"}')).toBe(102)
+  expect(sampleOf(metrics, 'localtunnels_failed_total{tunnel="",code="TUNNEL_NOT_FOUND"}')).toBe(1)
+  expect(sampleOf(metrics, 'localtunnels_clients{wire="streams"}')).toBe(1)
+  expect(sampleOf(metrics, 'localtunnels_sent_bytes_total{tunnel="app"}')).toBeGreaterThan(102 * 5)
+})
+
+test('the number of series is bounded: tunnels that are gone give way, then they share one', async () => {
+  await using tunnel = await start(adminOptions({ maxMetricTunnels: 2 }))
+  const visit = async (name: string) => {
+    await tunnel.client.http({ port: app.port ?? 0, subdomain: name })
+    await ask(tunnel.port, `${name}.localhost`)
+  }
+  await ask(tunnel.port, tunnel.host)
+  await visit('second')
+  await visit('third')
+  const metrics = await metricsOf(tunnel.server)
+  const names = [...metrics.matchAll(/^localtunnels_sent_bytes_total\{tunnel="([^"]*)"\}/gm)]
+  expect(names.map(([, name]) => name)).toEqual(['app', 'second', '_other'])
+})
+
+test('the OpenAPI document has every operation, and no other', async () => {
+  const { AdminApi } = await import('../../../src/server/admin/api.ts')
+  const { operations } = new AdminApi({} as never, '')
+  const documented = Object.entries(OPEN_API.paths as Record<string, object>).flatMap(([path, methods]) =>
+    Object.keys(methods).map(method => `${method.toUpperCase()} ${path}`),
+  )
+  expect(documented.sort()).toEqual(Object.keys(operations).sort())
+})
