@@ -87,6 +87,7 @@ const ALLOWED: Record<string, readonly string[]> = {
     'stores',
   ],
   cli: [
+    'operations',
     'store',
     'stores',
     'index',

@@ -1,6 +1,7 @@
 // What each command does: its code is loaded when the command is given.
 
 import type { Command } from 'commander'
+import type { AdminSettings } from './commands/admin.ts'
 import type { CheckSettings } from './commands/config.ts'
 import type { DoctorSettings } from './commands/doctor.ts'
 import type { LinkSettings } from './commands/link.ts'
@@ -28,6 +29,7 @@ export interface Actions {
   logout(server: string | undefined): Promise<void>
   whoami(): Promise<void>
   link(settings: LinkSettings): Promise<void>
+  admin(settings: AdminSettings): Promise<void>
 }
 
 /** What the commands are run with. */
@@ -77,6 +79,10 @@ export function createActions({ start, write, ended }: Stage): Actions {
     link: async settings => {
       const { link } = await import('./commands/link.ts')
       await link(settings, { environment: process.env, write })
+    },
+    admin: async settings => {
+      const { admin } = await import('./commands/admin.ts')
+      await admin(settings, { environment: process.env, write })
     },
     doctor: async settings => {
       const { doctor } = await import('./commands/doctor.ts')

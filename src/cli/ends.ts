@@ -43,6 +43,8 @@ export interface ServerEnd {
   /** Of TLS tunnels, if it has any. */
   readonly tlsPort: number | undefined
   readonly url: string
+  /** Of the admin listener, if it has one. */
+  readonly adminUrl: string | undefined
   isKnownHost(name: string): boolean
   on<Name extends keyof TunnelServerEvents>(
     event: Name,
@@ -74,6 +76,7 @@ export async function withGuards({
   jwtIssuers = [],
   login = new Map(),
   open: _open,
+  adminListener: _adminListener,
   ...options
 }: ServerConfigOptions): Promise<TunnelServerOptions> {
   const { guarding } = await import('../plugins/guarding.ts')

@@ -39,15 +39,18 @@ function knownError(error: unknown, argv: readonly string[]): TunnelError {
   const word = first === 'help' ? second : first
   if (error instanceof CommanderError && isBareWord(word) && !COMMANDS.includes(word))
     return unknownWord(word)
-  if (error instanceof CommanderError) return new TunnelError('OPTION_INVALID', usageText(error))
+  if (error instanceof CommanderError) return new TunnelError('OPTION_INVALID', usageText(error, first))
   const text = error instanceof Error ? error.message : String(error)
   return new TunnelError('INTERNAL', `${argv[0] ?? 'localtunnels'}: ${text}.`, { cause: error })
 }
 
 /** Commander says `error: unknown option '--prot'`, line break, `(Did you mean --port?)`. */
-function usageText(error: CommanderError): string {
+function usageText(error: CommanderError, first: string): string {
   // What is left of a command that only has commands below it.
-  if (error.code === 'commander.help') return 'A command is missing: check or schema.'
+  if (error.code === 'commander.help')
+    return first === 'config'
+      ? 'A command is missing: check or schema.'
+      : `A command is missing: see ${first} --help.`
   const [what = '', ...hints] = error.message.replace(/^error: /, '').split('\n')
   const hint = hints.join(' ').replace(/^\(|\)$/g, '')
   return `${what[0]?.toUpperCase()}${what.slice(1).replace(/\.$/, '')}. ${hint}`.trim()

@@ -5,6 +5,7 @@ import { VERSION } from '../version.ts'
 import type { Actions } from './actions.ts'
 import { DOCUMENTATION } from './documentation.ts'
 import { Flags } from './flags.ts'
+import { addAdminCommand } from './program/admin.ts'
 import { appOptions } from './program/app.ts'
 import { addCompletionsCommand } from './program/completions.ts'
 import { addConfigCommands } from './program/config.ts'
@@ -41,6 +42,7 @@ export function createProgram(actions: Actions): Command {
   addUpCommand(program, actions)
   addLoginCommands(program, actions)
   addLinkCommand(program, actions)
+  addAdminCommand(program, actions)
   addConfigCommands(program, actions)
   addCompletionsCommand(program, actions)
 

@@ -15,6 +15,7 @@ export const COMMANDS: readonly string[] = [
   'logout',
   'whoami',
   'link',
+  'admin',
   'config',
   'completions',
   'help',

@@ -248,6 +248,20 @@ export interface ServerAcme {
   readonly hmacKey?: string
 }
 
+/** The table `admin`. */
+export interface ServerAdmin {
+  /** Port of the admin listener; `0` takes any free one. Default: 9090. */
+  readonly port?: number
+  /** Address that it listens on. It speaks plain HTTP. Default: `127.0.0.1`. */
+  readonly host?: string
+  /** What requests must show, 16 characters at least. Default: one for this start, which `localtunnels admin` of the same user finds. */
+  readonly token?: string
+  /** SQLite file for traffic, bans and what was done. Default: `admin.db` in the state folder of the user. */
+  readonly store?: string
+  /** How long a tunnel may be without a visitor before its app is asked for `HEAD /`; `0`: never. Default: `60s`. */
+  readonly probe?: number | string
+}
+
 /** The table `token`. */
 export interface ServerToken {
   /** The secret itself. */
@@ -428,6 +442,8 @@ export interface ServerFile {
   readonly clientCa?: string
   /** Certificates of an ACME authority; then `port` is 443 and `http-port` 80 unless they are given. Default: none. */
   readonly acme?: ServerAcme
+  /** A listener for the operator alone: API, metrics, bans. A reload cannot change it. Default: none. */
+  readonly admin?: ServerAdmin
   /** Second port for plain HTTP: checks of the authority, and redirects to https. Default: none; with `acme` 80. */
   readonly httpPort?: number
   /** Oldest version of TLS, as a text. Default: `"1.2"`. */

@@ -26,6 +26,17 @@ export interface AcmeSettings {
   readonly hmacKey?: string
 }
 
+/** The table `admin`, for the command: a program gives its server a token and a store. */
+export interface AdminConfig {
+  readonly port?: number
+  readonly host?: string
+  /** Default: one for this start, which the commands of this user find. */
+  readonly token?: string
+  /** Path of the file for traffic, bans and what was done. Default: in the state folder of this user. */
+  readonly store?: string
+  readonly probeMs?: number
+}
+
 /** What is not there has the server's default. */
 export interface ServerConfigOptions extends TunnelServerOptions {
   readonly tlsPort?: number
@@ -33,6 +44,7 @@ export interface ServerConfigOptions extends TunnelServerOptions {
   readonly open?: boolean
   /** PEM files of certificates, as flags name them. */
   readonly tlsFiles?: readonly { readonly cert: string; readonly key: string }[]
+  readonly adminListener?: AdminConfig
   /** Certificates of an authority. */
   readonly acme?: AcmeSettings
   /** Issuers that the guards of tunnels may ask for. For the command, which makes a server's `guarding` of them. */
@@ -87,5 +99,12 @@ export function checkServer(root: TableNode, options: CheckOptions): Checked<Ser
 /** A file's options with those that win over them; limits one by one. */
 export function serverOptions({ options }: ServerConfig, stronger: ServerConfigOptions): ServerConfigOptions {
   const limits = { ...options.limits, ...stronger.limits }
-  return { ...options, ...stronger, ...(Object.keys(limits).length > 0 && { limits }) }
+  const adminListener = { ...options.adminListener, ...stronger.adminListener }
+  const hasAdmin = (options.adminListener ?? stronger.adminListener) !== undefined
+  return {
+    ...options,
+    ...stronger,
+    ...(Object.keys(limits).length > 0 && { limits }),
+    ...(hasAdmin && { adminListener }),
+  }
 }

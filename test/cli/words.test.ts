@@ -52,11 +52,12 @@ describe('a misspelt command', () => {
     [['strat', '--port', '3000'], 'Did you mean start?'],
     [
       ['expose', '3000'],
-      'Commands: tcp, udp, tls, server, doctor, up, login, logout, whoami, link, config, completions, help.',
+      'Commands: tcp, udp, tls, server, doctor, up, login, logout, whoami, link, admin, config, completions, help.',
     ],
     [['3000', '4000'], 'Too many arguments.'],
     [['config', 'chek'], 'Did you mean check?'],
     [['config'], 'A command is missing: check or schema.'],
+    [['admin'], 'A command is missing: see admin --help.'],
     [['help', 'nope'], '"nope" is neither a port, a URL nor a command. Commands: tcp, '],
     [['help', 'tpc'], 'Did you mean tcp?'],
   ])('%p', async (args, says) => {

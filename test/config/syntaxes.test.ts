@@ -229,6 +229,13 @@ const SERVER = {
   'trusted-proxies': '10.0.0.0/8',
   'accept-proxy-protocol': 'true',
   'client-ca': 'cert.pem',
+  admin: {
+    port: 9_091,
+    host: '127.0.0.1',
+    token: 'x-secret-of-the-operator',
+    store: './admin.db',
+    probe: '30s',
+  },
   acme: {
     email: 'you@tunnel.example',
     directory: 'https://ca.example/dir',
@@ -280,6 +287,13 @@ const SERVER_MEANS = () => ({
     reservedNames: ['mine', 'ours'],
     trustedProxies: ['10.0.0.0/8'],
     clientCa: 'a certificate',
+    adminListener: {
+      port: 9_091,
+      host: '127.0.0.1',
+      token: 'x-secret-of-the-operator',
+      store: expect.stringMatching(/^\/.*admin\.db$/),
+      probeMs: 30_000,
+    },
     acme: {
       email: 'you@tunnel.example',
       directory: 'https://ca.example/dir',

@@ -17,5 +17,6 @@ export const idleProgram = (): ReturnType<typeof createProgram> =>
     login: nothing,
     logout: nothing,
     whoami: nothing,
+    admin: async () => {},
     link: nothing,
   })

@@ -5,6 +5,7 @@ import { type ServerConfigOptions, serverOptions } from '../../config/server-con
 import { ERRORS, TunnelError } from '../../errors.ts'
 import { FileWatch } from '../../file-watch.ts'
 import type { TunnelServerOptions } from '../../server/options.ts'
+import type { AdminListener } from '../admin-listener.ts'
 import { type CertificateSource, openSource, refuseSource } from '../certificate-source.ts'
 import { Changes } from '../changes.ts'
 import { withPages } from '../documentation.ts'
@@ -27,19 +28,41 @@ export interface ServeSettings {
 export async function serve({ file, flags }: ServeSettings, run: Run): Promise<void> {
   const follower = file === undefined ? undefined : new Follower(file, flags, run)
   let source: CertificateSource | undefined
+  let admin: AdminListener | undefined
   try {
     const { open, ...given } = follower === undefined ? flags : await follower.read()
     source = await openSource(given, run)
-    const wanted = { ...given, reportRate: run.reportRate }
+    admin = await openAdmin(given, run)
+    const wanted = { ...given, ...adminOf(admin), reportRate: run.reportRate }
     const options = source?.added(wanted) ?? wanted
     // Options that cannot be used at all are reported first.
     const server = await createServer(options)
     if (!open) refuseOpen(options)
-    await runServer(server, options, source, follower, run)
+    await runServer(server, options, { source, admin }, follower, run)
   } finally {
     follower?.stop()
     await source?.stop()
+    admin?.close()
   }
+}
+
+/** Its code is loaded for a server that has an admin listener. */
+async function openAdmin(
+  { adminListener }: ServerConfigOptions,
+  { environment }: Run,
+): Promise<AdminListener | undefined> {
+  if (adminListener === undefined) return undefined
+  const { AdminListener } = await import('../admin-listener.ts')
+  return AdminListener.open(adminListener, environment)
+}
+
+const adminOf = (admin: AdminListener | undefined): Pick<TunnelServerOptions, 'admin'> =>
+  admin === undefined ? {} : { admin: admin.options }
+
+/** What a server has besides its options. */
+interface Besides {
+  readonly source: CertificateSource | undefined
+  readonly admin: AdminListener | undefined
 }
 
 /** Throws `OPEN_SERVER` when everybody could have a tunnel. */
@@ -50,7 +73,7 @@ function refuseOpen(options: TunnelServerOptions): void {
 async function runServer(
   server: ServerEnd,
   options: TunnelServerOptions,
-  source: CertificateSource | undefined,
+  { source, admin }: Besides,
   follower: Follower | undefined,
   run: Run,
 ): Promise<void> {
@@ -90,9 +113,14 @@ async function runServer(
   const domains = options.domains ?? ['localhost']
   const { url, port, tlsPort } = server
   output.event({ type: 'listening', url, port, ...(tlsPort !== undefined && { tlsPort }), domains })
+  if (admin !== undefined && server.adminUrl !== undefined) {
+    admin.opened(server.adminUrl)
+    const message = `The admin listener is at ${server.adminUrl}. On this machine: localtunnels admin tunnels`
+    output.event({ type: 'notice', code: 'ADMIN', message })
+  }
   // Before the first change: its own orders are under way then.
   await source?.start(server)
-  follower?.follow(server, source)
+  follower?.follow(server, source, admin)
   await aborted(run.stop)
   output.event({ type: 'draining', requests: 0 })
   await server.stop()
@@ -107,6 +135,7 @@ class Follower {
   readonly #watch: FileWatch
   #server: ServerEnd | undefined
   #source: CertificateSource | undefined
+  #admin: AdminListener | undefined
   readonly #changes: Changes
 
   constructor(file: string, flags: ServerConfigOptions, run: Run) {
@@ -138,9 +167,10 @@ class Follower {
   }
 
   /** From now on changes are made in this server. */
-  follow(server: ServerEnd, source: CertificateSource | undefined): void {
+  follow(server: ServerEnd, source: CertificateSource | undefined, admin: AdminListener | undefined): void {
     this.#server = server
     this.#source = source
+    this.#admin = admin
     this.#changes.begin()
   }
 
@@ -153,7 +183,10 @@ class Follower {
     if (server === undefined || this.#run.stop.aborted) return
     try {
       const { open, ...given } = await this.read()
-      const wanted = { ...given, reportRate: this.#run.reportRate }
+      const wanted = { ...given, ...adminOf(this.#admin), reportRate: this.#run.reportRate }
+      this.#admin?.check(given.adminListener)
+      if (this.#admin === undefined && given.adminListener !== undefined)
+        throw new TunnelError('OPTION_INVALID', 'admin begins with the server: start it again for that.')
       if (this.#source === undefined) refuseSource(wanted)
       const options = this.#source?.added(wanted) ?? wanted
       if (!open) refuseOpen(options)

@@ -6,6 +6,7 @@ import { TunnelError } from '../../errors.ts'
 import type { Actions } from '../actions.ts'
 import { Flags } from '../flags.ts'
 import { acmeOptions, acmeSettings } from './acme.ts'
+import { adminAddress } from './admin.ts'
 import { LOG_RATE_OPTION, outputWish, QUIET_OPTION } from './printing.ts'
 import { readAuthority, repeatable, seconds, wholeNumber } from './values.ts'
 
@@ -77,6 +78,13 @@ function serverOptions(): Option[] {
     new Option('--proxy-protocol', 'connections of trusted proxies begin with a PROXY header').env(
       'TUNNEL_SERVER_PROXY_PROTOCOL',
     ),
+    new Option('--admin <address>', 'listen for the operator: API and metrics, such as 127.0.0.1:9090').env(
+      'TUNNEL_SERVER_ADMIN',
+    ),
+    new Option(
+      '--admin-token <token>',
+      'its token (default: one for this start, which localtunnels admin finds)',
+    ).env('TUNNEL_SERVER_ADMIN_TOKEN'),
     new Option('--json', 'print one JSON event a line').env('TUNNEL_SERVER_JSON'),
     new Option('--log-rate <lines>', LOG_RATE_OPTION).env('TUNNEL_SERVER_LOG_RATE'),
     new Option('-q, --quiet', QUIET_OPTION).env('TUNNEL_SERVER_QUIET'),
@@ -103,6 +111,7 @@ function serverSettings(flags: Flags): ServerConfigOptions {
   const clientCa = flags.text('clientCa')
   return {
     ...(acme && { acme }),
+    ...adminSettings(flags),
     ...(clientCa !== undefined && { clientCa: readAuthority(clientCa, flags.label('clientCa')) }),
     ...(httpPort !== undefined && { httpPort }),
     ...(host !== undefined && { host }),
@@ -121,6 +130,18 @@ function serverSettings(flags: Flags): ServerConfigOptions {
     ...(tlsCiphers !== undefined && { tlsCiphers }),
     ...(hsts !== undefined && { hsts }),
     ...(tlsPort !== undefined && { tlsPort }),
+  }
+}
+
+function adminSettings(flags: Flags): Pick<ServerConfigOptions, 'adminListener'> {
+  const address = flags.text('admin')
+  const token = flags.text('adminToken')
+  if (address === undefined && token === undefined) return {}
+  return {
+    adminListener: {
+      ...(address !== undefined && adminAddress(address)),
+      ...(token !== undefined && { token }),
+    },
   }
 }
 

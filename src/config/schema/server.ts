@@ -13,6 +13,35 @@ const TLS: Fields = {
   key: { value: { type: 'file' }, isRequired: true, meaning: 'PEM file of its private key' },
 }
 
+const ADMIN: Fields = {
+  port: {
+    value: { type: 'number', least: 0, most: 65_535 },
+    meaning: 'Port of the admin listener; `0` takes any free one',
+    default: '9090',
+  },
+  host: {
+    value: { type: 'text', form: 'host' },
+    meaning: 'Address that it listens on. It speaks plain HTTP',
+    default: '`127.0.0.1`',
+  },
+  token: {
+    value: { type: 'text', form: 'token', isSecret: true },
+    meaning: 'What requests must show, 16 characters at least',
+    default: 'one for this start, which `localtunnels admin` of the same user finds',
+  },
+  store: {
+    value: { type: 'path' },
+    meaning: 'SQLite file for traffic, bans and what was done',
+    default: '`admin.db` in the state folder of the user',
+  },
+  probe: {
+    value: { type: 'duration', least: 0 },
+    option: 'probeMs',
+    meaning: 'How long a tunnel may be without a visitor before its app is asked for `HEAD /`; `0`: never',
+    default: '`60s`',
+  },
+}
+
 const ACME: Fields = {
   email: {
     value: { type: 'text', form: 'text' },
@@ -160,6 +189,12 @@ export const SERVER_FIELDS: Fields = {
   acme: {
     value: { type: 'table', fields: ACME },
     meaning: 'Certificates of an ACME authority; then `port` is 443 and `http-port` 80 unless they are given',
+    default: 'none',
+  },
+  admin: {
+    value: { type: 'table', fields: ADMIN },
+    option: 'adminListener',
+    meaning: 'A listener for the operator alone: API, metrics, bans. A reload cannot change it',
     default: 'none',
   },
   'http-port': {

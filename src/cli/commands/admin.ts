@@ -1,0 +1,118 @@
+// `localtunnels admin …`: what the operator asks of a server that runs, by its admin listener.
+
+import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
+import { type AdminAccess, keptAccess } from '../admin-listener.ts'
+import { widthOf } from '../width.ts'
+
+/** One question, as it goes to the API. */
+export interface AdminSettings {
+  readonly url: string | undefined
+  readonly token: string | undefined
+  readonly method: 'GET' | 'POST' | 'DELETE'
+  /** Below `/api/v1`. */
+  readonly path: string
+  readonly body?: Readonly<Record<string, unknown>>
+  /** The list in the answer, and its columns: a heading, and where its text is. Without: the answer has one sentence. */
+  readonly list?: string
+  readonly columns?: readonly (readonly [heading: string, text: (row: Row) => unknown])[]
+  /** What is said when it is done. */
+  readonly done?: (answer: Row) => string
+  readonly isJson: boolean
+}
+
+export type Row = Readonly<Record<string, unknown>>
+
+export interface AdminWork {
+  readonly environment: Readonly<Record<string, string | undefined>>
+  readonly write: (text: string) => void
+}
+
+const TIMEOUT_MS = 15_000
+
+/** Rejects with the code of the API, `OPTION_INVALID` without a listener, or `SERVER_UNREACHABLE`. */
+export async function admin(settings: AdminSettings, { environment, write }: AdminWork): Promise<void> {
+  const answer = await ask(settings, accessOf(settings, environment))
+  if (settings.isJson) return write(`${JSON.stringify(answer)}\n`)
+  const { list, columns, done } = settings
+  if (list === undefined || columns === undefined) return write(`${plain(done?.(answer) ?? 'Done.')}\n`)
+  const rows = answer[list]
+  if (!Array.isArray(rows) || rows.length === 0)
+    return write(answer.isKept === false ? `None are kept: give the server a store.\n` : `None.\n`)
+  write(tableOf(columns, rows))
+}
+
+function accessOf({ url, token }: AdminSettings, environment: AdminWork['environment']): AdminAccess {
+  const kept = keptAccess(environment)
+  const at = url ?? kept?.url
+  const shown = token ?? (url === undefined || url === kept?.url ? kept?.token : undefined)
+  if (at === undefined)
+    throw new TunnelError(
+      'OPTION_INVALID',
+      'No admin listener is known: give --url and --admin-token, or start the server here with --admin.',
+    )
+  if (!URL.canParse(at) || !/^https?:$/.test(new URL(at).protocol))
+    throw new TunnelError('OPTION_INVALID', `--url "${at}" is not an http:// or https:// URL.`)
+  if (shown === undefined || !/^[\x21-\x7e]+$/.test(shown))
+    throw new TunnelError(
+      'OPTION_INVALID',
+      'Give the token of the admin listener: --admin-token, or TUNNEL_ADMIN_TOKEN.',
+    )
+  return { url: at.replace(/\/+$/, ''), token: shown }
+}
+
+async function ask({ method, path, body }: AdminSettings, { url, token }: AdminAccess): Promise<Row> {
+  let answer: Response
+  try {
+    answer = await fetch(`${url}/api/v1${path}`, {
+      method,
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      redirect: 'error',
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    })
+  } catch (cause) {
+    throw new TunnelError('SERVER_UNREACHABLE', `No admin listener answers at ${url}.`, { cause })
+  }
+  const said: unknown = await answer.json().catch(() => undefined)
+  const row: Row = typeof said === 'object' && said !== null ? { ...said } : {}
+  if (answer.ok) return row
+  const { error } = row
+  const fault: Row = typeof error === 'object' && error !== null ? { ...error } : {}
+  const code = typeof fault.code === 'string' && isCode(fault.code) ? fault.code : 'ADMIN_INVALID'
+  // The message has what to do at its end already.
+  const detail =
+    typeof fault.message === 'string' ? fault.message.replace(` ${ERRORS[code].action}`, '') : undefined
+  throw new TunnelError(code, plain(detail ?? `The admin listener answered ${answer.status}.`))
+}
+
+function isCode(code: string): code is ErrorCode {
+  return Object.hasOwn(ERRORS, code)
+}
+
+/** What the API gives as a text or a number. */
+function textOf(value: unknown): string {
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : '–'
+}
+
+/** Names and reasons come from others: no terminal acts on what is in them. */
+function plain(text: string): string {
+  return text.replace(/[\p{Cc}\p{Cf}]/gu, '�')
+}
+
+function tableOf(
+  columns: readonly (readonly [heading: string, text: (row: Row) => unknown])[],
+  rows: readonly Row[],
+): string {
+  const cells = rows.map(row => columns.map(([, text]) => plain(textOf(text(row)))))
+  const all = [columns.map(([heading]) => heading), ...cells]
+  const widths = columns.map((_, column) => Math.max(...all.map(row => widthOf(row[column] ?? ''))))
+  return all
+    .map(row =>
+      row
+        .map((cell, column) => cell + ' '.repeat(widths[column]! - widthOf(cell)))
+        .join('  ')
+        .trimEnd(),
+    )
+    .map(line => `${line}\n`)
+    .join('')
+}

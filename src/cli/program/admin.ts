@@ -1,0 +1,214 @@
+// `localtunnels admin` and what is below it.
+
+import { type Command, Option } from 'commander'
+import { TunnelError } from '../../errors.ts'
+import type { Actions } from '../actions.ts'
+import type { AdminSettings, Row } from '../commands/admin.ts'
+import { timeOf } from './guard.ts'
+
+type Question = Omit<AdminSettings, 'url' | 'token' | 'isJson'>
+
+/** Options that a command has besides those of all. */
+type Given = Readonly<Record<string, string | boolean | undefined>>
+
+export function addAdminCommand(program: Command, actions: Actions): void {
+  const admin = program
+    .command('admin')
+    .description('look into a server that runs, and act on it')
+    .helpOption('-h, --help', 'print this help')
+  const add = (
+    usage: string,
+    description: string,
+    question: (word: string, given: Given) => Question,
+    options: readonly Option[] = [],
+  ): void => {
+    const command = admin.command(usage).description(description).helpOption('-h, --help', 'print this help')
+    for (const option of [...options, ...accessOptions()]) command.addOption(option)
+    command.action(() => {
+      const [word = ''] = command.processedArgs as readonly (string | undefined)[] // each usage has at most one word
+      const given = command.opts<Given>()
+      return actions.admin({
+        ...question(word, given),
+        url: textOf(given.url),
+        token: textOf(given.adminToken),
+        isJson: given.json === true,
+      })
+    })
+  }
+  add('tunnels', 'list tunnels, and when their apps last answered', () => ({
+    method: 'GET',
+    path: '/tunnels',
+    list: 'tunnels',
+    columns: [
+      ['NAME', row => row.name],
+      ['STATE', row => row.state],
+      ['LAST PROVEN', row => row.lastProvenAt],
+      ['REQUESTS', row => row.requests],
+      ['ERRORS', row => row.errors],
+      ['IN', row => row.bytesIn],
+      ['OUT', row => row.bytesOut],
+      ['URL', row => row.url],
+    ],
+  }))
+  add('close <tunnel>', 'take a tunnel back; to keep it, ban its name', name => ({
+    method: 'DELETE',
+    path: `/tunnels/${encodeURIComponent(name)}`,
+    done: ({ closed }) => `${shown(closed)} is closed.`,
+  }))
+  add('probe <tunnel>', 'ask the app of a tunnel now, through its client', name => ({
+    method: 'POST',
+    path: `/tunnels/${encodeURIComponent(name)}/probe`,
+    done: ({ status, durationMs, code }) =>
+      status === 0 ? `No answer: ${shown(code)}.` : `${shown(status)} after ${shown(durationMs)} ms.`,
+  }))
+  add('clients', 'list clients that are connected', () => ({
+    method: 'GET',
+    path: '/clients',
+    list: 'clients',
+    columns: [
+      ['NUMBER', row => row.number],
+      ['ADDRESS', row => row.address],
+      ['WIRE', row => row.wire],
+      ['AGENT', row => row.agent],
+      ['ROUND TRIP', row => (row.roundTripMs === undefined ? undefined : `${shown(row.roundTripMs)} ms`)],
+      ['SINCE', row => row.connectedAt],
+      ['TUNNELS', row => (Array.isArray(row.tunnels) ? row.tunnels.join(' ') : '')],
+    ],
+  }))
+  add('disconnect <client>', 'close the connection of a client, by its number', number => ({
+    method: 'DELETE',
+    path: `/clients/${encodeURIComponent(number)}`,
+    done: ({ closed }) => `Client ${shown(closed)} is disconnected.`,
+  }))
+  add(
+    'traffic',
+    'requests and bytes by time',
+    (_, { by, tunnel, limit }) => ({
+      method: 'GET',
+      path: `/traffic?${queryOf({ by, tunnel, limit })}`,
+      list: 'traffic',
+      columns: [
+        ['AT', row => row.at],
+        ['REQUESTS', row => row.requests],
+        ['ERRORS', row => row.errors],
+        ['IN', row => row.bytesIn],
+        ['OUT', row => row.bytesOut],
+      ],
+    }),
+    [
+      new Option('--by <span>', 'minute, hour or day').choices(['minute', 'hour', 'day']).default('minute'),
+      new Option('--tunnel <name>', 'of this tunnel (default: of all together)'),
+      new Option('--limit <rows>', 'how many rows (default: 60)'),
+    ],
+  )
+  add('bans', 'list who is kept away', () => ({
+    method: 'GET',
+    path: '/bans',
+    list: 'bans',
+    columns: [
+      ['ID', row => row.id],
+      ['KIND', row => row.kind],
+      ['VALUE', row => row.value],
+      ['UNTIL', row => row.until ?? 'for ever'],
+      ['REASON', row => row.reason],
+    ],
+  }))
+  add(
+    'ban <value>',
+    'keep an address, a network or (--tunnel) a name away',
+    (value, given) => ({
+      method: 'POST',
+      path: '/bans',
+      body: {
+        kind: given.tunnel === true ? 'tunnel' : 'address',
+        value,
+        reason: textOf(given.reason) ?? '',
+        ...(typeof given.for === 'string' && { forSeconds: Math.ceil(timeOf(given.for, '--for') / 1_000) }),
+      },
+      done: ({ id, value: banned }) =>
+        `${shown(banned)} is kept away. To let it in again: localtunnels admin unban ${shown(id)}`,
+    }),
+    [
+      new Option('--tunnel', 'the value is the name of a tunnel'),
+      new Option('--for <time>', 'for how long, such as 2h (default: for ever)'),
+      new Option('--reason <text>', 'why, for the list'),
+    ],
+  )
+  add('unban <id>', 'take a ban back', id => ({
+    method: 'DELETE',
+    path: `/bans/${encodeURIComponent(id)}`,
+    done: ({ removed }) => `Ban ${shown(removed)} is taken back.`,
+  }))
+  add('certificates', 'list certificates of the server', () => ({
+    method: 'GET',
+    path: '/certificates',
+    list: 'certificates',
+    columns: [
+      ['NAME', row => row.name],
+      ['DAYS LEFT', row => row.daysLeft],
+      ['UNTIL', row => row.notAfter],
+    ],
+  }))
+  add(
+    'log',
+    'what was done on the server, the newest first',
+    (_, { limit }) => ({
+      method: 'GET',
+      path: `/audit?${queryOf({ limit })}`,
+      list: 'entries',
+      columns: [
+        ['AT', row => row.at],
+        ['ACTOR', row => row.actor],
+        ['ACTION', row => row.action],
+        ['SUBJECT', row => row.subject],
+        ['DETAIL', row => row.detail],
+      ],
+    }),
+    [new Option('--limit <rows>', 'how many rows (default: 100)')],
+  )
+  add('status', 'counters of the server', () => ({
+    method: 'GET',
+    path: '/status',
+    done: (answer: Row) =>
+      Object.entries(answer)
+        .map(([name, value]) => `${name}=${shown(value)}`)
+        .join(' '),
+  }))
+}
+
+function accessOptions(): Option[] {
+  return [
+    new Option(
+      '--url <url>',
+      'the admin listener (default: that of the server that this user started here)',
+    ).env('TUNNEL_ADMIN_URL'),
+    new Option('--admin-token <token>', 'its token (default: likewise)').env('TUNNEL_ADMIN_TOKEN'),
+    new Option('--json', 'print JSON'),
+  ]
+}
+
+/** What the API gives as a text or a number. */
+function shown(value: unknown): string {
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : ''
+}
+
+function textOf(value: string | boolean | undefined): string | undefined {
+  return typeof value === 'string' ? value : undefined
+}
+
+function queryOf(given: Given): string {
+  const query = new URLSearchParams()
+  for (const [name, value] of Object.entries(given)) if (typeof value === 'string') query.set(name, value)
+  return query.toString()
+}
+
+/** `9090`, `127.0.0.1:9090` or `[::1]:9090`. Throws `OPTION_INVALID`. */
+export function adminAddress(text: string): { readonly host?: string; readonly port: number } {
+  const [, host, port = ''] = /^(?:(.+):)?(\d{1,5})$/.exec(text) ?? []
+  if (port === '' || Number(port) > 65_535)
+    throw new TunnelError(
+      'OPTION_INVALID',
+      `--admin "${text}" is not a port or address:port, such as 127.0.0.1:9090.`,
+    )
+  return { port: Number(port), ...(host !== undefined && { host: host.replace(/^\[(.*)\]$/, '$1') }) }
+}

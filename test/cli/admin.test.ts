@@ -1,0 +1,63 @@
+// `localtunnels server --admin` and `localtunnels admin …` as an operator uses them: real processes, and every wrong word.
+
+import { afterAll, expect, test } from 'bun:test'
+import { mkdtemp, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+const bin = join(import.meta.dir, '../../bin/localtunnels.ts')
+const state = await mkdtemp(join(tmpdir(), 'localtunnels-admin-cli-'))
+const env = { ...process.env, XDG_STATE_HOME: state, NO_COLOR: '1' }
+afterAll(() => rm(state, { recursive: true }))
+
+async function run(...words: readonly string[]): Promise<{ out: string; err: string; code: number }> {
+  const program = Bun.spawn(['bun', bin, 'admin', ...words], { env, stdout: 'pipe', stderr: 'pipe' })
+  const [out, err] = await Promise.all([
+    new Response(program.stdout).text(),
+    new Response(program.stderr).text(),
+  ])
+  return { out, err, code: await program.exited }
+}
+
+test('the commands find the server that this user started, and act on it', async () => {
+  const server = Bun.spawn(
+    ['bun', bin, 'server', '--port', '0', '--host', '127.0.0.1', '--admin', '127.0.0.1:0', '--json'],
+    { env, stdout: 'pipe', stderr: 'ignore' },
+  )
+  try {
+    let text = ''
+    for await (const bytes of server.stdout) {
+      text += new TextDecoder().decode(bytes)
+      if (text.includes('"code":"ADMIN"')) break
+    }
+    expect((await stat(join(state, 'localtunnels/admin.json'))).mode & 0o777).toBe(0o600)
+    expect(text).not.toContain(
+      JSON.parse(await Bun.file(join(state, 'localtunnels/admin.json')).text()).token,
+    )
+    expect((await run('tunnels')).out).toBe('None.\n')
+    expect((await run('ban', '192.0.2.0/24', '--for', '2h', '--reason', 'spam\u001b[31m')).out).toContain(
+      'is kept away',
+    )
+    const { out } = await run('bans')
+    expect(out).toContain('192.0.2.0/24')
+    // What others wrote does not steer the terminal.
+    expect(out).not.toContain('\u001b')
+    expect(JSON.parse((await run('log', '--json')).out).entries).toHaveLength(1)
+    expect((await run('unban', '1')).out).toBe('Ban 1 is taken back.\n')
+    for (const [words, says] of [
+      [['close', 'nothing'], 'error ADMIN_INVALID: There is no tunnel "nothing".'],
+      [['tunnels', '--admin-token', 'x'], 'error ADMIN_REFUSED: '],
+      [['tunnels', '--url', 'http://127.0.0.1:1', '--admin-token', 'x'], 'error SERVER_UNREACHABLE: '],
+      [['tunnels', '--url', 'http://127.0.0.1:1'], 'error OPTION_INVALID: Give the token'],
+      [['ban', 'nowhere'], 'error OPTION_INVALID: "nowhere" is not an address'],
+    ] as const) {
+      const { err, code } = await run(...words)
+      expect(err).toStartWith(says)
+      expect(code).toBeGreaterThan(0)
+    }
+  } finally {
+    server.kill('SIGTERM')
+    await server.exited
+  }
+  expect(server.exitCode).toBe(0)
+}, 20_000)
