@@ -15,7 +15,7 @@ const MAX_EXCESS = 10
 /** Addresses in memory, of about 150 bytes each. The one whose last refusal is longest ago is forgotten. */
 const MAX_ADDRESSES = 16_384
 
-type TokenRefusal = Extract<ErrorCode, 'TOKEN_REFUSED' | 'TOKEN_THROTTLED'>
+type TokenRefusal = Extract<ErrorCode, 'TOKEN_REFUSED' | 'TOKEN_THROTTLED' | 'INTERNAL'>
 /** What a token opens, or why it opens nothing. */
 export type Verdict = Rule | TokenRefusal
 
@@ -26,7 +26,7 @@ export interface TokenGateHost {
   readonly scheduler: Scheduler
   /** What a token opens; `undefined`: nothing. */
   ruleOf(token: string | undefined): Rule | undefined
-  /** Something threw that should not have: what waited for a verdict gets none. */
+  /** Something threw that should not have. */
   failed(error: Error): void
 }
 
@@ -60,9 +60,15 @@ export class TokenGate {
     return excess < 0 ? 0 : Math.min(FIRST_DELAY_MS * 2 ** excess, tokenDelayMs)
   }
 
-  /** Looks at a token at once. */
+  /** Looks at a token at once. `INTERNAL`: looking failed, which is reported and says nothing of the token. */
   judge(token: string | undefined, address: string): Verdict {
-    const rule = this.#host.ruleOf(token)
+    let rule: Rule | undefined
+    try {
+      rule = this.#host.ruleOf(token)
+    } catch (cause) {
+      this.#failed(cause)
+      return 'INTERNAL'
+    }
     if (rule === undefined) this.#refused(address)
     return rule ?? 'TOKEN_REFUSED'
   }
@@ -85,13 +91,17 @@ export class TokenGate {
       try {
         judged(this.judge(token, address))
       } catch (cause) {
-        this.#host.failed(cause instanceof Error ? cause : new Error(String(cause)))
+        this.#failed(cause)
       }
     })
     return () => {
       cancel()
       this.#left(network)
     }
+  }
+
+  #failed(cause: unknown): void {
+    this.#host.failed(cause instanceof Error ? cause : new Error(String(cause)))
   }
 
   #left(network: string): void {

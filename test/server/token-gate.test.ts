@@ -28,6 +28,25 @@ function gateAt(limits: Partial<typeof DEFAULT_LIMITS> = {}) {
   return { clock, gate, errors }
 }
 
+test('where looking at a token fails, the verdict says so, now and later, and the address is not slowed down', () => {
+  const errors: Error[] = []
+  const clock = new Clock()
+  const gate = new TokenGate({
+    limits: () => ({ ...DEFAULT_LIMITS, maxTokenGuesses: 1 }),
+    scheduler: clock,
+    ruleOf: () => {
+      throw new Error('the store is locked')
+    },
+    failed: error => errors.push(error),
+  })
+  const verdicts: Verdict[] = [gate.judge('good', '192.0.2.1')]
+  gate.judgeLater('good', '192.0.2.1', verdict => verdicts.push(verdict))
+  clock.advance(1)
+  expect(verdicts).toEqual(['INTERNAL', 'INTERNAL'])
+  expect(errors.map(({ message }) => message)).toEqual(['the store is locked', 'the store is locked'])
+  expect(gate.delayOf('192.0.2.1')).toBe(0)
+})
+
 describe('the delay of an address', () => {
   test('begins behind maxTokenGuesses refusals, doubles up to tokenDelayMs, and is forgotten with time', () => {
     const { clock, gate } = gateAt()
