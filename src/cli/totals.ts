@@ -2,6 +2,9 @@
 
 import type { DrainingEvent, TotalsEvent } from './output.ts'
 
+/** Requests, and connections, whose end was not seen yet: what a server that means harm leaves open is forgotten beyond them. */
+const MAX_UNDER_WAY = 100_000
+
 export class Totals {
   readonly #startedAt: number = performance.now()
   #requests = 0
@@ -19,6 +22,7 @@ export class Totals {
   }
 
   began(id: number): void {
+    if (this.#underWay.size >= MAX_UNDER_WAY) this.#underWay.clear()
     this.#underWay.add(id)
   }
 
@@ -48,6 +52,7 @@ export class Totals {
   }
 
   visitorConnected(id: number): void {
+    if (this.#visitors.size >= MAX_UNDER_WAY) this.#visitors.clear()
     this.#visitors.add(id)
   }
 

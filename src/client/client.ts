@@ -44,6 +44,7 @@ import {
   udpTunnel,
 } from './settings.ts'
 import type { Tunnel } from './tunnel.ts'
+import { UnderWay } from './under-way.ts'
 import { watchForWake } from './wake.ts'
 
 /** After the machine woke, how long the old connection has to prove that it lives. */
@@ -52,17 +53,6 @@ const WAKE_CHECK_MS = 3_000
 const LASTING_MS = 1_000
 /** A tunnel that lost its name or port to somebody else, while others go on, asks for it again this often. */
 const ASK_AGAIN_MS = 5_000
-/** What the server reported, and when, on the clock of `performance.now()`. */
-interface Begun<Report> {
-  readonly report: Report
-  readonly at: number
-}
-
-/**
- * Requests, and connections of visitors, whose end was not reported yet. A server of ours has fewer of each; what
- * another one leaves out is forgotten.
- */
-const MAX_SEEN = 10_000
 /** What tells of visitors, and costs the server messages. */
 const WATCHED = [
   'request',
@@ -107,8 +97,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   /** Tries since the last connection that lasted. */
   #attempt = 0
   #connectedAt = 0
-  readonly #requests = new Map<number, Begun<RequestSeen>>()
-  readonly #visitors = new Map<number, Begun<VisitorSeen>>()
+  readonly #requests = new UnderWay<RequestSeen>()
+  readonly #visitors = new UnderWay<VisitorSeen>()
   /** Requests that the server counts instead of reporting them. */
   #unreportedUnderWay = 0
 
@@ -299,8 +289,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
 
   #forgetSeen(): void {
     this.#unreportedUnderWay = 0
-    this.#requests.clear()
-    this.#visitors.clear()
+    this.#requests.forget()
+    this.#visitors.forget()
   }
 
   get #first(): OwnTunnel {
@@ -510,13 +500,13 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     return {
       request: report => {
         reports?.requested(report)
-        if (this.#requests.size >= MAX_SEEN) this.#requests.clear()
-        this.#requests.set(report.id, { report, at: performance.now() })
+        const { host = '', method, path } = report
+        this.#requests.begin(report, host.length + method.length + path.length)
         this.emit('request', requestEvent(report))
       },
       switched: id => {
-        const request = this.#requests.get(id)
-        if (request !== undefined) this.emit('upgraded', requestEvent(request.report))
+        const request = this.#requests.find(id)
+        if (request !== undefined) this.emit('upgraded', requestEvent(request))
       },
       response: report => this.#responded(report),
       requests: ({ begun, requests, errors, bytes, underWay }) => {
@@ -527,9 +517,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
       revoked: (tunnel, error) => this.#revoked(tunnel, error),
       moved: (tunnel, url) => this.#moved(tunnel, url),
       visitorConnected: ({ id, tunnel, remoteAddress, remotePort }) => {
-        if (this.#visitors.size >= MAX_SEEN) this.#visitors.clear()
         const visitor = { id, tunnel, remoteAddress, remotePort }
-        this.#visitors.set(id, { report: visitor, at: performance.now() })
+        this.#visitors.begin(visitor, remoteAddress.length)
         reports?.visitorConnected(visitor)
         this.emit('visitorConnected', visitor)
       },
@@ -543,34 +532,31 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
 
   #responded(report: ResponseSeen): void {
     this.#inspection?.inspector?.reports.responded(report)
-    const request = this.#requests.get(report.id)
+    const request = this.#requests.end(report.id)
     if (request === undefined) return
-    this.#requests.delete(report.id)
     const { status, durationMs, bytes, error } = report
     const outcome = { status, durationMs, bytes, ...(error !== undefined && { error }) }
-    this.emit('response', { ...requestEvent(request.report), ...outcome })
+    this.emit('response', { ...requestEvent(request), ...outcome })
   }
 
   #visitorLeft({ id, durationMs, bytesIn, bytesOut, error }: VisitorGone): void {
-    const visitor = this.#visitors.get(id)
+    const visitor = this.#visitors.end(id)
     if (visitor === undefined) return
-    this.#visitors.delete(id)
     const end = { durationMs, bytesIn, bytesOut, ...(error !== undefined && { error }) }
-    this.emit('visitorDisconnected', { ...visitor.report, ...end })
+    this.emit('visitorDisconnected', { ...visitor, ...end })
   }
 
   /** The connection took with it what was under way: the server reports no end of these. */
   #endSeen(): void {
     const error = 'CARRIER_LOST'
-    const durationOf = (at: number) => Math.round((performance.now() - at) * 100) / 100
-    for (const [id, { at }] of [...this.#requests])
-      this.#responded({ id, status: 0, durationMs: durationOf(at), bytes: 0, error })
+    for (const { id, durationMs } of this.#requests.all())
+      this.#responded({ id, status: 0, durationMs, bytes: 0, error })
     const unreported = this.#unreportedUnderWay
     this.#unreportedUnderWay = 0
     if (unreported > 0)
       this.emit('requests', { begun: 0, requests: unreported, errors: unreported, bytes: 0, underWay: 0 })
-    for (const [id, { at }] of [...this.#visitors])
-      this.#visitorLeft({ id, durationMs: durationOf(at), bytesIn: 0, bytesOut: 0, error })
+    for (const { id, durationMs } of this.#visitors.all())
+      this.#visitorLeft({ id, durationMs, bytesIn: 0, bytesOut: 0, error })
   }
 
   #lost(error: TunnelError): void {

@@ -1,0 +1,51 @@
+// What the server reported as begun and not yet as ended.
+
+/** A server of ours has fewer; what another one leaves out is forgotten. */
+const MAX_ENTRIES = 10_000
+/** Of all texts in them: an honest path has about a hundred, and a server that means harm sends 60,000 in each message. */
+const MAX_CHARS = 4_000_000
+
+interface Begun<Report> {
+  readonly report: Report
+  readonly chars: number
+  /** On the clock of `performance.now()`. */
+  readonly at: number
+}
+
+export class UnderWay<Report extends { readonly id: number }> {
+  readonly #begun = new Map<number, Begun<Report>>()
+  #chars = 0
+
+  /** `chars`: how long the texts in the report are together. */
+  begin(report: Report, chars: number): void {
+    // An id that comes twice counts once.
+    this.end(report.id)
+    if (this.#begun.size >= MAX_ENTRIES || this.#chars + chars > MAX_CHARS) this.forget()
+    this.#chars += chars
+    this.#begun.set(report.id, { report, chars, at: performance.now() })
+  }
+
+  find(id: number): Report | undefined {
+    return this.#begun.get(id)?.report
+  }
+
+  /** The report of what began, which is over now. */
+  end(id: number): Report | undefined {
+    const begun = this.#begun.get(id)
+    if (begun === undefined) return undefined
+    this.#begun.delete(id)
+    this.#chars -= begun.chars
+    return begun.report
+  }
+
+  /** All of them, with the milliseconds since each began. */
+  all(): readonly { readonly id: number; readonly durationMs: number }[] {
+    const now = performance.now()
+    return [...this.#begun].map(([id, { at }]) => ({ id, durationMs: Math.round((now - at) * 100) / 100 }))
+  }
+
+  forget(): void {
+    this.#begun.clear()
+    this.#chars = 0
+  }
+}
