@@ -1101,7 +1101,8 @@ export class TunnelError extends Error {
    */
   constructor(code: ErrorCode, detail?: string, options?: { readonly cause?: unknown }) {
     const { meaning, action } = ERRORS[code]
-    const isEnough = DETAIL_SAYS_ALL.has(code) && detail !== undefined
+    // A message that another end sent says what to do already.
+    const isEnough = detail !== undefined && (DETAIL_SAYS_ALL.has(code) || detail.endsWith(action))
     super(isEnough ? detail : `${detail ?? meaning} ${action}`, options)
     this.name = 'TunnelError'
     this.code = code
