@@ -9,11 +9,11 @@ import { formatUrl, generateId } from '../names.ts'
 import type { Dial } from '../socket.ts'
 import { dial } from '../sockets/dial.ts'
 import type { ShareSettings } from './commands/share.ts'
+import { askPage, type PageAnswer } from './control-page.ts'
 import { type ClientEnd, createClient } from './ends.ts'
 import { EXIT, exitCodeOf } from './exit-codes.ts'
 import { whyNoAnswer } from './https-checks.ts'
 import { accepts, isListening } from './origin-watch.ts'
-import { askStatus, type StatusAnswer } from './status.ts'
 import type { Target } from './target.ts'
 
 export interface Check {
@@ -145,8 +145,13 @@ export async function checkServer(way: Way): Promise<readonly Check[]> {
 
 async function checkStatus({ dial, server }: Way, url: string): Promise<readonly Check[]> {
   try {
-    const answer = await askStatus(dial, server, TIMEOUT_MS)
-    const version = versionOf(answer)
+    let answer = await askPage(dial, server, '/', TIMEOUT_MS)
+    let version = versionOf(answer)
+    // Servers of others, and ours of old, say it there.
+    if (version === undefined) {
+      answer = await askPage(dial, server, '/status', TIMEOUT_MS)
+      version = versionInStatus(answer)
+    }
     if (version !== undefined) {
       return [
         { verdict: 'ok', what: 'server', found: `${url} answers, version ${version}` },
@@ -168,7 +173,12 @@ async function checkStatus({ dial, server }: Way, url: string): Promise<readonly
   }
 }
 
-function versionOf({ body }: StatusAnswer): string | undefined {
+/** What the control host says to programs. */
+function versionOf({ body }: PageAnswer): string | undefined {
+  return /^localtunnels (\S+)\n$/.exec(body)?.[1]
+}
+
+function versionInStatus({ body }: PageAnswer): string | undefined {
   try {
     // Foreign JSON: only the field looked at below, and that is checked.
     const { version } = JSON.parse(body) as { version?: unknown }
@@ -190,7 +200,7 @@ function fixOf(error: unknown): { readonly fix?: string } {
   }
 }
 
-function checkClock(answer: StatusAnswer): Check {
+function checkClock(answer: PageAnswer): Check {
   const date = Date.parse(answer.headers.get('date') ?? '')
   if (Number.isNaN(date))
     return { verdict: 'note', what: 'clock', found: 'not compared: the server sends no Date' }

@@ -4,7 +4,7 @@ import { parseServer, type ServerTlsOptions } from '../client/server-address.ts'
 import { unreachable } from '../client/unreachable.ts'
 import type { Dial } from '../socket.ts'
 import type { Check } from './checks.ts'
-import { askStatus } from './status.ts'
+import { askPage } from './control-page.ts'
 
 const TIMEOUT_MS = 5_000
 const HTTP_PORT = 80
@@ -16,7 +16,7 @@ export async function checkHttpPort(dial: Dial, host: string, port: number = HTT
   const fix = `Open port ${HTTP_PORT} and start the server with --http-port ${HTTP_PORT}: the checks of --acme come there, unless --acme-dns or --acme-challenge says otherwise.`
   try {
     const server = { address: { host, port }, host, isSecure: false }
-    const { status, headers } = await askStatus(dial, server, TIMEOUT_MS)
+    const { status, headers } = await askPage(dial, server, '/', TIMEOUT_MS)
     const location = headers.get('location') ?? ''
     if (status >= 301 && status <= 308 && location.startsWith('https://'))
       return { verdict: 'ok', what, found: `${url} leads to ${new URL(location).origin}` }
@@ -36,7 +36,7 @@ export async function whyNoAnswer(
   try {
     const server = parseServer(new URL(url).origin, options)
     try {
-      await askStatus(dial, server, TIMEOUT_MS)
+      await askPage(dial, server, '/', TIMEOUT_MS)
       return undefined
     } catch (error) {
       return unreachable(error, server).message

@@ -1,4 +1,4 @@
-// Asks a server for its status page, by the way that the client takes: a proxy on it is on this one too.
+// Asks a server for a page of its control host, by the way that the client takes: a proxy on it is on this one too.
 
 import type { ServerAddress } from '../client/server-address.ts'
 import { deferred } from '../deferred.ts'
@@ -8,13 +8,18 @@ import { type AnswerHead, endOfHead, parseAnswerHead } from '../wire/handshake.t
 /** Longest answer that is read. */
 const MAX_ANSWER_BYTES = 65_536
 
-export interface StatusAnswer extends AnswerHead {
+export interface PageAnswer extends AnswerHead {
   readonly body: string
 }
 
 /** Rejects with what the dial failed with, or when nothing comes that is HTTP. */
-export async function askStatus(dial: Dial, server: ServerAddress, timeoutMs: number): Promise<StatusAnswer> {
-  const { promise, resolve, reject } = deferred<StatusAnswer>()
+export async function askPage(
+  dial: Dial,
+  server: ServerAddress,
+  path: string,
+  timeoutMs: number,
+): Promise<PageAnswer> {
+  const { promise, resolve, reject } = deferred<PageAnswer>()
   const dialling = new AbortController()
   const timer = setTimeout(() => {
     reject(new Error('nothing came in time'))
@@ -38,7 +43,7 @@ export async function askStatus(dial: Dial, server: ServerAddress, timeoutMs: nu
   }
   const dialled = dial(server.address, handler, dialling.signal)
   // HTTP/1.0: the body has no chunks and ends with the connection.
-  const request = `GET /status HTTP/1.0\r\nHost: ${server.host}\r\nConnection: close\r\n\r\n`
+  const request = `GET ${path} HTTP/1.0\r\nHost: ${server.host}\r\nConnection: close\r\n\r\n`
   dialled.then(socket => socket.write(new TextEncoder().encode(request)), reject)
   try {
     return await promise
