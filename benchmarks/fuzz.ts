@@ -34,6 +34,7 @@ PROXY headers | test/wire/proxy-protocol.test.ts | reads mutated headers | a pla
 WebSocket conversations | test/wire/websocket-fuzz.test.ts | ws and we agree | the ws package | 1
 field blocks | test/http2/hpack.test.ts | mutated blocks get | a plain reading | 1
 HTTP/2 frames | test/http2/frame.test.ts | random and mutated frames | itself, any slices | 2
+HTTP/2 connections | test/http2/server-connection.test.ts | random frames never throw | itself, any slices | 2
 HTTP/2 requests | test/http2/requests.test.ts | random requests become | a plain reading of RFC 9113 | 1
 configuration files | test/config/fuzz.test.ts | nothing throws, every fault | places of faults and keys; a reference parser of TOML | 0.5`
   .trim()

@@ -33,6 +33,7 @@ export type ErrorCode =
   | 'HEAD_TIMEOUT'
   | 'VERSION_UNSUPPORTED'
   | 'METHOD_REFUSED'
+  | 'UPGRADE_UNSUPPORTED'
   | 'BODY_TOO_LARGE'
   | 'VISITOR_STALLED'
   | 'HOST_UNKNOWN'
@@ -195,6 +196,14 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     false,
     'CONNECT is not served: this is not a forward proxy.',
     'Send the request to the tunnel itself.',
+  ),
+  UPGRADE_UNSUPPORTED: entry(
+    170,
+    501,
+    'visitor',
+    false,
+    'The visitor asked for another protocol than WebSocket on a stream of HTTP/2.',
+    'Use an extended CONNECT with `:protocol: websocket`, or HTTP/1.1.',
   ),
   BODY_TOO_LARGE: entry(
     7,

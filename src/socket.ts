@@ -49,6 +49,8 @@ export interface Socket {
    * be begun later.
    */
   secure?(first: Uint8Array, handshake: ServerHandshake): void
+  /** What ALPN agreed on; `''`: nothing. Left out where there is no TLS. */
+  readonly protocol?: string
   /** The far side showed a certificate that the server's handshake asked for, and it was verified. */
   readonly isCertified?: boolean
   /**

@@ -8,6 +8,9 @@ const SMALL_BYTES = 4_096
 /** Room for small pieces that wait. */
 const TAIL_BYTES = 16_384
 
+/** What bytes go to: a socket, or whatever takes as many as it has room for. */
+export type Writing = Pick<Socket, 'write'>
+
 /** Contract: who is charged for bytes that wait. */
 export interface Account {
   /** So many bytes more wait; negative: fewer. */
@@ -44,7 +47,7 @@ export class Unsent {
    * Writes bytes[start, end) to the socket, behind what waits. Returns how many the kernel took; the rest is kept (as a
    * copy, when `isScratch` says that the array is reused).
    */
-  send(socket: Socket, bytes: Uint8Array, isScratch = false, start = 0, end: number = bytes.length): number {
+  send(socket: Writing, bytes: Uint8Array, isScratch = false, start = 0, end: number = bytes.length): number {
     let taken = 0
     if (this.#pieces.length === 0) {
       taken = socket.write(bytes, start, end)
@@ -74,7 +77,7 @@ export class Unsent {
   }
 
   /** Writes what waits. Returns how many bytes the kernel took. */
-  flush(socket: Socket): number {
+  flush(socket: Writing): number {
     // What is half sent is not added to.
     this.#tail = undefined
     let total = 0

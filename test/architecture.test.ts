@@ -61,6 +61,7 @@ const ALLOWED: Record<string, readonly string[]> = {
   server: [
     'session',
     'http',
+    'http2',
     'wire',
     'names',
     'errors',

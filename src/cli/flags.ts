@@ -26,6 +26,11 @@ export class Flags {
     return this.#command.getOptionValue(name) === true
   }
 
+  /** Of a flag that begins with `--no-`: it was given. `name` is without it. */
+  isOff(name: string): boolean {
+    return this.#command.getOptionValue(name) === false
+  }
+
   /** Given on the command line, not by its variable. */
   isTyped(name: string): boolean {
     return this.#command.getOptionValueSource(name) === 'cli'

@@ -450,6 +450,8 @@ export interface ServerFile {
   readonly tlsMinVersion?: '1.2' | '1.3'
   /** Ciphers of TLS 1.2 by their OpenSSL names, with `:` in between. Default: those with forward secrecy and authenticated encryption. */
   readonly tlsCiphers?: string
+  /** Whether visitors may speak HTTP/2 where the server speaks TLS. Default: `true`. */
+  readonly http2?: boolean
   /** Seconds for which browsers use https only (Strict-Transport-Security), if the app does not say it; `0`: not sent. Default: 0. */
   readonly hsts?: number
   /** Who may connect: texts, or tables that say what each token may have. Default: none: needs `open`, or a `host` of this machine alone. */

@@ -63,6 +63,7 @@ export class BodyFramer {
   payloadBytes = 0
 
   readonly #payload: Payload | undefined
+  readonly #trailer: Payload | undefined
   #kind: BodyKind = 'none'
   /** Bytes to go: of the body, or of the chunk. */
   #left = 0
@@ -73,8 +74,10 @@ export class BodyFramer {
   #nameLength = 0
   readonly #name = new Uint8Array(MAX_KNOWN_NAME)
 
-  constructor(payload?: Payload) {
+  /** `trailer`: gets what follows the last chunk in the same way, with the blank line. */
+  constructor(payload?: Payload, trailer?: Payload) {
     this.#payload = payload
+    this.#trailer = trailer
   }
 
   begin(kind: BodyKind, contentLength: number): void {
@@ -140,7 +143,9 @@ export class BodyFramer {
         at = stop
         continue
       }
+      const isTrailer = this.#state >= LINE
       if (!this.#takeFraming(bytes[at]!)) return -1
+      if (isTrailer) this.#trailer?.(bytes, at, at + 1)
       at++
       if (this.complete) return at
     }

@@ -8,6 +8,7 @@ import type { Listening, ServerTls } from '../sockets/bun.ts'
 import type { Admission, Seat } from './admission.ts'
 import { type AcceptVisitor, acceptThrough } from './entrances.ts'
 import type { HttpFront } from './fronts/http.ts'
+import type { acceptHttp2 } from './fronts/http2.ts'
 import type { TlsFront } from './fronts/tls.ts'
 import type { Entrance } from './fronts/visitor-hop.ts'
 import type { ServerRoom } from './room.ts'
@@ -30,6 +31,8 @@ export class Listeners {
   #http: Listening | undefined
   /** Where hellos are read before TLS begins. */
   #termination: TlsTermination | undefined
+  /** Loaded where visitors may speak HTTP/2. */
+  #acceptHttp2: typeof acceptHttp2 | undefined
 
   constructor(
     room: ServerRoom,
@@ -78,13 +81,17 @@ export class Listeners {
     const { listenBun } = await import('../sockets/bun.ts')
     const failed = (error: Error) => this.#room.failed(error)
     const own: Entrance['proto'] = isTls ? 'https' : 'http'
+    await this.#loadHttp2(settings)
     const listen = (on: number, accept: AcceptVisitor, certificate?: ServerTls, proto = own) => {
       try {
         return listenBun({
           hostname,
           port: on,
           failed,
-          ...(certificate && { tls: certificate }),
+          ...(certificate && {
+            tls: certificate,
+            chooseProtocol: (offered: readonly string[]) => this.#chooseProtocol(offered),
+          }),
           admit: socket => this.#admission.admit(socket, true),
           accept: acceptThrough(this.#room, proto, accept),
         })
@@ -96,7 +103,7 @@ export class Listeners {
       const front =
         (httpFront: HttpFront): AcceptVisitor =>
         (socket, entrance, seat) =>
-          httpFront.accept(socket, entrance, seat)
+          this.#accept(httpFront, socket, entrance, seat)
       if (readsHellos(settings)) {
         this.#termination = await this.#terminationOf(settings)
         await (await import('./termination.ts')).TlsTermination.check()
@@ -118,6 +125,7 @@ export class Listeners {
   async prepare(next: ServerSettings): Promise<(() => void) | undefined> {
     const now = this.#room.settings
     const { tls, certificates, challenges } = next
+    await this.#loadHttp2(next)
     const isSame =
       certificates === now.certificates &&
       challenges === now.challenges &&
@@ -142,9 +150,26 @@ export class Listeners {
     this.#tlsFront.stop()
   }
 
+  /** The code for HTTP/2, for a server whose visitors may speak it. */
+  async #loadHttp2({ http2 }: ServerSettings): Promise<void> {
+    if (http2) this.#acceptHttp2 ??= (await import('./fronts/http2.ts')).acceptHttp2
+  }
+
+  /** What ALPN answers; `undefined`: nothing, which means HTTP/1.1. */
+  #chooseProtocol(offered: readonly string[]): string | undefined {
+    if (!this.#room.settings.http2) return undefined
+    if (offered.includes(HTTP2)) return HTTP2
+    return offered.includes(HTTP1) ? HTTP1 : undefined
+  }
+
+  #accept(front: HttpFront, socket: Socket, entrance: Entrance, seat: Seat | undefined): SocketHandler {
+    const accept = socket.protocol === HTTP2 ? this.#acceptHttp2 : undefined
+    return accept?.(front, socket, entrance, seat) ?? front.accept(socket, entrance, seat)
+  }
+
   /** TLS for a tunnel goes there as it is; the rest ends here. */
   #acceptTls(socket: Socket, entrance: Entrance, seat: Seat | undefined, sharesPort: boolean): SocketHandler {
-    const accept = (secured: Socket) => this.#httpFront.accept(secured, entrance, seat)
+    const accept = (secured: Socket) => this.#accept(this.#httpFront, secured, entrance, seat)
     return this.#tlsFront.accept(socket, seat, {
       sharesPort,
       read: hello => this.#termination?.read(hello, accept),
@@ -166,6 +191,7 @@ export class Listeners {
       challenges,
       options: { ...tlsTerms, clientCa },
       isControl: name => name === '' || this.#room.destinationOf(name).kind === 'control',
+      chooseProtocol: offered => this.#chooseProtocol(offered),
       failed: error => this.#room.failed(error),
     })
     if (tls !== undefined && certificate !== undefined)
@@ -173,6 +199,10 @@ export class Listeners {
     return termination
   }
 }
+
+/** As ALPN calls them. */
+const HTTP2 = 'h2'
+const HTTP1 = 'http/1.1'
 
 /** The beginning of a request, in the clear. */
 const REQUEST = /^[A-Z]{3,20} \/\S* HTTP\/1\./

@@ -80,6 +80,11 @@ export interface TunnelServerOptions {
    */
   readonly tlsCiphers?: string
   /**
+   * Whether visitors may speak HTTP/2 on `port`: ALPN chooses. Default `true` where it speaks TLS. `false`: HTTP/1.1 only, as
+   * for visitors that offer nothing else. Apps get HTTP/1.1 either way. A reload changes it for connections that come after.
+   */
+  readonly http2?: boolean
+  /**
    * Seconds for which browsers ask for a tunnel by https only (Strict-Transport-Security). Default 0: not at
    * all. Sent with answers of apps that visitors get by https of this server, unless the app has such a header of its own.
    */

@@ -37,6 +37,8 @@ export interface ServerSettings {
   /** `port` speaks TLS. */
   readonly isTls: boolean
   readonly tlsTerms: Pick<ServerTls, 'minVersion' | 'ciphers'>
+  /** Visitors may speak HTTP/2. */
+  readonly http2: boolean
   /** For redirects and challenges; `undefined`: none. */
   readonly httpPort: number | undefined
   /** A header line for answers over TLS, with its CRLF. */
@@ -85,6 +87,7 @@ export function serverSettings(options: TunnelServerOptions): ServerSettings {
     ...checkTls(options),
     challenges: options.challenges,
     clientCa: checkClientCa(options),
+    http2: checkHttp2(options),
     httpPort: checkHttpPort(options),
     hstsLine: hstsLine(options.hsts ?? 0),
     publicUrl: checkPublicUrl(options.publicUrl),
@@ -178,6 +181,12 @@ function checkProxyProtocol({ acceptProxyProtocol, trustedProxies }: TunnelServe
     )
   }
   return true
+}
+
+function checkHttp2({ http2, tls, certificates }: TunnelServerOptions): boolean {
+  if (http2 !== undefined && typeof http2 !== 'boolean')
+    throw new TunnelError('OPTION_INVALID', `http2 must be true or false, not ${String(http2)}.`)
+  return http2 !== false && (tls ?? certificates) !== undefined
 }
 
 function checkTls({ tls, certificates, tlsMinVersion, tlsCiphers }: TunnelServerOptions) {

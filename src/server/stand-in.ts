@@ -16,6 +16,10 @@ export abstract class StandIn implements Socket {
     return this.socket.isCertified === true
   }
 
+  get protocol(): string {
+    return this.socket.protocol ?? ''
+  }
+
   write(bytes: Uint8Array, start?: number, end?: number): number {
     return this.socket.write(bytes, start, end)
   }

@@ -24,6 +24,8 @@ export interface TerminationHost extends CertificateSource {
   readonly options: ContextOptions
   /** Whether the name leads to the control host, where clients show certificates if `options.clientCa` is given. */
   isControl(name: string): boolean
+  /** What ALPN answers; `undefined`: it is not answered. */
+  chooseProtocol(offered: readonly string[]): string | undefined
   failed(error: TunnelError): void
 }
 
@@ -51,8 +53,8 @@ export class TlsTermination {
     if (isChallenge(hello)) return this.#challenge(hello.name)
     try {
       const found = this.#host.certificates.find(hello.name)
-      if (found instanceof Promise) return this.#later(found, hello.name, accept)
-      return found && this.#handshake(found, hello.name, accept)
+      if (found instanceof Promise) return this.#later(found, hello, accept)
+      return found && this.#handshake(found, hello, accept)
     } catch (error) {
       // `find` is code of the caller, or the certificate cannot be used.
       this.#failed(error)
@@ -79,7 +81,7 @@ export class TlsTermination {
 
   async #later(
     found: Promise<Certificate | undefined>,
-    name: string,
+    hello: Hello,
     accept: Accept,
   ): Promise<ServerHandshake | undefined> {
     let certificate: Certificate | undefined
@@ -91,7 +93,7 @@ export class TlsTermination {
       throw error
     }
     try {
-      return certificate && this.#handshake(certificate, name, accept)
+      return certificate && this.#handshake(certificate, hello, accept)
     } catch (error) {
       this.#failed(error)
       throw error
@@ -99,10 +101,16 @@ export class TlsTermination {
   }
 
   /** Throws `TLS_INVALID`. */
-  #handshake(certificate: Certificate, name: string, accept: Accept): ServerHandshake {
+  #handshake(certificate: Certificate, { name, protocols }: Hello, accept: Accept): ServerHandshake {
     const asking = this.#host.isControl(name) ? this.#askingContexts : undefined
-    if (asking === undefined) return { context: this.#contexts.of(certificate).context, accept }
-    return { context: asking.of(certificate).context, asksCertificate: true, accept }
+    const { context } = (asking ?? this.#contexts).of(certificate)
+    const protocol = this.#host.chooseProtocol(protocols)
+    return {
+      context,
+      accept,
+      ...(asking !== undefined && { asksCertificate: true }),
+      ...(protocol !== undefined && { protocol }),
+    }
   }
 
   #challenge(name: string): ServerHandshake | undefined {

@@ -32,8 +32,8 @@ export interface Owner {
   failed(error: Error): void
   /** `stop(true)` is closing connections: without FIN from the far side, which Bun does not tell apart. */
   isCutting: boolean
-  /** What ALPN answers. */
-  readonly protocol?: string | undefined
+  /** What ALPN answers to this offer; `undefined`: it is not answered. */
+  readonly chooseProtocol?: ((offered: readonly string[]) => string | undefined) | undefined
   /** `undefined`: not behind TLS. */
   readonly securing: Securing | undefined
 }
@@ -289,6 +289,11 @@ export class Connection implements Socket, Source, Lender {
     // After our own FIN, Bun reports the other one only by closing.
     if (this.failure === undefined && !this.#hasFarSideEnded) handler.ended()
     handler.closed(this.failure)
+  }
+
+  get protocol(): string {
+    // False or null without one, whatever its type says.
+    return this.raw.alpnProtocol || ''
   }
 
   get isCertified(): boolean {

@@ -17,8 +17,8 @@ export interface ConnectionEvents {
   handshake?(raw: RawSocket, success: boolean, error: Error | null): void
   /** Not in Bun's types: the server gave a ticket. */
   session?(raw: RawSocket, session: Uint8Array): void
-  /** Not in Bun's types. `false`: ALPN is not answered. */
-  alpnCallback?(raw: RawSocket): string | false
+  /** Not in Bun's types: the hello offers protocols. `false`: ALPN is not answered. */
+  alpnCallback?(raw: RawSocket, name: string | undefined, offered: Uint8Array): string | false
 }
 
 /** Longest TLS handshake of a visitor or client: before its end nothing else watches the connection. */
@@ -113,14 +113,27 @@ export const TLS_LISTEN_EVENTS: ConnectionEvents = {
   },
 }
 
+/** Of a listener that chooses protocols. */
+export const ALPN_LISTEN_EVENTS: ConnectionEvents = {
+  ...TLS_LISTEN_EVENTS,
+  alpnCallback: (raw, _name, offered) => raw.data.owner?.chooseProtocol?.(protocolsIn(offered)) ?? false,
+}
+
 /** Of a connection whose beginning was read before TLS. */
 export const SECURED_EVENTS: ConnectionEvents = {
-  ...TLS_LISTEN_EVENTS,
+  ...ALPN_LISTEN_EVENTS,
   open(raw: RawSocket) {
     raw.data.raw = raw
     raw.timeout(HANDSHAKE_TIMEOUT_S)
   },
-  alpnCallback: raw => raw.data.owner?.protocol ?? false,
+}
+
+/** What ALPN offers: names with their lengths in front, which the runtime has checked. */
+function protocolsIn(offered: Uint8Array): readonly string[] {
+  const names: string[] = []
+  for (let at = 0; at < offered.length; at += 1 + offered[at]!)
+    names.push(String.fromCharCode(...offered.subarray(at + 1, at + 1 + offered[at]!)))
+  return names
 }
 
 function adopt(raw: RawSocket): Connection {

@@ -10,6 +10,7 @@ import { deferred } from '../deferred.ts'
 import type { Address, Dial, Socket, SocketHandler, TlsOptions, Via } from '../socket.ts'
 import { Connection, type Owner, type Pass } from './bun-connection.ts'
 import {
+  ALPN_LISTEN_EVENTS,
   ENCRYPTED_EVENTS,
   PLAIN_DIAL_EVENTS,
   PLAIN_LISTEN_EVENTS,
@@ -56,6 +57,8 @@ export interface ListenOptions<P extends Pass = Pass> {
   readonly unix?: string
   /** With it every connection is TLS, and `accept` is called after the handshake. */
   readonly tls?: ServerTls
+  /** What ALPN answers to what a hello offers; `undefined`: it is not answered. Default: never. Only with `tls`. */
+  chooseProtocol?(offered: readonly string[]): string | undefined
   /** The system accepted a connection; TLS has not begun. `undefined`: it is cut at once. Default: all come in. */
   admit?(socket: Socket): P | undefined
   /** A connection came in. The handler returned hears of everything that happens on it. */
@@ -177,12 +180,14 @@ export function listenBun<P extends Pass>(options: ListenOptions<P>): Listening 
     isCutting: false,
     securing,
     context: undefined,
+    chooseProtocol: options.chooseProtocol && (offered => options.chooseProtocol?.(offered)),
   }
+  const tlsEvents = options.chooseProtocol === undefined ? TLS_LISTEN_EVENTS : ALPN_LISTEN_EVENTS
   const rest = {
     allowHalfOpen: true,
     // What `data` of each accepted socket is until `open` replaces it.
     data: owner as never,
-    socket: tls ? TLS_LISTEN_EVENTS : PLAIN_LISTEN_EVENTS,
+    socket: tls ? tlsEvents : PLAIN_LISTEN_EVENTS,
     ...(tls && { tls: bunTls(tls) }),
   }
   const listener =

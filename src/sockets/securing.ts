@@ -20,7 +20,7 @@ export class Securing {
     const secured = new Connection(undefined, undefined, false, {
       context: undefined,
       admit: undefined,
-      protocol,
+      chooseProtocol: protocol === undefined ? undefined : () => protocol,
       accept: socket => handshake.accept(socket),
       failed: this.#failed,
       isCutting: false,

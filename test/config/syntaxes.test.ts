@@ -250,6 +250,7 @@ const SERVER = {
   'http-port': '80',
   'tls-min-version': '1.3',
   'tls-ciphers': 'ECDHE-RSA-AES128-GCM-SHA256',
+  http2: 'false',
   hsts: '31536000',
   limits: { ...LIMITS, 'ping-interval-ms': '10s', 'dead-after-ms': '20s', 'max-body-bytes': '1.5MiB' },
 }
@@ -308,6 +309,7 @@ const SERVER_MEANS = () => ({
     httpPort: 80,
     tlsMinVersion: '1.3',
     tlsCiphers: 'ECDHE-RSA-AES128-GCM-SHA256',
+    http2: false,
     hsts: 31_536_000,
     acceptProxyProtocol: true,
     limits: {

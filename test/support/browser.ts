@@ -31,7 +31,8 @@ export class Browser implements AsyncDisposable {
     }
   }
 
-  static async start(): Promise<Browser> {
+  /** `flags`: besides those that tests always need. */
+  static async start(flags: readonly string[] = []): Promise<Browser> {
     const profile = await mkdtemp(join(tmpdir(), 'localtunnels-browser-'))
     const child = Bun.spawn(
       [
@@ -41,6 +42,7 @@ export class Browser implements AsyncDisposable {
         '--disable-gpu',
         '--remote-debugging-port=0',
         `--user-data-dir=${profile}`,
+        ...flags,
         'about:blank',
       ],
       { stdout: 'ignore', stderr: 'pipe' },

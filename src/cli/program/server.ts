@@ -48,6 +48,9 @@ function serverOptions(): Option[] {
     new Option('--tls-ciphers <list>', 'ciphers of TLS 1.2 (default: forward secret and authenticated)').env(
       'TUNNEL_SERVER_TLS_CIPHERS',
     ),
+    new Option('--no-http2', 'visitors speak HTTP/1.1 only (default: HTTP/2, too, by TLS)').env(
+      'TUNNEL_SERVER_NO_HTTP2',
+    ),
     new Option('--hsts <seconds>', 'tell browsers to come by https only, for so long (default: not)').env(
       'TUNNEL_SERVER_HSTS',
     ),
@@ -128,6 +131,7 @@ function serverSettings(flags: Flags): ServerConfigOptions {
     ...(files.length > 0 && { tlsFiles: files }),
     ...(tlsMinVersion !== undefined && { tlsMinVersion }),
     ...(tlsCiphers !== undefined && { tlsCiphers }),
+    ...(flags.isOff('http2') && { http2: false }),
     ...(hsts !== undefined && { hsts }),
     ...(tlsPort !== undefined && { tlsPort }),
   }

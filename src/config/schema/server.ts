@@ -212,6 +212,11 @@ export const SERVER_FIELDS: Fields = {
     meaning: 'Ciphers of TLS 1.2 by their OpenSSL names, with `:` in between',
     default: 'those with forward secrecy and authenticated encryption',
   },
+  http2: {
+    value: { type: 'flag' },
+    meaning: 'Whether visitors may speak HTTP/2 where the server speaks TLS',
+    default: '`true`',
+  },
   hsts: {
     value: { type: 'number', least: 0, most: 10_000_000_000 },
     meaning:

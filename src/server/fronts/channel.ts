@@ -1,5 +1,5 @@
 // Contract: where the bytes of one visit come from and go to. An HTTP/1.1 connection has one visit after the other; of
-// HTTP/2 each stream will be a channel of its own.
+// HTTP/2 each stream is a channel of its own.
 
 import type { Socket, Splice, SpliceDone } from '../../socket.ts'
 import type { Account } from '../../unsent.ts'

@@ -114,7 +114,8 @@ export class HttpConnection
     this.#phase = 'closed'
     this.#visit.abandon()
     this.#lane?.giveUp()
-    this.#front.left(this, this.#visit.head)
+    this.#front.keepHead(this.#visit.head)
+    this.#front.left(this)
   }
 
   // ── Deadlines, and the end of the server ───────────────────────────────────────────────────────────────────

@@ -10,7 +10,7 @@ import { HeldBytes } from '../head-buffer.ts'
 import type { LaneDesk, LaneGrant } from '../lanes/lane-desk.ts'
 import type { ServerLimits } from '../options.ts'
 import type { ServerRoom } from '../room.ts'
-import type { Visitors } from '../visitors.ts'
+import type { Visitor, Visitors } from '../visitors.ts'
 import { HttpConnection } from './http-connection.ts'
 import type { InputShare } from './http-input.ts'
 import type { Entrance } from './visitor-hop.ts'
@@ -40,10 +40,24 @@ export class HttpFront implements InputShare {
 
   /** Takes a connection, TLS taken away. */
   accept(socket: Socket, entrance: Entrance, seat: Seat | undefined): HttpConnection {
-    const head = this.#heads.pop() ?? new RequestHead()
-    const connection = new HttpConnection(socket, this, entrance, head, seat)
-    this.#visitors.add(connection)
+    const connection = new HttpConnection(socket, this, entrance, this.takeHead(), seat)
+    this.entered(connection)
     return connection
+  }
+
+  /** What one request after the other is parsed into; it comes back by `keepHead`. */
+  takeHead(): RequestHead {
+    return this.#heads.pop() ?? new RequestHead()
+  }
+
+  keepHead(head: RequestHead): void {
+    // A head in the middle of parsing (after 408, say) knows of this connection's bytes: the next one must not.
+    head.reset()
+    if (this.#heads.length < MAX_SPARE_HEADS) this.#heads.push(head)
+  }
+
+  entered(connection: Visitor): void {
+    this.#visitors.add(connection)
   }
 
   get limits(): ServerLimits & HeadLimits {
@@ -61,15 +75,12 @@ export class HttpFront implements InputShare {
   }
 
   /** The connection takes no more requests. Called at most once. */
-  settled(connection: HttpConnection): void {
+  settled(connection: Visitor): void {
     this.#visitors.settled(connection)
   }
 
-  /** The connection is gone, and does not need its head any more. */
-  left(connection: HttpConnection, head: RequestHead): void {
-    // A head in the middle of parsing (after 408, say) knows of this connection's bytes: the next one must not.
-    head.reset()
-    if (this.#heads.length < MAX_SPARE_HEADS) this.#heads.push(head)
+  /** The connection is gone. */
+  left(connection: Visitor): void {
     this.#visitors.left(connection)
   }
 }

@@ -1,0 +1,30 @@
+// How often the peer may do what costs this side more than the peer: so much at once, and so much more with time and with work
+// that is worth something.
+
+export class Allowance {
+  readonly #most: number
+  readonly #perTick: number
+  #left: number
+  #tick = 0
+
+  /** `perTick`: comes back with each tick of the clock that `spend` is told. */
+  constructor(most: number, perTick: number) {
+    this.#most = most
+    this.#perTick = perTick
+    this.#left = most
+  }
+
+  /** False: it is used up. */
+  spend(count: number, tick: number): boolean {
+    if (tick > this.#tick) {
+      this.earn((tick - this.#tick) * this.#perTick)
+      this.#tick = tick
+    }
+    this.#left -= count
+    return this.#left >= 0
+  }
+
+  earn(count: number): void {
+    this.#left = Math.min(this.#most, this.#left + count)
+  }
+}

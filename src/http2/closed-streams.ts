@@ -1,0 +1,25 @@
+// Which streams ended lately, and how: frames that were on their way then are no faults of the peer.
+
+/** More than a peer can have open, so that the frames in flight of all of them are known. */
+const REMEMBERED = 256
+
+export class ClosedStreams {
+  /** Ids in a ring; negative: this side reset the stream. */
+  readonly #ids = new Int32Array(REMEMBERED)
+  #next = 0
+
+  add(stream: number, isReset: boolean): void {
+    this.#ids[this.#next] = isReset ? -stream : stream
+    this.#next = (this.#next + 1) % REMEMBERED
+  }
+
+  /** This side reset it: what comes on it is ignored. */
+  wasReset(stream: number): boolean {
+    return this.#ids.includes(-stream)
+  }
+
+  /** Both sides ended it, or the peer reset it. */
+  wasEnded(stream: number): boolean {
+    return this.#ids.includes(stream)
+  }
+}

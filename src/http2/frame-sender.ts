@@ -1,0 +1,211 @@
+// What one connection sends: frames go into the outbox, in the order in which they leave; DATA as far as the windows and the
+// kernel have room, stream after stream.
+
+import { copyBytes } from '../bytes.ts'
+import type { ResponseHead } from '../http/head.ts'
+import * as Frame from './frame.ts'
+import { encodeResponseHead, encodeTrailers, maxHeadBlockBytes, maxTrailerBlockBytes } from './head-block.ts'
+import { HpackEncoder } from './hpack-encoder.ts'
+import { Outbox } from './outbox.ts'
+import type { ServerStream } from './server-stream.ts'
+import type { PeerSettings } from './settings.ts'
+import { INITIAL_WINDOW_BYTES, SendWindow } from './windows.ts'
+
+/** What one stream sends before it is another one's turn. */
+const TURN_BYTES = 16_384
+/** A frame of this size, or the end of what there was to send, is work; smaller ones are what a tiny window makes. */
+const WHOLE_FRAME_BYTES = 256
+
+export interface SenderHost {
+  /** Frames wait in the outbox. */
+  framed(): void
+  /** DATA was sent that no tiny window cut short. */
+  sentData(): void
+  /** The answer of this stream is complete. */
+  answered(stream: ServerStream): void
+}
+
+export class FrameSender {
+  readonly outbox: Outbox = new Outbox()
+  readonly window: SendWindow = new SendWindow(INITIAL_WINDOW_BYTES)
+  /** The kernel is full: nothing but heads and control frames is written until it has room. Set by the code that has the socket. */
+  isBlocked = false
+  readonly #peer: PeerSettings
+  readonly #host: SenderHost
+  readonly #encoder: HpackEncoder = new HpackEncoder()
+  /** Streams that wait for room, the next one first. */
+  readonly #waiting = new Set<ServerStream>()
+  /** What the stream whose turn it is may still send. */
+  #turnBytes: number = Number.POSITIVE_INFINITY
+
+  constructor(peer: PeerSettings, host: SenderHost) {
+    this.#peer = peer
+    this.#host = host
+  }
+
+  // ── Answers ────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Sends the head of an answer, interim ones too. */
+  head(stream: ServerStream, head: ResponseHead, isLast: boolean): void {
+    const { outbox } = this
+    const { maxFrameSize } = this.#peer
+    const at = outbox.end
+    const into = outbox.reserve(Frame.maxHeadersBytes(maxHeadBlockBytes(head), maxFrameSize))
+    const end = encodeResponseHead(this.#encoder, head, into, at + Frame.FRAME_HEADER_BYTES)
+    outbox.end = Frame.frameHeaders(into, at, end, stream.id, isLast, maxFrameSize)
+    this.#sent(stream, isLast)
+  }
+
+  /** Sends the trailer section in bytes[start, end), as `BodyFramer` judged it, which ends the answer. */
+  trailers(stream: ServerStream, bytes: Uint8Array, start: number, end: number): void {
+    const { outbox } = this
+    const { maxFrameSize } = this.#peer
+    const at = outbox.end
+    const into = outbox.reserve(Frame.maxHeadersBytes(maxTrailerBlockBytes(end - start), maxFrameSize))
+    const from = at + Frame.FRAME_HEADER_BYTES
+    const to = encodeTrailers(this.#encoder, bytes, start, end, into, from)
+    if (to === from) return this.end(stream)
+    outbox.end = Frame.frameHeaders(into, at, to, stream.id, true, maxFrameSize)
+    this.#sent(stream, true)
+  }
+
+  /** Sends as much of bytes[start, end) as there is room for, and says how much that was. `isLast`: nothing follows. */
+  data(stream: ServerStream, bytes: Uint8Array, start: number, end: number, isLast: boolean): number {
+    const { outbox } = this
+    const { maxFrameSize } = this.#peer
+    let from = start
+    while (from < end && this.hasRoom && this.#turnBytes > 0) {
+      const most = Math.min(stream.sending.available, this.window.available, maxFrameSize, TURN_BYTES)
+      const count = Math.min(end - from, most)
+      if (count <= 0) break
+      const isEnd = isLast && from + count === end
+      const into = outbox.reserve(Frame.FRAME_HEADER_BYTES + count)
+      const at = Frame.writeFrameHeader(
+        into,
+        outbox.end,
+        Frame.DATA,
+        isEnd ? Frame.END_STREAM : 0,
+        stream.id,
+        count,
+      )
+      copyBytes(bytes, from, from + count, into, at)
+      outbox.end = at + count
+      stream.sending.sent(count)
+      this.window.sent(count)
+      this.#turnBytes -= count
+      from += count
+      // A frame that the peer's window made small earns nothing: it may ask for the next byte as it likes, at its own cost.
+      if (from === end || count >= WHOLE_FRAME_BYTES) this.#host.sentData()
+      if (isEnd) this.#host.answered(stream)
+    }
+    if (from > start) this.#host.framed()
+    return from - start
+  }
+
+  /** Ends the answer behind what was sent. */
+  end(stream: ServerStream): void {
+    if (stream.isClosed || stream.isAnswerEnded) return
+    const { outbox } = this
+    const into = outbox.reserve(Frame.FRAME_HEADER_BYTES)
+    outbox.end = Frame.writeFrameHeader(into, outbox.end, Frame.DATA, Frame.END_STREAM, stream.id, 0)
+    this.#sent(stream, true)
+  }
+
+  // ── Room ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Room for DATA of any stream. */
+  get hasRoom(): boolean {
+    return !this.isBlocked && !this.outbox.isFull && this.window.available > 0
+  }
+
+  /** The stream wants to hear when there is room for it. */
+  awaitRoom(stream: ServerStream, hasData: boolean): void {
+    if (stream.isClosed) return
+    if (hasData && stream.sending.available <= 0) stream.isStarved = true
+    else this.#waiting.add(stream)
+  }
+
+  /** Whether others wait for room already. */
+  get isAwaited(): boolean {
+    return this.#waiting.size > 0
+  }
+
+  /** Lets streams send in turn, as long as there is room. */
+  pump(): void {
+    for (const stream of this.#waiting) {
+      if (!this.hasRoom) break
+      this.#waiting.delete(stream)
+      this.#turnBytes = TURN_BYTES
+      stream.handler.writable()
+    }
+    this.#turnBytes = Number.POSITIVE_INFINITY
+  }
+
+  /** It does not wait any more. */
+  forget(stream: ServerStream): void {
+    this.#waiting.delete(stream)
+  }
+
+  /** The window of the stream grew. */
+  windowGrew(stream: ServerStream): void {
+    if (!stream.isStarved || stream.sending.available <= 0) return
+    stream.isStarved = false
+    this.#waiting.add(stream)
+    this.#host.framed()
+  }
+
+  /** The peer decodes with a table of this size from now on; it was `least` in between. */
+  resizeTable(least: number, size: number): void {
+    this.#encoder.setPeerLimit(least)
+    this.#encoder.setPeerLimit(size)
+  }
+
+  close(): void {
+    this.#waiting.clear()
+  }
+
+  // ── Control frames ─────────────────────────────────────────────────────────────────────────────────────────
+
+  settings(pairs: readonly (readonly [id: number, value: number])[]): void {
+    const { outbox } = this
+    const into = outbox.reserve(Frame.FRAME_HEADER_BYTES + 6 * pairs.length)
+    outbox.end = Frame.writeSettings(into, outbox.end, pairs)
+    this.#host.framed()
+  }
+
+  settingsAck(): void {
+    const { outbox } = this
+    outbox.end = Frame.writeSettingsAck(outbox.reserve(Frame.FRAME_HEADER_BYTES), outbox.end)
+    this.#host.framed()
+  }
+
+  ping(isAnswer: boolean, bytes: Uint8Array, start: number): void {
+    const { outbox } = this
+    outbox.end = Frame.writePing(outbox.reserve(17), outbox.end, isAnswer, bytes, start)
+    this.#host.framed()
+  }
+
+  windowUpdate(id: number, increment: number): void {
+    const { outbox } = this
+    outbox.end = Frame.writeWindowUpdate(outbox.reserve(13), outbox.end, id, increment)
+    this.#host.framed()
+  }
+
+  reset(id: number, code: number): void {
+    const { outbox } = this
+    outbox.end = Frame.writeReset(outbox.reserve(13), outbox.end, id, code)
+    this.#host.framed()
+  }
+
+  goaway(lastStream: number, code: number, reason: string): void {
+    const { outbox } = this
+    const into = outbox.reserve(Frame.FRAME_HEADER_BYTES + 8 + reason.length)
+    outbox.end = Frame.writeGoaway(into, outbox.end, lastStream, code, reason)
+    this.#host.framed()
+  }
+
+  #sent(stream: ServerStream, isLast: boolean): void {
+    if (isLast) this.#host.answered(stream)
+    this.#host.framed()
+  }
+}

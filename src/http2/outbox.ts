@@ -1,0 +1,53 @@
+// Frames that leave together: those of all streams of a connection that were written in one turn of the event loop.
+
+import { copyBytes } from '../bytes.ts'
+
+/** From here on it is full: what waits for room stays with its stream. One TLS write of this size keeps a fast network busy. */
+export const FULL_OUTBOX_BYTES = 65_536
+/** A whole DATA frame fits behind what is not full yet. */
+const ARRAY_BYTES = FULL_OUTBOX_BYTES + 20_480
+/** Arrays kept for the next connections: a connection has one only while frames wait. */
+const MAX_SPARE_ARRAYS = 16
+
+const EMPTY = new Uint8Array(0)
+const spare: Uint8Array[] = []
+
+export class Outbox {
+  /** The frames lie in [0, end). */
+  bytes: Uint8Array = EMPTY
+  end = 0
+
+  get isEmpty(): boolean {
+    return this.end === 0
+  }
+
+  get isFull(): boolean {
+    return this.end >= FULL_OUTBOX_BYTES
+  }
+
+  /** The array, with room for so many bytes behind `end`. */
+  reserve(count: number): Uint8Array {
+    const needed = this.end + count
+    if (needed <= this.bytes.length) return this.bytes
+    const before = this.bytes
+    const larger =
+      needed <= ARRAY_BYTES
+        ? (spare.pop() ?? new Uint8Array(ARRAY_BYTES))
+        : new Uint8Array(Math.max(needed, 2 * before.length))
+    copyBytes(before, 0, this.end, larger, 0)
+    keep(before)
+    this.bytes = larger
+    return larger
+  }
+
+  /** The frames have left. */
+  clear(): void {
+    keep(this.bytes)
+    this.bytes = EMPTY
+    this.end = 0
+  }
+}
+
+function keep(bytes: Uint8Array): void {
+  if (bytes.length === ARRAY_BYTES && spare.length < MAX_SPARE_ARRAYS) spare.push(bytes)
+}

@@ -1,0 +1,395 @@
+// The server's end of one HTTP/2 connection (RFC 9113): streams, settings, windows, limits and the end. It knows bytes, and
+// neither sockets nor requests.
+//
+//   bytes ─▶ receive ─▶ decoder ─▶ streams' handlers … FrameSender ─▶ outbox ─▶ whoever has the socket
+
+import { Allowance } from './allowance.ts'
+import { ClosedStreams } from './closed-streams.ts'
+import * as Code from './error-codes.ts'
+import { FieldList } from './field-list.ts'
+import * as Frame from './frame.ts'
+import { FrameDecoder, type FrameHandler } from './frame-decoder.ts'
+import { FrameSender } from './frame-sender.ts'
+import { HpackDecoder } from './hpack-decoder.ts'
+import { ServerStream } from './server-stream.ts'
+import * as Settings from './settings.ts'
+import { INITIAL_WINDOW_BYTES, ReceiveWindow } from './windows.ts'
+
+/** Requests under way at once; one more is refused with REFUSED_STREAM. What browsers expect, and RFC 9113 asks for at least. */
+export const MAX_STREAMS = 100
+/** What may come on a stream before its request's origin takes it: 20 Mbit/s over 100 ms. */
+export const STREAM_WINDOW_BYTES = 262_144
+/** The same for all streams of a connection: what an origin that does not read can have this side keep. */
+export const CONNECTION_WINDOW_BYTES = 1_048_576
+/** CONTINUATION frames in one head. Those who write frames fill them: four hold the largest head. */
+export const MAX_CONTINUATIONS = 16
+/**
+ * Frames that ask for an answer or for nothing: PING, SETTINGS, PRIORITY, WINDOW_UPDATE, CONTINUATION, DATA without data, frames of
+ * closed streams and unknown ones. So many at once, and so many a tick. Requests and answers add to them.
+ */
+export const MAX_NOISE = 1_024
+const NOISE_PER_TICK = 64
+const NOISE_PER_REQUEST = 8
+const NOISE_PER_DATA = 2
+/** A SETTINGS frame moves the windows of all streams. */
+const NOISE_OF_SETTINGS = 8
+/**
+ * Streams that the peer reset, or had this side reset, before their answer was complete: each has cost a request at the
+ * origin. So many at once, and so many a tick: a page that is left behind cancels all of its requests.
+ */
+export const MAX_RESETS = 256
+const RESETS_PER_TICK = 16
+/** Heads and control frames that may wait while the peer reads nothing; then the connection ends. */
+export const MAX_WAITING_BYTES = 1_048_576
+
+const NO_LAST_STREAM = Frame.MAX_U31
+/** Of the block under work: it is read at once, so one list serves all connections. */
+const fields = new FieldList()
+
+export interface ServerConnectionHost {
+  /** A request came: its fields, valid during the call, decide. Sets `stream.handler` unless it resets the stream. */
+  requested(stream: ServerStream, fields: FieldList, isLast: boolean): void
+  /** Frames wait in the outbox. */
+  framed(): void
+  /** The last stream is gone. */
+  idle(): void
+  /** GOAWAY says why the connection ends; nothing is read any more. */
+  failed(fault: Code.Fault): void
+  /** The peer has seen the first GOAWAY of `shutDown`. */
+  sawGoaway(): void
+}
+
+export interface ServerConnectionOptions {
+  /** What the fields of a head may have by the count of RFC 7541. */
+  readonly maxListBytes: number
+  /** A longer field block cannot be decoded, which ends the connection. */
+  readonly maxBlockBytes: number
+}
+
+export class ServerConnection implements FrameHandler {
+  readonly sender: FrameSender
+  readonly #host: ServerConnectionHost
+  readonly #decoder: FrameDecoder
+  readonly #hpackDecoder: HpackDecoder
+  readonly #peer: Settings.PeerSettings = new Settings.PeerSettings('client')
+  readonly #streams = new Map<number, ServerStream>()
+  readonly #closedStreams: ClosedStreams = new ClosedStreams()
+  readonly #noise: Allowance = new Allowance(MAX_NOISE, NOISE_PER_TICK)
+  readonly #resets: Allowance = new Allowance(MAX_RESETS, RESETS_PER_TICK)
+  readonly #receiving: ReceiveWindow = new ReceiveWindow(INITIAL_WINDOW_BYTES)
+  /** The stream that DATA comes on; `undefined`: it is dropped. */
+  #dataStream: ServerStream | undefined
+  #dataLength = 0
+  #lastStream = 0
+  /** Streams above it are not served. */
+  #lastServed: number = NO_LAST_STREAM
+  #isShuttingDown = false
+  #isOver = false
+  /** What `receive` was told. */
+  #tick = 0
+
+  constructor(host: ServerConnectionHost, { maxListBytes, maxBlockBytes }: ServerConnectionOptions) {
+    this.#host = host
+    this.#decoder = new FrameDecoder(this, {
+      role: 'server',
+      maxBlockBytes,
+      maxContinuations: MAX_CONTINUATIONS,
+    })
+    this.#hpackDecoder = new HpackDecoder({ maxListBytes })
+    this.sender = new FrameSender(this.#peer, {
+      framed: () => host.framed(),
+      sentData: () => this.#noise.earn(NOISE_PER_DATA),
+      answered: stream => {
+        stream.isAnswerEnded = true
+        if (stream.isRequestEnded) this.#remove(stream, false)
+      },
+    })
+    this.sender.settings([
+      [Settings.MAX_CONCURRENT_STREAMS, MAX_STREAMS],
+      [Settings.INITIAL_WINDOW_SIZE, STREAM_WINDOW_BYTES],
+      [Settings.MAX_HEADER_LIST_SIZE, maxListBytes],
+      [Settings.ENABLE_CONNECT_PROTOCOL, 1],
+    ])
+    this.sender.windowUpdate(0, this.#receiving.enlarge(CONNECTION_WINDOW_BYTES))
+  }
+
+  get streamCount(): number {
+    return this.#streams.size
+  }
+
+  /** The preface, a frame other than DATA, or a head has begun and is not complete. */
+  get isInside(): boolean {
+    return !this.#isOver && this.#decoder.isInside
+  }
+
+  // ── From the peer ──────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Takes bytes from `at` on, at most so many frames of them. Returns how far it came. `tick`: four of them are a second. */
+  receive(bytes: Uint8Array, at: number, frames: number, tick: number): number {
+    if (this.#isOver) return bytes.length
+    this.#tick = tick
+    const decoder = this.#decoder
+    decoder.framesLeft = frames
+    const fault = decoder.receive(bytes, at)
+    if (fault === undefined) return decoder.at
+    this.#fail(fault)
+    return bytes.length
+  }
+
+  frame(type: number, _flags: number, stream: number, length: number): void {
+    if (type === Frame.DATA) return this.#dataBegins(stream, length)
+    if (type !== Frame.HEADERS) this.#countNoise(type === Frame.SETTINGS ? NOISE_OF_SETTINGS : 1)
+  }
+
+  #dataBegins(id: number, length: number): void {
+    this.#dataStream = undefined
+    this.#dataLength = length
+    if (id > this.#lastStream) return this.#decoder.fail(Code.PROTOCOL_ERROR, 'DATA without a request')
+    if (!this.#receiving.take(length))
+      return this.#decoder.fail(Code.FLOW_CONTROL_ERROR, 'DATA beyond the window of the connection')
+    const stream = this.#streams.get(id)
+    if (stream === undefined) {
+      this.#countNoise(1)
+      if (!this.#closedStreams.wasReset(id)) this.#refuse(id, Code.STREAM_CLOSED)
+    } else if (stream.isRequestEnded) this.#refuse(id, Code.STREAM_CLOSED)
+    else if (!stream.receiving.take(length)) this.#refuse(id, Code.FLOW_CONTROL_ERROR)
+    else this.#dataStream = stream
+  }
+
+  data(_stream: number, bytes: Uint8Array, start: number, end: number): void {
+    const stream = this.#dataStream
+    if (stream === undefined || stream.isClosed) return this.#consumed(end - start)
+    stream.heldBytes += end - start
+    stream.handler.data(bytes, start, end)
+  }
+
+  dataEnded(_stream: number, padding: number, isLast: boolean): void {
+    const stream = this.#dataStream
+    if (padding > 0) this.#consumed(padding)
+    if (!isLast && this.#dataLength === padding) this.#countNoise(1)
+    if (stream === undefined || stream.isClosed) return
+    if (padding > 0) this.#giveBack(stream, padding)
+    if (isLast) this.#requestEnded(stream, undefined)
+  }
+
+  headers(
+    id: number,
+    isLast: boolean,
+    isMalformed: boolean,
+    bytes: Uint8Array,
+    start: number,
+    end: number,
+  ): void {
+    const list = fields
+    if (!this.#hpackDecoder.decode(bytes, start, end, list))
+      return this.#decoder.fail(Code.COMPRESSION_ERROR, this.#hpackDecoder.problem)
+    const stream = this.#streams.get(id)
+    if (stream !== undefined) return this.#trailersCame(stream, isLast && !isMalformed)
+    if (id <= this.#lastStream) return this.#lateHeaders(id)
+    this.#lastStream = id
+    if (id > this.#lastServed) return
+    if (isMalformed) return this.#refuse(id, Code.PROTOCOL_ERROR)
+    if (this.#streams.size >= MAX_STREAMS) return this.#refuse(id, Code.REFUSED_STREAM)
+    this.#noise.earn(NOISE_PER_REQUEST)
+    const opened = new ServerStream(id, this.#peer.initialWindowSize, STREAM_WINDOW_BYTES)
+    opened.isRequestEnded = isLast
+    this.#streams.set(id, opened)
+    this.#host.requested(opened, list, isLast)
+  }
+
+  #trailersCame(stream: ServerStream, isSound: boolean): void {
+    if (stream.isRequestEnded) this.#refuse(stream.id, Code.STREAM_CLOSED)
+    else if (!isSound || fields.isTooLarge) this.#refuse(stream.id, Code.PROTOCOL_ERROR)
+    else this.#requestEnded(stream, fields)
+  }
+
+  #lateHeaders(id: number): void {
+    this.#countNoise(1)
+    if (this.#closedStreams.wasReset(id)) return
+    if (this.#closedStreams.wasEnded(id)) this.#decoder.fail(Code.STREAM_CLOSED, 'a head on a closed stream')
+    else this.#decoder.fail(Code.PROTOCOL_ERROR, 'a stream id below one that was used')
+  }
+
+  #requestEnded(stream: ServerStream, trailers: FieldList | undefined): void {
+    stream.isRequestEnded = true
+    stream.handler.ended(trailers)
+    if (stream.isAnswerEnded) this.#remove(stream, false)
+  }
+
+  reset(id: number, _code: number): void {
+    if (id > this.#lastStream)
+      return this.#decoder.fail(Code.PROTOCOL_ERROR, 'a reset of a stream that is idle')
+    const stream = this.#streams.get(id)
+    if (stream === undefined) return
+    this.#remove(stream, false)
+    this.#countReset()
+    stream.handler.reset()
+  }
+
+  settings(bytes: Uint8Array, start: number, end: number): void {
+    const peer = this.#peer
+    const before = peer.initialWindowSize
+    const code = peer.read(bytes, start, end)
+    if (code !== 0) return this.#decoder.fail(code, peer.problem)
+    this.sender.resizeTable(peer.leastHeaderTableSize, peer.headerTableSize)
+    // Before anything that a larger window allows.
+    this.sender.settingsAck()
+    const growth = peer.initialWindowSize - before
+    if (growth === 0) return
+    for (const stream of this.#streams.values()) {
+      if (!stream.sending.grow(growth))
+        return this.#decoder.fail(Code.FLOW_CONTROL_ERROR, 'INITIAL_WINDOW_SIZE lets a window pass 2^31 - 1')
+      this.sender.windowGrew(stream)
+    }
+  }
+
+  settingsAcknowledged(): void {}
+
+  ping(bytes: Uint8Array, start: number): void {
+    this.sender.ping(true, bytes, start)
+  }
+
+  pong(): void {
+    if (this.#isShuttingDown && this.#lastServed === NO_LAST_STREAM) this.#host.sawGoaway()
+  }
+
+  /** It pushes nothing and opens no more streams: those that are open go on. */
+  goaway(): void {}
+
+  windowUpdate(id: number, increment: number): void {
+    if (id === 0) {
+      if (!this.sender.window.grow(increment))
+        return this.#decoder.fail(Code.FLOW_CONTROL_ERROR, 'the window of the connection passes 2^31 - 1')
+      return this.#host.framed()
+    }
+    if (id > this.#lastStream)
+      return this.#decoder.fail(Code.PROTOCOL_ERROR, 'a window of a stream that is idle')
+    const stream = this.#streams.get(id)
+    if (stream === undefined) return
+    if (stream.sending.grow(increment)) this.sender.windowGrew(stream)
+    else this.#refuse(id, Code.FLOW_CONTROL_ERROR)
+  }
+
+  streamFault(id: number, code: number, reason: string): void {
+    // A stream that is idle cannot be reset.
+    if (id > this.#lastStream) this.#decoder.fail(code, reason)
+    else this.#refuse(id, code)
+  }
+
+  // ── Streams ────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Cuts the stream. Its handler hears nothing more. */
+  resetStream(stream: ServerStream, code: number): void {
+    if (stream.isClosed) return
+    this.sender.reset(stream.id, code)
+    this.#remove(stream, true)
+  }
+
+  /** A request, or what belongs to it, breaks a rule: cuts the stream, and counts against those who do that all the time. */
+  refuse(stream: ServerStream, code: number): void {
+    if (!stream.isClosed) this.#refuse(stream.id, code)
+  }
+
+  /** So many bytes of a stream reached whom they are for: the peer may send as many more. */
+  consumed(stream: ServerStream, count: number): void {
+    if (count === 0) return
+    // What a closed stream had was given back to the connection when it closed.
+    if (stream.isClosed) return
+    stream.heldBytes -= count
+    this.#consumed(count)
+    this.#giveBack(stream, count)
+  }
+
+  // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Asks the peer to open no more streams. Those that it opens before it knows are served: `sawGoaway` follows. */
+  shutDown(): void {
+    if (this.#isShuttingDown || this.#isOver) return
+    this.#isShuttingDown = true
+    this.sender.goaway(NO_LAST_STREAM, Code.NO_ERROR, '')
+    this.sender.ping(false, new Uint8Array(8), 0)
+  }
+
+  /** From now on no more streams are served. */
+  settle(): void {
+    if (this.#isOver || this.#lastServed !== NO_LAST_STREAM) return
+    this.#isShuttingDown = true
+    this.#lastServed = this.#lastStream
+    this.sender.goaway(this.#lastStream, Code.NO_ERROR, '')
+  }
+
+  /** The peer sends no more: requests that are not complete never will be. */
+  endRequests(): void {
+    for (const stream of [...this.#streams.values()])
+      if (!stream.isRequestEnded) {
+        this.#remove(stream, false)
+        stream.handler.reset()
+      }
+  }
+
+  /** Ends the connection: every stream hears of it. */
+  close(): void {
+    this.#isOver = true
+    this.#decoder.stop()
+    this.sender.close()
+    const open = [...this.#streams.values()]
+    this.#streams.clear()
+    for (const stream of open) {
+      stream.isClosed = true
+      stream.handler.reset()
+    }
+  }
+
+  /** Ends it with this fault, for which GOAWAY is sent. */
+  fail(code: number, reason: string): void {
+    if (!this.#isOver) this.#fail({ code, reason })
+  }
+
+  #fail(fault: Code.Fault): void {
+    this.sender.goaway(this.#lastStream, fault.code, fault.reason)
+    this.close()
+    this.#host.failed(fault)
+  }
+
+  #remove(stream: ServerStream, isReset: boolean): void {
+    if (stream.isClosed) return
+    stream.isClosed = true
+    this.#closedStreams.add(stream.id, isReset)
+    this.sender.forget(stream)
+    this.#streams.delete(stream.id)
+    if (stream.heldBytes > 0) this.#consumed(stream.heldBytes)
+    stream.heldBytes = 0
+    if (this.#streams.size === 0 && !this.#isOver) this.#host.idle()
+  }
+
+  /** The peer's fault: a stream that is open hears of it. */
+  #refuse(id: number, code: number): void {
+    const stream = this.#streams.get(id)
+    this.sender.reset(id, code)
+    if (stream === undefined) this.#closedStreams.add(id, true)
+    else this.#remove(stream, true)
+    this.#countReset()
+    stream?.handler.reset()
+  }
+
+  #countReset(): void {
+    if (!this.#resets.spend(1, this.#tick))
+      this.#decoder.fail(Code.ENHANCE_YOUR_CALM, 'too many streams are reset')
+  }
+
+  #countNoise(count: number): void {
+    if (!this.#noise.spend(count, this.#tick))
+      this.#decoder.fail(Code.ENHANCE_YOUR_CALM, 'too many frames that say nothing')
+  }
+
+  #consumed(count: number): void {
+    const increment = this.#receiving.consume(count)
+    if (increment > 0) this.sender.windowUpdate(0, increment)
+  }
+
+  #giveBack(stream: ServerStream, count: number): void {
+    if (stream.isRequestEnded || stream.isClosed) return
+    const increment = stream.receiving.consume(count)
+    if (increment > 0) this.sender.windowUpdate(stream.id, increment)
+  }
+}

@@ -1,0 +1,186 @@
+// The answer on one stream: HTTP/1.1 text in, HEADERS and DATA out. What the visitor has no room for waits here.
+
+import { BodyFramer } from '../../http/body.ts'
+import { parseResponseHead, ResponseHead } from '../../http/head.ts'
+import type { FrameSender } from '../../http2/frame-sender.ts'
+import type { ServerStream } from '../../http2/server-stream.ts'
+import { type Account, Unsent, type Writing } from '../../unsent.ts'
+import { HeadBuffer } from '../head-buffer.ts'
+
+/** The text was judged when it came from the app, and has got the server's own lines since. */
+const LIMITS = { maxHeadBytes: 1_048_576, maxHeaderCount: 4_096, maxTargetBytes: 0 }
+
+/** Heads are parsed and encoded in one go, so one object serves all streams. */
+const head = new ResponseHead()
+
+/** What an answer needs of its stream. */
+export interface AnswerOwner {
+  /** Of the request. */
+  readonly method: string
+  /** The head of the final answer came. False: it is none for this request, and the answer is given up. */
+  judge(head: ResponseHead): boolean
+}
+
+type Phase = 'head' | 'length' | 'chunked' | 'raw' | 'complete'
+
+export class Http2Answer implements Writing {
+  readonly #sender: FrameSender
+  readonly #stream: ServerStream
+  readonly #owner: AnswerOwner
+  readonly #unsent: Unsent = new Unsent()
+  #phase: Phase = 'head'
+  /** Of a body of known length: what is still to come. */
+  #leftBytes = 0
+  #framer: BodyFramer | undefined
+  #trailers: HeadBuffer | undefined
+  /** A head that came in pieces. */
+  #partial: HeadBuffer | undefined
+  #isScratch = false
+  /** Nothing follows what is unsent. */
+  #isEnding = false
+  /** Bytes given to DATA frames. */
+  sentBytes = 0
+
+  constructor(sender: FrameSender, stream: ServerStream, owner: AnswerOwner) {
+    this.#sender = sender
+    this.#stream = stream
+    this.#owner = owner
+  }
+
+  /** Takes text[start, end). False: it is no answer, or not one to this request. */
+  take(text: Uint8Array, isScratch: boolean, start: number, end: number): boolean {
+    if (this.#phase !== 'head') return this.#takeBody(text, isScratch, start, end)
+    if (this.#partial === undefined) return this.#takeHead(text, isScratch, start, end)
+    this.#partial.add(text, start, end)
+    const whole = this.#partial.take()
+    return whole === undefined || this.#takeHead(whole, false, 0, whole.length)
+  }
+
+  #takeHead(text: Uint8Array, isScratch: boolean, start: number, end: number): boolean {
+    let at = start
+    while (at < end) {
+      const next = parseResponseHead(head, text, at, end, LIMITS, this.#owner.method)
+      if (next === -1) return false
+      if (next === 0) {
+        head.fields.isPartial = false
+        this.#partial ??= new HeadBuffer()
+        this.#partial.add(text, at, end)
+        return true
+      }
+      at = next
+      if (head.status >= 200 || head.status === 101) {
+        if (!this.#owner.judge(head)) return false
+        return this.#begin() && this.#takeBody(text, isScratch, at, end)
+      }
+      this.#sender.head(this.#stream, head, false)
+    }
+    return true
+  }
+
+  #begin(): boolean {
+    const { body, contentLength, status } = head
+    const isRaw = status === 101 || body === 'close'
+    const isEmpty = !isRaw && (body === 'none' || (body === 'length' && contentLength === 0))
+    this.#leftBytes = contentLength
+    this.#phase = isRaw ? 'raw' : isEmpty || body === 'none' ? 'complete' : body
+    if (this.#phase === 'chunked') {
+      this.#framer = new BodyFramer(
+        (bytes, from, to) => this.#send(bytes, this.#isScratch, from, to),
+        (bytes, from, to) => {
+          this.#trailers ??= new HeadBuffer()
+          this.#trailers.add(bytes, from, to)
+        },
+      )
+      this.#framer.begin('chunked', 0)
+    }
+    this.#isEnding = isEmpty
+    this.#sender.head(this.#stream, head, isEmpty)
+    return true
+  }
+
+  #takeBody(text: Uint8Array, isScratch: boolean, start: number, end: number): boolean {
+    if (start === end) return true
+    switch (this.#phase) {
+      case 'raw':
+        this.#send(text, isScratch, start, end)
+        return true
+      case 'length':
+        this.#leftBytes -= end - start
+        if (this.#leftBytes < 0) return false
+        if (this.#leftBytes === 0) {
+          this.#phase = 'complete'
+          this.#isEnding = true
+        }
+        this.#send(text, isScratch, start, end)
+        return true
+      case 'chunked': {
+        this.#isScratch = isScratch
+        const framer = this.#framer
+        if (framer?.feed(text, start, end) !== end) return false
+        if (!framer.complete) return true
+        this.#phase = 'complete'
+        this.#isEnding = true
+        this.#finish()
+        return true
+      }
+      default:
+        return false
+    }
+  }
+
+  #send(bytes: Uint8Array, isScratch: boolean, start: number, end: number): void {
+    // Those that wait already come first.
+    const mayOvertake = !this.#sender.isAwaited || !this.#unsent.isEmpty
+    if (mayOvertake) this.#unsent.send(this, bytes, isScratch, start, end)
+    else this.#unsent.keep(bytes, isScratch, start, end)
+  }
+
+  /** Of `Unsent`: DATA, as much as there is room for. */
+  write(bytes: Uint8Array, start = 0, end: number = bytes.length): number {
+    // What waits is sent piece by piece: whether it is the last one is only known of what never waited.
+    const isLast = this.#isEnding && this.#unsent.isEmpty && this.#trailers === undefined
+    const count = this.#sender.data(this.#stream, bytes, start, end, isLast && this.#phase === 'complete')
+    this.sentBytes += count
+    return count
+  }
+
+  /** There is room. */
+  flush(): void {
+    this.#unsent.flush(this)
+    this.#finish()
+  }
+
+  /** The origin sends no more. False: what it sent is no whole answer. */
+  end(): boolean {
+    if (this.#phase === 'raw') this.#phase = 'complete'
+    this.#isEnding = true
+    this.#finish()
+    return this.#phase === 'complete'
+  }
+
+  /** Ends the stream behind what was sent. */
+  #finish(): void {
+    if (!this.#isEnding || !this.#unsent.isEmpty || this.#stream.isAnswerEnded) return
+    const trailers = this.#trailers?.take()
+    if (trailers === undefined) this.#sender.end(this.#stream)
+    else this.#sender.trailers(this.#stream, trailers, 0, trailers.length)
+  }
+
+  /** Nothing waits for room. */
+  get isEmpty(): boolean {
+    return this.#unsent.isEmpty
+  }
+
+  /** END_STREAM follows what waits, or was sent. */
+  get isEnding(): boolean {
+    return this.#isEnding
+  }
+
+  set account(account: Account | undefined) {
+    this.#unsent.account = account
+  }
+
+  clear(): void {
+    this.#unsent.clear()
+  }
+}

@@ -1,0 +1,333 @@
+// One visitor's HTTP/2 connection: its socket, its turns and deadlines, and its end. Each of its streams is a visit.
+
+import { eventLoop } from '../../event-loop.ts'
+import * as Code from '../../http2/error-codes.ts'
+import type { FieldList } from '../../http2/field-list.ts'
+import {
+  MAX_WAITING_BYTES,
+  ServerConnection,
+  type ServerConnectionHost,
+} from '../../http2/server-connection.ts'
+import type { ServerStream } from '../../http2/server-stream.ts'
+import type { Socket, SocketHandler } from '../../socket.ts'
+import type { Occupant, Seat } from '../admission.ts'
+import type { ServerLimits } from '../options.ts'
+import type { Visitor } from '../visitors.ts'
+import type { HttpFront } from './http.ts'
+import { HttpInput, type InputReader } from './http-input.ts'
+import { HttpOutput, type OutputOwner } from './http-output.ts'
+import { Http2Stream } from './http2-stream.ts'
+import { IdleTime } from './idle-time.ts'
+import { type Entrance, VisitorHop } from './visitor-hop.ts'
+
+/** Frames handled in one turn, when more have arrived than are handled at once: as many requests as an HTTP/1.1 connection begins. */
+const FRAMES_IN_A_TURN = 16
+/** Outboxes filled one after the other, as long as the kernel takes them: then others have their turn. */
+const OUTBOXES_IN_A_TURN = 4
+/** After FIN from the visitor an answer that makes no progress is given up: leaving and half-closing look alike. */
+const HALF_CLOSE_GRACE_MS = 1_000
+/** How long a visitor may take to close after GOAWAY before its connection is cut: a RST now could destroy the last answers. */
+const LINGER_MS = 2_000
+/** How long a visitor may take to answer the first GOAWAY of a drain: a round trip. */
+const GOAWAY_MS = 1_000
+/** What a field costs by the count of RFC 7541. */
+const FIELD_OVERHEAD = 32
+
+type Phase =
+  | 'open'
+  /** The last frames are on their way out; what still arrives is dropped. */
+  | 'closing'
+  /** FIN was sent behind them: the visitor has a while to end its side, too. */
+  | 'lingering'
+  | 'closed'
+
+export class Http2Connection
+  implements SocketHandler, InputReader, OutputOwner, Occupant, Visitor, ServerConnectionHost
+{
+  readonly front: HttpFront
+  readonly visitor: VisitorHop
+  readonly isCertified: boolean
+  readonly #socket: Socket
+  readonly #seat: Seat | undefined
+  readonly #input: HttpInput
+  readonly #output: HttpOutput
+  readonly #idle: IdleTime
+  /** For the preface, and for a head or another frame that has begun. */
+  readonly #frameTime: IdleTime
+  #isInside = true
+  #phase: Phase = 'open'
+  #isFlushPlanned = false
+  /** What arrived is being handled: frames leave behind it. */
+  #isTaking = false
+  #hasBegun = false
+  #hasPreface = false
+  /** Heads and control frames that the kernel has not taken. */
+  #waitingBytes = 0
+  readonly connection: ServerConnection
+
+  constructor(socket: Socket, front: HttpFront, entrance: Entrance, seat?: Seat) {
+    this.#socket = socket
+    this.front = front
+    this.#seat = seat
+    if (seat !== undefined) seat.occupant = this
+    this.isCertified = socket.isCertified === true
+    this.visitor = new VisitorHop(entrance, socket.remoteAddress)
+    this.#input = new HttpInput(socket, front, this)
+    this.#output = new HttpOutput(socket, front.deadlines, this)
+    this.#idle = new IdleTime(front, () => this.#waitedTooLong())
+    this.#frameTime = new IdleTime(front, () => this.#frameTookTooLong())
+    this.#frameTime.awaitHead()
+    const { maxHeadBytes, maxHeaderCount } = front.limits
+    this.connection = new ServerConnection(this, {
+      maxListBytes: maxHeadBytes + FIELD_OVERHEAD * maxHeaderCount,
+      // A head that is a little too large still gets an answer that says so.
+      maxBlockBytes: 2 * maxHeadBytes,
+    })
+  }
+
+  /** Sends SETTINGS. */
+  begin(): void {
+    this.#hasBegun = true
+    if (this.front.isDraining) this.drain()
+    this.#flush()
+  }
+
+  get limits(): ServerLimits {
+    return this.front.limits
+  }
+
+  // ── From the socket ────────────────────────────────────────────────────────────────────────────────────────
+
+  received(bytes: Uint8Array): void {
+    this.#input.received(bytes)
+  }
+
+  drained(): void {
+    if (!this.#output.flush()) return
+    this.#waitingBytes = 0
+    if (this.#phase === 'closing') return this.#linger()
+    this.connection.sender.isBlocked = false
+    this.#flush()
+  }
+
+  ended(): void {
+    this.#input.ended()
+  }
+
+  closed(): void {
+    this.#phase = 'closed'
+    this.#idle.close()
+    this.#frameTime.close()
+    this.#input.close()
+    this.#output.close()
+    this.connection.close()
+    this.connection.sender.outbox.clear()
+    this.front.left(this)
+  }
+
+  // ── Frames in ──────────────────────────────────────────────────────────────────────────────────────────────
+
+  readonly isHeadAwaited = false
+
+  get isParsing(): boolean {
+    return this.#phase === 'open'
+  }
+
+  take(bytes: Uint8Array, at: number): number {
+    if (this.#phase !== 'open') return bytes.length
+    this.#isTaking = true
+    const next = this.connection.receive(bytes, at, FRAMES_IN_A_TURN, this.front.deadlines.tick)
+    this.#isTaking = false
+    this.#watchFrames()
+    if (!this.connection.sender.outbox.isEmpty || this.connection.sender.isAwaited) this.#flush()
+    return next
+  }
+
+  /** From the first byte of a frame or head to its last, however slowly they drip. */
+  #watchFrames(): void {
+    const { isInside } = this.connection
+    if (isInside === this.#isInside) return
+    this.#isInside = isInside
+    if (isInside) this.#frameTime.awaitHead()
+    else this.#frameTime.stop()
+    if (this.#hasPreface) return
+    this.#hasPreface = true
+    if (this.connection.streamCount === 0 && !this.#isDraining) this.#idle.awaitRequest()
+  }
+
+  inputEnded(): void {
+    if (this.#phase !== 'open') return
+    this.connection.endRequests()
+    if (this.connection.streamCount === 0) this.#close()
+    else this.#output.expectAnswer(HALF_CLOSE_GRACE_MS)
+  }
+
+  waits(): void {
+    if (!this.#input.keepsTooMuch) return
+    eventLoop.soon(() => this.#input.keepsTooMuch && this.#cutOff())
+  }
+
+  // ── ServerConnectionHost ───────────────────────────────────────────────────────────────────────────────────
+
+  requested(stream: ServerStream, fields: FieldList, isLast: boolean): void {
+    if (!this.#isDraining) this.#idle.stop()
+    new Http2Stream(this, stream).begin(fields, isLast)
+  }
+
+  /** Frames of one turn leave together. */
+  framed(): void {
+    if (this.#isFlushPlanned || this.#isTaking || !this.#hasBegun) return
+    this.#isFlushPlanned = true
+    if (this.connection.streamCount > 1) eventLoop.soon(this.#plannedFlush)
+    else queueMicrotask(this.#plannedFlush)
+  }
+
+  idle(): void {
+    if (this.#phase !== 'open') return
+    if (this.#isSettled) return this.#close()
+    if (this.#input.hasEnded) this.#close()
+    else if (!this.#isDraining) this.#idle.awaitRequest()
+  }
+
+  failed(): void {
+    this.#output.hurry(LINGER_MS)
+    this.#close()
+  }
+
+  sawGoaway(): void {
+    this.#settle()
+  }
+
+  // ── Frames out ─────────────────────────────────────────────────────────────────────────────────────────────
+
+  readonly #plannedFlush = () => {
+    this.#isFlushPlanned = false
+    this.#flush()
+  }
+
+  /** Sends what is in the outbox, and what waited for room in it. */
+  #flush(): void {
+    const { sender } = this.connection
+    for (let round = 0; round < OUTBOXES_IN_A_TURN; round++) {
+      if (this.#phase === 'open') sender.pump()
+      if (!this.#send()) return
+      if (!sender.isAwaited || !sender.hasRoom) return
+    }
+    this.framed()
+  }
+
+  /** False: the kernel is full, or there is nothing to send. */
+  #send(): boolean {
+    const { outbox } = this.connection.sender
+    if (outbox.isEmpty) return false
+    if (this.#phase === 'closed') return false
+    const count = outbox.end
+    const isTaken = this.#output.write(outbox.bytes, true, 0, count)
+    outbox.clear()
+    if (isTaken) return true
+    this.connection.sender.isBlocked = true
+    this.#waitingBytes += count
+    // It asks, and does not read the answers.
+    if (this.#waitingBytes > MAX_WAITING_BYTES) this.#cutOff()
+    return false
+  }
+
+  /** What was written has filled the outbox: it leaves now. */
+  filled(): void {
+    if (this.connection.sender.outbox.isFull && !this.#isTaking) this.#send()
+  }
+
+  // ── Deadlines, and the end of the server ───────────────────────────────────────────────────────────────────
+
+  #waitedTooLong(): void {
+    if (this.#phase === 'lingering') return this.#socket.terminate()
+    if (this.#phase !== 'open') return
+    if (this.#isDraining) return this.#settle()
+    if (this.connection.streamCount > 0) return
+    this.connection.settle()
+    this.#close()
+  }
+
+  #frameTookTooLong(): void {
+    if (this.#phase === 'open') this.connection.fail(Code.ENHANCE_YOUR_CALM, 'a frame or head takes too long')
+  }
+
+  /** It takes nothing of what waits for the kernel. */
+  visitorStalled(): void {
+    this.#cutOff()
+  }
+
+  /** It sent FIN and the origins nothing since. */
+  answerStalled(): void {
+    this.#socket.terminate()
+  }
+
+  #isDraining = false
+  #isSettled = false
+
+  /** The server stops: streams that the visitor opens before it knows of that are still served. */
+  drain(): void {
+    if (this.#phase !== 'open' || this.#isDraining) return
+    this.#isDraining = true
+    this.connection.shutDown()
+    this.#idle.awaitLeave(GOAWAY_MS)
+    this.#flush()
+  }
+
+  #settle(): void {
+    if (this.#isSettled || this.#phase !== 'open') return
+    this.#isSettled = true
+    this.#idle.stop()
+    this.connection.settle()
+    if (this.connection.streamCount === 0) this.#close()
+  }
+
+  letGo(): void {
+    if (this.#phase === 'lingering' && this.#socket.letGo !== undefined) this.#socket.letGo()
+    else this.#socket.terminate()
+  }
+
+  forgetHop(): void {
+    this.visitor.forget()
+  }
+
+  // ── Room on the server ─────────────────────────────────────────────────────────────────────────────────────
+
+  isRefused(): boolean {
+    return this.#seat?.isRefused() ?? false
+  }
+
+  giveWay(): boolean {
+    const isIdle = this.#phase === 'open' && this.connection.streamCount === 0 && this.#output.isEmpty
+    const isDone = (isIdle && !this.#input.isQueued && this.#idle.isLong) || this.#phase === 'lingering'
+    if (isDone) this.#socket.terminate()
+    return isDone
+  }
+
+  // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Sends what is left, then FIN; what the visitor still sends is read and dropped for a while. */
+  #close(): void {
+    if (this.#phase !== 'open') return
+    this.#phase = 'closing'
+    this.#frameTime.stop()
+    this.#idle.stop()
+    this.#output.expectAnswer(0)
+    this.connection.close()
+    this.#send()
+    this.#input.leaveQueue()
+    this.#input.resume()
+    this.#output.end()
+    if (this.#output.isEmpty) this.#linger()
+  }
+
+  #linger(): void {
+    this.#phase = 'lingering'
+    this.front.settled(this)
+    this.#idle.awaitLeave(LINGER_MS)
+  }
+
+  #cutOff(): void {
+    this.#socket.terminate()
+  }
+}

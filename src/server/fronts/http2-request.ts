@@ -1,0 +1,183 @@
+// The body of a request on one stream: DATA in, HTTP/1.1 text out. What its visit does not take yet waits here, and the window of
+// the stream with it.
+
+import { copyBytes, copyOf } from '../../bytes.ts'
+import { ascii } from '../../http/characters.ts'
+import type { RequestHead } from '../../http/head.ts'
+import type { HeldBytes } from '../head-buffer.ts'
+
+const LAST_CHUNK = ascii('0\r\n\r\n')
+const CHUNK_LINE_BYTES = 12
+
+/** What takes the body. */
+export interface BodyTaker {
+  /** A piece, framing included. */
+  body(bytes: Uint8Array): void
+  /** It is complete. */
+  bodyEnded(): void
+}
+
+export class Http2Request {
+  readonly #taker: BodyTaker
+  readonly #held: HeldBytes
+  /** The visitor may send as many more. */
+  readonly #consumed: (count: number) => void
+  #framing: RequestHead['body'] = 'none'
+  #leftBytes = 0
+  /** Bytes of the body so far, framing not counted. */
+  payloadBytes = 0
+  readonly #pieces: Uint8Array[] = []
+  /** What of the pieces, and of what was passed on last, has not been given back. */
+  readonly #credits: number[] = []
+  #heldBytes = 0
+  #owedBytes = 0
+  #isPaused = false
+  #isPassing = false
+  /** Of an upgrade that the origin has not agreed to. */
+  #awaitsSwitch = false
+  /** END_STREAM came. */
+  #hasEnded = false
+  /** All of it was passed on. */
+  isComplete = false
+
+  constructor(taker: BodyTaker, held: HeldBytes, consumed: (count: number) => void) {
+    this.#taker = taker
+    this.#held = held
+    this.#consumed = consumed
+  }
+
+  begin(head: RequestHead): void {
+    this.#framing = head.body
+    this.#leftBytes = head.contentLength
+    this.isComplete = head.body === 'none'
+  }
+
+  /** An upgrade: bytes without framing, and not before the other side has agreed. */
+  awaitSwitch(): void {
+    this.#framing = 'none'
+    this.#awaitsSwitch = true
+    this.#leftBytes = Number.POSITIVE_INFINITY
+  }
+
+  /** The origin has agreed. */
+  switched(): void {
+    this.#awaitsSwitch = false
+    this.isComplete = false
+  }
+
+  /** Takes bytes[start, end). False: more than the head said. */
+  data(bytes: Uint8Array, start: number, end: number): boolean {
+    const count = end - start
+    this.payloadBytes += count
+    if (this.#framing === 'chunked') {
+      this.#take(this.#chunk(bytes, start, end), count)
+      return true
+    }
+    this.#leftBytes -= count
+    if (this.#leftBytes < 0) return false
+    this.#take(start === 0 && end === bytes.length ? bytes : bytes.subarray(start, end), count)
+    return true
+  }
+
+  /** END_STREAM came, with the text of trailers. False: less than the head said. */
+  ended(trailers: Uint8Array | undefined): boolean {
+    if (this.#framing === 'length' && this.#leftBytes !== 0) return false
+    this.#hasEnded = true
+    if (this.#framing === 'chunked') this.#take(trailers ?? LAST_CHUNK, 0)
+    this.pass()
+    return true
+  }
+
+  /** Bytes wait that its visit did not take. */
+  get heldBytes(): number {
+    return this.#heldBytes
+  }
+
+  pause(): void {
+    this.#isPaused = true
+  }
+
+  /** What waits is passed on by `pass`. */
+  resume(): void {
+    if (!this.#isPaused) return
+    this.#isPaused = false
+    const count = this.#owedBytes
+    this.#owedBytes = 0
+    this.#consumed(count)
+  }
+
+  get isWaiting(): boolean {
+    return this.#pieces.length > 0
+  }
+
+  /** Nothing of it is wanted any more. */
+  clear(): void {
+    this.#hold(-this.#heldBytes)
+    this.#pieces.length = 0
+    this.#credits.length = 0
+  }
+
+  #take(piece: Uint8Array, credit: number): void {
+    if (this.#mayPass && !this.#isPassing && this.#pieces.length === 0) {
+      this.#taker.body(piece)
+      this.#passed(credit)
+      return
+    }
+    // A view would pin all that was read with it.
+    const kept = piece.length * 2 < piece.buffer.byteLength ? copyOf(piece) : piece
+    this.#pieces.push(kept)
+    this.#credits.push(credit)
+    this.#hold(kept.length)
+  }
+
+  /** Passes on what waits. */
+  pass(): void {
+    if (this.#isPassing) return
+    this.#isPassing = true
+    while (this.#mayPass) {
+      const piece = this.#pieces.shift()
+      if (piece === undefined) break
+      this.#hold(-piece.length)
+      this.#taker.body(piece)
+      this.#passed(this.#credits.shift() ?? 0)
+    }
+    this.#isPassing = false
+    // Paused by the last piece itself, the request is complete all the same.
+    if (!this.#hasEnded || this.#pieces.length > 0 || this.isComplete) return
+    this.isComplete = true
+    this.#taker.bodyEnded()
+  }
+
+  get #mayPass(): boolean {
+    return !this.#isPaused && !this.#awaitsSwitch
+  }
+
+  /** What the visit took is on its way; if it wants no more now, the last piece is not. */
+  #passed(credit: number): void {
+    if (this.#isPaused) this.#owedBytes += credit
+    else this.#consumed(credit)
+  }
+
+  #hold(count: number): void {
+    const before = this.#heldBytes
+    this.#heldBytes += count
+    this.#held.bytes += count
+    if (before === 0 && this.#heldBytes > 0) this.#held.count++
+    if (before > 0 && this.#heldBytes === 0) this.#held.count--
+  }
+
+  #chunk(bytes: Uint8Array, start: number, end: number): Uint8Array {
+    const count = end - start
+    const size = count.toString(16)
+    const into = new Uint8Array(count + CHUNK_LINE_BYTES)
+    let to = 0
+    for (; to < size.length; to++) into[to] = size.charCodeAt(to)
+    into[to++] = 0x0d
+    into[to++] = 0x0a
+    copyBytes(bytes, start, end, into, to)
+    to += count
+    into[to++] = 0x0d
+    into[to++] = 0x0a
+    return into.subarray(0, to)
+  }
+}

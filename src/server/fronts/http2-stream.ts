@@ -1,0 +1,316 @@
+// One request with its answer on an HTTP/2 connection: the channel of its visit.
+
+import { createHash, randomBytes } from 'node:crypto'
+import type { ErrorCode } from '../../errors.ts'
+import { eventLoop } from '../../event-loop.ts'
+import { parseRequestHead, type RequestHead, type ResponseHead } from '../../http/head.ts'
+import { errorAnswer } from '../../http/pages.ts'
+import { writeTrailers } from '../../http2/answer-text.ts'
+import * as Code from '../../http2/error-codes.ts'
+import type { FieldList } from '../../http2/field-list.ts'
+import { maxTextBytes } from '../../http2/message-fields.ts'
+import { writeRequestHead } from '../../http2/request-text.ts'
+import type { ServerStream, StreamHandler } from '../../http2/server-stream.ts'
+import type { Account } from '../../unsent.ts'
+import { type Movement, Progress } from '../progress.ts'
+import type { AnswerOutput, RequestInput, RequestProgress, VisitChannel } from './channel.ts'
+import { HttpVisit } from './http-visit.ts'
+import { type AnswerOwner, Http2Answer } from './http2-answer.ts'
+import type { Http2Connection } from './http2-connection.ts'
+import { type BodyTaker, Http2Request } from './http2-request.ts'
+import type { VisitorHop } from './visitor-hop.ts'
+
+const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
+const KEY_BYTES = 24
+/** Of the WebSocket that comes next: each has its own. */
+let webSocketKey = randomBytes(16).toString('base64')
+
+export class Http2Stream
+  implements
+    VisitChannel,
+    StreamHandler,
+    RequestInput,
+    RequestProgress,
+    AnswerOutput,
+    AnswerOwner,
+    BodyTaker,
+    Movement
+{
+  readonly #connection: Http2Connection
+  readonly #stream: ServerStream
+  readonly #head: RequestHead
+  readonly #visit: HttpVisit
+  readonly #request: Http2Request
+  readonly #answer: Http2Answer
+  #progress: Progress | undefined
+  /** Of an extended CONNECT: what the origin has to answer to its key. */
+  #webSocketAccept = ''
+  /** The visit has begun and is not over. */
+  #isUnderWay = false
+  #isSwitched = false
+  /** The visit was told to stop writing, and has to hear when there is room. */
+  #owesDrained = false
+  /** What waits is watched by `#progress`. */
+  #isWatched = false
+  #hasLeft = false
+  readonly keepsAlive = true
+
+  constructor(connection: Http2Connection, stream: ServerStream) {
+    const { front } = connection
+    this.#connection = connection
+    this.#stream = stream
+    this.#head = front.takeHead()
+    this.#visit = new HttpVisit(this.#head, this, front.desk)
+    this.#answer = new Http2Answer(connection.connection.sender, stream, this)
+    this.#request = new Http2Request(this, front.heldInput, count =>
+      connection.connection.consumed(stream, count),
+    )
+    stream.handler = this
+  }
+
+  /** Its head came. */
+  begin(fields: FieldList, isLast: boolean): void {
+    if (fields.isTooLarge) return this.#refuse('HEAD_TOO_LARGE')
+    // The head's own: it stays as it is until the exchange is over.
+    const text = new Uint8Array(maxTextBytes(fields) + KEY_BYTES)
+    const end = writeRequestHead(fields, isLast, webSocketKey, text, 0)
+    if (end === -1) return this.#connection.connection.refuse(this.#stream, Code.PROTOCOL_ERROR)
+    const head = this.#head
+    if (parseRequestHead(head, text, 0, end, this.#connection.front.limits) <= 0)
+      return this.#refuse(head.refusal)
+    if (head.upgrade !== '') {
+      if (head.upgrade !== 'websocket') return this.#refuse('UPGRADE_UNSUPPORTED')
+      this.#webSocketAccept = createHash('sha1')
+        .update(webSocketKey + GUID)
+        .digest('base64')
+      webSocketKey = randomBytes(16).toString('base64')
+    }
+    this.#request.begin(head)
+    if (head.upgrade !== '') this.#request.awaitSwitch()
+    this.#isUnderWay = true
+    this.#visit.begin()
+  }
+
+  /** Answers a head that is none with the page of `code`. */
+  #refuse(code: ErrorCode): void {
+    this.write(errorAnswer(code, { html: false, head: false, keepAlive: true, host: '' }))
+    this.#end()
+  }
+
+  // ── From the visitor ───────────────────────────────────────────────────────────────────────────────────────
+
+  data(bytes: Uint8Array, start: number, end: number): void {
+    const { connection, front } = this.#connection
+    if (!this.#isUnderWay) return connection.consumed(this.#stream, end - start)
+    if (!this.#request.data(bytes, start, end)) return connection.refuse(this.#stream, Code.PROTOCOL_ERROR)
+    const { maxBodyBytes, maxAllInputBytes } = front.limits
+    const isTooLarge = maxBodyBytes > 0 && !this.#isSwitched && this.#request.payloadBytes > maxBodyBytes
+    if (isTooLarge && this.#isUnderWay) return this.#visit.breakOff('BODY_TOO_LARGE')
+    if (front.heldInput.isTooMuch(this.#request.heldBytes, maxAllInputBytes))
+      this.#cutOff('BUFFERS_FULL', Code.ENHANCE_YOUR_CALM)
+  }
+
+  ended(trailers: FieldList | undefined): void {
+    if (!this.#isUnderWay) return
+    let text: Uint8Array | undefined
+    if (trailers !== undefined) {
+      text = new Uint8Array(maxTextBytes(trailers))
+      const end = this.#isSwitched ? -1 : writeTrailers(trailers, text, 0)
+      if (end === -1) return this.#connection.connection.refuse(this.#stream, Code.PROTOCOL_ERROR)
+      text = text.subarray(0, end)
+    }
+    if (!this.#request.ended(text)) this.#connection.connection.refuse(this.#stream, Code.PROTOCOL_ERROR)
+  }
+
+  reset(): void {
+    if (this.#isUnderWay) {
+      this.#isUnderWay = false
+      this.#visit.abandon()
+    }
+    this.#leave()
+  }
+
+  writable(): void {
+    this.#answer.flush()
+    if (!this.#answer.isEmpty) return this.#awaitRoom()
+    this.#isWatched = false
+    this.#progress?.stop()
+    if (!this.#isUnderWay) return this.#end()
+    if (!this.#owesDrained) return
+    this.#owesDrained = false
+    this.#visit.drained()
+  }
+
+  // ── To the visit ───────────────────────────────────────────────────────────────────────────────────────────
+
+  body(bytes: Uint8Array): void {
+    this.#visit.body(bytes)
+  }
+
+  bodyEnded(): void {
+    this.#visit.bodyEnded()
+  }
+
+  get isComplete(): boolean {
+    return this.#request.isComplete
+  }
+
+  get requestBytes(): number {
+    return this.#head.end - this.#head.start + this.#request.payloadBytes
+  }
+
+  // ── VisitChannel ───────────────────────────────────────────────────────────────────────────────────────────
+
+  get visitor(): VisitorHop {
+    return this.#connection.visitor
+  }
+
+  get isCertified(): boolean {
+    return this.#connection.isCertified
+  }
+
+  get request(): RequestProgress {
+    return this
+  }
+
+  get input(): RequestInput {
+    return this
+  }
+
+  get output(): AnswerOutput {
+    return this
+  }
+
+  isRefused(): boolean {
+    return this.#connection.isRefused()
+  }
+
+  charge(account: Account | undefined): void {
+    this.#answer.account = account
+    if (account?.isOver === true) eventLoop.soon(() => this.#cutOff('BUFFERS_FULL', Code.ENHANCE_YOUR_CALM))
+  }
+
+  switched(): void {
+    this.#isSwitched = true
+    this.#request.switched()
+    this.proceed(() => {})
+  }
+
+  /** `goesOn` is about a connection of one request after the other. */
+  over(): void {
+    this.#isUnderWay = false
+    this.#request.clear()
+    if (this.#answer.end()) this.#end()
+    else this.#cut(Code.INTERNAL_ERROR)
+  }
+
+  terminate(): void {
+    this.#cut(Code.INTERNAL_ERROR)
+  }
+
+  // ── RequestInput ───────────────────────────────────────────────────────────────────────────────────────────
+
+  pause(): void {
+    this.#request.pause()
+  }
+
+  /** The caller may have more of the request to send first. */
+  resume(): void {
+    this.#request.resume()
+    if (this.#request.isWaiting) eventLoop.soon(() => this.#isUnderWay && this.#request.pass())
+  }
+
+  proceed(first: () => void): void {
+    this.#request.resume()
+    first()
+    if (this.#isUnderWay) this.#request.pass()
+  }
+
+  // ── AnswerOutput ───────────────────────────────────────────────────────────────────────────────────────────
+
+  write(bytes: Uint8Array, isScratch = false, start = 0, end: number = bytes.length): boolean {
+    if (this.#stream.isClosed) return true
+    if (!this.#answer.take(bytes, isScratch, start, end)) {
+      // Not while its upstream writes.
+      eventLoop.soon(() => this.#cutOff('ORIGIN_INVALID', Code.INTERNAL_ERROR))
+      return true
+    }
+    this.#connection.filled()
+    if (this.#answer.isEmpty && !this.#connection.connection.sender.isBlocked) return true
+    this.#owesDrained = true
+    this.#awaitRoom()
+    return false
+  }
+
+  end(): void {
+    this.#answer.end()
+    if (!this.#answer.isEmpty) this.#awaitRoom()
+  }
+
+  // ── Of the answer ──────────────────────────────────────────────────────────────────────────────────────────
+
+  get method(): string {
+    return this.#head.method
+  }
+
+  /** After a request for a WebSocket, 2xx would say that there is one. */
+  judge(head: ResponseHead): boolean {
+    if (head.status === 101)
+      return this.#webSocketAccept !== '' && head.header('sec-websocket-accept') === this.#webSocketAccept
+    return this.#webSocketAccept === '' || head.status >= 300
+  }
+
+  // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** The answer is complete, though perhaps not sent. What the visitor still sends is not wanted. */
+  #end(): void {
+    this.#isUnderWay = false
+    this.#answer.end()
+    if (!this.#answer.isEmpty) return this.#awaitRoom()
+    this.#leave()
+    if (!this.#stream.isRequestEnded) this.#connection.connection.resetStream(this.#stream, Code.NO_ERROR)
+  }
+
+  #cut(code: number): void {
+    this.#connection.connection.resetStream(this.#stream, code)
+    this.reset()
+  }
+
+  #cutOff(code: ErrorCode, why: number): void {
+    if (this.#stream.isClosed) return
+    this.#visit.cutOff(code)
+    this.#cut(why)
+  }
+
+  /** Nothing is on its way any more. */
+  #leave(): void {
+    this.#progress?.stop()
+    this.#answer.clear()
+    this.#request.clear()
+    if (this.#hasLeft) return
+    this.#hasLeft = true
+    this.#connection.front.keepHead(this.#head)
+  }
+
+  // ── Movement ───────────────────────────────────────────────────────────────────────────────────────────────
+
+  #awaitRoom(): void {
+    this.#connection.connection.sender.awaitRoom(this.#stream, !this.#answer.isEmpty)
+    if (this.#answer.isEmpty || this.#isWatched) return
+    this.#isWatched = true
+    this.#progress ??= new Progress(this.#connection.front.deadlines, this)
+    this.#progress.expect(this.#connection.front.limits.sendTimeoutMs)
+  }
+
+  get movedBytes(): number {
+    return this.#answer.sentBytes
+  }
+
+  get isWaiting(): boolean {
+    return !this.#answer.isEmpty
+  }
+
+  stalled(): void {
+    this.#cutOff('VISITOR_STALLED', Code.CANCEL)
+  }
+}
