@@ -80,6 +80,8 @@ export interface LaneTerms {
   readonly limits: HeadLimits
   /** Each exchange is reported, however many there are. */
   readonly isReported: boolean
+  /** Each request takes one of each, or ends the lane. */
+  readonly allotted: readonly Int32Array<SharedArrayBuffer>[]
   /** `LaneCounts.measures` are wanted. */
   readonly isMeasured: boolean
 }

@@ -37,6 +37,7 @@ export {
 export type { AuditEntry, AuditLog, Ban, OperationsStore, Span, Traffic } from './operations.ts'
 export type {
   Admittance,
+  Allotment,
   ExchangeContext,
   ForTunnels,
   Guard,

@@ -83,6 +83,20 @@ export interface Reading {
 export type Verdict = undefined | Pass | Refusal | Reading
 
 /**
+ * Requests that pass without a question each. They are counted in memory that threads share: a request takes one from `left`, by
+ * `Atomics.sub`, and passes when there was one; else it gives it back, and the guard is asked as always.
+ */
+export interface Allotment {
+  readonly left: Int32Array<SharedArrayBuffer>
+  /** A connection takes from it from now on. */
+  began(): void
+  /** Called about four times a second while connections take from it: there may be more left by now. */
+  renew(): void
+  /** That connection takes no more. */
+  ended(): void
+}
+
+/**
  * Decides who may visit, before any byte is forwarded: requests of every HTTP version, upgrades, TCP and TLS connections,
  * UDP flows. Several guards must all let the visitor pass. One that throws, or rejects, gives that visitor a 500
  * `GUARD_FAILED` and affects no other. A promise holds the visitor's request for at most `guardTimeoutMs`.
@@ -106,6 +120,12 @@ export interface Guard extends ForTunnels {
   /** For messages. */
   readonly name: string
   admit(visitor: Admittance): Verdict | Promise<Verdict>
+  /**
+   * How many more easy requests of this connection pass as they are, without a question: GETs without a body, which the lanes of the
+   * server then serve. `'all'`: as long as the guard is in use. Called for a visitor that passed a moment ago. Default, and
+   * `undefined`: each is to be asked about, on the main thread.
+   */
+  allot?(visitor: Admittance): Allotment | 'all' | undefined
   /** It is not used any more: its tunnel is gone, or has another guard. */
   close?(): void
 }

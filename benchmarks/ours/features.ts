@@ -1,6 +1,7 @@
 // Optional features that a benchmark can switch on in our server and client, each alone or all together.
 
-import type { TunnelClient, TunnelServer } from '../../src/index.ts'
+import type { Observer, TunnelClient, TunnelServerOptions } from '../../src/index.ts'
+import { Rate } from '../../src/plugins/rate.ts'
 
 /** Where it is switched on; `none`: it is planned and cannot be yet. */
 export interface Feature {
@@ -9,24 +10,38 @@ export interface Feature {
 }
 
 export const FEATURES: readonly Feature[] = [
-  { name: 'rate limit (local)', at: 'none' },
+  { name: 'rate limit (local)', at: 'server' },
   { name: 'rate limit (Redis)', at: 'none' },
   { name: 'circuit breaker', at: 'none' },
   { name: 'retries', at: 'none' },
   { name: 'access log', at: 'server' },
-  { name: 'metrics', at: 'none' },
+  { name: 'metrics', at: 'server' },
   { name: 'correlation ids', at: 'none' },
   { name: 'inspector', at: 'none' },
   { name: 'request reports (one line per request at the client)', at: 'client' },
 ]
 
+/** Options of the server that has these. */
+export function serverOptionsOf(names: readonly string[]): TunnelServerOptions {
+  return {
+    // So many that no request is refused: what is measured is the counting.
+    ...(names.includes('rate limit (local)') && {
+      guards: [new Rate({ limit: 1_000_000, windowMs: 1_000 })],
+    }),
+    ...(names.includes('metrics') && { admin: { port: 0, token: 'a-token-of-the-benchmark' } }),
+    ...(names.includes('access log') && { observers: [accessLog()] }),
+  }
+}
+
 /** An access log as JSON lines to a file nobody reads: one write for what a tick collected. */
-export function enableOnServer(server: TunnelServer, names: readonly string[]): void {
-  if (!names.includes('access log')) return
+function accessLog(): Observer {
   const sink = Bun.file('/dev/null').writer()
-  server.on('request', request => {
-    void sink.write(`${JSON.stringify({ time: Date.now(), ...request })}\n`)
-  })
+  return {
+    name: 'access log',
+    ended(seen, outcome) {
+      void sink.write(`${JSON.stringify({ time: Date.now(), ...seen, ...outcome })}\n`)
+    },
+  }
 }
 
 export function enableOnClient(client: TunnelClient, names: readonly string[]): void {

@@ -3,7 +3,7 @@
 // its limits.
 
 import { TunnelServer } from '../../src/index.ts'
-import { enableOnServer } from './features.ts'
+import { serverOptionsOf } from './features.ts'
 
 const [port, host = '127.0.0.1'] = process.argv.slice(2)
 const tls = process.env.BENCH_TLS
@@ -14,10 +14,10 @@ const server = new TunnelServer({
   domains: ['localhost'],
   tcpPorts: '1024-65535',
   udpPorts: '1024-65535',
+  ...serverOptionsOf((process.env.BENCH_FEATURES ?? '').split(';')),
   ...(limits !== undefined && { limits: JSON.parse(limits) as object }),
   ...(tls !== undefined && { tls: JSON.parse(tls) as { cert: string; key: string } }),
 })
-enableOnServer(server, (process.env.BENCH_FEATURES ?? '').split(';'))
 await server.start()
 process.on('SIGTERM', () => void server.stop().then(() => process.exit(0)))
 console.log(`listening ${server.port}`)

@@ -229,7 +229,8 @@ export class Lane extends LaneSide {
     this.#keep(request.bytes, count)
     const end = parseRequestHead(requestHead, request.bytes, 0, count, limits)
     const isEasy = end === count && isEasyRequest(requestHead) && requestHead.hostWithPort === hostWithPort
-    if (!isEasy || Atomics.load(routingEpoch, 0) !== grantedEpoch) return this.finish()
+    if (!isEasy || Atomics.load(routingEpoch, 0) !== grantedEpoch || !takeOne(this.#terms.allotted))
+      return this.finish()
     const length = forwardRequestHead(requestHead, hop, trunk.out.bytes, at) - at
     this.#isAsked = true
     this.sentBytes += length
@@ -342,6 +343,16 @@ export class Lane extends LaneSide {
     if (held !== undefined) this.tellMore(held, 0, held.length)
     this.leave()
   }
+}
+
+/** Takes one of each, or none. */
+function takeOne(allotted: readonly Int32Array<SharedArrayBuffer>[]): boolean {
+  for (let index = 0; index < allotted.length; index++) {
+    if (Atomics.sub(allotted[index]!, 0, 1) > 0) continue
+    for (let back = index; back >= 0; back--) Atomics.add(allotted[back]!, 0, 1)
+    return false
+  }
+  return true
 }
 
 function isEasyRequest(head: RequestHead): boolean {

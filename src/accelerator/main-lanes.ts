@@ -4,7 +4,7 @@ import type { Lane, LaneCounts, LaneEnd, LaneHandler, LaneTerms } from '../accel
 import type { Kernel } from './kernel.ts'
 import { type LaneOver, TORN } from './lane.ts'
 import { MAX_LANES, type SharedSlots } from './shared-slots.ts'
-import { type LaneCommand, type LaneNews, MAX_TRUNKS } from './thread-lanes.ts'
+import { type LaneCommand, type LaneNews, MAX_TRUNKS, NUMBERS_OF_EXCHANGE } from './thread-lanes.ts'
 
 /** As the thread reported it, with what was counted. */
 export interface LaneOutcome extends LaneEnd {
@@ -197,10 +197,7 @@ export class MainLanes {
   receive(news: LaneNews): void {
     switch (news.kind) {
       case 'exchanges':
-        this.#slots.seen(news.slots.length)
-        for (const [index, slot] of news.slots.entries())
-          this.#running[slot]?.listener.exchanged?.(news.exchanges[index]!)
-        return
+        return this.#exchanged(news.numbers, news.targets.split('\n'))
       case 'over':
         return this.#running[news.slot]?.over(news.over, false)
       case 'more':
@@ -209,6 +206,20 @@ export class MainLanes {
         return this.#back(news.slot, news.isTorn)
       case 'trunk-over':
         return this.#trunkOver(news.trunk, false)
+    }
+  }
+
+  #exchanged(numbers: Float64Array, targets: readonly string[]): void {
+    this.#slots.seen(targets.length)
+    for (const [index, target] of targets.entries()) {
+      const at = NUMBERS_OF_EXCHANGE * index
+      this.#running[numbers[at]!]?.listener.exchanged?.({
+        target,
+        status: numbers[at + 1]!,
+        durationMs: numbers[at + 2]!,
+        requestBytes: numbers[at + 3]!,
+        bytes: numbers[at + 4]!,
+      })
     }
   }
 

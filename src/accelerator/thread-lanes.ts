@@ -41,16 +41,19 @@ export interface LaneReports {
 
 /** What the thread reports. Of a lane: its exchanges if its terms say so, `over` once, `more` as often as it takes, `back` once. */
 export type LaneNews =
-  | {
-      readonly kind: 'exchanges'
-      readonly slots: readonly number[]
-      readonly exchanges: readonly LaneExchange[]
-    }
+  /**
+   * `numbers` has five for each: slot, status, duration, bytes of the request and of the answer; `targets` has a line for each. A
+   * message of objects would cost several times as much.
+   */
+  | { readonly kind: 'exchanges'; readonly numbers: Float64Array<ArrayBuffer>; readonly targets: string }
   | { readonly kind: 'over'; readonly slot: number; readonly over: LaneOver }
   | { readonly kind: 'more'; readonly slot: number; readonly bytes: Uint8Array<ArrayBuffer> }
   | { readonly kind: 'back'; readonly slot: number; readonly isTorn: boolean }
   /** Behind the last news of its lanes. */
   | { readonly kind: 'trunk-over'; readonly trunk: number }
+
+/** See `LaneNews`. */
+export const NUMBERS_OF_EXCHANGE = 5
 
 export class ThreadLanes {
   readonly #kernel: Kernel
@@ -221,7 +224,18 @@ export class ThreadLanes {
   #reportExchanges(): void {
     if (this.#exchanges.length === 0) return
     this.#slots.reported(this.#exchanges.length)
-    this.#reports.report({ kind: 'exchanges', slots: this.#exchangeSlots, exchanges: this.#exchanges })
+    const numbers = new Float64Array(NUMBERS_OF_EXCHANGE * this.#exchanges.length)
+    let targets = ''
+    for (const [index, { target, status, durationMs, requestBytes, bytes }] of this.#exchanges.entries()) {
+      const at = NUMBERS_OF_EXCHANGE * index
+      numbers[at] = this.#exchangeSlots[index]!
+      numbers[at + 1] = status
+      numbers[at + 2] = durationMs
+      numbers[at + 3] = requestBytes
+      numbers[at + 4] = bytes
+      targets += index === 0 ? target : `\n${target}`
+    }
+    this.#reports.report({ kind: 'exchanges', numbers, targets })
     this.#exchanges = []
     this.#exchangeSlots = []
   }

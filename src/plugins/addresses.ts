@@ -21,6 +21,10 @@ export class Addresses implements Guard {
     this.#deny = listOf('deny', deny)
   }
 
+  allot(): 'all' {
+    return 'all'
+  }
+
   admit({ address }: Pick<Admittance, 'address'>): Refusal | undefined {
     const plain = plainAddress(address)
     const family = isIP(plain)

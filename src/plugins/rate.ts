@@ -2,11 +2,18 @@
 
 import { TunnelError } from '../errors.ts'
 import type { RateRule } from '../guard.ts'
-import type { Admittance, Guard, Refusal } from '../plugin.ts'
+import type { Admittance, Allotment, Guard, Refusal } from '../plugin.ts'
 import { sourceOf } from './addresses.ts'
 
 /** Addresses remembered at once: some 1 MB. Above, the one that has been quiet for longest is forgotten. */
 export const MAX_SOURCES = 10_000
+
+/** Fewer are not worth a lane: it would end at once. */
+const MIN_ALLOTTED = 16
+/** Allotments at once that nothing takes from yet. */
+const MAX_UNUSED = 64
+/** What a counter of threads can hold. */
+const MAX_LEFT = 1_000_000_000
 
 /**
  * The generic cell rate algorithm (ITU-T I.371): one number for each key, the time at which its allowance is whole again. Its
@@ -17,6 +24,8 @@ export class Gcra {
   readonly #windowMs: number
   readonly #maxKeys: number
   readonly #wholeAt = new Map<string, number>()
+  /** Of keys that threads take for. */
+  readonly #allotted = new Map<string, KeyAllotment>()
 
   constructor({ limit, windowMs }: RateRule, maxKeys: number = MAX_SOURCES) {
     this.#intervalMs = windowMs / limit
@@ -28,8 +37,32 @@ export class Gcra {
     return this.#wholeAt.size
   }
 
+  /** What a key has left, for threads to take from as well; `undefined`: too few. The same one for all connections of a key. */
+  allot(key: string, nowMs: number): Allotment | undefined {
+    const shared = this.#allotted.get(key)
+    if (shared !== undefined) return shared
+    if (this.availableOf(key, nowMs) < MIN_ALLOTTED || this.#allotted.size >= this.#maxKeys) return undefined
+    if (this.#allotted.size >= MAX_UNUSED) this.#dropUnused()
+    const made = new KeyAllotment(this, key, nowMs, () => this.#allotted.delete(key))
+    this.#allotted.set(key, made)
+    return made
+  }
+
+  /** How many a key may take at once now. */
+  availableOf(key: string, nowMs: number): number {
+    const usedMs = Math.max(0, (this.#wholeAt.get(key) ?? nowMs) - nowMs)
+    // A rounding error must not cost a whole one.
+    return Math.min(MAX_LEFT, Math.floor((this.#windowMs - usedMs) / this.#intervalMs + 1e-9))
+  }
+
+  #dropUnused(): void {
+    for (const one of this.#allotted.values()) if (one.isUnused) one.drop()
+  }
+
   /** Takes one if there is one: 0, else the milliseconds until there is. */
   take(key: string, nowMs: number): number {
+    const allotted = this.#allotted.size === 0 ? undefined : this.#allotted.get(key)
+    if (allotted !== undefined) return allotted.take(nowMs)
     const wait = this.waitOf(key, nowMs)
     if (wait === 0) this.count(key, nowMs)
     return wait
@@ -41,9 +74,9 @@ export class Gcra {
     return wholeAt === undefined ? 0 : Math.max(0, wholeAt + this.#intervalMs - this.#windowMs - nowMs)
   }
 
-  /** Takes one, whether there is one or not. */
-  count(key: string, nowMs: number): void {
-    const wholeAt = Math.max(this.#wholeAt.get(key) ?? nowMs, nowMs) + this.#intervalMs
+  /** Takes so many, whether they are there or not. */
+  count(key: string, nowMs: number, count = 1): void {
+    const wholeAt = Math.max(this.#wholeAt.get(key) ?? nowMs, nowMs) + count * this.#intervalMs
     // Behind all others: the map is in the order in which keys were last seen.
     this.#wholeAt.delete(key)
     this.#wholeAt.set(key, wholeAt)
@@ -57,6 +90,70 @@ export class Gcra {
   giveBack(key: string): void {
     const wholeAt = this.#wholeAt.get(key)
     if (wholeAt !== undefined) this.#wholeAt.set(key, wholeAt - this.#intervalMs)
+  }
+}
+
+/**
+ * What one key has left, in memory that threads share. What they took is counted at the next renewal: a bucket
+ * that was full until then fills later for it, so they never get more than the bucket has.
+ */
+class KeyAllotment implements Allotment {
+  readonly left: Int32Array<SharedArrayBuffer> = new Int32Array(new SharedArrayBuffer(4))
+  readonly #gcra: Gcra
+  readonly #key: string
+  readonly #over: () => void
+  #users = 0
+  /** What `left` was at the last renewal. */
+  #given = 0
+
+  constructor(gcra: Gcra, key: string, nowMs: number, over: () => void) {
+    this.#gcra = gcra
+    this.#key = key
+    this.#over = over
+    this.renew(nowMs)
+  }
+
+  get isUnused(): boolean {
+    return this.#users === 0
+  }
+
+  began(): void {
+    this.#users++
+  }
+
+  ended(): void {
+    if (--this.#users === 0) this.drop()
+  }
+
+  drop(): void {
+    // Nothing is taken from it any more.
+    this.#count(this.#given - Math.max(0, Atomics.exchange(this.left, 0, 0)), performance.now())
+    this.#over()
+  }
+
+  renew(nowMs: number = performance.now()): void {
+    const left = Math.max(0, Atomics.load(this.left, 0))
+    this.#count(this.#given - left, nowMs)
+    this.#given = this.#gcra.availableOf(this.#key, nowMs)
+    // What threads take meanwhile stays taken.
+    Atomics.add(this.left, 0, this.#given - left)
+  }
+
+  /** As `Gcra.take`. */
+  take(nowMs: number): number {
+    if (this.#takeOne()) return 0
+    this.renew(nowMs)
+    return this.#takeOne() ? 0 : Math.max(this.#gcra.waitOf(this.#key, nowMs), 1)
+  }
+
+  #takeOne(): boolean {
+    if (Atomics.sub(this.left, 0, 1) > 0) return true
+    Atomics.add(this.left, 0, 1)
+    return false
+  }
+
+  #count(count: number, nowMs: number): void {
+    if (count > 0) this.#gcra.count(this.#key, nowMs, count)
   }
 }
 
@@ -87,6 +184,10 @@ export class Rate implements Guard {
   admit({ address }: Pick<Admittance, 'address'>, nowMs: number = performance.now()): Refusal | undefined {
     const waitMs = this.#gcra.take(sourceOf(address), nowMs)
     return waitMs === 0 ? undefined : tooMany(this.#rule, waitMs)
+  }
+
+  allot({ address }: Pick<Admittance, 'address'>, nowMs: number = performance.now()): Allotment | undefined {
+    return this.#gcra.allot(sourceOf(address), nowMs)
   }
 }
 

@@ -1,7 +1,7 @@
 // The guard of one tunnel: all walls must let a visitor pass, and one of the ways in of the path is enough.
 
 import { GUARD_PATH } from '../guard.ts'
-import type { Admittance, Guard, HeaderLine, Pass, Reading, Refusal, Verdict } from '../plugin.ts'
+import type { Admittance, Allotment, Guard, HeaderLine, Pass, Reading, Refusal, Verdict } from '../plugin.ts'
 import { formPage, redirected, refusedWithJson } from './answers.ts'
 import { Links } from './links.ts'
 import { begunLoginOf, isCallback, Login } from './login.ts'
@@ -59,6 +59,20 @@ export class TunnelGuard implements Guard, Sessions {
     // Raw tunnels have walls only: their bytes have no credentials.
     if (visitor.head === undefined) return { whileOpen: cut => this.#parts.book.keep([RAW], undefined, cut) }
     return this.#admitRequest({ ...visitor, head: visitor.head })
+  }
+
+  /** Walls alone: a visitor that they let pass needs no look at its head. */
+  allot(visitor: Admittance): Allotment | 'all' | undefined {
+    const { requestHeaders, answerHeaders, walls } = this.#parts
+    if (this.#hasWays || requestHeaders.length > 0 || answerHeaders.length > 0) return undefined
+    let all: Allotment | 'all' = 'all'
+    for (const wall of walls) {
+      const allotted = wall.allot?.(visitor)
+      // There is one rate of a guard.
+      if (allotted === undefined || (allotted !== 'all' && all !== 'all')) return undefined
+      if (allotted !== 'all') all = allotted
+    }
+    return all
   }
 
   close(): void {

@@ -7,6 +7,7 @@ import { editHead, headerLine } from '../http/edit-head.ts'
 import { parseRequestHead, type RequestHead } from '../http/head.ts'
 import type {
   Admittance,
+  Allotment,
   Guard,
   GuardedTunnel,
   GuardMaker,
@@ -66,6 +67,22 @@ export class Guards {
     const all = pluginsFor(this.#settings().guards, visitor.tunnel)
     const guards = own === undefined ? all : [...all, own.guard]
     return this.#ask(guards, 0, visitor, [])
+  }
+
+  /** What requests of a connection take from that need no question each; `undefined`: each is to be asked about. */
+  allot(own: OwnGuard | undefined, visitor: Admittance): readonly Allotment[] | undefined {
+    const all = pluginsFor(this.#settings().guards, visitor.tunnel)
+    const allotments: Allotment[] = []
+    for (const guard of own === undefined ? all : [...all, own.guard])
+      try {
+        const allotted = guard.allot?.(visitor)
+        if (allotted === undefined) return undefined
+        if (allotted !== 'all') allotments.push(allotted)
+      } catch (cause) {
+        this.#report(guard.name, cause)
+        return undefined
+      }
+    return allotments
   }
 
   /** The guard that a client asks for; the error says why it cannot have it. */

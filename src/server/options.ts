@@ -136,8 +136,8 @@ export interface TunnelServerOptions {
    */
   readonly reportRate?: number
   /**
-   * Guards of all tunnels, asked in this order and before the tunnel's own; all must let a visitor pass. Default none. With any,
-   * every request takes the way through the program (no lanes).
+   * Guards of all tunnels, asked in this order and before the tunnel's own; all must let a visitor pass. Default none. Requests of
+   * tunnels with a guard that does not say how many pass (`allot`) take the way through the program (no lanes).
    */
   readonly guards?: readonly Guard[]
   /**

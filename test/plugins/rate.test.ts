@@ -64,3 +64,48 @@ test('a rate that cannot be used is GUARD_INVALID', () => {
   ])
     expect(() => new Rate(rule)).toThrow(expect.objectContaining({ code: 'GUARD_INVALID' }))
 })
+
+test('what threads take of an allotment counts like what is asked for: never more than the bucket has', () => {
+  const rule = { limit: 50, windowMs: 1_000 }
+  const gcra = new Gcra(rule)
+  const allotment = gcra.allot('a', 0)
+  if (allotment === undefined) throw new Error('none')
+  expect(gcra.allot('a', 0)).toBe(allotment)
+  allotment.began()
+  const { left } = allotment
+  /** As a lane does it. */
+  const takeInThread = () => {
+    if (Atomics.sub(left, 0, 1) > 0) return true
+    Atomics.add(left, 0, 1)
+    return false
+  }
+  let tokens = rule.limit
+  let last = 0
+  let [passed, seed] = [0, 7]
+  for (let asked = 0, now = 0; asked < 5_000; asked++) {
+    seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648
+    now += seed % 30
+    tokens = Math.min(rule.limit, tokens + ((now - last) * rule.limit) / rule.windowMs)
+    last = now
+    const hasPassed = seed % 3 === 0 ? gcra.take('a', now) === 0 : takeInThread()
+    if (!hasPassed) continue
+    passed++
+    tokens--
+    // A thread does not see what came in since the last renewal, so it may pass fewer, and never more.
+    expect(tokens).toBeGreaterThan(-1e-6)
+  }
+  expect(passed).toBeGreaterThan(1_000)
+  allotment.ended()
+  expect(takeInThread()).toBe(false)
+})
+
+test('a key that has too few left gets no allotment, and those that nothing takes from are dropped', () => {
+  const gcra = new Gcra({ limit: 20, windowMs: 60_000 })
+  for (let taken = 0; taken < 5; taken++) gcra.take('few', 0)
+  expect(gcra.allot('few', 0)).toBeUndefined()
+  const first = gcra.allot('0', 0)
+  for (let key = 1; key <= 64; key++) gcra.allot(String(key), 0)
+  expect(gcra.allot('0', 0)).not.toBe(first)
+  // What was taken is known to the bucket after that.
+  expect(gcra.availableOf('0', 0)).toBe(20)
+})

@@ -1,6 +1,7 @@
 // Guards on real servers, clients and sockets: who gets in, what reaches the app, and what a failing guard does to others.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { Agent, request } from 'node:http'
 import { connect, createServer, type Socket } from 'node:net'
 import type { GuardOptions } from '../../src/guard.ts'
 import { type Guard, guarding, TunnelClient, type TunnelServerOptions } from '../../src/index.ts'
@@ -548,4 +549,27 @@ test('a grant that does not say that the guard is in force is given back', async
   expect(await codeOf(wish)).toBe('GUARD_UNSUPPORTED')
   expect(await released).toBe(8)
   await client.disconnect()
+})
+
+test('a rate holds exactly for a connection that is in a lane, and for others of its address', async () => {
+  await using tunnel = await start({ rate: { limit: 300, windowMs: 3_600_000 } })
+  const agents = [1, 2].map(() => new Agent({ keepAlive: true, maxSockets: 1 }))
+  const statuses: number[] = []
+  const visit = (agent: Agent) =>
+    new Promise<void>((resolve, reject) =>
+      request({ host: '127.0.0.1', port: tunnel.port, agent, headers: { host: tunnel.host } }, answer => {
+        statuses.push(answer.statusCode ?? 0)
+        answer.resume().on('end', () => resolve())
+      })
+        .on('error', reject)
+        .end(),
+    )
+  await Promise.all(
+    agents.map(async agent => {
+      for (let count = 0; count < 200; count++) await visit(agent)
+    }),
+  )
+  for (const agent of agents) agent.destroy()
+  expect(statuses.filter(status => status === 200)).toHaveLength(300)
+  expect(statuses.filter(status => status === 429)).toHaveLength(100)
 })

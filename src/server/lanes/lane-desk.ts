@@ -2,6 +2,7 @@
 
 import type { ExchangeCounts, Lane, LaneEnd, LaneExchange, LaneTerms } from '../../accelerator.ts'
 import type { RequestHead } from '../../http/head.ts'
+import type { Allotment } from '../../plugin.ts'
 import { Booking, type BookingHost } from '../booking.ts'
 import type { ClientReports } from '../clients.ts'
 import type { Deadline } from '../deadlines.ts'
@@ -17,7 +18,7 @@ import type { LaneTicket } from './lanes.ts'
 const HARVEST_MS = 1
 
 /** A lane may begin. */
-export interface LaneGrant extends LaneTicket, Pick<LaneTerms, 'isReported' | 'isMeasured'> {
+export interface LaneGrant extends LaneTicket, Pick<LaneTerms, 'isReported' | 'isMeasured' | 'allotted'> {
   /** It did. */
   began(lane: Lane): void
   /** It served one; only if `isReported`. */
@@ -30,6 +31,8 @@ export interface LaneGrant extends LaneTicket, Pick<LaneTerms, 'isReported' | 'i
 export class LaneDesk implements Deadline {
   dueTick = 0
   readonly #room: ServerRoom
+  /** Those that lanes take from, and how many lanes. */
+  readonly #allotments = new Map<Allotment, number>()
   readonly #host: BookingHost
 
   constructor(room: ServerRoom, host: BookingHost) {
@@ -42,6 +45,7 @@ export class LaneDesk implements Deadline {
   expired(): void {
     const { deadlines, tunnels } = this.#room
     tunnels.lanes.harvest()
+    for (const allotment of this.#allotments.keys()) this.#guarded(() => allotment.renew())
     for (const tunnel of tunnels.lanes.tunnels) this.#allowReports(tunnel)
     if (tunnels.lanes.count > 0) deadlines.arm(this, HARVEST_MS)
   }
@@ -50,7 +54,8 @@ export class LaneDesk implements Deadline {
    * For a lane from the visitor of this request, with a connection from `address`, to the tunnel that it is for; `undefined`:
    * there is to be none.
    */
-  grant({ host }: RequestHead, address: string): LaneGrant | undefined {
+  grant(head: RequestHead, address: string): LaneGrant | undefined {
+    const { host } = head
     const room = this.#room
     // What a lane answers does not say that it is the last.
     if (!room.isRunning) return undefined
@@ -61,9 +66,10 @@ export class LaneDesk implements Deadline {
     const reports = member?.client?.reports
     // A client that is behind has to get its reports, and requests on the main thread wait for it.
     if (tunnel === undefined || reports?.isBehind) return undefined
-    // Guards are asked about each request.
-    if (tunnel.isGuarded) return undefined
     const isProxy = room.isTrusted(address)
+    const allotments = tunnel.isGuarded && !isProxy ? this.#allot(tunnel, address, head) : []
+    // Guards are asked about each request, unless they have said how many pass.
+    if (allotments === undefined || (tunnel.isGuarded && isProxy)) return undefined
     if (room.bans?.hasAddresses && (isProxy || room.isBanned(address))) return undefined
     if (pluginsFor(room.settings.middlewares, tunnel.name).length > 0) return undefined
     const { books, observers } = this.#host
@@ -85,19 +91,31 @@ export class LaneDesk implements Deadline {
         counters.requests += requests
         counters.bytesIn += bytesIn
         counters.bytesOut += bytesOut
-        metrics?.moved(tunnel.name, bytesIn, bytesOut)
         member?.finished()
         books.fewer()
       },
-      metrics && (measures => metrics.measured(tunnel.name, 'GET', measures)),
+      metrics &&
+        ((measures, bytesIn, bytesOut) => {
+          metrics.measured(tunnel.name, 'GET', measures)
+          metrics.moved(tunnel.name, bytesIn, bytesOut)
+        }),
     )
     return {
       ...ticket,
       began: lane => {
         member?.began()
         ticket.began(lane)
+        for (const allotment of allotments) {
+          this.#guarded(() => allotment.began())
+          this.#allotments.set(allotment, (this.#allotments.get(allotment) ?? 0) + 1)
+        }
         if (this.dueTick === 0) deadlines.arm(this, HARVEST_MS)
       },
+      ended: (lane, end) => {
+        ticket.ended(lane, end)
+        for (const allotment of allotments) this.#endAllotment(allotment)
+      },
+      allotted: allotments.map(({ left }) => left),
       isMeasured: metrics !== undefined,
       isReported: isObserved || this.#rateFor(reports) === Number.POSITIVE_INFINITY,
       exchanged: ({ target, status, durationMs, requestBytes, bytes }) => {
@@ -126,6 +144,28 @@ export class LaneDesk implements Deadline {
         return booking
       },
     }
+  }
+
+  #allot(tunnel: Tunnel, address: string, head: RequestHead): readonly Allotment[] | undefined {
+    const { kind, name, guard } = tunnel
+    const { isSecure } = this.#room
+    return this.#room.tunnels.guards.allot(guard, { kind, tunnel: name, address, isSecure, head })
+  }
+
+  /** A guard is a stranger's code: what it throws ends nobody's lane. */
+  #guarded(task: () => void): void {
+    try {
+      task()
+    } catch (cause) {
+      this.#room.tunnels.guards.fail(cause)
+    }
+  }
+
+  #endAllotment(allotment: Allotment): void {
+    this.#guarded(() => allotment.ended())
+    const count = (this.#allotments.get(allotment) ?? 1) - 1
+    if (count === 0) this.#allotments.delete(allotment)
+    else this.#allotments.set(allotment, count)
   }
 
   /** How many exchanges of a second the client or a listener of the server wants reported one by one. */

@@ -14,15 +14,19 @@ export interface LaneTicket extends Shared, Pick<LaneTerms, 'grantedEpoch'> {
 /** What the server counts of a lane. */
 export type Served = Pick<LaneCounts, 'requests' | 'bytesIn' | 'bytesOut'>
 
+/** Gets what was measured, and how many bytes visitors sent and got, since the last time. */
+type Measured = (measures: Float64Array, bytesIn: number, bytesOut: number) => void
+
 interface Running<Tunnel> {
   readonly tunnel: Tunnel
   /** Gets what the lane served and did not report one by one. */
   readonly counted: (counts: ExchangeCounts) => void
   /** Gets what was measured since the last time; `undefined`: nothing is. */
-  readonly measured: ((measures: Float64Array) => void) | undefined
+  readonly measured: Measured | undefined
   /** What was passed on of these. */
   unreported: ExchangeCounts
-  measures: Float64Array | undefined
+  /** What was passed on of what is measured. */
+  passed: Pick<LaneCounts, 'measures' | 'bytesIn' | 'bytesOut'> | undefined
 }
 
 const NOTHING: ExchangeCounts = { requests: 0, errors: 0, bytes: 0 }
@@ -44,14 +48,14 @@ export class Lanes<Tunnel extends object> {
     tunnel: Tunnel,
     counted: (counts: ExchangeCounts) => void,
     ended: (counts: LaneCounts) => void,
-    measured?: (measures: Float64Array) => void,
+    measured?: Measured,
   ): LaneTicket {
     const shared = this.#sharedOf(tunnel)
     return {
       ...shared,
       grantedEpoch: Atomics.load(shared.routingEpoch, 0),
       began: lane =>
-        this.#running.set(lane, { tunnel, counted, measured, unreported: NOTHING, measures: undefined }),
+        this.#running.set(lane, { tunnel, counted, measured, unreported: NOTHING, passed: undefined }),
       ended: (lane, { counts }) => {
         const running = this.#running.get(lane)
         this.#running.delete(lane)
@@ -112,12 +116,9 @@ export class Lanes<Tunnel extends object> {
   }
 }
 
-function passOn(running: Running<object>, { unreported, measures }: LaneCounts): void {
-  if (running.measured !== undefined && measures !== undefined) {
-    const { measures: last } = running
-    running.measures = measures
-    running.measured(last === undefined ? measures : measures.map((number, index) => number - last[index]!))
-  }
+function passOn(running: Running<object>, counts: LaneCounts): void {
+  const { unreported } = counts
+  passOnMeasures(running, counts)
   const before = running.unreported
   running.unreported = unreported
   if (unreported.requests === before.requests) return
@@ -126,4 +127,13 @@ function passOn(running: Running<object>, { unreported, measures }: LaneCounts):
     errors: unreported.errors - before.errors,
     bytes: unreported.bytes - before.bytes,
   })
+}
+
+function passOnMeasures(running: Running<object>, { measures, bytesIn, bytesOut }: LaneCounts): void {
+  if (running.measured === undefined || measures === undefined) return
+  const { passed } = running
+  running.passed = { measures, bytesIn, bytesOut }
+  if (passed === undefined) return running.measured(measures, bytesIn, bytesOut)
+  const since = measures.map((number, index) => number - (passed.measures?.[index] ?? 0))
+  running.measured(since, bytesIn - passed.bytesIn, bytesOut - passed.bytesOut)
 }

@@ -97,7 +97,7 @@ export class VisitorLane implements Shortcut {
     const grant = this.#grant
     this.#grant = undefined
     if (reserved === undefined || grant === undefined) return site.left(undefined)
-    const { routingEpoch, grantedEpoch, reportsLeft, isReported, isMeasured } = grant
+    const { routingEpoch, grantedEpoch, reportsLeft, isReported, isMeasured, allotted } = grant
     const terms = {
       routingEpoch,
       grantedEpoch,
@@ -107,6 +107,7 @@ export class VisitorLane implements Shortcut {
       limits: site.limits(),
       isReported,
       isMeasured,
+      allotted,
     }
     let lane: Lane | undefined
     reserved.lend(site.socket, terms, {
