@@ -54,6 +54,7 @@ export type {
   Verdict,
   VisitorHead,
 } from './plugin.ts'
+export { type AccessLog, type AccessLogOptions, accessLog } from './plugins/access-log.ts'
 export { type GuardingOptions, guarding, type Issuer, type LoginProvider } from './plugins/guarding.ts'
 export type { AdminOptions } from './server/admin/options.ts'
 export type { ServerLimits, TokenRule, TunnelServerEvents, TunnelServerOptions } from './server/options.ts'

@@ -1,6 +1,6 @@
 // Optional features that a benchmark can switch on in our server and client, each alone or all together.
 
-import type { Observer, TunnelClient, TunnelServerOptions } from '../../src/index.ts'
+import { accessLog, type TunnelClient, type TunnelServerOptions } from '../../src/index.ts'
 import { Rate } from '../../src/plugins/rate.ts'
 
 /** Where it is switched on; `none`: it is planned and cannot be yet. */
@@ -29,18 +29,7 @@ export function serverOptionsOf(names: readonly string[]): TunnelServerOptions {
       guards: [new Rate({ limit: 1_000_000, windowMs: 1_000 })],
     }),
     ...(names.includes('metrics') && { admin: { port: 0, token: 'a-token-of-the-benchmark' } }),
-    ...(names.includes('access log') && { observers: [accessLog()] }),
-  }
-}
-
-/** An access log as JSON lines to a file nobody reads: one write for what a tick collected. */
-function accessLog(): Observer {
-  const sink = Bun.file('/dev/null').writer()
-  return {
-    name: 'access log',
-    ended(seen, outcome) {
-      void sink.write(`${JSON.stringify({ time: Date.now(), ...seen, ...outcome })}\n`)
-    },
+    ...(names.includes('access log') && { observers: [accessLog({ file: '/dev/null', maxFileBytes: 0 })] }),
   }
 }
 

@@ -77,6 +77,7 @@ export async function withGuards({
   login = new Map(),
   open: _open,
   adminListener: _adminListener,
+  accessLog: _accessLog,
   ...options
 }: ServerConfigOptions): Promise<TunnelServerOptions> {
   const { guarding } = await import('../plugins/guarding.ts')

@@ -262,6 +262,20 @@ export interface ServerAdmin {
   readonly probe?: number | string
 }
 
+/** The table `access.log`. */
+export interface ServerAccessLog {
+  /** The file, with mode 0600. Default: stdout. */
+  readonly file?: string
+  /** Part of the visits that have a line, in percent; what failed always has one. Default: 100. */
+  readonly sample?: number
+  /** Whether lines have the query, which may hold secrets. Default: `false`. */
+  readonly query?: boolean
+  /** Size at which the file is renamed to `.1`, that one to `.2`, and so on; `0`: never. Default: `100MiB`. */
+  readonly maxFile?: number | string
+  /** Renamed files that are kept. Default: 5. */
+  readonly maxFiles?: number
+}
+
 /** The table `token`. */
 export interface ServerToken {
   /** The secret itself. */
@@ -444,6 +458,8 @@ export interface ServerFile {
   readonly acme?: ServerAcme
   /** A listener for the operator alone: API, metrics, bans. A reload cannot change it. Default: none. */
   readonly admin?: ServerAdmin
+  /** One JSON line for each visit. A reload cannot change it. Default: none. */
+  readonly accessLog?: ServerAccessLog
   /** Second port for plain HTTP: checks of the authority, and redirects to https. Default: none; with `acme` 80. */
   readonly httpPort?: number
   /** Oldest version of TLS, as a text. Default: `"1.2"`. */

@@ -37,6 +37,15 @@ export interface AdminConfig {
   readonly probeMs?: number
 }
 
+/** The table `access-log`. */
+export interface AccessLogConfig {
+  readonly file?: string
+  readonly samplePercent?: number
+  readonly query?: boolean
+  readonly maxFileBytes?: number
+  readonly maxFiles?: number
+}
+
 /** What is not there has the server's default. */
 export interface ServerConfigOptions extends TunnelServerOptions {
   readonly tlsPort?: number
@@ -45,6 +54,7 @@ export interface ServerConfigOptions extends TunnelServerOptions {
   /** PEM files of certificates, as flags name them. */
   readonly tlsFiles?: readonly { readonly cert: string; readonly key: string }[]
   readonly adminListener?: AdminConfig
+  readonly accessLog?: AccessLogConfig
   /** Certificates of an authority. */
   readonly acme?: AcmeSettings
   /** Issuers that the guards of tunnels may ask for. For the command, which makes a server's `guarding` of them. */

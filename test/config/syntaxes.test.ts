@@ -229,6 +229,7 @@ const SERVER = {
   'trusted-proxies': '10.0.0.0/8',
   'accept-proxy-protocol': 'true',
   'client-ca': 'cert.pem',
+  'access-log': { file: './visits.log', sample: '50', query: 'true', 'max-file': '1MiB', 'max-files': 2 },
   admin: {
     port: 9_091,
     host: '127.0.0.1',
@@ -288,6 +289,13 @@ const SERVER_MEANS = () => ({
     reservedNames: ['mine', 'ours'],
     trustedProxies: ['10.0.0.0/8'],
     clientCa: 'a certificate',
+    accessLog: {
+      file: expect.stringMatching(/^\/.*visits\.log$/),
+      samplePercent: 50,
+      query: true,
+      maxFileBytes: 1_048_576,
+      maxFiles: 2,
+    },
     adminListener: {
       port: 9_091,
       host: '127.0.0.1',

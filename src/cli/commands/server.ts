@@ -4,6 +4,7 @@ import { loadServerConfig } from '../../config/load.ts'
 import { type ServerConfigOptions, serverOptions } from '../../config/server-config.ts'
 import { ERRORS, TunnelError } from '../../errors.ts'
 import { FileWatch } from '../../file-watch.ts'
+import type { AccessLog } from '../../plugins/access-log.ts'
 import type { TunnelServerOptions } from '../../server/options.ts'
 import type { AdminListener } from '../admin-listener.ts'
 import { type CertificateSource, openSource, refuseSource } from '../certificate-source.ts'
@@ -29,21 +30,32 @@ export async function serve({ file, flags }: ServeSettings, run: Run): Promise<v
   const follower = file === undefined ? undefined : new Follower(file, flags, run)
   let source: CertificateSource | undefined
   let admin: AdminListener | undefined
+  let log: AccessLog | undefined
   try {
     const { open, ...given } = follower === undefined ? flags : await follower.read()
     source = await openSource(given, run)
     admin = await openAdmin(given, run)
-    const wanted = { ...given, ...adminOf(admin), reportRate: run.reportRate }
+    log = await openLog(given)
+    const besides = { source, admin, log }
+    const wanted = { ...given, ...addedBy(besides), reportRate: run.reportRate }
     const options = source?.added(wanted) ?? wanted
     // Options that cannot be used at all are reported first.
     const server = await createServer(options)
     if (!open) refuseOpen(options)
-    await runServer(server, options, { source, admin }, follower, run)
+    await runServer(server, options, besides, follower, run)
   } finally {
     follower?.stop()
     await source?.stop()
     admin?.close()
+    await log?.close()
   }
+}
+
+async function openLog({ accessLog: config }: ServerConfigOptions): Promise<AccessLog | undefined> {
+  if (config === undefined) return undefined
+  const { accessLog } = await import('../../plugins/access-log.ts')
+  const { samplePercent, ...options } = config
+  return accessLog({ ...options, ...(samplePercent !== undefined && { sample: samplePercent / 100 }) })
 }
 
 /** Its code is loaded for a server that has an admin listener. */
@@ -56,13 +68,17 @@ async function openAdmin(
   return AdminListener.open(adminListener, environment)
 }
 
-const adminOf = (admin: AdminListener | undefined): Pick<TunnelServerOptions, 'admin'> =>
-  admin === undefined ? {} : { admin: admin.options }
+/** What these add to the options of the server, also to those of a reload. */
+const addedBy = ({ admin, log }: Besides): Pick<TunnelServerOptions, 'admin' | 'observers'> => ({
+  ...(admin !== undefined && { admin: admin.options }),
+  ...(log !== undefined && { observers: [log] }),
+})
 
 /** What a server has besides its options. */
 interface Besides {
   readonly source: CertificateSource | undefined
   readonly admin: AdminListener | undefined
+  readonly log: AccessLog | undefined
 }
 
 /** Throws `OPEN_SERVER` when everybody could have a tunnel. */
@@ -73,10 +89,11 @@ function refuseOpen(options: TunnelServerOptions): void {
 async function runServer(
   server: ServerEnd,
   options: TunnelServerOptions,
-  { source, admin }: Besides,
+  besides: Besides,
   follower: Follower | undefined,
   run: Run,
 ): Promise<void> {
+  const { source, admin } = besides
   const { output } = run
   const totals = new Totals(true)
   let requests = 0
@@ -120,7 +137,7 @@ async function runServer(
   }
   // Before the first change: its own orders are under way then.
   await source?.start(server)
-  follower?.follow(server, source, admin)
+  follower?.follow(server, besides)
   await aborted(run.stop)
   output.event({ type: 'draining', requests: 0 })
   await server.stop()
@@ -134,8 +151,7 @@ class Follower {
   readonly #run: Run
   readonly #watch: FileWatch
   #server: ServerEnd | undefined
-  #source: CertificateSource | undefined
-  #admin: AdminListener | undefined
+  #besides: Besides = { source: undefined, admin: undefined, log: undefined }
   readonly #changes: Changes
 
   constructor(file: string, flags: ServerConfigOptions, run: Run) {
@@ -167,10 +183,9 @@ class Follower {
   }
 
   /** From now on changes are made in this server. */
-  follow(server: ServerEnd, source: CertificateSource | undefined, admin: AdminListener | undefined): void {
+  follow(server: ServerEnd, besides: Besides): void {
     this.#server = server
-    this.#source = source
-    this.#admin = admin
+    this.#besides = besides
     this.#changes.begin()
   }
 
@@ -183,12 +198,13 @@ class Follower {
     if (server === undefined || this.#run.stop.aborted) return
     try {
       const { open, ...given } = await this.read()
-      const wanted = { ...given, ...adminOf(this.#admin), reportRate: this.#run.reportRate }
-      this.#admin?.check(given.adminListener)
-      if (this.#admin === undefined && given.adminListener !== undefined)
+      const wanted = { ...given, ...addedBy(this.#besides), reportRate: this.#run.reportRate }
+      const { source, admin } = this.#besides
+      admin?.check(given.adminListener)
+      if (admin === undefined && given.adminListener !== undefined)
         throw new TunnelError('OPTION_INVALID', 'admin begins with the server: start it again for that.')
-      if (this.#source === undefined) refuseSource(wanted)
-      const options = this.#source?.added(wanted) ?? wanted
+      if (source === undefined) refuseSource(wanted)
+      const options = source?.added(wanted) ?? wanted
       if (!open) refuseOpen(options)
       await server.reload(await withGuards({ ...options, reportRate: this.#run.reportRate }))
       this.#notice('RELOADED', `${this.#file} is in force.`)

@@ -81,6 +81,9 @@ function serverOptions(): Option[] {
     new Option('--proxy-protocol', 'connections of trusted proxies begin with a PROXY header').env(
       'TUNNEL_SERVER_PROXY_PROTOCOL',
     ),
+    new Option('--access-log <file>', 'one JSON line for each visit; - for standard output').env(
+      'TUNNEL_SERVER_ACCESS_LOG',
+    ),
     new Option('--admin <address>', 'listen for the operator: API and metrics, such as 127.0.0.1:9090').env(
       'TUNNEL_SERVER_ADMIN',
     ),
@@ -112,9 +115,11 @@ function serverSettings(flags: Flags): ServerConfigOptions {
   const httpPort = flags.port('httpPort', 0)
   const acme = acmeSettings(flags)
   const clientCa = flags.text('clientCa')
+  const accessLog = flags.text('accessLog')
   return {
     ...(acme && { acme }),
     ...adminSettings(flags),
+    ...(accessLog !== undefined && { accessLog: accessLog === '-' ? {} : { file: accessLog } }),
     ...(clientCa !== undefined && { clientCa: readAuthority(clientCa, flags.label('clientCa')) }),
     ...(httpPort !== undefined && { httpPort }),
     ...(host !== undefined && { host }),

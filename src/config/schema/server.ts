@@ -42,6 +42,32 @@ const ADMIN: Fields = {
   },
 }
 
+const ACCESS_LOG: Fields = {
+  file: { value: { type: 'path' }, meaning: 'The file, with mode 0600', default: 'stdout' },
+  sample: {
+    value: { type: 'number', least: 0, most: 100 },
+    option: 'samplePercent',
+    meaning: 'Part of the visits that have a line, in percent; what failed always has one',
+    default: '100',
+  },
+  query: {
+    value: { type: 'flag' },
+    meaning: 'Whether lines have the query, which may hold secrets',
+    default: '`false`',
+  },
+  'max-file': {
+    value: { type: 'size', least: 0 },
+    option: 'maxFileBytes',
+    meaning: 'Size at which the file is renamed to `.1`, that one to `.2`, and so on; `0`: never',
+    default: '`100MiB`',
+  },
+  'max-files': {
+    value: { type: 'number', least: 0, most: 1_000 },
+    meaning: 'Renamed files that are kept',
+    default: '5',
+  },
+}
+
 const ACME: Fields = {
   email: {
     value: { type: 'text', form: 'text' },
@@ -195,6 +221,11 @@ export const SERVER_FIELDS: Fields = {
     value: { type: 'table', fields: ADMIN },
     option: 'adminListener',
     meaning: 'A listener for the operator alone: API, metrics, bans. A reload cannot change it',
+    default: 'none',
+  },
+  'access-log': {
+    value: { type: 'table', fields: ACCESS_LOG },
+    meaning: 'One JSON line for each visit. A reload cannot change it',
     default: 'none',
   },
   'http-port': {

@@ -1,6 +1,7 @@
 // What the operator may ask of a server and do with it, whether by the API or by a command.
 
 import type { AuditEntry, Ban, Span, Traffic } from '../../operations.ts'
+import type { Observer } from '../../plugin.ts'
 import type { ClientConnection } from '../clients.ts'
 import type { Metrics } from '../metrics.ts'
 import type { ServerRoom } from '../room.ts'
@@ -138,7 +139,7 @@ export class AdminDesk {
       },
       certificates: this.#certificates(),
       process: this.#process,
-      droppedLogLines: undefined,
+      droppedLogLines: droppedLinesOf(room.settings.observers),
     })
   }
 
@@ -253,4 +254,13 @@ export class AdminDesk {
   #harvest(): void {
     this.#host.room.tunnels.lanes.harvest()
   }
+}
+
+/** Of access logs; `undefined`: there is none. */
+function droppedLinesOf(observers: readonly Observer[]): number | undefined {
+  let dropped: number | undefined
+  for (const observer of observers)
+    if ('droppedLines' in observer && typeof observer.droppedLines === 'number')
+      dropped = (dropped ?? 0) + observer.droppedLines
+  return dropped
 }

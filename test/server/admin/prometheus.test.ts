@@ -20,7 +20,7 @@ async function metricsText(): Promise<string> {
   await ask(tunnel.port, tunnel.host)
   await ask(tunnel.port, 'nobody.localhost')
   await fetch(raw.url.replace('tcp:', 'http:')).catch(() => {})
-  return metricsOf(tunnel.server)
+  return await metricsOf(tunnel.server)
 }
 
 async function promtool(words: readonly string[], input = ''): Promise<{ text: string; code: number }> {

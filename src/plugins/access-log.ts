@@ -1,0 +1,112 @@
+// An observer: one JSON line for each visit, to a file that is rotated or to stdout. It never makes a visitor wait.
+
+import { TunnelError } from '../errors.ts'
+import type { ForTunnels, Observer, Outcome, Seen } from '../plugin.ts'
+import { LineWriter } from './line-writer.ts'
+
+export interface AccessLogOptions extends ForTunnels {
+  /** Path of the file, which others cannot read (mode 0600). Default: stdout. */
+  readonly file?: string
+  /**
+   * Part of the visits that have a line, from 0 to 1; those that failed, were refused, or have a status of 500 or above always have
+   * one. Default 1. Outside: `OPTION_INVALID`.
+   */
+  readonly sample?: number
+  /** Whether lines have the query of the target, which may hold secrets of the app's users. Default `false`: the path alone. */
+  readonly query?: boolean
+  /** Size at which the file is renamed to `file.1`, that one to `file.2`, and so on. Bytes. Default 100 MiB. `0`: never. */
+  readonly maxFileBytes?: number
+  /** Renamed files that are kept. Default 5. `0`: the file begins anew. */
+  readonly maxFiles?: number
+  /** Lines that wait for a slow disk or pipe, in bytes. Default 4 MiB. Above: they are dropped, and a line says how many. */
+  readonly maxQueuedBytes?: number
+}
+
+/** As it is given to `observers`; its owner closes it after `server.stop()`. */
+export interface AccessLog extends Observer {
+  /** Lines that were dropped so far. */
+  readonly droppedLines: number
+  /** Writes what waits, and closes the file. */
+  close(): Promise<void>
+}
+
+/**
+ * One JSON line for each request, upgrade, TCP and TLS connection that is over: `time`, `id`, `kind`, `tunnel`, `client`, `address`, `method`, `host`,
+ * `path`, `status`, `ms` with its parts `waitMs`, `appMs` and `transferMs`, `requestBytes`, `answerBytes`, `code`. Never a header, a
+ * body or a secret of the server.
+ *
+ * Throws `OPTION_INVALID` for options that cannot be used, and for a file that cannot be opened.
+ */
+export function accessLog(options: AccessLogOptions = {}): AccessLog {
+  const {
+    file,
+    tunnels,
+    sample = 1,
+    query = false,
+    maxFileBytes = 104_857_600,
+    maxFiles = 5,
+    maxQueuedBytes = 4_194_304,
+  } = options
+  if (!(sample >= 0 && sample <= 1))
+    throw new TunnelError('OPTION_INVALID', `sample must be from 0 to 1, not ${sample}.`)
+  for (const [name, value] of Object.entries({ maxFileBytes, maxFiles, maxQueuedBytes }))
+    if (!(Number.isSafeInteger(value) && value >= 0))
+      throw new TunnelError('OPTION_INVALID', `${name} must be a whole number from 0, not ${value}.`)
+  const writer = new LineWriter({ file, maxFileBytes, maxFiles, maxQueuedBytes })
+  return {
+    name: 'access log',
+    ...(tunnels && { tunnels }),
+    get droppedLines() {
+      return writer.droppedLines
+    },
+    ended(seen, outcome) {
+      const hasFailed = outcome.code !== undefined || outcome.status >= 500
+      if (!hasFailed && sample < 1 && Math.random() >= sample) return
+      writer.write(lineOf(seen, outcome, query))
+      // An observer that throws is reported: a full disk is worth it.
+      const { fault } = writer
+      if (fault !== undefined) throw fault
+    },
+    close: () => writer.close(),
+  }
+}
+
+/** Written by hand: `JSON.stringify` of all of it takes three times as long. */
+function lineOf(seen: Seen, outcome: Outcome, withQuery: boolean): string {
+  const { id, kind, tunnel, address, method, host } = seen
+  const { status, durationMs, waitMs, appMs, requestBytes, answerBytes, code, client } = outcome
+  const transferMs = Math.max(0, Math.round((durationMs - waitMs - appMs) * 100) / 100)
+  const request =
+    kind === 'http'
+      ? `,"method":${quoted(method)},"host":${quoted(host)},"path":${quoted(withQuery ? seen.target : pathOf(seen.target))},"status":${status}`
+      : ''
+  return (
+    `{"time":"${timeNow()}","id":${id},"kind":"${kind}","tunnel":${quoted(tunnel)}` +
+    `${client === undefined ? '' : `,"client":${client}`},"address":${quoted(address)}${request},"ms":${durationMs}` +
+    `,"waitMs":${waitMs},"appMs":${appMs},"transferMs":${transferMs},"requestBytes":${requestBytes},"answerBytes":${answerBytes}` +
+    `${code === undefined ? '' : `,"code":"${code}"`}}\n`
+  )
+}
+
+function pathOf(target: string): string {
+  const end = target.search(/[?#]/)
+  return end < 0 ? target : target.slice(0, end)
+}
+
+/** Nearly all of them need no escapes. */
+function quoted(text: string): string {
+  return /^[\x20-\x21\x23-\x5b\x5d-\x7e]*$/.test(text) ? `"${text}"` : JSON.stringify(text)
+}
+
+let lastMs = 0
+let lastTime = ''
+
+/** Many lines have the same millisecond. */
+function timeNow(): string {
+  const now = Date.now()
+  if (now !== lastMs) {
+    lastMs = now
+    lastTime = new Date(now).toISOString()
+  }
+  return lastTime
+}

@@ -1,0 +1,158 @@
+// Lines on their way to a file or stdout, in the background: gathered while one write is under way, dropped when too many wait.
+
+import { close, closeSync, fstatSync, openSync, renameSync, rmSync, write } from 'node:fs'
+import { TunnelError } from '../errors.ts'
+
+export interface LineWriterOptions {
+  /** `undefined`: stdout. */
+  readonly file: string | undefined
+  readonly maxFileBytes: number
+  readonly maxFiles: number
+  readonly maxQueuedBytes: number
+}
+
+const STDOUT = 1
+/** A pipe that is full is tried again after this long. */
+const AGAIN_MS = 20
+
+export class LineWriter {
+  droppedLines = 0
+  readonly #options: LineWriterOptions
+  #descriptor: number
+  #fileBytes = 0
+  #queue: string[] = []
+  #queuedBytes = 0
+  /** Dropped since the last line that said so. */
+  #unsaid = 0
+  #isWriting = false
+  #isPlanned = false
+  #isClosed = false
+  #fault: Error | undefined
+  #idle: (() => void) | undefined
+
+  /** Throws `OPTION_INVALID` for a file that cannot be opened. */
+  constructor(options: LineWriterOptions) {
+    this.#options = options
+    this.#descriptor = this.#open()
+  }
+
+  /** What went wrong since the last look. */
+  get fault(): Error | undefined {
+    const fault = this.#fault
+    this.#fault = undefined
+    return fault
+  }
+
+  /** Takes a whole line, or drops it. */
+  write(line: string): void {
+    if (this.#isClosed) return
+    if (this.#queuedBytes + line.length > this.#options.maxQueuedBytes) {
+      this.droppedLines++
+      this.#unsaid++
+      return
+    }
+    this.#queue.push(line)
+    this.#queuedBytes += line.length
+    if (this.#isWriting || this.#isPlanned) return
+    // All lines of this turn in one write.
+    this.#isPlanned = true
+    setImmediate(() => {
+      this.#isPlanned = false
+      if (!this.#isWriting) this.#writeQueue()
+    })
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    if (!this.#isWriting) this.#writeQueue()
+    if (this.#isWriting)
+      await new Promise<void>(resolve => {
+        this.#idle = resolve
+      })
+    if (this.#options.file !== undefined)
+      await new Promise<void>(resolve => close(this.#descriptor, () => resolve()))
+  }
+
+  #writeQueue(): void {
+    if (this.#queue.length === 0) return this.#over()
+    if (this.#unsaid > 0) this.#queue.push(`{"dropped":${this.#unsaid}}\n`)
+    this.#unsaid = 0
+    const bytes = Buffer.from(this.#queue.join(''))
+    this.#queue = []
+    this.#queuedBytes = 0
+    this.#isWriting = true
+    try {
+      this.#rotateFor(bytes.length)
+    } catch (cause) {
+      this.#failed(cause)
+    }
+    this.#writeFrom(bytes, 0)
+  }
+
+  #writeFrom(bytes: Uint8Array, from: number): void {
+    write(this.#descriptor, bytes, from, bytes.length - from, null, (error, count) => {
+      if (error?.code === 'EAGAIN') {
+        setTimeout(() => this.#writeFrom(bytes, from), AGAIN_MS)
+        return
+      }
+      if (error !== null) {
+        this.#failed(error)
+        return this.#next()
+      }
+      this.#fileBytes += count
+      if (from + count < bytes.length) this.#writeFrom(bytes, from + count)
+      else this.#next()
+    })
+  }
+
+  #next(): void {
+    this.#isWriting = false
+    this.#writeQueue()
+  }
+
+  #over(): void {
+    const idle = this.#idle
+    this.#idle = undefined
+    idle?.()
+  }
+
+  #failed(cause: unknown): void {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    this.#fault = new Error(`lines were lost: ${reason}`, { cause })
+  }
+
+  #rotateFor(bytes: number): void {
+    const { file, maxFileBytes, maxFiles } = this.#options
+    if (file === undefined || maxFileBytes === 0) return
+    if (this.#fileBytes === 0 || this.#fileBytes + bytes <= maxFileBytes) return
+    for (let number = maxFiles; number > 0; number--)
+      moveIfThere(number === 1 ? file : `${file}.${number - 1}`, `${file}.${number}`)
+    if (maxFiles === 0) rmSync(file, { force: true })
+    const before = this.#descriptor
+    this.#descriptor = this.#open()
+    closeSync(before)
+  }
+
+  #open(): number {
+    const { file } = this.#options
+    if (file === undefined) return STDOUT
+    try {
+      const descriptor = openSync(file, 'a', 0o600)
+      this.#fileBytes = fstatSync(descriptor).size
+      return descriptor
+    } catch (cause) {
+      const reason = cause instanceof Error ? cause.message : String(cause)
+      throw new TunnelError('OPTION_INVALID', `The access log ${file} cannot be opened: ${reason}.`, {
+        cause,
+      })
+    }
+  }
+}
+
+function moveIfThere(from: string, to: string): void {
+  try {
+    renameSync(from, to)
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error
+  }
+}
