@@ -16,6 +16,7 @@ export type {
   TunnelState,
   UdpTunnelOptions,
 } from './client/options.ts'
+export { type Reservation, type ReserveOptions, reserve } from './client/reserve.ts'
 export type { Tunnel } from './client/tunnel.ts'
 export { ERRORS, type ErrorCode, type ErrorEntry, TunnelError } from './errors.ts'
 export { VERSION } from './version.ts'

@@ -16,6 +16,7 @@ export type {
   TunnelState,
   UdpTunnelOptions,
 } from './client/options.ts'
+export { type Reservation, type ReserveOptions, reserve } from './client/reserve.ts'
 export type { Tunnel } from './client/tunnel.ts'
 export { defineConfig } from './config/define.ts'
 export type { ClientFile, ServerFile } from './config/input.ts'

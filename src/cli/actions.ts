@@ -7,6 +7,7 @@ import type { DoctorSettings } from './commands/doctor.ts'
 import type { LinkSettings } from './commands/link.ts'
 import type { Desk, LoginSettings } from './commands/login.ts'
 import type { RawSettings } from './commands/raw.ts'
+import type { RunSettings } from './commands/run.ts'
 import type { ServeSettings } from './commands/server.ts'
 import type { ShareSettings } from './commands/share.ts'
 import type { UpSettings } from './commands/up.ts'
@@ -20,6 +21,7 @@ export interface Actions {
   share(settings: ShareSettings, output: OutputWish): Promise<void>
   shareRaw(settings: RawSettings, output: OutputWish): Promise<void>
   up(settings: UpSettings, output: OutputWish): Promise<void>
+  run(settings: RunSettings): Promise<void>
   serve(settings: ServeSettings, output: OutputWish): Promise<void>
   doctor(settings: DoctorSettings): Promise<void>
   checkConfig(settings: CheckSettings): Promise<void>
@@ -38,16 +40,26 @@ export interface Stage {
   readonly start: (wish: OutputWish) => Run
   /** Writes to standard output. */
   readonly write: (text: string) => void
+  /** Writes to standard error. */
+  readonly log: (text: string) => void
+  /** Aborted when the user wants it to end. */
+  readonly stop: AbortSignal
   /** A command that ends by itself has this exit code. */
   readonly ended: (exitCode: number) => void
 }
 
-export function createActions({ start, write, ended }: Stage): Actions {
+export function createActions({ start, write, log, stop, ended }: Stage): Actions {
   return {
     share: async (settings, wish) => (await import('./commands/share.ts')).shareApp(settings, start(wish)),
     shareRaw: async (settings, wish) => (await import('./commands/raw.ts')).shareRaw(settings, start(wish)),
     serve: async (settings, wish) => (await import('./commands/server.ts')).serve(settings, start(wish)),
     up: async (settings, wish) => (await import('./commands/up.ts')).up(settings, start(wish)),
+    run: async settings => {
+      const { runCommand } = await import('./commands/run.ts')
+      const { dim } = paletteFor(process.stderr.isTTY, process.env)
+      const say = (line: string) => log(`${dim('localtunnels')}  ${line}\n`)
+      ended(await runCommand(settings, { environment: process.env, stop, say }))
+    },
     checkConfig: async settings => {
       const { checkConfig } = await import('./commands/config.ts')
       await checkConfig(settings, {

@@ -24,6 +24,8 @@ export interface ClientEnd {
   tcp(options: TcpTunnelOptions): Promise<TunnelEnd>
   tls(options: TlsTunnelOptions): Promise<TunnelEnd>
   udp(options: UdpTunnelOptions): Promise<TunnelEnd>
+  /** Where the app of a client with `later` is. */
+  forward(port: number): void
   isConnected(): boolean
   probe(): Promise<boolean | undefined>
   getTunnelUrl(): string

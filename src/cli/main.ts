@@ -55,6 +55,8 @@ async function runCommand(argv: readonly string[], out: GatheredSink, log: Gathe
     createActions({
       start,
       write: text => out.write(text),
+      log: text => log.write(text),
+      stop: stop.signal,
       ended: code => {
         exitCode = code
       },

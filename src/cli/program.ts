@@ -14,6 +14,7 @@ import { addLinkCommand } from './program/link.ts'
 import { addLoginCommands } from './program/login.ts'
 import { outputWish } from './program/printing.ts'
 import { addRawCommands } from './program/raw.ts'
+import { addRunCommand } from './program/run.ts'
 import { addServerCommand } from './program/server.ts'
 import { shareOptions, shareSettings } from './program/share.ts'
 import { addUpCommand } from './program/up.ts'
@@ -40,6 +41,7 @@ export function createProgram(actions: Actions): Command {
   addServerCommand(program, actions)
   addDoctorCommand(program, actions)
   addUpCommand(program, actions)
+  addRunCommand(program, actions)
   addLoginCommands(program, actions)
   addLinkCommand(program, actions)
   addAdminCommand(program, actions)
@@ -54,6 +56,7 @@ Examples:
   localtunnels 3000                                  a URL for http://localhost:3000 on this machine
   localtunnels 3000 --server tunnel.example          a public URL, through your own server
   localtunnels login tunnel.example                  asks for its token, and makes it the default server
+  localtunnels run -- npm run dev                    starts the app with its URL in PUBLIC_URL, and finds its port
   localtunnels --serve ./dist                        a URL for the files in a folder
   localtunnels tcp 22 --server tunnel.example        a public port for a service that is not HTTP
   localtunnels tls 8443 --server tunnel.example      a public name for a service with a certificate of its own

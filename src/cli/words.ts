@@ -11,6 +11,7 @@ export const COMMANDS: readonly string[] = [
   'server',
   'doctor',
   'up',
+  'run',
   'login',
   'logout',
   'whoami',

@@ -22,6 +22,7 @@ import { GuardFiles } from './guard-files.ts'
 import { Inspection } from './inspect/inspection.ts'
 import type {
   HttpTunnelOptions,
+  OriginOptions,
   TcpTunnelOptions,
   TlsTunnelOptions,
   TunnelClientEvents,
@@ -29,6 +30,7 @@ import type {
   TunnelState,
   UdpTunnelOptions,
 } from './options.ts'
+import { LateOrigin } from './origins/late.ts'
 import { OwnTunnel } from './own-tunnel.ts'
 import { pauseBefore } from './patience.ts'
 import { probePublicSide } from './probe.ts'
@@ -38,6 +40,7 @@ import {
   type ClientSettings,
   clientSettings,
   httpTunnel,
+  originOf,
   type TunnelSettings,
   tcpTunnel,
   tlsTunnel,
@@ -85,6 +88,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   readonly #tunnels = new Set<OwnTunnel>()
   /** The tunnel that the client's options describe. */
   readonly #own: OwnTunnel | undefined
+  /** Of an app that comes later. */
+  readonly #late: LateOrigin | undefined
   /** Ends the attempts under way. */
   #stopping = new AbortController()
   #stopWatchingForWake: (() => void) | undefined
@@ -115,6 +120,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     const { tunnel, inspect } = this.#settings
     this.#inspection = inspect && new Inspection(inspect)
     this.#own = tunnel && this.#want(tunnel)
+    if (tunnel?.origin instanceof LateOrigin) this.#late = tunnel.origin
   }
 
   /**
@@ -130,7 +136,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     if (this.#tunnels.size === 0) {
       throw new TunnelError(
         'OPTION_INVALID',
-        'One of port, url, unix, fetch and folder says where the app is; or call http(), tcp(), udp().',
+        'One of port, url, unix, fetch, folder and later says where the app is; or call http(), tcp(), udp().',
       )
     }
     this.#connecting = this.#connectFirst()
@@ -190,7 +196,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
    * Adds an HTTP tunnel; resolves once it is registered, and connects first if the client is not connected. Rejects with
    * what `connect()` rejects with; the client's other tunnels go on then.
    */
-  http(options: HttpTunnelOptions): Promise<Tunnel> {
+  async http(options: HttpTunnelOptions): Promise<Tunnel> {
+    if (options.later) throw new TunnelError('OPTION_INVALID', "later is for the client's own tunnel.")
     return this.#add(() => httpTunnel(options, {}, dial))
   }
 
@@ -220,6 +227,20 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   /** The public URL of the first tunnel. Throws `STATE_INVALID` before its first registration. */
   getTunnelUrl(): string {
     return this.#first.granted.url
+  }
+
+  /**
+   * Where the app of a client with `later` is, from now on: a port of this machine, or what else says where an app is.
+   * Connections that are open stay where they are. Throws `STATE_INVALID` without `later`, `OPTION_INVALID` and
+   * `PORT_INVALID`.
+   */
+  forward(where: number | OriginOptions): void {
+    if (this.#late === undefined)
+      throw new TunnelError('STATE_INVALID', 'The client was not made with later.')
+    const options = typeof where === 'number' ? { port: where } : where
+    if (options.later)
+      throw new TunnelError('OPTION_INVALID', 'forward() says where the app is, and not later.')
+    this.#late.lead(originOf(options, dial))
   }
 
   /** The name that it was granted: the wished one, or another when it was taken. */

@@ -14,8 +14,8 @@ export type FetchHandler = (request: Request) => Response | Promise<Response>
 /** Where the app is. Times are milliseconds from 1 to 2,147,483,647; a value outside: `OPTION_INVALID`. */
 export interface OriginOptions {
   /**
-   * Port of the app on `host`, 1 to 65535. Exactly one of `port`, `url`, `unix`, `fetch` and `folder` says where the app
-   * is; none or two: `OPTION_INVALID`.
+   * Port of the app on `host`, 1 to 65535. Exactly one of `port`, `url`, `unix`, `fetch`, `folder` and `later` says where
+   * the app is; none or two: `OPTION_INVALID`.
    */
   readonly port?: number
   /** Host of the app. Default `localhost`, dialled on both address families. */
@@ -33,6 +33,11 @@ export interface OriginOptions {
   readonly folder?: string
   /** With `folder`: `true` answers with `/index.html` where a page is asked for that is not there. Default `false`. */
   readonly spa?: boolean
+  /**
+   * `true`: the app is not there yet. `client.forward(3000)` says where it is; until then its visitors get 502
+   * `ORIGIN_REFUSED`. Of the client's own tunnel alone. Default `false`.
+   */
+  readonly later?: boolean
   /** `false` accepts any certificate of an https origin. Default `true`. */
   readonly verifyOrigin?: boolean
   /** How long the app may take to accept a connection. Default 10,000 ms. Above: 502 `ORIGIN_UNREACHABLE`. */

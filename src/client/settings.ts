@@ -34,6 +34,7 @@ import { AddressOrigin } from './origins/address.ts'
 import { DatagramOrigin } from './origins/datagrams.ts'
 import { folderOrigin } from './origins/folder.ts'
 import { HandlerOrigin } from './origins/handler.ts'
+import { LateOrigin } from './origins/late.ts'
 import { dialThrough } from './proxies/dial.ts'
 import { proxyChooser } from './proxy.ts'
 import { guardToken, parseServer, type ServerAddress } from './server-address.ts'
@@ -211,6 +212,7 @@ function routesOf(routes: Readonly<Record<string, number | OriginOptions>>, dial
     if (!isRoutePath(path) || /\/\.\.?(?:\/|$)/.test(path))
       throw new TunnelError('OPTION_INVALID', `routes: "${given}" is not a path such as /api.`)
     const options = typeof where === 'number' ? { port: where } : where
+    if (options.later) throw new TunnelError('OPTION_INVALID', `routes: ${path} cannot come later.`)
     const origin = originOf(options, dial)
     return { path, origin, rewrite: rewriteOf(options.hostHeader, origin) }
   })
@@ -297,8 +299,8 @@ function checkRemotePort(port: number | undefined): number | undefined {
   throw new TunnelError('PORT_INVALID', `remotePort: ${port} is not a port.`)
 }
 
-function isTunnelGiven({ port, url, unix, fetch, folder, spa }: OriginOptions): boolean {
-  return [port, url, unix, fetch, folder, spa].some(one => one !== undefined)
+function isTunnelGiven({ port, url, unix, fetch, folder, spa, later }: OriginOptions): boolean {
+  return [port, url, unix, fetch, folder, spa, later].some(one => one !== undefined)
 }
 
 function healthOf(options: HealthOptions, origin: Origin, { hostHeader }: HostRewrite): HealthSettings {
@@ -339,12 +341,14 @@ function checkToken(token: string | undefined): string | undefined {
   throw new TunnelError('OPTION_INVALID', 'A token must be visible ASCII without spaces, and not empty.')
 }
 
-function originOf(options: OriginOptions, dial: Dial): Origin {
-  const { port, url, unix, fetch, folder, spa } = options
-  if ([port, url, unix, fetch, folder].filter(one => one !== undefined).length !== 1) {
-    const text = 'Exactly one of port, url, unix, fetch and folder says where the app is.'
+/** Throws `OPTION_INVALID` or `PORT_INVALID`. */
+export function originOf(options: OriginOptions, dial: Dial): Origin {
+  const { port, url, unix, fetch, folder, spa, later } = options
+  if ([port, url, unix, fetch, folder, later || undefined].filter(one => one !== undefined).length !== 1) {
+    const text = 'Exactly one of port, url, unix, fetch, folder and later says where the app is.'
     throw new TunnelError('OPTION_INVALID', text)
   }
+  if (later) return new LateOrigin()
   if (folder !== undefined) return folderOrigin(folder, spa ?? false)
   if (spa !== undefined) throw new TunnelError('OPTION_INVALID', 'spa belongs to folder, which is not given.')
   return fetch === undefined ? addressOrigin(options, dial, true) : new HandlerOrigin(fetch)

@@ -10,6 +10,7 @@ export const idleProgram = (): ReturnType<typeof createProgram> =>
     shareRaw: nothing,
     serve: nothing,
     up: nothing,
+    run: nothing,
     doctor: nothing,
     checkConfig: nothing,
     printSchema: nothing,

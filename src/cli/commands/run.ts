@@ -1,0 +1,211 @@
+// `localtunnels run -- <command>`: a URL first, then the command that knows it, then the port that the command opens.
+
+import type { ChildProcess } from 'node:child_process'
+import { constants } from 'node:os'
+import type { TunnelClientOptions } from '../../client/options.ts'
+import { TunnelError } from '../../errors.ts'
+import type { Destination } from '../destination.ts'
+import { startEmbeddedServer } from '../embedded-server.ts'
+import { createClient, type ServerEnd } from '../ends.ts'
+import { visible } from '../format.ts'
+import { listeningPorts } from '../listening-ports.ts'
+import { accepts } from '../origin-watch.ts'
+import { describe } from '../report.ts'
+import { stateFolder } from '../state-folder.ts'
+
+export interface RunSettings {
+  readonly command: readonly [string, ...string[]]
+  readonly destination: Destination
+  readonly client: Omit<
+    TunnelClientOptions,
+    'server' | 'token' | 'port' | 'host' | 'url' | 'unix' | 'fetch' | 'folder'
+  >
+  /** Where the app will listen; `undefined`: found out. */
+  readonly port: number | undefined
+  /** Without a tunnel the command does not start. */
+  readonly isRequired: boolean
+}
+
+export interface RunStage {
+  readonly environment: Readonly<Record<string, string | undefined>>
+  /** Aborted when the user wants it to end. */
+  readonly stop: AbortSignal
+  /** One line for the user, beside what the command prints. */
+  say(this: void, line: string): void
+}
+
+/** How often the system is asked for new ports: while there is none, and later. */
+const LOOK_MS = 150
+const LOOK_AGAIN_MS = 1_000
+/** From here on the command is told to end, and then made to. */
+const KILL_AFTER_MS = 10_000
+
+/** Resolves to the exit code of the command. */
+export async function runCommand(settings: RunSettings, stage: RunStage): Promise<number> {
+  const reservation = await reserveFor(settings, stage)
+  try {
+    return await runWith(settings, reservation, stage)
+  } finally {
+    await reservation?.close()
+  }
+}
+
+interface Reservation {
+  readonly url: string
+  forward(port: number): void
+  close(): Promise<void>
+}
+
+/** `undefined`: there is no tunnel, which was said, and the command runs without. */
+async function reserveFor(settings: RunSettings, stage: RunStage): Promise<Reservation | undefined> {
+  const { destination, client: options, isRequired } = settings
+  let embedded: ServerEnd | undefined
+  try {
+    if (destination.server === undefined) embedded = await startEmbeddedServer()
+    const state = embedded === undefined ? stateFolder(stage.environment) : undefined
+    const client = await createClient({
+      ...options,
+      later: true,
+      token: destination.token,
+      server: embedded === undefined ? (destination.server ?? '') : `http://127.0.0.1:${embedded.port}`,
+      ...(state !== undefined && { stateFolder: state }),
+      ...(embedded !== undefined && { proxy: false }),
+    })
+    client.on('disconnected', () => stage.say('connection lost, reconnecting'))
+    client.on('connected', ({ url }) => stage.say(url))
+    client.on('error', error => {
+      const { code, message } = describe(error)
+      // Visitors that come before the app: their browser shows it.
+      if (!code.startsWith('ORIGIN_')) stage.say(`${code}: ${message}`)
+    })
+    await client.connect()
+    return {
+      url: client.getTunnelUrl(),
+      forward: port => client.forward(port),
+      close: async () => {
+        await client.close()
+        await embedded?.stop()
+      },
+    }
+  } catch (error) {
+    await embedded?.stop()
+    // A mistake on the command line is not worked around.
+    if (isRequired || !(error instanceof TunnelError) || error.code === 'OPTION_INVALID') throw error
+    stage.say(
+      `${error.code}: ${error.message} The command runs without a public URL; --required prevents that.`,
+    )
+    return undefined
+  }
+}
+
+async function runWith(
+  { command, port }: RunSettings,
+  reservation: Reservation | undefined,
+  { environment, stop, say }: RunStage,
+): Promise<number> {
+  const { spawn } = await import('node:child_process')
+  const [program, ...args] = command
+  const isTerminal = process.stdin.isTTY || process.platform === 'win32'
+  const child = spawn(program, args, {
+    stdio: 'inherit',
+    env: { ...environment, ...(reservation && variables(reservation.url, port, environment)) },
+    // What the command starts ends with it: a signal goes to the whole group. One that reads from a terminal has to stay in ours.
+    detached: !isTerminal,
+    // Windows finds npm.cmd by its shell alone.
+    shell: process.platform === 'win32',
+  })
+  const ended = new Promise<number>((resolve, reject) => {
+    child.once('error', error => reject(notStarted(program, error)))
+    child.once('exit', (code, signal) => resolve(code ?? 128 + (signal ? constants.signals[signal] : 0)))
+  })
+  const isOver = { now: false }
+  void ended.then(
+    () => (isOver.now = true),
+    () => (isOver.now = true),
+  )
+  const passOn = () => {
+    // A terminal has sent Ctrl+C to the command already, as to every process of the group.
+    if (!isTerminal) signalTo(child, true, 'SIGTERM')
+    setTimeout(kill, KILL_AFTER_MS).unref()
+  }
+  // A second Ctrl+C leaves at once, and leaves nothing behind.
+  const kill = () => signalTo(child, !isTerminal, 'SIGKILL')
+  process.once('exit', kill)
+  stop.addEventListener('abort', passOn, { once: true })
+  if (stop.aborted) passOn()
+  if (reservation !== undefined && child.pid !== undefined)
+    void follow(child.pid, port, reservation, isOver, say)
+  try {
+    return await ended
+  } finally {
+    process.off('exit', kill)
+    stop.removeEventListener('abort', passOn)
+  }
+}
+
+/** What the command is to know. What the user has set stays. */
+function variables(
+  url: string,
+  port: number | undefined,
+  environment: Readonly<Record<string, string | undefined>>,
+): Readonly<Record<string, string>> {
+  const { hostname } = new URL(url)
+  const wished = {
+    PUBLIC_URL: url,
+    // Vite: more hosts that its dev server answers to.
+    __VITE_ADDITIONAL_SERVER_ALLOWED_HOSTS: hostname,
+    // Rails, likewise.
+    RAILS_DEVELOPMENT_HOSTS: hostname,
+    ...(port !== undefined && { PORT: `${port}` }),
+  }
+  return Object.fromEntries(Object.entries(wished).filter(([name]) => environment[name] === undefined))
+}
+
+/** Leads visitors to the port that the command opens, and to another when it opens another instead. */
+async function follow(
+  pid: number,
+  wished: number | undefined,
+  reservation: Reservation,
+  isOver: { readonly now: boolean },
+  say: RunStage['say'],
+): Promise<void> {
+  let current: number | undefined
+  while (!isOver.now) {
+    const ports = await listeningPorts(pid)
+    const found = choose(ports, wished, current)
+    if (found !== undefined && found !== current && (await accepts({ host: 'localhost', port: found }))) {
+      current = found
+      reservation.forward(found)
+      say(`${reservation.url} → localhost:${found}`)
+      const others = ports.filter(one => one !== found)
+      if (others.length > 0 && wished === undefined) say(`also open: ${others.join(', ')}; --port chooses`)
+    }
+    await new Promise(resolve => setTimeout(resolve, current === undefined ? LOOK_MS : LOOK_AGAIN_MS).unref())
+  }
+}
+
+function choose(
+  ports: readonly number[],
+  wished: number | undefined,
+  current: number | undefined,
+): number | undefined {
+  if (wished !== undefined) return ports.includes(wished) ? wished : undefined
+  return current !== undefined && ports.includes(current) ? current : ports[0]
+}
+
+type Signal = 'SIGTERM' | 'SIGKILL'
+
+/** To the command and all that it started, where it has a process group of its own. */
+function signalTo(child: ChildProcess, isGroup: boolean, signal: Signal): void {
+  if (child.pid === undefined) return
+  try {
+    process.kill(isGroup ? -child.pid : child.pid, signal)
+  } catch {
+    // It is over.
+  }
+}
+
+function notStarted(program: string, error: NodeJS.ErrnoException): TunnelError {
+  const why = error.code === 'ENOENT' ? 'there is no such program' : error.message
+  return new TunnelError('OPTION_INVALID', `${visible(program)} cannot be run: ${why}.`, { cause: error })
+}

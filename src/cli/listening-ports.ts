@@ -1,0 +1,94 @@
+// The ports on which a command, or what it started, listens.
+
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+
+/** One entry of the kernel's tables: /proc/net/tcp, "man 5 proc_pid_net". */
+const LISTENING = /^\s*\d+: [0-9A-F]+:([0-9A-F]{4}) \S+ 0A \S+ \S+ \S+\s+\d+\s+\d+ (\d+) /
+
+/** Of a process and all below it, in the order of their numbers. Asks the system: what a command prints is not looked at. */
+export async function listeningPorts(pid: number): Promise<readonly number[]> {
+  const ports = process.platform === 'linux' ? portsOnLinux(pid) : await portsByLsof(pid)
+  return [...new Set(ports)].sort((a, b) => a - b)
+}
+
+function portsOnLinux(pid: number): readonly number[] {
+  const inodes = new Set(familyOf(pid).flatMap(socketsOf))
+  if (inodes.size === 0) return []
+  return ['/proc/net/tcp', '/proc/net/tcp6'].flatMap(table =>
+    linesOf(table).flatMap(line => {
+      const [, port = '', inode = ''] = LISTENING.exec(line) ?? []
+      return inodes.has(inode) ? [Number.parseInt(port, 16)] : []
+    }),
+  )
+}
+
+/** The process and its descendants: npm starts a shell, which starts the dev server. */
+function familyOf(pid: number): readonly number[] {
+  const children = new Map<number, number[]>()
+  for (const name of namesIn('/proc')) {
+    if (!/^\d+$/.test(name)) continue
+    // Behind the name in brackets, which may hold anything: state and parent.
+    const [, parent] = /\) \S (\d+) /.exec(linesOf(`/proc/${name}/stat`).join('\n')) ?? []
+    if (parent === undefined) continue
+    const siblings = children.get(Number(parent)) ?? []
+    siblings.push(Number(name))
+    children.set(Number(parent), siblings)
+  }
+  const family = [pid]
+  for (const one of family) family.push(...(children.get(one) ?? []))
+  return family
+}
+
+function socketsOf(pid: number): readonly string[] {
+  const folder = `/proc/${pid}/fd`
+  return namesIn(folder).flatMap(name => {
+    try {
+      const [, inode] = /^socket:\[(\d+)\]$/.exec(readlinkSync(`${folder}/${name}`)) ?? []
+      return inode === undefined ? [] : [inode]
+    } catch {
+      return [] // closed meanwhile
+    }
+  })
+}
+
+function namesIn(folder: string): readonly string[] {
+  try {
+    return readdirSync(folder)
+  } catch {
+    return [] // the process is gone
+  }
+}
+
+function linesOf(file: string): readonly string[] {
+  try {
+    return readFileSync(file, 'latin1').split('\n')
+  } catch {
+    return []
+  }
+}
+
+/** macOS has no such tables. The command runs in a process group of its own number or of ours: both are asked for. */
+async function portsByLsof(pid: number): Promise<readonly number[]> {
+  const { execFile } = await import('node:child_process')
+  const { promisify } = await import('node:util')
+  const run = promisify(execFile)
+  try {
+    const { stdout: table } = await run('ps', ['-A', '-o', 'pid=,ppid='])
+    const parents = table.split('\n').map(line => line.trim().split(/\s+/).map(Number))
+    const family = [pid]
+    for (const one of family)
+      family.push(...parents.filter(([, parent]) => parent === one).map(([child = 0]) => child))
+    const { stdout } = await run('lsof', [
+      '-nP',
+      '-a',
+      '-iTCP',
+      '-sTCP:LISTEN',
+      '-Fn',
+      '-p',
+      family.join(','),
+    ])
+    return [...stdout.matchAll(/^n\S*:(\d+)$/gm)].map(([, port]) => Number(port))
+  } catch {
+    return [] // lsof ends with 1 when nothing listens
+  }
+}

@@ -1,0 +1,27 @@
+// Origin of an app that comes later than its name: until then its visitors get 502.
+
+import { TunnelError } from '../../errors.ts'
+import type { Socket, SocketHandler } from '../../socket.ts'
+import type { Origin } from '../origin.ts'
+
+export class LateOrigin implements Origin {
+  #place: Origin | undefined
+
+  get label(): string {
+    return this.#place?.label ?? 'an app that is not there yet'
+  }
+
+  get url(): string {
+    return this.#place?.url ?? 'http://localhost'
+  }
+
+  /** New connections go there from now on; those that are open stay where they are. */
+  lead(to: Origin): void {
+    this.#place = to
+  }
+
+  async connect(handler: SocketHandler): Promise<Socket> {
+    if (this.#place === undefined) throw new TunnelError('ORIGIN_REFUSED', 'The app is not there yet.')
+    return this.#place.connect(handler)
+  }
+}
