@@ -72,6 +72,7 @@ const ALLOWED: Record<string, readonly string[]> = {
     ...LOW,
   ],
   client: ['session', 'http', 'wire', 'names', 'errors', 'guard', 'own-guard', 'file-watch', ...LOW],
+  integrations: ['client', 'errors'],
   config: ['server', 'client', 'errors', 'names', 'words', 'guard'],
   tls: ['certificates', 'store', 'stores'],
   index: [

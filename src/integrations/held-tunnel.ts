@@ -1,0 +1,97 @@
+// A tunnel of a dev server that restarts within its process: the name stays, and nothing is asked for twice.
+
+import type { OriginOptions } from '../client/options.ts'
+import { type Reservation, type ReserveOptions, reserve } from '../client/reserve.ts'
+import { TunnelError } from '../errors.ts'
+
+/** The configuration, and this file with it, may be loaded anew at a restart. */
+const HELD = Symbol.for('localtunnels.held')
+
+export class HeldTunnel {
+  readonly #options: ReserveOptions
+  #reservation: Reservation | undefined
+  #opening: Promise<void> | undefined
+  #place: OriginOptions | undefined
+  #holds = 0
+  /** Asked for again when the tunnel was paused. */
+  #subdomain: string | undefined
+  /** Why there is none. */
+  failure: Error | undefined
+
+  private constructor(options: ReserveOptions) {
+    this.#options = options
+  }
+
+  /** The one of this process for these options. */
+  static of(tool: string, options: ReserveOptions): HeldTunnel {
+    // A global of ours alone.
+    const here = globalThis as { [HELD]?: Map<string, HeldTunnel> }
+    here[HELD] ??= new Map()
+    const all = here[HELD]
+    const key = `${tool} ${JSON.stringify(options)}`
+    const held = all.get(key) ?? new HeldTunnel(options)
+    all.set(key, held)
+    return held
+  }
+
+  get url(): string | undefined {
+    return this.#reservation?.url
+  }
+
+  get host(): string | undefined {
+    return this.#reservation?.host
+  }
+
+  /** Resolves when there is one, or a `failure`. */
+  open(): Promise<void> {
+    this.#opening ??= this.#reserve().finally(() => {
+      this.#opening = undefined
+    })
+    return this.#opening
+  }
+
+  async #reserve(): Promise<void> {
+    if (this.#reservation !== undefined) return
+    this.failure = undefined
+    try {
+      const wished = this.#subdomain === undefined ? {} : { subdomain: this.#subdomain }
+      const reservation = await reserve({ ...this.#options, ...wished })
+      this.#reservation = reservation
+      this.#subdomain = reservation.client.getSubdomain()
+      // A connection that is lost comes back; what ends for good leaves none.
+      reservation.client.on('close', ({ error }) => {
+        if (this.#reservation !== reservation) return
+        this.#reservation = undefined
+        this.failure = error
+      })
+      if (this.#place !== undefined) reservation.connect(this.#place)
+    } catch (cause) {
+      if (!(cause instanceof TunnelError)) throw cause
+      this.failure = cause
+    }
+  }
+
+  /** The app is there. */
+  lead(to: OriginOptions): void {
+    this.#place = to
+    this.#reservation?.connect(to)
+  }
+
+  /** Keeps the tunnel until all have released it: a restart makes the new dev server before it closes the old one. */
+  hold(): { release(): Promise<void> } {
+    this.#holds++
+    let released: Promise<void> | undefined
+    return {
+      release: () => {
+        released ??= --this.#holds === 0 ? this.close() : Promise.resolve()
+        return released
+      },
+    }
+  }
+
+  async close(): Promise<void> {
+    const reservation = this.#reservation
+    this.#reservation = undefined
+    await reservation?.close()
+  }
+}

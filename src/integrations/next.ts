@@ -1,0 +1,47 @@
+// `localtunnels/next`: the dev server of Next answers to the public host that `localtunnels run` gave it.
+//
+//   // next.config.mjs, started as: localtunnels run -- next dev
+//   import { withLocaltunnels } from 'localtunnels/next'
+//   export default withLocaltunnels({ reactStrictMode: true })
+
+/** What is read and written of a configuration of Next: whatever else is in it stays. */
+interface NextConfig {
+  readonly allowedDevOrigins?: readonly string[]
+  readonly experimental?: {
+    readonly serverActions?: { readonly allowedOrigins?: readonly string[] }
+  }
+}
+
+type ConfigFunction<Config, Context> = (phase: string, context: Context) => Config | Promise<Config>
+
+/** Next's own name of the phase in which its dev server runs. */
+const DEVELOPMENT = 'phase-development-server'
+
+/**
+ * A configuration, or a function that makes one, with the public host allowed for dev resources and server actions. The host
+ * is that of `PUBLIC_URL`, or of `url`. Builds are not changed.
+ */
+export function withLocaltunnels<Config extends object, Context = unknown>(
+  config: Config | ConfigFunction<Config, Context> = {} as Config, // no options at all are a configuration of Next
+  { url = process.env.PUBLIC_URL }: { readonly url?: string | undefined } = {},
+): ConfigFunction<Config, Context> {
+  return async (phase, context) => {
+    const own = typeof config === 'function' ? await config(phase, context) : config
+    return phase === DEVELOPMENT && url !== undefined && URL.canParse(url) ? allow(own, new URL(url)) : own
+  }
+}
+
+function allow<Config extends object>(config: Config, { hostname, host }: URL): Config {
+  const { allowedDevOrigins = [], experimental } = config as NextConfig
+  const actions = experimental?.serverActions
+  return {
+    ...config,
+    // By name alone, without a port.
+    allowedDevOrigins: [...allowedDevOrigins, hostname],
+    experimental: {
+      ...experimental,
+      // By Host header, with one.
+      serverActions: { ...actions, allowedOrigins: [...(actions?.allowedOrigins ?? []), host] },
+    },
+  }
+}

@@ -1,0 +1,89 @@
+// `localtunnels/vite`: a dev server of Vite with a public URL, which it knows before it starts.
+//
+//   // vite.config.js
+//   import { localtunnels } from 'localtunnels/vite'
+//   export default { plugins: [localtunnels({ server: 'https://tunnel.example', subdomain: 'shop' })] }
+
+import pc from 'picocolors'
+import type { Plugin, ViteDevServer } from 'vite'
+import type { ReserveOptions } from '../client/reserve.ts'
+import { HeldTunnel } from './held-tunnel.ts'
+
+export interface ViteTunnelOptions extends ReserveOptions {
+  /** `false`: no tunnel. Default `true`, and never in builds, previews and tests. */
+  readonly enabled?: boolean
+}
+
+/**
+ * Reserves a name when the dev server starts, lets it answer to that host, and shows the URL with Vite's own. `t` and enter
+ * pause the tunnel and open it again. A tunnel that cannot be made is one line, and the dev server starts without. Needs
+ * `server`, or `TUNNEL_SERVER`.
+ */
+export function localtunnels({ enabled = true, ...options }: ViteTunnelOptions = {}): Plugin {
+  const hasServer = Boolean(options.server ?? process.env.TUNNEL_SERVER)
+  const tunnel = HeldTunnel.of('vite', options)
+  let hold: ReturnType<HeldTunnel['hold']> | undefined
+  return {
+    name: 'localtunnels',
+    apply: (_, { command, isPreview }) =>
+      enabled && command === 'serve' && isPreview !== true && process.env.VITEST === undefined,
+    async config() {
+      if (!hasServer) return undefined
+      await tunnel.open()
+      return tunnel.host === undefined ? undefined : { server: { allowedHosts: [tunnel.host] } }
+    },
+    configureServer(server) {
+      const { logger } = server.config
+      if (!hasServer) {
+        logger.warn('localtunnels: no tunnel, as there is no server: give server, or set TUNNEL_SERVER.')
+        return
+      }
+      if (tunnel.failure !== undefined) logger.warn(`localtunnels: no tunnel. ${tunnel.failure.message}`)
+      hold = tunnel.hold()
+      follow(server, tunnel)
+      showUrl(server, tunnel)
+      addShortcut(server, tunnel)
+    },
+    // Of a dev server: it closes, and waits for this. The name is free at once.
+    closeBundle: () => hold?.release(),
+  }
+}
+
+/** The tunnel leads to the dev server while it listens. A restart makes a new one within the same process. */
+function follow({ httpServer, config }: ViteDevServer, tunnel: HeldTunnel): void {
+  if (httpServer === null) return
+  httpServer.once('listening', () => {
+    const address = httpServer.address()
+    if (address === null || typeof address === 'string') return
+    // A certificate for localhost is rarely one that is trusted.
+    if (config.server.https) tunnel.lead({ url: `https://localhost:${address.port}`, verifyOrigin: false })
+    else tunnel.lead({ port: address.port })
+  })
+}
+
+function showUrl(server: ViteDevServer, tunnel: HeldTunnel): void {
+  const print = server.printUrls.bind(server)
+  server.printUrls = () => {
+    print()
+    server.config.logger.info(line(tunnel))
+  }
+}
+
+function line({ url }: HeldTunnel): string {
+  return `  ${pc.green('➜')}  ${pc.bold('Tunnel')}:  ${url === undefined ? pc.dim('paused') : pc.cyan(url)}`
+}
+
+function addShortcut(server: ViteDevServer, tunnel: HeldTunnel): void {
+  const bind = server.bindCLIShortcuts.bind(server)
+  const shortcut = {
+    key: 't',
+    description: 'pause the tunnel, or open it again',
+    async action({ config }: ViteDevServer) {
+      if (tunnel.url === undefined) await tunnel.open()
+      else await tunnel.close()
+      config.logger.info(tunnel.failure === undefined ? line(tunnel) : tunnel.failure.message)
+    },
+  }
+  server.bindCLIShortcuts = options =>
+    bind({ ...options, customShortcuts: [shortcut, ...(options?.customShortcuts ?? [])] } as typeof options)
+}
