@@ -114,6 +114,10 @@ export type ErrorCode =
   | 'CERTIFICATE_DELAYED'
   | 'CERTIFICATE_STORE_FAILED'
   | 'CLIENT_CERTIFICATE_MISSING'
+  | 'HOST_TAKEN'
+  | 'HOST_NOT_ALLOWED'
+  | 'HOSTS_UNSUPPORTED'
+  | 'HOST_ELSEWHERE'
   | 'ADDRESS_REFUSED'
   | 'RATE_LIMITED'
   | 'ACCESS_REQUIRED'
@@ -845,6 +849,38 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     false,
     'The server takes only clients with a certificate of its authority, and this one showed none.',
     "Give the client its certificate and key: --cert and --key. The server's operator has them signed.",
+  ),
+  HOST_TAKEN: entry(
+    176,
+    409,
+    'client',
+    true,
+    'Another tunnel answers this host.',
+    'Choose another host, or close the tunnel that has it; after a lost connection it is free when the lease ends.',
+  ),
+  HOST_NOT_ALLOWED: entry(
+    177,
+    403,
+    'client',
+    false,
+    'The token does not open this host, or it belongs to the server.',
+    "Ask the operator for a token whose `hosts` name it. Hosts below the server's domains are names: `subdomain`.",
+  ),
+  HOSTS_UNSUPPORTED: entry(
+    178,
+    501,
+    'client',
+    false,
+    'The server knows no hosts of customers, so the tunnel is not opened.',
+    'Update the server, or leave `hosts` out.',
+  ),
+  HOST_ELSEWHERE: entry(
+    179,
+    503,
+    'user',
+    true,
+    'DNS does not lead this host to the server, so no certificate is ordered for it.',
+    'Let a CNAME, A or AAAA record of the host lead to the server. It is looked up again within a minute.',
   ),
   // Guards
   ADDRESS_REFUSED: entry(

@@ -7,6 +7,7 @@ import { AcmeAuthority } from './acme/authority.ts'
 import type { DnsProvider } from './acme/dns/provider.ts'
 import { DnsSolver } from './acme/dns/solver.ts'
 import type { ExternalAccount } from './acme/jws.ts'
+import { LeadsHere } from './acme/leads-here.ts'
 import { PendingChallenges } from './acme/pending-challenges.ts'
 import type { Solver } from './acme/solver.ts'
 import { systemClock } from './clock.ts'
@@ -34,15 +35,27 @@ export interface AcmeCertificatesOptions {
    * when a visitor asks for it first.
    */
   readonly dns?: DnsProvider
-  /** `address` or `address:port`, asked for CNAME and NS records of DNS-01. Default: those of the system. */
+  /** `address` or `address:port`, asked for CNAME and NS records of DNS-01, and where hosts of customers lead. Default: those of the system. */
   readonly resolvers?: readonly string[]
   /** How names are proved without `dns`: on port 80 (`http-01`) or on port 443 (`tls-alpn-01`). Default `http-01`. */
   readonly challenge?: 'http-01' | 'tls-alpn-01'
+  /**
+   * The server's own addresses: a host outside of the domains has a certificate only if DNS leads it to these alone. Default: those
+   * that the first domain leads to. For servers behind an address that DNS does not show.
+   */
+  readonly addresses?: readonly string[]
+  /**
+   * New orders within three hours for the names of one token, so that none uses up the 250 that all have together. Default 100:
+   * two tokens leave room for a third. Above: `CERTIFICATE_DELAYED`. `0`: no bound but that of all.
+   */
+  readonly maxOrdersPerOwner?: number
 }
 
 /** What decides which names may have a certificate: a `TunnelServer`. */
 export interface NameOwner {
   isKnownHost(name: string): boolean
+  /** Whose the name is, as a text that is the same for all names of one owner; `undefined`: the server's own. */
+  ownerOfHost?(name: string): string | undefined
 }
 
 /**
@@ -52,13 +65,21 @@ export interface NameOwner {
 export class AcmeCertificates extends Events<IssuerEvents> implements Certificates, ChallengeAnswers {
   readonly #pending = new PendingChallenges(systemClock)
   readonly #issuer: Issuer
+  readonly #domains: readonly string[]
+  readonly #leadsHere: LeadsHere
   #owner: NameOwner | undefined
 
   constructor(options: AcmeCertificatesOptions) {
     super()
     const { domains, store, dns, directory = LETS_ENCRYPT } = options
     const clock = systemClock
-    const { ca, contact, externalAccount, resolvers } = options
+    const { ca, contact, externalAccount, resolvers, addresses, maxOrdersPerOwner } = options
+    this.#domains = domains
+    this.#leadsHere = new LeadsHere({
+      domain: domains[0] ?? '',
+      addresses,
+      resolvers,
+    })
     const solver =
       dns === undefined
         ? undefined
@@ -70,7 +91,11 @@ export class AcmeCertificates extends Events<IssuerEvents> implements Certificat
       contact,
       store,
       clock,
-      solverFor: () => solver ?? this.#ownSolver(options.challenge),
+      // A provider has the zones of the server, and none of its customers'.
+      solverFor: names =>
+        solver !== undefined && names.every(name => this.#isOwn(name))
+          ? solver
+          : this.#ownSolver(options.challenge),
       report: error => this.emit('error', error),
     })
     this.#issuer = new Issuer({
@@ -79,6 +104,9 @@ export class AcmeCertificates extends Events<IssuerEvents> implements Certificat
       clock,
       always: domains.map(domain => (dns === undefined ? [domain] : [domain, `*.${domain}`])),
       isAllowed: name => this.#owner?.isKnownHost(name) === true,
+      refusalOf: async name => (this.#isOwn(name) ? undefined : this.#leadsHere.refusal(name)),
+      ownerOf: name => this.#owner?.ownerOfHost?.(name),
+      ...(maxOrdersPerOwner !== undefined && { maxOrdersPerOwner }),
     })
     for (const event of ['issued', 'failed', 'error'] as const)
       this.#issuer.on(event, payload => this.emit(event, payload as never)) // each with its own payload
@@ -109,6 +137,10 @@ export class AcmeCertificates extends Events<IssuerEvents> implements Certificat
   /** Ends the orders under way, which the next process goes on with. */
   stop(): Promise<void> {
     return this.#issuer.stop()
+  }
+
+  #isOwn(name: string): boolean {
+    return this.#domains.some(domain => name === domain || name.endsWith(`.${domain}`))
   }
 
   #ownSolver(challenge: AcmeCertificatesOptions['challenge'] = 'http-01'): Solver {

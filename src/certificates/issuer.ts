@@ -2,7 +2,7 @@
 
 import { X509Certificate } from 'node:crypto'
 import type { Certificate, Certificates, ListedCertificate } from '../certificates.ts'
-import { TunnelError } from '../errors.ts'
+import { type ErrorCode, TunnelError } from '../errors.ts'
 import { Events } from '../events.ts'
 import type { CertificateStore, OrderLimits, StoredCertificate, StoredRefusal } from '../store.ts'
 import type { Authority } from './authority.ts'
@@ -13,6 +13,7 @@ import { type Kept, KeptCertificates } from './kept.ts'
 import { isCertifiable, normalName, wildcardOf } from './names.ts'
 import { type RenewalTimes, renewalTimes } from './renewal-times.ts'
 import { Rounds } from './rounds.ts'
+import { Shares } from './shares.ts'
 import { Slots } from './slots.ts'
 
 export interface IssuerOptions {
@@ -29,6 +30,12 @@ export interface IssuerOptions {
    * this says so. Asked before anything is spent on a name: a server says yes while a tunnel has it. Default: no name.
    */
   readonly isAllowed?: (name: string) => boolean | Promise<boolean>
+  /** Why no order for it is made now, although it is allowed; `undefined`: it may be made. Asked before each order. */
+  readonly refusalOf?: (name: string) => Promise<TunnelError | undefined>
+  /** Whose a name is; `undefined`: none's that is counted. Default: likewise. */
+  readonly ownerOf?: (name: string) => string | undefined
+  /** New orders within three hours for the names of one owner. Default 100; then `CERTIFICATE_DELAYED`. 0: any number. */
+  readonly maxOrdersPerOwner?: number
   /**
    * How long a handshake waits for an order. Default 30,000 ms, about what browsers wait; then `CERTIFICATE_DELAYED`,
    * while the order goes on.
@@ -79,12 +86,16 @@ const REREAD_MS = 60_000
 const OLDEST_MS = 7 * DAY_MS
 const MAX_RESUMED = 1_000
 
+/** What stands in the way of an order may go soon; a certificate that is there has a month to run. */
+const REFUSED_MS = 60_000
+const REFUSED_RENEWAL_MS = 6 * 3_600_000
+
 /** A wait that is no failure: it does not make the next one longer. */
 class Delayed extends TunnelError {
   readonly untilMs: number
 
-  constructor(what: string, untilMs: number) {
-    super('CERTIFICATE_DELAYED', `${what} It is tried again at ${new Date(untilMs).toISOString()}.`)
+  constructor(what: string, untilMs: number, code: ErrorCode = 'CERTIFICATE_DELAYED') {
+    super(code, `${what} It is tried again at ${new Date(untilMs).toISOString()}.`)
     this.untilMs = untilMs
   }
 }
@@ -99,6 +110,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
   readonly #rounds: Rounds
   readonly #limits: OrderLimits
   readonly #slots: Slots
+  readonly #shares: Shares
   readonly #kept: KeptCertificates
   /** The certificates of `always`, by id and by each of their names. */
   readonly #always = new Map<string, readonly string[]>()
@@ -126,6 +138,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     }
     for (const list of always) this.#addAlways(list.map(normalName))
     this.#slots = new Slots(maxUnderWay)
+    this.#shares = new Shares(options.maxOrdersPerOwner ?? 100, this.#limits.totalMs)
     this.#kept = new KeptCertificates(maxKept, new Set(this.#always.keys()))
   }
 
@@ -268,7 +281,12 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     const { authority } = this.#options
     // It may have waited in line.
     this.#stopped.signal.throwIfAborted()
-    const admit = () => this.#admit(id)
+    const refused = this.#always.has(id) ? undefined : await this.#options.refusalOf?.(id)
+    if (refused !== undefined) {
+      const waitMs = earlier === undefined ? REFUSED_MS : REFUSED_RENEWAL_MS
+      throw new Delayed(refused.message, this.#clock.now() + waitMs, refused.code)
+    }
+    const admit = () => this.#admit(id, earlier !== undefined)
     const wish = { id, names, replaces: earlier?.cert, admit }
     const { cert, key } = await authority.obtain(wish, this.#stopped.signal)
     const suggested = await authority.suggestedWindow(cert).catch(() => undefined)
@@ -281,8 +299,16 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     return this.#keep(stored)
   }
 
-  async #admit(id: string): Promise<void> {
-    const untilMs = await this.#store.admitOrder(id, this.#clock.now(), this.#limits)
+  /** A renewal is no new name, and counts for all alone. */
+  async #admit(id: string, isRenewal: boolean): Promise<void> {
+    const owner = isRenewal ? undefined : this.#options.ownerOf?.(id)
+    const nowMs = this.#clock.now()
+    const freeAtMs = owner === undefined ? undefined : this.#shares.freeAtMs(owner, nowMs)
+    if (freeAtMs !== undefined)
+      throw new Delayed(`Enough certificates were ordered for whose name ${id} is.`, freeAtMs)
+    // Counted first: others are admitted while the store writes.
+    if (owner !== undefined) this.#shares.count(owner, nowMs)
+    const untilMs = await this.#store.admitOrder(id, nowMs, this.#limits)
     if (untilMs !== undefined) throw new Delayed('Enough certificates were ordered for now.', untilMs)
   }
 

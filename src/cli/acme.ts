@@ -57,6 +57,7 @@ export class ServerAcme implements CertificateSource {
           ...(acme.ca !== undefined && { ca: acme.ca }),
           ...(dns && { dns }),
           ...(acme.resolvers && { resolvers: acme.resolvers }),
+          ...(acme.addresses && { addresses: acme.addresses }),
           ...(acme.keyId !== undefined &&
             acme.hmacKey !== undefined && { externalAccount: { keyId: acme.keyId, hmacKey: acme.hmacKey } }),
         }),

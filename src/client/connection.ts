@@ -26,6 +26,8 @@ export interface Registration {
   readonly resume?: string
   /** The guard that was asked for is in force. */
   readonly isGuarded?: boolean
+  /** It answers the hosts that were asked for. */
+  readonly isHosted?: boolean
   /** Instead of `resume`, on the JSON wire: a probe of the public side that proves this secret gets an answer. */
   readonly probeSecret?: string
 }

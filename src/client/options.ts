@@ -117,6 +117,12 @@ export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
    * of which the server takes its `maxHostsBelow`. Anything else, or without `wildcard`: `OPTION_INVALID`.
    */
   readonly wildcardHosts?: readonly string[]
+  /**
+   * Hosts of your own that the tunnel answers besides its name, such as `['www.customer.example']`: their DNS leads to the server, and
+   * the token opens them. Default none. At most 32, else `OPTION_INVALID`. One that another tunnel has: `HOST_TAKEN`; one that the
+   * token does not open: `HOST_NOT_ALLOWED`. Streams wire only.
+   */
+  readonly hosts?: readonly string[]
 }
 
 /** A TCP tunnel: `client.tcp(…)`. Exactly one of `port` and `unix` says where connections go. */
@@ -157,6 +163,12 @@ export interface TlsTunnelOptions extends RawTunnelOptions {
   readonly subdomain?: string
   /** `true`: all names below the tunnel's own are its, too. Default `false`. */
   readonly wildcard?: boolean
+  /**
+   * Hosts of your own that the tunnel answers besides its name, such as `['www.customer.example']`: their DNS leads to the server, and
+   * the token opens them. Default none. At most 32, else `OPTION_INVALID`. One that another tunnel has: `HOST_TAKEN`; one that the
+   * token does not open: `HOST_NOT_ALLOWED`. Streams wire only.
+   */
+  readonly hosts?: readonly string[]
 }
 
 /** A UDP tunnel: `client.udp(…)`. */

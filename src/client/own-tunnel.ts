@@ -40,6 +40,8 @@ const REFUSED_FOR_GOOD: ReadonlySet<string> = new Set([
   'GUARD_INVALID',
   'GUARD_UNAVAILABLE',
   'GUARD_UNSUPPORTED',
+  'HOST_NOT_ALLOWED',
+  'HOSTS_UNSUPPORTED',
   // Trying a wrong password again and again locks accounts.
   'PROXY_AUTH_REFUSED',
 ])

@@ -10,8 +10,10 @@ import type { Address, Dial } from '../socket.ts'
 import {
   type Affinity,
   type HostRewrite,
+  isHostNames,
   isHosts,
   isRoutePath,
+  MAX_HOST_NAMES,
   MAX_HOSTS,
   MAX_ROUTES,
   type TunnelKind,
@@ -72,6 +74,8 @@ export interface TunnelSettings {
   readonly isExact?: boolean
   /** Of these, those that may have certificates. */
   readonly hosts?: readonly string[]
+  /** `http` and `tls`: whole host names that it answers, too. */
+  readonly hostNames?: readonly string[]
   /** It shares its name or port, and how. */
   readonly pool: Affinity | undefined
   readonly health: HealthSettings | undefined
@@ -185,10 +189,21 @@ export function httpTunnel(options: HttpTunnelOptions, environment: Environment,
     routes: routesOf(options.routes ?? {}, dial),
     isWildcard: options.wildcard ?? false,
     ...(options.wildcardHosts && { hosts: hostsOf(options.wildcardHosts, options.wildcard ?? false) }),
+    ...hostNamesOf(options.hosts),
     pool: affinityOf(options.pool, ['none', 'cookie', 'address']),
     health: options.health && healthOf(options.health, origin, rewriteOf(options.hostHeader, origin)),
     guard: guardOf(options.guard),
   }
+}
+
+function hostNamesOf(given: readonly string[] = []): Pick<TunnelSettings, 'hostNames'> {
+  if (given.length === 0) return {}
+  const hostNames = [...new Set(given.map(host => host.toLowerCase().replace(/\.$/, '')))]
+  if (isHostNames(hostNames)) return { hostNames }
+  throw new TunnelError(
+    'OPTION_INVALID',
+    `hosts must be at most ${MAX_HOST_NAMES} hosts such as www.customer.example, not ${given.join(', ').slice(0, 200)}.`,
+  )
 }
 
 function guardOf(options: GuardOptions | undefined): OwnGuard | undefined {
@@ -243,6 +258,7 @@ export function tlsTunnel(options: TlsTunnelOptions, dial: Dial): TunnelSettings
     isNamed: isNameGiven(options, {}),
     port: undefined,
     isWildcard: options.wildcard ?? false,
+    ...hostNamesOf(options.hosts),
   }
 }
 

@@ -113,7 +113,7 @@ export class StreamsConnection implements Connection {
     const { promise, resolve, reject } = deferred<Registration>()
     const ref = this.#nextRef++
     this.#registering.set(ref, { settings, resolve, reject })
-    const { kind, token, rewrite, routes, isWildcard, hosts, proxyProtocol, pool } = settings
+    const { kind, token, rewrite, routes, isWildcard, hosts, hostNames, proxyProtocol, pool } = settings
     this.#session.sendControl(
       encodeControl({
         type: 'register',
@@ -128,11 +128,23 @@ export class StreamsConnection implements Connection {
         ...(routes.length > 0 && { routes: routes.map(one => ({ path: one.path, ...one.rewrite })) }),
         ...(isWildcard && { wildcard: true }),
         ...(hosts && { hosts }),
+        ...(hostNames && { hostNames }),
         ...(pool !== undefined && { pool }),
         ...(guard && { guard }),
       }),
     )
-    if (guard === undefined) return promise
+    const registration = await this.#grantOf(promise, guard !== undefined, kind)
+    if (hostNames === undefined || registration.isHosted) return registration
+    this.release(registration)
+    throw new TunnelError('HOSTS_UNSUPPORTED')
+  }
+
+  async #grantOf(
+    promise: Promise<Registration>,
+    isGuarded: boolean,
+    kind: TunnelSettings['kind'],
+  ): Promise<Registration> {
+    if (!isGuarded) return promise
     const registration = await promise.catch(error => {
       // Every server has http. One that refuses it does not know guarded tunnels.
       const isOld = kind === 'http' && error instanceof TunnelError && error.code === 'KIND_REFUSED'
@@ -289,7 +301,11 @@ export class StreamsConnection implements Connection {
     this.#granted.set(message.tunnel, { name: message.name, origins })
     for (const [index, one] of origins.entries())
       this.#origins.set(message.tunnel + index, { origin: one, isRaw })
-    registering.resolve({ ...message, isGuarded: message.guarded === true })
+    registering.resolve({
+      ...message,
+      isGuarded: message.guarded === true,
+      isHosted: message.hosted === true,
+    })
   }
 
   /** Whoever waits for the grant hears of that before anything else of the tunnel. */

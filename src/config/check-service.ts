@@ -20,6 +20,7 @@ export interface CheckedService {
   readonly subdomain?: string
   readonly exact?: boolean
   readonly wildcard?: boolean
+  readonly hosts?: readonly string[]
   readonly remotePort?: number
   readonly routes?: ReadonlyMap<string, RouteTarget>
   readonly pool?: boolean | HttpServiceOptions['pool']
@@ -66,6 +67,7 @@ export function checkService(
   if (check.isGiven(`${path}.wildcard-hosts`) && checked.wildcard !== true) {
     check.fault(`${path}.wildcard-hosts`, `${path}.wildcard-hosts is for wildcard = true`)
   }
+  for (const host of checked.hosts ?? []) taken.take(`host "${host.toLowerCase()}"`, `${path}.hosts`)
   if (kind === 'tcp' || kind === 'udp') {
     if (checked.remotePort !== undefined)
       taken.take(`${kind} port ${checked.remotePort}`, `${path}.remote-port`)
@@ -153,7 +155,7 @@ export class Taken {
     const earlier = this.#paths.get(what)
     if (earlier === undefined) this.#paths.set(what, path)
     else {
-      const other = earlier.replace(/\.(?:subdomain|remote-port)$/, '')
+      const other = earlier.replace(/\.(?:subdomain|remote-port|hosts)$/, '')
       this.#check.fault(path, `${path}: ${what} is already used by ${other} (${this.#check.lineOf(earlier)})`)
     }
   }

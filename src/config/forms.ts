@@ -15,6 +15,8 @@ export type Form =
   | 'token'
   | 'network'
   | 'name-pattern'
+  | 'own-host'
+  | 'host-pattern'
   | 'path'
   | 'route'
   | 'service'
@@ -68,6 +70,11 @@ export const FORMS: Readonly<Record<Form, FormEntry>> = {
     fits: text => /^[a-z0-9*-]{1,63}$/i.test(text),
     what: 'a name or a pattern such as "team-*"',
   },
+  'own-host': { fits: text => isOwnHost(text.toLowerCase()), what: 'a host such as "www.customer.example"' },
+  'host-pattern': {
+    fits: text => /^[a-z0-9.*-]{1,253}$/i.test(text),
+    what: 'a host or a pattern such as "*.customer.example"',
+  },
   path: { fits: text => /^\/[^\s#]{0,1023}$/.test(text), what: 'a path such as "/up"' },
   route: {
     fits: isRoute,
@@ -86,6 +93,13 @@ export const FORMS: Readonly<Record<Form, FormEntry>> = {
     fits: text => /^[\x20-\x7e]{0,1024}$/.test(text),
     what: 'a header value: visible ASCII, at most 1,024 of it',
   },
+}
+
+/** With two labels at least, and no address. */
+function isOwnHost(text: string): boolean {
+  const labels = text.split('.')
+  const isSpelled = labels.every(label => /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(label))
+  return text.length <= 253 && labels.length > 1 && isSpelled && !/^\d+$/.test(labels.at(-1) ?? '')
 }
 
 /** As the client takes it: visible ASCII, no empty or dot segments, at most 255 of it. A slash at the end is cut off. */

@@ -156,6 +156,8 @@ export interface ClientService {
   readonly wildcard?: boolean
   /** With `wildcard`: names below that may have certificates, such as `anna` and `a.b`. Default: those that the app answers for. */
   readonly wildcardHosts?: readonly string[]
+  /** Hosts of your own that it answers, too, such as `www.customer.example`: their DNS leads to the server, and the token opens them. Default: none. */
+  readonly hosts?: readonly string[]
   /** What the app sees as Host: `preserve` (the visitor's), `rewrite` (the app's own, Origin too), or a host. Default: `preserve`. */
   readonly hostHeader?: string
   /** Paths with an app of their own: a port, `host:port`, a URL, `unix:/path`. `/api` is `/api` and all below it; the longest wins. Default: none. */
@@ -240,8 +242,10 @@ export interface ServerAcme {
   readonly challenge?: 'http-01' | 'tls-alpn-01'
   /** Who sets DNS records, for one certificate of all names: `cloudflare`, `route53`, `rfc2136://key-name@name-server/zone`, `exec:/path`, `acme-dns:/path`. Default: none: each tunnel has a certificate of its own. */
   readonly dns?: string
-  /** Name servers, `address` or `address:port`, that are asked where the records of `dns` belong. Default: those of the system. */
+  /** Name servers, `address` or `address:port`, that are asked where the records of `dns` belong, and where hosts of customers lead. Default: those of the system. */
   readonly resolvers?: readonly string[]
+  /** Addresses of this server: a host of a customer has a certificate only if DNS leads it to these alone. Default: those that the first domain leads to. */
+  readonly addresses?: readonly string[]
   /** External account: its name, for authorities that want one. Default: none. */
   readonly keyId?: string
   /** External account: its key, base64url. Default: none. */
@@ -288,12 +292,16 @@ export interface ServerToken {
   readonly tcpPorts?: number | string
   /** Public UDP ports that it may have. Default: the server's. */
   readonly udpPorts?: number | string
+  /** Hosts outside of the server's domains that its tunnels may answer: `www.customer.example`, `*.customer.example`, `*`. Default: none; of a token that is a text alone, any. */
+  readonly hosts?: readonly string[]
   /** Whether tunnels without a guard are refused. Default: `false`. */
   readonly requireGuard?: boolean
   /** Tunnels of all its clients together, leases included. Default: `limits.max-token-tunnels`. */
   readonly maxTunnels?: number
   /** Public ports of all its clients together, leases included. Default: `limits.max-token-ports`. */
   readonly maxPorts?: number
+  /** Such hosts of all its clients together, leases included. Default: `limits.max-token-hosts`. */
+  readonly maxHosts?: number
   /** Clients connected at once with it. Default: `limits.max-token-clients`. */
   readonly maxClients?: number
 }
@@ -356,6 +364,8 @@ export interface ServerLimits {
   readonly maxTokenTunnels?: number
   /** Public ports, TCP and UDP, of one token or address, leases included. Default: `5000`. */
   readonly maxTokenPorts?: number
+  /** Hosts outside of the server's domains of one token, leases included. Default: `256`. */
+  readonly maxTokenHosts?: number
   /** Clients of one token or address connected at once. Default: `5000`. */
   readonly maxTokenClients?: number
   /** Streams open at once of one token or address, over all its clients; a request on the JSON wire counts as one. Default: `32768`. */
@@ -372,6 +382,8 @@ export interface ServerLimits {
   readonly maxTokenWaits?: number
   /** Tunnels of all clients, leases included. Default: `65536`. */
   readonly maxAllTunnels?: number
+  /** Hosts outside of the server's domains of all clients, leases included. Default: `16384`. */
+  readonly maxAllHosts?: number
   /** Streams open at once of all clients. Default: `65536`. */
   readonly maxAllStreams?: number
   /** `maxTokenBufferedBytes` of all clients together. Default: `1GiB`. */

@@ -22,6 +22,7 @@ export interface AcmeSettings {
   readonly challenge?: 'http-01' | 'tls-alpn-01'
   readonly dns?: string
   readonly resolvers?: readonly string[]
+  readonly addresses?: readonly string[]
   readonly keyId?: string
   readonly hmacKey?: string
 }

@@ -25,6 +25,7 @@ export interface HttpServiceOptions extends Shared {
   readonly exact?: boolean
   readonly wildcard?: boolean
   readonly wildcardHosts?: readonly string[]
+  readonly hosts?: readonly string[]
   readonly hostHeader?: string
   readonly verifyOrigin?: boolean
   readonly originConnectTimeoutMs?: number
@@ -52,6 +53,7 @@ export interface TlsServiceOptions extends Shared {
   readonly originConnectTimeoutMs?: number
   readonly subdomain: string
   readonly wildcard?: boolean
+  readonly hosts?: readonly string[]
   readonly proxyProtocol?: 'v1' | 'v2'
 }
 

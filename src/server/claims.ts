@@ -7,6 +7,7 @@ import type { Holder } from './holdings.ts'
 import type { Member } from './member.ts'
 import { ANYTHING, type Rule } from './policy.ts'
 import type { PortRanges } from './ports.ts'
+import { destinationOf } from './route.ts'
 import type { Claimant, PortFront, Tunnel, Tunnels } from './tunnels.ts'
 
 type PortKind = 'tcp' | 'udp'
@@ -16,7 +17,7 @@ type Claimed = Member | ErrorCode
 const MAX_TRIES = 16
 
 /** What is asked for, or what is there. */
-export interface Wish extends Pick<Register, 'kind' | 'name' | 'port'> {
+export interface Wish extends Pick<Register, 'kind' | 'name' | 'port' | 'hostNames'> {
   readonly guard?: object | undefined
 }
 
@@ -36,6 +37,8 @@ export interface ClaimTerms {
   readonly hasTlsPort: boolean
   /** Names that no client may take. */
   readonly reservedNames: ReadonlySet<string>
+  /** The domains of the server, the longest first. */
+  readonly domainsByLength: readonly string[]
 }
 
 /** What claims need of the server. */
@@ -51,7 +54,7 @@ export interface ClaimHost {
 
 /** Why a tunnel of this kind, with this name or port, may not be; `undefined`: it may. Port 0: any. */
 export function refusalOf(
-  { kind, name = '', port = 0, guard }: Wish,
+  { kind, name = '', port = 0, guard, hostNames = [] }: Wish,
   rule: Rule,
   terms: ClaimTerms,
 ): ErrorCode | undefined {
@@ -60,7 +63,11 @@ export function refusalOf(
     case 'http':
     case 'tls':
       if (kind === 'tls' && !terms.hasTlsPort) return 'KIND_REFUSED'
-      return rule.refusal(kind, name) ?? (terms.reservedNames.has(name) ? 'NAME_RESERVED' : undefined)
+      return (
+        rule.refusal(kind, name) ??
+        (terms.reservedNames.has(name) ? 'NAME_RESERVED' : undefined) ??
+        (hostNames.every(host => mayBeHostName(host, rule, terms)) ? undefined : 'HOST_NOT_ALLOWED')
+      )
     case 'tcp':
     case 'udp': {
       if (terms.ports[kind].isEmpty) return 'KIND_REFUSED'
@@ -72,10 +79,15 @@ export function refusalOf(
   }
 }
 
+/** Hosts of the server's own are names, or its control host. */
+function mayBeHostName(host: string, rule: Rule, { domainsByLength }: ClaimTerms): boolean {
+  return destinationOf(host, domainsByLength).kind === 'unknown' && rule.allowsHost(host)
+}
+
 /** What this refusal is about, for the client to read; `undefined`: what the code means says all there is. */
 export function detailOf(
   code: ErrorCode,
-  { kind, name = '', guard }: Wish,
+  { kind, name = '', guard, hostNames = [] }: Wish,
   { rule, holder }: Claiming,
   terms: ClaimTerms,
 ): string | undefined {
@@ -86,6 +98,10 @@ export function detailOf(
         : undefined
     case 'NAME_RESERVED':
       return `The name "${name}" is reserved by the server.`
+    case 'HOST_NOT_ALLOWED': {
+      const host = hostNames.find(one => !mayBeHostName(one, rule, terms))
+      return host && `The token does not open the host "${host}", or it belongs to the server.`
+    }
     case 'PORT_NOT_ALLOWED': {
       if (kind !== 'tcp' && kind !== 'udp') return undefined
       const own = rule.portsOf(kind)
@@ -95,7 +111,9 @@ export function detailOf(
     }
     case 'CLIENT_LIMIT':
       return (
-        (kind === 'tcp' || kind === 'udp' ? holder.fullOf('ports') : undefined) ?? holder.fullOf('tunnels')
+        (kind === 'tcp' || kind === 'udp' ? holder.fullOf('ports') : undefined) ??
+        holder.fullOf('tunnels') ??
+        (hostNames.length > 0 ? holder.fullOf('hosts', hostNames.length) : undefined)
       )
     default:
       return undefined
@@ -103,13 +121,15 @@ export function detailOf(
 }
 
 export function claim(wish: Register, claiming: Claiming, host: ClaimHost): Claimed | Promise<Claimed> {
-  const { kind, name = '', port = 0, resume, pool } = wish
+  const { kind, name = '', port = 0, resume, pool, hostNames = [] } = wish
   const refusal = refusalOf(wish, claiming.rule, host.terms)
   if (refusal !== undefined) return refusal
   const { holder, guard } = claiming
   const claimant = { resume, pool, holder, guard }
   if (kind === 'http' || kind === 'tls')
-    return host.isBlocked?.(name) ? 'BLOCKED' : host.tunnels.claim(kind, name, claimant)
+    return [name, ...hostNames].some(one => host.isBlocked?.(one))
+      ? 'BLOCKED'
+      : host.tunnels.claim(kind, name, { ...claimant, hostNames })
   // A flow has no connection that could stay with one client.
   if (kind === 'unknown' || (kind === 'udp' && pool !== undefined)) return 'KIND_REFUSED'
   if (port !== 0) return holder.during(() => take(kind, port, claimant, host))

@@ -116,7 +116,9 @@ export class ClientDesk implements ClientHost {
 
   refusalOf(wish: Wish, rule: Rule): ErrorCode | undefined {
     const { kind, port = 0, name = port === 0 ? '' : `${kind}-${port}` } = wish
-    return this.#room.isBlocked(name) ? 'BLOCKED' : refusalOf(wish, rule, this.#room.settings)
+    return [name, ...(wish.hostNames ?? [])].some(one => this.#room.isBlocked(one))
+      ? 'BLOCKED'
+      : refusalOf(wish, rule, this.#room.settings)
   }
 
   detailOf(code: ErrorCode, wish: Wish, claiming: Claiming): string | undefined {
@@ -142,8 +144,9 @@ export class ClientDesk implements ClientHost {
 
   // ── Events ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-  registered({ wire, remoteAddress }: ClientConnection, { name }: Tunnel): void {
+  registered({ wire, remoteAddress }: ClientConnection, { name, hostNames }: Tunnel): void {
     this.#startupHold.arrived(name)
+    for (const host of hostNames) this.#startupHold.arrived(host)
     this.#room.emit('connection', { subdomain: name, wire, remoteAddress })
   }
 

@@ -8,11 +8,11 @@ import type { ServerLimits } from './options.ts'
 import type { Rule } from './policy.ts'
 
 /** What is counted. */
-export type Held = 'tunnels' | 'ports' | 'clients' | 'links' | 'streams' | 'bytes'
+export type Held = 'tunnels' | 'ports' | 'hosts' | 'clients' | 'links' | 'streams' | 'bytes'
 
 interface Bound {
   /** Wins over `perHolder`, where a token has it. */
-  readonly rule?: 'maxTunnels' | 'maxPorts' | 'maxClients'
+  readonly rule?: 'maxTunnels' | 'maxPorts' | 'maxHosts' | 'maxClients'
   readonly perHolder: keyof ServerLimits
   /** `undefined`: the ranges of ports are the bound. */
   readonly inTotal: keyof ServerLimits | undefined
@@ -21,6 +21,7 @@ interface Bound {
 const BOUNDS: Readonly<Record<Held, Bound>> = {
   tunnels: { rule: 'maxTunnels', perHolder: 'maxTokenTunnels', inTotal: 'maxAllTunnels' },
   ports: { rule: 'maxPorts', perHolder: 'maxTokenPorts', inTotal: undefined },
+  hosts: { rule: 'maxHosts', perHolder: 'maxTokenHosts', inTotal: 'maxAllHosts' },
   clients: { rule: 'maxClients', perHolder: 'maxTokenClients', inTotal: 'maxClients' },
   links: { perHolder: 'maxTokenLinks', inTotal: 'maxAllLinks' },
   streams: { perHolder: 'maxTokenStreams', inTotal: 'maxAllStreams' },
@@ -29,26 +30,37 @@ const BOUNDS: Readonly<Record<Held, Bound>> = {
 
 type Counts = Record<Held, number>
 
-const none = (): Counts => ({ tunnels: 0, ports: 0, clients: 0, links: 0, streams: 0, bytes: 0 })
+const none = (): Counts => ({
+  tunnels: 0,
+  ports: 0,
+  hosts: 0,
+  clients: 0,
+  links: 0,
+  streams: 0,
+  bytes: 0,
+})
 
 /** A token, or an address, and what its clients hold: leases included. */
 export class Holder implements Account {
   /** What the token opens now; of an address: what one of its clients may have. */
   rule: Rule
+  /** The same for all that this token, or address, holds. */
+  readonly key: string
   readonly #holdings: Holdings
   readonly #counts: Counts = none()
   #second = 0
   #refusals = 0
   #claims = 0
 
-  constructor(rule: Rule, holdings: Holdings) {
+  constructor(rule: Rule, key: string, holdings: Holdings) {
     this.rule = rule
+    this.key = key
     this.#holdings = holdings
   }
 
-  /** Whether it may hold one more, for itself and in total. */
-  hasRoomFor(what: Held): boolean {
-    return this.#counts[what] < this.#mostOf(what) && this.#holdings.hasRoomFor(what)
+  /** Whether it may hold so many more, for itself and in total. */
+  hasRoomFor(what: Held, count = 1): boolean {
+    return this.#counts[what] + count <= this.#mostOf(what) && this.#holdings.hasRoomFor(what, count)
   }
 
   take(what: Held, count = 1): void {
@@ -125,13 +137,13 @@ export class Holder implements Account {
   }
 
   /** Which bound it is at, for the client to read; `undefined`: none. */
-  fullOf(what: Held): string | undefined {
+  fullOf(what: Held, count = 1): string | undefined {
     const most = this.#mostOf(what)
     const { rule, perHolder } = BOUNDS[what]
-    if (this.#counts[what] < most) return this.#holdings.fullOf(what)
+    if (this.#counts[what] + count <= most) return this.#holdings.fullOf(what, count)
     const option = rule === undefined || this.rule[rule] === undefined ? perHolder : rule
     const who = this.rule.id === undefined ? 'This address' : 'This token'
-    return `${who} holds ${most} ${NOUNS[what]}, as many as the server allows (${option}).`
+    return `${who} ${count === 1 ? 'holds' : 'may hold'} ${most} ${NOUNS[what]}, as many as the server allows (${option}).`
   }
 
   #mostOf(what: Held): number {
@@ -143,6 +155,7 @@ export class Holder implements Account {
 const NOUNS: Readonly<Record<Held, string>> = {
   tunnels: 'tunnels, leases included',
   ports: 'ports, leases included',
+  hosts: "hosts outside of the server's domains, leases included",
   clients: 'connections',
   links: 'links',
   streams: 'streams',
@@ -180,14 +193,14 @@ export class Holdings {
       return known
     }
     if (this.#byKey.size >= this.#sweepAt) this.#sweep()
-    const holder = new Holder(rule, this)
+    const holder = new Holder(rule, key, this)
     this.#byKey.set(key, holder)
     return holder
   }
 
-  hasRoomFor(what: Held): boolean {
+  hasRoomFor(what: Held, count = 1): boolean {
     const { inTotal } = BOUNDS[what]
-    return inTotal === undefined || this.counts[what] < this.limits[inTotal]
+    return inTotal === undefined || this.counts[what] + count <= this.limits[inTotal]
   }
 
   /** Those of all holders. */
@@ -211,10 +224,10 @@ export class Holdings {
     return this.counts.bytes >= maxAllBufferedBytes && bytes * this.#waitingCount >= maxAllBufferedBytes
   }
 
-  fullOf(what: Held): string | undefined {
+  fullOf(what: Held, count = 1): string | undefined {
     const { inTotal } = BOUNDS[what]
-    if (inTotal === undefined || this.hasRoomFor(what)) return undefined
-    return `The server holds ${this.limits[inTotal]} ${NOUNS[what]}, as many as it may (${inTotal}).`
+    if (inTotal === undefined || this.hasRoomFor(what, count)) return undefined
+    return `The server may hold ${this.limits[inTotal]} ${NOUNS[what]} (${inTotal}).`
   }
 
   /** Forgets holders that hold nothing: clients from ever new addresses must not fill memory. */

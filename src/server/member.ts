@@ -21,6 +21,8 @@ export class Member implements Deadline {
   isWildcard = false
   /** Of these, those that may have certificates, as labels in front of the name. */
   hosts: readonly string[] = []
+  /** Whole host names outside of the server's domains that it answers. */
+  #hostNames: readonly string[] = []
   #inFlight = 0
   #idle: (() => void) | undefined
   /** What a pool tells it by: the same after a reconnect, and it can be neither guessed nor traced back to the secret. */
@@ -44,6 +46,23 @@ export class Member implements Deadline {
     return this.#holder
   }
 
+  get hostNames(): readonly string[] {
+    return this.#hostNames
+  }
+
+  /** These instead of those that it had. None of them may be another tunnel's. */
+  useHostNames(hosts: readonly string[]): void {
+    const { tunnel } = this
+    const before = this.#hostNames
+    if (before.length === 0 && hosts.length === 0) return
+    tunnel.routesChanged()
+    // First the new ones: what stays is at no moment free.
+    tunnel.tunnels.hostNames.take(hosts, tunnel)
+    tunnel.tunnels.hostNames.give(before, tunnel)
+    this.#holder.take('hosts', hosts.length - before.length)
+    this.#hostNames = hosts
+  }
+
   /** Its client shows another token now. */
   moveTo(holder: Holder): void {
     // A client that registered it twice still knows it when it is gone.
@@ -55,12 +74,14 @@ export class Member implements Deadline {
 
   /** The tunnel forgets it. */
   giveBack(): void {
+    this.useHostNames([])
     this.#isGivenBack = true
     this.#count('give')
   }
 
   #count(change: 'take' | 'give'): void {
     this.#holder[change]('tunnels')
+    this.#holder[change]('hosts', this.#hostNames.length)
     if (this.tunnel.port !== 0) this.#holder[change]('ports')
   }
 

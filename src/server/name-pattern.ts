@@ -2,16 +2,16 @@
 
 import { TunnelError } from '../errors.ts'
 
-/** `app`, `team-*`: an asterisk stands for any characters of a name. */
+/** `app`, `team-*`, and of hosts `*.customer.example`: an asterisk stands for any characters, dots included. */
 export class NamePattern {
   readonly #pieces: readonly string[]
 
   /** `option`: where it was given, for the message. Throws `OPTION_INVALID`. */
-  constructor(text: string, option: string) {
-    if (!/^[a-z0-9*-]+$/i.test(text))
+  constructor(text: string, option: string, isHost = false) {
+    if (!(isHost ? /^[a-z0-9.*-]+$/i : /^[a-z0-9*-]+$/i).test(text))
       throw new TunnelError(
         'OPTION_INVALID',
-        `${option}: "${text}" is not a name or a pattern such as team-*.`,
+        `${option}: "${text}" is not ${isHost ? 'a host or a pattern such as *.customer.example' : 'a name or a pattern such as team-*'}.`,
       )
     this.#pieces = text.toLowerCase().split('*')
   }

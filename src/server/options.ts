@@ -32,6 +32,13 @@ export interface TokenRule {
   readonly requireGuard?: boolean
   /** Clients connected at once with it. Default `maxTokenClients`. Above: `CLIENT_LIMIT`, at the upgrade. */
   readonly maxClients?: number
+  /**
+   * Hosts outside of the server's domains that its tunnels may answer: `www.customer.example`, `*.customer.example`, `*` for any.
+   * Default none; of a token that is a text alone, any. Others: `HOST_NOT_ALLOWED`.
+   */
+  readonly hosts?: readonly string[]
+  /** Such hosts of all its clients together, leases included. Default `maxTokenHosts`. Above: `CLIENT_LIMIT`. */
+  readonly maxHosts?: number
 }
 
 /** All addresses of the machine, IPv4. */
@@ -263,6 +270,11 @@ export interface ServerLimits {
    */
   readonly maxTokenPorts: number
   /**
+   * Hosts outside of the server's domains of one token, leases included. Default 256: as many as one client has tunnels. A
+   * token's own `maxHosts` wins. Above: `CLIENT_LIMIT`. `0`: none.
+   */
+  readonly maxTokenHosts: number
+  /**
    * Clients of one token or address connected at once. Default 5,000, half of `maxClients`. A token's own `maxClients`
    * wins. Above: refused with `CLIENT_LIMIT`.
    */
@@ -302,6 +314,8 @@ export interface ServerLimits {
   readonly maxTokenWaits: number
   /** Tunnels of all clients, leases included. Default 65,536, of some 2 KiB each. Above: `CLIENT_LIMIT`. */
   readonly maxAllTunnels: number
+  /** Hosts outside of the server's domains of all clients, leases included. Default 16,384, of some 300 bytes each. Above: `CLIENT_LIMIT`. `0`: none. */
+  readonly maxAllHosts: number
   /** Streams open at once of all clients. Default 65,536: those of visitors and flows, idle ones included. Above: 503 `TUNNEL_BUSY`, or cut. */
   readonly maxAllStreams: number
   /** `maxTokenBufferedBytes` of all clients together. Default 1024 MiB. Above: as `maxTokenBufferedBytes`. */
@@ -440,6 +454,7 @@ export const DEFAULT_LIMITS: ServerLimits = {
   maxTunnels: 256,
   maxTokenTunnels: 32_768,
   maxTokenPorts: 5_000,
+  maxTokenHosts: 256,
   maxTokenClients: 5_000,
   maxTokenStreams: 32_768,
   maxTokenBufferedBytes: 536_870_912,
@@ -448,6 +463,7 @@ export const DEFAULT_LIMITS: ServerLimits = {
   tokenDelayMs: 5_000,
   maxTokenWaits: 64,
   maxAllTunnels: 65_536,
+  maxAllHosts: 16_384,
   maxAllStreams: 65_536,
   maxAllBufferedBytes: 1_073_741_824,
   maxLinks: 32,

@@ -17,20 +17,23 @@ export class Rule {
   readonly maxTunnels: number | undefined
   readonly maxPorts: number | undefined
   readonly maxClients: number | undefined
+  readonly maxHosts: number | undefined
   /** Tunnels without a guard are not for it. */
   readonly requiresGuard: boolean
   readonly #hash: Buffer | undefined
   readonly #names: readonly NamePattern[] | undefined
   readonly #kinds: readonly TunnelKind[] | undefined
+  readonly #hosts: readonly NamePattern[]
   readonly #ports: { readonly tcp: PortRanges | undefined; readonly udp: PortRanges | undefined }
 
   /** `hash`: of the token that was shown; `undefined`: none was. `isKnown`: it is one of the server's. */
   constructor(rule: Omit<TokenRule, 'token'>, hash: Buffer | undefined, isKnown = false) {
-    const { names, kinds, tcpPorts, udpPorts } = rule
+    const { names, kinds, tcpPorts, udpPorts, hosts = [] } = rule
     this.#hash = hash
     this.id = isKnown ? hash?.toString('base64') : undefined
     this.#names = names?.map(text => new NamePattern(text, 'tokens.names'))
     this.#kinds = kinds ?? kindsOf(rule)
+    this.#hosts = hosts.map(text => new NamePattern(text, 'tokens.hosts', true))
     this.#ports = {
       tcp: tcpPorts === undefined ? undefined : new PortRanges(tcpPorts, 'tokens.tcpPorts'),
       udp: udpPorts === undefined ? undefined : new PortRanges(udpPorts, 'tokens.udpPorts'),
@@ -38,6 +41,7 @@ export class Rule {
     this.maxTunnels = rule.maxTunnels
     this.maxPorts = rule.maxPorts
     this.maxClients = rule.maxClients
+    this.maxHosts = rule.maxHosts
     this.requiresGuard = rule.requireGuard ?? false
   }
 
@@ -55,6 +59,15 @@ export class Rule {
     if (this.#kinds !== undefined && !this.#kinds.includes(kind)) return 'NOT_ALLOWED'
     if (name === undefined || this.#names === undefined) return undefined
     return this.#names.some(one => one.fits(name)) ? undefined : 'NOT_ALLOWED'
+  }
+
+  /** Whether it opens hosts outside of the server's domains. */
+  get opensHosts(): boolean {
+    return this.#hosts.length > 0
+  }
+
+  allowsHost(host: string): boolean {
+    return this.#hosts.some(one => one.fits(host))
   }
 
   allowsPort(kind: 'tcp' | 'udp', port: number): boolean {
@@ -79,8 +92,11 @@ function kindsOf({ names, tcpPorts, udpPorts }: Omit<TokenRule, 'token'>): Tunne
   return kinds
 }
 
-/** What every client may have on a server without tokens. */
+/** What every client may have on a server without tokens. Hosts of customers are for those that the operator knows. */
 export const ANYTHING: Rule = new Rule({}, undefined)
+
+/** The same with any host. */
+export const ANYTHING_WITH_HOSTS: Rule = new Rule({ hosts: ['*'] }, undefined)
 
 /** The tokens of a server. */
 export class Policy {
@@ -90,7 +106,8 @@ export class Policy {
   constructor(tokens: readonly (string | TokenRule)[]) {
     const seen = new Set<string>()
     this.#rules = tokens.map(one => {
-      const rule = typeof one === 'string' ? { token: one } : one
+      // A text alone is trusted with everything; a rule says which hosts.
+      const rule = typeof one === 'string' ? { token: one, hosts: ['*'] } : one
       checkRule(rule)
       if (seen.has(rule.token))
         throw new TunnelError('OPTION_INVALID', 'Two of the tokens are the same: which rule is meant?')
@@ -102,6 +119,11 @@ export class Policy {
   /** There are no tokens: every client may have everything. */
   get isOpen(): boolean {
     return this.#rules.length === 0
+  }
+
+  /** Some token opens hosts outside of the server's domains. */
+  get opensHosts(): boolean {
+    return this.#rules.some(rule => rule.opensHosts)
   }
 
   /** What this token opens; `undefined`: nothing, it is none of the server's. */
@@ -120,7 +142,7 @@ export class Policy {
   }
 }
 
-function checkRule({ token, names, kinds, ...rule }: TokenRule): void {
+function checkRule({ token, names, kinds, hosts, ...rule }: TokenRule): void {
   // A token that cannot stand in a header would refuse everybody; more than 255 characters no client sends.
   if (!/^[\x21-\x7e]{1,255}$/.test(token))
     throw new TunnelError(
@@ -133,10 +155,12 @@ function checkRule({ token, names, kinds, ...rule }: TokenRule): void {
       'OPTION_INVALID',
       'tokens.names and tokens.kinds are not empty: leave them out for all.',
     )
+  if (hosts?.length === 0)
+    throw new TunnelError('OPTION_INVALID', 'tokens.hosts is not empty: leave it out for none.')
   for (const kind of kinds ?? [])
     if (!KINDS.has(kind))
       throw new TunnelError('OPTION_INVALID', `tokens.kinds: "${kind}" is none of http, tcp, udp and tls.`)
-  for (const option of ['maxTunnels', 'maxPorts', 'maxClients'] as const) {
+  for (const option of ['maxTunnels', 'maxPorts', 'maxClients', 'maxHosts'] as const) {
     const most = rule[option]
     // A token without tunnels or connections would open nothing; one without ports is one without those kinds.
     if (most !== undefined && !(Number.isInteger(most) && most >= 1))

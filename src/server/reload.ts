@@ -5,7 +5,7 @@ import { refusalOf } from './claims.ts'
 import type { ClientConnection } from './clients.ts'
 import { readsHellos } from './listeners.ts'
 import type { TunnelServerOptions } from './options.ts'
-import { ANYTHING } from './policy.ts'
+import { ANYTHING_WITH_HOSTS } from './policy.ts'
 import { type ServerSettings, serverSettings } from './settings.ts'
 import type { Tunnels } from './tunnels.ts'
 
@@ -48,6 +48,6 @@ export function takeBack(
   for (const client of [...clients]) client.reloaded()
   // Kept for clients that are away: their tokens are asked for when they come back.
   for (const tunnel of tunnels.all())
-    if (tunnel.upstream === undefined && refusalOf(tunnel, ANYTHING, settings) !== undefined)
+    if (tunnel.upstream === undefined && refusalOf(tunnel, ANYTHING_WITH_HOSTS, settings) !== undefined)
       tunnel.remove('CLIENT_GONE')
 }

@@ -110,7 +110,10 @@ export class ServerRoom {
   }
 
   destinationOf(host: string): Destination {
-    return destinationOf(host, this.settings.domainsByLength)
+    const destination = destinationOf(host, this.settings.domainsByLength)
+    return (
+      (destination.kind === 'unknown' ? this.tunnels.hostNames.destinationOf(host) : undefined) ?? destination
+    )
   }
 
   /** Whether a certificate for this host should be had: the domains themselves and live tunnels. */
@@ -123,6 +126,13 @@ export class ServerRoom {
     // A port has no certificate.
     if (tunnel === undefined || tunnel.port !== 0) return false
     return !destination.isBelow || tunnel.mayCertify(host, domains)
+  }
+
+  /** Whose token or address has the tunnel of this host; `undefined`: there is none. */
+  ownerOfHost(host: string): string | undefined {
+    const destination = this.destinationOf(host)
+    if (destination.kind !== 'tunnel') return undefined
+    return this.tunnels.find(destination.name)?.members[0]?.holder.key
   }
 
   /** Whether visitors come by https, also when that ends in front of this server. */

@@ -168,11 +168,17 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   }
 
   /**
-   * Whether `host` should have a certificate: it is a domain of the server, or an HTTP or TLS tunnel has it, leases included.
+   * Whether `host` should have a certificate: it is a domain of the server, or an HTTP or TLS tunnel has it, leases included. A host that a
+   * customer's tunnel has need not lead to this server: who orders certificates looks that up first.
    * `host` is lower-case and without port.
    */
   isKnownHost(host: string): boolean {
     return this.#room.isKnownHost(host)
+  }
+
+  /** Whose tunnel has `host`: the same text for all tunnels of one token, or address; `undefined`: there is no such tunnel. */
+  ownerOfHost(host: string): string | undefined {
+    return this.#room.ownerOfHost(host)
   }
 
   /** The control host's own URL, where clients connect. */

@@ -81,8 +81,21 @@ export class Serving implements BookingDesk, BookingHost {
         ? refusal('SERVER_DRAINING')
         : controlRoute(arrival, this.#control)
     if (arrival.isRefused()) return refusal('VISITOR_LIMIT')
-    if (destination.kind === 'unknown') return refusal('HOST_UNKNOWN')
+    if (destination.kind === 'unknown') return this.#routeToUnknown(arrival, booking)
     return this.#routeToTunnel(arrival, booking, destination)
+  }
+
+  /** After a restart it may be the host of a tunnel whose client is on its way back. */
+  #routeToUnknown(arrival: Arrival, booking: Booking): Route {
+    const { host } = arrival.head
+    if (!this.#room.settings.policy.opensHosts || !this.#startupHold.isAwaited(host))
+      return refusal('HOST_UNKNOWN')
+    return this.#startupHold.holding(host, this.#ownAddress(arrival), () => {
+      const destination = this.#room.destinationOf(host)
+      return destination.kind === 'tunnel'
+        ? this.#routeToTunnel(arrival, booking, destination)
+        : refusal('HOST_UNKNOWN')
+    })
   }
 
   #routeToTunnel(arrival: Arrival, booking: Booking, { name, isBelow }: NamedTunnel): Route {

@@ -386,6 +386,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
       ...(tunnel.port !== 0 && { port: tunnel.port }),
       ...(limits.maxLinks > 0 && { linkSecret: this.#links.secret }),
       ...(message.guard !== undefined && { guarded: true }),
+      ...(message.hostNames !== undefined && { hosted: true }),
     })
     member.isWildcard = message.wildcard === true
     // More would be kept and never be used.

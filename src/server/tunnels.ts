@@ -8,6 +8,7 @@ import type { Deadline, Deadlines } from './deadlines.ts'
 import { FreePorts } from './free-ports.ts'
 import { Guards, type OwnGuard } from './guards.ts'
 import type { Holder } from './holdings.ts'
+import { HostNames } from './host-names.ts'
 import { HostsBelow, isHostName } from './hosts-below.ts'
 import { Lanes } from './lanes/lanes.ts'
 import { Member } from './member.ts'
@@ -28,6 +29,8 @@ export interface Claimant {
   readonly pool?: Affinity | undefined
   /** Who may visit. */
   readonly guard?: OwnGuard | undefined
+  /** Whole host names outside of the server's domains, besides the name. */
+  readonly hostNames?: readonly string[] | undefined
 }
 
 /** The public port of a tunnel, open for visitors. */
@@ -112,6 +115,13 @@ export class Tunnel {
   /** The hosts below its name are its own, too: some client asked for them. */
   get isWildcard(): boolean {
     return this.#members.some(member => member.isWildcard)
+  }
+
+  /** Whole host names that it answers besides its own. */
+  get hostNames(): readonly string[] {
+    const [first, ...others] = this.#members
+    if (others.length === 0) return first?.hostNames ?? []
+    return [...new Set(this.#members.flatMap(({ hostNames }) => hostNames))]
   }
 
   get #present(): Member | undefined {
@@ -251,6 +261,8 @@ export class Tunnels {
   readonly lanes: Lanes<Tunnel> = new Lanes()
   /** Which ports have no tunnel. */
   readonly ports: Readonly<Record<'tcp' | 'udp', FreePorts>> = { tcp: new FreePorts(), udp: new FreePorts() }
+  /** Hosts of customers. */
+  readonly hostNames: HostNames<Tunnel> = new HostNames()
   readonly #byName = new Map<string, Tunnel>()
   readonly #limits: () => ServerLimits
 
@@ -302,8 +314,30 @@ export class Tunnels {
     const refusal = refusalOfName(name)
     if (refusal !== undefined) return refusal
     const existing = this.#byName.get(name)
-    if (existing === undefined) return this.#add(new Tunnel(this, kind, name, 0, claimant.pool), claimant)
-    return (existing.kind === kind && admit(existing, claimant)) || 'NAME_TAKEN'
+    const { hostNames = [] } = claimant
+    const code = this.#refusalOfHosts(hostNames, existing, claimant)
+    if (code !== undefined) {
+      const isOurs = existing?.pool !== undefined || existing?.memberHeldBy(claimant.resume) !== undefined
+      return existing === undefined || isOurs ? code : 'NAME_TAKEN'
+    }
+    const member =
+      existing === undefined
+        ? this.#add(new Tunnel(this, kind, name, 0, claimant.pool), claimant)
+        : (existing.kind === kind && admit(existing, claimant)) || 'NAME_TAKEN'
+    if (typeof member !== 'string') member.useHostNames(hostNames)
+    return member
+  }
+
+  #refusalOfHosts(
+    hostNames: readonly string[],
+    tunnel: Tunnel | undefined,
+    { holder, resume }: Claimant,
+  ): ErrorCode | undefined {
+    if (hostNames.length === 0) return undefined
+    if (this.hostNames.areTaken(hostNames, tunnel)) return 'HOST_TAKEN'
+    const own = tunnel?.memberHeldBy(resume)
+    const more = hostNames.length - (own?.holder === holder ? own.hostNames.length : 0)
+    return more <= 0 || holder.hasRoomFor('hosts', more) ? undefined : 'CLIENT_LIMIT'
   }
 
   /** The same for a port. The tunnel of the one returned is new when it has no `front`. */

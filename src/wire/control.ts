@@ -44,6 +44,8 @@ export interface Register extends HostRewrite {
   readonly wildcard?: boolean
   /** Of a wildcard tunnel: which of those may have certificates, as labels in front of the name. */
   readonly hosts?: readonly string[]
+  /** `http` and `tls`: whole host names outside of the server's domains that the tunnel answers, too. */
+  readonly hostNames?: readonly string[]
   /** Shares the name or port with other clients that ask for the same; says how visitors are spread. */
   readonly pool?: Affinity
   /** `tcp` and `tls`: each connection to the origin begins with a PROXY protocol header of this version. */
@@ -145,6 +147,8 @@ export interface Granted {
   readonly linkSecret?: string
   /** The guard that was asked for is in force. */
   readonly guarded?: boolean
+  /** It answers all the `hostNames` that were asked for. */
+  readonly hosted?: boolean
 }
 
 export interface Refused {
@@ -336,7 +340,7 @@ function parseRegister(given: Record<string, unknown>): Register | undefined {
   const fields = isGuarded ? { ...given, kind: String(given.kind).slice(GUARDED.length) } : given
   const guard = isTable(given.guard) ? given.guard : undefined
   if (isGuarded !== (guard !== undefined)) return undefined
-  const { ref, name, port, resume, token, wildcard, hosts, pool, proxyProtocol } = fields
+  const { ref, name, port, resume, token, wildcard, hosts, hostNames, pool, proxyProtocol } = fields
   const rewrite = parseRewrite(fields)
   const routes = fields.routes === undefined ? undefined : parseRoutes(fields.routes)
   const isValid =
@@ -349,6 +353,7 @@ function parseRegister(given: Record<string, unknown>): Register | undefined {
     isHeaderText(token) &&
     (wildcard === undefined || typeof wildcard === 'boolean') &&
     (hosts === undefined || isHosts(hosts)) &&
+    (hostNames === undefined || (isNamed(fields.kind) && isHostNames(hostNames))) &&
     (pool === undefined || isAffinity(pool)) &&
     (proxyProtocol === undefined || proxyProtocol === 1 || proxyProtocol === 2)
   if (!isValid || rewrite === undefined || (fields.routes !== undefined && routes === undefined))
@@ -365,6 +370,7 @@ function parseRegister(given: Record<string, unknown>): Register | undefined {
     ...(routes !== undefined && { routes }),
     ...(wildcard !== undefined && { wildcard }),
     ...(hosts !== undefined && { hosts }),
+    ...(hostNames !== undefined && { hostNames }),
     ...(pool !== undefined && { pool }),
     ...(proxyProtocol !== undefined && { proxyProtocol }),
     ...(guard !== undefined && { guard }),
@@ -382,6 +388,19 @@ export function isHosts(value: unknown): value is readonly string[] {
   if (!Array.isArray(value) || value.length > MAX_HOSTS) return false
   return value.every(
     one => isText(one, 253) && /^(?!-)[a-z0-9-]{1,63}(?<!-)(?:\.(?!-)[a-z0-9-]{1,63}(?<!-))*$/.test(one),
+  )
+}
+
+/** Most whole host names that a tunnel may ask for. */
+export const MAX_HOST_NAMES = 32
+
+/** Different names of hosts as DNS has them, with two labels at least: no addresses. */
+export function isHostNames(value: unknown): value is readonly string[] {
+  return (
+    isHosts(value) &&
+    value.length <= MAX_HOST_NAMES &&
+    value.every(one => one.includes('.') && !/\.[0-9]+$/.test(one)) &&
+    new Set(value).size === value.length
   )
 }
 
@@ -410,7 +429,7 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
   if (fields === undefined) return undefined
   switch (fields.type) {
     case 'granted': {
-      const { ref, tunnel, name, url, port, resume, linkSecret, guarded } = fields
+      const { ref, tunnel, name, url, port, resume, linkSecret, guarded, hosted } = fields
       if (
         !isCount(ref) ||
         (port !== undefined && (!isCount(port) || port > 65_535)) ||
@@ -419,7 +438,8 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
         !isText(url, 2048) ||
         !isText(resume, 128) ||
         !isHeaderText(linkSecret) ||
-        (guarded !== undefined && typeof guarded !== 'boolean')
+        (guarded !== undefined && typeof guarded !== 'boolean') ||
+        (hosted !== undefined && typeof hosted !== 'boolean')
       ) {
         return undefined
       }
@@ -433,6 +453,7 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
         ...(port !== undefined && { port }),
         ...(linkSecret !== undefined && { linkSecret }),
         ...(guarded !== undefined && { guarded }),
+        ...(hosted !== undefined && { hosted }),
       }
     }
     case 'link-wanted':

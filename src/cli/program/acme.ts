@@ -30,6 +30,10 @@ export function acmeOptions(): Option[] {
     repeatable('--acme-resolver <address>', 'name server asked where DNS records belong; repeatable').env(
       'TUNNEL_SERVER_ACME_RESOLVER',
     ),
+    repeatable(
+      '--acme-address <address>',
+      'address of this server, to which hosts of customers have to lead; repeatable',
+    ).env('TUNNEL_SERVER_ACME_ADDRESS'),
     new Option('--acme-key-id <id>', 'external account, for authorities that want one').env(
       'TUNNEL_SERVER_ACME_KEY_ID',
     ),
@@ -49,6 +53,7 @@ export function acmeSettings(flags: Flags): AcmeSettings | undefined {
   const challenge = flags.text('acmeChallenge')
   const dns = flags.text('acmeDns')
   const resolvers = flags.list('acmeResolver')
+  const addresses = flags.list('acmeAddress')
   const keyId = flags.text('acmeKeyId')
   const hmacKey = flags.text('acmeHmacKey')
   const isStaging = flags.isOn('acmeStaging')
@@ -78,6 +83,7 @@ export function acmeSettings(flags: Flags): AcmeSettings | undefined {
     ...(challenge !== undefined && { challenge }),
     ...(dns !== undefined && { dns }),
     ...(resolvers.length > 0 && { resolvers }),
+    ...(addresses.length > 0 && { addresses }),
     ...(keyId !== undefined && { keyId }),
     ...(hmacKey !== undefined && { hmacKey }),
   }

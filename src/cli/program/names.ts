@@ -4,6 +4,7 @@ import { Option } from 'commander'
 import { TunnelError } from '../../errors.ts'
 import { isValidSubdomain } from '../../names.ts'
 import type { Flags } from '../flags.ts'
+import { repeatable } from './values.ts'
 
 export function subdomainOption(standard: string): Option {
   return new Option('--subdomain <name>', `name to ask for (default: ${standard})`).env('TUNNEL_SUBDOMAIN')
@@ -20,4 +21,16 @@ export function subdomainOf(flags: Flags): string | undefined {
 
 export function wildcardOption(): Option {
   return new Option('--wildcard', 'take the hosts below the name too').env('TUNNEL_WILDCARD')
+}
+
+export function hostOption(): Option {
+  return repeatable(
+    '--host-name <host>',
+    'host of your own that leads to the server, such as www.customer.example; repeatable',
+  ).env('TUNNEL_HOST_NAME')
+}
+
+export function hostsOf(flags: Flags): { readonly hosts?: readonly string[] } {
+  const hosts = flags.list('hostName')
+  return hosts.length === 0 ? {} : { hosts }
 }

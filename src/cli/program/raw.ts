@@ -9,7 +9,7 @@ import { Flags } from '../flags.ts'
 import { parseService, type Service } from '../target.ts'
 import { connection, connectionOptions } from './connection.ts'
 import { guardSettings, wallOptions } from './guard.ts'
-import { subdomainOf, subdomainOption, wildcardOption } from './names.ts'
+import { hostOption, hostsOf, subdomainOf, subdomainOption, wildcardOption } from './names.ts'
 import { jsonOption, logRateOption, outputWish, quietOption } from './printing.ts'
 import { repeatable, seconds } from './values.ts'
 
@@ -101,7 +101,7 @@ const RAW_COMMANDS: readonly RawCommand[] = [
     name: 'tls',
     description: 'give a service that speaks TLS a public name',
     argument: 'where the service is: 8443, host:8443 or unix:/path',
-    options: () => [subdomainOption('a friendly one'), wildcardOption(), proxyProtocolOption()],
+    options: () => [subdomainOption('a friendly one'), wildcardOption(), hostOption(), proxyProtocolOption()],
     settings: tlsSettings,
   },
 ]
@@ -113,6 +113,7 @@ function tlsSettings(flags: Flags, { options }: GuardedService): ReturnType<RawC
     ...options,
     ...(subdomain !== undefined && { subdomain }),
     ...(flags.isOn('wildcard') && { wildcard: true }),
+    ...hostsOf(flags),
     ...(version !== undefined && { proxyProtocol: version }),
   }
   return { open: client => client.tls(wish), embedded: { tlsPort: 0 }, isWatched: true }

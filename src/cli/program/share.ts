@@ -9,7 +9,7 @@ import { parseRoutes } from '../target.ts'
 import { targetOf } from './app.ts'
 import { connection } from './connection.ts'
 import { guardSettings, wallOptions, wayOptions } from './guard.ts'
-import { subdomainOf, subdomainOption, wildcardOption } from './names.ts'
+import { hostOption, hostsOf, subdomainOf, subdomainOption, wildcardOption } from './names.ts'
 import { jsonOption, logRateOption, quietOption } from './printing.ts'
 import { repeatable } from './values.ts'
 
@@ -31,6 +31,7 @@ export function shareOptions(): Option[] {
       '--wildcard-host <labels>',
       'with --wildcard: a host that may have a certificate, such as anna; repeatable',
     ).env('TUNNEL_WILDCARD_HOST'),
+    hostOption(),
     new Option('--pool [affinity]', 'share the name with other clients: none, cookie or address').env(
       'TUNNEL_POOL',
     ),
@@ -90,6 +91,7 @@ export function shareSettings(flags: Flags, positional: string | undefined): Sha
       ...(routes && { routes }),
       ...(flags.isOn('wildcard') && { wildcard: true }),
       ...(wildcardHosts.length > 0 && { wildcardHosts }),
+      ...hostsOf(flags),
       ...(pool !== undefined && { pool: { affinity: pool } }),
       ...(guard && { guard }),
     },

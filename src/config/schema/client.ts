@@ -102,6 +102,13 @@ export const SERVICE_FIELDS: Fields = {
     meaning: 'With `wildcard`: names below that may have certificates, such as `anna` and `a.b`',
     default: 'those that the app answers for',
   },
+  hosts: {
+    value: { type: 'list', of: { type: 'text', form: 'own-host' }, isUnique: true },
+    kinds: ['http', 'tls', 'folder'],
+    meaning:
+      'Hosts of your own that it answers, too, such as `www.customer.example`: their DNS leads to the server, and the token opens them',
+    default: 'none',
+  },
   'host-header': {
     value: { type: 'text', form: 'host-header' },
     kinds: ['http'],

@@ -103,8 +103,15 @@ const ACME: Fields = {
   },
   resolvers: {
     value: { type: 'list', of: { type: 'text', form: 'text' } },
-    meaning: 'Name servers, `address` or `address:port`, that are asked where the records of `dns` belong',
+    meaning:
+      'Name servers, `address` or `address:port`, that are asked where the records of `dns` belong, and where hosts of customers lead',
     default: 'those of the system',
+  },
+  addresses: {
+    value: { type: 'list', of: { type: 'text', form: 'text' } },
+    meaning:
+      'Addresses of this server: a host of a customer has a certificate only if DNS leads it to these alone',
+    default: 'those that the first domain leads to',
   },
   'key-id': {
     value: { type: 'text', form: 'text' },
@@ -144,6 +151,12 @@ const TOKEN: Fields = {
     meaning: 'Public UDP ports that it may have',
     default: "the server's",
   },
+  hosts: {
+    value: { type: 'list', of: { type: 'text', form: 'host-pattern' } },
+    meaning:
+      "Hosts outside of the server's domains that its tunnels may answer: `www.customer.example`, `*.customer.example`, `*`",
+    default: 'none; of a token that is a text alone, any',
+  },
   'require-guard': {
     value: { type: 'flag' },
     meaning: 'Whether tunnels without a guard are refused',
@@ -158,6 +171,11 @@ const TOKEN: Fields = {
     value: { type: 'number', least: 1, most: 1_000_000 },
     meaning: 'Public ports of all its clients together, leases included',
     default: '`limits.max-token-ports`',
+  },
+  'max-hosts': {
+    value: { type: 'number', least: 1, most: 1_000_000 },
+    meaning: 'Such hosts of all its clients together, leases included',
+    default: '`limits.max-token-hosts`',
   },
   'max-clients': {
     value: { type: 'number', least: 1, most: 1_000_000 },

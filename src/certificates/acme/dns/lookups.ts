@@ -57,6 +57,15 @@ export class DnsLookups {
     }
   }
 
+  /** All that visitors may be led to. */
+  async addresses(host: string): Promise<readonly string[]> {
+    const found = await Promise.all([
+      orNone(this.#resolver.resolve4(host)),
+      orNone(this.#resolver.resolve6(host)),
+    ])
+    return found.flat()
+  }
+
   /** IPv4 first: many machines have no IPv6, and would take such servers for silent. */
   async #addressesOf(host: string): Promise<readonly string[]> {
     const four = await orNone(this.#resolver.resolve4(host))

@@ -1,0 +1,43 @@
+// Whether DNS leads a host to this server: asked before a certificate is ordered for a host outside of its own domains.
+
+import { TunnelError } from '../../errors.ts'
+import { DnsLookups } from './dns/lookups.ts'
+
+export interface LeadsHereOptions {
+  /** Its addresses are those of the server. */
+  readonly domain: string
+  /** Instead of those: the addresses of the server, where they differ from what its domain leads to. */
+  readonly addresses?: readonly string[] | undefined
+  /** Name servers, as those of DNS-01. */
+  readonly resolvers?: readonly string[] | undefined
+}
+
+export class LeadsHere {
+  readonly #options: LeadsHereOptions
+  readonly #lookups: DnsLookups
+
+  constructor(options: LeadsHereOptions) {
+    this.#options = options
+    this.#lookups = new DnsLookups(options.resolvers)
+  }
+
+  /** Why not; `undefined`: it does. All addresses of the host have to be the server's: the authority may check any of them. */
+  async refusal(host: string): Promise<TunnelError | undefined> {
+    const { domain, addresses } = this.#options
+    try {
+      const [theirs, ours] = await Promise.all([
+        this.#lookups.addresses(host),
+        addresses ?? this.#lookups.addresses(domain),
+      ])
+      if (theirs.length > 0 && theirs.every(one => ours.includes(one))) return undefined
+      const found = theirs.length === 0 ? 'has no address' : `leads to ${theirs.slice(0, 4).join(', ')}`
+      const here = ours.length === 0 ? `${domain} has no address` : `this server is ${ours.join(', ')}`
+      return new TunnelError('HOST_ELSEWHERE', `${host} ${found}, and ${here}.`)
+    } catch (cause) {
+      const why = cause instanceof Error ? cause.message : String(cause)
+      return new TunnelError('HOST_ELSEWHERE', `Where ${host} leads cannot be found out now: ${why}.`, {
+        cause,
+      })
+    }
+  }
+}

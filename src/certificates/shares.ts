@@ -1,0 +1,40 @@
+// How many certificates are ordered for one owner of names, so that none uses up what all owners have together.
+
+/** Owners in memory before those whose window is over are looked for. */
+const FIRST_SWEEP = 1_024
+
+export class Shares {
+  readonly #most: number
+  readonly #windowMs: number
+  /** When their last orders were made, the oldest first. */
+  readonly #orders = new Map<string, number[]>()
+  #sweepAt = FIRST_SWEEP
+
+  /** `most` orders in `windowMs`; 0: any number. */
+  constructor(most: number, windowMs: number) {
+    this.#most = most
+    this.#windowMs = windowMs
+  }
+
+  /** When the next one is allowed; `undefined`: now. */
+  freeAtMs(owner: string, nowMs: number): number | undefined {
+    const times = this.#recent(owner, nowMs)
+    return this.#most === 0 || times.length < this.#most ? undefined : (times[0] ?? nowMs) + this.#windowMs
+  }
+
+  count(owner: string, nowMs: number): void {
+    if (this.#most === 0) return
+    if (this.#orders.size >= this.#sweepAt) this.#sweep(nowMs)
+    this.#orders.set(owner, [...this.#recent(owner, nowMs), nowMs])
+  }
+
+  #recent(owner: string, nowMs: number): readonly number[] {
+    return (this.#orders.get(owner) ?? []).filter(atMs => atMs > nowMs - this.#windowMs)
+  }
+
+  #sweep(nowMs: number): void {
+    for (const owner of this.#orders.keys())
+      if (this.#recent(owner, nowMs).length === 0) this.#orders.delete(owner)
+    this.#sweepAt = Math.max(FIRST_SWEEP, 2 * this.#orders.size)
+  }
+}

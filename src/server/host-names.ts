@@ -1,0 +1,55 @@
+// Custom domains: whole host names that tunnels answer besides their own names, and whose they are.
+
+import type { NamedTunnel } from './route.ts'
+
+/** What has host names: a tunnel. */
+interface Owner {
+  readonly name: string
+}
+
+interface Entry<Whose> {
+  readonly owner: Whose
+  readonly destination: { readonly kind: 'tunnel' } & NamedTunnel
+  /** Members of the tunnel that asked for it. */
+  count: number
+}
+
+/** Looked up with each request for a host outside of the server's domains. */
+export class HostNames<Whose extends Owner> {
+  readonly #byHost = new Map<string, Entry<Whose>>()
+
+  /** Where its requests go; `undefined`: it is no tunnel's. */
+  destinationOf(host: string): Entry<Whose>['destination'] | undefined {
+    return this.#byHost.get(host)?.destination
+  }
+
+  ownerOf(host: string): Whose | undefined {
+    return this.#byHost.get(host)?.owner
+  }
+
+  /** Whether one of them is another tunnel's. */
+  areTaken(hosts: readonly string[], owner: Whose | undefined): boolean {
+    return hosts.some(host => {
+      const entry = this.#byHost.get(host)
+      return entry !== undefined && entry.owner !== owner
+    })
+  }
+
+  take(hosts: readonly string[], owner: Whose): void {
+    for (const host of hosts) {
+      const entry = this.#byHost.get(host)
+      if (entry?.owner === owner) entry.count++
+      else if (entry === undefined) {
+        const destination = { kind: 'tunnel', name: owner.name, isBelow: false } as const
+        this.#byHost.set(host, { owner, destination, count: 1 })
+      }
+    }
+  }
+
+  give(hosts: readonly string[], owner: Whose): void {
+    for (const host of hosts) {
+      const entry = this.#byHost.get(host)
+      if (entry?.owner === owner && --entry.count === 0) this.#byHost.delete(host)
+    }
+  }
+}
