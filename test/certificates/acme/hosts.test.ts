@@ -1,19 +1,16 @@
 // Certificates for hosts of customers: ordered while a tunnel has them and DNS leads them to the server, and never before.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { X509Certificate } from 'node:crypto'
-import { once } from 'node:events'
-import { connect } from 'node:tls'
 import { systemClock } from '../../../src/certificates/clock.ts'
 import { TunnelClient, type TunnelServer } from '../../../src/index.ts'
 import { MemoryCertificates } from '../../../src/stores/memory-certificates.ts'
 import { AcmeCertificates, type AcmeCertificatesOptions, Rfc2136 } from '../../../src/tls.ts'
+import { certifiedVisit as visit } from '../../support/certified-visit.ts'
 import { type NameServer, startNameServer } from '../../support/name-server.ts'
 import { describeWith } from '../../support/needs.ts'
 import { type Pebble, startPebble } from '../../support/pebble.ts'
 import { freePort } from '../../support/ports.ts'
 import { startServer } from '../../support/tunnel.ts'
-import { within } from '../../support/within.ts'
 
 const DOMAIN = 'tunnel.test'
 const HOST = 'www.customer.example'
@@ -24,17 +21,6 @@ interface Ends extends AsyncDisposable {
   readonly issued: string[]
   readonly failed: string[]
   readonly client: TunnelClient
-}
-
-/** Whether it verifies, and the names of the certificate that a visitor of `name` gets. */
-async function visit(port: number, name: string, ca: string): Promise<string> {
-  const socket = connect({ port, host: '127.0.0.1', servername: name, ca, ALPNProtocols: ['http/1.1'] })
-  await within(once(socket, 'secureConnect'), `a handshake for ${name}`)
-  const { raw } = socket.getPeerCertificate()
-  socket.end(`GET / HTTP/1.1\r\nHost: ${name}\r\nConnection: close\r\n\r\n`)
-  const [answer] = await within(once(socket, 'data'), 'an answer')
-  socket.destroy()
-  return `${String(answer).slice(9, 12)} ${new X509Certificate(raw).subjectAltName}`
 }
 
 describeWith(['pebble', 'knotd', 'openssl'], 'hosts of customers with ACME', () => {
