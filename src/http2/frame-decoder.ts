@@ -102,10 +102,10 @@ export class FrameDecoder {
     this.#block = new FieldBlock(options.maxBlockBytes, options.maxContinuations)
   }
 
-  /** The preface has not come, or a field block or a frame other than DATA has begun and is not complete. */
+  /** The preface or the first SETTINGS has not come, or a field block or a frame other than DATA has begun and is not complete. */
   get isInside(): boolean {
-    if (this.#block.stream !== 0 || this.#partialLength > 0) return true
-    return this.#state === IN_PREFACE || this.#state === IN_PAYLOAD || this.#state === IN_IGNORED
+    if (!this.#sawSettings || this.#block.stream !== 0 || this.#partialLength > 0) return true
+    return this.#state === IN_PAYLOAD || this.#state === IN_IGNORED
   }
 
   /** Stops delivering, also in the middle of `receive`. */

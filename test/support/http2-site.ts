@@ -19,6 +19,8 @@ export interface Http2SiteSetup {
   readonly client?: TunnelClientOptions
   /** The server reads hellos itself, as where certificates depend on the name. */
   readonly readsHellos?: boolean
+  /** Port at which the client finds the server: that of a proxy in between. */
+  readonly via?: (serverPort: number) => number
   /** Of the tunnel. Default `app`. */
   readonly name?: string
 }
@@ -30,7 +32,7 @@ export async function startHttp2Site(origin: number, setup: Http2SiteSetup = {})
   const server = await startServer({ ...tls, ...setup.server })
   const name = setup.name ?? 'app'
   const client = new TunnelClient({
-    server: `https://localhost:${server.port}`,
+    server: `https://localhost:${setup.via?.(server.port) ?? server.port}`,
     verifyServer: false,
     host: '127.0.0.1',
     port: origin,

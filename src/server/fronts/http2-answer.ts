@@ -152,10 +152,12 @@ export class Http2Answer implements Writing {
 
   /** The origin sends no more. False: what it sent is no whole answer. */
   end(): boolean {
-    if (this.#phase === 'raw') this.#phase = 'complete'
+    // Half an answer must not look complete.
+    if (this.#phase !== 'raw' && this.#phase !== 'complete') return false
+    this.#phase = 'complete'
     this.#isEnding = true
     this.#finish()
-    return this.#phase === 'complete'
+    return true
   }
 
   /** Ends the stream behind what was sent. */

@@ -244,6 +244,8 @@ export class Http2Connection
     if (this.#phase !== 'open') return
     if (this.#isDraining) return this.#settle()
     if (this.connection.streamCount > 0) return
+    // What has begun has a time of its own.
+    if (this.#isInside) return this.#idle.awaitLeave(this.limits.headTimeoutMs)
     this.connection.settle()
     this.#close()
   }
