@@ -148,6 +148,7 @@ export type ErrorCode =
   | 'ADMIN_REFUSED'
   | 'ADMIN_INVALID'
   | 'BLOCKED'
+  | 'CIRCUIT_OPEN'
   | 'INTERNAL'
 
 /** What each error code means. */
@@ -1123,6 +1124,14 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     false,
     'The operator of the server does not allow this address, client or name.',
     'Ask the operator of the server.',
+  ),
+  CIRCUIT_OPEN: entry(
+    229,
+    503,
+    'origin',
+    true,
+    'The app failed too often in a short time, so nothing is sent to it for a while.',
+    'Try again after the time in Retry-After; the operator sets how soon with breaker.',
   ),
   INTERNAL: entry(99, 500, 'server', false, 'Something went wrong inside localtunnels.', 'Please report it.'),
 }

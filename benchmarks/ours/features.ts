@@ -12,7 +12,7 @@ export interface Feature {
 export const FEATURES: readonly Feature[] = [
   { name: 'rate limit (local)', at: 'server' },
   { name: 'rate limit (Redis)', at: 'none' },
-  { name: 'circuit breaker', at: 'none' },
+  { name: 'circuit breaker', at: 'server' },
   { name: 'retries', at: 'none' },
   { name: 'access log', at: 'server' },
   { name: 'metrics', at: 'server' },
@@ -28,6 +28,7 @@ export function serverOptionsOf(names: readonly string[]): TunnelServerOptions {
     ...(names.includes('rate limit (local)') && {
       guards: [new Rate({ limit: 1_000_000, windowMs: 1_000 })],
     }),
+    ...(names.includes('circuit breaker') && { tunnelRules: [{ breaker: {} }] }),
     ...(names.includes('metrics') && { admin: { port: 0, token: 'a-token-of-the-benchmark' } }),
     ...(names.includes('access log') && { observers: [accessLog({ file: '/dev/null', maxFileBytes: 0 })] }),
   }

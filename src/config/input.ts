@@ -266,6 +266,34 @@ export interface ServerAdmin {
   readonly probe?: number | string
 }
 
+/** The table `tunnel.rule.breaker`. */
+export interface ServerTunnelRuleBreaker {
+  /** Failed requests of a window, in percent, from which it opens. Default: 50. */
+  readonly errorPercent?: number
+  /** Requests of a window below which it does not open. Default: 20. */
+  readonly minRequests?: number
+  /** How long a window is. Default: `10s`. */
+  readonly window?: number | string
+  /** How long it is open before one visitor tries; twice as long after each try that failed. Default: `5s`. */
+  readonly open?: number | string
+}
+
+/** The table `tunnel.rule`. */
+export interface ServerTunnelRule {
+  /** Names, or patterns such as `team-*`. Default: all tunnels. */
+  readonly tunnels?: readonly string[]
+  /** Circuit breaker: refuses visitors at once for a while when the app fails. Default: none. */
+  readonly breaker?: ServerTunnelRuleBreaker
+  /** Requests under way at once; others wait in their order. Default: no bound. */
+  readonly maxInFlight?: number
+  /** Requests that wait like that; above: 503. Default: 100. */
+  readonly maxQueued?: number
+  /** How long one waits. Default: `10s`. */
+  readonly queueTimeout?: number | string
+  /** Length of a request body that the visitor announces; above: 413. Default: that of the server. */
+  readonly maxContentLength?: number | string
+}
+
 /** The table `access.log`. */
 export interface ServerAccessLog {
   /** The file, with mode 0600. Default: stdout. */
@@ -470,6 +498,8 @@ export interface ServerFile {
   readonly acme?: ServerAcme
   /** A listener for the operator alone: API, metrics, bans. A reload cannot change it. Default: none. */
   readonly admin?: ServerAdmin
+  /** What tunnels may do under pressure; the first rule that names a tunnel counts. Default: none. */
+  readonly tunnelRules?: readonly ServerTunnelRule[]
   /** One JSON line for each visit. A reload cannot change it. Default: none. */
   readonly accessLog?: ServerAccessLog
   /** Second port for plain HTTP: checks of the authority, and redirects to https. Default: none; with `acme` 80. */

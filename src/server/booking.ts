@@ -12,6 +12,7 @@ import type { Member } from './member.ts'
 import type { Metrics } from './metrics.ts'
 import type { Observers, Watched } from './observers.ts'
 import { memberCookie } from './pool.ts'
+import type { Pressure } from './pressure.ts'
 import { isFailure } from './reports.ts'
 import type { Tunnel } from './tunnels.ts'
 import type { Upstream } from './upstream.ts'
@@ -31,6 +32,8 @@ export interface BookingHost {
   readonly observers: Observers
   /** `undefined`: nothing is measured. */
   readonly metrics: Metrics | undefined
+  /** What the tunnel may do under pressure; `undefined`: no rule names it. */
+  pressureOf(tunnel: Tunnel): Pressure | undefined
   /** What an upstream becomes when middlewares wrap it; the same one when there are none. */
   wrapped(upstream: Upstream, wrapping: Wrapping): Upstream
   /** Whether visitors reach tunnels by https. */
@@ -50,6 +53,9 @@ export interface Wrapping {
   /** What is answered is a refusal with this code. */
   refused(code: ErrorCode): void
 }
+
+/** A queue that is full is another one in a second. */
+const QUEUE_RETRY_SECONDS = 1
 
 /** What became of a request. */
 export interface Result {
@@ -81,6 +87,8 @@ export class Booking implements Visitor, Wrapping {
   #guardLines: Uint8Array | undefined
   /** A guard refused it, or a middleware got this from the app's side. */
   #guardCode: ErrorCode | undefined
+  /** It counts there until it is over. */
+  #pressure: Pressure | undefined
   /** For observers. */
   #watched: Watched | undefined
   /** The guards know that it stays open. */
@@ -113,7 +121,7 @@ export class Booking implements Visitor, Wrapping {
     this.#enter(tunnel)
     this.#isBelow = isBelow
     const judgement = this.#host.gate.judge(tunnel, this)
-    if (judgement === undefined) return this.#routeTo(this.#choose(tunnel))
+    if (judgement === undefined) return this.#admit(tunnel)
     if (!(judgement instanceof Promise)) return this.#judged(tunnel, judgement)
     return judgedLater(judgement, one => this.#judged(tunnel, one))
   }
@@ -129,7 +137,49 @@ export class Booking implements Visitor, Wrapping {
       return this.#answered(this.#host.gate.failed(cause))
     }
     if (hidesAdded(this.head, judgement.passes)) return this.#answered({ code: 'BAD_REQUEST' })
+    return this.#admit(tunnel)
+  }
+
+  /** To a client, as far as the rules of the operator let it. */
+  #admit(tunnel: Tunnel): Route {
+    const pressure = this.#host.pressureOf(tunnel)
+    if (pressure === undefined) return this.#routeTo(this.#choose(tunnel))
+    if (this.head.contentLength > pressure.maxContentLength) return refusal('BODY_TOO_LARGE')
+    const { slots } = pressure
+    if (slots === undefined || slots.take()) return this.#enterUnder(pressure, tunnel)
+    return {
+      kind: 'holding',
+      hold: held =>
+        slots.wait(code =>
+          held(
+            code === undefined ? this.#enterUnder(pressure, tunnel) : this.#busy(code, QUEUE_RETRY_SECONDS),
+          ),
+        ),
+    }
+  }
+
+  /** It has a place, if places are counted. */
+  #enterUnder(pressure: Pressure, tunnel: Tunnel): Route {
+    const { slots, breaker } = pressure
+    const waitMs = breaker?.admit() ?? 0
+    if (waitMs > 0) {
+      slots?.release()
+      return this.#busy('CIRCUIT_OPEN', Math.ceil(waitMs / 1_000))
+    }
+    this.#pressure = pressure
     return this.#routeTo(this.#choose(tunnel))
+  }
+
+  #busy(code: ErrorCode, seconds: number): Route {
+    return this.#answered({ code, headers: [['retry-after', String(seconds)]] })
+  }
+
+  /** The place is free for the next one; `hasFailed` as `Breaker.ended` has it. */
+  #leavePressure(hasFailed: boolean | undefined): void {
+    const pressure = this.#pressure
+    this.#pressure = undefined
+    pressure?.slots?.release()
+    pressure?.breaker?.ended(hasFailed)
   }
 
   /** A guard answers in place of the app. */
@@ -199,6 +249,7 @@ export class Booking implements Visitor, Wrapping {
 
   /** It became a WebSocket. */
   switched(): void {
+    this.#leavePressure(false)
     if (this.#passes.length > 0) this.#stopKeeping = keepOpen(this.#passes, () => this.#arrival.terminate())
     if (this.#tunnel !== undefined) this.#reports?.switched(this.#tunnel, this.#report)
   }
@@ -226,6 +277,11 @@ export class Booking implements Visitor, Wrapping {
       ...(this.#member?.client !== undefined && { client: this.#member.client.number }),
     })
     this.#stopKeeping?.()
+    if (this.#pressure !== undefined) {
+      const status = answerStatus || statusOf(code)
+      // One that left before there was an answer says nothing of the app.
+      this.#leavePressure(status === 0 ? undefined : isFailure(status, code))
+    }
     const { books } = this.#host
     const tunnel = this.#tunnel
     books.ended(tunnel, requestBytes, answerBytes)

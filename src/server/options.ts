@@ -5,6 +5,7 @@ import type { ErrorCode, TunnelError } from '../errors.ts'
 import type { Guard, GuardMaker, Middleware, Observer } from '../plugin.ts'
 import type { TunnelKind } from '../wire/control.ts'
 import type { AdminOptions } from './admin/options.ts'
+import type { TunnelRule } from './tunnel-rule.ts'
 
 /** A token, and what it opens. */
 export interface TokenRule {
@@ -157,6 +158,11 @@ export interface TunnelServerOptions {
    * through the program (no lanes).
    */
   readonly middlewares?: readonly Middleware[]
+  /**
+   * What tunnels may do under pressure: circuit breaker, requests at once with a queue, length of bodies. The first rule that names
+   * a tunnel counts. Default none. A value that cannot be used: `OPTION_INVALID`. After a reload breakers and queues begin anew.
+   */
+  readonly tunnelRules?: readonly TunnelRule[]
   /**
    * A listener for the operator alone: API, metrics, bans. Default none, and then nothing is measured. A reload cannot change it:
    * `OPTION_INVALID`.

@@ -15,6 +15,7 @@ import { Holdings } from './holdings.ts'
 import { Metrics } from './metrics.ts'
 import { Observers } from './observers.ts'
 import type { ServerLimits, TunnelServerEvents } from './options.ts'
+import { Pressures } from './pressure.ts'
 import { type Destination, destinationOf } from './route.ts'
 import type { ServerSettings } from './settings.ts'
 import { Counters } from './stats.ts'
@@ -58,6 +59,8 @@ export class ServerRoom {
   wrapping: ((upstream: Upstream, wrapping: Wrapping) => Upstream | undefined) | undefined
   /** What is measured for the operator; `undefined`: there is none who could ask. */
   readonly metrics: Metrics | undefined
+  /** What tunnels may do under pressure; replaced with the settings. */
+  pressures: Pressures
   /** Whom the operator keeps away; likewise. */
   bans: Bans | undefined
   /** The operator takes this tunnel back just now. */
@@ -72,6 +75,7 @@ export class ServerRoom {
     this.settings = settings
     this.#events = events
     const { admin } = settings
+    this.pressures = new Pressures(settings.tunnelRules, this.deadlines)
     this.metrics = admin && new Metrics(admin.maxMetricTunnels, name => this.tunnels.find(name) !== undefined)
   }
 

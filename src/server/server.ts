@@ -17,6 +17,7 @@ import { TlsFront } from './fronts/tls.ts'
 import { LaneDesk } from './lanes/lane-desk.ts'
 import { Listeners } from './listeners.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from './options.ts'
+import { Pressures } from './pressure.ts'
 import { PublicPorts } from './public-ports.ts'
 import { RawVisits } from './raw-visits.ts'
 import { Redirects } from './redirects.ts'
@@ -252,6 +253,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     if (!room.isRunning) throw new TunnelError('STATE_INVALID', `The server is ${room.state}.`)
     showCertificate?.()
     room.settings = next
+    room.pressures = new Pressures(next.tunnelRules, room.deadlines)
     takeBack(next, this.#clientDesk.clients, room.tunnels)
     room.tunnels.routesChanged()
     this.#visitors.forgetHops()

@@ -6,11 +6,12 @@ import type { Exchanges } from './exchanges.ts'
 import { type Arrival, type Route, refusal } from './front.ts'
 import type { Metrics } from './metrics.ts'
 import type { Observers } from './observers.ts'
+import type { Pressure } from './pressure.ts'
 import { proberOf, probeUpstream } from './probe.ts'
 import type { ServerRoom } from './room.ts'
 import type { NamedTunnel } from './route.ts'
 import type { StartupHold } from './startup-hold.ts'
-import { refusalOfName } from './tunnels.ts'
+import { refusalOfName, type Tunnel } from './tunnels.ts'
 import type { Upstream } from './upstream.ts'
 import type { VisitorGate } from './visitor-gate.ts'
 
@@ -51,6 +52,10 @@ export class Serving implements BookingDesk, BookingHost {
 
   get observers(): Observers {
     return this.#room.observers
+  }
+
+  pressureOf(tunnel: Tunnel): Pressure | undefined {
+    return this.#room.pressures.of(tunnel)
   }
 
   get metrics(): Metrics | undefined {

@@ -18,6 +18,8 @@ import {
 import { checkPlugins } from './plugins-for.ts'
 import { Policy } from './policy.ts'
 import { PortRanges } from './ports.ts'
+import { checkTunnelRules } from './pressure.ts'
+import type { TunnelRule } from './tunnel-rule.ts'
 
 export interface ServerSettings {
   readonly port: number
@@ -63,6 +65,7 @@ export interface ServerSettings {
   readonly observers: readonly Observer[]
   readonly middlewares: readonly Middleware[]
   readonly admin: AdminSettings | undefined
+  readonly tunnelRules: readonly TunnelRule[]
   readonly limits: ServerLimits
   readonly addressBounds: AddressBounds
   /** Nothing was said about `maxAddressVisitors`: a server with few places gives one address fewer. */
@@ -103,6 +106,7 @@ export function serverSettings(options: TunnelServerOptions): ServerSettings {
     acceptsProxyProtocol: checkProxyProtocol(options),
     ...checkAllPlugins(options),
     admin: checkAdmin(options.admin),
+    tunnelRules: checkTunnelRules(options.tunnelRules ?? []),
     guarding: options.guarding,
     limits,
     addressBounds: addressBounds(limits, options.limits),
@@ -128,7 +132,13 @@ function checkAdmin(admin: AdminOptions | undefined): AdminSettings | undefined 
   return { port, host, token, probeMs, maxMetricTunnels, store: admin.store, audit: admin.audit }
 }
 
-function checkAllPlugins({ guards = [], observers = [], middlewares = [] }: TunnelServerOptions) {
+function checkAllPlugins({
+  guards = [],
+  observers = [],
+  middlewares = [],
+  tunnelRules = [],
+}: TunnelServerOptions) {
+  checkPlugins(tunnelRules, 'tunnelRules')
   checkPlugins(guards, 'guards')
   checkPlugins(observers, 'observers')
   checkPlugins(middlewares, 'middlewares')

@@ -231,6 +231,16 @@ const SERVER = {
   'trusted-proxies': '10.0.0.0/8',
   'accept-proxy-protocol': 'true',
   'client-ca': 'cert.pem',
+  'tunnel-rules': [
+    {
+      tunnels: ['shop', 'team-*'],
+      breaker: { 'error-percent': 10, 'min-requests': 5, window: '1s', open: '2s' },
+      'max-in-flight': 5,
+      'max-queued': 0,
+      'queue-timeout': '1s',
+      'max-content-length': '1MiB',
+    },
+  ],
   'access-log': { file: './visits.log', sample: '50', query: 'true', 'max-file': '1MiB', 'max-files': 2 },
   admin: {
     port: 9_091,
@@ -291,6 +301,16 @@ const SERVER_MEANS = () => ({
     reservedNames: ['mine', 'ours'],
     trustedProxies: ['10.0.0.0/8'],
     clientCa: 'a certificate',
+    tunnelRules: [
+      {
+        tunnels: ['shop', 'team-*'],
+        breaker: { errorPercent: 10, minRequests: 5, windowMs: 1_000, openMs: 2_000 },
+        maxInFlight: 5,
+        maxQueued: 0,
+        queueTimeoutMs: 1_000,
+        maxContentLength: 1_048_576,
+      },
+    ],
     accessLog: {
       file: expect.stringMatching(/^\/.*visits\.log$/),
       samplePercent: 50,

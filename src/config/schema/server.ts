@@ -42,6 +42,65 @@ const ADMIN: Fields = {
   },
 }
 
+const BREAKER: Fields = {
+  'error-percent': {
+    value: { type: 'number', least: 1, most: 100 },
+    meaning: 'Failed requests of a window, in percent, from which it opens',
+    default: '50',
+  },
+  'min-requests': {
+    value: { type: 'number', least: 1, most: 2_147_483_647 },
+    meaning: 'Requests of a window below which it does not open',
+    default: '20',
+  },
+  window: {
+    value: { type: 'duration', least: 1 },
+    option: 'windowMs',
+    meaning: 'How long a window is',
+    default: '`10s`',
+  },
+  open: {
+    value: { type: 'duration', least: 1 },
+    option: 'openMs',
+    meaning: 'How long it is open before one visitor tries; twice as long after each try that failed',
+    default: '`5s`',
+  },
+}
+
+const TUNNEL_RULE: Fields = {
+  tunnels: {
+    value: { type: 'list', of: { type: 'text', form: 'name-pattern' } },
+    meaning: 'Names, or patterns such as `team-*`',
+    default: 'all tunnels',
+  },
+  breaker: {
+    value: { type: 'table', fields: BREAKER },
+    meaning: 'Circuit breaker: refuses visitors at once for a while when the app fails',
+    default: 'none',
+  },
+  'max-in-flight': {
+    value: { type: 'number', least: 1, most: 2_147_483_647 },
+    meaning: 'Requests under way at once; others wait in their order',
+    default: 'no bound',
+  },
+  'max-queued': {
+    value: { type: 'number', least: 0, most: 10_000 },
+    meaning: 'Requests that wait like that; above: 503',
+    default: '100',
+  },
+  'queue-timeout': {
+    value: { type: 'duration', least: 1 },
+    option: 'queueTimeoutMs',
+    meaning: 'How long one waits',
+    default: '`10s`',
+  },
+  'max-content-length': {
+    value: { type: 'size', least: 0 },
+    meaning: 'Length of a request body that the visitor announces; above: 413',
+    default: 'that of the server',
+  },
+}
+
 const ACCESS_LOG: Fields = {
   file: { value: { type: 'path' }, meaning: 'The file, with mode 0600', default: 'stdout' },
   sample: {
@@ -239,6 +298,11 @@ export const SERVER_FIELDS: Fields = {
     value: { type: 'table', fields: ADMIN },
     option: 'adminListener',
     meaning: 'A listener for the operator alone: API, metrics, bans. A reload cannot change it',
+    default: 'none',
+  },
+  'tunnel-rules': {
+    value: { type: 'list', of: { type: 'table', fields: TUNNEL_RULE } },
+    meaning: 'What tunnels may do under pressure; the first rule that names a tunnel counts',
     default: 'none',
   },
   'access-log': {

@@ -72,6 +72,8 @@ export class LaneDesk implements Deadline {
     if (allotments === undefined || (tunnel.isGuarded && isProxy)) return undefined
     if (room.bans?.hasAddresses && (isProxy || room.isBanned(address))) return undefined
     if (pluginsFor(room.settings.middlewares, tunnel.name).length > 0) return undefined
+    const pressure = room.pressures.of(tunnel)
+    if (pressure?.slots !== undefined || pressure?.breaker?.isClosed === false) return undefined
     const { books, observers } = this.#host
     const isObserved = observers.areFor(tunnel.name)
     // Each request of a proxy's connection may be another visitor's: only the main thread reads who it says.
@@ -80,6 +82,7 @@ export class LaneDesk implements Deadline {
     const counted = (counts: ExchangeCounts) => {
       reports?.counted(counts)
       books.counted(counts)
+      pressure?.breaker?.counted(counts.requests, counts.errors)
     }
     this.#allowReports(tunnel)
     const client = member?.client?.number
@@ -129,6 +132,7 @@ export class LaneDesk implements Deadline {
               answerBytes: bytes,
               ...(client !== undefined && { client }),
             })
+        pressure?.breaker?.counted(1, status >= 500 ? 1 : 0)
         const report = reports?.begun(tunnel, asked) ?? 0
         const outcome = { status, durationMs: toHundredth(durationMs), bytes }
         reports?.finished(tunnel, report, status, outcome.durationMs, bytes)

@@ -1,0 +1,86 @@
+// The circuit breaker of a tunnel: when too much of what its app answers is a failure, visitors are told so at once for a while, and
+// one of them at a time tries whether it is over.
+//
+//   closed ── too many failures ──▶ open ── after `openMs` ──▶ one visitor tries ── good ──▶ closed
+//                                     ▲                               │
+//                                     └────── failed, twice as long ──┘
+
+import type { BreakerRule } from './tunnel-rule.ts'
+
+/** The longest time between tries. */
+const MAX_OPEN_MS = 60_000
+
+export class Breaker {
+  readonly #rule: Required<BreakerRule>
+  readonly #now: () => number
+  readonly #opened: () => void
+  #windowEnds = 0
+  #requests = 0
+  #failures = 0
+  /** 0: closed. */
+  #openUntil = 0
+  #openMs: number
+  #isTrying = false
+
+  /** `opened`: from now on visitors are refused. */
+  constructor(
+    { errorPercent = 50, minRequests = 20, windowMs = 10_000, openMs = 5_000 }: BreakerRule,
+    opened: () => void,
+    now: () => number = () => performance.now(),
+  ) {
+    this.#rule = { errorPercent, minRequests, windowMs, openMs }
+    this.#openMs = openMs
+    this.#opened = opened
+    this.#now = now
+  }
+
+  get isClosed(): boolean {
+    return this.#openUntil === 0
+  }
+
+  /** 0: the visitor may go on, and `ended` has to be called once. Else the milliseconds until one may try. */
+  admit(): number {
+    if (this.#openUntil === 0) return 0
+    const left = this.#openUntil - this.#now()
+    if (left > 0) return left
+    if (this.#isTrying) return this.#openMs
+    this.#isTrying = true
+    return 0
+  }
+
+  /** A visitor that was admitted is done with. `undefined`: it left, and nothing is known of the app. */
+  ended(hasFailed: boolean | undefined): void {
+    if (this.#openUntil === 0) {
+      if (hasFailed !== undefined) this.counted(1, hasFailed ? 1 : 0)
+      return
+    }
+    if (!this.#isTrying) return
+    this.#isTrying = false
+    if (hasFailed === undefined) return
+    if (hasFailed) return this.#open(Math.min(2 * this.#openMs, MAX_OPEN_MS))
+    this.#openUntil = 0
+    this.#openMs = this.#rule.openMs
+    this.#requests = this.#failures = 0
+  }
+
+  /** So many ended while it was closed. */
+  counted(requests: number, failures: number): void {
+    if (this.#openUntil !== 0) return
+    const now = this.#now()
+    if (now >= this.#windowEnds) {
+      this.#windowEnds = now + this.#rule.windowMs
+      this.#requests = this.#failures = 0
+    }
+    this.#requests += requests
+    this.#failures += failures
+    const { errorPercent, minRequests } = this.#rule
+    const isTooMuch = this.#failures * 100 >= errorPercent * this.#requests
+    if (failures > 0 && isTooMuch && this.#requests >= minRequests) this.#open(this.#rule.openMs)
+  }
+
+  #open(openMs: number): void {
+    this.#openMs = openMs
+    this.#openUntil = this.#now() + openMs
+    this.#opened()
+  }
+}

@@ -1,0 +1,32 @@
+// What an operator may say of tunnels under pressure: `pressure.ts` acts by it.
+
+import type { ForTunnels } from '../plugin.ts'
+
+/** For the tunnels that it names; of several, the first counts. */
+export interface TunnelRule extends ForTunnels {
+  /** Refuses visitors with 503 `CIRCUIT_OPEN` for a while when the app fails. Default none. `{}`: with the defaults. */
+  readonly breaker?: BreakerRule
+  /**
+   * Requests under way at once; a WebSocket counts until it is one. Default none. Above: they wait, in their order. Tunnels with it have
+   * no lanes.
+   */
+  readonly maxInFlight?: number
+  /** Requests that wait like that, at most 10,000. Default 100. Above: 503 `TUNNEL_BUSY` at once. `0`: none waits. */
+  readonly maxQueued?: number
+  /** How long one waits. Milliseconds. Default 10,000. Above: 503 `TUNNEL_BUSY`. */
+  readonly queueTimeoutMs?: number
+  /** Length of a request body that the visitor announces, in bytes. Default that of the server. Above: 413 `BODY_TOO_LARGE`. */
+  readonly maxContentLength?: number
+}
+
+/** When a circuit breaker opens, and for how long. */
+export interface BreakerRule {
+  /** Failed requests of a window, in percent, from which it opens: a status of 500 or above, or an app that cannot be had. Default 50. */
+  readonly errorPercent?: number
+  /** Requests of a window below which it does not open. Default 20. */
+  readonly minRequests?: number
+  /** How long a window is. Milliseconds. Default 10,000. */
+  readonly windowMs?: number
+  /** How long it is open before one visitor tries. Milliseconds. Default 5,000; twice as long after each try that failed, up to a minute. */
+  readonly openMs?: number
+}
