@@ -95,6 +95,7 @@ export class Unsent {
   }
 
   clear(): void {
+    if (this.#pieces.length === 0) return
     this.#account?.hold(-this.length)
     this.#tail = undefined
     this.#pieces.length = 0

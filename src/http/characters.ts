@@ -35,15 +35,14 @@ export function ascii(text: string): Uint8Array {
   return encoder.encode(text)
 }
 
-/** More arguments than this overflow the stack of `fromCharCode`. */
-const DECODE_AT_ONCE = 4096
+const { latin1Slice } = Buffer.prototype
 
-/** Each byte as the character of its number. Not `TextDecoder('latin1')`, which is windows-1252 by its standard. */
+/**
+ * Each byte as the character of its number. Not `TextDecoder('latin1')`, which is windows-1252 by its standard, and not
+ * `fromCharCode`: 30 ns a byte, where this takes 50 for a path.
+ */
 export function latin1(bytes: Uint8Array, start: number, end: number): string {
-  let text = ''
-  for (let at = start; at < end; at += DECODE_AT_ONCE)
-    text += String.fromCharCode(...bytes.subarray(at, Math.min(end, at + DECODE_AT_ONCE)))
-  return text
+  return latin1Slice.call(bytes, start, end)
 }
 
 /** Whether bytes[start, end) spell `text`, which is lower-case, in any case. */

@@ -17,6 +17,8 @@ export interface Hop {
   readonly hostHeader: string
   /** What an Origin that names the public host becomes. Used together with `hostHeader`. */
   readonly origin: string
+  /** What `forwardRequestHead` keeps from one request of a connection to the next. */
+  tail?: { readonly hostWithPort: string; readonly bytes: Uint8Array }
 }
 
 /** Our own lines at their longest: Host, Origin and the forwarding ones with hosts and origins of at most 300 bytes. */
@@ -170,14 +172,14 @@ export function forwardResponseHead(
 
 /** Writes the forwarding lines and the blank line when none were given: the same bytes for a whole connection. */
 function writeTail(head: RequestHead, hop: Hop, into: Uint8Array, at: number): number {
-  let tail = head.forwardedTail
-  if (tail === undefined || tail.hop !== hop || tail.hostWithPort !== head.hostWithPort) {
+  let { tail } = hop
+  if (tail === undefined || tail.hostWithPort !== head.hostWithPort) {
     const { hostWithPort } = head
     const text =
       `X-Forwarded-For: ${plainAddress(hop.address)}\r\nX-Forwarded-Host: ${hostWithPort}\r\n` +
       `X-Forwarded-Proto: ${hop.proto}\r\nForwarded: ${forwardedElement(head, hop)}\r\n\r\n`
-    tail = { hop, hostWithPort, bytes: ascii(text) }
-    head.forwardedTail = tail
+    tail = { hostWithPort, bytes: ascii(text) }
+    hop.tail = tail
   }
   return copy(tail.bytes, 0, tail.bytes.length, into, at)
 }

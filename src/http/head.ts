@@ -59,11 +59,6 @@ export class RequestHead {
   refusal: ErrorCode = 'BAD_REQUEST'
   /** The lines behind the first one, for forwarding. */
   readonly fields: Fields = new Fields()
-  /** What `forwardRequestHead` keeps from one request of a connection to the next. */
-  forwardedTail:
-    | { readonly hop: object; readonly hostWithPort: string; readonly bytes: Uint8Array }
-    | undefined
-
   #hostWithPort = ''
 
   /** The target as sent, in whatever form. */

@@ -112,6 +112,7 @@ export class Http2Request {
 
   /** Nothing of it is wanted any more. */
   clear(): void {
+    if (this.#pieces.length === 0) return
     this.#hold(-this.#heldBytes)
     this.#pieces.length = 0
     this.#credits.length = 0
