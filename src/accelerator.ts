@@ -7,6 +7,7 @@
 
 import type { Hop } from './http/forward.ts'
 import type { HeadLimits } from './http/head.ts'
+import type { Tracing } from './http/tracing.ts'
 import type { Socket, Splice } from './socket.ts'
 
 /** All that the rest of the code may ask of it. */
@@ -82,12 +83,16 @@ export interface LaneTerms {
   readonly isReported: boolean
   /** Each request takes one of each, or ends the lane. */
   readonly allotted: readonly Int32Array<SharedArrayBuffer>[]
+  /** What ids of its requests are made of; `undefined`: they get none. */
+  readonly tracing: Tracing | undefined
   /** `LaneCounts.measures` are wanted. */
   readonly isMeasured: boolean
 }
 
 /** An exchange that a lane has served. */
 export interface LaneExchange {
+  /** `''`: it has none. */
+  readonly requestId: string
   /** Of a GET. */
   readonly target: string
   readonly status: number

@@ -176,6 +176,8 @@ export interface Middleware extends ForTunnels {
 export interface Seen extends Pick<Admittance, 'kind' | 'address'> {
   /** Unique in this server's run. */
   readonly id: number
+  /** As in `X-Request-Id`; left out: `tracing` of the server is off, or it is a raw connection. */
+  readonly requestId?: string
   /** Name of the tunnel; `''`: there is none for this host. */
   readonly tunnel: string
   /** Of requests, as all that follows; `''` of raw connections. */

@@ -16,7 +16,7 @@ export const FEATURES: readonly Feature[] = [
   { name: 'retries', at: 'none' },
   { name: 'access log', at: 'server' },
   { name: 'metrics', at: 'server' },
-  { name: 'correlation ids', at: 'none' },
+  { name: 'correlation ids', at: 'server' },
   { name: 'inspector', at: 'none' },
   { name: 'request reports (one line per request at the client)', at: 'client' },
 ]
@@ -29,6 +29,7 @@ export function serverOptionsOf(names: readonly string[]): TunnelServerOptions {
       guards: [new Rate({ limit: 1_000_000, windowMs: 1_000 })],
     }),
     ...(names.includes('circuit breaker') && { tunnelRules: [{ breaker: {} }] }),
+    ...(names.includes('correlation ids') && { tracing: true }),
     ...(names.includes('metrics') && { admin: { port: 0, token: 'a-token-of-the-benchmark' } }),
     ...(names.includes('access log') && { observers: [accessLog({ file: '/dev/null', maxFileBytes: 0 })] }),
   }

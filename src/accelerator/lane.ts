@@ -14,6 +14,7 @@ import { BodyFramer } from '../http/body.ts'
 import { latin1 } from '../http/characters.ts'
 import { forwardRequestHead, forwardResponseHead, maxForwardedBytes } from '../http/forward.ts'
 import { parseRequestHead, parseResponseHead, RequestHead } from '../http/head.ts'
+import { identify, requestIdLine } from '../http/tracing.ts'
 import { type Kernel, type Room, WOULD_BLOCK } from './kernel.ts'
 import type { SharedSlots } from './shared-slots.ts'
 import { LaneEndpoint, MAX_LANE_FRAME_BYTES, type Trunk } from './trunk.ts'
@@ -181,6 +182,7 @@ export class Lane extends LaneSide {
   /** Of an exchange that may be reported. */
   #mayReport = false
   #askedAt = 0
+  #requestId = ''
   #targetStart = 0
   #targetEnd = 0
   /** The visitor sent something that was not read yet: it stays in the kernel until its turn. */
@@ -231,6 +233,9 @@ export class Lane extends LaneSide {
     const isEasy = end === count && isEasyRequest(requestHead) && requestHead.hostWithPort === hostWithPort
     if (!isEasy || Atomics.load(routingEpoch, 0) !== grantedEpoch || !takeOne(this.#terms.allotted))
       return this.finish()
+    requestHead.requestId = ''
+    if (this.#terms.tracing !== undefined) identify(requestHead, this.#terms.tracing, '1')
+    this.#requestId = requestHead.requestId
     const length = forwardRequestHead(requestHead, hop, trunk.out.bytes, at) - at
     this.#isAsked = true
     this.sentBytes += length
@@ -269,7 +274,8 @@ export class Lane extends LaneSide {
     const bodyEnd = framer.feed(bytes, headEnd, end)
     if (bodyEnd === end && !framer.complete) return this.#hold(bytes, start, end)
     if (bodyEnd !== end) return this.#handBack(bytes, start, end)
-    const bodyAt = forwardResponseHead(answerHead, STAY_OPEN, answer.bytes, 0)
+    const headAt = forwardResponseHead(answerHead, STAY_OPEN, answer.bytes, 0)
+    const bodyAt = this.#requestId === '' ? headAt : addRequestId(answer.bytes, headAt, this.#requestId)
     const length = bodyAt + end - headEnd
     copyBytes(bytes, headEnd, end, answer.bytes, bodyAt)
     this.receivedBytes += end - start
@@ -303,6 +309,7 @@ export class Lane extends LaneSide {
     const target = latin1(this.#request, this.#targetStart, this.#targetEnd)
     const durationMs = performance.now() - this.#askedAt
     this.tools.events.exchanged(this, {
+      requestId: this.#requestId,
       target,
       status,
       durationMs,
@@ -343,6 +350,14 @@ export class Lane extends LaneSide {
     if (held !== undefined) this.tellMore(held, 0, held.length)
     this.leave()
   }
+}
+
+/** Puts the line in front of the blank line of a head that ends at `end`. Returns its new end. */
+function addRequestId(bytes: Uint8Array, end: number, id: string): number {
+  const line = requestIdLine(id)
+  bytes.copyWithin(end - 2 + line.length, end - 2, end)
+  bytes.set(line, end - 2)
+  return end + line.length
 }
 
 /** Takes one of each, or none. */

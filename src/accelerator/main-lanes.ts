@@ -211,9 +211,12 @@ export class MainLanes {
 
   #exchanged(numbers: Float64Array, targets: readonly string[]): void {
     this.#slots.seen(targets.length)
-    for (const [index, target] of targets.entries()) {
+    for (const [index, line] of targets.entries()) {
+      // Neither has a space.
+      const [target = '', requestId = ''] = line.split(' ')
       const at = NUMBERS_OF_EXCHANGE * index
       this.#running[numbers[at]!]?.listener.exchanged?.({
+        requestId,
         target,
         status: numbers[at + 1]!,
         durationMs: numbers[at + 2]!,

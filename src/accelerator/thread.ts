@@ -6,7 +6,7 @@ import { BusyWait } from './busy-wait.ts'
 import { CopiedJob, type Job, MAX_SPARE_PIPES, PipedJob, type Side, type SpliceOrder } from './job.ts'
 import { Changes, EPOLLIN, EPOLLOUT, EPOLLRDHUP, Kernel, type Pipe, type Room } from './kernel.ts'
 import { MAX_SPLICES, SharedSlots } from './shared-slots.ts'
-import { HOLD_MS, type LaneCommand, ThreadLanes } from './thread-lanes.ts'
+import { HOLD_MS, type LaneCommand, REPORT_MS, ThreadLanes } from './thread-lanes.ts'
 
 /** What the main thread gives its thread to begin with. */
 export interface ThreadData {
@@ -142,7 +142,8 @@ class Thread {
     let now = performance.now()
     for (;;) {
       const isBusy = this.#jobCount + this.#lanes.count > 0
-      const idleMs = this.#lanes.isHolding ? HOLD_MS : isBusy ? IDLE_MS : -1
+      const isReporting = this.#lanes.isReporting
+      const idleMs = this.#lanes.isHolding ? HOLD_MS : isReporting ? REPORT_MS : isBusy ? IDLE_MS : -1
       const timeoutMs = this.#waiting.length > 0 ? 0 : idleMs
       const mayLook = this.#pace === 'prompt' && timeoutMs !== 0
       const count = mayLook
@@ -176,6 +177,7 @@ class Thread {
       if (mayLook) this.#busyWait.learn(count, now)
       this.#sweep(now)
       if (this.#lanes.isHolding) this.#lanes.endHeld(now)
+      this.#lanes.reportDue(now)
       if (this.#pace === 'prompt') Atomics.add(this.#smallReads, 0, count)
       else if (this.#movedBytes >= REST_AFTER_BYTES) this.#giveWay()
     }

@@ -498,6 +498,8 @@ export interface ServerFile {
   readonly acme?: ServerAcme
   /** A listener for the operator alone: API, metrics, bans. A reload cannot change it. Default: none. */
   readonly admin?: ServerAdmin
+  /** Whether requests get an id (`X-Request-Id`) and a trace (`traceparent`). Default: `false`. */
+  readonly tracing?: boolean
   /** What tunnels may do under pressure; the first rule that names a tunnel counts. Default: none. */
   readonly tunnelRules?: readonly ServerTunnelRule[]
   /** One JSON line for each visit. A reload cannot change it. Default: none. */

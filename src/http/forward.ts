@@ -59,17 +59,21 @@ export function forwardRequestHead(head: RequestHead, hop: Hop, into: Uint8Array
     from = head.pathStart
   }
 
+  const isTraced = head.requestId !== ''
   let keepsTe = false
   let given = 0
   const { nominatedCount, count } = fields
   for (let line = 0; line < count; line++) {
     const kind = fields.kind(line)
-    if (kind === Field.OTHER && nominatedCount === 0) continue
+    if (kind === Field.OTHER && nominatedCount === 0 && !isTraced) continue
     let isKept = true
     let replacement: Uint8Array | undefined
     if (nominatedCount > 0 && fields.isNominated(line)) isKept = false
     else
       switch (kind) {
+        case Field.OTHER:
+          isKept = !isTraced || !(fields.isNamed(line, 'x-request-id') || fields.isNamed(line, 'traceparent'))
+          break
         case Field.CONNECTION:
         case Field.HOP:
           isKept = false
@@ -111,6 +115,8 @@ export function forwardRequestHead(head: RequestHead, hop: Hop, into: Uint8Array
     to = copy(CRLF, 0, 2, into, to)
   }
   to = copy(bytes, from, head.end - 2, into, to)
+  if (isTraced)
+    to = write(`X-Request-Id: ${head.requestId}\r\ntraceparent: ${head.traceparent}\r\n`, into, to)
   if (isUpgrade) to = copy(CONNECTION_UPGRADE, 0, CONNECTION_UPGRADE.length, into, to)
   if (keepsTe) to = copy(CONNECTION_TE, 0, CONNECTION_TE.length, into, to)
   to = given === 0 ? writeTail(head, hop, into, to) : writeGivenTail(head, hop, given, into, to)

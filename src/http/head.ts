@@ -59,6 +59,10 @@ export class RequestHead {
   refusal: ErrorCode = 'BAD_REQUEST'
   /** The lines behind the first one, for forwarding. */
   readonly fields: Fields = new Fields()
+  /** What `tracing.ts` gave the request: forwarded in place of what the visitor sent. `''`: nothing. */
+  requestId = ''
+  traceparent = ''
+
   #hostWithPort = ''
 
   /** The target as sent, in whatever form. */

@@ -73,7 +73,7 @@ export function accessLog(options: AccessLogOptions = {}): AccessLog {
 
 /** Written by hand: `JSON.stringify` of all of it takes three times as long. */
 function lineOf(seen: Seen, outcome: Outcome, withQuery: boolean): string {
-  const { id, kind, tunnel, address, method, host } = seen
+  const { id, kind, tunnel, address, method, host, requestId } = seen
   const { status, durationMs, waitMs, appMs, requestBytes, answerBytes, code, client } = outcome
   const transferMs = Math.max(0, Math.round((durationMs - waitMs - appMs) * 100) / 100)
   const request =
@@ -81,7 +81,7 @@ function lineOf(seen: Seen, outcome: Outcome, withQuery: boolean): string {
       ? `,"method":${quoted(method)},"host":${quoted(host)},"path":${quoted(withQuery ? seen.target : pathOf(seen.target))},"status":${status}`
       : ''
   return (
-    `{"time":"${timeNow()}","id":${id},"kind":"${kind}","tunnel":${quoted(tunnel)}` +
+    `{"time":"${timeNow()}","id":${id}${requestId === undefined ? '' : `,"requestId":${quoted(requestId)}`},"kind":"${kind}","tunnel":${quoted(tunnel)}` +
     `${client === undefined ? '' : `,"client":${client}`},"address":${quoted(address)}${request},"ms":${durationMs}` +
     `,"waitMs":${waitMs},"appMs":${appMs},"transferMs":${transferMs},"requestBytes":${requestBytes},"answerBytes":${answerBytes}` +
     `${code === undefined ? '' : `,"code":"${code}"`}}\n`

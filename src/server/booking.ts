@@ -309,8 +309,9 @@ export class Booking implements Visitor, Wrapping {
 
   #watch(tunnel: string): void {
     this.#watched = this.#host.observers.began(tunnel, () => {
-      const { method, target, host } = this.head
-      return { kind: 'http', address: this.address, method, target, host }
+      const { method, target, host, requestId } = this.head
+      const seen = { kind: 'http', address: this.address, method, target, host } as const
+      return requestId === '' ? seen : { ...seen, requestId }
     })
   }
 

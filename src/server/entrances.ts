@@ -17,8 +17,14 @@ export function acceptThrough(
 ): (socket: Socket, seat: Seat | undefined) => SocketHandler {
   const isTrusted = (address: string) => room.isTrusted(address)
   const hstsLine = () => room.settings.hstsLine
-  const direct: Entrance = { proto, isTrusted, hstsLine: proto === 'https' ? hstsLine : () => undefined }
-  const overTls: Entrance = { proto: 'https', isTrusted, hstsLine }
+  const isTraced = () => room.settings.isTraced
+  const direct: Entrance = {
+    proto,
+    isTrusted,
+    hstsLine: proto === 'https' ? hstsLine : () => undefined,
+    isTraced,
+  }
+  const overTls: Entrance = { proto: 'https', isTrusted, hstsLine, isTraced }
   // A header without an address leaves the proxy's own. Forwarding headers behind it are the visitor's words, not the proxy's.
   const untrusted: Entrance = { ...direct, isTrusted: () => false }
   const proxied: ProxiedHost = {

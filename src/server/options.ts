@@ -164,6 +164,11 @@ export interface TunnelServerOptions {
    */
   readonly tunnelRules?: readonly TunnelRule[]
   /**
+   * `true`: each request has an id, in `X-Request-Id` to the app and of its answer, and its trace goes on or begins (`traceparent`, W3C
+   * Trace Context). Ids of trusted proxies are kept, those of visitors replaced. Observers learn the id. Default `false`.
+   */
+  readonly tracing?: boolean
+  /**
    * A listener for the operator alone: API, metrics, bans. Default none, and then nothing is measured. A reload cannot change it:
    * `OPTION_INVALID`.
    */

@@ -66,6 +66,7 @@ export interface ServerSettings {
   readonly middlewares: readonly Middleware[]
   readonly admin: AdminSettings | undefined
   readonly tunnelRules: readonly TunnelRule[]
+  readonly isTraced: boolean
   readonly limits: ServerLimits
   readonly addressBounds: AddressBounds
   /** Nothing was said about `maxAddressVisitors`: a server with few places gives one address fewer. */
@@ -106,6 +107,7 @@ export function serverSettings(options: TunnelServerOptions): ServerSettings {
     acceptsProxyProtocol: checkProxyProtocol(options),
     ...checkAllPlugins(options),
     admin: checkAdmin(options.admin),
+    isTraced: options.tracing ?? false,
     tunnelRules: checkTunnelRules(options.tunnelRules ?? []),
     guarding: options.guarding,
     limits,

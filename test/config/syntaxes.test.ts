@@ -231,6 +231,7 @@ const SERVER = {
   'trusted-proxies': '10.0.0.0/8',
   'accept-proxy-protocol': 'true',
   'client-ca': 'cert.pem',
+  tracing: 'true',
   'tunnel-rules': [
     {
       tunnels: ['shop', 'team-*'],
@@ -301,6 +302,7 @@ const SERVER_MEANS = () => ({
     reservedNames: ['mine', 'ours'],
     trustedProxies: ['10.0.0.0/8'],
     clientCa: 'a certificate',
+    tracing: true,
     tunnelRules: [
       {
         tunnels: ['shop', 'team-*'],

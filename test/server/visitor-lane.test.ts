@@ -23,6 +23,7 @@ function lane(): VisitorLane {
     socket: { isLendable: true } as never, // only this is asked
     grant: () => ({}) as never, // only whether there is one
     hop: () => ({ address: '192.0.2.1', proto: 'http', trusted: false, hostHeader: '', origin: '' }),
+    tracing: () => undefined,
     hostWithPort: () => 'app.localhost',
     limits: () => DEFAULT_LIMITS,
     isUndisturbed: () => true,

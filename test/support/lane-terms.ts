@@ -13,6 +13,7 @@ export const laneTerms = (): LaneTerms => ({
   hop: { address: '192.0.2.1', proto: 'http', trusted: false, hostHeader: '', origin: '' },
   isReported: false,
   isMeasured: false,
+  tracing: undefined,
   allotted: [],
   limits: { maxHeadBytes: 32_768, maxHeaderCount: 100, maxTargetBytes: 8_192 },
 })

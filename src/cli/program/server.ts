@@ -84,6 +84,9 @@ function serverOptions(): Option[] {
     new Option('--access-log <file>', 'one JSON line for each visit; - for standard output').env(
       'TUNNEL_SERVER_ACCESS_LOG',
     ),
+    new Option('--tracing', 'give requests an id (X-Request-Id) and a trace (traceparent)').env(
+      'TUNNEL_SERVER_TRACING',
+    ),
     new Option('--admin <address>', 'listen for the operator: API and metrics, such as 127.0.0.1:9090').env(
       'TUNNEL_SERVER_ADMIN',
     ),
@@ -119,6 +122,7 @@ function serverSettings(flags: Flags): ServerConfigOptions {
   return {
     ...(acme && { acme }),
     ...adminSettings(flags),
+    ...(flags.isOn('tracing') && { tracing: true }),
     ...(accessLog !== undefined && { accessLog: accessLog === '-' ? {} : { file: accessLog } }),
     ...(clientCa !== undefined && { clientCa: readAuthority(clientCa, flags.label('clientCa')) }),
     ...(httpPort !== undefined && { httpPort }),

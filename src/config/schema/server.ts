@@ -300,6 +300,11 @@ export const SERVER_FIELDS: Fields = {
     meaning: 'A listener for the operator alone: API, metrics, bans. A reload cannot change it',
     default: 'none',
   },
+  tracing: {
+    value: { type: 'flag' },
+    meaning: 'Whether requests get an id (`X-Request-Id`) and a trace (`traceparent`)',
+    default: '`false`',
+  },
   'tunnel-rules': {
     value: { type: 'list', of: { type: 'table', fields: TUNNEL_RULE } },
     meaning: 'What tunnels may do under pressure; the first rule that names a tunnel counts',

@@ -374,6 +374,7 @@ export class HttpConnection
       socket: this.#socket,
       grant: () => this.#front.laneGrant(this.#visit.head, this.visitor.address),
       hop: rewrite => this.visitor.hop(rewrite),
+      tracing: () => this.visitor.tracing,
       hostWithPort: () => this.#visit.head.hostWithPort,
       limits: () => this.#front.limits,
       isUndisturbed: () => this.#phase === 'lent' && this.input.isEmpty && !this.input.hasEnded,

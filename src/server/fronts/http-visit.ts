@@ -5,6 +5,7 @@ import { ERRORS, type ErrorCode } from '../../errors.ts'
 import type { Hop } from '../../http/forward.ts'
 import type { RequestHead } from '../../http/head.ts'
 import { errorAnswer, wantsHtml } from '../../http/pages.ts'
+import { identify, requestIdLine } from '../../http/tracing.ts'
 import type { Socket, Splice, SpliceDone } from '../../socket.ts'
 import type { Booking, BookingDesk } from '../booking.ts'
 import type { Arrival, Holding, Route } from '../front.ts'
@@ -42,6 +43,9 @@ export class HttpVisit implements Visit, Arrival {
     this.isRequestComplete = false
     this.answerBytes = 0
     this.answerStatus = 0
+    const { tracing } = this.#channel.visitor
+    this.head.requestId = ''
+    if (tracing !== undefined) identify(this.head, tracing, '0')
     const booking = this.#channel.shortcut?.resumed(this) ?? this.#desk.book(this)
     this.#booking = booking
     this.#follow(booking.route)
@@ -179,7 +183,11 @@ export class HttpVisit implements Visit, Arrival {
   }
 
   get answerLines(): Uint8Array | undefined {
-    return this.#booking?.answerLines
+    const lines = this.#booking?.answerLines
+    const { requestId } = this.head
+    if (requestId === '') return lines
+    const line = requestIdLine(requestId)
+    return lines === undefined ? line : Buffer.concat([lines, line])
   }
 
   get hstsLine(): Uint8Array | undefined {

@@ -1,6 +1,8 @@
 // What origins get to know about one visitor's connection: made once, and again when something of it changes.
 
+import { randomBytes } from 'node:crypto'
 import type { Hop } from '../../http/forward.ts'
+import type { Tracing } from '../../http/tracing.ts'
 import type { Rewrite } from '../upstream.ts'
 
 /** How a connection came in. */
@@ -11,6 +13,8 @@ export interface Entrance {
   isTrusted(address: string): boolean
   /** A header line for answers of the app that have none of its kind; see `Visit.hstsLine`. */
   hstsLine(): Uint8Array | undefined
+  /** Whether requests get ids. Default: not. */
+  isTraced?(): boolean
 }
 
 export class VisitorHop {
@@ -19,6 +23,7 @@ export class VisitorHop {
   readonly address: string
   #hop: Hop | undefined
   #rewrite: Rewrite | undefined
+  #tracing: Tracing | undefined
 
   constructor(entrance: Entrance, address: string) {
     this.#entrance = entrance
@@ -39,6 +44,16 @@ export class VisitorHop {
     return this.#hop
   }
 
+  /** What ids of its requests are made of; `undefined`: they get none. */
+  get tracing(): Tracing | undefined {
+    if (this.#entrance.isTraced?.() !== true) return undefined
+    this.#tracing ??= {
+      seed: randomBytes(10).toString('hex').slice(1),
+      keepsIds: this.#entrance.isTrusted(this.address),
+    }
+    return this.#tracing
+  }
+
   get hstsLine(): Uint8Array | undefined {
     return this.#entrance.hstsLine()
   }
@@ -46,5 +61,6 @@ export class VisitorHop {
   /** The server may trust others now. */
   forget(): void {
     this.#hop = undefined
+    this.#tracing = undefined
   }
 }

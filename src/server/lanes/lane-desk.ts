@@ -121,11 +121,16 @@ export class LaneDesk implements Deadline {
       allotted: allotments.map(({ left }) => left),
       isMeasured: metrics !== undefined,
       isReported: isObserved || this.#rateFor(reports) === Number.POSITIVE_INFINITY,
-      exchanged: ({ target, status, durationMs, requestBytes, bytes }) => {
+      exchanged: ({ requestId, target, status, durationMs, requestBytes, bytes }) => {
         const asked = { host, method: 'GET', target }
         if (isObserved)
           observers
-            .began(tunnel.name, () => ({ kind: 'http', address, ...asked }))
+            .began(tunnel.name, () => ({
+              kind: 'http',
+              address,
+              ...asked,
+              ...(requestId !== '' && { requestId }),
+            }))
             ?.served(durationMs, {
               status,
               requestBytes,

@@ -3,6 +3,7 @@
 import type { Lane, LaneEnd } from '../../accelerator.ts'
 import type { Hop } from '../../http/forward.ts'
 import type { HeadLimits } from '../../http/head.ts'
+import type { Tracing } from '../../http/tracing.ts'
 import type { Socket } from '../../socket.ts'
 import type { Booking } from '../booking.ts'
 import type { Arrival } from '../front.ts'
@@ -27,6 +28,8 @@ export interface LaneSite {
   grant(): LaneGrant | undefined
   /** What origins get to know of the visitor. */
   hop(rewrite: Rewrite | undefined): Hop
+  /** What ids of its requests are made of. */
+  tracing(): Tracing | undefined
   /** What the visitor asked last. */
   hostWithPort(): string
   limits(): HeadLimits
@@ -108,6 +111,7 @@ export class VisitorLane implements Shortcut {
       isReported,
       isMeasured,
       allotted,
+      tracing: site.tracing(),
     }
     let lane: Lane | undefined
     reserved.lend(site.socket, terms, {

@@ -81,6 +81,8 @@ export class InnerVisit implements Visit {
     const bytes = headOf(this.#request, this.#outer.head, this.#keepsLength)
     const end = parseRequestHead(this.head, bytes, 0, bytes.length, this.#limits)
     if (end !== bytes.length) throw new RangeError('the request of a middleware is none any more')
+    this.head.requestId = this.#outer.head.requestId
+    this.head.traceparent = this.#outer.head.traceparent
     this.#beginAt(upstream)
     return this.#answer.promise
   }

@@ -24,6 +24,8 @@ export function answerHead(
     if (lower === 'strict-transport-security') hstsLine = undefined
     head += `${name}: ${value}\r\n`
   }
+  const { answerLines } = visit
+  if (answerLines !== undefined) head += latin1Text(answerLines, 0, answerLines.length)
   if (hstsLine !== undefined) head += latin1Text(hstsLine, 0, hstsLine.length)
   head += lengthLine(answer, visit.head.method, bodyBytes)
   if (!visit.keepsAlive) head += 'Connection: close\r\n'
