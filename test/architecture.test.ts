@@ -89,6 +89,7 @@ const ALLOWED: Record<string, readonly string[]> = {
     'stores',
   ],
   cli: [
+    'plugin',
     'operations',
     'store',
     'stores',

@@ -79,6 +79,7 @@ export async function withGuards({
   login = new Map(),
   open: _open,
   adminListener: _adminListener,
+  pluginFiles: _pluginFiles,
   accessLog: _accessLog,
   ...options
 }: ServerConfigOptions): Promise<TunnelServerOptions> {

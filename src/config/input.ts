@@ -498,6 +498,8 @@ export interface ServerFile {
   readonly acme?: ServerAcme
   /** A listener for the operator alone: API, metrics, bans. A reload cannot change it. Default: none. */
   readonly admin?: ServerAdmin
+  /** Modules whose default export is a guard, a middleware, an observer, or a list of these. A reload cannot change them. Default: none. */
+  readonly plugins?: readonly string[]
   /** Whether requests get an id (`X-Request-Id`) and a trace (`traceparent`). Default: `false`. */
   readonly tracing?: boolean
   /** What tunnels may do under pressure; the first rule that names a tunnel counts. Default: none. */

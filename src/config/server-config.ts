@@ -55,6 +55,8 @@ export interface ServerConfigOptions extends TunnelServerOptions {
   /** PEM files of certificates, as flags name them. */
   readonly tlsFiles?: readonly { readonly cert: string; readonly key: string }[]
   readonly adminListener?: AdminConfig
+  /** Paths of modules. */
+  readonly pluginFiles?: readonly string[]
   readonly accessLog?: AccessLogConfig
   /** Certificates of an authority. */
   readonly acme?: AcmeSettings

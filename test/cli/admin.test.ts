@@ -26,10 +26,9 @@ test('the commands find the server that this user started, and act on it', async
   )
   try {
     let text = ''
-    for await (const bytes of server.stdout) {
-      text += new TextDecoder().decode(bytes)
-      if (text.includes('"code":"ADMIN"')) break
-    }
+    // Read on: a server whose reader leaves stops.
+    const reader = server.stdout.getReader()
+    while (!text.includes('"code":"ADMIN"')) text += new TextDecoder().decode((await reader.read()).value)
     expect((await stat(join(state, 'localtunnels/admin.json'))).mode & 0o777).toBe(0o600)
     expect(text).not.toContain(
       JSON.parse(await Bun.file(join(state, 'localtunnels/admin.json')).text()).token,

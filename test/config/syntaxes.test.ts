@@ -231,6 +231,7 @@ const SERVER = {
   'trusted-proxies': '10.0.0.0/8',
   'accept-proxy-protocol': 'true',
   'client-ca': 'cert.pem',
+  plugins: './audit.ts',
   tracing: 'true',
   'tunnel-rules': [
     {
@@ -302,6 +303,7 @@ const SERVER_MEANS = () => ({
     reservedNames: ['mine', 'ours'],
     trustedProxies: ['10.0.0.0/8'],
     clientCa: 'a certificate',
+    pluginFiles: [expect.stringMatching(/^\/.*audit\.ts$/)],
     tracing: true,
     tunnelRules: [
       {

@@ -12,6 +12,7 @@ import { Changes } from '../changes.ts'
 import { withPages } from '../documentation.ts'
 import { createServer, type ServerEnd, withGuards } from '../ends.ts'
 import { isOpenToOthers } from '../open-server.ts'
+import type { LoadedPlugins } from '../plugin-files.ts'
 import { Refusals } from '../refusals.ts'
 import { describe, moreEvent, responseEvent, visitorEvent } from '../report.ts'
 import type { Run } from '../run.ts'
@@ -36,7 +37,8 @@ export async function serve({ file, flags }: ServeSettings, run: Run): Promise<v
     source = await openSource(given, run)
     admin = await openAdmin(given, run)
     log = await openLog(given)
-    const besides = { source, admin, log }
+    const plugins = given.pluginFiles && (await loadPlugins(given.pluginFiles))
+    const besides = { source, admin, log, plugins }
     const wanted = { ...given, ...addedBy(besides), reportRate: run.reportRate }
     const options = source?.added(wanted) ?? wanted
     // Options that cannot be used at all are reported first.
@@ -69,16 +71,26 @@ async function openAdmin(
 }
 
 /** What these add to the options of the server, also to those of a reload. */
-const addedBy = ({ admin, log }: Besides): Pick<TunnelServerOptions, 'admin' | 'observers'> => ({
+const addedBy = ({
+  admin,
+  log,
+  plugins,
+}: Besides): Pick<TunnelServerOptions, 'admin' | 'guards' | 'middlewares' | 'observers'> => ({
   ...(admin !== undefined && { admin: admin.options }),
-  ...(log !== undefined && { observers: [log] }),
+  ...plugins,
+  ...(log !== undefined && { observers: [...(plugins?.observers ?? []), log] }),
 })
+
+async function loadPlugins(paths: readonly string[]): Promise<LoadedPlugins> {
+  return (await import('../plugin-files.ts')).loadPlugins(paths)
+}
 
 /** What a server has besides its options. */
 interface Besides {
   readonly source: CertificateSource | undefined
   readonly admin: AdminListener | undefined
   readonly log: AccessLog | undefined
+  readonly plugins: LoadedPlugins | undefined
 }
 
 /** Throws `OPEN_SERVER` when everybody could have a tunnel. */
@@ -151,7 +163,12 @@ class Follower {
   readonly #run: Run
   readonly #watch: FileWatch
   #server: ServerEnd | undefined
-  #besides: Besides = { source: undefined, admin: undefined, log: undefined }
+  #besides: Besides = {
+    source: undefined,
+    admin: undefined,
+    log: undefined,
+    plugins: undefined,
+  }
   readonly #changes: Changes
 
   constructor(file: string, flags: ServerConfigOptions, run: Run) {

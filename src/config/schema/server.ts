@@ -300,6 +300,13 @@ export const SERVER_FIELDS: Fields = {
     meaning: 'A listener for the operator alone: API, metrics, bans. A reload cannot change it',
     default: 'none',
   },
+  plugins: {
+    value: { type: 'list', of: { type: 'path' } },
+    option: 'pluginFiles',
+    meaning:
+      'Modules whose default export is a guard, a middleware, an observer, or a list of these. A reload cannot change them',
+    default: 'none',
+  },
   tracing: {
     value: { type: 'flag' },
     meaning: 'Whether requests get an id (`X-Request-Id`) and a trace (`traceparent`)',
