@@ -7,6 +7,7 @@
 // A row is data: its requests, how many visitors at a time, its figures, what is to be reached. One row alone takes
 // about a minute with all tunnels, and seconds with two.
 
+import { h2load } from './load/h2load.ts'
 import { keepBusy, run } from './load/load.ts'
 import {
   BROWSER,
@@ -30,7 +31,7 @@ import { type Figures, measure, type Row, type Scene, type Stage } from './measu
 import { conclude, isQuick, options, refuse, seconds, unlessQuick } from './measure/suite.ts'
 import { summary } from './measure/summary.ts'
 import { FILE_SIZES } from './origin/files.ts'
-import { behindNginx, carrierBehindNginx, nginxTls } from './peers/floors.ts'
+import { behindNginx, caddyTls, carrierBehindNginx, nginxTls } from './peers/floors.ts'
 import { ACCELERATOR_OFF, ALL, choose, FLOORS, OURS } from './peers/list.ts'
 import { ours, oursCli, oursCliTls, oursJson, oursLibrary, oursTerminal, oursTls } from './peers/ours.ts'
 import type { Peer } from './peers/peer.ts'
@@ -212,6 +213,46 @@ const COLD: readonly Row[] = [
 ]
 
 const RATHOLE_BEHIND_NGINX = 'nginx-tls+rathole'
+/** HTTP/2 and, right behind it, HTTP/1.1 with as many requests at once. */
+async function byHttp2(scene: Scene): Promise<Figures> {
+  const { endpoints } = scene.tunnel
+  const { path } = SMALL[0]!
+  let rate = { rps: 0, failed: 0 }
+  const figures = await observe(scene, async () => {
+    const began = performance.now()
+    rate = await h2load(endpoints.files!, path, { connections: 10, streams: 10, seconds })
+    const took = (performance.now() - began) / 1_000
+    const none = { mean: 0, p50: 0, p90: 0, p99: 0, p999: 0, max: 0, cpuSeconds: 0, bytes: 0 }
+    return { ...none, ok: rate.rps * took, failed: 0, wrong: 0, seconds: took, failure: '' }
+  })
+  const { ok, seconds: lasted } = await run(endpoints, { exchanges: SMALL, connections: 100, seconds })
+  const rps1 = ok / lasted
+  return { rps: rate.rps, rps1, factor: rate.rps / rps1, cpu: figures.cpu ?? 0, failed: rate.failed }
+}
+
+const HTTP2: Row = {
+  id: 'h2',
+  title: 'Visitors by HTTP/2 over TLS, 20 B, 10 connections with 10 requests at once',
+  columns: [
+    column('rps', 'requests', '/s', 'higher'),
+    column('rps1', 'HTTP/1.1, 100 connections', '/s', 'higher'),
+    column('factor', 'HTTP/2 ÷ HTTP/1.1', '', 'higher'),
+    column('cpu', 'CPU, both ends', 'µs a request', 'lower'),
+    column('failed', 'failed', '%', 'neither'),
+  ],
+  goals: [
+    atLeast('rps', 1, 'nginx-tls'),
+    atLeast('rps', 1, 'caddy-tls'),
+    { key: 'factor', reach: 1, limit: 0.9 },
+  ],
+  note: 'The generator is h2load. nginx has one process; it and caddy stand in front of the app, without a tunnel.',
+  // What its code does is compiled then.
+  check: async ({ tunnel }) => {
+    await h2load(tunnel.endpoints.files!, SMALL[0]!.path, { connections: 10, streams: 10, seconds: 1 })
+  },
+  take: byHttp2,
+}
+
 const TLS: readonly Row[] = [
   loadRow({
     id: 'tls50',
@@ -295,6 +336,12 @@ const STAGES: readonly Stage[] = [
       behindNginx(frpBest, 'nginx-tls+frp'),
     ],
     rows: TLS,
+    warmUp,
+  },
+  {
+    origins: ['files'],
+    peers: [nginxTls, caddyTls, oursTls, oursCliTls],
+    rows: Bun.which('h2load') === null ? [] : [HTTP2],
     warmUp,
   },
   {

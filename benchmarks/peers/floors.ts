@@ -97,6 +97,28 @@ export const nginxTls: Peer = {
   plan: (ports, site) => inFront(direct.plan(ports, site), site),
 }
 
+export const caddyTls: Peer = {
+  ...hop('caddy-tls', 'caddy', 'version', 'caddy with TLS in front of the app, no tunnel', () => ({
+    command: [],
+  })),
+  tls: true,
+  plan(ports, site) {
+    const open = eachPort(ports, () => freePort())
+    const { certFile, keyFile } = certificate()
+    const sites = Object.entries(ports).map(
+      ([name, port]) =>
+        `:${open[name]} {\n tls ${certFile} ${keyFile}\n reverse_proxy 127.0.0.1:${port}\n}\n`,
+    )
+    const file = site.file('Caddyfile', `{\n admin off\n auto_https off\n}\n${sites.join('')}`)
+    const program = {
+      command: command('caddy', 'run --adapter caddyfile --config', file),
+      env: { HOME: file.replace('/Caddyfile', '') },
+    }
+    const endpoints = eachPort(ports, name => endpoint(open[name]!, `localhost:${open[name]}`, { tls: true }))
+    return { server: [program], client: [], listens: Object.values(open), endpoints }
+  },
+}
+
 /** nginx takes the TLS of visitors and asks the tunnel in the clear. */
 export function behindNginx(peer: Peer, name: string): Peer {
   const how = `nginx with TLS in front of ${peer.name} (${peer.how})`
@@ -159,7 +181,7 @@ function nginx(site: Site, hops: Hops, tls: boolean): Program {
       name,
       { listen, to },
     ]) => `upstream ${name} { server 127.0.0.1:${to}; keepalive 128; keepalive_requests 1000000000; }
-  server { listen 127.0.0.1:${listen}${tls ? ' ssl' : ''} backlog=4096; ${lines}
+  server { listen 127.0.0.1:${listen}${tls ? ' ssl http2' : ''} backlog=4096; ${lines}
     location / { proxy_pass http://${name}; proxy_http_version 1.1; proxy_set_header Host $http_host;
       proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $upgraded; proxy_read_timeout 600s; } }`,
   )
