@@ -57,6 +57,7 @@ export type {
 } from './plugin.ts'
 export { type AccessLog, type AccessLogOptions, accessLog } from './plugins/access-log.ts'
 export { type GuardingOptions, guarding, type Issuer, type LoginProvider } from './plugins/guarding.ts'
+export { type RateOptions, rate } from './plugins/rate.ts'
 export type { AdminOptions } from './server/admin/options.ts'
 export type { ServerLimits, TokenRule, TunnelServerEvents, TunnelServerOptions } from './server/options.ts'
 export { TunnelServer } from './server/server.ts'

@@ -9,8 +9,9 @@ import type {
   UdpTunnelOptions,
 } from '../client/options.ts'
 import type { Tunnel } from '../client/tunnel.ts'
-import type { ServerConfigOptions } from '../config/server-config.ts'
+import type { RateConfig, ServerConfigOptions } from '../config/server-config.ts'
 import { TunnelError } from '../errors.ts'
+import type { Guard } from '../plugin.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from '../server/options.ts'
 
 export type TunnelEnd = Pick<Tunnel, 'kind' | 'name' | 'url' | 'close'>
@@ -79,11 +80,23 @@ export async function withGuards({
   login = new Map(),
   open: _open,
   adminListener: _adminListener,
+  rates = [],
   pluginFiles: _pluginFiles,
   accessLog: _accessLog,
   ...options
 }: ServerConfigOptions): Promise<TunnelServerOptions> {
   const { guarding } = await import('../plugins/guarding.ts')
+  const guards = [...(options.guards ?? []), ...(await ratesOf(rates))]
   const issuers = jwtIssuers.map(issuer => ({ issuer }))
-  return { ...options, guarding: guarding({ issuers, logins: [...login.values()] }) }
+  return {
+    ...options,
+    ...(guards.length > 0 && { guards }),
+    guarding: guarding({ issuers, logins: [...login.values()] }),
+  }
+}
+
+async function ratesOf(rates: readonly RateConfig[]): Promise<readonly Guard[]> {
+  if (rates.length === 0) return []
+  const { rate } = await import('../plugins/rate.ts')
+  return rates.map(one => rate(one))
 }

@@ -266,6 +266,18 @@ export interface ServerAdmin {
   readonly probe?: number | string
 }
 
+/** The table `rate`. */
+export interface ServerRate {
+  /** Names, or patterns such as `team-*`. Default: all tunnels. */
+  readonly tunnels?: readonly string[]
+  /** Requests, or connections, in a window; above: 429. */
+  readonly limit: number
+  /** How long a window is, up to a day. */
+  readonly window: number | string
+  /** Whether each address has its own, or all visitors of a tunnel share one. Default: `address`. */
+  readonly by?: 'address' | 'tunnel'
+}
+
 /** The table `tunnel.rule.breaker`. */
 export interface ServerTunnelRuleBreaker {
   /** Failed requests of a window, in percent, from which it opens. Default: 50. */
@@ -502,6 +514,8 @@ export interface ServerFile {
   readonly plugins?: readonly string[]
   /** Whether requests get an id (`X-Request-Id`) and a trace (`traceparent`). Default: `false`. */
   readonly tracing?: boolean
+  /** The operator's own rates, besides those that clients ask for. Default: none. */
+  readonly rates?: readonly ServerRate[]
   /** What tunnels may do under pressure; the first rule that names a tunnel counts. Default: none. */
   readonly tunnelRules?: readonly ServerTunnelRule[]
   /** One JSON line for each visit. A reload cannot change it. Default: none. */

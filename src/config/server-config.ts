@@ -38,6 +38,14 @@ export interface AdminConfig {
   readonly probeMs?: number
 }
 
+/** A table of `rates`. */
+export interface RateConfig {
+  readonly tunnels?: readonly string[]
+  readonly limit: number
+  readonly windowMs: number
+  readonly by?: 'address' | 'tunnel'
+}
+
 /** The table `access-log`. */
 export interface AccessLogConfig {
   readonly file?: string
@@ -55,6 +63,7 @@ export interface ServerConfigOptions extends TunnelServerOptions {
   /** PEM files of certificates, as flags name them. */
   readonly tlsFiles?: readonly { readonly cert: string; readonly key: string }[]
   readonly adminListener?: AdminConfig
+  readonly rates?: readonly RateConfig[]
   /** Paths of modules. */
   readonly pluginFiles?: readonly string[]
   readonly accessLog?: AccessLogConfig

@@ -2,7 +2,7 @@
 
 import { TunnelError } from '../errors.ts'
 import type { RateRule } from '../guard.ts'
-import type { Admittance, Allotment, Guard, Refusal } from '../plugin.ts'
+import type { Admittance, Allotment, ForTunnels, Guard, Refusal } from '../plugin.ts'
 import { sourceOf } from './addresses.ts'
 
 /** Addresses remembered at once: some 1 MB. Above, the one that has been quiet for longest is forgotten. */
@@ -157,14 +157,46 @@ class KeyAllotment implements Allotment {
   }
 }
 
-/** Refuses visitors whose address asks too often. */
+/** Who is counted. */
+type Counted = Pick<Admittance, 'address'> & Partial<Pick<Admittance, 'tunnel'>>
+
+/** What a rate is counted for. */
+export interface RateOptions extends RateRule, ForTunnels {
+  /** `address`: each address has its own, IPv6 by its first 64 bits. `tunnel`: all visitors of a tunnel share one. Default `address`. */
+  readonly by?: 'address' | 'tunnel'
+}
+
+/**
+ * A guard for all tunnels of a server, or for some: `limit` requests or connections in `windowMs`, refused above with 429
+ * `RATE_LIMITED`, `RateLimit` and `Retry-After`. Connections keep their lanes. 10,000 addresses or tunnels are remembered. Throws
+ * `GUARD_INVALID`.
+ *
+ * ```ts
+ * import { rate, TunnelServer } from 'localtunnels'
+ *
+ * const guards = [rate({ limit: 100, windowMs: 1_000 }), rate({ limit: 1_000, windowMs: 1_000, by: 'tunnel' })]
+ * const server = new TunnelServer({ port: 0, guards })
+ * ```
+ */
+export function rate({ by = 'address', tunnels, limit, windowMs }: RateOptions): Guard {
+  return new Rate({ limit, windowMs }, undefined, by, tunnels)
+}
+
+/** Refuses visitors whose address, or tunnel, asks too often. */
 export class Rate implements Guard {
   readonly name = 'rate'
+  readonly tunnels?: readonly string[]
+  readonly #by: 'address' | 'tunnel'
   readonly #rule: RateRule
   readonly #gcra: Gcra
 
   /** Throws `GUARD_INVALID`. */
-  constructor(rule: RateRule, maxSources?: number) {
+  constructor(
+    rule: RateRule,
+    maxSources?: number,
+    by: 'address' | 'tunnel' = 'address',
+    tunnels?: readonly string[],
+  ) {
     const { limit, windowMs } = rule
     const isUsable =
       Number.isSafeInteger(limit) &&
@@ -178,16 +210,22 @@ export class Rate implements Guard {
         'guard.rate needs a limit of 1 to 1,000,000 and a window of 1 s to 24 h.',
       )
     this.#rule = rule
+    this.#by = by
+    if (tunnels !== undefined) this.tunnels = tunnels
     this.#gcra = new Gcra(rule, maxSources)
   }
 
-  admit({ address }: Pick<Admittance, 'address'>, nowMs: number = performance.now()): Refusal | undefined {
-    const waitMs = this.#gcra.take(sourceOf(address), nowMs)
+  admit(visitor: Counted, nowMs: number = performance.now()): Refusal | undefined {
+    const waitMs = this.#gcra.take(this.#keyOf(visitor), nowMs)
     return waitMs === 0 ? undefined : tooMany(this.#rule, waitMs)
   }
 
-  allot({ address }: Pick<Admittance, 'address'>, nowMs: number = performance.now()): Allotment | undefined {
-    return this.#gcra.allot(sourceOf(address), nowMs)
+  allot(visitor: Counted, nowMs: number = performance.now()): Allotment | undefined {
+    return this.#gcra.allot(this.#keyOf(visitor), nowMs)
+  }
+
+  #keyOf({ address, tunnel = '' }: Counted): string {
+    return this.#by === 'tunnel' ? tunnel : sourceOf(address)
   }
 }
 

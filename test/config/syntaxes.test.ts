@@ -233,6 +233,7 @@ const SERVER = {
   'client-ca': 'cert.pem',
   plugins: './audit.ts',
   tracing: 'true',
+  rates: [{ tunnels: ['shop'], limit: 10, window: '1s', by: 'tunnel' }],
   'tunnel-rules': [
     {
       tunnels: ['shop', 'team-*'],
@@ -305,6 +306,7 @@ const SERVER_MEANS = () => ({
     clientCa: 'a certificate',
     pluginFiles: [expect.stringMatching(/^\/.*audit\.ts$/)],
     tracing: true,
+    rates: [{ tunnels: ['shop'], limit: 10, windowMs: 1_000, by: 'tunnel' }],
     tunnelRules: [
       {
         tunnels: ['shop', 'team-*'],

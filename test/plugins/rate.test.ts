@@ -1,7 +1,7 @@
 // GCRA against a bucket of tokens that is counted out, and its bound.
 
 import { expect, test } from 'bun:test'
-import { Gcra, Rate } from '../../src/plugins/rate.ts'
+import { Gcra, Rate, rate } from '../../src/plugins/rate.ts'
 
 test('the verdicts are those of a bucket that fills evenly', () => {
   const rule = { limit: 5, windowMs: 1_000 }
@@ -108,4 +108,14 @@ test('a key that has too few left gets no allotment, and those that nothing take
   expect(gcra.allot('0', 0)).not.toBe(first)
   // What was taken is known to the bucket after that.
   expect(gcra.availableOf('0', 0)).toBe(20)
+})
+
+test('by tunnel, all visitors of one share it, and those of another do not', () => {
+  const guard = rate({ limit: 2, windowMs: 3_600_000, by: 'tunnel', tunnels: ['a', 'b'] })
+  const visitor = { kind: 'http', isSecure: false } as const
+  const admit = (tunnel: string, address: string) => guard.admit({ ...visitor, tunnel, address })
+  expect([admit('a', '192.0.2.1'), admit('a', '192.0.2.2')]).toEqual([undefined, undefined])
+  expect(admit('a', '192.0.2.3')).toMatchObject({ code: 'RATE_LIMITED' })
+  expect(admit('b', '192.0.2.3')).toBeUndefined()
+  expect(guard.tunnels).toEqual(['a', 'b'])
 })

@@ -67,6 +67,30 @@ const BREAKER: Fields = {
   },
 }
 
+const SERVER_RATE: Fields = {
+  tunnels: {
+    value: { type: 'list', of: { type: 'text', form: 'name-pattern' } },
+    meaning: 'Names, or patterns such as `team-*`',
+    default: 'all tunnels',
+  },
+  limit: {
+    value: { type: 'number', least: 1, most: 1_000_000 },
+    isRequired: true,
+    meaning: 'Requests, or connections, in a window; above: 429',
+  },
+  window: {
+    value: { type: 'duration', least: 1_000 },
+    option: 'windowMs',
+    isRequired: true,
+    meaning: 'How long a window is, up to a day',
+  },
+  by: {
+    value: { type: 'choice', choices: ['address', 'tunnel'] },
+    meaning: 'Whether each address has its own, or all visitors of a tunnel share one',
+    default: '`address`',
+  },
+}
+
 const TUNNEL_RULE: Fields = {
   tunnels: {
     value: { type: 'list', of: { type: 'text', form: 'name-pattern' } },
@@ -311,6 +335,11 @@ export const SERVER_FIELDS: Fields = {
     value: { type: 'flag' },
     meaning: 'Whether requests get an id (`X-Request-Id`) and a trace (`traceparent`)',
     default: '`false`',
+  },
+  rates: {
+    value: { type: 'list', of: { type: 'table', fields: SERVER_RATE } },
+    meaning: "The operator's own rates, besides those that clients ask for",
+    default: 'none',
   },
   'tunnel-rules': {
     value: { type: 'list', of: { type: 'table', fields: TUNNEL_RULE } },

@@ -109,8 +109,8 @@ class WrappedExchange implements Exchange, Deadline {
     this.#framer.begin(head.body, head.contentLength)
     const takesBody = head.body !== 'none' && head.method !== 'GET' && head.method !== 'HEAD'
     this.#body = takesBody ? this.#makeBody() : undefined
-    const { proto } = visit.hop(undefined)
-    const request = requestOf(head, proto, this.#body?.stream, this.#abort.signal)
+    const { proto, trusted } = visit.hop(undefined)
+    const request = requestOf(head, trusted ? 'forwarded' : proto, this.#body?.stream, this.#abort.signal)
     if (request === undefined) {
       this.#finish()
       visit.fail('METHOD_REFUSED')
