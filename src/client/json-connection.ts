@@ -132,17 +132,17 @@ export class JsonConnection implements Connection {
   // ── Connection ─────────────────────────────────────────────────────────────────────────────────────────────
 
   register(settings: TunnelSettings, { name = '' }: Wish): Promise<Registration> {
-    const { kind, token, routes, isWildcard, pool, health, guard, hostNames } = settings
+    const { kind, token, routes, isWildcard, pool, health, guard, hostNames, protocol } = settings
     if (guard !== undefined) {
       const text = 'The server speaks the JSON wire, which has no guards, so the tunnel is not opened.'
       return Promise.reject(new TunnelError('GUARD_UNSUPPORTED', text))
     }
-    const isAlone = kind === 'http' && token === undefined && pool === undefined
+    const isAlone = kind === 'http' && protocol === undefined && token === undefined && pool === undefined
     const isPlain =
       isAlone && routes.length === 0 && !isWildcard && health === undefined && hostNames === undefined
     if (!isPlain || (this.#tunnel !== undefined && this.#tunnel.settings !== settings)) {
       const message =
-        'The server speaks the JSON wire, which carries one plain HTTP tunnel: no other kind, no token of its own, no routes, no wildcard, no hosts, no pool, no health checks.'
+        'The server speaks the JSON wire, which carries one plain HTTP tunnel: no other kind, no token of its own, no routes, no wildcard, no hosts, no HTTP/2, no pool, no health checks.'
       return Promise.reject(new TunnelError('KIND_REFUSED', message))
     }
     this.#tunnel ??= {

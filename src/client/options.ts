@@ -123,6 +123,12 @@ export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
    * token does not open: `HOST_NOT_ALLOWED`. Streams wire only.
    */
   readonly hosts?: readonly string[]
+  /**
+   * `h2c`: the app speaks HTTP/2 without TLS, as servers of gRPC do. The server then speaks it, too, many exchanges on each connection,
+   * to whatever visitors speak. Default `http/1.1`. For `port`, `unix` and an `http://` URL; routes stay HTTP/1.1; no WebSockets (501).
+   * Streams wire only.
+   */
+  readonly protocol?: 'http/1.1' | 'h2c'
 }
 
 /** A TCP tunnel: `client.tcp(…)`. Exactly one of `port` and `unix` says where connections go. */

@@ -76,6 +76,8 @@ export interface TunnelSettings {
   readonly hosts?: readonly string[]
   /** `http` and `tls`: whole host names that it answers, too. */
   readonly hostNames?: readonly string[]
+  /** `http`: the app speaks HTTP/2. */
+  readonly protocol?: 'h2c' | 'h2'
   /** It shares its name or port, and how. */
   readonly pool: Affinity | undefined
   readonly health: HealthSettings | undefined
@@ -190,6 +192,7 @@ export function httpTunnel(options: HttpTunnelOptions, environment: Environment,
     isWildcard: options.wildcard ?? false,
     ...(options.wildcardHosts && { hosts: hostsOf(options.wildcardHosts, options.wildcard ?? false) }),
     ...hostNamesOf(options.hosts),
+    ...protocolOf(options),
     pool: affinityOf(options.pool, ['none', 'cookie', 'address']),
     health: options.health && healthOf(options.health, origin, rewriteOf(options.hostHeader, origin)),
     guard: guardOf(options.guard),
@@ -204,6 +207,23 @@ function hostNamesOf(given: readonly string[] = []): Pick<TunnelSettings, 'hostN
     'OPTION_INVALID',
     `hosts must be at most ${MAX_HOST_NAMES} hosts such as www.customer.example, not ${given.join(', ').slice(0, 200)}.`,
   )
+}
+
+function protocolOf({
+  protocol = 'http/1.1',
+  url,
+  fetch,
+  folder,
+}: HttpTunnelOptions): Pick<TunnelSettings, 'protocol'> {
+  if (protocol === 'http/1.1') return {}
+  if (protocol !== 'h2c')
+    throw new TunnelError('OPTION_INVALID', `protocol must be http/1.1 or h2c, not "${String(protocol)}".`)
+  if (fetch !== undefined || folder !== undefined || url?.startsWith('https:'))
+    throw new TunnelError(
+      'OPTION_INVALID',
+      'protocol h2c is for apps with a port, an http:// URL or a unix socket.',
+    )
+  return { protocol }
 }
 
 function guardOf(options: GuardOptions | undefined): OwnGuard | undefined {

@@ -113,7 +113,8 @@ export class StreamsConnection implements Connection {
     const { promise, resolve, reject } = deferred<Registration>()
     const ref = this.#nextRef++
     this.#registering.set(ref, { settings, resolve, reject })
-    const { kind, token, rewrite, routes, isWildcard, hosts, hostNames, proxyProtocol, pool } = settings
+    const { kind, token, rewrite, routes, isWildcard, hosts, hostNames, protocol, proxyProtocol, pool } =
+      settings
     this.#session.sendControl(
       encodeControl({
         type: 'register',
@@ -129,14 +130,20 @@ export class StreamsConnection implements Connection {
         ...(isWildcard && { wildcard: true }),
         ...(hosts && { hosts }),
         ...(hostNames && { hostNames }),
+        ...(protocol && { protocol }),
         ...(pool !== undefined && { pool }),
         ...(guard && { guard }),
       }),
     )
     const registration = await this.#grantOf(promise, guard !== undefined, kind)
-    if (hostNames === undefined || registration.isHosted) return registration
+    const isHosted = hostNames === undefined || registration.isHosted === true
+    if (isHosted && registration.protocol === protocol) return registration
     this.release(registration)
-    throw new TunnelError('HOSTS_UNSUPPORTED')
+    if (!isHosted) throw new TunnelError('HOSTS_UNSUPPORTED')
+    throw new TunnelError(
+      'KIND_REFUSED',
+      'The server does not speak HTTP/2 to apps, which protocol asks for.',
+    )
   }
 
   async #grantOf(

@@ -28,6 +28,7 @@ import { StreamsReports } from './streams-reports.ts'
 import type { Verdict } from './token-gate.ts'
 import type { Tunnel } from './tunnels.ts'
 import type { TunnelUpstream } from './upstream.ts'
+import { Http2Apps } from './upstreams/http2-apps.ts'
 import { RoutedUpstream } from './upstreams/routed.ts'
 import { StreamsUpstream } from './upstreams/streams.ts'
 
@@ -362,9 +363,9 @@ export class StreamsConnection implements ClientConnection, Deadline {
     const { routes = [], proxyProtocol } = message
     const number = this.#nextTunnel
     this.#nextTunnel += 1 + routes.length
-    const upstreamOf = (offset: number, rewrite: HostRewrite) =>
-      this.#upstreamOf(number + offset, rewrite, tunnel.pool !== undefined, proxyProtocol)
-    const own = upstreamOf(0, message)
+    const upstreamOf = (offset: number, rewrite: HostRewrite, protocol?: Register['protocol']) =>
+      this.#upstreamOf(number + offset, rewrite, tunnel.pool !== undefined, proxyProtocol, protocol)
+    const own = upstreamOf(0, message, message.protocol)
     const upstream =
       routes.length === 0
         ? own
@@ -387,6 +388,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
       ...(limits.maxLinks > 0 && { linkSecret: this.#links.secret }),
       ...(message.guard !== undefined && { guarded: true }),
       ...(message.hostNames !== undefined && { hosted: true }),
+      ...(message.protocol !== undefined && { protocol: message.protocol }),
     })
     member.isWildcard = message.wildcard === true
     // More would be kept and never be used.
@@ -401,10 +403,23 @@ export class StreamsConnection implements ClientConnection, Deadline {
     { hostHeader, origin = '' }: HostRewrite,
     isShared: boolean,
     proxyProtocol: 1 | 2 | undefined,
+    protocol: Register['protocol'],
   ): StreamsUpstream {
     const host = this.#host
+    const session = this.#session
     return new StreamsUpstream({
-      session: this.#session,
+      session,
+      apps:
+        protocol === undefined
+          ? undefined
+          : new Http2Apps({
+              session,
+              get limits() {
+                return host.limits
+              },
+              deadlines: host.deadlines,
+              scheme: protocol === 'h2' ? 'https' : 'http',
+            }),
       trunk: this.#trunk,
       tunnel,
       get limits() {

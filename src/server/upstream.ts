@@ -1,5 +1,5 @@
 // Contract: anything the server can put a visitor's exchange on. Implementations: upstreams/streams.ts (pooled byte
-// streams to our own clients), upstreams/json.ts (one message per request and answer). A peer server comes later.
+// streams to our own clients, with HTTP/2 on them where the app speaks it), upstreams/json.ts (one message per request and answer). A peer server comes later.
 
 import type { ErrorCode } from '../errors.ts'
 import type { Hop } from '../http/forward.ts'

@@ -46,6 +46,8 @@ export interface Register extends HostRewrite {
   readonly hosts?: readonly string[]
   /** `http` and `tls`: whole host names outside of the server's domains that the tunnel answers, too. */
   readonly hostNames?: readonly string[]
+  /** `http`: the app speaks HTTP/2, in the clear (`h2c`) or by TLS (`h2`). Without it: HTTP/1.1. */
+  readonly protocol?: 'h2c' | 'h2'
   /** Shares the name or port with other clients that ask for the same; says how visitors are spread. */
   readonly pool?: Affinity
   /** `tcp` and `tls`: each connection to the origin begins with a PROXY protocol header of this version. */
@@ -149,6 +151,8 @@ export interface Granted {
   readonly guarded?: boolean
   /** It answers all the `hostNames` that were asked for. */
   readonly hosted?: boolean
+  /** The server speaks what was asked for. */
+  readonly protocol?: 'h2c' | 'h2'
 }
 
 export interface Refused {
@@ -340,7 +344,7 @@ function parseRegister(given: Record<string, unknown>): Register | undefined {
   const fields = isGuarded ? { ...given, kind: String(given.kind).slice(GUARDED.length) } : given
   const guard = isTable(given.guard) ? given.guard : undefined
   if (isGuarded !== (guard !== undefined)) return undefined
-  const { ref, name, port, resume, token, wildcard, hosts, hostNames, pool, proxyProtocol } = fields
+  const { ref, name, port, resume, token, wildcard, hosts, hostNames, protocol, pool, proxyProtocol } = fields
   const rewrite = parseRewrite(fields)
   const routes = fields.routes === undefined ? undefined : parseRoutes(fields.routes)
   const isValid =
@@ -354,6 +358,7 @@ function parseRegister(given: Record<string, unknown>): Register | undefined {
     (wildcard === undefined || typeof wildcard === 'boolean') &&
     (hosts === undefined || isHosts(hosts)) &&
     (hostNames === undefined || (isNamed(fields.kind) && isHostNames(hostNames))) &&
+    (protocol === undefined || (fields.kind === 'http' && isProtocol(protocol))) &&
     (pool === undefined || isAffinity(pool)) &&
     (proxyProtocol === undefined || proxyProtocol === 1 || proxyProtocol === 2)
   if (!isValid || rewrite === undefined || (fields.routes !== undefined && routes === undefined))
@@ -371,6 +376,7 @@ function parseRegister(given: Record<string, unknown>): Register | undefined {
     ...(wildcard !== undefined && { wildcard }),
     ...(hosts !== undefined && { hosts }),
     ...(hostNames !== undefined && { hostNames }),
+    ...(protocol !== undefined && { protocol }),
     ...(pool !== undefined && { pool }),
     ...(proxyProtocol !== undefined && { proxyProtocol }),
     ...(guard !== undefined && { guard }),
@@ -429,7 +435,7 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
   if (fields === undefined) return undefined
   switch (fields.type) {
     case 'granted': {
-      const { ref, tunnel, name, url, port, resume, linkSecret, guarded, hosted } = fields
+      const { ref, tunnel, name, url, port, resume, linkSecret, guarded, hosted, protocol } = fields
       if (
         !isCount(ref) ||
         (port !== undefined && (!isCount(port) || port > 65_535)) ||
@@ -439,7 +445,8 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
         !isText(resume, 128) ||
         !isHeaderText(linkSecret) ||
         (guarded !== undefined && typeof guarded !== 'boolean') ||
-        (hosted !== undefined && typeof hosted !== 'boolean')
+        (hosted !== undefined && typeof hosted !== 'boolean') ||
+        (protocol !== undefined && !isProtocol(protocol))
       ) {
         return undefined
       }
@@ -454,6 +461,7 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
         ...(linkSecret !== undefined && { linkSecret }),
         ...(guarded !== undefined && { guarded }),
         ...(hosted !== undefined && { hosted }),
+        ...(protocol !== undefined && { protocol }),
       }
     }
     case 'link-wanted':
@@ -611,6 +619,7 @@ export const isRoutePath = (value: unknown): value is string =>
 const isKind = (value: unknown): value is TunnelKind =>
   value === 'http' || value === 'tcp' || value === 'udp' || value === 'tls'
 const isNamed = (kind: string): boolean => kind === 'http' || kind === 'tls'
+const isProtocol = (value: unknown): value is 'h2c' | 'h2' => value === 'h2c' || value === 'h2'
 const isAffinity = (value: unknown): value is Affinity =>
   value === 'none' || value === 'cookie' || value === 'address'
 const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(ERRORS, code)

@@ -32,6 +32,9 @@ export function shareOptions(): Option[] {
       'with --wildcard: a host that may have a certificate, such as anna; repeatable',
     ).env('TUNNEL_WILDCARD_HOST'),
     hostOption(),
+    new Option('--protocol <protocol>', 'what the app speaks: http/1.1 or h2c (default: http/1.1)').env(
+      'TUNNEL_PROTOCOL',
+    ),
     new Option('--pool [affinity]', 'share the name with other clients: none, cookie or address').env(
       'TUNNEL_POOL',
     ),
@@ -56,6 +59,13 @@ function poolAffinity(flags: Flags): (typeof AFFINITIES)[number] | undefined {
   if (affinity !== undefined) return affinity
   const label = flags.label('pool')
   throw new TunnelError('OPTION_INVALID', `${label} "${text}" is none of none, cookie and address.`)
+}
+
+function protocolOf(flags: Flags): { readonly protocol?: 'http/1.1' | 'h2c' } {
+  const text = flags.text('protocol')
+  if (text === undefined) return {}
+  if (text === 'http/1.1' || text === 'h2c') return { protocol: text }
+  throw new TunnelError('OPTION_INVALID', `${flags.label('protocol')} "${text}" is neither http/1.1 nor h2c.`)
 }
 
 const WIRES = ['auto', 'streams', 'json'] as const
@@ -92,6 +102,7 @@ export function shareSettings(flags: Flags, positional: string | undefined): Sha
       ...(flags.isOn('wildcard') && { wildcard: true }),
       ...(wildcardHosts.length > 0 && { wildcardHosts }),
       ...hostsOf(flags),
+      ...protocolOf(flags),
       ...(pool !== undefined && { pool: { affinity: pool } }),
       ...(guard && { guard }),
     },

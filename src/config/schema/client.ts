@@ -109,6 +109,12 @@ export const SERVICE_FIELDS: Fields = {
       'Hosts of your own that it answers, too, such as `www.customer.example`: their DNS leads to the server, and the token opens them',
     default: 'none',
   },
+  protocol: {
+    value: { type: 'choice', choices: ['http/1.1', 'h2c'] },
+    kinds: ['http'],
+    meaning: 'What the app speaks: `h2c` is HTTP/2 without TLS, as servers of gRPC do',
+    default: '`http/1.1`',
+  },
   'host-header': {
     value: { type: 'text', form: 'host-header' },
     kinds: ['http'],

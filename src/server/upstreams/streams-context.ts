@@ -8,6 +8,8 @@ import type { Rewrite } from '../upstream.ts'
 
 export interface StreamsContext {
   readonly session: Session
+  /** The app speaks HTTP/2: these are in the place of the session, and there are no lanes. */
+  readonly apps?: Pick<Session, 'open' | 'isClosed'> | undefined
   /** Of the session. */
   readonly trunk: Pick<SessionTrunk, 'current' | 'request'>
   /** The tunnel's number on the session. */

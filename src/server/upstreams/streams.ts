@@ -35,7 +35,7 @@ export class StreamsUpstream implements TunnelUpstream, StreamPool {
 
   reserve(): Reserved | undefined {
     // In a pool each request is its own choice.
-    if (this.#context.isShared) return undefined
+    if (this.#context.isShared || this.#context.apps !== undefined) return undefined
     if (this.#context.trunk.current === undefined) {
       this.#context.trunk.request()
       return undefined

@@ -1,0 +1,401 @@
+// One connection of HTTP/2 to an app, on a stream of the session: many exchanges at once. The app is a stranger: what it may do to
+// this side is bounded.
+
+import type { ErrorCode } from '../../errors.ts'
+import type { RequestHead } from '../../http/head.ts'
+import { Allowance } from '../../http2/allowance.ts'
+import * as Code from '../../http2/error-codes.ts'
+import { FieldList } from '../../http2/field-list.ts'
+import * as Frame from '../../http2/frame.ts'
+import { FrameDecoder, type FrameHandler } from '../../http2/frame-decoder.ts'
+import {
+  encodeRequestHead,
+  encodeTrailers,
+  maxHeadBlockBytes,
+  maxTrailerBlockBytes,
+} from '../../http2/head-block.ts'
+import { HpackDecoder } from '../../http2/hpack-decoder.ts'
+import { HpackEncoder } from '../../http2/hpack-encoder.ts'
+import { Outbox } from '../../http2/outbox.ts'
+import * as Settings from '../../http2/settings.ts'
+import { INITIAL_WINDOW_BYTES, ReceiveWindow, SendWindow } from '../../http2/windows.ts'
+import type { Stream, StreamHandler } from '../../session/stream.ts'
+import type { Deadline, Deadlines } from '../deadlines.ts'
+import type { ServerLimits } from '../options.ts'
+import type { Begun, ChannelConnection, Http2Channel, Http2Side } from './http2-channel.ts'
+
+/** What may come of an answer before its visitor takes it: 20 Mbit/s over 100 ms. */
+export const STREAM_WINDOW_BYTES = 262_144
+/** Of all answers of a connection: it is given back at once, since one slow visitor must not stop the others. */
+const CONNECTION_WINDOW_BYTES = 4_194_304
+/** Exchanges at once on one connection, whatever the app allows; and before it has said anything. */
+export const MAX_EXCHANGES = 100
+/** CONTINUATION frames in one head. */
+const MAX_CONTINUATIONS = 16
+/** Frames that are worth nothing: so many at once, and so many in a quarter of a second. Answers add to them. */
+export const MAX_NOISE = 1_024
+const NOISE_PER_TICK = 64
+const NOISE_OF_WORK = 8
+/** Frames that may wait while the app reads nothing; then the connection ends. */
+const MAX_WAITING_BYTES = 1_048_576
+/** How long a connection without exchanges stays: shorter than what servers of HTTP/2 wait. */
+const IDLE_MS = 60_000
+
+/** Of the block under work. */
+const fields = new FieldList()
+
+export interface AppHost {
+  readonly limits: ServerLimits
+  readonly deadlines: Deadlines
+  readonly scheme: 'http' | 'https'
+  /** It takes no more requests. */
+  left(connection: Http2App): void
+}
+
+class Side implements Http2Side {
+  readonly id: number
+  readonly channel: Http2Channel
+  readonly sending: SendWindow
+  readonly receiving: ReceiveWindow = new ReceiveWindow(STREAM_WINDOW_BYTES)
+
+  constructor(id: number, channel: Http2Channel, windowBytes: number) {
+    this.id = id
+    this.channel = channel
+    this.sending = new SendWindow(windowBytes)
+  }
+}
+
+export class Http2App implements FrameHandler, ChannelConnection, Deadline {
+  dueTick = 0
+  readonly #host: AppHost
+  readonly #stream: Stream
+  readonly #decoder: FrameDecoder
+  readonly #hpackDecoder: HpackDecoder
+  readonly #encoder: HpackEncoder = new HpackEncoder()
+  readonly #peer: Settings.PeerSettings = new Settings.PeerSettings('server')
+  readonly #outbox: Outbox = new Outbox()
+  readonly #window: SendWindow = new SendWindow(INITIAL_WINDOW_BYTES)
+  readonly #receiving: ReceiveWindow = new ReceiveWindow(INITIAL_WINDOW_BYTES)
+  readonly #sides = new Map<number, Side>()
+  /** Channels that wait for room, the next one first. */
+  readonly #waiting = new Set<Http2Channel>()
+  readonly #noise: Allowance = new Allowance(MAX_NOISE, NOISE_PER_TICK)
+  #nextId = 1
+  /** The session takes no more for now. */
+  #isBlocked = false
+  /** While frames are read, those that answer them are collected. */
+  #isReading = false
+  #isLeaving = false
+  #isOver = false
+
+  /** `stream`: of the session, just opened. */
+  constructor(host: AppHost, stream: Stream) {
+    const { limits, deadlines } = host
+    this.#host = host
+    this.#stream = stream
+    this.#decoder = new FrameDecoder(this, {
+      role: 'client',
+      maxBlockBytes: limits.maxHeadBytes,
+      maxContinuations: MAX_CONTINUATIONS,
+    })
+    this.#hpackDecoder = new HpackDecoder({ maxListBytes: limits.maxHeadBytes })
+    stream.handler = this.#streamHandler()
+    deadlines.watch(this)
+    deadlines.arm(this, IDLE_MS)
+    const into = this.#outbox.reserve(128)
+    into.set(Frame.PREFACE)
+    const end = Frame.writeSettings(into, Frame.PREFACE.length, [
+      [Settings.ENABLE_PUSH, 0],
+      [Settings.INITIAL_WINDOW_SIZE, STREAM_WINDOW_BYTES],
+      [Settings.MAX_HEADER_LIST_SIZE, limits.maxHeadBytes],
+    ])
+    const increment = this.#receiving.enlarge(CONNECTION_WINDOW_BYTES)
+    this.#outbox.end = Frame.writeWindowUpdate(into, end, 0, increment)
+  }
+
+  /** Whether one more exchange may begin here. */
+  get hasRoom(): boolean {
+    const most = Math.min(this.#peer.maxConcurrentStreams, MAX_EXCHANGES)
+    return !this.#isLeaving && this.#sides.size < most && this.#nextId < Frame.MAX_U31
+  }
+
+  // ── Requests ───────────────────────────────────────────────────────────────────────────────────────────────
+
+  request(channel: Http2Channel, head: RequestHead, isLast: boolean): Begun {
+    const side = new Side(this.#nextId, channel, this.#peer.initialWindowSize)
+    this.#nextId += 2
+    this.#sides.set(side.id, side)
+    this.#host.deadlines.disarm(this)
+    const { maxFrameSize } = this.#peer
+    const outbox = this.#outbox
+    const at = outbox.end
+    const into = outbox.reserve(Frame.maxHeadersBytes(maxHeadBlockBytes(head), maxFrameSize))
+    const terms = { scheme: this.#host.scheme, upgrades: false }
+    const end = encodeRequestHead(this.#encoder, head, terms, into, at + Frame.FRAME_HEADER_BYTES)
+    outbox.end = Frame.frameHeaders(into, at, end, side.id, isLast, maxFrameSize)
+    this.#send()
+    return { connection: this, side }
+  }
+
+  sendData(side: Http2Side, bytes: Uint8Array, start: number, end: number, isLast: boolean): number {
+    let from = start
+    while (from < end && !this.#isBlocked) {
+      const count = Math.min(
+        end - from,
+        side.sending.available,
+        this.#window.available,
+        this.#peer.maxFrameSize,
+        Frame.LEAST_MAX_FRAME_BYTES,
+      )
+      if (count <= 0) break
+      const isEnd = isLast && from + count === end
+      const into = this.#outbox.reserve(Frame.FRAME_HEADER_BYTES + count)
+      const flags = isEnd ? Frame.END_STREAM : 0
+      const at = Frame.writeFrameHeader(into, this.#outbox.end, Frame.DATA, flags, side.id, count)
+      into.set(bytes.subarray(from, from + count), at)
+      this.#outbox.end = at + count
+      side.sending.sent(count)
+      this.#window.sent(count)
+      this.#noise.earn(NOISE_OF_WORK)
+      from += count
+      this.#send()
+    }
+    return from - start
+  }
+
+  sendEnd({ id }: Http2Side): void {
+    const into = this.#outbox.reserve(Frame.FRAME_HEADER_BYTES)
+    this.#outbox.end = Frame.writeFrameHeader(into, this.#outbox.end, Frame.DATA, Frame.END_STREAM, id, 0)
+    this.#send()
+  }
+
+  sendTrailers({ id }: Http2Side, bytes: Uint8Array): void {
+    const { maxFrameSize } = this.#peer
+    const outbox = this.#outbox
+    const at = outbox.end
+    const into = outbox.reserve(Frame.maxHeadersBytes(maxTrailerBlockBytes(bytes.length), maxFrameSize))
+    const end = encodeTrailers(this.#encoder, bytes, 0, bytes.length, into, at + Frame.FRAME_HEADER_BYTES)
+    outbox.end = Frame.frameHeaders(into, at, end, id, true, maxFrameSize)
+    this.#send()
+  }
+
+  wait(channel: Http2Channel): void {
+    this.#waiting.add(channel)
+  }
+
+  consumed(side: Http2Side, count: number): void {
+    if (!this.#sides.has(side.id)) return
+    this.#giveWindow(side.id, side.receiving.consume(count))
+  }
+
+  leave(side: Http2Side, code: number | undefined): void {
+    const known = this.#sides.get(side.id)
+    if (known === undefined) return
+    this.#sides.delete(side.id)
+    this.#waiting.delete(known.channel)
+    if (code !== undefined && !this.#isOver) {
+      const into = this.#outbox.reserve(16)
+      this.#outbox.end = Frame.writeReset(into, this.#outbox.end, side.id, code)
+      this.#send()
+    }
+    if (this.#sides.size > 0) return
+    if (this.#isLeaving) this.#close(Code.NO_ERROR, '', 'ORIGIN_CLOSED')
+    else this.#host.deadlines.arm(this, IDLE_MS)
+  }
+
+  /** It was without exchanges for long. */
+  expired(): void {
+    if (this.#sides.size === 0) this.#close(Code.NO_ERROR, '', 'ORIGIN_CLOSED')
+  }
+
+  // ── The stream of the session ──────────────────────────────────────────────────────────────────────────────
+
+  #streamHandler(): StreamHandler {
+    return {
+      received: (bytes, start, end) => {
+        this.#isReading = true
+        const fault = this.#decoder.receive(bytes, start, end)
+        this.#isReading = false
+        // What waits for visitors is bounded by the windows of HTTP/2.
+        this.#stream.consumed(end - start)
+        if (fault !== undefined) return this.#close(fault.code, fault.reason, 'ORIGIN_INVALID')
+        this.#send()
+      },
+      writable: () => {
+        this.#isBlocked = false
+        this.#flushWaiting()
+      },
+      ended: () => this.#lose('ORIGIN_CLOSED'),
+      reset: code => this.#lose(code),
+    }
+  }
+
+  #send(): void {
+    const outbox = this.#outbox
+    if (this.#isReading || this.#isOver || outbox.isEmpty) return
+    const { bytes, end } = outbox
+    if (!this.#stream.write(bytes, true, 0, end)) this.#isBlocked = true
+    outbox.clear()
+    if (this.#isBlocked && this.#stream.waitingBytes > MAX_WAITING_BYTES)
+      this.#close(Code.ENHANCE_YOUR_CALM, 'too much waits for the app', 'ORIGIN_INVALID')
+  }
+
+  #flushWaiting(): void {
+    for (const channel of [...this.#waiting]) {
+      if (this.#isBlocked || this.#window.available <= 0) return
+      this.#waiting.delete(channel)
+      channel.resume()
+    }
+  }
+
+  #lose(code: ErrorCode): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#isLeaving = true
+    this.#decoder.stop()
+    this.#host.deadlines.forget(this)
+    this.#host.left(this)
+    const sides = [...this.#sides.values()]
+    this.#sides.clear()
+    this.#waiting.clear()
+    for (const { channel } of sides) channel.lost(code, false)
+    this.#stream.end()
+  }
+
+  #close(code: number, reason: string, error: ErrorCode): void {
+    if (this.#isOver) return
+    const into = this.#outbox.reserve(32 + reason.length)
+    this.#outbox.end = Frame.writeGoaway(into, this.#outbox.end, 0, code, reason)
+    this.#isReading = false
+    this.#stream.write(this.#outbox.bytes, true, 0, this.#outbox.end)
+    this.#outbox.clear()
+    this.#lose(error)
+    if (code !== Code.NO_ERROR) this.#stream.reset('PROTOCOL_ERROR')
+  }
+
+  // ── Frames of the app ──────────────────────────────────────────────────────────────────────────────────────
+
+  frame(type: number, _flags: number, stream: number, length: number): void {
+    // Answers and their bodies are work; everything else, and DATA without data, is noise.
+    const isWork = type === Frame.HEADERS || (type === Frame.DATA && length > 0)
+    if (isWork) this.#noise.earn(1)
+    else if (!this.#noise.spend(1, this.#host.deadlines.tick))
+      this.#decoder.fail(Code.ENHANCE_YOUR_CALM, 'too many frames that say nothing')
+    if (type !== Frame.DATA) return
+    if (!this.#receiving.take(length))
+      return this.#decoder.fail(Code.FLOW_CONTROL_ERROR, 'DATA beyond the window of the connection')
+    this.#giveWindow(0, this.#receiving.consume(length))
+    const side = this.#sides.get(stream)
+    if (side !== undefined && !side.receiving.take(length)) this.#refuse(side, Code.FLOW_CONTROL_ERROR)
+  }
+
+  data(stream: number, bytes: Uint8Array, start: number, end: number): void {
+    const side = this.#sides.get(stream)
+    if (side !== undefined) this.#judge(side, side.channel.received(bytes, start, end))
+  }
+
+  dataEnded(stream: number, padding: number, isLast: boolean): void {
+    const side = this.#sides.get(stream)
+    if (side === undefined) return
+    if (isLast) this.#judge(side, side.channel.ended())
+    else if (padding > 0) this.#giveWindow(stream, side.receiving.consume(padding))
+  }
+
+  headers(
+    stream: number,
+    isLast: boolean,
+    isMalformed: boolean,
+    bytes: Uint8Array,
+    start: number,
+    end: number,
+  ): void {
+    if (!this.#hpackDecoder.decode(bytes, start, end, fields))
+      return this.#decoder.fail(Code.COMPRESSION_ERROR, this.#hpackDecoder.problem)
+    const side = this.#sides.get(stream)
+    if (side !== undefined)
+      this.#judge(side, isMalformed ? Code.PROTOCOL_ERROR : side.channel.answered(fields, isLast))
+    else if (stream >= this.#nextId) this.#decoder.fail(Code.PROTOCOL_ERROR, 'an answer to no request')
+  }
+
+  reset(stream: number, code: number): void {
+    const side = this.#sides.get(stream)
+    if (side === undefined) return
+    this.leave(side, undefined)
+    side.channel.lost('ORIGIN_CLOSED', code === Code.REFUSED_STREAM)
+  }
+
+  settings(bytes: Uint8Array, start: number, end: number): void {
+    const peer = this.#peer
+    const before = peer.initialWindowSize
+    const code = this.#noise.spend(NOISE_OF_WORK, this.#host.deadlines.tick)
+      ? peer.read(bytes, start, end)
+      : Code.ENHANCE_YOUR_CALM
+    if (code !== 0) return this.#decoder.fail(code, peer.problem)
+    this.#encoder.setPeerLimit(peer.leastHeaderTableSize)
+    this.#encoder.setPeerLimit(peer.headerTableSize)
+    const growth = peer.initialWindowSize - before
+    for (const side of this.#sides.values())
+      if (!side.sending.grow(growth))
+        return this.#decoder.fail(Code.FLOW_CONTROL_ERROR, 'INITIAL_WINDOW_SIZE lets a window pass 2^31 - 1')
+    const into = this.#outbox.reserve(Frame.FRAME_HEADER_BYTES)
+    this.#outbox.end = Frame.writeSettingsAck(into, this.#outbox.end)
+    if (growth > 0) this.#flushWaiting()
+  }
+
+  settingsAcknowledged(): void {}
+
+  ping(bytes: Uint8Array, start: number): void {
+    const into = this.#outbox.reserve(32)
+    this.#outbox.end = Frame.writePing(into, this.#outbox.end, true, bytes, start)
+  }
+
+  pong(): void {}
+
+  /** No more requests here; those above the last one that the app took were not looked at. */
+  goaway(lastStream: number): void {
+    this.#isLeaving = true
+    this.#host.left(this)
+    for (const side of [...this.#sides.values()]) {
+      if (side.id <= lastStream) continue
+      this.#sides.delete(side.id)
+      this.#waiting.delete(side.channel)
+      side.channel.lost('ORIGIN_CLOSED', true)
+    }
+    if (this.#sides.size === 0) this.#decoder.fail(Code.NO_ERROR, '')
+  }
+
+  windowUpdate(stream: number, increment: number): void {
+    if (stream === 0) {
+      if (!this.#window.grow(increment))
+        return this.#decoder.fail(Code.FLOW_CONTROL_ERROR, 'the window of the connection passes 2^31 - 1')
+      return this.#flushWaiting()
+    }
+    const side = this.#sides.get(stream)
+    if (side === undefined) return
+    if (!side.sending.grow(increment)) this.#refuse(side, Code.FLOW_CONTROL_ERROR)
+    else if (this.#waiting.delete(side.channel)) side.channel.resume()
+  }
+
+  streamFault(stream: number, code: number, reason: string): void {
+    const side = this.#sides.get(stream)
+    if (side !== undefined) this.#refuse(side, code)
+    else if (stream >= this.#nextId) this.#decoder.fail(code, reason)
+  }
+
+  #judge(side: Side, code: number | undefined): void {
+    if (code !== undefined) this.#refuse(side, code)
+  }
+
+  /** What the app sent is no answer. */
+  #refuse(side: Side, code: number): void {
+    this.leave(side, code)
+    side.channel.lost('ORIGIN_INVALID', false)
+  }
+
+  #giveWindow(stream: number, increment: number): void {
+    if (increment === 0 || this.#isOver) return
+    const into = this.#outbox.reserve(16)
+    this.#outbox.end = Frame.writeWindowUpdate(into, this.#outbox.end, stream, increment)
+    this.#send()
+  }
+}

@@ -1,0 +1,62 @@
+// The connections of HTTP/2 to one app: in the place of a session for the pool, each of whose streams is a channel on one of them.
+
+import type { ErrorCode } from '../../errors.ts'
+import type { RequestHead } from '../../http/head.ts'
+import type { Session } from '../../session/session.ts'
+import type { Stream, StreamHandler } from '../../session/stream.ts'
+import type { Deadlines } from '../deadlines.ts'
+import type { ServerLimits } from '../options.ts'
+import { Http2App } from './http2-app.ts'
+import { type Begun, type ChannelHost, Http2Channel } from './http2-channel.ts'
+
+/** Connections to one app: with 100 exchanges each more than a tunnel may have at once, and enough for an app that allows few. */
+export const MAX_CONNECTIONS = 64
+
+/** Until the connection is made, which is in the same turn. */
+const NOBODY: StreamHandler = { received() {}, writable() {}, ended() {}, reset() {} }
+
+export interface Http2AppsOptions {
+  readonly session: Pick<Session, 'open' | 'isClosed'>
+  readonly limits: ServerLimits
+  readonly deadlines: Deadlines
+  readonly scheme: 'http' | 'https'
+}
+
+export class Http2Apps implements ChannelHost {
+  readonly #options: Http2AppsOptions
+  readonly #connections = new Set<Http2App>()
+  #tunnel = 0
+
+  constructor(options: Http2AppsOptions) {
+    this.#options = options
+  }
+
+  get isClosed(): boolean {
+    return this.#options.session.isClosed
+  }
+
+  /** As `Session.open`. What is opened costs nothing until it has a request. */
+  open(tunnel: number, handler: StreamHandler): Stream | undefined {
+    if (this.isClosed) return undefined
+    this.#tunnel = tunnel
+    return new Http2Channel(this, tunnel, handler).stream
+  }
+
+  request(channel: Http2Channel, head: RequestHead, isLast: boolean): Begun | ErrorCode {
+    for (const connection of this.#connections)
+      if (connection.hasRoom) return connection.request(channel, head, isLast)
+    const connection = this.#connections.size < MAX_CONNECTIONS ? this.#connect() : undefined
+    if (connection === undefined) return this.isClosed ? 'CLIENT_GONE' : 'TUNNEL_BUSY'
+    return connection.request(channel, head, isLast)
+  }
+
+  #connect(): Http2App | undefined {
+    const { session, limits, deadlines, scheme } = this.#options
+    const stream = session.open(this.#tunnel, NOBODY)
+    if (stream === undefined) return undefined
+    const left = (one: Http2App) => this.#connections.delete(one)
+    const connection = new Http2App({ limits, deadlines, scheme, left }, stream)
+    this.#connections.add(connection)
+    return connection
+  }
+}

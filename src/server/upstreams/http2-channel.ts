@@ -1,0 +1,328 @@
+// One virtual connection of HTTP/1.1 to an app that speaks HTTP/2: each exchange on it is a stream of a shared connection. To the
+// pool it is a stream like any other, so every rule for answers, deadlines and second tries holds here, too.
+
+import type { ErrorCode } from '../../errors.ts'
+import { BodyFramer } from '../../http/body.ts'
+import { ascii } from '../../http/characters.ts'
+import { parseRequestHead, RequestHead } from '../../http/head.ts'
+import { writeResponseHead, writeTrailers } from '../../http2/answer-text.ts'
+import * as Code from '../../http2/error-codes.ts'
+import type { FieldList } from '../../http2/field-list.ts'
+import { maxTextBytes } from '../../http2/message-fields.ts'
+import type { ReceiveWindow, SendWindow } from '../../http2/windows.ts'
+import { Stream, type StreamHandler, type StreamOwner } from '../../session/stream.ts'
+
+/** The head was bounded and built here: whatever it has is sent. */
+const ANY_HEAD = { maxHeadBytes: 16_777_216, maxHeaderCount: 100_000, maxTargetBytes: 16_777_216 }
+const CRLF = ascii('\r\n')
+const LAST_CHUNK = ascii('0\r\n\r\n')
+const NO_UPGRADE = ascii('HTTP/1.1 501 Not Implemented\r\nContent-Length: 0\r\n\r\n')
+/** Trailers of a request: as many bytes as `BodyFramer` lets through, and more than any. */
+const MAX_TRAILER_BYTES = 16_384
+
+/** A stream of HTTP/2, as the connection keeps it. */
+export interface Http2Side {
+  readonly id: number
+  readonly sending: SendWindow
+  readonly receiving: ReceiveWindow
+}
+
+/** What a channel asks of the connection that its request went to. */
+export interface ChannelConnection {
+  /** Sends as much of bytes[start, end) as there is room for, and says how much. */
+  sendData(side: Http2Side, bytes: Uint8Array, start: number, end: number, isLast: boolean): number
+  sendEnd(side: Http2Side): void
+  sendTrailers(side: Http2Side, bytes: Uint8Array): void
+  /** The channel waits for room: `flush` follows. */
+  wait(channel: Http2Channel): void
+  consumed(side: Http2Side, count: number): void
+  /** The stream is over; `code`: reset. */
+  leave(side: Http2Side, code: number | undefined): void
+}
+
+export interface ChannelHost {
+  /** Begins a request on a connection with room; or says why not. */
+  request(channel: Http2Channel, head: RequestHead, isLast: boolean): Begun | ErrorCode
+}
+
+export interface Begun {
+  readonly connection: ChannelConnection
+  readonly side: Http2Side
+}
+
+export class Http2Channel implements StreamOwner {
+  readonly stream: Stream
+  readonly #host: ChannelHost
+  readonly #head: RequestHead = new RequestHead()
+  readonly #framer: BodyFramer
+  #begun: Begun | undefined
+  /** What was written before the request under way. */
+  #sentBefore = 0
+  #isScratch = false
+  #trailers: Uint8Array | undefined
+  #isRequestSent = true
+
+  // The answer.
+  #phase: 'none' | 'head' | 'body' | 'over' = 'none'
+  #isChunked = false
+  #isWithoutBody = false
+  /** Bytes that its length announces and that have not come; -1: no length. */
+  #left = -1
+  /** What completes the answer is passed on with the end of the stream: then the next request may begin. */
+  #last: Uint8Array | undefined
+  #handedBytes = 0
+  #payloadBytes = 0
+  #creditedBytes = 0
+
+  constructor(host: ChannelHost, tunnel: number, handler: StreamHandler) {
+    this.#host = host
+    this.stream = new Stream(this, 0, tunnel, handler)
+    // Each piece that went on its way is told at once: the windows of HTTP/2 are the flow control.
+    this.stream.window = 1
+    this.#framer = new BodyFramer(
+      (bytes, start, end) => this.#push(bytes, start, end),
+      (bytes, start, end) => this.#pushTrailers(bytes, start, end),
+    )
+  }
+
+  // ── From the pool ──────────────────────────────────────────────────────────────────────────────────────────
+
+  sendData(stream: Stream, bytes: Uint8Array, isScratch: boolean, start: number, end: number): boolean {
+    this.#isScratch = isScratch
+    const at = this.#phase === 'none' ? this.#begin(bytes, start, end) : start
+    if (at < end && !stream.isClosed && !this.#framer.complete && this.#framer.feed(bytes, at, end) === -1)
+      this.fail('INTERNAL', Code.INTERNAL_ERROR)
+    return this.flush()
+  }
+
+  sendEnd(stream: Stream): void {
+    this.#drop(Code.CANCEL)
+    stream.isClosed = true
+  }
+
+  sendReset(stream: Stream): void {
+    this.#drop(Code.CANCEL)
+    stream.isClosed = true
+  }
+
+  giveCredit(stream: Stream): void {
+    stream.unacknowledged = 0
+    const begun = this.#begun
+    if (begun === undefined) return
+    const waiting = Math.max(0, this.#handedBytes - stream.deliveredBytes)
+    const due = Math.max(0, this.#payloadBytes - waiting) - this.#creditedBytes
+    if (due <= 0) return
+    this.#creditedBytes += due
+    begun.connection.consumed(begun.side, due)
+  }
+
+  moveToLink(): void {}
+  broughtElsewhere(): void {}
+  giveBack(): void {}
+
+  /** Where the request ends and its body begins. */
+  #begin(bytes: Uint8Array, start: number, end: number): number {
+    const head = this.#head
+    this.#sentBefore = this.stream.sentBytes - (end - start)
+    const at = parseRequestHead(head, bytes, start, end, ANY_HEAD)
+    if (at <= 0) {
+      this.fail('INTERNAL', Code.INTERNAL_ERROR)
+      return end
+    }
+    this.#phase = 'head'
+    this.#isRequestSent = false
+    this.#isWithoutBody = head.method === 'HEAD'
+    this.#last = undefined
+    this.#trailers = undefined
+    this.#left = -1
+    this.#payloadBytes = this.#creditedBytes = 0
+    this.#framer.begin(head.body, head.contentLength)
+    if (head.upgrade !== '') {
+      // A WebSocket wants an app of HTTP/1.1.
+      this.#phase = 'over'
+      this.#isRequestSent = true
+      this.#hand(NO_UPGRADE)
+      return end
+    }
+    const begun = this.#host.request(this, head, this.#framer.complete)
+    if (typeof begun === 'string') {
+      this.fail(begun, undefined)
+      return end
+    }
+    this.#isRequestSent = this.#framer.complete
+    this.#begun = begun
+    return at
+  }
+
+  #push(bytes: Uint8Array, start: number, end: number): void {
+    if (end > start) this.stream.queue.push(bytes.subarray(start, end))
+  }
+
+  #pushTrailers(bytes: Uint8Array, start: number, end: number): void {
+    const before = this.#trailers ?? new Uint8Array(0)
+    if (before.length + end - start > MAX_TRAILER_BYTES) return
+    const all = new Uint8Array(before.length + end - start)
+    all.set(before)
+    all.set(bytes.subarray(start, end), before.length)
+    this.#trailers = all
+  }
+
+  /** Sends what waits, as far as there is room. `false`: not all of it. */
+  flush(): boolean {
+    const { stream } = this
+    const begun = this.#begun
+    if (begun === undefined || this.#isRequestSent) return stream.queue.length === 0
+    const { connection, side } = begun
+    const isComplete = this.#framer.complete
+    const hasTrailers = this.#trailers !== undefined && this.#trailers.length > 2
+    while (stream.queue.length > 0) {
+      const [piece] = stream.queue
+      if (piece === undefined) break
+      const isLast = isComplete && !hasTrailers && stream.queue.length === 1
+      stream.queueOffset += connection.sendData(side, piece, stream.queueOffset, piece.length, isLast)
+      if (stream.queueOffset < piece.length) {
+        this.#keep()
+        connection.wait(this)
+        return false
+      }
+      stream.queue.shift()
+      stream.queueOffset = 0
+      if (isLast) this.#isRequestSent = true
+    }
+    if (!isComplete || this.#isRequestSent) return true
+    this.#isRequestSent = true
+    if (hasTrailers && this.#trailers !== undefined) connection.sendTrailers(side, this.#trailers)
+    else connection.sendEnd(side)
+    return true
+  }
+
+  /** There is room again: what waits goes on, and then the pool may write again. */
+  resume(): void {
+    if (this.flush()) this.stream.handler.writable()
+  }
+
+  /** What is in an array that is reused has to be copied before this call ends. */
+  #keep(): void {
+    if (!this.#isScratch) return
+    this.#isScratch = false
+    const { queue } = this.stream
+    for (const [index, piece] of queue.entries()) queue[index] = piece.slice()
+  }
+
+  // ── From the app ───────────────────────────────────────────────────────────────────────────────────────────
+
+  /** A head came, or trailers. Returns the code with which the stream is to be reset, if it breaks a rule. */
+  answered(list: FieldList, isLast: boolean): number | undefined {
+    if (this.#phase === 'body') return isLast ? this.#takeTrailers(list) : Code.PROTOCOL_ERROR
+    if (this.#phase !== 'head' || list.isTooLarge) return Code.PROTOCOL_ERROR
+    const text = new Uint8Array(maxTextBytes(list))
+    const terms = { isLast, method: this.#head.method, webSocketAccept: '' }
+    const end = writeResponseHead(list, terms, text, 0)
+    if (end < 0) return Code.PROTOCOL_ERROR
+    const status = Number(list.value(0))
+    const head = text.subarray(0, end)
+    if (status < 200) {
+      this.#hand(head)
+      return undefined
+    }
+    this.#phase = 'body'
+    this.#isWithoutBody ||= status === 204 || status === 304
+    this.#left = this.#isWithoutBody ? 0 : lengthOf(list)
+    this.#isChunked = this.#left < 0 && !this.#isWithoutBody && !isLast
+    if (isLast) this.#finish(head)
+    else if (this.#left === 0) this.#last = head
+    else this.#hand(head)
+    return undefined
+  }
+
+  /** A piece of the body. */
+  received(bytes: Uint8Array, start: number, end: number): number | undefined {
+    if (this.#phase !== 'body' || start === end)
+      return this.#phase === 'body' ? undefined : Code.PROTOCOL_ERROR
+    this.#payloadBytes += end - start
+    if (this.#isChunked) {
+      this.#hand(chunkOf(bytes, start, end))
+      return undefined
+    }
+    this.#left -= end - start
+    if (this.#left < 0) return Code.PROTOCOL_ERROR
+    if (this.#left > 0) this.#hand(bytes, start, end)
+    else this.#last = bytes.subarray(start, end)
+    return undefined
+  }
+
+  /** The answer ends without trailers. */
+  ended(): number | undefined {
+    if (this.#phase !== 'body' || this.#left > 0) return Code.PROTOCOL_ERROR
+    this.#finish(this.#isChunked ? LAST_CHUNK : this.#last)
+    return undefined
+  }
+
+  #takeTrailers(list: FieldList): number | undefined {
+    // Behind a length there is no place for trailers in HTTP/1.1.
+    if (!this.#isChunked) return this.ended()
+    const text = new Uint8Array(maxTextBytes(list))
+    const end = list.isTooLarge ? -1 : writeTrailers(list, text, 0)
+    if (end < 0) return Code.PROTOCOL_ERROR
+    this.#finish(text.subarray(0, end))
+    return undefined
+  }
+
+  /** The stream of HTTP/2 is left before the last bytes go: with them the next request may come. */
+  #finish(last: Uint8Array | undefined): void {
+    const begun = this.#begun
+    if (this.#isRequestSent) {
+      this.#begun = undefined
+      this.#phase = 'none'
+      begun?.connection.leave(begun.side, undefined)
+    } else this.#phase = 'over'
+    // Not complete: the pool resets the stream, as no more of the request is wanted.
+    if (last !== undefined) this.#hand(last)
+  }
+
+  #hand(bytes: Uint8Array, start = 0, end: number = bytes.length): void {
+    if (this.stream.isClosed) return
+    this.#handedBytes += end - start
+    this.stream.receivedBytes += end - start
+    this.stream.handler.received(bytes, start, end)
+  }
+
+  /** The app, or its connection, gave the exchange up. `isUntouched`: it did nothing with the request. */
+  lost(code: ErrorCode, isUntouched: boolean): void {
+    this.#begun = undefined
+    const { stream } = this
+    if (stream.isClosed) return
+    stream.isClosed = true
+    stream.queue.length = 0
+    stream.handler.reset(code, isUntouched ? this.#sentBefore : stream.sentBytes)
+  }
+
+  /** Ends the exchange from here. */
+  fail(code: ErrorCode, reset: number | undefined): void {
+    if (reset !== undefined) this.#drop(reset)
+    this.lost(code, reset === undefined)
+  }
+
+  #drop(code: number): void {
+    const begun = this.#begun
+    this.#begun = undefined
+    this.#phase = 'over'
+    this.stream.queue.length = 0
+    begun?.connection.leave(begun.side, code)
+  }
+}
+
+function lengthOf(list: FieldList): number {
+  for (let field = 0; field < list.count; field++)
+    if (list.name(field) === 'content-length') return Number(list.value(field))
+  return -1
+}
+
+function chunkOf(bytes: Uint8Array, start: number, end: number): Uint8Array {
+  const size = ascii(`${(end - start).toString(16)}\r\n`)
+  const chunk = new Uint8Array(size.length + end - start + 2)
+  chunk.set(size)
+  chunk.set(bytes.subarray(start, end), size.length)
+  chunk.set(CRLF, chunk.length - 2)
+  return chunk
+}

@@ -1,0 +1,194 @@
+// Apps that speak HTTP/2, written frame by frame: what visitors of HTTP/1.1 get of them, and what such an app may not do.
+
+import { afterAll, expect, test } from 'bun:test'
+import { createServer, type Http2Server, type ServerHttp2Stream } from 'node:http2'
+import { TunnelClient } from '../../src/index.ts'
+import { MAX_NOISE } from '../../src/server/upstreams/http2-app.ts'
+import { ask } from '../support/ask.ts'
+import { frame, SETTINGS, u32 } from '../support/h2-frames.ts'
+import { type RawConnection, RawOrigin } from '../support/raw.ts'
+import { rejection } from '../support/rejection.ts'
+import { startServer, startTunnel } from '../support/tunnel.ts'
+import { within } from '../support/within.ts'
+
+const OK = [0x88]
+const END_HEADERS = 4
+const END_STREAM = 1
+const closing: Http2Server[] = []
+afterAll(() => {
+  for (const app of closing) app.close()
+})
+
+async function startApp(answer: (stream: ServerHttp2Stream, path: string) => void, settings = {}) {
+  const app = createServer({ settings })
+  closing.push(app)
+  const sessions = { count: 0 }
+  app.on('session', () => sessions.count++)
+  app.on('stream', (stream, headers) => {
+    stream.on('error', () => {})
+    // A server has no other streams.
+    answer(stream as ServerHttp2Stream, String(headers[':path']))
+  })
+  await new Promise<void>(resolve => app.listen(0, '127.0.0.1', resolve))
+  const address = app.address()
+  return { port: typeof address === 'object' && address !== null ? address.port : 0, sessions }
+}
+
+const tunnelTo = (port: number) => startTunnel({ port, protocol: 'h2c' })
+
+/** The app's side of one connection, whose first request has come. */
+async function firstRequest(origin: RawOrigin): Promise<RawConnection> {
+  const app = await origin.accept()
+  await app.until('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
+  await app.send(Uint8Array.from(SETTINGS))
+  return app
+}
+
+const answerOf = (stream: number, text: string) => [
+  ...frame(1, END_HEADERS, stream, OK),
+  ...frame(0, END_STREAM, stream, text),
+]
+
+test('bodies both ways, answers without a body, and many requests share one connection', async () => {
+  const app = await startApp((stream, path) => {
+    let bytes = 0
+    stream.on('data', (piece: Buffer) => {
+      bytes += piece.length
+    })
+    stream.on('end', () => {
+      if (path === '/none') return stream.respond({ ':status': 204 }, { endStream: true })
+      stream.respond({ ':status': path === '/early' ? 404 : 200 })
+      stream.end(path === '/big' ? 'x'.repeat(2_000_000) : `${bytes}`)
+    })
+  })
+  await using tunnel = await tunnelTo(app.port)
+  const { port, host } = tunnel
+  expect(await ask(port, host, { method: 'POST', body: 'y'.repeat(1_000_000) })).toMatchObject({
+    status: 200,
+    body: '1000000',
+  })
+  expect((await ask(port, host, { path: '/big' })).body).toHaveLength(2_000_000)
+  expect(await ask(port, host, { path: '/none' })).toMatchObject({ status: 204, body: '' })
+  expect(await ask(port, host, { method: 'HEAD' })).toMatchObject({ status: 200, body: '' })
+  const all = await Promise.all(Array.from({ length: 60 }, () => ask(port, host)))
+  expect(all.every(({ body }) => body === '0')).toBe(true)
+  expect(app.sessions.count).toBe(1)
+})
+
+test('an app that allows one exchange at a time gets more connections, and no more exchanges', async () => {
+  let [now, most] = [0, 0]
+  const app = await startApp(
+    stream => {
+      most = Math.max(most, ++now)
+      stream.on('close', () => now--)
+      stream.respond({ ':status': 200 })
+      stream.end('one')
+    },
+    { maxConcurrentStreams: 1 },
+  )
+  await using tunnel = await tunnelTo(app.port)
+  expect(await ask(tunnel.port, tunnel.host)).toMatchObject({ body: 'one' })
+  const all = await Promise.all(Array.from({ length: 20 }, () => ask(tunnel.port, tunnel.host)))
+  expect(all.every(({ status }) => status === 200)).toBe(true)
+  expect(app.sessions.count).toBeLessThanOrEqual(21)
+  expect(most).toBeLessThanOrEqual(app.sessions.count)
+})
+
+test('after GOAWAY what the app did not look at goes to another connection', async () => {
+  using origin = new RawOrigin()
+  await using tunnel = await tunnelTo(origin.port)
+  const first = ask(tunnel.port, tunnel.host)
+  const app = await firstRequest(origin)
+  await app.send(Uint8Array.from(answerOf(1, 'one')))
+  expect(await first).toMatchObject({ body: 'one' })
+  await app.send(Uint8Array.from(frame(7, 0, 0, [...u32(1), ...u32(0)])))
+  const second = ask(tunnel.port, tunnel.host)
+  const again = await firstRequest(origin)
+  await again.send(Uint8Array.from(answerOf(1, 'two')))
+  expect(await second).toMatchObject({ body: 'two' })
+})
+
+/** What an app sends that is no answer, and what its visitor gets. */
+const FAULTS: readonly [string, readonly number[]][] = [
+  [
+    'a flood of PING',
+    Array.from({ length: 2 * MAX_NOISE }, () => frame(6, 0, 0, u32(1).concat(u32(1)))).flat(),
+  ],
+  ['a flood of SETTINGS', Array.from({ length: MAX_NOISE }, () => frame(4, 0, 0)).flat()],
+  ['a flood of empty DATA', Array.from({ length: 2 * MAX_NOISE }, () => frame(0, 0, 1)).flat()],
+  [
+    'a head that never ends',
+    [frame(1, 0, 1, OK), ...Array.from({ length: 40 }, () => frame(9, 0, 1, OK))].flat(),
+  ],
+  ['a promise', frame(5, END_HEADERS, 1, [...u32(2), ...OK])],
+  ['DATA before a head', frame(0, END_STREAM, 1, 'x')],
+  ['a window that passes 2^31 - 1', frame(8, 0, 0, u32(0x7fff_ffff))],
+  ['an answer to no request', frame(1, END_HEADERS | END_STREAM, 7, OK)],
+  ['a block that cannot be decoded', frame(1, END_HEADERS, 1, [0xff, 0xff, 0xff, 0xff, 0xff, 0xff])],
+  ['a frame that is too large', frame(0, 0, 1, [], 0xffffff)],
+  [
+    'a length that is not kept',
+    [...frame(1, END_HEADERS, 1, [...OK, 0x0f, 0x0d, 1, 0x35]), ...frame(0, END_STREAM, 1, 'abc')],
+  ],
+  ['HTTP/1.1', [...Buffer.from('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi')]],
+]
+
+for (const [what, bytes] of FAULTS)
+  test(`an app that sends ${what}: its visitor gets 502 or a cut answer, the next one a good one`, async () => {
+    using origin = new RawOrigin()
+    await using tunnel = await tunnelTo(origin.port)
+    const answer = ask(tunnel.port, tunnel.host).then(
+      ({ status, code }) => (status === 502 ? code : status),
+      () => 'cut',
+    )
+    const app = await firstRequest(origin)
+    await app.send(Uint8Array.from(bytes))
+    expect(['ORIGIN_INVALID', 'ORIGIN_CLOSED', 'cut']).toContain(String(await within(answer, 'the answer')))
+    const next = ask(tunnel.port, tunnel.host)
+    if (what === 'DATA before a head' || what === 'a length that is not kept') {
+      // The connection goes on: only its stream was wrong.
+      await app.send(Uint8Array.from(answerOf(3, 'fine')))
+    } else await (await firstRequest(origin)).send(Uint8Array.from(answerOf(1, 'fine')))
+    expect(await within(next, 'the next answer')).toMatchObject({ status: 200, body: 'fine' })
+  })
+
+test('a visitor that leaves cancels its exchange and nothing else', async () => {
+  const cancelled = Promise.withResolvers<number>()
+  const app = await startApp((stream, path) => {
+    if (path === '/slow') stream.on('aborted', () => cancelled.resolve(stream.rstCode ?? 0))
+    else {
+      stream.respond({ ':status': 200 })
+      stream.end('fine')
+    }
+  })
+  await using tunnel = await tunnelTo(app.port)
+  await ask(tunnel.port, tunnel.host)
+  const leaving = new AbortController()
+  const slow = rejection(ask(tunnel.port, tunnel.host, { path: '/slow', signal: leaving.signal }))
+  const others = Promise.all(Array.from({ length: 10 }, () => ask(tunnel.port, tunnel.host)))
+  expect((await others).every(({ body }) => body === 'fine')).toBe(true)
+  leaving.abort()
+  await slow
+  expect(await within(cancelled.promise, 'the reset')).toBe(8)
+  expect(app.sessions.count).toBe(1)
+})
+
+test('a WebSocket is refused with 501; what cannot be combined is refused before anything is asked', async () => {
+  const app = await startApp(stream => stream.respond({ ':status': 200 }, { endStream: true }))
+  await using tunnel = await tunnelTo(app.port)
+  const headers = {
+    Connection: 'Upgrade',
+    Upgrade: 'websocket',
+    'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
+    'Sec-WebSocket-Version': '13',
+  }
+  expect(await ask(tunnel.port, tunnel.host, { headers })).toMatchObject({ status: 501 })
+  await using server = await startServer()
+  const client = new TunnelClient({ server: server.url })
+  const text = () => new Response('')
+  for (const options of [{ fetch: text }, { folder: '.' }, { url: 'https://localhost:1' }])
+    expect(await rejection(client.http({ ...options, protocol: 'h2c' }))).toMatchObject({
+      code: 'OPTION_INVALID',
+    })
+  await client.disconnect()
+})
