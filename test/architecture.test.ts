@@ -73,6 +73,7 @@ const ALLOWED: Record<string, readonly string[]> = {
   ],
   client: ['session', 'http', 'wire', 'names', 'errors', 'guard', 'own-guard', 'file-watch', ...LOW],
   integrations: ['client', 'errors'],
+  ui: ['client'],
   config: ['server', 'client', 'errors', 'names', 'words', 'guard'],
   tls: ['certificates', 'store', 'stores'],
   index: [

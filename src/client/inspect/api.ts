@@ -80,10 +80,6 @@ export class InspectApi {
   async #page(request: Request, path: string): Promise<Response> {
     if (path !== '/' || request.method !== 'GET') return notThere()
     const page = await loadPage()
-    if (page === undefined) {
-      const text = 'This build has no page. The API is at /api/v1; localtunnels requests lists what came.\n'
-      return new Response(text, { headers: { ...SAFE_HEADERS, 'content-type': 'text/plain; charset=utf-8' } })
-    }
     const headers = { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': page.policy }
     return new Response(page.html, { headers: { ...SAFE_HEADERS, ...headers } })
   }

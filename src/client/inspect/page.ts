@@ -1,4 +1,4 @@
-// The page of the inspector, when the package has one.
+// The page of the inspector: one file without anything to fetch but its own API.
 
 /** One file, and what it may do. */
 export interface InspectorPage {
@@ -7,7 +7,18 @@ export interface InspectorPage {
   readonly policy: string
 }
 
-/** `undefined`: this build has no page. */
-export async function loadPage(): Promise<InspectorPage | undefined> {
-  return undefined
+export async function loadPage(): Promise<InspectorPage> {
+  const { HTML, SCRIPT_HASH, STYLE_HASH } = await import('./page-text.ts')
+  const policy = [
+    "default-src 'none'",
+    `script-src '${SCRIPT_HASH}'`,
+    `style-src '${STYLE_HASH}'`,
+    "connect-src 'self'",
+    // Captured pictures.
+    'img-src blob:',
+    "frame-ancestors 'none'",
+    "base-uri 'none'",
+    "form-action 'none'",
+  ].join('; ')
+  return { html: HTML, policy }
 }

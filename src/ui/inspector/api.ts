@@ -1,0 +1,104 @@
+// The inspector's API, as this page asks it. The token stands behind # in the address, which no server ever sees.
+
+import type {
+  ApiError,
+  Diff,
+  Edit,
+  ExchangeDetail,
+  ExchangeRow,
+  Frame,
+  InspectEvent,
+  ReplayResult,
+} from '../../client/inspect/exchange.ts'
+
+export type Side = 'request' | 'answer'
+
+const token = location.hash.slice(1)
+
+/** What the API answered instead of what was asked for. */
+export class Refused extends Error {
+  readonly code: string
+
+  constructor({ error: { code, message } }: ApiError) {
+    super(message)
+    this.code = code
+  }
+}
+
+async function ask(path: string, init: RequestInit = {}): Promise<Response> {
+  const answer = await fetch(`/api/v1/${path}`, {
+    ...init,
+    headers: {
+      authorization: `Bearer ${token}`,
+      ...(init.body != null && { 'content-type': 'application/json' }),
+    },
+  })
+  if (answer.ok) return answer
+  // Any answer of 400 and above is one; what is not came from something else at this port.
+  throw new Refused(
+    await answer.json().catch(() => ({ error: { code: 'UNKNOWN', message: answer.statusText } })),
+  )
+}
+
+async function read<Value>(path: string, init?: RequestInit): Promise<Value> {
+  return (await ask(path, init)).json()
+}
+
+function write<Value>(method: 'POST' | 'PUT', path: string, body: unknown): Promise<Value> {
+  return read(path, { method, body: JSON.stringify(body) })
+}
+
+const query = (fields: Readonly<Record<string, string | number | boolean | undefined>>): string => {
+  const given = Object.entries(fields).filter(
+    ([, value]) => value !== undefined && value !== '' && value !== false,
+  )
+  return new URLSearchParams(
+    given.map(([name, value]) => [name, value === true ? '1' : `${value}`]),
+  ).toString()
+}
+
+export const api = {
+  list: (filter: string, before?: string) =>
+    read<{ exchanges: ExchangeRow[]; hasMore: boolean }>(
+      `exchanges?${query({ filter, before, limit: 1_000 })}`,
+    ),
+  detail: (id: string, reveal: boolean) => read<ExchangeDetail>(`exchanges/${id}?${query({ reveal })}`),
+  remove: (id: string) => read(`exchanges/${id}`, { method: 'DELETE' }),
+  clear: (filter: string) => read(`exchanges?${query({ filter })}`, { method: 'DELETE' }),
+  body: async (id: string, side: Side) => {
+    const answer = await ask(`exchanges/${id}/${side}.body?decoded=1`)
+    return {
+      bytes: new Uint8Array(await answer.arrayBuffer()),
+      fault: answer.headers.get('x-decode-fault') ?? undefined,
+    }
+  },
+  frames: (id: string) => read<{ frames: Frame[]; total: number }>(`exchanges/${id}/frames?limit=1000`),
+  as: async (id: string, format: string, reveal: boolean) => {
+    const answer = await ask(`exchanges/${id}/as/${format}?${query({ reveal })}`)
+    return { text: await answer.text(), isRedacted: answer.headers.has('x-secrets-left-out') }
+  },
+  replay: (id: string, edit: Edit | undefined, times: number) =>
+    write<ReplayResult>('POST', `exchanges/${id}/replay`, { ...(edit && { edit }), times }),
+  pin: (id: string, isPinned: boolean) => write<ExchangeRow>('PUT', `exchanges/${id}/pin`, { isPinned }),
+  note: (id: string, note: string) => write<ExchangeRow>('PUT', `exchanges/${id}/note`, { note }),
+  diff: (a: string, b: string) => read<Diff>(`diff?${query({ a, b })}`),
+}
+
+/** Calls `heard` for each event until `signal` is aborted. Resolves when the stream ends; rejects when there is none. */
+export async function listen(
+  filter: string,
+  signal: AbortSignal,
+  heard: (event: InspectEvent) => void,
+): Promise<void> {
+  const { body } = await ask(`events?${query({ filter, frames: true })}`, { signal })
+  if (body === null) return
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader()
+  let rest = ''
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) return
+    const lines = (rest + value).split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines) if (line !== '') heard(JSON.parse(line))
+  }
+}

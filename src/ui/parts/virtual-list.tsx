@@ -1,0 +1,80 @@
+// A list of any length: only what can be seen is in the document.
+
+import { useSignal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
+
+interface VirtualListProps<Item> {
+  readonly items: readonly Item[]
+  readonly rowHeight: number
+  /** Kept in sight. */
+  readonly activeIndex: number
+  readonly label: string
+  readonly idOf: (item: Item) => string
+  readonly onSelect: (item: Item) => void
+  readonly children: (item: Item) => ComponentChildren
+}
+
+const BEYOND = 8
+
+export function VirtualList<Item>({
+  items,
+  rowHeight,
+  activeIndex,
+  label,
+  idOf,
+  onSelect,
+  children,
+}: VirtualListProps<Item>) {
+  const box = useRef<HTMLDivElement>(null)
+  const top = useSignal(0)
+  const height = useSignal(600)
+  useEffect(() => {
+    const element = box.current
+    if (element === null) return undefined
+    const observer = new ResizeObserver(() => (height.value = element.clientHeight))
+    observer.observe(element)
+    return () => observer.disconnect()
+  }, [height])
+  useEffect(() => {
+    const element = box.current
+    if (element === null || activeIndex < 0) return
+    const [from, to] = [activeIndex * rowHeight, (activeIndex + 1) * rowHeight]
+    if (from < element.scrollTop) element.scrollTop = from
+    else if (to > element.scrollTop + element.clientHeight) element.scrollTop = to - element.clientHeight
+  }, [activeIndex, rowHeight])
+  const first = Math.max(0, Math.floor(top.value / rowHeight) - BEYOND)
+  const last = Math.min(items.length, Math.ceil((top.value + height.value) / rowHeight) + BEYOND)
+  const active = items[activeIndex]
+  return (
+    <div
+      class="list"
+      ref={box}
+      role="listbox"
+      tabIndex={0}
+      aria-label={label}
+      {...(active !== undefined &&
+        activeIndex >= first &&
+        activeIndex < last && { 'aria-activedescendant': `row-${idOf(active)}` })}
+      onScroll={event => (top.value = event.currentTarget.scrollTop)}
+    >
+      <div role="presentation" style={{ height: `${items.length * rowHeight}px`, position: 'relative' }}>
+        {items.slice(first, last).map((item, offset) => (
+          <div
+            key={idOf(item)}
+            id={`row-${idOf(item)}`}
+            class="row"
+            role="option"
+            aria-selected={first + offset === activeIndex}
+            aria-posinset={first + offset + 1}
+            aria-setsize={items.length}
+            style={{ top: `${(first + offset) * rowHeight}px`, height: `${rowHeight}px` }}
+            onClick={() => onSelect(item)}
+          >
+            {children(item)}
+          </div>
+        ))}
+      </div>
+    </div>
+  )
+}

@@ -1,0 +1,335 @@
+// The page of the inspector in Chromium: every action, every attack, light and dark, narrow and wide.
+
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { join, resolve } from 'node:path'
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import { TunnelClient, type TunnelServer } from '../../src/index.ts'
+import { inspectorPage } from '../../tools/pages.ts'
+import { ask } from '../support/ask.ts'
+import { describeWith } from '../support/needs.ts'
+import { startServer } from '../support/tunnel.ts'
+
+setDefaultTimeout(20_000)
+
+const root = resolve(import.meta.dir, '../..')
+const JSON_TYPE = { 'content-type': 'application/json' }
+
+test('the built page is that of the sources, and at most 60 KB on the way', async () => {
+  const built = await Bun.file(join(root, 'src/client/inspect/page-text.ts')).text()
+  // `bun run pages` writes it.
+  expect(built === (await inspectorPage())).toBe(true)
+  expect(Bun.gzipSync(built).length).toBeLessThan(60_000)
+})
+
+describeWith(['chromium'], 'in a browser', () => {
+  let browser: Browser
+  let server: TunnelServer
+  let client: TunnelClient
+  let context: BrowserContext
+  let page: Page
+  /** What the app answers to /state. */
+  let state = 500
+
+  beforeAll(async () => {
+    browser = await chromium.launch({ executablePath: await chromiumPath(), args: ['--no-sandbox'] })
+    server = await startServer()
+    client = new TunnelClient({
+      server: server.url,
+      subdomain: 'shop',
+      inspect: { maxExchanges: 10_000, maxBody: 4_096, rate: 0 },
+      fetch: answer,
+    })
+    await client.connect()
+    context = await browser.newContext({ viewport: { width: 1280, height: 800 } })
+    await context.grantPermissions(['clipboard-read', 'clipboard-write'])
+    page = await opened()
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await client?.disconnect()
+    await server?.stop()
+  })
+
+  async function answer(request: Request): Promise<Response> {
+    const { pathname } = new URL(request.url)
+    if (pathname === '/state') return new Response(state === 200 ? 'well' : 'broken', { status: state })
+    if (pathname === '/html')
+      return new Response(EVIL, {
+        headers: { 'content-type': 'text/html', 'x-evil': EVIL, 'set-cookie': 's=1' },
+      })
+    if (pathname === '/sse')
+      return new Response('data: one\n\nevent: price\ndata: 12\n\n', {
+        headers: { 'content-type': 'text/event-stream' },
+      })
+    if (pathname === '/image') return new Response(PIXEL, { headers: { 'content-type': 'image/png' } })
+    return Response.json({ ok: true, got: await request.text() })
+  }
+
+  const visit = (path: string, options: Parameters<typeof ask>[2] = {}) =>
+    ask(server.port, 'shop.localhost', { path, ...options })
+
+  async function opened(in_ = context): Promise<Page> {
+    const one = await in_.newPage()
+    // Below that of the test: what is missing is named then.
+    one.setDefaultTimeout(8_000)
+    one.on('pageerror', error => {
+      throw error
+    })
+    await one.goto(client.inspectorUrl ?? '')
+    await one.getByText('live', { exact: true }).waitFor()
+    return one
+  }
+
+  /** The newest exchange with this path, chosen. */
+  async function choose(path: string): Promise<void> {
+    await page.locator('.row', { hasText: path }).first().click()
+    await page.locator('.detail h2', { hasText: path }).waitFor()
+    await page.getByRole('tab').first().click()
+  }
+
+  const says = (text: string) => page.locator('.toast', { hasText: text }).waitFor()
+
+  test('nothing came yet, and then it comes by itself', async () => {
+    await page.getByText('Nothing came yet.').waitFor()
+    await visit('/first?a=1')
+    await page.locator('.row', { hasText: '/first?a=1' }).waitFor()
+    expect(await page.getByText('Nothing came yet.').count()).toBe(0)
+  })
+
+  test('a request: fields, a secret that is shown when asked for, and JSON as a tree', async () => {
+    await visit('/hooks', {
+      method: 'POST',
+      body: '{"type":"paid","n":[1,null]}',
+      headers: { ...JSON_TYPE, authorization: 'Bearer abc' },
+    })
+    await choose('/hooks')
+    const panel = page.locator('#panel')
+    await panel.getByText('POST /hooks HTTP/1.1').waitFor()
+    expect(await panel.textContent()).not.toContain('Bearer abc')
+    await page.keyboard.press('s')
+    await panel.getByText('Bearer abc').waitFor()
+    await panel.getByText('"paid"').waitFor()
+    await panel.getByRole('button', { name: 'hex' }).click()
+    await panel.getByText('7b 22 74 79 70 65').waitFor()
+    await panel.getByRole('button', { name: 'pretty' }).click()
+    await page.getByRole('tab', { name: 'Answer' }).click()
+    await panel.getByText('HTTP/1.1 200').waitFor()
+  })
+
+  test('forms, parts, pictures and events are shown as what they are, and a cut body as cut', async () => {
+    const form = { 'content-type': 'application/x-www-form-urlencoded' }
+    await visit('/form', { method: 'POST', body: 'name=Ada+Lovelace&city=London', headers: form })
+    await choose('/form')
+    await page.getByRole('row', { name: 'name Ada Lovelace' }).waitFor()
+    const parts =
+      '--b\r\nContent-Disposition: form-data; name="file"; filename="<b>.txt"\r\n\r\nhello\r\n--b--\r\n'
+    await visit('/parts', {
+      method: 'POST',
+      body: parts,
+      headers: { 'content-type': 'multipart/form-data; boundary=b' },
+    })
+    await choose('/parts')
+    await page.getByRole('row', { name: 'file <b>.txt (5 B)' }).waitFor()
+    await visit('/image')
+    await choose('/image')
+    await page.keyboard.press('2')
+    await page.locator('img.picture').waitFor()
+    await visit('/sse')
+    await choose('/sse')
+    await page.getByRole('tab', { name: 'Messages 2' }).click()
+    await page.locator('.messages li', { hasText: 'price' }).getByText('12').waitFor()
+    await visit('/large', { method: 'POST', body: 'x'.repeat(10_000) })
+    await choose('/large')
+    await page.getByText('4 KiB of 9.8 KiB are kept: it cannot be sent again as it was.').waitFor()
+    expect(await page.getByRole('button', { name: 'Replay', exact: true }).isDisabled()).toBe(true)
+  })
+
+  test('replay after a fix says fixed, and shows what differs', async () => {
+    state = 500
+    await visit('/state')
+    await choose('/state')
+    state = 200
+    await page.keyboard.press('r')
+    await says('Fixed: the error is gone.')
+    await page.keyboard.press('d')
+    await page.locator('.diff .removed', { hasText: 'broken' }).waitFor()
+    await page.locator('.diff .added', { hasText: 'well' }).waitFor()
+  })
+
+  test('edit and replay: method, path, fields, body; and several times', async () => {
+    await visit('/edit', { method: 'POST', body: 'before', headers: { 'content-type': 'text/plain' } })
+    await choose('/edit')
+    await page.keyboard.press('e')
+    const dialog = page.getByRole('dialog', { name: 'Edit and replay' })
+    await dialog.getByLabel('Path').fill('/edited?by=hand')
+    await dialog.getByLabel('Method').fill('PUT')
+    await dialog.getByLabel('Body').fill('after')
+    await dialog.getByLabel('Times').fill('2')
+    await dialog.getByRole('button', { name: 'Send' }).click()
+    await says('Sent 2 times.')
+    await page.locator('.detail h2', { hasText: 'PUT /edited?by=hand' }).waitFor()
+    await page.locator('#panel').getByText('after').waitFor()
+    await page.locator('.row', { hasText: '/edited?by=hand' }).nth(1).waitFor()
+  })
+
+  test('copies as curl, pins, notes, deletes', async () => {
+    await visit('/keep', { headers: { cookie: 'a=secret' } })
+    await choose('/keep')
+    await page.getByLabel('Copy as').selectOption('curl')
+    await says('Copied, without secrets')
+    const copied = await page.evaluate('navigator.clipboard.readText()')
+    expect(copied).toContain('curl ')
+    expect(copied).not.toContain('a=secret')
+    await page.keyboard.press('p')
+    await page.locator('.row', { hasText: 'pinned' }).waitFor()
+    await page.keyboard.press('n')
+    await page.keyboard.type('ask Anna')
+    await page.keyboard.press('Enter')
+    await page.locator('.row', { hasText: 'ask Anna' }).waitFor()
+    // What is pinned stays.
+    await page.getByRole('button', { name: 'Clear' }).click()
+    await says('Cleared. What is pinned stays.')
+    await page.locator('.row', { hasText: '/first?a=1' }).waitFor({ state: 'detached' })
+    expect(await page.locator('.row').count()).toBe(1)
+    await choose('/keep')
+    await page.keyboard.press('x')
+    await page.locator('.row', { hasText: '/keep' }).waitFor({ state: 'detached' })
+  })
+
+  test('the filter narrows the list, also for what comes, and says where it is wrong', async () => {
+    await visit('/one')
+    await visit('/two')
+    await page.locator('.row', { hasText: '/one' }).waitFor()
+    await page.locator('.row', { hasText: '/two' }).waitFor()
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('/')
+    await page.keyboard.type('path:/two')
+    await page.locator('.row', { hasText: '/one' }).waitFor({ state: 'detached' })
+    await visit('/one')
+    await visit('/two?again')
+    await page.locator('.row', { hasText: '/two?again' }).waitFor()
+    expect(await page.locator('.row', { hasText: '/one' }).count()).toBe(0)
+    await page.getByLabel('Filter').fill('slower:soon')
+    await page.getByRole('alert').getByText('of the filter').waitFor()
+    await page.getByLabel('Filter').fill('path:/none')
+    await page.getByText('Nothing matches this filter.').waitFor()
+    await page.getByRole('button', { name: 'Show everything' }).click()
+    await page.locator('.row', { hasText: '/one' }).first().waitFor()
+  })
+
+  test('everything goes from the keyboard, and the help lists it', async () => {
+    await page.keyboard.press('?')
+    const help = page.getByRole('dialog', { name: 'Keys' })
+    await help.getByRole('row', { name: 'e edit and replay' }).waitFor()
+    await page.keyboard.press('Escape')
+    await help.waitFor({ state: 'detached' })
+    await page.keyboard.press('Home')
+    const first = await page.locator('[aria-selected="true"].row').getAttribute('id')
+    await page.keyboard.press('j')
+    await page.keyboard.press('k')
+    expect(await page.locator('[aria-selected="true"].row').getAttribute('id')).toBe(first)
+    await page.keyboard.press('Escape')
+    await page.getByText('Choose an exchange').waitFor()
+  })
+
+  test('scripts in a path, a field, a body, a file name and an event do not run', async () => {
+    await visit(`/html?${encodeURI(EVIL)}`, { headers: { 'x-evil': EVIL } })
+    await choose('/html')
+    await page.keyboard.press('2')
+    await page.frameLocator('iframe.page').getByText('captured').waitFor()
+    await page.getByRole('button', { name: 'text' }).click()
+    await page.locator('pre.text', { hasText: 'window.owned' }).waitFor()
+    expect(await page.evaluate('String(window.owned ?? document.title)')).toBe('localtunnels inspector')
+    const { headers } = await fetch((client.inspectorUrl ?? '').split('#')[0] ?? '')
+    expect(headers.get('content-security-policy')).not.toContain('unsafe')
+    expect(headers.get('set-cookie')).toBeNull()
+  })
+
+  test('a page of another site learns nothing and changes nothing', async () => {
+    const [base = '', token = ''] = (client.inspectorUrl ?? '').split('/#')
+    using site = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      fetch: () =>
+        new Response('<!doctype html><title>foreign</title>', { headers: { 'content-type': 'text/html' } }),
+    })
+    const foreign = await context.newPage()
+    await foreign.goto(`http://127.0.0.1:${site.port}/`)
+    const attempt = (init: string) =>
+      foreign.evaluate(
+        `fetch('${base}/api/v1/exchanges', ${init}).then(answer => answer.text(), () => 'refused')`,
+      )
+    expect(await attempt(`{ headers: { authorization: 'Bearer ${token}' } }`)).toBe('refused')
+    expect(await attempt(`{ method: 'DELETE', mode: 'no-cors' }`)).toBe('refused')
+    // A frame of it stays empty.
+    await foreign.evaluate(
+      `document.body.append(Object.assign(document.createElement('iframe'), { src: '${base}/#${token}' }))`,
+    )
+    await foreign.locator('iframe').waitFor()
+    expect(await foreign.frames().at(-1)?.locator('.row').count()).toBe(0)
+    await foreign.close()
+  })
+
+  test('ten thousand exchanges scroll: only those in sight are in the document', async () => {
+    for (let index = 0; index < 1_500; index += 50)
+      await Promise.all(Array.from({ length: 50 }, (_, one) => visit(`/many/${index + one}`)))
+    await page.locator('.list').waitFor()
+    await page.reload()
+    await page.locator('.row').first().waitFor()
+    expect(await page.locator('.row').count()).toBeLessThan(100)
+    await page.keyboard.press('End')
+    await page.locator('.detail').waitFor()
+    expect(await page.locator('.row').count()).toBeLessThan(100)
+  })
+
+  test.each([
+    ['light', 1280],
+    ['dark', 1280],
+    ['light', 390],
+    ['dark', 390],
+  ] as const)(
+    '%s, %d pixels: nothing to find for axe, nothing wider than the screen',
+    async (colorScheme, width) => {
+      const narrow = await browser.newContext({ colorScheme, viewport: { width, height: 800 } })
+      const one = await opened(narrow)
+      await one.locator('.row').first().waitFor()
+      const isWhole = () => one.evaluate('document.documentElement.scrollWidth <= innerWidth')
+      const faults = async () => {
+        await one.evaluate(await Bun.file(join(root, 'node_modules/axe-core/axe.min.js')).text())
+        return one.evaluate(
+          'axe.run().then(({ violations }) => violations.map(({ id, nodes }) => id + " " + nodes[0].html))',
+        )
+      }
+      expect(await faults()).toEqual([])
+      expect(await isWhole()).toBe(true)
+      await one.locator('.row').first().click()
+      await one.locator('.detail').waitFor()
+      expect(await faults()).toEqual([])
+      expect(await isWhole()).toBe(true)
+      await narrow.close()
+    },
+  )
+
+  test('without a token, and when the client is gone, it says so', async () => {
+    const [base = ''] = (client.inspectorUrl ?? '').split('#')
+    const stranger = await context.newPage()
+    await stranger.goto(`${base}#wrong`)
+    await stranger.getByText('no valid token').waitFor()
+    await stranger.close()
+    await client.disconnect()
+    await page.getByText('connection lost, trying again').waitFor()
+  })
+})
+
+const EVIL =
+  '<p>captured</p><script>window.owned=1</script><img src=x onerror="parent.owned=1;window.owned=1">'
+const PIXEL = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+  'base64',
+)
+
+async function chromiumPath(): Promise<string> {
+  const path = Bun.which('chromium')
+  if (path === null) throw new Error('needs chromium')
+  return path
+}

@@ -1,0 +1,49 @@
+// Builds the pages of src/ui into modules that every way of running has: a clone, the package, a single executable.
+//
+//   bun tools/pages.ts            writes src/client/inspect/page-text.ts; test/ui/page.test.ts sees whether it is as the sources say
+
+import { createHash } from 'node:crypto'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+
+const root = resolve(import.meta.dir, '..')
+const ui = join(root, 'src/ui')
+
+/** The module's text: the whole page, and the only script and style that may run in it. */
+export async function inspectorPage(): Promise<string> {
+  const { outputs, success, logs } = await Bun.build({
+    entrypoints: [join(ui, 'inspector/main.tsx')],
+    root: ui,
+    target: 'browser',
+    minify: true,
+    define: { 'process.env.NODE_ENV': '"production"' },
+    throw: false,
+  })
+  const [output] = outputs
+  if (!success || output === undefined) throw new Error(logs.map(({ message }) => message).join('\n'))
+  // The end of a script cannot be a part of it.
+  const script = (await output.text()).trim().replaceAll('</script', '<\\/script')
+  const style = minified(readFileSync(join(ui, 'style.css'), 'utf8'))
+  const html = `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>localtunnels inspector</title><style>${style}</style></head><body><script type="module">${script}</script></body></html>`
+  return `// Written by tools/pages.ts from src/ui: change it there.
+
+export const SCRIPT_HASH = '${hash(script)}'
+export const STYLE_HASH = '${hash(style)}'
+export const HTML: string = ${JSON.stringify(html)}
+`
+}
+
+function minified(css: string): string {
+  return css
+    .replace(/\s+/g, ' ')
+    .replace(/\s*([{};,])\s*/g, '$1')
+    .replace(/: /g, ':')
+    .replaceAll(';}', '}')
+    .trim()
+}
+
+function hash(text: string): string {
+  return `sha256-${createHash('sha256').update(text).digest('base64')}`
+}
+
+if (import.meta.main) writeFileSync(join(root, 'src/client/inspect/page-text.ts'), await inspectorPage())
