@@ -31,6 +31,10 @@ export const MAX_NOISE = 1_024
 const NOISE_PER_TICK = 64
 const NOISE_PER_REQUEST = 8
 const NOISE_PER_DATA = 2
+/** A head that no request may have, decoded for nothing. */
+const NOISE_OF_LARGE_HEAD = 64
+/** So many bytes of a field block are a frame of a portion. */
+const BLOCK_BYTES_LIKE_A_FRAME = 1_024
 /** A SETTINGS frame moves the windows of all streams. */
 const NOISE_OF_SETTINGS = 8
 /**
@@ -183,6 +187,9 @@ export class ServerConnection implements FrameHandler {
     const list = fields
     if (!this.#hpackDecoder.decode(bytes, start, end, list))
       return this.#decoder.fail(Code.COMPRESSION_ERROR, this.#hpackDecoder.problem)
+    // Two bytes may name an entry of 4,000 that has to be copied: a long block is as much work as many frames.
+    this.#decoder.framesLeft -= Math.floor((end - start) / BLOCK_BYTES_LIKE_A_FRAME)
+    if (fields.isTooLarge) this.#countNoise(NOISE_OF_LARGE_HEAD)
     const stream = this.#streams.get(id)
     if (stream !== undefined) return this.#trailersCame(stream, isLast && !isMalformed)
     if (id <= this.#lastStream) return this.#lateHeaders(id)

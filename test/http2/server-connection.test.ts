@@ -348,6 +348,11 @@ describe('a flood of', () => {
       index => [...request(3 + 2 * index), ...frame(0, 0, 3 + 2 * index, [1])],
     ],
     [
+      'heads that are too large',
+      MAX_NOISE / 64,
+      index => head(3 + 2 * index, get(A, '/', [['x', 'x'.repeat(9_000)]])),
+    ],
+    [
       'malformed heads',
       MAX_RESETS,
       index => frame(1, 0x25, 3 + 2 * index, [...u32(3 + 2 * index), 0, ...literals(get(A))]),
@@ -385,6 +390,14 @@ describe('a flood of', () => {
     const rig = new Rig()
     rig.receive(frame(1, 1, 1, new Uint8Array(SMALL.maxBlockBytes)))
     expect(rig.receive(frame(9, 0, 1, [0]))).toBe(CALM)
+  })
+
+  test('long blocks is no more than one of them in a portion of work', () => {
+    const rig = new Rig(false)
+    const long = head(1, get(A, '/', [['x', 'x'.repeat(8_000)]]))
+    const bytes = Uint8Array.from([...PREFACE, ...SETTINGS, ...long, ...request(3), ...request(5)])
+    rig.connection.receive(bytes, 0, 4, 1)
+    expect([...rig.open.keys()]).toEqual([1])
   })
 
   test('fields out of the table is not kept', () => {

@@ -283,10 +283,11 @@ test('a body that the app does not read is not taken from the visitor, and other
   peer.send(frame(3, 0, 1, u32(CANCEL)))
 })
 
-test('a request that is held until its client is back keeps its body', async () => {
+test('a request that is held until its client is back keeps its body, and the bound of it', async () => {
   using app = startApp()
   let proxy: TcpProxy | undefined
   await using site = await startHttp2Site(app.port, {
+    server: { limits: { maxBodyBytes: 10 } },
     via: port => {
       proxy = new TcpProxy(port)
       return proxy.port
@@ -298,12 +299,18 @@ test('a request that is held until its client is back keeps its body', async () 
   if (between !== undefined) between.isDown = true
   between?.cutAll()
   await gone
-  peer.send(head(1, post(site.host, '/echo'), false), frame(0, 1, 1, Buffer.from('kept')))
-  peer.send(head(3, get('localhost', '/health')))
-  await peer.answered(3)
-  expect(peer.seen.frames.some(({ stream }) => stream === 1)).toBe(false)
+  peer.send(
+    head(1, post(site.host, '/echo'), false),
+    frame(0, 1, 1, Buffer.from('kept')),
+    head(3, post(site.host, '/echo'), false),
+    frame(0, 1, 3, new Uint8Array(11)),
+    head(5, get('localhost', '/health')),
+  )
+  await peer.answered(5)
+  expect(peer.seen.frames.filter(({ stream }) => stream === 1 || stream === 3)).toEqual([])
   if (between !== undefined) between.isDown = false
   expect((await peer.answered(1)).body(1).toString()).toBe('kept')
+  expect((await peer.answered(3)).field(3, ':status')).toBe('413')
 })
 
 test('the JSON wire answers, too', async () => {

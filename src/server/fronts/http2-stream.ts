@@ -103,10 +103,7 @@ export class Http2Stream
     const { connection, front } = this.#connection
     if (!this.#isUnderWay) return connection.consumed(this.#stream, end - start)
     if (!this.#request.data(bytes, start, end)) return connection.refuse(this.#stream, Code.PROTOCOL_ERROR)
-    const { maxBodyBytes, maxAllInputBytes } = front.limits
-    const isTooLarge = maxBodyBytes > 0 && !this.#isSwitched && this.#request.payloadBytes > maxBodyBytes
-    if (isTooLarge && this.#isUnderWay) return this.#visit.breakOff('BODY_TOO_LARGE')
-    if (front.heldInput.isTooMuch(this.#request.heldBytes, maxAllInputBytes))
+    if (front.heldInput.isTooMuch(this.#request.heldBytes, front.limits.maxAllInputBytes))
       this.#cutOff('BUFFERS_FULL', Code.ENHANCE_YOUR_CALM)
   }
 
@@ -144,11 +141,14 @@ export class Http2Stream
   // ── To the visit ───────────────────────────────────────────────────────────────────────────────────────────
 
   body(bytes: Uint8Array): void {
-    this.#visit.body(bytes)
+    const { maxBodyBytes } = this.#connection.front.limits
+    const isTooLarge = maxBodyBytes > 0 && !this.#isSwitched && this.#request.payloadBytes > maxBodyBytes
+    if (isTooLarge) this.#visit.breakOff('BODY_TOO_LARGE')
+    else this.#visit.body(bytes)
   }
 
   bodyEnded(): void {
-    this.#visit.bodyEnded()
+    if (this.#isUnderWay) this.#visit.bodyEnded()
   }
 
   get isComplete(): boolean {
@@ -221,6 +221,7 @@ export class Http2Stream
   }
 
   proceed(first: () => void): void {
+    if (!this.#isUnderWay) return
     this.#request.resume()
     first()
     if (this.#isUnderWay) this.#request.pass()
