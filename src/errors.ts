@@ -114,6 +114,7 @@ export type ErrorCode =
   | 'CERTIFICATE_DELAYED'
   | 'CERTIFICATE_STORE_FAILED'
   | 'CLIENT_CERTIFICATE_MISSING'
+  | 'HTTP3_UNSUPPORTED'
   | 'HOST_TAKEN'
   | 'HOST_NOT_ALLOWED'
   | 'HOSTS_UNSUPPORTED'
@@ -850,6 +851,14 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     false,
     'The server takes only clients with a certificate of its authority, and this one showed none.',
     "Give the client its certificate and key: --cert and --key. The server's operator has them signed.",
+  ),
+  HTTP3_UNSUPPORTED: entry(
+    181,
+    501,
+    'user',
+    false,
+    'This version does not speak HTTP/3.',
+    'Leave --http3 out: visitors get HTTP/2 and HTTP/1.1. docs/decisions/066-http3.md says why.',
   ),
   HOST_TAKEN: entry(
     176,

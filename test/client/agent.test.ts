@@ -2,6 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { Agent } from 'node:http'
+import { TunnelClient } from '../../src/index.ts'
 import { startTunnel } from '../support/tunnel.ts'
 
 /** Counts the connections that it makes. */
@@ -38,3 +39,9 @@ test.each(['streams', 'json'] as const)(
     expect(tunnel.server.getStats().connections).toBe(1)
   },
 )
+
+test('a pin, which an agent would not verify, is refused instead of ignored', () => {
+  const pin = `sha256//${'A'.repeat(43)}=`
+  const make = () => new TunnelClient({ server: 'https://localhost', port: 1, agent: new Agent(), pin })
+  expect(make).toThrow('pin cannot be verified where an agent makes the connection')
+})
