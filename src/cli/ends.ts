@@ -29,6 +29,8 @@ export interface ClientEnd {
   forward(port: number): void
   isConnected(): boolean
   probe(): Promise<boolean | undefined>
+  /** `undefined`: the client does not inspect. */
+  readonly inspectorUrl: string | undefined
   getTunnelUrl(): string
   getSubdomain(): string
   on<Name extends keyof TunnelClientEvents>(

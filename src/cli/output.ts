@@ -73,6 +73,8 @@ export interface ReadyEvent {
   readonly server: string
   /** The server runs in this process, for this machine only. */
   readonly isEmbedded: boolean
+  /** Where the inspector is, with its token: for this user alone. */
+  readonly inspector?: string
 }
 
 /** A service of the configuration file has an address. Comes again when it has another. */

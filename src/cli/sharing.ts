@@ -38,7 +38,7 @@ export interface Shared {
   readonly client: ClientEnd
   readonly run: Run
   /** Says that an address answers. */
-  announce(this: void, what: Pick<ReadyEvent, 'kind' | 'url' | 'subdomain' | 'origin'>): void
+  announce(this: void, what: Pick<ReadyEvent, 'kind' | 'url' | 'subdomain' | 'origin' | 'inspector'>): void
 }
 
 /** Resolves after a clean end; rejects when a tunnel could not be made or is lost for good. */

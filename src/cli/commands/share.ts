@@ -1,5 +1,6 @@
 // `localtunnels [port]`: a URL for an app, shown once it answers, and what can be said about the app's answers.
 
+import { existsSync } from 'node:fs'
 import type { TunnelClientOptions } from '../../client/options.ts'
 import type { Destination } from '../destination.ts'
 import { looksRefused, type Seen } from '../refused-host.ts'
@@ -21,6 +22,8 @@ export interface ShareSettings {
     TunnelClientOptions,
     'server' | 'token' | 'port' | 'host' | 'url' | 'unix' | 'fetch' | 'folder' | 'spa'
   >
+  /** `undefined`: as the output is: on where a person sees it. */
+  readonly inspect: boolean | { readonly port: number } | undefined
   readonly isQrWanted: boolean
   readonly isOpenWanted: boolean
   readonly isCopyWanted: boolean
@@ -32,7 +35,7 @@ export function shareApp(settings: ShareSettings, run: Run): Promise<void> {
   return share(
     {
       destination,
-      client: { ...client, ...target.options },
+      client: { ...client, ...target.options, inspect: settings.inspect ?? isWatched(run) },
       targets: [target],
       countsConnections: false,
       connect: end => end.connect(),
@@ -57,13 +60,25 @@ async function becomeReady({ client, run, announce }: Shared, settings: ShareSet
   }
   const url = client.getTunnelUrl()
   const subdomain = client.getSubdomain()
-  announce({ kind: 'http', url, subdomain, origin: settings.target.label })
+  const inspector = client.inspectorUrl
+  announce({
+    kind: 'http',
+    url,
+    subdomain,
+    origin: settings.target.label,
+    ...(inspector !== undefined && { inspector }),
+  })
   const wished = settings.client.subdomain
   if (wished !== undefined && wished !== subdomain) {
     const message = `The name ${wished} is taken; this tunnel got ${subdomain}.`
     run.output.event({ type: 'notice', code: 'NAME_CHANGED', message })
   }
   await offer(url, settings, run)
+}
+
+/** A person is at the terminal. In a container the port of the inspector would be one that no browser reaches. */
+function isWatched({ terminal, environment }: Run): boolean {
+  return terminal !== undefined && !existsSync('/.dockerenv') && environment.container === undefined
 }
 
 async function offer(url: string, settings: ShareSettings, run: Run): Promise<void> {

@@ -34,6 +34,7 @@ export class PlainOutput implements Output {
       case 'ready':
         this.#isUncounted = event.kind === 'udp'
         this.#announce(event.url)
+        if (event.inspector !== undefined) this.#line(`inspect: ${event.inspector}`)
         return this.#line(`ready, forwarding to ${visible(event.origin)}`)
       case 'service':
         this.#hasServices = true

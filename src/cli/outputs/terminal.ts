@@ -182,6 +182,7 @@ export class TerminalOutput implements Output {
       '',
       `  ${this.#bold(event.url)}`,
       `  → ${visible(event.origin)}`,
+      ...(event.inspector === undefined ? [] : [`  ${dim(`inspect: ${event.inspector}`)}`]),
     ]
     if (event.isEmbedded) {
       const hint = 'Only this machine can open it. To share it, name a server: --server'

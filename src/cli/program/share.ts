@@ -40,6 +40,11 @@ export function shareOptions(): Option[] {
     ),
     ...wayOptions(repeatable),
     ...wallOptions(repeatable),
+    new Option(
+      '--inspect [port]',
+      'look at requests in a browser (default: on a terminal, on any free port)',
+    ).env('TUNNEL_INSPECT'),
+    new Option('--no-inspect', 'do not').env('TUNNEL_NO_INSPECT'),
     new Option('--qr', 'show the URL as a QR code').env('TUNNEL_QR'),
     new Option('--open', 'open the URL in the browser').env('TUNNEL_OPEN'),
     new Option('--copy', 'copy the URL to the clipboard').env('TUNNEL_COPY'),
@@ -66,6 +71,14 @@ function protocolOf(flags: Flags): { readonly protocol?: 'http/1.1' | 'h2c' } {
   if (text === undefined) return {}
   if (text === 'http/1.1' || text === 'h2c') return { protocol: text }
   throw new TunnelError('OPTION_INVALID', `${flags.label('protocol')} "${text}" is neither http/1.1 nor h2c.`)
+}
+
+/** `undefined`: neither flag was given. */
+function inspectOf(flags: Flags): ShareSettings['inspect'] {
+  if (flags.isOff('inspect')) return false
+  if (flags.isOn('inspect')) return true
+  const port = flags.port('inspect', 0)
+  return port === undefined ? undefined : { port }
 }
 
 const WIRES = ['auto', 'streams', 'json'] as const
@@ -106,6 +119,7 @@ export function shareSettings(flags: Flags, positional: string | undefined): Sha
       ...(pool !== undefined && { pool: { affinity: pool } }),
       ...(guard && { guard }),
     },
+    inspect: inspectOf(flags),
     isQrWanted: flags.isOn('qr'),
     isOpenWanted: flags.isOn('open'),
     isCopyWanted: flags.isOn('copy'),

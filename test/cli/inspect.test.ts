@@ -1,0 +1,61 @@
+// The inspector of the command line: where it is on, where it is off, and that its address is the one printed.
+
+import { afterEach, expect, test } from 'bun:test'
+import { finish, start, startOnTerminal } from './bin.ts'
+
+const opened: AsyncDisposable[] = []
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map(one => one[Symbol.asyncDispose]()))
+})
+
+function open<T extends AsyncDisposable>(one: T): T {
+  opened.push(one)
+  return one
+}
+
+const app = () => {
+  const server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('here') })
+  opened.push({ [Symbol.asyncDispose]: () => server.stop(true) })
+  return `127.0.0.1:${server.port}`
+}
+
+const INSPECT = /inspect: (http:\/\/127\.0\.0\.1:\d+\/#[\w-]{43})/
+
+/** What the API of the inspector lists. */
+async function paths(inspector: string): Promise<readonly string[]> {
+  const { origin, hash } = new URL(inspector)
+  const answer = await fetch(`${origin}/api/v1/exchanges`, {
+    headers: { authorization: `Bearer ${hash.slice(1)}` },
+  })
+  const { exchanges } = (await answer.json()) as { readonly exchanges: readonly { readonly path: string }[] }
+  return exchanges.map(({ path }) => path)
+}
+
+test('on a terminal its address stands below the URL, and what a visitor asked for is there', async () => {
+  const running = open(startOnTerminal([app(), '--local', '--inspect']))
+  const inspector = await running.printed(INSPECT)
+  const url = new URL(await running.printed(/(http:\/\/[\w-]+\.localhost:\d+)/))
+  await fetch(`http://127.0.0.1:${url.port}/seen`, { headers: { host: url.host, connection: 'close' } })
+  expect(await paths(inspector)).toContain('/seen')
+  expect(await (await fetch(inspector)).text()).toContain('<title>localtunnels inspector</title>')
+})
+
+test('in a pipe it is off, and on when asked for, with --json as a field', async () => {
+  const off = open(start([app(), '--local']))
+  await off.printed(/ready, forwarding/)
+  expect(off.stdout + off.stderr).not.toContain('inspect')
+  const on = open(start([app(), '--local', '--json'], { TUNNEL_INSPECT: '0', TUNNEL_NO_INSPECT: '1' }))
+  expect(JSON.parse(await on.printed(/^(\{"type":"ready".*\})$/m)).inspector).toBeUndefined()
+  const asked = open(start([app(), '--local', '--json', '--inspect']))
+  const { inspector } = JSON.parse(await asked.printed(/^(\{"type":"ready".*\})$/m))
+  expect(inspector).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/#/)
+})
+
+test('--no-inspect leaves it out on a terminal, and a port that is none is a mistake', async () => {
+  const running = open(startOnTerminal([app(), '--local', '--no-inspect']))
+  await running.printed(/live/)
+  expect(running.stdout).not.toContain('inspect:')
+  const { stderr, exitCode } = await finish([app(), '--local', '--inspect', '99999'])
+  expect(stderr).toContain('error PORT_INVALID: --inspect "99999" is not a port.')
+  expect(exitCode).toBe(2)
+})
