@@ -7,6 +7,7 @@ import { Events } from '../events.ts'
 import { watchWorkers } from '../sockets/worker-faults.ts'
 import { VERSION } from '../version.ts'
 import type { Admin } from './admin/admin.ts'
+import type { AuditNotes } from './admin/audit-notes.ts'
 import type { AdminSettings } from './admin/options.ts'
 import { Admission } from './admission.ts'
 import { ClientDesk } from './client-desk.ts'
@@ -219,9 +220,11 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     const room = this.#room
     const { metrics } = room
     if (settings === undefined || metrics === undefined) return
-    const { Admin, Bans } = await import('./admin/admin.ts')
+    const { Admin, AuditNotes, Bans } = await import('./admin/admin.ts')
     const bans = new Bans(settings.store, () => room.tunnels.routesChanged())
     room.bans = bans
+    if (settings.audit !== undefined)
+      this.#audit(new AuditNotes(settings.audit, cause => room.failed(asError(cause))))
     this.#admin = new Admin(
       {
         room,
@@ -233,6 +236,17 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       settings,
       metrics,
       bans,
+    )
+  }
+
+  /** Registrations and refusals are written down, with what the operator does. */
+  #audit(notes: AuditNotes): void {
+    this.on('connection', ({ remoteAddress, subdomain, wire }) =>
+      notes.note('tunnel.open', remoteAddress, subdomain, wire),
+    )
+    this.on('disconnection', ({ subdomain, reason }) => notes.note('tunnel.end', 'server', subdomain, reason))
+    this.on('refused', ({ remoteAddress, kind = '', name = '', code }) =>
+      notes.note('client.refuse', remoteAddress, name || kind, code),
     )
   }
 
@@ -289,4 +303,8 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     this.#listeners.close(true)
     this.emit('stop', {})
   }
+}
+
+function asError(cause: unknown): Error {
+  return cause instanceof Error ? cause : new Error(String(cause))
 }

@@ -3,11 +3,12 @@
 import { TunnelError } from '../../errors.ts'
 import type { Metrics } from '../metrics.ts'
 import { AdminApi, MAX_BODY_BYTES } from './api.ts'
+import { AuditNotes } from './audit-notes.ts'
 import { Bans } from './bans.ts'
 import { AdminDesk, type AdminHost } from './desk.ts'
 import type { AdminSettings } from './options.ts'
 
-export { Bans }
+export { AuditNotes, Bans }
 
 export class Admin {
   readonly desk: AdminDesk

@@ -15,7 +15,10 @@ export interface AdminOptions {
   readonly token: string
   /** Keeps traffic and bans. Default none: there is no traffic by the minute, and bans end with the process. */
   readonly store?: OperationsStore
-  /** Keeps what was done with the API. Default none. */
+  /**
+   * Keeps what was done with the API, registrations of clients and refusals; of these at most 20 a second, and the next line says how many
+   * were left out. Default none.
+   */
   readonly audit?: AuditLog
   /**
    * How long a tunnel may be without a visitor before the server asks its app itself, by `HEAD /` with the user agent
