@@ -71,10 +71,43 @@ export function startApp(): { readonly port: number } & Disposable {
         return new Response('<!doctype html><title>page</title>', {
           headers: { 'content-type': 'text/html' },
         })
-      // The body first: h2spec sends faults behind complete heads.
-      await request.arrayBuffer()
       return new Response('hello\n')
     },
   })
   return { port: app.port ?? 0, [Symbol.dispose]: () => void app.stop(true) }
+}
+
+/** An app that answers a request only when all of it is there, whatever its method: faults behind a head come first then. */
+export function startPatientApp(): { readonly port: number } & Disposable {
+  const app = Bun.listen<{ text: string }>({
+    hostname: '127.0.0.1',
+    port: 0,
+    socket: {
+      open(socket) {
+        socket.data = { text: '' }
+      },
+      data(socket, bytes) {
+        socket.data.text += bytes.toString('latin1')
+        for (let end = endOfRequest(socket.data.text); end > 0; end = endOfRequest(socket.data.text)) {
+          const isHead = socket.data.text.startsWith('HEAD ')
+          socket.data.text = socket.data.text.slice(end)
+          socket.write(`HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n${isHead ? '' : 'hello\n'}`)
+        }
+      },
+    },
+  })
+  return { port: app.port, [Symbol.dispose]: () => app.stop(true) }
+}
+
+/** Index behind the first request, 0 when it is not complete. */
+function endOfRequest(text: string): number {
+  const head = text.indexOf('\r\n\r\n') + 4
+  if (head < 4) return 0
+  if (/^transfer-encoding: chunked\r$/im.test(text.slice(0, head))) {
+    const last = text.indexOf('0\r\n', head)
+    const end = last < 0 ? -1 : text.indexOf('\r\n\r\n', last)
+    return end < 0 ? 0 : end + 4
+  }
+  const [, length = '0'] = /^content-length: (\d+)\r$/im.exec(text.slice(0, head)) ?? []
+  return text.length < head + Number(length) ? 0 : head + Number(length)
 }
