@@ -175,6 +175,8 @@ export interface TlsOptions {
   readonly key?: string
   /** The far side's public key has to be this one, besides all else: `sha256//` and base64 of its SHA-256. */
   readonly pin?: string
+  /** Offered by ALPN, and the far side has to choose it, such as `h2`. Default: none is offered. */
+  readonly protocol?: string
 }
 
 /**

@@ -125,10 +125,11 @@ export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
   readonly hosts?: readonly string[]
   /**
    * `h2c`: the app speaks HTTP/2 without TLS, as servers of gRPC do. The server then speaks it, too, many exchanges on each connection,
-   * to whatever visitors speak. Default `http/1.1`. For `port`, `unix` and an `http://` URL; routes stay HTTP/1.1; no WebSockets (501).
+   * to whatever visitors speak. For `port`, `unix` and an `http://` URL. `h2`: the same by TLS, for an `https://` URL whose app chooses
+   * it by ALPN, else `ORIGIN_TLS`. Default `http/1.1`. Routes stay HTTP/1.1; no WebSockets (501).
    * Streams wire only.
    */
-  readonly protocol?: 'http/1.1' | 'h2c'
+  readonly protocol?: 'http/1.1' | 'h2c' | 'h2'
 }
 
 /** A TCP tunnel: `client.tcp(…)`. Exactly one of `port` and `unix` says where connections go. */

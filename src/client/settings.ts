@@ -180,7 +180,7 @@ function reportRate(rate: number): number {
 
 /** An HTTP tunnel. Throws `OPTION_INVALID`, `PORT_INVALID` or `NAME_INVALID` for what cannot be used. */
 export function httpTunnel(options: HttpTunnelOptions, environment: Environment, dial: Dial): TunnelSettings {
-  const origin = originOf(options, dial)
+  const origin = originOf(options, dial, options.protocol)
   const isNamed = isNameGiven(options, environment)
   if (options.exact && !isNamed)
     throw new TunnelError('OPTION_INVALID', 'exact is for a name that is asked for: there is no subdomain.')
@@ -215,20 +215,21 @@ function hostNamesOf(given: readonly string[] = []): Pick<TunnelSettings, 'hostN
   )
 }
 
-function protocolOf({
-  protocol = 'http/1.1',
-  url,
-  fetch,
-  folder,
-}: HttpTunnelOptions): Pick<TunnelSettings, 'protocol'> {
+/** What the server is told: by TLS it is HTTP/2 that ALPN chose. */
+function protocolOf(options: HttpTunnelOptions): Pick<TunnelSettings, 'protocol'> {
+  const { protocol = 'http/1.1', url, fetch, folder } = options
   if (protocol === 'http/1.1') return {}
-  if (protocol !== 'h2c')
-    throw new TunnelError('OPTION_INVALID', `protocol must be http/1.1 or h2c, not "${String(protocol)}".`)
-  if (fetch !== undefined || folder !== undefined || url?.startsWith('https:'))
+  if (protocol !== 'h2c' && protocol !== 'h2')
     throw new TunnelError(
       'OPTION_INVALID',
-      'protocol h2c is for apps with a port, an http:// URL or a unix socket.',
+      `protocol must be http/1.1, h2c or h2, not "${String(protocol)}".`,
     )
+  const isSecure = url?.startsWith('https:') === true
+  if (fetch !== undefined || folder !== undefined || isSecure !== (protocol === 'h2')) {
+    const text =
+      'protocol h2c is for apps with a port, an http:// URL or a unix socket, and h2 for https:// URLs.'
+    throw new TunnelError('OPTION_INVALID', text)
+  }
   return { protocol }
 }
 
@@ -384,7 +385,11 @@ function checkToken(token: string | undefined): string | undefined {
 }
 
 /** Throws `OPTION_INVALID` or `PORT_INVALID`. */
-export function originOf(options: OriginOptions, dial: Dial): Origin {
+export function originOf(
+  options: OriginOptions,
+  dial: Dial,
+  protocol?: HttpTunnelOptions['protocol'],
+): Origin {
   const { port, url, unix, fetch, folder, spa, later } = options
   if ([port, url, unix, fetch, folder, later || undefined].filter(one => one !== undefined).length !== 1) {
     const text = 'Exactly one of port, url, unix, fetch, folder and later says where the app is.'
@@ -393,12 +398,16 @@ export function originOf(options: OriginOptions, dial: Dial): Origin {
   if (later) return new LateOrigin()
   if (folder !== undefined) return folderOrigin(folder, spa ?? false)
   if (spa !== undefined) throw new TunnelError('OPTION_INVALID', 'spa belongs to folder, which is not given.')
-  return fetch === undefined ? addressOrigin(options, dial, true) : new HandlerOrigin(fetch)
+  return fetch === undefined
+    ? addressOrigin(options, dial, true, protocol === 'h2')
+    : new HandlerOrigin(fetch)
 }
 
-function addressOrigin(options: OriginOptions, dial: Dial, isHttp = false): Origin {
+function addressOrigin(options: OriginOptions, dial: Dial, isHttp = false, isHttp2 = false): Origin {
   const connectTimeoutMs = positive('originConnectTimeoutMs', options.originConnectTimeoutMs ?? 10_000)
-  return new AddressOrigin({ address: originAddress(options), connectTimeoutMs, dial, isHttp })
+  const plain = originAddress(options)
+  const address = isHttp2 && plain.tls ? { ...plain, tls: { ...plain.tls, protocol: 'h2' } } : plain
+  return new AddressOrigin({ address, connectTimeoutMs, dial, isHttp })
 }
 
 function originAddress(options: OriginOptions): Address {

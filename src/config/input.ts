@@ -158,8 +158,8 @@ export interface ClientService {
   readonly wildcardHosts?: readonly string[]
   /** Hosts of your own that it answers, too, such as `www.customer.example`: their DNS leads to the server, and the token opens them. Default: none. */
   readonly hosts?: readonly string[]
-  /** What the app speaks: `h2c` is HTTP/2 without TLS, as servers of gRPC do. Default: `http/1.1`. */
-  readonly protocol?: 'http/1.1' | 'h2c'
+  /** What the app speaks: `h2c` is HTTP/2 without TLS, as servers of gRPC do, `h2` is HTTP/2 of an `https://` URL. Default: `http/1.1`. */
+  readonly protocol?: 'http/1.1' | 'h2c' | 'h2'
   /** What the app sees as Host: `preserve` (the visitor's), `rewrite` (the app's own, Origin too), or a host. Default: `preserve`. */
   readonly hostHeader?: string
   /** Paths with an app of their own: a port, `host:port`, a URL, `unix:/path`. `/api` is `/api` and all below it; the longest wins. Default: none. */

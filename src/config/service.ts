@@ -26,7 +26,7 @@ export interface HttpServiceOptions extends Shared {
   readonly wildcard?: boolean
   readonly wildcardHosts?: readonly string[]
   readonly hosts?: readonly string[]
-  readonly protocol?: 'http/1.1' | 'h2c'
+  readonly protocol?: 'http/1.1' | 'h2c' | 'h2'
   readonly hostHeader?: string
   readonly verifyOrigin?: boolean
   readonly originConnectTimeoutMs?: number

@@ -72,6 +72,8 @@ export class Connection implements Socket, Source, Lender {
   isUnwanted = false
   /** Of a dial: as in `TlsOptions`. */
   pin: string | undefined
+  /** What ALPN has to choose. */
+  wantedProtocol: string | undefined
   /** Of a dial: what it may resume, and where the next one finds its own. */
   tlsSession: SessionSlot | undefined
   /** No TLS: what is read is what was sent. */

@@ -3,7 +3,7 @@
 import { Connection, type Owner, type RawSocket } from './bun-connection.ts'
 import { peerKey, resumeSession, showCertificate } from './bun-tls.ts'
 import { failure } from './gate.ts'
-import { pinFault } from './pin.ts'
+import { pinFault, protocolFault } from './pin.ts'
 
 export interface ConnectionEvents {
   readonly binaryType: 'uint8array'
@@ -73,7 +73,9 @@ export const TLS_DIAL_EVENTS: ConnectionEvents = {
   handshake(raw: RawSocket, success: boolean, error: Error | null) {
     const connection = raw.data
     const isSound = connection.mustVerify ? success && raw.authorized : success || isEncrypted(raw)
-    const fault = isSound && connection.pin ? pinFault(connection.pin, peerKey(raw)) : undefined
+    const fault =
+      (isSound && connection.pin ? pinFault(connection.pin, peerKey(raw)) : undefined) ??
+      (isSound ? protocolFault(connection.wantedProtocol, connection.protocol) : undefined)
     if (isSound && fault === undefined) return dialled(connection)
     connection.failure = fault ?? error ?? failure('ECONNRESET', 'the TLS handshake failed')
     connection.terminate()

@@ -152,6 +152,7 @@ async function wanted(
   const connection = new Connection(handler, { resolve, reject }, address.tls?.verify !== false)
   connection.tlsSession = sessionSlot(address)
   connection.pin = address.tls?.pin
+  connection.wantedProtocol = address.tls?.protocol
   const abort = () => {
     reject(failure('ECONNABORTED', 'the connection is not wanted any more'))
     connection.isUnwanted = true
@@ -223,11 +224,22 @@ function bunTls({
   return { cert, key, ciphers, ...version }
 }
 
-async function dialTls({ serverName, verify = true, ca, cert, key }: TlsOptions): Promise<Bun.TLSOptions> {
+async function dialTls({
+  serverName,
+  verify = true,
+  ca,
+  cert,
+  key,
+  protocol,
+}: TlsOptions): Promise<Bun.TLSOptions> {
   return {
     // Never left out: Bun takes an empty object for "no TLS".
     rejectUnauthorized: verify,
     ...(serverName !== undefined && { serverName }),
+    // Not in Bun's types: a name with its length in front.
+    ...(protocol !== undefined && {
+      ALPNProtocols: Buffer.from([protocol.length, ...Buffer.from(protocol)]),
+    }),
     ...(cert !== undefined && key !== undefined && { cert, key }),
     // `ca` alone would replace the authorities trusted by default.
     ...(ca !== undefined && { ca: [...(await import('node:tls')).rootCertificates, ca] }),

@@ -10,7 +10,7 @@ import { copyOf } from '../bytes.ts'
 import { deferred } from '../deferred.ts'
 import type { Address, Dial, Endpoints, Opening, Socket, SocketHandler, TlsOptions } from '../socket.ts'
 import { failure } from './gate.ts'
-import { pinFault } from './pin.ts'
+import { pinFault, protocolFault } from './pin.ts'
 import { sessionSlot } from './tls-sessions.ts'
 
 /** Most that is copied and queued at once. */
@@ -118,7 +118,7 @@ async function secured(
   options: TlsOptions,
   signal: AbortSignal | undefined,
 ): Promise<NetSocket> {
-  const { serverName = address.host ?? 'localhost', verify = true, ca, cert, key, pin } = options
+  const { serverName = address.host ?? 'localhost', verify = true, ca, cert, key, pin, protocol } = options
   const slot = sessionSlot(address)
   const socket = secure({
     ...(slot?.session !== undefined && { session: Buffer.from(slot.session) }),
@@ -128,6 +128,7 @@ async function secured(
     host: serverName,
     servername: isIP(serverName) === 0 ? serverName : '',
     rejectUnauthorized: verify,
+    ...(protocol !== undefined && { ALPNProtocols: [protocol] }),
     ...(cert !== undefined && key !== undefined && { cert, key }),
     // `ca` alone would replace the authorities trusted by default.
     ...(ca !== undefined && { ca: [...rootCertificates, ca] }),
@@ -137,7 +138,9 @@ async function secured(
   })
   try {
     const up = await opened(socket, 'secureConnect', signal)
-    const fault = pin === undefined ? undefined : pinFault(pin, socket.getPeerX509Certificate()?.publicKey)
+    const fault =
+      (pin === undefined ? undefined : pinFault(pin, socket.getPeerX509Certificate()?.publicKey)) ??
+      protocolFault(protocol, socket.alpnProtocol || '')
     if (fault !== undefined) throw fault
     return up
   } catch (error) {

@@ -1,4 +1,4 @@
-// Pinning: the far side's public key has to be one that was written down before.
+// What the far side of TLS has to be besides trusted: the public key that was written down before, and what ALPN was to choose.
 
 import { createHash, type KeyObject } from 'node:crypto'
 import { failure } from './gate.ts'
@@ -14,4 +14,10 @@ export function pinFault(pin: string, key: KeyObject | undefined): Error | undef
 function pinOf(key: KeyObject): string {
   const bytes = key.export({ type: 'spki', format: 'der' })
   return `sha256//${createHash('sha256').update(bytes).digest('base64')}`
+}
+
+/** What is wrong with what ALPN chose; `undefined`: it is what was wanted, or anything will do. */
+export function protocolFault(wanted: string | undefined, chosen: string): Error | undefined {
+  if (wanted === undefined || wanted === chosen) return undefined
+  return failure('ERR_TLS_ALPN', `it chose ${chosen || 'no protocol'} by ALPN, and ${wanted} is wanted`)
 }

@@ -1,13 +1,15 @@
 // Apps that speak HTTP/2, written frame by frame: what visitors of HTTP/1.1 get of them, and what such an app may not do.
 
 import { afterAll, expect, test } from 'bun:test'
-import { createServer, type Http2Server, type ServerHttp2Stream } from 'node:http2'
+import { createSecureServer, createServer, type Http2Server, type ServerHttp2Stream } from 'node:http2'
+import { createServer as createTlsServer } from 'node:https'
 import { TunnelClient } from '../../src/index.ts'
 import { MAX_NOISE } from '../../src/server/upstreams/http2-app.ts'
 import { ask } from '../support/ask.ts'
 import { frame, SETTINGS, u32 } from '../support/h2-frames.ts'
 import { type RawConnection, RawOrigin } from '../support/raw.ts'
 import { rejection } from '../support/rejection.ts'
+import { TEST_CERT, TEST_KEY } from '../support/tls.ts'
 import { startServer, startTunnel } from '../support/tunnel.ts'
 import { within } from '../support/within.ts'
 
@@ -186,9 +188,36 @@ test('a WebSocket is refused with 501; what cannot be combined is refused before
   await using server = await startServer()
   const client = new TunnelClient({ server: server.url })
   const text = () => new Response('')
-  for (const options of [{ fetch: text }, { folder: '.' }, { url: 'https://localhost:1' }])
+  for (const options of [{ fetch: text }, { folder: '.' }, { url: 'https://localhost:1' }] as const)
     expect(await rejection(client.http({ ...options, protocol: 'h2c' }))).toMatchObject({
       code: 'OPTION_INVALID',
     })
   await client.disconnect()
+})
+
+test('an https app is spoken to in HTTP/2 where ALPN chooses it, and refused where it does not', async () => {
+  for (const [isHttp2, outcome] of [
+    [true, { status: 200, body: 'h2' }],
+    [false, { status: 502, code: 'ORIGIN_TLS' }],
+  ] as const) {
+    const keys = { cert: TEST_CERT, key: TEST_KEY }
+    const app = isHttp2
+      ? createSecureServer(keys, (request, response) =>
+          response.end(request.httpVersion === '2.0' ? 'h2' : 'h1'),
+        )
+      : createTlsServer(keys, (_request, response) => response.end('h1'))
+    await new Promise<void>(resolve => app.listen(0, '127.0.0.1', resolve))
+    const address = app.address()
+    const port = typeof address === 'object' && address !== null ? address.port : 0
+    {
+      await using tunnel = await startTunnel({
+        url: `https://127.0.0.1:${port}`,
+        host: undefined,
+        verifyOrigin: false,
+        protocol: 'h2',
+      } as never)
+      expect(await ask(tunnel.port, tunnel.host)).toMatchObject(outcome)
+    }
+    app.close()
+  }
 })

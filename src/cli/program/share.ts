@@ -32,7 +32,7 @@ export function shareOptions(): Option[] {
       'with --wildcard: a host that may have a certificate, such as anna; repeatable',
     ).env('TUNNEL_WILDCARD_HOST'),
     hostOption(),
-    new Option('--protocol <protocol>', 'what the app speaks: http/1.1 or h2c (default: http/1.1)').env(
+    new Option('--protocol <protocol>', 'what the app speaks: http/1.1, h2c or h2 (default: http/1.1)').env(
       'TUNNEL_PROTOCOL',
     ),
     new Option('--pool [affinity]', 'share the name with other clients: none, cookie or address').env(
@@ -66,11 +66,14 @@ function poolAffinity(flags: Flags): (typeof AFFINITIES)[number] | undefined {
   throw new TunnelError('OPTION_INVALID', `${label} "${text}" is none of none, cookie and address.`)
 }
 
-function protocolOf(flags: Flags): { readonly protocol?: 'http/1.1' | 'h2c' } {
+function protocolOf(flags: Flags): { readonly protocol?: 'http/1.1' | 'h2c' | 'h2' } {
   const text = flags.text('protocol')
   if (text === undefined) return {}
-  if (text === 'http/1.1' || text === 'h2c') return { protocol: text }
-  throw new TunnelError('OPTION_INVALID', `${flags.label('protocol')} "${text}" is neither http/1.1 nor h2c.`)
+  if (text === 'http/1.1' || text === 'h2c' || text === 'h2') return { protocol: text }
+  throw new TunnelError(
+    'OPTION_INVALID',
+    `${flags.label('protocol')} "${text}" is none of http/1.1, h2c and h2.`,
+  )
 }
 
 /** `undefined`: neither flag was given. */

@@ -110,9 +110,10 @@ export const SERVICE_FIELDS: Fields = {
     default: 'none',
   },
   protocol: {
-    value: { type: 'choice', choices: ['http/1.1', 'h2c'] },
+    value: { type: 'choice', choices: ['http/1.1', 'h2c', 'h2'] },
     kinds: ['http'],
-    meaning: 'What the app speaks: `h2c` is HTTP/2 without TLS, as servers of gRPC do',
+    meaning:
+      'What the app speaks: `h2c` is HTTP/2 without TLS, as servers of gRPC do, `h2` is HTTP/2 of an `https://` URL',
     default: '`http/1.1`',
   },
   'host-header': {
