@@ -180,6 +180,7 @@ test('a WebSocket is none when the app says so, proves nothing, or another proto
   }
   expect(peer.seen.field(1, ':status')).toBe('403')
   expect([peer.seen.of(1, 3), peer.seen.of(1, 5)]).toEqual([[], []])
+  expect([peer.seen.hasEnded(3), peer.seen.hasEnded(5)]).toEqual([false, false])
   peer.send(head(7, connect('connect-udp'), false))
   expect((await peer.answered(7)).field(7, ':status')).toBe('501')
   expect(peer.seen.field(7, 'x-localtunnels-error')).toBe('UPGRADE_UNSUPPORTED')
