@@ -7,6 +7,7 @@ import type { DoctorSettings } from './commands/doctor.ts'
 import type { LinkSettings } from './commands/link.ts'
 import type { Desk, LoginSettings } from './commands/login.ts'
 import type { RawSettings } from './commands/raw.ts'
+import type { ReplaySettings, RequestsDesk, RequestsSettings, WaitSettings } from './commands/requests.ts'
 import type { RunSettings } from './commands/run.ts'
 import type { ServeSettings } from './commands/server.ts'
 import type { ShareSettings } from './commands/share.ts'
@@ -22,6 +23,9 @@ export interface Actions {
   shareRaw(settings: RawSettings, output: OutputWish): Promise<void>
   up(settings: UpSettings, output: OutputWish): Promise<void>
   run(settings: RunSettings): Promise<void>
+  requests(settings: RequestsSettings): Promise<void>
+  replay(settings: ReplaySettings): Promise<void>
+  wait(settings: WaitSettings): Promise<void>
   serve(settings: ServeSettings, output: OutputWish): Promise<void>
   doctor(settings: DoctorSettings): Promise<void>
   checkConfig(settings: CheckSettings): Promise<void>
@@ -49,6 +53,7 @@ export interface Stage {
 }
 
 export function createActions({ start, write, log, stop, ended }: Stage): Actions {
+  const inspection: RequestsDesk = { environment: process.env, write, stop }
   return {
     share: async (settings, wish) => (await import('./commands/share.ts')).shareApp(settings, start(wish)),
     shareRaw: async (settings, wish) => (await import('./commands/raw.ts')).shareRaw(settings, start(wish)),
@@ -60,6 +65,10 @@ export function createActions({ start, write, log, stop, ended }: Stage): Action
       const say = (line: string) => log(`${dim('localtunnels')}  ${line}\n`)
       ended(await runCommand(settings, { environment: process.env, stop, say }))
     },
+    requests: async settings => (await import('./commands/requests.ts')).requests(settings, inspection),
+    replay: async settings =>
+      ended(await (await import('./commands/requests.ts')).replay(settings, inspection)),
+    wait: async settings => ended(await (await import('./commands/requests.ts')).wait(settings, inspection)),
     checkConfig: async settings => {
       const { checkConfig } = await import('./commands/config.ts')
       await checkConfig(settings, {

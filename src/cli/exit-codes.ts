@@ -11,6 +11,7 @@ export const EXIT = {
   refused: 4,
   portInUse: 5,
   faultsFound: 6,
+  timedOut: 7,
   interrupted: 130,
   terminated: 143,
 } as const
@@ -27,6 +28,7 @@ const BY_CODE: Partial<Record<ErrorCode, number>> = {
   LOGIN_INVALID: EXIT.usage,
   OPEN_SERVER: EXIT.usage,
   SERVER_UNREACHABLE: EXIT.unreachable,
+  INSPECTOR_NOT_FOUND: EXIT.unreachable,
   SERVER_REFUSED: EXIT.unreachable,
   SERVER_UNTRUSTED: EXIT.unreachable,
   SERVER_SCHEME: EXIT.unreachable,

@@ -14,6 +14,7 @@ import { addLinkCommand } from './program/link.ts'
 import { addLoginCommands } from './program/login.ts'
 import { outputWish } from './program/printing.ts'
 import { addRawCommands } from './program/raw.ts'
+import { addRequestCommands } from './program/requests.ts'
 import { addRunCommand } from './program/run.ts'
 import { addServerCommand } from './program/server.ts'
 import { shareOptions, shareSettings } from './program/share.ts'
@@ -42,6 +43,7 @@ export function createProgram(actions: Actions): Command {
   addDoctorCommand(program, actions)
   addUpCommand(program, actions)
   addRunCommand(program, actions)
+  addRequestCommands(program, actions)
   addLoginCommands(program, actions)
   addLinkCommand(program, actions)
   addAdminCommand(program, actions)

@@ -1,0 +1,118 @@
+// `localtunnels requests`, `replay` and `wait`: the inspector of a session that runs, from another terminal or a script.
+
+import type { ExchangeRow, ReplayResult } from '../../client/inspect/exchange.ts'
+import { TunnelError } from '../../errors.ts'
+import { EXIT } from '../exit-codes.ts'
+import { formatBytes, formatDuration, visible } from '../format.ts'
+import { InspectorSession } from '../inspector-session.ts'
+
+interface Common {
+  /** Of the session; `undefined`: the last started. */
+  readonly pid: number | undefined
+  readonly isJson: boolean
+}
+
+export interface RequestsSettings extends Common {
+  readonly filter: string
+  readonly limit: number
+  readonly follows: boolean
+}
+
+export interface ReplaySettings extends Common {
+  /** Or `latest`. */
+  readonly id: string
+  readonly times: number
+}
+
+export interface WaitSettings extends Common {
+  readonly filter: string
+  readonly timeoutMs: number
+}
+
+export interface RequestsDesk {
+  readonly environment: Readonly<Record<string, string | undefined>>
+  readonly write: (text: string) => void
+  readonly stop: AbortSignal
+}
+
+/** Resolves when the list is written, and with `follows` at the end of the session. */
+export async function requests(settings: RequestsSettings, desk: RequestsDesk): Promise<void> {
+  const session = InspectorSession.find(desk.environment, settings.pid)
+  const { filter, limit, follows, isJson } = settings
+  const show = (row: ExchangeRow) => desk.write(`${isJson ? JSON.stringify(row) : line(row)}\n`)
+  const query = new URLSearchParams({ filter, limit: `${limit}` })
+  const { exchanges } = await session.ask<{ exchanges: readonly ExchangeRow[] }>(
+    `exchanges?${query.toString()}`,
+  )
+  // The newest is the last line, where a terminal is read.
+  const shown = new Set<string>()
+  for (const row of exchanges.toReversed()) {
+    // What is under way has a line when it is over.
+    if (follows && row.state === 'open') continue
+    shown.add(row.id)
+    show(row)
+  }
+  if (!follows) return
+  await session.follow(filter, desk.stop, event => {
+    if (event.type !== 'exchange' || event.exchange.state === 'open' || shown.has(event.exchange.id)) return
+    shown.add(event.exchange.id)
+    show(event.exchange)
+  })
+}
+
+/** Resolves to the exit code: that of a fault when an answer became an error. */
+export async function replay(
+  { id, times, pid, isJson }: ReplaySettings,
+  desk: RequestsDesk,
+): Promise<number> {
+  const session = InspectorSession.find(desk.environment, pid)
+  const { replays } = await session.ask<ReplayResult>(`exchanges/${encodeURIComponent(id)}/replay`, { times })
+  for (const { exchange, verdict } of replays)
+    desk.write(`${isJson ? JSON.stringify({ verdict, exchange }) : `${line(exchange)}  ${verdict}`}\n`)
+  return replays.some(({ verdict }) => verdict === 'regressed') ? EXIT.faultsFound : EXIT.ok
+}
+
+/** Resolves to the exit code: that of a time that ran out when nothing came. */
+export async function wait(
+  { filter, timeoutMs, pid, isJson }: WaitSettings,
+  desk: RequestsDesk,
+): Promise<number> {
+  const session = InspectorSession.find(desk.environment, pid)
+  try {
+    const { exchange } = await session.ask<{ exchange: ExchangeRow }>('wait', { filter, timeoutMs })
+    desk.write(`${isJson ? JSON.stringify(exchange) : line(exchange)}\n`)
+    return EXIT.ok
+  } catch (error) {
+    if (error instanceof TunnelError && error.code === 'WAIT_TIMEOUT') return EXIT.timedOut
+    throw error
+  }
+}
+
+/** `42  12:01:07  POST   200   18 ms   4.1 kB  /hooks`. */
+function line({
+  id,
+  startedAt,
+  method,
+  kind,
+  status,
+  state,
+  path,
+  tunnel,
+  times,
+  answerBody,
+  code,
+}: ExchangeRow): string {
+  const time = new Date(startedAt).toTimeString().slice(0, 8)
+  const outcome = status > 0 ? `${status}` : state === 'open' ? '…' : '—'
+  const took = times.totalMs === undefined ? '' : formatDuration(times.totalMs)
+  const columns = [
+    id.padStart(5),
+    time,
+    visible(method || kind).padEnd(7),
+    outcome.padStart(3),
+    took.padStart(8),
+    formatBytes(answerBody.totalBytes).padStart(8),
+    visible(path || tunnel),
+  ]
+  return `${columns.join('  ')}${code === undefined ? '' : `  ${code}`}`
+}

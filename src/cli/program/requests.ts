@@ -1,0 +1,66 @@
+// `localtunnels requests`, `replay` and `wait`.
+
+import { type Command, Option } from 'commander'
+import type { Actions } from '../actions.ts'
+import { Flags } from '../flags.ts'
+import { timeOf } from './guard.ts'
+import { wholeNumber } from './values.ts'
+
+export function addRequestCommands(program: Command, actions: Actions): void {
+  const add = (
+    name: string,
+    description: string,
+    argument: readonly [string, string],
+    ...options: Option[]
+  ): Command => {
+    const command = program
+      .command(name)
+      .description(description)
+      .helpOption('-h, --help', 'print this help')
+      .argument(...argument)
+    for (const option of [...options, ...sessionOptions()]) command.addOption(option)
+    return command
+  }
+  const list = add(
+    'requests',
+    'list what came through a tunnel that runs in another terminal',
+    ['[filter]', 'such as "POST /hooks status:5xx" (docs/inspector.md)'],
+    new Option('-f, --follow', 'go on with what comes').env('TUNNEL_FOLLOW'),
+    new Option('--limit <count>', 'at most so many (default: 20)').env('TUNNEL_LIMIT'),
+  )
+  list.action((filter = '') => {
+    const flags = new Flags(list)
+    const limit = wholeNumber(flags, 'limit') ?? 20
+    return actions.requests({ filter, limit, follows: flags.isOn('follow'), ...sessionOf(flags) })
+  })
+  const again = add(
+    'replay',
+    'send a request again, to the app that it went to',
+    ['<id>', 'its number, or: latest'],
+    new Option('--times <count>', 'so often (default: 1)').env('TUNNEL_TIMES'),
+  )
+  again.action((id: string) => {
+    const flags = new Flags(again)
+    return actions.replay({ id, times: wholeNumber(flags, 'times') ?? 1, ...sessionOf(flags) })
+  })
+  const until = add(
+    'wait',
+    'wait until a request has come that matches',
+    ['[filter]', 'such as "POST /hooks" (docs/inspector.md)'],
+    new Option('--timeout <time>', 'at most so long (default: 30s)').env('TUNNEL_TIMEOUT'),
+  )
+  until.action((filter = '') => {
+    const flags = new Flags(until)
+    const timeoutMs = timeOf(flags.text('timeout') ?? '30s', flags.label('timeout'))
+    return actions.wait({ filter, timeoutMs, ...sessionOf(flags) })
+  })
+}
+
+const sessionOptions = (): readonly Option[] => [
+  new Option('--pid <pid>', 'of which session (default: the last started)').env('TUNNEL_PID'),
+  new Option('--json', 'print JSON, one line each').env('TUNNEL_JSON'),
+]
+
+function sessionOf(flags: Flags): { readonly pid: number | undefined; readonly isJson: boolean } {
+  return { pid: wholeNumber(flags, 'pid'), isJson: flags.isOn('json') }
+}

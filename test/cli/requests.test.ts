@@ -1,0 +1,96 @@
+// What came through a tunnel in one terminal, asked for in another.
+
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { finish, type Running, start } from './bin.ts'
+
+let folder = ''
+let env: Readonly<Record<string, string>> = {}
+let session: Running
+let app: Bun.Server<undefined>
+let url: URL
+let status = 500
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'localtunnels-requests-'))
+  env = { XDG_RUNTIME_DIR: folder }
+  app = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    fetch: ({ url: asked }) =>
+      new Response('said', { status: new URL(asked).pathname === '/state' ? status : 200 }),
+  })
+  session = start([`127.0.0.1:${app.port}`, '--local', '--inspect'], env)
+  url = new URL(await session.printed(/^(http:\/\/\S+)$/m))
+})
+afterAll(async () => {
+  await session[Symbol.asyncDispose]()
+  await app.stop(true)
+  await rm(folder, { recursive: true })
+})
+
+async function visit(path: string): Promise<void> {
+  await (
+    await fetch(`http://127.0.0.1:${url.port}${path}`, { headers: { host: url.host, connection: 'close' } })
+  ).text()
+}
+
+test('they are listed, the newest last, filtered, and as JSON', async () => {
+  await visit('/one?a=1')
+  await visit('/two')
+  const { stdout, exitCode } = await finish(['requests', 'path:/one?* is:done'], env)
+  expect(stdout).toMatch(/^ +\d+ {2}\d\d:\d\d:\d\d {2}GET +200 .* 4 B {2}\/one\?a=1\n$/)
+  expect(exitCode).toBe(0)
+  const all = (await finish(['requests', '--json', '/two'], env)).stdout.trim().split('\n')
+  expect(JSON.parse(all.at(-1) ?? '')).toMatchObject({ method: 'GET', path: '/two', status: 200 })
+})
+
+test('--follow goes on with what comes, and ends with the session or by Ctrl+C', async () => {
+  await using following = start(['requests', '/later', '--follow', '--json'], env)
+  // Once it answers, events come: the same client would be asked in vain before.
+  const visiting = setInterval(() => void visit('/later/again'), 50)
+  expect(JSON.parse(await following.printed(/^(\{.*"path":"\/later\/again".*\})$/m))).toMatchObject({
+    status: 200,
+  })
+  clearInterval(visiting)
+  following.kill('SIGINT')
+  expect(await following.exited).toBe(0)
+})
+
+test('a request is sent again, and what became worse is an exit code', async () => {
+  status = 500
+  await visit('/state')
+  status = 200
+  const fixed = await finish(['replay', 'latest', '--times', '2'], env)
+  expect(fixed.stdout.match(/ {2}fixed\n/g)?.length).toBe(2)
+  expect(fixed.exitCode).toBe(0)
+  status = 500
+  const worse = await finish(['replay', 'latest'], env)
+  expect(worse.stdout).toEndWith('  regressed\n')
+  expect(worse.exitCode).toBe(6)
+  const none = await finish(['replay', '999999'], env)
+  expect(none.stderr).toStartWith('error EXCHANGE_NOT_FOUND: ')
+  expect(none.exitCode).toBe(1)
+})
+
+test('a script waits for a request, and no longer than it says', async () => {
+  await using waiting = start(['wait', '/awaited', '--timeout', '10s', '--json'], env)
+  const visiting = setInterval(() => void visit('/awaited'), 50)
+  expect(JSON.parse(await waiting.printed(/^(\{.*\})$/m))).toMatchObject({ path: '/awaited' })
+  clearInterval(visiting)
+  expect(await waiting.exited).toBe(0)
+  const late = await finish(['wait', '/never', '--timeout', '100ms'], env)
+  expect(late).toMatchObject({ stdout: '', stderr: '', exitCode: 7 })
+})
+
+test('a wrong filter, another process, and no session at all are said', async () => {
+  const wrong = await finish(['requests', 'slower:soon'], env)
+  expect(wrong.stderr).toStartWith('error FILTER_INVALID: Character ')
+  const other = await finish(['requests', '--pid', '1'], env)
+  expect(other.stderr).toStartWith('error INSPECTOR_NOT_FOUND: No process 1 of this user has an inspector.')
+  expect(other.exitCode).toBe(3)
+  const nowhere = await finish(['wait'], { XDG_RUNTIME_DIR: join(folder, 'empty') })
+  expect(nowhere.stderr).toStartWith('error INSPECTOR_NOT_FOUND: ')
+})
