@@ -224,6 +224,11 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     return [...this.#tunnels]
   }
 
+  /** `getTunnelUrl()`. */
+  get url(): string {
+    return this.getTunnelUrl()
+  }
+
   /** The public URL of the first tunnel. Throws `STATE_INVALID` before its first registration. */
   getTunnelUrl(): string {
     return this.#first.granted.url
@@ -669,9 +674,12 @@ function requestEvent({ id, tunnel, host, method, path }: RequestSeen): TunnelCl
   return { id, tunnel, ...(host !== undefined && { host }), method, path }
 }
 
-/** Starts a client and resolves once its URL is registered: `const tunnel = await connectTunnel({ port: 3000 })`. */
-export async function connectTunnel(options: TunnelClientOptions): Promise<TunnelClient> {
-  const client = new TunnelClient(options)
+/**
+ * Starts a client and resolves once its URL is registered: `const { url } = await connectTunnel(3000)`, or with options. A number is a
+ * port of this machine.
+ */
+export async function connectTunnel(options: number | TunnelClientOptions): Promise<TunnelClient> {
+  const client = new TunnelClient(typeof options === 'number' ? { port: options } : options)
   await client.connect()
   return client
 }

@@ -1,7 +1,7 @@
 // A URL before there is an app.
 
 import { expect, test } from 'bun:test'
-import { reserve, TunnelClient } from '../../src/index.ts'
+import { connectTunnel, reserve, TunnelClient } from '../../src/index.ts'
 import { ask } from '../support/ask.ts'
 import { codeOf } from '../support/events.ts'
 import { startServer } from '../support/tunnel.ts'
@@ -29,6 +29,21 @@ for (const wire of ['streams', 'json'] as const)
     await reserved.close()
     expect(await ask(server.port, reserved.host)).toMatchObject({ status: 404, code: 'TUNNEL_NOT_FOUND' })
   })
+
+test('a number is a port, and the client has the URL', async () => {
+  await using server = await startServer()
+  using origin = app('here')
+  const before = process.env.TUNNEL_SERVER
+  process.env.TUNNEL_SERVER = server.url
+  try {
+    await using client = await connectTunnel(origin.port ?? 0)
+    expect(client.url).toBe(client.getTunnelUrl())
+    expect(await ask(server.port, new URL(client.url).hostname)).toMatchObject({ status: 200, body: 'here' })
+  } finally {
+    if (before === undefined) delete process.env.TUNNEL_SERVER
+    else process.env.TUNNEL_SERVER = before
+  }
+})
 
 test('what cannot be used is refused', async () => {
   const client = new TunnelClient({ port: 3000 })
