@@ -11,6 +11,7 @@ import type { ReplaySettings, RequestsDesk, RequestsSettings, WaitSettings } fro
 import type { RunSettings } from './commands/run.ts'
 import type { ServeSettings } from './commands/server.ts'
 import type { ShareSettings } from './commands/share.ts'
+import type { TokenSettings } from './commands/token.ts'
 import type { UpSettings } from './commands/up.ts'
 import type { OutputWish } from './output.ts'
 import { paletteFor } from './palette.ts'
@@ -35,6 +36,7 @@ export interface Actions {
   logout(server: string | undefined): Promise<void>
   whoami(): Promise<void>
   link(settings: LinkSettings): Promise<void>
+  token(settings: TokenSettings): Promise<void>
   admin(settings: AdminSettings): Promise<void>
 }
 
@@ -96,6 +98,10 @@ export function createActions({ start, write, log, stop, ended }: Stage): Action
     whoami: async () => {
       const { whoami } = await import('./commands/login.ts')
       ended(whoami(await desk(write)))
+    },
+    token: async settings => {
+      const { token } = await import('./commands/token.ts')
+      token(settings, { environment: process.env, write })
     },
     link: async settings => {
       const { link } = await import('./commands/link.ts')

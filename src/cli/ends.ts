@@ -81,6 +81,7 @@ export async function withGuards({
   jwtIssuers = [],
   login = new Map(),
   open: _open,
+  tokensFile: _tokensFile,
   adminListener: _adminListener,
   rates = [],
   pluginFiles: _pluginFiles,

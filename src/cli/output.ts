@@ -48,6 +48,8 @@ export type CliEvent =
       readonly subdomain: string
       readonly wire: string
       readonly remoteAddress: string
+      /** What the token is called. */
+      readonly token?: string
     }
   | { readonly type: 'disconnection'; readonly subdomain: string; readonly reason: string }
   | RefusedEvent

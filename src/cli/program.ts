@@ -18,6 +18,7 @@ import { addRequestCommands } from './program/requests.ts'
 import { addRunCommand } from './program/run.ts'
 import { addServerCommand } from './program/server.ts'
 import { shareOptions, shareSettings } from './program/share.ts'
+import { addTokenCommands } from './program/token.ts'
 import { addUpCommand } from './program/up.ts'
 
 export function createProgram(actions: Actions): Command {
@@ -40,6 +41,7 @@ export function createProgram(actions: Actions): Command {
 
   addRawCommands(program, actions)
   addServerCommand(program, actions)
+  addTokenCommands(program, actions)
   addDoctorCommand(program, actions)
   addUpCommand(program, actions)
   addRunCommand(program, actions)

@@ -9,6 +9,7 @@ export const COMMANDS: readonly string[] = [
   'udp',
   'tls',
   'server',
+  'token',
   'doctor',
   'up',
   'run',

@@ -57,6 +57,8 @@ export interface AccessLogConfig {
 
 /** What is not there has the server's default. */
 export interface ServerConfigOptions extends TunnelServerOptions {
+  /** File of the tokens of `localtunnels token`; `true`: the one in the state folder. */
+  readonly tokensFile?: string | true
   readonly tlsPort?: number
   /** Everybody may have a tunnel. For the command alone: a program that makes a server decides for itself. */
   readonly open?: boolean

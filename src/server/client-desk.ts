@@ -144,10 +144,16 @@ export class ClientDesk implements ClientHost {
 
   // ── Events ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-  registered({ wire, remoteAddress }: ClientConnection, { name, hostNames }: Tunnel): void {
+  registered({ wire, remoteAddress }: ClientConnection, { name, hostNames }: Tunnel, rule: Rule): void {
     this.#startupHold.arrived(name)
     for (const host of hostNames) this.#startupHold.arrived(host)
-    this.#room.emit('connection', { subdomain: name, wire, remoteAddress })
+    const token = rule.name
+    this.#room.emit('connection', {
+      subdomain: name,
+      wire,
+      remoteAddress,
+      ...(token !== undefined && { token }),
+    })
   }
 
   refused({ remoteAddress, wire }: ClientConnection, { kind, name, port = 0 }: Wish, code: ErrorCode): void {

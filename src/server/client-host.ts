@@ -41,7 +41,7 @@ export interface ClientHost {
   /** The public URL of a tunnel. */
   urlOf(tunnel: Tunnel): string
   /** The client holds the tunnel now. */
-  registered(client: ClientConnection, tunnel: Tunnel): void
+  registered(client: ClientConnection, tunnel: Tunnel, rule: Rule): void
   /** A registration of the client was refused. */
   refused(client: ClientConnection, wish: Pick<Register, 'kind' | 'name' | 'port'>, code: ErrorCode): void
   /** It does so no longer. */

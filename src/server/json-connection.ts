@@ -334,7 +334,7 @@ export class JsonConnection implements ClientConnection, Deadline {
     this.#host.deadlines.disarm(this)
     this.#confirm(tunnel)
     member.attach(upstream, this)
-    this.#host.registered(this, tunnel)
+    this.#host.registered(this, tunnel, this.#rule)
   }
 
   #confirm(tunnel: Tunnel): void {

@@ -10,7 +10,13 @@ import type { TunnelRule } from './tunnel-rule.ts'
 /** A token, and what it opens. */
 export interface TokenRule {
   /** The shared secret: 1 to 255 characters of visible ASCII, without spaces. The same twice: `OPTION_INVALID`. */
-  readonly token: string
+  readonly token?: string
+  /** SHA-256 of the secret, hexadecimal, in place of `token`: for secrets that are kept as hashes. Neither or both: `OPTION_INVALID`. */
+  readonly tokenHash?: string
+  /** What the token is called in the event `connection`. Default nothing. */
+  readonly name?: string
+  /** `true`: those of its `names` without a `*` are for nobody else, also while no client has them: `NAME_RESERVED`. Default `false`. */
+  readonly reserve?: boolean
   /** Subdomains it may have: `app`, `team-*`. Default all. Others: `NOT_ALLOWED`. */
   readonly names?: readonly string[]
   /**
@@ -557,6 +563,8 @@ export interface TunnelServerEvents {
     readonly subdomain: string
     readonly wire: 'streams' | 'json'
     readonly remoteAddress: string
+    /** Of the token that opened it, if the token has one. */
+    readonly token?: string
   }
   /** A tunnel lost its client, or was released. The name stays with the client for the lease. */
   disconnection: { readonly subdomain: string; readonly reason: string }

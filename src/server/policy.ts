@@ -9,10 +9,16 @@ import { PortRanges } from './ports.ts'
 
 const KINDS: ReadonlySet<string> = new Set(['http', 'tcp', 'udp', 'tls'])
 
+/** Names that belong to one token alone: to the `id` of its rule. */
+type Reserved = ReadonlyMap<string, string>
+const NONE_RESERVED: Reserved = new Map()
+
 /** What one token, or the absence of any, opens. */
 export class Rule {
   /** Names the token in counts, and says nothing of it; `undefined`: the server has no such token. */
   readonly id: string | undefined
+  /** What the token is called. */
+  readonly name: string | undefined
   /** What all clients of the token may hold together; `undefined`: the server's limit. */
   readonly maxTunnels: number | undefined
   readonly maxPorts: number | undefined
@@ -21,15 +27,24 @@ export class Rule {
   /** Tunnels without a guard are not for it. */
   readonly requiresGuard: boolean
   readonly #hash: Buffer | undefined
+  /** Of all tokens of the policy. */
+  readonly #reserved: Reserved
   readonly #names: readonly NamePattern[] | undefined
   readonly #kinds: readonly TunnelKind[] | undefined
   readonly #hosts: readonly NamePattern[]
   readonly #ports: { readonly tcp: PortRanges | undefined; readonly udp: PortRanges | undefined }
 
   /** `hash`: of the token that was shown; `undefined`: none was. `isKnown`: it is one of the server's. */
-  constructor(rule: Omit<TokenRule, 'token'>, hash: Buffer | undefined, isKnown = false) {
+  constructor(
+    rule: Omit<TokenRule, 'token' | 'tokenHash'>,
+    hash: Buffer | undefined,
+    isKnown = false,
+    reserved: Reserved = NONE_RESERVED,
+  ) {
     const { names, kinds, tcpPorts, udpPorts, hosts = [] } = rule
     this.#hash = hash
+    this.name = rule.name
+    this.#reserved = reserved
     this.id = isKnown ? hash?.toString('base64') : undefined
     this.#names = names?.map(text => new NamePattern(text, 'tokens.names'))
     this.#kinds = kinds ?? kindsOf(rule)
@@ -57,7 +72,10 @@ export class Rule {
   /** Why a tunnel of this kind and name is not for this token; `undefined`: it is. */
   refusal(kind: TunnelKind, name: string | undefined): ErrorCode | undefined {
     if (this.#kinds !== undefined && !this.#kinds.includes(kind)) return 'NOT_ALLOWED'
-    if (name === undefined || this.#names === undefined) return undefined
+    if (name === undefined) return undefined
+    const owner = this.#reserved.get(name)
+    if (owner !== undefined && owner !== this.id) return 'NAME_RESERVED'
+    if (this.#names === undefined) return undefined
     return this.#names.some(one => one.fits(name)) ? undefined : 'NOT_ALLOWED'
   }
 
@@ -84,7 +102,11 @@ export class Rule {
  * The kinds of a rule that names none. A list of names is meant as everything that the token opens, and a port has no
  * name: it opens ports only where the rule lists them, too.
  */
-function kindsOf({ names, tcpPorts, udpPorts }: Omit<TokenRule, 'token'>): TunnelKind[] | undefined {
+function kindsOf({
+  names,
+  tcpPorts,
+  udpPorts,
+}: Omit<TokenRule, 'token' | 'tokenHash'>): TunnelKind[] | undefined {
   if (names === undefined) return undefined
   const kinds: TunnelKind[] = ['http', 'tls']
   if (tcpPorts !== undefined) kinds.push('tcp')
@@ -105,14 +127,18 @@ export class Policy {
   /** Throws `OPTION_INVALID` for tokens and rules that cannot be used. */
   constructor(tokens: readonly (string | TokenRule)[]) {
     const seen = new Set<string>()
+    const reserved = new Map<string, string>()
     this.#rules = tokens.map(one => {
       // A text alone is trusted with everything; a rule says which hosts.
-      const rule = typeof one === 'string' ? { token: one, hosts: ['*'] } : one
+      const rule: TokenRule = typeof one === 'string' ? { token: one, hosts: ['*'] } : one
+      const hash = hashOf(rule)
       checkRule(rule)
-      if (seen.has(rule.token))
+      const id = hash.toString('base64')
+      if (seen.has(id))
         throw new TunnelError('OPTION_INVALID', 'Two of the tokens are the same: which rule is meant?')
-      seen.add(rule.token)
-      return new Rule(rule, sha256(rule.token), true)
+      seen.add(id)
+      if (rule.reserve) reserve(reserved, rule, id)
+      return new Rule(rule, hash, true, reserved)
     })
   }
 
@@ -142,9 +168,29 @@ export class Policy {
   }
 }
 
+/** Throws `OPTION_INVALID`. */
+function hashOf({ token, tokenHash }: TokenRule): Buffer {
+  if ((token === undefined) === (tokenHash === undefined))
+    throw new TunnelError('OPTION_INVALID', 'A rule of tokens has either token or tokenHash.')
+  if (token !== undefined) return sha256(token)
+  if (tokenHash !== undefined && /^[0-9a-f]{64}$/i.test(tokenHash)) return Buffer.from(tokenHash, 'hex')
+  throw new TunnelError('OPTION_INVALID', 'tokens.tokenHash is a SHA-256: 64 hexadecimal digits.')
+}
+
+function reserve(reserved: Map<string, string>, { names = [] }: TokenRule, id: string): void {
+  const own = names.filter(name => !name.includes('*'))
+  if (own.length === 0)
+    throw new TunnelError('OPTION_INVALID', 'tokens.reserve needs names without a *: which are to be kept?')
+  for (const name of own) {
+    if (reserved.has(name))
+      throw new TunnelError('OPTION_INVALID', `Two of the tokens reserve the name ${name}.`)
+    reserved.set(name, id)
+  }
+}
+
 function checkRule({ token, names, kinds, hosts, ...rule }: TokenRule): void {
   // A token that cannot stand in a header would refuse everybody; more than 255 characters no client sends.
-  if (!/^[\x21-\x7e]{1,255}$/.test(token))
+  if (token !== undefined && !/^[\x21-\x7e]{1,255}$/.test(token))
     throw new TunnelError(
       'OPTION_INVALID',
       'A token must be 1 to 255 characters of visible ASCII, without spaces.',

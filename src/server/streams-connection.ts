@@ -394,7 +394,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
     // More would be kept and never be used.
     member.hosts = (message.hosts ?? []).slice(0, limits.maxHostsBelow)
     member.attach(upstream, this)
-    this.#host.registered(this, tunnel)
+    this.#host.registered(this, tunnel, rule)
   }
 
   /** Apart from `#grant`: an upstream lives as long as its tunnel, and would keep the whole message with it. */

@@ -23,4 +23,5 @@ export const idleProgram = (): ReturnType<typeof createProgram> =>
     whoami: nothing,
     admin: async () => {},
     link: nothing,
+    token: nothing,
   })

@@ -17,6 +17,7 @@ import { Refusals } from '../refusals.ts'
 import { describe, moreEvent, responseEvent, visitorEvent } from '../report.ts'
 import type { Run } from '../run.ts'
 import { aborted } from '../stop.ts'
+import type { TokenSource } from '../token-source.ts'
 import { Totals } from '../totals.ts'
 import { faultsError } from './config.ts'
 
@@ -32,24 +33,27 @@ export async function serve({ file, flags }: ServeSettings, run: Run): Promise<v
   let source: CertificateSource | undefined
   let admin: AdminListener | undefined
   let log: AccessLog | undefined
+  let tokens: TokenSource | undefined
   try {
     const { open, ...given } = follower === undefined ? flags : await follower.read()
     source = await openSource(given, run)
     admin = await openAdmin(given, run)
     log = await openLog(given)
+    tokens = await openTokens(given, run)
     const plugins = given.pluginFiles && (await loadPlugins(given.pluginFiles))
-    const besides = { source, admin, log, plugins }
-    const wanted = { ...given, ...addedBy(besides), reportRate: run.reportRate }
+    const besides = { source, admin, log, plugins, tokens }
+    const wanted = { ...given, ...addedBy(besides, given), reportRate: run.reportRate }
     const options = source?.added(wanted) ?? wanted
     // Options that cannot be used at all are reported first.
     const server = await createServer(options)
     if (!open) refuseOpen(options)
-    await runServer(server, options, besides, follower, run)
+    await runServer(server, { options, given }, besides, follower, run)
   } finally {
     follower?.stop()
     await source?.stop()
     admin?.close()
     await log?.close()
+    tokens?.close()
   }
 }
 
@@ -70,12 +74,25 @@ async function openAdmin(
   return AdminListener.open(adminListener, environment)
 }
 
+/** Its code is loaded for a server that has them. */
+async function openTokens(
+  { tokensFile: file }: ServerConfigOptions,
+  run: Run,
+): Promise<TokenSource | undefined> {
+  if (file === undefined) return undefined
+  const { TokenSource } = await import('../token-source.ts')
+  const { tokensFile } = await import('./token.ts')
+  return TokenSource.open(file === true ? tokensFile(run.environment) : file, error =>
+    run.output.event({ type: 'error', ...describe(error) }),
+  )
+}
+
 /** What these add to the options of the server, also to those of a reload. */
-const addedBy = ({
-  admin,
-  log,
-  plugins,
-}: Besides): Pick<TunnelServerOptions, 'admin' | 'guards' | 'middlewares' | 'observers'> => ({
+const addedBy = (
+  { admin, log, plugins, tokens }: Besides,
+  given: ServerConfigOptions,
+): Pick<TunnelServerOptions, 'admin' | 'guards' | 'middlewares' | 'observers' | 'tokens'> => ({
+  ...(tokens !== undefined && { tokens: tokens.tokens(given) }),
   ...(admin !== undefined && { admin: admin.options }),
   ...plugins,
   ...(log !== undefined && { observers: [...(plugins?.observers ?? []), log] }),
@@ -91,6 +108,7 @@ interface Besides {
   readonly admin: AdminListener | undefined
   readonly log: AccessLog | undefined
   readonly plugins: LoadedPlugins | undefined
+  readonly tokens: TokenSource | undefined
 }
 
 /** Throws `OPEN_SERVER` when everybody could have a tunnel. */
@@ -100,7 +118,7 @@ function refuseOpen(options: TunnelServerOptions): void {
 
 async function runServer(
   server: ServerEnd,
-  options: TunnelServerOptions,
+  { options, given }: { readonly options: TunnelServerOptions; readonly given: ServerConfigOptions },
   besides: Besides,
   follower: Follower | undefined,
   run: Run,
@@ -110,9 +128,16 @@ async function runServer(
   const totals = new Totals(true)
   let requests = 0
   // Fields are picked one by one: what is printed is a public format, not whatever the server's events hold.
-  server.on('connection', ({ subdomain, wire, remoteAddress }) =>
-    output.event({ type: 'connection', subdomain, wire, remoteAddress }),
-  )
+  server.on('connection', ({ subdomain, wire, remoteAddress, token }) => {
+    if (token !== undefined) besides.tokens?.used(token)
+    output.event({
+      type: 'connection',
+      subdomain,
+      wire,
+      remoteAddress,
+      ...(token !== undefined && { token }),
+    })
+  })
   server.on('disconnection', ({ subdomain, reason }) =>
     output.event({ type: 'disconnection', subdomain, reason }),
   )
@@ -150,10 +175,29 @@ async function runServer(
   // Before the first change: its own orders are under way then.
   await source?.start(server)
   follower?.follow(server, besides)
+  besides.tokens?.follow(
+    () => void (follower === undefined ? reloadTokens(server, given, besides, run) : follower.ask()),
+  )
   await aborted(run.stop)
   output.event({ type: 'draining', requests: 0 })
   await server.stop()
   output.event(totals.event())
+}
+
+/** Of a server without a file: everything else stays as it is. */
+async function reloadTokens(
+  server: ServerEnd,
+  given: ServerConfigOptions,
+  besides: Besides,
+  { reportRate, output }: Run,
+): Promise<void> {
+  try {
+    const wanted = { ...given, ...addedBy(besides, given), reportRate }
+    await server.reload(await withGuards(besides.source?.added(wanted) ?? wanted))
+    output.event({ type: 'notice', code: 'RELOADED', message: 'The tokens have changed.' })
+  } catch (error) {
+    output.event({ type: 'error', ...describe(error as Error) })
+  }
 }
 
 /** Reads a server's file, and reads it again when it changes or SIGHUP asks for it. */
@@ -168,6 +212,7 @@ class Follower {
     admin: undefined,
     log: undefined,
     plugins: undefined,
+    tokens: undefined,
   }
   readonly #changes: Changes
 
@@ -199,6 +244,11 @@ class Follower {
     return serverOptions(config, this.#flags)
   }
 
+  /** Reads the file again. */
+  ask(): void {
+    this.#changes.ask()
+  }
+
   /** From now on changes are made in this server. */
   follow(server: ServerEnd, besides: Besides): void {
     this.#server = server
@@ -215,7 +265,7 @@ class Follower {
     if (server === undefined || this.#run.stop.aborted) return
     try {
       const { open, ...given } = await this.read()
-      const wanted = { ...given, ...addedBy(this.#besides), reportRate: this.#run.reportRate }
+      const wanted = { ...given, ...addedBy(this.#besides, given), reportRate: this.#run.reportRate }
       const { source, admin } = this.#besides
       admin?.check(given.adminListener)
       if (admin === undefined && given.adminListener !== undefined)

@@ -57,6 +57,10 @@ function serverOptions(): Option[] {
     ),
     repeatable('--token <token>', 'secret that clients must have; repeatable').env('TUNNEL_SERVER_TOKEN'),
     new Option(
+      '--tokens-db [file]',
+      'tokens of "localtunnels token" (default file: tokens.db in the state folder)',
+    ).env('TUNNEL_SERVER_TOKENS_DB'),
+    new Option(
       '--open',
       "without a token, listen on other addresses than this machine's own: everybody may have a tunnel",
     ).env('TUNNEL_SERVER_OPEN'),
@@ -132,6 +136,9 @@ function serverSettings(flags: Flags): ServerConfigOptions {
     ...(port !== undefined && { port }),
     ...(domains.length > 0 && { domains }),
     ...(tokens.length > 0 && { tokens }),
+    ...(flags.isOn('tokensDb')
+      ? { tokensFile: true as const }
+      : flags.text('tokensDb') && { tokensFile: flags.text('tokensDb') ?? true }),
     ...(flags.isOn('open') && { open: true }),
     ...(tcpPorts !== undefined && { tcpPorts: tcpPorts === 'none' ? '' : tcpPorts }),
     ...(udpPorts !== undefined && { udpPorts: udpPorts === 'none' ? '' : udpPorts }),

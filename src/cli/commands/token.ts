@@ -1,0 +1,141 @@
+// `localtunnels token`: tokens of a server, made, listed and taken back in its file, while it runs.
+
+import { createHash, randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import { TunnelError } from '../../errors.ts'
+import { Policy } from '../../server/policy.ts'
+import { SqliteTokens } from '../../stores/sqlite-tokens.ts'
+import type { KeptToken, TokenScope, TokenStore } from '../../tokens.ts'
+import { formatDuration, visible } from '../format.ts'
+import { stateFolder } from '../state-folder.ts'
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+export interface TokenSettings {
+  readonly action: 'add' | 'list' | 'rotate' | 'revoke'
+  readonly name: string
+  /** The file; `undefined`: that of the state folder. */
+  readonly file: string | undefined
+  /** Of `add`: how long it works; `undefined`: until it is taken back. */
+  readonly forMs: number | undefined
+  readonly scope: TokenScope
+  readonly isJson: boolean
+}
+
+export interface TokenDesk {
+  readonly environment: Environment
+  readonly write: (text: string) => void
+}
+
+/** Begins each token: secret scanners and people see what it is. */
+const PREFIX = 'lt_'
+
+/** Rejects with `OPTION_INVALID` for a name that there is already, or is not, and for a scope that cannot be used. */
+export function token(settings: TokenSettings, { environment, write }: TokenDesk): void {
+  const store = new SqliteTokens(settings.file ?? tokensFile(environment))
+  try {
+    write(act(settings, store))
+  } finally {
+    store.close()
+  }
+}
+
+/** Where they are unless a flag says otherwise. */
+export function tokensFile(environment: Environment): string {
+  const folder = stateFolder(environment)
+  if (folder !== undefined) return join(folder, 'tokens.db')
+  throw new TunnelError(
+    'OPTION_INVALID',
+    'There is no state folder that can be written: name a file with --tokens-db.',
+  )
+}
+
+function act(settings: TokenSettings, store: TokenStore): string {
+  const { action, name, isJson } = settings
+  switch (action) {
+    case 'add':
+      return add(settings, store)
+    case 'rotate': {
+      const secret = newSecret()
+      if (!store.rehash(name, hashOf(secret))) throw missing(name)
+      return shown(name, secret, isJson)
+    }
+    case 'revoke':
+      if (!store.remove(name)) throw missing(name)
+      return isJson ? `${JSON.stringify({ revoked: name })}\n` : `${name} opens nothing any more.\n`
+    case 'list':
+      return isJson ? `${JSON.stringify(store.list().map(withoutHash))}\n` : table(store.list())
+  }
+}
+
+function add({ name, forMs, scope, isJson }: TokenSettings, store: TokenStore): string {
+  if (!/^[\w.-]{1,64}$/.test(name))
+    throw new TunnelError(
+      'OPTION_INVALID',
+      `"${visible(name)}" is not a name: letters, digits, dots, dashes and underscores.`,
+    )
+  const secret = newSecret()
+  const createdAtMs = Date.now()
+  const kept: KeptToken = {
+    name,
+    hash: hashOf(secret),
+    createdAtMs,
+    ...(forMs !== undefined && { expiresAtMs: createdAtMs + forMs }),
+    scope,
+  }
+  // As the server will read it, with those that there are: a name may be reserved once.
+  const rules = [...store.list(), kept].map(one => ({ ...one.scope, tokenHash: one.hash }))
+  void new Policy(rules)
+  if (!store.add(kept))
+    throw new TunnelError('OPTION_INVALID', `There is a token called ${name}: rotate it, or revoke it first.`)
+  return shown(name, secret, isJson)
+}
+
+function newSecret(): string {
+  return PREFIX + randomBytes(32).toString('base64url')
+}
+
+function hashOf(secret: string): string {
+  return createHash('sha256').update(secret).digest('hex')
+}
+
+function shown(name: string, secret: string, isJson: boolean): string {
+  return isJson
+    ? `${JSON.stringify({ name, token: secret })}\n`
+    : `${secret}\nThis is the only time that it is shown.\n`
+}
+
+function missing(name: string): TunnelError {
+  return new TunnelError('OPTION_INVALID', `There is no token called ${visible(name)}.`)
+}
+
+function withoutHash({ hash: _hash, ...token }: KeptToken): Omit<KeptToken, 'hash'> {
+  return token
+}
+
+function table(tokens: readonly KeptToken[]): string {
+  if (tokens.length === 0) return 'There is none. Make one: localtunnels token add <name>\n'
+  const now = Date.now()
+  const rows = tokens.map(({ name, createdAtMs, lastUsedAtMs, expiresAtMs, scope }) => [
+    name,
+    `made ${formatDuration(now - createdAtMs)} ago`,
+    lastUsedAtMs === undefined ? 'never used' : `used ${formatDuration(now - lastUsedAtMs)} ago`,
+    expiresAtMs === undefined
+      ? 'no end'
+      : expiresAtMs > now
+        ? `ends in ${formatDuration(expiresAtMs - now)}`
+        : 'over',
+    scopeText(scope),
+  ])
+  const widths = [0, 1, 2, 3].map(column => Math.max(...rows.map(row => row[column]?.length ?? 0)))
+  return rows
+    .map(row => `${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')}\n`)
+    .join('')
+}
+
+function scopeText(scope: TokenScope): string {
+  const parts = Object.entries(scope).map(([name, value]) =>
+    value === true ? name : `${name} ${String(value)}`,
+  )
+  return parts.length === 0 ? 'everything' : parts.join(', ')
+}

@@ -1,0 +1,129 @@
+// Tokens in a SQLite file, which the server reads while a command writes.
+
+import { Database } from 'bun:sqlite'
+import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { TunnelError } from '../errors.ts'
+import type { KeptToken, TokenScope, TokenStore } from '../tokens.ts'
+
+const VERSION = 1
+const BUSY_MS = 5_000
+const SCHEMA = `
+  create table token (
+    name text primary key, hash text not null unique, createdAtMs integer not null, expiresAtMs integer,
+    lastUsedAtMs integer, scope text not null
+  ) strict, without rowid;
+  pragma user_version = ${VERSION};
+`
+
+interface Row {
+  readonly name: string
+  readonly hash: string
+  readonly createdAtMs: number
+  readonly expiresAtMs: number | null
+  readonly lastUsedAtMs: number | null
+  readonly scope: string
+}
+
+/** In one file, with mode 0600. Throws `OPTION_INVALID` when the file cannot be used. */
+export class SqliteTokens implements TokenStore {
+  readonly #path: string
+  readonly #database: Database
+
+  constructor(path: string) {
+    this.#path = path
+    this.#database = this.#attempt(() => open(path))
+  }
+
+  list(): readonly KeptToken[] {
+    const rows = this.#attempt(() => this.#database.query<Row, []>('select * from token order by name').all())
+    return rows.map(({ expiresAtMs, lastUsedAtMs, scope, ...row }) => ({
+      ...row,
+      ...(expiresAtMs !== null && { expiresAtMs }),
+      ...(lastUsedAtMs !== null && { lastUsedAtMs }),
+      // Written by add(); the policy checks what it says.
+      scope: JSON.parse(scope) as TokenScope,
+    }))
+  }
+
+  add({ name, hash, createdAtMs, expiresAtMs, scope }: KeptToken): boolean {
+    return this.#change('insert or ignore into token values (?, ?, ?, ?, null, ?)', [
+      name,
+      hash,
+      createdAtMs,
+      expiresAtMs ?? null,
+      JSON.stringify(scope),
+    ])
+  }
+
+  rehash(name: string, hash: string): boolean {
+    return this.#change('update token set hash = ? where name = ?', [hash, name])
+  }
+
+  remove(name: string): boolean {
+    return this.#change('delete from token where name = ?', [name])
+  }
+
+  used(times: ReadonlyMap<string, number>): void {
+    this.#attempt(() =>
+      this.#database.transaction(() => {
+        const update = this.#database.query('update token set lastUsedAtMs = ? where name = ?')
+        for (const [name, atMs] of times) update.run(atMs, name)
+      })(),
+    )
+  }
+
+  version(): number {
+    // What SQLite counts for this connection: commits of others, and not its own.
+    const row = this.#attempt(() =>
+      this.#database.query<{ data_version: number }, []>('pragma data_version').get(),
+    )
+    return row?.data_version ?? 0
+  }
+
+  close(): void {
+    this.#database.close()
+  }
+
+  #change(sql: string, values: (string | number | null)[]): boolean {
+    return this.#attempt(() => this.#database.query(sql).run(...values).changes > 0)
+  }
+
+  #attempt<Value>(work: () => Value): Value {
+    try {
+      return work()
+    } catch (cause) {
+      const reason = cause instanceof Error ? cause.message : String(cause)
+      throw new TunnelError('OPTION_INVALID', `The file of tokens ${this.#path} cannot be used: ${reason}.`, {
+        cause,
+      })
+    }
+  }
+}
+
+function open(path: string): Database {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  closeSync(openSync(path, 'a', 0o600))
+  chmodSync(path, 0o600)
+  const database = new Database(path, { strict: true })
+  try {
+    database.run(`pragma busy_timeout = ${BUSY_MS}`)
+    database.run('pragma journal_mode = wal')
+    // A token that was shown, and one that was taken back, stay so after a power cut.
+    database.run('pragma synchronous = full')
+    database
+      .transaction(() => {
+        // The pragma always answers with one row.
+        const { user_version: version } = database.query('pragma user_version').get() as {
+          user_version: number
+        }
+        if (version > VERSION) throw new Error('it was written by a newer version of localtunnels')
+        if (version === 0) database.run(SCHEMA)
+      })
+      .immediate()
+    return database
+  } catch (error) {
+    database.close()
+    throw error
+  }
+}

@@ -1,0 +1,47 @@
+// Contract: tokens that are kept, each shown once and stored as a hash.
+
+import type { TunnelKind } from './wire/control.ts'
+
+/** What a kept token opens: as a rule of the server's `tokens`, without the secret. */
+export interface TokenScope {
+  readonly names?: readonly string[]
+  readonly kinds?: readonly TunnelKind[]
+  readonly tcpPorts?: string
+  readonly udpPorts?: string
+  readonly hosts?: readonly string[]
+  readonly maxTunnels?: number
+  readonly maxPorts?: number
+  readonly maxClients?: number
+  readonly maxHosts?: number
+  readonly requireGuard?: boolean
+  readonly reserve?: boolean
+}
+
+export interface KeptToken {
+  /** Says whose it is: 1 to 64 letters, digits, dots, dashes and underscores. */
+  readonly name: string
+  /** SHA-256 of the token, hexadecimal. A token has 256 random bits, so nothing slower is needed against guessing. */
+  readonly hash: string
+  /** Milliseconds since 1970, as all times here. */
+  readonly createdAtMs: number
+  /** `undefined`: never. */
+  readonly expiresAtMs?: number
+  /** To the minute. */
+  readonly lastUsedAtMs?: number
+  readonly scope: TokenScope
+}
+
+/** A method that has returned has written. Several processes may have the same store. */
+export interface TokenStore {
+  list(): readonly KeptToken[]
+  /** `false`: there is one of this name. */
+  add(token: KeptToken): boolean
+  /** Another secret for the same token. `false`: there is none of this name. */
+  rehash(name: string, hash: string): boolean
+  remove(name: string): boolean
+  /** When tokens were used last, by name. */
+  used(times: ReadonlyMap<string, number>): void
+  /** A number that is another one when a different process has changed something. */
+  version(): number
+  close(): void
+}

@@ -1,0 +1,175 @@
+// Tokens that a command makes and takes back while the server runs.
+
+import { Database } from 'bun:sqlite'
+import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
+import { statSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { TunnelClient } from '../../src/index.ts'
+import { codeOf, next } from '../support/events.ts'
+import { finish, start } from './bin.ts'
+
+let folder = ''
+const opened: AsyncDisposable[] = []
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'localtunnels-tokens-'))
+})
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map(one => one[Symbol.asyncDispose]()))
+})
+afterAll(() => rm(folder, { recursive: true, force: true }))
+
+let files = 0
+const file = (): string => join(folder, `${++files}.db`)
+
+async function token(db: string, ...words: readonly string[]) {
+  return finish(['token', ...words, '--tokens-db', db])
+}
+
+/** The secret of a new token. */
+async function made(db: string, ...words: readonly string[]): Promise<string> {
+  const { stdout, stderr, exitCode } = await token(db, 'add', ...words, '--json')
+  expect({ stderr, exitCode }).toEqual({ stderr: '', exitCode: 0 })
+  return (JSON.parse(stdout) as { readonly token: string }).token
+}
+
+async function server(db: string, ...words: readonly string[]): Promise<string> {
+  const running = start(['server', '--port', '0', '--host', '127.0.0.1', '--tokens-db', db, ...words])
+  opened.push(running)
+  return `http://127.0.0.1:${await running.printed(/listening on port (\d+)/)}`
+}
+
+function client(address: string, secret: string | undefined, subdomain = 'shop'): TunnelClient {
+  const one = new TunnelClient({
+    server: address,
+    subdomain,
+    exact: true,
+    fetch: () => new Response('here'),
+    ...(secret !== undefined && { token: secret }),
+  })
+  opened.push(one)
+  return one
+}
+
+test('a token is shown once, kept as a hash in a file of this user, and listed with what it opens', async () => {
+  const db = file()
+  const secret = await made(db, 'ci', '--names', 'ci-*', '--kinds', 'http', '--for', '30d')
+  expect(secret).toMatch(/^lt_[\w-]{43}$/)
+  expect(statSync(db).mode & 0o777).toBe(0o600)
+  expect(Buffer.from(await Bun.file(db).arrayBuffer()).includes(secret)).toBe(false)
+  const { stdout } = await token(db, 'list')
+  expect(stdout).toMatch(/^ci {2}made .* ago {2}never used {2}ends in .* {2}names ci-\*, kinds http\n$/)
+  const [listed] = JSON.parse((await token(db, 'list', '--json')).stdout)
+  expect(listed).toMatchObject({ name: 'ci', scope: { names: ['ci-*'], kinds: ['http'] } })
+  expect(listed.hash).toBeUndefined()
+})
+
+test('a server without any is closed, takes one that is made, and drops the tunnels of one that is taken back', async () => {
+  const db = file()
+  const address = await server(db)
+  expect(await codeOf(client(address, undefined).connect())).toBe('TOKEN_REFUSED')
+  const secret = await made(db, 'anna')
+  const anna = client(address, secret)
+  // The server looks for changes twice a second.
+  const connected = async () => {
+    while (
+      (await anna.connect().then(
+        () => 'in',
+        error => error.code,
+      )) === 'TOKEN_REFUSED'
+    );
+  }
+  await connected()
+  expect(anna.getSubdomain()).toBe('shop')
+  const gone = next(anna, 'close')
+  expect((await token(db, 'revoke', 'anna')).stdout).toBe('anna opens nothing any more.\n')
+  expect((await gone).error).toMatchObject({ code: 'TOKEN_REFUSED' })
+})
+
+test('a scope is kept to, a rotated secret is another one, and a reserved name is for its token alone', async () => {
+  const db = file()
+  const scoped = await made(db, 'ci', '--names', 'ci-*')
+  const old = await made(db, 'anna', '--names', 'shop', '--reserve')
+  const all = await made(db, 'all')
+  const { stdout } = await token(db, 'rotate', 'anna', '--json')
+  const fresh = (JSON.parse(stdout) as { readonly token: string }).token
+  const address = await server(db)
+  expect(await codeOf(client(address, scoped).connect())).toBe('NAME_RESERVED')
+  expect(await codeOf(client(address, scoped, 'other').connect())).toBe('NOT_ALLOWED')
+  expect(await codeOf(client(address, all).connect())).toBe('NAME_RESERVED')
+  expect(await codeOf(client(address, old).connect())).toBe('TOKEN_REFUSED')
+  await client(address, fresh).connect()
+  await client(address, scoped, 'ci-1').connect()
+})
+
+test('a token that is over closes its tunnels, and those of the file stay beside those of a flag', async () => {
+  const db = file()
+  const secret = await made(db, 'brief', '--for', '1h')
+  const address = await server(db, '--token', 'of-the-flag')
+  await client(address, 'of-the-flag', 'other').connect()
+  const brief = client(address, secret)
+  await brief.connect()
+  const database = new Database(db)
+  database.run('update token set expiresAtMs = ?', [Date.now() + 1_000])
+  database.close()
+  expect((await next(brief, 'close')).error).toMatchObject({ code: 'TOKEN_REFUSED' })
+})
+
+test('names that are taken, or none, and scopes that cannot be used are mistakes', async () => {
+  const db = file()
+  await made(db, 'anna', '--names', 'shop', '--reserve')
+  for (const [words, says] of [
+    [['add', 'anna'], 'There is a token called anna: rotate it, or revoke it first.'],
+    [['add', 'a b'], '"a b" is not a name'],
+    [['add', 'x', '--kinds', 'smtp'], '--kinds "smtp" is none of http, tcp, udp and tls.'],
+    [['add', 'x', '--reserve'], 'tokens.reserve needs names'],
+    [['add', 'x', '--names', 'shop', '--reserve'], 'Two of the tokens reserve the name shop.'],
+    [['add', 'x', '--tcp-ports', 'many'], '"many" is not a port'],
+    [['rotate', 'nobody'], 'There is no token called nobody.'],
+    [['revoke', 'nobody'], 'There is no token called nobody.'],
+  ] as const) {
+    const { stderr, exitCode } = await token(db, ...words)
+    expect(stderr).toContain(says)
+    expect(exitCode).toBe(2)
+  }
+  await writeFile(db, 'this is no database')
+  const damaged = await token(db, 'list')
+  expect(damaged.stderr).toContain(`The file of tokens ${db} cannot be used: `)
+  expect(damaged.exitCode).toBe(2)
+})
+
+test('a process that is killed while it writes loses no token that it has shown', async () => {
+  const db = file()
+  const program = `import { SqliteTokens } from '${join(import.meta.dir, '../../src/stores/sqlite-tokens.ts')}'
+    const store = new SqliteTokens('${db}')
+    for (let index = 0; ; index++) {
+      const name = process.pid + '-' + index
+      store.add({ name, hash: Bun.hash(name).toString(16).padStart(64, '0'), createdAtMs: Date.now(), scope: {} })
+      console.log(name)
+    }`
+  const shown: string[] = []
+  // LT_FUZZ=100 makes a thousand of them.
+  const rounds = 10 * Number(process.env.LT_FUZZ ?? 1)
+  for (let round = 0; round < rounds; round++) {
+    const writer = Bun.spawn(['bun', '-e', program], { stdout: 'pipe', stderr: 'inherit' })
+    let text = ''
+    const wanted = 1 + Math.floor(Math.random() * 20)
+    for await (const bytes of writer.stdout) {
+      text += new TextDecoder().decode(bytes)
+      if (text.split('\n').length > wanted) writer.kill('SIGKILL')
+    }
+    await writer.exited
+    shown.push(...text.split('\n').slice(0, -1))
+  }
+  const database = new Database(db)
+  const kept = new Set(
+    database
+      .query<{ name: string }, []>('select name from token')
+      .all()
+      .map(({ name }) => name),
+  )
+  database.close()
+  expect(shown.length).toBeGreaterThan(rounds)
+  expect(shown.filter(name => !kept.has(name))).toEqual([])
+})
