@@ -23,7 +23,7 @@ function portsOnLinux(pid: number): readonly number[] {
 }
 
 /** The process and its descendants: npm starts a shell, which starts the dev server. */
-function familyOf(pid: number): readonly number[] {
+export function familyOf(pid: number): readonly number[] {
   const children = new Map<number, number[]>()
   for (const name of namesIn('/proc')) {
     if (!/^\d+$/.test(name)) continue

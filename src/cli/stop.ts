@@ -11,17 +11,18 @@ const SAME_PRESS_MS = 100
 export function stopSignal(leave: (exitCode: number) => void): AbortController {
   const stop = new AbortController()
   let stoppedAt = 0
-  const onSignal = (exitCode: number) => () => {
+  const onSignal = (signal: NodeJS.Signals, exitCode: number) => () => {
     if (!stop.signal.aborted) {
       stoppedAt = performance.now()
-      stop.abort()
+      // The reason is the signal: a command that is run gets it, too.
+      stop.abort(signal)
     } else if (performance.now() - stoppedAt > SAME_PRESS_MS) {
       leave(exitCode)
     }
   }
-  process.on('SIGINT', onSignal(EXIT.interrupted))
-  process.on('SIGTERM', onSignal(EXIT.terminated))
-  process.on('SIGHUP', () => (hungUp === undefined ? onSignal(EXIT.terminated)() : hungUp()))
+  process.on('SIGINT', onSignal('SIGINT', EXIT.interrupted))
+  process.on('SIGTERM', onSignal('SIGTERM', EXIT.terminated))
+  process.on('SIGHUP', () => (hungUp === undefined ? onSignal('SIGHUP', EXIT.terminated)() : hungUp()))
   return stop
 }
 

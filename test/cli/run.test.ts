@@ -1,9 +1,11 @@
 // The real bin running a real command: what it is told, where its visitors go, and how both end.
 
 import { afterEach, describe, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { TunnelServer } from '../../src/server/server.ts'
 import { ask } from '../support/ask.ts'
+import { eventually } from '../support/events.ts'
 import { freePort } from '../support/ports.ts'
 import { finish, start, startOnTerminal } from './bin.ts'
 
@@ -24,6 +26,16 @@ async function server(): Promise<TunnelServer> {
   )
   await one.start()
   return one
+}
+
+/** One that has ended and was not collected yet is none. */
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return process.platform !== 'linux' || !/\) Z /.test(readFileSync(`/proc/${pid}/stat`, 'latin1'))
+  } catch {
+    return false
+  }
 }
 
 const LEADS = /(http:\/\/app\.localhost:\d+) → localhost:\d+/
@@ -87,6 +99,36 @@ describe('a command', () => {
     running.kill('SIGTERM')
     expect(await running.exited).toBe(7)
     expect(running.stdout).toContain('told to end')
+  })
+
+  test('on a terminal SIGTERM to us alone reaches it', async () => {
+    const { port } = await server()
+    const running = open(startOnTerminal([...sharing(port), '--', ...APP]))
+    await running.printed(LEADS)
+    running.kill('SIGTERM')
+    expect(await running.exited).toBe(7)
+    expect(running.stdout).toContain('told to end')
+  })
+
+  test('what it leaves in the background ends with it', async () => {
+    const { port } = await server()
+    const script = 'sleep 300 & echo "background $!"; exit 0'
+    const running = open(start([...sharing(port), '--', 'sh', '-c', script]))
+    const pid = Number(await running.printed(/background (\d+)/))
+    expect(await running.exited).toBe(0)
+    await eventually(() => !isAlive(pid), 'the end of what was left')
+  })
+
+  test('Ctrl+C before there is a tunnel starts nothing', async () => {
+    // It accepts, and says nothing.
+    using silent = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
+    const asked = Promise.withResolvers<void>()
+    silent.reload({ socket: { data: () => asked.resolve() } })
+    const running = open(start([...sharing(silent.port), '--', 'echo', 'started']))
+    await asked.promise
+    running.kill('SIGINT')
+    expect(await running.exited).toBe(130)
+    expect(running.stdout).toBe('')
   })
 
   test('on a terminal it has colours, the keys, and Ctrl+C', async () => {

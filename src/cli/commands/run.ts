@@ -7,11 +7,13 @@ import { TunnelError } from '../../errors.ts'
 import type { Destination } from '../destination.ts'
 import { startEmbeddedServer } from '../embedded-server.ts'
 import { createClient, type ServerEnd } from '../ends.ts'
+import { EXIT } from '../exit-codes.ts'
 import { visible } from '../format.ts'
-import { listeningPorts } from '../listening-ports.ts'
+import { familyOf, listeningPorts } from '../listening-ports.ts'
 import { accepts } from '../origin-watch.ts'
 import { describe } from '../report.ts'
 import { stateFolder } from '../state-folder.ts'
+import { aborted } from '../stop.ts'
 
 export interface RunSettings {
   readonly command: readonly [string, ...string[]]
@@ -43,6 +45,11 @@ const KILL_AFTER_MS = 10_000
 /** Resolves to the exit code of the command. */
 export async function runCommand(settings: RunSettings, stage: RunStage): Promise<number> {
   const reservation = await reserveFor(settings, stage)
+  if (stage.stop.aborted) {
+    // Before the command was started.
+    await reservation?.close()
+    return EXIT.interrupted
+  }
   try {
     return await runWith(settings, reservation, stage)
   } finally {
@@ -78,7 +85,8 @@ async function reserveFor(settings: RunSettings, stage: RunStage): Promise<Reser
       // Visitors that come before the app: their browser shows it.
       if (!code.startsWith('ORIGIN_')) stage.say(`${code}: ${message}`)
     })
-    await client.connect()
+    await Promise.race([client.connect(), aborted(stage.stop)])
+    if (stage.stop.aborted) await client.disconnect()
     return {
       url: client.getTunnelUrl(),
       forward: port => client.forward(port),
@@ -123,13 +131,14 @@ async function runWith(
     () => (isOver.now = true),
     () => (isOver.now = true),
   )
+  let killing: ReturnType<typeof setTimeout> | undefined
   const passOn = () => {
-    // A terminal has sent Ctrl+C to the command already, as to every process of the group.
-    if (!isTerminal) signalTo(child, true, 'SIGTERM')
-    setTimeout(kill, KILL_AFTER_MS).unref()
+    // A terminal has sent Ctrl+C to the command already, as to every process of the group. Other signals came to us alone.
+    if (!isTerminal || stop.reason !== 'SIGINT') signalTo(child, !isTerminal, 'SIGTERM')
+    killing = setTimeout(kill, KILL_AFTER_MS)
   }
   // A second Ctrl+C leaves at once, and leaves nothing behind.
-  const kill = () => signalTo(child, !isTerminal, 'SIGKILL')
+  const kill = () => (isTerminal ? killFamily(child) : signalTo(child, true, 'SIGKILL'))
   process.once('exit', kill)
   stop.addEventListener('abort', passOn, { once: true })
   if (stop.aborted) passOn()
@@ -138,7 +147,10 @@ async function runWith(
   try {
     return await ended
   } finally {
+    clearTimeout(killing)
     process.off('exit', kill)
+    // What the command left in the background. In a terminal it stays, as a shell leaves it.
+    if (!isTerminal) signalTo(child, true, 'SIGTERM')
     stop.removeEventListener('abort', passOn)
   }
 }
@@ -170,27 +182,34 @@ async function follow(
   say: RunStage['say'],
 ): Promise<void> {
   let current: number | undefined
+  let saidOthers = ''
   while (!isOver.now) {
     const ports = await listeningPorts(pid)
-    const found = choose(ports, wished, current)
-    if (found !== undefined && found !== current && (await accepts({ host: 'localhost', port: found }))) {
+    const found = await choose(ports, wished, current)
+    if (found !== undefined && found !== current) {
       current = found
       reservation.forward(found)
       say(`${reservation.url} → localhost:${found}`)
-      const others = ports.filter(one => one !== found)
-      if (others.length > 0 && wished === undefined) say(`also open: ${others.join(', ')}; --port chooses`)
     }
+    // The port of the app may be the one that opens later.
+    const others =
+      current === undefined || wished !== undefined ? '' : ports.filter(one => one !== current).join(', ')
+    if (others !== saidOthers && others !== '') say(`also open: ${others}; --port chooses`)
+    saidOthers = others
     await new Promise(resolve => setTimeout(resolve, current === undefined ? LOOK_MS : LOOK_AGAIN_MS).unref())
   }
 }
 
-function choose(
+/** The one that visitors are led to, if it still listens; else the lowest that takes connections on this machine. */
+async function choose(
   ports: readonly number[],
   wished: number | undefined,
   current: number | undefined,
-): number | undefined {
-  if (wished !== undefined) return ports.includes(wished) ? wished : undefined
-  return current !== undefined && ports.includes(current) ? current : ports[0]
+): Promise<number | undefined> {
+  if (current !== undefined && ports.includes(current)) return current
+  for (const port of wished === undefined ? ports : ports.filter(one => one === wished))
+    if (await accepts({ host: 'localhost', port })) return port
+  return undefined
 }
 
 type Signal = 'SIGTERM' | 'SIGKILL'
@@ -202,6 +221,19 @@ function signalTo(child: ChildProcess, isGroup: boolean, signal: Signal): void {
     process.kill(isGroup ? -child.pid : child.pid, signal)
   } catch {
     // It is over.
+  }
+}
+
+/** In our own group a signal to all would be one to us: each is named. */
+function killFamily(child: ChildProcess): void {
+  if (child.pid === undefined) return
+  const family = process.platform === 'linux' ? familyOf(child.pid) : [child.pid]
+  for (const pid of family) {
+    try {
+      process.kill(pid, 'SIGKILL')
+    } catch {
+      // It is over.
+    }
   }
 }
 
