@@ -1,6 +1,7 @@
 // The access log: what a line has and never has, its bounds, rotation, and a disk that fails.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { existsSync, readFileSync } from 'node:fs'
 import { mkdtemp, readdir, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -94,13 +95,17 @@ test('of a sample, what failed has its line all the same', async () => {
   for (const sample of [-1, 2, Number.NaN]) expect(() => accessLog({ sample })).toThrow('sample')
 })
 
+function isWritten(file: string, id: number): boolean {
+  return [file, `${file}.1`].some(one => existsSync(one) && readFileSync(one, 'utf8').includes(`"id":${id},`))
+}
+
 test('the file is renamed at its size, and so many old ones are kept', async () => {
   const file = join(folder, 'rotated.log')
   const log = accessLog({ file, maxFileBytes: 1_000, maxFiles: 2 })
   for (let id = 0; id < 40; id++) {
     log.ended?.({ ...seen, id }, outcome)
-    await new Promise(resolve => setImmediate(resolve))
-    await new Promise(resolve => setImmediate(resolve))
+    // Lines that wait for the disk are written together, and the size is looked at behind them.
+    await eventually(() => isWritten(file, id), `line ${id}`)
   }
   await log.close()
   const names = (await readdir(folder)).filter(name => name.startsWith('rotated.log')).sort()

@@ -148,7 +148,11 @@ async function readDetail(id: string | undefined, reveal: boolean): Promise<void
       detail.value = found
       frames.value = all
       if (isOther && hasFrames) tab.value = 'messages'
-      else if (isOther && (tab.peek() === 'messages' || tab.peek() === 'compare')) tab.value = 'request'
+      else if (
+        isOther &&
+        (tab.peek() === 'messages' || (tab.peek() === 'compare' && otherId.peek() === undefined))
+      )
+        tab.value = 'request'
     })
   } catch (error) {
     if (error instanceof Refused && error.code === 'EXCHANGE_NOT_FOUND') selectedId.value = undefined
