@@ -22,7 +22,9 @@ export interface Bitrate {
 }
 
 /** The server refuses while it still deals with the last connection, which may have been the probe of a tunnel. */
-const ATTEMPTS = 3
+const ATTEMPTS = 10
+/** iperf3 says nowhere that it is free again. */
+const PAUSE_MS = 200
 
 export interface BitrateLoad {
   /** Connections at once. Default 1. */
@@ -39,6 +41,7 @@ export async function iperf(port: number, seconds: number, load: BitrateLoad): P
       return await once(port, seconds, load)
     } catch (error) {
       if (attempt === ATTEMPTS) throw error
+      await Bun.sleep(PAUSE_MS)
     }
   }
 }

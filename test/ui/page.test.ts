@@ -27,6 +27,8 @@ describeWith(['chromium'], 'in a browser', () => {
   let client: TunnelClient
   let context: BrowserContext
   let page: Page
+  /** Sees the body of each request to /untouched. */
+  let seen: (body: Buffer) => void = () => {}
   /** What the app answers to /state. */
   let state = 500
 
@@ -53,6 +55,10 @@ describeWith(['chromium'], 'in a browser', () => {
   async function answer(request: Request): Promise<Response> {
     const { pathname } = new URL(request.url)
     if (pathname === '/state') return new Response(state === 200 ? 'well' : 'broken', { status: state })
+    if (pathname.startsWith('/untouched/')) {
+      seen(Buffer.from(await request.arrayBuffer()))
+      return new Response('taken')
+    }
     if (pathname === '/html')
       return new Response(EVIL, {
         headers: { 'content-type': 'text/html', 'x-evil': EVIL, 'set-cookie': 's=1' },
@@ -67,6 +73,13 @@ describeWith(['chromium'], 'in a browser', () => {
 
   const visit = (path: string, options: Parameters<typeof ask>[2] = {}) =>
     ask(server.port, 'shop.localhost', { path, ...options })
+
+  const sendBytes = (path: string, body: Buffer) =>
+    fetch(`http://127.0.0.1:${server.port}${path}`, {
+      method: 'POST',
+      body: new Uint8Array(body),
+      headers: { host: 'shop.localhost', connection: 'close' },
+    })
 
   async function opened(in_ = context): Promise<Page> {
     const one = await in_.newPage()
@@ -172,6 +185,27 @@ describeWith(['chromium'], 'in a browser', () => {
     await page.locator('.row', { hasText: '/edited?by=hand' }).nth(1).waitFor()
   })
 
+  test('a body that was not touched is sent byte for byte, whatever else was edited', async () => {
+    const bodies: Buffer[] = []
+    seen = body => bodies.push(body)
+    for (const [kind, body] of [
+      ['text', Buffer.from('one\r\ntwo\n')],
+      ['bytes', Buffer.from('500d0afffe0001', 'hex')],
+    ] as const) {
+      bodies.length = 0
+      await sendBytes(`/untouched/${kind}`, body)
+      await choose(`/untouched/${kind}`)
+      await page.keyboard.press('e')
+      const dialog = page.getByRole('dialog', { name: 'Edit and replay' })
+      await dialog.getByLabel('Path').fill(`/untouched/${kind}?edited`)
+      await dialog.getByRole('button', { name: 'Send' }).click()
+      await says('The answer is')
+      expect(bodies).toEqual([body, body])
+      await page.keyboard.press('x')
+      await page.locator('.row', { hasText: `/untouched/${kind}?edited` }).waitFor({ state: 'detached' })
+    }
+  })
+
   test('copies as curl, pins, notes, deletes', async () => {
     await visit('/keep', { headers: { cookie: 'a=secret' } })
     await choose('/keep')
@@ -268,6 +302,18 @@ describeWith(['chromium'], 'in a browser', () => {
     await foreign.locator('iframe').waitFor()
     expect(await foreign.frames().at(-1)?.locator('.row').count()).toBe(0)
     await foreign.close()
+  })
+
+  test('the filter is typed while requests come', async () => {
+    const coming = setInterval(() => void visit('/noise'), 20)
+    await page.getByLabel('Filter').pressSequentially('path:/none', { delay: 30 })
+    await page.getByText('Nothing matches this filter.').waitFor()
+    clearInterval(coming)
+    expect(await page.getByLabel('Filter').inputValue()).toBe('path:/none')
+    await page.getByRole('button', { name: 'Show everything' }).click()
+    await page.locator('.row', { hasText: '/noise' }).first().waitFor()
+    expect(await page.getByLabel('Filter').inputValue()).toBe('')
+    await page.keyboard.press('Escape')
   })
 
   test('ten thousand exchanges scroll: only those in sight are in the document', async () => {

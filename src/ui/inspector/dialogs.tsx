@@ -58,12 +58,22 @@ function Help() {
 function Editor() {
   const exchange = detail.value
   const body = useRef<HTMLTextAreaElement>(null)
-  const original = useRef('')
+  const lineEnd = useRef('\n')
+  // A body that the user did not touch is sent byte for byte, and not as the field has made it.
+  const isEdited = useRef(false)
   useEffect(() => {
     if (exchange === undefined || exchange.requestBody.keptBytes === 0) return
     void api.body(exchange.id, 'request').then(({ bytes }) => {
-      original.current = new TextDecoder().decode(bytes)
-      if (body.current !== null) body.current.value = original.current
+      const field = body.current
+      if (field === null) return
+      try {
+        const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+        if (text.includes('\r\n')) lineEnd.current = '\r\n'
+        field.value = text
+      } catch {
+        field.disabled = true
+        field.placeholder = `${bytes.length} bytes that are no text: they are sent as they are.`
+      }
     })
   }, [exchange])
   if (exchange?.request === undefined) return null
@@ -76,7 +86,7 @@ function Editor() {
       const value = given.get(name)
       return typeof value === 'string' ? value : ''
     }
-    const edited = text('body').replaceAll('\r\n', '\n')
+    const edited = text('body').replace(/\r?\n/g, lineEnd.current)
     dialog.value = undefined
     void replay(
       {
@@ -92,7 +102,7 @@ function Editor() {
               value: colon < 0 ? '' : line.slice(colon + 1).trim(),
             }
           }),
-        ...(edited !== original.current && { body: edited }),
+        ...(isEdited.current && { body: edited }),
       },
       Number(text('times')) || 1,
     )
@@ -123,7 +133,13 @@ function Editor() {
         </p>
         <label>
           Body
-          <textarea name="body" ref={body} rows={10} spellcheck={false} />
+          <textarea
+            name="body"
+            ref={body}
+            rows={10}
+            spellcheck={false}
+            onInput={() => (isEdited.current = true)}
+          />
         </label>
         <button type="submit" class="main">
           Send

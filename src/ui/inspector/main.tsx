@@ -7,7 +7,18 @@ import { Detail } from './detail.tsx'
 import { Dialogs } from './dialogs.tsx'
 import { listenToKeys } from './keys.ts'
 import { List } from './list.tsx'
-import { connection, dialog, filter, filterFault, follow, rows, selectedId, session, toast } from './state.ts'
+import {
+  connection,
+  dialog,
+  draft,
+  filter,
+  filterFault,
+  follow,
+  rows,
+  selectedId,
+  session,
+  toast,
+} from './state.ts'
 
 const CONNECTIONS = {
   loading: 'connecting…',
@@ -55,9 +66,10 @@ function Page() {
               aria-label="Filter"
               aria-invalid={filterFault.value !== ''}
               aria-describedby="filter-fault"
-              value={filter.value}
+              value={draft.value}
               onInput={event => {
                 const text = event.currentTarget.value
+                draft.value = text
                 clearTimeout(typing)
                 typing = setTimeout(() => (filter.value = text), TYPING_MS)
               }}

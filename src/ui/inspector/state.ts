@@ -16,6 +16,8 @@ export const session = signal<Session | undefined>(undefined)
 export const rows = signal<readonly ExchangeRow[]>([])
 export const connection = signal<'loading' | 'live' | 'lost' | 'refused'>('loading')
 export const filter = signal('')
+/** What stands in the field of the filter: a moment later it is the filter. */
+export const draft = signal('')
 export const filterFault = signal('')
 export const selectedId = signal<string | undefined>(undefined)
 export const detail = signal<ExchangeDetail | undefined>(undefined)
@@ -39,6 +41,7 @@ let listening = new AbortController()
 /** Reads the list, and then follows it, for ever. */
 export function follow(): void {
   effect(() => {
+    draft.value = filter.value
     void run(filter.value)
   })
   effect(() => {
