@@ -7,8 +7,6 @@
 // HOME or XDG_CACHE_HOME that is empty or relative Bun would also keep compiled code there, and run what it finds.
 import { VERSION } from '../src/version.ts'
 
-/** Built by `tools/bundle.ts`, for Bun; Node and a clone of the repository run the modules. */
-const BUNDLE = '../src/cli/bundle.js'
 const argv = process.argv.slice(2)
 
 if (argv.length === 1 && (argv[0] === '--version' || argv[0] === '-V')) console.log(VERSION)
@@ -16,12 +14,6 @@ else {
   const { leaveFolderOut } = await import('../src/cli/folder-variables.ts')
   await leaveFolderOut()
   // Not before: what is loaded may look at the environment.
-  const isBuilt = typeof Bun !== 'undefined' && import.meta.url.endsWith('.js')
-  await (isBuilt ? bundle() : await import('../src/cli/main.ts')).main(argv)
-}
-
-/** The same module as `main.ts`, with all that it needs. */
-function bundle(): typeof import('../src/cli/main.ts') {
-  Object.assign(globalThis, { [Symbol.for('localtunnels.bundle')]: new URL(BUNDLE, import.meta.url).href })
-  return import.meta.require(BUNDLE) as typeof import('../src/cli/main.ts') // by `tools/bundle.ts`
+  const { main } = await import('../src/cli/main.ts')
+  await main(argv)
 }

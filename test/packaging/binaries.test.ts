@@ -2,12 +2,11 @@
 // About 6 s: a whole runtime is written to disk, and 300 MB pass through a tunnel.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { readdirSync, readFileSync } from 'node:fs'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { VERSION } from '../../src/version.ts'
-import { eventually } from '../support/events.ts'
+import { expectThreadsToMove } from '../support/downloads.ts'
 
 const root = resolve(import.meta.dir, '../..')
 const PLATFORM = `${process.platform === 'darwin' ? 'macos' : process.platform}-${process.arch}`
@@ -68,43 +67,9 @@ test('files of the current folder have no say', async () => {
   expect(exitCode).toBeLessThanOrEqual(6)
 })
 
-test.skipIf(process.platform !== 'linux')('its threads move the bytes of a download', async () => {
-  const app = Bun.serve({
-    port: 0,
-    hostname: '127.0.0.1',
-    fetch: () => new Response(new Uint8Array(300_000_000)),
-  })
-  const sharing = start([program, `127.0.0.1:${app.port}`, '--subdomain', 'app', '--local'])
-  try {
-    const reader = sharing.stdout.getReader()
-    const decoder = new TextDecoder()
-    let printed = ''
-    let url: URL | undefined
-    while (url === undefined) {
-      const { value, done } = await reader.read()
-      if (done) throw new Error(`no URL: ${printed}${await sharing.stderr.text()}`)
-      printed += decoder.decode(value, { stream: true })
-      const [found] = /http:\/\/app\.localhost:\d+/.exec(printed) ?? []
-      if (found !== undefined) url = new URL(found)
-    }
-    const answer = await fetch(`http://127.0.0.1:${url.port}/`, { headers: { host: url.host } })
-    let bytes = 0
-    for await (const piece of answer.body ?? []) bytes += piece.length
-    expect(bytes).toBe(300_000_000)
-    // The runtime calls them so. Without the thread's program they would be gone again at once.
-    await eventually(() => threadsOf(sharing.pid).includes('Worker'), 'a worker thread')
-  } finally {
-    sharing.kill('SIGINT')
-    await sharing.exited
-    await app.stop(true)
-  }
-})
-
-function threadsOf(pid: number): readonly string[] {
-  return readdirSync(`/proc/${pid}/task`).map(one =>
-    readFileSync(`/proc/${pid}/task/${one}/comm`, 'utf8').trim(),
-  )
-}
+test.skipIf(process.platform !== 'linux')('its threads move the bytes of a download', () =>
+  expectThreadsToMove(args => start([program, ...args])),
+)
 
 test('beside it are its checksum and what is inside', async () => {
   const [sums, sbom] = await Promise.all(
