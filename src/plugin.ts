@@ -32,6 +32,8 @@ export interface Admittance {
   readonly kind: 'http' | 'tcp' | 'udp' | 'tls'
   /** Name of the tunnel: its subdomain, or kind and port, as in `tcp-20000`. */
   readonly tunnel: string
+  /** Whose tunnel it is: the same text for all tunnels of one token; on a server without tokens, of one address. */
+  readonly owner: string
   /** Address of the visitor, without port; behind trusted proxies, as they say. */
   readonly address: string
   /** The visitor came by https, also when that ends at a proxy in front. Cookies depend on it. */
@@ -54,8 +56,8 @@ export interface Pass {
   /** Header lines for the visitor, added to the app's answer. */
   readonly answerHeaders?: readonly HeaderLine[]
   /**
-   * Called when a connection that was let in stays open: a WebSocket, a raw connection, a flow. The guard calls `cut` when the
-   * permission ends, and the connection is closed. The function returned is called when it is over.
+   * Called when what was let in begins: a request with its answer, however long, a WebSocket, a raw connection, a flow. The guard calls
+   * `cut` when the permission ends, and the connection is closed. The function returned is called when it is over.
    */
   readonly whileOpen?: (cut: () => void) => () => void
 }
@@ -126,8 +128,8 @@ export interface Guard extends ForTunnels {
    * `undefined`: each is to be asked about, on the main thread.
    */
   allot?(visitor: Admittance): Allotment | 'all' | undefined
-  /** It is not used any more: its tunnel is gone, or has another guard. */
-  close?(): void
+  /** It is not used any more: its tunnel is gone, or has another guard, `next`, from now on. */
+  close?(next?: Guard): void
 }
 
 /** What a middleware knows of the exchange that it wraps. */
@@ -205,6 +207,8 @@ export interface Outcome {
   readonly code?: ErrorCode
   /** Which of the server's clients served it: a number, as in `localtunnels admin clients`. */
   readonly client?: number
+  /** What the token of that client, or of its tunnel, is called; left out: it has no name. */
+  readonly token?: string
 }
 
 /**

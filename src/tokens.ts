@@ -15,6 +15,7 @@ export interface TokenScope {
   readonly maxHosts?: number
   readonly requireGuard?: boolean
   readonly reserve?: boolean
+  readonly rate?: { readonly limit: number; readonly windowMs: number }
 }
 
 export interface KeptToken {

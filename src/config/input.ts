@@ -276,8 +276,8 @@ export interface ServerRate {
   readonly limit: number
   /** How long a window is, up to a day. */
   readonly window: number | string
-  /** Whether each address has its own, or all visitors of a tunnel share one. Default: `address`. */
-  readonly by?: 'address' | 'tunnel'
+  /** Whether each address has its own, or all visitors of a tunnel share one, or of all tunnels of a token. Default: `address`. */
+  readonly by?: 'address' | 'tunnel' | 'token'
 }
 
 /** The table `tunnel.rule.breaker`. */
@@ -322,10 +322,20 @@ export interface ServerAccessLog {
   readonly maxFiles?: number
 }
 
+/** The table `token.rate`. */
+export interface ServerTokenRate {
+  /** Requests, or connections, in a window. */
+  readonly limit: number
+  /** How long a window is, up to a day. */
+  readonly window: number | string
+}
+
 /** The table `token`. */
 export interface ServerToken {
   /** The secret itself. */
   readonly token: string
+  /** What it is called in the output of the server and in access logs. Default: nothing. */
+  readonly name?: string
   /** Names that it may have; `*` stands for any letters, digits and `-`. Default: all. */
   readonly names?: readonly string[]
   /** Kinds of tunnel that it may have. Default: all; with `names`: `http`, `tls`, and those of `tcp-ports` and `udp-ports` if given. */
@@ -338,6 +348,10 @@ export interface ServerToken {
   readonly hosts?: readonly string[]
   /** Whether tunnels without a guard are refused. Default: `false`. */
   readonly requireGuard?: boolean
+  /** Whether its `names` without a `*` are for nobody else, also while no client has them. Default: `false`. */
+  readonly reserve?: boolean
+  /** How often all visitors of all its tunnels may ask; above: 429. Default: no bound. */
+  readonly rate?: ServerTokenRate
   /** Tunnels of all its clients together, leases included. Default: `limits.max-token-tunnels`. */
   readonly maxTunnels?: number
   /** Public ports of all its clients together, leases included. Default: `limits.max-token-ports`. */
@@ -534,6 +548,8 @@ export interface ServerFile {
   readonly hsts?: number
   /** Who may connect: texts, or tables that say what each token may have. Default: none: needs `open`, or a `host` of this machine alone. */
   readonly tokens?: readonly (string | ServerToken)[]
+  /** SQLite file of more tokens, which `localtunnels token` makes and takes back while the server runs. A reload cannot change it. Default: none. */
+  readonly tokensDb?: string
   /** Whether the server may listen on other addresses than this machine's own without tokens. Default: `false`: refused with `OPEN_SERVER`. */
   readonly open?: boolean
   /** OpenID Connect issuers at which visitors of guarded tunnels can sign in, named as you like. Default: none. */

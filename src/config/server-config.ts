@@ -43,7 +43,7 @@ export interface RateConfig {
   readonly tunnels?: readonly string[]
   readonly limit: number
   readonly windowMs: number
-  readonly by?: 'address' | 'tunnel'
+  readonly by?: 'address' | 'tunnel' | 'token'
 }
 
 /** The table `access-log`. */

@@ -31,7 +31,7 @@ export interface AccessLog extends Observer {
 }
 
 /**
- * One JSON line for each request, upgrade, TCP and TLS connection that is over: `time`, `id`, `kind`, `tunnel`, `client`, `address`, `method`, `host`,
+ * One JSON line for each request, upgrade, TCP and TLS connection that is over: `time`, `id`, `kind`, `tunnel`, `client`, `token` (its name), `address`, `method`, `host`,
  * `path`, `status`, `ms` with its parts `waitMs`, `appMs` and `transferMs`, `requestBytes`, `answerBytes`, `code`. Never a header, a
  * body or a secret of the server.
  *
@@ -74,7 +74,7 @@ export function accessLog(options: AccessLogOptions = {}): AccessLog {
 /** Written by hand: `JSON.stringify` of all of it takes three times as long. */
 function lineOf(seen: Seen, outcome: Outcome, withQuery: boolean): string {
   const { id, kind, tunnel, address, method, host, requestId } = seen
-  const { status, durationMs, waitMs, appMs, requestBytes, answerBytes, code, client } = outcome
+  const { status, durationMs, waitMs, appMs, requestBytes, answerBytes, code, client, token } = outcome
   const transferMs = Math.max(0, Math.round((durationMs - waitMs - appMs) * 100) / 100)
   const request =
     kind === 'http'
@@ -82,7 +82,7 @@ function lineOf(seen: Seen, outcome: Outcome, withQuery: boolean): string {
       : ''
   return (
     `{"time":"${timeNow()}","id":${id}${requestId === undefined ? '' : `,"requestId":${quoted(requestId)}`},"kind":"${kind}","tunnel":${quoted(tunnel)}` +
-    `${client === undefined ? '' : `,"client":${client}`},"address":${quoted(address)}${request},"ms":${durationMs}` +
+    `${client === undefined ? '' : `,"client":${client}`}${token === undefined ? '' : `,"token":${quoted(token)}`},"address":${quoted(address)}${request},"ms":${durationMs}` +
     `,"waitMs":${waitMs},"appMs":${appMs},"transferMs":${transferMs},"requestBytes":${requestBytes},"answerBytes":${answerBytes}` +
     `${code === undefined ? '' : `,"code":"${code}"`}}\n`
   )

@@ -7,16 +7,11 @@ import { formPage, refusedWithJson } from './answers.ts'
 import type { SessionBook } from './sessions.ts'
 import { isNavigation, localPath, type Request, type Sessions, type Way } from './way.ts'
 
-/** Links that worked once and were used, remembered until they expire. Above: links that work once are refused. */
-const MAX_USED = 10_000
-
 export class Links implements Way {
   readonly kind = 'links'
   readonly mark = 'links'
   readonly #key: string
   readonly #book: SessionBook
-  /** Ids, and when each expires. */
-  readonly #used = new Map<string, number>()
 
   constructor(key: string, book: SessionBook) {
     this.#key = key
@@ -49,10 +44,7 @@ export class Links implements Way {
   }
 
   #use(visitor: Request, link: LinkContent, sessions: Sessions): Refusal {
-    const now = Date.now()
-    for (const [id, expiresAt] of this.#used) if (expiresAt < now) this.#used.delete(id)
-    if (this.#used.size >= MAX_USED) return refused(visitor)
-    this.#used.set(link.id, link.exp * 1_000)
+    if (!this.#book.use(link.id, link.exp * 1_000)) return refused(visitor)
     return this.#enter(visitor, link, sessions)
   }
 
@@ -65,7 +57,7 @@ export class Links implements Way {
     if (content === undefined) return undefined
     const { id, path, exp, once } = content
     if (typeof id !== 'string' || typeof path !== 'string' || typeof exp !== 'number') return undefined
-    const isOver = exp * 1_000 <= Date.now() || this.#book.hasEnded(id) || this.#used.has(id)
+    const isOver = exp * 1_000 <= Date.now() || this.#book.hasEnded(id) || this.#book.hasUsed(id)
     return isOver ? undefined : { id, path, exp, ...(once === true && { once }) }
   }
 }

@@ -50,7 +50,15 @@ class Making {
   }
 
   async guard(): Promise<Guard> {
-    const { open = [], paths = {}, cors = false, requestHeaders, answerHeaders, key } = this.#definition
+    const {
+      open = [],
+      paths = {},
+      cors = false,
+      requestHeaders,
+      answerHeaders,
+      key,
+      leftMs,
+    } = this.#definition
     this.#checkKind()
     const rules: Record<string, Rule> = Object.create(null)
     for (const [path, ways] of Object.entries(paths)) rules[path] = { ways: await this.#waysOf(ways) }
@@ -62,6 +70,7 @@ class Making {
       isCors: cors,
       requestHeaders: linesOf(requestHeaders),
       answerHeaders: linesOf(answerHeaders),
+      endsAt: leftMs === undefined ? undefined : Date.now() + leftMs,
     })
   }
 

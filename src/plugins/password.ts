@@ -1,12 +1,12 @@
 // A way in: one shared password. A page asks people for it, programs send it by HTTP Basic with any user name.
 
 import { timingSafeEqual } from 'node:crypto'
+import { Gcra } from '../gcra.ts'
 import { hashPassword, sha256 } from '../own-guard.ts'
 import type { Reading, Refusal } from '../plugin.ts'
 import { sourceOf } from './addresses.ts'
 import { fieldsOf, formPage, refusedWithJson } from './answers.ts'
 import type { HashTurns } from './hash-turns.ts'
-import { Gcra } from './rate.ts'
 import { credentialsOf, localPath, type Recognised, type Request, type Sessions, type Way } from './way.ts'
 
 /** Wrong passwords of one address. */

@@ -1,169 +1,22 @@
-// A wall: how many requests one address may make in a window, by GCRA, in a bounded map.
+// A wall: how many requests one address may make in a window, or all visitors of a tunnel, or of a token's tunnels.
 
 import { TunnelError } from '../errors.ts'
+import { Gcra, isAllowance, rateLimited } from '../gcra.ts'
 import type { RateRule } from '../guard.ts'
 import type { Admittance, Allotment, ForTunnels, Guard, Refusal } from '../plugin.ts'
 import { sourceOf } from './addresses.ts'
 
-/** Addresses remembered at once: some 1 MB. Above, the one that has been quiet for longest is forgotten. */
-export const MAX_SOURCES = 10_000
-
-/** Fewer are not worth a lane: it would end at once. */
-const MIN_ALLOTTED = 16
-/** Allotments at once that nothing takes from yet. */
-const MAX_UNUSED = 64
-/** What a counter of threads can hold. */
-const MAX_LEFT = 1_000_000_000
-
-/**
- * The generic cell rate algorithm (ITU-T I.371): one number for each key, the time at which its allowance is whole again. Its
- * verdicts are those of a bucket of `limit` tokens that fills evenly within the window.
- */
-export class Gcra {
-  readonly #intervalMs: number
-  readonly #windowMs: number
-  readonly #maxKeys: number
-  readonly #wholeAt = new Map<string, number>()
-  /** Of keys that threads take for. */
-  readonly #allotted = new Map<string, KeyAllotment>()
-
-  constructor({ limit, windowMs }: RateRule, maxKeys: number = MAX_SOURCES) {
-    this.#intervalMs = windowMs / limit
-    this.#windowMs = windowMs
-    this.#maxKeys = maxKeys
-  }
-
-  get size(): number {
-    return this.#wholeAt.size
-  }
-
-  /** What a key has left, for threads to take from as well; `undefined`: too few. The same one for all connections of a key. */
-  allot(key: string, nowMs: number): Allotment | undefined {
-    const shared = this.#allotted.get(key)
-    if (shared !== undefined) return shared
-    if (this.availableOf(key, nowMs) < MIN_ALLOTTED || this.#allotted.size >= this.#maxKeys) return undefined
-    if (this.#allotted.size >= MAX_UNUSED) this.#dropUnused()
-    const made = new KeyAllotment(this, key, nowMs, () => this.#allotted.delete(key))
-    this.#allotted.set(key, made)
-    return made
-  }
-
-  /** How many a key may take at once now. */
-  availableOf(key: string, nowMs: number): number {
-    const usedMs = Math.max(0, (this.#wholeAt.get(key) ?? nowMs) - nowMs)
-    // A rounding error must not cost a whole one.
-    return Math.min(MAX_LEFT, Math.floor((this.#windowMs - usedMs) / this.#intervalMs + 1e-9))
-  }
-
-  #dropUnused(): void {
-    for (const one of this.#allotted.values()) if (one.isUnused) one.drop()
-  }
-
-  /** Takes one if there is one: 0, else the milliseconds until there is. */
-  take(key: string, nowMs: number): number {
-    const allotted = this.#allotted.size === 0 ? undefined : this.#allotted.get(key)
-    if (allotted !== undefined) return allotted.take(nowMs)
-    const wait = this.waitOf(key, nowMs)
-    if (wait === 0) this.count(key, nowMs)
-    return wait
-  }
-
-  /** Milliseconds until this key may take one; takes nothing. */
-  waitOf(key: string, nowMs: number): number {
-    const wholeAt = this.#wholeAt.get(key)
-    return wholeAt === undefined ? 0 : Math.max(0, wholeAt + this.#intervalMs - this.#windowMs - nowMs)
-  }
-
-  /** Takes so many, whether they are there or not. */
-  count(key: string, nowMs: number, count = 1): void {
-    const wholeAt = Math.max(this.#wholeAt.get(key) ?? nowMs, nowMs) + count * this.#intervalMs
-    // Behind all others: the map is in the order in which keys were last seen.
-    this.#wholeAt.delete(key)
-    this.#wholeAt.set(key, wholeAt)
-    if (this.#wholeAt.size > this.#maxKeys) {
-      const [oldest = ''] = this.#wholeAt.keys()
-      this.#wholeAt.delete(oldest)
-    }
-  }
-
-  /** What was counted last did not count. */
-  giveBack(key: string): void {
-    const wholeAt = this.#wholeAt.get(key)
-    if (wholeAt !== undefined) this.#wholeAt.set(key, wholeAt - this.#intervalMs)
-  }
-}
-
-/**
- * What one key has left, in memory that threads share. What they took is counted at the next renewal: a bucket
- * that was full until then fills later for it, so they never get more than the bucket has.
- */
-class KeyAllotment implements Allotment {
-  readonly left: Int32Array<SharedArrayBuffer> = new Int32Array(new SharedArrayBuffer(4))
-  readonly #gcra: Gcra
-  readonly #key: string
-  readonly #over: () => void
-  #users = 0
-  /** What `left` was at the last renewal. */
-  #given = 0
-
-  constructor(gcra: Gcra, key: string, nowMs: number, over: () => void) {
-    this.#gcra = gcra
-    this.#key = key
-    this.#over = over
-    this.renew(nowMs)
-  }
-
-  get isUnused(): boolean {
-    return this.#users === 0
-  }
-
-  began(): void {
-    this.#users++
-  }
-
-  ended(): void {
-    if (--this.#users === 0) this.drop()
-  }
-
-  drop(): void {
-    // Nothing is taken from it any more.
-    this.#count(this.#given - Math.max(0, Atomics.exchange(this.left, 0, 0)), performance.now())
-    this.#over()
-  }
-
-  renew(nowMs: number = performance.now()): void {
-    const left = Math.max(0, Atomics.load(this.left, 0))
-    this.#count(this.#given - left, nowMs)
-    this.#given = this.#gcra.availableOf(this.#key, nowMs)
-    // What threads take meanwhile stays taken.
-    Atomics.add(this.left, 0, this.#given - left)
-  }
-
-  /** As `Gcra.take`. */
-  take(nowMs: number): number {
-    if (this.#takeOne()) return 0
-    this.renew(nowMs)
-    return this.#takeOne() ? 0 : Math.max(this.#gcra.waitOf(this.#key, nowMs), 1)
-  }
-
-  #takeOne(): boolean {
-    if (Atomics.sub(this.left, 0, 1) > 0) return true
-    Atomics.add(this.left, 0, 1)
-    return false
-  }
-
-  #count(count: number, nowMs: number): void {
-    if (count > 0) this.#gcra.count(this.#key, nowMs, count)
-  }
-}
-
 /** Who is counted. */
-type Counted = Pick<Admittance, 'address'> & Partial<Pick<Admittance, 'tunnel'>>
+type Counted = Pick<Admittance, 'address'> & Partial<Pick<Admittance, 'tunnel' | 'owner'>>
+type CountedBy = 'address' | 'tunnel' | 'token'
 
 /** What a rate is counted for. */
 export interface RateOptions extends RateRule, ForTunnels {
-  /** `address`: each address has its own, IPv6 by its first 64 bits. `tunnel`: all visitors of a tunnel share one. Default `address`. */
-  readonly by?: 'address' | 'tunnel'
+  /**
+   * `address`: each address has its own, IPv6 by its first 64 bits. `tunnel`: all visitors of a tunnel share one. `token`: all visitors
+   * of all tunnels of a token, or, on a server without tokens, of the clients of one address. Default `address`.
+   */
+  readonly by?: 'address' | 'tunnel' | 'token'
 }
 
 /**
@@ -182,29 +35,19 @@ export function rate({ by = 'address', tunnels, limit, windowMs }: RateOptions):
   return new Rate({ limit, windowMs }, undefined, by, tunnels)
 }
 
+const OWNERS: Readonly<Record<CountedBy, string>> = { address: 'visitor', tunnel: 'tunnel', token: 'token' }
+
 /** Refuses visitors whose address, or tunnel, asks too often. */
 export class Rate implements Guard {
   readonly name = 'rate'
   readonly tunnels?: readonly string[]
-  readonly #by: 'address' | 'tunnel'
+  readonly #by: CountedBy
   readonly #rule: RateRule
   readonly #gcra: Gcra
 
   /** Throws `GUARD_INVALID`. */
-  constructor(
-    rule: RateRule,
-    maxSources?: number,
-    by: 'address' | 'tunnel' = 'address',
-    tunnels?: readonly string[],
-  ) {
-    const { limit, windowMs } = rule
-    const isUsable =
-      Number.isSafeInteger(limit) &&
-      limit >= 1 &&
-      limit <= 1_000_000 &&
-      windowMs >= 1_000 &&
-      windowMs <= 86_400_000
-    if (!isUsable)
+  constructor(rule: RateRule, maxSources?: number, by: CountedBy = 'address', tunnels?: readonly string[]) {
+    if (!isAllowance(rule))
       throw new TunnelError(
         'GUARD_INVALID',
         'guard.rate needs a limit of 1 to 1,000,000 and a window of 1 s to 24 h.',
@@ -217,27 +60,21 @@ export class Rate implements Guard {
 
   admit(visitor: Counted, nowMs: number = performance.now()): Refusal | undefined {
     const waitMs = this.#gcra.take(this.#keyOf(visitor), nowMs)
-    return waitMs === 0 ? undefined : tooMany(this.#rule, waitMs)
+    return waitMs === 0 ? undefined : rateLimited(this.#rule, waitMs, OWNERS[this.#by])
   }
 
   allot(visitor: Counted, nowMs: number = performance.now()): Allotment | undefined {
     return this.#gcra.allot(this.#keyOf(visitor), nowMs)
   }
 
-  #keyOf({ address, tunnel = '' }: Counted): string {
-    return this.#by === 'tunnel' ? tunnel : sourceOf(address)
-  }
-}
-
-function tooMany({ limit, windowMs }: RateRule, waitMs: number): Refusal {
-  const seconds = Math.ceil(waitMs / 1_000)
-  return {
-    code: 'RATE_LIMITED',
-    headers: [
-      // draft-ietf-httpapi-ratelimit-headers-10: q is the quota, w its window, r what remains, t when there is more.
-      ['ratelimit-policy', `"visitor";q=${limit};w=${Math.ceil(windowMs / 1_000)}`],
-      ['ratelimit', `"visitor";r=0;t=${seconds}`],
-      ['retry-after', String(seconds)],
-    ],
+  #keyOf({ address, tunnel = '', owner = '' }: Counted): string {
+    switch (this.#by) {
+      case 'tunnel':
+        return tunnel
+      case 'token':
+        return owner
+      case 'address':
+        return sourceOf(address)
+    }
   }
 }

@@ -1,7 +1,8 @@
-// Sessions of browsers that were let in: signed cookies, and the connections that end with them.
+// Sessions of browsers that were let in: signed cookies, and what of them has ended before its time.
 
 import { randomBytes } from 'node:crypto'
 import { seal, unseal } from '../seal.ts'
+import { Kept } from './kept.ts'
 import { isBelow } from './paths.ts'
 import type { Request, SessionTerms, Way, WayKind } from './way.ts'
 
@@ -21,6 +22,8 @@ export const COOKIES: readonly string[] = [
 const MAX_TOGETHER = 4
 /** Sessions and links taken back that are remembered until they would have ended. Above, the oldest is forgotten. */
 const MAX_ENDED = 10_000
+/** Links that worked once and were used, remembered until they expire. Above: links that work once are refused. */
+const MAX_USED = 10_000
 const PURPOSE = 'session'
 
 export interface Session {
@@ -41,8 +44,10 @@ export class SessionBook {
   readonly #revoked: ReadonlySet<string>
   /** Ids of sessions and links, and when each may be forgotten. */
   readonly #ended = new Map<string, number>()
-  /** By id of session or link. */
-  readonly #open = new Map<string, Set<() => void>>()
+  /** Links that work once and were used, and when each expires. */
+  readonly #used = new Map<string, number>()
+  /** What sessions, links and other permissions keep open. */
+  readonly kept: Kept = new Kept()
 
   /** `revoked`: ids of links that were taken back. */
   constructor(key: string, sessionMs: number, revoked: readonly string[] = []) {
@@ -96,37 +101,36 @@ export class SessionBook {
     const [oldest] = this.#ended
     if (oldest !== undefined && (this.#ended.size > MAX_ENDED || oldest[1] < Date.now()))
       this.#ended.delete(oldest[0])
-    for (const cut of [...(this.#open.get(id) ?? [])]) cut()
+    this.kept.end(id)
   }
 
   hasEnded(id: string): boolean {
     return this.#revoked.has(id) || this.#ended.has(id)
   }
 
-  /** Keeps a connection until the permission ends. Returns what to call when it is over. */
-  keep(ids: readonly string[], endsAt: number | undefined, cut: () => void): () => void {
-    for (const id of ids) {
-      const cuts = this.#open.get(id) ?? new Set()
-      cuts.add(cut)
-      this.#open.set(id, cuts)
-    }
-    // Longer than a timer can wait is longer than a server runs.
-    const waitMs = endsAt === undefined ? Number.POSITIVE_INFINITY : Math.max(0, endsAt - Date.now())
-    const timer = waitMs > MAX_TIMER_MS ? undefined : setTimeout(cut, waitMs)
-    timer?.unref()
-    return () => {
-      clearTimeout(timer)
-      for (const id of ids) {
-        const cuts = this.#open.get(id)
-        cuts?.delete(cut)
-        if (cuts?.size === 0) this.#open.delete(id)
-      }
-    }
+  hasUsed(id: string): boolean {
+    return this.#used.has(id)
   }
 
-  /** Ends all connections: another guard decides from now on. */
-  close(): void {
-    for (const cuts of [...this.#open.values()]) for (const cut of [...cuts]) cut()
+  /** A link that works once is used. `false`: there is no room to remember it, so it must not work. */
+  use(id: string, expiresAt: number): boolean {
+    const now = Date.now()
+    if (this.#used.size >= MAX_USED)
+      for (const [one, endsAt] of this.#used) if (endsAt < now) this.#used.delete(one)
+    if (this.#used.size >= MAX_USED) return false
+    this.#used.set(id, expiresAt)
+    return true
+  }
+
+  /** What ended under the guard before this one has ended here, too. */
+  follow(before: SessionBook): void {
+    for (const [id, forgetAt] of before.#ended) this.#ended.set(id, forgetAt)
+    for (const [id, expiresAt] of before.#used) this.#used.set(id, expiresAt)
+  }
+
+  /** Whether its sessions are signed with the same key. */
+  hasKeyOf(other: SessionBook): boolean {
+    return this.#key === other.#key
   }
 
   #sealed(visitor: Request): readonly string[] {
@@ -135,8 +139,6 @@ export class SessionBook {
       .slice(0, 2 * MAX_TOGETHER)
   }
 }
-
-const MAX_TIMER_MS = 2_147_483_647
 
 /** The cookie that keeps a login under way: as strict as that of a session. */
 export function loginCookieOf(visitor: Request, value: string, seconds: number): string {

@@ -3,10 +3,12 @@
 import { GUARD_PATH } from '../guard.ts'
 import type { Admittance, Allotment, Guard, HeaderLine, Pass, Reading, Refusal, Verdict } from '../plugin.ts'
 import { formPage, redirected, refusedWithJson } from './answers.ts'
+import type { Permission } from './kept.ts'
 import { Links } from './links.ts'
 import { begunLoginOf, isCallback, Login } from './login.ts'
 import { Password } from './password.ts'
 import type { Paths, Rule } from './paths.ts'
+import { Rate } from './rate.ts'
 import { COOKIES, covers, type Session, type SessionBook } from './sessions.ts'
 import {
   type Denied,
@@ -33,22 +35,22 @@ export interface TunnelGuardParts {
   readonly isCors: boolean
   readonly requestHeaders: readonly HeaderLine[]
   readonly answerHeaders: readonly HeaderLine[]
+  /** When nobody may visit any more, in milliseconds since 1970; `undefined`: never. */
+  readonly endsAt: number | undefined
 }
 
 export class TunnelGuard implements Guard, Sessions {
   readonly name = 'tunnel'
   readonly #parts: TunnelGuardParts
-  /** For visitors who need no way in. */
-  readonly #passed: Pass
   readonly #hasWays: boolean
+  /** A guard of walls alone has nothing that a visitor could pretend to be: the head stays as it is. */
+  readonly #leavesHeads: boolean
 
   constructor(parts: TunnelGuardParts) {
     this.#parts = parts
     this.#hasWays = parts.paths.allWays.length > 0
     const { requestHeaders, answerHeaders } = parts
-    const isKept = !this.#hasWays && requestHeaders.length === 0 && answerHeaders.length === 0
-    // A guard of walls alone has nothing that a visitor could pretend to be: the head stays as it is.
-    this.#passed = isKept ? { whileOpen: cut => parts.book.keep([RAW], undefined, cut) } : this.#passOf({})
+    this.#leavesHeads = !this.#hasWays && requestHeaders.length === 0 && answerHeaders.length === 0
   }
 
   admit(visitor: Admittance): Verdict | Promise<Verdict> {
@@ -57,14 +59,14 @@ export class TunnelGuard implements Guard, Sessions {
       if (refusal !== undefined) return refusal
     }
     // Raw tunnels have walls only: their bytes have no credentials.
-    if (visitor.head === undefined) return { whileOpen: cut => this.#parts.book.keep([RAW], undefined, cut) }
+    if (visitor.head === undefined) return this.#passUntouched(visitor)
     return this.#admitRequest({ ...visitor, head: visitor.head })
   }
 
   /** Walls alone: a visitor that they let pass needs no look at its head. */
   allot(visitor: Admittance): Allotment | 'all' | undefined {
-    const { requestHeaders, answerHeaders, walls } = this.#parts
-    if (this.#hasWays || requestHeaders.length > 0 || answerHeaders.length > 0) return undefined
+    const { walls } = this.#parts
+    if (!this.#leavesHeads) return undefined
     let all: Allotment | 'all' = 'all'
     for (const wall of walls) {
       const allotted = wall.allot?.(visitor)
@@ -75,8 +77,14 @@ export class TunnelGuard implements Guard, Sessions {
     return all
   }
 
-  close(): void {
-    this.#parts.book.close()
+  /** What was let in stays where the next guard of the tunnel would let it in, too; everything else is cut. */
+  close(next?: Guard): void {
+    const { book } = this.#parts
+    const heir = next instanceof TunnelGuard ? next : undefined
+    if (heir === undefined) return book.kept.handTo(undefined, () => undefined)
+    const { book: itsBook } = heir.#parts
+    itsBook.follow(book)
+    book.kept.handTo(itsBook.kept, permission => heir.#renewed(permission, book))
   }
 
   begin(
@@ -95,11 +103,14 @@ export class TunnelGuard implements Guard, Sessions {
       return this.#answer(visitor, head.path.slice(GUARD_PATH.length))
     const rule = this.#parts.paths.ruleOf(head.path)
     if (rule === undefined) return refusedWithJson('BAD_REQUEST')
-    if (rule.ways.length === 0 || (this.#parts.isCors && isPreflight(visitor))) return this.#passed
+    if (rule.ways.length === 0 || (this.#parts.isCors && isPreflight(visitor)))
+      return this.#passOf(visitor, {})
     const session = this.#parts.book.of(visitor).find(one => isFor(one, rule, head.path))
     if (session !== undefined)
       return this.#passOf(
+        visitor,
         { ...(session.user !== undefined && { user: session.user }), endsAt: session.endsAt },
+        { kind: session.way, mark: session.mark },
         session,
       )
     return this.#recognise(visitor, rule)
@@ -107,20 +118,20 @@ export class TunnelGuard implements Guard, Sessions {
 
   #recognise(visitor: Request, rule: Rule): Verdict | Promise<Verdict> {
     let denied: Denied | undefined
-    const later: Promise<Recognised>[] = []
+    const later: Promise<readonly [Way, Recognised]>[] = []
     for (const way of rule.ways) {
       const recognised = way.recognise?.(visitor)
       if (recognised === undefined) continue
-      if (recognised instanceof Promise) later.push(recognised)
+      if (recognised instanceof Promise) later.push(recognised.then(one => [way, one]))
       else if ('denied' in recognised) denied ??= recognised
-      else return this.#passOf(recognised)
+      else return this.#passOf(visitor, recognised, way)
     }
     if (later.length === 0) return denied?.denied ?? this.#ask(visitor, rule)
     return Promise.all(later).then(all => {
-      for (const one of all) {
+      for (const [way, one] of all) {
         if (one === undefined) continue
         if ('denied' in one) denied ??= one
-        else return this.#passOf(one)
+        else return this.#passOf(visitor, one, way)
       }
       return denied?.denied ?? this.#ask(visitor, rule)
     })
@@ -201,8 +212,14 @@ export class TunnelGuard implements Guard, Sessions {
     return ways.find((way): way is Kind => way instanceof kind)
   }
 
-  #passOf({ user, used = [], endsAt }: Entry, session?: Session): Pass {
-    const { book, requestHeaders, answerHeaders } = this.#parts
+  #passOf(
+    visitor: Request,
+    { user, used = [], endsAt }: Entry,
+    way?: Pick<Way, 'kind' | 'mark'>,
+    session?: Session,
+  ): Pass {
+    if (this.#leavesHeads) return this.#passUntouched(visitor)
+    const { requestHeaders, answerHeaders } = this.#parts
     const ids =
       session === undefined ? [] : [session.id, ...(session.link === undefined ? [] : [session.link])]
     return {
@@ -211,13 +228,54 @@ export class TunnelGuard implements Guard, Sessions {
       requestHeaders:
         user === undefined ? requestHeaders : [...requestHeaders, [USER_HEADER, plainText(user)]],
       ...(answerHeaders.length > 0 && { answerHeaders }),
-      whileOpen: cut => book.keep([RAW, ...ids], endsAt, cut),
+      whileOpen: this.#keeping(visitor, way, ids, endsAt),
     }
+  }
+
+  #passUntouched(visitor: Admittance): Pass {
+    return { whileOpen: this.#keeping(visitor, undefined, [], undefined) }
+  }
+
+  #keeping(
+    { head, ...visitor }: Admittance,
+    way: Pick<Way, 'kind' | 'mark'> | undefined,
+    ids: readonly string[],
+    endsAt: number | undefined,
+  ): (cut: () => void) => () => void {
+    const { book } = this.#parts
+    const path = head?.path
+    const permission: Permission = {
+      visitor,
+      path,
+      way: way && { kind: way.kind, mark: way.mark },
+      ids,
+      endsAt: this.#endOf(endsAt),
+    }
+    return cut => book.kept.keep(permission, cut)
+  }
+
+  /** The same under this guard; `undefined`: it would not be let in. `before`: the book of the one that did. */
+  #renewed(permission: Permission, before: SessionBook): Permission | undefined {
+    const { visitor, path, way, ids } = permission
+    const { walls, paths, book } = this.#parts
+    // For a rate it was counted when it came.
+    if (walls.some(wall => !(wall instanceof Rate) && wall.admit(visitor) !== undefined)) return undefined
+    const renewed = { ...permission, endsAt: this.#endOf(permission.endsAt) }
+    if (path === undefined) return renewed
+    const rule = paths.ruleOf(path)
+    if (rule === undefined) return undefined
+    if (rule.ways.length === 0) return renewed
+    const isWay = rule.ways.some(({ kind, mark }) => kind === way?.kind && mark === way.mark)
+    const isInForce = ids.length === 0 || (book.hasKeyOf(before) && !ids.some(id => book.hasEnded(id)))
+    return isWay && isInForce ? renewed : undefined
+  }
+
+  #endOf(endsAt: number | undefined): number | undefined {
+    const { endsAt: allEndAt } = this.#parts
+    return allEndAt === undefined ? endsAt : Math.min(allEndAt, endsAt ?? Number.POSITIVE_INFINITY)
   }
 }
 
-/** All connections that are kept are kept under this one, too. */
-const RAW = '*'
 /** RFC 9110 wants a challenge with each 401, and browsers know this one not. */
 const NO_CHALLENGE = 'Localtunnels'
 

@@ -91,7 +91,7 @@ export class Booking implements Visitor, Wrapping {
   #pressure: Pressure | undefined
   /** For observers. */
   #watched: Watched | undefined
-  /** The guards know that it stays open. */
+  /** The guards know that it is under way, and may cut it. */
   #stopKeeping: (() => void) | undefined
 
   constructor(arrival: Arrival, host: BookingHost) {
@@ -137,6 +137,7 @@ export class Booking implements Visitor, Wrapping {
       return this.#answered(this.#host.gate.failed(cause))
     }
     if (hidesAdded(this.head, judgement.passes)) return this.#answered({ code: 'BAD_REQUEST' })
+    if (this.#passes.length > 0) this.#stopKeeping = keepOpen(this.#passes, () => this.#arrival.terminate())
     return this.#admit(tunnel)
   }
 
@@ -250,7 +251,6 @@ export class Booking implements Visitor, Wrapping {
   /** It became a WebSocket. */
   switched(): void {
     this.#leavePressure(false)
-    if (this.#passes.length > 0) this.#stopKeeping = keepOpen(this.#passes, () => this.#arrival.terminate())
     if (this.#tunnel !== undefined) this.#reports?.switched(this.#tunnel, this.#report)
   }
 
@@ -274,7 +274,7 @@ export class Booking implements Visitor, Wrapping {
       requestBytes,
       answerBytes,
       ...(code !== undefined && { code }),
-      ...(this.#member?.client !== undefined && { client: this.#member.client.number }),
+      ...this.#member?.served,
     })
     this.#stopKeeping?.()
     if (this.#pressure !== undefined) {

@@ -63,17 +63,21 @@ export class Guards {
   }
 
   /** Never throws or rejects. A promise only where a guard returned one. */
-  judge(own: OwnGuard | undefined, visitor: Admittance): Judgement | Promise<Judgement> {
-    const all = pluginsFor(this.#settings().guards, visitor.tunnel)
-    const guards = own === undefined ? all : [...all, own.guard]
-    return this.#ask(guards, 0, visitor, [])
+  judge(own: OwnGuard | undefined, visitor: Admittance, wall?: Guard): Judgement | Promise<Judgement> {
+    return this.#ask(this.#all(own, visitor, wall), 0, visitor, [])
+  }
+
+  /** In their order. `wall`: that of the token. */
+  #all(own: OwnGuard | undefined, { tunnel }: Admittance, wall: Guard | undefined): readonly Guard[] {
+    const all = pluginsFor(this.#settings().guards, tunnel)
+    if (own === undefined && wall === undefined) return all
+    return [...all, ...(wall === undefined ? [] : [wall]), ...(own === undefined ? [] : [own.guard])]
   }
 
   /** What requests of a connection take from that need no question each; `undefined`: each is to be asked about. */
-  allot(own: OwnGuard | undefined, visitor: Admittance): readonly Allotment[] | undefined {
-    const all = pluginsFor(this.#settings().guards, visitor.tunnel)
+  allot(own: OwnGuard | undefined, visitor: Admittance, wall?: Guard): readonly Allotment[] | undefined {
     const allotments: Allotment[] = []
-    for (const guard of own === undefined ? all : [...all, own.guard])
+    for (const guard of this.#all(own, visitor, wall))
       try {
         const allotted = guard.allot?.(visitor)
         if (allotted === undefined) return undefined
@@ -104,10 +108,10 @@ export class Guards {
     }
   }
 
-  /** It is not used any more. */
-  close({ guard }: OwnGuard): void {
+  /** It is not used any more; `next` is in its place. */
+  close({ guard }: OwnGuard, next?: OwnGuard): void {
     try {
-      guard.close?.()
+      guard.close?.(next?.guard)
     } catch (cause) {
       this.#report(guard.name, cause)
     }

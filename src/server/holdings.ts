@@ -6,6 +6,7 @@ import type { Account } from '../unsent.ts'
 import { networkOf } from './address-book.ts'
 import type { ServerLimits } from './options.ts'
 import type { Rule } from './policy.ts'
+import { TokenWall } from './token-wall.ts'
 
 /** What is counted. */
 export type Held = 'tunnels' | 'ports' | 'hosts' | 'clients' | 'links' | 'streams' | 'bytes'
@@ -42,20 +43,43 @@ const none = (): Counts => ({
 
 /** A token, or an address, and what its clients hold: leases included. */
 export class Holder implements Account {
-  /** What the token opens now; of an address: what one of its clients may have. */
-  rule: Rule
   /** The same for all that this token, or address, holds. */
   readonly key: string
   readonly #holdings: Holdings
   readonly #counts: Counts = none()
+  #rule: Rule
+  #wall: TokenWall | undefined
   #second = 0
   #refusals = 0
   #claims = 0
 
   constructor(rule: Rule, key: string, holdings: Holdings) {
-    this.rule = rule
+    this.#rule = rule
     this.key = key
     this.#holdings = holdings
+    this.#buildWall()
+  }
+
+  /** What the token opens now; of an address: what one of its clients may have. */
+  get rule(): Rule {
+    return this.#rule
+  }
+
+  set rule(rule: Rule) {
+    if (rule === this.#rule) return
+    this.#rule = rule
+    this.#buildWall()
+  }
+
+  /** What its tunnels allow visitors, all together; `undefined`: its rule says nothing of it. */
+  get wall(): TokenWall | undefined {
+    return this.#wall
+  }
+
+  #buildWall(): void {
+    const { rate } = this.#rule
+    if (rate === undefined) this.#wall = undefined
+    else if (this.#wall?.isOf(rate) !== true) this.#wall = new TokenWall(rate)
   }
 
   /** Whether it may hold so many more, for itself and in total. */

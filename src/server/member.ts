@@ -46,6 +46,13 @@ export class Member implements Deadline {
     return this.#holder
   }
 
+  /** Who served a visitor, for observers. */
+  get served(): { readonly client?: number; readonly token?: string } {
+    const { client } = this
+    const token = this.#holder.rule.name
+    return { ...(client !== undefined && { client: client.number }), ...(token !== undefined && { token }) }
+  }
+
   get hostNames(): readonly string[] {
     return this.#hostNames
   }

@@ -13,7 +13,7 @@ export interface TokenRule {
   readonly token?: string
   /** SHA-256 of the secret, hexadecimal, in place of `token`: for secrets that are kept as hashes. Neither or both: `OPTION_INVALID`. */
   readonly tokenHash?: string
-  /** What the token is called in the event `connection`. Default nothing. */
+  /** What the token is called in the event `connection` and in access logs. Default nothing. */
   readonly name?: string
   /** `true`: those of its `names` without a `*` are for nobody else, also while no client has them: `NAME_RESERVED`. Default `false`. */
   readonly reserve?: boolean
@@ -46,6 +46,12 @@ export interface TokenRule {
   readonly hosts?: readonly string[]
   /** Such hosts of all its clients together, leases included. Default `maxTokenHosts`. Above: `CLIENT_LIMIT`. */
   readonly maxHosts?: number
+  /**
+   * Requests, and connections of raw tunnels, of all visitors of all its tunnels together: `limit` in `windowMs`. Default no bound.
+   * Above: 429 `RATE_LIMITED`; raw connections are reset. A limit outside of 1 to 1,000,000, or a window outside of 1 s to 24 h:
+   * `OPTION_INVALID`.
+   */
+  readonly rate?: { readonly limit: number; readonly windowMs: number }
 }
 
 /** All addresses of the machine, IPv4. */

@@ -2,6 +2,7 @@
 
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { type ErrorCode, TunnelError } from '../errors.ts'
+import { type Allowance, isAllowance } from '../gcra.ts'
 import type { TunnelKind } from '../wire/control.ts'
 import { NamePattern } from './name-pattern.ts'
 import type { TokenRule } from './options.ts'
@@ -24,6 +25,8 @@ export class Rule {
   readonly maxPorts: number | undefined
   readonly maxClients: number | undefined
   readonly maxHosts: number | undefined
+  /** Of the visitors of all its tunnels. */
+  readonly rate: Allowance | undefined
   /** Tunnels without a guard are not for it. */
   readonly requiresGuard: boolean
   readonly #hash: Buffer | undefined
@@ -57,6 +60,7 @@ export class Rule {
     this.maxPorts = rule.maxPorts
     this.maxClients = rule.maxClients
     this.maxHosts = rule.maxHosts
+    this.rate = rule.rate
     this.requiresGuard = rule.requireGuard ?? false
   }
 
@@ -188,7 +192,7 @@ function reserve(reserved: Map<string, string>, { names = [] }: TokenRule, id: s
   }
 }
 
-function checkRule({ token, names, kinds, hosts, ...rule }: TokenRule): void {
+function checkRule({ token, names, kinds, hosts, rate, ...rule }: TokenRule): void {
   // A token that cannot stand in a header would refuse everybody; more than 255 characters no client sends.
   if (token !== undefined && !/^[\x21-\x7e]{1,255}$/.test(token))
     throw new TunnelError(
@@ -203,6 +207,11 @@ function checkRule({ token, names, kinds, hosts, ...rule }: TokenRule): void {
     )
   if (hosts?.length === 0)
     throw new TunnelError('OPTION_INVALID', 'tokens.hosts is not empty: leave it out for none.')
+  if (rate !== undefined && !isAllowance(rate))
+    throw new TunnelError(
+      'OPTION_INVALID',
+      'tokens.rate needs a limit of 1 to 1,000,000 and a window of 1 s to 24 h.',
+    )
   for (const kind of kinds ?? [])
     if (!KINDS.has(kind))
       throw new TunnelError('OPTION_INVALID', `tokens.kinds: "${kind}" is none of http, tcp, udp and tls.`)

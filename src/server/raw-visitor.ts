@@ -67,6 +67,10 @@ export class RawVisitor implements RawVisit, Asking {
     return this.#member?.client
   }
 
+  get served(): Member['served'] {
+    return this.#member?.served ?? {}
+  }
+
   /** Goes on its way, or waits; with a `refusal` it is cut instead. */
   start(refusal?: ErrorCode): void {
     this.#visits.began(this)

@@ -5,6 +5,7 @@ import type { ErrorCode } from '../errors.ts'
 import type { Endpoint } from '../socket.ts'
 import type { ClientConnection } from './clients.ts'
 import { msSince } from './exchanges.ts'
+import type { Member } from './member.ts'
 import type { Watched } from './observers.ts'
 import type { ServerRoom } from './room.ts'
 import type { Tunnel } from './tunnels.ts'
@@ -17,6 +18,8 @@ export interface RawVisit {
   readonly address: string
   /** Serves it, once it is opened. */
   readonly client: ClientConnection | undefined
+  /** The same for observers. */
+  readonly served: Member['served']
   readonly source: Endpoint
   /** On the clock of `performance.now()`. */
   readonly startedAt: number
@@ -31,6 +34,7 @@ interface Entry {
   /** The client that gets reports of it, under which number. */
   client: ClientConnection | undefined
   report: number
+  served: Member['served']
   readonly watched: Watched | undefined
 }
 
@@ -62,7 +66,7 @@ export class RawVisits {
       target: '',
       host: '',
     }))
-    this.#open.set(visit, { id, client: undefined, report: 0, watched })
+    this.#open.set(visit, { id, client: undefined, report: 0, served: {}, watched })
     this.#room.counters.rawVisitors++
     this.#room.emit('visitorConnected', { id, ...facts(visit) })
   }
@@ -73,6 +77,7 @@ export class RawVisits {
     const { client } = visit
     if (entry === undefined || client === undefined) return
     entry.client = client
+    entry.served = visit.served
     entry.watched?.sent()
     entry.report = client.reports.rawBegan(visit.tunnel, visit.source)
   }
@@ -95,7 +100,7 @@ export class RawVisits {
       requestBytes: bytesIn,
       answerBytes: bytesOut,
       ...(code !== undefined && { code }),
-      ...(entry.client !== undefined && { client: entry.client.number }),
+      ...entry.served,
     })
     this.#room.emit('visitorDisconnected', { id: entry.id, ...facts(visit), ...end })
     if (this.#open.size === 0) this.#room.somethingEnded()

@@ -136,7 +136,7 @@ export class ServerRoom {
   ownerOfHost(host: string): string | undefined {
     const destination = this.destinationOf(host)
     if (destination.kind !== 'tunnel') return undefined
-    return this.tunnels.find(destination.name)?.members[0]?.holder.key
+    return this.tunnels.find(destination.name)?.owner
   }
 
   /** Whether visitors come by https, also when that ends in front of this server. */

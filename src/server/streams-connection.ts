@@ -183,6 +183,8 @@ export class StreamsConnection implements ClientConnection, Deadline {
     this.#unregister(number, member.tunnel)
     this.#report({ type: 'revoked', tunnel: number, code, message: ERRORS[code].meaning })
     if (member.upstream === upstream) member.remove(code)
+    // Of a name that is not allowed any more, requests under way are still answered.
+    if (code === 'TOKEN_REFUSED' || code === 'BLOCKED') upstream.stop?.()
     this.#host.released(this, member.tunnel, code)
   }
 
@@ -429,6 +431,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
       isShared,
       rewrite: hostHeader === undefined ? undefined : { host: hostHeader, origin },
       proxyProtocol,
+      isStopped: false,
     })
   }
 

@@ -2,6 +2,7 @@
 
 import type { ErrorCode } from '../errors.ts'
 import { isReservedName, isValidSubdomain } from '../names.ts'
+import type { Guard } from '../plugin.ts'
 import type { Affinity, TunnelKind } from '../wire/control.ts'
 import type { ClientConnection } from './clients.ts'
 import type { Deadline, Deadlines } from './deadlines.ts'
@@ -79,7 +80,7 @@ export class Tunnel {
     return this.#guard
   }
 
-  /** Another guard decides from now on. Connections that the old one let in end with it. */
+  /** Another guard decides from now on. Connections that the old one let in, and the new one would not, end with it. */
   useGuard(guard: OwnGuard | undefined): void {
     const before = this.#guard
     // A client that comes back asks for the same: who was let in stays.
@@ -89,12 +90,22 @@ export class Tunnel {
     }
     this.#guard = guard
     this.routesChanged()
-    if (before !== undefined) this.tunnels.guards.close(before)
+    if (before !== undefined) this.tunnels.guards.close(before, guard)
   }
 
   /** Each of its visitors has to be asked about. */
   get isGuarded(): boolean {
-    return this.tunnels.guards.isAsked(this.#guard, this.name)
+    return this.wall !== undefined || this.tunnels.guards.isAsked(this.#guard, this.name)
+  }
+
+  /** What the rule of its token allows visitors. */
+  get wall(): Guard | undefined {
+    return this.#members[0]?.holder.wall
+  }
+
+  /** Whose it is: the same for all tunnels of one token, or address. */
+  get owner(): string {
+    return this.#members[0]?.holder.key ?? ''
   }
 
   /** All that hold it, those that are reconnecting included. */

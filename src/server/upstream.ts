@@ -105,4 +105,6 @@ export interface TunnelUpstream extends Upstream {
    * header says, if the client wants one: it is the first that the stream brings.
    */
   open(handler: StreamHandler, endpoints: Endpoints | undefined): Stream | ErrorCode
+  /** What opened the tunnel is taken back: cuts what is under way, and takes nothing more. */
+  stop?(): void
 }

@@ -32,9 +32,10 @@ export class VisitorGate {
   judge(tunnel: Tunnel, visitor: Visitor): Judgement | Promise<Judgement> | undefined {
     if (this.#room.bans?.hasAddresses && this.#room.isBanned(visitor.address)) return BANNED
     if (!tunnel.isGuarded) return undefined
-    const { kind, name } = tunnel
+    const { kind, name, owner, wall } = tunnel
     const { address, head, isSecure = false } = visitor
-    return this.#guards.judge(tunnel.guard, { kind, tunnel: name, address, isSecure, ...(head && { head }) })
+    const admittance = { kind, tunnel: name, owner, address, isSecure, ...(head && { head }) }
+    return this.#guards.judge(tunnel.guard, admittance, wall)
   }
 
   /** What a guard has to do besides has failed. */

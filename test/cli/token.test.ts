@@ -7,6 +7,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { TunnelClient } from '../../src/index.ts'
+import { ask } from '../support/ask.ts'
 import { codeOf, next } from '../support/events.ts'
 import { finish, start } from './bin.ts'
 
@@ -101,6 +102,23 @@ test('a scope is kept to, a rotated secret is another one, and a reserved name i
   expect(await codeOf(client(address, old).connect())).toBe('TOKEN_REFUSED')
   await client(address, fresh).connect()
   await client(address, scoped, 'ci-1').connect()
+})
+
+test('a configuration file names the file of tokens, and a rate of a token is kept', async () => {
+  const db = file()
+  const config = join(folder, 'server.toml')
+  await writeFile(config, `port = 0\nhost = "127.0.0.1"\ntokens-db = "${db}"\n`)
+  const secret = await made(db, 'anna', '--rate', '1/1h', '--max-ports', '1')
+  expect((await token(db, 'list')).stdout).toContain('maxPorts 1, rate 1/1h')
+  const running = start(['server', '--config', config])
+  opened.push(running)
+  const port = Number(await running.printed(/listening on port (\d+)/))
+  expect(await codeOf(client(`http://127.0.0.1:${port}`, undefined).connect())).toBe('TOKEN_REFUSED')
+  await client(`http://127.0.0.1:${port}`, secret).connect()
+  expect((await ask(port, 'shop.localhost')).body).toBe('here')
+  expect((await ask(port, 'shop.localhost')).code).toBe('RATE_LIMITED')
+  await writeFile(config, `port = 0\nhost = "127.0.0.1"\ntokens-db = "${db}2"\n`)
+  await running.printed(/tokens-db cannot change while the server runs/)
 })
 
 test('a token that is over closes its tunnels, and those of the file stay beside those of a flag', async () => {

@@ -82,6 +82,24 @@ test('a visit has a line, without its query, headers and bodies', async () => {
   expect((await stat(file)).mode & 0o777).toBe(0o600)
 })
 
+test('a line names the token that opened the tunnel, and never has the token itself', async () => {
+  const file = join(folder, 'tokens.log')
+  const log = accessLog({ file })
+  {
+    const tokens = [{ token: 'the-secret-itself', name: 'ci "1"' }]
+    await using tunnel = await startTunnel(
+      { fetch: () => new Response('hello'), token: 'the-secret-itself' },
+      { server: { observers: [log], tokens } },
+    )
+    await ask(tunnel.port, tunnel.host)
+    await ask(tunnel.port, 'nobody.localhost')
+  }
+  await log.close()
+  const [visit, lost] = await linesOf(file)
+  expect([visit.token, lost.token]).toEqual(['ci "1"', undefined])
+  expect(await Bun.file(file).text()).not.toContain('the-secret-itself')
+})
+
 test('of a sample, what failed has its line all the same', async () => {
   const file = join(folder, 'sampled.log')
   const log = accessLog({ file, sample: 0, query: true })

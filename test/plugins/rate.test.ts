@@ -1,7 +1,8 @@
 // GCRA against a bucket of tokens that is counted out, and its bound.
 
 import { expect, test } from 'bun:test'
-import { Gcra, Rate, rate } from '../../src/plugins/rate.ts'
+import { Gcra } from '../../src/gcra.ts'
+import { Rate, rate } from '../../src/plugins/rate.ts'
 
 test('the verdicts are those of a bucket that fills evenly', () => {
   const rule = { limit: 5, windowMs: 1_000 }
@@ -112,10 +113,22 @@ test('a key that has too few left gets no allotment, and those that nothing take
 
 test('by tunnel, all visitors of one share it, and those of another do not', () => {
   const guard = rate({ limit: 2, windowMs: 3_600_000, by: 'tunnel', tunnels: ['a', 'b'] })
-  const visitor = { kind: 'http', isSecure: false } as const
+  const visitor = { kind: 'http', isSecure: false, owner: 'anna' } as const
   const admit = (tunnel: string, address: string) => guard.admit({ ...visitor, tunnel, address })
   expect([admit('a', '192.0.2.1'), admit('a', '192.0.2.2')]).toEqual([undefined, undefined])
   expect(admit('a', '192.0.2.3')).toMatchObject({ code: 'RATE_LIMITED' })
   expect(admit('b', '192.0.2.3')).toBeUndefined()
   expect(guard.tunnels).toEqual(['a', 'b'])
+})
+
+test('by token, the visitors of all its tunnels share one, and those of another token do not', () => {
+  const guard = rate({ limit: 2, windowMs: 3_600_000, by: 'token' })
+  const visitor = { kind: 'http', isSecure: false, address: '192.0.2.1' } as const
+  const admit = (owner: string, tunnel: string) => guard.admit({ ...visitor, owner, tunnel })
+  expect([admit('anna', 'a'), admit('anna', 'b')]).toEqual([undefined, undefined])
+  expect(admit('anna', 'c')).toMatchObject({
+    code: 'RATE_LIMITED',
+    headers: expect.arrayContaining([['ratelimit-policy', '"token";q=2;w=3600']]),
+  })
+  expect(admit('ben', 'a')).toBeUndefined()
 })

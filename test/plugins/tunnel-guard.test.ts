@@ -383,6 +383,7 @@ test('a link that was taken back lets nobody in, nor do the sessions that it beg
     guard.admit({
       kind: 'http',
       tunnel: 'shop',
+      owner: 'of-a-token',
       address: '192.0.2.1',
       isSecure: true,
       head: headOf(request, lines),

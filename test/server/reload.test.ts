@@ -8,6 +8,7 @@ import { TunnelClient, type TunnelServer } from '../../src/index.ts'
 import type { TunnelServerOptions } from '../../src/server/options.ts'
 import { ask } from '../support/ask.ts'
 import { type Certificate, makeCertificate } from '../support/certificates.ts'
+import { clientHello } from '../support/client-hello.ts'
 import { NaiveJsonClient } from '../support/json-client.ts'
 import { freePort } from '../support/ports.ts'
 import { rawDial } from '../support/raw.ts'
@@ -44,6 +45,24 @@ async function echoService(): Promise<{ port: number; close(): void }> {
   const address = service.address()
   if (address === null || typeof address === 'string') throw new Error('no port')
   return { port: address.port, close: () => service.close() }
+}
+
+/** An app that answers for as long as its visitor reads, or holds a WebSocket. */
+function feed() {
+  return Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    fetch(request, server) {
+      if (server.upgrade(request)) return undefined
+      if (new URL(request.url).pathname !== '/feed') return new Response('here')
+      return new Response(
+        new ReadableStream({
+          start: controller => controller.enqueue('first'),
+        }),
+      )
+    },
+    websocket: { message() {} },
+  })
 }
 
 const firstOf = (socket: Socket, event: string): Promise<void> =>
@@ -214,6 +233,47 @@ describe('what is not allowed any more ends with its code', () => {
     expect(await ask(server.port, 'stays.localhost')).toMatchObject({ body: 'stays' })
     expect(await ask(server.port, 'gone.localhost')).toMatchObject({ code: 'TUNNEL_NOT_FOUND' })
     expect(stays.isConnected()).toBe(true)
+    await server.stop()
+  })
+
+  test("with a tunnel's own token goes what is under way of it: long answers, WebSockets, TLS; its neighbours stay", async () => {
+    const tokens = ['connection', { token: 'own', names: ['gone', 'bytes'] }]
+    const server = await startServer({ tokens, tlsPort: 0 })
+    await using client = clientOf(server, { token: 'connection' })
+    using app = feed()
+    const service = await echoService()
+    await client.http({ subdomain: 'stays', port: app.port ?? 0 })
+    await client.http({ subdomain: 'gone', port: app.port ?? 0, token: 'own' })
+    await client.tls({ subdomain: 'bytes', port: service.port, token: 'own' })
+    const openOn = async (host: string) => {
+      const answer = await fetch(`http://127.0.0.1:${server.port}/feed`, { headers: { host } })
+      const reader = answer.body?.getReader()
+      await reader?.read()
+      const socket = new WebSocket(`ws://127.0.0.1:${server.port}/`, { headers: { host } } as never)
+      const closed = new Promise<void>(resolve => socket.addEventListener('close', () => resolve()))
+      await within(new Promise(resolve => socket.addEventListener('open', resolve)), 'a WebSocket')
+      const ended = (async () => {
+        for (;;) if ((await reader?.read())?.done !== false) return 'complete'
+      })().catch(() => 'cut')
+      return { ended, closed, socket }
+    }
+    const [stays, gone] = [await openOn('stays.localhost'), await openOn('gone.localhost')]
+    const raw = connect(server.tlsPort ?? 0, '127.0.0.1')
+    raw.on('error', () => {})
+    raw.write(clientHello('bytes.localhost'))
+    await firstOf(raw, 'data')
+    const rawClosed = firstOf(raw, 'close')
+    await server.reload({ tokens: ['connection'], tlsPort: 0 })
+    expect(await within(gone.ended, 'the end of the answer')).toBe('cut')
+    await within(gone.closed, 'the end of the WebSocket')
+    await rawClosed
+    expect(stays.socket.readyState).toBe(WebSocket.OPEN)
+    expect(await ask(server.port, 'gone.localhost')).toMatchObject({ code: 'TUNNEL_NOT_FOUND' })
+    expect(await ask(server.port, 'stays.localhost')).toMatchObject({ body: 'here' })
+    stays.socket.close()
+    await stays.closed
+    service.close()
+    await client.disconnect()
     await server.stop()
   })
 

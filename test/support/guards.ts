@@ -42,6 +42,7 @@ export async function guardOf(
       guard.admit({
         kind,
         tunnel: 'shop',
+        owner: 'of-a-token',
         address: '192.0.2.1',
         isSecure: true,
         ...(kind === 'http' && { head: headOf(request, lines) }),

@@ -573,3 +573,67 @@ test('a rate holds exactly for a connection that is in a lane, and for others of
   expect(statuses.filter(status => status === 200)).toHaveLength(300)
   expect(statuses.filter(status => status === 429)).toHaveLength(100)
 })
+
+test('an answer that lasts ends when its visitor signs out, and that of another goes on', async () => {
+  using feed = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    fetch: () => new Response(new ReadableStream({ start: controller => controller.enqueue('first') })),
+  })
+  await using server = await startServer({ guarding: guarding() })
+  const client = new TunnelClient({ server: `http://127.0.0.1:${server.port}` })
+  await client.http({ port: feed.port ?? 0, subdomain: 'app', guard: { password: PASSWORD } })
+  const host = 'app.localhost'
+  const enter = async () => {
+    const form = await fetch(`http://127.0.0.1:${server.port}/.localtunnels/password`, {
+      method: 'POST',
+      redirect: 'manual',
+      headers: { host },
+      body: new URLSearchParams({ to: '/', password: PASSWORD }),
+    })
+    const cookie = form.headers.getSetCookie()[0]?.split(';')[0] ?? ''
+    const answer = await fetch(`http://127.0.0.1:${server.port}/`, { headers: { host, cookie } })
+    const reader = answer.body!.getReader()
+    await reader.read()
+    return { cookie, reader }
+  }
+  const [anna, ben] = [await enter(), await enter()]
+  const isCut = anna.reader.read().then(
+    () => false,
+    () => true,
+  )
+  let isOver = false
+  const others = ben.reader.read().then(
+    () => (isOver = true),
+    () => (isOver = true),
+  )
+  const headers = { cookie: anna.cookie }
+  await ask(server.port, host, { method: 'POST', path: '/.localtunnels/logout', headers })
+  expect(await isCut).toBe(true)
+  expect(isOver).toBe(false)
+  await client.disconnect()
+  await others
+})
+
+test('the visitors of all tunnels of a token share its rate', async () => {
+  const tokens = [{ token: 'anna', rate: { limit: 2, windowMs: 3_600_000 } }, 'ben']
+  await using server = await startServer({ tokens })
+  const clientOf = (token: string) => new TunnelClient({ server: `http://127.0.0.1:${server.port}`, token })
+  const [anna, ben] = [clientOf('anna'), clientOf('ben')]
+  for (const [client, subdomain] of [
+    [anna, 'one'],
+    [anna, 'two'],
+    [ben, 'three'],
+  ] as const)
+    await client.http({ port: app.port ?? 0, subdomain })
+  expect((await ask(server.port, 'one.localhost')).status).toBe(200)
+  expect((await ask(server.port, 'two.localhost')).status).toBe(200)
+  expect(await ask(server.port, 'one.localhost')).toMatchObject({ status: 429, code: 'RATE_LIMITED' })
+  expect((await ask(server.port, 'three.localhost')).status).toBe(200)
+  // What was counted stays through a reload that says the same, and a wider rule is in force at once.
+  await server.reload({ tokens: [{ token: 'anna', rate: { limit: 2, windowMs: 3_600_000 } }, 'ben'] })
+  expect((await ask(server.port, 'two.localhost')).status).toBe(429)
+  await server.reload({ tokens: ['anna', 'ben'] })
+  expect((await ask(server.port, 'two.localhost')).status).toBe(200)
+  await Promise.all([anna.disconnect(), ben.disconnect()])
+})

@@ -174,7 +174,7 @@ async function runServer(
   }
   // Before the first change: its own orders are under way then.
   await source?.start(server)
-  follower?.follow(server, besides)
+  follower?.follow(server, given, besides)
   besides.tokens?.follow(
     () => void (follower === undefined ? reloadTokens(server, given, besides, run) : follower.ask()),
   )
@@ -207,6 +207,8 @@ class Follower {
   readonly #run: Run
   readonly #watch: FileWatch
   #server: ServerEnd | undefined
+  /** As it was at the start. */
+  #tokensFile: ServerConfigOptions['tokensFile']
   #besides: Besides = {
     source: undefined,
     admin: undefined,
@@ -250,8 +252,9 @@ class Follower {
   }
 
   /** From now on changes are made in this server. */
-  follow(server: ServerEnd, besides: Besides): void {
+  follow(server: ServerEnd, { tokensFile }: ServerConfigOptions, besides: Besides): void {
     this.#server = server
+    this.#tokensFile = tokensFile
     this.#besides = besides
     this.#changes.begin()
   }
@@ -270,6 +273,11 @@ class Follower {
       admin?.check(given.adminListener)
       if (admin === undefined && given.adminListener !== undefined)
         throw new TunnelError('OPTION_INVALID', 'admin begins with the server: start it again for that.')
+      if (given.tokensFile !== this.#tokensFile)
+        throw new TunnelError(
+          'OPTION_INVALID',
+          'tokens-db cannot change while the server runs: start it again for that.',
+        )
       if (source === undefined) refuseSource(wanted)
       const options = source?.added(wanted) ?? wanted
       if (!open) refuseOpen(options)

@@ -2,6 +2,7 @@
 
 import { createHash, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
+import { formatDuration as windowText } from '../../config/quantity.ts'
 import { TunnelError } from '../../errors.ts'
 import { Policy } from '../../server/policy.ts'
 import { SqliteTokens } from '../../stores/sqlite-tokens.ts'
@@ -133,9 +134,13 @@ function table(tokens: readonly KeptToken[]): string {
     .join('')
 }
 
+function rateText({ rate }: TokenScope): string {
+  return rate === undefined ? '' : `rate ${rate.limit}/${windowText(rate.windowMs)}`
+}
+
 function scopeText(scope: TokenScope): string {
   const parts = Object.entries(scope).map(([name, value]) =>
-    value === true ? name : `${name} ${String(value)}`,
+    value === true ? name : name === 'rate' ? rateText(scope) : `${name} ${String(value)}`,
   )
   return parts.length === 0 ? 'everything' : parts.join(', ')
 }

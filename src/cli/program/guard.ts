@@ -49,7 +49,8 @@ export function guardSettings(flags: Flags): GuardOptions | undefined {
   return Object.keys(guard).length > 0 ? guard : undefined
 }
 
-function rateOf(flags: Flags): GuardOptions['rate'] {
+/** Throws `OPTION_INVALID`. */
+export function rateOf(flags: Flags): GuardOptions['rate'] {
   const text = flags.text('rate')
   if (text === undefined || text === '') return undefined
   const [, limit, window = ''] = /^(\d{1,7})\/(.+)$/.exec(text) ?? []

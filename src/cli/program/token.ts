@@ -6,7 +6,7 @@ import type { TokenScope } from '../../tokens.ts'
 import type { Actions } from '../actions.ts'
 import type { TokenSettings } from '../commands/token.ts'
 import { Flags } from '../flags.ts'
-import { timeOf } from './guard.ts'
+import { rateOf, timeOf } from './guard.ts'
 import { repeatable, wholeNumber } from './values.ts'
 
 export function addTokenCommands(program: Command, actions: Actions): void {
@@ -59,6 +59,8 @@ const scopeOptions = (): readonly Option[] => [
   new Option('--udp-ports <ports>', 'public UDP ports that it opens'),
   new Option('--max-tunnels <count>', 'tunnels at once'),
   new Option('--max-clients <count>', 'clients at once'),
+  new Option('--max-ports <count>', 'public ports at once'),
+  new Option('--rate <limit>', 'requests or connections of all visitors of its tunnels, such as 600/1m'),
   new Option('--require-guard', 'no tunnel without a guard'),
   new Option('--reserve', 'its --names are for nobody else, also while no client has them'),
   new Option('--for <time>', 'how long it works, such as 30d (default: until it is taken back)'),
@@ -70,6 +72,7 @@ function scopeOf(flags: Flags): TokenScope {
   const [names, kinds, hosts] = [flags.list('names'), flags.list('kinds'), flags.list('hosts')]
   const [tcpPorts, udpPorts] = [flags.text('tcpPorts'), flags.text('udpPorts')]
   const [maxTunnels, maxClients] = [wholeNumber(flags, 'maxTunnels'), wholeNumber(flags, 'maxClients')]
+  const [maxPorts, rate] = [wholeNumber(flags, 'maxPorts'), rateOf(flags)]
   return {
     ...(names.length > 0 && { names: names.map(name => name.toLowerCase()) }),
     ...(kinds.length > 0 && { kinds: kinds.map(kindOf) }),
@@ -78,6 +81,8 @@ function scopeOf(flags: Flags): TokenScope {
     ...(udpPorts !== undefined && { udpPorts }),
     ...(maxTunnels !== undefined && { maxTunnels }),
     ...(maxClients !== undefined && { maxClients }),
+    ...(maxPorts !== undefined && { maxPorts }),
+    ...(rate && { rate }),
     ...(flags.isOn('requireGuard') && { requireGuard: true }),
     ...(flags.isOn('reserve') && { reserve: true }),
   }

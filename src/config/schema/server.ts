@@ -85,8 +85,9 @@ const SERVER_RATE: Fields = {
     meaning: 'How long a window is, up to a day',
   },
   by: {
-    value: { type: 'choice', choices: ['address', 'tunnel'] },
-    meaning: 'Whether each address has its own, or all visitors of a tunnel share one',
+    value: { type: 'choice', choices: ['address', 'tunnel', 'token'] },
+    meaning:
+      'Whether each address has its own, or all visitors of a tunnel share one, or of all tunnels of a token',
     default: '`address`',
   },
 }
@@ -208,11 +209,30 @@ const ACME: Fields = {
   },
 }
 
+const TOKEN_RATE: Fields = {
+  limit: {
+    value: { type: 'number', least: 1, most: 1_000_000 },
+    isRequired: true,
+    meaning: 'Requests, or connections, in a window',
+  },
+  window: {
+    value: { type: 'duration', least: 1_000 },
+    option: 'windowMs',
+    isRequired: true,
+    meaning: 'How long a window is, up to a day',
+  },
+}
+
 const TOKEN: Fields = {
   token: {
     value: { type: 'text', form: 'token', isSecret: true },
     isRequired: true,
     meaning: 'The secret itself',
+  },
+  name: {
+    value: { type: 'text', form: 'service' },
+    meaning: 'What it is called in the output of the server and in access logs',
+    default: 'nothing',
   },
   names: {
     value: { type: 'list', of: { type: 'text', form: 'name-pattern' } },
@@ -244,6 +264,16 @@ const TOKEN: Fields = {
     value: { type: 'flag' },
     meaning: 'Whether tunnels without a guard are refused',
     default: '`false`',
+  },
+  reserve: {
+    value: { type: 'flag' },
+    meaning: 'Whether its `names` without a `*` are for nobody else, also while no client has them',
+    default: '`false`',
+  },
+  rate: {
+    value: { type: 'table', fields: TOKEN_RATE },
+    meaning: 'How often all visitors of all its tunnels may ask; above: 429',
+    default: 'no bound',
   },
   'max-tunnels': {
     value: { type: 'number', least: 1, most: 1_000_000 },
@@ -390,6 +420,13 @@ export const SERVER_FIELDS: Fields = {
     },
     meaning: 'Who may connect: texts, or tables that say what each token may have',
     default: 'none: needs `open`, or a `host` of this machine alone',
+  },
+  'tokens-db': {
+    value: { type: 'path' },
+    option: 'tokensFile',
+    meaning:
+      'SQLite file of more tokens, which `localtunnels token` makes and takes back while the server runs. A reload cannot change it',
+    default: 'none',
   },
   open: {
     value: { type: 'flag' },

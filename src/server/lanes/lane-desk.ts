@@ -85,7 +85,7 @@ export class LaneDesk implements Deadline {
       pressure?.breaker?.counted(counts.requests, counts.errors)
     }
     this.#allowReports(tunnel)
-    const client = member?.client?.number
+    const served = member?.served
     const { metrics } = room
     const ticket = tunnels.lanes.grant(
       tunnel,
@@ -135,7 +135,7 @@ export class LaneDesk implements Deadline {
               status,
               requestBytes,
               answerBytes: bytes,
-              ...(client !== undefined && { client }),
+              ...served,
             })
         pressure?.breaker?.counted(1, status >= 500 ? 1 : 0)
         const report = reports?.begun(tunnel, asked) ?? 0
@@ -156,9 +156,10 @@ export class LaneDesk implements Deadline {
   }
 
   #allot(tunnel: Tunnel, address: string, head: RequestHead): readonly Allotment[] | undefined {
-    const { kind, name, guard } = tunnel
+    const { kind, name, owner, guard, wall } = tunnel
     const { isSecure } = this.#room
-    return this.#room.tunnels.guards.allot(guard, { kind, tunnel: name, address, isSecure, head })
+    const admittance = { kind, tunnel: name, owner, address, isSecure, head }
+    return this.#room.tunnels.guards.allot(guard, admittance, wall)
   }
 
   /** A guard is a stranger's code: what it throws ends nobody's lane. */

@@ -57,8 +57,8 @@ export class PooledStream implements StreamHandler, ExchangeOwner, Reserved, Dea
 
   /** Opens the stream. `undefined` when the session has no room or is gone. */
   open(): Stream | undefined {
-    const { session, apps = session, tunnel } = this.#context
-    this.#stream = apps.open(tunnel, this)
+    const { session, apps = session, tunnel, isStopped } = this.#context
+    this.#stream = isStopped ? undefined : apps.open(tunnel, this)
     if (this.#stream !== undefined) this.#context.deadlines.watch(this)
     return this.#stream
   }

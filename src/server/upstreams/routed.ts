@@ -43,6 +43,11 @@ export class RoutedUpstream implements TunnelUpstream {
     return this.#own.open(handler, endpoints)
   }
 
+  stop(): void {
+    this.#own.stop?.()
+    for (const { upstream } of this.#routes) upstream.stop?.()
+  }
+
   #pick({ bytes, pathStart, targetEnd }: RequestHead): TunnelUpstream {
     for (const { prefix, upstream } of this.#routes)
       if (isBelow(bytes, pathStart, targetEnd, prefix)) return upstream

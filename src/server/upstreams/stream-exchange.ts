@@ -177,7 +177,7 @@ export class StreamExchange implements Exchange {
     const isHeadAwaited = this.#phase === 'head'
     this.#stream = undefined
     const method = this.#visit?.head.method ?? ''
-    if (this.#context.session.isClosed)
+    if (this.#context.session.isClosed || this.#context.isStopped)
       return this.#fail(
         'CLIENT_GONE',
         isHeadAwaited ? this.#request.piecesToRepeat(delivered, method) : undefined,

@@ -22,4 +22,6 @@ export interface StreamsContext {
   readonly rewrite: Rewrite | undefined
   /** The PROXY header that each raw visitor's stream begins with. */
   readonly proxyProtocol: 1 | 2 | undefined
+  /** The tunnel was taken back: nothing more goes to it. */
+  isStopped: boolean
 }

@@ -24,6 +24,12 @@ export class StreamsUpstream implements TunnelUpstream, StreamPool {
     return this.#openCount - this.#idle.length
   }
 
+  stop(): void {
+    const { session, tunnel } = this.#context
+    this.#context.isStopped = true
+    session.resetStreams(tunnel, tunnel + 1, 'CLIENT_GONE')
+  }
+
   begin(visit: Visit): Exchange {
     const pooled = this.#idle.pop() ?? this.#open()
     if (pooled === undefined) {
@@ -46,8 +52,8 @@ export class StreamsUpstream implements TunnelUpstream, StreamPool {
   }
 
   open(handler: StreamHandler, endpoints: Endpoints | undefined): Stream | ErrorCode {
-    const { session, tunnel, proxyProtocol } = this.#context
-    const stream = session.open(tunnel, handler)
+    const { session, tunnel, proxyProtocol, isStopped } = this.#context
+    const stream = isStopped ? undefined : session.open(tunnel, handler)
     if (stream === undefined) return this.#refusal
     if (proxyProtocol !== undefined) {
       const route = endpoints && { transport: 'tcp' as const, ...endpoints }
@@ -57,7 +63,7 @@ export class StreamsUpstream implements TunnelUpstream, StreamPool {
   }
 
   get #refusal(): ErrorCode {
-    return this.#context.session.isClosed ? 'CLIENT_GONE' : 'TUNNEL_BUSY'
+    return this.#context.session.isClosed || this.#context.isStopped ? 'CLIENT_GONE' : 'TUNNEL_BUSY'
   }
 
   /** The exchange is over and the stream is good for another. */

@@ -1,0 +1,187 @@
+// Rates by GCRA, in bounded maps: the operator's, those of guards, and those of tokens.
+
+import type { Allotment, Refusal } from './plugin.ts'
+
+/** On average `limit` in a window, all of them at once if need be. */
+export interface Allowance {
+  readonly limit: number
+  readonly windowMs: number
+}
+
+/** Addresses remembered at once: some 1 MB. Above, the one that has been quiet for longest is forgotten. */
+export const MAX_SOURCES = 10_000
+
+/** Fewer are not worth a lane: it would end at once. */
+const MIN_ALLOTTED = 16
+/** Allotments at once that nothing takes from yet. */
+const MAX_UNUSED = 64
+/** What a counter of threads can hold. */
+const MAX_LEFT = 1_000_000_000
+
+/**
+ * The generic cell rate algorithm (ITU-T I.371): one number for each key, the time at which its allowance is whole again. Its
+ * verdicts are those of a bucket of `limit` tokens that fills evenly within the window.
+ */
+export class Gcra {
+  readonly #intervalMs: number
+  readonly #windowMs: number
+  readonly #maxKeys: number
+  readonly #wholeAt = new Map<string, number>()
+  /** Of keys that threads take for. */
+  readonly #allotted = new Map<string, KeyAllotment>()
+
+  constructor({ limit, windowMs }: Allowance, maxKeys: number = MAX_SOURCES) {
+    this.#intervalMs = windowMs / limit
+    this.#windowMs = windowMs
+    this.#maxKeys = maxKeys
+  }
+
+  get size(): number {
+    return this.#wholeAt.size
+  }
+
+  /** What a key has left, for threads to take from as well; `undefined`: too few. The same one for all connections of a key. */
+  allot(key: string, nowMs: number): Allotment | undefined {
+    const shared = this.#allotted.get(key)
+    if (shared !== undefined) return shared
+    if (this.availableOf(key, nowMs) < MIN_ALLOTTED || this.#allotted.size >= this.#maxKeys) return undefined
+    if (this.#allotted.size >= MAX_UNUSED) this.#dropUnused()
+    const made = new KeyAllotment(this, key, nowMs, () => this.#allotted.delete(key))
+    this.#allotted.set(key, made)
+    return made
+  }
+
+  /** How many a key may take at once now. */
+  availableOf(key: string, nowMs: number): number {
+    const usedMs = Math.max(0, (this.#wholeAt.get(key) ?? nowMs) - nowMs)
+    // A rounding error must not cost a whole one.
+    return Math.min(MAX_LEFT, Math.floor((this.#windowMs - usedMs) / this.#intervalMs + 1e-9))
+  }
+
+  #dropUnused(): void {
+    for (const one of this.#allotted.values()) if (one.isUnused) one.drop()
+  }
+
+  /** Takes one if there is one: 0, else the milliseconds until there is. */
+  take(key: string, nowMs: number): number {
+    const allotted = this.#allotted.size === 0 ? undefined : this.#allotted.get(key)
+    if (allotted !== undefined) return allotted.take(nowMs)
+    const wait = this.waitOf(key, nowMs)
+    if (wait === 0) this.count(key, nowMs)
+    return wait
+  }
+
+  /** Milliseconds until this key may take one; takes nothing. */
+  waitOf(key: string, nowMs: number): number {
+    const wholeAt = this.#wholeAt.get(key)
+    return wholeAt === undefined ? 0 : Math.max(0, wholeAt + this.#intervalMs - this.#windowMs - nowMs)
+  }
+
+  /** Takes so many, whether they are there or not. */
+  count(key: string, nowMs: number, count = 1): void {
+    const wholeAt = Math.max(this.#wholeAt.get(key) ?? nowMs, nowMs) + count * this.#intervalMs
+    // Behind all others: the map is in the order in which keys were last seen.
+    this.#wholeAt.delete(key)
+    this.#wholeAt.set(key, wholeAt)
+    if (this.#wholeAt.size > this.#maxKeys) {
+      const [oldest = ''] = this.#wholeAt.keys()
+      this.#wholeAt.delete(oldest)
+    }
+  }
+
+  /** What was counted last did not count. */
+  giveBack(key: string): void {
+    const wholeAt = this.#wholeAt.get(key)
+    if (wholeAt !== undefined) this.#wholeAt.set(key, wholeAt - this.#intervalMs)
+  }
+}
+
+/**
+ * What one key has left, in memory that threads share. What they took is counted at the next renewal: a bucket
+ * that was full until then fills later for it, so they never get more than the bucket has.
+ */
+class KeyAllotment implements Allotment {
+  readonly left: Int32Array<SharedArrayBuffer> = new Int32Array(new SharedArrayBuffer(4))
+  readonly #gcra: Gcra
+  readonly #key: string
+  readonly #over: () => void
+  #users = 0
+  /** What `left` was at the last renewal. */
+  #given = 0
+
+  constructor(gcra: Gcra, key: string, nowMs: number, over: () => void) {
+    this.#gcra = gcra
+    this.#key = key
+    this.#over = over
+    this.renew(nowMs)
+  }
+
+  get isUnused(): boolean {
+    return this.#users === 0
+  }
+
+  began(): void {
+    this.#users++
+  }
+
+  ended(): void {
+    if (--this.#users === 0) this.drop()
+  }
+
+  drop(): void {
+    // Nothing is taken from it any more.
+    this.#count(this.#given - Math.max(0, Atomics.exchange(this.left, 0, 0)), performance.now())
+    this.#over()
+  }
+
+  renew(nowMs: number = performance.now()): void {
+    const left = Math.max(0, Atomics.load(this.left, 0))
+    this.#count(this.#given - left, nowMs)
+    this.#given = this.#gcra.availableOf(this.#key, nowMs)
+    // What threads take meanwhile stays taken.
+    Atomics.add(this.left, 0, this.#given - left)
+  }
+
+  /** As `Gcra.take`. */
+  take(nowMs: number): number {
+    if (this.#takeOne()) return 0
+    this.renew(nowMs)
+    return this.#takeOne() ? 0 : Math.max(this.#gcra.waitOf(this.#key, nowMs), 1)
+  }
+
+  #takeOne(): boolean {
+    if (Atomics.sub(this.left, 0, 1) > 0) return true
+    Atomics.add(this.left, 0, 1)
+    return false
+  }
+
+  #count(count: number, nowMs: number): void {
+    if (count > 0) this.#gcra.count(this.#key, nowMs, count)
+  }
+}
+
+/** Whether a rate can be counted: 1 to 1,000,000 in 1 s to 24 h. */
+export function isAllowance({ limit, windowMs }: Allowance): boolean {
+  return (
+    Number.isSafeInteger(limit) &&
+    limit >= 1 &&
+    limit <= 1_000_000 &&
+    Number.isSafeInteger(windowMs) &&
+    windowMs >= 1_000 &&
+    windowMs <= 86_400_000
+  )
+}
+
+/** What a visitor gets that asks too often. `of`: whose rate it is, such as `visitor`. */
+export function rateLimited({ limit, windowMs }: Allowance, waitMs: number, of: string): Refusal {
+  const seconds = Math.ceil(waitMs / 1_000)
+  return {
+    code: 'RATE_LIMITED',
+    headers: [
+      // draft-ietf-httpapi-ratelimit-headers-10: q is the quota, w its window, r what remains, t when there is more.
+      ['ratelimit-policy', `"${of}";q=${limit};w=${Math.ceil(windowMs / 1_000)}`],
+      ['ratelimit', `"${of}";r=0;t=${seconds}`],
+      ['retry-after', String(seconds)],
+    ],
+  }
+}

@@ -1,0 +1,118 @@
+// Connections and answers that a guard has let in and that last: they end with their permission.
+
+import type { Admittance } from '../plugin.ts'
+import type { Way } from './way.ts'
+
+/** Why a visitor was let in, so that another guard of the tunnel can say whether it may stay. */
+export interface Permission {
+  /** For the walls. Without the head, which is valid only while the guard is asked. */
+  readonly visitor: Admittance
+  /** Of a request; `undefined`: raw bytes. */
+  readonly path: string | undefined
+  /** `undefined`: the path needs no way in. */
+  readonly way: Pick<Way, 'kind' | 'mark'> | undefined
+  /** Of the session and the link: when one of them ends, so does the permission. */
+  readonly ids: readonly string[]
+  /** Milliseconds since 1970; `undefined`: it has no end. */
+  readonly endsAt: number | undefined
+}
+
+interface Entry {
+  permission: Permission
+  readonly cut: () => void
+  /** Where it is kept now. */
+  kept: Kept
+}
+
+/** What a timer can wait. */
+const MAX_TIMER_MS = 2_147_483_647
+
+/** As many entries as there are requests and connections under way, which the server bounds. */
+export class Kept {
+  readonly #all = new Set<Entry>()
+  /** By id of session or link. */
+  readonly #byId = new Map<string, Set<Entry>>()
+  /** Of the first that ends: one timer serves all. */
+  #timer: ReturnType<typeof setTimeout> | undefined
+  #nextAt = Number.POSITIVE_INFINITY
+
+  get size(): number {
+    return this.#all.size
+  }
+
+  /** Calls `cut` when the permission ends. Returns what to call when the connection is over. */
+  keep(permission: Permission, cut: () => void): () => void {
+    const entry: Entry = { permission, cut, kept: this }
+    this.#add(entry)
+    return () => entry.kept.#remove(entry)
+  }
+
+  /** Cuts what this session or link let in. */
+  end(id: string): void {
+    this.#cut(this.#byId.get(id) ?? [])
+  }
+
+  /** Another guard decides from now on: those that it renews are kept there, the others are cut. */
+  handTo(next: Kept | undefined, renew: (permission: Permission) => Permission | undefined): void {
+    const leaving: Entry[] = []
+    for (const entry of [...this.#all]) {
+      const renewed = next && renew(entry.permission)
+      if (next === undefined || renewed === undefined) {
+        leaving.push(entry)
+        continue
+      }
+      this.#remove(entry)
+      entry.permission = renewed
+      entry.kept = next
+      next.#add(entry)
+    }
+    this.#cut(leaving)
+    clearTimeout(this.#timer)
+  }
+
+  #add(entry: Entry): void {
+    this.#all.add(entry)
+    const { ids, endsAt } = entry.permission
+    for (const id of ids) {
+      const entries = this.#byId.get(id) ?? new Set()
+      entries.add(entry)
+      this.#byId.set(id, entries)
+    }
+    if (endsAt !== undefined && endsAt < this.#nextAt) this.#arm(endsAt)
+  }
+
+  #remove(entry: Entry): void {
+    this.#all.delete(entry)
+    for (const id of entry.permission.ids) {
+      const entries = this.#byId.get(id)
+      entries?.delete(entry)
+      if (entries?.size === 0) this.#byId.delete(id)
+    }
+  }
+
+  #cut(entries: Iterable<Entry>): void {
+    // Being cut, they take themselves off.
+    for (const { cut } of [...entries]) cut()
+  }
+
+  #arm(at: number): void {
+    clearTimeout(this.#timer)
+    this.#nextAt = at
+    this.#timer = setTimeout(() => this.#expire(), Math.min(MAX_TIMER_MS, Math.max(0, at - Date.now())))
+    this.#timer.unref()
+  }
+
+  #expire(): void {
+    const now = Date.now()
+    const over: Entry[] = []
+    let next = Number.POSITIVE_INFINITY
+    for (const entry of this.#all) {
+      const { endsAt = Number.POSITIVE_INFINITY } = entry.permission
+      if (endsAt <= now) over.push(entry)
+      else next = Math.min(next, endsAt)
+    }
+    this.#nextAt = Number.POSITIVE_INFINITY
+    if (next !== Number.POSITIVE_INFINITY) this.#arm(next)
+    this.#cut(over)
+  }
+}
