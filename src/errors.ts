@@ -82,6 +82,8 @@ export type ErrorCode =
   | 'REFUSED_TOO_OFTEN'
   | 'OPEN_SERVER'
   | 'TOKEN_THROTTLED'
+  | 'TOKEN_EXPIRED'
+  | 'TOKEN_ISSUER_UNAVAILABLE'
   | 'BUFFERS_FULL'
   | 'OPTION_INVALID'
   | 'PORT_INVALID'
@@ -584,6 +586,22 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     true,
     'Too many tokens from this address were refused, and as many as may wait are waiting: this one was not looked at.',
     'Try again in a few seconds, and stop the client whose token is refused.',
+  ),
+  TOKEN_EXPIRED: entry(
+    245,
+    401,
+    'user',
+    false,
+    'The token is over.',
+    'Get a fresh one of its issuer, and connect with that.',
+  ),
+  TOKEN_ISSUER_UNAVAILABLE: entry(
+    246,
+    503,
+    'server',
+    true,
+    "The server cannot get the keys of the token's issuer, so it cannot look at the token.",
+    'Try again in a few seconds; the operator sees to it that the server reaches the issuer.',
   ),
   BUFFERS_FULL: entry(
     123,

@@ -46,3 +46,35 @@ export interface TokenStore {
   version(): number
   close(): void
 }
+
+/** Whose a token of an issuer is, once it was verified. */
+export interface TokenIdentity {
+  readonly issuer: string
+  readonly claims: Readonly<Record<string, unknown>>
+  /** Until when its clients may stay, and come back. */
+  readonly endsAtMs: number
+}
+
+/** What such a token opens. */
+export interface ReadToken {
+  /** The same for all tokens that count together. */
+  readonly id: string
+  /** What it is called in events and logs. */
+  readonly name: string
+  readonly scope: TokenScope
+}
+
+/** Why a token opens nothing. `TOKEN_REFUSED` counts as a guess. */
+export type TokenFault = 'TOKEN_REFUSED' | 'TOKEN_EXPIRED' | 'TOKEN_ISSUER_UNAVAILABLE'
+
+/** Contract: reads tokens that others make, such as JSON Web Tokens of an issuer. */
+export interface TokenReader {
+  /** What its tokens may open at most, for the server to check when it starts. */
+  readonly scopes: readonly TokenScope[]
+  /** Whether this looks like one of its tokens. Nothing is asked for that. */
+  fits(token: string): boolean
+  /** Never rejects. `address`: of the client that shows it. */
+  read(token: string, address: string): Promise<TokenIdentity | TokenFault>
+  /** What it opens now; `undefined`: nothing. */
+  scopeOf(identity: TokenIdentity): ReadToken | undefined
+}

@@ -9,10 +9,11 @@ import type {
   UdpTunnelOptions,
 } from '../client/options.ts'
 import type { Tunnel } from '../client/tunnel.ts'
-import type { RateConfig, ServerConfigOptions } from '../config/server-config.ts'
+import type { JwtTokenConfig, RateConfig, ServerConfigOptions } from '../config/server-config.ts'
 import { TunnelError } from '../errors.ts'
 import type { Guard } from '../plugin.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from '../server/options.ts'
+import type { TokenReader } from '../tokens.ts'
 
 export type TunnelEnd = Pick<Tunnel, 'kind' | 'name' | 'url' | 'close'>
 
@@ -84,6 +85,7 @@ export async function withGuards({
   tokensFile: _tokensFile,
   adminListener: _adminListener,
   rates = [],
+  jwtTokens = [],
   pluginFiles: _pluginFiles,
   accessLog: _accessLog,
   ...options
@@ -94,8 +96,25 @@ export async function withGuards({
   return {
     ...options,
     ...(guards.length > 0 && { guards }),
+    ...(jwtTokens.length > 0 && { tokenReader: await readerOf(jwtTokens) }),
     guarding: guarding({ issuers, logins: [...login.values()] }),
   }
+}
+
+/** The last one, and what it was made of: tokens that it has verified stay so when a reload changes something else. */
+let lastReader: { readonly rules: string; readonly reader: TokenReader } | undefined
+
+async function readerOf(configs: readonly JwtTokenConfig[]): Promise<TokenReader> {
+  const rules = configs.map(({ claims, ...rule }) => ({
+    ...rule,
+    ...(claims && { claims: Object.fromEntries(claims) }),
+  }))
+  const text = JSON.stringify(rules)
+  if (lastReader?.rules === text) return lastReader.reader
+  const { jwtTokens } = await import('../plugins/jwt-tokens.ts')
+  const reader = jwtTokens(rules)
+  lastReader = { rules: text, reader }
+  return reader
 }
 
 async function ratesOf(rates: readonly RateConfig[]): Promise<readonly Guard[]> {

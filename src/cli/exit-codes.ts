@@ -50,6 +50,8 @@ const BY_CODE: Partial<Record<ErrorCode, number>> = {
   PORTS_EXHAUSTED: EXIT.refused,
   REFUSED_TOO_OFTEN: EXIT.refused,
   TOKEN_THROTTLED: EXIT.refused,
+  TOKEN_EXPIRED: EXIT.refused,
+  TOKEN_ISSUER_UNAVAILABLE: EXIT.refused,
   SERVER_DRAINING: EXIT.refused,
   HOST_TAKEN: EXIT.refused,
   HOST_NOT_ALLOWED: EXIT.refused,

@@ -361,6 +361,7 @@ function contentTypeOf(headers: HeaderList): string | undefined {
 const SAID: readonly ErrorCode[] = [
   'NOT_ALLOWED',
   'TOKEN_REFUSED',
+  'TOKEN_EXPIRED',
   'NAME_RESERVED',
   'CLIENT_LIMIT',
   'REFUSED_TOO_OFTEN',

@@ -31,6 +31,7 @@ export interface TunnelOwner {
 /** Codes that end reconnecting. Not SERVER_REFUSED: some proxies answer 404 while the server behind them restarts. */
 const REFUSED_FOR_GOOD: ReadonlySet<string> = new Set([
   'TOKEN_REFUSED',
+  'TOKEN_EXPIRED',
   'NAME_RESERVED',
   'NAME_INVALID',
   'OPTION_INVALID',

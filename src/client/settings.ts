@@ -380,7 +380,7 @@ function affinityOf(
 
 /** It travels in a header: anything else would be refused for a reason that nobody sees. */
 function checkToken(token: string | undefined): string | undefined {
-  if (token === undefined || /^[\x21-\x7e]{1,255}$/.test(token)) return token
+  if (token === undefined || /^[\x21-\x7e]{1,8192}$/.test(token)) return token
   throw new TunnelError('OPTION_INVALID', 'A token must be visible ASCII without spaces, and not empty.')
 }
 

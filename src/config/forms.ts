@@ -15,6 +15,9 @@ export type Form =
   | 'token'
   | 'network'
   | 'name-pattern'
+  | 'name-template'
+  | 'host-template'
+  | 'credential'
   | 'own-host'
   | 'host-pattern'
   | 'path'
@@ -69,6 +72,18 @@ export const FORMS: Readonly<Record<Form, FormEntry>> = {
   'name-pattern': {
     fits: text => /^[a-z0-9*-]{1,63}$/i.test(text),
     what: 'a name or a pattern such as "team-*"',
+  },
+  'name-template': {
+    fits: text => /^[a-z0-9*-]{1,63}$/i.test(text.replace(/\{[\w.:/-]{1,128}\}/g, 'x')),
+    what: 'a name or a pattern such as "{repository_owner}-*"',
+  },
+  'host-template': {
+    fits: text => /^[a-z0-9.*-]{1,253}$/i.test(text.replace(/\{[\w.:/-]{1,128}\}/g, 'x')),
+    what: 'a host or a pattern such as "{team}.customer.example"',
+  },
+  credential: {
+    fits: text => /^[\x21-\x7e]{1,8192}$/.test(text),
+    what: 'a token: visible ASCII without spaces, 1 to 8192 of it',
   },
   'own-host': { fits: text => isOwnHost(text.toLowerCase()), what: 'a host such as "www.customer.example"' },
   'host-pattern': {

@@ -24,6 +24,9 @@ function waysOf(root: TableNode): readonly string[] {
   })
 }
 
+/** What may come from variables for a server that the user knows. */
+const OWN: ReadonlySet<string> = new Set(['credential', 'token', 'subdomain'])
+
 /**
  * Decides for one file which of its texts may hold variables. It came with the folder, perhaps from a stranger, and what a
  * variable holds may be a secret: so no text may carry one to a host that the user has not chosen.
@@ -60,7 +63,7 @@ export class FoundFile {
     switch (value.type) {
       case 'text':
         if (value.form === 'server' && WHOLE_VARIABLE.test(text)) return undefined
-        if (value.form !== 'token' && value.form !== 'subdomain') return `${because}: name it with --config`
+        if (!OWN.has(value.form)) return `${because}: name it with --config`
         if (this.#isServerTrusted) return undefined
         return `${because}: name it with --config, or log in to its server with "localtunnels login"`
       case 'target':

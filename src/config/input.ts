@@ -348,10 +348,56 @@ export interface ServerToken {
   readonly hosts?: readonly string[]
   /** Whether tunnels without a guard are refused. Default: `false`. */
   readonly requireGuard?: boolean
-  /** Whether its `names` without a `*` are for nobody else, also while no client has them. Default: `false`. */
-  readonly reserve?: boolean
   /** How often all visitors of all its tunnels may ask; above: 429. Default: no bound. */
   readonly rate?: ServerTokenRate
+  /** Tunnels of all its clients together, leases included. Default: `limits.max-token-tunnels`. */
+  readonly maxTunnels?: number
+  /** Public ports of all its clients together, leases included. Default: `limits.max-token-ports`. */
+  readonly maxPorts?: number
+  /** Such hosts of all its clients together, leases included. Default: `limits.max-token-hosts`. */
+  readonly maxHosts?: number
+  /** Clients connected at once with it. Default: `limits.max-token-clients`. */
+  readonly maxClients?: number
+  /** Whether its `names` without a `*` are for nobody else, also while no client has them. Default: `false`. */
+  readonly reserve?: boolean
+}
+
+/** The table `jwt.token.rate`. */
+export interface ServerJwtTokenRate {
+  /** Requests, or connections, in a window. */
+  readonly limit: number
+  /** How long a window is, up to a day. */
+  readonly window: number | string
+}
+
+/** The table `jwt.token`. */
+export interface ServerJwtToken {
+  /** Who makes the tokens, as in their `iss`. */
+  readonly issuer: string
+  /** Whom they are for, as in their `aud`: what tokens for other services do not have, such as the URL of this server. */
+  readonly audience: string
+  /** Claims that they must have; `*` stands for any characters. Default: any: all to whom the issuer gives tokens get in. */
+  readonly claims?: Readonly<Record<string, string>>
+  /** What such a token is called in the output of the server and in access logs. Default: its `sub`. */
+  readonly name?: string
+  /** How long a client may stay, and come back, with one token; `0`: as long as the token is good. Default: `1h`. */
+  readonly session?: number | string
+  /** Where the issuer's keys are. Default: as its `/.well-known/openid-configuration` says. */
+  readonly jwksUrl?: string
+  /** Names that they may have, as of `tokens`; `{claim}` stands for that claim of the token. Default: all. */
+  readonly names?: readonly string[]
+  /** Kinds of tunnel that it may have. Default: all; with `names`: `http`, `tls`, and those of `tcp-ports` and `udp-ports` if given. */
+  readonly kinds?: readonly ('http' | 'tcp' | 'udp' | 'tls')[]
+  /** Public TCP ports that it may have. Default: the server's. */
+  readonly tcpPorts?: number | string
+  /** Public UDP ports that it may have. Default: the server's. */
+  readonly udpPorts?: number | string
+  /** Hosts outside of the server's domains, likewise. Default: none. */
+  readonly hosts?: readonly string[]
+  /** Whether tunnels without a guard are refused. Default: `false`. */
+  readonly requireGuard?: boolean
+  /** How often all visitors of all its tunnels may ask; above: 429. Default: no bound. */
+  readonly rate?: ServerJwtTokenRate
   /** Tunnels of all its clients together, leases included. Default: `limits.max-token-tunnels`. */
   readonly maxTunnels?: number
   /** Public ports of all its clients together, leases included. Default: `limits.max-token-ports`. */
@@ -550,6 +596,8 @@ export interface ServerFile {
   readonly tokens?: readonly (string | ServerToken)[]
   /** SQLite file of more tokens, which `localtunnels token` makes and takes back while the server runs. A reload cannot change it. Default: none. */
   readonly tokensDb?: string
+  /** Who may connect with a token of an issuer, such as a CI system; the first that a token fits counts. Default: none. */
+  readonly jwtTokens?: readonly ServerJwtToken[]
   /** Whether the server may listen on other addresses than this machine's own without tokens. Default: `false`: refused with `OPEN_SERVER`. */
   readonly open?: boolean
   /** OpenID Connect issuers at which visitors of guarded tunnels can sign in, named as you like. Default: none. */

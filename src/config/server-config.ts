@@ -1,6 +1,6 @@
 // What a server's configuration file means: the options of a TunnelServer.
 
-import type { TunnelServerOptions } from '../server/options.ts'
+import type { TokenRule, TunnelServerOptions } from '../server/options.ts'
 import { Check, type CheckOptions } from './check.ts'
 import type { Checked } from './client-config.ts'
 import type { TableNode } from './node.ts'
@@ -46,6 +46,15 @@ export interface RateConfig {
   readonly by?: 'address' | 'tunnel' | 'token'
 }
 
+/** A table of `jwt-tokens`. */
+export interface JwtTokenConfig extends Omit<TokenRule, 'token' | 'tokenHash' | 'reserve'> {
+  readonly issuer: string
+  readonly audience: string
+  readonly claims?: ReadonlyMap<string, string>
+  readonly sessionMs?: number
+  readonly jwksUrl?: string
+}
+
 /** The table `access-log`. */
 export interface AccessLogConfig {
   readonly file?: string
@@ -66,6 +75,7 @@ export interface ServerConfigOptions extends TunnelServerOptions {
   readonly tlsFiles?: readonly { readonly cert: string; readonly key: string }[]
   readonly adminListener?: AdminConfig
   readonly rates?: readonly RateConfig[]
+  readonly jwtTokens?: readonly JwtTokenConfig[]
   /** Paths of modules. */
   readonly pluginFiles?: readonly string[]
   readonly accessLog?: AccessLogConfig

@@ -1,7 +1,7 @@
 // A way in: JSON Web Tokens of an issuer that the operator listed, such as that of a CI system.
 
 import { createHash } from 'node:crypto'
-import type { JWTVerifyGetKey } from 'jose'
+import type { JWTPayload, JWTVerifyGetKey } from 'jose'
 import { TunnelError } from '../errors.ts'
 import type { JwtRule } from '../guard.ts'
 import type { Refusal } from '../plugin.ts'
@@ -12,7 +12,7 @@ import { credentialsOf, type Entry, type Recognised, type Request, type Way } fr
 /** No secret is shared with the issuer: HS256 and `none` are not among them. */
 const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA']
 /** Of clocks that differ. */
-const TOLERANCE_SECONDS = 30
+export const TOLERANCE_SECONDS = 30
 /** Tokens that were verified, so that each is verified once. */
 const MAX_KNOWN = 1_000
 const FETCH_TIMEOUT_MS = 5_000
@@ -44,16 +44,9 @@ export class Jwt implements Way {
   }
 
   async #verify(token: string, key: string): Promise<Entry | { readonly denied: Refusal }> {
-    const { jwtVerify, errors } = await import('jose')
     const { issuer, audience, claims = {} } = this.#rule
     try {
-      const { payload } = await jwtVerify(token, await this.#keys.find(), {
-        issuer,
-        audience,
-        algorithms: ALGORITHMS,
-        clockTolerance: TOLERANCE_SECONDS,
-        requiredClaims: ['exp'],
-      })
+      const payload = await verifyJwt(token, this.#keys, { issuer, audience })
       if (Object.entries(claims).some(([name, value]) => payload[name] !== value)) return DENIED
       const entry = {
         used: ['authorization'],
@@ -65,12 +58,34 @@ export class Jwt implements Way {
       if (this.#known.size > MAX_KNOWN) this.#known.delete(oldest)
       return entry
     } catch (error) {
-      const isTokens = error instanceof errors.JOSEError && !(error instanceof errors.JWKSTimeout)
-      // Of the fetch: a plain JOSEError without a subclass says that the answer was none.
-      const isUnreachable = !isTokens || error.constructor === errors.JOSEError
-      return isUnreachable ? UNAVAILABLE : DENIED
+      return (await isUnreachable(error)) ? UNAVAILABLE : DENIED
     }
   }
+}
+
+/** The claims of a token that is in force, of this issuer, and for this audience. Rejects with what jose throws. */
+export async function verifyJwt(
+  token: string,
+  keys: IssuerKeys,
+  { issuer, audience }: { readonly issuer: string; readonly audience: string },
+): Promise<JWTPayload> {
+  const { jwtVerify } = await import('jose')
+  const { payload } = await jwtVerify(token, await keys.find(), {
+    issuer,
+    audience,
+    algorithms: ALGORITHMS,
+    clockTolerance: TOLERANCE_SECONDS,
+    requiredClaims: ['exp'],
+  })
+  return payload
+}
+
+/** Whether a token could not be looked at because the issuer's keys could not be had. */
+export async function isUnreachable(error: unknown): Promise<boolean> {
+  const { errors } = await import('jose')
+  const isTokens = error instanceof errors.JOSEError && !(error instanceof errors.JWKSTimeout)
+  // Of the fetch: a plain JOSEError without a subclass says that the answer was none.
+  return !isTokens || error.constructor === errors.JOSEError
 }
 
 const DENIED = { denied: refusedWithJson('CREDENTIALS_REFUSED') }

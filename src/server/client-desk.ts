@@ -1,6 +1,7 @@
 // What the server does for its clients: who may connect, what they may claim, and what is reported of it.
 
 import type { ErrorCode } from '../errors.ts'
+import { eventLoop } from '../event-loop.ts'
 import type { Turns } from '../session/turns.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
 import type { Register } from '../wire/control.ts'
@@ -23,6 +24,11 @@ import type { Tunnel, Tunnels } from './tunnels.ts'
 import { UnfinishedMessages } from './unfinished-messages.ts'
 import type { Applicant } from './upgrade.ts'
 
+/** A timer may fire before the clock of `Date.now()` is there. */
+const CLOCK_STEP_MS = 20
+/** What a timer can wait. */
+const MAX_TIMER_MS = 2_147_483_647
+
 /** Where tunnels are reached. */
 export interface Addresses {
   /** The public URL of a tunnel. */
@@ -40,6 +46,8 @@ export class ClientDesk implements ClientHost {
   readonly clients: Set<ClientConnection> = new Set()
   readonly #room: ServerRoom
   #lastNumber = 0
+  /** What waits for the end of tokens, by client and token: few tokens end. */
+  readonly #ends = new Map<ClientConnection, Map<string, () => void>>()
   readonly #admission: Admission
   readonly #ports: PublicPorts
   readonly #startupHold: StartupHold
@@ -77,6 +85,7 @@ export class ClientDesk implements ClientHost {
   /** Makes the socket a client's connection, with what its token opens. */
   adopt(socket: Socket, applicant: Applicant, rule: Rule): SocketHandler {
     return adopt(socket, applicant, this, rule, client => {
+      this.#endWith(client, rule)
       client.number = ++this.#lastNumber
       client.agent = applicant.agent
       this.clients.add(client)
@@ -87,8 +96,23 @@ export class ClientDesk implements ClientHost {
 
   gone(client: ClientConnection): void {
     if (!this.clients.delete(client)) return
+    for (const cancel of this.#ends.get(client)?.values() ?? []) cancel()
+    this.#ends.delete(client)
     client.holder.give('clients')
     this.#room.counters.creditStalls += client.creditStalls
+  }
+
+  /** When a token ends by itself, so does what it opened for the client. */
+  #endWith(client: ClientConnection, { id = '', endsAtMs }: Rule): void {
+    if (endsAtMs === undefined) return
+    const ends = this.#ends.get(client) ?? new Map<string, () => void>()
+    this.#ends.set(client, ends)
+    ends.get(id)?.()
+    const waitMs = Math.min(MAX_TIMER_MS, Math.max(0, endsAtMs - Date.now()) + CLOCK_STEP_MS)
+    ends.set(
+      id,
+      eventLoop.after(waitMs, () => client.reloaded()),
+    )
   }
 
   // ── What they may have ─────────────────────────────────────────────────────────────────────────────────────
@@ -144,7 +168,9 @@ export class ClientDesk implements ClientHost {
 
   // ── Events ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-  registered({ wire, remoteAddress }: ClientConnection, { name, hostNames }: Tunnel, rule: Rule): void {
+  registered(client: ClientConnection, { name, hostNames }: Tunnel, rule: Rule): void {
+    const { wire, remoteAddress } = client
+    this.#endWith(client, rule)
     this.#startupHold.arrived(name)
     for (const host of hostNames) this.#startupHold.arrived(host)
     const token = rule.name

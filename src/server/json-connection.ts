@@ -177,7 +177,7 @@ export class JsonConnection implements ClientConnection, Deadline {
     let refusal: ErrorCode | undefined
     for (const { member, upstream } of [...this.#registered.values()]) {
       const { tunnel } = member
-      const code = rule === undefined ? 'TOKEN_REFUSED' : this.#host.refusalOf(tunnel, rule)
+      const code = rule === undefined ? this.#rule.endCode : this.#host.refusalOf(tunnel, rule)
       if (code === undefined) continue
       refusal = code
       this.#registered.delete(tunnel.name)
@@ -188,7 +188,7 @@ export class JsonConnection implements ClientConnection, Deadline {
     if (rule !== undefined) this.#worksBy(rule)
     const isOver = rule === undefined || (refusal !== undefined && this.#registered.size === 0)
     if (!isOver || this.isClosed) return
-    const code = refusal ?? 'TOKEN_REFUSED'
+    const code = refusal ?? this.#rule.endCode
     this.#carrier.sendText(encodeError(refusalText(code)))
     this.close(code)
   }

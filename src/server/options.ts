@@ -3,6 +3,7 @@
 import type { Certificates, ChallengeAnswers } from '../certificates.ts'
 import type { ErrorCode, TunnelError } from '../errors.ts'
 import type { Guard, GuardMaker, Middleware, Observer } from '../plugin.ts'
+import type { TokenReader } from '../tokens.ts'
 import type { TunnelKind } from '../wire/control.ts'
 import type { AdminOptions } from './admin/options.ts'
 import type { TunnelRule } from './tunnel-rule.ts'
@@ -134,6 +135,12 @@ export interface TunnelServerOptions {
    * have a tunnel; unless `host` is a loopback address, a `warning` event says so.
    */
   readonly tokens?: readonly (string | TokenRule)[]
+  /**
+   * Reads tokens that are not among `tokens`: `jwtTokens()` of this package, for JSON Web Tokens of issuers. Default none. With one, a
+   * client needs a token, as with `tokens`. What it cannot verify is refused with `TOKEN_REFUSED`, `TOKEN_EXPIRED`, or
+   * `TOKEN_ISSUER_UNAVAILABLE` while the issuer's keys cannot be had.
+   */
+  readonly tokenReader?: TokenReader
   /** Labels that no client may take, besides `api`, `www` and the others that `isReservedName` knows. Default none. */
   readonly reservedNames?: readonly string[]
   /**

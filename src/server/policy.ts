@@ -3,6 +3,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { type ErrorCode, TunnelError } from '../errors.ts'
 import { type Allowance, isAllowance } from '../gcra.ts'
+import type { TokenFault, TokenIdentity, TokenReader } from '../tokens.ts'
 import type { TunnelKind } from '../wire/control.ts'
 import { NamePattern } from './name-pattern.ts'
 import type { TokenRule } from './options.ts'
@@ -30,6 +31,8 @@ export class Rule {
   /** Tunnels without a guard are not for it. */
   readonly requiresGuard: boolean
   readonly #hash: Buffer | undefined
+  /** Of a token of an issuer: whose it is. */
+  readonly #identity: TokenIdentity | undefined
   /** Of all tokens of the policy. */
   readonly #reserved: Reserved
   readonly #names: readonly NamePattern[] | undefined
@@ -43,7 +46,9 @@ export class Rule {
     hash: Buffer | undefined,
     isKnown = false,
     reserved: Reserved = NONE_RESERVED,
+    identity?: TokenIdentity,
   ) {
+    this.#identity = identity
     const { names, kinds, tcpPorts, udpPorts, hosts = [] } = rule
     this.#hash = hash
     this.name = rule.name
@@ -64,13 +69,25 @@ export class Rule {
     this.requiresGuard = rule.requireGuard ?? false
   }
 
+  /** When the token ends, in milliseconds since 1970; `undefined`: not by itself. */
+  get endsAtMs(): number | undefined {
+    return this.#identity?.endsAtMs
+  }
+
+  /** Why it opens nothing any more, when it does not. */
+  get endCode(): 'TOKEN_EXPIRED' | 'TOKEN_REFUSED' {
+    return (this.endsAtMs ?? Number.POSITIVE_INFINITY) <= Date.now() ? 'TOKEN_EXPIRED' : 'TOKEN_REFUSED'
+  }
+
   isOpenedBy(hash: Buffer): boolean {
     return this.#hash !== undefined && timingSafeEqual(this.#hash, hash)
   }
 
   /** What the token that opened this opens in another policy; `undefined`: nothing. */
   in(policy: Policy): Rule | undefined {
-    return policy.ruleOfHash(this.#hash)
+    return this.#identity === undefined
+      ? policy.ruleOfHash(this.#hash)
+      : policy.ruleOfIdentity(this.#identity)
   }
 
   /** Why a tunnel of this kind and name is not for this token; `undefined`: it is. */
@@ -127,9 +144,16 @@ export const ANYTHING_WITH_HOSTS: Rule = new Rule({ hosts: ['*'] }, undefined)
 /** The tokens of a server. */
 export class Policy {
   readonly #rules: readonly Rule[]
+  readonly #reserved: Reserved
+  readonly #reader: TokenReader | undefined
 
   /** Throws `OPTION_INVALID` for tokens and rules that cannot be used. */
-  constructor(tokens: readonly (string | TokenRule)[]) {
+  constructor(tokens: readonly (string | TokenRule)[], reader?: TokenReader) {
+    this.#reader = reader
+    for (const scope of reader?.scopes ?? []) {
+      checkRule(scope)
+      void new Rule(scope, undefined)
+    }
     const seen = new Set<string>()
     const reserved = new Map<string, string>()
     this.#rules = tokens.map(one => {
@@ -144,16 +168,39 @@ export class Policy {
       if (rule.reserve) reserve(reserved, rule, id)
       return new Rule(rule, hash, true, reserved)
     })
+    this.#reserved = reserved
   }
 
   /** There are no tokens: every client may have everything. */
   get isOpen(): boolean {
-    return this.#rules.length === 0
+    return this.#rules.length === 0 && this.#reader === undefined
   }
 
   /** Some token opens hosts outside of the server's domains. */
   get opensHosts(): boolean {
-    return this.#rules.some(rule => rule.opensHosts)
+    const ofIssuers = this.#reader?.scopes.some(({ hosts = [] }) => hosts.length > 0)
+    return ofIssuers === true || this.#rules.some(rule => rule.opensHosts)
+  }
+
+  /** Looks at a token of an issuer; `undefined`: it is none, or the server has it itself. */
+  readingOf(token: string | undefined, address: string): (() => Promise<Rule | TokenFault>) | undefined {
+    const reader = this.#reader
+    if (reader === undefined || token === undefined || !reader.fits(token)) return undefined
+    if (this.ruleOf(token) !== undefined) return undefined
+    return async () => {
+      const identity = await reader.read(token, address)
+      return typeof identity === 'string' ? identity : (this.ruleOfIdentity(identity) ?? 'TOKEN_REFUSED')
+    }
+  }
+
+  /** What a token of an issuer opens; `undefined`: nothing, or not any more. */
+  ruleOfIdentity(identity: TokenIdentity): Rule | undefined {
+    if (this.isOpen) return new Rule({}, undefined, false, NONE_RESERVED, identity)
+    if (identity.endsAtMs <= Date.now()) return undefined
+    const read = this.#reader?.scopeOf(identity)
+    if (read === undefined) return undefined
+    const { id, name, scope } = read
+    return new Rule({ ...scope, name }, sha256(id), true, this.#reserved, identity)
   }
 
   /** What this token opens; `undefined`: nothing, it is none of the server's. */
@@ -163,7 +210,7 @@ export class Policy {
 
   ruleOfHash(hash: Buffer | undefined): Rule | undefined {
     // A token shown to a server that wants none is kept: after a reload the server may want it.
-    if (this.#rules.length === 0) return hash === undefined ? ANYTHING : new Rule({}, hash)
+    if (this.isOpen) return hash === undefined ? ANYTHING : new Rule({}, hash)
     if (hash === undefined) return undefined
     let found: Rule | undefined
     // All are compared, so that time says nothing about which one matched.

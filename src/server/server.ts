@@ -83,6 +83,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
         limits: () => room.limits,
         scheduler: eventLoop,
         ruleOf: token => room.settings.policy.ruleOf(token),
+        readingOf: (token, address) => room.settings.policy.readingOf(token, address),
         failed: error => room.failed(error),
       }),
       this.#admission,

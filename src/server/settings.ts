@@ -95,7 +95,7 @@ export function serverSettings(options: TunnelServerOptions): ServerSettings {
     httpPort: checkHttpPort(options),
     hstsLine: hstsLine(options.hsts ?? 0),
     publicUrl: checkPublicUrl(options.publicUrl),
-    policy: new Policy(options.tokens ?? []),
+    policy: new Policy(options.tokens ?? [], options.tokenReader),
     ports: {
       tcp: new PortRanges(options.tcpPorts ?? DEFAULT_PORTS, 'tcpPorts'),
       udp: new PortRanges(options.udpPorts ?? DEFAULT_PORTS, 'udpPorts'),

@@ -39,7 +39,7 @@ interface Registered {
   readonly member: Member
   readonly upstream: TunnelUpstream
   /** What the token opened that it was granted for. */
-  readonly rule: Rule
+  rule: Rule
   /** As the client knows it. */
   url: string
 }
@@ -163,18 +163,19 @@ export class StreamsConnection implements ClientConnection, Deadline {
       const { tunnel } = registered.member
       // What a connection could not ask for any more, it does not keep either.
       const own = rule && this.#host.ruleNow(registered.rule)
-      const code = own === undefined ? 'TOKEN_REFUSED' : this.#host.refusalOf(tunnel, own)
+      const code = own === undefined ? registered.rule.endCode : this.#host.refusalOf(tunnel, own)
       if (own === undefined || code !== undefined) {
         this.#revoke(number, registered, code ?? 'TOKEN_REFUSED')
         continue
       }
+      registered.rule = own
       registered.member.moveTo(this.#host.holderOf(own, this.remoteAddress))
       const url = this.#host.urlOf(tunnel)
       if (url === registered.url) continue
       registered.url = url
       this.#report({ type: 'moved', tunnel: number, url })
     }
-    if (rule === undefined) return this.close('TOKEN_REFUSED')
+    if (rule === undefined) return this.close(this.#rule.endCode)
     this.#rule = rule
     this.use.passTo(this.#host.holderOf(rule, this.remoteAddress), this.#links.count)
   }
@@ -184,7 +185,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
     this.#report({ type: 'revoked', tunnel: number, code, message: ERRORS[code].meaning })
     if (member.upstream === upstream) member.remove(code)
     // Of a name that is not allowed any more, requests under way are still answered.
-    if (code === 'TOKEN_REFUSED' || code === 'BLOCKED') upstream.stop?.()
+    if (code === 'TOKEN_REFUSED' || code === 'TOKEN_EXPIRED' || code === 'BLOCKED') upstream.stop?.()
     this.#host.released(this, member.tunnel, code)
   }
 
@@ -249,7 +250,8 @@ export class StreamsConnection implements ClientConnection, Deadline {
       if (verdict === 'TOKEN_REFUSED' && ++this.#refusedTokens >= this.#host.limits.maxTokenGuesses)
         this.close('TOKEN_REFUSED')
     }
-    if (tokenGate.delayOf(this.remoteAddress) === 0) return judged(tokenGate.judge(token, this.remoteAddress))
+    if (tokenGate.isQuick(token, this.remoteAddress))
+      return judged(tokenGate.judge(token, this.remoteAddress))
     const wait = tokenGate.judgeLater(token, this.remoteAddress, verdict => {
       this.#waits.delete(message)
       this.#claiming--

@@ -2,6 +2,7 @@
 
 import type { ErrorCode } from '../errors.ts'
 import type { Scheduler } from '../session/scheduler.ts'
+import type { TokenFault } from '../tokens.ts'
 import { networkOf } from './address-book.ts'
 import type { ServerLimits } from './options.ts'
 import type { Rule } from './policy.ts'
@@ -15,7 +16,7 @@ const MAX_EXCESS = 10
 /** Addresses in memory, of about 150 bytes each. The one whose last refusal is longest ago is forgotten. */
 const MAX_ADDRESSES = 16_384
 
-type TokenRefusal = Extract<ErrorCode, 'TOKEN_REFUSED' | 'TOKEN_THROTTLED' | 'INTERNAL'>
+type TokenRefusal = Extract<ErrorCode, TokenFault | 'TOKEN_THROTTLED' | 'INTERNAL'>
 /** What a token opens, or why it opens nothing. */
 export type Verdict = Rule | TokenRefusal
 
@@ -26,6 +27,8 @@ export interface TokenGateHost {
   readonly scheduler: Scheduler
   /** What a token opens; `undefined`: nothing. */
   ruleOf(token: string | undefined): Rule | undefined
+  /** As `ruleOf`, of a token that the server has to ask an issuer about; `undefined`: it is none, and `ruleOf` has said all. */
+  readingOf?(token: string | undefined, address: string): (() => Promise<Rule | TokenFault>) | undefined
   /** Something threw that should not have. */
   failed(error: Error): void
 }
@@ -49,6 +52,11 @@ export class TokenGate {
 
   constructor(host: TokenGateHost) {
     this.#host = host
+  }
+
+  /** Whether this token can be looked at at once. */
+  isQuick(token: string | undefined, address: string): boolean {
+    return this.delayOf(address) === 0 && this.#host.readingOf?.(token, address) === undefined
   }
 
   /** How long a token from this address waits now, in milliseconds. */
@@ -86,17 +94,41 @@ export class TokenGate {
     const waiting = this.#waiting.get(network) ?? 0
     if (waiting >= this.#host.limits().maxTokenWaits) return 'TOKEN_THROTTLED'
     this.#waiting.set(network, waiting + 1)
-    const cancel = this.#host.scheduler.after(this.delayOf(address), () => {
-      this.#left(network)
+    let isOver = false
+    const end = (): void => {
+      if (!isOver) this.#left(network)
+      isOver = true
+    }
+    const tell = (verdict: Verdict): void => {
+      if (isOver) return
+      end()
       try {
-        judged(this.judge(token, address))
+        judged(verdict)
       } catch (cause) {
         this.#failed(cause)
       }
+    }
+    const cancel = this.#host.scheduler.after(this.delayOf(address), () => {
+      const reading = this.#host.readingOf?.(token, address)
+      if (reading === undefined) tell(this.judge(token, address))
+      else void this.#read(reading, address).then(tell)
     })
     return () => {
       cancel()
-      this.#left(network)
+      end()
+    }
+  }
+
+  /** Never rejects. */
+  async #read(reading: () => Promise<Rule | TokenFault>, address: string): Promise<Verdict> {
+    try {
+      const verdict = await reading()
+      // One that is over, or cannot be looked at, is no guess.
+      if (verdict === 'TOKEN_REFUSED') this.#refused(address)
+      return verdict
+    } catch (cause) {
+      this.#failed(cause)
+      return 'INTERNAL'
     }
   }
 

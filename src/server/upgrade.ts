@@ -64,7 +64,7 @@ export function upgradeRoute({ head, remoteAddress }: Arrival, host: UpgradeHost
   }
   const { tokenGate } = host
   const [, token] = /^Bearer (\S+)$/i.exec(head.header('authorization') ?? '') ?? []
-  if (tokenGate.delayOf(applicant.remoteAddress) === 0)
+  if (tokenGate.isQuick(token, applicant.remoteAddress))
     return routeOf(tokenGate.judge(token, applicant.remoteAddress))
   return {
     kind: 'holding',

@@ -354,7 +354,7 @@ function parseRegister(given: Record<string, unknown>): Register | undefined {
     (name !== undefined || !isNamed(fields.kind)) &&
     (port === undefined || (isCount(port) && port <= 65_535)) &&
     isOptionalText(resume, 128) &&
-    isHeaderText(token) &&
+    isTokenText(token) &&
     (wildcard === undefined || typeof wildcard === 'boolean') &&
     (hosts === undefined || isHosts(hosts)) &&
     (hostNames === undefined || (isNamed(fields.kind) && isHostNames(hostNames))) &&
@@ -611,6 +611,9 @@ const isOptionalText = (value: unknown, most: number): value is string | undefin
 /** Goes into a header line of the request: visible ASCII only, so that it cannot end the line. */
 const isHeaderText = (value: unknown): value is string | undefined =>
   value === undefined || (isText(value, 255) && /^[\x21-\x7e]+$/.test(value))
+/** A token of an issuer is long. */
+const isTokenText = (value: unknown): value is string | undefined =>
+  value === undefined || (isText(value, 8_192) && /^[\x21-\x7e]+$/.test(value))
 /** As a request target has it: from a slash, without a query, without the slash at the end. */
 export const isRoutePath = (value: unknown): value is string =>
   typeof value === 'string' &&

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { TunnelClient } from '../../src/index.ts'
 import { ask } from '../support/ask.ts'
 import { codeOf, next } from '../support/events.ts'
+import { AUDIENCE, startIssuer } from '../support/issuer.ts'
 import { finish, start } from './bin.ts'
 
 let folder = ''
@@ -119,6 +120,41 @@ test('a configuration file names the file of tokens, and a rate of a token is ke
   expect((await ask(port, 'shop.localhost')).code).toBe('RATE_LIMITED')
   await writeFile(config, `port = 0\nhost = "127.0.0.1"\ntokens-db = "${db}2"\n`)
   await running.printed(/tokens-db cannot change while the server runs/)
+})
+
+test('tokens of an issuer: by flags, in a file, and mistakes', async () => {
+  using issuer = await startIssuer()
+  const flags = ['--token-issuer', issuer.url, '--token-audience', AUDIENCE, '--token-claim', 'sub=ci']
+  const address = await server(file(), ...flags, '--token-names', '{sub}-*')
+  const secret = await issuer.sign()
+  await client(address, secret, 'ci-1').connect()
+  expect(await codeOf(client(address, secret, 'shop').connect())).toBe('NOT_ALLOWED')
+  expect(await codeOf(client(address, await issuer.sign({ sub: 'you' }), 'ci-2').connect())).toBe(
+    'TOKEN_REFUSED',
+  )
+  const config = join(folder, 'issuers.toml')
+  await writeFile(
+    config,
+    `port = 0\nhost = "0.0.0.0"\n[[jwt-tokens]]\nissuer = "${issuer.url}"\naudience = "${AUDIENCE}"\nclaims = { sub = "ci" }\n`,
+  )
+  const running = start(['server', '--config', config])
+  opened.push(running)
+  const port = await running.printed(/listening on port (\d+)/)
+  await using app = start(['1', '--server', `http://127.0.0.1:${port}`, '--subdomain', 'job'], {
+    TUNNEL_TOKEN: secret,
+  })
+  await app.printed(/http:\/\/job\./)
+  for (const words of [
+    ['--token-issuer', issuer.url],
+    ['--token-claim', 'a=b'],
+    [...flags, '--token-claim', 'a'],
+  ]) {
+    const { stderr, exitCode } = await finish(['server', '--port', '0', ...words])
+    expect(stderr).toMatch(
+      /--token-issuer and --token-audience belong together|"a" is not a claim with its value/,
+    )
+    expect(exitCode).toBe(2)
+  }
 })
 
 test('a token that is over closes its tunnels, and those of the file stay beside those of a flag', async () => {

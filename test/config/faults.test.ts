@@ -74,7 +74,7 @@ const CLIENT: readonly Case[] = [
       'a.toml:4:1 services.web.wildcard must be true or false, not "yes"',
       'a.toml:5:1 services.web.health must be a table, not true or false',
       'a.toml:6:1 services.web.routes must be a table with a key for each route, not a number',
-      'a.toml:7:1 services.web.token must be a token: visible ASCII without spaces, 1 to 255 of it, not a list',
+      'a.toml:7:1 services.web.token must be a token: visible ASCII without spaces, 1 to 8192 of it, not a list',
     ],
   },
   {
@@ -232,9 +232,9 @@ const CLIENT: readonly Case[] = [
     file: 'token = "se cret"\nserver = "${SECRET}"\n[services.web]\nport = 1\ntoken = 12345',
     environment: { SECRET: 'hidden secret' },
     says: [
-      'a.toml:1:1 token must be a token: visible ASCII without spaces, 1 to 255 of it, not what stands there',
+      'a.toml:1:1 token must be a token: visible ASCII without spaces, 1 to 8192 of it, not what stands there',
       'a.toml:2:1 server must be the address of a server, such as "https://tunnel.example", not what "${SECRET}" stands for',
-      'a.toml:5:1 services.web.token must be a token: visible ASCII without spaces, 1 to 255 of it, not what stands there',
+      'a.toml:5:1 services.web.token must be a token: visible ASCII without spaces, 1 to 8192 of it, not what stands there',
     ],
   },
   {

@@ -14,6 +14,7 @@ const VERIFY_TIMEOUT_MS = 5_000
 /** Another token, or another address, is needed: nothing is kept. After other errors the server is perhaps only away. */
 const REFUSALS: ReadonlySet<string> = new Set([
   'TOKEN_REFUSED',
+  'TOKEN_EXPIRED',
   'SERVER_REFUSED',
   'SERVER_SCHEME',
   'SERVER_UNTRUSTED',

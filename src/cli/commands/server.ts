@@ -112,7 +112,7 @@ interface Besides {
 }
 
 /** Throws `OPEN_SERVER` when everybody could have a tunnel. */
-function refuseOpen(options: TunnelServerOptions): void {
+function refuseOpen(options: ServerConfigOptions): void {
   if (isOpenToOthers(options)) throw new TunnelError('OPEN_SERVER')
 }
 

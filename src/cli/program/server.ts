@@ -61,6 +61,21 @@ function serverOptions(): Option[] {
       'tokens of "localtunnels token" (default file: tokens.db in the state folder)',
     ).env('TUNNEL_SERVER_TOKENS_DB'),
     new Option(
+      '--token-issuer <url>',
+      'clients may connect with JSON Web Tokens of this issuer, such as a CI system',
+    ).env('TUNNEL_SERVER_TOKEN_ISSUER'),
+    new Option('--token-audience <text>', 'whom these tokens are for, as in their aud').env(
+      'TUNNEL_SERVER_TOKEN_AUDIENCE',
+    ),
+    repeatable(
+      '--token-claim <name=value>',
+      'a claim that they must have, such as repository=me/shop; * stands for any characters; repeatable',
+    ).env('TUNNEL_SERVER_TOKEN_CLAIM'),
+    repeatable(
+      '--token-names <pattern>',
+      'subdomains that they open, such as ci-* or {repository_owner}-*; repeatable (default: all)',
+    ).env('TUNNEL_SERVER_TOKEN_NAMES'),
+    new Option(
       '--open',
       "without a token, listen on other addresses than this machine's own: everybody may have a tunnel",
     ).env('TUNNEL_SERVER_OPEN'),
@@ -139,6 +154,7 @@ function serverSettings(flags: Flags): ServerConfigOptions {
     ...(flags.isOn('tokensDb')
       ? { tokensFile: true as const }
       : flags.text('tokensDb') && { tokensFile: flags.text('tokensDb') ?? true }),
+    ...jwtSettings(flags),
     ...(flags.isOn('open') && { open: true }),
     ...(tcpPorts !== undefined && { tcpPorts: tcpPorts === 'none' ? '' : tcpPorts }),
     ...(udpPorts !== undefined && { udpPorts: udpPorts === 'none' ? '' : udpPorts }),
@@ -152,6 +168,36 @@ function serverSettings(flags: Flags): ServerConfigOptions {
     ...(flags.isOff('http2') && { http2: false }),
     ...(hsts !== undefined && { hsts }),
     ...(tlsPort !== undefined && { tlsPort }),
+  }
+}
+
+/** One rule; a file has any number of them. */
+function jwtSettings(flags: Flags): Pick<ServerConfigOptions, 'jwtTokens'> {
+  const [issuer, audience] = [flags.text('tokenIssuer'), flags.text('tokenAudience')]
+  const [claims, names] = [flags.list('tokenClaim'), flags.list('tokenNames')]
+  if (issuer === undefined && audience === undefined && claims.length === 0 && names.length === 0) return {}
+  if (issuer === undefined || audience === undefined)
+    throw new TunnelError(
+      'OPTION_INVALID',
+      '--token-issuer and --token-audience belong together: who makes the tokens, and for whom.',
+    )
+  const pairs = claims.map((text): [string, string] => {
+    const at = text.indexOf('=')
+    if (at > 0 && at < text.length - 1) return [text.slice(0, at), text.slice(at + 1)]
+    throw new TunnelError(
+      'OPTION_INVALID',
+      `${flags.label('tokenClaim')} "${text}" is not a claim with its value, such as repository=me/shop.`,
+    )
+  })
+  return {
+    jwtTokens: [
+      {
+        issuer,
+        audience,
+        ...(pairs.length > 0 && { claims: new Map(pairs) }),
+        ...(names.length > 0 && { names }),
+      },
+    ],
   }
 }
 

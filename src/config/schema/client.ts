@@ -182,7 +182,7 @@ export const SERVICE_FIELDS: Fields = {
     default: 'everybody',
   },
   token: {
-    value: { type: 'text', form: 'token', isSecret: true },
+    value: { type: 'text', form: 'credential', isSecret: true },
     meaning: 'Token for this service alone',
     default: "the file's `token`",
   },
@@ -196,7 +196,7 @@ export const CLIENT_FIELDS: Fields = {
     default: '`TUNNEL_SERVER`, else the default server, else one in the same process',
   },
   token: {
-    value: { type: 'text', form: 'token', isSecret: true },
+    value: { type: 'text', form: 'credential', isSecret: true },
     meaning: 'Token of the server',
     default: 'that of `localtunnels login`; `TUNNEL_TOKEN`, if the server is that of `TUNNEL_SERVER`',
   },

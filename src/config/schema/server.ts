@@ -223,17 +223,8 @@ const TOKEN_RATE: Fields = {
   },
 }
 
-const TOKEN: Fields = {
-  token: {
-    value: { type: 'text', form: 'token', isSecret: true },
-    isRequired: true,
-    meaning: 'The secret itself',
-  },
-  name: {
-    value: { type: 'text', form: 'service' },
-    meaning: 'What it is called in the output of the server and in access logs',
-    default: 'nothing',
-  },
+/** What any token may open. */
+const SCOPE: Fields = {
   names: {
     value: { type: 'list', of: { type: 'text', form: 'name-pattern' } },
     meaning: 'Names that it may have; `*` stands for any letters, digits and `-`',
@@ -265,11 +256,6 @@ const TOKEN: Fields = {
     meaning: 'Whether tunnels without a guard are refused',
     default: '`false`',
   },
-  reserve: {
-    value: { type: 'flag' },
-    meaning: 'Whether its `names` without a `*` are for nobody else, also while no client has them',
-    default: '`false`',
-  },
   rate: {
     value: { type: 'table', fields: TOKEN_RATE },
     meaning: 'How often all visitors of all its tunnels may ask; above: 429',
@@ -294,6 +280,71 @@ const TOKEN: Fields = {
     value: { type: 'number', least: 1, most: 1_000_000 },
     meaning: 'Clients connected at once with it',
     default: '`limits.max-token-clients`',
+  },
+}
+
+const TOKEN: Fields = {
+  token: {
+    value: { type: 'text', form: 'token', isSecret: true },
+    isRequired: true,
+    meaning: 'The secret itself',
+  },
+  name: {
+    value: { type: 'text', form: 'service' },
+    meaning: 'What it is called in the output of the server and in access logs',
+    default: 'nothing',
+  },
+  ...SCOPE,
+  reserve: {
+    value: { type: 'flag' },
+    meaning: 'Whether its `names` without a `*` are for nobody else, also while no client has them',
+    default: '`false`',
+  },
+}
+
+const JWT_TOKEN: Fields = {
+  issuer: {
+    value: { type: 'text', form: 'url' },
+    isRequired: true,
+    meaning: 'Who makes the tokens, as in their `iss`',
+  },
+  audience: {
+    value: { type: 'text', form: 'text' },
+    isRequired: true,
+    meaning:
+      'Whom they are for, as in their `aud`: what tokens for other services do not have, such as the URL of this server',
+  },
+  claims: {
+    value: { type: 'map', keys: 'text', each: 'claim', of: { type: 'text', form: 'text' } },
+    meaning: 'Claims that they must have; `*` stands for any characters',
+    default: 'any: all to whom the issuer gives tokens get in',
+  },
+  name: {
+    value: { type: 'text', form: 'service' },
+    meaning: 'What such a token is called in the output of the server and in access logs',
+    default: 'its `sub`',
+  },
+  session: {
+    value: { type: 'duration', least: 0 },
+    option: 'sessionMs',
+    meaning: 'How long a client may stay, and come back, with one token; `0`: as long as the token is good',
+    default: '`1h`',
+  },
+  'jwks-url': {
+    value: { type: 'text', form: 'url' },
+    meaning: "Where the issuer's keys are",
+    default: 'as its `/.well-known/openid-configuration` says',
+  },
+  ...SCOPE,
+  names: {
+    value: { type: 'list', of: { type: 'text', form: 'name-template' } },
+    meaning: 'Names that they may have, as of `tokens`; `{claim}` stands for that claim of the token',
+    default: 'all',
+  },
+  hosts: {
+    value: { type: 'list', of: { type: 'text', form: 'host-template' } },
+    meaning: "Hosts outside of the server's domains, likewise",
+    default: 'none',
   },
 }
 
@@ -426,6 +477,12 @@ export const SERVER_FIELDS: Fields = {
     option: 'tokensFile',
     meaning:
       'SQLite file of more tokens, which `localtunnels token` makes and takes back while the server runs. A reload cannot change it',
+    default: 'none',
+  },
+  'jwt-tokens': {
+    value: { type: 'list', of: { type: 'table', fields: JWT_TOKEN } },
+    meaning:
+      'Who may connect with a token of an issuer, such as a CI system; the first that a token fits counts',
     default: 'none',
   },
   open: {

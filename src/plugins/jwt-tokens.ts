@@ -1,0 +1,265 @@
+// Tokens of clients that an issuer makes: JSON Web Tokens, so that a CI system needs no stored secret.
+
+import { createHash } from 'node:crypto'
+import type { JWTPayload } from 'jose'
+import { TunnelError } from '../errors.ts'
+import type { ReadToken, TokenFault, TokenIdentity, TokenReader, TokenScope } from '../tokens.ts'
+import { sourceOf } from './addresses.ts'
+import type { Issuer } from './guarding.ts'
+import { IssuerKeys, isUnreachable, TOLERANCE_SECONDS, verifyJwt } from './jwt.ts'
+
+/** Tokens that were verified and are in force, some 1 KB each. Above, the one seen first is forgotten. */
+const MAX_KNOWN = 10_000
+/** GitHub's have 2,000 characters. */
+const MAX_TOKEN_CHARS = 8_192
+const MAX_NAME_CHARS = 128
+
+/** Tokens of one issuer, and what they open. What it leaves out is not restricted, as in `TokenRule`. */
+export interface JwtTokenRule extends Omit<TokenScope, 'reserve'>, Issuer {
+  /** As in the tokens' `aud`: something that tokens for other services do not have, such as the URL of this server. */
+  readonly audience: string
+  /**
+   * Claims that a token must have: the whole value, with `*` for any characters. Of a claim that is a list, one of them. Default any:
+   * then everybody to whom the issuer gives tokens gets in.
+   */
+  readonly claims?: Readonly<Record<string, string>>
+  /** What such a token is called in events and access logs. Default: its `sub`. */
+  readonly name?: string
+  /**
+   * How long a client may stay, and come back from the same address, with one token, from its first use: tokens of CI systems are good for
+   * minutes, jobs run longer. Milliseconds. Default 3,600,000 (1 h). `0`: as long as the token itself is good. After it: `TOKEN_EXPIRED`.
+   */
+  readonly sessionMs?: number
+}
+
+/**
+ * Tokens of issuers, for `tokenReader` of a server. The first rule that a token fits counts. In `names` and `hosts`, `{claim}` stands for
+ * that claim of the token, in lower-case letters, digits and `-`: `names: ['{repository_owner}-*']`. Only the issuers of the rules are
+ * asked for keys, and each at most every `keyCooldownMs`. Throws `OPTION_INVALID`.
+ *
+ * ```ts
+ * import { jwtTokens, TunnelServer } from 'localtunnels'
+ *
+ * const tokenReader = jwtTokens([
+ *   {
+ *     issuer: 'https://token.actions.githubusercontent.com',
+ *     audience: 'https://tunnel.example',
+ *     claims: { repository: 'me/shop', ref: 'refs/heads/*' },
+ *     names: ['shop-ci-*'],
+ *     kinds: ['http'],
+ *   },
+ * ])
+ * const server = new TunnelServer({ port: 0, tokenReader })
+ * ```
+ */
+export function jwtTokens(rules: readonly JwtTokenRule[]): TokenReader {
+  for (const rule of rules) check(rule)
+  return new JwtTokens(rules)
+}
+
+class JwtTokens implements TokenReader {
+  readonly scopes: readonly TokenScope[]
+  readonly #rules: readonly JwtTokenRule[]
+  readonly #keys: ReadonlyMap<string, IssuerKeys>
+  /** By token and the network that showed it. */
+  readonly #known = new Map<string, TokenIdentity>()
+
+  constructor(rules: readonly JwtTokenRule[]) {
+    this.#rules = rules
+    this.#keys = new Map(rules.map(rule => [rule.issuer, new IssuerKeys(rule)]))
+    this.scopes = rules.map(rule => filled(scopeIn(rule), () => 'x') ?? {})
+  }
+
+  fits(token: string): boolean {
+    return token.length <= MAX_TOKEN_CHARS && /^[\w-]+\.[\w-]+\.[\w-]+$/.test(token)
+  }
+
+  async read(token: string, address: string): Promise<TokenIdentity | TokenFault> {
+    // One who has read an old token in a log is elsewhere.
+    const key = createHash('sha256')
+      .update(`${sourceOf(address)} ${token}`)
+      .digest('base64')
+    const known = this.#known.get(key)
+    if (known !== undefined && known.endsAtMs > Date.now()) return known
+    const issuer = issuerOf(token)
+    const keys = issuer === undefined ? undefined : this.#keys.get(issuer)
+    if (issuer === undefined || keys === undefined) return 'TOKEN_REFUSED'
+    let fault: TokenFault = 'TOKEN_REFUSED'
+    for (const audience of new Set(this.#rules.flatMap(one => (one.issuer === issuer ? one.audience : [])))) {
+      const claims = await claimsOf(token, issuer, audience, keys)
+      if (typeof claims === 'string') {
+        if (claims !== 'TOKEN_REFUSED') fault = claims
+        continue
+      }
+      const rule = this.#ruleFor(issuer, claims)
+      if (rule === undefined) continue
+      const { sessionMs = 3_600_000 } = rule
+      const ownEndMs = ((claims.exp ?? 0) + TOLERANCE_SECONDS) * 1_000
+      const endsAtMs = Math.max(ownEndMs, sessionMs === 0 ? 0 : Date.now() + sessionMs)
+      const identity = { issuer, claims, endsAtMs }
+      this.#remember(key, identity)
+      return identity
+    }
+    return fault
+  }
+
+  scopeOf({ issuer, claims }: TokenIdentity): ReadToken | undefined {
+    const rule = this.#ruleFor(issuer, claims)
+    const scope = rule && filled(scopeIn(rule), name => labelOf(claims[name]))
+    if (rule === undefined || scope === undefined) return undefined
+    const { audience, claims: wanted = {}, name } = rule
+    return {
+      id: JSON.stringify([issuer, audience, wanted, scope.names, scope.hosts]),
+      name: name ?? plainText(typeof claims.sub === 'string' ? claims.sub : issuer),
+      scope,
+    }
+  }
+
+  #remember(key: string, identity: TokenIdentity): void {
+    this.#known.delete(key)
+    this.#known.set(key, identity)
+    const [oldest = ''] = this.#known.keys()
+    if (this.#known.size > MAX_KNOWN) this.#known.delete(oldest)
+  }
+
+  #ruleFor(issuer: string, claims: JWTPayload): JwtTokenRule | undefined {
+    return this.#rules.find(
+      rule =>
+        rule.issuer === issuer &&
+        valuesOf(claims.aud).includes(rule.audience) &&
+        Object.entries(rule.claims ?? {}).every(([name, wanted]) =>
+          valuesOf(own(claims, name)).some(value => fitsPattern(wanted, value)),
+        ),
+    )
+  }
+}
+
+async function claimsOf(
+  token: string,
+  issuer: string,
+  audience: string,
+  keys: IssuerKeys,
+): Promise<JWTPayload | TokenFault> {
+  try {
+    return await verifyJwt(token, keys, { issuer, audience })
+  } catch (error) {
+    // Its signature is good: it says nothing to a stranger.
+    if (error instanceof Error && 'code' in error && error.code === 'ERR_JWT_EXPIRED') return 'TOKEN_EXPIRED'
+    return (await isUnreachable(error)) ? 'TOKEN_ISSUER_UNAVAILABLE' : 'TOKEN_REFUSED'
+  }
+}
+
+/** Before anything is verified: it only says whose keys to look at. */
+function issuerOf(token: string): string | undefined {
+  try {
+    const payload: unknown = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
+    if (
+      typeof payload === 'object' &&
+      payload !== null &&
+      'iss' in payload &&
+      typeof payload.iss === 'string'
+    )
+      return payload.iss
+  } catch {
+    // No JSON: no token.
+  }
+  return undefined
+}
+
+function scopeIn({
+  issuer: _issuer,
+  audience: _audience,
+  claims: _claims,
+  name: _name,
+  sessionMs: _sessionMs,
+  jwksUrl: _jwksUrl,
+  keyCooldownMs: _keyCooldownMs,
+  ...scope
+}: JwtTokenRule): TokenScope {
+  return scope
+}
+
+/** With claims in place of their names; `undefined`: the token lacks one. */
+function filled(scope: TokenScope, claimOf: (name: string) => string | undefined): TokenScope | undefined {
+  let isWhole = true
+  const fill = (text: string) =>
+    text.replace(/\{([\w.:/-]{1,128})\}/g, (_, name: string) => {
+      const value = claimOf(name)
+      if (value === undefined) isWhole = false
+      return value ?? ''
+    })
+  const { names, hosts, ...rest } = scope
+  const made = {
+    ...rest,
+    ...(names && { names: names.map(name => fill(name).toLowerCase()) }),
+    ...(hosts && { hosts: hosts.map(fill) }),
+  }
+  return isWhole ? made : undefined
+}
+
+/** A claim as a part of a name: it must not become a pattern, or a dot. */
+function labelOf(value: unknown): string | undefined {
+  if (typeof value !== 'string' && typeof value !== 'number') return undefined
+  const text = String(value)
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-|-$/g, '')
+  return text.length >= 1 && text.length <= 63 ? text : undefined
+}
+
+function own(claims: JWTPayload, name: string): unknown {
+  return Object.hasOwn(claims, name) ? claims[name] : undefined
+}
+
+function valuesOf(value: unknown): readonly string[] {
+  const all: readonly unknown[] = Array.isArray(value) ? value : [value]
+  return all.flatMap(one => (['string', 'number', 'boolean'].includes(typeof one) ? [String(one)] : []))
+}
+
+/** Whether `*` of the pattern can stand for what the text has there. In linear steps for each star: claims come from strangers. */
+function fitsPattern(pattern: string, text: string): boolean {
+  const [first = '', ...rest] = pattern.split('*')
+  const last = rest.pop()
+  if (last === undefined) return pattern === text
+  if (text.length < first.length + last.length || !text.startsWith(first) || !text.endsWith(last))
+    return false
+  const end = text.length - last.length
+  let at = first.length
+  for (const piece of rest) {
+    const found = text.indexOf(piece, at)
+    if (found < 0 || found + piece.length > end) return false
+    at = found + piece.length
+  }
+  return true
+}
+
+function plainText(text: string): string {
+  return text.replace(/[^\x20-\x7e]/g, '?').slice(0, MAX_NAME_CHARS)
+}
+
+function check({
+  issuer,
+  audience,
+  claims = {},
+  sessionMs = 0,
+  jwksUrl,
+  keyCooldownMs = 0,
+}: JwtTokenRule): void {
+  for (const url of [issuer, ...(jwksUrl === undefined ? [] : [jwksUrl])])
+    if (!(URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)))
+      throw new TunnelError('OPTION_INVALID', `tokenReader: "${url}" is not an http:// or https:// URL.`)
+  if (audience === '')
+    throw new TunnelError(
+      'OPTION_INVALID',
+      'tokenReader: an audience says for whom tokens are, and is not empty.',
+    )
+  for (const [name, value] of Object.entries(claims))
+    if (value === '')
+      throw new TunnelError('OPTION_INVALID', `tokenReader: the claim ${name} must have a value, or "*".`)
+  for (const [name, ms] of Object.entries({ sessionMs, keyCooldownMs }))
+    if (!(Number.isSafeInteger(ms) && ms >= 0 && ms <= MAX_MS))
+      throw new TunnelError('OPTION_INVALID', `tokenReader: ${name} must be from 0 to ${MAX_MS}, not ${ms}.`)
+}
+
+/** What a timer can wait. */
+const MAX_MS = 2_147_483_647
