@@ -2,6 +2,7 @@
 
 export { connectTunnel, TunnelClient } from './client/client.ts'
 export type { InspectOptions } from './client/inspect/options.ts'
+export type { Exchange, SeenMessage, WaitOptions, Watchable } from './client/inspect/seen.ts'
 export type { ClientLimits } from './client/limits.ts'
 export type {
   FetchHandler,

@@ -76,7 +76,7 @@ const ALLOWED: Record<string, readonly string[]> = {
     ...LOW,
   ],
   client: ['session', 'http', 'wire', 'names', 'errors', 'guard', 'own-guard', 'file-watch', ...LOW],
-  integrations: ['client', 'errors'],
+  integrations: ['client', 'server', 'errors'],
   ui: ['client'],
   config: ['server', 'client', 'errors', 'names', 'words', 'guard'],
   tls: ['certificates', 'store', 'stores'],

@@ -50,6 +50,7 @@ beforeAll(async () => {
       localtunnels: [join(root, 'src/index.ts')],
       'localtunnels/client': [join(root, 'src/client.ts')],
       'localtunnels/tls': [join(root, 'src/tls.ts')],
+      'localtunnels/test': [join(root, 'src/integrations/test.ts')],
     },
     typeRoots: [join(root, 'node_modules/@types')],
     // The rules of the library are not those of its users.

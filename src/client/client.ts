@@ -19,7 +19,8 @@ import type {
   VisitorSeen,
 } from './connection.ts'
 import { GuardFiles } from './guard-files.ts'
-import { Inspection } from './inspect/inspection.ts'
+import { Inspection, inspectionOf } from './inspect/inspection.ts'
+import type { Exchange, WaitOptions, Watchable } from './inspect/seen.ts'
 import type {
   HttpTunnelOptions,
   OriginOptions,
@@ -66,6 +67,9 @@ const WATCHED = [
   'visitorDisconnected',
 ] as const
 
+/** Exchanges of every tunnel, until the client ends. */
+const ALL = { tunnel: () => undefined, over: new AbortController().signal }
+
 /**
  * A tunnel client. With `port`, `url`, `unix`, `fetch` or `folder` it has an HTTP tunnel, and `connect()` resolves once
  * its URL is registered; `http()`, `tcp()`, `udp()` add tunnels, on the same connection. A lost connection is made again for ever
@@ -74,7 +78,7 @@ const WATCHED = [
  *
  * Throws `OPTION_INVALID`, `PORT_INVALID` or `NAME_INVALID` for options that cannot be used.
  */
-export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDisposable {
+export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDisposable, Watchable {
   readonly #settings: ClientSettings
   readonly #connect: Connect
   readonly #resumes: ResumeFiles | undefined
@@ -266,6 +270,14 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     return this.#inspection?.inspector?.url
   }
 
+  get exchanges(): AsyncIterable<Exchange> {
+    return inspectionOf(this.#inspection).exchanges(ALL)
+  }
+
+  async waitFor(filter: string, options?: WaitOptions): Promise<Exchange> {
+    return await inspectionOf(this.#inspection).waitFor(ALL, filter, options)
+  }
+
   /** What the client is doing; every change comes with an event. */
   getState(): TunnelState {
     return this.#state
@@ -333,6 +345,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
         this.emit('health', { tunnel: name, isHealthy, ...(error !== undefined && { error }) }),
       resumes: this.#resumes,
       guards: this.#guards,
+      inspection: this.#inspection,
       failed: error => this.#stateFailed(error),
     })
     this.#tunnels.add(tunnel)

@@ -11,6 +11,8 @@ import type { Connection, Registration } from './connection.ts'
 import type { GuardFiles } from './guard-files.ts'
 import { GuardKeeping } from './guard-keeping.ts'
 import { HealthCheck } from './health.ts'
+import { type Inspection, inspectionOf } from './inspect/inspection.ts'
+import type { Exchange, WaitOptions } from './inspect/seen.ts'
 import type { Holding, ResumeFiles } from './resume-files.ts'
 import type { TunnelSettings } from './settings.ts'
 import type { Tunnel } from './tunnel.ts'
@@ -24,6 +26,8 @@ export interface TunnelOwner {
   /** What outlives the process, if anything should. */
   readonly resumes: ResumeFiles | undefined
   readonly guards: GuardFiles | undefined
+  /** What passes is captured, if the client was told to. */
+  readonly inspection: Inspection | undefined
   /** Something failed that the tunnel goes on after. */
   failed(error: TunnelError): void
 }
@@ -64,6 +68,8 @@ export class OwnTunnel implements Tunnel {
   /** Whether the connection there is now has granted it. */
   isRegistered = false
   isClosed = false
+  readonly #over = new AbortController()
+  readonly #watched = { tunnel: () => this.registration?.name, over: this.#over.signal }
 
   constructor(settings: TunnelSettings, owner: TunnelOwner) {
     this.settings = settings
@@ -129,6 +135,14 @@ export class OwnTunnel implements Tunnel {
     const { guard } = this.settings
     if (guard?.hasLinks) return makeLink(this.url, guard.key, options)
     throw new TunnelError('STATE_INVALID', 'The guard of this tunnel has no links.')
+  }
+
+  get exchanges(): AsyncIterable<Exchange> {
+    return inspectionOf(this.#owner.inspection).exchanges(this.#watched)
+  }
+
+  async waitFor(filter: string, options?: WaitOptions): Promise<Exchange> {
+    return await inspectionOf(this.#owner.inspection).waitFor(this.#watched, filter, options)
   }
 
   async revokeLink(id: string): Promise<void> {
@@ -212,6 +226,7 @@ export class OwnTunnel implements Tunnel {
   async close(): Promise<void> {
     if (this.isClosed) return
     this.isClosed = true
+    this.#over.abort()
     this.rest()
     this.#ready.reject(new TunnelError('CANCELLED', 'The tunnel was closed before it was granted.'))
     this.#owner.closed(this)

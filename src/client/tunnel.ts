@@ -3,9 +3,10 @@
 
 import type { LinkOptions } from '../guard.ts'
 import type { TunnelKind } from '../wire/control.ts'
+import type { Watchable } from './inspect/seen.ts'
 
 /** A tunnel, as `client.http`, `client.tcp` and the others return it. */
-export interface Tunnel extends AsyncDisposable {
+export interface Tunnel extends AsyncDisposable, Watchable {
   readonly kind: TunnelKind
   /** The subdomain granted, or kind and port, as in `tcp-20000`. */
   readonly name: string

@@ -13,13 +13,12 @@ import type { Inspector } from './inspector.ts'
 import { loadPage } from './page.ts'
 import type { Showing } from './secrets.ts'
 import { detailOf, rowOf } from './view.ts'
-import { waitForExchange } from './wait.ts'
+import { MAX_WAIT_MS, waitForExchange } from './wait.ts'
 
 const MAX_REPLAYS = 100
 const MAX_NOTE_CHARS = 2_000
 /** What a request to the API may carry: an edited body, as base64 and with room for its fields. */
 const MAX_REQUEST_BYTES = 16_777_216
-const MAX_WAIT_MS = 600_000
 
 /** One request, understood. */
 interface Asked {
@@ -234,8 +233,9 @@ export class InspectApi {
       throw new TunnelError('OPTION_INVALID', `timeoutMs must be a whole number from 1 to ${MAX_WAIT_MS}.`)
     if (after !== undefined && (typeof after !== 'string' || !/^\d{1,15}$/.test(after)))
       throw new TunnelError('OPTION_INVALID', 'after must be the id of an exchange.')
+    const wanted = filterOf(typeof filter === 'string' ? filter : null)
     const entry = await waitForExchange(this.#inspector, {
-      filter: filterOf(typeof filter === 'string' ? filter : null),
+      takes: one => this.#inspector.matches(wanted, one),
       timeoutMs: Number(timeoutMs),
       ...(after !== undefined && { after: Number(after) }),
       signal: request.signal,

@@ -1,9 +1,12 @@
 // What a client knows of its inspector: taps on its origins, which cost nothing until the inspector is loaded.
 
+import { TunnelError } from '../../errors.ts'
 import type { Origin } from '../origin.ts'
 import type { TunnelSettings } from '../settings.ts'
 import type { Inspected, Inspector } from './inspector.ts'
 import type { InspectSettings } from './options.ts'
+import type { Watched } from './program.ts'
+import type { Exchange, WaitOptions } from './seen.ts'
 import { tapped } from './tap.ts'
 
 export class Inspection {
@@ -11,7 +14,7 @@ export class Inspection {
   inspector: Inspector | undefined
   readonly #tunnels = new Set<Inspected>()
   readonly #loading: () => Promise<Inspector>
-  #starting: Promise<void> | undefined
+  #starting: Promise<Inspector> | undefined
 
   constructor(settings: InspectSettings) {
     this.settings = settings
@@ -66,14 +69,36 @@ export class Inspection {
 
   /** Loads the inspector. */
   async start(): Promise<void> {
+    await (await this.#load()).open()
+  }
+
+  #load(): Promise<Inspector> {
     this.#starting ??= this.#loading().then(inspector => {
       this.inspector = inspector
+      return inspector
     })
-    await this.#starting
-    await this.inspector?.open()
+    return this.#starting
+  }
+
+  // ── For programs ───────────────────────────────────────────────────────────────────────────────────────────
+
+  async *exchanges(watched: Watched): AsyncGenerator<Exchange, void, undefined> {
+    const [inspector, { exchangesOf }] = await Promise.all([this.#load(), import('./program.ts')])
+    yield* exchangesOf(inspector, watched)
+  }
+
+  async waitFor(watched: Watched, filter: string, options?: WaitOptions): Promise<Exchange> {
+    const [inspector, program] = await Promise.all([this.#load(), import('./program.ts')])
+    return await program.waitFor(inspector, watched, filter, options)
   }
 
   stop(): void {
     this.inspector?.close()
   }
+}
+
+/** Throws `STATE_INVALID` without an inspector. */
+export function inspectionOf(inspection: Inspection | undefined): Inspection {
+  if (inspection !== undefined) return inspection
+  throw new TunnelError('STATE_INVALID', 'The client captures nothing: it was made without inspect: true.')
 }

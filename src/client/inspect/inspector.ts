@@ -36,6 +36,8 @@ export class Inspector extends Events<{ closed: undefined }> {
   readonly reports: Reports
   readonly tunnels: ReadonlySet<Inspected>
   readonly startedAt: Date = new Date()
+  /** Nothing comes any more, until the client connects again. */
+  isClosed = false
   /** Where page and API are, while they are. */
   #desk: Desk | undefined
 
@@ -53,6 +55,7 @@ export class Inspector extends Events<{ closed: undefined }> {
 
   /** Opens page and API, unless the options say not to. Rejects with `PORT_IN_USE`. */
   async open(): Promise<void> {
+    this.isClosed = false
     if (this.settings.port === undefined || this.#desk !== undefined) return
     const { openDesk } = await import('./desk.ts')
     this.#desk = await openDesk(this, this.settings.port)
@@ -122,6 +125,7 @@ export class Inspector extends Events<{ closed: undefined }> {
   /** Page and API end; what is kept stays, for the next connection of the client. */
   close(): void {
     this.capture.close()
+    this.isClosed = true
     this.emit('closed', undefined)
     this.#desk?.close()
     this.#desk = undefined

@@ -2,40 +2,45 @@
 
 import { TunnelError } from '../../errors.ts'
 import type { Entry } from './entry.ts'
-import type { Filter } from './filter.ts'
 import type { Inspector } from './inspector.ts'
 
+export const MAX_WAIT_MS = 600_000
+
 export interface WaitFor {
-  readonly filter: Filter
+  /** Whether this is it; asked of each that has ended, once. */
+  readonly takes: (entry: Entry) => boolean
   readonly timeoutMs: number
   /** Those that came behind this one are looked at, too. */
   readonly after?: number
   readonly signal?: AbortSignal
 }
 
-/** The first exchange that matches and has ended. Rejects with `WAIT_TIMEOUT`, or `CANCELLED` by the signal. */
+/** The first exchange that is taken and has ended. Rejects with `WAIT_TIMEOUT`, or `CANCELLED` by the signal and at the inspector's end. */
 export function waitForExchange(
   inspector: Inspector,
-  { filter, timeoutMs, after, signal }: WaitFor,
+  { takes, timeoutMs, after, signal }: WaitFor,
 ): Promise<Entry> {
   const { store } = inspector
   if (after !== undefined)
     for (const entry of store.entries())
-      if (entry.id > after && entry.state !== 'open' && inspector.matches(filter, entry))
-        return Promise.resolve(entry)
+      if (entry.id > after && entry.state !== 'open' && takes(entry)) return Promise.resolve(entry)
   return new Promise((resolve, reject) => {
     const settle = (settled: () => void) => {
-      stop()
+      for (const stop of stops) stop()
       clearTimeout(timer)
       signal?.removeEventListener('abort', abort)
       settled()
     }
-    const stop = store.on('ended', entry => {
-      if (inspector.matches(filter, entry)) settle(() => resolve(entry))
-    })
+    const abort = () =>
+      settle(() => reject(new TunnelError('CANCELLED', 'The wait ended before anything matched.')))
+    const stops = [
+      store.on('ended', entry => {
+        if (takes(entry)) settle(() => resolve(entry))
+      }),
+      inspector.on('closed', abort),
+    ]
     const timer = setTimeout(() => settle(() => reject(new TunnelError('WAIT_TIMEOUT'))), timeoutMs)
-    const abort = () => settle(() => reject(new TunnelError('CANCELLED')))
     signal?.addEventListener('abort', abort)
-    if (signal?.aborted === true) abort()
+    if (signal?.aborted === true || inspector.isClosed) abort()
   })
 }

@@ -1,0 +1,82 @@
+// A server on this machine for one tunnel: in this process on Bun, in one of Bun's own on Node.
+
+import type { TunnelClientOptions } from '../client/options.ts'
+import { TunnelError } from '../errors.ts'
+
+/**
+ * The tunnel 127 below the domain 0.0.1 has the host 127.0.0.1: its URL works wherever an address does. `*.localhost` is known to
+ * browsers and to Bun, not to every system, and so not to Node.
+ */
+const DOMAIN = '0.0.1'
+const NAME = '127'
+const SERVER_OPTIONS = {
+  port: 0,
+  host: '127.0.0.1',
+  domains: [DOMAIN],
+  limits: { drainTimeoutMs: 0, startupHoldMs: 0, leaseMs: 0 },
+} as const
+
+export interface LocalServer {
+  /** What the client has to be told. */
+  readonly options: Pick<TunnelClientOptions, 'server' | 'subdomain' | 'exact' | 'proxy' | 'token'>
+  stop(): Promise<void>
+}
+
+/** Rejects with `RUNTIME_UNSUPPORTED` where there is no Bun. */
+export async function startLocalServer(): Promise<LocalServer> {
+  if (!('Bun' in globalThis)) return await startProcess()
+  const { TunnelServer } = await import('../server/server.ts')
+  const server = new TunnelServer(SERVER_OPTIONS)
+  await server.start()
+  return { options: optionsFor(server.port), stop: () => server.stop() }
+}
+
+function optionsFor(port: number): LocalServer['options'] {
+  // The address itself is the tunnel's: clients come to the control host.
+  return { server: `http://localhost:${port}`, subdomain: NAME, exact: true, proxy: false, token: '' }
+}
+
+/** Ends with this process, however that ends: its standard input is closed then. */
+async function startProcess(): Promise<LocalServer> {
+  const { spawn } = await import('node:child_process')
+  const { tmpdir } = await import('node:os')
+  const isSource = import.meta.url.endsWith('.ts')
+  const server = new URL(`../index.${isSource ? 'ts' : 'js'}`, import.meta.url).href
+  const program = `
+    const { TunnelServer } = await import(${JSON.stringify(server)})
+    const server = new TunnelServer(${JSON.stringify(SERVER_OPTIONS)})
+    process.stdin.on('end', () => process.exit()).resume()
+    await server.start()
+    console.log(server.port)
+  `
+  // In a folder without configuration for Bun: what a project has there is not for this program.
+  const child = spawn('bun', ['--no-env-file', '--config=/dev/null', '-e', program], {
+    cwd: tmpdir(),
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  const exited = new Promise<void>(resolve => {
+    child.once('exit', () => resolve())
+  })
+  const port = await new Promise<number>((resolve, reject) => {
+    child.once('error', cause => {
+      const text =
+        'Without `server` a tunnel server runs on this machine, which needs Bun: there is none on PATH.'
+      reject(new TunnelError('RUNTIME_UNSUPPORTED', text, { cause }))
+    })
+    child.once('exit', code =>
+      reject(new TunnelError('INTERNAL', `The server of the test ended at once (${code}).`)),
+    )
+    child.stdout.once('data', bytes => resolve(Number(String(bytes).trim())))
+  })
+  // A test runner that forgets it can still end.
+  child.unref()
+  for (const pipe of [child.stdin, child.stdout])
+    if ('unref' in pipe && typeof pipe.unref === 'function') pipe.unref()
+  return {
+    options: optionsFor(port),
+    async stop() {
+      child.stdin.end()
+      await exited
+    },
+  }
+}

@@ -1,0 +1,74 @@
+// `localtunnels/test`: a URL for what a test starts, and what came to it. Works without a network, in bun test, vitest and Playwright.
+//
+//   import { tunnel } from 'localtunnels/test'
+//   await using site = await tunnel(app.fetch)
+//   await payAt(site.url)
+//   expect((await site.waitFor('POST /hooks')).request?.json()).toMatchObject({ type: 'paid' })
+/// <reference lib="esnext.disposable" preserve="true" />
+
+import { TunnelClient } from '../client/client.ts'
+import type { Exchange, WaitOptions } from '../client/inspect/seen.ts'
+import type { FetchHandler, TunnelClientOptions } from '../client/options.ts'
+import { startLocalServer } from './local-server.ts'
+
+/** Less than the 5 s that bun test and vitest give a test: its failure then says what came instead. */
+const WAIT_MS = 4_000
+/** A test that wants every request gets every request. */
+const EVERY_REQUEST = { rate: 0, port: false } as const
+
+/** The options of `TunnelClient`; without `server` one is started on this machine, for this tunnel alone. */
+export type TestTunnelOptions = TunnelClientOptions
+
+export interface TestTunnel extends AsyncDisposable {
+  /** `http://127.0.0.1:40123` of the server on this machine; else what the server named gave. */
+  readonly url: string
+  /** The client: its events, and everything else it can do. */
+  readonly client: TunnelClient
+  /** What came, each exchange once it has ended; the loop ends with the tunnel. */
+  readonly exchanges: AsyncIterable<Exchange>
+  /** As that of `TunnelClient`, with a `timeout` of 4,000 ms by default: less than what test runners give a test. */
+  waitFor(filter: string, options?: WaitOptions): Promise<Exchange>
+  /** Ends it at once; what is under way is cut. */
+  close(): Promise<void>
+}
+
+/**
+ * Gives a URL to a function that answers requests, a port, or what options say, and keeps all that comes. Rejects as
+ * `TunnelClient.connect` does. The server on this machine needs Bun, also beside tests that run on Node: without,
+ * `RUNTIME_UNSUPPORTED`.
+ */
+export async function tunnel(
+  app: FetchHandler | number | TestTunnelOptions,
+  more: TestTunnelOptions = {},
+): Promise<TestTunnel> {
+  const options: TestTunnelOptions = { inspect: EVERY_REQUEST, ...more, ...originOf(app) }
+  const own = options.server === undefined ? await startLocalServer() : undefined
+  const client = new TunnelClient({ ...options, ...own?.options })
+  const close = async () => {
+    await client.disconnect()
+    await own?.stop()
+  }
+  try {
+    await client.connect()
+  } catch (error) {
+    await close()
+    throw error
+  }
+  return {
+    get url() {
+      return client.url
+    },
+    client,
+    get exchanges() {
+      return client.exchanges
+    },
+    waitFor: (filter, wait) => client.waitFor(filter, { timeout: WAIT_MS, ...wait }),
+    close,
+    [Symbol.asyncDispose]: close,
+  }
+}
+
+function originOf(app: FetchHandler | number | TestTunnelOptions): TestTunnelOptions {
+  if (typeof app === 'number') return { port: app }
+  return typeof app === 'function' ? { fetch: app } : app
+}
