@@ -84,6 +84,7 @@ export type ErrorCode =
   | 'TOKEN_THROTTLED'
   | 'TOKEN_EXPIRED'
   | 'TOKEN_ISSUER_UNAVAILABLE'
+  | 'LISTENERS_INVALID'
   | 'BUFFERS_FULL'
   | 'OPTION_INVALID'
   | 'PORT_INVALID'
@@ -602,6 +603,14 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     true,
     "The server cannot get the keys of the token's issuer, so it cannot look at the token.",
     'Try again in a few seconds; the operator sees to it that the server reaches the issuer.',
+  ),
+  LISTENERS_INVALID: entry(
+    240,
+    500,
+    'user',
+    false,
+    'A socket that was passed to the server is of no use to it.',
+    'Pass listening TCP sockets, one for each port of the server: see "Sockets of systemd" in docs/operating.md.',
   ),
   BUFFERS_FULL: entry(
     123,

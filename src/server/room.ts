@@ -12,6 +12,7 @@ import { Deadlines } from './deadlines.ts'
 import type { Arrival } from './front.ts'
 import { Guards } from './guards.ts'
 import { Holdings } from './holdings.ts'
+import type { Inheritance } from './inheritance.ts'
 import { Metrics } from './metrics.ts'
 import { Observers } from './observers.ts'
 import type { ServerLimits, TunnelServerEvents } from './options.ts'
@@ -63,6 +64,8 @@ export class ServerRoom {
   pressures: Pressures
   /** Whom the operator keeps away; likewise. */
   bans: Bans | undefined
+  /** Sockets that listened before the server did; `undefined`: it was given none. */
+  inheritance: Inheritance | undefined
   /** The operator takes this tunnel back just now. */
   closing: string | undefined
   /** What clients hold, by token or address. */

@@ -120,7 +120,8 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     this.#admission.start()
     this.#startupHold.begin()
     this.emit('start', { port: this.port, url: this.url })
-    if (isOpenServer(room.settings)) this.emit('warning', new TunnelError('OPEN_SERVER'))
+    if (isOpenServer(room.settings, room.inheritance?.areLocal))
+      this.emit('warning', new TunnelError('OPEN_SERVER'))
   }
 
   /**
@@ -272,7 +273,9 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     takeBack(next, this.#clientDesk.clients, room.tunnels)
     room.tunnels.routesChanged()
     this.#visitors.forgetHops()
-    if (isOpenServer(next) && !isOpenServer(before)) this.emit('warning', new TunnelError('OPEN_SERVER'))
+    const areLocal = room.inheritance?.areLocal
+    if (isOpenServer(next, areLocal) && !isOpenServer(before, areLocal))
+      this.emit('warning', new TunnelError('OPEN_SERVER'))
   }
 
   async #drainAndStop(): Promise<void> {
