@@ -153,6 +153,7 @@ export type ErrorCode =
   | 'ADMIN_INVALID'
   | 'BLOCKED'
   | 'CIRCUIT_OPEN'
+  | 'EDITOR_FAILED'
   | 'INTERNAL'
 
 /** What each error code means. */
@@ -1168,6 +1169,14 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     true,
     'The app failed too often in a short time, so nothing is sent to it for a while.',
     'Try again after the time in Retry-After; the operator sets how soon with breaker.',
+  ),
+  EDITOR_FAILED: entry(
+    217,
+    500,
+    'user',
+    false,
+    'The editor did not end in good order, so nothing was sent.',
+    'Set EDITOR, or VISUAL, to an editor that is there and waits until it is closed, such as "code --wait".',
   ),
   INTERNAL: entry(99, 500, 'server', false, 'Something went wrong inside localtunnels.', 'Please report it.'),
 }
