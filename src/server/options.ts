@@ -53,6 +53,11 @@ export interface TokenRule {
    * `OPTION_INVALID`.
    */
   readonly rate?: { readonly limit: number; readonly windowMs: number }
+  /**
+   * Bytes a second, each way, of all visitors of all its tunnels together. Default no bound. Above: bytes wait, and nothing is cut. Not for
+   * UDP. Below 1,024: `OPTION_INVALID`.
+   */
+  readonly bandwidth?: number
 }
 
 /** All addresses of the machine, IPv4. */

@@ -19,6 +19,7 @@ import type { ServerLimits, TunnelServerEvents } from './options.ts'
 import { Pressures } from './pressure.ts'
 import { type Destination, destinationOf } from './route.ts'
 import type { ServerSettings } from './settings.ts'
+import { Shaping, ShapingTimer } from './shaping.ts'
 import { Counters } from './stats.ts'
 import { Tunnels } from './tunnels.ts'
 import type { Upstream } from './upstream.ts'
@@ -62,6 +63,9 @@ export class ServerRoom {
   readonly metrics: Metrics | undefined
   /** What tunnels may do under pressure; replaced with the settings. */
   pressures: Pressures
+  /** How fast visitors may be; likewise. */
+  shaping: Shaping
+  readonly shapingTimer: ShapingTimer = new ShapingTimer(error => this.failed(error))
   /** Whom the operator keeps away; likewise. */
   bans: Bans | undefined
   /** Sockets that listened before the server did; `undefined`: it was given none. */
@@ -79,6 +83,7 @@ export class ServerRoom {
     this.#events = events
     const { admin } = settings
     this.pressures = new Pressures(settings.tunnelRules, this.deadlines)
+    this.shaping = new Shaping(settings.tunnelRules, this.shapingTimer)
     this.metrics = admin && new Metrics(admin.maxMetricTunnels, name => this.tunnels.find(name) !== undefined)
   }
 

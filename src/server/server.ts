@@ -27,6 +27,7 @@ import { ServerRoom } from './room.ts'
 import { ServerControl } from './server-control.ts'
 import { Serving } from './serving.ts'
 import { isOpenServer, type ServerSettings, serverSettings } from './settings.ts'
+import { Shaping } from './shaping.ts'
 import { StartupHold } from './startup-hold.ts'
 import type { ServerStats } from './stats.ts'
 import { statsOf } from './stats-of.ts'
@@ -270,6 +271,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     showCertificate?.()
     room.settings = next
     room.pressures = new Pressures(next.tunnelRules, room.deadlines)
+    room.shaping = new Shaping(next.tunnelRules, room.shapingTimer)
     takeBack(next, this.#clientDesk.clients, room.tunnels)
     room.tunnels.routesChanged()
     this.#visitors.forgetHops()
