@@ -46,6 +46,8 @@ export type ErrorCode =
   | 'ADDRESS_LIMIT'
   | 'DESCRIPTORS_SHORT'
   | 'SERVER_STARTING'
+  | 'CLUSTER_UNREACHABLE'
+  | 'CLUSTER_MOVED'
   | 'ORIGIN_REFUSED'
   | 'ORIGIN_TIMEOUT'
   | 'ORIGIN_CLOSED'
@@ -84,7 +86,6 @@ export type ErrorCode =
   | 'TOKEN_THROTTLED'
   | 'TOKEN_EXPIRED'
   | 'TOKEN_ISSUER_UNAVAILABLE'
-  | 'LISTENERS_INVALID'
   | 'BUFFERS_FULL'
   | 'OPTION_INVALID'
   | 'PORT_INVALID'
@@ -153,7 +154,6 @@ export type ErrorCode =
   | 'ADMIN_INVALID'
   | 'BLOCKED'
   | 'CIRCUIT_OPEN'
-  | 'EDITOR_FAILED'
   | 'INTERNAL'
 
 /** What each error code means. */
@@ -303,6 +303,22 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     true,
     'The server process has hardly any free descriptors.',
     'Let it open more (ulimit -n, LimitNOFILE=), or lower maxVisitors.',
+  ),
+  CLUSTER_UNREACHABLE: entry(
+    230,
+    503,
+    'server',
+    true,
+    'The server cannot reach the directory of its cluster.',
+    'Try again; the operator checks that Redis runs and that the server reaches it.',
+  ),
+  CLUSTER_MOVED: entry(
+    231,
+    421,
+    'server',
+    true,
+    'Another server of the cluster holds the name now.',
+    'Try again.',
   ),
   SERVER_STARTING: entry(
     118,
@@ -604,14 +620,6 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     true,
     "The server cannot get the keys of the token's issuer, so it cannot look at the token.",
     'Try again in a few seconds; the operator sees to it that the server reaches the issuer.',
-  ),
-  LISTENERS_INVALID: entry(
-    240,
-    500,
-    'user',
-    false,
-    'A socket that was passed to the server is of no use to it.',
-    'Pass listening TCP sockets, one for each port of the server: see "Sockets of systemd" in docs/operating.md.',
   ),
   BUFFERS_FULL: entry(
     123,
@@ -1169,14 +1177,6 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     true,
     'The app failed too often in a short time, so nothing is sent to it for a while.',
     'Try again after the time in Retry-After; the operator sets how soon with breaker.',
-  ),
-  EDITOR_FAILED: entry(
-    217,
-    500,
-    'user',
-    false,
-    'The editor did not end in good order, so nothing was sent.',
-    'Set EDITOR, or VISUAL, to an editor that is there and waits until it is closed, such as "code --wait".',
   ),
   INTERNAL: entry(99, 500, 'server', false, 'Something went wrong inside localtunnels.', 'Please report it.'),
 }

@@ -84,6 +84,7 @@ export async function withGuards({
   open: _open,
   tokensFile: _tokensFile,
   adminListener: _adminListener,
+  clusterOf: _clusterOf,
   rates = [],
   jwtTokens = [],
   pluginFiles: _pluginFiles,

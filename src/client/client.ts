@@ -8,9 +8,7 @@ import { associate } from '../sockets/associate.ts'
 import { dial } from '../sockets/dial.ts'
 import { watchWorkers } from '../sockets/worker-faults.ts'
 import { stopped } from './carrier.ts'
-import { connector } from './connect.ts'
 import type {
-  Connect,
   Connection,
   ConnectionEvents,
   RequestSeen,
@@ -37,6 +35,7 @@ import { pauseBefore } from './patience.ts'
 import { probePublicSide } from './probe.ts'
 import { ResumeFiles } from './resume-files.ts'
 import { guardToken } from './server-address.ts'
+import { Servers } from './servers.ts'
 import {
   type ClientSettings,
   clientSettings,
@@ -80,7 +79,7 @@ const ALL = { tunnel: () => undefined, over: new AbortController().signal }
  */
 export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDisposable, Watchable {
   readonly #settings: ClientSettings
-  readonly #connect: Connect
+  readonly #servers: Servers
   readonly #resumes: ResumeFiles | undefined
   readonly #guards: GuardFiles | undefined
   #hasStateFailed = false
@@ -114,7 +113,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   constructor(options: TunnelClientOptions) {
     super()
     this.#settings = clientSettings(options, process.env, dial)
-    this.#connect = connector(this.#settings)
+    this.#servers = new Servers(this.#settings)
     const { stateFolder, server } = this.#settings
     if (stateFolder !== undefined) {
       const origin = `${server.isSecure ? 'https' : 'http'}://${server.host}`
@@ -468,7 +467,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     const startedAt = performance.now()
     let connection: Connection | undefined
     let end: TunnelError | undefined
-    connection = await this.#connect(
+    connection = await this.#servers.connect(
       this.#connectionEvents(error => {
         end = error
         if (connection !== undefined && this.#connection === connection) this.#lost(error)
@@ -604,6 +603,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     this.#inspection?.inspector?.reports.forget()
     for (const tunnel of this.#tunnels) tunnel.isRegistered = false
     if (this.#state !== 'connected') return
+    this.#servers.goOn()
     const { signal } = this.#stopping
     // A server that grants and hangs up at once, again and again, is tried like one that is down.
     const lastedMs = performance.now() - this.#connectedAt

@@ -202,8 +202,10 @@ export interface TunnelClientOptions extends HttpTunnelOptions {
   /**
    * The tunnel server: `ws://`, `wss://`, `http://`, `https://` or `host[:port]`, which is https unless the host is this
    * machine. Default: `TUNNEL_SERVER` from the environment, else `http://localhost:8080`.
+   * Several servers of one cluster, each as above: when one cannot be reached or leaves, the client goes to the next at once. The
+   * token goes to each of them. At most 16; none: `OPTION_INVALID`.
    */
-  readonly server?: string
+  readonly server?: string | readonly string[]
   /**
    * Shared secret of the server. Default: `TUNNEL_TOKEN` from the environment, else none. Empty: none, whatever the
    * environment says. To another machine it goes over TLS only, else `TOKEN_IN_CLEAR`.

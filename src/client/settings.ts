@@ -87,6 +87,8 @@ export interface TunnelSettings {
 
 export interface ClientSettings {
   readonly server: ServerAddress
+  /** Of the same cluster. */
+  readonly otherServers: readonly ServerAddress[]
   /** The tunnel of a client that has just one. */
   readonly tunnel: TunnelSettings | undefined
   readonly token: string | undefined
@@ -115,6 +117,9 @@ export interface ClientSettings {
 /** What a timer can wait; more would fire at once. */
 const MAX_TIMER_MS = 2_147_483_647
 
+/** Of one cluster: more than anybody would type. */
+const MAX_SERVERS = 16
+
 export const DEFAULT_SERVER = 'http://localhost:8080'
 
 export function clientSettings(
@@ -132,7 +137,8 @@ export function clientSettings(
     throw new TunnelError('OPTION_INVALID', 'deadAfterMs must be more than pingIntervalMs.')
   }
   // An empty variable is one that is not set.
-  const server = parseServer(options.server ?? (environment.TUNNEL_SERVER || DEFAULT_SERVER), options)
+  const servers = serversOf(options.server ?? (environment.TUNNEL_SERVER || DEFAULT_SERVER), options)
+  const [server] = servers
   if (options.agent !== undefined && options.proxy) {
     throw new TunnelError('OPTION_INVALID', 'agent and proxy exclude each other: the agent is the way.')
   }
@@ -149,9 +155,10 @@ export function clientSettings(
     isInsecureTokenAllowed: options.insecureToken ?? false,
   }
   const token = (options.token ?? environment.TUNNEL_TOKEN) || undefined
-  guardToken(token, way)
+  for (const one of servers) guardToken(token, { ...way, server: one })
   return {
     ...way,
+    otherServers: servers.slice(1),
     dial: dialThrough(chooseProxy, dial),
     tunnel: isTunnelGiven(options)
       ? httpTunnel({ ...options, token: undefined }, environment, dial)
@@ -171,6 +178,16 @@ export function clientSettings(
     inspect: inspectSettings(options.inspect),
     limits: clientLimits(options.limits ?? {}),
   }
+}
+
+function serversOf(
+  given: string | readonly string[],
+  options: TunnelClientOptions,
+): readonly [ServerAddress, ...ServerAddress[]] {
+  const [first, ...others] = typeof given === 'string' ? [given] : given
+  if (first === undefined || others.length >= MAX_SERVERS)
+    throw new TunnelError('OPTION_INVALID', `server must name 1 to ${MAX_SERVERS} servers.`)
+  return [parseServer(first, options), ...others.map(one => parseServer(one, options))]
 }
 
 function reportRate(rate: number): number {

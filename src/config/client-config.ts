@@ -20,7 +20,6 @@ export interface ClientConfig {
 export interface ConnectionOptions
   extends Pick<
     TunnelClientOptions,
-    | 'server'
     | 'token'
     | 'insecureToken'
     | 'wire'
@@ -36,7 +35,9 @@ export interface ConnectionOptions
     | 'deadAfterMs'
     | 'proxy'
     | 'limits'
-  > {}
+  > {
+  readonly server?: string
+}
 
 export interface Checked<Config> {
   /** `undefined` when there are faults. */

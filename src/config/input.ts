@@ -268,6 +268,22 @@ export interface ServerAdmin {
   readonly probe?: number | string
 }
 
+/** The table `cluster`. */
+export interface ServerCluster {
+  /** The Redis or Valkey that the servers share: `redis://user:password@host:6379`, `rediss://host`, `unix:/path` or `sentinel://a:26379,b:26379/name`. */
+  readonly url: string
+  /** What the names of all keys there begin with. Default: `localtunnels`. */
+  readonly prefix?: string
+  /** PEM file of an authority to trust besides the usual ones, for `rediss://`. Default: none. */
+  readonly ca?: string
+  /** Where the other servers reach this one, such as `http://10.0.0.2:8080`. Default: the address that it listens on, or the first of this machine that is not loopback. */
+  readonly peerUrl?: string
+  /** What the servers know each other by, 32 characters at least. Default: one that is made, and kept in Redis. */
+  readonly secret?: string
+  /** What a client gets that registers while Redis cannot be reached. Default: `refuse`. */
+  readonly whenUnreachable?: 'refuse' | 'grant'
+}
+
 /** The table `rate`. */
 export interface ServerRate {
   /** Names, or patterns such as `team-*`. Default: all tunnels. */
@@ -304,14 +320,8 @@ export interface ServerTunnelRule {
   readonly maxQueued?: number
   /** How long one waits. Default: `10s`. */
   readonly queueTimeout?: number | string
-  /** Length of a request body, announced or not; above: 413. Default: that of the server. */
+  /** Length of a request body that the visitor announces; above: 413. Default: that of the server. */
   readonly maxContentLength?: number | string
-  /** Length of a request head; above: 431. Default: that of the server. */
-  readonly maxHead?: number | string
-  /** Bytes a second, each way, of all visitors of a tunnel; above, bytes wait and nothing is cut. Default: no bound. */
-  readonly bandwidth?: number | string
-  /** The same for each address of a visitor. Default: no bound. */
-  readonly addressBandwidth?: number | string
 }
 
 /** The table `access.log`. */
@@ -354,8 +364,6 @@ export interface ServerToken {
   readonly hosts?: readonly string[]
   /** Whether tunnels without a guard are refused. Default: `false`. */
   readonly requireGuard?: boolean
-  /** Bytes a second, each way, of all visitors of all its tunnels; above, bytes wait. Default: no bound. */
-  readonly bandwidth?: number | string
   /** How often all visitors of all its tunnels may ask; above: 429. Default: no bound. */
   readonly rate?: ServerTokenRate
   /** Tunnels of all its clients together, leases included. Default: `limits.max-token-tunnels`. */
@@ -404,8 +412,6 @@ export interface ServerJwtToken {
   readonly hosts?: readonly string[]
   /** Whether tunnels without a guard are refused. Default: `false`. */
   readonly requireGuard?: boolean
-  /** Bytes a second, each way, of all visitors of all its tunnels; above, bytes wait. Default: no bound. */
-  readonly bandwidth?: number | string
   /** How often all visitors of all its tunnels may ask; above: 429. Default: no bound. */
   readonly rate?: ServerJwtTokenRate
   /** Tunnels of all its clients together, leases included. Default: `limits.max-token-tunnels`. */
@@ -582,6 +588,8 @@ export interface ServerFile {
   readonly acme?: ServerAcme
   /** A listener for the operator alone: API, metrics, bans. A reload cannot change it. Default: none. */
   readonly admin?: ServerAdmin
+  /** The other servers of the same domains. A reload cannot change it. Default: none. */
+  readonly cluster?: ServerCluster
   /** Modules whose default export is a guard, a middleware, an observer, or a list of these. A reload cannot change them. Default: none. */
   readonly plugins?: readonly string[]
   /** Whether requests get an id (`X-Request-Id`) and a trace (`traceparent`). Default: `false`. */

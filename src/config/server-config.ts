@@ -64,6 +64,16 @@ export interface AccessLogConfig {
   readonly maxFiles?: number
 }
 
+/** The table `cluster`. */
+export interface ClusterConfig {
+  readonly url: string
+  readonly prefix?: string
+  readonly ca?: string
+  readonly peerUrl?: string
+  readonly secret?: string
+  readonly whenUnreachable?: 'refuse' | 'grant'
+}
+
 /** What is not there has the server's default. */
 export interface ServerConfigOptions extends TunnelServerOptions {
   /** File of the tokens of `localtunnels token`; `true`: the one in the state folder. */
@@ -74,6 +84,7 @@ export interface ServerConfigOptions extends TunnelServerOptions {
   /** PEM files of certificates, as flags name them. */
   readonly tlsFiles?: readonly { readonly cert: string; readonly key: string }[]
   readonly adminListener?: AdminConfig
+  readonly clusterOf?: ClusterConfig
   readonly rates?: readonly RateConfig[]
   readonly jwtTokens?: readonly JwtTokenConfig[]
   /** Paths of modules. */
@@ -134,11 +145,15 @@ export function checkServer(root: TableNode, options: CheckOptions): Checked<Ser
 export function serverOptions({ options }: ServerConfig, stronger: ServerConfigOptions): ServerConfigOptions {
   const limits = { ...options.limits, ...stronger.limits }
   const adminListener = { ...options.adminListener, ...stronger.adminListener }
+  const { url = '', ...peer } = stronger.clusterOf ?? {}
+  const clusterOf = { url: '', ...options.clusterOf, ...peer, ...(url !== '' && { url }) }
+  const hasCluster = (options.clusterOf ?? stronger.clusterOf) !== undefined
   const hasAdmin = (options.adminListener ?? stronger.adminListener) !== undefined
   return {
     ...options,
     ...stronger,
     ...(Object.keys(limits).length > 0 && { limits }),
     ...(hasAdmin && { adminListener }),
+    ...(hasCluster && { clusterOf }),
   }
 }

@@ -5,8 +5,10 @@ import type { RequestHead } from '../http/head.ts'
 import type { Pass, Reading, Refusal } from '../plugin.ts'
 import type { Account } from '../unsent.ts'
 import type { ClientReports } from './clients.ts'
+import type { Cluster } from './cluster/cluster.ts'
+import { MOVED_HEADER } from './cluster/peer-wire.ts'
 import { type Exchanges, msSince } from './exchanges.ts'
-import { type Arrival, type Route, refusal } from './front.ts'
+import { type Arrival, type Holding, type Route, refusal } from './front.ts'
 import { answerLinesOf, applyPasses, hidesAdded, type Judgement, keepOpen } from './guards.ts'
 import type { Member } from './member.ts'
 import type { Metrics } from './metrics.ts'
@@ -14,7 +16,6 @@ import type { Observers, Watched } from './observers.ts'
 import { memberCookie } from './pool.ts'
 import type { Pressure } from './pressure.ts'
 import { isFailure } from './reports.ts'
-import type { Shapes } from './shaping.ts'
 import type { Tunnel } from './tunnels.ts'
 import type { Upstream } from './upstream.ts'
 import { AnswerUpstream } from './upstreams/answer.ts'
@@ -35,8 +36,6 @@ export interface BookingHost {
   readonly metrics: Metrics | undefined
   /** What the tunnel may do under pressure; `undefined`: no rule names it. */
   pressureOf(tunnel: Tunnel): Pressure | undefined
-  /** How fast a visitor of the tunnel may be; `undefined`: as fast as it goes. */
-  shapesOf(tunnel: Tunnel, address: string): Shapes | undefined
   /** What an upstream becomes when middlewares wrap it; the same one when there are none. */
   wrapped(upstream: Upstream, wrapping: Wrapping): Upstream
   /** Whether visitors reach tunnels by https. */
@@ -45,6 +44,8 @@ export interface BookingHost {
   isSecureBefore(arrival: Arrival): boolean
   /** Address of the visitor, also behind trusted proxies. */
   addressOf(arrival: Arrival): string
+  /** The tunnel is another server's since the request began to wait for it: where it goes now. */
+  routeAgain(arrival: Arrival, booking: Booking): Route
 }
 
 /** The exchange that middlewares wrap. */
@@ -56,6 +57,12 @@ export interface Wrapping {
   /** What is answered is a refusal with this code. */
   refused(code: ErrorCode): void
 }
+
+/** What a request asks of the cluster that it waits for a name of. */
+export type NameWait = Pick<Cluster, 'awaitName'>
+
+/** A client moves from one server to another once; a request that meets three servers without the name is refused. */
+const MAX_SERVERS_TRIED = 3
 
 /** A queue that is full is another one in a second. */
 const QUEUE_RETRY_SECONDS = 1
@@ -90,13 +97,15 @@ export class Booking implements Visitor, Wrapping {
   #guardLines: Uint8Array | undefined
   /** A guard refused it, or a middleware got this from the app's side. */
   #guardCode: ErrorCode | undefined
-  #maxBodyBytes = Number.POSITIVE_INFINITY
   /** It counts there until it is over. */
   #pressure: Pressure | undefined
   /** For observers. */
   #watched: Watched | undefined
   /** The guards know that it is under way, and may cut it. */
   #stopKeeping: (() => void) | undefined
+  /** Another server has it: what it waits for if that one fails. */
+  #awaiting: (() => Holding<Route>) | undefined
+  #tries = 0
 
   constructor(arrival: Arrival, host: BookingHost) {
     this.#arrival = arrival
@@ -150,8 +159,6 @@ export class Booking implements Visitor, Wrapping {
     const pressure = this.#host.pressureOf(tunnel)
     if (pressure === undefined) return this.#routeTo(this.#choose(tunnel))
     if (this.head.contentLength > pressure.maxContentLength) return refusal('BODY_TOO_LARGE')
-    if (this.head.end - this.head.start > pressure.maxHeadBytes) return refusal('HEAD_TOO_LARGE')
-    this.#maxBodyBytes = pressure.maxContentLength
     const { slots } = pressure
     if (slots === undefined || slots.take()) return this.#enterUnder(pressure, tunnel)
     return {
@@ -216,16 +223,6 @@ export class Booking implements Visitor, Wrapping {
     return this.#member?.holder
   }
 
-  /** How fast the visitor may be; `undefined`: as fast as it goes, or it is no tunnel's. */
-  get shapes(): Shapes | undefined {
-    return this.#tunnel && this.#host.shapesOf(this.#tunnel, this.address)
-  }
-
-  /** Of a body without a length, that may be so long. */
-  get maxBodyBytes(): number {
-    return this.#maxBodyBytes
-  }
-
   /** The request failed at the member that had it, and may go to another one: each is asked once. */
   elsewhere(code: ErrorCode): Upstream | undefined {
     const tunnel = this.#tunnel
@@ -242,6 +239,43 @@ export class Booking implements Visitor, Wrapping {
     before.finished()
     this.#servedBy(chosen)
     return chosen.upstream
+  }
+
+  // ── For another server of the cluster ──────────────────────────────────────────────────────────────────────
+
+  /** The server that holds the name does the rest: guards, counts and reports are its own. */
+  toServer(upstream: Upstream, name: string, cluster: NameWait, again: () => Route): Route {
+    // That server makes the id.
+    this.head.requestId = ''
+    this.#awaiting = () => this.awaitingName(name, cluster, again)
+    return { kind: 'upstream', upstream }
+  }
+
+  /** No server that holds the name can be reached just now: `again` says where it goes once one can. */
+  awaitingName(name: string, cluster: NameWait, again: () => Route): Holding<Route> {
+    return {
+      kind: 'holding',
+      hold: held =>
+        cluster.awaitName(
+          name,
+          () => held(again()),
+          () => held(refusal('CLIENT_RECONNECTING')),
+        ) ?? 'CLIENT_RECONNECTING',
+    }
+  }
+
+  /** The server that had it failed it, without harm: it waits for another. `undefined`: it was tried often enough. */
+  awaitingServer(code: ErrorCode): Holding<Route> | undefined {
+    const awaiting = this.#awaiting
+    if (awaiting === undefined || ++this.#tries > MAX_SERVERS_TRIED) return undefined
+    this.#awaiting = undefined
+    if (code === 'CLUSTER_MOVED') this.retried()
+    return awaiting()
+  }
+
+  /** Another server sent the request here, and no tunnel of this one has the name any more. */
+  moved(): Route {
+    return this.#answered({ code: 'CLUSTER_MOVED', headers: [[MOVED_HEADER, '1']] })
   }
 
   /** The tunnel that it is for; `''`: none. */
@@ -345,6 +379,7 @@ export class Booking implements Visitor, Wrapping {
   }
 
   #routeTo(chosen: Chosen): Route {
+    if (chosen === 'CLUSTER_MOVED') return this.#host.routeAgain(this.#arrival, this)
     if (typeof chosen === 'string') return refusal(chosen)
     if (chosen.kind === 'holding' && this.#host.metrics !== undefined) this.#host.metrics.held++
     if (chosen.kind === 'holding')

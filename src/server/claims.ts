@@ -2,13 +2,14 @@
 
 import { type ErrorCode, TunnelError } from '../errors.ts'
 import type { Register } from '../wire/control.ts'
+import type { Cluster } from './cluster/cluster.ts'
 import type { OwnGuard } from './guards.ts'
 import type { Holder } from './holdings.ts'
 import type { Member } from './member.ts'
 import { ANYTHING, type Rule } from './policy.ts'
 import type { PortRanges } from './ports.ts'
 import { destinationOf } from './route.ts'
-import type { Claimant, PortFront, Tunnel, Tunnels } from './tunnels.ts'
+import { type Claimant, type PortFront, refusalOfName, type Tunnel, type Tunnels } from './tunnels.ts'
 
 type PortKind = 'tcp' | 'udp'
 type Claimed = Member | ErrorCode
@@ -118,6 +119,47 @@ export function detailOf(
     default:
       return undefined
   }
+}
+
+/** The same where a directory decides which server of a cluster has a name. Ports are each server's own. */
+export async function claimInCluster(
+  wish: Register,
+  claiming: Claiming,
+  host: ClaimHost,
+  cluster: Pick<Cluster, 'claim' | 'release'>,
+): Promise<Claimed> {
+  const { kind, name = '', hostNames = [], pool, resume } = wish
+  if (kind !== 'http' && kind !== 'tls') return claim(wish, claiming, host)
+  const refusal =
+    refusalOf(wish, claiming.rule, host.terms) ??
+    refusalOfName(name) ??
+    (claiming.holder.hasRoomFor('tunnels') ? undefined : 'CLIENT_LIMIT')
+  if (refusal !== undefined) return refusal
+  const claimed = await cluster.claim([name, ...hostNames], resume, pool !== undefined)
+  if (typeof claimed === 'string') return claimed
+  const member = await claim(wish, claiming, host)
+  if (typeof member !== 'string') member.giveSecret(claimed.secret)
+  else
+    for (const one of claimed.names)
+      if (host.tunnels.find(one) === undefined && host.tunnels.hostNames.ownerOf(one) === undefined)
+        cluster.release(one)
+  return member
+}
+
+/** The same for a name on the JSON wire, which has no secrets. */
+export async function claimNameInCluster(
+  name: string,
+  holder: Holder,
+  tunnels: Tunnels,
+  cluster: Pick<Cluster, 'claim' | 'release'>,
+): Promise<Claimed> {
+  const refusal = refusalOfName(name) ?? (holder.hasRoomFor('tunnels') ? undefined : 'CLIENT_LIMIT')
+  if (refusal !== undefined) return refusal
+  const claimed = await cluster.claim([name], undefined, false)
+  if (typeof claimed === 'string') return claimed
+  const member = tunnels.claim('http', name, { holder })
+  if (typeof member === 'string' && tunnels.find(name) === undefined) cluster.release(name)
+  return member
 }
 
 export function claim(wish: Register, claiming: Claiming, host: ClaimHost): Claimed | Promise<Claimed> {

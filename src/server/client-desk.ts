@@ -7,9 +7,10 @@ import type { Socket, SocketHandler } from '../socket.ts'
 import type { Register } from '../wire/control.ts'
 import type { Admission } from './admission.ts'
 import { adopt } from './adopt.ts'
-import { type Claiming, claim, detailOf, refusalOf, type Wish } from './claims.ts'
+import { type Claiming, claim, claimInCluster, detailOf, refusalOf, type Wish } from './claims.ts'
 import type { ClientHost } from './client-host.ts'
 import type { ClientConnection } from './clients.ts'
+import type { Cluster } from './cluster/cluster.ts'
 import type { Deadlines } from './deadlines.ts'
 import type { Holder } from './holdings.ts'
 import { LinkGate } from './links.ts'
@@ -152,14 +153,21 @@ export class ClientDesk implements ClientHost {
   claim(wish: Register, claiming: Claiming): Member | ErrorCode | Promise<Member | ErrorCode> {
     const room = this.#room
     if (room.state === 'draining') return 'SERVER_DRAINING'
-    return claim(wish, claiming, {
+    const host = {
       tunnels: room.tunnels,
       open: this.#ports,
-      isBlocked: name => room.isBlocked(name),
+      isBlocked: (name: string) => room.isBlocked(name),
       get terms() {
         return room.settings
       },
-    })
+    }
+    return room.cluster === undefined
+      ? claim(wish, claiming, host)
+      : claimInCluster(wish, claiming, host, room.cluster)
+  }
+
+  get cluster(): Cluster | undefined {
+    return this.#room.cluster
   }
 
   urlOf(tunnel: Tunnel): string {

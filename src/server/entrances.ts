@@ -15,16 +15,8 @@ export function acceptThrough(
   proto: Entrance['proto'],
   accept: AcceptVisitor,
 ): (socket: Socket, seat: Seat | undefined) => SocketHandler {
-  const isTrusted = (address: string) => room.isTrusted(address)
-  const hstsLine = () => room.settings.hstsLine
-  const isTraced = () => room.settings.isTraced
-  const direct: Entrance = {
-    proto,
-    isTrusted,
-    hstsLine: proto === 'https' ? hstsLine : () => undefined,
-    isTraced,
-  }
-  const overTls: Entrance = { proto: 'https', isTrusted, hstsLine, isTraced }
+  const direct = entranceOf(room, proto)
+  const overTls = entranceOf(room, 'https')
   // A header without an address leaves the proxy's own. Forwarding headers behind it are the visitor's words, not the proxy's.
   const untrusted: Entrance = { ...direct, isTrusted: () => false }
   const proxied: ProxiedHost = {
@@ -32,7 +24,7 @@ export function acceptThrough(
     get headerTimeoutMs() {
       return room.limits.headTimeoutMs
     },
-    isTrusted,
+    isTrusted: address => room.isTrusted(address),
     accept(socket, header, seat) {
       if (header === undefined) return accept(socket, direct, seat)
       return accept(socket, header.route === undefined ? untrusted : header.isTls ? overTls : direct, seat)
@@ -41,4 +33,14 @@ export function acceptThrough(
   }
   return (socket, seat) =>
     room.settings.acceptsProxyProtocol ? acceptProxied(socket, proxied, seat) : accept(socket, direct, seat)
+}
+
+/** For visitors that come by `proto`, without anything in between. */
+export function entranceOf(room: ServerRoom, proto: Entrance['proto']): Entrance {
+  return {
+    proto,
+    isTrusted: address => room.isTrusted(address),
+    hstsLine: () => (proto === 'https' ? room.settings.hstsLine : undefined),
+    isTraced: () => room.settings.isTraced,
+  }
 }

@@ -14,6 +14,8 @@ export interface Arrival {
   readonly remoteAddress: string
   /** Its connection showed a client's certificate, and it was verified. */
   readonly isCertified: boolean
+  /** Another server of the cluster sent it here: it is forwarded to no other. */
+  readonly isForwarded: boolean
   /** Whether only the control host may serve it, because the server is full. Asks again: some visitors may have left. */
   isRefused(): boolean
   /** Cuts the connection: the visitor must not take what it has for complete. */

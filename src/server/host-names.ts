@@ -16,6 +16,8 @@ interface Entry<Whose> {
 
 /** Looked up with each request for a host outside of the server's domains. */
 export class HostNames<Whose extends Owner> {
+  /** A host is no tunnel's any more. */
+  freed: ((host: string) => void) | undefined
   readonly #byHost = new Map<string, Entry<Whose>>()
 
   /** Where its requests go; `undefined`: it is no tunnel's. */
@@ -49,7 +51,9 @@ export class HostNames<Whose extends Owner> {
   give(hosts: readonly string[], owner: Whose): void {
     for (const host of hosts) {
       const entry = this.#byHost.get(host)
-      if (entry?.owner === owner && --entry.count === 0) this.#byHost.delete(host)
+      if (entry?.owner !== owner || --entry.count > 0) continue
+      this.#byHost.delete(host)
+      this.freed?.(host)
     }
   }
 }

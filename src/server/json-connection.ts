@@ -15,6 +15,7 @@ import {
   PONG,
   parseClientMessage,
 } from '../wire/json.ts'
+import { claimNameInCluster } from './claims.ts'
 import type { ClientHost } from './client-host.ts'
 import { ClientUse } from './client-use.ts'
 import { type ClientConnection, type ClientReports, NO_REPORTS } from './clients.ts'
@@ -276,13 +277,16 @@ export class JsonConnection implements ClientConnection, Deadline {
     if (!this.#hasRegistered) deadlines.arm(this, limits.registerTimeoutMs)
     const own = this.#registered.get(name)
     if (own !== undefined) return this.#confirm(own.member.tunnel)
-    let claimed = this.#claim(name)
+    const first = this.#claim(name)
+    let claimed = first instanceof Promise ? await first : first
+    if (this.isClosed) return this.#forsake(claimed)
     if (claimed === 'NAME_TAKEN' && (await this.#isLeftBehind(name))) {
       if (this.isClosed) return
       // It may have asked twice.
       const again = this.#registered.get(name)
       if (again !== undefined) return this.#confirm(again.member.tunnel)
-      claimed = this.#claim(name)
+      claimed = await this.#claim(name)
+      if (this.isClosed) return this.#forsake(claimed)
     }
     if (typeof claimed !== 'string') return this.#grant(claimed)
     this.holder.refused(performance.now())
@@ -299,11 +303,21 @@ export class JsonConnection implements ClientConnection, Deadline {
     this.close('INTERNAL')
   }
 
-  #claim(name: string): Member | ErrorCode {
+  /** It closed while the directory of a cluster was asked. */
+  #forsake(claimed: Member | ErrorCode): void {
+    if (typeof claimed !== 'string') claimed.lapse()
+  }
+
+  #claim(name: string): Member | ErrorCode | Promise<Member | ErrorCode> {
     if (this.holder.isRefusedTooOften(performance.now())) return 'REFUSED_TOO_OFTEN'
     if (this.#registered.size >= this.#host.limits.maxTunnels) return 'CLIENT_LIMIT'
     const refusal = this.#host.refusalOf({ kind: 'http', name }, this.#rule)
-    return refusal ?? this.#host.tunnels.claim('http', name, { holder: this.holder })
+    if (refusal !== undefined) return refusal
+    const { cluster, tunnels } = this.#host
+    const { holder } = this
+    return cluster === undefined
+      ? tunnels.claim('http', name, { holder })
+      : claimNameInCluster(name, holder, tunnels, cluster)
   }
 
   #detailOf(code: ErrorCode, name: string): string | undefined {

@@ -31,6 +31,8 @@ export class Member implements Deadline {
   /** SHA-256 of the resume secret; `undefined` for a JSON client, which has none. */
   #resumeHash: Buffer | undefined
   #probeHash: Buffer | undefined
+  /** Until it is granted. */
+  #given: string | undefined
 
   #holder: Holder
   #isGivenBack = false
@@ -132,11 +134,23 @@ export class Member implements Deadline {
    */
   secretFor(resume: string | undefined): string {
     if (resume !== undefined && this.isHeldBy(resume)) return resume
-    const secret = randomBytes(24).toString('base64url')
+    const secret = this.#given ?? randomBytes(24).toString('base64url')
+    this.#useSecret(secret)
+    this.#given = undefined
+    return secret
+  }
+
+  /** The secret that the directory of the cluster knows. */
+  giveSecret(secret: string): void {
+    if (this.isHeldBy(secret)) return
+    this.#useSecret(secret)
+    this.#given = secret
+  }
+
+  #useSecret(secret: string): void {
     this.#resumeHash = sha256(secret)
     this.#probeHash = sha256(probeProof(secret, text => sha256(text).toString('base64url')))
     this.tag = sha256(`member ${secret}`).toString('base64url', 0, 12)
-    return secret
   }
 
   isHeldBy(resume: string | undefined): boolean {

@@ -25,6 +25,7 @@ export function settingsAfter(now: ServerSettings, options: TunnelServerOptions)
     ['acceptProxyProtocol with tls', `${readsHellos(next)}`, `${readsHellos(now)}`],
     ['clientCa', isThere(next.clientCa), isThere(now.clientCa)],
     ['admin', adminOf(next), adminOf(now)],
+    ['cluster', isThere(next.cluster), isThere(now.cluster)],
     ['tlsMinVersion', next.tlsTerms.minVersion ?? '1.2', now.tlsTerms.minVersion ?? '1.2'],
   ])
     if (is !== was)

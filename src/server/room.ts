@@ -8,18 +8,17 @@ import type { AddressBounds } from './address-book.ts'
 import type { Bans } from './admin/bans.ts'
 import type { Wrapping } from './booking.ts'
 import { clientAddress } from './client-address.ts'
+import type { Cluster } from './cluster/cluster.ts'
 import { Deadlines } from './deadlines.ts'
 import type { Arrival } from './front.ts'
 import { Guards } from './guards.ts'
 import { Holdings } from './holdings.ts'
-import type { Inheritance } from './inheritance.ts'
 import { Metrics } from './metrics.ts'
 import { Observers } from './observers.ts'
 import type { ServerLimits, TunnelServerEvents } from './options.ts'
 import { Pressures } from './pressure.ts'
 import { type Destination, destinationOf } from './route.ts'
 import type { ServerSettings } from './settings.ts'
-import { Shaping, ShapingTimer } from './shaping.ts'
 import { Counters } from './stats.ts'
 import { Tunnels } from './tunnels.ts'
 import type { Upstream } from './upstream.ts'
@@ -63,13 +62,10 @@ export class ServerRoom {
   readonly metrics: Metrics | undefined
   /** What tunnels may do under pressure; replaced with the settings. */
   pressures: Pressures
-  /** How fast visitors may be; likewise. */
-  shaping: Shaping
-  readonly shapingTimer: ShapingTimer = new ShapingTimer(error => this.failed(error))
   /** Whom the operator keeps away; likewise. */
   bans: Bans | undefined
-  /** Sockets that listened before the server did; `undefined`: it was given none. */
-  inheritance: Inheritance | undefined
+  /** The other servers; `undefined`: there are none. */
+  cluster: Cluster | undefined
   /** The operator takes this tunnel back just now. */
   closing: string | undefined
   /** What clients hold, by token or address. */
@@ -83,7 +79,6 @@ export class ServerRoom {
     this.#events = events
     const { admin } = settings
     this.pressures = new Pressures(settings.tunnelRules, this.deadlines)
-    this.shaping = new Shaping(settings.tunnelRules, this.shapingTimer)
     this.metrics = admin && new Metrics(admin.maxMetricTunnels, name => this.tunnels.find(name) !== undefined)
   }
 
@@ -177,6 +172,28 @@ export class ServerRoom {
 
   isHeard(event: keyof TunnelServerEvents): boolean {
     return this.#events.isHeard(event)
+  }
+
+  // ── Cluster ────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** The server has joined: the directory hears of names that are free again. */
+  joined(cluster: Cluster): void {
+    this.cluster = cluster
+    this.tunnels.freed = name => cluster.release(name)
+    this.tunnels.hostNames.freed = host => cluster.release(host)
+  }
+
+  /** Another server holds a name that a tunnel here has. Requests that wait for its client go there. */
+  lost(name: string): void {
+    const tunnel = this.tunnels.hostNames.ownerOf(name) ?? this.tunnels.find(name)
+    if (tunnel === undefined) return
+    tunnel.release('CLUSTER_MOVED')
+    for (const member of [...tunnel.members]) {
+      const { client } = member
+      member.remove()
+      // It asks again for what it has, and learns whether it is still its own.
+      client?.close('CARRIER_LOST')
+    }
   }
 
   /** Something threw or failed that no visitor or client is answered with. */

@@ -1,10 +1,15 @@
 // What the control host may ask of its server.
 
 import type { ErrorCode } from '../errors.ts'
+import type { RequestHead } from '../http/head.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
 import { VERSION } from '../version.ts'
 import type { ClientDesk } from './client-desk.ts'
+import { peerRoute } from './cluster/peer-door.ts'
 import type { ControlHost } from './control.ts'
+import { entranceOf } from './entrances.ts'
+import type { Route } from './front.ts'
+import type { HttpFront } from './fronts/http.ts'
 import type { SessionLinks } from './links.ts'
 import type { Rule } from './policy.ts'
 import type { ServerRoom } from './room.ts'
@@ -17,7 +22,11 @@ export class ServerControl implements ControlHost {
   readonly #room: ServerRoom
   readonly #clients: ClientDesk
 
-  constructor(room: ServerRoom, clients: ClientDesk) {
+  readonly #httpFront: () => HttpFront
+
+  /** `httpFront`: it is made later. */
+  constructor(room: ServerRoom, clients: ClientDesk, httpFront: () => HttpFront) {
+    this.#httpFront = httpFront
     this.tokenGate = clients.tokenGate
     this.#room = room
     this.#clients = clients
@@ -42,6 +51,15 @@ export class ServerControl implements ControlHost {
 
   linksOf(secret: string): SessionLinks | undefined {
     return this.#clients.linkGate.find(secret)
+  }
+
+  peerRoute(head: RequestHead): Route {
+    const room = this.#room
+    return peerRoute(head, {
+      cluster: room.cluster,
+      httpFront: this.#httpFront(),
+      entranceOf: proto => entranceOf(room, proto),
+    })
   }
 
   isKnownHost(host: string): boolean {

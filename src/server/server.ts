@@ -27,7 +27,6 @@ import { ServerRoom } from './room.ts'
 import { ServerControl } from './server-control.ts'
 import { Serving } from './serving.ts'
 import { isOpenServer, type ServerSettings, serverSettings } from './settings.ts'
-import { Shaping } from './shaping.ts'
 import { StartupHold } from './startup-hold.ts'
 import type { ServerStats } from './stats.ts'
 import { statsOf } from './stats-of.ts'
@@ -92,10 +91,10 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       this.#startupHold,
       { urlOf: tunnel => this.#listeners.urlOf(tunnel) },
     )
-    const control = new ServerControl(room, this.#clientDesk)
+    const control: ServerControl = new ServerControl(room, this.#clientDesk, () => httpFront)
     const serving = new Serving(room, this.#exchanges, gate, this.#startupHold, control)
     const lanes = new LaneDesk(room, serving)
-    const httpFront = new HttpFront(room, serving, lanes, this.#visitors)
+    const httpFront: HttpFront = new HttpFront(room, serving, lanes, this.#visitors)
     const redirects = new Redirects(room, serving, () => this.port)
     const redirectFront = new HttpFront(room, redirects, lanes, this.#visitors)
     const tlsFront = new TlsFront(room, this.#rawVisits)
@@ -121,8 +120,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     this.#admission.start()
     this.#startupHold.begin()
     this.emit('start', { port: this.port, url: this.url })
-    if (isOpenServer(room.settings, room.inheritance?.areLocal))
-      this.emit('warning', new TunnelError('OPEN_SERVER'))
+    if (isOpenServer(room.settings)) this.emit('warning', new TunnelError('OPEN_SERVER'))
   }
 
   /**
@@ -213,10 +211,33 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     await this.#listeners.open()
     try {
       await this.#openAdmin(this.#room.settings.admin)
+      await this.#joinCluster(this.#room.settings)
     } catch (error) {
       this.#listeners.close(true)
       throw error
     }
+  }
+
+  /** From now on the other servers send requests here. */
+  async #joinCluster({ cluster: options, hostname, domains }: ServerSettings): Promise<void> {
+    if (options === undefined) return
+    const room = this.#room
+    const { Cluster, peerUrlOf } = await import('./cluster/cluster.ts')
+    const cluster = new Cluster(options, {
+      get limits() {
+        return room.limits
+      },
+      deadlines: room.deadlines,
+      controlHost: domains[0] ?? 'localhost',
+      lost: name => room.lost(name),
+      isServedHere: name => {
+        const { name: tunnel } = room.tunnels.hostNames.destinationOf(name) ?? { name }
+        return room.tunnels.find(tunnel)?.upstream !== undefined
+      },
+      failed: error => room.failed(error),
+    })
+    await cluster.start(options.peerUrl ?? peerUrlOf(hostname, this.port, room.settings.isTls))
+    room.joined(cluster)
   }
 
   async #openAdmin(settings: AdminSettings | undefined): Promise<void> {
@@ -271,13 +292,10 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     showCertificate?.()
     room.settings = next
     room.pressures = new Pressures(next.tunnelRules, room.deadlines)
-    room.shaping = new Shaping(next.tunnelRules, room.shapingTimer)
     takeBack(next, this.#clientDesk.clients, room.tunnels)
     room.tunnels.routesChanged()
     this.#visitors.forgetHops()
-    const areLocal = room.inheritance?.areLocal
-    if (isOpenServer(next, areLocal) && !isOpenServer(before, areLocal))
-      this.emit('warning', new TunnelError('OPEN_SERVER'))
+    if (isOpenServer(next) && !isOpenServer(before)) this.emit('warning', new TunnelError('OPEN_SERVER'))
   }
 
   async #drainAndStop(): Promise<void> {
@@ -290,6 +308,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     await nextTurn()
     this.#listeners.close(false)
     room.isShut = true
+    room.cluster?.leave()
     for (const client of clients) client.drain()
     this.#startupHold.end('SERVER_DRAINING')
     tunnels.drain('SERVER_DRAINING')
@@ -304,6 +323,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     this.#admission.stop()
     this.#exchanges.flush()
     room.deadlines.stop()
+    room.cluster?.stop()
     this.#stopWatchingWorkers?.()
     await this.#admin?.stop()
     this.#listeners.close(true)

@@ -1,6 +1,8 @@
 // Where each request goes: to the control host, to a tunnel's client, into a wait, or to an error page.
 
+import type { Node } from '../directory.ts'
 import { Booking, type BookingDesk, type BookingHost, type Wrapping } from './booking.ts'
+import { PEER_PROTOCOL } from './cluster/peer-wire.ts'
 import { type ControlHost, controlRoute } from './control.ts'
 import type { Exchanges } from './exchanges.ts'
 import { type Arrival, type Route, refusal } from './front.ts'
@@ -10,7 +12,6 @@ import type { Pressure } from './pressure.ts'
 import { proberOf, probeUpstream } from './probe.ts'
 import type { ServerRoom } from './room.ts'
 import type { NamedTunnel } from './route.ts'
-import type { Shapes } from './shaping.ts'
 import type { StartupHold } from './startup-hold.ts'
 import { refusalOfName, type Tunnel } from './tunnels.ts'
 import type { Upstream } from './upstream.ts'
@@ -59,10 +60,6 @@ export class Serving implements BookingDesk, BookingHost {
     return this.#room.pressures.of(tunnel)
   }
 
-  shapesOf(tunnel: Tunnel, address: string): Shapes | undefined {
-    return this.#room.shaping.of(tunnel, address)
-  }
-
   get metrics(): Metrics | undefined {
     return this.#room.metrics
   }
@@ -75,6 +72,10 @@ export class Serving implements BookingDesk, BookingHost {
     return this.#room.addressOf(arrival)
   }
 
+  routeAgain(arrival: Arrival, booking: Booking): Route {
+    return this.#route(arrival, booking)
+  }
+
   #route(arrival: Arrival, booking: Booking): Route {
     const { head } = arrival
     const { limits, settings, state } = this.#room
@@ -84,7 +85,8 @@ export class Serving implements BookingDesk, BookingHost {
     const isDraining = state === 'draining'
     if (isDraining && head.upgrade === 'websocket') return refusal('SERVER_DRAINING')
     const destination = this.#room.destinationOf(head.host)
-    if (destination.kind === 'control' && head.upgrade !== '' && settings.clientCa && !arrival.isCertified)
+    const isClients = head.upgrade !== '' && head.upgrade !== PEER_PROTOCOL
+    if (destination.kind === 'control' && isClients && settings.clientCa && !arrival.isCertified)
       return refusal('CLIENT_CERTIFICATE_MISSING')
     if (destination.kind === 'control')
       return isDraining && head.upgrade !== ''
@@ -98,8 +100,16 @@ export class Serving implements BookingDesk, BookingHost {
   /** After a restart it may be the host of a tunnel whose client is on its way back. */
   #routeToUnknown(arrival: Arrival, booking: Booking): Route {
     const { host } = arrival.head
-    if (!this.#room.settings.policy.opensHosts || !this.#startupHold.isAwaited(host))
-      return refusal('HOST_UNKNOWN')
+    if (!this.#room.settings.policy.opensHosts) return refusal('HOST_UNKNOWN')
+    return (
+      this.#routeElsewhere(arrival, booking, host, () => this.#routeToAwaited(arrival, booking)) ??
+      this.#routeToAwaited(arrival, booking)
+    )
+  }
+
+  #routeToAwaited(arrival: Arrival, booking: Booking): Route {
+    const { host } = arrival.head
+    if (!this.#startupHold.isAwaited(host)) return refusal('HOST_UNKNOWN')
     return this.#startupHold.holding(host, this.#ownAddress(arrival), () => {
       const destination = this.#room.destinationOf(host)
       return destination.kind === 'tunnel'
@@ -108,7 +118,55 @@ export class Serving implements BookingDesk, BookingHost {
     })
   }
 
-  #routeToTunnel(arrival: Arrival, booking: Booking, { name, isBelow }: NamedTunnel): Route {
+  #routeToTunnel(arrival: Arrival, booking: Booking, named: NamedTunnel): Route {
+    const { name } = named
+    const here = () => this.#routeHere(arrival, booking, named)
+    if (this.#room.tunnels.find(name) !== undefined || !this.#mayBeClaimed(name)) return here()
+    return this.#routeElsewhere(arrival, booking, name, here) ?? here()
+  }
+
+  /**
+   * Where a name is asked for that no tunnel here has: at the server that holds it. `here`: no server does. `undefined`: there
+   * are no others.
+   */
+  #routeElsewhere(arrival: Arrival, booking: Booking, name: string, here: () => Route): Route | undefined {
+    const { cluster } = this.#room
+    if (cluster === undefined) return undefined
+    // It was sent here by a server that took this one for the holder.
+    if (arrival.isForwarded) return booking.moved()
+    const routeTo = (nodes: readonly Node[]): Route => {
+      if (nodes.length === 0) return here()
+      const again = () => this.#route(arrival, booking)
+      const upstream = cluster.upstreamTo(nodes)
+      return upstream === undefined
+        ? booking.awaitingName(name, cluster, again)
+        : booking.toServer(upstream, name, cluster, again)
+    }
+    const found = cluster.find(name)
+    if (found === undefined) return refusal('TUNNEL_BUSY')
+    if (!(found instanceof Promise)) return routeTo(found)
+    return {
+      kind: 'holding',
+      hold(held) {
+        let isOver = false
+        let stop: (() => void) | undefined
+        const go = (route: Route): void => {
+          if (isOver) return
+          if (route.kind !== 'holding') return held(route)
+          const outcome = route.hold(go)
+          if (typeof outcome === 'string') held(refusal(outcome))
+          else stop = outcome
+        }
+        void found.then(routeTo, () => refusal('CLUSTER_UNREACHABLE')).then(go)
+        return () => {
+          isOver = true
+          stop?.()
+        }
+      },
+    }
+  }
+
+  #routeHere(arrival: Arrival, booking: Booking, { name, isBelow }: NamedTunnel): Route {
     const tunnel = this.#room.tunnels.find(name)
     if (tunnel === undefined && this.#startupHold.isAwaited(name) && this.#mayBeClaimed(name))
       return this.#startupHold.holding(name, this.#ownAddress(arrival), () =>

@@ -8,6 +8,7 @@ import type { Guard, GuardMaker, Middleware, Observer } from '../plugin.ts'
 import type { ServerTls } from '../sockets/bun.ts'
 import type { AddressBounds } from './address-book.ts'
 import type { AdminOptions, AdminSettings } from './admin/options.ts'
+import type { ClusterOptions } from './cluster/options.ts'
 import {
   DEFAULT_HOST,
   DEFAULT_LIMITS,
@@ -23,8 +24,6 @@ import type { TunnelRule } from './tunnel-rule.ts'
 
 export interface ServerSettings {
   readonly port: number
-  /** Descriptors of sockets that listen already. */
-  readonly inherited: readonly number[]
   /** Address to listen on. */
   readonly hostname: string
   /** At least one; URLs name the first. */
@@ -67,6 +66,7 @@ export interface ServerSettings {
   readonly observers: readonly Observer[]
   readonly middlewares: readonly Middleware[]
   readonly admin: AdminSettings | undefined
+  readonly cluster: ClusterOptions | undefined
   readonly tunnelRules: readonly TunnelRule[]
   readonly isTraced: boolean
   readonly limits: ServerLimits
@@ -87,7 +87,6 @@ export function serverSettings(options: TunnelServerOptions): ServerSettings {
   const domains = checkDomains(options.domains ?? ['localhost'])
   return {
     port,
-    inherited: checkInherited(options.inherited ?? []),
     hostname: options.host ?? DEFAULT_HOST,
     domains,
     domainsByLength: domains.toSorted((one, other) => other.length - one.length),
@@ -110,6 +109,7 @@ export function serverSettings(options: TunnelServerOptions): ServerSettings {
     acceptsProxyProtocol: checkProxyProtocol(options),
     ...checkAllPlugins(options),
     admin: checkAdmin(options.admin),
+    cluster: checkCluster(options.cluster),
     isTraced: options.tracing ?? false,
     tunnelRules: checkTunnelRules(options.tunnelRules ?? []),
     guarding: options.guarding,
@@ -124,11 +124,19 @@ export function serverSettings(options: TunnelServerOptions): ServerSettings {
   }
 }
 
-function checkInherited(descriptors: readonly number[]): readonly number[] {
-  for (const descriptor of descriptors)
-    if (!(Number.isInteger(descriptor) && descriptor >= 0))
-      throw new TunnelError('OPTION_INVALID', `inherited: ${descriptor} is not a file descriptor.`)
-  return descriptors
+function checkCluster(cluster: ClusterOptions | undefined): ClusterOptions | undefined {
+  if (cluster === undefined) return undefined
+  const { peerUrl, secret } = cluster
+  if (secret !== undefined && secret.length < 32)
+    throw new TunnelError('OPTION_INVALID', 'cluster.secret must have at least 32 characters.')
+  const url = peerUrl === undefined ? undefined : URL.parse(peerUrl)
+  const isUrl = url !== null && (url === undefined || /^https?:$/.test(url.protocol))
+  if (!isUrl || (url !== undefined && url.pathname !== '/'))
+    throw new TunnelError(
+      'OPTION_INVALID',
+      `cluster.peerUrl must be like http://10.0.0.2:8080, not "${peerUrl}".`,
+    )
+  return cluster
 }
 
 function checkAdmin(admin: AdminOptions | undefined): AdminSettings | undefined {
@@ -173,8 +181,8 @@ function addressBounds(limits: ServerLimits, wished: TunnelServerOptions['limits
 }
 
 /** Whether everybody who reaches this machine may have a tunnel. */
-export function isOpenServer({ policy, hostname }: ServerSettings, areLocal = true): boolean {
-  return policy.isOpen && !(areLocal && isLoopback(hostname))
+export function isOpenServer({ policy, hostname }: ServerSettings): boolean {
+  return policy.isOpen && !isLoopback(hostname)
 }
 
 function trustedList(ranges: readonly string[]): BlockList | undefined {

@@ -100,17 +100,12 @@ export class Tunnel {
 
   /** What the rule of its token allows visitors. */
   get wall(): Guard | undefined {
-    return this.holder?.wall
+    return this.#members[0]?.holder.wall
   }
 
-  /** Whose it is; of a pool, of the first that is there. */
-  get holder(): Holder | undefined {
-    return this.#members[0]?.holder
-  }
-
-  /** The same for all tunnels of one token, or address. */
+  /** Whose it is: the same for all tunnels of one token, or address. */
   get owner(): string {
-    return this.holder?.key ?? ''
+    return this.#members[0]?.holder.key ?? ''
   }
 
   /** All that hold it, those that are reconnecting included. */
@@ -279,6 +274,8 @@ export class Tunnels {
   readonly ports: Readonly<Record<'tcp' | 'udp', FreePorts>> = { tcp: new FreePorts(), udp: new FreePorts() }
   /** Hosts of customers. */
   readonly hostNames: HostNames<Tunnel> = new HostNames()
+  /** A name or port has no tunnel any more. */
+  freed: ((name: string) => void) | undefined
   readonly #byName = new Map<string, Tunnel>()
   readonly #limits: () => ServerLimits
 
@@ -377,6 +374,7 @@ export class Tunnels {
     if (this.#byName.get(tunnel.name) !== tunnel) return
     this.#byName.delete(tunnel.name)
     this.#portsOf(tunnel)?.free(tunnel.port)
+    this.freed?.(tunnel.name)
   }
 
   #portsOf({ kind }: Tunnel): FreePorts | undefined {

@@ -1,5 +1,6 @@
 // Contract: anything the server can put a visitor's exchange on. Implementations: upstreams/streams.ts (pooled byte
-// streams to our own clients, with HTTP/2 on them where the app speaks it), upstreams/json.ts (one message per request and answer). A peer server comes later.
+// streams to our own clients, with HTTP/2 on them where the app speaks it), upstreams/json.ts (one message per request and answer). Another server of a cluster
+// takes the first as well (cluster/peer.ts).
 
 import type { ErrorCode } from '../errors.ts'
 import type { Hop } from '../http/forward.ts'
@@ -31,6 +32,8 @@ export interface Visit {
   readonly answerLines: Uint8Array | undefined
   /** The same, for an answer that has no Strict-Transport-Security. */
   readonly hstsLine: Uint8Array | undefined
+  /** Its connection showed a client's certificate, and it was verified. Default: it did not. */
+  readonly isCertified?: boolean
   /** Whether the connection may go on after this exchange, as far as the visitor is concerned. */
   readonly keepsAlive: boolean
   /**

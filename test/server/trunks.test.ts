@@ -45,6 +45,7 @@ class Client {
       tunnels,
       linkGate: new LinkGate(),
       unfinishedMessages: new UnfinishedMessages(),
+      cluster: undefined,
       tokenGate: new TokenGate({
         limits: () => allLimits,
         scheduler: eventLoop,

@@ -6,10 +6,10 @@ import { ERRORS, TunnelError } from '../../errors.ts'
 import { FileWatch } from '../../file-watch.ts'
 import type { AccessLog } from '../../plugins/access-log.ts'
 import type { TunnelServerOptions } from '../../server/options.ts'
-import { passedDescriptors } from '../activation.ts'
 import type { AdminListener } from '../admin-listener.ts'
 import { type CertificateSource, openSource, refuseSource } from '../certificate-source.ts'
 import { Changes } from '../changes.ts'
+import type { ClusterSource } from '../cluster-source.ts'
 import { withPages } from '../documentation.ts'
 import { createServer, type ServerEnd, withGuards } from '../ends.ts'
 import { isOpenToOthers } from '../open-server.ts'
@@ -35,21 +35,21 @@ export async function serve({ file, flags }: ServeSettings, run: Run): Promise<v
   let admin: AdminListener | undefined
   let log: AccessLog | undefined
   let tokens: TokenSource | undefined
+  let cluster: ClusterSource | undefined
   try {
     const { open, ...given } = follower === undefined ? flags : await follower.read()
     source = await openSource(given, run)
     admin = await openAdmin(given, run)
     log = await openLog(given)
     tokens = await openTokens(given, run)
-    const inherited = passedDescriptors(run.environment, process.pid)
-    const areLocal = await areLocalSockets(inherited)
+    cluster = await openCluster(given)
     const plugins = given.pluginFiles && (await loadPlugins(given.pluginFiles))
-    const besides = { source, admin, log, plugins, tokens, areLocal }
+    const besides = { source, admin, log, plugins, tokens, cluster }
     const wanted = { ...given, ...addedBy(besides, given), reportRate: run.reportRate }
-    const options = { ...(source?.added(wanted) ?? wanted), ...(inherited.length > 0 && { inherited }) }
+    const options = source?.added(wanted) ?? wanted
     // Options that cannot be used at all are reported first.
     const server = await createServer(options)
-    if (!open) refuseOpen(options, areLocal)
+    if (!open) refuseOpen(options)
     await runServer(server, { options, given }, besides, follower, run)
   } finally {
     follower?.stop()
@@ -57,6 +57,7 @@ export async function serve({ file, flags }: ServeSettings, run: Run): Promise<v
     admin?.close()
     await log?.close()
     tokens?.close()
+    cluster?.close()
   }
 }
 
@@ -65,6 +66,15 @@ async function openLog({ accessLog: config }: ServerConfigOptions): Promise<Acce
   const { accessLog } = await import('../../plugins/access-log.ts')
   const { samplePercent, ...options } = config
   return accessLog({ ...options, ...(samplePercent !== undefined && { sample: samplePercent / 100 }) })
+}
+
+/** Its code is loaded for a server that is not alone. */
+async function openCluster({ clusterOf }: ServerConfigOptions): Promise<ClusterSource | undefined> {
+  if (clusterOf === undefined) return undefined
+  if (clusterOf.url === '')
+    throw new TunnelError('OPTION_INVALID', '--peer-url is for a server with --cluster: give both.')
+  const { ClusterSource } = await import('../cluster-source.ts')
+  return ClusterSource.open(clusterOf)
 }
 
 /** Its code is loaded for a server that has an admin listener. */
@@ -92,21 +102,15 @@ async function openTokens(
 
 /** What these add to the options of the server, also to those of a reload. */
 const addedBy = (
-  { admin, log, plugins, tokens }: Besides,
+  { admin, log, plugins, tokens, cluster }: Besides,
   given: ServerConfigOptions,
-): Pick<TunnelServerOptions, 'admin' | 'guards' | 'middlewares' | 'observers' | 'tokens'> => ({
+): Pick<TunnelServerOptions, 'admin' | 'cluster' | 'guards' | 'middlewares' | 'observers' | 'tokens'> => ({
   ...(tokens !== undefined && { tokens: tokens.tokens(given) }),
   ...(admin !== undefined && { admin: admin.options }),
+  ...(cluster !== undefined && { cluster: cluster.options }),
   ...plugins,
   ...(log !== undefined && { observers: [...(plugins?.observers ?? []), log] }),
 })
-
-/** Its code is loaded for a server that was passed some. */
-async function areLocalSockets(descriptors: readonly number[]): Promise<boolean> {
-  if (descriptors.length === 0) return true
-  const { inheritedSocket } = await import('../../sockets/inherited.ts')
-  return descriptors.every(descriptor => inheritedSocket(descriptor).isLocal)
-}
 
 async function loadPlugins(paths: readonly string[]): Promise<LoadedPlugins> {
   return (await import('../plugin-files.ts')).loadPlugins(paths)
@@ -119,13 +123,12 @@ interface Besides {
   readonly log: AccessLog | undefined
   readonly plugins: LoadedPlugins | undefined
   readonly tokens: TokenSource | undefined
-  /** Only this machine reaches the sockets that were passed to it. */
-  readonly areLocal: boolean
+  readonly cluster: ClusterSource | undefined
 }
 
 /** Throws `OPEN_SERVER` when everybody could have a tunnel. */
-function refuseOpen(options: ServerConfigOptions, areLocal: boolean): void {
-  if (isOpenToOthers(options, areLocal)) throw new TunnelError('OPEN_SERVER')
+function refuseOpen(options: ServerConfigOptions): void {
+  if (isOpenToOthers(options)) throw new TunnelError('OPEN_SERVER')
 }
 
 async function runServer(
@@ -227,7 +230,7 @@ class Follower {
     log: undefined,
     plugins: undefined,
     tokens: undefined,
-    areLocal: true,
+    cluster: undefined,
   }
   readonly #changes: Changes
 
@@ -282,8 +285,11 @@ class Follower {
     try {
       const { open, ...given } = await this.read()
       const wanted = { ...given, ...addedBy(this.#besides, given), reportRate: this.#run.reportRate }
-      const { source, admin } = this.#besides
+      const { source, admin, cluster } = this.#besides
       admin?.check(given.adminListener)
+      cluster?.check(given.clusterOf)
+      if (cluster === undefined && given.clusterOf !== undefined)
+        throw new TunnelError('OPTION_INVALID', 'cluster begins with the server: start it again for that.')
       if (admin === undefined && given.adminListener !== undefined)
         throw new TunnelError('OPTION_INVALID', 'admin begins with the server: start it again for that.')
       if (given.tokensFile !== this.#tokensFile)
@@ -293,7 +299,7 @@ class Follower {
         )
       if (source === undefined) refuseSource(wanted)
       const options = source?.added(wanted) ?? wanted
-      if (!open) refuseOpen(options, this.#besides.areLocal)
+      if (!open) refuseOpen(options)
       await server.reload(await withGuards({ ...options, reportRate: this.#run.reportRate }))
       this.#notice('RELOADED', `${this.#file} is in force.`)
     } catch (error) {

@@ -114,6 +114,13 @@ function serverOptions(): Option[] {
       '--admin-token <token>',
       'its token (default: one for this start, which localtunnels admin finds)',
     ).env('TUNNEL_SERVER_ADMIN_TOKEN'),
+    new Option(
+      '--cluster <url>',
+      'Redis or Valkey shared with the other servers of the domain: redis://host:6379',
+    ).env('TUNNEL_SERVER_CLUSTER'),
+    new Option('--peer-url <url>', 'where they reach this one (default: the address it listens on)').env(
+      'TUNNEL_SERVER_PEER_URL',
+    ),
     new Option('--json', 'print one JSON event a line').env('TUNNEL_SERVER_JSON'),
     new Option('--log-rate <lines>', LOG_RATE_OPTION).env('TUNNEL_SERVER_LOG_RATE'),
     new Option('-q, --quiet', QUIET_OPTION).env('TUNNEL_SERVER_QUIET'),
@@ -143,6 +150,7 @@ function serverSettings(flags: Flags): ServerConfigOptions {
   return {
     ...(acme && { acme }),
     ...adminSettings(flags),
+    ...clusterSettings(flags),
     ...(flags.isOn('tracing') && { tracing: true }),
     ...(accessLog !== undefined && { accessLog: accessLog === '-' ? {} : { file: accessLog } }),
     ...(clientCa !== undefined && { clientCa: readAuthority(clientCa, flags.label('clientCa')) }),
@@ -199,6 +207,14 @@ function jwtSettings(flags: Flags): Pick<ServerConfigOptions, 'jwtTokens'> {
       },
     ],
   }
+}
+
+function clusterSettings(flags: Flags): Pick<ServerConfigOptions, 'clusterOf'> {
+  const url = flags.text('cluster')
+  const peerUrl = flags.text('peerUrl')
+  if (url === undefined && peerUrl === undefined) return {}
+  // Without a URL it is that of the file.
+  return { clusterOf: { url: url ?? '', ...(peerUrl !== undefined && { peerUrl }) } }
 }
 
 function adminSettings(flags: Flags): Pick<ServerConfigOptions, 'adminListener'> {

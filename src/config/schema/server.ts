@@ -42,6 +42,42 @@ const ADMIN: Fields = {
   },
 }
 
+const CLUSTER: Fields = {
+  url: {
+    value: { type: 'text', form: 'text', isSecret: true },
+    isRequired: true,
+    meaning:
+      'The Redis or Valkey that the servers share: `redis://user:password@host:6379`, `rediss://host`, `unix:/path` or `sentinel://a:26379,b:26379/name`',
+  },
+  prefix: {
+    value: { type: 'text', form: 'text' },
+    meaning: 'What the names of all keys there begin with',
+    default: '`localtunnels`',
+  },
+  ca: {
+    value: { type: 'file' },
+    meaning: 'PEM file of an authority to trust besides the usual ones, for `rediss://`',
+    default: 'none',
+  },
+  'peer-url': {
+    value: { type: 'text', form: 'url' },
+    option: 'peerUrl',
+    meaning: 'Where the other servers reach this one, such as `http://10.0.0.2:8080`',
+    default: 'the address that it listens on, or the first of this machine that is not loopback',
+  },
+  secret: {
+    value: { type: 'text', form: 'token', isSecret: true },
+    meaning: 'What the servers know each other by, 32 characters at least',
+    default: 'one that is made, and kept in Redis',
+  },
+  'when-unreachable': {
+    value: { type: 'choice', choices: ['refuse', 'grant'] },
+    option: 'whenUnreachable',
+    meaning: 'What a client gets that registers while Redis cannot be reached',
+    default: '`refuse`',
+  },
+}
+
 const BREAKER: Fields = {
   'error-percent': {
     value: { type: 'number', least: 1, most: 100 },
@@ -121,24 +157,8 @@ const TUNNEL_RULE: Fields = {
   },
   'max-content-length': {
     value: { type: 'size', least: 0 },
-    meaning: 'Length of a request body, announced or not; above: 413',
+    meaning: 'Length of a request body that the visitor announces; above: 413',
     default: 'that of the server',
-  },
-  'max-head': {
-    value: { type: 'size', least: 1 },
-    option: 'maxHeadBytes',
-    meaning: 'Length of a request head; above: 431',
-    default: 'that of the server',
-  },
-  bandwidth: {
-    value: { type: 'size', least: 1_024 },
-    meaning: 'Bytes a second, each way, of all visitors of a tunnel; above, bytes wait and nothing is cut',
-    default: 'no bound',
-  },
-  'address-bandwidth': {
-    value: { type: 'size', least: 1_024 },
-    meaning: 'The same for each address of a visitor',
-    default: 'no bound',
   },
 }
 
@@ -271,11 +291,6 @@ const SCOPE: Fields = {
     value: { type: 'flag' },
     meaning: 'Whether tunnels without a guard are refused',
     default: '`false`',
-  },
-  bandwidth: {
-    value: { type: 'size', least: 1_024 },
-    meaning: 'Bytes a second, each way, of all visitors of all its tunnels; above, bytes wait',
-    default: 'no bound',
   },
   rate: {
     value: { type: 'table', fields: TOKEN_RATE },
@@ -424,6 +439,12 @@ export const SERVER_FIELDS: Fields = {
     value: { type: 'table', fields: ADMIN },
     option: 'adminListener',
     meaning: 'A listener for the operator alone: API, metrics, bans. A reload cannot change it',
+    default: 'none',
+  },
+  cluster: {
+    value: { type: 'table', fields: CLUSTER },
+    option: 'clusterOf',
+    meaning: 'The other servers of the same domains. A reload cannot change it',
     default: 'none',
   },
   plugins: {

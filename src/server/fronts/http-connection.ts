@@ -55,7 +55,8 @@ export class HttpConnection
   readonly output: HttpOutput
   readonly #visit: HttpVisit
   readonly request: RequestReader
-  readonly visitor: VisitorHop
+  visitor: VisitorHop
+  readonly #entrance: Entrance
   readonly #idle: IdleTime
   #phase: Phase = 'head'
   #takeover: SocketHandler | undefined
@@ -71,6 +72,7 @@ export class HttpConnection
     this.output = new HttpOutput(socket, front.deadlines, this)
     this.request = new RequestReader(head)
     this.#visit = new HttpVisit(head, this, front.desk)
+    this.#entrance = entrance
     this.visitor = new VisitorHop(entrance, socket.remoteAddress)
     this.#idle = new IdleTime(front, () => this.#waitedTooLong())
   }
@@ -220,6 +222,14 @@ export class HttpConnection
     if (isFirstByte) this.#idle.awaitHead()
     const next = this.request.readHead(bytes, at, this.input, limits)
     if (typeof next === 'number') {
+      if (this.#entrance.visitorOf !== undefined) {
+        const visitor = this.#entrance.visitorOf(this.request.head)
+        if (visitor === undefined) {
+          this.#refuseHead('BAD_REQUEST')
+          return bytes.length
+        }
+        this.visitor = visitor
+      }
       this.#phase = 'exchange'
       this.#idle.stop()
       this.#visit.begin()
@@ -294,7 +304,8 @@ export class HttpConnection
   over(goesOn: boolean, isEasy: boolean): void {
     this.output.expectAnswer(0)
     if (!goesOn) return this.#close()
-    if (isEasy) this.#lane ??= new VisitorLane(this.#laneSite())
+    // A lane has one visitor.
+    if (isEasy && this.visitor.forwarded === undefined) this.#lane ??= new VisitorLane(this.#laneSite())
     this.#lane?.exchanged(isEasy)
     this.#nextRequest()
   }

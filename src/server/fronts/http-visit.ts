@@ -9,16 +9,8 @@ import { identify, requestIdLine } from '../../http/tracing.ts'
 import type { Socket, Splice, SpliceDone } from '../../socket.ts'
 import type { Booking, BookingDesk } from '../booking.ts'
 import type { Arrival, Holding, Route } from '../front.ts'
-import { ShapedInput, type ShapedSource } from '../shaped-input.ts'
-import { ShapedOutput } from '../shaped-output.ts'
 import type { Exchange, Rewrite, Upstream, Visit } from '../upstream.ts'
 import type { VisitChannel } from './channel.ts'
-
-/** Both directions of a visit. */
-interface ShapedVisit {
-  readonly input: ShapedInput
-  readonly output: ShapedOutput
-}
 
 /** Reused by connections that have one request after the other. */
 export class HttpVisit implements Visit, Arrival {
@@ -37,10 +29,6 @@ export class HttpVisit implements Visit, Arrival {
   #stopHolding: (() => void) | undefined
   /** The head of the answer said that the connection goes on behind it. */
   #keepsAlive = false
-  /** Of a visitor that may not be as fast as it likes. */
-  #shaped: ShapedVisit | undefined
-  /** Of a request whose body has no length. */
-  #maxRequestBytes = Number.POSITIVE_INFINITY
 
   constructor(head: RequestHead, channel: VisitChannel, desk: BookingDesk) {
     this.head = head
@@ -70,14 +58,10 @@ export class HttpVisit implements Visit, Arrival {
 
   /** A piece of the body, framing included; after a switch: any bytes. */
   body(bytes: Uint8Array): void {
-    const isTooLong = this.requestBytes > this.#maxRequestBytes && this.answerStatus !== 101
-    if (isTooLong) return this.breakOff('BODY_TOO_LARGE')
     this.#exchange?.body(bytes)
-    this.#shaped?.input.took(bytes.length)
   }
 
   bodyFrom(from: Socket, limitBytes: number, done: SpliceDone): void {
-    if (this.#shaped !== undefined) return
     const exchange = this.#exchange
     exchange?.bodyFrom?.(from, limitBytes, movedBytes => {
       if (this.#exchange === exchange) done(movedBytes)
@@ -96,8 +80,7 @@ export class HttpVisit implements Visit, Arrival {
 
   /** `write` may be called again. */
   drained(): void {
-    if (this.#shaped === undefined) this.#exchange?.drained()
-    else this.#shaped.output.drained()
+    this.#exchange?.drained()
   }
 
   /** The request went wrong in the middle: the exchange ends, the visitor gets to know why if it still can. */
@@ -130,7 +113,11 @@ export class HttpVisit implements Visit, Arrival {
   }
 
   get isCertified(): boolean {
-    return this.#channel.isCertified === true
+    return this.#channel.visitor.forwarded?.isCertified ?? this.#channel.isCertified === true
+  }
+
+  get isForwarded(): boolean {
+    return this.#channel.visitor.forwarded !== undefined
   }
 
   isRefused(): boolean {
@@ -171,26 +158,8 @@ export class HttpVisit implements Visit, Arrival {
 
   #start(upstream: Upstream): void {
     const booking = this.#booking
-    this.#shape()
     this.#beginAt(upstream)
     if (this.#booking === booking && this.#channel.request.isComplete) this.bodyEnded()
-  }
-
-  #shape(): void {
-    const shapes = this.#booking?.shapes
-    const { body, start, end } = this.head
-    // What is announced was compared already.
-    const maxBodyBytes = body === 'chunked' ? (this.#booking?.maxBodyBytes ?? 0) : Number.POSITIVE_INFINITY
-    this.#maxRequestBytes = end - start + maxBodyBytes
-    if (shapes === undefined) return
-    const { input, output } = this.#channel
-    this.#shaped = {
-      input: new ShapedInput(shapes.up, input),
-      output: new ShapedOutput(shapes.down, {
-        write: (bytes, isScratch, start, end) => output.write(bytes, isScratch, start, end),
-        drained: () => this.#exchange?.drained(),
-      }),
-    }
   }
 
   #beginAt(upstream: Upstream): void {
@@ -209,6 +178,22 @@ export class HttpVisit implements Visit, Arrival {
     const exchange = this.#exchange
     for (const piece of pieces) exchange?.body(piece)
     if (this.isRequestComplete) exchange?.bodyEnded()
+  }
+
+  /** The server that had it is gone, or does not hold the name any more: it waits for the one that does. */
+  #holdAgain(holding: Holding<Route>, pieces: readonly Uint8Array[]): void {
+    this.#exchange = undefined
+    this.pause()
+    const outcome = holding.hold(route => {
+      this.#stopHolding = undefined
+      if (route.kind === 'holding') return this.#holdAgain(route, pieces)
+      this.#channel.input.proceed(() => {
+        if (route.kind === 'upstream') this.#sendAgain(route.upstream, pieces)
+        else this.fail(route.kind === 'refusal' ? route.code : 'INTERNAL')
+      })
+    })
+    if (typeof outcome === 'string') this.fail(outcome)
+    else this.#stopHolding = outcome
   }
 
   // ── Visit: what the upstream does ──────────────────────────────────────────────────────────────────────────
@@ -240,19 +225,13 @@ export class HttpVisit implements Visit, Arrival {
 
   write(bytes: Uint8Array, isScratch = false, start = 0, end: number = bytes.length): boolean {
     this.answerBytes += end - start
-    const output = this.#shaped?.output
-    if (output === undefined) {
-      if (this.#channel.output.write(bytes, isScratch, start, end)) return true
-    } else {
-      if (output.send(bytes, isScratch, start, end)) return true
-      output.account = this.#booking?.account
-    }
+    if (this.#channel.output.write(bytes, isScratch, start, end)) return true
     this.#channel.charge(this.#booking?.account)
     return false
   }
 
   writeFrom(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined {
-    if (this.answerStatus === 101 || this.#shaped !== undefined) return undefined
+    if (this.answerStatus === 101) return undefined
     return this.#channel.output.writeFrom?.(from, limitBytes, movedBytes => {
       this.answerBytes += movedBytes
       done(movedBytes)
@@ -275,20 +254,14 @@ export class HttpVisit implements Visit, Arrival {
   }
 
   endAnswer(): void {
-    if (this.#shaped === undefined) this.#channel.output.end()
-    else this.#shaped.output.behind(() => this.#channel.output.end())
+    this.#channel.output.end()
   }
 
   done(keepAlive: boolean, isEasy = false): void {
-    this.#exchange = undefined
-    if (this.#shaped === undefined) this.#done(keepAlive, isEasy)
-    else this.#shaped.output.behind(() => this.#done(keepAlive, false))
-  }
-
-  #done(keepAlive: boolean, isEasy: boolean): void {
     const { method, body } = this.head
     // What the answer said counts: the visitor may have sent its next request by now.
     const goesOn = keepAlive && this.#keepsAlive && this.isRequestComplete && this.answerStatus !== 101
+    this.#exchange = undefined
     this.#finish(undefined)
     this.#channel.over(goesOn, isEasy && method === 'GET' && body === 'none')
   }
@@ -298,6 +271,8 @@ export class HttpVisit implements Visit, Arrival {
     if (again !== undefined && this.answerBytes === 0) {
       const upstream = this.#booking.elsewhere(code)
       if (upstream !== undefined) return this.#sendAgain(upstream, again)
+      const wait = this.#booking.awaitingServer(code)
+      if (wait !== undefined) return this.#holdAgain(wait, again)
     }
     this.#exchange = undefined
     if (this.answerStatus === 0) return this.#refuse(code)
@@ -307,15 +282,11 @@ export class HttpVisit implements Visit, Arrival {
   }
 
   pause(): void {
-    this.#input.pause()
+    this.#channel.input.pause()
   }
 
   resume(): void {
-    this.#input.resume()
-  }
-
-  get #input(): ShapedSource {
-    return this.#shaped?.input ?? this.#channel.input
+    this.#channel.input.resume()
   }
 
   /** Answers with the page of `code`. */
@@ -334,9 +305,6 @@ export class HttpVisit implements Visit, Arrival {
   #finish(code: ErrorCode | undefined): void {
     const booking = this.#booking
     this.#booking = undefined
-    this.#shaped?.output.close()
-    this.#shaped?.input.close()
-    this.#shaped = undefined
     booking?.finished(this, code)
   }
 }

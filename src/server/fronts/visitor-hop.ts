@@ -2,6 +2,7 @@
 
 import { randomBytes } from 'node:crypto'
 import type { Hop } from '../../http/forward.ts'
+import type { RequestHead } from '../../http/head.ts'
 import type { Tracing } from '../../http/tracing.ts'
 import type { Rewrite } from '../upstream.ts'
 
@@ -15,19 +16,24 @@ export interface Entrance {
   hstsLine(): Uint8Array | undefined
   /** Whether requests get ids. Default: not. */
   isTraced?(): boolean
+  /** It is the connection of another server: whose the request is. `undefined`: the request does not say. */
+  visitorOf?(head: RequestHead): VisitorHop | undefined
 }
 
 export class VisitorHop {
   readonly #entrance: Entrance
   /** Of the connection, without port. */
   readonly address: string
+  /** Another server has the visitor's connection, and says whether it showed a certificate. */
+  readonly forwarded: { readonly isCertified: boolean } | undefined
   #hop: Hop | undefined
   #rewrite: Rewrite | undefined
   #tracing: Tracing | undefined
 
-  constructor(entrance: Entrance, address: string) {
+  constructor(entrance: Entrance, address: string, forwarded?: { readonly isCertified: boolean }) {
     this.#entrance = entrance
     this.address = address
+    this.forwarded = forwarded
   }
 
   /** The same object as long as nothing of it changes. */

@@ -23,6 +23,17 @@ export function writeRequestHead(visit: Visit, rewrite: Rewrite | undefined): nu
   return forwardRequestHead(visit.head, visit.hop(rewrite), scratch, 0)
 }
 
+/** Writes the head of a request as it came, with a line in front of the others. Returns where it ends. */
+export function writeHeadWithLine({ head }: Visit, line: Uint8Array): number {
+  const { bytes, start, end, fields } = head
+  const firstLine = fields.count === 0 ? end - 2 : fields.lineStart(0)
+  makeRoomFor(head)
+  copyBytes(bytes, start, firstLine, scratch, 0)
+  scratch.set(line, firstLine - start)
+  copyBytes(bytes, firstLine, end, scratch, firstLine - start + line.length)
+  return end - start + line.length
+}
+
 /** Writes the head of an interim answer as the visitor gets it. Returns where it ends. */
 export function writeInterimHead(answer: ResponseHead, style: AnswerStyle): number {
   makeRoomFor(answer)

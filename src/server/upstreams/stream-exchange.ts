@@ -6,6 +6,7 @@ import type { AnswerStyle } from '../../http/forward.ts'
 import { parseResponseHead, ResponseHead } from '../../http/head.ts'
 import type { Stream } from '../../session/stream.ts'
 import type { Socket, Splice, SpliceDone } from '../../socket.ts'
+import { MOVED_HEADER } from '../cluster/peer-wire.ts'
 import { HeadBuffer } from '../head-buffer.ts'
 import type { Exchange, Visit } from '../upstream.ts'
 import { addBody, scratch, writeAnswerHead, writeInterimHead, writeRequestHead } from './forwarded.ts'
@@ -78,11 +79,11 @@ export class StreamExchange implements Exchange {
     this.#stream = stream
     this.#phase = 'head'
     this.#pieces = 0
-    const { limits, isShared, rewrite } = this.#context
+    const { limits, isShared, rewrite, peer } = this.#context
     const { expectsContinue } = visit.head
     // A visitor that waits for "100 Continue" sends nothing else, so a silent origin would never be noticed.
     this.#owner.expectAnswer(expectsContinue ? limits.originTimeoutMs : 0)
-    const end = writeRequestHead(visit, rewrite)
+    const end = peer === undefined ? writeRequestHead(visit, rewrite) : peer.writeHead(visit)
     if (this.#request.begin(stream, end, this.#owner.isReused || isShared, wasSent)) return
     // The session may have failed in the middle of the write: then the exchange is elsewhere, or over.
     if (this.#stream !== stream) return
@@ -195,7 +196,7 @@ export class StreamExchange implements Exchange {
   }
 
   #takeHead(bytes: Uint8Array, start: number, end: number): void {
-    this.#request.forgetReplay()
+    if (this.#context.peer === undefined) this.#request.forgetReplay()
     if (this.#partialHead.isEmpty) return this.#readHead(bytes, start, end)
     this.#partialHead.add(bytes, start, end)
     const pending = this.#partialHead.all
@@ -215,6 +216,11 @@ export class StreamExchange implements Exchange {
       at = headEnd
     } while (this.#passInterim(visit, answer))
     this.#partialHead.clear()
+    if (this.#context.peer !== undefined) {
+      // No client has seen the request.
+      if (isMoved(answer)) return this.#fail('CLUSTER_MOVED', this.#request.piecesUnlessDelivered(0))
+      this.#request.forgetReplay()
+    }
     this.#owner.expectAnswer(0)
     if (answer.status === 101) this.#switch(visit, bytes, at, end)
     else this.#beginAnswer(visit, bytes, at, end)
@@ -388,4 +394,9 @@ export class StreamExchange implements Exchange {
     this.#isUnchunked = false
     this.#framer = new BodyFramer()
   }
+}
+
+/** Another server of the cluster does not hold the name any more. */
+function isMoved(answer: ResponseHead): boolean {
+  return answer.status === ERRORS.CLUSTER_MOVED.status && answer.header(MOVED_HEADER) !== undefined
 }

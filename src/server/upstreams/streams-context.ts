@@ -4,7 +4,13 @@ import type { Session } from '../../session/session.ts'
 import type { Deadlines } from '../deadlines.ts'
 import type { SessionTrunk } from '../lanes/session-trunk.ts'
 import type { ServerLimits } from '../options.ts'
-import type { Rewrite } from '../upstream.ts'
+import type { Rewrite, Visit } from '../upstream.ts'
+
+/** Another server of the cluster, to which requests go as they came. */
+export interface PeerTerms {
+  /** Writes the head as `forwarded.ts` does. */
+  writeHead(visit: Visit): number
+}
 
 export interface StreamsContext {
   readonly session: Session
@@ -22,6 +28,8 @@ export interface StreamsContext {
   readonly rewrite: Rewrite | undefined
   /** The PROXY header that each raw visitor's stream begins with. */
   readonly proxyProtocol: 1 | 2 | undefined
+  /** It is another server's. */
+  readonly peer?: PeerTerms | undefined
   /** The tunnel was taken back: nothing more goes to it. */
   isStopped: boolean
 }

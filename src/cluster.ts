@@ -1,0 +1,13 @@
+// Entry `localtunnels/cluster`: where several servers keep who holds which name. Loaded only by programs that run more than one.
+
+export { MemoryDirectory } from './directories/memory.ts'
+export { RedisDirectory, type RedisDirectoryOptions } from './directories/redis.ts'
+export type {
+  Directory,
+  DirectoryListener,
+  DirectoryTimes,
+  Hold,
+  NameOutcome,
+  NameWish,
+  Node,
+} from './directory.ts'

@@ -1,0 +1,168 @@
+// A directory in memory, for servers of one process; and the model that the scripts of `redis.ts` are compared with.
+
+import type {
+  Directory,
+  DirectoryListener,
+  DirectoryTimes,
+  Hold,
+  NameOutcome,
+  NameWish,
+  Node,
+} from '../directory.ts'
+
+interface Record {
+  epoch: number
+  proof: string
+  readonly isShared: boolean
+  /** By server: the epoch of its hold. A name that is not shared has one. */
+  readonly nodes: Map<string, number>
+  until: number
+}
+
+interface Alive {
+  url: string
+  urlUntil: number
+  leaseUntil: number
+}
+
+export class MemoryDirectory implements Directory {
+  readonly #now: () => number
+  readonly #listeners = new Set<DirectoryListener>()
+  readonly #records = new Map<string, Record>()
+  readonly #nodes = new Map<string, Alive>()
+  #epoch = 0
+  #earlyUntil: number | undefined
+  #secret = ''
+
+  /** `now`: a clock in ms. */
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now
+  }
+
+  listen(listener: DirectoryListener): Promise<() => void> {
+    this.#listeners.add(listener)
+    return Promise.resolve(() => void this.#listeners.delete(listener))
+  }
+
+  beat({ id, url }: Node, { nodeMs, leaseMs, earlyMs }: DirectoryTimes): Promise<boolean> {
+    const now = this.#now()
+    const before = this.#nodes.get(id)
+    const isKnown = before !== undefined && before.leaseUntil > now
+    this.#nodes.set(id, { url, urlUntil: now + nodeMs, leaseUntil: now + leaseMs })
+    this.#earlyUntil ??= now + earlyMs
+    return Promise.resolve(isKnown)
+  }
+
+  claim(
+    node: string,
+    { name, shown, next, isShared }: NameWish,
+    times: DirectoryTimes,
+  ): Promise<NameOutcome> {
+    const record = this.#recordOf(name)
+    if (record !== undefined && !record.isShared) {
+      const isProved = shown !== '' && record.proof === shown
+      if (!isProved || isShared) return Promise.resolve({ kind: 'taken' })
+      return Promise.resolve(this.#grant(name, node, shown, false, true, times))
+    }
+    if (record !== undefined && !isShared) return Promise.resolve({ kind: 'taken' })
+    const waitMs = (this.#earlyUntil ?? 0) - this.#now()
+    if (record === undefined && waitMs > 0) return Promise.resolve({ kind: 'early', waitMs })
+    return Promise.resolve(this.#grant(name, node, isShared ? '' : next, isShared, false, times))
+  }
+
+  #grant(
+    name: string,
+    node: string,
+    proof: string,
+    isShared: boolean,
+    isProved: boolean,
+    times: DirectoryTimes,
+  ): NameOutcome {
+    const epoch = ++this.#epoch
+    this.#put(node, { name, epoch, proof, isShared }, times)
+    this.#tell(name, node, epoch)
+    return { kind: 'granted', epoch, isProved }
+  }
+
+  restore(node: string, holds: readonly Hold[], times: DirectoryTimes): Promise<readonly string[]> {
+    const lost: string[] = []
+    for (const hold of holds) {
+      const record = this.#recordOf(hold.name)
+      const own = record?.nodes.get(node)
+      if (record !== undefined && own === undefined) {
+        const isOthers = record.isShared !== hold.isShared || (!record.isShared && record.epoch >= hold.epoch)
+        if (isOthers) {
+          lost.push(hold.name)
+          continue
+        }
+      }
+      this.#epoch = Math.max(this.#epoch, hold.epoch)
+      this.#put(node, hold, times)
+      if (own === undefined) this.#tell(hold.name, node, hold.epoch)
+    }
+    return Promise.resolve(lost)
+  }
+
+  release(node: string, name: string, epoch: number): Promise<void> {
+    const record = this.#records.get(name)
+    if (record?.nodes.get(node) !== epoch) return Promise.resolve()
+    record.nodes.delete(node)
+    if (record.nodes.size === 0) this.#records.delete(name)
+    this.#tell(name, '', epoch)
+    return Promise.resolve()
+  }
+
+  find(name: string): Promise<readonly Node[]> {
+    const record = this.#recordOf(name)
+    return Promise.resolve(record === undefined ? [] : [...record.nodes.keys()].map(id => this.#nodeOf(id)))
+  }
+
+  leave(node: string): Promise<void> {
+    const alive = this.#nodes.get(node)
+    if (alive !== undefined) alive.urlUntil = 0
+    return Promise.resolve()
+  }
+
+  nodes(): Promise<readonly Node[]> {
+    return Promise.resolve(
+      [...this.#nodes.keys()].map(id => this.#nodeOf(id)).filter(({ url }) => url !== ''),
+    )
+  }
+
+  secret(fresh: string): Promise<string> {
+    this.#secret ||= fresh
+    return Promise.resolve(this.#secret)
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve()
+  }
+
+  #nodeOf(id: string): Node {
+    const alive = this.#nodes.get(id)
+    return { id, url: alive !== undefined && alive.urlUntil > this.#now() ? alive.url : '' }
+  }
+
+  #put(node: string, { name, epoch, proof, isShared }: Hold, { holdMs }: DirectoryTimes): void {
+    const record = this.#recordOf(name)
+    const nodes = isShared && record !== undefined ? record.nodes : new Map<string, number>()
+    nodes.set(node, epoch)
+    this.#records.set(name, { epoch, proof, isShared, nodes, until: this.#now() + holdMs })
+  }
+
+  /** `undefined`: the name is free. */
+  #recordOf(name: string): Record | undefined {
+    const record = this.#records.get(name)
+    if (record === undefined) return undefined
+    const now = this.#now()
+    for (const id of [...record.nodes.keys()])
+      if ((this.#nodes.get(id)?.leaseUntil ?? 0) <= now) record.nodes.delete(id)
+    if (record.nodes.size > 0 && record.until > now) return record
+    this.#records.delete(name)
+    return undefined
+  }
+
+  #tell(name: string, node: string, epoch: number): void {
+    for (const listener of this.#listeners) listener.changed(name, node, epoch)
+  }
+}

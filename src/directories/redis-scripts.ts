@@ -1,0 +1,127 @@
+// What a directory in Redis does in one step each. `memory.ts` is the same in TypeScript, and a test compares them.
+//
+// KEYS[1] is always the prefix with a colon; the names of all other keys begin with it. A name is a hash of epoch, proof,
+// shared, and for each server that holds it a field "@<server>" with the epoch of its hold.
+
+/** Common to those that look at a name: its hash without servers whose lease is over; `nil`: the name is free. */
+const RECORD = `
+local prefix = KEYS[1]
+local function record(name)
+  local key = prefix .. 'name:' .. name
+  local fields = redis.call('hgetall', key)
+  if #fields == 0 then return nil end
+  local found = { nodes = {}, count = 0 }
+  for at = 1, #fields, 2 do
+    local field, value = fields[at], fields[at + 1]
+    if string.sub(field, 1, 1) ~= '@' then found[field] = value
+    else
+      local node = string.sub(field, 2)
+      if redis.call('exists', prefix .. 'lease:' .. node) == 1 then
+        found.nodes[node] = tonumber(value)
+        found.count = found.count + 1
+      else redis.call('hdel', key, field) end
+    end
+  end
+  if found.count > 0 then return found end
+  redis.call('del', key)
+  return nil
+end
+local function put(node, name, epoch, proof, shared, ms)
+  local key = prefix .. 'name:' .. name
+  if shared ~= '1' then redis.call('del', key) end
+  redis.call('hset', key, 'epoch', epoch, 'proof', proof, 'shared', shared, '@' .. node, epoch)
+  redis.call('pexpire', key, ms)
+end
+local function tell(name, node, epoch)
+  redis.call('publish', prefix .. 'changes', name .. ' ' .. node .. ' ' .. epoch)
+end
+`
+
+/** ARGV: server, URL, nodeMs, leaseMs, earlyMs. 1: it was known. */
+export const BEAT: string = `
+local prefix, node = KEYS[1], ARGV[1]
+local known = redis.call('exists', prefix .. 'lease:' .. node)
+redis.call('set', prefix .. 'node:' .. node, ARGV[2], 'px', ARGV[3])
+redis.call('set', prefix .. 'lease:' .. node, '1', 'px', ARGV[4])
+redis.call('sadd', prefix .. 'nodes', node)
+if redis.call('setnx', prefix .. 'born', '1') == 1 and tonumber(ARGV[5]) > 0 then
+  redis.call('set', prefix .. 'early', '1', 'px', ARGV[5])
+end
+return known`
+
+/** ARGV: server, name, shown, next, shared, holdMs. Epoch and whether it was proved; 0: taken; negative: early, in ms. */
+export const CLAIM: string = `${RECORD}
+local node, name, shown, next, shared, ms = unpack(ARGV)
+local found = record(name)
+local proof, proved = next, 0
+if found and found.shared ~= '1' then
+  if shared == '1' or shown == '' or found.proof ~= shown then return { 0, 0 } end
+  proof, proved = shown, 1
+elseif found and shared ~= '1' then return { 0, 0 }
+elseif not found then
+  local wait = redis.call('pttl', prefix .. 'early')
+  if wait > 0 then return { -wait, 0 } end
+end
+if shared == '1' then proof = '' end
+local epoch = redis.call('incr', prefix .. 'epoch')
+put(node, name, epoch, proof, shared, ms)
+tell(name, node, epoch)
+return { epoch, proved }`
+
+/** ARGV: server, holdMs, and for each hold: name, epoch, proof, shared. The names that are another server's. */
+export const RESTORE: string = `${RECORD}
+local node, ms, lost = ARGV[1], ARGV[2], {}
+for at = 3, #ARGV, 4 do
+  local name, epoch, proof, shared = ARGV[at], tonumber(ARGV[at + 1]), ARGV[at + 2], ARGV[at + 3]
+  local found = record(name)
+  local own = found and found.nodes[node]
+  local taken = found and not own and (found.shared ~= shared or (shared ~= '1' and tonumber(found.epoch) >= epoch))
+  if taken then lost[#lost + 1] = name
+  else
+    local last = tonumber(redis.call('get', prefix .. 'epoch') or '0')
+    if epoch > last then redis.call('set', prefix .. 'epoch', epoch) end
+    put(node, name, epoch, proof, shared, ms)
+    if not own then tell(name, node, epoch) end
+  end
+end
+return lost`
+
+/** ARGV: server, name, epoch. */
+export const RELEASE: string = `
+local prefix, key, field = KEYS[1], KEYS[1] .. 'name:' .. ARGV[2], '@' .. ARGV[1]
+if redis.call('hget', key, field) ~= ARGV[3] then return 0 end
+redis.call('hdel', key, field)
+local left = 0
+for _, name in ipairs(redis.call('hkeys', key)) do
+  if string.sub(name, 1, 1) == '@' then left = left + 1 end
+end
+if left == 0 then redis.call('del', key) end
+redis.call('publish', prefix .. 'changes', ARGV[2] .. '  ' .. ARGV[3])
+return 1`
+
+/** ARGV: name. Server, URL, server, URL, … */
+export const FIND: string = `${RECORD}
+local found, answer = record(ARGV[1]), {}
+if not found then return answer end
+for node in pairs(found.nodes) do
+  answer[#answer + 1] = node
+  answer[#answer + 1] = redis.call('get', prefix .. 'node:' .. node) or ''
+end
+return answer`
+
+/** Server, URL, … of those that give signs of life; the others are forgotten. */
+export const NODES: string = `
+local prefix, answer = KEYS[1], {}
+for _, node in ipairs(redis.call('smembers', prefix .. 'nodes')) do
+  local url = redis.call('get', prefix .. 'node:' .. node)
+  if url then
+    answer[#answer + 1] = node
+    answer[#answer + 1] = url
+  elseif redis.call('exists', prefix .. 'lease:' .. node) == 0 then redis.call('srem', prefix .. 'nodes', node) end
+end
+return answer`
+
+/** ARGV: the secret if there is none yet. */
+export const SECRET: string = `
+redis.call('setnx', KEYS[1] .. 'secret', ARGV[1])
+return redis.call('get', KEYS[1] .. 'secret')`

@@ -1,0 +1,226 @@
+// A directory in Redis or Valkey, for servers on several machines. Bytes of visitors never pass through it.
+
+import type { Redis as Connection, RedisOptions } from 'ioredis'
+import type {
+  Directory,
+  DirectoryListener,
+  DirectoryTimes,
+  Hold,
+  NameOutcome,
+  NameWish,
+  Node,
+} from '../directory.ts'
+import { TunnelError } from '../errors.ts'
+import { BEAT, CLAIM, FIND, NODES, RELEASE, RESTORE, SECRET } from './redis-scripts.ts'
+
+export interface RedisDirectoryOptions {
+  /**
+   * `redis://user:password@host:6379/0`, `rediss://` for TLS, `unix:/path`; or Sentinels:
+   * `sentinel://a:26379,b:26379/<master>`.
+   */
+  readonly url: string
+  /** What the names of all keys begin with. Default `localtunnels`. */
+  readonly prefix?: string
+  /** PEM of an authority to trust besides the system's, for `rediss:`. */
+  readonly ca?: string
+  /** The connection failed or is back. Default: nothing. */
+  readonly failed?: (error: Error) => void
+}
+
+/** A command that gets no answer for so long has failed. */
+const COMMAND_MS = 2_000
+/** Between tries to connect. */
+const RETRY_MS = [100, 200, 500, 1_000] as const
+/** Holds in one call of a script: it blocks Redis for about 4 ms. */
+const HOLDS_AT_ONCE = 200
+
+interface Scripts {
+  ltBeat(prefix: string, ...args: readonly (string | number)[]): Promise<number>
+  ltClaim(prefix: string, ...args: readonly (string | number)[]): Promise<readonly [number, number]>
+  ltRestore(prefix: string, ...args: readonly (string | number)[]): Promise<readonly string[]>
+  ltRelease(prefix: string, ...args: readonly (string | number)[]): Promise<number>
+  ltFind(prefix: string, name: string): Promise<readonly string[]>
+  ltNodes(prefix: string): Promise<readonly string[]>
+  ltSecret(prefix: string, fresh: string): Promise<string>
+}
+
+export class RedisDirectory implements Directory {
+  readonly #commands: Connection & Scripts
+  /** A connection that listens can do nothing else. */
+  readonly #changes: Connection
+  readonly #prefix: string
+  #isClosed = false
+
+  /** Throws `OPTION_INVALID` for a URL that cannot be used. Connects at once, and again for as long as it is open. */
+  static async open(options: RedisDirectoryOptions): Promise<RedisDirectory> {
+    const connection = connectionOf(options)
+    const { Redis } = await load()
+    const open = (): Connection => new Redis(connection)
+    return new RedisDirectory(open(), open(), options)
+  }
+
+  private constructor(commands: Connection, changes: Connection, options: RedisDirectoryOptions) {
+    const scripts = { BEAT, CLAIM, RESTORE, RELEASE, FIND, NODES, SECRET }
+    for (const [name, lua] of Object.entries(scripts))
+      commands.defineCommand(`lt${name[0]}${name.slice(1).toLowerCase()}`, { numberOfKeys: 1, lua })
+    this.#commands = commands as Connection & Scripts
+    this.#changes = changes
+    this.#prefix = `${options.prefix ?? 'localtunnels'}:`
+    for (const one of [commands, changes]) one.on('error', (error: Error) => options.failed?.(error))
+  }
+
+  async listen(listener: DirectoryListener): Promise<() => void> {
+    const channel = `${this.#prefix}changes`
+    const heard = (_channel: string, message: string): void => {
+      const [name = '', node = '', epoch = ''] = message.split(' ')
+      listener.changed(name, node, Number(epoch))
+    }
+    const ready = (): void => listener.reconnected()
+    this.#changes.on('message', heard)
+    await this.#changes.subscribe(channel)
+    this.#changes.on('ready', ready)
+    return () => {
+      this.#changes.off('message', heard)
+      this.#changes.off('ready', ready)
+    }
+  }
+
+  async beat({ id, url }: Node, { nodeMs, leaseMs, earlyMs }: DirectoryTimes): Promise<boolean> {
+    return (await this.#commands.ltBeat(this.#prefix, id, url, nodeMs, leaseMs, earlyMs)) === 1
+  }
+
+  async claim(
+    node: string,
+    { name, shown, next, isShared }: NameWish,
+    { holdMs }: DirectoryTimes,
+  ): Promise<NameOutcome> {
+    const shared = isShared ? '1' : ''
+    const [epoch, proved] = await this.#commands.ltClaim(
+      this.#prefix,
+      node,
+      name,
+      shown,
+      next,
+      shared,
+      holdMs,
+    )
+    if (epoch === 0) return { kind: 'taken' }
+    return epoch < 0 ? { kind: 'early', waitMs: -epoch } : { kind: 'granted', epoch, isProved: proved === 1 }
+  }
+
+  async restore(
+    node: string,
+    holds: readonly Hold[],
+    { holdMs }: DirectoryTimes,
+  ): Promise<readonly string[]> {
+    const lost: string[] = []
+    for (let at = 0; at < holds.length; at += HOLDS_AT_ONCE) {
+      const args = holds
+        .slice(at, at + HOLDS_AT_ONCE)
+        .flatMap(({ name, epoch, proof, isShared }) => [name, epoch, proof, isShared ? '1' : ''])
+      lost.push(...(await this.#commands.ltRestore(this.#prefix, node, holdMs, ...args)))
+    }
+    return lost
+  }
+
+  async release(node: string, name: string, epoch: number): Promise<void> {
+    await this.#commands.ltRelease(this.#prefix, node, name, epoch)
+  }
+
+  async find(name: string): Promise<readonly Node[]> {
+    return nodesOf(await this.#commands.ltFind(this.#prefix, name))
+  }
+
+  async leave(node: string): Promise<void> {
+    await this.#commands.del(`${this.#prefix}node:${node}`)
+  }
+
+  async nodes(): Promise<readonly Node[]> {
+    return nodesOf(await this.#commands.ltNodes(this.#prefix))
+  }
+
+  secret(fresh: string): Promise<string> {
+    return this.#commands.ltSecret(this.#prefix, fresh)
+  }
+
+  close(): Promise<void> {
+    if (!this.#isClosed) for (const one of [this.#commands, this.#changes]) one.disconnect()
+    this.#isClosed = true
+    return Promise.resolve()
+  }
+}
+
+/** An optional package: it weighs more than all others together, and few servers are not alone. */
+async function load(): Promise<Pick<typeof import('ioredis'), 'Redis'>> {
+  try {
+    return await import('ioredis')
+  } catch (cause) {
+    const text =
+      'A cluster needs the package ioredis, which is not installed beside the server: npm install ioredis.'
+    throw new TunnelError('OPTION_INVALID', text, { cause })
+  }
+}
+
+function nodesOf(flat: readonly string[]): readonly Node[] {
+  const nodes: Node[] = []
+  for (let at = 0; at < flat.length; at += 2) nodes.push({ id: flat[at] ?? '', url: flat[at + 1] ?? '' })
+  return nodes
+}
+
+function connectionOf({ url, ca }: RedisDirectoryOptions): RedisOptions {
+  const common: RedisOptions = {
+    commandTimeout: COMMAND_MS,
+    connectTimeout: COMMAND_MS,
+    // What cannot be asked now is refused now: a visitor waits for it.
+    maxRetriesPerRequest: 0,
+    enableOfflineQueue: true,
+    autoResubscribe: true,
+    retryStrategy: tries => RETRY_MS[Math.min(tries, RETRY_MS.length) - 1] ?? 1_000,
+  }
+  if (url.startsWith('unix:')) return { ...common, path: url.slice('unix:'.length) }
+  if (url.startsWith('sentinel://')) return { ...common, ...sentinelsOf(url) }
+  let parsed: URL
+  try {
+    parsed = new URL(url)
+  } catch {
+    throw invalid(url)
+  }
+  if ((parsed.protocol !== 'redis:' && parsed.protocol !== 'rediss:') || parsed.hostname === '')
+    throw invalid(url)
+  const { hostname, port, username, password, pathname } = parsed
+  const db = pathname.length > 1 ? Number(pathname.slice(1)) : 0
+  if (!Number.isInteger(db) || db < 0) throw invalid(url)
+  return {
+    ...common,
+    host: hostname.replace(/^\[|\]$/g, ''),
+    port: port === '' ? 6379 : Number(port),
+    db,
+    ...(username !== '' && { username: decodeURIComponent(username) }),
+    ...(password !== '' && { password: decodeURIComponent(password) }),
+    ...(parsed.protocol === 'rediss:' && { tls: ca === undefined ? {} : { ca } }),
+  }
+}
+
+function sentinelsOf(url: string): RedisOptions {
+  const match = /^sentinel:\/\/(?:([^:@]*):([^@]*)@)?([^/]+)\/([\w.-]+)$/.exec(url)
+  if (match === null) throw invalid(url)
+  const [, username = '', password = '', hosts = '', name = ''] = match
+  return {
+    sentinels: hosts.split(',').map(one => {
+      const [, host = '', port = '26379'] = /^(.*?)(?::(\d+))?$/.exec(one) ?? []
+      return { host, port: Number(port) }
+    }),
+    name,
+    ...(username !== '' && { username: decodeURIComponent(username) }),
+    ...(password !== '' && { password: decodeURIComponent(password) }),
+  }
+}
+
+function invalid(url: string): TunnelError {
+  // It may have a password.
+  const shown = url.replace(/\/\/.*@/, '//…@')
+  return new TunnelError(
+    'OPTION_INVALID',
+    `"${shown}" is no address of a Redis: redis://host:6379, rediss://host, unix:/path or sentinel://host:26379/name.`,
+  )
+}

@@ -1,0 +1,79 @@
+// Contract: where the servers of a cluster keep who holds which name. Implementations: directories/memory.ts (servers of one
+// process), directories/redis.ts (Redis or Valkey).
+//
+// A name is held by a server for its client. The hold lasts as long as the server gives signs of life, and some time longer,
+// in which it can only be had with the client's proof: the hash of the secret that the client was given with the name. Each
+// hold has an epoch; of two holds of one name the one with the higher epoch is valid.
+
+/** A server of the cluster, as the others reach it. */
+export interface Node {
+  /** Unique for each start of a server. */
+  readonly id: string
+  /** Where it takes requests from other servers: `http://10.0.0.2:8080`. `''`: it gives no sign of life just now. */
+  readonly url: string
+}
+
+/** How long things last in a directory, in ms. All servers of a cluster use the same. */
+export interface DirectoryTimes {
+  /** Without a sign of life for so long a server gets no requests. */
+  readonly nodeMs: number
+  /** Its names stay reserved for their clients for so long. */
+  readonly leaseMs: number
+  /** A directory that is new, or has lost its data, first takes back what servers hold: new names have to wait for so long. */
+  readonly earlyMs: number
+  /** A hold that is not renewed is forgotten. */
+  readonly holdMs: number
+}
+
+export interface NameWish {
+  readonly name: string
+  /** Hash of the secret that the client shows; `''`: none. */
+  readonly shown: string
+  /** Hash of the secret that it gets if the one shown does not prove anything. */
+  readonly next: string
+  /** Several clients share the name, and several servers may hold it. */
+  readonly isShared: boolean
+}
+
+export type NameOutcome =
+  | { readonly kind: 'granted'; readonly epoch: number; readonly isProved: boolean }
+  | { readonly kind: 'taken' }
+  /** Ask again after this time: the directory may have forgotten who holds the name. */
+  | { readonly kind: 'early'; readonly waitMs: number }
+
+export interface Hold {
+  readonly name: string
+  readonly epoch: number
+  readonly proof: string
+  readonly isShared: boolean
+}
+
+/** What a server hears of the directory. */
+export interface DirectoryListener {
+  /** This server holds the name now; `node` `''`: it is free. */
+  changed(name: string, node: string, epoch: number): void
+  /** Changes may have been missed. */
+  reconnected(): void
+}
+
+/** Every method rejects when the directory cannot be reached. */
+export interface Directory {
+  /** Calls the listener from now on, and resolves once nothing is missed, with what ends that. */
+  listen(listener: DirectoryListener): Promise<() => void>
+  /** A sign of life. `false`: the directory did not know the server, which must `restore` what it holds. */
+  beat(node: Node, times: DirectoryTimes): Promise<boolean>
+  claim(node: string, wish: NameWish, times: DirectoryTimes): Promise<NameOutcome>
+  /** Holds that this server has, and renews. Returns the names that are another server's by now. */
+  restore(node: string, holds: readonly Hold[], times: DirectoryTimes): Promise<readonly string[]>
+  /** The name is free, unless it is held by another epoch. */
+  release(node: string, name: string, epoch: number): Promise<void>
+  /** The servers that hold the name: none, one, or those of a shared name. One without a URL may come back. */
+  find(name: string): Promise<readonly Node[]>
+  /** The server stops: its names stay reserved for their clients. */
+  leave(node: string): Promise<void>
+  /** Those that give signs of life. */
+  nodes(): Promise<readonly Node[]>
+  /** The secret that servers know each other by: `fresh`, if there is none yet. */
+  secret(fresh: string): Promise<string>
+  close(): Promise<void>
+}

@@ -1,0 +1,256 @@
+// This server among others: it says that it lives, holds names for its clients, and finds the servers that hold the others.
+
+import { randomBytes } from 'node:crypto'
+import { networkInterfaces } from 'node:os'
+import type { Directory, DirectoryTimes, Node } from '../../directory.ts'
+import { type ErrorCode, TunnelError } from '../../errors.ts'
+import { eventLoop } from '../../event-loop.ts'
+import type { RequestHead } from '../../http/head.ts'
+import type { Deadlines } from '../deadlines.ts'
+import type { ServerLimits } from '../options.ts'
+import type { Upstream } from '../upstream.ts'
+import { type Claimed, Holds } from './holds.ts'
+import { CLUSTER_TIMES, type ClusterOptions } from './options.ts'
+import { Peer } from './peer.ts'
+import { isPeerProof, peerProof } from './peer-wire.ts'
+import { Places } from './places.ts'
+
+/** How often a request that waits looks where its name is now. */
+const LOOK_AGAIN_MS = 100
+
+export interface ClusterHost {
+  readonly limits: ServerLimits
+  readonly deadlines: Deadlines
+  readonly controlHost: string
+  /** Another server holds the name: its tunnel here is over. */
+  lost(name: string): void
+  /** Whether a tunnel of this server has the name, with a client that is there. */
+  isServedHere(name: string): boolean
+  failed(error: Error): void
+}
+
+export class Cluster {
+  readonly node: string = randomBytes(9).toString('base64url')
+  readonly #host: ClusterHost
+  readonly #directory: Directory
+  readonly #times: DirectoryTimes
+  readonly #places: Places
+  readonly #holds: Holds
+  readonly #peers = new Map<string, Peer>()
+  #url = ''
+  #secret: string
+  #waiting = 0
+  #stopListening: (() => void) | undefined
+  #stopBeating: (() => void) | undefined
+  #restoredAt = 0
+  #isFailing = false
+  #isOver = false
+
+  constructor(options: ClusterOptions, host: ClusterHost) {
+    const { directory, secret = '', whenUnreachable = 'refuse', times } = options
+    this.#host = host
+    this.#directory = directory
+    this.#secret = secret
+    this.#times = { ...CLUSTER_TIMES, ...times }
+    this.#places = new Places(directory)
+    this.#holds = new Holds({
+      node: this.node,
+      directory,
+      times: this.#times,
+      whenUnreachable,
+      lost: name => host.lost(name),
+      failed: error => this.#failed(error),
+    })
+  }
+
+  /** Rejects with `CLUSTER_UNREACHABLE`. `url`: where others reach this server. */
+  async start(url: string): Promise<void> {
+    this.#url = url
+    try {
+      if (this.#secret === '')
+        this.#secret = await this.#directory.secret(randomBytes(32).toString('base64url'))
+      this.#stopListening = await this.#directory.listen({
+        changed: (name, node, epoch) => {
+          this.#places.forget(name)
+          this.#holds.changed(name, node, epoch)
+        },
+        reconnected: () => {
+          this.#places.doubt()
+          void this.#beat()
+        },
+      })
+      await this.#directory.beat({ id: this.node, url }, this.#times)
+    } catch (cause) {
+      this.#stopListening?.()
+      throw new TunnelError('CLUSTER_UNREACHABLE', messageOf(cause), { cause })
+    }
+    this.#restoredAt = performance.now()
+    this.#beatLater()
+  }
+
+  /** Its names stay reserved for its clients, which go to other servers. */
+  leave(): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#holds.leave()
+    this.#stopBeating?.()
+    this.#directory.leave(this.node).catch((error: Error) => this.#failed(error))
+  }
+
+  /** Requests for other servers are cut. */
+  stop(): void {
+    this.leave()
+    this.#stopListening?.()
+    for (const peer of this.#peers.values()) peer.close()
+    this.#peers.clear()
+  }
+
+  // ── Signs of life ──────────────────────────────────────────────────────────────────────────────────────────
+
+  #beatLater(): void {
+    this.#stopBeating?.()
+    if (this.#isOver) return
+    this.#stopBeating = eventLoop.after(this.#times.nodeMs / 3, () => void this.#beat())
+  }
+
+  async #beat(): Promise<void> {
+    try {
+      const isKnown = await this.#directory.beat({ id: this.node, url: this.#url }, this.#times)
+      const isDue = performance.now() - this.#restoredAt > this.#times.holdMs / 3
+      if (!isKnown || isDue || this.#isFailing) await this.#restore()
+      this.#isFailing = false
+    } catch (error) {
+      this.#failed(error as Error)
+    }
+    this.#beatLater()
+  }
+
+  async #restore(): Promise<void> {
+    await this.#holds.restore()
+    this.#restoredAt = performance.now()
+    this.#forgetPeers(await this.#directory.nodes())
+  }
+
+  #forgetPeers(alive: readonly Node[]): void {
+    for (const [id, peer] of this.#peers) {
+      if (alive.some(node => node.id === id)) continue
+      this.#peers.delete(id)
+      peer.close()
+    }
+  }
+
+  /** Reported once for each time that it cannot be reached. */
+  #failed(error: Error): void {
+    if (this.#isFailing) return
+    this.#isFailing = true
+    this.#host.failed(new TunnelError('CLUSTER_UNREACHABLE', messageOf(error), { cause: error }))
+  }
+
+  // ── Names of this server ───────────────────────────────────────────────────────────────────────────────────
+
+  claim(
+    names: readonly string[],
+    resume: string | undefined,
+    isShared: boolean,
+  ): Promise<Claimed | ErrorCode> {
+    return this.#isOver ? Promise.resolve('SERVER_DRAINING') : this.#holds.claim(names, resume, isShared)
+  }
+
+  /** No tunnel of this server has the name any more. */
+  release(name: string): void {
+    this.#holds.release(name)
+  }
+
+  nodes(): Promise<readonly Node[]> {
+    return this.#directory.nodes()
+  }
+
+  // ── Names of other servers ─────────────────────────────────────────────────────────────────────────────────
+
+  /** The servers that hold a name, but for this one. As `Places.find`. */
+  find(name: string): readonly Node[] | Promise<readonly Node[]> | undefined {
+    const found = this.#places.find(name)
+    return found instanceof Promise ? found.then(nodes => this.#others(nodes)) : found && this.#others(found)
+  }
+
+  #others(nodes: readonly Node[]): readonly Node[] {
+    return nodes.filter(({ id }) => id !== this.node)
+  }
+
+  /** What requests go through to one of the servers; `undefined`: none of them can be reached just now. */
+  upstreamTo(nodes: readonly Node[]): Upstream | undefined {
+    const alive = nodes.filter(({ id, url }) => url !== '' && this.#peers.get(id)?.isDown !== true)
+    const node = alive[Math.floor(Math.random() * alive.length)]
+    return node && this.#peerOf(node).upstream
+  }
+
+  #peerOf(node: Node): Peer {
+    const known = this.#peers.get(node.id)
+    if (known !== undefined && known.url === node.url) return known
+    const peer = new Peer(node, {
+      limits: this.#host.limits,
+      deadlines: this.#host.deadlines,
+      secret: this.#secret,
+      controlHost: this.#host.controlHost,
+      failed: error => this.#host.failed(error),
+    })
+    this.#peers.set(node.id, peer)
+    return peer
+  }
+
+  /** What is known of the name was wrong. */
+  forget(name: string): void {
+    this.#places.forget(name)
+  }
+
+  /**
+   * Calls `ready` once the name can be reached again, here or elsewhere, or `tooLate` after the time that requests wait for
+   * a client. Returns what ends the wait; `undefined`: too many wait.
+   */
+  awaitName(name: string, ready: () => void, tooLate: () => void): (() => void) | undefined {
+    const { maxHeldRequests, holdTimeoutMs } = this.#host.limits
+    if (this.#waiting >= maxHeldRequests || holdTimeoutMs === 0) return undefined
+    this.#waiting++
+    const until = performance.now() + holdTimeoutMs
+    let isOver = false
+    let cancel = (): void => {}
+    const end = (then?: () => void): void => {
+      if (isOver) return
+      isOver = true
+      this.#waiting--
+      cancel()
+      then?.()
+    }
+    const look = async (): Promise<void> => {
+      const isHere = this.#host.isServedHere(name)
+      const nodes = isHere ? [] : await Promise.resolve(this.find(name)).catch(() => undefined)
+      if (isOver) return
+      if (isHere || (nodes !== undefined && this.upstreamTo(nodes) !== undefined)) return end(ready)
+      if (performance.now() > until || this.#isOver) return end(tooLate)
+      cancel = eventLoop.after(LOOK_AGAIN_MS, () => void look())
+    }
+    cancel = eventLoop.after(LOOK_AGAIN_MS, () => void look())
+    return () => end()
+  }
+
+  // ── From other servers ─────────────────────────────────────────────────────────────────────────────────────
+
+  /** Whether the request that asks for it comes from a server of the cluster. */
+  isPeer(head: RequestHead): boolean {
+    return isPeerProof(head, peerProof(this.#secret, this.node))
+  }
+}
+
+function messageOf(cause: unknown): string {
+  return `The directory of the cluster cannot be reached: ${cause instanceof Error ? cause.message : String(cause)}.`
+}
+
+/** Where others reach a server that listens on `hostname`: its address, or the first of this machine that is not loopback. */
+export function peerUrlOf(hostname: string, port: number, isTls: boolean): string {
+  const isAny = hostname === '' || hostname === '::' || hostname === '0.0.0.0'
+  const own = Object.values(networkInterfaces()).flatMap(all => all ?? [])
+  const address = isAny
+    ? (own.find(({ internal, family }) => !internal && family === 'IPv4')?.address ?? '127.0.0.1')
+    : hostname
+  return `${isTls ? 'https' : 'http'}://${address.includes(':') ? `[${address}]` : address}:${port}`
+}

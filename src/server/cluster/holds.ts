@@ -1,0 +1,143 @@
+// The names that this server holds in the directory: claimed for clients, renewed, given back, and lost to other servers.
+
+import { createHash, randomBytes } from 'node:crypto'
+import type { Directory, DirectoryTimes, Hold } from '../../directory.ts'
+import type { ErrorCode } from '../../errors.ts'
+import { eventLoop } from '../../event-loop.ts'
+
+/** What holds need of their server. */
+export interface HoldsHost {
+  /** Of this server. */
+  readonly node: string
+  readonly directory: Directory
+  readonly times: DirectoryTimes
+  readonly whenUnreachable: 'refuse' | 'grant'
+  /** Another server holds the name. */
+  lost(name: string): void
+  failed(error: Error): void
+}
+
+/** Names that a client may have. */
+export interface Claimed {
+  readonly names: readonly string[]
+  /** The resume secret of the client's tunnel. */
+  readonly secret: string
+}
+
+/** A directory that is early says how long; more tries than these find it in another state. */
+const MAX_TRIES = 5
+
+export class Holds {
+  readonly #host: HoldsHost
+  readonly #held = new Map<string, Hold>()
+  #isLeaving = false
+
+  constructor(host: HoldsHost) {
+    this.#host = host
+  }
+
+  /** All of the names, or none: then a code says why. `resume`: the secret that the client shows. */
+  async claim(
+    names: readonly string[],
+    resume: string | undefined,
+    isShared: boolean,
+  ): Promise<Claimed | ErrorCode> {
+    const fresh = randomBytes(24).toString('base64url')
+    const claimed: string[] = []
+    let secret = fresh
+    for (const name of names) {
+      const before = this.#held.get(name)
+      const isProved = await this.#claimOne(name, resume, secret, isShared)
+      if (typeof isProved === 'string') {
+        for (const one of claimed) this.release(one)
+        return isProved
+      }
+      if (before === undefined) claimed.push(name)
+      // The secret of a name that is taken over stays: the client may never read another one.
+      if (isProved && resume !== undefined) secret = resume
+    }
+    return { names, secret }
+  }
+
+  async #claimOne(
+    name: string,
+    resume: string | undefined,
+    secret: string,
+    isShared: boolean,
+  ): Promise<boolean | ErrorCode> {
+    const { node, directory, times } = this.#host
+    const wish = { name, shown: resume === undefined ? '' : proofOf(resume), next: proofOf(secret), isShared }
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
+      const outcome = await directory.claim(node, wish, times).catch((cause: unknown) => cause as Error)
+      if (outcome instanceof Error) return this.#unreached(name, wish.next, isShared, outcome)
+      if (outcome.kind === 'taken') return name.includes('.') ? 'HOST_TAKEN' : 'NAME_TAKEN'
+      if (outcome.kind === 'early') {
+        await new Promise<void>(resolve => eventLoop.after(outcome.waitMs, resolve))
+        continue
+      }
+      const { epoch, isProved } = outcome
+      this.#held.set(name, {
+        name,
+        epoch,
+        proof: isProved ? wish.shown : isShared ? '' : wish.next,
+        isShared,
+      })
+      return isProved
+    }
+    return 'CLUSTER_UNREACHABLE'
+  }
+
+  /** With an epoch below all others: whoever has the name when the directory is back keeps it. */
+  #unreached(name: string, proof: string, isShared: boolean, error: Error): boolean | ErrorCode {
+    this.#host.failed(error)
+    if (this.#host.whenUnreachable === 'refuse') return 'CLUSTER_UNREACHABLE'
+    this.#held.set(name, { name, epoch: 0, proof: isShared ? '' : proof, isShared })
+    return false
+  }
+
+  has(name: string): boolean {
+    return this.#held.has(name)
+  }
+
+  get count(): number {
+    return this.#held.size
+  }
+
+  /** No tunnel here has the name any more. */
+  release(name: string): void {
+    const hold = this.#held.get(name)
+    // What a server that stops holds stays reserved for its clients, which go to other servers.
+    if (hold === undefined || this.#isLeaving) return
+    this.#held.delete(name)
+    const { directory, node } = this.#host
+    directory.release(node, name, hold.epoch).catch((error: Error) => this.#host.failed(error))
+  }
+
+  /** The directory says who holds a name now. */
+  changed(name: string, node: string, epoch: number): void {
+    const hold = this.#held.get(name)
+    if (hold === undefined || node === this.#host.node || node === '' || hold.isShared) return
+    if (epoch < hold.epoch) return
+    this.#lose(name)
+  }
+
+  /** Tells the directory all of them: it has forgotten, or would soon. */
+  async restore(): Promise<void> {
+    const { directory, node, times } = this.#host
+    const held = [...this.#held.values()]
+    if (held.length === 0) return
+    for (const name of await directory.restore(node, held, times)) this.#lose(name)
+  }
+
+  leave(): void {
+    this.#isLeaving = true
+  }
+
+  #lose(name: string): void {
+    if (this.#held.delete(name)) this.#host.lost(name)
+  }
+}
+
+export function proofOf(secret: string): string {
+  return createHash('sha256').update(`name ${secret}`).digest('base64url')
+}

@@ -1,0 +1,33 @@
+// What a server of a cluster is told.
+
+import type { Directory, DirectoryTimes } from '../../directory.ts'
+
+export interface ClusterOptions {
+  /** Where the servers keep who holds which name: `openRedisDirectory(url)` of `localtunnels/cluster`. The caller closes it. */
+  readonly directory: Directory
+  /**
+   * Where the other servers reach this one, with its scheme and port: `http://10.0.0.2:8080`. Use `https:` where strangers can
+   * read along. Default: the address it listens on, or the first of this machine that is not loopback.
+   */
+  readonly peerUrl?: string
+  /** What the servers know each other by, at least 32 characters. Default: one is made, and kept in the directory. */
+  readonly secret?: string
+  /**
+   * A client that registers while the directory cannot be reached: `refuse` it with `CLUSTER_UNREACHABLE`, so that it tries
+   * again, or `grant` it the name at this server, which loses it if another server holds it. Default `refuse`.
+   */
+  readonly whenUnreachable?: 'refuse' | 'grant'
+  /** How long things last; the same at all servers. Default: `CLUSTER_TIMES`. */
+  readonly times?: Partial<DirectoryTimes>
+}
+
+/**
+ * A server beats three times in `nodeMs`: two lost messages do not make it look dead, and a dead one gets no visitors after
+ * that time, even if no connection to it failed. `leaseMs` is that of a single server. `earlyMs`: two beats of the slowest.
+ */
+export const CLUSTER_TIMES: DirectoryTimes = {
+  nodeMs: 6_000,
+  leaseMs: 30_000,
+  earlyMs: 2_500,
+  holdMs: 600_000,
+}

@@ -1,0 +1,174 @@
+// A connection to another server of the cluster, as a stream of the pool: what is written goes there, what comes is the answer.
+
+import { latin1 } from '../../http/characters.ts'
+import { Stream, type StreamHandler, type StreamOwner } from '../../session/stream.ts'
+import type { Address, Socket, SocketHandler } from '../../socket.ts'
+import { dial } from '../../sockets/dial.ts'
+
+/** The other server's answer to the greeting has few lines. */
+const MAX_GREETING_BYTES = 4_096
+/** Bytes that the visitor has not taken yet; above, the connection is not read: what a stream of a session has at first. */
+const MAX_WAITING_BYTES = 262_144
+
+export interface PeerChannelHost {
+  readonly address: Address
+  readonly greeting: Uint8Array
+  /** The other server cannot be reached, or does not take this one for a peer. */
+  failed(error: Error | undefined): void
+  /** It took this one for a peer. */
+  greeted(): void
+  gone(channel: PeerChannel): void
+}
+
+export class PeerChannel implements StreamOwner, SocketHandler {
+  readonly stream: Stream
+  readonly #host: PeerChannelHost
+  #socket: Socket | undefined
+  #isGreeted = false
+  #answer: Uint8Array = new Uint8Array(0)
+  #hasEnded = false
+  #isPaused = false
+  #waitingBytes = 0
+
+  constructor(host: PeerChannelHost, tunnel: number, handler: StreamHandler) {
+    this.#host = host
+    this.stream = new Stream(this, 0, tunnel, handler)
+    this.stream.window = MAX_WAITING_BYTES
+    void this.#dial()
+  }
+
+  async #dial(): Promise<void> {
+    try {
+      const socket = await dial(this.#host.address, this)
+      if (this.stream.isClosed) return socket.terminate()
+      this.#socket = socket
+      socket.write(this.#host.greeting)
+    } catch (error) {
+      this.#lose(error instanceof Error ? error : new Error(String(error)))
+    }
+  }
+
+  /** Whatever is under way fails. */
+  cut(): void {
+    this.#socket?.terminate()
+    this.#lose(undefined)
+  }
+
+  // ── From the pool ──────────────────────────────────────────────────────────────────────────────────────────
+
+  sendData(stream: Stream, bytes: Uint8Array, isScratch: boolean, start: number, end: number): boolean {
+    const isFree = this.#isGreeted && stream.queue.length === 0
+    const taken = isFree ? (this.#socket?.write(bytes, start, end) ?? 0) : 0
+    if (taken === end - start) return true
+    const rest = bytes.subarray(start + taken, end)
+    stream.queue.push(isScratch ? rest.slice() : rest)
+    return false
+  }
+
+  sendEnd(): void {
+    this.#hasEnded = true
+    this.#flush()
+  }
+
+  sendReset(stream: Stream): void {
+    stream.isClosed = true
+    stream.queue.length = 0
+    this.#socket?.terminate()
+    this.#host.gone(this)
+  }
+
+  giveCredit(stream: Stream): void {
+    this.#waitingBytes -= stream.unacknowledged
+    stream.unacknowledged = 0
+    if (!this.#isPaused || this.#waitingBytes >= MAX_WAITING_BYTES) return
+    this.#isPaused = false
+    this.#socket?.resume()
+  }
+
+  moveToLink(): void {}
+  broughtElsewhere(): void {}
+  giveBack(): void {}
+
+  // ── From the connection ────────────────────────────────────────────────────────────────────────────────────
+
+  received(bytes: Uint8Array, isScratch?: boolean): void {
+    if (this.stream.isClosed) return
+    if (!this.#isGreeted) return this.#takeGreeting(bytes)
+    this.#hand(isScratch === true ? bytes.slice() : bytes)
+  }
+
+  #takeGreeting(bytes: Uint8Array): void {
+    const answer = Buffer.concat([this.#answer, bytes])
+    const end = answer.indexOf('\r\n\r\n')
+    if (end < 0 && answer.length < MAX_GREETING_BYTES) {
+      this.#answer = answer
+      return
+    }
+    const line = latin1(answer, 0, Math.min(answer.length, 12))
+    if (line !== 'HTTP/1.1 101') {
+      this.#socket?.terminate()
+      return this.#lose(new Error(`it answers ${line} to a server of its cluster`))
+    }
+    this.#isGreeted = true
+    this.#host.greeted()
+    this.#flush()
+    if (answer.length > end + 4) this.#hand(answer.subarray(end + 4))
+  }
+
+  #hand(bytes: Uint8Array): void {
+    this.#waitingBytes += bytes.length
+    this.stream.receivedBytes += bytes.length
+    this.stream.handler.received(bytes, 0, bytes.length)
+    if (this.#waitingBytes < MAX_WAITING_BYTES || this.#isPaused || this.stream.isClosed) return
+    this.#isPaused = true
+    this.#socket?.pause()
+  }
+
+  drained(): void {
+    if (this.#isGreeted) this.#flush()
+  }
+
+  /** Sends what waits; then the pool may write again. */
+  #flush(): void {
+    const { stream } = this
+    const socket = this.#socket
+    if (socket === undefined || !this.#isGreeted) return
+    const hadQueue = stream.queue.length > 0
+    for (let [piece] = stream.queue; piece !== undefined; [piece] = stream.queue) {
+      stream.queueOffset += socket.write(piece, stream.queueOffset)
+      if (stream.queueOffset < piece.length) return
+      stream.queue.shift()
+      stream.queueOffset = 0
+    }
+    if (this.#hasEnded) socket.end()
+    else if (hadQueue) stream.handler.writable()
+  }
+
+  ended(): void {
+    const { stream } = this
+    if (stream.isClosed) return
+    stream.peerEnded = true
+    if (!this.#isGreeted) return this.#lose(new Error('it closed the connection'))
+    stream.handler.ended(stream.sentBytes)
+  }
+
+  closed(error?: Error): void {
+    if (!this.stream.isClosed && this.stream.peerEnded && this.stream.hasEnded && error === undefined) {
+      this.stream.isClosed = true
+      return this.#host.gone(this)
+    }
+    this.#lose(error)
+  }
+
+  #lose(error: Error | undefined): void {
+    const { stream } = this
+    if (stream.isClosed) return
+    stream.isClosed = true
+    stream.queue.length = 0
+    this.#host.gone(this)
+    // Nothing was sent before the greeting: the request may go anywhere else.
+    const delivered = this.#isGreeted ? stream.sentBytes : 0
+    if (!this.#isGreeted) this.#host.failed(error)
+    stream.handler.reset('CLIENT_GONE', delivered)
+  }
+}

@@ -1,0 +1,36 @@
+// Where the connections of other servers come in: behind their greeting they bring requests of their visitors.
+
+import type { RequestHead } from '../../http/head.ts'
+import { type Route, refusal } from '../front.ts'
+import type { HttpFront } from '../fronts/http.ts'
+import { type Entrance, VisitorHop } from '../fronts/visitor-hop.ts'
+import type { Cluster } from './cluster.ts'
+import { PEER_ANSWER, takeVisitor } from './peer-wire.ts'
+
+/** What the door needs of its server. */
+export interface PeerDoorHost {
+  readonly cluster: Cluster | undefined
+  readonly httpFront: HttpFront
+  /** How connections from outside come in that speak this. */
+  entranceOf(proto: Entrance['proto']): Entrance
+}
+
+/** Takes the connection of a server of the same cluster; a stranger's is refused. */
+export function peerRoute(head: RequestHead, host: PeerDoorHost): Route {
+  const { cluster, httpFront } = host
+  if (cluster === undefined || head.method !== 'GET' || head.body !== 'none') return refusal('BAD_REQUEST')
+  if (!cluster.isPeer(head)) return refusal('TOKEN_REFUSED')
+  const entrances = { http: host.entranceOf('http'), https: host.entranceOf('https') }
+  const visitorOf = (request: RequestHead): VisitorHop | undefined => {
+    const visitor = takeVisitor(request)
+    if (visitor === undefined) return undefined
+    return new VisitorHop(entrances[visitor.proto], visitor.address, visitor)
+  }
+  return {
+    kind: 'takeover',
+    takeOver(socket) {
+      socket.write(PEER_ANSWER)
+      return httpFront.accept(socket, { ...entrances.http, visitorOf }, undefined)
+    },
+  }
+}

@@ -1,0 +1,65 @@
+// What servers of a cluster say to each other in front of HTTP/1.1: who they are, and whose each request is.
+
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import { ascii } from '../../http/characters.ts'
+import type { RequestHead } from '../../http/head.ts'
+import { parseRequestHead } from '../../http/head.ts'
+
+/** A connection that is upgraded to this carries requests of another server's visitors. */
+export const PEER_PROTOCOL = 'localtunnels-peer'
+/** In front of each request: scheme, whether the visitor showed a certificate, and its address. */
+const VISITOR_HEADER = 'localtunnels-visitor'
+/** The server that is asked does not hold the name. */
+export const MOVED_HEADER = 'localtunnels-moved'
+
+/** Whose a request is. */
+export interface PeerVisitor {
+  readonly proto: 'http' | 'https'
+  readonly isCertified: boolean
+  readonly address: string
+}
+
+/** Proves to `node` that the caller knows the secret of the cluster; another server could not use it. */
+export function peerProof(secret: string, node: string): string {
+  return createHmac('sha256', secret).update(`peer of ${node}`).digest('base64url')
+}
+
+export function greeting(host: string, proof: string): Uint8Array {
+  return ascii(
+    `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: ${PEER_PROTOCOL}\r\nAuthorization: Peer ${proof}\r\n\r\n`,
+  )
+}
+
+export const PEER_ANSWER: Uint8Array = ascii(
+  `HTTP/1.1 101 Switching Protocols\r\nUpgrade: ${PEER_PROTOCOL}\r\nConnection: Upgrade\r\n\r\n`,
+)
+
+export function isPeerProof(head: RequestHead, proof: string): boolean {
+  const [, shown = ''] = /^Peer (\S+)$/.exec(head.header('authorization') ?? '') ?? []
+  const [a, b] = [Buffer.from(shown), Buffer.from(proof)]
+  return a.length === b.length && timingSafeEqual(a, b)
+}
+
+/** The line that `takeVisitor` reads, with its CRLF. */
+export function visitorLine({ proto, isCertified, address }: PeerVisitor): Uint8Array {
+  return ascii(`${VISITOR_HEADER}: ${proto} ${isCertified ? '1' : '0'} ${address}\r\n`)
+}
+
+/**
+ * Whose the request is, taken out of its head: the first line of it, whatever else is called so. `undefined`: it does not say.
+ */
+export function takeVisitor(head: RequestHead): PeerVisitor | undefined {
+  const { bytes, fields } = head
+  if (fields.count === 0 || !fields.isNamed(0, VISITOR_HEADER)) return undefined
+  const value = Buffer.from(bytes.subarray(fields.valueStart(0), fields.valueEnd(0))).toString('latin1')
+  const [, proto, certified, address = ''] = /^(https?) ([01]) ([0-9A-Fa-f.:%\w]*)$/.exec(value) ?? []
+  if (proto !== 'http' && proto !== 'https') return undefined
+  const [from, to] = [fields.lineStart(0), fields.lineEnd(0)]
+  const rest = new Uint8Array(head.end - head.start - (to - from))
+  rest.set(bytes.subarray(head.start, from))
+  rest.set(bytes.subarray(to, head.end), from - head.start)
+  // It was within the limits of the server that sent it.
+  const limits = { maxHeadBytes: rest.length, maxHeaderCount: rest.length, maxTargetBytes: rest.length }
+  if (parseRequestHead(head, rest, 0, rest.length, limits) !== rest.length) return undefined
+  return { proto, isCertified: certified === '1', address }
+}

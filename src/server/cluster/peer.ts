@@ -1,0 +1,112 @@
+// Another server of the cluster: what requests for the names that it holds go through.
+
+import type { Node } from '../../directory.ts'
+import type { Stream, StreamHandler } from '../../session/stream.ts'
+import type { Address } from '../../socket.ts'
+import type { Deadlines } from '../deadlines.ts'
+import type { ServerLimits } from '../options.ts'
+import type { Upstream, Visit } from '../upstream.ts'
+import { writeHeadWithLine } from '../upstreams/forwarded.ts'
+import { StreamsUpstream } from '../upstreams/streams.ts'
+import { PeerChannel, type PeerChannelHost } from './peer-channel.ts'
+import { greeting, peerProof, visitorLine } from './peer-wire.ts'
+
+/** A server that could not be reached is tried again after this time. */
+const DOWN_MS = 500
+
+export interface PeerContext {
+  readonly limits: ServerLimits
+  readonly deadlines: Deadlines
+  readonly secret: string
+  /** The control host of the servers. */
+  readonly controlHost: string
+  failed(error: Error): void
+}
+
+export class Peer implements PeerChannelHost {
+  readonly upstream: Upstream
+  readonly address: Address
+  readonly greeting: Uint8Array
+  readonly #node: Node
+  readonly #context: PeerContext
+  readonly #channels = new Set<PeerChannel>()
+  #downUntil = 0
+  #isGone = false
+
+  constructor(node: Node, context: PeerContext) {
+    const { hostname, port, protocol } = new URL(node.url)
+    const isTls = protocol === 'https:'
+    this.#node = node
+    this.#context = context
+    this.address = {
+      host: hostname.replace(/^\[|\]$/g, ''),
+      port: port === '' ? (isTls ? 443 : 80) : Number(port),
+      ...(isTls && { tls: { serverName: context.controlHost } }),
+    }
+    this.greeting = greeting(context.controlHost, peerProof(context.secret, node.id))
+    const connections = {
+      isClosed: false,
+      open: (tunnel: number, handler: StreamHandler) => this.#open(tunnel, handler),
+    }
+    this.upstream = new StreamsUpstream({
+      // It has no session: its connections are in the place of the session's streams.
+      session: connections as never,
+      apps: connections,
+      trunk: { current: undefined, request() {} },
+      tunnel: 0,
+      get limits() {
+        return context.limits
+      },
+      deadlines: context.deadlines,
+      isShared: true,
+      rewrite: undefined,
+      proxyProtocol: undefined,
+      peer: { writeHead },
+      isStopped: false,
+    })
+  }
+
+  get url(): string {
+    return this.#node.url
+  }
+
+  /** It could not be reached a moment ago. */
+  get isDown(): boolean {
+    return performance.now() < this.#downUntil
+  }
+
+  #open(tunnel: number, handler: StreamHandler): Stream | undefined {
+    if (this.#isGone) return undefined
+    const channel = new PeerChannel(this, tunnel, handler)
+    this.#channels.add(channel)
+    return channel.stream
+  }
+
+  failed(error: Error | undefined): void {
+    if (!this.isDown)
+      this.#context.failed(
+        new Error(`the server at ${this.#node.url} cannot be reached: ${error?.message ?? 'closed'}`),
+      )
+    this.#downUntil = performance.now() + DOWN_MS
+  }
+
+  greeted(): void {
+    this.#downUntil = 0
+  }
+
+  gone(channel: PeerChannel): void {
+    this.#channels.delete(channel)
+  }
+
+  /** This server stops. */
+  close(): void {
+    this.#isGone = true
+    for (const channel of [...this.#channels]) channel.cut()
+  }
+}
+
+/** The head as the visitor sent it, and whose it is: the other server treats it as if the visitor had come there. */
+function writeHead(visit: Visit): number {
+  const { address, proto } = visit.hop(undefined)
+  return writeHeadWithLine(visit, visitorLine({ address, proto, isCertified: visit.isCertified === true }))
+}

@@ -1,0 +1,146 @@
+// The directory in a real Redis, and in a real Valkey: its scripts against the same in TypeScript, and servers that use it.
+
+import { expect, test } from 'bun:test'
+import { MemoryDirectory } from '../../src/directories/memory.ts'
+import { RedisDirectory } from '../../src/directories/redis.ts'
+import type { Directory, Hold, NameOutcome } from '../../src/directory.ts'
+import { ask } from '../support/ask.ts'
+import { TestCluster } from '../support/clusters.ts'
+import { describeWith } from '../support/needs.ts'
+import { FUZZ, Random } from '../support/random.ts'
+import { Redis } from '../support/redis.ts'
+
+const STEPS = 400 * FUZZ
+// Nothing expires while it runs: the two clocks would differ.
+const TIMES = { nodeMs: 3_600_000, leaseMs: 3_600_000, earlyMs: 0, holdMs: 3_600_000 }
+
+for (const program of ['redis-server', 'valkey-server'] as const)
+  describeWith([program], program, () => {
+    test('each step has the outcome that the model has', async () => {
+      await using redis = await Redis.start(program)
+      const one = await RedisDirectory.open({ url: redis.url })
+      const other = new MemoryDirectory()
+      const seed = Number(process.env.LT_SEED ?? Math.floor(Math.random() * 1e9))
+      const pick = new Random(seed)
+      const of = <Item>(items: readonly Item[]): Item => items[pick.below(items.length)]!
+      const held = new Map<string, Hold[]>()
+      const heard: [string[], string[]] = [[], []]
+      for (const [index, directory] of [one, other].entries())
+        await directory.listen({
+          changed: (...change) => heard[index]?.push(change.join(' ')),
+          reconnected() {},
+        })
+      const both = async <Outcome>(step: (directory: Directory) => Promise<Outcome>): Promise<Outcome> => {
+        const [real, model] = [await step(one), await step(other)]
+        expect(real, `seed ${seed}`).toEqual(model)
+        return model
+      }
+      for (const node of ['a', 'b', 'c'])
+        await both(directory => directory.beat({ id: node, url: `http://${node}` }, TIMES))
+      for (let count = 0; count < STEPS; count++) {
+        const node = of(['a', 'b', 'c'])
+        const name = of(['shop', 'blog', 'www.customer.example'])
+        const isShared = pick.below(10) < 3
+        const [shown, next] = [of(['', 'p1', 'p2', 'p3']), of(['p1', 'p2', 'p3'])]
+        const mine = held.get(node) ?? []
+        switch (of(['claim', 'claim', 'release', 'restore', 'find', 'leave'])) {
+          case 'claim': {
+            const outcome: NameOutcome = await both(directory =>
+              directory.claim(node, { name, shown, next, isShared }, TIMES),
+            )
+            if (outcome.kind !== 'granted') break
+            const proof = isShared ? '' : outcome.isProved ? shown : next
+            held.set(node, [
+              ...mine.filter(hold => hold.name !== name),
+              { name, epoch: outcome.epoch, proof, isShared },
+            ])
+            break
+          }
+          case 'release': {
+            const hold = mine.length === 0 ? undefined : of(mine)
+            if (hold === undefined) break
+            await both(directory => directory.release(node, hold.name, hold.epoch))
+            held.set(
+              node,
+              mine.filter(one => one !== hold),
+            )
+            break
+          }
+          case 'restore':
+            await both(async directory => [...(await directory.restore(node, mine, TIMES))].sort())
+            break
+          case 'find':
+            await both(async directory =>
+              [...(await directory.find(name))].sort((x, y) => (x.id < y.id ? -1 : 1)),
+            )
+            break
+          case 'leave':
+            await both(directory => directory.leave(node))
+            await both(directory => directory.beat({ id: node, url: `http://${node}` }, TIMES))
+        }
+      }
+      await one.find('shop')
+      while (heard[0].length < heard[1].length) await Bun.sleep(1)
+      expect(heard[0]).toEqual(heard[1])
+      await one.close()
+    })
+
+    test('servers find names through it; when it is back empty, everything is there again', async () => {
+      await using redis = await Redis.start(program)
+      const directories: RedisDirectory[] = []
+      const open = async (): Promise<Directory> => {
+        const directory = await RedisDirectory.open({ url: redis.url })
+        directories.push(directory)
+        return directory
+      }
+      try {
+        await using cluster = new TestCluster({ earlyMs: 300, nodeMs: 600 }, open)
+        const [a, b] = [await cluster.server(), await cluster.server()]
+        const own = await cluster.client({
+          server: a.url,
+          subdomain: 'shop',
+          exact: true,
+          fetch: () => new Response('shop'),
+        })
+        await cluster.client({
+          server: a.url,
+          subdomain: 'blog',
+          exact: true,
+          fetch: () => new Response('blog'),
+        })
+        expect((await ask(b.port, 'shop.localhost')).body).toBe('shop')
+        await redis.kill()
+        expect((await ask(a.port, 'blog.localhost')).body).toBe('blog')
+        expect((await ask(b.port, 'shop.localhost')).body).toBe('shop')
+        expect((await ask(b.port, 'blog.localhost')).code).toBe('CLUSTER_UNREACHABLE')
+        await redis.run()
+        let answer = await ask(b.port, 'blog.localhost')
+        while (answer.body !== 'blog') answer = await ask(b.port, 'blog.localhost')
+        const stranger = cluster.client({
+          server: b.url,
+          subdomain: 'shop',
+          exact: true,
+          fetch: () => new Response('no'),
+        })
+        expect(await stranger.catch((error: { code: string }) => error.code)).toBe('NAME_TAKEN')
+        await own.disconnect()
+        await cluster.client({
+          server: b.url,
+          subdomain: 'shop',
+          exact: true,
+          fetch: () => new Response('second'),
+        })
+        expect((await ask(b.port, 'shop.localhost')).body).toBe('second')
+      } finally {
+        for (const directory of directories) await directory.close()
+      }
+    }, 20_000)
+  })
+
+test.each([['http://127.0.0.1'], ['redis://'], ['redis://host/x'], ['127.0.0.1:6379'], ['sentinel://host']])(
+  '%s is no address of a Redis',
+  async url => {
+    const failure = await RedisDirectory.open({ url }).catch((error: { code: string }) => error.code)
+    expect(failure).toBe('OPTION_INVALID')
+  },
+)

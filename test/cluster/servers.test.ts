@@ -1,0 +1,336 @@
+// Two and three servers of one cluster: a visitor may come to any of them, and a client, too.
+
+import { expect, test } from 'bun:test'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import WebSocket, { WebSocketServer } from 'ws'
+import { MemoryDirectory } from '../../src/directories/memory.ts'
+import type { Directory } from '../../src/directory.ts'
+import { ask } from '../support/ask.ts'
+import { TestCluster } from '../support/clusters.ts'
+import { eventually, next } from '../support/events.ts'
+import { within } from '../support/within.ts'
+
+const echo = async (request: Request): Promise<Response> => {
+  const { method, url, headers } = request
+  const { pathname, search } = new URL(url)
+  const forwarded = headers.get('x-forwarded-for')
+  return new Response(
+    `${method} ${pathname}${search} ${headers.get('host')} ${forwarded} ${await request.text()}`,
+  )
+}
+
+test('a visitor at another server gets what it would get at the one that has the client', async () => {
+  await using cluster = new TestCluster()
+  const [a, b] = [await cluster.server(), await cluster.server()]
+  await cluster.client({ server: a.url, subdomain: 'shop', fetch: echo })
+  const options = {
+    method: 'POST',
+    path: '/a%2Fb?c=%20',
+    body: 'x'.repeat(200_000),
+    headers: { 'X-Own': '1' },
+  }
+  const [here, there] = [
+    await ask(a.port, 'shop.localhost', options),
+    await ask(b.port, 'shop.localhost', options),
+  ]
+  expect(here.status).toBe(200)
+  expect(there).toEqual(here)
+  expect(there.body).toStartWith('POST /a%2Fb?c=%20 shop.localhost 127.0.0.1 xxx')
+  expect(cluster.errors).toEqual([])
+})
+
+test('a name is held once, and nobody but its holder takes it to another server', async () => {
+  await using cluster = new TestCluster()
+  const [a, b] = [await cluster.server(), await cluster.server()]
+  await cluster.client({ server: a.url, subdomain: 'shop', fetch: echo, exact: true })
+  const stranger = cluster.client({ server: b.url, subdomain: 'shop', exact: true, fetch: echo })
+  expect(await stranger.catch((error: { code: string }) => error.code)).toBe('NAME_TAKEN')
+  const json = cluster.client({ server: b.url, subdomain: 'shop', exact: true, wire: 'json', fetch: echo })
+  expect(await json.catch((error: { code: string }) => error.code)).toBe('NAME_TAKEN')
+  expect((await ask(b.port, 'shop.localhost')).status).toBe(200)
+})
+
+test('a name that is given back is free at all servers', async () => {
+  await using cluster = new TestCluster()
+  const [a, b] = [await cluster.server(), await cluster.server()]
+  const first = await cluster.client({
+    server: a.url,
+    subdomain: 'shop',
+    exact: true,
+    fetch: () => new Response('first'),
+  })
+  expect((await ask(b.port, 'shop.localhost')).body).toBe('first')
+  await first.disconnect()
+  await cluster.client({ server: b.url, subdomain: 'shop', exact: true, fetch: () => new Response('second') })
+  expect((await ask(b.port, 'shop.localhost')).body).toBe('second')
+  await eventually(() => !('shop' in a.getStats(true)), 'the name to be gone')
+  expect((await ask(a.port, 'shop.localhost')).body).toBe('second')
+})
+
+test('trailers, interim answers and WebSockets pass between servers', async () => {
+  const app = createServer((request, answer) => {
+    answer.writeEarlyHints({ link: '</a.css>; rel=preload' })
+    answer.writeHead(200, { Trailer: 'X-Sum' })
+    request.on('data', piece => answer.write(piece))
+    request.on('end', () => {
+      answer.addTrailers({ 'X-Sum': request.trailers['x-in'] ?? '' })
+      answer.end()
+    })
+  })
+  const sockets = new WebSocketServer({ server: app })
+  sockets.on('connection', socket =>
+    socket.on('message', (text, isBinary) => socket.send(text, { binary: isBinary })),
+  )
+  await new Promise<void>(resolve => app.listen(0, '127.0.0.1', resolve))
+  try {
+    await using cluster = new TestCluster()
+    const [a, b] = [await cluster.server(), await cluster.server()]
+    await cluster.client({ server: a.url, subdomain: 'shop', port: (app.address() as AddressInfo).port })
+    const curl = Bun.spawn(
+      [
+        'curl',
+        '-sS',
+        '-i',
+        '--raw',
+        '-X',
+        'POST',
+        '-H',
+        'Host: shop.localhost',
+        '-H',
+        'Transfer-Encoding: chunked',
+        '--data-binary',
+        'hello',
+        `http://127.0.0.1:${b.port}/`,
+      ],
+      { stdout: 'pipe' },
+    )
+    const answer = await curl.stdout.text()
+    expect(answer).toContain('HTTP/1.1 103 Early Hints')
+    expect(answer).toContain('X-Sum:')
+    const socket = new WebSocket(`ws://127.0.0.1:${b.port}/`, { headers: { Host: 'shop.localhost' } })
+    const opened = within(
+      new Promise((resolve, reject) => socket.once('open', resolve).once('error', reject)),
+      'open',
+    )
+    await opened
+    const echoed = within(
+      new Promise(resolve => socket.once('message', (text: Buffer) => resolve(text.toString()))),
+      'the echo',
+    )
+    socket.send('through two servers')
+    expect(await echoed).toBe('through two servers')
+    socket.close()
+  } finally {
+    for (const client of sockets.clients) client.terminate()
+    app.close()
+  }
+})
+
+test('a visitor that leaves in the middle is gone at the app, too', async () => {
+  await using cluster = new TestCluster()
+  const [a, b] = [await cluster.server(), await cluster.server()]
+  const cancelled = Promise.withResolvers<void>()
+  const asked = Promise.withResolvers<void>()
+  const app = createServer((_request, answer) => {
+    asked.resolve()
+    answer.on('close', () => cancelled.resolve())
+  })
+  await new Promise<void>(resolve => app.listen(0, '127.0.0.1', resolve))
+  await cluster.client({ server: a.url, subdomain: 'slow', port: (app.address() as AddressInfo).port })
+  const leaving = new AbortController()
+  const asking = ask(b.port, 'slow.localhost', { signal: leaving.signal }).catch(() => {})
+  await within(asked.promise, 'the request')
+  leaving.abort()
+  await within(cancelled.promise, 'the app to see it')
+  await asking
+  app.close()
+})
+
+test('custom domains are found at every server', async () => {
+  await using cluster = new TestCluster()
+  const options = { tokens: [{ token: 'secret', hosts: ['www.customer.example'] }] }
+  const [a, b] = [await cluster.server(options), await cluster.server(options)]
+  await cluster.client({
+    server: a.url,
+    token: 'secret',
+    subdomain: 'shop',
+    hosts: ['www.customer.example'],
+    fetch: echo,
+  })
+  expect((await ask(b.port, 'www.customer.example', { path: '/x' })).body).toBe(
+    'GET /x www.customer.example 127.0.0.1 ',
+  )
+  const other = cluster.client({
+    server: b.url,
+    token: 'secret',
+    subdomain: 'other',
+    hosts: ['www.customer.example'],
+    fetch: echo,
+  })
+  expect(await other.catch((error: { code: string }) => error.code)).toBe('HOST_TAKEN')
+})
+
+test('members of a pool are at different servers', async () => {
+  await using cluster = new TestCluster()
+  const [a, b, c] = [await cluster.server(), await cluster.server(), await cluster.server()]
+  for (const [server, text] of [
+    [a, 'one'],
+    [b, 'two'],
+  ] as const)
+    await cluster.client({
+      server: server.url,
+      subdomain: 'shop',
+      pool: true,
+      fetch: () => new Response(text),
+    })
+  const seen = new Set<string>()
+  for (let count = 0; count < 100 && seen.size < 2; count++)
+    seen.add((await ask(c.port, 'shop.localhost')).body)
+  expect([...seen].sort()).toEqual(['one', 'two'])
+  expect((await ask(a.port, 'shop.localhost')).body).toBe('one')
+})
+
+test('a guard decides at the server that has the client, by the address of the visitor', async () => {
+  await using cluster = new TestCluster()
+  const { guarding } = await import('../../src/plugins/guarding.ts')
+  const options = { guarding: guarding() }
+  const [a, b] = [await cluster.server(options), await cluster.server(options)]
+  await cluster.client({ server: a.url, subdomain: 'shop', guard: { deny: ['127.0.0.1'] }, fetch: echo })
+  const { status, code } = await ask(b.port, 'shop.localhost')
+  expect([status, code]).toEqual([403, 'ADDRESS_REFUSED'])
+})
+
+test('a stranger is no server of the cluster, and cannot speak for visitors', async () => {
+  await using cluster = new TestCluster()
+  const [a] = [await cluster.server(), await cluster.server()]
+  await cluster.client({
+    server: a.url,
+    subdomain: 'shop',
+    fetch: request => new Response(request.headers.get('localtunnels-visitor') ?? 'none'),
+  })
+  const upgrade = {
+    Connection: 'Upgrade',
+    Upgrade: 'localtunnels-peer',
+    Authorization: `Peer ${'A'.repeat(43)}`,
+  }
+  expect((await ask(a.port, 'localhost', { headers: upgrade })).code).toBe('TOKEN_REFUSED')
+  // On its own connection the header is one like any other.
+  const headers = { 'Localtunnels-Visitor': 'https 1 6.6.6.6' }
+  expect((await ask(a.port, 'shop.localhost', { headers })).body).toBe('https 1 6.6.6.6')
+})
+
+// ── Failures ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+test('a server stops: its client goes to another, with its name, and no request fails meanwhile', async () => {
+  await using cluster = new TestCluster()
+  const [a, b, c] = [await cluster.server(), await cluster.server(), await cluster.server()]
+  const client = await cluster.client({ server: [a.url, b.url], subdomain: 'shop', exact: true, fetch: echo })
+  const name = client.url?.replace(/:\d+$/, '')
+  let isOver = false
+  const failures: string[] = []
+  const visitors = [b, c].map(async server => {
+    while (!isOver) {
+      const { status, code } = await ask(server.port, 'shop.localhost')
+      if (status !== 200) failures.push(`${status} ${code}`)
+    }
+  })
+  const again = next(client, 'connected')
+  await a.stop()
+  const { url } = await again
+  expect(url.replace(/:\d+$/, '')).toBe(name ?? '')
+  for (let count = 0; count < 20; count++) expect((await ask(c.port, 'shop.localhost')).status).toBe(200)
+  isOver = true
+  await Promise.all(visitors)
+  expect(failures).toEqual([])
+})
+
+/** A directory that can be cut off. */
+class Cuttable implements Directory {
+  isCut = false
+  readonly #inner: Directory
+
+  constructor(inner: Directory) {
+    this.#inner = inner
+  }
+
+  #call<Value>(call: () => Promise<Value>): Promise<Value> {
+    return this.isCut ? Promise.reject(new Error('cut off')) : call()
+  }
+
+  listen: Directory['listen'] = listener =>
+    this.#call(() =>
+      this.#inner.listen({
+        changed: (...change) => {
+          if (!this.isCut) listener.changed(...change)
+        },
+        reconnected: () => listener.reconnected(),
+      }),
+    )
+  beat: Directory['beat'] = (...args) => this.#call(() => this.#inner.beat(...args))
+  claim: Directory['claim'] = (...args) => this.#call(() => this.#inner.claim(...args))
+  restore: Directory['restore'] = (...args) => this.#call(() => this.#inner.restore(...args))
+  release: Directory['release'] = (...args) => this.#call(() => this.#inner.release(...args))
+  find: Directory['find'] = name => this.#call(() => this.#inner.find(name))
+  leave: Directory['leave'] = node => this.#call(() => this.#inner.leave(node))
+  nodes: Directory['nodes'] = () => this.#call(() => this.#inner.nodes())
+  secret: Directory['secret'] = fresh => this.#call(() => this.#inner.secret(fresh))
+  close: Directory['close'] = () => this.#inner.close()
+}
+
+test('without its directory a server serves its own names and those it knows, and refuses what it cannot know', async () => {
+  const memory = new MemoryDirectory()
+  const directories: Cuttable[] = []
+  const open = (): Promise<Directory> => {
+    const one = new Cuttable(memory)
+    directories.push(one)
+    return Promise.resolve(one)
+  }
+  await using cluster = new TestCluster({}, open)
+  const [a, b] = [await cluster.server(), await cluster.server()]
+  await cluster.client({ server: a.url, subdomain: 'shop', fetch: echo })
+  await cluster.client({ server: a.url, subdomain: 'never-asked', fetch: echo })
+  expect((await ask(b.port, 'shop.localhost')).status).toBe(200)
+  for (const one of directories) one.isCut = true
+  expect((await ask(a.port, 'shop.localhost')).status).toBe(200)
+  expect((await ask(b.port, 'shop.localhost')).status).toBe(200)
+  expect((await ask(b.port, 'never-asked.localhost')).code).toBe('CLUSTER_UNREACHABLE')
+  const late = cluster.client({ server: b.url, subdomain: 'late', fetch: echo })
+  expect(await late.catch((error: { code: string }) => error.code)).toBe('CLUSTER_UNREACHABLE')
+  for (const one of directories) one.isCut = false
+  expect((await ask(b.port, 'never-asked.localhost')).status).toBe(200)
+})
+
+test('of two holders that a partition made, the one with the lower epoch gives up', async () => {
+  const memory = new MemoryDirectory()
+  const directories: Cuttable[] = []
+  const open = (): Promise<Directory> => {
+    const one = new Cuttable(memory)
+    directories.push(one)
+    return Promise.resolve(one)
+  }
+  await using cluster = new TestCluster({ nodeMs: 150, leaseMs: 300 }, open)
+  const [a, b] = [await cluster.server(), await cluster.server()]
+  const first = await cluster.client({
+    server: a.url,
+    subdomain: 'shop',
+    exact: true,
+    reconnect: false,
+    fetch: () => new Response('first'),
+  })
+  const [cut] = directories
+  if (cut === undefined) throw new Error('no directory')
+  cut.isCut = true
+  let claimed: unknown
+  // Until the lease of the server that gives no sign of life is over.
+  while (claimed === undefined)
+    claimed = await cluster
+      .client({ server: b.url, subdomain: 'shop', exact: true, fetch: () => new Response('second') })
+      .catch(() => undefined)
+  expect((await ask(a.port, 'shop.localhost')).body).toBe('first')
+  const lost = next(first, 'close')
+  cut.isCut = false
+  await lost
+  expect((await ask(a.port, 'shop.localhost')).body).toBe('second')
+  expect((await ask(b.port, 'shop.localhost')).body).toBe('second')
+})

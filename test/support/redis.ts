@@ -1,0 +1,70 @@
+// A Redis or Valkey of its own for a test, which can be stopped, started empty, and frozen.
+
+import { mkdtemp, rm } from 'node:fs/promises'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { freePort } from './ports.ts'
+
+export class Redis implements AsyncDisposable {
+  readonly port: number
+  readonly #program: string
+  readonly #folder: string
+  #process: Bun.Subprocess | undefined
+
+  private constructor(program: string, port: number, folder: string) {
+    this.#program = program
+    this.port = port
+    this.#folder = folder
+  }
+
+  static async start(program: 'redis-server' | 'valkey-server'): Promise<Redis> {
+    const folder = await mkdtemp(join(tmpdir(), 'localtunnels-redis-'))
+    const redis = new Redis(program, freePort(), folder)
+    await redis.run()
+    return redis
+  }
+
+  get url(): string {
+    return `redis://127.0.0.1:${this.port}`
+  }
+
+  /** Starts it, empty, and waits until it answers. */
+  async run(): Promise<void> {
+    const command = [
+      this.#program,
+      '--port',
+      `${this.port}`,
+      '--bind',
+      '127.0.0.1',
+      '--save',
+      '',
+      '--dir',
+      this.#folder,
+    ]
+    this.#process = Bun.spawn(command, { stdout: 'ignore', stderr: 'ignore' })
+    while (!(await this.#answers())) await Bun.sleep(5)
+  }
+
+  #answers(): Promise<boolean> {
+    return new Promise(resolve => {
+      const socket = connect(this.port, '127.0.0.1', () => socket.write('PING\r\n'))
+      socket.once('data', data => {
+        resolve(data.toString().startsWith('+PONG'))
+        socket.destroy()
+      })
+      socket.once('error', () => resolve(false))
+    })
+  }
+
+  /** It loses all that it has. */
+  async kill(): Promise<void> {
+    this.#process?.kill('SIGKILL')
+    await this.#process?.exited
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill()
+    await rm(this.#folder, { recursive: true, force: true })
+  }
+}
