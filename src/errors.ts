@@ -86,6 +86,7 @@ export type ErrorCode =
   | 'TOKEN_THROTTLED'
   | 'TOKEN_EXPIRED'
   | 'TOKEN_ISSUER_UNAVAILABLE'
+  | 'LISTENERS_INVALID'
   | 'BUFFERS_FULL'
   | 'OPTION_INVALID'
   | 'PORT_INVALID'
@@ -154,6 +155,7 @@ export type ErrorCode =
   | 'ADMIN_INVALID'
   | 'BLOCKED'
   | 'CIRCUIT_OPEN'
+  | 'EDITOR_FAILED'
   | 'INTERNAL'
 
 /** What each error code means. */
@@ -620,6 +622,14 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     true,
     "The server cannot get the keys of the token's issuer, so it cannot look at the token.",
     'Try again in a few seconds; the operator sees to it that the server reaches the issuer.',
+  ),
+  LISTENERS_INVALID: entry(
+    240,
+    500,
+    'user',
+    false,
+    'A socket that was passed to the server is of no use to it.',
+    'Pass listening TCP sockets, one for each port of the server: see "Sockets of systemd" in docs/operating.md.',
   ),
   BUFFERS_FULL: entry(
     123,
@@ -1177,6 +1187,14 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     true,
     'The app failed too often in a short time, so nothing is sent to it for a while.',
     'Try again after the time in Retry-After; the operator sets how soon with breaker.',
+  ),
+  EDITOR_FAILED: entry(
+    217,
+    500,
+    'user',
+    false,
+    'The editor did not end in good order, so nothing was sent.',
+    'Set EDITOR, or VISUAL, to an editor that is there and waits until it is closed, such as "code --wait".',
   ),
   INTERNAL: entry(99, 500, 'server', false, 'Something went wrong inside localtunnels.', 'Please report it.'),
 }

@@ -16,6 +16,7 @@ export interface TokenScope {
   readonly requireGuard?: boolean
   readonly reserve?: boolean
   readonly rate?: { readonly limit: number; readonly windowMs: number }
+  readonly bandwidth?: number
 }
 
 export interface KeptToken {

@@ -21,6 +21,7 @@ const BY_CODE: Partial<Record<ErrorCode, number>> = {
   PORT_INVALID: EXIT.usage,
   NAME_INVALID: EXIT.usage,
   TLS_INVALID: EXIT.usage,
+  EDITOR_FAILED: EXIT.usage,
   HTTP3_UNSUPPORTED: EXIT.usage,
   RUNTIME_UNSUPPORTED: EXIT.usage,
   CONFIG_INVALID: EXIT.usage,

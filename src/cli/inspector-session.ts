@@ -7,10 +7,16 @@ import { ERRORS, type ErrorCode, TunnelError } from '../errors.ts'
 type Environment = Readonly<Record<string, string | undefined>>
 
 export class InspectorSession {
-  readonly #found: Found
+  readonly #found: Pick<Found, 'url' | 'token'>
 
-  private constructor(found: Found) {
+  private constructor(found: Pick<Found, 'url' | 'token'>) {
     this.#found = found
+  }
+
+  /** The one whose page is at this URL, with the token behind `#`. */
+  static at(page: string): InspectorSession {
+    const { origin, hash } = new URL(page)
+    return new InspectorSession({ url: origin, token: hash.slice(1) })
   }
 
   /** The one of this process, or the last started. Throws `INSPECTOR_NOT_FOUND`. */
@@ -25,6 +31,10 @@ export class InspectorSession {
 
   async ask<Value>(path: string, body?: object): Promise<Value> {
     return (await this.#ask(path, body)).json() as Promise<Value> // as the API has it: client/inspect/exchange.ts
+  }
+
+  async bytes(path: string): Promise<Uint8Array> {
+    return new Uint8Array(await (await this.#ask(path)).arrayBuffer())
   }
 
   /** Calls `heard` for each event until the session ends or `signal` is aborted. */

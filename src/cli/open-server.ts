@@ -4,10 +4,10 @@ import type { ServerConfigOptions } from '../config/server-config.ts'
 import { isLoopback } from '../names.ts'
 import { DEFAULT_HOST } from '../server/options.ts'
 
-export function isOpenToOthers({
-  tokens = [],
-  jwtTokens = [],
-  host = DEFAULT_HOST,
-}: ServerConfigOptions): boolean {
-  return tokens.length === 0 && jwtTokens.length === 0 && !isLoopback(host)
+/** `areLocal`: only this machine reaches the sockets that were passed to it. */
+export function isOpenToOthers(
+  { tokens = [], jwtTokens = [], host = DEFAULT_HOST }: ServerConfigOptions,
+  areLocal = true,
+): boolean {
+  return tokens.length === 0 && jwtTokens.length === 0 && !(areLocal && isLoopback(host))
 }

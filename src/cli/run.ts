@@ -10,7 +10,7 @@ export interface Run {
   readonly stop: AbortSignal
   /** From now on SIGHUP calls this, and ends nothing. */
   readonly onHangup: (hungUp: () => void) => void
-  readonly environment: Readonly<Record<string, string | undefined>>
+  readonly environment: Record<string, string | undefined>
   /** Writes to the terminal itself, past the output; undefined when standard output is no terminal. */
   readonly terminal: ((sequence: string) => void) | undefined
 }

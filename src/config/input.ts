@@ -320,8 +320,14 @@ export interface ServerTunnelRule {
   readonly maxQueued?: number
   /** How long one waits. Default: `10s`. */
   readonly queueTimeout?: number | string
-  /** Length of a request body that the visitor announces; above: 413. Default: that of the server. */
+  /** Length of a request body, announced or not; above: 413. Default: that of the server. */
   readonly maxContentLength?: number | string
+  /** Length of a request head; above: 431. Default: that of the server. */
+  readonly maxHead?: number | string
+  /** Bytes a second, each way, of all visitors of a tunnel; above, bytes wait and nothing is cut. Default: no bound. */
+  readonly bandwidth?: number | string
+  /** The same for each address of a visitor. Default: no bound. */
+  readonly addressBandwidth?: number | string
 }
 
 /** The table `access.log`. */
@@ -364,6 +370,8 @@ export interface ServerToken {
   readonly hosts?: readonly string[]
   /** Whether tunnels without a guard are refused. Default: `false`. */
   readonly requireGuard?: boolean
+  /** Bytes a second, each way, of all visitors of all its tunnels; above, bytes wait. Default: no bound. */
+  readonly bandwidth?: number | string
   /** How often all visitors of all its tunnels may ask; above: 429. Default: no bound. */
   readonly rate?: ServerTokenRate
   /** Tunnels of all its clients together, leases included. Default: `limits.max-token-tunnels`. */
@@ -412,6 +420,8 @@ export interface ServerJwtToken {
   readonly hosts?: readonly string[]
   /** Whether tunnels without a guard are refused. Default: `false`. */
   readonly requireGuard?: boolean
+  /** Bytes a second, each way, of all visitors of all its tunnels; above, bytes wait. Default: no bound. */
+  readonly bandwidth?: number | string
   /** How often all visitors of all its tunnels may ask; above: 429. Default: no bound. */
   readonly rate?: ServerJwtTokenRate
   /** Tunnels of all its clients together, leases included. Default: `limits.max-token-tunnels`. */

@@ -16,6 +16,7 @@ import type { Observers, Watched } from './observers.ts'
 import { memberCookie } from './pool.ts'
 import type { Pressure } from './pressure.ts'
 import { isFailure } from './reports.ts'
+import type { Shapes } from './shaping.ts'
 import type { Tunnel } from './tunnels.ts'
 import type { Upstream } from './upstream.ts'
 import { AnswerUpstream } from './upstreams/answer.ts'
@@ -36,6 +37,8 @@ export interface BookingHost {
   readonly metrics: Metrics | undefined
   /** What the tunnel may do under pressure; `undefined`: no rule names it. */
   pressureOf(tunnel: Tunnel): Pressure | undefined
+  /** How fast a visitor of the tunnel may be; `undefined`: as fast as it goes. */
+  shapesOf(tunnel: Tunnel, address: string): Shapes | undefined
   /** What an upstream becomes when middlewares wrap it; the same one when there are none. */
   wrapped(upstream: Upstream, wrapping: Wrapping): Upstream
   /** Whether visitors reach tunnels by https. */
@@ -97,6 +100,7 @@ export class Booking implements Visitor, Wrapping {
   #guardLines: Uint8Array | undefined
   /** A guard refused it, or a middleware got this from the app's side. */
   #guardCode: ErrorCode | undefined
+  #maxBodyBytes = Number.POSITIVE_INFINITY
   /** It counts there until it is over. */
   #pressure: Pressure | undefined
   /** For observers. */
@@ -159,6 +163,8 @@ export class Booking implements Visitor, Wrapping {
     const pressure = this.#host.pressureOf(tunnel)
     if (pressure === undefined) return this.#routeTo(this.#choose(tunnel))
     if (this.head.contentLength > pressure.maxContentLength) return refusal('BODY_TOO_LARGE')
+    if (this.head.end - this.head.start > pressure.maxHeadBytes) return refusal('HEAD_TOO_LARGE')
+    this.#maxBodyBytes = pressure.maxContentLength
     const { slots } = pressure
     if (slots === undefined || slots.take()) return this.#enterUnder(pressure, tunnel)
     return {
@@ -221,6 +227,16 @@ export class Booking implements Visitor, Wrapping {
   /** Whose limit bytes of the answer count against that the visitor does not take. */
   get account(): Account | undefined {
     return this.#member?.holder
+  }
+
+  /** How fast the visitor may be; `undefined`: as fast as it goes, or it is no tunnel's. */
+  get shapes(): Shapes | undefined {
+    return this.#tunnel && this.#host.shapesOf(this.#tunnel, this.address)
+  }
+
+  /** Of a body without a length, that may be so long. */
+  get maxBodyBytes(): number {
+    return this.#maxBodyBytes
   }
 
   /** The request failed at the member that had it, and may go to another one: each is asked once. */

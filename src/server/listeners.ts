@@ -5,6 +5,7 @@ import { pairFault } from '../certificates/pair.ts'
 import { TunnelError } from '../errors.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
 import type { Listening, ServerTls } from '../sockets/bun.ts'
+import type { InheritedSocket } from '../sockets/inherited.ts'
 import type { Admission, Seat } from './admission.ts'
 import { type AcceptVisitor, acceptThrough } from './entrances.ts'
 import type { HttpFront } from './fronts/http.ts'
@@ -82,11 +83,18 @@ export class Listeners {
     const failed = (error: Error) => this.#room.failed(error)
     const own: Entrance['proto'] = isTls ? 'https' : 'http'
     await this.#loadHttp2(settings)
-    const listen = (on: number, accept: AcceptVisitor, certificate?: ServerTls, proto = own) => {
+    const listen = (
+      on: number,
+      inherited: InheritedSocket | undefined,
+      accept: AcceptVisitor,
+      certificate?: ServerTls,
+      proto = own,
+    ) => {
       try {
         return listenBun({
           hostname,
           port: on,
+          inherited,
           failed,
           ...(certificate && {
             tls: certificate,
@@ -99,6 +107,9 @@ export class Listeners {
         throw listenError(cause, hostname, on, certificate)
       }
     }
+    await this.#inherit(settings)
+    const { inheritance } = this.#room
+    const first = inheritance?.takeMain()
     try {
       const front =
         (httpFront: HttpFront): AcceptVisitor =>
@@ -107,13 +118,17 @@ export class Listeners {
       if (readsHellos(settings)) {
         this.#termination = await this.#terminationOf(settings)
         await (await import('./termination.ts')).TlsTermination.check()
-        this.#main = listen(port, (socket, entrance, seat) =>
+        this.#main = listen(port, first, (socket, entrance, seat) =>
           this.#acceptTls(socket, entrance, seat, sharesTlsPort),
         )
-      } else this.#main = listen(port, front(this.#httpFront), tls)
-      if (httpPort !== undefined) this.#http = listen(httpPort, front(this.#redirects), undefined, 'http')
-      if (tlsPort === undefined || sharesTlsPort) return
-      this.#tls = listen(tlsPort, (socket, _entrance, seat) => this.#tlsFront.accept(socket, seat))
+      } else this.#main = listen(port, first, front(this.#httpFront), tls)
+      if (httpPort !== undefined)
+        this.#http = listen(httpPort, inheritance?.take(httpPort), front(this.#redirects), undefined, 'http')
+      if (tlsPort !== undefined && !sharesTlsPort)
+        this.#tls = listen(tlsPort, inheritance?.take(tlsPort), (socket, _entrance, seat) =>
+          this.#tlsFront.accept(socket, seat),
+        )
+      inheritance?.opened()
     } catch (error) {
       this.close(true)
       this.#main = undefined
@@ -146,8 +161,16 @@ export class Listeners {
     this.#main?.stop(closeActive)
     this.#tls?.stop(closeActive)
     this.#http?.stop(closeActive)
+    this.#room.inheritance?.close()
     if (!closeActive) return
     this.#tlsFront.stop()
+  }
+
+  /** The sockets that this server was given. */
+  async #inherit({ inherited }: ServerSettings): Promise<void> {
+    if (inherited.length === 0) return
+    const { Inheritance } = await import('./inheritance.ts')
+    this.#room.inheritance = new Inheritance(this.#room)
   }
 
   /** The code for HTTP/2, for a server whose visitors may speak it. */

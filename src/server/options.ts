@@ -54,6 +54,11 @@ export interface TokenRule {
    * `OPTION_INVALID`.
    */
   readonly rate?: { readonly limit: number; readonly windowMs: number }
+  /**
+   * Bytes a second, each way, of all visitors of all its tunnels together. Default no bound. Above: bytes wait, and nothing is cut. Not for
+   * UDP. Below 1,024: `OPTION_INVALID`.
+   */
+  readonly bandwidth?: number
 }
 
 /** All addresses of the machine, IPv4. */
@@ -64,6 +69,13 @@ export interface TunnelServerOptions {
   readonly port?: number
   /** Address to listen on. Default `0.0.0.0`, all of them. */
   readonly host?: string
+  /**
+   * Descriptors of TCP sockets that listen already, as systemd passes them: they belong to the server from now on. Each is for
+   * the listener whose port it has; the first that has no other's is for `port`, whatever that says. Those of `tcpPorts` wait for
+   * their tunnels, for as long as a lease (`leaseMs`). Default none: it listens by itself. What does not listen: `LISTENERS_INVALID`
+   * at the start. A port that no listener has: an `error` event, and the socket is closed. A reload ignores it.
+   */
+  readonly inherited?: readonly number[]
   /** Domains under which tunnels get one label; URLs name the first. Default `['localhost']`. */
   readonly domains?: readonly string[]
   /** Certificate chain and private key as PEM text. Default none: plain HTTP. A pair that does not fit: `TLS_INVALID`. */

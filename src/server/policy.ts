@@ -28,6 +28,8 @@ export class Rule {
   readonly maxHosts: number | undefined
   /** Of the visitors of all its tunnels. */
   readonly rate: Allowance | undefined
+  /** Likewise, in bytes a second each way. */
+  readonly bandwidth: number | undefined
   /** Tunnels without a guard are not for it. */
   readonly requiresGuard: boolean
   readonly #hash: Buffer | undefined
@@ -66,6 +68,7 @@ export class Rule {
     this.maxClients = rule.maxClients
     this.maxHosts = rule.maxHosts
     this.rate = rule.rate
+    this.bandwidth = rule.bandwidth
     this.requiresGuard = rule.requireGuard ?? false
   }
 
@@ -239,7 +242,7 @@ function reserve(reserved: Map<string, string>, { names = [] }: TokenRule, id: s
   }
 }
 
-function checkRule({ token, names, kinds, hosts, rate, ...rule }: TokenRule): void {
+function checkRule({ token, names, kinds, hosts, rate, bandwidth, ...rule }: TokenRule): void {
   // A token that cannot stand in a header would refuse everybody; more than 255 characters no client sends.
   if (token !== undefined && !/^[\x21-\x7e]{1,255}$/.test(token))
     throw new TunnelError(
@@ -259,6 +262,11 @@ function checkRule({ token, names, kinds, hosts, rate, ...rule }: TokenRule): vo
       'OPTION_INVALID',
       'tokens.rate needs a limit of 1 to 1,000,000 and a window of 1 s to 24 h.',
     )
+  if (bandwidth !== undefined && !isBandwidth(bandwidth))
+    throw new TunnelError(
+      'OPTION_INVALID',
+      `tokens.bandwidth must be at least 1,024 bytes a second, not ${bandwidth}.`,
+    )
   for (const kind of kinds ?? [])
     if (!KINDS.has(kind))
       throw new TunnelError('OPTION_INVALID', `tokens.kinds: "${kind}" is none of http, tcp, udp and tls.`)
@@ -269,6 +277,10 @@ function checkRule({ token, names, kinds, hosts, rate, ...rule }: TokenRule): vo
       throw new TunnelError('OPTION_INVALID', `tokens.${option} must be at least 1, not ${most}.`)
   }
 }
+
+/** Below, a single packet would take more than a second. */
+export const isBandwidth = (bytesPerSecond: number): boolean =>
+  Number.isSafeInteger(bytesPerSecond) && bytesPerSecond >= 1_024
 
 function sha256(text: string): Buffer {
   return createHash('sha256').update(text).digest()

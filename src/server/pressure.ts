@@ -15,16 +15,18 @@ export class Pressure {
   readonly breaker: Breaker | undefined
   readonly slots: Slots | undefined
   readonly maxContentLength: number
+  readonly maxHeadBytes: number
 
   constructor(
-    { breaker, maxInFlight, maxQueued = 100, queueTimeoutMs = 10_000, maxContentLength }: TunnelRule,
+    { breaker, maxInFlight, maxQueued = 100, queueTimeoutMs = 10_000, ...rule }: TunnelRule,
     tunnel: Tunnel,
     deadlines: Deadlines,
   ) {
     this.breaker = breaker && new Breaker(breaker, () => tunnel.routesChanged())
     this.slots =
       maxInFlight === undefined ? undefined : new Slots({ maxInFlight, maxQueued, queueTimeoutMs }, deadlines)
-    this.maxContentLength = maxContentLength ?? Number.POSITIVE_INFINITY
+    this.maxContentLength = rule.maxContentLength ?? Number.POSITIVE_INFINITY
+    this.maxHeadBytes = rule.maxHeadBytes ?? Number.POSITIVE_INFINITY
   }
 }
 
@@ -55,11 +57,16 @@ export class Pressures {
 export function checkTunnelRules(rules: readonly TunnelRule[]): readonly TunnelRule[] {
   for (const { breaker = {}, tunnels: _tunnels, ...rest } of rules)
     for (const [name, value] of Object.entries({ ...breaker, ...rest })) {
-      const least = name === 'maxQueued' || name === 'maxContentLength' ? 0 : 1
+      const isBytes = name === 'maxContentLength' || name === 'bandwidth' || name === 'addressBandwidth'
+      const least = leastOf(name)
       const most = name === 'errorPercent' ? 100 : name === 'maxQueued' ? MAX_QUEUED : 2_147_483_647
       if (
         value !== undefined &&
-        !(Number.isInteger(value) && value >= least && (value <= most || name === 'maxContentLength'))
+        !(
+          Number.isInteger(value) &&
+          value >= least &&
+          (value <= most || (isBytes && Number.isSafeInteger(value)))
+        )
       )
         throw new TunnelError(
           'OPTION_INVALID',
@@ -67,4 +74,9 @@ export function checkTunnelRules(rules: readonly TunnelRule[]): readonly TunnelR
         )
     }
   return rules
+}
+
+function leastOf(name: string): number {
+  if (name === 'maxQueued' || name === 'maxContentLength') return 0
+  return name === 'bandwidth' || name === 'addressBandwidth' ? 1_024 : 1
 }

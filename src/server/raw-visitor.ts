@@ -10,6 +10,7 @@ import { type Judgement, keepOpen } from './guards.ts'
 import type { Member } from './member.ts'
 import type { Asking } from './pool.ts'
 import type { RawVisit, RawVisits } from './raw-visits.ts'
+import { ShapedSocket } from './shaped-socket.ts'
 import type { Tunnel } from './tunnels.ts'
 import { refusalCodeOf } from './upstreams/answer.ts'
 
@@ -17,6 +18,8 @@ export class RawVisitor implements RawVisit, Asking {
   readonly tunnel: Tunnel
   readonly source: Endpoint
   readonly startedAt: number = performance.now()
+  /** What the events of the socket go to. */
+  readonly socketHandler: SocketHandler
   readonly #visits: RawVisits
   readonly #socket: Socket
   readonly #join: Join
@@ -35,7 +38,6 @@ export class RawVisitor implements RawVisit, Asking {
 
   /** `left`: its connection is closed. `first`: bytes of the visitor that were read already. */
   constructor(socket: Socket, tunnel: Tunnel, visits: RawVisits, left: () => void, first?: Uint8Array) {
-    this.#socket = socket
     this.tunnel = tunnel
     this.#endpoints = socket.endpoints()
     this.source = this.#endpoints?.source ?? { address: socket.remoteAddress, port: 0 }
@@ -43,12 +45,11 @@ export class RawVisitor implements RawVisit, Asking {
     this.#left = left
     this.#first = first
     this.#join = new Join('CANCELLED', true, () => this.#closed())
-    this.#join.useSocket(socket)
-  }
-
-  /** What the events of the socket go to. */
-  get socketHandler(): SocketHandler {
-    return this.#join.socketHandler
+    const shapes = visits.shapesOf(tunnel, this.address)
+    const shaped = shapes && new ShapedSocket(socket, shapes)
+    this.#socket = shaped ?? socket
+    this.socketHandler = shaped?.handlerFor(this.#join.socketHandler) ?? this.#join.socketHandler
+    this.#join.useSocket(this.#socket)
   }
 
   get address(): string {

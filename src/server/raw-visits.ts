@@ -8,6 +8,7 @@ import { msSince } from './exchanges.ts'
 import type { Member } from './member.ts'
 import type { Watched } from './observers.ts'
 import type { ServerRoom } from './room.ts'
+import type { Shapes } from './shaping.ts'
 import type { Tunnel } from './tunnels.ts'
 import type { VisitorGate } from './visitor-gate.ts'
 
@@ -49,6 +50,11 @@ export class RawVisits {
   constructor(room: ServerRoom, gate: VisitorGate) {
     this.#room = room
     this.gate = gate
+  }
+
+  /** How fast the visitor may be; `undefined`: as fast as it goes. */
+  shapesOf(tunnel: Tunnel, address: string): Shapes | undefined {
+    return this.#room.shaping.of(tunnel, address)
   }
 
   get count(): number {

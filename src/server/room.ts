@@ -13,12 +13,14 @@ import { Deadlines } from './deadlines.ts'
 import type { Arrival } from './front.ts'
 import { Guards } from './guards.ts'
 import { Holdings } from './holdings.ts'
+import type { Inheritance } from './inheritance.ts'
 import { Metrics } from './metrics.ts'
 import { Observers } from './observers.ts'
 import type { ServerLimits, TunnelServerEvents } from './options.ts'
 import { Pressures } from './pressure.ts'
 import { type Destination, destinationOf } from './route.ts'
 import type { ServerSettings } from './settings.ts'
+import { Shaping, ShapingTimer } from './shaping.ts'
 import { Counters } from './stats.ts'
 import { Tunnels } from './tunnels.ts'
 import type { Upstream } from './upstream.ts'
@@ -62,10 +64,15 @@ export class ServerRoom {
   readonly metrics: Metrics | undefined
   /** What tunnels may do under pressure; replaced with the settings. */
   pressures: Pressures
+  /** How fast visitors may be; likewise. */
+  shaping: Shaping
+  readonly shapingTimer: ShapingTimer = new ShapingTimer(error => this.failed(error))
   /** Whom the operator keeps away; likewise. */
   bans: Bans | undefined
   /** The other servers; `undefined`: there are none. */
   cluster: Cluster | undefined
+  /** Sockets that listened before the server did; `undefined`: it was given none. */
+  inheritance: Inheritance | undefined
   /** The operator takes this tunnel back just now. */
   closing: string | undefined
   /** What clients hold, by token or address. */
@@ -79,6 +86,7 @@ export class ServerRoom {
     this.#events = events
     const { admin } = settings
     this.pressures = new Pressures(settings.tunnelRules, this.deadlines)
+    this.shaping = new Shaping(settings.tunnelRules, this.shapingTimer)
     this.metrics = admin && new Metrics(admin.maxMetricTunnels, name => this.tunnels.find(name) !== undefined)
   }
 

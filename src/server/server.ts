@@ -27,6 +27,7 @@ import { ServerRoom } from './room.ts'
 import { ServerControl } from './server-control.ts'
 import { Serving } from './serving.ts'
 import { isOpenServer, type ServerSettings, serverSettings } from './settings.ts'
+import { Shaping } from './shaping.ts'
 import { StartupHold } from './startup-hold.ts'
 import type { ServerStats } from './stats.ts'
 import { statsOf } from './stats-of.ts'
@@ -120,7 +121,8 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     this.#admission.start()
     this.#startupHold.begin()
     this.emit('start', { port: this.port, url: this.url })
-    if (isOpenServer(room.settings)) this.emit('warning', new TunnelError('OPEN_SERVER'))
+    if (isOpenServer(room.settings, room.inheritance?.areLocal))
+      this.emit('warning', new TunnelError('OPEN_SERVER'))
   }
 
   /**
@@ -292,10 +294,13 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     showCertificate?.()
     room.settings = next
     room.pressures = new Pressures(next.tunnelRules, room.deadlines)
+    room.shaping = new Shaping(next.tunnelRules, room.shapingTimer)
     takeBack(next, this.#clientDesk.clients, room.tunnels)
     room.tunnels.routesChanged()
     this.#visitors.forgetHops()
-    if (isOpenServer(next) && !isOpenServer(before)) this.emit('warning', new TunnelError('OPEN_SERVER'))
+    const areLocal = room.inheritance?.areLocal
+    if (isOpenServer(next, areLocal) && !isOpenServer(before, areLocal))
+      this.emit('warning', new TunnelError('OPEN_SERVER'))
   }
 
   async #drainAndStop(): Promise<void> {

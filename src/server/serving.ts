@@ -12,6 +12,7 @@ import type { Pressure } from './pressure.ts'
 import { proberOf, probeUpstream } from './probe.ts'
 import type { ServerRoom } from './room.ts'
 import type { NamedTunnel } from './route.ts'
+import type { Shapes } from './shaping.ts'
 import type { StartupHold } from './startup-hold.ts'
 import { refusalOfName, type Tunnel } from './tunnels.ts'
 import type { Upstream } from './upstream.ts'
@@ -58,6 +59,10 @@ export class Serving implements BookingDesk, BookingHost {
 
   pressureOf(tunnel: Tunnel): Pressure | undefined {
     return this.#room.pressures.of(tunnel)
+  }
+
+  shapesOf(tunnel: Tunnel, address: string): Shapes | undefined {
+    return this.#room.shaping.of(tunnel, address)
   }
 
   get metrics(): Metrics | undefined {

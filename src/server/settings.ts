@@ -24,6 +24,8 @@ import type { TunnelRule } from './tunnel-rule.ts'
 
 export interface ServerSettings {
   readonly port: number
+  /** Descriptors of sockets that listen already. */
+  readonly inherited: readonly number[]
   /** Address to listen on. */
   readonly hostname: string
   /** At least one; URLs name the first. */
@@ -87,6 +89,7 @@ export function serverSettings(options: TunnelServerOptions): ServerSettings {
   const domains = checkDomains(options.domains ?? ['localhost'])
   return {
     port,
+    inherited: checkInherited(options.inherited ?? []),
     hostname: options.host ?? DEFAULT_HOST,
     domains,
     domainsByLength: domains.toSorted((one, other) => other.length - one.length),
@@ -139,6 +142,13 @@ function checkCluster(cluster: ClusterOptions | undefined): ClusterOptions | und
   return cluster
 }
 
+function checkInherited(descriptors: readonly number[]): readonly number[] {
+  for (const descriptor of descriptors)
+    if (!(Number.isInteger(descriptor) && descriptor >= 0))
+      throw new TunnelError('OPTION_INVALID', `inherited: ${descriptor} is not a file descriptor.`)
+  return descriptors
+}
+
 function checkAdmin(admin: AdminOptions | undefined): AdminSettings | undefined {
   if (admin === undefined) return undefined
   const { port = 9090, host = '127.0.0.1', token, probeMs = 60_000, maxMetricTunnels = 1_000 } = admin
@@ -181,8 +191,8 @@ function addressBounds(limits: ServerLimits, wished: TunnelServerOptions['limits
 }
 
 /** Whether everybody who reaches this machine may have a tunnel. */
-export function isOpenServer({ policy, hostname }: ServerSettings): boolean {
-  return policy.isOpen && !isLoopback(hostname)
+export function isOpenServer({ policy, hostname }: ServerSettings, areLocal = true): boolean {
+  return policy.isOpen && !(areLocal && isLoopback(hostname))
 }
 
 function trustedList(ranges: readonly string[]): BlockList | undefined {

@@ -15,8 +15,20 @@ export interface TunnelRule extends ForTunnels {
   readonly maxQueued?: number
   /** How long one waits. Milliseconds. Default 10,000. Above: 503 `TUNNEL_BUSY`. */
   readonly queueTimeoutMs?: number
-  /** Length of a request body that the visitor announces, in bytes. Default that of the server. Above: 413 `BODY_TOO_LARGE`. */
+  /**
+   * Length of a request body in bytes, whether the visitor announces it or not. Default that of the server. Above: 413
+   * `BODY_TOO_LARGE`; where the answer has begun, the connection is cut.
+   */
   readonly maxContentLength?: number
+  /** Length of a request head in bytes. Default that of the server. Above: 431 `HEAD_TOO_LARGE`. */
+  readonly maxHeadBytes?: number
+  /**
+   * Bytes a second, each way, of all visitors of a tunnel together. Default no bound. Above: bytes wait, and nothing is cut. Tunnels with
+   * it have no lanes, and no other thread moves their bytes. Not for UDP. Least 1,024.
+   */
+  readonly bandwidth?: number
+  /** The same for each visitor's address at a tunnel; IPv6 by its first 64 bits. 10,000 addresses are remembered. Default no bound. */
+  readonly addressBandwidth?: number
 }
 
 /** When a circuit breaker opens, and for how long. */

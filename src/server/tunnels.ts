@@ -100,12 +100,17 @@ export class Tunnel {
 
   /** What the rule of its token allows visitors. */
   get wall(): Guard | undefined {
-    return this.#members[0]?.holder.wall
+    return this.holder?.wall
   }
 
-  /** Whose it is: the same for all tunnels of one token, or address. */
+  /** Whose it is; of a pool, of the first that is there. */
+  get holder(): Holder | undefined {
+    return this.#members[0]?.holder
+  }
+
+  /** The same for all tunnels of one token, or address. */
   get owner(): string {
-    return this.#members[0]?.holder.key ?? ''
+    return this.holder?.key ?? ''
   }
 
   /** All that hold it, those that are reconnecting included. */

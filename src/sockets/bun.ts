@@ -18,7 +18,9 @@ import {
   TLS_LISTEN_EVENTS,
 } from './bun-events.ts'
 import { secureContext } from './bun-tls.ts'
+import { descriptorOf } from './descriptor.ts'
 import { failure, Gate } from './gate.ts'
+import type { InheritedSocket } from './inherited.ts'
 import { Securing } from './securing.ts'
 import { sessionSlot } from './tls-sessions.ts'
 
@@ -55,6 +57,8 @@ export interface ListenOptions<P extends Pass = Pass> {
   readonly port?: number
   /** Path of a unix socket, instead of hostname and port. */
   readonly unix?: string
+  /** A socket that listens already, instead of these; it belongs to the listener from now on. */
+  readonly inherited?: InheritedSocket | undefined
   /** With it every connection is TLS, and `accept` is called after the handshake. */
   readonly tls?: ServerTls
   /** What ALPN answers to what a hello offers; `undefined`: it is not answered. Default: never. Only with `tls`. */
@@ -70,6 +74,8 @@ export interface ListenOptions<P extends Pass = Pass> {
 export interface Listening {
   /** The port bound; 0 for a unix socket. */
   readonly port: number
+  /** Of the listening socket; `undefined`: it is closed. */
+  readonly descriptor: number | undefined
   /** Takes no more connections. `closeActive` also cuts those that are open. */
   stop(closeActive?: boolean): void
   /**
@@ -170,7 +176,7 @@ async function wanted(
 
 /** Listens. Throws Bun's error, such as `EADDRINUSE`. */
 export function listenBun<P extends Pass>(options: ListenOptions<P>): Listening {
-  const { hostname = '0.0.0.0', port = 0, unix, tls } = options
+  const { hostname = '0.0.0.0', port = 0, unix, inherited, tls } = options
   const failed = (error: Error) => options.failed?.(error)
   const securing = tls === undefined ? new Securing(failed) : undefined
   const owner: Owner = {
@@ -191,13 +197,20 @@ export function listenBun<P extends Pass>(options: ListenOptions<P>): Listening 
     socket: tls ? tlsEvents : PLAIN_LISTEN_EVENTS,
     ...(tls && { tls: bunTls(tls) }),
   }
+  // Not in Bun's types: it listens on a socket that exists. Such a listener does not know its port.
+  const at = inherited === undefined ? { hostname, port } : { hostname, port, fd: inherited.descriptor }
   const listener =
     unix === undefined
-      ? Bun.listen<Connection>({ hostname, port, ...rest })
+      ? Bun.listen<Connection>({ ...at, ...rest })
       : Bun.listen<Connection>({ unix, ...rest })
+  let isStopped = false
   return {
-    port: 'port' in listener ? (listener.port ?? 0) : 0,
+    port: inherited?.port ?? ('port' in listener ? (listener.port ?? 0) : 0),
+    get descriptor() {
+      return isStopped ? undefined : descriptorOf(listener)
+    },
     stop(closeActive = false) {
+      isStopped = true
       owner.isCutting = closeActive
       listener.stop(closeActive)
       if (closeActive) securing?.cut()

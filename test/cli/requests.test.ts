@@ -75,6 +75,37 @@ test('a request is sent again, and what became worse is an exit code', async () 
   expect(none.exitCode).toBe(1)
 })
 
+test('a request is edited first, in the editor that the user has', async () => {
+  await visit('/edit?a=1')
+  // As `sed`, whose name has blanks in it; ends as it began when it finds no file.
+  const edits = ['s#^GET /edit?a=1$#PUT /edited?b=2#', 's#^[Aa]ccept: .*#X-New: yes#']
+  const EDITOR = `sed -i ${edits.map(edit => `-e '${edit}'`).join(' ')} -e '$ a {"new":true}'`
+  const { stdout, exitCode } = await finish(['replay', 'latest', '--edit', '--diff'], { ...env, EDITOR })
+  expect(stdout).toMatch(/ {2}PUT .* {2}\/edited\?b=2 {2}(?:same|different)\n/)
+  expect(stdout).toContain('\n  request\n- GET /edit?a=1\n+ PUT /edited?b=2\n')
+  expect(stdout).toContain('\n+ X-New: yes\n')
+  expect(stdout).toContain('\n+ {"new":true}\n')
+  expect(exitCode).toBe(0)
+  for (const [failing, says] of [
+    ['false', 'error EDITOR_FAILED: The editor "false" ended with 1: nothing was sent.'],
+    ['/nowhere/vi', 'error EDITOR_FAILED: The editor "/nowhere/vi" ended with 127'],
+    ['truncate -s 0', 'error OPTION_INVALID: The edited request is empty: nothing was sent.'],
+    ["sed -i '3s/ .*//'", 'error OPTION_INVALID: "PUT" is no method and path'],
+  ]) {
+    const failed = await finish(['replay', 'latest', '--edit'], { ...env, EDITOR: failing! })
+    expect(failed.stderr).toContain(says!)
+    expect(failed).toMatchObject({ stdout: '', exitCode: 2 })
+  }
+})
+
+test('what did not change is sent byte for byte, and is no difference', async () => {
+  await visit('/unchanged')
+  const same = await finish(['replay', 'latest', '--edit', '--diff', '--json'], { ...env, EDITOR: 'true' })
+  const { verdict, diff } = JSON.parse(same.stdout)
+  expect(verdict).toBe('same')
+  expect(diff.request.first.isSame && diff.request.body.isSame).toBe(true)
+})
+
 test('a script waits for a request, and no longer than it says', async () => {
   await using waiting = start(['wait', '/awaited', '--timeout', '10s', '--json'], env)
   const visiting = setInterval(() => void visit('/awaited'), 50)

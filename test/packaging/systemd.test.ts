@@ -3,6 +3,7 @@
 import { expect } from 'bun:test'
 import { resolve } from 'node:path'
 import { testWith } from '../support/needs.ts'
+import { folder } from '../support/programs.ts'
 
 const FOLDER = resolve(import.meta.dir, '../../packaging/systemd')
 
@@ -18,3 +19,21 @@ for (const unit of ['localtunnels-server.service', 'localtunnels.service'])
     // Of 10; what docs/installing.md says.
     expect(Number(exposure)).toBeLessThanOrEqual(1.6)
   })
+
+testWith(['systemd-analyze'], 'the socket unit is one that systemd takes', async () => {
+  await using dir = await folder('systemd-socket')
+  // Beside its service; the program of the service need not be installed here.
+  const service = await Bun.file(`${FOLDER}/localtunnels-server.service`).text()
+  await Bun.write(
+    `${dir.path}/localtunnels-server.service`,
+    service.replace('/usr/local/bin/localtunnels', process.execPath),
+  )
+  await Bun.write(`${dir.path}/localtunnels-server.socket`, Bun.file(`${FOLDER}/localtunnels-server.socket`))
+  const child = Bun.spawn(
+    ['systemd-analyze', 'verify', '--man=no', `${dir.path}/localtunnels-server.socket`],
+    { env: { PATH: process.env.PATH, SYSTEMD_PAGER: '', LC_ALL: 'C.UTF-8' }, stdout: 'pipe', stderr: 'pipe' },
+  )
+  const [stderr, code] = await Promise.all([child.stderr.text(), child.exited])
+  expect(stderr).not.toContain('localtunnels-server')
+  expect(code).toBe(0)
+})

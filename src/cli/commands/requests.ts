@@ -1,7 +1,10 @@
 // `localtunnels requests`, `replay` and `wait`: the inspector of a session that runs, from another terminal or a script.
 
-import type { ExchangeRow, ReplayResult } from '../../client/inspect/exchange.ts'
+import type { Diff, Edit, ExchangeDetail, ExchangeRow, ReplayResult } from '../../client/inspect/exchange.ts'
 import { TunnelError } from '../../errors.ts'
+import { diffLines } from '../diff-lines.ts'
+import { editableText, editOf } from '../edited-request.ts'
+import { editText } from '../editor.ts'
 import { EXIT } from '../exit-codes.ts'
 import { formatBytes, formatDuration, visible } from '../format.ts'
 import { InspectorSession } from '../inspector-session.ts'
@@ -22,6 +25,10 @@ export interface ReplaySettings extends Common {
   /** Or `latest`. */
   readonly id: string
   readonly times: number
+  /** In an editor, before it is sent. */
+  readonly isEdited: boolean
+  /** With what differs from the first time. */
+  readonly isCompared: boolean
 }
 
 export interface WaitSettings extends Common {
@@ -62,14 +69,42 @@ export async function requests(settings: RequestsSettings, desk: RequestsDesk): 
 
 /** Resolves to the exit code: that of a fault when an answer became an error. */
 export async function replay(
-  { id, times, pid, isJson }: ReplaySettings,
+  { id, times, isEdited, isCompared, pid, isJson }: ReplaySettings,
   desk: RequestsDesk,
 ): Promise<number> {
   const session = InspectorSession.find(desk.environment, pid)
-  const { replays } = await session.ask<ReplayResult>(`exchanges/${encodeURIComponent(id)}/replay`, { times })
-  for (const { exchange, verdict } of replays)
-    desk.write(`${isJson ? JSON.stringify({ verdict, exchange }) : `${line(exchange)}  ${verdict}`}\n`)
+  // `latest` is another one once it is sent again.
+  const original = await session.ask<ExchangeDetail>(`exchanges/${encodeURIComponent(id)}`)
+  const edit = isEdited ? await edited(session, original, desk) : undefined
+  const asked = { times, ...(edit && { edit }) }
+  const { replays } = await session.ask<ReplayResult>(`exchanges/${original.id}/replay`, asked)
+  for (const { exchange, verdict } of replays) {
+    const diff = isCompared ? await session.ask<Diff>(`diff?a=${original.id}&b=${exchange.id}`) : undefined
+    if (isJson) desk.write(`${JSON.stringify({ verdict, exchange, ...(diff && { diff }) })}\n`)
+    else {
+      desk.write(`${line(exchange)}  ${verdict}\n`)
+      if (diff) for (const text of diffLines(diff)) desk.write(`${text}\n`)
+    }
+  }
   return replays.some(({ verdict }) => verdict === 'regressed') ? EXIT.faultsFound : EXIT.ok
+}
+
+async function edited(session: InspectorSession, detail: ExchangeDetail, desk: RequestsDesk): Promise<Edit> {
+  const { body } = detail.request ?? {}
+  const bytes = await session.bytes(`exchanges/${detail.id}/request.body`)
+  const isWhole = body?.keptBytes === body?.totalBytes && body?.encoding === ''
+  const text = isWhole ? textOf(bytes) : undefined
+  return editOf(await editText(editableText(detail, text), desk.environment), text)
+}
+
+/** `undefined`: it is no text. */
+function textOf(bytes: Uint8Array): string | undefined {
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+    return text.includes('\0') ? undefined : text
+  } catch {
+    return undefined
+  }
 }
 
 /** Resolves to the exit code: that of a time that ran out when nothing came. */

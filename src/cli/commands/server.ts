@@ -6,6 +6,7 @@ import { ERRORS, TunnelError } from '../../errors.ts'
 import { FileWatch } from '../../file-watch.ts'
 import type { AccessLog } from '../../plugins/access-log.ts'
 import type { TunnelServerOptions } from '../../server/options.ts'
+import { passedDescriptors } from '../activation.ts'
 import type { AdminListener } from '../admin-listener.ts'
 import { type CertificateSource, openSource, refuseSource } from '../certificate-source.ts'
 import { Changes } from '../changes.ts'
@@ -43,13 +44,15 @@ export async function serve({ file, flags }: ServeSettings, run: Run): Promise<v
     log = await openLog(given)
     tokens = await openTokens(given, run)
     cluster = await openCluster(given)
+    const inherited = passedDescriptors(run.environment, process.pid)
+    const areLocal = await areLocalSockets(inherited)
     const plugins = given.pluginFiles && (await loadPlugins(given.pluginFiles))
-    const besides = { source, admin, log, plugins, tokens, cluster }
+    const besides = { source, admin, log, plugins, tokens, cluster, areLocal }
     const wanted = { ...given, ...addedBy(besides, given), reportRate: run.reportRate }
-    const options = source?.added(wanted) ?? wanted
+    const options = { ...(source?.added(wanted) ?? wanted), ...(inherited.length > 0 && { inherited }) }
     // Options that cannot be used at all are reported first.
     const server = await createServer(options)
-    if (!open) refuseOpen(options)
+    if (!open) refuseOpen(options, areLocal)
     await runServer(server, { options, given }, besides, follower, run)
   } finally {
     follower?.stop()
@@ -112,6 +115,13 @@ const addedBy = (
   ...(log !== undefined && { observers: [...(plugins?.observers ?? []), log] }),
 })
 
+/** Its code is loaded for a server that was passed some. */
+async function areLocalSockets(descriptors: readonly number[]): Promise<boolean> {
+  if (descriptors.length === 0) return true
+  const { inheritedSocket } = await import('../../sockets/inherited.ts')
+  return descriptors.every(descriptor => inheritedSocket(descriptor).isLocal)
+}
+
 async function loadPlugins(paths: readonly string[]): Promise<LoadedPlugins> {
   return (await import('../plugin-files.ts')).loadPlugins(paths)
 }
@@ -124,11 +134,13 @@ interface Besides {
   readonly plugins: LoadedPlugins | undefined
   readonly tokens: TokenSource | undefined
   readonly cluster: ClusterSource | undefined
+  /** Only this machine reaches the sockets that were passed to it. */
+  readonly areLocal: boolean
 }
 
 /** Throws `OPEN_SERVER` when everybody could have a tunnel. */
-function refuseOpen(options: ServerConfigOptions): void {
-  if (isOpenToOthers(options)) throw new TunnelError('OPEN_SERVER')
+function refuseOpen(options: ServerConfigOptions, areLocal: boolean): void {
+  if (isOpenToOthers(options, areLocal)) throw new TunnelError('OPEN_SERVER')
 }
 
 async function runServer(
@@ -231,6 +243,7 @@ class Follower {
     plugins: undefined,
     tokens: undefined,
     cluster: undefined,
+    areLocal: true,
   }
   readonly #changes: Changes
 
@@ -299,7 +312,7 @@ class Follower {
         )
       if (source === undefined) refuseSource(wanted)
       const options = source?.added(wanted) ?? wanted
-      if (!open) refuseOpen(options)
+      if (!open) refuseOpen(options, this.#besides.areLocal)
       await server.reload(await withGuards({ ...options, reportRate: this.#run.reportRate }))
       this.#notice('RELOADED', `${this.#file} is in force.`)
     } catch (error) {

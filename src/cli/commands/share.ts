@@ -74,6 +74,9 @@ async function becomeReady({ client, run, announce }: Shared, settings: ShareSet
     run.output.event({ type: 'notice', code: 'NAME_CHANGED', message })
   }
   await offer(url, settings, run)
+  if (inspector === undefined || run.terminal === undefined) return
+  const { offerKeys } = await import('./inspect-keys.ts')
+  offerKeys(client, run)
 }
 
 /** A person is at the terminal. In a container the port of the inspector would be one that no browser reaches. */

@@ -38,10 +38,14 @@ export function addRequestCommands(program: Command, actions: Actions): void {
     'send a request again, to the app that it went to',
     ['<id>', 'its number, or: latest'],
     new Option('--times <count>', 'so often (default: 1)').env('TUNNEL_TIMES'),
+    new Option('--edit', 'change it first, in $VISUAL or $EDITOR').env('TUNNEL_EDIT'),
+    new Option('--diff', 'show what differs from the first time').env('TUNNEL_DIFF'),
   )
   again.action((id: string) => {
     const flags = new Flags(again)
-    return actions.replay({ id, times: wholeNumber(flags, 'times') ?? 1, ...sessionOf(flags) })
+    const times = wholeNumber(flags, 'times') ?? 1
+    const how = { isEdited: flags.isOn('edit'), isCompared: flags.isOn('diff') }
+    return actions.replay({ id, times, ...how, ...sessionOf(flags) })
   })
   const until = add(
     'wait',

@@ -1,6 +1,7 @@
 // `localtunnels token` and what is below it.
 
 import { type Command, Option } from 'commander'
+import { parseSize } from '../../config/quantity.ts'
 import { TunnelError } from '../../errors.ts'
 import type { TokenScope } from '../../tokens.ts'
 import type { Actions } from '../actions.ts'
@@ -61,6 +62,7 @@ const scopeOptions = (): readonly Option[] => [
   new Option('--max-clients <count>', 'clients at once'),
   new Option('--max-ports <count>', 'public ports at once'),
   new Option('--rate <limit>', 'requests or connections of all visitors of its tunnels, such as 600/1m'),
+  new Option('--bandwidth <size>', 'bytes a second, each way, of all visitors of its tunnels, such as 10MB'),
   new Option('--require-guard', 'no tunnel without a guard'),
   new Option('--reserve', 'its --names are for nobody else, also while no client has them'),
   new Option('--for <time>', 'how long it works, such as 30d (default: until it is taken back)'),
@@ -72,6 +74,7 @@ function scopeOf(flags: Flags): TokenScope {
   const [names, kinds, hosts] = [flags.list('names'), flags.list('kinds'), flags.list('hosts')]
   const [tcpPorts, udpPorts] = [flags.text('tcpPorts'), flags.text('udpPorts')]
   const [maxTunnels, maxClients] = [wholeNumber(flags, 'maxTunnels'), wholeNumber(flags, 'maxClients')]
+  const bandwidth = bandwidthOf(flags)
   const [maxPorts, rate] = [wholeNumber(flags, 'maxPorts'), rateOf(flags)]
   return {
     ...(names.length > 0 && { names: names.map(name => name.toLowerCase()) }),
@@ -83,9 +86,17 @@ function scopeOf(flags: Flags): TokenScope {
     ...(maxClients !== undefined && { maxClients }),
     ...(maxPorts !== undefined && { maxPorts }),
     ...(rate && { rate }),
+    ...(bandwidth !== undefined && { bandwidth }),
     ...(flags.isOn('requireGuard') && { requireGuard: true }),
     ...(flags.isOn('reserve') && { reserve: true }),
   }
+}
+
+function bandwidthOf(flags: Flags): number | undefined {
+  const text = flags.text('bandwidth')
+  const bytes = text === undefined ? undefined : parseSize(text)
+  if (text === undefined || bytes !== undefined) return bytes
+  throw new TunnelError('OPTION_INVALID', `--bandwidth "${text}" is not a size, such as 500kB or 10MB.`)
 }
 
 function kindOf(text: string): (typeof KINDS)[number] {

@@ -157,8 +157,24 @@ const TUNNEL_RULE: Fields = {
   },
   'max-content-length': {
     value: { type: 'size', least: 0 },
-    meaning: 'Length of a request body that the visitor announces; above: 413',
+    meaning: 'Length of a request body, announced or not; above: 413',
     default: 'that of the server',
+  },
+  'max-head': {
+    value: { type: 'size', least: 1 },
+    option: 'maxHeadBytes',
+    meaning: 'Length of a request head; above: 431',
+    default: 'that of the server',
+  },
+  bandwidth: {
+    value: { type: 'size', least: 1_024 },
+    meaning: 'Bytes a second, each way, of all visitors of a tunnel; above, bytes wait and nothing is cut',
+    default: 'no bound',
+  },
+  'address-bandwidth': {
+    value: { type: 'size', least: 1_024 },
+    meaning: 'The same for each address of a visitor',
+    default: 'no bound',
   },
 }
 
@@ -291,6 +307,11 @@ const SCOPE: Fields = {
     value: { type: 'flag' },
     meaning: 'Whether tunnels without a guard are refused',
     default: '`false`',
+  },
+  bandwidth: {
+    value: { type: 'size', least: 1_024 },
+    meaning: 'Bytes a second, each way, of all visitors of all its tunnels; above, bytes wait',
+    default: 'no bound',
   },
   rate: {
     value: { type: 'table', fields: TOKEN_RATE },

@@ -9,8 +9,16 @@ import { identify, requestIdLine } from '../../http/tracing.ts'
 import type { Socket, Splice, SpliceDone } from '../../socket.ts'
 import type { Booking, BookingDesk } from '../booking.ts'
 import type { Arrival, Holding, Route } from '../front.ts'
+import { ShapedInput, type ShapedSource } from '../shaped-input.ts'
+import { ShapedOutput } from '../shaped-output.ts'
 import type { Exchange, Rewrite, Upstream, Visit } from '../upstream.ts'
 import type { VisitChannel } from './channel.ts'
+
+/** Both directions of a visit. */
+interface ShapedVisit {
+  readonly input: ShapedInput
+  readonly output: ShapedOutput
+}
 
 /** Reused by connections that have one request after the other. */
 export class HttpVisit implements Visit, Arrival {
@@ -29,6 +37,10 @@ export class HttpVisit implements Visit, Arrival {
   #stopHolding: (() => void) | undefined
   /** The head of the answer said that the connection goes on behind it. */
   #keepsAlive = false
+  /** Of a visitor that may not be as fast as it likes. */
+  #shaped: ShapedVisit | undefined
+  /** Of a request whose body has no length. */
+  #maxRequestBytes = Number.POSITIVE_INFINITY
 
   constructor(head: RequestHead, channel: VisitChannel, desk: BookingDesk) {
     this.head = head
@@ -58,10 +70,14 @@ export class HttpVisit implements Visit, Arrival {
 
   /** A piece of the body, framing included; after a switch: any bytes. */
   body(bytes: Uint8Array): void {
+    const isTooLong = this.requestBytes > this.#maxRequestBytes && this.answerStatus !== 101
+    if (isTooLong) return this.breakOff('BODY_TOO_LARGE')
     this.#exchange?.body(bytes)
+    this.#shaped?.input.took(bytes.length)
   }
 
   bodyFrom(from: Socket, limitBytes: number, done: SpliceDone): void {
+    if (this.#shaped !== undefined) return
     const exchange = this.#exchange
     exchange?.bodyFrom?.(from, limitBytes, movedBytes => {
       if (this.#exchange === exchange) done(movedBytes)
@@ -80,7 +96,8 @@ export class HttpVisit implements Visit, Arrival {
 
   /** `write` may be called again. */
   drained(): void {
-    this.#exchange?.drained()
+    if (this.#shaped === undefined) this.#exchange?.drained()
+    else this.#shaped.output.drained()
   }
 
   /** The request went wrong in the middle: the exchange ends, the visitor gets to know why if it still can. */
@@ -158,8 +175,26 @@ export class HttpVisit implements Visit, Arrival {
 
   #start(upstream: Upstream): void {
     const booking = this.#booking
+    this.#shape()
     this.#beginAt(upstream)
     if (this.#booking === booking && this.#channel.request.isComplete) this.bodyEnded()
+  }
+
+  #shape(): void {
+    const shapes = this.#booking?.shapes
+    const { body, start, end } = this.head
+    // What is announced was compared already.
+    const maxBodyBytes = body === 'chunked' ? (this.#booking?.maxBodyBytes ?? 0) : Number.POSITIVE_INFINITY
+    this.#maxRequestBytes = end - start + maxBodyBytes
+    if (shapes === undefined) return
+    const { input, output } = this.#channel
+    this.#shaped = {
+      input: new ShapedInput(shapes.up, input),
+      output: new ShapedOutput(shapes.down, {
+        write: (bytes, isScratch, start, end) => output.write(bytes, isScratch, start, end),
+        drained: () => this.#exchange?.drained(),
+      }),
+    }
   }
 
   #beginAt(upstream: Upstream): void {
@@ -225,13 +260,19 @@ export class HttpVisit implements Visit, Arrival {
 
   write(bytes: Uint8Array, isScratch = false, start = 0, end: number = bytes.length): boolean {
     this.answerBytes += end - start
-    if (this.#channel.output.write(bytes, isScratch, start, end)) return true
+    const output = this.#shaped?.output
+    if (output === undefined) {
+      if (this.#channel.output.write(bytes, isScratch, start, end)) return true
+    } else {
+      if (output.send(bytes, isScratch, start, end)) return true
+      output.account = this.#booking?.account
+    }
     this.#channel.charge(this.#booking?.account)
     return false
   }
 
   writeFrom(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined {
-    if (this.answerStatus === 101) return undefined
+    if (this.answerStatus === 101 || this.#shaped !== undefined) return undefined
     return this.#channel.output.writeFrom?.(from, limitBytes, movedBytes => {
       this.answerBytes += movedBytes
       done(movedBytes)
@@ -254,14 +295,20 @@ export class HttpVisit implements Visit, Arrival {
   }
 
   endAnswer(): void {
-    this.#channel.output.end()
+    if (this.#shaped === undefined) this.#channel.output.end()
+    else this.#shaped.output.behind(() => this.#channel.output.end())
   }
 
   done(keepAlive: boolean, isEasy = false): void {
+    this.#exchange = undefined
+    if (this.#shaped === undefined) this.#done(keepAlive, isEasy)
+    else this.#shaped.output.behind(() => this.#done(keepAlive, false))
+  }
+
+  #done(keepAlive: boolean, isEasy: boolean): void {
     const { method, body } = this.head
     // What the answer said counts: the visitor may have sent its next request by now.
     const goesOn = keepAlive && this.#keepsAlive && this.isRequestComplete && this.answerStatus !== 101
-    this.#exchange = undefined
     this.#finish(undefined)
     this.#channel.over(goesOn, isEasy && method === 'GET' && body === 'none')
   }
@@ -282,11 +329,15 @@ export class HttpVisit implements Visit, Arrival {
   }
 
   pause(): void {
-    this.#channel.input.pause()
+    this.#input.pause()
   }
 
   resume(): void {
-    this.#channel.input.resume()
+    this.#input.resume()
+  }
+
+  get #input(): ShapedSource {
+    return this.#shaped?.input ?? this.#channel.input
   }
 
   /** Answers with the page of `code`. */
@@ -305,6 +356,9 @@ export class HttpVisit implements Visit, Arrival {
   #finish(code: ErrorCode | undefined): void {
     const booking = this.#booking
     this.#booking = undefined
+    this.#shaped?.output.close()
+    this.#shaped?.input.close()
+    this.#shaped = undefined
     booking?.finished(this, code)
   }
 }

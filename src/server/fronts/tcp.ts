@@ -47,6 +47,7 @@ function listen(port: number, room: ServerRoom, admission: Admission, accept: Ac
     return listenBun({
       hostname: room.settings.hostname,
       port,
+      inherited: room.inheritance?.take(port),
       admit: socket => admission.admit(socket, false),
       accept,
       failed: error => room.failed(error),

@@ -73,6 +73,7 @@ export class LaneDesk implements Deadline {
     if (room.bans?.hasAddresses && (isProxy || room.isBanned(address))) return undefined
     if (pluginsFor(room.settings.middlewares, tunnel.name).length > 0) return undefined
     const pressure = room.pressures.of(tunnel)
+    if (room.shaping.isFor(tunnel)) return undefined
     if (pressure?.slots !== undefined || pressure?.breaker?.isClosed === false) return undefined
     const { books, observers } = this.#host
     const isObserved = observers.areFor(tunnel.name)

@@ -1,0 +1,52 @@
+// The keys of a session whose inspector runs: `i` opens its page, `r` replays the last request.
+
+import type { ExchangeRow, ReplayResult } from '../../client/inspect/exchange.ts'
+import { TunnelError } from '../../errors.ts'
+import type { ClientEnd } from '../ends.ts'
+import { visible } from '../format.ts'
+import { InspectorSession } from '../inspector-session.ts'
+import { listenForKeys } from '../keys.ts'
+import { openInBrowser } from '../open.ts'
+import type { Run } from '../run.ts'
+
+/** Requests that have an answer, and could be sent again. */
+const LAST = new URLSearchParams({ filter: 'is:http,sse -is:refused -is:open', limit: '1' }).toString()
+
+/** Listens from now on, and says so. Without a terminal or an inspector: nothing. */
+export function offerKeys(client: ClientEnd, { output, stop, terminal }: Run): void {
+  if (terminal === undefined || client.inspectorUrl === undefined) return
+  const notice = (code: string, message: string) => output.event({ type: 'notice', code, message })
+  const open = async () => {
+    const { inspectorUrl = '' } = client
+    if (!(await openInBrowser(inspectorUrl, process.platform)))
+      notice('OPEN_FAILED', `No browser was opened: no program to open a URL was found. Open ${inspectorUrl}`)
+  }
+  let isReplaying = false
+  const replay = async () => {
+    // One at a time: a key that is held down comes thirty times a second.
+    if (isReplaying || client.inspectorUrl === undefined) return
+    isReplaying = true
+    try {
+      output.block(`  ${await replayLast(InspectorSession.at(client.inspectorUrl))}\n`)
+    } catch (error) {
+      const { code, message } = error instanceof TunnelError ? error : new TunnelError('INTERNAL')
+      notice(code, message)
+    } finally {
+      isReplaying = false
+    }
+  }
+  const keys = { i: () => void open(), r: () => void replay(), '\r': () => output.block('') }
+  if (listenForKeys(process.stdin, keys, stop))
+    output.block('  keys: i opens the inspector, r replays the last request\n')
+}
+
+/** `↻ POST /hooks  500 → 200  fixed`. */
+async function replayLast(session: InspectorSession): Promise<string> {
+  const { exchanges } = await session.ask<{ exchanges: readonly ExchangeRow[] }>(`exchanges?${LAST}`)
+  const [last] = exchanges
+  if (last === undefined) return 'There is no request to replay yet.'
+  const { replays } = await session.ask<ReplayResult>(`exchanges/${last.id}/replay`, {})
+  const { exchange, verdict } = replays[0]!
+  const outcome = ({ status, code }: ExchangeRow) => (status > 0 ? `${status}` : (code ?? 'no answer'))
+  return `↻ ${visible(last.method)} ${visible(last.path)}  ${outcome(last)} → ${outcome(exchange)}  ${verdict}`
+}

@@ -1,0 +1,55 @@
+// Bytes of a visitor that come too fast: they went on their way already, and no more are read until they may.
+
+import type { Shape, ShapedTurn } from './shaping.ts'
+
+/** Where they come from. */
+export interface ShapedSource {
+  pause(): void
+  resume(): void
+}
+
+export class ShapedInput implements ShapedTurn, ShapedSource {
+  readonly #shape: Shape
+  readonly #source: ShapedSource
+  /** Too much came. */
+  #isHeld = false
+  /** Who takes the bytes has no room. */
+  #isPaused = false
+
+  constructor(shape: Shape, source: ShapedSource) {
+    this.#shape = shape
+    this.#source = source
+  }
+
+  /** So many came. */
+  took(bytes: number): void {
+    this.#shape.spend(bytes)
+    if (this.#isHeld || !this.#shape.isOver) return
+    this.#isHeld = true
+    if (!this.#isPaused) this.#source.pause()
+    this.#shape.await(this)
+  }
+
+  turn(): void {
+    if (this.#shape.isOver) return this.#shape.await(this)
+    this.#isHeld = false
+    if (!this.#isPaused) this.#source.resume()
+  }
+
+  pause(): void {
+    this.#isPaused = true
+    if (!this.#isHeld) this.#source.pause()
+  }
+
+  resume(): void {
+    this.#isPaused = false
+    if (!this.#isHeld) this.#source.resume()
+  }
+
+  /** It is over: what comes next is somebody else's. */
+  close(): void {
+    this.#shape.forget(this)
+    if (this.#isHeld && !this.#isPaused) this.#source.resume()
+    this.#isHeld = false
+  }
+}

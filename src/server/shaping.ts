@@ -1,0 +1,239 @@
+// Bandwidth: bytes that may not go yet wait, and their senders with them, until it is their turn. Nothing is cut.
+//
+// A bucket is one direction of a tunnel, of a token, or of one address at a tunnel. What waits, waits for the bucket that has least;
+// one timer serves all buckets for which something waits.
+
+import { networkOf } from './address-book.ts'
+import type { Holder } from './holdings.ts'
+import { pluginsFor } from './plugins-for.ts'
+import type { TunnelRule } from './tunnel-rule.ts'
+import type { Tunnel } from './tunnels.ts'
+
+/** How often those that wait have their turn. */
+const TICK_MS = 20
+/** What a bucket lets pass at once after a pause: a tenth of a second, and a usual answer at least. */
+const BURST_SECONDS = 0.1
+const LEAST_BURST_BYTES = 16_384
+/** One turn of one connection, when others wait as well. */
+const QUANTUM_BYTES = 16_384
+/** Less is not worth a turn: a packet. */
+const LEAST_TURN_BYTES = 1_460
+/** Addresses remembered at once. Above, the one that has been quiet for longest is forgotten, and begins anew. */
+export const MAX_SHAPED_ADDRESSES = 10_000
+
+/** It waits for room. */
+export interface ShapedTurn {
+  /** There is some; or it has to wait once more. */
+  turn(): void
+}
+
+export class Bucket {
+  readonly waiting: Set<ShapedTurn> = new Set()
+  readonly #bytesPerMs: number
+  readonly #burstBytes: number
+  #bytes: number
+  #at: number
+
+  constructor(bytesPerSecond: number, nowMs: number = performance.now()) {
+    this.#bytesPerMs = bytesPerSecond / 1_000
+    this.#burstBytes = Math.max(LEAST_BURST_BYTES, bytesPerSecond * BURST_SECONDS)
+    this.#bytes = this.#burstBytes
+    this.#at = nowMs
+  }
+
+  /** Bytes that may go now; negative: so many went too early. */
+  available(nowMs: number): number {
+    this.#bytes = Math.min(this.#burstBytes, this.#bytes + (nowMs - this.#at) * this.#bytesPerMs)
+    this.#at = nowMs
+    return this.#bytes
+  }
+
+  /** They went. What was read already cannot be held back: at most a second's worth of it is owed. */
+  spend(bytes: number): void {
+    this.#bytes = Math.max(this.#bytes - bytes, -1_000 * this.#bytesPerMs)
+  }
+}
+
+/** Those of which each has to have room. */
+export class Shape {
+  readonly #buckets: readonly Bucket[]
+  readonly #timer: ShapingTimer
+  #waitsAt: Bucket | undefined
+
+  constructor(buckets: readonly Bucket[], timer: ShapingTimer) {
+    this.#buckets = buckets
+    this.#timer = timer
+  }
+
+  /** How many of `bytes` may go now; they count as gone. `isTurn`: others that wait are behind this one. */
+  take(bytes: number, isTurn: boolean): number {
+    const now = performance.now()
+    let most = isTurn ? Math.min(bytes, QUANTUM_BYTES) : bytes
+    for (const bucket of this.#buckets) {
+      if (!isTurn && bucket.waiting.size > 0) return 0
+      most = Math.min(most, Math.floor(bucket.available(now)))
+    }
+    if (most <= 0) return 0
+    this.spend(most)
+    return most
+  }
+
+  /** They went already. */
+  spend(bytes: number): void {
+    for (const bucket of this.#buckets) bucket.spend(bytes)
+  }
+
+  /** More went than may. */
+  get isOver(): boolean {
+    const now = performance.now()
+    return this.#buckets.some(bucket => bucket.available(now) < 0)
+  }
+
+  /** Calls `turn` when there is room, once. */
+  await(waiting: ShapedTurn): void {
+    const now = performance.now()
+    let least = this.#buckets[0]
+    for (const bucket of this.#buckets)
+      if (least !== undefined && bucket.available(now) < least.available(now)) least = bucket
+    if (least === undefined) return
+    this.forget(waiting)
+    this.#waitsAt = least
+    least.waiting.add(waiting)
+    this.#timer.add(least)
+  }
+
+  forget(waiting: ShapedTurn): void {
+    this.#waitsAt?.waiting.delete(waiting)
+  }
+}
+
+/** Serves the buckets for which something waits. Stands still while there are none. */
+export class ShapingTimer {
+  readonly #busy = new Set<Bucket>()
+  readonly #failed: (error: Error) => void
+  #timer: ReturnType<typeof setTimeout> | undefined
+
+  /** `failed`: what a turn throws. It must not reach the event loop. */
+  constructor(failed: (error: Error) => void) {
+    this.#failed = failed
+  }
+
+  add(bucket: Bucket): void {
+    this.#busy.add(bucket)
+    this.#arm()
+  }
+
+  #arm(): void {
+    this.#timer ??= setTimeout(() => this.#tick(), TICK_MS)
+    // The listener keeps the process alive.
+    this.#timer.unref()
+  }
+
+  #tick(): void {
+    this.#timer = undefined
+    for (const bucket of [...this.#busy]) this.#serve(bucket)
+    if (this.#busy.size > 0) this.#arm()
+  }
+
+  #serve(bucket: Bucket): void {
+    const now = performance.now()
+    // Whoever had its turn and waits again is the last: each turn takes some of what there is, or waits for another bucket.
+    for (const waiting of bucket.waiting) {
+      if (bucket.available(now) < LEAST_TURN_BYTES) break
+      bucket.waiting.delete(waiting)
+      try {
+        waiting.turn()
+      } catch (cause) {
+        this.#failed(cause instanceof Error ? cause : new Error(String(cause)))
+      }
+    }
+    if (bucket.waiting.size === 0) this.#busy.delete(bucket)
+  }
+}
+
+/** Both directions. */
+export interface Shapes {
+  /** To the visitor. */
+  readonly down: Shape
+  /** From the visitor. */
+  readonly up: Shape
+}
+
+interface Buckets {
+  readonly down: Bucket
+  readonly up: Bucket
+}
+
+const bucketsOf = (bytesPerSecond: number): Buckets => ({
+  down: new Bucket(bytesPerSecond),
+  up: new Bucket(bytesPerSecond),
+})
+
+/** What the rules of the server say. */
+export class Shaping {
+  readonly #rules: readonly TunnelRule[]
+  readonly #timer: ShapingTimer
+  readonly #byTunnel = new WeakMap<Tunnel, Buckets>()
+  readonly #byHolder = new WeakMap<Holder, Buckets>()
+  /** By tunnel and address; the one seen last is the last. */
+  readonly #byAddress = new Map<string, Buckets>()
+
+  constructor(rules: readonly TunnelRule[], timer: ShapingTimer) {
+    this.#rules = rules.some(hasBandwidth) ? rules : []
+    this.#timer = timer
+  }
+
+  /** Whether visitors of this tunnel are shaped: then only the main thread moves their bytes. */
+  isFor(tunnel: Tunnel): boolean {
+    const rule = this.#ruleOf(tunnel)
+    return tunnel.holder?.rule.bandwidth !== undefined || (rule !== undefined && hasBandwidth(rule))
+  }
+
+  /** For one request or connection; `undefined`: as fast as it goes. */
+  of(tunnel: Tunnel, address: string): Shapes | undefined {
+    const { holder } = tunnel
+    const ofToken = holder?.rule.bandwidth
+    const { bandwidth, addressBandwidth } = this.#ruleOf(tunnel) ?? {}
+    if (ofToken === undefined && bandwidth === undefined && addressBandwidth === undefined) return undefined
+    const all: Buckets[] = []
+    if (holder !== undefined && ofToken !== undefined) all.push(known(this.#byHolder, holder, ofToken))
+    if (bandwidth !== undefined) all.push(known(this.#byTunnel, tunnel, bandwidth))
+    if (addressBandwidth !== undefined) all.push(this.#ofAddress(tunnel.name, address, addressBandwidth))
+    return {
+      down: new Shape(
+        all.map(({ down }) => down),
+        this.#timer,
+      ),
+      up: new Shape(
+        all.map(({ up }) => up),
+        this.#timer,
+      ),
+    }
+  }
+
+  #ruleOf({ name }: Tunnel): TunnelRule | undefined {
+    return this.#rules.length === 0 ? undefined : pluginsFor(this.#rules, name)[0]
+  }
+
+  #ofAddress(tunnel: string, address: string, bytesPerSecond: number): Buckets {
+    const key = `${tunnel} ${networkOf(address)}`
+    const buckets = this.#byAddress.get(key) ?? bucketsOf(bytesPerSecond)
+    this.#byAddress.delete(key)
+    this.#byAddress.set(key, buckets)
+    if (this.#byAddress.size > MAX_SHAPED_ADDRESSES) {
+      const [oldest = ''] = this.#byAddress.keys()
+      this.#byAddress.delete(oldest)
+    }
+    return buckets
+  }
+}
+
+function known<Key extends object>(map: WeakMap<Key, Buckets>, key: Key, bytesPerSecond: number): Buckets {
+  const found = map.get(key) ?? bucketsOf(bytesPerSecond)
+  map.set(key, found)
+  return found
+}
+
+function hasBandwidth({ bandwidth, addressBandwidth }: TunnelRule): boolean {
+  return bandwidth !== undefined || addressBandwidth !== undefined
+}
