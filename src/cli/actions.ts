@@ -6,6 +6,7 @@ import type { CheckSettings } from './commands/config.ts'
 import type { DoctorSettings } from './commands/doctor.ts'
 import type { LinkSettings } from './commands/link.ts'
 import type { Desk, LoginSettings } from './commands/login.ts'
+import type { McpSettings } from './commands/mcp.ts'
 import type { RawSettings } from './commands/raw.ts'
 import type { ReplaySettings, RequestsDesk, RequestsSettings, WaitSettings } from './commands/requests.ts'
 import type { RunSettings } from './commands/run.ts'
@@ -27,6 +28,7 @@ export interface Actions {
   requests(settings: RequestsSettings): Promise<void>
   replay(settings: ReplaySettings): Promise<void>
   wait(settings: WaitSettings): Promise<void>
+  mcp(settings: McpSettings): Promise<void>
   serve(settings: ServeSettings, output: OutputWish): Promise<void>
   doctor(settings: DoctorSettings): Promise<void>
   checkConfig(settings: CheckSettings): Promise<void>
@@ -71,6 +73,10 @@ export function createActions({ start, write, log, stop, ended }: Stage): Action
     replay: async settings =>
       ended(await (await import('./commands/requests.ts')).replay(settings, inspection)),
     wait: async settings => ended(await (await import('./commands/requests.ts')).wait(settings, inspection)),
+    mcp: async settings => {
+      const { mcp } = await import('./commands/mcp.ts')
+      await mcp(settings, { environment: process.env, input: process.stdin, write, stop })
+    },
     checkConfig: async settings => {
       const { checkConfig } = await import('./commands/config.ts')
       await checkConfig(settings, {

@@ -29,8 +29,12 @@ export class InspectorSession {
     )
   }
 
-  async ask<Value>(path: string, body?: object): Promise<Value> {
-    return (await this.#ask(path, body)).json() as Promise<Value> // as the API has it: client/inspect/exchange.ts
+  async ask<Value>(path: string, body?: object, signal?: AbortSignal): Promise<Value> {
+    return (await this.#ask(path, body, signal)).json() as Promise<Value> // as the API has it: client/inspect/exchange.ts
+  }
+
+  async text(path: string, signal?: AbortSignal): Promise<string> {
+    return await (await this.#ask(path, undefined, signal)).text()
   }
 
   async bytes(path: string): Promise<Uint8Array> {
@@ -70,6 +74,7 @@ export class InspectorSession {
         ...(signal && { signal }),
       })
     } catch (cause) {
+      if (signal?.aborted === true) throw new TunnelError('CANCELLED', 'The call was cancelled.')
       throw new TunnelError('INSPECTOR_NOT_FOUND', 'The session does not answer.', { cause })
     }
     if (answer.ok) return answer

@@ -12,6 +12,7 @@ import { addConfigCommands } from './program/config.ts'
 import { addDoctorCommand } from './program/doctor.ts'
 import { addLinkCommand } from './program/link.ts'
 import { addLoginCommands } from './program/login.ts'
+import { addMcpCommand } from './program/mcp.ts'
 import { outputWish } from './program/printing.ts'
 import { addRawCommands } from './program/raw.ts'
 import { addRequestCommands } from './program/requests.ts'
@@ -46,6 +47,7 @@ export function createProgram(actions: Actions): Command {
   addUpCommand(program, actions)
   addRunCommand(program, actions)
   addRequestCommands(program, actions)
+  addMcpCommand(program, actions)
   addLoginCommands(program, actions)
   addLinkCommand(program, actions)
   addAdminCommand(program, actions)

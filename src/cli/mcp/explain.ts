@@ -1,0 +1,92 @@
+// What became of an exchange, in sentences of our own: nothing in them is a visitor's text.
+
+import type { ExchangeDetail, ExchangeRow } from '../../client/inspect/exchange.ts'
+import { ERRORS } from '../../errors.ts'
+import { formatBytes, formatDuration } from '../format.ts'
+
+/** An answer that took longer is worth a word. */
+const SLOW_MS = 1_000
+
+/** `others`: requests like it, the newest first. */
+export function explained(detail: ExchangeDetail, others: readonly ExchangeRow[]): readonly string[] {
+  return [
+    outcomeOf(detail),
+    ...codeOf(detail),
+    ...timesOf(detail),
+    ...bodiesOf(detail),
+    ...signatureOf(detail),
+    ...othersOf(detail, others),
+    detail.replayable === true
+      ? 'It can be replayed.'
+      : `It cannot be replayed (${detail.replayable}): ${ERRORS[detail.replayable].meaning}`,
+  ]
+}
+
+function outcomeOf({ kind, state, status, isRefused, code, service, answer }: ExchangeDetail): string {
+  if (kind === 'tcp' || kind === 'tls' || kind === 'udp')
+    return `A ${kind.toUpperCase()} connection to ${service}, ${state === 'open' ? 'still open' : 'closed'}.`
+  if (isRefused) return `The tunnel server answered ${status}; the app never got the request.`
+  if (state === 'open')
+    return status === 0 ? 'The app has not answered yet.' : `The app answered ${status} and goes on.`
+  if (answer === undefined)
+    return `The app at ${service} gave no answer${code === undefined ? '' : ` (${code})`}.`
+  const cut = state === 'failed' ? ', and the exchange was cut short' : ''
+  if (status >= 500) return `The app at ${service} itself answered ${status}, an error of its own${cut}.`
+  if (status >= 400) return `The app at ${service} itself refused the request with ${status}${cut}.`
+  return `The app at ${service} answered ${status}${cut}.`
+}
+
+function codeOf({ code }: ExchangeDetail): readonly string[] {
+  if (code === undefined) return []
+  const { meaning, action } = ERRORS[code]
+  return [`${code}: ${meaning} To do: ${action}`]
+}
+
+function timesOf({
+  times: { waitingMs = 0, appMs, transferMs, totalMs },
+}: ExchangeDetail): readonly string[] {
+  if (totalMs === undefined) return []
+  const parts = [
+    ...(waitingMs > 0 ? [`${formatDuration(waitingMs)} waiting at the server`] : []),
+    ...(appMs === undefined ? [] : [`${formatDuration(appMs)} until the app began to answer`]),
+    ...(transferMs === undefined ? [] : [`${formatDuration(transferMs)} for the answer`]),
+  ]
+  const slow = appMs !== undefined && appMs > SLOW_MS ? ' The app is slow.' : ''
+  return [`It took ${formatDuration(totalMs)}${parts.length > 0 ? `: ${parts.join(', ')}` : ''}.${slow}`]
+}
+
+function bodiesOf({ request, answer, isIncomplete }: ExchangeDetail): readonly string[] {
+  const cut = [['request', request?.body] as const, ['answer', answer?.body] as const].flatMap(
+    ([side, body]) =>
+      body === undefined || body.keptBytes === body.totalBytes
+        ? []
+        : [
+            `Of the ${side}'s body ${formatBytes(body.keptBytes)} of ${formatBytes(body.totalBytes)} are kept.`,
+          ],
+  )
+  return isIncomplete
+    ? [...cut, 'The capture fell behind: parts of it are missing here, not at the app.']
+    : cut
+}
+
+function signatureOf({ verified }: ExchangeDetail): readonly string[] {
+  if (verified === undefined) return []
+  const { provider, isValid, reason = 'invalid' } = verified
+  return [`Its ${provider} signature is ${isValid ? 'valid' : `not valid: ${reason}`}.`]
+}
+
+function othersOf({ id, status }: ExchangeDetail, others: readonly ExchangeRow[]): readonly string[] {
+  const replays = others.filter(({ replayOf }) => replayOf === id)
+  const differing = others.filter(other => other.status !== status && other.replayOf !== id)
+  const list = (rows: readonly ExchangeRow[]) =>
+    rows
+      .slice(0, 5)
+      .map(other => `${other.id} (${other.status || 'no answer'})`)
+      .join(', ')
+  return [
+    ...(replays.length > 0 ? [`Replays of it: ${list(replays)}.`] : []),
+    ...(differing.length > 0
+      ? [`Requests like it that ended otherwise: ${list(differing)}. Compare: diff_requests.`]
+      : []),
+  ]
+}

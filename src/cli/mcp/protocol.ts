@@ -1,0 +1,171 @@
+// The Model Context Protocol on two streams: JSON-RPC, a line each, and of it what a server with tools needs. Why it is written
+// here: docs/decisions/071-agents.md.
+
+import { TunnelError } from '../../errors.ts'
+import { VERSION } from '../../version.ts'
+import { answerText } from './answer.ts'
+import { Given, misfit, type Tool } from './tool.ts'
+
+/** Revisions of the protocol whose tools are these; the newest first. */
+const REVISIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05']
+/** Of one message: an edited body, and room. Above, the line is refused and the connection ends. */
+const MAX_LINE_CHARS = 4_194_304
+/** Calls under way at once: an agent waits for some, and makes few. Above: an error. */
+const MAX_CALLS = 32
+
+const PARSE_ERROR = -32_700
+const INVALID_REQUEST = -32_600
+const METHOD_NOT_FOUND = -32_601
+const INVALID_PARAMS = -32_602
+const BUSY = -32_000
+
+type Id = string | number
+
+interface Incoming {
+  readonly id?: unknown
+  readonly method?: unknown
+  readonly params?: unknown
+}
+
+export class AgentProtocol {
+  readonly #tools: ReadonlyMap<string, Tool>
+  readonly #instructions: string
+  readonly #write: (line: string) => void
+  readonly #calls = new Map<Id, AbortController>()
+  #rest = ''
+
+  constructor(tools: readonly Tool[], instructions: string, write: (line: string) => void) {
+    this.#tools = new Map(tools.map(tool => [tool.name, tool]))
+    this.#instructions = instructions
+    this.#write = write
+  }
+
+  /** Text of the client, in whatever pieces it comes. Throws `OPTION_INVALID` for a line without end. */
+  received(text: string): void {
+    const lines = (this.#rest + text).split('\n')
+    this.#rest = lines.pop() ?? ''
+    if (this.#rest.length > MAX_LINE_CHARS)
+      throw new TunnelError('OPTION_INVALID', 'A message of the agent is longer than 4 MiB.')
+    for (const line of lines) if (line.trim() !== '') this.#take(line)
+  }
+
+  /** The client is gone: calls under way end. */
+  close(): void {
+    for (const call of this.#calls.values()) call.abort()
+  }
+
+  #take(line: string): void {
+    let message: unknown
+    try {
+      message = JSON.parse(line)
+    } catch {
+      return this.#fail(null, PARSE_ERROR, 'That was no JSON.')
+    }
+    if (typeof message !== 'object' || message === null || Array.isArray(message))
+      return this.#fail(null, INVALID_REQUEST, 'A message is an object.')
+    const { id, method, params } = message as Incoming // an object, whose fields are looked at one by one
+    const given = typeof params === 'object' && params !== null ? (params as Record<string, unknown>) : {}
+    // An answer to a question of ours: there are none.
+    if (typeof method !== 'string') return undefined
+    if (typeof id !== 'string' && typeof id !== 'number') return this.#notified(method, given)
+    this.#asked(id, method, given)
+  }
+
+  #notified(method: string, { requestId }: Record<string, unknown>): void {
+    if (method !== 'notifications/cancelled') return
+    if (typeof requestId === 'string' || typeof requestId === 'number') this.#calls.get(requestId)?.abort()
+  }
+
+  #asked(id: Id, method: string, params: Record<string, unknown>): void {
+    switch (method) {
+      case 'initialize': {
+        const { protocolVersion } = params
+        const wanted = REVISIONS.find(one => one === protocolVersion)
+        return this.#answer(id, {
+          protocolVersion: wanted ?? REVISIONS[0],
+          capabilities: { tools: {} },
+          serverInfo: { name: 'localtunnels', version: VERSION },
+          instructions: this.#instructions,
+        })
+      }
+      case 'ping':
+        return this.#answer(id, {})
+      case 'tools/list':
+        return this.#answer(id, { tools: [...this.#tools.values()].map(listed) })
+      case 'tools/call':
+        return this.#call(id, params)
+      default:
+        return this.#fail(id, METHOD_NOT_FOUND, `There is no method ${method.slice(0, 100)}.`)
+    }
+  }
+
+  #call(id: Id, { name, arguments: values = {} }: Record<string, unknown>): void {
+    const tool = this.#tools.get(String(name))
+    if (tool === undefined)
+      return this.#fail(id, INVALID_PARAMS, `There is no tool ${String(name).slice(0, 100)}.`)
+    if (typeof values !== 'object' || values === null)
+      return this.#fail(id, INVALID_PARAMS, 'arguments must be an object.')
+    // An object of JSON.
+    const given = values as Readonly<Record<string, unknown>>
+    const fault = misfit(given, tool)
+    // To the agent, which can mend it: a fault of the protocol would only reach its program.
+    if (fault !== undefined) return this.#answer(id, said(`OPTION_INVALID: ${fault}.`, true))
+    if (this.#calls.size >= MAX_CALLS) return this.#fail(id, BUSY, `${MAX_CALLS} calls are under way.`)
+    const call = new AbortController()
+    this.#calls.set(id, call)
+    void this.#run(id, tool, given, call.signal).finally(() => this.#calls.delete(id))
+  }
+
+  async #run(
+    id: Id,
+    tool: Tool,
+    values: Readonly<Record<string, unknown>>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    try {
+      const reply = await tool.call(new Given(values), signal)
+      // A call that was cancelled has no answer.
+      if (!signal.aborted) this.#answer(id, said(answerText(reply), false))
+    } catch (cause) {
+      if (signal.aborted) return
+      const { code, message } =
+        cause instanceof TunnelError ? cause : new TunnelError('INTERNAL', undefined, { cause })
+      this.#answer(id, said(answerText({ said: `${code}: ${message}` }), true))
+    }
+  }
+
+  #answer(id: Id, result: object): void {
+    this.#write(JSON.stringify({ jsonrpc: '2.0', id, result }))
+  }
+
+  #fail(id: Id | null, code: number, message: string): void {
+    this.#write(JSON.stringify({ jsonrpc: '2.0', id, error: { code, message } }))
+  }
+}
+
+function said(text: string, isError: boolean): object {
+  return { content: [{ type: 'text', text }], ...(isError && { isError }) }
+}
+
+function listed({
+  name,
+  title,
+  description,
+  arguments: properties,
+  required,
+  isReading,
+  isOpen,
+}: Tool): object {
+  return {
+    name,
+    title,
+    description,
+    inputSchema: { type: 'object', properties, required, additionalProperties: false },
+    annotations: {
+      title,
+      readOnlyHint: isReading,
+      destructiveHint: false,
+      openWorldHint: isOpen === true,
+    },
+  }
+}

@@ -1,0 +1,118 @@
+// Tools that send a request again, and keep one as a file.
+
+import { writeFile } from 'node:fs/promises'
+import { isAbsolute, relative, resolve } from 'node:path'
+import type { Diff, Edit, ExchangeDetail, ReplayResult } from '../../client/inspect/exchange.ts'
+import { TunnelError } from '../../errors.ts'
+import { diffLines } from '../diff-lines.ts'
+import { checkPath, shortRow } from './reading.ts'
+import { redactedValue } from './redact.ts'
+import { SESSION_ARGUMENT, type Sessions, sessionOf } from './sessions.ts'
+import type { Tool } from './tool.ts'
+
+const VERDICTS = {
+  fixed: 'fixed: it was an error, and is none any more',
+  regressed: 'regressed: it was no error, and is one now',
+  same: 'same: status and body are as before',
+  different: 'different: neither was an error, or both were, and the answers differ',
+} as const
+
+export function replayingTools(sessions: Sessions): readonly Tool[] {
+  const hidden = (value: unknown) => (sessions.reveals ? value : redactedValue(value))
+  return [
+    {
+      name: 'replay_request',
+      title: 'Replay a request',
+      description:
+        'Sends a captured request again to the app that it went to, and to nothing else, and says what became of it: fixed, regressed, same or different, and in which lines. The app acts on it as on the first one.',
+      arguments: {
+        id: { type: 'string', description: 'Id of the request, or: latest' },
+        edit: {
+          type: 'object',
+          description:
+            'What to change. Everything else is sent byte for byte; masked values are the real ones.',
+          properties: {
+            method: { type: 'string', description: 'Such as POST' },
+            path: { type: 'string', description: 'With query, beginning with /' },
+            fields: {
+              type: 'array',
+              description: 'All header fields, in order.',
+              items: {
+                type: 'object',
+                description: 'A field',
+                properties: {
+                  name: { type: 'string', description: 'Name' },
+                  value: { type: 'string', description: 'Value' },
+                },
+              },
+            },
+            body: { type: 'string', description: 'The whole body, as text' },
+          },
+        },
+        session: SESSION_ARGUMENT,
+      },
+      required: ['id'],
+      isReading: false,
+      call: async (given, signal) => {
+        const session = sessionOf(sessions, given)
+        const original = await session.ask<ExchangeDetail>(
+          `exchanges/${encodeURIComponent(given.text('id') ?? '')}`,
+          undefined,
+          signal,
+        )
+        // Checked against the schema.
+        const edit = given.object('edit') as Edit | undefined
+        checkPath(edit?.path)
+        const { replays } = await session.ask<ReplayResult>(
+          `exchanges/${original.id}/replay`,
+          edit === undefined ? {} : { edit },
+          signal,
+        )
+        const { exchange, verdict } = replays[0]!
+        const diff = await session.ask<Diff>(`diff?a=${original.id}&b=${exchange.id}`, undefined, signal)
+        const lines = diffLines(edit === undefined ? answersOf(diff) : diff)
+        return {
+          said: `Verdict ${VERDICTS[verdict]}. ${original.status || 'No answer'} became ${exchange.status || 'no answer'}; the new one is request ${exchange.id}.`,
+          captured: hidden({ row: shortRow(exchange), ...(lines.length > 0 && { diff: lines }) }),
+        }
+      },
+    },
+    {
+      name: 'save_fixture',
+      title: 'Save a request as a fixture',
+      description:
+        'Writes a captured request to a new .http file below the current folder, for tests. Secrets are left out.',
+      arguments: {
+        id: { type: 'string', description: 'Id of the request, or: latest' },
+        file: { type: 'string', description: 'Such as test/hooks/paid.http; the folder has to exist' },
+        session: SESSION_ARGUMENT,
+      },
+      required: ['id', 'file'],
+      isReading: false,
+      call: async (given, signal) => {
+        const name = given.text('file') ?? ''
+        const path = resolve(name)
+        const inside = relative(process.cwd(), path)
+        if (!name.endsWith('.http') || inside.startsWith('..') || isAbsolute(inside))
+          throw new TunnelError('OPTION_INVALID', 'file must end with .http and be below the current folder.')
+        const id = encodeURIComponent(given.text('id') ?? '')
+        const text = await sessionOf(sessions, given).text(`exchanges/${id}/as/http`, signal)
+        try {
+          // Never over what is there.
+          await writeFile(path, text, { flag: 'wx' })
+        } catch (cause) {
+          throw new TunnelError('OPTION_INVALID', `${inside} cannot be written, or is there already.`, {
+            cause,
+          })
+        }
+        return { said: `Written to ${inside}.` }
+      },
+    },
+  ]
+}
+
+/** Without the lines that a replay changes in every request. */
+function answersOf(diff: Diff): Diff {
+  const { request } = diff
+  return { ...diff, request: { ...request, fields: [], first: { ...request.first, isSame: true } } }
+}

@@ -1,0 +1,41 @@
+// The sessions that an agent can look at: those of this user that run with an inspector, and the one that it shares ports in.
+
+import { findInspectors } from '../../client/inspect/discovery.ts'
+import { InspectorSession } from '../inspector-session.ts'
+import type { Given } from './tool.ts'
+
+export const SESSION_ARGUMENT = {
+  type: 'integer',
+  description:
+    'Process id of the session, as list_tunnels tells. Default: that of the ports shared here, else the last started.',
+  minimum: 1,
+} as const
+
+export interface Sessions {
+  readonly environment: Readonly<Record<string, string | undefined>>
+  /** Nothing is masked: the user said so. */
+  readonly reveals: boolean
+  /** Page of the inspector of the ports shared here, while there are any. */
+  readonly own: () => string | undefined
+}
+
+export function sessionOf({ environment, own }: Sessions, given: Given): InspectorSession {
+  const pid = given.number('session')
+  const page = own()
+  if (page !== undefined && (pid === undefined || pid === process.pid)) return InspectorSession.at(page)
+  return InspectorSession.find(environment, pid)
+}
+
+/** Each with its process. */
+export function allSessions({
+  environment,
+  own,
+}: Sessions): readonly (readonly [number, InspectorSession])[] {
+  const page = own()
+  const others = findInspectors(environment).filter(({ pid }) => pid !== process.pid)
+  const mine = page === undefined ? [] : [[process.pid, InspectorSession.at(page)] as const]
+  return [
+    ...mine,
+    ...others.map(({ pid, url, token }) => [pid, InspectorSession.at(`${url}/#${token}`)] as const),
+  ]
+}

@@ -1,0 +1,19 @@
+// Flags of `localtunnels mcp`.
+
+import { type Command, Option } from 'commander'
+import type { Actions } from '../actions.ts'
+import { Flags } from '../flags.ts'
+import { connection, connectionOptions } from './connection.ts'
+
+export function addMcpCommand(program: Command, actions: Actions): void {
+  const command = program
+    .command('mcp')
+    .description('tools for an agent: look at requests, replay them, share a port (docs/agents.md)')
+    .helpOption('-h, --help', 'print this help')
+  for (const option of connectionOptions('accept any certificate of the server')) command.addOption(option)
+  command.addOption(new Option('--reveal', 'show secrets to the agent').env('TUNNEL_REVEAL'))
+  command.action(() => {
+    const flags = new Flags(command)
+    return actions.mcp({ ...connection(flags), reveals: flags.isOn('reveal') })
+  })
+}
