@@ -59,6 +59,7 @@ export type {
 export { type AccessLog, type AccessLogOptions, accessLog } from './plugins/access-log.ts'
 export { type GuardingOptions, guarding, type Issuer, type LoginProvider } from './plugins/guarding.ts'
 export { type JwtTokenRule, jwtTokens } from './plugins/jwt-tokens.ts'
+export { type OpenTelemetryOptions, openTelemetry } from './plugins/open-telemetry.ts'
 export { type RateOptions, rate } from './plugins/rate.ts'
 export type { AdminOptions } from './server/admin/options.ts'
 export type { ServerLimits, TokenRule, TunnelServerEvents, TunnelServerOptions } from './server/options.ts'

@@ -234,6 +234,12 @@ export interface Observer extends ForTunnels {
   readonly name: string
   /** The head of a request is complete, or a raw connection is there. The guards have not been asked yet. */
   began?(seen: Seen): void
+  /**
+   * The `traceparent` that the app gets with this request: that of a span of the observer's own. `parent`: what the visitor sent.
+   * `undefined`: the server's own. Called behind `began`; of several observers the first that says one counts. With such an observer
+   * `tracing` is on, and its tunnels have no lanes.
+   */
+  trace?(seen: Seen, parent: string | undefined): string | undefined
   /** The head of its answer is about to go out. */
   answered?(seen: Seen, status: number): void
   /** Called once for each `began`. */

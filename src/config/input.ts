@@ -604,6 +604,8 @@ export interface ServerFile {
   readonly plugins?: readonly string[]
   /** Whether requests get an id (`X-Request-Id`) and a trace (`traceparent`). Default: `false`. */
   readonly tracing?: boolean
+  /** Whether answers say how long they took (Server-Timing). Default: `false`. */
+  readonly serverTiming?: boolean
   /** The operator's own rates, besides those that clients ask for. Default: none. */
   readonly rates?: readonly ServerRate[]
   /** What tunnels may do under pressure; the first rule that names a tunnel counts. Default: none. */

@@ -33,6 +33,12 @@ export function identify(head: RequestHead, { seed, keepsIds }: Tracing, mark: '
   head.traceparent = `00-${trace}-${mark}${seed.slice(0, 3)}${number}-${flags}`
 }
 
+/** The `traceparent` that came with the request, if it is one that can go on. */
+export function parentOf(head: RequestHead): string | undefined {
+  const parent = head.header('traceparent')
+  return parent !== undefined && TRACEPARENT.test(parent) ? parent : undefined
+}
+
 /** The line for the head of the answer. */
 export function requestIdLine(id: string): Uint8Array {
   return ascii(`X-Request-Id: ${id}\r\n`)

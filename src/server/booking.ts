@@ -2,6 +2,7 @@
 
 import { ERRORS, type ErrorCode } from '../errors.ts'
 import type { RequestHead } from '../http/head.ts'
+import { parentOf } from '../http/tracing.ts'
 import type { Pass, Reading, Refusal } from '../plugin.ts'
 import type { Account } from '../unsent.ts'
 import type { ClientReports } from './clients.ts'
@@ -41,6 +42,8 @@ export interface BookingHost {
   shapesOf(tunnel: Tunnel, address: string): Shapes | undefined
   /** What an upstream becomes when middlewares wrap it; the same one when there are none. */
   wrapped(upstream: Upstream, wrapping: Wrapping): Upstream
+  /** Whether answers say how long they took. */
+  readonly hasServerTiming: boolean
   /** Whether visitors reach tunnels by https. */
   readonly isSecure: boolean
   /** Whether a trusted proxy says that the visitor came by https. */
@@ -86,6 +89,8 @@ export class Booking implements Visitor, Wrapping {
   readonly #arrival: Arrival
   readonly #host: BookingHost
   readonly #startedAt: number = performance.now()
+  /** It went to a client; kept where answers say so. */
+  #sentAt = 0
   #tunnel: Tunnel | undefined
   /** It is for a host below the tunnel's own. */
   #isBelow = false
@@ -220,6 +225,16 @@ export class Booking implements Visitor, Wrapping {
     this.#enter(tunnel)
     if (member !== undefined) this.#servedBy(member)
     this.route = { kind: 'upstream', upstream }
+  }
+
+  /** What the visitor may know of the time so far: until it was on its way, and from there. */
+  get timingLine(): Uint8Array | undefined {
+    if (!this.#host.hasServerTiming || this.#sentAt === 0) return undefined
+    const now = performance.now()
+    const [waitMs, appMs] = [this.#sentAt - this.#startedAt, now - this.#sentAt]
+    return Buffer.from(
+      `Server-Timing: tunnel-wait;dur=${waitMs.toFixed(1)}, tunnel-app;dur=${appMs.toFixed(1)}\r\n`,
+    )
   }
 
   // ── For its visit ──────────────────────────────────────────────────────────────────────────────────────────
@@ -379,6 +394,8 @@ export class Booking implements Visitor, Wrapping {
       const seen = { kind: 'http', address: this.address, method, target, host } as const
       return requestId === '' ? seen : { ...seen, requestId }
     })
+    const traced = this.#watched?.trace(() => parentOf(this.head))
+    if (traced !== undefined) this.head.traceparent = traced
   }
 
   #choose(tunnel: Tunnel): Chosen {
@@ -408,6 +425,7 @@ export class Booking implements Visitor, Wrapping {
   /** The request is this member's, whose client gets a report. */
   #servedBy(member: Member): void {
     member.began()
+    if (this.#host.hasServerTiming) this.#sentAt = performance.now()
     this.#watched?.sent()
     this.#member = member
     this.#reports = member.client?.reports

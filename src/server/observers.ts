@@ -10,6 +10,8 @@ export type Ending = Omit<Outcome, 'durationMs' | 'waitMs' | 'appMs'>
 
 /** How often the faults of one observer are reported. */
 const REPORT_EVERY_MS = 1_000
+/** It goes into a header line. */
+const TRACEPARENT = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/
 
 export class Observers {
   readonly #observers: () => readonly Observer[]
@@ -26,6 +28,11 @@ export class Observers {
   /** Whether anything of the visitors of this tunnel is observed. */
   areFor(tunnel: string): boolean {
     return pluginsFor(this.#observers(), tunnel).length > 0
+  }
+
+  /** Whether each request of this tunnel is a part of a trace of theirs. */
+  trace(tunnel: string): boolean {
+    return pluginsFor(this.#observers(), tunnel).some(observer => observer.trace !== undefined)
   }
 
   /** A visitor is there. `undefined`: nobody watches. */
@@ -74,6 +81,18 @@ export class Watched {
     this.#observers = observers
     this.#seen = seen
     all.tell(observers, observer => observer.began?.(seen))
+  }
+
+  /** The `traceparent` for the app; `undefined`: nobody has one. `parent`: what the visitor sent. */
+  trace(parent: () => string | undefined): string | undefined {
+    let traced: string | undefined
+    for (const observer of this.#observers)
+      if (observer.trace !== undefined)
+        this.#all.tell([observer], () => {
+          const own = observer.trace?.(this.#seen, parent())
+          if (own !== undefined && TRACEPARENT.test(own)) traced ??= own
+        })
+    return traced
   }
 
   /** It is on its way to a client; the last one counts. */

@@ -201,6 +201,12 @@ export interface TunnelServerOptions {
    */
   readonly tracing?: boolean
   /**
+   * `true`: answers of apps say how long they took (Server-Timing): `tunnel-wait` until the request was on its way to the client, `tunnel-app`
+   * from there to the head of the answer, milliseconds. Browsers show it. Requests then take the way through the program (no lanes).
+   * Default `false`.
+   */
+  readonly serverTiming?: boolean
+  /**
    * A listener for the operator alone: API, metrics, bans. Default none, and then nothing is measured. A reload cannot change it:
    * `OPTION_INVALID`.
    */

@@ -45,6 +45,10 @@ export class Serving implements BookingDesk, BookingHost {
     return booking
   }
 
+  get hasServerTiming(): boolean {
+    return this.#room.settings.hasServerTiming
+  }
+
   get isSecure(): boolean {
     return this.#room.isSecure
   }

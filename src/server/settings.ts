@@ -71,6 +71,7 @@ export interface ServerSettings {
   readonly cluster: ClusterOptions | undefined
   readonly tunnelRules: readonly TunnelRule[]
   readonly isTraced: boolean
+  readonly hasServerTiming: boolean
   readonly limits: ServerLimits
   readonly addressBounds: AddressBounds
   /** Nothing was said about `maxAddressVisitors`: a server with few places gives one address fewer. */
@@ -113,7 +114,8 @@ export function serverSettings(options: TunnelServerOptions): ServerSettings {
     ...checkAllPlugins(options),
     admin: checkAdmin(options.admin),
     cluster: checkCluster(options.cluster),
-    isTraced: options.tracing ?? false,
+    isTraced: options.tracing ?? options.observers?.some(observer => observer.trace !== undefined) ?? false,
+    hasServerTiming: options.serverTiming ?? false,
     tunnelRules: checkTunnelRules(options.tunnelRules ?? []),
     guarding: options.guarding,
     limits,

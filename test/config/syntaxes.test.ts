@@ -234,6 +234,7 @@ const SERVER = {
   },
   'jwt-issuers': ['https://id.example'],
   'tokens-db': 'tokens.db',
+  'server-timing': true,
   'jwt-tokens': {
     issuer: 'https://id.example',
     audience: 'https://tunnel.example',
@@ -342,6 +343,7 @@ const SERVER_MEANS = () => ({
         sessionMs: 7_200_000,
       },
     ],
+    serverTiming: true,
     tokensFile: expect.stringMatching(/^\/.*tokens.db$/),
     pluginFiles: [expect.stringMatching(/^\/.*audit\.ts$/)],
     tracing: true,

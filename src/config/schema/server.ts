@@ -480,6 +480,11 @@ export const SERVER_FIELDS: Fields = {
     meaning: 'Whether requests get an id (`X-Request-Id`) and a trace (`traceparent`)',
     default: '`false`',
   },
+  'server-timing': {
+    value: { type: 'flag' },
+    meaning: 'Whether answers say how long they took (Server-Timing)',
+    default: '`false`',
+  },
   rates: {
     value: { type: 'list', of: { type: 'table', fields: SERVER_RATE } },
     meaning: "The operator's own rates, besides those that clients ask for",

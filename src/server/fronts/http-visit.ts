@@ -238,11 +238,11 @@ export class HttpVisit implements Visit, Arrival {
   }
 
   get answerLines(): Uint8Array | undefined {
-    const lines = this.#booking?.answerLines
     const { requestId } = this.head
-    if (requestId === '') return lines
-    const line = requestIdLine(requestId)
-    return lines === undefined ? line : Buffer.concat([lines, line])
+    return joined(
+      joined(this.#booking?.answerLines, requestId === '' ? undefined : requestIdLine(requestId)),
+      this.#booking?.timingLine,
+    )
   }
 
   get hstsLine(): Uint8Array | undefined {
@@ -361,4 +361,9 @@ export class HttpVisit implements Visit, Arrival {
     this.#shaped = undefined
     booking?.finished(this, code)
   }
+}
+
+function joined(one: Uint8Array | undefined, other: Uint8Array | undefined): Uint8Array | undefined {
+  if (one === undefined || other === undefined) return one ?? other
+  return Buffer.concat([one, other])
 }

@@ -78,7 +78,9 @@ export class LaneDesk implements Deadline {
     const { books, observers } = this.#host
     const isObserved = observers.areFor(tunnel.name)
     // Each request of a proxy's connection may be another visitor's: only the main thread reads who it says.
-    if (isObserved && isProxy) return undefined
+    if (isObserved && (isProxy || observers.trace(tunnel.name))) return undefined
+    // Lanes know nothing of the time that a request took.
+    if (room.settings.hasServerTiming) return undefined
     const { counters, deadlines, tunnels } = room
     const counted = (counts: ExchangeCounts) => {
       reports?.counted(counts)
