@@ -87,6 +87,8 @@ export type ErrorCode =
   | 'TOKEN_EXPIRED'
   | 'TOKEN_ISSUER_UNAVAILABLE'
   | 'LISTENERS_INVALID'
+  | 'UPGRADE_FAILED'
+  | 'SERVER_REPLACED'
   | 'BUFFERS_FULL'
   | 'OPTION_INVALID'
   | 'PORT_INVALID'
@@ -630,6 +632,22 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     false,
     'A socket that was passed to the server is of no use to it.',
     'Pass listening TCP sockets, one for each port of the server: see "Sockets of systemd" in docs/operating.md.',
+  ),
+  UPGRADE_FAILED: entry(
+    241,
+    503,
+    'server',
+    false,
+    'The new program did not start, so the old one goes on.',
+    'See what it printed, try "localtunnels config check", and ask for the upgrade again.',
+  ),
+  SERVER_REPLACED: entry(
+    242,
+    503,
+    'server',
+    true,
+    'A new program of the server has taken over.',
+    'Nothing has to be done: clients connect to it by themselves.',
   ),
   BUFFERS_FULL: entry(
     123,

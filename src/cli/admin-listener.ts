@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import type { AdminConfig } from '../config/server-config.ts'
 import { TunnelError } from '../errors.ts'
 import type { AuditLog, OperationsStore } from '../operations.ts'
-import type { AdminOptions } from '../server/admin/options.ts'
+import type { AdminOptions, AdminUpgrade } from '../server/admin/options.ts'
 import { openOperations } from '../stores/open-operations.ts'
 import { stateFolder } from './state-folder.ts'
 
@@ -28,25 +28,27 @@ export class AdminListener {
   static async open(
     config: AdminConfig | undefined,
     environment: Environment,
+    upgrade: AdminUpgrade,
   ): Promise<AdminListener | undefined> {
     if (config === undefined) return undefined
     const folder = stateFolder(environment)
     const path = config.store ?? (folder && join(folder, 'admin.db'))
     const store = path === undefined ? undefined : await openOperations(path)
-    return new AdminListener(config, store, folder)
+    return new AdminListener(config, store, folder, upgrade)
   }
 
   private constructor(
     config: AdminConfig,
     store: (OperationsStore & AuditLog) | undefined,
     folder: string | undefined,
+    upgrade: AdminUpgrade,
   ) {
     const { store: _path, ...given } = config
     this.#config = JSON.stringify(config)
     this.#store = store
     this.#folder = folder
     const token = config.token ?? randomBytes(24).toString('base64url')
-    this.options = { ...given, token, ...(store && { store, audit: store }) }
+    this.options = { ...given, token, upgrade, ...(store && { store, audit: store }) }
   }
 
   /** The server listens. Writes down where, for the commands. */

@@ -43,6 +43,10 @@ export interface ClientEnd {
 export interface ServerEnd {
   start(): Promise<void>
   stop(): Promise<void>
+  /** Stops as one that another program has replaced. */
+  handOver(): Promise<void>
+  /** Of the sockets that listen. */
+  readonly descriptors: readonly number[]
   /** Takes over what can change while it runs. */
   reload(options: TunnelServerOptions): Promise<void>
   readonly port: number

@@ -11,7 +11,7 @@ import type { OutputWish } from './output.ts'
 import { type ChosenOutput, chooseOutput } from './outputs/choose.ts'
 import { createProgram } from './program.ts'
 import type { Run } from './run.ts'
-import { onHangup, stopSignal } from './stop.ts'
+import { onHangup, onUpgrade, stopSignal } from './stop.ts'
 import { translate } from './words.ts'
 
 /** Runs `argv` (without the program's own name) in this process. Never returns: exits when everything is written. */
@@ -48,7 +48,7 @@ async function runCommand(argv: readonly string[], out: GatheredSink, log: Gathe
     chosen = chooseOutput(wish, out, log)
     const { output, reportRate } = chosen
     const terminal = process.stdout.isTTY ? (sequence: string) => out.write(sequence) : undefined
-    return { output, reportRate, stop: stop.signal, onHangup, environment: process.env, terminal }
+    return { output, reportRate, stop: stop.signal, onHangup, onUpgrade, environment: process.env, terminal }
   }
   let exitCode: number = EXIT.ok
   const program = createProgram(

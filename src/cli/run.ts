@@ -10,6 +10,8 @@ export interface Run {
   readonly stop: AbortSignal
   /** From now on SIGHUP calls this, and ends nothing. */
   readonly onHangup: (hungUp: () => void) => void
+  /** From now on SIGUSR2 calls this. */
+  readonly onUpgrade: (upgrade: () => void) => void
   readonly environment: Record<string, string | undefined>
   /** Writes to the terminal itself, past the output; undefined when standard output is no terminal. */
   readonly terminal: ((sequence: string) => void) | undefined

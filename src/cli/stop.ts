@@ -33,6 +33,11 @@ export function onHangup(handler: () => void): void {
   hungUp = handler
 }
 
+/** From now on SIGUSR2 asks for this. */
+export function onUpgrade(handler: () => void): void {
+  process.on('SIGUSR2', handler)
+}
+
 /** Resolves when the signal is aborted. */
 export function aborted(signal: AbortSignal): Promise<void> {
   const { promise, resolve } = deferred()

@@ -2,7 +2,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
 import { deferred } from '../deferred.ts'
-import { TunnelError } from '../errors.ts'
+import { type ErrorCode, TunnelError } from '../errors.ts'
 import { Events } from '../events.ts'
 import { associate } from '../sockets/associate.ts'
 import { dial } from '../sockets/dial.ts'
@@ -19,6 +19,7 @@ import type {
 import { GuardFiles } from './guard-files.ts'
 import { Inspection, inspectionOf } from './inspect/inspection.ts'
 import type { Exchange, WaitOptions, Watchable } from './inspect/seen.ts'
+import { NUMBERS_OF_A_CONNECTION, numberedFrom } from './numbered.ts'
 import type {
   HttpTunnelOptions,
   OriginOptions,
@@ -56,6 +57,8 @@ const WAKE_CHECK_MS = 3_000
 const LASTING_MS = 1_000
 /** A tunnel that lost its name or port to somebody else, while others go on, asks for it again this often. */
 const ASK_AGAIN_MS = 5_000
+/** Connections to programs that others have replaced; a server that replaces itself more often gets the oldest cut. */
+const MAX_RETIRED = 4
 /** What tells of visitors, and costs the server messages. */
 const WATCHED = [
   'request',
@@ -87,6 +90,10 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   readonly #inspection: Inspection | undefined
   #state: TunnelState = 'idle'
   #connection: Connection | undefined
+  /** To a program that another one has replaced: what is under way goes on there. By where the ids of their reports begin. */
+  readonly #retired = new Map<Connection, number>()
+  /** Where those of `#connection` begin. */
+  #firstId = 0
   /** All that are wanted, the client's own first. */
   readonly #tunnels = new Set<OwnTunnel>()
   /** The tunnel that the client's options describe. */
@@ -177,7 +184,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     const connection = this.#connection
     if (this.#state === 'connected' && connection !== undefined) {
       this.#state = 'closing'
-      this.#draining = Promise.all([connection.drain(), ...this.#dropResumes()]).then(() => {})
+      const all = [connection, ...this.#retired.keys()]
+      this.#draining = Promise.all([...all.map(one => one.drain()), ...this.#dropResumes()]).then(() => {})
     }
     if (this.#state === 'closing') await this.#draining
     await this.disconnect()
@@ -189,8 +197,11 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
       const connection = this.#connection
       // While the server is away the names are this client's still, for the lease: the next start may have them.
       const drops = connection === undefined ? [] : this.#dropResumes()
+      const retired = [...this.#retired.keys()]
+      this.#retired.clear()
       this.#end()
-      this.#leaving = Promise.all([connection?.leave(), ...drops]).then(() => {})
+      const left = [connection, ...retired].map(one => one?.leave())
+      this.#leaving = Promise.all([...left, ...drops]).then(() => {})
     }
     await this.#leaving
   }
@@ -467,13 +478,19 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     const startedAt = performance.now()
     let connection: Connection | undefined
     let end: TunnelError | undefined
-    connection = await this.#servers.connect(
-      this.#connectionEvents(error => {
-        end = error
-        if (connection !== undefined && this.#connection === connection) this.#lost(error)
-      }),
-      signal,
-    )
+    const isRetired = () => connection !== undefined && this.#retired.has(connection)
+    const closed = (error: TunnelError) => {
+      end = error
+      if (connection === undefined) return
+      if (this.#connection === connection) this.#lost(error)
+      else this.#retiredClosed(connection)
+    }
+    const leaving = (code: ErrorCode) => {
+      if (code === 'SERVER_REPLACED' && connection !== undefined && this.#connection === connection)
+        this.#moveOn(connection)
+    }
+    const events = this.#connectionEvents(closed, leaving, isRetired)
+    connection = await this.#servers.connect(numberedFrom(this.#firstId, events), signal)
     await this.#registerInTime(connection, startedAt)
     // Granted and lost in the same moment.
     if (end !== undefined) throw end
@@ -533,7 +550,11 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     }
   }
 
-  #connectionEvents(closed: (error: TunnelError) => void): ConnectionEvents {
+  #connectionEvents(
+    closed: (error: TunnelError) => void,
+    leaving: (code: ErrorCode) => void,
+    isRetired: () => boolean,
+  ): ConnectionEvents {
     const reports = this.#inspection?.inspector?.reports
     return {
       request: report => {
@@ -549,11 +570,15 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
       response: report => this.#responded(report),
       requests: ({ begun, requests, errors, bytes, underWay }) => {
         reports?.counted(begun)
-        this.#unreportedUnderWay = underWay
+        if (!isRetired()) this.#unreportedUnderWay = underWay
         this.emit('requests', { begun, requests, errors, bytes, underWay })
       },
-      revoked: (tunnel, error) => this.#revoked(tunnel, error),
-      moved: (tunnel, url) => this.#moved(tunnel, url),
+      revoked: (tunnel, error) => {
+        if (!isRetired()) this.#revoked(tunnel, error)
+      },
+      moved: (tunnel, url) => {
+        if (!isRetired()) this.#moved(tunnel, url)
+      },
       visitorConnected: ({ id, tunnel, remoteAddress, remotePort }) => {
         const visitor = { id, tunnel, remoteAddress, remotePort }
         this.#visitors.begin(visitor, remoteAddress.length)
@@ -562,8 +587,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
       },
       visitorDisconnected: report => this.#visitorLeft(report),
       error: error => this.emit('error', error),
-      // The server closes the connection when it is done; reconnecting begins then.
-      leaving: () => {},
+      // A server that stops closes the connection when it is done; reconnecting begins then.
+      leaving,
       closed,
     }
   }
@@ -585,25 +610,53 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   }
 
   /** The connection took with it what was under way: the server reports no end of these. */
-  #endSeen(): void {
+  #endSeen(firstId: number): void {
     const error = 'CARRIER_LOST'
-    for (const { id, durationMs } of this.#requests.all())
+    const isOfIt = ({ id }: { readonly id: number }) =>
+      id >= firstId && id < firstId + NUMBERS_OF_A_CONNECTION
+    for (const { id, durationMs } of this.#requests.all().filter(isOfIt))
       this.#responded({ id, status: 0, durationMs, bytes: 0, error })
+    for (const { id, durationMs } of this.#visitors.all().filter(isOfIt))
+      this.#visitorLeft({ id, durationMs, bytesIn: 0, bytesOut: 0, error })
+    if (firstId !== this.#firstId) return
     const unreported = this.#unreportedUnderWay
     this.#unreportedUnderWay = 0
     if (unreported > 0)
       this.emit('requests', { begun: 0, requests: unreported, errors: unreported, bytes: 0, underWay: 0 })
-    for (const { id, durationMs } of this.#visitors.all())
-      this.#visitorLeft({ id, durationMs, bytesIn: 0, bytesOut: 0, error })
+  }
+
+  /**
+   * Another program has the server's ports: the tunnels are asked for there. What is under way ends on this connection, which
+   * the old program closes when it is done.
+   */
+  #moveOn(connection: Connection): void {
+    if (this.#state !== 'connected' || !this.#settings.isReconnecting || this.#tunnels.size === 0) return
+    this.#retired.set(connection, this.#firstId)
+    const [oldest] = this.#retired.keys()
+    if (this.#retired.size > MAX_RETIRED) oldest?.terminate()
+    this.#firstId += NUMBERS_OF_A_CONNECTION
+    this.#unreportedUnderWay = 0
+    this.#comeBack(new TunnelError('SERVER_REPLACED'))
+  }
+
+  #retiredClosed(connection: Connection): void {
+    const firstId = this.#retired.get(connection)
+    this.#retired.delete(connection)
+    if (firstId !== undefined) this.#endSeen(firstId)
   }
 
   #lost(error: TunnelError): void {
+    this.#endSeen(this.#firstId)
+    if (this.#retired.size === 0) this.#inspection?.inspector?.reports.forget()
+    if (this.#state === 'connected') this.#servers.goOn()
+    this.#comeBack(error)
+  }
+
+  /** There is no connection for the tunnels any more. */
+  #comeBack(error: TunnelError): void {
     this.#connection = undefined
-    this.#endSeen()
-    this.#inspection?.inspector?.reports.forget()
     for (const tunnel of this.#tunnels) tunnel.isRegistered = false
     if (this.#state !== 'connected') return
-    this.#servers.goOn()
     const { signal } = this.#stopping
     // A server that grants and hangs up at once, again and again, is tried like one that is down.
     const lastedMs = performance.now() - this.#connectedAt
@@ -660,6 +713,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   #end(error?: TunnelError): void {
     this.#state = 'closed'
     this.#connection = undefined
+    for (const retired of this.#retired.keys()) retired.terminate()
+    this.#retired.clear()
     this.#resumes?.leave()
     this.#inspection?.stop()
     this.#forgetSeen()

@@ -85,8 +85,8 @@ export interface ClientConnection {
   readonly holder: Holder
   /** Resolves with whether the client gave a sign of life in time. */
   checkAlive(): Promise<boolean>
-  /** The server stops: tells the client, which finishes what is under way. */
-  drain(): void
+  /** The server stops, or another program has taken over: tells the client, which finishes what is under way. */
+  drain(code: 'SERVER_DRAINING' | 'SERVER_REPLACED'): void
   /** Tells the client why, and closes. */
   close(code: ErrorCode): void
   /** The server works by other settings now: gives up what they do not allow, and tells the client what changed. */

@@ -65,6 +65,12 @@ export class Listeners {
     return this.#http?.port ?? this.#room.settings.httpPort
   }
 
+  /** Of the sockets that listen, the server's own first. */
+  get descriptors(): readonly number[] {
+    const all = [this.#main, this.#tls, this.#http].map(one => one?.descriptor)
+    return all.filter(one => one !== undefined)
+  }
+
   /** The public URL of a tunnel; `undefined`: of the control host. */
   urlOf(tunnel: Tunnel | undefined): string {
     const { publicUrl, domains, sharesTlsPort } = this.#room.settings

@@ -133,8 +133,23 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   async stop(): Promise<void> {
     // One that fails to start has nothing to stop; `start()` tells its caller why.
     if (this.#room.state === 'starting') await this.#starting?.catch(() => {})
-    if (this.#room.state === 'running') this.#stopping = this.#drainAndStop()
+    if (this.#room.state === 'running') this.#stopping = this.#drainAndStop('SERVER_DRAINING')
     await this.#stopping
+  }
+
+  /**
+   * `stop()` of a server whose sockets another program has, which serves already: clients connect there at once, and what is
+   * under way is finished here.
+   */
+  async handOver(): Promise<void> {
+    if (this.#room.state === 'running') this.#stopping = this.#drainAndStop('SERVER_REPLACED')
+    await this.#stopping
+  }
+
+  /** Of the sockets that listen, its own first: what another program needs as `inherited` to go on with them. */
+  get descriptors(): readonly number[] {
+    const ports = this.#room.tunnels.all().map(({ front }) => front?.descriptor)
+    return [...this.#listeners.descriptors, ...ports.filter(one => one !== undefined)]
   }
 
   /**
@@ -303,7 +318,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       this.emit('warning', new TunnelError('OPEN_SERVER'))
   }
 
-  async #drainAndStop(): Promise<void> {
+  async #drainAndStop(code: 'SERVER_DRAINING' | 'SERVER_REPLACED'): Promise<void> {
     const room = this.#room
     const { tunnels } = room
     const { clients } = this.#clientDesk
@@ -312,9 +327,11 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     // empty. Before, no answer says "close", because its visitor would be in that queue next.
     await nextTurn()
     this.#listeners.close(false)
+    // The operator's questions are for the other program.
+    if (code === 'SERVER_REPLACED') this.#admin?.close()
     room.isShut = true
     room.cluster?.leave()
-    for (const client of clients) client.drain()
+    for (const client of clients) client.drain(code)
     this.#startupHold.end('SERVER_DRAINING')
     tunnels.drain('SERVER_DRAINING')
     tunnels.routesChanged()

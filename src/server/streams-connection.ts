@@ -148,8 +148,8 @@ export class StreamsConnection implements ClientConnection, Deadline {
     return promise
   }
 
-  drain(): void {
-    this.#session.leave('SERVER_DRAINING')
+  drain(code: 'SERVER_DRAINING' | 'SERVER_REPLACED'): void {
+    this.#session.leave(code)
   }
 
   close(code: ErrorCode): void {

@@ -36,6 +36,8 @@ export interface Claimant {
 
 /** The public port of a tunnel, open for visitors. */
 export interface PortFront {
+  /** Of the socket that listens, where another program could go on with it. */
+  readonly descriptor?: number | undefined
   /** The server stops: takes no more visitors; those that are there go on. */
   drain(): void
   /** The tunnel is given back: the port is free, and connections that are there go on for as long as their client does. */

@@ -28,6 +28,8 @@ export interface AdminWork {
 }
 
 const TIMEOUT_MS = 15_000
+/** A program gets 30 s to start. */
+const UPGRADE_TIMEOUT_MS = 45_000
 
 /** Rejects with the code of the API, `OPTION_INVALID` without a listener, or `SERVER_UNREACHABLE`. */
 export async function admin(settings: AdminSettings, { environment, write }: AdminWork): Promise<void> {
@@ -67,7 +69,7 @@ async function ask({ method, path, body }: AdminSettings, { url, token }: AdminA
       method,
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
       redirect: 'error',
-      signal: AbortSignal.timeout(TIMEOUT_MS),
+      signal: AbortSignal.timeout(path === '/upgrade' ? UPGRADE_TIMEOUT_MS : TIMEOUT_MS),
       ...(body !== undefined && { body: JSON.stringify(body) }),
     })
   } catch (cause) {

@@ -2,9 +2,11 @@
 
 import { loadServerConfig } from '../../config/load.ts'
 import { type ServerConfigOptions, serverOptions } from '../../config/server-config.ts'
+import { deferred } from '../../deferred.ts'
 import { ERRORS, TunnelError } from '../../errors.ts'
 import { FileWatch } from '../../file-watch.ts'
 import type { AccessLog } from '../../plugins/access-log.ts'
+import type { AdminUpgrade } from '../../server/admin/options.ts'
 import type { TunnelServerOptions } from '../../server/options.ts'
 import { passedDescriptors } from '../activation.ts'
 import type { AdminListener } from '../admin-listener.ts'
@@ -13,12 +15,14 @@ import { Changes } from '../changes.ts'
 import type { ClusterSource } from '../cluster-source.ts'
 import { withPages } from '../documentation.ts'
 import { createServer, type ServerEnd, withGuards } from '../ends.ts'
+import { notify } from '../notify.ts'
 import { isOpenToOthers } from '../open-server.ts'
 import type { LoadedPlugins } from '../plugin-files.ts'
 import { Refusals } from '../refusals.ts'
 import { describe, moreEvent, responseEvent, visitorEvent } from '../report.ts'
 import type { Run } from '../run.ts'
 import { aborted } from '../stop.ts'
+import { type Succession, startSuccessor, successionOf } from '../successor.ts'
 import type { TokenSource } from '../token-source.ts'
 import { Totals } from '../totals.ts'
 import { faultsError } from './config.ts'
@@ -30,7 +34,22 @@ export interface ServeSettings {
   readonly flags: ServerConfigOptions
 }
 
-export async function serve({ file, flags }: ServeSettings, run: Run): Promise<void> {
+export async function serve(settings: ServeSettings, run: Run): Promise<void> {
+  const succession = successionOf(run.environment)
+  try {
+    await serveWith(settings, succession, run)
+  } catch (error) {
+    succession?.failed(error)
+    throw error
+  }
+}
+
+async function serveWith(
+  { file, flags }: ServeSettings,
+  succession: Succession | undefined,
+  run: Run,
+): Promise<void> {
+  const upgrade = new Upgrade(run, succession)
   const follower = file === undefined ? undefined : new Follower(file, flags, run)
   let source: CertificateSource | undefined
   let admin: AdminListener | undefined
@@ -40,14 +59,14 @@ export async function serve({ file, flags }: ServeSettings, run: Run): Promise<v
   try {
     const { open, ...given } = follower === undefined ? flags : await follower.read()
     source = await openSource(given, run)
-    admin = await openAdmin(given, run)
+    admin = await openAdmin(given, run, upgrade)
     log = await openLog(given)
     tokens = await openTokens(given, run)
     cluster = await openCluster(given)
     const inherited = passedDescriptors(run.environment, process.pid)
     const areLocal = await areLocalSockets(inherited)
     const plugins = given.pluginFiles && (await loadPlugins(given.pluginFiles))
-    const besides = { source, admin, log, plugins, tokens, cluster, areLocal }
+    const besides = { source, admin, log, plugins, tokens, cluster, areLocal, upgrade }
     const wanted = { ...given, ...addedBy(besides, given), reportRate: run.reportRate }
     const options = { ...(source?.added(wanted) ?? wanted), ...(inherited.length > 0 && { inherited }) }
     // Options that cannot be used at all are reported first.
@@ -84,10 +103,11 @@ async function openCluster({ clusterOf }: ServerConfigOptions): Promise<ClusterS
 async function openAdmin(
   { adminListener }: ServerConfigOptions,
   { environment }: Run,
+  upgrade: AdminUpgrade,
 ): Promise<AdminListener | undefined> {
   if (adminListener === undefined) return undefined
   const { AdminListener } = await import('../admin-listener.ts')
-  return AdminListener.open(adminListener, environment)
+  return AdminListener.open(adminListener, environment, upgrade)
 }
 
 /** Its code is loaded for a server that has them. */
@@ -136,6 +156,7 @@ interface Besides {
   readonly cluster: ClusterSource | undefined
   /** Only this machine reaches the sockets that were passed to it. */
   readonly areLocal: boolean
+  readonly upgrade: Upgrade | undefined
 }
 
 /** Throws `OPEN_SERVER` when everybody could have a tunnel. */
@@ -205,10 +226,69 @@ async function runServer(
   besides.tokens?.follow(
     () => void (follower === undefined ? reloadTokens(server, given, besides, run) : follower.ask()),
   )
-  await aborted(run.stop)
+  const isReplaced = await besides.upgrade?.served(server)
   output.event({ type: 'draining', requests: 0 })
-  await server.stop()
+  await (isReplaced ? server.handOver() : server.stop())
   output.event(totals.event())
+}
+
+/** The program is replaced by itself, as it is installed now: SIGUSR2, or `localtunnels admin upgrade`. */
+class Upgrade implements AdminUpgrade {
+  readonly isSuccessor: boolean
+  readonly #run: Run
+  readonly #succession: Succession | undefined
+  readonly #serving = deferred()
+  readonly #replaced = deferred()
+  #isReplaced = false
+  #server: ServerEnd | undefined
+  #running: Promise<number> | undefined
+
+  constructor(run: Run, succession: Succession | undefined) {
+    this.#run = run
+    this.#succession = succession
+    this.isSuccessor = succession !== undefined
+    // At once: the signal would end a program that is still starting. It waits until this one serves.
+    run.onUpgrade(() => void this.run().catch(error => this.#tell(error)))
+  }
+
+  /** It serves. Resolves when it is to stop: `true` when another program serves in its place. */
+  async served(server: ServerEnd): Promise<boolean> {
+    this.#server = server
+    this.#serving.resolve()
+    if (this.#succession === undefined) notify('READY=1', this.#run.environment)
+    this.#succession?.serves()
+    return Promise.race([aborted(this.#run.stop).then(() => false), this.#replaced.promise.then(() => true)])
+  }
+
+  run(): Promise<number> {
+    // One at a time; and nothing replaces a program that has left.
+    this.#running ??= this.#replace().finally(() => {
+      this.#running = undefined
+    })
+    return this.#running
+  }
+
+  async #replace(): Promise<number> {
+    const { stop, environment, output } = this.#run
+    await Promise.race([this.#serving.promise, aborted(stop)])
+    const server = this.#server
+    if (server === undefined || stop.aborted || this.#isReplaced)
+      throw new TunnelError('UPGRADE_FAILED', 'This program is on its way out.')
+    const pid = await startSuccessor(server.descriptors, environment, stop)
+    this.#isReplaced = true
+    notify(`MAINPID=${pid}`, environment)
+    output.event({
+      type: 'notice',
+      code: 'UPGRADED',
+      message: `Process ${pid} serves from now on; this one finishes what is under way.`,
+    })
+    this.#replaced.resolve()
+    return pid
+  }
+
+  #tell(error: unknown): void {
+    this.#run.output.event({ type: 'error', ...describe(error as Error) })
+  }
 }
 
 /** Of a server without a file: everything else stays as it is. */
@@ -244,6 +324,7 @@ class Follower {
     tokens: undefined,
     cluster: undefined,
     areLocal: true,
+    upgrade: undefined,
   }
   readonly #changes: Changes
 

@@ -166,6 +166,15 @@ export function addAdminCommand(program: Command, actions: Actions): void {
     }),
     [new Option('--limit <rows>', 'how many rows (default: 100)')],
   )
+  add(
+    'upgrade',
+    'replace the server by the program as it is installed now, without refusing a connection',
+    () => ({
+      method: 'POST',
+      path: '/upgrade',
+      done: ({ pid }) => `Process ${shown(pid)} serves from now on; the old one finishes what is under way.`,
+    }),
+  )
   add('status', 'counters of the server', () => ({
     method: 'GET',
     path: '/status',

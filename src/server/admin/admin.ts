@@ -10,19 +10,27 @@ import type { AdminSettings } from './options.ts'
 
 export { AuditNotes, Bans }
 
+/** More than a new program gets to start. */
+const UPGRADE_ANSWER_S = 60
+
 export class Admin {
   readonly desk: AdminDesk
   readonly #server: ReturnType<typeof Bun.serve>
 
   /** Listens. Throws `PORT_IN_USE` or `OPTION_INVALID`. */
   constructor(host: AdminHost, settings: AdminSettings, metrics: Metrics, bans: Bans) {
-    const { port, host: hostname, token } = settings
+    const { port, host: hostname, token, upgrade } = settings
     this.desk = new AdminDesk(host, settings, metrics, bans)
     const api = new AdminApi(this.desk, token)
     try {
+      // Two programs have the port while one replaces the other. Whoever is not replaced must not have it.
+      if (upgrade !== undefined && !upgrade.isSuccessor) void probe(hostname, port).stop(true)
       this.#server = Bun.serve({
         hostname,
         port,
+        ...(upgrade !== undefined && { reusePort: true }),
+        // A program that starts takes a while.
+        ...(upgrade !== undefined && { idleTimeout: UPGRADE_ANSWER_S }),
         maxRequestBodySize: MAX_BODY_BYTES,
         fetch: api.fetch,
         error: error => {
@@ -41,10 +49,20 @@ export class Admin {
     return `http://${hostname.includes(':') ? `[${hostname}]` : hostname}:${port}`
   }
 
+  /** Takes no new connections. */
+  close(): void {
+    void this.#server.stop(false)
+  }
+
   async stop(): Promise<void> {
     this.desk.stop()
     await this.#server.stop(true)
   }
+}
+
+/** Throws when the port is another program's. */
+function probe(hostname: string, port: number) {
+  return Bun.serve({ hostname, port, fetch: () => new Response(null, { status: 503 }) })
 }
 
 function listenError(cause: unknown, hostname: string, port: number): TunnelError {

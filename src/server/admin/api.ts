@@ -46,6 +46,7 @@ export class AdminApi {
       'DELETE /bans/{id}': ({ id }) => json(desk.removeBan(Number(id)) ?? missing(`There is no ban ${id}.`)),
       'GET /certificates': () => json({ certificates: desk.certificates() }),
       'GET /audit': asked => this.#audit(asked),
+      'POST /upgrade': async () => json({ pid: await desk.upgrade() }),
       'GET /openapi.json': async () => json((await import('./open-api.ts')).OPEN_API),
     }
   }

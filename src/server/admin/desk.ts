@@ -1,5 +1,6 @@
 // What the operator may ask of a server and do with it, whether by the API or by a command.
 
+import { TunnelError } from '../../errors.ts'
 import type { AuditEntry, Ban, Span, Traffic } from '../../operations.ts'
 import type { Observer } from '../../plugin.ts'
 import type { ClientConnection } from '../clients.ts'
@@ -162,6 +163,15 @@ export class AdminDesk {
       return { closed: number }
     }
     return undefined
+  }
+
+  /** Resolves with the process that serves from now on. Throws `ADMIN_INVALID` where nothing can replace the server. */
+  async upgrade(): Promise<number> {
+    const { upgrade } = this.#settings
+    if (upgrade === undefined)
+      throw new TunnelError('ADMIN_INVALID', 'This server is part of a program, and cannot replace it.')
+    this.#note('server.upgrade', '')
+    return upgrade.run()
   }
 
   async probe(name: string): Promise<ProbeView | undefined> {

@@ -195,6 +195,12 @@ export const OPEN_API: { readonly [key: string]: Json } = {
         record({ isKept: flag, entries: list(ref('AuditEntry')) }),
       ),
     },
+    '/upgrade': {
+      post: operation(
+        { summary: 'Starts the program again, and hands everything over to it once it serves.' },
+        record({ pid: count }),
+      ),
+    },
     '/openapi.json': { get: operation({ summary: 'This document.' }, { type: 'object' }) },
   },
   components: {

@@ -25,12 +25,26 @@ export interface AdminOptions {
    * `localtunnels-probe`: what "last proven" of `/api/v1/tunnels` rests on. Milliseconds. Default 60,000. `0`: never.
    */
   readonly probeMs?: number
+  /**
+   * What `POST /api/v1/upgrade` calls: starts another program in place of this one. Default none: the API refuses it. With it, the
+   * other program may listen on the same port.
+   */
+  readonly upgrade?: AdminUpgrade
   /** Tunnels with metrics of their own. Default 1,000, of some 5 KB each. Above: those that are gone give way, then `_other`. */
   readonly maxMetricTunnels?: number
 }
 
+/** How a server is replaced. */
+export interface AdminUpgrade {
+  /** This program is about to replace another, which has the port still. */
+  readonly isSuccessor: boolean
+  /** Resolves with the number of the process that serves from now on. Rejects with `UPGRADE_FAILED`. */
+  run(): Promise<number>
+}
+
 /** With the defaults. */
-export interface AdminSettings extends Required<Omit<AdminOptions, 'store' | 'audit'>> {
+export interface AdminSettings extends Required<Omit<AdminOptions, 'store' | 'audit' | 'upgrade'>> {
+  readonly upgrade: AdminUpgrade | undefined
   readonly store: OperationsStore | undefined
   readonly audit: AuditLog | undefined
 }

@@ -31,6 +31,9 @@ export function listenTcp(
     return visitor.socketHandler
   })
   return {
+    get descriptor() {
+      return listening.descriptor
+    },
     drain: () => listening.stop(),
     release: () => listening.stop(),
     stop(code) {

@@ -83,7 +83,8 @@ test('no request that the schema describes, or nearly describes, gets a 5xx', as
     }
   }
   const store = new SqliteOperations(':memory:')
-  const admin = adminOptions({ store, audit: store })
+  const upgrade = { isSuccessor: false, run: () => Promise.resolve(1) }
+  const admin = adminOptions({ store, audit: store, upgrade })
   await using tunnel = await startTunnel({ fetch: () => new Response('hello') }, { server: { admin } })
   const faults: string[] = []
   tunnel.server.on('error', error => faults.push(error.message))
