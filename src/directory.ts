@@ -48,6 +48,14 @@ export interface Hold {
   readonly isShared: boolean
 }
 
+/** What the directory says to a sign of life. */
+export interface Beat {
+  /** `false`: it did not know the server, which must `restore` what it holds. */
+  readonly isKnown: boolean
+  /** The epoch of its last grant. */
+  readonly highestEpoch: number
+}
+
 /** What a server hears of the directory. */
 export interface DirectoryListener {
   /** This server holds the name now; `node` `''`: it is free. */
@@ -60,8 +68,11 @@ export interface DirectoryListener {
 export interface Directory {
   /** Calls the listener from now on, and resolves once nothing is missed, with what ends that. */
   listen(listener: DirectoryListener): Promise<() => void>
-  /** A sign of life. `false`: the directory did not know the server, which must `restore` what it holds. */
-  beat(node: Node, times: DirectoryTimes): Promise<boolean>
+  /**
+   * A sign of life. `highestEpoch`: the highest one that the server has heard of, of any name. Grants that follow have higher
+   * ones, so that epochs go on where they were when the directory has lost its data.
+   */
+  beat(node: Node, times: DirectoryTimes, highestEpoch: number): Promise<Beat>
   claim(node: string, wish: NameWish, times: DirectoryTimes): Promise<NameOutcome>
   /** Holds that this server has, and renews. Returns the names that are another server's by now. */
   restore(node: string, holds: readonly Hold[], times: DirectoryTimes): Promise<readonly string[]>

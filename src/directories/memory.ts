@@ -1,6 +1,7 @@
 // A directory in memory, for servers of one process; and the model that the scripts of `redis.ts` are compared with.
 
 import type {
+  Beat,
   Directory,
   DirectoryListener,
   DirectoryTimes,
@@ -44,13 +45,25 @@ export class MemoryDirectory implements Directory {
     return Promise.resolve(() => void this.#listeners.delete(listener))
   }
 
-  beat({ id, url }: Node, { nodeMs, leaseMs, earlyMs }: DirectoryTimes): Promise<boolean> {
+  beat({ id, url }: Node, { nodeMs, leaseMs, earlyMs }: DirectoryTimes, highestEpoch: number): Promise<Beat> {
     const now = this.#now()
     const before = this.#nodes.get(id)
     const isKnown = before !== undefined && before.leaseUntil > now
     this.#nodes.set(id, { url, urlUntil: now + nodeMs, leaseUntil: now + leaseMs })
-    this.#earlyUntil ??= now + earlyMs
-    return Promise.resolve(isKnown)
+    this.#begin(earlyMs)
+    this.#epoch = Math.max(this.#epoch, highestEpoch)
+    return Promise.resolve({ isKnown, highestEpoch: this.#epoch })
+  }
+
+  /**
+   * Its first step. Epochs begin with the time: those of before the loss were granted earlier, and a server that was cut off all
+   * the time knows them alone.
+   */
+  #begin(earlyMs: number): void {
+    if (this.#earlyUntil !== undefined) return
+    const now = this.#now()
+    this.#earlyUntil = now + earlyMs
+    this.#epoch = Math.max(this.#epoch, Math.floor(now))
   }
 
   claim(
@@ -65,6 +78,8 @@ export class MemoryDirectory implements Directory {
       return Promise.resolve(this.#grant(name, node, shown, false, true, times))
     }
     if (record !== undefined && !isShared) return Promise.resolve({ kind: 'taken' })
+    // A claim may come before the first sign of life: servers connect again in any order.
+    if (record === undefined) this.#begin(times.earlyMs)
     const waitMs = (this.#earlyUntil ?? 0) - this.#now()
     if (record === undefined && waitMs > 0) return Promise.resolve({ kind: 'early', waitMs })
     return Promise.resolve(this.#grant(name, node, isShared ? '' : next, isShared, false, times))

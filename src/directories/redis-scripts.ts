@@ -33,25 +33,44 @@ local function put(node, name, epoch, proof, shared, ms)
   redis.call('pexpire', key, ms)
 end
 local function tell(name, node, epoch)
-  redis.call('publish', prefix .. 'changes', name .. ' ' .. node .. ' ' .. epoch)
+  redis.call('publish', prefix .. 'changes', name .. ' ' .. node .. ' ' .. string.format('%.0f', epoch))
 end
 `
 
-/** ARGV: server, URL, nodeMs, leaseMs, earlyMs. 1: it was known. */
-export const BEAT: string = `
+/**
+ * From its first step on a directory is early for so long, whatever that step is: servers connect again in any order. Epochs begin
+ * with the time: those of before a loss were granted earlier, and a server that was cut off all the time knows them alone.
+ */
+const BORN = `
+local function born(ms)
+  if redis.call('setnx', KEYS[1] .. 'born', '1') == 0 then return end
+  local time = redis.call('time')
+  local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  if now > tonumber(redis.call('get', KEYS[1] .. 'epoch') or '0') then
+    redis.call('set', KEYS[1] .. 'epoch', string.format('%.0f', now))
+  end
+  if tonumber(ms) > 0 then redis.call('set', KEYS[1] .. 'early', '1', 'px', ms) end
+end
+`
+
+/** ARGV: server, URL, nodeMs, leaseMs, earlyMs, highest epoch. Whether it was known, and the highest epoch here. */
+export const BEAT: string = `${BORN}
 local prefix, node = KEYS[1], ARGV[1]
 local known = redis.call('exists', prefix .. 'lease:' .. node)
 redis.call('set', prefix .. 'node:' .. node, ARGV[2], 'px', ARGV[3])
 redis.call('set', prefix .. 'lease:' .. node, '1', 'px', ARGV[4])
 redis.call('sadd', prefix .. 'nodes', node)
-if redis.call('setnx', prefix .. 'born', '1') == 1 and tonumber(ARGV[5]) > 0 then
-  redis.call('set', prefix .. 'early', '1', 'px', ARGV[5])
+born(ARGV[5])
+local last = tonumber(redis.call('get', prefix .. 'epoch') or '0')
+if tonumber(ARGV[6]) > last then
+  redis.call('set', prefix .. 'epoch', ARGV[6])
+  last = tonumber(ARGV[6])
 end
-return known`
+return { known, last }`
 
-/** ARGV: server, name, shown, next, shared, holdMs. Epoch and whether it was proved; 0: taken; negative: early, in ms. */
-export const CLAIM: string = `${RECORD}
-local node, name, shown, next, shared, ms = unpack(ARGV)
+/** ARGV: server, name, shown, next, shared, holdMs, earlyMs. Epoch and whether it was proved; 0: taken; negative: early, in ms. */
+export const CLAIM: string = `${RECORD}${BORN}
+local node, name, shown, next, shared, ms, early = unpack(ARGV)
 local found = record(name)
 local proof, proved = next, 0
 if found and found.shared ~= '1' then
@@ -59,6 +78,7 @@ if found and found.shared ~= '1' then
   proof, proved = shown, 1
 elseif found and shared ~= '1' then return { 0, 0 }
 elseif not found then
+  born(early)
   local wait = redis.call('pttl', prefix .. 'early')
   if wait > 0 then return { -wait, 0 } end
 end

@@ -2,6 +2,7 @@
 
 import type { Redis as Connection, RedisOptions } from 'ioredis'
 import type {
+  Beat,
   Directory,
   DirectoryListener,
   DirectoryTimes,
@@ -35,7 +36,7 @@ const RETRY_MS = [100, 200, 500, 1_000] as const
 const HOLDS_AT_ONCE = 200
 
 interface Scripts {
-  ltBeat(prefix: string, ...args: readonly (string | number)[]): Promise<number>
+  ltBeat(prefix: string, ...args: readonly (string | number)[]): Promise<readonly [number, number]>
   ltClaim(prefix: string, ...args: readonly (string | number)[]): Promise<readonly [number, number]>
   ltRestore(prefix: string, ...args: readonly (string | number)[]): Promise<readonly string[]>
   ltRelease(prefix: string, ...args: readonly (string | number)[]): Promise<number>
@@ -85,14 +86,27 @@ export class RedisDirectory implements Directory {
     }
   }
 
-  async beat({ id, url }: Node, { nodeMs, leaseMs, earlyMs }: DirectoryTimes): Promise<boolean> {
-    return (await this.#commands.ltBeat(this.#prefix, id, url, nodeMs, leaseMs, earlyMs)) === 1
+  async beat(
+    { id, url }: Node,
+    { nodeMs, leaseMs, earlyMs }: DirectoryTimes,
+    highestEpoch: number,
+  ): Promise<Beat> {
+    const [known, last] = await this.#commands.ltBeat(
+      this.#prefix,
+      id,
+      url,
+      nodeMs,
+      leaseMs,
+      earlyMs,
+      highestEpoch,
+    )
+    return { isKnown: known === 1, highestEpoch: last }
   }
 
   async claim(
     node: string,
     { name, shown, next, isShared }: NameWish,
-    { holdMs }: DirectoryTimes,
+    { holdMs, earlyMs }: DirectoryTimes,
   ): Promise<NameOutcome> {
     const shared = isShared ? '1' : ''
     const [epoch, proved] = await this.#commands.ltClaim(
@@ -103,6 +117,7 @@ export class RedisDirectory implements Directory {
       next,
       shared,
       holdMs,
+      earlyMs,
     )
     if (epoch === 0) return { kind: 'taken' }
     return epoch < 0 ? { kind: 'early', waitMs: -epoch } : { kind: 'granted', epoch, isProved: proved === 1 }

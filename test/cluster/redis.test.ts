@@ -35,8 +35,10 @@ for (const program of ['redis-server', 'valkey-server'] as const)
         expect(real, `seed ${seed}`).toEqual(model)
         return model
       }
+      // Each begins with the time of its own clock; from here on both count from the same.
+      for (const directory of [one, other]) await directory.beat({ id: 'first', url: '' }, TIMES, 1e13)
       for (const node of ['a', 'b', 'c'])
-        await both(directory => directory.beat({ id: node, url: `http://${node}` }, TIMES))
+        await both(directory => directory.beat({ id: node, url: `http://${node}` }, TIMES, 0))
       for (let count = 0; count < STEPS; count++) {
         const node = of(['a', 'b', 'c'])
         const name = of(['shop', 'blog', 'www.customer.example'])
@@ -74,15 +76,33 @@ for (const program of ['redis-server', 'valkey-server'] as const)
               [...(await directory.find(name))].sort((x, y) => (x.id < y.id ? -1 : 1)),
             )
             break
-          case 'leave':
+          case 'leave': {
+            const highest = 1e13 + pick.below(1_000)
             await both(directory => directory.leave(node))
-            await both(directory => directory.beat({ id: node, url: `http://${node}` }, TIMES))
+            await both(directory => directory.beat({ id: node, url: `http://${node}` }, TIMES, highest))
+          }
         }
       }
       await one.find('shop')
       while (heard[0].length < heard[1].length) await Bun.sleep(1)
       expect(heard[0]).toEqual(heard[1])
       await one.close()
+    })
+
+    test('an empty one is early even for a claim before all signs of life, and its epochs go on above those of before', async () => {
+      await using redis = await Redis.start(program)
+      const directory = await RedisDirectory.open({ url: redis.url })
+      const times = { ...TIMES, earlyMs: 100 }
+      const wish = { name: 'shop', shown: '', next: 'p1', isShared: false }
+      expect((await directory.claim('a', wish, times)).kind).toBe('early')
+      expect(await directory.beat({ id: 'a', url: 'http://a' }, times, 1e13)).toEqual({
+        isKnown: false,
+        highestEpoch: 1e13,
+      })
+      let outcome = await directory.claim('a', wish, times)
+      while (outcome.kind === 'early') outcome = await directory.claim('a', wish, times)
+      expect(outcome).toEqual({ kind: 'granted', epoch: 1e13 + 1, isProved: false })
+      await directory.close()
     })
 
     test('servers find names through it; when it is back empty, everything is there again', async () => {
@@ -124,6 +144,8 @@ for (const program of ['redis-server', 'valkey-server'] as const)
         })
         expect(await stranger.catch((error: { code: string }) => error.code)).toBe('NAME_TAKEN')
         await own.disconnect()
+        // Server a tells the directory behind the answer to its client.
+        while ((await ask(b.port, 'shop.localhost')).code !== 'TUNNEL_NOT_FOUND') await Bun.sleep(1)
         await cluster.client({
           server: b.url,
           subdomain: 'shop',

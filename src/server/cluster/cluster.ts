@@ -60,6 +60,7 @@ export class Cluster {
       whenUnreachable,
       lost: name => host.lost(name),
       failed: error => this.#failed(error),
+      wait: ms => new Promise<void>(resolve => eventLoop.after(ms, resolve)),
     })
   }
 
@@ -71,7 +72,7 @@ export class Cluster {
         this.#secret = await this.#directory.secret(randomBytes(32).toString('base64url'))
       this.#stopListening = await this.#directory.listen({
         changed: (name, node, epoch) => {
-          this.#places.forget(name)
+          this.#places.changed(name, node)
           this.#holds.changed(name, node, epoch)
         },
         reconnected: () => {
@@ -79,7 +80,7 @@ export class Cluster {
           void this.#beat()
         },
       })
-      await this.#directory.beat({ id: this.node, url }, this.#times)
+      await this.#sayAlive()
     } catch (cause) {
       this.#stopListening?.()
       throw new TunnelError('CLUSTER_UNREACHABLE', messageOf(cause), { cause })
@@ -115,7 +116,7 @@ export class Cluster {
 
   async #beat(): Promise<void> {
     try {
-      const isKnown = await this.#directory.beat({ id: this.node, url: this.#url }, this.#times)
+      const isKnown = await this.#sayAlive()
       const isDue = performance.now() - this.#restoredAt > this.#times.holdMs / 3
       if (!isKnown || isDue || this.#isFailing) await this.#restore()
       this.#isFailing = false
@@ -123,6 +124,13 @@ export class Cluster {
       this.#failed(error as Error)
     }
     this.#beatLater()
+  }
+
+  async #sayAlive(): Promise<boolean> {
+    const node = { id: this.node, url: this.#url }
+    const beat = await this.#directory.beat(node, this.#times, this.#holds.highestEpoch)
+    this.#holds.saw(beat.highestEpoch)
+    return beat.isKnown
   }
 
   async #restore(): Promise<void> {

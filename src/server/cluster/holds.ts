@@ -3,7 +3,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { Directory, DirectoryTimes, Hold } from '../../directory.ts'
 import type { ErrorCode } from '../../errors.ts'
-import { eventLoop } from '../../event-loop.ts'
 
 /** What holds need of their server. */
 export interface HoldsHost {
@@ -15,6 +14,8 @@ export interface HoldsHost {
   /** Another server holds the name. */
   lost(name: string): void
   failed(error: Error): void
+  /** Resolves after so long. */
+  wait(ms: number): Promise<void>
 }
 
 /** Names that a client may have. */
@@ -31,6 +32,7 @@ export class Holds {
   readonly #host: HoldsHost
   readonly #held = new Map<string, Hold>()
   #isLeaving = false
+  #highestEpoch = 0
 
   constructor(host: HoldsHost) {
     this.#host = host
@@ -72,10 +74,11 @@ export class Holds {
       if (outcome instanceof Error) return this.#unreached(name, wish.next, isShared, outcome)
       if (outcome.kind === 'taken') return name.includes('.') ? 'HOST_TAKEN' : 'NAME_TAKEN'
       if (outcome.kind === 'early') {
-        await new Promise<void>(resolve => eventLoop.after(outcome.waitMs, resolve))
+        await this.#host.wait(outcome.waitMs)
         continue
       }
       const { epoch, isProved } = outcome
+      this.saw(epoch)
       this.#held.set(name, {
         name,
         epoch,
@@ -93,6 +96,16 @@ export class Holds {
     if (this.#host.whenUnreachable === 'refuse') return 'CLUSTER_UNREACHABLE'
     this.#held.set(name, { name, epoch: 0, proof: isShared ? '' : proof, isShared })
     return false
+  }
+
+  /** Of all names, as far as this server has heard: a directory that lost its data has to go on from there. */
+  get highestEpoch(): number {
+    return this.#highestEpoch
+  }
+
+  /** An epoch that some server was granted. */
+  saw(epoch: number): void {
+    this.#highestEpoch = Math.max(this.#highestEpoch, epoch)
   }
 
   has(name: string): boolean {
@@ -115,6 +128,7 @@ export class Holds {
 
   /** The directory says who holds a name now. */
   changed(name: string, node: string, epoch: number): void {
+    this.saw(epoch)
     const hold = this.#held.get(name)
     if (hold === undefined || node === this.#host.node || node === '' || hold.isShared) return
     if (epoch < hold.epoch) return

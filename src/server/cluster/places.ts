@@ -11,6 +11,13 @@ const FREE_MS = 1_000
 /** Questions under way. One more is refused: names are cheap to make up. */
 const MAX_QUESTIONS = 1_000
 
+/** A question under way. */
+interface Asked {
+  /** Who holds the name, as a change said meanwhile: the answer may be older. */
+  node?: string
+  answer: Promise<readonly Node[]>
+}
+
 interface Known {
   readonly nodes: readonly Node[]
   readonly until: number
@@ -19,9 +26,7 @@ interface Known {
 export class Places {
   readonly #directory: Directory
   readonly #known = new Map<string, Known>()
-  readonly #asked = new Map<string, Promise<readonly Node[]>>()
-  /** Grows with each change: an answer that was under way then may be older. */
-  #changes = 0
+  readonly #asked = new Map<string, Asked>()
 
   constructor(directory: Directory) {
     this.#directory = directory
@@ -32,25 +37,26 @@ export class Places {
     const known = this.#known.get(name)
     if (known !== undefined && known.until > performance.now()) return known.nodes
     const asked = this.#asked.get(name)
-    if (asked !== undefined) return asked
+    if (asked !== undefined && asked.node === undefined) return asked.answer
     if (this.#asked.size >= MAX_QUESTIONS) return undefined
-    const asking = this.#ask(name, known)
+    const asking: Asked = { answer: Promise.resolve([]) }
     this.#asked.set(name, asking)
-    return asking
+    asking.answer = this.#ask(name, known, asking)
+    return asking.answer
   }
 
-  async #ask(name: string, known: Known | undefined): Promise<readonly Node[]> {
-    const changes = this.#changes
+  async #ask(name: string, known: Known | undefined, asking: Asked): Promise<readonly Node[]> {
     try {
       const nodes = await this.#directory.find(name)
-      if (changes === this.#changes) this.#keep(name, nodes)
+      const isLatest = asking.node === undefined || hasNode(nodes, asking.node)
+      if (isLatest && this.#asked.get(name) === asking) this.#keep(name, nodes)
       return nodes
     } catch (error) {
       // A server that was right a minute ago most likely still is.
       if (known !== undefined && known.nodes.length > 0) return known.nodes
       throw error
     } finally {
-      if (changes === this.#changes) this.#asked.delete(name)
+      if (this.#asked.get(name) === asking) this.#asked.delete(name)
     }
   }
 
@@ -65,20 +71,27 @@ export class Places {
     this.#known.set(name, { nodes, until: performance.now() + ms })
   }
 
-  /** It may be held by another server now. */
+  /** What is remembered of it was wrong. */
   forget(name: string): void {
     this.#known.delete(name)
-    this.#changed()
+    this.#asked.delete(name)
+  }
+
+  /** This server holds it now; `''`: it is free. What is known already stays: changes may come behind the answer that has them. */
+  changed(name: string, node: string): void {
+    const asked = this.#asked.get(name)
+    if (asked !== undefined) asked.node = node
+    const known = this.#known.get(name)
+    if (known !== undefined && !hasNode(known.nodes, node)) this.#known.delete(name)
   }
 
   /** Changes may have been missed. What is remembered stays of use where the directory does not answer. */
   doubt(): void {
     for (const [name, { nodes }] of this.#known) this.#known.set(name, { nodes, until: 0 })
-    this.#changed()
-  }
-
-  #changed(): void {
-    this.#changes++
     this.#asked.clear()
   }
+}
+
+function hasNode(nodes: readonly Node[], node: string): boolean {
+  return nodes.some(({ id }) => id === node)
 }
