@@ -19,5 +19,6 @@ export type {
 } from './client/options.ts'
 export { type Reservation, type ReserveOptions, reserve } from './client/reserve.ts'
 export type { Tunnel } from './client/tunnel.ts'
+export type { VerifyOptions } from './client/webhooks/verify-options.ts'
 export { ERRORS, type ErrorCode, type ErrorEntry, TunnelError } from './errors.ts'
 export { VERSION } from './version.ts'

@@ -19,6 +19,7 @@ export type {
 } from './client/options.ts'
 export { type Reservation, type ReserveOptions, reserve } from './client/reserve.ts'
 export type { Tunnel } from './client/tunnel.ts'
+export type { VerifyOptions } from './client/webhooks/verify-options.ts'
 export { defineConfig } from './config/define.ts'
 export type { ClientFile, ServerFile } from './config/input.ts'
 export { ERRORS, type ErrorCode, type ErrorEntry, TunnelError } from './errors.ts'

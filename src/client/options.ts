@@ -3,6 +3,7 @@
 import type { GuardOptions } from '../guard.ts'
 import type { InspectOptions } from './inspect/options.ts'
 import type { ClientLimits } from './limits.ts'
+import type { VerifyOptions } from './webhooks/verify-options.ts'
 
 /**
  * Answers a request in process: the `fetch` of Hono, Elysia, or a plain function. Bodies stream both ways and
@@ -82,6 +83,12 @@ export interface HealthOptions {
 
 /** An HTTP tunnel: `client.http(…)`. */
 export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
+  /**
+   * The app gets webhooks, whose signatures are checked on this machine: the inspector shows what came of it, and with `require` a request
+   * without a valid one is answered with 401 `SIGNATURE_INVALID` and does not reach the app. Not together with `protocol`. Default:
+   * nothing is checked. What cannot be used: `OPTION_INVALID`.
+   */
+  readonly verify?: VerifyOptions
   /**
    * The name to ask for. Default of the client's own tunnel: `TUNNEL_SUBDOMAIN`, else a slug of `APP_NAME`; else
    * adjective-noun.

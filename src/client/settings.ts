@@ -40,6 +40,8 @@ import { LateOrigin } from './origins/late.ts'
 import { dialThrough } from './proxies/dial.ts'
 import { proxyChooser } from './proxy.ts'
 import { guardToken, parseServer, type ServerAddress } from './server-address.ts'
+import { verified } from './webhooks/verified-origin.ts'
+import { type VerifySettings, verifySettings } from './webhooks/verify-options.ts'
 
 /** The part of the environment that a client reads. */
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -81,6 +83,8 @@ export interface TunnelSettings {
   /** It shares its name or port, and how. */
   readonly pool: Affinity | undefined
   readonly health: HealthSettings | undefined
+  /** `http`: the app gets webhooks. */
+  readonly verify?: VerifySettings
   /** Who may visit. */
   readonly guard?: OwnGuard | undefined
 }
@@ -198,6 +202,10 @@ function reportRate(rate: number): number {
 /** An HTTP tunnel. Throws `OPTION_INVALID`, `PORT_INVALID` or `NAME_INVALID` for what cannot be used. */
 export function httpTunnel(options: HttpTunnelOptions, environment: Environment, dial: Dial): TunnelSettings {
   const origin = originOf(options, dial, options.protocol)
+  const verify = options.verify && verifySettings(options.verify)
+  if (verify !== undefined && options.protocol !== undefined && options.protocol !== 'http/1.1')
+    throw new TunnelError('OPTION_INVALID', 'verify and protocol exclude each other: webhooks are HTTP/1.1.')
+  const checked = (one: Origin) => (verify?.isRequired ? verified(one, verify) : one)
   const isNamed = isNameGiven(options, environment)
   if (options.exact && !isNamed)
     throw new TunnelError('OPTION_INVALID', 'exact is for a name that is asked for: there is no subdomain.')
@@ -208,10 +216,11 @@ export function httpTunnel(options: HttpTunnelOptions, environment: Environment,
     isExact: options.exact ?? false,
     port: undefined,
     token: checkToken(options.token),
-    origin,
+    origin: checked(origin),
     rewrite: rewriteOf(options.hostHeader, origin),
     proxyProtocol: undefined,
-    routes: routesOf(options.routes ?? {}, dial),
+    routes: routesOf(options.routes ?? {}, dial).map(route => ({ ...route, origin: checked(route.origin) })),
+    ...(verify !== undefined && { verify }),
     isWildcard: options.wildcard ?? false,
     ...(options.wildcardHosts && { hosts: hostsOf(options.wildcardHosts, options.wildcard ?? false) }),
     ...hostNamesOf(options.hosts),

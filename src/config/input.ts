@@ -38,6 +38,22 @@ export interface ClientServiceHealth {
   readonly unhealthyAfter?: number
 }
 
+/** The table `service.verify`. */
+export interface ClientServiceVerify {
+  /** Who sends the webhooks; `standard`: Standard Webhooks, as Svix and others do. */
+  readonly provider: 'standard' | 'stripe' | 'github' | 'slack' | 'shopify'
+  /** As the provider shows it, such as `${STRIPE_SECRET}`. Several hold while one is replaced. It never leaves this machine. */
+  readonly secret: string | readonly string[]
+  /** Where webhooks come to, such as `/hooks/*`. Default: `/*`. */
+  readonly paths?: readonly string[]
+  /** Whether a request there without a valid signature is answered with 401 and does not reach the app. Default: `false`. */
+  readonly require?: boolean
+  /** How old a signature may be; `0`: any. Default: 300. */
+  readonly toleranceSeconds?: number
+  /** With `require`: bytes of a body that are kept until its signature is checked. Default: `1MiB`. */
+  readonly maxBody?: number | string
+}
+
 /** The table `service.guard.rate`. */
 export interface ClientServiceGuardRate {
   /** Requests, or connections, of one address in a window. */
@@ -178,6 +194,8 @@ export interface ClientService {
   readonly pool?: boolean | ClientServicePool
   /** Looks whether the app is well, and sends it no visitors while it is not. Default: not looked. */
   readonly health?: ClientServiceHealth
+  /** The app gets webhooks, whose signatures are checked on this machine (webhooks.md). Default: nothing is checked. */
+  readonly verify?: ClientServiceVerify
   /** Who may visit: all walls must let a visitor pass, and one of the ways in is enough. Default: everybody. */
   readonly guard?: ClientServiceGuard
   /** Token for this service alone. Default: the file's `token`. */

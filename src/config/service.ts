@@ -1,5 +1,6 @@
 // A service of a client's configuration file: its kind, and the options of the client's function of that name.
 
+import type { VerifyOptions } from '../client/webhooks/verify-options.ts'
 import type { GuardOptions } from '../guard.ts'
 import type { RouteTarget } from './target.ts'
 
@@ -27,6 +28,7 @@ export interface HttpServiceOptions extends Shared {
   readonly wildcardHosts?: readonly string[]
   readonly hosts?: readonly string[]
   readonly protocol?: 'http/1.1' | 'h2c' | 'h2'
+  readonly verify?: VerifyOptions
   readonly hostHeader?: string
   readonly verifyOrigin?: boolean
   readonly originConnectTimeoutMs?: number

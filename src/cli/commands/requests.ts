@@ -29,6 +29,8 @@ export interface ReplaySettings extends Common {
   readonly isEdited: boolean
   /** With what differs from the first time. */
   readonly isCompared: boolean
+  /** `undefined`: if its signature was valid. */
+  readonly resign: boolean | undefined
 }
 
 export interface WaitSettings extends Common {
@@ -69,14 +71,14 @@ export async function requests(settings: RequestsSettings, desk: RequestsDesk): 
 
 /** Resolves to the exit code: that of a fault when an answer became an error. */
 export async function replay(
-  { id, times, isEdited, isCompared, pid, isJson }: ReplaySettings,
+  { id, times, isEdited, isCompared, resign, pid, isJson }: ReplaySettings,
   desk: RequestsDesk,
 ): Promise<number> {
   const session = InspectorSession.find(desk.environment, pid)
   // `latest` is another one once it is sent again.
   const original = await session.ask<ExchangeDetail>(`exchanges/${encodeURIComponent(id)}`)
   const edit = isEdited ? await edited(session, original, desk) : undefined
-  const asked = { times, ...(edit && { edit }) }
+  const asked = { times, ...(edit && { edit }), ...(resign !== undefined && { resign }) }
   const { replays } = await session.ask<ReplayResult>(`exchanges/${original.id}/replay`, asked)
   for (const { exchange, verdict } of replays) {
     const diff = isCompared ? await session.ask<Diff>(`diff?a=${original.id}&b=${exchange.id}`) : undefined

@@ -40,12 +40,17 @@ export function addRequestCommands(program: Command, actions: Actions): void {
     new Option('--times <count>', 'so often (default: 1)').env('TUNNEL_TIMES'),
     new Option('--edit', 'change it first, in $VISUAL or $EDITOR').env('TUNNEL_EDIT'),
     new Option('--diff', 'show what differs from the first time').env('TUNNEL_DIFF'),
+    new Option('--resign', 'sign the webhook afresh (default: if its signature was valid)').env(
+      'TUNNEL_RESIGN',
+    ),
+    new Option('--no-resign', 'send the signature that was captured'),
   )
   again.action((id: string) => {
     const flags = new Flags(again)
     const times = wholeNumber(flags, 'times') ?? 1
     const how = { isEdited: flags.isOn('edit'), isCompared: flags.isOn('diff') }
-    return actions.replay({ id, times, ...how, ...sessionOf(flags) })
+    const resign = flags.isOn('resign') ? true : flags.isOff('resign') ? false : undefined
+    return actions.replay({ id, times, ...how, resign, ...sessionOf(flags) })
   })
   const until = add(
     'wait',

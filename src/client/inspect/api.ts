@@ -189,17 +189,14 @@ export class InspectApi {
   }
 
   async #replay({ entry, request }: Asked): Promise<Response> {
-    const { edit, times = 1, resign = false } = await fieldsIn(request)
+    const { edit, times = 1, resign } = await fieldsIn(request)
     if (!Number.isSafeInteger(times) || Number(times) < 1 || Number(times) > MAX_REPLAYS)
       throw new TunnelError('OPTION_INVALID', `times must be a whole number from 1 to ${MAX_REPLAYS}.`)
-    if (resign !== false)
-      throw new TunnelError(
-        'REPLAY_IMPOSSIBLE',
-        'No secret of a webhook is known with which to sign it afresh.',
-      )
+    if (resign !== undefined && typeof resign !== 'boolean')
+      throw new TunnelError('OPTION_INVALID', 'resign must be true or false.')
     const replays: unknown[] = []
     for (let left = Number(times); left > 0; left--) {
-      const again = await this.#inspector.replay(entry, editOf(edit))
+      const again = await this.#inspector.replay(entry, editOf(edit), resign)
       replays.push({ exchange: rowOf(again), verdict: verdictOf(entry, again) })
     }
     return json({ replays })

@@ -223,7 +223,10 @@ export interface ReplayRequest {
   readonly edit?: Edit
   /** 1 to 100, one after the other. Default 1. */
   readonly times?: number
-  /** Signs the webhook afresh with the service's secret. Default `false`. No service can have one yet: `true` is `REPLAY_IMPOSSIBLE`. */
+  /**
+   * `true`: with a fresh signature of the service's provider (`verify`); no webhook: `REPLAY_IMPOSSIBLE`. `false`: as it was captured.
+   * Default: fresh for a webhook whose signature was valid, because that would be too old by now.
+   */
   readonly resign?: boolean
 }
 

@@ -6,13 +6,14 @@ import { VERSION } from '../../version.ts'
 import type { TunnelKind } from '../../wire/control.ts'
 import type { Origin } from '../origin.ts'
 import type { TunnelSettings } from '../settings.ts'
+import { signed, verdictOf } from '../webhooks/signatures.ts'
 import { Capture } from './capture.ts'
 import type { Desk } from './desk.ts'
 import type { Entry } from './entry.ts'
 import type { Edit, Session } from './exchange.ts'
 import type { Filter } from './filter.ts'
 import type { InspectSettings } from './options.ts'
-import { replayBytes, sendAgain } from './replay.ts'
+import { replayBytes, type Signer, sendAgain, signedOf } from './replay.ts'
 import { Reports } from './reports.ts'
 import { ExchangeStore } from './store.ts'
 import { partOf, rowOf } from './view.ts'
@@ -48,7 +49,7 @@ export class Inspector extends Events<{ closed: undefined }> {
     this.store = new ExchangeStore(settings)
     this.capture = new Capture(this.store, {
       began: entry => this.reports.began(entry),
-      requestEnded: () => {},
+      requestEnded: entry => this.#check(entry),
     })
     this.reports = new Reports(this.store, this.capture)
   }
@@ -71,11 +72,11 @@ export class Inspector extends Events<{ closed: undefined }> {
   }
 
   /**
-   * Sends a request again to the origin that it went to. Rejects with `REPLAY_IMPOSSIBLE`, `BODY_CUT`, or what a dial to the
+   * Sends a request again to the origin that it went to; `resign` as `ReplayRequest` has it. Rejects with `REPLAY_IMPOSSIBLE`, `BODY_CUT`, or what a dial to the
    * origin rejects with.
    */
-  async replay(entry: Entry, edit?: Edit): Promise<Entry> {
-    const bytes = replayBytes(entry, edit)
+  async replay(entry: Entry, edit?: Edit, resign?: boolean): Promise<Entry> {
+    const bytes = replayBytes(entry, edit, this.#signerOf(entry, edit, resign))
     const origin = this.#inspectedOf(entry)?.origins.get(entry.place.service)
     if (origin === undefined) {
       const { tunnel, service } = entry.place
@@ -89,6 +90,32 @@ export class Inspector extends Events<{ closed: undefined }> {
   urlOf(entry: Entry): string {
     const origin = this.#inspectedOf(entry)?.origins.get(entry.place.service)
     return origin?.url ?? `http://${entry.place.service || 'localhost'}`
+  }
+
+  /** The signature of a webhook. */
+  #check(entry: Entry): void {
+    const verify = this.#inspectedOf(entry)?.settings.verify
+    if (verify === undefined || !verify.matches(entry.path)) return
+    const { provider, secrets, toleranceS } = verify
+    entry.verified = entry.requestBody.isCut
+      ? { provider, isValid: false, reason: 'the body was cut' }
+      : verdictOf(provider, secrets, signedOf(entry), {
+          now: Math.floor(entry.startedAt / 1_000),
+          toleranceS,
+        })
+  }
+
+  /** What the signature of a replay is made with; `undefined`: none is. */
+  #signerOf(entry: Entry, edit: Edit | undefined, resign: boolean | undefined): Signer | undefined {
+    const verify = this.#inspectedOf(entry)?.settings.verify
+    const secret = verify?.secrets[0]
+    const isWebhook = verify?.matches(edit?.path ?? entry.path) === true
+    if (resign === true && (!isWebhook || secret === undefined))
+      throw new TunnelError('REPLAY_IMPOSSIBLE', 'It is no webhook whose secret this client has (verify).')
+    // One that was refused for its signature fails again, unless it is asked for.
+    const isWanted = resign ?? entry.verified?.isValid === true
+    if (!isWanted || !isWebhook || verify === undefined || secret === undefined) return undefined
+    return request => signed(verify.provider, request, { secret, now: Math.floor(Date.now() / 1_000) })
   }
 
   #inspectedOf({ place }: Entry): Inspected | undefined {

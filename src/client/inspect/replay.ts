@@ -5,6 +5,7 @@ import { ascii, joined, latin1 } from '../../http/characters.ts'
 import { parseRequestHead, RequestHead } from '../../http/head.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Origin } from '../origin.ts'
+import type { SignatureHeaders, Signed } from '../webhooks/signatures.ts'
 import type { Capture } from './capture.ts'
 import type { Entry } from './entry.ts'
 import { type Edit, MASK } from './exchange.ts'
@@ -15,6 +16,9 @@ import { connectTapped } from './tap.ts'
 
 /** Longest wait for the end of an answer. A stream that goes on is cut then; what came of it is kept. */
 const ANSWER_TIMEOUT_MS = 60_000
+
+/** Headers of a fresh signature. */
+export type Signer = (request: Signed) => SignatureHeaders
 
 /** Lines that belong to one connection, or follow from the body. */
 const FRAMING = new Set([
@@ -31,7 +35,7 @@ const FRAMING = new Set([
  * The bytes of a request to send again. Throws `REPLAY_IMPOSSIBLE` or `BODY_CUT`, and `OPTION_INVALID` for an edit that makes no
  * request.
  */
-export function replayBytes(entry: Entry, edit: Edit = {}): Uint8Array {
+export function replayBytes(entry: Entry, edit: Edit = {}, sign?: Signer): Uint8Array {
   const code = whyNotReplayable(entry)
   const isNewBody = edit.body !== undefined || edit.bodyBase64 !== undefined
   // A body that was cut is of no concern when another one is sent.
@@ -41,7 +45,10 @@ export function replayBytes(entry: Entry, edit: Edit = {}): Uint8Array {
   const version = captured[0]!.endsWith('HTTP/1.0') ? 'HTTP/1.0' : 'HTTP/1.1'
   const body = isNewBody ? editedBody(edit) : entry.requestBody.bytes
   const fields = edit.fields === undefined ? captured.slice(1, -2) : editedFields(entry, edit.fields)
-  const kept = fields.filter(line => !FRAMING.has(nameOf(line)))
+  const signature = Object.entries(sign?.(signedBy(fields, body)) ?? {})
+  const isReplaced = (line: string) => signature.some(([name]) => name === nameOf(line))
+  const kept = fields.filter(line => !FRAMING.has(nameOf(line)) && !isReplaced(line))
+  for (const [name, value] of signature) kept.push(`${name}: ${value}`)
   const hadLength = captured.some(line => /^(?:content-length|transfer-encoding):/i.test(line))
   if (body.length > 0 || hadLength || !/^(?:GET|HEAD|DELETE|OPTIONS)$/.test(method))
     kept.push(`Content-Length: ${body.length}`)
@@ -58,6 +65,22 @@ export function replayBytes(entry: Entry, edit: Edit = {}): Uint8Array {
       'The edited method, path and fields make no HTTP request. Fields need a Host, names without spaces and values without line ends.',
     )
   return joined([head, body])
+}
+
+function signedBy(fields: readonly string[], body: Uint8Array): Signed {
+  return {
+    body,
+    header(name) {
+      const line = fields.find(one => nameOf(one) === name)
+      return line?.slice(line.indexOf(':') + 1).trim()
+    },
+  }
+}
+
+/** A captured request, for its signature. */
+export function signedOf(entry: Entry): Signed {
+  const text = latin1(entry.requestHead, 0, entry.requestHead.length)
+  return signedBy(text.split('\r\n').slice(1, -2), entry.requestBody.bytes)
 }
 
 function nameOf(line: string): string {

@@ -39,6 +39,48 @@ const HEALTH: Fields = {
   },
 }
 
+const VERIFY: Fields = {
+  provider: {
+    value: { type: 'choice', choices: ['standard', 'stripe', 'github', 'slack', 'shopify'] },
+    isRequired: true,
+    meaning: 'Who sends the webhooks; `standard`: Standard Webhooks, as Svix and others do',
+  },
+  secret: {
+    value: {
+      type: 'either',
+      of: [
+        { type: 'text', form: 'text', isSecret: true },
+        { type: 'list', of: { type: 'text', form: 'text', isSecret: true } },
+      ],
+    },
+    isRequired: true,
+    meaning:
+      'As the provider shows it, such as `${STRIPE_SECRET}`. Several hold while one is replaced. It never leaves this machine',
+  },
+  paths: {
+    value: { type: 'list', of: { type: 'text', form: 'text' }, isUnique: true },
+    meaning: 'Where webhooks come to, such as `/hooks/*`',
+    default: '`/*`',
+  },
+  require: {
+    value: { type: 'flag' },
+    meaning:
+      'Whether a request there without a valid signature is answered with 401 and does not reach the app',
+    default: '`false`',
+  },
+  'tolerance-seconds': {
+    value: { type: 'number', least: 0, most: 86_400 },
+    meaning: 'How old a signature may be; `0`: any',
+    default: '300',
+  },
+  'max-body': {
+    value: { type: 'size', least: 1 },
+    option: 'maxBodyBytes',
+    meaning: 'With `require`: bytes of a body that are kept until its signature is checked',
+    default: '`1MiB`',
+  },
+}
+
 const POOL: Fields = {
   affinity: {
     value: { type: 'choice', choices: ['none', 'cookie', 'address'] },
@@ -175,6 +217,13 @@ export const SERVICE_FIELDS: Fields = {
     kinds: ['http', 'tcp', 'tls'],
     meaning: 'Looks whether the app is well, and sends it no visitors while it is not',
     default: 'not looked',
+  },
+  verify: {
+    value: { type: 'table', fields: VERIFY },
+    kinds: ['http'],
+    meaning:
+      'The app gets webhooks, whose signatures are checked on this machine ([webhooks.md](webhooks.md))',
+    default: 'nothing is checked',
   },
   guard: {
     value: { type: 'table', fields: GUARD_FIELDS },

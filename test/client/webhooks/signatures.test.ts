@@ -1,0 +1,142 @@
+// Signatures of webhooks, against the libraries of the providers themselves.
+
+import { expect, test } from 'bun:test'
+import { sign as signGitHub, verify as verifyGitHub } from '@octokit/webhooks-methods'
+import { Webhook } from 'standardwebhooks'
+import Stripe from 'stripe'
+import { type Signed, signed, verdictOf } from '../../../src/client/webhooks/signatures.ts'
+import { PROVIDERS, type Provider, verifySettings } from '../../../src/client/webhooks/verify-options.ts'
+
+const SECRETS: Readonly<Record<Provider, string>> = {
+  standard: `whsec_${Buffer.from('a secret of 24 characters').toString('base64')}`,
+  stripe: 'whsec_stripe',
+  github: 'a github secret',
+  slack: 'a slack secret',
+  shopify: 'a shopify secret',
+}
+const BODY = JSON.stringify({ id: 'evt_1', text: 'Grüße 🙂' })
+const NOW = 1_800_000_000
+
+const requestOf = (headers: Readonly<Record<string, string>>, body = BODY): Signed => ({
+  header: name => headers[name],
+  body: new TextEncoder().encode(body),
+})
+const check = (
+  provider: Provider,
+  request: Signed,
+  now = NOW,
+  secrets: readonly string[] = [SECRETS[provider]],
+) => verdictOf(provider, secrets, request, { now, toleranceS: 300 })
+
+test('what Stripe signs is valid, and Stripe takes what is signed here', async () => {
+  const stripe = new Stripe('sk_test_x')
+  const secret = SECRETS.stripe
+  const header = await stripe.webhooks.generateTestHeaderStringAsync({
+    payload: BODY,
+    secret,
+    timestamp: NOW,
+  })
+  expect(check('stripe', requestOf({ 'stripe-signature': header }))).toEqual({
+    provider: 'stripe',
+    isValid: true,
+  })
+  const own = signed('stripe', requestOf({}), { secret, now: NOW })['stripe-signature'] ?? ''
+  const event = await stripe.webhooks.constructEventAsync(BODY, own, secret, 300, undefined, NOW * 1_000)
+  expect(event.id).toBe('evt_1')
+})
+
+test('what GitHub signs is valid, and GitHub takes what is signed here', async () => {
+  const secret = SECRETS.github
+  expect(check('github', requestOf({ 'x-hub-signature-256': await signGitHub(secret, BODY) })).isValid).toBe(
+    true,
+  )
+  const own = signed('github', requestOf({}), { secret, now: NOW })['x-hub-signature-256'] ?? ''
+  expect(await verifyGitHub(secret, BODY, own)).toBe(true)
+})
+
+test('what a sender of Standard Webhooks signs is valid, and its library takes what is signed here', () => {
+  const webhook = new Webhook(SECRETS.standard)
+  const now = Math.floor(Date.now() / 1_000)
+  const signature = webhook.sign('msg_1', new Date(now * 1_000), BODY)
+  const headers = {
+    'webhook-id': 'msg_1',
+    'webhook-timestamp': `${now}`,
+    'webhook-signature': `v1a,x ${signature}`,
+  }
+  expect(check('standard', requestOf(headers), now).isValid).toBe(true)
+  const own = signed('standard', requestOf({ 'webhook-id': 'msg_2' }), { secret: SECRETS.standard, now })
+  expect(webhook.verify(BODY, { ...own })).toEqual(JSON.parse(BODY))
+})
+
+// The examples of the providers' documentation.
+test('the example of Slack is valid', () => {
+  const body =
+    'token=xyzz0WbapA4vBCDEFasx0q6G&team_id=T1DC2JH3J&team_domain=testteamnow&channel_id=G8PSS9T3V&channel_name=foobar&user_id=U2CERLKJA&user_name=roadrunner&command=%2Fwebhook-collect&text=&response_url=https%3A%2F%2Fhooks.slack.com%2Fcommands%2FT1DC2JH3J%2F397700885554%2F96rGlfmibIGlgcZRskXaIFfN&trigger_id=398738663015.47445629121.803a0bc887a14d10d2c447fce8b6703c'
+  const headers = {
+    'x-slack-request-timestamp': '1531420618',
+    'x-slack-signature': 'v0=a2114d57b48eac39b9ad189dd8316235a7b4a8d21a10bd27519666489c69b503',
+  }
+  const secret = '8f742231b10e8888abcd99yyyzzz85a5'
+  expect(check('slack', requestOf(headers, body), 1_531_420_618, [secret]).isValid).toBe(true)
+})
+
+test.each(PROVIDERS)('%s: another body, another secret and no signature are not valid', provider => {
+  const secret = SECRETS[provider]
+  const headers = signed(provider, requestOf({ 'webhook-id': 'msg' }), { secret, now: NOW })
+  expect(check(provider, requestOf(headers))).toEqual({ provider, isValid: true })
+  expect(check(provider, requestOf(headers, `${BODY} `)).reason).toBe('does not match')
+  expect(check(provider, requestOf(headers), NOW, [`${'A'.repeat(32)}`]).reason).toBe('does not match')
+  expect(check(provider, requestOf({})).reason).toBe('no signature')
+  // While a secret is replaced, both hold.
+  expect(check(provider, requestOf(headers), NOW, ['A'.repeat(32), secret]).isValid).toBe(true)
+})
+
+test.each(['standard', 'stripe', 'slack'] as const)('%s: an old signature is not valid', provider => {
+  const headers = signed(provider, requestOf({}), { secret: SECRETS[provider], now: NOW })
+  expect(check(provider, requestOf(headers), NOW + 300).isValid).toBe(true)
+  expect(check(provider, requestOf(headers), NOW + 301).reason).toBe('too old')
+  expect(check(provider, requestOf(headers), NOW - 301).reason).toBe('from the future')
+})
+
+test.each(['stripe', 'slack', 'standard'] as const)('%s: a timestamp that is none is not valid', provider => {
+  const name = { stripe: 'stripe-signature', slack: 'x-slack-signature', standard: 'webhook-signature' }[
+    provider
+  ]
+  const time = { stripe: '', slack: 'x-slack-request-timestamp', standard: 'webhook-timestamp' }[provider]
+  const headers = { [name]: 't=soon,v1=00', 'webhook-id': 'a', ...(time !== '' && { [time]: 'soon' }) }
+  expect(check(provider, requestOf(headers)).isValid).toBe(false)
+})
+
+test('paths are matched as an app may understand them', () => {
+  const verify = verifySettings({ provider: 'github', secret: 's', paths: ['/hooks/*', '/one'] })
+  for (const path of [
+    '/hooks/a',
+    '/hooks/',
+    '/hooks',
+    '/HOOKS/a?x',
+    '//hooks//a',
+    '/a/../hooks/b',
+    '/%68ooks/a',
+    '/hooks%2fa',
+    '/one',
+    '/one/',
+    '/One?x#y',
+    '/./one',
+  ])
+    expect([path, verify.matches(path)]).toEqual([path, true])
+  for (const path of ['/', '/other', '/one/two', '/hooksx', '/hooks/../other'])
+    expect([path, verify.matches(path)]).toEqual([path, false])
+})
+
+test.each([
+  [{ provider: 'paypal', secret: 's' }],
+  [{ provider: 'stripe', secret: '' }],
+  [{ provider: 'stripe', secret: [] }],
+  [{ provider: 'standard', secret: 'not base64!' }],
+  [{ provider: 'stripe', secret: 's', paths: ['hooks'] }],
+  [{ provider: 'stripe', secret: 's', paths: ['/a*b'] }],
+  [{ provider: 'stripe', secret: 's', toleranceSeconds: -1 }],
+  [{ provider: 'stripe', secret: 's', maxBodyBytes: 0 }],
+])('%j cannot be used', options => {
+  expect(() => verifySettings(options as never)).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
+})
