@@ -37,7 +37,13 @@ export type CliEvent =
   | { readonly type: 'error'; readonly code: string; readonly message: string; readonly service?: string }
   | ServiceEvent
   | { readonly type: 'removed'; readonly service: string }
-  | { readonly type: 'configured'; readonly file: string; readonly services: number }
+  | {
+      readonly type: 'configured'
+      readonly file: string
+      readonly services: number
+      /** Where the inspector is, with its token: for this user alone. */
+      readonly inspector?: string
+    }
   | FaultEvent
   | MoreEvent
   | DrainingEvent

@@ -128,7 +128,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
       this.#guards = new GuardFiles(stateFolder, origin)
     }
     const { tunnel, inspect } = this.#settings
-    this.#inspection = inspect && new Inspection(inspect)
+    this.#inspection = inspect && new Inspection(inspect, error => this.emit('error', error))
     this.#own = tunnel && this.#want(tunnel)
     if (tunnel?.origin instanceof LateOrigin) this.#late = tunnel.origin
   }

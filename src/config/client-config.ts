@@ -34,6 +34,7 @@ export interface ConnectionOptions
     | 'pingIntervalMs'
     | 'deadAfterMs'
     | 'proxy'
+    | 'inspect'
     | 'limits'
   > {
   readonly server?: string
@@ -63,6 +64,11 @@ export function checkClient(root: TableNode, options: CheckOptions): Checked<Cli
       connection.deadAfterMs === undefined ? 'ping-interval' : 'dead-after',
       'dead-after must be more than ping-interval',
     )
+  }
+  const { inspect } = connection
+  if (typeof inspect === 'object') {
+    const { memory = 33_554_432, maxBody = 262_144 } = inspect
+    if (maxBody * 2 > memory) check.fault('inspect', 'inspect.max-body may be at most half of inspect.memory')
   }
   if (values.services?.size === 0 && check.faults.length === 0)
     check.fault('services', 'services has none: add one, such as [services.web]')

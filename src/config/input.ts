@@ -1,5 +1,25 @@
 // Types of configuration files. Written from the tables of schema/ by test/config/docs.test.ts; do not edit.
 
+/** The table `inspect`. */
+export interface ClientInspect {
+  /** All that is kept; above, the oldest exchange that is not pinned is dropped. Default: `32MiB`. */
+  readonly memory?: number | string
+  /** Kept of each body and message; at most half of `memory`. Default: `256KiB`. */
+  readonly maxBody?: number | string
+  /** Exchanges kept. Default: 1000. */
+  readonly maxExchanges?: number
+  /** WebSocket messages and server-sent events kept, of all exchanges together. Default: 10000. */
+  readonly maxFrames?: number
+  /** Requests a second above which only some are captured; 0: all. Default: 50. */
+  readonly rate?: number
+  /** Header fields that are masked besides Authorization, Cookie and their like. Default: none. */
+  readonly secrets?: readonly string[]
+  /** Port of the page and the API on 127.0.0.1 and ::1; 0: any free one. Default: 0. */
+  readonly port?: number
+  /** SQLite file in which exchanges are kept across restarts. Default: none: nothing is written to disk. */
+  readonly store?: string
+}
+
 /** The table `limits`. */
 export interface ClientLimits {
   /** Streams open at once, which are connections to the app; on the JSON wire requests. Default: `8192`. */
@@ -234,6 +254,8 @@ export interface ClientFile {
   readonly pingInterval?: number | string
   /** Silence on the connection before it is given up; more than `ping-interval`. Default: `20s`. */
   readonly deadAfter?: number | string
+  /** Keeps what comes through, for the page, the commands and the API of the inspector on this machine. Default: `false`. */
+  readonly inspect?: boolean | ClientInspect
   /** Bounds to change. Default: those of the table below. */
   readonly limits?: ClientLimits
   /** What is shared: a table for each service, named as you like. */

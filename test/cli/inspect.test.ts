@@ -1,6 +1,9 @@
 // The inspector of the command line: where it is on, where it is off, and that its address is the one printed.
 
 import { afterEach, expect, test } from 'bun:test'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { finish, start, startOnTerminal } from './bin.ts'
 
 const opened: AsyncDisposable[] = []
@@ -58,4 +61,36 @@ test('--no-inspect leaves it out on a terminal, and a port that is none is a mis
   const { stderr, exitCode } = await finish([app(), '--local', '--inspect', '99999'])
   expect(stderr).toContain('error PORT_INVALID: --inspect "99999" is not a port.')
   expect(exitCode).toBe(2)
+})
+
+test('up keeps what its file says, with an address, keys and a file that outlives it', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'localtunnels-inspect-'))
+  opened.push({ [Symbol.asyncDispose]: () => rm(folder, { recursive: true }) })
+  const config = join(folder, 'localtunnels.toml')
+  const file = (inspect: string) =>
+    `[services.web]\nport = ${app().split(':')[1]}\nhost = "127.0.0.1"\n${inspect}\n`
+  await Bun.write(config, file(''))
+  const up = ['up', '--local', '--config', config]
+  const without = open(startOnTerminal(up))
+  await without.printed(/1 service/)
+  expect(without.stdout).not.toContain('inspect:')
+  without.type('\x03')
+  await without.exited
+  await Bun.write(config, file('[inspect]\nstore = "kept.sqlite"'))
+  for (const path of ['/first', '/second']) {
+    const running = open(startOnTerminal(up, { NO_COLOR: '1' }))
+    const inspector = await running.printed(INSPECT)
+    await running.printed(/keys: i opens/)
+    const url = new URL(await running.printed(/(http:\/\/web\.localhost:\d+)/))
+    await (await fetch(`http://127.0.0.1:${url.port}${path}`, { headers: { host: url.host } })).text()
+    await running.printed(new RegExp(`GET .*${path}`))
+    running.type('r')
+    await running.printed(new RegExp(`↻ GET ${path}`))
+    if (path === '/second') expect(await paths(inspector)).toEqual(['/second', '/second', '/first', '/first'])
+    running.type('\x03')
+    expect(await running.exited).toBe(0)
+  }
+  await Bun.write(config, file('[inspect]\nmax-body = "20MiB"'))
+  const wrong = await finish(['config', 'check', config])
+  expect(wrong.stdout + wrong.stderr).toContain('inspect.max-body may be at most half of inspect.memory')
 })

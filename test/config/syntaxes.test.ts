@@ -45,6 +45,16 @@ const CLIENT = {
     'max-carrier-backlog-bytes': '8',
     'max-collected': '9B',
   },
+  inspect: {
+    memory: '8MiB',
+    'max-body': 4_096,
+    'max-exchanges': 50,
+    'max-frames': 60,
+    rate: 0,
+    secrets: 'X-Internal',
+    port: 4040,
+    store: 'run/requests.sqlite',
+  },
   services: {
     shop: {
       kind: 'http',
@@ -116,6 +126,16 @@ const CLIENT_MEANS = () => ({
     server: 'https://tunnel.example',
     token: 'secret',
     proxy: 'http://proxy.example:3128',
+    inspect: {
+      memory: 8_388_608,
+      maxBody: 4_096,
+      maxExchanges: 50,
+      maxFrames: 60,
+      rate: 0,
+      secrets: ['X-Internal'],
+      port: 4040,
+      store: join(files.folder, 'run/requests.sqlite'),
+    },
     wire: 'streams',
     verifyServer: false,
     insecureToken: true,

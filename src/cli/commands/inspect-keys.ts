@@ -2,7 +2,6 @@
 
 import type { ExchangeRow, ReplayResult } from '../../client/inspect/exchange.ts'
 import { TunnelError } from '../../errors.ts'
-import type { ClientEnd } from '../ends.ts'
 import { visible } from '../format.ts'
 import { InspectorSession } from '../inspector-session.ts'
 import { listenForKeys } from '../keys.ts'
@@ -12,22 +11,23 @@ import type { Run } from '../run.ts'
 /** Requests that have an answer, and could be sent again. */
 const LAST = new URLSearchParams({ filter: 'is:http,sse -is:refused -is:open', limit: '1' }).toString()
 
-/** Listens from now on, and says so. Without a terminal or an inspector: nothing. */
-export function offerKeys(client: ClientEnd, { output, stop, terminal }: Run): void {
-  if (terminal === undefined || client.inspectorUrl === undefined) return
+/** Listens from now on, and says so. Without a terminal or an inspector: nothing. `page`: with its token, as it is then. */
+export function offerKeys(page: () => string | undefined, { output, stop, terminal }: Run): void {
+  if (terminal === undefined || page() === undefined) return
   const notice = (code: string, message: string) => output.event({ type: 'notice', code, message })
   const open = async () => {
-    const { inspectorUrl = '' } = client
-    if (!(await openInBrowser(inspectorUrl, process.platform)))
-      notice('OPEN_FAILED', `No browser was opened: no program to open a URL was found. Open ${inspectorUrl}`)
+    const url = page() ?? ''
+    if (!(await openInBrowser(url, process.platform)))
+      notice('OPEN_FAILED', `No browser was opened: no program to open a URL was found. Open ${url}`)
   }
   let isReplaying = false
   const replay = async () => {
     // One at a time: a key that is held down comes thirty times a second.
-    if (isReplaying || client.inspectorUrl === undefined) return
+    const url = page()
+    if (isReplaying || url === undefined) return
     isReplaying = true
     try {
-      output.block(`  ${await replayLast(InspectorSession.at(client.inspectorUrl))}\n`)
+      output.block(`  ${await replayLast(InspectorSession.at(url))}\n`)
     } catch (error) {
       const { code, message } = error instanceof TunnelError ? error : new TunnelError('INTERNAL')
       notice(code, message)

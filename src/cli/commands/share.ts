@@ -76,7 +76,7 @@ async function becomeReady({ client, run, announce }: Shared, settings: ShareSet
   await offer(url, settings, run)
   if (inspector === undefined || run.terminal === undefined) return
   const { offerKeys } = await import('./inspect-keys.ts')
-  offerKeys(client, run)
+  offerKeys(() => client.inspectorUrl, run)
 }
 
 /** A person is at the terminal. In a container the port of the inspector would be one that no browser reaches. */

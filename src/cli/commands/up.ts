@@ -66,6 +66,7 @@ class Up {
   readonly #changes: Changes
   #config: ClientConfig | undefined
   #line: Line | undefined
+  #hasKeys = false
 
   constructor(source: Source, run: Run, lost: (error: unknown) => void) {
     this.#source = source
@@ -154,7 +155,17 @@ class Up {
 
   #configured(): void {
     const services = this.#line?.services.size ?? 0
-    this.#run.output.event({ type: 'configured', file: this.#source.path, services })
+    const inspector = this.#line?.client.inspectorUrl
+    const shown = inspector === undefined ? {} : { inspector }
+    this.#run.output.event({ type: 'configured', file: this.#source.path, services, ...shown })
+    if (inspector !== undefined && !this.#hasKeys) void this.#offerKeys()
+  }
+
+  /** They ask the client that there is when one is pressed. */
+  async #offerKeys(): Promise<void> {
+    this.#hasKeys = true
+    const { offerKeys } = await import('./inspect-keys.ts')
+    offerKeys(() => this.#line?.client.inspectorUrl, this.#run)
   }
 }
 

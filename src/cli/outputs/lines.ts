@@ -140,7 +140,7 @@ export function eventText(event: CliEvent, urlColumns = 0): string | undefined {
     case 'removed':
       return `${event.service}: removed`
     case 'configured':
-      return `${visible(event.file)}: ${count(event.services, 'service')}`
+      return `${visible(event.file)}: ${count(event.services, 'service')}${event.inspector === undefined ? '' : `, inspect: ${event.inspector}`}`
     case 'fault': {
       const at = event.line === undefined ? undefined : { line: event.line, column: event.column ?? 1 }
       return visible(faultLine(event.file, { at, message: event.message }))

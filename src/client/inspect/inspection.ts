@@ -16,11 +16,14 @@ export class Inspection {
   readonly #loading: () => Promise<Inspector>
   #starting: Promise<Inspector> | undefined
 
-  constructor(settings: InspectSettings) {
+  /** `failed`: something went wrong that the capture goes on after. */
+  constructor(settings: InspectSettings, failed: (error: TunnelError) => void) {
     this.settings = settings
     this.#loading = async () => {
       const { Inspector: Loaded } = await import('./inspector.ts')
-      return new Loaded(settings, this.#tunnels)
+      const inspector = new Loaded(settings, this.#tunnels)
+      inspector.on('failed', failed)
+      return inspector
     }
   }
 

@@ -16,6 +16,7 @@ import type { InspectSettings } from './options.ts'
 import { replayBytes, type Signer, sendAgain, signedOf } from './replay.ts'
 import { Reports } from './reports.ts'
 import { ExchangeStore } from './store.ts'
+import type { StoreFile } from './store-file.ts'
 import { partOf, rowOf } from './view.ts'
 
 /** A tunnel of the client, as the inspector knows it. */
@@ -30,7 +31,7 @@ export interface Inspected {
   readonly origins: ReadonlyMap<string, Origin>
 }
 
-export class Inspector extends Events<{ closed: undefined }> {
+export class Inspector extends Events<{ closed: undefined; failed: TunnelError }> {
   readonly settings: InspectSettings
   readonly store: ExchangeStore
   readonly capture: Capture
@@ -41,6 +42,7 @@ export class Inspector extends Events<{ closed: undefined }> {
   isClosed = false
   /** Where page and API are, while they are. */
   #desk: Desk | undefined
+  #file: StoreFile | undefined
 
   constructor(settings: InspectSettings, tunnels: ReadonlySet<Inspected>) {
     super()
@@ -54,12 +56,20 @@ export class Inspector extends Events<{ closed: undefined }> {
     this.reports = new Reports(this.store, this.capture)
   }
 
-  /** Opens page and API, unless the options say not to. Rejects with `PORT_IN_USE`. */
+  /** Opens page and API, unless the options say not to. Rejects with `PORT_IN_USE` and `INSPECT_STORE_FAILED`. */
   async open(): Promise<void> {
     this.isClosed = false
+    await this.#openFile()
     if (this.settings.port === undefined || this.#desk !== undefined) return
     const { openDesk } = await import('./desk.ts')
     this.#desk = await openDesk(this, this.settings.port)
+  }
+
+  async #openFile(): Promise<void> {
+    const { store: path } = this.settings
+    if (path === undefined || this.#file !== undefined) return
+    const { StoreFile: Loaded } = await import('./store-file.ts')
+    this.#file = await Loaded.open(path, this.store, error => this.emit('failed', error))
   }
 
   /** With the token behind `#`; `undefined`: it has no page. */
@@ -146,6 +156,7 @@ export class Inspector extends Events<{ closed: undefined }> {
         unsampled: this.capture.sampler.skipped,
       },
       isSampling: this.capture.isSampling,
+      ...(this.settings.store !== undefined && { store: this.settings.store }),
     }
   }
 
@@ -154,6 +165,8 @@ export class Inspector extends Events<{ closed: undefined }> {
     this.capture.close()
     this.isClosed = true
     this.emit('closed', undefined)
+    this.#file?.close()
+    this.#file = undefined
     this.#desk?.close()
     this.#desk = undefined
   }

@@ -28,6 +28,12 @@ export interface InspectOptions {
    * `tunnel.exchanges`. One that is in use: `PORT_IN_USE`.
    */
   readonly port?: number | false
+  /**
+   * Path of a SQLite file (mode 0600) in which exchanges are kept across restarts, within the same bounds. Bodies and secrets are in
+   * it as they came. Default none: nothing is written to disk. In use by another client, or not usable: `INSPECT_STORE_FAILED`. On
+   * Node it needs 22.13.
+   */
+  readonly store?: string
 }
 
 /** With every default in place. */
@@ -35,6 +41,7 @@ export interface InspectSettings extends Bounds {
   /** Lower-case. */
   readonly secrets: ReadonlySet<string>
   readonly port: number | undefined
+  readonly store: string | undefined
 }
 
 const SECRETS = ['authorization', 'proxy-authorization', 'cookie', 'set-cookie']
@@ -59,6 +66,7 @@ export function inspectSettings(option: boolean | InspectOptions | undefined): I
     rate: whole('rate', given.rate ?? 50, 0),
     secrets: new Set([...SECRETS, ...(given.secrets ?? []).map(name => name.toLowerCase())]),
     port: port === false ? undefined : port,
+    store: given.store || undefined,
   }
 }
 

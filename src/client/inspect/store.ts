@@ -62,6 +62,8 @@ export class ExchangeStore extends Events<StoreEvents> {
 
   /** One of an earlier run. Their ids rise from call to call. */
   restore(entry: Entry): void {
+    // The client was closed and connects again: it is here.
+    if (this.#entries.has(entry.id)) return
     this.#lastId = Math.max(this.#lastId, entry.id)
     if (entry.isPinned) this.pinned++
     this.frames += entry.frames.length

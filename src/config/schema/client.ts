@@ -89,6 +89,49 @@ const POOL: Fields = {
   },
 }
 
+const INSPECT: Fields = {
+  memory: {
+    value: { type: 'size', least: 1_048_576 },
+    meaning: 'All that is kept; above, the oldest exchange that is not pinned is dropped',
+    default: '`32MiB`',
+  },
+  'max-body': {
+    value: { type: 'size', least: 1 },
+    meaning: 'Kept of each body and message; at most half of `memory`',
+    default: '`256KiB`',
+  },
+  'max-exchanges': {
+    value: { type: 'number', least: 1, most: 1_000_000 },
+    meaning: 'Exchanges kept',
+    default: '1000',
+  },
+  'max-frames': {
+    value: { type: 'number', least: 1, most: 10_000_000 },
+    meaning: 'WebSocket messages and server-sent events kept, of all exchanges together',
+    default: '10000',
+  },
+  rate: {
+    value: { type: 'number', least: 0, most: 1_000_000 },
+    meaning: 'Requests a second above which only some are captured; 0: all',
+    default: '50',
+  },
+  secrets: {
+    value: { type: 'list', of: { type: 'text', form: 'header' }, isUnique: true },
+    meaning: 'Header fields that are masked besides Authorization, Cookie and their like',
+    default: 'none',
+  },
+  port: {
+    value: { type: 'number', least: 0, most: 65_535 },
+    meaning: 'Port of the page and the API on 127.0.0.1 and ::1; 0: any free one',
+    default: '0',
+  },
+  store: {
+    value: { type: 'path' },
+    meaning: 'SQLite file in which exchanges are kept across restarts',
+    default: 'none: nothing is written to disk',
+  },
+}
+
 export const SERVICE_FIELDS: Fields = {
   kind: {
     value: { type: 'choice', choices: KINDS },
@@ -314,6 +357,12 @@ export const CLIENT_FIELDS: Fields = {
     option: 'deadAfterMs',
     meaning: 'Silence on the connection before it is given up; more than `ping-interval`',
     default: '`20s`',
+  },
+  inspect: {
+    value: { type: 'either', of: [{ type: 'flag' }, { type: 'table', fields: INSPECT }] },
+    meaning:
+      'Keeps what comes through, for the page, the commands and the API of the inspector on this machine',
+    default: '`false`',
   },
   limits: {
     value: {
