@@ -2,6 +2,7 @@
 
 export { MemoryDirectory } from './directories/memory.ts'
 export { RedisDirectory, type RedisDirectoryOptions } from './directories/redis.ts'
+export { RedisRates } from './directories/redis-rates.ts'
 export type {
   Directory,
   DirectoryListener,
@@ -11,3 +12,4 @@ export type {
   NameWish,
   Node,
 } from './directory.ts'
+export type { RateShare, SharedRates } from './shared-rates.ts'

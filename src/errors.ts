@@ -86,6 +86,7 @@ export type ErrorCode =
   | 'TOKEN_THROTTLED'
   | 'TOKEN_EXPIRED'
   | 'TOKEN_ISSUER_UNAVAILABLE'
+  | 'RATES_UNREACHABLE'
   | 'LISTENERS_INVALID'
   | 'UPGRADE_FAILED'
   | 'SERVER_REPLACED'
@@ -648,6 +649,14 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     true,
     'A new program of the server has taken over.',
     'Nothing has to be done: clients connect to it by themselves.',
+  ),
+  RATES_UNREACHABLE: entry(
+    247,
+    503,
+    'server',
+    true,
+    'The servers of this domain cannot agree on how often a visitor may ask, and let nobody pass meanwhile.',
+    'Try again in a second; the operator sees to it that the servers reach their Redis.',
   ),
   BUFFERS_FULL: entry(
     123,

@@ -13,6 +13,7 @@ import type { JwtTokenConfig, RateConfig, ServerConfigOptions } from '../config/
 import { TunnelError } from '../errors.ts'
 import type { Guard } from '../plugin.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from '../server/options.ts'
+import type { SharedRates } from '../shared-rates.ts'
 import type { TokenReader } from '../tokens.ts'
 
 export type TunnelEnd = Pick<Tunnel, 'kind' | 'name' | 'url' | 'close'>
@@ -91,12 +92,13 @@ export async function withGuards({
   clusterOf: _clusterOf,
   rates = [],
   jwtTokens = [],
+  sharedRates,
   pluginFiles: _pluginFiles,
   accessLog: _accessLog,
   ...options
 }: ServerConfigOptions): Promise<TunnelServerOptions> {
   const { guarding } = await import('../plugins/guarding.ts')
-  const guards = [...(options.guards ?? []), ...(await ratesOf(rates))]
+  const guards = [...(options.guards ?? []), ...(await ratesOf(rates, sharedRates))]
   const issuers = jwtIssuers.map(issuer => ({ issuer }))
   return {
     ...options,
@@ -122,8 +124,18 @@ async function readerOf(configs: readonly JwtTokenConfig[]): Promise<TokenReader
   return reader
 }
 
-async function ratesOf(rates: readonly RateConfig[]): Promise<readonly Guard[]> {
+async function ratesOf(
+  rates: readonly RateConfig[],
+  sharedRates: SharedRates | undefined,
+): Promise<readonly Guard[]> {
   if (rates.length === 0) return []
   const { rate } = await import('../plugins/rate.ts')
-  return rates.map(one => rate(one))
+  return rates.map(({ shared, ...one }) => {
+    if (!shared) return rate(one)
+    if (sharedRates !== undefined) return rate({ ...one, shared: sharedRates })
+    throw new TunnelError(
+      'OPTION_INVALID',
+      'A rate that is shared needs a cluster from the start: cluster.url, or --cluster.',
+    )
+  })
 }

@@ -334,6 +334,10 @@ export interface ServerRate {
   readonly window: number | string
   /** Whether each address has its own, or all visitors of a tunnel share one, or of all tunnels of a token. Default: `address`. */
   readonly by?: 'address' | 'tunnel' | 'token'
+  /** Whether all servers of the `cluster` keep it together. Default: `false`: each by itself. */
+  readonly shared?: boolean
+  /** What holds while Redis does not answer: each server by itself, everybody passes, or nobody (503). Default: `local`. */
+  readonly whenUnreachable?: 'local' | 'open' | 'closed'
 }
 
 /** The table `tunnel.rule.breaker`. */

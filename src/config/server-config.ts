@@ -1,6 +1,7 @@
 // What a server's configuration file means: the options of a TunnelServer.
 
 import type { TokenRule, TunnelServerOptions } from '../server/options.ts'
+import type { SharedRates } from '../shared-rates.ts'
 import { Check, type CheckOptions } from './check.ts'
 import type { Checked } from './client-config.ts'
 import type { TableNode } from './node.ts'
@@ -44,6 +45,8 @@ export interface RateConfig {
   readonly limit: number
   readonly windowMs: number
   readonly by?: 'address' | 'tunnel' | 'token'
+  readonly shared?: boolean
+  readonly whenUnreachable?: 'local' | 'open' | 'closed'
 }
 
 /** A table of `jwt-tokens`. */
@@ -86,6 +89,8 @@ export interface ServerConfigOptions extends TunnelServerOptions {
   readonly adminListener?: AdminConfig
   readonly clusterOf?: ClusterConfig
   readonly rates?: readonly RateConfig[]
+  /** Keeps the rates that are `shared`; the command opens it. */
+  readonly sharedRates?: SharedRates
   readonly jwtTokens?: readonly JwtTokenConfig[]
   /** Paths of modules. */
   readonly pluginFiles?: readonly string[]

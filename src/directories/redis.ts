@@ -1,6 +1,6 @@
 // A directory in Redis or Valkey, for servers on several machines. Bytes of visitors never pass through it.
 
-import type { Redis as Connection, RedisOptions } from 'ioredis'
+import type { Redis, RedisOptions } from 'ioredis'
 import type {
   Beat,
   Directory,
@@ -163,6 +163,16 @@ export class RedisDirectory implements Directory {
     this.#isClosed = true
     return Promise.resolve()
   }
+}
+
+/** A connection to a Redis. */
+export type Connection = Redis
+
+/** Throws `OPTION_INVALID` for a URL that cannot be used. Connects at once, and again for as long as it is open. */
+export async function openRedis(options: RedisDirectoryOptions): Promise<Connection> {
+  const connection = connectionOf(options)
+  const { Redis } = await load()
+  return new Redis(connection)
 }
 
 /** An optional package: it weighs more than all others together, and few servers are not alone. */

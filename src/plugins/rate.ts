@@ -4,7 +4,9 @@ import { TunnelError } from '../errors.ts'
 import { Gcra, isAllowance, rateLimited } from '../gcra.ts'
 import type { RateRule } from '../guard.ts'
 import type { Admittance, Allotment, ForTunnels, Guard, Refusal } from '../plugin.ts'
+import type { SharedRates } from '../shared-rates.ts'
 import { sourceOf } from './addresses.ts'
+import { SharedRate, type WhenUnreachable } from './shared-rate.ts'
 
 /** Who is counted. */
 type Counted = Pick<Admittance, 'address'> & Partial<Pick<Admittance, 'tunnel' | 'owner'>>
@@ -17,6 +19,16 @@ export interface RateOptions extends RateRule, ForTunnels {
    * of all tunnels of a token, or, on a server without tokens, of the clients of one address. Default `address`.
    */
   readonly by?: 'address' | 'tunnel' | 'token'
+  /**
+   * Kept by several servers together: `RedisRates` of `localtunnels/cluster`. Each server takes shares of it, a tenth of the limit at most,
+   * and asks again when one is used up. Then requests have no lanes. Default: each server keeps it alone.
+   */
+  readonly shared?: SharedRates
+  /**
+   * What holds while `shared` does not answer within half a second: `local`, this server keeps the rate alone; `open`, everybody passes;
+   * `closed`, 503 `RATES_UNREACHABLE`. Default `local`.
+   */
+  readonly whenUnreachable?: WhenUnreachable
 }
 
 /**
@@ -31,8 +43,35 @@ export interface RateOptions extends RateRule, ForTunnels {
  * const server = new TunnelServer({ port: 0, guards })
  * ```
  */
-export function rate({ by = 'address', tunnels, limit, windowMs }: RateOptions): Guard {
-  return new Rate({ limit, windowMs }, undefined, by, tunnels)
+export function rate({
+  by = 'address',
+  tunnels,
+  limit,
+  windowMs,
+  shared,
+  whenUnreachable = 'local',
+}: RateOptions): Guard {
+  const rule = { limit, windowMs }
+  const alone = new Rate(rule, undefined, by, tunnels)
+  if (shared === undefined) return alone
+  if (!['local', 'open', 'closed'].includes(whenUnreachable))
+    throw new TunnelError(
+      'OPTION_INVALID',
+      `rate: whenUnreachable "${whenUnreachable}" is none of local, open and closed.`,
+    )
+  const keyOf = (visitor: Admittance) => `${by}:${keyFor(by, visitor)}`
+  return new SharedRate(rule, shared, whenUnreachable, keyOf, OWNERS[by], tunnels)
+}
+
+function keyFor(by: CountedBy, { address, tunnel = '', owner = '' }: Counted): string {
+  switch (by) {
+    case 'tunnel':
+      return tunnel
+    case 'token':
+      return owner
+    case 'address':
+      return sourceOf(address)
+  }
 }
 
 const OWNERS: Readonly<Record<CountedBy, string>> = { address: 'visitor', tunnel: 'tunnel', token: 'token' }
@@ -67,14 +106,7 @@ export class Rate implements Guard {
     return this.#gcra.allot(this.#keyOf(visitor), nowMs)
   }
 
-  #keyOf({ address, tunnel = '', owner = '' }: Counted): string {
-    switch (this.#by) {
-      case 'tunnel':
-        return tunnel
-      case 'token':
-        return owner
-      case 'address':
-        return sourceOf(address)
-    }
+  #keyOf(visitor: Counted): string {
+    return keyFor(this.#by, visitor)
   }
 }

@@ -288,7 +288,9 @@ const SERVER = {
   'client-ca': 'cert.pem',
   plugins: './audit.ts',
   tracing: 'true',
-  rates: [{ tunnels: ['shop'], limit: 10, window: '1s', by: 'tunnel' }],
+  rates: [
+    { tunnels: ['shop'], limit: 10, window: '1s', by: 'tunnel', shared: true, 'when-unreachable': 'closed' },
+  ],
   'tunnel-rules': [
     {
       tunnels: ['shop', 'team-*'],
@@ -387,7 +389,16 @@ const SERVER_MEANS = () => ({
     tokensFile: expect.stringMatching(/^\/.*tokens.db$/),
     pluginFiles: [expect.stringMatching(/^\/.*audit\.ts$/)],
     tracing: true,
-    rates: [{ tunnels: ['shop'], limit: 10, windowMs: 1_000, by: 'tunnel' }],
+    rates: [
+      {
+        tunnels: ['shop'],
+        limit: 10,
+        windowMs: 1_000,
+        by: 'tunnel',
+        shared: true,
+        whenUnreachable: 'closed',
+      },
+    ],
     tunnelRules: [
       {
         tunnels: ['shop', 'team-*'],

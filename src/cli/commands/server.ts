@@ -3,6 +3,7 @@
 import { loadServerConfig } from '../../config/load.ts'
 import { type ServerConfigOptions, serverOptions } from '../../config/server-config.ts'
 import { deferred } from '../../deferred.ts'
+import type { RedisRates } from '../../directories/redis-rates.ts'
 import { ERRORS, TunnelError } from '../../errors.ts'
 import { FileWatch } from '../../file-watch.ts'
 import type { AccessLog } from '../../plugins/access-log.ts'
@@ -56,6 +57,7 @@ async function serveWith(
   let log: AccessLog | undefined
   let tokens: TokenSource | undefined
   let cluster: ClusterSource | undefined
+  let sharedRates: RedisRates | undefined
   try {
     const { open, ...given } = follower === undefined ? flags : await follower.read()
     source = await openSource(given, run)
@@ -63,10 +65,11 @@ async function serveWith(
     log = await openLog(given)
     tokens = await openTokens(given, run)
     cluster = await openCluster(given)
+    sharedRates = await openRates(given)
     const inherited = passedDescriptors(run.environment, process.pid)
     const areLocal = await areLocalSockets(inherited)
     const plugins = given.pluginFiles && (await loadPlugins(given.pluginFiles))
-    const besides = { source, admin, log, plugins, tokens, cluster, areLocal, upgrade }
+    const besides = { source, admin, log, plugins, tokens, cluster, sharedRates, areLocal, upgrade }
     const wanted = { ...given, ...addedBy(besides, given), reportRate: run.reportRate }
     const options = { ...(source?.added(wanted) ?? wanted), ...(inherited.length > 0 && { inherited }) }
     // Options that cannot be used at all are reported first.
@@ -80,7 +83,16 @@ async function serveWith(
     await log?.close()
     tokens?.close()
     cluster?.close()
+    sharedRates?.close()
   }
+}
+
+/** With the Redis of the cluster, for a server that shares rates. */
+async function openRates({ rates = [], clusterOf }: ServerConfigOptions): Promise<RedisRates | undefined> {
+  if (clusterOf === undefined || !rates.some(({ shared }) => shared)) return undefined
+  const { RedisRates } = await import('../../directories/redis-rates.ts')
+  const { url, prefix, ca } = clusterOf
+  return RedisRates.open({ url, ...(prefix !== undefined && { prefix }), ...(ca !== undefined && { ca }) })
 }
 
 async function openLog({ accessLog: config }: ServerConfigOptions): Promise<AccessLog | undefined> {
@@ -125,9 +137,13 @@ async function openTokens(
 
 /** What these add to the options of the server, also to those of a reload. */
 const addedBy = (
-  { admin, log, plugins, tokens, cluster }: Besides,
+  { admin, log, plugins, tokens, cluster, sharedRates }: Besides,
   given: ServerConfigOptions,
-): Pick<TunnelServerOptions, 'admin' | 'cluster' | 'guards' | 'middlewares' | 'observers' | 'tokens'> => ({
+): Pick<
+  ServerConfigOptions,
+  'admin' | 'cluster' | 'guards' | 'middlewares' | 'observers' | 'sharedRates' | 'tokens'
+> => ({
+  ...(sharedRates !== undefined && { sharedRates }),
   ...(tokens !== undefined && { tokens: tokens.tokens(given) }),
   ...(admin !== undefined && { admin: admin.options }),
   ...(cluster !== undefined && { cluster: cluster.options }),
@@ -154,6 +170,7 @@ interface Besides {
   readonly plugins: LoadedPlugins | undefined
   readonly tokens: TokenSource | undefined
   readonly cluster: ClusterSource | undefined
+  readonly sharedRates: RedisRates | undefined
   /** Only this machine reaches the sockets that were passed to it. */
   readonly areLocal: boolean
   readonly upgrade: Upgrade | undefined
@@ -323,6 +340,7 @@ class Follower {
     plugins: undefined,
     tokens: undefined,
     cluster: undefined,
+    sharedRates: undefined,
     areLocal: true,
     upgrade: undefined,
   }

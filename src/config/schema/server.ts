@@ -126,6 +126,17 @@ const SERVER_RATE: Fields = {
       'Whether each address has its own, or all visitors of a tunnel share one, or of all tunnels of a token',
     default: '`address`',
   },
+  shared: {
+    value: { type: 'flag' },
+    meaning: 'Whether all servers of the `cluster` keep it together',
+    default: '`false`: each by itself',
+  },
+  'when-unreachable': {
+    value: { type: 'choice', choices: ['local', 'open', 'closed'] },
+    meaning:
+      'What holds while Redis does not answer: each server by itself, everybody passes, or nobody (503)',
+    default: '`local`',
+  },
 }
 
 const TUNNEL_RULE: Fields = {
