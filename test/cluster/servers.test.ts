@@ -6,9 +6,11 @@ import type { AddressInfo } from 'node:net'
 import WebSocket, { WebSocketServer } from 'ws'
 import { MemoryDirectory } from '../../src/directories/memory.ts'
 import type { Directory } from '../../src/directory.ts'
+import { adminOptions, askAdmin } from '../support/admin.ts'
 import { ask } from '../support/ask.ts'
 import { TestCluster } from '../support/clusters.ts'
 import { eventually, next } from '../support/events.ts'
+import { startServer } from '../support/tunnel.ts'
 import { within } from '../support/within.ts'
 
 const echo = async (request: Request): Promise<Response> => {
@@ -218,6 +220,27 @@ test('a stranger is no server of the cluster, and cannot speak for visitors', as
   // On its own connection the header is one like any other.
   const headers = { 'Localtunnels-Visitor': 'https 1 6.6.6.6' }
   expect((await ask(a.port, 'shop.localhost', { headers })).body).toBe('https 1 6.6.6.6')
+})
+
+test('the operator sees the servers that live; one that is alone says so', async () => {
+  await using cluster = new TestCluster()
+  const admin = adminOptions()
+  const [a, b] = [await cluster.server({ admin }), await cluster.server()]
+  await cluster.client({ server: b.url, subdomain: 'shop', fetch: echo })
+  await ask(a.port, 'shop.localhost')
+  const { status, body } = await askAdmin(a, '/nodes')
+  expect(status).toBe(200)
+  const row = (port: number, isSelf: boolean) => ({
+    id: expect.any(String),
+    url: `http://127.0.0.1:${port}`,
+    isSelf,
+    isReachable: true,
+    inFlight: 0,
+  })
+  expect(body.nodes).toHaveLength(2)
+  expect(body.nodes).toEqual(expect.arrayContaining([row(a.port, true), row(b.port, false)]))
+  await using alone = await startServer({ admin })
+  expect((await askAdmin(alone, '/nodes')).body).toEqual({ isClustered: false, nodes: [] })
 })
 
 // ── Failures ─────────────────────────────────────────────────────────────────────────────────────────────────────

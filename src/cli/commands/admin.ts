@@ -15,6 +15,8 @@ export interface AdminSettings {
   /** The list in the answer, and its columns: a heading, and where its text is. Without: the answer has one sentence. */
   readonly list?: string
   readonly columns?: readonly (readonly [heading: string, text: (row: Row) => unknown])[]
+  /** What is said when the list is empty. Default: that there are none. */
+  readonly none?: string
   /** What is said when it is done. */
   readonly done?: (answer: Row) => string
   readonly isJson: boolean
@@ -35,11 +37,11 @@ const UPGRADE_TIMEOUT_MS = 45_000
 export async function admin(settings: AdminSettings, { environment, write }: AdminWork): Promise<void> {
   const answer = await ask(settings, accessOf(settings, environment))
   if (settings.isJson) return write(`${JSON.stringify(answer)}\n`)
-  const { list, columns, done } = settings
+  const { list, columns, none = 'None.', done } = settings
   if (list === undefined || columns === undefined) return write(`${plain(done?.(answer) ?? 'Done.')}\n`)
   const rows = answer[list]
   if (!Array.isArray(rows) || rows.length === 0)
-    return write(answer.isKept === false ? `None are kept: give the server a store.\n` : `None.\n`)
+    return write(answer.isKept === false ? `None are kept: give the server a store.\n` : `${none}\n`)
   write(tableOf(columns, rows))
 }
 

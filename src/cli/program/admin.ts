@@ -139,6 +139,18 @@ export function addAdminCommand(program: Command, actions: Actions): void {
     path: `/bans/${encodeURIComponent(id)}`,
     done: ({ removed }) => `Ban ${shown(removed)} is taken back.`,
   }))
+  add('nodes', 'list the servers of the cluster', () => ({
+    method: 'GET',
+    path: '/nodes',
+    list: 'nodes',
+    none: 'The server is alone: it was started without --cluster.',
+    columns: [
+      ['ID', row => row.id],
+      ['URL', row => row.url],
+      ['STATE', row => (row.isSelf === true ? 'this one' : row.isReachable === true ? 'up' : 'unreachable')],
+      ['IN FLIGHT', row => row.inFlight],
+    ],
+  }))
   add('certificates', 'list certificates of the server', () => ({
     method: 'GET',
     path: '/certificates',

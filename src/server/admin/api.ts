@@ -44,6 +44,10 @@ export class AdminApi {
       'GET /bans': () => json({ bans: desk.bans.all.map(banView) }),
       'POST /bans': asked => this.#ban(asked),
       'DELETE /bans/{id}': ({ id }) => json(desk.removeBan(Number(id)) ?? missing(`There is no ban ${id}.`)),
+      'GET /nodes': async () => {
+        const nodes = await desk.nodes()
+        return json({ isClustered: nodes !== undefined, nodes: nodes ?? [] })
+      },
       'GET /certificates': () => json({ certificates: desk.certificates() }),
       'GET /audit': asked => this.#audit(asked),
       'POST /upgrade': async () => json({ pid: await desk.upgrade() }),

@@ -4,6 +4,7 @@ import { TunnelError } from '../../errors.ts'
 import type { AuditEntry, Ban, Span, Traffic } from '../../operations.ts'
 import type { Observer } from '../../plugin.ts'
 import type { ClientConnection } from '../clients.ts'
+import type { ClusterMember } from '../cluster/cluster.ts'
 import type { Metrics } from '../metrics.ts'
 import type { ServerRoom } from '../room.ts'
 import type { ServerStats } from '../stats.ts'
@@ -99,6 +100,11 @@ export class AdminDesk {
 
   audit(beforeMs: number, limit: number): readonly AuditEntry[] | undefined {
     return this.#settings.audit?.entries(beforeMs, limit)
+  }
+
+  /** Rejects with `CLUSTER_UNREACHABLE`. `undefined`: the server is alone. */
+  nodes(): Promise<readonly ClusterMember[]> | undefined {
+    return this.#host.room.cluster?.members()
   }
 
   certificates(): readonly { name: string; notAfter: string; daysLeft: number }[] {

@@ -38,6 +38,7 @@ const schemas: Readonly<Record<string, Json>> = {
     bytesIn: count,
     bytesOut: count,
   }),
+  Node: record({ id: text, url: text, isSelf: flag, isReachable: flag, inFlight: count }),
   Probe: record({ at: time, status: count, durationMs: number, code: text }, 'code'),
   Tunnel: record(
     {
@@ -182,6 +183,12 @@ export const OPEN_API: { readonly [key: string]: Json } = {
     },
     '/bans/{id}': {
       delete: operation({ summary: 'Takes a ban back.', parameters: numbered }, record({ removed: count })),
+    },
+    '/nodes': {
+      get: operation(
+        { summary: 'The servers of the cluster, as this one sees them; none, if it is alone.' },
+        record({ isClustered: flag, nodes: list(ref('Node')) }),
+      ),
     },
     '/certificates': {
       get: operation(

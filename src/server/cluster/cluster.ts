@@ -29,6 +29,19 @@ export interface ClusterHost {
   failed(error: Error): void
 }
 
+/** A server of the cluster, for its operator. */
+export interface ClusterMember {
+  readonly id: string
+  /** Where the others reach it. */
+  readonly url: string
+  /** It is the one that was asked. */
+  readonly isSelf: boolean
+  /** The last connection to it could be made, if there was any. */
+  readonly isReachable: boolean
+  /** Requests under way that were sent on to it. */
+  readonly inFlight: number
+}
+
 export class Cluster {
   readonly node: string = randomBytes(9).toString('base64url')
   readonly #host: ClusterHost
@@ -169,8 +182,16 @@ export class Cluster {
     this.#holds.release(name)
   }
 
-  nodes(): Promise<readonly Node[]> {
-    return this.#directory.nodes()
+  /** The servers that live, as this one sees them. Rejects with `CLUSTER_UNREACHABLE`. */
+  async members(): Promise<readonly ClusterMember[]> {
+    const nodes = await this.#directory.nodes().catch((cause: unknown) => {
+      throw new TunnelError('CLUSTER_UNREACHABLE', messageOf(cause), { cause })
+    })
+    return nodes.map(({ id, url }) => {
+      const peer = this.#peers.get(id)
+      const isSelf = id === this.node
+      return { id, url, isSelf, isReachable: peer?.isDown !== true, inFlight: peer?.upstream.inFlight ?? 0 }
+    })
   }
 
   // ── Names of other servers ─────────────────────────────────────────────────────────────────────────────────
