@@ -95,7 +95,8 @@ function library(options: OursOptions, port: number, server: string, site: Site)
   return {
     server: {
       command: ['bun', process.env.BENCH_SERVER ?? join(FOLDER, 'server.ts'), String(port), site.host],
-      env,
+      // One client has all of them: more than a server lets it have by default.
+      env: { ...env, ...(options.services && { BENCH_LIMITS: `{"maxTunnels":${options.services}}` }) },
       ready: /^listening \d+$/,
     },
     client: (name, origin, open) =>
@@ -129,6 +130,9 @@ function commandLine(options: OursOptions, port: number, server: string, site: S
   const tls = options.tls ? certificate() : undefined
   const insecure = options.tls || options.insecure
   const tlsFlags = tls ? ['--tls-cert', tls.certFile, '--tls-key', tls.keyFile] : []
+  const limits = options.services
+    ? ['--config', site.file('server.toml', `[limits]\nmax-tunnels = ${options.services}\n`)]
+    : []
   const shared = ['--server', server, ...(insecure ? ['--insecure'] : [])]
   return {
     server: run([
@@ -140,6 +144,7 @@ function commandLine(options: OursOptions, port: number, server: string, site: S
       '--tcp-ports',
       '1024-65535',
       ...tlsFlags,
+      ...limits,
     ]),
     client: (name, origin, open) =>
       options.raw === 'tcp'
