@@ -67,6 +67,8 @@ export type { ServerLimits, TokenRule, TunnelServerEvents, TunnelServerOptions }
 export { TunnelServer } from './server/server.ts'
 export type { ServerStats } from './server/stats.ts'
 export type { BreakerRule, TunnelRule } from './server/tunnel-rule.ts'
+export type { UsedLinks } from './store.ts'
 export { openOperations } from './stores/open-operations.ts'
+export { openUsedLinks } from './stores/open-used-links.ts'
 export type { ReadToken, TokenFault, TokenIdentity, TokenReader, TokenScope } from './tokens.ts'
 export { VERSION } from './version.ts'

@@ -110,3 +110,12 @@ export interface CertificateStore {
   /** What comes after is refused with `CERTIFICATE_STORE_FAILED`. */
   close(): Promise<void>
 }
+
+/** Links that work once and were used. A method that has returned has written. */
+export interface UsedLinks {
+  /** Whether this one was. */
+  has(id: string): boolean
+  /** It is used now. `false`: it was before, or there is no room to remember it. */
+  use(id: string, untilMs: number): boolean
+  close(): void
+}

@@ -96,7 +96,7 @@ const ALLOWED: Record<string, readonly string[]> = {
   client: ['session', 'http', 'wire', 'names', 'errors', 'guard', 'own-guard', 'file-watch', ...LOW],
   integrations: ['client', 'server', 'errors'],
   ui: ['client'],
-  config: ['server', 'shared-rates', 'client', 'errors', 'names', 'words', 'guard'],
+  config: ['server', 'shared-rates', 'store', 'client', 'errors', 'names', 'words', 'guard'],
   tls: ['certificates', 'store', 'stores'],
   index: [
     'config',
@@ -109,6 +109,7 @@ const ALLOWED: Record<string, readonly string[]> = {
     'plugins',
     'guard',
     'operations',
+    'store',
     'tokens',
     'stores',
   ],

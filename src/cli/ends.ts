@@ -93,6 +93,7 @@ export async function withGuards({
   rates = [],
   jwtTokens = [],
   sharedRates,
+  usedLinks,
   pluginFiles: _pluginFiles,
   accessLog: _accessLog,
   ...options
@@ -104,7 +105,7 @@ export async function withGuards({
     ...options,
     ...(guards.length > 0 && { guards }),
     ...(jwtTokens.length > 0 && { tokenReader: await readerOf(jwtTokens) }),
-    guarding: guarding({ issuers, logins: [...login.values()] }),
+    guarding: guarding({ issuers, logins: [...login.values()], ...(usedLinks && { usedLinks }) }),
   }
 }
 

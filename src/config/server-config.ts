@@ -2,6 +2,7 @@
 
 import type { TokenRule, TunnelServerOptions } from '../server/options.ts'
 import type { SharedRates } from '../shared-rates.ts'
+import type { UsedLinks } from '../store.ts'
 import { Check, type CheckOptions } from './check.ts'
 import type { Checked } from './client-config.ts'
 import type { TableNode } from './node.ts'
@@ -91,6 +92,8 @@ export interface ServerConfigOptions extends TunnelServerOptions {
   readonly rates?: readonly RateConfig[]
   /** Keeps the rates that are `shared`; the command opens it. */
   readonly sharedRates?: SharedRates
+  /** Opens where used links are kept; the command has it. */
+  readonly usedLinks?: () => Promise<UsedLinks | undefined>
   readonly jwtTokens?: readonly JwtTokenConfig[]
   /** Paths of modules. */
   readonly pluginFiles?: readonly string[]

@@ -1,6 +1,7 @@
 // The guards that clients can ask for, of the walls and ways in that come with localtunnels.
 
 import type { GuardMaker } from '../plugin.ts'
+import type { UsedLinks } from '../store.ts'
 
 /** What the operator sets up once for the guards of all tunnels. */
 export interface GuardingOptions {
@@ -11,6 +12,11 @@ export interface GuardingOptions {
   readonly issuers?: readonly Issuer[]
   /** Issuers at which visitors can sign in with `login`. Their tokens are good for `jwt`, too. Default none. */
   readonly logins?: readonly LoginProvider[]
+  /**
+   * Remembers links that work once and were used, across restarts of the server: `openUsedLinks(path)` of this package, or a function that
+   * opens it for the first tunnel with links. Default: in memory, until the server ends.
+   */
+  readonly usedLinks?: UsedLinks | (() => Promise<UsedLinks | undefined>)
 }
 
 /** An issuer whose tokens guards may ask for. */

@@ -3,6 +3,7 @@
 import { TunnelError } from '../errors.ts'
 import type { GuardDefinition, WaysDefinition } from '../guard.ts'
 import type { Guard, GuardedTunnel, GuardMaker, HeaderLine, Refusal } from '../plugin.ts'
+import type { UsedLinks } from '../store.ts'
 import { Addresses } from './addresses.ts'
 import { Bearer } from './bearer.ts'
 import { parseDefinition } from './definition.ts'
@@ -18,11 +19,20 @@ import { SessionBook } from './sessions.ts'
 import { TunnelGuard } from './tunnel-guard.ts'
 import type { Way } from './way.ts'
 
-export function makerOf({ issuers = [], logins = [] }: GuardingOptions): GuardMaker {
+export function makerOf({ issuers = [], logins = [], usedLinks }: GuardingOptions): GuardMaker {
   const keys = new Map([...logins, ...issuers].map(one => [one.issuer, new IssuerKeys(one)]))
   const clients = new Map(logins.map(one => [one.issuer, new LoginClient(one)]))
   const turns = new HashTurns()
-  return (given, tunnel) => new Making(parseDefinition(given), tunnel, keys, clients, turns).guard()
+  return async (given, tunnel) => {
+    const definition = parseDefinition(given)
+    const open = typeof usedLinks === 'function' ? usedLinks : () => Promise.resolve(usedLinks)
+    const used = hasLinks(definition) ? await open() : undefined
+    return new Making(definition, tunnel, keys, clients, turns, used).guard()
+  }
+}
+
+function hasLinks({ links, paths = {} }: GuardDefinition): boolean {
+  return links === true || Object.values(paths).some(ways => ways.links === true)
 }
 
 /** One guard in the making. */
@@ -40,13 +50,14 @@ class Making {
     keys: ReadonlyMap<string, IssuerKeys>,
     clients: ReadonlyMap<string, LoginClient>,
     turns: HashTurns,
+    usedLinks: UsedLinks | undefined,
   ) {
     this.#turns = turns
     this.#definition = definition
     this.#tunnel = tunnel
     this.#keys = keys
     this.#clients = clients
-    this.#book = new SessionBook(definition.key, definition.sessionMs, definition.revoked)
+    this.#book = new SessionBook(definition.key, definition.sessionMs, definition.revoked, usedLinks)
   }
 
   async guard(): Promise<Guard> {

@@ -1,7 +1,9 @@
 // Sessions of browsers that were let in: signed cookies, and what of them has ended before its time.
 
 import { randomBytes } from 'node:crypto'
+import { sha256 } from '../own-guard.ts'
 import { seal, unseal } from '../seal.ts'
+import type { UsedLinks } from '../store.ts'
 import { Kept } from './kept.ts'
 import { isBelow } from './paths.ts'
 import type { Request, SessionTerms, Way, WayKind } from './way.ts'
@@ -46,11 +48,17 @@ export class SessionBook {
   readonly #ended = new Map<string, number>()
   /** Links that work once and were used, and when each expires. */
   readonly #used = new Map<string, number>()
+  /** The same across restarts of the server; `undefined`: it keeps nothing. */
+  readonly #kept: UsedLinks | undefined
+  /** Ids are made up by clients: those of another key are other links. */
+  readonly #space: string
   /** What sessions, links and other permissions keep open. */
   readonly kept: Kept = new Kept()
 
   /** `revoked`: ids of links that were taken back. */
-  constructor(key: string, sessionMs: number, revoked: readonly string[] = []) {
+  constructor(key: string, sessionMs: number, revoked: readonly string[] = [], usedLinks?: UsedLinks) {
+    this.#kept = usedLinks
+    this.#space = usedLinks === undefined ? '' : sha256(`used ${key}`).toString('base64url')
     this.#key = key
     this.#sessionMs = sessionMs
     this.#revoked = new Set(revoked)
@@ -109,7 +117,7 @@ export class SessionBook {
   }
 
   hasUsed(id: string): boolean {
-    return this.#used.has(id)
+    return this.#used.has(id) || this.#kept?.has(`${this.#space} ${id}`) === true
   }
 
   /** A link that works once is used. `false`: there is no room to remember it, so it must not work. */
@@ -117,7 +125,8 @@ export class SessionBook {
     const now = Date.now()
     if (this.#used.size >= MAX_USED)
       for (const [one, endsAt] of this.#used) if (endsAt < now) this.#used.delete(one)
-    if (this.#used.size >= MAX_USED) return false
+    if (this.#used.size >= MAX_USED || this.#kept?.use(`${this.#space} ${id}`, expiresAt) === false)
+      return false
     this.#used.set(id, expiresAt)
     return true
   }

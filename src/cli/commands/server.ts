@@ -26,6 +26,7 @@ import { aborted } from '../stop.ts'
 import { type Succession, startSuccessor, successionOf } from '../successor.ts'
 import type { TokenSource } from '../token-source.ts'
 import { Totals } from '../totals.ts'
+import { UsedLinksFile } from '../used-links.ts'
 import { faultsError } from './config.ts'
 
 export interface ServeSettings {
@@ -51,6 +52,7 @@ async function serveWith(
   run: Run,
 ): Promise<void> {
   const upgrade = new Upgrade(run, succession)
+  const usedLinks = new UsedLinksFile(run.environment)
   const follower = file === undefined ? undefined : new Follower(file, flags, run)
   let source: CertificateSource | undefined
   let admin: AdminListener | undefined
@@ -69,7 +71,18 @@ async function serveWith(
     const inherited = passedDescriptors(run.environment, process.pid)
     const areLocal = await areLocalSockets(inherited)
     const plugins = given.pluginFiles && (await loadPlugins(given.pluginFiles))
-    const besides = { source, admin, log, plugins, tokens, cluster, sharedRates, areLocal, upgrade }
+    const besides = {
+      source,
+      admin,
+      log,
+      plugins,
+      tokens,
+      cluster,
+      sharedRates,
+      usedLinks,
+      areLocal,
+      upgrade,
+    }
     const wanted = { ...given, ...addedBy(besides, given), reportRate: run.reportRate }
     const options = { ...(source?.added(wanted) ?? wanted), ...(inherited.length > 0 && { inherited }) }
     // Options that cannot be used at all are reported first.
@@ -84,6 +97,7 @@ async function serveWith(
     tokens?.close()
     cluster?.close()
     sharedRates?.close()
+    await usedLinks.close()
   }
 }
 
@@ -137,12 +151,13 @@ async function openTokens(
 
 /** What these add to the options of the server, also to those of a reload. */
 const addedBy = (
-  { admin, log, plugins, tokens, cluster, sharedRates }: Besides,
+  { admin, log, plugins, tokens, cluster, sharedRates, usedLinks }: Besides,
   given: ServerConfigOptions,
 ): Pick<
   ServerConfigOptions,
-  'admin' | 'cluster' | 'guards' | 'middlewares' | 'observers' | 'sharedRates' | 'tokens'
+  'admin' | 'cluster' | 'guards' | 'middlewares' | 'observers' | 'sharedRates' | 'tokens' | 'usedLinks'
 > => ({
+  ...(usedLinks !== undefined && { usedLinks: usedLinks.open }),
   ...(sharedRates !== undefined && { sharedRates }),
   ...(tokens !== undefined && { tokens: tokens.tokens(given) }),
   ...(admin !== undefined && { admin: admin.options }),
@@ -171,6 +186,7 @@ interface Besides {
   readonly tokens: TokenSource | undefined
   readonly cluster: ClusterSource | undefined
   readonly sharedRates: RedisRates | undefined
+  readonly usedLinks: UsedLinksFile | undefined
   /** Only this machine reaches the sockets that were passed to it. */
   readonly areLocal: boolean
   readonly upgrade: Upgrade | undefined
@@ -341,6 +357,7 @@ class Follower {
     tokens: undefined,
     cluster: undefined,
     sharedRates: undefined,
+    usedLinks: undefined,
     areLocal: true,
     upgrade: undefined,
   }

@@ -1,0 +1,74 @@
+// Links that work once and were used, in a SQLite file: they stay used when the server starts again.
+
+import { Database } from 'bun:sqlite'
+import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { TunnelError } from '../errors.ts'
+import type { UsedLinks } from '../store.ts'
+
+const BUSY_MS = 5_000
+/** Above: links that work once are refused, until some of these would have expired. About 100 MB. */
+const MAX_ROWS = 1_000_000
+
+/** In one file, with mode 0600. Throws `OPTION_INVALID` when the file cannot be used. */
+export class SqliteUsedLinks implements UsedLinks {
+  readonly #database: Database
+  readonly #maxRows: number
+
+  constructor(path: string, maxRows: number = MAX_ROWS) {
+    this.#maxRows = maxRows
+    try {
+      this.#database = open(path)
+    } catch (cause) {
+      const reason = cause instanceof Error ? cause.message : String(cause)
+      throw new TunnelError('OPTION_INVALID', `The file of used links ${path} cannot be used: ${reason}.`, {
+        cause,
+      })
+    }
+  }
+
+  has(id: string): boolean {
+    return (
+      this.#database.query('select 1 from used where id = ? and untilMs > ?').get(id, Date.now()) !== null
+    )
+  }
+
+  use(id: string, untilMs: number): boolean {
+    return this.#database
+      .transaction(() => {
+        this.#database.query('delete from used where untilMs <= ?').run(Date.now())
+        // The query always answers with one row.
+        const { count } = this.#database.query('select count(*) as count from used').get() as {
+          count: number
+        }
+        if (count >= this.#maxRows) return false
+        return this.#database.query('insert or ignore into used values (?, ?)').run(id, untilMs).changes > 0
+      })
+      .immediate()
+  }
+
+  close(): void {
+    this.#database.close()
+  }
+}
+
+function open(path: string): Database {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  closeSync(openSync(path, 'a', 0o600))
+  chmodSync(path, 0o600)
+  const database = new Database(path, { strict: true })
+  try {
+    database.run(`pragma busy_timeout = ${BUSY_MS}`)
+    database.run('pragma journal_mode = wal')
+    // A link that was used stays so after a power cut.
+    database.run('pragma synchronous = full')
+    database.run(
+      'create table if not exists used (id text primary key, untilMs integer not null) strict, without rowid',
+    )
+    database.run('create index if not exists usedUntil on used (untilMs)')
+    return database
+  } catch (error) {
+    database.close()
+    throw error
+  }
+}
