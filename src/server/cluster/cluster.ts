@@ -50,6 +50,8 @@ export class Cluster {
   readonly #places: Places
   readonly #holds: Holds
   readonly #peers = new Map<string, Peer>()
+  /** Those that give no signs of life, and since when. */
+  readonly #silent = new Map<string, number>()
   #url = ''
   #secret: string
   #waiting = 0
@@ -132,6 +134,7 @@ export class Cluster {
       const isKnown = await this.#sayAlive()
       const isDue = performance.now() - this.#restoredAt > this.#times.holdMs / 3
       if (!isKnown || isDue || this.#isFailing) await this.#restore()
+      if (this.#peers.size > 0) this.#forgetPeers(await this.#directory.nodes())
       this.#isFailing = false
     } catch (error) {
       this.#failed(error as Error)
@@ -149,12 +152,23 @@ export class Cluster {
   async #restore(): Promise<void> {
     await this.#holds.restore()
     this.#restoredAt = performance.now()
-    this.#forgetPeers(await this.#directory.nodes())
   }
 
+  /**
+   * A server without signs of life for `leaseMs`, while the directory answers, is gone: what is under way to it fails, also where its
+   * machine says nothing any more. Not at once: a directory that lost its data hears of one server after the other.
+   */
   #forgetPeers(alive: readonly Node[]): void {
+    const now = performance.now()
     for (const [id, peer] of this.#peers) {
-      if (alive.some(node => node.id === id)) continue
+      if (alive.some(node => node.id === id)) {
+        this.#silent.delete(id)
+        continue
+      }
+      const since = this.#silent.get(id) ?? now
+      this.#silent.set(id, since)
+      if (now - since < this.#times.leaseMs) continue
+      this.#silent.delete(id)
       this.#peers.delete(id)
       peer.close()
     }
@@ -164,6 +178,7 @@ export class Cluster {
   #failed(error: Error): void {
     if (this.#isFailing) return
     this.#isFailing = true
+    this.#silent.clear()
     this.#host.failed(new TunnelError('CLUSTER_UNREACHABLE', messageOf(error), { cause: error }))
   }
 

@@ -1,5 +1,6 @@
 // A connection to another server of the cluster, as a stream of the pool: what is written goes there, what comes is the answer.
 
+import { eventLoop } from '../../event-loop.ts'
 import { latin1 } from '../../http/characters.ts'
 import { Stream, type StreamHandler, type StreamOwner } from '../../session/stream.ts'
 import type { Address, Socket, SocketHandler } from '../../socket.ts'
@@ -9,6 +10,12 @@ import { dial } from '../../sockets/dial.ts'
 const MAX_GREETING_BYTES = 4_096
 /** Bytes that the visitor has not taken yet; above, the connection is not read: what a stream of a session has at first. */
 const MAX_WAITING_BYTES = 262_144
+
+/**
+ * What the other server may take until it is connected and has greeted. A frozen one accepts connections and says nothing; nothing was
+ * sent by then, so the request may go elsewhere.
+ */
+const GREETING_MS = 2_000
 
 export interface PeerChannelHost {
   readonly address: Address
@@ -28,18 +35,24 @@ export class PeerChannel implements StreamOwner, SocketHandler {
   #answer: Uint8Array = new Uint8Array(0)
   #hasEnded = false
   #isPaused = false
+  readonly #dialling = new AbortController()
+  #stopTimer: () => void
   #waitingBytes = 0
 
   constructor(host: PeerChannelHost, tunnel: number, handler: StreamHandler) {
     this.#host = host
     this.stream = new Stream(this, 0, tunnel, handler)
     this.stream.window = MAX_WAITING_BYTES
+    this.#stopTimer = eventLoop.after(GREETING_MS, () => {
+      this.#socket?.terminate()
+      this.#lose(new Error('it does not answer'))
+    })
     void this.#dial()
   }
 
   async #dial(): Promise<void> {
     try {
-      const socket = await dial(this.#host.address, this)
+      const socket = await dial(this.#host.address, this, this.#dialling.signal)
       if (this.stream.isClosed) return socket.terminate()
       this.#socket = socket
       socket.write(this.#host.greeting)
@@ -73,6 +86,8 @@ export class PeerChannel implements StreamOwner, SocketHandler {
   sendReset(stream: Stream): void {
     stream.isClosed = true
     stream.queue.length = 0
+    this.#stopTimer()
+    this.#dialling.abort()
     this.#socket?.terminate()
     this.#host.gone(this)
   }
@@ -110,6 +125,7 @@ export class PeerChannel implements StreamOwner, SocketHandler {
       return this.#lose(new Error(`it answers ${line} to a server of its cluster`))
     }
     this.#isGreeted = true
+    this.#stopTimer()
     this.#host.greeted()
     this.#flush()
     if (answer.length > end + 4) this.#hand(answer.subarray(end + 4))
@@ -165,6 +181,8 @@ export class PeerChannel implements StreamOwner, SocketHandler {
     if (stream.isClosed) return
     stream.isClosed = true
     stream.queue.length = 0
+    this.#stopTimer()
+    this.#dialling.abort()
     this.#host.gone(this)
     // Nothing was sent before the greeting: the request may go anywhere else.
     const delivered = this.#isGreeted ? stream.sentBytes : 0
