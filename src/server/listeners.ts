@@ -7,7 +7,7 @@ import type { Socket, SocketHandler } from '../socket.ts'
 import type { Listening, ServerTls } from '../sockets/bun.ts'
 import type { InheritedSocket } from '../sockets/inherited.ts'
 import type { Admission, Seat } from './admission.ts'
-import { type AcceptVisitor, acceptThrough } from './entrances.ts'
+import { type AcceptVisitor, acceptThrough, entranceOf } from './entrances.ts'
 import type { HttpFront } from './fronts/http.ts'
 import type { acceptHttp2 } from './fronts/http2.ts'
 import type { TlsFront } from './fronts/tls.ts'
@@ -30,6 +30,8 @@ export class Listeners {
   #tls: Listening | undefined
   /** For redirects and challenges. */
   #http: Listening | undefined
+  /** For servers of this machine. */
+  #peers: Listening | undefined
   /** Where hellos are read before TLS begins. */
   #termination: TlsTermination | undefined
   /** Loaded where visitors may speak HTTP/2. */
@@ -121,6 +123,7 @@ export class Listeners {
         (httpFront: HttpFront): AcceptVisitor =>
         (socket, entrance, seat) =>
           this.#accept(httpFront, socket, entrance, seat)
+      this.#peers = await this.#listenForPeers(settings, front(this.#httpFront))
       if (readsHellos(settings)) {
         this.#termination = await this.#terminationOf(settings)
         await (await import('./termination.ts')).TlsTermination.check()
@@ -167,9 +170,27 @@ export class Listeners {
     this.#main?.stop(closeActive)
     this.#tls?.stop(closeActive)
     this.#http?.stop(closeActive)
+    this.#peers?.stop(closeActive)
     this.#room.inheritance?.close()
     if (!closeActive) return
     this.#tlsFront.stop()
+  }
+
+  /** On a unix socket, for a cluster whose servers are on one machine. */
+  async #listenForPeers({ cluster }: ServerSettings, accept: AcceptVisitor): Promise<Listening | undefined> {
+    const path = /^unix:(.+)$/.exec(cluster?.peerUrl ?? '')?.[1]
+    if (path === undefined) return undefined
+    const [{ chmod }, { listenBun }] = await Promise.all([
+      import('node:fs/promises'),
+      import('../sockets/bun.ts'),
+    ])
+    const listening = listenBun({
+      unix: path,
+      failed: error => this.#room.failed(error),
+      accept: socket => accept(socket, entranceOf(this.#room, 'http'), undefined),
+    })
+    await chmod(path, 0o600)
+    return listening
   }
 
   /** The sockets that this server was given. */

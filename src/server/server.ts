@@ -224,13 +224,22 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   // ── Start and stop ─────────────────────────────────────────────────────────────────────────────────────────
 
   async #open(): Promise<void> {
-    await this.#loadMiddlewares(this.#room.settings)
-    await this.#listeners.open()
+    const { settings } = this.#room
+    await this.#loadMiddlewares(settings)
+    // Who comes by a socket that listens already is there at once: everything else is ready before. Only a server that takes any
+    // free port must have it first, to say where the others reach it.
+    const { port, cluster } = settings
+    const joinsFirst = port !== 0 || cluster?.peerUrl !== undefined
     try {
-      await this.#openAdmin(this.#room.settings.admin)
-      await this.#joinCluster(this.#room.settings)
+      await this.#openAdmin(settings.admin)
+      if (joinsFirst) await this.#joinCluster(settings)
+      await this.#listeners.open()
+      if (!joinsFirst) await this.#joinCluster(settings)
     } catch (error) {
       this.#listeners.close(true)
+      this.#room.cluster?.stop()
+      await this.#admin?.stop()
+      this.#admin = undefined
       throw error
     }
   }

@@ -135,6 +135,8 @@ function checkCluster(cluster: ClusterOptions | undefined): ClusterOptions | und
   if (secret !== undefined && secret.length < 32)
     throw new TunnelError('OPTION_INVALID', 'cluster.secret must have at least 32 characters.')
   const url = peerUrl === undefined ? undefined : URL.parse(peerUrl)
+  // A socket of this machine.
+  if (url?.protocol === 'unix:' && url.pathname.startsWith('/')) return cluster
   const isUrl = url !== null && (url === undefined || /^https?:$/.test(url.protocol))
   if (!isUrl || (url !== undefined && url.pathname !== '/'))
     throw new TunnelError(

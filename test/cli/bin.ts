@@ -113,6 +113,10 @@ export class Running implements AsyncDisposable {
     this.#child.terminal?.write(keys)
   }
 
+  get pid(): number {
+    return this.#child.pid
+  }
+
   kill(signal: NodeJS.Signals): void {
     this.#child.kill(signal)
   }

@@ -27,6 +27,7 @@ import { type Succession, startSuccessor, successionOf } from '../successor.ts'
 import type { TokenSource } from '../token-source.ts'
 import { Totals } from '../totals.ts'
 import { UsedLinksFile } from '../used-links.ts'
+import type { Place } from '../workers.ts'
 import { faultsError } from './config.ts'
 
 export interface ServeSettings {
@@ -34,12 +35,16 @@ export interface ServeSettings {
   readonly file: string | undefined
   /** They win over the file. */
   readonly flags: ServerConfigOptions
+  /** Processes that share the ports; 1: this one. */
+  readonly workers: number
 }
 
 export async function serve(settings: ServeSettings, run: Run): Promise<void> {
   const succession = successionOf(run.environment)
   try {
-    await serveWith(settings, succession, run)
+    const place = (await placeIn(run.environment))?.place
+    if (settings.workers > 1 && place === undefined) await serveByWorkers(settings, succession, run)
+    else await serveWith(settings, place, succession, run)
   } catch (error) {
     succession?.failed(error)
     throw error
@@ -48,17 +53,18 @@ export async function serve(settings: ServeSettings, run: Run): Promise<void> {
 
 async function serveWith(
   { file, flags }: ServeSettings,
+  place: Place | undefined,
   succession: Succession | undefined,
   run: Run,
 ): Promise<void> {
-  const upgrade = new Upgrade(run, succession)
+  const upgrade = new Upgrade(run, succession, place)
   const usedLinks = new UsedLinksFile(run.environment)
   const follower = file === undefined ? undefined : new Follower(file, flags, run)
   let source: CertificateSource | undefined
   let admin: AdminListener | undefined
   let log: AccessLog | undefined
   let tokens: TokenSource | undefined
-  let cluster: ClusterSource | undefined
+  let cluster: ClusterEnd | undefined
   let sharedRates: RedisRates | undefined
   try {
     const { open, ...given } = follower === undefined ? flags : await follower.read()
@@ -66,7 +72,7 @@ async function serveWith(
     admin = await openAdmin(given, run, upgrade)
     log = await openLog(given)
     tokens = await openTokens(given, run)
-    cluster = await openCluster(given)
+    cluster = place === undefined ? await openCluster(given) : await openPlace(place)
     sharedRates = await openRates(given)
     const inherited = passedDescriptors(run.environment, process.pid)
     const areLocal = await areLocalSockets(inherited)
@@ -82,6 +88,7 @@ async function serveWith(
       usedLinks,
       areLocal,
       upgrade,
+      place,
     }
     const wanted = { ...given, ...addedBy(besides, given), reportRate: run.reportRate }
     const options = { ...(source?.added(wanted) ?? wanted), ...(inherited.length > 0 && { inherited }) }
@@ -117,6 +124,40 @@ async function openLog({ accessLog: config }: ServerConfigOptions): Promise<Acce
 }
 
 /** Its code is loaded for a server that is not alone. */
+/** Its code is loaded for a process that was started as a worker. */
+async function placeIn(
+  environment: Run['environment'],
+): Promise<{ readonly place: Place | undefined } | undefined> {
+  if (environment.LOCALTUNNELS_WORKER === undefined) return undefined
+  const { placeOf } = await import('../workers.ts')
+  return { place: placeOf(environment) }
+}
+
+async function openPlace(place: Place): Promise<ClusterEnd> {
+  const { WorkerCluster } = await import('../worker-cluster.ts')
+  return WorkerCluster.open(place)
+}
+
+/** This process serves nobody: it holds what the workers share. */
+async function serveByWorkers(
+  { file, flags, workers: count }: ServeSettings,
+  succession: Succession | undefined,
+  run: Run,
+): Promise<void> {
+  const { Workers, sharedSockets, refuseUnshared } = await import('../workers.ts')
+  const follower = file === undefined ? undefined : new Follower(file, flags, run)
+  const given = follower === undefined ? flags : await follower.read()
+  follower?.stop()
+  refuseUnshared(given)
+  const upgrade = new Upgrade(run, succession, undefined)
+  const descriptors = await sharedSockets(given, passedDescriptors(run.environment, process.pid))
+  const workers = await Workers.start(count, descriptors, run)
+  // They read the file themselves, when it changes or they are told so.
+  run.onHangup(() => workers.tell('SIGHUP'))
+  const isReplaced = await upgrade.served({ descriptors })
+  await (isReplaced ? workers.handOver() : workers.stop())
+}
+
 async function openCluster({ clusterOf }: ServerConfigOptions): Promise<ClusterSource | undefined> {
   if (clusterOf === undefined) return undefined
   if (clusterOf.url === '')
@@ -177,6 +218,9 @@ async function loadPlugins(paths: readonly string[]): Promise<LoadedPlugins> {
   return (await import('../plugin-files.ts')).loadPlugins(paths)
 }
 
+/** Where the server has its names from, if not from itself. */
+export type ClusterEnd = Pick<ClusterSource, 'options' | 'check' | 'close'>
+
 /** What a server has besides its options. */
 interface Besides {
   readonly source: CertificateSource | undefined
@@ -184,12 +228,13 @@ interface Besides {
   readonly log: AccessLog | undefined
   readonly plugins: LoadedPlugins | undefined
   readonly tokens: TokenSource | undefined
-  readonly cluster: ClusterSource | undefined
+  readonly cluster: ClusterEnd | undefined
   readonly sharedRates: RedisRates | undefined
   readonly usedLinks: UsedLinksFile | undefined
   /** Only this machine reaches the sockets that were passed to it. */
   readonly areLocal: boolean
   readonly upgrade: Upgrade | undefined
+  readonly place: Place | undefined
 }
 
 /** Throws `OPEN_SERVER` when everybody could have a tunnel. */
@@ -247,7 +292,8 @@ async function runServer(
   await server.start()
   const domains = options.domains ?? ['localhost']
   const { url, port, tlsPort } = server
-  output.event({ type: 'listening', url, port, ...(tlsPort !== undefined && { tlsPort }), domains })
+  if (besides.place === undefined || besides.place.number === 1)
+    output.event({ type: 'listening', url, port, ...(tlsPort !== undefined && { tlsPort }), domains })
   if (admin !== undefined && server.adminUrl !== undefined) {
     admin.opened(server.adminUrl)
     const message = `The admin listener is at ${server.adminUrl}. On this machine: localtunnels admin tunnels`
@@ -270,27 +316,36 @@ class Upgrade implements AdminUpgrade {
   readonly isSuccessor: boolean
   readonly #run: Run
   readonly #succession: Succession | undefined
+  readonly #isWorker: boolean
   readonly #serving = deferred()
   readonly #replaced = deferred()
   #isReplaced = false
-  #server: ServerEnd | undefined
+  #server: Pick<ServerEnd, 'descriptors'> | undefined
   #running: Promise<number> | undefined
 
-  constructor(run: Run, succession: Succession | undefined) {
+  constructor(run: Run, succession: Succession | undefined, place: Place | undefined) {
+    this.#isWorker = place !== undefined
     this.#run = run
     this.#succession = succession
     this.isSuccessor = succession !== undefined
     // At once: the signal would end a program that is still starting. It waits until this one serves.
-    run.onUpgrade(() => void this.run().catch(error => this.#tell(error)))
+    // A worker is replaced by who started it.
+    run.onUpgrade(() => {
+      if (!this.#isWorker) void this.run().catch(error => this.#tell(error))
+    })
   }
 
   /** It serves. Resolves when it is to stop: `true` when another program serves in its place. */
-  async served(server: ServerEnd): Promise<boolean> {
+  async served(server: Pick<ServerEnd, 'descriptors'>): Promise<boolean> {
     this.#server = server
     this.#serving.resolve()
-    if (this.#succession === undefined) notify('READY=1', this.#run.environment)
+    const { stop, environment } = this.#run
+    // Before its word: the answer may come at once.
+    const told = this.#isWorker ? (await import('../workers.ts')).toldByParent(stop) : undefined
+    if (this.#succession === undefined) notify('READY=1', environment)
     this.#succession?.serves()
-    return Promise.race([aborted(this.#run.stop).then(() => false), this.#replaced.promise.then(() => true)])
+    if (told !== undefined) return told
+    return Promise.race([aborted(stop).then(() => false), this.#replaced.promise.then(() => true)])
   }
 
   run(): Promise<number> {
@@ -360,6 +415,7 @@ class Follower {
     usedLinks: undefined,
     areLocal: true,
     upgrade: undefined,
+    place: undefined,
   }
   readonly #changes: Changes
 

@@ -5,6 +5,7 @@ import type { ServerConfigOptions } from '../../config/server-config.ts'
 import { TunnelError } from '../../errors.ts'
 import type { Actions } from '../actions.ts'
 import { Flags } from '../flags.ts'
+import { workerCount } from '../worker-count.ts'
 import { acmeOptions, acmeSettings } from './acme.ts'
 import { adminAddress } from './admin.ts'
 import { LOG_RATE_OPTION, outputWish, QUIET_OPTION } from './printing.ts'
@@ -18,7 +19,12 @@ export function addServerCommand(program: Command, actions: Actions): void {
   for (const option of serverOptions()) server.addOption(option)
   server.action(async () => {
     const flags = new Flags(server)
-    const settings = { file: flags.text('config'), flags: serverSettings(flags) }
+    const text = flags.text('workers')
+    const settings = {
+      file: flags.text('config'),
+      flags: serverSettings(flags),
+      workers: text === undefined ? 1 : workerCount(text),
+    }
     return actions.serve(settings, outputWish(flags))
   })
 }
@@ -120,6 +126,9 @@ function serverOptions(): Option[] {
     ).env('TUNNEL_SERVER_CLUSTER'),
     new Option('--peer-url <url>', 'where they reach this one (default: the address it listens on)').env(
       'TUNNEL_SERVER_PEER_URL',
+    ),
+    new Option('--workers <count>', 'processes that share the ports: auto for one a core (default: 1)').env(
+      'TUNNEL_SERVER_WORKERS',
     ),
     new Option('--json', 'print one JSON event a line').env('TUNNEL_SERVER_JSON'),
     new Option('--log-rate <lines>', LOG_RATE_OPTION).env('TUNNEL_SERVER_LOG_RATE'),

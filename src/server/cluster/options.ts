@@ -7,7 +7,7 @@ export interface ClusterOptions {
   readonly directory: Directory
   /**
    * Where the other servers reach this one, with its scheme and port: `http://10.0.0.2:8080`. Use `https:` where strangers can
-   * read along. Default: the address it listens on, or the first of this machine that is not loopback.
+   * read along. `unix:/path` for servers of one machine: it listens there, too, for this user alone. Default: the address it listens on, or the first of this machine that is not loopback.
    */
   readonly peerUrl?: string
   /** What the servers know each other by, at least 32 characters. Default: one is made, and kept in the directory. */

@@ -34,15 +34,9 @@ export class Peer implements PeerChannelHost {
   #isGone = false
 
   constructor(node: Node, context: PeerContext) {
-    const { hostname, port, protocol } = new URL(node.url)
-    const isTls = protocol === 'https:'
     this.#node = node
     this.#context = context
-    this.address = {
-      host: hostname.replace(/^\[|\]$/g, ''),
-      port: port === '' ? (isTls ? 443 : 80) : Number(port),
-      ...(isTls && { tls: { serverName: context.controlHost } }),
-    }
+    this.address = addressOf(node.url, context.controlHost)
     this.greeting = greeting(context.controlHost, peerProof(context.secret, node.id))
     const connections = {
       isClosed: false,
@@ -109,4 +103,15 @@ export class Peer implements PeerChannelHost {
 function writeHead(visit: Visit): number {
   const { address, proto } = visit.hop(undefined)
   return writeHeadWithLine(visit, visitorLine({ address, proto, isCertified: visit.isCertified === true }))
+}
+
+function addressOf(url: string, controlHost: string): Address {
+  const { hostname, port, protocol, pathname } = new URL(url)
+  if (protocol === 'unix:') return { unix: pathname }
+  const isTls = protocol === 'https:'
+  return {
+    host: hostname.replace(/^\[|\]$/g, ''),
+    port: port === '' ? (isTls ? 443 : 80) : Number(port),
+    ...(isTls && { tls: { serverName: controlHost } }),
+  }
 }

@@ -1,0 +1,88 @@
+// A directory for other processes of this machine: they come by a unix socket that only this user can open.
+
+import { chmod } from 'node:fs/promises'
+import { createServer, type Server, type Socket } from 'node:net'
+import type { Directory } from '../directory.ts'
+import { Lines, MAX_LINE_BYTES } from './lines.ts'
+
+const METHODS = ['beat', 'claim', 'restore', 'release', 'find', 'leave', 'nodes', 'secret'] as const
+
+export interface Call {
+  readonly id: number
+  readonly method: (typeof METHODS)[number]
+  readonly given: readonly unknown[]
+}
+
+export type Said =
+  | { readonly id: number; readonly result: unknown }
+  | { readonly id: number; readonly error: string }
+  | { readonly changed: readonly [name: string, node: string, epoch: number] }
+
+export class DirectoryDoor implements AsyncDisposable {
+  readonly path: string
+  readonly #directory: Directory
+  readonly #server: Server
+  readonly #open = new Set<Socket>()
+  #stopListening: (() => void) | undefined
+
+  /** `path`: in a folder that only this user may enter. Rejects with the error of the system. */
+  static async open(path: string, directory: Directory): Promise<DirectoryDoor> {
+    const door = new DirectoryDoor(path, directory)
+    await door.#listen()
+    return door
+  }
+
+  private constructor(path: string, directory: Directory) {
+    this.path = path
+    this.#directory = directory
+    this.#server = createServer(socket => this.#accept(socket))
+  }
+
+  async #listen(): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    this.#server.once('error', reject)
+    this.#server.listen(this.path, resolve)
+    await promise
+    await chmod(this.path, 0o600)
+    this.#stopListening = await this.#directory.listen({
+      changed: (name, node, epoch) => {
+        for (const socket of this.#open) say(socket, { changed: [name, node, epoch] })
+      },
+      reconnected() {},
+    })
+  }
+
+  #accept(socket: Socket): void {
+    this.#open.add(socket)
+    const lines = new Lines(line => void this.#answer(socket, line as Call)) // what `UnixDirectory` writes
+    socket.on('data', (bytes: Uint8Array) => {
+      if (!lines.take(bytes)) socket.destroy()
+    })
+    socket.on('error', () => {})
+    socket.on('close', () => this.#open.delete(socket))
+  }
+
+  async #answer(socket: Socket, { id, method, given }: Call): Promise<void> {
+    try {
+      if (!METHODS.includes(method)) throw new Error(`there is no ${method}`)
+      const call = this.#directory[method] as (...given: readonly unknown[]) => Promise<unknown>
+      say(socket, { id, result: await call.apply(this.#directory, given as unknown[]) })
+    } catch (error) {
+      say(socket, { id, error: error instanceof Error ? error.message : String(error) })
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stopListening?.()
+    for (const socket of this.#open) socket.destroy()
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#server.close(() => resolve())
+    await promise
+  }
+}
+
+function say(socket: Socket, said: Said): void {
+  // It reads no more: it is better off without a directory than this process without memory.
+  if (socket.writableLength > MAX_LINE_BYTES) socket.destroy()
+  else socket.write(`${JSON.stringify(said)}\n`)
+}
