@@ -366,6 +366,8 @@ export interface ServerTunnelRule {
   readonly queueTimeout?: number | string
   /** Length of a request body, announced or not; above: 413. Default: that of the server. */
   readonly maxContentLength?: number | string
+  /** From when a request goes to its client to the head of the answer, uploads included; above: 504. Default: `limits.origin-timeout` alone. */
+  readonly answerTimeout?: number | string
   /** Length of a request head; above: 431. Default: that of the server. */
   readonly maxHead?: number | string
   /** Bytes a second, each way, of all visitors of a tunnel; above, bytes wait and nothing is cut. Default: no bound. */

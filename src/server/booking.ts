@@ -5,6 +5,7 @@ import type { RequestHead } from '../http/head.ts'
 import { parentOf } from '../http/tracing.ts'
 import type { Pass, Reading, Refusal } from '../plugin.ts'
 import type { Account } from '../unsent.ts'
+import type { AnswerDeadline } from './answer-deadline.ts'
 import type { ClientReports } from './clients.ts'
 import type { Cluster } from './cluster/cluster.ts'
 import { MOVED_HEADER } from './cluster/peer-wire.ts'
@@ -42,6 +43,8 @@ export interface BookingHost {
   shapesOf(tunnel: Tunnel, address: string): Shapes | undefined
   /** What an upstream becomes when middlewares wrap it; the same one when there are none. */
   wrapped(upstream: Upstream, wrapping: Wrapping): Upstream
+  /** Calls `over` when the time is over. */
+  answerDeadline(ms: number, over: () => void): AnswerDeadline
   /** Whether answers say how long they took. */
   readonly hasServerTiming: boolean
   /** Whether visitors reach tunnels by https. */
@@ -106,6 +109,9 @@ export class Booking implements Visitor, Wrapping {
   /** A guard refused it, or a middleware got this from the app's side. */
   #guardCode: ErrorCode | undefined
   #maxBodyBytes = Number.POSITIVE_INFINITY
+  /** Of a tunnel with a time of its own; 0: none. */
+  #answerTimeoutMs = 0
+  #answerDeadline: AnswerDeadline | undefined
   /** It counts there until it is over. */
   #pressure: Pressure | undefined
   /** For observers. */
@@ -192,6 +198,7 @@ export class Booking implements Visitor, Wrapping {
       return this.#busy('CIRCUIT_OPEN', Math.ceil(waitMs / 1_000))
     }
     this.#pressure = pressure
+    this.#answerTimeoutMs = pressure.answerTimeoutMs
     return this.#routeTo(this.#choose(tunnel))
   }
 
@@ -320,6 +327,7 @@ export class Booking implements Visitor, Wrapping {
 
   /** The final head of its answer is about to go out. */
   answered(status: number): void {
+    this.#answerDeadline?.stop()
     this.#watched?.answered(status)
   }
 
@@ -337,6 +345,7 @@ export class Booking implements Visitor, Wrapping {
 
   /** It is over; `code` says why, when it failed. */
   finished({ answerStatus, answerBytes, requestBytes }: Result, failure: ErrorCode | undefined): void {
+    this.#answerDeadline?.stop()
     const code = failure ?? this.#guardCode
     // One for no tunnel is seen by those who watch all of them.
     if (this.#tunnel === undefined && code !== undefined) this.#watch('')
@@ -425,6 +434,10 @@ export class Booking implements Visitor, Wrapping {
   /** The request is this member's, whose client gets a report. */
   #servedBy(member: Member): void {
     member.began()
+    if (this.#answerTimeoutMs > 0)
+      this.#answerDeadline ??= this.#host.answerDeadline(this.#answerTimeoutMs, () =>
+        this.#arrival.breakOff('ORIGIN_TIMEOUT'),
+      )
     if (this.#host.hasServerTiming) this.#sentAt = performance.now()
     this.#watched?.sent()
     this.#member = member

@@ -18,6 +18,8 @@ export interface Arrival {
   readonly isForwarded: boolean
   /** Whether only the control host may serve it, because the server is full. Asks again: some visitors may have left. */
   isRefused(): boolean
+  /** The request goes wrong: the visitor gets to know why, if no answer has begun. */
+  breakOff(code: ErrorCode): void
   /** Cuts the connection: the visitor must not take what it has for complete. */
   terminate(): void
 }

@@ -16,6 +16,8 @@ export class Pressure {
   readonly slots: Slots | undefined
   readonly maxContentLength: number
   readonly maxHeadBytes: number
+  /** 0: none. */
+  readonly answerTimeoutMs: number
 
   constructor(
     { breaker, maxInFlight, maxQueued = 100, queueTimeoutMs = 10_000, ...rule }: TunnelRule,
@@ -26,6 +28,7 @@ export class Pressure {
     this.slots =
       maxInFlight === undefined ? undefined : new Slots({ maxInFlight, maxQueued, queueTimeoutMs }, deadlines)
     this.maxContentLength = rule.maxContentLength ?? Number.POSITIVE_INFINITY
+    this.answerTimeoutMs = rule.answerTimeoutMs ?? 0
     this.maxHeadBytes = rule.maxHeadBytes ?? Number.POSITIVE_INFINITY
   }
 }

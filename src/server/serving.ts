@@ -1,6 +1,7 @@
 // Where each request goes: to the control host, to a tunnel's client, into a wait, or to an error page.
 
 import type { Node } from '../directory.ts'
+import { AnswerDeadline } from './answer-deadline.ts'
 import { Booking, type BookingDesk, type BookingHost, type Wrapping } from './booking.ts'
 import { PEER_PROTOCOL } from './cluster/peer-wire.ts'
 import { type ControlHost, controlRoute } from './control.ts'
@@ -43,6 +44,10 @@ export class Serving implements BookingDesk, BookingHost {
     const booking = new Booking(arrival, this)
     booking.route = this.#route(arrival, booking)
     return booking
+  }
+
+  answerDeadline(ms: number, over: () => void): AnswerDeadline {
+    return new AnswerDeadline(this.#room.deadlines, ms, over)
   }
 
   get hasServerTiming(): boolean {

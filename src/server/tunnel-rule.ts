@@ -20,6 +20,11 @@ export interface TunnelRule extends ForTunnels {
    * `BODY_TOO_LARGE`; where the answer has begun, the connection is cut.
    */
   readonly maxContentLength?: number
+  /**
+   * From when a request goes to its client to the head of the answer, uploads included. Milliseconds. Default: `originTimeoutMs` of the
+   * server alone, which holds as well. Above: 504 `ORIGIN_TIMEOUT`. Counted in quarters of a second.
+   */
+  readonly answerTimeoutMs?: number
   /** Length of a request head in bytes. Default that of the server. Above: 431 `HEAD_TOO_LARGE`. */
   readonly maxHeadBytes?: number
   /**

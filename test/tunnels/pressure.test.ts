@@ -137,3 +137,31 @@ test('rules that cannot be used are refused', () => {
   ])
     expect(() => new TunnelServer({ tunnelRules: [rule] })).toThrow('tunnelRules')
 })
+
+test('an app may have less time for an answer than the server gives, and one that has begun takes as long as it likes', async () => {
+  using slow = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    fetch(request) {
+      if (request.url.endsWith('/never')) return new Promise<Response>(() => {})
+      return new Response(
+        new ReadableStream({
+          async start(controller) {
+            controller.enqueue('begun ')
+            await Bun.sleep(1_500)
+            controller.enqueue('and done')
+            controller.close()
+          },
+        }),
+      )
+    },
+  })
+  const tunnelRules = [{ answerTimeoutMs: 250 }]
+  await using tunnel = await startTunnel({ port: slow.port ?? 0 }, { server: { tunnelRules } })
+  const [late, long] = await Promise.all([
+    ask(tunnel.port, tunnel.host, { path: '/never' }),
+    ask(tunnel.port, tunnel.host, { path: '/' }),
+  ])
+  expect(late).toMatchObject({ status: 504, code: 'ORIGIN_TIMEOUT' })
+  expect(long).toMatchObject({ status: 200, body: 'begun and done' })
+})

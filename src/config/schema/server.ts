@@ -171,6 +171,12 @@ const TUNNEL_RULE: Fields = {
     meaning: 'Length of a request body, announced or not; above: 413',
     default: 'that of the server',
   },
+  'answer-timeout': {
+    value: { type: 'duration', least: 1 },
+    option: 'answerTimeoutMs',
+    meaning: 'From when a request goes to its client to the head of the answer, uploads included; above: 504',
+    default: '`limits.origin-timeout` alone',
+  },
   'max-head': {
     value: { type: 'size', least: 1 },
     option: 'maxHeadBytes',

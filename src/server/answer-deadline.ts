@@ -1,0 +1,26 @@
+// How long an app has for the head of its answer, where a tunnel has a time of its own.
+
+import type { Deadline, Deadlines } from './deadlines.ts'
+
+export class AnswerDeadline implements Deadline {
+  dueTick = 0
+  readonly #deadlines: Deadlines
+  readonly #over: () => void
+
+  /** Calls `over` when `ms` are over, unless it is stopped before. */
+  constructor(deadlines: Deadlines, ms: number, over: () => void) {
+    this.#deadlines = deadlines
+    this.#over = over
+    deadlines.watch(this)
+    deadlines.arm(this, ms)
+  }
+
+  expired(): void {
+    this.stop()
+    this.#over()
+  }
+
+  stop(): void {
+    this.#deadlines.forget(this)
+  }
+}
