@@ -8,7 +8,13 @@ import type { LinkSettings } from './commands/link.ts'
 import type { Desk, LoginSettings } from './commands/login.ts'
 import type { McpSettings } from './commands/mcp.ts'
 import type { RawSettings } from './commands/raw.ts'
-import type { ReplaySettings, RequestsDesk, RequestsSettings, WaitSettings } from './commands/requests.ts'
+import type {
+  FixtureSettings,
+  ReplaySettings,
+  RequestsDesk,
+  RequestsSettings,
+  WaitSettings,
+} from './commands/requests.ts'
 import type { RunSettings } from './commands/run.ts'
 import type { ServeSettings } from './commands/server.ts'
 import type { ShareSettings } from './commands/share.ts'
@@ -28,6 +34,7 @@ export interface Actions {
   requests(settings: RequestsSettings): Promise<void>
   replay(settings: ReplaySettings): Promise<void>
   wait(settings: WaitSettings): Promise<void>
+  saveFixture(settings: FixtureSettings): Promise<void>
   mcp(settings: McpSettings): Promise<void>
   serve(settings: ServeSettings, output: OutputWish): Promise<void>
   doctor(settings: DoctorSettings): Promise<void>
@@ -73,6 +80,8 @@ export function createActions({ start, write, log, stop, ended }: Stage): Action
     replay: async settings =>
       ended(await (await import('./commands/requests.ts')).replay(settings, inspection)),
     wait: async settings => ended(await (await import('./commands/requests.ts')).wait(settings, inspection)),
+    saveFixture: async settings =>
+      (await import('./commands/requests.ts')).saveCaptured(settings, inspection),
     mcp: async settings => {
       const { mcp } = await import('./commands/mcp.ts')
       await mcp(settings, { environment: process.env, input: process.stdin, write, stop })

@@ -16,6 +16,7 @@ export const COMMANDS: readonly string[] = [
   'requests',
   'replay',
   'wait',
+  'fixture',
   'login',
   'logout',
   'whoami',

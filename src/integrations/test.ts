@@ -11,6 +11,8 @@ import type { Exchange, WaitOptions } from '../client/inspect/seen.ts'
 import type { FetchHandler, TunnelClientOptions } from '../client/options.ts'
 import { startLocalServer } from './local-server.ts'
 
+export { type DeliverOptions, deliver } from './deliver.ts'
+
 /** Less than the 5 s that bun test and vitest give a test: its failure then says what came instead. */
 const WAIT_MS = 4_000
 /** A test that wants every request gets every request. */

@@ -14,6 +14,7 @@ export const idleProgram = (): ReturnType<typeof createProgram> =>
     requests: nothing,
     replay: nothing,
     wait: nothing,
+    saveFixture: nothing,
     mcp: nothing,
     doctor: nothing,
     checkConfig: nothing,

@@ -6,6 +6,7 @@ import { diffLines } from '../diff-lines.ts'
 import { editableText, editOf } from '../edited-request.ts'
 import { editText } from '../editor.ts'
 import { EXIT } from '../exit-codes.ts'
+import { saveFixture } from '../fixture.ts'
 import { formatBytes, formatDuration, visible } from '../format.ts'
 import { InspectorSession } from '../inspector-session.ts'
 
@@ -36,6 +37,12 @@ export interface ReplaySettings extends Common {
 export interface WaitSettings extends Common {
   readonly filter: string
   readonly timeoutMs: number
+}
+
+export interface FixtureSettings extends Common {
+  /** Or `latest`. */
+  readonly id: string
+  readonly file: string
 }
 
 export interface RequestsDesk {
@@ -107,6 +114,14 @@ function textOf(bytes: Uint8Array): string | undefined {
   } catch {
     return undefined
   }
+}
+
+export async function saveCaptured(
+  { id, file, pid, isJson }: FixtureSettings,
+  desk: RequestsDesk,
+): Promise<void> {
+  const detail = await saveFixture(InspectorSession.find(desk.environment, pid), id, file)
+  desk.write(isJson ? `${JSON.stringify({ file, exchange: detail.id })}\n` : `${file}: ${line(detail)}\n`)
 }
 
 /** Resolves to the exit code: that of a time that ran out when nothing came. */

@@ -1,10 +1,10 @@
 // Tools that send a request again, and keep one as a file.
 
-import { writeFile } from 'node:fs/promises'
 import { isAbsolute, relative, resolve } from 'node:path'
 import type { Diff, Edit, ExchangeDetail, ReplayResult } from '../../client/inspect/exchange.ts'
 import { TunnelError } from '../../errors.ts'
 import { diffLines } from '../diff-lines.ts'
+import { saveFixture } from '../fixture.ts'
 import { checkPath, shortRow } from './reading.ts'
 import { redactedValue } from './redact.ts'
 import { SESSION_ARGUMENT, type Sessions, sessionOf } from './sessions.ts'
@@ -89,22 +89,13 @@ export function replayingTools(sessions: Sessions): readonly Tool[] {
       },
       required: ['id', 'file'],
       isReading: false,
-      call: async (given, signal) => {
+      call: async given => {
         const name = given.text('file') ?? ''
         const path = resolve(name)
         const inside = relative(process.cwd(), path)
         if (!name.endsWith('.http') || inside.startsWith('..') || isAbsolute(inside))
           throw new TunnelError('OPTION_INVALID', 'file must end with .http and be below the current folder.')
-        const id = encodeURIComponent(given.text('id') ?? '')
-        const text = await sessionOf(sessions, given).text(`exchanges/${id}/as/http`, signal)
-        try {
-          // Never over what is there.
-          await writeFile(path, text, { flag: 'wx' })
-        } catch (cause) {
-          throw new TunnelError('OPTION_INVALID', `${inside} cannot be written, or is there already.`, {
-            cause,
-          })
-        }
+        await saveFixture(sessionOf(sessions, given), given.text('id') ?? '', path)
         return { said: `Written to ${inside}.` }
       },
     },

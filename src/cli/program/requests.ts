@@ -52,6 +52,19 @@ export function addRequestCommands(program: Command, actions: Actions): void {
     const resign = flags.isOn('resign') ? true : flags.isOff('resign') ? false : undefined
     return actions.replay({ id, times, ...how, resign, ...sessionOf(flags) })
   })
+  const fixture = program
+    .command('fixture')
+    .description('keep captured requests as files for tests')
+    .helpOption('-h, --help', 'print this help')
+    .helpCommand(false)
+  const save = fixture
+    .command('save')
+    .description('write a captured request to a new file; deliver() of localtunnels/test sends it to an app')
+    .helpOption('-h, --help', 'print this help')
+    .argument('<id>', 'its number, or: latest')
+    .argument('<file>', 'such as test/hooks/paid.http')
+  for (const option of sessionOptions()) save.addOption(option)
+  save.action((id: string, file: string) => actions.saveFixture({ id, file, ...sessionOf(new Flags(save)) }))
   const until = add(
     'wait',
     'wait until a request has come that matches',

@@ -179,7 +179,7 @@ export class InspectApi {
     if (entry.requestHead.length === 0) throw new TunnelError('REPLAY_IMPOSSIBLE')
     const showing = this.#showing(query)
     const text = exported(entry, format, showing, this.#inspector.urlOf(entry))
-    return new Response(text, {
+    return new Response(typeof text === 'string' ? text : new Uint8Array(text), {
       headers: {
         ...SAFE_HEADERS,
         'content-type': format === 'har' ? 'application/json' : 'text/plain; charset=utf-8',

@@ -1,6 +1,6 @@
 // An exchange as text for use elsewhere. Secrets are left out unless they are asked for.
 
-import { latin1 } from '../../http/characters.ts'
+import { joined } from '../../http/characters.ts'
 import { VERSION } from '../../version.ts'
 import { contentOf } from './content.ts'
 import type { Entry } from './entry.ts'
@@ -25,7 +25,12 @@ const NOT_THE_VISITORS = new Set([
 ])
 
 /** `baseUrl`: of the service, as the client reaches it. */
-export function exported(entry: Entry, format: Format, showing: Showing, baseUrl: string): string {
+export function exported(
+  entry: Entry,
+  format: Format,
+  showing: Showing,
+  baseUrl: string,
+): string | Uint8Array {
   switch (format) {
     case 'curl':
       return curl(entry, showing, baseUrl)
@@ -182,9 +187,11 @@ function jsonOf(text: string): string | undefined {
 
 // ── As sent ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-function http(entry: Entry, showing: Showing): string {
-  const bytes = entry.requestBody.bytes
-  return `${headText(entry.requestHead, showing)}${latin1(bytes, 0, bytes.length)}`
+/** Byte for byte: a body in UTF-8 would be another one as text of single bytes. Secrets are left out. */
+function http(entry: Entry, showing: Showing): Uint8Array {
+  const lines = headText(entry.requestHead, showing).split('\r\n')
+  const head = lines.filter(line => !line.includes(MASK)).join('\r\n')
+  return joined([Buffer.from(head, 'latin1'), entry.requestBody.bytes])
 }
 
 // ── HAR 1.2 ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,0 +1,93 @@
+// A captured webhook, delivered to an app in a test: signed as its provider would sign it now.
+
+import { readFile } from 'node:fs/promises'
+import type { FetchHandler } from '../client/options.ts'
+import { signed } from '../client/webhooks/signatures.ts'
+import { PROVIDERS, type Provider } from '../client/webhooks/verify-options.ts'
+import { TunnelError } from '../errors.ts'
+
+export interface DeliverOptions {
+  /** The provider and the secret with which the app checks: `{ stripe: 'whsec_…' }`. Default: the signature of the file. */
+  readonly sign?: Partial<Record<Provider, string>>
+  /** Headers instead of those of the file; `undefined` leaves one out. */
+  readonly headers?: Readonly<Record<string, string | undefined>>
+  /** What the URL of the request begins with. Default: `http://` and the Host of the file. */
+  readonly base?: string
+}
+
+/** Lines of one connection, or that follow from the body. */
+const FRAMING = new Set([
+  'host',
+  'content-length',
+  'transfer-encoding',
+  'connection',
+  'keep-alive',
+  'expect',
+  'te',
+  'trailer',
+  'upgrade',
+])
+
+/**
+ * Reads a request from a file of `localtunnels fixture save`, and answers what `fetch` answers to it. Secrets that the file has not are
+ * left out. Rejects with `OPTION_INVALID` for a file that is no request.
+ */
+export async function deliver(
+  file: string | URL,
+  fetch: FetchHandler,
+  options: DeliverOptions = {},
+): Promise<Response> {
+  const { method, target, fields, body } = parse(await readFile(file), String(file))
+  const host = fields.find(([name]) => name.toLowerCase() === 'host')?.[1] ?? 'localhost'
+  const headers = new Headers()
+  for (const [name, value] of fields) if (!FRAMING.has(name.toLowerCase())) headers.append(name, value)
+  const request = { header: (name: string) => headers.get(name) ?? undefined, body }
+  for (const [provider, secret] of Object.entries(options.sign ?? {})) {
+    if (!isProvider(provider))
+      throw new TunnelError('OPTION_INVALID', `sign: "${provider}" is none of ${PROVIDERS.join(', ')}.`)
+    const now = Math.floor(Date.now() / 1_000)
+    for (const [name, value] of Object.entries(signed(provider, request, { secret, now })))
+      headers.set(name, value)
+  }
+  for (const [name, value] of Object.entries(options.headers ?? {}))
+    if (value === undefined) headers.delete(name)
+    else headers.set(name, value)
+  const path = target.startsWith('/') ? target : `/${target}`
+  const hasBody = method !== 'GET' && method !== 'HEAD'
+  return await fetch(
+    new Request(`${options.base ?? `http://${host}`}${path}`, {
+      method,
+      headers,
+      ...(hasBody && { body: new Uint8Array(body) }),
+    }),
+  )
+}
+
+function isProvider(name: string): name is Provider {
+  return PROVIDERS.some(one => one === name)
+}
+
+interface Fixture {
+  readonly method: string
+  readonly target: string
+  readonly fields: readonly (readonly [string, string])[]
+  readonly body: Uint8Array
+}
+
+/** Lines may end with LF alone: people edit such files. */
+function parse(bytes: Buffer, file: string): Fixture {
+  const invalid = (what: string) => new TunnelError('OPTION_INVALID', `${file} is no request: ${what}.`)
+  const [crlf, lf] = [bytes.indexOf('\r\n\r\n'), bytes.indexOf('\n\n')]
+  const isCrlf = crlf >= 0 && (lf < 0 || crlf < lf)
+  if (!isCrlf && lf < 0) throw invalid('no empty line ends its head')
+  const head = bytes.subarray(0, isCrlf ? crlf : lf).toString('latin1')
+  const [first = '', ...lines] = head.split(/\r?\n/)
+  const [, method, target] = /^([!#$%&'*+.^_`|~\w-]+) (\S+)(?: HTTP\/1\.[01])?$/.exec(first) ?? []
+  if (method === undefined || target === undefined) throw invalid(`its first line is "${first.slice(0, 80)}"`)
+  const fields = lines.map(line => {
+    const at = line.indexOf(':')
+    if (at <= 0) throw invalid(`"${line.slice(0, 80)}" is no header`)
+    return [line.slice(0, at), line.slice(at + 1).trim()] as const
+  })
+  return { method, target, fields, body: bytes.subarray(isCrlf ? crlf + 4 : lf + 2) }
+}
