@@ -43,7 +43,7 @@ export function addRequestCommands(program: Command, actions: Actions): void {
     new Option('--resign', 'sign the webhook afresh (default: if its signature was valid)').env(
       'TUNNEL_RESIGN',
     ),
-    new Option('--no-resign', 'send the signature that was captured'),
+    new Option('--no-resign', 'send the signature that was captured').env('TUNNEL_NO_RESIGN'),
   )
   again.action((id: string) => {
     const flags = new Flags(again)
