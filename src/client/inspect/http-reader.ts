@@ -255,6 +255,7 @@ export class HttpReader {
   #beginBody(way: Way, kept: KeptBytes, kind: BodyKind, length: number): void {
     const body = this.#bodies[way]
     body.framer.begin(kind, length)
+    body.tail.begin()
     body.kept = kept
     body.isChunked = kind === 'chunked'
     body.isOfKnownLength = kind === 'length'

@@ -9,6 +9,12 @@ export class Tail {
   /** Where the last payload of the current piece ended; -1: it had none. */
   #payloadEnd = -1
 
+  /** A body begins, perhaps behind one that was not chunked and told where its payload ended. */
+  begin(): void {
+    this.#bytes = NOTHING
+    this.#payloadEnd = -1
+  }
+
   /** Payload was handed out, up to this index of the piece that is being fed. */
   payload(end: number): void {
     this.#payloadEnd = end
