@@ -112,6 +112,11 @@ export class MemoryDirectory implements Directory {
         }
       }
       this.#epoch = Math.max(this.#epoch, hold.epoch)
+      // The server has claimed it again since it said this.
+      if (record !== undefined && own !== undefined && own > hold.epoch) {
+        record.until = this.#now() + times.holdMs
+        continue
+      }
       this.#put(node, hold, times)
       if (own === undefined) this.#tell(hold.name, node, hold.epoch)
     }

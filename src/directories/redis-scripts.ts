@@ -97,6 +97,8 @@ for at = 3, #ARGV, 4 do
   local own = found and found.nodes[node]
   local taken = found and not own and (found.shared ~= shared or (shared ~= '1' and tonumber(found.epoch) >= epoch))
   if taken then lost[#lost + 1] = name
+  -- The server has claimed it again since it said this.
+  elseif own and own > epoch then redis.call('pexpire', prefix .. 'name:' .. name, ms)
   else
     local last = tonumber(redis.call('get', prefix .. 'epoch') or '0')
     if epoch > last then redis.call('set', prefix .. 'epoch', epoch) end

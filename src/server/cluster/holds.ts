@@ -27,10 +27,14 @@ export interface Claimed {
 
 /** A directory that is early says how long; more tries than these find it in another state. */
 const MAX_TRIES = 5
+/** Names given back while the directory is away; those above it stay reserved for `holdMs`. */
+const MAX_UNRELEASED = 10_000
 
 export class Holds {
   readonly #host: HoldsHost
   readonly #held = new Map<string, Hold>()
+  /** Given back, and the directory could not be told yet: the epoch of each. */
+  readonly #unreleased = new Map<string, number>()
   #isLeaving = false
   #highestEpoch = 0
 
@@ -70,7 +74,9 @@ export class Holds {
     const { node, directory, times } = this.#host
     const wish = { name, shown: resume === undefined ? '' : proofOf(resume), next: proofOf(secret), isShared }
     for (let tries = 0; tries < MAX_TRIES; tries++) {
-      const outcome = await directory.claim(node, wish, times).catch((cause: unknown) => cause as Error)
+      const outcome = await this.#releaseLate(name)
+        .then(() => directory.claim(node, wish, times))
+        .catch((cause: unknown) => cause as Error)
       if (outcome instanceof Error) return this.#unreached(name, wish.next, isShared, outcome)
       if (outcome.kind === 'taken') return name.includes('.') ? 'HOST_TAKEN' : 'NAME_TAKEN'
       if (outcome.kind === 'early') {
@@ -123,7 +129,10 @@ export class Holds {
     if (hold === undefined || this.#isLeaving) return
     this.#held.delete(name)
     const { directory, node } = this.#host
-    directory.release(node, name, hold.epoch).catch((error: Error) => this.#host.failed(error))
+    directory.release(node, name, hold.epoch).catch((error: Error) => {
+      if (this.#unreleased.size < MAX_UNRELEASED) this.#unreleased.set(name, hold.epoch)
+      this.#host.failed(error)
+    })
   }
 
   /** The directory says who holds a name now. */
@@ -138,9 +147,25 @@ export class Holds {
   /** Tells the directory all of them: it has forgotten, or would soon. */
   async restore(): Promise<void> {
     const { directory, node, times } = this.#host
+    for (const name of [...this.#unreleased.keys()]) await this.#releaseLate(name)
     const held = [...this.#held.values()]
     if (held.length === 0) return
-    for (const name of await directory.restore(node, held, times)) this.#lose(name)
+    const lost = new Set(await directory.restore(node, held, times))
+    for (const { name, epoch } of held) {
+      const now = this.#held.get(name)
+      // Claimed again meanwhile: what is lost is the earlier hold.
+      if (lost.has(name) && now?.epoch === epoch) this.#lose(name)
+      // Given back meanwhile: the directory may have heard that first, and then that it is held.
+      if (!lost.has(name) && now === undefined && !this.#isLeaving) await directory.release(node, name, epoch)
+    }
+  }
+
+  /** Tells the directory what it could not be told before. Rejects while it is away. */
+  async #releaseLate(name: string): Promise<void> {
+    const epoch = this.#unreleased.get(name)
+    if (epoch === undefined) return
+    await this.#host.directory.release(this.#host.node, name, epoch)
+    this.#unreleased.delete(name)
   }
 
   leave(): void {
