@@ -20,6 +20,8 @@ export interface Started {
   readonly process: Bun.Subprocess
   /** Its process number, once it serves. Rejects with why it does not, and then it is gone. */
   readonly serving: Promise<number>
+  /** It has nothing under way and waits for the others. */
+  readonly idle: Promise<void>
   /** It has served. */
   readonly hasServed: () => boolean
   /** With its exit code. */
@@ -30,6 +32,7 @@ export interface Started {
 export function startProgram(descriptors: readonly number[], environment: Environment): Started {
   const { promise, resolve, reject } = Promise.withResolvers<number>()
   const failed = (code: ErrorCode, why: string) => reject(new TunnelError(code, why))
+  const idle = Promise.withResolvers<void>()
   let hasServed = false
   const child = Bun.spawn({
     // The number of a process is known in it only.
@@ -40,6 +43,7 @@ export function startProgram(descriptors: readonly number[], environment: Enviro
       const word: Partial<Record<string, unknown>> =
         typeof message === 'object' && message !== null ? { ...message } : {}
       if (typeof word.failed === 'string') return failed(codeOf(word.code), word.failed)
+      if (word.idle === true) idle.resolve()
       if (word.pid === undefined) return
       hasServed = true
       resolve(child.pid)
@@ -56,7 +60,7 @@ export function startProgram(descriptors: readonly number[], environment: Enviro
     clearTimeout(timer)
     if (!hasServed) child.kill('SIGKILL')
   })
-  return { process: child, serving, hasServed: () => hasServed, exited: child.exited }
+  return { process: child, serving, idle: idle.promise, hasServed: () => hasServed, exited: child.exited }
 }
 
 /**

@@ -3,7 +3,7 @@
 import { join } from 'node:path'
 import { UnixDirectory } from '../directories/unix.ts'
 import type { ClusterOptions } from '../server/cluster/options.ts'
-import type { Place } from './workers.ts'
+import { othersIdle, type Place } from './workers.ts'
 
 export class WorkerCluster {
   readonly options: ClusterOptions
@@ -14,7 +14,7 @@ export class WorkerCluster {
     const directory = await UnixDirectory.open(join(folder, 'directory'))
     // The socket of the worker before may be there still.
     const peerUrl = `unix:${join(folder, `worker-${number}-${process.pid}`)}`
-    return new WorkerCluster({ directory, peerUrl, times: { earlyMs: 0 } }, directory)
+    return new WorkerCluster({ directory, peerUrl, othersIdle, times: { earlyMs: 0 } }, directory)
   }
 
   private constructor(options: ClusterOptions, directory: UnixDirectory) {

@@ -158,16 +158,31 @@ export class Workers {
     await this.#gone()
   }
 
-  #say(word: 'handOver' | 'stop'): void {
+  #say(word: 'handOver' | 'stop' | 'leave'): void {
     for (const { process } of this.#started) process.send({ [word]: true })
   }
 
   async #gone(): Promise<void> {
     for (const cancel of this.#pauses) cancel()
+    // Visitors of one ask for tunnels of another: none leaves while one has something under way.
+    await Promise.all([...this.#started].map(({ idle, exited }) => Promise.race([idle, exited])))
+    this.#say('leave')
     await Promise.all([...this.#started].map(({ exited }) => exited))
     await this.#door[Symbol.asyncDispose]()
     await rm(this.#folder, { recursive: true, force: true })
   }
+}
+
+/** Says to the process that started this one that nothing is under way here. Resolves when that is so at all workers. */
+export function othersIdle(): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  if (process.connected !== true) return Promise.resolve()
+  process.on('message', message => {
+    if (typeof message === 'object' && message !== null && 'leave' in message) resolve()
+  })
+  process.on('disconnect', resolve)
+  process.send?.({ idle: true })
+  return promise
 }
 
 /** Resolves with whether another program is to take over, when the process that started this one says so or is gone. */

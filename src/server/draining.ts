@@ -50,6 +50,11 @@ export class Draining {
     })
   }
 
+  /** Resolves when something outside of this server is over, or after `timeoutMs`. */
+  async untilOver(over: Promise<void>, timeoutMs: number): Promise<void> {
+    await bounded(timeoutMs, resolve => void over.then(resolve, resolve))
+  }
+
   /** Resolves when all visitors have closed, with their last bytes read: to cut one now could destroy them. Or after a while. */
   async untilEmpty(): Promise<void> {
     if (this.#isEmpty) return

@@ -170,9 +170,10 @@ export class Listeners {
     this.#main?.stop(closeActive)
     this.#tls?.stop(closeActive)
     this.#http?.stop(closeActive)
-    this.#peers?.stop(closeActive)
     this.#room.inheritance?.close()
     if (!closeActive) return
+    // Until now: servers that end together serve each other's visitors to the last.
+    this.#peers?.stop(true)
     this.#tlsFront.stop()
   }
 
@@ -180,16 +181,14 @@ export class Listeners {
   async #listenForPeers({ cluster }: ServerSettings, accept: AcceptVisitor): Promise<Listening | undefined> {
     const path = /^unix:(.+)$/.exec(cluster?.peerUrl ?? '')?.[1]
     if (path === undefined) return undefined
-    const [{ chmod }, { listenBun }] = await Promise.all([
-      import('node:fs/promises'),
-      import('../sockets/bun.ts'),
-    ])
+    const [{ chmodSync }, { listenBun }] = await Promise.all([import('node:fs'), import('../sockets/bun.ts')])
     const listening = listenBun({
       unix: path,
       failed: error => this.#room.failed(error),
       accept: socket => accept(socket, entranceOf(this.#room, 'http'), undefined),
     })
-    await chmod(path, 0o600)
+    // In the same turn: another program of this user finds it closed to others, or does not find it.
+    chmodSync(path, 0o600)
     return listening
   }
 

@@ -256,6 +256,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       deadlines: room.deadlines,
       controlHost: domains[0] ?? 'localhost',
       lost: name => room.lost(name),
+      claimedElsewhere: name => this.#startupHold.isElsewhere(name),
       isServedHere: name => {
         const { name: tunnel } = room.tunnels.hostNames.destinationOf(name) ?? { name }
         return room.tunnels.find(tunnel)?.upstream !== undefined
@@ -339,13 +340,18 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     // The operator's questions are for the other program.
     if (code === 'SERVER_REPLACED') this.#admin?.close()
     room.isShut = true
-    room.cluster?.leave()
+    const { othersIdle } = room.settings.cluster ?? {}
+    if (othersIdle === undefined) room.cluster?.leave()
     for (const client of clients) client.drain(code)
     this.#startupHold.end('SERVER_DRAINING')
     tunnels.drain('SERVER_DRAINING')
     tunnels.routesChanged()
     this.#visitors.drain()
+    const until = performance.now() + room.limits.drainTimeoutMs
     await this.#draining.untilIdle(room.limits.drainTimeoutMs)
+    if (othersIdle !== undefined)
+      await this.#draining.untilOver(othersIdle(), Math.max(0, until - performance.now()))
+    room.cluster?.leave()
     room.state = 'stopped'
     tunnels.clear('SERVER_DRAINING')
     for (const client of [...clients]) client.close('SERVER_DRAINING')

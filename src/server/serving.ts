@@ -103,9 +103,8 @@ export class Serving implements BookingDesk, BookingHost {
     if (destination.kind === 'control' && isClients && settings.clientCa && !arrival.isCertified)
       return refusal('CLIENT_CERTIFICATE_MISSING')
     if (destination.kind === 'control')
-      return isDraining && head.upgrade !== ''
-        ? refusal('SERVER_DRAINING')
-        : controlRoute(arrival, this.#control)
+      // Of the cluster's other servers, visitors still come here.
+      return isDraining && isClients ? refusal('SERVER_DRAINING') : controlRoute(arrival, this.#control)
     if (arrival.isRefused()) return refusal('VISITOR_LIMIT')
     if (destination.kind === 'unknown') return this.#routeToUnknown(arrival, booking)
     return this.#routeToTunnel(arrival, booking, destination)

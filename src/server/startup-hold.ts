@@ -70,6 +70,11 @@ export class StartupHold implements Deadline {
     for (const waiting of [...(this.#waiting.get(name) ?? [])]) waiting.finish()
   }
 
+  /** Another server of the cluster has the name now. Not seen here: when that server is gone, requests wait again. */
+  isElsewhere(name: string): void {
+    for (const waiting of [...(this.#waiting.get(name) ?? [])]) waiting.finish()
+  }
+
   expired(): void {
     this.end('SERVER_STARTING')
   }

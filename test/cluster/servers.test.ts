@@ -42,6 +42,24 @@ test('a visitor at another server gets what it would get at the one that has the
   expect(cluster.errors).toEqual([])
 })
 
+test('a visitor who waits at a server that has just started goes on when the client comes to another', async () => {
+  let questions = 0
+  class Counting extends MemoryDirectory {
+    override find(name: string) {
+      questions++
+      return super.find(name)
+    }
+  }
+  const directory = new Counting()
+  await using cluster = new TestCluster({}, () => Promise.resolve(directory))
+  const a = await cluster.server()
+  const b = await cluster.server({ limits: { startupHoldMs: 60_000 } })
+  const answer = ask(b.port, 'shop.localhost')
+  await eventually(() => questions === 1, 'the visitor to wait')
+  await cluster.client({ server: a.url, subdomain: 'shop', fetch: () => new Response('hello') })
+  expect(await answer).toMatchObject({ status: 200, body: 'hello' })
+})
+
 test('a name is held once, and nobody but its holder takes it to another server', async () => {
   await using cluster = new TestCluster()
   const [a, b] = [await cluster.server(), await cluster.server()]

@@ -24,6 +24,8 @@ export interface ClusterHost {
   readonly controlHost: string
   /** Another server holds the name: its tunnel here is over. */
   lost(name: string): void
+  /** Another server has claimed the name. */
+  claimedElsewhere(name: string): void
   /** Whether a tunnel of this server has the name, with a client that is there. */
   isServedHere(name: string): boolean
   failed(error: Error): void
@@ -89,6 +91,7 @@ export class Cluster {
         changed: (name, node, epoch) => {
           this.#places.changed(name, node)
           this.#holds.changed(name, node, epoch)
+          if (node !== '' && node !== this.node) this.#host.claimedElsewhere(name)
         },
         reconnected: () => {
           this.#places.doubt()

@@ -17,6 +17,11 @@ export interface ClusterOptions {
    * again, or `grant` it the name at this server, which loses it if another server holds it. Default `refuse`.
    */
   readonly whenUnreachable?: 'refuse' | 'grant'
+  /**
+   * For servers that end together, such as workers: called when this one has nothing under way, resolves when that is so at all
+   * of them. Until then it serves what their visitors ask of its tunnels; at most `drainTimeoutMs`. Default: it leaves alone.
+   */
+  readonly othersIdle?: () => Promise<void>
   /** How long things last; the same at all servers. Default: `CLUSTER_TIMES`. */
   readonly times?: Partial<DirectoryTimes>
 }

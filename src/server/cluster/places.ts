@@ -10,12 +10,19 @@ const KNOWN_MS = 30_000
 const FREE_MS = 1_000
 /** Questions under way. One more is refused: names are cheap to make up. */
 const MAX_QUESTIONS = 1_000
+/** Of one question, when a change overtook the answer: what was asked for may have come meanwhile. */
+const MAX_AGAIN = 2
 
 /** A question under way. */
 interface Asked {
   /** Who holds the name, as a change said meanwhile: the answer may be older. */
   node?: string
   answer: Promise<readonly Node[]>
+}
+
+/** No change says otherwise. */
+function isLatestOf(nodes: readonly Node[], { node }: Asked): boolean {
+  return node === undefined || hasNode(nodes, node)
 }
 
 interface Known {
@@ -47,8 +54,10 @@ export class Places {
 
   async #ask(name: string, known: Known | undefined, asking: Asked): Promise<readonly Node[]> {
     try {
-      const nodes = await this.#directory.find(name)
-      const isLatest = asking.node === undefined || hasNode(nodes, asking.node)
+      let nodes = await this.#directory.find(name)
+      for (let again = 0; again < MAX_AGAIN && asking.node !== '' && !isLatestOf(nodes, asking); again++)
+        nodes = await this.#directory.find(name)
+      const isLatest = isLatestOf(nodes, asking)
       if (isLatest && this.#asked.get(name) === asking) this.#keep(name, nodes)
       return nodes
     } catch (error) {
