@@ -8,6 +8,7 @@ export type {
   FetchHandler,
   HealthOptions,
   HttpTunnelOptions,
+  InboxWishOptions,
   OriginOptions,
   SharedTunnelOptions,
   TcpTunnelOptions,

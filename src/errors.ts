@@ -151,6 +151,9 @@ export type ErrorCode =
   | 'WAIT_TIMEOUT'
   | 'INSPECTOR_NOT_FOUND'
   | 'SIGNATURE_INVALID'
+  | 'INBOX_REFUSED'
+  | 'INBOX_FULL'
+  | 'INBOX_FAILED'
   | 'INSPECT_STORE_FAILED'
   | 'OBSERVER_FAILED'
   | 'MIDDLEWARE_FAILED'
@@ -1150,6 +1153,30 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     true,
     'No client with an inspector runs here for this user.',
     'Start one with --inspect, or name one with --pid when there are several.',
+  ),
+  INBOX_REFUSED: entry(
+    215,
+    403,
+    'user',
+    false,
+    'The server keeps no webhooks for this client.',
+    'Leave out inbox, or use a token of a server whose operator has given it an inbox.',
+  ),
+  INBOX_FULL: entry(
+    216,
+    503,
+    'server',
+    true,
+    'The client is away, and its inbox has no room for another webhook.',
+    'Send it again later; start the client so that those that wait are delivered.',
+  ),
+  INBOX_FAILED: entry(
+    218,
+    503,
+    'server',
+    true,
+    'The client is away, and its inbox cannot be written.',
+    'Send it again later; the operator finds the reason in the log of the server.',
   ),
   SIGNATURE_INVALID: entry(
     208,

@@ -8,6 +8,7 @@ export type {
   FetchHandler,
   HealthOptions,
   HttpTunnelOptions,
+  InboxWishOptions,
   OriginOptions,
   SharedTunnelOptions,
   TcpTunnelOptions,
@@ -24,6 +25,7 @@ export { defineConfig } from './config/define.ts'
 export type { ClientFile, ServerFile } from './config/input.ts'
 export { ERRORS, type ErrorCode, type ErrorEntry, TunnelError } from './errors.ts'
 export type { GuardOptions, JwtRule, LinkOptions, LoginRule, RateRule, WaysIn } from './guard.ts'
+export type { InboxStore } from './inbox.ts'
 export {
   alternativeNames,
   calculateBackoff,
@@ -63,11 +65,13 @@ export { type JwtTokenRule, jwtTokens } from './plugins/jwt-tokens.ts'
 export { type OpenTelemetryOptions, openTelemetry } from './plugins/open-telemetry.ts'
 export { type RateOptions, rate } from './plugins/rate.ts'
 export type { AdminOptions } from './server/admin/options.ts'
+export type { InboxOptions } from './server/inbox/options.ts'
 export type { ServerLimits, TokenRule, TunnelServerEvents, TunnelServerOptions } from './server/options.ts'
 export { TunnelServer } from './server/server.ts'
 export type { ServerStats } from './server/stats.ts'
 export type { BreakerRule, TunnelRule } from './server/tunnel-rule.ts'
 export type { UsedLinks } from './store.ts'
+export { openInbox } from './stores/open-inbox.ts'
 export { openOperations } from './stores/open-operations.ts'
 export { openUsedLinks } from './stores/open-used-links.ts'
 export type { ReadToken, TokenFault, TokenIdentity, TokenReader, TokenScope } from './tokens.ts'

@@ -90,6 +90,7 @@ export async function withGuards({
   tokensFile: _tokensFile,
   adminListener: _adminListener,
   clusterOf: _clusterOf,
+  inboxOf: _inboxOf,
   rates = [],
   jwtTokens = [],
   sharedRates,

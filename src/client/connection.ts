@@ -28,6 +28,8 @@ export interface Registration {
   readonly isGuarded?: boolean
   /** It answers the hosts that were asked for. */
   readonly isHosted?: boolean
+  /** What comes while the client is away is kept. */
+  readonly isBoxed?: boolean
   /** What the server speaks to the app, if it is not HTTP/1.1. */
   readonly protocol?: 'h2c' | 'h2'
   /** Instead of `resume`, on the JSON wire: a probe of the public side that proves this secret gets an answer. */

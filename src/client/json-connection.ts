@@ -132,7 +132,11 @@ export class JsonConnection implements Connection {
   // ── Connection ─────────────────────────────────────────────────────────────────────────────────────────────
 
   register(settings: TunnelSettings, { name = '' }: Wish): Promise<Registration> {
-    const { kind, token, routes, isWildcard, pool, health, guard, hostNames, protocol } = settings
+    const { kind, token, routes, isWildcard, pool, health, guard, hostNames, protocol, inbox } = settings
+    if (inbox !== undefined) {
+      const text = 'The server speaks the JSON wire, which has no inbox.'
+      return Promise.reject(new TunnelError('INBOX_REFUSED', text))
+    }
     if (guard !== undefined) {
       const text = 'The server speaks the JSON wire, which has no guards, so the tunnel is not opened.'
       return Promise.reject(new TunnelError('GUARD_UNSUPPORTED', text))

@@ -137,6 +137,20 @@ export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
    * Streams wire only.
    */
   readonly protocol?: 'http/1.1' | 'h2c' | 'h2'
+  /**
+   * What comes for these paths by POST, PUT or PATCH while no client has the tunnel, the server keeps on its disk, and delivers in
+   * order once one is back ([webhooks.md](webhooks.md)). Needs a name, a token, and an operator who allows it, else `INBOX_REFUSED`.
+   * Default none. Streams wire only.
+   */
+  readonly inbox?: InboxWishOptions
+}
+
+/** Webhooks that wait on the server. */
+export interface InboxWishOptions {
+  /** `/hooks/github`, or `/hooks/*` for all below. 1 to 32 of at most 256 characters, else `OPTION_INVALID`. */
+  readonly paths: readonly string[]
+  /** What their sender is answered with: 200, 201, 202 or 204. Default 202. */
+  readonly answer?: number
 }
 
 /** A TCP tunnel: `client.tcp(…)`. Exactly one of `port` and `unix` says where connections go. */

@@ -10,11 +10,14 @@ import type { Address, Dial } from '../socket.ts'
 import {
   type Affinity,
   type HostRewrite,
+  type InboxWish,
   isHostNames,
   isHosts,
+  isInboxWish,
   isRoutePath,
   MAX_HOST_NAMES,
   MAX_HOSTS,
+  MAX_INBOX_PATHS,
   MAX_ROUTES,
   type TunnelKind,
 } from '../wire/control.ts'
@@ -80,6 +83,8 @@ export interface TunnelSettings {
   readonly hostNames?: readonly string[]
   /** `http`: the app speaks HTTP/2. */
   readonly protocol?: 'h2c' | 'h2'
+  /** `http`: what the server keeps while no client is there. */
+  readonly inbox?: InboxWish
   /** It shares its name or port, and how. */
   readonly pool: Affinity | undefined
   readonly health: HealthSettings | undefined
@@ -202,7 +207,7 @@ function reportRate(rate: number): number {
 /** An HTTP tunnel. Throws `OPTION_INVALID`, `PORT_INVALID` or `NAME_INVALID` for what cannot be used. */
 export function httpTunnel(options: HttpTunnelOptions, environment: Environment, dial: Dial): TunnelSettings {
   const origin = originOf(options, dial, options.protocol)
-  const verify = options.verify && verifySettings(options.verify)
+  const verify = options.verify && verifySettings(options.verify, options.inbox !== undefined)
   if (verify !== undefined && options.protocol !== undefined && options.protocol !== 'http/1.1')
     throw new TunnelError('OPTION_INVALID', 'verify and protocol exclude each other: webhooks are HTTP/1.1.')
   const checked = (one: Origin) => (verify?.isRequired ? verified(one, verify) : one)
@@ -225,6 +230,7 @@ export function httpTunnel(options: HttpTunnelOptions, environment: Environment,
     ...(options.wildcardHosts && { hosts: hostsOf(options.wildcardHosts, options.wildcard ?? false) }),
     ...hostNamesOf(options.hosts),
     ...protocolOf(options),
+    ...inboxOf(options, isNamed),
     pool: affinityOf(options.pool, ['none', 'cookie', 'address']),
     health: options.health && healthOf(options.health, origin, rewriteOf(options.hostHeader, origin)),
     guard: guardOf(options.guard),
@@ -238,6 +244,18 @@ function hostNamesOf(given: readonly string[] = []): Pick<TunnelSettings, 'hostN
   throw new TunnelError(
     'OPTION_INVALID',
     `hosts must be at most ${MAX_HOST_NAMES} hosts such as www.customer.example, not ${given.join(', ').slice(0, 200)}.`,
+  )
+}
+
+function inboxOf({ inbox }: HttpTunnelOptions, isNamed: boolean): Pick<TunnelSettings, 'inbox'> {
+  if (inbox === undefined) return {}
+  if (!isNamed)
+    throw new TunnelError('OPTION_INVALID', 'inbox is for a name that is asked for: there is no subdomain.')
+  const wish: unknown = { paths: inbox.paths, answer: inbox.answer ?? 202 }
+  if (isInboxWish(wish)) return { inbox: wish }
+  throw new TunnelError(
+    'OPTION_INVALID',
+    `inbox must have 1 to ${MAX_INBOX_PATHS} paths such as /hooks/github or /hooks/*, and answer 200, 201, 202 or 204.`,
   )
 }
 

@@ -113,8 +113,19 @@ export class StreamsConnection implements Connection {
     const { promise, resolve, reject } = deferred<Registration>()
     const ref = this.#nextRef++
     this.#registering.set(ref, { settings, resolve, reject })
-    const { kind, token, rewrite, routes, isWildcard, hosts, hostNames, protocol, proxyProtocol, pool } =
-      settings
+    const {
+      kind,
+      token,
+      rewrite,
+      routes,
+      isWildcard,
+      hosts,
+      hostNames,
+      protocol,
+      proxyProtocol,
+      pool,
+      inbox,
+    } = settings
     this.#session.sendControl(
       encodeControl({
         type: 'register',
@@ -131,15 +142,18 @@ export class StreamsConnection implements Connection {
         ...(hosts && { hosts }),
         ...(hostNames && { hostNames }),
         ...(protocol && { protocol }),
+        ...(inbox && { inbox }),
         ...(pool !== undefined && { pool }),
         ...(guard && { guard }),
       }),
     )
     const registration = await this.#grantOf(promise, guard !== undefined, kind)
     const isHosted = hostNames === undefined || registration.isHosted === true
-    if (isHosted && registration.protocol === protocol) return registration
+    const isBoxed = inbox === undefined || registration.isBoxed === true
+    if (isHosted && isBoxed && registration.protocol === protocol) return registration
     this.release(registration)
     if (!isHosted) throw new TunnelError('HOSTS_UNSUPPORTED')
+    if (!isBoxed) throw new TunnelError('INBOX_REFUSED', 'The server has no inbox.')
     throw new TunnelError(
       'KIND_REFUSED',
       'The server does not speak HTTP/2 to apps, which protocol asks for.',
@@ -312,6 +326,7 @@ export class StreamsConnection implements Connection {
       ...message,
       isGuarded: message.guarded === true,
       isHosted: message.hosted === true,
+      isBoxed: message.boxed === true,
     })
   }
 

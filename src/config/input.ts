@@ -74,6 +74,14 @@ export interface ClientServiceVerify {
   readonly maxBody?: number | string
 }
 
+/** The table `service.inbox`. */
+export interface ClientServiceInbox {
+  /** Where webhooks come to, such as `/hooks/*`. */
+  readonly paths: readonly string[]
+  /** What their sender is answered with: 200, 201, 202 or 204. Default: 202. */
+  readonly answer?: number
+}
+
 /** The table `service.guard.rate`. */
 export interface ClientServiceGuardRate {
   /** Requests, or connections, of one address in a window. */
@@ -216,6 +224,8 @@ export interface ClientService {
   readonly health?: ClientServiceHealth
   /** The app gets webhooks, whose signatures are checked on this machine (webhooks.md). Default: nothing is checked. */
   readonly verify?: ClientServiceVerify
+  /** Webhooks that come while no client is there wait on the server, if its operator allows it (webhooks.md). Default: none wait. */
+  readonly inbox?: ClientServiceInbox
   /** Who may visit: all walls must let a visitor pass, and one of the ways in is enough. Default: everybody. */
   readonly guard?: ClientServiceGuard
   /** Token for this service alone. Default: the file's `token`. */
@@ -374,6 +384,24 @@ export interface ServerTunnelRule {
   readonly bandwidth?: number | string
   /** The same for each address of a visitor. Default: no bound. */
   readonly addressBandwidth?: number | string
+}
+
+/** The table `inbox`. */
+export interface ServerInbox {
+  /** SQLite file, with mode 0600. */
+  readonly file: string
+  /** Webhooks of one name; above, the sender gets 503. Default: 10000. */
+  readonly maxRequests?: number
+  /** All of one name; above likewise. Default: `50MiB`. */
+  readonly maxBytes?: number | string
+  /** All of all names; above likewise. Default: `1GiB`. */
+  readonly maxAllBytes?: number | string
+  /** Longest body, up to `64MiB`; above, the sender gets 413. Default: `1MiB`. */
+  readonly maxBody?: number | string
+  /** Older webhooks are dropped. Default: `3d`. */
+  readonly maxAge?: number | string
+  /** Answers of the app that ask for another try, until a webhook is dropped. Default: 15. */
+  readonly maxAttempts?: number
 }
 
 /** The table `access.log`. */
@@ -656,6 +684,8 @@ export interface ServerFile {
   readonly rates?: readonly ServerRate[]
   /** What tunnels may do under pressure; the first rule that names a tunnel counts. Default: none. */
   readonly tunnelRules?: readonly ServerTunnelRule[]
+  /** Keeps webhooks for clients with a token that are away, on the paths that their services name. A reload cannot change it. Default: none are kept. */
+  readonly inbox?: ServerInbox
   /** One JSON line for each visit. A reload cannot change it. Default: none. */
   readonly accessLog?: ServerAccessLog
   /** Second port for plain HTTP: checks of the authority, and redirects to https. Default: none; with `acme` 80. */

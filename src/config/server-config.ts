@@ -1,5 +1,6 @@
 // What a server's configuration file means: the options of a TunnelServer.
 
+import type { InboxOptions } from '../server/inbox/options.ts'
 import type { TokenRule, TunnelServerOptions } from '../server/options.ts'
 import type { SharedRates } from '../shared-rates.ts'
 import type { UsedLinks } from '../store.ts'
@@ -68,6 +69,11 @@ export interface AccessLogConfig {
   readonly maxFiles?: number
 }
 
+/** The table `inbox`. */
+export interface InboxConfig extends Omit<InboxOptions, 'store'> {
+  readonly file: string
+}
+
 /** The table `cluster`. */
 export interface ClusterConfig {
   readonly url: string
@@ -89,6 +95,7 @@ export interface ServerConfigOptions extends TunnelServerOptions {
   readonly tlsFiles?: readonly { readonly cert: string; readonly key: string }[]
   readonly adminListener?: AdminConfig
   readonly clusterOf?: ClusterConfig
+  readonly inboxOf?: InboxConfig
   readonly rates?: readonly RateConfig[]
   /** Keeps the rates that are `shared`; the command opens it. */
   readonly sharedRates?: SharedRates

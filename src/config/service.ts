@@ -29,6 +29,7 @@ export interface HttpServiceOptions extends Shared {
   readonly hosts?: readonly string[]
   readonly protocol?: 'http/1.1' | 'h2c' | 'h2'
   readonly verify?: VerifyOptions
+  readonly inbox?: { readonly paths: readonly string[]; readonly answer?: number }
   readonly hostHeader?: string
   readonly verifyOrigin?: boolean
   readonly originConnectTimeoutMs?: number

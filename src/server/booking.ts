@@ -12,6 +12,7 @@ import { MOVED_HEADER } from './cluster/peer-wire.ts'
 import { type Exchanges, msSince } from './exchanges.ts'
 import { type Arrival, type Holding, type Route, refusal } from './front.ts'
 import { answerLinesOf, applyPasses, hidesAdded, type Judgement, keepOpen } from './guards.ts'
+import { withoutMarks } from './inbox/marks.ts'
 import type { Member } from './member.ts'
 import type { Metrics } from './metrics.ts'
 import type { Observers, Watched } from './observers.ts'
@@ -148,6 +149,7 @@ export class Booking implements Visitor, Wrapping {
   to(tunnel: Tunnel, isBelow: boolean): Route {
     this.#enter(tunnel)
     this.#isBelow = isBelow
+    if (tunnel.hasInbox && this.#arrival.isDelivery !== true) withoutMarks(this.head)
     const judgement = this.#host.gate.judge(tunnel, this)
     if (judgement === undefined) return this.#admit(tunnel)
     if (!(judgement instanceof Promise)) return this.#judged(tunnel, judgement)

@@ -18,7 +18,7 @@ type Claimed = Member | ErrorCode
 const MAX_TRIES = 16
 
 /** What is asked for, or what is there. */
-export interface Wish extends Pick<Register, 'kind' | 'name' | 'port' | 'hostNames'> {
+export interface Wish extends Pick<Register, 'kind' | 'name' | 'port' | 'hostNames' | 'inbox'> {
   readonly guard?: object | undefined
 }
 
@@ -36,6 +36,8 @@ export interface ClaimTerms {
   readonly ports: Readonly<Record<PortKind, PortRanges>>
   /** Whether TLS tunnels have a port. */
   readonly hasTlsPort: boolean
+  /** What keeps webhooks; `undefined`: nothing does. */
+  readonly inbox: object | undefined
   /** Names that no client may take. */
   readonly reservedNames: ReadonlySet<string>
   /** The domains of the server, the longest first. */
@@ -55,11 +57,13 @@ export interface ClaimHost {
 
 /** Why a tunnel of this kind, with this name or port, may not be; `undefined`: it may. Port 0: any. */
 export function refusalOf(
-  { kind, name = '', port = 0, guard, hostNames = [] }: Wish,
+  { kind, name = '', port = 0, guard, hostNames = [], inbox }: Wish,
   rule: Rule,
   terms: ClaimTerms,
 ): ErrorCode | undefined {
   if (rule.requiresGuard && guard === undefined) return 'NOT_ALLOWED'
+  // Without a token anybody could come for what is kept.
+  if (inbox !== undefined && (terms.inbox === undefined || rule.id === undefined)) return 'INBOX_REFUSED'
   switch (kind) {
     case 'http':
     case 'tls':
@@ -97,6 +101,10 @@ export function detailOf(
       return rule.requiresGuard && guard === undefined
         ? 'The token opens tunnels with a guard only.'
         : undefined
+    case 'INBOX_REFUSED':
+      return terms.inbox === undefined
+        ? 'The server has no inbox.'
+        : 'An inbox is for clients with a token: anybody could come for the webhooks of others.'
     case 'NAME_RESERVED':
       return `The name "${name}" is reserved by the server.`
     case 'HOST_NOT_ALLOWED': {

@@ -4,7 +4,7 @@ import type { ErrorCode } from '../errors.ts'
 import { eventLoop } from '../event-loop.ts'
 import type { Turns } from '../session/turns.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
-import type { Register } from '../wire/control.ts'
+import type { InboxWish, Register } from '../wire/control.ts'
 import type { Admission } from './admission.ts'
 import { adopt } from './adopt.ts'
 import { type Claiming, claim, claimInCluster, detailOf, refusalOf, type Wish } from './claims.ts'
@@ -176,11 +176,14 @@ export class ClientDesk implements ClientHost {
 
   // ── Events ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-  registered(client: ClientConnection, { name, hostNames }: Tunnel, rule: Rule): void {
+  registered(client: ClientConnection, tunnel: Tunnel, rule: Rule, inbox?: InboxWish): void {
+    const { name, hostNames } = tunnel
     const { wire, remoteAddress } = client
     this.#endWith(client, rule)
     this.#startupHold.arrived(name)
     for (const host of hostNames) this.#startupHold.arrived(host)
+    if (tunnel.kind === 'http')
+      this.#room.inbox?.registered(name, rule.id ?? '', inbox, tunnel.pool !== undefined)
     const token = rule.name
     this.#room.emit('connection', {
       subdomain: name,

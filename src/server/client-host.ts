@@ -2,7 +2,7 @@
 
 import type { ErrorCode } from '../errors.ts'
 import type { Turns } from '../session/turns.ts'
-import type { Register } from '../wire/control.ts'
+import type { InboxWish, Register } from '../wire/control.ts'
 import type { Claiming, Wish } from './claims.ts'
 import type { ClientConnection } from './clients.ts'
 import type { Cluster } from './cluster/cluster.ts'
@@ -43,8 +43,8 @@ export interface ClientHost {
   detailOf(code: ErrorCode, wish: Wish, claiming: Claiming): string | undefined
   /** The public URL of a tunnel. */
   urlOf(tunnel: Tunnel): string
-  /** The client holds the tunnel now. */
-  registered(client: ClientConnection, tunnel: Tunnel, rule: Rule): void
+  /** The client holds the tunnel now. `inbox`: what is to be kept for it while it is away. */
+  registered(client: ClientConnection, tunnel: Tunnel, rule: Rule, inbox?: InboxWish): void
   /** A registration of the client was refused. */
   refused(client: ClientConnection, wish: Pick<Register, 'kind' | 'name' | 'port'>, code: ErrorCode): void
   /** It does so no longer. */

@@ -16,6 +16,8 @@ export interface Arrival {
   readonly isCertified: boolean
   /** Another server of the cluster sent it here: it is forwarded to no other. */
   readonly isForwarded: boolean
+  /** It is a webhook that was kept. Default: it is not. */
+  readonly isDelivery?: boolean
   /** Whether only the control host may serve it, because the server is full. Asks again: some visitors may have left. */
   isRefused(): boolean
   /** The request goes wrong: the visitor gets to know why, if no answer has begun. */

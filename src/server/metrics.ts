@@ -59,6 +59,13 @@ export class Metrics {
   held = 0
   /** Requests that were sent once more. */
   retried = 0
+  /** Webhooks whose clients were away, by what became of them. */
+  readonly inbox: Record<'kept' | 'delivered' | 'dropped' | 'full', number> = {
+    kept: 0,
+    delivered: 0,
+    dropped: 0,
+    full: 0,
+  }
   /** Requests that were for no tunnel, by the code. */
   readonly codes: Map<ErrorCode, number> = new Map<ErrorCode, number>()
 

@@ -7,6 +7,7 @@ import type { TokenReader } from '../tokens.ts'
 import type { TunnelKind } from '../wire/control.ts'
 import type { AdminOptions } from './admin/options.ts'
 import type { ClusterOptions } from './cluster/options.ts'
+import type { InboxOptions } from './inbox/options.ts'
 import type { TunnelRule } from './tunnel-rule.ts'
 
 /** A token, and what it opens. */
@@ -216,6 +217,12 @@ export interface TunnelServerOptions {
    * cannot change it: `OPTION_INVALID`.
    */
   readonly cluster?: ClusterOptions
+  /**
+   * Keeps webhooks for clients that are away, on the paths that they name with `inbox`: on the disk before they are acknowledged,
+   * delivered in order once the client is back. For clients with a token. Default none: registrations with `inbox` are refused
+   * with `INBOX_REFUSED`. Not with `cluster`. A reload cannot change it: `OPTION_INVALID`.
+   */
+  readonly inbox?: InboxOptions
   /**
    * Makes the guards that clients ask for with `guard`: `guarding()` of this package, with the issuers that the operator trusts.
    * Default none: registrations with a guard are refused with `GUARD_UNAVAILABLE`, never served without.

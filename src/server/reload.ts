@@ -26,6 +26,7 @@ export function settingsAfter(now: ServerSettings, options: TunnelServerOptions)
     ['clientCa', isThere(next.clientCa), isThere(now.clientCa)],
     ['admin', adminOf(next), adminOf(now)],
     ['cluster', isThere(next.cluster), isThere(now.cluster)],
+    ['inbox', isThere(next.inbox), isThere(now.inbox)],
     ['tlsMinVersion', next.tlsTerms.minVersion ?? '1.2', now.tlsTerms.minVersion ?? '1.2'],
   ])
     if (is !== was)

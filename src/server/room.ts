@@ -13,6 +13,7 @@ import { Deadlines } from './deadlines.ts'
 import type { Arrival } from './front.ts'
 import { Guards } from './guards.ts'
 import { Holdings } from './holdings.ts'
+import type { Inbox } from './inbox/inbox.ts'
 import type { Inheritance } from './inheritance.ts'
 import { Metrics } from './metrics.ts'
 import { Observers } from './observers.ts'
@@ -71,6 +72,8 @@ export class ServerRoom {
   bans: Bans | undefined
   /** The other servers; `undefined`: there are none. */
   cluster: Cluster | undefined
+  /** Webhooks that wait for their clients; `undefined`: none do. */
+  inbox: Inbox | undefined
   /** Sockets that listened before the server did; `undefined`: it was given none. */
   inheritance: Inheritance | undefined
   /** The operator takes this tunnel back just now. */

@@ -49,6 +49,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   readonly #exchanges: Exchanges
   readonly #admission: Admission
   readonly #startupHold: StartupHold
+  readonly #serving: Serving
   readonly #clientDesk: ClientDesk
   readonly #listeners: Listeners
   #admin: Admin | undefined
@@ -94,6 +95,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     )
     const control: ServerControl = new ServerControl(room, this.#clientDesk, () => httpFront)
     const serving = new Serving(room, this.#exchanges, gate, this.#startupHold, control)
+    this.#serving = serving
     const lanes = new LaneDesk(room, serving)
     const httpFront: HttpFront = new HttpFront(room, serving, lanes, this.#visitors)
     const redirects = new Redirects(room, serving, () => this.port)
@@ -226,6 +228,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   async #open(): Promise<void> {
     const { settings } = this.#room
     await this.#loadMiddlewares(settings)
+    await this.#openInbox(settings)
     // Who comes by a socket that listens already is there at once: everything else is ready before. Only a server that takes any
     // free port must have it first, to say where the others reach it.
     const { port, cluster } = settings
@@ -242,6 +245,25 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       this.#admin = undefined
       throw error
     }
+  }
+
+  /** Webhooks for clients that are away are kept from now on. */
+  async #openInbox({ inbox: settings }: ServerSettings): Promise<void> {
+    if (settings === undefined) return
+    const room = this.#room
+    const { Inbox } = await import('./inbox/inbox.ts')
+    const host = {
+      isSecure: room.isSecure,
+      isThere(name: string, owner: string) {
+        const tunnel = room.tunnels.find(name)
+        return tunnel?.upstream !== undefined && tunnel.holder?.rule.id === owner
+      },
+      count(outcome: 'kept' | 'delivered' | 'dropped' | 'full') {
+        if (room.metrics !== undefined) room.metrics.inbox[outcome]++
+      },
+      failed: (error: Error) => room.failed(error),
+    }
+    room.inbox = new Inbox(settings, host, this.#serving)
   }
 
   /** From now on the other servers send requests here. */
@@ -345,6 +367,8 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     for (const client of clients) client.drain(code)
     this.#startupHold.end('SERVER_DRAINING')
     tunnels.drain('SERVER_DRAINING')
+    // What is not delivered waits for the next start.
+    room.inbox?.stop()
     tunnels.routesChanged()
     this.#visitors.drain()
     const until = performance.now() + room.limits.drainTimeoutMs

@@ -181,6 +181,8 @@ export class Serving implements BookingDesk, BookingHost {
 
   #routeHere(arrival: Arrival, booking: Booking, { name, isBelow }: NamedTunnel): Route {
     const tunnel = this.#room.tunnels.find(name)
+    const boxing = isBelow ? undefined : this.#boxing(arrival, name, tunnel)
+    if (boxing !== undefined) return { kind: 'upstream', upstream: boxing }
     if (tunnel === undefined && this.#startupHold.isAwaited(name) && this.#mayBeClaimed(name))
       return this.#startupHold.holding(name, this.#ownAddress(arrival), () =>
         this.#routeToTunnel(arrival, booking, { name, isBelow }),
@@ -190,6 +192,14 @@ export class Serving implements BookingDesk, BookingHost {
     const prober = proberOf(arrival.head, tunnel)
     if (prober !== undefined) return { kind: 'upstream', upstream: probeUpstream(prober) }
     return booking.to(tunnel, isBelow)
+  }
+
+  /** Where a webhook goes whose client is away. */
+  #boxing(arrival: Arrival, name: string, tunnel: Tunnel | undefined): Upstream | undefined {
+    const { inbox } = this.#room
+    if (inbox === undefined || arrival.isDelivery === true || tunnel?.upstream !== undefined) return undefined
+    const owner = tunnel && (tunnel.holder?.rule.id ?? '')
+    return inbox.upstreamFor(name, owner, arrival.head, this.#room.addressOf(arrival))
   }
 
   /** Of the visitor, also behind trusted proxies; `''` where a proxy does not name it. */

@@ -9,6 +9,7 @@ import type { ServerTls } from '../sockets/bun.ts'
 import type { AddressBounds } from './address-book.ts'
 import type { AdminOptions, AdminSettings } from './admin/options.ts'
 import type { ClusterOptions } from './cluster/options.ts'
+import { type InboxSettings, inboxSettings } from './inbox/options.ts'
 import {
   DEFAULT_HOST,
   DEFAULT_LIMITS,
@@ -69,6 +70,7 @@ export interface ServerSettings {
   readonly middlewares: readonly Middleware[]
   readonly admin: AdminSettings | undefined
   readonly cluster: ClusterOptions | undefined
+  readonly inbox: InboxSettings | undefined
   readonly tunnelRules: readonly TunnelRule[]
   readonly isTraced: boolean
   readonly hasServerTiming: boolean
@@ -114,6 +116,7 @@ export function serverSettings(options: TunnelServerOptions): ServerSettings {
     ...checkAllPlugins(options),
     admin: checkAdmin(options.admin),
     cluster: checkCluster(options.cluster),
+    inbox: checkInbox(options),
     isTraced: options.tracing ?? options.observers?.some(observer => observer.trace !== undefined) ?? false,
     hasServerTiming: options.serverTiming ?? false,
     tunnelRules: checkTunnelRules(options.tunnelRules ?? []),
@@ -127,6 +130,14 @@ export function serverSettings(options: TunnelServerOptions): ServerSettings {
     },
     isAddressShareDefault: options.limits?.maxAddressVisitors === undefined,
   }
+}
+
+function checkInbox({ inbox, cluster }: TunnelServerOptions): InboxSettings | undefined {
+  if (inbox === undefined) return undefined
+  // Its client may come back to another server.
+  if (cluster !== undefined)
+    throw new TunnelError('OPTION_INVALID', 'inbox is for a server alone: leave out cluster, or inbox.')
+  return inboxSettings(inbox)
 }
 
 function checkCluster(cluster: ClusterOptions | undefined): ClusterOptions | undefined {

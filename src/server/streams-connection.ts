@@ -392,13 +392,15 @@ export class StreamsConnection implements ClientConnection, Deadline {
       ...(limits.maxLinks > 0 && { linkSecret: this.#links.secret }),
       ...(message.guard !== undefined && { guarded: true }),
       ...(message.hostNames !== undefined && { hosted: true }),
+      ...(message.inbox !== undefined && { boxed: true }),
       ...(message.protocol !== undefined && { protocol: message.protocol }),
     })
     member.isWildcard = message.wildcard === true
     // More would be kept and never be used.
     member.hosts = (message.hosts ?? []).slice(0, limits.maxHostsBelow)
+    tunnel.hasInbox ||= message.inbox !== undefined
     member.attach(upstream, this)
-    this.#host.registered(this, tunnel, rule)
+    this.#host.registered(this, tunnel, rule, message.inbox)
   }
 
   /** Apart from `#grant`: an upstream lives as long as its tunnel, and would keep the whole message with it. */

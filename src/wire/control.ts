@@ -48,6 +48,8 @@ export interface Register extends HostRewrite {
   readonly hostNames?: readonly string[]
   /** `http`: the app speaks HTTP/2, in the clear (`h2c`) or by TLS (`h2`). Without it: HTTP/1.1. */
   readonly protocol?: 'h2c' | 'h2'
+  /** `http`: what comes for these paths while no client is there is kept for it. */
+  readonly inbox?: InboxWish
   /** Shares the name or port with other clients that ask for the same; says how visitors are spread. */
   readonly pool?: Affinity
   /** `tcp` and `tls`: each connection to the origin begins with a PROXY protocol header of this version. */
@@ -57,6 +59,14 @@ export interface Register extends HostRewrite {
    * a server that does not know guards refuses it as a kind that it does not know, instead of serving without.
    */
   readonly guard?: GuardFields
+}
+
+/** Which webhooks a server keeps while their client is away. */
+export interface InboxWish {
+  /** `/hooks/github`, or `/hooks/*` for all below. */
+  readonly paths: readonly string[]
+  /** What their sender is answered with. */
+  readonly answer: number
 }
 
 /** A guard, not looked into. */
@@ -151,6 +161,8 @@ export interface Granted {
   readonly guarded?: boolean
   /** It answers all the `hostNames` that were asked for. */
   readonly hosted?: boolean
+  /** What comes while the client is away is kept as it was asked for. */
+  readonly boxed?: boolean
   /** The server speaks what was asked for. */
   readonly protocol?: 'h2c' | 'h2'
 }
@@ -344,7 +356,8 @@ function parseRegister(given: Record<string, unknown>): Register | undefined {
   const fields = isGuarded ? { ...given, kind: String(given.kind).slice(GUARDED.length) } : given
   const guard = isTable(given.guard) ? given.guard : undefined
   if (isGuarded !== (guard !== undefined)) return undefined
-  const { ref, name, port, resume, token, wildcard, hosts, hostNames, protocol, pool, proxyProtocol } = fields
+  const { ref, name, port, resume, token, wildcard, hosts, hostNames, protocol, pool, proxyProtocol, inbox } =
+    fields
   const rewrite = parseRewrite(fields)
   const routes = fields.routes === undefined ? undefined : parseRoutes(fields.routes)
   const isValid =
@@ -359,6 +372,7 @@ function parseRegister(given: Record<string, unknown>): Register | undefined {
     (hosts === undefined || isHosts(hosts)) &&
     (hostNames === undefined || (isNamed(fields.kind) && isHostNames(hostNames))) &&
     (protocol === undefined || (fields.kind === 'http' && isProtocol(protocol))) &&
+    (inbox === undefined || (fields.kind === 'http' && isInboxWish(inbox))) &&
     (pool === undefined || isAffinity(pool)) &&
     (proxyProtocol === undefined || proxyProtocol === 1 || proxyProtocol === 2)
   if (!isValid || rewrite === undefined || (fields.routes !== undefined && routes === undefined))
@@ -377,6 +391,7 @@ function parseRegister(given: Record<string, unknown>): Register | undefined {
     ...(hosts !== undefined && { hosts }),
     ...(hostNames !== undefined && { hostNames }),
     ...(protocol !== undefined && { protocol }),
+    ...(inbox !== undefined && { inbox: { paths: inbox.paths, answer: inbox.answer } }),
     ...(pool !== undefined && { pool }),
     ...(proxyProtocol !== undefined && { proxyProtocol }),
     ...(guard !== undefined && { guard }),
@@ -395,6 +410,18 @@ export function isHosts(value: unknown): value is readonly string[] {
   return value.every(
     one => isText(one, 253) && /^(?!-)[a-z0-9-]{1,63}(?<!-)(?:\.(?!-)[a-z0-9-]{1,63}(?<!-))*$/.test(one),
   )
+}
+
+/** Most paths of an inbox. */
+export const MAX_INBOX_PATHS = 32
+/** What the sender of a webhook may be answered with. */
+const INBOX_ANSWERS: ReadonlySet<unknown> = new Set([200, 201, 202, 204])
+
+export function isInboxWish(value: unknown): value is InboxWish {
+  if (!isTable(value)) return false
+  const { paths, answer } = value
+  if (!Array.isArray(paths) || paths.length === 0 || paths.length > MAX_INBOX_PATHS) return false
+  return paths.every(one => isText(one, 256) && /^\/[^*?#\s]*\*?$/.test(one)) && INBOX_ANSWERS.has(answer)
 }
 
 /** Most whole host names that a tunnel may ask for. */
@@ -435,7 +462,7 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
   if (fields === undefined) return undefined
   switch (fields.type) {
     case 'granted': {
-      const { ref, tunnel, name, url, port, resume, linkSecret, guarded, hosted, protocol } = fields
+      const { ref, tunnel, name, url, port, resume, linkSecret, guarded, hosted, boxed, protocol } = fields
       if (
         !isCount(ref) ||
         (port !== undefined && (!isCount(port) || port > 65_535)) ||
@@ -446,6 +473,7 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
         !isHeaderText(linkSecret) ||
         (guarded !== undefined && typeof guarded !== 'boolean') ||
         (hosted !== undefined && typeof hosted !== 'boolean') ||
+        (boxed !== undefined && typeof boxed !== 'boolean') ||
         (protocol !== undefined && !isProtocol(protocol))
       ) {
         return undefined
@@ -461,6 +489,7 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
         ...(linkSecret !== undefined && { linkSecret }),
         ...(guarded !== undefined && { guarded }),
         ...(hosted !== undefined && { hosted }),
+        ...(boxed !== undefined && { boxed }),
         ...(protocol !== undefined && { protocol }),
       }
     }

@@ -103,6 +103,7 @@ const CLIENT = {
       url: 'https://localhost:3443',
       pool: true,
       health: {},
+      inbox: { paths: ['/hooks/*'], answer: 200 },
       verify: {
         provider: 'stripe',
         secret: 'whsec_x',
@@ -217,6 +218,7 @@ const CLIENT_MEANS = () => ({
         subdomain: 'byurl',
         pool: { affinity: 'none' },
         health: { kind: 'tcp' },
+        inbox: { paths: ['/hooks/*'], answer: 200 },
         verify: {
           provider: 'stripe',
           secret: 'whsec_x',
@@ -305,6 +307,15 @@ const SERVER = {
       'address-bandwidth': 65_536,
     },
   ],
+  inbox: {
+    file: './inbox.db',
+    'max-requests': '100',
+    'max-bytes': '1MiB',
+    'max-all-bytes': '2MiB',
+    'max-body': '64KiB',
+    'max-age': '1h',
+    'max-attempts': 3,
+  },
   'access-log': { file: './visits.log', sample: '50', query: 'true', 'max-file': '1MiB', 'max-files': 2 },
   admin: {
     port: 9_091,
@@ -414,6 +425,15 @@ const SERVER_MEANS = () => ({
         addressBandwidth: 65_536,
       },
     ],
+    inboxOf: {
+      file: expect.stringMatching(/^\/.*inbox\.db$/),
+      maxRequests: 100,
+      maxBytes: 1_048_576,
+      maxAllBytes: 2_097_152,
+      maxBodyBytes: 65_536,
+      maxAgeMs: 3_600_000,
+      maxAttempts: 3,
+    },
     accessLog: {
       file: expect.stringMatching(/^\/.*visits\.log$/),
       samplePercent: 50,

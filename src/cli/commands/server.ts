@@ -8,6 +8,7 @@ import { ERRORS, TunnelError } from '../../errors.ts'
 import { FileWatch } from '../../file-watch.ts'
 import type { AccessLog } from '../../plugins/access-log.ts'
 import type { AdminUpgrade } from '../../server/admin/options.ts'
+import type { InboxOptions } from '../../server/inbox/options.ts'
 import type { TunnelServerOptions } from '../../server/options.ts'
 import { passedDescriptors } from '../activation.ts'
 import type { AdminListener } from '../admin-listener.ts'
@@ -66,6 +67,7 @@ async function serveWith(
   let tokens: TokenSource | undefined
   let cluster: ClusterEnd | undefined
   let sharedRates: RedisRates | undefined
+  let inbox: InboxOptions | undefined
   try {
     const { open, ...given } = follower === undefined ? flags : await follower.read()
     source = await openSource(given, run)
@@ -74,6 +76,7 @@ async function serveWith(
     tokens = await openTokens(given, run)
     cluster = place === undefined ? await openCluster(given) : await openPlace(place)
     sharedRates = await openRates(given)
+    inbox = await openInboxOf(given)
     const inherited = passedDescriptors(run.environment, process.pid)
     const areLocal = await areLocalSockets(inherited)
     const plugins = given.pluginFiles && (await loadPlugins(given.pluginFiles))
@@ -86,6 +89,7 @@ async function serveWith(
       cluster,
       sharedRates,
       usedLinks,
+      inbox,
       areLocal,
       upgrade,
       place,
@@ -104,6 +108,7 @@ async function serveWith(
     tokens?.close()
     cluster?.close()
     sharedRates?.close()
+    inbox?.store.close()
     await usedLinks.close()
   }
 }
@@ -114,6 +119,13 @@ async function openRates({ rates = [], clusterOf }: ServerConfigOptions): Promis
   const { RedisRates } = await import('../../directories/redis-rates.ts')
   const { url, prefix, ca } = clusterOf
   return RedisRates.open({ url, ...(prefix !== undefined && { prefix }), ...(ca !== undefined && { ca }) })
+}
+
+async function openInboxOf({ inboxOf }: ServerConfigOptions): Promise<InboxOptions | undefined> {
+  if (inboxOf === undefined) return undefined
+  const { openInbox } = await import('../../stores/open-inbox.ts')
+  const { file, ...options } = inboxOf
+  return { ...options, store: await openInbox(file) }
 }
 
 async function openLog({ accessLog: config }: ServerConfigOptions): Promise<AccessLog | undefined> {
@@ -192,17 +204,26 @@ async function openTokens(
 
 /** What these add to the options of the server, also to those of a reload. */
 const addedBy = (
-  { admin, log, plugins, tokens, cluster, sharedRates, usedLinks }: Besides,
+  { admin, log, plugins, tokens, cluster, sharedRates, usedLinks, inbox }: Besides,
   given: ServerConfigOptions,
 ): Pick<
   ServerConfigOptions,
-  'admin' | 'cluster' | 'guards' | 'middlewares' | 'observers' | 'sharedRates' | 'tokens' | 'usedLinks'
+  | 'admin'
+  | 'cluster'
+  | 'guards'
+  | 'inbox'
+  | 'middlewares'
+  | 'observers'
+  | 'sharedRates'
+  | 'tokens'
+  | 'usedLinks'
 > => ({
   ...(usedLinks !== undefined && { usedLinks: usedLinks.open }),
   ...(sharedRates !== undefined && { sharedRates }),
   ...(tokens !== undefined && { tokens: tokens.tokens(given) }),
   ...(admin !== undefined && { admin: admin.options }),
   ...(cluster !== undefined && { cluster: cluster.options }),
+  ...(inbox !== undefined && { inbox }),
   ...plugins,
   ...(log !== undefined && { observers: [...(plugins?.observers ?? []), log] }),
 })
@@ -231,6 +252,7 @@ interface Besides {
   readonly cluster: ClusterEnd | undefined
   readonly sharedRates: RedisRates | undefined
   readonly usedLinks: UsedLinksFile | undefined
+  readonly inbox: InboxOptions | undefined
   /** Only this machine reaches the sockets that were passed to it. */
   readonly areLocal: boolean
   readonly upgrade: Upgrade | undefined
@@ -413,6 +435,7 @@ class Follower {
     cluster: undefined,
     sharedRates: undefined,
     usedLinks: undefined,
+    inbox: undefined,
     areLocal: true,
     upgrade: undefined,
     place: undefined,

@@ -107,6 +107,9 @@ function serverOptions(): Option[] {
     new Option('--proxy-protocol', 'connections of trusted proxies begin with a PROXY header').env(
       'TUNNEL_SERVER_PROXY_PROTOCOL',
     ),
+    new Option('--inbox <file>', 'webhooks of clients with a token wait here while they are away').env(
+      'TUNNEL_SERVER_INBOX',
+    ),
     new Option('--access-log <file>', 'one JSON line for each visit; - for standard output').env(
       'TUNNEL_SERVER_ACCESS_LOG',
     ),
@@ -160,6 +163,7 @@ function serverSettings(flags: Flags): ServerConfigOptions {
     ...(acme && { acme }),
     ...adminSettings(flags),
     ...clusterSettings(flags),
+    ...(flags.text('inbox') && { inboxOf: { file: flags.text('inbox') ?? '' } }),
     ...(flags.isOn('tracing') && { tracing: true }),
     ...(accessLog !== undefined && { accessLog: accessLog === '-' ? {} : { file: accessLog } }),
     ...(clientCa !== undefined && { clientCa: readAuthority(clientCa, flags.label('clientCa')) }),

@@ -35,6 +35,10 @@ export function shareOptions(): Option[] {
     new Option('--protocol <protocol>', 'what the app speaks: http/1.1, h2c or h2 (default: http/1.1)').env(
       'TUNNEL_PROTOCOL',
     ),
+    repeatable(
+      '--inbox <path>',
+      'webhooks wait on the server while this is not running: /hooks/*; repeatable; needs a token',
+    ).env('TUNNEL_INBOX'),
     new Option('--pool [affinity]', 'share the name with other clients: none, cookie or address').env(
       'TUNNEL_POOL',
     ),
@@ -103,6 +107,7 @@ export function shareSettings(flags: Flags, positional: string | undefined): Sha
   if (flags.isOn('exact') && subdomain === undefined)
     throw new TunnelError('OPTION_INVALID', `${flags.label('exact')} needs a name: --subdomain <name>.`)
   const wildcardHosts = flags.list('wildcardHost')
+  const inbox = flags.list('inbox')
   const guard = guardSettings(flags)
   const routes = parseRoutes(flags.list('route'), flags.isOn('insecure'))
   return {
@@ -119,6 +124,7 @@ export function shareSettings(flags: Flags, positional: string | undefined): Sha
       ...(wildcardHosts.length > 0 && { wildcardHosts }),
       ...hostsOf(flags),
       ...protocolOf(flags),
+      ...(inbox.length > 0 && { inbox: { paths: inbox } }),
       ...(pool !== undefined && { pool: { affinity: pool } }),
       ...(guard && { guard }),
     },

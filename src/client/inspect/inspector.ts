@@ -7,6 +7,7 @@ import type { TunnelKind } from '../../wire/control.ts'
 import type { Origin } from '../origin.ts'
 import type { TunnelSettings } from '../settings.ts'
 import { signed, verdictOf } from '../webhooks/signatures.ts'
+import { receivedAt } from '../webhooks/verify-options.ts'
 import { Capture } from './capture.ts'
 import type { Desk } from './desk.ts'
 import type { Entry } from './entry.ts'
@@ -107,12 +108,14 @@ export class Inspector extends Events<{ closed: undefined; failed: TunnelError }
     const verify = this.#inspectedOf(entry)?.settings.verify
     if (verify === undefined || !verify.matches(entry.path)) return
     const { provider, secrets, toleranceS } = verify
+    const signed = signedOf(entry)
+    const now = Math.min(
+      Math.floor(entry.startedAt / 1_000),
+      receivedAt(name => signed.header(name), verify),
+    )
     entry.verified = entry.requestBody.isCut
       ? { provider, isValid: false, reason: 'the body was cut' }
-      : verdictOf(provider, secrets, signedOf(entry), {
-          now: Math.floor(entry.startedAt / 1_000),
-          toleranceS,
-        })
+      : verdictOf(provider, secrets, signed, { now, toleranceS })
   }
 
   /** What the signature of a replay is made with; `undefined`: none is. */

@@ -8,7 +8,7 @@ import { errorAnswer } from '../../http/pages.ts'
 import type { Endpoints, Socket, SocketHandler } from '../../socket.ts'
 import type { Origin } from '../origin.ts'
 import { verdictOf } from './signatures.ts'
-import type { VerifySettings } from './verify-options.ts'
+import { receivedAt, type VerifySettings } from './verify-options.ts'
 
 /** Heads were bounded by the server: this is more than any server lets through by default. */
 const HEAD_LIMITS = { maxHeadBytes: 1_048_576, maxHeaderCount: 10_000, maxTargetBytes: 1_048_576 }
@@ -161,7 +161,8 @@ class VerifiedConnection implements Socket {
     const { provider, secrets, toleranceS } = this.#settings
     const head = this.#head
     const signed = { header: (name: string) => head.header(name), body: joined(this.#body) }
-    const verdict = verdictOf(provider, secrets, signed, { now: Math.floor(Date.now() / 1_000), toleranceS })
+    const now = receivedAt(name => head.header(name), this.#settings)
+    const verdict = verdictOf(provider, secrets, signed, { now, toleranceS })
     if (!verdict.isValid) return this.#refuse('SIGNATURE_INVALID', verdict.reason)
     const kept = this.#kept
     this.#kept = []

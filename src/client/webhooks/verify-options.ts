@@ -34,6 +34,8 @@ export interface VerifySettings {
   readonly isRequired: boolean
   readonly toleranceS: number
   readonly maxBodyBytes: number
+  /** Webhooks may have waited on the server, which says since when: they were young enough if they were then. */
+  readonly mayWait: boolean
   /** Whether webhooks come to this path, which may have a query. */
   matches(path: string): boolean
 }
@@ -45,7 +47,7 @@ const MAX_BODY_BYTES = 1_048_576
 const MOST_BODY_BYTES = 67_108_864
 
 /** Throws `OPTION_INVALID` for what cannot be used. */
-export function verifySettings(options: VerifyOptions): VerifySettings {
+export function verifySettings(options: VerifyOptions, mayWait = false): VerifySettings {
   const { provider, secret, paths = ['/*'], toleranceSeconds = 300, maxBodyBytes = MAX_BODY_BYTES } = options
   if (!PROVIDERS.includes(provider)) throw invalid(`provider must be one of ${PROVIDERS.join(', ')}.`)
   const secrets = typeof secret === 'string' ? [secret] : secret
@@ -65,6 +67,7 @@ export function verifySettings(options: VerifyOptions): VerifySettings {
     secrets,
     isRequired: options.require ?? false,
     toleranceS: toleranceSeconds,
+    mayWait,
     maxBodyBytes,
     matches(path) {
       const plain = pathOf(path)
@@ -73,6 +76,16 @@ export function verifySettings(options: VerifyOptions): VerifySettings {
       )
     },
   }
+}
+
+/** When the webhook came to the server, in seconds since 1970. The server takes the header out of what visitors send. */
+export function receivedAt(
+  header: (name: string) => string | undefined,
+  { mayWait }: VerifySettings,
+): number {
+  const now = Date.now()
+  const received = mayWait ? Date.parse(header('x-localtunnels-received') ?? '') : Number.NaN
+  return Math.floor((Number.isNaN(received) ? now : Math.min(now, received)) / 1_000)
 }
 
 /**

@@ -81,6 +81,19 @@ const VERIFY: Fields = {
   },
 }
 
+const INBOX: Fields = {
+  paths: {
+    value: { type: 'list', of: { type: 'text', form: 'text' }, isUnique: true },
+    isRequired: true,
+    meaning: 'Where webhooks come to, such as `/hooks/*`',
+  },
+  answer: {
+    value: { type: 'number', least: 200, most: 204 },
+    meaning: 'What their sender is answered with: 200, 201, 202 or 204',
+    default: '202',
+  },
+}
+
 const POOL: Fields = {
   affinity: {
     value: { type: 'choice', choices: ['none', 'cookie', 'address'] },
@@ -267,6 +280,13 @@ export const SERVICE_FIELDS: Fields = {
     meaning:
       'The app gets webhooks, whose signatures are checked on this machine ([webhooks.md](webhooks.md))',
     default: 'nothing is checked',
+  },
+  inbox: {
+    value: { type: 'table', fields: INBOX },
+    kinds: ['http'],
+    meaning:
+      'Webhooks that come while no client is there wait on the server, if its operator allows it ([webhooks.md](webhooks.md))',
+    default: 'none wait',
   },
   guard: {
     value: { type: 'table', fields: GUARD_FIELDS },

@@ -195,6 +195,42 @@ const TUNNEL_RULE: Fields = {
   },
 }
 
+const INBOX: Fields = {
+  file: { value: { type: 'path' }, isRequired: true, meaning: 'SQLite file, with mode 0600' },
+  'max-requests': {
+    value: { type: 'number', least: 1, most: 10_000_000 },
+    meaning: 'Webhooks of one name; above, the sender gets 503',
+    default: '10000',
+  },
+  'max-bytes': {
+    value: { type: 'size', least: 1 },
+    meaning: 'All of one name; above likewise',
+    default: '`50MiB`',
+  },
+  'max-all-bytes': {
+    value: { type: 'size', least: 1 },
+    meaning: 'All of all names; above likewise',
+    default: '`1GiB`',
+  },
+  'max-body': {
+    value: { type: 'size', least: 1 },
+    option: 'maxBodyBytes',
+    meaning: 'Longest body, up to `64MiB`; above, the sender gets 413',
+    default: '`1MiB`',
+  },
+  'max-age': {
+    value: { type: 'duration', least: 1 },
+    option: 'maxAgeMs',
+    meaning: 'Older webhooks are dropped',
+    default: '`3d`',
+  },
+  'max-attempts': {
+    value: { type: 'number', least: 1, most: 1_000_000 },
+    meaning: 'Answers of the app that ask for another try, until a webhook is dropped',
+    default: '15',
+  },
+}
+
 const ACCESS_LOG: Fields = {
   file: { value: { type: 'path' }, meaning: 'The file, with mode 0600', default: 'stdout' },
   sample: {
@@ -511,6 +547,13 @@ export const SERVER_FIELDS: Fields = {
     value: { type: 'list', of: { type: 'table', fields: TUNNEL_RULE } },
     meaning: 'What tunnels may do under pressure; the first rule that names a tunnel counts',
     default: 'none',
+  },
+  inbox: {
+    value: { type: 'table', fields: INBOX },
+    option: 'inboxOf',
+    meaning:
+      'Keeps webhooks for clients with a token that are away, on the paths that their services name. A reload cannot change it',
+    default: 'none are kept',
   },
   'access-log': {
     value: { type: 'table', fields: ACCESS_LOG },

@@ -130,6 +130,12 @@ function writeState(text: Text, metrics: Metrics, gauges: Gauges): void {
     'Requests that waited for a client that was away.',
   )
   text.sample('', metrics.held)
+  text.family(
+    'localtunnels_inbox_total',
+    'counter',
+    'Webhooks whose client was away, by what became of them.',
+  )
+  for (const [outcome, count] of Object.entries(metrics.inbox)) text.sample(`{outcome="${outcome}"}`, count)
   text.family('localtunnels_requests_retried_total', 'counter', 'Requests that were sent once more.')
   text.sample('', metrics.retried)
   text.family('localtunnels_raw_visitors', 'gauge', 'TCP and TLS connections of visitors that are open.')

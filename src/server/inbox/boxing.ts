@@ -1,0 +1,140 @@
+// A webhook whose client is away, put where an app's exchange would be: read to its end, kept, and acknowledged.
+
+import type { ErrorCode } from '../../errors.ts'
+import { BodyFramer } from '../../http/body.ts'
+import type { RequestHead } from '../../http/head.ts'
+import { reasonOf } from '../../http/pages.ts'
+import type { Box, Keeping, NewWebhook } from '../../inbox.ts'
+import { DEAD_EXCHANGE, type Exchange, type Upstream, type Visit } from '../upstream.ts'
+import { withoutMarks } from './marks.ts'
+import { fieldsOf, isChallenge, providerIdOf } from './provider-id.ts'
+
+/** What keeps webhooks. */
+export interface BoxingHost {
+  readonly maxBodyBytes: number
+  /** Bytes in memory; `false`: there is no room for more. */
+  take(bytes: number): boolean
+  give(bytes: number): void
+  keep(webhook: NewWebhook): Promise<Keeping | Error>
+}
+
+const CONTINUE = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n')
+/** Of this connection, or written anew when it is delivered. */
+const NOT_KEPT: ReadonlySet<string> = new Set([
+  'connection',
+  'content-length',
+  'transfer-encoding',
+  'keep-alive',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'upgrade',
+  'expect',
+])
+
+export class Boxing implements Upstream {
+  readonly wire = 'streams'
+  readonly inFlight = 0
+  readonly #host: BoxingHost
+  readonly #box: Box
+  readonly #address: string
+
+  constructor(host: BoxingHost, box: Box, address: string) {
+    this.#host = host
+    this.#box = box
+    this.#address = address
+  }
+
+  begin(visit: Visit): Exchange {
+    const { head } = visit
+    withoutMarks(head)
+    const { maxBodyBytes } = this.#host
+    const pieces: Uint8Array[] = []
+    let bytes = 0
+    let isOver = false
+    const over = (): void => {
+      isOver = true
+      this.#host.give(bytes)
+    }
+    const fail = (code: ErrorCode): void => {
+      if (isOver) return
+      over()
+      visit.fail(code)
+    }
+    const collect = (piece: Uint8Array, start: number, end: number): void => {
+      if (isOver) return
+      if (bytes + end - start > maxBodyBytes) return fail('BODY_TOO_LARGE')
+      if (!this.#host.take(end - start)) return fail('INBOX_FULL')
+      bytes += end - start
+      pieces.push(piece.slice(start, end))
+    }
+    if (head.contentLength > maxBodyBytes) {
+      visit.fail('BODY_TOO_LARGE')
+      return DEAD_EXCHANGE
+    }
+    const framer = new BodyFramer(collect)
+    framer.begin(head.body, head.contentLength)
+    if (head.expectsContinue) visit.write(CONTINUE)
+    return {
+      body: piece => {
+        if (!isOver && framer.feed(piece, 0, piece.length) < 0) fail('BAD_REQUEST')
+      },
+      bodyEnded: () => {
+        if (isOver) return
+        const body = Buffer.concat(pieces)
+        const fields = fieldsOf(body)
+        // The provider asks again while the app is there.
+        if (isChallenge(fields)) return fail('CLIENT_RECONNECTING')
+        void this.#host.keep(this.#webhookOf(head, fields, body)).then(outcome => {
+          if (isOver) return
+          over()
+          if (outcome instanceof Error) visit.fail('INBOX_FAILED')
+          else if (outcome === 'full') visit.fail('INBOX_FULL')
+          else this.#acknowledge(visit)
+        })
+      },
+      drained() {},
+      abandoned() {
+        if (!isOver) over()
+      },
+    }
+  }
+
+  #webhookOf(head: RequestHead, fields: Readonly<Record<string, unknown>>, body: Uint8Array): NewWebhook {
+    const { name, owner } = this.#box
+    const nominated = new Set(
+      head
+        .headers('connection')
+        .flatMap(value => value.split(','))
+        .map(value => value.trim().toLowerCase()),
+    )
+    let text = `${head.method} ${head.path} HTTP/1.1\r\n`
+    for (const [field, value] of head.headerList()) {
+      const lower = field.toLowerCase()
+      if (!NOT_KEPT.has(lower) && !nominated.has(lower)) text += `${field}: ${value}\r\n`
+    }
+    return {
+      name,
+      owner,
+      path: head.path.split('?', 1)[0] ?? '/',
+      key: providerIdOf(head, fields),
+      head: text,
+      body,
+      address: this.#address,
+      receivedMs: Date.now(),
+    }
+  }
+
+  #acknowledge(visit: Visit): void {
+    const status = this.#box.answer
+    const length = status === 204 ? '' : 'Content-Length: 0\r\n'
+    const connection = visit.keepsAlive ? 'keep-alive' : 'close'
+    visit.answered(status)
+    visit.write(
+      Buffer.from(
+        `HTTP/1.1 ${status} ${reasonOf(status)}\r\n${length}X-Localtunnels-Inbox: kept\r\nConnection: ${connection}\r\n\r\n`,
+      ),
+    )
+    visit.done(visit.keepsAlive)
+  }
+}

@@ -1,0 +1,136 @@
+// Webhooks on their way to a client that is back: those of one path one after the other, in the order in which they came.
+
+import { eventLoop } from '../../event-loop.ts'
+import type { InboxStore, KeptWebhook } from '../../inbox.ts'
+import type { BookingDesk } from '../booking.ts'
+import { type Delivered, DeliveryVisit } from './delivery-visit.ts'
+
+/** Of one name at a time: an app that was away is not overrun. */
+const MAX_PATHS_AT_ONCE = 4
+const FIRST_PAUSE_MS = 1_000
+const LONGEST_PAUSE_MS = 300_000
+/** The app did not get it: that is no answer, and another try is always worth while. */
+const AGAIN: ReadonlySet<number> = new Set([0, 408, 425, 429])
+
+export interface DeliveriesHost {
+  readonly store: InboxStore
+  readonly maxAttempts: number
+  readonly isSecure: boolean
+  /** Whether a client of this owner has the name and is there. */
+  isThere(name: string, owner: string): boolean
+  over(outcome: 'delivered' | 'dropped'): void
+  failed(error: Error): void
+}
+
+/** What is under way for one name. */
+interface Round {
+  readonly owner: string
+  /** Paths that have a webhook under way, or that wait before another try. */
+  readonly busy: Map<string, DeliveryVisit | (() => void)>
+  /** Failures in a row, by path. */
+  readonly failures: Map<string, number>
+}
+
+export class Deliveries {
+  readonly #host: DeliveriesHost
+  readonly #desk: BookingDesk
+  readonly #rounds = new Map<string, Round>()
+  #isOver = false
+
+  constructor(host: DeliveriesHost, desk: BookingDesk) {
+    this.#host = host
+    this.#desk = desk
+  }
+
+  /** The client of this name is there: what waits for it is delivered. */
+  begin(name: string, owner: string): void {
+    if (this.#isOver) return
+    const before = this.#rounds.get(name)
+    if (before !== undefined && before.owner === owner) this.#endPauses(before)
+    else this.#rounds.set(name, { owner, busy: new Map(), failures: new Map() })
+    this.#pump(name)
+  }
+
+  /** What is under way is delivered again by the next program, or when the client is back. */
+  stop(): void {
+    this.#isOver = true
+    for (const round of this.#rounds.values())
+      for (const one of round.busy.values())
+        if (one instanceof DeliveryVisit) one.abandon()
+        else one()
+    this.#rounds.clear()
+  }
+
+  #endPauses({ busy }: Round): void {
+    for (const [path, one] of busy)
+      if (!(one instanceof DeliveryVisit)) {
+        one()
+        busy.delete(path)
+      }
+  }
+
+  #pump(name: string): void {
+    const round = this.#rounds.get(name)
+    if (this.#isOver || round === undefined) return
+    if (!this.#host.isThere(name, round.owner)) {
+      // It begins anew when the client is back.
+      this.#endPauses(round)
+      if (round.busy.size === 0) this.#rounds.delete(name)
+      return
+    }
+    while (round.busy.size < MAX_PATHS_AT_ONCE) {
+      const webhook = this.#next(name, round)
+      if (webhook === undefined) break
+      const visit = new DeliveryVisit(webhook, this.#host.isSecure)
+      round.busy.set(webhook.path, visit)
+      void visit.deliver(this.#desk).then(delivered => {
+        round.busy.delete(webhook.path)
+        this.#ended(name, round, webhook, delivered)
+      })
+    }
+    if (round.busy.size === 0) this.#rounds.delete(name)
+  }
+
+  #next(name: string, { owner, busy }: Round): KeptWebhook | undefined {
+    try {
+      return this.#host.store.next(owner, name, [...busy.keys()])
+    } catch (error) {
+      this.#host.failed(error as Error)
+      return undefined
+    }
+  }
+
+  #ended(name: string, round: Round, webhook: KeptWebhook, { status }: Delivered): void {
+    if (this.#isOver) return
+    try {
+      const isAgain = AGAIN.has(status) || status >= 500
+      if (isAgain && (status === 0 || webhook.attempts + 1 < this.#host.maxAttempts)) {
+        // A webhook that did not reach the app has not been tried.
+        if (status !== 0) this.#host.store.tried(webhook.id)
+        return this.#pause(name, round, webhook.path)
+      }
+      this.#host.store.remove(webhook.id)
+      round.failures.delete(webhook.path)
+      this.#host.over(status < 400 ? 'delivered' : 'dropped')
+    } catch (error) {
+      this.#host.failed(error as Error)
+      return this.#pause(name, round, webhook.path)
+    }
+    this.#pump(name)
+  }
+
+  #pause(name: string, round: Round, path: string): void {
+    const failures = round.failures.get(path) ?? 0
+    round.failures.set(path, failures + 1)
+    const ms = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(failures, 20))
+    round.busy.set(
+      path,
+      eventLoop.after(ms, () => {
+        round.busy.delete(path)
+        this.#pump(name)
+      }),
+    )
+    // Other paths go on.
+    this.#pump(name)
+  }
+}

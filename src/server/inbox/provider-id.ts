@@ -1,0 +1,47 @@
+// What tells one webhook from another, as its provider says, and which requests are no webhooks.
+
+import type { RequestHead } from '../../http/head.ts'
+
+/** Standard Webhooks, GitHub, Shopify, GitLab, Twilio's event streams. */
+const ID_HEADERS = [
+  'webhook-id',
+  'svix-id',
+  'x-github-delivery',
+  'x-shopify-webhook-id',
+  'x-gitlab-event-uuid',
+] as const
+/** Longer ones are not looked at: the webhook is kept each time. */
+const MAX_ID_CHARS = 200
+
+/** `undefined`: the provider says none. Stripe and Slack have theirs in the body. */
+export function providerIdOf(
+  head: RequestHead,
+  fields: Readonly<Record<string, unknown>>,
+): string | undefined {
+  for (const name of ID_HEADERS) {
+    const id = head.header(name)
+    if (id !== undefined && id !== '' && id.length <= MAX_ID_CHARS) return `${name} ${id}`
+  }
+  const isStripe = head.header('stripe-signature') !== undefined
+  const isSlack = head.header('x-slack-signature') !== undefined
+  const id = isStripe ? fields.id : isSlack ? fields.event_id : undefined
+  return typeof id === 'string' && id.length <= MAX_ID_CHARS
+    ? `${isStripe ? 'stripe' : 'slack'} ${id}`
+    : undefined
+}
+
+/** The provider asks for an answer that only the app has, such as Slack's `challenge`. */
+export function isChallenge(fields: Readonly<Record<string, unknown>>): boolean {
+  return fields.type === 'url_verification' || (typeof fields.challenge === 'string' && !('event' in fields))
+}
+
+/** Of a JSON object; others have none. */
+export function fieldsOf(body: Uint8Array): Readonly<Record<string, unknown>> {
+  if (body[0] !== 0x7b) return {}
+  try {
+    const value: unknown = JSON.parse(Buffer.from(body).toString())
+    return typeof value === 'object' && value !== null ? { ...value } : {}
+  } catch {
+    return {}
+  }
+}

@@ -1,0 +1,63 @@
+// Webhooks on their way to the disk: those that come while one transaction is written go into the next.
+
+import { eventLoop } from '../../event-loop.ts'
+import type { BoxBounds, InboxStore, Keeping, NewWebhook } from '../../inbox.ts'
+
+/** After a write nothing is written for this many times what it took: a slow disk takes a fifth of the event loop at most. */
+const PAUSE_FACTOR = 4
+const MIN_PAUSE_MS = 1
+/** In one transaction: about 10 ms of work. */
+const MAX_AT_ONCE = 200
+
+interface Waiting {
+  readonly webhook: NewWebhook
+  readonly kept: (outcome: Keeping | Error) => void
+}
+
+export class Writer {
+  readonly #store: InboxStore
+  readonly #bounds: BoxBounds
+  #waiting: Waiting[] = []
+  #isScheduled = false
+
+  constructor(store: InboxStore, bounds: BoxBounds) {
+    this.#store = store
+    this.#bounds = bounds
+  }
+
+  /** Resolves once it is on the disk, or will not be. */
+  keep(webhook: NewWebhook): Promise<Keeping | Error> {
+    return new Promise(kept => {
+      this.#waiting.push({ webhook, kept })
+      this.#schedule(0)
+    })
+  }
+
+  #schedule(ms: number): void {
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    const write = (): void => {
+      this.#isScheduled = false
+      this.#write()
+    }
+    if (ms === 0) eventLoop.soon(write)
+    else eventLoop.after(ms, write)
+  }
+
+  #write(): void {
+    const batch = this.#waiting.splice(0, MAX_AT_ONCE)
+    const startedAt = performance.now()
+    try {
+      const outcomes = this.#store.keep(
+        batch.map(({ webhook }) => webhook),
+        this.#bounds,
+      )
+      for (const [index, { kept }] of batch.entries()) kept(outcomes[index] ?? 'full')
+    } catch (cause) {
+      const error = cause instanceof Error ? cause : new Error(String(cause))
+      for (const { kept } of batch) kept(error)
+    }
+    const pauseMs = Math.max(MIN_PAUSE_MS, (performance.now() - startedAt) * PAUSE_FACTOR)
+    if (this.#waiting.length > 0) this.#schedule(pauseMs)
+  }
+}

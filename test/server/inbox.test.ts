@@ -1,0 +1,318 @@
+// Webhooks that come while their client is away: kept on the disk before they are acknowledged, and delivered once it is back.
+
+import { afterEach, expect, test } from 'bun:test'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { signed } from '../../src/client/webhooks/signatures.ts'
+import {
+  type InboxOptions,
+  type InboxStore,
+  openInbox,
+  TunnelClient,
+  type TunnelClientOptions,
+  TunnelServer,
+} from '../../src/index.ts'
+import { guarding } from '../../src/plugins/guarding.ts'
+import { ask } from '../support/ask.ts'
+import { codeOf, eventually } from '../support/events.ts'
+import { folder } from '../support/programs.ts'
+
+const [OWN, OTHER] = ['own-token-1234567890', 'other-token-1234567890']
+const closing: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close()
+})
+
+/** A server with an inbox, and an app that notes what it gets. */
+class Post {
+  readonly seen: string[] = []
+  /** What the app answers, by what it gets; default 200. */
+  readonly statuses = new Map<string, number[]>()
+  readonly server: TunnelServer
+  readonly path: string
+  readonly #store: InboxStore
+
+  private constructor(server: TunnelServer, path: string, store: InboxStore) {
+    this.server = server
+    this.path = path
+    this.#store = store
+  }
+
+  static async start(bounds: Omit<InboxOptions, 'store'> = {}): Promise<Post> {
+    const dir = await folder('inbox')
+    closing.push(() => dir[Symbol.asyncDispose]())
+    const path = join(dir.path, 'inbox.db')
+    const store = await openInbox(path)
+    closing.push(() => store.close())
+    const server = new TunnelServer({
+      port: 0,
+      host: '127.0.0.1',
+      tokens: [OWN, OTHER],
+      guarding: guarding(),
+      inbox: { ...bounds, store },
+    })
+    await server.start()
+    closing.push(() => server.stop())
+    return new Post(server, path, store)
+  }
+
+  get waiting(): number {
+    return this.#store.counts().get('hooks') ?? 0
+  }
+
+  async client(options: TunnelClientOptions = {}): Promise<TunnelClient> {
+    const client = new TunnelClient({
+      server: this.server.url,
+      token: OWN,
+      subdomain: 'hooks',
+      exact: true,
+      inbox: { paths: ['/hooks/*'] },
+      fetch: async request => {
+        const body = await request.text()
+        const delivery = request.headers.get('x-localtunnels-delivery')
+        this.seen.push(`${new URL(request.url).pathname} ${body}${delivery === null ? '' : ` #${delivery}`}`)
+        return new Response(null, { status: this.statuses.get(body)?.shift() ?? 200 })
+      },
+      ...options,
+    })
+    client.on('error', () => {})
+    closing.push(() => client.disconnect())
+    await client.connect()
+    return client
+  }
+
+  /** Its client was there, and is away. */
+  async left(options: TunnelClientOptions = {}): Promise<void> {
+    await (await this.client(options)).disconnect()
+  }
+
+  async send(
+    body: string,
+    path = '/hooks/a',
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<number> {
+    const { status } = await ask(this.server.port, 'hooks.localhost', { method: 'POST', path, body, headers })
+    return status
+  }
+}
+
+test('what comes meanwhile is delivered in order and marked; what is no webhook of its paths is not kept', async () => {
+  const post = await Post.start()
+  await post.left()
+  for (let at = 0; at < 20; at++) expect(await post.send(`${at}`)).toBe(202)
+  expect(await post.send('x', '/other')).toBe(404)
+  expect(await post.send('x', '/hooksa')).toBe(404)
+  expect((await ask(post.server.port, 'hooks.localhost', { path: '/hooks/a' })).status).toBe(404)
+  const chunked = { 'transfer-encoding': 'chunked' }
+  expect(await post.send('chunked', '/hooks/b?c=1', chunked)).toBe(202)
+  await post.client()
+  await eventually(() => post.waiting === 0, 'the deliveries')
+  expect(post.seen.filter(one => one.startsWith('/hooks/a'))).toEqual(
+    Array.from({ length: 20 }, (_, at) => `/hooks/a ${at} #1`),
+  )
+  expect(post.seen).toContain('/hooks/b chunked #1')
+  // Now it is there: nothing is kept.
+  expect(await post.send('live')).toBe(200)
+  expect(post.seen.at(-1)).toBe('/hooks/a live')
+})
+
+test('the app gets the request as it was sent, and only the server can say that it waited', async () => {
+  const heads: string[] = []
+  const app = createServer((request, answer) => {
+    heads.push(`${request.method} ${request.url}\n${request.rawHeaders.join('\n')}`)
+    request.resume().on('end', () => answer.end())
+  }).listen(0, '127.0.0.1')
+  closing.push(() => app.close())
+  const post = await Post.start()
+  const origin = { port: (app.address() as AddressInfo).port }
+  const client = new TunnelClient({
+    ...origin,
+    server: post.server.url,
+    token: OWN,
+    subdomain: 'hooks',
+    inbox: { paths: ['/hooks/*'] },
+  })
+  closing.push(() => client.disconnect())
+  await client.connect()
+  const lie = { 'X-Own': '1', 'X-Localtunnels-Delivery': '9', 'x-localtunnels_received': 'never' }
+  await post.send('live', '/hooks/a%2F?b', lie)
+  await client.disconnect()
+  await post.send('late', '/hooks/a%2F?b', lie)
+  const again = new TunnelClient({
+    ...origin,
+    server: post.server.url,
+    token: OWN,
+    subdomain: 'hooks',
+    inbox: { paths: ['/hooks/*'] },
+  })
+  closing.push(() => again.disconnect())
+  await again.connect()
+  await eventually(() => heads.length === 2, 'the delivery')
+  const [live = '', late = ''] = heads
+  expect(live).toStartWith('POST /hooks/a%2F?b\n')
+  expect(late).toStartWith('POST /hooks/a%2F?b\n')
+  for (const head of heads) expect(head).toContain('X-Own\n1')
+  expect(live.toLowerCase()).not.toContain('localtunnels')
+  expect(late.match(/x-localtunnels/gi)).toHaveLength(2)
+  expect(late).toMatch(/X-Localtunnels-Delivery\n1\nX-Localtunnels-Received\n20\d\d-\d\d-\d\dT[\d:.]+Z/)
+})
+
+test('the same webhook is kept once, by the id of its provider; a challenge is not kept', async () => {
+  const post = await Post.start()
+  await post.left()
+  const ids: readonly Readonly<Record<string, string>>[] = [
+    { 'X-GitHub-Delivery': '1' },
+    { 'webhook-id': '1' },
+    { 'X-GitHub-Delivery': '2' },
+    { 'stripe-signature': 't=1' },
+    { 'x-slack-signature': 'v0' },
+  ]
+  const body = JSON.stringify({ id: 'evt_1', event_id: 'Ev1' })
+  for (const headers of [...ids, ...ids]) expect(await post.send(body, '/hooks/a', headers)).toBe(202)
+  expect(post.waiting).toBe(5)
+  expect(await post.send(JSON.stringify({ type: 'url_verification', challenge: 'x' }))).toBe(503)
+  expect(post.waiting).toBe(5)
+  const client = await post.client()
+  await eventually(() => post.waiting === 0, 'the deliveries')
+  // Also when it was delivered already.
+  await client.disconnect()
+  expect(await post.send(body, '/hooks/a', { 'webhook-id': '1' })).toBe(202)
+  expect(post.waiting).toBe(0)
+})
+
+test('an app that fails gets it again, in its turn; one that says no does not; other paths go on', async () => {
+  const post = await Post.start({ maxAttempts: 2 })
+  await post.left()
+  post.statuses.set('again', [500])
+  post.statuses.set('no', [404])
+  post.statuses.set('never', [503, 503])
+  for (const body of ['again', 'no', 'last']) await post.send(body)
+  await post.send('never', '/hooks/b')
+  await post.send('other', '/hooks/c')
+  await post.client()
+  await eventually(() => post.waiting === 0, 'the deliveries')
+  const of = (path: string) => post.seen.filter(one => one.startsWith(path))
+  expect(of('/hooks/a')).toEqual([
+    '/hooks/a again #1',
+    '/hooks/a again #2',
+    '/hooks/a no #1',
+    '/hooks/a last #1',
+  ])
+  expect(of('/hooks/b')).toEqual(['/hooks/b never #1', '/hooks/b never #2'])
+  expect(of('/hooks/c')).toEqual(['/hooks/c other #1'])
+  expect(post.seen.indexOf('/hooks/c other #1')).toBeLessThan(post.seen.indexOf('/hooks/a again #2'))
+})
+
+test('bounds: number, size of one, size of all, size in memory', async () => {
+  const post = await Post.start({ maxRequests: 3, maxBodyBytes: 1_000, maxBytes: 2_400 })
+  await post.left()
+  expect(await post.send('x'.repeat(1_001))).toBe(413)
+  expect(await post.send('x'.repeat(1_001), '/hooks/a', { 'transfer-encoding': 'chunked' })).toBe(413)
+  expect(await post.send('x'.repeat(1_000))).toBe(202)
+  // 1,000 bytes, a head and a row.
+  expect(await post.send('x'.repeat(1_000))).toBe(503)
+  expect([await post.send('1'), await post.send('2'), await post.send('3')]).toEqual([202, 202, 503])
+  const full = await ask(post.server.port, 'hooks.localhost', { method: 'POST', path: '/hooks/a', body: '4' })
+  expect(full.code).toBe('INBOX_FULL')
+  await post.client()
+  await eventually(() => post.waiting === 0, 'the deliveries')
+  const small = await Post.start({ maxUnwrittenBytes: 10 })
+  await small.left()
+  expect([await small.send('x'.repeat(11)), await small.send('x'.repeat(10))]).toEqual([503, 202])
+})
+
+test('they are for the token that they came for, whoever has the name later', async () => {
+  const post = await Post.start()
+  await post.left()
+  expect(await post.send('secret')).toBe(202)
+  const other = await post.client({ token: OTHER })
+  expect(await post.send('for the other')).toBe(200)
+  await other.disconnect()
+  // The name has the inbox of the one that had it last.
+  expect(await post.send('waits for the other')).toBe(202)
+  await post.client()
+  await eventually(() => post.seen.length === 2, 'the delivery')
+  expect(post.seen).toEqual(['/hooks/a for the other', '/hooks/a secret #1'])
+  await eventually(() => post.waiting === 1, 'its answer')
+})
+
+test('who has no token, or a server without an inbox, or the JSON wire, is refused', async () => {
+  const post = await Post.start()
+  const refused = (options: TunnelClientOptions) => codeOf(post.client(options))
+  expect(await refused({ wire: 'json' })).toBe('INBOX_REFUSED')
+  const open = new TunnelServer({ port: 0, host: '127.0.0.1' })
+  await open.start()
+  closing.push(() => open.stop())
+  expect(await refused({ server: open.url })).toBe('INBOX_REFUSED')
+  const dir = await folder('inbox')
+  closing.push(() => dir[Symbol.asyncDispose]())
+  const store = await openInbox(join(dir.path, 'inbox.db'))
+  closing.push(() => store.close())
+  const boxed = new TunnelServer({ port: 0, host: '127.0.0.1', inbox: { store } })
+  await boxed.start()
+  closing.push(() => boxed.stop())
+  // Without tokens each client is anybody.
+  expect(await refused({ server: boxed.url })).toBe('INBOX_REFUSED')
+  for (const inbox of [
+    { paths: [] },
+    { paths: ['hooks'] },
+    { paths: ['/a*b'] },
+    { paths: ['/a'], answer: 301 },
+  ])
+    expect(() => new TunnelClient({ server: 'http://localhost', subdomain: 'a', port: 1, inbox })).toThrow(
+      'inbox must have',
+    )
+  expect(() => new TunnelServer({ inbox: { store, maxRequests: 0 } })).toThrow('inbox.maxRequests')
+})
+
+test('the signature of one that waited is as old as it was when it came; a visitor cannot make one younger', async () => {
+  const post = await Post.start()
+  const secret = `whsec_${Buffer.from('a secret of 24 bytes....').toString('base64')}`
+  const verify = { provider: 'standard', secret, require: true, toleranceSeconds: 1 } as const
+  await post.left({ verify })
+  const sign = (body: string, ageS: number) =>
+    signed(
+      'standard',
+      { header: () => undefined, body: new TextEncoder().encode(body) },
+      { secret, now: Math.floor(Date.now() / 1_000) - ageS },
+    )
+  expect(await post.send('waits', '/hooks/a', { ...sign('waits', 0) })).toBe(202)
+  const past = Date.now()
+  await eventually(() => Date.now() - past > 3_000, 'the signature to be too old')
+  await post.client({ verify })
+  await eventually(() => post.waiting === 0, 'the delivery')
+  expect(post.seen).toEqual(['/hooks/a waits #1'])
+  const old = { ...sign('old', 60), 'X-Localtunnels-Received': new Date(Date.now() - 60_000).toISOString() }
+  expect(await post.send('old', '/hooks/a', old)).toBe(401)
+})
+
+test('guards judge its sender when it is delivered', async () => {
+  const post = await Post.start()
+  const guard = { deny: ['127.0.0.1'] }
+  await post.left({ guard })
+  expect(await post.send('from there')).toBe(202)
+  await post.client({ guard })
+  await eventually(() => post.waiting === 0, 'the guard')
+  expect(post.seen).toEqual([])
+})
+
+test('what is too old is dropped, and so is the inbox of a client that does not come back', async () => {
+  const dir = await folder('inbox')
+  closing.push(() => dir[Symbol.asyncDispose]())
+  const store = await openInbox(join(dir.path, 'inbox.db'))
+  closing.push(() => store.close())
+  const bounds = { maxRequests: 10, maxBytes: 10_000, maxAllBytes: 10_000 }
+  const webhook = { name: 'a', owner: 'o', path: '/', key: 'k', head: 'POST / HTTP/1.1\r\n', address: '::1' }
+  store.saveBox({ name: 'a', owner: 'o', paths: ['/x', '/y/*'], answer: 204 }, 1_000)
+  const body = new Uint8Array([1, 2, 3])
+  expect(store.keep([{ ...webhook, body, receivedMs: 1_000 }], bounds)).toEqual(['kept'])
+  expect(store.keep([{ ...webhook, body, receivedMs: 2_000 }], bounds)).toEqual(['known'])
+  expect(store.boxes()).toEqual([{ name: 'a', owner: 'o', paths: ['/x', '/y/*'], answer: 204 }])
+  expect(store.prune(1_000)).toBe(0)
+  expect(store.next('o', 'a', [])).toMatchObject({ attempts: 0, receivedMs: 1_000 })
+  expect(store.next('o', 'a', ['/'])).toBeUndefined()
+  expect(store.prune(1_001)).toBe(1)
+  expect([store.boxes(), store.counts().size]).toEqual([[], 0])
+  expect(store.keep([{ ...webhook, body, receivedMs: 2_000 }], bounds)).toEqual(['kept'])
+})
