@@ -110,6 +110,41 @@ test('after GOAWAY what the app did not look at goes to another connection', asy
   expect(await second).toMatchObject({ body: 'two' })
 })
 
+for (const [what, refusal, again] of [
+  ['REFUSED_STREAM', frame(3, 0, 1, u32(7)), 3],
+  ['GOAWAY below its stream', frame(7, 0, 0, [...u32(0), ...u32(0)]), 1],
+] as const)
+  test(`a request that the app answered with ${what} is sent once more, whatever its method, and no more than once`, async () => {
+    using origin = new RawOrigin()
+    await using tunnel = await tunnelTo(origin.port)
+    const post = () => ask(tunnel.port, tunnel.host, { method: 'POST', body: 'body' })
+    const one = post()
+    let app = await firstRequest(origin)
+    await app.until('body')
+    await app.send(Uint8Array.from(refusal))
+    if (again === 1) app = await firstRequest(origin)
+    await app.until('body')
+    await app.send(Uint8Array.from(answerOf(again, 'good')))
+    expect(await within(one, 'the answer')).toMatchObject({ status: 200, body: 'good' })
+    // Refused each time it fails.
+    const refused = post()
+    for (const stream of [again + 2, again + 4]) {
+      await app.until('body')
+      await app.send(Uint8Array.from(frame(3, 0, stream, u32(7))))
+    }
+    expect(await within(refused, 'the refusal')).toMatchObject({ status: 502, code: 'ORIGIN_CLOSED' })
+  })
+
+test('a POST that the app reset for another reason is not sent again', async () => {
+  using origin = new RawOrigin()
+  await using tunnel = await tunnelTo(origin.port)
+  const one = ask(tunnel.port, tunnel.host, { method: 'POST', body: 'body' })
+  const app = await firstRequest(origin)
+  await app.until('body')
+  await app.send(Uint8Array.from(frame(3, 0, 1, u32(2))))
+  expect(await within(one, 'the answer')).toMatchObject({ status: 502, code: 'ORIGIN_CLOSED' })
+})
+
 /** What an app sends that is no answer, and what its visitor gets. */
 const FAULTS: readonly [string, readonly number[]][] = [
   [

@@ -179,8 +179,12 @@ test('a WebSocket is none when the app says so, proves nothing, or another proto
     await peer.when(seen => stream in seen.resets, 'the end of the stream')
   }
   expect(peer.seen.field(1, ':status')).toBe('403')
-  expect([peer.seen.of(1, 3), peer.seen.of(1, 5)]).toEqual([[], []])
-  expect([peer.seen.hasEnded(3), peer.seen.hasEnded(5)]).toEqual([false, false])
+  for (const stream of [3, 5]) {
+    expect(peer.seen.of(1, stream)).toHaveLength(1)
+    expect(peer.seen.field(stream, ':status')).toBe('502')
+    expect(peer.seen.field(stream, 'x-localtunnels-error')).toBe('ORIGIN_INVALID')
+    expect(peer.seen.hasEnded(stream)).toBe(true)
+  }
   peer.send(head(7, connect('connect-udp'), false))
   expect((await peer.answered(7)).field(7, ':status')).toBe('501')
   expect(peer.seen.field(7, 'x-localtunnels-error')).toBe('UPGRADE_UNSUPPORTED')

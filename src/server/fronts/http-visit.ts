@@ -108,6 +108,15 @@ export class HttpVisit implements Visit, Arrival {
     this.fail(code)
   }
 
+  /** The channel cannot pass the answer on, and nothing of it has left: the visitor gets the page of `code`. */
+  replaceAnswer(code: ErrorCode): void {
+    const exchange = this.#exchange
+    this.#exchange = undefined
+    exchange?.abandoned()
+    this.answerBytes = 0
+    this.#refuse(code)
+  }
+
   /** The connection is about to be cut for this. */
   cutOff(code: ErrorCode): void {
     this.#finish(code)

@@ -168,6 +168,16 @@ export class Http2Answer implements Writing {
     else this.#sender.trailers(this.#stream, trailers, 0, trailers.length)
   }
 
+  /** Nothing of it has left, not even its head. */
+  get isUnsent(): boolean {
+    return this.#phase === 'head'
+  }
+
+  /** Another answer comes in place of one that is unsent. */
+  restart(): void {
+    this.#partial = undefined
+  }
+
   /** Nothing waits for room. */
   get isEmpty(): boolean {
     return this.#unsent.isEmpty

@@ -53,6 +53,8 @@ export class Http2Stream
   /** What waits is watched by `#progress`. */
   #isWatched = false
   #hasLeft = false
+  /** What the app answered is no answer to this request: nothing more of it is taken. */
+  #isUnfit = false
   readonly keepsAlive = true
 
   constructor(connection: Http2Connection, stream: ServerStream) {
@@ -191,6 +193,7 @@ export class Http2Stream
   }
 
   switched(): void {
+    if (this.#isUnfit) return
     this.#isSwitched = true
     this.#request.switched()
     this.proceed(() => {})
@@ -200,6 +203,7 @@ export class Http2Stream
   over(): void {
     this.#isUnderWay = false
     this.#request.clear()
+    if (this.#isUnfit) return
     if (this.#answer.end()) this.#end()
     else this.#cut(Code.INTERNAL_ERROR)
   }
@@ -230,10 +234,11 @@ export class Http2Stream
   // ── AnswerOutput ───────────────────────────────────────────────────────────────────────────────────────────
 
   write(bytes: Uint8Array, isScratch = false, start = 0, end: number = bytes.length): boolean {
-    if (this.#stream.isClosed) return true
+    if (this.#stream.isClosed || this.#isUnfit) return true
     if (!this.#answer.take(bytes, isScratch, start, end)) {
+      this.#isUnfit = true
       // Not while its upstream writes.
-      eventLoop.soon(() => this.#cutOff('ORIGIN_INVALID', Code.INTERNAL_ERROR))
+      eventLoop.soon(() => this.#replaceAnswer())
       return true
     }
     this.#connection.filled()
@@ -246,6 +251,15 @@ export class Http2Stream
   end(): void {
     this.#answer.end()
     if (!this.#answer.isEmpty) this.#awaitRoom()
+  }
+
+  /** The visitor gets a page in place of an answer that is none; half of it sent, the stream is cut. */
+  #replaceAnswer(): void {
+    if (this.#stream.isClosed) return
+    if (!this.#answer.isUnsent) return this.#cutOff('ORIGIN_INVALID', Code.INTERNAL_ERROR)
+    this.#isUnfit = false
+    this.#answer.restart()
+    this.#visit.replaceAnswer('ORIGIN_INVALID')
   }
 
   // ── Of the answer ──────────────────────────────────────────────────────────────────────────────────────────

@@ -66,6 +66,8 @@ export class StreamExchange implements Exchange {
   #isUnchunked = false
   /** Pieces that the answer came in. */
   #pieces = 0
+  /** The request was sent once more already. */
+  #isSecondTry = false
 
   constructor(owner: ExchangeOwner, context: StreamsContext) {
     this.#owner = owner
@@ -75,16 +77,22 @@ export class StreamExchange implements Exchange {
 
   /** Sends the head of a visit's request. `wasSent`: the origin has it already. */
   begin(visit: Visit, stream: Stream, wasSent: boolean): void {
+    this.#isSecondTry = false
+    this.#start(visit, stream, wasSent)
+  }
+
+  #start(visit: Visit, stream: Stream, wasSent: boolean): void {
     this.#visit = visit
     this.#stream = stream
     this.#phase = 'head'
     this.#pieces = 0
-    const { limits, isShared, rewrite, peer } = this.#context
+    const { limits, isShared, rewrite, peer, apps } = this.#context
     const { expectsContinue } = visit.head
     // A visitor that waits for "100 Continue" sends nothing else, so a silent origin would never be noticed.
     this.#owner.expectAnswer(expectsContinue ? limits.originTimeoutMs : 0)
     const end = peer === undefined ? writeRequestHead(visit, rewrite) : peer.writeHead(visit)
-    if (this.#request.begin(stream, end, this.#owner.isReused || isShared, wasSent)) return
+    const mayRepeat = this.#owner.isReused || isShared || apps !== undefined
+    if (this.#request.begin(stream, end, mayRepeat, wasSent)) return
     // The session may have failed in the middle of the write: then the exchange is elsewhere, or over.
     if (this.#stream !== stream) return
     visit.pause()
@@ -358,18 +366,22 @@ export class StreamExchange implements Exchange {
    */
   #retryOrFail(code: ErrorCode, delivered: number): void {
     const visit = this.#visit
-    // On a fresh stream nothing says that it was stale: what breaks one app there may break another.
-    if (!this.#owner.isReused) return this.#fail(code, this.#request.piecesUnlessDelivered(delivered))
+    const untouched = this.#request.piecesUnlessDelivered(delivered)
+    // On a fresh stream nothing says that it was stale: what breaks one app there may break another. An app of HTTP/2 can say
+    // that it did nothing with the request (REFUSED_STREAM, GOAWAY); but it may say so each time.
+    const wasRefused = this.#context.apps !== undefined && untouched !== undefined && !this.#isSecondTry
+    if (!this.#owner.isReused && !wasRefused) return this.#fail(code, untouched)
     const pieces = this.#request.piecesToRepeat(delivered, visit?.head.method ?? '')
     if (pieces === undefined || visit === undefined) return this.#fail(code)
     const { isDone } = this.#request
     this.#request.stop()
+    this.#isSecondTry = true
     const stream = this.#owner.reopen()
     if (stream === undefined) return this.#fail('CLIENT_GONE', pieces)
     // What the old stream wanted to wait for is gone; the new one may want to wait at once.
     visit.resume()
     visit.retried?.()
-    this.begin(visit, stream, false)
+    this.#start(visit, stream, false)
     for (const piece of pieces) this.body(piece)
     if (isDone) this.bodyEnded()
   }
