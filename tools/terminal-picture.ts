@@ -1,0 +1,139 @@
+// Draws what a terminal shows while an app is shared: the real program on a real terminal, its screen as an SVG for light and dark.
+//
+//   bun tools/terminal-picture.ts        writes docs/images/terminal.svg
+
+import { writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { type IBufferCell, Terminal } from '@xterm/headless'
+
+const root = resolve(import.meta.dir, '..')
+const [COLUMNS, ROWS] = [78, 14]
+/** Of one cell, in px: what monospaced fonts of 14 px come close to. */
+const [CELL_WIDTH, CELL_HEIGHT, MARGIN] = [8.43, 20, 18]
+/** Classes of the first colours of the palette; others are drawn as text. */
+const COLOURS = ['', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', ''] as const
+
+const ANSWERS: Readonly<Record<string, () => Response>> = {
+  '/': () => new Response('x'.repeat(4_100), { headers: { 'content-type': 'text/html' } }),
+  '/style.css': () => new Response('x'.repeat(1_300)),
+  '/api/checkout': () => new Response('x'.repeat(155), { status: 500 }),
+  '/api/cart': () => new Response('{}'),
+}
+
+const app = Bun.serve({
+  port: 0,
+  fetch: request => ANSWERS[new URL(request.url).pathname]?.() ?? new Response(null, { status: 404 }),
+})
+const screen = new Terminal({ cols: COLUMNS, rows: ROWS, allowProposedApi: true, convertEol: false })
+let text = ''
+const child = Bun.spawn({
+  cmd: ['bun', join(root, 'bin/localtunnels.ts'), `${app.port}`, '--subdomain', 'shop', '--inspect'],
+  env: { PATH: process.env.PATH ?? '', HOME: '/nonexistent', TERM: 'xterm-256color', COLORTERM: 'truecolor' },
+  terminal: {
+    cols: COLUMNS,
+    rows: ROWS,
+    data: (_, bytes) => {
+      text += Buffer.from(bytes).toString()
+      screen.write(bytes)
+    },
+  },
+})
+
+async function shown(what: RegExp): Promise<string> {
+  for (const until = Date.now() + 10_000; Date.now() < until; await Bun.sleep(20)) {
+    const found = what.exec(text)
+    if (found !== null) return found[0]
+  }
+  throw new Error(`the program did not show ${what.source}`)
+}
+
+const url = new URL(await shown(/http:\/\/shop\.localhost:\d+/))
+const ask = (path: string, method = 'GET') =>
+  fetch(`http://127.0.0.1:${url.port}${path}`, { method, headers: { host: url.host } })
+for (const [method, path] of [
+  ['GET', '/'],
+  ['GET', '/style.css'],
+  ['GET', '/api/cart'],
+  ['POST', '/api/checkout'],
+] as const) {
+  await ask(path, method).then(answer => answer.arrayBuffer())
+  await Bun.sleep(120)
+}
+await shown(/checkout/)
+await Bun.sleep(300)
+// What was written last is on the screen.
+await new Promise<void>(resolve => screen.write('', resolve))
+// The ports are those of this run, the key that of the inspector.
+const tidy = (line: string) =>
+  line
+    .replace(`localhost:${app.port}`, 'localhost:3000')
+    .replace(/^(http:\/\/127\.0\.0\.1:)\d+\/#.*/, (_, start: string) => `${start}43207/#8kqT…`)
+writeFileSync(join(root, 'docs/images/terminal.svg'), drawn())
+child.kill('SIGTERM')
+await child.exited
+await app.stop(true)
+
+function drawn(): string {
+  const lines: string[] = []
+  const buffer = screen.buffer.active
+  for (let row = 0; row < buffer.length; row++) {
+    const pieces = piecesOf(row)
+    if (pieces === '') continue
+    lines.push(`<text y="${MARGIN + (row + 1) * CELL_HEIGHT}">${pieces}</text>`)
+  }
+  const width = Math.ceil(COLUMNS * CELL_WIDTH + 2 * MARGIN)
+  const height = MARGIN * 2 + (lastRow(buffer.length) + 1) * CELL_HEIGHT
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="A terminal: the public URL, the inspector's, and a line for each request">
+<style>
+svg{--text:#1f2328;--dim:#59636e;--red:#cf222e;--green:#1a7f37;--yellow:#9a6700;--blue:#0969da;--magenta:#8250df;--cyan:#1b7c83;--back:#f6f8fa;--line:#d1d9e0}
+@media(prefers-color-scheme:dark){svg{--text:#e6edf3;--dim:#9198a1;--red:#ff7b72;--green:#3fb950;--yellow:#d29922;--blue:#58a6ff;--magenta:#bc8cff;--cyan:#39c5cf;--back:#0d1117;--line:#3d444d}}
+rect{fill:var(--back);stroke:var(--line)}
+text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:var(--text);white-space:pre}
+.bold{font-weight:600}.dim{fill:var(--dim)}${COLOURS.filter(one => one !== '')
+    .map(one => `.${one}{fill:var(--${one})}`)
+    .join('')}
+</style>
+<rect x=".5" y=".5" width="${width - 1}" height="${height - 1}" rx="8"/>
+${lines.join('\n')}
+</svg>
+`
+}
+
+/** A `tspan` for each run of cells that look alike. Each word has a place of its own, whatever the font. */
+function piecesOf(row: number): string {
+  const line = screen.buffer.active.getLine(row)
+  if (line === undefined) return ''
+  const runs: { at: number; text: string; look: string }[] = []
+  for (let at = 0; at < line.length; at++) {
+    const cell = line.getCell(at)
+    const chars = cell?.getChars() ?? ''
+    if (cell === undefined || chars === '' || chars === ' ') continue
+    const look = lookOf(cell)
+    const last = runs.at(-1)
+    if (last !== undefined && last.at + last.text.length === at && last.look === look) last.text += chars
+    else runs.push({ at, text: chars, look })
+  }
+  return runs
+    .map(({ at, text: run, look }) => {
+      const x = (MARGIN + at * CELL_WIDTH).toFixed(1)
+      const name = look === '' ? '' : ` class="${look}"`
+      return `<tspan x="${x}"${name}>${escaped(tidy(run))}</tspan>`
+    })
+    .join('')
+}
+
+function lookOf(cell: IBufferCell): string {
+  const colour = cell.isFgPalette() ? COLOURS[cell.getFgColor() % 8] : ''
+  const isGrey = cell.isDim() !== 0 || (cell.isFgPalette() && cell.getFgColor() === 8)
+  return [isGrey ? 'dim' : colour, cell.isBold() === 0 ? '' : 'bold'].filter(one => one !== '').join(' ')
+}
+
+function lastRow(count: number): number {
+  for (let row = count - 1; row > 0; row--)
+    if (screen.buffer.active.getLine(row)?.translateToString(true)) return row
+  return 0
+}
+
+function escaped(run: string): string {
+  return run.replaceAll('&', '&amp;').replaceAll('<', '&lt;')
+}
