@@ -53,6 +53,7 @@ export type ErrorCode =
   | 'ORIGIN_CLOSED'
   | 'ORIGIN_INVALID'
   | 'ORIGIN_TLS'
+  | 'ORIGIN_NO_WEBSOCKET'
   | 'ORIGIN_UNREACHABLE'
   | 'ORIGIN_UNHEALTHY'
   | 'HANDLER_FAILED'
@@ -376,6 +377,14 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     false,
     'The TLS connection to the app failed.',
     'Check the certificate of the app, or allow an untrusted one with --insecure; for a plain http app give the client an http:// URL.',
+  ),
+  ORIGIN_NO_WEBSOCKET: entry(
+    169,
+    501,
+    'origin',
+    false,
+    'The app speaks HTTP/2 and takes no WebSockets on it, nor HTTP/1.1 on the same port.',
+    'Let the app send SETTINGS_ENABLE_CONNECT_PROTOCOL (RFC 8441), or give its WebSockets a service or route without `protocol`.',
   ),
   ORIGIN_UNREACHABLE: entry(
     25,

@@ -133,7 +133,8 @@ export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
   /**
    * `h2c`: the app speaks HTTP/2 without TLS, as servers of gRPC do. The server then speaks it, too, many exchanges on each connection,
    * to whatever visitors speak. For `port`, `unix` and an `http://` URL. `h2`: the same by TLS, for an `https://` URL whose app chooses
-   * it by ALPN, else `ORIGIN_TLS`. Default `http/1.1`. Routes stay HTTP/1.1; no WebSockets (501).
+   * it by ALPN, else `ORIGIN_TLS`. Default `http/1.1`. Routes stay HTTP/1.1. WebSockets: where the app takes extended
+   * CONNECT, else by HTTP/1.1 on the same port (`h2c`), else 501 `ORIGIN_NO_WEBSOCKET`.
    * Streams wire only.
    */
   readonly protocol?: 'http/1.1' | 'h2c' | 'h2'

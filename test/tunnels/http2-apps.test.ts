@@ -210,16 +210,7 @@ test('a visitor that leaves cancels its exchange and nothing else', async () => 
   expect(app.sessions.count).toBe(1)
 })
 
-test('a WebSocket is refused with 501; what cannot be combined is refused before anything is asked', async () => {
-  const app = await startApp(stream => stream.respond({ ':status': 200 }, { endStream: true }))
-  await using tunnel = await tunnelTo(app.port)
-  const headers = {
-    Connection: 'Upgrade',
-    Upgrade: 'websocket',
-    'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
-    'Sec-WebSocket-Version': '13',
-  }
-  expect(await ask(tunnel.port, tunnel.host, { headers })).toMatchObject({ status: 501 })
+test('what cannot be combined with h2c is refused before anything is asked', async () => {
   await using server = await startServer()
   const client = new TunnelClient({ server: server.url })
   const text = () => new Response('')

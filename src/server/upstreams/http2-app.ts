@@ -22,7 +22,7 @@ import { INITIAL_WINDOW_BYTES, ReceiveWindow, SendWindow } from '../../http2/win
 import type { Stream, StreamHandler } from '../../session/stream.ts'
 import type { Deadline, Deadlines } from '../deadlines.ts'
 import type { ServerLimits } from '../options.ts'
-import type { Begun, ChannelConnection, Http2Channel, Http2Side } from './http2-channel.ts'
+import type { Begun, ChannelConnection, Http2Channel, Http2Side, Undecided } from './http2-channel.ts'
 
 /** What may come of an answer before its visitor takes it: 20 Mbit/s over 100 ms. */
 export const STREAM_WINDOW_BYTES = 262_144
@@ -50,6 +50,8 @@ export interface AppHost {
   readonly scheme: 'http' | 'https'
   /** It takes no more requests. */
   left(connection: Http2App): void
+  /** Its settings came: whether it takes WebSockets on streams (RFC 8441). */
+  known(takesUpgrades: boolean): void
 }
 
 class Side implements Http2Side {
@@ -65,7 +67,7 @@ class Side implements Http2Side {
   }
 }
 
-export class Http2App implements FrameHandler, ChannelConnection, Deadline {
+export class Http2App implements FrameHandler, ChannelConnection, Undecided, Deadline {
   dueTick = 0
   readonly #host: AppHost
   readonly #stream: Stream
@@ -79,6 +81,8 @@ export class Http2App implements FrameHandler, ChannelConnection, Deadline {
   readonly #sides = new Map<number, Side>()
   /** Channels that wait for room, the next one first. */
   readonly #waiting = new Set<Http2Channel>()
+  /** WebSockets that wait for the settings of the app. */
+  readonly #undecided = new Set<Http2Channel>()
   readonly #noise: Allowance = new Allowance(MAX_NOISE, NOISE_PER_TICK)
   #nextId = 1
   /** The session takes no more for now. */
@@ -86,6 +90,8 @@ export class Http2App implements FrameHandler, ChannelConnection, Deadline {
   /** While frames are read, those that answer them are collected. */
   #isReading = false
   #isLeaving = false
+  /** The settings of the app came. */
+  isKnown = false
   #isOver = false
 
   /** `stream`: of the session, just opened. */
@@ -130,11 +136,27 @@ export class Http2App implements FrameHandler, ChannelConnection, Deadline {
     const outbox = this.#outbox
     const at = outbox.end
     const into = outbox.reserve(Frame.maxHeadersBytes(maxHeadBlockBytes(head), maxFrameSize))
-    const terms = { scheme: this.#host.scheme, upgrades: false }
+    const terms = { scheme: this.#host.scheme, upgrades: true }
     const end = encodeRequestHead(this.#encoder, head, terms, into, at + Frame.FRAME_HEADER_BYTES)
     outbox.end = Frame.frameHeaders(into, at, end, side.id, isLast, maxFrameSize)
     this.#send()
     return { connection: this, side }
+  }
+
+  /** Whether WebSockets may be opened on streams, once it is known. */
+  get takesUpgrades(): boolean {
+    return this.#peer.enableConnectProtocol
+  }
+
+  /** The channel hears when the settings come. */
+  decideLater(channel: Http2Channel): Undecided {
+    this.#undecided.add(channel)
+    this.#send()
+    return this
+  }
+
+  forget(channel: Http2Channel): void {
+    this.#undecided.delete(channel)
   }
 
   sendData(side: Http2Side, bytes: Uint8Array, start: number, end: number, isLast: boolean): number {
@@ -259,6 +281,9 @@ export class Http2App implements FrameHandler, ChannelConnection, Deadline {
     this.#sides.clear()
     this.#waiting.clear()
     for (const { channel } of sides) channel.lost(code, false)
+    const undecided = [...this.#undecided]
+    this.#undecided.clear()
+    for (const channel of undecided) channel.lost(code, false)
     this.#stream.end()
   }
 
@@ -340,6 +365,11 @@ export class Http2App implements FrameHandler, ChannelConnection, Deadline {
     const into = this.#outbox.reserve(Frame.FRAME_HEADER_BYTES)
     this.#outbox.end = Frame.writeSettingsAck(into, this.#outbox.end)
     if (growth > 0) this.#flushWaiting()
+    this.isKnown = true
+    this.#host.known(peer.enableConnectProtocol)
+    const undecided = [...this.#undecided]
+    this.#undecided.clear()
+    for (const channel of undecided) channel.upgradeKnown()
   }
 
   settingsAcknowledged(): void {}

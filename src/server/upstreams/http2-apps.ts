@@ -7,7 +7,7 @@ import type { Stream, StreamHandler } from '../../session/stream.ts'
 import type { Deadlines } from '../deadlines.ts'
 import type { ServerLimits } from '../options.ts'
 import { Http2App } from './http2-app.ts'
-import { type Begun, type ChannelHost, Http2Channel } from './http2-channel.ts'
+import { type Begun, type ChannelHost, Http2Channel, type Undecided } from './http2-channel.ts'
 
 /** Connections to one app: with 100 exchanges each more than a tunnel may have at once, and enough for an app that allows few. */
 export const MAX_CONNECTIONS = 64
@@ -26,6 +26,8 @@ export class Http2Apps implements ChannelHost {
   readonly #options: Http2AppsOptions
   readonly #connections = new Set<Http2App>()
   #tunnel = 0
+  /** What the app said last of WebSockets; `undefined` while there is no connection to it. */
+  #takesUpgrades: boolean | undefined
 
   constructor(options: Http2AppsOptions) {
     this.#options = options
@@ -50,12 +52,38 @@ export class Http2Apps implements ChannelHost {
     return connection.request(channel, head, isLast)
   }
 
+  /** WebSockets go by HTTP/1.1, on streams of the session: the app takes none on those of HTTP/2. */
+  get sendsUpgradesApart(): boolean {
+    return this.#takesUpgrades === false && this.#options.scheme === 'http'
+  }
+
+  upgrade(channel: Http2Channel, head: RequestHead): Begun | ErrorCode | Undecided | 'apart' {
+    for (const connection of this.#connections) {
+      if (!connection.isKnown || !connection.hasRoom) continue
+      if (connection.takesUpgrades) return connection.request(channel, head, false)
+      // By TLS the client agreed with the app on HTTP/2.
+      return this.sendsUpgradesApart ? 'apart' : 'ORIGIN_NO_WEBSOCKET'
+    }
+    for (const connection of this.#connections)
+      if (!connection.isKnown && connection.hasRoom) return connection.decideLater(channel)
+    const connection = this.#connections.size < MAX_CONNECTIONS ? this.#connect() : undefined
+    if (connection === undefined) return this.isClosed ? 'CLIENT_GONE' : 'TUNNEL_BUSY'
+    return connection.decideLater(channel)
+  }
+
   #connect(): Http2App | undefined {
     const { session, limits, deadlines, scheme } = this.#options
     const stream = session.open(this.#tunnel, NOBODY)
     if (stream === undefined) return undefined
-    const left = (one: Http2App) => this.#connections.delete(one)
-    const connection = new Http2App({ limits, deadlines, scheme, left }, stream)
+    const left = (one: Http2App) => {
+      this.#connections.delete(one)
+      // The next one may be another program.
+      if (this.#connections.size === 0) this.#takesUpgrades = undefined
+    }
+    const known = (takesUpgrades: boolean) => {
+      this.#takesUpgrades = takesUpgrades
+    }
+    const connection = new Http2App({ limits, deadlines, scheme, left, known }, stream)
     this.#connections.add(connection)
     return connection
   }

@@ -1,6 +1,7 @@
 // One virtual connection of HTTP/1.1 to an app that speaks HTTP/2: each exchange on it is a stream of a shared connection. To the
 // pool it is a stream like any other, so every rule for answers, deadlines and second tries holds here, too.
 
+import { createHash } from 'node:crypto'
 import type { ErrorCode } from '../../errors.ts'
 import { BodyFramer } from '../../http/body.ts'
 import { ascii } from '../../http/characters.ts'
@@ -16,7 +17,9 @@ import { Stream, type StreamHandler, type StreamOwner } from '../../session/stre
 const ANY_HEAD = { maxHeadBytes: 16_777_216, maxHeaderCount: 100_000, maxTargetBytes: 16_777_216 }
 const CRLF = ascii('\r\n')
 const LAST_CHUNK = ascii('0\r\n\r\n')
-const NO_UPGRADE = ascii('HTTP/1.1 501 Not Implemented\r\nContent-Length: 0\r\n\r\n')
+const WEBSOCKET_GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
+/** The lines of an upgrade, besides the fields. */
+const MAX_UPGRADE_BYTES = 256
 /** Trailers of a request: as many bytes as `BodyFramer` lets through, and more than any. */
 const MAX_TRAILER_BYTES = 16_384
 
@@ -43,6 +46,14 @@ export interface ChannelConnection {
 export interface ChannelHost {
   /** Begins a request on a connection with room; or says why not. */
   request(channel: Http2Channel, head: RequestHead, isLast: boolean): Begun | ErrorCode
+  /** The same for a WebSocket. While it is not known whether the app takes them: what `upgradeKnown` follows. */
+  upgrade(channel: Http2Channel, head: RequestHead): Begun | ErrorCode | Undecided | 'apart'
+}
+
+/** A connection whose app has not said yet whether it takes WebSockets. */
+export interface Undecided {
+  /** The channel asks no more. */
+  forget(channel: Http2Channel): void
 }
 
 export interface Begun {
@@ -56,6 +67,11 @@ export class Http2Channel implements StreamOwner {
   readonly #head: RequestHead = new RequestHead()
   readonly #framer: BodyFramer
   #begun: Begun | undefined
+  /** A WebSocket waits for the settings of this connection. */
+  #undecided: Undecided | undefined
+  #isUpgrade = false
+  /** After an upgrade: the visitor sends no more. */
+  #isEnding = false
   /** What was written before the request under way. */
   #sentBefore = 0
   #isScratch = false
@@ -63,7 +79,7 @@ export class Http2Channel implements StreamOwner {
   #isRequestSent = true
 
   // The answer.
-  #phase: 'none' | 'head' | 'body' | 'over' = 'none'
+  #phase: 'none' | 'head' | 'body' | 'switched' | 'over' = 'none'
   #isChunked = false
   #isWithoutBody = false
   /** Bytes that its length announces and that have not come; -1: no length. */
@@ -90,12 +106,23 @@ export class Http2Channel implements StreamOwner {
   sendData(stream: Stream, bytes: Uint8Array, isScratch: boolean, start: number, end: number): boolean {
     this.#isScratch = isScratch
     const at = this.#phase === 'none' ? this.#begin(bytes, start, end) : start
-    if (at < end && !stream.isClosed && !this.#framer.complete && this.#framer.feed(bytes, at, end) === -1)
+    if (this.#phase === 'switched') this.#push(bytes, at, end)
+    else if (
+      at < end &&
+      !stream.isClosed &&
+      !this.#framer.complete &&
+      this.#framer.feed(bytes, at, end) === -1
+    )
       this.fail('INTERNAL', Code.INTERNAL_ERROR)
     return this.flush()
   }
 
   sendEnd(stream: Stream): void {
+    if (this.#phase === 'switched') {
+      this.#isEnding = true
+      this.flush()
+      return
+    }
     this.#drop(Code.CANCEL)
     stream.isClosed = true
   }
@@ -136,12 +163,13 @@ export class Http2Channel implements StreamOwner {
     this.#trailers = undefined
     this.#left = -1
     this.#payloadBytes = this.#creditedBytes = 0
+    this.#isUpgrade = head.upgrade !== ''
+    this.#isEnding = false
     this.#framer.begin(head.body, head.contentLength)
-    if (head.upgrade !== '') {
-      // A WebSocket wants an app of HTTP/1.1.
-      this.#phase = 'over'
-      this.#isRequestSent = true
-      this.#hand(NO_UPGRADE)
+    if (this.#isUpgrade) {
+      // It may have to wait, and the array is used again.
+      parseRequestHead(head, bytes.slice(start, at), 0, at - start, ANY_HEAD)
+      this.upgradeKnown()
       return end
     }
     const begun = this.#host.request(this, head, this.#framer.complete)
@@ -152,6 +180,17 @@ export class Http2Channel implements StreamOwner {
     this.#isRequestSent = this.#framer.complete
     this.#begun = begun
     return at
+  }
+
+  /** Begins an upgrade, now that it may be known whether the app takes it. */
+  upgradeKnown(): void {
+    this.#undecided = undefined
+    const begun = this.#host.upgrade(this, this.#head)
+    // Nothing was sent: the exchange begins anew, on a stream of HTTP/1.1.
+    if (begun === 'apart') this.lost('ORIGIN_CLOSED', true)
+    else if (typeof begun === 'string') this.fail(begun, undefined)
+    else if ('forget' in begun) this.#undecided = begun
+    else this.#begun = begun
   }
 
   #push(bytes: Uint8Array, start: number, end: number): void {
@@ -173,7 +212,7 @@ export class Http2Channel implements StreamOwner {
     const begun = this.#begun
     if (begun === undefined || this.#isRequestSent) return stream.queue.length === 0
     const { connection, side } = begun
-    const isComplete = this.#framer.complete
+    const isComplete = this.#isUpgrade ? this.#isEnding : this.#framer.complete
     const hasTrailers = this.#trailers !== undefined && this.#trailers.length > 2
     while (stream.queue.length > 0) {
       const [piece] = stream.queue
@@ -187,13 +226,18 @@ export class Http2Channel implements StreamOwner {
       }
       stream.queue.shift()
       stream.queueOffset = 0
-      if (isLast) this.#isRequestSent = true
+      if (isLast) this.#sentAll()
     }
     if (!isComplete || this.#isRequestSent) return true
-    this.#isRequestSent = true
     if (hasTrailers && this.#trailers !== undefined) connection.sendTrailers(side, this.#trailers)
     else connection.sendEnd(side)
+    this.#sentAll()
     return true
+  }
+
+  #sentAll(): void {
+    this.#isRequestSent = true
+    if (this.#phase === 'switched' && this.stream.peerEnded) this.#closeSwitched()
   }
 
   /** There is room again: what waits goes on, and then the pool may write again. */
@@ -215,8 +259,9 @@ export class Http2Channel implements StreamOwner {
   answered(list: FieldList, isLast: boolean): number | undefined {
     if (this.#phase === 'body') return isLast ? this.#takeTrailers(list) : Code.PROTOCOL_ERROR
     if (this.#phase !== 'head' || list.isTooLarge) return Code.PROTOCOL_ERROR
-    const text = new Uint8Array(maxTextBytes(list))
-    const terms = { isLast, method: this.#head.method, webSocketAccept: '' }
+    const webSocketAccept = this.#isUpgrade ? acceptOf(this.#head) : ''
+    const text = new Uint8Array(maxTextBytes(list) + MAX_UPGRADE_BYTES)
+    const terms = { isLast, method: this.#head.method, webSocketAccept }
     const end = writeResponseHead(list, terms, text, 0)
     if (end < 0) return Code.PROTOCOL_ERROR
     const status = Number(list.value(0))
@@ -224,6 +269,11 @@ export class Http2Channel implements StreamOwner {
     if (status < 200) {
       this.#hand(head)
       return undefined
+    }
+    if (this.#isUpgrade && status < 300) {
+      this.#phase = 'switched'
+      this.#hand(head)
+      return isLast ? this.ended() : undefined
     }
     this.#phase = 'body'
     this.#isWithoutBody ||= status === 204 || status === 304
@@ -237,6 +287,11 @@ export class Http2Channel implements StreamOwner {
 
   /** A piece of the body. */
   received(bytes: Uint8Array, start: number, end: number): number | undefined {
+    if (this.#phase === 'switched') {
+      this.#payloadBytes += end - start
+      if (end > start) this.#hand(bytes, start, end)
+      return undefined
+    }
     if (this.#phase !== 'body' || start === end)
       return this.#phase === 'body' ? undefined : Code.PROTOCOL_ERROR
     this.#payloadBytes += end - start
@@ -253,9 +308,25 @@ export class Http2Channel implements StreamOwner {
 
   /** The answer ends without trailers. */
   ended(): number | undefined {
+    if (this.#phase === 'switched') {
+      const { stream } = this
+      stream.peerEnded = true
+      if (this.#isRequestSent) this.#closeSwitched()
+      stream.handler.ended(stream.sentBytes - stream.queuedBytes)
+      return undefined
+    }
     if (this.#phase !== 'body' || this.#left > 0) return Code.PROTOCOL_ERROR
     this.#finish(this.#isChunked ? LAST_CHUNK : this.#last)
     return undefined
+  }
+
+  /** Both ways have ended. */
+  #closeSwitched(): void {
+    const begun = this.#begun
+    this.#begun = undefined
+    this.#phase = 'over'
+    this.stream.isClosed = true
+    begun?.connection.leave(begun.side, undefined)
   }
 
   #takeTrailers(list: FieldList): number | undefined {
@@ -271,7 +342,11 @@ export class Http2Channel implements StreamOwner {
   /** The stream of HTTP/2 is left before the last bytes go: with them the next request may come. */
   #finish(last: Uint8Array | undefined): void {
     const begun = this.#begun
-    if (this.#isRequestSent) {
+    if (this.#isUpgrade) {
+      // It was refused: nothing of the visitor follows.
+      this.#drop(Code.NO_ERROR)
+      this.#phase = 'none'
+    } else if (this.#isRequestSent) {
       this.#begun = undefined
       this.#phase = 'none'
       begun?.connection.leave(begun.side, undefined)
@@ -290,6 +365,7 @@ export class Http2Channel implements StreamOwner {
   /** The app, or its connection, gave the exchange up. `isUntouched`: it did nothing with the request. */
   lost(code: ErrorCode, isUntouched: boolean): void {
     this.#begun = undefined
+    this.#undecided = undefined
     const { stream } = this
     if (stream.isClosed) return
     stream.isClosed = true
@@ -306,10 +382,24 @@ export class Http2Channel implements StreamOwner {
   #drop(code: number): void {
     const begun = this.#begun
     this.#begun = undefined
+    this.#undecided?.forget(this)
+    this.#undecided = undefined
     this.#phase = 'over'
     this.stream.queue.length = 0
     begun?.connection.leave(begun.side, code)
   }
+}
+
+/** What the visitor wants to see of an app that agrees to its WebSocket. */
+function acceptOf(head: RequestHead): string {
+  const { fields, bytes } = head
+  let key = ''
+  for (let line = 0; line < fields.count; line++)
+    if (fields.isNamed(line, 'sec-websocket-key'))
+      key = Buffer.from(bytes.subarray(fields.valueStart(line), fields.valueEnd(line))).toString('latin1')
+  return createHash('sha1')
+    .update(key + WEBSOCKET_GUID)
+    .digest('base64')
 }
 
 function lengthOf(list: FieldList): number {

@@ -2,6 +2,7 @@
 
 import type { LaneEnd, LaneTerms } from '../../accelerator.ts'
 import type { ErrorCode } from '../../errors.ts'
+import type { RequestHead } from '../../http/head.ts'
 import type { Stream, StreamHandler } from '../../session/stream.ts'
 import type { Socket, Splice, SpliceDone } from '../../socket.ts'
 import type { Deadline } from '../deadlines.ts'
@@ -38,6 +39,8 @@ type Phase =
 export class PooledStream implements StreamHandler, ExchangeOwner, Reserved, Deadline {
   dueTick = 0
   isReused = false
+  /** It speaks HTTP/1.1 to an app that otherwise gets HTTP/2, for one WebSocket. */
+  isApart = false
   readonly #pool: StreamPool
   readonly #context: StreamsContext
   readonly #exchange: StreamExchange
@@ -56,9 +59,11 @@ export class PooledStream implements StreamHandler, ExchangeOwner, Reserved, Dea
   }
 
   /** Opens the stream. `undefined` when the session has no room or is gone. */
-  open(): Stream | undefined {
-    const { session, apps = session, tunnel, isStopped } = this.#context
-    this.#stream = isStopped ? undefined : apps.open(tunnel, this)
+  open(isApart: boolean): Stream | undefined {
+    const { session, apps, tunnel, isStopped } = this.#context
+    this.isApart = isApart
+    const way = isApart ? session : (apps ?? session)
+    this.#stream = isStopped ? undefined : way.open(tunnel, this)
     if (this.#stream !== undefined) this.#context.deadlines.watch(this)
     return this.#stream
   }
@@ -133,13 +138,15 @@ export class PooledStream implements StreamHandler, ExchangeOwner, Reserved, Dea
     this.#context.deadlines.arm(this, ms)
   }
 
-  reopen(): Stream | undefined {
+  reopen(head: RequestHead): Stream | undefined {
     this.#stream?.reset('CANCELLED')
     this.isReused = false
-    return this.open()
+    return this.open(goesApart(head, this.#context))
   }
 
   giveBack(): void {
+    // The next request of the pool speaks HTTP/2.
+    if (this.isApart) return this.retire()
     this.#phase = 'idle'
     this.isReused = true
     this.#context.deadlines.arm(this, this.#context.limits.streamIdleMs)
@@ -231,4 +238,9 @@ export class PooledStream implements StreamHandler, ExchangeOwner, Reserved, Dea
     // It was idle for a while already.
     if (limits.streamIdleMs > 0) deadlines.arm(this, Math.max(1, limits.streamIdleMs - LANE_IDLE_MS))
   }
+}
+
+/** Whether this request goes by HTTP/1.1 to an app that otherwise gets HTTP/2. */
+export function goesApart(head: RequestHead, { apps }: StreamsContext): boolean {
+  return head.upgrade !== '' && apps?.sendsUpgradesApart === true
 }

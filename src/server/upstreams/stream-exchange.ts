@@ -3,7 +3,7 @@
 import { ERRORS, type ErrorCode } from '../../errors.ts'
 import { BodyFramer } from '../../http/body.ts'
 import type { AnswerStyle } from '../../http/forward.ts'
-import { parseResponseHead, ResponseHead } from '../../http/head.ts'
+import { parseResponseHead, type RequestHead, ResponseHead } from '../../http/head.ts'
 import type { Stream } from '../../session/stream.ts'
 import type { Socket, Splice, SpliceDone } from '../../socket.ts'
 import { MOVED_HEADER } from '../cluster/peer-wire.ts'
@@ -26,10 +26,12 @@ const STAY_OPEN_10: AnswerStyle = { close: false, keepAlive10: true, dropsChunks
 export interface ExchangeOwner {
   /** An exchange was complete on this stream before: the origin may have closed it meanwhile. */
   readonly isReused: boolean
+  /** The stream speaks HTTP/1.1 to an app that is known to speak HTTP/2. */
+  readonly isApart: boolean
   /** Calls `originTimedOut` after `ms`; 0: never. Replaces what was set before. */
   expectAnswer(ms: number): void
   /** Opens a fresh stream in place of the one that failed; `undefined`: the session has no room, or is gone. */
-  reopen(): Stream | undefined
+  reopen(head: RequestHead): Stream | undefined
   /** The exchange is over, and the stream good for another one. */
   giveBack(): void
   /** The exchange is over, and the stream ends in good order. */
@@ -91,7 +93,7 @@ export class StreamExchange implements Exchange {
     // A visitor that waits for "100 Continue" sends nothing else, so a silent origin would never be noticed.
     this.#owner.expectAnswer(expectsContinue ? limits.originTimeoutMs : 0)
     const end = peer === undefined ? writeRequestHead(visit, rewrite) : peer.writeHead(visit)
-    const mayRepeat = this.#owner.isReused || isShared || apps !== undefined
+    const mayRepeat = this.#owner.isReused || isShared || (apps !== undefined && peer === undefined)
     if (this.#request.begin(stream, end, mayRepeat, wasSent)) return
     // The session may have failed in the middle of the write: then the exchange is elsewhere, or over.
     if (this.#stream !== stream) return
@@ -369,14 +371,16 @@ export class StreamExchange implements Exchange {
     const untouched = this.#request.piecesUnlessDelivered(delivered)
     // On a fresh stream nothing says that it was stale: what breaks one app there may break another. An app of HTTP/2 can say
     // that it did nothing with the request (REFUSED_STREAM, GOAWAY); but it may say so each time.
-    const wasRefused = this.#context.apps !== undefined && untouched !== undefined && !this.#isSecondTry
+    const { apps, peer } = this.#context
+    const isHttp2 = apps !== undefined && peer === undefined
+    const wasRefused = isHttp2 && untouched !== undefined && !this.#isSecondTry
     if (!this.#owner.isReused && !wasRefused) return this.#fail(code, untouched)
     const pieces = this.#request.piecesToRepeat(delivered, visit?.head.method ?? '')
     if (pieces === undefined || visit === undefined) return this.#fail(code)
     const { isDone } = this.#request
     this.#request.stop()
     this.#isSecondTry = true
-    const stream = this.#owner.reopen()
+    const stream = this.#owner.reopen(visit.head)
     if (stream === undefined) return this.#fail('CLIENT_GONE', pieces)
     // What the old stream wanted to wait for is gone; the new one may want to wait at once.
     visit.resume()
@@ -387,8 +391,12 @@ export class StreamExchange implements Exchange {
   }
 
   /** `again`: as `Visit.fail` takes it. */
-  #fail(code: ErrorCode, again?: readonly Uint8Array[]): void {
+  #fail(cause: ErrorCode, again?: readonly Uint8Array[]): void {
     const visit = this.#visit
+    // An app of HTTP/2 alone cannot read the request; nothing is wrong with it.
+    const isStrange = this.#phase === 'head' && this.#owner.isApart
+    const code =
+      isStrange && (cause === 'ORIGIN_INVALID' || cause === 'ORIGIN_CLOSED') ? 'ORIGIN_NO_WEBSOCKET' : cause
     this.#end()
     this.#owner.discard()
     visit?.fail(code, again)

@@ -12,10 +12,16 @@ export interface PeerTerms {
   writeHead(visit: Visit): number
 }
 
+/** Apps of HTTP/2, or another server, in the place of a session. */
+export interface StreamsApps extends Pick<Session, 'open' | 'isClosed'> {
+  /** WebSockets go by HTTP/1.1 instead, on streams of the session. */
+  readonly sendsUpgradesApart?: boolean
+}
+
 export interface StreamsContext {
   readonly session: Session
-  /** The app speaks HTTP/2: these are in the place of the session, and there are no lanes. */
-  readonly apps?: Pick<Session, 'open' | 'isClosed'> | undefined
+  /** The app speaks HTTP/2, or it is another server's: these are in the place of the session, and there are no lanes. */
+  readonly apps?: StreamsApps | undefined
   /** Of the session. */
   readonly trunk: Pick<SessionTrunk, 'current' | 'request'>
   /** The tunnel's number on the session. */

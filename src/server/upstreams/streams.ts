@@ -6,7 +6,7 @@ import type { Endpoints } from '../../socket.ts'
 import { encodeProxyV1, encodeProxyV2 } from '../../wire/proxy-protocol.ts'
 import type { Reserved } from '../lane.ts'
 import { DEAD_EXCHANGE, type Exchange, type TunnelUpstream, type Visit } from '../upstream.ts'
-import { PooledStream, type StreamPool } from './pooled-stream.ts'
+import { goesApart, PooledStream, type StreamPool } from './pooled-stream.ts'
 import type { StreamsContext } from './streams-context.ts'
 
 export class StreamsUpstream implements TunnelUpstream, StreamPool {
@@ -31,7 +31,8 @@ export class StreamsUpstream implements TunnelUpstream, StreamPool {
   }
 
   begin(visit: Visit): Exchange {
-    const pooled = this.#idle.pop() ?? this.#open()
+    const isApart = goesApart(visit.head, this.#context)
+    const pooled = (isApart ? undefined : this.#idle.pop()) ?? this.#open(isApart)
     if (pooled === undefined) {
       visit.fail(this.#refusal, [])
       return DEAD_EXCHANGE
@@ -82,10 +83,10 @@ export class StreamsUpstream implements TunnelUpstream, StreamPool {
     this.#openCount--
   }
 
-  #open(): PooledStream | undefined {
+  #open(isApart = false): PooledStream | undefined {
     if (this.#openCount >= this.#context.limits.maxStreams) return undefined
     const pooled = new PooledStream(this, this.#context)
-    if (pooled.open() === undefined) return undefined
+    if (pooled.open(isApart) === undefined) return undefined
     this.#openCount++
     return pooled
   }
