@@ -95,7 +95,7 @@ const ALLOWED: Record<string, readonly string[]> = {
     'operations',
     ...LOW,
   ],
-  client: ['session', 'http', 'wire', 'names', 'errors', 'guard', 'own-guard', 'file-watch', ...LOW],
+  client: ['session', 'http', 'http2', 'wire', 'names', 'errors', 'guard', 'own-guard', 'file-watch', ...LOW],
   integrations: ['client', 'server', 'errors'],
   ui: ['client'],
   config: ['server', 'shared-rates', 'store', 'client', 'errors', 'names', 'words', 'guard'],

@@ -12,10 +12,19 @@ export interface HealthSettings {
   /** What is asked for, and as which host. */
   readonly path: string
   readonly host: string
+  /** The app speaks HTTP/2. */
+  readonly isHttp2?: boolean
   readonly intervalMs: number
   readonly timeoutMs: number
   readonly healthyAfter: number
   readonly unhealthyAfter: number
+}
+
+/** What one check of kind `http` sends, and what it reads. */
+export interface HealthProbe {
+  readonly bytes: Uint8Array
+  /** The next bytes of the app: status of the final answer; 0 when it has not come, -1 when it is none. */
+  read(piece: Uint8Array): number
 }
 
 /** Called when the verdict changes; `error` says why the origin is unwell. */
@@ -36,6 +45,7 @@ export class HealthCheck {
   /** The first check decides alone: an app that is down at the start should get no visitors meanwhile. */
   #isFirst = true
   #stop: (() => void) | undefined
+  #probeHttp2: typeof probe | undefined
 
   constructor(origin: Origin, settings: HealthSettings, scheduler: Scheduler, changed: HealthChanged) {
     this.#origin = origin
@@ -59,10 +69,24 @@ export class HealthCheck {
 
   #ask(): void {
     const { intervalMs } = this.#settings
-    this.#stop = ask(this.#origin, this.#settings, this.#scheduler, error => {
+    const { kind, isHttp2 } = this.#settings
+    if (kind === 'http' && isHttp2 === true && this.#probeHttp2 === undefined) return this.#load()
+    this.#stop = ask(this.#origin, this.#settings, this.#probeHttp2 ?? probe, this.#scheduler, error => {
       // One check at a time, so that a slow app is not asked by more and more of them.
       this.#stop = this.#scheduler.after(intervalMs, () => this.#ask())
       this.#judge(error)
+    })
+  }
+
+  /** Most clients check no app of HTTP/2. */
+  #load(): void {
+    let isStopped = false
+    this.#stop = () => {
+      isStopped = true
+    }
+    void import('./health-http2.ts').then(({ probeHttp2 }) => {
+      this.#probeHttp2 = probeHttp2
+      if (!isStopped) this.#ask()
     })
   }
 
@@ -87,15 +111,15 @@ export class HealthCheck {
 function ask(
   origin: Origin,
   { kind, path, host, timeoutMs }: HealthSettings,
+  probing: typeof probe,
   scheduler: Scheduler,
   done: (error?: TunnelError) => void,
 ): () => void {
   let socket: Socket | undefined
   let isOver = false
-  let unsent = Buffer.from(
-    `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nUser-Agent: localtunnels\r\nConnection: close\r\n\r\n`,
-  )
-  let answer: Buffer<ArrayBufferLike> = Buffer.alloc(0)
+  const head = `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nUser-Agent: localtunnels\r\nConnection: close\r\n\r\n`
+  const asking = probing(head, origin.url.startsWith('https:'))
+  let unsent = asking.bytes
   const stop = () => {
     isOver = true
     cancel()
@@ -113,8 +137,7 @@ function ask(
   const handler: SocketHandler = {
     received(bytes) {
       if (isOver || kind === 'tcp') return
-      answer = Buffer.concat([answer, bytes])
-      const status = statusOf(answer)
+      const status = asking.read(bytes)
       if (status === 0) return
       if (status >= 200 && status < 400) return finish()
       const detail = status < 0 ? undefined : `GET ${path} was answered ${status}.`
@@ -137,6 +160,18 @@ function ask(
       ),
   )
   return stop
+}
+
+/** The same as text of HTTP/1.1. */
+function probe(head: string, _isSecure: boolean): HealthProbe {
+  let answer: Buffer<ArrayBufferLike> = Buffer.alloc(0)
+  return {
+    bytes: Buffer.from(head),
+    read(piece) {
+      answer = Buffer.concat([answer, piece])
+      return statusOf(answer)
+    },
+  }
 }
 
 /** Status of the final answer; 0 when its head is not complete, -1 when it is none. */

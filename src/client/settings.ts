@@ -232,7 +232,10 @@ export function httpTunnel(options: HttpTunnelOptions, environment: Environment,
     ...protocolOf(options),
     ...inboxOf(options, isNamed),
     pool: affinityOf(options.pool, ['none', 'cookie', 'address']),
-    health: options.health && healthOf(options.health, origin, rewriteOf(options.hostHeader, origin)),
+    health: options.health && {
+      ...healthOf(options.health, origin, rewriteOf(options.hostHeader, origin)),
+      isHttp2: options.protocol !== undefined && options.protocol !== 'http/1.1',
+    },
     guard: guardOf(options.guard),
   }
 }

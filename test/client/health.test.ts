@@ -1,7 +1,8 @@
 // Health checks: how many it takes, what counts as well, and what visitors get meanwhile.
 
 import { expect, test } from 'bun:test'
-import { connect } from 'node:net'
+import { createServer as createHttp2Server } from 'node:http2'
+import { type AddressInfo, connect } from 'node:net'
 import { HealthCheck, type HealthSettings } from '../../src/client/health.ts'
 import type { HealthOptions } from '../../src/client/options.ts'
 import type { Origin } from '../../src/client/origin.ts'
@@ -12,6 +13,7 @@ import { dialBun } from '../../src/sockets/bun.ts'
 import { ask } from '../support/ask.ts'
 import { Clock } from '../support/clock.ts'
 import { codeOf, eventually, next, until } from '../support/events.ts'
+import { frame, SETTINGS as SETTINGS_FRAME } from '../support/h2-frames.ts'
 import { RawOrigin } from '../support/raw.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { startServer } from '../support/tunnel.ts'
@@ -25,6 +27,8 @@ const SETTINGS: HealthSettings = {
   healthyAfter: 2,
   unhealthyAfter: 3,
 }
+
+const PING = frame(6, 0, 0, [1, 2, 3, 4, 5, 6, 7, 8])
 
 const originAt = (port: number): Origin =>
   new AddressOrigin({ address: { host: '127.0.0.1', port }, connectTimeoutMs: 1_000, dial: dialBun })
@@ -323,4 +327,58 @@ test('the JSON wire cannot tell, and says so', async () => {
   await using server = await startServer()
   const client = new TunnelClient({ server: `127.0.0.1:${server.port}`, wire: 'json', port: 1, health: {} })
   expect(String(await client.connect().catch((error: unknown) => error))).toContain('no health checks')
+})
+
+test('apps of HTTP/2 are asked in HTTP/2, and what is no answer counts as unwell', async () => {
+  let status = 200
+  const seen: string[] = []
+  const app = createHttp2Server((request, response) => {
+    seen.push(`${request.method} ${request.url} ${request.authority}`)
+    response.writeHead(status).end('body')
+  })
+  await new Promise<void>(resolve => app.listen(0, '127.0.0.1', resolve))
+  const { port } = app.address() as AddressInfo
+  const settings = { isHttp2: true, healthyAfter: 1, unhealthyAfter: 1 }
+  for (const [answer, verdicts] of [
+    [503, ['ORIGIN_UNHEALTHY']],
+    [204, []],
+  ] as const) {
+    status = answer
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const clock = new Clock()
+    const said: string[] = []
+    const check = new HealthCheck(originAt(port), { ...SETTINGS, ...settings }, clock, (_, error) =>
+      said.push(error?.code ?? 'well'),
+    )
+    app.once('session', session => session.once('close', resolve))
+    check.start()
+    // The check ends its connection once it has its answer.
+    await promise
+    expect(said).toEqual([...verdicts])
+    check.stop()
+  }
+  expect(seen).toEqual(Array(2).fill('GET /health localhost:3000'))
+  app.close()
+  // An app that speaks HTTP/1.1 after all.
+  using origin = new RawOrigin()
+  const { verdicts, check } = checking(originAt(origin.port), settings)
+  check.start()
+  const asked = await origin.accept()
+  await asked.until('PRI * HTTP/2.0')
+  await asked.send('HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n')
+  await asked.closed()
+  expect(verdicts).toEqual(['ORIGIN_INVALID'])
+  check.stop()
+})
+
+test('an app of HTTP/2 that floods a check is unwell, and costs no more than that', async () => {
+  using origin = new RawOrigin()
+  const { verdicts, check } = checking(originAt(origin.port), { isHttp2: true })
+  check.start()
+  const asked = await origin.accept()
+  await asked.until('PRI * HTTP/2.0')
+  await asked.send(Uint8Array.from([...SETTINGS_FRAME, ...Array.from({ length: 2_000 }, () => PING).flat()]))
+  await asked.closed()
+  expect(verdicts).toEqual(['ORIGIN_INVALID'])
+  check.stop()
 })

@@ -59,6 +59,8 @@ export interface Place {
   /** The tunnel's public name, which the server decides. */
   readonly tunnel: string
   readonly service: string
+  /** The app speaks HTTP/2: what is shown as HTTP/1.1 was none, and cannot be sent to it again. */
+  readonly isHttp2?: boolean
 }
 
 export class Entry {

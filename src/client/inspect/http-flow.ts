@@ -8,6 +8,7 @@ import type { CaptureRoom } from './capture.ts'
 import type { Place } from './entry.ts'
 import { type Flow, FROM_APP, type Piece, TO_APP, type Way } from './flow.ts'
 import { HEAD_LIMITS, HttpReader } from './http-reader.ts'
+import { Http2Reader, isPreface } from './http2-reader.ts'
 
 export class HttpFlow implements Flow {
   readonly #room: CaptureRoom
@@ -16,7 +17,7 @@ export class HttpFlow implements Flow {
   #queue: Piece[] = []
   #queuedBytes = 0
   /** `undefined`: nothing is captured. */
-  #reader: HttpReader | undefined
+  #reader: HttpReader | Http2Reader | undefined
   /** While nothing is captured: the origin spoke last, so that what comes next may be a request. */
   #isAnswered = true
   /** Asks for a connection back that another thread has. */
@@ -38,6 +39,11 @@ export class HttpFlow implements Flow {
   wants(bytes: Uint8Array, start: number, end: number): boolean {
     if (this.#reader !== undefined) return true
     this.#cameBack()
+    // Whether a request is captured is asked for each of them; behind its beginning nothing of such a connection can be read.
+    if (this.#place.isHttp2 === true && isPreface(bytes, start, end)) {
+      this.#reader = new Http2Reader(this.#room, this.#place)
+      return true
+    }
     // A new connection, one whose capture fell behind, or one that came back from another thread: from a request on.
     const mayBegin = this.#isAnswered && this.#room.mayCapture(this.#replayOf !== undefined)
     this.#isAnswered = false

@@ -46,6 +46,7 @@ export class Inspection {
           return inspected.tunnel
         },
         service: one.label,
+        ...(one === origin && settings.protocol !== undefined && { isHttp2: true }),
       }
       return tapped(one, () => this.inspector?.capture.flows(kind, place))
     }

@@ -205,7 +205,11 @@ type Row = Readonly<
 
 function rowOf(entry: Entry): (string | number | Uint8Array)[] {
   const about = {
-    place: { tunnel: entry.place.tunnel, service: entry.place.service },
+    place: {
+      tunnel: entry.place.tunnel,
+      service: entry.place.service,
+      ...(entry.place.isHttp2 === true && { isHttp2: true }),
+    },
     plain: Object.fromEntries(PLAIN.map(name => [name, entry[name]])),
     // Of a clock that begins anew with each process.
     marks: MARKS.map(name => (entry[name] === undefined ? null : entry[name] - entry.startMark)),

@@ -1,0 +1,99 @@
+// A health check of an app that speaks HTTP/2: one GET on a connection of its own, of whose answer only the status is read.
+
+import { ascii } from '../http/characters.ts'
+import { parseRequestHead, RequestHead } from '../http/head.ts'
+import { NO_ERROR } from '../http2/error-codes.ts'
+import { FieldList } from '../http2/field-list.ts'
+import * as Frame from '../http2/frame.ts'
+import { FrameDecoder, type FrameHandler } from '../http2/frame-decoder.ts'
+import { encodeRequestHead, maxHeadBlockBytes } from '../http2/head-block.ts'
+import { HpackDecoder } from '../http2/hpack-decoder.ts'
+import { HpackEncoder } from '../http2/hpack-encoder.ts'
+import { ENABLE_PUSH } from '../http2/settings.ts'
+import type { HealthProbe } from './health.ts'
+
+const HEAD_LIMITS = { maxHeadBytes: 16_384, maxHeaderCount: 100, maxTargetBytes: 16_384 }
+/** Of the answer. */
+const MAX_BLOCK_BYTES = 65_536
+const MAX_CONTINUATIONS = 16
+/** Frames in front of the answer: an app that has nothing else to say is not well. */
+const MAX_FRAMES = 1_024
+
+/** `head`: the request as HTTP/1.1 has it. `isSecure`: it goes by TLS. */
+export function probeHttp2(head: string, isSecure: boolean): HealthProbe {
+  const request = new RequestHead()
+  const text = ascii(head)
+  if (parseRequestHead(request, text, 0, text.length, HEAD_LIMITS) <= 0)
+    throw new RangeError('a health check that is no request')
+  const into = new Uint8Array(256 + Frame.maxHeadersBytes(maxHeadBlockBytes(request), 16_384))
+  into.set(Frame.PREFACE)
+  const at = Frame.writeSettings(into, Frame.PREFACE.length, [[ENABLE_PUSH, 0]])
+  const terms = { scheme: isSecure ? ('https' as const) : ('http' as const), upgrades: false }
+  const blockEnd = encodeRequestHead(new HpackEncoder(), request, terms, into, at + Frame.FRAME_HEADER_BYTES)
+  const end = Frame.frameHeaders(into, at, blockEnd, 1, true, Frame.LEAST_MAX_FRAME_BYTES)
+  const answer = new Answer()
+  return { bytes: into.subarray(0, end), read: piece => answer.read(piece) }
+}
+
+class Answer implements FrameHandler {
+  readonly #decoder: FrameDecoder = new FrameDecoder(this, {
+    role: 'client',
+    maxBlockBytes: MAX_BLOCK_BYTES,
+    maxContinuations: MAX_CONTINUATIONS,
+  })
+  readonly #hpack: HpackDecoder = new HpackDecoder({ maxListBytes: MAX_BLOCK_BYTES })
+  readonly #fields: FieldList = new FieldList()
+  #frames = 0
+  #status = 0
+
+  /** 0: the status has not come; -1: this is no answer. */
+  read(piece: Uint8Array): number {
+    if (this.#decoder.receive(piece, 0, piece.length) !== undefined && this.#status === 0) return -1
+    return this.#status
+  }
+
+  frame(): void {
+    if (++this.#frames > MAX_FRAMES) this.#end(-1)
+  }
+
+  headers(
+    stream: number,
+    _isLast: boolean,
+    isMalformed: boolean,
+    bytes: Uint8Array,
+    start: number,
+    end: number,
+  ): void {
+    const fields = this.#fields
+    if (isMalformed || stream !== 1 || !this.#hpack.decode(bytes, start, end, fields)) return this.#end(-1)
+    const status = fields.count > 0 && fields.name(0) === ':status' ? Number(fields.value(0)) : -1
+    if (!(status >= 100 && status <= 999)) this.#end(-1)
+    else if (status >= 200) this.#end(status)
+  }
+
+  reset(stream: number): void {
+    if (stream === 1) this.#end(-1)
+  }
+
+  goaway(lastStream: number): void {
+    if (lastStream < 1) this.#end(-1)
+  }
+
+  streamFault(): void {
+    this.#end(-1)
+  }
+
+  // The connection ends with the answer: nothing is acknowledged, and no window opens.
+  data(): void {}
+  dataEnded(): void {}
+  settings(): void {}
+  settingsAcknowledged(): void {}
+  ping(): void {}
+  pong(): void {}
+  windowUpdate(): void {}
+
+  #end(status: number): void {
+    if (this.#status === 0) this.#status = status
+    this.#decoder.fail(NO_ERROR, '')
+  }
+}
