@@ -97,7 +97,7 @@ const ALLOWED: Record<string, readonly string[]> = {
   ],
   client: ['session', 'http', 'http2', 'wire', 'names', 'errors', 'guard', 'own-guard', 'file-watch', ...LOW],
   integrations: ['client', 'server', 'errors'],
-  ui: ['client'],
+  ui: ['client', 'server'],
   config: ['server', 'shared-rates', 'store', 'client', 'errors', 'names', 'words', 'guard'],
   tls: ['certificates', 'store', 'stores'],
   index: [

@@ -1,6 +1,6 @@
 // Builds the pages of src/ui into modules that every way of running has: a clone, the package, a single executable.
 //
-//   bun tools/pages.ts            writes src/client/inspect/page-text.ts; test/ui/page.test.ts sees whether it is as the sources say
+//   bun tools/pages.ts            writes the modules of PAGES; test/ui sees whether they are as the sources say
 
 import { createHash } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -9,10 +9,34 @@ import { join, resolve } from 'node:path'
 const root = resolve(import.meta.dir, '..')
 const ui = join(root, 'src/ui')
 
+interface Page {
+  readonly title: string
+  /** Below `src/ui`. */
+  readonly entry: string
+  readonly styles: readonly string[]
+  /** The module that is written. */
+  readonly module: string
+}
+
+export const PAGES: Readonly<Record<'inspector' | 'admin', Page>> = {
+  inspector: {
+    title: 'localtunnels inspector',
+    entry: 'inspector/main.tsx',
+    styles: ['src/ui/style.css'],
+    module: 'src/client/inspect/page-text.ts',
+  },
+  admin: {
+    title: 'localtunnels admin',
+    entry: 'admin/main.tsx',
+    styles: ['src/ui/style.css', 'src/ui/admin.css', 'node_modules/uplot/dist/uPlot.min.css'],
+    module: 'src/server/admin/page-text.ts',
+  },
+}
+
 /** The module's text: the whole page, and the only script and style that may run in it. */
-export async function inspectorPage(): Promise<string> {
+export async function pageModule({ title, entry, styles }: Page): Promise<string> {
   const { outputs, success, logs } = await Bun.build({
-    entrypoints: [join(ui, 'inspector/main.tsx')],
+    entrypoints: [join(ui, entry)],
     root: ui,
     target: 'browser',
     minify: true,
@@ -23,8 +47,8 @@ export async function inspectorPage(): Promise<string> {
   if (!success || output === undefined) throw new Error(logs.map(({ message }) => message).join('\n'))
   // The end of a script cannot be a part of it.
   const script = (await output.text()).trim().replaceAll('</script', '<\\/script')
-  const style = minified(readFileSync(join(ui, 'style.css'), 'utf8'))
-  const html = `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>localtunnels inspector</title><style>${style}</style></head><body><script type="module">${script}</script></body></html>`
+  const style = minified(styles.map(path => readFileSync(join(root, path), 'utf8')).join('\n'))
+  const html = `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${title}</title><style>${style}</style></head><body><script type="module">${script}</script></body></html>`
   return `// Written by tools/pages.ts from src/ui: change it there.
 
 export const SCRIPT_HASH = '${hash(script)}'
@@ -46,4 +70,5 @@ function hash(text: string): string {
   return `sha256-${createHash('sha256').update(text).digest('base64')}`
 }
 
-if (import.meta.main) writeFileSync(join(root, 'src/client/inspect/page-text.ts'), await inspectorPage())
+if (import.meta.main)
+  for (const page of Object.values(PAGES)) writeFileSync(join(root, page.module), await pageModule(page))

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { join, resolve } from 'node:path'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
 import { TunnelClient, type TunnelServer } from '../../src/index.ts'
-import { inspectorPage } from '../../tools/pages.ts'
+import { PAGES, pageModule } from '../../tools/pages.ts'
 import { ask } from '../support/ask.ts'
 import { describeWith } from '../support/needs.ts'
 import { startServer } from '../support/tunnel.ts'
@@ -17,7 +17,7 @@ const JSON_TYPE = { 'content-type': 'application/json' }
 test('the built page is that of the sources, and at most 60 KB on the way', async () => {
   const built = await Bun.file(join(root, 'src/client/inspect/page-text.ts')).text()
   // `bun run pages` writes it.
-  expect(built === (await inspectorPage())).toBe(true)
+  expect(built === (await pageModule(PAGES.inspector))).toBe(true)
   expect(Bun.gzipSync(built).length).toBeLessThan(60_000)
 })
 

@@ -4,6 +4,7 @@ import { ERRORS, TunnelError } from '../../errors.ts'
 import type { Ban, Span } from '../../operations.ts'
 import { refusalOf, SAFE_HEADERS } from './access.ts'
 import type { AdminDesk } from './desk.ts'
+import { pageAnswer } from './page.ts'
 
 export const MAX_BODY_BYTES = 65_536
 const MAX_ROWS = 1_000
@@ -61,6 +62,7 @@ export class AdminApi {
       const { pathname, searchParams } = new URL(request.url)
       const method = request.method === 'HEAD' ? 'GET' : request.method
       if (pathname === '/health' && method === 'GET') return text('OK\n')
+      if (pathname === '/' && method === 'GET') return await pageAnswer()
       const refusal = refusalOf(request, this.#token)
       if (refusal !== undefined) return failure(refusal)
       if (pathname === '/metrics' && method === 'GET')

@@ -14,8 +14,9 @@ import type { AdminSettings } from './options.ts'
 import { type Probe, probe } from './probes.ts'
 import { ProcessState } from './process-state.ts'
 import { notAfterOf, prometheusText } from './prometheus.ts'
+import type { ClientRow, ProbeView, TunnelRow } from './rows.ts'
 import { TrafficBook } from './traffic-book.ts'
-import { type ClientRow, clientRow, type ProbeView, probeView, type TunnelRow, tunnelRow } from './view.ts'
+import { clientRow, probeView, tunnelRow } from './view.ts'
 
 /** What the desk needs of its server. */
 export interface AdminHost {

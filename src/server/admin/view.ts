@@ -4,27 +4,8 @@ import type { ClientConnection } from '../clients.ts'
 import type { Metrics } from '../metrics.ts'
 import type { Tunnel } from '../tunnels.ts'
 import type { Probe } from './probes.ts'
+import type { ClientRow, ProbeView, TunnelRow } from './rows.ts'
 import { countsOf } from './traffic-book.ts'
-
-export interface TunnelRow {
-  readonly name: string
-  readonly kind: Tunnel['kind']
-  readonly url: string
-  /** `up`: a client serves it; `reconnecting`: its client is away, within the lease; `unhealthy`: its app is. */
-  readonly state: 'up' | 'reconnecting' | 'unhealthy'
-  /** Numbers of its clients. */
-  readonly clients: readonly number[]
-  readonly isGuarded: boolean
-  /** Requests and connections under way. */
-  readonly inFlight: number
-  readonly requests: number
-  readonly errors: number
-  readonly bytesIn: number
-  readonly bytesOut: number
-  /** When the app last answered a visitor or a probe. Left out: not since the server began. */
-  readonly lastProvenAt?: string
-  readonly lastProbe?: ProbeView
-}
 
 export function tunnelRow(
   tunnel: Tunnel,
@@ -53,28 +34,8 @@ export function tunnelRow(
   }
 }
 
-export interface ProbeView {
-  readonly at: string
-  /** 0: the app did not answer. */
-  readonly status: number
-  readonly durationMs: number
-  readonly code?: string
-}
-
 export function probeView({ atMs, status, durationMs, code }: Probe): ProbeView {
   return { at: new Date(atMs).toISOString(), status, durationMs, ...(code !== undefined && { code }) }
-}
-
-export interface ClientRow {
-  readonly number: number
-  readonly wire: 'streams' | 'json'
-  readonly address: string
-  readonly connectedAt: string
-  /** What it says it is, such as `localtunnels/0.1.0`. Left out: it says nothing. */
-  readonly agent?: string
-  /** The smallest round trip, milliseconds. Left out: not measured yet. */
-  readonly roundTripMs?: number
-  readonly tunnels: readonly string[]
 }
 
 export function clientRow(client: ClientConnection, tunnels: readonly Tunnel[]): ClientRow {

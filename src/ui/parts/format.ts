@@ -18,5 +18,10 @@ export function clock(iso: string): string {
   return new Date(iso).toLocaleTimeString(undefined, { hour12: false })
 }
 
+/** Date and time of the reader's own place, so that columns line up. */
+export function moment(iso: string): string {
+  return new Date(iso).toLocaleString('sv-SE')
+}
+
 const short = (value: number): string =>
   value < 10 ? value.toFixed(1).replace(/\.0$/, '') : value.toFixed(0)

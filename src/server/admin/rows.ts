@@ -1,0 +1,41 @@
+// Rows of the admin API, for the server that makes them and the page that shows them.
+
+export interface TunnelRow {
+  readonly name: string
+  readonly kind: 'http' | 'tcp' | 'udp' | 'tls'
+  readonly url: string
+  /** `up`: a client serves it; `reconnecting`: its client is away, within the lease; `unhealthy`: its app is. */
+  readonly state: 'up' | 'reconnecting' | 'unhealthy'
+  /** Numbers of its clients. */
+  readonly clients: readonly number[]
+  readonly isGuarded: boolean
+  /** Requests and connections under way. */
+  readonly inFlight: number
+  readonly requests: number
+  readonly errors: number
+  readonly bytesIn: number
+  readonly bytesOut: number
+  /** When the app last answered a visitor or a probe. Left out: not since the server began. */
+  readonly lastProvenAt?: string
+  readonly lastProbe?: ProbeView
+}
+
+export interface ProbeView {
+  readonly at: string
+  /** 0: the app did not answer. */
+  readonly status: number
+  readonly durationMs: number
+  readonly code?: string
+}
+
+export interface ClientRow {
+  readonly number: number
+  readonly wire: 'streams' | 'json'
+  readonly address: string
+  readonly connectedAt: string
+  /** What it says it is, such as `localtunnels/0.1.0`. Left out: it says nothing. */
+  readonly agent?: string
+  /** The smallest round trip, milliseconds. Left out: not measured yet. */
+  readonly roundTripMs?: number
+  readonly tunnels: readonly string[]
+}

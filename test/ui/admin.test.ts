@@ -1,0 +1,214 @@
+// The page of the admin listener in Chromium: every action, what strangers may have written, light and dark, narrow and wide.
+
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { join, resolve } from 'node:path'
+import { type Browser, chromium, type Page } from 'playwright-core'
+import { TunnelClient, type TunnelServer } from '../../src/index.ts'
+import { SqliteOperations } from '../../src/stores/sqlite-operations.ts'
+import { PAGES, pageModule } from '../../tools/pages.ts'
+import { ADMIN_TOKEN, adminOptions } from '../support/admin.ts'
+import { ask } from '../support/ask.ts'
+import { next } from '../support/events.ts'
+import { describeWith } from '../support/needs.ts'
+import { startServer } from '../support/tunnel.ts'
+
+setDefaultTimeout(20_000)
+
+const root = resolve(import.meta.dir, '../..')
+const AXE = 'axe.run().then(({ violations }) => violations.map(({ id, nodes }) => id + " " + nodes[0].html))'
+
+test('the built page is that of the sources, and at most 60 KB on the way', async () => {
+  const built = await Bun.file(join(root, PAGES.admin.module)).text()
+  // `bun run pages` writes it.
+  expect(built === (await pageModule(PAGES.admin))).toBe(true)
+  expect(Bun.gzipSync(built).length).toBeLessThan(60_000)
+})
+
+describeWith(['chromium'], 'in a browser', () => {
+  let browser: Browser
+  let server: TunnelServer
+  let page: Page
+  const clients: TunnelClient[] = []
+  const store = new SqliteOperations(':memory:')
+
+  async function share(subdomain: string): Promise<TunnelClient> {
+    const client = new TunnelClient({
+      server: server.url,
+      subdomain,
+      fetch: request =>
+        new Response('hello', { status: new URL(request.url).pathname === '/bad' ? 500 : 200 }),
+      reconnect: false,
+    })
+    client.on('error', () => {})
+    clients.push(client)
+    await client.connect()
+    return client
+  }
+
+  async function opened(scheme: 'light' | 'dark' = 'light', width = 1280): Promise<Page> {
+    const own = await browser.newPage({ colorScheme: scheme, viewport: { width, height: 800 } })
+    await own.goto(`${server.adminUrl}/`)
+    await own.getByLabel('Admin token').fill(ADMIN_TOKEN)
+    await own.getByRole('button', { name: 'Sign in' }).click()
+    await own.getByText('live').waitFor()
+    return own
+  }
+
+  const showView = (name: string) => page.getByRole('navigation').getByRole('button', { name }).click()
+
+  beforeAll(async () => {
+    browser = await chromium.launch({ executablePath: Bun.which('chromium') ?? '', args: ['--no-sandbox'] })
+    server = await startServer({ admin: adminOptions({ store, audit: store }) })
+    await share('shop')
+    await share('blog')
+    page = await opened()
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await Promise.all(clients.map(client => client.disconnect()))
+    await server?.stop()
+    store.close()
+  })
+
+  test('a wrong token is said, and nothing of the server is shown; the right one is kept for the tab', async () => {
+    const stranger = await browser.newPage()
+    await stranger.goto(`${server.adminUrl}/`)
+    await stranger.getByLabel('Admin token').fill('a-guess-of-somebody')
+    await stranger.getByRole('button', { name: 'Sign in' }).click()
+    await stranger.getByText('That is not the token.').waitFor()
+    expect(await stranger.content()).not.toContain('shop')
+    expect(await stranger.context().cookies()).toEqual([])
+    await stranger.close()
+    await page.reload()
+    await page.getByText('live').waitFor()
+    await page.goto(`${server.adminUrl}/#${ADMIN_TOKEN}`)
+    await page.getByText('live').waitFor()
+    expect(new URL(page.url()).hash).toBe('')
+  })
+
+  test('tunnels: what they did, when they were proven, and the filter', async () => {
+    await ask(server.port, 'shop.localhost', { path: '/bad' })
+    const row = page.getByRole('row', { name: 'shop' })
+    await page.getByRole('row', { name: /shop.*up.*1 1/ }).waitFor()
+    await row.getByRole('button', { name: 'Probe' }).click()
+    await page.getByText('shop was probed.').waitFor()
+    await page.keyboard.press('/')
+    await page.keyboard.type('blo')
+    await page.getByRole('row', { name: 'shop' }).waitFor({ state: 'hidden' })
+    await page.getByLabel('Filter').fill('')
+  })
+
+  test('clients: their version and address; one is disconnected when the operator says yes', async () => {
+    const client = await share('leaves')
+    const cut = next(client, 'disconnected')
+    await page.keyboard.press('Escape')
+    await page.getByLabel('Filter').blur()
+    await page.keyboard.press('2')
+    const row = page.getByRole('row', { name: 'leaves' })
+    await row.getByText(/localtunnels\/\d/).waitFor()
+    await row.getByRole('button', { name: 'Disconnect' }).click()
+    await page.getByRole('button', { name: 'No' }).click()
+    expect(await page.getByRole('row', { name: 'leaves' }).count()).toBe(1)
+    await row.getByRole('button', { name: 'Disconnect' }).click()
+    await page.getByRole('button', { name: 'Yes' }).click()
+    await row.waitFor({ state: 'hidden' })
+    await cut
+  })
+
+  test('a tunnel is closed, another blocked; the ban is listed, and lifted', async () => {
+    await share('closed')
+    await share('blocked')
+    await showView('Tunnels')
+    const yes = () => page.getByRole('button', { name: 'Yes' }).click()
+    await page.getByRole('row', { name: 'closed' }).getByRole('button', { name: 'Close' }).click()
+    await yes()
+    await page.getByText('closed is closed.').waitFor()
+    await page.getByRole('row', { name: 'blocked' }).getByRole('button', { name: 'Block' }).click()
+    await yes()
+    await page.getByText('blocked is blocked.').waitFor()
+    await showView('Bans')
+    await page.getByLabel('Address, network or name').fill('192.0.2.0/24')
+    await page.getByLabel('Why').fill('a scan')
+    await page.getByLabel('For how long').selectOption('3600')
+    await page.getByRole('button', { name: 'Block' }).click()
+    await page.getByRole('row', { name: /192\.0\.2\.0\/24.*a scan.*20\d\d-.*20\d\d-/ }).waitFor()
+    await page.getByLabel('Address, network or name').fill('no address')
+    await page.getByRole('button', { name: 'Block' }).click()
+    await page.getByText(/not an address/).waitFor()
+    await page.getByRole('row', { name: 'blocked tunnel' }).getByRole('button', { name: 'Lift' }).click()
+    await page.getByRole('row', { name: 'blocked tunnel' }).waitFor({ state: 'hidden' })
+    expect(store.bans().map(({ value }) => value)).toEqual(['192.0.2.0/24'])
+    await showView('Log')
+    await page.getByRole('row', { name: /tunnel\.close.*closed/ }).waitFor()
+  })
+
+  test('traffic by minute, hour and day: a graph, and the same as numbers', async () => {
+    const minute = Math.floor(Date.now() / 60_000) * 60_000
+    for (let at = 0; at < 30; at++)
+      store.add(minute - at * 60_000, [
+        { tunnel: 'shop', requests: 100 + at, errors: at % 3, bytesIn: 10, bytesOut: 2_048 },
+      ])
+    await showView('Traffic')
+    await page.locator('canvas').waitFor()
+    expect(await page.getByRole('region', { name: 'Traffic' }).getByRole('row').count()).toBeGreaterThan(29)
+    await page.getByRole('button', { name: 'by day' }).click()
+    await page
+      .getByRole('row', { name: /^20\d\d-\d\d-\d\d 00:00/ })
+      .first()
+      .waitFor()
+    await page.getByLabel('Tunnel').selectOption('blog')
+    await page.getByText('No traffic yet.').waitFor()
+  })
+
+  test('the server itself: certificates and others of its cluster', async () => {
+    await page.keyboard.press('6')
+    await page.getByText('This server is alone.').waitFor()
+    await page.getByText('None: the server speaks plain HTTP').waitFor()
+  })
+
+  test('what strangers wrote is text', async () => {
+    const evil = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
+    store.note({ atMs: Date.now(), action: evil, actor: evil, subject: evil, detail: evil })
+    await showView('Log')
+    await page.getByText(evil).first().waitFor()
+    expect(await page.title()).toBe('localtunnels admin')
+    expect(await page.locator('main img, main script').count()).toBe(0)
+  })
+
+  test('a page of another site has neither the API nor a frame', async () => {
+    const site = Bun.serve({
+      port: 0,
+      fetch: () =>
+        new Response(
+          `<iframe src="${server.adminUrl}/"></iframe><script>fetch('${server.adminUrl}/api/v1/status',{headers:{authorization:'Bearer ${ADMIN_TOKEN}'}}).then(r=>r.text()).then(t=>document.title='read '+t,()=>document.title='refused')</script>`,
+          { headers: { 'content-type': 'text/html' } },
+        ),
+    })
+    const other = await browser.newPage()
+    await other.goto(`http://127.0.0.1:${site.port}/`)
+    await other.waitForFunction('document.title !== ""')
+    expect(await other.title()).toBe('refused')
+    expect(await other.frames()[1]?.content()).not.toContain('Admin token')
+    await other.close()
+    await site.stop(true)
+  })
+
+  for (const scheme of ['light', 'dark'] as const)
+    for (const width of [1280, 390])
+      test(`${scheme}, ${width} pixels: nothing to find for axe, nothing wider than the screen`, async () => {
+        const own = await opened(scheme, width)
+        // The page's policy does not let scripts in that are not its own.
+        await own.evaluate(await Bun.file(join(root, 'node_modules/axe-core/axe.min.js')).text())
+        for (const name of ['Tunnels', 'Clients', 'Traffic', 'Bans', 'Log', 'Server']) {
+          await own.getByRole('navigation').getByRole('button', { name }).click()
+          await own.locator('.loading').waitFor({ state: 'detached' })
+          expect([name, await own.evaluate(AXE)]).toEqual([name, []])
+          expect(await own.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(width)
+          if (process.env.LT_SCREENSHOTS)
+            await own.screenshot({
+              path: `${process.env.LT_SCREENSHOTS}/admin-${name}-${scheme}-${width}.png`,
+            })
+        }
+        await own.close()
+      })
+})
