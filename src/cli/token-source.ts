@@ -10,6 +10,8 @@ const LOOK_MS = 500
 const WRITE_MS = 30_000
 
 export class TokenSource {
+  /** The same file, for the admin API: what it changes is noticed as that of any other process is. */
+  readonly editable: TokenStore
   readonly #store: TokenStore
   readonly #failed: (error: Error) => void
   readonly #used = new Map<string, number>()
@@ -17,8 +19,9 @@ export class TokenSource {
   #timers: ReturnType<typeof setInterval>[] = []
   #isFailing = false
 
-  private constructor(store: TokenStore, failed: (error: Error) => void) {
+  private constructor(store: TokenStore, editable: TokenStore, failed: (error: Error) => void) {
     this.#store = store
+    this.editable = editable
     this.#failed = failed
     this.#version = store.version()
   }
@@ -26,7 +29,7 @@ export class TokenSource {
   /** Throws `OPTION_INVALID` when the file cannot be used. */
   static async open(path: string, failed: (error: Error) => void): Promise<TokenSource> {
     const { SqliteTokens } = await import('../stores/sqlite-tokens.ts')
-    return new TokenSource(new SqliteTokens(path), failed)
+    return new TokenSource(new SqliteTokens(path), new SqliteTokens(path), failed)
   }
 
   /** Those of the options, and those that are kept. */
@@ -68,6 +71,7 @@ export class TokenSource {
     for (const timer of this.#timers) clearInterval(timer)
     this.#write()
     this.#store.close()
+    this.editable.close()
   }
 
   #countOver(): number {

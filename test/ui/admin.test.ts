@@ -1,10 +1,14 @@
 // The page of the admin listener in Chromium: every action, what strangers may have written, light and dark, narrow and wide.
 
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { createHash } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import { TunnelClient, type TunnelServer } from '../../src/index.ts'
 import { SqliteOperations } from '../../src/stores/sqlite-operations.ts'
+import { SqliteTokens } from '../../src/stores/sqlite-tokens.ts'
 import { PAGES, pageModule } from '../../tools/pages.ts'
 import { ADMIN_TOKEN, adminOptions } from '../support/admin.ts'
 import { ask } from '../support/ask.ts'
@@ -30,6 +34,8 @@ describeWith(['chromium'], 'in a browser', () => {
   let page: Page
   const clients: TunnelClient[] = []
   const store = new SqliteOperations(':memory:')
+  const dir = mkdtempSync(join(tmpdir(), 'localtunnels-admin-'))
+  const tokens = new SqliteTokens(join(dir, 'tokens.db'))
 
   async function share(subdomain: string): Promise<TunnelClient> {
     const client = new TunnelClient({
@@ -58,7 +64,7 @@ describeWith(['chromium'], 'in a browser', () => {
 
   beforeAll(async () => {
     browser = await chromium.launch({ executablePath: Bun.which('chromium') ?? '', args: ['--no-sandbox'] })
-    server = await startServer({ admin: adminOptions({ store, audit: store }) })
+    server = await startServer({ admin: adminOptions({ store, audit: store, tokens }) })
     await share('shop')
     await share('blog')
     page = await opened()
@@ -68,6 +74,8 @@ describeWith(['chromium'], 'in a browser', () => {
     await Promise.all(clients.map(client => client.disconnect()))
     await server?.stop()
     store.close()
+    tokens.close()
+    rmSync(dir, { recursive: true })
   })
 
   test('a wrong token is said, and nothing of the server is shown; the right one is kept for the tab', async () => {
@@ -76,7 +84,7 @@ describeWith(['chromium'], 'in a browser', () => {
     await stranger.getByLabel('Admin token').fill('a-guess-of-somebody')
     await stranger.getByRole('button', { name: 'Sign in' }).click()
     await stranger.getByText('That is not the token.').waitFor()
-    expect(await stranger.content()).not.toContain('shop')
+    expect(await stranger.locator('body').innerText()).not.toContain('shop')
     expect(await stranger.context().cookies()).toEqual([])
     await stranger.close()
     await page.reload()
@@ -142,6 +150,40 @@ describeWith(['chromium'], 'in a browser', () => {
     await page.getByRole('row', { name: /tunnel\.close.*closed/ }).waitFor()
   })
 
+  test('a token is made, shown once, given another secret, and taken back', async () => {
+    await showView('Tokens')
+    await page.getByText('There is no token yet.').waitFor()
+    await page.getByLabel('Name of the token').fill('laptop')
+    await page.getByLabel('Subdomains that it opens').fill('shop, ci-*')
+    await page.getByLabel('For how long').selectOption('86400')
+    await page.getByRole('button', { name: 'Make' }).click()
+    const first = await page.locator('.secret code').textContent()
+    await page.getByRole('row', { name: /laptop.*names shop ci-\*.*never/ }).waitFor()
+    const hashed = (secret: string | null) =>
+      createHash('sha256')
+        .update(secret ?? '')
+        .digest('hex')
+    expect(tokens.list()).toMatchObject([
+      { name: 'laptop', hash: hashed(first), scope: { names: ['shop', 'ci-*'] } },
+    ])
+    await page.getByLabel('Name of the token').fill('laptop')
+    await page.getByRole('button', { name: 'Make' }).click()
+    await page.getByText(/There is a token called laptop/).waitFor()
+    await page.getByRole('button', { name: 'Rotate' }).click()
+    await page.getByRole('button', { name: 'Yes' }).click()
+    await page.getByText('laptop has another secret.').waitFor()
+    const second = await page.locator('.secret code').textContent()
+    expect(tokens.list()[0]?.hash).toBe(hashed(second))
+    expect(second).not.toBe(first)
+    await showView('Bans')
+    await showView('Tokens')
+    expect(await page.locator('.secret').count()).toBe(0)
+    await page.getByRole('button', { name: 'Revoke' }).click()
+    await page.getByRole('button', { name: 'Yes' }).click()
+    await page.getByText('There is no token yet.').waitFor()
+    expect(tokens.list()).toEqual([])
+  })
+
   test('traffic by minute, hour and day: a graph, and the same as numbers', async () => {
     const minute = Math.floor(Date.now() / 60_000) * 60_000
     for (let at = 0; at < 30; at++)
@@ -161,7 +203,7 @@ describeWith(['chromium'], 'in a browser', () => {
   })
 
   test('the server itself: certificates and others of its cluster', async () => {
-    await page.keyboard.press('6')
+    await page.keyboard.press('7')
     await page.getByText('This server is alone.').waitFor()
     await page.getByText('None: the server speaks plain HTTP').waitFor()
   })
@@ -199,7 +241,7 @@ describeWith(['chromium'], 'in a browser', () => {
         const own = await opened(scheme, width)
         // The page's policy does not let scripts in that are not its own.
         await own.evaluate(await Bun.file(join(root, 'node_modules/axe-core/axe.min.js')).text())
-        for (const name of ['Tunnels', 'Clients', 'Traffic', 'Bans', 'Log', 'Server']) {
+        for (const name of ['Tunnels', 'Clients', 'Traffic', 'Tokens', 'Bans', 'Log', 'Server']) {
           await own.getByRole('navigation').getByRole('button', { name }).click()
           await own.locator('.loading').waitFor({ state: 'detached' })
           expect([name, await own.evaluate(AXE)]).toEqual([name, []])

@@ -221,7 +221,9 @@ const addedBy = (
   ...(usedLinks !== undefined && { usedLinks: usedLinks.open }),
   ...(sharedRates !== undefined && { sharedRates }),
   ...(tokens !== undefined && { tokens: tokens.tokens(given) }),
-  ...(admin !== undefined && { admin: admin.options }),
+  ...(admin !== undefined && {
+    admin: { ...admin.options, ...(tokens !== undefined && { tokens: tokens.editable }) },
+  }),
   ...(cluster !== undefined && { cluster: cluster.options }),
   ...(inbox !== undefined && { inbox }),
   ...plugins,

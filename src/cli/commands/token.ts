@@ -1,10 +1,9 @@
 // `localtunnels token`: tokens of a server, made, listed and taken back in its file, while it runs.
 
-import { createHash, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { formatDuration as windowText } from '../../config/quantity.ts'
 import { TunnelError } from '../../errors.ts'
-import { Policy } from '../../server/policy.ts'
+import { addToken, rotateToken, withoutHash } from '../../server/kept-tokens.ts'
 import { SqliteTokens } from '../../stores/sqlite-tokens.ts'
 import type { KeptToken, TokenScope, TokenStore } from '../../tokens.ts'
 import { formatDuration, visible } from '../format.ts'
@@ -27,9 +26,6 @@ export interface TokenDesk {
   readonly environment: Environment
   readonly write: (text: string) => void
 }
-
-/** Begins each token: secret scanners and people see what it is. */
-const PREFIX = 'lt_'
 
 /** Rejects with `OPTION_INVALID` for a name that there is already, or is not, and for a scope that cannot be used. */
 export function token(settings: TokenSettings, { environment, write }: TokenDesk): void {
@@ -55,10 +51,10 @@ function act(settings: TokenSettings, store: TokenStore): string {
   const { action, name, isJson } = settings
   switch (action) {
     case 'add':
-      return add(settings, store)
+      return shown(name, addToken(store, settings), isJson)
     case 'rotate': {
-      const secret = newSecret()
-      if (!store.rehash(name, hashOf(secret))) throw missing(name)
+      const secret = rotateToken(store, name)
+      if (secret === undefined) throw missing(name)
       return shown(name, secret, isJson)
     }
     case 'revoke':
@@ -69,37 +65,6 @@ function act(settings: TokenSettings, store: TokenStore): string {
   }
 }
 
-function add({ name, forMs, scope, isJson }: TokenSettings, store: TokenStore): string {
-  if (!/^[\w.-]{1,64}$/.test(name))
-    throw new TunnelError(
-      'OPTION_INVALID',
-      `"${visible(name)}" is not a name: letters, digits, dots, dashes and underscores.`,
-    )
-  const secret = newSecret()
-  const createdAtMs = Date.now()
-  const kept: KeptToken = {
-    name,
-    hash: hashOf(secret),
-    createdAtMs,
-    ...(forMs !== undefined && { expiresAtMs: createdAtMs + forMs }),
-    scope,
-  }
-  // As the server will read it, with those that there are: a name may be reserved once.
-  const rules = [...store.list(), kept].map(one => ({ ...one.scope, tokenHash: one.hash }))
-  void new Policy(rules)
-  if (!store.add(kept))
-    throw new TunnelError('OPTION_INVALID', `There is a token called ${name}: rotate it, or revoke it first.`)
-  return shown(name, secret, isJson)
-}
-
-function newSecret(): string {
-  return PREFIX + randomBytes(32).toString('base64url')
-}
-
-function hashOf(secret: string): string {
-  return createHash('sha256').update(secret).digest('hex')
-}
-
 function shown(name: string, secret: string, isJson: boolean): string {
   return isJson
     ? `${JSON.stringify({ name, token: secret })}\n`
@@ -108,10 +73,6 @@ function shown(name: string, secret: string, isJson: boolean): string {
 
 function missing(name: string): TunnelError {
   return new TunnelError('OPTION_INVALID', `There is no token called ${visible(name)}.`)
-}
-
-function withoutHash({ hash: _hash, ...token }: KeptToken): Omit<KeptToken, 'hash'> {
-  return token
 }
 
 function table(tokens: readonly KeptToken[]): string {

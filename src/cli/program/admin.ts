@@ -139,6 +139,22 @@ export function addAdminCommand(program: Command, actions: Actions): void {
     path: `/bans/${encodeURIComponent(id)}`,
     done: ({ removed }) => `Ban ${shown(removed)} is taken back.`,
   }))
+  add(
+    'tokens',
+    'list tokens of clients; "localtunnels token" makes them, on the machine of the server',
+    () => ({
+      method: 'GET',
+      path: '/tokens',
+      list: 'tokens',
+      columns: [
+        ['NAME', row => row.name],
+        ['MADE', row => row.createdAt],
+        ['LAST USED', row => row.lastUsedAt ?? 'never'],
+        ['ENDS', row => row.expiresAt ?? 'never'],
+        ['OPENS', row => scopeText(row.scope)],
+      ],
+    }),
+  )
   add('nodes', 'list the servers of the cluster', () => ({
     method: 'GET',
     path: '/nodes',
@@ -195,6 +211,13 @@ export function addAdminCommand(program: Command, actions: Actions): void {
         .map(([name, value]) => `${name}=${shown(value)}`)
         .join(' '),
   }))
+}
+
+function scopeText(scope: unknown): string {
+  const parts = typeof scope === 'object' && scope !== null ? Object.entries(scope) : []
+  return parts.length === 0
+    ? 'everything'
+    : parts.map(([name, value]) => `${name} ${String(value)}`).join(', ')
 }
 
 function accessOptions(): Option[] {

@@ -2,6 +2,7 @@
 
 import { ERRORS, TunnelError } from '../../errors.ts'
 import type { Ban, Span } from '../../operations.ts'
+import type { TunnelKind } from '../../wire/control.ts'
 import { refusalOf, SAFE_HEADERS } from './access.ts'
 import type { AdminDesk } from './desk.ts'
 import { pageAnswer } from './page.ts'
@@ -45,6 +46,15 @@ export class AdminApi {
       'GET /bans': () => json({ bans: desk.bans.all.map(banView) }),
       'POST /bans': asked => this.#ban(asked),
       'DELETE /bans/{id}': ({ id }) => json(desk.removeBan(Number(id)) ?? missing(`There is no ban ${id}.`)),
+      'GET /tokens': () => {
+        const tokens = desk.tokens()
+        return json({ isKept: tokens !== undefined, tokens: tokens ?? [] })
+      },
+      'POST /tokens': asked => this.#addToken(asked),
+      'POST /tokens/{id}/rotate': ({ id }) =>
+        json(desk.rotateToken(id) ?? missing(`There is no token called "${id}".`)),
+      'DELETE /tokens/{id}': ({ id }) =>
+        json(desk.revokeToken(id) ?? missing(`There is no token called "${id}".`)),
       'GET /nodes': async () => {
         const nodes = await desk.nodes()
         return json({ isClustered: nodes !== undefined, nodes: nodes ?? [] })
@@ -101,15 +111,8 @@ export class AdminApi {
       throw new TunnelError('ADMIN_INVALID', 'value is a text of 1 to 255 characters.')
     if (typeof reason !== 'string' || reason.length > 1_000)
       throw new TunnelError('ADMIN_INVALID', 'reason is a text of at most 1,000 characters.')
-    const isTime =
-      typeof forSeconds === 'number' &&
-      Number.isInteger(forSeconds) &&
-      forSeconds >= 1 &&
-      forSeconds <= MAX_BAN_SECONDS
-    if (forSeconds !== undefined && !isTime)
-      throw new TunnelError('ADMIN_INVALID', `forSeconds is a whole number from 1 to ${MAX_BAN_SECONDS}.`)
     const sinceMs = Date.now()
-    const untilMs = typeof forSeconds === 'number' ? sinceMs + 1_000 * forSeconds : undefined
+    const untilMs = forSeconds === undefined ? undefined : sinceMs + 1_000 * secondsOf(forSeconds)
     const ban = this.#desk.ban({
       kind,
       value: value.toLowerCase(),
@@ -118,6 +121,24 @@ export class AdminApi {
       ...(untilMs !== undefined && { untilMs }),
     })
     return json(banView(ban), 201)
+  }
+
+  async #addToken({ request }: Asked): Promise<Response> {
+    const { name, names, kinds, reserve, forSeconds } = await bodyOf(request)
+    if (typeof name !== 'string') throw new TunnelError('ADMIN_INVALID', 'name is a text.')
+    if (names !== undefined && !isTexts(names))
+      throw new TunnelError('ADMIN_INVALID', 'names is a list of at most 100 patterns, such as ["ci-*"].')
+    if (kinds !== undefined && !(isTexts(kinds) && kinds.every(isKind)))
+      throw new TunnelError('ADMIN_INVALID', 'kinds is a list of http, tcp, udp and tls.')
+    if (reserve !== undefined && typeof reserve !== 'boolean')
+      throw new TunnelError('ADMIN_INVALID', 'reserve is true or false.')
+    const scope = {
+      ...(names !== undefined && { names }),
+      ...(kinds !== undefined && { kinds }),
+      ...(reserve === true && { reserve }),
+    }
+    const forMs = forSeconds === undefined ? undefined : 1_000 * secondsOf(forSeconds)
+    return json(this.#desk.addToken({ name, forMs, scope }), 201)
   }
 
   #audit({ query }: Asked): Response {
@@ -133,6 +154,21 @@ export class AdminApi {
     })
   }
 }
+
+function secondsOf(value: unknown): number {
+  if (typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= MAX_BAN_SECONDS)
+    return value
+  throw new TunnelError('ADMIN_INVALID', `forSeconds is a whole number from 1 to ${MAX_BAN_SECONDS}.`)
+}
+
+const MAX_TEXTS = 100
+
+function isTexts(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.length <= MAX_TEXTS && value.every(one => typeof one === 'string')
+}
+
+const KINDS: readonly TunnelKind[] = ['http', 'tcp', 'udp', 'tls']
+const isKind = (text: string): text is TunnelKind => KINDS.some(kind => kind === text)
 
 function banView({ sinceMs, untilMs, ...ban }: Ban) {
   return {

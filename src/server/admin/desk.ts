@@ -3,8 +3,10 @@
 import { TunnelError } from '../../errors.ts'
 import type { AuditEntry, Ban, Span, Traffic } from '../../operations.ts'
 import type { Observer } from '../../plugin.ts'
+import type { TokenStore } from '../../tokens.ts'
 import type { ClientConnection } from '../clients.ts'
 import type { ClusterMember } from '../cluster/cluster.ts'
+import { addToken, type NewToken, rotateToken } from '../kept-tokens.ts'
 import type { Metrics } from '../metrics.ts'
 import type { ServerRoom } from '../room.ts'
 import type { ServerStats } from '../stats.ts'
@@ -14,9 +16,9 @@ import type { AdminSettings } from './options.ts'
 import { type Probe, probe } from './probes.ts'
 import { ProcessState } from './process-state.ts'
 import { notAfterOf, prometheusText } from './prometheus.ts'
-import type { ClientRow, ProbeView, TunnelRow } from './rows.ts'
+import type { ClientRow, ProbeView, TokenRow, TunnelRow } from './rows.ts'
 import { TrafficBook } from './traffic-book.ts'
-import { clientRow, probeView, tunnelRow } from './view.ts'
+import { clientRow, probeView, tokenRow, tunnelRow } from './view.ts'
 
 /** What the desk needs of its server. */
 export interface AdminHost {
@@ -151,6 +153,11 @@ export class AdminDesk {
     })
   }
 
+  /** `undefined`: the server keeps none. */
+  tokens(): readonly TokenRow[] | undefined {
+    return this.#settings.tokens?.list().map(tokenRow)
+  }
+
   // ── Doing ──────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Takes the name or port back; its client is told. A client that still runs may ask for it again: ban the name to keep it. */
@@ -206,6 +213,32 @@ export class AdminDesk {
     if (!this.bans.remove(id)) return undefined
     this.#note('ban.remove', String(id))
     return { removed: id }
+  }
+
+  /** The secret is shown this once. */
+  addToken(token: NewToken): { readonly name: string; readonly token: string } {
+    const secret = addToken(this.#tokenStore(), token)
+    this.#note('token.add', token.name)
+    return { name: token.name, token: secret }
+  }
+
+  rotateToken(name: string): { readonly name: string; readonly token: string } | undefined {
+    const secret = rotateToken(this.#tokenStore(), name)
+    if (secret === undefined) return undefined
+    this.#note('token.rotate', name)
+    return { name, token: secret }
+  }
+
+  revokeToken(name: string): { readonly revoked: string } | undefined {
+    if (!this.#tokenStore().remove(name)) return undefined
+    this.#note('token.revoke', name)
+    return { revoked: name }
+  }
+
+  #tokenStore(): TokenStore {
+    const { tokens } = this.#settings
+    if (tokens !== undefined) return tokens
+    throw new TunnelError('ADMIN_INVALID', 'The server keeps no tokens: start it with --tokens-db.')
   }
 
   /** Its clients are told why; one that is away finds it gone. */

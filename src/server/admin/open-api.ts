@@ -94,6 +94,23 @@ const schemas: Readonly<Record<string, Json>> = {
       forSeconds: { type: 'integer', minimum: 1, maximum: 315_360_000 },
     },
   },
+  Token: record(
+    { name: text, createdAt: time, expiresAt: time, lastUsedAt: time, scope: { type: 'object' } },
+    'expiresAt',
+    'lastUsedAt',
+  ),
+  NewToken: {
+    type: 'object',
+    required: ['name'],
+    properties: {
+      name: { type: 'string', pattern: '^[A-Za-z0-9_.-]{1,64}$' },
+      names: list(text),
+      kinds: list(oneOf('http', 'tcp', 'udp', 'tls')),
+      reserve: flag,
+      forSeconds: { type: 'integer', minimum: 1, maximum: 315_360_000 },
+    },
+  },
+  TokenSecret: record({ name: text, token: text }),
   Certificate: record({ name: text, notAfter: time, daysLeft: { type: 'integer' } }),
   AuditEntry: record({ at: time, action: text, actor: text, subject: text, detail: text }, 'detail'),
 }
@@ -183,6 +200,28 @@ export const OPEN_API: { readonly [key: string]: Json } = {
     },
     '/bans/{id}': {
       delete: operation({ summary: 'Takes a ban back.', parameters: numbered }, record({ removed: count })),
+    },
+    '/tokens': {
+      get: operation(
+        { summary: 'Tokens of clients, without their secrets.' },
+        record({ isKept: flag, tokens: list(ref('Token')) }),
+      ),
+      post: operation(
+        { summary: 'Makes a token. Its secret is shown this once.', body: ref('NewToken'), status: 201 },
+        ref('TokenSecret'),
+      ),
+    },
+    '/tokens/{id}': {
+      delete: operation(
+        { summary: 'Takes a token back: its tunnels close within a second.', parameters: named },
+        record({ revoked: text }),
+      ),
+    },
+    '/tokens/{id}/rotate': {
+      post: operation(
+        { summary: 'Gives a token another secret, shown this once.', parameters: named },
+        ref('TokenSecret'),
+      ),
     },
     '/nodes': {
       get: operation(

@@ -1,6 +1,7 @@
 // What the admin listener of a server can be told.
 
 import type { AuditLog, OperationsStore } from '../../operations.ts'
+import type { TokenStore } from '../../tokens.ts'
 
 /** The operator's own listener: the API at `/api/v1`, and `/metrics` for Prometheus. docs/operating.md describes it. */
 export interface AdminOptions {
@@ -25,6 +26,8 @@ export interface AdminOptions {
    * `localtunnels-probe`: what "last proven" of `/api/v1/tunnels` rests on. Milliseconds. Default 60,000. `0`: never.
    */
   readonly probeMs?: number
+  /** Tokens that the API may make, list and take back. Default none: it has no tokens. */
+  readonly tokens?: TokenStore
   /**
    * What `POST /api/v1/upgrade` calls: starts another program in place of this one. Default none: the API refuses it. With it, the
    * other program may listen on the same port.
@@ -43,7 +46,9 @@ export interface AdminUpgrade {
 }
 
 /** With the defaults. */
-export interface AdminSettings extends Required<Omit<AdminOptions, 'store' | 'audit' | 'upgrade'>> {
+export interface AdminSettings
+  extends Required<Omit<AdminOptions, 'store' | 'audit' | 'tokens' | 'upgrade'>> {
+  readonly tokens: TokenStore | undefined
   readonly upgrade: AdminUpgrade | undefined
   readonly store: OperationsStore | undefined
   readonly audit: AuditLog | undefined

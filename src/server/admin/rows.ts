@@ -39,3 +39,14 @@ export interface ClientRow {
   readonly roundTripMs?: number
   readonly tunnels: readonly string[]
 }
+
+export interface TokenRow {
+  readonly name: string
+  readonly createdAt: string
+  /** Left out: it has no end. */
+  readonly expiresAt?: string
+  /** To the minute. Left out: never. */
+  readonly lastUsedAt?: string
+  /** What it opens, such as `{ names: ['ci-*'] }`; `{}`: everything. */
+  readonly scope: object
+}

@@ -1,10 +1,11 @@
 // What the admin API tells: rows made from the tunnels and clients of a server. Secrets and bodies are never among them.
 
+import type { KeptToken } from '../../tokens.ts'
 import type { ClientConnection } from '../clients.ts'
 import type { Metrics } from '../metrics.ts'
 import type { Tunnel } from '../tunnels.ts'
 import type { Probe } from './probes.ts'
-import type { ClientRow, ProbeView, TunnelRow } from './rows.ts'
+import type { ClientRow, ProbeView, TokenRow, TunnelRow } from './rows.ts'
 import { countsOf } from './traffic-book.ts'
 
 export function tunnelRow(
@@ -50,5 +51,15 @@ export function clientRow(client: ClientConnection, tunnels: readonly Tunnel[]):
     tunnels: tunnels
       .filter(({ members }) => members.some(member => member.client === client))
       .map(({ name }) => name),
+  }
+}
+
+export function tokenRow({ name, createdAtMs, expiresAtMs, lastUsedAtMs, scope }: KeptToken): TokenRow {
+  return {
+    name,
+    createdAt: new Date(createdAtMs).toISOString(),
+    ...(expiresAtMs !== undefined && { expiresAt: new Date(expiresAtMs).toISOString() }),
+    ...(lastUsedAtMs !== undefined && { lastUsedAt: new Date(lastUsedAtMs).toISOString() }),
+    scope,
   }
 }

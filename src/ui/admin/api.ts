@@ -1,8 +1,8 @@
 // The admin API, as this page asks it. The token is kept for this tab alone, and sent in a header: no cookie, nothing in the address.
 
-import type { ClientRow, TunnelRow } from '../../server/admin/rows.ts'
+import type { ClientRow, TokenRow, TunnelRow } from '../../server/admin/rows.ts'
 
-export type { ClientRow, TunnelRow }
+export type { ClientRow, TokenRow, TunnelRow }
 
 export interface Status {
   readonly version: string
@@ -52,6 +52,11 @@ export interface NodeRow {
   readonly inFlight: number
 }
 
+export interface TokenSecret {
+  readonly name: string
+  readonly token: string
+}
+
 export type Span = 'minute' | 'hour' | 'day'
 
 const KEY = 'localtunnels admin token'
@@ -92,6 +97,11 @@ export const api = {
   tunnels: () => ask<{ tunnels: TunnelRow[] }>('tunnels').then(({ tunnels }) => tunnels),
   clients: () => ask<{ clients: ClientRow[] }>('clients').then(({ clients }) => clients),
   bans: () => ask<{ bans: BanRow[] }>('bans').then(({ bans }) => bans),
+  tokens: () => ask<{ isKept: boolean; tokens: TokenRow[] }>('tokens'),
+  addToken: (wish: { name: string; names?: readonly string[]; forSeconds?: number }) =>
+    ask<TokenSecret>('tokens', 'POST', wish),
+  rotateToken: (name: string) => ask<TokenSecret>(`tokens/${named(name)}/rotate`, 'POST'),
+  revokeToken: (name: string) => ask(`tokens/${named(name)}`, 'DELETE'),
   certificates: () =>
     ask<{ certificates: CertificateRow[] }>('certificates').then(({ certificates }) => certificates),
   nodes: () => ask<{ isClustered: boolean; nodes: NodeRow[] }>('nodes'),

@@ -18,12 +18,14 @@ import {
   view,
 } from './state.ts'
 import { Bans, Clients, Log, Server, Tunnels } from './tables.tsx'
+import { Tokens } from './tokens.tsx'
 import { Traffic } from './traffic.tsx'
 
 const TITLES: Readonly<Record<View, string>> = {
   tunnels: 'Tunnels',
   clients: 'Clients',
   traffic: 'Traffic',
+  tokens: 'Tokens',
   bans: 'Bans',
   log: 'Log',
   server: 'Server',
@@ -32,6 +34,7 @@ const BODIES: Readonly<Record<View, () => preact.JSX.Element>> = {
   tunnels: Tunnels,
   clients: Clients,
   traffic: Traffic,
+  tokens: Tokens,
   bans: Bans,
   log: Log,
   server: Server,

@@ -11,12 +11,14 @@ import {
   Refused,
   type Span,
   type Status,
+  type TokenRow,
+  type TokenSecret,
   type TrafficRow,
   type TunnelRow,
   token,
 } from './api.ts'
 
-export const VIEWS = ['tunnels', 'clients', 'traffic', 'bans', 'log', 'server'] as const
+export const VIEWS = ['tunnels', 'clients', 'traffic', 'tokens', 'bans', 'log', 'server'] as const
 export type View = (typeof VIEWS)[number]
 
 const ASK_MS = 3_000
@@ -41,6 +43,9 @@ export const clients = signal<readonly ClientRow[] | undefined>(undefined)
 export const bans = signal<readonly BanRow[] | undefined>(undefined)
 export const traffic = signal<{ isKept: boolean; traffic: readonly TrafficRow[] } | undefined>(undefined)
 export const log = signal<{ isKept: boolean; entries: readonly AuditRow[] } | undefined>(undefined)
+export const tokens = signal<{ isKept: boolean; tokens: readonly TokenRow[] } | undefined>(undefined)
+/** Of a token that was just made: shown once, and forgotten with the next look elsewhere. */
+export const secret = signal<TokenSecret | undefined>(undefined)
 export const certificates = signal<readonly CertificateRow[]>([])
 export const nodes = signal<{ isClustered: boolean; nodes: readonly NodeRow[] } | undefined>(undefined)
 
@@ -55,6 +60,9 @@ const ASKS: Readonly<Record<View, () => Promise<void>>> = {
     const [names, rows] = await Promise.all([api.tunnels(), api.traffic(span.value, tunnel.value)])
     tunnels.value = names
     traffic.value = rows
+  },
+  tokens: async () => {
+    tokens.value = await api.tokens()
   },
   bans: async () => {
     bans.value = await api.bans()
@@ -92,6 +100,7 @@ export function signIn(text: string): void {
 
 export function signOut(why = ''): void {
   token.forget()
+  secret.value = undefined
   isSignedIn.value = false
   toast.value = why
 }
@@ -108,6 +117,7 @@ export async function act(what: Promise<unknown>, done: string): Promise<void> {
 }
 
 export function show(next: View): void {
+  secret.value = undefined
   view.value = next
   void refresh()
 }

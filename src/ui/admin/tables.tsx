@@ -13,7 +13,7 @@ interface TableProps {
   readonly children: ComponentChildren
 }
 
-function Table({ label, heads, count, empty, children }: TableProps) {
+export function Table({ label, heads, count, empty, children }: TableProps) {
   if (count === undefined) return <p class="empty loading">Loading…</p>
   if (count === 0) return <p class="empty">{empty}</p>
   return (
@@ -41,7 +41,7 @@ function Table({ label, heads, count, empty, children }: TableProps) {
 const fits = (...texts: readonly string[]): boolean =>
   texts.some(text => text.toLowerCase().includes(filter.value.toLowerCase()))
 
-const ask = (text: string, yes: () => Promise<unknown>): void => {
+export const ask = (text: string, yes: () => Promise<unknown>): void => {
   question.value = { text, yes }
 }
 
@@ -181,23 +181,26 @@ export function Clients() {
   )
 }
 
-/** Of its form, in seconds; `''`: until it is lifted. */
-const TIMES = [
-  ['', 'until it is lifted'],
+/** For how long, in seconds; `''`: until somebody ends it. */
+export const TIMES = [
+  ['', 'without end'],
   ['3600', 'for an hour'],
   ['86400', 'for a day'],
   ['604800', 'for a week'],
+  ['7776000', 'for 90 days'],
 ] as const
+
+/** What was typed into a field of a form. */
+export function typed(form: HTMLFormElement, name: string): string {
+  const given = new FormData(form).get(name)
+  return typeof given === 'string' ? given : ''
+}
 
 export function Bans() {
   const add = (event: SubmitEvent & { readonly currentTarget: HTMLFormElement }): void => {
     event.preventDefault()
     const form = event.currentTarget
-    const fields = new FormData(form)
-    const text = (name: string): string => {
-      const given = fields.get(name)
-      return typeof given === 'string' ? given : ''
-    }
+    const text = (name: string): string => typed(form, name)
     const forSeconds = Number(text('seconds'))
     const ban = {
       kind: text('kind'),

@@ -1,9 +1,13 @@
 // Requests made from the OpenAPI document, and broken in all the ways that it allows: none of them gets a 5xx.
 
 import { expect, test } from 'bun:test'
+import { join } from 'node:path'
 import { OPEN_API } from '../../../src/server/admin/open-api.ts'
+import { addToken } from '../../../src/server/kept-tokens.ts'
 import { SqliteOperations } from '../../../src/stores/sqlite-operations.ts'
+import { SqliteTokens } from '../../../src/stores/sqlite-tokens.ts'
 import { ADMIN_TOKEN, adminOptions } from '../../support/admin.ts'
+import { folder } from '../../support/programs.ts'
 import { Random } from '../../support/random.ts'
 import { startTunnel } from '../../support/tunnel.ts'
 
@@ -13,6 +17,7 @@ type Schema = {
   readonly type?: string
   readonly enum?: readonly string[]
   readonly properties?: Record<string, Schema>
+  readonly items?: Schema
   readonly $ref?: string
   readonly minimum?: number
   readonly maximum?: number
@@ -72,6 +77,8 @@ test('no request that the schema describes, or nearly describes, gets a 5xx', as
         return Math.floor(
           (schema.minimum ?? 0) + random() * Math.min((schema.maximum ?? 10) - (schema.minimum ?? 0), 1_000),
         )
+      case 'array':
+        return Array.from({ length: pick([0, 1, 2]) }, () => exampleOf(schema.items ?? {}, depth + 1))
       case 'object':
         return Object.fromEntries(
           Object.entries(schema.properties ?? {})
@@ -83,8 +90,12 @@ test('no request that the schema describes, or nearly describes, gets a 5xx', as
     }
   }
   const store = new SqliteOperations(':memory:')
+  await using dir = await folder('tokens')
+  const tokens = new SqliteTokens(join(dir.path, 'tokens.db'))
+  for (const name of ['app', 'x', '0', '1', '2', '127.0.0.1', '2026-01-01', 'NaN'])
+    addToken(tokens, { name, forMs: undefined, scope: {} })
   const upgrade = { isSuccessor: false, run: () => Promise.resolve(1) }
-  const admin = adminOptions({ store, audit: store, upgrade })
+  const admin = adminOptions({ store, audit: store, tokens, upgrade })
   await using tunnel = await startTunnel({ fetch: () => new Response('hello') }, { server: { admin } })
   const faults: string[] = []
   tunnel.server.on('error', error => faults.push(error.message))
