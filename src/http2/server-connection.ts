@@ -55,6 +55,8 @@ export interface ServerConnectionHost {
   requested(stream: ServerStream, fields: FieldList, isLast: boolean): void
   /** Frames wait in the outbox. */
   framed(): void
+  /** A stream was reset before its answer was complete. `false`: too many were, on connections that only the host knows. */
+  mayReset(): boolean
   /** The last stream is gone. */
   idle(): void
   /** GOAWAY says why the connection ends; nothing is read any more. */
@@ -380,7 +382,7 @@ export class ServerConnection implements FrameHandler {
   }
 
   #countReset(): void {
-    if (!this.#resets.spend(1, this.#tick))
+    if (!this.#resets.spend(1, this.#tick) || !this.#host.mayReset())
       this.#decoder.fail(Code.ENHANCE_YOUR_CALM, 'too many streams are reset')
   }
 

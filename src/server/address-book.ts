@@ -39,6 +39,12 @@ export class AddressBook {
     return key
   }
 
+  /** What it does on a connection costs as much as a new one would: whether it may, in this second. `key`: as `enter` returned it. */
+  mayDoAgain(key: string): boolean {
+    const { maxPerSecond } = this.#bounds()
+    return key === '' || maxPerSecond === 0 || this.#mayOpen(key, maxPerSecond)
+  }
+
   leave(key: string): void {
     const open = this.#open.get(key)
     if (open === undefined) return

@@ -154,6 +154,13 @@ export class Admission implements Deadline {
     return key
   }
 
+  /** A request that was given up counts as a connection of its address. `false`: it has too many. */
+  mayGiveUp(seat: Seat): boolean {
+    if (this.#book.mayDoAgain(seat.key)) return true
+    this.#refuse('ADDRESS_LIMIT', seat.key)
+    return false
+  }
+
   leave(seat: Seat, isClosed: boolean): void {
     if (!this.#seats.delete(seat) && !this.#provisional.delete(seat)) return
     this.#book.leave(seat.key)
@@ -330,6 +337,11 @@ export class Seat {
     if (key === undefined) return false
     this.key = key
     return true
+  }
+
+  /** One of many requests on the connection was given up. `false`: the address has given up too many. */
+  mayGiveUp(): boolean {
+    return this.#admission.mayGiveUp(this)
   }
 
   /** It may be silent for as long as it likes. */

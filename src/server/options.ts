@@ -266,8 +266,8 @@ export interface ServerLimits {
    */
   readonly maxAddressVisitors: number
   /**
-   * New connections of one address in a second; addresses count as in `maxAddressVisitors`. Default 1,000: a tenth of what
-   * one core accepts. Above: cut at once, with `ADDRESS_LIMIT` as an `error` event once a minute. `0`: none.
+   * New connections of one address in a second, and requests of HTTP/2 that it resets; addresses count as in `maxAddressVisitors`.
+   * Default 1,000: a tenth of what one core accepts. Above: cut at once, with `ADDRESS_LIMIT` as an `error` event once a minute. `0`: none.
    */
   readonly maxAddressRate: number
   /**

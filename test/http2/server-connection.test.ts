@@ -27,6 +27,7 @@ class Rig {
   readonly bodies = new Map<number, number>()
   fault: Code.Fault | undefined
   tick = 1
+  mayReset = true
   /** Takes bodies at once. */
   takes = true
   readonly connection: ServerConnection
@@ -41,6 +42,7 @@ class Rig {
           stream.handler = this.#handler(stream)
         },
         framed() {},
+        mayReset: () => this.mayReset,
         idle: () => this.events.push('idle'),
         failed: fault => {
           this.fault = fault

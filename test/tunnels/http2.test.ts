@@ -421,6 +421,19 @@ test('floods end their connection, and visitors beside them are served meanwhile
   }
 })
 
+test('resets count as connections of their address, on however many connections they come', async () => {
+  using origin = new RawOrigin()
+  // Fewer resets than one connection may make by itself, and more than an address in two seconds.
+  const [perSecond, resets] = [20, 200]
+  await using site = await startHttp2Site(origin.port, { server: { limits: { maxAddressRate: perSecond } } })
+  const told = next(site.server, 'error')
+  await using peer = await H2Peer.connect(site.port)
+  for (let stream = 1; stream < 2 * resets; stream += 2)
+    peer.send(head(stream, get(site.host)), frame(3, 0, stream, u32(CANCEL)))
+  await peer.when(seen => seen.goaways.some(([, code]) => code === CALM), 'the end of the connection')
+  expect(await told).toMatchObject({ code: 'ADDRESS_LIMIT' })
+})
+
 test('one who asks and never reads is cut before much is kept for it', async () => {
   await using server = await startServer({ tls })
   await using peer = await H2Peer.connect(server.port, frame(4, 0, 0, [0, 4, ...u32(0)]))

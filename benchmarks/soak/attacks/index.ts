@@ -9,6 +9,7 @@ import { attacks as dyingThreads } from './dying-threads.ts'
 import { attacks as frozenClient } from './frozen-client.ts'
 import { attacks as halfUpgrades } from './half-upgrades.ts'
 import { attacks as hoarding } from './hoarding.ts'
+import { attacks as http2 } from './http2.ts'
 import { attacks as idleConnections } from './idle-connections.ts'
 import { attacks as jsonTexts } from './json-texts.ts'
 import { attacks as nameTakeover } from './name-takeover.ts'
@@ -40,6 +41,7 @@ export const ATTACKS: readonly Attack[] = [
   ...clientHellos,
   ...datagrams,
   ...tlsCheck,
+  ...http2,
   ...pings,
   ...controlFloods,
   ...tokenGuessing,

@@ -64,6 +64,8 @@ export interface Attack {
   readonly does: string
   /** Options of the server that differ from those of the scene. Limits that the source under test does not know are left out. */
   readonly server?: Partial<TunnelServerOptions>
+  /** The server's port speaks TLS, and so do the honest visitors and their client. */
+  readonly isTls?: true
   /** `ulimit -n` of the server. Default: that of the runner. */
   readonly openFiles?: number
   /** Bounds that differ, each with its reason in a comment. */

@@ -5,6 +5,7 @@ import { libraryAt } from './source.ts'
 export interface ClientSpec {
   readonly source: string
   readonly port: number
+  readonly isTls?: boolean
   readonly token: string
   readonly subdomain: string
   readonly app: number
@@ -16,7 +17,9 @@ export interface ClientSpec {
 const spec = JSON.parse(process.argv[2] ?? '') as ClientSpec
 const { TunnelClient } = await libraryAt(spec.source)
 const client = new TunnelClient({
-  server: `http://127.0.0.1:${spec.port}`,
+  server: `${spec.isTls === true ? 'https' : 'http'}://127.0.0.1:${spec.port}`,
+  // The certificate was made for this run.
+  verifyServer: spec.isTls !== true,
   host: '127.0.0.1',
   port: spec.app,
   subdomain: spec.subdomain,

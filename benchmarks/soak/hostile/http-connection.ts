@@ -1,6 +1,7 @@
 // One connection of a visitor from an address of its own, for one request at a time, whose answer is checked.
 
 import { connect, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
 import { isBody } from './pattern.ts'
 
 /** `right`, `wrong`, or why it failed. */
@@ -10,6 +11,7 @@ export interface Place {
   readonly port: number
   readonly hostname?: string
   readonly address: string
+  readonly isTls?: boolean
 }
 
 export interface Expected {
@@ -35,21 +37,29 @@ export class HttpConnection {
     socket.on('close', () => this.#lost('closed'))
   }
 
-  static open({ port, hostname = '127.0.0.1', address }: Place, timeoutMs: number): Promise<HttpConnection> {
+  static open(
+    { port, hostname = '127.0.0.1', address, isTls = false }: Place,
+    timeoutMs: number,
+  ): Promise<HttpConnection> {
     const { promise, resolve, reject } = Promise.withResolvers<HttpConnection>()
-    const socket = connect({ port, host: hostname, localAddress: address })
+    const plain = connect({ port, host: hostname, localAddress: address })
+    const socket = isTls
+      ? connectTls({ socket: plain, ALPNProtocols: ['http/1.1'], rejectUnauthorized: false })
+      : plain
     const timer = setTimeout(() => {
       socket.destroy()
       reject(new Error('connect timeout'))
     }, timeoutMs)
-    socket.once('connect', () => {
+    socket.once(isTls ? 'secureConnect' : 'connect', () => {
       clearTimeout(timer)
       resolve(new HttpConnection(socket))
     })
-    socket.once('error', (error: NodeJS.ErrnoException) => {
+    const failed = (error: NodeJS.ErrnoException): void => {
       clearTimeout(timer)
       reject(new Error(error.code ?? error.message))
-    })
+    }
+    socket.once('error', failed)
+    if (isTls) plain.once('error', failed)
     return promise
   }
 

@@ -84,6 +84,7 @@ export function boundsOf(
   if (!isQuick) return bounds
   return {
     ...bounds,
+    p99Ms: Math.max(p99Ms, bounds.p99Ms),
     serverMb: bounds.serverMb * QUICK_MEMORY,
     clientMb: bounds.clientMb * QUICK_MEMORY,
   }

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { TunnelServerOptions } from '../../../src/index.ts'
 import { type Child, launch } from '../../measure/children.ts'
 import { cpuSeconds, openFiles, residentBytes } from '../../measure/proc.ts'
+import { certificate } from '../../peers/certificate.ts'
 import { type Attack, HONEST_TOKEN, HOSTILE_TOKEN, type Target } from './attack.ts'
 import type { ClientSpec } from './client-process.ts'
 import type { Report, VisitorsSpec } from './visitors-process.ts'
@@ -106,7 +107,12 @@ export class Scene {
     // The scene exists before its processes send their first message.
     const heard: { scene?: Scene } = {}
     const firstPort = LOWEST_PORT + (nextPart++ % PARTS) * PORTS
-    const options = serverOptions(`${firstPort}-${firstPort + PORTS - 1}`, attack.server)
+    const { isTls = false } = attack
+    const pair = isTls ? certificate() : undefined
+    const options = serverOptions(`${firstPort}-${firstPort + PORTS - 1}`, {
+      ...(pair !== undefined && { tls: { cert: pair.cert, key: pair.key } }),
+      ...attack.server,
+    })
     const server = await program(
       'server-process.ts',
       [JSON.stringify({ source, options })],
@@ -128,6 +134,7 @@ export class Scene {
     const clientSpec: ClientSpec = {
       source,
       port,
+      isTls,
       token: HONEST_TOKEN,
       subdomain: 'app',
       app: http,
@@ -149,7 +156,13 @@ export class Scene {
       serverPid: server.pid,
       seconds,
     }
-    const visitorsSpec: VisitorsSpec = { port, host: 'app.localhost', tcpPort: honestTcpPort, appPort: http }
+    const visitorsSpec: VisitorsSpec = {
+      port,
+      isTls,
+      host: 'app.localhost',
+      tcpPort: honestTcpPort,
+      appPort: http,
+    }
     const visitors = await program('visitors-process.ts', [JSON.stringify(visitorsSpec)], /^ready$/, {
       onLine(line) {
         if (line.startsWith('report ')) {

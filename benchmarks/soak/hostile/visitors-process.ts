@@ -10,6 +10,7 @@ import { body } from './pattern.ts'
 
 export interface VisitorsSpec {
   readonly port: number
+  readonly isTls?: boolean
   readonly host: string
   readonly tcpPort: number
   readonly appPort: number
@@ -35,7 +36,7 @@ const MOST_BEHIND_MS = 2_000
 
 // The runner wrote it.
 const spec = JSON.parse(process.argv[2] ?? '') as VisitorsSpec
-const tunnel: Place = { port: spec.port, address: HONEST_ADDRESS }
+const tunnel: Place = { port: spec.port, address: HONEST_ADDRESS, isTls: spec.isTls === true }
 const app: Place = { port: spec.appPort, address: HONEST_ADDRESS }
 
 let right = 0

