@@ -17,6 +17,7 @@ import type {
 } from './commands/requests.ts'
 import type { RunSettings } from './commands/run.ts'
 import type { ServeSettings } from './commands/server.ts'
+import type { ServiceRequest } from './commands/service.ts'
 import type { ShareSettings } from './commands/share.ts'
 import type { TokenSettings } from './commands/token.ts'
 import type { UpSettings } from './commands/up.ts'
@@ -47,6 +48,7 @@ export interface Actions {
   link(settings: LinkSettings): Promise<void>
   token(settings: TokenSettings): Promise<void>
   admin(settings: AdminSettings): Promise<void>
+  service(request: ServiceRequest): Promise<void>
 }
 
 /** What the commands are run with. */
@@ -80,6 +82,10 @@ export function createActions({ start, write, log, stop, ended }: Stage): Action
     replay: async settings =>
       ended(await (await import('./commands/requests.ts')).replay(settings, inspection)),
     wait: async settings => ended(await (await import('./commands/requests.ts')).wait(settings, inspection)),
+    service: async request => {
+      const { service } = await import('./commands/service.ts')
+      ended(await service(request, { environment: process.env, write }))
+    },
     saveFixture: async settings =>
       (await import('./commands/requests.ts')).saveCaptured(settings, inspection),
     mcp: async settings => {

@@ -18,6 +18,7 @@ import { addRawCommands } from './program/raw.ts'
 import { addRequestCommands } from './program/requests.ts'
 import { addRunCommand } from './program/run.ts'
 import { addServerCommand } from './program/server.ts'
+import { addServiceCommand } from './program/service.ts'
 import { shareOptions, shareSettings } from './program/share.ts'
 import { addTokenCommands } from './program/token.ts'
 import { addUpCommand } from './program/up.ts'
@@ -51,6 +52,7 @@ export function createProgram(actions: Actions): Command {
   addLoginCommands(program, actions)
   addLinkCommand(program, actions)
   addAdminCommand(program, actions)
+  addServiceCommand(program, actions)
   addConfigCommands(program, actions)
   addCompletionsCommand(program, actions)
 

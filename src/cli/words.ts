@@ -23,6 +23,7 @@ export const COMMANDS: readonly string[] = [
   'whoami',
   'link',
   'admin',
+  'service',
   'config',
   'completions',
   'help',

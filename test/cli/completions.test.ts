@@ -33,7 +33,7 @@ async function completions(shell: string): Promise<string> {
 
 /** What is typed, and what the shell offers for the last word. */
 const TYPED: readonly (readonly [string, readonly string[]])[] = [
-  ['localtunnels ser', ['server']],
+  ['localtunnels serve', ['server']],
   ['localtunnels server --acme-d', ['--acme-directory', '--acme-dns']],
   ['localtunnels config ', ['check', 'schema']],
   ['localtunnels config sch', ['schema']],

@@ -52,7 +52,7 @@ describe('a misspelt command', () => {
     [['strat', '--port', '3000'], 'Did you mean start?'],
     [
       ['expose', '3000'],
-      'Commands: tcp, udp, tls, server, token, doctor, up, run, requests, replay, fixture, wait, mcp, login, logout, whoami, link, admin, config, completions, help.',
+      'Commands: tcp, udp, tls, server, token, doctor, up, run, requests, replay, fixture, wait, mcp, login, logout, whoami, link, admin, service, config, completions, help.',
     ],
     [['3000', '4000'], 'Too many arguments.'],
     [['config', 'chek'], 'Did you mean check?'],

@@ -25,5 +25,6 @@ export const idleProgram = (): ReturnType<typeof createProgram> =>
     whoami: nothing,
     admin: async () => {},
     link: nothing,
+    service: nothing,
     token: nothing,
   })
