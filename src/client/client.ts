@@ -576,6 +576,10 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
       revoked: (tunnel, error) => {
         if (!isRetired()) this.#revoked(tunnel, error)
       },
+      hostTroubled: (tunnel, { code, message }) => {
+        const label = isRetired() ? undefined : this.#registered(tunnel)?.label
+        if (label !== undefined) this.emit('error', new TunnelError(code, `${label}: ${message}`))
+      },
       moved: (tunnel, url) => {
         if (!isRetired()) this.#moved(tunnel, url)
       },

@@ -86,6 +86,8 @@ export interface ConnectionEvents {
   requests(counts: UnreportedRequests): void
   /** The server took the tunnel of this number back. */
   revoked(tunnel: number, error: TunnelError): void
+  /** Visitors do not get to a host of this tunnel; the tunnel stays. */
+  hostTroubled(tunnel: number, error: TunnelError): void
   /** Visitors find it at another URL. */
   moved(tunnel: number, url: string): void
   visitorConnected(report: VisitorSeen): void

@@ -281,6 +281,10 @@ export class StreamsConnection implements Connection {
         return this.#tell(() =>
           this.#events.revoked(message.tunnel, new TunnelError(message.code, message.message)),
         )
+      case 'host-troubled':
+        return this.#tell(() =>
+          this.#events.hostTroubled(message.tunnel, new TunnelError(message.code, message.message)),
+        )
       case 'moved':
         return this.#tell(() => this.#events.moved(message.tunnel, message.url))
       case 'request':

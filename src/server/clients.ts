@@ -1,7 +1,7 @@
 // Contract between the server and the connections of its clients, whatever wire they speak.
 
 import type { ExchangeCounts } from '../accelerator.ts'
-import type { ErrorCode } from '../errors.ts'
+import type { ErrorCode, TunnelError } from '../errors.ts'
 import type { Endpoint } from '../socket.ts'
 import type { Holder } from './holdings.ts'
 import type { Tunnel } from './tunnels.ts'
@@ -89,6 +89,8 @@ export interface ClientConnection {
   drain(code: 'SERVER_DRAINING' | 'SERVER_REPLACED'): void
   /** Tells the client why, and closes. */
   close(code: ErrorCode): void
+  /** Visitors do not get to this host of a tunnel of its own. */
+  hostTroubled?(tunnel: Tunnel, host: string, error: TunnelError): void
   /** The server works by other settings now: gives up what they do not allow, and tells the client what changed. */
   reloaded(): void
   /** Of its tunnels' requests and raw visitors. */

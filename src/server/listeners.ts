@@ -226,6 +226,13 @@ export class Listeners {
     })
   }
 
+  /** DNS is in the hands of whoever has the host: the clients of its tunnel learn that it leads elsewhere. */
+  #tellClients(host: string, error: TunnelError): void {
+    if (error.code !== 'HOST_ELSEWHERE') return
+    for (const { tunnel, client, hostNames } of this.#room.tunnels.hostNames.ownerOf(host)?.members ?? [])
+      if (hostNames.includes(host)) client?.hostTroubled?.(tunnel, host, error)
+  }
+
   async #terminationOf({
     tls,
     certificates,
@@ -242,6 +249,7 @@ export class Listeners {
       isControl: name => name === '' || this.#room.destinationOf(name).kind === 'control',
       chooseProtocol: offered => this.#chooseProtocol(offered),
       failed: error => this.#room.failed(error),
+      troubled: (name, error) => this.#tellClients(name, error),
     })
     if (tls !== undefined && certificate !== undefined)
       await secured(tls, () => termination.check(certificate))

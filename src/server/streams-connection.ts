@@ -44,6 +44,9 @@ interface Registered {
   url: string
 }
 
+/** Of trouble with the same host. */
+const TELL_AGAIN_MS = 60_000
+
 export class StreamsConnection implements ClientConnection, Deadline {
   readonly wire = 'streams'
   readonly remoteAddress: string
@@ -178,6 +181,21 @@ export class StreamsConnection implements ClientConnection, Deadline {
     if (rule === undefined) return this.close(this.#rule.endCode)
     this.#rule = rule
     this.use.passTo(this.#host.holderOf(rule, this.remoteAddress), this.#links.count)
+  }
+
+  hostTroubled(tunnel: Tunnel, host: string, { code, message }: TunnelError): void {
+    const [[number, registered] = []] = [...this.#registered].filter(
+      ([, { member }]) => member.tunnel === tunnel,
+    )
+    if (number === undefined || registered === undefined) return
+    const now = performance.now()
+    const told = registered.member.toldAt.get(host)
+    if (told !== undefined && now - told < TELL_AGAIN_MS) return
+    // No more hosts than it has now, however often they change.
+    for (const one of registered.member.toldAt.keys())
+      if (!registered.member.hostNames.includes(one)) registered.member.toldAt.delete(one)
+    registered.member.toldAt.set(host, now)
+    this.#report({ type: 'host-troubled', tunnel: number, code, message })
   }
 
   #revoke(number: number, { member, upstream }: Registered, code: ErrorCode): void {

@@ -27,6 +27,8 @@ export interface TerminationHost extends CertificateSource {
   /** What ALPN answers; `undefined`: it is not answered. */
   chooseProtocol(offered: readonly string[]): string | undefined
   failed(error: TunnelError): void
+  /** A visitor asked for a name that should have a certificate, and there is none because of this. */
+  troubled(name: string, error: TunnelError): void
 }
 
 const UNSUPPORTED = `Bun ${Bun.version} cannot begin TLS on a connection whose first bytes were read, which certificates by name, PROXY headers before TLS and a port shared with TLS tunnels need. Use Bun 1.4.5, or one certificate, a tlsPort of its own and no PROXY headers.`
@@ -89,7 +91,8 @@ export class TlsTermination {
       certificate = await found
     } catch (error) {
       // What has a code was reported by the code that rejected.
-      if (!(error instanceof TunnelError)) this.#failed(error)
+      if (error instanceof TunnelError) this.#host.troubled(hello.name, error)
+      else this.#failed(error)
       throw error
     }
     try {

@@ -188,6 +188,14 @@ export interface Released {
   readonly tunnel: number
 }
 
+/** Server to client: visitors do not get to one of the tunnel's hosts. The tunnel stays. At most once a minute for each host. */
+export interface HostTroubled {
+  readonly type: 'host-troubled'
+  readonly tunnel: number
+  readonly code: ErrorCode
+  readonly message: string
+}
+
 /** Server to client: visitors find the tunnel at another URL now. */
 export interface Moved {
   readonly type: 'moved'
@@ -269,6 +277,7 @@ export type ServerMessage =
   | Refused
   | Revoked
   | Released
+  | HostTroubled
   | Moved
   | LinkWanted
   | TrunkWanted
@@ -506,10 +515,11 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
       if (!isCount(ref) || !isText(code, 64) || !isText(message, 4096)) return undefined
       return { type: 'refused', ref, code: knownCode(code), message }
     }
-    case 'revoked': {
-      const { tunnel, code, message } = fields
+    case 'revoked':
+    case 'host-troubled': {
+      const { type, tunnel, code, message } = fields
       if (!isCount(tunnel) || !isText(code, 64) || !isText(message, 4096)) return undefined
-      return { type: 'revoked', tunnel, code: knownCode(code), message }
+      return { type, tunnel, code: knownCode(code), message }
     }
     case 'released':
       return isCount(fields.tunnel) ? { type: 'released', tunnel: fields.tunnel } : undefined

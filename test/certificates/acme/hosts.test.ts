@@ -6,6 +6,7 @@ import { TunnelClient, type TunnelServer } from '../../../src/index.ts'
 import { MemoryCertificates } from '../../../src/stores/memory-certificates.ts'
 import { AcmeCertificates, type AcmeCertificatesOptions, Rfc2136 } from '../../../src/tls.ts'
 import { certifiedVisit as visit } from '../../support/certified-visit.ts'
+import { eventually } from '../../support/events.ts'
 import { type NameServer, startNameServer } from '../../support/name-server.ts'
 import { describeWith } from '../../support/needs.ts'
 import { type Pebble, startPebble } from '../../support/pebble.ts'
@@ -89,12 +90,19 @@ describeWith(['pebble', 'knotd', 'openssl'], 'hosts of customers with ACME', () 
     await using ends = await start()
     const { port } = ends.server
     expect(await outcome(port, HOST)).toMatch(/unrecognized.name/i)
+    const told: string[] = []
+    ends.client.on('error', error => told.push(`${Reflect.get(error, 'code')} ${error.message}`))
     await ends.client.http({ ...app, hosts: [HOST, AWAY, 'nowhere.example'] })
     const visits = Array.from({ length: 4 }, () => visit(port, HOST, roots))
     expect(await Promise.all(visits)).toEqual(Array(4).fill(`200 DNS:${HOST}`))
     for (const name of [AWAY, 'nowhere.example', AWAY])
       expect(await outcome(port, name)).toMatch(/internal.error/i)
     expect(ends.issued.filter(names => names !== DOMAIN)).toEqual([HOST])
+    // Its client hears of each host once, and of those that do lead here not at all.
+    await eventually(() => told.length === 2, 'what the client is told')
+    expect(told[0]).toContain('HOST_ELSEWHERE')
+    expect(told[0]).toContain(AWAY)
+    expect(told[1]).toContain('nowhere.example')
     // The second visitor within a minute asks no name server again.
     expect(ends.failed.slice(0, 2)).toEqual([`${AWAY} HOST_ELSEWHERE`, 'nowhere.example HOST_ELSEWHERE'])
     expect(ends.failed.filter(line => line.endsWith('HOST_ELSEWHERE'))).toHaveLength(2)
