@@ -84,7 +84,7 @@ describeWith(['chromium'], 'in a browser', () => {
     await stranger.getByLabel('Admin token').fill('a-guess-of-somebody')
     await stranger.getByRole('button', { name: 'Sign in' }).click()
     await stranger.getByText('That is not the token.').waitFor()
-    expect(await stranger.locator('body').innerText()).not.toContain('shop')
+    expect(await stranger.locator('main').textContent()).not.toContain('shop')
     expect(await stranger.context().cookies()).toEqual([])
     await stranger.close()
     await page.reload()

@@ -1,0 +1,219 @@
+// Every folder of examples/ does what its README says: the programs run, the files mean something, the commands exist.
+
+import { afterEach, expect, test } from 'bun:test'
+import { readdirSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { Client as McpClient } from '@modelcontextprotocol/sdk/client/index.js'
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
+import { jwtTokens, TunnelClient, TunnelServer } from '../src/index.ts'
+import { finish, start } from './cli/bin.ts'
+import { ask } from './support/ask.ts'
+import { idleProgram } from './support/idle-program.ts'
+import { freePort } from './support/ports.ts'
+import { run } from './support/programs.ts'
+
+const ROOT = resolve(import.meta.dir, '../examples')
+const folders = readdirSync(ROOT, { withFileTypes: true })
+  .filter(entry => entry.isDirectory())
+  .map(({ name }) => name)
+/** What the files of the examples leave to their reader. */
+const VARIABLES = {
+  PHOTOS_PASSWORD: 'correct horse',
+  GUARD_SECRET: 'a-secret-of-the-guard-0123456789-0123456789',
+  API_TOKEN: 'an-api-token-0123456789',
+  DEVELOPERS_TOKEN: 'a-token-0123456789',
+  LOGIN_SECRET: 'a-secret',
+}
+const textOf = (...path: readonly string[]) => Bun.file(join(ROOT, ...path)).text()
+
+const closing: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close()
+})
+
+async function startServer() {
+  const server = new TunnelServer({ port: 0, host: '127.0.0.1' })
+  await server.start()
+  closing.push(() => server.stop())
+  return server
+}
+
+function clientOf(server: TunnelServer): TunnelClient {
+  const client = new TunnelClient({ server: server.url })
+  closing.push(() => client.disconnect())
+  return client
+}
+
+test('there are ten, and the index has each', async () => {
+  const index = await textOf('README.md')
+  expect(folders).toHaveLength(10)
+  for (const folder of folders) expect(index).toContain(`[${folder}](${folder})`)
+})
+
+test('each command of their pages is one of localtunnels, with flags that it has', async () => {
+  const program = idleProgram()
+  for (const folder of folders) {
+    const page = (await textOf(folder, 'README.md')).replaceAll('\\\n', ' ')
+    for (const [, words = ''] of page.matchAll(/^localtunnels (.*?)(?:\s+#.*)?$/gm)) {
+      const named = words.split(/\s+/)
+      let command = program
+      for (const word of named) command = command.commands.find(one => one.name() === word) ?? command
+      const [own] = words.split(' -- ')
+      for (const [flag] of (own ?? '').matchAll(/(?<=\s|^)--[a-z-]+/g))
+        expect([folder, command.name(), command.options.map(({ long }) => long)]).toEqual([
+          folder,
+          command.name(),
+          expect.arrayContaining([flag]),
+        ])
+    }
+  }
+})
+
+test.each([
+  ['postgres', 'localtunnels.toml'],
+  ['game-server', 'localtunnels.toml'],
+  ['home-server', 'localtunnels.toml'],
+  ['team-login', 'localtunnels.toml'],
+  ['team-login', 'server.toml'],
+])('%s/%s is a configuration without a fault', async (folder, file) => {
+  const words = ['config', 'check', ...(file === 'server.toml' ? ['--server'] : []), join(ROOT, folder, file)]
+  expect(await finish(words, VARIABLES)).toMatchObject({ exitCode: 0, stderr: '' })
+})
+
+test('webhook-test: its test passes', async () => {
+  const { code, err } = await run(['bun', 'test', join(ROOT, 'webhook-test')])
+  expect(err).toContain('2 pass')
+  expect(code).toBe(0)
+})
+
+test('game-server: two players through a tunnel hear of each other', async () => {
+  const server = new TunnelServer({ port: 0, host: '127.0.0.1', udpPorts: String(freePort()) })
+  await server.start()
+  closing.push(() => server.stop())
+  const port = freePort()
+  const game = Bun.spawn(['bun', join(ROOT, 'game-server/server.ts')], {
+    env: { ...process.env, PORT: String(port) },
+    stdout: 'pipe',
+  })
+  closing.push(() => game.kill())
+  await game.stdout.getReader().read()
+  const tunnel = await clientOf(server).udp({ port })
+  const publicPort = Number(new URL(tunnel.url).port)
+  const heard: string[] = []
+  const { promise, resolve: done } = Promise.withResolvers<void>()
+  const player = () =>
+    Bun.udpSocket({
+      hostname: '127.0.0.1',
+      socket: {
+        data: (_, said) => {
+          heard.push(said.toString())
+          if (heard.filter(one => one === '2 playing: jump').length === 2) done()
+        },
+      },
+    })
+  const [one, two] = [await player(), await player()]
+  closing.push(
+    () => one.close(),
+    () => two.close(),
+  )
+  // Datagrams may be lost.
+  const again = setInterval(() => {
+    one.send('run', publicPort, '127.0.0.1')
+    two.send('jump', publicPort, '127.0.0.1')
+  }, 50)
+  closing.push(() => clearInterval(again))
+  await promise
+})
+
+test('camera: pictures come one after the other', async () => {
+  const server = await startServer()
+  const port = freePort()
+  const camera = Bun.spawn(['bun', join(ROOT, 'camera/camera.ts')], {
+    env: { ...process.env, PORT: String(port) },
+    stdout: 'pipe',
+  })
+  closing.push(() => camera.kill())
+  await camera.stdout.getReader().read()
+  await clientOf(server).http({ port, subdomain: 'garden' })
+  const viewer = new AbortController()
+  const answer = await fetch(`http://127.0.0.1:${server.port}/`, {
+    headers: { host: 'garden.localhost' },
+    signal: viewer.signal,
+  })
+  expect(answer.headers.get('content-type')).toBe('multipart/x-mixed-replace; boundary=picture')
+  let text = ''
+  for await (const piece of answer.body ?? []) {
+    text += Buffer.from(piece).toString()
+    if (text.split('--picture').length > 3) break
+  }
+  expect(text).toContain('<svg')
+  viewer.abort()
+})
+
+test('static-preview: the folder is there for who has the link', async () => {
+  const server = start(['server', '--host', '127.0.0.1', '--port', '0'])
+  closing.push(() => server[Symbol.asyncDispose]())
+  const [, port = ''] = /:(\d+)/.exec(await server.printed(/http:\/\/localhost:\d+/)) ?? []
+  const site = join(ROOT, 'static-preview/site')
+  const shared = start([
+    '--serve',
+    site,
+    '--subdomain',
+    'draft',
+    '--links',
+    '--server',
+    `http://127.0.0.1:${port}`,
+  ])
+  closing.push(() => shared[Symbol.asyncDispose]())
+  await shared.printed(/http:\/\/draft\.localhost/)
+  expect((await ask(Number(port), 'draft.localhost')).status).toBe(401)
+})
+
+test('pull-request-preview: the flags of its page are those of a server that reads such tokens', async () => {
+  const page = await textOf('pull-request-preview', 'README.md')
+  expect(page).toContain("--token-names 'pr-*'")
+  const text = await textOf('pull-request-preview', 'preview.yml')
+  const workflow = Bun.YAML.parse(text)
+  expect(workflow).toMatchObject({ on: 'pull_request', permissions: { 'id-token': 'write' } })
+  expect(text).toContain('bunx localtunnels run --subdomain')
+  const rule = {
+    issuer: 'https://token.actions.githubusercontent.com',
+    audience: 'tunnel.example',
+    claims: { repository: 'me/shop' },
+    names: ['pr-*'],
+  }
+  expect(() => jwtTokens([rule])).not.toThrow()
+})
+
+test('agent: the program that its file names has the tools', async () => {
+  const { mcpServers } = JSON.parse(await textOf('agent', '.mcp.json'))
+  const { command, args } = mcpServers.localtunnels
+  expect(command).toBe('localtunnels')
+  const transport = new StdioClientTransport({
+    command: 'bun',
+    args: [resolve(ROOT, '../bin/localtunnels.ts'), ...args, '--local'],
+    stderr: 'ignore',
+  })
+  const agent = new McpClient({ name: 'test', version: '1' })
+  await agent.connect(transport)
+  closing.push(() => agent.close())
+  const { tools } = await agent.listTools()
+  expect(tools.map(({ name }) => name)).toEqual(
+    expect.arrayContaining(['share_port', 'wait_for_request', 'explain_request', 'replay_request']),
+  )
+})
+
+test('cluster: both servers have the flags of a cluster, and addresses of their own', async () => {
+  const { services } = Bun.YAML.parse(await textOf('cluster', 'compose.yaml')) as {
+    services: Record<string, { command?: string; image: string }>
+  } // as the file has it
+  const server = idleProgram().commands.find(command => command.name() === 'server')
+  for (const name of ['one', 'two']) {
+    const words = services[name]?.command?.split(' ') ?? []
+    expect(words).toContain(`http://${name}:8080`)
+    for (const flag of words.filter(word => word.startsWith('--')))
+      expect(server?.options.map(({ long }) => long)).toContain(flag)
+    expect(services[name]?.image).toBe('localtunnels')
+  }
+  expect(services.valkey?.image).toStartWith('valkey/valkey:')
+})
