@@ -528,6 +528,12 @@ export interface ServerLimits {
   readonly maxHeaderCount?: number
   /** Request target. Default: `16KiB`. */
   readonly maxTarget?: number | string
+  /** Requests under way on one connection of HTTP/2. Default: `100`. */
+  readonly maxHttp2Streams?: number
+  /** Requests of one connection of HTTP/2 that the visitor resets, or the server for the visitor's faults, before their answer is complete. Default: `256`. */
+  readonly maxHttp2Resets?: number
+  /** Frames of one connection of HTTP/2 that say nothing, such as PING, SETTINGS (which count 8 times), PRIORITY and empty DATA. Default: `1024`. */
+  readonly maxHttp2Noise?: number
   /** First byte to blank line of a request head, however slowly it drips. Default: `15s`. */
   readonly headTimeout?: number | string
   /** Connections to `tlsPort` whose first message is not complete; they have `headTimeoutMs` for it. Default: `4096`. */

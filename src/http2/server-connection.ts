@@ -15,8 +15,6 @@ import { ServerStream } from './server-stream.ts'
 import * as Settings from './settings.ts'
 import { INITIAL_WINDOW_BYTES, ReceiveWindow } from './windows.ts'
 
-/** Requests under way at once; one more is refused with REFUSED_STREAM. What browsers expect, and RFC 9113 asks for at least. */
-export const MAX_STREAMS = 100
 /** What may come on a stream before its request's origin takes it: 20 Mbit/s over 100 ms. */
 export const STREAM_WINDOW_BYTES = 262_144
 /** The same for all streams of a connection: what an origin that does not read can have this side keep. */
@@ -25,10 +23,8 @@ export const CONNECTION_WINDOW_BYTES = 1_048_576
 export const MAX_CONTINUATIONS = 16
 /**
  * Frames that ask for an answer or for nothing: PING, SETTINGS, PRIORITY, WINDOW_UPDATE, CONTINUATION, DATA without data, frames of
- * closed streams and unknown ones. So many at once, and so many a tick. Requests and answers add to them.
+ * closed streams and unknown ones. So many at once (`maxNoise`), and so many a tick. Requests and answers add to them.
  */
-export const MAX_NOISE = 1_024
-const NOISE_PER_TICK = 64
 const NOISE_PER_REQUEST = 8
 const NOISE_PER_DATA = 2
 /** A head that no request may have, decoded for nothing. */
@@ -39,10 +35,9 @@ const BLOCK_BYTES_LIKE_A_FRAME = 1_024
 const NOISE_OF_SETTINGS = 8
 /**
  * Streams that the peer reset, or had this side reset, before their answer was complete: each has cost a request at the
- * origin. So many at once, and so many a tick: a page that is left behind cancels all of its requests.
+ * origin. So many at once (`maxResets`), and so many a tick: a page that is left behind cancels all of its requests.
  */
-export const MAX_RESETS = 256
-const RESETS_PER_TICK = 16
+const TICKS_TO_REFILL = 16
 /** Heads and control frames that may wait while the peer reads nothing; then the connection ends. */
 export const MAX_WAITING_BYTES = 1_048_576
 
@@ -70,6 +65,12 @@ export interface ServerConnectionOptions {
   readonly maxListBytes: number
   /** A longer field block cannot be decoded, which ends the connection. */
   readonly maxBlockBytes: number
+  /** Requests under way at once. */
+  readonly maxStreams: number
+  /** Streams that are reset before their answer is complete: so many at once. */
+  readonly maxResets: number
+  /** Frames that say nothing: so many at once. */
+  readonly maxNoise: number
 }
 
 export class ServerConnection implements FrameHandler {
@@ -80,8 +81,9 @@ export class ServerConnection implements FrameHandler {
   readonly #peer: Settings.PeerSettings = new Settings.PeerSettings('client')
   readonly #streams = new Map<number, ServerStream>()
   readonly #closedStreams: ClosedStreams = new ClosedStreams()
-  readonly #noise: Allowance = new Allowance(MAX_NOISE, NOISE_PER_TICK)
-  readonly #resets: Allowance = new Allowance(MAX_RESETS, RESETS_PER_TICK)
+  readonly #maxStreams: number
+  readonly #noise: Allowance
+  readonly #resets: Allowance
   readonly #receiving: ReceiveWindow = new ReceiveWindow(INITIAL_WINDOW_BYTES)
   /** The stream that DATA comes on; `undefined`: it is dropped. */
   #dataStream: ServerStream | undefined
@@ -94,8 +96,12 @@ export class ServerConnection implements FrameHandler {
   /** What `receive` was told. */
   #tick = 0
 
-  constructor(host: ServerConnectionHost, { maxListBytes, maxBlockBytes }: ServerConnectionOptions) {
+  constructor(host: ServerConnectionHost, options: ServerConnectionOptions) {
+    const { maxListBytes, maxBlockBytes, maxStreams, maxResets, maxNoise } = options
     this.#host = host
+    this.#maxStreams = maxStreams
+    this.#noise = new Allowance(maxNoise, Math.ceil(maxNoise / TICKS_TO_REFILL))
+    this.#resets = new Allowance(maxResets, Math.ceil(maxResets / TICKS_TO_REFILL))
     this.#decoder = new FrameDecoder(this, {
       role: 'server',
       maxBlockBytes,
@@ -111,7 +117,7 @@ export class ServerConnection implements FrameHandler {
       },
     })
     this.sender.settings([
-      [Settings.MAX_CONCURRENT_STREAMS, MAX_STREAMS],
+      [Settings.MAX_CONCURRENT_STREAMS, maxStreams],
       [Settings.INITIAL_WINDOW_SIZE, STREAM_WINDOW_BYTES],
       [Settings.MAX_HEADER_LIST_SIZE, maxListBytes],
       [Settings.ENABLE_CONNECT_PROTOCOL, 1],
@@ -198,7 +204,7 @@ export class ServerConnection implements FrameHandler {
     this.#lastStream = id
     if (id > this.#lastServed) return
     if (isMalformed) return this.#refuse(id, Code.PROTOCOL_ERROR)
-    if (this.#streams.size >= MAX_STREAMS) return this.#refuse(id, Code.REFUSED_STREAM)
+    if (this.#streams.size >= this.#maxStreams) return this.#refuse(id, Code.REFUSED_STREAM)
     this.#noise.earn(NOISE_PER_REQUEST)
     const opened = new ServerStream(id, this.#peer.initialWindowSize, STREAM_WINDOW_BYTES)
     opened.isRequestEnded = isLast

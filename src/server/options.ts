@@ -243,6 +243,23 @@ export interface ServerLimits {
   readonly maxHeaderCount: number
   /** Request target. Default 16,384. Above: 414. */
   readonly maxTargetBytes: number
+  /**
+   * Requests under way on one connection of HTTP/2. Default 100, as much as browsers use. Above: `REFUSED_STREAM`, after which they
+   * ask again. A reload changes it for connections that come after.
+   */
+  readonly maxHttp2Streams: number
+  /**
+   * Requests of one connection of HTTP/2 that the visitor resets, or the server for the visitor's faults, before their answer is
+   * complete. Default 256 at once, more than a page that is left behind cancels, and a quarter of it comes back each second. Above:
+   * the connection ends with `ENHANCE_YOUR_CALM`.
+   */
+  readonly maxHttp2Resets: number
+  /**
+   * Frames of one connection of HTTP/2 that say nothing, such as PING, SETTINGS (which count 8 times), PRIORITY and empty DATA. Default
+   * 1,024 at once; a quarter of it comes back each second, and requests and bodies add to what is left. Above: the connection ends
+   * with `ENHANCE_YOUR_CALM`.
+   */
+  readonly maxHttp2Noise: number
   /** First byte to blank line of a request head, however slowly it drips. Default 15,000. Above: 408. `0`: none. */
   readonly headTimeoutMs: number
   /**
@@ -496,6 +513,9 @@ export const DEFAULT_LIMITS: ServerLimits = {
   maxHeadBytes: 65_536,
   maxHeaderCount: 200,
   maxTargetBytes: 16_384,
+  maxHttp2Streams: 100,
+  maxHttp2Resets: 256,
+  maxHttp2Noise: 1_024,
   headTimeoutMs: 15_000,
   maxHellos: 4_096,
   maxVisitors: 32_768,
@@ -563,6 +583,9 @@ export const NEVER_ZERO: ReadonlySet<string> = new Set<keyof ServerLimits>([
   'maxHeadBytes',
   'maxHeaderCount',
   'maxTargetBytes',
+  'maxHttp2Streams',
+  'maxHttp2Resets',
+  'maxHttp2Noise',
   'maxStreams',
   'maxClientStreams',
   'maxTunnels',

@@ -6,9 +6,6 @@ import * as Code from '../../src/http2/error-codes.ts'
 import {
   CONNECTION_WINDOW_BYTES,
   MAX_CONTINUATIONS,
-  MAX_NOISE,
-  MAX_RESETS,
-  MAX_STREAMS,
   ServerConnection,
   STREAM_WINDOW_BYTES,
 } from '../../src/http2/server-connection.ts'
@@ -17,7 +14,14 @@ import { frame, PREFACE, SETTINGS, u32 } from '../support/h2-frames.ts'
 import { FrameReader, get, head, literals, post } from '../support/h2-peer.ts'
 import { countInputs, FUZZ, Random } from '../support/random.ts'
 
-const SMALL = { maxListBytes: 8_192, maxBlockBytes: 16_384 }
+const [MAX_STREAMS, MAX_RESETS, MAX_NOISE] = [100, 256, 1_024]
+const SMALL = {
+  maxListBytes: 8_192,
+  maxBlockBytes: 16_384,
+  maxStreams: MAX_STREAMS,
+  maxResets: MAX_RESETS,
+  maxNoise: MAX_NOISE,
+}
 
 /** A connection whose requests wait until the test answers them. */
 class Rig {

@@ -15,6 +15,7 @@ import { startServer } from '../support/tunnel.ts'
 
 const NO_ERROR = 0
 const PROTOCOL_ERROR = 1
+const REFUSED_STREAM = 7
 const CANCEL = 8
 const CALM = 11
 const tls = { cert: TEST_CERT, key: TEST_KEY }
@@ -419,6 +420,25 @@ test('floods end their connection, and visitors beside them are served meanwhile
     await beside.answered(stream)
     expect([index, await peer.end()]).toEqual([index, CALM])
   }
+})
+
+test('streams, resets and frames that say nothing are bounded as the limits of the server say', async () => {
+  using origin = new RawOrigin()
+  const limits = { maxHttp2Streams: 2, maxHttp2Resets: 5, maxHttp2Noise: 20 }
+  await using site = await startHttp2Site(origin.port, { server: { limits } })
+  const calm = (peer: H2Peer) =>
+    peer.when(seen => seen.goaways.some(([, code]) => code === CALM), 'the end of the connection')
+  await using asking = await H2Peer.connect(site.port)
+  asking.send(head(1, get(site.host)), head(3, get(site.host)), head(5, get(site.host)))
+  await asking.when(seen => 5 in seen.resets, 'the refusal')
+  expect(asking.seen.resets).toEqual({ 5: REFUSED_STREAM })
+  await using resetting = await H2Peer.connect(site.port)
+  for (let stream = 1; stream < 200; stream += 2)
+    resetting.send(head(stream, get(site.host)), frame(3, 0, stream, u32(CANCEL)))
+  await calm(resetting)
+  await using pinging = await H2Peer.connect(site.port)
+  for (let count = 0; count < 200; count++) pinging.send(frame(6, 0, 0, u32(1).concat(u32(1))))
+  await calm(pinging)
 })
 
 test('resets count as connections of their address, on however many connections they come', async () => {

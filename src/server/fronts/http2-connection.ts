@@ -77,11 +77,14 @@ export class Http2Connection
     this.#idle = new IdleTime(front, () => this.#waitedTooLong())
     this.#frameTime = new IdleTime(front, () => this.#frameTookTooLong())
     this.#frameTime.awaitHead()
-    const { maxHeadBytes, maxHeaderCount } = front.limits
+    const { maxHeadBytes, maxHeaderCount, maxHttp2Streams, maxHttp2Resets, maxHttp2Noise } = front.limits
     this.connection = new ServerConnection(this, {
       maxListBytes: maxHeadBytes + FIELD_OVERHEAD * maxHeaderCount,
       // A head that is a little too large still gets an answer that says so.
       maxBlockBytes: 2 * maxHeadBytes,
+      maxStreams: maxHttp2Streams,
+      maxResets: maxHttp2Resets,
+      maxNoise: maxHttp2Noise,
     })
   }
 
