@@ -51,6 +51,7 @@ beforeAll(async () => {
       'localtunnels/client': [join(root, 'src/client.ts')],
       'localtunnels/tls': [join(root, 'src/tls.ts')],
       'localtunnels/test': [join(root, 'src/integrations/test.ts')],
+      'localtunnels/bun': [join(root, 'src/integrations/bun.ts')],
     },
     typeRoots: [join(root, 'node_modules/@types')],
     // The rules of the library are not those of its users.
