@@ -1,0 +1,50 @@
+// The documentation as a site. It takes longer than other tests, because it is built as a whole, twice bundled.
+
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { readdirSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { unknownWords } from './support/documented-commands.ts'
+import { run } from './support/programs.ts'
+
+const ROOT = resolve(import.meta.dir, '..')
+const steps = readdirSync(join(ROOT, 'docs/start'))
+let out = ''
+
+beforeAll(async () => {
+  out = await mkdtemp(join(tmpdir(), 'localtunnels-site-'))
+})
+afterAll(() => rm(out, { recursive: true, force: true }))
+
+test('every page is built, no link in it is dead, and it reads without JavaScript', async () => {
+  const built = await run([
+    join(ROOT, 'node_modules/.bin/vitepress'),
+    'build',
+    join(ROOT, 'docs'),
+    '--outDir',
+    out,
+  ])
+  expect(built.err).not.toMatch(/dead link|error/i)
+  expect(built.code).toBe(0)
+  const pages = readdirSync(out, { recursive: true }).filter(name => String(name).endsWith('.html'))
+  expect(pages.length).toBeGreaterThan(40)
+  expect(await Bun.file(join(out, 'start/share.html')).text()).toContain('Your app listens on port 3000.')
+  expect(await Bun.file(join(out, 'cli.html')).text()).toContain('TUNNEL_SUBDOMAIN')
+}, 120_000)
+
+test('the way of a newcomer has ten pages, each leads to the next, and its commands exist', async () => {
+  expect(steps).toHaveLength(10)
+  const texts = await Promise.all(steps.map(name => Bun.file(join(ROOT, 'docs/start', name)).text()))
+  for (const [at, text] of texts.entries()) {
+    expect([steps[at], unknownWords(text)]).toEqual([steps[at], []])
+    expect(text.split(/\s+/).length).toBeLessThan(200)
+  }
+  let name = 'share.md'
+  for (let at = 1; at <= 10; at++) {
+    const text = texts[steps.indexOf(name)] ?? ''
+    expect(text).toStartWith(`# ${at}. `)
+    name = /Next: \[[^\]]+\]\((\w+\.md)\)/.exec(text)?.[1] ?? ''
+  }
+  expect(name).toBe('')
+})
