@@ -38,6 +38,7 @@ const SUITES: readonly Suite[] = [
   { name: 'Heads', file: 'heads.ts', kind: 'prints' },
   { name: 'HTTP/2', file: 'http2.ts', kind: 'prints' },
   { name: 'A slow road', file: 'wan.ts', kind: 'long' },
+  { name: 'Handshakes', file: 'handshakes.ts', kind: 'long' },
   { name: 'Stalled readers', file: 'stalled.ts', kind: 'long' },
   { name: 'Soak', file: 'soak.ts', kind: 'long' },
   { name: 'Fuzz', file: 'fuzz.ts', kind: 'long' },
