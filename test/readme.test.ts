@@ -112,6 +112,8 @@ for (const [index, { name, prints, isRun }] of programs.entries()) {
   if (!isRun) continue
   test(`${name} runs and prints what it says`, async () => {
     const program = Bun.spawn(['bun', join(folder, `${index}.ts`)], {
+      // What they write is not for the project.
+      cwd: folder,
       stdout: 'pipe',
       stderr: 'pipe',
       env: { ...process.env, TUNNEL_SERVER: `http://127.0.0.1:${servers[index]?.port}` },

@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs'
 import type { TunnelClientOptions } from '../../client/options.ts'
 import type { Destination } from '../destination.ts'
+import { watchPublicSide } from '../public-watch.ts'
 import { looksRefused, type Seen } from '../refused-host.ts'
 import type { Run } from '../run.ts'
 import { pause, type Shared, share } from '../sharing.ts'
@@ -74,9 +75,26 @@ async function becomeReady({ client, run, announce }: Shared, settings: ShareSet
     run.output.event({ type: 'notice', code: 'NAME_CHANGED', message })
   }
   await offer(url, settings, run)
+  watch(client, run)
   if (inspector === undefined || run.terminal === undefined) return
   const { offerKeys } = await import('./inspect-keys.ts')
   offerKeys(() => client.inspectorUrl, run)
+}
+
+/** Says when visitors do not reach it any more, though client and server do. */
+function watch(client: Shared['client'], { output, stop }: Run): void {
+  const end = watchPublicSide({
+    probe: () => client.probe(),
+    isConnected: () => client.isConnected(),
+    told(code) {
+      const message =
+        code === 'PROVEN'
+          ? 'Visitors reach it again.'
+          : `No request comes back through ${client.getTunnelUrl()} any more: visitors may not reach it. Run: localtunnels doctor`
+      output.event({ type: 'notice', code, message })
+    },
+  })
+  stop.addEventListener('abort', end, { once: true })
 }
 
 /** A person is at the terminal. In a container the port of the inspector would be one that no browser reaches. */
