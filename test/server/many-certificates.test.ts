@@ -50,7 +50,8 @@ testWith(
   async () => {
     const certificates = { find: () => ({ cert: TEST_CERT, key: TEST_KEY }) }
     await using server = await startServer({ certificates })
-    const { out } = await run(['sslscan', '--no-colour', `127.0.0.1:${server.port}`])
+    // Its test for Heartbleed sends more than the server wants, and ends the scan when the connection is cut for that.
+    const { out } = await run(['sslscan', '--no-colour', '--no-heartbleed', `127.0.0.1:${server.port}`])
     for (const version of ['SSLv2', 'SSLv3', 'TLSv1.0', 'TLSv1.1'])
       expect(out).toMatch(new RegExp(`${version} +disabled`))
     for (const version of ['TLSv1.2', 'TLSv1.3']) expect(out).toMatch(new RegExp(`${version} +enabled`))
