@@ -204,6 +204,21 @@ test('an app that fails gets it again, in its turn; one that says no does not; o
   expect(post.seen.indexOf('/hooks/c other #1')).toBeLessThan(post.seen.indexOf('/hooks/a again #2'))
 })
 
+test('many paths that fail do not keep the others waiting', async () => {
+  const post = await Post.start()
+  await post.left()
+  post.statuses.set(
+    'fails',
+    Array.from({ length: 100 }, () => 500),
+  )
+  for (let at = 0; at < 20; at++) await post.send('fails', `/hooks/${at}`)
+  await post.send('well', '/hooks/well')
+  await post.client()
+  await eventually(() => post.seen.includes('/hooks/well well #1'), 'the one that does not fail')
+  expect(post.seen.every(one => one.endsWith('#1'))).toBe(true)
+  await eventually(() => post.waiting === 20, 'its answer')
+})
+
 test('bounds: number, size of one, size of all, size in memory', async () => {
   const post = await Post.start({ maxRequests: 3, maxBodyBytes: 1_000, maxBytes: 2_400 })
   await post.left()

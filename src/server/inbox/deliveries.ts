@@ -6,7 +6,9 @@ import type { BookingDesk } from '../booking.ts'
 import { type Delivered, DeliveryVisit } from './delivery-visit.ts'
 
 /** Of one name at a time: an app that was away is not overrun. */
-const MAX_PATHS_AT_ONCE = 4
+const MAX_UNDER_WAY = 4
+/** Paths of one name that wait before another try. With more, an app that fails everywhere is asked nothing else for a moment. */
+const MAX_PAUSED = 100
 const FIRST_PAUSE_MS = 1_000
 const LONGEST_PAUSE_MS = 300_000
 /** The app did not get it: that is no answer, and another try is always worth while. */
@@ -27,6 +29,8 @@ interface Round {
   readonly owner: string
   /** Paths that have a webhook under way, or that wait before another try. */
   readonly busy: Map<string, DeliveryVisit | (() => void)>
+  /** Of these, those that are with the app. */
+  underWay: number
   /** Failures in a row, by path. */
   readonly failures: Map<string, number>
 }
@@ -47,7 +51,7 @@ export class Deliveries {
     if (this.#isOver) return
     const before = this.#rounds.get(name)
     if (before !== undefined && before.owner === owner) this.#endPauses(before)
-    else this.#rounds.set(name, { owner, busy: new Map(), failures: new Map() })
+    else this.#rounds.set(name, { owner, busy: new Map(), underWay: 0, failures: new Map() })
     this.#pump(name)
   }
 
@@ -78,12 +82,14 @@ export class Deliveries {
       if (round.busy.size === 0) this.#rounds.delete(name)
       return
     }
-    while (round.busy.size < MAX_PATHS_AT_ONCE) {
+    while (round.underWay < MAX_UNDER_WAY && round.busy.size - round.underWay < MAX_PAUSED) {
       const webhook = this.#next(name, round)
       if (webhook === undefined) break
       const visit = new DeliveryVisit(webhook, this.#host.isSecure)
       round.busy.set(webhook.path, visit)
+      round.underWay++
       void visit.deliver(this.#desk).then(delivered => {
+        round.underWay--
         round.busy.delete(webhook.path)
         this.#ended(name, round, webhook, delivered)
       })

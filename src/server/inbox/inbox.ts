@@ -148,6 +148,8 @@ export class Inbox {
         Date.now(),
       )
       for (let gone = store.prune(Date.now() - maxAgeMs); gone > 0; gone--) this.#host.count('dropped')
+      // Another program that has the same file may have kept one after its client came here.
+      for (const { name, owner } of present) this.#deliveries.begin(name, owner)
       const left = new Set(store.boxes().map(({ name }) => name))
       for (const name of this.#boxes.keys()) if (!left.has(name)) this.#boxes.delete(name)
     } catch (error) {
