@@ -141,7 +141,7 @@ export function addAdminCommand(program: Command, actions: Actions): void {
   }))
   add(
     'tokens',
-    'list tokens of clients; "localtunnels token" makes them, on the machine of the server',
+    'list tokens of clients; the page of the listener and "localtunnels token" make them',
     () => ({
       method: 'GET',
       path: '/tokens',

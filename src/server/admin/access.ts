@@ -13,7 +13,7 @@ export function refusalOf(request: Request, token: string): TunnelError | undefi
     return new TunnelError('ADMIN_REFUSED', 'Pages of other sites may not use the admin API.')
   if (!isToken(headers.get('authorization'), token)) return new TunnelError('ADMIN_REFUSED')
   const type = headers.get('content-type')?.split(';')[0]?.trim().toLowerCase()
-  if (method === 'POST' && type !== undefined && type !== 'application/json')
+  if (method === 'POST' && (type !== undefined || request.body !== null) && type !== 'application/json')
     return new TunnelError('ADMIN_INVALID', 'What is written must be application/json.')
   return undefined
 }

@@ -100,7 +100,10 @@ export function signIn(text: string): void {
 
 export function signOut(why = ''): void {
   token.forget()
-  secret.value = undefined
+  // The next who signs in here sees nothing of before.
+  for (const one of [status, tunnels, clients, bans, tokens, traffic, log, nodes, secret, question])
+    one.value = undefined
+  certificates.value = []
   isSignedIn.value = false
   toast.value = why
 }

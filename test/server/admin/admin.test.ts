@@ -44,6 +44,17 @@ test('only who shows the token is answered, and pages of other sites are not', a
   }
   expect(await status('/metrics', good)).toBe(200)
   expect(await status('/nothing', good)).toBe(404)
+  // A body without a type is none that was meant for the API.
+  const ban = JSON.stringify({ value: '192.0.2.1' })
+  for (const [type, code] of [
+    [undefined, 400],
+    ['text/plain', 400],
+    ['application/json', 201],
+  ] as const) {
+    const headers = { ...good, ...(type !== undefined && { 'content-type': type }) }
+    const answer = await fetch(`${adminUrl}/api/v1/bans`, { method: 'POST', headers, body: Buffer.from(ban) })
+    expect(answer.status).toBe(code)
+  }
   // Not on the port of visitors, whatever the host.
   for (const host of ['localhost', tunnel.host])
     expect((await ask(tunnel.port, host, { path: '/api/v1/tunnels', headers: good })).body).not.toContain(

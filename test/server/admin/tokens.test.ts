@@ -1,0 +1,67 @@
+// Tokens by the admin API: shown once, never again, and written down.
+
+import { expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { SqliteOperations } from '../../../src/stores/sqlite-operations.ts'
+import { SqliteTokens } from '../../../src/stores/sqlite-tokens.ts'
+import { adminOptions, askAdmin } from '../../support/admin.ts'
+import { folder } from '../../support/programs.ts'
+import { startServer } from '../../support/tunnel.ts'
+
+test('made, listed without its secret, given another, taken back', async () => {
+  await using dir = await folder('tokens')
+  const tokens = new SqliteTokens(join(dir.path, 'tokens.db'))
+  const audit = new SqliteOperations(':memory:')
+  await using server = await startServer({ admin: adminOptions({ tokens, audit }) })
+  const wish = { name: 'ci', names: ['pr-*'], kinds: ['http'], forSeconds: 3_600 }
+  const made = await askAdmin(server, '/tokens', { method: 'POST', body: wish })
+  expect(made).toMatchObject({
+    status: 201,
+    body: { name: 'ci', token: expect.stringMatching(/^lt_.{43}$/) },
+  })
+  const listed = await askAdmin(server, '/tokens')
+  expect(listed.body).toMatchObject({
+    isKept: true,
+    tokens: [{ name: 'ci', scope: { names: ['pr-*'], kinds: ['http'] } }],
+  })
+  expect(JSON.stringify(listed.body)).not.toMatch(/lt_|hash/)
+  const { body: rotated } = await askAdmin(server, '/tokens/ci/rotate', { method: 'POST' })
+  expect(rotated.token).not.toBe(made.body.token)
+  expect((await askAdmin(server, '/tokens/ci', { method: 'DELETE' })).body).toEqual({ revoked: 'ci' })
+  expect(tokens.list()).toEqual([])
+  expect(
+    audit.entries(Number.MAX_SAFE_INTEGER, 10).map(({ action, subject }) => `${action} ${subject}`),
+  ).toEqual(['token.revoke ci', 'token.rotate ci', 'token.add ci'])
+  tokens.close()
+  audit.close()
+})
+
+test('what cannot be is said, and nothing is made', async () => {
+  await using dir = await folder('tokens')
+  const tokens = new SqliteTokens(join(dir.path, 'tokens.db'))
+  await using server = await startServer({ admin: adminOptions({ tokens }) })
+  for (const body of [
+    {},
+    { name: 'a b' },
+    { name: '' },
+    { name: 'x', names: 'shop' },
+    { name: 'x', names: ['('] },
+    { name: 'x', kinds: ['ftp'] },
+    { name: 'x', forSeconds: 0 },
+    { name: 'x', reserve: 'yes' },
+    { name: 'x', reserve: true, names: ['shop-*'] },
+  ])
+    expect([body, (await askAdmin(server, '/tokens', { method: 'POST', body })).status]).toEqual([body, 400])
+  expect(tokens.list()).toEqual([])
+  for (const [method, path] of [
+    ['DELETE', '/tokens/none'],
+    ['POST', '/tokens/none/rotate'],
+  ] as const)
+    expect((await askAdmin(server, path, { method })).status).toBe(404)
+  await using alone = await startServer({ admin: adminOptions() })
+  expect((await askAdmin(alone, '/tokens')).body).toEqual({ isKept: false, tokens: [] })
+  expect((await askAdmin(alone, '/tokens', { method: 'POST', body: { name: 'x' } })).body).toMatchObject({
+    error: { code: 'ADMIN_INVALID', message: expect.stringContaining('--tokens-db') },
+  })
+  tokens.close()
+})
