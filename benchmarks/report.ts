@@ -268,7 +268,11 @@ function detail({ suite, title, environment, rounds, tables }: SuiteResult): str
     `# ${title}`,
     `\`bun benchmarks/${suite}.ts\`, ${rounds} round${rounds === 1 ? '' : 's'}. ${environmentLine(environment)}. Back to [the page](../benchmarks.md).`,
     ...(hasGoals ? ['## Ours against the best peer', summary(tables)] : []),
-    ...tables.flatMap(one => [`## ${one.title}`, detailTable(one), ...(one.note ? [one.note] : [])]),
+    ...tables.flatMap(one => [
+      `## ${one.title}`,
+      one.id === 'fidelity' ? scorecard(one) : detailTable(one),
+      ...(one.note ? [one.note] : []),
+    ]),
   ]
   return `${parts.join('\n\n')}\n`
 }
@@ -277,6 +281,37 @@ function detailTable({ title, columns, rows }: Table): string {
   if (columns[0]!.unit === 'ns') return timed(title, rows)
   const body = rows.map(row => [row.name, ...cellTexts(columns, row.cells), ...publishedCell(title, row)])
   return table(['', ...headOf(columns), ...(PUBLISHED[title] ? ['published'] : [])], body)
+}
+
+/** Checks down, tunnels across: those that read HTTP, and those that move bytes, apart. */
+function scorecard({ columns, rows }: Table): string {
+  const [passed, asked, ...checks] = columns
+  const parts = [true, false].flatMap(http => {
+    const shown = rows.filter(({ name }) => (carriesOf(name) === 'http') === http)
+    if (shown.length === 0) return []
+    const lines = checks.map(({ key, title }) => [
+      `${key.slice(0, key.indexOf('.'))}: ${title}`,
+      ...shown.map(row => scoreText(row, key)),
+    ])
+    const totals = shown.map(row => `${middle(row, passed!.key)?.toFixed(1)} % of ${middle(row, asked!.key)}`)
+    return [
+      `### ${http ? 'Tunnels that read HTTP' : 'Tunnels of ports'}`,
+      table(['check', ...shown.map(({ name }) => name)], [['all', ...totals], ...lines]),
+    ]
+  })
+  return ['Each check runs three times and passes when all three did.', ...parts].join('\n\n')
+}
+
+function carriesOf(name: string): string | undefined {
+  return ALL.find(peer => peer.name === name)?.carries
+}
+
+/** A check that the tunnel is not asked: it only moves bytes, or HTTP is read by none. */
+function scoreText({ cells }: ResultRow, key: string): string {
+  const cell = cells[key]
+  if (cell === undefined) return ''
+  if (typeof cell === 'string') return '–'
+  return cell[0] === 1 ? 'yes' : '**no**'
 }
 
 /** Functions and single requests of one process, in readable times. */

@@ -2,6 +2,7 @@
 //
 //   --minutes N   how long (default 3); --hours N
 //   --workers N   visitors at a time (default 24)
+//   --rate N      visits a second of all of them; default 0, which is as many as they can
 //
 // Server and client run in processes of their own, with a proxy between them that breaks the carrier; by turns each has
 // a listener for every request. A census of both is taken after a warm-up and after every quarter, each
@@ -26,10 +27,12 @@ const { values: options } = parseArgs({
     minutes: { type: 'string' },
     hours: { type: 'string' },
     workers: { type: 'string', default: '24' },
+    rate: { type: 'string', default: '0' },
   },
 })
 const totalMs = (Number(options.minutes ?? 0) + Number(options.hours ?? 0) * 60 || 3) * 60_000
 const workers = Number(options.workers)
+const rate = Number(options.rate)
 
 /** Streams idle for 4 s are closed, and the app has 5 s to agree; two sweeps later all of it is gone. */
 const QUIET_MS = 11_000
@@ -128,8 +131,20 @@ const failures: string[] = []
 let brokenUntil = 0
 let isRunning = false
 
+/** When the next visit is due, on the clock of `performance.now()`. */
+let dueAt = 0
+
+/** Waits until a visit is due. Visits that fell behind are not made up for: the rate is an upper bound. */
+async function due(): Promise<void> {
+  if (rate === 0) return
+  const now = performance.now()
+  dueAt = Math.max(dueAt, now) + 1_000 / rate
+  await Bun.sleep(dueAt - now)
+}
+
 async function worker(): Promise<void> {
   while (isRunning) {
+    await due()
     const kind = pickKind()
     const began = performance.now()
     const outcome = await kind.run(to).catch((): Outcome => 'broken')
@@ -226,6 +241,13 @@ for (const [outcome, count] of [...outcomes].toSorted(([one], [other]) => one.lo
 const grown = (['server', 'client'] as const).flatMap(which =>
   growth(which, censuses[which].warm ?? {}, censuses[which]['4/4'] ?? {}),
 )
+const runHours = totalMs / 3_600_000
+for (const which of ['server', 'client'] as const) {
+  const [first, last] = [censuses[which]['1/4'], censuses[which]['4/4']].map(row => row?.['resident MiB'] ?? 0)
+  // Three quarters lie between the two counts.
+  const perHour = (last! - first!) / (runHours * 0.75)
+  console.log(`${which}: ${first} MiB after a quarter, ${last} at the end: ${perHour.toFixed(1)} MiB an hour`)
+}
 console.log(`\n${failures.length} failures of ${total()} visits`)
 for (const failure of [...failures.slice(0, 20), ...grown]) console.log(`  ✗ ${failure}`)
 await client.stop()
