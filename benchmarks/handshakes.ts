@@ -45,7 +45,10 @@ async function listening(name: string, words: readonly string[], port: number): 
   const child: Child = await launch(words, { deadlineMs: 30_000 })
   for (let tries = 0; tries < 100; tries++) {
     const isUp = await Bun.connect({ hostname: '127.0.0.1', port, socket: { data() {} } }).then(
-      socket => (socket.end(), true),
+      socket => {
+        socket.end()
+        return true
+      },
       () => false,
     )
     if (isUp) break

@@ -160,6 +160,7 @@ export type ErrorCode =
   | 'MIDDLEWARE_FAILED'
   | 'ADMIN_REFUSED'
   | 'ADMIN_INVALID'
+  | 'ADMIN_UNAVAILABLE'
   | 'BLOCKED'
   | 'CIRCUIT_OPEN'
   | 'EDITOR_FAILED'
@@ -1234,6 +1235,14 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     false,
     'The admin API cannot do this.',
     'Compare the request with /api/v1/openapi.json, or run localtunnels help admin.',
+  ),
+  ADMIN_UNAVAILABLE: entry(
+    248,
+    503,
+    'server',
+    true,
+    'No worker of the server answers the admin listener.',
+    'Try again in a second; if it persists, the log of the server says why its workers do not start.',
   ),
   BLOCKED: entry(
     228,

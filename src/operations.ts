@@ -37,6 +37,8 @@ export interface OperationsStore {
   /** Forgets minutes older than a day, hours older than 60 days and days older than three years. */
   prune(nowMs: number): void
   bans(): readonly Ban[]
+  /** Another number once another program has written to what this one keeps: its bans may be others then. */
+  version(): number
   /** Returns its id. */
   saveBan(ban: Omit<Ban, 'id'>): number
   removeBan(id: number): void

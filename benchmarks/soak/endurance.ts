@@ -243,7 +243,9 @@ const grown = (['server', 'client'] as const).flatMap(which =>
 )
 const runHours = totalMs / 3_600_000
 for (const which of ['server', 'client'] as const) {
-  const [first, last] = [censuses[which]['1/4'], censuses[which]['4/4']].map(row => row?.['resident MiB'] ?? 0)
+  const [first, last] = [censuses[which]['1/4'], censuses[which]['4/4']].map(
+    row => row?.['resident MiB'] ?? 0,
+  )
   // Three quarters lie between the two counts.
   const perHour = (last! - first!) / (runHours * 0.75)
   console.log(`${which}: ${first} MiB after a quarter, ${last} at the end: ${perHour.toFixed(1)} MiB an hour`)

@@ -9,6 +9,7 @@ import type { AuditLog, OperationsStore } from '../operations.ts'
 import type { AdminOptions, AdminUpgrade } from '../server/admin/options.ts'
 import { openOperations } from '../stores/open-operations.ts'
 import { stateFolder } from './state-folder.ts'
+import type { Place } from './workers.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -21,7 +22,7 @@ export interface AdminAccess {
 export class AdminListener {
   readonly options: AdminOptions
   readonly #store: (OperationsStore & AuditLog) | undefined
-  readonly #folder: string | undefined
+  readonly #environment: Environment
   readonly #config: string
 
   /** `undefined`: none is asked for. Without a token there is one for this start, which this user's commands find. */
@@ -31,32 +32,40 @@ export class AdminListener {
     upgrade: AdminUpgrade,
   ): Promise<AdminListener | undefined> {
     if (config === undefined) return undefined
-    const folder = stateFolder(environment)
-    const path = config.store ?? (folder && join(folder, 'admin.db'))
+    const path = storePath(config, environment)
     const store = path === undefined ? undefined : await openOperations(path)
-    return new AdminListener(config, store, folder, upgrade)
+    return new AdminListener(config, environment, store, { token: config.token ?? newToken(), upgrade })
+  }
+
+  /** Of a worker: a Unix socket, which the process that started it asks. */
+  static async openInside(
+    config: AdminConfig | undefined,
+    environment: Environment,
+    { number, folder }: Place,
+  ): Promise<AdminListener | undefined> {
+    if (config === undefined) return undefined
+    const store = await openOperations(storePath(config, environment) ?? join(folder, 'admin.db'))
+    const token = readFileSync(join(folder, MEMBER_TOKEN), 'utf8')
+    const socket = adminSocket(folder, number, process.pid)
+    return new AdminListener(config, environment, store, { token, socket })
   }
 
   private constructor(
     config: AdminConfig,
+    environment: Environment,
     store: (OperationsStore & AuditLog) | undefined,
-    folder: string | undefined,
-    upgrade: AdminUpgrade,
+    besides: Pick<AdminOptions, 'token' | 'socket' | 'upgrade'>,
   ) {
     const { store: _path, ...given } = config
     this.#config = JSON.stringify(config)
+    this.#environment = environment
     this.#store = store
-    this.#folder = folder
-    const token = config.token ?? randomBytes(24).toString('base64url')
-    this.options = { ...given, token, upgrade, ...(store && { store, audit: store }) }
+    this.options = { ...given, ...besides, ...(store && { store, audit: store }) }
   }
 
   /** The server listens. Writes down where, for the commands. */
   opened(url: string): void {
-    if (this.#folder === undefined) return
-    const path = join(this.#folder, 'admin.json')
-    writeFileSync(path, `${JSON.stringify({ url, token: this.options.token })}\n`, { mode: 0o600 })
-    chmodSync(path, 0o600)
+    keepAccess(this.#environment, { url, token: this.options.token })
   }
 
   close(): void {
@@ -71,6 +80,32 @@ export class AdminListener {
       'admin cannot change while the server runs: start it again for that.',
     )
   }
+}
+
+/** In the folder of the workers: what the process that started them shows them. */
+export const MEMBER_TOKEN = 'admin-token'
+
+export function newToken(): string {
+  return randomBytes(24).toString('base64url')
+}
+
+/** Of the worker with this number and process. */
+export function adminSocket(folder: string, number: number, pid: number): string {
+  return join(folder, `admin-${number}-${pid}`)
+}
+
+function storePath(config: AdminConfig, environment: Environment): string | undefined {
+  const folder = stateFolder(environment)
+  return config.store ?? (folder && join(folder, 'admin.db'))
+}
+
+/** For the commands of this user. */
+export function keepAccess(environment: Environment, access: AdminAccess): void {
+  const folder = stateFolder(environment)
+  if (folder === undefined) return
+  const path = join(folder, 'admin.json')
+  writeFileSync(path, `${JSON.stringify(access)}\n`, { mode: 0o600 })
+  chmodSync(path, 0o600)
 }
 
 /** What the last server of this user wrote down; `undefined`: nothing. */

@@ -38,16 +38,10 @@ export function placeOf(environment: Environment): Place | undefined {
 }
 
 /** Throws `OPTION_INVALID` for what several processes cannot share yet. */
-export function refuseUnshared({
-  acme,
-  clusterOf,
-  adminListener,
-  inboxOf,
-  tlsPort,
-}: ServerConfigOptions): void {
+export function refuseUnshared({ acme, clusterOf, inboxOf, tlsPort }: ServerConfigOptions): void {
   if (process.platform !== 'linux')
     throw new TunnelError('OPTION_INVALID', 'Several workers need Linux: leave out --workers.')
-  const unshared = { acme, cluster: clusterOf, admin: adminListener, inbox: inboxOf, 'tls-port': tlsPort }
+  const unshared = { acme, cluster: clusterOf, inbox: inboxOf, 'tls-port': tlsPort }
   for (const [name, value] of Object.entries(unshared))
     if (value !== undefined)
       throw new TunnelError('OPTION_INVALID', `${name} is for a server with one worker: leave out --workers.`)
@@ -73,13 +67,18 @@ export async function sharedSockets(
   return hasMain ? [...inherited, ...opened] : [...opened, ...inherited]
 }
 
+/** For the sockets of one server's workers: only this user may enter it. */
+export function workersFolder({ environment }: Run): Promise<string> {
+  return mkdtemp(join(environment.XDG_RUNTIME_DIR ?? tmpdir(), 'localtunnels-'))
+}
+
 /** All of them, and what they share. */
 export class Workers {
   readonly #descriptors: readonly number[]
   readonly #run: Run
   readonly #folder: string
   readonly #door: DirectoryDoor
-  readonly #started = new Set<Started>()
+  readonly #started = new Map<Started, number>()
   readonly #pauses = new Set<() => void>()
   #isOver = false
 
@@ -90,10 +89,13 @@ export class Workers {
     this.#door = door
   }
 
-  /** Resolves once all serve. Rejects with why one does not: then none is left. */
-  static async start(count: number, descriptors: readonly number[], run: Run): Promise<Workers> {
-    // Only this user may enter it.
-    const folder = await mkdtemp(join(run.environment.XDG_RUNTIME_DIR ?? tmpdir(), 'localtunnels-'))
+  /** Resolves once all serve. Rejects with why one does not: then none is left. Removes `folder` at the end. */
+  static async start(
+    count: number,
+    descriptors: readonly number[],
+    folder: string,
+    run: Run,
+  ): Promise<Workers> {
     const door = await DirectoryDoor.open(join(folder, 'directory'), new MemoryDirectory())
     const workers = new Workers(descriptors, run, folder, door)
     try {
@@ -110,7 +112,7 @@ export class Workers {
     const environment = { ...this.#run.environment, [VARIABLE]: `${number}:${this.#folder}` }
     const startedAt = performance.now()
     const started = startProgram(this.#descriptors, environment)
-    this.#started.add(started)
+    this.#started.set(started, number)
     void started.exited.then(code => {
       this.#started.delete(started)
       if (started.hasServed())
@@ -138,9 +140,17 @@ export class Workers {
     this.#run.output.event({ type: 'notice', code: 'WORKER', message })
   }
 
+  /** Those that serve, by their numbers. */
+  serving(): readonly { readonly number: number; readonly pid: number }[] {
+    return [...this.#started]
+      .filter(([started]) => started.hasServed())
+      .map(([{ process }, number]) => ({ number, pid: process.pid }))
+      .toSorted((one, other) => one.number - other.number)
+  }
+
   /** To each of them. */
   tell(signal: NodeJS.Signals): void {
-    for (const { process } of this.#started) process.kill(signal)
+    for (const { process } of this.#started.keys()) process.kill(signal)
   }
 
   /** Another program serves: what is under way is finished here. */
@@ -165,15 +175,15 @@ export class Workers {
   }
 
   #say(word: 'handOver' | 'stop' | 'leave'): void {
-    for (const { process } of this.#started) process.send({ [word]: true })
+    for (const { process } of this.#started.keys()) process.send({ [word]: true })
   }
 
   async #gone(): Promise<void> {
     for (const cancel of this.#pauses) cancel()
     // Visitors of one ask for tunnels of another: none leaves while one has something under way.
-    await Promise.all([...this.#started].map(({ idle, exited }) => Promise.race([idle, exited])))
+    await Promise.all([...this.#started.keys()].map(({ idle, exited }) => Promise.race([idle, exited])))
     this.#say('leave')
-    await Promise.all([...this.#started].map(({ exited }) => exited))
+    await Promise.all([...this.#started.keys()].map(({ exited }) => exited))
     await this.#door[Symbol.asyncDispose]()
     await rm(this.#folder, { recursive: true, force: true })
   }

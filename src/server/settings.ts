@@ -174,8 +174,8 @@ function checkAdmin(admin: AdminOptions | undefined): AdminSettings | undefined 
     throw new TunnelError('OPTION_INVALID', `admin.probeMs must be a number of milliseconds, not ${probeMs}.`)
   if (!(Number.isSafeInteger(maxMetricTunnels) && maxMetricTunnels >= 1))
     throw new TunnelError('OPTION_INVALID', `admin.maxMetricTunnels must be from 1, not ${maxMetricTunnels}.`)
-  const { store, audit, tokens, upgrade } = admin
-  return { port, host, token, probeMs, maxMetricTunnels, store, audit, tokens, upgrade }
+  const { socket, store, audit, tokens, upgrade } = admin
+  return { port, host, socket, token, probeMs, maxMetricTunnels, store, audit, tokens, upgrade }
 }
 
 function checkAllPlugins({

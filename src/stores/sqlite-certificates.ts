@@ -1,8 +1,6 @@
 // Certificates kept in a SQLite file: the account, certificates, orders under way, failures. Private keys are in it.
 
-import { Database } from 'bun:sqlite'
-import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs'
-import { dirname } from 'node:path'
+import type { Database } from 'bun:sqlite'
 import { TunnelError } from '../errors.ts'
 import type {
   CertificateStore,
@@ -12,10 +10,7 @@ import type {
   StoredOrder,
   StoredRefusal,
 } from '../store.ts'
-
-const VERSION = 1
-/** Another process may be writing: a write takes less than a millisecond, a stalled disk seconds. */
-const BUSY_MS = 5_000
+import { openPrivateDatabase } from './private-database.ts'
 
 const SCHEMA = `
   create table account (authority text primary key, url text not null, key text not null) strict, without rowid;
@@ -39,7 +34,6 @@ const SCHEMA = `
     authority text not null, id text not null, holder text not null, untilMs integer not null,
     primary key (authority, id)
   ) strict, without rowid;
-  pragma user_version = ${VERSION};
 `
 
 type CertificateRow = Omit<StoredCertificate, 'names' | 'window'> & {
@@ -65,7 +59,9 @@ export class SqliteCertificates implements CertificateStore {
   constructor(path: string, authority: string) {
     this.#path = path
     this.#authority = authority
-    this.#database = this.#attempt(() => open(path))
+    this.#database = this.#attempt(() =>
+      openPrivateDatabase(path, { version: 1, schema: SCHEMA, synchronous: 'full' }),
+    )
   }
 
   async account(): Promise<StoredAccount | undefined> {
@@ -241,35 +237,6 @@ export class SqliteCertificates implements CertificateStore {
       throw new TunnelError('CERTIFICATE_STORE_FAILED', `${this.#path} cannot be used: ${reason}.`, { cause })
     }
   }
-}
-
-function open(path: string): Database {
-  if (path !== ':memory:') makePrivate(path)
-  const database = new Database(path, { strict: true })
-  try {
-    database.run(`pragma busy_timeout = ${BUSY_MS}`)
-    database.run('pragma journal_mode = wal')
-    database.run('pragma synchronous = full')
-    database.transaction(() => prepare(database)).immediate()
-  } catch (error) {
-    database.close()
-    throw error
-  }
-  return database
-}
-
-/** SQLite gives its other two files (-wal, -shm) the mode of this one. */
-function makePrivate(path: string): void {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  closeSync(openSync(path, 'a', 0o600))
-  chmodSync(path, 0o600)
-}
-
-function prepare(database: Database): void {
-  // The pragma always answers with one row.
-  const { user_version: version } = database.query('pragma user_version').get() as { user_version: number }
-  if (version > VERSION) throw new Error('it was written by a newer version of localtunnels')
-  if (version === 0) database.run(SCHEMA)
 }
 
 // Written by saveCertificate and saveOrder: lists of strings.

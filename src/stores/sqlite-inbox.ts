@@ -1,12 +1,27 @@
 // Webhooks that wait for their client, in a SQLite file.
 
-import { Database } from 'bun:sqlite'
-import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs'
-import { dirname } from 'node:path'
+import type { Database } from 'bun:sqlite'
 import { TunnelError } from '../errors.ts'
 import type { Box, BoxBounds, InboxStore, Keeping, KeptWebhook, NewWebhook } from '../inbox.ts'
+import { openPrivateDatabase } from './private-database.ts'
 
-const BUSY_MS = 5_000
+const SCHEMA = `
+  create table if not exists boxes (
+    name text primary key, owner text not null, paths text not null, answer integer not null, seenMs integer not null
+  ) strict;
+  create table if not exists webhooks (
+    id integer primary key autoincrement, owner text not null, name text not null, path text not null,
+    head text not null, body blob not null, address text not null, receivedMs integer not null,
+    attempts integer not null
+  ) strict;
+  create index if not exists webhooksOf on webhooks (owner, name, id);
+  create index if not exists webhooksAge on webhooks (receivedMs);
+  create table if not exists known (
+    owner text not null, name text not null, key text not null, receivedMs integer not null,
+    primary key (owner, name, key)
+  ) strict, without rowid;
+  create index if not exists knownAge on known (receivedMs);
+`
 /** What a row takes besides its head and body. */
 const ROW_BYTES = 200
 
@@ -31,7 +46,7 @@ export class SqliteInbox implements InboxStore {
 
   constructor(path: string) {
     try {
-      this.#database = open(path)
+      this.#database = openPrivateDatabase(path, { version: 1, schema: SCHEMA, synchronous: 'normal' })
       this.#count()
     } catch (cause) {
       const reason = cause instanceof Error ? cause.message : String(cause)
@@ -183,37 +198,5 @@ export class SqliteInbox implements InboxStore {
       .all() as { owner: string; name: string; requests: number; bytes: number }[]
     for (const { owner, name, requests, bytes } of rows)
       this.#add(this.#totalOf(owner, name), requests, bytes)
-  }
-}
-
-function open(path: string): Database {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  closeSync(openSync(path, 'a', 0o600))
-  chmodSync(path, 0o600)
-  const database = new Database(path, { strict: true })
-  try {
-    database.run(`pragma busy_timeout = ${BUSY_MS}`)
-    database.run('pragma journal_mode = wal')
-    database.run('pragma synchronous = normal')
-    database.run(
-      'create table if not exists boxes (name text primary key, owner text not null, paths text not null, answer integer not null, seenMs integer not null) strict',
-    )
-    database.run(
-      `create table if not exists webhooks (
-        id integer primary key autoincrement, owner text not null, name text not null, path text not null,
-        head text not null, body blob not null, address text not null, receivedMs integer not null,
-        attempts integer not null
-      ) strict`,
-    )
-    database.run('create index if not exists webhooksOf on webhooks (owner, name, id)')
-    database.run('create index if not exists webhooksAge on webhooks (receivedMs)')
-    database.run(
-      'create table if not exists known (owner text not null, name text not null, key text not null, receivedMs integer not null, primary key (owner, name, key)) strict, without rowid',
-    )
-    database.run('create index if not exists knownAge on known (receivedMs)')
-    return database
-  } catch (error) {
-    database.close()
-    throw error
   }
 }

@@ -1,13 +1,10 @@
 // Traffic and bans in a SQLite file. Written in one transaction every few seconds, and each ban at once.
 
-import { Database } from 'bun:sqlite'
-import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs'
-import { dirname } from 'node:path'
+import type { Database } from 'bun:sqlite'
 import { TunnelError } from '../errors.ts'
 import type { AuditEntry, AuditLog, Ban, OperationsStore, Span, Traffic } from '../operations.ts'
+import { openPrivateDatabase } from './private-database.ts'
 
-const VERSION = 1
-const BUSY_MS = 5_000
 const DAY_MS = 86_400_000
 
 /** How long a row of each span is, and how long rows are kept. */
@@ -35,7 +32,6 @@ const SCHEMA = `
     id integer primary key autoincrement, atMs integer not null, action text not null, actor text not null,
     subject text not null, detail text
   ) strict;
-  pragma user_version = ${VERSION};
 `
 
 type BanRow = Omit<Ban, 'untilMs'> & { readonly untilMs: number | null }
@@ -47,7 +43,8 @@ export class SqliteOperations implements OperationsStore, AuditLog {
 
   constructor(path: string) {
     try {
-      this.#database = open(path)
+      // A ban that was acknowledged is there after a power cut.
+      this.#database = openPrivateDatabase(path, { version: 1, schema: SCHEMA, synchronous: 'full' })
     } catch (cause) {
       throw failed(path, cause)
     }
@@ -99,6 +96,12 @@ export class SqliteOperations implements OperationsStore, AuditLog {
     return rows.map(({ untilMs, ...ban }) => ({ ...ban, ...(untilMs !== null && { untilMs }) }))
   }
 
+  version(): number {
+    // The pragma always answers with one row; it does not count what this connection writes.
+    const row = this.#database.query('pragma data_version').get() as { data_version: number }
+    return row.data_version
+  }
+
   saveBan({ kind, value, reason, sinceMs, untilMs }: Omit<Ban, 'id'>): number {
     const { lastInsertRowid } = this.#database
       .query('insert into ban (kind, value, reason, sinceMs, untilMs) values (?, ?, ?, ?, ?)')
@@ -127,29 +130,6 @@ export class SqliteOperations implements OperationsStore, AuditLog {
 
   close(): void {
     this.#database.close()
-  }
-}
-
-function open(path: string): Database {
-  if (path !== ':memory:') {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-    closeSync(openSync(path, 'a', 0o600))
-    chmodSync(path, 0o600)
-  }
-  const database = new Database(path, { strict: true })
-  try {
-    database.run(`pragma busy_timeout = ${BUSY_MS}`)
-    database.run('pragma journal_mode = wal')
-    // A ban that was acknowledged is there after a power cut.
-    database.run('pragma synchronous = full')
-    // The pragma always answers with one row.
-    const { user_version: version } = database.query('pragma user_version').get() as { user_version: number }
-    if (version > VERSION) throw new Error('it was written by a newer version of localtunnels')
-    if (version === 0) database.transaction(() => database.run(SCHEMA))()
-    return database
-  } catch (error) {
-    database.close()
-    throw error
   }
 }
 

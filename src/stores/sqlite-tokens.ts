@@ -1,19 +1,15 @@
 // Tokens in a SQLite file, which the server reads while a command writes.
 
-import { Database } from 'bun:sqlite'
-import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs'
-import { dirname } from 'node:path'
+import type { Database } from 'bun:sqlite'
 import { TunnelError } from '../errors.ts'
 import type { KeptToken, TokenScope, TokenStore } from '../tokens.ts'
+import { openPrivateDatabase } from './private-database.ts'
 
-const VERSION = 1
-const BUSY_MS = 5_000
 const SCHEMA = `
   create table token (
     name text primary key, hash text not null unique, createdAtMs integer not null, expiresAtMs integer,
     lastUsedAtMs integer, scope text not null
   ) strict, without rowid;
-  pragma user_version = ${VERSION};
 `
 
 interface Row {
@@ -32,7 +28,10 @@ export class SqliteTokens implements TokenStore {
 
   constructor(path: string) {
     this.#path = path
-    this.#database = this.#attempt(() => open(path))
+    // A token that was shown, and one that was taken back, stay so after a power cut.
+    this.#database = this.#attempt(() =>
+      openPrivateDatabase(path, { version: 1, schema: SCHEMA, synchronous: 'full' }),
+    )
   }
 
   list(): readonly KeptToken[] {
@@ -98,32 +97,5 @@ export class SqliteTokens implements TokenStore {
         cause,
       })
     }
-  }
-}
-
-function open(path: string): Database {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  closeSync(openSync(path, 'a', 0o600))
-  chmodSync(path, 0o600)
-  const database = new Database(path, { strict: true })
-  try {
-    database.run(`pragma busy_timeout = ${BUSY_MS}`)
-    database.run('pragma journal_mode = wal')
-    // A token that was shown, and one that was taken back, stay so after a power cut.
-    database.run('pragma synchronous = full')
-    database
-      .transaction(() => {
-        // The pragma always answers with one row.
-        const { user_version: version } = database.query('pragma user_version').get() as {
-          user_version: number
-        }
-        if (version > VERSION) throw new Error('it was written by a newer version of localtunnels')
-        if (version === 0) database.run(SCHEMA)
-      })
-      .immediate()
-    return database
-  } catch (error) {
-    database.close()
-    throw error
   }
 }

@@ -1,12 +1,14 @@
 // Links that work once and were used, in a SQLite file: they stay used when the server starts again.
 
-import { Database } from 'bun:sqlite'
-import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs'
-import { dirname } from 'node:path'
+import type { Database } from 'bun:sqlite'
 import { TunnelError } from '../errors.ts'
 import type { UsedLinks } from '../store.ts'
+import { openPrivateDatabase } from './private-database.ts'
 
-const BUSY_MS = 5_000
+const SCHEMA = `
+  create table if not exists used (id text primary key, untilMs integer not null) strict, without rowid;
+  create index if not exists usedUntil on used (untilMs);
+`
 /** Above: links that work once are refused, until some of these would have expired. About 100 MB. */
 const MAX_ROWS = 1_000_000
 
@@ -18,7 +20,8 @@ export class SqliteUsedLinks implements UsedLinks {
   constructor(path: string, maxRows: number = MAX_ROWS) {
     this.#maxRows = maxRows
     try {
-      this.#database = open(path)
+      // A link that was used stays so after a power cut.
+      this.#database = openPrivateDatabase(path, { version: 1, schema: SCHEMA, synchronous: 'full' })
     } catch (cause) {
       const reason = cause instanceof Error ? cause.message : String(cause)
       throw new TunnelError('OPTION_INVALID', `The file of used links ${path} cannot be used: ${reason}.`, {
@@ -49,26 +52,5 @@ export class SqliteUsedLinks implements UsedLinks {
 
   close(): void {
     this.#database.close()
-  }
-}
-
-function open(path: string): Database {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  closeSync(openSync(path, 'a', 0o600))
-  chmodSync(path, 0o600)
-  const database = new Database(path, { strict: true })
-  try {
-    database.run(`pragma busy_timeout = ${BUSY_MS}`)
-    database.run('pragma journal_mode = wal')
-    // A link that was used stays so after a power cut.
-    database.run('pragma synchronous = full')
-    database.run(
-      'create table if not exists used (id text primary key, untilMs integer not null) strict, without rowid',
-    )
-    database.run('create index if not exists usedUntil on used (untilMs)')
-    return database
-  } catch (error) {
-    database.close()
-    throw error
   }
 }

@@ -1,105 +1,18 @@
 // `localtunnels server --workers`: processes that share the ports, killed, frozen and replaced.
 
 import { afterEach, describe, expect, test } from 'bun:test'
-import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
-import { TunnelClient } from '../../src/index.ts'
 import { ask } from '../support/ask.ts'
 import { eventually } from '../support/events.ts'
 import { testWith } from '../support/needs.ts'
-import { freePort } from '../support/ports.ts'
 import { folder } from '../support/programs.ts'
 import { within } from '../support/within.ts'
-import { finish, type Running, start } from './bin.ts'
+import { finish } from './bin.ts'
+import { closeAll, closing, freeze, signal, Team } from './team.ts'
 
-const closing: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of closing.splice(0).toReversed()) await close()
-})
-
-/** A server of several processes. */
-class Team {
-  readonly port: number = freePort()
-  readonly run: Running
-  readonly #folder: string
-
-  private constructor(dir: string, flags: readonly string[]) {
-    this.#folder = dir
-    this.run = start(['server', '--json', '--host', '127.0.0.1', '--port', String(this.port), ...flags], {
-      XDG_RUNTIME_DIR: dir,
-    })
-    closing.push(async () => {
-      this.run.kill('SIGKILL')
-      // Workers whose parent is gone end by themselves; those that a test froze do not.
-      for (const [, pid] of this.workers()) signal(pid, 'SIGKILL')
-      await this.run[Symbol.asyncDispose]()
-    })
-  }
-
-  static async start(count: number, ...flags: readonly string[]): Promise<Team> {
-    const dir = await folder('workers')
-    closing.push(() => dir[Symbol.asyncDispose]())
-    const team = new Team(dir.path, ['--workers', String(count), ...flags])
-    await eventually(() => team.workers().size === count, 'the workers')
-    await team.run.printed(/"type":"listening"/)
-    return team
-  }
-
-  get url(): string {
-    return `http://127.0.0.1:${this.port}`
-  }
-
-  /** The private folder of the sockets; of the last one that was made. */
-  get sockets(): readonly string[] {
-    return readdirSync(this.#folder).flatMap(name =>
-      readdirSync(join(this.#folder, name)).map(file => join(this.#folder, name, file)),
-    )
-  }
-
-  /** Process numbers by the number of the worker; of those that were started again the last one. */
-  workers(): ReadonlyMap<number, number> {
-    const found = this.sockets.map(path => /worker-(\d+)-(\d+)$/.exec(path))
-    const alive = found.filter(match => match !== null && signal(Number(match[2]), 0))
-    return new Map(alive.map(match => [Number(match?.[1]), Number(match?.[2])]))
-  }
-
-  pid(number: number): number {
-    return this.workers().get(number) ?? Number.NaN
-  }
-
-  /** A client at this worker: the others are frozen while it connects. */
-  async client(worker: number, subdomain: string, fetch: (request: Request) => Response | Promise<Response>) {
-    const others = [...this.workers()].filter(([number]) => number !== worker)
-    for (const [, pid] of others) await freeze(pid)
-    const client = new TunnelClient({ server: this.url, subdomain, exact: true, fetch, maxBackoffMs: 100 })
-    client.on('error', () => {})
-    closing.push(() => client.disconnect())
-    const connecting = client.connect()
-    // What is asked of the directory is answered by their parent.
-    await connecting
-    for (const [, pid] of others) signal(pid, 'SIGCONT')
-    return client
-  }
-}
-
-function signal(pid: number, name: NodeJS.Signals | 0): boolean {
-  try {
-    return process.kill(pid, name)
-  } catch {
-    return false
-  }
-}
-
-async function freeze(pid: number): Promise<void> {
-  signal(pid, 'SIGSTOP')
-  const stopped = () =>
-    readdirSync(`/proc/${pid}/task`).every(task => {
-      const stat = readFileSync(`/proc/${pid}/task/${task}/stat`, 'latin1')
-      return stat.startsWith('T', stat.lastIndexOf(')') + 2)
-    })
-  await eventually(stopped, 'the worker to stand still')
-}
+afterEach(closeAll)
 
 const isLinux = process.platform === 'linux'
 
@@ -217,7 +130,7 @@ describe.if(isLinux)('workers', () => {
     for (const [flags, says] of [
       [['--workers', '0'], 'error OPTION_INVALID: --workers "0" is neither auto nor a number from 1 to 64.'],
       [['--workers', 'many'], 'error OPTION_INVALID: --workers "many"'],
-      [['--workers', '2', '--admin', '9090'], 'error OPTION_INVALID: admin is for a server with one worker'],
+      [['--workers', '2', '--inbox', 'shop:/hooks'], 'error OPTION_INVALID: '],
       [
         ['--workers', '2', '--host', '192.0.2.1', '--token', 'x'],
         'error PORT_IN_USE: Port 8080 on 192.0.2.1',

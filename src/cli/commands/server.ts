@@ -1,7 +1,7 @@
 // `localtunnels server`: runs a TunnelServer until a signal stops it, as flags and a configuration file say.
 
 import { loadServerConfig } from '../../config/load.ts'
-import { type ServerConfigOptions, serverOptions } from '../../config/server-config.ts'
+import { type AdminConfig, type ServerConfigOptions, serverOptions } from '../../config/server-config.ts'
 import { deferred } from '../../deferred.ts'
 import type { RedisRates } from '../../directories/redis-rates.ts'
 import { ERRORS, TunnelError } from '../../errors.ts'
@@ -29,6 +29,7 @@ import type { TokenSource } from '../token-source.ts'
 import { Totals } from '../totals.ts'
 import { UsedLinksFile } from '../used-links.ts'
 import type { Place } from '../workers.ts'
+import type { WorkersAdmin } from '../workers-admin.ts'
 import { faultsError } from './config.ts'
 
 export interface ServeSettings {
@@ -71,7 +72,7 @@ async function serveWith(
   try {
     const { open, ...given } = follower === undefined ? flags : await follower.read()
     source = await openSource(given, run)
-    admin = await openAdmin(given, run, upgrade)
+    admin = await openAdmin(given, run, upgrade, place)
     log = await openLog(given)
     tokens = await openTokens(given, run)
     cluster = place === undefined ? await openCluster(given) : await openPlace(place)
@@ -135,7 +136,6 @@ async function openLog({ accessLog: config }: ServerConfigOptions): Promise<Acce
   return accessLog({ ...options, ...(samplePercent !== undefined && { sample: samplePercent / 100 }) })
 }
 
-/** Its code is loaded for a server that is not alone. */
 /** Its code is loaded for a process that was started as a worker. */
 async function placeIn(
   environment: Run['environment'],
@@ -156,20 +156,38 @@ async function serveByWorkers(
   succession: Succession | undefined,
   run: Run,
 ): Promise<void> {
-  const { Workers, sharedSockets, refuseUnshared } = await import('../workers.ts')
+  const { Workers, sharedSockets, refuseUnshared, workersFolder } = await import('../workers.ts')
   const follower = file === undefined ? undefined : new Follower(file, flags, run)
   const given = follower === undefined ? flags : await follower.read()
   follower?.stop()
   refuseUnshared(given)
   const upgrade = new Upgrade(run, succession, undefined)
   const descriptors = await sharedSockets(given, passedDescriptors(run.environment, process.pid))
-  const workers = await Workers.start(count, descriptors, run)
+  const folder = await workersFolder(run)
+  const { adminListener } = given
+  const admin = adminListener && (await prepareAdmin(adminListener, folder, run))
+  const workers = await Workers.start(count, descriptors, folder, run)
+  try {
+    admin?.listen(workers, upgrade)
+  } catch (error) {
+    await workers.stop()
+    throw error
+  }
   // They read the file themselves, when it changes or they are told so.
   run.onHangup(() => workers.tell('SIGHUP'))
   const isReplaced = await upgrade.served({ descriptors })
+  if (isReplaced) admin?.close()
   await (isReplaced ? workers.handOver() : workers.stop())
+  await admin?.stop()
 }
 
+/** Its code is loaded for workers that have an admin listener. */
+async function prepareAdmin(config: AdminConfig, folder: string, run: Run): Promise<WorkersAdmin> {
+  const { WorkersAdmin } = await import('../workers-admin.ts')
+  return WorkersAdmin.prepare(config, folder, run)
+}
+
+/** Its code is loaded for a server that is not alone. */
 async function openCluster({ clusterOf }: ServerConfigOptions): Promise<ClusterSource | undefined> {
   if (clusterOf === undefined) return undefined
   if (clusterOf.url === '')
@@ -183,10 +201,13 @@ async function openAdmin(
   { adminListener }: ServerConfigOptions,
   { environment }: Run,
   upgrade: AdminUpgrade,
+  place: Place | undefined,
 ): Promise<AdminListener | undefined> {
   if (adminListener === undefined) return undefined
   const { AdminListener } = await import('../admin-listener.ts')
-  return AdminListener.open(adminListener, environment, upgrade)
+  return place === undefined
+    ? AdminListener.open(adminListener, environment, upgrade)
+    : AdminListener.openInside(adminListener, environment, place)
 }
 
 /** Its code is loaded for a server that has them. */

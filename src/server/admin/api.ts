@@ -1,9 +1,10 @@
 // The admin API: requests to answers. open-api.ts describes it.
 
-import { ERRORS, TunnelError } from '../../errors.ts'
+import { TunnelError } from '../../errors.ts'
 import type { Ban, Span } from '../../operations.ts'
 import type { TunnelKind } from '../../wire/control.ts'
-import { refusalOf, SAFE_HEADERS } from './access.ts'
+import { refusalOf } from './access.ts'
+import { failure, json, Missing, missing, text } from './answers.ts'
 import type { AdminDesk } from './desk.ts'
 import { pageAnswer } from './page.ts'
 
@@ -43,7 +44,7 @@ export class AdminApi {
       'DELETE /clients/{id}': ({ id }) =>
         json(desk.closeClient(Number(id)) ?? missing(`There is no client ${id}.`)),
       'GET /traffic': asked => this.#traffic(asked),
-      'GET /bans': () => json({ bans: desk.bans.all.map(banView) }),
+      'GET /bans': () => json({ bans: desk.allBans().map(banView) }),
       'POST /bans': asked => this.#ban(asked),
       'DELETE /bans/{id}': ({ id }) => json(desk.removeBan(Number(id)) ?? missing(`There is no ban ${id}.`)),
       'GET /tokens': () => {
@@ -203,35 +204,4 @@ async function bodyOf(request: Request): Promise<Record<string, unknown>> {
   if (typeof body !== 'object' || body === null || Array.isArray(body))
     throw new TunnelError('ADMIN_INVALID', 'The body is a JSON object.')
   return { ...body }
-}
-
-/** What the path names is not there. */
-class Missing extends TunnelError {
-  constructor(detail: string) {
-    super('ADMIN_INVALID', detail)
-  }
-}
-
-function missing(detail: string): never {
-  throw new Missing(detail)
-}
-
-function text(body: string, type = 'text/plain; charset=utf-8'): Response {
-  return new Response(body, { headers: { ...SAFE_HEADERS, 'content-type': type } })
-}
-
-function json(body: unknown, status = 200): Response {
-  return new Response(JSON.stringify(body), {
-    status,
-    headers: { ...SAFE_HEADERS, 'content-type': 'application/json' },
-  })
-}
-
-function failure(error: TunnelError): Response {
-  // An option that is none is the caller's fault here.
-  const status =
-    error instanceof Missing ? 404 : error.code === 'OPTION_INVALID' ? 400 : ERRORS[error.code].status
-  const answer = json({ error: { code: error.code, message: error.message } }, status)
-  if (status === 401) answer.headers.set('www-authenticate', 'Bearer realm="localtunnels admin"')
-  return answer
 }

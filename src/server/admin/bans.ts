@@ -14,6 +14,7 @@ export class Bans {
   #addresses = new BlockList()
   #tunnels = new Set<string>()
   #lastId = 0
+  #version: number | undefined
   #hasAddresses = false
   /** The earliest end of one that ends. */
   #nextEndMs = Number.POSITIVE_INFINITY
@@ -22,8 +23,22 @@ export class Bans {
   constructor(store: OperationsStore | undefined, changed: () => void) {
     this.#store = store
     this.#changed = changed
-    for (const ban of store?.bans() ?? []) this.#bans.set(ban.id, ban)
+    this.refresh()
     this.#rebuild()
+  }
+
+  /** Takes over what other programs with the same store have changed. Returns the bans that are new. */
+  refresh(): readonly Ban[] {
+    const version = this.#store?.version()
+    if (this.#store === undefined || version === this.#version) return []
+    this.#version = version
+    const kept = this.#store.bans()
+    const added = kept.filter(({ id }) => !this.#bans.has(id))
+    if (added.length === 0 && kept.length === this.#bans.size) return []
+    this.#bans.clear()
+    for (const ban of kept) this.#bans.set(ban.id, ban)
+    this.#rebuild()
+    return added
   }
 
   get all(): readonly Ban[] {

@@ -32,6 +32,8 @@ export interface AdminHost {
 
 /** How often tunnels are looked at that may need a probe, and how many are probed at once. */
 const PROBE_LOOK_MS = 1_000
+/** How often bans are looked for that another worker, or another server with the same store, was given. */
+const BANS_LOOK_MS = 500
 const MAX_PROBES = 16
 
 export class AdminDesk {
@@ -43,7 +45,7 @@ export class AdminDesk {
   readonly #book: TrafficBook | undefined
   readonly #probes = new WeakMap<Tunnel, Probe>()
   readonly #probing = new Set<Tunnel>()
-  readonly #timer: ReturnType<typeof setInterval> | undefined
+  readonly #timers: ReturnType<typeof setInterval>[] = []
 
   constructor(host: AdminHost, settings: AdminSettings, metrics: Metrics, bans: Bans) {
     this.#host = host
@@ -58,13 +60,18 @@ export class AdminDesk {
         () => this.#harvest(),
         error => this.failed(error),
       )
-    if (probeMs === 0) return
-    this.#timer = setInterval(() => this.#probeSilent(), Math.min(PROBE_LOOK_MS, probeMs))
-    this.#timer.unref()
+    if (store !== undefined) this.#every(BANS_LOOK_MS, () => this.#refreshBans())
+    if (probeMs > 0) this.#every(Math.min(PROBE_LOOK_MS, probeMs), () => this.#probeSilent())
+  }
+
+  #every(ms: number, run: () => void): void {
+    const timer = setInterval(run, ms)
+    timer.unref()
+    this.#timers.push(timer)
   }
 
   stop(): void {
-    clearInterval(this.#timer)
+    for (const timer of this.#timers) clearInterval(timer)
     this.#process.stop()
     this.#book?.stop()
   }
@@ -197,8 +204,26 @@ export class AdminDesk {
   /** Visitors and clients that it is about are cut, as far as the server knows them by it. */
   ban(ban: Omit<Ban, 'id'>): Ban {
     const added = this.bans.add(ban)
-    const { kind, value, reason } = added
-    this.#note(`ban.${kind}`, value, reason)
+    this.#note(`ban.${added.kind}`, added.value, added.reason)
+    this.#cut(added)
+    return added
+  }
+
+  /** With those that other programs with the same store were given. */
+  allBans(): readonly Ban[] {
+    this.#refreshBans()
+    return this.bans.all
+  }
+
+  #refreshBans(): void {
+    try {
+      for (const ban of this.bans.refresh()) this.#cut(ban)
+    } catch (error) {
+      this.failed(error)
+    }
+  }
+
+  #cut({ kind, value }: Ban): void {
     const { room, clients } = this.#host
     if (kind === 'tunnel') {
       const tunnel = room.tunnels.find(value)
@@ -206,7 +231,6 @@ export class AdminDesk {
     } else
       for (const client of [...clients])
         if (this.bans.isAddressBanned(client.remoteAddress)) client.close('BLOCKED')
-    return added
   }
 
   removeBan(id: number): { readonly removed: number } | undefined {

@@ -9,6 +9,8 @@ export interface AdminOptions {
   readonly port?: number
   /** Address to listen on. Default `127.0.0.1`. It speaks plain HTTP: on other addresses put TLS in front. */
   readonly host?: string
+  /** Path of a Unix socket to listen on in place of `host` and `port`. Default none. */
+  readonly socket?: string
   /**
    * What requests must show, as `Authorization: Bearer …`: 16 to 255 characters of visible ASCII. None of the tokens of clients.
    * Shorter: `OPTION_INVALID`.
@@ -47,7 +49,8 @@ export interface AdminUpgrade {
 
 /** With the defaults. */
 export interface AdminSettings
-  extends Required<Omit<AdminOptions, 'store' | 'audit' | 'tokens' | 'upgrade'>> {
+  extends Required<Omit<AdminOptions, 'socket' | 'store' | 'audit' | 'tokens' | 'upgrade'>> {
+  readonly socket: string | undefined
   readonly tokens: TokenStore | undefined
   readonly upgrade: AdminUpgrade | undefined
   readonly store: OperationsStore | undefined

@@ -1,0 +1,35 @@
+// Answers of the admin API.
+
+import { ERRORS, TunnelError } from '../../errors.ts'
+import { SAFE_HEADERS } from './access.ts'
+
+/** What the path names is not there. */
+export class Missing extends TunnelError {
+  constructor(detail: string) {
+    super('ADMIN_INVALID', detail)
+  }
+}
+
+export function missing(detail: string): never {
+  throw new Missing(detail)
+}
+
+export function text(body: string, type = 'text/plain; charset=utf-8'): Response {
+  return new Response(body, { headers: { ...SAFE_HEADERS, 'content-type': type } })
+}
+
+export function json(body: unknown, status = 200): Response {
+  return new Response(JSON.stringify(body), {
+    status,
+    headers: { ...SAFE_HEADERS, 'content-type': 'application/json' },
+  })
+}
+
+export function failure(error: TunnelError): Response {
+  // An option that is none is the caller's fault here.
+  const status =
+    error instanceof Missing ? 404 : error.code === 'OPTION_INVALID' ? 400 : ERRORS[error.code].status
+  const answer = json({ error: { code: error.code, message: error.message } }, status)
+  if (status === 401) answer.headers.set('www-authenticate', 'Bearer realm="localtunnels admin"')
+  return answer
+}

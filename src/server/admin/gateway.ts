@@ -1,0 +1,209 @@
+// The admin APIs of all workers as one: what one of them has is asked there, what each has a part of is added up.
+
+import { TunnelError } from '../../errors.ts'
+import type { ServerStats } from '../stats.ts'
+import { refusalOf } from './access.ts'
+import { failure, json, Missing, text } from './answers.ts'
+import { type ByWorker, mergedMetrics, mergedStats, mergedTunnels } from './merged.ts'
+import type { AdminUpgrade } from './options.ts'
+import { pageAnswer } from './page.ts'
+import type { ClientRow, TunnelRow } from './rows.ts'
+
+/** A worker, and the Unix socket of its admin API. */
+export interface AdminMember {
+  /** From 1. */
+  readonly number: number
+  readonly socket: string
+}
+
+export interface GatewayOptions {
+  /** Those that serve now. */
+  readonly members: () => readonly AdminMember[]
+  /** What the operator shows. */
+  readonly token: string
+  /** What this process shows the workers. */
+  readonly memberToken: string
+  readonly upgrade: AdminUpgrade
+  readonly failed: (error: unknown) => void
+}
+
+/** A worker that takes longer is left out. */
+const MEMBER_TIMEOUT_MS = 5_000
+/** A probe of an app waits for the app. */
+const PROBE_TIMEOUT_MS = 30_000
+/** Clients of a machine have one sequence of numbers: worker 2 has 66 where it counts 1. */
+const NUMBERS = 64
+
+export class AdminGateway {
+  readonly #options: GatewayOptions
+
+  constructor(options: GatewayOptions) {
+    this.#options = options
+  }
+
+  /** Answers anything; never throws. */
+  readonly fetch = async (request: Request): Promise<Response> => {
+    try {
+      const { pathname, search } = new URL(request.url)
+      const method = request.method === 'HEAD' ? 'GET' : request.method
+      if (pathname === '/health' && method === 'GET') return text('OK\n')
+      if (pathname === '/' && method === 'GET') return await pageAnswer()
+      const refusal = refusalOf(request, this.#options.token)
+      if (refusal !== undefined) return failure(refusal)
+      const body = method === 'POST' ? await request.text() : undefined
+      return await this.#answer(new Question(method, pathname, search, body))
+    } catch (cause) {
+      if (!(cause instanceof TunnelError)) this.#options.failed(cause)
+      return failure(cause instanceof TunnelError ? cause : new TunnelError('INTERNAL', undefined, { cause }))
+    }
+  }
+
+  async #answer(question: Question): Promise<Response> {
+    const { operation, id } = question
+    switch (operation) {
+      case 'GET /metrics':
+        return text(mergedMetrics(await this.#texts(question)), 'text/plain; version=0.0.4; charset=utf-8')
+      case 'GET /api/v1/status':
+        return json(mergedStats((await this.#all<ServerStats>(question)).map(({ value }) => value)))
+      case 'GET /api/v1/tunnels': {
+        const parts = await this.#all<{ readonly tunnels: readonly TunnelRow[] }>(question)
+        return json({ tunnels: mergedTunnels(parts.flatMap(part => rowsOf(part, part.value.tunnels))) })
+      }
+      case 'GET /api/v1/tunnels/{id}': {
+        const rows = (await this.#all<TunnelRow>(question)).flatMap(part => rowsOf(part, [part.value]))
+        const [row] = mergedTunnels(rows)
+        return row === undefined ? failure(new Missing(`There is no tunnel "${id}".`)) : json(row)
+      }
+      case 'GET /api/v1/clients': {
+        const parts = await this.#all<{ readonly clients: readonly ClientRow[] }>(question)
+        return json({
+          clients: parts.flatMap(({ number, value }) =>
+            value.clients.map(row => ({ ...row, number: outerNumber(number, row.number) })),
+          ),
+        })
+      }
+      case 'DELETE /api/v1/clients/{id}':
+        return this.#closeClient(question)
+      case 'DELETE /api/v1/tunnels/{id}':
+      case 'POST /api/v1/tunnels/{id}/probe':
+        return this.#whereItIs(question)
+      case 'POST /api/v1/upgrade':
+        return json({ pid: await this.#options.upgrade.run() })
+      case 'POST /api/v1/bans':
+      case 'DELETE /api/v1/bans/{id}':
+      case 'GET /api/v1/traffic': {
+        // Each writes down what it has counted, and reads what the others were given, before the answer.
+        if (operation.startsWith('GET')) await this.#all(question)
+        const answer = await this.#one(question)
+        if (!operation.startsWith('GET')) await this.#all(new Question('GET', '/api/v1/bans', '', undefined))
+        return answer
+      }
+      default:
+        // Tokens, certificates, the audit log: all workers have the same.
+        return this.#one(question)
+    }
+  }
+
+  /** The worker is in the number. */
+  async #closeClient(question: Question): Promise<Response> {
+    const outer = Number(question.id)
+    const member = this.#options.members().find(({ number }) => number === (outer % NUMBERS) + 1)
+    const inner = Math.floor(outer / NUMBERS)
+    const answer =
+      member && (await this.#ask(member, question.about(`/api/v1/clients/${inner}`)).catch(() => undefined))
+    if (answer === undefined || answer.status === 404)
+      return failure(new Missing(`There is no client ${question.id}.`))
+    return answer.ok ? json({ closed: outer }) : answer
+  }
+
+  /** A tunnel is at one worker; only members of a pool may be at several, and then all are asked. */
+  async #whereItIs(question: Question): Promise<Response> {
+    const answers = await this.#answers(question)
+    const found = answers.find(({ answer }) => answer.ok) ?? answers[0]
+    if (found === undefined) throw new TunnelError('ADMIN_UNAVAILABLE')
+    return found.answer
+  }
+
+  /** The first that answers. */
+  async #one(question: Question): Promise<Response> {
+    for (const member of this.#options.members()) {
+      const answer = await this.#ask(member, question).catch(() => undefined)
+      if (answer !== undefined) return answer
+    }
+    throw new TunnelError('ADMIN_UNAVAILABLE')
+  }
+
+  /** Of those that have it. Throws `ADMIN_UNAVAILABLE` when none answers. */
+  async #all<Value>(question: Question): Promise<readonly ByWorker<Value>[]> {
+    const answers = await this.#answers(question)
+    const good = answers.filter(({ answer }) => answer.ok)
+    // What our own workers answer has the form that this version gives it.
+    return Promise.all(
+      good.map(async ({ number, answer }) => ({ number, value: (await answer.json()) as Value })),
+    )
+  }
+
+  async #texts(question: Question): Promise<readonly ByWorker<string>[]> {
+    const answers = await this.#answers(question)
+    return Promise.all(answers.map(async ({ number, answer }) => ({ number, value: await answer.text() })))
+  }
+
+  async #answers(
+    question: Question,
+  ): Promise<readonly { readonly number: number; readonly answer: Response }[]> {
+    const asked = this.#options.members().map(async member => {
+      const answer = await this.#ask(member, question).catch(() => undefined)
+      return answer === undefined ? [] : [{ number: member.number, answer }]
+    })
+    const answers = (await Promise.all(asked)).flat()
+    if (answers.length === 0) throw new TunnelError('ADMIN_UNAVAILABLE')
+    return answers
+  }
+
+  /** Rejects when it is gone, or does not answer in time. */
+  #ask({ socket }: AdminMember, { method, path, body }: Question): Promise<Response> {
+    return fetch(`http://localhost${path}`, {
+      unix: socket,
+      method,
+      signal: AbortSignal.timeout(path.endsWith('/probe') ? PROBE_TIMEOUT_MS : MEMBER_TIMEOUT_MS),
+      headers: {
+        authorization: `Bearer ${this.#options.memberToken}`,
+        ...(body !== undefined && body !== '' && { 'content-type': 'application/json' }),
+      },
+      ...(body !== undefined && body !== '' && { body }),
+    })
+  }
+}
+
+/** What the operator asks, in a form that can be asked several times. */
+class Question {
+  readonly method: string
+  readonly path: string
+  readonly body: string | undefined
+  /** As written in the path; `''`: none. */
+  readonly id: string
+  /** Method and path, with `{id}` where something is named. */
+  readonly operation: string
+
+  constructor(method: string, pathname: string, search: string, body: string | undefined) {
+    const [, folder = pathname, id = '', rest = ''] =
+      /^(\/api\/v1\/(?:tunnels|clients|bans|tokens))\/([^/]+)(\/[a-z]+)?$/.exec(pathname) ?? []
+    this.method = method
+    this.path = `${pathname}${search}`
+    this.body = body
+    this.id = id
+    this.operation = `${method} ${folder}${id === '' ? '' : `/{id}${rest}`}`
+  }
+
+  about(path: string): Question {
+    return new Question(this.method, path, '', this.body)
+  }
+}
+
+function rowsOf({ number }: ByWorker<unknown>, rows: readonly TunnelRow[]): readonly TunnelRow[] {
+  return rows.map(row => ({ ...row, clients: row.clients.map(client => outerNumber(number, client)) }))
+}
+
+function outerNumber(worker: number, client: number): number {
+  return client * NUMBERS + worker - 1
+}

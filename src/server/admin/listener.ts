@@ -1,0 +1,84 @@
+// Where the admin API listens: a port of its own, or a Unix socket.
+
+import { TunnelError } from '../../errors.ts'
+import { MAX_BODY_BYTES } from './api.ts'
+import type { AdminUpgrade } from './options.ts'
+
+/** More than a new program gets to start. */
+const UPGRADE_ANSWER_S = 60
+
+export interface ListenerOptions {
+  readonly host: string
+  readonly port: number
+  /** In place of both. */
+  readonly socket?: string | undefined
+  /** With it, another program may listen on the same port. */
+  readonly upgrade?: AdminUpgrade | undefined
+  readonly fetch: (request: Request) => Promise<Response>
+  readonly failed: (error: Error) => void
+}
+
+export class AdminSocket {
+  readonly #server: Bun.Server<undefined>
+
+  /** Listens. Throws `PORT_IN_USE` or `OPTION_INVALID`. */
+  constructor({ host: hostname, port, socket, upgrade, fetch, failed }: ListenerOptions) {
+    const common = {
+      maxRequestBodySize: MAX_BODY_BYTES,
+      fetch,
+      error: (error: Error) => {
+        failed(error)
+        return new Response(null, { status: 500 })
+      },
+    }
+    try {
+      if (socket !== undefined) {
+        this.#server = Bun.serve({ ...common, unix: socket })
+        return
+      }
+      // Two programs have the port while one replaces the other. A program that replaces none must not share it.
+      if (upgrade !== undefined && !upgrade.isSuccessor) void probe(hostname, port).stop(true)
+      this.#server = Bun.serve({
+        ...common,
+        hostname,
+        port,
+        // A program that starts takes a while.
+        ...(upgrade !== undefined && { reusePort: true, idleTimeout: UPGRADE_ANSWER_S }),
+      })
+    } catch (cause) {
+      throw listenError(cause, socket ?? `${hostname}:${port}`)
+    }
+  }
+
+  /** `undefined`: it is a Unix socket. */
+  get url(): string | undefined {
+    const { hostname = '', port } = this.#server
+    if (port === undefined) return undefined
+    return `http://${hostname.includes(':') ? `[${hostname}]` : hostname}:${port}`
+  }
+
+  /** Takes no new connections. */
+  close(): void {
+    void this.#server.stop(false)
+  }
+
+  async stop(): Promise<void> {
+    await this.#server.stop(true)
+  }
+}
+
+/** Throws when the port is another program's. */
+function probe(hostname: string, port: number) {
+  return Bun.serve({ hostname, port, fetch: () => new Response(null, { status: 503 }) })
+}
+
+function listenError(cause: unknown, where: string): TunnelError {
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
+  if (code === 'EADDRINUSE')
+    return new TunnelError('PORT_IN_USE', `${where}, for admin, is in use.`, { cause })
+  return new TunnelError(
+    'OPTION_INVALID',
+    `admin cannot listen on ${where} (${code || String(cause)}): give an address of this machine.`,
+    { cause },
+  )
+}

@@ -1,0 +1,90 @@
+// What several workers tell of themselves, as one server tells it.
+
+import type { ServerStats } from '../stats.ts'
+import type { TunnelRow } from './rows.ts'
+
+export interface ByWorker<Value> {
+  readonly number: number
+  readonly value: Value
+}
+
+const BEST_FIRST: readonly TunnelRow['state'][] = ['up', 'unhealthy', 'reconnecting']
+
+/** One row for each name: members of a pool may be at several workers. */
+export function mergedTunnels(rows: readonly TunnelRow[]): readonly TunnelRow[] {
+  const byName = Map.groupBy(rows, ({ name }) => name)
+  return [...byName.values()].map(([first, ...rest]) => rest.reduce(mergedTunnel, first!))
+}
+
+function mergedTunnel(one: TunnelRow, other: TunnelRow): TunnelRow {
+  const lastProvenAt = latest(one.lastProvenAt, other.lastProvenAt)
+  const lastProbe = (one.lastProbe?.at ?? '') > (other.lastProbe?.at ?? '') ? one.lastProbe : other.lastProbe
+  return {
+    ...one,
+    state: BEST_FIRST.find(state => state === one.state || state === other.state)!,
+    clients: [...one.clients, ...other.clients],
+    inFlight: one.inFlight + other.inFlight,
+    requests: one.requests + other.requests,
+    errors: one.errors + other.errors,
+    bytesIn: one.bytesIn + other.bytesIn,
+    bytesOut: one.bytesOut + other.bytesOut,
+    ...(lastProvenAt !== undefined && { lastProvenAt }),
+    ...(lastProbe !== undefined && { lastProbe }),
+  }
+}
+
+/** Times of one form sort as texts. */
+function latest(one: string | undefined, other: string | undefined): string | undefined {
+  return (one ?? '') > (other ?? '') ? one : other
+}
+
+/** Counts are added; the age is that of the oldest. */
+export function mergedStats([first, ...rest]: readonly ServerStats[]): ServerStats {
+  return rest.reduce(mergedStat, first!)
+}
+
+function mergedStat(one: ServerStats, other: ServerStats): ServerStats {
+  const oldest = one.uptimeSeconds >= other.uptimeSeconds ? one : other
+  return {
+    ...oldest,
+    status: one.status === 'operational' ? one.status : other.status,
+    connections: one.connections + other.connections,
+    totalConnections: one.totalConnections + other.totalConnections,
+    activeSubdomains: one.activeSubdomains + other.activeSubdomains,
+    rawVisitors: one.rawVisitors + other.rawVisitors,
+    totalRawVisitors: one.totalRawVisitors + other.totalRawVisitors,
+    flows: one.flows + other.flows,
+    droppedDatagrams: one.droppedDatagrams + other.droppedDatagrams,
+    pendingResponses: one.pendingResponses + other.pendingResponses,
+    requests: one.requests + other.requests,
+    bytesIn: one.bytesIn + other.bytesIn,
+    bytesOut: one.bytesOut + other.bytesOut,
+  }
+}
+
+/** The text of Prometheus with a label `worker` on each sample: families of all workers stand together, as the format asks. */
+export function mergedMetrics(texts: readonly ByWorker<string>[]): string {
+  const families = new Map<string, { readonly head: string[]; readonly samples: string[] }>()
+  for (const { number, value } of texts) {
+    let family = { head: [] as string[], samples: [] as string[] }
+    for (const line of value.split('\n')) {
+      if (line.startsWith('# HELP ')) {
+        const name = line.slice(7, line.indexOf(' ', 7))
+        family = families.get(name) ?? { head: [], samples: [] }
+        families.set(name, family)
+        if (family.head.length === 0) family.head.push(line)
+      } else if (line.startsWith('# TYPE ')) {
+        if (family.head.length === 1) family.head.push(line)
+      } else if (line !== '') family.samples.push(labelled(line, number))
+    }
+  }
+  const lines = [...families.values()].flatMap(({ head, samples }) => [...head, ...samples])
+  return `${lines.join('\n')}\n`
+}
+
+/** `name{a="b"} 1` to `name{worker="2",a="b"} 1`. */
+function labelled(line: string, number: number): string {
+  const [, name = '', labels, value = ''] = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/.exec(line) ?? []
+  const label = `worker="${number}"`
+  return `${name}{${labels === undefined || labels === '' ? label : `${label},${labels}`}} ${value}`
+}

@@ -1,0 +1,71 @@
+// A SQLite file that only this user may read, and that several processes of the machine may share.
+
+import { Database } from 'bun:sqlite'
+import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs'
+import { dirname } from 'node:path'
+
+/** Another process may be writing: a write takes less than a millisecond, a stalled disk seconds. */
+const BUSY_MS = 5_000
+/** Between two attempts at what SQLite itself does not wait for. */
+const PAUSE_MS = 5
+
+export interface Layout {
+  /** Of `schema`; from 1. */
+  readonly version: number
+  /** Makes the tables of a new file. */
+  readonly schema: string
+  /**
+   * `full`: what was written is there after a power cut. `normal`: after the end of the process only, unless the caller
+   * asks for more.
+   */
+  readonly synchronous: 'full' | 'normal'
+}
+
+/** With mode 0600, in a folder of mode 0700 that is made; `:memory:` keeps nothing. Throws what SQLite says. */
+export function openPrivateDatabase(path: string, { version, schema, synchronous }: Layout): Database {
+  if (path !== ':memory:') makePrivate(path)
+  const database = new Database(path, { strict: true })
+  try {
+    database.run(`pragma busy_timeout = ${BUSY_MS}`)
+    useWriteAheadLog(database)
+    database.run(`pragma synchronous = ${synchronous}`)
+    const prepare = database.transaction(() => {
+      const found = versionOf(database)
+      if (found > version) throw new Error('it was written by a newer version of localtunnels')
+      if (found === 0) database.run(`${schema}; pragma user_version = ${version}`)
+    })
+    // Several workers may open a new file at once: one of them makes the tables.
+    prepare.immediate()
+    return database
+  } catch (error) {
+    database.close()
+    throw error
+  }
+}
+
+/** SQLite gives its other two files (-wal, -shm) the mode of this one. */
+function makePrivate(path: string): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  closeSync(openSync(path, 'a', 0o600))
+  chmodSync(path, 0o600)
+}
+
+/** Of two processes that do it to a new file at once, SQLite refuses one at once, whatever `busy_timeout` says. */
+function useWriteAheadLog(database: Database): void {
+  const deadline = performance.now() + BUSY_MS
+  for (;;)
+    try {
+      database.run('pragma journal_mode = wal')
+      return
+    } catch (error) {
+      const isBusy = error instanceof Error && 'code' in error && error.code === 'SQLITE_BUSY'
+      if (!isBusy || performance.now() > deadline) throw error
+      Bun.sleepSync(PAUSE_MS)
+    }
+}
+
+function versionOf(database: Database): number {
+  // The pragma always answers with one row.
+  const row = database.query('pragma user_version').get() as { user_version: number }
+  return row.user_version
+}
