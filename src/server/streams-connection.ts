@@ -29,6 +29,7 @@ import type { Verdict } from './token-gate.ts'
 import type { Tunnel } from './tunnels.ts'
 import type { TunnelUpstream } from './upstream.ts'
 import { Http2Apps } from './upstreams/http2-apps.ts'
+import { IdleStreams } from './upstreams/idle-streams.ts'
 import { RoutedUpstream } from './upstreams/routed.ts'
 import { StreamsUpstream } from './upstreams/streams.ts'
 
@@ -71,6 +72,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
   #guardChange: Promise<void> = Promise.resolve()
   #nextTunnel = 1
   readonly #links: SessionLinks
+  readonly #idle = new IdleStreams()
   readonly #trunk = new SessionTrunk(() => this.#report({ type: 'trunk-wanted' }))
   /** When a link was asked for, and none has come since. */
   #linkWantedAt = Number.NEGATIVE_INFINITY
@@ -453,6 +455,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
       isShared,
       rewrite: hostHeader === undefined ? undefined : { host: hostHeader, origin },
       proxyProtocol,
+      idle: this.#idle,
       isStopped: false,
     })
   }

@@ -425,6 +425,16 @@ describe('streams', () => {
     })
   }
 
+  test('that wait for their next request give way to those of other tunnels', async () => {
+    await using server = await startServer({ limits: { maxClientStreams: 2 } })
+    await using client = clientOf(server, { subdomain: 'name0', fetch: here })
+    await client.connect()
+    for (let index = 1; index < 6; index++) await client.http({ subdomain: `name${index}`, fetch: here })
+    for (let round = 0; round < 2; round++)
+      for (let index = 0; index < 6; index++)
+        expect((await ask(server.port, `name${index}.localhost`)).status).toBe(200)
+  })
+
   test('of all clients above the bound of the server', async () => {
     await using server = await startServer({ limits: { maxAllStreams: 1 } })
     const waiting: (() => void)[] = []

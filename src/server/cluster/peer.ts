@@ -7,6 +7,7 @@ import type { Deadlines } from '../deadlines.ts'
 import type { ServerLimits } from '../options.ts'
 import type { Upstream, Visit } from '../upstream.ts'
 import { writeHeadWithLine } from '../upstreams/forwarded.ts'
+import { IdleStreams } from '../upstreams/idle-streams.ts'
 import { StreamsUpstream } from '../upstreams/streams.ts'
 import { PeerChannel, type PeerChannelHost } from './peer-channel.ts'
 import { greeting, peerProof, visitorLine } from './peer-wire.ts'
@@ -56,6 +57,7 @@ export class Peer implements PeerChannelHost {
       rewrite: undefined,
       proxyProtocol: undefined,
       peer: { writeHead },
+      idle: new IdleStreams(),
       isStopped: false,
     })
   }

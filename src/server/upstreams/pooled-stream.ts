@@ -9,6 +9,7 @@ import type { Deadline } from '../deadlines.ts'
 import type { LaneEvents, Reserved } from '../lane.ts'
 import { StreamLane } from '../lanes/stream-lane.ts'
 import { DEAD_EXCHANGE, type Exchange, type Rewrite, type Visit } from '../upstream.ts'
+import type { Idle } from './idle-streams.ts'
 import { type ExchangeOwner, StreamExchange } from './stream-exchange.ts'
 import type { StreamsContext } from './streams-context.ts'
 
@@ -36,7 +37,7 @@ type Phase =
   | 'retiring'
   | 'closed'
 
-export class PooledStream implements StreamHandler, ExchangeOwner, Reserved, Deadline {
+export class PooledStream implements StreamHandler, ExchangeOwner, Reserved, Deadline, Idle {
   dueTick = 0
   isReused = false
   /** It speaks HTTP/1.1 to an app that otherwise gets HTTP/2, for one WebSocket. */
@@ -60,10 +61,10 @@ export class PooledStream implements StreamHandler, ExchangeOwner, Reserved, Dea
 
   /** Opens the stream. `undefined` when the session has no room or is gone. */
   open(isApart: boolean): Stream | undefined {
-    const { session, apps, tunnel, isStopped } = this.#context
+    const { session, apps, tunnel, idle, isStopped } = this.#context
     this.isApart = isApart
     const way = isApart ? session : (apps ?? session)
-    this.#stream = isStopped ? undefined : way.open(tunnel, this)
+    this.#stream = isStopped ? undefined : idle.open(way, tunnel, this)
     if (this.#stream !== undefined) this.#context.deadlines.watch(this)
     return this.#stream
   }
@@ -130,6 +131,12 @@ export class PooledStream implements StreamHandler, ExchangeOwner, Reserved, Dea
       case 'retiring':
         return this.discard()
     }
+  }
+
+  /** Another stream of the client is wanted, and there is no room. */
+  giveWay(): void {
+    this.#pool.dropIdle(this)
+    this.discard()
   }
 
   // ── From its exchange ──────────────────────────────────────────────────────────────────────────────────────

@@ -5,6 +5,7 @@ import type { Deadlines } from '../deadlines.ts'
 import type { SessionTrunk } from '../lanes/session-trunk.ts'
 import type { ServerLimits } from '../options.ts'
 import type { Rewrite, Visit } from '../upstream.ts'
+import type { IdleStreams } from './idle-streams.ts'
 
 /** Another server of the cluster, to which requests go as they came. */
 export interface PeerTerms {
@@ -20,6 +21,8 @@ export interface StreamsApps extends Pick<Session, 'open' | 'isClosed'> {
 
 export interface StreamsContext {
   readonly session: Session
+  /** Of all tunnels of the client. */
+  readonly idle: IdleStreams
   /** The app speaks HTTP/2, or it is another server's: these are in the place of the session, and there are no lanes. */
   readonly apps?: StreamsApps | undefined
   /** Of the session. */

@@ -32,7 +32,7 @@ export class StreamsUpstream implements TunnelUpstream, StreamPool {
 
   begin(visit: Visit): Exchange {
     const isApart = goesApart(visit.head, this.#context)
-    const pooled = (isApart ? undefined : this.#idle.pop()) ?? this.#open(isApart)
+    const pooled = (isApart ? undefined : this.#take()) ?? this.#open(isApart)
     if (pooled === undefined) {
       visit.fail(this.#refusal, [])
       return DEAD_EXCHANGE
@@ -47,14 +47,14 @@ export class StreamsUpstream implements TunnelUpstream, StreamPool {
       this.#context.trunk.request()
       return undefined
     }
-    const pooled = this.#idle.pop() ?? this.#open()
+    const pooled = this.#take() ?? this.#open()
     pooled?.reserve()
     return pooled
   }
 
   open(handler: StreamHandler, endpoints: Endpoints | undefined): Stream | ErrorCode {
-    const { session, tunnel, proxyProtocol, isStopped } = this.#context
-    const stream = isStopped ? undefined : session.open(tunnel, handler)
+    const { session, tunnel, idle, proxyProtocol, isStopped } = this.#context
+    const stream = isStopped ? undefined : idle.open(session, tunnel, handler)
     if (stream === undefined) return this.#refusal
     if (proxyProtocol !== undefined) {
       const route = endpoints && { transport: 'tcp' as const, ...endpoints }
@@ -70,10 +70,12 @@ export class StreamsUpstream implements TunnelUpstream, StreamPool {
   /** The exchange is over and the stream is good for another. */
   release(pooled: PooledStream): void {
     this.#idle.push(pooled)
+    this.#context.idle.add(pooled)
   }
 
   /** A stream that no exchange uses ended. */
   dropIdle(pooled: PooledStream): void {
+    this.#context.idle.delete(pooled)
     const index = this.#idle.indexOf(pooled)
     if (index !== -1) this.#idle.splice(index, 1)
   }
@@ -81,6 +83,12 @@ export class StreamsUpstream implements TunnelUpstream, StreamPool {
   /** The stream is gone. */
   closed(): void {
     this.#openCount--
+  }
+
+  #take(): PooledStream | undefined {
+    const pooled = this.#idle.pop()
+    if (pooled !== undefined) this.#context.idle.delete(pooled)
+    return pooled
   }
 
   #open(isApart = false): PooledStream | undefined {
