@@ -58,6 +58,8 @@ export interface Socket {
    * Left out where a connection cannot die unnoticed.
    */
   keepAlive?(idleMs: number): void
+  /** Bytes came that nothing has read yet. Left out where that is not known. */
+  readonly hasUnread?: boolean
   /** Address of the far side, without port; empty on a unix socket. */
   readonly remoteAddress: string
   /**

@@ -120,7 +120,11 @@ export class Admission implements Deadline {
     first?.cut()
   }
 
-  /** The oldest provisional one of the address that has most of the oldest: a flood from one address must not cut those of others. */
+  /**
+   * The oldest provisional one of the address that has most of the oldest: a flood from one address must not cut those of
+   * others. One that has said something stays while there are silent ones: where hundreds come at once, all are accepted
+   * before the first is read.
+   */
   #firstOfMost(): Seat | undefined {
     const byAddress = new Map<string, Seat[]>()
     let looks = MAX_LOOKS
@@ -132,7 +136,7 @@ export class Admission implements Deadline {
     }
     let most: Seat[] = []
     for (const seats of byAddress.values()) if (seats.length > most.length) most = seats
-    return most[0]
+    return most.find(seat => !seat.hasSaidSomething) ?? most[0]
   }
 
   /** What a provisional seat came for is a tunnel: it needs room like any other. */
@@ -357,6 +361,11 @@ export class Seat {
   /** The connection is closed. */
   left(): void {
     this.#admission.leave(this, true)
+  }
+
+  /** It is the next to be read. */
+  get hasSaidSomething(): boolean {
+    return this.#socket.hasUnread === true
   }
 
   giveWay(patientSinceTick: number): boolean {

@@ -20,6 +20,7 @@ import { failure } from './gate.ts'
 import { type Lender, Lending } from './lending.ts'
 import type { Securing } from './securing.ts'
 import type { SessionSlot } from './tls-sessions.ts'
+import { hasUnread } from './unread.ts'
 
 export type RawSocket = Bun.Socket<Connection>
 
@@ -192,6 +193,11 @@ export class Connection implements Socket, Source, Lender {
     if (this.#near !== 'open') return false
     const descriptor = descriptorOf(this.raw)
     return descriptor !== undefined && !hasFarSide(descriptor)
+  }
+
+  get hasUnread(): boolean {
+    const descriptor = descriptorOf(this.raw)
+    return descriptor !== undefined && hasUnread(descriptor)
   }
 
   // ── Lending ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,6 +1,8 @@
 // The command line as operators run it: three servers and a Redis in processes of their own, of which one server is killed.
 
-import { expect } from 'bun:test'
+import { afterAll, expect } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { TunnelClient } from '../../src/index.ts'
 import { ask } from '../support/ask.ts'
@@ -12,6 +14,10 @@ import { within } from '../support/within.ts'
 const PROGRAM = join(import.meta.dir, '../../bin/localtunnels.ts')
 const TOKEN = 'a-token-of-tests'
 const ADMIN_TOKEN = 'an-admin-token-of-tests'
+
+/** What the servers keep, such as bans: not with what the user's own server keeps. */
+const state = mkdtempSync(join(tmpdir(), 'localtunnels-killed-'))
+afterAll(() => rmSync(state, { recursive: true, force: true }))
 
 /** `localtunnels server --cluster`, on any port. */
 class Server implements AsyncDisposable {
@@ -26,6 +32,7 @@ class Server implements AsyncDisposable {
       stdin: 'ignore',
       stdout: 'pipe',
       stderr: 'inherit',
+      env: { ...process.env, XDG_STATE_HOME: state },
     })
   }
 
