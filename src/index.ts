@@ -10,6 +10,7 @@ export type {
   HttpTunnelOptions,
   InboxWishOptions,
   OriginOptions,
+  RouteOptions,
   SharedTunnelOptions,
   TcpTunnelOptions,
   TlsTunnelOptions,

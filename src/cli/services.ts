@@ -211,6 +211,9 @@ export function openTunnel<Made>(
 
 function routesOf(routes: HttpServiceOptions['routes']): Pick<HttpTunnelOptions, 'routes'> {
   if (routes === undefined) return {}
-  const all = Object.entries(routes).map(([path, address]) => [path, addressTarget(address).options])
+  const all = Object.entries(routes).map(([path, { protocol, ...address }]) => [
+    path,
+    { ...addressTarget(address).options, ...(protocol && { protocol }) },
+  ])
   return { routes: Object.fromEntries(all) }
 }

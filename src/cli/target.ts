@@ -1,6 +1,7 @@
 // Where the app is, as the command line says: a port, host and port, a URL, a unix socket, or a folder.
 
 import type { HttpServiceOptions, ServiceConfig } from '../config/service.ts'
+import { splitProtocol } from '../config/target.ts'
 import { TunnelError } from '../errors.ts'
 import { formatUrl, isLoopback, parseHost } from '../names.ts'
 import { parsePort } from './flags.ts'
@@ -36,6 +37,9 @@ export interface TargetFlags {
   readonly folder?: string | undefined
   readonly isSpa?: boolean
 }
+
+/** Where the requests below a path go. */
+export type RouteFlag = Target['options'] & { readonly protocol?: 'h2c' | 'h2' }
 
 const DEFAULT_PORT = 3_000
 
@@ -77,13 +81,13 @@ export function parseTarget({ positional, port, host, isInsecure, folder, isSpa 
   throw unknownWord(positional)
 }
 
-/** `/api=8080`, `/ws=https://localhost:3001`: as `routes` of a tunnel; `undefined` without any. */
+/** `/api=8080`, `/ws=https://localhost:3001`, `/rpc=h2c://localhost:50051`: as `routes` of a tunnel; `undefined` without any. */
 export function parseRoutes(
   given: readonly string[],
   isInsecure: boolean,
-): Record<string, Target['options']> | undefined {
+): Record<string, RouteFlag> | undefined {
   if (given.length === 0) return undefined
-  const routes = new Map<string, Target['options']>()
+  const routes = new Map<string, RouteFlag>()
   for (const text of given) {
     const at = text.indexOf('=')
     const path = text.slice(0, Math.max(at, 0))
@@ -93,13 +97,14 @@ export function parseRoutes(
         `--route "${text}" is not a path and an app, such as /api=8080.`,
       )
     if (routes.has(path)) throw new TunnelError('OPTION_INVALID', `--route: ${path} is given twice.`)
+    const { protocol, address } = splitProtocol(text.slice(at + 1))
     const { options } = parseTarget({
-      positional: text.slice(at + 1),
+      positional: address,
       port: undefined,
       host: undefined,
       isInsecure,
     })
-    routes.set(path, options)
+    routes.set(path, protocol === undefined ? options : { ...options, protocol })
   }
   return Object.fromEntries(routes)
 }

@@ -32,6 +32,8 @@ export interface Registration {
   readonly isBoxed?: boolean
   /** What the server speaks to the app, if it is not HTTP/1.1. */
   readonly protocol?: 'h2c' | 'h2'
+  /** Likewise to the apps of routes. */
+  readonly isRouted?: boolean
   /** Instead of `resume`, on the JSON wire: a probe of the public side that proves this secret gets an answer. */
   readonly probeSecret?: string
 }

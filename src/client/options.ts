@@ -50,6 +50,12 @@ export interface OriginOptions {
   readonly hostHeader?: string
 }
 
+/** Where the requests below a path go. */
+export interface RouteOptions extends OriginOptions {
+  /** What this app speaks, as `protocol` of the tunnel says of its own. Default `http/1.1`, whatever the tunnel's own app speaks. */
+  readonly protocol?: 'http/1.1' | 'h2c' | 'h2'
+}
+
 /** What every tunnel may be told, whatever its kind. */
 export interface SharedTunnelOptions {
   /** A token for this tunnel alone. Default: that of the connection. One that does not open it: `NOT_ALLOWED`. */
@@ -104,7 +110,7 @@ export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
    * Paths with origins of their own: `{ '/api': 8080 }`, the value a port or what says where an app is. `/api` means
    * `/api`, `/api?…` and all of `/api/`; the longest one wins. At most 32. Streams wire only, else `KIND_REFUSED`.
    */
-  readonly routes?: Readonly<Record<string, number | OriginOptions>>
+  readonly routes?: Readonly<Record<string, number | RouteOptions>>
   /**
    * Shares the name with other clients that ask for it like this; requests go to the one with the fewest under way. With
    * `affinity` a visitor stays with the client it had first, told by a cookie or by its address; the first client's counts.
@@ -133,7 +139,7 @@ export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
   /**
    * `h2c`: the app speaks HTTP/2 without TLS, as servers of gRPC do. The server then speaks it, too, many exchanges on each connection,
    * to whatever visitors speak. For `port`, `unix` and an `http://` URL. `h2`: the same by TLS, for an `https://` URL whose app chooses
-   * it by ALPN, else `ORIGIN_TLS`. Default `http/1.1`. Routes stay HTTP/1.1. WebSockets: where the app takes extended
+   * it by ALPN, else `ORIGIN_TLS`. Default `http/1.1`. Routes name their own. WebSockets: where the app takes extended
    * CONNECT, else by HTTP/1.1 on the same port (`h2c`), else 501 `ORIGIN_NO_WEBSOCKET`.
    * Streams wire only.
    */

@@ -29,6 +29,7 @@ import type {
   HttpTunnelOptions,
   OriginOptions,
   RawTunnelOptions,
+  RouteOptions,
   TcpTunnelOptions,
   TlsTunnelOptions,
   TunnelClientOptions,
@@ -54,6 +55,8 @@ export interface RouteSettings {
   readonly path: string
   readonly origin: Origin
   readonly rewrite: HostRewrite
+  /** Its app speaks HTTP/2. */
+  readonly protocol?: 'h2c' | 'h2'
 }
 
 /** One tunnel, as it is to be registered. */
@@ -208,7 +211,10 @@ function reportRate(rate: number): number {
 export function httpTunnel(options: HttpTunnelOptions, environment: Environment, dial: Dial): TunnelSettings {
   const origin = originOf(options, dial, options.protocol)
   const verify = options.verify && verifySettings(options.verify, options.inbox !== undefined)
-  if (verify !== undefined && options.protocol !== undefined && options.protocol !== 'http/1.1')
+  const routes = routesOf(options.routes ?? {}, dial)
+  const own = protocolOf(options)
+  const isAnyHttp2 = [own, ...routes].some(({ protocol }) => protocol !== undefined)
+  if (verify !== undefined && isAnyHttp2)
     throw new TunnelError('OPTION_INVALID', 'verify and protocol exclude each other: webhooks are HTTP/1.1.')
   const checked = (one: Origin) => (verify?.isRequired ? verified(one, verify) : one)
   const isNamed = isNameGiven(options, environment)
@@ -224,17 +230,17 @@ export function httpTunnel(options: HttpTunnelOptions, environment: Environment,
     origin: checked(origin),
     rewrite: rewriteOf(options.hostHeader, origin),
     proxyProtocol: undefined,
-    routes: routesOf(options.routes ?? {}, dial).map(route => ({ ...route, origin: checked(route.origin) })),
+    routes: routes.map(route => ({ ...route, origin: checked(route.origin) })),
     ...(verify !== undefined && { verify }),
     isWildcard: options.wildcard ?? false,
     ...(options.wildcardHosts && { hosts: hostsOf(options.wildcardHosts, options.wildcard ?? false) }),
     ...hostNamesOf(options.hosts),
-    ...protocolOf(options),
+    ...own,
     ...inboxOf(options, isNamed),
     pool: affinityOf(options.pool, ['none', 'cookie', 'address']),
     health: options.health && {
       ...healthOf(options.health, origin, rewriteOf(options.hostHeader, origin)),
-      isHttp2: options.protocol !== undefined && options.protocol !== 'http/1.1',
+      isHttp2: own.protocol !== undefined,
     },
     guard: guardOf(options.guard),
   }
@@ -263,7 +269,7 @@ function inboxOf({ inbox }: HttpTunnelOptions, isNamed: boolean): Pick<TunnelSet
 }
 
 /** What the server is told: by TLS it is HTTP/2 that ALPN chose. */
-function protocolOf(options: HttpTunnelOptions): Pick<TunnelSettings, 'protocol'> {
+function protocolOf(options: RouteOptions): Pick<TunnelSettings, 'protocol'> {
   const { protocol = 'http/1.1', url, fetch, folder } = options
   if (protocol === 'http/1.1') return {}
   if (protocol !== 'h2c' && protocol !== 'h2')
@@ -294,16 +300,16 @@ function hostsOf(given: readonly string[], isWildcard: boolean): readonly string
   )
 }
 
-function routesOf(routes: Readonly<Record<string, number | OriginOptions>>, dial: Dial): RouteSettings[] {
+function routesOf(routes: Readonly<Record<string, number | RouteOptions>>, dial: Dial): RouteSettings[] {
   const all = Object.entries(routes).map(([given, where]) => {
     const path = given.replace(/\/+$/, '')
     // Clients take dot segments out of a path before they send it.
     if (!isRoutePath(path) || /\/\.\.?(?:\/|$)/.test(path))
       throw new TunnelError('OPTION_INVALID', `routes: "${given}" is not a path such as /api.`)
-    const options = typeof where === 'number' ? { port: where } : where
+    const options: RouteOptions = typeof where === 'number' ? { port: where } : where
     if (options.later) throw new TunnelError('OPTION_INVALID', `routes: ${path} cannot come later.`)
-    const origin = originOf(options, dial)
-    return { path, origin, rewrite: rewriteOf(options.hostHeader, origin) }
+    const origin = originOf(options, dial, options.protocol)
+    return { path, origin, rewrite: rewriteOf(options.hostHeader, origin), ...protocolOf(options) }
   })
   if (all.length > MAX_ROUTES)
     throw new TunnelError('OPTION_INVALID', `A tunnel has at most ${MAX_ROUTES} routes, not ${all.length}.`)

@@ -7,7 +7,13 @@ import type { OwnGuard } from '../own-guard.ts'
 import type { Carrier, CarrierHandler } from '../session/carrier.ts'
 import { Session, type SessionHandler } from '../session/session.ts'
 import { readyAccelerator } from '../sockets/ready-accelerator.ts'
-import { encodeControl, type GuardFields, parseServerMessage, type ServerMessage } from '../wire/control.ts'
+import {
+  encodeControl,
+  type GuardFields,
+  parseServerMessage,
+  type RegisterRoute,
+  type ServerMessage,
+} from '../wire/control.ts'
 import { MAX_FRAME_BYTES } from '../wire/frame.ts'
 import type { Connection, ConnectionEvents, Registration, Wish } from './connection.ts'
 import { join } from './join.ts'
@@ -15,7 +21,7 @@ import { OriginJoin } from './lanes/origin-join.ts'
 import { Links } from './links.ts'
 import type { Origin } from './origin.ts'
 import { bounded } from './origins/bounded.ts'
-import type { ClientSettings, TunnelSettings } from './settings.ts'
+import type { ClientSettings, RouteSettings, TunnelSettings } from './settings.ts'
 
 const LEAVE_TIMEOUT_MS = 2_000
 
@@ -137,7 +143,7 @@ export class StreamsConnection implements Connection {
         ...(token !== undefined && { token }),
         ...rewrite,
         ...(proxyProtocol !== undefined && { proxyProtocol }),
-        ...(routes.length > 0 && { routes: routes.map(one => ({ path: one.path, ...one.rewrite })) }),
+        ...(routes.length > 0 && { routes: routes.map(registerRoute) }),
         ...(isWildcard && { wildcard: true }),
         ...(hosts && { hosts }),
         ...(hostNames && { hostNames }),
@@ -150,7 +156,9 @@ export class StreamsConnection implements Connection {
     const registration = await this.#grantOf(promise, guard !== undefined, kind)
     const isHosted = hostNames === undefined || registration.isHosted === true
     const isBoxed = inbox === undefined || registration.isBoxed === true
-    if (isHosted && isBoxed && registration.protocol === protocol) return registration
+    const isSpoken = registration.protocol === protocol
+    const isRouted = registration.isRouted === true || routes.every(one => one.protocol === undefined)
+    if (isHosted && isBoxed && isSpoken && isRouted) return registration
     this.release(registration)
     if (!isHosted) throw new TunnelError('HOSTS_UNSUPPORTED')
     if (!isBoxed) throw new TunnelError('INBOX_REFUSED', 'The server has no inbox.')
@@ -331,6 +339,7 @@ export class StreamsConnection implements Connection {
       isGuarded: message.guarded === true,
       isHosted: message.hosted === true,
       isBoxed: message.boxed === true,
+      isRouted: message.routed === true,
     })
   }
 
@@ -365,4 +374,8 @@ async function definitionOf(guard: OwnGuard, { kind, name, port }: TunnelSetting
     'OPTION_INVALID',
     `The guard is larger than ${MAX_GUARD_BYTES} bytes: use ranges and patterns.`,
   )
+}
+
+function registerRoute({ path, rewrite, protocol }: RouteSettings): RegisterRoute {
+  return { path, ...rewrite, ...(protocol && { protocol }) }
 }

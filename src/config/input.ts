@@ -206,7 +206,7 @@ export interface ClientService {
   readonly protocol?: 'http/1.1' | 'h2c' | 'h2'
   /** What the app sees as Host: `preserve` (the visitor's), `rewrite` (the app's own, Origin too), or a host. Default: `preserve`. */
   readonly hostHeader?: string
-  /** Paths with an app of their own: a port, `host:port`, a URL, `unix:/path`. `/api` is `/api` and all below it; the longest wins. Default: none. */
+  /** Paths with an app of their own: a port, `host:port`, a URL, `unix:/path`; of an app that speaks HTTP/2 `h2c://host:port`, `h2c+unix:/path`, or `h2://host:port` by TLS. `/api` is `/api` and all below it; the longest wins. Default: none. */
   readonly routes?: Readonly<Record<string, number | string>>
   /** Whether the certificate of an `https://` app must be a trusted one. On this machine's own addresses it need not. Default: `true`. */
   readonly verifyOrigin?: boolean

@@ -4,13 +4,28 @@ import { resolve } from 'node:path'
 import { isValidPort, parseHost } from '../names.ts'
 
 /** An app by its address, as the options of a client name it. */
-export type RouteTarget =
+export type RouteTarget = (
   | { readonly port: number; readonly host?: string }
   | { readonly url: string }
   | { readonly unix: string }
+) & { readonly protocol?: 'h2c' | 'h2' }
 
-/** `8080`, `host:8080`, `http://…`, `unix:/path`. `undefined`: it is none of them. */
-export function parseRouteTarget(text: string, folder: string): RouteTarget | undefined {
+/** What an app speaks, and its address without that: of `h2c://host:port`, `h2c+unix:/path` and `h2://host`. */
+export function splitProtocol(text: string): { readonly protocol?: 'h2c' | 'h2'; readonly address: string } {
+  const [, clear, unix, secure] = /^(?:h2c:\/\/(.*)|h2c\+(unix:.*)|h2:\/\/(.*))$/is.exec(text) ?? []
+  if (clear !== undefined) return { protocol: 'h2c', address: `http://${clear}` }
+  if (unix !== undefined) return { protocol: 'h2c', address: unix }
+  return secure === undefined ? { address: text } : { protocol: 'h2', address: `https://${secure}` }
+}
+
+/** `8080`, `host:8080`, `http://…`, `unix:/path`, those of `splitProtocol`. `undefined`: it is none of them. */
+export function parseRouteTarget(given: string, folder: string): RouteTarget | undefined {
+  const { protocol, address } = splitProtocol(given)
+  const target = parseAddress(address, folder)
+  return protocol === undefined ? target : target && { ...target, protocol }
+}
+
+function parseAddress(text: string, folder: string): RouteTarget | undefined {
   if (/^\d+$/.test(text)) return isValidPort(Number(text)) ? { port: Number(text) } : undefined
   if (/^https?:\/\//i.test(text)) return URL.canParse(text) ? { url: text } : undefined
   if (/^unix:[^\0]/.test(text)) return { unix: resolve(folder, text.slice('unix:'.length)) }

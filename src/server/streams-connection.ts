@@ -395,7 +395,10 @@ export class StreamsConnection implements ClientConnection, Deadline {
         ? own
         : new RoutedUpstream(
             own,
-            routes.map((route, index) => ({ path: route.path, upstream: upstreamOf(1 + index, route) })),
+            routes.map((route, index) => ({
+              path: route.path,
+              upstream: upstreamOf(1 + index, route, route.protocol),
+            })),
           )
     this.reports.add(tunnel, number)
     this.#registered.set(number, { member, upstream, rule, url })
@@ -414,6 +417,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
       ...(message.hostNames !== undefined && { hosted: true }),
       ...(message.inbox !== undefined && { boxed: true }),
       ...(message.protocol !== undefined && { protocol: message.protocol }),
+      ...(routes.some(({ protocol }) => protocol !== undefined) && { routed: true }),
     })
     member.isWildcard = message.wildcard === true
     // More would be kept and never be used.

@@ -18,6 +18,8 @@ export interface HostRewrite {
 export interface RegisterRoute extends HostRewrite {
   /** `/api` means `/api`, `/api?…` and all of `/api/`. */
   readonly path: string
+  /** What its app speaks, as of the tunnel's own. Without it: HTTP/1.1. */
+  readonly protocol?: 'h2c' | 'h2'
 }
 
 /** How visitors are spread over the clients that share a name. */
@@ -165,6 +167,8 @@ export interface Granted {
   readonly boxed?: boolean
   /** The server speaks what was asked for. */
   readonly protocol?: 'h2c' | 'h2'
+  /** And to the apps of routes, at least one of which asked for something else than HTTP/1.1. */
+  readonly routed?: boolean
 }
 
 export interface Refused {
@@ -452,9 +456,11 @@ function parseRoutes(value: unknown): readonly RegisterRoute[] | undefined {
   for (const one of value) {
     if (typeof one !== 'object' || one === null) return undefined
     const path: unknown = Object.hasOwn(one, 'path') ? one.path : undefined
+    const protocol: unknown = Object.hasOwn(one, 'protocol') ? one.protocol : undefined
     const rewrite = parseRewrite(one)
     if (!isRoutePath(path) || rewrite === undefined) return undefined
-    routes.push({ path, ...rewrite })
+    if (protocol !== undefined && !isProtocol(protocol)) return undefined
+    routes.push({ path, ...rewrite, ...(protocol !== undefined && { protocol }) })
   }
   return routes
 }
@@ -471,7 +477,8 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
   if (fields === undefined) return undefined
   switch (fields.type) {
     case 'granted': {
-      const { ref, tunnel, name, url, port, resume, linkSecret, guarded, hosted, boxed, protocol } = fields
+      const { ref, tunnel, name, url, port, resume, linkSecret, guarded, hosted, boxed, protocol, routed } =
+        fields
       if (
         !isCount(ref) ||
         (port !== undefined && (!isCount(port) || port > 65_535)) ||
@@ -483,6 +490,7 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
         (guarded !== undefined && typeof guarded !== 'boolean') ||
         (hosted !== undefined && typeof hosted !== 'boolean') ||
         (boxed !== undefined && typeof boxed !== 'boolean') ||
+        (routed !== undefined && typeof routed !== 'boolean') ||
         (protocol !== undefined && !isProtocol(protocol))
       ) {
         return undefined
@@ -500,6 +508,7 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
         ...(hosted !== undefined && { hosted }),
         ...(boxed !== undefined && { boxed }),
         ...(protocol !== undefined && { protocol }),
+        ...(routed !== undefined && { routed }),
       }
     }
     case 'link-wanted':

@@ -69,7 +69,13 @@ const CLIENT = {
       'host-header': 'rewrite',
       'verify-origin': false,
       'origin-connect-timeout': 2_500,
-      routes: { '/api': 8080, '/ws': 'other:9000', '/s': 'unix:app.sock', '/u': 'https://localhost:1' },
+      routes: {
+        '/api': 8080,
+        '/ws': 'other:9000',
+        '/s': 'unix:app.sock',
+        '/u': 'https://localhost:1',
+        '/g': 'h2c://localhost:2',
+      },
       pool: { affinity: 'cookie' },
       health: {
         kind: 'http',
@@ -179,6 +185,7 @@ const CLIENT_MEANS = () => ({
           '/ws': { host: 'other', port: 9000 },
           '/s': { unix: files.path('app.sock') },
           '/u': { url: 'https://localhost:1' },
+          '/g': { url: 'http://localhost:2', protocol: 'h2c' },
         },
         pool: { affinity: 'cookie' },
         health: {

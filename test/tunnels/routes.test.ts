@@ -1,9 +1,13 @@
 // Paths with origins of their own: which path goes where, what the apps see, and what is refused.
 
 import { afterAll, expect, test } from 'bun:test'
+import { once } from 'node:events'
+import { createServer as createHttp1Server, type RequestListener } from 'node:http'
+import { createSecureServer, createServer } from 'node:http2'
+import type { AddressInfo } from 'node:net'
 import { parseRoutes } from '../../src/cli/target.ts'
 import { parseRequestHead, RequestHead } from '../../src/http/head.ts'
-import { TunnelClient } from '../../src/index.ts'
+import { type HttpTunnelOptions, TunnelClient } from '../../src/index.ts'
 import { DEFAULT_LIMITS } from '../../src/server/options.ts'
 import type { Exchange, TunnelUpstream } from '../../src/server/upstream.ts'
 import { RoutedUpstream } from '../../src/server/upstreams/routed.ts'
@@ -12,7 +16,9 @@ import { codeOf, next } from '../support/events.ts'
 import { headerOf, ok, readAnswer, readRequest, statusOf } from '../support/exchange.ts'
 import { FUZZ, Random } from '../support/random.ts'
 import { RawOrigin, rawDial } from '../support/raw.ts'
+import { control, speakingServer } from '../support/speaker.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
+import { TEST_CERT, TEST_KEY } from '../support/tls.ts'
 import { startServer, startTunnel } from '../support/tunnel.ts'
 
 const app = (name: string) =>
@@ -171,6 +177,58 @@ test('reports are those of the tunnel, whatever the route', async () => {
   expect(await seen).toMatchObject({ tunnel: 'app', path: '/api/x', status: 200 })
 })
 
+test('a route speaks what its own app speaks, whatever that of the tunnel does; replies and reports are as ever', async () => {
+  const version: RequestListener = (request, response) => response.end(request.httpVersion)
+  // Of HTTP/2 these requests have what `version` uses.
+  const http2Version = version as never
+  const apps = [
+    createHttp1Server(version),
+    createServer(http2Version),
+    createSecureServer({ cert: TEST_CERT, key: TEST_KEY }, http2Version),
+  ]
+  const ports = await Promise.all(
+    apps.map(async one => {
+      await once(one.listen(0, '127.0.0.1'), 'listening')
+      return (one.address() as AddressInfo).port
+    }),
+  )
+  const at = (index: number) => ({ port: ports[index] ?? 0, host: '127.0.0.1' })
+  const secure = { url: `https://127.0.0.1:${ports[2]}`, verifyOrigin: false, protocol: 'h2' } as const
+  const clear = { ...at(1), protocol: 'h2c' } as const
+  const look = async (options: HttpTunnelOptions) => {
+    await using tunnel = await startTunnel(options)
+    const answers = ['/', '/a/x', '/b/x'].map(path => ask(tunnel.port, tunnel.host, { path }))
+    return (await Promise.all(answers)).map(({ body }) => body)
+  }
+  expect(await look({ ...at(0), routes: { '/a': clear, '/b': secure } })).toEqual(['1.1', '2.0', '2.0'])
+  expect(await look({ ...clear, routes: { '/a': at(0), '/b': { ...at(0), protocol: 'http/1.1' } } })).toEqual(
+    ['2.0', '1.1', '1.1'],
+  )
+  for (const one of apps) one.close()
+})
+
+test('a server that does not know protocols of routes would speak HTTP/1.1: the tunnel is given back', async () => {
+  const { promise: released, resolve } = Promise.withResolvers<unknown>()
+  let granted = 0
+  using old = speakingServer(({ type, ref, tunnel, name }, say) => {
+    if (type === 'release') resolve(tunnel)
+    const grant = {
+      type: 'granted',
+      ref,
+      tunnel: ++granted * 3,
+      name,
+      url: 'http://app.localhost',
+      resume: 'secret',
+    }
+    if (type === 'register') say(control(grant))
+  })
+  await using client = new TunnelClient({ server: `http://127.0.0.1:${old.port}`, reconnect: false })
+  await client.http({ port: 1, subdomain: 'other', routes: { '/a': 1 } })
+  const wish = client.http({ port: 1, subdomain: 'app', routes: { '/a': { port: 1, protocol: 'h2c' } } })
+  expect(await codeOf(wish)).toBe('KIND_REFUSED')
+  expect(await released).toBe(6)
+})
+
 test('the JSON wire carries no routes, and says so', async () => {
   await using server = await startServer()
   const client = new TunnelClient({
@@ -195,6 +253,9 @@ test.each([
   [{ '/a': 99_999 }, 'PORT_INVALID'],
   [{ '/a': {} }, 'OPTION_INVALID'],
   [{ '/a': { port: 1, url: 'http://x' } }, 'OPTION_INVALID'],
+  [{ '/a': { port: 1, protocol: 'h2' as const } }, 'OPTION_INVALID'],
+  [{ '/a': { url: 'https://x', protocol: 'h2c' as const } }, 'OPTION_INVALID'],
+  [{ '/a': { port: 1, protocol: 'h3' as 'h2' } }, 'OPTION_INVALID'],
   [Object.fromEntries(Array.from({ length: 33 }, (_, n) => [`/${n}`, 1])), 'OPTION_INVALID'],
 ])('%j is refused with %s', async (given, code) => {
   const make = async () => new TunnelClient({ port: 3000, routes: given })
@@ -207,6 +268,14 @@ test('the command line: a path and an app, in all the ways an app can be said', 
     '/api': { port: 8080, host: 'localhost' },
     '/ws': { url: 'https://app.lan' },
     '/s': { unix: '/run/a=b' },
+  })
+  expect(
+    parseRoutes(['/a=h2c://app:50051', '/b=h2://localhost:8443', '/c=h2c+unix:/run/a', '/d=h2c:1'], false),
+  ).toEqual({
+    '/a': { url: 'http://app:50051', protocol: 'h2c' },
+    '/b': { url: 'https://localhost:8443', verifyOrigin: false, protocol: 'h2' },
+    '/c': { unix: '/run/a', protocol: 'h2c' },
+    '/d': { port: 1, host: 'h2c' },
   })
   for (const bad of [['api=1'], ['=1'], ['/api'], ['/a=1', '/a=2'], ['/a='], ['/a=:']])
     expect(() => parseRoutes(bad, false)).toThrow()

@@ -40,13 +40,17 @@ export class Inspection {
       origins: new Map(origins.map(one => [one.label, one])),
     }
     this.#tunnels.add(inspected)
+    const http2 = new Set<Origin>(
+      routes.filter(route => route.protocol !== undefined).map(route => route.origin),
+    )
+    if (settings.protocol !== undefined) http2.add(origin)
     const tap = (one: Origin) => {
       const place = {
         get tunnel() {
           return inspected.tunnel
         },
         service: one.label,
-        ...(one === origin && settings.protocol !== undefined && { isHttp2: true }),
+        ...(http2.has(one) && { isHttp2: true }),
       }
       return tapped(one, () => this.inspector?.capture.flows(kind, place))
     }

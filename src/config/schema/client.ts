@@ -225,7 +225,7 @@ export const SERVICE_FIELDS: Fields = {
     value: { type: 'map', keys: 'route', each: 'route', of: { type: 'target' } },
     kinds: ['http', 'folder'],
     meaning:
-      'Paths with an app of their own: a port, `host:port`, a URL, `unix:/path`. `/api` is `/api` and all below it; the longest wins',
+      'Paths with an app of their own: a port, `host:port`, a URL, `unix:/path`; of an app that speaks HTTP/2 `h2c://host:port`, `h2c+unix:/path`, or `h2://host:port` by TLS. `/api` is `/api` and all below it; the longest wins',
     default: 'none',
   },
   'verify-origin': {
