@@ -534,6 +534,8 @@ export interface ServerLimits {
   readonly maxHttp2Resets?: number
   /** Frames of one connection of HTTP/2 that say nothing, such as PING, SETTINGS (which count 8 times), PRIORITY and empty DATA. Default: `1024`. */
   readonly maxHttp2Noise?: number
+  /** 1xx answers of an app to one request. Default: `100`. */
+  readonly maxInterimAnswers?: number
   /** First byte to blank line of a request head, however slowly it drips. Default: `15s`. */
   readonly headTimeout?: number | string
   /** Connections to `tlsPort` whose first message is not complete; they have `headTimeoutMs` for it. Default: `4096`. */

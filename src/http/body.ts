@@ -1,5 +1,6 @@
 // Where a body ends: counts its bytes by the framing that the head announced, and can hand out the payload.
 
+import { copyBytes } from '../bytes.ts'
 import {
   BACKSLASH,
   COLON,
@@ -25,7 +26,14 @@ const MAX_TRAILERS = 64
 /** No forbidden trailer has a longer name. */
 const MAX_KNOWN_NAME = 32
 
-/** Gets payload without chunk framing: bytes[start, end), piece by piece, valid during the call. */
+/** Chunks up to this size are handed out together: each by itself would cost a write, or an array that is kept. */
+const SMALL_CHUNK_BYTES = 4_096
+const GATHERED_BYTES = 16_384
+
+/**
+ * Gets payload without chunk framing: bytes[start, end), piece by piece. The array is that of `feed`, or one of its own, in which
+ * small chunks were gathered.
+ */
 export type Payload = (bytes: Uint8Array, start: number, end: number) => void
 
 // States of a chunked body, in the order of the bytes (RFC 9112 section 7.1):
@@ -61,6 +69,8 @@ export class BodyFramer {
   complete = true
   /** Payload bytes so far, chunk framing not counted. */
   payloadBytes = 0
+  /** Bytes of chunk framing until `feed` stops, wherever it is then: they cost a hundred times as much as payload does. */
+  framingLeft: number = Number.POSITIVE_INFINITY
 
   readonly #payload: Payload | undefined
   readonly #trailer: Payload | undefined
@@ -73,6 +83,11 @@ export class BodyFramer {
   #trailers = 0
   #nameLength = 0
   readonly #name = new Uint8Array(MAX_KNOWN_NAME)
+  // Small chunks of one `feed` that were not handed out yet: the first, where it lies, or several in an array of their own.
+  #firstStart = 0
+  #firstEnd = 0
+  #gathered: Uint8Array | undefined
+  #gatheredBytes = 0
 
   /** `trailer`: gets what follows the last chunk in the same way, with the blank line. */
   constructor(payload?: Payload, trailer?: Payload) {
@@ -92,7 +107,8 @@ export class BodyFramer {
 
   /**
    * Takes bytes[start, end) as body. Answers the index just past the last byte that belongs to it, which is `end`
-   * while it goes on, or -1 when the framing is broken. After -1 the framer wants a new `begin`.
+   * while it goes on, or -1 when the framing is broken. After -1 the framer wants a new `begin`. It answers an earlier
+   * index, without being complete, once `framingLeft` is used up: the rest is to be fed again.
    */
   feed(bytes: Uint8Array, start: number, end: number): number {
     if (this.complete) return start
@@ -133,23 +149,82 @@ export class BodyFramer {
   }
 
   #feedChunks(bytes: Uint8Array, start: number, end: number): number {
+    const stop = this.#scanChunks(bytes, start, end)
+    if (this.#payload !== undefined) this.#handOut(bytes)
+    return stop
+  }
+
+  #scanChunks(bytes: Uint8Array, start: number, end: number): number {
+    const most = this.framingLeft
+    let framing = 0
     let at = start
     while (at < end) {
       if (this.#state === DATA) {
         const stop = Math.min(end, at + this.#left)
         this.#left -= stop - at
         if (this.#left === 0) this.#state = DATA_CR
-        this.#pay(bytes, at, stop)
+        if (this.#payload === undefined) this.payloadBytes += stop - at
+        else this.#gather(bytes, at, stop)
         at = stop
         continue
       }
-      const isTrailer = this.#state >= LINE
+      if (this.#state >= LINE) return this.#scanTrailers(bytes, at, end)
+      if (framing === most) break
+      framing++
       if (!this.#takeFraming(bytes[at]!)) return -1
-      if (isTrailer) this.#trailer?.(bytes, at, at + 1)
       at++
-      if (this.complete) return at
     }
+    this.framingLeft = most - framing
     return at
+  }
+
+  /** What follows the last chunk. Its length has a bound of its own. */
+  #scanTrailers(bytes: Uint8Array, start: number, end: number): number {
+    let at = start
+    while (at < end && !this.complete) {
+      if (!this.#takeFraming(bytes[at]!)) return -1
+      at++
+    }
+    this.#trailer?.(bytes, start, at)
+    return at
+  }
+
+  /** Hands out a piece of payload, or keeps it for the others of this `feed`. */
+  #gather(bytes: Uint8Array, start: number, end: number): void {
+    const count = end - start
+    if (count > SMALL_CHUNK_BYTES) {
+      this.#handOut(bytes)
+      return this.#pay(bytes, start, end)
+    }
+    if (this.#firstStart === this.#firstEnd && this.#gatheredBytes === 0) {
+      this.#firstStart = start
+      this.#firstEnd = end
+      return
+    }
+    if (this.#gatheredBytes + count > GATHERED_BYTES) this.#handOut(bytes)
+    this.#gathered ??= new Uint8Array(GATHERED_BYTES)
+    if (this.#firstEnd > this.#firstStart) this.#copy(bytes, this.#firstStart, this.#firstEnd)
+    this.#firstStart = this.#firstEnd = 0
+    this.#copy(bytes, start, end)
+  }
+
+  #copy(bytes: Uint8Array, start: number, end: number): void {
+    copyBytes(bytes, start, end, this.#gathered!, this.#gatheredBytes)
+    this.#gatheredBytes += end - start
+  }
+
+  /** Hands out what was gathered. */
+  #handOut(bytes: Uint8Array): void {
+    const [start, end, gathered, gatheredBytes] = [
+      this.#firstStart,
+      this.#firstEnd,
+      this.#gathered,
+      this.#gatheredBytes,
+    ]
+    this.#firstStart = this.#firstEnd = this.#gatheredBytes = 0
+    this.#gathered = undefined
+    if (end > start) this.#pay(bytes, start, end)
+    else if (gathered !== undefined && gatheredBytes > 0) this.#pay(gathered, 0, gatheredBytes)
   }
 
   /** One byte that is not payload. False when it may not be there. */

@@ -260,6 +260,11 @@ export interface ServerLimits {
    * with `ENHANCE_YOUR_CALM`.
    */
   readonly maxHttp2Noise: number
+  /**
+   * 1xx answers of an app to one request. Default 100 at once, more than any app needs to show that it is alive, and as many come back
+   * each second. Above: 502 `ORIGIN_INVALID`.
+   */
+  readonly maxInterimAnswers: number
   /** First byte to blank line of a request head, however slowly it drips. Default 15,000. Above: 408. `0`: none. */
   readonly headTimeoutMs: number
   /**
@@ -516,6 +521,7 @@ export const DEFAULT_LIMITS: ServerLimits = {
   maxHttp2Streams: 100,
   maxHttp2Resets: 256,
   maxHttp2Noise: 1_024,
+  maxInterimAnswers: 100,
   headTimeoutMs: 15_000,
   maxHellos: 4_096,
   maxVisitors: 32_768,
@@ -586,6 +592,7 @@ export const NEVER_ZERO: ReadonlySet<string> = new Set<keyof ServerLimits>([
   'maxHttp2Streams',
   'maxHttp2Resets',
   'maxHttp2Noise',
+  'maxInterimAnswers',
   'maxStreams',
   'maxClientStreams',
   'maxTunnels',

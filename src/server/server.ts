@@ -276,6 +276,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
         return room.limits
       },
       deadlines: room.deadlines,
+      turns: room.turns,
       controlHost: domains[0] ?? 'localhost',
       lost: name => room.lost(name),
       claimedElsewhere: name => this.#startupHold.isElsewhere(name),

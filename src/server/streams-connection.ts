@@ -456,6 +456,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
         return host.limits
       },
       deadlines: host.deadlines,
+      turns: host.turns,
       isShared,
       rewrite: hostHeader === undefined ? undefined : { host: hostHeader, origin },
       proxyProtocol,

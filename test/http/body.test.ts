@@ -223,3 +223,48 @@ test('one framer frames one body after another', () => {
     expect(framer.feed(new Uint8Array(9), 0, 9)).toBe(4)
   }
 })
+
+test('small chunks are handed out together, large ones where they lie', () => {
+  const pieces: { text: string; isOwn: boolean }[] = []
+  const large = 'y'.repeat(5_000)
+  const bytes = Buffer.from(
+    `1\r\na\r\n2\r\nbc\r\n${large.length.toString(16)}\r\n${large}\r\n3\r\ndef\r\n0\r\n\r\n`,
+  )
+  const framer = new BodyFramer((from, start, end) =>
+    pieces.push({ text: Buffer.from(from).toString('latin1', start, end), isOwn: from !== bytes }),
+  )
+  framer.begin('chunked', 0)
+  expect(framer.feed(bytes, 0, bytes.length)).toBe(bytes.length)
+  expect(pieces).toEqual([
+    { text: 'abc', isOwn: true },
+    { text: large, isOwn: false },
+    { text: 'def', isOwn: false },
+  ])
+  const many = Buffer.from(`${'1\r\nx\r\n'.repeat(40_000)}0\r\n\r\n`)
+  pieces.length = 0
+  framer.begin('chunked', 0)
+  framer.feed(many, 0, many.length)
+  expect(pieces.length).toBeLessThan(5)
+  expect(pieces.map(({ text }) => text).join('')).toBe('x'.repeat(40_000))
+})
+
+test('framing beyond framingLeft waits for another call', () => {
+  let payload = ''
+  const framer = new BodyFramer(
+    (from, start, end) => (payload += Buffer.from(from).toString('latin1', start, end)),
+  )
+  const bytes = Buffer.from(`${'5\r\nhello\r\n'.repeat(100)}0\r\nX: y\r\n\r\nnext`)
+  framer.begin('chunked', 0)
+  let at = 0
+  let calls = 0
+  while (!framer.complete) {
+    framer.framingLeft = 7
+    const next = framer.feed(bytes, at, bytes.length)
+    expect(next).toBeGreaterThan(at)
+    at = next
+    calls++
+  }
+  expect(bytes.toString('latin1', at)).toBe('next')
+  expect(payload).toBe('hello'.repeat(100))
+  expect(calls).toBeGreaterThan(60)
+})

@@ -3,6 +3,7 @@
 import type { Attack } from '../hostile/attack.ts'
 import { attacks as clientHellos } from './client-hellos.ts'
 import { attacks as controlFloods } from './control-floods.ts'
+import { attacks as costlyAnswers } from './costly-answers.ts'
 import { attacks as datagrams } from './datagrams.ts'
 import { attacks as descriptors } from './descriptors.ts'
 import { attacks as dyingThreads } from './dying-threads.ts'
@@ -34,6 +35,7 @@ export const ATTACKS: readonly Attack[] = [
   ...slowHeads,
   ...slowBodies,
   ...slowReaders,
+  ...costlyAnswers,
   ...halfUpgrades,
   ...idleConnections,
   ...newConnections,

@@ -17,6 +17,7 @@ export const SERVER_LIMITS: Readonly<Record<string, string>> = {
   maxHttp2Streams: 'Requests under way on one connection of HTTP/2',
   maxHttp2Resets: "Requests of one connection of HTTP/2 that the visitor resets, or the server for the visitor's faults, before their answer is complete",
   maxHttp2Noise: 'Frames of one connection of HTTP/2 that say nothing, such as PING, SETTINGS (which count 8 times), PRIORITY and empty DATA',
+  maxInterimAnswers: '1xx answers of an app to one request',
   headTimeoutMs: 'First byte to blank line of a request head, however slowly it drips',
   maxHellos: 'Connections to `tlsPort` whose first message is not complete; they have `headTimeoutMs` for it',
   maxVisitors: 'Connections of visitors at once, of all kinds, from `accept` on',

@@ -6,6 +6,7 @@ import type { Directory, DirectoryTimes, Node } from '../../directory.ts'
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import type { RequestHead } from '../../http/head.ts'
+import type { Turns } from '../../session/turns.ts'
 import type { Deadlines } from '../deadlines.ts'
 import type { ServerLimits } from '../options.ts'
 import type { Upstream } from '../upstream.ts'
@@ -21,6 +22,7 @@ const LOOK_AGAIN_MS = 100
 export interface ClusterHost {
   readonly limits: ServerLimits
   readonly deadlines: Deadlines
+  readonly turns: Turns
   readonly controlHost: string
   /** Another server holds the name: its tunnel here is over. */
   lost(name: string): void
@@ -237,6 +239,7 @@ export class Cluster {
     const peer = new Peer(node, {
       limits: this.#host.limits,
       deadlines: this.#host.deadlines,
+      turns: this.#host.turns,
       secret: this.#secret,
       controlHost: this.#host.controlHost,
       failed: error => this.#host.failed(error),

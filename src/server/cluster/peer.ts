@@ -2,6 +2,7 @@
 
 import type { Node } from '../../directory.ts'
 import type { Stream, StreamHandler } from '../../session/stream.ts'
+import type { Turns } from '../../session/turns.ts'
 import type { Address } from '../../socket.ts'
 import type { Deadlines } from '../deadlines.ts'
 import type { ServerLimits } from '../options.ts'
@@ -18,6 +19,7 @@ const DOWN_MS = 500
 export interface PeerContext {
   readonly limits: ServerLimits
   readonly deadlines: Deadlines
+  readonly turns: Turns
   readonly secret: string
   /** The control host of the servers. */
   readonly controlHost: string
@@ -53,6 +55,7 @@ export class Peer implements PeerChannelHost {
         return context.limits
       },
       deadlines: context.deadlines,
+      turns: context.turns,
       isShared: true,
       rewrite: undefined,
       proxyProtocol: undefined,

@@ -4,11 +4,14 @@ import { ERRORS, type ErrorCode } from '../../errors.ts'
 import { BodyFramer } from '../../http/body.ts'
 import type { AnswerStyle } from '../../http/forward.ts'
 import { parseResponseHead, type RequestHead, ResponseHead } from '../../http/head.ts'
+import { Allowance } from '../../http2/allowance.ts'
 import type { Stream } from '../../session/stream.ts'
 import type { Socket, Splice, SpliceDone } from '../../socket.ts'
 import { MOVED_HEADER } from '../cluster/peer-wire.ts'
+import { TICKS_PER_SECOND } from '../deadlines.ts'
 import { HeadBuffer } from '../head-buffer.ts'
 import type { Exchange, Visit } from '../upstream.ts'
+import { AnswerQueue } from './answer-queue.ts'
 import { addBody, scratch, writeAnswerHead, writeInterimHead, writeRequestHead } from './forwarded.ts'
 import { MIN_SPLICED_BYTES, RequestSender } from './request-sender.ts'
 import type { StreamsContext } from './streams-context.ts'
@@ -16,6 +19,9 @@ import type { StreamsContext } from './streams-context.ts'
 /** A body of this size in so few pieces will come like that again: half of what fits into a lane. */
 const EASY_ANSWER_BYTES = 32_768
 const EASY_PIECES = 2
+
+/** Chunk framing looked through at once: a quarter of a millisecond, while 512 KB in chunks of a byte would take four. */
+const FRAMING_BYTES_AT_ONCE = 32_768
 
 const CLOSE: AnswerStyle = { close: true, keepAlive10: false, dropsChunks: false }
 const CLOSE_PLAIN: AnswerStyle = { close: true, keepAlive10: false, dropsChunks: true }
@@ -70,10 +76,16 @@ export class StreamExchange implements Exchange {
   #pieces = 0
   /** The request was sent once more already. */
   #isSecondTry = false
+  /** 1xx answers that the origin may still send; `undefined`: it has sent none. */
+  #interims: Allowance | undefined
+  readonly #queue: AnswerQueue
+  /** Bytes that follow and whose credit was given back with the head that came with them. */
+  #accountedBytes = 0
 
   constructor(owner: ExchangeOwner, context: StreamsContext) {
     this.#owner = owner
     this.#context = context
+    this.#queue = new AnswerQueue(context.turns, (bytes, start, end) => this.#takePortion(bytes, start, end))
     this.#request = new RequestSender(context.limits, context.deadlines, () => this.#fail('ORIGIN_TIMEOUT'))
   }
 
@@ -88,6 +100,7 @@ export class StreamExchange implements Exchange {
     this.#stream = stream
     this.#phase = 'head'
     this.#pieces = 0
+    this.#interims = undefined
     const { limits, isShared, rewrite, peer, apps } = this.#context
     const { expectsContinue } = visit.head
     // A visitor that waits for "100 Continue" sends nothing else, so a silent origin would never be noticed.
@@ -143,6 +156,7 @@ export class StreamExchange implements Exchange {
   // ── From the origin ────────────────────────────────────────────────────────────────────────────────────────
 
   received(bytes: Uint8Array, start: number, end: number): void {
+    if (!this.#queue.isEmpty) return this.#queue.add(bytes, start, end)
     switch (this.#phase) {
       case 'head':
         this.#account(end - start)
@@ -172,6 +186,7 @@ export class StreamExchange implements Exchange {
   }
 
   ended(delivered: number): void {
+    if (!this.#queue.isEmpty) return this.#queue.endWith(() => this.ended(delivered))
     switch (this.#phase) {
       case 'head':
         return this.#retryOrFail('ORIGIN_CLOSED', delivered)
@@ -185,6 +200,7 @@ export class StreamExchange implements Exchange {
   }
 
   reset(code: ErrorCode, delivered: number): void {
+    if (!this.#queue.isEmpty) return this.#queue.endWith(() => this.reset(code, delivered))
     const isHeadAwaited = this.#phase === 'head'
     this.#stream = undefined
     const method = this.#visit?.head.method ?? ''
@@ -219,12 +235,16 @@ export class StreamExchange implements Exchange {
     const answer = this.#answer
     this.#pieces++
     let at = start
-    do {
+    for (;;) {
       const headEnd = parseResponseHead(answer, bytes, at, end, this.#context.limits, visit.head.method)
       if (headEnd === -1) return this.#fail('ORIGIN_INVALID')
       if (headEnd === 0) return this.#awaitMore(bytes, at, end)
       at = headEnd
-    } while (this.#passInterim(visit, answer))
+      if (answer.status >= 200 || answer.status === 101) break
+      if (!this.#mayBeInterim()) return this.#fail('ORIGIN_INVALID')
+      this.#passInterim(visit, answer)
+      if (this.#phase !== 'head') return
+    }
     this.#partialHead.clear()
     if (this.#context.peer !== undefined) {
       // No client has seen the request.
@@ -243,15 +263,20 @@ export class StreamExchange implements Exchange {
     this.#partialHead.add(bytes, at, end)
   }
 
+  /** Each 1xx answer is parsed and written by itself: without a bound an origin would keep the server busy with them. */
+  #mayBeInterim(): boolean {
+    const { limits, deadlines } = this.#context
+    const most = limits.maxInterimAnswers
+    this.#interims ??= new Allowance(most, most / TICKS_PER_SECOND)
+    return this.#interims.spend(1, deadlines.tick)
+  }
+
   /** Passes a 1xx answer on: a sign of life. An HTTP/1.0 visitor would not understand it. */
-  #passInterim(visit: Visit, answer: ResponseHead): boolean {
-    if (answer.status >= 200 || answer.status === 101) return false
+  #passInterim(visit: Visit, answer: ResponseHead): void {
     this.#owner.expectAnswer(this.#request.isDone ? this.#context.limits.originTimeoutMs : 0)
-    if (visit.head.minorVersion === 1) {
-      const end = writeInterimHead(answer, STAY_OPEN)
-      this.#write(visit, scratch, true, 0, end)
-    }
-    return true
+    if (visit.head.minorVersion === 0) return
+    const end = writeInterimHead(answer, STAY_OPEN)
+    this.#write(visit, scratch, true, 0, end)
   }
 
   /** Sends the head of the answer, and what of its body came with it, in one write. */
@@ -261,7 +286,7 @@ export class StreamExchange implements Exchange {
     if (answer.body === 'chunked' && visit.head.minorVersion === 0)
       return this.#beginPlain(visit, bytes, at, end)
     this.#framer.begin(answer.body, answer.contentLength)
-    const bodyEnd = this.#framer.feed(bytes, at, end)
+    const bodyEnd = this.#feed(bytes, at, end)
     if (bodyEnd === -1) return this.#fail('ORIGIN_INVALID')
     visit.answered(answer.status)
     this.#isDelimited = answer.body !== 'close'
@@ -276,7 +301,8 @@ export class StreamExchange implements Exchange {
       this.#write(visit, scratch, true, 0, headEnd)
       this.#write(visit, bytes, false, at, bodyEnd)
     }
-    this.#endIfComplete(bodyEnd < end)
+    this.#accountedBytes = end - bodyEnd
+    this.#goOn(bytes, bodyEnd, end)
   }
 
   /** HTTP/1.0 knows no chunks. Origins that send them all the same are common enough. */
@@ -288,18 +314,38 @@ export class StreamExchange implements Exchange {
     visit.answered(this.#answer.status)
     const headEnd = writeAnswerHead(this.#answer, CLOSE_PLAIN, visit)
     this.#write(visit, scratch, true, 0, headEnd)
-    const bodyEnd = this.#framer.feed(bytes, at, end)
-    if (bodyEnd === -1) return this.#fail('ORIGIN_INVALID')
-    this.#endIfComplete(bodyEnd < end)
+    const bodyEnd = this.#feed(bytes, at, end)
+    this.#accountedBytes = end - bodyEnd
+    this.#goOn(bytes, bodyEnd, end)
   }
 
   #takeBody(bytes: Uint8Array, start: number, end: number): void {
     this.#pieces++
-    const bodyEnd = this.#framer.complete ? start : this.#framer.feed(bytes, start, end)
+    this.#takePortion(bytes, start, end)
+  }
+
+  #takePortion(bytes: Uint8Array, start: number, end: number): void {
+    const bodyEnd = this.#framer.complete ? start : this.#feed(bytes, start, end)
     if (bodyEnd === -1) return this.#fail('ORIGIN_INVALID')
     if (this.#isUnchunked) this.#account(bodyEnd - start)
     else if (bodyEnd > start) this.#pass(bytes, start, bodyEnd)
-    this.#endIfComplete(bodyEnd < end)
+    this.#goOn(bytes, bodyEnd, end)
+  }
+
+  /** As `BodyFramer.feed`, of a portion. */
+  #feed(bytes: Uint8Array, start: number, end: number): number {
+    this.#framer.framingLeft = FRAMING_BYTES_AT_ONCE
+    return this.#framer.feed(bytes, start, end)
+  }
+
+  /** A portion ends at `at`. The rest comes now if there is time, and else in its turn. */
+  #goOn(bytes: Uint8Array, at: number, end: number): void {
+    if (at === -1) return this.#fail('ORIGIN_INVALID')
+    if (this.#framer.complete) return this.#endIfComplete(at < end || !this.#queue.isEmpty)
+    // A visitor that is gone has ended the exchange in the middle.
+    if (at === end || this.#phase !== 'body') return
+    if (this.#context.turns.hasTime) this.#takePortion(bytes, at, end)
+    else this.#queue.putBack(bytes, at, end)
   }
 
   /**
@@ -322,7 +368,10 @@ export class StreamExchange implements Exchange {
   }
 
   /** Gives the credit for bytes of the origin back, or later when the visitor cannot take more. */
-  #account(count: number): void {
+  #account(taken: number): void {
+    const before = Math.min(taken, this.#accountedBytes)
+    this.#accountedBytes -= before
+    const count = taken - before
     if (this.#isVisitorFull) this.#unconsumed += count
     else this.#stream?.consumed(count)
   }
@@ -353,7 +402,7 @@ export class StreamExchange implements Exchange {
     const { isDone } = this.#request
     const answer = this.#answer
     const isSound = this.#phase === 'body' && isDone && answer.keepAlive && answer.body !== 'close'
-    const isReusable = isSound && this.#stream?.peerEnded === false
+    const isReusable = isSound && this.#stream?.peerEnded === false && !this.#queue.isEnding
     if (this.#unconsumed > 0) this.drained()
     this.#end()
     if (isReusable) this.#owner.giveBack()
@@ -410,6 +459,8 @@ export class StreamExchange implements Exchange {
     this.#partialHead.clear()
     this.#unconsumed = 0
     this.#isVisitorFull = false
+    this.#queue.clear()
+    this.#accountedBytes = 0
     if (!this.#isUnchunked) return
     this.#isUnchunked = false
     this.#framer = new BodyFramer()

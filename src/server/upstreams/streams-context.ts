@@ -1,6 +1,7 @@
 // What the streams of one tunnel at one client share.
 
 import type { Session } from '../../session/session.ts'
+import type { Turns } from '../../session/turns.ts'
 import type { Deadlines } from '../deadlines.ts'
 import type { SessionTrunk } from '../lanes/session-trunk.ts'
 import type { ServerLimits } from '../options.ts'
@@ -31,6 +32,7 @@ export interface StreamsContext {
   readonly tunnel: number
   readonly limits: ServerLimits
   readonly deadlines: Deadlines
+  readonly turns: Turns
   /** Other clients hold the tunnel, too: what fails here may be tried there. */
   readonly isShared: boolean
   /** What the client wants instead of the visitor's Host and Origin. */

@@ -1,0 +1,64 @@
+// What of an answer waits for a turn of the event loop, because looking through it takes time, and how the stream ended behind it.
+
+import type { Turns, Waiting } from '../../session/turns.ts'
+
+export class AnswerQueue implements Waiting {
+  readonly #turns: Turns
+  readonly #take: (bytes: Uint8Array, start: number, end: number) => void
+  readonly #pieces: Uint8Array[] = []
+  #ending: (() => void) | undefined
+  /** Counts the answers: a piece can be the last of its own. */
+  #answer = 0
+
+  /** `take` does a portion of a piece, and puts back what is left of it. */
+  constructor(turns: Turns, take: (bytes: Uint8Array, start: number, end: number) => void) {
+    this.#turns = turns
+    this.#take = take
+  }
+
+  get isEmpty(): boolean {
+    return this.#pieces.length === 0
+  }
+
+  /** The stream has ended behind what waits. */
+  get isEnding(): boolean {
+    return this.#ending !== undefined
+  }
+
+  /** Keeps bytes[start, end) behind what waits: they arrived meanwhile. How many that can be is bounded by the stream's window. */
+  add(bytes: Uint8Array, start: number, end: number): void {
+    this.#pieces.push(bytes.subarray(start, end))
+  }
+
+  /** Keeps bytes[start, end) in front of what waits, until there is a turn. */
+  putBack(bytes: Uint8Array, start: number, end: number): void {
+    this.#pieces.unshift(bytes.subarray(start, end))
+    this.#turns.wait(this)
+  }
+
+  /** Calls `ending` once nothing waits. */
+  endWith(ending: () => void): void {
+    this.#ending = ending
+  }
+
+  turn(): void {
+    const piece = this.#pieces.shift()
+    if (piece === undefined) return
+    const answer = this.#answer
+    this.#take(piece, 0, piece.length)
+    if (this.#answer !== answer) return
+    if (this.#pieces.length > 0) return this.#turns.wait(this)
+    const ending = this.#ending
+    this.#ending = undefined
+    ending?.()
+  }
+
+  /** The answer is over. */
+  clear(): void {
+    this.#answer++
+    this.#ending = undefined
+    if (this.isEmpty) return
+    this.#pieces.length = 0
+    this.#turns.forget(this)
+  }
+}
