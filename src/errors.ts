@@ -142,6 +142,9 @@ export type ErrorCode =
   | 'GUARD_UNAVAILABLE'
   | 'GUARD_UNSUPPORTED'
   | 'GUARD_DIFFERS'
+  | 'POOL_DIFFERS'
+  | 'NOT_TAKEN'
+  | 'COPIES_REFUSED'
   | 'CREDENTIALS_THROTTLED'
   | 'INSPECT_TOKEN_REFUSED'
   | 'INSPECT_REFUSED'
@@ -1090,6 +1093,30 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     false,
     'Another client of the pool has another guard for this name.',
     'Give all clients of a pool the same guard and the same guard secret.',
+  ),
+  POOL_DIFFERS: entry(
+    211,
+    409,
+    'user',
+    false,
+    'Clients share this name in another way: all of them get a copy of each request, or each request goes to one.',
+    'Give all clients of a pool the same pool, or choose another name.',
+  ),
+  COPIES_REFUSED: entry(
+    212,
+    403,
+    'user',
+    false,
+    'The server is one of several, and copies no requests to all clients of a pool.',
+    'Leave out pool "all", or ask the operator for a server that runs alone.',
+  ),
+  NOT_TAKEN: entry(
+    210,
+    404,
+    'user',
+    false,
+    'No client takes this request: it does not match their filters.',
+    'See the option take of the clients of this name.',
   ),
   CREDENTIALS_THROTTLED: entry(
     199,

@@ -61,6 +61,8 @@ const BY_CODE: Partial<Record<ErrorCode, number>> = {
   GUARD_UNAVAILABLE: EXIT.refused,
   GUARD_UNSUPPORTED: EXIT.refused,
   GUARD_DIFFERS: EXIT.refused,
+  POOL_DIFFERS: EXIT.refused,
+  COPIES_REFUSED: EXIT.refused,
   PORT_IN_USE: EXIT.portInUse,
 }
 

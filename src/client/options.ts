@@ -88,6 +88,22 @@ export interface HealthOptions {
 }
 
 /** An HTTP tunnel: `client.http(…)`. */
+/**
+ * Every client that shares the name gets a copy of each request, and the visitor one answer. Bodies are bounded by the server's
+ * `maxCopyBodyBytes`. A WebSocket goes to one client.
+ */
+export interface CopyPool {
+  readonly to: 'all'
+  /**
+   * Whose answer the visitor gets; the first client's word counts. `first` (default): the first below 400, or the first of all when there
+   * is none. A label: the answer of that client, while it is connected and takes the request, else as `first`. 200 to 299: that status at
+   * once.
+   */
+  readonly answer?: string | number
+  /** What this client calls itself, for `answer` of the others: letters, digits, `.`, `_` and `-`, at most 63. Default: nothing. */
+  readonly label?: string
+}
+
 export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
   /**
    * The app gets webhooks, whose signatures are checked on this machine: the inspector shows what came of it, and with `require` a request
@@ -115,8 +131,18 @@ export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
    * Shares the name with other clients that ask for it like this; requests go to the one with the fewest under way. With
    * `affinity` a visitor stays with the client it had first, told by a cookie or by its address; the first client's counts.
    * Default: the name is this client's alone. One that others hold alone: `NAME_TAKEN`. Streams wire only.
+   *
+   * `{ to: 'all' }`: every client gets a copy of each request, as webhooks for several developers; see `CopyPool`. Clients that share
+   * the name in the other way: `POOL_DIFFERS`.
    */
-  readonly pool?: boolean | { readonly affinity: 'none' | 'cookie' | 'address' }
+  readonly pool?: boolean | { readonly affinity: 'none' | 'cookie' | 'address' } | CopyPool
+  /**
+   * The requests that the app gets, as a filter of `docs/inspector.md`: `POST path:/hooks/* body:"invoice.paid"`. Its keys are those of a
+   * request: `method`, `path`, `host`, `header`, `body`. Others are answered with 404 and `NOT_TAKEN`, or by another client of the pool. With
+   * `body` a request is kept until it is complete, up to 1 MiB; a longer one: `BODY_TOO_LARGE`. Default: all of them. What is no such
+   * filter: `OPTION_INVALID`.
+   */
+  readonly take?: string
   /**
    * Checks of the app by this client. While it is unwell it gets no new visitors: those of a pool go to others, else 503
    * `ORIGIN_UNHEALTHY`. Default none. Streams wire only.

@@ -14,11 +14,14 @@ import {
   isHostNames,
   isHosts,
   isInboxWish,
+  isPoolAnswer,
+  isPoolLabel,
   isRoutePath,
   MAX_HOST_NAMES,
   MAX_HOSTS,
   MAX_INBOX_PATHS,
   MAX_ROUTES,
+  type PoolAnswer,
   type TunnelKind,
 } from '../wire/control.ts'
 import type { HealthSettings } from './health.ts'
@@ -44,7 +47,8 @@ import { LateOrigin } from './origins/late.ts'
 import { dialThrough } from './proxies/dial.ts'
 import { proxyChooser } from './proxy.ts'
 import { guardToken, parseServer, type ServerAddress } from './server-address.ts'
-import { verified } from './webhooks/verified-origin.ts'
+import { judged } from './webhooks/judged-origin.ts'
+import { takeJudge } from './webhooks/take.ts'
 import { type VerifySettings, verifySettings } from './webhooks/verify-options.ts'
 
 /** The part of the environment that a client reads. */
@@ -90,6 +94,10 @@ export interface TunnelSettings {
   readonly inbox?: InboxWish
   /** It shares its name or port, and how. */
   readonly pool: Affinity | undefined
+  /** With `all`: whose answer a visitor gets. */
+  readonly poolAnswer?: PoolAnswer
+  /** With `all`: what this client calls itself. */
+  readonly poolLabel?: string
   readonly health: HealthSettings | undefined
   /** `http`: the app gets webhooks. */
   readonly verify?: VerifySettings
@@ -216,7 +224,15 @@ export function httpTunnel(options: HttpTunnelOptions, environment: Environment,
   const isAnyHttp2 = [own, ...routes].some(({ protocol }) => protocol !== undefined)
   if (verify !== undefined && isAnyHttp2)
     throw new TunnelError('OPTION_INVALID', 'verify and protocol exclude each other: webhooks are HTTP/1.1.')
-  const checked = (one: Origin) => (verify?.isRequired ? verified(one, verify) : one)
+  const take = options.take === undefined ? undefined : takeJudge(options.take)
+  if (take !== undefined && options.protocol !== undefined && options.protocol !== 'http/1.1')
+    throw new TunnelError('OPTION_INVALID', 'take and protocol exclude each other: filters read HTTP/1.1.')
+  const checked = (one: Origin) => {
+    const signed = verify?.isRequired
+      ? judged(one, async () => (await import('./webhooks/signature-judge.ts')).signatureJudge(verify))
+      : one
+    return take === undefined ? signed : judged(signed, () => take)
+  }
   const isNamed = isNameGiven(options, environment)
   if (options.exact && !isNamed)
     throw new TunnelError('OPTION_INVALID', 'exact is for a name that is asked for: there is no subdomain.')
@@ -237,7 +253,7 @@ export function httpTunnel(options: HttpTunnelOptions, environment: Environment,
     ...hostNamesOf(options.hosts),
     ...own,
     ...inboxOf(options, isNamed),
-    pool: affinityOf(options.pool, ['none', 'cookie', 'address']),
+    ...httpPoolOf(options.pool),
     health: options.health && {
       ...healthOf(options.health, origin, rewriteOf(options.hostHeader, origin)),
       isHttp2: own.protocol !== undefined,
@@ -429,6 +445,31 @@ function affinityOf(
   const affinity = pool === true ? 'none' : pool.affinity
   if (known.includes(affinity)) return affinity
   throw new TunnelError('OPTION_INVALID', `pool.affinity: "${affinity}" is none of ${known.join(', ')}.`)
+}
+
+/** Of an HTTP tunnel. Throws `OPTION_INVALID`. */
+function httpPoolOf(
+  pool: HttpTunnelOptions['pool'],
+): Pick<TunnelSettings, 'pool' | 'poolAnswer' | 'poolLabel'> {
+  if (typeof pool !== 'object' || !('to' in pool))
+    return { pool: affinityOf(pool, ['none', 'cookie', 'address']) }
+  const { to, answer, label } = pool
+  if (to !== 'all') throw new TunnelError('OPTION_INVALID', `pool.to: "${String(to)}" is not "all".`)
+  if (answer !== undefined && !isPoolAnswer(answer))
+    throw new TunnelError(
+      'OPTION_INVALID',
+      `pool.answer: ${String(answer)} is none of first, the label of a client, and a status from 200 to 299.`,
+    )
+  if (label !== undefined && !isPoolLabel(label))
+    throw new TunnelError(
+      'OPTION_INVALID',
+      `pool.label: "${String(label)}" is no label: 1 to 63 letters, digits, ., _ and -, not digits alone, and not first.`,
+    )
+  return {
+    pool: 'all',
+    ...(answer !== undefined && { poolAnswer: answer }),
+    ...(label !== undefined && { poolLabel: label }),
+  }
 }
 
 /** It travels in a header: anything else would be refused for a reason that nobody sees. */

@@ -130,6 +130,8 @@ export class StreamsConnection implements Connection {
       protocol,
       proxyProtocol,
       pool,
+      poolAnswer,
+      poolLabel,
       inbox,
     } = settings
     this.#session.sendControl(
@@ -150,6 +152,8 @@ export class StreamsConnection implements Connection {
         ...(protocol && { protocol }),
         ...(inbox && { inbox }),
         ...(pool !== undefined && { pool }),
+        ...(poolAnswer !== undefined && { poolAnswer }),
+        ...(poolLabel !== undefined && { poolLabel }),
         ...(guard && { guard }),
       }),
     )

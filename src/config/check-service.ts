@@ -5,7 +5,7 @@ import { type Check, pathOf } from './check.ts'
 import { FORMS } from './forms.ts'
 import { SERVICE_FIELDS } from './schema/client.ts'
 import { GUARD_FIELDS, RAW_GUARD_KEYS } from './schema/guard.ts'
-import type { HealthOptions, HttpServiceOptions, ServiceConfig, ServiceKind } from './service.ts'
+import type { HealthOptions, ServiceConfig, ServiceKind } from './service.ts'
 import type { RouteTarget } from './target.ts'
 
 /** What the table says of one service. */
@@ -23,9 +23,16 @@ export interface CheckedService {
   readonly hosts?: readonly string[]
   readonly remotePort?: number
   readonly routes?: ReadonlyMap<string, RouteTarget>
-  readonly pool?: boolean | HttpServiceOptions['pool']
+  readonly pool?: boolean | GivenPool
   readonly health?: Partial<HealthOptions>
   readonly guard?: unknown
+}
+
+interface GivenPool {
+  readonly affinity?: 'none' | 'cookie' | 'address'
+  readonly to?: 'one' | 'all'
+  readonly answer?: string | number
+  readonly label?: string
 }
 
 /** `undefined`: there is a fault that leaves nothing to say. */
@@ -53,7 +60,7 @@ export function checkService(
   const options = {
     ...rest,
     ...(routes !== undefined && { routes: Object.fromEntries(routes) }),
-    ...(pool && { pool: { affinity: 'none', ...(pool === true ? {} : pool) } }),
+    ...(pool && { pool: poolOf(pool) }),
     ...(health && { health: { kind: 'tcp', ...health } }),
     ...(guard !== undefined && { guard: plainOf(guard) }),
   }
@@ -64,6 +71,7 @@ export function checkService(
   if (typeof pool === 'object' && pool.affinity === 'cookie' && kind !== 'http' && kind !== 'folder') {
     check.fault(`${path}.pool.affinity`, `${path}.pool.affinity "cookie" is for http: ${kind} has "address"`)
   }
+  if (typeof pool === 'object') checkCopies(`${path}.pool`, kind, pool, check)
   if (check.isGiven(`${path}.wildcard-hosts`) && checked.wildcard !== true) {
     check.fault(`${path}.wildcard-hosts`, `${path}.wildcard-hosts is for wildcard = true`)
   }
@@ -83,6 +91,23 @@ export function checkService(
   }
   taken.take(`subdomain "${subdomain}"`, where)
   return service(name, kind === 'folder' ? 'http' : kind, { ...options, subdomain })
+}
+
+function poolOf(pool: true | GivenPool) {
+  if (pool === true) return { affinity: 'none' }
+  const { to, affinity = 'none', ...rest } = pool
+  return to === 'all' ? { to, ...rest } : { affinity }
+}
+
+function checkCopies(path: string, kind: string, pool: GivenPool, check: Check): void {
+  const isCopied = pool.to === 'all'
+  if (isCopied && kind !== 'http' && kind !== 'folder')
+    check.fault(`${path}.to`, `${path}.to "all" is for http: connections have no copies`)
+  if (isCopied && pool.affinity !== undefined)
+    check.fault(`${path}.affinity`, `${path}.affinity is for to = "one": all get a copy`)
+  for (const key of ['answer', 'label'] as const)
+    if (!isCopied && pool[key] !== undefined)
+      check.fault(`${path}.${key}`, `${path}.${key} is for to = "all"`)
 }
 
 /** The options were checked against the table and for their kind; if not, there is a fault, and nobody sees this. */

@@ -109,7 +109,7 @@ export class Check {
       case 'list':
         return this.#list(node, value, path)
       case 'either': {
-        const fitting = value.of.find(one => (one.type === 'table') === (node.kind === 'table'))
+        const fitting = fittingOf(node, value.of)
         return fitting === undefined
           ? this.#wrong(node, path, 'another value')
           : this.#value(node, fitting, path)
@@ -220,4 +220,11 @@ function label(path: string): string {
 export function pathOf(path: string, key: string): string {
   const part = /^[\w-]+$/.test(key) ? key : JSON.stringify(key)
   return path === '' ? part : `${path}.${part}`
+}
+
+/** Which of several a node means: by its form, and else the first that is no table. */
+function fittingOf(node: Node, of: readonly Value[]): Value | undefined {
+  if (node.kind === 'table') return of.find(({ type }) => type === 'table')
+  const type = node.kind === 'list' ? 'list' : node.kind === 'value' ? typeof node.value : ''
+  return of.find(one => one.type === type) ?? of.find(one => one.type !== 'table')
 }

@@ -40,6 +40,12 @@ export interface ClientLimits {
 export interface ClientServicePool {
   /** Whether a visitor stays with one client: by a cookie (http), by the address, or not. Default: `none`. */
   readonly affinity?: 'none' | 'cookie' | 'address'
+  /** Whether each request goes to one client, or every client gets a copy (http; webhooks.md). Default: `one`. */
+  readonly to?: 'one' | 'all'
+  /** With `to = "all"`: what is answered. `first`: the first answer below 400, or the first; a client's `label`: its answer; a status: that, at once. Default: `first`. */
+  readonly answer?: string | number
+  /** With `to = "all"`: what this client calls itself, for `answer`. Default: none. */
+  readonly label?: string
 }
 
 /** The table `service.health`. */
@@ -224,6 +230,8 @@ export interface ClientService {
   readonly health?: ClientServiceHealth
   /** The app gets webhooks, whose signatures are checked on this machine (webhooks.md). Default: nothing is checked. */
   readonly verify?: ClientServiceVerify
+  /** Filter of the requests that the app gets, such as `POST path:/hooks/* body:"invoice.paid"`; others are answered with 404, or by another client of the pool (webhooks.md). Default: all. */
+  readonly take?: string
   /** Webhooks that come while no client is there wait on the server, if its operator allows it (webhooks.md). Default: none wait. */
   readonly inbox?: ClientServiceInbox
   /** Who may visit: all walls must let a visitor pass, and one of the ways in is enough. Default: everybody. */
@@ -538,6 +546,10 @@ export interface ServerLimits {
   readonly maxInterimAnswers?: number
   /** First byte to blank line of a request head, however slowly it drips. Default: `15s`. */
   readonly headTimeout?: number | string
+  /** Body of a request that every client of a pool gets a copy of, framing included: it is kept until all have taken it. Default: `1MiB`. */
+  readonly maxCopyBody?: number | string
+  /** Such bodies in memory, all requests together. Default: `64MiB`. */
+  readonly maxCopied?: number | string
   /** Connections to `tlsPort` whose first message is not complete; they have `headTimeoutMs` for it. Default: `4096`. */
   readonly maxHellos?: number
   /** Connections of visitors at once, of all kinds, from `accept` on. Default: `32768`. */

@@ -15,7 +15,8 @@ export type ServiceKind = ServiceConfig['kind']
 
 /** Exactly one of `port`, `url`, `unix` and `folder` is there. */
 export interface HttpServiceOptions extends Shared {
-  readonly pool?: { readonly affinity: 'none' | 'cookie' | 'address' }
+  readonly pool?: { readonly affinity: 'none' | 'cookie' | 'address' } | CopyPoolOptions
+  readonly take?: string
   readonly port?: number
   readonly host?: string
   readonly url?: string
@@ -74,6 +75,13 @@ interface Shared {
   readonly token?: string
   readonly health?: HealthOptions
   readonly guard?: GuardOptions
+}
+
+/** All get a copy. */
+export interface CopyPoolOptions {
+  readonly to: 'all'
+  readonly answer?: string | number
+  readonly label?: string
 }
 
 /** Cookies are for those who speak HTTP. */

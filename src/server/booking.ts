@@ -5,6 +5,7 @@ import type { RequestHead } from '../http/head.ts'
 import { parentOf } from '../http/tracing.ts'
 import type { Pass, Reading, Refusal } from '../plugin.ts'
 import type { Account } from '../unsent.ts'
+import type { PoolAnswer } from '../wire/control.ts'
 import type { AnswerDeadline } from './answer-deadline.ts'
 import type { ClientReports } from './clients.ts'
 import type { Cluster } from './cluster/cluster.ts'
@@ -23,6 +24,7 @@ import type { Shapes } from './shaping.ts'
 import type { Tunnel } from './tunnels.ts'
 import type { Upstream } from './upstream.ts'
 import { AnswerUpstream } from './upstreams/answer.ts'
+import { type CopyEnd, type CopyHost, CopyingUpstream } from './upstreams/copying.ts'
 import type { Chosen, Visitor, VisitorGate } from './visitor-gate.ts'
 
 /** Books requests. */
@@ -42,6 +44,8 @@ export interface BookingHost {
   pressureOf(tunnel: Tunnel): Pressure | undefined
   /** How fast a visitor of the tunnel may be; `undefined`: as fast as it goes. */
   shapesOf(tunnel: Tunnel, address: string): Shapes | undefined
+  /** Bodies of requests that are copied to all clients of a pool. */
+  readonly copyBodies: Pick<CopyHost, 'maxBodyBytes' | 'take' | 'give'>
   /** What an upstream becomes when middlewares wrap it; the same one when there are none. */
   wrapped(upstream: Upstream, wrapping: Wrapping): Upstream
   /** Calls `over` when the time is over. */
@@ -99,6 +103,8 @@ export class Booking implements Visitor, Wrapping {
   /** It is for a host below the tunnel's own. */
   #isBelow = false
   #member: Member | undefined
+  /** Of those that got a copy, the one whose answer the visitor gets. */
+  #winner: Member | undefined
   /** Members that failed it. */
   #tried: Set<Member> | undefined
   /** Where its client gets reports of it, and its number there; 0: the client wants none. */
@@ -250,7 +256,7 @@ export class Booking implements Visitor, Wrapping {
 
   /** Whose limit bytes of the answer count against that the visitor does not take. */
   get account(): Account | undefined {
-    return this.#member?.holder
+    return (this.#member ?? this.#winner)?.holder
   }
 
   /** How fast the visitor may be; `undefined`: as fast as it goes, or it is no tunnel's. */
@@ -366,7 +372,7 @@ export class Booking implements Visitor, Wrapping {
       requestBytes,
       answerBytes,
       ...(code !== undefined && { code }),
-      ...this.#member?.served,
+      ...(this.#member ?? this.#winner)?.served,
     })
     this.#stopKeeping?.()
     if (this.#pressure !== undefined) {
@@ -429,22 +435,59 @@ export class Booking implements Visitor, Wrapping {
     if (chosen.kind === 'holding')
       return { kind: 'holding', hold: held => chosen.hold(outcome => held(this.#routeTo(outcome))) }
     if (chosen.upstream === undefined) return refusal('CLIENT_GONE')
+    const { tunnel } = chosen
+    if (tunnel.pool?.isCopied(this.head) === true) return this.#copiedTo(tunnel, tunnel.pool.answer)
     this.#servedBy(chosen)
     return { kind: 'upstream', upstream: this.#host.wrapped(chosen.upstream, this) }
+  }
+
+  /** Every client of the pool gets it. */
+  #copiedTo(tunnel: Tunnel, answer: PoolAnswer): Route {
+    this.#sent()
+    const { maxBodyBytes, take, give } = this.#host.copyBodies
+    const upstream = new CopyingUpstream({
+      maxBodyBytes,
+      members: tunnel.able,
+      answer,
+      take,
+      give,
+      began: member => this.#copyBegan(member),
+      won: member => {
+        this.#winner = member
+      },
+    })
+    return { kind: 'upstream', upstream: this.#host.wrapped(upstream, this) }
+  }
+
+  #copyBegan(member: Member): CopyEnd {
+    const { tunnel, client } = member
+    member.began()
+    const reports = client?.reports
+    const report = reports?.begun(tunnel, this.head) ?? 0
+    return (status, answerBytes, code) => {
+      const durationMs = msSince(this.#startedAt)
+      reports?.finished(tunnel, report, status || statusOf(code), durationMs, answerBytes, code)
+      member.finished()
+    }
   }
 
   /** The request is this member's, whose client gets a report. */
   #servedBy(member: Member): void {
     member.began()
+    this.#sent()
+    this.#member = member
+    this.#reports = member.client?.reports
+    this.#report = this.#reports?.begun(member.tunnel, this.head) ?? 0
+  }
+
+  /** It is on its way to a client. */
+  #sent(): void {
     if (this.#answerTimeoutMs > 0)
       this.#answerDeadline ??= this.#host.answerDeadline(this.#answerTimeoutMs, () =>
         this.#arrival.breakOff('ORIGIN_TIMEOUT'),
       )
     if (this.#host.hasServerTiming) this.#sentAt = performance.now()
     this.#watched?.sent()
-    this.#member = member
-    this.#reports = member.client?.reports
-    this.#report = this.#reports?.begun(member.tunnel, this.head) ?? 0
   }
 }
 

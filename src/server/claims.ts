@@ -138,6 +138,8 @@ export async function claimInCluster(
 ): Promise<Claimed> {
   const { kind, name = '', hostNames = [], pool, resume } = wish
   if (kind !== 'http' && kind !== 'tls') return claim(wish, claiming, host)
+  // Another server would copy to its own clients only.
+  if (pool === 'all') return 'COPIES_REFUSED'
   const refusal =
     refusalOf(wish, claiming.rule, host.terms) ??
     refusalOfName(name) ??
@@ -171,11 +173,11 @@ export async function claimNameInCluster(
 }
 
 export function claim(wish: Register, claiming: Claiming, host: ClaimHost): Claimed | Promise<Claimed> {
-  const { kind, name = '', port = 0, resume, pool, hostNames = [] } = wish
+  const { kind, name = '', port = 0, resume, pool, poolAnswer, hostNames = [] } = wish
   const refusal = refusalOf(wish, claiming.rule, host.terms)
   if (refusal !== undefined) return refusal
   const { holder, guard } = claiming
-  const claimant = { resume, pool, holder, guard }
+  const claimant = { resume, pool, poolAnswer, holder, guard }
   if (kind === 'http' || kind === 'tls')
     return [name, ...hostNames].some(one => host.isBlocked?.(one))
       ? 'BLOCKED'

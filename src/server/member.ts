@@ -29,6 +29,8 @@ export class Member implements Deadline {
   #idle: (() => void) | undefined
   /** What a pool tells it by: the same after a reconnect, and it can be neither guessed nor traced back to the secret. */
   tag = ''
+  /** What its client calls itself among those of a pool. */
+  label: string | undefined
   dueTick = 0
   /** SHA-256 of the resume secret; `undefined` for a JSON client, which has none. */
   #resumeHash: Buffer | undefined

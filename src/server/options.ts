@@ -268,6 +268,13 @@ export interface ServerLimits {
   /** First byte to blank line of a request head, however slowly it drips. Default 15,000. Above: 408. `0`: none. */
   readonly headTimeoutMs: number
   /**
+   * Body of a request that every client of a pool gets a copy of, framing included: it is kept until all have taken it. Default
+   * 1,048,576, more than providers of webhooks send. Longer: `BODY_TOO_LARGE`.
+   */
+  readonly maxCopyBodyBytes: number
+  /** Such bodies in memory, all requests together. Default 67,108,864. Above: `TUNNEL_BUSY`. */
+  readonly maxCopiedBytes: number
+  /**
    * Connections to `tlsPort` whose first message is not complete; they have `headTimeoutMs` for it. Default 4,096, of at
    * most 32 KiB each. Above: the one that took longest is cut.
    */
@@ -523,6 +530,8 @@ export const DEFAULT_LIMITS: ServerLimits = {
   maxHttp2Noise: 1_024,
   maxInterimAnswers: 100,
   headTimeoutMs: 15_000,
+  maxCopyBodyBytes: 1_048_576,
+  maxCopiedBytes: 67_108_864,
   maxHellos: 4_096,
   maxVisitors: 32_768,
   maxAddressVisitors: 8_192,
@@ -613,6 +622,8 @@ export const NEVER_ZERO: ReadonlySet<string> = new Set<keyof ServerLimits>([
   'maxAllBufferedBytes',
   'maxAllInputBytes',
   'maxClients',
+  'maxCopyBodyBytes',
+  'maxCopiedBytes',
   'maxHellos',
   'maxVisitors',
   'maxCarrierBacklogBytes',

@@ -3,7 +3,7 @@
 import { latin1 } from '../http/characters.ts'
 import { findCookie } from '../http/cookie.ts'
 import type { RequestHead } from '../http/head.ts'
-import type { Affinity } from '../wire/control.ts'
+import type { Affinity, PoolAnswer } from '../wire/control.ts'
 import type { Member } from './member.ts'
 
 /** Clients behind one name, those that are reconnecting included. */
@@ -24,11 +24,19 @@ export interface Asking {
 
 export class Pool {
   readonly affinity: Affinity
+  /** With `all`: whose answer the visitor gets. */
+  readonly answer: PoolAnswer
   /** Where the search for the least busy one begins: among equals each gets its turn. */
   #turn = 0
 
-  constructor(affinity: Affinity) {
+  constructor(affinity: Affinity, answer: PoolAnswer = 'first') {
     this.affinity = affinity
+    this.answer = answer
+  }
+
+  /** Each of its clients gets a copy of each request. What switches protocols goes to one of them. */
+  isCopied(head: RequestHead): boolean {
+    return this.affinity === 'all' && head.upgrade === ''
   }
 
   /** Picks one that is there, healthy and not `tried` yet. */

@@ -9,6 +9,7 @@ import type { Bans } from './admin/bans.ts'
 import type { Wrapping } from './booking.ts'
 import { clientAddress } from './client-address.ts'
 import type { Cluster } from './cluster/cluster.ts'
+import { CopyBodies } from './copy-bodies.ts'
 import { Deadlines } from './deadlines.ts'
 import type { Arrival } from './front.ts'
 import { Guards } from './guards.ts'
@@ -80,6 +81,8 @@ export class ServerRoom {
   closing: string | undefined
   /** What clients hold, by token or address. */
   readonly holdings: Holdings = new Holdings(() => this.limits)
+  /** Bodies that are copied to all clients of a pool. */
+  readonly copyBodies: CopyBodies = new CopyBodies(() => this.limits)
   /** Flows of all UDP tunnels. */
   readonly flows: { count: number } = { count: 0 }
   readonly #events: ServerEvents

@@ -5,6 +5,7 @@ import { AnswerDeadline } from './answer-deadline.ts'
 import { Booking, type BookingDesk, type BookingHost, type Wrapping } from './booking.ts'
 import { PEER_PROTOCOL } from './cluster/peer-wire.ts'
 import { type ControlHost, controlRoute } from './control.ts'
+import type { CopyBodies } from './copy-bodies.ts'
 import type { Exchanges } from './exchanges.ts'
 import { type Arrival, type Route, refusal } from './front.ts'
 import type { Metrics } from './metrics.ts'
@@ -76,6 +77,10 @@ export class Serving implements BookingDesk, BookingHost {
 
   get metrics(): Metrics | undefined {
     return this.#room.metrics
+  }
+
+  get copyBodies(): CopyBodies {
+    return this.#room.copyBodies
   }
 
   wrapped(upstream: Upstream, wrapping: Wrapping): Upstream {

@@ -420,6 +420,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
       ...(routes.some(({ protocol }) => protocol !== undefined) && { routed: true }),
     })
     member.isWildcard = message.wildcard === true
+    member.label = message.poolLabel
     // More would be kept and never be used.
     member.hosts = (message.hosts ?? []).slice(0, limits.maxHostsBelow)
     tunnel.hasInbox ||= message.inbox !== undefined

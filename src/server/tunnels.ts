@@ -3,7 +3,7 @@
 import type { ErrorCode } from '../errors.ts'
 import { isReservedName, isValidSubdomain } from '../names.ts'
 import type { Guard } from '../plugin.ts'
-import type { Affinity, TunnelKind } from '../wire/control.ts'
+import type { Affinity, PoolAnswer, TunnelKind } from '../wire/control.ts'
 import type { ClientConnection } from './clients.ts'
 import type { Deadline, Deadlines } from './deadlines.ts'
 import { FreePorts } from './free-ports.ts'
@@ -28,6 +28,8 @@ export interface Claimant {
   readonly resume?: string | undefined
   /** It shares the name or port, and how. */
   readonly pool?: Affinity | undefined
+  /** Of a pool where all get a copy: whose answer counts. */
+  readonly poolAnswer?: PoolAnswer | undefined
   /** Who may visit. */
   readonly guard?: OwnGuard | undefined
   /** Whole host names outside of the server's domains, besides the name. */
@@ -70,12 +72,18 @@ export class Tunnel {
   readonly #held = new Set<Waiter>()
   #guard: OwnGuard | undefined
 
-  constructor(tunnels: Tunnels, kind: TunnelKind, name: string, port = 0, affinity?: Affinity) {
+  constructor(
+    tunnels: Tunnels,
+    kind: TunnelKind,
+    name: string,
+    port: number,
+    { pool, poolAnswer }: Claimant,
+  ) {
     this.tunnels = tunnels
     this.kind = kind
     this.name = name
     this.port = port
-    this.pool = affinity && new Pool(affinity)
+    this.pool = pool && new Pool(pool, poolAnswer)
     this.hostsBelow = new HostsBelow(() => tunnels.limits)
   }
 
@@ -146,6 +154,11 @@ export class Tunnel {
 
   get #present(): Member | undefined {
     return this.#members.find(member => member.upstream !== undefined)
+  }
+
+  /** Who can take visitors now. */
+  get able(): readonly Member[] {
+    return this.#members.filter(member => member.upstream !== undefined && member.isHealthy)
   }
 
   /** Who takes this visitor. */
@@ -344,7 +357,7 @@ export class Tunnels {
     }
     const member =
       existing === undefined
-        ? this.#add(new Tunnel(this, kind, name, 0, claimant.pool), claimant)
+        ? this.#add(new Tunnel(this, kind, name, 0, claimant), claimant)
         : (existing.kind === kind && admit(existing, claimant)) || 'NAME_TAKEN'
     if (typeof member !== 'string') member.useHostNames(hostNames)
     return member
@@ -366,7 +379,7 @@ export class Tunnels {
   claimPort(kind: 'tcp' | 'udp', port: number, claimant: Claimant): Member | ErrorCode {
     const name = `${kind}-${port}`
     const existing = this.#byName.get(name)
-    if (existing === undefined) return this.#add(new Tunnel(this, kind, name, port, claimant.pool), claimant)
+    if (existing === undefined) return this.#add(new Tunnel(this, kind, name, port, claimant), claimant)
     return admit(existing, claimant) || 'PORT_TAKEN'
   }
 
@@ -409,6 +422,9 @@ function admit(tunnel: Tunnel, { resume, pool, holder, guard }: Claimant): Membe
   if ((tunnel.pool === undefined) !== (pool === undefined)) return undefined
   const own = tunnel.memberHeldBy(resume)
   if (own === undefined && pool === undefined) return undefined
+  // One that expects every webhook must not get some of them, nor the others all of a sudden.
+  const isCopied = (affinity: Affinity | undefined) => affinity === 'all'
+  if (isCopied(tunnel.pool?.affinity) !== isCopied(pool)) return 'POOL_DIFFERS'
   // Each client of a pool must be able to count on its guard.
   const isAlone = tunnel.members.every(member => member === own)
   if (!isAlone && tunnel.guard?.definition !== guard?.definition) return 'GUARD_DIFFERS'

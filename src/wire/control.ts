@@ -23,7 +23,10 @@ export interface RegisterRoute extends HostRewrite {
 }
 
 /** How visitors are spread over the clients that share a name. */
-export type Affinity = 'none' | 'cookie' | 'address'
+export type Affinity = 'none' | 'cookie' | 'address' | 'all'
+
+/** Of a pool where all get a copy, what the visitor is answered: `first`, what a client calls itself, or a status. */
+export type PoolAnswer = string | number
 
 /** Client to server: asks for a tunnel. Answered with `granted` or `refused` that carries the same `ref`. */
 export interface Register extends HostRewrite {
@@ -54,6 +57,10 @@ export interface Register extends HostRewrite {
   readonly inbox?: InboxWish
   /** Shares the name or port with other clients that ask for the same; says how visitors are spread. */
   readonly pool?: Affinity
+  /** With `all`: whose answer the visitor gets. Without it: `first`. */
+  readonly poolAnswer?: PoolAnswer
+  /** With `all`: what the client calls itself. */
+  readonly poolLabel?: string
   /** `tcp` and `tls`: each connection to the origin begins with a PROXY protocol header of this version. */
   readonly proxyProtocol?: 1 | 2
   /**
@@ -369,8 +376,9 @@ function parseRegister(given: Record<string, unknown>): Register | undefined {
   const fields = isGuarded ? { ...given, kind: String(given.kind).slice(GUARDED.length) } : given
   const guard = isTable(given.guard) ? given.guard : undefined
   if (isGuarded !== (guard !== undefined)) return undefined
-  const { ref, name, port, resume, token, wildcard, hosts, hostNames, protocol, pool, proxyProtocol, inbox } =
+  const { ref, name, port, resume, token, wildcard, hosts, hostNames, protocol, proxyProtocol, inbox } =
     fields
+  const { pool, poolAnswer, poolLabel } = fields
   const rewrite = parseRewrite(fields)
   const routes = fields.routes === undefined ? undefined : parseRoutes(fields.routes)
   const isValid =
@@ -387,6 +395,9 @@ function parseRegister(given: Record<string, unknown>): Register | undefined {
     (protocol === undefined || (fields.kind === 'http' && isProtocol(protocol))) &&
     (inbox === undefined || (fields.kind === 'http' && isInboxWish(inbox))) &&
     (pool === undefined || isAffinity(pool)) &&
+    (pool !== 'all' || fields.kind === 'http') &&
+    (poolAnswer === undefined || (pool === 'all' && isPoolAnswer(poolAnswer))) &&
+    (poolLabel === undefined || (pool === 'all' && isPoolLabel(poolLabel))) &&
     (proxyProtocol === undefined || proxyProtocol === 1 || proxyProtocol === 2)
   if (!isValid || rewrite === undefined || (fields.routes !== undefined && routes === undefined))
     return undefined
@@ -406,6 +417,8 @@ function parseRegister(given: Record<string, unknown>): Register | undefined {
     ...(protocol !== undefined && { protocol }),
     ...(inbox !== undefined && { inbox: { paths: inbox.paths, answer: inbox.answer } }),
     ...(pool !== undefined && { pool }),
+    ...(poolAnswer !== undefined && { poolAnswer }),
+    ...(poolLabel !== undefined && { poolLabel }),
     ...(proxyProtocol !== undefined && { proxyProtocol }),
     ...(guard !== undefined && { guard }),
   }
@@ -672,7 +685,13 @@ const isKind = (value: unknown): value is TunnelKind =>
 const isNamed = (kind: string): boolean => kind === 'http' || kind === 'tls'
 const isProtocol = (value: unknown): value is 'h2c' | 'h2' => value === 'h2c' || value === 'h2'
 const isAffinity = (value: unknown): value is Affinity =>
-  value === 'none' || value === 'cookie' || value === 'address'
+  value === 'none' || value === 'cookie' || value === 'address' || value === 'all'
+/** A name such as `anna`; `first` is none. */
+export const isPoolLabel = (value: unknown): value is string =>
+  isText(value, 63) && /^[\w.-]+$/.test(value) && value !== 'first' && !/^\d+$/.test(value)
+/** A final status that says that all is well or that it was taken, as webhooks are acknowledged. */
+export const isPoolAnswer = (value: unknown): value is PoolAnswer =>
+  value === 'first' || isPoolLabel(value) || (isCount(value) && value >= 200 && value <= 299)
 const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(ERRORS, code)
 /** A newer server may know more codes: they are added within one version of the wire. */
 const knownCode = (code: string): ErrorCode => (isErrorCode(code) ? code : 'INTERNAL')

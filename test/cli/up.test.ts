@@ -489,6 +489,21 @@ describe('up', () => {
     expect(other.getSubdomain()).toBe('web')
   })
 
+  test('takes pools where all get a copy, and filters', async () => {
+    const { write, visit, server } = await setting()
+    const pool = `pool = { to = "all", answer = "bert", label = "anna" }`
+    const run = up(await write(`web = { port = ${app('one')}, ${pool}, take = "POST" }`))
+    await inForce(run, 1)
+    expect(await visit('web')).toBe('NOT_TAKEN')
+    await using _bert = await connectTunnel({
+      server: `127.0.0.1:${server.port}`,
+      subdomain: 'web',
+      pool: { to: 'all', label: 'bert' },
+      fetch: () => new Response('two'),
+    })
+    expect(await visit('web')).toBe('two')
+  })
+
   test('serves folders, relative to the file', async () => {
     const { write, visit, files } = await setting()
     await mkdir(files.path('dist'))

@@ -39,8 +39,17 @@ export function shareOptions(): Option[] {
       '--inbox <path>',
       'webhooks wait on the server while this is not running: /hooks/*; repeatable; needs a token',
     ).env('TUNNEL_INBOX'),
-    new Option('--pool [affinity]', 'share the name with other clients: none, cookie or address').env(
+    new Option('--pool [kind]', 'share the name with other clients: none, cookie, address, or all').env(
       'TUNNEL_POOL',
+    ),
+    new Option('--pool-answer <whose>', 'with --pool all: first, the label of a client, or a status').env(
+      'TUNNEL_POOL_ANSWER',
+    ),
+    new Option('--pool-label <label>', 'with --pool all: what this client calls itself').env(
+      'TUNNEL_POOL_LABEL',
+    ),
+    new Option('--take <filter>', 'the requests that the app gets: POST body:"invoice.paid"').env(
+      'TUNNEL_TAKE',
     ),
     ...wayOptions(repeatable),
     ...wallOptions(repeatable),
@@ -60,14 +69,24 @@ export function shareOptions(): Option[] {
 
 const AFFINITIES = ['none', 'cookie', 'address'] as const
 
-function poolAffinity(flags: Flags): (typeof AFFINITIES)[number] | undefined {
-  if (flags.isOn('pool')) return 'none'
-  const text = flags.text('pool')
-  if (text === undefined) return undefined
+function poolOf(flags: Flags): Pick<ShareSettings['client'], 'pool'> {
+  const text = flags.isOn('pool') ? 'none' : flags.text('pool')
+  const answer = flags.text('poolAnswer')
+  const label = flags.text('poolLabel')
+  if (text === 'all') {
+    const whose = answer !== undefined && /^\d+$/.test(answer) ? Number(answer) : answer
+    return { pool: { to: 'all', ...(whose !== undefined && { answer: whose }), ...(label && { label }) } }
+  }
+  for (const name of ['poolAnswer', 'poolLabel'] as const)
+    if (flags.text(name) !== undefined)
+      throw new TunnelError('OPTION_INVALID', `${flags.label(name)} needs --pool all.`)
+  if (text === undefined) return {}
   const affinity = AFFINITIES.find(one => one === text)
-  if (affinity !== undefined) return affinity
-  const label = flags.label('pool')
-  throw new TunnelError('OPTION_INVALID', `${label} "${text}" is none of none, cookie and address.`)
+  if (affinity !== undefined) return { pool: { affinity } }
+  throw new TunnelError(
+    'OPTION_INVALID',
+    `${flags.label('pool')} "${text}" is none of none, cookie, address and all.`,
+  )
 }
 
 function protocolOf(flags: Flags): { readonly protocol?: 'http/1.1' | 'h2c' | 'h2' } {
@@ -103,7 +122,7 @@ export function shareSettings(flags: Flags, positional: string | undefined): Sha
   }
   const hostHeader = flags.text('hostHeader')
   if (hostHeader !== undefined) parseHost(hostHeader)
-  const pool = poolAffinity(flags)
+  const take = flags.text('take')
   if (flags.isOn('exact') && subdomain === undefined)
     throw new TunnelError('OPTION_INVALID', `${flags.label('exact')} needs a name: --subdomain <name>.`)
   const wildcardHosts = flags.list('wildcardHost')
@@ -125,7 +144,8 @@ export function shareSettings(flags: Flags, positional: string | undefined): Sha
       ...hostsOf(flags),
       ...protocolOf(flags),
       ...(inbox.length > 0 && { inbox: { paths: inbox } }),
-      ...(pool !== undefined && { pool: { affinity: pool } }),
+      ...poolOf(flags),
+      ...(take && { take }),
       ...(guard && { guard }),
     },
     inspect: inspectOf(flags),

@@ -17,6 +17,8 @@ export interface Filter {
   readonly text: string
   /** Whether `textOf` is needed: such a filter takes longer. */
   readonly needsContent: boolean
+  /** The keys of its terms; empty for a word alone. */
+  readonly keys: readonly string[]
   matches(row: ExchangeRow, textOf?: TextOf): boolean
 }
 
@@ -104,7 +106,7 @@ export function parseFilter(text: string): Filter | FilterFault {
   if (text.length > MAX_FILTER_CHARS)
     return { at: MAX_FILTER_CHARS, message: `a filter has at most ${MAX_FILTER_CHARS} characters` }
   const tests: Test[] = []
-  let needsContent = false
+  const keys: string[] = []
   // -key:"value, with spaces",other   or   word   or   "two words"
   const term = /\s*(-?)(?:([a-z]+(?:\.[a-z]+)?):)?((?:"(?:[^"\\]|\\.)*"|[^\s"])*)/giy
   while (term.lastIndex < text.trimEnd().length) {
@@ -121,12 +123,13 @@ export function parseFilter(text: string): Filter | FilterFault {
     if (raw === '') return { at, message: key === '' ? 'a term is missing behind -' : `${key}: has no value` }
     const test = termTest(key.toLowerCase(), raw)
     if (typeof test === 'string') return { at, message: test }
-    needsContent ||= CONTENT_KEYS.has(key.toLowerCase())
+    keys.push(key.toLowerCase())
     tests.push(minus === '' ? test : (row, textOf) => !test(row, textOf))
   }
   return {
     text,
-    needsContent,
+    needsContent: keys.some(key => CONTENT_KEYS.has(key)),
+    keys,
     matches: (row, textOf = () => '') => tests.every(test => test(row, textOf)),
   }
 }

@@ -100,6 +100,29 @@ const POOL: Fields = {
     meaning: 'Whether a visitor stays with one client: by a cookie (http), by the address, or not',
     default: '`none`',
   },
+  to: {
+    value: { type: 'choice', choices: ['one', 'all'] },
+    meaning:
+      'Whether each request goes to one client, or every client gets a copy (http; [webhooks.md](webhooks.md))',
+    default: '`one`',
+  },
+  answer: {
+    value: {
+      type: 'either',
+      of: [
+        { type: 'text', form: 'text' },
+        { type: 'number', least: 200, most: 299 },
+      ],
+    },
+    meaning:
+      'With `to = "all"`: what is answered. `first`: the first answer below 400, or the first; a client\'s `label`: its answer; a status: that, at once',
+    default: '`first`',
+  },
+  label: {
+    value: { type: 'text', form: 'text' },
+    meaning: 'With `to = "all"`: what this client calls itself, for `answer`',
+    default: 'none',
+  },
 }
 
 const INSPECT: Fields = {
@@ -280,6 +303,13 @@ export const SERVICE_FIELDS: Fields = {
     meaning:
       'The app gets webhooks, whose signatures are checked on this machine ([webhooks.md](webhooks.md))',
     default: 'nothing is checked',
+  },
+  take: {
+    value: { type: 'text', form: 'text' },
+    kinds: ['http', 'folder'],
+    meaning:
+      'Filter of the requests that the app gets, such as `POST path:/hooks/* body:"invoice.paid"`; others are answered with 404, or by another client of the pool ([webhooks.md](webhooks.md))',
+    default: 'all',
   },
   inbox: {
     value: { type: 'table', fields: INBOX },

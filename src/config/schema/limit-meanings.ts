@@ -19,6 +19,8 @@ export const SERVER_LIMITS: Readonly<Record<string, string>> = {
   maxHttp2Noise: 'Frames of one connection of HTTP/2 that say nothing, such as PING, SETTINGS (which count 8 times), PRIORITY and empty DATA',
   maxInterimAnswers: '1xx answers of an app to one request',
   headTimeoutMs: 'First byte to blank line of a request head, however slowly it drips',
+  maxCopyBodyBytes: 'Body of a request that every client of a pool gets a copy of, framing included: it is kept until all have taken it',
+  maxCopiedBytes: 'Such bodies in memory, all requests together',
   maxHellos: 'Connections to `tlsPort` whose first message is not complete; they have `headTimeoutMs` for it',
   maxVisitors: 'Connections of visitors at once, of all kinds, from `accept` on',
   maxAddressVisitors: "Connections of one address at once; IPv6 addresses count by their first 64 bits. A connection with a PROXY header is the visitor's, others of `trustedProxies` are not counted",

@@ -1,25 +1,24 @@
-// One connection to an app that gets webhooks: a request is read to its end and its signature checked before the app sees it.
+// One connection to an app whose requests are judged first: by their head, or when they are complete.
 
-import type { ErrorCode } from '../../errors.ts'
 import { BodyFramer } from '../../http/body.ts'
 import { ascii, joined, latin1 } from '../../http/characters.ts'
 import { parseRequestHead, RequestHead } from '../../http/head.ts'
 import { errorAnswer } from '../../http/pages.ts'
 import type { Endpoints, Socket, SocketHandler } from '../../socket.ts'
 import type { Origin } from '../origin.ts'
-import { verdictOf } from './signatures.ts'
-import { receivedAt, type VerifySettings } from './verify-options.ts'
+import type { Judge, JudgeRefusal } from './judged-origin.ts'
 
 /** Heads were bounded by the server: this is more than any server lets through by default. */
 const HEAD_LIMITS = { maxHeadBytes: 1_048_576, maxHeaderCount: 10_000, maxTargetBytes: 1_048_576 }
 const CONTINUE = ascii('HTTP/1.1 100 Continue\r\n\r\n')
+const EMPTY = new Uint8Array(0)
 const SWITCHED = 'HTTP/1.1 101'
 
 type Phase =
   | 'head'
-  /** A request whose signature does not matter: its body passes. */
+  /** A request that the judge lets pass, or does not look at: its body passes. */
   | 'passing'
-  /** A webhook: kept until it is complete. */
+  /** Kept until it is complete, for the judge. */
   | 'collecting'
   /** The app is asked to switch protocols; nothing more is taken until it answers. */
   | 'asking'
@@ -28,22 +27,18 @@ type Phase =
   /** Nothing more is taken. */
   | 'refused'
 
-export async function connectVerified(
-  origin: Origin,
-  handler: SocketHandler,
-  settings: VerifySettings,
-): Promise<Socket> {
-  const connection = new VerifiedConnection(handler, settings)
+export async function connectJudged(origin: Origin, handler: SocketHandler, judge: Judge): Promise<Socket> {
+  const connection = new JudgedConnection(handler, judge)
   connection.inner = await origin.connect(connection.handler)
   return connection
 }
 
-class VerifiedConnection implements Socket {
+class JudgedConnection implements Socket {
   /** Set before anything but events has the connection. */
   inner!: Socket
   readonly handler: SocketHandler
   readonly #outer: SocketHandler
-  readonly #settings: VerifySettings
+  readonly #judge: Judge
   readonly #head = new RequestHead()
   readonly #framer: BodyFramer
   #phase: Phase = 'head'
@@ -56,9 +51,9 @@ class VerifiedConnection implements Socket {
   #isEndWaiting = false
   #answer = ''
 
-  constructor(outer: SocketHandler, settings: VerifySettings) {
+  constructor(outer: SocketHandler, judge: Judge) {
     this.#outer = outer
-    this.#settings = settings
+    this.#judge = judge
     this.#framer = new BodyFramer((bytes, start, end) => this.#collect(bytes, start, end))
     this.handler = {
       received: (bytes, isScratch) => this.#answered(bytes, isScratch),
@@ -115,14 +110,21 @@ class VerifiedConnection implements Socket {
     this.#body = []
     this.#bodyBytes = 0
     const text = pending.slice(0, headEnd)
-    if (this.#settings.matches(head.target)) {
+    const judge = this.#judge
+    const isJudged = judge.matches(head.target)
+    if (isJudged && judge.readsBody) {
       this.#kept = [text]
       this.#phase = 'collecting'
-      if (head.contentLength > this.#settings.maxBodyBytes) this.#refuse('BODY_TOO_LARGE')
+      if (head.contentLength > judge.maxBodyBytes) this.#refuse({ code: 'BODY_TOO_LARGE' })
       else if (head.expectsContinue) this.#outer.received(CONTINUE.slice())
-      if (this.#phase === 'collecting' && this.#framer.complete) this.#judge()
+      if (this.#phase === 'collecting' && this.#framer.complete) this.#decide()
     } else {
       this.#kept = []
+      const refusal = isJudged ? judge.refusalOf(head, EMPTY) : undefined
+      if (refusal !== undefined) {
+        this.#refuse(refusal)
+        return end
+      }
       this.#phase = head.upgrade !== '' ? 'asking' : this.#framer.complete ? 'head' : 'passing'
       this.#answer = ''
       this.#send(text)
@@ -137,15 +139,15 @@ class VerifiedConnection implements Socket {
       this.terminate()
       return end
     }
-    if (isKept && this.#bodyBytes > this.#settings.maxBodyBytes) {
-      this.#refuse('BODY_TOO_LARGE')
+    if (isKept && this.#bodyBytes > this.#judge.maxBodyBytes) {
+      this.#refuse({ code: 'BODY_TOO_LARGE' })
       return end
     }
     const piece = bytes.slice(at, bodyEnd)
     if (isKept) this.#kept.push(piece)
     else this.#send(piece)
     if (!this.#framer.complete) return bodyEnd
-    if (isKept) this.#judge()
+    if (isKept) this.#decide()
     else this.#phase = 'head'
     return bodyEnd
   }
@@ -153,17 +155,14 @@ class VerifiedConnection implements Socket {
   #collect(bytes: Uint8Array, start: number, end: number): void {
     if (this.#phase !== 'collecting') return
     this.#bodyBytes += end - start
-    if (this.#bodyBytes <= this.#settings.maxBodyBytes) this.#body.push(bytes.slice(start, end))
+    if (this.#bodyBytes <= this.#judge.maxBodyBytes) this.#body.push(bytes.slice(start, end))
   }
 
-  /** The webhook is complete. */
-  #judge(): void {
-    const { provider, secrets, toleranceS } = this.#settings
+  /** The request is complete. */
+  #decide(): void {
     const head = this.#head
-    const signed = { header: (name: string) => head.header(name), body: joined(this.#body) }
-    const now = receivedAt(name => head.header(name), this.#settings)
-    const verdict = verdictOf(provider, secrets, signed, { now, toleranceS })
-    if (!verdict.isValid) return this.#refuse('SIGNATURE_INVALID', verdict.reason)
+    const refusal = this.#judge.refusalOf(head, joined(this.#body))
+    if (refusal !== undefined) return this.#refuse(refusal)
     const kept = this.#kept
     this.#kept = []
     this.#body = []
@@ -173,14 +172,21 @@ class VerifiedConnection implements Socket {
   }
 
   /** Answers in place of the app, and ends the connection: the rest of the request is not wanted. */
-  #refuse(code: ErrorCode, reason?: string): void {
+  #refuse({ code, detail }: JudgeRefusal): void {
     this.#phase = 'refused'
     this.#kept = []
     this.#body = []
-    const detail = reason === undefined ? {} : { detail: `The webhook is refused: ${reason}.` }
     const isHead = this.#head.method === 'HEAD'
     const { host } = this.#head
-    this.#outer.received(errorAnswer(code, { html: false, head: isHead, keepAlive: false, host, ...detail }))
+    this.#outer.received(
+      errorAnswer(code, {
+        html: false,
+        head: isHead,
+        keepAlive: false,
+        host,
+        ...(detail !== undefined && { detail }),
+      }),
+    )
     this.#outer.ended()
     this.inner.end()
   }

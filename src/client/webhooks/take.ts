@@ -1,0 +1,79 @@
+// The filter of the requests that an app gets: those of the inspector's grammar whose keys are about a request.
+
+import { TunnelError } from '../../errors.ts'
+import { latin1 } from '../../http/characters.ts'
+import type { RequestHead } from '../../http/head.ts'
+import type { ExchangeRow } from '../inspect/exchange.ts'
+import { isFilterFault, parseFilter } from '../inspect/filter.ts'
+import type { Judge } from './judged-origin.ts'
+
+/** What is known when a request is judged. */
+const KEYS: ReadonlySet<string> = new Set([
+  '',
+  'method',
+  'path',
+  'host',
+  'header',
+  'request.header',
+  'body',
+  'request.body',
+])
+const BODY_KEYS: ReadonlySet<string> = new Set(['body', 'request.body'])
+const MAX_BODY_BYTES = 1_048_576
+
+/** Throws `OPTION_INVALID` for what is no such filter. */
+export function takeJudge(text: string): Judge {
+  const filter = parseFilter(text)
+  if (isFilterFault(filter)) throw invalid(`${filter.message} (at ${filter.at + 1})`)
+  for (const key of filter.keys)
+    if (!KEYS.has(key))
+      throw invalid(
+        `${key}: is not known before there is an answer; keys are ${[...KEYS].filter(Boolean).join(', ')}`,
+      )
+  return {
+    readsBody: filter.keys.some(key => BODY_KEYS.has(key)),
+    maxBodyBytes: MAX_BODY_BYTES,
+    matches: () => true,
+    refusalOf(head, body) {
+      const textOf = (part: string) =>
+        part === 'request.head'
+          ? latin1(head.bytes, head.start, head.end)
+          : part === 'request.body'
+            ? new TextDecoder().decode(body)
+            : ''
+      return filter.matches(rowOf(head), textOf) ? undefined : { code: 'NOT_TAKEN' }
+    },
+  }
+}
+
+function rowOf(head: RequestHead): ExchangeRow {
+  const nothing = { totalBytes: 0, keptBytes: 0 }
+  return {
+    id: '',
+    kind: 'http',
+    state: 'open',
+    startedAt: '',
+    tunnel: '',
+    service: '',
+    method: head.method,
+    path: head.path,
+    host: head.host,
+    status: 0,
+    reason: '',
+    type: '',
+    requestBody: nothing,
+    answerBody: nothing,
+    bytesIn: 0,
+    bytesOut: 0,
+    frames: { ...nothing, total: 0, kept: 0 },
+    times: {},
+    isRefused: false,
+    isPinned: false,
+    isIncomplete: false,
+    note: '',
+  }
+}
+
+function invalid(what: string): TunnelError {
+  return new TunnelError('OPTION_INVALID', `take: ${what}.`)
+}

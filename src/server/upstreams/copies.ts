@@ -1,0 +1,122 @@
+// The copies of one request, and which of their answers the visitor gets.
+//
+// `first`: the first answer below 400. When there is none, the first answer at all: one app that fails must not have a
+// webhook sent again that the others took. A named client's answer counts whatever it is; while that client is away, or
+// its app cannot be reached, or its filter does not take the request, the first one counts. A status: that is answered at
+// once. Copies whose answers do not count are delivered all the same.
+
+import type { RequestHead } from '../../http/head.ts'
+import { reasonOf } from '../../http/pages.ts'
+import type { Visit } from '../upstream.ts'
+import { Copy } from './copy.ts'
+import type { CopyHost } from './copying.ts'
+
+export class Copies {
+  /** `undefined`: it is answered, or has left. */
+  #visitor: Visit | undefined
+  readonly #head: RequestHead
+  readonly #host: CopyHost
+  readonly #ended: () => void
+  readonly #copies: Copy[] = []
+  /** Those whose outcome is there, in that order. */
+  readonly #answers = new Set<Copy>()
+  #named: Copy | undefined
+  #winner: Copy | undefined
+  #isStarting = true
+  #open = 0
+
+  /** `ended`: no copy is under way any more. */
+  constructor(visitor: Visit, host: CopyHost, ended: () => void) {
+    this.#visitor = visitor
+    // The visitor's next request may come while copies are under way.
+    this.#head = visitor.head.clone()
+    this.#head.requestId = visitor.head.requestId
+    this.#head.traceparent = visitor.head.traceparent
+    this.#host = host
+    this.#ended = ended
+  }
+
+  start(pieces: readonly Uint8Array[]): void {
+    const visitor = this.#visitor
+    if (visitor === undefined) return
+    const { members, answer } = this.#host
+    const host = { answered: (copy: Copy) => this.#answered(copy), ended: () => this.#copyEnded() }
+    for (const member of members) {
+      const { upstream } = member
+      if (upstream === undefined) continue
+      const copy = new Copy(member, this.#head, visitor, host, this.#host.began(member))
+      this.#open++
+      this.#copies.push(copy)
+      if (member.label === answer) this.#named ??= copy
+      copy.begin(upstream, pieces)
+    }
+    this.#isStarting = false
+    if (typeof answer === 'number') this.#answerWith(visitor, answer)
+    else this.#decide()
+    if (this.#open === 0) this.#ended()
+  }
+
+  /** The visitor takes more of the answer. */
+  drained(): void {
+    this.#winner?.drained()
+  }
+
+  /** The visitor left: the copies are for the apps, not for it. */
+  abandoned(): void {
+    this.#visitor = undefined
+    this.#winner = undefined
+    for (const copy of this.#copies) copy.drop()
+  }
+
+  /** This copy's answer has begun, or it will have none. */
+  #answered(copy: Copy): void {
+    this.#answers.add(copy)
+    if (!this.#isStarting) this.#decide()
+  }
+
+  #decide(): void {
+    const visitor = this.#visitor
+    if (visitor === undefined || this.#winner !== undefined) return
+    const named = this.#named
+    if (named?.outcome === 'pending') return
+    if (named?.outcome === 'answered') return this.#win(named, visitor)
+    const answers = [...this.#answers]
+    const answered = answers.filter(({ outcome }) => outcome === 'answered')
+    const good = answered.find(({ status }) => status < 400)
+    if (good !== undefined) return this.#win(good, visitor)
+    if (answers.length < this.#copies.length) return
+    const [first] = answered
+    if (first !== undefined) return this.#win(first, visitor)
+    this.#visitor = undefined
+    const failed = answers.find(({ outcome }) => outcome === 'failed')
+    visitor.fail(failed?.code ?? (answers.length === 0 ? 'CLIENT_GONE' : 'NOT_TAKEN'))
+  }
+
+  #win(winner: Copy, visitor: Visit): void {
+    this.#winner = winner
+    this.#host.won(winner.member)
+    for (const copy of this.#copies) if (copy !== winner) copy.drop()
+    winner.answerTo(visitor)
+  }
+
+  #answerWith(visitor: Visit, status: number): void {
+    this.#visitor = undefined
+    for (const copy of this.#copies) copy.drop()
+    const length = status === 204 ? '' : 'Content-Length: 0\r\n'
+    const connection = visitor.keepsAlive ? 'keep-alive' : 'close'
+    const lines = visitor.answerLines ?? new Uint8Array()
+    visitor.answered(status)
+    visitor.write(
+      Buffer.concat([
+        Buffer.from(`HTTP/1.1 ${status} ${reasonOf(status)}\r\n${length}Connection: ${connection}\r\n`),
+        lines,
+        Buffer.from('\r\n'),
+      ]),
+    )
+    visitor.done(visitor.keepsAlive)
+  }
+
+  #copyEnded(): void {
+    if (--this.#open === 0 && !this.#isStarting) this.#ended()
+  }
+}

@@ -1,0 +1,88 @@
+// One request to every client of a pool: it is read to its end, and then each client gets a copy of it.
+
+import type { ErrorCode } from '../../errors.ts'
+import { BodyFramer } from '../../http/body.ts'
+import type { PoolAnswer } from '../../wire/control.ts'
+import type { Member } from '../member.ts'
+import { DEAD_EXCHANGE, type Exchange, type Upstream, type Visit } from '../upstream.ts'
+import { Copies } from './copies.ts'
+
+/** What copies need of the request's booking. */
+export interface CopyHost {
+  readonly maxBodyBytes: number
+  /** Who gets a copy, and whose answer counts. */
+  readonly members: readonly Member[]
+  readonly answer: PoolAnswer
+  /** Bytes of bodies in memory; `false`: there is no room for more. */
+  take(bytes: number): boolean
+  give(bytes: number): void
+  /** The member's copy is on its way. Returns what is called when that is over; status 0: there was no answer. */
+  began(member: Member): CopyEnd
+  /** The visitor gets the answer of this member. */
+  won(member: Member): void
+}
+
+export type CopyEnd = (status: number, answerBytes: number, code: ErrorCode | undefined) => void
+
+const CONTINUE = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n')
+
+export class CopyingUpstream implements Upstream {
+  readonly wire = 'streams'
+  readonly inFlight = 0
+  readonly #host: CopyHost
+
+  constructor(host: CopyHost) {
+    this.#host = host
+  }
+
+  begin(visit: Visit): Exchange {
+    const { head } = visit
+    const host = this.#host
+    if (head.contentLength > host.maxBodyBytes) {
+      visit.fail('BODY_TOO_LARGE')
+      return DEAD_EXCHANGE
+    }
+    // The pieces are kept as they came, so that chunks and trailers reach every app.
+    const pieces: Uint8Array[] = []
+    const framer = new BodyFramer(() => {})
+    framer.begin(head.body, head.contentLength)
+    let bytes = 0
+    let copies: Copies | undefined
+    let isOver = false
+    const giveUp = (): void => {
+      isOver = true
+      host.give(bytes)
+    }
+    if (head.expectsContinue) visit.write(CONTINUE)
+    return {
+      body(piece) {
+        if (isOver || copies !== undefined) return
+        const code =
+          bytes + piece.length > host.maxBodyBytes
+            ? 'BODY_TOO_LARGE'
+            : !host.take(piece.length)
+              ? 'TUNNEL_BUSY'
+              : undefined
+        if (code === undefined) {
+          bytes += piece.length
+          pieces.push(piece.slice())
+          if (framer.feed(piece, 0, piece.length) >= 0) return
+        }
+        giveUp()
+        visit.fail(code ?? 'BAD_REQUEST')
+      },
+      bodyEnded() {
+        if (isOver || copies !== undefined) return
+        copies = new Copies(visit, host, () => host.give(bytes))
+        copies.start(pieces)
+      },
+      drained() {
+        copies?.drained()
+      },
+      abandoned() {
+        if (copies !== undefined) copies.abandoned()
+        else if (!isOver) giveUp()
+      },
+    }
+  }
+}
