@@ -449,6 +449,7 @@ export class StreamsConnection implements ClientConnection, Deadline {
                 return host.limits
               },
               deadlines: host.deadlines,
+              turns: host.turns,
               scheme: protocol === 'h2' ? 'https' : 'http',
             }),
       trunk: this.#trunk,

@@ -14,6 +14,8 @@ import { startServer, startTunnel } from '../support/tunnel.ts'
 import { within } from '../support/within.ts'
 
 const OK = [0x88]
+/** `:status: 103` */
+const INTERIM = [0x08, 3, 0x31, 0x30, 0x33]
 const END_HEADERS = 4
 const END_STREAM = 1
 const closing: Http2Server[] = []
@@ -145,6 +147,41 @@ test('a POST that the app reset for another reason is not sent again', async () 
   expect(await within(one, 'the answer')).toMatchObject({ status: 502, code: 'ORIGIN_CLOSED' })
 })
 
+/** The head of this request came, which has no body. */
+const asked = (app: RawConnection, id: number) =>
+  app.when(() => app.text.includes(`\x01\x05\0\0\0${String.fromCharCode(id)}`), `request ${id}`)
+
+test('an answer in DATA frames of a byte arrives whole, whatever is behind it', async () => {
+  using origin = new RawOrigin()
+  await using tunnel = await tunnelTo(origin.port)
+  // As much as the window of a stream lets through.
+  const text = Array.from({ length: 260_000 }, (_, index) =>
+    String.fromCharCode(0x61 + ((index * 7) % 26)),
+  ).join('')
+  const inFrames = (stream: number) =>
+    Buffer.concat([
+      Uint8Array.from(frame(1, END_HEADERS, stream, OK)),
+      ...Array.from(text, letter => Uint8Array.from(frame(0, 0, stream, letter))),
+      Uint8Array.from(frame(0, END_STREAM, stream)),
+    ])
+  const one = ask(tunnel.port, tunnel.host)
+  const app = await firstRequest(origin)
+  await app.send(inFrames(1))
+  const first = await within(one, 'the first answer')
+  expect(first.status).toBe(200)
+  expect(first.body === text).toBe(true)
+  const other = ask(tunnel.port, tunnel.host)
+  await asked(app, 3)
+  await app.send(Uint8Array.from(answerOf(3, 'fine')))
+  expect(await within(other, 'the other answer')).toMatchObject({ status: 200, body: 'fine' })
+  const last = ask(tunnel.port, tunnel.host)
+  await asked(app, 5)
+  await app.send(inFrames(5))
+  app.socket.end()
+  // The end of the connection does not overtake it.
+  expect((await within(last, 'the last answer')).body === text).toBe(true)
+})
+
 /** What an app sends that is no answer, and what its visitor gets. */
 const FAULTS: readonly [string, readonly number[]][] = [
   [
@@ -166,6 +203,23 @@ const FAULTS: readonly [string, readonly number[]][] = [
   [
     'a length that is not kept',
     [...frame(1, END_HEADERS, 1, [...OK, 0x0f, 0x0d, 1, 0x35]), ...frame(0, END_STREAM, 1, 'abc')],
+  ],
+  [
+    'heads above the bounds, again and again',
+    [
+      // A field of 3,900 bytes for the table, and then heads that name it 1,000 times.
+      ...frame(1, END_HEADERS, 1, [...INTERIM, 0x40, 1, 0x62, 127, 0xbd, 0x1d, ...Buffer.alloc(3_900, 'x')]),
+      ...Array.from({ length: 40 }, () =>
+        frame(1, END_HEADERS, 1, [...INTERIM, ...Buffer.alloc(1_000, 0x80 | 62)]),
+      ).flat(),
+    ],
+  ],
+  [
+    'heads on a stream that is over, without end',
+    [
+      ...frame(3, 0, 1, u32(2)),
+      ...Array.from({ length: 2 * MAX_NOISE }, () => frame(1, END_HEADERS, 1, OK)).flat(),
+    ],
   ],
   ['HTTP/1.1', [...Buffer.from('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi')]],
 ]

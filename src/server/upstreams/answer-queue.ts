@@ -1,4 +1,5 @@
-// What of an answer waits for a turn of the event loop, because looking through it takes time, and how the stream ended behind it.
+// What an app sent and that waits for a turn of the event loop, because looking through it takes time: the rest of an answer, or
+// frames of HTTP/2; and how the stream ended behind it.
 
 import type { Turns, Waiting } from '../../session/turns.ts'
 
@@ -7,7 +8,7 @@ export class AnswerQueue implements Waiting {
   readonly #take: (bytes: Uint8Array, start: number, end: number) => void
   readonly #pieces: Uint8Array[] = []
   #ending: (() => void) | undefined
-  /** Counts the answers: a piece can be the last of its own. */
+  /** Counts the ends: a piece can be the last of its answer. */
   #answer = 0
 
   /** `take` does a portion of a piece, and puts back what is left of it. */
@@ -53,7 +54,7 @@ export class AnswerQueue implements Waiting {
     ending?.()
   }
 
-  /** The answer is over. */
+  /** Nothing more of it is wanted. */
   clear(): void {
     this.#answer++
     this.#ending = undefined

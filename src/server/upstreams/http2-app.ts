@@ -20,8 +20,10 @@ import { Outbox } from '../../http2/outbox.ts'
 import * as Settings from '../../http2/settings.ts'
 import { INITIAL_WINDOW_BYTES, ReceiveWindow, SendWindow } from '../../http2/windows.ts'
 import type { Stream, StreamHandler } from '../../session/stream.ts'
+import type { Turns } from '../../session/turns.ts'
 import type { Deadline, Deadlines } from '../deadlines.ts'
 import type { ServerLimits } from '../options.ts'
+import { AnswerQueue } from './answer-queue.ts'
 import type { Begun, ChannelConnection, Http2Channel, Http2Side, Undecided } from './http2-channel.ts'
 
 /** What may come of an answer before its visitor takes it: 20 Mbit/s over 100 ms. */
@@ -36,6 +38,10 @@ const MAX_CONTINUATIONS = 16
 export const MAX_NOISE = 1_024
 const NOISE_PER_TICK = 64
 const NOISE_OF_WORK = 8
+/** A head above the bounds is decoded all the same, for the sake of the table. */
+const NOISE_OF_LARGE_HEAD = 64
+/** Frames handled at once: as many as a read of 512 KB has, when they are as large as may be. */
+const FRAMES_AT_ONCE = 32
 /** Frames that may wait while the app reads nothing; then the connection ends. */
 const MAX_WAITING_BYTES = 1_048_576
 /** How long a connection without exchanges stays: shorter than what servers of HTTP/2 wait. */
@@ -47,6 +53,7 @@ const fields = new FieldList()
 export interface AppHost {
   readonly limits: ServerLimits
   readonly deadlines: Deadlines
+  readonly turns: Turns
   readonly scheme: 'http' | 'https'
   /** It takes no more requests. */
   left(connection: Http2App): void
@@ -72,6 +79,7 @@ export class Http2App implements FrameHandler, ChannelConnection, Undecided, Dea
   readonly #host: AppHost
   readonly #stream: Stream
   readonly #decoder: FrameDecoder
+  readonly #queue: AnswerQueue
   readonly #hpackDecoder: HpackDecoder
   readonly #encoder: HpackEncoder = new HpackEncoder()
   readonly #peer: Settings.PeerSettings = new Settings.PeerSettings('server')
@@ -105,6 +113,7 @@ export class Http2App implements FrameHandler, ChannelConnection, Undecided, Dea
       maxContinuations: MAX_CONTINUATIONS,
     })
     this.#hpackDecoder = new HpackDecoder({ maxListBytes: limits.maxHeadBytes })
+    this.#queue = new AnswerQueue(host.turns, (bytes, start, end) => this.#takePortion(bytes, start, end))
     stream.handler = this.#streamHandler()
     deadlines.watch(this)
     deadlines.arm(this, IDLE_MS)
@@ -235,21 +244,39 @@ export class Http2App implements FrameHandler, ChannelConnection, Undecided, Dea
   #streamHandler(): StreamHandler {
     return {
       received: (bytes, start, end) => {
-        this.#isReading = true
-        const fault = this.#decoder.receive(bytes, start, end)
-        this.#isReading = false
-        // What waits for visitors is bounded by the windows of HTTP/2.
-        this.#stream.consumed(end - start)
-        if (fault !== undefined) return this.#close(fault.code, fault.reason, 'ORIGIN_INVALID')
-        this.#send()
+        if (this.#queue.isEmpty) this.#takePortion(bytes, start, end)
+        else this.#queue.add(bytes, start, end)
       },
       writable: () => {
         this.#isBlocked = false
         this.#flushWaiting()
       },
-      ended: () => this.#lose('ORIGIN_CLOSED'),
-      reset: code => this.#lose(code),
+      ended: () => this.#ended('ORIGIN_CLOSED'),
+      reset: code => this.#ended(code),
     }
+  }
+
+  #ended(code: ErrorCode): void {
+    if (this.#queue.isEmpty) this.#lose(code)
+    else this.#queue.endWith(() => this.#lose(code))
+  }
+
+  /** Handles some frames. The rest comes now if there is time, and else in its turn. */
+  #takePortion(bytes: Uint8Array, start: number, end: number): void {
+    let at = start
+    do {
+      this.#decoder.framesLeft = FRAMES_AT_ONCE
+      this.#isReading = true
+      const fault = this.#decoder.receive(bytes, at, end)
+      this.#isReading = false
+      // What waits for visitors is bounded by the windows of HTTP/2.
+      this.#stream.consumed(this.#decoder.at - at)
+      at = this.#decoder.at
+      if (fault !== undefined) return this.#close(fault.code, fault.reason, 'ORIGIN_INVALID')
+      this.#send()
+      if (this.#isOver) return
+    } while (at < end && this.#host.turns.hasTime)
+    if (at < end) this.#queue.putBack(bytes, at, end)
   }
 
   #send(): void {
@@ -275,6 +302,7 @@ export class Http2App implements FrameHandler, ChannelConnection, Undecided, Dea
     this.#isOver = true
     this.#isLeaving = true
     this.#decoder.stop()
+    this.#queue.clear()
     this.#host.deadlines.forget(this)
     this.#host.left(this)
     const sides = [...this.#sides.values()]
@@ -303,8 +331,10 @@ export class Http2App implements FrameHandler, ChannelConnection, Undecided, Dea
   frame(type: number, _flags: number, stream: number, length: number): void {
     // Answers and their bodies are work; everything else, and DATA without data, is noise.
     const isWork = type === Frame.HEADERS || (type === Frame.DATA && length > 0)
-    if (isWork) this.#noise.earn(1)
-    else if (!this.#noise.spend(1, this.#host.deadlines.tick))
+    if (isWork) {
+      // Of an exchange that is over much may be on its way: it is worth nothing, and costs nothing.
+      if (this.#sides.has(stream)) this.#noise.earn(1)
+    } else if (!this.#noise.spend(1, this.#host.deadlines.tick))
       this.#decoder.fail(Code.ENHANCE_YOUR_CALM, 'too many frames that say nothing')
     if (type !== Frame.DATA) return
     if (!this.#receiving.take(length))
@@ -337,6 +367,10 @@ export class Http2App implements FrameHandler, ChannelConnection, Undecided, Dea
     if (!this.#hpackDecoder.decode(bytes, start, end, fields))
       return this.#decoder.fail(Code.COMPRESSION_ERROR, this.#hpackDecoder.problem)
     const side = this.#sides.get(stream)
+    // What it costs depends on nothing that the app has to do.
+    const noise = fields.isTooLarge ? NOISE_OF_LARGE_HEAD : side === undefined ? 1 : 0
+    if (noise > 0 && !this.#noise.spend(noise, this.#host.deadlines.tick))
+      return this.#decoder.fail(Code.ENHANCE_YOUR_CALM, 'too many heads that are no answers')
     if (side !== undefined)
       this.#judge(side, isMalformed ? Code.PROTOCOL_ERROR : side.channel.answered(fields, isLast))
     else if (stream >= this.#nextId) this.#decoder.fail(Code.PROTOCOL_ERROR, 'an answer to no request')

@@ -4,6 +4,7 @@ import type { ErrorCode } from '../../errors.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { Session } from '../../session/session.ts'
 import type { Stream, StreamHandler } from '../../session/stream.ts'
+import type { Turns } from '../../session/turns.ts'
 import type { Deadlines } from '../deadlines.ts'
 import type { ServerLimits } from '../options.ts'
 import { Http2App } from './http2-app.ts'
@@ -19,6 +20,7 @@ export interface Http2AppsOptions {
   readonly session: Pick<Session, 'open' | 'isClosed'>
   readonly limits: ServerLimits
   readonly deadlines: Deadlines
+  readonly turns: Turns
   readonly scheme: 'http' | 'https'
 }
 
@@ -72,7 +74,7 @@ export class Http2Apps implements ChannelHost {
   }
 
   #connect(): Http2App | undefined {
-    const { session, limits, deadlines, scheme } = this.#options
+    const { session, limits, deadlines, turns, scheme } = this.#options
     const stream = session.open(this.#tunnel, NOBODY)
     if (stream === undefined) return undefined
     const left = (one: Http2App) => {
@@ -83,7 +85,7 @@ export class Http2Apps implements ChannelHost {
     const known = (takesUpgrades: boolean) => {
       this.#takesUpgrades = takesUpgrades
     }
-    const connection = new Http2App({ limits, deadlines, scheme, left, known }, stream)
+    const connection = new Http2App({ limits, deadlines, turns, scheme, left, known }, stream)
     this.#connections.add(connection)
     return connection
   }
