@@ -556,7 +556,7 @@ export interface ServerLimits {
   readonly maxVisitors?: number
   /** Connections of one address at once; IPv6 addresses count by their first 64 bits. A connection with a PROXY header is the visitor's, others of `trustedProxies` are not counted. Default: `8192`. */
   readonly maxAddressVisitors?: number
-  /** New connections of one address in a second, and requests of HTTP/2 that it resets; addresses count as in `maxAddressVisitors`. Default: `1000`. */
+  /** New connections of one address in a second, and requests of HTTP/2 that it gives up, by a reset or with the connection; addresses count as in `maxAddressVisitors`. So many at once, and they come back evenly over a second. Default: `1000`. */
   readonly maxAddressRate?: number
   /** Descriptors that visitors leave free, for the control host, clients and the process itself. Default: `64`. */
   readonly reservedDescriptors?: number

@@ -52,6 +52,8 @@ export interface ServerConnectionHost {
   framed(): void
   /** A stream was reset before its answer was complete. `false`: too many were, on connections that only the host knows. */
   mayReset(): boolean
+  /** The connection is over, and so many answers on it were not complete: each has cost a request, as a reset one has. */
+  leftUnanswered(count: number): void
   /** The last stream is gone. */
   idle(): void
   /** GOAWAY says why the connection ends; nothing is read any more. */
@@ -349,6 +351,8 @@ export class ServerConnection implements FrameHandler {
     this.sender.close()
     const open = [...this.#streams.values()]
     this.#streams.clear()
+    const unanswered = open.reduce((count, stream) => (stream.isAnswerEnded ? count : count + 1), 0)
+    if (unanswered > 0) this.#host.leftUnanswered(unanswered)
     for (const stream of open) {
       stream.isClosed = true
       stream.handler.reset()

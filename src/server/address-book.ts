@@ -1,5 +1,6 @@
-// How many connections each address has open, and how many it opened in this second.
+// How many connections each address has open, and how many it opens in a second.
 
+import { Gcra } from '../gcra.ts'
 import { formatIp, parseIp } from '../wire/ip-address.ts'
 
 /** Bounds for each address. `0`: none. */
@@ -15,12 +16,16 @@ export function narrowed(bounds: AddressBounds, most: number): AddressBounds {
   return bounds.maxOpen <= most ? bounds : { ...bounds, maxOpen: most }
 }
 
+const SECOND_MS = 1_000
+/** Addresses whose rate is known at once: some 6 MB. Above, the one that has been quiet for longest is forgotten. */
+const MAX_RATED = 65_536
+
 export class AddressBook {
   readonly #bounds: () => AddressBounds
   readonly #open = new Map<string, number>()
-  /** Of the second `#second`. Forgotten with it: what it needs is bounded by what can come in a second. */
-  readonly #opened = new Map<string, number>()
-  #second = 0
+  /** Made for `#perSecond`, which a reload changes. */
+  #opened: Gcra | undefined
+  #perSecond = 0
 
   constructor(bounds: () => AddressBounds) {
     this.#bounds = bounds
@@ -34,15 +39,24 @@ export class AddressBook {
     if (!includesLoopback && isLoopback(key)) return ''
     const open = this.#open.get(key) ?? 0
     if (maxOpen > 0 && open >= maxOpen) return undefined
-    if (maxPerSecond > 0 && !this.#mayOpen(key, maxPerSecond)) return undefined
+    if (!this.mayDoAgain(key)) return undefined
     this.#open.set(key, open + 1)
     return key
   }
 
-  /** What it does on a connection costs as much as a new one would: whether it may, in this second. `key`: as `enter` returned it. */
+  /** What it does on a connection costs as much as a new one would: whether it may now. `key`: as `enter` returned it. */
   mayDoAgain(key: string): boolean {
-    const { maxPerSecond } = this.#bounds()
-    return key === '' || maxPerSecond === 0 || this.#mayOpen(key, maxPerSecond)
+    const rates = key === '' ? undefined : this.#rates
+    return rates === undefined || rates.take(key, performance.now()) === 0
+  }
+
+  /** It did so many times what costs as much as a new connection, and could not be refused: it opens fewer for a second or two. */
+  didAgain(key: string, count: number): void {
+    const rates = key === '' ? undefined : this.#rates
+    if (rates === undefined) return
+    const now = performance.now()
+    const most = this.#perSecond + rates.availableOf(key, now)
+    rates.count(key, now, Math.min(count, most))
   }
 
   leave(key: string): void {
@@ -52,14 +66,15 @@ export class AddressBook {
     else this.#open.delete(key)
   }
 
-  #mayOpen(key: string, maxPerSecond: number): boolean {
-    const second = Math.floor(performance.now() / 1_000)
-    if (second !== this.#second) this.#opened.clear()
-    this.#second = second
-    const opened = (this.#opened.get(key) ?? 0) + 1
-    // Refused ones count too: an address that never stops gets in at the beginning of each second only.
-    this.#opened.set(key, opened)
-    return opened <= maxPerSecond
+  /** `undefined`: there is no bound. */
+  get #rates(): Gcra | undefined {
+    const { maxPerSecond } = this.#bounds()
+    if (maxPerSecond !== this.#perSecond) {
+      this.#perSecond = maxPerSecond
+      const allowance = { limit: maxPerSecond, windowMs: SECOND_MS }
+      this.#opened = maxPerSecond === 0 ? undefined : new Gcra(allowance, MAX_RATED)
+    }
+    return this.#opened
   }
 }
 

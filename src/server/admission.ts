@@ -165,6 +165,11 @@ export class Admission implements Deadline {
     return false
   }
 
+  /** So many were given up with their connection. */
+  gaveUp(seat: Seat, count: number): void {
+    this.#book.didAgain(seat.key, count)
+  }
+
   leave(seat: Seat, isClosed: boolean): void {
     if (!this.#seats.delete(seat) && !this.#provisional.delete(seat)) return
     this.#book.leave(seat.key)
@@ -346,6 +351,11 @@ export class Seat {
   /** One of many requests on the connection was given up. `false`: the address has given up too many. */
   mayGiveUp(): boolean {
     return this.#admission.mayGiveUp(this)
+  }
+
+  /** The connection is over with so many requests that were not answered. */
+  gaveUp(count: number): void {
+    this.#admission.gaveUp(this, count)
   }
 
   /** It may be silent for as long as it likes. */

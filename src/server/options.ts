@@ -295,8 +295,9 @@ export interface ServerLimits {
    */
   readonly maxAddressVisitors: number
   /**
-   * New connections of one address in a second, and requests of HTTP/2 that it resets; addresses count as in `maxAddressVisitors`.
-   * Default 1,000: a tenth of what one core accepts. Above: cut at once, with `ADDRESS_LIMIT` as an `error` event once a minute. `0`: none.
+   * New connections of one address in a second, and requests of HTTP/2 that it gives up, by a reset or with the connection; addresses
+   * count as in `maxAddressVisitors`. So many at once, and they come back evenly over a second. Default 1,000: a tenth of what one core
+   * accepts. Above: cut at once, with `ADDRESS_LIMIT` as an `error` event once a minute. `0`: none.
    */
   readonly maxAddressRate: number
   /**

@@ -47,6 +47,7 @@ class Rig {
         },
         framed() {},
         mayReset: () => this.mayReset,
+        leftUnanswered: count => this.events.push(`${count} unanswered`),
         idle: () => this.events.push('idle'),
         failed: fault => {
           this.fault = fault
@@ -116,6 +117,19 @@ describe('a connection', () => {
       `0003${'00000064'}0004${'00040000'}0006${'00002000'}0008${'00000001'}`,
     )
     expect(window?.payload.readUInt32BE(0)).toBe(CONNECTION_WINDOW_BYTES - 65_535)
+  })
+
+  test('says how many requests it leaves unanswered when it ends', () => {
+    const rig = new Rig()
+    rig.receive([...request(1), ...request(3), ...request(5), ...head(7, post(A), false)])
+    rig.answer(1, 'HTTP/1.1 204 No Content\r\n\r\n', true)
+    // Its answer is complete, its request is not.
+    rig.answer(7, 'HTTP/1.1 204 No Content\r\n\r\n', true)
+    rig.connection.close()
+    expect(rig.events).toContain('2 unanswered')
+    const quiet = new Rig()
+    quiet.connection.close()
+    expect(quiet.events).toEqual([])
   })
 
   test('acknowledges SETTINGS before it sends what they allow', () => {

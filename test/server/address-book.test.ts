@@ -29,3 +29,16 @@ test('the loopback is counted only if the bounds say so', () => {
   book.leave('127.0.0.1')
   expect(book.enter('127.0.0.1')).toBe('127.0.0.1')
 })
+
+test('what could not be refused counts against the rate, for two seconds at most', () => {
+  const book = new AddressBook(() => ({ maxOpen: 0, maxPerSecond: 10, includesLoopback: true }))
+  const key = book.enter('203.0.113.7')!
+  book.didAgain(key, 5)
+  const allowed = Array.from({ length: 20 }, () => book.mayDoAgain(key)).filter(Boolean).length
+  // Four are left, and those that came back while this ran.
+  expect(allowed).toBeGreaterThanOrEqual(4)
+  expect(allowed).toBeLessThan(10)
+  expect(book.enter('203.0.113.8')).toBe('203.0.113.8')
+  book.didAgain(key, 1_000_000)
+  expect(book.enter('203.0.113.7')).toBeUndefined()
+})

@@ -2,7 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
-import { TunnelServer } from '../../src/index.ts'
+import { TunnelError, TunnelServer } from '../../src/index.ts'
 import { guarding } from '../../src/plugins/guarding.ts'
 import { next } from '../support/events.ts'
 import { frame, u32 } from '../support/h2-frames.ts'
@@ -452,6 +452,27 @@ test('resets count as connections of their address, on however many connections 
     peer.send(head(stream, get(site.host)), frame(3, 0, stream, u32(CANCEL)))
   await peer.when(seen => seen.goaways.some(([, code]) => code === CALM), 'the end of the connection')
   expect(await told).toMatchObject({ code: 'ADDRESS_LIMIT' })
+})
+
+test('requests that are left with their connection count as connections of their address, too', async () => {
+  // It accepts and never answers.
+  using origin = new RawOrigin()
+  const [perSecond, requests, most] = [100, 50, 40]
+  await using site = await startHttp2Site(origin.port, { server: { limits: { maxAddressRate: perSecond } } })
+  let isRefused = false
+  site.server.on('error', error => {
+    isRefused ||= error instanceof TunnelError && error.code === 'ADDRESS_LIMIT'
+  })
+  // The connections alone are fewer than an address may open.
+  for (let round = 0; round < most && !isRefused; round++) {
+    const peer = await H2Peer.connect(site.port).catch(() => undefined)
+    for (let stream = 1; stream < 2 * requests; stream += 2) peer?.send(head(stream, get(site.host)))
+    // A fault ends the connection at once.
+    peer?.send(frame(6, 0, 1, u32(1)))
+    await peer?.when(seen => seen.goaways.length > 0, 'the end of the connection')
+    await peer?.[Symbol.asyncDispose]()
+  }
+  expect(isRefused).toBe(true)
 })
 
 test('one who asks and never reads is cut before much is kept for it', async () => {

@@ -1,5 +1,6 @@
 // HTTP/2 connections made of what the protocol allows and no visitor needs. The honest visitors speak HTTP/1.1 to the same port.
 
+import { join } from 'node:path'
 import type { Attack, Evidence } from '../hostile/attack.ts'
 import {
   block,
@@ -145,10 +146,21 @@ export const attacks: readonly Attack[] = [
   },
   {
     name: 'h2-tiny-windows',
-    does: `${CONNECTIONS} connections with windows of a byte that ask for 100 large answers and take them a byte at a time`,
+    does: `${CONNECTIONS} connections with windows of a byte that ask another tunnel for 100 large answers each and take them a byte at a time`,
     isTls: true,
+    // What visitors do not take waits at the server: `maxTokenBufferedBytes` is 512 MiB.
+    bounds: { serverMb: 600 },
+    /** A thousand large answers a second keep any app busy: this one is not that of the honest visitors. */
+    async stage(scene) {
+      const app = await scene.addProgram(
+        ['bun', join(import.meta.dir, '../hostile/app-process.ts')],
+        /^ready (\d+) (\d+) (\d+)$/,
+      )
+      await scene.addClient({ isTls: true, subdomain: 'busy', app: Number(app.match?.[1]) })
+    },
     attack: (target, ...rest) => {
-      const head = block(target, 'GET', '/bytes/1000000')
+      // The app streams answers of this size: shorter ones it keeps whole, and would be what gives in.
+      const head = block({ ...target, honestHost: 'busy.localhost' }, 'GET', '/bytes/3000000')
       const windowOfOne = Buffer.concat([Buffer.from([0, 4]), u32(1)])
       return floods(
         CONNECTIONS,

@@ -24,7 +24,7 @@ export const SERVER_LIMITS: Readonly<Record<string, string>> = {
   maxHellos: 'Connections to `tlsPort` whose first message is not complete; they have `headTimeoutMs` for it',
   maxVisitors: 'Connections of visitors at once, of all kinds, from `accept` on',
   maxAddressVisitors: "Connections of one address at once; IPv6 addresses count by their first 64 bits. A connection with a PROXY header is the visitor's, others of `trustedProxies` are not counted",
-  maxAddressRate: 'New connections of one address in a second, and requests of HTTP/2 that it resets; addresses count as in `maxAddressVisitors`',
+  maxAddressRate: 'New connections of one address in a second, and requests of HTTP/2 that it gives up, by a reset or with the connection; addresses count as in `maxAddressVisitors`. So many at once, and they come back evenly over a second',
   reservedDescriptors: 'Descriptors that visitors leave free, for the control host, clients and the process itself',
   clientDescriptorsPercent: 'Part of the descriptors beyond `reservedDescriptors` that connections, links and ports of clients may take, in percent, up to 100',
   tokenDescriptorsPercent: 'Part of `clientDescriptorsPercent` that one token or address may take, in percent, up to 100',

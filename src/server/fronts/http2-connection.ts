@@ -202,6 +202,10 @@ export class Http2Connection
     return this.#seat?.mayGiveUp() ?? true
   }
 
+  leftUnanswered(count: number): void {
+    this.#seat?.gaveUp(count)
+  }
+
   sawGoaway(): void {
     this.#settle()
   }
