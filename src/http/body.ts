@@ -168,7 +168,10 @@ export class BodyFramer {
         at = stop
         continue
       }
-      if (this.#state >= LINE) return this.#scanTrailers(bytes, at, end)
+      if (this.#state >= LINE) {
+        this.#handOut(bytes)
+        return this.#scanTrailers(bytes, at, end)
+      }
       if (framing === most) break
       framing++
       if (!this.#takeFraming(bytes[at]!)) return -1

@@ -268,3 +268,15 @@ test('framing beyond framingLeft waits for another call', () => {
   expect(payload).toBe('hello'.repeat(100))
   expect(calls).toBeGreaterThan(60)
 })
+
+test('payload that was gathered is handed out before the trailers behind it', () => {
+  const order: string[] = []
+  const framer = new BodyFramer(
+    (from, start, end) => order.push(Buffer.from(from).toString('latin1', start, end)),
+    (from, start, end) => order.push(Buffer.from(from).toString('latin1', start, end)),
+  )
+  const bytes = Buffer.from('1\r\na\r\n1\r\nb\r\n0\r\nX: y\r\n\r\n')
+  framer.begin('chunked', 0)
+  expect(framer.feed(bytes, 0, bytes.length)).toBe(bytes.length)
+  expect(order).toEqual(['ab', 'X: y\r\n\r\n'])
+})

@@ -16,7 +16,6 @@ import { type Entry, type KeptBytes, NOTHING, type Place } from './entry.ts'
 import { FROM_APP, TO_APP, type Way } from './flow.ts'
 import { EventsReader } from './frames/events.ts'
 import { agreedDeflate, type FoundFrame, WebSocketReader } from './frames/websocket.ts'
-import { Tail } from './tail.ts'
 
 /** The server has bounds of its own in front; an origin is the user's own app. */
 export const HEAD_LIMITS = { maxHeadBytes: 1_048_576, maxHeaderCount: 10_000, maxTargetBytes: 1_048_576 }
@@ -31,9 +30,9 @@ const SHOWN_EVERY_MS = 500
 /** A body as it passes. */
 interface BodyPart {
   readonly framer: BodyFramer
-  readonly tail: Tail
+  /** What came behind the last chunk: its trailers and the blank line. */
+  tail: Uint8Array
   kept: KeptBytes | undefined
-  isChunked: boolean
   isOfKnownLength: boolean
 }
 
@@ -67,12 +66,14 @@ export class HttpReader {
     this.#place = place
     this.#replayOf = replayOf
     const part = (way: Way): BodyPart => {
-      const tail = new Tail()
-      const framer = new BodyFramer((bytes, start, end) => {
-        tail.payload(end)
-        this.#payload(way, bytes, start, end)
-      })
-      return { framer, tail, kept: undefined, isChunked: false, isOfKnownLength: false }
+      const framer = new BodyFramer(
+        (bytes, start, end) => this.#payload(way, bytes, start, end),
+        (bytes, start, end) => {
+          body.tail = joined([body.tail, bytes.subarray(start, end)])
+        },
+      )
+      const body: BodyPart = { framer, tail: NOTHING, kept: undefined, isOfKnownLength: false }
+      return body
     }
     this.#bodies = [part(TO_APP), part(FROM_APP)]
   }
@@ -154,10 +155,8 @@ export class HttpReader {
     if (entry === undefined) return
     entry.requestEndMark = at
     entry.requestBody.isComplete = true
-    if (this.#bodies[TO_APP].isChunked) {
-      entry.requestTrailers = this.#bodies[TO_APP].tail.takeTrailers()
-      this.#room.store.grew(entry, entry.requestTrailers.length)
-    }
+    entry.requestTrailers = this.#takeTrailers(TO_APP)
+    this.#room.store.grew(entry, entry.requestTrailers.length)
     this.#room.requestEnded(entry)
     // The answer came before the last byte of the request did.
     if (entry.endMark !== undefined) this.#finish(entry)
@@ -237,10 +236,8 @@ export class HttpReader {
     entry.endMark = at
     entry.answerBody.isComplete = true
     this.#events = undefined
-    if (this.#bodies[FROM_APP].isChunked) {
-      entry.answerTrailers = this.#bodies[FROM_APP].tail.takeTrailers()
-      this.#room.store.grew(entry, entry.answerTrailers.length)
-    }
+    entry.answerTrailers = this.#takeTrailers(FROM_APP)
+    this.#room.store.grew(entry, entry.answerTrailers.length)
     if (entry.requestEndMark !== undefined) this.#finish(entry)
   }
 
@@ -255,17 +252,22 @@ export class HttpReader {
   #beginBody(way: Way, kept: KeptBytes, kind: BodyKind, length: number): void {
     const body = this.#bodies[way]
     body.framer.begin(kind, length)
-    body.tail.begin()
+    body.tail = NOTHING
     body.kept = kept
-    body.isChunked = kind === 'chunked'
     body.isOfKnownLength = kind === 'length'
   }
 
   #feed(way: Way, bytes: Uint8Array, from: number): number {
-    const { framer, tail, isChunked } = this.#bodies[way]
-    const end = framer.feed(bytes, from, bytes.length)
-    if (isChunked && end > 0) tail.fed(bytes, from, end)
-    return end
+    return this.#bodies[way].framer.feed(bytes, from, bytes.length)
+  }
+
+  /** The lines of the trailers of a body that is complete, each with its line end. */
+  #takeTrailers(way: Way): Uint8Array {
+    const body = this.#bodies[way]
+    const { tail } = body
+    body.tail = NOTHING
+    // A blank line is behind them.
+    return tail.length > 2 ? tail.subarray(0, tail.length - 2) : NOTHING
   }
 
   #payload(way: Way, bytes: Uint8Array, start: number, end: number): void {
