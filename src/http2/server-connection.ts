@@ -208,7 +208,7 @@ export class ServerConnection implements FrameHandler {
     if (isMalformed) return this.#refuse(id, Code.PROTOCOL_ERROR)
     if (this.#streams.size >= this.#maxStreams) return this.#refuse(id, Code.REFUSED_STREAM)
     this.#noise.earn(NOISE_PER_REQUEST)
-    const opened = new ServerStream(id, this.#peer.initialWindowSize, STREAM_WINDOW_BYTES)
+    const opened = new ServerStream(id, this, this.#peer.initialWindowSize, STREAM_WINDOW_BYTES)
     opened.isRequestEnded = isLast
     this.#streams.set(id, opened)
     this.#host.requested(opened, list, isLast)

@@ -1,5 +1,6 @@
 // One stream of a connection, as its server has it: what came, what was sent, and how much of either may still.
 
+import type { ResponseHead } from '../http/head.ts'
 import type { FieldList } from './field-list.ts'
 import { ReceiveWindow, SendWindow } from './windows.ts'
 
@@ -13,6 +14,25 @@ export interface StreamHandler {
   reset(): void
   /** What waited for room may send a portion; what still waits then asks again. */
   writable(): void
+}
+
+/** What a stream needs of its connection. */
+export interface StreamOwner {
+  readonly sender: StreamSender
+  consumed(stream: ServerStream, count: number): void
+  refuse(stream: ServerStream, code: number): void
+  resetStream(stream: ServerStream, code: number): void
+}
+
+/** As `FrameSender` has them. */
+export interface StreamSender {
+  readonly isBlocked: boolean
+  readonly isAwaited: boolean
+  head(stream: ServerStream, head: ResponseHead, isLast: boolean): void
+  data(stream: ServerStream, bytes: Uint8Array, start: number, end: number, isLast: boolean): number
+  trailers(stream: ServerStream, bytes: Uint8Array, start: number, end: number): void
+  end(stream: ServerStream): void
+  awaitRoom(stream: ServerStream, hasData: boolean): void
 }
 
 const NOT_YET: StreamHandler = { data() {}, ended() {}, reset() {}, writable() {} }
@@ -35,9 +55,54 @@ export class ServerStream {
   /** Bytes that came and were not consumed. */
   heldBytes = 0
 
-  constructor(id: number, sendBytes: number, receiveBytes: number) {
+  readonly #owner: StreamOwner
+
+  constructor(id: number, owner: StreamOwner, sendBytes: number, receiveBytes: number) {
     this.id = id
+    this.#owner = owner
     this.sending = new SendWindow(sendBytes)
     this.receiving = new ReceiveWindow(receiveBytes)
+  }
+
+  // ── For the code that answers on it ────────────────────────────────────────────────────────────────────────
+
+  get isBlocked(): boolean {
+    return this.#owner.sender.isBlocked
+  }
+
+  get isAwaited(): boolean {
+    return this.#owner.sender.isAwaited
+  }
+
+  head(head: ResponseHead, isLast: boolean): void {
+    this.#owner.sender.head(this, head, isLast)
+  }
+
+  data(bytes: Uint8Array, start: number, end: number, isLast: boolean): number {
+    return this.#owner.sender.data(this, bytes, start, end, isLast)
+  }
+
+  trailers(bytes: Uint8Array, start: number, end: number): void {
+    this.#owner.sender.trailers(this, bytes, start, end)
+  }
+
+  end(): void {
+    this.#owner.sender.end(this)
+  }
+
+  awaitRoom(hasData: boolean): void {
+    this.#owner.sender.awaitRoom(this, hasData)
+  }
+
+  consumed(count: number): void {
+    this.#owner.consumed(this, count)
+  }
+
+  refuse(code: number): void {
+    this.#owner.refuse(this, code)
+  }
+
+  cut(code: number): void {
+    this.#owner.resetStream(this, code)
   }
 }

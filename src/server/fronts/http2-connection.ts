@@ -16,8 +16,9 @@ import type { Visitor } from '../visitors.ts'
 import type { HttpFront } from './http.ts'
 import { HttpInput, type InputReader } from './http-input.ts'
 import { HttpOutput, type OutputOwner } from './http-output.ts'
-import { Http2Stream } from './http2-stream.ts'
 import { IdleTime } from './idle-time.ts'
+import type { MultiplexedConnection } from './multiplexed.ts'
+import { StreamChannel } from './stream-channel.ts'
 import { type Entrance, VisitorHop } from './visitor-hop.ts'
 
 /** Frames handled in one turn, when more have arrived than are handled at once: as many requests as an HTTP/1.1 connection begins. */
@@ -42,7 +43,14 @@ type Phase =
   | 'closed'
 
 export class Http2Connection
-  implements SocketHandler, InputReader, OutputOwner, Occupant, Visitor, ServerConnectionHost
+  implements
+    SocketHandler,
+    InputReader,
+    OutputOwner,
+    Occupant,
+    Visitor,
+    ServerConnectionHost,
+    MultiplexedConnection
 {
   readonly front: HttpFront
   readonly visitor: VisitorHop
@@ -174,7 +182,7 @@ export class Http2Connection
 
   requested(stream: ServerStream, fields: FieldList, isLast: boolean): void {
     if (!this.#isDraining) this.#idle.stop()
-    new Http2Stream(this, stream).begin(fields, isLast)
+    new StreamChannel(this, stream).begin(fields, isLast)
   }
 
   /** Frames of one turn leave together. */

@@ -1,11 +1,10 @@
-// The answer on one stream: HTTP/1.1 text in, HEADERS and DATA out. What the visitor has no room for waits here.
+// The answer on one stream of HTTP/2 or HTTP/3: HTTP/1.1 text in, HEADERS and DATA out. What the visitor has no room for waits here.
 
 import { BodyFramer } from '../../http/body.ts'
 import { parseResponseHead, ResponseHead } from '../../http/head.ts'
-import type { FrameSender } from '../../http2/frame-sender.ts'
-import type { ServerStream } from '../../http2/server-stream.ts'
 import { type Account, Unsent, type Writing } from '../../unsent.ts'
 import { HeadBuffer } from '../head-buffer.ts'
+import type { MultiplexedStream } from './multiplexed.ts'
 
 /** The text was judged when it came from the app, and has got the server's own lines since. */
 const LIMITS = { maxHeadBytes: 1_048_576, maxHeaderCount: 4_096, maxTargetBytes: 0 }
@@ -23,9 +22,8 @@ export interface AnswerOwner {
 
 type Phase = 'head' | 'length' | 'chunked' | 'raw' | 'complete'
 
-export class Http2Answer implements Writing {
-  readonly #sender: FrameSender
-  readonly #stream: ServerStream
+export class StreamAnswer implements Writing {
+  readonly #stream: MultiplexedStream
   readonly #owner: AnswerOwner
   readonly #unsent: Unsent = new Unsent()
   #phase: Phase = 'head'
@@ -41,8 +39,7 @@ export class Http2Answer implements Writing {
   /** Bytes given to DATA frames. */
   sentBytes = 0
 
-  constructor(sender: FrameSender, stream: ServerStream, owner: AnswerOwner) {
-    this.#sender = sender
+  constructor(stream: MultiplexedStream, owner: AnswerOwner) {
     this.#stream = stream
     this.#owner = owner
   }
@@ -72,7 +69,7 @@ export class Http2Answer implements Writing {
         if (!this.#owner.judge(head)) return false
         return this.#begin() && this.#takeBody(text, isScratch, at, end)
       }
-      this.#sender.head(this.#stream, head, false)
+      this.#stream.head(head, false)
     }
     return true
   }
@@ -94,7 +91,7 @@ export class Http2Answer implements Writing {
       this.#framer.begin('chunked', 0)
     }
     this.#isEnding = isEmpty
-    this.#sender.head(this.#stream, head, isEmpty)
+    this.#stream.head(head, isEmpty)
     return true
   }
 
@@ -130,7 +127,7 @@ export class Http2Answer implements Writing {
 
   #send(bytes: Uint8Array, isScratch: boolean, start: number, end: number): void {
     // Those that wait already come first.
-    const mayOvertake = !this.#sender.isAwaited || !this.#unsent.isEmpty
+    const mayOvertake = !this.#stream.isAwaited || !this.#unsent.isEmpty
     if (mayOvertake) this.#unsent.send(this, bytes, isScratch, start, end)
     else this.#unsent.keep(bytes, isScratch, start, end)
   }
@@ -139,7 +136,7 @@ export class Http2Answer implements Writing {
   write(bytes: Uint8Array, start = 0, end: number = bytes.length): number {
     // What waits is sent piece by piece: whether it is the last one is only known of what never waited.
     const isLast = this.#isEnding && this.#unsent.isEmpty && this.#trailers === undefined
-    const count = this.#sender.data(this.#stream, bytes, start, end, isLast && this.#phase === 'complete')
+    const count = this.#stream.data(bytes, start, end, isLast && this.#phase === 'complete')
     this.sentBytes += count
     return count
   }
@@ -164,8 +161,8 @@ export class Http2Answer implements Writing {
   #finish(): void {
     if (!this.#isEnding || !this.#unsent.isEmpty || this.#stream.isAnswerEnded) return
     const trailers = this.#trailers?.take()
-    if (trailers === undefined) this.#sender.end(this.#stream)
-    else this.#sender.trailers(this.#stream, trailers, 0, trailers.length)
+    if (trailers === undefined) this.#stream.end()
+    else this.#stream.trailers(trailers, 0, trailers.length)
   }
 
   /** Nothing of it has left, not even its head. */

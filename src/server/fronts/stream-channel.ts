@@ -1,4 +1,4 @@
-// One request with its answer on an HTTP/2 connection: the channel of its visit.
+// One request with its answer on a stream of HTTP/2 or HTTP/3: the channel of its visit.
 
 import { createHash, randomBytes } from 'node:crypto'
 import type { ErrorCode } from '../../errors.ts'
@@ -10,14 +10,14 @@ import * as Code from '../../http2/error-codes.ts'
 import type { FieldList } from '../../http2/field-list.ts'
 import { maxTextBytes } from '../../http2/message-fields.ts'
 import { writeRequestHead } from '../../http2/request-text.ts'
-import type { ServerStream, StreamHandler } from '../../http2/server-stream.ts'
+import type { StreamHandler } from '../../http2/server-stream.ts'
 import type { Account } from '../../unsent.ts'
 import { type Movement, Progress } from '../progress.ts'
 import type { AnswerOutput, RequestInput, RequestProgress, VisitChannel } from './channel.ts'
 import { HttpVisit } from './http-visit.ts'
-import { type AnswerOwner, Http2Answer } from './http2-answer.ts'
-import type { Http2Connection } from './http2-connection.ts'
-import { type BodyTaker, Http2Request } from './http2-request.ts'
+import type { MultiplexedConnection, MultiplexedStream } from './multiplexed.ts'
+import { type AnswerOwner, StreamAnswer } from './stream-answer.ts'
+import { type BodyTaker, StreamRequest } from './stream-request.ts'
 import type { VisitorHop } from './visitor-hop.ts'
 
 const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
@@ -25,7 +25,7 @@ const KEY_BYTES = 24
 /** Of the WebSocket that comes next: each has its own. */
 let webSocketKey = randomBytes(16).toString('base64')
 
-export class Http2Stream
+export class StreamChannel
   implements
     VisitChannel,
     StreamHandler,
@@ -36,12 +36,12 @@ export class Http2Stream
     BodyTaker,
     Movement
 {
-  readonly #connection: Http2Connection
-  readonly #stream: ServerStream
+  readonly #connection: MultiplexedConnection
+  readonly #stream: MultiplexedStream
   readonly #head: RequestHead
   readonly #visit: HttpVisit
-  readonly #request: Http2Request
-  readonly #answer: Http2Answer
+  readonly #request: StreamRequest
+  readonly #answer: StreamAnswer
   #progress: Progress | undefined
   /** Of an extended CONNECT: what the origin has to answer to its key. */
   #webSocketAccept = ''
@@ -57,16 +57,14 @@ export class Http2Stream
   #isUnfit = false
   readonly keepsAlive = true
 
-  constructor(connection: Http2Connection, stream: ServerStream) {
+  constructor(connection: MultiplexedConnection, stream: MultiplexedStream) {
     const { front } = connection
     this.#connection = connection
     this.#stream = stream
     this.#head = front.takeHead()
     this.#visit = new HttpVisit(this.#head, this, front.desk)
-    this.#answer = new Http2Answer(connection.connection.sender, stream, this)
-    this.#request = new Http2Request(this, front.heldInput, count =>
-      connection.connection.consumed(stream, count),
-    )
+    this.#answer = new StreamAnswer(stream, this)
+    this.#request = new StreamRequest(this, front.heldInput, count => stream.consumed(count))
     stream.handler = this
   }
 
@@ -76,7 +74,7 @@ export class Http2Stream
     // The head's own: it stays as it is until the exchange is over.
     const text = new Uint8Array(maxTextBytes(fields) + KEY_BYTES)
     const end = writeRequestHead(fields, isLast, webSocketKey, text, 0)
-    if (end === -1) return this.#connection.connection.refuse(this.#stream, Code.PROTOCOL_ERROR)
+    if (end === -1) return this.#stream.refuse(Code.PROTOCOL_ERROR)
     const head = this.#head
     if (parseRequestHead(head, text, 0, end, this.#connection.front.limits) <= 0)
       return this.#refuse(head.refusal)
@@ -102,9 +100,9 @@ export class Http2Stream
   // ── From the visitor ───────────────────────────────────────────────────────────────────────────────────────
 
   data(bytes: Uint8Array, start: number, end: number): void {
-    const { connection, front } = this.#connection
-    if (!this.#isUnderWay) return connection.consumed(this.#stream, end - start)
-    if (!this.#request.data(bytes, start, end)) return connection.refuse(this.#stream, Code.PROTOCOL_ERROR)
+    const { front } = this.#connection
+    if (!this.#isUnderWay) return this.#stream.consumed(end - start)
+    if (!this.#request.data(bytes, start, end)) return this.#stream.refuse(Code.PROTOCOL_ERROR)
     if (front.heldInput.isTooMuch(this.#request.heldBytes, front.limits.maxAllInputBytes))
       this.#cutOff('BUFFERS_FULL', Code.ENHANCE_YOUR_CALM)
   }
@@ -115,10 +113,10 @@ export class Http2Stream
     if (trailers !== undefined) {
       text = new Uint8Array(maxTextBytes(trailers))
       const end = this.#isSwitched ? -1 : writeTrailers(trailers, text, 0)
-      if (end === -1) return this.#connection.connection.refuse(this.#stream, Code.PROTOCOL_ERROR)
+      if (end === -1) return this.#stream.refuse(Code.PROTOCOL_ERROR)
       text = text.subarray(0, end)
     }
-    if (!this.#request.ended(text)) this.#connection.connection.refuse(this.#stream, Code.PROTOCOL_ERROR)
+    if (!this.#request.ended(text)) this.#stream.refuse(Code.PROTOCOL_ERROR)
   }
 
   reset(): void {
@@ -242,7 +240,7 @@ export class Http2Stream
       return true
     }
     this.#connection.filled()
-    if (this.#answer.isEmpty && !this.#connection.connection.sender.isBlocked) return true
+    if (this.#answer.isEmpty && !this.#stream.isBlocked) return true
     this.#owesDrained = true
     this.#awaitRoom()
     return false
@@ -283,11 +281,11 @@ export class Http2Stream
     this.#answer.end()
     if (!this.#answer.isEmpty) return this.#awaitRoom()
     this.#leave()
-    if (!this.#stream.isRequestEnded) this.#connection.connection.resetStream(this.#stream, Code.NO_ERROR)
+    if (!this.#stream.isRequestEnded) this.#stream.cut(Code.NO_ERROR)
   }
 
   #cut(code: number): void {
-    this.#connection.connection.resetStream(this.#stream, code)
+    this.#stream.cut(code)
     this.reset()
   }
 
@@ -310,7 +308,7 @@ export class Http2Stream
   // ── Movement ───────────────────────────────────────────────────────────────────────────────────────────────
 
   #awaitRoom(): void {
-    this.#connection.connection.sender.awaitRoom(this.#stream, !this.#answer.isEmpty)
+    this.#stream.awaitRoom(!this.#answer.isEmpty)
     if (this.#answer.isEmpty || this.#isWatched) return
     this.#isWatched = true
     this.#progress ??= new Progress(this.#connection.front.deadlines, this)

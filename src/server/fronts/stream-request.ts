@@ -1,4 +1,4 @@
-// The body of a request on one stream: DATA in, HTTP/1.1 text out. What its visit does not take yet waits here, and the window of
+// The body of a request on one stream of HTTP/2 or HTTP/3: DATA in, HTTP/1.1 text out. What its visit does not take yet waits here, and the window of
 // the stream with it.
 
 import { copyBytes, copyOf } from '../../bytes.ts'
@@ -17,7 +17,7 @@ export interface BodyTaker {
   bodyEnded(): void
 }
 
-export class Http2Request {
+export class StreamRequest {
   readonly #taker: BodyTaker
   readonly #held: HeldBytes
   /** The visitor may send as many more. */

@@ -2,7 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { parseRequestHead, RequestHead } from '../../src/http/head.ts'
-import { Http2Request } from '../../src/server/fronts/http2-request.ts'
+import { StreamRequest } from '../../src/server/fronts/stream-request.ts'
 import { HeldBytes } from '../../src/server/head-buffer.ts'
 
 const LIMITS = { maxHeadBytes: 65_536, maxHeaderCount: 100, maxTargetBytes: 1_000 }
@@ -21,7 +21,7 @@ function begin(line: string, pausesAt = '') {
     },
     bodyEnded: () => void told.push('end'),
   }
-  const request: Http2Request = new Http2Request(taker, held, count => void told.push(`credit ${count}`))
+  const request: StreamRequest = new StreamRequest(taker, held, count => void told.push(`credit ${count}`))
   request.begin(head)
   const data = (text: string) => request.data(Buffer.from(text), 0, text.length)
   return { request, told, held, data }

@@ -1,0 +1,48 @@
+// Contract: a connection that carries many requests at once, and one of its streams, as the channel of a visit sees them. HTTP/2
+// and HTTP/3 implement it.
+
+import type { ResponseHead } from '../../http/head.ts'
+import type { StreamHandler } from '../../http2/server-stream.ts'
+import type { HttpFront } from './http.ts'
+import type { VisitorHop } from './visitor-hop.ts'
+
+/** Codes are those of HTTP/2. */
+export interface MultiplexedStream {
+  handler: StreamHandler
+  /** The visitor sends no more. */
+  readonly isRequestEnded: boolean
+  /** The end of the answer was sent. */
+  readonly isAnswerEnded: boolean
+  /** Ended both ways, or reset. */
+  readonly isClosed: boolean
+  /** The way to the visitor is full, whatever room the stream itself has. */
+  readonly isBlocked: boolean
+  /** Other streams wait for room already. */
+  readonly isAwaited: boolean
+  /** Sends the head of an answer, interim ones too. */
+  head(head: ResponseHead, isLast: boolean): void
+  /** Sends as much of bytes[start, end) as there is room for, and says how much that was. `isLast`: nothing follows. */
+  data(bytes: Uint8Array, start: number, end: number, isLast: boolean): number
+  /** Sends the trailer section in bytes[start, end), as `BodyFramer` judged it, which ends the answer. */
+  trailers(bytes: Uint8Array, start: number, end: number): void
+  /** Ends the answer behind what was sent. */
+  end(): void
+  /** Wants to hear when there is room. */
+  awaitRoom(hasData: boolean): void
+  /** So many bytes reached whom they are for: the visitor may send as many more. */
+  consumed(count: number): void
+  /** The request breaks a rule: cuts the stream, and counts against those who do that all the time. */
+  refuse(code: number): void
+  /** Cuts the stream. Its handler hears nothing more. */
+  cut(code: number): void
+}
+
+export interface MultiplexedConnection {
+  readonly front: HttpFront
+  readonly visitor: VisitorHop
+  readonly isCertified: boolean
+  /** As `Arrival.isRefused`. */
+  isRefused(): boolean
+  /** Something was written to one of its streams. */
+  filled(): void
+}
