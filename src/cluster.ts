@@ -6,10 +6,13 @@ export { RedisRates } from './directories/redis-rates.ts'
 export type {
   Directory,
   DirectoryListener,
+  DirectoryTables,
   DirectoryTimes,
   Hold,
   NameOutcome,
   NameWish,
   Node,
+  PutOutcome,
+  TableEntry,
 } from './directory.ts'
 export type { RateShare, SharedRates } from './shared-rates.ts'

@@ -64,8 +64,36 @@ export interface DirectoryListener {
   reconnected(): void
 }
 
+/** What is kept under one key of a table. */
+export interface TableEntry {
+  readonly key: string
+  /** `''`: it was removed, and this is kept so that no server brings it back. */
+  readonly value: string
+  /** Of two entries of one key the one with the higher number is valid. */
+  readonly version: number
+  /** Milliseconds since 1970: nobody keeps it for longer. 0: for ever. */
+  readonly untilMs: number
+}
+
+/** `older`: there is one of the same version already, or of a higher one. `full`: there is no room for another key. */
+export type PutOutcome = 'written' | 'older' | 'full'
+
+/** Small tables that each server has in memory as well. Every method rejects when the directory cannot be reached. */
+export interface DirectoryTables {
+  /** Calls `heard` with each entry that is written from now on, and with the number of entries that were written before it. */
+  listen(heard: (table: string, entry: TableEntry, changes: number) => void): Promise<() => void>
+  /** Writes entries, each for itself, and tells all servers. One outcome for each. `maxKeys`: of the table. */
+  put(table: string, entries: readonly TableEntry[], maxKeys: number): Promise<readonly PutOutcome[]>
+  /** All entries. Those that are written meanwhile may be missing; they are heard of. */
+  read(table: string): Promise<readonly TableEntry[]>
+  /** How many entries were written since the directory has its data. */
+  changes(): Promise<number>
+}
+
 /** Every method rejects when the directory cannot be reached. */
 export interface Directory {
+  /** `undefined`: its servers are of one machine, and share files instead. */
+  readonly tables?: DirectoryTables
   /** Calls the listener from now on, and resolves once nothing is missed, with what ends that. */
   listen(listener: DirectoryListener): Promise<() => void>
   /**

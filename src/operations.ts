@@ -39,8 +39,8 @@ export interface OperationsStore {
   bans(): readonly Ban[]
   /** Another number once another program has written to what this one keeps: its bans may be others then. */
   version(): number
-  /** Returns its id. */
-  saveBan(ban: Omit<Ban, 'id'>): number
+  /** Returns its id: the one it has, or a new one. A ban with an id that is there already is left as it is. */
+  saveBan(ban: Omit<Ban, 'id'> & Partial<Pick<Ban, 'id'>>): number
   removeBan(id: number): void
   close(): void
 }

@@ -10,6 +10,7 @@ import type {
   NameWish,
   Node,
 } from '../directory.ts'
+import { MemoryTables } from './memory-tables.ts'
 
 interface Record {
   epoch: number
@@ -27,6 +28,7 @@ interface Alive {
 }
 
 export class MemoryDirectory implements Directory {
+  readonly tables: MemoryTables = new MemoryTables()
   readonly #now: () => number
   readonly #listeners = new Set<DirectoryListener>()
   readonly #records = new Map<string, Record>()

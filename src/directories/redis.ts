@@ -13,6 +13,7 @@ import type {
 } from '../directory.ts'
 import { TunnelError } from '../errors.ts'
 import { BEAT, CLAIM, FIND, NODES, RELEASE, RESTORE, SECRET } from './redis-scripts.ts'
+import { RedisTables } from './redis-tables.ts'
 
 export interface RedisDirectoryOptions {
   /**
@@ -46,6 +47,7 @@ interface Scripts {
 }
 
 export class RedisDirectory implements Directory {
+  readonly tables: RedisTables
   readonly #commands: Connection & Scripts
   /** A connection that listens can do nothing else. */
   readonly #changes: Connection
@@ -67,12 +69,14 @@ export class RedisDirectory implements Directory {
     this.#commands = commands as Connection & Scripts
     this.#changes = changes
     this.#prefix = `${options.prefix ?? 'localtunnels'}:`
+    this.tables = new RedisTables(commands, changes, this.#prefix)
     for (const one of [commands, changes]) one.on('error', (error: Error) => options.failed?.(error))
   }
 
   async listen(listener: DirectoryListener): Promise<() => void> {
     const channel = `${this.#prefix}changes`
-    const heard = (_channel: string, message: string): void => {
+    const heard = (from: string, message: string): void => {
+      if (from !== channel) return
       const [name = '', node = '', epoch = ''] = message.split(' ')
       listener.changed(name, node, Number(epoch))
     }

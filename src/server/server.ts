@@ -8,9 +8,12 @@ import { watchWorkers } from '../sockets/worker-faults.ts'
 import { VERSION } from '../version.ts'
 import type { Admin } from './admin/admin.ts'
 import type { AuditNotes } from './admin/audit-notes.ts'
+import type { BansHost } from './admin/bans.ts'
 import type { AdminSettings } from './admin/options.ts'
 import { Admission } from './admission.ts'
 import { ClientDesk } from './client-desk.ts'
+import type { SharedTable } from './cluster/shared-table.ts'
+import { cutBanned } from './cutting.ts'
 import { Draining, nextTurn } from './draining.ts'
 import { Exchanges } from './exchanges.ts'
 import { HttpFront } from './fronts/http.ts'
@@ -34,6 +37,9 @@ import { statsOf } from './stats-of.ts'
 import { TokenGate } from './token-gate.ts'
 import { VisitorGate } from './visitor-gate.ts'
 import { Visitors } from './visitors.ts'
+
+/** Bans of all servers of a cluster, with those that were taken back in the last 90 days. */
+const MAX_SHARED_BANS = 20_000
 
 /**
  * A tunnel server in this process: `start()` listens, `stop()` drains. Many may run in one process. Nothing that a
@@ -286,8 +292,27 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       },
       failed: error => room.failed(error),
     })
+    const banned = cluster.tables?.open('bans', MAX_SHARED_BANS)
     await cluster.start(options.peerUrl ?? peerUrlOf(hostname, this.port, room.settings.isTls))
+    if (banned !== undefined) await this.#shareBans(banned)
     room.joined(cluster)
+  }
+
+  /** Also without an operator of its own a server keeps away whom the others do. */
+  async #shareBans(table: SharedTable): Promise<void> {
+    const room = this.#room
+    const { Bans } = await import('./admin/bans.ts')
+    const { SharedBans } = await import('./admin/shared-bans.ts')
+    room.bans ??= new Bans(undefined, this.#bansHost)
+    room.bans.share(new SharedBans(table))
+  }
+
+  get #bansHost(): BansHost {
+    const room = this.#room
+    return {
+      changed: () => room.tunnels.routesChanged(),
+      added: ban => cutBanned(room, this.#clientDesk.clients, ban),
+    }
   }
 
   async #openAdmin(settings: AdminSettings | undefined): Promise<void> {
@@ -295,7 +320,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     const { metrics } = room
     if (settings === undefined || metrics === undefined) return
     const { Admin, AuditNotes, Bans } = await import('./admin/admin.ts')
-    const bans = new Bans(settings.store, () => room.tunnels.routesChanged())
+    const bans = new Bans(settings.store, this.#bansHost)
     room.bans = bans
     if (settings.audit !== undefined)
       this.#audit(new AuditNotes(settings.audit, cause => room.failed(asError(cause))))

@@ -102,11 +102,14 @@ export class SqliteOperations implements OperationsStore, AuditLog {
     return row.data_version
   }
 
-  saveBan({ kind, value, reason, sinceMs, untilMs }: Omit<Ban, 'id'>): number {
+  saveBan({ id, ...ban }: Omit<Ban, 'id'> & Partial<Pick<Ban, 'id'>>): number {
+    const { kind, value, reason, sinceMs, untilMs } = ban
     const { lastInsertRowid } = this.#database
-      .query('insert into ban (kind, value, reason, sinceMs, untilMs) values (?, ?, ?, ?, ?)')
-      .run(kind, value, reason, sinceMs, untilMs ?? null)
-    return Number(lastInsertRowid)
+      .query(
+        'insert or ignore into ban (id, kind, value, reason, sinceMs, untilMs) values (?, ?, ?, ?, ?, ?)',
+      )
+      .run(id ?? null, kind, value, reason, sinceMs, untilMs ?? null)
+    return id ?? Number(lastInsertRowid)
   }
 
   removeBan(id: number): void {

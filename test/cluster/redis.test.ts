@@ -25,11 +25,14 @@ for (const program of ['redis-server', 'valkey-server'] as const)
       const of = <Item>(items: readonly Item[]): Item => items[pick.below(items.length)]!
       const held = new Map<string, Hold[]>()
       const heard: [string[], string[]] = [[], []]
-      for (const [index, directory] of [one, other].entries())
+      const written: [unknown[], unknown[]] = [[], []]
+      for (const [index, directory] of [one, other].entries()) {
         await directory.listen({
           changed: (...change) => heard[index]?.push(change.join(' ')),
           reconnected() {},
         })
+        await directory.tables.listen((...change) => void written[index]?.push(change))
+      }
       const both = async <Outcome>(step: (directory: Directory) => Promise<Outcome>): Promise<Outcome> => {
         const [real, model] = [await step(one), await step(other)]
         expect(real, `seed ${seed}`).toEqual(model)
@@ -45,7 +48,26 @@ for (const program of ['redis-server', 'valkey-server'] as const)
         const isShared = pick.below(10) < 3
         const [shown, next] = [of(['', 'p1', 'p2', 'p3']), of(['p1', 'p2', 'p3'])]
         const mine = held.get(node) ?? []
-        switch (of(['claim', 'claim', 'release', 'restore', 'find', 'leave'])) {
+        switch (of(['claim', 'claim', 'release', 'restore', 'find', 'leave', 'put', 'put', 'read'])) {
+          case 'put': {
+            const entries = [0, 1].map(() => ({
+              key: of(['one', 'two', 'three']),
+              value: of(['', '{"a": "b c"}', 'ä"\\\n']),
+              version: 1.7e12 + pick.below(40),
+              // Long over, or not in this test.
+              untilMs: of([0, 1, 9e15]),
+            }))
+            const table = of(['bans', 'links'])
+            await both(directory => directory.tables!.put(table, entries, 2))
+            break
+          }
+          case 'read':
+            for (const table of ['bans', 'links'])
+              await both(async directory =>
+                [...(await directory.tables!.read(table))].sort((x, y) => (x.key < y.key ? -1 : 1)),
+              )
+            await both(directory => directory.tables!.changes())
+            break
           case 'claim': {
             const outcome: NameOutcome = await both(directory =>
               directory.claim(node, { name, shown, next, isShared }, TIMES),
@@ -90,6 +112,8 @@ for (const program of ['redis-server', 'valkey-server'] as const)
       await one.find('shop')
       while (heard[0].length < heard[1].length) await Bun.sleep(1)
       expect(heard[0]).toEqual(heard[1])
+      while (written[0].length < written[1].length) await Bun.sleep(1)
+      expect(written[0]).toEqual(written[1])
       await one.close()
     })
 

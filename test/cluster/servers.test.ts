@@ -9,6 +9,7 @@ import type { Directory } from '../../src/directory.ts'
 import { adminOptions, askAdmin } from '../support/admin.ts'
 import { ask } from '../support/ask.ts'
 import { TestCluster } from '../support/clusters.ts'
+import { Cuttable } from '../support/cuttable.ts'
 import { eventually, next } from '../support/events.ts'
 import { startServer } from '../support/tunnel.ts'
 import { within } from '../support/within.ts'
@@ -285,39 +286,6 @@ test('a server stops: its client goes to another, with its name, and no request 
   await Promise.all(visitors)
   expect(failures).toEqual([])
 })
-
-/** A directory that can be cut off. */
-class Cuttable implements Directory {
-  isCut = false
-  readonly #inner: Directory
-
-  constructor(inner: Directory) {
-    this.#inner = inner
-  }
-
-  #call<Value>(call: () => Promise<Value>): Promise<Value> {
-    return this.isCut ? Promise.reject(new Error('cut off')) : call()
-  }
-
-  listen: Directory['listen'] = listener =>
-    this.#call(() =>
-      this.#inner.listen({
-        changed: (...change) => {
-          if (!this.isCut) listener.changed(...change)
-        },
-        reconnected: () => listener.reconnected(),
-      }),
-    )
-  beat: Directory['beat'] = (...args) => this.#call(() => this.#inner.beat(...args))
-  claim: Directory['claim'] = (...args) => this.#call(() => this.#inner.claim(...args))
-  restore: Directory['restore'] = (...args) => this.#call(() => this.#inner.restore(...args))
-  release: Directory['release'] = (...args) => this.#call(() => this.#inner.release(...args))
-  find: Directory['find'] = name => this.#call(() => this.#inner.find(name))
-  leave: Directory['leave'] = node => this.#call(() => this.#inner.leave(node))
-  nodes: Directory['nodes'] = () => this.#call(() => this.#inner.nodes())
-  secret: Directory['secret'] = fresh => this.#call(() => this.#inner.secret(fresh))
-  close: Directory['close'] = () => this.#inner.close()
-}
 
 test('without its directory a server serves its own names and those it knows, and refuses what it cannot know', async () => {
   const memory = new MemoryDirectory()

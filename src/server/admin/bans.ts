@@ -3,13 +3,25 @@
 import { BlockList, isIP } from 'node:net'
 import { TunnelError } from '../../errors.ts'
 import type { Ban, OperationsStore } from '../../operations.ts'
+import { isNetwork } from './networks.ts'
+import type { SharedBans } from './shared-bans.ts'
 
 /** Bans at once. Above: `OPTION_INVALID`. */
 export const MAX_BANS = 10_000
 
+/** Who acts on changes. */
+export interface BansHost {
+  /** Another visitor may be refused, or let in. */
+  changed(): void
+  /** Visitors and clients that a new one is about are cut. */
+  added(ban: Ban): void
+}
+
 export class Bans {
   readonly #store: OperationsStore | undefined
-  readonly #changed: () => void
+  readonly #host: BansHost
+  /** Those of all servers; `undefined`: this one is alone, or shares its store with the others. */
+  #shared: SharedBans | undefined
   readonly #bans = new Map<number, Ban>()
   #addresses = new BlockList()
   #tunnels = new Set<string>()
@@ -19,26 +31,44 @@ export class Bans {
   /** The earliest end of one that ends. */
   #nextEndMs = Number.POSITIVE_INFINITY
 
-  /** `changed`: another visitor may be refused, or let in. */
-  constructor(store: OperationsStore | undefined, changed: () => void) {
+  constructor(store: OperationsStore | undefined, host: BansHost) {
     this.#store = store
-    this.#changed = changed
+    this.#host = host
     this.refresh()
     this.#rebuild()
   }
 
-  /** Takes over what other programs with the same store have changed. Returns the bans that are new. */
-  refresh(): readonly Ban[] {
+  /** Takes over what other programs with the same store have changed. */
+  refresh(): void {
     const version = this.#store?.version()
-    if (this.#store === undefined || version === this.#version) return []
+    if (this.#store === undefined || version === this.#version || this.#shared !== undefined) return
     this.#version = version
-    const kept = this.#store.bans()
-    const added = kept.filter(({ id }) => !this.#bans.has(id))
-    if (added.length === 0 && kept.length === this.#bans.size) return []
+    this.#replace(this.#store.bans())
+  }
+
+  /** From now on they are those of all servers, which get what this one has; its store keeps a copy. */
+  share(shared: SharedBans): void {
+    this.#expire()
+    for (const ban of this.#bans.values()) shared.bring(ban)
+    this.#shared = shared
+    const takeOver = (): void => {
+      const before = new Map(this.#bans)
+      const bans = shared.all()
+      for (const ban of bans) if (!before.delete(ban.id)) this.#store?.saveBan(ban)
+      for (const id of before.keys()) this.#store?.removeBan(id)
+      this.#replace(bans)
+    }
+    takeOver()
+    shared.onChange(takeOver)
+  }
+
+  #replace(bans: readonly Ban[]): void {
+    const added = bans.filter(({ id }) => !this.#bans.has(id))
+    if (added.length === 0 && bans.length === this.#bans.size) return
     this.#bans.clear()
-    for (const ban of kept) this.#bans.set(ban.id, ban)
+    for (const ban of bans) this.#bans.set(ban.id, ban)
     this.#rebuild()
-    return added
+    for (const ban of added) this.#host.added(ban)
   }
 
   get all(): readonly Ban[] {
@@ -71,17 +101,21 @@ export class Bans {
       throw new TunnelError('OPTION_INVALID', `"${value}" is not an address or a network.`)
     if (this.#bans.size >= MAX_BANS)
       throw new TunnelError('OPTION_INVALID', `There are ${MAX_BANS} bans already.`)
-    const id = this.#store?.saveBan(ban) ?? this.#lastId + 1
+    const shared = this.#shared?.add(ban)
+    const wanted = { ...ban, ...(shared !== undefined && { id: shared }) }
+    const id = this.#store?.saveBan(wanted) ?? shared ?? this.#lastId + 1
     this.#lastId = id
     const added = { id, ...ban }
     this.#bans.set(id, added)
     this.#rebuild()
+    this.#host.added(added)
     return added
   }
 
   /** `false`: there is none with this id. */
   remove(id: number): boolean {
     if (!this.#bans.delete(id)) return false
+    this.#shared?.remove(id)
     this.#store?.removeBan(id)
     this.#rebuild()
     return true
@@ -116,13 +150,6 @@ export class Bans {
     }
     this.#addresses = addresses
     this.#tunnels = tunnels
-    this.#changed()
+    this.#host.changed()
   }
-}
-
-function isNetwork(text: string): boolean {
-  const [address = '', bits, more] = text.split('/')
-  const family = isIP(address)
-  if (family === 0 || more !== undefined || address.includes('%')) return false
-  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 6 ? 128 : 32))
 }

@@ -6,6 +6,7 @@ import type { Observer } from '../../plugin.ts'
 import type { TokenStore } from '../../tokens.ts'
 import type { ClientConnection } from '../clients.ts'
 import type { ClusterMember } from '../cluster/cluster.ts'
+import { closeTunnel } from '../cutting.ts'
 import { addToken, type NewToken, rotateToken } from '../kept-tokens.ts'
 import type { Metrics } from '../metrics.ts'
 import type { ServerRoom } from '../room.ts'
@@ -32,7 +33,7 @@ export interface AdminHost {
 
 /** How often tunnels are looked at that may need a probe, and how many are probed at once. */
 const PROBE_LOOK_MS = 1_000
-/** How often bans are looked for that another worker, or another server with the same store, was given. */
+/** How often bans are looked for that another worker was given. */
 const BANS_LOOK_MS = 500
 const MAX_PROBES = 16
 
@@ -172,7 +173,7 @@ export class AdminDesk {
     const tunnel = this.#host.room.tunnels.find(name)
     if (tunnel === undefined) return undefined
     this.#note('tunnel.close', name)
-    this.#close(tunnel)
+    closeTunnel(this.#host.room, tunnel)
     return { closed: name }
   }
 
@@ -205,11 +206,10 @@ export class AdminDesk {
   ban(ban: Omit<Ban, 'id'>): Ban {
     const added = this.bans.add(ban)
     this.#note(`ban.${added.kind}`, added.value, added.reason)
-    this.#cut(added)
     return added
   }
 
-  /** With those that other programs with the same store were given. */
+  /** With those that other workers were given. */
   allBans(): readonly Ban[] {
     this.#refreshBans()
     return this.bans.all
@@ -217,20 +217,10 @@ export class AdminDesk {
 
   #refreshBans(): void {
     try {
-      for (const ban of this.bans.refresh()) this.#cut(ban)
+      this.bans.refresh()
     } catch (error) {
       this.failed(error)
     }
-  }
-
-  #cut({ kind, value }: Ban): void {
-    const { room, clients } = this.#host
-    if (kind === 'tunnel') {
-      const tunnel = room.tunnels.find(value)
-      if (tunnel !== undefined) this.#close(tunnel)
-    } else
-      for (const client of [...clients])
-        if (this.bans.isAddressBanned(client.remoteAddress)) client.close('BLOCKED')
   }
 
   removeBan(id: number): { readonly removed: number } | undefined {
@@ -263,18 +253,6 @@ export class AdminDesk {
     const { tokens } = this.#settings
     if (tokens !== undefined) return tokens
     throw new TunnelError('ADMIN_INVALID', 'The server keeps no tokens: start it with --tokens-db.')
-  }
-
-  /** Its clients are told why; one that is away finds it gone. */
-  #close(tunnel: Tunnel): void {
-    const { room } = this.#host
-    room.closing = tunnel.name
-    try {
-      for (const { client } of [...tunnel.members]) client?.reloaded()
-      tunnel.remove('BLOCKED')
-    } finally {
-      room.closing = undefined
-    }
   }
 
   #note(action: string, subject: string, detail?: string): void {

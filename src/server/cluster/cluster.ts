@@ -15,6 +15,7 @@ import { CLUSTER_TIMES, type ClusterOptions } from './options.ts'
 import { Peer } from './peer.ts'
 import { isPeerProof, peerProof } from './peer-wire.ts'
 import { Places } from './places.ts'
+import { Tables } from './tables.ts'
 
 /** How often a request that waits looks where its name is now. */
 const LOOK_AGAIN_MS = 100
@@ -48,6 +49,8 @@ export interface ClusterMember {
 
 export class Cluster {
   readonly node: string = randomBytes(9).toString('base64url')
+  /** What all servers have in memory; `undefined`: they share files instead. */
+  readonly tables: Tables | undefined
   readonly #host: ClusterHost
   readonly #directory: Directory
   readonly #times: DirectoryTimes
@@ -72,6 +75,7 @@ export class Cluster {
     this.#secret = secret
     this.#times = { ...CLUSTER_TIMES, ...times }
     this.#places = new Places(directory)
+    this.tables = directory.tables && new Tables(directory.tables, error => host.failed(error))
     this.#holds = new Holds({
       node: this.node,
       directory,
@@ -97,12 +101,15 @@ export class Cluster {
         },
         reconnected: () => {
           this.#places.doubt()
+          this.tables?.doubt()
           void this.#beat()
         },
       })
       await this.#sayAlive()
+      await this.tables?.start()
     } catch (cause) {
       this.#stopListening?.()
+      this.tables?.stop()
       throw new TunnelError('CLUSTER_UNREACHABLE', messageOf(cause), { cause })
     }
     this.#restoredAt = performance.now()
@@ -122,6 +129,7 @@ export class Cluster {
   stop(): void {
     this.leave()
     this.#stopListening?.()
+    this.tables?.stop()
     for (const peer of this.#peers.values()) peer.close()
     this.#peers.clear()
   }
@@ -138,7 +146,9 @@ export class Cluster {
     try {
       const isKnown = await this.#sayAlive()
       const isDue = performance.now() - this.#restoredAt > this.#times.holdMs / 3
+      if (!isKnown || this.#isFailing) this.tables?.doubt()
       if (!isKnown || isDue || this.#isFailing) await this.#restore()
+      await this.tables?.look()
       if (this.#peers.size > 0) this.#forgetPeers(await this.#directory.nodes())
       this.#isFailing = false
     } catch (error) {

@@ -238,7 +238,7 @@ test('a ban that ends by itself lets in again, also one of the file', () => {
     sinceMs: now - 2_000,
     untilMs: now - 1_000,
   })
-  const bans = new Bans(store, () => {})
+  const bans = new Bans(store, { changed() {}, added() {} })
   expect(bans.isAddressBanned('192.0.2.1')).toBe(false)
   bans.add({ kind: 'address', value: '198.51.100.0/24', reason: '', sinceMs: now })
   expect(bans.isAddressBanned('198.51.100.7')).toBe(true)

@@ -1,0 +1,58 @@
+// Bans as all servers of a cluster have them: entries of a table.
+
+import { createHash } from 'node:crypto'
+import type { Ban } from '../../operations.ts'
+import type { SharedTable } from '../cluster/shared-table.ts'
+import { isNetwork } from './networks.ts'
+
+/** Ids are numbers that an operator can read out: 12 digits. */
+const IDS = 1_000_000_000_000
+
+export class SharedBans {
+  readonly #table: SharedTable
+
+  constructor(table: SharedTable) {
+    this.#table = table
+  }
+
+  onChange(changed: () => void): void {
+    this.#table.onChange(changed)
+  }
+
+  all(): readonly Ban[] {
+    return this.#table.all().flatMap(({ key, value, untilMs }) => banOf(Number(key), value, untilMs) ?? [])
+  }
+
+  /** All servers give it the same id. */
+  add(ban: Omit<Ban, 'id'>): number {
+    const id = idOf(ban)
+    this.#table.set(String(id), textOf(ban), ban.untilMs ?? 0)
+    return id
+  }
+
+  /** A ban that this server kept from its last run: unless the others know it, and may have taken it back since. */
+  bring(ban: Omit<Ban, 'id'>): void {
+    this.#table.bring(String(idOf(ban)), textOf(ban), ban.sinceMs, ban.untilMs ?? 0)
+  }
+
+  remove(id: number): void {
+    this.#table.remove(String(id))
+  }
+}
+
+function idOf(ban: Omit<Ban, 'id'>): number {
+  const hash = createHash('sha256').update(`${textOf(ban)} ${ban.untilMs ?? 0}`)
+  return 1 + (hash.digest().readUIntBE(0, 6) % IDS)
+}
+
+function textOf({ kind, value, reason, sinceMs }: Omit<Ban, 'id'>): string {
+  return JSON.stringify({ kind, value, reason, sinceMs })
+}
+
+/** `undefined`: a newer server has written it, of a kind that this one does not know. */
+function banOf(id: number, text: string, untilMs: number): Ban | undefined {
+  // What `textOf` of another server has made.
+  const { kind, value, reason, sinceMs } = JSON.parse(text) as Ban
+  if (kind !== 'tunnel' && (kind !== 'address' || !isNetwork(value))) return undefined
+  return { id, kind, value, reason, sinceMs, ...(untilMs !== 0 && { untilMs }) }
+}

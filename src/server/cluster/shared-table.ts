@@ -1,0 +1,137 @@
+// One table that all servers of a cluster have in memory.
+
+import type { DirectoryTables, TableEntry } from '../../directory.ts'
+
+/** How long a removal is remembered: a server that was away for longer may bring the entry back. */
+const REMOVED_MS = 90 * 86_400_000
+
+export class SharedTable {
+  readonly #name: string
+  readonly #maxKeys: number
+  readonly #directory: DirectoryTables
+  readonly #failed: (error: Error) => void
+  readonly #entries = new Map<string, TableEntry>()
+  /** Keys of entries that the directory may not have. */
+  readonly #unsent = new Set<string>()
+  readonly #listeners: (() => void)[] = []
+  #sending: Promise<void> | undefined
+  #highestVersion = 0
+
+  constructor(name: string, maxKeys: number, directory: DirectoryTables, failed: (error: Error) => void) {
+    this.#name = name
+    this.#maxKeys = maxKeys
+    this.#directory = directory
+    this.#failed = failed
+  }
+
+  /** Calls `changed` after other servers have changed something. */
+  onChange(changed: () => void): void {
+    this.#listeners.push(changed)
+  }
+
+  // ── What is there ──────────────────────────────────────────────────────────────────────────────────────────
+
+  /** `undefined`: nothing, or not any more. */
+  get(key: string): string | undefined {
+    const entry = this.#entries.get(key)
+    return entry !== undefined && isValid(entry) ? entry.value : undefined
+  }
+
+  /** Whether any server has ever had the key, as far as it is remembered. */
+  knows(key: string): boolean {
+    return this.#entries.has(key)
+  }
+
+  all(): readonly TableEntry[] {
+    return [...this.#entries.values()].filter(isValid)
+  }
+
+  // ── Changes of this server ─────────────────────────────────────────────────────────────────────────────────
+
+  /** In force here at once. `untilMs`: milliseconds since 1970; 0: until it is removed. */
+  set(key: string, value: string, untilMs: number): void {
+    this.#write({ key, value, version: this.#nextVersion(), untilMs })
+  }
+
+  /** Removes it from all servers. */
+  remove(key: string): void {
+    if (this.get(key) !== undefined)
+      this.#write({ key, value: '', version: this.#nextVersion(), untilMs: Date.now() + REMOVED_MS })
+  }
+
+  /** An entry of before this server was in the cluster: it stands back behind all that others have done since. */
+  bring(key: string, value: string, sinceMs: number, untilMs: number): void {
+    if (!this.knows(key)) this.#write({ key, value, version: sinceMs, untilMs })
+  }
+
+  #write(entry: TableEntry): void {
+    this.#entries.set(entry.key, entry)
+    this.#unsent.add(entry.key)
+    // One that fails is tried again with the next sign of life.
+    this.send().catch(() => {})
+  }
+
+  /** Versions grow with the time; a server whose clock is behind goes on from what it has heard of. */
+  #nextVersion(): number {
+    this.#highestVersion = Math.max(this.#highestVersion + 1, Date.now())
+    return this.#highestVersion
+  }
+
+  // ── With the directory ─────────────────────────────────────────────────────────────────────────────────────
+
+  /** What another server has written. */
+  hear(entries: readonly TableEntry[]): void {
+    let hasChanged = false
+    for (const entry of entries) {
+      const own = this.#entries.get(entry.key)
+      this.#highestVersion = Math.max(this.#highestVersion, entry.version)
+      if (own !== undefined && own.version > entry.version) continue
+      // Of two of the same version the directory has taken this one.
+      this.#unsent.delete(entry.key)
+      if (own !== undefined && own.version === entry.version && own.value === entry.value) continue
+      this.#entries.set(entry.key, entry)
+      hasChanged = true
+    }
+    if (hasChanged) for (const changed of this.#listeners) changed()
+  }
+
+  /** Takes over what the directory has, and gives it what it does not have. */
+  async read(): Promise<void> {
+    const there = await this.#directory.read(this.#name)
+    this.hear(there)
+    const versions = new Map(there.map(({ key, version }) => [key, version]))
+    const now = Date.now()
+    for (const { key, version, untilMs } of this.#entries.values()) {
+      if (untilMs !== 0 && untilMs <= now) this.#entries.delete(key)
+      else if (version > (versions.get(key) ?? -1)) this.#unsent.add(key)
+    }
+    await this.send()
+  }
+
+  /** Resolves when the directory has all. Rejects when it cannot be told: then it is still to be told. */
+  send(): Promise<void> {
+    this.#sending ??= this.#sendAll().finally(() => {
+      this.#sending = undefined
+    })
+    return this.#sending
+  }
+
+  async #sendAll(): Promise<void> {
+    while (this.#unsent.size > 0) await this.#sendOnce()
+  }
+
+  async #sendOnce(): Promise<void> {
+    const entries = [...this.#unsent].flatMap(key => this.#entries.get(key) ?? [])
+    const outcomes = await this.#directory.put(this.#name, entries, this.#maxKeys)
+    // It may have been changed again meanwhile.
+    for (const { key, version } of entries)
+      if (this.#entries.get(key)?.version === version) this.#unsent.delete(key)
+    for (const key of this.#unsent) if (!this.#entries.has(key)) this.#unsent.delete(key)
+    if (outcomes.includes('full'))
+      this.#failed(new Error(`The table ${this.#name} of the cluster has ${this.#maxKeys} entries already.`))
+  }
+}
+
+function isValid({ value, untilMs }: TableEntry): boolean {
+  return value !== '' && (untilMs === 0 || untilMs > Date.now())
+}
