@@ -124,6 +124,7 @@ export type ErrorCode =
   | 'CERTIFICATE_STORE_FAILED'
   | 'CLIENT_CERTIFICATE_MISSING'
   | 'HTTP3_UNSUPPORTED'
+  | 'HTTP3_BODY_TOO_LARGE'
   | 'HOST_TAKEN'
   | 'HOST_NOT_ALLOWED'
   | 'HOSTS_UNSUPPORTED'
@@ -946,8 +947,16 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     501,
     'user',
     false,
-    'This version does not speak HTTP/3.',
-    'Leave --http3 out: visitors get HTTP/2 and HTTP/1.1. docs/decisions/066-http3.md says why.',
+    'This runtime does not carry HTTP/3 as the server needs it.',
+    'Leave --http3 out: visitors get HTTP/2 and HTTP/1.1. Or use the version of Bun that docs/tls.md names.',
+  ),
+  HTTP3_BODY_TOO_LARGE: entry(
+    213,
+    421,
+    'visitor',
+    true,
+    'By HTTP/3 this server takes request bodies of up to 8 MiB.',
+    'Send it by HTTP/2 or HTTP/1.1 to the same address; browsers do so by themselves.',
   ),
   HOST_TAKEN: entry(
     176,

@@ -716,6 +716,8 @@ export interface ServerFile {
   readonly tlsCiphers?: string
   /** Whether visitors may speak HTTP/2 where the server speaks TLS. Default: `true`. */
   readonly http2?: boolean
+  /** Whether visitors may speak HTTP/3, too, on the UDP port with the number of `port`. Experimental. Not with `accept-proxy-protocol` or `workers`. A reload cannot change it. Default: `false`. */
+  readonly http3?: boolean
   /** Seconds for which browsers use https only (Strict-Transport-Security), if the app does not say it; `0`: not sent. Default: 0. */
   readonly hsts?: number
   /** Who may connect: texts, or tables that say what each token may have. Default: none: needs `open`, or a `host` of this machine alone. */

@@ -7,6 +7,22 @@ import type { RequestHead, ResponseHead } from '../http/head.ts'
 import { type HpackEncoder, maxBlockBytes } from './hpack-encoder.ts'
 import { AUTHORITY, METHOD, PATH, SCHEME } from './static-table.ts'
 
+/** What takes the fields of an answer or of trailers. */
+export interface FieldEncoder {
+  begin(into: Uint8Array, at: number): number
+  status(into: Uint8Array, at: number, status: number): number
+  field(
+    into: Uint8Array,
+    at: number,
+    nameBytes: Uint8Array,
+    nameStart: number,
+    nameEnd: number,
+    valueBytes: Uint8Array,
+    valueStart: number,
+    valueEnd: number,
+  ): number
+}
+
 /** Pseudo-header fields besides the lines of a head, and their text. */
 const MAX_PSEUDO_FIELDS = 5
 const MAX_PSEUDO_BYTES = 128
@@ -21,7 +37,7 @@ export function maxHeadBlockBytes(head: RequestHead | ResponseHead): number {
  * What concerns the connection to the origin stays out. A 101 becomes the 200 of an extended CONNECT (RFC 8441).
  */
 export function encodeResponseHead(
-  encoder: HpackEncoder,
+  encoder: FieldEncoder,
   head: ResponseHead,
   into: Uint8Array,
   at: number,
@@ -113,7 +129,7 @@ export function maxTrailerBlockBytes(length: number): number {
  * where the block ends, which is `at` when there is no trailer.
  */
 export function encodeTrailers(
-  encoder: HpackEncoder,
+  encoder: FieldEncoder,
   bytes: Uint8Array,
   start: number,
   end: number,
@@ -130,7 +146,7 @@ export function encodeTrailers(
 }
 
 function encodeLine(
-  encoder: HpackEncoder,
+  encoder: FieldEncoder,
   bytes: Uint8Array,
   fields: Fields,
   line: number,

@@ -26,6 +26,9 @@ export interface Occupant {
   giveWay(): boolean
 }
 
+/** What is counted. */
+export type Admitted = Pick<Socket, 'remoteAddress' | 'terminate' | 'hasUnread'>
+
 /** With fewer than this, even the control host's reserve is used up: `accept` must never meet none, see `#keepSpare`. */
 const LAST_DESCRIPTORS = 4
 /** Files kept open, to be closed when there is no other descriptor left. */
@@ -93,7 +96,7 @@ export class Admission implements Deadline {
   }
 
   /** `speaksFirst`: it says what it wants before anything is done for it. `undefined`: it is to be cut at once. */
-  admit(socket: Socket, speaksFirst: boolean): Seat | undefined {
+  admit(socket: Admitted, speaksFirst: boolean): Seat | undefined {
     const address = this.#host.isTrusted(socket.remoteAddress) ? '' : socket.remoteAddress
     const key = this.#book.enter(address)
     if (key === undefined) return this.#refuse('ADDRESS_LIMIT', address)
@@ -322,10 +325,10 @@ export class Seat {
   /** Who may give it up; without one, it is cut when it has taken too long to say what it wants. */
   occupant: Occupant | undefined
   readonly #admission: Admission
-  readonly #socket: Socket
+  readonly #socket: Admitted
   readonly #openedTick: number
 
-  constructor(admission: Admission, socket: Socket, key: string, openedTick: number) {
+  constructor(admission: Admission, socket: Admitted, key: string, openedTick: number) {
     this.#admission = admission
     this.#socket = socket
     this.key = key

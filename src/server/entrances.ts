@@ -41,6 +41,7 @@ export function entranceOf(room: ServerRoom, proto: Entrance['proto']): Entrance
     proto,
     isTrusted: address => room.isTrusted(address),
     hstsLine: () => (proto === 'https' ? room.settings.hstsLine : undefined),
+    altSvcLine: () => (proto === 'https' ? room.altSvcLine : undefined),
     isTraced: () => room.settings.isTraced,
   }
 }

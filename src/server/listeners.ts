@@ -10,6 +10,7 @@ import type { Admission, Seat } from './admission.ts'
 import { type AcceptVisitor, acceptThrough, entranceOf } from './entrances.ts'
 import type { HttpFront } from './fronts/http.ts'
 import type { acceptHttp2 } from './fronts/http2.ts'
+import type { Http3Front } from './fronts/http3.ts'
 import type { TlsFront } from './fronts/tls.ts'
 import type { Entrance } from './fronts/visitor-hop.ts'
 import type { ServerRoom } from './room.ts'
@@ -32,6 +33,9 @@ export class Listeners {
   #http: Listening | undefined
   /** For servers of this machine. */
   #peers: Listening | undefined
+  /** Visitors by UDP, where they may. */
+  #http3: Http3Front | undefined
+  #http3Retry: ReturnType<typeof setTimeout> | undefined
   /** Where hellos are read before TLS begins. */
   #termination: TlsTermination | undefined
   /** Loaded where visitors may speak HTTP/2. */
@@ -137,6 +141,7 @@ export class Listeners {
         this.#tls = listen(tlsPort, inheritance?.take(tlsPort), (socket, _entrance, seat) =>
           this.#tlsFront.accept(socket, seat),
         )
+      if (settings.http3) await this.#openHttp3(settings)
       inheritance?.opened()
     } catch (error) {
       this.close(true)
@@ -158,7 +163,13 @@ export class Listeners {
       tls?.key === now.tls?.key &&
       next.tlsTerms.ciphers === now.tlsTerms.ciphers
     if (isSame) return undefined
-    if (this.#termination === undefined) return tls && secured(tls, () => this.#main?.prepareTls(tls))
+    if (this.#termination === undefined) {
+      const show = tls && (await secured(tls, () => this.#main?.prepareTls(tls)))
+      return () => {
+        show?.()
+        if (tls !== undefined) this.#http3?.showDefault(tls)
+      }
+    }
     const termination = await this.#terminationOf(next)
     return () => {
       this.#termination = termination
@@ -170,6 +181,8 @@ export class Listeners {
     this.#main?.stop(closeActive)
     this.#tls?.stop(closeActive)
     this.#http?.stop(closeActive)
+    this.#http3?.close(closeActive)
+    clearTimeout(this.#http3Retry)
     this.#room.inheritance?.close()
     if (!closeActive) return
     // Until now: servers that end together serve each other's visitors to the last.
@@ -202,6 +215,27 @@ export class Listeners {
   /** The code for HTTP/2, for a server whose visitors may speak it. */
   async #loadHttp2({ http2 }: ServerSettings): Promise<void> {
     if (http2) this.#acceptHttp2 ??= (await import('./fronts/http2.ts')).acceptHttp2
+  }
+
+  /** QUIC on the UDP port with the number of the server's own. */
+  async #openHttp3(settings: ServerSettings): Promise<void> {
+    const { Http3Front } = await import('./fronts/http3.ts')
+    const { hostname, tls, certificates, domains, inherited, publicUrl } = settings
+    const { port } = this
+    const certificate = tls ?? (await certificates?.find(domains[0] ?? 'localhost'))
+    const front = new Http3Front(this.#httpFront, entranceOf(this.#room, 'https'), this.#admission)
+    try {
+      await front.open({ hostname, port, certificate })
+    } catch (cause) {
+      if (cause instanceof TunnelError) throw cause
+      // The program that this one replaces has the port until it begins to stop.
+      if (inherited.length === 0) throw listenError(cause, hostname, port, tls)
+      this.#http3Retry = setTimeout(() => void this.#openHttp3(settings), HTTP3_RETRY_MS)
+      return
+    }
+    this.#http3 = front
+    const seen = publicUrl === undefined ? port : Number(publicUrl.port || 443)
+    this.#room.altSvcLine = Buffer.from(`Alt-Svc: h3=":${seen}"; ma=${ALT_SVC_SECONDS}\r\n`)
   }
 
   /** What ALPN answers; `undefined`: nothing, which means HTTP/1.1. */
@@ -248,6 +282,7 @@ export class Listeners {
       options: { ...tlsTerms, clientCa },
       isControl: name => name === '' || this.#room.destinationOf(name).kind === 'control',
       chooseProtocol: offered => this.#chooseProtocol(offered),
+      found: (name, found) => this.#http3?.show(name, found),
       failed: error => this.#room.failed(error),
       troubled: (name, error) => this.#tellClients(name, error),
     })
@@ -256,6 +291,10 @@ export class Listeners {
     return termination
   }
 }
+
+/** How long browsers remember that there is HTTP/3: a day. */
+const ALT_SVC_SECONDS = 86_400
+const HTTP3_RETRY_MS = 250
 
 /** As ALPN calls them. */
 const HTTP2 = 'h2'

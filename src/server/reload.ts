@@ -21,6 +21,7 @@ export function settingsAfter(now: ServerSettings, options: TunnelServerOptions)
     ['tls', isThere(next.tls), isThere(now.tls)],
     ['certificates', isThere(next.certificates), isThere(now.certificates)],
     ['httpPort', next.httpPort, now.httpPort],
+    ['http3', next.http3, now.http3],
     // Where it is read from bytes that Bun's own TLS would take, the port is another kind of port.
     ['acceptProxyProtocol with tls', `${readsHellos(next)}`, `${readsHellos(now)}`],
     ['clientCa', isThere(next.clientCa), isThere(now.clientCa)],

@@ -42,6 +42,8 @@ export class ServerRoom {
   /** Replaced as a whole by `reload()`: a part that wants some of it asks when it needs it. */
   settings: ServerSettings
   state: ServerState = 'idle'
+  /** Names the UDP port for HTTP/3, with its CRLF; `undefined`: there is none. */
+  altSvcLine: Uint8Array | undefined
   /** No visitor comes in any more: from now on each answer is the last on its connection. */
   isShut = false
   readonly deadlines: Deadlines = new Deadlines(error => this.failed(error))

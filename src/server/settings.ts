@@ -45,6 +45,8 @@ export interface ServerSettings {
   readonly tlsTerms: Pick<ServerTls, 'minVersion' | 'ciphers'>
   /** Visitors may speak HTTP/2. */
   readonly http2: boolean
+  /** Visitors may speak HTTP/3 on the UDP port beside `port`. */
+  readonly http3: boolean
   /** For redirects and challenges; `undefined`: none. */
   readonly httpPort: number | undefined
   /** A header line for answers over TLS, with its CRLF. */
@@ -100,6 +102,7 @@ export function serverSettings(options: TunnelServerOptions): ServerSettings {
     challenges: options.challenges,
     clientCa: checkClientCa(options),
     http2: checkHttp2(options),
+    http3: checkHttp3(options),
     httpPort: checkHttpPort(options),
     hstsLine: hstsLine(options.hsts ?? 0),
     publicUrl: checkPublicUrl(options.publicUrl),
@@ -243,6 +246,24 @@ function checkHttp2({ http2, tls, certificates }: TunnelServerOptions): boolean 
   if (http2 !== undefined && typeof http2 !== 'boolean')
     throw new TunnelError('OPTION_INVALID', `http2 must be true or false, not ${String(http2)}.`)
   return http2 !== false && (tls ?? certificates) !== undefined
+}
+
+function checkHttp3(options: TunnelServerOptions): boolean {
+  const { http3, tls, certificates, acceptProxyProtocol } = options
+  if (http3 !== undefined && typeof http3 !== 'boolean')
+    throw new TunnelError('OPTION_INVALID', `http3 must be true or false, not ${String(http3)}.`)
+  if (http3 !== true) return false
+  if ((tls ?? certificates) === undefined)
+    throw new TunnelError(
+      'OPTION_INVALID',
+      'http3 needs tls or certificates: there is no HTTP/3 without TLS.',
+    )
+  if (acceptProxyProtocol === true)
+    throw new TunnelError(
+      'OPTION_INVALID',
+      'http3 and acceptProxyProtocol do not go together: a PROXY header cannot name visitors who come by UDP.',
+    )
+  return true
 }
 
 function checkTls({ tls, certificates, tlsMinVersion, tlsCiphers }: TunnelServerOptions) {

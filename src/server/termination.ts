@@ -26,6 +26,8 @@ export interface TerminationHost extends CertificateSource {
   isControl(name: string): boolean
   /** What ALPN answers; `undefined`: it is not answered. */
   chooseProtocol(offered: readonly string[]): string | undefined
+  /** A visitor's handshake shows this certificate for `name`. */
+  found(name: string, certificate: Certificate): void
   failed(error: TunnelError): void
   /** A visitor asked for a name that should have a certificate, and there is none because of this. */
   troubled(name: string, error: TunnelError): void
@@ -107,6 +109,7 @@ export class TlsTermination {
   #handshake(certificate: Certificate, { name, protocols }: Hello, accept: Accept): ServerHandshake {
     const asking = this.#host.isControl(name) ? this.#askingContexts : undefined
     const { context } = (asking ?? this.#contexts).of(certificate)
+    this.#host.found(name, certificate)
     const protocol = this.#host.chooseProtocol(protocols)
     return {
       context,

@@ -32,6 +32,8 @@ export interface Visit {
   readonly answerLines: Uint8Array | undefined
   /** The same, for an answer that has no Strict-Transport-Security. */
   readonly hstsLine: Uint8Array | undefined
+  /** The same, for an answer that has no Alt-Svc. Default: none. */
+  readonly altSvcLine?: Uint8Array | undefined
   /** Its connection showed a client's certificate, and it was verified. Default: it did not. */
   readonly isCertified?: boolean
   /** Whether the connection may go on after this exchange, as far as the visitor is concerned. */

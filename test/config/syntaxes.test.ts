@@ -369,6 +369,7 @@ const SERVER = {
   'tls-min-version': '1.3',
   'tls-ciphers': 'ECDHE-RSA-AES128-GCM-SHA256',
   http2: 'false',
+  http3: 'true',
   hsts: '31536000',
   limits: { ...LIMITS, 'ping-interval-ms': '10s', 'dead-after-ms': '20s', 'max-body-bytes': '1.5MiB' },
 }
@@ -493,6 +494,7 @@ const SERVER_MEANS = () => ({
     tlsMinVersion: '1.3',
     tlsCiphers: 'ECDHE-RSA-AES128-GCM-SHA256',
     http2: false,
+    http3: true,
     hsts: 31_536_000,
     acceptProxyProtocol: true,
     limits: {

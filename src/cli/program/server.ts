@@ -57,7 +57,7 @@ function serverOptions(): Option[] {
     new Option('--no-http2', 'visitors speak HTTP/1.1 only (default: HTTP/2, too, by TLS)').env(
       'TUNNEL_SERVER_NO_HTTP2',
     ),
-    new Option('--http3', 'not in this version: refused with HTTP3_UNSUPPORTED').env('TUNNEL_SERVER_HTTP3'),
+    new Option('--http3', 'visitors may speak HTTP/3, too, by UDP (experimental)').env('TUNNEL_SERVER_HTTP3'),
     new Option('--hsts <seconds>', 'tell browsers to come by https only, for so long (default: not)').env(
       'TUNNEL_SERVER_HSTS',
     ),
@@ -140,7 +140,6 @@ function serverOptions(): Option[] {
 }
 
 function serverSettings(flags: Flags): ServerConfigOptions {
-  if (flags.isOn('http3')) throw new TunnelError('HTTP3_UNSUPPORTED')
   const host = flags.text('host')
   const port = flags.port('port', 0)
   const domains = flags.list('domain')
@@ -187,6 +186,7 @@ function serverSettings(flags: Flags): ServerConfigOptions {
     ...(tlsMinVersion !== undefined && { tlsMinVersion }),
     ...(tlsCiphers !== undefined && { tlsCiphers }),
     ...(flags.isOff('http2') && { http2: false }),
+    ...(flags.isOn('http3') && { http3: true }),
     ...(hsts !== undefined && { hsts }),
     ...(tlsPort !== undefined && { tlsPort }),
   }

@@ -580,6 +580,12 @@ export const SERVER_FIELDS: Fields = {
     meaning: 'Whether visitors may speak HTTP/2 where the server speaks TLS',
     default: '`true`',
   },
+  http3: {
+    value: { type: 'flag' },
+    meaning:
+      'Whether visitors may speak HTTP/3, too, on the UDP port with the number of `port`. Experimental. Not with `accept-proxy-protocol` or `workers`. A reload cannot change it',
+    default: '`false`',
+  },
   hsts: {
     value: { type: 'number', least: 0, most: 10_000_000_000 },
     meaning:

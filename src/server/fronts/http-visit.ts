@@ -258,6 +258,10 @@ export class HttpVisit implements Visit, Arrival {
     return this.#channel.visitor.hstsLine
   }
 
+  get altSvcLine(): Uint8Array | undefined {
+    return this.#channel.visitor.altSvcLine
+  }
+
   get keepsAlive(): boolean {
     return this.#channel.keepsAlive
   }

@@ -70,16 +70,16 @@ export class StreamChannel
 
   /** Its head came. */
   begin(fields: FieldList, isLast: boolean): void {
-    if (fields.isTooLarge) return this.#refuse('HEAD_TOO_LARGE')
+    if (fields.isTooLarge) return this.refuse('HEAD_TOO_LARGE')
     // The head's own: it stays as it is until the exchange is over.
     const text = new Uint8Array(maxTextBytes(fields) + KEY_BYTES)
     const end = writeRequestHead(fields, isLast, webSocketKey, text, 0)
     if (end === -1) return this.#stream.refuse(Code.PROTOCOL_ERROR)
     const head = this.#head
     if (parseRequestHead(head, text, 0, end, this.#connection.front.limits) <= 0)
-      return this.#refuse(head.refusal)
+      return this.refuse(head.refusal)
     if (head.upgrade !== '') {
-      if (head.upgrade !== 'websocket') return this.#refuse('UPGRADE_UNSUPPORTED')
+      if (head.upgrade !== 'websocket') return this.refuse('UPGRADE_UNSUPPORTED')
       this.#webSocketAccept = createHash('sha1')
         .update(webSocketKey + GUID)
         .digest('base64')
@@ -91,8 +91,8 @@ export class StreamChannel
     this.#visit.begin()
   }
 
-  /** Answers a head that is none with the page of `code`. */
-  #refuse(code: ErrorCode): void {
+  /** Answers with the page of `code`, in place of a visit. */
+  refuse(code: ErrorCode): void {
     this.write(errorAnswer(code, { html: false, head: false, keepAlive: true, host: '' }))
     this.#end()
   }

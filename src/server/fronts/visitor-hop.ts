@@ -14,6 +14,8 @@ export interface Entrance {
   isTrusted(address: string): boolean
   /** A header line for answers of the app that have none of its kind; see `Visit.hstsLine`. */
   hstsLine(): Uint8Array | undefined
+  /** The same: another way to the server (RFC 7838). Default: none. */
+  altSvcLine?(): Uint8Array | undefined
   /** Whether requests get ids. Default: not. */
   isTraced?(): boolean
   /** It is the connection of another server: whose the request is. `undefined`: the request does not say. */
@@ -62,6 +64,10 @@ export class VisitorHop {
 
   get hstsLine(): Uint8Array | undefined {
     return this.#entrance.hstsLine()
+  }
+
+  get altSvcLine(): Uint8Array | undefined {
+    return this.#entrance.altSvcLine?.()
   }
 
   /** The server may trust others now. */

@@ -42,10 +42,12 @@ export function writeInterimHead(answer: ResponseHead, style: AnswerStyle): numb
 
 /** Writes the head of the final answer, with the server's own lines. Returns where it ends. */
 export function writeAnswerHead(answer: ResponseHead, style: AnswerStyle, visit: Visit): number {
-  const end = addLine(writeInterimHead(answer, style), visit.answerLines)
-  const { hstsLine } = visit
-  if (hstsLine === undefined || answer.header('strict-transport-security') !== undefined) return end
-  return addLine(end, hstsLine)
+  let end = addLine(writeInterimHead(answer, style), visit.answerLines)
+  const { hstsLine, altSvcLine } = visit
+  if (hstsLine !== undefined && answer.header('strict-transport-security') === undefined)
+    end = addLine(end, hstsLine)
+  if (altSvcLine !== undefined && answer.header('alt-svc') === undefined) end = addLine(end, altSvcLine)
+  return end
 }
 
 /** Puts a piece of the body behind a head that ends at `end`. `false`: it does not fit. */

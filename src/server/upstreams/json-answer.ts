@@ -17,16 +17,18 @@ export function answerHead(
   if (headers.length > limits.maxHeaderCount) return undefined
   const nominated = nominatedBy(headers)
   let head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n`
-  let hstsLine = visit.hstsLine
+  let { hstsLine, altSvcLine } = visit
   for (const [name, value] of headers) {
     const lower = name.toLowerCase()
     if (LEFT_OUT.has(lower) || nominated?.has(lower)) continue
     if (lower === 'strict-transport-security') hstsLine = undefined
+    if (lower === 'alt-svc') altSvcLine = undefined
     head += `${name}: ${value}\r\n`
   }
   const { answerLines } = visit
   if (answerLines !== undefined) head += latin1Text(answerLines, 0, answerLines.length)
   if (hstsLine !== undefined) head += latin1Text(hstsLine, 0, hstsLine.length)
+  if (altSvcLine !== undefined) head += latin1Text(altSvcLine, 0, altSvcLine.length)
   head += lengthLine(answer, visit.head.method, bodyBytes)
   if (!visit.keepsAlive) head += 'Connection: close\r\n'
   else if (visit.head.minorVersion === 0) head += 'Connection: keep-alive\r\n'

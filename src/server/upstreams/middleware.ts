@@ -231,7 +231,7 @@ class WrappedExchange implements Exchange, Deadline {
       this.#isAnswered = true
       this.#room.deadlines.disarm(this)
       visit.answered(status)
-      piece = withLines(bytes, visit.answerLines, visit.hstsLine)
+      piece = withLines(bytes, visit)
     }
     if (visit.write(piece) || this.#isOver) return undefined
     const { promise, resolve, reject } = deferred<void>()
@@ -265,15 +265,14 @@ class WrappedExchange implements Exchange, Deadline {
 }
 
 /** The head with lines of the server in front of its blank line; the first piece of an answer holds all of its head. */
-function withLines(
-  bytes: Uint8Array,
-  lines: Uint8Array | undefined,
-  hstsLine: Uint8Array | undefined,
-): Uint8Array {
+function withLines(bytes: Uint8Array, { answerLines, hstsLine, altSvcLine }: Visit): Uint8Array {
+  if ((answerLines ?? hstsLine ?? altSvcLine) === undefined) return bytes
   const at = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).indexOf('\r\n\r\n') + 2
   const head = Buffer.from(bytes.subarray(0, at)).toString('latin1')
-  const hsts = hstsLine !== undefined && !/\nstrict-transport-security:/i.test(head) ? hstsLine : undefined
-  if (lines === undefined && hsts === undefined) return bytes
-  const none = new Uint8Array(0)
-  return Buffer.concat([bytes.subarray(0, at), lines ?? none, hsts ?? none, bytes.subarray(at)])
+  const lines = [
+    answerLines,
+    /\nstrict-transport-security:/i.test(head) ? undefined : hstsLine,
+    /\nalt-svc:/i.test(head) ? undefined : altSvcLine,
+  ]
+  return Buffer.concat([bytes.subarray(0, at), ...lines.filter(one => one !== undefined), bytes.subarray(at)])
 }

@@ -1,0 +1,155 @@
+// One visitor's HTTP/3 connection: its bounds, its idle time and its end. Each of its streams is a visit.
+
+import { Allowance } from '../../http2/allowance.ts'
+import * as Code from '../../http2/error-codes.ts'
+import type { FieldList } from '../../http2/field-list.ts'
+import type { QuicSession, QuicStream } from '../../sockets/bun-quic.ts'
+import type { Occupant, Seat } from '../admission.ts'
+import { type Deadlines, TICKS_PER_SECOND } from '../deadlines.ts'
+import type { ServerLimits } from '../options.ts'
+import type { Visitor } from '../visitors.ts'
+import type { HttpFront } from './http.ts'
+import { FIELD_BYTES } from './http3-fields.ts'
+import { HELD_BYTES, Http3Stream, type StreamHost } from './http3-stream.ts'
+import { IdleTime } from './idle-time.ts'
+import type { MultiplexedConnection } from './multiplexed.ts'
+import { StreamChannel } from './stream-channel.ts'
+import { type Entrance, VisitorHop } from './visitor-hop.ts'
+
+/** H3_EXCESSIVE_LOAD (RFC 9114 section 8.1). */
+const EXCESSIVE_LOAD = 0x107
+/** As for HTTP/2: what was given up comes back within four seconds. */
+const TICKS_TO_REFILL = 4 * TICKS_PER_SECOND
+
+export class Http3Connection implements Visitor, Occupant, MultiplexedConnection, StreamHost {
+  readonly front: HttpFront
+  readonly visitor: VisitorHop
+  readonly isCertified = false
+  readonly maxListBytes: number
+  readonly #session: QuicSession
+  readonly #seat: Seat | undefined
+  readonly #streams = new Set<Http3Stream>()
+  readonly #resets: Allowance
+  readonly #idle: IdleTime
+  #isClosing = false
+  #isOver = false
+
+  constructor(
+    session: QuicSession,
+    front: HttpFront,
+    entrance: Entrance,
+    address: string,
+    seat: Seat | undefined,
+  ) {
+    this.#session = session
+    this.front = front
+    this.#seat = seat
+    if (seat !== undefined) seat.occupant = this
+    this.visitor = new VisitorHop(entrance, address)
+    const { maxHttp2Resets, maxHeadBytes, maxHeaderCount } = front.limits
+    this.maxListBytes = maxHeadBytes + FIELD_BYTES * maxHeaderCount
+    this.#resets = new Allowance(maxHttp2Resets, Math.ceil(maxHttp2Resets / TICKS_TO_REFILL))
+    this.#idle = new IdleTime(front, () => this.#close())
+    this.#idle.awaitRequest()
+    session.onstream = stream => this.opened(stream as unknown as QuicStream)
+    session.closed.then(
+      () => this.#closed(),
+      () => this.#closed(),
+    )
+    if (front.isDraining) this.drain()
+  }
+
+  get limits(): ServerLimits {
+    return this.front.limits
+  }
+
+  get deadlines(): Deadlines {
+    return this.front.deadlines
+  }
+
+  /** The visitor has opened a stream. */
+  opened(quic: QuicStream): void {
+    this.#idle.stop()
+    this.#streams.add(new Http3Stream(this, quic))
+  }
+
+  // ── StreamHost ─────────────────────────────────────────────────────────────────────────────────────────────
+
+  requested(stream: Http3Stream, fields: FieldList, isLast: boolean, bodyBytes: number): void {
+    const channel = new StreamChannel(this, stream)
+    if (bodyBytes > HELD_BYTES) channel.refuse('HTTP3_BODY_TOO_LARGE')
+    else channel.begin(fields, isLast)
+  }
+
+  left(stream: Http3Stream, isGivenUp: boolean): void {
+    if (!this.#streams.delete(stream)) return
+    if (isGivenUp && !this.#isOver) this.#countReset()
+    if (this.#streams.size > 0 || this.#isOver) return
+    if (this.#isClosing) this.front.settled(this)
+    else this.#idle.awaitRequest()
+  }
+
+  /** Connections are cheap for who opens the next one: by address a reset counts as one of them. */
+  #countReset(): void {
+    if (this.#resets.spend(1, this.deadlines.tick) && this.#seat?.mayGiveUp() !== false) return
+    this.#destroy(EXCESSIVE_LOAD)
+  }
+
+  // ── MultiplexedConnection ──────────────────────────────────────────────────────────────────────────────────
+
+  isRefused(): boolean {
+    return this.#seat?.isRefused() ?? false
+  }
+
+  filled(): void {}
+
+  // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
+
+  forgetHop(): void {
+    this.visitor.forget()
+  }
+
+  drain(): void {
+    this.#close()
+  }
+
+  letGo(): void {
+    this.#destroy(0x100)
+  }
+
+  giveWay(): boolean {
+    const isDone = this.#streams.size === 0 && this.#idle.isLong
+    if (isDone) this.#destroy(0x100)
+    return isDone
+  }
+
+  /** Sends GOAWAY; what is under way goes on to its end. */
+  #close(): void {
+    if (this.#isClosing || this.#isOver) return
+    this.#isClosing = true
+    this.#idle.stop()
+    this.#session.close().catch(() => {})
+    if (this.#streams.size === 0) this.front.settled(this)
+  }
+
+  #destroy(code: number): void {
+    if (this.#isOver) return
+    this.#session.destroy(undefined, { code, type: 'application' })
+    this.#closed()
+  }
+
+  #closed(): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#idle.close()
+    const unanswered = [...this.#streams].filter(stream => !stream.isAnswerEnded).length
+    if (unanswered > 0) this.#seat?.gaveUp(unanswered)
+    for (const stream of [...this.#streams]) {
+      const { handler } = stream
+      stream.cut(Code.CANCEL)
+      handler.reset()
+    }
+    this.#seat?.left()
+    this.front.left(this)
+  }
+}

@@ -1,0 +1,74 @@
+// Fields of HTTP/3, as the runtime has them, into those that the code for HTTP/2 reads, and answers back.
+
+import { latin1 } from '../../http/characters.ts'
+import type { FieldList } from '../../http2/field-list.ts'
+import type { FieldEncoder } from '../../http2/head-block.ts'
+import type { FieldValues } from '../../sockets/bun-quic.ts'
+
+const NOTHING = new Uint8Array(0)
+
+/** As RFC 9114 counts a field, besides its name and value. */
+export const FIELD_BYTES = 32
+
+/**
+ * Puts a section into `list`, which gives up fields that are more than `maxBytes` together. Those of one name stand together, at the
+ * place of the first.
+ */
+export function takeFields(values: FieldValues, list: FieldList, maxBytes: number): void {
+  list.clear()
+  for (const [name, value] of Object.entries(values))
+    if (Array.isArray(value)) for (const one of value) add(list, name, one)
+    else if (value !== undefined) add(list, name, value)
+  if (list.size > maxBytes) list.overflow()
+}
+
+function add(list: FieldList, name: string, value: string): void {
+  const nameStart = list.end
+  const nameBytes = Buffer.from(name, 'latin1')
+  list.append(nameBytes, 0, nameBytes.length)
+  const valueStart = list.end
+  const valueBytes = Buffer.from(value, 'latin1')
+  list.append(valueBytes, 0, valueBytes.length)
+  list.commit(nameStart, valueStart)
+  list.size += nameBytes.length + valueBytes.length + FIELD_BYTES
+}
+
+/** Takes what `encodeResponseHead` and `encodeTrailers` say, as fields and not as bytes. */
+export class FieldCollector implements FieldEncoder {
+  values: Record<string, string | string[]> = {}
+
+  /** What `encode` says. */
+  of(encode: (collector: FieldCollector, into: Uint8Array) => void): Record<string, string | string[]> {
+    this.values = {}
+    encode(this, NOTHING)
+    return this.values
+  }
+
+  begin(_into: Uint8Array, at: number): number {
+    return at
+  }
+
+  status(_into: Uint8Array, at: number, status: number): number {
+    this.values[':status'] = String(status)
+    return at + 1
+  }
+
+  field(
+    _into: Uint8Array,
+    at: number,
+    nameBytes: Uint8Array,
+    nameStart: number,
+    nameEnd: number,
+    valueBytes: Uint8Array,
+    valueStart: number,
+    valueEnd: number,
+  ): number {
+    const name = latin1(nameBytes, nameStart, nameEnd).toLowerCase()
+    const value = latin1(valueBytes, valueStart, valueEnd)
+    const before = this.values[name]
+    if (before === undefined) this.values[name] = value
+    else if (Array.isArray(before)) before.push(value)
+    else this.values[name] = [before, value]
+    return at + 1
+  }
+}

@@ -1,0 +1,191 @@
+// HTTP/3 of the runtime: `node:quic`, which is experimental in Bun 1.4.5, and the only place that knows it. A self-test shows whether
+// it does what a server depends on.
+
+import { createPrivateKey } from 'node:crypto'
+import { SocketAddress } from 'node:net'
+import { constants } from 'node:os'
+import type * as Quic from 'node:quic'
+import type { ServerTls } from './bun.ts'
+
+/** Where a writer says when there is room again: a promise, or null when it has ended. */
+export const DRAINS: unique symbol = Symbol.for('Stream.drainableProtocol') as never
+
+/** What the types do not have. */
+interface Cutting {
+  /** The answer is cut off with this code. */
+  resetStream(code: bigint): void
+  /** The visitor is asked to send no more of its request. */
+  stopSending(code: bigint): void
+}
+/** Takes what is sent. */
+interface Writer {
+  /** Bytes that it has room for; null: it has ended. */
+  readonly desiredSize: number | null
+  /** Copies the bytes. False: there is no room, and none was taken. */
+  writeSync(bytes: Uint8Array): boolean
+  /** -1: not now. */
+  endSync(): number
+  end(): Promise<unknown>
+  [DRAINS](): Promise<unknown> | null
+}
+export type QuicStream = Omit<Quic.QuicStream, 'writer'> & Cutting & { readonly writer: Writer }
+export type QuicSession = Quic.QuicSession
+/** Fields of a head or of trailers; a name that came more than once has all of its values. */
+export type FieldValues = NodeJS.Dict<string | string[]>
+
+export interface QuicOptions {
+  readonly hostname: string
+  readonly port: number
+  /** Shown to visitors whose name has no other; `undefined`: their handshake fails. */
+  readonly certificate: ServerTls | undefined
+  /** Requests under way on one connection. */
+  readonly maxStreams: number
+  readonly maxHeadBytes: number
+  readonly maxHeaderCount: number
+  /** Connections at once, and of one address; 0: no bound. */
+  readonly maxConnections: number
+  readonly maxAddressConnections: number
+  readonly handshakeMs: number
+}
+
+/** QUIC on one UDP port. */
+export interface QuicListening {
+  readonly port: number
+  /** New handshakes for `name` show this certificate; `*` is for all others. */
+  show(name: string, certificate: ServerTls): void
+  /** Accepts no more connections. */
+  stop(): void
+  /** Cuts those that are open, too. */
+  cut(): void
+}
+
+/** The bytes that may be on their way up before the code here has read them; see `HELD_BYTES` for what it keeps then. */
+const WINDOW_BYTES = 262_144
+/** A visitor that is gone without a word: its connection is closed after so many seconds of silence. */
+const SILENT_SECONDS = 30
+/** QUIC's own fields have 16 bits. */
+const MOST_CONNECTIONS = 65_535
+const ALL_NAMES = '*'
+
+/** Rejects with what the system says when the port cannot be had, or with `TypeError` and the like for a certificate. */
+export async function listenQuic(
+  options: QuicOptions,
+  accept: (session: QuicSession) => void,
+): Promise<QuicListening> {
+  const { listen } = await import('node:quic')
+  const { hostname, port, certificate, maxStreams } = options
+  const family = hostname.includes(':') ? 'ipv6' : 'ipv4'
+  const endpoint = await listen(accept, {
+    endpoint: {
+      address: new SocketAddress({ address: hostname, port, family }),
+      maxConnectionsTotal: Math.min(options.maxConnections, MOST_CONNECTIONS),
+      maxConnectionsPerHost: Math.min(options.maxAddressConnections, MOST_CONNECTIONS),
+    },
+    alpn: ['h3'],
+    sni: certificate === undefined ? {} : { [ALL_NAMES]: entryOf(certificate) },
+    // A request that comes before the handshake is over could be one that is sent a second time.
+    enableEarlyData: false,
+    handshakeTimeout: options.handshakeMs,
+    application: {
+      maxHeaderPairs: options.maxHeaderCount,
+      // Those that are a little too long get an answer that says so.
+      maxHeaderLength: 4 * options.maxHeadBytes,
+      // No table that grows: each head stands for itself.
+      qpackMaxDTableCapacity: 0,
+      qpackBlockedStreams: 0,
+      enableDatagrams: false,
+    },
+    transportParams: {
+      initialMaxStreamsBidi: maxStreams,
+      initialMaxStreamDataBidiRemote: WINDOW_BYTES,
+      initialMaxData: 4 * WINDOW_BYTES,
+      maxIdleTimeout: SILENT_SECONDS,
+    },
+  })
+  // What goes wrong with the port is told by `closed`, and `listen` has no error then.
+  let fault: unknown
+  endpoint.closed.catch((error: unknown) => {
+    fault = error
+  })
+  if (endpoint.destroyed) {
+    await endpoint.closed.catch(() => {})
+    throw bindError(fault)
+  }
+  return {
+    port: endpoint.address?.port ?? port,
+    show: (name, shown) => endpoint.setSNIContexts({ [name]: entryOf(shown) }),
+    stop() {
+      void endpoint.close().catch(() => {})
+    },
+    cut: () => endpoint.destroy(),
+  }
+}
+
+/** The number of the system's error is in the text of the runtime's. */
+function bindError(cause: unknown): Error {
+  const number = Number(/Bind failure \((\d+)\)/.exec(String(cause))?.[1])
+  const [code] = Object.entries(constants.errno).find(([, errno]) => errno === number) ?? []
+  return Object.assign(new Error('the UDP port cannot be had', { cause }), { code: code ?? '' })
+}
+
+const PEM = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
+
+function entryOf({ cert, key }: ServerTls): Quic.SNIEntry {
+  const chain = String(cert).match(PEM) ?? [String(cert)]
+  return { keys: [createPrivateKey(key)], certs: chain.map(pem => Buffer.from(pem)) }
+}
+
+/** What the runtime lacks; `undefined`: a request went through it and back as a server needs it. */
+export async function quicFault(certificate: ServerTls): Promise<string | undefined> {
+  let listening: QuicListening | undefined
+  try {
+    const { promise, resolve } = Promise.withResolvers<string>()
+    const options: QuicOptions = {
+      hostname: '127.0.0.1',
+      port: 0,
+      certificate,
+      maxStreams: 1,
+      maxHeadBytes: 4_096,
+      maxHeaderCount: 16,
+      maxConnections: 1,
+      maxAddressConnections: 0,
+      handshakeMs: SELF_TEST_MS,
+    }
+    listening = await listenQuic(options, session => {
+      session.onstream = stream => {
+        stream.onheaders = fields => {
+          const has = 'resetStream' in stream && 'stopSending' in stream && DRAINS in stream.writer
+          resolve(has ? JSON.stringify([fields[':path'], fields['x-twice']]) : 'a stream without its methods')
+          stream.sendHeaders({ ':status': '204' }, { terminal: true })
+        }
+      }
+    })
+    const { connect } = await import('node:quic')
+    const address = new SocketAddress({ address: '127.0.0.1', port: listening.port })
+    const session = await connect(address, { alpn: 'h3', servername: 'localhost', verifyPeer: 'manual' })
+    session.closed.catch(() => {})
+    await session.opened
+    const stream = await session.createBidirectionalStream({
+      headers: {
+        ':method': 'GET',
+        ':scheme': 'https',
+        ':authority': 'localhost',
+        ':path': '/a/../b',
+        'x-twice': ['1', '2'],
+      },
+    })
+    stream.closed.catch(() => {})
+    const { promise: late, resolve: isLate } = Promise.withResolvers<string>()
+    const timer = setTimeout(isLate, SELF_TEST_MS, 'no answer')
+    const seen = await Promise.race([promise, late])
+    clearTimeout(timer)
+    session.destroy()
+    return seen === '["/a/../b",["1","2"]]' ? undefined : `it brought ${seen}`
+  } catch (cause) {
+    return cause instanceof Error ? cause.message : String(cause)
+  } finally {
+    listening?.cut()
+  }
+}
+
+const SELF_TEST_MS = 5_000
