@@ -144,8 +144,16 @@ export const ANYTHING: Rule = new Rule({}, undefined)
 /** The same with any host. */
 export const ANYTHING_WITH_HOSTS: Rule = new Rule({ hosts: ['*'] }, undefined)
 
+/** Which tokens open nothing although a rule names them. */
+export interface RevokedTokens {
+  /** `hash`: SHA-256 of the token, hexadecimal. */
+  isRevoked(hash: string): boolean
+}
+
 /** The tokens of a server. */
 export class Policy {
+  /** Those that other servers have taken back; `undefined`: there are no others. */
+  revocations: RevokedTokens | undefined
   readonly #rules: readonly Rule[]
   readonly #reserved: Reserved
   readonly #reader: TokenReader | undefined
@@ -218,6 +226,7 @@ export class Policy {
     let found: Rule | undefined
     // All are compared, so that time says nothing about which one matched.
     for (const rule of this.#rules) if (rule.isOpenedBy(hash)) found ??= rule
+    if (found !== undefined && this.revocations?.isRevoked(hash.toString('hex'))) return undefined
     return found
   }
 }

@@ -9,6 +9,7 @@ import type { Bans } from './admin/bans.ts'
 import type { Wrapping } from './booking.ts'
 import { clientAddress } from './client-address.ts'
 import type { Cluster } from './cluster/cluster.ts'
+import type { Revocations } from './cluster/revocations.ts'
 import { CopyBodies } from './copy-bodies.ts'
 import { Deadlines } from './deadlines.ts'
 import type { Arrival } from './front.ts'
@@ -73,6 +74,8 @@ export class ServerRoom {
   readonly shapingTimer: ShapingTimer = new ShapingTimer(error => this.failed(error))
   /** Whom the operator keeps away; likewise. */
   bans: Bans | undefined
+  /** Tokens that any server has taken back; `undefined`: there are no others. */
+  revocations: Revocations | undefined
   /** The other servers; `undefined`: there are none. */
   cluster: Cluster | undefined
   /** Webhooks that wait for their clients; `undefined`: none do. */

@@ -8,11 +8,10 @@ import { watchWorkers } from '../sockets/worker-faults.ts'
 import { VERSION } from '../version.ts'
 import type { Admin } from './admin/admin.ts'
 import type { AuditNotes } from './admin/audit-notes.ts'
-import type { BansHost } from './admin/bans.ts'
 import type { AdminSettings } from './admin/options.ts'
 import { Admission } from './admission.ts'
 import { ClientDesk } from './client-desk.ts'
-import type { SharedTable } from './cluster/shared-table.ts'
+import type { Sharing } from './cluster/sharing.ts'
 import { cutBanned } from './cutting.ts'
 import { Draining, nextTurn } from './draining.ts'
 import { Exchanges } from './exchanges.ts'
@@ -38,9 +37,6 @@ import { TokenGate } from './token-gate.ts'
 import { VisitorGate } from './visitor-gate.ts'
 import { Visitors } from './visitors.ts'
 
-/** Bans of all servers of a cluster, with those that were taken back in the last 90 days. */
-const MAX_SHARED_BANS = 20_000
-
 /**
  * A tunnel server in this process: `start()` listens, `stop()` drains. Many may run in one process. Nothing that a
  * visitor or a client sends makes it throw; what goes wrong inside arrives as an `error` event.
@@ -59,6 +55,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   readonly #clientDesk: ClientDesk
   readonly #listeners: Listeners
   #admin: Admin | undefined
+  #sharing: Sharing | undefined
   #stopWatchingWorkers: (() => void) | undefined
   #starting: Promise<void> | undefined
   #stopping: Promise<void> | undefined
@@ -246,6 +243,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       if (!joinsFirst) await this.#joinCluster(settings)
     } catch (error) {
       this.#listeners.close(true)
+      this.#sharing?.stop()
       this.#room.cluster?.stop()
       await this.#admin?.stop()
       this.#admin = undefined
@@ -292,27 +290,27 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       },
       failed: error => room.failed(error),
     })
-    const banned = cluster.tables?.open('bans', MAX_SHARED_BANS)
+    const { tables } = cluster
+    if (tables !== undefined) {
+      const { Sharing } = await import('./cluster/sharing.ts')
+      this.#sharing = new Sharing(tables, {
+        room,
+        store: options.tokens ?? room.settings.admin?.tokens,
+        added: ban => cutBanned(room, this.#clientDesk.clients, ban),
+        changed: () => this.#allowanceChanged(),
+        failed: error => room.failed(error),
+      })
+    }
     await cluster.start(options.peerUrl ?? peerUrlOf(hostname, this.port, room.settings.isTls))
-    if (banned !== undefined) await this.#shareBans(banned)
+    this.#sharing?.begin()
     room.joined(cluster)
   }
 
-  /** Also without an operator of its own a server keeps away whom the others do. */
-  async #shareBans(table: SharedTable): Promise<void> {
+  /** Some visitor, client or token may be another's by now: what is not allowed any more is taken back. */
+  #allowanceChanged(): void {
     const room = this.#room
-    const { Bans } = await import('./admin/bans.ts')
-    const { SharedBans } = await import('./admin/shared-bans.ts')
-    room.bans ??= new Bans(undefined, this.#bansHost)
-    room.bans.share(new SharedBans(table))
-  }
-
-  get #bansHost(): BansHost {
-    const room = this.#room
-    return {
-      changed: () => room.tunnels.routesChanged(),
-      added: ban => cutBanned(room, this.#clientDesk.clients, ban),
-    }
+    takeBack(room.settings, this.#clientDesk.clients, room.tunnels)
+    room.tunnels.routesChanged()
   }
 
   async #openAdmin(settings: AdminSettings | undefined): Promise<void> {
@@ -320,7 +318,10 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     const { metrics } = room
     if (settings === undefined || metrics === undefined) return
     const { Admin, AuditNotes, Bans } = await import('./admin/admin.ts')
-    const bans = new Bans(settings.store, this.#bansHost)
+    const bans = new Bans(settings.store, {
+      changed: () => room.tunnels.routesChanged(),
+      added: ban => cutBanned(room, this.#clientDesk.clients, ban),
+    })
     room.bans = bans
     if (settings.audit !== undefined)
       this.#audit(new AuditNotes(settings.audit, cause => room.failed(asError(cause))))
@@ -365,6 +366,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     const showCertificate = await this.#listeners.prepare(next)
     if (!room.isRunning) throw new TunnelError('STATE_INVALID', `The server is ${room.state}.`)
     showCertificate?.()
+    next.policy.revocations = room.revocations
     room.settings = next
     room.pressures = new Pressures(next.tunnelRules, room.deadlines)
     room.shaping = new Shaping(next.tunnelRules, room.shapingTimer)
@@ -410,6 +412,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     this.#admission.stop()
     this.#exchanges.flush()
     room.deadlines.stop()
+    this.#sharing?.stop()
     room.cluster?.stop()
     this.#stopWatchingWorkers?.()
     await this.#admin?.stop()

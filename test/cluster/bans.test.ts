@@ -13,6 +13,7 @@ import { adminOptions, askAdmin } from '../support/admin.ts'
 import { ask } from '../support/ask.ts'
 import { TestCluster } from '../support/clusters.ts'
 import { Cuttable } from '../support/cuttable.ts'
+import { type Directories, memoryDirectories, redisDirectories } from '../support/directories.ts'
 import { next } from '../support/events.ts'
 import { describeWith } from '../support/needs.ts'
 import { Redis } from '../support/redis.ts'
@@ -40,9 +41,7 @@ async function ban(
   return body.id
 }
 
-function suite(
-  directories: () => Promise<{ readonly open: () => Promise<Directory> } & AsyncDisposable>,
-): void {
+function suite(directories: () => Promise<Directories>): void {
   test('an address that one server bans is banned at the others within a second, also without an admin listener', async () => {
     await using kept = await directories()
     await using cluster = new TestCluster({}, kept.open)
@@ -132,10 +131,7 @@ function suite(
 }
 
 describe('with a directory in memory', () => {
-  suite(() => {
-    const directory = new MemoryDirectory()
-    return Promise.resolve({ open: () => Promise.resolve(directory), async [Symbol.asyncDispose]() {} })
-  })
+  suite(memoryDirectories)
 
   test('a server that was cut off when others banned keeps them away when it is back', async () => {
     const memory = new MemoryDirectory()
@@ -161,21 +157,7 @@ describe('with a directory in memory', () => {
 
 for (const program of ['redis-server', 'valkey-server'] as const)
   describeWith([program], program, () => {
-    suite(async () => {
-      const redis = await Redis.start(program)
-      const directories: RedisDirectory[] = []
-      return {
-        async open() {
-          const directory = await RedisDirectory.open({ url: redis.url })
-          directories.push(directory)
-          return directory
-        },
-        async [Symbol.asyncDispose]() {
-          for (const directory of directories) await directory.close()
-          await redis[Symbol.asyncDispose]()
-        },
-      }
-    })
+    suite(() => redisDirectories(program))
 
     test('it is killed, a server bans, it is back empty: all servers have all bans again', async () => {
       await using redis = await Redis.start(program)

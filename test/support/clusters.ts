@@ -4,6 +4,7 @@ import { TunnelClient } from '../../src/client/client.ts'
 import type { TunnelClientOptions } from '../../src/client/options.ts'
 import { MemoryDirectory } from '../../src/directories/memory.ts'
 import type { Directory, DirectoryTimes } from '../../src/directory.ts'
+import type { ClusterOptions } from '../../src/server/cluster/options.ts'
 import type { TunnelServerOptions } from '../../src/server/options.ts'
 import { TunnelServer } from '../../src/server/server.ts'
 
@@ -22,7 +23,9 @@ export class TestCluster implements AsyncDisposable {
   }
 
   /** Starts one more server. */
-  async server(options: TunnelServerOptions = {}): Promise<TunnelServer> {
+  async server(
+    options: Omit<TunnelServerOptions, 'cluster'> & { readonly cluster?: Partial<ClusterOptions> } = {},
+  ): Promise<TunnelServer> {
     const server = new TunnelServer({
       port: 0,
       host: '127.0.0.1',

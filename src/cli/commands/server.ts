@@ -245,7 +245,9 @@ const addedBy = (
   ...(admin !== undefined && {
     admin: { ...admin.options, ...(tokens !== undefined && { tokens: tokens.editable }) },
   }),
-  ...(cluster !== undefined && { cluster: cluster.options }),
+  ...(cluster !== undefined && {
+    cluster: { ...cluster.options, ...(tokens !== undefined && { tokens: tokens.editable }) },
+  }),
   ...(inbox !== undefined && { inbox }),
   ...plugins,
   ...(log !== undefined && { observers: [...(plugins?.observers ?? []), log] }),

@@ -232,6 +232,7 @@ export class AdminDesk {
   /** The secret is shown this once. */
   addToken(token: NewToken): { readonly name: string; readonly token: string } {
     const secret = addToken(this.#tokenStore(), token)
+    this.#host.room.revocations?.look(true)
     this.#note('token.add', token.name)
     return { name: token.name, token: secret }
   }
@@ -239,12 +240,14 @@ export class AdminDesk {
   rotateToken(name: string): { readonly name: string; readonly token: string } | undefined {
     const secret = rotateToken(this.#tokenStore(), name)
     if (secret === undefined) return undefined
+    this.#host.room.revocations?.look(true)
     this.#note('token.rotate', name)
     return { name, token: secret }
   }
 
   revokeToken(name: string): { readonly revoked: string } | undefined {
     if (!this.#tokenStore().remove(name)) return undefined
+    this.#host.room.revocations?.look(true)
     this.#note('token.revoke', name)
     return { revoked: name }
   }

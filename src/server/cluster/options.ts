@@ -1,6 +1,7 @@
 // What a server of a cluster is told.
 
 import type { Directory, DirectoryTimes } from '../../directory.ts'
+import type { TokenStore } from '../../tokens.ts'
 
 export interface ClusterOptions {
   /** Where the servers keep who holds which name: `openRedisDirectory(url)` of `localtunnels/cluster`. The caller closes it. */
@@ -12,6 +13,11 @@ export interface ClusterOptions {
   readonly peerUrl?: string
   /** What the servers know each other by, at least 32 characters. Default: one is made, and kept in the directory. */
   readonly secret?: string
+  /**
+   * Tokens that are kept, as `tokens` of `admin`: one that is taken back in this store, or gets another secret, opens nothing at all
+   * servers from then on, and what others have done so with leaves it. Default: that of `admin`.
+   */
+  readonly tokens?: TokenStore
   /**
    * A client that registers while the directory cannot be reached: `refuse` it with `CLUSTER_UNREACHABLE`, so that it tries
    * again, or `grant` it the name at this server, which loses it if another server holds it. Default `refuse`.

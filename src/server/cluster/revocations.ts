@@ -1,0 +1,125 @@
+// Tokens that were taken back at one server open nothing at all of them. They are kept by their hashes: a secret is never used again.
+
+import type { KeptToken, TokenStore } from '../../tokens.ts'
+import type { SharedTable } from './shared-table.ts'
+
+/** How often the store is looked at: another process may have taken a token back. */
+const LOOK_MS = 500
+
+export interface RevocationsHost {
+  /** Tokens that are kept; `undefined`: this server keeps none. */
+  readonly store: TokenStore | undefined
+  /** Some tokens open nothing any more: who came with them is cut. */
+  changed(): void
+  failed(error: Error): void
+}
+
+/** What is said of a token that was taken back. */
+interface Revocation {
+  readonly name: string
+  /** Hash of the secret that it got in its place; `''`: none. */
+  readonly next: string
+}
+
+export class Revocations {
+  readonly #table: SharedTable
+  readonly #host: RevocationsHost
+  /** Those of the store at the last look, by hash. */
+  #kept = new Map<string, KeptToken>()
+  #version: number | undefined
+  #timer: ReturnType<typeof setInterval> | undefined
+  #isFailing = false
+
+  constructor(table: SharedTable, host: RevocationsHost) {
+    this.#table = table
+    this.#host = host
+  }
+
+  /** The table has what the others have. */
+  begin(): void {
+    this.#attempt(() => {
+      this.#takeOver()
+      this.#remember()
+    })
+    this.#table.onChange(() => {
+      this.#attempt(() => this.#takeOver())
+      this.#host.changed()
+    })
+    if (this.#host.store === undefined) return
+    this.#timer = setInterval(() => this.look(false), LOOK_MS)
+    this.#timer.unref()
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+  }
+
+  /** `hash`: SHA-256 of the token, hexadecimal. */
+  isRevoked(hash: string): boolean {
+    return this.#table.get(hash) !== undefined
+  }
+
+  /** Tells the others what the store has not any more. `isOwn`: this server has changed it, which its version does not say. */
+  look(isOwn: boolean): void {
+    const { store } = this.#host
+    if (store === undefined) return
+    this.#attempt(() => {
+      const version = store.version()
+      if (version === this.#version && !isOwn) return
+      const before = this.#kept
+      this.#remember()
+      const hashes = new Map([...this.#kept.values()].map(({ name, hash }) => [name, hash]))
+      const gone = [...before.values()].filter(({ hash }) => !this.#kept.has(hash) && !this.isRevoked(hash))
+      for (const { hash, name } of gone) {
+        const revocation: Revocation = { name, next: hashes.get(name) ?? '' }
+        this.#table.set(hash, JSON.stringify(revocation), 0)
+      }
+      if (gone.length > 0) this.#host.changed()
+    })
+  }
+
+  #remember(): void {
+    const { store } = this.#host
+    if (store === undefined) return
+    this.#version = store.version()
+    this.#kept = new Map(store.list().map(token => [token.hash, token]))
+  }
+
+  /** What others have taken back leaves the store, and what got another secret there gets it here. */
+  #takeOver(): void {
+    const { store } = this.#host
+    for (const token of store?.list() ?? []) {
+      const { name, hash } = token
+      const last = this.#lastOf(hash)
+      if (last === hash) continue
+      this.#kept.delete(hash)
+      if (last === '') store?.remove(name)
+      else if (store?.rehash(name, last)) this.#kept.set(last, { ...token, hash: last })
+    }
+  }
+
+  /** The secret that is in place of this one by now; `''`: none. */
+  #lastOf(hash: string): string {
+    const seen = new Set<string>()
+    let last = hash
+    for (let text = this.#table.get(last); text !== undefined; text = this.#table.get(last)) {
+      // What `look` of another server has made.
+      const { next } = JSON.parse(text) as Revocation
+      if (next === '' || seen.has(next)) return ''
+      seen.add(next)
+      last = next
+    }
+    return last
+  }
+
+  /** A file that is gone or locked is said once. */
+  #attempt(work: () => void): void {
+    try {
+      work()
+      this.#isFailing = false
+    } catch (error) {
+      if (!this.#isFailing) this.#host.failed(error as Error)
+      this.#isFailing = true
+    }
+  }
+}

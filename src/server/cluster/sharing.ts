@@ -1,0 +1,46 @@
+// What this server has in common with the others of its cluster: each part is a table.
+
+import { Bans, type BansHost } from '../admin/bans.ts'
+import { SharedBans } from '../admin/shared-bans.ts'
+import type { ServerRoom } from '../room.ts'
+import { Revocations, type RevocationsHost } from './revocations.ts'
+import type { SharedTable } from './shared-table.ts'
+import type { Tables } from './tables.ts'
+
+/** Those of all servers, with those that were taken back in the last 90 days. */
+const MAX_BANS = 20_000
+/** Tokens that were ever taken back, of about 150 bytes. Above: an `error` event, and each server knows its own. */
+const MAX_REVOCATIONS = 100_000
+
+export interface SharingHost extends BansHost, RevocationsHost {
+  readonly room: ServerRoom
+}
+
+export class Sharing {
+  readonly #host: SharingHost
+  readonly #bans: SharedTable
+  readonly #revocations: Revocations
+
+  /** Before the tables are read. */
+  constructor(tables: Tables, host: SharingHost) {
+    this.#host = host
+    this.#bans = tables.open('bans', MAX_BANS)
+    this.#revocations = new Revocations(tables.open('revocations', MAX_REVOCATIONS), host)
+  }
+
+  /** The tables have what the others have. */
+  begin(): void {
+    const { room } = this.#host
+    // Also without an operator of its own a server keeps away whom the others do.
+    room.bans ??= new Bans(undefined, this.#host)
+    room.bans.share(new SharedBans(this.#bans))
+    room.revocations = this.#revocations
+    room.settings.policy.revocations = this.#revocations
+    this.#revocations.begin()
+    this.#host.changed()
+  }
+
+  stop(): void {
+    this.#revocations.stop()
+  }
+}
