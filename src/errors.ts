@@ -956,7 +956,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     'visitor',
     true,
     'By HTTP/3 this server takes request bodies of up to 8 MiB.',
-    'Send it by HTTP/2 or HTTP/1.1 to the same address; browsers do so by themselves.',
+    'Send it by HTTP/2 or HTTP/1.1 to the same address.',
   ),
   HOST_TAKEN: entry(
     176,

@@ -123,7 +123,7 @@ export interface TunnelServerOptions {
    * Whether visitors may speak HTTP/3, too, on the UDP port with the number of `port`: answers by TLS name it (Alt-Svc). Experimental:
    * the runtime's QUIC is. Default `false`: nothing of it is loaded. Without `tls` or `certificates`, or with `acceptProxyProtocol`:
    * `OPTION_INVALID`. A runtime that cannot carry it: `HTTP3_UNSUPPORTED`. Request bodies that say they are longer than 8 MiB get 421
-   * `HTTP3_BODY_TOO_LARGE`, on which browsers ask again by HTTP/2. A reload cannot change it.
+   * `HTTP3_BODY_TOO_LARGE`, on which RFC 7838 has them ask again by HTTP/2. A reload cannot change it.
    */
   readonly http3?: boolean
   /**
