@@ -57,6 +57,7 @@ export type {
   Reading,
   Refusal,
   Seen,
+  UsedMarks,
   Verdict,
   VisitorHead,
 } from './plugin.ts'

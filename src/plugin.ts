@@ -256,4 +256,17 @@ export type GuardMaker = (definition: unknown, tunnel: GuardedTunnel) => Guard |
 export interface GuardedTunnel {
   readonly kind: Admittance['kind']
   readonly name: string
+  /** What all servers of a cluster know to be used. `undefined`: the server is alone. */
+  readonly marks?: UsedMarks
+}
+
+/** Remembers for all servers of a cluster what works once. */
+export interface UsedMarks {
+  /** As far as this server has heard: within a second of its use elsewhere. */
+  has(id: string): boolean
+  /**
+   * It is used now, until then, in milliseconds since 1970. `true` for the first of all servers alone; `false` as well where there is no
+   * room to remember it. Rejects when the others cannot be asked.
+   */
+  take(id: string, untilMs: number): Promise<boolean>
 }

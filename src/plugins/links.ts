@@ -43,8 +43,13 @@ export class Links implements Way {
     })
   }
 
-  #use(visitor: Request, link: LinkContent, sessions: Sessions): Refusal {
-    if (!this.#book.use(link.id, link.exp * 1_000)) return refused(visitor)
+  async #use(visitor: Request, link: LinkContent, sessions: Sessions): Promise<Refusal> {
+    try {
+      if (!(await this.#book.use(link.id, link.exp * 1_000))) return refused(visitor)
+    } catch {
+      // The link is as good as before: the visitor may press again.
+      return isNavigation(visitor) ? { code: 'CLUSTER_UNREACHABLE' } : refusedWithJson('CLUSTER_UNREACHABLE')
+    }
     return this.#enter(visitor, link, sessions)
   }
 

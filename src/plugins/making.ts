@@ -57,7 +57,8 @@ class Making {
     this.#tunnel = tunnel
     this.#keys = keys
     this.#clients = clients
-    this.#book = new SessionBook(definition.key, definition.sessionMs, definition.revoked, usedLinks)
+    const { key, sessionMs, revoked } = definition
+    this.#book = new SessionBook(key, sessionMs, revoked, usedLinks, tunnel.marks)
   }
 
   async guard(): Promise<Guard> {

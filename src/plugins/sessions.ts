@@ -2,6 +2,7 @@
 
 import { randomBytes } from 'node:crypto'
 import { sha256 } from '../own-guard.ts'
+import type { UsedMarks } from '../plugin.ts'
 import { seal, unseal } from '../seal.ts'
 import type { UsedLinks } from '../store.ts'
 import { Kept } from './kept.ts'
@@ -50,15 +51,24 @@ export class SessionBook {
   readonly #used = new Map<string, number>()
   /** The same across restarts of the server; `undefined`: it keeps nothing. */
   readonly #kept: UsedLinks | undefined
+  /** The same for all servers of a cluster; `undefined`: the server is alone. */
+  readonly #marks: UsedMarks | undefined
   /** Ids are made up by clients: those of another key are other links. */
   readonly #space: string
   /** What sessions, links and other permissions keep open. */
   readonly kept: Kept = new Kept()
 
   /** `revoked`: ids of links that were taken back. */
-  constructor(key: string, sessionMs: number, revoked: readonly string[] = [], usedLinks?: UsedLinks) {
+  constructor(
+    key: string,
+    sessionMs: number,
+    revoked: readonly string[] = [],
+    usedLinks?: UsedLinks,
+    marks?: UsedMarks,
+  ) {
     this.#kept = usedLinks
-    this.#space = usedLinks === undefined ? '' : sha256(`used ${key}`).toString('base64url')
+    this.#marks = marks
+    this.#space = (usedLinks ?? marks) === undefined ? '' : sha256(`used ${key}`).toString('base64url')
     this.#key = key
     this.#sessionMs = sessionMs
     this.#revoked = new Set(revoked)
@@ -117,16 +127,23 @@ export class SessionBook {
   }
 
   hasUsed(id: string): boolean {
-    return this.#used.has(id) || this.#kept?.has(`${this.#space} ${id}`) === true
+    if (this.#used.has(id)) return true
+    const whole = `${this.#space} ${id}`
+    return this.#kept?.has(whole) === true || this.#marks?.has(whole) === true
   }
 
-  /** A link that works once is used. `false`: there is no room to remember it, so it must not work. */
-  use(id: string, expiresAt: number): boolean {
+  /**
+   * A link that works once is used. `false`: it was before, or there is no room to remember it, so it must not work. Rejects when the
+   * other servers cannot be asked: it may work later.
+   */
+  async use(id: string, expiresAt: number): Promise<boolean> {
+    const whole = `${this.#space} ${id}`
     const now = Date.now()
     if (this.#used.size >= MAX_USED)
       for (const [one, endsAt] of this.#used) if (endsAt < now) this.#used.delete(one)
-    if (this.#used.size >= MAX_USED || this.#kept?.use(`${this.#space} ${id}`, expiresAt) === false)
-      return false
+    if (this.#used.size >= MAX_USED) return false
+    if (this.#marks !== undefined && !(await this.#marks.take(whole, expiresAt))) return false
+    if (this.#used.has(id) || this.#kept?.use(whole, expiresAt) === false) return false
     this.#used.set(id, expiresAt)
     return true
   }

@@ -15,6 +15,7 @@ import type {
   Pass,
   Reading,
   Refusal,
+  UsedMarks,
   Verdict,
 } from '../plugin.ts'
 import type { ServerLimits } from './options.ts'
@@ -49,6 +50,8 @@ const PASSED: Judgement = { kind: 'pass', passes: [] }
 const FAILED: Judgement = { kind: 'refusal', refusal: { code: 'GUARD_FAILED' } }
 
 export class Guards {
+  /** What other servers know to be used, too; `undefined`: there are none. */
+  marks: UsedMarks | undefined
   readonly #settings: () => GuardSettings
   readonly #failed: (error: Error) => void
 
@@ -100,7 +103,8 @@ export class Guards {
     try {
       // Time passes: a guard that differs in nothing else is the same.
       const { leftMs: _leftMs, ...lasting } = { leftMs: 0, ...definition }
-      return { guard: await guarding(definition, tunnel), definition: JSON.stringify(lasting) }
+      const guarded = { ...tunnel, ...(this.marks !== undefined && { marks: this.marks }) }
+      return { guard: await guarding(definition, guarded), definition: JSON.stringify(lasting) }
     } catch (cause) {
       if (cause instanceof TunnelError) return cause
       this.#report('guarding', cause)

@@ -1,5 +1,6 @@
 // One table that all servers of a cluster have in memory.
 
+import { randomBytes } from 'node:crypto'
 import type { DirectoryTables, TableEntry } from '../../directory.ts'
 
 /** How long a removal is remembered: a server that was away for longer may bring the entry back. */
@@ -57,6 +58,20 @@ export class SharedTable {
   remove(key: string): void {
     if (this.get(key) !== undefined)
       this.#write({ key, value: '', version: this.#nextVersion(), untilMs: Date.now() + REMOVED_MS })
+  }
+
+  /**
+   * Takes a key that each server may have taken: `true` for the first alone, until then; `false` as well where there is no room.
+   * Rejects when the directory cannot be asked.
+   */
+  async take(key: string, untilMs: number): Promise<boolean> {
+    if (this.knows(key)) return false
+    // All of the same version: the directory writes the first, and no other.
+    const entry = { key, value: randomBytes(6).toString('base64url'), version: 1, untilMs }
+    const [outcome] = await this.#directory.put(this.#name, [entry], this.#maxKeys)
+    if (outcome !== 'written') return false
+    this.hear([entry])
+    return true
   }
 
   /** An entry of before this server was in the cluster: it stands back behind all that others have done since. */

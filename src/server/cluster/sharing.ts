@@ -6,11 +6,17 @@ import type { ServerRoom } from '../room.ts'
 import { Revocations, type RevocationsHost } from './revocations.ts'
 import type { SharedTable } from './shared-table.ts'
 import type { Tables } from './tables.ts'
+import { SharedMarks } from './used-marks.ts'
 
 /** Those of all servers, with those that were taken back in the last 90 days. */
 const MAX_BANS = 20_000
 /** Tokens that were ever taken back, of about 150 bytes. Above: an `error` event, and each server knows its own. */
 const MAX_REVOCATIONS = 100_000
+/**
+ * Links that worked once, until they would have expired, of about 200 bytes in each server. Above: links that work once are refused
+ * until some of these have expired.
+ */
+const MAX_MARKS = 100_000
 
 export interface SharingHost extends BansHost, RevocationsHost {
   readonly room: ServerRoom
@@ -20,12 +26,14 @@ export class Sharing {
   readonly #host: SharingHost
   readonly #bans: SharedTable
   readonly #revocations: Revocations
+  readonly #marks: SharedMarks
 
   /** Before the tables are read. */
   constructor(tables: Tables, host: SharingHost) {
     this.#host = host
     this.#bans = tables.open('bans', MAX_BANS)
     this.#revocations = new Revocations(tables.open('revocations', MAX_REVOCATIONS), host)
+    this.#marks = new SharedMarks(tables.open('used', MAX_MARKS))
   }
 
   /** The tables have what the others have. */
@@ -34,6 +42,7 @@ export class Sharing {
     // Also without an operator of its own a server keeps away whom the others do.
     room.bans ??= new Bans(undefined, this.#host)
     room.bans.share(new SharedBans(this.#bans))
+    room.tunnels.guards.marks = this.#marks
     room.revocations = this.#revocations
     room.settings.policy.revocations = this.#revocations
     this.#revocations.begin()
