@@ -223,6 +223,8 @@ export class Connection implements Socket, Source, Lender {
 
   spliceTo(to: Socket, limitBytes: number, done: SpliceDone): Splice | undefined {
     if (to === this) return undefined
+    // It may be spliced before any read of it was large, and the kernel keeps the most while nobody takes it on.
+    this.#reading.bound()
     const pace = this.#reading.isBulk ? 'bulk' : 'prompt'
     return accelerator?.splice(this, to, limitBytes, pace, (movedBytes, leftover) => {
       this.#reading.isBulk = false

@@ -85,12 +85,16 @@ export class Reading {
   }
 
   #bulkArrived(): void {
-    if (!this.#isBounded) {
-      this.#isBounded = true
-      const descriptor = descriptorOf(this.#source.raw)
-      if (descriptor !== undefined) boundReceiving(descriptor)
-    }
+    this.bound()
     this.#yield()
+  }
+
+  /** From now on the kernel keeps no more for it than for any other bulk. */
+  bound(): void {
+    if (this.#isBounded) return
+    this.#isBounded = true
+    const descriptor = descriptorOf(this.#source.raw)
+    if (descriptor !== undefined) boundReceiving(descriptor)
   }
 
   /**
