@@ -607,6 +607,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   }
 
   #visitorLeft({ id, durationMs, bytesIn, bytesOut, error }: VisitorGone): void {
+    this.#inspection?.inspector?.reports.visitorLeft({ id, durationMs, bytesIn, bytesOut })
     const visitor = this.#visitors.end(id)
     if (visitor === undefined) return
     const end = { durationMs, bytesIn, bytesOut, ...(error !== undefined && { error }) }

@@ -48,6 +48,10 @@ export interface RequestSeen {
   readonly host?: string
   readonly method: string
   readonly path: string
+  /** Address of the visitor, when the server tells it. */
+  readonly visitor?: string
+  /** At the server, before it came here, when that was worth telling. */
+  readonly waitedMs?: number
 }
 
 /** A report that an exchange is over. `durationMs` from its head to its end, `bytes` of the answer with its head. */

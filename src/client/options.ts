@@ -359,7 +359,10 @@ export interface TunnelClientEvents {
   disconnected: { readonly error?: Error }
   /** Another try begins after `delayMs`. */
   reconnecting: { readonly attempt: number; readonly delayMs: number }
-  /** A visitor's request arrived. */
+  /**
+   * A visitor's request arrived, or the server refused it before it came here (a guard, a limit): then `response` follows at once, with the
+   * code. Of clients that share a name the first one gets what was refused.
+   */
   request: {
     readonly id: number
     /** Name of the tunnel. */

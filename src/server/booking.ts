@@ -7,7 +7,7 @@ import type { Pass, Reading, Refusal } from '../plugin.ts'
 import type { Account } from '../unsent.ts'
 import type { PoolAnswer } from '../wire/control.ts'
 import type { AnswerDeadline } from './answer-deadline.ts'
-import type { ClientReports } from './clients.ts'
+import type { AskedBy, ClientReports } from './clients.ts'
 import type { Cluster } from './cluster/cluster.ts'
 import { MOVED_HEADER } from './cluster/peer-wire.ts'
 import { type Exchanges, msSince } from './exchanges.ts'
@@ -99,6 +99,7 @@ export class Booking implements Visitor, Wrapping {
   readonly #startedAt: number = performance.now()
   /** It went to a client; kept where answers say so. */
   #sentAt = 0
+  #isSent = false
   #tunnel: Tunnel | undefined
   /** It is for a host below the tunnel's own. */
   #isBelow = false
@@ -387,6 +388,8 @@ export class Booking implements Visitor, Wrapping {
     if (this.#isBelow && code === undefined && answerStatus >= 100 && answerStatus < 400)
       tunnel?.hostsBelow.answered(this.head.host)
     const { isHeard } = books
+    if (tunnel !== undefined && !this.#isSent && code !== undefined && code !== 'CANCELLED')
+      this.#reportRefusal(tunnel)
     if (tunnel !== undefined && (this.#report !== 0 || isHeard)) {
       const status = answerStatus || statusOf(code)
       const isAlone = isHeard && books.takeReport()
@@ -463,7 +466,7 @@ export class Booking implements Visitor, Wrapping {
     const { tunnel, client } = member
     member.began()
     const reports = client?.reports
-    const report = reports?.begun(tunnel, this.head) ?? 0
+    const report = reports?.begun(tunnel, this.head, this.#askedBy) ?? 0
     return (status, answerBytes, code) => {
       const durationMs = msSince(this.#startedAt)
       reports?.finished(tunnel, report, status || statusOf(code), durationMs, answerBytes, code)
@@ -477,7 +480,21 @@ export class Booking implements Visitor, Wrapping {
     this.#sent()
     this.#member = member
     this.#reports = member.client?.reports
-    this.#report = this.#reports?.begun(member.tunnel, this.head) ?? 0
+    this.#report = this.#reports?.begun(member.tunnel, this.head, this.#askedBy) ?? 0
+  }
+
+  /** A client of the tunnel learns of what it never gets: with a pool the one that joined first. */
+  #reportRefusal(tunnel: Tunnel): void {
+    const reports = tunnel.members.find(({ client }) => client?.reports.isWatching === true)?.client?.reports
+    if (reports === undefined) return
+    this.#reports = reports
+    this.#report = reports.begun(tunnel, this.head, this.#askedBy)
+  }
+
+  /** `undefined`: nobody wants to know. */
+  get #askedBy(): AskedBy | undefined {
+    if (this.#reports?.isWatching === false) return undefined
+    return { address: this.address, waitedMs: msSince(this.#startedAt) }
   }
 
   /** It is on its way to a client. */
@@ -486,6 +503,7 @@ export class Booking implements Visitor, Wrapping {
       this.#answerDeadline ??= this.#host.answerDeadline(this.#answerTimeoutMs, () =>
         this.#arrival.breakOff('ORIGIN_TIMEOUT'),
       )
+    this.#isSent = true
     if (this.#host.hasServerTiming) this.#sentAt = performance.now()
     this.#watched?.sent()
   }

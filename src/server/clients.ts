@@ -24,6 +24,14 @@ export interface Asked {
   readonly target: string
 }
 
+/** What reports say of how it came. */
+export interface AskedBy {
+  /** Of the visitor. */
+  readonly address: string
+  /** Since it came: in guards and queues, or held until a client was back. */
+  readonly waitedMs: number
+}
+
 /** What a client gets reports of. */
 export interface ClientReports {
   /** It wants reports of requests. */
@@ -33,7 +41,7 @@ export interface ClientReports {
   /** It does not read its reports. */
   readonly isBehind: boolean
   /** This was asked of the tunnel. Returns the number for `finished`; 0 when the client wants no reports, or does not read them. */
-  begun(tunnel: Tunnel, asked: Asked): number
+  begun(tunnel: Tunnel, asked: Asked, by?: AskedBy): number
   /** Requests of its tunnels began and ended that were not reported one by one. */
   counted(counts: ExchangeCounts): void
   /** It became a WebSocket; `id` as `begun` returned it. */

@@ -5,7 +5,7 @@ import type { ErrorCode } from '../errors.ts'
 import type { Session } from '../session/session.ts'
 import type { Endpoint } from '../socket.ts'
 import { encodeControl } from '../wire/control.ts'
-import type { Asked, ClientReports, RawEnd } from './clients.ts'
+import type { Asked, AskedBy, ClientReports, RawEnd } from './clients.ts'
 import type { Deadlines } from './deadlines.ts'
 import type { ServerLimits } from './options.ts'
 import { isFailure, Reports } from './reports.ts'
@@ -16,6 +16,9 @@ const COUNTED = -1
 
 /** Reports may take so much of `maxCarrierBacklogBytes`: the rest is for what has to reach the client. */
 const REPORTS_PART = 1 / 4
+
+/** Below, a wait is the way through the server, and no news. */
+const MIN_WAIT_MS = 1
 
 /** What reports need of the server. */
 interface ReportsHost {
@@ -88,7 +91,7 @@ export class StreamsReports implements ClientReports {
     return this.#session.backlogBytes > REPORTS_PART * this.#host.limits.maxCarrierBacklogBytes
   }
 
-  begun(tunnel: Tunnel, { host, method, target }: Asked): number {
+  begun(tunnel: Tunnel, { host, method, target }: Asked, by?: AskedBy): number {
     if (!this.#isWatching) return 0
     // A client that reads nothing must not be cut because visitors ask much.
     if (this.isBehind && this.#reportRate === 0) return 0
@@ -104,6 +107,8 @@ export class StreamsReports implements ClientReports {
       ...(tunnel.isWildcard && { host }),
       method,
       path: target,
+      ...(by !== undefined && by.address !== '' && { visitor: by.address }),
+      ...(by !== undefined && by.waitedMs >= MIN_WAIT_MS && { waitedMs: by.waitedMs }),
     })
     return id
   }

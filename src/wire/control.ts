@@ -223,6 +223,10 @@ export interface RequestReport {
   readonly host?: string
   readonly method: string
   readonly path: string
+  /** Address of the visitor. */
+  readonly visitor?: string
+  /** At the server, before it was on its way to the client. */
+  readonly waitedMs?: number
 }
 
 /** Server to client, when watched: the app took it for a WebSocket; the response report comes when that is closed. */
@@ -550,7 +554,7 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
       return isCount(tunnel) && isText(url, 2048) ? { type: 'moved', tunnel, url } : undefined
     }
     case 'request': {
-      const { id, tunnel, host, method, path } = fields
+      const { id, tunnel, host, method, path, visitor, waitedMs } = fields
       if (!isCount(id) || !isCount(tunnel) || typeof method !== 'string' || typeof path !== 'string') {
         return undefined
       }
@@ -563,6 +567,9 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
         ...(host !== undefined && { host: printable(host) }),
         method: printable(method),
         path: printable(path),
+        // Perhaps a proxy's words: what is no address is left out.
+        ...(isText(visitor, 64) && { visitor }),
+        ...(isAmount(waitedMs) && { waitedMs }),
       }
     }
     case 'switched': {

@@ -63,6 +63,7 @@ const serverMessages: readonly ServerMessage[] = [
   { type: 'released', tunnel: 7 },
   { type: 'moved', tunnel: 7, url: 'https://app.other.example' },
   { type: 'request', id: 1, tunnel: 7, method: 'GET', path: '/?q=ü' },
+  { type: 'request', id: 1, tunnel: 7, method: 'GET', path: '/', visitor: '2001:db8::7', waitedMs: 41.5 },
   { type: 'switched', id: 1, tunnel: 7 },
   { type: 'response', id: 1, tunnel: 7, status: 200, durationMs: 0.5, bytes: 5e9 },
   { type: 'response', id: 1, tunnel: 7, status: 502, durationMs: 1, bytes: 0, error: 'ORIGIN_REFUSED' },

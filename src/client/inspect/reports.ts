@@ -19,8 +19,10 @@ export class Reports {
   readonly #unmatched = new Map<string, RequestSeen[]>()
   readonly #entries = new Map<number, Entry>()
   readonly #reported = new Map<number, { readonly report: RequestSeen; readonly at: number }>()
-  /** Connections without bytes yet, by tunnel. */
+  /** Visitors whose connection to the origin has not begun yet, by tunnel. */
   readonly #visitors = new Map<string, VisitorSeen[]>()
+  /** Connections whose visitor is not known yet, by tunnel: the server tells it right behind the OPEN, in the same order. */
+  readonly #connections = new Map<string, Entry[]>()
 
   constructor(store: ExchangeStore, capture: Capture) {
     this.#store = store
@@ -43,14 +45,19 @@ export class Reports {
   /** The capture has the head of a request, or a raw connection. */
   began(entry: Entry): void {
     const { tunnel } = entry.place
+    // Of flows the server reports nothing.
+    if (entry.kind === 'udp') return
     if (entry.kind !== 'http') {
       const visitor = shift(this.#visitors, tunnel)
-      if (visitor !== undefined) entry.visitor = visitor.remoteAddress
+      if (visitor === undefined) push(this.#connections, tunnel, entry)
+      else entry.visitor = visitor.remoteAddress || undefined
       return
     }
     if (entry.replayOf !== undefined) return
     const report = shift(this.#unmatched, keyOf(tunnel, entry.method, entry.path))
     if (report === undefined) return
+    entry.waitingMs = report.waitedMs
+    entry.visitor ??= report.visitor
     this.#entries.set(report.id, entry)
   }
 
@@ -83,26 +90,23 @@ export class Reports {
 
   /** It failed before a byte of it came to the origin. */
   #row(request: RequestSeen, { error, status }: ResponseSeen, at: number): void {
-    this.refused({ ...request, status, code: error ?? 'INTERNAL' }, at)
+    this.#refused({ ...request, status, code: error ?? 'INTERNAL' }, at)
   }
 
   /** A request that never came here, or that the origin never got. */
-  refused(
-    request: Pick<RequestSeen, 'tunnel' | 'method' | 'path' | 'host'> & {
-      readonly status?: number
-      readonly code: ErrorCode
-      readonly remoteAddress?: string
-    },
-    startMark: number = performance.now(),
+  #refused(
+    request: RequestSeen & { readonly status: number; readonly code: ErrorCode },
+    startMark: number,
   ): void {
     if (!this.#capture.takesRequest(performance.now(), false)) return
     const entry = this.#store.begin('http', { tunnel: request.tunnel, service: '' }, startMark)
     entry.method = request.method
     entry.path = request.path
     entry.host = request.host ?? ''
-    entry.status = request.status ?? ERRORS[request.code].status
+    entry.status = request.status || ERRORS[request.code].status
     entry.code = request.code
-    entry.visitor = request.remoteAddress
+    entry.visitor = request.visitor
+    entry.waitingMs = request.waitedMs
     entry.isRefused = true
     entry.state = 'failed'
     entry.endMark = performance.now()
@@ -110,10 +114,19 @@ export class Reports {
   }
 
   visitorConnected(report: VisitorSeen): void {
-    push(this.#visitors, report.tunnel, report)
+    const entry = shift(this.#connections, report.tunnel)
+    if (entry === undefined) return push(this.#visitors, report.tunnel, report)
+    entry.visitor = report.remoteAddress || undefined
+    this.#store.changed(entry)
   }
 
-  visitorLeft(_report: VisitorGone): void {}
+  /** One that never got a connection must not be taken for the next one. */
+  visitorLeft({ id }: VisitorGone): void {
+    for (const [tunnel, waiting] of this.#visitors) {
+      const gone = waiting.find(one => one.id === id)
+      if (gone !== undefined) return remove(this.#visitors, tunnel, gone)
+    }
+  }
 
   /** The connection to the server is gone: there will be no further reports of these. */
   forget(): void {
@@ -121,6 +134,7 @@ export class Reports {
     this.#entries.clear()
     this.#reported.clear()
     this.#visitors.clear()
+    this.#connections.clear()
   }
 }
 
