@@ -10,6 +10,7 @@ import type { Wrapping } from './booking.ts'
 import { clientAddress } from './client-address.ts'
 import type { Cluster } from './cluster/cluster.ts'
 import type { Revocations } from './cluster/revocations.ts'
+import type { Roster } from './cluster/roster.ts'
 import { CopyBodies } from './copy-bodies.ts'
 import { Deadlines } from './deadlines.ts'
 import type { Arrival } from './front.ts'
@@ -76,6 +77,8 @@ export class ServerRoom {
   bans: Bans | undefined
   /** Tokens that any server has taken back; `undefined`: there are no others. */
   revocations: Revocations | undefined
+  /** What the servers say of themselves; likewise. */
+  roster: Roster | undefined
   /** The other servers; `undefined`: there are none. */
   cluster: Cluster | undefined
   /** Webhooks that wait for their clients; `undefined`: none do. */

@@ -293,11 +293,12 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     const { tables } = cluster
     if (tables !== undefined) {
       const { Sharing } = await import('./cluster/sharing.ts')
-      this.#sharing = new Sharing(tables, {
+      this.#sharing = new Sharing(cluster.node, tables, {
         room,
         store: options.tokens ?? room.settings.admin?.tokens,
         added: ban => cutBanned(room, this.#clientDesk.clients, ban),
         changed: () => this.#allowanceChanged(),
+        stats: () => this.getStats(),
         failed: error => room.failed(error),
       })
     }

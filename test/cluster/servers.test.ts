@@ -6,7 +6,8 @@ import type { AddressInfo } from 'node:net'
 import WebSocket, { WebSocketServer } from 'ws'
 import { MemoryDirectory } from '../../src/directories/memory.ts'
 import type { Directory } from '../../src/directory.ts'
-import { adminOptions, askAdmin } from '../support/admin.ts'
+import { VERSION } from '../../src/version.ts'
+import { adminOptions, askAdmin, metricsOf, sampleOf } from '../support/admin.ts'
 import { ask } from '../support/ask.ts'
 import { TestCluster } from '../support/clusters.ts'
 import { Cuttable } from '../support/cuttable.ts'
@@ -247,18 +248,40 @@ test('the operator sees the servers that live; one that is alone says so', async
   const [a, b] = [await cluster.server({ admin }), await cluster.server()]
   await cluster.client({ server: b.url, subdomain: 'shop', fetch: echo })
   await ask(a.port, 'shop.localhost')
+  await cluster.client({ server: a.url, subdomain: 'blog', fetch: echo })
+  await ask(a.port, 'blog.localhost')
   const { status, body } = await askAdmin(a, '/nodes')
   expect(status).toBe(200)
-  const row = (port: number, isSelf: boolean) => ({
+  const row = (port: number, isSelf: boolean, load: object) => ({
     id: expect.any(String),
     url: `http://127.0.0.1:${port}`,
     isSelf,
     isReachable: true,
     inFlight: 0,
+    version: VERSION,
+    uptimeSeconds: expect.any(Number),
+    pending: 0,
+    ...load,
   })
   expect(body.nodes).toHaveLength(2)
-  expect(body.nodes).toEqual(expect.arrayContaining([row(a.port, true), row(b.port, false)]))
+  // As each reported last: this one just now, the other when it began.
+  expect(body.nodes).toEqual(
+    expect.arrayContaining([
+      row(a.port, true, { clients: 1, tunnels: 1, requests: 1 }),
+      row(b.port, false, { clients: 0, tunnels: 0, requests: 0 }),
+    ]),
+  )
+  const sample = async (name: string) => sampleOf(await metricsOf(a), `localtunnels_cluster_${name}`)
+  expect([await sample('servers'), await sample('reachable'), await sample('requests_pending')]).toEqual([
+    2, 1, 0,
+  ])
+  expect(await sample('entries{table="servers"}')).toBe(2)
+  const banned = await askAdmin(a, '/bans', { method: 'POST', body: { value: '192.0.2.1' } })
+  expect([banned.status, await sample('entries{table="bans"}')]).toEqual([201, 1])
+  await b.stop()
+  while ((await sample('servers')) !== 1) await Bun.sleep(1)
   await using alone = await startServer({ admin })
+  expect(await metricsOf(alone)).not.toContain('localtunnels_cluster_')
   expect((await askAdmin(alone, '/nodes')).body).toEqual({ isClustered: false, nodes: [] })
 })
 

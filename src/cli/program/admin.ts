@@ -165,6 +165,10 @@ export function addAdminCommand(program: Command, actions: Actions): void {
       ['URL', row => row.url],
       ['STATE', row => (row.isSelf === true ? 'this one' : row.isReachable === true ? 'up' : 'unreachable')],
       ['IN FLIGHT', row => row.inFlight],
+      ['VERSION', row => row.version],
+      ['CLIENTS', row => row.clients],
+      ['TUNNELS', row => row.tunnels],
+      ['REQUESTS', row => row.requests],
     ],
   }))
   add('certificates', 'list certificates of the server', () => ({

@@ -6,6 +6,7 @@ import type { Observer } from '../../plugin.ts'
 import type { TokenStore } from '../../tokens.ts'
 import type { ClientConnection } from '../clients.ts'
 import type { ClusterMember } from '../cluster/cluster.ts'
+import type { ServerReport } from '../cluster/roster.ts'
 import { closeTunnel } from '../cutting.ts'
 import { addToken, type NewToken, rotateToken } from '../kept-tokens.ts'
 import type { Metrics } from '../metrics.ts'
@@ -16,10 +17,13 @@ import type { Bans } from './bans.ts'
 import type { AdminSettings } from './options.ts'
 import { type Probe, probe } from './probes.ts'
 import { ProcessState } from './process-state.ts'
-import { notAfterOf, prometheusText } from './prometheus.ts'
+import { type ClusterGauges, notAfterOf, prometheusText } from './prometheus.ts'
 import type { ClientRow, ProbeView, TokenRow, TunnelRow } from './rows.ts'
 import { TrafficBook } from './traffic-book.ts'
 import { clientRow, probeView, tokenRow, tunnelRow } from './view.ts'
+
+/** A server of the cluster, with what it reported last; without it if its version does not report. */
+export interface NodeRow extends ClusterMember, Partial<ServerReport> {}
 
 /** What the desk needs of its server. */
 export interface AdminHost {
@@ -114,8 +118,11 @@ export class AdminDesk {
   }
 
   /** Rejects with `CLUSTER_UNREACHABLE`. `undefined`: the server is alone. */
-  nodes(): Promise<readonly ClusterMember[]> | undefined {
-    return this.#host.room.cluster?.members()
+  nodes(): Promise<readonly NodeRow[]> | undefined {
+    const { cluster, roster } = this.#host.room
+    return cluster
+      ?.members()
+      .then(members => members.map(member => ({ ...member, ...roster?.reportOf(member.id) })))
   }
 
   certificates(): readonly { name: string; notAfter: string; daysLeft: number }[] {
@@ -157,6 +164,7 @@ export class AdminDesk {
       },
       certificates: this.#certificates(),
       process: this.#process,
+      cluster: clusterOf(room),
       droppedLogLines: droppedLinesOf(room.settings.observers),
     })
   }
@@ -308,6 +316,17 @@ export class AdminDesk {
   /** What lanes have served is among the metrics. */
   #harvest(): void {
     this.#host.room.tunnels.lanes.harvest()
+  }
+}
+
+/** `undefined`: the server is alone, or one of the workers of a machine. */
+function clusterOf({ cluster, roster }: ServerRoom): ClusterGauges | undefined {
+  if (cluster?.tables === undefined || roster === undefined) return undefined
+  return {
+    servers: roster.count,
+    isInTouch: cluster.isInTouch,
+    inFlight: cluster.inFlight,
+    entries: cluster.tables.sizes(),
   }
 }
 

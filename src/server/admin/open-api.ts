@@ -38,7 +38,27 @@ const schemas: Readonly<Record<string, Json>> = {
     bytesIn: count,
     bytesOut: count,
   }),
-  Node: record({ id: text, url: text, isSelf: flag, isReachable: flag, inFlight: count }),
+  Node: record(
+    {
+      id: text,
+      url: text,
+      isSelf: flag,
+      isReachable: flag,
+      inFlight: count,
+      version: text,
+      uptimeSeconds: count,
+      clients: count,
+      tunnels: count,
+      requests: count,
+      pending: count,
+    },
+    'version',
+    'uptimeSeconds',
+    'clients',
+    'tunnels',
+    'requests',
+    'pending',
+  ),
   Probe: record({ at: time, status: count, durationMs: number, code: text }, 'code'),
   Tunnel: record(
     {

@@ -13,6 +13,14 @@ import { METHODS, type Metrics, type Series } from '../metrics.ts'
 import type { ServerStats } from '../stats.ts'
 import { openDescriptors, type ProcessState } from './process-state.ts'
 
+export interface ClusterGauges {
+  readonly servers: number
+  readonly isInTouch: boolean
+  readonly inFlight: number
+  /** By the name of the table. */
+  readonly entries: ReadonlyMap<string, number>
+}
+
 /** All that is shown besides the metrics. */
 export interface Gauges {
   readonly stats: ServerStats
@@ -25,6 +33,8 @@ export interface Gauges {
   readonly limits: Readonly<Record<string, readonly [used: number, most: number]>>
   /** PEM of those that the server was given. */
   readonly certificates: readonly { readonly name: string; readonly notAfterMs: number }[]
+  /** `undefined`: the server is alone. */
+  readonly cluster: ClusterGauges | undefined
   readonly process: ProcessState
   /** Lines of the access log that were dropped; `undefined`: there is none. */
   readonly droppedLogLines: number | undefined
@@ -36,6 +46,7 @@ export function prometheusText(metrics: Metrics, gauges: Gauges): string {
   const text = new Text()
   writeRequests(text, metrics)
   writeState(text, metrics, gauges)
+  if (gauges.cluster !== undefined) writeCluster(text, gauges.cluster)
   writeProcess(text, gauges)
   return text.all
 }
@@ -160,6 +171,21 @@ function writeState(text: Text, metrics: Metrics, gauges: Gauges): void {
     'Lines of the access log that were dropped.',
   )
   text.sample('', gauges.droppedLogLines)
+}
+
+function writeCluster(text: Text, { servers, isInTouch, inFlight, entries }: ClusterGauges): void {
+  text.family(
+    'localtunnels_cluster_servers',
+    'gauge',
+    'Servers of the cluster that report, this one included.',
+  )
+  text.sample('', servers)
+  text.family('localtunnels_cluster_reachable', 'gauge', '1: the directory answered the last sign of life.')
+  text.sample('', isInTouch ? 1 : 0)
+  text.family('localtunnels_cluster_requests_pending', 'gauge', 'Requests under way at other servers.')
+  text.sample('', inFlight)
+  text.family('localtunnels_cluster_entries', 'gauge', 'What all servers have in memory, by table.')
+  for (const [table, count] of entries) text.sample(`{table="${table}"}`, count)
 }
 
 function writeProcess(text: Text, { process: state, limits: _limits }: Gauges): void {

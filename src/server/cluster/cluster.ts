@@ -224,6 +224,18 @@ export class Cluster {
     })
   }
 
+  /** The directory answered the last sign of life. */
+  get isInTouch(): boolean {
+    return !this.#isFailing
+  }
+
+  /** Requests under way that were sent on to others. */
+  get inFlight(): number {
+    let count = 0
+    for (const { upstream } of this.#peers.values()) count += upstream.inFlight
+    return count
+  }
+
   // ── Names of other servers ─────────────────────────────────────────────────────────────────────────────────
 
   /** The servers that hold a name, but for this one. As `Places.find`. */

@@ -115,12 +115,21 @@ export class SharedTable {
     const there = await this.#directory.read(this.#name)
     this.hear(there)
     const versions = new Map(there.map(({ key, version }) => [key, version]))
-    const now = Date.now()
-    for (const { key, version, untilMs } of this.#entries.values()) {
-      if (untilMs !== 0 && untilMs <= now) this.#entries.delete(key)
-      else if (version > (versions.get(key) ?? -1)) this.#unsent.add(key)
-    }
+    this.forgetExpired()
+    for (const { key, version } of this.#entries.values())
+      if (version > (versions.get(key) ?? -1)) this.#unsent.add(key)
     await this.send()
+  }
+
+  forgetExpired(): void {
+    const now = Date.now()
+    for (const { key, untilMs } of this.#entries.values())
+      if (untilMs !== 0 && untilMs <= now && !this.#unsent.has(key)) this.#entries.delete(key)
+  }
+
+  /** Entries in memory, with those that were removed. */
+  get size(): number {
+    return this.#entries.size
   }
 
   /** Resolves when the directory has all. Rejects when it cannot be told: then it is still to be told. */

@@ -3,7 +3,9 @@
 import { Bans, type BansHost } from '../admin/bans.ts'
 import { SharedBans } from '../admin/shared-bans.ts'
 import type { ServerRoom } from '../room.ts'
+import type { ServerStats } from '../stats.ts'
 import { Revocations, type RevocationsHost } from './revocations.ts'
+import { Roster } from './roster.ts'
 import type { SharedTable } from './shared-table.ts'
 import type { Tables } from './tables.ts'
 import { SharedMarks } from './used-marks.ts'
@@ -18,7 +20,11 @@ const MAX_REVOCATIONS = 100_000
  */
 const MAX_MARKS = 100_000
 
+/** Servers that report, with those that have ended in the last minute. */
+const MAX_SERVERS = 10_000
+
 export interface SharingHost extends BansHost, RevocationsHost {
+  stats(): ServerStats
   readonly room: ServerRoom
 }
 
@@ -27,13 +33,15 @@ export class Sharing {
   readonly #bans: SharedTable
   readonly #revocations: Revocations
   readonly #marks: SharedMarks
+  readonly #roster: Roster
 
-  /** Before the tables are read. */
-  constructor(tables: Tables, host: SharingHost) {
+  /** Before the tables are read. `node`: this server. */
+  constructor(node: string, tables: Tables, host: SharingHost) {
     this.#host = host
     this.#bans = tables.open('bans', MAX_BANS)
     this.#revocations = new Revocations(tables.open('revocations', MAX_REVOCATIONS), host)
     this.#marks = new SharedMarks(tables.open('used', MAX_MARKS))
+    this.#roster = new Roster(tables.open('servers', MAX_SERVERS), node, () => host.stats())
   }
 
   /** The tables have what the others have. */
@@ -45,11 +53,14 @@ export class Sharing {
     room.tunnels.guards.marks = this.#marks
     room.revocations = this.#revocations
     room.settings.policy.revocations = this.#revocations
+    room.roster = this.#roster
     this.#revocations.begin()
+    this.#roster.begin()
     this.#host.changed()
   }
 
   stop(): void {
     this.#revocations.stop()
+    this.#roster.stop()
   }
 }

@@ -4,6 +4,9 @@
 import type { DirectoryTables } from '../../directory.ts'
 import { SharedTable } from './shared-table.ts'
 
+/** How often entries that have expired are looked for. */
+const FORGET_MS = 60_000
+
 export class Tables {
   readonly #directory: DirectoryTables
   readonly #failed: (error: Error) => void
@@ -13,6 +16,7 @@ export class Tables {
   /** The same, as the directory said at the last look. */
   #said = 0
   #isStale = false
+  #forgotAt = performance.now()
   #stopListening: (() => void) | undefined
 
   constructor(directory: DirectoryTables, failed: (error: Error) => void) {
@@ -52,6 +56,14 @@ export class Tables {
     if (this.#isStale || said < heard || this.#heard < this.#said) await this.#read()
     this.#said = said
     for (const table of this.#tables.values()) await table.send()
+    if (performance.now() - this.#forgotAt < FORGET_MS) return
+    this.#forgotAt = performance.now()
+    for (const table of this.#tables.values()) table.forgetExpired()
+  }
+
+  /** Entries of each table, by its name. */
+  sizes(): ReadonlyMap<string, number> {
+    return new Map([...this.#tables].map(([name, { size }]) => [name, size]))
   }
 
   stop(): void {

@@ -50,6 +50,13 @@ export interface NodeRow {
   readonly isSelf: boolean
   readonly isReachable: boolean
   readonly inFlight: number
+  /** What the server reported last; left out by one of an older version. */
+  readonly version?: string
+  readonly uptimeSeconds?: number
+  readonly clients?: number
+  readonly tunnels?: number
+  readonly requests?: number
+  readonly pending?: number
 }
 
 export interface TokenSecret {

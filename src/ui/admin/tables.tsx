@@ -315,11 +315,21 @@ export function Server() {
       <h2>Servers</h2>
       <Table
         label="Servers of the cluster"
-        heads={['Server', 'Address', 'State', 'Requests sent there']}
+        heads={[
+          'Server',
+          'Address',
+          'State',
+          'Requests sent there',
+          'Clients',
+          'Tunnels',
+          'Requests',
+          'Under way',
+          'Version',
+        ]}
         count={value?.nodes.length}
         empty="This server is alone."
       >
-        {value?.nodes.map(({ id, url, isSelf, isReachable, inFlight }) => (
+        {value?.nodes.map(({ id, url, isSelf, isReachable, inFlight, ...report }) => (
           <tr key={id}>
             <th scope="row">
               {id} {isSelf && <span class="quiet">this one</span>}
@@ -327,6 +337,11 @@ export function Server() {
             <td>{url}</td>
             <td class={isReachable ? 'good' : 'bad'}>{isReachable ? 'reachable' : 'unreachable'}</td>
             <td>{isSelf ? '' : inFlight}</td>
+            <td>{report.clients}</td>
+            <td>{report.tunnels}</td>
+            <td>{report.requests}</td>
+            <td>{report.pending}</td>
+            <td>{report.version}</td>
           </tr>
         ))}
       </Table>
