@@ -32,6 +32,7 @@ const SUITES: readonly Suite[] = [
   { name: 'Bytes and datagrams', file: 'raw.ts', kind: 'figures' },
   { name: 'Memory and start-up', file: 'memory.ts', kind: 'figures' },
   { name: 'Ours alone', file: 'ours-only.ts', kind: 'figures' },
+  { name: 'Features', file: 'features.ts', kind: 'figures' },
   { name: 'Frameworks', file: 'frameworks.ts', kind: 'figures' },
   { name: 'Fidelity', file: 'fidelity.ts', kind: 'figures' },
   { name: 'Faults', file: 'faults.ts', kind: 'figures' },

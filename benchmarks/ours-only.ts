@@ -1,35 +1,15 @@
-// What only ours has: its optional features, more server processes, more tunnels. `bun benchmarks/ours-only.ts`
+// What only ours has: more server processes, more tunnels. `bun benchmarks/ours-only.ts`
 
 import { run } from './load/load.ts'
 import { SMALL } from './load/traffic.ts'
-import { COLUMNS, loadRow, observe } from './measure/load-rows.ts'
+import { COLUMNS, observe } from './measure/load-rows.ts'
 import { residentBytes } from './measure/proc.ts'
-import { column, type Goal } from './measure/result.ts'
+import { column } from './measure/result.ts'
 import { type Figures, measure, type Row } from './measure/rounds.ts'
 import { conclude, isQuick, seconds, unlessQuick } from './measure/suite.ts'
 import { summary } from './measure/summary.ts'
-import { FEATURES } from './ours/features.ts'
 import { ours, oursLibrary } from './peers/ours.ts'
 import type { Peer } from './peers/peer.ts'
-
-const against: readonly Goal[] = [{ key: 'rps', reach: 0.9, against: 'ours' }]
-
-const FEATURE_ROW: Row = loadRow({
-  id: 'features',
-  title: 'Features, GET 20 B, 50 connections',
-  columns: COLUMNS.rate,
-  exchanges: SMALL,
-  connections: 50,
-  goals: against,
-  note: `\`ours\` has none. Not built yet: ${FEATURES.filter(({ at }) => at === 'none')
-    .map(({ name }) => name)
-    .join(', ')}.`,
-})
-const built = FEATURES.filter(({ at }) => at !== 'none').map(({ name }) => name)
-/** What an operator switches on; reports of requests are the client's own wish. */
-const ofServer = FEATURES.filter(({ at }) => at === 'server').map(({ name }) => name)
-const withFeatures = (name: string, features: readonly string[]): Peer =>
-  ours(name, `library with ${features.join(', ')}`, { env: { BENCH_FEATURES: features.join(';') } })
 
 /** One tunnel is asked while so many are registered: its latency must not know of the others. */
 const CROWD: Row = {
@@ -97,15 +77,6 @@ function processes(count: number): Peer {
 }
 
 const { tables } = await measure([
-  {
-    origins: ['files'],
-    peers: [
-      oursLibrary,
-      ...built.map((name, i) => withFeatures(`ours-${i + 1}`, [name])),
-      withFeatures('ours-all', ofServer),
-    ],
-    rows: [FEATURE_ROW],
-  },
   { origins: ['files'], peers: (isQuick ? [1, 50] : [1, 10, 50, 1_000, 4_000]).map(crowd), rows: [CROWD] },
   { origins: ['files'], peers: (isQuick ? [1, 2] : [1, 2, 4]).map(processes), rows: [PROCESSES] },
 ])

@@ -1,7 +1,7 @@
 // Our client in a process of its own: `client.ts SPEC`, a JSON text that `peers/ours.ts` writes.
 
 import { TunnelClient, type TunnelClientOptions } from '../../src/index.ts'
-import { enableOnClient } from './features.ts'
+import { clientOptionsOf, enableOnClient } from './features.ts'
 
 interface Spec {
   readonly server: string
@@ -15,10 +15,17 @@ interface Spec {
 // Written by peers/ours.ts.
 const { server, stateFolder, tunnels, wire, kind, remotePort } = JSON.parse(process.argv[2]!) as Spec
 const [first, ...others] = tunnels
-const connection = { server, stateFolder, verifyServer: false, ...(wire && { wire }) }
+const features = (process.env.BENCH_FEATURES ?? '').split(';')
+const connection = {
+  server,
+  stateFolder,
+  verifyServer: false,
+  ...(wire && { wire }),
+  ...clientOptionsOf(features),
+}
 const client = new TunnelClient(kind ? connection : { ...connection, ...first })
 client.on('error', (error: Error) => console.error(error.message))
-enableOnClient(client, (process.env.BENCH_FEATURES ?? '').split(';'))
+enableOnClient(client, features)
 if (kind) {
   const service = { host: '127.0.0.1', port: first!.port!, ...(remotePort !== undefined && { remotePort }) }
   await client.tcp(service)

@@ -1,6 +1,11 @@
 // Optional features that a benchmark can switch on in our server and client, each alone or all together.
 
-import { accessLog, type TunnelClient, type TunnelServerOptions } from '../../src/index.ts'
+import {
+  accessLog,
+  type TunnelClient,
+  type TunnelClientOptions,
+  type TunnelServerOptions,
+} from '../../src/index.ts'
 import { Rate } from '../../src/plugins/rate.ts'
 
 /** Where it is switched on; `none`: it is planned and cannot be yet. */
@@ -17,7 +22,8 @@ export const FEATURES: readonly Feature[] = [
   { name: 'access log', at: 'server' },
   { name: 'metrics', at: 'server' },
   { name: 'correlation ids', at: 'server' },
-  { name: 'inspector', at: 'none' },
+  { name: 'inspector', at: 'client' },
+  { name: 'inspector of every request', at: 'client' },
   { name: 'request reports (one line per request at the client)', at: 'client' },
 ]
 
@@ -33,6 +39,12 @@ export function serverOptionsOf(names: readonly string[]): TunnelServerOptions {
     ...(names.includes('metrics') && { admin: { port: 0, token: 'a-token-of-the-benchmark' } }),
     ...(names.includes('access log') && { observers: [accessLog({ file: '/dev/null', maxFileBytes: 0 })] }),
   }
+}
+
+/** Options of the client that has these. */
+export function clientOptionsOf(names: readonly string[]): Pick<TunnelClientOptions, 'inspect'> {
+  if (names.includes('inspector of every request')) return { inspect: { rate: 0 } }
+  return names.includes('inspector') ? { inspect: true } : {}
 }
 
 export function enableOnClient(client: TunnelClient, names: readonly string[]): void {

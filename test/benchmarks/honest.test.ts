@@ -60,7 +60,8 @@ testWith(['cc'], 'a suite ends with 1 when our server does not start', async () 
 for (const [file, flags] of [
   ['raw.ts', '--only trips --peers ours'],
   ['memory.ts', '--only start --peers ours'],
-  ['ours-only.ts', '--only features'],
+  ['ours-only.ts', '--only processes'],
+  ['features.ts', '--only features'],
   ['fidelity.ts', '--only path --peers ours'],
   ['faults.ts', '--only cut --peers ours'],
 ] as const) {

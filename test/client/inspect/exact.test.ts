@@ -14,67 +14,71 @@ const VISITORS = 12
 const MAX_BODY = 200_000
 const SEED = Number(process.env.LT_SEED ?? 1)
 
-test(`${COUNT} random exchanges are captured exactly`, async () => {
-  const plans = Array.from({ length: COUNT }, (_, id) => planOf(id, SEED, 'app.localhost'))
-  const app = new ExactApp(plans)
-  const port = await app.listen()
-  await using tunnel = await startTunnel({
-    port,
-    host: '127.0.0.1',
-    inspect: {
-      memory: 2 ** 31,
-      maxBody: MAX_BODY,
-      maxExchanges: 4 * COUNT,
-      maxFrames: 40 * COUNT,
-      rate: 0,
-    },
-  })
-  const api = new InspectorApi(tunnel.client)
-  // Each visitor has its own, several on a connection.
-  const answers = new Map<number, Saw>()
-  const groups = Array.from({ length: VISITORS }, (_, visitor) =>
-    plans.filter(({ id }) => id % VISITORS === visitor),
-  )
-  await Promise.all(
-    groups.map(async group => {
-      for (const answer of await visit(tunnel.port, group)) answers.set(answer.id, answer)
-    }),
-  )
-  for (;;) {
-    const { json } = await api.ask('exchanges?filter=is:open&limit=1')
-    if (json.exchanges.length === 0) break
-    await Bun.sleep(20)
-  }
-  const { json: session } = await api.ask('session')
-  expect(session.dropped).toEqual({ exchanges: 0, bytes: 0, unsampled: 0 })
-  const details = await allOf(api)
-  app.close()
+test(
+  `${COUNT} random exchanges are captured exactly`,
+  async () => {
+    const plans = Array.from({ length: COUNT }, (_, id) => planOf(id, SEED, 'app.localhost'))
+    const app = new ExactApp(plans)
+    const port = await app.listen()
+    await using tunnel = await startTunnel({
+      port,
+      host: '127.0.0.1',
+      inspect: {
+        memory: 2 ** 31,
+        maxBody: MAX_BODY,
+        maxExchanges: 4 * COUNT,
+        maxFrames: 40 * COUNT,
+        rate: 0,
+      },
+    })
+    const api = new InspectorApi(tunnel.client)
+    // Each visitor has its own, several on a connection.
+    const answers = new Map<number, Saw>()
+    const groups = Array.from({ length: VISITORS }, (_, visitor) =>
+      plans.filter(({ id }) => id % VISITORS === visitor),
+    )
+    await Promise.all(
+      groups.map(async group => {
+        for (const answer of await visit(tunnel.port, group)) answers.set(answer.id, answer)
+      }),
+    )
+    for (;;) {
+      const { json } = await api.ask('exchanges?filter=is:open&limit=1')
+      if (json.exchanges.length === 0) break
+      await Bun.sleep(20)
+    }
+    const { json: session } = await api.ask('session')
+    expect(session.dropped).toEqual({ exchanges: 0, bytes: 0, unsampled: 0 })
+    const details = await allOf(api)
+    app.close()
 
-  // None is missing, and none is there twice: one for each request that the app saw, in the order in which it saw them.
-  const captured = Map.groupBy(details, ({ request }) =>
-    Number(request?.fields.find(({ name }) => name === 'X-Id')?.value ?? -1),
-  )
-  const seen = Map.groupBy(app.requests, ({ id }) => id)
-  for (const { path, isRefused } of captured.get(-1) ?? []) {
-    expect(isRefused).toBe(true)
-    // Refused by the server for what an end did.
-    expect(plans[Number(/^\/x\/(\d+)/.exec(path)?.[1])]?.abort).not.toBe('none')
-  }
-  for (const plan of plans) {
-    const [rows, requests] = [captured.get(plan.id) ?? [], seen.get(plan.id) ?? []]
-    const what = `exchange ${plan.id} of seed ${SEED} (${plan.method}, ${plan.abort})`
-    if (rows.length !== requests.length) {
-      // Cut before the app had read its head.
-      const isEarly = plan.abort === 'visitor-asking' && rows.length - requests.length === 1
-      if (!isEarly) throw new Error(`${what}: ${rows.length} rows for ${requests.length} requests`)
+    // None is missing, and none is there twice: one for each request that the app saw, in the order in which it saw them.
+    const captured = Map.groupBy(details, ({ request }) =>
+      Number(request?.fields.find(({ name }) => name === 'X-Id')?.value ?? -1),
+    )
+    const seen = Map.groupBy(app.requests, ({ id }) => id)
+    for (const { path, isRefused } of captured.get(-1) ?? []) {
+      expect(isRefused).toBe(true)
+      // Refused by the server for what an end did.
+      expect(plans[Number(/^\/x\/(\d+)/.exec(path)?.[1])]?.abort).not.toBe('none')
     }
-    if (plan.abort === 'none' && requests.length === 0) throw new Error(`${what}: the app never saw it`)
-    for (const [index, row] of rows.entries()) {
-      const problem = await problemOf(plan, row, requests[index], answers.get(plan.id)!, api)
-      if (problem !== undefined) throw new Error(`${what}: ${problem}`)
+    for (const plan of plans) {
+      const [rows, requests] = [captured.get(plan.id) ?? [], seen.get(plan.id) ?? []]
+      const what = `exchange ${plan.id} of seed ${SEED} (${plan.method}, ${plan.abort})`
+      if (rows.length !== requests.length) {
+        // Cut before the app had read its head.
+        const isEarly = plan.abort === 'visitor-asking' && rows.length - requests.length === 1
+        if (!isEarly) throw new Error(`${what}: ${rows.length} rows for ${requests.length} requests`)
+      }
+      if (plan.abort === 'none' && requests.length === 0) throw new Error(`${what}: the app never saw it`)
+      for (const [index, row] of rows.entries()) {
+        const problem = await problemOf(plan, row, requests[index], answers.get(plan.id)!, api)
+        if (problem !== undefined) throw new Error(`${what}: ${problem}`)
+      }
     }
-  }
-}, 15_000)
+  },
+  15_000 + 500 * FUZZ,
+)
 
 /** The oldest first. */
 async function allOf(api: InspectorApi): Promise<ExchangeDetail[]> {

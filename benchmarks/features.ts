@@ -1,0 +1,98 @@
+// What optional features cost, each alone and those of an operator together; the inspector with every kind of load.
+// `bun benchmarks/features.ts`
+
+import { get, post, SMALL } from './load/traffic.ts'
+import { COLUMNS, loadRow } from './measure/load-rows.ts'
+import { column, type Goal } from './measure/result.ts'
+import { measure, type Row } from './measure/rounds.ts'
+import { conclude, unlessQuick } from './measure/suite.ts'
+import { summary } from './measure/summary.ts'
+import { FEATURES } from './ours/features.ts'
+import { ours, oursLibrary } from './peers/ours.ts'
+import type { Peer } from './peers/peer.ts'
+
+const PEAK = column('peakMb', 'peak, both ends', 'MB', 'lower')
+const against = (key: 'rps' | 'mbps' | 'p50', reach: number): readonly Goal[] => [
+  { key, reach, against: 'ours' },
+]
+
+const built = FEATURES.filter(({ at }) => at !== 'none').map(({ name }) => name)
+/** What an operator switches on; the others are a client's own wish. */
+const ofServer = FEATURES.filter(({ at }) => at === 'server').map(({ name }) => name)
+const withFeatures = (name: string, features: readonly string[]): Peer =>
+  ours(name, `library with ${features.join(', ')}`, { env: { BENCH_FEATURES: features.join(';') } })
+
+const ALONE: Row = loadRow({
+  id: 'features',
+  title: 'Features, GET 20 B, 50 connections',
+  columns: [...COLUMNS.rate, PEAK],
+  exchanges: SMALL,
+  connections: 50,
+  goals: against('rps', 0.9),
+  note: `\`ours\` has none. Not built yet: ${FEATURES.filter(({ at }) => at === 'none')
+    .map(({ name }) => name)
+    .join(', ')}.`,
+})
+
+const INSPECTED =
+  'The inspector captures 50 requests a second behind a burst of 1,000; `ours-every` captures all of them.'
+const MB = 1_048_576
+const inspected: readonly Row[] = [
+  loadRow({
+    id: 'inspected1',
+    title: 'Inspector, GET 20 B, 1 connection',
+    columns: [...COLUMNS.latency, PEAK],
+    exchanges: SMALL,
+    connections: 1,
+    goals: against('p50', 1.1),
+    note: INSPECTED,
+  }),
+  loadRow({
+    id: 'inspected64k',
+    title: 'Inspector, GET 64 KB, 10 connections',
+    columns: [...COLUMNS.sized, PEAK],
+    exchanges: [get('64k')],
+    connections: 10,
+    goals: against('mbps', 0.9),
+  }),
+  loadRow({
+    id: 'inspectedDown',
+    title: 'Inspector, GET 100 MB, 1 connection',
+    columns: [...COLUMNS.bulk, PEAK],
+    exchanges: [get(unlessQuick('100m', '10m'))],
+    connections: 1,
+    goals: against('mbps', 0.9),
+    note: 'A body past what is kept of it is not looked at any more: the accelerator moves it.',
+  }),
+  loadRow({
+    id: 'inspectedUp',
+    title: 'Inspector, POST 100 MB, 1 connection',
+    columns: [...COLUMNS.bulk, PEAK],
+    exchanges: [{ ...post(0), body: '100m', answer: Buffer.from(String(100 * MB)) }],
+    connections: 1,
+    goals: against('mbps', 0.9),
+  }),
+]
+
+const { tables } = await measure([
+  {
+    origins: ['files'],
+    peers: [
+      oursLibrary,
+      ...built.map((name, i) => withFeatures(`ours-${i + 1}`, [name])),
+      withFeatures('ours-all', ofServer),
+    ],
+    rows: [ALONE],
+  },
+  {
+    origins: ['files', 'sink'],
+    peers: [
+      oursLibrary,
+      withFeatures('ours-inspected', ['inspector']),
+      withFeatures('ours-every', ['inspector of every request']),
+    ],
+    rows: inspected,
+  },
+])
+console.log(`\n${summary(tables)}`)
+await conclude('features', 'Features', tables)
