@@ -58,7 +58,11 @@ const clients = Array.from({ length: CLIENTS }, (_, at) => {
       return new Response(`${at} ${searchParams.get('id')} ${body.byteLength}`)
     },
   })
-  client.on('error', error => options.verbose && console.log('client', at, String(error)))
+  for (const event of ['error', 'connected', 'disconnected', 'reconnecting'] as const)
+    client.on(
+      event,
+      payload => options.verbose && console.log(Math.round(performance.now()), 'client', at, event, payload),
+    )
   return client
 })
 await Promise.all(clients.map(client => client.connect()))
@@ -117,6 +121,14 @@ async function visit(visitor: number): Promise<void> {
       }
     }
     times.push(performance.now() - from)
+    if (options.verbose && performance.now() - from > 500)
+      console.log(
+        Math.round(performance.now()),
+        'slow',
+        at,
+        Math.round(performance.now() - from),
+        ports[server],
+      )
     // Not always the same one.
     if (id % 50 === 0) server = (server + 1) % SERVERS
   }
@@ -131,7 +143,9 @@ let replaced = 0
 async function replace(): Promise<void> {
   for (let at = 0; asked < total; at = (at + 1) % SERVERS) {
     await Bun.sleep(SETTLE_MS)
+    if (options.verbose) console.log(Math.round(performance.now()), 'stopping', at, ports[at])
     const code = await servers[at]!.kill('SIGTERM')
+    if (options.verbose) console.log(Math.round(performance.now()), 'stopped', at, ports[at])
     if (code !== 0) count(`a server ended with ${code}`)
     servers[at] = await start(ports[at]!)
     replaced++

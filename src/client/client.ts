@@ -486,8 +486,10 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
       else this.#retiredClosed(connection)
     }
     const leaving = (code: ErrorCode) => {
-      if (code === 'SERVER_REPLACED' && connection !== undefined && this.#connection === connection)
-        this.#moveOn(connection)
+      if (connection === undefined || this.#connection !== connection) return
+      const isElsewhere = code === 'SERVER_DRAINING' && this.#servers.areSeveral
+      if (isElsewhere) this.#servers.goOn()
+      if (isElsewhere || code === 'SERVER_REPLACED') this.#moveOn(connection, code)
     }
     const events = this.#connectionEvents(closed, leaving, isRetired)
     connection = await this.#servers.connect(numberedFrom(this.#firstId, events), signal)
@@ -591,7 +593,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
       },
       visitorDisconnected: report => this.#visitorLeft(report),
       error: error => this.emit('error', error),
-      // A server that stops closes the connection when it is done; reconnecting begins then.
+      // The only server closes the connection when it is done, and reconnecting begins then.
       leaving,
       closed,
     }
@@ -631,17 +633,17 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   }
 
   /**
-   * Another program has the server's ports: the tunnels are asked for there. What is under way ends on this connection, which
-   * the old program closes when it is done.
+   * Another program has the server's ports, or there are other servers: the tunnels are asked for there. What is under way ends on
+   * this connection, which the server closes when it is done.
    */
-  #moveOn(connection: Connection): void {
+  #moveOn(connection: Connection, code: ErrorCode): void {
     if (this.#state !== 'connected' || !this.#settings.isReconnecting || this.#tunnels.size === 0) return
     this.#retired.set(connection, this.#firstId)
     const [oldest] = this.#retired.keys()
     if (this.#retired.size > MAX_RETIRED) oldest?.terminate()
     this.#firstId += NUMBERS_OF_A_CONNECTION
     this.#unreportedUnderWay = 0
-    this.#comeBack(new TunnelError('SERVER_REPLACED'))
+    this.#comeBack(new TunnelError(code))
   }
 
   #retiredClosed(connection: Connection): void {

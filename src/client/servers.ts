@@ -25,6 +25,11 @@ export class Servers {
     }
   }
 
+  /** There is another one to go to. */
+  get areSeveral(): boolean {
+    return this.#connects.length > 1
+  }
+
   /** The next one has its turn: the connection to this one is lost, or it leaves. */
   goOn(): void {
     this.#at = (this.#at + 1) % this.#connects.length

@@ -310,6 +310,29 @@ test('a server stops: its client goes to another, with its name, and no request 
   expect(failures).toEqual([])
 })
 
+test('a server stops: its client is at another one before it ends what is under way', async () => {
+  await using cluster = new TestCluster()
+  const [a, b] = [await cluster.server(), await cluster.server()]
+  const { promise: slow, resolve: end } = Promise.withResolvers<Response>()
+  const client = await cluster.client({
+    server: [a.url, b.url],
+    subdomain: 'shop',
+    fetch: ({ url }) => (url.endsWith('/slow') ? slow : new Response('hello')),
+  })
+  const underWay = ask(a.port, 'shop.localhost', { path: '/slow' })
+  await next(client, 'request')
+  const again = next(client, 'connected')
+  const stopped = a.stop()
+  const { url } = await within(again, 'the client to connect elsewhere')
+  expect(url).toContain(`:${b.port}`)
+  expect((await ask(b.port, 'shop.localhost')).body).toBe('hello')
+  end(new Response('done'))
+  expect((await underWay).body).toBe('done')
+  await within(stopped, 'the server to stop')
+  expect((await ask(b.port, 'shop.localhost')).body).toBe('hello')
+  expect(cluster.errors).toEqual([])
+})
+
 test('without its directory a server serves its own names and those it knows, and refuses what it cannot know', async () => {
   const memory = new MemoryDirectory()
   const directories: Cuttable[] = []

@@ -173,7 +173,8 @@ export class Holds {
   }
 
   #lose(name: string): void {
-    if (this.#held.delete(name)) this.#host.lost(name)
+    // A server that stops has sent its clients elsewhere, and ends what is under way.
+    if (this.#held.delete(name) && !this.#isLeaving) this.#host.lost(name)
   }
 }
 
