@@ -2,6 +2,7 @@
 
 export { MemoryDirectory } from './directories/memory.ts'
 export { RedisDirectory, type RedisDirectoryOptions } from './directories/redis.ts'
+export { RedisCertificates, type RedisCertificatesOptions } from './directories/redis-certificates.ts'
 export { RedisRates } from './directories/redis-rates.ts'
 export type {
   Directory,

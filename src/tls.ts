@@ -13,9 +13,11 @@ export {
   LETS_ENCRYPT,
   LETS_ENCRYPT_STAGING,
   type NameOwner,
+  type SharedAnswers,
 } from './certificates/acme.ts'
 export { type CertificateFile, FileCertificates, type FileCertificatesEvents } from './certificates/files.ts'
 export type { IssuerEvents } from './certificates/issuer.ts'
 export type { Certificate, Certificates, ChallengeAnswers } from './certificates.ts'
 export type { CertificateStore } from './store.ts'
+export { CopiedCertificates } from './stores/copied-certificates.ts'
 export { SqliteCertificates } from './stores/sqlite-certificates.ts'

@@ -38,7 +38,7 @@ const ALLOWED: Record<string, readonly string[]> = {
   certificates: ['errors', 'events', 'file-watch', 'store'],
   directory: [],
   'shared-rates': [],
-  directories: ['directory', 'shared-rates', 'errors'],
+  directories: ['directory', 'shared-rates', 'store', 'errors'],
   cluster: ['directory', 'directories', 'shared-rates'],
   plugin: ['errors'],
   gcra: ['plugin'],

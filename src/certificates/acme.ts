@@ -54,8 +54,20 @@ export interface AcmeCertificatesOptions {
 /** What decides which names may have a certificate: a `TunnelServer`. */
 export interface NameOwner {
   isKnownHost(name: string): boolean
+  /** The same of all servers of its cluster. Default: it is alone. */
+  isKnownHostAnywhere?(name: string): Promise<boolean>
+  /** Answers to checks that any server of its cluster may be asked for; `undefined`: it is alone. */
+  readonly sharedAnswers?: SharedAnswers | undefined
   /** Whose the name is, as a text that is the same for all names of one owner; `undefined`: the server's own. */
   ownerOfHost?(name: string): string | undefined
+}
+
+/** Small texts that all servers of a cluster have in memory. */
+export interface SharedAnswers {
+  get(key: string): string | undefined
+  /** Resolves once the others are told. */
+  put(key: string, text: string, untilMs: number): Promise<void>
+  remove(key: string): void
 }
 
 /**
@@ -63,7 +75,7 @@ export interface NameOwner {
  * Events as those of the issuer. The constructor throws `OPTION_INVALID` for domains that no authority certifies.
  */
 export class AcmeCertificates extends Events<IssuerEvents> implements Certificates, ChallengeAnswers {
-  readonly #pending = new PendingChallenges(systemClock)
+  readonly #pending = new PendingChallenges(systemClock, () => this.#owner?.sharedAnswers)
   readonly #issuer: Issuer
   readonly #domains: readonly string[]
   readonly #leadsHere: LeadsHere
@@ -103,7 +115,7 @@ export class AcmeCertificates extends Events<IssuerEvents> implements Certificat
       store,
       clock,
       always: domains.map(domain => (dns === undefined ? [domain] : [domain, `*.${domain}`])),
-      isAllowed: name => this.#owner?.isKnownHost(name) === true,
+      isAllowed: name => this.#isKnown(name),
       refusalOf: async name => (this.#isOwn(name) ? undefined : this.#leadsHere.refusal(name)),
       ownerOf: name => this.#owner?.ownerOfHost?.(name),
       ...(maxOrdersPerOwner !== undefined && { maxOrdersPerOwner }),
@@ -137,6 +149,11 @@ export class AcmeCertificates extends Events<IssuerEvents> implements Certificat
   /** Ends the orders under way, which the next process goes on with. */
   stop(): Promise<void> {
     return this.#issuer.stop()
+  }
+
+  #isKnown(name: string): boolean | Promise<boolean> {
+    const owner = this.#owner
+    return owner !== undefined && (owner.isKnownHost(name) || (owner.isKnownHostAnywhere?.(name) ?? false))
   }
 
   #isOwn(name: string): boolean {

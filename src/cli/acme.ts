@@ -5,6 +5,7 @@ import { namedDnsProvider } from '../certificates/acme/dns/named.ts'
 import { AcmeCertificates, LETS_ENCRYPT, LETS_ENCRYPT_STAGING, type NameOwner } from '../certificates/acme.ts'
 import type { AcmeSettings, ServerConfigOptions } from '../config/server-config.ts'
 import { TunnelError } from '../errors.ts'
+import type { CertificateStore } from '../store.ts'
 import { SqliteCertificates } from '../stores/sqlite-certificates.ts'
 import type { CertificateSource } from './certificate-source.ts'
 import { describe } from './report.ts'
@@ -17,7 +18,7 @@ const HTTP_PORT = 80
 
 export class ServerAcme implements CertificateSource {
   readonly #key: string
-  readonly #store: SqliteCertificates
+  readonly #store: CertificateStore
   readonly #certificates: AcmeCertificates
 
   /** Rejects with `OPTION_INVALID`, or `CERTIFICATE_STORE_FAILED`. */
@@ -42,7 +43,8 @@ export class ServerAcme implements CertificateSource {
       )
     const dns = acme.dns === undefined ? undefined : await namedDnsProvider(acme.dns, run.environment)
     const directory = acme.directory ?? (acme.staging ? LETS_ENCRYPT_STAGING : LETS_ENCRYPT)
-    const store = new SqliteCertificates(join(folder, 'certificates.sqlite'), directory)
+    const own = new SqliteCertificates(join(folder, 'certificates.sqlite'), directory)
+    const store = await sharedStore(own, directory, options)
     try {
       return new ServerAcme(
         acme,
@@ -72,7 +74,7 @@ export class ServerAcme implements CertificateSource {
   private constructor(
     acme: AcmeSettings,
     options: ServerConfigOptions,
-    store: SqliteCertificates,
+    store: CertificateStore,
     certificates: AcmeCertificates,
     { output }: Run,
   ) {
@@ -121,6 +123,29 @@ export class ServerAcme implements CertificateSource {
     await this.#certificates.stop()
     await this.#store.close()
   }
+}
+
+/** Servers of a cluster have theirs together, and each a copy. */
+async function sharedStore(
+  own: SqliteCertificates,
+  authority: string,
+  { clusterOf }: ServerConfigOptions,
+): Promise<CertificateStore> {
+  if (clusterOf === undefined || clusterOf.url === '') return own
+  const { RedisCertificates } = await import('../directories/redis-certificates.ts')
+  const { CopiedCertificates } = await import('../stores/copied-certificates.ts')
+  const { url, prefix, ca, secret } = clusterOf
+  const shared = await RedisCertificates.open({
+    url,
+    authority,
+    ...(prefix !== undefined && { prefix }),
+    ...(ca !== undefined && { ca }),
+    ...(secret !== undefined && { secret }),
+  }).catch(async error => {
+    await own.close()
+    throw error
+  })
+  return new CopiedCertificates(own, shared)
 }
 
 const keyOf = (acme: AcmeSettings, { domains, httpPort }: ServerConfigOptions): string =>

@@ -201,6 +201,27 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     return this.#room.isKnownHost(host)
   }
 
+  /** As `isKnownHost`, of all servers of the cluster. Rejects when the directory cannot be asked. */
+  async isKnownHostAnywhere(host: string): Promise<boolean> {
+    const { cluster } = this.#room
+    if (this.isKnownHost(host) || cluster === undefined) return this.isKnownHost(host)
+    const destination = this.#room.destinationOf(host)
+    if (destination.kind === 'control' || (destination.kind === 'tunnel' && destination.isBelow)) return false
+    const nodes = await cluster.find(destination.kind === 'tunnel' ? destination.name : host)
+    return nodes !== undefined && nodes.length > 0
+  }
+
+  /** What all servers of the cluster answer to a certificate authority; `undefined`: the server is alone. For `AcmeCertificates`. */
+  get sharedAnswers():
+    | {
+        get(key: string): string | undefined
+        put(key: string, text: string, untilMs: number): Promise<void>
+        remove(key: string): void
+      }
+    | undefined {
+    return this.#sharing?.answers
+  }
+
   /** Whose tunnel has `host`: the same text for all tunnels of one token, or address; `undefined`: there is no such tunnel. */
   ownerOfHost(host: string): string | undefined {
     return this.#room.ownerOfHost(host)

@@ -15,10 +15,13 @@ export function memoryDirectories(): Promise<Directories> {
   return Promise.resolve({ open: () => Promise.resolve(directory), async [Symbol.asyncDispose]() {} })
 }
 
-export async function redisDirectories(program: 'redis-server' | 'valkey-server'): Promise<Directories> {
+export async function redisDirectories(
+  program: 'redis-server' | 'valkey-server',
+): Promise<Directories & { readonly url: string }> {
   const redis = await Redis.start(program)
   const directories: RedisDirectory[] = []
   return {
+    url: redis.url,
     async open() {
       const directory = await RedisDirectory.open({ url: redis.url })
       directories.push(directory)

@@ -1,47 +1,86 @@
-// Checks that the server answers itself: HTTP-01 on port 80, TLS-ALPN-01 on port 443.
+// Checks that the server answers itself: HTTP-01 on port 80, TLS-ALPN-01 on port 443. Of a cluster, any server may be asked.
 
 import type { Certificate, ChallengeAnswers } from '../../certificates.ts'
 import type { Clock } from '../clock.ts'
 import { challengeCertificate } from './challenge-certificate.ts'
-import type { Solver } from './solver.ts'
+import type { Challenge, Solver } from './solver.ts'
+
+/** What all servers of a cluster have in memory. */
+interface Shared {
+  get(key: string): string | undefined
+  put(key: string, text: string, untilMs: number): Promise<void>
+  remove(key: string): void
+}
+
+/** A server that is killed leaves its answers behind for so long. Authorities end checks within minutes. */
+const SHARED_MS = 3_600_000
 
 /** Holds as many as orders under way have names: the issuer bounds them. */
 export class PendingChallenges implements ChallengeAnswers {
   readonly #answers = new Map<string, string>()
   readonly #certificates = new Map<string, Certificate>()
+  readonly #clock: Clock
+  readonly #shared: () => Shared | undefined
 
   readonly http: Solver
   readonly tls: Solver
 
-  constructor(clock: Clock) {
+  /** `shared`: `undefined` when the server is alone. */
+  constructor(clock: Clock, shared: () => Shared | undefined = () => undefined) {
+    this.#clock = clock
+    this.#shared = shared
     const answers = this.#answers
     const certificates = this.#certificates
     this.http = {
       type: 'http-01',
-      async present(challenges) {
+      present: async challenges => {
         for (const { token, keyAuthorization } of challenges) answers.set(token, keyAuthorization)
+        await this.#share(challenges, httpKey)
       },
-      async withdraw(challenges) {
+      withdraw: async challenges => {
         for (const { token } of challenges) answers.delete(token)
+        this.#unshare(challenges, httpKey)
       },
     }
     this.tls = {
       type: 'tls-alpn-01',
-      async present(challenges) {
+      present: async challenges => {
         for (const { name, keyAuthorization } of challenges)
           certificates.set(name, challengeCertificate(name, keyAuthorization, clock.now()))
+        await this.#share(challenges, tlsKey)
       },
-      async withdraw(challenges) {
+      withdraw: async challenges => {
         for (const { name } of challenges) certificates.delete(name)
+        this.#unshare(challenges, tlsKey)
       },
     }
   }
 
   httpAnswer(token: string): string | undefined {
-    return this.#answers.get(token)
+    return this.#answers.get(token) ?? this.#shared()?.get(`http ${token}`)
   }
 
   tlsCertificate(name: string): Certificate | undefined {
-    return this.#certificates.get(name.toLowerCase())
+    const lower = name.toLowerCase()
+    const own = this.#certificates.get(lower)
+    if (own !== undefined) return own
+    const keyAuthorization = this.#shared()?.get(`tls ${lower}`)
+    return keyAuthorization === undefined
+      ? undefined
+      : challengeCertificate(lower, keyAuthorization, this.#clock.now())
+  }
+
+  async #share(challenges: readonly Challenge[], keyOf: (challenge: Challenge) => string): Promise<void> {
+    const shared = this.#shared()
+    if (shared === undefined) return
+    const untilMs = this.#clock.now() + SHARED_MS
+    await Promise.all(challenges.map(one => shared.put(keyOf(one), one.keyAuthorization, untilMs)))
+  }
+
+  #unshare(challenges: readonly Challenge[], keyOf: (challenge: Challenge) => string): void {
+    for (const one of challenges) this.#shared()?.remove(keyOf(one))
   }
 }
+
+const httpKey = ({ token }: Challenge): string => `http ${token}`
+const tlsKey = ({ name }: Challenge): string => `tls ${name}`

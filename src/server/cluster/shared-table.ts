@@ -54,6 +54,12 @@ export class SharedTable {
     this.#write({ key, value, version: this.#nextVersion(), untilMs })
   }
 
+  /** As if its time had come: nobody remembers that it was there, as nobody brings it back. */
+  end(key: string): void {
+    const value = this.get(key)
+    if (value !== undefined) this.set(key, value, Date.now())
+  }
+
   /** Removes it from all servers. */
   remove(key: string): void {
     if (this.get(key) !== undefined)

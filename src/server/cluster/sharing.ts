@@ -23,6 +23,9 @@ const MAX_MARKS = 100_000
 /** Servers that report, with those that have ended in the last minute. */
 const MAX_SERVERS = 10_000
 
+/** Answers to checks of certificate authorities: one for each name that is being certified. */
+const MAX_ANSWERS = 10_000
+
 export interface SharingHost extends BansHost, RevocationsHost {
   stats(): ServerStats
   readonly room: ServerRoom
@@ -34,6 +37,8 @@ export class Sharing {
   readonly #revocations: Revocations
   readonly #marks: SharedMarks
   readonly #roster: Roster
+  /** Answers to checks of a certificate authority, which may come to any server. */
+  readonly answers: Answers
 
   /** Before the tables are read. `node`: this server. */
   constructor(node: string, tables: Tables, host: SharingHost) {
@@ -41,6 +46,7 @@ export class Sharing {
     this.#bans = tables.open('bans', MAX_BANS)
     this.#revocations = new Revocations(tables.open('revocations', MAX_REVOCATIONS), host)
     this.#marks = new SharedMarks(tables.open('used', MAX_MARKS))
+    this.answers = new Answers(tables.open('answers', MAX_ANSWERS))
     this.#roster = new Roster(tables.open('servers', MAX_SERVERS), node, () => host.stats())
   }
 
@@ -62,5 +68,27 @@ export class Sharing {
   stop(): void {
     this.#revocations.stop()
     this.#roster.stop()
+  }
+}
+
+class Answers {
+  readonly #table: SharedTable
+
+  constructor(table: SharedTable) {
+    this.#table = table
+  }
+
+  get(key: string): string | undefined {
+    return this.#table.get(key)
+  }
+
+  /** Resolves once the others are told. */
+  async put(key: string, text: string, untilMs: number): Promise<void> {
+    this.#table.set(key, text, untilMs)
+    await this.#table.send()
+  }
+
+  remove(key: string): void {
+    this.#table.end(key)
   }
 }
