@@ -45,9 +45,9 @@ function clientOf(server: TunnelServer): TunnelClient {
   return client
 }
 
-test('there are ten, and the index has each', async () => {
+test('there are eleven, and the index has each', async () => {
   const index = await textOf('README.md')
-  expect(folders).toHaveLength(10)
+  expect(folders).toHaveLength(11)
   for (const folder of folders) expect(index).toContain(`[${folder}](${folder})`)
 })
 
@@ -188,6 +188,19 @@ test('agent: the program that its file names has the tools', async () => {
   expect(tools.map(({ name }) => name)).toEqual(
     expect.arrayContaining(['share_port', 'wait_for_request', 'explain_request', 'replay_request']),
   )
+})
+
+test('sidecar: the client has the flags and variables of a client, and an app that is there', async () => {
+  const { services } = Bun.YAML.parse(await textOf('sidecar', 'compose.yaml')) as {
+    services: Record<string, { command?: string; environment?: Record<string, string> }>
+  } // as the file has it
+  const [target = '', ...words] = services.tunnel?.command?.split(' ') ?? []
+  expect(services).toHaveProperty(target.split(':')[0]!)
+  const client = idleProgram()
+  for (const flag of words.filter(word => word.startsWith('--')))
+    expect(client.options.map(({ long }) => long)).toContain(flag)
+  for (const name of Object.keys(services.tunnel?.environment ?? {}))
+    expect(client.options.map(({ envVar }) => envVar)).toContain(name)
 })
 
 test('cluster: both servers have the flags of a cluster, and addresses of their own', async () => {
