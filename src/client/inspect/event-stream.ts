@@ -102,12 +102,16 @@ class Reader {
     const hasRoom = () => (this.#controller.desiredSize ?? 0) > 0
     if (!hasRoom()) return
     if (this.#removed.length > 0) this.#line({ type: 'removed', ids: this.#removed.splice(0) })
+    const unmatched: string[] = []
     for (const entry of this.#changed) {
-      if (!hasRoom()) return
+      if (!hasRoom()) break
       this.#changed.delete(entry)
       if (this.#inspector.matches(this.#filter, entry))
         this.#line({ type: 'exchange', exchange: rowOf(entry) })
+      else unmatched.push(String(entry.id))
     }
+    if (unmatched.length > 0) this.#line({ type: 'unmatched', ids: unmatched })
+    if (this.#changed.size > 0) return
     while (this.#frames.length > 0 && hasRoom()) this.#line({ type: 'frame', ...this.#frames.shift()! })
     if (this.#frames.length > 0) return
     if (this.#isBehind) {

@@ -122,6 +122,8 @@ export interface ExchangeDetail extends ExchangeRow {
   readonly answer?: Message
   /** Subprotocol and extensions of a WebSocket as agreed. */
   readonly websocket?: { readonly protocol: string; readonly isCompressed: boolean }
+  /** What its `code` means, and what to do. */
+  readonly explanation?: string
   /** Whether it can be sent again; else the code that says why not. */
   readonly replayable: true | ErrorCode
 }
@@ -197,6 +199,8 @@ export type InspectEvent =
   | { readonly type: 'exchange'; readonly exchange: ExchangeRow }
   | { readonly type: 'frame'; readonly id: string; readonly frame: Frame }
   | { readonly type: 'removed'; readonly ids: readonly string[] }
+  /** They changed, and the filter does not match them, or not any more. */
+  | { readonly type: 'unmatched'; readonly ids: readonly string[] }
   | { readonly type: 'session'; readonly session: Session }
   /** Every 15 s without another line. */
   | { readonly type: 'ping' }

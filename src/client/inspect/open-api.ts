@@ -81,6 +81,7 @@ const schemas: Readonly<Record<string, Json>> = {
       interim: list(text),
       answer: ref('Message'),
       websocket: record({ protocol: text, isCompressed: flag }),
+      explanation: text,
       replayable: { description: 'true, or the code that says why not', type: ['boolean', 'string'] },
     },
     ...optionalOfRow,

@@ -1,5 +1,6 @@
 // Entries as the API shows them.
 
+import { ERRORS, type ErrorCode } from '../../errors.ts'
 import { contentOf, textOfContent } from './content.ts'
 import type { Entry, KeptBytes } from './entry.ts'
 import type { ExchangeDetail, ExchangeRow, Kept, Message, Times } from './exchange.ts'
@@ -55,8 +56,14 @@ export function detailOf(entry: Entry, showing: Showing): ExchangeDetail {
       answer: messageOf(answerHead, entry.answerBody, entry.answerTrailers, showing),
     }),
     ...(websocket !== undefined && { websocket }),
+    ...(entry.code !== undefined && { explanation: explanationOf(entry.code) }),
     replayable: whyNotReplayable(entry) ?? true,
   }
+}
+
+function explanationOf(code: ErrorCode): string {
+  const { meaning, action } = ERRORS[code]
+  return `${meaning} ${action}`
 }
 
 function messageOf(head: Uint8Array, body: KeptBytes, trailers: Uint8Array, showing: Showing): Message {

@@ -1,7 +1,7 @@
 // What a user can do with an exchange, by a button or a key.
 
 import type { Edit, ExchangeDetail } from '../../client/inspect/exchange.ts'
-import { api } from './api.ts'
+import { api, type Side } from './api.ts'
 import {
   detail,
   dialog,
@@ -23,6 +23,9 @@ export const FORMATS = [
   ['har', 'HAR'],
 ] as const
 
+/** How long a browser has to begin with a file. */
+const SAVE_MS = 60_000
+
 const VERDICTS = {
   same: 'The answer is the same.',
   fixed: 'Fixed: the error is gone.',
@@ -39,13 +42,14 @@ async function attempt(work: () => Promise<void>): Promise<void> {
   }
 }
 
-export function replay(edit?: Edit, times = 1): Promise<void> {
+/** `resign`: as `ReplayRequest` has it. */
+export function replay(edit?: Edit, times = 1, resign?: boolean): Promise<void> {
   const original = detail.value
   return attempt(async () => {
     if (original === undefined || original.replayable !== true) {
       if (edit === undefined) throw new Error('This exchange cannot be sent again.')
     }
-    const { replays } = await api.replay(original?.id ?? 'latest', edit, times)
+    const { replays } = await api.replay(original?.id ?? 'latest', edit, times, resign)
     const last = replays.at(-1)
     if (last === undefined) return
     select(last.exchange.id)
@@ -61,6 +65,16 @@ export function copyAs(format: string): Promise<void> {
     const { text, isRedacted } = await api.as(id, format, isRevealed.value)
     await navigator.clipboard.writeText(text)
     toast.value = isRedacted ? 'Copied, without secrets: reveal them to copy them, too.' : 'Copied.'
+  })
+}
+
+/** As a file, the bytes as they came. */
+export function saveBody(id: string, side: Side): Promise<void> {
+  return attempt(async () => {
+    const url = URL.createObjectURL(await api.rawBody(id, side))
+    const link = Object.assign(document.createElement('a'), { href: url, download: `${side}-${id}.bin` })
+    link.click()
+    setTimeout(() => URL.revokeObjectURL(url), SAVE_MS)
   })
 }
 

@@ -13,6 +13,9 @@ import type {
 
 export type Side = 'request' | 'answer'
 
+/** Messages of one answer. */
+export const FRAMES_AT_ONCE = 1_000
+
 const token = location.hash.slice(1)
 
 /** What the API answered instead of what was asked for. */
@@ -72,13 +75,21 @@ export const api = {
       fault: answer.headers.get('x-decode-fault') ?? undefined,
     }
   },
-  frames: (id: string) => read<{ frames: Frame[]; total: number }>(`exchanges/${id}/frames?limit=1000`),
+  /** The body as it came, for a file. */
+  rawBody: async (id: string, side: Side) => (await ask(`exchanges/${id}/${side}.body`)).blob(),
+  frames: (id: string, from: number) =>
+    read<{ frames: Frame[]; total: number }>(`exchanges/${id}/frames?from=${from}&limit=${FRAMES_AT_ONCE}`),
   as: async (id: string, format: string, reveal: boolean) => {
     const answer = await ask(`exchanges/${id}/as/${format}?${query({ reveal })}`)
     return { text: await answer.text(), isRedacted: answer.headers.has('x-secrets-left-out') }
   },
-  replay: (id: string, edit: Edit | undefined, times: number) =>
-    write<ReplayResult>('POST', `exchanges/${id}/replay`, { ...(edit && { edit }), times }),
+  /** `resign`: as `ReplayRequest` has it. */
+  replay: (id: string, edit: Edit | undefined, times: number, resign: boolean | undefined) =>
+    write<ReplayResult>('POST', `exchanges/${id}/replay`, {
+      ...(edit && { edit }),
+      times,
+      ...(resign !== undefined && { resign }),
+    }),
   pin: (id: string, isPinned: boolean) => write<ExchangeRow>('PUT', `exchanges/${id}/pin`, { isPinned }),
   note: (id: string, note: string) => write<ExchangeRow>('PUT', `exchanges/${id}/note`, { note }),
   diff: (a: string, b: string) => read<Diff>(`diff?${query({ a, b })}`),

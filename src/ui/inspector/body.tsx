@@ -6,9 +6,13 @@ import type { Body as BodyFacts } from '../../client/inspect/exchange.ts'
 import { bytes } from '../parts/format.ts'
 import { Hex } from '../parts/hex.tsx'
 import { JsonTree } from '../parts/json-tree.tsx'
+import { type Part, partsOf } from '../parts/multipart.ts'
+import { saveBody } from './actions.ts'
 import { api, type Side } from './api.ts'
 
 type View = 'pretty' | 'text' | 'hex'
+
+const PICTURES = /^image\/(?:png|jpeg|gif|webp|avif|x-icon|bmp)$/
 
 /** Text that is shown whole; beyond, the beginning. */
 const MAX_SHOWN_CHARS = 200_000
@@ -66,6 +70,11 @@ export function Body({
               {one}
             </button>
           ))}
+          {keptBytes > 0 && (
+            <button type="button" onClick={() => void saveBody(id, side)}>
+              save
+            </button>
+          )}
         </span>
       </header>
       {keptBytes < totalBytes && (
@@ -97,13 +106,15 @@ function Shown({
 }) {
   if (view === 'hex') return <Hex bytes={all} />
   const mime = type.split(';')[0]?.trim().toLowerCase() ?? ''
-  if (view === 'pretty' && /^image\/(?:png|jpeg|gif|webp|avif|x-icon|bmp)$/.test(mime))
-    return <Picture bytes={all} type={mime} />
+  if (view === 'pretty' && PICTURES.test(mime)) return <Picture bytes={all} type={mime} />
+  if (view === 'pretty' && mime === 'multipart/form-data') {
+    const parts = partsOf(all, type)
+    if (parts !== undefined) return <Parts parts={parts} />
+  }
   const text = textOf(all)
   if (text === undefined) return <Hex bytes={all} />
   if (view === 'pretty') {
     if (mime === 'application/x-www-form-urlencoded') return <Table rows={[...new URLSearchParams(text)]} />
-    if (mime === 'multipart/form-data') return <Parts text={text} type={type} />
     // Without any right: no scripts, no forms, no other origin; the policy of this page forbids it all besides.
     if (mime === 'text/html')
       return <iframe class="page" sandbox="" srcdoc={text} title="The page, without scripts" />
@@ -162,21 +173,42 @@ function Table({ rows }: { readonly rows: readonly (readonly [string, string])[]
   )
 }
 
-/** RFC 7578: parts between lines with the boundary, each with fields of its own. */
-function Parts({ text, type }: { readonly text: string; readonly type: string }) {
-  const [, quoted, plain] = /boundary=(?:"([^"]+)"|([^;\s]+))/i.exec(type) ?? []
-  const boundary = quoted ?? plain
-  if (boundary === undefined) return <pre class="text">{text}</pre>
-  const parts = text.split(`--${boundary}`).slice(1, -1)
+function Parts({ parts }: { readonly parts: readonly Part[] }) {
   return (
-    <Table
-      rows={parts.map(part => {
-        const [head = '', ...rest] = part.replace(/^\r\n/, '').split('\r\n\r\n')
-        const [, name = ''] = /name="([^"]*)"/i.exec(head) ?? []
-        const [, file] = /filename="([^"]*)"/i.exec(head) ?? []
-        const value = rest.join('\r\n\r\n').replace(/\r\n$/, '')
-        return [name, file === undefined ? value : `${file} (${bytes(value.length)})`]
-      })}
-    />
+    <table class="fields">
+      <tbody>
+        {parts.map(({ name, file, type, bytes: content }, index) => (
+          <tr key={index}>
+            <th scope="row">{name}</th>
+            <td>
+              {file !== undefined && `${file} (${bytes(content.length)}${type === '' ? '' : `, ${type}`})`}
+              <PartContent bytes={content} type={type} isFile={file !== undefined} />
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  )
+}
+
+/** A field is shown; a file that is no picture when it is opened. */
+function PartContent({
+  bytes: all,
+  type,
+  isFile,
+}: {
+  readonly bytes: Uint8Array
+  readonly type: string
+  readonly isFile: boolean
+}) {
+  const isOpen = useSignal(false)
+  const mime = type.split(';')[0]?.trim().toLowerCase() ?? ''
+  if (PICTURES.test(mime)) return <Picture bytes={all} type={mime} />
+  if (!isFile) return textOf(all) === undefined ? <Hex bytes={all} /> : <span>{textOf(all)}</span>
+  return (
+    <details onToggle={event => (isOpen.value = event.currentTarget.open)}>
+      <summary>content</summary>
+      {isOpen.value && <Shown bytes={all} type={mime === 'multipart/form-data' ? '' : type} view="pretty" />}
+    </details>
   )
 }

@@ -3,7 +3,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import type { ExchangeDetail, Message, Times } from '../../client/inspect/exchange.ts'
-import { duration } from '../parts/format.ts'
+import { bytes, duration } from '../parts/format.ts'
 import { compare, copyAs, FORMATS, openEditor, remove, replay, saveNote, togglePin } from './actions.ts'
 import type { Side } from './api.ts'
 import { Body } from './body.tsx'
@@ -40,6 +40,7 @@ export function Detail() {
         {value.code !== undefined && (
           <p class="note">
             {value.isRefused ? 'Refused by the server' : 'Failed'}: <code>{value.code}</code>
+            {value.explanation !== undefined && ` · ${value.explanation}`}
           </p>
         )}
         {value.isIncomplete && (
@@ -51,10 +52,28 @@ export function Detail() {
             {value.verified.isValid ? 'right' : (value.verified.reason ?? 'wrong')}
           </p>
         )}
-        <Actions exchange={value} />
+        <Actions key={`${value.id} actions`} exchange={value} />
         <Note key={value.id} exchange={value} />
         <Timing times={value.times} />
       </header>
+      {tabs.length > 0 ? (
+        <Tabs exchange={value} tabs={tabs} current={current} />
+      ) : (
+        <Unseen exchange={value} />
+      )}
+    </article>
+  )
+}
+
+interface TabsProps {
+  readonly exchange: ExchangeDetail
+  readonly tabs: readonly (readonly [Tab, string])[]
+  readonly current: Tab
+}
+
+function Tabs({ exchange, tabs, current }: TabsProps) {
+  return (
+    <>
       <div class="tabs" role="tablist">
         {tabs.map(([one, label]) => (
           <button
@@ -71,9 +90,20 @@ export function Detail() {
         ))}
       </div>
       <div id="panel" role="tabpanel" aria-labelledby={`tab-${current}`} tabIndex={0}>
-        <Panel exchange={value} tab={current} />
+        <Panel exchange={exchange} tab={current} />
       </div>
-    </article>
+    </>
+  )
+}
+
+/** What has no bytes here. */
+function Unseen({ exchange: { method, kind, bytesIn, bytesOut } }: { readonly exchange: ExchangeDetail }) {
+  if (method !== '') return <p class="unseen quiet">It never came here: there are no bytes of it.</p>
+  return (
+    <p class="unseen quiet">
+      {bytes(bytesIn)} to the service, {bytes(bytesOut)} back. Bytes of {kind.toUpperCase()} are counted, and
+      not kept.
+    </p>
   )
 }
 
@@ -92,7 +122,7 @@ function Panel({ exchange, tab: current }: { readonly exchange: ExchangeDetail; 
     return <Comparison a={otherId.value} b={exchange.id} />
   const side: Side = current === 'answer' ? 'answer' : 'request'
   const message = exchange[side]
-  if (message === undefined) return <p class="quiet">There are no bytes of it here.</p>
+  if (message === undefined) return null
   return (
     <>
       {side === 'answer' && exchange.interim.map(head => <pre class="head">{head}</pre>)}
@@ -147,6 +177,8 @@ function Fields({ fields }: { readonly fields: Message['fields'] }) {
 function Actions({ exchange }: { readonly exchange: ExchangeDetail }) {
   const canReplay = exchange.replayable === true
   const times = useSignal(1)
+  const { verified } = exchange
+  const isResigned = useSignal(verified?.isValid === true)
   return (
     <div class="actions">
       <button
@@ -154,7 +186,7 @@ function Actions({ exchange }: { readonly exchange: ExchangeDetail }) {
         class="main"
         disabled={!canReplay}
         title={canReplay ? 'r' : String(exchange.replayable)}
-        onClick={() => void replay(undefined, times.value)}
+        onClick={() => void replay(undefined, times.value, verified && isResigned.value)}
       >
         Replay
       </button>
@@ -171,6 +203,16 @@ function Actions({ exchange }: { readonly exchange: ExchangeDetail }) {
           }
         />
       </label>
+      {verified !== undefined && (
+        <label>
+          <input
+            type="checkbox"
+            checked={isResigned.value}
+            onChange={event => (isResigned.value = event.currentTarget.checked)}
+          />{' '}
+          fresh signature
+        </label>
+      )}
       <button type="button" disabled={exchange.request === undefined} title="e" onClick={openEditor}>
         Edit and replay
       </button>

@@ -69,7 +69,8 @@ function Editor() {
       try {
         const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
         if (text.includes('\r\n')) lineEnd.current = '\r\n'
-        field.value = text
+        // What was typed meanwhile stays.
+        if (!isEdited.current) field.value = text
       } catch {
         field.disabled = true
         field.placeholder = `${bytes.length} bytes that are no text: they are sent as they are.`
@@ -105,6 +106,7 @@ function Editor() {
         ...(isEdited.current && { body: edited }),
       },
       Number(text('times')) || 1,
+      exchange.verified && given.has('resign'),
     )
   }
   return (
@@ -141,6 +143,11 @@ function Editor() {
             onInput={() => (isEdited.current = true)}
           />
         </label>
+        {exchange.verified !== undefined && (
+          <label class="check">
+            <input name="resign" type="checkbox" defaultChecked={exchange.verified.isValid} /> fresh signature
+          </label>
+        )}
         <button type="submit" class="main">
           Send
         </button>

@@ -1,7 +1,7 @@
 // Keys of the page. The help lists them from here.
 
 import { compare, copyAs, move, openEditor, remove, replay, togglePin } from './actions.ts'
-import { dialog, filter, isRevealed, rows, select, selectedId, type Tab, tab } from './state.ts'
+import { dialog, filter, isRevealed, rows, select, selectedId, selectOldest, type Tab, tab } from './state.ts'
 
 export interface Key {
   readonly keys: readonly string[]
@@ -18,7 +18,7 @@ export const KEYS: readonly Key[] = [
   { keys: ['j', 'ArrowDown'], meaning: 'next', press: () => move(1) },
   { keys: ['k', 'ArrowUp'], meaning: 'previous', press: () => move(-1) },
   { keys: ['Home'], meaning: 'newest', press: () => select(rows.value[0]?.id) },
-  { keys: ['End'], meaning: 'oldest', press: () => select(rows.value.at(-1)?.id) },
+  { keys: ['End'], meaning: 'oldest', press: () => void selectOldest() },
   { keys: ['/'], meaning: 'filter', press: () => focus('#filter') },
   { keys: ['r'], meaning: 'replay', press: () => void replay() },
   { keys: ['e'], meaning: 'edit and replay', press: openEditor },

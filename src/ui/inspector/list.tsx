@@ -3,7 +3,7 @@
 import type { ExchangeRow } from '../../client/inspect/exchange.ts'
 import { bytes, clock, duration } from '../parts/format.ts'
 import { VirtualList } from '../parts/virtual-list.tsx'
-import { connection, filter, rows, select, selectedIndex, session } from './state.ts'
+import { connection, filter, hasMore, readMore, rows, select, selectedIndex, session } from './state.ts'
 
 const ROW_HEIGHT = 44
 
@@ -17,6 +17,7 @@ export function List() {
       label="Exchanges"
       idOf={({ id }) => id}
       onSelect={({ id }) => select(id)}
+      onMore={hasMore.value ? () => void readMore() : undefined}
     >
       {row => <Row row={row} />}
     </VirtualList>

@@ -12,10 +12,14 @@ interface VirtualListProps<Item> {
   readonly label: string
   readonly idOf: (item: Item) => string
   readonly onSelect: (item: Item) => void
+  /** There are more behind `items`, and the end is near: they are wanted. */
+  readonly onMore?: (() => void) | undefined
   readonly children: (item: Item) => ComponentChildren
 }
 
 const BEYOND = 8
+/** So many rows before the last one more are asked for. */
+const NEAR_END = 200
 
 export function VirtualList<Item>({
   items,
@@ -24,6 +28,7 @@ export function VirtualList<Item>({
   label,
   idOf,
   onSelect,
+  onMore,
   children,
 }: VirtualListProps<Item>) {
   const box = useRef<HTMLDivElement>(null)
@@ -45,6 +50,10 @@ export function VirtualList<Item>({
   }, [activeIndex, rowHeight])
   const first = Math.max(0, Math.floor(top.value / rowHeight) - BEYOND)
   const last = Math.min(items.length, Math.ceil((top.value + height.value) / rowHeight) + BEYOND)
+  const isNearEnd = onMore !== undefined && last > items.length - NEAR_END
+  useEffect(() => {
+    if (isNearEnd) onMore?.()
+  }, [isNearEnd, items.length])
   const active = items[activeIndex]
   return (
     <div
@@ -67,7 +76,7 @@ export function VirtualList<Item>({
             role="option"
             aria-selected={first + offset === activeIndex}
             aria-posinset={first + offset + 1}
-            aria-setsize={items.length}
+            aria-setsize={onMore === undefined ? items.length : -1}
             style={{ top: `${(first + offset) * rowHeight}px`, height: `${rowHeight}px` }}
             onClick={() => onSelect(item)}
           >
