@@ -95,6 +95,8 @@ export class RedisDirectory implements Directory {
     { nodeMs, leaseMs, earlyMs }: DirectoryTimes,
     highestEpoch: number,
   ): Promise<Beat> {
+    // A connection that only listens asks nothing: without this it would not find out that its network is gone.
+    if (this.#changes.status === 'ready') this.#changes.ping().catch(() => {})
     const [known, last] = await this.#commands.ltBeat(
       this.#prefix,
       id,
@@ -200,6 +202,8 @@ function connectionOf({ url, ca }: RedisDirectoryOptions): RedisOptions {
   const common: RedisOptions = {
     commandTimeout: COMMAND_MS,
     connectTimeout: COMMAND_MS,
+    // Then it connects again: a network that lets nothing through says nothing, and a kernel gives up after a quarter of an hour.
+    socketTimeout: COMMAND_MS,
     // What cannot be asked now is refused now: a visitor waits for it.
     maxRetriesPerRequest: 0,
     enableOfflineQueue: true,

@@ -25,7 +25,8 @@ export class CopiedCertificates implements CertificateStore {
     const own = await this.#own.account()
     const shared = await this.#shared.account().catch(() => own)
     if (shared === undefined && own !== undefined) await this.#shared.saveAccount(own)
-    if (shared !== undefined && shared.url !== own?.url) await this.#own.saveAccount(shared)
+    const isOther = shared !== undefined && (shared.url !== own?.url || shared.key !== own.key)
+    if (isOther) await this.#own.saveAccount(shared)
     return shared ?? own
   }
 

@@ -128,7 +128,11 @@ export class AcmeAuthority implements Authority {
     const client = new AcmeClient(this.#options, new AccountKey(key), this.#clock, url)
     if (url !== undefined) return client
     const { contact, externalAccount } = this.#options
-    await this.#store.saveAccount({ url: await client.register(contact, externalAccount), key })
+    const registered = await client.register(contact, externalAccount)
+    // Another server with the same store may have been at it at the same time: all go on with the account whose key is there.
+    const there = await this.#store.account()
+    if (there !== undefined && there.key !== key) return this.#openAccount()
+    await this.#store.saveAccount({ url: registered, key })
     return client
   }
 

@@ -10,7 +10,7 @@ import { PendingChallenges } from '../../../src/certificates/acme/pending-challe
 import { renewalId } from '../../../src/certificates/acme/renewal-id.ts'
 import type { Wish } from '../../../src/certificates/authority.ts'
 import { systemClock } from '../../../src/certificates/clock.ts'
-import type { CertificateStore } from '../../../src/store.ts'
+import type { CertificateStore, StoredAccount } from '../../../src/store.ts'
 import { MemoryCertificates } from '../../../src/stores/memory-certificates.ts'
 import { type ChallengedServer, startChallengedServer } from '../../support/challenged-server.ts'
 import { type NameServer, startNameServer } from '../../support/name-server.ts'
@@ -89,6 +89,30 @@ describeWith(['pebble', 'knotd', 'dig', 'openssl'], 'an ACME authority', () => {
       systemClock,
     )
     expect(await client.register([], undefined, true)).toBe(account!.url)
+  })
+
+  test('servers with one store that register at the same moment end with one account', async () => {
+    const registered: string[] = []
+    let isEarly = 0
+    const bothLooked = Promise.withResolvers<void>()
+    class Raced extends MemoryCertificates {
+      override async account() {
+        const found = await super.account()
+        // Both find nothing, whichever comes first.
+        if (++isEarly === 2) bothLooked.resolve()
+        if (isEarly <= 2) await bothLooked.promise
+        return found
+      }
+      override saveAccount(account: StoredAccount) {
+        if (account.url !== '') registered.push(`${account.url} ${account.key}`)
+        return super.saveAccount(account)
+      }
+    }
+    const store = new Raced()
+    const authorities = [authority(store), authority(store)]
+    await Promise.all(authorities.map((one, index) => one.obtain(wish([`both-${index}.tunnel.test`]), never)))
+    expect(new Set(registered).size).toBe(1)
+    expect(await store.account().then(account => `${account?.url} ${account?.key}`)).toBe(registered[0] ?? '')
   })
 
   test('an account that does not exist is not made when it must exist', async () => {
