@@ -177,6 +177,8 @@ export class InspectApi {
   #as({ entry, format, query }: Asked): Response {
     if (!isFormat(format)) return notThere()
     if (entry.requestHead.length === 0) throw new TunnelError('REPLAY_IMPOSSIBLE')
+    if (format === 'bun-test' && (entry.answerHead.length === 0 || entry.status === 101))
+      throw new TunnelError('REPLAY_IMPOSSIBLE', 'There is no answer that a test could expect.')
     const showing = this.#showing(query)
     const text = exported(entry, format, showing, this.#inspector.urlOf(entry))
     return new Response(typeof text === 'string' ? text : new Uint8Array(text), {
