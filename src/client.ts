@@ -19,6 +19,8 @@ export type {
   TunnelState,
   UdpTunnelOptions,
 } from './client/options.ts'
+export { AppWebSocket, type Message, type WebSocketHandlers } from './client/origins/app-websocket.ts'
+export { type HandlerServer, upgradeWebSocket } from './client/origins/upgrades.ts'
 export { type Reservation, type ReserveOptions, reserve } from './client/reserve.ts'
 export type { Tunnel } from './client/tunnel.ts'
 export type { VerifyOptions } from './client/webhooks/verify-options.ts'

@@ -3,14 +3,20 @@
 import type { GuardOptions } from '../guard.ts'
 import type { InspectOptions } from './inspect/options.ts'
 import type { ClientLimits } from './limits.ts'
+import type { WebSocketHandlers } from './origins/app-websocket.ts'
+import type { HandlerServer } from './origins/upgrades.ts'
 import type { VerifyOptions } from './webhooks/verify-options.ts'
 
 /**
  * Answers a request in process: the `fetch` of Hono, Elysia, or a plain function. Bodies stream both ways and
  * `request.signal` aborts when the visitor leaves. What it throws becomes a 500 `HANDLER_FAILED`
- * for the visitor and an `error` event with the same code, whose `cause` is what was thrown. WebSockets need a port.
+ * for the visitor and an `error` event with the same code, whose `cause` is what was thrown. WebSockets: `server.upgrade(request)`
+ * with the option `websocket`, as for `Bun.serve`, or `upgradeWebSocket(request)`, as in Deno.
  */
-export type FetchHandler = (request: Request) => Response | Promise<Response>
+export type FetchHandler = (
+  request: Request,
+  server: HandlerServer,
+) => Response | undefined | Promise<Response | undefined>
 
 /** Where the app is. Times are milliseconds from 1 to 2,147,483,647; a value outside: `OPTION_INVALID`. */
 export interface OriginOptions {
@@ -27,6 +33,8 @@ export interface OriginOptions {
   readonly unix?: string
   /** The app as a function: no port at all. What it throws becomes a 500 `HANDLER_FAILED` and an `error` event. */
   readonly fetch?: FetchHandler
+  /** With `fetch`: what WebSockets do that it made with `server.upgrade`. Without `fetch`: `OPTION_INVALID`. */
+  readonly websocket?: WebSocketHandlers
   /**
    * The app as a folder of files, relative to the working directory. Names that begin with a dot are not served, nor what
    * links outside the folder lead to. Not there, or not a folder: `OPTION_INVALID`.

@@ -484,7 +484,9 @@ export function originOf(
   dial: Dial,
   protocol?: HttpTunnelOptions['protocol'],
 ): Origin {
-  const { port, url, unix, fetch, folder, spa, later } = options
+  const { port, url, unix, fetch, folder, spa, later, websocket } = options
+  if (websocket !== undefined && fetch === undefined)
+    throw new TunnelError('OPTION_INVALID', 'websocket belongs to fetch, which is not given.')
   if ([port, url, unix, fetch, folder, later || undefined].filter(one => one !== undefined).length !== 1) {
     const text = 'Exactly one of port, url, unix, fetch, folder and later says where the app is.'
     throw new TunnelError('OPTION_INVALID', text)
@@ -494,7 +496,7 @@ export function originOf(
   if (spa !== undefined) throw new TunnelError('OPTION_INVALID', 'spa belongs to folder, which is not given.')
   return fetch === undefined
     ? addressOrigin(options, dial, true, protocol === 'h2')
-    : new HandlerOrigin(fetch)
+    : new HandlerOrigin(fetch, undefined, websocket)
 }
 
 function addressOrigin(options: OriginOptions, dial: Dial, isHttp = false, isHttp2 = false): Origin {

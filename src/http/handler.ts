@@ -9,8 +9,20 @@ import { RequestBody, requestOf, type Scheme } from './handler-request.ts'
 import { type HeadLimits, parseRequestHead, RequestHead } from './head.ts'
 import { errorAnswer } from './pages.ts'
 
-/** Answers a request in process: the `fetch` of Hono, Elysia, Bun.serve, or a plain function. */
-export type Handler = (request: Request) => Response | Promise<Response>
+/** Answers a request in process: the `fetch` of Hono, Elysia, Bun.serve, or a plain function. Nothing: the request was upgraded. */
+export type Handler = (request: Request) => Response | undefined | Promise<Response | undefined>
+
+/** What has the bytes of a connection once its request was upgraded. */
+export interface Switched {
+  /** Bytes from the visitor. */
+  received(bytes: Uint8Array): void
+  /** The visitor sends no more. */
+  ended(): void
+  /** The byte stream is gone, both ways. */
+  aborted(): void
+  /** The sink takes bytes again. */
+  drained(): void
+}
 
 /** The writing side of the byte stream. */
 export interface HandlerSink {
@@ -37,6 +49,10 @@ export interface HandlerOptions {
    * sink follows. The page that the visitor sees is for the caller to make.
    */
   readonly failed?: (error: unknown, request: string) => void
+  /** A request asks for a WebSocket: called before the handler is. */
+  readonly offers?: (request: Request) => void
+  /** The handler of such a request has answered. What has the connection from now on, the answer of the upgrade sent; `undefined`: nothing, the handler's answer counts. */
+  readonly upgraded?: (request: Request, sink: HandlerSink) => Switched | undefined
 }
 
 const DEFAULT_LIMITS: HeadLimits = { maxHeadBytes: 65_536, maxHeaderCount: 200, maxTargetBytes: 16_384 }
@@ -67,6 +83,7 @@ export class HandlerConnection {
   readonly #backlog = new Backlog()
   readonly #framer: BodyFramer
   #exchange: Exchange | undefined
+  #switched: Switched | undefined
   /** The visitor sent FIN. */
   #isEnded = false
   #isClosed = false
@@ -84,6 +101,7 @@ export class HandlerConnection {
   /** Bytes from the visitor. The array is the connection's to keep. */
   received(bytes: Uint8Array): void {
     if (this.#isClosed || bytes.length === 0) return
+    if (this.#switched !== undefined) return this.#switched.received(bytes)
     this.#backlog.append(bytes)
     this.#advance()
   }
@@ -92,6 +110,7 @@ export class HandlerConnection {
   ended(): void {
     if (this.#isClosed || this.#isEnded) return
     this.#isEnded = true
+    if (this.#switched !== undefined) return this.#switched.ended()
     const exchange = this.#exchange
     if (exchange === undefined) this.#end()
     // Half a request is none: no answer to it could be trusted.
@@ -100,6 +119,7 @@ export class HandlerConnection {
 
   /** The sink takes bytes again. */
   drained(): void {
+    if (this.#switched !== undefined) return this.#switched.drained()
     this.#isFull = false
     const waiting = this.#waiting
     this.#waiting = undefined
@@ -108,6 +128,7 @@ export class HandlerConnection {
 
   /** The byte stream is gone, both ways. */
   aborted(): void {
+    this.#switched?.aborted()
     this.#close(new Error('the visitor left'))
   }
 
@@ -179,7 +200,9 @@ export class HandlerConnection {
     // What the head says is read now: its bytes may be gone when the answer is there.
     const to = { method: head.method, minorVersion: head.minorVersion, keepAlive: head.keepAlive }
     if (request === undefined) return this.#refuse('METHOD_REFUSED', `${head.method} cannot be served here.`)
-    void this.#answer(exchange, request, to)
+    const mayUpgrade = head.upgrade === 'websocket' && this.#options.upgraded !== undefined
+    if (mayUpgrade) this.#options.offers?.(request)
+    void this.#answer(exchange, request, { ...to, mayUpgrade })
   }
 
   #makeBody(): RequestBody {
@@ -198,14 +221,21 @@ export class HandlerConnection {
   async #answer(
     exchange: Exchange,
     request: Request,
-    to: { readonly method: string; readonly minorVersion: 0 | 1; readonly keepAlive: boolean },
+    to: {
+      readonly method: string
+      readonly minorVersion: 0 | 1
+      readonly keepAlive: boolean
+      readonly mayUpgrade: boolean
+    },
   ): Promise<void> {
     try {
       const response = await this.#handler(request)
       if (this.#isClosed) {
-        await response.body?.cancel()
+        await response?.body?.cancel()
         return
       }
+      if (to.mayUpgrade && this.#switch(request)) return
+      if (response === undefined) throw new TypeError('the handler answered nothing')
       // A visitor that waits for 100 (Continue) may send its body or not: nobody can tell what comes next.
       const keepAlive = to.keepAlive && !exchange.owesContinue && this.#unreadBytes() <= MAX_DROPPED_BYTES
       exchange.owesContinue = false
@@ -220,6 +250,20 @@ export class HandlerConnection {
       this.#options.failed?.(error, `${to.method} ${new URL(request.url).pathname}`)
       this.#cut(new Error('the answer failed', { cause: error }))
     }
+  }
+
+  /** Hands the connection over, if the handler has made something else of the request. */
+  #switch(request: Request): boolean {
+    const switched = this.#options.upgraded?.(request, this.#sink)
+    if (switched === undefined) return false
+    this.#switched = switched
+    this.#exchange = undefined
+    const { bytes, start, end } = this.#backlog
+    if (end > start) switched.received(bytes.slice(start, end))
+    this.#backlog.clear()
+    this.#resume()
+    if (this.#isEnded) switched.ended()
+    return true
   }
 
   #answered(exchange: Exchange, goesOn: boolean): void {

@@ -1,7 +1,6 @@
 // A captured webhook, delivered to an app in a test: signed as its provider would sign it now.
 
 import { readFile } from 'node:fs/promises'
-import type { FetchHandler } from '../client/options.ts'
 import { signed } from '../client/webhooks/signatures.ts'
 import { PROVIDERS, type Provider } from '../client/webhooks/verify-options.ts'
 import { TunnelError } from '../errors.ts'
@@ -34,7 +33,7 @@ const FRAMING = new Set([
  */
 export async function deliver(
   file: string | URL,
-  fetch: FetchHandler,
+  fetch: (request: Request) => Response | Promise<Response>,
   options: DeliverOptions = {},
 ): Promise<Response> {
   const { method, target, fields, body } = parse(await readFile(file), String(file))

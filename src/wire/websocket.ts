@@ -34,6 +34,8 @@ export const CLOSE_TOO_LARGE = 1009
 export interface WebSocketHandler {
   /** bytes[start, end) is a piece of the payload of a binary message, unmasked in place in the array received. */
   binary(bytes: Uint8Array, start: number, end: number): void
+  /** The binary message is complete; for those to whom its end means something. */
+  binaryEnded?(): void
   text(message: string): void
   ping(payload: Uint8Array): void
   pong(payload: Uint8Array): void
@@ -197,8 +199,10 @@ export class WebSocketParser {
     const isWhole = this.#remaining === 0
     if (isWhole) this.#isInPayload = false
     if (this.#opcode < CLOSE && this.#message === BINARY) {
-      if (isWhole && this.#isFinal) this.#message = CONTINUATION
+      const isEnd = isWhole && this.#isFinal
+      if (isEnd) this.#message = CONTINUATION
       this.#handler.binary(bytes, at, end)
+      if (isEnd && !this.#isOver) this.#handler.binaryEnded?.()
       return end
     }
     const piece = taken === bytes.length ? bytes : bytes.subarray(at, end)
@@ -220,7 +224,7 @@ export class WebSocketParser {
       return
     }
     this.#message = CONTINUATION
-    if (message !== TEXT) return
+    if (message !== TEXT) return this.#handler.binaryEnded?.()
     this.#framesLeft -= TEXT_COST + (this.#text.length + last.length) / BYTES_LIKE_A_FRAME
     const text = this.#text.finish(last)
     if (text === undefined) this.#fail(CLOSE_INVALID_TEXT, 'text that is not UTF-8')

@@ -1,7 +1,6 @@
 // Answers requests with the files of a folder. What a visitor gets for a path is decided here.
 
 import { resolve } from 'node:path'
-import type { FetchHandler } from '../options.ts'
 import { fileAnswer, isPageAccepted, notFoundAnswer, plainAnswer } from './answer.ts'
 import { locate, type Place } from './file.ts'
 import { type FolderPath, folderPath } from './path.ts'
@@ -9,7 +8,7 @@ import { type FolderPath, folderPath } from './path.ts'
 const INDEX = 'index.html'
 
 /** `isSpa`: `/index.html` is the answer where a page is asked for that is not there. */
-export function folderHandler(folder: string, isSpa: boolean): FetchHandler {
+export function folderHandler(folder: string, isSpa: boolean): (request: Request) => Promise<Response> {
   // Wherever the program goes from here.
   const root = resolve(folder)
   return async request => {

@@ -1,18 +1,21 @@
 // Origin as a function: requests go straight to a `fetch` handler, without a port and without a socket.
 
 import { TunnelError } from '../../errors.ts'
-import { HandlerConnection, type HandlerSink } from '../../http/handler.ts'
+import { type Handler, HandlerConnection, type HandlerSink } from '../../http/handler.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { FetchHandler } from '../options.ts'
 import type { Origin } from '../origin.ts'
+import type { WebSocketHandlers } from './app-websocket.ts'
+import { handlerServer, offerUpgrade, takeUpgrade } from './upgrades.ts'
 
 export class HandlerOrigin implements Origin {
   readonly label: string
   readonly url = 'http://localhost'
-  readonly #fetch: FetchHandler
+  readonly #fetch: Handler
 
-  constructor(fetch: FetchHandler, label = 'fetch handler') {
-    this.#fetch = fetch
+  constructor(fetch: FetchHandler, label = 'fetch handler', websocket?: WebSocketHandlers) {
+    const server = handlerServer(websocket)
+    this.#fetch = request => fetch(request, server)
     this.label = label
   }
 
@@ -30,7 +33,7 @@ class HandlerSocket implements Socket {
   #isInputPaused = false
   #isClosed = false
 
-  constructor(fetch: FetchHandler, handler: SocketHandler) {
+  constructor(fetch: Handler, handler: SocketHandler) {
     this.#handler = handler
     let failure: TunnelError | undefined
     const sink: HandlerSink = {
@@ -51,13 +54,17 @@ class HandlerSocket implements Socket {
         handler.drained()
       },
     }
+    const failed = (cause: unknown, request: string) => {
+      // `String` of what is no Error may itself throw.
+      const reason = cause instanceof Error ? cause.message : `a ${typeof cause}`
+      const detail = `${request}: the fetch handler threw: ${reason}.`
+      failure = new TunnelError('HANDLER_FAILED', detail, { cause })
+    }
     this.#connection = new HandlerConnection(fetch, sink, {
-      failed: (cause, request) => {
-        // `String` of what is no Error may itself throw.
-        const reason = cause instanceof Error ? cause.message : `a ${typeof cause}`
-        const detail = `${request}: the fetch handler threw: ${reason}.`
-        failure = new TunnelError('HANDLER_FAILED', detail, { cause })
-      },
+      failed,
+      offers: request =>
+        offerUpgrade(request, cause => failed(cause, `WebSocket ${new URL(request.url).pathname}`)),
+      upgraded: takeUpgrade,
     })
   }
 

@@ -1,0 +1,104 @@
+// Which requests of an app that is a function may become WebSockets, and which did.
+
+import { createHash } from 'node:crypto'
+import type { HandlerSink, Switched } from '../../http/handler.ts'
+import { acceptKey } from '../../wire/handshake.ts'
+import { AppWebSocket, type WebSocketHandlers } from './app-websocket.ts'
+
+/** The second argument of a `FetchHandler`, as `Bun.serve` has it. */
+export interface HandlerServer {
+  /**
+   * Makes a WebSocket of the request; the handler then answers nothing, or anything: it is not looked at. `headers`: more lines of
+   * the answer. `data`: what the socket has as `data`. `false`: the request asks for none. Needs the option `websocket`.
+   */
+  upgrade(
+    request: Request,
+    options?: { readonly headers?: ConstructorParameters<typeof Headers>[0]; readonly data?: unknown },
+  ): boolean
+}
+
+interface Upgradable {
+  readonly key: string
+  readonly failed: (cause: unknown) => void
+  headers: Headers
+  socket: AppWebSocket | undefined
+}
+
+const upgradable = new WeakMap<Request, Upgradable>()
+
+/** A handshake has 16 bytes as its key, in base64, and this version (RFC 6455 section 4.1). */
+const KEY = /^[A-Za-z0-9+/]{22}==$/
+const VERSION = '13'
+
+/** The request asks for a WebSocket: notes what it takes to give it one. `failed`: the app's code threw. */
+export function offerUpgrade(request: Request, failed: (cause: unknown) => void): void {
+  const key = request.headers.get('sec-websocket-key') ?? ''
+  if (request.method !== 'GET' || request.headers.get('sec-websocket-version') !== VERSION || !KEY.test(key))
+    return
+  upgradable.set(request, { key, failed, headers: new Headers(), socket: undefined })
+}
+
+/**
+ * Makes a WebSocket of a request that a `FetchHandler` got, as in Deno: the handler returns `response`, and `socket` is open then.
+ * `protocol`: the subprotocol, one of those that the request offers. Throws `TypeError` for a request that asks for no WebSocket, or
+ * that became one.
+ */
+export function upgradeWebSocket(
+  request: Request,
+  options: { readonly protocol?: string } = {},
+): { readonly socket: AppWebSocket; readonly response: Response } {
+  const known = upgradable.get(request)
+  if (known === undefined) throw new TypeError('the request asks for no WebSocket, or is none of a tunnel')
+  if (known.socket !== undefined) throw new TypeError('the request has become a WebSocket already')
+  const { protocol = '' } = options
+  if (protocol !== '') known.headers.set('Sec-WebSocket-Protocol', protocol)
+  known.socket = new AppWebSocket<unknown>(undefined, protocol, undefined, known.failed)
+  // 101 is no status that every platform lets a Response have.
+  return { socket: known.socket, response: new Response(null, { status: 204 }) }
+}
+
+/** `handlers`: what sockets made by `upgrade` do; without any there are none. */
+export function handlerServer(handlers: WebSocketHandlers | undefined): HandlerServer {
+  return {
+    upgrade(request, { headers, data } = {}) {
+      if (handlers === undefined)
+        throw new TypeError('server.upgrade needs the option websocket: what the sockets do')
+      const known = upgradable.get(request)
+      if (known === undefined || known.socket !== undefined) return false
+      known.headers = new Headers(headers)
+      const protocol = known.headers.get('sec-websocket-protocol') ?? ''
+      known.socket = new AppWebSocket<unknown>(data, protocol, handlers, known.failed)
+      return true
+    },
+  }
+}
+
+/** The handler has answered: the socket that it made of the request, its answer sent; `undefined`: it made none. */
+export function takeUpgrade(request: Request, sink: HandlerSink): Switched | undefined {
+  const known = upgradable.get(request)
+  const { socket } = known ?? {}
+  if (known === undefined || socket === undefined) return undefined
+  upgradable.delete(request)
+  const accept = acceptKey(known.key, text => createHash('sha1').update(text).digest('base64'))
+  const lines = [...known.headers]
+    .filter(([name]) => !OWN.has(name))
+    .map(([name, value]) => `${name}: ${value}\r\n`)
+  sink.write(
+    Buffer.from(
+      `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: ${accept}\r\n${lines.join('')}\r\n`,
+      'latin1',
+    ),
+  )
+  socket.begin(sink)
+  return socket
+}
+
+/** Lines that the answer has once. */
+const OWN: ReadonlySet<string> = new Set([
+  'connection',
+  'upgrade',
+  'sec-websocket-accept',
+  'sec-websocket-extensions',
+  'content-length',
+  'transfer-encoding',
+])
