@@ -60,9 +60,8 @@ export class RedisTables implements DirectoryTables {
     const channel = `${this.#prefix}entries`
     const listener = (from: string, message: string): void => {
       if (from !== channel) return
-      // What the script writes.
-      const [table, key, text, changes] = JSON.parse(message) as [string, string, string, string]
-      heard(table, entryOf(key, text), Number(changes))
+      const written = writtenIn(message)
+      if (written !== undefined) heard(written.table, written.entry, written.changes)
     }
     this.#changes.on('message', listener)
     await this.#changes.subscribe(channel)
@@ -95,6 +94,19 @@ export class RedisTables implements DirectoryTables {
 
   async changes(): Promise<number> {
     return Number((await this.#commands.get(`${this.#prefix}changed`)) ?? 0)
+  }
+}
+
+/** `undefined`: no script of ours has written it. */
+function writtenIn(
+  message: string,
+): { readonly table: string; readonly entry: TableEntry; readonly changes: number } | undefined {
+  try {
+    const [table, key, text, changes] = JSON.parse(message) as readonly unknown[]
+    if (typeof table !== 'string' || typeof key !== 'string' || typeof text !== 'string') return undefined
+    return { table, entry: entryOf(key, text), changes: Number(changes) }
+  } catch {
+    return undefined
   }
 }
 

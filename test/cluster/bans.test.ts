@@ -69,6 +69,25 @@ function suite(directories: () => Promise<Directories>): void {
       expect(await untilAnswer(server, 'back.localhost', 'open')).toBeLessThan(1_000)
   })
 
+  test('what a stranger, or a newer server, writes into a table stops no server', async () => {
+    await using kept = await directories()
+    await using cluster = new TestCluster({}, kept.open)
+    const a = await cluster.server({ admin })
+    const { tables } = await kept.open()
+    const strange = ['x', 'null', '{}', '{"kind":"address","value":"999","reason":"","sinceMs":1}', '[1]']
+    const entries = strange.map((value, index) => ({ key: `${index}`, value, version: 1, untilMs: 0 }))
+    for (const table of ['bans', 'revocations', 'servers', 'used', 'answers', 'unknown'])
+      expect(await tables?.put(table, entries, 100)).toEqual(Array(5).fill('written'))
+    const b = await cluster.server({ admin })
+    const id = await ban(a, '192.0.2.1')
+    for (const server of [a, b]) {
+      while ((await askAdmin(server, '/bans')).body.bans.length < 1) await Bun.sleep(1)
+      expect((await askAdmin(server, '/bans')).body.bans).toMatchObject([{ id, value: '192.0.2.1' }])
+      expect((await askAdmin(server, '/nodes')).body.nodes).toHaveLength(2)
+    }
+    expect(cluster.errors).toEqual([])
+  })
+
   test('a tunnel that one server bans is taken back at the server that has it', async () => {
     await using kept = await directories()
     await using cluster = new TestCluster({}, kept.open)

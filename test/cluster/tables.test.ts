@@ -178,6 +178,23 @@ test('a full table says so; the entry is in force at its own server', async () =
   expect(keysOf(b.table)).toEqual(['one', 'two'])
 })
 
+test('what a listener throws is reported, and the other listeners hear; a version that is none is nothing', async () => {
+  const directory = new MemoryTables()
+  const [a, b] = [await serverOf(directory), await serverOf(directory)]
+  let heard = 0
+  b.table.onChange(() => {
+    throw new Error('broken')
+  })
+  b.table.onChange(() => heard++)
+  a.table.set('one', 'x', 0)
+  await a.table.send()
+  await directory.put('bans', [{ key: 'strange', value: 'x', version: Number.NaN, untilMs: 0 }], 100)
+  a.table.set('two', 'x', 0)
+  await a.table.send()
+  expect(keysOf(a.table)).toEqual(['one', 'two'])
+  expect([heard, b.errors.map(({ message }) => message)]).toEqual([2, ['broken', 'broken']])
+})
+
 test('whatever is cut, missed or lost, all servers have the same in the end', async () => {
   for (let round = 0; round < 50 * FUZZ; round++) {
     const seed = Number(process.env.LT_SEED ?? Math.floor(Math.random() * 1e9))

@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto'
 import type { Ban } from '../../operations.ts'
 import type { SharedTable } from '../cluster/shared-table.ts'
+import { objectIn } from '../cluster/table-text.ts'
 import { isNetwork } from './networks.ts'
 
 /** Ids are numbers that an operator can read out: 12 digits. */
@@ -49,10 +50,11 @@ function textOf({ kind, value, reason, sinceMs }: Omit<Ban, 'id'>): string {
   return JSON.stringify({ kind, value, reason, sinceMs })
 }
 
-/** `undefined`: a newer server has written it, of a kind that this one does not know. */
+/** `undefined`: it is none that this server knows. */
 function banOf(id: number, text: string, untilMs: number): Ban | undefined {
-  // What `textOf` of another server has made.
-  const { kind, value, reason, sinceMs } = JSON.parse(text) as Ban
-  if (kind !== 'tunnel' && (kind !== 'address' || !isNetwork(value))) return undefined
+  const { kind, value, reason, sinceMs } = objectIn(text) ?? {}
+  if (typeof value !== 'string' || typeof reason !== 'string' || typeof sinceMs !== 'number') return undefined
+  if (!Number.isSafeInteger(id) || (kind !== 'tunnel' && (kind !== 'address' || !isNetwork(value))))
+    return undefined
   return { id, kind, value, reason, sinceMs, ...(untilMs !== 0 && { untilMs }) }
 }

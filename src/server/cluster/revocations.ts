@@ -2,6 +2,7 @@
 
 import type { KeptToken, TokenStore } from '../../tokens.ts'
 import type { SharedTable } from './shared-table.ts'
+import { objectIn } from './table-text.ts'
 
 /** How often the store is looked at: another process may have taken a token back. */
 const LOOK_MS = 500
@@ -103,9 +104,9 @@ export class Revocations {
     const seen = new Set<string>()
     let last = hash
     for (let text = this.#table.get(last); text !== undefined; text = this.#table.get(last)) {
-      // What `look` of another server has made.
-      const { next } = JSON.parse(text) as Revocation
-      if (next === '' || seen.has(next)) return ''
+      // That it is there means that the token is taken back, whatever it says.
+      const { next } = objectIn(text) ?? {}
+      if (typeof next !== 'string' || next === '' || seen.has(next)) return ''
       seen.add(next)
       last = next
     }

@@ -2,6 +2,7 @@
 
 import type { ServerStats } from '../stats.ts'
 import type { SharedTable } from './shared-table.ts'
+import { objectIn } from './table-text.ts'
 
 /** What a server was doing when it reported last, at most 10 s ago. */
 export interface ServerReport {
@@ -55,9 +56,11 @@ export class Roster {
   reportOf(node: string): ServerReport | undefined {
     // This one knows better than its last report.
     if (node === this.#node) return reportOf(this.#stats())
-    const text = this.#table.get(node)
-    // What `#report` of another server has made.
-    return text === undefined ? undefined : (JSON.parse(text) as ServerReport)
+    const { version, ...counts } = objectIn(this.#table.get(node)) ?? {}
+    const { uptimeSeconds, clients, tunnels, requests, pending } = counts
+    if (typeof version !== 'string' || !isCount(uptimeSeconds) || !isCount(clients)) return undefined
+    if (!isCount(tunnels) || !isCount(requests) || !isCount(pending)) return undefined
+    return { version, uptimeSeconds, clients, tunnels, requests, pending }
   }
 
   #report(untilMs: number): void {
@@ -76,3 +79,5 @@ function reportOf(stats: ServerStats): ServerReport {
     pending: pendingResponses,
   }
 }
+
+const isCount = (value: unknown): value is number => typeof value === 'number'

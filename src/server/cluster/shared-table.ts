@@ -104,6 +104,8 @@ export class SharedTable {
   hear(entries: readonly TableEntry[]): void {
     let hasChanged = false
     for (const entry of entries) {
+      // It would be the version of all that follows.
+      if (!Number.isSafeInteger(entry.version)) continue
       const own = this.#entries.get(entry.key)
       this.#highestVersion = Math.max(this.#highestVersion, entry.version)
       if (own !== undefined && own.version > entry.version) continue
@@ -113,7 +115,17 @@ export class SharedTable {
       this.#entries.set(entry.key, entry)
       hasChanged = true
     }
-    if (hasChanged) for (const changed of this.#listeners) changed()
+    if (hasChanged) this.#tell()
+  }
+
+  /** Entries come from a connection: whatever they lead to, it goes on. */
+  #tell(): void {
+    for (const changed of this.#listeners)
+      try {
+        changed()
+      } catch (cause) {
+        this.#failed(cause instanceof Error ? cause : new Error(String(cause)))
+      }
   }
 
   /** Takes over what the directory has, and gives it what it does not have. */
