@@ -361,6 +361,7 @@ describeWith(['chromium'], 'in a browser', () => {
     const stranger = await context.newPage()
     await stranger.goto(`${base}#wrong`)
     await stranger.getByText('no valid token').waitFor()
+    await stranger.getByText('its token is behind the #').waitFor()
     await stranger.close()
     await client.disconnect()
     await page.getByText('connection lost, trying again').waitFor()

@@ -33,6 +33,10 @@ const VERDICTS = {
   different: 'The answer is different.',
 } as const
 
+/** What is shown, unless another one was chosen a moment ago. */
+const chosen = (): ExchangeDetail | undefined =>
+  detail.value?.id === selectedId.value ? detail.value : undefined
+
 /** Says what failed in one line. */
 async function attempt(work: () => Promise<void>): Promise<void> {
   try {
@@ -44,16 +48,13 @@ async function attempt(work: () => Promise<void>): Promise<void> {
 
 /** `resign`: as `ReplayRequest` has it. */
 export function replay(edit?: Edit, times = 1, resign?: boolean): Promise<void> {
-  const original = detail.value
+  const id = selectedId.value ?? 'latest'
   return attempt(async () => {
-    if (original === undefined || original.replayable !== true) {
-      if (edit === undefined) throw new Error('This exchange cannot be sent again.')
-    }
-    const { replays } = await api.replay(original?.id ?? 'latest', edit, times, resign)
+    const { replays } = await api.replay(id, edit, times, resign)
     const last = replays.at(-1)
     if (last === undefined) return
     select(last.exchange.id)
-    otherId.value = original?.id
+    otherId.value = last.exchange.replayOf
     toast.value = `${times > 1 ? `Sent ${times} times. ` : ''}${VERDICTS[last.verdict]}`
   })
 }
@@ -79,7 +80,7 @@ export function saveBody(id: string, side: Side): Promise<void> {
 }
 
 export function togglePin(): Promise<void> {
-  const { value } = detail
+  const value = chosen()
   return attempt(async () => {
     if (value !== undefined) await api.pin(value.id, !value.isPinned)
   })
@@ -110,7 +111,7 @@ export function clear(filter: string): Promise<void> {
 
 /** The exchange that it repeats, else the one before with the same method and path. */
 export function compare(): void {
-  const { value } = detail
+  const value = chosen()
   if (value === undefined) return
   const isLike = (row: { id: string; method: string; path: string }) =>
     row.method === value.method && row.path === value.path && Number(row.id) < Number(value.id)
@@ -128,5 +129,5 @@ export function move(by: number): void {
 }
 
 export const openEditor = (): void => {
-  if (detail.value?.request !== undefined) dialog.value = 'edit'
+  if (chosen()?.request !== undefined) dialog.value = 'edit'
 }

@@ -79,7 +79,8 @@ export function Body({
       </header>
       {keptBytes < totalBytes && (
         <p class="note" role="note">
-          {bytes(keptBytes)} of {bytes(totalBytes)} are kept: it cannot be sent again as it was.
+          {bytes(keptBytes)} of {bytes(totalBytes)} are kept
+          {side === 'request' ? ': it cannot be sent again as it was.' : '.'}
         </p>
       )}
       {content.value?.fault !== undefined && (

@@ -296,7 +296,9 @@ function Timing({ times: { requestMs, waitingMs, appMs, transferMs, totalMs } }:
               </span>
             ),
         )}
-        <span class="phase">in all {duration(totalMs)}</span>
+        <span class="phase">
+          in all {duration(totalMs === undefined ? undefined : totalMs + (waitingMs ?? 0))}
+        </span>
       </p>
     </div>
   )

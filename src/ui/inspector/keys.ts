@@ -20,7 +20,7 @@ export const KEYS: readonly Key[] = [
   { keys: ['Home'], meaning: 'newest', press: () => select(rows.value[0]?.id) },
   { keys: ['End'], meaning: 'oldest', press: () => void selectOldest() },
   { keys: ['/'], meaning: 'filter', press: () => focus('#filter') },
-  { keys: ['r'], meaning: 'replay', press: () => void replay() },
+  { keys: ['r'], meaning: 'replay, without a choice the newest', press: () => void replay() },
   { keys: ['e'], meaning: 'edit and replay', press: openEditor },
   { keys: ['d'], meaning: 'compare answers', press: compare },
   { keys: ['c'], meaning: 'copy as curl', press: () => void copyAs('curl') },

@@ -63,6 +63,12 @@ export function Status({ row }: { readonly row: ExchangeRow }) {
 
 function Empty() {
   if (connection.value === 'loading') return <p class="empty">Loading…</p>
+  if (connection.value === 'refused')
+    return (
+      <p class="empty">
+        Open the address that the terminal shows: its token is behind the #, and new with each start.
+      </p>
+    )
   if (filter.value !== '')
     return (
       <p class="empty">
