@@ -1,104 +1,25 @@
 // Origin as a function: requests go straight to a `fetch` handler, without a port and without a socket.
 
-import { TunnelError } from '../../errors.ts'
-import { type Handler, HandlerConnection, type HandlerSink } from '../../http/handler.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { FetchHandler } from '../options.ts'
 import type { Origin } from '../origin.ts'
 import type { WebSocketHandlers } from './app-websocket.ts'
-import { handlerServer, offerUpgrade, takeUpgrade } from './upgrades.ts'
 
 export class HandlerOrigin implements Origin {
   readonly label: string
   readonly url = 'http://localhost'
-  readonly #fetch: Handler
+  readonly #fetch: FetchHandler
+  readonly #websocket: WebSocketHandlers | undefined
 
   constructor(fetch: FetchHandler, label = 'fetch handler', websocket?: WebSocketHandlers) {
-    const server = handlerServer(websocket)
-    this.#fetch = request => fetch(request, server)
+    this.#fetch = fetch
     this.label = label
+    this.#websocket = websocket
   }
 
-  connect(handler: SocketHandler): Promise<Socket> {
-    return Promise.resolve(new HandlerSocket(this.#fetch, handler))
-  }
-}
-
-/** The handler's end of a connection, in the shape of a socket. */
-class HandlerSocket implements Socket {
-  readonly remoteAddress = ''
-  readonly #connection: HandlerConnection
-  readonly #handler: SocketHandler
-  #isPaused = false
-  #isInputPaused = false
-  #isClosed = false
-
-  constructor(fetch: Handler, handler: SocketHandler) {
-    this.#handler = handler
-    let failure: TunnelError | undefined
-    const sink: HandlerSink = {
-      write: bytes => {
-        handler.received(bytes)
-        return !this.#isPaused
-      },
-      end: () => {
-        handler.ended()
-        this.#close()
-      },
-      terminate: () => this.#close(failure ?? new Error('the request was cut or malformed')),
-      pause: () => {
-        this.#isInputPaused = true
-      },
-      resume: () => {
-        this.#isInputPaused = false
-        handler.drained()
-      },
-    }
-    const failed = (cause: unknown, request: string) => {
-      // `String` of what is no Error may itself throw.
-      const reason = cause instanceof Error ? cause.message : `a ${typeof cause}`
-      const detail = `${request}: the fetch handler threw: ${reason}.`
-      failure = new TunnelError('HANDLER_FAILED', detail, { cause })
-    }
-    this.#connection = new HandlerConnection(fetch, sink, {
-      failed,
-      offers: request =>
-        offerUpgrade(request, cause => failed(cause, `WebSocket ${new URL(request.url).pathname}`)),
-      upgraded: takeUpgrade,
-    })
-  }
-
-  write(bytes: Uint8Array, start = 0, end: number = bytes.length): number {
-    if (this.#isClosed || this.#isInputPaused) return 0
-    this.#connection.received(bytes.subarray(start, end))
-    return end - start
-  }
-
-  end(): void {
-    if (!this.#isClosed) this.#connection.ended()
-  }
-
-  terminate(): void {
-    if (this.#isClosed) return
-    this.#isClosed = true
-    this.#connection.aborted()
-  }
-
-  endpoints(): undefined {}
-
-  pause(): void {
-    this.#isPaused = true
-  }
-
-  resume(): void {
-    if (!this.#isPaused) return
-    this.#isPaused = false
-    if (!this.#isClosed) this.#connection.drained()
-  }
-
-  #close(error?: Error): void {
-    if (this.#isClosed) return
-    this.#isClosed = true
-    this.#handler.closed(error)
+  async connect(handler: SocketHandler): Promise<Socket> {
+    // Not loaded for an app that has a port.
+    const { HandlerSocket } = await import('./handler-socket.ts')
+    return new HandlerSocket(this.#fetch, this.#websocket, handler)
   }
 }
