@@ -11,7 +11,7 @@ const argv = process.argv.slice(2)
 
 if (argv.length === 1 && (argv[0] === '--version' || argv[0] === '-V')) console.log(VERSION)
 else {
-  const { leaveFolderOut } = await import('../src/cli/folder-variables.ts')
+  const { leaveFolderOut } = await import('../src/cli/settings/folder-variables.ts')
   await leaveFolderOut()
   // Not before: what is loaded may look at the environment.
   const { main } = await import('../src/cli/main.ts')

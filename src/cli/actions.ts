@@ -22,9 +22,9 @@ import type { ShareSettings } from './commands/share.ts'
 import type { TokenSettings } from './commands/token.ts'
 import type { UpSettings } from './commands/up.ts'
 import type { OutputWish } from './output.ts'
-import { paletteFor } from './palette.ts'
 import type { Shell } from './program/completions.ts'
 import type { Run } from './run.ts'
+import { paletteFor } from './terminal/palette.ts'
 
 /** What a command line can ask for. */
 export interface Actions {
@@ -148,7 +148,7 @@ export function createActions({ start, write, log, stop, ended }: Stage): Action
 
 /** What the commands about logins work with. */
 async function desk(write: (text: string) => void): Promise<Desk> {
-  const { Logins } = await import('./logins.ts')
+  const { Logins } = await import('./settings/logins.ts')
   return {
     logins: new Logins(process.env),
     environment: process.env,

@@ -5,10 +5,10 @@ import { type Command, CommanderError } from 'commander'
 import { TunnelError } from '../errors.ts'
 import { withPages } from './documentation.ts'
 import { EXIT, exitCodeOf } from './exit-codes.ts'
-import { visible } from './format.ts'
 import type { Sink } from './output.ts'
 import type { ChosenOutput } from './outputs/choose.ts'
-import { paletteFor } from './palette.ts'
+import { visible } from './terminal/format.ts'
+import { paletteFor } from './terminal/palette.ts'
 import { COMMANDS, isBareWord, unknownWord } from './words.ts'
 
 export interface Failed {

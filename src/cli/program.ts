@@ -4,7 +4,6 @@ import { Command } from 'commander'
 import { VERSION } from '../version.ts'
 import type { Actions } from './actions.ts'
 import { DOCUMENTATION } from './documentation.ts'
-import { Flags } from './flags.ts'
 import { addAdminCommand } from './program/admin.ts'
 import { appOptions } from './program/app.ts'
 import { addCompletionsCommand } from './program/completions.ts'
@@ -22,6 +21,7 @@ import { addServiceCommand } from './program/service.ts'
 import { shareOptions, shareSettings } from './program/share.ts'
 import { addTokenCommands } from './program/token.ts'
 import { addUpCommand } from './program/up.ts'
+import { Flags } from './settings/flags.ts'
 
 export function createProgram(actions: Actions): Command {
   const program = new Command('localtunnels')

@@ -1,7 +1,7 @@
 // What a service manager is told to run: a unit of systemd, or a property list of launchd.
 
 import { TunnelError } from '../errors.ts'
-import { visible } from './format.ts'
+import { visible } from './terminal/format.ts'
 
 /** What is to run, whatever runs it. */
 export interface ServiceSettings {

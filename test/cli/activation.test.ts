@@ -2,7 +2,7 @@
 
 import { afterEach, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { passedDescriptors } from '../../src/cli/activation.ts'
+import { passedDescriptors } from '../../src/cli/server/activation.ts'
 import { TunnelClient, TunnelServer } from '../../src/index.ts'
 import { makeCertificate } from '../support/certificates.ts'
 import { eventually } from '../support/events.ts'

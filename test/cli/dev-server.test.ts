@@ -1,8 +1,8 @@
 // Recognising dev servers that refuse the public host. The apps here answer in the words of the real ones.
 
 import { afterEach, expect, test } from 'bun:test'
-import { explainRefusal } from '../../src/cli/dev-server.ts'
-import { looksRefused } from '../../src/cli/refused-host.ts'
+import { explainRefusal } from '../../src/cli/sharing/dev-server.ts'
+import { looksRefused } from '../../src/cli/sharing/refused-host.ts'
 
 const servers: Bun.Server<undefined>[] = []
 afterEach(async () => {

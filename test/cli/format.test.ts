@@ -1,8 +1,8 @@
 // Numbers and foreign text on a terminal.
 
 import { expect, test } from 'bun:test'
-import { cut, formatBytes, formatDuration, visible, visibleJson } from '../../src/cli/format.ts'
-import { approximateWidth } from '../../src/cli/width.ts'
+import { cut, formatBytes, formatDuration, visible, visibleJson } from '../../src/cli/terminal/format.ts'
+import { approximateWidth } from '../../src/cli/terminal/width.ts'
 
 test.each([
   [0, '0 B'],

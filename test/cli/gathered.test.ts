@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { PassThrough } from 'node:stream'
-import { GatheredSink } from '../../src/cli/gathered.ts'
+import { GatheredSink } from '../../src/cli/outputs/gathered.ts'
 
 /** Each write as it came. */
 class Log extends PassThrough {

@@ -1,7 +1,7 @@
 // What `localtunnels doctor` finds out about https: certificates of tunnels, and the port that leads there.
 
 import { expect, test } from 'bun:test'
-import { checkHttpPort, whyNoAnswer } from '../../src/cli/https-checks.ts'
+import { checkHttpPort, whyNoAnswer } from '../../src/cli/doctor/https-checks.ts'
 import { dialBun } from '../../src/sockets/bun.ts'
 import { makeCertificate } from '../support/certificates.ts'
 import { freePort } from '../support/ports.ts'

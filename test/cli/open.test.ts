@@ -4,7 +4,7 @@ import { expect, test } from 'bun:test'
 import { chmod, mkdtemp, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openInBrowser } from '../../src/cli/open.ts'
+import { openInBrowser } from '../../src/cli/terminal/open.ts'
 import { start } from './bin.ts'
 
 test.each(['javascript:alert(1)', 'file:///etc/passwd', '--version', ''])('%p is never opened', async url => {

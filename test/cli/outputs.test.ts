@@ -5,8 +5,8 @@ import type { CliEvent, Output, ReadyEvent, Sink } from '../../src/cli/output.ts
 import { JsonOutput } from '../../src/cli/outputs/json.ts'
 import { PlainOutput } from '../../src/cli/outputs/plain.ts'
 import { TerminalOutput } from '../../src/cli/outputs/terminal.ts'
-import { paletteFor } from '../../src/cli/palette.ts'
-import { Totals } from '../../src/cli/totals.ts'
+import { Totals } from '../../src/cli/sharing/totals.ts'
+import { paletteFor } from '../../src/cli/terminal/palette.ts'
 
 class Paper implements Sink {
   text = ''

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { loadPlugins } from '../../src/cli/plugin-files.ts'
+import { loadPlugins } from '../../src/cli/server/plugin-files.ts'
 import { ask } from '../support/ask.ts'
 
 let folder: string

@@ -3,7 +3,7 @@
 import { expect, test } from 'bun:test'
 import type { AddressInfo } from 'node:net'
 import { connect, createServer, type Socket } from 'node:net'
-import { watchPublicSide } from '../../src/cli/public-watch.ts'
+import { watchPublicSide } from '../../src/cli/sharing/public-watch.ts'
 import { TunnelClient, TunnelServer } from '../../src/index.ts'
 import { eventually } from '../support/events.ts'
 

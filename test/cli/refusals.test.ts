@@ -2,7 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import type { CliEvent, Output } from '../../src/cli/output.ts'
-import { Refusals } from '../../src/cli/refusals.ts'
+import { Refusals } from '../../src/cli/server/refusals.ts'
 
 function recorded() {
   const events: CliEvent[] = []

@@ -1,7 +1,7 @@
 // Where the app is, in all the ways it can be said.
 
 import { expect, test } from 'bun:test'
-import { parseService, parseTarget, type TargetFlags } from '../../src/cli/target.ts'
+import { parseService, parseTarget, type TargetFlags } from '../../src/cli/settings/target.ts'
 import { TunnelError } from '../../src/errors.ts'
 
 const flags = (positional?: string, more: Partial<TargetFlags> = {}): TargetFlags => ({

@@ -1,7 +1,7 @@
 // The one way of dialling: what it calls an app that listens, for requests, checks and the watch alike.
 
 import { expect, test } from 'bun:test'
-import { isListening } from '../../src/cli/origin-watch.ts'
+import { isListening } from '../../src/cli/sharing/origin-watch.ts'
 import { dialBun } from '../../src/sockets/bun.ts'
 import { dial } from '../../src/sockets/dial.ts'
 import { dialNode } from '../../src/sockets/node.ts'

@@ -1,8 +1,8 @@
 // `localtunnels admin …`: what the operator asks of a server that runs, by its admin listener.
 
 import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
-import { type AdminAccess, keptAccess } from '../admin-listener.ts'
-import { widthOf } from '../width.ts'
+import { type AdminAccess, keptAccess } from '../server/admin-listener.ts'
+import { widthOf } from '../terminal/width.ts'
 
 /** One question, as it goes to the API. */
 export interface AdminSettings {

@@ -10,13 +10,13 @@ import {
   checkRuntime,
   checkServer,
   checkWay,
-} from '../checks.ts'
-import type { Destination } from '../destination.ts'
+} from '../doctor/checks.ts'
+import { checkHttpPort } from '../doctor/https-checks.ts'
 import { EXIT } from '../exit-codes.ts'
-import { visible } from '../format.ts'
-import { checkHttpPort } from '../https-checks.ts'
-import type { Palette } from '../palette.ts'
-import type { Target } from '../target.ts'
+import type { Destination } from '../settings/destination.ts'
+import type { Target } from '../settings/target.ts'
+import { visible } from '../terminal/format.ts'
+import type { Palette } from '../terminal/palette.ts'
 import type { ShareSettings } from './share.ts'
 
 export interface DoctorSettings {

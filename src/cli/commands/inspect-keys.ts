@@ -2,11 +2,11 @@
 
 import type { ExchangeRow, ReplayResult } from '../../client/inspect/exchange.ts'
 import { TunnelError } from '../../errors.ts'
-import { visible } from '../format.ts'
-import { InspectorSession } from '../inspector-session.ts'
-import { listenForKeys } from '../keys.ts'
-import { openInBrowser } from '../open.ts'
+import { InspectorSession } from '../captured/inspector-session.ts'
 import type { Run } from '../run.ts'
+import { visible } from '../terminal/format.ts'
+import { listenForKeys } from '../terminal/keys.ts'
+import { openInBrowser } from '../terminal/open.ts'
 
 /** Requests that have an answer, and could be sent again. */
 const LAST = new URLSearchParams({ filter: 'is:http,sse -is:refused -is:open', limit: '1' }).toString()

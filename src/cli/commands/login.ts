@@ -5,9 +5,9 @@ import { reach } from '../../client/reach.ts'
 import { serverOrigin } from '../../client/server-address.ts'
 import { TunnelError } from '../../errors.ts'
 import { EXIT } from '../exit-codes.ts'
-import { visible } from '../format.ts'
-import type { Logins } from '../logins.ts'
-import { askSecret, type Input, readLine } from '../secret-input.ts'
+import type { Logins } from '../settings/logins.ts'
+import { visible } from '../terminal/format.ts'
+import { askSecret, type Input, readLine } from '../terminal/secret-input.ts'
 
 /** From the dial to the server's verdict. */
 const VERIFY_TIMEOUT_MS = 5_000

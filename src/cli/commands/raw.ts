@@ -1,12 +1,12 @@
 // `localtunnels tcp <port>` and its like: a public address for a service that speaks something else than HTTP.
 
 import type { TunnelClientOptions } from '../../client/options.ts'
-import type { Destination } from '../destination.ts'
-import type { EmbeddedOptions } from '../embedded-server.ts'
 import type { ClientEnd, TunnelEnd } from '../ends.ts'
 import type { Run } from '../run.ts'
-import { share } from '../sharing.ts'
-import type { Target } from '../target.ts'
+import type { Destination } from '../settings/destination.ts'
+import type { Target } from '../settings/target.ts'
+import type { EmbeddedOptions } from '../sharing/embedded-server.ts'
+import { share } from '../sharing/sharing.ts'
 
 export interface RawSettings {
   readonly target: Target

@@ -2,13 +2,13 @@
 
 import type { Diff, Edit, ExchangeDetail, ExchangeRow, ReplayResult } from '../../client/inspect/exchange.ts'
 import { TunnelError } from '../../errors.ts'
-import { diffLines } from '../diff-lines.ts'
-import { editableText, editOf } from '../edited-request.ts'
-import { editText } from '../editor.ts'
+import { diffLines } from '../captured/diff-lines.ts'
+import { editableText, editOf } from '../captured/edited-request.ts'
+import { saveFixture } from '../captured/fixture.ts'
+import { InspectorSession } from '../captured/inspector-session.ts'
 import { EXIT } from '../exit-codes.ts'
-import { saveFixture } from '../fixture.ts'
-import { formatBytes, formatDuration, visible } from '../format.ts'
-import { InspectorSession } from '../inspector-session.ts'
+import { editText } from '../terminal/editor.ts'
+import { formatBytes, formatDuration, visible } from '../terminal/format.ts'
 
 interface Common {
   /** Of the session; `undefined`: the last started. */

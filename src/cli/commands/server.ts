@@ -10,26 +10,26 @@ import type { AccessLog } from '../../plugins/access-log.ts'
 import type { AdminUpgrade } from '../../server/admin/options.ts'
 import type { InboxOptions } from '../../server/inbox/options.ts'
 import type { TunnelServerOptions } from '../../server/options.ts'
-import { passedDescriptors } from '../activation.ts'
-import type { AdminListener } from '../admin-listener.ts'
-import { type CertificateSource, openSource, refuseSource } from '../certificate-source.ts'
 import { Changes } from '../changes.ts'
-import type { ClusterSource } from '../cluster-source.ts'
 import { withPages } from '../documentation.ts'
 import { createServer, type ServerEnd, withGuards } from '../ends.ts'
-import { notify } from '../notify.ts'
-import { isOpenToOthers } from '../open-server.ts'
-import type { LoadedPlugins } from '../plugin-files.ts'
-import { Refusals } from '../refusals.ts'
-import { describe, moreEvent, responseEvent, visitorEvent } from '../report.ts'
 import type { Run } from '../run.ts'
+import { passedDescriptors } from '../server/activation.ts'
+import type { AdminListener } from '../server/admin-listener.ts'
+import { type CertificateSource, openSource, refuseSource } from '../server/certificate-source.ts'
+import type { ClusterSource } from '../server/cluster-source.ts'
+import { notify } from '../server/notify.ts'
+import { isOpenToOthers } from '../server/open-server.ts'
+import type { LoadedPlugins } from '../server/plugin-files.ts'
+import { Refusals } from '../server/refusals.ts'
+import { type Succession, startSuccessor, successionOf } from '../server/successor.ts'
+import type { TokenSource } from '../server/token-source.ts'
+import { UsedLinksFile } from '../server/used-links.ts'
+import { describe, moreEvent, responseEvent, visitorEvent } from '../sharing/report.ts'
+import { Totals } from '../sharing/totals.ts'
 import { aborted } from '../stop.ts'
-import { type Succession, startSuccessor, successionOf } from '../successor.ts'
-import type { TokenSource } from '../token-source.ts'
-import { Totals } from '../totals.ts'
-import { UsedLinksFile } from '../used-links.ts'
-import type { Place } from '../workers.ts'
-import type { WorkersAdmin } from '../workers-admin.ts'
+import type { Place } from '../workers/workers.ts'
+import type { WorkersAdmin } from '../workers/workers-admin.ts'
 import { faultsError } from './config.ts'
 
 export interface ServeSettings {
@@ -141,12 +141,12 @@ async function placeIn(
   environment: Run['environment'],
 ): Promise<{ readonly place: Place | undefined } | undefined> {
   if (environment.LOCALTUNNELS_WORKER === undefined) return undefined
-  const { placeOf } = await import('../workers.ts')
+  const { placeOf } = await import('../workers/workers.ts')
   return { place: placeOf(environment) }
 }
 
 async function openPlace(place: Place): Promise<ClusterEnd> {
-  const { WorkerCluster } = await import('../worker-cluster.ts')
+  const { WorkerCluster } = await import('../workers/worker-cluster.ts')
   return WorkerCluster.open(place)
 }
 
@@ -156,7 +156,7 @@ async function serveByWorkers(
   succession: Succession | undefined,
   run: Run,
 ): Promise<void> {
-  const { Workers, sharedSockets, refuseUnshared, workersFolder } = await import('../workers.ts')
+  const { Workers, sharedSockets, refuseUnshared, workersFolder } = await import('../workers/workers.ts')
   const follower = file === undefined ? undefined : new Follower(file, flags, run)
   const given = follower === undefined ? flags : await follower.read()
   follower?.stop()
@@ -183,7 +183,7 @@ async function serveByWorkers(
 
 /** Its code is loaded for workers that have an admin listener. */
 async function prepareAdmin(config: AdminConfig, folder: string, run: Run): Promise<WorkersAdmin> {
-  const { WorkersAdmin } = await import('../workers-admin.ts')
+  const { WorkersAdmin } = await import('../workers/workers-admin.ts')
   return WorkersAdmin.prepare(config, folder, run)
 }
 
@@ -192,7 +192,7 @@ async function openCluster({ clusterOf }: ServerConfigOptions): Promise<ClusterS
   if (clusterOf === undefined) return undefined
   if (clusterOf.url === '')
     throw new TunnelError('OPTION_INVALID', '--peer-url is for a server with --cluster: give both.')
-  const { ClusterSource } = await import('../cluster-source.ts')
+  const { ClusterSource } = await import('../server/cluster-source.ts')
   return ClusterSource.open(clusterOf)
 }
 
@@ -204,7 +204,7 @@ async function openAdmin(
   place: Place | undefined,
 ): Promise<AdminListener | undefined> {
   if (adminListener === undefined) return undefined
-  const { AdminListener } = await import('../admin-listener.ts')
+  const { AdminListener } = await import('../server/admin-listener.ts')
   return place === undefined
     ? AdminListener.open(adminListener, environment, upgrade)
     : AdminListener.openInside(adminListener, environment, place)
@@ -216,7 +216,7 @@ async function openTokens(
   run: Run,
 ): Promise<TokenSource | undefined> {
   if (file === undefined) return undefined
-  const { TokenSource } = await import('../token-source.ts')
+  const { TokenSource } = await import('../server/token-source.ts')
   const { tokensFile } = await import('./token.ts')
   return TokenSource.open(file === true ? tokensFile(run.environment) : file, error =>
     run.output.event({ type: 'error', ...describe(error) }),
@@ -261,7 +261,7 @@ async function areLocalSockets(descriptors: readonly number[]): Promise<boolean>
 }
 
 async function loadPlugins(paths: readonly string[]): Promise<LoadedPlugins> {
-  return (await import('../plugin-files.ts')).loadPlugins(paths)
+  return (await import('../server/plugin-files.ts')).loadPlugins(paths)
 }
 
 /** Where the server has its names from, if not from itself. */
@@ -388,7 +388,7 @@ class Upgrade implements AdminUpgrade {
     this.#serving.resolve()
     const { stop, environment } = this.#run
     // Before its word: the answer may come at once.
-    const told = this.#isWorker ? (await import('../workers.ts')).toldByParent(stop) : undefined
+    const told = this.#isWorker ? (await import('../workers/workers.ts')).toldByParent(stop) : undefined
     if (this.#succession === undefined) notify('READY=1', environment)
     this.#succession?.serves()
     if (told !== undefined) return told

@@ -2,12 +2,12 @@
 
 import { existsSync } from 'node:fs'
 import type { TunnelClientOptions } from '../../client/options.ts'
-import type { Destination } from '../destination.ts'
-import { watchPublicSide } from '../public-watch.ts'
-import { looksRefused, type Seen } from '../refused-host.ts'
 import type { Run } from '../run.ts'
-import { pause, type Shared, share } from '../sharing.ts'
-import type { Target } from '../target.ts'
+import type { Destination } from '../settings/destination.ts'
+import type { Target } from '../settings/target.ts'
+import { watchPublicSide } from '../sharing/public-watch.ts'
+import { looksRefused, type Seen } from '../sharing/refused-host.ts'
+import { pause, type Shared, share } from '../sharing/sharing.ts'
 
 /** Pause between requests through the public side that did not come back. */
 const PROBE_PAUSE_MS = 500
@@ -105,11 +105,11 @@ function isWatched({ terminal, environment }: Run): boolean {
 async function offer(url: string, settings: ShareSettings, run: Run): Promise<void> {
   const notice = (code: string, message: string) => run.output.event({ type: 'notice', code, message })
   if (settings.isQrWanted) {
-    const { qrCode } = await import('../qr.ts')
+    const { qrCode } = await import('../terminal/qr.ts')
     run.output.block(`${qrCode(url)}\n`)
   }
   if (settings.isCopyWanted) {
-    const { clipboardSequence, copyWithTool } = await import('../clipboard.ts')
+    const { clipboardSequence, copyWithTool } = await import('../terminal/clipboard.ts')
     run.terminal?.(clipboardSequence(url))
     const isCopied = await copyWithTool(url, process.platform, run.environment)
     if (isCopied) notice('COPIED', 'copied to the clipboard')
@@ -121,7 +121,7 @@ async function offer(url: string, settings: ShareSettings, run: Run): Promise<vo
       )
   }
   if (!settings.isOpenWanted) return
-  const { openInBrowser } = await import('../open.ts')
+  const { openInBrowser } = await import('../terminal/open.ts')
   if (!(await openInBrowser(url, process.platform))) {
     notice('OPEN_FAILED', 'The browser was not opened: no program to open a URL (xdg-open) was found.')
   }
@@ -133,7 +133,7 @@ function lookAtRefusals({ client, run }: Shared, settings: ShareSettings): void 
   const explain = async (seen: Seen) => {
     const { url: origin } = settings.target
     if (origin === undefined || settings.client.hostHeader !== undefined) return
-    const { explainRefusal } = await import('../dev-server.ts')
+    const { explainRefusal } = await import('../sharing/dev-server.ts')
     const message = await explainRefusal(origin, client.getTunnelUrl(), seen)
     if (message === undefined || refusalsAsked > MAX_REFUSALS_ASKED) return
     // Said once.

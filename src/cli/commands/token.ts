@@ -6,8 +6,8 @@ import { TunnelError } from '../../errors.ts'
 import { addToken, rotateToken, withoutHash } from '../../server/kept-tokens.ts'
 import { SqliteTokens } from '../../stores/sqlite-tokens.ts'
 import type { KeptToken, TokenScope, TokenStore } from '../../tokens.ts'
-import { formatDuration, visible } from '../format.ts'
-import { stateFolder } from '../state-folder.ts'
+import { stateFolder } from '../settings/state-folder.ts'
+import { formatDuration, visible } from '../terminal/format.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 

@@ -1,7 +1,7 @@
 // What an agent reads: our own words, and behind them what was captured, marked as the words of strangers, in 20 KB at most.
 
 import { randomBytes } from 'node:crypto'
-import { visibleJson } from '../format.ts'
+import { visibleJson } from '../terminal/format.ts'
 import type { Reply } from './tool.ts'
 
 /** Of one answer, in bytes of UTF-8: it becomes part of what the agent's model reads. */

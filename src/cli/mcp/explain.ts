@@ -2,7 +2,7 @@
 
 import type { ExchangeDetail, ExchangeRow } from '../../client/inspect/exchange.ts'
 import { ERRORS } from '../../errors.ts'
-import { formatBytes, formatDuration } from '../format.ts'
+import { formatBytes, formatDuration } from '../terminal/format.ts'
 
 /** An answer that took longer is worth a word. */
 const SLOW_MS = 1_000

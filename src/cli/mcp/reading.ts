@@ -2,8 +2,8 @@
 
 import type { Diff, ExchangeDetail, ExchangeRow, Frame, Session } from '../../client/inspect/exchange.ts'
 import { TunnelError } from '../../errors.ts'
-import { diffLines } from '../diff-lines.ts'
-import type { InspectorSession } from '../inspector-session.ts'
+import { diffLines } from '../captured/diff-lines.ts'
+import type { InspectorSession } from '../captured/inspector-session.ts'
 import { bytesOf, cutAt } from './answer.ts'
 import { explained } from './explain.ts'
 import { redacted, redactedValue } from './redact.ts'

@@ -2,9 +2,9 @@
 
 import type { TunnelClientOptions } from '../../client/options.ts'
 import { TunnelError } from '../../errors.ts'
-import type { Destination } from '../destination.ts'
-import { startEmbeddedServer } from '../embedded-server.ts'
 import { type ClientEnd, createClient, type ServerEnd, type TunnelEnd } from '../ends.ts'
+import type { Destination } from '../settings/destination.ts'
+import { startEmbeddedServer } from '../sharing/embedded-server.ts'
 import type { Tool } from './tool.ts'
 
 /** Ports that an agent shares at once: more is a mistake of it. */

@@ -1,7 +1,7 @@
 // Which output a run has, and how many requests a second it shows one by one.
 
 import type { CliEvent, Output, OutputWish, Sink } from '../output.ts'
-import { paletteFor } from '../palette.ts'
+import { paletteFor } from '../terminal/palette.ts'
 import { BoundedOutput } from './bounded.ts'
 import { JsonOutput } from './json.ts'
 import { PlainOutput } from './plain.ts'

@@ -1,7 +1,7 @@
 // Output for programs: one JSON object a line.
 
-import { visibleJson } from '../format.ts'
 import type { CliEvent, Output, Sink } from '../output.ts'
+import { visibleJson } from '../terminal/format.ts'
 
 export class JsonOutput implements Output {
   readonly #out: Sink

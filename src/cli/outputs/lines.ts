@@ -1,7 +1,6 @@
 // The lines that both outputs for humans print. Everything that came from elsewhere is made visible first.
 
 import { faultLine } from '../../config/fault.ts'
-import { count, cut, formatBytes, formatDuration, formatTime, visible } from '../format.ts'
 import type {
   CliEvent,
   MoreEvent,
@@ -10,8 +9,9 @@ import type {
   UpgradedEvent,
   VisitorDisconnectedEvent,
 } from '../output.ts'
-import type { Palette } from '../palette.ts'
-import { widthOf } from '../width.ts'
+import { count, cut, formatBytes, formatDuration, formatTime, visible } from '../terminal/format.ts'
+import type { Palette } from '../terminal/palette.ts'
+import { widthOf } from '../terminal/width.ts'
 
 /** UTF-16 units that a column may be made of: what is longer is cut before it is looked at. */
 const MAX_UNITS = 4

@@ -1,8 +1,8 @@
 // Output for pipes and log files: the URL alone on stdout, everything else as lines on stderr.
 
-import { cut, formatTime, visible } from '../format.ts'
 import type { CliEvent, ListeningEvent, Output, Sink } from '../output.ts'
-import type { Palette } from '../palette.ts'
+import { cut, formatTime, visible } from '../terminal/format.ts'
+import type { Palette } from '../terminal/palette.ts'
 import { connectionLine, eventText, responseLine, totalsLine, upgradedLine } from './lines.ts'
 
 /** A log has no width, but a target may have 16 KB. */

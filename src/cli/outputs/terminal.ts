@@ -9,9 +9,9 @@
 // No full screen and no cursor addressing: what scrolled up can be read and copied, and a crash leaves a usable shell.
 
 import { VERSION } from '../../version.ts'
-import { count, cut, formatDuration, visible, wrapped } from '../format.ts'
 import type { CliEvent, ListeningEvent, Output, ReadyEvent, ServiceEvent, Sink } from '../output.ts'
-import type { Palette } from '../palette.ts'
+import { count, cut, formatDuration, visible, wrapped } from '../terminal/format.ts'
+import type { Palette } from '../terminal/palette.ts'
 import { connectionLine, eventText, responseLine, totalsLine, upgradedLine } from './lines.ts'
 
 /** Services of one file are granted within this time, unless the server is far away: then each is shown as it comes. */

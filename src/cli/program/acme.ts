@@ -3,7 +3,7 @@
 import { Option } from 'commander'
 import type { AcmeSettings } from '../../config/server-config.ts'
 import { TunnelError } from '../../errors.ts'
-import type { Flags } from '../flags.ts'
+import type { Flags } from '../settings/flags.ts'
 import { readAuthority, repeatable } from './values.ts'
 
 export function acmeOptions(): Option[] {

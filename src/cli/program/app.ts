@@ -2,8 +2,8 @@
 
 import { Option } from 'commander'
 import { TunnelError } from '../../errors.ts'
-import type { Flags } from '../flags.ts'
-import { parseTarget, type Target } from '../target.ts'
+import type { Flags } from '../settings/flags.ts'
+import { parseTarget, type Target } from '../settings/target.ts'
 import { isBareWord, unknownWord } from '../words.ts'
 import { connectionOptions } from './connection.ts'
 

@@ -4,9 +4,9 @@ import { Option } from 'commander'
 import { TunnelError } from '../../errors.ts'
 import type { LoginSettings } from '../commands/login.ts'
 import type { ShareSettings } from '../commands/share.ts'
-import { destinationOf } from '../destination.ts'
-import type { Flags } from '../flags.ts'
-import { Logins } from '../logins.ts'
+import { destinationOf } from '../settings/destination.ts'
+import type { Flags } from '../settings/flags.ts'
+import { Logins } from '../settings/logins.ts'
 import { readAuthority, readKey } from './values.ts'
 
 export function connectionOptions(insecure: string): Option[] {

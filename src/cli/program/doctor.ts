@@ -2,7 +2,7 @@
 
 import type { Command } from 'commander'
 import type { Actions } from '../actions.ts'
-import { Flags } from '../flags.ts'
+import { Flags } from '../settings/flags.ts'
 import { appOptions, targetOf } from './app.ts'
 import { connection } from './connection.ts'
 import { jsonOption } from './printing.ts'

@@ -4,7 +4,7 @@ import { Option } from 'commander'
 import { parseDuration } from '../../config/quantity.ts'
 import { TunnelError } from '../../errors.ts'
 import type { GuardOptions } from '../../guard.ts'
-import type { Flags } from '../flags.ts'
+import type { Flags } from '../settings/flags.ts'
 
 /** Those that tunnels of every kind have. */
 export function wallOptions(repeatable: (flags: string, text: string) => Option): Option[] {

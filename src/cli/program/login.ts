@@ -2,7 +2,7 @@
 
 import type { Command } from 'commander'
 import type { Actions } from '../actions.ts'
-import { Flags } from '../flags.ts'
+import { Flags } from '../settings/flags.ts'
 import { connectionOptions, way } from './connection.ts'
 
 export function addLoginCommands(program: Command, actions: Actions): void {

@@ -3,7 +3,7 @@
 import { Option } from 'commander'
 import { TunnelError } from '../../errors.ts'
 import { isValidSubdomain } from '../../names.ts'
-import type { Flags } from '../flags.ts'
+import type { Flags } from '../settings/flags.ts'
 import { repeatable } from './values.ts'
 
 export function subdomainOption(standard: string): Option {

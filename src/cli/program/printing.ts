@@ -1,8 +1,8 @@
 // Flags about what is printed, which every command that runs has.
 
 import { Option } from 'commander'
-import type { Flags } from '../flags.ts'
 import type { OutputWish } from '../output.ts'
+import type { Flags } from '../settings/flags.ts'
 import { wholeNumber } from './values.ts'
 
 export const QUIET_OPTION = 'no lines for requests, connections and clients'

@@ -2,7 +2,7 @@
 
 import { type Command, Option } from 'commander'
 import type { Actions } from '../actions.ts'
-import { Flags } from '../flags.ts'
+import { Flags } from '../settings/flags.ts'
 import { timeOf } from './guard.ts'
 import { wholeNumber } from './values.ts'
 

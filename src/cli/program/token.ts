@@ -6,7 +6,7 @@ import { TunnelError } from '../../errors.ts'
 import type { TokenScope } from '../../tokens.ts'
 import type { Actions } from '../actions.ts'
 import type { TokenSettings } from '../commands/token.ts'
-import { Flags } from '../flags.ts'
+import { Flags } from '../settings/flags.ts'
 import { rateOf, timeOf } from './guard.ts'
 import { repeatable, wholeNumber } from './values.ts'
 

@@ -2,7 +2,7 @@
 
 import { type Command, Option } from 'commander'
 import type { Actions } from '../actions.ts'
-import { Flags } from '../flags.ts'
+import { Flags } from '../settings/flags.ts'
 import { localOption } from './connection.ts'
 import { jsonOption, logRateOption, outputWish, quietOption } from './printing.ts'
 

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { Option } from 'commander'
 import { TunnelError } from '../../errors.ts'
-import type { Flags } from '../flags.ts'
+import type { Flags } from '../settings/flags.ts'
 
 export function repeatable(flags: string, description: string): Option {
   return new Option(flags, description).argParser((value: string, earlier: readonly string[] | undefined) => [

@@ -1,0 +1,46 @@
+// A captured request as a text for an editor, and what the user made of it. Masked values stay masks: they stand for what was sent.
+
+import type { Edit, ExchangeDetail } from '../../client/inspect/exchange.ts'
+import { TunnelError } from '../../errors.ts'
+
+const GUIDE = [
+  '# Edit, save and close: this is sent to the app. Lines that begin with # above the request are left out.',
+  '# An empty file sends nothing. •••••• stands for the secret that was sent. Lengths follow from the body.',
+]
+const KEPT_BODY = '# The body is not text, and stays as it is unless there is one below.'
+
+/** `body`: as sent; `undefined`: it is no text, or coded. */
+export function editableText({ request }: ExchangeDetail, body: string | undefined): string {
+  if (request === undefined) throw new TunnelError('REPLAY_IMPOSSIBLE')
+  const [first = ''] = request.head.split('\r\n', 1)
+  const fields = request.fields.map(({ name, value }) => `${name}: ${value}`)
+  const guide = body === undefined ? [...GUIDE, KEPT_BODY] : GUIDE
+  return [...guide, first.replace(/ HTTP\/1\.[01]$/, ''), ...fields, '', body ?? ''].join('\n')
+}
+
+/** Throws `OPTION_INVALID` for what is no request. The body is left out when it is the one that was there. */
+export function editOf(text: string, body: string | undefined): Edit {
+  const lines = text.replace(/^(?:#.*\r?\n)+/, '').split('\n')
+  const blank = lines.findIndex(line => line.trim() === '')
+  const head = (blank < 0 ? lines : lines.slice(0, blank)).map(line => line.replace(/\r$/, ''))
+  if (head.join('').trim() === '')
+    throw new TunnelError('OPTION_INVALID', 'The edited request is empty: nothing was sent.')
+  const [first = '', ...rest] = head
+  const [, method, path] = /^(\S+) (\S+)(?: HTTP\/1\.[01])?$/.exec(first.trim()) ?? []
+  if (method === undefined || path === undefined)
+    throw new TunnelError(
+      'OPTION_INVALID',
+      `"${first.slice(0, 100)}" is no method and path, as in: POST /hooks`,
+    )
+  const fields = rest.map(line => {
+    const colon = line.indexOf(':')
+    if (colon < 1)
+      throw new TunnelError('OPTION_INVALID', `"${line.slice(0, 100)}" is no field, as in: Name: value`)
+    return { name: line.slice(0, colon), value: line.slice(colon + 1).trim() }
+  })
+  const written = blank < 0 ? '' : lines.slice(blank + 1).join('\n')
+  // Editors end a file with a line end that the body may not have had.
+  const edited = body?.endsWith('\n') === true ? written : written.replace(/\n$/, '')
+  const isKept = edited === (body ?? '')
+  return { method, path, fields, ...(!isKept && { body: edited }) }
+}

@@ -1,0 +1,28 @@
+// A captured request as a file for tests: its head without secrets, and its body byte for byte.
+
+import { mkdir, writeFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import type { ExchangeDetail } from '../../client/inspect/exchange.ts'
+import { TunnelError } from '../../errors.ts'
+import type { InspectorSession } from './inspector-session.ts'
+
+/** Writes a new file; one that is there stays. Rejects with `BODY_CUT`, `REPLAY_IMPOSSIBLE` or `OPTION_INVALID`. */
+export async function saveFixture(
+  session: InspectorSession,
+  id: string,
+  file: string,
+): Promise<ExchangeDetail> {
+  if (!file.endsWith('.http')) throw new TunnelError('OPTION_INVALID', `${file} must end with .http.`)
+  const detail = await session.ask<ExchangeDetail>(`exchanges/${encodeURIComponent(id)}`)
+  if (detail.replayable !== true) throw new TunnelError(detail.replayable)
+  const bytes = await session.bytes(`exchanges/${detail.id}/as/http`)
+  try {
+    await mkdir(dirname(file), { recursive: true })
+    await writeFile(file, bytes, { flag: 'wx' })
+  } catch (cause) {
+    const isThere = cause instanceof Error && 'code' in cause && cause.code === 'EEXIST'
+    const what = isThere ? 'is there already' : `cannot be written: ${(cause as Error).message}`
+    throw new TunnelError('OPTION_INVALID', `${file} ${what}.`, { cause })
+  }
+  return detail
+}

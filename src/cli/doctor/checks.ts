@@ -1,0 +1,281 @@
+// The checks of `localtunnels doctor`. None rejects: whatever happens is a finding.
+
+import { lookup } from 'node:dns/promises'
+import { dialThrough } from '../../client/proxies/dial.ts'
+import { type ProxySettings, proxyChooser } from '../../client/proxy.ts'
+import { parseServer, type ServerAddress } from '../../client/server-address.ts'
+import { TunnelError } from '../../errors.ts'
+import { formatUrl, generateId } from '../../names.ts'
+import type { Dial } from '../../socket.ts'
+import { dial } from '../../sockets/dial.ts'
+import type { ShareSettings } from '../commands/share.ts'
+import { type ClientEnd, createClient } from '../ends.ts'
+import { EXIT, exitCodeOf } from '../exit-codes.ts'
+import type { Target } from '../settings/target.ts'
+import { accepts, isListening } from '../sharing/origin-watch.ts'
+import { askPage, type PageAnswer } from './control-page.ts'
+import { whyNoAnswer } from './https-checks.ts'
+
+export interface Check {
+  readonly verdict: 'ok' | 'fail' | 'note'
+  /** What was checked, one or two words. */
+  readonly what: string
+  readonly found: string
+  /** What to do. */
+  readonly fix?: string
+}
+
+const TIMEOUT_MS = 5_000
+/** Certificates and tokens with a date begin to fail somewhere here. */
+const MAX_CLOCK_SKEW_MS = 60_000
+
+export function checkRuntime(version: string): Check {
+  const machine = `${process.platform} ${process.arch}`
+  if (typeof Bun === 'undefined') {
+    const found = `localtunnels ${version}, Node ${process.versions.node}, ${machine}: a client only`
+    return { verdict: 'note', what: 'runtime', found, fix: 'A server needs Bun: https://bun.sh' }
+  }
+  const found = `localtunnels ${version}, Bun ${Bun.version}, ${machine}`
+  if (Bun.semver.satisfies(Bun.version, '>=1.4.0')) return { verdict: 'ok', what: 'runtime', found }
+  return { verdict: 'fail', what: 'runtime', found, fix: 'Bun 1.4 or newer is needed: bun upgrade' }
+}
+
+export function checkEnvironment(environment: Readonly<Record<string, string | undefined>>): Check {
+  const names = Object.keys(environment).filter(name => name.startsWith('TUNNEL_') || name === 'APP_NAME')
+  // A secret must not end up in a bug report.
+  const shown = names
+    .sort()
+    .map(name => (/TOKEN|PROXY/.test(name) ? `${name}=(set)` : `${name}=${environment[name]}`))
+  return { verdict: 'ok', what: 'environment', found: shown.join(' ') || 'no TUNNEL_ variable is set' }
+}
+
+/** What the doctor found out about the way to the server. */
+export interface Way {
+  readonly server: ServerAddress
+  readonly proxy: ProxySettings | undefined
+  readonly dial: Dial
+}
+
+/** The way to the server: which proxy, if any, and why not one that the environment names. */
+export function checkWay(
+  server: string,
+  options: ShareSettings['client'],
+  environment: Readonly<Record<string, string | undefined>>,
+): { readonly way?: Way; readonly checks: readonly Check[] } {
+  let address: ServerAddress
+  try {
+    address = parseServer(server, options)
+  } catch (error) {
+    return { checks: [{ verdict: 'fail', what: 'server', found: messageOf(error) }] }
+  }
+  try {
+    const choose = proxyChooser(options, environment)
+    const proxy = choose(address.address)
+    const way = { server: address, proxy, dial: dialThrough(choose, dial) }
+    return { way, checks: [proxyCheck(proxy, options, environment)] }
+  } catch (error) {
+    return { checks: [{ verdict: 'fail', what: 'proxy', found: messageOf(error) }] }
+  }
+}
+
+function proxyCheck(
+  proxy: ProxySettings | undefined,
+  options: ShareSettings['client'],
+  environment: Readonly<Record<string, string | undefined>>,
+): Check {
+  const variables = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'http_proxy', 'https_proxy', 'all_proxy']
+  const set = variables.filter(name => environment[name]).join(', ')
+  const what = 'proxy'
+  if (proxy !== undefined) {
+    const login = proxy.login === undefined ? 'without a login' : 'with a login'
+    const source = options.proxy ? '--proxy' : set
+    return { verdict: 'ok', what, found: `to the server through ${proxy.label}, ${login} (${source})` }
+  }
+  if (set === '') return { verdict: 'ok', what, found: 'none' }
+  const why =
+    options.proxy === undefined ? 'they or NO_PROXY leave this server out' : 'an empty --proxy says so'
+  return { verdict: 'note', what, found: `${set} set, but not used: ${why}` }
+}
+
+export async function checkApp(target: Target): Promise<readonly Check[]> {
+  const isUp = await isListening(target.dial)
+  if ('folder' in target.dial) {
+    if (isUp) return [{ verdict: 'ok', what: 'app', found: `${target.label} is a folder` }]
+    const fix = 'Build the app first, or check --serve.'
+    return [{ verdict: 'fail', what: 'app', found: `${target.label} is not a folder`, fix }]
+  }
+  const checks: Check[] = [
+    isUp
+      ? { verdict: 'ok', what: 'app', found: `${target.label} accepts connections` }
+      : {
+          verdict: 'fail',
+          what: 'app',
+          found: `nothing listens on ${target.label}`,
+          fix: 'Start the app, or check --port and --host.',
+        },
+  ]
+  if (!isUp || 'unix' in target.dial || target.dial.host !== 'localhost') return checks
+  const { port } = target.dial
+  // Dev servers listen on either family of `localhost`, depending on their runtime's version.
+  const families = await Promise.all(
+    ['127.0.0.1', '::1'].map(async host => ((await accepts({ host, port })) ? host : undefined)),
+  )
+  checks.push({ verdict: 'ok', what: 'app address', found: families.filter(Boolean).join(' and ') })
+  return checks
+}
+
+/** Name, TCP and HTTP of the server, its version and its clock. */
+export async function checkServer(way: Way): Promise<readonly Check[]> {
+  const { host: hostname = 'localhost', port } = way.server.address
+  const secure = way.server.isSecure
+  const url = formatUrl({ secure, hostname, ...(port !== undefined && { port }) })
+  if (way.proxy !== undefined && way.proxy.scheme !== 'socks5') {
+    const found = `${hostname} is for the proxy to resolve`
+    return [{ verdict: 'ok', what: 'server name', found }, ...(await checkStatus(way, url))]
+  }
+  try {
+    const { address: ip } = await lookup(hostname)
+    const found = `${hostname} is ${ip}`
+    return [{ verdict: 'ok', what: 'server name', found }, ...(await checkStatus(way, url))]
+  } catch {
+    const fix = 'Check --server for a typing error, and the DNS record of the server.'
+    return [{ verdict: 'fail', what: 'server name', found: `${hostname} cannot be resolved`, fix }]
+  }
+}
+
+async function checkStatus({ dial, server }: Way, url: string): Promise<readonly Check[]> {
+  try {
+    let answer = await askPage(dial, server, '/', TIMEOUT_MS)
+    let version = versionOf(answer)
+    // Servers of others, and ours of old, say it there.
+    if (version === undefined) {
+      answer = await askPage(dial, server, '/status', TIMEOUT_MS)
+      version = versionInStatus(answer)
+    }
+    if (version !== undefined) {
+      return [
+        { verdict: 'ok', what: 'server', found: `${url} answers, version ${version}` },
+        checkClock(answer),
+      ]
+    }
+    const found = `${url} answers ${answer.status}, but not as a tunnel server`
+    const fix = 'Check the address given with --server: something else answers there.'
+    return [{ verdict: 'fail', what: 'server', found, fix }]
+  } catch (error) {
+    return [
+      {
+        verdict: 'fail',
+        what: 'server',
+        found: `${url} does not answer: ${messageOf(error)}`,
+        ...fixOf(error),
+      },
+    ]
+  }
+}
+
+/** What the control host says to programs. */
+function versionOf({ body }: PageAnswer): string | undefined {
+  return /^localtunnels (\S+)\n$/.exec(body)?.[1]
+}
+
+function versionInStatus({ body }: PageAnswer): string | undefined {
+  try {
+    // Foreign JSON: only the field looked at below, and that is checked.
+    const { version } = JSON.parse(body) as { version?: unknown }
+    return typeof version === 'string' ? version : undefined
+  } catch {
+    return undefined // no JSON, or none with fields: something else answers
+  }
+}
+
+function fixOf(error: unknown): { readonly fix?: string } {
+  // What a proxy did comes with what to do about it.
+  if (error instanceof TunnelError) return {}
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  const isTls = /certificate|CERT|SSL|TLS/i.test(code + messageOf(error))
+  return {
+    fix: isTls
+      ? 'Renew the certificate of the server, name its authority with --ca, or accept it with --insecure.'
+      : 'Check the address and the firewall, or start the server: localtunnels server',
+  }
+}
+
+function checkClock(answer: PageAnswer): Check {
+  const date = Date.parse(answer.headers.get('date') ?? '')
+  if (Number.isNaN(date))
+    return { verdict: 'note', what: 'clock', found: 'not compared: the server sends no Date' }
+  // The header has whole seconds.
+  const skewMs = Math.abs(Date.now() - date)
+  const found = skewMs < 2_000 ? 'as the server' : `${Math.round(skewMs / 1_000)} s away from the server`
+  if (skewMs <= MAX_CLOCK_SKEW_MS) return { verdict: 'ok', what: 'clock', found }
+  const fix = 'Set the clock of this machine or of the server by NTP.'
+  return { verdict: 'fail', what: 'clock', found, fix }
+}
+
+/** The real thing: upgrade, registration, DNS of the new name, and a request through the public side. */
+export async function checkRoundTrip(
+  server: string,
+  options: ShareSettings['client'] & { readonly token: string },
+): Promise<readonly Check[]> {
+  const subdomain = `doctor-${generateId(8)
+    .toLowerCase()
+    .replace(/[^a-z0-9]/g, '0')}`
+  let client: Awaited<ReturnType<typeof createClient>>
+  try {
+    client = await createClient({
+      ...options,
+      server,
+      subdomain,
+      reconnect: false,
+      fetch: () => new Response('ok'),
+    })
+    await client.connect()
+  } catch (error) {
+    const code = error instanceof TunnelError ? `${error.code}: ` : ''
+    const fix = 'A proxy in front of the server must pass on WebSocket upgrades.'
+    // What the server said comes with what to do about it.
+    const isSaid = error instanceof TunnelError && exitCodeOf(error.code) === EXIT.refused
+    const found = code + messageOf(error)
+    return [{ verdict: 'fail', what: 'registration', found, ...(!isSaid && { fix }) }]
+  }
+  try {
+    const url = client.getTunnelUrl()
+    return [
+      { verdict: 'ok', what: 'registration', found: `WebSocket upgrade and registration work, got ${url}` },
+      await checkWildcard(new URL(url).hostname),
+      await checkProbe(client, options),
+    ]
+  } finally {
+    await client.disconnect()
+  }
+}
+
+async function checkWildcard(hostname: string): Promise<Check> {
+  const domain = hostname.slice(hostname.indexOf('.') + 1)
+  if (hostname.endsWith('localhost')) {
+    return { verdict: 'ok', what: 'DNS', found: `*.${domain} is this machine in every browser` }
+  }
+  try {
+    const { address } = await lookup(hostname)
+    return { verdict: 'ok', what: 'DNS', found: `*.${domain} is ${address}` }
+  } catch {
+    const fix = `Add a DNS record: *.${domain} with the address of the server (A, AAAA or CNAME ${domain}).`
+    return { verdict: 'fail', what: 'DNS', found: `*.${domain} cannot be resolved`, fix }
+  }
+}
+
+async function checkProbe(client: ClientEnd, options: ShareSettings['client']): Promise<Check> {
+  const isProven = await client.probe()
+  // It may be another one by now.
+  const url = client.getTunnelUrl()
+  if (isProven) return { verdict: 'ok', what: 'public side', found: `a request to ${url} came back` }
+  const why = await whyNoAnswer(dial, url, options)
+  const fix =
+    'Check DNS and firewall of the public side, --public-url of the server, and what it prints about certificates.'
+  const found = `no request to ${url} came back${why === undefined ? '' : `: ${why}`}`
+  return { verdict: 'fail', what: 'public side', found, fix }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,47 @@
+// The checks of `localtunnels doctor` for servers that visitors reach by https. None rejects.
+
+import { parseServer, type ServerTlsOptions } from '../../client/server-address.ts'
+import { unreachable } from '../../client/unreachable.ts'
+import type { Dial } from '../../socket.ts'
+import type { Check } from './checks.ts'
+import { askPage } from './control-page.ts'
+
+const TIMEOUT_MS = 5_000
+const HTTP_PORT = 80
+
+/** Whether http leads to https, and the checks of a certificate authority to the server: both come to port 80. */
+export async function checkHttpPort(dial: Dial, host: string, port: number = HTTP_PORT): Promise<Check> {
+  const what = 'http'
+  const url = `http://${host}${port === HTTP_PORT ? '' : `:${port}`}`
+  const fix = `Open port ${HTTP_PORT} and start the server with --http-port ${HTTP_PORT}: the checks of --acme come there, unless --acme-dns or --acme-challenge says otherwise.`
+  try {
+    const server = { address: { host, port }, host, isSecure: false }
+    const { status, headers } = await askPage(dial, server, '/', TIMEOUT_MS)
+    const location = headers.get('location') ?? ''
+    if (status >= 301 && status <= 308 && location.startsWith('https://'))
+      return { verdict: 'ok', what, found: `${url} leads to ${new URL(location).origin}` }
+    return { verdict: 'note', what, found: `${url} answers ${status}, and does not lead to https`, fix }
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    return { verdict: 'note', what, found: `${url} does not answer: ${reason}`, fix }
+  }
+}
+
+/** Why no visitor gets an answer from this URL, as far as TLS and the way there say; `undefined`: one does. */
+export async function whyNoAnswer(
+  dial: Dial,
+  url: string,
+  options: ServerTlsOptions,
+): Promise<string | undefined> {
+  try {
+    const server = parseServer(new URL(url).origin, options)
+    try {
+      await askPage(dial, server, '/', TIMEOUT_MS)
+      return undefined
+    } catch (error) {
+      return unreachable(error, server).message
+    }
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error)
+  }
+}

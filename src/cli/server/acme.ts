@@ -1,0 +1,157 @@
+// Certificates for `localtunnels server --acme`: what the command adds to the server's options, and what it tells of them.
+
+import { join } from 'node:path'
+import { namedDnsProvider } from '../../certificates/acme/dns/named.ts'
+import {
+  AcmeCertificates,
+  LETS_ENCRYPT,
+  LETS_ENCRYPT_STAGING,
+  type NameOwner,
+} from '../../certificates/acme.ts'
+import type { AcmeSettings, ServerConfigOptions } from '../../config/server-config.ts'
+import { TunnelError } from '../../errors.ts'
+import type { CertificateStore } from '../../store.ts'
+import { SqliteCertificates } from '../../stores/sqlite-certificates.ts'
+import type { Run } from '../run.ts'
+import { stateFolder } from '../settings/state-folder.ts'
+import { describe } from '../sharing/report.ts'
+import type { CertificateSource } from './certificate-source.ts'
+
+/** Where visitors and authorities look for https and for http. */
+const HTTPS_PORT = 443
+const HTTP_PORT = 80
+
+export class ServerAcme implements CertificateSource {
+  readonly #key: string
+  readonly #store: CertificateStore
+  readonly #certificates: AcmeCertificates
+
+  /** Rejects with `OPTION_INVALID`, or `CERTIFICATE_STORE_FAILED`. */
+  static async open(acme: AcmeSettings, options: ServerConfigOptions, run: Run): Promise<ServerAcme> {
+    if (options.tls !== undefined || options.tlsFiles !== undefined)
+      throw new TunnelError('OPTION_INVALID', '--acme orders certificates: leave out those of --tls-cert.')
+    if (acme.staging && acme.directory !== undefined)
+      throw new TunnelError(
+        'OPTION_INVALID',
+        "--acme-staging is Let's Encrypt's: it does not go with --acme-directory.",
+      )
+    if ((acme.keyId === undefined) !== (acme.hmacKey === undefined))
+      throw new TunnelError('OPTION_INVALID', '--acme-key-id and --acme-hmac-key belong together.')
+    if (options.domains === undefined)
+      throw new TunnelError('OPTION_INVALID', '--acme needs --domain: the name that leads to this server.')
+    const { domains } = options
+    const folder = stateFolder(run.environment)
+    if (folder === undefined)
+      throw new TunnelError(
+        'CERTIFICATE_STORE_FAILED',
+        'There is no folder for certificates: set XDG_STATE_HOME to one that this user may write to.',
+      )
+    const dns = acme.dns === undefined ? undefined : await namedDnsProvider(acme.dns, run.environment)
+    const directory = acme.directory ?? (acme.staging ? LETS_ENCRYPT_STAGING : LETS_ENCRYPT)
+    const own = new SqliteCertificates(join(folder, 'certificates.sqlite'), directory)
+    const store = await sharedStore(own, directory, options)
+    try {
+      return new ServerAcme(
+        acme,
+        options,
+        store,
+        new AcmeCertificates({
+          domains,
+          contact: [acme.email],
+          store,
+          directory,
+          challenge: acme.challenge ?? 'http-01',
+          ...(acme.ca !== undefined && { ca: acme.ca }),
+          ...(dns && { dns }),
+          ...(acme.resolvers && { resolvers: acme.resolvers }),
+          ...(acme.addresses && { addresses: acme.addresses }),
+          ...(acme.keyId !== undefined &&
+            acme.hmacKey !== undefined && { externalAccount: { keyId: acme.keyId, hmacKey: acme.hmacKey } }),
+        }),
+        run,
+      )
+    } catch (error) {
+      await store.close()
+      throw error
+    }
+  }
+
+  private constructor(
+    acme: AcmeSettings,
+    options: ServerConfigOptions,
+    store: CertificateStore,
+    certificates: AcmeCertificates,
+    { output }: Run,
+  ) {
+    this.#key = keyOf(acme, options)
+    this.#store = store
+    this.#certificates = certificates
+    certificates.on('issued', ({ names, notAfterMs, isRenewal }) =>
+      output.event({
+        type: 'notice',
+        code: isRenewal ? 'CERTIFICATE_RENEWED' : 'CERTIFICATE_ISSUED',
+        message: `Certificate for ${names.join(', ')}, until ${new Date(notAfterMs).toISOString()}.`,
+      }),
+    )
+    certificates.on('failed', ({ names, error, untilMs }) => {
+      const { message, ...rest } = describe(error)
+      const until = new Date(untilMs).toISOString()
+      output.event({
+        type: 'error',
+        ...rest,
+        message: `${names.join(', ')}: ${message} It is tried again at ${until}.`,
+      })
+    })
+    certificates.on('error', error => output.event({ type: 'error', ...describe(error) }))
+  }
+
+  /** For the server. Throws `OPTION_INVALID` for what cannot change while it runs. */
+  added(options: ServerConfigOptions): ServerConfigOptions {
+    if (options.acme === undefined || keyOf(options.acme, options) !== this.#key)
+      throw new TunnelError(
+        'OPTION_INVALID',
+        'acme, domains and http-port cannot change while the server runs: start it again for that.',
+      )
+    const { acme, port = HTTPS_PORT, ...rest } = options
+    const httpPort = acme.challenge === 'tls-alpn-01' ? options.httpPort : (options.httpPort ?? HTTP_PORT)
+    const certificates = this.#certificates
+    const source = { certificates, challenges: certificates }
+    return { ...rest, port, ...source, ...(httpPort !== undefined && { httpPort }) }
+  }
+
+  /** The server listens. */
+  start(server: NameOwner): Promise<void> {
+    return this.#certificates.start(server)
+  }
+
+  async stop(): Promise<void> {
+    await this.#certificates.stop()
+    await this.#store.close()
+  }
+}
+
+/** Servers of a cluster have theirs together, and each a copy. */
+async function sharedStore(
+  own: SqliteCertificates,
+  authority: string,
+  { clusterOf }: ServerConfigOptions,
+): Promise<CertificateStore> {
+  if (clusterOf === undefined || clusterOf.url === '') return own
+  const { RedisCertificates } = await import('../../directories/redis-certificates.ts')
+  const { CopiedCertificates } = await import('../../stores/copied-certificates.ts')
+  const { url, prefix, ca, secret } = clusterOf
+  const shared = await RedisCertificates.open({
+    url,
+    authority,
+    ...(prefix !== undefined && { prefix }),
+    ...(ca !== undefined && { ca }),
+    ...(secret !== undefined && { secret }),
+  }).catch(async error => {
+    await own.close()
+    throw error
+  })
+  return new CopiedCertificates(own, shared)
+}
+
+const keyOf = (acme: AcmeSettings, { domains, httpPort }: ServerConfigOptions): string =>
+  JSON.stringify([acme, domains, httpPort])

@@ -1,0 +1,25 @@
+// Sockets that listen already, as systemd passes them to a service (sd_listen_fds(3)): descriptors from 3 on.
+
+import { TunnelError } from '../../errors.ts'
+
+const FIRST = 3
+/** More ports than a server has. */
+const MOST = 65_536
+
+/**
+ * The descriptors that were passed to this process; none when they were meant for another. Takes the variables out of
+ * `environment`: the programs that this one starts have no such descriptors. Throws `LISTENERS_INVALID`.
+ */
+export function passedDescriptors(
+  environment: Record<string, string | undefined>,
+  pid: number,
+): readonly number[] {
+  const { LISTEN_PID, LISTEN_FDS } = environment
+  for (const name of ['LISTEN_PID', 'LISTEN_FDS', 'LISTEN_FDNAMES', 'LISTEN_PIDFDID'])
+    delete environment[name]
+  if (LISTEN_FDS === undefined || LISTEN_PID !== String(pid)) return []
+  const count = Number(LISTEN_FDS)
+  if (!/^\d+$/.test(LISTEN_FDS) || count > MOST)
+    throw new TunnelError('LISTENERS_INVALID', `LISTEN_FDS "${LISTEN_FDS}" is not a number of sockets.`)
+  return Array.from({ length: count }, (_, at) => FIRST + at)
+}

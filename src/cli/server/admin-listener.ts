@@ -1,0 +1,123 @@
+// The admin listener of `localtunnels server`: its token, where it keeps things, and how the commands of this user find it.
+
+import { randomBytes } from 'node:crypto'
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { AdminConfig } from '../../config/server-config.ts'
+import { TunnelError } from '../../errors.ts'
+import type { AuditLog, OperationsStore } from '../../operations.ts'
+import type { AdminOptions, AdminUpgrade } from '../../server/admin/options.ts'
+import { openOperations } from '../../stores/open-operations.ts'
+import { stateFolder } from '../settings/state-folder.ts'
+import type { Place } from '../workers/workers.ts'
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** Where an admin listener is, and what opens it. */
+export interface AdminAccess {
+  readonly url: string
+  readonly token: string
+}
+
+export class AdminListener {
+  readonly options: AdminOptions
+  readonly #store: (OperationsStore & AuditLog) | undefined
+  readonly #environment: Environment
+  readonly #config: string
+
+  /** `undefined`: none is asked for. Without a token there is one for this start, which this user's commands find. */
+  static async open(
+    config: AdminConfig | undefined,
+    environment: Environment,
+    upgrade: AdminUpgrade,
+  ): Promise<AdminListener | undefined> {
+    if (config === undefined) return undefined
+    const path = storePath(config, environment)
+    const store = path === undefined ? undefined : await openOperations(path)
+    return new AdminListener(config, environment, store, { token: config.token ?? newToken(), upgrade })
+  }
+
+  /** Of a worker: a Unix socket, which the process that started it asks. */
+  static async openInside(
+    config: AdminConfig | undefined,
+    environment: Environment,
+    { number, folder }: Place,
+  ): Promise<AdminListener | undefined> {
+    if (config === undefined) return undefined
+    const store = await openOperations(storePath(config, environment) ?? join(folder, 'admin.db'))
+    const token = readFileSync(join(folder, MEMBER_TOKEN), 'utf8')
+    const socket = adminSocket(folder, number, process.pid)
+    return new AdminListener(config, environment, store, { token, socket })
+  }
+
+  private constructor(
+    config: AdminConfig,
+    environment: Environment,
+    store: (OperationsStore & AuditLog) | undefined,
+    besides: Pick<AdminOptions, 'token' | 'socket' | 'upgrade'>,
+  ) {
+    const { store: _path, ...given } = config
+    this.#config = JSON.stringify(config)
+    this.#environment = environment
+    this.#store = store
+    this.options = { ...given, ...besides, ...(store && { store, audit: store }) }
+  }
+
+  /** The server listens. Writes down where, for the commands. */
+  opened(url: string): void {
+    keepAccess(this.#environment, { url, token: this.options.token })
+  }
+
+  close(): void {
+    this.#store?.close()
+  }
+
+  /** Throws `OPTION_INVALID` for what cannot change while the server runs. */
+  check(config: AdminConfig | undefined): void {
+    if (config !== undefined && JSON.stringify(config) === this.#config) return
+    throw new TunnelError(
+      'OPTION_INVALID',
+      'admin cannot change while the server runs: start it again for that.',
+    )
+  }
+}
+
+/** In the folder of the workers: what the process that started them shows them. */
+export const MEMBER_TOKEN = 'admin-token'
+
+export function newToken(): string {
+  return randomBytes(24).toString('base64url')
+}
+
+/** Of the worker with this number and process. */
+export function adminSocket(folder: string, number: number, pid: number): string {
+  return join(folder, `admin-${number}-${pid}`)
+}
+
+function storePath(config: AdminConfig, environment: Environment): string | undefined {
+  const folder = stateFolder(environment)
+  return config.store ?? (folder && join(folder, 'admin.db'))
+}
+
+/** For the commands of this user. */
+export function keepAccess(environment: Environment, access: AdminAccess): void {
+  const folder = stateFolder(environment)
+  if (folder === undefined) return
+  const path = join(folder, 'admin.json')
+  writeFileSync(path, `${JSON.stringify(access)}\n`, { mode: 0o600 })
+  chmodSync(path, 0o600)
+}
+
+/** What the last server of this user wrote down; `undefined`: nothing. */
+export function keptAccess(environment: Environment): AdminAccess | undefined {
+  const folder = stateFolder(environment)
+  if (folder === undefined) return undefined
+  try {
+    const kept: unknown = JSON.parse(readFileSync(join(folder, 'admin.json'), 'utf8'))
+    if (typeof kept !== 'object' || kept === null || !('url' in kept) || !('token' in kept)) return undefined
+    const { url, token } = kept
+    return typeof url === 'string' && typeof token === 'string' ? { url, token } : undefined
+  } catch {
+    return undefined // not there, or not ours
+  }
+}

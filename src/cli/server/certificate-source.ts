@@ -1,0 +1,31 @@
+// Contract: where `localtunnels server` gets certificates from. Loaded when flags or a file ask for one.
+
+import type { ServerConfigOptions } from '../../config/server-config.ts'
+import { TunnelError } from '../../errors.ts'
+import type { ServerEnd } from '../ends.ts'
+import type { Run } from '../run.ts'
+
+export interface CertificateSource {
+  /** Options of the server with its certificates. Throws `OPTION_INVALID` for what cannot change while the server runs. */
+  added(options: ServerConfigOptions): ServerConfigOptions
+  /** The server listens. */
+  start(server: ServerEnd): Promise<void>
+  stop(): Promise<void>
+}
+
+/** `undefined`: the options name none. Rejects with what is wrong with it. */
+export async function openSource(
+  options: ServerConfigOptions,
+  run: Run,
+): Promise<CertificateSource | undefined> {
+  const { acme, tlsFiles } = options
+  if (acme !== undefined) return (await import('./acme.ts')).ServerAcme.open(acme, options, run)
+  if (tlsFiles === undefined) return undefined
+  return (await import('./certificate-files.ts')).CertificateFiles.open(tlsFiles, run)
+}
+
+/** For a server that began without a source. */
+export function refuseSource({ acme }: ServerConfigOptions): void {
+  if (acme === undefined) return
+  throw new TunnelError('OPTION_INVALID', 'acme begins with the server: start it again for that.')
+}

@@ -1,0 +1,50 @@
+// The cluster of `localtunnels server`: the Redis of its flags or file, opened once for all reloads.
+
+import type { ClusterConfig } from '../../config/server-config.ts'
+import type { RedisDirectory } from '../../directories/redis.ts'
+import { TunnelError } from '../../errors.ts'
+import type { ClusterOptions } from '../../server/cluster/options.ts'
+
+export class ClusterSource {
+  /** For the server. */
+  readonly options: ClusterOptions
+  readonly #directory: RedisDirectory
+  readonly #config: string
+
+  private constructor(directory: RedisDirectory, config: ClusterConfig) {
+    const { peerUrl, secret, whenUnreachable } = config
+    this.#directory = directory
+    this.#config = JSON.stringify(config)
+    this.options = {
+      directory,
+      ...(peerUrl !== undefined && { peerUrl }),
+      ...(secret !== undefined && { secret }),
+      ...(whenUnreachable !== undefined && { whenUnreachable }),
+    }
+  }
+
+  /** Throws `OPTION_INVALID`. That Redis does not answer is an error of the server that starts. */
+  static async open(config: ClusterConfig): Promise<ClusterSource> {
+    const { RedisDirectory } = await import('../../directories/redis.ts')
+    const { url, prefix, ca } = config
+    const directory = await RedisDirectory.open({
+      url,
+      ...(prefix !== undefined && { prefix }),
+      ...(ca !== undefined && { ca }),
+    })
+    return new ClusterSource(directory, config)
+  }
+
+  /** Throws `OPTION_INVALID` when a reload would have another cluster. */
+  check(next: ClusterConfig | undefined): void {
+    if (next === undefined || JSON.stringify(next) !== this.#config)
+      throw new TunnelError(
+        'OPTION_INVALID',
+        'cluster cannot change while the server runs: start it again for that.',
+      )
+  }
+
+  close(): void {
+    void this.#directory.close()
+  }
+}

@@ -1,0 +1,60 @@
+// Plugins that a server's configuration file names: modules of the operator, whose default export is a plugin or a list of them.
+
+import { pathToFileURL } from 'node:url'
+import { TunnelError } from '../../errors.ts'
+import type { Guard, Middleware, Observer } from '../../plugin.ts'
+
+/** As the options of a server have them. */
+export interface LoadedPlugins {
+  readonly guards: readonly Guard[]
+  readonly middlewares: readonly Middleware[]
+  readonly observers: readonly Observer[]
+}
+
+/** In their order. Rejects with `OPTION_INVALID` for a module that cannot be loaded, and for what is no plugin. */
+export async function loadPlugins(paths: readonly string[]): Promise<LoadedPlugins> {
+  const guards: Guard[] = []
+  const middlewares: Middleware[] = []
+  const observers: Observer[] = []
+  for (const path of paths)
+    for (const plugin of await pluginsOf(path)) {
+      let isAny = false
+      if (isGuard(plugin)) isAny = guards.push(plugin) > 0
+      if (isMiddleware(plugin)) isAny = middlewares.push(plugin) > 0
+      if (isObserver(plugin)) isAny = observers.push(plugin) > 0
+      if (!isAny)
+        throw invalid(
+          path,
+          'its default export is neither a guard (admit), a middleware (handle) nor an observer (began, answered, ended)',
+        )
+    }
+  return { guards, middlewares, observers }
+}
+
+async function pluginsOf(path: string): Promise<readonly unknown[]> {
+  let module: unknown
+  try {
+    module = await import(pathToFileURL(path).href)
+  } catch (cause) {
+    throw invalid(path, cause instanceof Error ? (cause.message.split('\n')[0] ?? '') : String(cause), cause)
+  }
+  const all =
+    typeof module === 'object' && module !== null && 'default' in module ? module.default : undefined
+  const list: readonly unknown[] = Array.isArray(all) ? all : [all]
+  return list
+}
+
+function hasFunction(plugin: unknown, names: readonly string[]): boolean {
+  if (typeof plugin !== 'object' || plugin === null) return false
+  // An instance of a class has its functions from there.
+  return names.some(name => typeof Reflect.get(plugin, name) === 'function')
+}
+
+const isGuard = (plugin: unknown): plugin is Guard => hasFunction(plugin, ['admit'])
+const isMiddleware = (plugin: unknown): plugin is Middleware => hasFunction(plugin, ['handle'])
+const isObserver = (plugin: unknown): plugin is Observer =>
+  hasFunction(plugin, ['began', 'answered', 'ended'])
+
+function invalid(path: string, what: string, cause?: unknown): TunnelError {
+  return new TunnelError('OPTION_INVALID', `The plugin ${path} cannot be used: ${what}.`, { cause })
+}

@@ -1,0 +1,124 @@
+// A server replaces itself: the program is started again with the sockets that listen, and this one leaves once that one serves.
+
+import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
+
+/** A program that does not serve by then is ended. */
+const START_TIMEOUT_MS = 30_000
+/** Says to a program that it is the new one. */
+const VARIABLE = 'LOCALTUNNELS_UPGRADE'
+
+type Environment = Record<string, string | undefined>
+
+/** What the new program says, once. */
+type Word = { readonly pid: number } | { readonly failed: string; readonly code: string }
+
+/** As it was at the start: an installed file may be replaced meanwhile, and its old name be gone. */
+const program = process.execPath.replace(/ \(deleted\)$/, '')
+
+/** A program that was started, and what came of it. */
+export interface Started {
+  readonly process: Bun.Subprocess
+  /** Its process number, once it serves. Rejects with why it does not, and then it is gone. */
+  readonly serving: Promise<number>
+  /** It has nothing under way and waits for the others. */
+  readonly idle: Promise<void>
+  /** It has served. */
+  readonly hasServed: () => boolean
+  /** With its exit code. */
+  readonly exited: Promise<number>
+}
+
+/** Starts this program again with these descriptors, as systemd would pass them. */
+export function startProgram(descriptors: readonly number[], environment: Environment): Started {
+  const { promise, resolve, reject } = Promise.withResolvers<number>()
+  const failed = (code: ErrorCode, why: string) => reject(new TunnelError(code, why))
+  const idle = Promise.withResolvers<void>()
+  let hasServed = false
+  const child = Bun.spawn({
+    // The number of a process is known in it only.
+    cmd: ['/bin/sh', '-c', 'LISTEN_PID=$$ exec "$@"', 'sh', ...commandLine()],
+    env: { ...environment, [VARIABLE]: '1', LISTEN_FDS: String(descriptors.length) },
+    stdio: ['inherit', 'inherit', 'inherit', ...descriptors],
+    ipc: message => {
+      const word: Partial<Record<string, unknown>> =
+        typeof message === 'object' && message !== null ? { ...message } : {}
+      if (typeof word.failed === 'string') return failed(codeOf(word.code), word.failed)
+      if (word.idle === true) idle.resolve()
+      if (word.pid === undefined) return
+      hasServed = true
+      resolve(child.pid)
+    },
+  })
+  const timer = setTimeout(
+    () => failed('UPGRADE_FAILED', `it did not serve within ${START_TIMEOUT_MS / 1_000} s.`),
+    START_TIMEOUT_MS,
+  )
+  void child.exited.then(code =>
+    failed('UPGRADE_FAILED', `it ended with exit code ${code}; what it printed says why.`),
+  )
+  const serving = promise.finally(() => {
+    clearTimeout(timer)
+    if (!hasServed) child.kill('SIGKILL')
+  })
+  return { process: child, serving, idle: idle.promise, hasServed: () => hasServed, exited: child.exited }
+}
+
+/**
+ * The program that is to replace this one. Resolves with its process number once it serves; rejects with `UPGRADE_FAILED` and why
+ * it does not, and then it is gone.
+ */
+export async function startSuccessor(
+  descriptors: readonly number[],
+  environment: Environment,
+  stop: AbortSignal,
+): Promise<number> {
+  try {
+    const started = startProgram(descriptors, environment)
+    const stopped = () => started.process.kill('SIGKILL')
+    stop.addEventListener('abort', stopped, { once: true })
+    const pid = await started.serving
+    stop.removeEventListener('abort', stopped)
+    started.process.disconnect()
+    started.process.unref()
+    return pid
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause)
+    throw new TunnelError('UPGRADE_FAILED', `The new program did not start: ${why}`, { cause })
+  }
+}
+
+function codeOf(code: unknown): ErrorCode {
+  return typeof code === 'string' && Object.hasOwn(ERRORS, code) ? (code as ErrorCode) : 'INTERNAL' // a key of ERRORS
+}
+
+/** This program again, with what it was given. */
+function commandLine(): readonly string[] {
+  const [, script = '', ...given] = process.argv
+  return Bun.isStandaloneExecutable ? [program, ...given] : [program, ...process.execArgv, script, ...given]
+}
+
+/** What a program tells the one that started it. */
+export interface Succession {
+  serves(): void
+  failed(error: unknown): void
+}
+
+/** `undefined`: nothing waits for this program. Takes the variable out of `environment`. */
+export function successionOf(environment: Environment): Succession | undefined {
+  if (environment[VARIABLE] === undefined || process.send === undefined) return undefined
+  delete environment[VARIABLE]
+  const say = (word: Word) => {
+    // The other program may be gone, which is nothing to fail for.
+    try {
+      process.send?.(word)
+    } catch {}
+  }
+  return {
+    serves: () => say({ pid: process.pid }),
+    failed: error =>
+      say({
+        failed: error instanceof Error ? error.message : String(error),
+        code: error instanceof TunnelError ? error.code : 'INTERNAL',
+      }),
+  }
+}

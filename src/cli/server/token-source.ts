@@ -1,0 +1,99 @@
+// The tokens of a server that are kept in a file: read when it starts, and again when another process changes them.
+
+import { randomBytes } from 'node:crypto'
+import type { TokenRule, TunnelServerOptions } from '../../server/options.ts'
+import type { KeptToken, TokenStore } from '../../tokens.ts'
+
+/** A token that was taken back opens nothing from then on, at most. */
+const LOOK_MS = 500
+/** How often it is written when tokens were used last. */
+const WRITE_MS = 30_000
+
+export class TokenSource {
+  /** The same file, for the admin API: what it changes is noticed as that of any other process is. */
+  readonly editable: TokenStore
+  readonly #store: TokenStore
+  readonly #failed: (error: Error) => void
+  readonly #used = new Map<string, number>()
+  #version: number
+  #timers: ReturnType<typeof setInterval>[] = []
+  #isFailing = false
+
+  private constructor(store: TokenStore, editable: TokenStore, failed: (error: Error) => void) {
+    this.#store = store
+    this.editable = editable
+    this.#failed = failed
+    this.#version = store.version()
+  }
+
+  /** Throws `OPTION_INVALID` when the file cannot be used. */
+  static async open(path: string, failed: (error: Error) => void): Promise<TokenSource> {
+    const { SqliteTokens } = await import('../../stores/sqlite-tokens.ts')
+    return new TokenSource(new SqliteTokens(path), new SqliteTokens(path), failed)
+  }
+
+  /** Those of the options, and those that are kept. */
+  tokens({ tokens = [] }: TunnelServerOptions): readonly (string | TokenRule)[] {
+    this.#version = this.#store.version()
+    const now = Date.now()
+    const kept = this.#store.list().filter(token => !isOver(token, now))
+    // A server without tokens is open to everybody. Nothing has this hash.
+    const nothing: TokenRule = { tokenHash: randomBytes(32).toString('hex') }
+    return [...tokens, ...kept.map(ruleOf), ...(tokens.length + kept.length === 0 ? [nothing] : [])]
+  }
+
+  /** Calls `changed` when the tokens are others than those that `tokens()` returned last. */
+  follow(changed: () => void): void {
+    let wasOver = this.#countOver()
+    const look = () => {
+      try {
+        const isOther = this.#store.version() !== this.#version
+        const over = this.#countOver()
+        const hasExpired = over !== wasOver
+        wasOver = over
+        this.#isFailing = false
+        if (isOther || hasExpired) changed()
+      } catch (error) {
+        // A file that is gone or locked is said once: the tokens stay as they are.
+        if (!this.#isFailing) this.#failed(error as Error)
+        this.#isFailing = true
+      }
+    }
+    this.#timers = [setInterval(look, LOOK_MS), setInterval(() => this.#write(), WRITE_MS)]
+    for (const timer of this.#timers) timer.unref()
+  }
+
+  used(name: string): void {
+    this.#used.set(name, Date.now())
+  }
+
+  close(): void {
+    for (const timer of this.#timers) clearInterval(timer)
+    this.#write()
+    this.#store.close()
+    this.editable.close()
+  }
+
+  #countOver(): number {
+    const now = Date.now()
+    return this.#store.list().filter(token => isOver(token, now)).length
+  }
+
+  #write(): void {
+    if (this.#used.size === 0) return
+    try {
+      this.#store.used(this.#used)
+      this.#used.clear()
+    } catch (error) {
+      this.#failed(error as Error)
+    }
+  }
+}
+
+function isOver({ expiresAtMs = Number.POSITIVE_INFINITY }: KeptToken, now: number): boolean {
+  return expiresAtMs <= now
+}
+
+function ruleOf({ name, hash, scope }: KeptToken): TokenRule {
+  return { ...scope, name, tokenHash: hash }
+}

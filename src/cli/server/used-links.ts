@@ -1,0 +1,34 @@
+// Links that work once and were used, kept in the state folder by `localtunnels server`.
+
+import { join } from 'node:path'
+import type { UsedLinks } from '../../store.ts'
+import { openUsedLinks } from '../../stores/open-used-links.ts'
+import { stateFolder } from '../settings/state-folder.ts'
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+export class UsedLinksFile {
+  readonly #environment: Environment
+  #opened: Promise<UsedLinks | undefined> | undefined
+
+  constructor(environment: Environment) {
+    this.#environment = environment
+  }
+
+  /** Opened with the first tunnel that has links. `undefined`: there is no state folder, so nothing outlives the server. */
+  readonly open = (): Promise<UsedLinks | undefined> => {
+    this.#opened ??= this.#open()
+    return this.#opened
+  }
+
+  async #open(): Promise<UsedLinks | undefined> {
+    const folder = stateFolder(this.#environment)
+    return folder === undefined ? undefined : openUsedLinks(join(folder, 'links.db'))
+  }
+
+  async close(): Promise<void> {
+    // One that could not be opened refused its tunnels, and has nothing to close.
+    const opened = await this.#opened?.catch(() => undefined)
+    opened?.close()
+  }
+}

@@ -1,0 +1,65 @@
+// Reads what commander parsed, and names each wrong value by the flag or variable that it came from.
+
+import type { Command } from 'commander'
+import { TunnelError } from '../../errors.ts'
+import type { Given } from './destination.ts'
+
+export class Flags {
+  readonly #command: Command
+
+  constructor(command: Command) {
+    this.#command = command
+  }
+
+  text(name: string): string | undefined {
+    // Every option that takes a value is declared as one string.
+    return this.#command.getOptionValue(name) as string | undefined
+  }
+
+  /** With where it came from. */
+  given(name: string): Given | undefined {
+    const text = this.text(name)
+    return text === undefined ? undefined : { text, isTyped: this.isTyped(name) }
+  }
+
+  isOn(name: string): boolean {
+    return this.#command.getOptionValue(name) === true
+  }
+
+  /** Of a flag that begins with `--no-`: it was given. `name` is without it. */
+  isOff(name: string): boolean {
+    return this.#command.getOptionValue(name) === false
+  }
+
+  /** Given on the command line, not by its variable. */
+  isTyped(name: string): boolean {
+    return this.#command.getOptionValueSource(name) === 'cli'
+  }
+
+  /** Of a repeatable flag. Its variable separates the values by commas. */
+  list(name: string): readonly string[] {
+    // `repeatable` of program/values.ts collects strings.
+    const values = (this.#command.getOptionValue(name) as readonly string[] | undefined) ?? []
+    const isFromEnvironment = this.#command.getOptionValueSource(name) === 'env'
+    const all = isFromEnvironment ? values.flatMap(value => value.split(',')) : values
+    return all.map(value => value.trim()).filter(value => value !== '')
+  }
+
+  port(name: string, lowest: 0 | 1): number | undefined {
+    const text = this.text(name)
+    return text === undefined ? undefined : parsePort(text, this.label(name), lowest)
+  }
+
+  /** `--origin-timeout`, or the variable when the value came from there. */
+  label(name: string): string {
+    const option = this.#command.options.find(one => one.attributeName() === name)
+    const isFromEnvironment = this.#command.getOptionValueSource(name) === 'env'
+    return (isFromEnvironment ? option?.envVar : option?.long) ?? name
+  }
+}
+
+export function parsePort(text: string, label: string, lowest: 0 | 1): number {
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : -1
+  if (port >= lowest && port <= 65_535) return port
+  throw new TunnelError('PORT_INVALID', `${label} ${JSON.stringify(text)} is not a port.`)
+}

@@ -1,0 +1,53 @@
+// Keeps variables that Bun took from a `.env` file of the current folder out of this process.
+
+import { existsSync } from 'node:fs'
+import { openLibc } from '../../libc.ts'
+import { EXIT } from '../exit-codes.ts'
+
+/** The files that Bun reads by itself, from the current folder. */
+const FILES: readonly string[] = ['', '.development', '.production', '.test'].flatMap(mode => [
+  `.env${mode}`,
+  `.env${mode}.local`,
+])
+
+/**
+ * Starts this program again without the file when Bun has read one. The launcher in `bin/` prevents that; a start as
+ * `bun bin/localtunnels.ts` goes past the launcher. Node reads no such file. Resolves when the environment is the one
+ * that the process was given.
+ */
+export async function leaveFolderOut(): Promise<void> {
+  if (typeof Bun === 'undefined' || !readsFiles() || !FILES.some(name => existsSync(name))) return
+  const environment = await givenEnvironment()
+  const { execPath, execArgv, argv } = process
+  if (environment !== undefined) {
+    const options = [...execArgv, '--no-env-file', '--config=/dev/null', '--tsconfig-override=/dev/null']
+    // The process stays the same, with its id, its terminal and its signals. Does not return.
+    process.execve?.(execPath, [execPath, ...options, ...argv.slice(1)], environment)
+  }
+  const text = 'There is a .env file in this folder, and Bun has read it. Start it as: bun --no-env-file'
+  process.stderr.write(`error RUNTIME_UNSUPPORTED: ${text} ${argv[1]}\n`)
+  process.exit(EXIT.usage)
+}
+
+/** A file that is named by an option is the user's wish. In a single executable the build decides. */
+function readsFiles(): boolean {
+  const isDecided = process.execArgv.some(option => /^--(?:no-env-file|env-file(?:=.*)?)$/.test(option))
+  return !isDecided && !Bun.isStandaloneExecutable
+}
+
+/** The environment without what Bun has added: the C library still has the one that the kernel handed over. */
+async function givenEnvironment(): Promise<Record<string, string> | undefined> {
+  try {
+    const ffi = await import('bun:ffi')
+    const libc = openLibc(ffi, { getenv: { args: ['buffer'], returns: 'ptr' } })
+    const given: Record<string, string> = {}
+    for (const name of Object.keys(process.env)) {
+      const value = libc.getenv(Buffer.from(`${name}\0`))
+      if (value !== null) given[name] = new ffi.CString(value).toString()
+    }
+    return given
+  } catch {
+    // No such library, as on Windows: the caller says what to do.
+    return undefined
+  }
+}

@@ -1,0 +1,166 @@
+// Where the app is, as the command line says: a port, host and port, a URL, a unix socket, or a folder.
+
+import type { HttpServiceOptions, ServiceConfig } from '../../config/service.ts'
+import { splitProtocol } from '../../config/target.ts'
+import { TunnelError } from '../../errors.ts'
+import { formatUrl, isLoopback, parseHost } from '../../names.ts'
+import { unknownWord } from '../words.ts'
+import { parsePort } from './flags.ts'
+
+export interface Target {
+  /** For TunnelClient. */
+  readonly options:
+    | { readonly port: number; readonly host: string }
+    | { readonly url: string; readonly verifyOrigin?: boolean }
+    | { readonly unix: string }
+    | { readonly folder: string; readonly spa: boolean }
+  /** `http://localhost:3000`, or the path of a unix socket or folder. */
+  readonly label: string
+  /** `:3000` for this machine's, else the label. */
+  readonly shortLabel: string
+  /** What to dial to see whether anything listens, or the folder to look for. */
+  readonly dial:
+    | { readonly host: string; readonly port: number }
+    | { readonly unix: string }
+    | { readonly folder: string }
+  /** For requests of our own; unix sockets and folders get none. */
+  readonly url: string | undefined
+}
+
+export interface TargetFlags {
+  /** `3000`, `host:3000`, `https://localhost:3000`, `unix:/run/app.sock`. */
+  readonly positional: string | undefined
+  readonly port: number | undefined
+  readonly host: string | undefined
+  readonly isInsecure: boolean
+  /** A folder instead of all the above. */
+  readonly folder?: string | undefined
+  readonly isSpa?: boolean
+}
+
+/** Where the requests below a path go. */
+export type RouteFlag = Target['options'] & { readonly protocol?: 'h2c' | 'h2' }
+
+const DEFAULT_PORT = 3_000
+
+/** A service that a raw tunnel leads to: `5432`, `host:5432`, `unix:/path`. */
+export interface Service extends Target {
+  readonly options: { readonly port: number; readonly host: string } | { readonly unix: string }
+}
+
+export function parseService(text: string): Service {
+  if (text.startsWith('unix:')) return unixTarget(text.slice('unix:'.length))
+  if (/^\d+$/.test(text)) return rawTarget(parsePort(text, 'the port', 1), 'localhost')
+  if (text.includes(':') && !text.includes('/')) {
+    const { hostname, port } = parseHost(text)
+    if (port !== undefined) return rawTarget(port, hostname)
+  }
+  throw new TunnelError('OPTION_INVALID', `"${text}" is neither a port, a host with a port nor unix:/path.`)
+}
+
+/** It need not speak HTTP. */
+function rawTarget(port: number, host: string): Service {
+  const { label, shortLabel, dial } = portTarget(port, host)
+  const plain = (text: string) => text.replace('http://', '')
+  return { options: { port, host }, label: plain(label), shortLabel: plain(shortLabel), dial, url: undefined }
+}
+
+export function parseTarget({ positional, port, host, isInsecure, folder, isSpa }: TargetFlags): Target {
+  if (folder !== undefined) return folderTarget(folder, isSpa ?? false)
+  if (positional === undefined) return portTarget(port ?? DEFAULT_PORT, host ?? 'localhost')
+  if (/^\d+$/.test(positional)) return portTarget(parsePort(positional, 'the port', 1), host ?? 'localhost')
+  if (/^https?:\/\//i.test(positional)) return urlTarget(positional, isInsecure)
+  if (positional.startsWith('unix:')) return unixTarget(positional.slice('unix:'.length))
+  if (positional.includes(':')) {
+    const parts = parseHost(positional)
+    if (parts.port !== undefined) return portTarget(parts.port, parts.hostname)
+  }
+  if (/^\.{0,2}[/\\]|^\.{1,2}$/.test(positional)) {
+    throw new TunnelError('OPTION_INVALID', `A folder is served with --serve ${positional}.`)
+  }
+  throw unknownWord(positional)
+}
+
+/** `/api=8080`, `/ws=https://localhost:3001`, `/rpc=h2c://localhost:50051`: as `routes` of a tunnel; `undefined` without any. */
+export function parseRoutes(
+  given: readonly string[],
+  isInsecure: boolean,
+): Record<string, RouteFlag> | undefined {
+  if (given.length === 0) return undefined
+  const routes = new Map<string, RouteFlag>()
+  for (const text of given) {
+    const at = text.indexOf('=')
+    const path = text.slice(0, Math.max(at, 0))
+    if (!path.startsWith('/'))
+      throw new TunnelError(
+        'OPTION_INVALID',
+        `--route "${text}" is not a path and an app, such as /api=8080.`,
+      )
+    if (routes.has(path)) throw new TunnelError('OPTION_INVALID', `--route: ${path} is given twice.`)
+    const { protocol, address } = splitProtocol(text.slice(at + 1))
+    const { options } = parseTarget({
+      positional: address,
+      port: undefined,
+      host: undefined,
+      isInsecure,
+    })
+    routes.set(path, protocol === undefined ? options : { ...options, protocol })
+  }
+  return Object.fromEntries(routes)
+}
+
+/** Where a service of a configuration file leads. */
+export function serviceTarget({ kind, options }: ServiceConfig): Target {
+  const { port, host = 'localhost' } = options
+  if (kind === 'http' || port === undefined) return addressTarget(options)
+  return rawTarget(port, parseHost(host).hostname)
+}
+
+/** Where a service or a route leads. Keys that its kind does not have are not there. */
+export function addressTarget(address: Partial<HttpServiceOptions>): Target {
+  const { port, host = 'localhost', unix, folder, spa = false, url = '', verifyOrigin } = address
+  if (unix !== undefined) return unixTarget(unix)
+  if (folder !== undefined) return folderTarget(folder, spa)
+  if (port !== undefined) return portTarget(port, host)
+  const target = urlTarget(url, false)
+  return verifyOrigin === undefined ? target : { ...target, options: { url: target.label, verifyOrigin } }
+}
+
+function portTarget(port: number, hostFlag: string): Target {
+  const { hostname } = parseHost(hostFlag)
+  const url = formatUrl({ hostname, port })
+  return {
+    options: { port, host: hostname },
+    label: url,
+    shortLabel: isLoopback(hostname) ? `:${port}` : url,
+    dial: { host: hostname, port },
+    url,
+  }
+}
+
+function urlTarget(text: string, isInsecure: boolean): Target {
+  // Not `URL.parse`, which Node 20 does not have.
+  if (!URL.canParse(text)) throw new TunnelError('OPTION_INVALID', `"${text}" is not a URL.`)
+  const url = new URL(text)
+  const hostname = url.hostname.replace(/^\[|\]$/g, '')
+  const port = url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port)
+  // On this machine no network is in between, and the certificate of a dev server is rarely a trusted one.
+  const isUnverified = isInsecure || isLoopback(hostname)
+  return {
+    options: { url: url.origin, ...(isUnverified && { verifyOrigin: false }) },
+    label: url.origin,
+    shortLabel: isLoopback(hostname) ? `:${port}` : url.origin,
+    dial: { host: hostname, port },
+    url: url.origin,
+  }
+}
+
+function unixTarget(path: string): Service {
+  if (path === '') throw new TunnelError('OPTION_INVALID', 'unix: needs the path of a socket.')
+  return { options: { unix: path }, label: path, shortLabel: path, dial: { unix: path }, url: undefined }
+}
+
+function folderTarget(folder: string, spa: boolean): Target {
+  const label = folder.replace(/\/*$/, '/')
+  return { options: { folder, spa }, label, shortLabel: label, dial: { folder }, url: undefined }
+}

@@ -1,0 +1,122 @@
+// Recognises a dev server that refuses the public host, and knows the exact fix.
+//
+// The app is asked itself, with the public host, after an answer that looks like a refusal: answers of visitors are
+// not looked into, so recognising costs nothing on the way of a request.
+
+import { get as getPlainly, type IncomingMessage } from 'node:http'
+import { get as getSecurely } from 'node:https'
+import { deferred } from '../../deferred.ts'
+import { looksRefused, type Seen } from './refused-host.ts'
+
+const ASK_TIMEOUT_MS = 3_000
+const LOOK_AT_BYTES = 8_192
+
+interface HostBlock {
+  readonly name: string
+  readonly sign: RegExp
+  readonly fix: (host: string, suffix: string) => string
+}
+
+// The first that matches counts: Angular's page has Vite's words in it.
+const BLOCKS: readonly HostBlock[] = [
+  {
+    name: 'Angular',
+    sign: /Blocked request\.[\s\S]*angular\.json/,
+    fix: (_host, suffix) => `add "allowedHosts": ["${suffix}"] to the options of "serve" in angular.json`,
+  },
+  {
+    name: 'Vite preview',
+    sign: /Blocked request\.[\s\S]*preview\.allowedHosts/,
+    fix: (_host, suffix) => `add preview: { allowedHosts: ['${suffix}'] } to vite.config`,
+  },
+  {
+    name: 'Vite',
+    sign: /Blocked request\. This host/,
+    fix: (_host, suffix) => `add server: { allowedHosts: ['${suffix}'] } to vite.config`,
+  },
+  {
+    name: 'webpack-dev-server',
+    sign: /^\s*Invalid Host(?:\/Origin)? header/,
+    fix: (_host, suffix) => `add devServer: { allowedHosts: ['${suffix}'] } to webpack.config.js`,
+  },
+  {
+    name: 'Rails',
+    sign: /Blocked hosts?: /,
+    fix: (_host, suffix) => `add config.hosts << "${suffix}" to config/environments/development.rb`,
+  },
+  {
+    name: 'Django',
+    sign: /Invalid HTTP_HOST header|DisallowedHost/,
+    fix: (_host, suffix) => `add '${suffix}' to ALLOWED_HOSTS in settings.py`,
+  },
+]
+
+/**
+ * Asks the app at `origin` for a page as if by `publicUrl`, and returns one line that says what blocks and how to
+ * fix it; `undefined` when nothing known does. Never rejects.
+ */
+export async function explainRefusal(
+  origin: string,
+  publicUrl: string,
+  seen: Seen,
+): Promise<string | undefined> {
+  const { host, hostname } = new URL(publicUrl)
+  // A leading dot means every name below the domain, in all of them: the fix survives another name tomorrow.
+  const suffix = hostname.slice(hostname.indexOf('.'))
+  try {
+    const page = await ask(origin, '/', { host })
+    const block = looksRefused(page) ? BLOCKS.find(({ sign }) => sign.test(page.text)) : undefined
+    if (block !== undefined) {
+      return `${block.name} refuses the host ${hostname}. Fix: ${block.fix(hostname, suffix)}, or run with --host-header rewrite.`
+    }
+    if (seen.path.startsWith('/_next/') && (await isNextBlock(origin, publicUrl, seen.path))) {
+      return `Next.js refuses ${hostname}. Fix: add allowedDevOrigins: ['*${suffix}'] to next.config, or run with --host-header rewrite.`
+    }
+  } catch {
+    // The app is gone or slow: the next refusal asks again.
+  }
+  return undefined
+}
+
+/** Next blocks only its development files, and only by where the page came from: ask with and without. */
+async function isNextBlock(origin: string, publicUrl: string, path: string): Promise<boolean> {
+  const { host, origin: publicOrigin } = new URL(publicUrl)
+  const fromElsewhere = {
+    host,
+    origin: publicOrigin,
+    referer: `${publicOrigin}/`,
+    'sec-fetch-mode': 'no-cors',
+    'sec-fetch-site': 'cross-site',
+  }
+  const blocked = await ask(origin, path, fromElsewhere)
+  return looksRefused(blocked) && !looksRefused(await ask(origin, path, { host }))
+}
+
+async function ask(
+  origin: string,
+  path: string,
+  headers: Record<string, string>,
+): Promise<{ readonly status: number; readonly text: string }> {
+  const { promise: answered, resolve, reject } = deferred<IncomingMessage>()
+  // Not `fetch`: Bun's sends what is for the app to the proxy that HTTP_PROXY names.
+  const get = origin.startsWith('https:') ? getSecurely : getPlainly
+  const options = {
+    headers: { accept: 'text/html', ...headers },
+    signal: AbortSignal.timeout(ASK_TIMEOUT_MS),
+    rejectUnauthorized: false,
+    agent: false,
+  } as const
+  get(origin + path, options, resolve).on('error', reject)
+  const answer = await answered
+  return { status: answer.statusCode ?? 0, text: await beginning(answer) }
+}
+
+async function beginning(answer: IncomingMessage): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ''
+  for await (const bytes of answer) {
+    text += decoder.decode(bytes, { stream: true })
+    if (text.length > LOOK_AT_BYTES) break
+  }
+  return text.slice(0, LOOK_AT_BYTES)
+}

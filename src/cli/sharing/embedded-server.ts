@@ -1,0 +1,43 @@
+// The server that runs in the same process when none was named: for this machine only.
+
+import { TunnelError } from '../../errors.ts'
+import type { TunnelServerOptions } from '../../server/options.ts'
+import { createServer, type ServerEnd } from '../ends.ts'
+import { accepts } from './origin-watch.ts'
+
+const USUAL_PORT = 8080
+/** A local stop need not wait long: the command has waited for requests under way already. */
+const DRAIN_TIMEOUT_MS = 500
+
+/** What a command needs of it beyond the defaults. */
+export type EmbeddedOptions = Pick<TunnelServerOptions, 'tcpPorts' | 'udpPorts' | 'tlsPort'>
+
+/** Listens on 127.0.0.1, on port 8080 when it is free and on any other when it is not. */
+export async function startEmbeddedServer(options: EmbeddedOptions = {}): Promise<ServerEnd> {
+  if (typeof Bun === 'undefined') {
+    const text = 'Without --server a tunnel server runs in this process, which needs Bun, and this is Node.'
+    throw new TunnelError('RUNTIME_UNSUPPORTED', text)
+  }
+  // Browsers ask for <name>.localhost on ::1 first: another program there would answer in our place.
+  if (await accepts({ host: '::1', port: USUAL_PORT })) return startOn(0, options)
+  try {
+    return await startOn(USUAL_PORT, options)
+  } catch (error) {
+    if (!(error instanceof TunnelError && error.code === 'PORT_IN_USE')) throw error
+    return startOn(0, options)
+  }
+}
+
+async function startOn(port: number, options: EmbeddedOptions): Promise<ServerEnd> {
+  const server = await createServer({
+    ...options,
+    port,
+    // Not every address: what was meant for this machine must not be open to the café's network.
+    host: '127.0.0.1',
+    domains: ['localhost'],
+    // It ends with its only client: no other is on its way back.
+    limits: { drainTimeoutMs: DRAIN_TIMEOUT_MS, startupHoldMs: 0 },
+  })
+  await server.start()
+  return server
+}

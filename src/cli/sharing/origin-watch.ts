@@ -1,0 +1,65 @@
+// Watches whether anything listens where the app should be: while nothing does, a TCP connection a second.
+
+import { stat } from 'node:fs/promises'
+import { deferred } from '../../deferred.ts'
+import type { Address } from '../../socket.ts'
+import { dial } from '../../sockets/dial.ts'
+import type { Target } from '../settings/target.ts'
+
+const PAUSE_MS = 1_000
+const DIAL_TIMEOUT_MS = 1_000
+
+export class OriginWatch {
+  readonly #target: Target
+  readonly #changed: (isUp: boolean) => void
+  #isUp: boolean | undefined
+  #timer: ReturnType<typeof setTimeout> | undefined
+  #isChecking = false
+  #isStopped = false
+
+  constructor(target: Target, changed: (isUp: boolean) => void) {
+    this.#target = target
+    this.#changed = changed
+  }
+
+  /** Looks now, and again and again as long as nothing listens. An app that is up is left in peace. */
+  async check(): Promise<void> {
+    if (this.#isChecking || this.#isStopped) return
+    this.#isChecking = true
+    clearTimeout(this.#timer)
+    const isUp = await isListening(this.#target.dial)
+    this.#isChecking = false
+    if (this.#isStopped) return
+    if (isUp !== this.#isUp) this.#changed(isUp)
+    this.#isUp = isUp
+    if (!isUp) this.#timer = setTimeout(() => void this.check(), PAUSE_MS)
+  }
+
+  stop(): void {
+    this.#isStopped = true
+    clearTimeout(this.#timer)
+  }
+}
+
+/** Whether the app accepts a connection, or the folder is there. Never rejects. */
+export async function isListening(where: Target['dial']): Promise<boolean> {
+  if (!('folder' in where)) return accepts(where)
+  const stats = await stat(where.folder).catch(() => undefined)
+  return stats?.isDirectory() ?? false
+}
+
+/** Dials as requests do: what answers here answers there. */
+export async function accepts(address: Address): Promise<boolean> {
+  const { promise: tooLate, resolve } = deferred<undefined>()
+  const dialling = new AbortController()
+  const timer = setTimeout(resolve, DIAL_TIMEOUT_MS, undefined)
+  const dialled = dial(address, DEAF, dialling.signal).catch(() => undefined)
+  // One that only comes up later is not wanted any more.
+  void dialled.then(socket => socket?.terminate())
+  const socket = await Promise.race([dialled, tooLate])
+  clearTimeout(timer)
+  dialling.abort()
+  return socket !== undefined
+}
+
+const DEAF = { received() {}, drained() {}, ended() {}, closed() {} }

@@ -1,0 +1,49 @@
+// The first connection to a server: tried until the server is there, as after a loss.
+
+import { pauseBefore } from '../../client/patience.ts'
+import { deferred } from '../../deferred.ts'
+import { type ErrorCode, TunnelError } from '../../errors.ts'
+import type { Output } from '../output.ts'
+
+/** As `maxBackoffMs` of the client. */
+const MAX_PAUSE_MS = 5_000
+
+/** What passes by itself when a server starts, or the network comes. */
+const PASSING: ReadonlySet<ErrorCode> = new Set([
+  'SERVER_UNREACHABLE',
+  'CONNECT_TIMEOUT',
+  'SERVER_DRAINING',
+  'CARRIER_LOST',
+  'CARRIER_DEAD',
+])
+
+/** Resolves when `connect` does, or when it is to stop. Rejects with what does not pass by itself. */
+export async function connectPatiently(
+  connect: () => Promise<void>,
+  { output, stop }: { readonly output: Output; readonly stop: AbortSignal },
+): Promise<void> {
+  for (let attempt = 1; !stop.aborted; ) {
+    try {
+      return await connect()
+    } catch (error) {
+      if (stop.aborted) return
+      if (!(error instanceof TunnelError) || !PASSING.has(error.code)) throw error
+      output.event({ type: 'error', code: error.code, message: error.message })
+      attempt++
+      const delayMs = pauseBefore(attempt, MAX_PAUSE_MS)
+      output.event({ type: 'reconnecting', attempt, delayMs })
+      await pauseUntil(stop, delayMs)
+    }
+  }
+}
+
+/** Keeps the process alive meanwhile: nothing else does. */
+async function pauseUntil(stop: AbortSignal, ms: number): Promise<void> {
+  const { promise, resolve } = deferred()
+  const timer = setTimeout(resolve, ms)
+  const end = () => resolve()
+  stop.addEventListener('abort', end, { once: true })
+  await promise
+  stop.removeEventListener('abort', end)
+  clearTimeout(timer)
+}

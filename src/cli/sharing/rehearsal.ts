@@ -1,0 +1,89 @@
+// What starting would find wrong with a configuration whose every value reads well: a folder that is missing, a key of
+// another certificate. Nothing is dialled and nothing listens.
+
+import { guardToken } from '../../client/server-address.ts'
+import type { ClientSettings } from '../../client/settings.ts'
+import { pathOf } from '../../config/check.ts'
+import type { ClientConfig } from '../../config/client-config.ts'
+import type { ServerConfig } from '../../config/server-config.ts'
+import { serverOptions } from '../../config/server-config.ts'
+import type { ServiceConfig } from '../../config/service.ts'
+import { ERRORS, TunnelError } from '../../errors.ts'
+import { dial } from '../../sockets/dial.ts'
+import { serviceTarget } from '../settings/target.ts'
+import { openTunnel } from './services.ts'
+
+/** A fault, at the key of the file that it concerns. */
+export interface Finding {
+  readonly path: string
+  /** Without a full stop. */
+  readonly message: string
+}
+
+export async function rehearse(
+  config: ClientConfig | ServerConfig,
+  environment: Readonly<Record<string, string | undefined>>,
+): Promise<readonly Finding[]> {
+  const findings = config.kind === 'client' ? await ofClient(config, environment) : await ofServer(config)
+  return findings.filter(finding => finding !== undefined)
+}
+
+async function ofClient(
+  { connection, services }: ClientConfig,
+  environment: Readonly<Record<string, string | undefined>>,
+): Promise<readonly (Finding | undefined)[]> {
+  const { clientSettings, httpTunnel, tcpTunnel, tlsTunnel, udpTunnel } = await import(
+    '../../client/settings.ts'
+  )
+  const associate = () => {
+    throw new Error('nothing is sent here')
+  }
+  const tunnels = {
+    http: (options: Parameters<typeof httpTunnel>[0]) => httpTunnel(options, {}, dial),
+    tcp: (options: Parameters<typeof tcpTunnel>[0]) => tcpTunnel(options, dial),
+    tls: (options: Parameters<typeof tlsTunnel>[0]) => tlsTunnel(options, dial),
+    udp: (options: Parameters<typeof udpTunnel>[0]) => udpTunnel(options, associate, () => {}),
+  }
+  let settings: ClientSettings | undefined
+  const own = finding('', () => {
+    settings = clientSettings(connection, environment, dial)
+  })
+  return [
+    own,
+    ...services.map(service =>
+      finding(placeOf(service), () => {
+        const { token } = openTunnel(tunnels, service, serviceTarget(service))
+        if (settings !== undefined) guardToken(token, settings)
+      }),
+    ),
+  ]
+}
+
+/** The key that says where the app is, if that can be missing. */
+function placeOf({ name, options }: ServiceConfig): string {
+  const path = pathOf('services', name)
+  return 'folder' in options ? pathOf(path, 'folder') : path
+}
+
+async function ofServer(config: ServerConfig): Promise<readonly (Finding | undefined)[]> {
+  const { serverSettings } = await import('../../server/settings.ts')
+  const { pairFault } = await import('../../certificates/pair.ts')
+  const { tls } = config.options
+  const fault = tls && pairFault(tls.cert, tls.key)
+  return [
+    finding('', () => serverSettings(serverOptions(config, {}))),
+    fault === undefined ? undefined : { path: 'tls', message: fault.replace(/\.$/, '') },
+  ]
+}
+
+function finding(path: string, make: () => unknown): Finding | undefined {
+  try {
+    make()
+    return undefined
+  } catch (error) {
+    if (!(error instanceof TunnelError)) throw error
+    const { action } = ERRORS[error.code]
+    const what = error.message.endsWith(action) ? error.message.slice(0, -action.length) : error.message
+    return { path, message: what.trim().replace(/\.$/, '') }
+  }
+}

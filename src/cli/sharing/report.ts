@@ -1,0 +1,87 @@
+// Passes the events of a client to the output and the totals, for every command that shares.
+
+import type { TunnelClientEvents } from '../../client/options.ts'
+import { TunnelError } from '../../errors.ts'
+import type { ClientEnd } from '../ends.ts'
+import type { MoreEvent, Output, ResponseEvent, VisitorDisconnectedEvent } from '../output.ts'
+import type { Totals } from './totals.ts'
+
+export interface Reporting {
+  readonly output: Output
+  readonly totals: Totals
+  /** Of `up`: what the service with this tunnel is called. */
+  serviceOf?(tunnel: string): string | undefined
+  /** What this tunnel leads to could not be reached, or failed. */
+  originFailed(tunnel: string): void
+}
+
+/** Fields are picked one by one: what is printed is a public format, not whatever the client's events hold. */
+export function report(client: ClientEnd, to: Reporting): void {
+  const { output, totals } = to
+  const nameOf = (tunnel: string) => {
+    const service = to.serviceOf?.(tunnel)
+    return service === undefined ? {} : { service }
+  }
+  const lookAfter = (tunnel: string, error: string | undefined) => {
+    if (error?.startsWith('ORIGIN_')) to.originFailed(tunnel)
+  }
+  client.on('request', ({ id, tunnel, host, method, path }) => {
+    totals.began(id)
+    const request = { id, ...(host !== undefined && { host }), method, path }
+    output.event({ type: 'request', ...request, ...nameOf(tunnel) })
+  })
+  client.on('upgraded', ({ id, tunnel, host, method, path }) => {
+    const request = { id, ...(host !== undefined && { host }), method, path }
+    output.event({ type: 'upgraded', ...request, ...nameOf(tunnel) })
+  })
+  client.on('response', event => {
+    totals.ended(event)
+    output.event({ ...responseEvent(event), ...nameOf(event.tunnel) })
+    lookAfter(event.tunnel, event.error)
+  })
+  client.on('requests', counts => {
+    totals.unreported(counts)
+    output.event(moreEvent(counts))
+  })
+  client.on('visitorConnected', ({ id, tunnel, remoteAddress, remotePort }) => {
+    totals.visitorConnected(id)
+    const visitor = { id, tunnel, remoteAddress, remotePort }
+    output.event({ type: 'visitorConnected', ...visitor, ...nameOf(tunnel) })
+  })
+  client.on('visitorDisconnected', event => {
+    totals.visitorDisconnected(event)
+    output.event({ ...visitorEvent(event), ...nameOf(event.tunnel) })
+    lookAfter(event.tunnel, event.error)
+  })
+  client.on('disconnected', ({ error }) => {
+    output.event({ type: 'disconnected', ...(error && describe(error)) })
+  })
+  client.on('reconnecting', ({ attempt, delayMs }) =>
+    output.event({ type: 'reconnecting', attempt, delayMs }),
+  )
+  client.on('error', error => output.event({ type: 'error', ...describe(error) }))
+}
+
+/** As it is printed, whichever end reports it. */
+export function responseEvent(event: Omit<ResponseEvent, 'type'>): ResponseEvent {
+  const { id, host, method, path, status, durationMs, bytes, error } = event
+  const asked = { id, ...(host !== undefined && { host }), method, path }
+  return { type: 'response', ...asked, status, durationMs, bytes, ...(error !== undefined && { error }) }
+}
+
+/** Requests without a line of their own, whichever end counts them. */
+export function moreEvent(counts: Pick<MoreEvent, 'requests' | 'errors'> & Partial<MoreEvent>): MoreEvent {
+  const { begun = 0, requests, errors } = counts
+  return { type: 'more', begun, requests, opened: 0, connections: 0, errors, others: 0 }
+}
+
+/** As it is printed, whichever end reports it. */
+export function visitorEvent(event: TunnelClientEvents['visitorDisconnected']): VisitorDisconnectedEvent {
+  const { id, tunnel, remoteAddress, remotePort, durationMs, bytesIn, bytesOut, error } = event
+  const end = { id, tunnel, remoteAddress, remotePort, durationMs, bytesIn, bytesOut }
+  return { type: 'visitorDisconnected', ...end, ...(error !== undefined && { error }) }
+}
+
+export function describe(error: Error): { readonly code: string; readonly message: string } {
+  return { code: error instanceof TunnelError ? error.code : 'INTERNAL', message: error.message }
+}

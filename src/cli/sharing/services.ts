@@ -1,0 +1,219 @@
+// The services of a configuration file while they run: what the file says becomes tunnels, and nothing else is touched.
+
+import { isDeepStrictEqual } from 'node:util'
+import type {
+  HttpTunnelOptions,
+  TcpTunnelOptions,
+  TlsTunnelOptions,
+  UdpTunnelOptions,
+} from '../../client/options.ts'
+import { notYet } from '../../config/not-yet.ts'
+import type { HttpServiceOptions, ServiceConfig } from '../../config/service.ts'
+import { TunnelError } from '../../errors.ts'
+import type { ClientEnd, TunnelEnd } from '../ends.ts'
+import type { Output } from '../output.ts'
+import { addressTarget, serviceTarget, type Target } from '../settings/target.ts'
+import { aborted } from '../stop.ts'
+import { OriginWatch } from './origin-watch.ts'
+
+/** A service that could not be had. */
+export interface Refusal {
+  readonly service: string
+  readonly error: TunnelError
+}
+
+interface Running {
+  readonly config: ServiceConfig
+  readonly target: Target
+  /** `undefined` until it is granted. */
+  tunnel: TunnelEnd | undefined
+  watch: OriginWatch | undefined
+  /** As it was shown last. */
+  url: string
+  /** Not wanted any more, perhaps before it was granted. */
+  isGone: boolean
+  /** Granted or refused. */
+  opened: Promise<Refusal | undefined>
+}
+
+export class Services {
+  readonly #client: ClientEnd
+  readonly #output: Output
+  readonly #refused: (refusal: Refusal) => void
+  readonly #running = new Map<string, Running>()
+  /** Services by the tunnels that the last change gave back: the ends of their last visitors are still reported. */
+  readonly #givenBack = new Map<string, string>()
+
+  /** `refused` gets those that `apply` did not wait for. */
+  constructor(client: ClientEnd, output: Output, refused: (refusal: Refusal) => void) {
+    this.#client = client
+    this.#output = output
+    this.#refused = refused
+  }
+
+  /**
+   * Makes these the services that run. Those whose settings are equal stay as they are; first all others are given back,
+   * because one may want the name that another had, then the new ones are asked for, all at once. While the server is away
+   * that takes as long as it is; `superseded` ends the wait, and the asking goes on.
+   */
+  async apply(wanted: readonly ServiceConfig[], superseded?: AbortSignal): Promise<readonly Refusal[]> {
+    const staying = wanted.filter(config => {
+      const { config: now } = this.#running.get(config.name) ?? {}
+      return now !== undefined && isDeepStrictEqual(now, config)
+    })
+    const pending: Promise<unknown>[] = []
+    this.#givenBack.clear()
+    for (const [name, running] of this.#running) {
+      if (staying.some(config => config.name === name)) continue
+      this.#running.delete(name)
+      running.isGone = true
+      running.watch?.stop()
+      if (running.tunnel === undefined) pending.push(running.opened)
+      else this.#givenBack.set(running.tunnel.name, name)
+      await running.tunnel?.close()
+      if (!wanted.some(config => config.name === name)) this.#output.event({ type: 'removed', service: name })
+    }
+    const starting = wanted.filter(config => !staying.includes(config))
+    // Those that cannot be called back must be granted before they can be given back.
+    const given = Promise.all(pending)
+    const outcomes = starting.map(config => this.#start(config, given))
+    const known: Refusal[] = []
+    let isWaiting = true
+    const all = outcomes.map(async outcome => {
+      const refusal = await outcome
+      if (refusal === undefined) return
+      if (isWaiting) known.push(refusal)
+      else this.#refused(refusal)
+    })
+    await Promise.race([Promise.all(all), ...(superseded === undefined ? [] : [aborted(superseded)])])
+    isWaiting = false
+    this.sync()
+    return known
+  }
+
+  /** Tells of every address that is new or has changed, as it may with another connection. */
+  sync(): void {
+    for (const [service, running] of this.#running) {
+      const { tunnel, target, config } = running
+      if (tunnel === undefined || tunnel.url === running.url) continue
+      running.url = tunnel.url
+      this.#output.event({
+        type: 'service',
+        service,
+        kind: config.kind,
+        url: tunnel.url,
+        origin: target.label,
+      })
+      const { subdomain } = config.kind === 'http' ? config.options : {}
+      if (subdomain === undefined || subdomain === tunnel.name) continue
+      const message = `The name ${subdomain} is taken; ${service} got ${tunnel.name}.`
+      this.#output.event({ type: 'notice', code: 'NAME_CHANGED', message })
+    }
+  }
+
+  /** The service that has, or just had, a tunnel of this name. */
+  serviceOf(tunnel: string): string | undefined {
+    for (const [service, running] of this.#running) if (running.tunnel?.name === tunnel) return service
+    return this.#givenBack.get(tunnel)
+  }
+
+  /** Looks whether the app of a service is still there. */
+  check(service: string | undefined): void {
+    if (service !== undefined) void this.#running.get(service)?.watch?.check()
+  }
+
+  /** Those that have an address. */
+  get size(): number {
+    return [...this.#running.values()].filter(({ tunnel }) => tunnel !== undefined).length
+  }
+
+  /** The client ends, and all that it had with it. */
+  stop(): void {
+    for (const running of this.#running.values()) {
+      running.isGone = true
+      running.watch?.stop()
+    }
+  }
+
+  /** `after` reports its end itself. */
+  #start(config: ServiceConfig, after: Promise<unknown>): Promise<Refusal | undefined> {
+    const { name: service } = config
+    const target = serviceTarget(config)
+    const running: Running = {
+      config,
+      target,
+      tunnel: undefined,
+      watch: undefined,
+      url: '',
+      isGone: false,
+      opened: Promise.resolve(undefined),
+    }
+    this.#running.set(service, running)
+    running.opened = after
+      .then(() => this.#open(running))
+      .catch((cause: unknown) => {
+        if (this.#running.get(service) === running) this.#running.delete(service)
+        const error = cause instanceof TunnelError ? cause : new TunnelError('INTERNAL', undefined, { cause })
+        return running.isGone ? undefined : { service, error }
+      })
+    return running.opened
+  }
+
+  async #open(running: Running): Promise<undefined> {
+    const { config, target } = running
+    if (running.isGone) return
+    const [missing] = notYet(config)
+    if (missing !== undefined) throw new TunnelError('OPTION_INVALID', missing)
+    const tunnel = await openTunnel(this.#client, config, target)
+    // Gone while it was asked for.
+    if (running.isGone) return tunnel.close().then(() => undefined)
+    running.tunnel = tunnel
+    // Only an answer or a refusal to the first datagram shows whether anything listens on UDP.
+    if (config.kind === 'udp') return
+    running.watch = this.#watch(config.name, target)
+    void running.watch.check()
+  }
+
+  #watch(service: string, target: Target): OriginWatch {
+    let isNews = false
+    return new OriginWatch(target, isUp => {
+      // That an app is there from the beginning is what everybody expects.
+      if (!isUp || isNews) this.#output.event({ type: 'origin', origin: target.shortLabel, isUp, service })
+      isNews = true
+    })
+  }
+}
+
+/** What makes a tunnel of each kind. */
+export interface TunnelMakers<Made> {
+  http(options: HttpTunnelOptions): Made
+  tcp(options: TcpTunnelOptions): Made
+  udp(options: UdpTunnelOptions): Made
+  tls(options: TlsTunnelOptions): Made
+}
+
+export function openTunnel<Made>(
+  client: TunnelMakers<Made>,
+  { kind, options }: ServiceConfig,
+  target: Target,
+): Made {
+  switch (kind) {
+    case 'http':
+      return client.http({ ...options, ...target.options, ...routesOf(options.routes) })
+    case 'tcp':
+      return client.tcp(options)
+    case 'udp':
+      return client.udp(options)
+    case 'tls':
+      return client.tls(options)
+  }
+}
+
+function routesOf(routes: HttpServiceOptions['routes']): Pick<HttpTunnelOptions, 'routes'> {
+  if (routes === undefined) return {}
+  const all = Object.entries(routes).map(([path, { protocol, ...address }]) => [
+    path,
+    { ...addressTarget(address).options, ...(protocol && { protocol }) },
+  ])
+  return { routes: Object.fromEntries(all) }
+}

@@ -1,0 +1,121 @@
+// What every command that shares something does: connects, shows what happens, drains at the end.
+
+import type { TunnelClientEvents, TunnelClientOptions } from '../../client/options.ts'
+import { deferred } from '../../deferred.ts'
+import { type ClientEnd, createClient, type ServerEnd } from '../ends.ts'
+import type { Output, ReadyEvent } from '../output.ts'
+import type { Run } from '../run.ts'
+import { type Destination, tellNotices } from '../settings/destination.ts'
+import { stateFolder } from '../settings/state-folder.ts'
+import type { Target } from '../settings/target.ts'
+import { aborted } from '../stop.ts'
+import { type EmbeddedOptions, startEmbeddedServer } from './embedded-server.ts'
+import { OriginWatch } from './origin-watch.ts'
+import { connectPatiently } from './patience.ts'
+import { report } from './report.ts'
+import { Totals } from './totals.ts'
+
+/** What one command brings along. */
+export interface Sharing {
+  readonly destination: Destination
+  /** What that one is to offer. */
+  readonly embedded?: EmbeddedOptions
+  readonly client: Omit<TunnelClientOptions, 'server'>
+  /** Where connections go: looked at as long as nothing listens there. */
+  readonly targets: readonly Target[]
+  /** The totals name connections of raw tunnels, also when there were none. */
+  readonly countsConnections: boolean
+  /** Asks for the tunnels. Rejects with the refusal. */
+  connect(client: ClientEnd): Promise<void>
+  /** Shows each address, once visitors can use it. */
+  ready(shared: Shared): Promise<void>
+  /** What the client's events mean to this command, besides what is shown of them anyway. */
+  listen?(shared: Shared): void
+}
+
+/** What a command works with while it shares. */
+export interface Shared {
+  readonly client: ClientEnd
+  readonly run: Run
+  /** Says that an address answers. */
+  announce(this: void, what: Pick<ReadyEvent, 'kind' | 'url' | 'subdomain' | 'origin' | 'inspector'>): void
+}
+
+/** Resolves after a clean end; rejects when a tunnel could not be made or is lost for good. */
+export async function share(sharing: Sharing, run: Run): Promise<void> {
+  const embedded =
+    sharing.destination.server === undefined ? await startEmbeddedServer(sharing.embedded) : undefined
+  try {
+    await shareThrough(sharing, embedded, run)
+  } finally {
+    await embedded?.stop()
+  }
+}
+
+async function shareThrough(sharing: Sharing, embedded: ServerEnd | undefined, run: Run): Promise<void> {
+  const server =
+    embedded === undefined ? (sharing.destination.server ?? '') : `http://127.0.0.1:${embedded.port}`
+  // A server in this process ends with it, and all its names.
+  const state = embedded === undefined ? stateFolder(run.environment) : undefined
+  const client = await createClient({
+    ...sharing.client,
+    ...(state !== undefined && { stateFolder: state }),
+    reportRate: run.reportRate,
+    token: sharing.destination.token,
+    server,
+    // What is in this process needs no way out.
+    ...(embedded !== undefined && { proxy: false }),
+  })
+  const totals = new Totals(sharing.countsConnections)
+  const watches = sharing.targets.map(
+    target =>
+      new OriginWatch(target, isUp => run.output.event({ type: 'origin', origin: target.shortLabel, isUp })),
+  )
+  const checkOrigins = () => {
+    for (const watch of watches) void watch.check()
+  }
+  const closed = deferred<TunnelClientEvents['close']>()
+  client.on('close', closed.resolve)
+  let wire = 'streams'
+  client.on('connected', event => {
+    wire = event.wire
+    run.output.event({ type: 'connected', url: event.url, subdomain: event.subdomain, wire })
+  })
+  const shared: Shared = {
+    client,
+    run,
+    announce: what =>
+      run.output.event({ type: 'ready', ...what, wire, server, isEmbedded: embedded !== undefined }),
+  }
+  report(client, { output: run.output, totals, originFailed: checkOrigins })
+  sharing.listen?.(shared)
+
+  tellNotices(sharing.destination, sharing.client.insecureToken ?? false, run.output)
+  run.output.event({ type: 'connecting', server })
+  const stopped = aborted(run.stop)
+  try {
+    await Promise.race([connectPatiently(() => sharing.connect(client), run), stopped])
+    // Not before: when there is no server, that is the one thing to say.
+    if (!run.stop.aborted) checkOrigins()
+    if (!run.stop.aborted) await Promise.race([sharing.ready(shared), stopped])
+    const end = await Promise.race([closed.promise, stopped])
+    if (end?.error !== undefined && !run.stop.aborted) throw end.error
+    await drain(client, totals, run.output)
+  } finally {
+    for (const watch of watches) watch.stop()
+    await client.disconnect()
+  }
+}
+
+/** Takes nothing new, waits for what is under way, and says what there was. */
+export async function drain(client: ClientEnd | undefined, totals: Totals, output: Output): Promise<void> {
+  output.event(totals.draining())
+  await client?.close()
+  output.event(totals.event())
+}
+
+export function pause(ms: number): Promise<void> {
+  const { promise, resolve } = deferred()
+  setTimeout(resolve, ms).unref()
+  return promise
+}

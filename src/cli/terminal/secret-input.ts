@@ -1,0 +1,81 @@
+// Reads a secret: from the terminal without showing it, or from a pipe.
+
+import { deferred } from '../../deferred.ts'
+import { TunnelError } from '../../errors.ts'
+
+/** What is longer is no token, but perhaps a file given by mistake. */
+const MAX_LENGTH = 4_096
+
+/** The input of this process, as far as it is needed here. */
+export type Input = Pick<NodeJS.ReadStream, 'isTTY' | 'setRawMode' | 'on' | 'off' | 'pause' | 'resume'>
+
+/** The first line of a pipe, without blanks around it. */
+export async function readLine(input: Input): Promise<string> {
+  const [line = ''] = (await readUntil(input, text => text.indexOf('\n'))).split('\n')
+  return line.trim()
+}
+
+/** The line that is typed on a terminal. `undefined`: Ctrl+C or Ctrl+D. */
+export async function askSecret(
+  input: Input,
+  prompt: (text: string) => void,
+  question: string,
+): Promise<string | undefined> {
+  // The terminal shows nothing then, and Ctrl+C is a character. Before the question: the answer may come at once.
+  input.setRawMode(true)
+  prompt(question)
+  try {
+    const typed = await readUntil(input, endOf)
+    const at = endOf(typed)
+    return RETURNS.has(typed.charAt(at)) ? edited(typed.slice(0, at)).trim() : undefined
+  } finally {
+    input.setRawMode(false)
+    prompt('\n')
+  }
+}
+
+const RETURNS: ReadonlySet<string> = new Set(['\r', '\n'])
+/** Ctrl+C and Ctrl+D. */
+const CANCELS: ReadonlySet<string> = new Set(['\x03', '\x04'])
+
+/** Where the line ends, or is given up. -1: not yet. */
+function endOf(typed: string): number {
+  return typed.split('').findIndex(character => RETURNS.has(character) || CANCELS.has(character))
+}
+
+/** Backspace takes the last character away, Ctrl+U all of them. */
+function edited(typed: string): string {
+  let text = ''
+  for (const character of typed) {
+    if (character === '\x7f' || character === '\b') text = text.slice(0, -1)
+    else if (character === '\x15') text = ''
+    else text += character
+  }
+  return text
+}
+
+/** What comes until the input ends, or has what is looked for. */
+async function readUntil(input: Input, find: (text: string) => number): Promise<string> {
+  const { promise, resolve, reject } = deferred<string>()
+  const decoder = new TextDecoder()
+  let text = ''
+  const received = (bytes: Uint8Array) => {
+    text += decoder.decode(bytes, { stream: true })
+    if (text.length > MAX_LENGTH)
+      reject(new TunnelError('OPTION_INVALID', 'What was given is too long to be a token.'))
+    else if (find(text) >= 0) resolve(text)
+  }
+  const ended = () => resolve(text)
+  input.on('data', received)
+  input.on('end', ended)
+  input.on('error', ended)
+  input.resume()
+  try {
+    return await promise
+  } finally {
+    input.off('data', received)
+    input.off('end', ended)
+    input.off('error', ended)
+    input.pause()
+  }
+}

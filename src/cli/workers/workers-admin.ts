@@ -1,0 +1,65 @@
+// The admin listener of a server with several workers: this process has the port, and asks the workers.
+
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { AdminConfig } from '../../config/server-config.ts'
+import { AdminGateway } from '../../server/admin/gateway.ts'
+import { AdminSocket } from '../../server/admin/listener.ts'
+import type { AdminUpgrade } from '../../server/admin/options.ts'
+import type { Run } from '../run.ts'
+import { adminSocket, keepAccess, MEMBER_TOKEN, newToken } from '../server/admin-listener.ts'
+import { describe } from '../sharing/report.ts'
+import type { Workers } from './workers.ts'
+
+export class WorkersAdmin {
+  readonly #config: AdminConfig
+  readonly #run: Run
+  readonly #folder: string
+  readonly #memberToken = newToken()
+  #socket: AdminSocket | undefined
+
+  /** Before the workers start: they find their token in `folder`, which only this user may enter. */
+  static async prepare(config: AdminConfig, folder: string, run: Run): Promise<WorkersAdmin> {
+    const admin = new WorkersAdmin(config, folder, run)
+    await writeFile(join(folder, MEMBER_TOKEN), admin.#memberToken, { mode: 0o600 })
+    return admin
+  }
+
+  private constructor(config: AdminConfig, folder: string, run: Run) {
+    this.#config = config
+    this.#run = run
+    this.#folder = folder
+  }
+
+  /** Throws `PORT_IN_USE` or `OPTION_INVALID`. */
+  listen(workers: Pick<Workers, 'serving'>, upgrade: AdminUpgrade): void {
+    const { host = '127.0.0.1', port = 9090, token = newToken() } = this.#config
+    const { environment, output } = this.#run
+    const failed = (error: unknown) =>
+      output.event({ type: 'error', ...describe(error instanceof Error ? error : new Error(String(error))) })
+    const { fetch } = new AdminGateway({
+      members: () =>
+        workers
+          .serving()
+          .map(({ number, pid }) => ({ number, socket: adminSocket(this.#folder, number, pid) })),
+      token,
+      memberToken: this.#memberToken,
+      upgrade,
+      failed,
+    })
+    this.#socket = new AdminSocket({ host, port, upgrade, fetch, failed })
+    const { url = '' } = this.#socket
+    keepAccess(environment, { url, token })
+    const message = `The admin listener is at ${url}. On this machine: localtunnels admin tunnels`
+    output.event({ type: 'notice', code: 'ADMIN', message })
+  }
+
+  /** Takes no new connections. */
+  close(): void {
+    this.#socket?.close()
+  }
+
+  async stop(): Promise<void> {
+    await this.#socket?.stop()
+  }
+}

@@ -1,0 +1,221 @@
+// `localtunnels server --workers`: processes of one machine that share the ports. This one serves nobody: it holds the ports and
+// the directory of names, and starts the workers anew that end.
+
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { ServerConfigOptions } from '../../config/server-config.ts'
+import { MemoryDirectory } from '../../directories/memory.ts'
+import { DirectoryDoor } from '../../directories/unix-door.ts'
+import { TunnelError } from '../../errors.ts'
+import { DEFAULT_HOST } from '../../server/options.ts'
+import { inheritedSocket } from '../../sockets/inherited.ts'
+import { listeningSocket } from '../../sockets/listening.ts'
+import type { Run } from '../run.ts'
+import { type Started, startProgram } from '../server/successor.ts'
+import { aborted } from '../stop.ts'
+
+/** Before a worker that ended is started again; doubled each time, until it has lived for a minute. */
+const FIRST_PAUSE_MS = 100
+const LONGEST_PAUSE_MS = 10_000
+const LIVED_MS = 60_000
+/** Says to a process that it is a worker: its number, and the folder of the sockets. */
+const VARIABLE = 'LOCALTUNNELS_WORKER'
+
+type Environment = Record<string, string | undefined>
+
+/** A worker as it sees itself. */
+export interface Place {
+  readonly number: number
+  readonly folder: string
+}
+
+/** `undefined`: this process is none. Takes the variable out of `environment`. */
+export function placeOf(environment: Environment): Place | undefined {
+  const [, number, folder] = /^(\d+):(.+)$/.exec(environment[VARIABLE] ?? '') ?? []
+  delete environment[VARIABLE]
+  return number === undefined || folder === undefined ? undefined : { number: Number(number), folder }
+}
+
+/** Throws `OPTION_INVALID` for what several processes cannot share yet. */
+export function refuseUnshared({ acme, clusterOf, http3, inboxOf, tlsPort }: ServerConfigOptions): void {
+  if (process.platform !== 'linux')
+    throw new TunnelError('OPTION_INVALID', 'Several workers need Linux: leave out --workers.')
+  const unshared = {
+    acme,
+    cluster: clusterOf,
+    inbox: inboxOf,
+    'tls-port': tlsPort,
+    http3: http3 || undefined,
+  }
+  for (const [name, value] of Object.entries(unshared))
+    if (value !== undefined)
+      throw new TunnelError('OPTION_INVALID', `${name} is for a server with one worker: leave out --workers.`)
+}
+
+/** The descriptors that all workers share: those that were passed to this process, and the ports that are not among them. */
+export async function sharedSockets(
+  { host = DEFAULT_HOST, port = 8080, httpPort }: ServerConfigOptions,
+  inherited: readonly number[],
+): Promise<readonly number[]> {
+  const there = inherited.map(descriptor => inheritedSocket(descriptor).port)
+  const besides = httpPort === undefined ? [] : [httpPort]
+  const hasMain = there.some(one => !besides.includes(one))
+  const wanted = [...(hasMain ? [] : [port]), ...besides.filter(one => !there.includes(one))]
+  const opened: number[] = []
+  for (const one of wanted) {
+    const descriptor = await listeningSocket(host, one)
+    if (descriptor === undefined)
+      throw new TunnelError('PORT_IN_USE', `Port ${one} on ${host} is in use, or needs more rights.`)
+    opened.push(descriptor)
+  }
+  // The server's own is the first.
+  return hasMain ? [...inherited, ...opened] : [...opened, ...inherited]
+}
+
+/** For the sockets of one server's workers: only this user may enter it. */
+export function workersFolder({ environment }: Run): Promise<string> {
+  return mkdtemp(join(environment.XDG_RUNTIME_DIR ?? tmpdir(), 'localtunnels-'))
+}
+
+/** All of them, and what they share. */
+export class Workers {
+  readonly #descriptors: readonly number[]
+  readonly #run: Run
+  readonly #folder: string
+  readonly #door: DirectoryDoor
+  readonly #started = new Map<Started, number>()
+  readonly #pauses = new Set<() => void>()
+  #isOver = false
+
+  private constructor(descriptors: readonly number[], run: Run, folder: string, door: DirectoryDoor) {
+    this.#descriptors = descriptors
+    this.#run = run
+    this.#folder = folder
+    this.#door = door
+  }
+
+  /** Resolves once all serve. Rejects with why one does not: then none is left. Removes `folder` at the end. */
+  static async start(
+    count: number,
+    descriptors: readonly number[],
+    folder: string,
+    run: Run,
+  ): Promise<Workers> {
+    const door = await DirectoryDoor.open(join(folder, 'directory'), new MemoryDirectory())
+    const workers = new Workers(descriptors, run, folder, door)
+    try {
+      const numbers = Array.from({ length: count }, (_, at) => at + 1)
+      await Promise.all(numbers.map(number => workers.#start(number, 0)))
+      return workers
+    } catch (error) {
+      await workers.#kill()
+      throw error
+    }
+  }
+
+  async #start(number: number, restarts: number): Promise<void> {
+    const environment = { ...this.#run.environment, [VARIABLE]: `${number}:${this.#folder}` }
+    const startedAt = performance.now()
+    const started = startProgram(this.#descriptors, environment)
+    this.#started.set(started, number)
+    void started.exited.then(code => {
+      this.#started.delete(started)
+      if (started.hasServed())
+        this.#ended(number, code, performance.now() - startedAt > LIVED_MS ? 0 : restarts)
+    })
+    await started.serving
+  }
+
+  #ended(number: number, code: number, restarts: number): void {
+    if (this.#isOver || this.#run.stop.aborted) return
+    const ms = Math.min(FIRST_PAUSE_MS * 2 ** Math.min(restarts, 20), LONGEST_PAUSE_MS)
+    this.#notice(`Worker ${number} ended with exit code ${code}, and starts again in ${ms / 1_000} s.`)
+    const timer = setTimeout(() => {
+      this.#pauses.delete(cancel)
+      this.#start(number, restarts + 1).catch((error: Error) => {
+        this.#notice(`Worker ${number} does not start: ${error.message}`)
+        this.#ended(number, 1, restarts + 1)
+      })
+    }, ms)
+    const cancel = () => clearTimeout(timer)
+    this.#pauses.add(cancel)
+  }
+
+  #notice(message: string): void {
+    this.#run.output.event({ type: 'notice', code: 'WORKER', message })
+  }
+
+  /** Those that serve, by their numbers. */
+  serving(): readonly { readonly number: number; readonly pid: number }[] {
+    return [...this.#started]
+      .filter(([started]) => started.hasServed())
+      .map(([{ process }, number]) => ({ number, pid: process.pid }))
+      .toSorted((one, other) => one.number - other.number)
+  }
+
+  /** To each of them. */
+  tell(signal: NodeJS.Signals): void {
+    for (const { process } of this.#started.keys()) process.kill(signal)
+  }
+
+  /** Another program serves: what is under way is finished here. */
+  async handOver(): Promise<void> {
+    this.#isOver = true
+    this.#say('handOver')
+    await this.#gone()
+  }
+
+  async stop(): Promise<void> {
+    this.#isOver = true
+    // Not by a signal: the terminal may have sent one already, and a second one cuts what is under way.
+    this.#say('stop')
+    await this.#gone()
+  }
+
+  /** They are gone without a word. */
+  async #kill(): Promise<void> {
+    this.#isOver = true
+    this.tell('SIGKILL')
+    await this.#gone()
+  }
+
+  #say(word: 'handOver' | 'stop' | 'leave'): void {
+    for (const { process } of this.#started.keys()) process.send({ [word]: true })
+  }
+
+  async #gone(): Promise<void> {
+    for (const cancel of this.#pauses) cancel()
+    // Visitors of one ask for tunnels of another: none leaves while one has something under way.
+    await Promise.all([...this.#started.keys()].map(({ idle, exited }) => Promise.race([idle, exited])))
+    this.#say('leave')
+    await Promise.all([...this.#started.keys()].map(({ exited }) => exited))
+    await this.#door[Symbol.asyncDispose]()
+    await rm(this.#folder, { recursive: true, force: true })
+  }
+}
+
+/** Says to the process that started this one that nothing is under way here. Resolves when that is so at all workers. */
+export function othersIdle(): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  if (process.connected !== true) return Promise.resolve()
+  process.on('message', message => {
+    if (typeof message === 'object' && message !== null && 'leave' in message) resolve()
+  })
+  process.on('disconnect', resolve)
+  process.send?.({ idle: true })
+  return promise
+}
+
+/** Resolves with whether another program is to take over, when the process that started this one says so or is gone. */
+export function toldByParent(stop: AbortSignal): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  process.on('message', message => {
+    if (typeof message !== 'object' || message === null) return
+    if ('handOver' in message) resolve(true)
+    else if ('stop' in message) resolve(false)
+  })
+  process.on('disconnect', () => resolve(false))
+  void aborted(stop).then(() => resolve(false))
+  return promise
+}
