@@ -164,6 +164,9 @@ describeWith(['chromium'], 'in a browser', () => {
     state = 200
     await page.keyboard.press('r')
     await says('Fixed: the error is gone.')
+    // The key does what the button does, which waits for the answer and for the exchange that it is compared with.
+    await page.getByRole('tab', { name: 'Compare with' }).waitFor()
+    await page.locator('button[title="d"]:not([disabled])').waitFor()
     await page.keyboard.press('d')
     await page.locator('.diff .removed', { hasText: 'broken' }).waitFor()
     await page.locator('.diff .added', { hasText: 'well' }).waitFor()
