@@ -64,7 +64,16 @@ describeWith(['chromium'], 'in a browser', () => {
     })
     await client.connect()
     api = new InspectorApi(client)
-    browser = await chromium.launch({ executablePath: Bun.which('chromium') ?? '', args: ['--no-sandbox'] })
+    browser = await chromium.launch({
+      executablePath: Bun.which('chromium') ?? '',
+      // A name of a stranger that leads to this machine, as after DNS rebinding.
+      args: [
+        '--no-sandbox',
+        '--host-resolver-rules=MAP rebound.example 127.0.0.1',
+        // Not every browser asks before a page reaches this machine.
+        '--disable-features=LocalNetworkAccessChecks',
+      ],
+    })
     const context = await browser.newContext({ viewport: { width: 1280, height: 800 } })
     page = await context.newPage()
     page.setDefaultTimeout(8_000)
@@ -198,6 +207,48 @@ describeWith(['chromium'], 'in a browser', () => {
     expect(await readFile(file)).toEqual(Buffer.from(await api.bytes(`exchanges/${row?.id}/request.body`)))
   })
 
+  test('scripts in messages, file names, names of parts and events do not run', async () => {
+    const visitor = new WsSocket(`ws://127.0.0.1:${server.port}/evil`, {
+      headers: { host: 'shop.localhost' },
+    })
+    await once(visitor, 'open')
+    visitor.send(EVIL)
+    await once(visitor, 'message')
+    peers.at(-1)?.close(4_002, EVIL)
+    await once(visitor, 'close')
+    await choose('/evil')
+    await page.keyboard.press('3')
+    await page.locator('.messages li', { hasText: 'text' }).first().getByText(EVIL).waitFor()
+    await page.locator('.messages li', { hasText: 'close' }).first().getByText(`4002 ${EVIL}`).waitFor()
+    const body = `--b\r\nContent-Disposition: form-data; name="${EVIL}"; filename="${EVIL}.html"\r\nContent-Type: text/html\r\n\r\n${EVIL}\r\n--b--\r\n`
+    const headers = { 'content-type': 'multipart/form-data; boundary=b' }
+    await visit('/evil-parts', { method: 'POST', body, headers })
+    await choose('/evil-parts')
+    const part = page.getByRole('row', { name: `${EVIL} ${EVIL}.html` })
+    await part.getByText('content').click()
+    await part.locator('iframe.page').waitFor()
+    // As after any script that ran: the next answer of the page is behind it.
+    expect(await page.evaluate('String(window.owned ?? document.title)')).toBe('localtunnels inspector')
+  })
+
+  test('a stranger whose name leads to this machine gets neither the page nor the API', async () => {
+    const { port } = new URL(client.inspectorUrl ?? '')
+    const rebound = await page.context().newPage()
+    const answer = await rebound.goto(`http://rebound.example:${port}/`)
+    expect(answer?.status()).toBe(403)
+    expect(await answer?.text()).toContain('INSPECT_REFUSED')
+    // The page that came before the name led here is of the same origin: nothing but the name gives it away, even with the token.
+    const before = { contentType: 'text/html', body: '<!doctype html><title>mine</title>' }
+    await rebound.route('**/mine', route => route.fulfill(before))
+    await rebound.goto(`http://rebound.example:${port}/mine`)
+    const asked = await rebound.evaluate(
+      `fetch('/api/v1/exchanges', { headers: { authorization: 'Bearer ${api.token}' } }).then(answer => answer.text())`,
+    )
+    expect(asked).toContain('INSPECT_REFUSED')
+    expect(asked).not.toContain('exchanges":')
+    await rebound.close()
+  })
+
   test('1xx answers and trailers', async () => {
     await visit('/hints')
     await choose('/hints')
@@ -297,6 +348,7 @@ describeWith(['chromium'], 'in a browser', () => {
   })
 })
 
+const EVIL = '<img src=x onerror=window.owned=1><script>window.owned=1</script>'
 const PIXEL = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==',
   'base64',
