@@ -77,7 +77,19 @@ function isPlain(path: string): boolean {
   return /^\/[^%\\;\s?#]*$/.test(path) && !/\/\/|\/\.{1,2}(?:\/|$)/.test(path)
 }
 
-/** As apps and frameworks may read it: escapes decoded once or twice, dot segments resolved, slashes made one. */
+/** Whether the path is `prefix` or below it however the app reads it. The prefix may have escapes of its own. */
+export function isSurelyBelow(target: string, prefix: string): boolean {
+  const end = target.search(/[?#]/)
+  const path = end < 0 ? target : target.slice(0, end)
+  if (isPlain(path)) return isBelow(path, prefix)
+  const prefixes = readingsOf(prefix)
+  return readingsOf(path).every(reading => prefixes.some(one => isBelow(reading, one)))
+}
+
+/**
+ * As apps and frameworks may read it: escapes decoded once or twice, dot segments resolved, slashes made one, and what begins with
+ * two slashes as a reference to another host, which `new URL(request.url, base)` makes of it.
+ */
 function readingsOf(path: string): readonly string[] {
   const readings = new Set<string>()
   let current = path
@@ -87,6 +99,7 @@ function readingsOf(path: string): readonly string[] {
       readings.add(resolved(one, false))
       readings.add(resolved(one, true))
       readings.add(resolved(one.replace(/;[^/]*/g, ''), true))
+      if (one.startsWith('//')) readings.add(resolved(one.replace(/^\/+[^/]*/, ''), false))
     }
     const next = decoded(current)
     if (next === current) break

@@ -6,7 +6,7 @@ import type { UsedMarks } from '../plugin.ts'
 import { seal, unseal } from '../seal.ts'
 import type { UsedLinks } from '../store.ts'
 import { Kept } from './kept.ts'
-import { isBelow } from './paths.ts'
+import { isSurelyBelow } from './paths.ts'
 import type { Request, SessionTerms, Way, WayKind } from './way.ts'
 
 /** `__Host-`: browsers send it to this host alone, and no other host can set it (RFC 6265bis section 4.1.3.2). */
@@ -204,9 +204,8 @@ const textOf = (value: unknown): string | undefined => (typeof value === 'string
 const isWay = (value: unknown): value is WayKind =>
   value === 'password' || value === 'bearer' || value === 'jwt' || value === 'links' || value === 'login'
 
-/** Whether the session is for this path. */
+/** Whether the session is for this path, in every way in which the app may read it. */
 export function covers({ path }: Session, target: string): boolean {
   if (path === undefined || path === '/') return true
-  const end = target.search(/[?#]/)
-  return isBelow(end < 0 ? target : target.slice(0, end), path.replace(/\?.*$/, '').replace(/(?<=.)\/+$/, ''))
+  return isSurelyBelow(target, path.replace(/\?.*$/, '').replace(/(?<=.)\/+$/, ''))
 }

@@ -56,6 +56,19 @@ test('a path that can be read as another one with another rule is refused', () =
     expect([target, markOf(target)]).toEqual([target, 'refused'])
 })
 
+test('an app that takes two slashes for another host is not reached around the rule of a path', () => {
+  for (const target of [
+    '//x/admin',
+    '///x/admin',
+    '/\\x/admin',
+    '//x/y/../admin',
+    '//u:p@x:1/%61dmin',
+    '/%2fx/admin',
+  ])
+    expect([target, markOf(target)]).toEqual([target, 'refused'])
+  expect(markOf('//x/page')).toBe('standard')
+})
+
 test('escapes that mean nothing here are let pass', () => {
   expect(markOf('/@scope%2fname')).toBe('standard')
   expect(markOf('/a%20b')).toBe('standard')

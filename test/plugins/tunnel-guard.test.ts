@@ -392,6 +392,32 @@ test('a link that was taken back lets nobody in, nor do the sessions that it beg
   expect(codeOf(await ask('GET /', [cookie]))).toBe('ACCESS_REQUIRED')
 })
 
+test('a session of a link for a path is for no other path, however it is written', async () => {
+  for (const [path, below, others] of [
+    [
+      '/docs',
+      ['/docs', '/docs/a', '/docs?x', '/docs/a%20b', '/docs/a/../b'],
+      [
+        '/docs/../admin',
+        '/docs/%2e%2e/admin',
+        '/docs/..%2fadmin',
+        '/docs/..\\admin',
+        '/docs/..;/admin',
+        '//docs/admin',
+      ],
+    ],
+    ['/caf%C3%A9', ['/caf%C3%A9', '/caf%C3%A9/a'], ['/caf%C3%A9/../admin', '/caf']],
+  ] as const) {
+    const { ask, key } = await guardOf({ links: true })
+    const { url } = makeLink('https://shop.example', key, { path })
+    const cookie = cookieOf(refusalOf(await ask(`GET ${pathOf(url)}`)))
+    for (const target of below)
+      expect([target, codeOf(await ask(`GET ${target}`, [cookie]))]).toEqual([target, 'passed'])
+    for (const target of others)
+      expect([target, codeOf(await ask(`GET ${target}`, [cookie]))]).toEqual([target, 'ACCESS_REQUIRED'])
+  }
+})
+
 test('a guard without links takes none', async () => {
   const { ask, key } = await guardOf({ password: PASSWORD })
   expect(codeOf(await ask(`GET ${pathOf(makeLink('https://shop.example', key).url)}`))).toBe('LINK_REFUSED')
