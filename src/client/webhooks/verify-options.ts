@@ -1,6 +1,7 @@
 // What a service says of the webhooks that it gets.
 
 import { TunnelError } from '../../errors.ts'
+import { readingsOf } from '../../http/path-readings.ts'
 
 export const PROVIDERS = ['standard', 'stripe', 'github', 'slack', 'shopify'] as const
 export type Provider = (typeof PROVIDERS)[number]
@@ -70,10 +71,15 @@ export function verifySettings(options: VerifyOptions, mayWait = false): VerifyS
     mayWait,
     maxBodyBytes,
     matches(path) {
-      const plain = pathOf(path)
-      return patterns.some(one =>
-        one.endsWith('*') ? `${plain}/`.startsWith(one.slice(0, -1)) : plain === one,
-      )
+      const raw = path.split(/[?#]/, 1)[0] ?? ''
+      // One reading is enough: an app that takes it for a webhook must not get it unchecked.
+      return [raw, ...readingsOf(raw)]
+        .map(pathOf)
+        .some(plain =>
+          patterns.some(one =>
+            one.endsWith('*') ? `${plain}/`.startsWith(one.slice(0, -1)) : plain === one,
+          ),
+        )
     },
   }
 }

@@ -122,6 +122,13 @@ test('paths are matched as an app may understand them', () => {
     '/one/',
     '/One?x#y',
     '/./one',
+    '//x/hooks/a',
+    '/\\x/hooks/a',
+    '/hooks;v=1/a',
+    '/%68ooks/%ff',
+    '/%2568ooks/a',
+    '/one;x',
+    '/a/..;/hooks/a',
   ])
     expect([path, verify.matches(path)]).toEqual([path, true])
   for (const path of ['/', '/other', '/one/two', '/hooksx', '/hooks/../other'])
