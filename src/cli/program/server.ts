@@ -5,11 +5,11 @@ import type { ServerConfigOptions } from '../../config/server-config.ts'
 import { TunnelError } from '../../errors.ts'
 import type { Actions } from '../actions.ts'
 import { Flags } from '../settings/flags.ts'
-import { workerCount } from '../workers/worker-count.ts'
 import { acmeOptions, acmeSettings } from './acme.ts'
 import { adminAddress } from './admin.ts'
 import { LOG_RATE_OPTION, outputWish, QUIET_OPTION } from './printing.ts'
 import { readAuthority, repeatable, seconds, wholeNumber } from './values.ts'
+import { workerCount } from './worker-count.ts'
 
 export function addServerCommand(program: Command, actions: Actions): void {
   const server = program
