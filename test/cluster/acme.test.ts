@@ -39,6 +39,7 @@ for (const program of ['redis-server', 'valkey-server'] as const)
         await using kept = await redisDirectories(program)
         await using cluster = new TestCluster({}, kept.open)
         const issued: (readonly string[])[] = []
+        const failed: string[] = []
         const all: AcmeCertificates[] = []
         const stores: CopiedCertificates[] = []
         const start = async (number: number, port: number, httpPort: number) => {
@@ -53,6 +54,8 @@ for (const program of ['redis-server', 'valkey-server'] as const)
             challenge,
           })
           acme.on('issued', ({ names }) => issued.push(names))
+          acme.on('failed', ({ names, error }) => failed.push(`${names.join()}: ${error.message}`))
+          acme.on('error', error => failed.push(error.message))
           const server = await cluster.server({
             port,
             domains: [DOMAIN],
@@ -92,6 +95,9 @@ for (const program of ['redis-server', 'valkey-server'] as const)
           for (const name of [DOMAIN, `shop.${DOMAIN}`])
             expect(await visit(c.server.port, name, roots)).toBe(`200 DNS:${name}`)
           expect(issued).toHaveLength(3)
+        } catch (error) {
+          // A visitor sees an alert alone; why is here.
+          throw new Error(`${String(error)} (${failed.join('; ') || 'no order failed'})`, { cause: error })
         } finally {
           for (const acme of all) await acme.stop()
           for (const server of cluster.servers) await server.stop()
