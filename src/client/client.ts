@@ -1,25 +1,15 @@
 // TunnelClient: gives local services public addresses over one connection and keeps them, whatever happens to the network.
 /// <reference lib="esnext.disposable" preserve="true" />
 
-import { deferred } from '../deferred.ts'
 import { type ErrorCode, TunnelError } from '../errors.ts'
 import { Events } from '../events.ts'
 import { associate } from '../sockets/associate.ts'
 import { dial } from '../sockets/dial.ts'
 import { watchWorkers } from '../sockets/worker-faults.ts'
 import { stopped } from './carrier.ts'
-import type {
-  Connection,
-  ConnectionEvents,
-  RequestSeen,
-  ResponseSeen,
-  VisitorGone,
-  VisitorSeen,
-} from './connection.ts'
-import { GuardFiles } from './guard-files.ts'
+import type { Connection, ConnectionEvents } from './connection.ts'
 import { Inspection, inspectionOf } from './inspect/inspection.ts'
 import type { Exchange, WaitOptions, Watchable } from './inspect/seen.ts'
-import { NUMBERS_OF_A_CONNECTION, numberedFrom } from './numbered.ts'
 import type {
   HttpTunnelOptions,
   OriginOptions,
@@ -31,10 +21,7 @@ import type {
   UdpTunnelOptions,
 } from './options.ts'
 import { LateOrigin } from './origins/late.ts'
-import { OwnTunnel } from './own-tunnel.ts'
-import { pauseBefore } from './patience.ts'
 import { probePublicSide } from './probe.ts'
-import { ResumeFiles } from './resume-files.ts'
 import { guardToken } from './server-address.ts'
 import { Servers } from './servers.ts'
 import {
@@ -47,27 +34,25 @@ import {
   tlsTunnel,
   udpTunnel,
 } from './settings.ts'
+import { Tries } from './tries.ts'
 import type { Tunnel } from './tunnel.ts'
-import { UnderWay } from './under-way.ts'
+import { IDS_OF_A_CONNECTION, type VisitEvent, VisitReports } from './visit-reports.ts'
 import { watchForWake } from './wake.ts'
+import { WantedTunnels } from './wanted-tunnels.ts'
 
 /** After the machine woke, how long the old connection has to prove that it lives. */
 const WAKE_CHECK_MS = 3_000
-/** A connection that lasted so long is no try that failed: the next loss is an outage of its own. */
-const LASTING_MS = 1_000
-/** A tunnel that lost its name or port to somebody else, while others go on, asks for it again this often. */
-const ASK_AGAIN_MS = 5_000
 /** Connections to programs that others have replaced; a server that replaces itself more often gets the oldest cut. */
 const MAX_RETIRED = 4
-/** What tells of visitors, and costs the server messages. */
-const WATCHED = [
+/** What costs the server a report for each visitor. */
+const WATCHED: readonly VisitEvent[] = [
   'request',
   'upgraded',
   'response',
   'requests',
   'visitorConnected',
   'visitorDisconnected',
-] as const
+]
 
 /** Exchanges of every tunnel, until the client ends. */
 const ALL = { tunnel: () => undefined, over: new AbortController().signal }
@@ -83,53 +68,39 @@ const ALL = { tunnel: () => undefined, over: new AbortController().signal }
 export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDisposable, Watchable {
   readonly #settings: ClientSettings
   readonly #servers: Servers
-  readonly #resumes: ResumeFiles | undefined
-  readonly #guards: GuardFiles | undefined
-  #hasStateFailed = false
-  /** Sees what passes, if the client was told to inspect. */
+  /** Sees what passes, when the client inspects. */
   readonly #inspection: Inspection | undefined
-  #state: TunnelState = 'idle'
-  #connection: Connection | undefined
-  /** To a program that another one has replaced: what is under way goes on there. By where the ids of their reports begin. */
-  readonly #retired = new Map<Connection, number>()
-  /** Where those of `#connection` begin. */
-  #firstId = 0
-  /** All that are wanted, the client's own first. */
-  readonly #tunnels = new Set<OwnTunnel>()
-  /** The tunnel that the client's options describe. */
-  readonly #own: OwnTunnel | undefined
+  readonly #tunnels: WantedTunnels
   /** Of an app that comes later. */
   readonly #late: LateOrigin | undefined
+  readonly #tries: Tries
+  #state: TunnelState = 'idle'
+  #connection: Connection | undefined
+  /** What the server reports on `#connection`. */
+  #reports: VisitReports | undefined
+  /** Where the ids in its reports begin. */
+  #firstId = 0
+  /** To a program that another one has replaced: what is under way goes on there. */
+  readonly #retired = new Map<Connection, VisitReports>()
   /** Ends the attempts under way. */
   #stopping = new AbortController()
-  #stopWatchingForWake: (() => void) | undefined
-  #stopWatchingWorkers: (() => void) | undefined
-  #wakeBackoff: (() => void) | undefined
-  #askAgain: ReturnType<typeof setTimeout> | undefined
+  #stopWatching: (() => void)[] = []
   #connecting: Promise<void> | undefined
   #draining: Promise<void> | undefined
   #leaving: Promise<void> | undefined
-  /** Tries since the last connection that lasted. */
-  #attempt = 0
-  #connectedAt = 0
-  readonly #requests = new UnderWay<RequestSeen>()
-  readonly #visitors = new UnderWay<VisitorSeen>()
-  /** Requests that the server counts instead of reporting them. */
-  #unreportedUnderWay = 0
 
   constructor(options: TunnelClientOptions) {
     super()
     this.#settings = clientSettings(options, process.env, dial)
     this.#servers = new Servers(this.#settings)
-    const { stateFolder, server } = this.#settings
-    if (stateFolder !== undefined) {
-      const origin = `${server.isSecure ? 'https' : 'http'}://${server.host}`
-      this.#resumes = new ResumeFiles(stateFolder, origin)
-      this.#guards = new GuardFiles(stateFolder, origin)
-    }
+    this.#tries = new Tries(this.#settings.maxBackoffMs)
     const { tunnel, inspect } = this.#settings
     this.#inspection = inspect && new Inspection(inspect, error => this.emit('error', error))
-    this.#own = tunnel && this.#want(tunnel)
+    this.#tunnels = new WantedTunnels(this.#settings, this.#inspection, {
+      emit: (event, payload) => this.emit(event, payload),
+      connection: () => this.#connection,
+      isClosing: () => this.#state === 'closing',
+    })
     if (tunnel?.origin instanceof LateOrigin) this.#late = tunnel.origin
   }
 
@@ -156,9 +127,9 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   async #connectFirst(): Promise<void> {
     const stopping = new AbortController()
     this.#stopping = stopping
-    this.#attempt = 0
+    this.#tries.restart()
     this.#state = 'connecting'
-    this.#stopWatchingWorkers ??= watchWorkers(error => this.emit('error', error))
+    this.#stopWatching = [watchWorkers(error => this.emit('error', error))]
     try {
       await this.#inspection?.start()
       await this.#establish()
@@ -166,13 +137,12 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
       // `disconnect` and another `connect` may have come meanwhile: the state is theirs then.
       if (!stopping.signal.aborted) {
         this.#state = 'idle'
-        this.#stopWatchingWorkers?.()
-        this.#stopWatchingWorkers = undefined
+        this.#endWatching()
         this.#inspection?.stop()
       }
       throw error
     }
-    if (!stopping.signal.aborted) this.#stopWatchingForWake ??= watchForWake(() => this.#woke())
+    if (!stopping.signal.aborted) this.#stopWatching.push(watchForWake(() => this.#woke()))
   }
 
   /**
@@ -185,7 +155,9 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     if (this.#state === 'connected' && connection !== undefined) {
       this.#state = 'closing'
       const all = [connection, ...this.#retired.keys()]
-      this.#draining = Promise.all([...all.map(one => one.drain()), ...this.#dropResumes()]).then(() => {})
+      this.#draining = Promise.all([...all.map(one => one.drain()), ...this.#tunnels.dropResumes()]).then(
+        () => {},
+      )
     }
     if (this.#state === 'closing') await this.#draining
     await this.disconnect()
@@ -196,7 +168,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     if (this.#state !== 'idle' && this.#state !== 'closed') {
       const connection = this.#connection
       // While the server is away the names are this client's still, for the lease: the next start may have them.
-      const drops = connection === undefined ? [] : this.#dropResumes()
+      const drops = connection === undefined ? [] : this.#tunnels.dropResumes()
       const retired = [...this.#retired.keys()]
       this.#retired.clear()
       this.#end()
@@ -235,7 +207,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
 
   /** The tunnels that the client has or asks for. */
   get tunnels(): readonly Tunnel[] {
-    return [...this.#tunnels]
+    return this.#tunnels.all
   }
 
   /** `getTunnelUrl()`. */
@@ -245,7 +217,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
 
   /** The public URL of the first tunnel. Throws `STATE_INVALID` before its first registration. */
   getTunnelUrl(): string {
-    return this.#first.granted.url
+    return this.#tunnels.first.granted.url
   }
 
   /**
@@ -264,7 +236,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
 
   /** The name that it was granted: the wished one, or another when it was taken. */
   getSubdomain(): string {
-    return this.#first.granted.name
+    return this.#tunnels.first.granted.name
   }
 
   /** Whether tunnels are registered and the connection is up: `getState()` is `connected`. */
@@ -300,7 +272,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
    * that answers is the tunnel's from then on.
    */
   async probe(timeoutMs = 5_000): Promise<boolean | undefined> {
-    const first = this.#first
+    const { first } = this.#tunnels
     const { url, otherUrls = [], resume, probeSecret = resume } = first.granted
     if (first.kind !== 'http' || probeSecret === undefined) return undefined
     const urls = [url, ...otherUrls]
@@ -309,7 +281,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     )
     const found = urls[answers.indexOf(true)]
     if (found !== undefined && found !== url && first.granted.url === url)
-      this.#moved(first.granted.tunnel, found)
+      this.#tunnels.moved(first.granted.tunnel, found)
     return found !== undefined
   }
 
@@ -321,8 +293,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   protected override listenersChanged(event: keyof TunnelClientEvents): void {
     if (!WATCHED.some(one => one === event)) return
     this.#connection?.watch(this.#isWatched, this.#reportRate)
-    // Nobody will report the ends of these.
-    if (!this.#isWatched) this.#forgetSeen()
+    if (this.#isWatched) return
+    for (const reports of [this.#reports, ...this.#retired.values()]) reports?.forget()
   }
 
   get #isWatched(): boolean {
@@ -335,38 +307,11 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     return isHeard ? this.#settings.reportRate : (this.#inspection?.settings.rate ?? 0)
   }
 
-  #forgetSeen(): void {
-    this.#unreportedUnderWay = 0
-    this.#requests.forget()
-    this.#visitors.forget()
-  }
-
-  get #first(): OwnTunnel {
-    for (const tunnel of this.#tunnels) if (tunnel.registration !== undefined) return tunnel
-    throw new TunnelError('STATE_INVALID', 'The client is not registered yet.')
-  }
-
-  // ── Tunnels ────────────────────────────────────────────────────────────────────────────────────────────────
-
-  #want(settings: TunnelSettings): OwnTunnel {
-    const tunnel: OwnTunnel = new OwnTunnel(this.#inspection?.tap(settings) ?? settings, {
-      closed: () => this.#forget(tunnel),
-      healthChanged: ({ name }, isHealthy, error) =>
-        this.emit('health', { tunnel: name, isHealthy, ...(error !== undefined && { error }) }),
-      resumes: this.#resumes,
-      guards: this.#guards,
-      inspection: this.#inspection,
-      failed: error => this.#stateFailed(error),
-    })
-    this.#tunnels.add(tunnel)
-    return tunnel
-  }
-
   async #add(settingsOf: () => TunnelSettings): Promise<Tunnel> {
     if (this.#state === 'closing') throw new TunnelError('STATE_INVALID', 'The client is closing.')
     const settings = settingsOf()
     guardToken(settings.token, this.#settings)
-    const tunnel = this.#want(settings)
+    const tunnel = this.#tunnels.want(settings)
     try {
       if (this.#state === 'idle' || this.#state === 'closed') this.#connecting = this.#connectFirst()
       // Its own refusal, if there was one, came before and says more than the first of all.
@@ -374,100 +319,23 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
         await this.#connecting?.catch((error: unknown) => tunnel.refuse(error))
       // One that was refused with the others is not asked for again.
       if (this.#connection !== undefined && this.#tunnels.has(tunnel))
-        await this.#register(tunnel, this.#connection)
+        await this.#tunnels.register(tunnel, this.#connection)
       await tunnel.ready
       return tunnel
     } catch (error) {
-      this.#tunnels.delete(tunnel)
+      this.#tunnels.drop(tunnel)
       throw error
     }
   }
 
-  #dropResumes(): Promise<void>[] {
-    return [...this.#tunnels].filter(tunnel => tunnel.isRegistered).map(tunnel => tunnel.dropResume())
-  }
-
-  /** Said once: it will fail in the same way for each name. */
-  #stateFailed(error: TunnelError): void {
-    if (!this.#hasStateFailed) this.emit('error', error)
-    this.#hasStateFailed = true
-  }
-
-  #forget(tunnel: OwnTunnel): void {
-    this.#tunnels.delete(tunnel)
-    this.#inspection?.forget(tunnel.settings.origin)
-    if (tunnel.isRegistered) void tunnel.dropResume()
-    if (tunnel.isRegistered) this.#connection?.release(tunnel.granted)
-  }
-
-  /** Asks for a tunnel. Resolves with the refusal, or with why the connection ended meanwhile; never rejects. */
-  async #register(tunnel: OwnTunnel, connection: Connection): Promise<TunnelError | undefined> {
-    if (tunnel.isRegistered || tunnel.isClosed || this.#state === 'closing') return undefined
-    try {
-      await tunnel.register(connection)
-    } catch (cause) {
-      const error = cause instanceof TunnelError ? cause : new TunnelError('INTERNAL', undefined, { cause })
-      if (this.#connection === connection) this.#refused(tunnel, error)
-      return error
-    }
-    if (tunnel.isRegistered && !tunnel.isClosed) this.#tellRegistered(tunnel)
-    return undefined
-  }
-
-  /** The server said no, or the connection ended while it was asked: then the next one asks again. */
-  #refused(tunnel: OwnTunnel, error: TunnelError): void {
-    if (tunnel.registration === undefined) {
-      tunnel.refuse(error)
-      this.#tunnels.delete(tunnel)
-    } else if (tunnel.isRefusedForGood(error)) {
-      tunnel.rest()
-      void tunnel.dropResume()
-      this.#tunnels.delete(tunnel)
-    } else {
-      this.#planToAskAgain()
-    }
-  }
-
-  /** The server has changed its mind. It would refuse the tunnel again, so that is for good. */
-  #revoked(number: number, { code, message }: TunnelError): void {
-    const tunnel = this.#registered(number)
-    if (tunnel === undefined) return
-    tunnel.isRegistered = false
-    tunnel.rest()
-    this.#tunnels.delete(tunnel)
-    const error = new TunnelError(code, `${tunnel.label}: ${message}`)
+  /** The server took a tunnel back: without another one there is nothing to stay for. */
+  #revoked(number: number, refusal: TunnelError): void {
+    const error = this.#tunnels.revoked(number, refusal)
+    if (error === undefined) return
     if (this.#tunnels.size > 0) return this.emit('error', error)
     const connection = this.#connection
     this.#end(error)
     this.#leaving = connection?.leave()
-  }
-
-  #tellRegistered({ kind, name, url, settings }: OwnTunnel): void {
-    this.#inspection?.granted(settings.origin, name, url)
-    this.emit('registered', { kind, name, url })
-  }
-
-  #moved(number: number, url: string): void {
-    const tunnel = this.#registered(number)
-    if (tunnel?.registration === undefined) return
-    tunnel.registration = { ...tunnel.registration, url }
-    this.#tellRegistered(tunnel)
-  }
-
-  /** The tunnel of this number on the connection there is now. */
-  #registered(number: number): OwnTunnel | undefined {
-    for (const tunnel of this.#tunnels)
-      if (tunnel.isRegistered && tunnel.registration?.tunnel === number) return tunnel
-    return undefined
-  }
-
-  #planToAskAgain(): void {
-    this.#askAgain ??= setTimeout(() => {
-      this.#askAgain = undefined
-      const connection = this.#connection
-      if (connection !== undefined)
-        for (const tunnel of this.#tunnels) void this.#register(tunnel, connection)
-    }, ASK_AGAIN_MS)
   }
 
   // ── The connection ─────────────────────────────────────────────────────────────────────────────────────────
@@ -476,30 +344,31 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   async #establish(): Promise<void> {
     const { signal } = this.#stopping
     const startedAt = performance.now()
+    const reports = this.#newReports()
     let connection: Connection | undefined
     let end: TunnelError | undefined
-    const isRetired = () => connection !== undefined && this.#retired.has(connection)
-    const closed = (error: TunnelError) => {
-      end = error
-      if (connection === undefined) return
-      if (this.#connection === connection) this.#lost(error)
-      else this.#retiredClosed(connection)
-    }
-    const leaving = (code: ErrorCode) => {
-      if (connection === undefined || this.#connection !== connection) return
-      const isElsewhere = code === 'SERVER_DRAINING' && this.#servers.areSeveral
-      if (isElsewhere) this.#servers.goOn()
-      if (isElsewhere || code === 'SERVER_REPLACED') this.#moveOn(connection, code)
-    }
-    const events = this.#connectionEvents(closed, leaving, isRetired)
-    connection = await this.#servers.connect(numberedFrom(this.#firstId, events), signal)
+    const isCurrent = () => connection === undefined || !this.#retired.has(connection)
+    const events = this.#connectionEvents(reports, isCurrent, {
+      leaving: code => {
+        if (connection !== undefined && this.#connection === connection) this.#left(connection, reports, code)
+      },
+      closed: error => {
+        end = error
+        if (!signal.aborted) reports.lost()
+        if (connection === undefined) return
+        this.#retired.delete(connection)
+        if (this.#connection === connection) this.#lost(error)
+      },
+    })
+    connection = await this.#servers.connect(events, signal)
     await this.#registerInTime(connection, startedAt)
     // Granted and lost in the same moment.
     if (end !== undefined) throw end
     this.#connection = connection
+    this.#reports = reports
     this.#state = 'connected'
-    this.#connectedAt = performance.now()
-    const { url, name: subdomain } = this.#first.granted
+    this.#tries.connected()
+    const { url, name: subdomain } = this.#tunnels.first.granted
     this.emit('connected', { url, subdomain, wire: connection.wire })
   }
 
@@ -520,7 +389,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     try {
       // Before the name is granted, so that requests which wait for it are reported too.
       if (this.#isWatched) connection.watch(true, this.#reportRate)
-      await this.#registerAll(connection)
+      await this.#tunnels.registerAll(connection)
       if (signal.aborted) throw stopped()
     } catch (error) {
       connection.terminate()
@@ -532,128 +401,57 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     }
   }
 
-  /** Registers all tunnels. Rejects when the client's own is refused for the first time, or none is granted. */
-  async #registerAll(connection: Connection): Promise<void> {
-    for (const tunnel of this.#tunnels) tunnel.isRegistered = false
-    const asked = [...this.#tunnels]
-    const refusals = await Promise.all(asked.map(tunnel => this.#register(tunnel, connection)))
-    const [first] = refusals.filter(refusal => refusal !== undefined)
-    if (first === undefined) return
-    const ownRefusal = this.#own && refusals[asked.indexOf(this.#own)]
-    for (const [index, tunnel] of asked.entries())
-      if (refusals[index] !== undefined && tunnel.registration === undefined) tunnel.refuse(refusals[index])
-    if (ownRefusal !== undefined && this.#own?.registration === undefined) throw ownRefusal
-    if (!asked.some(({ isRegistered }) => isRegistered)) throw first
-    for (const [index, refusal] of refusals.entries()) {
-      const tunnel = asked[index]
-      if (tunnel === undefined || refusal === undefined) continue
-      if (tunnel.registration !== undefined) this.emit('error', refusal)
-      this.#refused(tunnel, refusal)
-    }
+  #newReports(): VisitReports {
+    return new VisitReports(this.#firstId, {
+      emit: (event, payload) => this.emit(event, payload),
+      reports: () => this.#inspection?.inspector?.reports,
+    })
   }
 
+  /** `isCurrent`: no other connection has taken the tunnels over. */
   #connectionEvents(
-    closed: (error: TunnelError) => void,
-    leaving: (code: ErrorCode) => void,
-    isRetired: () => boolean,
+    reports: VisitReports,
+    isCurrent: () => boolean,
+    ends: Pick<ConnectionEvents, 'leaving' | 'closed'>,
   ): ConnectionEvents {
-    const reports = this.#inspection?.inspector?.reports
     return {
-      request: report => {
-        reports?.requested(report)
-        const { host = '', method, path } = report
-        this.#requests.begin(report, host.length + method.length + path.length)
-        this.emit('request', requestEvent(report))
-      },
-      switched: id => {
-        const request = this.#requests.find(id)
-        if (request !== undefined) this.emit('upgraded', requestEvent(request))
-      },
-      response: report => this.#responded(report),
-      requests: ({ begun, requests, errors, bytes, underWay }) => {
-        reports?.counted(begun)
-        if (!isRetired()) this.#unreportedUnderWay = underWay
-        this.emit('requests', { begun, requests, errors, bytes, underWay })
-      },
+      ...reports.events,
+      ...ends,
       revoked: (tunnel, error) => {
-        if (!isRetired()) this.#revoked(tunnel, error)
+        if (isCurrent()) this.#revoked(tunnel, error)
       },
       hostTroubled: (tunnel, { code, message }) => {
-        const label = isRetired() ? undefined : this.#registered(tunnel)?.label
+        const label = isCurrent() ? this.#tunnels.registered(tunnel)?.label : undefined
         if (label !== undefined) this.emit('error', new TunnelError(code, `${label}: ${message}`))
       },
       moved: (tunnel, url) => {
-        if (!isRetired()) this.#moved(tunnel, url)
+        if (isCurrent()) this.#tunnels.moved(tunnel, url)
       },
-      visitorConnected: ({ id, tunnel, remoteAddress, remotePort }) => {
-        const visitor = { id, tunnel, remoteAddress, remotePort }
-        this.#visitors.begin(visitor, remoteAddress.length)
-        reports?.visitorConnected(visitor)
-        this.emit('visitorConnected', visitor)
-      },
-      visitorDisconnected: report => this.#visitorLeft(report),
       error: error => this.emit('error', error),
-      // The only server closes the connection when it is done, and reconnecting begins then.
-      leaving,
-      closed,
     }
   }
 
-  #responded(report: ResponseSeen): void {
-    this.#inspection?.inspector?.reports.responded(report)
-    const request = this.#requests.end(report.id)
-    if (request === undefined) return
-    const { status, durationMs, bytes, error } = report
-    const outcome = { status, durationMs, bytes, ...(error !== undefined && { error }) }
-    this.emit('response', { ...requestEvent(request), ...outcome })
-  }
-
-  #visitorLeft({ id, durationMs, bytesIn, bytesOut, error }: VisitorGone): void {
-    this.#inspection?.inspector?.reports.visitorLeft({ id, durationMs, bytesIn, bytesOut })
-    const visitor = this.#visitors.end(id)
-    if (visitor === undefined) return
-    const end = { durationMs, bytesIn, bytesOut, ...(error !== undefined && { error }) }
-    this.emit('visitorDisconnected', { ...visitor, ...end })
-  }
-
-  /** The connection took with it what was under way: the server reports no end of these. */
-  #endSeen(firstId: number): void {
-    const error = 'CARRIER_LOST'
-    const isOfIt = ({ id }: { readonly id: number }) =>
-      id >= firstId && id < firstId + NUMBERS_OF_A_CONNECTION
-    for (const { id, durationMs } of this.#requests.all().filter(isOfIt))
-      this.#responded({ id, status: 0, durationMs, bytes: 0, error })
-    for (const { id, durationMs } of this.#visitors.all().filter(isOfIt))
-      this.#visitorLeft({ id, durationMs, bytesIn: 0, bytesOut: 0, error })
-    if (firstId !== this.#firstId) return
-    const unreported = this.#unreportedUnderWay
-    this.#unreportedUnderWay = 0
-    if (unreported > 0)
-      this.emit('requests', { begun: 0, requests: unreported, errors: unreported, bytes: 0, underWay: 0 })
+  /** The server stops. An only server closes the connection when it is done, and reconnecting begins then. */
+  #left(connection: Connection, reports: VisitReports, code: ErrorCode): void {
+    const isElsewhere = code === 'SERVER_DRAINING' && this.#servers.areSeveral
+    if (isElsewhere) this.#servers.goOn()
+    if (isElsewhere || code === 'SERVER_REPLACED') this.#moveOn(connection, reports, code)
   }
 
   /**
    * Another program has the server's ports, or there are other servers: the tunnels are asked for there. What is under way ends on
    * this connection, which the server closes when it is done.
    */
-  #moveOn(connection: Connection, code: ErrorCode): void {
+  #moveOn(connection: Connection, reports: VisitReports, code: ErrorCode): void {
     if (this.#state !== 'connected' || !this.#settings.isReconnecting || this.#tunnels.size === 0) return
-    this.#retired.set(connection, this.#firstId)
+    this.#retired.set(connection, reports)
     const [oldest] = this.#retired.keys()
     if (this.#retired.size > MAX_RETIRED) oldest?.terminate()
-    this.#firstId += NUMBERS_OF_A_CONNECTION
-    this.#unreportedUnderWay = 0
+    this.#firstId += IDS_OF_A_CONNECTION
     this.#comeBack(new TunnelError(code))
   }
 
-  #retiredClosed(connection: Connection): void {
-    const firstId = this.#retired.get(connection)
-    this.#retired.delete(connection)
-    if (firstId !== undefined) this.#endSeen(firstId)
-  }
-
   #lost(error: TunnelError): void {
-    this.#endSeen(this.#firstId)
     if (this.#retired.size === 0) this.#inspection?.inspector?.reports.forget()
     if (this.#state === 'connected') this.#servers.goOn()
     this.#comeBack(error)
@@ -662,12 +460,11 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   /** There is no connection for the tunnels any more. */
   #comeBack(error: TunnelError): void {
     this.#connection = undefined
-    for (const tunnel of this.#tunnels) tunnel.isRegistered = false
+    this.#reports = undefined
+    this.#tunnels.disconnected()
     if (this.#state !== 'connected') return
     const { signal } = this.#stopping
-    // A server that grants and hangs up at once, again and again, is tried like one that is down.
-    const lastedMs = performance.now() - this.#connectedAt
-    if (lastedMs > Math.min(LASTING_MS, this.#settings.maxBackoffMs)) this.#attempt = 0
+    this.#tries.lost()
     // Without tunnels there is nothing to come back for.
     const isReconnecting = this.#settings.isReconnecting && this.#tunnels.size > 0
     this.#state = isReconnecting ? 'reconnecting' : 'closed'
@@ -682,11 +479,10 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   async #reconnect(): Promise<void> {
     const { signal } = this.#stopping
     while (!signal.aborted) {
-      const attempt = ++this.#attempt
-      const delayMs = pauseBefore(attempt, this.#settings.maxBackoffMs)
+      const { attempt, delayMs } = this.#tries.next()
       this.emit('reconnecting', { attempt, delayMs })
       if (signal.aborted) return
-      await this.#pause(delayMs)
+      await this.#tries.pause(delayMs)
       if (signal.aborted) return
       if (this.#tunnels.size === 0) return this.#end()
       try {
@@ -694,59 +490,36 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
       } catch (cause) {
         if (signal.aborted) return
         const error = cause instanceof TunnelError ? cause : new TunnelError('INTERNAL', undefined, { cause })
-        if ([...this.#tunnels].every(tunnel => tunnel.isRefusedForGood(error))) return this.#end(error)
+        if (this.#tunnels.areRefusedForGood(error)) return this.#end(error)
         this.emit('error', error)
       }
     }
   }
 
-  /** Waits, but not beyond a wake-up of the machine or the end of the client. */
-  #pause(ms: number): Promise<void> {
-    if (ms === 0) return Promise.resolve()
-    const { promise, resolve } = deferred<void>()
-    const timer = setTimeout(resolve, ms)
-    this.#wakeBackoff = () => {
-      clearTimeout(timer)
-      resolve()
-    }
-    return promise
-  }
-
   #woke(): void {
-    this.#wakeBackoff?.()
+    this.#tries.goOn()
     this.#connection?.checkAlive(WAKE_CHECK_MS)
   }
 
   #end(error?: TunnelError): void {
     this.#state = 'closed'
     this.#connection = undefined
+    this.#reports = undefined
+    // Before connections are cut, so that no report follows.
+    this.#stopping.abort()
     for (const retired of this.#retired.keys()) retired.terminate()
     this.#retired.clear()
-    this.#resumes?.leave()
     this.#inspection?.stop()
-    this.#forgetSeen()
-    this.#stopping.abort()
-    clearTimeout(this.#askAgain)
-    this.#askAgain = undefined
-    this.#wakeBackoff?.()
-    this.#stopWatchingForWake?.()
-    this.#stopWatchingForWake = undefined
-    this.#stopWatchingWorkers?.()
-    this.#stopWatchingWorkers = undefined
-    for (const tunnel of this.#tunnels) {
-      tunnel.isRegistered = false
-      tunnel.rest()
-      if (tunnel === this.#own || tunnel.registration !== undefined) continue
-      tunnel.refuse(error ?? stopped())
-      this.#tunnels.delete(tunnel)
-    }
+    this.#tries.goOn()
+    this.#endWatching()
+    this.#tunnels.end(error ?? stopped())
     this.emit('close', error === undefined ? {} : { error })
   }
-}
 
-/** Field by field: a report may hold more than its event. */
-function requestEvent({ id, tunnel, host, method, path }: RequestSeen): TunnelClientEvents['request'] {
-  return { id, tunnel, ...(host !== undefined && { host }), method, path }
+  #endWatching(): void {
+    for (const stop of this.#stopWatching) stop()
+    this.#stopWatching = []
+  }
 }
 
 /**

@@ -166,12 +166,12 @@ export class Session implements Waiting, StreamOwner {
     return this.#closedWith !== undefined
   }
 
-  /** Smallest round trip seen, milliseconds; 0 before the first. */
   /** How often a stream had to wait for the other side's credit. */
   get creditStalls(): number {
     return this.#outbox.creditStalls
   }
 
+  /** Smallest round trip seen, milliseconds; 0 before the first. */
   get roundTripMs(): number {
     return this.#heartbeat.roundTripMs
   }
