@@ -129,6 +129,8 @@ export class Booking implements Visitor, Wrapping {
   /** Another server has it: what it waits for if that one fails. */
   #awaiting: (() => Holding<Route>) | undefined
   #tries = 0
+  /** Since when it has waited for a name at another server, with pauses; 0: it has not. */
+  #waitsSince = 0
 
   constructor(arrival: Arrival, host: BookingHost) {
     this.#arrival = arrival
@@ -300,23 +302,31 @@ export class Booking implements Visitor, Wrapping {
 
   /** No server that holds the name can be reached just now: `again` says where it goes once one can. */
   awaitingName(name: string, cluster: NameWait, again: () => Route): Holding<Route> {
+    this.#waitsSince ||= performance.now()
     return {
       kind: 'holding',
       hold: held =>
         cluster.awaitName(
           name,
+          this.#waitsSince,
           () => held(again()),
           () => held(refusal('CLIENT_RECONNECTING')),
         ) ?? 'CLIENT_RECONNECTING',
     }
   }
 
-  /** The server that had it failed it, without harm: it waits for another. `undefined`: it was tried often enough. */
+  /**
+   * The server that had it failed it, without harm: it waits for another, or for that one, as long as requests wait for a client.
+   * `undefined`: too many servers did not have the name.
+   */
   awaitingServer(code: ErrorCode): Holding<Route> | undefined {
     const awaiting = this.#awaiting
-    if (awaiting === undefined || ++this.#tries > MAX_SERVERS_TRIED) return undefined
+    if (awaiting === undefined) return undefined
+    if (code === 'CLUSTER_MOVED') {
+      if (++this.#tries > MAX_SERVERS_TRIED) return undefined
+      this.retried()
+    }
     this.#awaiting = undefined
-    if (code === 'CLUSTER_MOVED') this.retried()
     return awaiting()
   }
 

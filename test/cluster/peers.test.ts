@@ -1,11 +1,13 @@
 // Connections between servers while the directory, or the other server, is not what it should be.
 
 import { expect, test } from 'bun:test'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { MemoryDirectory } from '../../src/directories/memory.ts'
 import type { Directory, DirectoryListener } from '../../src/directory.ts'
 import { CLUSTER_TIMES } from '../../src/server/cluster/options.ts'
 import { ask } from '../support/ask.ts'
 import { TestCluster } from '../support/clusters.ts'
+import { freePort } from '../support/ports.ts'
 import { within } from '../support/within.ts'
 
 /** Views of one directory, which loses all that it has when the test says. */
@@ -71,6 +73,82 @@ test('a directory that is back empty, where only one server is known again, cuts
   for (let turns = 0; turns < 20; turns++) await new Promise(resolve => setImmediate(resolve))
   answerNow(new Response('hello'))
   expect((await visit).body).toBe('hello')
+})
+
+for (const first of ['a server that was there', 'the new server'])
+  test(`a directory is back empty, and a server starts: all know each other, also when ${first} tells it a secret first`, async () => {
+    const directory = new Forgetful()
+    await using cluster = new TestCluster({ nodeMs: 600 }, directory.open)
+    const [a, b] = [await cluster.server(), await cluster.server()]
+    await cluster.client({ server: a.url, subdomain: 'shop', fetch: () => new Response('hello') })
+    const before = directory.beats.length
+    await directory.forget(first === 'the new server' ? -1 : 1)
+    if (first !== 'the new server') while (directory.beats.length === before) await Bun.sleep(1)
+    const c = await cluster.server()
+    await cluster.client({ server: c.url, subdomain: 'blog', fetch: () => new Response('hello') })
+    const ways = [
+      [a, 'blog'],
+      [b, 'blog'],
+      [c, 'shop'],
+      [b, 'shop'],
+    ] as const
+    for (const [server, name] of ways) {
+      // The name may have to be told first.
+      const answered = async (): Promise<string> => {
+        for (;;) {
+          const { status, body } = await ask(server.port, `${name}.localhost`)
+          if (status !== 404) return `${status} ${body}`
+        }
+      }
+      expect(await within(answered(), `${name} to be known`)).toBe('200 hello')
+    }
+  })
+
+test('a server that cannot be reached for longer than a moment is tried again as long as requests wait for a client', async () => {
+  const directory = new MemoryDirectory()
+  await using cluster = new TestCluster({}, () => Promise.resolve(directory))
+  const b = await cluster.server({ limits: { holdTimeoutMs: 2_500 } })
+  // Nothing listens there.
+  const times = { ...CLUSTER_TIMES, earlyMs: 0 }
+  await directory.beat({ id: 'gone', url: `http://127.0.0.1:${freePort()}` }, times, 0)
+  const wish = { name: 'shop', shown: '', next: 'p', isShared: false }
+  expect((await directory.claim('gone', wish, times)).kind).toBe('granted')
+  const from = performance.now()
+  const answer = await ask(b.port, 'shop.localhost', { method: 'POST', body: 'order' })
+  expect(answer).toMatchObject({ status: 503, code: 'CLIENT_RECONNECTING' })
+  // Each try is followed by a pause of 0.5 s: more than three were made.
+  expect(performance.now() - from).toBeGreaterThan(2_400)
+})
+
+test('a connection between servers is closed by the side that asks, before a server that stops could close it', async () => {
+  await using cluster = new TestCluster()
+  const closed = Promise.withResolvers<void>()
+  const opened = Promise.withResolvers<void>()
+  let target = 0
+  const way = createServer(near => {
+    const far = connect(target, '127.0.0.1')
+    near.pipe(far).pipe(near)
+    near.once('end', () => closed.resolve())
+    near.once('error', () => {})
+    far.once('error', () => {})
+    opened.resolve()
+  })
+  await new Promise<void>(resolve => way.listen(0, '127.0.0.1', resolve))
+  try {
+    const { port } = way.address() as AddressInfo
+    const patient = { streamIdleMs: 600_000, idleTimeoutMs: 600_000 }
+    const a = await cluster.server({ cluster: { peerUrl: `http://127.0.0.1:${port}` }, limits: patient })
+    const b = await cluster.server({ limits: patient })
+    target = a.port
+    await cluster.client({ server: a.url, subdomain: 'shop', fetch: () => new Response('hello') })
+    // The visitor keeps its connection.
+    const answer = await fetch(b.url, { headers: { host: 'shop.localhost' } })
+    expect(await answer.text()).toBe('hello')
+    await opened.promise
+    await within(closed.promise, 'the connection to close')
+  } finally {
+    way.close()
+  }
 })
 
 test('what is under way to a server without signs of life fails when its lease is over', async () => {

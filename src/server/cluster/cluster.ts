@@ -13,7 +13,7 @@ import type { Upstream } from '../upstream.ts'
 import { type Claimed, Holds } from './holds.ts'
 import { CLUSTER_TIMES, type ClusterOptions } from './options.ts'
 import { Peer } from './peer.ts'
-import { isPeerProof, peerProof } from './peer-wire.ts'
+import { PeerSecret } from './peer-secret.ts'
 import { Places } from './places.ts'
 import { Tables } from './tables.ts'
 
@@ -60,7 +60,7 @@ export class Cluster {
   /** Those that give no signs of life, and since when. */
   readonly #silent = new Map<string, number>()
   #url = ''
-  #secret: string
+  readonly #secret: PeerSecret
   #waiting = 0
   #stopListening: (() => void) | undefined
   #stopBeating: (() => void) | undefined
@@ -72,8 +72,8 @@ export class Cluster {
     const { directory, secret = '', whenUnreachable = 'refuse', times } = options
     this.#host = host
     this.#directory = directory
-    this.#secret = secret
     this.#times = { ...CLUSTER_TIMES, ...times }
+    this.#secret = new PeerSecret(secret, this.#times.earlyMs)
     this.#places = new Places(directory)
     this.tables = directory.tables && new Tables(directory.tables, error => host.failed(error))
     this.#holds = new Holds({
@@ -91,8 +91,7 @@ export class Cluster {
   async start(url: string): Promise<void> {
     this.#url = url
     try {
-      if (this.#secret === '')
-        this.#secret = await this.#directory.secret(randomBytes(32).toString('base64url'))
+      await this.#secret.agree(this.#directory, freshSecret)
       this.#stopListening = await this.#directory.listen({
         changed: (name, node, epoch) => {
           this.#places.changed(name, node)
@@ -146,7 +145,10 @@ export class Cluster {
     try {
       const isKnown = await this.#sayAlive()
       const isDue = performance.now() - this.#restoredAt > this.#times.holdMs / 3
-      if (!isKnown || this.#isFailing) this.tables?.doubt()
+      if (!isKnown || this.#isFailing) {
+        this.tables?.doubt()
+        await this.#secret.agree(this.#directory, freshSecret)
+      }
       if (!isKnown || isDue || this.#isFailing) await this.#restore()
       await this.tables?.look()
       if (this.#peers.size > 0) this.#forgetPeers(await this.#directory.nodes())
@@ -262,7 +264,7 @@ export class Cluster {
       limits: this.#host.limits,
       deadlines: this.#host.deadlines,
       turns: this.#host.turns,
-      secret: this.#secret,
+      proof: () => this.#secret.proofFor(node.id),
       controlHost: this.#host.controlHost,
       failed: error => this.#host.failed(error),
     })
@@ -277,13 +279,14 @@ export class Cluster {
 
   /**
    * Calls `ready` once the name can be reached again, here or elsewhere, or `tooLate` after the time that requests wait for
-   * a client. Returns what ends the wait; `undefined`: too many wait.
+   * a client. Returns what ends the wait; `undefined`: too many wait, or this one has waited that long. `since`: its first wait, as
+   * `performance.now()`.
    */
-  awaitName(name: string, ready: () => void, tooLate: () => void): (() => void) | undefined {
+  awaitName(name: string, since: number, ready: () => void, tooLate: () => void): (() => void) | undefined {
     const { maxHeldRequests, holdTimeoutMs } = this.#host.limits
-    if (this.#waiting >= maxHeldRequests || holdTimeoutMs === 0) return undefined
+    const until = since + holdTimeoutMs
+    if (this.#waiting >= maxHeldRequests || holdTimeoutMs === 0 || performance.now() > until) return undefined
     this.#waiting++
-    const until = performance.now() + holdTimeoutMs
     let isOver = false
     let cancel = (): void => {}
     const end = (then?: () => void): void => {
@@ -309,8 +312,12 @@ export class Cluster {
 
   /** Whether the request that asks for it comes from a server of the cluster. */
   isPeer(head: RequestHead): boolean {
-    return isPeerProof(head, peerProof(this.#secret, this.node))
+    return this.#secret.isShown(head, this.node)
   }
+}
+
+function freshSecret(): string {
+  return randomBytes(32).toString('base64url')
 }
 
 function messageOf(cause: unknown): string {

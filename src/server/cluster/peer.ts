@@ -11,16 +11,23 @@ import { writeHeadWithLine } from '../upstreams/forwarded.ts'
 import { IdleStreams } from '../upstreams/idle-streams.ts'
 import { StreamsUpstream } from '../upstreams/streams.ts'
 import { PeerChannel, type PeerChannelHost } from './peer-channel.ts'
-import { greeting, peerProof, visitorLine } from './peer-wire.ts'
+import { greeting, visitorLine } from './peer-wire.ts'
 
 /** A server that could not be reached is tried again after this time. */
 const DOWN_MS = 500
+
+/**
+ * A connection without a request for so long is closed. A server that stops closes those that have none for `drainIdleMs`, 1 s by
+ * default: a request that is on its way just then is lost, so the other side is earlier.
+ */
+const IDLE_MS = 500
 
 export interface PeerContext {
   readonly limits: ServerLimits
   readonly deadlines: Deadlines
   readonly turns: Turns
-  readonly secret: string
+  /** Shows that server that this one is of its cluster. */
+  proof(): string
   /** The control host of the servers. */
   readonly controlHost: string
   failed(error: Error): void
@@ -29,7 +36,6 @@ export interface PeerContext {
 export class Peer implements PeerChannelHost {
   readonly upstream: Upstream
   readonly address: Address
-  readonly greeting: Uint8Array
   readonly #node: Node
   readonly #context: PeerContext
   readonly #channels = new Set<PeerChannel>()
@@ -40,7 +46,13 @@ export class Peer implements PeerChannelHost {
     this.#node = node
     this.#context = context
     this.address = addressOf(node.url, context.controlHost)
-    this.greeting = greeting(context.controlHost, peerProof(context.secret, node.id))
+    let given: ServerLimits | undefined
+    let own = context.limits
+    const limitsOf = (limits: ServerLimits): ServerLimits => {
+      if (limits !== given) own = { ...limits, streamIdleMs: Math.min(limits.streamIdleMs, IDLE_MS) }
+      given = limits
+      return own
+    }
     const connections = {
       isClosed: false,
       open: (tunnel: number, handler: StreamHandler) => this.#open(tunnel, handler),
@@ -52,7 +64,7 @@ export class Peer implements PeerChannelHost {
       trunk: { current: undefined, request() {} },
       tunnel: 0,
       get limits() {
-        return context.limits
+        return limitsOf(context.limits)
       },
       deadlines: context.deadlines,
       turns: context.turns,
@@ -67,6 +79,10 @@ export class Peer implements PeerChannelHost {
 
   get url(): string {
     return this.#node.url
+  }
+
+  get greeting(): Uint8Array {
+    return greeting(this.#context.controlHost, this.#context.proof())
   }
 
   /** It could not be reached a moment ago. */

@@ -189,10 +189,10 @@ export class StreamExchange implements Exchange {
     if (!this.#queue.isEmpty) return this.#queue.endWith(() => this.ended(delivered))
     switch (this.#phase) {
       case 'head':
-        return this.#retryOrFail('ORIGIN_CLOSED', delivered)
+        return this.#retryOrFail(this.#lostCode, delivered)
       case 'body':
         if (this.#answer.body === 'close') return this.#complete()
-        return this.#fail('ORIGIN_CLOSED')
+        return this.#fail(this.#lostCode)
       case 'switched':
         if (this.#request.isDone) return this.#complete()
         return this.#visit?.endAnswer()
@@ -210,10 +210,15 @@ export class StreamExchange implements Exchange {
         isHeadAwaited ? this.#request.piecesToRepeat(delivered, method) : undefined,
       )
     // The client is a stranger: of its codes, only those about the origin are believed.
-    const cause = ERRORS[code].fault === 'origin' || code === 'STREAM_LIMIT' ? code : 'ORIGIN_CLOSED'
+    const cause = ERRORS[code].fault === 'origin' || code === 'STREAM_LIMIT' ? code : this.#lostCode
     // A handler that threw has seen the request: it would be asked twice.
     if (isHeadAwaited && cause !== 'HANDLER_FAILED') this.#retryOrFail(cause, delivered)
     else this.#fail(cause)
+  }
+
+  /** Another server says itself what is wrong with an app: where it says nothing, the way to the client is lost. */
+  get #lostCode(): ErrorCode {
+    return this.#context.peer === undefined ? 'ORIGIN_CLOSED' : 'CLIENT_GONE'
   }
 
   /** The origin took too long for the head of its answer. */

@@ -1,0 +1,49 @@
+// What the servers of a cluster know each other by: given by the operator, or kept in the directory, which may lose it.
+
+import type { Directory } from '../../directory.ts'
+import type { RequestHead } from '../../http/head.ts'
+import { isPeerProof, peerProof } from './peer-wire.ts'
+
+export class PeerSecret {
+  readonly #isGiven: boolean
+  /** By then every server has given a sign of life since the directory lost its data, and knows the new one. */
+  readonly #settleMs: number
+  #current: string
+  /** Before the directory lost it: servers that have not heard of the new one know this one alone. */
+  #before: string | undefined
+  #changedAt = 0
+
+  /** `given`: by the operator; `''`: none. */
+  constructor(given: string, settleMs: number) {
+    this.#isGiven = given !== ''
+    this.#current = given
+    this.#settleMs = settleMs
+  }
+
+  /**
+   * Takes the one of the directory, or gives it this server's. Called at the start, with a fresh one, and when the directory has lost its
+   * data: a server that starts just then may have been the first. Rejects when it cannot be reached.
+   */
+  async agree(directory: Directory, fresh: () => string): Promise<void> {
+    if (this.#isGiven) return
+    const known = this.#current
+    const valid = await directory.secret(known === '' ? fresh() : known)
+    if (valid === known) return
+    this.#current = valid
+    if (known === '') return
+    this.#before = known
+    this.#changedAt = performance.now()
+  }
+
+  /** Shows `node` that this server is one of the cluster. */
+  proofFor(node: string): string {
+    const isSettled = this.#before === undefined || performance.now() - this.#changedAt > this.#settleMs
+    return peerProof(isSettled ? this.#current : (this.#before ?? ''), node)
+  }
+
+  /** Whether the request comes from a server of the cluster. `node`: this one. */
+  isShown(head: RequestHead, node: string): boolean {
+    const known = this.#before === undefined ? [this.#current] : [this.#current, this.#before]
+    return known.some(secret => isPeerProof(head, peerProof(secret, node)))
+  }
+}
