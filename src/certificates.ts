@@ -29,7 +29,7 @@ export interface Certificates {
   list?(): readonly ListedCertificate[]
 }
 
-/** What the operator is told of a certificate. */
+/** What the operator sees of a certificate. */
 export interface ListedCertificate {
   readonly names: readonly string[]
   /** When it ends, milliseconds since 1970. */

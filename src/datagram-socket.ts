@@ -11,7 +11,7 @@ export const RECEIVE_BUFFER_BYTES = 1_048_576
 export interface DatagramSocket {
   /**
    * Sends in order and says how many the kernel took: fewer than given means full, and `drained` follows. A datagram that
-   * cannot be sent at all, for its size or because nobody listens, counts as taken. They may be overwritten at once.
+   * cannot be sent at all, for its size or because no socket listens there, counts as taken. They may be overwritten at once.
    */
   send(datagrams: readonly Uint8Array[]): number
   /** Nothing more happens on it. */
@@ -26,7 +26,7 @@ export interface DatagramSocketHandler {
   dropped(): void
   /** The kernel takes datagrams again. */
   drained(): void
-  /** The far side's machine said that nobody listens there (ICMP). Somebody may later. */
+  /** The far side's machine said that no socket listens there (ICMP). One may later. */
   refused(error: Error): void
 }
 

@@ -71,7 +71,7 @@ export interface TableEntry {
   readonly value: string
   /** Of two entries of one key the one with the higher number is valid. */
   readonly version: number
-  /** Milliseconds since 1970: nobody keeps it for longer. 0: for ever. */
+  /** Milliseconds since 1970: no server keeps it for longer. 0: for ever. */
   readonly untilMs: number
 }
 

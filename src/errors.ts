@@ -672,7 +672,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     503,
     'server',
     true,
-    'The servers of this domain cannot agree on how often a visitor may ask, and let nobody pass meanwhile.',
+    'The servers of this domain cannot agree on how often a visitor may ask, and refuse visitors meanwhile.',
     'Try again in a second; the operator sees to it that the servers reach their Redis.',
   ),
   BUFFERS_FULL: entry(
@@ -997,7 +997,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     'visitor',
     false,
     'This address may not visit the app.',
-    'Ask whoever shares the app to allow your address.',
+    'Ask the person who shares the app to allow your address.',
   ),
   RATE_LIMITED: entry(
     186,

@@ -4,7 +4,7 @@ type Listener<Payload> = (payload: Payload) => void
 
 /**
  * `on`, `off`, `once` over a map from event name to payload type. Unlike `node:events`, an `error` event that
- * nobody listens to is dropped, and a listener that throws cannot break the code that emitted.
+ * has no listener is dropped, and a listener that throws cannot break the code that emitted.
  */
 export class Events<EventMap extends object> {
   readonly #listeners = new Map<keyof EventMap, Set<Listener<never>>>()
@@ -33,7 +33,7 @@ export class Events<EventMap extends object> {
     this.listenersChanged(event)
   }
 
-  /** Whether anybody listens: lets an emitter skip the work of building a payload. */
+  /** Whether there is a listener: lets an emitter skip the work of building a payload. */
   protected hasListeners(event: keyof EventMap): boolean {
     return (this.#listeners.get(event)?.size ?? 0) > 0
   }
@@ -55,7 +55,7 @@ export class Events<EventMap extends object> {
   protected listenersChanged(_event: keyof EventMap): void {}
 }
 
-/** A bug in the embedding program: shown where its author looks, without harming anybody else. */
+/** A bug in the embedding program: shown where its author looks, without harm to other listeners. */
 function reportThrown(event: PropertyKey, cause: unknown): void {
   console.error(`localtunnels: a listener for "${String(event)}" threw`, cause)
 }

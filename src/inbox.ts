@@ -48,7 +48,7 @@ export type Keeping = 'kept' | 'known' | 'full'
 /** What `keep` and `saveBox` have written when they return is there after a power cut. */
 export interface InboxStore {
   boxes(): readonly Box[]
-  /** Replaces the box of that name, whoever had it. */
+  /** Replaces the box of that name, also one of another owner. */
   saveBox(box: Box, nowMs: number): void
   removeBox(name: string): void
   /** In one transaction; says of each what became of it. */

@@ -229,3 +229,14 @@ test('each file opens with one line that says its purpose', async () => {
   }
   expect(silent).toEqual([])
 })
+
+test('comments and messages name the actor', async () => {
+  const vague = /\b(?:nobody|whoever|somebody|anybody)\b|\b(?:is|are|was|were) told\b/i
+  const found: string[] = []
+  for await (const path of new Glob('**/*.{ts,tsx}').scan(ROOT)) {
+    if (path.endsWith('page-text.ts')) continue
+    const lines = (await Bun.file(`${ROOT}/${path}`).text()).split('\n')
+    for (const [index, line] of lines.entries()) if (vague.test(line)) found.push(`${path}:${index + 1}`)
+  }
+  expect(found).toEqual([])
+})

@@ -3,7 +3,7 @@
 //   lane u32 · length u32 · bytes        of one lane, in their order
 //   lane u32 · 0                         this side has no more for the lane, here: the other side says so as well
 //
-// Whoever leaves first still gets what was on its way to it. There is no credit: a lane has one request under way, and
+// The end that leaves first still gets what was on its way to it. There is no credit: a lane has one request under way, and
 // leaves with an answer that is not small.
 
 import { copyBytes, copyOf } from '../bytes.ts'

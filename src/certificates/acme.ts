@@ -65,7 +65,7 @@ export interface NameOwner {
 /** Small texts that all servers of a cluster have in memory. */
 export interface SharedAnswers {
   get(key: string): string | undefined
-  /** Resolves once the others are told. */
+  /** Resolves once the other servers have it. */
   put(key: string, text: string, untilMs: number): Promise<void>
   remove(key: string): void
 }

@@ -1,4 +1,4 @@
-// What a service manager is told to run: a unit of systemd, or a property list of launchd.
+// The file that makes a service manager run it: a unit of systemd, or a property list of launchd.
 
 import { TunnelError } from '../errors.ts'
 import { visible } from './terminal/format.ts'

@@ -475,7 +475,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     else this.#end(this.#tunnels.size > 0 ? error : undefined)
   }
 
-  /** Tries until it works, it is told to stop, or the server says no for good. Never rejects. */
+  /** Tries until it works, the caller stops it, or the server refuses for good. Never rejects. */
   async #reconnect(): Promise<void> {
     const { signal } = this.#stopping
     while (!signal.aborted) {

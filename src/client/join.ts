@@ -22,7 +22,7 @@ export function join(
   origin.connect(joined.socketHandler).then(
     socket => joined.useSocket(socket),
     (cause: unknown) => {
-      // Nobody waits for it any more: a server that opens and resets streams must not flood the listeners.
+      // The server does not wait for it any more: one that opens and resets streams must not flood the listeners.
       if (joined.isOver) return
       const error =
         cause instanceof TunnelError ? cause : new TunnelError('ORIGIN_UNREACHABLE', undefined, { cause })

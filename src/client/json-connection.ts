@@ -340,7 +340,7 @@ interface Report {
   readonly isWatched: boolean
 }
 
-/** The length of a body that is not sent is for the visitor to know: nobody else can tell it. */
+/** The length of a body that is not sent is for the visitor to know, and only this message has it. */
 function passedOn(headers: HeaderList, isBodiless: boolean): HeaderList {
   const nominated = nominatedBy(headers)
   return headers.filter(([name]) => {

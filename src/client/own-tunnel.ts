@@ -26,7 +26,7 @@ export interface TunnelOwner {
   /** What outlives the process, if anything should. */
   readonly resumes: ResumeFiles | undefined
   readonly guards: GuardFiles | undefined
-  /** What passes is captured, if the client was told to. */
+  /** What passes is captured, if the client inspects. */
   readonly inspection: Inspection | undefined
   /** Something failed that the tunnel goes on after. */
   failed(error: TunnelError): void
@@ -97,7 +97,7 @@ export class OwnTunnel implements Tunnel {
         revoked: () => void this.#sendGuard(),
         failed: error => owner.failed(error),
       })
-    // Whoever waits hears of it; nobody need wait.
+    // Callers that wait get the rejection; without one it is no unhandled rejection.
     this.#ready.promise.catch(() => {})
   }
 
@@ -181,7 +181,7 @@ export class OwnTunnel implements Tunnel {
     this.isRegistered = true
     this.#connection = connection
     if (this.#owner.resumes !== undefined && !isOldSecret) await this.#keepResume(registration)
-    // Closed meanwhile: nobody knows of what was granted.
+    // Closed meanwhile: the caller does not know of what was granted.
     if (this.isClosed) {
       void this.dropResume()
       return connection.release(registration)
@@ -190,7 +190,7 @@ export class OwnTunnel implements Tunnel {
     this.#ready.resolve()
     // Taken back or lost while the secret was written.
     if (!this.isRegistered || this.#connection !== connection) return
-    // The server keeps what it was told last, and may be another one now.
+    // The server keeps the last report, and may be another one now.
     this.#tellHealth()
     this.#health?.start()
   }
@@ -218,7 +218,7 @@ export class OwnTunnel implements Tunnel {
     if (holding !== undefined) await this.#owner.resumes?.drop(holding)
   }
 
-  /** It will not be granted: whoever waits for it learns why. */
+  /** It will not be granted: callers that wait for it get the reason. */
   refuse(error: unknown): void {
     this.#ready.reject(error)
   }

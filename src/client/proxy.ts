@@ -1,4 +1,4 @@
-// The proxies that a client may go through: what was told in an option or in the environment, read and checked.
+// The proxies that a client may go through: what an option or the environment says, read and checked.
 
 import { TunnelError } from '../errors.ts'
 import type { Address } from '../socket.ts'

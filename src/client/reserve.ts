@@ -14,7 +14,7 @@ export type ReserveOptions = Omit<
 export interface Reservation extends AsyncDisposable {
   /** Where visitors will find the app: `https://app.tunnel.example`. */
   readonly url: string
-  /** The host in it: what dev servers are told to accept. */
+  /** The host in it: what dev servers have to accept. */
   readonly host: string
   /** The client that holds the name: its events, and everything else it can do. */
   readonly client: TunnelClient

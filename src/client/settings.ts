@@ -1,4 +1,4 @@
-// Turns what a client was told, and its environment, into what it works with. Everything is checked here, once.
+// Turns a client's options, and its environment, into what it works with. Everything is checked here, once.
 
 import type { Agent } from 'node:http'
 import type { Associate } from '../datagram-socket.ts'
@@ -137,7 +137,7 @@ export interface ClientSettings {
 /** What a timer can wait; more would fire at once. */
 const MAX_TIMER_MS = 2_147_483_647
 
-/** Of one cluster: more than anybody would type. */
+/** Of one cluster: more than a user would type. */
 const MAX_SERVERS = 16
 
 export const DEFAULT_SERVER = 'http://localhost:8080'
@@ -284,7 +284,7 @@ function inboxOf({ inbox }: HttpTunnelOptions, isNamed: boolean): Pick<TunnelSet
   )
 }
 
-/** What the server is told: by TLS it is HTTP/2 that ALPN chose. */
+/** What the server learns: by TLS it is HTTP/2 that ALPN chose. */
 function protocolOf(options: RouteOptions): Pick<TunnelSettings, 'protocol'> {
   const { protocol = 'http/1.1', url, fetch, folder } = options
   if (protocol === 'http/1.1') return {}
@@ -472,7 +472,7 @@ function httpPoolOf(
   }
 }
 
-/** It travels in a header: anything else would be refused for a reason that nobody sees. */
+/** It travels in a header: anything else would be refused for a reason that the user does not see. */
 function checkToken(token: string | undefined): string | undefined {
   if (token === undefined || /^[\x21-\x7e]{1,8192}$/.test(token)) return token
   throw new TunnelError('OPTION_INVALID', 'A token must be visible ASCII without spaces, and not empty.')

@@ -347,7 +347,7 @@ export class StreamsConnection implements Connection {
     })
   }
 
-  /** Whoever waits for the grant hears of that before anything else of the tunnel. */
+  /** The caller gets the grant before anything else of the tunnel. */
   #tell(tell: () => void): void {
     eventLoop.soon(() => {
       if (this.#closedWith === undefined) tell()

@@ -1,4 +1,4 @@
-// Contract: a tunnel of a client, as whoever asked for it has it. Implementation: own-tunnel.ts.
+// Contract: a tunnel of a client, as the program that asked for it has it. Implementation: own-tunnel.ts.
 /// <reference lib="esnext.disposable" preserve="true" />
 
 import type { LinkOptions } from '../guard.ts'

@@ -110,7 +110,7 @@ function checkCopies(path: string, kind: string, pool: GivenPool, check: Check):
       check.fault(`${path}.${key}`, `${path}.${key} is for to = "all"`)
 }
 
-/** The options were checked against the table and for their kind; if not, there is a fault, and nobody sees this. */
+/** The options were checked against the table and for their kind; if not, there is a fault, and this is not used. */
 function service(name: string, kind: ServiceKind, options: unknown): ServiceConfig {
   return { name, kind, options } as ServiceConfig
 }

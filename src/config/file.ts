@@ -38,7 +38,7 @@ export function readConfigText(path: string): string | Fault {
 /** The bytes, or why there are none, as in `cannot be read: there is no such file`. */
 export function readSmallFile(path: string): Uint8Array | string {
   try {
-    // Before it is opened: a pipe would wait for whoever writes to it.
+    // Before it is opened: opening a pipe would wait for its writer.
     const stats = statSync(path)
     if (stats.isDirectory()) return 'cannot be read: it is a folder'
     if (!stats.isFile()) return 'cannot be read: it is not a regular file'

@@ -128,7 +128,7 @@ function hostOf(text: string): ReturnType<typeof parseHost> | undefined {
   try {
     return parseHost(text)
   } catch {
-    // Whoever asks says so in words of its own.
+    // The caller has words of its own for it.
     return undefined
   }
 }

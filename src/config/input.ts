@@ -354,7 +354,7 @@ export interface ServerRate {
   readonly by?: 'address' | 'tunnel' | 'token'
   /** Whether all servers of the `cluster` keep it together. Default: `false`: each by itself. */
   readonly shared?: boolean
-  /** What holds while Redis does not answer: each server by itself, everybody passes, or nobody (503). Default: `local`. */
+  /** What holds while Redis does not answer: each server by itself, every visitor passes, or none (503). Default: `local`. */
   readonly whenUnreachable?: 'local' | 'open' | 'closed'
 }
 
@@ -464,7 +464,7 @@ export interface ServerToken {
   readonly maxHosts?: number
   /** Clients connected at once with it. Default: `limits.max-token-clients`. */
   readonly maxClients?: number
-  /** Whether its `names` without a `*` are for nobody else, also while no client has them. Default: `false`. */
+  /** Whether its `names` without a `*` are kept from all other tokens, also while no client has them. Default: `false`. */
   readonly reserve?: boolean
 }
 

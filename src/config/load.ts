@@ -32,7 +32,7 @@ export interface Loaded<Config> {
 }
 
 const NOTHING: ReadonlyMap<string, never> = new Map<string, never>()
-/** Faults of one file that are told; whoever has more reads the first ones first. */
+/** Faults of one file that are reported; a user who has more reads the first ones first. */
 const MAX_FAULTS = 100
 
 export async function loadConfig(

@@ -33,7 +33,7 @@ function parseAddress(text: string, folder: string): RouteTarget | undefined {
     const { hostname, port } = parseHost(text)
     return port === undefined ? undefined : { host: hostname, port }
   } catch {
-    // Whoever asks says what is wanted.
+    // The caller says what is wanted.
     return undefined
   }
 }

@@ -40,7 +40,7 @@ export class UnixDirectory implements Directory {
     socket.on('close', () => this.#closed())
   }
 
-  /** Rejects when nobody listens there. */
+  /** Rejects when no process listens there. */
   static open(path: string): Promise<UnixDirectory> {
     const { promise, resolve, reject } = Promise.withResolvers<UnixDirectory>()
     const socket = connect(path)

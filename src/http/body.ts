@@ -130,7 +130,7 @@ export class BodyFramer {
     return this.#kind === 'length' ? this.#left : 0
   }
 
-  /** As `feed` of so many bytes, at most `leftBytes`, that nobody looked at. */
+  /** As `feed` of so many bytes, at most `leftBytes`, that were not looked at. */
   skip(count: number): void {
     this.#left -= count
     this.payloadBytes += count

@@ -1,4 +1,4 @@
-// The header lines of one head: where each begins and ends, and what kind it is. No strings until somebody asks.
+// The header lines of one head: where each begins and ends, and what kind it is. No strings until a caller asks.
 
 import type { ErrorCode } from '../errors.ts'
 import { COLON, COMMA, CR, DEL, isSameText, isSpelled, LF, latin1, SP, TAB, TOKEN } from './characters.ts'
@@ -229,7 +229,7 @@ export class Fields {
     return length <= Number.MAX_SAFE_INTEGER ? length : -1
   }
 
-  /** Whether the Transfer-Encoding is just `chunked`. Anything else would leave the framing to somebody else. */
+  /** Whether the Transfer-Encoding is just `chunked`. Anything else would leave the framing to another parser. */
   isChunked(): boolean {
     return this.isValue(this.encodingLine, 'chunked') && !this.#hasTab(this.encodingLine)
   }

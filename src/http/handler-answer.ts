@@ -82,7 +82,7 @@ export async function sendAnswer(response: Response, to: AnswerTo, send: Send): 
     if (isChunked) await send(LAST_CHUNK)
     return keepAlive
   } catch (error) {
-    // The handler's stream learns that nobody reads on; why is the caller's to report.
+    // The handler's stream is cancelled; the caller reports the reason.
     void reader.cancel(error).catch(ignore)
     throw error
   }

@@ -236,7 +236,7 @@ export class HandlerConnection {
       }
       if (to.mayUpgrade && this.#switch(request)) return
       if (response === undefined) throw new TypeError('the handler answered nothing')
-      // A visitor that waits for 100 (Continue) may send its body or not: nobody can tell what comes next.
+      // A visitor that waits for 100 (Continue) may send its body or not: what comes next cannot be known.
       const keepAlive = to.keepAlive && !exchange.owesContinue && this.#unreadBytes() <= MAX_DROPPED_BYTES
       exchange.owesContinue = false
       const goesOn = await sendAnswer(response, { ...to, keepAlive }, bytes => {

@@ -134,7 +134,7 @@ footer{margin-top:2rem;padding-top:1rem;border-top:1px solid var(--line);font-si
 overflow-wrap:anywhere}
 `
 
-// The beat of the pulsing dot is the clock: it stops by itself while nobody looks at the page.
+// The beat of the pulsing dot is the clock: it stops by itself while the page is hidden.
 export const PAGE_SCRIPT = `
 var beats=0,busy=false
 function look(){

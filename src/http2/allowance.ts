@@ -7,7 +7,7 @@ export class Allowance {
   #left: number
   #tick = 0
 
-  /** `perTick`: comes back with each tick of the clock that `spend` is told. */
+  /** `perTick`: comes back with each tick of the clock that `spend` gets. */
   constructor(most: number, perTick: number) {
     this.#most = most
     this.#perTick = perTick

@@ -106,7 +106,7 @@ export function writeWindowUpdate(into: Uint8Array, at: number, stream: number, 
   return to + 4
 }
 
-/** GOAWAY: streams above `lastStream` were not handled. `debug` is ASCII text for whoever reads logs. */
+/** GOAWAY: streams above `lastStream` were not handled. `debug` is ASCII text for readers of logs. */
 export function writeGoaway(
   into: Uint8Array,
   at: number,
@@ -128,7 +128,7 @@ export function maxHeadersBytes(blockBytes: number, maxFrameBytes: number): numb
 
 /**
  * Puts the field block that lies in into[at + 9, end) into HEADERS, and CONTINUATION frames behind it where one frame does not hold
- * it. Answers where they end; the array has room for `maxHeadersBytes` from `at` on. Whoever encodes leaves nine bytes in
+ * it. Answers where they end; the array has room for `maxHeadersBytes` from `at` on. The encoder leaves nine bytes in
  * front, so that a block, whose length is not known before, is not copied.
  */
 export function frameHeaders(

@@ -106,7 +106,7 @@ export class HpackDecoder {
     if (!table.has(entry)) return this.#miss('an index that is not in the table')
     const start = table.start(entry)
     const nameLength = table.nameLength(entry)
-    // Nobody reads the fields of a list that is too large: without this, a block of 16 KB makes 64 MB of copies.
+    // The fields of a list that is too large are not read: without this, a block of 16 KB makes 64 MB of copies.
     if (withValue && list.isTooLarge) return nameLength
     list.append(table.bytes, start, start + nameLength + (withValue ? table.valueLength(entry) : 0))
     return nameLength

@@ -5,7 +5,7 @@ export const INDEXED = 0
 /** Differs from message to message: it would only push others out. */
 export const PASSING = 1
 /**
- * A secret. Never indexed, here or by whoever passes the block on: the size of a block must not show whether a guess was right
+ * A secret. Never indexed, here or by an end that passes the block on: the size of a block must not show whether a guess was right
  * (RFC 7541 section 7.1).
  */
 export const SENSITIVE = 2

@@ -1,7 +1,7 @@
 // The server's end of one HTTP/2 connection (RFC 9113): streams, settings, windows, limits and the end. It knows bytes, and
 // neither sockets nor requests.
 //
-//   bytes ─▶ receive ─▶ decoder ─▶ streams' handlers … FrameSender ─▶ outbox ─▶ whoever has the socket
+//   bytes ─▶ receive ─▶ decoder ─▶ streams' handlers … FrameSender ─▶ outbox ─▶ owner of the socket
 
 import { Allowance } from './allowance.ts'
 import { ClosedStreams } from './closed-streams.ts'
@@ -95,7 +95,7 @@ export class ServerConnection implements FrameHandler {
   #lastServed: number = NO_LAST_STREAM
   #isShuttingDown = false
   #isOver = false
-  /** What `receive` was told. */
+  /** The arguments of `receive`. */
   #tick = 0
 
   constructor(host: ServerConnectionHost, options: ServerConnectionOptions) {

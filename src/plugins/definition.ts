@@ -114,7 +114,7 @@ function loginOf(given: unknown): LoginRule {
   if (!isText(issuer, 1_024)) throw invalid('login needs an issuer')
   if (emails === undefined) return { issuer }
   const rules = textsOf(emails, 'login.emails', 1_000)
-  // An empty list would be taken for everybody by one reader and for nobody by another.
+  // An empty list would mean all visitors to one reader and none to another.
   if (rules.length === 0 || !rules.every(one => /^(?:\*|[^\s@*]+)@[^\s@*]+$/.test(one)))
     throw invalid('login.emails must be addresses such as anna@example.com or *@example.com')
   return { issuer, emails: rules }

@@ -131,7 +131,7 @@ class Making {
   }
 }
 
-/** A wall: after this time nobody may visit. */
+/** A wall: after this time no visitor passes. */
 class Expiry implements Guard {
   readonly name = 'ttl'
   readonly #endsAt: number

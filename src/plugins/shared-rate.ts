@@ -11,7 +11,7 @@ export const MAX_SHARES = 10_000
 const SHARE_MS = 1_000
 /** Of a rate, at most this part is one server's at a time. */
 const SHARES = 10
-/** Whoever keeps the rates has so long to answer: a visitor waits for it. */
+/** The keeper of the rates has so long to answer: a visitor waits for it. */
 const ANSWER_MS = 500
 /** And is left alone for so long when it did not. */
 const DOWN_MS = 1_000

@@ -35,7 +35,7 @@ export interface TunnelGuardParts {
   readonly isCors: boolean
   readonly requestHeaders: readonly HeaderLine[]
   readonly answerHeaders: readonly HeaderLine[]
-  /** When nobody may visit any more, in milliseconds since 1970; `undefined`: never. */
+  /** From when on no visitor passes, in milliseconds since 1970; `undefined`: never. */
   readonly endsAt: number | undefined
 }
 

@@ -28,7 +28,7 @@ export interface Way {
   readonly kind: WayKind
   /** Another one when it lets in others than before: the sessions that it began end then. */
   readonly mark: string
-  /** What a program is told that comes without credentials (WWW-Authenticate). */
+  /** What a program gets that comes without credentials (WWW-Authenticate). */
   readonly challenge?: string
   /** Looks for credentials in the request itself. `undefined`: there are none for this way. */
   recognise?(visitor: Request): Recognised | Promise<Recognised>

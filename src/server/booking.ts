@@ -501,7 +501,7 @@ export class Booking implements Visitor, Wrapping {
     this.#report = reports.begun(tunnel, this.head, this.#askedBy)
   }
 
-  /** `undefined`: nobody wants to know. */
+  /** `undefined`: the client does not watch. */
   get #askedBy(): AskedBy | undefined {
     if (this.#reports?.isWatching === false) return undefined
     return { address: this.address, waitedMs: msSince(this.#startedAt) }

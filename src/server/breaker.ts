@@ -1,4 +1,4 @@
-// The circuit breaker of a tunnel: when too much of what its app answers is a failure, visitors are told so at once for a while, and
+// The circuit breaker of a tunnel: when too much of what its app answers is a failure, visitors get 503 at once for a while, and
 // one of them at a time tries whether it is over.
 //
 //   closed ── too many failures ──▶ open ── after `openMs` ──▶ one visitor tries ── good ──▶ closed

@@ -62,7 +62,7 @@ export function refusalOf(
   terms: ClaimTerms,
 ): ErrorCode | undefined {
   if (rule.requiresGuard && guard === undefined) return 'NOT_ALLOWED'
-  // Without a token anybody could come for what is kept.
+  // Without a token any client could come for what is kept.
   if (inbox !== undefined && (terms.inbox === undefined || rule.id === undefined)) return 'INBOX_REFUSED'
   switch (kind) {
     case 'http':
@@ -104,7 +104,7 @@ export function detailOf(
     case 'INBOX_REFUSED':
       return terms.inbox === undefined
         ? 'The server has no inbox.'
-        : 'An inbox is for clients with a token: anybody could come for the webhooks of others.'
+        : 'An inbox is for clients with a token: without one, any client could take the webhooks of others.'
     case 'NAME_RESERVED':
       return `The name "${name}" is reserved by the server.`
     case 'HOST_NOT_ALLOWED': {

@@ -5,7 +5,7 @@ import type { ClientConnection } from './clients.ts'
 import type { ServerRoom } from './room.ts'
 import type { Tunnel } from './tunnels.ts'
 
-/** Its clients are told why; one that is away finds it gone. */
+/** Its clients get the reason; one that is away finds it gone. */
 export function closeTunnel(room: ServerRoom, tunnel: Tunnel): void {
   room.closing = tunnel.name
   try {

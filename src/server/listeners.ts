@@ -260,7 +260,7 @@ export class Listeners {
     })
   }
 
-  /** DNS is in the hands of whoever has the host: the clients of its tunnel learn that it leads elsewhere. */
+  /** The owner of the host decides about its DNS: the clients of its tunnel learn that it leads elsewhere. */
   #tellClients(host: string, error: TunnelError): void {
     if (error.code !== 'HOST_ELSEWHERE') return
     for (const { tunnel, client, hostNames } of this.#room.tunnels.hostNames.ownerOf(host)?.members ?? [])

@@ -23,7 +23,7 @@ export class Member implements Deadline {
   hosts: readonly string[] = []
   /** Whole host names outside of the server's domains that it answers. */
   #hostNames: readonly string[] = []
-  /** When its client was told of trouble with a host, on the clock of `performance.now()`. */
+  /** When its client last got a report of trouble with a host, on the clock of `performance.now()`. */
   readonly toldAt: Map<string, number> = new Map<string, number>()
   #inFlight = 0
   #idle: (() => void) | undefined

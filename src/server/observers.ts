@@ -5,7 +5,7 @@ import { TunnelError } from '../errors.ts'
 import type { Observer, Outcome, Seen } from '../plugin.ts'
 import { pluginsFor } from './plugins-for.ts'
 
-/** What observers are told when it is over; the times are kept here. */
+/** What observers get when it is over; the times are kept here. */
 export type Ending = Omit<Outcome, 'durationMs' | 'waitMs' | 'appMs'>
 
 /** How often the faults of one observer are reported. */
@@ -35,7 +35,7 @@ export class Observers {
     return pluginsFor(this.#observers(), tunnel).some(observer => observer.trace !== undefined)
   }
 
-  /** A visitor is there. `undefined`: nobody watches. */
+  /** A visitor is there. `undefined`: there is no observer. */
   began(tunnel: string, seen: () => Omit<Seen, 'id' | 'tunnel'>): Watched | undefined {
     const observers = pluginsFor(this.#observers(), tunnel)
     if (observers.length === 0) return undefined
@@ -83,7 +83,7 @@ export class Watched {
     all.tell(observers, observer => observer.began?.(seen))
   }
 
-  /** The `traceparent` for the app; `undefined`: nobody has one. `parent`: what the visitor sent. */
+  /** The `traceparent` for the app; `undefined`: there is none. `parent`: what the visitor sent. */
   trace(parent: () => string | undefined): string | undefined {
     let traced: string | undefined
     for (const observer of this.#observers)

@@ -18,7 +18,7 @@ export interface TokenRule {
   readonly tokenHash?: string
   /** What the token is called in the event `connection` and in access logs. Default nothing. */
   readonly name?: string
-  /** `true`: those of its `names` without a `*` are for nobody else, also while no client has them: `NAME_RESERVED`. Default `false`. */
+  /** `true`: those of its `names` without a `*` are kept from all other tokens, also while no client has them: `NAME_RESERVED`. Default `false`. */
   readonly reserve?: boolean
   /** Subdomains it may have: `app`, `team-*`. Default all. Others: `NOT_ALLOWED`. */
   readonly names?: readonly string[]
@@ -144,7 +144,7 @@ export interface TunnelServerOptions {
   /** Public ports for UDP tunnels, such as `20000-29999,2222`; empty: none. Default `20000-29999`. */
   readonly udpPorts?: string
   /**
-   * Port for TLS tunnels, which are told apart by the server name that visitors ask for (SNI) and whose bytes only the
+   * Port for TLS tunnels, which are distinguished by the server name that visitors ask for (SNI) and whose bytes only the
    * origin can read. Default none: `KIND_REFUSED`. `0` takes any free one; see `server.tlsPort`. The same as `port`: with
    * `tls` they share it, and names that are no TLS tunnels are served with that certificate; without `tls`:
    * `OPTION_INVALID`.
@@ -330,7 +330,7 @@ export interface ServerLimits {
   readonly originTimeoutMs: number
   /**
    * How long bytes may wait while none of them is taken: an answer that its visitor does not read, or a request that
-   * the app does not. Default 300,000, for a paused video or a debugger: whoever has nothing to be sent, such as an idle
+   * the app does not. Default 300,000, for a paused video or a debugger: a visitor to whom nothing is sent, such as an idle
    * WebSocket, is not concerned. Above: cut with `VISITOR_STALLED`, or `ORIGIN_TIMEOUT`. `0`: none.
    */
   readonly sendTimeoutMs: number

@@ -92,7 +92,7 @@ export class RawVisitor implements RawVisit, Asking {
     })
   }
 
-  /** Bytes have nobody to be shown a page: what is no pass is a reset. */
+  /** There is no page for raw bytes: a refusal is a reset. */
   #judged(judgement: Judgement): void {
     if (judgement.kind === 'pass') {
       this.#passes = judgement.passes

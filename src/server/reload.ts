@@ -13,7 +13,7 @@ import type { Tunnels } from './tunnels.ts'
 export function settingsAfter(now: ServerSettings, options: TunnelServerOptions): ServerSettings {
   const { port = now.port, host = now.hostname } = options
   const next = serverSettings({ ...options, port, host })
-  // To listen anew, the old listener has to go: whoever waits in it would be refused.
+  // To listen anew, the old listener has to go: connections that wait in it would be refused.
   for (const [name, is, was] of [
     ['port', next.port, now.port],
     ['host', next.hostname, now.hostname],

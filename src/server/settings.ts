@@ -1,4 +1,4 @@
-// Turns what a server was told into what it works with. Everything is checked here, once.
+// Turns a server's options into what it works with. Everything is checked here, once.
 
 import { BlockList, isIP } from 'node:net'
 import type { Certificates, ChallengeAnswers } from '../certificates.ts'
@@ -60,7 +60,7 @@ export interface ServerSettings {
   /** TLS tunnels and the server itself are on one port. */
   readonly sharesTlsPort: boolean
   readonly reservedNames: ReadonlySet<string>
-  /** Whose forwarding headers are believed; `undefined`: nobody's. */
+  /** Whose forwarding headers are believed; `undefined`: none. */
   readonly trusted: BlockList | undefined
   /** Connections of trusted addresses begin with a PROXY header. */
   readonly acceptsProxyProtocol: boolean

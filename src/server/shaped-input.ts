@@ -46,7 +46,7 @@ export class ShapedInput implements ShapedTurn, ShapedSource {
     if (!this.#isHeld) this.#source.resume()
   }
 
-  /** It is over: what comes next is somebody else's. */
+  /** It is over: what comes next is of another exchange. */
   close(): void {
     this.#shape.forget(this)
     if (this.#isHeld && !this.#isPaused) this.#source.resume()

@@ -137,7 +137,7 @@ export class ShapingTimer {
 
   #serve(bucket: Bucket): void {
     const now = performance.now()
-    // Whoever had its turn and waits again is the last: each turn takes some of what there is, or waits for another bucket.
+    // One that had its turn and waits again is the last: each turn takes some of what there is, or waits for another bucket.
     for (const waiting of bucket.waiting) {
       if (bucket.available(now) < LEAST_TURN_BYTES) break
       bucket.waiting.delete(waiting)

@@ -28,7 +28,7 @@ export class VisitorGate {
     this.#room = room
   }
 
-  /** What the operator, and the guards of the server and of the tunnel say about a visitor. `undefined`: nobody is asked. */
+  /** What the operator, and the guards of the server and of the tunnel say about a visitor. `undefined`: there is none to ask. */
   judge(tunnel: Tunnel, visitor: Visitor): Judgement | Promise<Judgement> | undefined {
     if (this.#room.bans?.hasAddresses && this.#room.isBanned(visitor.address)) return BANNED
     if (!tunnel.isGuarded) return undefined

@@ -1,7 +1,7 @@
 // Contract: the connection that a session's frames travel on. A reliable, ordered byte stream; how it is cut
 // into WebSocket messages or packets means nothing.
 
-/** What a session sends on. Whoever made it passes its events to the session; the session closes it. */
+/** What a session sends on. Its maker passes its events to the session; the session closes it. */
 export interface Carrier {
   /**
    * Bytes in front of `start` that `send` may overwrite, so that a message header and the frames leave in one write.

@@ -94,7 +94,7 @@ const MESSAGES_FOR_A_TUNNEL = 4
 const BYTES_OF_A_MESSAGE = 1_024
 
 /**
- * A session. Whoever made the carrier passes its events to `carrierHandler`; the session closes the carrier.
+ * A session. The maker of the carrier passes its events to `carrierHandler`; the session closes the carrier.
  * The other end is not trusted: whatever it breaks ends this session with a code and touches no other.
  */
 export class Session implements Waiting, StreamOwner {

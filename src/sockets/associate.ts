@@ -15,7 +15,7 @@ export const associate: Associate = async ({ host, port }, handler) => {
   return associateHere({ host: await addressOf(host), port }, handler)
 }
 
-/** Nobody answers a datagram that both families could be tried with: `localhost` is the one that all machines have. */
+/** No answer shows which family works, so both cannot be tried: `localhost` is the one that all machines have. */
 async function addressOf(host: string): Promise<string> {
   if (host === 'localhost') return '127.0.0.1'
   return isIP(host) === 0 ? (await lookup(host)).address : host

@@ -8,7 +8,7 @@ import { descriptorOf } from './descriptor.ts'
 /**
  * Datagrams of all sockets together in one turn of the event loop, about 2 ms of work. Bun 1.4.5 reads a UDP socket until
  * nothing is left, and from one that is flooded faster than it reads it never returns: every other connection of the
- * process would wait for as long. Beyond its part of this number the kernel is told to drop what comes for a socket. What
+ * process would wait for as long. Beyond its part of this number the kernel drops what comes for a socket. What
  * is queued then is read, and dropped beyond another such part.
  */
 const MAX_PER_TURN = 256

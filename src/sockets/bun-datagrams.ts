@@ -9,7 +9,7 @@ import { endOfRun, loadSendSegments } from './bun-datagram-segments.ts'
 import { descriptorOf } from './descriptor.ts'
 import { failure } from './gate.ts'
 
-/** A UDP port that anybody may send to. */
+/** A UDP port that any stranger may send to. */
 export interface BoundPort {
   /** As `DatagramSocket.send`, to this address. */
   send(datagrams: readonly Uint8Array[], port: number, address: string): number
@@ -58,7 +58,7 @@ export const associateBun: Associate = async ({ host, port }, handler) => {
     if (refusal === undefined) return to
     if (refusal === 'impossible') mayTrySegments = false
     // Bun will not hear of it any more. It was about earlier ones: these are sent one by one.
-    else if (refusal === 'refused') handler.refused(failure('ECONNREFUSED', 'nobody listens there'))
+    else if (refusal === 'refused') handler.refused(failure('ECONNREFUSED', 'no socket listens there'))
     return 0
   }
   const one = (datagram: Uint8Array) => raw.send(datagram)
@@ -134,7 +134,7 @@ function sendAll(
       sent += count
       if (count > 0) continue
     }
-    // Alone it is told whether the kernel is full or this one cannot be sent.
+    // Sent alone, its result says whether the kernel is full or this one cannot be sent.
     const isSent = isSentOf(() => one(first))
     if (isSent === false) break
     sent++
@@ -157,7 +157,7 @@ function isSentOf(one: () => boolean): boolean | undefined {
     try {
       return one()
     } catch {
-      // Too long, no route, nobody there: lost, as datagrams may be. The `error` event has what is worth telling.
+      // Too long, no route, no socket there: lost, as datagrams may be. The `error` event has what is worth telling.
     }
   }
   return undefined

@@ -102,7 +102,7 @@ export async function listenQuic(
       maxIdleTimeout: SILENT_SECONDS,
     },
   })
-  // What goes wrong with the port is told by `closed`, and `listen` has no error then.
+  // What goes wrong with the port comes with `closed`, and `listen` has no error then.
   let fault: unknown
   endpoint.closed.catch((error: unknown) => {
     fault = error

@@ -18,7 +18,7 @@ export class Gate implements SocketHandler {
   constructor(opening: Opening, handler: SocketHandler) {
     this.#opening = opening
     this.#handler = handler
-    this.#over.promise.catch(() => {}) // `open` tells; the connection may fail before anybody calls it
+    this.#over.promise.catch(() => {}) // `open` tells; the connection may fail before it is called
   }
 
   /** Speaks the opening on a connection that is up. Resolves with what came behind it; rejects and cuts. */
@@ -36,7 +36,7 @@ export class Gate implements SocketHandler {
     }
   }
 
-  /** Hands the connection to the handler, beginning with `rest` once whoever dialled has the socket. */
+  /** Hands the connection to the handler, beginning with `rest` once the dialling side has the socket. */
   handOver(rest: Uint8Array): void {
     if (rest.length > 0) this.#early.unshift(rest)
     setImmediate(() => this.#flush())

@@ -60,7 +60,7 @@ class Connected implements DatagramSocket {
     return sent
   }
 
-  /** That nobody listened is told to the next datagram, which is not sent then: it is given a second try. */
+  /** The error that no socket listened comes with the next datagram, which is not sent then: it is given a second try. */
   #sendOne(datagram: Uint8Array, isSecondTry = false): void {
     this.#socket.send(datagram, error => {
       if (this.#isClosed) return

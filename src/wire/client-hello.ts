@@ -185,7 +185,7 @@ function readExtensions(extensions: Bytes): HelloVerdict {
     : { kind: 'name', name, protocols }
 }
 
-/** A host name; empty for an address, which names nobody; `undefined` for anything else than one of the two. */
+/** A host name; empty for an address, which is no name; `undefined` for anything else than one of the two. */
 function readServerName(body: Bytes): string | undefined {
   const list = body.vector(2)
   const type = list.byte()
@@ -284,7 +284,7 @@ export function unrecognizedNameAlert(): Uint8Array {
   return fatalAlert(112)
 }
 
-/** The host is known, but nobody can answer for it now: `internal_error`, 80. A new array each time. */
+/** The host is known, but no client answers for it now: `internal_error`, 80. A new array each time. */
 export function internalErrorAlert(): Uint8Array {
   return fatalAlert(80)
 }

@@ -51,7 +51,7 @@ function groupsOf(text: string, mayEndDotted: boolean): number[] | undefined {
 
 /**
  * The one text of an address (RFC 5952): lower case, the longest run of zero groups as `::`. An IPv4 address in IPv6
- * clothes (`::ffff:0:0/96`) comes out as IPv4: whoever matches addresses must not meet one host under two names.
+ * clothes (`::ffff:0:0/96`) comes out as IPv4: code that matches addresses must not meet one host under two names.
  */
 export function formatIp(bytes: Uint8Array): string {
   if (bytes.length === 4) return bytes.join('.')

@@ -7,7 +7,7 @@
 //   C: ping ── S: pong                                                every 25 s
 //   C: disconnect ── S closes
 //
-// Both ends are strangers: every field is checked before it is used, and what is wrong or unknown is told apart.
+// Both ends are strangers: every field is checked before it is used, and wrong is distinguished from unknown.
 
 /** Header lines in order. Pairs and not an object: `__proto__` is a name like any other, and names may repeat. */
 export type HeaderList = readonly (readonly [name: string, value: string])[]
@@ -24,7 +24,7 @@ export interface JsonRequest {
   /** Existing servers count from 1; an old variant sends strings. It is sent back as it came. */
   readonly id: number | string
   readonly method: string
-  /** Path and query. Whoever uses it makes sure that it is nothing else. */
+  /** Path and query. The caller makes sure that it is nothing else. */
   readonly path: string
   readonly headers: HeaderList
   readonly body?: JsonBody
@@ -241,7 +241,7 @@ function parseMessage(text: string): Fields | undefined {
     const value: unknown = text.length < MIN_CUT_CHARS ? JSON.parse(text) : parseLong(text)
     return isObject(value) && typeof value.type === 'string' ? value : undefined
   } catch {
-    // Not JSON, or nested beyond the stack: nobody's message.
+    // Not JSON, or nested beyond the stack: no message at all.
     return undefined
   }
 }

@@ -89,7 +89,7 @@ const WIDE_MASK =
   'AGFzbQEAAAABBgFgAn9/AAMCAQAFAwEAAQcRAgZtZW1vcnkCAARtYXNrAAAKXgFcAgF/AXsgAf0RIQMDQCACIAL9AAQAIAP9Uf0LBAAgAiAC/QAE' +
   'ECAD/VH9CwQQIAIgAv0ABCAgA/1R/QsEICACIAL9AAQwIAP9Uf0LBDAgAkHAAGoiAiAASQ0ACws='
 
-/** `false`: there is none here, and nobody tries again. */
+/** `false`: there is none here, and it is not tried again. */
 let made: WideMask | false | undefined
 
 /** Made when it is first of use: a millisecond, and 1.6 to 2.4 MB. */

@@ -6,7 +6,7 @@
 //               │ signature  │ 2, command  │ family, protocol │ length │ addresses, then ports  │TLVs│
 //               └────────────┴─────────────┴──────────────────┴────────┴────────────────────────┴────┘
 //
-// Facts from doc/proxy-protocol.txt of HAProxy. Nothing in a header proves who wrote it: whoever reads one has to know
+// Facts from doc/proxy-protocol.txt of HAProxy. Nothing in a header proves who wrote it: its reader has to know
 // from elsewhere (the address of the connection) that its writer may be believed.
 
 import { TunnelError } from '../errors.ts'
@@ -179,7 +179,7 @@ function readV2(bytes: Uint8Array): ProxyVerdict | Found {
   if (command === LOCAL || family === 0) return { header: NOBODY_V2, end }
   const extras = readExtras(bytes.subarray(0, end), addressEnd)
   if (typeof extras === 'string') return invalid(extras)
-  // Paths of unix sockets are nobody's address.
+  // Paths of unix sockets are no visitor's address.
   const route = addressEnd - V2_FIXED_BYTES === 216 ? undefined : routeOf(bytes, family!)
   return { header: { version: 2, route, isTls: extras.isTls }, end }
 }

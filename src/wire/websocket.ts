@@ -385,7 +385,7 @@ class TextCollector {
     return text
   }
 
-  /** What is wrong is told at the end, so that the verdict does not depend on how the bytes were cut. */
+  /** What is wrong is reported at the end, so that the verdict does not depend on how the bytes were cut. */
   #decode(bytes: Uint8Array, stream: boolean): void {
     this.#decoder ??= new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
     if (this.#isBroken) return

@@ -30,7 +30,7 @@ export async function link(settings: LinkSettings, { environment, write }: LinkD
   if (revoke !== undefined) {
     if (!/^[\w-]{1,64}$/.test(revoke)) throw invalid(`"${revoke}" is not the id of a link.`)
     await revokeIn(path, kept, revoke)
-    const said = isJson ? JSON.stringify({ revoked: revoke }) : `${revoke} lets nobody in any more.`
+    const said = isJson ? JSON.stringify({ revoked: revoke }) : `${revoke} opens nothing any more.`
     return write(`${said}\n`)
   }
   const { path: to, forMs, isOnce } = settings

@@ -39,7 +39,7 @@ export interface RunStage {
 /** How often the system is asked for new ports: while there is none, and later. */
 const LOOK_MS = 150
 const LOOK_AGAIN_MS = 1_000
-/** From here on the command is told to end, and then made to. */
+/** From here on the command gets SIGTERM, and then SIGKILL. */
 const KILL_AFTER_MS = 10_000
 
 /** Resolves to the exit code of the command. */

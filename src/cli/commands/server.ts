@@ -150,7 +150,7 @@ async function openPlace(place: Place): Promise<ClusterEnd> {
   return WorkerCluster.open(place)
 }
 
-/** This process serves nobody: it holds what the workers share. */
+/** This process serves no visitors: it holds what the workers share. */
 async function serveByWorkers(
   { file, flags, workers: count }: ServeSettings,
   succession: Succession | undefined,
@@ -173,7 +173,7 @@ async function serveByWorkers(
     await workers.stop()
     throw error
   }
-  // They read the file themselves, when it changes or they are told so.
+  // They read the file themselves, when it changes or on SIGHUP.
   run.onHangup(() => workers.tell('SIGHUP'))
   const isReplaced = await upgrade.served({ descriptors })
   if (isReplaced) admin?.close()

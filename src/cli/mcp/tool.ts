@@ -56,7 +56,7 @@ export class Given {
 export interface Reply {
   /** In our own words. */
   readonly said?: string
-  /** Captured from traffic, whoever sent it: shown as JSON, marked as foreign. */
+  /** Captured from traffic, so written by strangers: shown as JSON, marked as foreign. */
   readonly captured?: unknown
 }
 

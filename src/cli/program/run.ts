@@ -11,7 +11,7 @@ import { repeatable } from './values.ts'
 export function addRunCommand(program: Command, actions: Actions): void {
   const run = program
     .command('run')
-    .description('run a command that is told its public URL, and share the port that it opens')
+    .description('run a command with its public URL in the environment, and share the port that it opens')
     .helpOption('-h, --help', 'print this help')
     .usage('[options] -- <command>')
     .argument('<command...>', 'such as: npm run dev')

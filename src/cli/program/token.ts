@@ -64,7 +64,7 @@ const scopeOptions = (): readonly Option[] => [
   new Option('--rate <limit>', 'requests or connections of all visitors of its tunnels, such as 600/1m'),
   new Option('--bandwidth <size>', 'bytes a second, each way, of all visitors of its tunnels, such as 10MB'),
   new Option('--require-guard', 'no tunnel without a guard'),
-  new Option('--reserve', 'its --names are for nobody else, also while no client has them'),
+  new Option('--reserve', 'no other token gets its --names, also while no client has them'),
   new Option('--for <time>', 'how long it works, such as 30d (default: until it is taken back)'),
 ]
 

@@ -9,7 +9,7 @@ export interface PublicWatchRoom {
   told(code: 'UNPROVEN' | 'PROVEN'): void
 }
 
-/** One request a minute is nothing, and a minute is soon enough for somebody who waits for a visitor. */
+/** One request a minute is nothing, and a minute is soon enough for a user who waits for a visitor. */
 export const PUBLIC_WATCH_MS = 60_000
 /** In a row: one that is lost says nothing. */
 const FAILURES = 2

@@ -1,4 +1,4 @@
-// `localtunnels server --workers`: processes of one machine that share the ports. This one serves nobody: it holds the ports and
+// `localtunnels server --workers`: processes of one machine that share the ports. This one serves no visitors: it holds the ports and
 // the directory of names, and starts the workers anew that end.
 
 import { mkdtemp, rm } from 'node:fs/promises'

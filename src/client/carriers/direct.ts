@@ -51,7 +51,7 @@ class Upgrade implements SocketHandler {
   #reject!: (error: TunnelError) => void
   #socket: Socket | undefined
   #isOver = false
-  /** Stops a dial that nobody waits for any more. */
+  /** Stops a dial that no caller waits for any more. */
   readonly #dialling = new AbortController()
   #received: Uint8Array = new Uint8Array(0)
   /** A refusal whose body is arriving. */
@@ -171,7 +171,7 @@ class Upgrade implements SocketHandler {
     if (this.#received.length > 0) this.#carrier.received(this.#received)
   }
 
-  /** Waits for as much of the body as is told to the user. */
+  /** Waits for as much of the body as the user is shown. */
   #readRefusal(head: AnswerHead): void {
     const length = head.headers.get('content-length')
     const expected =

@@ -22,7 +22,7 @@ const MAX_WAITING_BYTES = 262_144
 /** `ws` puts messages together before it gives them away. A session of ours sends far smaller ones. */
 const MAX_MESSAGE_BYTES = 16_777_216
 
-const NOBODY: CarrierHandler = { received() {}, drained() {}, closed() {} }
+const NO_HANDLER: CarrierHandler = { received() {}, drained() {}, closed() {} }
 
 /** Opens carriers with `ws`, through `agent` if there is one. */
 export function wsCarriers(agent?: Agent): OpenCarrier {
@@ -73,7 +73,7 @@ export function wsCarriers(agent?: Agent): OpenCarrier {
 
 class WsCarrier implements TextCarrier {
   readonly headroom = 0
-  handler: CarrierHandler = NOBODY
+  handler: CarrierHandler = NO_HANDLER
   readonly #socket: WebSocket
   readonly #left: () => void
   #owesDrained = false
@@ -165,7 +165,7 @@ async function readRefusal(answer: IncomingMessage, request: CarrierRequest): Pr
       if (length >= MAX_REFUSAL_BYTES) break
     }
   } catch {
-    // The connection broke in the middle of the body: what came is told.
+    // The connection broke in the middle of the body: the error has what came.
   }
   const body = Buffer.concat(pieces).subarray(0, MAX_REFUSAL_BYTES).toString()
   const named = answer.headers['x-localtunnels-error']

@@ -97,7 +97,7 @@ function answerOf(status: number, text: string, type: string, more: Fields): Res
   return new Response(body, { status, headers: fields })
 }
 
-/** In every answer. Files change while somebody works on them: a browser has to ask, and is told 304 if they did not. */
+/** In every answer. Files change while their author works on them: a browser has to ask, and gets 304 if they did not. */
 function common(nowMs: number): Fields {
   return { date: new Date(nowMs).toUTCString(), 'cache-control': 'no-cache' }
 }

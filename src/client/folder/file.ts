@@ -54,7 +54,7 @@ export function openFile({ path }: Place): Promise<OpenFile | undefined> {
         await handle.close()
         return undefined
       }
-      // Both times: a tool may set the first back, nobody the second. No inode: that is nobody's business.
+      // Both times: a tool may set the first back, and not the second. No inode: visitors need not learn it.
       const stamps = [stats.size, stats.mtimeNs, stats.ctimeNs].map(number => number.toString(36))
       return {
         handle,
@@ -82,7 +82,7 @@ const PIECE_BYTES = 65_536
 
 /**
  * The bytes of a file from `start` up to, not including, `end`, read as fast as they are taken. Closes the handle at the
- * end, and when nobody reads on. A file that became shorter meanwhile is an error, and nothing is put in its place.
+ * end, and when the reader stops. A file that became shorter meanwhile is an error, and nothing is put in its place.
  */
 export function bytesOf(handle: FileHandle, start: number, end: number): ReadableStream<Uint8Array> {
   let at = start
@@ -93,7 +93,7 @@ export function bytesOf(handle: FileHandle, start: number, end: number): Readabl
     {
       async pull(controller) {
         try {
-          // A new array for each piece: whoever takes it keeps it.
+          // A new array for each piece: the reader keeps it.
           const wanted = Math.min(PIECE_BYTES, end - at)
           const read = handle.read(new Uint8Array(wanted), 0, wanted, at)
           reading = read
@@ -119,5 +119,5 @@ export function bytesOf(handle: FileHandle, start: number, end: number): Readabl
   )
 }
 
-/** Whoever read has heard of it. */
+/** The reader has the error already. */
 function ignore(): void {}

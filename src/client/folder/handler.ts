@@ -17,7 +17,7 @@ export function folderHandler(folder: string, isSpa: boolean): (request: Request
     }
     const url = new URL(request.url)
     const path = folderPath(url.pathname)
-    // Not even the page of an app: whoever asks so looks for something else.
+    // Not even the page of an app: such a request looks for something else.
     if (path === undefined) return notFoundAnswer(request)
     const page = await pageAt(root, path)
     const answer = page === 'slash' ? slashAnswer(url) : page && (await fileAnswer(request, page))
@@ -36,7 +36,7 @@ async function pageAt(root: string, { names, isFolder }: FolderPath): Promise<Pl
   return isFolder ? index : 'slash'
 }
 
-/** Whoever asks for something else than a page gets another answer at the same URL: hence Vary. */
+/** A request for something else than a page gets another answer at the same URL: hence Vary. */
 async function appAnswer(request: Request, root: string, path: FolderPath): Promise<Response> {
   const vary = { vary: 'accept' }
   const index = isPageWanted(request, path) ? await locate(root, [INDEX]) : undefined

@@ -176,7 +176,7 @@ export class HttpReader {
         continue
       }
       const [entry] = this.#waiting
-      // What nobody asked for: a connection that says 408 before it closes.
+      // An answer without a request: a connection that says 408 before it closes.
       if (entry === undefined || entry.endMark !== undefined) return this.lose(at)
       entry.answerStartMark ??= at
       const next = this.#readAnswerHead(entry, bytes, from, at)

@@ -15,7 +15,7 @@ export function folderOrigin(folder: string, isSpa: boolean): Origin {
 
 function problemOf(folder: string): string | undefined {
   try {
-    // Nothing would be resolved to the working directory, which nobody asked for.
+    // An empty path would be resolved to the working directory, which the user did not name.
     const stats = folder === '' ? undefined : statSync(folder, { throwIfNoEntry: false })
     if (stats === undefined) return 'there is no such folder'
     return stats.isDirectory() ? undefined : 'it is not a folder'

@@ -84,7 +84,7 @@ class SilentConnection {
       closed: error => {
         this.#isClosed = true
         const tell = () => inner.closed(this.#reason ?? error)
-        // Cut by this side: nobody waits for an answer.
+        // Cut by this side, which waits for no answer.
         const isOwn = error !== undefined && 'code' in error && error.code === 'ECONNABORTED'
         if (isOwn && this.#waiting === undefined) tell()
         else this.#afterSilence(tell)
@@ -98,14 +98,14 @@ class SilentConnection {
     return socket
   }
 
-  /** Its end is told with the reason. */
+  /** Its end is reported with the reason. */
   #explain(reason: Error): void {
     this.#reason = reason
     this.#socket?.terminate()
   }
 
   #afterSilence(tell: () => void): void {
-    // A FIN that is told before the reason would look like a clean end.
+    // A FIN that is reported before the reason would look like a clean end.
     if (this.#reason !== undefined && !this.#isClosed) return
     if (!this.#isSilent) return tell()
     if (this.#waiting !== undefined) {

@@ -134,7 +134,7 @@ const SERVER_RATE: Fields = {
   'when-unreachable': {
     value: { type: 'choice', choices: ['local', 'open', 'closed'] },
     meaning:
-      'What holds while Redis does not answer: each server by itself, everybody passes, or nobody (503)',
+      'What holds while Redis does not answer: each server by itself, every visitor passes, or none (503)',
     default: '`local`',
   },
 }
@@ -407,7 +407,8 @@ const TOKEN: Fields = {
   ...SCOPE,
   reserve: {
     value: { type: 'flag' },
-    meaning: 'Whether its `names` without a `*` are for nobody else, also while no client has them',
+    meaning:
+      'Whether its `names` without a `*` are kept from all other tokens, also while no client has them',
     default: '`false`',
   },
 }

@@ -8,7 +8,7 @@ import { type Node, type Read, TableBuilder } from '../node.ts'
 const MAX_VALUES = 20_000
 
 export function readYaml(text: string): Read {
-  // Keys given twice are told by TableBuilder, each with its place.
+  // Keys given twice are reported by TableBuilder, each with its place.
   const document = parseDocument(text, { prettyErrors: false, uniqueKeys: false })
   const lines = new Lines(text)
   const [error] = document.errors

@@ -1,4 +1,4 @@
-// Who may use the admin listener: whoever shows its token. A browser's page of another site is refused before.
+// Who may use the admin listener: clients that show its token. A browser's page of another site is refused before.
 
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { TunnelError } from '../../errors.ts'

@@ -176,7 +176,7 @@ export class AdminDesk {
 
   // ── Doing ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Takes the name or port back; its client is told. A client that still runs may ask for it again: ban the name to keep it. */
+  /** Takes the name or port back; its client gets the reason. A client that still runs may ask for it again: ban the name to keep it. */
   closeTunnel(name: string): { readonly closed: string } | undefined {
     const tunnel = this.#host.room.tunnels.find(name)
     if (tunnel === undefined) return undefined

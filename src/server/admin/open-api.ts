@@ -180,7 +180,8 @@ export const OPEN_API: { readonly [key: string]: Json } = {
       get: operation({ summary: 'One tunnel, by its name.', parameters: named }, ref('Tunnel')),
       delete: operation(
         {
-          summary: 'Takes a tunnel back. Its client is told, and may ask again: ban the name to keep it.',
+          summary:
+            'Takes a tunnel back. Its client gets the reason, and may ask again: ban the name to keep it.',
           parameters: named,
         },
         record({ closed: text }),

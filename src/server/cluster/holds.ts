@@ -96,7 +96,7 @@ export class Holds {
     return 'CLUSTER_UNREACHABLE'
   }
 
-  /** With an epoch below all others: whoever has the name when the directory is back keeps it. */
+  /** With an epoch below all others: the server that has the name when the directory is back keeps it. */
   #unreached(name: string, proof: string, isShared: boolean, error: Error): boolean | ErrorCode {
     this.#host.failed(error)
     if (this.#host.whenUnreachable === 'refuse') return 'CLUSTER_UNREACHABLE'

@@ -1,4 +1,4 @@
-// What a server of a cluster is told.
+// The options of a server of a cluster.
 
 import type { Directory, DirectoryTimes } from '../../directory.ts'
 import type { TokenStore } from '../../tokens.ts'

@@ -54,7 +54,7 @@ export class SharedTable {
     this.#write({ key, value, version: this.#nextVersion(), untilMs })
   }
 
-  /** As if its time had come: nobody remembers that it was there, as nobody brings it back. */
+  /** As if its time had come: no server remembers that it was there, as no server brings it back. */
   end(key: string): void {
     const value = this.get(key)
     if (value !== undefined) this.set(key, value, Date.now())

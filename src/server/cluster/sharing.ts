@@ -82,7 +82,7 @@ class Answers {
     return this.#table.get(key)
   }
 
-  /** Resolves once the others are told. */
+  /** Resolves once the other servers have it. */
   async put(key: string, text: string, untilMs: number): Promise<void> {
     this.#table.set(key, text, untilMs)
     await this.#table.send()

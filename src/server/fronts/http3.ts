@@ -78,7 +78,7 @@ export class Http3Front {
   }
 
   #accept(session: QuicSession): void {
-    // What is wrong with it is told by `closed`.
+    // What is wrong with it comes with `closed`.
     session.onerror = () => {}
     session.closed.catch(() => {})
     session.onhandshake = ({ remote }) => {

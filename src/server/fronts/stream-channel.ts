@@ -48,7 +48,7 @@ export class StreamChannel
   /** The visit has begun and is not over. */
   #isUnderWay = false
   #isSwitched = false
-  /** The visit was told to stop writing, and has to hear when there is room. */
+  /** The visit stopped writing for lack of room, and has to be resumed when there is some. */
   #owesDrained = false
   /** What waits is watched by `#progress`. */
   #isWatched = false

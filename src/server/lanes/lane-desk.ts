@@ -165,7 +165,7 @@ export class LaneDesk implements Deadline {
     return this.#room.tunnels.guards.allot(guard, admittance, wall)
   }
 
-  /** A guard is a stranger's code: what it throws ends nobody's lane. */
+  /** A guard is a stranger's code: what it throws ends no lane. */
   #guarded(task: () => void): void {
     try {
       task()

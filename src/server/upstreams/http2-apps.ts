@@ -14,7 +14,7 @@ import { type Begun, type ChannelHost, Http2Channel, type Undecided } from './ht
 export const MAX_CONNECTIONS = 64
 
 /** Until the connection is made, which is in the same turn. */
-const NOBODY: StreamHandler = { received() {}, writable() {}, ended() {}, reset() {} }
+const NO_HANDLER: StreamHandler = { received() {}, writable() {}, ended() {}, reset() {} }
 
 export interface Http2AppsOptions {
   readonly session: Pick<Session, 'open' | 'isClosed'>
@@ -75,7 +75,7 @@ export class Http2Apps implements ChannelHost {
 
   #connect(): Http2App | undefined {
     const { session, limits, deadlines, turns, scheme } = this.#options
-    const stream = session.open(this.#tunnel, NOBODY)
+    const stream = session.open(this.#tunnel, NO_HANDLER)
     if (stream === undefined) return undefined
     const left = (one: Http2App) => {
       this.#connections.delete(one)

@@ -93,7 +93,7 @@ export class Http2Channel implements StreamOwner {
   constructor(host: ChannelHost, tunnel: number, handler: StreamHandler) {
     this.#host = host
     this.stream = new Stream(this, 0, tunnel, handler)
-    // Each piece that went on its way is told at once: the windows of HTTP/2 are the flow control.
+    // Each piece that went on its way is reported at once: the windows of HTTP/2 are the flow control.
     this.stream.window = 1
     this.#framer = new BodyFramer(
       (bytes, start, end) => this.#push(bytes, start, end),

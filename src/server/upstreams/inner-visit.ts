@@ -87,7 +87,7 @@ export class InnerVisit implements Visit {
     return this.#answer.promise
   }
 
-  /** Nobody wants the answer any more. */
+  /** The visitor does not want the answer any more. */
   abandon(): void {
     if (this.#isOver) return
     this.#over()

@@ -55,13 +55,13 @@ const MAX_KEPT_TEXT_BYTES = 262_144
 const MAX_KEPT_LARGE_TEXT_BYTES = 4_194_304
 const largeTexts = new TextBatch(MAX_KEPT_LARGE_TEXT_BYTES)
 
-const NOBODY: CarrierHandler = { received() {}, drained() {}, closed() {} }
+const NO_HANDLER: CarrierHandler = { received() {}, drained() {}, closed() {} }
 const NO_PAYLOAD = new Uint8Array(0)
 
 export class WebSocketCarrier implements Carrier, Waiting {
   readonly headroom: number = MAX_WS_HEADER_BYTES
   /** Gets its events. To be set before the next event, since its owner needs the carrier to be made. */
-  handler: CarrierHandler = NOBODY
+  handler: CarrierHandler = NO_HANDLER
   /** Where the events of the socket go from now on. */
   readonly socketHandler: SocketHandler
   readonly #socket: Socket
@@ -192,7 +192,7 @@ export class WebSocketCarrier implements Carrier, Waiting {
       this.#socket.resume()
     }
     this.#cancelTimeout = this.#scheduler.after(CLOSE_TIMEOUT_MS, () => this.#socket.terminate())
-    // Never answered with 1005 itself: that is how "no code" is told.
+    // Never answered with 1005 itself: that is how "no code" is expressed.
     const payload = code === CLOSE_NO_CODE ? NO_PAYLOAD : encodeClosePayload(code, reason)
     if (this.#write(this.#message(CLOSE, payload))) this.#socket.end()
     this.#tellEndMeanwhile()

@@ -181,7 +181,7 @@ export function Clients() {
   )
 }
 
-/** For how long, in seconds; `''`: until somebody ends it. */
+/** For how long, in seconds; `''`: until an operator ends it. */
 export const TIMES = [
   ['', 'without end'],
   ['3600', 'for an hour'],

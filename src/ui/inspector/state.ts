@@ -115,7 +115,7 @@ export function readMore(): Promise<void> {
       hasMore.value = list.hasMore
     })
   })()
-    // Whoever needs them asks again.
+    // The caller that needs them asks again.
     .catch(() => {})
     .finally(() => {
       readingMore = undefined
