@@ -1,0 +1,219 @@
+// What `localtunnels server` has besides the options of its file and flags: stores, logs, the admin listener, the cluster.
+// Each part's code is loaded only for a server that has the part.
+
+import type { ServerConfigOptions } from '../../config/server-config.ts'
+import type { RedisRates } from '../../directories/redis-rates.ts'
+import { TunnelError } from '../../errors.ts'
+import type { AccessLog } from '../../plugins/access-log.ts'
+import type { AdminUpgrade } from '../../server/admin/options.ts'
+import type { InboxOptions } from '../../server/inbox/options.ts'
+import type { ServerEnd } from '../ends.ts'
+import type { Run } from '../run.ts'
+import { describe } from '../sharing/report.ts'
+import type { Place } from '../workers/workers.ts'
+import type { AdminListener } from './admin-listener.ts'
+import { type CertificateSource, openSource, refuseSource } from './certificate-source.ts'
+import type { ClusterSource } from './cluster-source.ts'
+import { isOpenToOthers } from './open-server.ts'
+import type { LoadedPlugins } from './plugin-files.ts'
+import type { TokenSource } from './token-source.ts'
+import { UsedLinksFile } from './used-links.ts'
+
+/** Where the server has its names from, if not from itself. */
+export type ClusterEnd = Pick<ClusterSource, 'options' | 'check' | 'close'>
+
+/** Where a part was opened: what it needs of the process. */
+export interface PartsPlace {
+  readonly run: Run
+  readonly upgrade: AdminUpgrade
+  /** Of a worker. */
+  readonly place: Place | undefined
+  /** Sockets that were passed to this process. */
+  readonly inherited: readonly number[]
+}
+
+/** What a part adds to the options of the server. */
+type Added = Pick<
+  ServerConfigOptions,
+  | 'admin'
+  | 'cluster'
+  | 'guards'
+  | 'inbox'
+  | 'middlewares'
+  | 'observers'
+  | 'sharedRates'
+  | 'tokens'
+  | 'usedLinks'
+>
+
+export class ServerParts {
+  readonly #reportRate: number
+  readonly #usedLinks: UsedLinksFile
+  /** As it was at the start. */
+  #tokensFile: ServerConfigOptions['tokensFile']
+  #source: CertificateSource | undefined
+  #admin: AdminListener | undefined
+  #log: AccessLog | undefined
+  #tokens: TokenSource | undefined
+  #cluster: ClusterEnd | undefined
+  #sharedRates: RedisRates | undefined
+  #inbox: InboxOptions | undefined
+  #plugins: LoadedPlugins | undefined
+  /** Only this machine reaches the sockets that were passed to it. */
+  #areLocal = true
+
+  constructor(run: Run) {
+    this.#reportRate = run.reportRate
+    this.#usedLinks = new UsedLinksFile(run.environment)
+  }
+
+  /** Opens what the options ask for. What is open when it rejects is closed by `close()`. */
+  async open(given: ServerConfigOptions, { run, upgrade, place, inherited }: PartsPlace): Promise<void> {
+    this.#tokensFile = given.tokensFile
+    this.#source = await openSource(given, run)
+    this.#admin = await openAdmin(given, run, upgrade, place)
+    this.#log = await openLog(given)
+    this.#tokens = await openTokens(given, run)
+    this.#cluster = place === undefined ? await openCluster(given) : await openPlace(place)
+    this.#sharedRates = await openRates(given)
+    this.#inbox = await openInboxOf(given)
+    this.#areLocal = await areLocalSockets(inherited)
+    this.#plugins = given.pluginFiles && (await loadPlugins(given.pluginFiles))
+  }
+
+  get admin(): AdminListener | undefined {
+    return this.#admin
+  }
+
+  get tokens(): TokenSource | undefined {
+    return this.#tokens
+  }
+
+  /** The options with what the parts add, at the start and at each reload. */
+  options(given: ServerConfigOptions): ServerConfigOptions {
+    const wanted = { ...given, ...this.#added(given), reportRate: this.#reportRate }
+    return this.#source?.added(wanted) ?? wanted
+  }
+
+  /** Throws `OPEN_SERVER` when every stranger could have a tunnel. */
+  refuseOpen(options: ServerConfigOptions): void {
+    if (isOpenToOthers(options, this.#areLocal)) throw new TunnelError('OPEN_SERVER')
+  }
+
+  /** Throws `OPTION_INVALID` for options of a reload that would open, close or move a part. */
+  checkReload(given: ServerConfigOptions): void {
+    this.#admin?.check(given.adminListener)
+    this.#cluster?.check(given.clusterOf)
+    if (this.#cluster === undefined && given.clusterOf !== undefined)
+      throw new TunnelError('OPTION_INVALID', 'cluster begins with the server: start it again for that.')
+    if (this.#admin === undefined && given.adminListener !== undefined)
+      throw new TunnelError('OPTION_INVALID', 'admin begins with the server: start it again for that.')
+    if (given.tokensFile !== this.#tokensFile)
+      throw new TunnelError(
+        'OPTION_INVALID',
+        'tokens-db cannot change while the server runs: start it again for that.',
+      )
+    if (this.#source === undefined) refuseSource(given)
+  }
+
+  /** Begins what needs a server that listens, such as certificate orders. */
+  async start(server: ServerEnd): Promise<void> {
+    await this.#source?.start(server)
+  }
+
+  async close(): Promise<void> {
+    await this.#source?.stop()
+    this.#admin?.close()
+    await this.#log?.close()
+    this.#tokens?.close()
+    this.#cluster?.close()
+    this.#sharedRates?.close()
+    this.#inbox?.store.close()
+    await this.#usedLinks.close()
+  }
+
+  #added(given: ServerConfigOptions): Added {
+    const tokens = this.#tokens
+    const editable = tokens !== undefined && { tokens: tokens.editable }
+    return {
+      usedLinks: this.#usedLinks.open,
+      ...(this.#sharedRates !== undefined && { sharedRates: this.#sharedRates }),
+      ...(tokens !== undefined && { tokens: tokens.tokens(given) }),
+      ...(this.#admin !== undefined && { admin: { ...this.#admin.options, ...editable } }),
+      ...(this.#cluster !== undefined && { cluster: { ...this.#cluster.options, ...editable } }),
+      ...(this.#inbox !== undefined && { inbox: this.#inbox }),
+      ...this.#plugins,
+      ...(this.#log !== undefined && { observers: [...(this.#plugins?.observers ?? []), this.#log] }),
+    }
+  }
+}
+
+async function openCluster({ clusterOf }: ServerConfigOptions): Promise<ClusterSource | undefined> {
+  if (clusterOf === undefined) return undefined
+  if (clusterOf.url === '')
+    throw new TunnelError('OPTION_INVALID', '--peer-url is for a server with --cluster: give both.')
+  const { ClusterSource } = await import('./cluster-source.ts')
+  return ClusterSource.open(clusterOf)
+}
+
+async function openAdmin(
+  { adminListener }: ServerConfigOptions,
+  { environment }: Run,
+  upgrade: AdminUpgrade,
+  place: Place | undefined,
+): Promise<AdminListener | undefined> {
+  if (adminListener === undefined) return undefined
+  const { AdminListener } = await import('./admin-listener.ts')
+  return place === undefined
+    ? AdminListener.open(adminListener, environment, upgrade)
+    : AdminListener.openInside(adminListener, environment, place)
+}
+
+async function openTokens(
+  { tokensFile: file }: ServerConfigOptions,
+  run: Run,
+): Promise<TokenSource | undefined> {
+  if (file === undefined) return undefined
+  const { TokenSource } = await import('./token-source.ts')
+  const { tokensFile } = await import('../commands/token.ts')
+  return TokenSource.open(file === true ? tokensFile(run.environment) : file, error =>
+    run.output.event({ type: 'error', ...describe(error) }),
+  )
+}
+
+/** With the Redis of the cluster, for a server that shares rates. */
+async function openRates({ rates = [], clusterOf }: ServerConfigOptions): Promise<RedisRates | undefined> {
+  if (clusterOf === undefined || !rates.some(({ shared }) => shared)) return undefined
+  const { RedisRates } = await import('../../directories/redis-rates.ts')
+  const { url, prefix, ca } = clusterOf
+  return RedisRates.open({ url, ...(prefix !== undefined && { prefix }), ...(ca !== undefined && { ca }) })
+}
+
+async function openInboxOf({ inboxOf }: ServerConfigOptions): Promise<InboxOptions | undefined> {
+  if (inboxOf === undefined) return undefined
+  const { openInbox } = await import('../../stores/open-inbox.ts')
+  const { file, ...options } = inboxOf
+  return { ...options, store: await openInbox(file) }
+}
+
+async function openLog({ accessLog: config }: ServerConfigOptions): Promise<AccessLog | undefined> {
+  if (config === undefined) return undefined
+  const { accessLog } = await import('../../plugins/access-log.ts')
+  const { samplePercent, ...options } = config
+  return accessLog({ ...options, ...(samplePercent !== undefined && { sample: samplePercent / 100 }) })
+}
+
+async function openPlace(place: Place): Promise<ClusterEnd> {
+  const { WorkerCluster } = await import('../workers/worker-cluster.ts')
+  return WorkerCluster.open(place)
+}
+
+async function areLocalSockets(descriptors: readonly number[]): Promise<boolean> {
+  if (descriptors.length === 0) return true
+  const { inheritedSocket } = await import('../../sockets/inherited.ts')
+  return descriptors.every(descriptor => inheritedSocket(descriptor).isLocal)
+}
+
+async function loadPlugins(paths: readonly string[]): Promise<LoadedPlugins> {
+  return (await import('./plugin-files.ts')).loadPlugins(paths)
+}

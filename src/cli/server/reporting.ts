@@ -1,0 +1,52 @@
+// What happens at a server, as events of the command's output.
+
+import { ERRORS } from '../../errors.ts'
+import type { ServerEnd } from '../ends.ts'
+import type { Output } from '../output.ts'
+import { describe, moreEvent, responseEvent, visitorEvent } from '../sharing/report.ts'
+import { Totals } from '../sharing/totals.ts'
+import { Refusals } from './refusals.ts'
+import type { TokenSource } from './token-source.ts'
+
+/** Returns the totals, which are printed at the end. `tokens` keep when each was last used. */
+export function reportEvents(server: ServerEnd, output: Output, tokens: TokenSource | undefined): Totals {
+  const totals = new Totals(true)
+  let requests = 0
+  // Fields are picked one by one: what is printed is a public format, not whatever the server's events hold.
+  server.on('connection', ({ subdomain, wire, remoteAddress, token }) => {
+    if (token !== undefined) tokens?.used(token)
+    output.event({
+      type: 'connection',
+      subdomain,
+      wire,
+      remoteAddress,
+      ...(token !== undefined && { token }),
+    })
+  })
+  server.on('disconnection', ({ subdomain, reason }) =>
+    output.event({ type: 'disconnection', subdomain, reason }),
+  )
+  server.on('request', event => {
+    const seen = { id: ++requests, ...event }
+    totals.ended(seen)
+    output.event({ ...responseEvent(seen), subdomain: event.subdomain })
+  })
+  server.on('requests', counts => {
+    totals.unreported(counts)
+    output.event(moreEvent(counts))
+  })
+  server.on('visitorConnected', ({ id, tunnel, remoteAddress, remotePort }) =>
+    output.event({ type: 'visitorConnected', id, tunnel, remoteAddress, remotePort }),
+  )
+  server.on('visitorDisconnected', event => {
+    totals.visitorDisconnected(event)
+    output.event(visitorEvent(event))
+  })
+  const refusals = new Refusals(output)
+  server.on('refused', event => refusals.refused(event))
+  server.on('warning', ({ code }) =>
+    output.event({ type: 'notice', code, message: `Warning: ${ERRORS[code].meaning}` }),
+  )
+  server.on('error', error => output.event({ type: 'error', ...describe(error) }))
+  return totals
+}

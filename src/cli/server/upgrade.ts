@@ -1,0 +1,78 @@
+// The program replaces itself by what is installed now: SIGUSR2, or `localtunnels admin upgrade`.
+
+import { deferred } from '../../deferred.ts'
+import { TunnelError } from '../../errors.ts'
+import type { AdminUpgrade } from '../../server/admin/options.ts'
+import type { ServerEnd } from '../ends.ts'
+import type { Run } from '../run.ts'
+import { describe } from '../sharing/report.ts'
+import { aborted } from '../stop.ts'
+import { notify } from './notify.ts'
+import { type Succession, startSuccessor } from './successor.ts'
+
+export class Upgrade implements AdminUpgrade {
+  readonly isSuccessor: boolean
+  readonly #run: Run
+  readonly #succession: Succession | undefined
+  readonly #isWorker: boolean
+  readonly #serving = deferred()
+  readonly #replaced = deferred()
+  #isReplaced = false
+  #server: Pick<ServerEnd, 'descriptors'> | undefined
+  #running: Promise<number> | undefined
+
+  constructor(run: Run, succession: Succession | undefined, isWorker: boolean) {
+    this.#isWorker = isWorker
+    this.#run = run
+    this.#succession = succession
+    this.isSuccessor = succession !== undefined
+    // At once: the signal would end a program that is still starting. It waits until this one serves.
+    // A worker is replaced by the process that started it.
+    run.onUpgrade(() => {
+      if (!this.#isWorker) void this.run().catch(error => this.#tell(error))
+    })
+  }
+
+  /** It serves. Resolves when it is to stop: `true` when another program serves in its place. */
+  async served(server: Pick<ServerEnd, 'descriptors'>): Promise<boolean> {
+    this.#server = server
+    this.#serving.resolve()
+    const { stop, environment } = this.#run
+    // Before its word: the answer may come at once.
+    const told = this.#isWorker ? (await import('../workers/workers.ts')).toldByParent(stop) : undefined
+    if (this.#succession === undefined) notify('READY=1', environment)
+    this.#succession?.serves()
+    if (told !== undefined) return told
+    return Promise.race([aborted(stop).then(() => false), this.#replaced.promise.then(() => true)])
+  }
+
+  run(): Promise<number> {
+    // One at a time; and nothing replaces a program that has left.
+    this.#running ??= this.#replace().finally(() => {
+      this.#running = undefined
+    })
+    return this.#running
+  }
+
+  async #replace(): Promise<number> {
+    const { stop, environment, output } = this.#run
+    await Promise.race([this.#serving.promise, aborted(stop)])
+    const server = this.#server
+    if (server === undefined || stop.aborted || this.#isReplaced)
+      throw new TunnelError('UPGRADE_FAILED', 'This program is on its way out.')
+    const pid = await startSuccessor(server.descriptors, environment, stop)
+    this.#isReplaced = true
+    notify(`MAINPID=${pid}`, environment)
+    output.event({
+      type: 'notice',
+      code: 'UPGRADED',
+      message: `Process ${pid} serves from now on; this one finishes what is under way.`,
+    })
+    this.#replaced.resolve()
+    return pid
+  }
+
+  #tell(error: unknown): void {
+    this.#run.output.event({ type: 'error', ...describe(error as Error) })
+  }
+}
