@@ -44,8 +44,14 @@ export function unreachable(cause: unknown, to: Destination): TunnelError {
     const detail = `The port of ${label} does not speak TLS: use http://${to.host}.`
     return new TunnelError('SERVER_SCHEME', detail, { cause })
   }
-  const reason = alertOf(text) ?? (REASONS[code] === undefined ? text : `${REASONS[code]} (${code})`)
-  return new TunnelError('SERVER_UNREACHABLE', `${label} cannot be reached: ${reason}.`, { cause })
+  return new TunnelError('SERVER_UNREACHABLE', `${label} cannot be reached: ${reasonOf(cause)}.`, { cause })
+}
+
+/** Why a dial failed, in words. */
+export function reasonOf(cause: unknown): string {
+  const text = cause instanceof Error ? cause.message : String(cause)
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
+  return alertOf(text) ?? (REASONS[code] === undefined ? text : `${REASONS[code]} (${code})`)
 }
 
 /**

@@ -6,6 +6,7 @@ import { TunnelError } from '../errors.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
 import type { Listening, ServerTls } from '../sockets/bun.ts'
 import type { InheritedSocket } from '../sockets/inherited.ts'
+import { lowPortAdvice } from '../sockets/low-ports.ts'
 import type { Admission, Seat } from './admission.ts'
 import { type AcceptVisitor, acceptThrough, entranceOf } from './entrances.ts'
 import type { HttpFront } from './fronts/http.ts'
@@ -345,7 +346,7 @@ function listenError(
     return new TunnelError('PORT_IN_USE', `Port ${port} on ${hostname} is in use.`, { cause })
   }
   if (code === 'EACCES') {
-    const text = `Listening on port ${port} needs more rights: choose one from 1024 up, or give it CAP_NET_BIND_SERVICE (docs/operating.md).`
+    const text = `This user may not listen on port ${port}. ${lowPortAdvice(process.execPath)}`
     return new TunnelError('OPTION_INVALID', text, { cause })
   }
   if (isAboutCiphers(cause)) return new TunnelError('OPTION_INVALID', CIPHERS_INVALID, { cause })

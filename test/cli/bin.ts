@@ -2,7 +2,7 @@
 
 import { join } from 'node:path'
 
-const BIN = join(import.meta.dir, '../../bin/localtunnels.ts')
+export const BIN: string = join(import.meta.dir, '../../bin/localtunnels.ts')
 /** Failure only: nothing waits for it when things go well. */
 const DEADLINE_MS = 10_000
 
@@ -39,7 +39,7 @@ export function start(
   env: Readonly<Record<string, string>> = {},
   folder?: string,
 ): Running {
-  return new Running(args, env, false, folder)
+  return new Running(['bun', BIN, ...args], environment(env), false, folder)
 }
 
 /** Starts on a terminal of 100 columns: everything arrives in `stdout`. */
@@ -47,7 +47,13 @@ export function startOnTerminal(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
 ): Running {
-  return new Running(args, env, true)
+  return new Running(['bun', BIN, ...args], environment(env), true)
+}
+
+/** Lines for `sh`, with this environment and no other. The process of the last one takes the place of the shell. */
+export function startShell(lines: readonly string[], env: Readonly<Record<string, string>>): Running {
+  const script = [...lines.slice(0, -1), `exec ${lines.at(-1)}`].join('\n')
+  return new Running(['sh', '-c', script], env, false)
 }
 
 export class Running implements AsyncDisposable {
@@ -58,7 +64,7 @@ export class Running implements AsyncDisposable {
   readonly #waiting = new Set<() => void>()
 
   constructor(
-    args: readonly string[],
+    cmd: readonly string[],
     env: Readonly<Record<string, string>>,
     isOnTerminal: boolean,
     folder?: string,
@@ -66,7 +72,7 @@ export class Running implements AsyncDisposable {
     const decoder = new TextDecoder()
     const out = (bytes: Uint8Array) =>
       this.#seen(() => (this.stdout += decoder.decode(bytes, { stream: true })))
-    const common = { cmd: ['bun', BIN, ...args], env: environment(env), ...(folder && { cwd: folder }) }
+    const common = { cmd: [...cmd], env, ...(folder && { cwd: folder }) }
     if (isOnTerminal) {
       this.#child = Bun.spawn({
         ...common,

@@ -163,8 +163,18 @@ describe('doctor', () => {
       found: 'nothing listens on http://localhost:1',
       fix: 'Start the app, or check --port and --host.',
     })
+    expect(lines.find(({ what }) => what === 'port').found).toStartWith('127.0.0.1 is this machine, and ')
     expect(lines.filter(({ verdict }) => verdict === 'fail').length).toBe(2)
     expect(exitCode).toBe(6)
+  })
+
+  test('asks for the same name each time: with --acme each new one costs a certificate', async () => {
+    const url = await serverUrl()
+    const name = async () => /doctor-\w+/.exec((await finish(['doctor', '--server', url])).stdout)?.[0]
+    const first = await name()
+    const second = await name()
+    expect(first).toBeDefined()
+    expect(second).toBe(first!)
   })
 
   test('finds nothing wrong with a server and an app that work', async () => {

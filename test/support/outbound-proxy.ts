@@ -13,8 +13,10 @@ export interface OutboundProxyOptions {
   readonly login?: { readonly user: string; readonly password: string }
   /** Speaks TLS itself. */
   readonly tls?: boolean
-  /** Names that only the proxy can resolve: all are 127.0.0.1. */
+  /** Names that only the proxy can resolve: they and those below them are 127.0.0.1. */
   readonly names?: readonly string[]
+  /** Where these ports of them are in truth. */
+  readonly ports?: Readonly<Record<number, number>>
 }
 
 export class OutboundProxy implements Disposable {
@@ -154,8 +156,10 @@ export class OutboundProxy implements Disposable {
   }
 
   async #reach(host: string, port: number): Promise<Socket | undefined> {
-    const known = this.#options.names?.includes(host) ? '127.0.0.1' : host
-    const up = connect({ host: known, port, allowHalfOpen: true, noDelay: true })
+    const { names, ports } = this.#options
+    const isKnown = names?.some(name => host === name || host.endsWith(`.${name}`))
+    const known = isKnown ? { host: '127.0.0.1', port: ports?.[port] ?? port } : { host, port }
+    const up = connect({ ...known, allowHalfOpen: true, noDelay: true })
     this.#open.add(up)
     up.on('close', () => this.#open.delete(up))
     try {

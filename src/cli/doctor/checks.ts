@@ -1,11 +1,14 @@
 // The checks of `localtunnels doctor`. None rejects: whatever happens is a finding.
 
+import { createHash } from 'node:crypto'
 import { lookup } from 'node:dns/promises'
+import { hostname as machineName } from 'node:os'
 import { dialThrough } from '../../client/proxies/dial.ts'
 import { type ProxySettings, proxyChooser } from '../../client/proxy.ts'
 import { parseServer, type ServerAddress } from '../../client/server-address.ts'
+import { reasonOf } from '../../client/unreachable.ts'
 import { TunnelError } from '../../errors.ts'
-import { formatUrl, generateId } from '../../names.ts'
+import { formatUrl } from '../../names.ts'
 import type { Dial } from '../../socket.ts'
 import { dial } from '../../sockets/dial.ts'
 import type { ShareSettings } from '../commands/share.ts'
@@ -15,6 +18,7 @@ import type { Target } from '../settings/target.ts'
 import { accepts, isListening } from '../sharing/origin-watch.ts'
 import { askPage, type PageAnswer } from './control-page.ts'
 import { whyNoAnswer } from './https-checks.ts'
+import { checkOwnPort } from './own-port.ts'
 
 export interface Check {
   readonly verdict: 'ok' | 'fail' | 'note'
@@ -136,9 +140,12 @@ export async function checkServer(way: Way): Promise<readonly Check[]> {
   try {
     const { address: ip } = await lookup(hostname)
     const found = `${hostname} is ${ip}`
-    return [{ verdict: 'ok', what: 'server name', found }, ...(await checkStatus(way, url))]
+    const checks = await checkStatus(way, url)
+    const isDown = checks.some(({ verdict }) => verdict === 'fail')
+    const own = isDown ? await checkOwnPort(ip, port ?? (secure ? 443 : 80)) : undefined
+    return [{ verdict: 'ok', what: 'server name', found }, ...checks, ...(own === undefined ? [] : [own])]
   } catch {
-    const fix = 'Check --server for a typing error, and the DNS record of the server.'
+    const fix = `Check --server for a typing error, or add a DNS record: ${hostname} with the address of the server (A or AAAA).`
     return [{ verdict: 'fail', what: 'server name', found: `${hostname} cannot be resolved`, fix }]
   }
 }
@@ -166,7 +173,7 @@ async function checkStatus({ dial, server }: Way, url: string): Promise<readonly
       {
         verdict: 'fail',
         what: 'server',
-        found: `${url} does not answer: ${messageOf(error)}`,
+        found: `${url} does not answer: ${reasonOf(error)}`,
         ...fixOf(error),
       },
     ]
@@ -217,9 +224,8 @@ export async function checkRoundTrip(
   server: string,
   options: ShareSettings['client'] & { readonly token: string },
 ): Promise<readonly Check[]> {
-  const subdomain = `doctor-${generateId(8)
-    .toLowerCase()
-    .replace(/[^a-z0-9]/g, '0')}`
+  // The same each time: with --acme each new name costs one of the certificates that a domain gets in a week.
+  const subdomain = `doctor-${createHash('sha256').update(machineName()).digest('hex').slice(0, 8)}`
   let client: Awaited<ReturnType<typeof createClient>>
   try {
     client = await createClient({
