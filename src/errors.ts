@@ -1116,8 +1116,8 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     403,
     'user',
     false,
-    'The server is one of several, and copies no requests to all clients of a pool.',
-    'Leave out pool "all", or ask the operator for a server that runs alone.',
+    'The server is one of several, of a version that does not copy requests to clients of the others.',
+    'Leave out pool "all", or ask the operator for a newer version.',
   ),
   NOT_TAKEN: entry(
     210,

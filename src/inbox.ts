@@ -45,9 +45,19 @@ export interface BoxBounds {
 /** `known`: the same one was kept before, and was perhaps delivered already. */
 export type Keeping = 'kept' | 'known' | 'full'
 
-/** What `keep` and `saveBox` have written when they return is there after a power cut. */
+/** A name for which webhooks wait, and whose they are. */
+export interface Waiting {
+  readonly name: string
+  readonly owner: string
+}
+
+/**
+ * What `keep` and `saveBox` have written when they return is there after a power cut. Several processes may have the same store open,
+ * such as the workers of one server.
+ */
 export interface InboxStore {
-  boxes(): readonly Box[]
+  boxes(): readonly (Box & { readonly seenMs: number })[]
+  box(name: string): Box | undefined
   /** Replaces the box of that name, also one of another owner. */
   saveBox(box: Box, nowMs: number): void
   removeBox(name: string): void
@@ -59,6 +69,12 @@ export interface InboxStore {
   tried(id: number): void
   /** Delivered, or given up. */
   remove(id: number): void
+  /** At most `limit` of them, those first whose webhooks came first. */
+  waiting(limit: number): readonly Waiting[]
+  /** Whose webhooks wait for this name. */
+  ownersOf(name: string): readonly string[]
+  /** Whether another process has written since this was asked last. */
+  hasChanged(): boolean
   /** Kept, by name. */
   counts(): ReadonlyMap<string, number>
   /** These boxes are in use. */

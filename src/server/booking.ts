@@ -11,7 +11,7 @@ import type { AskedBy, ClientReports } from './clients.ts'
 import type { Cluster } from './cluster/cluster.ts'
 import { MOVED_HEADER } from './cluster/peer-wire.ts'
 import { type Exchanges, msSince } from './exchanges.ts'
-import { type Arrival, type Holding, type Route, refusal } from './front.ts'
+import { type Arrival, type Holding, type Route, refusal, routedLater } from './front.ts'
 import { answerLinesOf, applyPasses, hidesAdded, type Judgement, keepOpen } from './guards.ts'
 import { withoutMarks } from './inbox/marks.ts'
 import type { Member } from './member.ts'
@@ -46,6 +46,8 @@ export interface BookingHost {
   shapesOf(tunnel: Tunnel, address: string): Shapes | undefined
   /** Bodies of requests that are copied to all clients of a pool. */
   readonly copyBodies: Pick<CopyHost, 'maxBodyBytes' | 'take' | 'give'>
+  /** The other servers that have clients of the name, too. */
+  othersWith(name: string): readonly Upstream[] | Promise<readonly Upstream[]>
   /** What an upstream becomes when middlewares wrap it; the same one when there are none. */
   wrapped(upstream: Upstream, wrapping: Wrapping): Upstream
   /** Calls `over` when the time is over. */
@@ -131,6 +133,8 @@ export class Booking implements Visitor, Wrapping {
   #tries = 0
   /** Since when it has waited for a name at another server, with pauses; 0: it has not. */
   #waitsSince = 0
+  /** Another server has it. */
+  isElsewhere = false
 
   constructor(arrival: Arrival, host: BookingHost) {
     this.#arrival = arrival
@@ -158,11 +162,21 @@ export class Booking implements Visitor, Wrapping {
   to(tunnel: Tunnel, isBelow: boolean): Route {
     this.#enter(tunnel)
     this.#isBelow = isBelow
-    if (tunnel.hasInbox && this.#arrival.isDelivery !== true) withoutMarks(this.head)
+    if (tunnel.hasInbox && this.#arrival.keptFor === undefined) withoutMarks(this.head)
     const judgement = this.#host.gate.judge(tunnel, this)
     if (judgement === undefined) return this.#admit(tunnel)
     if (!(judgement instanceof Promise)) return this.#judged(tunnel, judgement)
-    return judgedLater(judgement, one => this.#judged(tunnel, one))
+    return routedLater(judgement, one => this.#judged(tunnel, one))
+  }
+
+  /** A copy from another server, which has asked the guards: it is for the clients that are here. */
+  copied(tunnel: Tunnel, isBelow: boolean): Route {
+    this.#enter(tunnel)
+    this.#isBelow = isBelow
+    const { pool } = tunnel
+    return pool?.isCopied(this.head) === true
+      ? this.#copiedTo(tunnel, pool.answer, [])
+      : this.#routeTo(this.#choose(tunnel))
   }
 
   #judged(tunnel: Tunnel, judgement: Judgement): Route {
@@ -183,7 +197,7 @@ export class Booking implements Visitor, Wrapping {
   /** To a client, as far as the rules of the operator let it. */
   #admit(tunnel: Tunnel): Route {
     const pressure = this.#host.pressureOf(tunnel)
-    if (pressure === undefined) return this.#routeTo(this.#choose(tunnel))
+    if (pressure === undefined) return this.#toClients(tunnel)
     if (this.head.contentLength > pressure.maxContentLength) return refusal('BODY_TOO_LARGE')
     if (this.head.end - this.head.start > pressure.maxHeadBytes) return refusal('HEAD_TOO_LARGE')
     this.#maxBodyBytes = pressure.maxContentLength
@@ -210,7 +224,7 @@ export class Booking implements Visitor, Wrapping {
     }
     this.#pressure = pressure
     this.#answerTimeoutMs = pressure.answerTimeoutMs
-    return this.#routeTo(this.#choose(tunnel))
+    return this.#toClients(tunnel)
   }
 
   #busy(code: ErrorCode, seconds: number): Route {
@@ -292,11 +306,23 @@ export class Booking implements Visitor, Wrapping {
 
   // ── For another server of the cluster ──────────────────────────────────────────────────────────────────────
 
-  /** The server that holds the name does the rest: guards, counts and reports are its own. */
-  toServer(upstream: Upstream, name: string, cluster: NameWait, again: () => Route): Route {
+  /** The server that holds the name does the rest: guards, counts and reports are its own. `kept`: where it goes when that fails. */
+  toServer(
+    upstream: Upstream,
+    name: string,
+    cluster: NameWait,
+    again: () => Route,
+    kept: () => Upstream | undefined,
+  ): Route {
     // That server makes the id.
     this.head.requestId = ''
-    this.#awaiting = () => this.awaitingName(name, cluster, again)
+    this.isElsewhere = true
+    this.#awaiting = () => {
+      const instead = kept()
+      if (instead === undefined) return this.awaitingName(name, cluster, again)
+      this.isElsewhere = false
+      return routedLater(Promise.resolve(instead), upstream => ({ kind: 'upstream', upstream }))
+    }
     return { kind: 'upstream', upstream }
   }
 
@@ -449,27 +475,41 @@ export class Booking implements Visitor, Wrapping {
       return { kind: 'holding', hold: held => chosen.hold(outcome => held(this.#routeTo(outcome))) }
     if (chosen.upstream === undefined) return refusal('CLIENT_GONE')
     const { tunnel } = chosen
-    if (tunnel.pool?.isCopied(this.head) === true) return this.#copiedTo(tunnel, tunnel.pool.answer)
+    if (tunnel.pool?.isCopied(this.head) === true) return this.#copiedTo(tunnel, tunnel.pool.answer, [])
     this.#servedBy(chosen)
     return { kind: 'upstream', upstream: this.#host.wrapped(chosen.upstream, this) }
   }
 
-  /** Every client of the pool gets it. */
-  #copiedTo(tunnel: Tunnel, answer: PoolAnswer): Route {
+  /** To one of its clients, or to all of them, wherever they are. */
+  #toClients(tunnel: Tunnel): Route {
+    const { pool } = tunnel
+    if (pool?.isCopied(this.head) !== true) return this.#routeTo(this.#choose(tunnel))
+    const routeTo = (others: readonly Upstream[]): Route => {
+      if (others.length === 0) return this.#routeTo(this.#choose(tunnel))
+      this.answerLines = this.#guardLines
+      return this.#copiedTo(tunnel, pool.answer, others)
+    }
+    const others = this.#host.othersWith(tunnel.name)
+    return others instanceof Promise ? routedLater(others, routeTo) : routeTo(others)
+  }
+
+  /** Every client of the pool gets it; those of `others` from their servers. */
+  #copiedTo(tunnel: Tunnel, answer: PoolAnswer, others: readonly Upstream[]): Route {
     this.#sent()
     const { maxBodyBytes, take, give } = this.#host.copyBodies
-    const upstream = new CopyingUpstream({
-      maxBodyBytes,
-      members: tunnel.able,
-      answer,
-      take,
-      give,
-      began: member => this.#copyBegan(member),
-      won: member => {
+    const own = tunnel.able.map(member => ({
+      upstream: member.upstream,
+      label: member.label,
+      began: () => this.#copyBegan(member),
+      won: () => {
         this.#winner = member
       },
-    })
-    return { kind: 'upstream', upstream: this.#host.wrapped(upstream, this) }
+    }))
+    const servers = others.map(upstream => ({ upstream, isServer: true, began: () => () => {}, won() {} }))
+    const recipients = [...own, ...servers]
+    const isForServer = this.#arrival.isCopy === true
+    const upstream = new CopyingUpstream({ maxBodyBytes, recipients, answer, isForServer, take, give })
+    return { kind: 'upstream', upstream: isForServer ? upstream : this.#host.wrapped(upstream, this) }
   }
 
   #copyBegan(member: Member): CopyEnd {
@@ -522,27 +562,4 @@ export class Booking implements Visitor, Wrapping {
 /** What a visitor is answered when its request fails before there was an answer. */
 function statusOf(code: ErrorCode | undefined): number {
   return code === undefined || code === 'CANCELLED' ? 0 : ERRORS[code].status
-}
-
-/** The request waits for a guard, and then perhaps for its client. */
-function judgedLater(judgement: Promise<Judgement>, routeOf: (judgement: Judgement) => Route): Route {
-  return {
-    kind: 'holding',
-    hold(held) {
-      let isOver = false
-      let stop: (() => void) | undefined
-      void judgement.then(one => {
-        if (isOver) return
-        const route = routeOf(one)
-        if (route.kind !== 'holding') return held(route)
-        const outcome = route.hold(held)
-        if (typeof outcome === 'string') held(refusal(outcome))
-        else stop = outcome
-      })
-      return () => {
-        isOver = true
-        stop?.()
-      }
-    },
-  }
 }

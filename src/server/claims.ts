@@ -138,8 +138,6 @@ export async function claimInCluster(
 ): Promise<Claimed> {
   const { kind, name = '', hostNames = [], pool, resume } = wish
   if (kind !== 'http' && kind !== 'tls') return claim(wish, claiming, host)
-  // Another server would copy to its own clients only.
-  if (pool === 'all') return 'COPIES_REFUSED'
   const refusal =
     refusalOf(wish, claiming.rule, host.terms) ??
     refusalOfName(name) ??

@@ -16,8 +16,10 @@ export interface Arrival {
   readonly isCertified: boolean
   /** Another server of the cluster sent it here: it is forwarded to no other. */
   readonly isForwarded: boolean
-  /** It is a webhook that was kept. Default: it is not. */
-  readonly isDelivery?: boolean
+  /** It is a webhook that was kept for the tunnels of this owner. Default: it is none. */
+  readonly keptFor?: string | undefined
+  /** Another server copies it to the clients of a pool that are here, and has asked the guards. Default: it is no copy. */
+  readonly isCopy?: boolean
   /** Whether only the control host may serve it, because the server is full. Asks again: some visitors may have left. */
   isRefused(): boolean
   /** The request goes wrong: the visitor gets to know why, if no answer has begun. */
@@ -58,4 +60,32 @@ export interface Holding<Outcome> {
 
 export function refusal(code: ErrorCode): Refusal {
   return { kind: 'refusal', code }
+}
+
+/** The request waits for what decides where it goes, such as a guard, and then perhaps for more. `outcome` does not reject. */
+export function routedLater<Outcome>(
+  outcome: Promise<Outcome>,
+  routeOf: (outcome: Outcome) => Route,
+): Holding<Route> {
+  return {
+    kind: 'holding',
+    hold(held) {
+      let isOver = false
+      let stop: (() => void) | undefined
+      const go = (route: Route): void => {
+        if (isOver) return
+        if (route.kind !== 'holding') return held(route)
+        const waiting = route.hold(go)
+        if (typeof waiting === 'string') held(refusal(waiting))
+        else stop = waiting
+      }
+      void outcome.then(one => {
+        if (!isOver) go(routeOf(one))
+      })
+      return () => {
+        isOver = true
+        stop?.()
+      }
+    },
+  }
 }

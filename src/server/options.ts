@@ -227,7 +227,7 @@ export interface TunnelServerOptions {
   /**
    * Keeps webhooks for clients that are away, on the paths that they name with `inbox`: on the disk before they are acknowledged,
    * delivered in order once the client is back. For clients with a token. Default none: registrations with `inbox` are refused
-   * with `INBOX_REFUSED`. Not with `cluster`. A reload cannot change it: `OPTION_INVALID`.
+   * with `INBOX_REFUSED`. In a `cluster` give each server one of its own. A reload cannot change it: `OPTION_INVALID`.
    */
   readonly inbox?: InboxOptions
   /**

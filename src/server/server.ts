@@ -283,6 +283,15 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
         const tunnel = room.tunnels.find(name)
         return tunnel?.upstream !== undefined && tunnel.holder?.rule.id === owner
       },
+      delivers(name: string) {
+        const { cluster } = room
+        const isAlone = cluster === undefined || cluster.tables !== undefined
+        return isAlone || room.tunnels.find(name)?.pool === undefined || cluster.isFirst(name)
+      },
+      isElsewhere(name: string) {
+        const found = room.cluster?.find(name)
+        return found instanceof Promise ? found.then(nodes => nodes.length > 0) : (found?.length ?? 0) > 0
+      },
       count(outcome: 'kept' | 'delivered' | 'dropped' | 'full') {
         if (room.metrics !== undefined) room.metrics.inbox[outcome]++
       },
@@ -304,7 +313,10 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       turns: room.turns,
       controlHost: domains[0] ?? 'localhost',
       lost: name => room.lost(name),
-      claimedElsewhere: name => this.#startupHold.isElsewhere(name),
+      claimedElsewhere: name => {
+        this.#startupHold.isElsewhere(name)
+        room.inbox?.claimedElsewhere(name)
+      },
       isServedHere: name => {
         const { name: tunnel } = room.tunnels.hostNames.destinationOf(name) ?? { name }
         return room.tunnels.find(tunnel)?.upstream !== undefined

@@ -7,7 +7,7 @@ import { PEER_PROTOCOL } from './cluster/peer-wire.ts'
 import { type ControlHost, controlRoute } from './control.ts'
 import type { CopyBodies } from './copy-bodies.ts'
 import type { Exchanges } from './exchanges.ts'
-import { type Arrival, type Route, refusal } from './front.ts'
+import { type Arrival, type Route, refusal, routedLater } from './front.ts'
 import type { Metrics } from './metrics.ts'
 import type { Observers } from './observers.ts'
 import type { Pressure } from './pressure.ts'
@@ -83,6 +83,10 @@ export class Serving implements BookingDesk, BookingHost {
     return this.#room.copyBodies
   }
 
+  othersWith(name: string): readonly Upstream[] | Promise<readonly Upstream[]> {
+    return this.#room.cluster?.othersWith(name) ?? []
+  }
+
   wrapped(upstream: Upstream, wrapping: Wrapping): Upstream {
     return this.#room.wrapping?.(upstream, wrapping) ?? upstream
   }
@@ -140,54 +144,52 @@ export class Serving implements BookingDesk, BookingHost {
     const { name } = named
     const here = () => this.#routeHere(arrival, booking, named)
     if (this.#room.tunnels.find(name) !== undefined || !this.#mayBeClaimed(name)) return here()
-    return this.#routeElsewhere(arrival, booking, name, here) ?? here()
+    const kept = () => (named.isBelow ? undefined : this.#boxing(arrival, name, undefined))
+    return this.#routeElsewhere(arrival, booking, name, here, kept) ?? here()
   }
 
   /**
-   * Where a name is asked for that no tunnel here has: at the server that holds it. `here`: no server does. `undefined`: there
-   * are no others.
+   * Where a name is asked for that no tunnel here has: at the server that holds it. `here`: no server does. `kept`: where it goes
+   * when no client can be reached. `undefined`: there are no others.
    */
-  #routeElsewhere(arrival: Arrival, booking: Booking, name: string, here: () => Route): Route | undefined {
+  #routeElsewhere(
+    arrival: Arrival,
+    booking: Booking,
+    name: string,
+    here: () => Route,
+    kept: () => Upstream | undefined = () => undefined,
+  ): Route | undefined {
     const { cluster } = this.#room
     if (cluster === undefined) return undefined
     // It was sent here by a server that took this one for the holder.
-    if (arrival.isForwarded) return booking.moved()
+    if (arrival.isForwarded) return servedBy(kept()) ?? booking.moved()
+    const again = () => this.#route(arrival, booking)
+    const to = (upstream: Upstream) => booking.toServer(upstream, name, cluster, again, kept)
     const routeTo = (nodes: readonly Node[]): Route => {
-      if (nodes.length === 0) return here()
-      const again = () => this.#route(arrival, booking)
       const upstream = cluster.upstreamTo(nodes)
-      return upstream === undefined
-        ? booking.awaitingName(name, cluster, again)
-        : booking.toServer(upstream, name, cluster, again)
+      if (upstream !== undefined) return to(upstream)
+      const own = servedBy(kept())
+      if (nodes.length > 0) return own ?? booking.awaitingName(name, cluster, again)
+      if (own === undefined) return here()
+      // One server keeps what comes for a name: so it has them in their order, and knows what it has.
+      return routedLater(cluster.keeperOf(name), keeper => (keeper === undefined ? own : to(keeper)))
     }
     const found = cluster.find(name)
     if (found === undefined) return refusal('TUNNEL_BUSY')
     if (!(found instanceof Promise)) return routeTo(found)
-    return {
-      kind: 'holding',
-      hold(held) {
-        let isOver = false
-        let stop: (() => void) | undefined
-        const go = (route: Route): void => {
-          if (isOver) return
-          if (route.kind !== 'holding') return held(route)
-          const outcome = route.hold(go)
-          if (typeof outcome === 'string') held(refusal(outcome))
-          else stop = outcome
-        }
-        void found.then(routeTo, () => refusal('CLUSTER_UNREACHABLE')).then(go)
-        return () => {
-          isOver = true
-          stop?.()
-        }
-      },
-    }
+    const routed = found.then(routeTo, () => servedBy(kept()) ?? refusal('CLUSTER_UNREACHABLE'))
+    return routedLater(routed, route => route)
   }
 
   #routeHere(arrival: Arrival, booking: Booking, { name, isBelow }: NamedTunnel): Route {
     const tunnel = this.#room.tunnels.find(name)
+    const { keptFor } = arrival
+    // It was kept for another client than the one that has the name by now.
+    if (keptFor !== undefined && tunnel !== undefined && tunnel.holder?.rule.id !== keptFor)
+      return booking.moved()
     const boxing = isBelow ? undefined : this.#boxing(arrival, name, tunnel)
     if (boxing !== undefined) return { kind: 'upstream', upstream: boxing }
+    if (arrival.isCopy === true && tunnel?.kind === 'http') return booking.copied(tunnel, isBelow)
     if (tunnel === undefined && this.#startupHold.isAwaited(name) && this.#mayBeClaimed(name))
       return this.#startupHold.holding(name, this.#ownAddress(arrival), () =>
         this.#routeToTunnel(arrival, booking, { name, isBelow }),
@@ -202,7 +204,8 @@ export class Serving implements BookingDesk, BookingHost {
   /** Where a webhook goes whose client is away. */
   #boxing(arrival: Arrival, name: string, tunnel: Tunnel | undefined): Upstream | undefined {
     const { inbox } = this.#room
-    if (inbox === undefined || arrival.isDelivery === true || tunnel?.upstream !== undefined) return undefined
+    if (inbox === undefined || arrival.keptFor !== undefined || tunnel?.upstream !== undefined)
+      return undefined
     const owner = tunnel && (tunnel.holder?.rule.id ?? '')
     return inbox.upstreamFor(name, owner, arrival.head, this.#room.addressOf(arrival))
   }
@@ -217,4 +220,8 @@ export class Serving implements BookingDesk, BookingHost {
   #mayBeClaimed(name: string): boolean {
     return refusalOfName(name) === undefined && !this.#room.settings.reservedNames.has(name)
   }
+}
+
+function servedBy(upstream: Upstream | undefined): Route | undefined {
+  return upstream && { kind: 'upstream', upstream }
 }

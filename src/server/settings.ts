@@ -119,7 +119,7 @@ export function serverSettings(options: TunnelServerOptions): ServerSettings {
     ...checkAllPlugins(options),
     admin: checkAdmin(options.admin),
     cluster: checkCluster(options.cluster),
-    inbox: checkInbox(options),
+    inbox: options.inbox && inboxSettings(options.inbox),
     isTraced: options.tracing ?? options.observers?.some(observer => observer.trace !== undefined) ?? false,
     hasServerTiming: options.serverTiming ?? false,
     tunnelRules: checkTunnelRules(options.tunnelRules ?? []),
@@ -133,14 +133,6 @@ export function serverSettings(options: TunnelServerOptions): ServerSettings {
     },
     isAddressShareDefault: options.limits?.maxAddressVisitors === undefined,
   }
-}
-
-function checkInbox({ inbox, cluster }: TunnelServerOptions): InboxSettings | undefined {
-  if (inbox === undefined) return undefined
-  // Its client may come back to another server.
-  if (cluster !== undefined)
-    throw new TunnelError('OPTION_INVALID', 'inbox is for a server alone: leave out cluster, or inbox.')
-  return inboxSettings(inbox)
 }
 
 function checkCluster(cluster: ClusterOptions | undefined): ClusterOptions | undefined {

@@ -7,6 +7,7 @@ import type { Hop } from '../http/forward.ts'
 import type { RequestHead } from '../http/head.ts'
 import type { Stream, StreamHandler } from '../session/stream.ts'
 import type { Endpoints, Socket, Splice, SpliceDone } from '../socket.ts'
+import type { PeerNote } from './cluster/peer-wire.ts'
 import type { Reserved } from './lane.ts'
 
 /** What a tunnel's client wants instead of the visitor's Host and Origin. */
@@ -36,6 +37,8 @@ export interface Visit {
   readonly altSvcLine?: Uint8Array | undefined
   /** Its connection showed a client's certificate, and it was verified. Default: it did not. */
   readonly isCertified?: boolean
+  /** What another server has to know of it. Default: nothing. */
+  readonly peerNote?: PeerNote
   /** Whether the connection may go on after this exchange, as far as the visitor is concerned. */
   readonly keepsAlive: boolean
   /**

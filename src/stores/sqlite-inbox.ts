@@ -2,7 +2,7 @@
 
 import type { Database } from 'bun:sqlite'
 import { TunnelError } from '../errors.ts'
-import type { Box, BoxBounds, InboxStore, Keeping, KeptWebhook, NewWebhook } from '../inbox.ts'
+import type { Box, BoxBounds, InboxStore, Keeping, KeptWebhook, NewWebhook, Waiting } from '../inbox.ts'
 import { openPrivateDatabase } from './private-database.ts'
 
 const SCHEMA = `
@@ -24,40 +24,56 @@ const SCHEMA = `
 `
 /** What a row takes besides its head and body. */
 const ROW_BYTES = 200
+/** Of each owner and name: counting rows for each webhook would take longer with each. Counted anew by each process that opens the file. */
+const TOTALS = `
+  create table if not exists totals (
+    name text not null, owner text not null, requests integer not null, bytes integer not null,
+    primary key (name, owner)
+  ) strict, without rowid;
+  delete from totals;
+  insert into totals select name, owner, count(*), sum(length(body) + length(head) + ${ROW_BYTES}) from webhooks
+    group by name, owner;
+`
 
 interface BoxRow {
   readonly name: string
   readonly owner: string
   readonly paths: string
   readonly answer: number
+  readonly seenMs: number
 }
 
 interface Total {
-  requests: number
-  bytes: number
+  readonly requests: number
+  readonly bytes: number
 }
 
 /** In one file, with mode 0600. Throws `OPTION_INVALID` when the file cannot be used. */
 export class SqliteInbox implements InboxStore {
   readonly #database: Database
-  /** Of each owner and name: counting rows for each webhook would take longer with each. */
-  readonly #totals = new Map<string, Total>()
-  #allBytes = 0
+  #version = 0
 
   constructor(path: string) {
     try {
       this.#database = openPrivateDatabase(path, { version: 1, schema: SCHEMA, synchronous: 'normal' })
-      this.#count()
+      this.#database.transaction(() => this.#database.run(TOTALS)).immediate()
+      this.hasChanged()
     } catch (cause) {
       const reason = cause instanceof Error ? cause.message : String(cause)
       throw new TunnelError('OPTION_INVALID', `The inbox ${path} cannot be used: ${reason}.`, { cause })
     }
   }
 
-  boxes(): readonly Box[] {
-    // The columns of the table below.
-    const rows = this.#database.query('select name, owner, paths, answer from boxes').all() as BoxRow[]
+  boxes(): readonly (Box & { readonly seenMs: number })[] {
+    // The columns of the table.
+    const rows = this.#database.query('select * from boxes').all() as BoxRow[]
     return rows.map(row => ({ ...row, paths: row.paths.split('\n') }))
+  }
+
+  box(name: string): Box | undefined {
+    // The columns of the table.
+    const row = this.#database.query('select * from boxes where name = ?').get(name) as BoxRow | null
+    return row === null ? undefined : { ...row, paths: row.paths.split('\n') }
   }
 
   saveBox({ name, owner, paths, answer }: Box, nowMs: number): void {
@@ -73,13 +89,15 @@ export class SqliteInbox implements InboxStore {
   }
 
   keep(webhooks: readonly NewWebhook[], bounds: BoxBounds): readonly Keeping[] {
-    try {
-      return this.#durably(() => webhooks.map(one => this.#keep(one, bounds)))
-    } catch (error) {
-      // Nothing of it was written.
-      this.#count()
-      throw error
-    }
+    return this.#durably(() => {
+      let allBytes = this.#one<{ bytes: number | null }>('select sum(bytes) as bytes from totals')?.bytes ?? 0
+      return webhooks.map(one => {
+        const bytes = one.body.length + one.head.length + ROW_BYTES
+        const outcome = allBytes + bytes > bounds.maxAllBytes ? 'full' : this.#keep(one, bytes, bounds)
+        if (outcome === 'kept') allBytes += bytes
+        return outcome
+      })
+    })
   }
 
   /** What this writes is there after a power cut. Without it, what was delivered last may be delivered again then. */
@@ -92,15 +110,14 @@ export class SqliteInbox implements InboxStore {
     }
   }
 
-  #keep(webhook: NewWebhook, bounds: BoxBounds): Keeping {
+  #keep(webhook: NewWebhook, bytes: number, bounds: BoxBounds): Keeping {
     const { name, owner, path, key, head, body, address, receivedMs } = webhook
-    const total = this.#totalOf(owner, name)
-    const bytes = body.length + head.length + ROW_BYTES
-    if (
-      total.requests >= bounds.maxRequests ||
-      total.bytes + bytes > bounds.maxBytes ||
-      this.#allBytes + bytes > bounds.maxAllBytes
+    const total = this.#one<Total>(
+      'select requests, bytes from totals where name = ? and owner = ?',
+      name,
+      owner,
     )
+    if ((total?.requests ?? 0) >= bounds.maxRequests || (total?.bytes ?? 0) + bytes > bounds.maxBytes)
       return 'full'
     if (key !== undefined) {
       const { changes } = this.#database
@@ -113,7 +130,7 @@ export class SqliteInbox implements InboxStore {
         'insert into webhooks (owner, name, path, head, body, address, receivedMs, attempts) values (?, ?, ?, ?, ?, ?, ?, 0)',
       )
       .run(owner, name, path, head, body, address, receivedMs)
-    this.#add(total, 1, bytes)
+    this.#add(owner, name, 1, bytes)
     return 'kept'
   }
 
@@ -134,22 +151,39 @@ export class SqliteInbox implements InboxStore {
   }
 
   remove(id: number): void {
-    // The columns that were asked for.
-    const row = this.#database
-      .query(
+    this.#database.transaction(() => {
+      const gone = this.#one<{ owner: string; name: string; bytes: number }>(
         `delete from webhooks where id = ? returning owner, name, length(body) + length(head) + ${ROW_BYTES} as bytes`,
+        id,
       )
-      .get(id) as { owner: string; name: string; bytes: number } | null
-    if (row !== null) this.#add(this.#totalOf(row.owner, row.name), -1, -row.bytes)
+      if (gone !== undefined) this.#add(gone.owner, gone.name, -1, -gone.bytes)
+    })()
+  }
+
+  waiting(limit: number): readonly Waiting[] {
+    const query = 'select name, owner from webhooks group by name, owner order by min(id) limit ?'
+    // The columns that were asked for.
+    return this.#database.query(query).all(limit) as Waiting[]
+  }
+
+  ownersOf(name: string): readonly string[] {
+    const query = 'select owner from totals where name = ? and requests > 0'
+    // The column that was asked for.
+    return (this.#database.query(query).all(name) as { owner: string }[]).map(({ owner }) => owner)
+  }
+
+  hasChanged(): boolean {
+    const version = this.#one<{ data_version: number }>('pragma data_version')?.data_version ?? 0
+    const hasChanged = version !== this.#version
+    this.#version = version
+    return hasChanged
   }
 
   counts(): ReadonlyMap<string, number> {
-    const counts = new Map<string, number>()
-    for (const [key, { requests }] of this.#totals) {
-      const name = key.slice(0, key.indexOf(' '))
-      if (requests > 0) counts.set(name, (counts.get(name) ?? 0) + requests)
-    }
-    return counts
+    const query = 'select name, sum(requests) as requests from totals where requests > 0 group by name'
+    // The columns that were asked for.
+    const rows = this.#database.query(query).all() as { name: string; requests: number }[]
+    return new Map(rows.map(({ name, requests }) => [name, requests]))
   }
 
   touch(names: readonly string[], nowMs: number): void {
@@ -160,43 +194,30 @@ export class SqliteInbox implements InboxStore {
   }
 
   prune(beforeMs: number): number {
-    const gone = this.#database.query('delete from webhooks where receivedMs < ?').run(beforeMs).changes
-    this.#database.query('delete from known where receivedMs < ?').run(beforeMs)
-    this.#database.query('delete from boxes where seenMs < ?').run(beforeMs)
-    if (gone > 0) this.#count()
-    return gone
+    return this.#database.transaction(() => {
+      const gone = this.#database.query('delete from webhooks where receivedMs < ?').run(beforeMs).changes
+      this.#database.query('delete from known where receivedMs < ?').run(beforeMs)
+      this.#database.query('delete from boxes where seenMs < ?').run(beforeMs)
+      if (gone > 0) this.#database.run(TOTALS)
+      return gone
+    })()
   }
 
   close(): void {
     this.#database.close()
   }
 
-  #totalOf(owner: string, name: string): Total {
-    const key = `${name} ${owner}`
-    const found = this.#totals.get(key)
-    if (found !== undefined) return found
-    const total: Total = { requests: 0, bytes: 0 }
-    this.#totals.set(key, total)
-    return total
+  /** The first row, with the columns that were asked for. */
+  #one<Row>(query: string, ...values: (string | number)[]): Row | undefined {
+    return (this.#database.query(query).get(...values) as Row | null) ?? undefined
   }
 
-  #add(total: Total, requests: number, bytes: number): void {
-    total.requests += requests
-    total.bytes += bytes
-    this.#allBytes += bytes
-  }
-
-  #count(): void {
-    this.#totals.clear()
-    this.#allBytes = 0
-    // The columns that are asked for.
-    const rows = this.#database
+  #add(owner: string, name: string, requests: number, bytes: number): void {
+    this.#database
       .query(
-        `select owner, name, count(*) as requests, sum(length(body) + length(head) + ${ROW_BYTES}) as bytes
-         from webhooks group by owner, name`,
+        `insert into totals values (?, ?, ?, ?) on conflict do update
+         set requests = requests + excluded.requests, bytes = bytes + excluded.bytes`,
       )
-      .all() as { owner: string; name: string; requests: number; bytes: number }[]
-    for (const { owner, name, requests, bytes } of rows)
-      this.#add(this.#totalOf(owner, name), requests, bytes)
+      .run(name, owner, requests, bytes)
   }
 }

@@ -2,7 +2,7 @@
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { TunnelClient } from '../../src/index.ts'
+import { TunnelClient, type TunnelClientOptions } from '../../src/index.ts'
 import { eventually } from '../support/events.ts'
 import { freePort } from '../support/ports.ts'
 import { folder } from '../support/programs.ts'
@@ -72,10 +72,12 @@ export class Team {
     worker: number,
     subdomain: string,
     fetch: (request: Request) => Response | Promise<Response>,
+    options: TunnelClientOptions = {},
   ): Promise<TunnelClient> {
     const others = [...this.workers()].filter(([number]) => number !== worker)
     for (const [, pid] of others) await freeze(pid)
-    const client = new TunnelClient({ server: this.url, subdomain, exact: true, fetch, maxBackoffMs: 100 })
+    const own = { server: this.url, subdomain, exact: true, fetch, maxBackoffMs: 100 }
+    const client = new TunnelClient({ ...own, ...options })
     client.on('error', () => {})
     closing.push(() => client.disconnect())
     const connecting = client.connect()

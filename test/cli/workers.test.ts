@@ -41,6 +41,24 @@ describe.if(isLinux)('workers', () => {
     expect(text).toEndWith(`POST ${body}`)
   })
 
+  test('clients of one name at different workers all get their copies', async () => {
+    const team = await Team.start(2)
+    const got: string[] = []
+    for (const worker of [1, 2]) {
+      const app = async (request: Request) => {
+        got.push(`${worker} ${await request.text()}`)
+        return new Response('', { status: worker === 1 ? 500 : 201 })
+      }
+      await team.client(worker, 'hooks', app, { pool: { to: 'all' } })
+    }
+    for (let at = 0; at < 10; at++) {
+      const answer = await ask(team.port, 'hooks.localhost', { method: 'POST', body: `${at}` })
+      expect(answer.status).toBe(201)
+      await eventually(() => got.length === 2, 'both copies')
+      expect(got.splice(0).toSorted()).toEqual([`1 ${at}`, `2 ${at}`])
+    }
+  })
+
   test('what they share is for this user alone', async () => {
     const team = await Team.start(2)
     const { sockets } = team
@@ -130,7 +148,10 @@ describe.if(isLinux)('workers', () => {
     for (const [flags, says] of [
       [['--workers', '0'], 'error OPTION_INVALID: --workers "0" is neither auto nor a number from 1 to 64.'],
       [['--workers', 'many'], 'error OPTION_INVALID: --workers "many"'],
-      [['--workers', '2', '--inbox', 'shop:/hooks'], 'error OPTION_INVALID: '],
+      [
+        ['--workers', '2', '--cluster', 'redis://127.0.0.1:1'],
+        'error OPTION_INVALID: cluster is for a server with one worker',
+      ],
       [
         ['--workers', '2', '--host', '192.0.2.1', '--token', 'x'],
         'error PORT_IN_USE: Port 8080 on 192.0.2.1',

@@ -323,7 +323,9 @@ test('what is too old is dropped, and so is the inbox of a client that does not 
   const body = new Uint8Array([1, 2, 3])
   expect(store.keep([{ ...webhook, body, receivedMs: 1_000 }], bounds)).toEqual(['kept'])
   expect(store.keep([{ ...webhook, body, receivedMs: 2_000 }], bounds)).toEqual(['known'])
-  expect(store.boxes()).toEqual([{ name: 'a', owner: 'o', paths: ['/x', '/y/*'], answer: 204 }])
+  expect(store.boxes()).toEqual([
+    { name: 'a', owner: 'o', paths: ['/x', '/y/*'], answer: 204, seenMs: 1_000 },
+  ])
   expect(store.prune(1_000)).toBe(0)
   expect(store.next('o', 'a', [])).toMatchObject({ attempts: 0, receivedMs: 1_000 })
   expect(store.next('o', 'a', ['/'])).toBeUndefined()

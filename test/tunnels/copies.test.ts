@@ -5,7 +5,6 @@ import { request } from 'node:http'
 import { TunnelClient, type TunnelClientOptions } from '../../src/index.ts'
 import type { TunnelServerOptions } from '../../src/server/options.ts'
 import { ask } from '../support/ask.ts'
-import { TestCluster } from '../support/clusters.ts'
 import { next } from '../support/events.ts'
 import { startServer } from '../support/tunnel.ts'
 import { deferred, within } from '../support/within.ts'
@@ -288,18 +287,6 @@ test('a WebSocket goes to one of them', async () => {
   expect(count).toBe(1)
   socket.close()
   await app.stop(true)
-})
-
-test('a server of a cluster refuses it', async () => {
-  await using cluster = new TestCluster()
-  const { url } = await cluster.server()
-  const joined = cluster.client({
-    server: url,
-    subdomain: 'hooks',
-    pool: { to: 'all' },
-    fetch: () => new Response(),
-  })
-  expect(await joined.catch(({ code }) => code)).toBe('COPIES_REFUSED')
 })
 
 test('pools of the two ways do not mix, and what cannot be is said', async () => {

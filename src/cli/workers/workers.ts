@@ -38,13 +38,12 @@ export function placeOf(environment: Environment): Place | undefined {
 }
 
 /** Throws `OPTION_INVALID` for what several processes cannot share yet. */
-export function refuseUnshared({ acme, clusterOf, http3, inboxOf, tlsPort }: ServerConfigOptions): void {
+export function refuseUnshared({ acme, clusterOf, http3, tlsPort }: ServerConfigOptions): void {
   if (process.platform !== 'linux')
     throw new TunnelError('OPTION_INVALID', 'Several workers need Linux: leave out --workers.')
   const unshared = {
     acme,
     cluster: clusterOf,
-    inbox: inboxOf,
     'tls-port': tlsPort,
     http3: http3 || undefined,
   }

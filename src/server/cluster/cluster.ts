@@ -9,6 +9,7 @@ import type { RequestHead } from '../../http/head.ts'
 import type { Turns } from '../../session/turns.ts'
 import type { Deadlines } from '../deadlines.ts'
 import type { ServerLimits } from '../options.ts'
+import { hash } from '../pool.ts'
 import type { Upstream } from '../upstream.ts'
 import { type Claimed, Holds } from './holds.ts'
 import { CLUSTER_TIMES, type ClusterOptions } from './options.ts'
@@ -19,6 +20,9 @@ import { Tables } from './tables.ts'
 
 /** How often a request that waits looks where its name is now. */
 const LOOK_AGAIN_MS = 100
+
+/** How long what the directory says of the servers that live is taken for true: many webhooks ask, each time. */
+const ALIVE_MS = 500
 
 export interface ClusterHost {
   readonly limits: ServerLimits
@@ -61,6 +65,9 @@ export class Cluster {
   readonly #silent = new Map<string, number>()
   #url = ''
   readonly #secret: PeerSecret
+  /** Those that give signs of life, as the directory said a moment ago. */
+  #alive: Promise<readonly Node[]> = Promise.resolve([])
+  #aliveAt = Number.NEGATIVE_INFINITY
   #waiting = 0
   #stopListening: (() => void) | undefined
   #stopBeating: (() => void) | undefined
@@ -255,6 +262,46 @@ export class Cluster {
     const alive = nodes.filter(({ id, url }) => url !== '' && this.#peers.get(id)?.isDown !== true)
     const node = alive[Math.floor(Math.random() * alive.length)]
     return node && this.#peerOf(node).upstream
+  }
+
+  /** All of them but this one that hold the name and can be reached. */
+  othersWith(name: string): readonly Upstream[] | Promise<readonly Upstream[]> {
+    const reach = (nodes: readonly Node[]): readonly Upstream[] =>
+      nodes.flatMap(node => this.upstreamTo([node]) ?? [])
+    const found = this.find(name)
+    return found instanceof Promise ? found.then(reach, () => []) : reach(found ?? [])
+  }
+
+  /**
+   * The server that keeps webhooks for a name that no server holds: the same one for all, as long as none comes or goes. `undefined`:
+   * it is this one, or cannot be reached. Servers that have one store together have no tables, and each may keep.
+   */
+  async keeperOf(name: string): Promise<Upstream | undefined> {
+    if (this.tables === undefined) return undefined
+    let keeper: Node | undefined
+    let highest = -1
+    for (const node of await this.#nodesNow()) {
+      const lot = hash(`${node.url} ${name}`)
+      if (lot <= highest) continue
+      highest = lot
+      keeper = node
+    }
+    return keeper === undefined || keeper.id === this.node ? undefined : this.upstreamTo([keeper])
+  }
+
+  /** None while the directory cannot be reached. */
+  #nodesNow(): Promise<readonly Node[]> {
+    if (performance.now() - this.#aliveAt < ALIVE_MS) return this.#alive
+    this.#aliveAt = performance.now()
+    this.#alive = this.#directory.nodes().catch(() => [])
+    return this.#alive
+  }
+
+  /** Of the servers that hold the name, this one was the first. */
+  isFirst(name: string): boolean | Promise<boolean> {
+    const found = this.#places.find(name)
+    const isFirst = (nodes: readonly Node[] | undefined): boolean => nodes?.[0]?.id === this.node
+    return found instanceof Promise ? found.then(isFirst) : isFirst(found)
   }
 
   #peerOf(node: Node): Peer {

@@ -7,13 +7,24 @@ import { parseRequestHead } from '../../http/head.ts'
 
 /** A connection that is upgraded to this carries requests of another server's visitors. */
 export const PEER_PROTOCOL = 'localtunnels-peer'
-/** In front of each request: scheme, whether the visitor showed a certificate, and its address. */
+/** In front of each request: scheme, whether the visitor showed a certificate, its address, and what else it is. */
 const VISITOR_HEADER = 'localtunnels-visitor'
 /** The server that is asked does not hold the name. */
 export const MOVED_HEADER = 'localtunnels-moved'
 
+/** In the answer to a copy: it is that of the client whose answer counts. */
+export const COUNTS_HEADER = 'localtunnels-counts'
+
+/** What a request is besides. */
+export interface PeerNote {
+  /** A webhook that was kept for the tunnels of this owner. */
+  readonly keptFor?: string
+  /** For the clients that the other server has itself. */
+  readonly isCopy?: boolean
+}
+
 /** Whose a request is. */
-export interface PeerVisitor {
+export interface PeerVisitor extends PeerNote {
   readonly proto: 'http' | 'https'
   readonly isCertified: boolean
   readonly address: string
@@ -41,8 +52,9 @@ export function isPeerProof(head: RequestHead, proof: string): boolean {
 }
 
 /** The line that `takeVisitor` reads, with its CRLF. */
-export function visitorLine({ proto, isCertified, address }: PeerVisitor): Uint8Array {
-  return ascii(`${VISITOR_HEADER}: ${proto} ${isCertified ? '1' : '0'} ${address}\r\n`)
+export function visitorLine({ proto, isCertified, address, keptFor, isCopy }: PeerVisitor): Uint8Array {
+  const note = isCopy === true ? ' copy' : keptFor === undefined ? '' : ` kept=${keptFor}`
+  return ascii(`${VISITOR_HEADER}: ${proto} ${isCertified ? '1' : '0'} ${address}${note}\r\n`)
 }
 
 /**
@@ -52,7 +64,8 @@ export function takeVisitor(head: RequestHead): PeerVisitor | undefined {
   const { bytes, fields } = head
   if (fields.count === 0 || !fields.isNamed(0, VISITOR_HEADER)) return undefined
   const value = Buffer.from(bytes.subarray(fields.valueStart(0), fields.valueEnd(0))).toString('latin1')
-  const [, proto, certified, address = ''] = /^(https?) ([01]) ([0-9A-Fa-f.:%\w]*)$/.exec(value) ?? []
+  const [, proto, certified, address = '', note = ''] =
+    /^(https?) ([01]) ([0-9A-Fa-f.:%\w]*)(| copy| kept=[\w+/=-]+)$/.exec(value) ?? []
   if (proto !== 'http' && proto !== 'https') return undefined
   const [from, to] = [fields.lineStart(0), fields.lineEnd(0)]
   const rest = new Uint8Array(head.end - head.start - (to - from))
@@ -61,5 +74,11 @@ export function takeVisitor(head: RequestHead): PeerVisitor | undefined {
   // It was within the limits of the server that sent it.
   const limits = { maxHeadBytes: rest.length, maxHeaderCount: rest.length, maxTargetBytes: rest.length }
   if (parseRequestHead(head, rest, 0, rest.length, limits) !== rest.length) return undefined
-  return { proto, isCertified: certified === '1', address }
+  return {
+    proto,
+    isCertified: certified === '1',
+    address,
+    ...(note === ' copy' && { isCopy: true }),
+    ...(note.startsWith(' kept=') && { keptFor: note.slice(' kept='.length) }),
+  }
 }

@@ -123,7 +123,10 @@ export class Peer implements PeerChannelHost {
 /** The head as the visitor sent it, and whose it is: the other server treats it as if the visitor had come there. */
 function writeHead(visit: Visit): number {
   const { address, proto } = visit.hop(undefined)
-  return writeHeadWithLine(visit, visitorLine({ address, proto, isCertified: visit.isCertified === true }))
+  return writeHeadWithLine(
+    visit,
+    visitorLine({ ...visit.peerNote, address, proto, isCertified: visit.isCertified === true }),
+  )
 }
 
 function addressOf(url: string, controlHost: string): Address {

@@ -20,6 +20,9 @@ const MAX_REVOCATIONS = 100_000
  */
 const MAX_MARKS = 100_000
 
+/** Names with an inbox, with those that were given up in the last 90 days, of about 200 bytes. Above: only the server where its client was knows of it. */
+const MAX_BOXES = 100_000
+
 /** Servers that report, with those that have ended in the last minute. */
 const MAX_SERVERS = 10_000
 
@@ -37,6 +40,7 @@ export class Sharing {
   readonly #revocations: Revocations
   readonly #marks: SharedMarks
   readonly #roster: Roster
+  readonly #boxes: SharedTable
   /** Answers to checks of a certificate authority, which may come to any server. */
   readonly answers: Answers
 
@@ -47,6 +51,7 @@ export class Sharing {
     this.#revocations = new Revocations(tables.open('revocations', MAX_REVOCATIONS), host)
     this.#marks = new SharedMarks(tables.open('used', MAX_MARKS))
     this.answers = new Answers(tables.open('answers', MAX_ANSWERS))
+    this.#boxes = tables.open('boxes', MAX_BOXES)
     this.#roster = new Roster(tables.open('servers', MAX_SERVERS), node, () => host.stats())
   }
 
@@ -60,6 +65,7 @@ export class Sharing {
     room.revocations = this.#revocations
     room.settings.policy.revocations = this.#revocations
     room.roster = this.#roster
+    room.inbox?.share(this.#boxes)
     this.#revocations.begin()
     this.#roster.begin()
     this.#host.changed()

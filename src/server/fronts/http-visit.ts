@@ -146,6 +146,14 @@ export class HttpVisit implements Visit, Arrival {
     return this.#channel.visitor.forwarded !== undefined
   }
 
+  get keptFor(): string | undefined {
+    return this.#channel.visitor.forwarded?.keptFor
+  }
+
+  get isCopy(): boolean {
+    return this.#channel.visitor.forwarded?.isCopy === true
+  }
+
   isRefused(): boolean {
     return this.#channel.isRefused()
   }

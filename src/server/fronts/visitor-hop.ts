@@ -4,7 +4,13 @@ import { randomBytes } from 'node:crypto'
 import type { Hop } from '../../http/forward.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { Tracing } from '../../http/tracing.ts'
+import type { PeerNote } from '../cluster/peer-wire.ts'
 import type { Rewrite } from '../upstream.ts'
+
+/** What another server says of a visitor. */
+export interface Forwarded extends PeerNote {
+  readonly isCertified: boolean
+}
 
 /** How a connection came in. */
 export interface Entrance {
@@ -27,12 +33,12 @@ export class VisitorHop {
   /** Of the connection, without port. */
   readonly address: string
   /** Another server has the visitor's connection, and says whether it showed a certificate. */
-  readonly forwarded: { readonly isCertified: boolean } | undefined
+  readonly forwarded: Forwarded | undefined
   #hop: Hop | undefined
   #rewrite: Rewrite | undefined
   #tracing: Tracing | undefined
 
-  constructor(entrance: Entrance, address: string, forwarded?: { readonly isCertified: boolean }) {
+  constructor(entrance: Entrance, address: string, forwarded?: Forwarded) {
     this.#entrance = entrance
     this.address = address
     this.forwarded = forwarded

@@ -11,6 +11,12 @@ const MAX_UNDER_WAY = 4
 const MAX_PAUSED = 100
 const FIRST_PAUSE_MS = 1_000
 const LONGEST_PAUSE_MS = 300_000
+/**
+ * A server is heard to have a name a moment before it has the client: it is asked again after this time, then after twice as much.
+ * After so many times in vain the client is not there, or another one is.
+ */
+const FIRST_AWAY_MS = 50
+const MAX_AWAY = 5
 /** The app did not get it: that is no answer, and another try is always worth while. */
 const AGAIN: ReadonlySet<number> = new Set([0, 408, 425, 429])
 
@@ -24,9 +30,14 @@ export interface DeliveriesHost {
   failed(error: Error): void
 }
 
-/** What is under way for one name. */
+/** What is under way for one name and owner. */
 interface Round {
+  readonly name: string
   readonly owner: string
+  /** Another server has the client, as far as this one knows. */
+  isElsewhere: boolean
+  /** Times in a row that the client was not there. */
+  away: number
   /** Paths that have a webhook under way, or that wait before another try. */
   readonly busy: Map<string, DeliveryVisit | (() => void)>
   /** Of these, those that are with the app. */
@@ -38,6 +49,7 @@ interface Round {
 export class Deliveries {
   readonly #host: DeliveriesHost
   readonly #desk: BookingDesk
+  /** By owner and name. */
   readonly #rounds = new Map<string, Round>()
   #isOver = false
 
@@ -46,13 +58,24 @@ export class Deliveries {
     this.#desk = desk
   }
 
-  /** The client of this name is there: what waits for it is delivered. */
-  begin(name: string, owner: string): void {
+  /** The client of this name is there: what waits for it is delivered. `isElsewhere`: at another server. */
+  begin(name: string, owner: string, isElsewhere = false): void {
     if (this.#isOver) return
-    const before = this.#rounds.get(name)
-    if (before !== undefined && before.owner === owner) this.#endPauses(before)
-    else this.#rounds.set(name, { owner, busy: new Map(), underWay: 0, failures: new Map() })
-    this.#pump(name)
+    const key = `${owner} ${name}`
+    const round: Round = this.#rounds.get(key) ?? {
+      name,
+      owner,
+      isElsewhere,
+      away: 0,
+      busy: new Map(),
+      underWay: 0,
+      failures: new Map(),
+    }
+    this.#rounds.set(key, round)
+    round.isElsewhere = isElsewhere
+    round.away = 0
+    this.#endPauses(round)
+    this.#pump(round)
   }
 
   /** What is under way is delivered again by the next program, or when the client is back. */
@@ -73,17 +96,17 @@ export class Deliveries {
       }
   }
 
-  #pump(name: string): void {
-    const round = this.#rounds.get(name)
-    if (this.#isOver || round === undefined) return
-    if (!this.#host.isThere(name, round.owner)) {
+  #pump(round: Round): void {
+    const { name, owner } = round
+    if (this.#isOver) return
+    if (!round.isElsewhere && !this.#host.isThere(name, owner)) {
       // It begins anew when the client is back.
       this.#endPauses(round)
-      if (round.busy.size === 0) this.#rounds.delete(name)
+      if (round.busy.size === 0) this.#forget(round)
       return
     }
     while (round.underWay < MAX_UNDER_WAY && round.busy.size - round.underWay < MAX_PAUSED) {
-      const webhook = this.#next(name, round)
+      const webhook = this.#next(round)
       if (webhook === undefined) break
       const visit = new DeliveryVisit(webhook, this.#host.isSecure)
       round.busy.set(webhook.path, visit)
@@ -91,13 +114,17 @@ export class Deliveries {
       void visit.deliver(this.#desk).then(delivered => {
         round.underWay--
         round.busy.delete(webhook.path)
-        this.#ended(name, round, webhook, delivered)
+        this.#ended(round, webhook, delivered)
       })
     }
-    if (round.busy.size === 0) this.#rounds.delete(name)
+    if (round.busy.size === 0) this.#forget(round)
   }
 
-  #next(name: string, { owner, busy }: Round): KeptWebhook | undefined {
+  #forget({ name, owner }: Round): void {
+    this.#rounds.delete(`${owner} ${name}`)
+  }
+
+  #next({ name, owner, busy }: Round): KeptWebhook | undefined {
     try {
       return this.#host.store.next(owner, name, [...busy.keys()])
     } catch (error) {
@@ -106,37 +133,47 @@ export class Deliveries {
     }
   }
 
-  #ended(name: string, round: Round, webhook: KeptWebhook, { status }: Delivered): void {
+  #ended(round: Round, webhook: KeptWebhook, { status, isAway }: Delivered): void {
     if (this.#isOver) return
+    if (isAway === true && round.isElsewhere) {
+      if (round.away < MAX_AWAY) return this.#wait(round, webhook.path, FIRST_AWAY_MS * 2 ** round.away++)
+      // It begins anew when a server has the client.
+      round.isElsewhere = false
+      return this.#pump(round)
+    }
+    round.away = 0
     try {
       const isAgain = AGAIN.has(status) || status >= 500
       if (isAgain && (status === 0 || webhook.attempts + 1 < this.#host.maxAttempts)) {
         // A webhook that did not reach the app has not been tried.
         if (status !== 0) this.#host.store.tried(webhook.id)
-        return this.#pause(name, round, webhook.path)
+        return this.#pause(round, webhook.path)
       }
       this.#host.store.remove(webhook.id)
       round.failures.delete(webhook.path)
       this.#host.over(status < 400 ? 'delivered' : 'dropped')
     } catch (error) {
       this.#host.failed(error as Error)
-      return this.#pause(name, round, webhook.path)
+      return this.#pause(round, webhook.path)
     }
-    this.#pump(name)
+    this.#pump(round)
   }
 
-  #pause(name: string, round: Round, path: string): void {
+  #pause(round: Round, path: string): void {
     const failures = round.failures.get(path) ?? 0
     round.failures.set(path, failures + 1)
-    const ms = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(failures, 20))
+    this.#wait(round, path, Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(failures, 20)))
+  }
+
+  #wait(round: Round, path: string, ms: number): void {
     round.busy.set(
       path,
       eventLoop.after(ms, () => {
         round.busy.delete(path)
-        this.#pump(name)
+        this.#pump(round)
       }),
     )
     // Other paths go on.
-    this.#pump(name)
+    this.#pump(round)
   }
 }

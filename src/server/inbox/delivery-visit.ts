@@ -1,10 +1,12 @@
 // One try to deliver a webhook: the request as its sender sent it, without a sender who waits.
 
 import { ERRORS, type ErrorCode } from '../../errors.ts'
+import { latin1 } from '../../http/characters.ts'
 import type { Hop } from '../../http/forward.ts'
 import { parseRequestHead, RequestHead } from '../../http/head.ts'
 import type { KeptWebhook } from '../../inbox.ts'
 import type { Booking, BookingDesk } from '../booking.ts'
+import type { PeerNote } from '../cluster/peer-wire.ts'
 import type { Arrival, Route } from '../front.ts'
 import type { Exchange, Rewrite, Visit } from '../upstream.ts'
 import { DELIVERY_HEADER, RECEIVED_HEADER } from './marks.ts'
@@ -12,9 +14,23 @@ import { DELIVERY_HEADER, RECEIVED_HEADER } from './marks.ts'
 export interface Delivered {
   /** What the app answered; 0: it did not. */
   readonly status: number
-  /** Why it did not. */
-  readonly code?: ErrorCode
+  /** No server has the client just now, or not one of this owner. */
+  readonly isAway?: boolean
 }
+
+/** Of the head of an answer by another server, what is looked at. */
+const MAX_SEEN_BYTES = 8_192
+/** How a server says that the answer is not the app's. */
+const REFUSED = /^x-localtunnels-error:[ \t]*([A-Z0-9_]+)[ \t]*$/im
+/** The client is not at the server that was asked. */
+const AWAY: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'CLUSTER_MOVED',
+  'CLUSTER_UNREACHABLE',
+  'CLIENT_RECONNECTING',
+  'HOST_UNKNOWN',
+  'SERVER_STARTING',
+  'TUNNEL_NOT_FOUND',
+])
 
 export class DeliveryVisit implements Visit, Arrival {
   readonly head: RequestHead = new RequestHead()
@@ -23,7 +39,8 @@ export class DeliveryVisit implements Visit, Arrival {
   readonly keepsAlive = true
   readonly isForwarded = false
   readonly isCertified = false
-  readonly isDelivery = true
+  readonly keptFor: string
+  readonly peerNote: PeerNote
   readonly remoteAddress: string
   readonly #webhook: KeptWebhook
   readonly #isSecure: boolean
@@ -33,11 +50,15 @@ export class DeliveryVisit implements Visit, Arrival {
   #stopHolding: (() => void) | undefined
   #status = 0
   #answerBytes = 0
+  /** How the answer begins. */
+  #seen = ''
 
   constructor(webhook: KeptWebhook, isSecure: boolean) {
     this.#webhook = webhook
     this.#isSecure = isSecure
     this.remoteAddress = webhook.address
+    this.keptFor = webhook.owner
+    this.peerNote = { keptFor: webhook.owner }
     const { head, body, attempts, receivedMs } = webhook
     const bytes = Buffer.from(
       `${head}Content-Length: ${body.length}\r\n${DELIVERY_HEADER}: ${attempts + 1}\r\n${RECEIVED_HEADER}: ${new Date(receivedMs).toISOString()}\r\n\r\n`,
@@ -125,6 +146,8 @@ export class DeliveryVisit implements Visit, Arrival {
 
   write(bytes: Uint8Array, _isScratch = false, start = 0, end: number = bytes.length): boolean {
     this.#answerBytes += end - start
+    if (this.#status !== 0 && this.#seen.length < MAX_SEEN_BYTES)
+      this.#seen += latin1(bytes, start, Math.min(end, start + MAX_SEEN_BYTES))
     return true
   }
 
@@ -153,6 +176,20 @@ export class DeliveryVisit implements Visit, Arrival {
     this.#exchange = undefined
     const requestBytes = this.head.end + this.#webhook.body.length
     booking.finished({ answerStatus: this.#status, answerBytes: this.#answerBytes, requestBytes }, code)
-    this.#done.resolve(code === undefined ? { status: this.#status } : { status: 0, code })
+    const refusal = code ?? (booking.isElsewhere ? this.#refusal : undefined)
+    if (refusal === undefined) this.#done.resolve({ status: this.#status })
+    else this.#done.resolve({ status: 0, isAway: AWAY.has(refusal) })
   }
+
+  /** Why the server that has the client did not bring it to the app; `undefined`: the answer is the app's, or a guard's. */
+  get #refusal(): ErrorCode | undefined {
+    const [, code = ''] = REFUSED.exec(this.#seen.split('\r\n\r\n', 1)[0] ?? '') ?? []
+    if (!isCode(code)) return undefined
+    // BAD_REQUEST: an older server, which takes no webhooks of others.
+    return this.#status >= 500 || AWAY.has(code) || code === 'BAD_REQUEST' ? code : undefined
+  }
+}
+
+function isCode(text: string): text is ErrorCode {
+  return Object.hasOwn(ERRORS, text)
 }

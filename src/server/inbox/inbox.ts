@@ -1,12 +1,17 @@
 // Webhooks that wait: what comes for a name whose client is away is kept, and delivered once the client is back.
 //
 //   sender ──▶ Boxing ──▶ Writer ──▶ store ──▶ Deliveries ──▶ the tunnel, as any other request
+//
+// Servers of a cluster have a store each, and deliver what is in it through the server that has the client. Workers of one server
+// have the same store: the one that has the client delivers.
 
 import { eventLoop } from '../../event-loop.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { Box, NewWebhook } from '../../inbox.ts'
 import type { BookingDesk } from '../booking.ts'
+import type { SharedTable } from '../cluster/shared-table.ts'
 import type { Upstream } from '../upstream.ts'
+import { Boxes } from './boxes.ts'
 import { Boxing } from './boxing.ts'
 import { Deliveries } from './deliveries.ts'
 import type { InboxSettings } from './options.ts'
@@ -14,13 +19,23 @@ import { Writer } from './writer.ts'
 
 /** How often what is too old is dropped. */
 const PRUNE_MS = 600_000
+/** How often the store is asked whether another process has written. */
+const LOOK_MS = 500
+/** How often names that webhooks wait for are looked for at other servers, besides each time that one is claimed there. */
+const SEARCH_MS = 10_000
+/** Names that are looked for at a time; the others are heard of when they are claimed. */
+const MAX_SEARCHED = 1_000
 /** Requests that carry webhooks. A GET is a question, which only the app can answer. */
 const METHODS: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH'])
 
 export interface InboxHost {
   readonly isSecure: boolean
-  /** Whether a client of this owner has the name and is there. */
+  /** Whether a client of this owner has the name here and is there. */
   isThere(name: string, owner: string): boolean
+  /** Of the processes with this store that have the name's clients, whether this one delivers to them. */
+  delivers(name: string): boolean | Promise<boolean>
+  /** Whether another server that has a store of its own has the name. Rejects when that cannot be asked. */
+  isElsewhere(name: string): boolean | Promise<boolean>
   count(outcome: 'kept' | 'delivered' | 'dropped' | 'full'): void
   failed(error: Error): void
 }
@@ -28,17 +43,19 @@ export interface InboxHost {
 export class Inbox {
   readonly #settings: InboxSettings
   readonly #host: InboxHost
-  readonly #boxes = new Map<string, Box>()
+  readonly #boxes: Boxes
   readonly #writer: Writer
   readonly #deliveries: Deliveries
   #bytes = 0
-  #stopPruning: (() => void) | undefined
+  #isOver = false
+  readonly #stops = new Map<string, () => void>()
 
   /** Throws what the store throws. */
   constructor(settings: InboxSettings, host: InboxHost, desk: BookingDesk) {
     this.#settings = settings
     this.#host = host
-    const { store, maxAttempts } = settings
+    const { store, maxAttempts, maxAgeMs } = settings
+    this.#boxes = new Boxes(store, maxAgeMs)
     this.#writer = new Writer(store, settings)
     this.#deliveries = new Deliveries(
       {
@@ -51,8 +68,19 @@ export class Inbox {
       },
       desk,
     )
+    this.#regularly('prune', PRUNE_MS, () => this.#prune())
+    this.#regularly('look', LOOK_MS, () => {
+      if (store.hasChanged()) this.#beginPresent()
+    })
     this.#prune()
-    for (const box of store.boxes()) this.#boxes.set(box.name, box)
+  }
+
+  /** Servers of a cluster have these boxes together, and each delivers what it has kept to where the clients are. */
+  share(table: SharedTable): void {
+    this.#boxes.share(table)
+    this.#regularly('search', SEARCH_MS, () => this.#search())
+    // Once the server has joined the cluster.
+    eventLoop.soon(() => this.#safely(() => this.#search()))
   }
 
   /** How many webhooks wait, by name. */
@@ -67,22 +95,23 @@ export class Inbox {
     wish: Pick<Box, 'paths' | 'answer'> | undefined,
     isShared: boolean,
   ): void {
-    const { store } = this.#settings
-    const before = this.#boxes.get(name)
-    try {
-      if (wish !== undefined) {
-        const box: Box = { name, owner, ...wish }
-        store.saveBox(box, Date.now())
-        this.#boxes.set(name, box)
-      } else if (before !== undefined && !(isShared && before.owner === owner)) {
-        // Another client has the name, or the same one wants none any more.
-        store.removeBox(name)
-        this.#boxes.delete(name)
-      }
-    } catch (error) {
-      this.#host.failed(error as Error)
-    }
-    if (owner !== '') this.#deliveries.begin(name, owner)
+    this.#safely(() => {
+      if (wish !== undefined) return this.#boxes.save({ name, owner, ...wish })
+      const before = this.#boxes.find(name)
+      // Another client has the name, or the same one wants none any more.
+      if (before !== undefined && !(isShared && before.owner === owner)) this.#boxes.remove(name)
+    })
+    if (owner !== '') this.#begin(name, owner)
+  }
+
+  /** Another server has the name now. */
+  claimedElsewhere(name: string): void {
+    // Processes with the same store deliver what is in it themselves.
+    if (!this.#stops.has('search')) return
+    this.#safely(() => {
+      for (const owner of this.#settings.store.ownersOf(name))
+        if (!this.#host.isThere(name, owner)) this.#deliveries.begin(name, owner, true)
+    })
   }
 
   /**
@@ -95,9 +124,9 @@ export class Inbox {
     head: RequestHead,
     address: string,
   ): Upstream | undefined {
-    const box = this.#boxes.get(name)
-    if (box === undefined || (owner !== undefined && owner !== box.owner)) return undefined
     if (!METHODS.has(head.method) || head.upgrade !== '') return undefined
+    const box = this.#safely(() => this.#boxes.find(name))
+    if (box === undefined || (owner !== undefined && owner !== box.owner)) return undefined
     const path = head.path.split('?', 1)[0] ?? '/'
     const isOurs = box.paths.some(one =>
       one.endsWith('*') ? `${path}/`.startsWith(one.slice(0, -1)) : path === one,
@@ -125,9 +154,11 @@ export class Inbox {
     const outcome = await this.#writer.keep(webhook)
     if (outcome instanceof Error) this.#host.failed(outcome)
     else if (outcome !== 'known') this.#host.count(outcome)
+    if (outcome !== 'kept') return outcome
     // The client may have come while it was written.
-    if (outcome === 'kept' && this.#host.isThere(webhook.name, webhook.owner))
-      this.#deliveries.begin(webhook.name, webhook.owner)
+    const { name, owner } = webhook
+    if (this.#host.isThere(name, owner)) this.#begin(name, owner)
+    else this.#seek(name, owner)
     return outcome
   }
 
@@ -135,26 +166,72 @@ export class Inbox {
 
   /** Nothing is delivered any more; what comes still is kept. */
   stop(): void {
-    this.#stopPruning?.()
+    this.#isOver = true
+    for (const stop of this.#stops.values()) stop()
     this.#deliveries.stop()
+  }
+
+  // ── Deliveries ─────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** The client is here. */
+  #begin(name: string, owner: string): void {
+    const delivers = this.#host.delivers(name)
+    const go = (does: boolean): void => {
+      if (does) this.#deliveries.begin(name, owner)
+    }
+    if (delivers instanceof Promise) delivers.then(go, (error: Error) => this.#host.failed(error))
+    else go(delivers)
+  }
+
+  /** Delivers if another server has the name. */
+  #seek(name: string, owner: string): void {
+    if (this.#isOver || !this.#stops.has('search')) return
+    const go = (is: boolean): void => {
+      if (!is || this.#isOver || this.#host.isThere(name, owner)) return
+      const box = this.#safely(() => this.#boxes.find(name))
+      // The other server knows whose client it has; most often this one does, too.
+      if (box === undefined || box.owner === owner) this.#deliveries.begin(name, owner, true)
+    }
+    const isElsewhere = this.#host.isElsewhere(name)
+    // Without an answer it is looked for again soon.
+    if (isElsewhere instanceof Promise) isElsewhere.then(go, () => {})
+    else go(isElsewhere)
+  }
+
+  #search(): void {
+    for (const { name, owner } of this.#settings.store.waiting(MAX_SEARCHED)) this.#seek(name, owner)
+  }
+
+  #beginPresent(): void {
+    for (const { name, owner } of this.#settings.store.waiting(MAX_SEARCHED))
+      if (this.#host.isThere(name, owner)) this.#begin(name, owner)
   }
 
   #prune(): void {
     const { store, maxAgeMs } = this.#settings
-    try {
-      const present = [...this.#boxes.values()].filter(({ name, owner }) => this.#host.isThere(name, owner))
-      store.touch(
-        present.map(({ name }) => name),
-        Date.now(),
-      )
+    this.#safely(() => {
+      this.#boxes.touch(this.#boxes.own().filter(({ name, owner }) => this.#host.isThere(name, owner)))
       for (let gone = store.prune(Date.now() - maxAgeMs); gone > 0; gone--) this.#host.count('dropped')
-      // Another program that has the same file may have kept one after its client came here.
-      for (const { name, owner } of present) this.#deliveries.begin(name, owner)
-      const left = new Set(store.boxes().map(({ name }) => name))
-      for (const name of this.#boxes.keys()) if (!left.has(name)) this.#boxes.delete(name)
+      this.#beginPresent()
+    })
+  }
+
+  #safely<Outcome>(act: () => Outcome): Outcome | undefined {
+    try {
+      return act()
     } catch (error) {
       this.#host.failed(error as Error)
+      return undefined
     }
-    this.#stopPruning = eventLoop.after(PRUNE_MS, () => this.#prune())
+  }
+
+  #regularly(what: string, ms: number, act: () => void): void {
+    this.#stops.set(
+      what,
+      eventLoop.after(ms, () => {
+        this.#safely(act)
+        this.#regularly(what, ms, act)
+      }),
+    )
   }
 }

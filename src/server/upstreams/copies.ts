@@ -3,7 +3,8 @@
 // `first`: the first answer below 400. When there is none, the first answer at all: one app that fails must not have a
 // webhook sent again that the others took. A named client's answer counts whatever it is; while that client is away, or
 // its app cannot be reached, or its filter does not take the request, the first one counts. A status: that is answered at
-// once. Copies whose answers do not count are delivered all the same.
+// once. Copies whose answers do not count are delivered all the same. Another server gets one copy for all clients that it has, and
+// answers with the one of them that counts there; it says whether that is the named client's.
 
 import type { RequestHead } from '../../http/head.ts'
 import { reasonOf } from '../../http/pages.ts'
@@ -39,15 +40,16 @@ export class Copies {
   start(pieces: readonly Uint8Array[]): void {
     const visitor = this.#visitor
     if (visitor === undefined) return
-    const { members, answer } = this.#host
+    const { recipients, answer, isForServer } = this.#host
     const host = { answered: (copy: Copy) => this.#answered(copy), ended: () => this.#copyEnded() }
-    for (const member of members) {
-      const { upstream } = member
+    for (const recipient of recipients) {
+      const { upstream, label } = recipient
       if (upstream === undefined) continue
-      const copy = new Copy(member, this.#head, visitor, host, this.#host.began(member))
+      const isNamed = label !== undefined && label === answer
+      const copy = new Copy(recipient, this.#head, visitor, host, isNamed, isForServer)
       this.#open++
       this.#copies.push(copy)
-      if (member.label === answer) this.#named ??= copy
+      if (copy.isNamed) this.#named ??= copy
       copy.begin(upstream, pieces)
     }
     this.#isStarting = false
@@ -80,6 +82,12 @@ export class Copies {
     const named = this.#named
     if (named?.outcome === 'pending') return
     if (named?.outcome === 'answered') return this.#win(named, visitor)
+    if (this.#isByName) {
+      const servers = this.#copies.filter(({ recipient }) => recipient.isServer === true)
+      const other = servers.find(({ isNamed }) => isNamed)
+      if (other !== undefined) return this.#win(other, visitor)
+      if (servers.some(({ outcome }) => outcome === 'pending')) return
+    }
     const answers = [...this.#answers]
     const answered = answers.filter(({ outcome }) => outcome === 'answered')
     const good = answered.find(({ status }) => status < 400)
@@ -89,12 +97,20 @@ export class Copies {
     if (first !== undefined) return this.#win(first, visitor)
     this.#visitor = undefined
     const failed = answers.find(({ outcome }) => outcome === 'failed')
-    visitor.fail(failed?.code ?? (answers.length === 0 ? 'CLIENT_GONE' : 'NOT_TAKEN'))
+    // CLUSTER_MOVED: the server that had clients of it has none any more.
+    const code = failed?.code === 'CLUSTER_MOVED' ? 'CLIENT_GONE' : failed?.code
+    visitor.fail(code ?? (answers.length === 0 ? 'CLIENT_GONE' : 'NOT_TAKEN'))
+  }
+
+  /** The answer of a client with this name counts, which may be at another server. */
+  get #isByName(): boolean {
+    const { answer } = this.#host
+    return typeof answer === 'string' && answer !== 'first'
   }
 
   #win(winner: Copy, visitor: Visit): void {
     this.#winner = winner
-    this.#host.won(winner.member)
+    winner.recipient.won()
     for (const copy of this.#copies) if (copy !== winner) copy.drop()
     winner.answerTo(visitor)
   }

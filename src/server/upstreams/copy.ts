@@ -4,9 +4,9 @@ import type { ErrorCode } from '../../errors.ts'
 import { latin1 } from '../../http/characters.ts'
 import type { Hop } from '../../http/forward.ts'
 import type { RequestHead } from '../../http/head.ts'
-import type { Member } from '../member.ts'
+import { COUNTS_HEADER, type PeerNote } from '../cluster/peer-wire.ts'
 import type { Exchange, Rewrite, Upstream, Visit } from '../upstream.ts'
-import type { CopyEnd } from './copying.ts'
+import type { CopyEnd, Recipient } from './copying.ts'
 
 /** Of an answer that may still count; then the app waits. */
 const MAX_KEPT_BYTES = 65_536
@@ -14,6 +14,9 @@ const MAX_KEPT_BYTES = 65_536
 const MAX_DROPPED_BYTES = 1_048_576
 /** How a client says that its filter does not take the request. */
 const NOT_TAKEN = /^x-localtunnels-error:[ \t]*NOT_TAKEN[ \t]*$/im
+
+/** How another server says that its answer is the named client's. */
+const COUNTS = new RegExp(`^${COUNTS_HEADER}: 1\r\n`, 'im')
 
 export interface CopyListener {
   /** Its outcome is there. */
@@ -23,12 +26,15 @@ export interface CopyListener {
 }
 
 export class Copy implements Visit {
-  readonly member: Member
+  readonly recipient: Recipient
+  readonly peerNote: PeerNote = { isCopy: true }
   readonly head: RequestHead
   readonly answerLines: Uint8Array | undefined
   readonly hstsLine: Uint8Array | undefined
   readonly keepsAlive: boolean
   readonly isCertified: boolean
+  /** It is the client whose answer counts; of another server known with its answer. */
+  isNamed: boolean
   /** `answered`: its final head is there. */
   outcome: 'pending' | 'answered' | 'not taken' | 'failed' = 'pending'
   status = 0
@@ -56,16 +62,28 @@ export class Copy implements Visit {
   /** The app's side calls: it hears by what `write` returns whether to wait. */
   #isWriting = false
 
-  constructor(member: Member, head: RequestHead, visitor: Visit, listener: CopyListener, end: CopyEnd) {
-    this.member = member
+  constructor(
+    recipient: Recipient,
+    head: RequestHead,
+    visitor: Visit,
+    listener: CopyListener,
+    isNamed: boolean,
+    isForServer: boolean,
+  ) {
+    this.recipient = recipient
+    this.isNamed = isNamed
     this.head = head
-    this.answerLines = visitor.answerLines
+    const { answerLines } = visitor
+    this.answerLines =
+      isNamed && isForServer
+        ? Buffer.concat([answerLines ?? new Uint8Array(), Buffer.from(`${COUNTS_HEADER}: 1\r\n`)])
+        : answerLines
     this.hstsLine = visitor.hstsLine
     this.keepsAlive = visitor.keepsAlive
     this.isCertified = visitor.isCertified === true
     this.#seen = visitor.hop(undefined)
     this.#listener = listener
-    this.#end = end
+    this.#end = recipient.began()
   }
 
   begin(upstream: Upstream, pieces: readonly Uint8Array[]): void {
@@ -158,10 +176,21 @@ export class Copy implements Visit {
   }
 
   #judge(): void {
+    if (this.recipient.isServer === true) this.#takeCounts()
     const text = this.#kept.map(piece => latin1(piece, 0, piece.length)).join('')
     const isTaken = this.status !== 404 || !NOT_TAKEN.test(text.split('\r\n\r\n', 1)[0] ?? '')
     this.outcome = isTaken ? 'answered' : 'not taken'
     this.#listener.answered(this)
+  }
+
+  /** Takes the line out that is for this server alone. */
+  #takeCounts(): void {
+    const bytes = Buffer.concat(this.#kept)
+    const headEnd = bytes.indexOf('\r\n\r\n') + 2
+    const line = COUNTS.exec(latin1(bytes, 0, headEnd))
+    if (line === null) return
+    this.isNamed = true
+    this.#kept = [bytes.subarray(0, line.index), bytes.subarray(line.index + line[0].length)]
   }
 
   answered(status: number): void {

@@ -3,23 +3,33 @@
 import type { ErrorCode } from '../../errors.ts'
 import { BodyFramer } from '../../http/body.ts'
 import type { PoolAnswer } from '../../wire/control.ts'
-import type { Member } from '../member.ts'
 import { DEAD_EXCHANGE, type Exchange, type Upstream, type Visit } from '../upstream.ts'
 import { Copies } from './copies.ts'
+
+/** Who gets a copy: a client, or another server for the clients that it has. */
+export interface Recipient {
+  readonly upstream: Upstream | undefined
+  /** What the client calls itself. */
+  readonly label?: string | undefined
+  /** Default: it is a client. */
+  readonly isServer?: boolean
+  /** The copy is on its way. Returns what is called when that is over; status 0: there was no answer. */
+  began(): CopyEnd
+  /** The visitor gets this answer. */
+  won(): void
+}
 
 /** What copies need of the request's booking. */
 export interface CopyHost {
   readonly maxBodyBytes: number
-  /** Who gets a copy, and whose answer counts. */
-  readonly members: readonly Member[]
+  readonly recipients: readonly Recipient[]
+  /** Whose answer counts. */
   readonly answer: PoolAnswer
+  /** The visitor is another server, which has to know whether the answer is the named client's. */
+  readonly isForServer: boolean
   /** Bytes of bodies in memory; `false`: there is no room for more. */
   take(bytes: number): boolean
   give(bytes: number): void
-  /** The member's copy is on its way. Returns what is called when that is over; status 0: there was no answer. */
-  began(member: Member): CopyEnd
-  /** The visitor gets the answer of this member. */
-  won(member: Member): void
 }
 
 export type CopyEnd = (status: number, answerBytes: number, code: ErrorCode | undefined) => void

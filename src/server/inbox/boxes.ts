@@ -1,0 +1,71 @@
+// Which names have an inbox: on the disk of the server where their client was, and with a cluster in a table that all servers have.
+
+import type { Box, InboxStore } from '../../inbox.ts'
+import type { SharedTable } from '../cluster/shared-table.ts'
+import { objectIn } from '../cluster/table-text.ts'
+
+export class Boxes {
+  readonly #store: InboxStore
+  readonly #maxAgeMs: number
+  #table: SharedTable | undefined
+
+  /** `maxAgeMs`: how long a box stays whose client is away. */
+  constructor(store: InboxStore, maxAgeMs: number) {
+    this.#store = store
+    this.#maxAgeMs = maxAgeMs
+  }
+
+  /** All servers have the same from now on: the registration that came last counts. */
+  share(table: SharedTable): void {
+    this.#table = table
+    for (const { seenMs, ...box } of this.#store.boxes())
+      table.bring(box.name, textOf(box), seenMs, seenMs + this.#maxAgeMs)
+  }
+
+  find(name: string): Box | undefined {
+    const table = this.#table
+    return table?.knows(name) === true ? boxIn(name, table.get(name)) : this.#store.box(name)
+  }
+
+  save(box: Box): void {
+    this.#store.saveBox(box, Date.now())
+    this.#table?.set(box.name, textOf(box), Date.now() + this.#maxAgeMs)
+  }
+
+  remove(name: string): void {
+    this.#store.removeBox(name)
+    this.#table?.remove(name)
+  }
+
+  /** Those of this server's file. */
+  own(): readonly Box[] {
+    return this.#store.boxes()
+  }
+
+  /** Their clients are here. */
+  touch(boxes: readonly Box[]): void {
+    this.#store.touch(
+      boxes.map(({ name }) => name),
+      Date.now(),
+    )
+    const table = this.#table
+    if (table === undefined) return
+    // Each change goes to all servers: a few in the time that a box lasts are enough.
+    const soonMs = Date.now() + this.#maxAgeMs / 2
+    const present = new Map(boxes.map(box => [box.name, box]))
+    for (const { key, untilMs } of table.all()) {
+      const box = present.get(key)
+      if (box !== undefined && untilMs < soonMs) this.save(box)
+    }
+  }
+}
+
+function textOf({ owner, paths, answer }: Box): string {
+  return JSON.stringify({ owner, paths, answer })
+}
+
+function boxIn(name: string, text: string | undefined): Box | undefined {
+  const { owner, paths, answer } = objectIn(text) ?? {}
+  if (typeof owner !== 'string' || typeof answer !== 'number' || !Array.isArray(paths)) return undefined
+  return { name, owner, answer, paths: paths.filter(path => typeof path === 'string') }
+}

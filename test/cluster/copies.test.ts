@@ -1,0 +1,107 @@
+// A pool whose clients all get a copy of each request, with clients at several servers.
+
+import { expect, test } from 'bun:test'
+import type { TunnelClientOptions } from '../../src/client/options.ts'
+import type { TunnelServer } from '../../src/server/server.ts'
+import { ask } from '../support/ask.ts'
+import { TestCluster } from '../support/clusters.ts'
+import { eventually } from '../support/events.ts'
+
+/** What each developer's app got. */
+class Team implements AsyncDisposable {
+  readonly cluster = new TestCluster()
+  readonly got: string[] = []
+
+  async join(
+    server: TunnelServer,
+    label: string,
+    status = 200,
+    options: Partial<TunnelClientOptions> = {},
+  ): Promise<void> {
+    await this.cluster.client({
+      server: server.url,
+      subdomain: 'hooks',
+      exact: true,
+      pool: { to: 'all', label, ...(typeof options.pool === 'object' && options.pool) },
+      ...(options.take !== undefined && { take: options.take }),
+      fetch: async request => {
+        this.got.push(`${label} ${request.method} ${new URL(request.url).pathname} ${await request.text()}`)
+        return new Response(label, { status, headers: { 'x-app': label } })
+      },
+    })
+  }
+
+  async has(...wanted: string[]): Promise<void> {
+    await eventually(() => this.got.length >= wanted.length, 'the copies')
+    expect(this.got.splice(0).toSorted()).toEqual(wanted.toSorted())
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.cluster[Symbol.asyncDispose]()
+  }
+}
+
+const post = (server: TunnelServer, body: string, headers: Record<string, string> = {}) =>
+  ask(server.port, 'hooks.localhost', { method: 'POST', path: '/paid', body, headers })
+
+test('a request that comes to any server reaches the clients of all, once', async () => {
+  await using team = new Team()
+  const { cluster } = team
+  const [a, b, c] = [await cluster.server(), await cluster.server(), await cluster.server()]
+  await team.join(a, 'anna', 500)
+  await team.join(b, 'bert', 201)
+  await team.join(b, 'carl', 500)
+  for (const [at, server] of [a, b, c, a, b, c].entries()) {
+    const headers: Record<string, string> = at > 2 ? { 'transfer-encoding': 'chunked' } : {}
+    const body = `${at} ${'x'.repeat(at * 20_000)}`
+    const answer = await post(server, body, headers)
+    // The only good one.
+    expect([answer.status, answer.body]).toEqual([201, 'bert'])
+    await team.has(`anna POST /paid ${body}`, `bert POST /paid ${body}`, `carl POST /paid ${body}`)
+  }
+})
+
+test('the answer of a named client counts, wherever it is', async () => {
+  await using team = new Team()
+  const { cluster } = team
+  const [a, b] = [await cluster.server(), await cluster.server()]
+  const pool = { to: 'all', answer: 'bert' } as const
+  await team.join(a, 'anna', 200, { pool })
+  await team.join(b, 'bert', 409, { pool })
+  await team.join(b, 'carl', 200, { pool })
+  for (const server of [a, b]) {
+    const url = `http://hooks.localhost:${server.port}/paid`
+    const answer = await fetch(url, { method: 'POST', body: 'x' })
+    expect([answer.status, await answer.text(), answer.headers.get('x-app')]).toEqual([409, 'bert', 'bert'])
+    // What servers say to each other is theirs.
+    expect([...answer.headers.keys()].filter(name => name.startsWith('localtunnels'))).toEqual([])
+    await team.has('anna POST /paid x', 'bert POST /paid x', 'carl POST /paid x')
+  }
+})
+
+test('what no client takes at any server is said, and filters hold at each', async () => {
+  await using team = new Team()
+  const { cluster } = team
+  const [a, b] = [await cluster.server(), await cluster.server()]
+  await team.join(a, 'anna', 200, { take: 'body:one' })
+  await team.join(b, 'bert', 200, { take: 'body:two' })
+  for (const server of [a, b]) {
+    expect((await post(server, 'one')).body).toBe('anna')
+    expect((await post(server, 'two')).body).toBe('bert')
+    const neither = await post(server, 'three')
+    expect([neither.status, neither.code]).toEqual([404, 'NOT_TAKEN'])
+    await team.has('anna POST /paid one', 'bert POST /paid two')
+  }
+})
+
+test('a server that is gone keeps nobody waiting for its copy', async () => {
+  await using team = new Team()
+  const { cluster } = team
+  const [a, b] = [await cluster.server(), await cluster.server()]
+  await team.join(a, 'anna', 500)
+  await team.join(b, 'bert')
+  await post(a, 'x')
+  await b.stop()
+  expect((await post(a, 'y')).body).toBeOneOf(['anna', 'bert'])
+  await eventually(() => team.got.some(one => one.startsWith('anna') && one.endsWith('y')), 'the copy')
+})
