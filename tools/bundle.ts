@@ -95,14 +95,25 @@ function restoreFirstLines(): void {
 /** Keeps the declarations that the package's entries name, each by way of others; answers how many. */
 function dropDeclarations(): number {
   const kept = new Set(entries.map(path => join(dist, path.replace(/\.ts$/, '.d.ts'))))
+  const exported = new Set(kept)
   for (const path of kept)
-    for (const [, name = ''] of readFileSync(path, 'utf8').matchAll(/(?:from |import\()'(\.[^']+)'/g)) {
+    for (const [line, name = ''] of readFileSync(path, 'utf8').matchAll(
+      /^.*(?:from |import\()'(\.[^']+)'/gm,
+    )) {
       const next = resolve(dirname(path), name.replace(/\.[jt]s$/, '.d.ts'))
-      if (existsSync(next)) kept.add(next)
+      if (!existsSync(next)) continue
+      kept.add(next)
+      if (exported.has(path) && line.startsWith('export ')) exported.add(next)
     }
   for (const name of readdirSync(dist, { recursive: true, encoding: 'utf8' })) {
     const path = join(dist, name)
     if (path.endsWith('.d.ts') && !kept.has(path)) rmSync(path)
   }
+  for (const path of kept) if (!exported.has(path) && !path.endsWith('/options.d.ts')) dropComments(path)
   return kept.size
+}
+
+/** Of declarations that no entry exports, and that are no options, the text is in the sources: the types are enough. */
+function dropComments(path: string): void {
+  writeFileSync(path, readFileSync(path, 'utf8').replace(/^[ \t]*\/\*\*[\s\S]*?\*\/\n/gm, ''))
 }
