@@ -13,6 +13,12 @@ export interface Node {
   readonly url: string
 }
 
+/** A server that holds a name. */
+export interface Place extends Node {
+  /** TLS of visitors goes to the client as it is. Default `false`. */
+  readonly isTls?: boolean
+}
+
 /** How long things last in a directory, in ms. All servers of a cluster use the same. */
 export interface DirectoryTimes {
   /** Without a sign of life for so long a server gets no requests. */
@@ -26,6 +32,7 @@ export interface DirectoryTimes {
 }
 
 export interface NameWish {
+  /** A label, a whole host name, or a port: `tcp-20000`. */
   readonly name: string
   /** Hash of the secret that the client shows; `''`: none. */
   readonly shown: string
@@ -33,6 +40,8 @@ export interface NameWish {
   readonly next: string
   /** Several clients share the name, and several servers may hold it. */
   readonly isShared: boolean
+  /** As `Place.isTls`. */
+  readonly isTls?: boolean
 }
 
 export type NameOutcome =
@@ -46,6 +55,8 @@ export interface Hold {
   readonly epoch: number
   readonly proof: string
   readonly isShared: boolean
+  /** As `Place.isTls`. */
+  readonly isTls?: boolean
 }
 
 /** What the directory says to a sign of life. */
@@ -90,6 +101,11 @@ export interface DirectoryTables {
   changes(): Promise<number>
 }
 
+/** Whether the name is a port, such as `tcp-20000`: no tunnel of another kind may be called so. */
+export function isPortName(name: string): boolean {
+  return /^(?:tcp|udp)-\d{1,5}$/.test(name)
+}
+
 /** Every method rejects when the directory cannot be reached. */
 export interface Directory {
   /** `undefined`: its servers are of one machine, and share files instead. */
@@ -107,7 +123,9 @@ export interface Directory {
   /** The name is free, unless it is held by another epoch. */
   release(node: string, name: string, epoch: number): Promise<void>
   /** The servers that hold the name: none, one, or those of a shared name. One without a URL may come back. */
-  find(name: string): Promise<readonly Node[]>
+  find(name: string): Promise<readonly Place[]>
+  /** The ports that any server holds, as names: `tcp-20000`. */
+  ports(): Promise<readonly string[]>
   /** The server stops: its names stay reserved for their clients. */
   leave(node: string): Promise<void>
   /** Those that give signs of life. */

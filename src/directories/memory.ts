@@ -9,13 +9,16 @@ import type {
   NameOutcome,
   NameWish,
   Node,
+  Place,
 } from '../directory.ts'
+import { isPortName } from '../directory.ts'
 import { MemoryTables } from './memory-tables.ts'
 
 interface Record {
   epoch: number
   proof: string
   readonly isShared: boolean
+  readonly isTls: boolean
   /** By server: the epoch of its hold. A name that is not shared has one. */
   readonly nodes: Map<string, number>
   until: number
@@ -70,34 +73,34 @@ export class MemoryDirectory implements Directory {
 
   claim(
     node: string,
-    { name, shown, next, isShared }: NameWish,
+    { name, shown, next, isShared, isTls = false }: NameWish,
     times: DirectoryTimes,
   ): Promise<NameOutcome> {
+    const grant = (proof: string, isProved: boolean): Promise<NameOutcome> =>
+      Promise.resolve(this.#grant(node, { name, proof, isShared, isTls }, isProved, times))
     const record = this.#recordOf(name)
     if (record !== undefined && !record.isShared) {
       const isProved = shown !== '' && record.proof === shown
       if (!isProved || isShared) return Promise.resolve({ kind: 'taken' })
-      return Promise.resolve(this.#grant(name, node, shown, false, true, times))
+      return grant(shown, true)
     }
     if (record !== undefined && !isShared) return Promise.resolve({ kind: 'taken' })
     // A claim may come before the first sign of life: servers connect again in any order.
     if (record === undefined) this.#begin(times.earlyMs)
     const waitMs = (this.#earlyUntil ?? 0) - this.#now()
     if (record === undefined && waitMs > 0) return Promise.resolve({ kind: 'early', waitMs })
-    return Promise.resolve(this.#grant(name, node, isShared ? '' : next, isShared, false, times))
+    return grant(isShared ? '' : next, false)
   }
 
   #grant(
-    name: string,
     node: string,
-    proof: string,
-    isShared: boolean,
+    granted: Omit<Hold, 'epoch'>,
     isProved: boolean,
     times: DirectoryTimes,
   ): NameOutcome {
     const epoch = ++this.#epoch
-    this.#put(node, { name, epoch, proof, isShared }, times)
-    this.#tell(name, node, epoch)
+    this.#put(node, { ...granted, epoch }, times)
+    this.#tell(granted.name, node, epoch)
     return { kind: 'granted', epoch, isProved }
   }
 
@@ -134,9 +137,16 @@ export class MemoryDirectory implements Directory {
     return Promise.resolve()
   }
 
-  find(name: string): Promise<readonly Node[]> {
+  find(name: string): Promise<readonly Place[]> {
     const record = this.#recordOf(name)
-    return Promise.resolve(record === undefined ? [] : [...record.nodes.keys()].map(id => this.#nodeOf(id)))
+    const ids = [...(record?.nodes.keys() ?? [])]
+    const isTls = record?.isTls === true
+    return Promise.resolve(ids.map(id => ({ ...this.#nodeOf(id), ...(isTls && { isTls }) })))
+  }
+
+  ports(): Promise<readonly string[]> {
+    const names = [...this.#records.keys()].filter(isPortName)
+    return Promise.resolve(names.filter(name => this.#recordOf(name) !== undefined))
   }
 
   leave(node: string): Promise<void> {
@@ -165,11 +175,11 @@ export class MemoryDirectory implements Directory {
     return { id, url: alive !== undefined && alive.urlUntil > this.#now() ? alive.url : '' }
   }
 
-  #put(node: string, { name, epoch, proof, isShared }: Hold, { holdMs }: DirectoryTimes): void {
+  #put(node: string, { name, epoch, proof, isShared, isTls = false }: Hold, { holdMs }: DirectoryTimes): void {
     const record = this.#recordOf(name)
     const nodes = isShared && record !== undefined ? record.nodes : new Map<string, number>()
     nodes.set(node, epoch)
-    this.#records.set(name, { epoch, proof, isShared, nodes, until: this.#now() + holdMs })
+    this.#records.set(name, { epoch, proof, isShared, isTls, nodes, until: this.#now() + holdMs })
   }
 
   /** `undefined`: the name is free. */

@@ -1,7 +1,7 @@
 // What a directory in Redis does in one step each. `memory.ts` is the same in TypeScript, and a test compares them.
 //
 // KEYS[1] is always the prefix with a colon; the names of all other keys begin with it. A name is a hash of epoch, proof,
-// shared, and for each server that holds it a field "@<server>" with the epoch of its hold.
+// shared, tls, and for each server that holds it a field "@<server>" with the epoch of its hold.
 
 /** Common to those that look at a name: its hash without servers whose lease is over; `nil`: the name is free. */
 const RECORD = `
@@ -26,10 +26,13 @@ local function record(name)
   redis.call('del', key)
   return nil
 end
-local function put(node, name, epoch, proof, shared, ms)
+local function put(node, name, epoch, proof, shared, tls, ms)
   local key = prefix .. 'name:' .. name
   if shared ~= '1' then redis.call('del', key) end
-  redis.call('hset', key, 'epoch', epoch, 'proof', proof, 'shared', shared, '@' .. node, epoch)
+  redis.call('hset', key, 'epoch', epoch, 'proof', proof, 'shared', shared, 'tls', tls, '@' .. node, epoch)
+  if string.match(name, '^tcp%-%d+$') or string.match(name, '^udp%-%d+$') then
+    redis.call('sadd', prefix .. 'ports', name)
+  end
   redis.call('pexpire', key, ms)
 end
 local function tell(name, node, epoch)
@@ -68,9 +71,9 @@ if tonumber(ARGV[6]) > last then
 end
 return { known, last }`
 
-/** ARGV: server, name, shown, next, shared, holdMs, earlyMs. Epoch and whether it was proved; 0: taken; negative: early, in ms. */
+/** ARGV: server, name, shown, next, shared, tls, holdMs, earlyMs. Epoch and whether it was proved; 0: taken; negative: early, in ms. */
 export const CLAIM: string = `${RECORD}${BORN}
-local node, name, shown, next, shared, ms, early = unpack(ARGV)
+local node, name, shown, next, shared, tls, ms, early = unpack(ARGV)
 local found = record(name)
 local proof, proved = next, 0
 if found and found.shared ~= '1' then
@@ -84,15 +87,15 @@ elseif not found then
 end
 if shared == '1' then proof = '' end
 local epoch = redis.call('incr', prefix .. 'epoch')
-put(node, name, epoch, proof, shared, ms)
+put(node, name, epoch, proof, shared, tls, ms)
 tell(name, node, epoch)
 return { epoch, proved }`
 
-/** ARGV: server, holdMs, and for each hold: name, epoch, proof, shared. The names that are another server's. */
+/** ARGV: server, holdMs, and for each hold: name, epoch, proof, shared, tls. The names that are another server's. */
 export const RESTORE: string = `${RECORD}
 local node, ms, lost = ARGV[1], ARGV[2], {}
-for at = 3, #ARGV, 4 do
-  local name, epoch, proof, shared = ARGV[at], tonumber(ARGV[at + 1]), ARGV[at + 2], ARGV[at + 3]
+for at = 3, #ARGV, 5 do
+  local name, epoch, proof, shared, tls = ARGV[at], tonumber(ARGV[at + 1]), ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]
   local found = record(name)
   local own = found and found.nodes[node]
   local taken = found and not own and (found.shared ~= shared or (shared ~= '1' and tonumber(found.epoch) >= epoch))
@@ -102,7 +105,7 @@ for at = 3, #ARGV, 4 do
   else
     local last = tonumber(redis.call('get', prefix .. 'epoch') or '0')
     if epoch > last then redis.call('set', prefix .. 'epoch', epoch) end
-    put(node, name, epoch, proof, shared, ms)
+    put(node, name, epoch, proof, shared, tls, ms)
     if not own then tell(name, node, epoch) end
   end
 end
@@ -117,19 +120,31 @@ local left = 0
 for _, name in ipairs(redis.call('hkeys', key)) do
   if string.sub(name, 1, 1) == '@' then left = left + 1 end
 end
-if left == 0 then redis.call('del', key) end
+if left == 0 then
+  redis.call('del', key)
+  redis.call('srem', prefix .. 'ports', ARGV[2])
+end
 redis.call('publish', prefix .. 'changes', ARGV[2] .. '  ' .. ARGV[3])
 return 1`
 
-/** ARGV: name. Server, URL, server, URL, … */
+/** ARGV: name. Whether its TLS goes to the client, then server, URL, server, URL, … */
 export const FIND: string = `${RECORD}
-local found, answer = record(ARGV[1]), {}
-if not found then return answer end
+local found = record(ARGV[1])
+if not found then return { '' } end
+local answer = { found.tls or '' }
 for node in pairs(found.nodes) do
   answer[#answer + 1] = node
   answer[#answer + 1] = redis.call('get', prefix .. 'node:' .. node) or ''
 end
 return answer`
+
+/** ARGV: names of ports. Those that are held; the others are forgotten. */
+export const HELD: string = `${RECORD}
+local held = {}
+for _, name in ipairs(ARGV) do
+  if record(name) then held[#held + 1] = name else redis.call('srem', prefix .. 'ports', name) end
+end
+return held`
 
 /** Server, URL, … of those that give signs of life; the others are forgotten. */
 export const NODES: string = `

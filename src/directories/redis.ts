@@ -10,9 +10,10 @@ import type {
   NameOutcome,
   NameWish,
   Node,
+  Place,
 } from '../directory.ts'
 import { TunnelError } from '../errors.ts'
-import { BEAT, CLAIM, FIND, NODES, RELEASE, RESTORE, SECRET } from './redis-scripts.ts'
+import { BEAT, CLAIM, FIND, HELD, NODES, RELEASE, RESTORE, SECRET } from './redis-scripts.ts'
 import { RedisTables } from './redis-tables.ts'
 
 export interface RedisDirectoryOptions {
@@ -42,6 +43,7 @@ interface Scripts {
   ltRestore(prefix: string, ...args: readonly (string | number)[]): Promise<readonly string[]>
   ltRelease(prefix: string, ...args: readonly (string | number)[]): Promise<number>
   ltFind(prefix: string, name: string): Promise<readonly string[]>
+  ltHeld(prefix: string, ...names: readonly string[]): Promise<readonly string[]>
   ltNodes(prefix: string): Promise<readonly string[]>
   ltSecret(prefix: string, fresh: string): Promise<string>
 }
@@ -63,7 +65,7 @@ export class RedisDirectory implements Directory {
   }
 
   private constructor(commands: Connection, changes: Connection, options: RedisDirectoryOptions) {
-    const scripts = { BEAT, CLAIM, RESTORE, RELEASE, FIND, NODES, SECRET }
+    const scripts = { BEAT, CLAIM, RESTORE, RELEASE, FIND, HELD, NODES, SECRET }
     for (const [name, lua] of Object.entries(scripts))
       commands.defineCommand(`lt${name[0]}${name.slice(1).toLowerCase()}`, { numberOfKeys: 1, lua })
     this.#commands = commands as Connection & Scripts
@@ -111,17 +113,17 @@ export class RedisDirectory implements Directory {
 
   async claim(
     node: string,
-    { name, shown, next, isShared }: NameWish,
+    { name, shown, next, isShared, isTls = false }: NameWish,
     { holdMs, earlyMs }: DirectoryTimes,
   ): Promise<NameOutcome> {
-    const shared = isShared ? '1' : ''
     const [epoch, proved] = await this.#commands.ltClaim(
       this.#prefix,
       node,
       name,
       shown,
       next,
-      shared,
+      flag(isShared),
+      flag(isTls),
       holdMs,
       earlyMs,
     )
@@ -138,7 +140,13 @@ export class RedisDirectory implements Directory {
     for (let at = 0; at < holds.length; at += HOLDS_AT_ONCE) {
       const args = holds
         .slice(at, at + HOLDS_AT_ONCE)
-        .flatMap(({ name, epoch, proof, isShared }) => [name, epoch, proof, isShared ? '1' : ''])
+        .flatMap(({ name, epoch, proof, isShared, isTls = false }) => [
+          name,
+          epoch,
+          proof,
+          flag(isShared),
+          flag(isTls),
+        ])
       lost.push(...(await this.#commands.ltRestore(this.#prefix, node, holdMs, ...args)))
     }
     return lost
@@ -148,8 +156,21 @@ export class RedisDirectory implements Directory {
     await this.#commands.ltRelease(this.#prefix, node, name, epoch)
   }
 
-  async find(name: string): Promise<readonly Node[]> {
-    return nodesOf(await this.#commands.ltFind(this.#prefix, name))
+  async find(name: string): Promise<readonly Place[]> {
+    const [tls, ...flat] = await this.#commands.ltFind(this.#prefix, name)
+    return nodesOf(flat).map(node => (tls === '1' ? { ...node, isTls: true } : node))
+  }
+
+  async ports(): Promise<readonly string[]> {
+    const held: string[] = []
+    let cursor = '0'
+    do {
+      const [next, names] = await this.#commands.sscan(`${this.#prefix}ports`, cursor, 'COUNT', HOLDS_AT_ONCE)
+      if (names.length > 0) held.push(...(await this.#commands.ltHeld(this.#prefix, ...names)))
+      cursor = next
+    } while (cursor !== '0')
+    // A set that grows meanwhile may be told of twice.
+    return [...new Set(held)]
   }
 
   async leave(node: string): Promise<void> {
@@ -191,6 +212,8 @@ async function load(): Promise<Pick<typeof import('ioredis'), 'Redis'>> {
     throw new TunnelError('OPTION_INVALID', text, { cause })
   }
 }
+
+const flag = (isSet: boolean): string => (isSet ? '1' : '')
 
 function nodesOf(flat: readonly string[]): readonly Node[] {
   const nodes: Node[] = []

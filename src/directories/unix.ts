@@ -10,6 +10,7 @@ import type {
   NameOutcome,
   NameWish,
   Node,
+  Place,
 } from '../directory.ts'
 import { Lines } from './lines.ts'
 import type { Call, Said } from './unix-door.ts'
@@ -71,8 +72,12 @@ export class UnixDirectory implements Directory {
     return this.#call('release', node, name, epoch)
   }
 
-  find(name: string): Promise<readonly Node[]> {
+  find(name: string): Promise<readonly Place[]> {
     return this.#call('find', name)
+  }
+
+  ports(): Promise<readonly string[]> {
+    return this.#call('ports')
   }
 
   leave(node: string): Promise<void> {

@@ -1,5 +1,6 @@
 // The names and ports of a server: which client holds which, the lease after a lost carrier, and the requests that wait.
 
+import { isPortName } from '../directory.ts'
 import type { ErrorCode } from '../errors.ts'
 import { isReservedName, isValidSubdomain } from '../names.ts'
 import type { Guard } from '../plugin.ts'
@@ -439,10 +440,6 @@ function admit(tunnel: Tunnel, { resume, pool, holder, guard }: Claimant): Membe
 /** Why no client of any server may have this name. */
 export function refusalOfName(name: string): ErrorCode | undefined {
   if (!isValidSubdomain(name)) return 'NAME_INVALID'
-  return isReservedName(name) || isNameOfPort(name) ? 'NAME_RESERVED' : undefined
+  return isReservedName(name) || isPortName(name) ? 'NAME_RESERVED' : undefined
 }
 
-/** What a tunnel with a port is called: as a label it would be taken for one. */
-function isNameOfPort(name: string): boolean {
-  return /^(?:tcp|udp)-\d{1,5}$/.test(name)
-}

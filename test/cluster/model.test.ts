@@ -66,6 +66,7 @@ class World {
       restore: (...args) => call(one => one.restore(...args)),
       release: (...args) => call(one => one.release(...args)),
       find: name => call(one => one.find(name)),
+      ports: () => call(one => one.ports()),
       leave: id => call(one => one.leave(id)),
       nodes: () => call(one => one.nodes()),
       secret: fresh => call(one => one.secret(fresh)),

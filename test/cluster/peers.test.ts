@@ -34,6 +34,7 @@ class Forgetful {
       restore: (...args) => this.#inner.restore(...args),
       release: (...args) => this.#inner.release(...args),
       find: name => this.#inner.find(name),
+      ports: () => this.#inner.ports(),
       leave: node => this.#inner.leave(node),
       nodes: () => this.#inner.nodes(),
       secret: fresh => this.#inner.secret(fresh),

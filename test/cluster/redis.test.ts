@@ -44,11 +44,11 @@ for (const program of ['redis-server', 'valkey-server'] as const)
         await both(directory => directory.beat({ id: node, url: `http://${node}` }, TIMES, 0))
       for (let count = 0; count < STEPS; count++) {
         const node = of(['a', 'b', 'c'])
-        const name = of(['shop', 'blog', 'www.customer.example'])
-        const isShared = pick.below(10) < 3
+        const name = of(['shop', 'blog', 'www.customer.example', 'tcp-20000', 'udp-1'])
+        const [isShared, isTls] = [pick.below(10) < 3, pick.below(10) < 3]
         const [shown, next] = [of(['', 'p1', 'p2', 'p3']), of(['p1', 'p2', 'p3'])]
         const mine = held.get(node) ?? []
-        switch (of(['claim', 'claim', 'release', 'restore', 'find', 'leave', 'put', 'put', 'read'])) {
+        switch (of(['claim', 'claim', 'release', 'restore', 'find', 'ports', 'leave', 'put', 'put', 'read'])) {
           case 'put': {
             const entries = [0, 1].map(() => ({
               key: of(['one', 'two', 'three']),
@@ -70,13 +70,13 @@ for (const program of ['redis-server', 'valkey-server'] as const)
             break
           case 'claim': {
             const outcome: NameOutcome = await both(directory =>
-              directory.claim(node, { name, shown, next, isShared }, TIMES),
+              directory.claim(node, { name, shown, next, isShared, isTls }, TIMES),
             )
             if (outcome.kind !== 'granted') break
             const proof = isShared ? '' : outcome.isProved ? shown : next
             held.set(node, [
               ...mine.filter(hold => hold.name !== name),
-              { name, epoch: outcome.epoch, proof, isShared },
+              { name, epoch: outcome.epoch, proof, isShared, isTls },
             ])
             break
           }
@@ -101,6 +101,9 @@ for (const program of ['redis-server', 'valkey-server'] as const)
             await both(async directory =>
               [...(await directory.find(name))].sort((x, y) => (x.id < y.id ? -1 : 1)),
             )
+            break
+          case 'ports':
+            await both(async directory => [...(await directory.ports())].sort())
             break
           case 'leave': {
             const highest = 1e13 + pick.below(1_000)

@@ -41,6 +41,7 @@ export class Cuttable implements Directory {
   restore: Directory['restore'] = (...args) => this.#call(() => this.#inner.restore(...args))
   release: Directory['release'] = (...args) => this.#call(() => this.#inner.release(...args))
   find: Directory['find'] = name => this.#call(() => this.#inner.find(name))
+  ports: Directory['ports'] = () => this.#call(() => this.#inner.ports())
   leave: Directory['leave'] = node => this.#call(() => this.#inner.leave(node))
   nodes: Directory['nodes'] = () => this.#call(() => this.#inner.nodes())
   secret: Directory['secret'] = fresh => this.#call(() => this.#inner.secret(fresh))

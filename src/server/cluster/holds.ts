@@ -1,7 +1,7 @@
 // The names that this server holds in the directory: claimed for clients, renewed, given back, and lost to other servers.
 
 import { createHash, randomBytes } from 'node:crypto'
-import type { Directory, DirectoryTimes, Hold } from '../../directory.ts'
+import { type Directory, type DirectoryTimes, type Hold, isPortName, type NameWish } from '../../directory.ts'
 import type { ErrorCode } from '../../errors.ts'
 
 /** What holds need of their server. */
@@ -47,13 +47,14 @@ export class Holds {
     names: readonly string[],
     resume: string | undefined,
     isShared: boolean,
+    isTls = false,
   ): Promise<Claimed | ErrorCode> {
     const fresh = randomBytes(24).toString('base64url')
     const claimed: string[] = []
     let secret = fresh
     for (const name of names) {
       const before = this.#held.get(name)
-      const isProved = await this.#claimOne(name, resume, secret, isShared)
+      const isProved = await this.#claimOne({ name, isShared, ...(isTls && { isTls }) }, resume, secret)
       if (typeof isProved === 'string') {
         for (const one of claimed) this.release(one)
         return isProved
@@ -66,41 +67,37 @@ export class Holds {
   }
 
   async #claimOne(
-    name: string,
+    wanted: Pick<NameWish, 'name' | 'isShared' | 'isTls'>,
     resume: string | undefined,
     secret: string,
-    isShared: boolean,
   ): Promise<boolean | ErrorCode> {
+    const { name, isShared } = wanted
     const { node, directory, times } = this.#host
-    const wish = { name, shown: resume === undefined ? '' : proofOf(resume), next: proofOf(secret), isShared }
+    const wish = { ...wanted, shown: resume === undefined ? '' : proofOf(resume), next: proofOf(secret) }
     for (let tries = 0; tries < MAX_TRIES; tries++) {
       const outcome = await this.#releaseLate(name)
         .then(() => directory.claim(node, wish, times))
         .catch((cause: unknown) => cause as Error)
-      if (outcome instanceof Error) return this.#unreached(name, wish.next, isShared, outcome)
-      if (outcome.kind === 'taken') return name.includes('.') ? 'HOST_TAKEN' : 'NAME_TAKEN'
+      if (outcome instanceof Error) return this.#unreached({ ...wanted, proof: isShared ? '' : wish.next }, outcome)
+      if (outcome.kind === 'taken') return takenCodeOf(name)
       if (outcome.kind === 'early') {
         await this.#host.wait(outcome.waitMs)
         continue
       }
       const { epoch, isProved } = outcome
       this.saw(epoch)
-      this.#held.set(name, {
-        name,
-        epoch,
-        proof: isProved ? wish.shown : isShared ? '' : wish.next,
-        isShared,
-      })
+      const proof = isProved ? wish.shown : isShared ? '' : wish.next
+      this.#held.set(name, { ...wanted, epoch, proof })
       return isProved
     }
     return 'CLUSTER_UNREACHABLE'
   }
 
   /** With an epoch below all others: the server that has the name when the directory is back keeps it. */
-  #unreached(name: string, proof: string, isShared: boolean, error: Error): boolean | ErrorCode {
+  #unreached(wanted: Omit<Hold, 'epoch'>, error: Error): boolean | ErrorCode {
     this.#host.failed(error)
     if (this.#host.whenUnreachable === 'refuse') return 'CLUSTER_UNREACHABLE'
-    this.#held.set(name, { name, epoch: 0, proof: isShared ? '' : proof, isShared })
+    this.#held.set(wanted.name, { ...wanted, epoch: 0 })
     return false
   }
 
@@ -176,6 +173,11 @@ export class Holds {
     // A server that stops has sent its clients elsewhere, and ends what is under way.
     if (this.#held.delete(name) && !this.#isLeaving) this.#host.lost(name)
   }
+}
+
+function takenCodeOf(name: string): ErrorCode {
+  if (isPortName(name)) return 'PORT_TAKEN'
+  return name.includes('.') ? 'HOST_TAKEN' : 'NAME_TAKEN'
 }
 
 export function proofOf(secret: string): string {

@@ -1,6 +1,6 @@
 // Which servers hold a name: asked of the directory once, and remembered until it says that this has changed.
 
-import type { Directory, Node } from '../../directory.ts'
+import type { Directory, Place } from '../../directory.ts'
 
 /** Names remembered; the one asked for first is forgotten for the next. */
 const MAX_NAMES = 10_000
@@ -17,16 +17,16 @@ const MAX_AGAIN = 2
 interface Asked {
   /** Who holds the name, as a change said meanwhile: the answer may be older. */
   node?: string
-  answer: Promise<readonly Node[]>
+  answer: Promise<readonly Place[]>
 }
 
 /** No change says otherwise. */
-function isLatestOf(nodes: readonly Node[], { node }: Asked): boolean {
+function isLatestOf(nodes: readonly Place[], { node }: Asked): boolean {
   return node === undefined || hasNode(nodes, node)
 }
 
 interface Known {
-  readonly nodes: readonly Node[]
+  readonly nodes: readonly Place[]
   readonly until: number
 }
 
@@ -40,7 +40,7 @@ export class Places {
   }
 
   /** Empty: no server holds it. Rejects when the directory cannot be reached; `undefined`: too much is asked already. */
-  find(name: string): readonly Node[] | Promise<readonly Node[]> | undefined {
+  find(name: string): readonly Place[] | Promise<readonly Place[]> | undefined {
     const known = this.#known.get(name)
     if (known !== undefined && known.until > performance.now()) return known.nodes
     const asked = this.#asked.get(name)
@@ -52,7 +52,7 @@ export class Places {
     return asking.answer
   }
 
-  async #ask(name: string, known: Known | undefined, asking: Asked): Promise<readonly Node[]> {
+  async #ask(name: string, known: Known | undefined, asking: Asked): Promise<readonly Place[]> {
     try {
       let nodes = await this.#directory.find(name)
       for (let again = 0; again < MAX_AGAIN && asking.node !== '' && !isLatestOf(nodes, asking); again++)
@@ -69,7 +69,7 @@ export class Places {
     }
   }
 
-  #keep(name: string, nodes: readonly Node[]): void {
+  #keep(name: string, nodes: readonly Place[]): void {
     this.#known.delete(name)
     if (this.#known.size >= MAX_NAMES)
       for (const oldest of this.#known.keys()) {
@@ -101,6 +101,6 @@ export class Places {
   }
 }
 
-function hasNode(nodes: readonly Node[], node: string): boolean {
+function hasNode(nodes: readonly Place[], node: string): boolean {
   return nodes.some(({ id }) => id === node)
 }
