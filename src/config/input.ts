@@ -626,6 +626,8 @@ export interface ServerLimits {
   readonly maxAllFlows?: number
   /** How long a visitor of a UDP tunnel is known without datagrams either way. Default: `5m`. */
   readonly flowIdle?: number | string
+  /** Raw visitors and UDP flows at once that this server sends on to others of its cluster: each is a connection there. Default: `8192`. */
+  readonly maxPeerStreams?: number
   /** How long a name stays with a client whose carrier was lost. Default: `30s`. */
   readonly lease?: number | string
   /** How long a request, or a connection to a TCP tunnel, waits for a client that is reconnecting. Default: `10s`. */

@@ -92,12 +92,7 @@ export class MemoryDirectory implements Directory {
     return grant(isShared ? '' : next, false)
   }
 
-  #grant(
-    node: string,
-    granted: Omit<Hold, 'epoch'>,
-    isProved: boolean,
-    times: DirectoryTimes,
-  ): NameOutcome {
+  #grant(node: string, granted: Omit<Hold, 'epoch'>, isProved: boolean, times: DirectoryTimes): NameOutcome {
     const epoch = ++this.#epoch
     this.#put(node, { ...granted, epoch }, times)
     this.#tell(granted.name, node, epoch)
@@ -175,7 +170,11 @@ export class MemoryDirectory implements Directory {
     return { id, url: alive !== undefined && alive.urlUntil > this.#now() ? alive.url : '' }
   }
 
-  #put(node: string, { name, epoch, proof, isShared, isTls = false }: Hold, { holdMs }: DirectoryTimes): void {
+  #put(
+    node: string,
+    { name, epoch, proof, isShared, isTls = false }: Hold,
+    { holdMs }: DirectoryTimes,
+  ): void {
     const record = this.#recordOf(name)
     const nodes = isShared && record !== undefined ? record.nodes : new Map<string, number>()
     nodes.set(node, epoch)

@@ -5,17 +5,7 @@ import { createServer, type Server, type Socket } from 'node:net'
 import type { Directory } from '../directory.ts'
 import { Lines, MAX_LINE_BYTES } from './lines.ts'
 
-const METHODS = [
-  'beat',
-  'claim',
-  'restore',
-  'release',
-  'find',
-  'ports',
-  'leave',
-  'nodes',
-  'secret',
-] as const
+const METHODS = ['beat', 'claim', 'restore', 'release', 'find', 'ports', 'leave', 'nodes', 'secret'] as const
 
 export interface Call {
   readonly id: number

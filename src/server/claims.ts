@@ -53,6 +53,8 @@ export interface ClaimHost {
   isBlocked?(name: string): boolean
   /** Opens a tunnel's port. Throws, or rejects with, a TunnelError. */
   readonly open: Readonly<Record<PortKind, (tunnel: Tunnel) => PortFront | Promise<PortFront>>>
+  /** What decides which server has a port. Default: this one has all. */
+  readonly cluster?: Pick<Cluster, 'claim' | 'release'> | undefined
 }
 
 /** Why a tunnel of this kind, with this name or port, may not be; `undefined`: it may. Port 0: any. */
@@ -129,7 +131,7 @@ export function detailOf(
   }
 }
 
-/** The same where a directory decides which server of a cluster has a name. Ports are each server's own. */
+/** The same where a directory decides which server of a cluster has a name or port. */
 export async function claimInCluster(
   wish: Register,
   claiming: Claiming,
@@ -137,13 +139,13 @@ export async function claimInCluster(
   cluster: Pick<Cluster, 'claim' | 'release'>,
 ): Promise<Claimed> {
   const { kind, name = '', hostNames = [], pool, resume } = wish
-  if (kind !== 'http' && kind !== 'tls') return claim(wish, claiming, host)
+  if (kind !== 'http' && kind !== 'tls') return claim(wish, claiming, { ...host, cluster })
   const refusal =
     refusalOf(wish, claiming.rule, host.terms) ??
     refusalOfName(name) ??
     (claiming.holder.hasRoomFor('tunnels') ? undefined : 'CLIENT_LIMIT')
   if (refusal !== undefined) return refusal
-  const claimed = await cluster.claim([name, ...hostNames], resume, pool !== undefined)
+  const claimed = await cluster.claim([name, ...hostNames], resume, pool !== undefined, kind === 'tls')
   if (typeof claimed === 'string') return claimed
   const member = await claim(wish, claiming, host)
   if (typeof member !== 'string') member.giveSecret(claimed.secret)
@@ -207,9 +209,22 @@ async function claimAnyPort(
   return token === undefined || server.overlaps(token) ? 'PORTS_EXHAUSTED' : 'PORT_NOT_ALLOWED'
 }
 
-/** The port is the tunnel's before it is open: no other registration tries it meanwhile. */
+/** In a cluster it is this server's first. */
 async function take(kind: PortKind, port: number, claimant: Claimant, host: ClaimHost): Promise<Claimed> {
-  if (host.isBlocked?.(`${kind}-${port}`)) return 'BLOCKED'
+  const name = `${kind}-${port}`
+  const { cluster, tunnels } = host
+  if (host.isBlocked?.(name)) return 'BLOCKED'
+  if (cluster === undefined) return takeHere(kind, port, claimant, host)
+  const claimed = await cluster.claim([name], claimant.resume, claimant.pool !== undefined)
+  if (typeof claimed === 'string') return claimed
+  const member = await takeHere(kind, port, claimant, host)
+  if (typeof member !== 'string') member.giveSecret(claimed.secret)
+  else if (tunnels.find(name) === undefined) cluster.release(name)
+  return member
+}
+
+/** The port is the tunnel's before it is open: no other registration tries it meanwhile. */
+async function takeHere(kind: PortKind, port: number, claimant: Claimant, host: ClaimHost): Promise<Claimed> {
   const member = host.tunnels.claimPort(kind, port, claimant)
   if (typeof member === 'string' || member.tunnel.front !== undefined) return member
   const { tunnel } = member

@@ -3,7 +3,7 @@
 import type { RequestHead } from '../http/head.ts'
 import { INFO_POLICY, infoPage, wantsHtml } from '../http/pages.ts'
 import { LINK_PROTOCOL } from '../wire/frame.ts'
-import { PEER_PROTOCOL } from './cluster/peer-wire.ts'
+import { PEER_PROTOCOL, RAW_PROTOCOL } from './cluster/peer-wire.ts'
 import { type Arrival, type Route, refusal } from './front.ts'
 import type { SessionLinks } from './links.ts'
 import { type UpgradeHost, upgradeRoute } from './upgrade.ts'
@@ -18,6 +18,8 @@ export interface ControlHost extends UpgradeHost {
   linksOf(secret: string): SessionLinks | undefined
   /** The connection of another server of the cluster. */
   peerRoute(head: RequestHead): Route
+  /** A raw visitor of another server of the cluster. */
+  rawRoute(head: RequestHead): Route
 }
 
 /** Tells a control connection from a request for a page, and refuses what is neither. */
@@ -26,6 +28,7 @@ export function controlRoute(arrival: Arrival, host: ControlHost): Route {
   if (head.upgrade === LINK_PROTOCOL) return linkRoute(head, host)
   if (head.upgrade === 'websocket') return upgradeRoute(arrival, host)
   if (head.upgrade === PEER_PROTOCOL) return host.peerRoute(head)
+  if (head.upgrade === RAW_PROTOCOL) return host.rawRoute(head)
   return { kind: 'upstream', upstream: new Pages(host) }
 }
 

@@ -28,7 +28,7 @@ export class Draining {
   /** No request or connection is under way, and no visitor brings another request. */
   get #isIdle(): boolean {
     const { exchanges, rawVisits, visitors } = this.#parts
-    return exchanges.isIdle && rawVisits.count === 0 && visitors.areSettled
+    return exchanges.isIdle && rawVisits.isIdle && visitors.areSettled
   }
 
   /** All connections of visitors have closed. */

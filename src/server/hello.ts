@@ -26,11 +26,8 @@ export interface Hello {
  * How the connection goes on: passed on as it is, beginning with the hello; decrypted here; or refused with
  * `unrecognized_name`. A promise that rejects: refused with `internal_error`.
  */
-export type Continuation =
-  | ((passed: Socket, first: Uint8Array) => SocketHandler)
-  | ServerHandshake
-  | Promise<ServerHandshake | undefined>
-  | undefined
+export type Continuation = Decision | Promise<Decision>
+type Decision = ((passed: Socket, first: Uint8Array) => SocketHandler) | ServerHandshake | undefined
 
 /** What a connection needs of its front. */
 export interface HelloHost {
@@ -166,10 +163,12 @@ export class HelloConnection implements SocketHandler, Socket, Deadline, Waiting
     this.#host.settled()
     this.#visitor = continuation(this, first)
     this.#held.clear()
+    // It ended while its owner was looked for.
+    if (this.#hasEnded) this.#visitor.ended()
   }
 
   /** A few bytes may come in spite of the pause, such as early data: they belong to the handshake. */
-  #seek(found: Promise<ServerHandshake | undefined>, first: Uint8Array): void {
+  #seek(found: Promise<Decision>, first: Uint8Array): void {
     this.#host.settled()
     this.#isSought = true
     this.#socket.pause()
@@ -180,7 +179,11 @@ export class HelloConnection implements SocketHandler, Socket, Deadline, Waiting
       next()
     }
     found.then(
-      handshake => end(() => this.#secure(handshake, this.#held.all)),
+      decision =>
+        end(() => {
+          if (typeof decision === 'function') this.#socket.resume()
+          this.#goOn(decision, this.#held.all)
+        }),
       () => end(() => this.#leave(internalErrorAlert())),
     )
   }

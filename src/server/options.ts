@@ -454,6 +454,11 @@ export interface ServerLimits {
    * `idleTimeoutMs` comes first, and this is for clients that have none.
    */
   readonly flowIdleMs: number
+  /**
+   * Raw visitors and UDP flows at once that this server sends on to others of its cluster: each is a connection there. Default
+   * 8,192, a quarter of `maxVisitors`. Above: cut, and datagrams are dropped.
+   */
+  readonly maxPeerStreams: number
   /** How long a name stays with a client whose carrier was lost. Default 30,000. `0`: as short as can be, up to 500. */
   readonly leaseMs: number
   /**
@@ -578,6 +583,7 @@ export const DEFAULT_LIMITS: ServerLimits = {
   maxFlowRate: 2_000,
   maxAllFlows: 16_384,
   flowIdleMs: 300_000,
+  maxPeerStreams: 8_192,
   leaseMs: 30_000,
   holdTimeoutMs: 10_000,
   guardTimeoutMs: 10_000,
@@ -638,6 +644,7 @@ export const NEVER_ZERO: ReadonlySet<string> = new Set<keyof ServerLimits>([
   'maxFlows',
   'maxAllFlows',
   'flowIdleMs',
+  'maxPeerStreams',
   'pingIntervalMs',
   'deadAfterMs',
   'hungAfterMs',

@@ -14,6 +14,19 @@ import { ShapedSocket } from './shaped-socket.ts'
 import type { Tunnel } from './tunnels.ts'
 import { refusalCodeOf } from './upstreams/answer.ts'
 
+/** What else is known of its way. */
+export interface RawWay {
+  /** Bytes of the visitor that were read already. */
+  readonly first?: Uint8Array | undefined
+  /** Called once it is joined to a stream. */
+  opened?(): void
+  /**
+   * Called in place of a cut when another server has the tunnel by now: the connection is the caller's again, and nothing of it was
+   * sent. Default: it is cut.
+   */
+  moved?(): void
+}
+
 export class RawVisitor implements RawVisit, Asking {
   readonly tunnel: Tunnel
   readonly source: Endpoint
@@ -24,7 +37,7 @@ export class RawVisitor implements RawVisit, Asking {
   readonly #socket: Socket
   readonly #join: Join
   readonly #left: () => void
-  readonly #first: Uint8Array | undefined
+  readonly #way: RawWay
   readonly #endpoints: Endpoints | undefined
   #stream: Stream | undefined
   /** Bytes on the stream that are not the visitor's: a PROXY header. */
@@ -36,14 +49,14 @@ export class RawVisitor implements RawVisit, Asking {
   #passes: readonly Pass[] = []
   #stopKeeping: (() => void) | undefined
 
-  /** `left`: its connection is closed. `first`: bytes of the visitor that were read already. */
-  constructor(socket: Socket, tunnel: Tunnel, visits: RawVisits, left: () => void, first?: Uint8Array) {
+  /** `left`: it is over here. */
+  constructor(socket: Socket, tunnel: Tunnel, visits: RawVisits, left: () => void, way: RawWay = {}) {
     this.tunnel = tunnel
     this.#endpoints = socket.endpoints()
     this.source = this.#endpoints?.source ?? { address: socket.remoteAddress, port: 0 }
     this.#visits = visits
     this.#left = left
-    this.#first = first
+    this.#way = way
     this.#join = new Join('CANCELLED', true, () => this.#closed())
     const shapes = visits.shapesOf(tunnel, this.address)
     const shaped = shapes && new ShapedSocket(socket, shapes)
@@ -107,17 +120,26 @@ export class RawVisitor implements RawVisit, Asking {
 
   #choose(): void {
     const chosen = this.#visits.gate.choose(this.tunnel, this)
-    if (typeof chosen === 'string') return this.cut(chosen)
+    if (typeof chosen === 'string') return this.#refuse(chosen)
     if (chosen.kind === 'member') return this.#open(chosen)
     this.#socket.pause()
     const outcome = chosen.hold(held => {
       this.#stopWaiting = undefined
-      if (typeof held === 'string') return this.cut(held)
+      if (typeof held === 'string') return this.#refuse(held)
       this.#open(held)
       this.#socket.resume()
     })
     if (typeof outcome === 'string') this.cut(outcome)
     else this.#stopWaiting = outcome
+  }
+
+  /** No member of the tunnel here takes it. */
+  #refuse(code: ErrorCode): void {
+    const { moved } = this.#way
+    if (moved === undefined || (code !== 'CLUSTER_MOVED' && code !== 'SERVER_DRAINING')) return this.cut(code)
+    this.#left()
+    this.#visits.ended(this, code)
+    moved()
   }
 
   /** Ends it: no client takes it, or not any longer. A visitor that is cut sees a reset, never an end. */
@@ -140,7 +162,8 @@ export class RawVisitor implements RawVisit, Asking {
     member.began()
     this.#stream = stream
     this.#headerBytes = stream.sentBytes
-    if (this.#first !== undefined) stream.write(this.#first)
+    this.#way.opened?.()
+    if (this.#way.first !== undefined) stream.write(this.#way.first)
     this.#join.useStream(stream)
     this.#visits.opened(this)
     if (this.#passes.length > 0) this.#stopKeeping = keepOpen(this.#passes, () => this.cut('GUARD_REFUSED'))

@@ -2,11 +2,12 @@
 // their clients.
 
 import type { ErrorCode } from '../errors.ts'
-import type { Endpoint } from '../socket.ts'
+import type { Endpoint, Socket, SocketHandler } from '../socket.ts'
 import type { ClientConnection } from './clients.ts'
 import { msSince } from './exchanges.ts'
 import type { Member } from './member.ts'
 import type { Watched } from './observers.ts'
+import { RawVisitors } from './raw-visitors.ts'
 import type { ServerRoom } from './room.ts'
 import type { Shapes } from './shaping.ts'
 import type { Tunnel } from './tunnels.ts'
@@ -30,6 +31,25 @@ export interface RawVisit {
   readonly bytesOut: number
 }
 
+/** What a raw visitor came for. */
+export interface RawWish {
+  readonly kind: 'tcp' | 'udp' | 'tls'
+  /** The port, or the host of its TLS hello. */
+  readonly wanted: string
+  /** As the directory of a cluster knows the tunnel. */
+  readonly name: string
+  /** The tunnel, if it is here. */
+  find(): Tunnel | undefined
+}
+
+/**
+ * A raw connection may be silent for as long as it likes, as that of a shell is. A visitor whose machine is gone is
+ * noticed by the system, which asks after this long.
+ */
+const KEEP_ALIVE_MS = 60_000
+/** Of a connection that is none of ours any more. */
+export const UNHEARD: SocketHandler = { received() {}, drained() {}, ended() {}, closed() {} }
+
 interface Entry {
   readonly id: number
   /** The client that gets reports of it, under which number. */
@@ -45,7 +65,9 @@ export class RawVisits {
   readonly gate: VisitorGate
   readonly #room: ServerRoom
   readonly #open = new Map<RawVisit, Entry>()
+  readonly #visitors = new WeakMap<Tunnel, RawVisitors>()
   #lastId = 0
+  #passing = 0
 
   constructor(room: ServerRoom, gate: VisitorGate) {
     this.#room = room
@@ -57,8 +79,46 @@ export class RawVisits {
     return this.#room.shaping.of(tunnel, address)
   }
 
+  /** Of tunnels of this server. */
   get count(): number {
     return this.#open.size
+  }
+
+  /** No raw visitor is here, nor on its way to another server. */
+  get isIdle(): boolean {
+    return this.#open.size === 0 && this.#passing === 0
+  }
+
+  /** So many more are on their way to other servers; negative: fewer. */
+  passing(count: number): void {
+    this.#passing += count
+    if (this.isIdle) this.#room.somethingEnded()
+  }
+
+  /** Takes a connection of a public port. `first`: bytes of the visitor that were read already. */
+  accept(socket: Socket, wish: RawWish, first?: Uint8Array): SocketHandler {
+    socket.keepAlive?.(KEEP_ALIVE_MS)
+    const { cluster } = this.#room
+    if (cluster !== undefined) return cluster.accept(socket, wish, this, first)
+    const tunnel = wish.find()
+    if (tunnel === undefined) {
+      socket.terminate()
+      return UNHEARD
+    }
+    const visitors = this.of(tunnel)
+    const visitor = visitors.add(socket, { first })
+    visitor.start(visitors.refusal)
+    return visitor.socketHandler
+  }
+
+  of(tunnel: Tunnel): RawVisitors {
+    const known = this.#visitors.get(tunnel)
+    if (known !== undefined) return known
+    const visitors = new RawVisitors(tunnel, this)
+    this.#visitors.set(tunnel, visitors)
+    // The port of TLS tunnels is the server's.
+    if (tunnel.kind === 'tls') tunnel.front = { drain() {}, release() {}, stop: code => visitors.cut(code) }
+    return visitors
   }
 
   /** The visitor is there; whether its client is, too, is not known yet. */
@@ -109,7 +169,7 @@ export class RawVisits {
       ...entry.served,
     })
     this.#room.emit('visitorDisconnected', { id: entry.id, ...facts(visit), ...end })
-    if (this.#open.size === 0) this.#room.somethingEnded()
+    if (this.isIdle) this.#room.somethingEnded()
   }
 }
 

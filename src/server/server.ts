@@ -48,6 +48,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   readonly #draining: Draining
   readonly #visitors: Visitors
   readonly #rawVisits: RawVisits
+  readonly #ports: PublicPorts
   readonly #exchanges: Exchanges
   readonly #admission: Admission
   readonly #startupHold: StartupHold
@@ -82,6 +83,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       exchanges: this.#exchanges,
       rawVisits: this.#rawVisits,
     })
+    this.#ports = new PublicPorts(room, this.#rawVisits, this.#admission)
     this.#clientDesk = new ClientDesk(
       room,
       new TokenGate({
@@ -92,11 +94,11 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
         failed: error => room.failed(error),
       }),
       this.#admission,
-      new PublicPorts(room, this.#rawVisits, this.#admission),
+      this.#ports,
       this.#startupHold,
       { urlOf: tunnel => this.#listeners.urlOf(tunnel) },
     )
-    const control: ServerControl = new ServerControl(room, this.#clientDesk, () => httpFront)
+    const control: ServerControl = new ServerControl(room, this.#clientDesk, this.#rawVisits, () => httpFront)
     const serving = new Serving(room, this.#exchanges, gate, this.#startupHold, control)
     this.#serving = serving
     const lanes = new LaneDesk(room, serving)
@@ -321,6 +323,14 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
         const { name: tunnel } = room.tunnels.hostNames.destinationOf(name) ?? { name }
         return room.tunnels.find(tunnel)?.upstream !== undefined
       },
+      // The servers of one machine have the same ports: the one that has the tunnel listens.
+      ports: options.peerUrl?.startsWith('unix:')
+        ? undefined
+        : {
+            isOffered: (kind, port) => room.settings.ports[kind].includes(port),
+            open: (kind, port) => this.#ports.openElsewhere(kind, port),
+            close: (kind, port) => this.#ports.closeElsewhere(kind, port),
+          },
       failed: error => room.failed(error),
     })
     const { tables } = cluster

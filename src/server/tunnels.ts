@@ -4,6 +4,7 @@ import { isPortName } from '../directory.ts'
 import type { ErrorCode } from '../errors.ts'
 import { isReservedName, isValidSubdomain } from '../names.ts'
 import type { Guard } from '../plugin.ts'
+import type { Socket, SocketHandler } from '../socket.ts'
 import type { Affinity, PoolAnswer, TunnelKind } from '../wire/control.ts'
 import type { ClientConnection } from './clients.ts'
 import type { Deadline, Deadlines } from './deadlines.ts'
@@ -47,6 +48,11 @@ export interface PortFront {
   release(): void
   /** Takes no more visitors, and cuts those that are there. */
   stop(code: ErrorCode): void
+  /**
+   * Of a UDP port: takes the datagrams of a visitor of another server, framed, and calls `opened` once they are on their way.
+   * Cuts the connection of one that may not come in.
+   */
+  takeFlow?(socket: Socket, address: string, opened: () => void): SocketHandler
 }
 
 /** A public name or port granted to a client, or to the clients of a pool. It outlives their carriers by the lease. */
@@ -442,4 +448,3 @@ export function refusalOfName(name: string): ErrorCode | undefined {
   if (!isValidSubdomain(name)) return 'NAME_INVALID'
   return isReservedName(name) || isPortName(name) ? 'NAME_RESERVED' : undefined
 }
-

@@ -48,7 +48,9 @@ for (const program of ['redis-server', 'valkey-server'] as const)
         const [isShared, isTls] = [pick.below(10) < 3, pick.below(10) < 3]
         const [shown, next] = [of(['', 'p1', 'p2', 'p3']), of(['p1', 'p2', 'p3'])]
         const mine = held.get(node) ?? []
-        switch (of(['claim', 'claim', 'release', 'restore', 'find', 'ports', 'leave', 'put', 'put', 'read'])) {
+        switch (
+          of(['claim', 'claim', 'release', 'restore', 'find', 'ports', 'leave', 'put', 'put', 'read'])
+        ) {
           case 'put': {
             const entries = [0, 1].map(() => ({
               key: of(['one', 'two', 'three']),

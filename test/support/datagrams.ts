@@ -61,9 +61,9 @@ export class DatagramVisitor implements AsyncDisposable {
     socket.on('error', () => {})
   }
 
-  static async to(port: number): Promise<DatagramVisitor> {
+  static async to(port: number, host = '127.0.0.1'): Promise<DatagramVisitor> {
     const socket = createSocket({ type: 'udp4', recvBufferSize: 4_194_304 })
-    await new Promise<void>(resolve => socket.connect(port, '127.0.0.1', resolve))
+    await new Promise<void>(resolve => socket.connect(port, host, resolve))
     return new DatagramVisitor(socket)
   }
 

@@ -103,9 +103,9 @@ export class RawConnection {
   }
 }
 
-export async function rawDial(port: number): Promise<RawConnection> {
+export async function rawDial(port: number, host = '127.0.0.1'): Promise<RawConnection> {
   const connection = new RawConnection()
-  connection.socket = await dialBun({ host: '127.0.0.1', port }, connection.handler)
+  connection.socket = await dialBun({ host, port }, connection.handler)
   return connection
 }
 

@@ -59,6 +59,7 @@ export const SERVER_LIMITS: Readonly<Record<string, string>> = {
   maxFlowRate: 'New visitors of one UDP tunnel a second, a tenth of them at once: each opens a stream here and a socket at the client, which made-up addresses could have busy with nothing else',
   maxAllFlows: 'Visitors of all UDP tunnels at once',
   flowIdleMs: 'How long a visitor of a UDP tunnel is known without datagrams either way',
+  maxPeerStreams: 'Raw visitors and UDP flows at once that this server sends on to others of its cluster: each is a connection there',
   leaseMs: 'How long a name stays with a client whose carrier was lost',
   holdTimeoutMs: 'How long a request, or a connection to a TCP tunnel, waits for a client that is reconnecting',
   maxHeldRequests: 'Requests or connections of one tunnel that wait like that',

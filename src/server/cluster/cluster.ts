@@ -2,20 +2,27 @@
 
 import { randomBytes } from 'node:crypto'
 import { networkInterfaces } from 'node:os'
-import type { Directory, DirectoryTimes, Node } from '../../directory.ts'
+import type { Directory, DirectoryTimes, Node, Place } from '../../directory.ts'
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import type { RequestHead } from '../../http/head.ts'
+import type { Stream, StreamHandler } from '../../session/stream.ts'
 import type { Turns } from '../../session/turns.ts'
+import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Deadlines } from '../deadlines.ts'
 import type { ServerLimits } from '../options.ts'
 import { hash } from '../pool.ts'
+import type { RawVisits, RawWish } from '../raw-visits.ts'
 import type { Upstream } from '../upstream.ts'
+import { FarPorts, type FarPortsHost } from './far-ports.ts'
 import { type Claimed, Holds } from './holds.ts'
 import { CLUSTER_TIMES, type ClusterOptions } from './options.ts'
 import { Peer } from './peer.ts'
+import type { RawOpening } from './peer-channel.ts'
 import { PeerSecret } from './peer-secret.ts'
+import type { RawPassenger } from './peer-wire.ts'
 import { Places } from './places.ts'
+import { RawArrival } from './raw-arrival.ts'
 import { Tables } from './tables.ts'
 
 /** How often a request that waits looks where its name is now. */
@@ -35,6 +42,8 @@ export interface ClusterHost {
   claimedElsewhere(name: string): void
   /** Whether a tunnel of this server has the name, with a client that is there. */
   isServedHere(name: string): boolean
+  /** Opens the ports of other servers' tunnels; `undefined`: it does not, as they are of one machine. */
+  readonly ports: Pick<FarPortsHost, 'isOffered' | 'open' | 'close'> | undefined
   failed(error: Error): void
 }
 
@@ -47,7 +56,7 @@ export interface ClusterMember {
   readonly isSelf: boolean
   /** The last connection to it could be made, if there was any. */
   readonly isReachable: boolean
-  /** Requests under way that were sent on to it. */
+  /** Requests and raw visitors that were sent on to it, and are under way. */
   readonly inFlight: number
 }
 
@@ -60,6 +69,7 @@ export class Cluster {
   readonly #times: DirectoryTimes
   readonly #places: Places
   readonly #holds: Holds
+  readonly #farPorts: FarPorts | undefined
   readonly #peers = new Map<string, Peer>()
   /** Those that give no signs of life, and since when. */
   readonly #silent = new Map<string, number>()
@@ -72,6 +82,8 @@ export class Cluster {
   #stopListening: (() => void) | undefined
   #stopBeating: (() => void) | undefined
   #restoredAt = 0
+  /** When the ports of others were asked for. */
+  #lookedAt = Number.NEGATIVE_INFINITY
   #isFailing = false
   #isOver = false
 
@@ -92,6 +104,16 @@ export class Cluster {
       failed: error => this.#failed(error),
       wait: ms => new Promise<void>(resolve => eventLoop.after(ms, resolve)),
     })
+    this.#farPorts =
+      host.ports &&
+      new FarPorts({
+        node: this.node,
+        directory,
+        isOffered: (kind, port) => host.ports?.isOffered(kind, port) === true,
+        open: async (kind, port) => host.ports?.open(kind, port),
+        close: (kind, port) => host.ports?.close(kind, port),
+        failed: error => host.failed(error),
+      })
   }
 
   /** Rejects with `CLUSTER_UNREACHABLE`. `url`: where others reach this server. */
@@ -102,17 +124,20 @@ export class Cluster {
       this.#stopListening = await this.#directory.listen({
         changed: (name, node, epoch) => {
           this.#places.changed(name, node)
+          if (!this.#isOver) this.#farPorts?.changed(name, node)
           this.#holds.changed(name, node, epoch)
           if (node !== '' && node !== this.node) this.#host.claimedElsewhere(name)
         },
         reconnected: () => {
           this.#places.doubt()
+          this.#lookedAt = Number.NEGATIVE_INFINITY
           this.tables?.doubt()
           void this.#beat()
         },
       })
       await this.#sayAlive()
       await this.tables?.start()
+      await this.#lookAtPorts()
     } catch (cause) {
       this.#stopListening?.()
       this.tables?.stop()
@@ -127,6 +152,7 @@ export class Cluster {
     if (this.#isOver) return
     this.#isOver = true
     this.#holds.leave()
+    this.#farPorts?.stop()
     this.#stopBeating?.()
     this.#directory.leave(this.node).catch((error: Error) => this.#failed(error))
   }
@@ -158,6 +184,8 @@ export class Cluster {
       }
       if (!isKnown || isDue || this.#isFailing) await this.#restore()
       await this.tables?.look()
+      if (!isKnown || this.#isFailing) this.#lookedAt = Number.NEGATIVE_INFINITY
+      await this.#lookAtPorts()
       if (this.#peers.size > 0) this.#forgetPeers(await this.#directory.nodes())
       this.#isFailing = false
     } catch (error) {
@@ -171,6 +199,14 @@ export class Cluster {
     const beat = await this.#directory.beat(node, this.#times, this.#holds.highestEpoch)
     this.#holds.saw(beat.highestEpoch)
     return beat.isKnown
+  }
+
+  /** Others say what they have; what a server had that was killed is found in the time that its names are reserved. */
+  async #lookAtPorts(): Promise<void> {
+    const now = performance.now()
+    if (this.#farPorts === undefined || this.#isOver || now - this.#lookedAt < this.#times.leaseMs) return
+    this.#lookedAt = now
+    await this.#farPorts.look()
   }
 
   async #restore(): Promise<void> {
@@ -212,8 +248,11 @@ export class Cluster {
     names: readonly string[],
     resume: string | undefined,
     isShared: boolean,
+    isTls = false,
   ): Promise<Claimed | ErrorCode> {
-    return this.#isOver ? Promise.resolve('SERVER_DRAINING') : this.#holds.claim(names, resume, isShared)
+    return this.#isOver
+      ? Promise.resolve('SERVER_DRAINING')
+      : this.#holds.claim(names, resume, isShared, isTls)
   }
 
   /** No tunnel of this server has the name any more. */
@@ -229,7 +268,7 @@ export class Cluster {
     return nodes.map(({ id, url }) => {
       const peer = this.#peers.get(id)
       const isSelf = id === this.node
-      return { id, url, isSelf, isReachable: peer?.isDown !== true, inFlight: peer?.upstream.inFlight ?? 0 }
+      return { id, url, isSelf, isReachable: peer?.isDown !== true, inFlight: peer?.inFlight ?? 0 }
     })
   }
 
@@ -238,30 +277,58 @@ export class Cluster {
     return !this.#isFailing
   }
 
-  /** Requests under way that were sent on to others. */
+  /** Requests and raw visitors that were sent on to others, and are under way. */
   get inFlight(): number {
     let count = 0
-    for (const { upstream } of this.#peers.values()) count += upstream.inFlight
+    for (const { inFlight } of this.#peers.values()) count += inFlight
+    return count
+  }
+
+  get #rawCount(): number {
+    let count = 0
+    for (const { rawCount } of this.#peers.values()) count += rawCount
     return count
   }
 
   // ── Names of other servers ─────────────────────────────────────────────────────────────────────────────────
 
   /** The servers that hold a name, but for this one. As `Places.find`. */
-  find(name: string): readonly Node[] | Promise<readonly Node[]> | undefined {
+  find(name: string): readonly Place[] | Promise<readonly Place[]> | undefined {
     const found = this.#places.find(name)
     return found instanceof Promise ? found.then(nodes => this.#others(nodes)) : found && this.#others(found)
   }
 
-  #others(nodes: readonly Node[]): readonly Node[] {
+  #others(nodes: readonly Place[]): readonly Place[] {
     return nodes.filter(({ id }) => id !== this.node)
   }
 
   /** What requests go through to one of the servers; `undefined`: none of them can be reached just now. */
   upstreamTo(nodes: readonly Node[]): Upstream | undefined {
+    return this.#peerAmong(nodes)?.upstream
+  }
+
+  #peerAmong(nodes: readonly Node[]): Peer | undefined {
     const alive = nodes.filter(({ id, url }) => url !== '' && this.#peers.get(id)?.isDown !== true)
     const node = alive[Math.floor(Math.random() * alive.length)]
-    return node && this.#peerOf(node).upstream
+    return node && this.#peerOf(node)
+  }
+
+  /** Takes a raw visitor: to the tunnel here, or on to the server that has it. */
+  accept(socket: Socket, wish: RawWish, visits: RawVisits, first: Uint8Array | undefined): SocketHandler {
+    const arrival = new RawArrival(socket, wish, this, visits, first)
+    arrival.start()
+    return arrival
+  }
+
+  /** As `Peer.pass`, to one of the servers. `undefined`: none of them can be reached just now. */
+  pass(
+    nodes: readonly Node[],
+    passenger: RawPassenger,
+    handler: StreamHandler,
+    opening: RawOpening,
+  ): Stream | 'TUNNEL_BUSY' | undefined {
+    if (this.#rawCount >= this.#host.limits.maxPeerStreams) return 'TUNNEL_BUSY'
+    return this.#peerAmong(nodes)?.pass(passenger, handler, opening)
   }
 
   /** All of them but this one that hold the name and can be reached. */

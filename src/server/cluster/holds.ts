@@ -78,7 +78,8 @@ export class Holds {
       const outcome = await this.#releaseLate(name)
         .then(() => directory.claim(node, wish, times))
         .catch((cause: unknown) => cause as Error)
-      if (outcome instanceof Error) return this.#unreached({ ...wanted, proof: isShared ? '' : wish.next }, outcome)
+      if (outcome instanceof Error)
+        return this.#unreached({ ...wanted, proof: isShared ? '' : wish.next }, outcome)
       if (outcome.kind === 'taken') return takenCodeOf(name)
       if (outcome.kind === 'early') {
         await this.#host.wait(outcome.waitMs)

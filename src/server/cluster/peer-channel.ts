@@ -1,10 +1,13 @@
-// A connection to another server of the cluster, as a stream of the pool: what is written goes there, what comes is the answer.
+// A connection to another server of the cluster, as a stream: what is written goes there, what comes is the answer. It is one of
+// the pool, for requests, or that of one raw visitor.
 
+import type { ErrorCode } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import { latin1 } from '../../http/characters.ts'
 import { Stream, type StreamHandler, type StreamOwner } from '../../session/stream.ts'
 import type { Address, Socket, SocketHandler } from '../../socket.ts'
 import { dial } from '../../sockets/dial.ts'
+import { FramedSocket } from './framed-socket.ts'
 
 /** The other server's answer to the greeting has few lines. */
 const MAX_GREETING_BYTES = 4_096
@@ -19,7 +22,6 @@ const GREETING_MS = 2_000
 
 export interface PeerChannelHost {
   readonly address: Address
-  readonly greeting: Uint8Array
   /** The other server cannot be reached, or does not take this one for a peer. */
   failed(error: Error | undefined): void
   /** It took this one for a peer. */
@@ -27,9 +29,22 @@ export interface PeerChannelHost {
   gone(channel: PeerChannel): void
 }
 
+/** For one raw visitor: it is joined to the tunnel's client once the other server has let it pass. */
+export interface RawOpening {
+  opened(): void
+}
+
+/** As for raw visitors themselves: a silent one may still be there. */
+const KEEP_ALIVE_MS = 60_000
+
 export class PeerChannel implements StreamOwner, SocketHandler {
   readonly stream: Stream
   readonly #host: PeerChannelHost
+  readonly #greeting: Uint8Array
+  readonly #raw: RawOpening | undefined
+  #framed: FramedSocket | undefined
+  /** The other server has taken this one for a peer. */
+  #isTaken = false
   #socket: Socket | undefined
   #isGreeted = false
   #answer: Uint8Array = new Uint8Array(0)
@@ -39,9 +54,11 @@ export class PeerChannel implements StreamOwner, SocketHandler {
   #stopTimer: () => void
   #waitingBytes = 0
 
-  constructor(host: PeerChannelHost, tunnel: number, handler: StreamHandler) {
+  constructor(host: PeerChannelHost, greeting: Uint8Array, handler: StreamHandler, raw?: RawOpening) {
     this.#host = host
-    this.stream = new Stream(this, 0, tunnel, handler)
+    this.#greeting = greeting
+    this.#raw = raw
+    this.stream = new Stream(this, 0, 0, handler)
     this.stream.window = MAX_WAITING_BYTES
     this.#stopTimer = eventLoop.after(GREETING_MS, () => {
       this.#socket?.terminate()
@@ -55,10 +72,14 @@ export class PeerChannel implements StreamOwner, SocketHandler {
       const socket = await dial(this.#host.address, this, this.#dialling.signal)
       if (this.stream.isClosed) return socket.terminate()
       this.#socket = socket
-      socket.write(this.#host.greeting)
+      socket.write(this.#greeting)
     } catch (error) {
       this.#lose(error instanceof Error ? error : new Error(String(error)))
     }
+  }
+
+  get isRaw(): boolean {
+    return this.#raw !== undefined
   }
 
   /** Whatever is under way fails. */
@@ -109,6 +130,7 @@ export class PeerChannel implements StreamOwner, SocketHandler {
   received(bytes: Uint8Array, isScratch?: boolean): void {
     if (this.stream.isClosed) return
     if (!this.#isGreeted) return this.#takeGreeting(bytes)
+    if (this.#framed !== undefined) return this.#framed.received(bytes, isScratch)
     this.#hand(isScratch === true ? bytes.slice() : bytes)
   }
 
@@ -120,15 +142,52 @@ export class PeerChannel implements StreamOwner, SocketHandler {
       return
     }
     const line = latin1(answer, 0, Math.min(answer.length, 12))
+    if (line === 'HTTP/1.1 102' && this.#raw !== undefined) {
+      // It goes on when the visitor has passed the guards, and the tunnel's client is there.
+      this.#taken()
+      this.#answer = new Uint8Array(0)
+      if (answer.length > end + 4) this.#takeGreeting(answer.subarray(end + 4))
+      return
+    }
     if (line !== 'HTTP/1.1 101') {
       this.#socket?.terminate()
-      return this.#lose(new Error(`it answers ${line} to a server of its cluster`))
+      const code = !this.#isTaken
+        ? 'CLIENT_GONE'
+        : line === 'HTTP/1.1 421'
+          ? 'CLUSTER_MOVED'
+          : 'GUARD_REFUSED'
+      return this.#lose(new Error(`it answers ${line} to a server of its cluster`), code)
     }
     this.#isGreeted = true
+    this.#taken()
+    this.#begin(answer.subarray(end + 4))
+  }
+
+  #taken(): void {
+    this.#isTaken = true
     this.#stopTimer()
     this.#host.greeted()
+  }
+
+  /** `rest` came behind the greeting. */
+  #begin(rest: Uint8Array): void {
+    const socket = this.#socket
+    if (this.#raw === undefined || socket === undefined) {
+      this.#flush()
+      if (rest.length > 0) this.#hand(rest)
+      return
+    }
+    socket.keepAlive?.(KEEP_ALIVE_MS)
+    this.#framed = new FramedSocket(socket, {
+      received: (bytes, isScratch) => this.#hand(isScratch === true ? bytes.slice() : bytes),
+      drained: () => this.#flush(),
+      ended: () => this.#answerEnded(),
+      closed: error => this.#closed(error),
+    })
+    this.#socket = this.#framed
+    this.#raw.opened()
     this.#flush()
-    if (answer.length > end + 4) this.#hand(answer.subarray(end + 4))
+    if (rest.length > 0) this.#framed.received(rest)
   }
 
   #hand(bytes: Uint8Array): void {
@@ -141,7 +200,8 @@ export class PeerChannel implements StreamOwner, SocketHandler {
   }
 
   drained(): void {
-    if (this.#isGreeted) this.#flush()
+    if (this.#framed !== undefined) this.#framed.drained()
+    else if (this.#isGreeted) this.#flush()
   }
 
   /** Sends what waits; then the pool may write again. */
@@ -161,6 +221,11 @@ export class PeerChannel implements StreamOwner, SocketHandler {
   }
 
   ended(): void {
+    if (this.#framed !== undefined) this.#framed.ended()
+    else this.#answerEnded()
+  }
+
+  #answerEnded(): void {
     const { stream } = this
     if (stream.isClosed) return
     stream.peerEnded = true
@@ -169,6 +234,11 @@ export class PeerChannel implements StreamOwner, SocketHandler {
   }
 
   closed(error?: Error): void {
+    if (this.#framed !== undefined) this.#framed.closed(error)
+    else this.#closed(error)
+  }
+
+  #closed(error: Error | undefined): void {
     if (!this.stream.isClosed && this.stream.peerEnded && this.stream.hasEnded && error === undefined) {
       this.stream.isClosed = true
       return this.#host.gone(this)
@@ -176,7 +246,7 @@ export class PeerChannel implements StreamOwner, SocketHandler {
     this.#lose(error)
   }
 
-  #lose(error: Error | undefined): void {
+  #lose(error: Error | undefined, code: ErrorCode = 'CLIENT_GONE'): void {
     const { stream } = this
     if (stream.isClosed) return
     stream.isClosed = true
@@ -186,7 +256,7 @@ export class PeerChannel implements StreamOwner, SocketHandler {
     this.#host.gone(this)
     // Nothing was sent before the greeting: the request may go anywhere else.
     const delivered = this.#isGreeted ? stream.sentBytes : 0
-    if (!this.#isGreeted) this.#host.failed(error)
-    stream.handler.reset('CLIENT_GONE', delivered)
+    if (!this.#isTaken) this.#host.failed(error)
+    stream.handler.reset(code, delivered)
   }
 }

@@ -4,9 +4,16 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import { ascii } from '../../http/characters.ts'
 import type { RequestHead } from '../../http/head.ts'
 import { parseRequestHead } from '../../http/head.ts'
+import type { Endpoint, Endpoints } from '../../socket.ts'
 
 /** A connection that is upgraded to this carries requests of another server's visitors. */
 export const PEER_PROTOCOL = 'localtunnels-peer'
+/** One that is upgraded to this is that of one raw visitor. */
+export const RAW_PROTOCOL = 'localtunnels-raw'
+/** What the raw visitor came for: `tcp 20000`, `udp 20000` or `tls shop.tunnel.example`. */
+const WANTED_HEADER = 'localtunnels-wanted'
+/** Both ends of its connection: address and port of the visitor, then of the server it came to. */
+const ENDPOINTS_HEADER = 'localtunnels-endpoints'
 /** In front of each request: scheme, whether the visitor showed a certificate, its address, and what else it is. */
 const VISITOR_HEADER = 'localtunnels-visitor'
 /** The server that is asked does not hold the name. */
@@ -41,9 +48,47 @@ export function greeting(host: string, proof: string): Uint8Array {
   )
 }
 
-export const PEER_ANSWER: Uint8Array = ascii(
-  `HTTP/1.1 101 Switching Protocols\r\nUpgrade: ${PEER_PROTOCOL}\r\nConnection: Upgrade\r\n\r\n`,
-)
+const answerTo = (protocol: string): Uint8Array =>
+  ascii(`HTTP/1.1 101 Switching Protocols\r\nUpgrade: ${protocol}\r\nConnection: Upgrade\r\n\r\n`)
+
+export const PEER_ANSWER: Uint8Array = answerTo(PEER_PROTOCOL)
+
+/** To a raw visitor's server, in this order: it is no stranger; then one of the others. */
+export const RAW_ANSWERS: Readonly<Record<'taken' | 'opened' | 'moved' | 'refused', Uint8Array>> = {
+  taken: ascii('HTTP/1.1 102 Processing\r\n\r\n'),
+  opened: answerTo(RAW_PROTOCOL),
+  moved: ascii('HTTP/1.1 421 Misdirected Request\r\nContent-Length: 0\r\n\r\n'),
+  refused: ascii('HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n'),
+}
+
+/** A raw visitor, as one server tells another of it. */
+export interface RawPassenger {
+  readonly kind: 'tcp' | 'udp' | 'tls'
+  /** The port, or the host of its TLS hello. */
+  readonly wanted: string
+  readonly endpoints: Endpoints
+}
+
+export function rawGreeting(host: string, proof: string, passenger: RawPassenger): Uint8Array {
+  const { kind, wanted, endpoints } = passenger
+  const { source, destination } = endpoints
+  const ends = [source, destination].map(({ address, port }) => `${address} ${port}`).join(' ')
+  return ascii(
+    `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: ${RAW_PROTOCOL}\r\nAuthorization: Peer ${proof}\r\n` +
+      `${WANTED_HEADER}: ${kind} ${wanted}\r\n${ENDPOINTS_HEADER}: ${ends}\r\n\r\n`,
+  )
+}
+
+/** `undefined`: the head does not say. */
+export function passengerOf(head: RequestHead): RawPassenger | undefined {
+  const [, kind, wanted = ''] = /^(tcp|udp|tls) (\S+)$/.exec(head.header(WANTED_HEADER) ?? '') ?? []
+  const [, from = '', fromPort, to = '', toPort] =
+    /^(\S+) (\d{1,5}) (\S+) (\d{1,5})$/.exec(head.header(ENDPOINTS_HEADER) ?? '') ?? []
+  if (kind !== 'tcp' && kind !== 'udp' && kind !== 'tls') return undefined
+  if (fromPort === undefined || toPort === undefined) return undefined
+  const end = (address: string, port: string): Endpoint => ({ address, port: Number(port) })
+  return { kind, wanted, endpoints: { source: end(from, fromPort), destination: end(to, toPort) } }
+}
 
 export function isPeerProof(head: RequestHead, proof: string): boolean {
   const [, shown = ''] = /^Peer (\S+)$/.exec(head.header('authorization') ?? '') ?? []

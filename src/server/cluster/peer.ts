@@ -10,8 +10,8 @@ import type { Upstream, Visit } from '../upstream.ts'
 import { writeHeadWithLine } from '../upstreams/forwarded.ts'
 import { IdleStreams } from '../upstreams/idle-streams.ts'
 import { StreamsUpstream } from '../upstreams/streams.ts'
-import { PeerChannel, type PeerChannelHost } from './peer-channel.ts'
-import { greeting, visitorLine } from './peer-wire.ts'
+import { PeerChannel, type PeerChannelHost, type RawOpening } from './peer-channel.ts'
+import { greeting, type RawPassenger, rawGreeting, visitorLine } from './peer-wire.ts'
 
 /** A server that could not be reached is tried again after this time. */
 const DOWN_MS = 500
@@ -39,6 +39,7 @@ export class Peer implements PeerChannelHost {
   readonly #node: Node
   readonly #context: PeerContext
   readonly #channels = new Set<PeerChannel>()
+  #rawCount = 0
   #downUntil = 0
   #isGone = false
 
@@ -55,7 +56,7 @@ export class Peer implements PeerChannelHost {
     }
     const connections = {
       isClosed: false,
-      open: (tunnel: number, handler: StreamHandler) => this.#open(tunnel, handler),
+      open: (_tunnel: number, handler: StreamHandler) => this.#open(handler),
     }
     this.upstream = new StreamsUpstream({
       // It has no session: its connections are in the place of the session's streams.
@@ -81,20 +82,40 @@ export class Peer implements PeerChannelHost {
     return this.#node.url
   }
 
-  get greeting(): Uint8Array {
-    return greeting(this.#context.controlHost, this.#context.proof())
-  }
-
   /** It could not be reached a moment ago. */
   get isDown(): boolean {
     return performance.now() < this.#downUntil
   }
 
-  #open(tunnel: number, handler: StreamHandler): Stream | undefined {
+  #open(handler: StreamHandler): Stream | undefined {
     if (this.#isGone) return undefined
-    const channel = new PeerChannel(this, tunnel, handler)
+    const { controlHost, proof } = this.#context
+    const channel = new PeerChannel(this, greeting(controlHost, proof()), handler)
     this.#channels.add(channel)
     return channel.stream
+  }
+
+  /**
+   * Sends a raw visitor there. Its handler is reset with `CLUSTER_MOVED` when that server does not hold the name any more, and with
+   * `CLIENT_GONE` when it cannot be reached; both may be tried elsewhere until it is `opened`.
+   */
+  pass(passenger: RawPassenger, handler: StreamHandler, raw: RawOpening): Stream | undefined {
+    if (this.#isGone) return undefined
+    const { controlHost, proof } = this.#context
+    const channel = new PeerChannel(this, rawGreeting(controlHost, proof(), passenger), handler, raw)
+    this.#channels.add(channel)
+    this.#rawCount++
+    return channel.stream
+  }
+
+  /** Requests, raw visitors and flows that are there. */
+  get inFlight(): number {
+    return this.upstream.inFlight + this.#rawCount
+  }
+
+  /** Raw visitors and flows alone. */
+  get rawCount(): number {
+    return this.#rawCount
   }
 
   failed(error: Error | undefined): void {
@@ -110,7 +131,7 @@ export class Peer implements PeerChannelHost {
   }
 
   gone(channel: PeerChannel): void {
-    this.#channels.delete(channel)
+    if (this.#channels.delete(channel) && channel.isRaw) this.#rawCount--
   }
 
   /** This server stops. */

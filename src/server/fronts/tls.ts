@@ -1,20 +1,17 @@
 // The public port of TLS tunnels: reads which name a visitor asks for, and passes its bytes on as they are. The server
 // has no key to any of them.
 
-import type { ErrorCode } from '../../errors.ts'
+import type { Place } from '../../directory.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Seat } from '../admission.ts'
 import { type Continuation, type Hello, HelloConnection, type HelloHost } from '../hello.ts'
-import { RawVisitor } from '../raw-visitor.ts'
 import type { RawVisits } from '../raw-visits.ts'
 import type { ServerRoom } from '../room.ts'
-import type { Tunnel } from '../tunnels.ts'
-
-/** As for TCP tunnels: who is silent may still be there. */
-const KEEP_ALIVE_MS = 60_000
+import { refusalOfName, type Tunnel } from '../tunnels.ts'
 
 /** What a TLS front needs of its server. */
-export type TlsRoom = Pick<ServerRoom, 'deadlines' | 'destinationOf' | 'limits' | 'tunnels' | 'turns'>
+export type TlsRoom = Pick<ServerRoom, 'deadlines' | 'destinationOf' | 'limits' | 'tunnels' | 'turns'> &
+  Partial<Pick<ServerRoom, 'cluster' | 'settings'>>
 
 /** What ends TLS of connections that are for no TLS tunnel. */
 export interface Terminator extends Pick<HelloHost, 'foreign'> {
@@ -30,7 +27,6 @@ export class TlsFront {
   readonly #hellos = new Set<HelloConnection>()
   /** Those whose bytes wait for their turn. */
   #waitingCount = 0
-  readonly #visitors = new Map<Tunnel, Set<RawVisitor>>()
 
   constructor(room: TlsRoom, visits: RawVisits) {
     this.#room = room
@@ -54,11 +50,14 @@ export class TlsFront {
         this.#hellos.add(connection)
       },
       read: hello => {
-        const isTunnels = terminator?.sharesPort !== false && hello.name !== ''
-        const tunnel = isTunnels ? this.#find(hello.name) : undefined
-        if (tunnel === undefined) return terminator?.read(hello)
-        if (seat?.isRefused()) return undefined
-        return (passed, first) => this.#visit(tunnel, passed, first, seat)
+        const mayBeTunnels = terminator?.sharesPort !== false && hello.name !== ''
+        const isTunnels = mayBeTunnels && this.#isTunnels(hello.name)
+        const goOn = (isTunnelsNow: boolean) => {
+          if (!isTunnelsNow) return terminator?.read(hello)
+          if (seat?.isRefused()) return undefined
+          return (passed: Socket, first: Uint8Array) => this.#visit(hello.name, passed, first, seat)
+        }
+        return isTunnels instanceof Promise ? isTunnels.then(goOn) : goOn(isTunnels)
       },
       foreign: first => terminator?.foreign?.(first),
       settled: () => this.#hellos.delete(connection),
@@ -77,41 +76,43 @@ export class TlsFront {
     for (const connection of [...this.#hellos]) connection.drop()
   }
 
-  /** The TLS tunnel that has this name. */
-  #find(name: string): Tunnel | undefined {
-    const destination = this.#room.destinationOf(name)
-    if (destination.kind !== 'tunnel') return undefined
-    const tunnel = this.#room.tunnels.find(destination.name)
-    if (tunnel?.kind !== 'tls') return undefined
-    return destination.isBelow && !tunnel.isWildcard ? undefined : tunnel
+  /** Whether TLS for this host goes to a tunnel as it is; in a cluster that may have to be asked. */
+  #isTunnels(host: string): boolean | Promise<boolean> {
+    if (tlsTunnelOf(this.#room, host) !== undefined) return true
+    const { cluster, settings } = this.#room
+    const name = directoryNameOf(this.#room, host)
+    const isAsked = name !== undefined && (name !== host || settings?.policy.opensHosts === true)
+    const found = isAsked ? cluster?.find(name) : undefined
+    if (found === undefined) return false
+    const isTls = (places: readonly Place[]) => places.some(place => place.isTls === true)
+    // Where the directory does not answer, what is not known to be a tunnel's ends here.
+    return found instanceof Promise ? found.then(isTls, () => false) : isTls(found)
   }
 
-  #visit(tunnel: Tunnel, socket: Socket, first: Uint8Array, seat: Seat | undefined): SocketHandler {
+  #visit(host: string, socket: Socket, first: Uint8Array, seat: Seat | undefined): SocketHandler {
     seat?.stay()
-    socket.keepAlive?.(KEEP_ALIVE_MS)
-    const visitors = this.#visitorsOf(tunnel)
-    const leave = () => visitors.delete(visitor)
-    const visitor: RawVisitor = new RawVisitor(socket, tunnel, this.#visits, leave, first)
-    visitors.add(visitor)
-    visitor.start(visitors.size > this.#room.limits.maxStreams ? 'TUNNEL_BUSY' : undefined)
-    return visitor.socketHandler
+    const find = () => tlsTunnelOf(this.#room, host)
+    const name = directoryNameOf(this.#room, host) ?? host
+    return this.#visits.accept(socket, { kind: 'tls', wanted: host, name, find }, first)
   }
+}
 
-  /** The visitors of a tunnel; they go when it does. */
-  #visitorsOf(tunnel: Tunnel): Set<RawVisitor> {
-    const known = this.#visitors.get(tunnel)
-    if (known !== undefined) return known
-    const visitors = new Set<RawVisitor>()
-    this.#visitors.set(tunnel, visitors)
-    tunnel.front = {
-      // The port is the server's.
-      drain() {},
-      release: () => void this.#visitors.delete(tunnel),
-      stop: (code: ErrorCode) => {
-        this.#visitors.delete(tunnel)
-        for (const visitor of [...visitors]) visitor.cut(code)
-      },
-    }
-    return visitors
-  }
+/** The TLS tunnel that has this host. */
+export function tlsTunnelOf(
+  room: Pick<TlsRoom, 'destinationOf' | 'tunnels'>,
+  host: string,
+): Tunnel | undefined {
+  const destination = room.destinationOf(host)
+  if (destination.kind !== 'tunnel') return undefined
+  const tunnel = room.tunnels.find(destination.name)
+  if (tunnel?.kind !== 'tls') return undefined
+  return destination.isBelow && !tunnel.isWildcard ? undefined : tunnel
+}
+
+/** What a directory knows the tunnel of a host by; `undefined`: it has none. */
+function directoryNameOf(room: Pick<TlsRoom, 'destinationOf'>, host: string): string | undefined {
+  const destination = room.destinationOf(host)
+  if (destination.kind === 'tunnel')
+    return refusalOfName(destination.name) === undefined ? destination.name : undefined
+  return destination.kind === 'unknown' ? host : undefined
 }

@@ -1,5 +1,6 @@
-// The public port of a UDP tunnel: the datagrams of each visitor's address and port are a flow, with a stream of its own.
+// A public UDP port: the datagrams of each visitor's address and port are a flow, with a stream of its own.
 
+import type { Place } from '../../directory.ts'
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import { Flow } from '../../flow/flow.ts'
@@ -8,11 +9,13 @@ import { Join } from '../../join.ts'
 import type { Pass } from '../../plugin.ts'
 import type { Stream } from '../../session/stream.ts'
 import type { Turns } from '../../session/turns.ts'
+import type { Socket, SocketHandler } from '../../socket.ts'
 import { type BoundPort, bindBun } from '../../sockets/bun-datagrams.ts'
 import type { SendDatagrams } from '../../wire/datagrams.ts'
 import { type Judgement, keepOpen } from '../guards.ts'
+import type { OpenPort } from '../public-ports.ts'
 import type { ServerRoom } from '../room.ts'
-import type { PortFront, Tunnel } from '../tunnels.ts'
+import type { Tunnel } from '../tunnels.ts'
 import type { VisitorGate } from '../visitor-gate.ts'
 
 /**
@@ -26,16 +29,16 @@ const MAX_JUDGED = 1_000
 const BURST_MS = 100
 
 /**
- * Listens for a tunnel's visitors. Rejects with `PORT_TAKEN` or `PORT_NOT_ALLOWED`. `turns`: those of all UDP tunnels, for what
+ * Listens for the visitors of a port. Rejects with `PORT_TAKEN` or `PORT_NOT_ALLOWED`. `turns`: those of all UDP tunnels, for what
  * they send to visitors in one turn of the event loop.
  */
 export async function listenUdp(
-  tunnel: Tunnel,
+  port: number,
   room: ServerRoom,
   gate: VisitorGate,
   turns: Turns,
-): Promise<PortFront> {
-  const front = new UdpFront(tunnel, room, gate, turns)
+): Promise<OpenPort> {
+  const front = new UdpPort(port, room, gate, turns)
   try {
     await front.bind()
   } catch (cause) {
@@ -45,15 +48,18 @@ export async function listenUdp(
   return front
 }
 
-class UdpFront implements PortFront {
-  readonly #tunnel: Tunnel
+class UdpPort implements OpenPort {
+  readonly #number: number
+  readonly #name: string
   readonly #room: ServerRoom
   readonly #gate: VisitorGate
   readonly #share: FlowShare
   readonly #flows = new FlowTable()
+  /** Those of visitors of other servers. */
+  readonly #passed = new Set<Join>()
   /** Those that the origin has not answered, the oldest first. */
   readonly #unanswered = new Set<VisitorFlow>()
-  /** Those that a guard is being asked about. */
+  /** Those that a guard, or the directory, is being asked about. */
   readonly #judged = new Set<string>()
   /** Whose datagram was the last: often the next one is its, too. */
   #last: VisitorFlow | undefined
@@ -65,8 +71,9 @@ class UdpFront implements PortFront {
   /** No new flows: those that are there go on. */
   #isDraining = false
 
-  constructor(tunnel: Tunnel, room: ServerRoom, gate: VisitorGate, turns: Turns) {
-    this.#tunnel = tunnel
+  constructor(port: number, room: ServerRoom, gate: VisitorGate, turns: Turns) {
+    this.#number = port
+    this.#name = `udp-${port}`
     this.#room = room
     this.#gate = gate
     this.#share = new FlowShare({
@@ -77,10 +84,14 @@ class UdpFront implements PortFront {
     })
   }
 
+  get #tunnel(): Tunnel | undefined {
+    return this.#room.tunnels.find(this.#name)
+  }
+
   async bind(): Promise<void> {
     this.#port = await bindBun({
       hostname: this.#room.settings.hostname,
-      port: this.#tunnel.port,
+      port: this.#number,
       received: (datagram, port, address) => this.#received(datagram, port, address),
       dropped: () => this.#dropped(1),
       drained: () => {
@@ -95,58 +106,84 @@ class UdpFront implements PortFront {
   }
 
   /** The answers go out by the same port as the datagrams come in: there is no keeping one without the other. */
-  release(): void {
-    this.stop('CLIENT_GONE')
+  left(_tunnel: Tunnel, code: ErrorCode = 'CLIENT_GONE'): void {
+    for (const { join } of this.#flows.all()) join.fail(code)
+    for (const join of [...this.#passed]) join.fail(code)
   }
 
-  stop(code: ErrorCode): void {
+  stop(): void {
     this.#isDraining = true
     this.#port?.close()
-    for (const { join } of this.#flows.all()) join.fail(code)
+    for (const { join } of this.#flows.all()) join.fail('CLIENT_GONE')
+    for (const join of [...this.#passed]) join.fail('CLIENT_GONE')
   }
 
   #received(datagram: Uint8Array, port: number, address: string): void {
     const last = this.#last
-    const found = last?.port === port && last.address === address ? last : this.#find(port, address)
+    const isLast = last?.port === port && last.address === address
+    const found = isLast ? last : (this.#flows.find(port, address) ?? this.#open(port, address, datagram))
+    if (found === 'kept') return
     if (found === undefined) return this.#dropped(1)
     this.#last = found
     found.flow.arrived(datagram)
   }
 
-  #find(port: number, address: string): VisitorFlow | undefined {
-    return this.#flows.find(port, address) ?? this.#open(port, address)
-  }
-
   /** `undefined`: no client is there, no room, or a guard does not let it pass; the datagram is lost. */
-  #open(port: number, address: string): VisitorFlow | undefined {
-    if (this.#tunnel.upstream === undefined || this.#isDraining) return undefined
+  #open(port: number, address: string, datagram: Uint8Array): VisitorFlow | 'kept' | undefined {
+    const tunnel = this.#tunnel
+    if (this.#isDraining) return undefined
+    if (tunnel === undefined) return this.#openElsewhere(port, address, datagram)
+    if (tunnel.upstream === undefined) return undefined
     // Before room is made: flows that are refused must not take the places of others.
-    const judgement = this.#gate.judge(this.#tunnel, { address })
-    if (judgement === undefined) return this.#openWith(port, address, [])
+    const judgement = this.#gate.judge(tunnel, { address })
+    if (judgement === undefined) return this.#openWith(tunnel, port, address, [])
     if (!(judgement instanceof Promise))
-      return judgement.kind === 'pass' ? this.#openWith(port, address, judgement.passes) : undefined
-    this.#openLater(port, address, judgement)
+      return judgement.kind === 'pass' ? this.#openWith(tunnel, port, address, judgement.passes) : undefined
+    this.#openLater(tunnel, port, address, judgement)
     return undefined
   }
 
   /** A guard takes a moment: what comes meanwhile is lost, and the visitor sends it again. */
-  #openLater(port: number, address: string, judgement: Promise<Judgement>): void {
-    const key = `${address} ${port}`
-    if (this.#judged.has(key) || this.#judged.size >= MAX_JUDGED) return
-    this.#judged.add(key)
-    void judgement.then(one => {
-      this.#judged.delete(key)
-      const isWanted =
-        one.kind === 'pass' && !this.#isDraining && this.#flows.find(port, address) === undefined
-      if (isWanted) this.#openWith(port, address, one.passes)
+  #openLater(tunnel: Tunnel, port: number, address: string, judgement: Promise<Judgement>): void {
+    this.#later(port, address, judgement, one => {
+      if (one.kind === 'pass' && this.#tunnel === tunnel) this.#openWith(tunnel, port, address, one.passes)
     })
   }
 
-  #openWith(port: number, address: string, passes: readonly Pass[]): VisitorFlow | undefined {
+  /** Calls `then` if the visitor has no flow by then. `false`: too many wait, or it waits already. */
+  #later<Answer>(
+    port: number,
+    address: string,
+    asked: Promise<Answer>,
+    then: (answer: Answer) => void,
+  ): boolean {
+    const key = `${address} ${port}`
+    if (this.#judged.has(key) || this.#judged.size >= MAX_JUDGED) return false
+    this.#judged.add(key)
+    void asked.then(
+      answer => {
+        this.#judged.delete(key)
+        if (!this.#isDraining && this.#flows.find(port, address) === undefined) then(answer)
+      },
+      () => this.#judged.delete(key),
+    )
+    return true
+  }
+
+  #openWith(tunnel: Tunnel, port: number, address: string, passes: readonly Pass[]): VisitorFlow | undefined {
     if (!this.#mayOpen()) return undefined
-    const chosen = this.#gate.choose(this.#tunnel, { address })
+    const chosen = this.#gate.choose(tunnel, { address })
     // A datagram does not wait: the visitor sends another one.
     if (typeof chosen === 'string' || chosen.kind === 'holding') return undefined
+    return this.#begin(port, address, passes, join => chosen.upstream?.open(join, undefined) ?? 'CLIENT_GONE')
+  }
+
+  #begin(
+    port: number,
+    address: string,
+    passes: readonly Pass[],
+    open: (join: Join) => Stream | ErrorCode,
+  ): VisitorFlow | undefined {
     const visitor: VisitorFlow = new VisitorFlow(
       port,
       address,
@@ -159,10 +196,7 @@ class UdpFront implements PortFront {
         this.#flows.delete(visitor)
         this.#unanswered.delete(visitor)
         if (this.#last === visitor) this.#last = undefined
-        const { counters, flows } = this.#room
-        flows.count--
-        counters.bytesIn += visitor.stream?.sentBytes ?? 0
-        counters.bytesOut += visitor.stream?.deliveredBytes ?? 0
+        this.#ended(visitor.stream)
         stopKeeping()
       },
     )
@@ -170,7 +204,7 @@ class UdpFront implements PortFront {
     this.#flows.add(visitor)
     this.#unanswered.add(visitor)
     this.#room.flows.count++
-    const stream = chosen.upstream?.open(visitor.join, undefined) ?? 'CLIENT_GONE'
+    const stream = open(visitor.join)
     if (typeof stream === 'string') {
       visitor.join.fail(stream)
       return undefined
@@ -179,9 +213,85 @@ class UdpFront implements PortFront {
     return visitor
   }
 
+  /** One flow less. */
+  #ended(stream: Stream | undefined): void {
+    const { counters, flows } = this.#room
+    flows.count--
+    counters.bytesIn += stream?.sentBytes ?? 0
+    counters.bytesOut += stream?.deliveredBytes ?? 0
+  }
+
+  // ── Between servers ────────────────────────────────────────────────────────────────────────────────────────
+
+  /** To the server that has the tunnel. The first datagram waits for the directory, others that come meanwhile are lost. */
+  #openElsewhere(port: number, address: string, datagram: Uint8Array): VisitorFlow | 'kept' | undefined {
+    const { cluster } = this.#room
+    const found = cluster?.find(this.#name)
+    if (found === undefined) return undefined
+    if (!(found instanceof Promise)) return this.#openAt(found, port, address)
+    const isKept = this.#later(port, address, found, places => {
+      const flow = this.#openAt(places, port, address)
+      if (flow === undefined) this.#dropped(1)
+      else flow.flow.arrived(datagram)
+    })
+    return isKept ? 'kept' : undefined
+  }
+
+  #openAt(places: readonly Place[], port: number, address: string): VisitorFlow | undefined {
+    const { cluster, settings } = this.#room
+    if (cluster === undefined || !this.#mayOpen()) return undefined
+    const destination = { address: settings.hostname, port: this.#number }
+    const passenger = {
+      kind: 'udp',
+      wanted: `${this.#number}`,
+      endpoints: { source: { address, port }, destination },
+    } as const
+    return this.#begin(
+      port,
+      address,
+      [],
+      join => cluster.pass(places, passenger, join, { opened() {} }) ?? 'CLIENT_GONE',
+    )
+  }
+
+  takeFlow(socket: Socket, address: string, opened: () => void): SocketHandler {
+    const tunnel = this.#tunnel
+    let stream: Stream | undefined
+    let stopKeeping = (): void => {}
+    const join: Join = new Join('CANCELLED', false, () => {
+      if (!this.#passed.delete(join)) return
+      this.#ended(stream)
+      stopKeeping()
+    })
+    const enter = (judgement: Judgement | undefined): void => {
+      if (join.isOver) return
+      const passes = judgement === undefined ? [] : judgement.kind === 'pass' ? judgement.passes : undefined
+      const isFree =
+        passes !== undefined && tunnel?.upstream !== undefined && !this.#isDraining && this.#mayOpen()
+      const chosen = isFree ? this.#gate.choose(tunnel, { address }) : 'TUNNEL_BUSY'
+      if (typeof chosen === 'string' || chosen.kind === 'holding') return join.fail('TUNNEL_BUSY')
+      const granted = chosen.upstream?.open(join, undefined) ?? 'CLIENT_GONE'
+      if (typeof granted === 'string') return join.fail(granted)
+      stream = granted
+      stopKeeping = keepOpen(passes ?? [], () => join.fail('GUARD_REFUSED'))
+      this.#passed.add(join)
+      this.#room.flows.count++
+      opened()
+      join.useStream(granted)
+    }
+    join.useSocket(socket)
+    const judgement = tunnel && this.#gate.judge(tunnel, { address })
+    if (judgement instanceof Promise) void judgement.then(enter)
+    else enter(judgement)
+    return join.socketHandler
+  }
+
+  // ── How many ───────────────────────────────────────────────────────────────────────────────────────────────
+
   /** Datagrams of visitors were dropped. */
   #dropped(count: number): void {
-    this.#tunnel.droppedDatagrams += count
+    const tunnel = this.#tunnel
+    if (tunnel !== undefined) tunnel.droppedDatagrams += count
     this.#room.counters.droppedDatagrams += count
   }
 
@@ -206,7 +316,7 @@ class UdpFront implements PortFront {
 
   #hasRoom(): boolean {
     const { maxFlows, maxAllFlows } = this.#room.limits
-    if (this.#flows.size < maxFlows && this.#room.flows.count < maxAllFlows) return true
+    if (this.#flows.size + this.#passed.size < maxFlows && this.#room.flows.count < maxAllFlows) return true
     const [oldest] = this.#unanswered
     if (oldest === undefined || eventLoop.now() - oldest.openedAt < UNANSWERED_MS) return false
     oldest.flow.end()

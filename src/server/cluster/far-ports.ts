@@ -1,0 +1,80 @@
+// The ports whose tunnels other servers have: this one listens there, too, and sends visitors on. It hears of each change, and asks
+// for all of them now and then: a server that was killed says nothing.
+
+import { type Directory, isPortName } from '../../directory.ts'
+
+export interface FarPortsHost {
+  /** Of this server. */
+  readonly node: string
+  readonly directory: Directory
+  /** Whether this server gives that port out: the operator names the servers of a port by their ranges. */
+  isOffered(kind: 'tcp' | 'udp', port: number): boolean
+  /** Visitors may come here. Rejects with `PORT_TAKEN` or `PORT_NOT_ALLOWED`: another program has it. */
+  open(kind: 'tcp' | 'udp', port: number): Promise<void>
+  close(kind: 'tcp' | 'udp', port: number): void
+  failed(error: Error): void
+}
+
+export class FarPorts {
+  readonly #host: FarPortsHost
+  readonly #open = new Set<string>()
+  /** They could not be opened, which was reported. */
+  readonly #refused = new Set<string>()
+
+  constructor(host: FarPortsHost) {
+    this.#host = host
+  }
+
+  /** This server holds it now; `''`: one of its servers does not any more. */
+  changed(name: string, node: string): void {
+    if (!isPortName(name)) return
+    if (node === this.#host.node) this.#drop(name)
+    else if (node !== '') this.#take(name)
+    else void this.#check(name).catch((error: Error) => this.#host.failed(error))
+  }
+
+  /** Asks for all. Rejects when the directory cannot be reached. */
+  async look(): Promise<void> {
+    const held = new Set(await this.#host.directory.ports())
+    for (const name of [...this.#open]) if (!held.has(name)) this.#drop(name)
+    for (const name of held) if (!this.#open.has(name)) await this.#check(name)
+  }
+
+  stop(): void {
+    for (const name of [...this.#open]) this.#drop(name)
+  }
+
+  async #check(name: string): Promise<void> {
+    const { node, directory } = this.#host
+    const nodes = await directory.find(name)
+    if (nodes.some(({ id }) => id !== node)) this.#take(name)
+    else this.#drop(name)
+  }
+
+  #take(name: string): void {
+    const { kind, port } = portOf(name)
+    if (this.#open.has(name) || !this.#host.isOffered(kind, port)) return
+    this.#open.add(name)
+    this.#host.open(kind, port).then(
+      () => void this.#refused.delete(name),
+      (error: Error) => {
+        // Tried again with the next look.
+        this.#open.delete(name)
+        if (this.#refused.has(name)) return
+        this.#refused.add(name)
+        this.#host.failed(error)
+      },
+    )
+  }
+
+  #drop(name: string): void {
+    this.#refused.delete(name)
+    if (!this.#open.delete(name)) return
+    const { kind, port } = portOf(name)
+    this.#host.close(kind, port)
+  }
+}
+
+function portOf(name: string): { readonly kind: 'tcp' | 'udp'; readonly port: number } {
+  return { kind: name.startsWith('udp') ? 'udp' : 'tcp', port: Number(name.slice(4)) }
+}

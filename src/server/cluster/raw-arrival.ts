@@ -1,0 +1,175 @@
+// A raw connection in a cluster: it is joined to the tunnel of this server, or sent on to the server that has it. What has it may
+// change until it is joined, as long as nothing of it was sent: the tunnel's client may be on its way from one server to another.
+
+import type { Place } from '../../directory.ts'
+import type { ErrorCode } from '../../errors.ts'
+import { Join } from '../../join.ts'
+import type { Stream, StreamHandler } from '../../session/stream.ts'
+import type { Endpoint, Socket, SocketHandler } from '../../socket.ts'
+import type { RawVisits, RawWish } from '../raw-visits.ts'
+import type { Cluster } from './cluster.ts'
+
+/** Servers tried for one connection. A client moves from one to another once. */
+const MAX_SERVERS_TRIED = 3
+const NOWHERE: Endpoint = { address: '0.0.0.0', port: 0 }
+
+export class RawArrival implements SocketHandler {
+  readonly #socket: Socket
+  readonly #wish: RawWish
+  readonly #cluster: Cluster
+  readonly #visits: RawVisits
+  readonly #first: Uint8Array | undefined
+  /** What the events of the connection go to once it is joined. */
+  #way: SocketHandler | undefined
+  /** Ends what it waits for. */
+  #stopWaiting: (() => void) | undefined
+  #tries = 0
+  /** On the clock of `performance.now()`; 0: it has not waited yet. */
+  #waitsSince = 0
+  #hasEnded = false
+  #isClosed = false
+  #isElsewhere = false
+
+  constructor(
+    socket: Socket,
+    wish: RawWish,
+    cluster: Cluster,
+    visits: RawVisits,
+    first: Uint8Array | undefined,
+  ) {
+    this.#socket = socket
+    this.#wish = wish
+    this.#cluster = cluster
+    this.#visits = visits
+    this.#first = first
+  }
+
+  start(): void {
+    const tunnel = this.#wish.find()
+    if (tunnel === undefined) return this.#seek()
+    const visitors = this.#visits.of(tunnel)
+    const way = { first: this.#first, moved: () => this.#moved() }
+    const visitor = visitors.add(this.#socket, way)
+    this.#way = visitor.socketHandler
+    if (this.#hasEnded) this.#way.ended()
+    visitor.start(visitors.refusal)
+  }
+
+  /** The tunnel here has lost its client to another server. */
+  #moved(): void {
+    this.#way = undefined
+    this.#seek()
+  }
+
+  // ── To another server ──────────────────────────────────────────────────────────────────────────────────────
+
+  #seek(): void {
+    this.#socket.pause()
+    const found = this.#cluster.find(this.#wish.name)
+    if (found === undefined) return this.#cut()
+    if (!(found instanceof Promise)) return this.#go(found)
+    let isOver = false
+    this.#stopWaiting = () => {
+      isOver = true
+    }
+    const go = (nodes: readonly Place[]): void => {
+      if (isOver) return
+      this.#stopWaiting = undefined
+      this.#go(nodes)
+    }
+    void found.then(go, () => {
+      if (!isOver) this.#cut()
+    })
+  }
+
+  #go(nodes: readonly Place[]): void {
+    const handler: StreamHandler = {
+      received() {},
+      writable() {},
+      ended() {},
+      reset: code => this.#failed(code),
+    }
+    const stream = this.#cluster.pass(nodes, this.#passenger(), handler, {
+      opened: () => {
+        if (stream !== undefined && typeof stream !== 'string') this.#join(stream)
+      },
+    })
+    if (stream === undefined) return this.#await()
+    if (typeof stream === 'string') return this.#cut()
+    if (!this.#isElsewhere) this.#visits.passing(1)
+    this.#isElsewhere = true
+    this.#stopWaiting = () => stream.reset('CANCELLED')
+  }
+
+  #passenger() {
+    const ends = this.#socket.endpoints()
+    const source = ends?.source ?? { ...NOWHERE, address: this.#socket.remoteAddress || NOWHERE.address }
+    return { ...this.#wish, endpoints: { source, destination: ends?.destination ?? NOWHERE } }
+  }
+
+  /** The other server has joined it to the tunnel's client. */
+  #join(stream: Stream): void {
+    this.#stopWaiting = undefined
+    const join = new Join('CANCELLED', true)
+    this.#way = join.socketHandler
+    stream.handler = join
+    join.useSocket(this.#socket)
+    if (this.#first !== undefined) stream.write(this.#first)
+    join.useStream(stream)
+    if (this.#hasEnded) this.#way.ended()
+    this.#socket.resume()
+  }
+
+  /** The other server does not take it. Nothing of the visitor was sent. */
+  #failed(code: ErrorCode): void {
+    this.#stopWaiting = undefined
+    if (code === 'GUARD_REFUSED' || ++this.#tries > MAX_SERVERS_TRIED) return this.#cut()
+    if (code === 'CLUSTER_MOVED') this.#cluster.forget(this.#wish.name)
+    this.#await()
+  }
+
+  /** Until a server that has the tunnel can be reached, this one or another. */
+  #await(): void {
+    const again = (): void => {
+      this.#stopWaiting = undefined
+      if (this.#wish.find() !== undefined) this.#socket.resume()
+      this.start()
+    }
+    this.#waitsSince ||= performance.now()
+    const { name } = this.#wish
+    this.#stopWaiting = this.#cluster.awaitName(name, this.#waitsSince, again, () => this.#cut())
+    if (this.#stopWaiting === undefined) this.#cut()
+  }
+
+  #cut(): void {
+    this.#stopWaiting = undefined
+    this.#socket.terminate()
+  }
+
+  // ── From the connection ────────────────────────────────────────────────────────────────────────────────────
+
+  received(bytes: Uint8Array, isScratch?: boolean): void {
+    this.#way?.received(bytes, isScratch)
+  }
+
+  drained(): void {
+    this.#way?.drained()
+  }
+
+  spliceable(): void {
+    this.#way?.spliceable?.()
+  }
+
+  ended(): void {
+    this.#hasEnded = true
+    this.#way?.ended()
+  }
+
+  closed(error?: Error): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.#stopWaiting?.()
+    this.#way?.closed(error)
+    if (this.#isElsewhere) this.#visits.passing(-1)
+  }
+}

@@ -1,0 +1,96 @@
+// Where raw visitors come in that other servers send on: joined to the tunnel of this server, and sent on no further.
+
+import type { RequestHead } from '../../http/head.ts'
+import type { Endpoints, Socket } from '../../socket.ts'
+import { type Route, refusal } from '../front.ts'
+import { type RawVisits, UNHEARD } from '../raw-visits.ts'
+import type { Tunnel } from '../tunnels.ts'
+import type { Cluster } from './cluster.ts'
+import { FramedSocket } from './framed-socket.ts'
+import { passengerOf, RAW_ANSWERS, type RawPassenger } from './peer-wire.ts'
+
+/** What the door needs of its server. */
+export interface RawDoorHost {
+  readonly cluster: Cluster | undefined
+  readonly rawVisits: RawVisits
+  /** The tunnel that the visitor came for, if it is here. */
+  find(passenger: RawPassenger): Tunnel | undefined
+}
+
+/** As for raw visitors themselves. */
+const KEEP_ALIVE_MS = 60_000
+
+/** Takes a raw visitor from a server of the same cluster; a stranger's is refused. */
+export function rawRoute(head: RequestHead, host: RawDoorHost): Route {
+  const passenger = passengerOf(head)
+  const isWhole = head.method === 'GET' && head.body === 'none' && passenger !== undefined
+  if (host.cluster === undefined || !isWhole) return refusal('BAD_REQUEST')
+  if (!host.cluster.isPeer(head)) return refusal('TOKEN_REFUSED')
+  return {
+    kind: 'takeover',
+    takeOver(socket) {
+      socket.write(RAW_ANSWERS.taken)
+      socket.keepAlive?.(KEEP_ALIVE_MS)
+      const passed = new PassedSocket(socket, passenger.endpoints)
+      enter(passed, passenger, host)
+      return passed
+    },
+  }
+}
+
+function enter(passed: PassedSocket, passenger: RawPassenger, { rawVisits, find }: RawDoorHost): void {
+  const tunnel = find(passenger)
+  if (tunnel === undefined || tunnel.kind !== passenger.kind) return passed.leave('moved')
+  if (passenger.kind === 'udp') {
+    const { address } = passenger.endpoints.source
+    const handler = tunnel.front?.takeFlow?.(passed, address, () => passed.open())
+    if (handler === undefined) return passed.leave('moved')
+    passed.handler = handler
+    return
+  }
+  const visitors = rawVisits.of(tunnel)
+  const visitor = visitors.add(passed, { opened: () => passed.open(), moved: () => passed.leave('moved') })
+  passed.handler = visitor.socketHandler
+  visitor.start(visitors.refusal)
+}
+
+/** The connection of a raw visitor who is at another server. */
+class PassedSocket extends FramedSocket {
+  readonly #below: Socket
+  readonly #endpoints: Endpoints
+  #isOpen = false
+
+  constructor(socket: Socket, endpoints: Endpoints) {
+    super(socket, UNHEARD)
+    this.#below = socket
+    this.#endpoints = endpoints
+  }
+
+  /** From here on it carries the visitor's bytes. */
+  open(): void {
+    this.#isOpen = true
+    this.#below.write(RAW_ANSWERS.opened)
+  }
+
+  /** The visitor does not come in; the other server closes the connection. */
+  leave(why: 'moved' | 'refused'): void {
+    this.handler = UNHEARD
+    this.#below.write(RAW_ANSWERS[why])
+    this.#below.end()
+  }
+
+  override terminate(): void {
+    if (this.#isOpen) return super.terminate()
+    const { handler } = this
+    this.leave('refused')
+    handler.closed()
+  }
+
+  override get remoteAddress(): string {
+    return this.#endpoints.source.address
+  }
+
+  override endpoints(): Endpoints {
+    return this.#endpoints
+  }
+}
