@@ -1,6 +1,6 @@
 // Contract: tokens that are kept, each shown once and stored as a hash.
 
-import type { TunnelKind } from './wire/control.ts'
+import type { TunnelKind } from './wire/tunnel-kind.ts'
 
 /** What a kept token opens: as a rule of the server's `tokens`, without the secret. */
 export interface TokenScope {

@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { brotliCompressSync, constants } from 'node:zlib'
 
 const root = resolve(import.meta.dir, '..')
 const ui = join(root, 'src/ui')
@@ -33,7 +34,7 @@ export const PAGES: Readonly<Record<'inspector' | 'admin', Page>> = {
   },
 }
 
-/** The module's text: the whole page, and the only script and style that may run in it. */
+/** The module's text: the whole page, compressed as no archive of the package would, and the only script and style that may run in it. */
 export async function pageModule({ title, entry, styles }: Page): Promise<string> {
   const { outputs, success, logs } = await Bun.build({
     entrypoints: [join(ui, entry)],
@@ -49,11 +50,16 @@ export async function pageModule({ title, entry, styles }: Page): Promise<string
   const script = (await output.text()).trim().replaceAll('</script', '<\\/script')
   const style = minified(styles.map(path => readFileSync(join(root, path), 'utf8')).join('\n'))
   const html = `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${title}</title><style>${style}</style></head><body><script type="module">${script}</script></body></html>`
+  const packed = brotliCompressSync(html, { params: { [constants.BROTLI_PARAM_SIZE_HINT]: html.length } })
   return `// Written by tools/pages.ts from src/ui: change it there.
+
+import { brotliDecompressSync } from 'node:zlib'
 
 export const SCRIPT_HASH = '${hash(script)}'
 export const STYLE_HASH = '${hash(style)}'
-export const HTML: string = ${JSON.stringify(html)}
+export const HTML: string = brotliDecompressSync(
+  Buffer.from('${packed.toString('base64')}', 'base64'),
+).toString()
 `
 }
 

@@ -1,6 +1,6 @@
 // Contract: what a user or a program sees of a run. Implementations: outputs/terminal.ts, outputs/plain.ts, outputs/json.ts.
 
-import type { TunnelKind } from '../wire/control.ts'
+import type { TunnelKind } from '../wire/tunnel-kind.ts'
 
 /**
  * Everything that is worth telling. The `type` and field names are what `--json` prints, so they are public: they are

@@ -8,7 +8,7 @@ import { constants } from 'node:fs'
 import { type FileHandle, mkdir, open, readFile, rename, rm, rmdir, stat, unlink } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import type { TunnelKind } from '../wire/control.ts'
+import type { TunnelKind } from '../wire/tunnel-kind.ts'
 
 /** A process that died while it changed a file leaves its lock: changing takes milliseconds. */
 const STALE_LOCK_MS = 5_000

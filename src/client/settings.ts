@@ -22,8 +22,8 @@ import {
   MAX_INBOX_PATHS,
   MAX_ROUTES,
   type PoolAnswer,
-  type TunnelKind,
 } from '../wire/control.ts'
+import type { TunnelKind } from '../wire/tunnel-kind.ts'
 import type { HealthSettings } from './health.ts'
 import { type InspectSettings, inspectSettings } from './inspect/options.ts'
 import { type ClientLimits, clientLimits } from './limits.ts'

@@ -2,7 +2,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
 import type { LinkOptions } from '../guard.ts'
-import type { TunnelKind } from '../wire/control.ts'
+import type { TunnelKind } from '../wire/tunnel-kind.ts'
 import type { Watchable } from './inspect/seen.ts'
 
 /** A tunnel, as `client.http`, `client.tcp` and the others return it. */

@@ -2,9 +2,7 @@
 
 import type { ErrorCode } from '../errors.ts'
 import { ERRORS } from '../errors.ts'
-
-/** What visitors of a tunnel speak: requests, raw connections, datagrams, or TLS that only the origin can read. */
-export type TunnelKind = 'http' | 'tcp' | 'udp' | 'tls'
+import type { TunnelKind } from './tunnel-kind.ts'
 
 /** What replaces the visitor's Host and Origin. */
 export interface HostRewrite {

@@ -1,6 +1,6 @@
 // The capture of a client: which connections are read, when what waits is read, and what happens when it falls behind.
 
-import type { TunnelKind } from '../../wire/control.ts'
+import type { TunnelKind } from '../../wire/tunnel-kind.ts'
 import type { Entry, Place } from './entry.ts'
 import type { Flow, Flows } from './flow.ts'
 import { HttpFlow } from './http-flow.ts'

@@ -3,7 +3,7 @@
 import { TunnelError } from '../../errors.ts'
 import { Events } from '../../events.ts'
 import { VERSION } from '../../version.ts'
-import type { TunnelKind } from '../../wire/control.ts'
+import type { TunnelKind } from '../../wire/tunnel-kind.ts'
 import type { Origin } from '../origin.ts'
 import type { TunnelSettings } from '../settings.ts'
 import { signed, verdictOf } from '../webhooks/signatures.ts'

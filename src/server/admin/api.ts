@@ -2,7 +2,7 @@
 
 import { TunnelError } from '../../errors.ts'
 import type { Ban, Span } from '../../operations.ts'
-import type { TunnelKind } from '../../wire/control.ts'
+import type { TunnelKind } from '../../wire/tunnel-kind.ts'
 import { refusalOf } from './access.ts'
 import { failure, json, Missing, missing, text } from './answers.ts'
 import type { AdminDesk } from './desk.ts'
