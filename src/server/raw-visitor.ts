@@ -135,11 +135,11 @@ export class RawVisitor implements RawVisit, Asking {
 
   /** No member of the tunnel here takes it. */
   #refuse(code: ErrorCode): void {
-    const { moved } = this.#way
-    if (moved === undefined || (code !== 'CLUSTER_MOVED' && code !== 'SERVER_DRAINING')) return this.cut(code)
+    const isElsewhere = code === 'CLUSTER_MOVED' || code === 'SERVER_DRAINING'
+    if (this.#way.moved === undefined || !isElsewhere) return this.cut(code)
     this.#left()
     this.#visits.ended(this, code)
-    moved()
+    this.#way.moved()
   }
 
   /** Ends it: no client takes it, or not any longer. A visitor that is cut sees a reset, never an end. */

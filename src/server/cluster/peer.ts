@@ -89,8 +89,8 @@ export class Peer implements PeerChannelHost {
 
   #open(handler: StreamHandler): Stream | undefined {
     if (this.#isGone) return undefined
-    const { controlHost, proof } = this.#context
-    const channel = new PeerChannel(this, greeting(controlHost, proof()), handler)
+    const hello = greeting(this.#context.controlHost, this.#context.proof())
+    const channel = new PeerChannel(this, hello, handler)
     this.#channels.add(channel)
     return channel.stream
   }
@@ -101,8 +101,8 @@ export class Peer implements PeerChannelHost {
    */
   pass(passenger: RawPassenger, handler: StreamHandler, raw: RawOpening): Stream | undefined {
     if (this.#isGone) return undefined
-    const { controlHost, proof } = this.#context
-    const channel = new PeerChannel(this, rawGreeting(controlHost, proof(), passenger), handler, raw)
+    const hello = rawGreeting(this.#context.controlHost, this.#context.proof(), passenger)
+    const channel = new PeerChannel(this, hello, handler, raw)
     this.#channels.add(channel)
     this.#rawCount++
     return channel.stream

@@ -38,8 +38,8 @@ export function rawRoute(head: RequestHead, host: RawDoorHost): Route {
   }
 }
 
-function enter(passed: PassedSocket, passenger: RawPassenger, { rawVisits, find }: RawDoorHost): void {
-  const tunnel = find(passenger)
+function enter(passed: PassedSocket, passenger: RawPassenger, host: RawDoorHost): void {
+  const tunnel = host.find(passenger)
   if (tunnel === undefined || tunnel.kind !== passenger.kind) return passed.leave('moved')
   if (passenger.kind === 'udp') {
     const { address } = passenger.endpoints.source
@@ -48,7 +48,7 @@ function enter(passed: PassedSocket, passenger: RawPassenger, { rawVisits, find 
     passed.handler = handler
     return
   }
-  const visitors = rawVisits.of(tunnel)
+  const visitors = host.rawVisits.of(tunnel)
   const visitor = visitors.add(passed, { opened: () => passed.open(), moved: () => passed.leave('moved') })
   passed.handler = visitor.socketHandler
   visitor.start(visitors.refusal)
