@@ -277,7 +277,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     if (first.kind !== 'http' || probeSecret === undefined) return undefined
     const urls = [url, ...otherUrls]
     const answers = await Promise.all(
-      urls.map(one => probePublicSide(this.#settings.dial, one, probeSecret, timeoutMs)),
+      urls.map(one => probePublicSide(this.#settings.dialPublic, one, probeSecret, timeoutMs)),
     )
     const found = urls[answers.indexOf(true)]
     if (found !== undefined && found !== url && first.granted.url === url)

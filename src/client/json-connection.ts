@@ -304,6 +304,8 @@ export class JsonConnection implements Connection {
     const isOurs = this.#serverTimeoutMs !== undefined
     const [url, ...otherUrls] = publicUrls(name, named, this.#settings.server, isOurs)
     const probeSecret = this.#probeSecret
+    // No names are below an address.
+    if (!URL.canParse(url)) return this.#settle(one => one.reject(new TunnelError('SERVER_REFUSED', NO_URL)))
     this.#settle(one => one.resolve({ tunnel: 1, name, url, otherUrls, probeSecret }))
   }
 
@@ -323,6 +325,8 @@ export class JsonConnection implements Connection {
     this.#events.closed(error)
   }
 }
+
+const NO_URL = 'The server names no URL for the tunnel: connect to its host name instead of its address.'
 
 /** The app was not asked. */
 const NOT_REACHED: ReadonlySet<ErrorCode> = new Set<ErrorCode>([

@@ -55,7 +55,7 @@ function addressOf(url: string, hostname: string): Address {
   const { protocol, port } = new URL(url)
   const isSecure = protocol === 'https:'
   return {
-    host: hostname,
+    host: hostname.replace(/^\[|\]$/g, ''),
     port: port === '' ? (isSecure ? 443 : 80) : Number(port),
     // Whether the certificate is good is for visitors to judge; the question here is whether they get through.
     ...(isSecure && { tls: { serverName: hostname, verify: false } }),

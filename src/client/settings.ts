@@ -44,6 +44,7 @@ import { DatagramOrigin } from './origins/datagrams.ts'
 import { folderOrigin } from './origins/folder.ts'
 import { HandlerOrigin } from './origins/handler.ts'
 import { LateOrigin } from './origins/late.ts'
+import { dialOutward } from './outward.ts'
 import { dialThrough } from './proxies/dial.ts'
 import { proxyChooser } from './proxy.ts'
 import { guardToken, parseServer, type ServerAddress } from './server-address.ts'
@@ -119,6 +120,8 @@ export interface ClientSettings {
   readonly agent: Agent | undefined
   /** The way to the server and its public side: through a proxy, or straight. */
   readonly dial: Dial
+  /** The same to what a server names as its public side. */
+  readonly dialPublic: Dial
   /** The proxy on the way to the server, for messages: its URL without the login. */
   readonly proxyLabel: string | undefined
   readonly connectTimeoutMs: number
@@ -180,6 +183,13 @@ export function clientSettings(
     ...way,
     otherServers: servers.slice(1),
     dial: dialThrough(chooseProxy, dial),
+    dialPublic: dialThrough(
+      chooseProxy,
+      dialOutward(
+        servers.map(one => one.address),
+        dial,
+      ),
+    ),
     tunnel: isTunnelGiven(options)
       ? httpTunnel({ ...options, token: undefined }, environment, dial)
       : undefined,

@@ -2,6 +2,7 @@
 
 import type { ErrorCode } from '../errors.ts'
 import { ERRORS } from '../errors.ts'
+import { isPublicUrl } from './public-url.ts'
 import type { TunnelKind } from './tunnel-kind.ts'
 
 /** What replaces the visitor's Host and Origin. */
@@ -498,8 +499,8 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
         !isCount(ref) ||
         (port !== undefined && (!isCount(port) || port > 65_535)) ||
         !isCount(tunnel) ||
-        !isText(name, 63) ||
-        !isText(url, 2048) ||
+        !isGrantedName(name) ||
+        !isPublicUrl(url) ||
         !isText(resume, 128) ||
         !isHeaderText(linkSecret) ||
         (guarded !== undefined && typeof guarded !== 'boolean') ||
@@ -549,7 +550,7 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
       return isCount(fields.tunnel) ? { type: 'released', tunnel: fields.tunnel } : undefined
     case 'moved': {
       const { tunnel, url } = fields
-      return isCount(tunnel) && isText(url, 2048) ? { type: 'moved', tunnel, url } : undefined
+      return isCount(tunnel) && isPublicUrl(url) ? { type: 'moved', tunnel, url } : undefined
     }
     case 'request': {
       const { id, tunnel, host, method, path, visitor, waitedMs } = fields
@@ -677,6 +678,8 @@ const isOptionalText = (value: unknown, most: number): value is string | undefin
 /** Goes into a header line of the request: visible ASCII only, so that it cannot end the line. */
 const isHeaderText = (value: unknown): value is string | undefined =>
   value === undefined || (isText(value, 255) && /^[\x21-\x7e]+$/.test(value))
+/** Of any server; ours grant what `isValidSubdomain` takes, or kind and port. */
+const isGrantedName = (value: unknown): value is string => isText(value, 63) && /^[\x21-\x7e]+$/.test(value)
 /** A token of an issuer is long. */
 const isTokenText = (value: unknown): value is string | undefined =>
   value === undefined || (isText(value, 8_192) && /^[\x21-\x7e]+$/.test(value))

@@ -9,6 +9,8 @@
 //
 // Both ends are strangers: every field is checked before it is used, and wrong is distinguished from unknown.
 
+import { isPublicUrl } from './public-url.ts'
+
 /** Header lines in order. Pairs and not an object: `__proto__` is a name like any other, and names may repeat. */
 export type HeaderList = readonly (readonly [name: string, value: string])[]
 
@@ -203,8 +205,8 @@ export function parseServerMessage(text: string): JsonServerMessage | 'unknown' 
     case 'subdomain_taken':
       return { type: message.type }
     case 'registered':
-      if (!isText(subdomain, MAX_NAME_CHARS)) return undefined
-      return { type: 'registered', subdomain, url: isText(url, MAX_URL_CHARS) ? url : undefined }
+      if (!isText(subdomain, MAX_NAME_CHARS) || !GRANTED_NAME.test(subdomain)) return undefined
+      return { type: 'registered', subdomain, url: isPublicUrl(url) ? url : undefined }
     case 'error':
       return {
         type: 'error',
@@ -227,7 +229,8 @@ function extensionsOf(accepts: unknown): { readonly accepts?: readonly JsonExten
 }
 
 const MAX_NAME_CHARS = 255
-const MAX_URL_CHARS = 2_048
+/** It becomes part of a host name. */
+const GRANTED_NAME = /^[\w.-]+$/
 const MAX_ERROR_CHARS = 300
 const MAX_CODE_CHARS = 64
 const MAX_ID_CHARS = 128

@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto'
 import { lookup } from 'node:dns/promises'
 import { hostname as machineName } from 'node:os'
+import { dialOutward } from '../../client/outward.ts'
 import { dialThrough } from '../../client/proxies/dial.ts'
 import { type ProxySettings, proxyChooser } from '../../client/proxy.ts'
 import { parseServer, type ServerAddress } from '../../client/server-address.ts'
@@ -249,7 +250,7 @@ export async function checkRoundTrip(
     return [
       { verdict: 'ok', what: 'registration', found: `WebSocket upgrade and registration work, got ${url}` },
       await checkWildcard(new URL(url).hostname),
-      await checkProbe(client, options),
+      await checkProbe(client, server, options),
     ]
   } finally {
     await client.disconnect()
@@ -270,12 +271,17 @@ async function checkWildcard(hostname: string): Promise<Check> {
   }
 }
 
-async function checkProbe(client: ClientEnd, options: ShareSettings['client']): Promise<Check> {
+async function checkProbe(
+  client: ClientEnd,
+  server: string,
+  options: ShareSettings['client'],
+): Promise<Check> {
   const isProven = await client.probe()
   // It may be another one by now.
   const url = client.getTunnelUrl()
   if (isProven) return { verdict: 'ok', what: 'public side', found: `a request to ${url} came back` }
-  const why = await whyNoAnswer(dial, url, options)
+  const outward = dialOutward([parseServer(server, options).address], dial)
+  const why = await whyNoAnswer(outward, url, options)
   const fix =
     'Check DNS and firewall of the public side, --public-url of the server, and what it prints about certificates.'
   const found = `no request to ${url} came back${why === undefined ? '' : `: ${why}`}`

@@ -14,7 +14,9 @@ const sha256 = (data: Uint8Array) => createHash('sha256').update(data).digest('h
 const login = { user: 'anna', password: 'p@ss:w/örd%' }
 
 let origin: Bun.Server<undefined>
-const servers: Partial<Record<'ws' | 'wss', TunnelServer>> = {}
+/** `named`: by TLS, at a name that its URLs are below. */
+type To = 'ws' | 'wss' | 'named'
+const servers: Partial<Record<To, TunnelServer>> = {}
 
 beforeAll(async () => {
   origin = Bun.serve({
@@ -29,11 +31,14 @@ beforeAll(async () => {
   })
   const domains = ['localhost', 'tunnel.test']
   servers.ws = await startServer({ domains })
-  servers.wss = await startServer({ domains, tls: { cert: TEST_CERT, key: TEST_KEY } })
+  const tls = { cert: TEST_CERT, key: TEST_KEY }
+  servers.wss = await startServer({ domains, tls })
+  servers.named = await startServer({ domains: domains.toReversed(), tls })
 })
 afterAll(async () => {
   await servers.ws?.stop()
   await servers.wss?.stop()
+  await servers.named?.stop()
   await origin.stop(true)
 })
 
@@ -42,7 +47,7 @@ interface Way {
   readonly proxy: OutboundProxyOptions
   /** Scheme of the URL, if not the proxy's kind. */
   readonly scheme?: string
-  readonly to: 'ws' | 'wss'
+  readonly to: To
   /** What the client calls the server. Default 127.0.0.1. */
   readonly host?: string
   readonly wire?: 'json'
@@ -58,7 +63,7 @@ const WAYS: readonly Way[] = [
   {
     name: 'CONNECT to a name that only the proxy knows, with TLS',
     proxy: { kind: 'http', login, names },
-    to: 'wss',
+    to: 'named',
     host: 'tunnel.test',
     asked: 'tunnel.test:',
   },
@@ -76,7 +81,7 @@ const WAYS: readonly Way[] = [
     name: 'SOCKS5 with names resolved by the proxy',
     proxy: { kind: 'socks5', login, names },
     scheme: 'socks5h',
-    to: 'wss',
+    to: 'named',
     host: 'tunnel.test',
     asked: 'tunnel.test:',
   },
@@ -88,7 +93,7 @@ function clientFor(
 ): TunnelClient {
   const host = `${way.host ?? '127.0.0.1'}:${servers[way.to]?.port}`
   return new TunnelClient({
-    server: `${way.to}://${host}`,
+    server: `${way.to === 'ws' ? 'ws' : 'wss'}://${host}`,
     ca: TEST_CERT,
     host: '127.0.0.1',
     port: origin.port ?? 0,
@@ -99,7 +104,7 @@ function clientFor(
   })
 }
 
-function visit(to: 'ws' | 'wss', path: string, init: RequestInit = {}): Promise<Response> {
+function visit(to: To, path: string, init: RequestInit = {}): Promise<Response> {
   const scheme = to === 'ws' ? 'http' : 'https'
   return fetch(`${scheme}://127.0.0.1:${servers[to]?.port}${path}`, {
     ...init,
@@ -196,9 +201,9 @@ test('what the environment says holds for everything but this machine', async ()
   }
 })
 
-function echo(to: 'ws' | 'wss', message: string): Promise<string> {
+function echo(to: To, message: string): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>()
-  const socket = new WebSocket(`${to}://127.0.0.1:${servers[to]?.port}/`, {
+  const socket = new WebSocket(`${to === 'ws' ? 'ws' : 'wss'}://127.0.0.1:${servers[to]?.port}/`, {
     headers: { host: 'app.localhost' },
     tls: { rejectUnauthorized: false },
   })
