@@ -75,6 +75,16 @@ export function kindOf(bytes: Uint8Array, start: number, length: number): number
   return match === SAME ? X_FORWARDED_OTHER : match === SIMILAR ? HOP : OTHER
 }
 
+const ours = ascii('x-localtunnels-')
+
+/**
+ * Whether a name is one of `X-Localtunnels-*`, with `_` too: what they say an app may believe. In a head the server takes them out; an app
+ * that takes trailers for headers must not find them there. `bytes` begins with the name.
+ */
+export function isOurs(bytes: Uint8Array, length: number): boolean {
+  return length > ours.length && compare(bytes, 0, ours) !== DIFFERENT
+}
+
 const DIFFERENT = 0
 const SAME = 1
 /** Equal but for `_` in place of `-`, which CGI-like origins cannot tell apart. */

@@ -6,25 +6,39 @@ export function isPlain(path: string): boolean {
 }
 
 /**
- * As apps and frameworks may read it: escapes decoded once or twice, dot segments resolved, slashes made one, and what begins with
- * two slashes as a reference to another host, which `new URL(request.url, base)` makes of it.
+ * As apps and frameworks may read it: all escapes decoded, once or twice, or those of dots alone, as `new URL` does; parameters taken out
+ * before that or behind it; dot segments resolved, slashes made one, what begins with two slashes as a reference to another host, which
+ * `new URL(request.url, base)` makes of it, and what is decoded to `?`, `#` or NUL as the end.
  */
 export function readingsOf(path: string): readonly string[] {
   const readings = new Set<string>()
-  let current = path
-  for (let round = 0; round < 3; round++) {
-    for (const one of [current, current.replaceAll('\\', '/')]) {
-      readings.add(one)
-      readings.add(resolved(one, false))
-      readings.add(resolved(one, true))
-      readings.add(resolved(one.replace(/;[^/]*/g, ''), true))
-      if (one.startsWith('//')) readings.add(resolved(one.replace(/^\/+[^/]*/, ''), false))
+  for (const start of [path, withoutParameters(path)]) {
+    let current = start
+    for (let round = 0; round < 3; round++) {
+      const forms = new Set([current, current.replaceAll('\\', '/'), current.replace(/%2e/gi, '.')])
+      for (const one of forms) addReadings(readings, one)
+      const next = decoded(current)
+      if (next === current) break
+      current = next
     }
-    const next = decoded(current)
-    if (next === current) break
-    current = next
   }
+  for (const one of [...readings]) readings.add(one.replace(END, ''))
   return [...readings]
+}
+
+function addReadings(readings: Set<string>, path: string): void {
+  readings.add(path)
+  readings.add(resolved(path, false))
+  readings.add(resolved(path, true))
+  readings.add(resolved(withoutParameters(path), true))
+  if (path.startsWith('//')) readings.add(resolved(path.replace(/^\/+[^/]*/, ''), false))
+}
+
+/** Apps in C end a text at NUL, and some apps decode before they look for the query. */
+const END = /[?#\0].*$/s
+
+function withoutParameters(path: string): string {
+  return path.replace(/;[^/]*/g, '')
 }
 
 function decoded(path: string): string {

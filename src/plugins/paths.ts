@@ -46,13 +46,16 @@ export class Paths {
    */
   ruleOf(target: string): Rule | undefined {
     const end = target.search(/[?#]/)
-    const path = end < 0 ? target : target.slice(0, end)
+    const path = (end < 0 ? target : target.slice(0, end)).replace(ESCAPED_BYTE, byteOf)
     const rule = this.#ruleOf(path)
-    if (isPlain(path)) return rule
+    const isOneForAll = this.#rules.length === 0 && this.#open.length === 0
+    if (isOneForAll || isPlain(path)) return rule
     return readingsOf(path).every(reading => this.#ruleOf(reading) === rule) ? rule : undefined
   }
 
-  #ruleOf(path: string): Rule {
+  /** Each character of the path is a byte. */
+  #ruleOf(bytes: string): Rule {
+    const path = HIGH.test(bytes) ? Buffer.from(bytes, 'latin1').toString() : bytes
     if (this.#isOpen(path)) return OPEN
     // An app that ignores case must not be reached around the rule of a path.
     const lower = path.toLowerCase()
@@ -66,6 +69,11 @@ export class Paths {
 }
 
 const OPEN: Rule = { ways: [] }
+
+/** Letters that are not ASCII: their bytes are the same path escaped or not, and browsers escape them. */
+const ESCAPED_BYTE = /%([89a-f][0-9a-f])/gi
+const byteOf = (_: string, hex: string): string => String.fromCharCode(Number.parseInt(hex, 16))
+const HIGH = /[\x80-\xff]/
 
 /** `/api` has `/api` and `/api/x` below it, not `/apix`. */
 export function isBelow(path: string, prefix: string): boolean {

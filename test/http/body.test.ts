@@ -269,6 +269,18 @@ test('framing beyond framingLeft waits for another call', () => {
   expect(calls).toBeGreaterThan(60)
 })
 
+test('trailers of ours are refused, as an app that takes trailers for headers would believe them', () => {
+  const endOf = (name: string) => {
+    const framer = new BodyFramer()
+    const bytes = Buffer.from(`0\r\n${name}: root\r\n\r\n`)
+    framer.begin('chunked', 0)
+    return framer.feed(bytes, 0, bytes.length)
+  }
+  for (const name of ['X-Localtunnels-User', 'x_localtunnels_user', `x-localtunnels-${'a'.repeat(40)}`])
+    expect([name, endOf(name)]).toEqual([name, -1])
+  expect(endOf('X-Local')).toBeGreaterThan(0)
+})
+
 test('payload that was gathered is handed out before the trailers behind it', () => {
   const order: string[] = []
   const framer = new BodyFramer(

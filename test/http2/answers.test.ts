@@ -253,6 +253,7 @@ describe('trailers', () => {
     ['host', [['host', 'b']]],
     ['connection', [['connection', 'close']]],
     ['x-forwarded-for', [['x-forwarded-for', '1']]],
+    ['x-localtunnels-user', [['x-localtunnels-user', 'root']]],
     ['a control character', [['x', '\x01']]],
     ['more than 64 of them', Array.from({ length: 65 }, () => ['x', 'y'] as const)],
     ['more than 8 KB', [['x', 'y'.repeat(8200)]]],

@@ -69,6 +69,33 @@ test('an app that takes two slashes for another host is not reached around the r
   expect(markOf('//x/page')).toBe('standard')
 })
 
+test('a path is refused whose escapes lead away only where some of them are decoded', () => {
+  for (const target of [
+    // `new URL` decodes dots, and no slashes.
+    '/assets/%2e%2e/admin/..%2f..%2fassets/x',
+    '/assets/.%2E/admin/%2e%2e%2f%2e%2e%2fassets/x',
+    // Tomcat takes parameters out before it decodes.
+    '/assets/%2e%2e;x%2f..%2f..%2fassets/admin',
+    // What an app in C, or one that decodes before it looks for the query, takes for the end.
+    '/admin%00.css',
+    '/admin%3fx',
+    '/admin%23x',
+  ])
+    expect([target, markOf(target)]).toEqual([target, 'refused'])
+})
+
+test('a path with letters that are not ASCII has its rule, escaped as browsers do or not', () => {
+  const some = new Paths({ ways: [] }, { '/büro': admin }, ['/größe/*'])
+  const raw = (path: string) => Buffer.from(path).toString('latin1')
+  const rule = (path: string) => some.ruleOf(path)?.ways[0]?.mark ?? 'open'
+  for (const path of ['/b%C3%BCro', '/b%c3%bcro/x', raw('/büro'), '/B%C3%9CRO', raw('/BÜRO/x')])
+    expect([path, rule(path)]).toEqual([path, 'admin'])
+  expect(rule('/b%C3%BCros')).toBe('open')
+  const closed = new Paths(standard, {}, ['/größe/*'])
+  expect(closed.ruleOf('/gr%C3%B6%C3%9Fe/x')?.ways).toEqual([])
+  expect(closed.ruleOf('/gr%F6%DFe/x')).toBe(standard)
+})
+
 test('escapes that mean nothing here are let pass', () => {
   expect(markOf('/@scope%2fname')).toBe('standard')
   expect(markOf('/a%20b')).toBe('standard')

@@ -3,13 +3,20 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { TunnelError } from '../../errors.ts'
 
+/** Throws `ADMIN_INVALID` where Host and path are no URL together: a caller without a token can send that. */
+export function urlOf(request: Request): URL {
+  const url = URL.parse(request.url)
+  if (url !== null) return url
+  throw new TunnelError('ADMIN_INVALID', 'The Host, or the path, is none.')
+}
+
 /** Why the request gets no answer; `undefined`: it may pass. */
 export function refusalOf(request: Request, token: string): TunnelError | undefined {
   const { headers, method } = request
   const site = headers.get('sec-fetch-site')
   const origin = headers.get('origin')
   const isForeign = site !== null && site !== 'same-origin' && site !== 'none'
-  if (isForeign || (origin !== null && origin !== new URL(request.url).origin))
+  if (isForeign || (origin !== null && origin !== urlOf(request).origin))
     return new TunnelError('ADMIN_REFUSED', 'Pages of other sites may not use the admin API.')
   if (!isToken(headers.get('authorization'), token)) return new TunnelError('ADMIN_REFUSED')
   const type = headers.get('content-type')?.split(';')[0]?.trim().toLowerCase()

@@ -3,7 +3,7 @@
 import { TunnelError } from '../../errors.ts'
 import type { Ban, Span } from '../../operations.ts'
 import type { TunnelKind } from '../../wire/tunnel-kind.ts'
-import { refusalOf } from './access.ts'
+import { refusalOf, urlOf } from './access.ts'
 import { failure, json, Missing, missing, text } from './answers.ts'
 import type { AdminDesk } from './desk.ts'
 import { pageAnswer } from './page.ts'
@@ -70,7 +70,7 @@ export class AdminApi {
   /** Answers anything; never throws. */
   readonly fetch = async (request: Request): Promise<Response> => {
     try {
-      const { pathname, searchParams } = new URL(request.url)
+      const { pathname, searchParams } = urlOf(request)
       const method = request.method === 'HEAD' ? 'GET' : request.method
       if (pathname === '/health' && method === 'GET') return text('OK\n')
       if (pathname === '/' && method === 'GET') return await pageAnswer()

@@ -2,7 +2,7 @@
 
 import { TunnelError } from '../../errors.ts'
 import type { ServerStats } from '../stats.ts'
-import { refusalOf } from './access.ts'
+import { refusalOf, urlOf } from './access.ts'
 import { failure, json, Missing, text } from './answers.ts'
 import { type ByWorker, mergedMetrics, mergedStats, mergedTunnels } from './merged.ts'
 import type { AdminUpgrade } from './options.ts'
@@ -44,7 +44,7 @@ export class AdminGateway {
   /** Answers anything; never throws. */
   readonly fetch = async (request: Request): Promise<Response> => {
     try {
-      const { pathname, search } = new URL(request.url)
+      const { pathname, search } = urlOf(request)
       const method = request.method === 'HEAD' ? 'GET' : request.method
       if (pathname === '/health' && method === 'GET') return text('OK\n')
       if (pathname === '/' && method === 'GET') return await pageAnswer()

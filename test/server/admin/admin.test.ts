@@ -12,6 +12,7 @@ import { SqliteOperations } from '../../../src/stores/sqlite-operations.ts'
 import { ADMIN_TOKEN, adminOptions, askAdmin, metricsOf, sampleOf } from '../../support/admin.ts'
 import { ask } from '../../support/ask.ts'
 import { codeOf, next } from '../../support/events.ts'
+import { rawDial } from '../../support/raw.ts'
 import { startTunnel } from '../../support/tunnel.ts'
 
 const serve = () =>
@@ -27,6 +28,19 @@ beforeAll(() => {
 afterAll(() => app.stop(true))
 
 const start = (admin = adminOptions()) => startTunnel({ port: app.port ?? 0 }, { server: { admin } })
+
+test('a Host that is none is the fault of who sends it, and no error of the server', async () => {
+  await using tunnel = await start()
+  const errors: unknown[] = []
+  tunnel.server.on('error', error => errors.push(error))
+  const port = Number(new URL(tunnel.server.adminUrl ?? '').port)
+  for (const host of ['a\\b', '[::1]x', '?', '#', '[']) {
+    const visitor = await rawDial(port)
+    await visitor.send(`GET /api/v1/status HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
+    expect([host, (await visitor.end()).slice(9, 12)]).toEqual([host, '400'])
+  }
+  expect(errors).toEqual([])
+})
 
 test('only who shows the token is answered, and pages of other sites are not', async () => {
   await using tunnel = await start()
