@@ -3,7 +3,7 @@
 import type { RequestHead } from '../http/head.ts'
 import { INFO_POLICY, infoPage, wantsHtml } from '../http/pages.ts'
 import { LINK_PROTOCOL } from '../wire/frame.ts'
-import { PEER_PROTOCOL, RAW_PROTOCOL } from './cluster/peer-wire.ts'
+import { isPeerProtocol, RAW_PROTOCOL } from './cluster/peer-wire.ts'
 import { type Arrival, type Route, refusal } from './front.ts'
 import type { SessionLinks } from './links.ts'
 import { type UpgradeHost, upgradeRoute } from './upgrade.ts'
@@ -27,8 +27,8 @@ export function controlRoute(arrival: Arrival, host: ControlHost): Route {
   const { head } = arrival
   if (head.upgrade === LINK_PROTOCOL) return linkRoute(head, host)
   if (head.upgrade === 'websocket') return upgradeRoute(arrival, host)
-  if (head.upgrade === PEER_PROTOCOL) return host.peerRoute(head)
   if (head.upgrade === RAW_PROTOCOL) return host.rawRoute(head)
+  if (isPeerProtocol(head.upgrade)) return host.peerRoute(head)
   return { kind: 'upstream', upstream: new Pages(host) }
 }
 

@@ -71,6 +71,11 @@ export class PublicPorts implements PortOpeners {
     if (this.#room.tunnels.find(name) === undefined) this.#room.tunnels.ports[kind].free(port)
   }
 
+  /** Of those that are open. */
+  get descriptors(): readonly number[] {
+    return [...this.#open.values()].flatMap(({ open }) => open?.descriptor ?? [])
+  }
+
   async #openHere(kind: 'tcp' | 'udp', tunnel: Tunnel): Promise<PortFront> {
     const {
       members: [first],

@@ -155,8 +155,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
 
   /** Of the sockets that listen, its own first: what another program needs as `inherited` to go on with them. */
   get descriptors(): readonly number[] {
-    const ports = this.#room.tunnels.all().map(({ front }) => front?.descriptor)
-    return [...this.#listeners.descriptors, ...ports.filter(one => one !== undefined)]
+    return [...this.#listeners.descriptors, ...this.#ports.descriptors]
   }
 
   /**
@@ -264,6 +263,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       if (joinsFirst) await this.#joinCluster(settings)
       await this.#listeners.open()
       if (!joinsFirst) await this.#joinCluster(settings)
+      await this.#room.cluster?.openPorts()
     } catch (error) {
       this.#listeners.close(true)
       this.#sharing?.stop()

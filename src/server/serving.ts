@@ -3,7 +3,7 @@
 import type { Node } from '../directory.ts'
 import { AnswerDeadline } from './answer-deadline.ts'
 import { Booking, type BookingDesk, type BookingHost, type Wrapping } from './booking.ts'
-import { PEER_PROTOCOL, RAW_PROTOCOL } from './cluster/peer-wire.ts'
+import { isPeerProtocol } from './cluster/peer-wire.ts'
 import { type ControlHost, controlRoute } from './control.ts'
 import type { CopyBodies } from './copy-bodies.ts'
 import type { Exchanges } from './exchanges.ts'
@@ -108,8 +108,7 @@ export class Serving implements BookingDesk, BookingHost {
     const isDraining = state === 'draining'
     if (isDraining && head.upgrade === 'websocket') return refusal('SERVER_DRAINING')
     const destination = this.#room.destinationOf(head.host)
-    const isPeers = head.upgrade === PEER_PROTOCOL || head.upgrade === RAW_PROTOCOL
-    const isClients = head.upgrade !== '' && !isPeers
+    const isClients = head.upgrade !== '' && !isPeerProtocol(head.upgrade)
     if (destination.kind === 'control' && isClients && settings.clientCa && !arrival.isCertified)
       return refusal('CLIENT_CERTIFICATE_MISSING')
     if (destination.kind === 'control')

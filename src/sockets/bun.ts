@@ -55,6 +55,8 @@ export interface ListenOptions<P extends Pass = Pass> {
   readonly hostname?: string
   /** 0 takes any free port. */
   readonly port?: number
+  /** Other processes of this user may listen on the port, too, if they say the same: each connection comes to one. Default `false`. */
+  readonly sharesPort?: boolean
   /** Path of a unix socket, instead of hostname and port. */
   readonly unix?: string
   /** A socket that listens already, instead of these; it belongs to the listener from now on. */
@@ -176,7 +178,7 @@ async function wanted(
 
 /** Listens. Throws Bun's error, such as `EADDRINUSE`. */
 export function listenBun<P extends Pass>(options: ListenOptions<P>): Listening {
-  const { hostname = '0.0.0.0', port = 0, unix, inherited, tls } = options
+  const { hostname = '0.0.0.0', port = 0, sharesPort = false, unix, inherited, tls } = options
   const failed = (error: Error) => options.failed?.(error)
   const securing = tls === undefined ? new Securing(failed) : undefined
   const owner: Owner = {
@@ -198,7 +200,8 @@ export function listenBun<P extends Pass>(options: ListenOptions<P>): Listening 
     ...(tls && { tls: bunTls(tls) }),
   }
   // Not in Bun's types: it listens on a socket that exists. Such a listener does not know its port.
-  const at = inherited === undefined ? { hostname, port } : { hostname, port, fd: inherited.descriptor }
+  const own = { hostname, port, ...(sharesPort && { reusePort: true }) }
+  const at = inherited === undefined ? own : { hostname, port, fd: inherited.descriptor }
   const listener =
     unix === undefined
       ? Bun.listen<Connection>({ ...at, ...rest })

@@ -38,15 +38,10 @@ export function placeOf(environment: Environment): Place | undefined {
 }
 
 /** Throws `OPTION_INVALID` for what several processes cannot share yet. */
-export function refuseUnshared({ acme, clusterOf, http3, tlsPort }: ServerConfigOptions): void {
+export function refuseUnshared({ acme, clusterOf, http3 }: ServerConfigOptions): void {
   if (process.platform !== 'linux')
     throw new TunnelError('OPTION_INVALID', 'Several workers need Linux: leave out --workers.')
-  const unshared = {
-    acme,
-    cluster: clusterOf,
-    'tls-port': tlsPort,
-    http3: http3 || undefined,
-  }
+  const unshared = { acme, cluster: clusterOf, http3: http3 || undefined }
   for (const [name, value] of Object.entries(unshared))
     if (value !== undefined)
       throw new TunnelError('OPTION_INVALID', `${name} is for a server with one worker: leave out --workers.`)
@@ -54,11 +49,11 @@ export function refuseUnshared({ acme, clusterOf, http3, tlsPort }: ServerConfig
 
 /** The descriptors that all workers share: those that were passed to this process, and the ports that are not among them. */
 export async function sharedSockets(
-  { host = DEFAULT_HOST, port = 8080, httpPort }: ServerConfigOptions,
+  { host = DEFAULT_HOST, port = 8080, httpPort, tlsPort }: ServerConfigOptions,
   inherited: readonly number[],
 ): Promise<readonly number[]> {
   const there = inherited.map(descriptor => inheritedSocket(descriptor).port)
-  const besides = httpPort === undefined ? [] : [httpPort]
+  const besides = [httpPort, tlsPort].flatMap(one => (one === undefined || one === port ? [] : [one]))
   const hasMain = there.some(one => !besides.includes(one))
   const wanted = [...(hasMain ? [] : [port]), ...besides.filter(one => !there.includes(one))]
   const opened: number[] = []

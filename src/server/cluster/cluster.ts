@@ -42,7 +42,7 @@ export interface ClusterHost {
   claimedElsewhere(name: string): void
   /** Whether a tunnel of this server has the name, with a client that is there. */
   isServedHere(name: string): boolean
-  /** Opens the ports of other servers' tunnels; `undefined`: it does not, as they are of one machine. */
+  /** Opens the ports of other servers' tunnels; `undefined`: the servers are of one machine, and the one that has the tunnel listens. */
   readonly ports: Pick<FarPortsHost, 'isOffered' | 'open' | 'close'> | undefined
   failed(error: Error): void
 }
@@ -137,7 +137,6 @@ export class Cluster {
       })
       await this.#sayAlive()
       await this.tables?.start()
-      await this.#lookAtPorts()
     } catch (cause) {
       this.#stopListening?.()
       this.tables?.stop()
@@ -145,6 +144,17 @@ export class Cluster {
     }
     this.#restoredAt = performance.now()
     this.#beatLater()
+  }
+
+  /** The servers are of one machine, as workers are. */
+  get isOneMachine(): boolean {
+    return this.#host.ports === undefined
+  }
+
+  /** This server listens: also on the ports of other servers' tunnels from now on. */
+  async openPorts(): Promise<void> {
+    this.#farPorts?.start()
+    await this.#lookAtPorts().catch((error: Error) => this.#failed(error))
   }
 
   /** Its names stay reserved for its clients, which go to other servers. */
@@ -204,7 +214,8 @@ export class Cluster {
   /** Others say what they have; what a server had that was killed is found in the time that its names are reserved. */
   async #lookAtPorts(): Promise<void> {
     const now = performance.now()
-    if (this.#farPorts === undefined || this.#isOver || now - this.#lookedAt < this.#times.leaseMs) return
+    if (this.#farPorts === undefined || this.#isOver) return
+    if (now - this.#lookedAt < this.#times.leaseMs) return this.#farPorts.tryAgain()
     this.#lookedAt = now
     await this.#farPorts.look()
   }

@@ -20,14 +20,19 @@ export class FarPorts {
   readonly #open = new Set<string>()
   /** They could not be opened, which was reported. */
   readonly #refused = new Set<string>()
+  #isOver = true
 
   constructor(host: FarPortsHost) {
     this.#host = host
   }
 
+  start(): void {
+    this.#isOver = false
+  }
+
   /** This server holds it now; `''`: one of its servers does not any more. */
   changed(name: string, node: string): void {
-    if (!isPortName(name)) return
+    if (this.#isOver || !isPortName(name)) return
     if (node === this.#host.node) this.#drop(name)
     else if (node !== '') this.#take(name)
     else void this.#check(name).catch((error: Error) => this.#host.failed(error))
@@ -35,12 +40,19 @@ export class FarPorts {
 
   /** Asks for all. Rejects when the directory cannot be reached. */
   async look(): Promise<void> {
+    if (this.#isOver) return
     const held = new Set(await this.#host.directory.ports())
     for (const name of [...this.#open]) if (!held.has(name)) this.#drop(name)
     for (const name of held) if (!this.#open.has(name)) await this.#check(name)
   }
 
+  /** Those that could not be opened: the program that had them may be gone. */
+  async tryAgain(): Promise<void> {
+    for (const name of [...this.#refused]) await this.#check(name)
+  }
+
   stop(): void {
+    this.#isOver = true
     for (const name of [...this.#open]) this.#drop(name)
   }
 
@@ -53,12 +65,11 @@ export class FarPorts {
 
   #take(name: string): void {
     const { kind, port } = portOf(name)
-    if (this.#open.has(name) || !this.#host.isOffered(kind, port)) return
+    if (this.#isOver || this.#open.has(name) || !this.#host.isOffered(kind, port)) return
     this.#open.add(name)
     this.#host.open(kind, port).then(
       () => void this.#refused.delete(name),
       (error: Error) => {
-        // Tried again with the next look.
         this.#open.delete(name)
         if (this.#refused.has(name)) return
         this.#refused.add(name)

@@ -1,8 +1,9 @@
-// A connection between two servers as that of one raw visitor. Its bytes come in frames, each behind its length (u16); the empty
+// A connection between two servers whose ends are said. Its bytes come in frames, each behind its length (u16); the empty
 // frame is the end of one way. A connection that closes before both ends were said was cut, whatever carries it: TLS and unix
 // sockets have no reset.
 
 import type { Endpoints, Socket, SocketHandler } from '../../socket.ts'
+import { UNHEARD } from '../raw-visits.ts'
 
 const HEADER_BYTES = 2
 const MAX_FRAME_BYTES = 0xffff
@@ -30,6 +31,13 @@ export class FramedSocket implements Socket, SocketHandler {
   constructor(socket: Socket, handler: SocketHandler) {
     this.#socket = socket
     this.handler = handler
+  }
+
+  /** `accept` gets it in place of the connection, and gives its handler. */
+  static over(socket: Socket, accept: (framed: Socket) => SocketHandler): SocketHandler {
+    const framed = new FramedSocket(socket, UNHEARD)
+    framed.handler = accept(framed)
+    return framed
   }
 
   // ── To the connection ──────────────────────────────────────────────────────────────────────────────────────

@@ -22,6 +22,8 @@ const GREETING_MS = 2_000
 
 export interface PeerChannelHost {
   readonly address: Address
+  /** What is said behind the greeting comes in frames. */
+  readonly isFramed: boolean
   /** The other server cannot be reached, or does not take this one for a peer. */
   failed(error: Error | undefined): void
   /** It took this one for a peer. */
@@ -172,12 +174,13 @@ export class PeerChannel implements StreamOwner, SocketHandler {
   /** `rest` came behind the greeting. */
   #begin(rest: Uint8Array): void {
     const socket = this.#socket
-    if (this.#raw === undefined || socket === undefined) {
+    const isFramed = this.#host.isFramed || this.#raw !== undefined
+    if (!isFramed || socket === undefined) {
       this.#flush()
       if (rest.length > 0) this.#hand(rest)
       return
     }
-    socket.keepAlive?.(KEEP_ALIVE_MS)
+    if (this.#raw !== undefined) socket.keepAlive?.(KEEP_ALIVE_MS)
     this.#framed = new FramedSocket(socket, {
       received: (bytes, isScratch) => this.#hand(isScratch === true ? bytes.slice() : bytes),
       drained: () => this.#flush(),
@@ -185,7 +188,7 @@ export class PeerChannel implements StreamOwner, SocketHandler {
       closed: error => this.#closed(error),
     })
     this.#socket = this.#framed
-    this.#raw.opened()
+    this.#raw?.opened()
     this.#flush()
     if (rest.length > 0) this.#framed.received(rest)
   }

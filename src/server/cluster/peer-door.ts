@@ -1,11 +1,13 @@
 // Where the connections of other servers come in: behind their greeting they bring requests of their visitors.
 
 import type { RequestHead } from '../../http/head.ts'
+import type { Socket } from '../../socket.ts'
 import { type Route, refusal } from '../front.ts'
 import type { HttpFront } from '../fronts/http.ts'
 import { type Entrance, VisitorHop } from '../fronts/visitor-hop.ts'
 import type { Cluster } from './cluster.ts'
-import { PEER_ANSWER, takeVisitor } from './peer-wire.ts'
+import { FramedSocket } from './framed-socket.ts'
+import { answerTo, FRAMED_PROTOCOL, takeVisitor } from './peer-wire.ts'
 
 /** What the door needs of its server. */
 export interface PeerDoorHost {
@@ -20,6 +22,8 @@ export function peerRoute(head: RequestHead, host: PeerDoorHost): Route {
   const { cluster, httpFront } = host
   if (cluster === undefined || head.method !== 'GET' || head.body !== 'none') return refusal('BAD_REQUEST')
   if (!cluster.isPeer(head)) return refusal('TOKEN_REFUSED')
+  const protocol = head.upgrade
+  const isFramed = protocol === FRAMED_PROTOCOL
   const entrances = { http: host.entranceOf('http'), https: host.entranceOf('https') }
   const visitorOf = (request: RequestHead): VisitorHop | undefined => {
     const visitor = takeVisitor(request)
@@ -29,8 +33,9 @@ export function peerRoute(head: RequestHead, host: PeerDoorHost): Route {
   return {
     kind: 'takeover',
     takeOver(socket) {
-      socket.write(PEER_ANSWER)
-      return httpFront.accept(socket, { ...entrances.http, visitorOf }, undefined)
+      socket.write(answerTo(protocol))
+      const accept = (own: Socket) => httpFront.accept(own, { ...entrances.http, visitorOf }, undefined)
+      return isFramed ? FramedSocket.over(socket, accept) : accept(socket)
     },
   }
 }

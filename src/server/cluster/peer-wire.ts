@@ -8,6 +8,8 @@ import type { Endpoint, Endpoints } from '../../socket.ts'
 
 /** A connection that is upgraded to this carries requests of another server's visitors. */
 export const PEER_PROTOCOL = 'localtunnels-peer'
+/** The same in frames, for unix sockets: without them an answer that is cut would look like one that has ended. */
+export const FRAMED_PROTOCOL = 'localtunnels-peer-framed'
 /** One that is upgraded to this is that of one raw visitor. */
 export const RAW_PROTOCOL = 'localtunnels-raw'
 /** What the raw visitor came for: `tcp 20000`, `udp 20000` or `tls shop.tunnel.example`. */
@@ -42,16 +44,19 @@ export function peerProof(secret: string, node: string): string {
   return createHmac('sha256', secret).update(`peer of ${node}`).digest('base64url')
 }
 
-export function greeting(host: string, proof: string): Uint8Array {
+/** Whether servers of a cluster speak it. */
+export function isPeerProtocol(upgrade: string): boolean {
+  return upgrade === PEER_PROTOCOL || upgrade === FRAMED_PROTOCOL || upgrade === RAW_PROTOCOL
+}
+
+export function greeting(host: string, proof: string, protocol: string): Uint8Array {
   return ascii(
-    `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: ${PEER_PROTOCOL}\r\nAuthorization: Peer ${proof}\r\n\r\n`,
+    `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: ${protocol}\r\nAuthorization: Peer ${proof}\r\n\r\n`,
   )
 }
 
-const answerTo = (protocol: string): Uint8Array =>
+export const answerTo = (protocol: string): Uint8Array =>
   ascii(`HTTP/1.1 101 Switching Protocols\r\nUpgrade: ${protocol}\r\nConnection: Upgrade\r\n\r\n`)
-
-export const PEER_ANSWER: Uint8Array = answerTo(PEER_PROTOCOL)
 
 /** To a raw visitor's server, in this order: it is no stranger; then one of the others. */
 export const RAW_ANSWERS: Readonly<Record<'taken' | 'opened' | 'moved' | 'refused', Uint8Array>> = {

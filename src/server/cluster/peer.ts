@@ -11,7 +11,14 @@ import { writeHeadWithLine } from '../upstreams/forwarded.ts'
 import { IdleStreams } from '../upstreams/idle-streams.ts'
 import { StreamsUpstream } from '../upstreams/streams.ts'
 import { PeerChannel, type PeerChannelHost, type RawOpening } from './peer-channel.ts'
-import { greeting, type RawPassenger, rawGreeting, visitorLine } from './peer-wire.ts'
+import {
+  FRAMED_PROTOCOL,
+  greeting,
+  PEER_PROTOCOL,
+  type RawPassenger,
+  rawGreeting,
+  visitorLine,
+} from './peer-wire.ts'
 
 /** A server that could not be reached is tried again after this time. */
 const DOWN_MS = 500
@@ -36,6 +43,7 @@ export interface PeerContext {
 export class Peer implements PeerChannelHost {
   readonly upstream: Upstream
   readonly address: Address
+  readonly isFramed: boolean
   readonly #node: Node
   readonly #context: PeerContext
   readonly #channels = new Set<PeerChannel>()
@@ -47,6 +55,7 @@ export class Peer implements PeerChannelHost {
     this.#node = node
     this.#context = context
     this.address = addressOf(node.url, context.controlHost)
+    this.isFramed = this.address.unix !== undefined
     let given: ServerLimits | undefined
     let own = context.limits
     const limitsOf = (limits: ServerLimits): ServerLimits => {
@@ -89,7 +98,8 @@ export class Peer implements PeerChannelHost {
 
   #open(handler: StreamHandler): Stream | undefined {
     if (this.#isGone) return undefined
-    const hello = greeting(this.#context.controlHost, this.#context.proof())
+    const protocol = this.isFramed ? FRAMED_PROTOCOL : PEER_PROTOCOL
+    const hello = greeting(this.#context.controlHost, this.#context.proof(), protocol)
     const channel = new PeerChannel(this, hello, handler)
     this.#channels.add(channel)
     return channel.stream

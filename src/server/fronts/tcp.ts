@@ -19,6 +19,8 @@ export function listenTcp(
     return listenBun({
       hostname: room.settings.hostname,
       port,
+      // Workers: the client may be at this one now, while the one before is about to hear of it; and a pool has clients at several.
+      sharesPort: room.cluster?.isOneMachine === true,
       inherited: room.inheritance?.take(port),
       admit: socket => admission.admit(socket, false),
       accept: (socket, seat) => {

@@ -1,5 +1,6 @@
 // A public UDP port: the datagrams of each visitor's address and port are a flow, with a stream of its own.
 
+import { deferred } from '../../deferred.ts'
 import type { Place } from '../../directory.ts'
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
@@ -25,6 +26,9 @@ import type { VisitorGate } from '../visitor-gate.ts'
 const UNANSWERED_MS = 1_000
 /** Visitors that wait for a guard. Datagrams of others are lost. */
 const MAX_JUDGED = 1_000
+/** Tries to bind a port that another worker of this machine may have, and the time between them. */
+const BIND_TRIES = 10
+const BIND_MS = 30
 /** So much of `maxFlowRate` may come at once. */
 const BURST_MS = 100
 
@@ -40,12 +44,25 @@ export async function listenUdp(
 ): Promise<OpenPort> {
   const front = new UdpPort(port, room, gate, turns)
   try {
-    await front.bind()
+    await bindSoon(front, room.cluster?.isOneMachine === true ? BIND_TRIES : 1)
   } catch (cause) {
     const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
     throw new TunnelError(code === 'EACCES' ? 'PORT_NOT_ALLOWED' : 'PORT_TAKEN', undefined, { cause })
   }
   return front
+}
+
+/** Another worker may have the port for a moment: its client is at this one now, and it is about to hear of it. */
+async function bindSoon(front: UdpPort, tries: number): Promise<void> {
+  try {
+    await front.bind()
+  } catch (error) {
+    if (tries <= 1) throw error
+    const { promise, resolve } = deferred<void>()
+    eventLoop.after(BIND_MS, resolve)
+    await promise
+    await bindSoon(front, tries - 1)
+  }
 }
 
 class UdpPort implements OpenPort {
