@@ -55,8 +55,8 @@ export interface IssuerOptions {
    */
   readonly maxOrdersPerName?: number
   /**
-   * Orders that may be started for all names within 3 hours. Default 250, below the 300 of Let's Encrypt; more get
-   * `CERTIFICATE_DELAYED`. 0: any number.
+   * Orders that may be started for all names within 3 hours. Default 250; more get `CERTIFICATE_DELAYED`. A fifth more is for
+   * `always` and renewals alone, so that tunnels do not use up theirs: together the 300 of Let's Encrypt. 0: any number.
    */
   readonly maxOrders?: number
   /**
@@ -90,6 +90,9 @@ const MAX_RESUMED = 1_000
 const REFUSED_MS = 60_000
 const REFUSED_RENEWAL_MS = 6 * 3_600_000
 
+/** Share of `maxOrders` that is kept beside it for the server's own certificates and for renewals. */
+const RESERVED_SHARE = 1 / 5
+
 /** A wait that is no failure: it does not make the next one longer. */
 class Delayed extends TunnelError {
   readonly untilMs: number
@@ -109,6 +112,8 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
   readonly #claimant: Claimant
   readonly #rounds: Rounds
   readonly #limits: OrderLimits
+  /** Of `always` and renewals. */
+  readonly #reservedLimits: OrderLimits
   readonly #slots: Slots
   readonly #shares: Shares
   readonly #kept: KeptCertificates
@@ -136,6 +141,8 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
       total: options.maxOrders ?? 250,
       totalMs: 3 * 3_600_000,
     }
+    const { total } = this.#limits
+    this.#reservedLimits = { ...this.#limits, total: total + Math.ceil(total * RESERVED_SHARE) }
     for (const list of always) this.#addAlways(list.map(normalName))
     this.#slots = new Slots(maxUnderWay)
     this.#shares = new Shares(options.maxOrdersPerOwner ?? 100, this.#limits.totalMs)
@@ -299,7 +306,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     return this.#keep(stored)
   }
 
-  /** A renewal is no new name, and counts for all alone. */
+  /** A renewal is no new name: it counts in the total alone. */
   async #admit(id: string, isRenewal: boolean): Promise<void> {
     const owner = isRenewal ? undefined : this.#options.ownerOf?.(id)
     const nowMs = this.#clock.now()
@@ -308,7 +315,8 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
       throw new Delayed(`Enough certificates were ordered for whose name ${id} is.`, freeAtMs)
     // Counted first: others are admitted while the store writes.
     if (owner !== undefined) this.#shares.count(owner, nowMs)
-    const untilMs = await this.#store.admitOrder(id, nowMs, this.#limits)
+    const limits = isRenewal || this.#always.has(id) ? this.#reservedLimits : this.#limits
+    const untilMs = await this.#store.admitOrder(id, nowMs, limits)
     if (untilMs !== undefined) throw new Delayed('Enough certificates were ordered for now.', untilMs)
   }
 

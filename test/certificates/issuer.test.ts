@@ -290,6 +290,23 @@ test('orders for all names are bounded within three hours, also over restarts', 
   expect(await later.issuer.find('d.test')).toBeDefined()
 })
 
+test('orders that tunnels use up leave room for the domains of the server and for renewals', async () => {
+  const store = new MemoryCertificates()
+  const clock = new Clock(START)
+  const { issuer } = setUp({ store, clock, maxOrders: 2 })
+  for (const name of ['a.test', 'b.test']) await issuer.find(name)
+  const own = setUp({ store, clock, maxOrders: 2, always: [['tunnel.test']] })
+  expect(await rejection(Promise.resolve(own.issuer.find('c.test')))).toMatchObject({
+    code: 'CERTIFICATE_DELAYED',
+  })
+  expect(await own.issuer.find('tunnel.test')).toBeDefined()
+  // The reserve is bounded, too: a fifth, and one at least.
+  const more = setUp({ store, clock, maxOrders: 2, always: [['other.test']] })
+  expect(await rejection(Promise.resolve(more.issuer.find('other.test')))).toMatchObject({
+    code: 'CERTIFICATE_DELAYED',
+  })
+})
+
 test('handshakes that wait are bounded, in number and in time; the order goes on', async () => {
   const { issuer, authority, clock } = setUp({ maxWaiting: 2, maxWaitMs: 5_000 })
   const { promise, resolve } = deferred()
