@@ -308,14 +308,18 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
 
   /** A renewal is no new name: it counts in the total alone. */
   async #admit(id: string, isRenewal: boolean): Promise<void> {
-    const owner = isRenewal ? undefined : this.#options.ownerOf?.(id)
+    const isOnDemand = !isRenewal && !this.#always.has(id)
+    // It has waited: for others, and for the authority. A name without an owner would not count for one.
+    const isGone = isOnDemand && !(await this.#mayHave(id))
     const nowMs = this.#clock.now()
+    if (isGone) throw new Delayed(`No tunnel has the name ${id} any more.`, nowMs)
+    const owner = isOnDemand ? this.#options.ownerOf?.(id) : undefined
     const freeAtMs = owner === undefined ? undefined : this.#shares.freeAtMs(owner, nowMs)
     if (freeAtMs !== undefined)
       throw new Delayed(`Enough certificates were ordered for whose name ${id} is.`, freeAtMs)
     // Counted first: others are admitted while the store writes.
     if (owner !== undefined) this.#shares.count(owner, nowMs)
-    const limits = isRenewal || this.#always.has(id) ? this.#reservedLimits : this.#limits
+    const limits = isOnDemand ? this.#limits : this.#reservedLimits
     const untilMs = await this.#store.admitOrder(id, nowMs, limits)
     if (untilMs !== undefined) throw new Delayed('Enough certificates were ordered for now.', untilMs)
   }

@@ -21,6 +21,8 @@ const START = Date.UTC(2026, 0, 1)
 /** Certificates that began a day ago and end in a day, unless the test says what happens instead. */
 class ScriptedAuthority implements Authority {
   readonly wishes: Wish[] = []
+  /** Orders of an earlier process: they are continued. */
+  readonly underWay = new Set<string>()
   readonly #clock: Clock
   window: SuggestedWindow | undefined
   failure: Error | undefined
@@ -32,7 +34,7 @@ class ScriptedAuthority implements Authority {
   }
 
   async obtain(wish: Wish): Promise<Certificate> {
-    await wish.admit()
+    if (!this.underWay.has(wish.id)) await wish.admit()
     this.wishes.push(wish)
     await this.gate
     if (this.failure !== undefined) throw this.failure
@@ -290,6 +292,24 @@ test('orders for all names are bounded within three hours, also over restarts', 
   expect(await later.issuer.find('d.test')).toBeDefined()
 })
 
+test('a tunnel that is gone before its order is placed gets none, so that no owner escapes the count of its orders', async () => {
+  const tunnels = new Set(['a.test'])
+  const store = new MemoryCertificates()
+  const { issuer, authority } = setUp({
+    store,
+    isAllowed: name => tunnels.has(name),
+    ownerOf: name => (tunnels.has(name) ? 'owner' : undefined),
+    maxOrdersPerOwner: 1,
+  })
+  const found = rejection(Promise.resolve(issuer.find('a.test')))
+  tunnels.delete('a.test')
+  expect(await found).toMatchObject({ code: 'CERTIFICATE_DELAYED' })
+  expect(authority.wishes).toHaveLength(0)
+  // It comes back: it has not used up anything, and waits for nothing.
+  tunnels.add('a.test')
+  expect(await issuer.find('a.test')).toBeDefined()
+})
+
 test('orders that tunnels use up leave room for the domains of the server and for renewals', async () => {
   const store = new MemoryCertificates()
   const clock = new Clock(START)
@@ -405,6 +425,7 @@ test('orders of an earlier process are continued at the start, those of last wee
   await store.saveOrder({ ...order, id: 'a.test', names: ['a.test'], startedAtMs: START - HOUR })
   await store.saveOrder({ ...order, id: 'old.test', names: ['old.test'], startedAtMs: START - 8 * DAY })
   const { issuer, authority } = setUp({ store, isAllowed: () => false })
+  authority.underWay.add('a.test')
   await issuer.start()
   await settle()
   expect(authority.wishes.map(({ id }) => id)).toEqual(['a.test'])
