@@ -176,6 +176,10 @@ export class OwnTunnel implements Tunnel {
     } catch (error) {
       registration = await this.#registerElse(connection, error)
     }
+    if (settings.isExact === true && registration.name !== settings.name) {
+      connection.release(registration)
+      throw new TunnelError('NAME_TAKEN', `The server has ${registration.name} instead of ${settings.name}.`)
+    }
     const isOldSecret = registration.resume === this.registration?.resume
     this.registration = registration
     this.isRegistered = true

@@ -9,6 +9,7 @@ import { ResumeFiles } from '../../src/client/resume-files.ts'
 import { TunnelClient, type TunnelClientOptions } from '../../src/index.ts'
 import { startBehindProxy } from '../support/behind-proxy.ts'
 import { codeOf, eventually, next } from '../support/events.ts'
+import { NaiveJsonServer } from '../support/json-server.ts'
 import { control, speakingServer } from '../support/speaker.ts'
 import { startServer } from '../support/tunnel.ts'
 import { within } from '../support/within.ts'
@@ -267,6 +268,25 @@ test('a server that grants a path for a name gets no file written', async () => 
   )
   await client.connect()
   expect(await readdir(join(folder, '..'))).toEqual([])
+})
+
+test.each(['json', 'streams'] as const)('exact takes no other name that a server grants: %s', async wire => {
+  using json = new NaiveJsonServer({
+    ready: (_, send) => {
+      send({ type: 'registered', subdomain: 'other', url: 'http://other.localhost' })
+      return true
+    },
+  })
+  using streams = speakingServer(({ type, ref }, say) => {
+    const url = 'http://other.localhost'
+    if (type === 'register')
+      say(control({ type: 'granted', ref, tunnel: 1, name: 'other', url, resume: 'r' }))
+  })
+  const server = `localhost:${wire === 'json' ? json.port : streams.port}`
+  const client = open(
+    new TunnelClient({ server, wire, subdomain: 'app', exact: true, fetch: () => new Response() }),
+  )
+  expect(await codeOf(client.connect())).toBe('NAME_TAKEN')
 })
 
 test('exact accepts the name alone', async () => {
