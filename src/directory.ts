@@ -59,6 +59,13 @@ export interface Hold {
   readonly isTls?: boolean
 }
 
+/** A claim whose answer never came: whether it was granted is not known, nor its epoch. */
+export interface LostClaim {
+  /** Of a grant, unless the name is shared. */
+  readonly proof: string
+  readonly isShared: boolean
+}
+
 /** What the directory says to a sign of life. */
 export interface Beat {
   /** `false`: it did not know the server, which must `restore` what it holds. */
@@ -120,8 +127,8 @@ export interface Directory {
   claim(node: string, wish: NameWish, times: DirectoryTimes): Promise<NameOutcome>
   /** Holds that this server has, and renews. Returns the names that are another server's by now. */
   restore(node: string, holds: readonly Hold[], times: DirectoryTimes): Promise<readonly string[]>
-  /** The name is free, unless it is held by another epoch. */
-  release(node: string, name: string, epoch: number): Promise<void>
+  /** The name is free, unless it is held by another epoch. `lost`: or it was granted to this server by that claim. */
+  release(node: string, name: string, epoch: number, lost?: LostClaim): Promise<void>
   /** The servers that hold the name: none, one, or those of a shared name. One without a URL may come back. */
   find(name: string): Promise<readonly Place[]>
   /** The ports that any server holds, as names: `tcp-20000`. */

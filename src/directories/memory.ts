@@ -6,6 +6,7 @@ import type {
   DirectoryListener,
   DirectoryTimes,
   Hold,
+  LostClaim,
   NameOutcome,
   NameWish,
   Node,
@@ -123,12 +124,14 @@ export class MemoryDirectory implements Directory {
     return Promise.resolve(lost)
   }
 
-  release(node: string, name: string, epoch: number): Promise<void> {
+  release(node: string, name: string, epoch: number, lost?: LostClaim): Promise<void> {
     const record = this.#records.get(name)
-    if (record?.nodes.get(node) !== epoch) return Promise.resolve()
+    const own = record?.nodes.get(node)
+    if (record === undefined || own === undefined) return Promise.resolve()
+    if (own !== epoch && !(lost !== undefined && isBy(lost, record))) return Promise.resolve()
     record.nodes.delete(node)
     if (record.nodes.size === 0) this.#records.delete(name)
-    this.#tell(name, '', epoch)
+    this.#tell(name, '', own)
     return Promise.resolve()
   }
 
@@ -196,4 +199,9 @@ export class MemoryDirectory implements Directory {
   #tell(name: string, node: string, epoch: number): void {
     for (const listener of this.#listeners) listener.changed(name, node, epoch)
   }
+}
+
+/** Whether the claim may have made the record what it is. */
+function isBy({ proof, isShared }: LostClaim, record: Record): boolean {
+  return record.isShared === isShared && (isShared || record.proof === proof)
 }

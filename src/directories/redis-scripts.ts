@@ -111,10 +111,15 @@ for at = 3, #ARGV, 5 do
 end
 return lost`
 
-/** ARGV: server, name, epoch. */
+/** ARGV: server, name, epoch; and of a claim whose answer was lost: proof, shared. */
 export const RELEASE: string = `
 local prefix, key, field = KEYS[1], KEYS[1] .. 'name:' .. ARGV[2], '@' .. ARGV[1]
-if redis.call('hget', key, field) ~= ARGV[3] then return 0 end
+local own = redis.call('hget', key, field)
+if not own then return 0 end
+if own ~= ARGV[3] then
+  local proof, shared = unpack(redis.call('hmget', key, 'proof', 'shared'))
+  if #ARGV == 3 or shared ~= ARGV[5] or (shared ~= '1' and proof ~= ARGV[4]) then return 0 end
+end
 redis.call('hdel', key, field)
 local left = 0
 for _, name in ipairs(redis.call('hkeys', key)) do
@@ -124,7 +129,7 @@ if left == 0 then
   redis.call('del', key)
   redis.call('srem', prefix .. 'ports', ARGV[2])
 end
-redis.call('publish', prefix .. 'changes', ARGV[2] .. '  ' .. ARGV[3])
+redis.call('publish', prefix .. 'changes', ARGV[2] .. '  ' .. own)
 return 1`
 
 /** ARGV: name. Whether its TLS goes to the client, then server, URL, server, URL, … */

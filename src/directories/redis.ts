@@ -7,6 +7,7 @@ import type {
   DirectoryListener,
   DirectoryTimes,
   Hold,
+  LostClaim,
   NameOutcome,
   NameWish,
   Node,
@@ -152,8 +153,9 @@ export class RedisDirectory implements Directory {
     return lost
   }
 
-  async release(node: string, name: string, epoch: number): Promise<void> {
-    await this.#commands.ltRelease(this.#prefix, node, name, epoch)
+  async release(node: string, name: string, epoch: number, lost?: LostClaim): Promise<void> {
+    const claim = lost === undefined ? [] : [lost.proof, lost.isShared ? '1' : '']
+    await this.#commands.ltRelease(this.#prefix, node, name, epoch, ...claim)
   }
 
   async find(name: string): Promise<readonly Place[]> {

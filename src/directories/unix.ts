@@ -7,6 +7,7 @@ import type {
   DirectoryListener,
   DirectoryTimes,
   Hold,
+  LostClaim,
   NameOutcome,
   NameWish,
   Node,
@@ -68,8 +69,8 @@ export class UnixDirectory implements Directory {
     return this.#call('restore', node, holds, times)
   }
 
-  release(node: string, name: string, epoch: number): Promise<void> {
-    return this.#call('release', node, name, epoch)
+  release(node: string, name: string, epoch: number, lost?: LostClaim): Promise<void> {
+    return this.#call('release', node, name, epoch, lost)
   }
 
   find(name: string): Promise<readonly Place[]> {

@@ -439,7 +439,10 @@ export class Booking implements Visitor, Wrapping {
   }
 
   #enter(tunnel: Tunnel): void {
+    const isFirst = this.#tunnel === undefined
     this.#tunnel = tunnel
+    // The name was held here, then elsewhere, and is here again: it is one request.
+    if (!isFirst) return
     this.#host.books.routed()
     this.#watch(tunnel.name)
   }

@@ -209,13 +209,12 @@ export class ServerRoom {
   lost(name: string): void {
     const tunnel = this.tunnels.hostNames.ownerOf(name) ?? this.tunnels.find(name)
     if (tunnel === undefined) return
-    tunnel.release('CLUSTER_MOVED')
-    for (const member of [...tunnel.members]) {
+    tunnel.moveAway(member => {
       const { client } = member
       member.remove()
       // It asks again for what it has, and learns whether it is still its own.
       client?.close('CARRIER_LOST')
-    }
+    })
   }
 
   /** Something threw or failed that no visitor or client is answered with. */

@@ -264,6 +264,14 @@ export class Tunnel {
   release(outcome: Member | ErrorCode): void {
     for (const waiter of [...this.#held]) waiter.finish(outcome)
   }
+
+  /** Another server of the cluster has the name: those that wait are routed again once it is not here any more. */
+  moveAway(remove: (member: Member) => void): void {
+    const waiting = [...this.#held]
+    for (const waiter of waiting) waiter.stop()
+    for (const member of [...this.#members]) remove(member)
+    for (const waiter of waiting) waiter.finish('CLUSTER_MOVED')
+  }
 }
 
 class Waiter implements Deadline {

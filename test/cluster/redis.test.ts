@@ -85,7 +85,14 @@ for (const program of ['redis-server', 'valkey-server'] as const)
           case 'release': {
             const hold = mine.length === 0 ? undefined : of(mine)
             if (hold === undefined) break
-            await both(directory => directory.release(node, hold.name, hold.epoch))
+            // By its epoch; or by the claim that was granted, or by another one: the epoch is not known then.
+            const lost = of([
+              undefined,
+              { proof: hold.proof, isShared: hold.isShared },
+              { proof: 'p4', isShared: hold.isShared },
+              { proof: hold.proof, isShared: !hold.isShared },
+            ])
+            await both(directory => directory.release(node, hold.name, lost ? -1 : hold.epoch, lost))
             held.set(
               node,
               mine.filter(one => one !== hold),

@@ -79,11 +79,16 @@ export class Cluster {
   #alive: Promise<readonly Node[]> = Promise.resolve([])
   #aliveAt = Number.NEGATIVE_INFINITY
   #waiting = 0
+  /** Claims that came too early for a new directory: each goes on when its time has come, or when this server leaves. */
+  readonly #early = new Set<() => void>()
   #stopListening: (() => void) | undefined
   #stopBeating: (() => void) | undefined
   #restoredAt = 0
   /** When the ports of others were asked for. */
   #lookedAt = Number.NEGATIVE_INFINITY
+  /** How often the directory may have lost what this server told it, and how many of these it has been told all again since. */
+  #doubts = 0
+  #cleared = 0
   #isFailing = false
   #isOver = false
 
@@ -102,7 +107,7 @@ export class Cluster {
       whenUnreachable,
       lost: name => host.lost(name),
       failed: error => this.#failed(error),
-      wait: ms => new Promise<void>(resolve => eventLoop.after(ms, resolve)),
+      wait: ms => this.#wait(ms),
     })
     this.#farPorts =
       host.ports &&
@@ -163,6 +168,7 @@ export class Cluster {
     this.#isOver = true
     this.#holds.leave()
     this.#farPorts?.stop()
+    for (const goOn of [...this.#early]) goOn()
     this.#stopBeating?.()
     this.#directory.leave(this.node).catch((error: Error) => this.#failed(error))
   }
@@ -186,15 +192,18 @@ export class Cluster {
 
   async #beat(): Promise<void> {
     try {
-      const isKnown = await this.#sayAlive()
+      if (!(await this.#sayAlive())) this.#doubts++
+      const doubts = this.#doubts
+      const isDoubtful = doubts > this.#cleared
       const isDue = performance.now() - this.#restoredAt > this.#times.holdMs / 3
-      if (!isKnown || this.#isFailing) {
+      if (isDoubtful) {
         this.tables?.doubt()
+        this.#lookedAt = Number.NEGATIVE_INFINITY
         await this.#secret.agree(this.#directory, freshSecret)
       }
-      if (!isKnown || isDue || this.#isFailing) await this.#restore()
+      if (isDoubtful || isDue || this.#holds.isBehind) await this.#restore()
+      this.#cleared = Math.max(this.#cleared, doubts)
       await this.tables?.look()
-      if (!isKnown || this.#isFailing) this.#lookedAt = Number.NEGATIVE_INFINITY
       await this.#lookAtPorts()
       if (this.#peers.size > 0) this.#forgetPeers(await this.#directory.nodes())
       this.#isFailing = false
@@ -247,6 +256,7 @@ export class Cluster {
 
   /** Reported once for each time that it cannot be reached. */
   #failed(error: Error): void {
+    this.#doubts++
     if (this.#isFailing) return
     this.#isFailing = true
     this.#silent.clear()
@@ -264,6 +274,18 @@ export class Cluster {
     return this.#isOver
       ? Promise.resolve('SERVER_DRAINING')
       : this.#holds.claim(names, resume, isShared, isTls)
+  }
+
+  #wait(ms: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const goOn = (): void => {
+      cancel()
+      this.#early.delete(goOn)
+      resolve()
+    }
+    const cancel = eventLoop.after(ms, goOn)
+    this.#early.add(goOn)
+    return promise
   }
 
   /** No tunnel of this server has the name any more. */

@@ -1,7 +1,14 @@
 // The names that this server holds in the directory: claimed for clients, renewed, given back, and lost to other servers.
 
 import { createHash, randomBytes } from 'node:crypto'
-import { type Directory, type DirectoryTimes, type Hold, isPortName, type NameWish } from '../../directory.ts'
+import {
+  type Directory,
+  type DirectoryTimes,
+  type Hold,
+  isPortName,
+  type LostClaim,
+  type NameWish,
+} from '../../directory.ts'
 import type { ErrorCode } from '../../errors.ts'
 
 /** What holds need of their server. */
@@ -29,12 +36,22 @@ export interface Claimed {
 const MAX_TRIES = 5
 /** Names given back while the directory is away; those above it stay reserved for `holdMs`. */
 const MAX_UNRELEASED = 10_000
+/** Of one name: a claim that was lost may have been granted by either of two proofs, and the name was held and given back before. */
+const MAX_OF_NAME = 4
+/** No grant has it, and no hold that was granted without the directory. */
+const NO_EPOCH = -1
+
+/** By its epoch, or by the claim that may have been granted. */
+interface Unreleased {
+  readonly epoch?: number
+  readonly lost?: LostClaim
+}
 
 export class Holds {
   readonly #host: HoldsHost
   readonly #held = new Map<string, Hold>()
-  /** Given back, and the directory could not be told yet: the epoch of each. */
-  readonly #unreleased = new Map<string, number>()
+  /** What the directory may have of names that this server does not hold, and could not be told yet. */
+  readonly #unreleased = new Map<string, readonly Unreleased[]>()
   #isLeaving = false
   #highestEpoch = 0
 
@@ -75,31 +92,46 @@ export class Holds {
     const { node, directory, times } = this.#host
     const wish = { ...wanted, shown: resume === undefined ? '' : proofOf(resume), next: proofOf(secret) }
     for (let tries = 0; tries < MAX_TRIES; tries++) {
+      let isAsked = false
       const outcome = await this.#releaseLate(name)
-        .then(() => directory.claim(node, wish, times))
+        .then(() => {
+          isAsked = true
+          return directory.claim(node, wish, times)
+        })
         .catch((cause: unknown) => cause as Error)
-      if (outcome instanceof Error)
-        return this.#unreached({ ...wanted, proof: isShared ? '' : wish.next }, outcome)
+      if (outcome instanceof Error) {
+        // The directory may have granted it all the same, and would keep the name for this server.
+        if (isAsked)
+          for (const proof of new Set(isShared ? [''] : [wish.shown || wish.next, wish.next]))
+            this.#later(name, { lost: { proof, isShared } })
+        return this.#unreached(wish, outcome)
+      }
       if (outcome.kind === 'taken') return takenCodeOf(name)
       if (outcome.kind === 'early') {
         await this.#host.wait(outcome.waitMs)
+        if (this.#isLeaving) return 'SERVER_DRAINING'
         continue
       }
       const { epoch, isProved } = outcome
       this.saw(epoch)
       const proof = isProved ? wish.shown : isShared ? '' : wish.next
+      this.#unreleased.delete(name)
       this.#held.set(name, { ...wanted, epoch, proof })
       return isProved
     }
     return 'CLUSTER_UNREACHABLE'
   }
 
-  /** With an epoch below all others: the server that has the name when the directory is back keeps it. */
-  #unreached(wanted: Omit<Hold, 'epoch'>, error: Error): boolean | ErrorCode {
+  /** With an epoch below all others: the server that has the name when the directory is back keeps it. What this server has, it keeps as it is. */
+  #unreached({ shown, next, ...wanted }: NameWish, error: Error): boolean | ErrorCode {
+    const { name, isShared } = wanted
     this.#host.failed(error)
     if (this.#host.whenUnreachable === 'refuse') return 'CLUSTER_UNREACHABLE'
-    this.#held.set(wanted.name, { ...wanted, epoch: 0 })
-    return false
+    const hold = this.#held.get(name)
+    if (hold === undefined) this.#held.set(name, { ...wanted, epoch: 0, proof: isShared ? '' : next })
+    else if (hold.isShared !== isShared) return takenCodeOf(name)
+    if (hold === undefined || isShared) return false
+    return shown !== '' && hold.proof === shown ? true : takenCodeOf(name)
   }
 
   /** Of all names, as far as this server has heard: a directory that lost its data has to go on from there. */
@@ -127,10 +159,24 @@ export class Holds {
     if (hold === undefined || this.#isLeaving) return
     this.#held.delete(name)
     const { directory, node } = this.#host
+    const failed = (error: Error): void => this.#host.failed(error)
+    this.#releaseLate(name).catch(failed)
     directory.release(node, name, hold.epoch).catch((error: Error) => {
-      if (this.#unreleased.size < MAX_UNRELEASED) this.#unreleased.set(name, hold.epoch)
-      this.#host.failed(error)
+      this.#later(name, { epoch: hold.epoch })
+      failed(error)
     })
+  }
+
+  #later(name: string, unreleased: Unreleased): void {
+    const before = this.#unreleased.get(name) ?? []
+    if (before.length < MAX_OF_NAME && (before.length > 0 || this.#unreleased.size < MAX_UNRELEASED))
+      this.#unreleased.set(name, [...before, unreleased])
+  }
+
+  /** The directory may have names for this server that it does not hold. */
+  get isBehind(): boolean {
+    for (const name of this.#unreleased.keys()) if (!this.#held.has(name)) return true
+    return false
   }
 
   /** The directory says who holds a name now. */
@@ -158,12 +204,16 @@ export class Holds {
     }
   }
 
-  /** Tells the directory what it could not be told before. Rejects while it is away. */
+  /** Tells the directory what it could not be told before, unless the name is held here by now. Rejects while it is away. */
   async #releaseLate(name: string): Promise<void> {
-    const epoch = this.#unreleased.get(name)
-    if (epoch === undefined) return
-    await this.#host.directory.release(this.#host.node, name, epoch)
-    this.#unreleased.delete(name)
+    const { directory, node } = this.#host
+    for (const one of this.#unreleased.get(name) ?? []) {
+      if (this.#held.has(name)) return
+      await directory.release(node, name, one.epoch ?? NO_EPOCH, one.lost)
+      const left = this.#unreleased.get(name)?.filter(other => other !== one) ?? []
+      if (left.length > 0) this.#unreleased.set(name, left)
+      else this.#unreleased.delete(name)
+    }
   }
 
   leave(): void {

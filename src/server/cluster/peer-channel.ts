@@ -8,6 +8,7 @@ import { Stream, type StreamHandler, type StreamOwner } from '../../session/stre
 import type { Address, Socket, SocketHandler } from '../../socket.ts'
 import { dial } from '../../sockets/dial.ts'
 import { FramedSocket } from './framed-socket.ts'
+import { PEER_SILENCE_MS } from './peer-wire.ts'
 
 /** The other server's answer to the greeting has few lines. */
 const MAX_GREETING_BYTES = 4_096
@@ -74,6 +75,7 @@ export class PeerChannel implements StreamOwner, SocketHandler {
       const socket = await dial(this.#host.address, this, this.#dialling.signal)
       if (this.stream.isClosed) return socket.terminate()
       this.#socket = socket
+      socket.keepAlive?.(PEER_SILENCE_MS)
       socket.write(this.#greeting)
     } catch (error) {
       this.#lose(error instanceof Error ? error : new Error(String(error)))

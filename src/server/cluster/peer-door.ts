@@ -7,7 +7,7 @@ import type { HttpFront } from '../fronts/http.ts'
 import { type Entrance, VisitorHop } from '../fronts/visitor-hop.ts'
 import type { Cluster } from './cluster.ts'
 import { FramedSocket } from './framed-socket.ts'
-import { answerTo, FRAMED_PROTOCOL, takeVisitor } from './peer-wire.ts'
+import { answerTo, FRAMED_PROTOCOL, PEER_SILENCE_MS, takeVisitor } from './peer-wire.ts'
 
 /** What the door needs of its server. */
 export interface PeerDoorHost {
@@ -33,6 +33,7 @@ export function peerRoute(head: RequestHead, host: PeerDoorHost): Route {
   return {
     kind: 'takeover',
     takeOver(socket) {
+      socket.keepAlive?.(PEER_SILENCE_MS)
       socket.write(answerTo(protocol))
       const accept = (own: Socket) => httpFront.accept(own, { ...entrances.http, visitorOf }, undefined)
       return isFramed ? FramedSocket.over(socket, accept) : accept(socket)

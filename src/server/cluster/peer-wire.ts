@@ -31,6 +31,8 @@ export interface PeerNote {
   /** For the clients that the other server has itself. */
   readonly isCopy?: boolean
 }
+/** Silence before the system asks whether the other server's machine is there: what is under way may be silent for hours. */
+export const PEER_SILENCE_MS = 10_000
 
 /** Whose a request is. */
 export interface PeerVisitor extends PeerNote {
