@@ -11,6 +11,7 @@ import { freePort } from '../support/ports.ts'
 import { folder } from '../support/programs.ts'
 import { Redis } from '../support/redis.ts'
 import { finish, start } from './bin.ts'
+import { signal } from './team.ts'
 
 const TOKEN = 'a-token-of-the-test'
 const ROUNDS = 10 * Number(process.env.LT_FUZZ ?? 1)
@@ -175,15 +176,21 @@ test.if(process.platform === 'linux')(
     const dir = await folder('inbox')
     closing.push(() => dir[Symbol.asyncDispose]())
     const port = freePort()
-    const server = await startServer(join(dir.path, 'inbox.db'), port, '--workers', '2')
-    const workers = () => childrenOf(server.pid)
-    await eventually(() => workers().length === 2, 'the workers')
+    const started = async () => {
+      const server = await startServer(join(dir.path, 'inbox.db'), port, '--workers', '2')
+      await eventually(() => childrenOf(server.pid).length === 2, 'the workers')
+      return server
+    }
     const seen: string[] = []
-    const first = clientOf(port, [])
-    await first.connect()
-    await first.disconnect()
     const acknowledged: string[] = []
     for (let round = 0; round < ROUNDS; round++) {
+      const server = await started()
+      if (round === 0) {
+        const first = clientOf(port, [])
+        await first.connect()
+        await first.disconnect()
+      }
+      const workers = childrenOf(server.pid)
       for (let at = 0; at < 10; at++) {
         const body = `${round} ${at}`
         const headers = { 'webhook-id': body }
@@ -191,10 +198,15 @@ test.if(process.platform === 'linux')(
         // As a provider does: until it is acknowledged, perhaps by another worker that has it already.
         for (let status = 0; status !== 200; ) status = (await sent().catch(() => undefined))?.status ?? 0
         acknowledged.push(body)
-        if (at === round % 10) process.kill(workers()[round % 2] ?? 0, 'SIGKILL')
+        if (at === round % 10) process.kill(workers[round % 2] ?? 0, 'SIGKILL')
       }
-      await eventually(() => workers().length === 2, 'the worker that starts again')
+      const left = childrenOf(server.pid)
+      server.kill('SIGKILL')
+      for (const pid of left) signal(pid, 'SIGKILL')
+      await server.exited
+      await eventually(() => left.every(pid => !signal(pid, 0)), 'the workers to end')
     }
+    await started()
     const client = clientOf(port, seen)
     await client.connect()
     for (let before = -1; seen.length > before && seen.length < acknowledged.length; ) {

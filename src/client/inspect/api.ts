@@ -64,11 +64,11 @@ export class InspectApi {
 
   /** Answers anything; never throws. */
   readonly fetch = async (request: Request): Promise<Response> => {
-    const { pathname, searchParams } = new URL(request.url)
-    const isApi = pathname.startsWith('/api/')
-    const refusal = refusalOf(request, this.#port(), this.#token, isApi)
-    if (refusal !== undefined) return failure(refusal)
     try {
+      const { pathname, searchParams } = new URL(request.url)
+      const isApi = pathname.startsWith('/api/')
+      const refusal = refusalOf(request, this.#port(), this.#token, isApi)
+      if (refusal !== undefined) return failure(refusal)
       if (!isApi) return await this.#page(request, pathname)
       return await this.#operate(request, pathname, searchParams)
     } catch (cause) {
