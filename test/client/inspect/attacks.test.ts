@@ -147,6 +147,21 @@ describe('the inspector refuses', () => {
   })
 })
 
+test('a Host that is none is refused like a foreign one, and the inspector goes on', async () => {
+  const hosts = ['a b', '[::1', '[', `127.0.0.1:99999`, '%zz', '//', `127.0.0.1:${port}/@evil`, '\u0001']
+  for (const host of hosts)
+    for (const target of ['/', '/api/v1/exchanges', 'http://[/', '*']) {
+      const answer = await raw([
+        `GET ${target} HTTP/1.1`,
+        `Host: ${host}`,
+        `Authorization: Bearer ${api.token}`,
+      ])
+      expect(answer).toStartWith('HTTP/1.1 4')
+      expect(answer).not.toContain('/secret-path')
+    }
+  expect(await raw([list, ...good()])).toContain('/secret-path')
+})
+
 test('it listens on the loopback addresses only', async () => {
   const others = Object.values(networkInterfaces())
     .flat()
