@@ -111,6 +111,8 @@ export interface LinkOptions {
 /** What a link says. */
 export interface LinkContent {
   readonly id: string
+  /** Name of its tunnel: another one with the same secret does not take it. Older clients leave it out. */
+  readonly tunnel?: string
   readonly path: string
   /** Seconds since 1970. */
   readonly exp: number

@@ -33,8 +33,10 @@ export function makeLink(
   if (!(Number.isSafeInteger(forMs) && forMs >= 1_000 && forMs <= MAX_LINK_MS))
     throw new TunnelError('OPTION_INVALID', 'A link works for a second to 30 days.')
   const id = randomBytes(9).toString('base64url')
+  const [tunnel = ''] = new URL(url).hostname.split('.')
   const content: LinkContent = {
     id,
+    tunnel,
     path,
     exp: Math.ceil((Date.now() + forMs) / 1_000),
     ...(once && { once }),

@@ -20,7 +20,7 @@ export class Links implements Way {
 
   /** The visitor follows a link. */
   open(visitor: Request, sealed: string, sessions: Sessions): Refusal | Reading {
-    const link = this.#read(sealed)
+    const link = this.#read(sealed, visitor.tunnel)
     if (link === undefined) return refused(visitor)
     const { method } = visitor.head
     // Mail scanners and previews follow links. What they may do is look.
@@ -30,7 +30,7 @@ export class Links implements Way {
         maxBodyBytes: 1_024,
         // Looked at again: another press may have come first.
         read: () => {
-          const still = this.#read(sealed)
+          const still = this.#read(sealed, visitor.tunnel)
           return still === undefined ? refused(visitor) : this.#use(visitor, still, sessions)
         },
       }
@@ -57,10 +57,12 @@ export class Links implements Way {
     return sessions.begin(visitor, this, localPath(path), { path, link: id, endsAt: exp * 1_000 })
   }
 
-  #read(sealed: string): LinkContent | undefined {
+  /** The secret may be that of other tunnels, too, whose links are not for this one. */
+  #read(sealed: string, tunnel: string): LinkContent | undefined {
     const content = unseal(this.#key, LINK_PURPOSE, sealed)
     if (content === undefined) return undefined
-    const { id, path, exp, once } = content
+    const { id, path, exp, once, tunnel: its } = content
+    if (its !== undefined && its !== tunnel) return undefined
     if (typeof id !== 'string' || typeof path !== 'string' || typeof exp !== 'number') return undefined
     const isOver = exp * 1_000 <= Date.now() || this.#book.hasEnded(id) || this.#book.hasUsed(id)
     return isOver ? undefined : { id, path, exp, ...(once === true && { once }) }

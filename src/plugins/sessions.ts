@@ -31,6 +31,8 @@ const PURPOSE = 'session'
 
 export interface Session {
   readonly id: string
+  /** Name of its tunnel: others may have the same secret, and do not know which sessions have ended here. */
+  readonly tunnel: string
   readonly way: WayKind
   readonly mark: string
   readonly user: string | undefined
@@ -79,7 +81,7 @@ export class SessionBook {
     const now = Date.now()
     return this.#sealed(visitor).flatMap(sealed => {
       const session = sessionIn(unseal(this.#key, PURPOSE, sealed))
-      if (session === undefined || session.endsAt <= now) return []
+      if (session === undefined || session.tunnel !== visitor.tunnel || session.endsAt <= now) return []
       const isEnded = this.hasEnded(session.id) || (session.link !== undefined && this.hasEnded(session.link))
       return isEnded ? [] : [session]
     })
@@ -90,6 +92,7 @@ export class SessionBook {
     const endsAt = Math.min(terms.endsAt ?? Number.POSITIVE_INFINITY, Date.now() + this.#sessionMs)
     const sealed = seal(this.#key, PURPOSE, {
       id: randomBytes(12).toString('base64url'),
+      t: visitor.tunnel,
       w: kind,
       m: mark,
       e: Math.floor(endsAt / 1_000),
@@ -194,10 +197,24 @@ function cookiesOf({ head }: Request, name: string): readonly string[] {
 
 function sessionIn(content: Record<string, unknown> | undefined): Session | undefined {
   if (content === undefined) return undefined
-  const { id, w, m, e, u, p, l } = content
-  const isSession = typeof id === 'string' && isWay(w) && typeof m === 'string' && typeof e === 'number'
+  const { id, t, w, m, e, u, p, l } = content
+  const isSession =
+    typeof id === 'string' &&
+    typeof t === 'string' &&
+    isWay(w) &&
+    typeof m === 'string' &&
+    typeof e === 'number'
   if (!isSession) return undefined
-  return { id, way: w, mark: m, endsAt: e * 1_000, user: textOf(u), path: textOf(p), link: textOf(l) }
+  return {
+    id,
+    tunnel: t,
+    way: w,
+    mark: m,
+    endsAt: e * 1_000,
+    user: textOf(u),
+    path: textOf(p),
+    link: textOf(l),
+  }
 }
 
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)

@@ -2,11 +2,12 @@
 
 import { expect, test } from 'bun:test'
 import { GUARD_PATH, LINK_PURPOSE } from '../../src/guard.ts'
-import { makeLink } from '../../src/own-guard.ts'
+import { makeLink, OwnGuard } from '../../src/own-guard.ts'
 import type { Verdict } from '../../src/plugin.ts'
+import { guarding } from '../../src/plugins/guarding.ts'
 import { WRONG_PASSWORDS } from '../../src/plugins/password.ts'
 import { seal } from '../../src/seal.ts'
-import { codeOf, cookieOf, guardOf, headerOf, isPass, refusalOf, submit } from '../support/guards.ts'
+import { codeOf, cookieOf, guardOf, headerOf, headOf, isPass, refusalOf, submit } from '../support/guards.ts'
 import { rejection } from '../support/rejection.ts'
 
 const NAVIGATE = 'Sec-Fetch-Mode: navigate'
@@ -345,10 +346,26 @@ test('a link opens its path and what is below, until it expires', async () => {
 test('a link of another key, a changed one and an expired one are refused', async () => {
   const { ask, key } = await guardOf({ links: true })
   const foreign = makeLink('https://shop.example', 'x'.repeat(32)).url
+  const ofAnother = makeLink('https://lab.example', key).url
+  expect(codeOf(await ask(`GET ${pathOf(ofAnother)}`))).toBe('LINK_REFUSED')
   expect(codeOf(await ask(`GET ${pathOf(foreign)}`))).toBe('LINK_REFUSED')
   expect(codeOf(await ask(`GET ${pathOf(makeLink('https://shop.example', key).url)}x`))).toBe('LINK_REFUSED')
   const expired = seal(key, LINK_PURPOSE, { id: 'a', path: '/', exp: Math.floor(Date.now() / 1_000) - 1 })
   expect(codeOf(await ask(`GET ${GUARD_PATH}link/${expired}`))).toBe('LINK_REFUSED')
+})
+
+test('a session of a link is for its tunnel, also where another one has the same secret', async () => {
+  const secret = 's'.repeat(32)
+  const lab = await guarding()(await new OwnGuard({ links: true, secret }).define('lab'), {
+    kind: 'http',
+    name: 'lab',
+  })
+  const visitor = { kind: 'http', tunnel: 'lab', owner: 'o', address: '192.0.2.1', isSecure: true } as const
+  const link = headOf(`GET ${pathOf(makeLink('https://lab.example', secret).url)}`)
+  const cookie = cookieOf(refusalOf(await lab.admit({ ...visitor, head: link })))
+  expect(codeOf(await lab.admit({ ...visitor, head: headOf('GET /', [cookie]) }))).toBe('passed')
+  const { ask } = await guardOf({ links: true, secret })
+  expect(codeOf(await ask('GET /', [cookie]))).toBe('ACCESS_REQUIRED')
 })
 
 test('a link that works once is spent by the button, not by whoever follows it', async () => {
@@ -373,9 +390,6 @@ test('a link that was taken back lets nobody in, nor do the sessions that it beg
   const before = await guardOf({ links: true, secret })
   const { url, id } = makeLink('https://shop.example', secret)
   const cookie = cookieOf(refusalOf(await before.ask(`GET ${pathOf(url)}`)))
-  const { OwnGuard } = await import('../../src/own-guard.ts')
-  const { guarding } = await import('../../src/plugins/guarding.ts')
-  const { headOf } = await import('../support/guards.ts')
   const own = new OwnGuard({ links: true, secret })
   own.revoke(id)
   const guard = await guarding()(await own.define('shop'), { kind: 'http', name: 'shop' })
