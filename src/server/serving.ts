@@ -122,6 +122,7 @@ export class Serving implements BookingDesk, BookingHost {
   /** After a restart it may be the host of a tunnel whose client is on its way back. */
   #routeToUnknown(arrival: Arrival, booking: Booking): Route {
     const { host } = arrival.head
+    if (this.#isBanned(arrival)) return refusal('BLOCKED')
     if (!this.#room.settings.policy.opensHosts) return refusal('HOST_UNKNOWN')
     return (
       this.#routeElsewhere(arrival, booking, host, () => this.#routeToAwaited(arrival, booking)) ??
@@ -143,7 +144,10 @@ export class Serving implements BookingDesk, BookingHost {
   #routeToTunnel(arrival: Arrival, booking: Booking, named: NamedTunnel): Route {
     const { name } = named
     const here = () => this.#routeHere(arrival, booking, named)
-    if (this.#room.tunnels.find(name) !== undefined || !this.#mayBeClaimed(name)) return here()
+    const tunnel = this.#room.tunnels.find(name)
+    // With its client there, the tunnel's gate judges. Without one nothing waits for it, and no webhook is kept.
+    if (tunnel?.upstream === undefined && this.#isBanned(arrival)) return refusal('BLOCKED')
+    if (tunnel !== undefined || !this.#mayBeClaimed(name)) return here()
     const kept = () => (named.isBelow ? undefined : this.#boxing(arrival, name, undefined))
     return this.#routeElsewhere(arrival, booking, name, here, kept) ?? here()
   }
@@ -208,6 +212,10 @@ export class Serving implements BookingDesk, BookingHost {
       return undefined
     const owner = tunnel && (tunnel.holder?.rule.id ?? '')
     return inbox.upstreamFor(name, owner, arrival.head, this.#room.addressOf(arrival))
+  }
+
+  #isBanned(arrival: Arrival): boolean {
+    return this.#room.bans?.hasAddresses === true && this.#room.isBanned(this.#room.addressOf(arrival))
   }
 
   /** Of the visitor, also behind trusted proxies; `''` where a proxy does not name it. */

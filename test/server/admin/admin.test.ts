@@ -13,7 +13,8 @@ import { ADMIN_TOKEN, adminOptions, askAdmin, metricsOf, sampleOf } from '../../
 import { ask } from '../../support/ask.ts'
 import { codeOf, next } from '../../support/events.ts'
 import { rawDial } from '../../support/raw.ts'
-import { startTunnel } from '../../support/tunnel.ts'
+import { startServer, startTunnel } from '../../support/tunnel.ts'
+import { within } from '../../support/within.ts'
 
 const serve = () =>
   Bun.serve({
@@ -136,6 +137,20 @@ for (const wire of ['streams', 'json'] as const)
     await again.http({ port: app.port ?? 0, subdomain: 'app' })
     expect((await ask(tunnel.port, tunnel.host)).status).toBe(200)
   })
+
+test('a banned address is refused at names without a client: it does not wait, and learns nothing of them', async () => {
+  const limits = { startupHoldMs: 60_000 }
+  await using server = await startServer({
+    admin: adminOptions(),
+    limits,
+    tokens: [{ token: 'a-token', hosts: ['*.example'] }],
+  })
+  await askAdmin(server, '/bans', { method: 'POST', body: { value: '127.0.0.0/8', forSeconds: 60 } })
+  for (const host of ['app.localhost', 'a.b.localhost', 'www.shop.example', 'xn--a.localhost'])
+    expect(await within(ask(server.port, host), host)).toMatchObject({ status: 403, code: 'BLOCKED' })
+  // The server itself is there for all.
+  expect(await ask(server.port, 'localhost', { path: '/health' })).toMatchObject({ status: 200 })
+})
 
 test('a banned name has no tunnel, and a banned address neither visits nor connects', async () => {
   await using tunnel = await start()
