@@ -7,6 +7,7 @@
 // `localhost` is dialled on both address families, and TCP_NODELAY is set on every connection, by Bun itself.
 
 import { deferred } from '../deferred.ts'
+import { freeDescriptors } from '../descriptors.ts'
 import type { Address, Dial, Socket, SocketHandler, TlsOptions, Via } from '../socket.ts'
 import { Connection, type Owner, type Pass } from './bun-connection.ts'
 import {
@@ -116,9 +117,20 @@ async function dialStraight(
     const { host: hostname = 'localhost', port = 0, unix } = address
     const connected =
       unix === undefined ? Bun.connect({ hostname, port, ...options }) : Bun.connect({ unix, ...options })
-    connected.catch(error => connection.dialling?.reject(error))
+    connected.catch(error =>
+      connection.dialling?.reject(isRefused(error) && hasNoneFree() ? failure('EMFILE', NONE_FREE) : error),
+    )
   })
 }
+
+const NONE_FREE = 'this process has no free descriptors'
+
+/** Bun 1.4.5 calls a dial refused for which it had no descriptor. */
+function isRefused(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED'
+}
+
+const hasNoneFree = (): boolean => freeDescriptors(1) === 0
 
 async function dialVia(
   target: Address,

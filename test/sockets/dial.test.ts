@@ -1,6 +1,7 @@
 // The one way of dialling: what it calls an app that listens, for requests, checks and the watch alike.
 
 import { expect, test } from 'bun:test'
+import { join } from 'node:path'
 import { isListening } from '../../src/cli/sharing/origin-watch.ts'
 import { dialBun } from '../../src/sockets/bun.ts'
 import { dial } from '../../src/sockets/dial.ts'
@@ -71,3 +72,21 @@ test('over TLS the certificate has to be for the name that was asked for', async
   socket.terminate()
   expect(await codeOf(dial({ host: 'other.localhost', port: app.port ?? 0, tls }, DEAF))).toMatch(/ALTNAME/)
 })
+
+test.skipIf(process.platform === 'win32')(
+  'a dial without a free descriptor is not called refused',
+  async () => {
+    using app = Bun.listen({ port: 0, hostname: '127.0.0.1', socket: { data() {} } })
+    const script = `
+    const { dialBun } = await import('${join(import.meta.dir, '../../src/sockets/bun.ts')}')
+    const { openSync } = require('node:fs')
+    const deaf = { received() {}, drained() {}, ended() {}, closed() {} }
+    const to = { host: '127.0.0.1', port: ${app.port} }
+    await dialBun(to, deaf)
+    try { for (;;) openSync('/dev/null', 'r') } catch {}
+    console.log(await dialBun(to, deaf).then(() => 'connected', error => error.code))
+    process.exit()`
+    const child = Bun.spawn(['sh', '-c', 'ulimit -n 60; exec bun -e "$0"', script], { stdout: 'pipe' })
+    expect(await new Response(child.stdout).text()).toBe('EMFILE\n')
+  },
+)
