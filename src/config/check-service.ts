@@ -3,6 +3,7 @@
 import { isReservedName } from '../names.ts'
 import { type Check, pathOf } from './check.ts'
 import { FORMS } from './forms.ts'
+import { portsOf } from './port-range.ts'
 import { SERVICE_FIELDS } from './schema/client.ts'
 import { GUARD_FIELDS, RAW_GUARD_KEYS } from './schema/guard.ts'
 import type { HealthOptions, ServiceConfig, ServiceKind } from './service.ts'
@@ -11,7 +12,8 @@ import type { RouteTarget } from './target.ts'
 /** What the table says of one service. */
 export interface CheckedService {
   readonly kind?: 'http' | 'tcp' | 'udp' | 'tls' | 'folder'
-  readonly port?: number
+  /** A range as text. */
+  readonly port?: number | string
   readonly host?: string
   readonly url?: string
   readonly unix?: string
@@ -21,7 +23,7 @@ export interface CheckedService {
   readonly exact?: boolean
   readonly wildcard?: boolean
   readonly hosts?: readonly string[]
-  readonly remotePort?: number
+  readonly remotePort?: number | string
   readonly routes?: ReadonlyMap<string, RouteTarget>
   readonly pool?: boolean | GivenPool
   readonly health?: Partial<HealthOptions>
@@ -35,8 +37,45 @@ interface GivenPool {
   readonly label?: string
 }
 
+/** A service, or one for each port of a range, named `game:27015`. */
+export function checkServices(
+  name: string,
+  { port, remotePort, ...checked }: CheckedService,
+  check: Check,
+  taken: Taken,
+): readonly ServiceConfig[] {
+  const path = pathOf('services', name)
+  const ports = portsOf(port ?? '')
+  const remotePorts = portsOf(remotePort ?? '')
+  const isRange = [ports, remotePorts].some(all => all !== undefined && all.length > 1)
+  const kind = checked.kind ?? 'http'
+  if (isRange && kind !== 'tcp' && kind !== 'udp')
+    check.fault(`${path}.port`, `${path}.port: a range is for tcp and udp, and this service is ${kind}`)
+  else if (isRange && ports !== undefined && remotePorts !== undefined && ports.length !== remotePorts.length)
+    check.fault(
+      `${path}.remote-port`,
+      `${path}.remote-port has ${remotePorts.length} ports, and ${path}.port has ${ports.length}`,
+    )
+  const first = { ...checked, ...portOptions(ports?.[0], remotePorts?.[0]) }
+  const service = checkService(name, first, check, taken)
+  if (service === undefined || !isRange || ports === undefined) return service === undefined ? [] : [service]
+  for (const remote of remotePorts?.slice(1) ?? [])
+    taken.take(`${kind} port ${remote}`, `${path}.remote-port`)
+  return ports.map((one, index) => ({
+    ...service,
+    name: `${name}:${one}`,
+    options: { ...service.options, ...portOptions(one, remotePorts?.[index]) },
+    // The same kind, with other numbers in its options.
+  })) as readonly ServiceConfig[]
+}
+
+const portOptions = (port: number | undefined, remotePort: number | undefined) => ({
+  ...(port !== undefined && { port }),
+  ...(remotePort !== undefined && { remotePort }),
+})
+
 /** `undefined`: there is a fault that leaves nothing to say. */
-export function checkService(
+function checkService(
   name: string,
   checked: CheckedService,
   check: Check,

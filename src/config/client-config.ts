@@ -2,7 +2,7 @@
 
 import type { TunnelClientOptions } from '../client/options.ts'
 import { Check, type CheckOptions } from './check.ts'
-import { type CheckedService, checkService, Taken } from './check-service.ts'
+import { type CheckedService, checkServices, Taken } from './check-service.ts'
 import type { Fault, Place } from './fault.ts'
 import type { TableNode } from './node.ts'
 import { CLIENT_FIELDS, SERVICE_FIELDS } from './schema/client.ts'
@@ -73,7 +73,7 @@ export function checkClient(root: TableNode, options: CheckOptions): Checked<Cli
   if (values.services?.size === 0 && check.faults.length === 0)
     check.fault('services', 'services has none: add one, such as [services.web]')
   const taken = new Taken(check)
-  const services = [...checked].flatMap(([name, service]) => checkService(name, service, check, taken) ?? [])
+  const services = [...checked].flatMap(([name, service]) => checkServices(name, service, check, taken))
   const config: ClientConfig = { kind: 'client', connection, services }
   return {
     config: check.faults.length === 0 ? config : undefined,

@@ -27,6 +27,8 @@ export type Value =
   | { readonly type: 'duration'; readonly least: number }
   /** Bytes, or a text with a unit. */
   | { readonly type: 'size'; readonly least: number }
+  /** A port, or `27015-27030`: a number, or the range as text. */
+  | { readonly type: 'port-range' }
   /** `20000-29999,2222`, or one number. */
   | { readonly type: 'ports' }
   /** Relative to the configuration file's folder. */

@@ -186,8 +186,8 @@ export interface ClientServiceGuard {
 export interface ClientService {
   /** What visitors speak: requests, raw connections, datagrams, TLS that only the app can read, or files of a folder. Default: `folder` if there is a `folder`, else `http`. */
   readonly kind?: 'http' | 'tcp' | 'udp' | 'tls' | 'folder'
-  /** Port of the app. Of `port`, `url`, `unix` and `folder` there is exactly one. */
-  readonly port?: number
+  /** Port of the app; of tcp and udp also a range such as `27015-27030`, a tunnel for each port. Of `port`, `url`, `unix` and `folder` there is exactly one. */
+  readonly port?: number | string
   /** Host of the app, beside `port`. Default: `localhost`. */
   readonly host?: string
   /** The app as an `http://` or `https://` URL; path and query are not used. */
@@ -218,8 +218,8 @@ export interface ClientService {
   readonly verifyOrigin?: boolean
   /** How long the app may take to accept a connection. Default: `10s`. */
   readonly originConnectTimeout?: number | string
-  /** Public port to ask for, one of the server's range. Default: any. */
-  readonly remotePort?: number
+  /** Public port to ask for, one of the server's; of a range of ports a range of as many. Default: any. */
+  readonly remotePort?: number | string
   /** PROXY protocol header in front of each connection, which tells the app the visitor's address. Default: none. */
   readonly proxyProtocol?: 'v1' | 'v2'
   /** How long a visitor who sends nothing keeps the same socket to the app. Default: `60s`. */

@@ -68,6 +68,7 @@ function valueSchema(value: Value): JsonObject {
       return { anyOf: [{ type: 'integer', minimum: value.least }, { type: 'string' }] }
     case 'size':
       return { anyOf: [{ type: 'integer', minimum: value.least }, { type: 'string' }] }
+    case 'port-range':
     case 'ports':
     case 'target':
       return { anyOf: [{ type: 'integer', minimum: 1, maximum: 65_535 }, { type: 'string' }] }

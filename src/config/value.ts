@@ -4,6 +4,7 @@ import { resolve } from 'node:path'
 import { MAX_TIMER_MS, type Value } from './field.ts'
 import { readSmallFile } from './file.ts'
 import { FORMS } from './forms.ts'
+import { MAX_RANGE_PORTS, portsOf } from './port-range.ts'
 import { formatDuration, formatSize, parseDuration, parseSize } from './quantity.ts'
 import { parsePorts, parseRouteTarget } from './target.ts'
 
@@ -35,6 +36,8 @@ export function readValue(found: string | number | boolean, value: Value, folder
         value.least,
         Number.MAX_SAFE_INTEGER,
       )
+    case 'port-range':
+      return typeof found === 'boolean' ? undefined : portOrRange(text)
     case 'ports':
       return typeof found === 'boolean' ? undefined : parsePorts(text)
     case 'target':
@@ -46,6 +49,12 @@ export function readValue(found: string | number | boolean, value: Value, folder
     default:
       throw new Error(`A ${value.type} is not one value.`)
   }
+}
+
+/** A range of one port is that port. */
+function portOrRange(text: string): number | string | undefined {
+  const ports = portsOf(text)
+  return ports?.length === 1 ? ports[0] : ports && text.trim()
 }
 
 /** A file that a key names and that cannot be read. */
@@ -88,6 +97,8 @@ export function wantedOf(value: Value): string {
       return `milliseconds or a text such as "30s", from ${value.least}ms to 24d`
     case 'size':
       return `bytes or a text such as "64MiB", from ${value.least} on`
+    case 'port-range':
+      return `a port from 1 to 65535, or a range of at most ${MAX_RANGE_PORTS} such as "27015-27030"`
     case 'ports':
       return 'ports from 1 to 65535, such as "20000-29999"'
     case 'target':

@@ -61,7 +61,7 @@ test('prints a line for every fault on stdout, and one that sums them up on stde
   const path = await files.write('faulty.toml', '[services.web]\nport = 99999\nsubdomian = "x\u202e"\n')
   const { stdout, stderr, exitCode } = await finish(['config', 'check', path])
   expect(stdout.split('\n')).toEqual([
-    `${path}:2:1 services.web.port must be a whole number from 1 to 65535, not 99999`,
+    `${path}:2:1 services.web.port must be a port from 1 to 65535, or a range of at most 256 such as "27015-27030", not 99999`,
     `${path}:3:1 unknown key "subdomian" in services.web: did you mean "subdomain"?`,
     '',
   ])

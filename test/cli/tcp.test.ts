@@ -17,6 +17,25 @@ function open<T extends AsyncDisposable>(one: T): T {
   return one
 }
 
+/** Two ports that follow each other, and that nothing has. */
+async function neighbours(): Promise<readonly [number, number]> {
+  for (;;) {
+    const first = await freePort()
+    using probe = await listenOn(first + 1)
+    if (probe !== undefined) return [first, first + 1]
+  }
+}
+
+async function listenOn(port: number): Promise<{ [Symbol.dispose](): void } | undefined> {
+  try {
+    const listener = Bun.listen({ hostname: '127.0.0.1', port, socket: { data() {} } })
+    return { [Symbol.dispose]: () => listener.stop(true) }
+  } catch {
+    // In use: another pair may be free.
+    return undefined
+  }
+}
+
 async function server(tcpPorts?: string): Promise<TunnelServer> {
   const options = { port: 0, host: '127.0.0.1', limits: { drainTimeoutMs: 10 } }
   const one = open(new TunnelServer({ ...options, ...(tcpPorts !== undefined && { tcpPorts }) }))
@@ -58,6 +77,46 @@ describe('in a pipe', () => {
     expect(await run.exited).toBe(0)
     expect(run.stdout).toBe(`tcp://localhost:${port}\n`)
     expect(run.stderr).toMatch(/1 connection, 0 errors, .*\n$/)
+  })
+
+  test('a range of ports is a tunnel for each, on as many public ports', async () => {
+    const [first, second] = await neighbours()
+    using services = new DisposableStack()
+    const origins = [first, second].map(port => services.use(new RawOrigin(port)))
+    const remote = await neighbours()
+    await using tunnels = await server(`${remote[0]}-${remote[1]}`)
+    const run = open(
+      start([
+        ...['tcp', `127.0.0.1:${first}-${second}`, '--remote-port', `${remote[0]}-${remote[1]}`],
+        ...['--server', `http://127.0.0.1:${tunnels.port}`],
+      ]),
+    )
+    await run.printed(new RegExp(`^tcp://localhost:${remote[1]}\\n`, 'm'))
+    for (const [index, origin] of origins.entries())
+      expect(await converse(remote[index]!, origin)).toBe('hello AND GOODBYE')
+    run.kill('SIGTERM')
+    expect(await run.exited).toBe(0)
+    expect(run.stdout).toBe(remote.map(port => `tcp://localhost:${port}\n`).join(''))
+    expect(run.stderr).toMatch(/2 connections, 0 errors/)
+  })
+
+  test('a range that does not fit is refused before anything is asked for', async () => {
+    const cases = [
+      [
+        ['tcp', '3000-3002', '--remote-port', '20000-20001'],
+        '--remote-port names 2 ports, and the service has 3.',
+      ],
+      [
+        ['udp', '3002-3000'],
+        'the port "3002-3000" is not a range of at most 256 ports, such as 27015-27030.',
+      ],
+      [['tls', '3000-3001'], 'A range is for TCP and UDP: a TLS tunnel has a name, no port.'],
+    ] as const
+    for (const [words, message] of cases) {
+      const { exitCode, stderr } = await finish([...words])
+      expect(stderr).toContain(message)
+      expect(exitCode).toBe(2)
+    }
   })
 
   test('--json tells the same as events', async () => {

@@ -172,6 +172,22 @@ describe('up', () => {
     expect(run.stdout).toMatch(/"type":"totals",.*"requests":0,"connections":1,/)
   })
 
+  test('a range of ports is a service for each of them', async () => {
+    const { write } = await setting({ udpPorts: '28200-28299' })
+    const path = await write('game = { kind = "udp", port = "27015-27017", remote-port = "28215-28217" }')
+    const run = up(path)
+    await inForce(run, 3)
+    for (const port of [27015, 27016, 27017])
+      expect(run.stdout + run.stderr).toMatch(
+        new RegExp(`game:${port} .*udp://localhost:${port + 1200} .*localhost:${port}`),
+      )
+    forget(run)
+    await write('game = { kind = "udp", port = "27015-27016", remote-port = "28215-28216" }')
+    await inForce(run, 2)
+    expect(run.stdout + run.stderr).toMatch(/game:27017.*removed|removed.*game:27017/)
+    expect(run.stdout + run.stderr).not.toContain('game:27015')
+  })
+
   test('paths and hosts below the name, as the file says', async () => {
     const { write, visit, server } = await setting()
     const [rest, api] = [app('rest'), app('api')]
@@ -271,7 +287,7 @@ describe('up', () => {
     await run.printed(/previous services keep running/)
     expect(run.stderr).toContain(`${path}:3:9 unknown key "prot" in services.web: did you mean "port"?\n`)
     expect(run.stderr).toContain(
-      `${path}:4:7 services.x.port must be a whole number from 1 to 65535, not 0\n`,
+      `${path}:4:7 services.x.port must be a port from 1 to 65535, or a range of at most 256 such as "27015-27030", not 0\n`,
     )
     // Where this installation has the page.
     expect(run.stderr).toMatch(/3 faults\. See \/\S+\/docs\/configuration\.md /)
@@ -522,7 +538,7 @@ describe('up', () => {
         .replaceAll(`${files.folder}/`, '')
         .split('\n'),
     ).toEqual([
-      'localtunnels.toml:3:9 services.web.port must be a whole number from 1 to 65535, not 0',
+      'localtunnels.toml:3:9 services.web.port must be a port from 1 to 65535, or a range of at most 256 such as "27015-27030", not 0',
       'localtunnels.toml:3:19 unknown key "x" in services.web',
       expect.stringMatching(/^error CONFIG_INVALID: localtunnels\.toml has 2 faults\. /),
       '',

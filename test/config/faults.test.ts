@@ -85,7 +85,7 @@ const CLIENT: readonly Case[] = [
       'token = [1]',
     ),
     says: [
-      'a.toml:2:1 services.web.port must be a whole number from 1 to 65535, not "http"',
+      'a.toml:2:1 services.web.port must be a port from 1 to 65535, or a range of at most 256 such as "27015-27030", not "http"',
       'a.toml:3:1 services.web.subdomain must be a subdomain: 1 to 63 of a-z, 0-9 and "-", letter or digit at both ends, not 5',
       'a.toml:4:1 services.web.wildcard must be true or false, not "yes"',
       'a.toml:5:1 services.web.health must be a table, not true or false',
@@ -115,7 +115,7 @@ const CLIENT: readonly Case[] = [
       'a.toml:1:1 connect-timeout must be milliseconds or a text such as "30s", from 1ms to 24d, not "0s"',
       'a.toml:2:1 max-backoff must be milliseconds or a text such as "30s", from 1ms to 24d, not "25d"',
       'a.toml:3:1 ping-interval must be milliseconds or a text such as "30s", from 1ms to 24d, not 1.5',
-      'a.toml:5:1 services.web.port must be a whole number from 1 to 65535, not 65536',
+      'a.toml:5:1 services.web.port must be a port from 1 to 65535, or a range of at most 256 such as "27015-27030", not 65536',
     ],
   },
   {
@@ -238,7 +238,7 @@ const CLIENT: readonly Case[] = [
       'a.toml:1:10 server: the variable HOST is not set: set it, or write ${HOST:-default}',
       'a.toml:2:9 token: write $$ for a dollar, or ${NAME} for a variable',
       'a.toml:3:6 ca: a "${" is not closed with "}"',
-      'a.toml:5:1 services.web.port must be a whole number from 1 to 65535, not what "${PORT:-x}" stands for',
+      'a.toml:5:1 services.web.port must be a port from 1 to 65535, or a range of at most 256 such as "27015-27030", not what "${PORT:-x}" stands for',
       'a.toml:6:8 services.web.host: "${a b}" is not a variable: write ${NAME} or ${NAME:-default}',
       'a.toml:7:13 services.web.subdomain: the variable EMPTY is not set: set it, or write ${EMPTY:-default}',
     ],
@@ -293,6 +293,30 @@ const SERVER: readonly Case[] = [
       'a.toml:2:1 udp-ports must be ports from 1 to 65535, such as "20000-29999", not a list',
       'a.toml:3:1 tls-port 443 is the port of the server itself: that needs tls or acme, or another port',
     ],
+  },
+  {
+    of: 'ranges of ports',
+    file: [
+      '[services.game]',
+      'kind = "udp"',
+      'port = "27015-27030"',
+      'remote-port = "27015-27020"',
+      '[services.web]',
+      'port = "3000-3001"',
+      '[services.many]',
+      'kind = "tcp"',
+      'port = "1-257"',
+    ].join('\n'),
+    says: [
+      'a.toml:4:1 services.game.remote-port has 6 ports, and services.game.port has 16',
+      'a.toml:6:1 services.web.port: a range is for tcp and udp, and this service is http',
+      'a.toml:9:1 services.many.port must be a port from 1 to 65535, or a range of at most 256 such as "27015-27030", not "1-257"',
+    ],
+  },
+  {
+    of: 'a public port that a range has, too',
+    file: '[services.a]\nkind = "tcp"\nport = "1-3"\nremote-port = "20000-20002"\n[services.b]\nkind = "tcp"\nport = 9\nremote-port = 20002',
+    says: ['a.toml:8:1 services.b.remote-port: tcp port 20002 is already used by services.a (line 4)'],
   },
   {
     of: 'half a certificate, and files that are not there',
@@ -521,7 +545,7 @@ const SYNTAX: readonly SyntaxCase[] = [
     of: 'a function',
     name: 'function.ts',
     file: 'export default { services: { web: { port: () => 1 } } }',
-    says: ['function.ts:1:37 services.web.port must be a whole number from 1 to 65535, not a function'],
+    says: ['function.ts:1:37 services.web.port must be a port from 1 to 65535, or a range of at most 256 such as "27015-27030", not a function'],
   },
 ]
 

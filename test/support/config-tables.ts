@@ -65,6 +65,8 @@ function wordsOf(value: Value): string {
       return 'duration'
     case 'size':
       return 'size'
+    case 'port-range':
+      return '1 to 65535, or a range'
     case 'ports':
       return 'ports'
     case 'path':
@@ -108,6 +110,7 @@ export function inputTypes(): string {
         return 'number'
       case 'duration':
       case 'size':
+      case 'port-range':
       case 'ports':
       case 'target':
         return 'number | string'

@@ -112,18 +112,24 @@ export async function rawDial(port: number, host = '127.0.0.1'): Promise<RawConn
 /** An origin whose every connection the test holds in its hands. */
 export class RawOrigin implements Disposable {
   readonly connections: RawConnection[] = []
-  readonly #listening = listenBun({
-    hostname: '127.0.0.1',
-    accept: socket => {
-      const connection = new RawConnection()
-      connection.socket = socket
-      this.connections.push(connection)
-      this.#arrived?.()
-      return connection.handler
-    },
-  })
+  readonly #listening: ReturnType<typeof listenBun>
   #next = 0
   #arrived: (() => void) | undefined
+
+  /** Without `port` on any that is free. */
+  constructor(port?: number) {
+    this.#listening = listenBun({
+      hostname: '127.0.0.1',
+      ...(port !== undefined && { port }),
+      accept: socket => {
+        const connection = new RawConnection()
+        connection.socket = socket
+        this.connections.push(connection)
+        this.#arrived?.()
+        return connection.handler
+      },
+    })
+  }
 
   get port(): number {
     return this.#listening.port

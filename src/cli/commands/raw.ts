@@ -9,33 +9,32 @@ import type { EmbeddedOptions } from '../sharing/embedded-server.ts'
 import { share } from '../sharing/sharing.ts'
 
 export interface RawSettings {
-  readonly target: Target
+  readonly targets: readonly Target[]
   readonly destination: Destination
   /** What that one is to offer. */
   readonly embedded: EmbeddedOptions
   readonly client: Pick<TunnelClientOptions, 'insecureToken' | 'verifyServer' | 'proxy'>
   /** Whether a connection shows that the service is there. */
   readonly isWatched: boolean
-  /** Asks for the tunnel: `client.tcp(…)` and its like. */
-  readonly open: (client: ClientEnd) => Promise<TunnelEnd>
+  /** Asks for the tunnels, one for each target: `client.tcp(…)` and its like. */
+  readonly open: (client: ClientEnd) => Promise<readonly TunnelEnd[]>
 }
 
 /** Resolves after a clean end; rejects when the tunnel could not be made or is lost for good. */
 export function shareRaw(settings: RawSettings, run: Run): Promise<void> {
-  const { target, open, isWatched, ...rest } = settings
-  let tunnel: TunnelEnd | undefined
+  const { targets, open, isWatched, ...rest } = settings
+  let tunnels: readonly TunnelEnd[] = []
   return share(
     {
       ...rest,
-      targets: isWatched ? [target] : [],
+      targets: isWatched ? targets : [],
       countsConnections: true,
       async connect(client) {
-        tunnel = await open(client)
+        tunnels = await open(client)
       },
       async ready({ announce }) {
-        if (tunnel === undefined) return
-        const { kind, url, name: subdomain } = tunnel
-        announce({ kind, url, subdomain, origin: target.label })
+        for (const [index, { kind, url, name: subdomain }] of tunnels.entries())
+          announce({ kind, url, subdomain, origin: targets[index]?.label ?? '' })
       },
     },
     run,

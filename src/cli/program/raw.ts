@@ -6,7 +6,7 @@ import type { GuardOptions } from '../../guard.ts'
 import type { Actions } from '../actions.ts'
 import type { RawSettings } from '../commands/raw.ts'
 import { Flags } from '../settings/flags.ts'
-import { parseService, type Service } from '../settings/target.ts'
+import { parseServices, type Service } from '../settings/target.ts'
 import { connection, connectionOptions } from './connection.ts'
 import { guardSettings, wallOptions } from './guard.ts'
 import { hostOption, hostsOf, subdomainOf, subdomainOption, wildcardOption } from './names.ts'
@@ -26,14 +26,18 @@ interface RawCommand {
   readonly argument: string
   /** Its own options, besides those of the connection. */
   options(): Option[]
-  settings(flags: Flags, service: GuardedService): Pick<RawSettings, 'open' | 'embedded' | 'isWatched'>
+  /** `services`: one, or one for each port of a range. */
+  settings(
+    flags: Flags,
+    services: readonly GuardedService[],
+  ): Pick<RawSettings, 'open' | 'embedded' | 'isWatched'>
 }
 
 const RAW_COMMANDS: readonly RawCommand[] = [
   {
     name: 'tcp',
     description: 'give a TCP service a public port',
-    argument: 'where the service is: 5432, host:5432 or unix:/path',
+    argument: 'where the service is: 5432, host:5432, unix:/path, or a range of ports: 27015-27030',
     options: () => [
       remotePortOption(),
       new Option(
@@ -44,14 +48,14 @@ const RAW_COMMANDS: readonly RawCommand[] = [
       wildcardOption(),
       proxyProtocolOption(),
     ],
-    settings(flags, service) {
+    settings(flags, services) {
       if (flags.isOn('tls')) {
         if (flags.text('remotePort') !== undefined)
           throw new TunnelError(
             'OPTION_INVALID',
             '--tls gives a name on the port of all TLS tunnels: no --remote-port.',
           )
-        return tlsSettings(flags, service)
+        return tlsSettings(flags, services)
       }
       for (const name of ['subdomain', 'wildcard'])
         if (flags.isTyped(name))
@@ -59,18 +63,13 @@ const RAW_COMMANDS: readonly RawCommand[] = [
             'OPTION_INVALID',
             `${flags.label(name)} is for --tls: a TCP tunnel has a port, no name.`,
           )
-      const { options } = service
-      const remotePort = flags.port('remotePort', 1)
       const version = proxyProtocol(flags)
-      const wish = {
-        ...options,
-        ...(remotePort !== undefined && { remotePort }),
-        ...(version !== undefined && { proxyProtocol: version }),
-      }
+      const more = version !== undefined && { proxyProtocol: version }
+      const wishes = withRemotePorts(services, flags)
       return {
-        open: client => client.tcp(wish),
+        open: client => Promise.all(wishes.map(wish => client.tcp({ ...wish, ...more }))),
         // On this machine any port will do.
-        embedded: remotePort === undefined ? {} : { tcpPorts: `${remotePort}` },
+        embedded: flags.text('remotePort') === undefined ? {} : { tcpPorts: flags.text('remotePort') },
         isWatched: true,
       }
     },
@@ -78,20 +77,18 @@ const RAW_COMMANDS: readonly RawCommand[] = [
   {
     name: 'udp',
     description: 'give a UDP service a public port',
-    argument: 'where the service is: 53 or host:53',
+    argument: 'where the service is: 53, host:53, or a range of ports: 27015-27030',
     options: () => [remotePortOption(), idleTimeoutOption()],
-    settings(flags, { options }) {
-      if ('unix' in options) throw new TunnelError('OPTION_INVALID', 'UDP needs a port, not a unix socket.')
-      const remotePort = flags.port('remotePort', 1)
+    settings(flags, services) {
       const idleTimeoutMs = seconds(flags, 'idleTimeout', 0.001)
-      const wish = {
-        ...options,
-        ...(remotePort !== undefined && { remotePort }),
-        ...(idleTimeoutMs !== undefined && { idleTimeoutMs }),
-      }
+      const more = idleTimeoutMs !== undefined && { idleTimeoutMs }
+      const wishes = withRemotePorts(services, flags).map(wish => {
+        if ('unix' in wish) throw new TunnelError('OPTION_INVALID', 'UDP needs a port, not a unix socket.')
+        return { ...wish, ...more }
+      })
       return {
-        open: client => client.udp(wish),
-        embedded: remotePort === undefined ? {} : { udpPorts: `${remotePort}` },
+        open: client => Promise.all(wishes.map(wish => client.udp(wish))),
+        embedded: flags.text('remotePort') === undefined ? {} : { udpPorts: flags.text('remotePort') },
         // Only an answer or a refusal to the first datagram shows whether anything listens on UDP.
         isWatched: false,
       }
@@ -106,7 +103,27 @@ const RAW_COMMANDS: readonly RawCommand[] = [
   },
 ]
 
-function tlsSettings(flags: Flags, { options }: GuardedService): ReturnType<RawCommand['settings']> {
+/** What to ask for, with a public port for each service where `--remote-port` names some. */
+function withRemotePorts(services: readonly GuardedService[], flags: Flags) {
+  const ports = flags.portRange('remotePort')
+  if (ports !== undefined && ports.length !== services.length)
+    throw new TunnelError(
+      'OPTION_INVALID',
+      `${flags.label('remotePort')} names ${ports.length} ports, and the service has ${services.length}.`,
+    )
+  return services.map(({ options }, index) => {
+    const remotePort = ports?.[index]
+    return { ...options, ...(remotePort !== undefined && { remotePort }) }
+  })
+}
+
+function tlsSettings(
+  flags: Flags,
+  [service, another]: readonly GuardedService[],
+): ReturnType<RawCommand['settings']> {
+  if (service === undefined || another !== undefined)
+    throw new TunnelError('OPTION_INVALID', 'A range is for TCP and UDP: a TLS tunnel has a name, no port.')
+  const { options } = service
   const subdomain = subdomainOf(flags)
   const version = proxyProtocol(flags)
   const wish = {
@@ -116,7 +133,7 @@ function tlsSettings(flags: Flags, { options }: GuardedService): ReturnType<RawC
     ...hostsOf(flags),
     ...(version !== undefined && { proxyProtocol: version }),
   }
-  return { open: client => client.tls(wish), embedded: { tlsPort: 0 }, isWatched: true }
+  return { open: async client => [await client.tls(wish)], embedded: { tlsPort: 0 }, isWatched: true }
 }
 
 export function addRawCommands(program: Command, actions: Actions): void {
@@ -137,16 +154,16 @@ function addRawCommand(program: Command, raw: RawCommand, actions: Actions): voi
   for (const option of [...options, jsonOption(), logRateOption(), quietOption()]) command.addOption(option)
   command.action((positional: string) => {
     const flags = new Flags(command)
-    const target = parseService(positional)
+    const targets = parseServices(positional)
     const guard = guardSettings(flags)
-    const service = { ...target, options: { ...target.options, ...(guard && { guard }) } }
-    const settings = { target, ...connection(flags), ...raw.settings(flags, service) }
+    const services = targets.map(one => ({ ...one, options: { ...one.options, ...(guard && { guard }) } }))
+    const settings = { targets, ...connection(flags), ...raw.settings(flags, services) }
     return actions.shareRaw(settings, outputWish(flags))
   })
 }
 
 function remotePortOption(): Option {
-  return new Option('--remote-port <port>', 'public port to ask for (default: any free one)').env(
+  return new Option('--remote-port <port>', 'public port to ask for, or a range (default: any free one)').env(
     'TUNNEL_REMOTE_PORT',
   )
 }

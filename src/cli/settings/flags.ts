@@ -1,6 +1,7 @@
 // Reads what commander parsed, and names each wrong value by the flag or variable that it came from.
 
 import type { Command } from 'commander'
+import { MAX_RANGE_PORTS, portsOf } from '../../config/port-range.ts'
 import { TunnelError } from '../../errors.ts'
 import type { Given } from './destination.ts'
 
@@ -50,12 +51,28 @@ export class Flags {
     return text === undefined ? undefined : parsePort(text, this.label(name), lowest)
   }
 
+  /** A port, or a range of ports. */
+  portRange(name: string): readonly number[] | undefined {
+    const text = this.text(name)
+    return text === undefined ? undefined : parsePortRange(text, this.label(name))
+  }
+
   /** `--origin-timeout`, or the variable when the value came from there. */
   label(name: string): string {
     const option = this.#command.options.find(one => one.attributeName() === name)
     const isFromEnvironment = this.#command.getOptionValueSource(name) === 'env'
     return (isFromEnvironment ? option?.envVar : option?.long) ?? name
   }
+}
+
+export function parsePortRange(text: string, label: string): readonly number[] {
+  if (!text.includes('-')) return [parsePort(text, label, 1)]
+  const ports = portsOf(text)
+  if (ports !== undefined) return ports
+  throw new TunnelError(
+    'PORT_INVALID',
+    `${label} ${JSON.stringify(text)} is not a range of at most ${MAX_RANGE_PORTS} ports, such as 27015-27030.`,
+  )
 }
 
 export function parsePort(text: string, label: string, lowest: 0 | 1): number {

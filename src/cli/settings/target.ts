@@ -5,7 +5,7 @@ import { splitProtocol } from '../../config/target.ts'
 import { TunnelError } from '../../errors.ts'
 import { formatUrl, isLoopback, parseHost } from '../../names.ts'
 import { unknownWord } from '../words.ts'
-import { parsePort } from './flags.ts'
+import { parsePort, parsePortRange } from './flags.ts'
 
 export interface Target {
   /** For TunnelClient. */
@@ -56,6 +56,13 @@ export function parseService(text: string): Service {
     if (port !== undefined) return rawTarget(port, hostname)
   }
   throw new TunnelError('OPTION_INVALID', `"${text}" is neither a port, a host with a port nor unix:/path.`)
+}
+
+/** `27015-27030`, `host:27015-27030`: a service for each port; or a single one. */
+export function parseServices(text: string): readonly Service[] {
+  const [, before = '', range = ''] = /^(.*:)?(\d+-\d+)$/.exec(text) ?? []
+  if (range === '') return [parseService(text)]
+  return parsePortRange(range, 'the port').map(port => parseService(`${before}${port}`))
 }
 
 /** It need not speak HTTP. */

@@ -176,9 +176,10 @@ export const SERVICE_FIELDS: Fields = {
     default: '`folder` if there is a `folder`, else `http`',
   },
   port: {
-    value: { type: 'number', least: 1, most: 65_535 },
+    value: { type: 'port-range' },
     kinds: ['http', 'tcp', 'udp', 'tls'],
-    meaning: 'Port of the app. Of `port`, `url`, `unix` and `folder` there is exactly one',
+    meaning:
+      'Port of the app; of tcp and udp also a range such as `27015-27030`, a tunnel for each port. Of `port`, `url`, `unix` and `folder` there is exactly one',
   },
   host: {
     value: { type: 'text', form: 'host' },
@@ -266,9 +267,9 @@ export const SERVICE_FIELDS: Fields = {
     default: '`10s`',
   },
   'remote-port': {
-    value: { type: 'number', least: 1, most: 65_535 },
+    value: { type: 'port-range' },
     kinds: ['tcp', 'udp'],
-    meaning: "Public port to ask for, one of the server's range",
+    meaning: "Public port to ask for, one of the server's; of a range of ports a range of as many",
     default: 'any',
   },
   'proxy-protocol': {
