@@ -47,8 +47,8 @@ async function succeed(cmd: readonly string[], cwd: string): Promise<string> {
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'localtunnels-package-'))
-  // Runs the build first.
-  await succeed(['bun', 'pm', 'pack', '--destination', folder], root)
+  // As it is published. Runs the build first.
+  await succeed(['npm', 'pack', '--pack-destination', folder], root)
   tarball = join(folder, `localtunnels-${VERSION}.tgz`)
   for (const tool of ['npm', 'bun'] as const) {
     installed[tool] = join(folder, tool)

@@ -5,6 +5,7 @@
 
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
+import { brotliCompressSync } from 'node:zlib'
 
 const root = resolve(import.meta.dir, '..')
 const dist = join(root, 'dist')
@@ -42,6 +43,21 @@ const built = await Bun.build({
   metafile: true,
   throw: false,
   plugins: [
+    {
+      name: 'small-pages',
+      setup(build) {
+        // The pages are an eighth of what is fetched, and are needed when a browser asks for them.
+        build.onLoad({ filter: /\/page-text\.ts$/ }, async ({ path }) => {
+          const { HTML, SCRIPT_HASH, STYLE_HASH } = await import(path)
+          const packed = brotliCompressSync(HTML).toString('base64')
+          const contents = `import { brotliDecompressSync } from 'node:zlib'
+export const SCRIPT_HASH = '${SCRIPT_HASH}'
+export const STYLE_HASH = '${STYLE_HASH}'
+export const HTML = brotliDecompressSync(Buffer.from('${packed}', 'base64')).toString()`
+          return { contents, loader: 'ts' }
+        })
+      },
+    },
     {
       name: 'own-urls',
       setup(build) {
