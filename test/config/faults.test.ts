@@ -545,7 +545,9 @@ const SYNTAX: readonly SyntaxCase[] = [
     of: 'a function',
     name: 'function.ts',
     file: 'export default { services: { web: { port: () => 1 } } }',
-    says: ['function.ts:1:37 services.web.port must be a port from 1 to 65535, or a range of at most 256 such as "27015-27030", not a function'],
+    says: [
+      'function.ts:1:37 services.web.port must be a port from 1 to 65535, or a range of at most 256 such as "27015-27030", not a function',
+    ],
   },
 ]
 
