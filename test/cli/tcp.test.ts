@@ -20,7 +20,7 @@ function open<T extends AsyncDisposable>(one: T): T {
 /** Two ports that follow each other, and that nothing has. */
 async function neighbours(): Promise<readonly [number, number]> {
   for (;;) {
-    const first = await freePort()
+    const first = freePort()
     using probe = await listenOn(first + 1)
     if (probe !== undefined) return [first, first + 1]
   }
