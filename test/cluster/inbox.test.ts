@@ -3,10 +3,12 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import type { TunnelClient } from '../../src/client/client.ts'
+import { MemoryDirectory } from '../../src/directories/memory.ts'
 import { type InboxStore, openInbox } from '../../src/index.ts'
 import type { TunnelServer } from '../../src/server/server.ts'
 import { ask } from '../support/ask.ts'
 import { TestCluster } from '../support/clusters.ts'
+import { Cuttable } from '../support/cuttable.ts'
 import { type Directories, memoryDirectories, redisDirectories } from '../support/directories.ts'
 import { eventually } from '../support/events.ts'
 import { describeWith } from '../support/needs.ts'
@@ -177,3 +179,28 @@ function suite(directories: () => Promise<Directories>): void {
 describe('in memory', () => suite(memoryDirectories))
 for (const program of ['redis-server', 'valkey-server'] as const)
   describeWith([program], `with ${program}`, () => suite(() => redisDirectories(program)))
+
+test('while the directory cannot be reached they are kept, and delivered when it can be', async () => {
+  const shared = new MemoryDirectory()
+  const views: Cuttable[] = []
+  const open = () => {
+    const view = new Cuttable(shared)
+    views.push(view)
+    return Promise.resolve(view)
+  }
+  const post = new Post({ open, async [Symbol.asyncDispose]() {} })
+  const servers = await post.servers(2)
+  const [a, b] = servers as [TunnelServer, TunnelServer]
+  await post.left(a, servers)
+  for (const view of views) view.isCut = true
+  for (let at = 0; at < 6; at++) expect(await post.send(servers[at % 2] ?? a, `${at}`)).toBe(202)
+  // A name of which nothing is known any more.
+  expect(await post.sendTo(b, '/other', 'x')).toBeOneOf([404, 503])
+  for (const view of views) view.isCut = false
+  await post.client(b)
+  await eventually(() => post.waiting === 0, 'the deliveries')
+  const of = (parity: number) => post.seen.filter(one => /^\d/.test(one) && Number(one[0]) % 2 === parity)
+  // Each server had to keep by itself.
+  expect(of(0)).toEqual(['0 #1 late', '2 #1 late', '4 #1 late'])
+  expect(of(1)).toEqual(['1 #1 late', '3 #1 late', '5 #1 late'])
+})
