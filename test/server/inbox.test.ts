@@ -1,6 +1,7 @@
 // Webhooks that come while their client is away: kept on the disk before they are acknowledged, and delivered once it is back.
 
 import { afterEach, expect, test } from 'bun:test'
+import { createHash } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -310,6 +311,24 @@ test('guards judge its sender when it is delivered', async () => {
   await post.client({ guard })
   await eventually(() => post.waiting === 0, 'the guard')
   expect(post.seen).toEqual([])
+})
+
+test('what another process with the same file keeps is delivered here, and counts', async () => {
+  const post = await Post.start({ maxRequests: 2 })
+  await post.client()
+  const owner = createHash('sha256').update(OWN).digest('base64')
+  const other = await openInbox(post.path)
+  closing.push(() => other.close())
+  const webhook = { name: 'hooks', owner, path: '/hooks/a', key: undefined, address: '127.0.0.1' }
+  const head = 'POST /hooks/a HTTP/1.1\r\nHost: hooks.localhost\r\n'
+  const bounds = { maxRequests: 2, maxBytes: 10_000, maxAllBytes: 10_000 }
+  const body = Buffer.from('from elsewhere')
+  other.keep([{ ...webhook, head, body, receivedMs: Date.now() }], bounds)
+  await eventually(() => post.seen.includes('/hooks/a from elsewhere #1'), 'the delivery')
+  await eventually(() => post.waiting === 0, 'its answer')
+  await post.left()
+  const rows = [1, 2, 3].map(at => ({ ...webhook, head, body: Buffer.from(`${at}`), receivedMs: Date.now() }))
+  expect(other.keep(rows, bounds)).toEqual(['kept', 'kept', 'full'])
 })
 
 test('what is too old is dropped, and so is the inbox of a client that does not come back', async () => {
