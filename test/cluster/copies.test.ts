@@ -2,6 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import type { TunnelClientOptions } from '../../src/client/options.ts'
+import type { Guard } from '../../src/plugin.ts'
 import type { TunnelServer } from '../../src/server/server.ts'
 import { ask } from '../support/ask.ts'
 import { TestCluster } from '../support/clusters.ts'
@@ -104,4 +105,28 @@ test('a server that is gone keeps nobody waiting for its copy', async () => {
   await b.stop()
   expect((await post(a, 'y')).body).toBeOneOf(['anna', 'bert'])
   await eventually(() => team.got.some(one => one.startsWith('anna') && one.endsWith('y')), 'the copy')
+})
+
+test('the guards of the first server are asked, once, and the visitor gets its lines', async () => {
+  await using team = new Team()
+  const asked: string[] = []
+  const guard = (name: string): Guard => ({
+    name,
+    admit() {
+      asked.push(name)
+      return { answerHeaders: [['x-guard', name]] }
+    },
+  })
+  const { cluster } = team
+  const a = await cluster.server({ guards: [guard('a')], tracing: true })
+  const b = await cluster.server({ guards: [guard('b')], tracing: true })
+  await team.join(a, 'anna', 500)
+  await team.join(b, 'bert')
+  const answer = await fetch(`http://hooks.localhost:${a.port}/paid`, { method: 'POST', body: 'x' })
+  expect([await answer.text(), answer.headers.get('x-guard')]).toEqual(['bert', 'a'])
+  expect(answer.headers.get('x-request-id')).toMatch(/^[^,]+$/)
+  await team.has('anna POST /paid x', 'bert POST /paid x')
+  await post(b, 'y')
+  await team.has('anna POST /paid y', 'bert POST /paid y')
+  expect(asked).toEqual(['a', 'b'])
 })

@@ -315,7 +315,7 @@ test('guards judge its sender when it is delivered', async () => {
 
 test('what another process with the same file keeps is delivered here, and counts', async () => {
   const post = await Post.start({ maxRequests: 2 })
-  await post.client()
+  const client = await post.client()
   const owner = createHash('sha256').update(OWN).digest('base64')
   const other = await openInbox(post.path)
   closing.push(() => other.close())
@@ -326,7 +326,7 @@ test('what another process with the same file keeps is delivered here, and count
   other.keep([{ ...webhook, head, body, receivedMs: Date.now() }], bounds)
   await eventually(() => post.seen.includes('/hooks/a from elsewhere #1'), 'the delivery')
   await eventually(() => post.waiting === 0, 'its answer')
-  await post.left()
+  await client.disconnect()
   const rows = [1, 2, 3].map(at => ({ ...webhook, head, body: Buffer.from(`${at}`), receivedMs: Date.now() }))
   expect(other.keep(rows, bounds)).toEqual(['kept', 'kept', 'full'])
 })

@@ -255,6 +255,8 @@ export class HttpVisit implements Visit, Arrival {
   }
 
   get answerLines(): Uint8Array | undefined {
+    // The server that has the visitor adds its own.
+    if (this.isCopy) return undefined
     const { requestId } = this.head
     return joined(
       joined(this.#booking?.answerLines, requestId === '' ? undefined : requestIdLine(requestId)),
