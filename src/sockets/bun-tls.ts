@@ -1,11 +1,13 @@
-// What Bun's TLS does and its published types lack, in one file. Each was tried with Bun 1.4.5; `tlsFault` tries the first
-// again before a server depends on it.
+// What Bun's TLS does and its published types lack, in one file (QUIC, which is optional, has its own: bun-quic.ts). Each was tried
+// with Bun 1.4.5; `tlsFault` tries the first again before a server depends on it.
 //
 // - `upgradeTLS({ isServer, initialData, tls: { secureContext } })` speaks TLS on a connection whose first bytes were read
 //   already. The connection below still reports encrypted bytes, and its close. `reload` would change the handlers of all
 //   connections of its listener.
-// - `alpnCallback`, an event of such a connection, chooses its protocol.
-// - `session`, an event of a dialled connection, has what `setSession` of a later one resumes.
+// - `alpnCallback`, an event of such a connection, chooses its protocol. Without it visitors speak HTTP/1.1.
+// - `session`, an event of a dialled connection, has what `setSession` of a later one resumes. Without either each handshake is a
+//   full one.
+// - `getPeerX509Certificate` has the key that `pin` wants. Without it nothing is pinned, and what wants a pin is refused.
 // - `setKeyCert` replaces the certificate of one connection before its hello is read.
 
 import type { KeyObject, X509Certificate } from 'node:crypto'
@@ -20,8 +22,8 @@ export type SecureContext = object
 
 interface UntypedSocket {
   setKeyCert(context: SecureContext): void
-  setSession(session: Uint8Array): void
-  getPeerX509Certificate(): X509Certificate | undefined
+  setSession?(session: Uint8Array): void
+  getPeerX509Certificate?(): X509Certificate | undefined
   upgradeTLS(options: {
     readonly isServer: true
     readonly initialData: Uint8Array
@@ -49,12 +51,12 @@ export function showCertificate(raw: RawSocket, context: SecureContext): void {
 
 /** Before the handshake of a dialled connection. One that the server does not know any more becomes a full handshake. */
 export function resumeSession(raw: RawSocket, session: Uint8Array): void {
-  untyped(raw).setSession(session)
+  untyped(raw).setSession?.(session)
 }
 
 /** The far side's public key; `undefined`: it showed no certificate. */
 export function peerKey(raw: RawSocket): KeyObject | undefined {
-  return untyped(raw).getPeerX509Certificate()?.publicKey
+  return untyped(raw).getPeerX509Certificate?.()?.publicKey
 }
 
 /** Speaks TLS as the server on a connection of which `first` was read already. Events go to `events`, with `secured` as data. */
