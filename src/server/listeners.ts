@@ -324,6 +324,7 @@ async function secured<Result>(
   try {
     return await make()
   } catch (cause) {
+    if (cause instanceof TunnelError) throw cause
     if (isAboutCiphers(cause)) throw new TunnelError('OPTION_INVALID', CIPHERS_INVALID, { cause })
     throw new TunnelError('TLS_INVALID', pairFault(cert, key), { cause })
   }

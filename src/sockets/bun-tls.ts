@@ -8,7 +8,8 @@
 // - `session`, an event of a dialled connection, has what `setSession` of a later one resumes. Without either each handshake is a
 //   full one.
 // - `getPeerX509Certificate` has the key that `pin` wants. Without it nothing is pinned, and what wants a pin is refused.
-// - `setKeyCert` replaces the certificate of one connection before its hello is read.
+// - `setKeyCert` replaces the certificate of one connection before its hello is read: a reload tries it first (`replacementFault`).
+// - `minVersion` of a listener is a number; a name, as node:tls has it, is refused.
 
 import type { KeyObject, X509Certificate } from 'node:crypto'
 import type { SecureContextOptions } from 'node:tls'
@@ -37,6 +38,12 @@ interface UntypedSocket {
   }): unknown
 }
 
+/** As they are on the wire. */
+const VERSIONS = { '1.2': 0x0303, '1.3': 0x0304 } as const
+
+/** For the TLS options of a listener. */
+export const lowestVersion = (version: keyof typeof VERSIONS): object => ({ minVersion: VERSIONS[version] })
+
 /** Throws OpenSSL's error for a certificate that cannot be used. */
 export async function secureContext(options: SecureContextOptions): Promise<SecureContext> {
   const { createSecureContext } = await import('node:tls')
@@ -45,7 +52,7 @@ export async function secureContext(options: SecureContextOptions): Promise<Secu
 }
 
 /** Shows a certificate on a connection whose hello was not read yet, in place of its listener's. */
-export function showCertificate(raw: RawSocket, context: SecureContext): void {
+export function showCertificate(raw: object, context: SecureContext): void {
   untyped(raw).setKeyCert(context)
 }
 
@@ -120,6 +127,50 @@ export async function tlsFault(context: SecureContext): Promise<string | undefin
     return fault
   } catch (error) {
     return error instanceof Error ? error.message : String(error)
+  } finally {
+    clearTimeout(timer)
+    listener.stop(true)
+  }
+}
+
+/** Whether `showCertificate` works: on one connection over the loopback. Resolves as `tlsFault`; rejects for a wrong certificate. */
+export async function replacementFault(
+  tls: Bun.TLSOptions,
+  context: SecureContext,
+): Promise<string | undefined> {
+  const { promise, resolve } = deferred<string | undefined>()
+  const timer = setTimeout(() => resolve(`no connection in ${CHECK_TIMEOUT_MS} ms`), CHECK_TIMEOUT_MS)
+  const silent = { data() {}, error() {} }
+  const listener = Bun.listen({
+    hostname: '127.0.0.1',
+    port: 0,
+    tls,
+    socket: {
+      ...silent,
+      open(raw) {
+        try {
+          showCertificate(raw, context)
+          resolve(undefined)
+        } catch (error) {
+          resolve(error instanceof Error ? error.message : String(error))
+        }
+      },
+    },
+  })
+  try {
+    const near = Bun.connect({
+      hostname: '127.0.0.1',
+      port: listener.port,
+      tls: { rejectUnauthorized: false },
+      socket: silent,
+    })
+    const fault = await promise
+    near.then(
+      raw => raw.terminate(),
+      // Then `open` never came, and the timer said so.
+      () => {},
+    )
+    return fault
   } finally {
     clearTimeout(timer)
     listener.stop(true)

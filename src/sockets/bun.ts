@@ -8,6 +8,7 @@
 
 import { deferred } from '../deferred.ts'
 import { freeDescriptors } from '../descriptors.ts'
+import { TunnelError } from '../errors.ts'
 import type { Address, Dial, Socket, SocketHandler, TlsOptions, Via } from '../socket.ts'
 import { Connection, type Owner, type Pass } from './bun-connection.ts'
 import {
@@ -18,7 +19,7 @@ import {
   TLS_DIAL_EVENTS,
   TLS_LISTEN_EVENTS,
 } from './bun-events.ts'
-import { secureContext } from './bun-tls.ts'
+import { lowestVersion, replacementFault, secureContext } from './bun-tls.ts'
 import { descriptorOf } from './descriptor.ts'
 import { failure, Gate } from './gate.ts'
 import type { InheritedSocket } from './inherited.ts'
@@ -48,8 +49,6 @@ export const FORWARD_SECRET_CIPHERS: string = [
   'ECDHE-ECDSA-CHACHA20-POLY1305',
   'ECDHE-RSA-CHACHA20-POLY1305',
 ].join(':')
-/** As they are on the wire. */
-const TLS_VERSIONS = { '1.2': 0x0303, '1.3': 0x0304 } as const
 
 export interface ListenOptions<P extends Pass = Pass> {
   /** Address to bind. Default `0.0.0.0`. */
@@ -234,6 +233,12 @@ export function listenBun<P extends Pass>(options: ListenOptions<P>): Listening 
       // An empty text would be taken for none, and no handshake would ever succeed.
       if (cert === '' || key === '') throw failure('ERR_TLS', 'the certificate or the key is empty')
       const context = await secureContext({ cert, key, ciphers })
+      const fault = await replacementFault({ cert, key }, context)
+      if (fault !== undefined)
+        throw new TunnelError(
+          'RUNTIME_UNSUPPORTED',
+          `Bun ${Bun.version} cannot replace the certificate of a listener: ${fault}. Start the server again for that.`,
+        )
       return () => {
         owner.context = context
       }
@@ -247,9 +252,7 @@ function bunTls({
   minVersion = '1.2',
   ciphers = FORWARD_SECRET_CIPHERS,
 }: ServerTls): Bun.TLSOptions {
-  // A number, and not in the published types; a name, as node:tls has it, is refused.
-  const version: object = { minVersion: TLS_VERSIONS[minVersion] }
-  return { cert, key, ciphers, ...version }
+  return { cert, key, ciphers, ...lowestVersion(minVersion) }
 }
 
 async function dialTls({

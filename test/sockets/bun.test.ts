@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { createSecureContext } from 'node:tls'
 import type { Socket } from '../../src/socket.ts'
 import { dialBun, listenBun } from '../../src/sockets/bun.ts'
-import { tlsFault } from '../../src/sockets/bun-tls.ts'
+import { replacementFault, tlsFault } from '../../src/sockets/bun-tls.ts'
 import { connectionCases, dialCases } from '../suites/socket.ts'
 import { viaCases } from '../suites/via.ts'
 import { peerClient } from '../support/peer.ts'
@@ -122,6 +122,9 @@ describe('a socket secured on Bun after its first bytes were read', () => {
   test('a server can try first whether it works', async () => {
     expect(await tlsFault(context)).toBeUndefined()
     expect(await tlsFault({})).toContain('SecureContext')
+    const tls = { cert: TEST_CERT, key: TEST_KEY }
+    expect(await replacementFault(tls, context)).toBeUndefined()
+    expect(await replacementFault(tls, {})).toContain('SecureContext')
   })
 
   test('stop(true) cuts it, and the pass of its connection is given back', async () => {
