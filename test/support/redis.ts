@@ -10,17 +10,20 @@ export class Redis implements AsyncDisposable {
   readonly port: number
   readonly #program: string
   readonly #folder: string
+  readonly #flags: readonly string[]
   #process: Bun.Subprocess | undefined
 
-  private constructor(program: string, port: number, folder: string) {
+  private constructor(program: string, port: number, folder: string, flags: readonly string[]) {
+    this.#flags = flags
     this.#program = program
     this.port = port
     this.#folder = folder
   }
 
-  static async start(program: 'redis-server' | 'valkey-server'): Promise<Redis> {
+  /** `flags`: more of its settings. */
+  static async start(program: 'redis-server' | 'valkey-server', flags: readonly string[] = []): Promise<Redis> {
     const folder = await mkdtemp(join(tmpdir(), 'localtunnels-redis-'))
-    const redis = new Redis(program, freePort(), folder)
+    const redis = new Redis(program, freePort(), folder, flags)
     await redis.run()
     return redis
   }
@@ -41,6 +44,7 @@ export class Redis implements AsyncDisposable {
       '',
       '--dir',
       this.#folder,
+      ...this.#flags,
     ]
     this.#process = Bun.spawn(command, { stdout: 'ignore', stderr: 'ignore' })
     while (!(await this.#answers())) await Bun.sleep(5)
@@ -57,6 +61,19 @@ export class Redis implements AsyncDisposable {
     })
   }
 
+  /** Asks until the answer is like this. */
+  until(command: string, answer: RegExp): Promise<void> {
+    return Redis.untilAt(this.port, command, answer)
+  }
+
+  static async untilAt(port: number, command: string, answer: RegExp): Promise<void> {
+    const deadline = Date.now() + 15_000
+    while (!answer.test(await answerOf(port, command))) {
+      if (Date.now() > deadline) throw new Error(`waited in vain for ${answer} of ${command}`)
+      await Bun.sleep(20)
+    }
+  }
+
   /** It loses all that it has. */
   async kill(): Promise<void> {
     this.#process?.kill('SIGKILL')
@@ -67,4 +84,15 @@ export class Redis implements AsyncDisposable {
     await this.kill()
     await rm(this.#folder, { recursive: true, force: true })
   }
+}
+
+/** What it says to one command; `''`: it is not there. */
+function answerOf(port: number, command: string): Promise<string> {
+  const { promise, resolve } = Promise.withResolvers<string>()
+  const socket = connect(port, '127.0.0.1', () => socket.end(`${command}\r\nQUIT\r\n`))
+  let text = ''
+  socket.on('data', data => (text += data))
+  socket.on('error', () => resolve(''))
+  socket.on('close', () => resolve(text))
+  return promise
 }
