@@ -336,6 +336,12 @@ export interface ServerCluster {
   readonly ca?: string
   /** Where the other servers reach this one, such as `http://10.0.0.2:8080`. Default: the address that it listens on, or the first of this machine that is not loopback. */
   readonly peerUrl?: string
+  /** PEM file of the authority that has signed `peer-cert` of all servers: they show each other certificates, on the port of `peer-url`, which is `https:` and theirs alone. Default: none: the secret is enough. */
+  readonly peerCa?: string
+  /** PEM file of the certificate of this server, for the first of its domains. Default: none. */
+  readonly peerCert?: string
+  /** PEM file of its key. Default: none. */
+  readonly peerKey?: string
   /** What the servers know each other by, 32 characters at least. Default: one that is made, and kept in Redis. */
   readonly secret?: string
   /** What a client gets that registers while Redis cannot be reached. Default: `refuse`. */

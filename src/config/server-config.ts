@@ -80,6 +80,9 @@ export interface ClusterConfig {
   readonly prefix?: string
   readonly ca?: string
   readonly peerUrl?: string
+  readonly peerCa?: string
+  readonly peerCert?: string
+  readonly peerKey?: string
   readonly secret?: string
   readonly whenUnreachable?: 'refuse' | 'grant'
 }

@@ -17,9 +17,9 @@ export interface ControlHost extends UpgradeHost {
   /** The links of the session that gave this secret. */
   linksOf(secret: string): SessionLinks | undefined
   /** The connection of another server of the cluster. */
-  peerRoute(head: RequestHead): Route
+  peerRoute(arrival: Arrival): Route
   /** A raw visitor of another server of the cluster. */
-  rawRoute(head: RequestHead): Route
+  rawRoute(arrival: Arrival): Route
 }
 
 /** Tells a control connection from a request for a page, and refuses what is neither. */
@@ -27,8 +27,8 @@ export function controlRoute(arrival: Arrival, host: ControlHost): Route {
   const { head } = arrival
   if (head.upgrade === LINK_PROTOCOL) return linkRoute(head, host)
   if (head.upgrade === 'websocket') return upgradeRoute(arrival, host)
-  if (head.upgrade === RAW_PROTOCOL) return host.rawRoute(head)
-  if (isPeerProtocol(head.upgrade)) return host.peerRoute(head)
+  if (head.upgrade === RAW_PROTOCOL) return host.rawRoute(arrival)
+  if (isPeerProtocol(head.upgrade)) return host.peerRoute(arrival)
   return { kind: 'upstream', upstream: new Pages(host) }
 }
 

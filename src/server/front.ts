@@ -20,6 +20,8 @@ export interface Arrival {
   readonly keptFor?: string | undefined
   /** Another server copies it to the clients of a pool that are here, and has asked the guards. Default: it is no copy. */
   readonly isCopy?: boolean
+  /** It came where servers of the cluster come in, with the certificate of one. Default: it did not. */
+  readonly isPeers?: boolean
   /** Whether only the control host may serve it, because the server is full. Asks again: some visitors may have left. */
   isRefused(): boolean
   /** The request goes wrong: the visitor gets to know why, if no answer has begun. */

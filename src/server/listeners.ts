@@ -8,12 +8,15 @@ import type { Listening, ServerTls } from '../sockets/bun.ts'
 import type { InheritedSocket } from '../sockets/inherited.ts'
 import { lowPortAdvice } from '../sockets/low-ports.ts'
 import type { Admission, Seat } from './admission.ts'
+import type { PeerTls } from './cluster/options.ts'
 import { type AcceptVisitor, acceptThrough, entranceOf } from './entrances.ts'
 import type { HttpFront } from './fronts/http.ts'
 import type { acceptHttp2 } from './fronts/http2.ts'
 import type { Http3Front } from './fronts/http3.ts'
 import type { TlsFront } from './fronts/tls.ts'
 import type { Entrance } from './fronts/visitor-hop.ts'
+import type { Hello } from './hello.ts'
+import { UNHEARD } from './raw-visits.ts'
 import type { ServerRoom } from './room.ts'
 import type { ServerSettings } from './settings.ts'
 import type { TlsTermination } from './termination.ts'
@@ -74,7 +77,8 @@ export class Listeners {
 
   /** Of the sockets that listen, the server's own first. */
   get descriptors(): readonly number[] {
-    const all = [this.#main, this.#tls, this.#http].map(one => one?.descriptor)
+    const peers = this.#room.settings.cluster?.peerTls && this.#peers
+    const all = [this.#main, this.#tls, this.#http, peers].map(one => one?.descriptor)
     return all.filter(one => one !== undefined)
   }
 
@@ -191,8 +195,46 @@ export class Listeners {
     this.#tlsFront.stop()
   }
 
-  /** On a unix socket, for a cluster whose servers are on one machine. */
-  async #listenForPeers({ cluster }: ServerSettings, accept: AcceptVisitor): Promise<Listening | undefined> {
+  /** On a port of its own, for servers with certificates. */
+  async #listenForCertified({ hostname, tlsTerms }: ServerSettings, url: string, peerTls: PeerTls) {
+    const { TlsTermination } = await import('./termination.ts')
+    const { listenBun } = await import('../sockets/bun.ts')
+    await TlsTermination.check()
+    const { cert, key, ca } = peerTls
+    const certificate = { cert, key }
+    const failed = (error: Error) => this.#room.failed(error)
+    const termination = new TlsTermination({
+      certificates: { find: () => certificate },
+      challenges: undefined,
+      options: { ...tlsTerms, clientCa: ca },
+      isControl: () => true,
+      chooseProtocol: () => undefined,
+      found() {},
+      failed,
+      troubled() {},
+    })
+    await secured(peerTls, () => termination.check(certificate))
+    const entrance: Entrance = { ...entranceOf(this.#room, 'https'), isPeers: true }
+    const enter = (socket: Socket): SocketHandler => {
+      if (socket.isCertified === true) return this.#httpFront.accept(socket, entrance, undefined)
+      socket.terminate()
+      return UNHEARD
+    }
+    const port = Number(new URL(url).port || 443)
+    const terminator = { sharesPort: false, read: (hello: Hello) => termination.read(hello, enter) }
+    try {
+      const accept = (socket: Socket) => this.#tlsFront.accept(socket, undefined, terminator)
+      return listenBun({ hostname, port, inherited: this.#room.inheritance?.take(port), accept, failed })
+    } catch (cause) {
+      throw listenError(cause, hostname, port, peerTls)
+    }
+  }
+
+  /** On a unix socket, for a cluster whose servers are on one machine, or by their certificates. */
+  async #listenForPeers(settings: ServerSettings, accept: AcceptVisitor): Promise<Listening | undefined> {
+    const { cluster } = settings
+    const { peerTls, peerUrl = '' } = cluster ?? {}
+    if (peerTls !== undefined) return this.#listenForCertified(settings, peerUrl, peerTls)
     const path = /^unix:(.+)$/.exec(cluster?.peerUrl ?? '')?.[1]
     if (path === undefined) return undefined
     const [{ chmodSync }, { listenBun }] = await Promise.all([import('node:fs'), import('../sockets/bun.ts')])

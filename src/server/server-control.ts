@@ -1,7 +1,6 @@
 // What the control host may ask of its server.
 
 import type { ErrorCode } from '../errors.ts'
-import type { RequestHead } from '../http/head.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
 import { VERSION } from '../version.ts'
 import type { ClientDesk } from './client-desk.ts'
@@ -10,7 +9,7 @@ import type { RawPassenger } from './cluster/peer-wire.ts'
 import { rawRoute } from './cluster/raw-door.ts'
 import type { ControlHost } from './control.ts'
 import { entranceOf } from './entrances.ts'
-import type { Route } from './front.ts'
+import type { Arrival, Route } from './front.ts'
 import type { HttpFront } from './fronts/http.ts'
 import { tlsTunnelOf } from './fronts/tls.ts'
 import type { SessionLinks } from './links.ts'
@@ -59,20 +58,20 @@ export class ServerControl implements ControlHost {
     return this.#clients.linkGate.find(secret)
   }
 
-  peerRoute(head: RequestHead): Route {
+  peerRoute(arrival: Arrival): Route {
     const room = this.#room
-    return peerRoute(head, {
+    return peerRoute(arrival, {
       cluster: room.cluster,
       httpFront: this.#httpFront(),
       entranceOf: proto => entranceOf(room, proto),
     })
   }
 
-  rawRoute(head: RequestHead): Route {
+  rawRoute(arrival: Arrival): Route {
     const room = this.#room
     const find = ({ kind, wanted }: RawPassenger): Tunnel | undefined =>
       kind === 'tls' ? tlsTunnelOf(room, wanted) : room.tunnels.find(`${kind}-${wanted}`)
-    return rawRoute(head, { cluster: room.cluster, rawVisits: this.#rawVisits, find })
+    return rawRoute(arrival, { cluster: room.cluster, rawVisits: this.#rawVisits, find })
   }
 
   isKnownHost(host: string): boolean {

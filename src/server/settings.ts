@@ -118,7 +118,7 @@ export function serverSettings(options: TunnelServerOptions): ServerSettings {
     acceptsProxyProtocol: checkProxyProtocol(options),
     ...checkAllPlugins(options),
     admin: checkAdmin(options.admin),
-    cluster: checkCluster(options.cluster),
+    cluster: checkCluster(options.cluster, options.port),
     inbox: options.inbox && inboxSettings(options.inbox),
     isTraced: options.tracing ?? options.observers?.some(observer => observer.trace !== undefined) ?? false,
     hasServerTiming: options.serverTiming ?? false,
@@ -135,12 +135,17 @@ export function serverSettings(options: TunnelServerOptions): ServerSettings {
   }
 }
 
-function checkCluster(cluster: ClusterOptions | undefined): ClusterOptions | undefined {
+function checkCluster(cluster: ClusterOptions | undefined, port = 0): ClusterOptions | undefined {
   if (cluster === undefined) return undefined
-  const { peerUrl, secret } = cluster
+  const { peerUrl, peerTls, secret } = cluster
   if (secret !== undefined && secret.length < 32)
     throw new TunnelError('OPTION_INVALID', 'cluster.secret must have at least 32 characters.')
   const url = peerUrl === undefined ? undefined : URL.parse(peerUrl)
+  if (peerTls !== undefined && (url?.protocol !== 'https:' || Number(url.port || 443) === port))
+    throw new TunnelError(
+      'OPTION_INVALID',
+      'cluster.peerTls needs a cluster.peerUrl like https://10.0.0.2:8443, whose port is not that of the server.',
+    )
   // A socket of this machine.
   if (url?.protocol === 'unix:' && url.pathname.startsWith('/')) return cluster
   const isUrl = url !== null && (url === undefined || /^https?:$/.test(url.protocol))

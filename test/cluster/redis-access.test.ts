@@ -96,7 +96,12 @@ for (const program of ['redis-server', 'valkey-server'] as const)
         let granted = 'none'
         for (let tries = 0; granted !== 'resolved' && tries < 100; tries++) {
           granted = await codeOf(
-            cluster.client({ server: b!.url, subdomain: 'blog', exact: true, fetch: () => new Response('blog') }),
+            cluster.client({
+              server: b!.url,
+              subdomain: 'blog',
+              exact: true,
+              fetch: () => new Response('blog'),
+            }),
           )
           if (granted !== 'resolved') await Bun.sleep(100)
         }

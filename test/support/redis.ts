@@ -21,7 +21,10 @@ export class Redis implements AsyncDisposable {
   }
 
   /** `flags`: more of its settings. */
-  static async start(program: 'redis-server' | 'valkey-server', flags: readonly string[] = []): Promise<Redis> {
+  static async start(
+    program: 'redis-server' | 'valkey-server',
+    flags: readonly string[] = [],
+  ): Promise<Redis> {
     const folder = await mkdtemp(join(tmpdir(), 'localtunnels-redis-'))
     const redis = new Redis(program, freePort(), folder, flags)
     await redis.run()

@@ -3,7 +3,7 @@
 import type { ClusterConfig } from '../../config/server-config.ts'
 import type { RedisDirectory } from '../../directories/redis.ts'
 import { TunnelError } from '../../errors.ts'
-import type { ClusterOptions } from '../../server/cluster/options.ts'
+import type { ClusterOptions, PeerTls } from '../../server/cluster/options.ts'
 
 export class ClusterSource {
   /** For the server. */
@@ -13,11 +13,13 @@ export class ClusterSource {
 
   private constructor(directory: RedisDirectory, config: ClusterConfig) {
     const { peerUrl, secret, whenUnreachable } = config
+    const peerTls = peerTlsOf(config)
     this.#directory = directory
     this.#config = JSON.stringify(config)
     this.options = {
       directory,
       ...(peerUrl !== undefined && { peerUrl }),
+      ...(peerTls !== undefined && { peerTls }),
       ...(secret !== undefined && { secret }),
       ...(whenUnreachable !== undefined && { whenUnreachable }),
     }
@@ -47,4 +49,11 @@ export class ClusterSource {
   close(): void {
     void this.#directory.close()
   }
+}
+
+/** Throws `OPTION_INVALID` when some of it is missing. */
+function peerTlsOf({ peerCa: ca, peerCert: cert, peerKey: key }: ClusterConfig): PeerTls | undefined {
+  if (ca === undefined && cert === undefined && key === undefined) return undefined
+  if (ca !== undefined && cert !== undefined && key !== undefined) return { ca, cert, key }
+  throw new TunnelError('OPTION_INVALID', 'cluster: peer-ca, peer-cert and peer-key belong together.')
 }

@@ -65,6 +65,25 @@ const CLUSTER: Fields = {
     meaning: 'Where the other servers reach this one, such as `http://10.0.0.2:8080`',
     default: 'the address that it listens on, or the first of this machine that is not loopback',
   },
+  'peer-ca': {
+    value: { type: 'file' },
+    option: 'peerCa',
+    meaning:
+      'PEM file of the authority that has signed `peer-cert` of all servers: they show each other certificates, on the port of `peer-url`, which is `https:` and theirs alone',
+    default: 'none: the secret is enough',
+  },
+  'peer-cert': {
+    value: { type: 'file' },
+    option: 'peerCert',
+    meaning: 'PEM file of the certificate of this server, for the first of its domains',
+    default: 'none',
+  },
+  'peer-key': {
+    value: { type: 'file' },
+    option: 'peerKey',
+    meaning: 'PEM file of its key',
+    default: 'none',
+  },
   secret: {
     value: { type: 'text', form: 'token', isSecret: true },
     meaning: 'What the servers know each other by, 32 characters at least',

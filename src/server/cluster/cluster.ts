@@ -5,18 +5,18 @@ import { networkInterfaces } from 'node:os'
 import type { Directory, DirectoryTimes, Node, Place } from '../../directory.ts'
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
-import type { RequestHead } from '../../http/head.ts'
 import type { Stream, StreamHandler } from '../../session/stream.ts'
 import type { Turns } from '../../session/turns.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Deadlines } from '../deadlines.ts'
+import type { Arrival } from '../front.ts'
 import type { ServerLimits } from '../options.ts'
 import { hash } from '../pool.ts'
 import type { RawVisits, RawWish } from '../raw-visits.ts'
 import type { Upstream } from '../upstream.ts'
 import { FarPorts, type FarPortsHost } from './far-ports.ts'
 import { type Claimed, Holds } from './holds.ts'
-import { CLUSTER_TIMES, type ClusterOptions } from './options.ts'
+import { CLUSTER_TIMES, type ClusterOptions, type PeerTls } from './options.ts'
 import { Peer } from './peer.ts'
 import type { RawOpening } from './peer-channel.ts'
 import { PeerSecret } from './peer-secret.ts'
@@ -67,6 +67,7 @@ export class Cluster {
   readonly #host: ClusterHost
   readonly #directory: Directory
   readonly #times: DirectoryTimes
+  readonly #peerTls: PeerTls | undefined
   readonly #places: Places
   readonly #holds: Holds
   readonly #farPorts: FarPorts | undefined
@@ -93,7 +94,8 @@ export class Cluster {
   #isOver = false
 
   constructor(options: ClusterOptions, host: ClusterHost) {
-    const { directory, secret = '', whenUnreachable = 'refuse', times } = options
+    const { directory, peerTls, secret = '', whenUnreachable = 'refuse', times } = options
+    this.#peerTls = peerTls
     this.#host = host
     this.#directory = directory
     this.#times = { ...CLUSTER_TIMES, ...times }
@@ -411,6 +413,7 @@ export class Cluster {
       limits: this.#host.limits,
       deadlines: this.#host.deadlines,
       turns: this.#host.turns,
+      peerTls: this.#peerTls,
       proof: () => this.#secret.proofFor(node.id),
       controlHost: this.#host.controlHost,
       failed: error => this.#host.failed(error),
@@ -458,8 +461,8 @@ export class Cluster {
   // ── From other servers ─────────────────────────────────────────────────────────────────────────────────────
 
   /** Whether the request that asks for it comes from a server of the cluster. */
-  isPeer(head: RequestHead): boolean {
-    return this.#secret.isShown(head, this.node)
+  isPeer({ head, isPeers }: Pick<Arrival, 'head' | 'isPeers'>): boolean {
+    return (this.#peerTls === undefined || isPeers === true) && this.#secret.isShown(head, this.node)
   }
 }
 

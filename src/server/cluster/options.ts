@@ -3,6 +3,15 @@
 import type { Directory, DirectoryTimes } from '../../directory.ts'
 import type { TokenStore } from '../../tokens.ts'
 
+/** PEM: what servers of a cluster know each other by, besides the secret. */
+export interface PeerTls {
+  /** Of the authority that has signed the certificates of all servers, and of nobody else. */
+  readonly ca: string
+  /** Of this server, for the first of its domains; it is shown by both sides. */
+  readonly cert: string
+  readonly key: string
+}
+
 export interface ClusterOptions {
   /** Where the servers keep who holds which name: `openRedisDirectory(url)` of `localtunnels/cluster`. The caller closes it. */
   readonly directory: Directory
@@ -11,6 +20,11 @@ export interface ClusterOptions {
    * read along. `unix:/path` for servers of one machine: it listens there, too, for this user alone. Default: the address it listens on, or the first of this machine that is not loopback.
    */
   readonly peerUrl?: string
+  /**
+   * Mutual TLS between servers, on the port of `peerUrl`, which is `https:` and has a port that nothing else has: a server without
+   * such a certificate is refused. Default: none; the servers know each other by the secret alone.
+   */
+  readonly peerTls?: PeerTls
   /** What the servers know each other by, at least 32 characters. Default: one is made, and kept in the directory. */
   readonly secret?: string
   /**

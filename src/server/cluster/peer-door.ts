@@ -2,7 +2,7 @@
 
 import type { RequestHead } from '../../http/head.ts'
 import type { Socket } from '../../socket.ts'
-import { type Route, refusal } from '../front.ts'
+import { type Arrival, type Route, refusal } from '../front.ts'
 import type { HttpFront } from '../fronts/http.ts'
 import { type Entrance, VisitorHop } from '../fronts/visitor-hop.ts'
 import type { Cluster } from './cluster.ts'
@@ -18,10 +18,11 @@ export interface PeerDoorHost {
 }
 
 /** Takes the connection of a server of the same cluster; a stranger's is refused. */
-export function peerRoute(head: RequestHead, host: PeerDoorHost): Route {
+export function peerRoute(arrival: Arrival, host: PeerDoorHost): Route {
+  const { head } = arrival
   const { cluster, httpFront } = host
   if (cluster === undefined || head.method !== 'GET' || head.body !== 'none') return refusal('BAD_REQUEST')
-  if (!cluster.isPeer(head)) return refusal('TOKEN_REFUSED')
+  if (!cluster.isPeer(arrival)) return refusal('TOKEN_REFUSED')
   const protocol = head.upgrade
   const isFramed = protocol === FRAMED_PROTOCOL
   const entrances = { http: host.entranceOf('http'), https: host.entranceOf('https') }

@@ -10,6 +10,7 @@ import type { Upstream, Visit } from '../upstream.ts'
 import { writeHeadWithLine } from '../upstreams/forwarded.ts'
 import { IdleStreams } from '../upstreams/idle-streams.ts'
 import { StreamsUpstream } from '../upstreams/streams.ts'
+import type { PeerTls } from './options.ts'
 import { PeerChannel, type PeerChannelHost, type RawOpening } from './peer-channel.ts'
 import {
   FRAMED_PROTOCOL,
@@ -35,6 +36,8 @@ export interface PeerContext {
   readonly turns: Turns
   /** Shows that server that this one is of its cluster. */
   proof(): string
+  /** What this server shows, and wants to see; `undefined`: neither. */
+  readonly peerTls: PeerTls | undefined
   /** The control host of the servers. */
   readonly controlHost: string
   failed(error: Error): void
@@ -54,7 +57,7 @@ export class Peer implements PeerChannelHost {
   constructor(node: Node, context: PeerContext) {
     this.#node = node
     this.#context = context
-    this.address = addressOf(node.url, context.controlHost)
+    this.address = addressOf(node.url, context)
     this.isFramed = this.address.unix !== undefined
     let given: ServerLimits | undefined
     let own = context.limits
@@ -160,13 +163,13 @@ function writeHead(visit: Visit): number {
   )
 }
 
-function addressOf(url: string, controlHost: string): Address {
+function addressOf(url: string, { controlHost, peerTls }: PeerContext): Address {
   const { hostname, port, protocol, pathname } = new URL(url)
   if (protocol === 'unix:') return { unix: pathname }
   const isTls = protocol === 'https:'
   return {
     host: hostname.replace(/^\[|\]$/g, ''),
     port: port === '' ? (isTls ? 443 : 80) : Number(port),
-    ...(isTls && { tls: { serverName: controlHost } }),
+    ...(isTls && { tls: { serverName: controlHost, ...peerTls } }),
   }
 }

@@ -1,8 +1,7 @@
 // Where raw visitors come in that other servers send on: joined to the tunnel of this server, and sent on no further.
 
-import type { RequestHead } from '../../http/head.ts'
 import type { Endpoints, Socket } from '../../socket.ts'
-import { type Route, refusal } from '../front.ts'
+import { type Arrival, type Route, refusal } from '../front.ts'
 import { type RawVisits, UNHEARD } from '../raw-visits.ts'
 import type { Tunnel } from '../tunnels.ts'
 import type { Cluster } from './cluster.ts'
@@ -21,11 +20,12 @@ export interface RawDoorHost {
 const KEEP_ALIVE_MS = 60_000
 
 /** Takes a raw visitor from a server of the same cluster; a stranger's is refused. */
-export function rawRoute(head: RequestHead, host: RawDoorHost): Route {
+export function rawRoute(arrival: Arrival, host: RawDoorHost): Route {
+  const { head } = arrival
   const passenger = passengerOf(head)
   const isWhole = head.method === 'GET' && head.body === 'none' && passenger !== undefined
   if (host.cluster === undefined || !isWhole) return refusal('BAD_REQUEST')
-  if (!host.cluster.isPeer(head)) return refusal('TOKEN_REFUSED')
+  if (!host.cluster.isPeer(arrival)) return refusal('TOKEN_REFUSED')
   return {
     kind: 'takeover',
     takeOver(socket) {

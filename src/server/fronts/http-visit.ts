@@ -142,6 +142,10 @@ export class HttpVisit implements Visit, Arrival {
     return this.#channel.visitor.forwarded?.isCertified ?? this.#channel.isCertified === true
   }
 
+  get isPeers(): boolean {
+    return this.#channel.visitor.isPeers
+  }
+
   get isForwarded(): boolean {
     return this.#channel.visitor.forwarded !== undefined
   }

@@ -22,6 +22,8 @@ export interface Entrance {
   hstsLine(): Uint8Array | undefined
   /** The same: another way to the server (RFC 7838). Default: none. */
   altSvcLine?(): Uint8Array | undefined
+  /** Only servers of the cluster come in here, by their certificates. Default: not. */
+  readonly isPeers?: boolean
   /** Whether requests get ids. Default: not. */
   isTraced?(): boolean
   /** It is the connection of another server: whose the request is. `undefined`: the request does not say. */
@@ -42,6 +44,10 @@ export class VisitorHop {
     this.#entrance = entrance
     this.address = address
     this.forwarded = forwarded
+  }
+
+  get isPeers(): boolean {
+    return this.#entrance.isPeers === true
   }
 
   /** The same object as long as nothing of it changes. */
