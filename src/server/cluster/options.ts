@@ -5,7 +5,7 @@ import type { TokenStore } from '../../tokens.ts'
 
 /** PEM: what servers of a cluster know each other by, besides the secret. */
 export interface PeerTls {
-  /** Of the authority that has signed the certificates of all servers, and of nobody else. */
+  /** Of the authority that signs certificates for the servers of the cluster only. */
   readonly ca: string
   /** Of this server, for the first of its domains; it is shown by both sides. */
   readonly cert: string
