@@ -498,6 +498,8 @@ export class Booking implements Visitor, Wrapping {
 
   /** Every client of the pool gets it; those of `others` from their servers. */
   #copiedTo(tunnel: Tunnel, answer: PoolAnswer, others: readonly Upstream[]): Route {
+    // The other servers believe this one.
+    if (others.length > 0 && this.#arrival.keptFor === undefined) withoutMarks(this.head)
     this.#sent()
     const { maxBodyBytes, take, give } = this.#host.copyBodies
     const own = tunnel.able.map(member => ({

@@ -95,6 +95,27 @@ test('what no client takes at any server is said, and filters hold at each', asy
   }
 })
 
+test('a visitor cannot say to clients of another server that its request has waited', async () => {
+  await using cluster = new TestCluster()
+  const servers = [await cluster.server(), await cluster.server()]
+  const seen: string[] = []
+  for (const { url } of servers)
+    await cluster.client({
+      server: url,
+      subdomain: 'hooks',
+      exact: true,
+      pool: { to: 'all' },
+      fetch: request => {
+        seen.push(request.headers.get('x-localtunnels-received') ?? 'none')
+        return new Response()
+      },
+    })
+  const [a] = servers as [TunnelServer]
+  await post(a, 'x', { 'x-localtunnels-received': '2001-01-01T00:00:00.000Z' })
+  await eventually(() => seen.length === 2, 'both copies')
+  expect(seen).toEqual(['none', 'none'])
+})
+
 test('a server that is gone keeps nobody waiting for its copy', async () => {
   await using team = new Team()
   const { cluster } = team
