@@ -8,6 +8,7 @@ import { dial } from '../sockets/dial.ts'
 import { watchWorkers } from '../sockets/worker-faults.ts'
 import { stopped } from './carrier.ts'
 import type { Connection, ConnectionEvents } from './connection.ts'
+import { httpTunnel } from './http-tunnel.ts'
 import { Inspection, inspectionOf } from './inspect/inspection.ts'
 import type { Exchange, WaitOptions, Watchable } from './inspect/seen.ts'
 import type {
@@ -20,22 +21,16 @@ import type {
   TunnelState,
   UdpTunnelOptions,
 } from './options.ts'
+import { originOf } from './origin-of.ts'
 import { LateOrigin } from './origins/late.ts'
 import { probePublicSide } from './probe.ts'
+import { tcpTunnel, tlsTunnel, udpTunnel } from './raw-tunnel.ts'
 import { guardToken } from './server-address.ts'
 import { Servers } from './servers.ts'
-import {
-  type ClientSettings,
-  clientSettings,
-  httpTunnel,
-  originOf,
-  type TunnelSettings,
-  tcpTunnel,
-  tlsTunnel,
-  udpTunnel,
-} from './settings.ts'
+import { type ClientSettings, clientSettings } from './settings.ts'
 import { Tries } from './tries.ts'
 import type { Tunnel } from './tunnel.ts'
+import type { TunnelSettings } from './tunnel-settings.ts'
 import { IDS_OF_A_CONNECTION, type VisitEvent, VisitReports } from './visit-reports.ts'
 import { watchForWake } from './wake.ts'
 import { WantedTunnels } from './wanted-tunnels.ts'

@@ -2,7 +2,7 @@
 
 import type { ErrorCode, TunnelError } from '../errors.ts'
 import type { UnreportedRequests } from '../wire/control.ts'
-import type { TunnelSettings } from './settings.ts'
+import type { TunnelSettings } from './tunnel-settings.ts'
 
 /** What to ask for now: a name or a port may be another one than the settings wish for. */
 export interface Wish {

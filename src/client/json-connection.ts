@@ -26,7 +26,8 @@ import type { Connection, ConnectionEvents, Registration, Wish } from './connect
 import { originRequest } from './json-request.ts'
 import { publicUrls } from './json-urls.ts'
 import { type OriginAnswer, OriginPool, type OriginRequest } from './origin-pool.ts'
-import type { ClientSettings, TunnelSettings } from './settings.ts'
+import type { ClientSettings } from './settings.ts'
+import type { TunnelSettings } from './tunnel-settings.ts'
 
 /** Largest message either way: existing servers close the connection above it. */
 export const MAX_MESSAGE_BYTES = 67_108_864

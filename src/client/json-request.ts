@@ -2,7 +2,7 @@
 
 import { base64 } from '../buffers.ts'
 import { decodeBody, type JsonRequest } from '../wire/json.ts'
-import type { TunnelSettings } from './settings.ts'
+import type { TunnelSettings } from './tunnel-settings.ts'
 
 /** Framing and this hop's connection are ours to decide. */
 const LEFT_OUT: ReadonlySet<string> = new Set([

@@ -14,8 +14,8 @@ import { HealthCheck } from './health.ts'
 import { type Inspection, inspectionOf } from './inspect/inspection.ts'
 import type { Exchange, WaitOptions } from './inspect/seen.ts'
 import type { Holding, ResumeFiles } from './resume-files.ts'
-import type { TunnelSettings } from './settings.ts'
 import type { Tunnel } from './tunnel.ts'
+import type { TunnelSettings } from './tunnel-settings.ts'
 
 /** What a tunnel needs of its client. */
 export interface TunnelOwner {

@@ -5,7 +5,8 @@ import { dial } from '../sockets/dial.ts'
 import { dialCarrier } from './carriers/dial.ts'
 import { protocolsOf } from './connect.ts'
 import type { TunnelClientOptions } from './options.ts'
-import { clientSettings, type Environment } from './settings.ts'
+import { clientSettings } from './settings.ts'
+import type { Environment } from './tunnel-settings.ts'
 
 /**
  * Dials the server, shows the token, and leaves again without a tunnel. Rejects with what `connect()` of a client rejects

@@ -21,7 +21,8 @@ import { OriginJoin } from './lanes/origin-join.ts'
 import { Links } from './links.ts'
 import type { Origin } from './origin.ts'
 import { bounded } from './origins/bounded.ts'
-import type { ClientSettings, RouteSettings, TunnelSettings } from './settings.ts'
+import type { ClientSettings } from './settings.ts'
+import type { RouteSettings, TunnelSettings } from './tunnel-settings.ts'
 
 const LEAVE_TIMEOUT_MS = 2_000
 

@@ -7,7 +7,8 @@ import type { Inspection } from './inspect/inspection.ts'
 import type { TunnelClientEvents } from './options.ts'
 import { OwnTunnel } from './own-tunnel.ts'
 import { ResumeFiles } from './resume-files.ts'
-import type { ClientSettings, TunnelSettings } from './settings.ts'
+import type { ClientSettings } from './settings.ts'
+import type { TunnelSettings } from './tunnel-settings.ts'
 
 /** A tunnel that lost its name or port to another client, while others go on, asks for it again this often. */
 const ASK_AGAIN_MS = 5_000

@@ -32,9 +32,9 @@ async function ofClient(
   { connection, services }: ClientConfig,
   environment: Readonly<Record<string, string | undefined>>,
 ): Promise<readonly (Finding | undefined)[]> {
-  const { clientSettings, httpTunnel, tcpTunnel, tlsTunnel, udpTunnel } = await import(
-    '../../client/settings.ts'
-  )
+  const { clientSettings } = await import('../../client/settings.ts')
+  const { httpTunnel } = await import('../../client/http-tunnel.ts')
+  const { tcpTunnel, tlsTunnel, udpTunnel } = await import('../../client/raw-tunnel.ts')
   const associate = () => {
     throw new Error('nothing is sent here')
   }

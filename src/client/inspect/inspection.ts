@@ -2,7 +2,7 @@
 
 import { TunnelError } from '../../errors.ts'
 import type { Origin } from '../origin.ts'
-import type { TunnelSettings } from '../settings.ts'
+import type { TunnelSettings } from '../tunnel-settings.ts'
 import type { Inspected, Inspector } from './inspector.ts'
 import type { InspectSettings } from './options.ts'
 import type { Watched } from './program.ts'
