@@ -1,5 +1,5 @@
 // Simulations for as long as one likes: bun test/simulation/run.ts --hours 8, --seeds 100 --from 1, or --seed 17 for one of them. The first
-// that breaks something ends it, with the fewest faults that still do so and the log of that run.
+// that breaks something ends it, with the fewest faults that still do so and the log of that run (`--first`: without).
 
 import { parseArgs } from 'node:util'
 import { type Result, simulate } from './scenario.ts'
@@ -13,6 +13,7 @@ const { values } = parseArgs({
     seeds: { type: 'string' },
     from: { type: 'string', default: '1' },
     hours: { type: 'string' },
+    first: { type: 'boolean', default: false },
   },
 })
 
@@ -41,7 +42,7 @@ async function runMany(): Promise<void> {
     await new Promise(resolve => setImmediate(resolve))
     if (result.broken.length > 0) {
       console.log(`seed ${seed} breaks: ${result.broken.join('; ')}`)
-      show(shrink(seed, result))
+      if (!values.first) show(shrink(seed, result))
       process.exitCode = 1
       return
     }

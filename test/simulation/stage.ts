@@ -5,6 +5,8 @@ import { World } from './world.ts'
 
 /** A question is over by then, whatever happens. */
 const OUTCOME_MS = 100_000
+/** Answered at once. */
+const SIMPLE = { kind: 'length', length: 100, pauseMs: 0 } as const
 
 export class Stage {
   readonly world: World
@@ -50,10 +52,16 @@ export class Stage {
     const { world } = this
     const visitor = world.visitor(place)
     let ended = ''
-    world.ask(visitor, place, name, outcome => {
-      world.leave(visitor)
-      ended = outcome.kind === 'refused' ? outcome.code : outcome.kind
-    })
+    world.ask(
+      visitor,
+      place,
+      name,
+      outcome => {
+        world.leave(visitor)
+        ended = outcome.kind === 'refused' ? outcome.code : outcome.kind
+      },
+      SIMPLE,
+    )
     return () => ended
   }
 
@@ -65,19 +73,25 @@ export class Stage {
     return ended()
   }
 
-  /** What every server answers for every tunnel, without repetitions. */
+  /** What every server that runs answers for the tunnel of every client that runs, without repetitions. */
   answers(): readonly string[] {
-    const { servers, clients } = this.world
-    return [...new Set(servers.flatMap(place => clients.map(({ name }) => this.answer(place, name))))]
+    const { servers, timeline } = this.world
+    const clients = this.world.clients.filter(({ process }) => process !== undefined)
+    const all = servers
+      .filter(({ isUp }) => isUp)
+      .flatMap(place => clients.map(({ name }) => this.ask(place, name)))
+    const until = timeline.now + OUTCOME_MS
+    while (all.some(ended => ended() === '') && timeline.now < until) this.world.pass(10)
+    return [...new Set(all.map(ended => ended()))]
   }
 
-  /** How long it takes until every server answers for every tunnel. */
-  settleMs(withinMs: number): number {
+  /** How long it takes until every server that runs answers for every tunnel. */
+  settleMs(): number {
     const { world } = this
     const since = world.timeline.now
     while (this.answers().join() !== 'ok') {
-      if (world.timeline.now - since > withinMs) return Number.POSITIVE_INFINITY
-      world.pass(100)
+      if (world.timeline.now - since > OUTCOME_MS) return Number.POSITIVE_INFINITY
+      world.pass(20)
     }
     return world.timeline.now - since
   }

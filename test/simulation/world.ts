@@ -357,8 +357,14 @@ export class World {
   }
 
   /** Asks at a server for a tunnel; a wrong answer is a fault, whatever else happens. */
-  ask(visitor: Visitor, place: ServerPlace, name: string, over: (outcome: Outcome) => void): Question {
-    const asked = question(this.random, name, DOMAIN, `q${++this.#questions}`)
+  ask(
+    visitor: Visitor,
+    place: ServerPlace,
+    name: string,
+    over: (outcome: Outcome) => void,
+    terms: Partial<Question> = {},
+  ): Question {
+    const asked = { ...question(this.random, name, DOMAIN, `q${++this.#questions}`), ...terms }
     this.timeline.as(this.#visitors, () =>
       visitor.ask(asked, outcome => {
         const detail =

@@ -1,0 +1,115 @@
+// Breaks the real code in one place after the other, in a copy, and looks for a number whose simulation notices:
+// bun test/simulation/mutations.ts [--seeds 300] [--only 'lower epoch']. Each has to be found.
+
+import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+
+interface Mutation {
+  readonly name: string
+  readonly file: string
+  readonly from: string
+  readonly to: string
+}
+
+const MUTATIONS: readonly Mutation[] = [
+  {
+    name: 'a lower epoch does not give up when another server is granted the name',
+    file: 'src/server/cluster/holds.ts',
+    from: 'if (epoch < hold.epoch) return\n    this.#lose(name)',
+    to: 'if (epoch < hold.epoch) return',
+  },
+  {
+    name: 'the directory takes back a hold of a lower epoch',
+    file: 'src/directories/memory.ts',
+    from: '(!record.isShared && record.epoch >= hold.epoch)',
+    to: '(!record.isShared && record.epoch < hold.epoch)',
+  },
+  {
+    name: 'a new grant is not published',
+    file: 'src/directories/memory.ts',
+    from: 'this.#tell(granted.name, node, epoch)',
+    to: '',
+  },
+  {
+    name: 'what is remembered of a name stays behind an answer that it moved',
+    file: 'src/server/cluster/places.ts',
+    from: 'this.#known.delete(name)\n    this.#asked.delete(name)',
+    to: '',
+  },
+  {
+    name: 'a lease is as short as the time without visitors',
+    file: 'src/directories/memory.ts',
+    from: 'leaseUntil: now + leaseMs',
+    to: 'leaseUntil: now + nodeMs / 4',
+  },
+  {
+    name: 'holds are not restored to a directory that lost its data',
+    file: 'src/server/cluster/cluster.ts',
+    from: 'if (isDoubtful || isDue || this.#holds.isBehind) await this.#restore()',
+    to: 'if (isDue) await this.#restore()',
+  },
+  {
+    name: 'a claim whose answer was lost is not released',
+    file: 'src/server/cluster/holds.ts',
+    from: 'if (isAsked)',
+    to: 'if (isAsked && name === "")',
+  },
+  {
+    name: 'a name is not given back when its lease is over',
+    file: 'src/server/cluster/cluster.ts',
+    from: 'this.#holds.release(name)',
+    to: 'void name',
+  },
+  {
+    name: 'a request that another server may have taken is sent once more',
+    file: 'src/server/cluster/peer-channel.ts',
+    from: 'const delivered = this.#isGreeted ? stream.sentBytes : 0',
+    to: 'const delivered = 0',
+  },
+  {
+    name: 'a request whose tunnel comes back counts twice',
+    file: 'src/server/booking.ts',
+    from: 'if (!isFirst) return',
+    to: '',
+  },
+  {
+    name: 'connections between servers are never found dead',
+    file: 'src/server/cluster/peer-door.ts',
+    from: 'socket.keepAlive?.(PEER_SILENCE_MS)',
+    to: '',
+  },
+]
+
+const { values } = parseArgs({
+  options: { seeds: { type: 'string', default: '300' }, only: { type: 'string', default: '' } },
+})
+const root = join(import.meta.dir, '../..')
+let missed = 0
+for (const { name, file, from, to } of MUTATIONS.filter(({ name }) => name.includes(values.only))) {
+  const copy = await mkdtemp(join(tmpdir(), 'localtunnels-mutation-'))
+  try {
+    for (const folder of ['src', 'test/simulation', 'test/support', 'package.json', 'tsconfig.json'])
+      await cp(join(root, folder), join(copy, folder), { recursive: true })
+    await symlink(join(root, 'node_modules'), join(copy, 'node_modules'))
+    const text = await readFile(join(copy, file), 'utf8')
+    if (text.split(from).length !== 2) throw new Error(`${file} does not have this once: ${from}`)
+    await writeFile(
+      join(copy, file),
+      text.replace(from, () => to),
+    )
+    const run = Bun.spawn([process.execPath, 'test/simulation/run.ts', '--seeds', values.seeds, '--first'], {
+      cwd: copy,
+      stdout: 'pipe',
+      stderr: 'pipe',
+    })
+    const [output] = await Promise.all([new Response(run.stdout).text(), run.exited])
+    const found = /^seed \d+ breaks: .*$/m.exec(output)?.[0]
+    if (found === undefined) missed++
+    console.log(`${name}: ${found?.slice(0, 160) ?? `not found by ${values.seeds} seeds`}`)
+  } finally {
+    await rm(copy, { recursive: true, force: true })
+  }
+}
+process.exitCode = missed > 0 ? 1 : 0
