@@ -12,7 +12,7 @@ import type { Cluster } from './cluster/cluster.ts'
 import { MOVED_HEADER } from './cluster/peer-wire.ts'
 import { type Exchanges, msSince } from './exchanges.ts'
 import { type Arrival, type Holding, type Route, refusal, routedLater } from './front.ts'
-import { answerLinesOf, applyPasses, hidesAdded, type Judgement, keepOpen } from './guards.ts'
+import { answerLinesOf, applyPasses, hidesAdded, type Judgement, keepOpen, restoreHead } from './guards.ts'
 import { withoutMarks } from './inbox/marks.ts'
 import type { Member } from './member.ts'
 import type { Metrics } from './metrics.ts'
@@ -115,6 +115,8 @@ export class Booking implements Visitor, Wrapping {
   #report = 0
   /** What guards let it pass with. */
   #passes: readonly Pass[] = []
+  /** As the visitor sent it, where they changed it. */
+  #headBefore: Uint8Array | undefined
   #guardLines: Uint8Array | undefined
   /** A guard refused it, or a middleware got this from the app's side. */
   #guardCode: ErrorCode | undefined
@@ -184,7 +186,7 @@ export class Booking implements Visitor, Wrapping {
       return this.#answered(judgement.kind === 'refusal' ? judgement.refusal : judgement.reading)
     this.#passes = judgement.passes
     try {
-      applyPasses(this.head, judgement.passes)
+      this.#headBefore = applyPasses(this.head, judgement.passes)
       this.#guardLines = answerLinesOf(judgement.passes)
     } catch (cause) {
       return this.#answered(this.#host.gate.failed(cause))
@@ -447,6 +449,19 @@ export class Booking implements Visitor, Wrapping {
     this.#watch(tunnel.name)
   }
 
+  /** The tunnel is another server's, or has another client here: nothing is left of what it was booked for. */
+  #leave(): void {
+    this.#leavePressure(undefined)
+    this.#stopKeeping?.()
+    this.#stopKeeping = undefined
+    if (this.#headBefore !== undefined) restoreHead(this.head, this.#headBefore)
+    this.#headBefore = undefined
+    this.#watched?.ended({ status: 0, requestBytes: 0, answerBytes: 0, code: 'CLUSTER_MOVED' })
+    this.#watched = undefined
+    if (this.#tunnel !== undefined) this.#host.books.left()
+    this.#tunnel = undefined
+  }
+
   #watch(tunnel: string): void {
     this.#watched = this.#host.observers.began(tunnel, () => {
       const { method, target, host, requestId } = this.head
@@ -471,7 +486,10 @@ export class Booking implements Visitor, Wrapping {
   }
 
   #routeTo(chosen: Chosen): Route {
-    if (chosen === 'CLUSTER_MOVED') return this.#host.routeAgain(this.#arrival, this)
+    if (chosen === 'CLUSTER_MOVED') {
+      this.#leave()
+      return this.#host.routeAgain(this.#arrival, this)
+    }
     if (typeof chosen === 'string') return refusal(chosen)
     if (chosen.kind === 'holding' && this.#host.metrics !== undefined) this.#host.metrics.held++
     if (chosen.kind === 'holding')

@@ -58,6 +58,11 @@ export class Exchanges {
     counters.pending++
   }
 
+  /** It does not go to that tunnel after all. */
+  left(): void {
+    this.#room.counters.pending--
+  }
+
   /** It is over. `tunnel`: where it went, if it did. */
   ended(tunnel: Tunnel | undefined, bytesIn: number, bytesOut: number): void {
     const { counters } = this.#room

@@ -201,19 +201,26 @@ function judgementOf(verdict: Refusal | Reading): Judgement {
 
 /**
  * Makes the head what the app is to get: it is written anew and parsed once more, so that everything behind the guards sees one
- * head. Throws for what no plugin may change.
+ * head. Throws for what no plugin may change. Returns what it was before; `undefined`: the same.
  */
-export function applyPasses(head: RequestHead, passes: readonly Pass[]): void {
-  if (!passes.some(editsHead)) return
+export function applyPasses(head: RequestHead, passes: readonly Pass[]): Uint8Array | undefined {
+  if (!passes.some(editsHead)) return undefined
   const edited = editHead(head, {
     withoutHeaders: passes.flatMap(({ withoutHeaders = [] }) => withoutHeaders),
     withoutCookies: passes.flatMap(({ withoutCookies = [] }) => withoutCookies),
     adds: passes.flatMap(({ requestHeaders = [] }) => requestHeaders),
   })
-  if (edited === undefined) return
+  if (edited === undefined) return undefined
+  const before = head.bytes.slice(head.start, head.end)
+  restoreHead(head, edited)
+  return before
+}
+
+/** The head is these bytes from now on. Throws when they are none. */
+export function restoreHead(head: RequestHead, bytes: Uint8Array): void {
   // It was within the limits when it came.
-  const limits = { maxHeadBytes: edited.length, maxHeaderCount: edited.length, maxTargetBytes: edited.length }
-  if (parseRequestHead(head, edited, 0, edited.length, limits) !== edited.length)
+  const limits = { maxHeadBytes: bytes.length, maxHeaderCount: bytes.length, maxTargetBytes: bytes.length }
+  if (parseRequestHead(head, bytes, 0, bytes.length, limits) !== bytes.length)
     throw new Error('the head is not one any more')
 }
 

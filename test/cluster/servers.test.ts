@@ -6,12 +6,14 @@ import type { AddressInfo } from 'node:net'
 import WebSocket, { WebSocketServer } from 'ws'
 import { MemoryDirectory } from '../../src/directories/memory.ts'
 import type { Directory } from '../../src/directory.ts'
+import type { Guard, Observer } from '../../src/plugin.ts'
 import { VERSION } from '../../src/version.ts'
 import { adminOptions, askAdmin, metricsOf, sampleOf } from '../support/admin.ts'
 import { ask } from '../support/ask.ts'
 import { TestCluster } from '../support/clusters.ts'
 import { Cuttable } from '../support/cuttable.ts'
 import { eventually, next } from '../support/events.ts'
+import { TcpProxy } from '../support/tcp-proxy.ts'
 import { startServer } from '../support/tunnel.ts'
 import { within } from '../support/within.ts'
 
@@ -354,6 +356,43 @@ test('without its directory a server serves its own names and those it knows, an
   expect(await late.catch((error: { code: string }) => error.code)).toBe('CLUSTER_UNREACHABLE')
   for (const one of directories) one.isCut = false
   expect((await ask(b.port, 'never-asked.localhost')).status).toBe(200)
+})
+
+test('a request that waited for a client that came back at another server is at that one alone, as its visitor sent it', async () => {
+  const ended: (string | undefined)[] = []
+  let kept = 0
+  const password: Guard = {
+    name: 'password',
+    admit({ head }) {
+      if (head?.header('authorization') !== 'Basic c2VjcmV0') return {}
+      const whileOpen = () => {
+        kept++
+        return () => void kept--
+      }
+      return { withoutHeaders: ['authorization'], whileOpen }
+    },
+  }
+  const observer: Observer = { name: 'ends', ended: (_, { code }) => void ended.push(code) }
+  await using cluster = new TestCluster()
+  const a = await cluster.server({ guards: [password], observers: [observer] })
+  const b = await cluster.server({ guards: [password] })
+  using toA = new TcpProxy(a.port)
+  using toB = new TcpProxy(b.port)
+  const server = [toA, toB].map(({ port }) => `http://127.0.0.1:${port}`)
+  await cluster.client({ server, subdomain: 'shop', exact: true, fetch: echo })
+  for (const way of [toA, toB]) way.isDown = true
+  toA.cutAll()
+  await eventually(() => a.getStats().connections === 0, 'the server to see that its client is gone')
+  const headers = { Authorization: 'Basic c2VjcmV0' }
+  const visit = ask(a.port, 'shop.localhost', { method: 'POST', body: 'order', headers })
+  await eventually(() => a.getStats().pendingResponses === 1, 'the request to wait')
+  toB.isDown = false
+  expect(await visit).toMatchObject({ status: 200, body: 'POST / shop.localhost 127.0.0.1 order' })
+  await eventually(() => kept === 0, 'the guards to know that it is over')
+  expect(a.getStats().pendingResponses).toBe(0)
+  expect(b.getStats().pendingResponses).toBe(0)
+  // Here it is over without an answer.
+  expect(ended).toEqual(['CLUSTER_MOVED'])
 })
 
 test('of two holders that a partition made, the one with the lower epoch gives up', async () => {
