@@ -36,17 +36,24 @@ const SUITES: readonly Suite[] = [
   { name: 'Frameworks', file: 'frameworks.ts', kind: 'figures' },
   { name: 'Fidelity', file: 'fidelity.ts', kind: 'figures' },
   { name: 'Faults', file: 'faults.ts', kind: 'figures' },
+  { name: 'More than one server', file: 'scaling.ts', kind: 'figures' },
   { name: 'Heads', file: 'heads.ts', kind: 'prints' },
   { name: 'HTTP/2', file: 'http2.ts', kind: 'prints' },
   { name: 'A slow road', file: 'wan.ts', kind: 'long' },
   { name: 'Handshakes', file: 'handshakes.ts', kind: 'long' },
   { name: 'Stalled readers', file: 'stalled.ts', kind: 'long' },
+  { name: 'Chaos', file: 'chaos.ts', kind: 'long' },
+  { name: 'Replaced servers', file: 'rolling.ts', kind: 'long' },
+  { name: 'Size of a cluster', file: 'cluster-size.ts', kind: 'long' },
   { name: 'Soak', file: 'soak.ts', kind: 'long' },
   { name: 'Fuzz', file: 'fuzz.ts', kind: 'long' },
 ]
 
-/** Besides the suites in a quick run: it has a verdict and no figures. */
-const ATTACKS: Suite = { name: 'Attacks', file: 'soak.ts', kind: 'prints', flags: ['--hostile', '--quick'] }
+/** Besides the suites in a quick run: they have a verdict and no figures. */
+const VERDICTS: readonly Suite[] = [
+  { name: 'Chaos', file: 'chaos.ts', kind: 'prints', flags: ['--quick'] },
+  { name: 'Attacks', file: 'soak.ts', kind: 'prints', flags: ['--hostile', '--quick'] },
+]
 
 const matches = ({ name, file }: Suite): boolean =>
   options.words.some(word => `${name} ${file}`.toLowerCase().includes(word.toLowerCase()))
@@ -55,7 +62,7 @@ const isWanted = (suite: Suite): boolean =>
     ? matches(suite)
     : suite.kind === 'figures' || (suite.kind === 'prints' && !options.quick)
 const chosen = SUITES.filter(isWanted).filter(({ kind }) => !options.quick || kind === 'figures')
-if (options.quick && (options.words.length === 0 || matches(ATTACKS))) chosen.push(ATTACKS)
+if (options.quick) chosen.push(...VERDICTS.filter(suite => options.words.length === 0 || matches(suite)))
 if (chosen.length === 0) {
   refuse(
     `no suite matches ${options.words.join(' ')}; there are: ${SUITES.map(({ file }) => file).join(' ')}`,

@@ -129,7 +129,10 @@ export interface Directory {
   restore(node: string, holds: readonly Hold[], times: DirectoryTimes): Promise<readonly string[]>
   /** The name is free, unless it is held by another epoch. `lost`: or it was granted to this server by that claim. */
   release(node: string, name: string, epoch: number, lost?: LostClaim): Promise<void>
-  /** The servers that hold the name: none, one, or those of a shared name. One without a URL may come back. */
+  /**
+   * The servers that hold the name: none, one, or those of a shared name. One without a URL may come back. One without an id: the directory is
+   * new, or has lost its data, and a server that holds the name may not have said so yet.
+   */
   find(name: string): Promise<readonly Place[]>
   /** The ports that any server holds, as names: `tcp-20000`. */
   ports(): Promise<readonly string[]>

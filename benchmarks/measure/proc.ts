@@ -23,6 +23,14 @@ export function cpuSeconds(pids: readonly number[]): number {
   return ticks / TICKS_PER_SECOND
 }
 
+/** These processes and all that they have started. */
+export function withDescendants(pids: readonly number[]): readonly number[] {
+  return pids.flatMap(pid => {
+    const children = read(`/proc/${pid}/task/${pid}/children`).split(' ').filter(Boolean).map(Number)
+    return [pid, ...withDescendants(children)]
+  })
+}
+
 export interface MachineTimes {
   /** When it was read, as `performance.now()`. */
   readonly at: number

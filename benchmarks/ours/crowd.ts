@@ -1,14 +1,15 @@
-// Many of our clients in one process, one tunnel each: `crowd.ts SERVER_PORT ORIGIN_PORT COUNT WIRE`. Names: n0, n1, …
+// Many of our clients in one process, one tunnel each: `crowd.ts SERVER_PORT ORIGIN_PORT COUNT WIRE [FIRST]`. Names: n0, n1, … from FIRST on.
 
 import { TunnelClient } from '../../src/index.ts'
 
 /** Registrations under way at once: a server takes a crowd in turn, and a deadline counts for each. */
 const AT_ONCE = 50
 
-const [serverPort, originPort, count, wire] = process.argv.slice(2)
-let next = 0
+const [serverPort, originPort, count, wire, first = '0'] = process.argv.slice(2)
+let next = Number(first)
+const end = next + Number(count)
 async function register(): Promise<void> {
-  while (next < Number(count)) {
+  while (next < end) {
     const client = new TunnelClient({
       server: `http://127.0.0.1:${serverPort}`,
       host: '127.0.0.1',

@@ -137,8 +137,10 @@ export class MemoryDirectory implements Directory {
 
   find(name: string): Promise<readonly Place[]> {
     const record = this.#recordOf(name)
-    const ids = [...(record?.nodes.keys() ?? [])]
-    const isTls = record?.isTls === true
+    const isEarly = this.#earlyUntil === undefined || this.#earlyUntil > this.#now()
+    if (record === undefined) return Promise.resolve(isEarly ? [{ id: '', url: '' }] : [])
+    const ids = [...record.nodes.keys()]
+    const isTls = record.isTls === true
     return Promise.resolve(ids.map(id => ({ ...this.#nodeOf(id), ...(isTls && { isTls }) })))
   }
 

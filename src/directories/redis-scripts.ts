@@ -132,10 +132,16 @@ end
 redis.call('publish', prefix .. 'changes', ARGV[2] .. '  ' .. own)
 return 1`
 
-/** ARGV: name. Whether its TLS goes to the client, then server, URL, server, URL, … */
+/**
+ * ARGV: name. Whether its TLS goes to the client, then server, URL, server, URL, …; a server and a URL that are empty while a server that holds
+ * the name may not have said so yet.
+ */
 export const FIND: string = `${RECORD}
 local found = record(ARGV[1])
-if not found then return { '' } end
+if not found then
+  if redis.call('exists', prefix .. 'born') == 0 or redis.call('exists', prefix .. 'early') == 1 then return { '', '', '' } end
+  return { '' }
+end
 local answer = { found.tls or '' }
 for node in pairs(found.nodes) do
   answer[#answer + 1] = node

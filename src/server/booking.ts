@@ -75,7 +75,7 @@ export interface Wrapping {
 }
 
 /** What a request asks of the cluster that it waits for a name of. */
-export type NameWait = Pick<Cluster, 'awaitName'>
+export type NameWait = Pick<Cluster, 'awaitName' | 'forget'>
 
 /** A client moves from one server to another once; a request that meets three servers without the name is refused. */
 const MAX_SERVERS_TRIED = 3
@@ -131,7 +131,7 @@ export class Booking implements Visitor, Wrapping {
   /** The guards know that it is under way, and may cut it. */
   #stopKeeping: (() => void) | undefined
   /** Another server has it: what it waits for if that one fails. */
-  #awaiting: (() => Holding<Route>) | undefined
+  #awaiting: ((code: ErrorCode) => Holding<Route>) | undefined
   #tries = 0
   /** Since when it has waited for a name at another server, with pauses; 0: it has not. */
   #waitsSince = 0
@@ -319,7 +319,8 @@ export class Booking implements Visitor, Wrapping {
     // That server makes the id.
     this.head.requestId = ''
     this.isElsewhere = true
-    this.#awaiting = () => {
+    this.#awaiting = code => {
+      if (code === 'CLUSTER_MOVED') cluster.forget(name)
       const instead = kept()
       if (instead === undefined) return this.awaitingName(name, cluster, again)
       this.isElsewhere = false
@@ -355,7 +356,7 @@ export class Booking implements Visitor, Wrapping {
       this.retried()
     }
     this.#awaiting = undefined
-    return awaiting()
+    return awaiting(code)
   }
 
   /** Another server sent the request here, and no tunnel of this one has the name any more. */
@@ -490,6 +491,7 @@ export class Booking implements Visitor, Wrapping {
       this.#leave()
       return this.#host.routeAgain(this.#arrival, this)
     }
+    if (chosen === 'SERVER_DRAINING' && this.#arrival.isForwarded) return this.moved()
     if (typeof chosen === 'string') return refusal(chosen)
     if (chosen.kind === 'holding' && this.#host.metrics !== undefined) this.#host.metrics.held++
     if (chosen.kind === 'holding')

@@ -104,9 +104,9 @@ export class Serving implements BookingDesk, BookingHost {
     const { limits, settings, state } = this.#room
     if (limits.maxBodyBytes > 0 && head.contentLength > limits.maxBodyBytes) return refusal('BODY_TOO_LARGE')
     // While it drains, requests are served on the connections that are there. What could last is not begun.
-    if (state === 'stopped') return refusal('SERVER_DRAINING')
+    if (state === 'stopped') return leaving(arrival, booking)
     const isDraining = state === 'draining'
-    if (isDraining && head.upgrade === 'websocket') return refusal('SERVER_DRAINING')
+    if (isDraining && head.upgrade === 'websocket') return leaving(arrival, booking)
     const destination = this.#room.destinationOf(head.host)
     const isClients = head.upgrade !== '' && !isPeerProtocol(head.upgrade)
     if (destination.kind === 'control' && isClients && settings.clientCa && !arrival.isCertified)
@@ -232,4 +232,9 @@ export class Serving implements BookingDesk, BookingHost {
 
 function servedBy(upstream: Upstream | undefined): Route | undefined {
   return upstream && { kind: 'upstream', upstream }
+}
+
+/** The server stops. Of the cluster's other servers each finds out where the client goes. */
+function leaving(arrival: Arrival, booking: Booking): Route {
+  return arrival.isForwarded ? booking.moved() : refusal('SERVER_DRAINING')
 }

@@ -105,6 +105,15 @@ for (const first of ['a server that was there', 'the new server'])
     }
   })
 
+test('a directory that is back empty does not know yet that a name is free: visitors wait until its server has said so', async () => {
+  const directory = new Forgetful()
+  await using cluster = new TestCluster({ nodeMs: 600, earlyMs: 600 }, directory.open)
+  const [a, b] = [await cluster.server(), await cluster.server()]
+  await cluster.client({ server: a.url, subdomain: 'shop', fetch: () => new Response('hello') })
+  await directory.forget(-1)
+  expect(await ask(b.port, 'shop.localhost')).toMatchObject({ status: 200, body: 'hello' })
+})
+
 test('a server that cannot be reached for longer than a moment is tried again as long as requests wait for a client', async () => {
   const directory = new MemoryDirectory()
   await using cluster = new TestCluster({}, () => Promise.resolve(directory))

@@ -395,6 +395,60 @@ test('a request that waited for a client that came back at another server is at 
   expect(ended).toEqual(['CLUSTER_MOVED'])
 })
 
+test('a WebSocket that another server sends to one that stops goes where the client goes', async () => {
+  let end = (): void => {}
+  const app = createServer(({ url }, answer) => {
+    if (url === '/slow') end = () => void answer.end('slow')
+    else answer.end('quick')
+  })
+  const sockets = new WebSocketServer({ server: app })
+  sockets.on('connection', socket => socket.on('message', text => socket.send(text, { binary: false })))
+  await new Promise<void>(resolve => app.listen(0, '127.0.0.1', resolve))
+  let questions = 0
+  class Counting extends MemoryDirectory {
+    override find(name: string) {
+      questions++
+      return super.find(name)
+    }
+  }
+  const directory = new Counting()
+  try {
+    await using cluster = new TestCluster({}, () => Promise.resolve(directory))
+    const a = await cluster.server({ limits: { drainTimeoutMs: 60_000 } })
+    const [b, c] = [await cluster.server(), await cluster.server()]
+    using toC = new TcpProxy(c.port)
+    toC.isDown = true
+    const server = [a.url, `http://127.0.0.1:${toC.port}`]
+    const { port } = app.address() as AddressInfo
+    await cluster.client({ server, subdomain: 'shop', exact: true, port })
+    // Until it ends the server that stops is there.
+    const slow = ask(a.port, 'shop.localhost', { path: '/slow' })
+    await eventually(() => a.getStats().pendingResponses === 1, 'the request')
+    // The other server remembers where the name is, and keeps its connection, as the visitor keeps its own.
+    const quick = await fetch(b.url, { headers: { host: 'shop.localhost' } })
+    expect(await quick.text()).toBe('quick')
+    const stopped = a.stop()
+    await eventually(() => a.getStats().status !== 'operational', 'the server to stop')
+    const socket = new WebSocket(`ws://127.0.0.1:${b.port}/`, { headers: { Host: 'shop.localhost' } })
+    const opened = new Promise((resolve, reject) => socket.once('open', resolve).once('error', reject))
+    // It has learned that the name is not there, and asks where it is.
+    const before = questions
+    await Promise.race([opened, eventually(() => questions > before, 'the server to ask again')])
+    toC.isDown = false
+    await within(opened, 'the WebSocket to open')
+    const echoed = new Promise(resolve => socket.once('message', (text: Buffer) => resolve(text.toString())))
+    socket.send('hello')
+    expect(await within(echoed, 'the echo')).toBe('hello')
+    socket.terminate()
+    end()
+    expect((await slow).body).toBe('slow')
+    await stopped
+  } finally {
+    sockets.close()
+    app.close()
+  }
+})
+
 test('of two holders that a partition made, the one with the lower epoch gives up', async () => {
   const memory = new MemoryDirectory()
   const directories: Cuttable[] = []

@@ -90,6 +90,8 @@ export class Cluster {
   /** How often the directory may have lost what this server told it, and how many of these it has been told all again since. */
   #doubts = 0
   #cleared = 0
+  /** When the list of those that live was asked for. */
+  #listedAt = Number.NEGATIVE_INFINITY
   #isFailing = false
   #isOver = false
 
@@ -207,7 +209,7 @@ export class Cluster {
       this.#cleared = Math.max(this.#cleared, doubts)
       await this.tables?.look()
       await this.#lookAtPorts()
-      if (this.#peers.size > 0) this.#forgetPeers(await this.#directory.nodes())
+      await this.#lookAtPeers()
       this.#isFailing = false
     } catch (error) {
       this.#failed(error as Error)
@@ -236,6 +238,13 @@ export class Cluster {
     this.#restoredAt = performance.now()
   }
 
+  /** The list grows with the servers, and each of them asks for it: not with every sign of life. */
+  async #lookAtPeers(): Promise<void> {
+    if (this.#peers.size === 0 || performance.now() - this.#listedAt < this.#times.nodeMs) return
+    this.#forgetPeers(await this.#directory.nodes())
+    this.#listedAt = performance.now()
+  }
+
   /**
    * A server without signs of life for `leaseMs`, while the directory answers, is gone: what is under way to it fails, also where its
    * machine says nothing any more. Not at once: a directory that lost its data hears of one server after the other.
@@ -247,7 +256,8 @@ export class Cluster {
         this.#silent.delete(id)
         continue
       }
-      const since = this.#silent.get(id) ?? now
+      // Until then it was in the list for `nodeMs`.
+      const since = this.#silent.get(id) ?? now - this.#times.nodeMs
       this.#silent.set(id, since)
       if (now - since < this.#times.leaseMs) continue
       this.#silent.delete(id)

@@ -1,0 +1,148 @@
+// More than one server, more than one core: `bun benchmarks/scaling.ts [--rounds 5] [--only small] [--peers one,two-other]`.
+//
+// The same six tunnels at one server, at two and at three of a cluster (with a Redis), and at one with `--workers`; visitors come to the
+// server that has the client, or to the next one, which sends them on. All of it shares the cores of this machine, as do the load
+// generator and the app: what a request costs in processor time says what more machines would give.
+
+import { join } from 'node:path'
+import type { Exchange } from './load/load.ts'
+import { type LoadResult, run } from './load/load.ts'
+import { get, SMALL } from './load/traffic.ts'
+import { COLUMNS, observe } from './measure/load-rows.ts'
+import { freePort } from './measure/ports.ts'
+import { withDescendants } from './measure/proc.ts'
+import { measure, type Row, type Scene } from './measure/rounds.ts'
+import { conclude, isQuick, options, refuse, say, seconds } from './measure/suite.ts'
+import { summary } from './measure/summary.ts'
+import { endpoint, type Peer, type Program } from './peers/peer.ts'
+
+const PROGRAM = join(import.meta.dir, '../bin/localtunnels.ts')
+const CROWD = join(import.meta.dir, 'ours/crowd.ts')
+const TUNNELS = 6
+
+interface Shape {
+  readonly servers: number
+  /** Visitors come to the server behind the one that has the client. */
+  readonly isOther?: boolean
+  readonly workers?: number
+}
+
+function shaped(name: string, how: string, { servers, isOther = false, workers }: Shape): Peer {
+  return {
+    name,
+    role: 'ours',
+    carries: 'http',
+    how,
+    detect: () => Promise.resolve({ version: 'this commit' }),
+    plan({ files }, site) {
+      const ports = Array.from({ length: servers }, () => freePort())
+      const redisPort = freePort()
+      const redis: Program = {
+        command: ['redis-server', '--port', `${redisPort}`, '--bind', '127.0.0.1', '--save', ''],
+        ready: /Ready to accept connections/,
+      }
+      const more = [
+        ...(servers > 1 ? ['--cluster', `redis://127.0.0.1:${redisPort}`] : []),
+        ...(workers === undefined ? [] : ['--workers', `${workers}`]),
+      ]
+      const server = (port: number, at: number): Program => ({
+        command: ['bun', PROGRAM, 'server', '--host', '127.0.0.1', '--port', `${port}`, ...more],
+        env: { XDG_STATE_HOME: site.file(`server-${at}/.keep`, '').replace('/.keep', '') },
+      })
+      const share = TUNNELS / servers
+      const crowd = (port: number, at: number): Program => ({
+        command: ['bun', CROWD, `${port}`, `${files}`, `${share}`, 'streams', `${at * share}`],
+        ready: /^registered/,
+      })
+      const tunnels = Array.from({ length: TUNNELS }, (_, tunnel) => {
+        const holder = Math.floor(tunnel / share)
+        const port = ports[(holder + (isOther ? 1 : 0)) % servers]!
+        return [`n${tunnel}`, endpoint(port, `n${tunnel}.localhost:${port}`)] as const
+      })
+      return {
+        server: [...(servers > 1 ? [redis] : []), ...ports.map(server)],
+        client: ports.map(crowd),
+        listens: ports,
+        endpoints: Object.fromEntries(tunnels),
+      }
+    },
+  }
+}
+
+const SHAPES: readonly Peer[] = [
+  shaped('one', 'one server', { servers: 1 }),
+  shaped('two', 'two servers, visitors at the one that has the client', { servers: 2 }),
+  shaped('two-other', 'two servers, visitors at the other one', { servers: 2, isOther: true }),
+  shaped('three', 'three servers, visitors at the one that has the client', { servers: 3 }),
+  shaped('three-other', 'three servers, visitors at another one', { servers: 3, isOther: true }),
+  shaped('workers-1', '--workers 1', { servers: 1, workers: 1 }),
+  shaped('workers-2', '--workers 2: a visitor comes to any of the two', { servers: 1, workers: 2 }),
+]
+const QUICK = ['one', 'two-other', 'workers-2']
+
+/** Each tunnel has its part of the connections. */
+function over(
+  id: string,
+  title: string,
+  exchange: Exchange,
+  connections: number,
+  columns: Row['columns'],
+): Row {
+  return {
+    id,
+    title,
+    columns,
+    fresh: true,
+    take: scene => observe(whole(scene), () => together(scene, exchange, connections)),
+  }
+}
+
+/** Workers are processes that the server starts. */
+function whole(scene: Scene): Scene {
+  const { server, client } = scene.tunnel.processes
+  const processes = { server: withDescendants(server), client }
+  return { ...scene, tunnel: { ...scene.tunnel, processes } }
+}
+
+async function together({ tunnel }: Scene, exchange: Exchange, connections: number): Promise<LoadResult> {
+  const asked = Object.keys(tunnel.endpoints).slice(0, connections)
+  const each = Math.max(1, Math.floor(connections / asked.length))
+  const load = (to: string) => ({ exchanges: [{ ...exchange, to }], connections: each, seconds })
+  const results = await Promise.all(asked.map(to => run(tunnel.endpoints, load(to))))
+  const sum = (key: keyof LoadResult): number =>
+    results.reduce((total, result) => total + Number(result[key]), 0)
+  const worst = (key: keyof LoadResult): number => Math.max(...results.map(result => Number(result[key])))
+  return {
+    ...results[0]!,
+    ok: sum('ok'),
+    failed: sum('failed'),
+    bytes: sum('bytes'),
+    cpuSeconds: sum('cpuSeconds'),
+    seconds: worst('seconds'),
+    p50: worst('p50'),
+    p90: worst('p90'),
+    p99: worst('p99'),
+  }
+}
+
+const ROWS: readonly Row[] = [
+  over('single', 'GET 20 B, one connection to one of the tunnels', SMALL[0]!, 1, COLUMNS.latency),
+  over('small', `GET 20 B, 48 connections over ${TUNNELS} tunnels`, SMALL[0]!, 48, COLUMNS.rate),
+  over('large', `GET 64 KB, 12 connections over ${TUNNELS} tunnels`, get('64k'), 12, COLUMNS.sized),
+]
+
+function chosen(): readonly Peer[] {
+  const unknown = options.peers?.find(name => !SHAPES.some(shape => shape.name === name))
+  if (unknown !== undefined)
+    return refuse(`nothing is called ${unknown}; there are: ${SHAPES.map(({ name }) => name).join(' ')}`)
+  const wanted = options.peers ?? (isQuick ? QUICK : SHAPES.map(({ name }) => name))
+  const peers = SHAPES.filter(({ name }) => wanted.includes(name))
+  if (Bun.which('redis-server') !== null) return peers
+  say('clusters are left out: redis-server is not installed: apt-get install redis-server')
+  return peers.filter(({ name }) => !/^two|^three/.test(name))
+}
+
+const rows = isQuick && !options.only ? ROWS.filter(({ id }) => id === 'small') : ROWS
+const { tables } = await measure([{ origins: ['files'], peers: chosen(), rows }])
+console.log(`\n${summary(tables)}`)
+await conclude('scaling', 'More than one server', tables)
