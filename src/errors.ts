@@ -132,6 +132,8 @@ export type ErrorCode =
   | 'ADDRESS_REFUSED'
   | 'RATE_LIMITED'
   | 'ACCESS_REQUIRED'
+  | 'CERTIFICATE_REQUIRED'
+  | 'CONNECTION_MISDIRECTED'
   | 'CREDENTIALS_REFUSED'
   | 'LINK_REFUSED'
   | 'LOGIN_REFUSED'
@@ -1014,6 +1016,22 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     false,
     'The app is shared with those who have a password, a token or a link.',
     'Sign in, or ask the person who shares it for a link.',
+  ),
+  CERTIFICATE_REQUIRED: entry(
+    249,
+    403,
+    'visitor',
+    false,
+    'The app takes only visitors with a certificate that its owner trusts, and this connection showed none.',
+    'Choose your certificate when the browser asks, or give it to your program (curl: --cert and --key).',
+  ),
+  CONNECTION_MISDIRECTED: entry(
+    250,
+    421,
+    'visitor',
+    true,
+    'The app asks visitors for a certificate, and this connection was opened before that, or for another name.',
+    'Open a new connection, whose TLS handshake names this host. Browsers do so by themselves.',
   ),
   CREDENTIALS_REFUSED: entry(
     188,

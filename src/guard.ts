@@ -15,6 +15,23 @@ export interface WaysIn {
   readonly links?: boolean
   /** Accounts of an OpenID Connect issuer for which the server has a login. Default none. */
   readonly login?: LoginRule
+  /**
+   * Certificates that visitors show in TLS. For servers that end TLS themselves; others, and servers of a cluster, refuse the tunnel with
+   * `GUARD_UNAVAILABLE`. All of one guard have the same `ca`. Default none.
+   */
+  readonly certificate?: CertificateRule
+}
+
+/** Whose certificates let in. Each part that is given must fit. */
+export interface CertificateRule {
+  /** PEM of the authorities that sign them, 20 at most. A certificate that signs itself stands for itself. */
+  readonly ca: string
+  /** Common names, DNS names or e-mail addresses; a `*` may stand for the beginning: `*@example.com`. Case does not matter. Default: any. */
+  readonly names?: readonly string[]
+  /** Fields of the subject that must have these values, such as `{ OU: 'ops' }`. Default: any. */
+  readonly subject?: Readonly<Record<string, string>>
+  /** SHA-256 in hexadecimal, colons or not. Default: any. */
+  readonly fingerprints?: readonly string[]
 }
 
 export interface JwtRule {
@@ -78,6 +95,7 @@ export interface WaysDefinition {
   readonly jwt?: JwtRule
   readonly links?: true
   readonly login?: LoginRule
+  readonly certificate?: CertificateRule
 }
 
 /** A guard as it crosses the wire. */

@@ -27,7 +27,15 @@ export type { VerifyOptions } from './client/webhooks/verify-options.ts'
 export { defineConfig } from './config/define.ts'
 export type { ClientFile, ServerFile } from './config/input.ts'
 export { ERRORS, type ErrorCode, type ErrorEntry, TunnelError } from './errors.ts'
-export type { GuardOptions, JwtRule, LinkOptions, LoginRule, RateRule, WaysIn } from './guard.ts'
+export type {
+  CertificateRule,
+  GuardOptions,
+  JwtRule,
+  LinkOptions,
+  LoginRule,
+  RateRule,
+  WaysIn,
+} from './guard.ts'
 export type { InboxStore } from './inbox.ts'
 export {
   alternativeNames,
@@ -46,6 +54,7 @@ export type { AuditEntry, AuditLog, Ban, OperationsStore, Span, Traffic } from '
 export type {
   Admittance,
   Allotment,
+  AskedCertificate,
   ExchangeContext,
   ForTunnels,
   Guard,
@@ -61,6 +70,7 @@ export type {
   Seen,
   UsedMarks,
   Verdict,
+  VisitorCertificate,
   VisitorHead,
 } from './plugin.ts'
 export { type AccessLog, type AccessLogOptions, accessLog } from './plugins/access-log.ts'

@@ -146,7 +146,7 @@ export class OwnGuard {
 }
 
 async function define(
-  { password, bearer, jwt, links, login }: WaysIn,
+  { password, bearer, jwt, links, login, certificate }: WaysIn,
   salt: string,
 ): Promise<WaysDefinition> {
   const hash = password === undefined ? undefined : await hashPassword(password, salt)
@@ -156,6 +156,7 @@ async function define(
     ...(jwt && { jwt }),
     ...(links && { links }),
     ...(login && { login }),
+    ...(certificate && { certificate }),
   }
 }
 

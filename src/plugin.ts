@@ -40,6 +40,30 @@ export interface Admittance {
   readonly isSecure: boolean
   /** `http` only: the request, upgrades included. */
   readonly head?: VisitorHead
+  /** What TLS asked the visitor for; left out: nothing. A connection may be for another tunnel's name: compare `clientCa` with your own. */
+  readonly asked?: AskedCertificate
+}
+
+/** TLS asked the visitor for a certificate. */
+export interface AskedCertificate {
+  /** The `clientCa` that it asked with. */
+  readonly clientCa: string
+  /** Of one of those authorities, in force, and for clients. `undefined`: the visitor showed none, or another. */
+  readonly certificate: VisitorCertificate | undefined
+}
+
+/** As Node's `X509Certificate` says it. */
+export interface VisitorCertificate {
+  /** A field a line, such as `CN=anna`. */
+  readonly subject: string
+  /** Such as `DNS:a.example, email:anna@example.com`; `undefined`: it has none. */
+  readonly subjectAltName: string | undefined
+  /** SHA-256, upper-case hexadecimal with colons. */
+  readonly fingerprint256: string
+  /** As `Date.parse` reads it. */
+  readonly validTo: string
+  /** DER. */
+  readonly raw: Uint8Array
 }
 
 /** Name and value of a header line. */
@@ -121,6 +145,11 @@ export interface Allotment {
 export interface Guard extends ForTunnels {
   /** For messages. */
   readonly name: string
+  /**
+   * PEM of authorities: where this server ends TLS, handshakes for names of the guard's tunnels ask for a certificate of these. Who shows
+   * none gets as far as `admit`, too. For one tunnel the first guard that has it counts. Default: visitors are not asked.
+   */
+  readonly clientCa?: string
   admit(visitor: Admittance): Verdict | Promise<Verdict>
   /**
    * How many more easy requests of this connection pass as they are, without a question: GETs without a body, which the lanes of the

@@ -19,10 +19,32 @@ export interface ServerHandshake {
   readonly context: object
   /** What ALPN answers, of what the hello offers. Default: ALPN is not answered. */
   readonly protocol?: string
-  /** Asks the far side for a certificate, which `context` verifies. One without gets in all the same: see `Socket.isCertified`. */
-  readonly asksCertificate?: boolean
+  /** PEM of the authorities with which `context` verifies a certificate of the far side. One without gets in all the same: see `Socket.asked`. */
+  readonly clientCa?: string
   /** Gets the decrypted connection when the handshake is done. */
   accept(socket: Socket): SocketHandler
+}
+
+/** A handshake asked for a certificate. */
+export interface AskedCertificate {
+  /** PEM of the authorities. */
+  readonly clientCa: string
+  /** Verified. `undefined`: none was shown, or not one of theirs. */
+  readonly certificate: PeerCertificate | undefined
+}
+
+/** As Node's `X509Certificate` says it. */
+export interface PeerCertificate {
+  /** A field a line, such as `CN=anna`. */
+  readonly subject: string
+  /** Such as `DNS:a.example, email:anna@example.com`; `undefined`: it has none. */
+  readonly subjectAltName: string | undefined
+  /** SHA-256, upper-case hexadecimal with colons. */
+  readonly fingerprint256: string
+  /** As `Date.parse` reads it. */
+  readonly validTo: string
+  /** DER. */
+  readonly raw: Uint8Array
 }
 
 /** The writing side of a connection. What opened it closes it. */
@@ -53,6 +75,8 @@ export interface Socket {
   readonly protocol?: string
   /** The far side showed a certificate that the server's handshake asked for, and it was verified. */
   readonly isCertified?: boolean
+  /** What the handshake asked for, and what was shown and verified. Left out: it asked for nothing. */
+  readonly asked?: AskedCertificate | undefined
   /**
    * Has the system ask for a sign of life after so much silence, and again for ten seconds; then the connection fails.
    * Left out where a connection cannot die unnoticed.

@@ -38,7 +38,12 @@ export class SecureContexts {
         key,
         minVersion: `TLSv${minVersion}`,
         ...(ciphers !== undefined && { ciphers }),
-        ...(clientCa !== undefined && { ca: clientCa, requestCert: true, rejectUnauthorized: false }),
+        ...(clientCa !== undefined && {
+          ca: clientCa,
+          allowPartialTrustChain: true,
+          requestCert: true,
+          rejectUnauthorized: false,
+        }),
       })
       this.#contexts.set(certificate, context)
       return context

@@ -114,6 +114,18 @@ export interface ClientServiceGuardLogin {
   readonly emails?: readonly string[]
 }
 
+/** The table `service.guard.certificate`. */
+export interface ClientServiceGuardCertificate {
+  /** PEM file of the authorities that sign them. */
+  readonly ca: string
+  /** Common names, DNS names or e-mail addresses that may visit; `*@example.com`. Default: all. */
+  readonly names?: readonly string[]
+  /** Fields of the subject that must have these values, such as `OU`. Default: any. */
+  readonly subject?: Readonly<Record<string, string>>
+  /** SHA-256 of the certificates that may visit, in hexadecimal. Default: any. */
+  readonly fingerprints?: readonly string[]
+}
+
 /** The table `service.guard.path.jwt`. */
 export interface ClientServiceGuardPathJwt {
   /** Issuer of the tokens, one of the server's. */
@@ -132,6 +144,18 @@ export interface ClientServiceGuardPathLogin {
   readonly emails?: readonly string[]
 }
 
+/** The table `service.guard.path.certificate`. */
+export interface ClientServiceGuardPathCertificate {
+  /** PEM file of the authorities that sign them. */
+  readonly ca: string
+  /** Common names, DNS names or e-mail addresses that may visit; `*@example.com`. Default: all. */
+  readonly names?: readonly string[]
+  /** Fields of the subject that must have these values, such as `OU`. Default: any. */
+  readonly subject?: Readonly<Record<string, string>>
+  /** SHA-256 of the certificates that may visit, in hexadecimal. Default: any. */
+  readonly fingerprints?: readonly string[]
+}
+
 /** The table `service.guard.path`. */
 export interface ClientServiceGuardPath {
   /** Way in: a shared password of 6 characters or more. Default: none. */
@@ -144,6 +168,8 @@ export interface ClientServiceGuardPath {
   readonly links?: boolean
   /** Way in: accounts of an OpenID Connect issuer. Default: none. */
   readonly login?: ClientServiceGuardPathLogin
+  /** Way in: certificates that visitors show in TLS. Default: none. */
+  readonly certificate?: ClientServiceGuardPathCertificate
 }
 
 /** The table `service.guard`. */
@@ -168,6 +194,8 @@ export interface ClientServiceGuard {
   readonly links?: boolean
   /** Way in: accounts of an OpenID Connect issuer. Default: none. */
   readonly login?: ClientServiceGuardLogin
+  /** Way in: certificates that visitors show in TLS. Default: none. */
+  readonly certificate?: ClientServiceGuardCertificate
   /** Other ways in for a path and what is below it; the longest path wins. Default: none. */
   readonly paths?: Readonly<Record<string, ClientServiceGuardPath>>
   /** Whether preflights of browsers reach the app without a way in. Default: `false`. */

@@ -1,7 +1,7 @@
 // Reads the guard that a client asks for: from a stranger, so everything is checked, and nothing unknown is let pass.
 
 import { TunnelError } from '../errors.ts'
-import type { GuardDefinition, JwtRule, LoginRule, WaysDefinition } from '../guard.ts'
+import type { CertificateRule, GuardDefinition, JwtRule, LoginRule, WaysDefinition } from '../guard.ts'
 import { MAX_REVOKED } from '../guard.ts'
 
 /** Throws `GUARD_INVALID`. A field that is not known here may be a wall of a newer client: it is refused, not ignored. */
@@ -69,7 +69,7 @@ function pathsOf(given: unknown): Readonly<Record<string, WaysDefinition>> {
 }
 
 function waysOf(
-  { password, bearer, jwt, links, login, ...rest }: Fields,
+  { password, bearer, jwt, links, login, certificate, ...rest }: Fields,
   where: string,
 ): { readonly ways: WaysDefinition; readonly rest: Fields } {
   const ways: WaysDefinition = {
@@ -78,6 +78,7 @@ function waysOf(
     ...(jwt !== undefined && { jwt: jwtOf(jwt) }),
     ...(links !== undefined && flagOf(links, `${where}.links`) && { links: true }),
     ...(login !== undefined && { login: loginOf(login) }),
+    ...(certificate !== undefined && { certificate: certificateOf(certificate) }),
   }
   return { ways, rest }
 }
@@ -97,17 +98,44 @@ function hashesOf(given: unknown): readonly string[] {
 function jwtOf(given: unknown): JwtRule {
   const { issuer, audience, claims } = tableOf(given, 'jwt')
   if (!isText(issuer, 1_024) || !isText(audience, 1_024)) throw invalid('jwt needs an issuer and an audience')
-  return { issuer, audience, ...(claims !== undefined && { claims: claimsOf(claims) }) }
+  return { issuer, audience, ...(claims !== undefined && { claims: recordOf(claims, 'jwt.claims') }) }
 }
 
-function claimsOf(given: unknown): Readonly<Record<string, string>> {
-  const claims: Record<string, string> = Object.create(null)
-  for (const [name, value] of Object.entries(tableOf(given, 'jwt.claims'))) {
-    if (!isText(value, 1_024)) throw invalid('jwt.claims must be texts')
-    claims[name] = value
+function recordOf(given: unknown, what: string): Readonly<Record<string, string>> {
+  const record: Record<string, string> = Object.create(null)
+  for (const [name, value] of Object.entries(tableOf(given, what))) {
+    if (!isText(value, 1_024)) throw invalid(`${what} must be texts`)
+    record[name] = value
   }
-  return claims
+  return record
 }
+
+function certificateOf(given: unknown): CertificateRule {
+  const { ca, names, subject, fingerprints, ...rest } = tableOf(given, 'certificate')
+  const [unknown] = Object.keys(rest)
+  if (unknown !== undefined) throw invalid(`certificate: ${unknown.slice(0, 64)} is not known here`)
+  if (typeof ca !== 'string' || ca.length > MAX_CA_CHARS)
+    throw invalid(`certificate.ca must be PEM of at most ${MAX_CA_CHARS} characters`)
+  const rule = {
+    ca,
+    ...(names !== undefined && { names: textsOf(names, 'certificate.names', 1_000) }),
+    ...(subject !== undefined && { subject: recordOf(subject, 'certificate.subject') }),
+    ...(fingerprints !== undefined && {
+      fingerprints: textsOf(fingerprints, 'certificate.fingerprints', 1_000),
+    }),
+  }
+  // An empty list could mean all visitors to one reader and none to another.
+  if (rule.names?.length === 0 || rule.fingerprints?.length === 0)
+    throw invalid('certificate.names and fingerprints must not be empty')
+  if (rule.names?.some(name => name.lastIndexOf('*') > 0) === true)
+    throw invalid('certificate.names may have a * at their beginning only')
+  if (rule.fingerprints?.every(one => /^(?:[\da-f]{2}:?){32}$/i.test(one)) === false)
+    throw invalid('certificate.fingerprints must be SHA-256 in hexadecimal')
+  return rule
+}
+
+/** PEM of 20 authorities with RSA keys of 4,096 bits. */
+const MAX_CA_CHARS = 65_536
 
 function loginOf(given: unknown): LoginRule {
   const { issuer, emails } = tableOf(given, 'login')

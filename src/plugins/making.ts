@@ -6,6 +6,7 @@ import type { Guard, GuardedTunnel, GuardMaker, HeaderLine, Refusal } from '../p
 import type { UsedLinks } from '../store.ts'
 import { Addresses } from './addresses.ts'
 import { Bearer } from './bearer.ts'
+import { ClientCertificate } from './certificate.ts'
 import { parseDefinition } from './definition.ts'
 import type { GuardingOptions } from './guarding.ts'
 import { HashTurns } from './hash-turns.ts'
@@ -29,6 +30,15 @@ export function makerOf({ issuers = [], logins = [], usedLinks }: GuardingOption
     const used = hasLinks(definition) ? await open() : undefined
     return new Making(definition, tunnel, keys, clients, turns, used).guard()
   }
+}
+
+/** TLS asks for certificates before there is a path. Throws `GUARD_INVALID`. */
+function clientCaOf({ certificate, paths = {} }: GuardDefinition): string | undefined {
+  const all = [certificate, ...Object.values(paths).map(ways => ways.certificate)].flatMap(
+    rule => rule?.ca ?? [],
+  )
+  if (new Set(all).size <= 1) return all[0]
+  throw new TunnelError('GUARD_INVALID', 'guard: all certificate rules of a guard need the same ca.')
 }
 
 function hasLinks({ links, paths = {} }: GuardDefinition): boolean {
@@ -83,6 +93,7 @@ class Making {
       requestHeaders: linesOf(requestHeaders),
       answerHeaders: linesOf(answerHeaders),
       endsAt: leftMs === undefined ? undefined : Date.now() + leftMs,
+      clientCa: clientCaOf(this.#definition),
     })
   }
 
@@ -107,9 +118,17 @@ class Making {
     return walls
   }
 
-  async #waysOf({ password, bearer, jwt, links, login }: WaysDefinition): Promise<readonly Way[]> {
+  async #waysOf({
+    password,
+    bearer,
+    jwt,
+    links,
+    login,
+    certificate,
+  }: WaysDefinition): Promise<readonly Way[]> {
     const { name } = this.#tunnel
     const ways: Way[] = []
+    if (certificate !== undefined) ways.push(new ClientCertificate(certificate))
     if (bearer !== undefined) ways.push(new Bearer(bearer, name))
     if (jwt !== undefined) ways.push(new Jwt(jwt, this.#listed(this.#keys, jwt.issuer, 'tokens'), name))
     if (links) ways.push(new Links(this.#definition.key, this.#book))

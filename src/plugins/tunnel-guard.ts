@@ -3,6 +3,7 @@
 import { GUARD_PATH } from '../guard.ts'
 import type { Admittance, Allotment, Guard, HeaderLine, Pass, Reading, Refusal, Verdict } from '../plugin.ts'
 import { formPage, redirected, refusedWithJson } from './answers.ts'
+import { ClientCertificate } from './certificate.ts'
 import type { Permission } from './kept.ts'
 import { Links } from './links.ts'
 import { begunLoginOf, isCallback, Login } from './login.ts'
@@ -37,10 +38,13 @@ export interface TunnelGuardParts {
   readonly answerHeaders: readonly HeaderLine[]
   /** From when on no visitor passes, in milliseconds since 1970; `undefined`: never. */
   readonly endsAt: number | undefined
+  /** As `Guard.clientCa`. */
+  readonly clientCa: string | undefined
 }
 
 export class TunnelGuard implements Guard, Sessions {
   readonly name = 'tunnel'
+  readonly clientCa?: string
   readonly #parts: TunnelGuardParts
   readonly #hasWays: boolean
   /** A guard of walls alone has nothing that a visitor could pretend to be: the head stays as it is. */
@@ -48,6 +52,7 @@ export class TunnelGuard implements Guard, Sessions {
 
   constructor(parts: TunnelGuardParts) {
     this.#parts = parts
+    if (parts.clientCa !== undefined) this.clientCa = parts.clientCa
     this.#hasWays = parts.paths.allWays.length > 0
     const { requestHeaders, answerHeaders } = parts
     this.#leavesHeads = !this.#hasWays && requestHeaders.length === 0 && answerHeaders.length === 0
@@ -139,9 +144,16 @@ export class TunnelGuard implements Guard, Sessions {
 
   /** The visitor has no credentials. */
   #ask(visitor: Request, { ways }: Rule): Verdict | Promise<Verdict> {
+    const certificate = ways.find(way => way instanceof ClientCertificate)
+    // A browser asks again on a connection of its own, whose handshake is for this tunnel.
+    if (certificate?.isMisdirected(visitor)) return refusedWithJson('CONNECTION_MISDIRECTED')
     const asking = ways.find(way => way.ask !== undefined)
     if (asking?.ask !== undefined && isNavigation(visitor) && visitor.head.upgrade === '')
       return asking.ask(visitor, localPath(visitor.head.path))
+    if (ways.every(way => way === certificate))
+      return isNavigation(visitor)
+        ? { code: 'CERTIFICATE_REQUIRED' }
+        : refusedWithJson('CERTIFICATE_REQUIRED')
     // A browser would ask its user by a window of its own, for each script and image.
     const isBrowser = visitor.head.header('sec-fetch-mode') !== undefined
     const challenges = isBrowser ? [] : ways.flatMap(({ challenge }) => challenge ?? [])

@@ -36,7 +36,7 @@ export interface Way {
   ask?(visitor: Request, to: string): Verdict | Promise<Verdict>
 }
 
-export type WayKind = 'password' | 'bearer' | 'jwt' | 'links' | 'login'
+export type WayKind = 'password' | 'bearer' | 'jwt' | 'links' | 'login' | 'certificate'
 
 /** What a way that leads to a session needs of the guard. */
 export interface Sessions {

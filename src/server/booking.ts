@@ -3,7 +3,7 @@
 import { ERRORS, type ErrorCode } from '../errors.ts'
 import type { RequestHead } from '../http/head.ts'
 import { parentOf } from '../http/tracing.ts'
-import type { Pass, Reading, Refusal } from '../plugin.ts'
+import type { AskedCertificate, Pass, Reading, Refusal } from '../plugin.ts'
 import type { Account } from '../unsent.ts'
 import type { PoolAnswer } from '../wire/control.ts'
 import type { AnswerDeadline } from './answer-deadline.ts'
@@ -152,6 +152,10 @@ export class Booking implements Visitor, Wrapping {
 
   get head(): RequestHead {
     return this.#arrival.head
+  }
+
+  get asked(): AskedCertificate | undefined {
+    return this.#arrival.asked
   }
 
   get isSecure(): boolean {

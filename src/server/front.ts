@@ -4,7 +4,7 @@
 
 import type { ErrorCode } from '../errors.ts'
 import type { RequestHead } from '../http/head.ts'
-import type { Socket, SocketHandler } from '../socket.ts'
+import type { AskedCertificate, Socket, SocketHandler } from '../socket.ts'
 import type { Upstream } from './upstream.ts'
 
 /** A request whose head is complete. */
@@ -14,6 +14,8 @@ export interface Arrival {
   readonly remoteAddress: string
   /** Its connection showed a client's certificate, and it was verified. */
   readonly isCertified: boolean
+  /** As `Socket.asked`. Default: nothing was asked. */
+  readonly asked?: AskedCertificate | undefined
   /** Another server of the cluster sent it here: it is forwarded to no other. */
   readonly isForwarded: boolean
   /** It is a webhook that was kept for the tunnels of this owner. Default: it is none. */

@@ -37,6 +37,11 @@ export interface OwnGuard {
   readonly definition: string
 }
 
+/** Has visitors asked for certificates of these authorities. */
+export interface Asking {
+  readonly clientCa: string
+}
+
 /** What all guards together say. */
 export type Judgement =
   | { readonly kind: 'pass'; readonly passes: readonly Pass[] }
@@ -52,6 +57,8 @@ const FAILED: Judgement = { kind: 'refusal', refusal: { code: 'GUARD_FAILED' } }
 export class Guards {
   /** What other servers know to be used, too; `undefined`: there are none. */
   marks: UsedMarks | undefined
+  /** Whether handshakes of visitors can ask for certificates. */
+  asksCertificates = false
   readonly #settings: () => GuardSettings
   readonly #failed: (error: Error) => void
 
@@ -63,6 +70,12 @@ export class Guards {
   /** Whether a visitor of a tunnel with this guard is asked about at all. */
   isAsked(own: OwnGuard | undefined, tunnel: string): boolean {
     return own !== undefined || pluginsFor(this.#settings().guards, tunnel).length > 0
+  }
+
+  /** The first guard that has visitors of this tunnel asked for certificates; `undefined`: they are not asked. */
+  askingFor(own: OwnGuard | undefined, tunnel: string): Asking | undefined {
+    const all = [...pluginsFor(this.#settings().guards, tunnel), ...(own === undefined ? [] : [own.guard])]
+    return all.find((guard): guard is Guard & Asking => guard.clientCa !== undefined)
   }
 
   /** Never throws or rejects. A promise only where a guard returned one. */
@@ -104,12 +117,25 @@ export class Guards {
       // Time passes: a guard that differs in nothing else is the same.
       const { leftMs: _leftMs, ...lasting } = { leftMs: 0, ...definition }
       const guarded = { ...tunnel, ...(this.marks !== undefined && { marks: this.marks }) }
-      return { guard: await guarding(definition, guarded), definition: JSON.stringify(lasting) }
+      const guard = await guarding(definition, guarded)
+      const fault = guard.clientCa === undefined ? undefined : this.#faultOfAsking(tunnel.name)
+      return fault ?? { guard, definition: JSON.stringify(lasting) }
     } catch (cause) {
       if (cause instanceof TunnelError) return cause
       this.#report('guarding', cause)
       return new TunnelError('GUARD_UNAVAILABLE', undefined, { cause })
     }
+  }
+
+  /** Why visitors of the tunnel cannot be asked for certificates of its own guard. */
+  #faultOfAsking(tunnel: string): TunnelError | undefined {
+    const fault =
+      (this.marks !== undefined && 'Servers of a cluster do not ask visitors for certificates.') ||
+      (!this.asksCertificates &&
+        'The server does not end TLS of visitors itself, so it cannot ask them for certificates.') ||
+      (this.askingFor(undefined, tunnel) !== undefined &&
+        'Visitors are asked for certificates of the operator.')
+    return fault ? new TunnelError('GUARD_UNAVAILABLE', fault) : undefined
   }
 
   /** It is not used any more; `next` is in its place. */

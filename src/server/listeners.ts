@@ -15,6 +15,7 @@ import type { acceptHttp2 } from './fronts/http2.ts'
 import type { Http3Front } from './fronts/http3.ts'
 import type { TlsFront } from './fronts/tls.ts'
 import type { Entrance } from './fronts/visitor-hop.ts'
+import type { Asking } from './guards.ts'
 import type { Hello } from './hello.ts'
 import { UNHEARD } from './raw-visits.ts'
 import type { ServerRoom } from './room.ts'
@@ -136,6 +137,7 @@ export class Listeners {
       if (readsHellos(settings)) {
         this.#termination = await this.#terminationOf(settings)
         await (await import('./termination.ts')).TlsTermination.check()
+        this.#room.tunnels.guards.asksCertificates = true
         this.#main = listen(port, first, (socket, entrance, seat) =>
           this.#acceptTls(socket, entrance, seat, sharesTlsPort),
         )
@@ -202,12 +204,13 @@ export class Listeners {
     await TlsTermination.check()
     const { cert, key, ca } = peerTls
     const certificate = { cert, key }
+    const asking = { clientCa: ca }
     const failed = (error: Error) => this.#room.failed(error)
     const termination = new TlsTermination({
       certificates: { find: () => certificate },
       challenges: undefined,
-      options: { ...tlsTerms, clientCa: ca },
-      isControl: () => true,
+      options: tlsTerms,
+      askingFor: () => asking,
       chooseProtocol: () => undefined,
       found() {},
       failed,
@@ -310,6 +313,16 @@ export class Listeners {
       if (hostNames.includes(host)) client?.hostTroubled?.(tunnel, host, error)
   }
 
+  /** Clients are asked at the control host, visitors for a guard of their tunnel. */
+  #askingFor(name: string, control: Asking | undefined): Asking | undefined {
+    const destination = name === '' ? undefined : this.#room.destinationOf(name)
+    if (destination === undefined || destination.kind === 'control') return control
+    if (destination.kind === 'unknown') return undefined
+    const { tunnels } = this.#room
+    const tunnel = tunnels.find(destination.name)
+    return tunnel && tunnels.guards.askingFor(tunnel.guard, tunnel.name)
+  }
+
   async #terminationOf({
     tls,
     certificates,
@@ -319,11 +332,12 @@ export class Listeners {
   }: ServerSettings): Promise<TlsTermination> {
     const { TlsTermination } = await import('./termination.ts')
     const certificate = tls && { cert: tls.cert, key: tls.key }
+    const control = clientCa === undefined ? undefined : { clientCa }
     const termination = new TlsTermination({
       certificates: certificates ?? { find: () => certificate },
       challenges,
-      options: { ...tlsTerms, clientCa },
-      isControl: name => name === '' || this.#room.destinationOf(name).kind === 'control',
+      options: tlsTerms,
+      askingFor: name => this.#askingFor(name, control),
       chooseProtocol: offered => this.#chooseProtocol(offered),
       found: (name, found) => this.#http3?.show(name, found),
       failed: error => this.#room.failed(error),
@@ -352,10 +366,11 @@ const USE_HTTPS = Buffer.from(
 
 /** Whether the first bytes of a TLS connection decide how it goes on: they cannot be read behind Bun's own TLS. */
 export function readsHellos({ isTls, certificates, ...settings }: ServerSettings): boolean {
-  const { sharesTlsPort, acceptsProxyProtocol, clientCa } = settings
-  return (
-    isTls && (certificates !== undefined || sharesTlsPort || acceptsProxyProtocol || clientCa !== undefined)
-  )
+  const { sharesTlsPort, acceptsProxyProtocol, clientCa, guarding, guards } = settings
+  if (!isTls) return false
+  const asksCertificates =
+    clientCa !== undefined || guarding !== undefined || guards.some(one => one.clientCa)
+  return certificates !== undefined || sharesTlsPort || acceptsProxyProtocol || asksCertificates
 }
 
 /** Runs `make`, which fails for the certificate alone. */

@@ -1,6 +1,6 @@
 // A connection that is said to come from somewhere else than the socket below it: all else goes to that socket.
 
-import type { Endpoints, Socket } from '../socket.ts'
+import type { AskedCertificate, Endpoints, Socket } from '../socket.ts'
 
 export abstract class StandIn implements Socket {
   abstract readonly remoteAddress: string
@@ -14,6 +14,10 @@ export abstract class StandIn implements Socket {
 
   get isCertified(): boolean {
     return this.socket.isCertified === true
+  }
+
+  get asked(): AskedCertificate | undefined {
+    return this.socket.asked
   }
 
   get protocol(): string {

@@ -12,6 +12,7 @@ import { TunnelError } from '../errors.ts'
 import type { ServerHandshake, Socket, SocketHandler } from '../socket.ts'
 import { FORWARD_SECRET_CIPHERS } from '../sockets/bun.ts'
 import { tlsFault } from '../sockets/bun-tls.ts'
+import type { Asking } from './guards.ts'
 import type { Hello } from './hello.ts'
 
 /** Where certificates come from, and what is shown for an authority that checks a name. */
@@ -22,8 +23,8 @@ export interface CertificateSource {
 
 export interface TerminationHost extends CertificateSource {
   readonly options: ContextOptions
-  /** Whether the name leads to the control host, where clients show certificates if `options.clientCa` is given. */
-  isControl(name: string): boolean
+  /** Whose certificates the far side is asked for; the same object as long as nothing changes. `undefined`: for none. */
+  askingFor(name: string): Asking | undefined
   /** What ALPN answers; `undefined`: it is not answered. */
   chooseProtocol(offered: readonly string[]): string | undefined
   /** A visitor's handshake shows this certificate for `name`. */
@@ -40,16 +41,17 @@ type Accept = (socket: Socket) => SocketHandler
 export class TlsTermination {
   readonly #host: TerminationHost
   readonly #contexts: SecureContexts
-  /** Those that ask for a certificate. */
-  readonly #askingContexts: SecureContexts | undefined
+  /** Those that ask for a certificate: gone with what asks. */
+  readonly #asking = new WeakMap<Asking, SecureContexts>()
 
   constructor(host: TerminationHost) {
     this.#host = host
-    const { ciphers = FORWARD_SECRET_CIPHERS } = host.options
-    const { clientCa, minVersion } = host.options
-    this.#contexts = new SecureContexts({ ciphers, minVersion })
-    this.#askingContexts =
-      clientCa === undefined ? undefined : new SecureContexts({ ciphers, minVersion, clientCa })
+    this.#contexts = this.#contextsOf()
+  }
+
+  #contextsOf(clientCa?: string): SecureContexts {
+    const { ciphers = FORWARD_SECRET_CIPHERS, minVersion } = this.#host.options
+    return new SecureContexts({ ciphers, minVersion, clientCa })
   }
 
   /** What the handshake behind this hello goes on with. `accept` gets the decrypted connection. */
@@ -80,7 +82,7 @@ export class TlsTermination {
   /** Makes its TLS context now. Throws `TLS_INVALID`. */
   check(certificate: Certificate): void {
     this.#contexts.of(certificate)
-    this.#askingContexts?.of(certificate)
+    this.#contextsFor(this.#host.askingFor('')).of(certificate)
   }
 
   async #later(
@@ -107,16 +109,25 @@ export class TlsTermination {
 
   /** Throws `TLS_INVALID`. */
   #handshake(certificate: Certificate, { name, protocols }: Hello, accept: Accept): ServerHandshake {
-    const asking = this.#host.isControl(name) ? this.#askingContexts : undefined
-    const { context } = (asking ?? this.#contexts).of(certificate)
+    const asking = this.#host.askingFor(name)
+    const { context } = this.#contextsFor(asking).of(certificate)
     this.#host.found(name, certificate)
     const protocol = this.#host.chooseProtocol(protocols)
     return {
       context,
       accept,
-      ...(asking !== undefined && { asksCertificate: true }),
+      ...(asking !== undefined && { clientCa: asking.clientCa }),
       ...(protocol !== undefined && { protocol }),
     }
+  }
+
+  #contextsFor(asking: Asking | undefined): SecureContexts {
+    if (asking === undefined) return this.#contexts
+    const known = this.#asking.get(asking)
+    if (known !== undefined) return known
+    const contexts = this.#contextsOf(asking.clientCa)
+    this.#asking.set(asking, contexts)
+    return contexts
   }
 
   #challenge(name: string): ServerHandshake | undefined {

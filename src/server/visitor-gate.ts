@@ -2,7 +2,7 @@
 // HTTP, an upgrade, a raw connection, a UDP flow. First the guards are asked, then a member is chosen.
 
 import type { ErrorCode } from '../errors.ts'
-import type { Refusal } from '../plugin.ts'
+import type { AskedCertificate, Refusal } from '../plugin.ts'
 import type { Holding } from './front.ts'
 import type { Guards, Judgement } from './guards.ts'
 import type { Member } from './member.ts'
@@ -17,6 +17,8 @@ export type Chosen = Member | ErrorCode | Holding<Member | ErrorCode>
 export interface Visitor extends Asking {
   /** It came by https, also when that ends in front of this server. Default `false`: no request. */
   readonly isSecure?: boolean
+  /** As `Admittance.asked`. */
+  readonly asked?: AskedCertificate | undefined
 }
 
 const BANNED: Judgement = { kind: 'refusal', refusal: { code: 'BLOCKED' } }
@@ -33,8 +35,9 @@ export class VisitorGate {
     if (this.#room.bans?.hasAddresses && this.#room.isBanned(visitor.address)) return BANNED
     if (!tunnel.isGuarded) return undefined
     const { kind, name, owner, wall } = tunnel
-    const { address, head, isSecure = false } = visitor
-    const admittance = { kind, tunnel: name, owner, address, isSecure, ...(head && { head }) }
+    const { address, head, isSecure = false, asked } = visitor
+    const request = head && { head, ...(asked && { asked }) }
+    const admittance = { kind, tunnel: name, owner, address, isSecure, ...request }
     return this.#guards.judge(tunnel.guard, admittance, wall)
   }
 

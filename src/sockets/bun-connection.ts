@@ -3,6 +3,7 @@
 
 import { accelerator } from '../accelerator/door.ts'
 import type {
+  AskedCertificate,
   Endpoints,
   LentWays,
   Loan,
@@ -13,7 +14,7 @@ import type {
   SpliceDone,
 } from '../socket.ts'
 import { Reading, type Source } from './bun-reading.ts'
-import type { SecureContext } from './bun-tls.ts'
+import { peerCertificate, type SecureContext } from './bun-tls.ts'
 import { descriptorOf } from './descriptor.ts'
 import { hasFarSide } from './far-side.ts'
 import { failure } from './gate.ts'
@@ -67,6 +68,9 @@ export class Connection implements Socket, Source, Lender {
   readonly mustVerify: boolean
   readonly owner: Owner | undefined
   pass: Pass | undefined
+  /** As `ServerHandshake.clientCa`. */
+  clientCa: string | undefined
+  #asked: AskedCertificate | undefined
   /** Why it is or will be closed, if not by FIN both ways. */
   failure: Error | undefined
   /** The dialling side gave up before it was up. */
@@ -308,6 +312,13 @@ export class Connection implements Socket, Source, Lender {
 
   get isCertified(): boolean {
     return this.raw.authorized === true
+  }
+
+  get asked(): AskedCertificate | undefined {
+    const { clientCa } = this
+    if (clientCa === undefined) return undefined
+    this.#asked ??= { clientCa, certificate: this.isCertified ? peerCertificate(this.raw) : undefined }
+    return this.#asked
   }
 
   // ── Addresses ──────────────────────────────────────────────────────────────────────────────────────────────

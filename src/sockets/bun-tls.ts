@@ -66,18 +66,26 @@ export function peerKey(raw: RawSocket): KeyObject | undefined {
   return untyped(raw).getPeerX509Certificate?.()?.publicKey
 }
 
+/** What the far side showed; `undefined`: no certificate. */
+export function peerCertificate(raw: RawSocket): X509Certificate | undefined {
+  return untyped(raw).getPeerX509Certificate?.()
+}
+
 /** Speaks TLS as the server on a connection of which `first` was read already. Events go to `events`, with `secured` as data. */
 export function beginTls(
   raw: RawSocket,
   first: Uint8Array,
-  { context, asksCertificate = false }: Pick<ServerHandshake, 'context' | 'asksCertificate'>,
+  { context, clientCa }: Pick<ServerHandshake, 'context' | 'clientCa'>,
   secured: Connection,
   events: ConnectionEvents,
 ): void {
   untyped(raw).upgradeTLS({
     isServer: true,
     initialData: first,
-    tls: { secureContext: context, ...(asksCertificate && { requestCert: true, rejectUnauthorized: false }) },
+    tls: {
+      secureContext: context,
+      ...(clientCa !== undefined && { requestCert: true, rejectUnauthorized: false }),
+    },
     data: secured,
     socket: events,
   })

@@ -26,6 +26,7 @@ export class Securing {
       isCutting: false,
       securing: undefined,
     })
+    secured.clientCa = handshake.clientCa
     // What its listener admitted is the connection below: that one gives the pass back.
     secured.pass = { left: () => this.#all.delete(secured) }
     this.#all.add(secured)

@@ -5,6 +5,7 @@ import { parseDuration } from '../../config/quantity.ts'
 import { TunnelError } from '../../errors.ts'
 import type { GuardOptions } from '../../guard.ts'
 import type { Flags } from '../settings/flags.ts'
+import { readAuthority } from './values.ts'
 
 /** Those that tunnels of every kind have. */
 export function wallOptions(repeatable: (flags: string, text: string) => Option): Option[] {
@@ -26,6 +27,10 @@ export function wayOptions(repeatable: (flags: string, text: string) => Option):
   return [
     new Option('--password <password>', 'ask visitors for this password').env('TUNNEL_PASSWORD'),
     repeatable('--bearer <token>', 'let machines in that send this token; repeatable').env('TUNNEL_BEARER'),
+    new Option(
+      '--visitor-ca <file>',
+      'let visitors in with a certificate of the authorities in this PEM',
+    ).env('TUNNEL_VISITOR_CA'),
     new Option('--links', 'let holders of links in: localtunnels link <name>').env('TUNNEL_LINKS'),
   ]
 }
@@ -35,6 +40,7 @@ export function guardSettings(flags: Flags): GuardOptions | undefined {
   const password = flags.text('password')
   const [allow, deny, bearer] = [flags.list('allow'), flags.list('deny'), flags.list('bearer')]
   const rate = rateOf(flags)
+  const visitorCa = flags.text('visitorCa')
   const ttlMs = ttlOf(flags)
   const guard: GuardOptions = {
     ...(allow.length > 0 && { allow }),
@@ -44,6 +50,7 @@ export function guardSettings(flags: Flags): GuardOptions | undefined {
     // An empty variable is one that is not set.
     ...(password && { password }),
     ...(bearer.length > 0 && { bearer }),
+    ...(visitorCa && { certificate: { ca: readAuthority(visitorCa, flags.label('visitorCa')) } }),
     ...(flags.isOn('links') && { links: true }),
   }
   return Object.keys(guard).length > 0 ? guard : undefined

@@ -29,6 +29,25 @@ const LOGIN: Fields = {
   },
 }
 
+const CERTIFICATE: Fields = {
+  ca: { value: { type: 'file' }, isRequired: true, meaning: 'PEM file of the authorities that sign them' },
+  names: {
+    value: { type: 'list', of: { type: 'text', form: 'text' }, isUnique: true },
+    meaning: 'Common names, DNS names or e-mail addresses that may visit; `*@example.com`',
+    default: 'all',
+  },
+  subject: {
+    value: { type: 'map', keys: 'text', each: 'field', of: { type: 'text', form: 'text' } },
+    meaning: 'Fields of the subject that must have these values, such as `OU`',
+    default: 'any',
+  },
+  fingerprints: {
+    value: { type: 'list', of: { type: 'text', form: 'text' }, isUnique: true },
+    meaning: 'SHA-256 of the certificates that may visit, in hexadecimal',
+    default: 'any',
+  },
+}
+
 const RATE: Fields = {
   limit: {
     value: { type: 'number', least: 1, most: 1_000_000 },
@@ -64,6 +83,11 @@ const WAYS: Fields = {
   login: {
     value: { type: 'table', fields: LOGIN },
     meaning: 'Way in: accounts of an OpenID Connect issuer',
+    default: 'none',
+  },
+  certificate: {
+    value: { type: 'table', fields: CERTIFICATE },
+    meaning: 'Way in: certificates that visitors show in TLS',
     default: 'none',
   },
 }

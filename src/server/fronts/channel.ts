@@ -1,7 +1,7 @@
 // Contract: where the bytes of one visit come from and go to. An HTTP/1.1 connection has one visit after the other; of
 // HTTP/2 each stream is a channel of its own.
 
-import type { Socket, Splice, SpliceDone } from '../../socket.ts'
+import type { AskedCertificate, Socket, Splice, SpliceDone } from '../../socket.ts'
 import type { Account } from '../../unsent.ts'
 import type { Booking } from '../booking.ts'
 import type { Arrival, Takeover } from '../front.ts'
@@ -61,6 +61,8 @@ export interface VisitChannel {
   readonly keepsAlive: boolean
   /** As `Arrival.isCertified`. Default: not. */
   readonly isCertified?: boolean
+  /** As `Arrival.asked`. */
+  readonly asked?: AskedCertificate | undefined
   /** As `Arrival.isRefused`. */
   isRefused(): boolean
   /** Bytes wait for the visitor: whose limit they count against. */

@@ -5,7 +5,7 @@ import type { ErrorCode } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import type { RequestHead } from '../../http/head.ts'
 import { errorAnswer } from '../../http/pages.ts'
-import type { Socket, SocketHandler } from '../../socket.ts'
+import type { AskedCertificate, Socket, SocketHandler } from '../../socket.ts'
 import type { Account } from '../../unsent.ts'
 import type { Occupant, Seat } from '../admission.ts'
 import type { Takeover } from '../front.ts'
@@ -169,6 +169,10 @@ export class HttpConnection
 
   get isCertified(): boolean {
     return this.#socket.isCertified === true
+  }
+
+  get asked(): AskedCertificate | undefined {
+    return this.#socket.asked
   }
 
   isRefused(): boolean {

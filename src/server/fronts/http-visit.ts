@@ -6,7 +6,7 @@ import type { Hop } from '../../http/forward.ts'
 import type { RequestHead } from '../../http/head.ts'
 import { errorAnswer, wantsHtml } from '../../http/pages.ts'
 import { identify, requestIdLine } from '../../http/tracing.ts'
-import type { Socket, Splice, SpliceDone } from '../../socket.ts'
+import type { AskedCertificate, Socket, Splice, SpliceDone } from '../../socket.ts'
 import type { Booking, BookingDesk } from '../booking.ts'
 import type { Arrival, Holding, Route } from '../front.ts'
 import { ShapedInput, type ShapedSource } from '../shaped-input.ts'
@@ -144,6 +144,10 @@ export class HttpVisit implements Visit, Arrival {
 
   get isPeers(): boolean {
     return this.#channel.visitor.isPeers
+  }
+
+  get asked(): AskedCertificate | undefined {
+    return this.isForwarded ? undefined : this.#channel.asked
   }
 
   get isForwarded(): boolean {

@@ -9,7 +9,7 @@ import {
   type ServerConnectionHost,
 } from '../../http2/server-connection.ts'
 import type { ServerStream } from '../../http2/server-stream.ts'
-import type { Socket, SocketHandler } from '../../socket.ts'
+import type { AskedCertificate, Socket, SocketHandler } from '../../socket.ts'
 import type { Occupant, Seat } from '../admission.ts'
 import type { ServerLimits } from '../options.ts'
 import type { Visitor } from '../visitors.ts'
@@ -314,6 +314,10 @@ export class Http2Connection
   }
 
   // ── Room on the server ─────────────────────────────────────────────────────────────────────────────────────
+
+  get asked(): AskedCertificate | undefined {
+    return this.#socket.asked
+  }
 
   isRefused(): boolean {
     return this.#seat?.isRefused() ?? false

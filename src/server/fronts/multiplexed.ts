@@ -3,6 +3,7 @@
 
 import type { ResponseHead } from '../../http/head.ts'
 import type { StreamHandler } from '../../http2/server-stream.ts'
+import type { AskedCertificate } from '../../socket.ts'
 import type { HttpFront } from './http.ts'
 import type { VisitorHop } from './visitor-hop.ts'
 
@@ -41,6 +42,8 @@ export interface MultiplexedConnection {
   readonly front: HttpFront
   readonly visitor: VisitorHop
   readonly isCertified: boolean
+  /** As `Arrival.asked`. */
+  readonly asked?: AskedCertificate | undefined
   /** As `Arrival.isRefused`. */
   isRefused(): boolean
   /** Something was written to one of its streams. */

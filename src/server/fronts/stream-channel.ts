@@ -11,6 +11,7 @@ import type { FieldList } from '../../http2/field-list.ts'
 import { maxTextBytes } from '../../http2/message-fields.ts'
 import { writeRequestHead } from '../../http2/request-text.ts'
 import type { StreamHandler } from '../../http2/server-stream.ts'
+import type { AskedCertificate } from '../../socket.ts'
 import type { Account } from '../../unsent.ts'
 import { type Movement, Progress } from '../progress.ts'
 import type { AnswerOutput, RequestInput, RequestProgress, VisitChannel } from './channel.ts'
@@ -167,6 +168,10 @@ export class StreamChannel
 
   get isCertified(): boolean {
     return this.#connection.isCertified
+  }
+
+  get asked(): AskedCertificate | undefined {
+    return this.#connection.asked
   }
 
   get request(): RequestProgress {

@@ -1,0 +1,238 @@
+// Certificates of visitors as a way in, with curl and with TLS of Node: who gets in, by which name, and what the app learns.
+
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { connect } from 'node:tls'
+import type { CertificateRule } from '../../src/guard.ts'
+import { type GuardOptions, guarding, TunnelClient, type TunnelServerOptions } from '../../src/index.ts'
+import { codeOf } from '../support/events.ts'
+import { startServer } from '../support/tunnel.ts'
+
+const PASSWORD = 'correct horse'
+
+let folder = ''
+const pem = (name: string) => Bun.file(join(folder, `${name}.pem`)).text()
+const key = (name: string) => Bun.file(join(folder, `${name}.key`)).text()
+
+async function openssl(...words: string[]) {
+  const { exitCode, stderr } = Bun.spawnSync(['openssl', ...words], { cwd: folder, stderr: 'pipe' })
+  if (exitCode !== 0) throw new Error(stderr.toString())
+}
+
+// curl takes no wildcard for names of two labels.
+const TUNNELS = ['shop', 'names', 'subject', 'print', 'both', 'itself', 'half', 'evil', 'open']
+const NAMES = ['localhost', ...TUNNELS.map(name => `${name}.localhost`)]
+const NEW_KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes']
+
+const authority = (name: string) =>
+  openssl('req', '-x509', ...NEW_KEY, '-keyout', `${name}.key`, '-out', `${name}.pem`, '-subj', `/CN=${name}`)
+
+async function signed(name: string, by: string, subject: string, extensions: string) {
+  await openssl('req', ...NEW_KEY, '-keyout', `${name}.key`, '-out', `${name}.csr`, '-subj', subject)
+  await Bun.write(join(folder, `${name}.ext`), extensions)
+  const ca = ['-CA', `${by}.pem`, '-CAkey', `${by}.key`, '-CAcreateserial', '-days', '2']
+  await openssl('x509', '-req', '-in', `${name}.csr`, ...ca, '-out', `${name}.pem`, '-extfile', `${name}.ext`)
+}
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'visitor-certificates-'))
+  await authority('ours')
+  await authority('theirs')
+  await signed(
+    'server',
+    'ours',
+    '/CN=server',
+    `subjectAltName=${NAMES.map(name => `DNS:${name}`).join(',')}\nextendedKeyUsage=serverAuth`,
+  )
+  await signed(
+    'anna',
+    'ours',
+    '/OU=ops/CN=anna',
+    'subjectAltName=email:anna@example.com\nextendedKeyUsage=clientAuth',
+  )
+  await signed(
+    'bob',
+    'ours',
+    '/OU=sales/CN=bob',
+    'subjectAltName=email:bob@example.org\nextendedKeyUsage=clientAuth',
+  )
+  await signed(
+    'eve',
+    'theirs',
+    '/OU=ops/CN=anna',
+    'subjectAltName=email:anna@example.com\nextendedKeyUsage=clientAuth',
+  )
+})
+afterAll(() => rm(folder, { recursive: true, force: true }))
+
+const rule = async (rest: Partial<CertificateRule> = {}): Promise<CertificateRule> => ({
+  ca: await pem('ours'),
+  ...rest,
+})
+
+async function start(guards: Readonly<Record<string, GuardOptions>>, options: TunnelServerOptions = {}) {
+  const tls = { cert: await pem('server'), key: await key('server') }
+  const server = await startServer({ tls, guarding: guarding(), http2: true, ...options })
+  const client = new TunnelClient({
+    server: `https://localhost:${server.port}`,
+    ca: await pem('ours'),
+  })
+  for (const [subdomain, guard] of Object.entries(guards))
+    await client.http({
+      subdomain,
+      guard,
+      fetch: request => new Response(`user ${request.headers.get('x-localtunnels-user')}`),
+    })
+  return {
+    server,
+    client,
+    async [Symbol.asyncDispose]() {
+      await client.disconnect()
+      await server.stop()
+    },
+  }
+}
+
+/** Status, HTTP version and body, as curl has them. */
+async function curl(port: number, name: string, who?: string, ...more: string[]) {
+  const url = `https://${name}.localhost:${port}/`
+  const own = who === undefined ? [] : ['--cert', `${who}.pem`, '--key', `${who}.key`]
+  const to = ['--resolve', `${name}.localhost:${port}:127.0.0.1`, '--cacert', 'ours.pem', '--max-time', '20']
+  const run = Bun.spawn(
+    ['curl', '-sS', ...to, ...own, ...more, '-w', '\n%{http_code} %{http_version}', url],
+    {
+      cwd: folder,
+      stderr: 'pipe',
+    },
+  )
+  const lines = (await new Response(run.stdout).text()).split('\n')
+  const [status = '', version = ''] = (lines.pop() ?? '').split(' ')
+  return { status: Number(status), version, body: lines.join('\n') }
+}
+
+test.each(['--http1.1', '--http2'])(
+  'with %s the certificate lets in, by authority; the app learns whose it is',
+  async by => {
+    await using tunnel = await start({ shop: { certificate: await rule() } })
+    const { port } = tunnel.server
+    const version = by === '--http2' ? '2' : '1.1'
+    const forged = ['-H', 'X-Localtunnels-User: root']
+    expect(await curl(port, 'shop', 'anna', by, ...forged)).toEqual({
+      status: 200,
+      version,
+      body: 'user anna@example.com',
+    })
+    expect(await curl(port, 'shop', undefined, by)).toMatchObject({ status: 403, version })
+    expect(await curl(port, 'shop', 'eve', by)).toMatchObject({ status: 403 })
+    // One for servers is none for clients.
+    expect(await curl(port, 'shop', 'server', by)).toMatchObject({ status: 403 })
+    expect((await curl(port, 'shop', undefined, by)).body).toContain('CERTIFICATE_REQUIRED')
+  },
+)
+
+test('names, subject and fingerprint must each fit', async () => {
+  const anna = new (await import('node:crypto')).X509Certificate(await pem('anna')).fingerprint256
+  await using tunnel = await start({
+    names: { certificate: await rule({ names: ['*@example.com'] }) },
+    subject: { certificate: await rule({ subject: { OU: 'ops' } }) },
+    print: { certificate: await rule({ fingerprints: [anna] }) },
+    both: { certificate: await rule({ names: ['*@example.com'], subject: { OU: 'sales' } }) },
+    // A certificate that stands for itself.
+    itself: { certificate: { ca: await pem('bob') } },
+  })
+  const { port } = tunnel.server
+  for (const name of ['names', 'subject', 'print']) {
+    expect(await curl(port, name, 'anna')).toMatchObject({ status: 200 })
+    expect(await curl(port, name, 'bob')).toMatchObject({ status: 403 })
+  }
+  expect(await curl(port, 'both', 'anna')).toMatchObject({ status: 403 })
+  expect(await curl(port, 'itself', 'bob')).toMatchObject({ status: 200 })
+  expect(await curl(port, 'itself', 'anna')).toMatchObject({ status: 403 })
+})
+
+test('without one the other ways in are there, and a path may have a way of its own', async () => {
+  const certificate = await rule()
+  await using tunnel = await start({
+    shop: { certificate, password: PASSWORD },
+    half: { open: ['/'], paths: { '/in': { certificate } } },
+  })
+  const { port } = tunnel.server
+  expect(await curl(port, 'shop')).toMatchObject({ status: 401 })
+  expect(await curl(port, 'shop', undefined, '-u', `any:${PASSWORD}`)).toMatchObject({
+    status: 200,
+    body: 'user null',
+  })
+  expect(await curl(port, 'shop', 'eve', '-u', `any:${PASSWORD}`)).toMatchObject({ status: 200 })
+  expect(await curl(port, 'shop', 'bob')).toMatchObject({ status: 200, body: 'user bob@example.org' })
+  expect(await curl(port, 'half')).toMatchObject({ status: 200 })
+  expect(await curl(port, 'half', undefined, '--request-target', '/in')).toMatchObject({ status: 403 })
+  expect(await curl(port, 'half', 'anna', '--request-target', '/in')).toMatchObject({ status: 200 })
+})
+
+test('a handshake for another name proves nothing: 421, also when its session is resumed', async () => {
+  const [ours, theirs] = [await rule(), { ca: await pem('theirs') }]
+  await using tunnel = await start({
+    shop: { certificate: ours },
+    evil: { certificate: theirs },
+    open: { allow: ['0.0.0.0/0'] },
+  })
+  const { port } = tunnel.server
+  for (const by of ['--http1.1', '--http2'])
+    for (const name of ['evil', 'open'])
+      expect(await curl(port, name, 'eve', by, '-H', `Host: shop.localhost:${port}`)).toMatchObject({
+        status: 421,
+      })
+  const tls = { cert: await pem('eve'), key: await key('eve'), ca: await pem('ours') }
+  for (const maxVersion of ['TLSv1.2', 'TLSv1.3'] as const) {
+    const first = await get(port, 'evil', { ...tls, maxVersion })
+    expect(first.answer).toContain('HTTP/1.1 200 ')
+    expect(first.session).toBeDefined()
+    const resumed = await get(port, 'shop', { ca: tls.ca, maxVersion, session: first.session })
+    expect(resumed.answer).toContain('CERTIFICATE_REQUIRED')
+    expect((await get(port, 'evil', { ca: tls.ca, maxVersion, session: first.session })).answer).toContain(
+      'HTTP/1.1 200 ',
+    )
+  }
+})
+
+/** One request in HTTP/1.1, and the session of its connection. */
+function get(port: number, name: string, tls: object) {
+  return new Promise<{ answer: string; session: Buffer | undefined }>((resolve, reject) => {
+    let [answer, session]: [string, Buffer | undefined] = ['', undefined]
+    const socket = connect({ port, host: '127.0.0.1', servername: `${name}.localhost`, ...tls })
+    socket.on('session', one => {
+      session = one
+    })
+    socket.on('secureConnect', () =>
+      socket.write(`GET / HTTP/1.1\r\nHost: ${name}.localhost\r\nConnection: close\r\n\r\n`),
+    )
+    socket.on('data', bytes => {
+      answer += bytes
+    })
+    socket.on('end', () => socket.end())
+    socket.on('close', () => resolve({ answer, session }))
+    socket.on('error', reject)
+  })
+}
+
+test('a server that ends no TLS, and definitions that cannot be used, refuse the tunnel', async () => {
+  const certificate = await rule()
+  const asked = (guard: GuardOptions, client: TunnelClient) =>
+    codeOf(client.http({ subdomain: 'shop', guard, fetch: () => new Response() }))
+  await using plain = await startServer({ guarding: guarding() })
+  const near = new TunnelClient({ server: `http://127.0.0.1:${plain.port}` })
+  expect(await asked({ certificate }, near)).toBe('GUARD_UNAVAILABLE')
+  await near.disconnect()
+  await using tunnel = await start({})
+  for (const guard of [
+    { certificate: { ca: 'no PEM' } },
+    { certificate: { ca: '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----' } },
+    { certificate: { ...certificate, names: [] } },
+    { certificate: { ...certificate, names: ['anna*'] } },
+    { certificate: { ...certificate, fingerprints: ['00'] } },
+    { certificate, paths: { '/a': { certificate: { ca: await pem('theirs') } } } },
+  ])
+    expect(await asked(guard, tunnel.client)).toBe('GUARD_INVALID')
+})
