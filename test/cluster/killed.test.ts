@@ -9,6 +9,8 @@ import { ask } from '../support/ask.ts'
 import { ClusterServer, TOKEN } from '../support/cluster-server.ts'
 import { next } from '../support/events.ts'
 import { testWith } from '../support/needs.ts'
+import { freePort } from '../support/ports.ts'
+import { RawOrigin, rawDial } from '../support/raw.ts'
 import { Redis } from '../support/redis.ts'
 import { within } from '../support/within.ts'
 
@@ -52,6 +54,42 @@ testWith(
       for (const { port } of [b, c]) expect((await ask(port, 'shop.localhost')).body).toBe('hello')
       if (process.env.LT_VERBOSE)
         console.log(`elsewhere after ${Math.round(performance.now() - killedAt)} ms`)
+    } finally {
+      await client.disconnect()
+    }
+  },
+  60_000,
+)
+
+testWith(
+  ['redis-server'],
+  'a server is killed: the TCP port of its client is reached at the others, where visitors wait meanwhile',
+  async () => {
+    using origin = new RawOrigin()
+    await using redis = await Redis.start('redis-server')
+    const port = freePort()
+    const flags = ['--tcp-ports', `${port}`]
+    const at = (host: string) => ClusterServer.start({ redis: redis.url, state, host, flags })
+    await using a = await at('127.0.0.1')
+    await using b = await at('127.0.0.2')
+    await using _c = await at('127.0.0.3')
+    const client = new TunnelClient({ server: [a.url, b.url], token: TOKEN })
+    await client.tcp({ port: origin.port, host: '127.0.0.1', remotePort: port })
+    try {
+      let before = await rawDial(port, '127.0.0.3').catch(() => undefined)
+      while (before === undefined) before = await rawDial(port, '127.0.0.3').catch(() => undefined)
+      await origin.accept()
+      await a.kill()
+      const killedAt = performance.now()
+      const waiting = await rawDial(port, '127.0.0.3')
+      const app = await within(origin.accept(), 'the visitor that waits')
+      await app.send('hello')
+      await waiting.until('hello')
+      if (process.env.LT_VERBOSE)
+        console.log(`elsewhere after ${Math.round(performance.now() - killedAt)} ms`)
+      // What was under way at the killed server was cut, and does not look like an end.
+      expect(await before.closed()).toBeInstanceOf(Error)
+      ;(await rawDial(port, '127.0.0.2')).socket.terminate()
     } finally {
       await client.disconnect()
     }

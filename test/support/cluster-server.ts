@@ -13,6 +13,10 @@ export interface ClusterServerOptions {
   readonly state: string
   /** Default 0: any. */
   readonly port?: number
+  /** Address that it listens on. Default `127.0.0.1`. */
+  readonly host?: string
+  /** More flags. */
+  readonly flags?: readonly string[]
   /** The program that is run. Default: that of this checkout. */
   readonly program?: string
 }
@@ -22,10 +26,23 @@ export class ClusterServer implements AsyncDisposable {
   adminUrl = ''
   readonly #child: Bun.Subprocess<'ignore', 'pipe', 'inherit'>
   readonly #program: string
+  readonly #host: string
 
-  private constructor({ redis, state, port = 0, program = PROGRAM }: ClusterServerOptions) {
+  private constructor(options: ClusterServerOptions) {
+    const { redis, state, port = 0, host = '127.0.0.1', program = PROGRAM } = options
     this.#program = program
-    const flags = ['--host', '127.0.0.1', '--port', `${port}`, '--token', TOKEN, '--cluster', redis]
+    this.#host = host
+    const flags = [
+      '--host',
+      host,
+      '--port',
+      `${port}`,
+      '--token',
+      TOKEN,
+      '--cluster',
+      redis,
+      ...(options.flags ?? []),
+    ]
     const admin = ['--admin', '127.0.0.1:0', '--admin-token', ADMIN_TOKEN]
     this.#child = Bun.spawn(['bun', program, 'server', '--json', ...flags, ...admin], {
       stdin: 'ignore',
@@ -53,7 +70,7 @@ export class ClusterServer implements AsyncDisposable {
   }
 
   get url(): string {
-    return `http://127.0.0.1:${this.port}`
+    return `http://${this.#host}:${this.port}`
   }
 
   async nodes(): Promise<string> {
