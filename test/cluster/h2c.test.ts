@@ -22,9 +22,9 @@ test('a stream both ways, its trailers, and an error pass between servers', asyn
     const stream = own as ServerHttp2Stream
     stream.on('error', () => {})
     stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true })
-    stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0', 'x-te': `${headers.te}` }))
+    stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0', 'x-te': String(headers.te) }))
     if (headers[':path'] === '/broken') return void stream.write('half')
-    stream.on('data', piece => stream.write(`<${piece}>`))
+    stream.on('data', piece => stream.write(`<${String(piece)}>`))
     stream.on('end', () => stream.end())
   })
   await new Promise<void>(resolve => app.listen(0, '127.0.0.1', resolve))
