@@ -106,7 +106,8 @@ for at = 3, #ARGV, 5 do
     local last = tonumber(redis.call('get', prefix .. 'epoch') or '0')
     if epoch > last then redis.call('set', prefix .. 'epoch', epoch) end
     put(node, name, epoch, proof, shared, tls, ms)
-    if not own then tell(name, node, epoch) end
+    -- A name that was unknown is asked for again within a second: to tell all servers of each name would hold up a Redis that lost its data.
+    if found and not own then tell(name, node, epoch) end
   end
 end
 return lost`
