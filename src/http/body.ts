@@ -14,7 +14,7 @@ import {
   TAB,
   TOKEN,
 } from './characters.ts'
-import { isOurs, kindOf, OTHER } from './field-names.ts'
+import { isBelieved, kindOf, OTHER } from './field-names.ts'
 import type { BodyKind } from './head.ts'
 
 /** Everything between the size of one chunk and its CRLF. Hardly anything sends extensions but smugglers. */
@@ -321,7 +321,7 @@ export class BodyFramer {
     return true
   }
 
-  /** One byte behind the last chunk: lines as in a head, but none that framing or routing stands on, and none of ours. */
+  /** One byte behind the last chunk: lines as in a head, but none that framing, routing or guards stand on. */
   #takeTrailer(byte: number): boolean {
     switch (this.#state) {
       case LINE:
@@ -336,7 +336,7 @@ export class BodyFramer {
         if (byte !== COLON) return this.#takeName(byte)
         this.#state = VALUE
         return (
-          !isOurs(this.#name, this.#nameLength) &&
+          !isBelieved(this.#name, this.#nameLength) &&
           (this.#nameLength > MAX_KNOWN_NAME || kindOf(this.#name, 0, this.#nameLength) === OTHER)
         )
       case VALUE:

@@ -76,13 +76,15 @@ export function kindOf(bytes: Uint8Array, start: number, length: number): number
 }
 
 const ours = ascii('x-localtunnels-')
+const credentials = [ascii('authorization'), ascii('cookie')]
 
 /**
- * Whether a name is one of `X-Localtunnels-*`, with `_` too: what they say an app may believe. In a head the server takes them out; an app
- * that takes trailers for headers must not find them there. `bytes` begins with the name.
+ * Whether a name is one of `X-Localtunnels-*`, with `_` too, or one that credentials come in: what they say an app may believe. Guards
+ * look at those of a head; an app that takes trailers for headers must not find them there. `bytes` begins with the name.
  */
-export function isOurs(bytes: Uint8Array, length: number): boolean {
-  return length > ours.length && compare(bytes, 0, ours) !== DIFFERENT
+export function isBelieved(bytes: Uint8Array, length: number): boolean {
+  if (length > ours.length && compare(bytes, 0, ours) !== DIFFERENT) return true
+  return credentials.some(name => length === name.length && compare(bytes, 0, name) === SAME)
 }
 
 const DIFFERENT = 0

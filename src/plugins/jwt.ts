@@ -25,7 +25,7 @@ export class Jwt implements Way {
   readonly challenge: string
   readonly #rule: JwtRule
   readonly #keys: IssuerKeys
-  readonly #known = new Map<string, Entry>()
+  readonly #known = new Map<string, Entry & { readonly verifiedAtMs: number }>()
 
   constructor(rule: JwtRule, keys: IssuerKeys, realm: string) {
     this.#rule = rule
@@ -39,26 +39,34 @@ export class Jwt implements Way {
     if (token === undefined || token.split('.').length !== 3) return undefined
     const key = createHash('sha256').update(token).digest('base64')
     const known = this.#known.get(key)
-    if (known !== undefined && (known.endsAt ?? 0) > Date.now()) return known
-    return this.#verify(token, key)
+    const now = Date.now()
+    // A key that its issuer has withdrawn must not count for as long as its tokens say.
+    if (known !== undefined && (known.endsAt ?? 0) > now && now - known.verifiedAtMs < MAX_AGE_MS) return known
+    return this.#verify(token, key, known)
   }
 
-  async #verify(token: string, key: string): Promise<Entry | { readonly denied: Refusal }> {
+  async #verify(token: string, key: string, known?: Entry): Promise<Entry | { readonly denied: Refusal }> {
     const { issuer, audience, claims = {} } = this.#rule
     try {
       const payload = await verifyJwt(token, this.#keys, { issuer, audience })
       if (Object.entries(claims).some(([name, value]) => payload[name] !== value)) return DENIED
+      const user: unknown = payload.sub
+      if (user !== undefined && typeof user !== 'string') return DENIED
       const entry = {
         used: ['authorization'],
         endsAt: ((payload.exp ?? 0) + TOLERANCE_SECONDS) * 1_000,
-        ...(payload.sub !== undefined && { user: payload.sub }),
+        verifiedAtMs: Date.now(),
+        ...(user !== undefined && { user }),
       }
+      this.#known.delete(key)
       this.#known.set(key, entry)
       const [oldest = ''] = this.#known.keys()
       if (this.#known.size > MAX_KNOWN) this.#known.delete(oldest)
       return entry
     } catch (error) {
-      return (await isUnreachable(error)) ? UNAVAILABLE : DENIED
+      if (!(await isUnreachable(error))) return DENIED
+      // An issuer that is away has withdrawn nothing.
+      return (known?.endsAt ?? 0) > Date.now() && known !== undefined ? known : UNAVAILABLE
     }
   }
 }

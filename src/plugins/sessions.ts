@@ -190,9 +190,14 @@ function cookiesOf({ head }: Request, name: string): readonly string[] {
   for (const line of head.headers('cookie'))
     for (const cookie of line.split(';')) {
       const at = cookie.indexOf('=')
-      if (at >= 0 && cookie.slice(0, at).trim() === name) values.push(cookie.slice(at + 1).trim())
+      if (at >= 0 && withoutBlanks(cookie.slice(0, at)) === name) values.push(withoutBlanks(cookie.slice(at + 1)))
     }
   return values
+}
+
+/** As browsers do it. `trim` takes more, so that a cookie that is none of `__Host-` to a browser would count as one here. */
+function withoutBlanks(text: string): string {
+  return text.replace(/^[ \t]+|[ \t]+$/g, '')
 }
 
 function sessionIn(content: Record<string, unknown> | undefined): Session | undefined {

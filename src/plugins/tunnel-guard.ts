@@ -26,6 +26,11 @@ import {
 /** Who the visitor is, where a way in says so. What visitors send under this name never reaches the app. */
 export const USER_HEADER = 'x-localtunnels-user'
 
+/** Some apps answer the path that these name, which is not the path whose rule was looked at. */
+const OTHER_PATHS = ['x-original-url', 'x-rewrite-url']
+/** Some apps take the method from these: a preflight would be any request. */
+const OTHER_METHODS = ['x-http-method-override', 'x-http-method', 'x-method-override']
+
 export interface TunnelGuardParts {
   readonly walls: readonly Guard[]
   readonly paths: Paths
@@ -108,8 +113,8 @@ export class TunnelGuard implements Guard, Sessions {
       return this.#answer(visitor, head.path.slice(GUARD_PATH.length))
     const rule = this.#parts.paths.ruleOf(head.path)
     if (rule === undefined) return refusedWithJson('BAD_REQUEST')
-    if (rule.ways.length === 0 || (this.#parts.isCors && isPreflight(visitor)))
-      return this.#passOf(visitor, {})
+    if (rule.ways.length === 0) return this.#passOf(visitor, {})
+    if (this.#parts.isCors && isPreflight(visitor)) return this.#passOf(visitor, { used: OTHER_METHODS })
     const session = this.#parts.book.of(visitor).find(one => isFor(one, rule, head.path))
     if (session !== undefined)
       return this.#passOf(
@@ -235,7 +240,7 @@ export class TunnelGuard implements Guard, Sessions {
     const ids =
       session === undefined ? [] : [session.id, ...(session.link === undefined ? [] : [session.link])]
     return {
-      withoutHeaders: [USER_HEADER, ...used],
+      withoutHeaders: [USER_HEADER, ...(this.#hasWays ? OTHER_PATHS : []), ...used],
       withoutCookies: COOKIES,
       requestHeaders:
         user === undefined ? requestHeaders : [...requestHeaders, [USER_HEADER, plainText(user)]],

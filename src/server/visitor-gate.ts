@@ -21,6 +21,7 @@ export interface Visitor extends Asking {
   readonly asked?: AskedCertificate | undefined
 }
 
+const UNGUARDED: Judgement = { kind: 'pass', passes: [] }
 const BANNED: Judgement = { kind: 'refusal', refusal: { code: 'BLOCKED' } }
 
 export class VisitorGate {
@@ -38,7 +39,13 @@ export class VisitorGate {
     const { address, head, isSecure = false, asked } = visitor
     const request = head && { head, ...(asked && { asked }) }
     const admittance = { kind, tunnel: name, owner, address, isSecure, ...request }
-    return this.#guards.judge(tunnel.guard, admittance, wall)
+    const { guard } = tunnel
+    const judgement = this.#guards.judge(guard, admittance, wall)
+    if (!(judgement instanceof Promise)) return judgement
+    // By then another guard may decide: what the one before let in, this one might not, and would never cut.
+    return judgement.then(one =>
+      one.kind !== 'pass' || tunnel.guard === guard ? one : (this.judge(tunnel, visitor) ?? UNGUARDED),
+    )
   }
 
   /** What a guard has to do besides has failed. */

@@ -281,6 +281,20 @@ test('trailers of ours are refused, as an app that takes trailers for headers wo
   expect(endOf('X-Local')).toBeGreaterThan(0)
 })
 
+test('credentials in trailers are refused: the guards look at those of the head', () => {
+  for (const [name, isLetThrough] of [
+    ['Authorization', false],
+    ['COOKIE', false],
+    ['Authorizations', true],
+    ['Cookie2', true],
+  ] as const) {
+    const framer = new BodyFramer()
+    const bytes = Buffer.from(`0\r\n${name}: a\r\n\r\n`)
+    framer.begin('chunked', 0)
+    expect([name, framer.feed(bytes, 0, bytes.length) > 0]).toEqual([name, isLetThrough])
+  }
+})
+
 test('payload that was gathered is handed out before the trailers behind it', () => {
   const order: string[] = []
   const framer = new BodyFramer(

@@ -1,6 +1,6 @@
 // Tokens of an issuer: a real one on this machine, whose keys change.
 
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect, setSystemTime, test } from 'bun:test'
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose'
 import { codeOf, guardOf, isPass } from '../support/guards.ts'
 import { rejection } from '../support/rejection.ts'
@@ -120,6 +120,30 @@ test('a stranger cannot have keys fetched at will', async () => {
     expect(codeOf(await ask('GET /', [`Authorization: Bearer ${token}`]))).toBe('CREDENTIALS_REFUSED')
   }
   expect(keyRequests).toBe(before)
+})
+
+test('a token of a key that was withdrawn is refused after ten minutes, however long it is good', async () => {
+  await addKey('withdrawn')
+  const { ask } = await guarded(undefined, 0)
+  const token = await sign('withdrawn', { exp: Math.floor(Date.now() / 1_000) + 86_400 })
+  const visit = async () => codeOf(await ask('GET /', [`Authorization: Bearer ${token}`]))
+  expect(await visit()).toBe('passed')
+  try {
+    setSystemTime(Date.now() + 660_000)
+    isAway = true
+    expect(await visit()).toBe('passed')
+    isAway = false
+    keys.delete('withdrawn')
+    expect(await visit()).toBe('CREDENTIALS_REFUSED')
+  } finally {
+    isAway = false
+    setSystemTime()
+  }
+})
+
+test('a token whose subject is no text is refused', async () => {
+  for (const sub of [42, { name: 'root' }, ['root'], null])
+    expect(await codeFor(await sign('first', { sub: sub as never }))).toBe('CREDENTIALS_REFUSED')
 })
 
 test('an issuer that is away is 503, and nobody is let in', async () => {

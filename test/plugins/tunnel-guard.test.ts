@@ -297,6 +297,16 @@ test('preflights pass only with cors', async () => {
   expect(codeOf(await ask('GET /', preflight))).toBe('ACCESS_REQUIRED')
 })
 
+test('no header names another path, or another method of a preflight, past the rule that was looked at', async () => {
+  const { ask } = await guardOf({ bearer: TOKEN, cors: true, open: ['/health'] })
+  expect(passOf(await ask('GET /health')).withoutHeaders).toEqual(
+    expect.arrayContaining(['x-original-url', 'x-rewrite-url']),
+  )
+  const preflight = ['Origin: https://app.example', 'Access-Control-Request-Method: GET']
+  expect(passOf(await ask('OPTIONS /', preflight)).withoutHeaders).toContain('x-http-method-override')
+  expect(passOf(await ask('GET /health')).withoutHeaders).not.toContain('x-http-method-override')
+})
+
 test('header rules reach the app and the answer', async () => {
   const { ask } = await guardOf({
     requestHeaders: { 'x-env': 'preview' },

@@ -3,8 +3,10 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { Agent, request } from 'node:http'
 import { connect, createServer, type Socket } from 'node:net'
+import { deferred } from '../../src/deferred.ts'
 import type { GuardOptions } from '../../src/guard.ts'
 import { type Guard, guarding, TunnelClient, type TunnelServerOptions } from '../../src/index.ts'
+import type { Verdict } from '../../src/plugin.ts'
 import { ask } from '../support/ask.ts'
 import { DatagramVisitor, datagramApp } from '../support/datagrams.ts'
 import { codeOf, eventually, next } from '../support/events.ts'
@@ -417,6 +419,56 @@ test('behind a proxy that ends TLS and is trusted, the cookie is __Host-', async
   expect(await cookieFor({ trustedProxies: ['127.0.0.1'] })).toStartWith('__Host-localtunnels=')
   // Who is not trusted says nothing of that.
   expect(await cookieFor({})).toStartWith('localtunnels-guard=')
+})
+
+test('a cookie that a browser lets other hosts set is none of __Host-, whatever is around its name', async () => {
+  await using tunnel = await start({ password: PASSWORD }, { publicUrl: 'https://tunnel.example' })
+  const form = await fetch(`http://127.0.0.1:${tunnel.port}/.localtunnels/password`, {
+    method: 'POST',
+    redirect: 'manual',
+    headers: { host: tunnel.host },
+    body: new URLSearchParams({ to: '/', password: PASSWORD }),
+  })
+  const cookie = form.headers.getSetCookie()[0]?.split(';')[0] ?? ''
+  const statusWith = async (text: string) => {
+    const visitor = await rawDial(tunnel.port)
+    const head = `GET / HTTP/1.1\r\nHost: ${tunnel.host}\r\nCookie: ${text}\r\n\r\n`
+    await visitor.send(Buffer.from(head, 'latin1'))
+    const answer = await visitor.until('\r\n\r\n')
+    visitor.socket.terminate()
+    return answer.slice(9, 12)
+  }
+  expect(await statusWith(` \t${cookie}`)).toBe('200')
+  expect(await statusWith(`\xa0${cookie}`)).toBe('401')
+  expect(await statusWith(cookie.replace('=', '\xa0='))).toBe('401')
+})
+
+test('a guard that is replaced while it thinks lets nobody in', async () => {
+  const asked = deferred<void>()
+  const verdict = deferred<Verdict>()
+  const replaced = deferred<void>()
+  let made = 0
+  const make = (): Guard =>
+    made++ === 0
+      ? {
+          name: 'first',
+          admit() {
+            asked.resolve()
+            return verdict.promise
+          },
+          close: () => replaced.resolve(),
+        }
+      : guardThat(() => ({ code: 'ADDRESS_REFUSED' }))
+  await using server = await startServer({ guarding: async () => make() })
+  const client = new TunnelClient({ server: `http://127.0.0.1:${server.port}` })
+  const tunnel = await client.http({ port: app.port ?? 0, subdomain: 'app', guard: { links: true } })
+  const visit = ask(server.port, 'app.localhost')
+  await asked.promise
+  await tunnel.revokeLink(tunnel.link().id)
+  await replaced.promise
+  verdict.resolve({})
+  expect((await visit).code).toBe('ADDRESS_REFUSED')
+  await client.disconnect()
 })
 
 test('a refusal is in the request event, with its code', async () => {
