@@ -41,7 +41,8 @@ export class Jwt implements Way {
     const known = this.#known.get(key)
     const now = Date.now()
     // A key that its issuer has withdrawn must not count for as long as its tokens say.
-    if (known !== undefined && (known.endsAt ?? 0) > now && now - known.verifiedAtMs < MAX_AGE_MS) return known
+    if (known !== undefined && (known.endsAt ?? 0) > now && now - known.verifiedAtMs < MAX_AGE_MS)
+      return known
     return this.#verify(token, key, known)
   }
 

@@ -190,7 +190,8 @@ function cookiesOf({ head }: Request, name: string): readonly string[] {
   for (const line of head.headers('cookie'))
     for (const cookie of line.split(';')) {
       const at = cookie.indexOf('=')
-      if (at >= 0 && withoutBlanks(cookie.slice(0, at)) === name) values.push(withoutBlanks(cookie.slice(at + 1)))
+      if (at >= 0 && withoutBlanks(cookie.slice(0, at)) === name)
+        values.push(withoutBlanks(cookie.slice(at + 1)))
     }
   return values
 }
