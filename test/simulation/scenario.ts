@@ -28,6 +28,8 @@ export interface Result {
 const NAMES = ['shop', 'blog', 'wiki', 'hooks'] as const
 /** After the last fault: a dead carrier is noticed after 25 s, a name without its secret is reserved for 30 s. */
 const SETTLE_MS = 60_000
+/** After the last fault: two signs of life, and a sender's longest pause. */
+const HEARD_MS = 10_000
 /** The longest that a request may be under way: `originTimeoutMs`, and what may go before it. */
 const OUTCOME_MS = 90_000
 
@@ -77,10 +79,16 @@ class Scenario {
     const settledMs = this.#settle()
     if (settledMs === undefined)
       world.broke(`${SETTLE_MS / 1_000} s after the last fault not every tunnel answers at every server`)
+    // By then every server has said what it holds, and heard what became of it.
+    world.pass(Math.max(0, HEARD_MS - (settledMs ?? 0)))
+    this.#checkHolders(false)
     this.#isOver = true
     world.pass(OUTCOME_MS)
     if (this.#underWay > 0) world.broke(`${this.#underWay} requests have no outcome`)
-    if (settledMs !== undefined) this.#checkRest()
+    if (settledMs !== undefined) {
+      this.#checkHolders(true)
+      this.#checkRest()
+    }
     world.end()
     const { broken, trace } = world
     return {
@@ -170,19 +178,26 @@ class Scenario {
     return undefined
   }
 
-  /** Nothing is held twice, and nothing is left of visits that are over. */
-  #checkRest(): void {
+  /** Nothing is held twice, or, `isComplete`, by no server. */
+  #checkHolders(isComplete: boolean): void {
     const world = this.#world
     const holders = new Map<string, string[]>()
-    for (const { name, server } of world.servers) {
-      const { subdomains = [], pendingResponses } = server?.getStats(true) ?? { pendingResponses: 0 }
-      if (pendingResponses > 0)
-        world.broke(`${name} has ${pendingResponses} requests under way, and no visitor`)
-      for (const held of subdomains) holders.set(held, [...(holders.get(held) ?? []), name])
-    }
+    for (const { name, server } of world.servers)
+      for (const held of server?.getStats(true).subdomains ?? [])
+        holders.set(held, [...(holders.get(held) ?? []), name])
     for (const { name } of world.clients) {
       const by = holders.get(name) ?? []
-      if (by.length !== 1) world.broke(`${name} is held by ${by.join(' and ') || 'no server'}`)
+      if (by.length > 1 || (isComplete && by.length === 0))
+        world.broke(`${name} is held by ${by.join(' and ') || 'no server'}`)
+    }
+  }
+
+  /** Nothing is left of visits that are over. */
+  #checkRest(): void {
+    const world = this.#world
+    for (const { name, server } of world.servers) {
+      const pending = server?.getStats().pendingResponses ?? 0
+      if (pending > 0) world.broke(`${name} has ${pending} requests under way, and no visitor`)
     }
   }
 }
