@@ -5,14 +5,15 @@
 import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { environmentLine } from './measure/environment.ts'
-import { type ResultRow, readRun, type SuiteResult, type Table } from './measure/result.ts'
+import { type ResultRow, readRun } from './measure/result.ts'
 import { figure, median, spread, summarize } from './measure/samples.ts'
-import { cellTexts, headOf, refuse } from './measure/suite.ts'
-import { ratioText, summary } from './measure/summary.ts'
+import { refuse } from './measure/suite.ts'
+import { ratioText } from './measure/summary.ts'
 import { table } from './measure/table.ts'
 import { figuresOf, judge, type Verdict } from './measure/verdict.ts'
 import { ALL } from './peers/list.ts'
 import { CAUSES } from './report/causes.ts'
+import { csvOf, pageOf } from './report/detail.ts'
 import { type Bar, bars, type Curve, curves } from './report/svg.ts'
 
 const DOCS = join(import.meta.dir, '../docs')
@@ -36,14 +37,6 @@ const DRAWN = [
 
 /** Cores taken by other work from which on absolute figures are doubtful. */
 const BUSY_CORES = 0.3
-
-/**
- * What the existing localtunnels says of itself (Apple M3 Pro, Bun 1.3.10), in nanoseconds, by group and row: another
- * machine, so an order of magnitude.
- */
-const PUBLISHED = (await Bun.file(join(import.meta.dir, 'report/published.json')).json()) as Readonly<
-  Record<string, Readonly<Record<string, number>>>
->
 
 const [file] = process.argv.slice(2)
 if (file === undefined) refuse('which saved run? bun benchmarks/report.ts benchmarks/results/VERSION.json')
@@ -99,7 +92,10 @@ const written = page
 if (written.split('\n').length > MAX_LINES)
   throw new Error(`docs/benchmarks.md is longer than ${MAX_LINES} lines`)
 await Bun.write(join(DOCS, 'benchmarks.md'), written)
-for (const suite of suites) await Bun.write(join(PAGES, `${suite.suite}.md`), detail(suite))
+for (const suite of suites) {
+  await Bun.write(join(PAGES, `${suite.suite}.md`), pageOf(suite))
+  await Bun.write(join(PAGES, `${suite.suite}.csv`), csvOf(suite))
+}
 console.log(`docs/benchmarks.md, ${readdirSync(CHARTS).length} charts, ${suites.length} detail pages`)
 
 function machine(): string {
@@ -260,79 +256,4 @@ function tunnels(): readonly string[][] {
     versions[name]!,
     how,
   ])
-}
-
-function detail({ suite, title, environment, rounds, tables }: SuiteResult): string {
-  const hasGoals = tables.some(({ goals }) => goals !== undefined)
-  const parts = [
-    `# ${title}`,
-    `\`bun benchmarks/${suite}.ts\`, ${rounds} round${rounds === 1 ? '' : 's'}. ${environmentLine(environment)}. Back to [the page](../benchmarks.md).`,
-    ...(hasGoals ? ['## Ours against the best peer', summary(tables)] : []),
-    ...tables.flatMap(one => [
-      `## ${one.title}`,
-      one.id === 'fidelity' ? scorecard(one) : detailTable(one),
-      ...(one.note ? [one.note] : []),
-    ]),
-  ]
-  return `${parts.join('\n\n')}\n`
-}
-
-function detailTable({ title, columns, rows }: Table): string {
-  if (columns[0]!.unit === 'ns') return timed(title, rows)
-  const body = rows.map(row => [row.name, ...cellTexts(columns, row.cells), ...publishedCell(title, row)])
-  return table(['', ...headOf(columns), ...(PUBLISHED[title] ? ['published'] : [])], body)
-}
-
-/** Checks down, tunnels across: those that read HTTP, and those that move bytes, apart. */
-function scorecard({ columns, rows }: Table): string {
-  const [passed, asked, ...checks] = columns
-  const parts = [true, false].flatMap(http => {
-    const shown = rows.filter(({ name }) => (carriesOf(name) === 'http') === http)
-    if (shown.length === 0) return []
-    const lines = checks.map(({ key, title }) => [
-      `${key.slice(0, key.indexOf('.'))}: ${title}`,
-      ...shown.map(row => scoreText(row, key)),
-    ])
-    const totals = shown.map(row => `${middle(row, passed!.key)?.toFixed(1)} % of ${middle(row, asked!.key)}`)
-    return [
-      `### ${http ? 'Tunnels that read HTTP' : 'Tunnels of ports'}`,
-      table(['check', ...shown.map(({ name }) => name)], [['all', ...totals], ...lines]),
-    ]
-  })
-  return ['Each check runs three times and passes when all three did.', ...parts].join('\n\n')
-}
-
-function carriesOf(name: string): string | undefined {
-  return ALL.find(peer => peer.name === name)?.carries
-}
-
-/** A check that the tunnel is not asked: it only moves bytes, or HTTP is read by none. */
-function scoreText({ cells }: ResultRow, key: string): string {
-  const cell = cells[key]
-  if (cell === undefined) return ''
-  if (typeof cell === 'string') return '–'
-  return cell[0] === 1 ? 'yes' : '**no**'
-}
-
-/** Functions and single requests of one process, in readable times. */
-function timed(title: string, rows: readonly ResultRow[]): string {
-  const time = (row: ResultRow, key: string): string => duration(middle(row, key))
-  const lines = rows.map(row => [
-    row.name,
-    ...['avg', 'p50', 'p99'].map(key => time(row, key)),
-    ...publishedCell(title, row),
-  ])
-  return table(['', 'avg', 'p50', 'p99', ...(PUBLISHED[title] ? ['published'] : [])], lines)
-}
-
-/** What the existing localtunnels says of itself, on another machine: an order of magnitude. */
-function publishedCell(title: string, { name }: ResultRow): readonly string[] {
-  const published = PUBLISHED[title]
-  return published ? [duration(published[name] ?? null)] : []
-}
-
-function duration(ns: number | null): string {
-  if (ns === null) return ''
-  if (ns >= 1e6) return `${figure(ns / 1e6)} ms`
-  return ns >= 1e3 ? `${figure(ns / 1e3)} µs` : `${figure(ns)} ns`
 }

@@ -1,4 +1,4 @@
-// The tables of the documentation are those of the code. LT_WRITE_DOCS=1 writes them anew.
+// The lists of the documentation are those of the code. LT_WRITE_DOCS=1 writes them anew.
 
 import { expect, test } from 'bun:test'
 import { readdir, readFile } from 'node:fs/promises'
@@ -7,26 +7,19 @@ import { ERRORS } from '../src/errors.ts'
 
 const entries = Object.entries(ERRORS).sort(([, first], [, second]) => first.wire - second.wire)
 
-const errorTable = [
-  '| code | status | fault | try again | what happened | what to do |',
-  '|---|---|---|---|---|---|',
-  ...entries.map(([code, { status, fault, retryable, meaning, action }]) =>
-    `| \`${code}\` | ${status} | ${fault} | ${retryable ? 'yes' : 'no'} | ${meaning} | ${action} |`.replaceAll(
-      '<',
-      '&lt;',
-    ),
+/** A list, because a table with long cells is hard to read on a phone. */
+const errorList = entries.map(([code, { status, fault, retryable, meaning, action }]) =>
+  `- \`${code}\` ${status}, ${fault}${retryable ? ', retry' : ''}: ${meaning} ${action}`.replaceAll(
+    '<',
+    '&lt;',
   ),
-]
+)
 
-const numberTable = [
-  '| number | code |',
-  '|---|---|',
-  ...entries.map(([code, { wire }]) => `| ${wire} | \`${code}\` |`),
-]
+const numberList = [`${entries.map(([code, { wire }]) => `${wire} \`${code}\``).join(', ')}.`]
 
 for (const [name, path, table] of [
-  ['errors', 'docs/errors.md', errorTable],
-  ['error numbers', 'docs/protocol.md', numberTable],
+  ['errors', 'docs/errors.md', errorList],
+  ['error numbers', 'docs/protocol.md', numberList],
 ] as const) {
   test(`${path} lists the ${name} of the code`, async () => {
     const file = Bun.file(new URL(`../${path}`, import.meta.url))

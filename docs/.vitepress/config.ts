@@ -1,5 +1,7 @@
 // The documentation as a site: `bun run site` builds it into docs/.vitepress/dist. Every page is readable without JavaScript.
 
+import { cp } from 'node:fs/promises'
+import { join } from 'node:path'
 import { defineConfig } from 'vitepress'
 
 /** The way of a newcomer, one page each. */
@@ -53,6 +55,12 @@ export default defineConfig({
           id.endsWith('.md') ? text.replace(/^<!-- .*? -->$/gm, '') : undefined,
       },
     ],
+  },
+  // Files that pages lead to, besides pages and pictures.
+  buildEnd: async ({ srcDir, outDir }) => {
+    const isData = (path: string) => !path.endsWith('.md')
+    for (const name of ['operating', 'benchmarks', 'localtunnels.schema.json'])
+      await cp(join(srcDir, name), join(outDir, name), { recursive: true, filter: isData })
   },
   themeConfig: {
     search: { provider: 'local' },

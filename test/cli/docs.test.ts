@@ -1,4 +1,4 @@
-// docs/cli.md says what the program does: its flags, variables, events and exit codes.
+// docs/cli.md says what the program does: its flags, variables, events and exit codes. LT_WRITE_DOCS=1 writes the flags anew.
 
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
@@ -24,18 +24,40 @@ function table(heading: string): readonly (readonly string[])[] {
 
 const unquoted = (cell: string | undefined) => cell?.replaceAll('`', '') ?? ''
 
+const commandOf = (name: string) => program.commands.find(command => command.name() === name)!
+const optionsOf = (command: typeof program) => command.options.filter(({ long }) => long !== '--version')
+const lineOf = ({ flags, envVar, description }: (typeof program.options)[number]) =>
+  `- \`${flags}\` \`${envVar}\`: ${description}`
+    .replaceAll('<', '&lt;')
+    .replaceAll(/`[^`]*`/g, code => code.replaceAll('&lt;', '<'))
+const shared = new Set(optionsOf(program).map(lineOf))
+
+/** Flags that a command has as `localtunnels [port]` has them are only named. */
+function flagList(command: typeof program): readonly string[] {
+  const lines = optionsOf(command).map(lineOf)
+  if (command === program) return lines
+  const same = lines.filter(line => shared.has(line)).map(line => /`[^`]+`/.exec(line)?.[0])
+  const others = lines.filter(line => !shared.has(line))
+  return same.length > 0 ? [...others, `- ${same.join(', ')}: as of \`localtunnels [port]\``] : others
+}
+
 test.each([
-  ['localtunnels [port]', program],
-  ['localtunnels tcp <port>', program.commands.find(command => command.name() === 'tcp')!],
-  ['localtunnels tls <port>', program.commands.find(command => command.name() === 'tls')!],
-  ['localtunnels udp <port>', program.commands.find(command => command.name() === 'udp')!],
-  ['localtunnels up', program.commands.find(command => command.name() === 'up')!],
-  ['localtunnels server', program.commands.find(command => command.name() === 'server')!],
-] as const)('the flags and variables of %s', (heading, command) => {
-  const documented = table(heading).map(([flag, variable]) => `${unquoted(flag)} ${unquoted(variable)}`)
-  const real = command.options.filter(option => option.long !== '--version')
-  expect(documented).toEqual(real.map(option => `${option.flags} ${option.envVar}`))
-})
+  ['[port]', program],
+  ...['tcp', 'tls', 'udp', 'server', 'up'].map(name => [name, commandOf(name)] as const),
+] as const)(
+  'docs/cli.md has the flags and variables of %s, in the words of --help',
+  async (name, command) => {
+    const [begin, end] = [`<!-- flags of ${name}: begin -->\n`, `<!-- flags of ${name}: end -->`]
+    const page = Bun.file(join(root, 'docs/cli.md'))
+    const [before, rest] = (await page.text()).split(begin)
+    const [written, after] = rest?.split(end) ?? []
+    if (before === undefined || written === undefined || after === undefined)
+      throw new Error('the marks are missing')
+    const wanted = `${flagList(command).join('\n')}\n`
+    if (process.env.LT_WRITE_DOCS !== undefined) await page.write(`${before}${begin}${wanted}${end}${after}`)
+    else expect(written).toBe(wanted)
+  },
+)
 
 test('every flag has a variable, and --help shows both', () => {
   for (const command of [program, ...program.commands]) {

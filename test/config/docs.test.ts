@@ -18,7 +18,7 @@ test('the meanings of limits are the beginnings of their docstrings', async () =
 })
 
 test('every key says what it means', () => {
-  const silent = [...docTables().values()].flat().filter(row => /\|\s*\|[^|]*\|$/.test(row))
+  const silent = [...docTables().values()].flat().filter(row => row.endsWith(': '))
   expect(silent).toEqual([])
 })
 

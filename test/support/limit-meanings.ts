@@ -16,19 +16,45 @@ ${server}`
 }
 
 async function recordOf(name: string, file: string, type: string): Promise<string> {
-  const source = await Bun.file(join(root, file)).text()
-  const body = new RegExp(`^export interface ${type} \\{\\n([\\s\\S]*?)^\\}`, 'm').exec(source)?.[1]
-  if (body === undefined) throw new Error(`${file} has no interface ${type}`)
-  const members = [...body.matchAll(/\/\*\*([\s\S]*?)\*\/\s+readonly (\w+): number/g)]
-  const lines = members.map(([, comment = '', option = '']) => {
-    const text = comment
-      .replace(/^\s*\*/gm, '')
-      .replace(/\s+/g, ' ')
-      .trim()
+  const lines = [...(await docstringsOf(file, type))].map(([option, text]) => {
     const meaning = text.split(' Default')[0]?.replace(/\.$/, '') ?? ''
     return `  ${option}: ${quoted(meaning)},\n`
   })
   return `export const ${name}: Readonly<Record<string, string>> = {\n${lines.join('')}}\n`
+}
+
+/** The docstring of each limit, in one line. */
+async function docstringsOf(file: string, type: string): Promise<ReadonlyMap<string, string>> {
+  const source = await Bun.file(join(root, file)).text()
+  const body = new RegExp(`^export interface ${type} \\{\\n([\\s\\S]*?)^\\}`, 'm').exec(source)?.[1]
+  if (body === undefined) throw new Error(`${file} has no interface ${type}`)
+  const members = [...body.matchAll(/\/\*\*([\s\S]*?)\*\/\s+readonly (\w+): number/g)]
+  return new Map(
+    members.map(([, comment = '', option = '']) => [
+      option,
+      comment
+        .replace(/^\s*\*/gm, '')
+        .replace(/\s+/g, ' ')
+        .trim(),
+    ]),
+  )
+}
+
+/** What the documentation says of each limit: its docstring without the default, which has a place of its own there; what says how it fills again stays. */
+export async function limitTexts(): Promise<
+  Readonly<Record<'client' | 'server', ReadonlyMap<string, string>>>
+> {
+  const without = (texts: ReadonlyMap<string, string>) =>
+    new Map(
+      [...texts].map(([option, text]) => [
+        option,
+        text.replace(/ Default .*?[.](?= |$)/, part => (part.includes('back') ? part : '')),
+      ]),
+    )
+  return {
+    client: without(await docstringsOf('src/client/limits.ts', 'ClientLimits')),
+    server: without(await docstringsOf('src/server/options.ts', 'ServerLimits')),
+  }
 }
 
 function quoted(text: string): string {

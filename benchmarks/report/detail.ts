@@ -1,0 +1,124 @@
+// The page of a suite: what a person compares. Every row of every tunnel is in a CSV file beside it.
+
+import { environmentLine } from '../measure/environment.ts'
+import type { ResultRow, SuiteResult, Table } from '../measure/result.ts'
+import { figure, median, spread, summarize } from '../measure/samples.ts'
+import { ratioText } from '../measure/summary.ts'
+import { table } from '../measure/table.ts'
+import { figuresOf, judge } from '../measure/verdict.ts'
+import { ALL } from '../peers/list.ts'
+
+/** Ours, as the page compares them: the library, and the command line as users run it. */
+const OURS = ['ours', 'ours-cli']
+
+/**
+ * What the existing localtunnels says of itself (Apple M3 Pro, Bun 1.3.10), in nanoseconds, by group and row: another
+ * machine, so an order of magnitude.
+ */
+const PUBLISHED = (await Bun.file(`${import.meta.dir}/published.json`).json()) as Readonly<
+  Record<string, Readonly<Record<string, number>>>
+>
+
+export function pageOf(one: SuiteResult): string {
+  const { suite, title, environment, rounds, tables } = one
+  const ranked = tables.filter(({ id, columns }) => id !== 'fidelity' && columns[0]?.unit !== 'ns')
+  const parts = [
+    `# ${title}`,
+    `\`bun benchmarks/${suite}.ts\`, ${rounds} round${rounds === 1 ? '' : 's'}. ${environmentLine(environment)}. Back to [the page](../benchmarks.md).`,
+    `Every row of every tunnel, with spreads and CPU time: [${suite}.csv](${suite}.csv).`,
+    ...(ranked.length > 0 ? [against(ranked)] : []),
+    ...tables.flatMap(table => {
+      const body = table.id === 'fidelity' ? scorecard(table) : timed(table)
+      return body === '' ? [] : [`## ${table.title}`, body, ...(table.note ? [table.note] : [])]
+    }),
+  ]
+  return `${parts.join('\n\n')}\n`
+}
+
+/** Ours beside the best peer of each row: figures are medians with the smallest and the largest round. */
+function against(tables: readonly Table[]): string {
+  const rows = tables.flatMap(one =>
+    OURS.flatMap(name => {
+      const verdict = judge(one, name, one.columns[0]!.key)
+      if (!verdict) return []
+      const { column, ours, mark, ratio, standing } = verdict
+      const cpu = judge(one, name, 'cpu')
+      return [
+        [
+          name === OURS[0] ? `${one.title}: ${column.title}, ${column.unit}` : '',
+          name,
+          spread(ours),
+          mark ? `${mark.name} ${figure(mark.summary.median)}` : '–',
+          ratio ? ratioText(ratio) : '–',
+          standing === 'alone' ? '' : standing,
+          cpu
+            ? `${spread(cpu.ours)}${cpu.mark ? `, ${cpu.mark.name} ${figure(cpu.mark.summary.median)}` : ''}`
+            : '',
+        ],
+      ]
+    }),
+  )
+  return table(['work', 'ours', 'figure', 'best peer', 'ours ÷ peer', '', 'CPU, µs a request'], rows)
+}
+
+/** One line for each figure of each row. */
+export function csvOf({ tables }: SuiteResult): string {
+  const quoted = (text: string) => (/[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text)
+  const lines = tables.flatMap(({ title, columns, rows }) =>
+    rows.flatMap(({ name, cells }) =>
+      columns.flatMap(({ key, title: column, unit }) => {
+        const cell = cells[key]
+        if (cell === undefined) return []
+        const { median: middle, min, max } = summarize(typeof cell === 'string' ? [] : cell)
+        const figures = typeof cell === 'string' ? [cell, '', ''] : [middle, min, max].map(String)
+        return [[title, name, column, unit, ...figures].map(quoted).join(',')]
+      }),
+    ),
+  )
+  return `${['work,tunnel,figure,unit,median,smallest,largest', ...lines].join('\n')}\n`
+}
+
+/** Which tunnels fail which check: a tunnel that is not named passes it. */
+function scorecard({ columns, rows }: Table): string {
+  const [passed, asked, ...checks] = columns
+  const middle = (row: ResultRow, key: string) => median(figuresOf(row, key))
+  const totals = rows.map(
+    row =>
+      `- ${row.name}: ${middle(row, passed!.key).toFixed(1)} % of ${middle(row, asked!.key)}${carriesOf(row.name) === 'http' ? '' : ', moves bytes'}`,
+  )
+  const failures = checks.map(({ key, title }) => {
+    const failed = rows.filter(({ cells }) => typeof cells[key] === 'object' && cells[key][0] !== 1)
+    return { title: `${key.slice(0, key.indexOf('.'))}: ${title}`, failed: failed.map(({ name }) => name) }
+  })
+  return [
+    'Each check runs three times and passes when all three did. Tunnels of ports only move bytes, and are asked fewer checks.',
+    totals.join('\n'),
+    '### Checks, and the tunnels that fail them',
+    failures
+      .map(({ title, failed }) => `- ${title}${failed.length > 0 ? `: **${failed.join(', ')}**` : ''}`)
+      .join('\n'),
+  ].join('\n\n')
+}
+
+export function carriesOf(name: string): string | undefined {
+  return ALL.find(peer => peer.name === name)?.carries
+}
+
+/** Functions and single requests of one process, in readable times; empty for other tables. */
+function timed({ title, columns, rows }: Table): string {
+  if (columns[0]!.unit !== 'ns') return ''
+  const published = PUBLISHED[title]
+  const lines = rows.map(row => [
+    row.name,
+    ...['avg', 'p50', 'p99'].map(key => duration(figuresOf(row, key))),
+    ...(published ? [duration([published[row.name] ?? Number.NaN])] : []),
+  ])
+  return table(['', 'avg', 'p50', 'p99', ...(published ? ['published'] : [])], lines)
+}
+
+function duration(values: readonly number[]): string {
+  const ns = median(values)
+  if (Number.isNaN(ns)) return ''
+  if (ns >= 1e6) return `${figure(ns / 1e6)} ms`
+  return ns >= 1e3 ? `${figure(ns / 1e3)} µs` : `${figure(ns)} ns`
+}
