@@ -289,7 +289,7 @@ export interface GuardedTunnel {
   readonly marks?: UsedMarks
 }
 
-/** Remembers for all servers of a cluster what works once. */
+/** Remembers for all servers of a cluster what works once, and which sessions have ended before their time. */
 export interface UsedMarks {
   /** As far as this server has heard: within a second of its use elsewhere. */
   has(id: string): boolean
@@ -298,4 +298,10 @@ export interface UsedMarks {
    * room to remember it. Rejects when the others cannot be asked.
    */
   take(id: string, untilMs: number): Promise<boolean>
+  /** A session has ended: remembered until then, in milliseconds since 1970. Here at once; the other servers hear of it. */
+  end(id: string, untilMs: number): void
+  /** As far as this server has heard. */
+  hasEnded(id: string): boolean
+  /** Calls `changed` after another server has ended a session. Returns what stops that. */
+  onEnd(changed: () => void): () => void
 }

@@ -17,6 +17,13 @@ export interface Permission {
   readonly endsAt: number | undefined
 }
 
+/** Sessions and links that may end elsewhere. */
+export interface EndsElsewhere {
+  hasEnded(id: string): boolean
+  /** Returns what stops it. */
+  onEnd(changed: () => void): () => void
+}
+
 interface Entry {
   permission: Permission
   readonly cut: () => void
@@ -35,6 +42,14 @@ export class Kept {
   /** Of the first that ends: one timer serves all. */
   #timer: ReturnType<typeof setTimeout> | undefined
   #nextAt = Number.POSITIVE_INFINITY
+  readonly #elsewhere: EndsElsewhere | undefined
+  /** While something is kept that may end elsewhere. */
+  #stopListening: (() => void) | undefined
+
+  /** `elsewhere`: at other servers; `undefined`: there are none. */
+  constructor(elsewhere?: EndsElsewhere) {
+    this.#elsewhere = elsewhere
+  }
 
   get size(): number {
     return this.#all.size
@@ -77,6 +92,7 @@ export class Kept {
       const entries = this.#byId.get(id) ?? new Set()
       entries.add(entry)
       this.#byId.set(id, entries)
+      this.#stopListening ??= this.#elsewhere?.onEnd(() => this.#look())
     }
     if (endsAt !== undefined && endsAt < this.#nextAt) this.#arm(endsAt)
   }
@@ -88,6 +104,13 @@ export class Kept {
       entries?.delete(entry)
       if (entries?.size === 0) this.#byId.delete(id)
     }
+    if (this.#byId.size > 0) return
+    this.#stopListening?.()
+    this.#stopListening = undefined
+  }
+
+  #look(): void {
+    for (const id of [...this.#byId.keys()]) if (this.#elsewhere?.hasEnded(id)) this.end(id)
   }
 
   #cut(entries: Iterable<Entry>): void {

@@ -25,6 +25,8 @@ export const COOKIES: readonly string[] = [
 const MAX_TOGETHER = 4
 /** Sessions and links taken back that are remembered until they would have ended. Above, the oldest is forgotten. */
 const MAX_ENDED = 10_000
+/** The other servers of a cluster hear of so many of one tunnel at a time. Above, only this server knows of them. */
+export const MAX_SHARED_ENDS = 1_000
 /** Links that worked once and were used, remembered until they expire. Above: links that work once are refused. */
 const MAX_USED = 10_000
 const PURPOSE = 'session'
@@ -58,7 +60,7 @@ export class SessionBook {
   /** Ids are made up by clients: those of another key are other links. */
   readonly #space: string
   /** What sessions, links and other permissions keep open. */
-  readonly kept: Kept = new Kept()
+  readonly kept: Kept
 
   /** `revoked`: ids of links that were taken back. */
   constructor(
@@ -70,6 +72,9 @@ export class SessionBook {
   ) {
     this.#kept = usedLinks
     this.#marks = marks
+    this.kept = new Kept(
+      marks && { hasEnded: id => this.hasEnded(id), onEnd: changed => marks.onEnd(changed) },
+    )
     this.#space = (usedLinks ?? marks) === undefined ? '' : sha256(`used ${key}`).toString('base64url')
     this.#key = key
     this.#sessionMs = sessionMs
@@ -122,16 +127,22 @@ export class SessionBook {
     const [oldest] = this.#ended
     if (oldest !== undefined && (this.#ended.size > MAX_ENDED || oldest[1] < Date.now()))
       this.#ended.delete(oldest[0])
+    if (this.#ended.size <= MAX_SHARED_ENDS) this.#marks?.end(this.#wholeOf(id), forgetAt)
     this.kept.end(id)
   }
 
   hasEnded(id: string): boolean {
-    return this.#revoked.has(id) || this.#ended.has(id)
+    if (this.#revoked.has(id) || this.#ended.has(id)) return true
+    return this.#marks?.hasEnded(this.#wholeOf(id)) === true
+  }
+
+  #wholeOf(id: string): string {
+    return `${this.#space} ${id}`
   }
 
   hasUsed(id: string): boolean {
     if (this.#used.has(id)) return true
-    const whole = `${this.#space} ${id}`
+    const whole = this.#wholeOf(id)
     return this.#kept?.has(whole) === true || this.#marks?.has(whole) === true
   }
 
@@ -140,7 +151,7 @@ export class SessionBook {
    * other servers cannot be asked: it may work later.
    */
   async use(id: string, expiresAt: number): Promise<boolean> {
-    const whole = `${this.#space} ${id}`
+    const whole = this.#wholeOf(id)
     const now = Date.now()
     if (this.#used.size >= MAX_USED)
       for (const [one, endsAt] of this.#used) if (endsAt < now) this.#used.delete(one)

@@ -193,37 +193,42 @@ test('names that are taken, or none, and scopes that cannot be used are mistakes
   expect(damaged.exitCode).toBe(2)
 })
 
-test('a process that is killed while it writes loses no token that it has shown', async () => {
-  const db = file()
-  const program = `import { SqliteTokens } from '${join(import.meta.dir, '../../src/stores/sqlite-tokens.ts')}'
+// LT_FUZZ=100 makes a thousand of them, of at most two seconds each beside busy neighbours.
+const KILLS = 10 * Number(process.env.LT_FUZZ ?? 1)
+
+test(
+  'a process that is killed while it writes loses no token that it has shown',
+  async () => {
+    const db = file()
+    const program = `import { SqliteTokens } from '${join(import.meta.dir, '../../src/stores/sqlite-tokens.ts')}'
     const store = new SqliteTokens('${db}')
     for (let index = 0; ; index++) {
       const name = process.pid + '-' + index
       store.add({ name, hash: Bun.hash(name).toString(16).padStart(64, '0'), createdAtMs: Date.now(), scope: {} })
       console.log(name)
     }`
-  const shown: string[] = []
-  // LT_FUZZ=100 makes a thousand of them.
-  const rounds = 10 * Number(process.env.LT_FUZZ ?? 1)
-  for (let round = 0; round < rounds; round++) {
-    const writer = Bun.spawn(['bun', '-e', program], { stdout: 'pipe', stderr: 'inherit' })
-    let text = ''
-    const wanted = 1 + Math.floor(Math.random() * 20)
-    for await (const bytes of writer.stdout) {
-      text += new TextDecoder().decode(bytes)
-      if (text.split('\n').length > wanted) writer.kill('SIGKILL')
+    const shown: string[] = []
+    for (let round = 0; round < KILLS; round++) {
+      const writer = Bun.spawn(['bun', '-e', program], { stdout: 'pipe', stderr: 'inherit' })
+      let text = ''
+      const wanted = 1 + Math.floor(Math.random() * 20)
+      for await (const bytes of writer.stdout) {
+        text += new TextDecoder().decode(bytes)
+        if (text.split('\n').length > wanted) writer.kill('SIGKILL')
+      }
+      await writer.exited
+      shown.push(...text.split('\n').slice(0, -1))
     }
-    await writer.exited
-    shown.push(...text.split('\n').slice(0, -1))
-  }
-  const database = new Database(db)
-  const kept = new Set(
-    database
-      .query<{ name: string }, []>('select name from token')
-      .all()
-      .map(({ name }) => name),
-  )
-  database.close()
-  expect(shown.length).toBeGreaterThan(rounds)
-  expect(shown.filter(name => !kept.has(name))).toEqual([])
-})
+    const database = new Database(db)
+    const kept = new Set(
+      database
+        .query<{ name: string }, []>('select name from token')
+        .all()
+        .map(({ name }) => name),
+    )
+    database.close()
+    expect(shown.length).toBeGreaterThan(KILLS)
+    expect(shown.filter(name => !kept.has(name))).toEqual([])
+  },
+  KILLS * 2_000,
+)

@@ -14,7 +14,7 @@ export class SharedTable {
   readonly #entries = new Map<string, TableEntry>()
   /** Keys of entries that the directory may not have. */
   readonly #unsent = new Set<string>()
-  readonly #listeners: (() => void)[] = []
+  readonly #listeners = new Set<() => void>()
   #sending: Promise<void> | undefined
   #highestVersion = 0
 
@@ -25,9 +25,10 @@ export class SharedTable {
     this.#failed = failed
   }
 
-  /** Calls `changed` after other servers have changed something. */
-  onChange(changed: () => void): void {
-    this.#listeners.push(changed)
+  /** Calls `changed` after other servers have changed something. Returns what stops that. */
+  onChange(changed: () => void): () => void {
+    this.#listeners.add(changed)
+    return () => this.#listeners.delete(changed)
   }
 
   // ── What is there ──────────────────────────────────────────────────────────────────────────────────────────

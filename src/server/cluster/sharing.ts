@@ -19,6 +19,11 @@ const MAX_REVOCATIONS = 100_000
  * until some of these have expired.
  */
 const MAX_MARKS = 100_000
+/**
+ * Sessions that visitors have ended, until they would have ended by themselves, of about 150 bytes in each server. Above: an `error` event,
+ * and only the server where a visitor signs out knows of it.
+ */
+const MAX_SIGN_OUTS = 100_000
 
 /** Names with an inbox, with those that were given up in the last 90 days, of about 200 bytes. Above: only the server where its client was knows of it. */
 const MAX_BOXES = 100_000
@@ -49,7 +54,7 @@ export class Sharing {
     this.#host = host
     this.#bans = tables.open('bans', MAX_BANS)
     this.#revocations = new Revocations(tables.open('revocations', MAX_REVOCATIONS), host)
-    this.#marks = new SharedMarks(tables.open('used', MAX_MARKS))
+    this.#marks = new SharedMarks(tables.open('used', MAX_MARKS), tables.open('ended', MAX_SIGN_OUTS))
     this.answers = new Answers(tables.open('answers', MAX_ANSWERS))
     this.#boxes = tables.open('boxes', MAX_BOXES)
     this.#roster = new Roster(tables.open('servers', MAX_SERVERS), node, () => host.stats())

@@ -1,22 +1,37 @@
-// What works once, such as a link: used at one server of the cluster, it is used at all.
+// What works once, such as a link, and sessions that visitors have ended: so at one server of the cluster, so at all.
 
 import { createHash } from 'node:crypto'
 import type { UsedMarks } from '../../plugin.ts'
 import type { SharedTable } from './shared-table.ts'
 
 export class SharedMarks implements UsedMarks {
-  readonly #table: SharedTable
+  readonly #used: SharedTable
+  readonly #ended: SharedTable
 
-  constructor(table: SharedTable) {
-    this.#table = table
+  /** Two tables: a visitor who signs in and out all day does not use up the room of links. */
+  constructor(used: SharedTable, ended: SharedTable) {
+    this.#used = used
+    this.#ended = ended
   }
 
   has(id: string): boolean {
-    return this.#table.get(keyOf(id)) !== undefined
+    return this.#used.get(keyOf(id)) !== undefined
   }
 
   take(id: string, untilMs: number): Promise<boolean> {
-    return this.#table.take(keyOf(id), untilMs)
+    return this.#used.take(keyOf(id), untilMs)
+  }
+
+  end(id: string, untilMs: number): void {
+    this.#ended.set(keyOf(id), '1', untilMs)
+  }
+
+  hasEnded(id: string): boolean {
+    return this.#ended.size > 0 && this.#ended.get(keyOf(id)) !== undefined
+  }
+
+  onEnd(changed: () => void): () => void {
+    return this.#ended.onChange(changed)
   }
 }
 
