@@ -37,6 +37,8 @@ const KNOWN: readonly (readonly [name: string, kind: number])[] = [
   ['keep-alive', HOP],
   ['proxy-connection', HOP],
   ['proxy-authorization', HOP],
+  // Servers of a cluster say it to each other.
+  ['localtunnels-moved', HOP],
   ['forwarded', FORWARDED],
   ['x-real-ip', CLIENT_ADDRESS],
   ['true-client-ip', CLIENT_ADDRESS],

@@ -448,6 +448,8 @@ export const LEFT_OUT: ReadonlySet<string> = new Set([
   'trailer',
   'transfer-encoding',
   'upgrade',
+  // Servers of a cluster say it to each other.
+  'localtunnels-moved',
 ])
 
 /** The names that Connection lines of an answer nominate: they too are for that connection only (RFC 9110 section 7.6.1). */

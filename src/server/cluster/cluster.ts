@@ -355,7 +355,8 @@ export class Cluster {
   #peerAmong(nodes: readonly Node[]): Peer | undefined {
     const alive = nodes.filter(({ id, url }) => url !== '' && this.#peers.get(id)?.isDown !== true)
     const node = alive[Math.floor(Math.random() * alive.length)]
-    return node && this.#peerOf(node)
+    const peer = node && this.#peerOf(node)
+    return peer?.isDown === true ? undefined : peer
   }
 
   /** Takes a raw visitor: to the tunnel here, or on to the server that has it. */

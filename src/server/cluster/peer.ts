@@ -30,6 +30,9 @@ const DOWN_MS = 500
  */
 const IDLE_MS = 500
 
+/** Never dialled. */
+const NOWHERE: Address = { host: '', port: 0 }
+
 export interface PeerContext {
   readonly limits: ServerLimits
   readonly deadlines: Deadlines
@@ -57,7 +60,12 @@ export class Peer implements PeerChannelHost {
   constructor(node: Node, context: PeerContext) {
     this.#node = node
     this.#context = context
-    this.address = addressOf(node.url, context)
+    const address = addressOf(node.url, context)
+    if (address === undefined) {
+      this.failed(new Error('the directory has no URL of it'))
+      this.#downUntil = Number.POSITIVE_INFINITY
+    }
+    this.address = address ?? NOWHERE
     this.isFramed = this.address.unix !== undefined
     let given: ServerLimits | undefined
     let own = context.limits
@@ -94,7 +102,7 @@ export class Peer implements PeerChannelHost {
     return this.#node.url
   }
 
-  /** It could not be reached a moment ago. */
+  /** It could not be reached a moment ago, or never can be. */
   get isDown(): boolean {
     return performance.now() < this.#downUntil
   }
@@ -163,10 +171,14 @@ function writeHead(visit: Visit): number {
   )
 }
 
-function addressOf(url: string, { controlHost, peerTls }: PeerContext): Address {
-  const { hostname, port, protocol, pathname } = new URL(url)
+/** `undefined`: servers are not reached at such a URL. */
+function addressOf(url: string, { controlHost, peerTls }: PeerContext): Address | undefined {
+  const parsed = URL.parse(url)
+  if (parsed === null) return undefined
+  const { hostname, port, protocol, pathname } = parsed
   if (protocol === 'unix:') return { unix: pathname }
   const isTls = protocol === 'https:'
+  if (!isTls && protocol !== 'http:') return undefined
   return {
     host: hostname.replace(/^\[|\]$/g, ''),
     port: port === '' ? (isTls ? 443 : 80) : Number(port),
