@@ -1,7 +1,6 @@
 // A client that was killed gets its name back from the secret on disk; one that runs beside a live one does not.
 
-import { afterEach, expect, test } from 'bun:test'
-import { existsSync } from 'node:fs'
+import { afterEach, expect, spyOn, test } from 'bun:test'
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -214,8 +213,16 @@ test('a secret that a try of a connection did not need is shown by the next try'
 })
 
 test('a client that disconnects while it writes a secret does not check the health of its app from then on', async () => {
-  // So deep that it takes a while to make.
-  const folder = join(await newFolder(), ...Array<string>(1_000).fill('d'))
+  // The write goes on when the test says so.
+  const [begun, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const keep = ResumeFiles.prototype.keep
+  const written: Promise<void>[] = []
+  using _ = spyOn(ResumeFiles.prototype, 'keep').mockImplementation(function (this: ResumeFiles, ...secret) {
+    begun.resolve()
+    const done = goOn.promise.then(() => keep.apply(this, secret))
+    written.push(done)
+    return done
+  })
   let asked = 0
   using app = Bun.serve({
     port: 0,
@@ -230,7 +237,7 @@ test('a client that disconnects while it writes a secret does not check the heal
     new TunnelClient({
       server: `127.0.0.1:${server.port}`,
       subdomain: 'app',
-      stateFolder: folder,
+      stateFolder: await newFolder(),
       port: app.port ?? 0,
       host: '127.0.0.1',
       health: { path: '/health', intervalMs: 20 },
@@ -239,15 +246,14 @@ test('a client that disconnects while it writes a secret does not check the heal
   const registered: unknown[] = []
   client.on('registered', event => registered.push(event))
   const connecting = codeOf(client.connect())
-  const isGranted = () =>
-    client.tunnels[0] instanceof Object && Reflect.get(client.tunnels[0], 'isRegistered')
-  while (isGranted() !== true) await new Promise(resolve => setImmediate(resolve))
+  await begun.promise
   await client.disconnect()
+  goOn.resolve()
   expect(await connecting).toBe('STATE_INVALID')
-  await eventually(() => existsSync(folder), 'the folder')
+  await Promise.all(written)
   // Time for ten checks: that none comes has no event.
   await Bun.sleep(200)
-  expect([asked, registered]).toEqual([0, []])
+  expect([asked, registered, written.length]).toEqual([0, [], 1])
 })
 
 test('a server that grants a path for a name gets no file written', async () => {

@@ -216,33 +216,39 @@ test.each([
   ['half an address', 'http://[::1'],
   ['no port of any machine', 'http://127.0.0.1:99999'],
   ['no scheme of a server', 'javascript:alert(1)'],
-])('a server whose address in the directory is %s is one that cannot be reached, and reported once', async (_, url) => {
-  const directory = new MemoryDirectory()
-  await using cluster = new TestCluster({}, () => Promise.resolve(directory))
-  const server = await cluster.server({ limits: { startupHoldMs: 0, holdTimeoutMs: 50 } })
-  await directory.beat({ id: 'odd', url }, CLUSTER_TIMES, 0)
-  await directory.claim('odd', { name: 'shop', shown: '', next: 'proof', isShared: false }, CLUSTER_TIMES)
-  // The first asks the directory, the second knows already.
-  for (let visits = 0; visits < 2; visits++)
-    expect((await ask(server.port, 'shop.localhost')).status).toBe(503)
-  expect(cluster.errors.map(({ message }) => message)).toEqual([
-    `the server at ${url} cannot be reached: the directory has no URL of it`,
-  ])
-})
+])(
+  'a server whose address in the directory is %s is one that cannot be reached, and reported once',
+  async (_, url) => {
+    const directory = new MemoryDirectory()
+    await using cluster = new TestCluster({}, () => Promise.resolve(directory))
+    const server = await cluster.server({ limits: { startupHoldMs: 0, holdTimeoutMs: 50 } })
+    await directory.beat({ id: 'odd', url }, CLUSTER_TIMES, 0)
+    await directory.claim('odd', { name: 'shop', shown: '', next: 'proof', isShared: false }, CLUSTER_TIMES)
+    // The first asks the directory, the second knows already.
+    for (let visits = 0; visits < 2; visits++)
+      expect((await ask(server.port, 'shop.localhost')).status).toBe(503)
+    expect(cluster.errors.map(({ message }) => message)).toEqual([
+      `the server at ${url} cannot be reached: the directory has no URL of it`,
+    ])
+  },
+)
 
-test.each(['streams', 'json'] as const)('an app cannot say that its server does not have the name: %s', async wire => {
-  await using cluster = new TestCluster()
-  const [a, b] = [await cluster.server(), await cluster.server()]
-  let asked = 0
-  await cluster.client({
-    server: a.url,
-    subdomain: 'shop',
-    wire,
-    fetch: () => {
-      asked++
-      return new Response('mine', { status: 421, headers: { 'localtunnels-moved': '1' } })
-    },
-  })
-  const answer = await ask(b.port, 'shop.localhost', { method: 'POST', body: 'once' })
-  expect([answer.status, answer.body, asked]).toEqual([421, 'mine', 1])
-})
+test.each(['streams', 'json'] as const)(
+  'an app cannot say that its server does not have the name: %s',
+  async wire => {
+    await using cluster = new TestCluster()
+    const [a, b] = [await cluster.server(), await cluster.server()]
+    let asked = 0
+    await cluster.client({
+      server: a.url,
+      subdomain: 'shop',
+      wire,
+      fetch: () => {
+        asked++
+        return new Response('mine', { status: 421, headers: { 'localtunnels-moved': '1' } })
+      },
+    })
+    const answer = await ask(b.port, 'shop.localhost', { method: 'POST', body: 'once' })
+    expect([answer.status, answer.body, asked]).toEqual([421, 'mine', 1])
+  },
+)
