@@ -34,14 +34,17 @@ test('the commands find the server that this user started, and act on it', async
       JSON.parse(await Bun.file(join(state, 'localtunnels/admin.json')).text()).token,
     )
     expect((await run('tunnels')).out).toBe('None.\n')
-    expect((await run('ban', '192.0.2.0/24', '--for', '2h', '--reason', 'spam\u001b[31m')).out).toContain(
-      'is kept away',
-    )
+    expect(
+      (await run('ban', '192.0.2.0/24', '--for', '2h', '--reason', 'spam\u001b[31m\u009b32m\u202e')).out,
+    ).toContain('is kept away')
     const { out } = await run('bans')
     expect(out).toContain('192.0.2.0/24')
     // What others wrote does not steer the terminal.
     expect(out).not.toContain('\u001b')
-    expect(JSON.parse((await run('log', '--json')).out).entries).toHaveLength(1)
+    const json = (await run('log', '--json')).out
+    expect(json).not.toMatch(/[\u009b\u202e]/)
+    expect(JSON.parse(json).entries[0].detail).toContain('\u009b32m\u202e')
+    expect(JSON.parse(json).entries).toHaveLength(1)
     expect((await run('unban', '1')).out).toBe('Ban 1 is taken back.\n')
     for (const [words, says] of [
       [['close', 'nothing'], 'error ADMIN_INVALID: There is no tunnel "nothing".'],

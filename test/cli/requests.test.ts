@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { rawDial } from '../support/raw.ts'
 import { finish, type Running, start } from './bin.ts'
 
 let folder = ''
@@ -45,6 +46,18 @@ test('they are listed, the newest last, filtered, and as JSON', async () => {
   expect(exitCode).toBe(0)
   const all = (await finish(['requests', '--json', '/two'], env)).stdout.trim().split('\n')
   expect(JSON.parse(all.at(-1) ?? '')).toMatchObject({ method: 'GET', path: '/two', status: 200 })
+})
+
+test('what a visitor sent does not steer the terminal, as JSON neither', async () => {
+  const visitor = await rawDial(Number(url.port))
+  await visitor.send(
+    Buffer.from(`GET /steer\x9b2J HTTP/1.1\r\nHost: ${url.host}\r\nConnection: close\r\n\r\n`, 'latin1'),
+  )
+  await visitor.until('said')
+  visitor.socket.terminate()
+  const { stdout } = await finish(['requests', '--json', 'path:/steer*'], env)
+  expect(stdout).toContain('/steer\\u009b2J')
+  expect(stdout).not.toContain('\x9b')
 })
 
 test('--follow goes on with what comes, and ends with the session or by Ctrl+C', async () => {

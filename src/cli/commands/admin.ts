@@ -2,6 +2,7 @@
 
 import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
 import { type AdminAccess, keptAccess } from '../server/admin-listener.ts'
+import { visibleJson } from '../terminal/format.ts'
 import { widthOf } from '../terminal/width.ts'
 
 /** One question, as it goes to the API. */
@@ -36,7 +37,7 @@ const UPGRADE_TIMEOUT_MS = 45_000
 /** Rejects with the code of the API, `OPTION_INVALID` without a listener, or `SERVER_UNREACHABLE`. */
 export async function admin(settings: AdminSettings, { environment, write }: AdminWork): Promise<void> {
   const answer = await ask(settings, accessOf(settings, environment))
-  if (settings.isJson) return write(`${JSON.stringify(answer)}\n`)
+  if (settings.isJson) return write(`${visibleJson(answer)}\n`)
   const { list, columns, none = 'None.', done } = settings
   if (list === undefined || columns === undefined) return write(`${plain(done?.(answer) ?? 'Done.')}\n`)
   const rows = answer[list]

@@ -15,7 +15,7 @@ import { checkHttpPort } from '../doctor/https-checks.ts'
 import { EXIT } from '../exit-codes.ts'
 import type { Destination } from '../settings/destination.ts'
 import type { Target } from '../settings/target.ts'
-import { visible } from '../terminal/format.ts'
+import { visible, visibleJson } from '../terminal/format.ts'
 import type { Palette } from '../terminal/palette.ts'
 import type { ShareSettings } from './share.ts'
 
@@ -65,7 +65,7 @@ export async function doctor(settings: DoctorSettings, run: DoctorRun): Promise<
   return faults === 0 ? EXIT.ok : EXIT.faultsFound
 }
 
-const jsonLine = (event: object): string => `${JSON.stringify(event)}\n`
+const jsonLine = (event: object): string => `${visibleJson(event)}\n`
 
 function line({ verdict, what, found, fix }: Check, palette: Palette): string {
   const colour = { ok: palette.green, fail: palette.red, note: palette.yellow }[verdict]

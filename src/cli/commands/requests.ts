@@ -8,7 +8,7 @@ import { saveFixture } from '../captured/fixture.ts'
 import { InspectorSession } from '../captured/inspector-session.ts'
 import { EXIT } from '../exit-codes.ts'
 import { editText } from '../terminal/editor.ts'
-import { formatBytes, formatDuration, visible } from '../terminal/format.ts'
+import { formatBytes, formatDuration, visible, visibleJson } from '../terminal/format.ts'
 
 interface Common {
   /** Of the session; `undefined`: the last started. */
@@ -55,7 +55,7 @@ export interface RequestsDesk {
 export async function requests(settings: RequestsSettings, desk: RequestsDesk): Promise<void> {
   const session = InspectorSession.find(desk.environment, settings.pid)
   const { filter, limit, follows, isJson } = settings
-  const show = (row: ExchangeRow) => desk.write(`${isJson ? JSON.stringify(row) : line(row)}\n`)
+  const show = (row: ExchangeRow) => desk.write(`${isJson ? visibleJson(row) : line(row)}\n`)
   const query = new URLSearchParams({ filter, limit: `${limit}` })
   const { exchanges } = await session.ask<{ exchanges: readonly ExchangeRow[] }>(
     `exchanges?${query.toString()}`,
@@ -89,7 +89,7 @@ export async function replay(
   const { replays } = await session.ask<ReplayResult>(`exchanges/${original.id}/replay`, asked)
   for (const { exchange, verdict } of replays) {
     const diff = isCompared ? await session.ask<Diff>(`diff?a=${original.id}&b=${exchange.id}`) : undefined
-    if (isJson) desk.write(`${JSON.stringify({ verdict, exchange, ...(diff && { diff }) })}\n`)
+    if (isJson) desk.write(`${visibleJson({ verdict, exchange, ...(diff && { diff }) })}\n`)
     else {
       desk.write(`${line(exchange)}  ${verdict}\n`)
       if (diff) for (const text of diffLines(diff)) desk.write(`${text}\n`)
@@ -121,7 +121,7 @@ export async function saveCaptured(
   desk: RequestsDesk,
 ): Promise<void> {
   const detail = await saveFixture(InspectorSession.find(desk.environment, pid), id, file)
-  desk.write(isJson ? `${JSON.stringify({ file, exchange: detail.id })}\n` : `${file}: ${line(detail)}\n`)
+  desk.write(isJson ? `${visibleJson({ file, exchange: detail.id })}\n` : `${file}: ${line(detail)}\n`)
 }
 
 /** Resolves to the exit code: that of a time that ran out when nothing came. */
@@ -132,7 +132,7 @@ export async function wait(
   const session = InspectorSession.find(desk.environment, pid)
   try {
     const { exchange } = await session.ask<{ exchange: ExchangeRow }>('wait', { filter, timeoutMs })
-    desk.write(`${isJson ? JSON.stringify(exchange) : line(exchange)}\n`)
+    desk.write(`${isJson ? visibleJson(exchange) : line(exchange)}\n`)
     return EXIT.ok
   } catch (error) {
     if (error instanceof TunnelError && error.code === 'WAIT_TIMEOUT') return EXIT.timedOut
