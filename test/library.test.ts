@@ -4,8 +4,13 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { DEFAULT_CLIENT_LIMITS } from '../src/client/limits.ts'
+import { camelOf, type Fields } from '../src/config/field.ts'
+import { CLIENT_FIELDS, SERVICE_FIELDS } from '../src/config/schema/client.ts'
+import { GUARD_FIELDS } from '../src/config/schema/guard.ts'
+import { SERVER_FIELDS } from '../src/config/schema/server.ts'
 import * as api from '../src/index.ts'
 import { DEFAULT_LIMITS } from '../src/server/options.ts'
+import { tableIn } from './support/config-tables.ts'
 
 const root = join(import.meta.dir, '..')
 const page = Bun.file(join(root, 'docs/library.md'))
@@ -61,27 +66,53 @@ const terse = (text: string) =>
 const optionList = (members: readonly Member[]) =>
   members.map(({ name, type, text }) => `- \`${name}\` \`${type}\`: ${terse(text)}`)
 
+/** Options that the configuration file has, too, are explained there: here stand their types and codes. */
+const besides =
+  (fields: Fields, heading: string) =>
+  (members: readonly Member[]): string[] => {
+    const keys = new Set(
+      Object.entries(fields).flatMap(([key, { option }]) => [option ?? '', unitless(camelOf(key))]),
+    )
+    const isKey = ({ name }: Member) => keys.has(name) || keys.has(unitless(name))
+    const named = members.filter(isKey).map(({ name, type, text }) => {
+      const codes = [...new Set([...text.matchAll(/`([A-Z_]+)`/g)].map(([, code = '']) => code))]
+        .filter(code => Object.hasOwn(api.ERRORS, code) && code !== 'OPTION_INVALID')
+        .map(code => `\`${code}\``)
+      return `\`${name}\` \`${type}\`${codes.length > 0 ? ` (${codes.join(', ')})` : ''}`
+    })
+    const others = optionList(members.filter(member => !isKey(member)))
+    return [...others, `- As the [keys of the file](configuration.md#${heading}): ${named.join(', ')}`]
+  }
+
+const unitless = (name: string) => name.replace(/(?:Ms|Bytes)$/, '')
+
 const eventList = (members: readonly Member[]) =>
   members.map(({ name, type, text }) => `- \`${name}\` \`${payload(type)}\`: ${text.replaceAll('<', '&lt;')}`)
+
+/** The table that a key holds. */
+const fieldsOf = (fields: Fields, key: string): Fields => {
+  const field = fields[key]
+  return (field && tableIn(field.value)) ?? {}
+}
 
 const CLIENT = 'src/client/options.ts'
 const SERVER = 'src/server/options.ts'
 
 const tables: readonly (readonly [string, string, string, (members: readonly Member[]) => string[]])[] = [
-  ['client options', CLIENT, 'TunnelClientOptions', optionList],
-  ['origin options', CLIENT, 'OriginOptions', optionList],
-  ['HTTP tunnel options', CLIENT, 'HttpTunnelOptions', optionList],
-  ['TCP tunnel options', CLIENT, 'TcpTunnelOptions', optionList],
-  ['TLS tunnel options', CLIENT, 'TlsTunnelOptions', optionList],
-  ['health options', CLIENT, 'HealthOptions', optionList],
-  ['UDP tunnel options', CLIENT, 'UdpTunnelOptions', optionList],
-  ['shared tunnel options', CLIENT, 'SharedTunnelOptions', optionList],
-  ['guard options', 'src/guard.ts', 'GuardOptions', optionList],
-  ['ways in', 'src/guard.ts', 'WaysIn', optionList],
+  ['client options', CLIENT, 'TunnelClientOptions', besides(CLIENT_FIELDS, 'a-clients-file')],
+  ['origin options', CLIENT, 'OriginOptions', besides(SERVICE_FIELDS, 'a-service')],
+  ['HTTP tunnel options', CLIENT, 'HttpTunnelOptions', besides(SERVICE_FIELDS, 'a-service')],
+  ['TCP tunnel options', CLIENT, 'TcpTunnelOptions', besides(SERVICE_FIELDS, 'a-service')],
+  ['TLS tunnel options', CLIENT, 'TlsTunnelOptions', besides(SERVICE_FIELDS, 'a-service')],
+  ['health options', CLIENT, 'HealthOptions', besides(fieldsOf(SERVICE_FIELDS, 'health'), 'health')],
+  ['UDP tunnel options', CLIENT, 'UdpTunnelOptions', besides(SERVICE_FIELDS, 'a-service')],
+  ['shared tunnel options', CLIENT, 'SharedTunnelOptions', besides(SERVICE_FIELDS, 'a-service')],
+  ['guard options', 'src/guard.ts', 'GuardOptions', besides(GUARD_FIELDS, 'guard')],
+  ['ways in', 'src/guard.ts', 'WaysIn', besides(GUARD_FIELDS, 'guard')],
   ['link options', 'src/guard.ts', 'LinkOptions', optionList],
   ['client events', CLIENT, 'TunnelClientEvents', eventList],
-  ['server options', SERVER, 'TunnelServerOptions', optionList],
-  ['token rules', SERVER, 'TokenRule', optionList],
+  ['server options', SERVER, 'TunnelServerOptions', besides(SERVER_FIELDS, 'a-servers-file')],
+  ['token rules', SERVER, 'TokenRule', besides(fieldsOf(SERVER_FIELDS, 'tokens'), 'tokens')],
   ['server events', SERVER, 'TunnelServerEvents', eventList],
   ['server statistics', 'src/server/stats.ts', 'ServerStats', optionList],
 ]

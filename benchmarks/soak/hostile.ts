@@ -6,10 +6,10 @@
 //   --only a,b          attacks of these names, or whose names contain them
 //   --source DIR        the tree under test (default this one): an older commit to compare with
 //   --json FILE         save the figures
-//   --write             put the table into docs/security.md
+//   --write             put what it found into docs/security.md, and its rows beside it
 //   --list              the names
 //
-// Prints a line for each attack as it ends, then the table of docs/security.md. Exits with 1 when one did harm.
+// Prints a line for each attack as it ends, then the table. Exits with 1 when one did harm.
 
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -17,7 +17,7 @@ import { interrupted } from '../measure/children.ts'
 import { ATTACKS } from './attacks/index.ts'
 import type { Attack } from './hostile/attack.ts'
 import type { Finding } from './hostile/judge.ts'
-import { findingsTable, lineOf, writeTable } from './hostile/print.ts'
+import { findingsTable, lineOf, writeFindings } from './hostile/print.ts'
 import { runTrial } from './hostile/trial.ts'
 
 const { values: options } = parseArgs({
@@ -120,6 +120,6 @@ const harmful = await (options.quick ? alone(findings.filter(isHarmful)) : findi
 for (const finding of harmful) console.log(lineOf(finding))
 for (const reason of broken) console.log(reason)
 console.log(`${findings.length} attacks of ${Math.round(seconds * 10) / 10} s, ${harmful.length} did harm`)
-if (options.write) await writeTable(findingsTable(findings))
+if (options.write) await writeFindings(findings)
 if (options.json !== undefined) await Bun.write(options.json, `${JSON.stringify(findings, null, 2)}\n`)
 process.exit(harmful.length + broken.length === 0 ? 0 : 1)

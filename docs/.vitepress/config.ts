@@ -59,7 +59,7 @@ export default defineConfig({
   // Files that pages lead to, besides pages and pictures.
   buildEnd: async ({ srcDir, outDir }) => {
     const isData = (path: string) => !path.endsWith('.md')
-    for (const name of ['operating', 'benchmarks', 'localtunnels.schema.json'])
+    for (const name of ['operating', 'benchmarks', 'security', 'localtunnels.schema.json'])
       await cp(join(srcDir, name), join(outDir, name), { recursive: true, filter: isData })
   },
   themeConfig: {

@@ -46,7 +46,8 @@ function withoutRepeats(rows: readonly string[], explained: ReadonlyMap<string, 
   ]
 }
 
-function tableIn(value: Value): Fields | undefined {
+/** The table that a value holds, if it does. */
+export function tableIn(value: Value): Fields | undefined {
   switch (value.type) {
     case 'table':
       return value.fields
