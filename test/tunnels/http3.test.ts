@@ -73,6 +73,21 @@ describe.skipIf(GO === null)('HTTP/3 (needs Go, for a visitor)', () => {
     expect(fields.map(([name]) => name)).not.toContain('Connection')
   })
 
+  test('fields of an answer may have names that objects have', async () => {
+    using origin = new RawOrigin()
+    await using live = await site(origin.port)
+    await using visitor = await Http3Visitor.start(live.port, live.host)
+    const asked = visitor.ask({})
+    const app = await origin.accept()
+    await app.until('\r\n\r\n')
+    await app.send('HTTP/1.1 200 OK\r\nconstructor: a\r\n__proto__: b\r\n__proto__: c\r\nContent-Length: 0\r\n\r\n')
+    const { fields } = await asked
+    expect(fields).toContainEqual(['Constructor', 'a'])
+    expect(fields).toContainEqual(['__proto__', 'b'])
+    expect(fields).toContainEqual(['__proto__', 'c'])
+    expect(fields.filter(([name]) => name === 'Constructor')).toHaveLength(1)
+  })
+
   test('bodies without a length and trailers go both ways', async () => {
     using origin = new RawOrigin()
     await using live = await site(origin.port)

@@ -33,13 +33,16 @@ function add(list: FieldList, name: string, value: string): void {
   list.size += nameBytes.length + valueBytes.length + FIELD_BYTES
 }
 
+/** An app may call a field `constructor` or `__proto__`. */
+const noValues = (): Record<string, string | string[]> => Object.create(null)
+
 /** Takes what `encodeResponseHead` and `encodeTrailers` say, as fields and not as bytes. */
 export class FieldCollector implements FieldEncoder {
-  values: Record<string, string | string[]> = {}
+  values: Record<string, string | string[]> = noValues()
 
   /** What `encode` says. */
   of(encode: (collector: FieldCollector, into: Uint8Array) => void): Record<string, string | string[]> {
-    this.values = {}
+    this.values = noValues()
     encode(this, NOTHING)
     return this.values
   }
