@@ -12,11 +12,16 @@ export function isPlain(path: string): boolean {
  */
 export function readingsOf(path: string): readonly string[] {
   const readings = new Set<string>()
+  const done = new Set<string>()
   for (const start of [path, withoutParameters(path)]) {
     let current = start
     for (let round = 0; round < 3; round++) {
       const forms = new Set([current, current.replaceAll('\\', '/'), current.replace(/%2e/gi, '.')])
-      for (const one of forms) addReadings(readings, one)
+      for (const one of forms) {
+        if (done.has(one)) continue
+        done.add(one)
+        addReadings(readings, one)
+      }
       const next = decoded(current)
       if (next === current) break
       current = next

@@ -12,6 +12,8 @@ export interface Rule {
 
 const MAX_OPEN = 100
 const MAX_PATHS = 32
+/** Characters of a path that can be read in several ways: each costs each reading, of which there are dozens, time of the event loop. */
+const MAX_ODD_CHARS = 2_048
 
 export class Paths {
   readonly #standard: Rule
@@ -42,14 +44,15 @@ export class Paths {
 
   /**
    * The rule for a request target. `undefined`: the path can be read in two ways that fall under different rules, and is
-   * refused, because the app may read it in the other way.
+   * refused, because the app may read it in the other way; or it has escapes or dot segments and is too long to look at.
    */
   ruleOf(target: string): Rule | undefined {
+    if (this.#rules.length === 0 && this.#open.length === 0) return this.#standard
     const end = target.search(/[?#]/)
     const path = (end < 0 ? target : target.slice(0, end)).replace(ESCAPED_BYTE, byteOf)
     const rule = this.#ruleOf(path)
-    const isOneForAll = this.#rules.length === 0 && this.#open.length === 0
-    if (isOneForAll || isPlain(path)) return rule
+    if (isPlain(path)) return rule
+    if (path.length > MAX_ODD_CHARS) return undefined
     return readingsOf(path).every(reading => this.#ruleOf(reading) === rule) ? rule : undefined
   }
 
@@ -86,6 +89,7 @@ export function isSurelyBelow(target: string, prefix: string): boolean {
   const end = target.search(/[?#]/)
   const path = end < 0 ? target : target.slice(0, end)
   if (isPlain(path)) return isBelow(path, prefix)
+  if (path.length > MAX_ODD_CHARS) return false
   const prefixes = readingsOf(prefix)
   return readingsOf(path).every(reading => prefixes.some(one => isBelow(reading, one)))
 }

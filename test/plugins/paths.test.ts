@@ -1,7 +1,7 @@
 // Which rule a path falls under, in every spelling that an app may take for the same path.
 
 import { expect, test } from 'bun:test'
-import { Paths } from '../../src/plugins/paths.ts'
+import { isSurelyBelow, Paths } from '../../src/plugins/paths.ts'
 import type { Way } from '../../src/plugins/way.ts'
 
 const way = (mark: string): Way => ({ kind: 'bearer', mark })
@@ -35,6 +35,16 @@ test('open paths are exact, or everything behind the star', () => {
 
 test('an app that ignores case is not reached around the rule of a path', () => {
   expect(markOf('/ADMIN/x')).toBe('admin')
+})
+
+test('a path that costs too much to look at is refused, by its length: escapes in 2,048 characters at most', () => {
+  const odd = (length: number) => `/${'%41'.repeat(683)}`.padEnd(length, 'a')
+  expect(markOf(odd(2_050))).toBe('refused')
+  expect(markOf(odd(2_050).slice(0, 2_048))).toBe('standard')
+  expect(markOf(`/${'a'.repeat(16_000)}`)).toBe('standard')
+  expect(markOf(`/?${'%41'.repeat(5_000)}`)).toBe('standard')
+  expect(isSurelyBelow(`/a/${'%41'.repeat(700)}`, '/a')).toBe(false)
+  expect(isSurelyBelow(`/a/${'%41'.repeat(600)}`, '/a')).toBe(true)
 })
 
 test('a path that can be read as another one with another rule is refused', () => {
