@@ -185,9 +185,12 @@ export function loginCookieOf(visitor: Request, value: string, seconds: number):
   return cookieOf(visitor, value, seconds, '-login')
 }
 
-/** The values of that cookie. */
+/** The values of that cookie. Each costs a signature: of more than browsers send, the first. */
 export function loginCookiesOf(visitor: Request): readonly string[] {
-  return cookiesOf(visitor, `${visitor.isSecure ? SECURE_COOKIE : PLAIN_COOKIE}-login`)
+  return cookiesOf(visitor, `${visitor.isSecure ? SECURE_COOKIE : PLAIN_COOKIE}-login`).slice(
+    0,
+    2 * MAX_TOGETHER,
+  )
 }
 
 function cookieOf({ isSecure }: Request, value: string, seconds: number, suffix = ''): string {

@@ -80,7 +80,9 @@ describe.skipIf(GO === null)('HTTP/3 (needs Go, for a visitor)', () => {
     const asked = visitor.ask({})
     const app = await origin.accept()
     await app.until('\r\n\r\n')
-    await app.send('HTTP/1.1 200 OK\r\nconstructor: a\r\n__proto__: b\r\n__proto__: c\r\nContent-Length: 0\r\n\r\n')
+    await app.send(
+      'HTTP/1.1 200 OK\r\nconstructor: a\r\n__proto__: b\r\n__proto__: c\r\nContent-Length: 0\r\n\r\n',
+    )
     const { fields } = await asked
     expect(fields).toContainEqual(['Constructor', 'a'])
     expect(fields).toContainEqual(['__proto__', 'b'])
