@@ -187,10 +187,8 @@ export function loginCookieOf(visitor: Request, value: string, seconds: number):
 
 /** The values of that cookie. Each costs a signature: of more than browsers send, the first. */
 export function loginCookiesOf(visitor: Request): readonly string[] {
-  return cookiesOf(visitor, `${visitor.isSecure ? SECURE_COOKIE : PLAIN_COOKIE}-login`).slice(
-    0,
-    2 * MAX_TOGETHER,
-  )
+  const name = `${visitor.isSecure ? SECURE_COOKIE : PLAIN_COOKIE}-login`
+  return cookiesOf(visitor, name).slice(0, 2 * MAX_TOGETHER)
 }
 
 function cookieOf({ isSecure }: Request, value: string, seconds: number, suffix = ''): string {
