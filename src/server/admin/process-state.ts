@@ -40,13 +40,22 @@ export class ProcessState {
   }
 }
 
-/** Open now; `undefined`: this system does not say. */
+/** In bytes; `undefined` without a free descriptor, which the runtime needs to ask the system. */
+export function usedMemory(): { readonly rss: number; readonly heapUsed: number } | undefined {
+  try {
+    return process.memoryUsage()
+  } catch {
+    return undefined // the other metrics are wanted all the more
+  }
+}
+
+/** Open now; `undefined`: this system does not say, or there is no free one to ask with. */
 export function openDescriptors(): number | undefined {
   try {
     // The list holds the one that it is read by.
     return readdirSync('/proc/self/fd').length - 1
   } catch {
-    return undefined // not Linux
+    return undefined // not Linux, or none is free
   }
 }
 

@@ -11,7 +11,7 @@ import {
 } from '../../measures.ts'
 import { METHODS, type Metrics, type Series } from '../metrics.ts'
 import type { ServerStats } from '../stats.ts'
-import { openDescriptors, type ProcessState } from './process-state.ts'
+import { openDescriptors, type ProcessState, usedMemory } from './process-state.ts'
 
 export interface ClusterGauges {
   readonly servers: number
@@ -194,11 +194,13 @@ function writeProcess(text: Text, { process: state, limits: _limits }: Gauges): 
   text.sample('_count', state.delayCount)
   text.family('localtunnels_event_loop_delay_max_seconds', 'gauge', 'The latest since the last look.')
   text.sample('', state.takeWorst())
-  const { rss, heapUsed } = process.memoryUsage()
-  text.family('process_resident_memory_bytes', 'gauge', 'Memory of the process.')
-  text.sample('', rss)
-  text.family('localtunnels_heap_used_bytes', 'gauge', 'Heap of JavaScript that is in use.')
-  text.sample('', heapUsed)
+  const memory = usedMemory()
+  if (memory !== undefined) {
+    text.family('process_resident_memory_bytes', 'gauge', 'Memory of the process.')
+    text.sample('', memory.rss)
+    text.family('localtunnels_heap_used_bytes', 'gauge', 'Heap of JavaScript that is in use.')
+    text.sample('', memory.heapUsed)
+  }
   const { user, system } = process.cpuUsage()
   text.family('process_cpu_seconds_total', 'counter', 'Time of all processors that the process used.')
   text.sample('', (user + system) / 1_000_000)

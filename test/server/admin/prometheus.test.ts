@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { adminOptions, metricsOf } from '../../support/admin.ts'
 import { ask } from '../../support/ask.ts'
 import { testWith } from '../../support/needs.ts'
+import { run } from '../../support/programs.ts'
 import { TEST_CERT, TEST_KEY } from '../../support/tls.ts'
 import { startServer, startTunnel } from '../../support/tunnel.ts'
 
@@ -72,4 +73,13 @@ test('the days that a certificate has left are among the metrics', async () => {
       await metricsOf(server),
     ) ?? []
   expect(Number(seconds)).toBeGreaterThan(Date.now() / 1_000)
+})
+
+testWith(['sh'], 'a process without a free descriptor still has metrics', async () => {
+  const program = join(import.meta.dir, '../../support/metrics-without-descriptors.ts')
+  expect(await run(['sh', '-c', 'ulimit -n 256; exec bun "$0"', program])).toEqual({
+    out: '200\n',
+    err: '',
+    code: 0,
+  })
 })
