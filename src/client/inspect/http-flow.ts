@@ -10,6 +10,12 @@ import { type Flow, FROM_APP, type Piece, TO_APP, type Way } from './flow.ts'
 import { HEAD_LIMITS, HttpReader } from './http-reader.ts'
 import { Http2Reader, isPreface } from './http2-reader.ts'
 
+/**
+ * What is read between two looks at the clock: 4,096 frames of a WebSocket without payload, which take 5 ms. Of a whole read they
+ * would hold up everything else of the client for a third of a second.
+ */
+const PORTION_BYTES = 8_192
+
 export class HttpFlow implements Flow {
   readonly #room: CaptureRoom
   readonly #place: Place
@@ -149,11 +155,16 @@ export class HttpFlow implements Flow {
     const queue = this.#queue
     let index = 0
     while (index < queue.length && this.#reader !== undefined) {
-      const { way, at, bytes } = queue[index++]!
-      if (bytes === undefined) this.#reader.ended(way, at)
-      else this.#reader.take(way, bytes, at)
-      this.#queuedBytes -= bytes?.length ?? 0
-      this.#room.read(bytes?.length ?? 0)
+      const { way, at, bytes } = queue[index]!
+      const portion = bytes?.subarray(0, PORTION_BYTES)
+      if (portion === undefined) this.#reader.ended(way, at)
+      else this.#reader.take(way, portion, at)
+      const count = portion?.length ?? 0
+      if (bytes !== undefined && count < bytes.length)
+        queue[index] = { way, at, bytes: bytes.subarray(count) }
+      else index++
+      this.#queuedBytes -= count
+      this.#room.read(count)
       if (this.#reader.isOver) this.#stopReading()
       if (performance.now() > deadline && index < queue.length) {
         this.#queue = queue.slice(index)
