@@ -230,8 +230,9 @@ test('each file opens with one line that says its purpose', async () => {
   expect(silent).toEqual([])
 })
 
+const vague = /\b(?:nobody|whoever|somebody|anybody)\b|\b(?:is|are|was|were) told\b/i
+
 test('comments and messages name the actor', async () => {
-  const vague = /\b(?:nobody|whoever|somebody|anybody)\b|\b(?:is|are|was|were) told\b/i
   const found: string[] = []
   for await (const path of new Glob('**/*.{ts,tsx}').scan(ROOT)) {
     if (path.endsWith('page-text.ts')) continue
@@ -239,4 +240,28 @@ test('comments and messages name the actor', async () => {
     for (const [index, line] of lines.entries()) if (vague.test(line)) found.push(`${path}:${index + 1}`)
   }
   expect(found).toEqual([])
+})
+
+/** README.md, ARCHITECTURE.md and their like, and all of docs/. */
+const pages = ['*.md', 'docs/**/*.md'].flatMap(pattern => [...new Glob(pattern).scanSync(`${ROOT}/..`)])
+
+test('the documentation names the actor, too', async () => {
+  const found: string[] = []
+  for (const page of pages) {
+    if (page === 'CHANGELOG.md') continue
+    const lines = (await Bun.file(`${ROOT}/../${page}`).text()).split('\n')
+    for (const [index, line] of lines.entries()) if (vague.test(line)) found.push(`${page}:${index + 1}`)
+  }
+  expect(found).toEqual([])
+})
+
+test('the nouns of ARCHITECTURE.md are few enough to learn', async () => {
+  const text = await Bun.file(`${ROOT}/../ARCHITECTURE.md`).text()
+  const rows =
+    text
+      .split('\n## Nouns\n')[1]
+      ?.split('\n## ')[0]
+      ?.match(/^\| (?!word|-)[a-z].*$/gm) ?? []
+  expect(rows.length).toBeGreaterThan(20)
+  expect(rows.length).toBeLessThanOrEqual(40)
 })

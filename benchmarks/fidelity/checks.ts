@@ -252,7 +252,7 @@ check('forwarding | host | RFC 9110 7.2 | Host is the one that the visitor sent'
   await arrives('GET /', [], [new RegExp(`host: ${sent}\r\n`, 'i')])(scene)
 })
 check(
-  "forwarding | for | RFC 7239 5.2 | the visitor's address is told",
+  "forwarding | for | RFC 7239 5.2 | the app gets the visitor's address",
   arrives('GET /', [], [/x-forwarded-for: |forwarded: .*for=/i]),
   true,
 )
