@@ -30,7 +30,12 @@ test('every page is built, no link in it is dead, and it reads without JavaScrip
   const pages = readdirSync(out, { recursive: true }).filter(name => String(name).endsWith('.html'))
   expect(pages.length).toBeGreaterThan(40)
   expect(await Bun.file(join(out, 'start/share.html')).text()).toContain('Your app listens on port 3000.')
-  expect(await Bun.file(join(out, 'cli.html')).text()).toContain('TUNNEL_SUBDOMAIN')
+  const page = await Bun.file(join(out, 'cli.html')).text()
+  expect(page).toContain('TUNNEL_SUBDOMAIN')
+  // Without JavaScript, too: the sidebar is in the page.
+  const linked = new Set([...page.matchAll(/href="\/([^"#]+)"/g)].map(([, path]) => path))
+  const names = pages.map(name => String(name).replace(/\.html$/, ''))
+  expect(names.filter(name => !linked.has(name) && !['index', '404'].includes(name))).toEqual([])
 }, 120_000)
 
 test('the way of a newcomer has ten pages, each leads to the next, and its commands exist', async () => {
