@@ -66,7 +66,10 @@ export function refusal(code: ErrorCode): Refusal {
   return { kind: 'refusal', code }
 }
 
-/** The request waits for what decides where it goes, such as a guard, and then perhaps for more. `outcome` does not reject. */
+/**
+ * The request waits for what decides where it goes, such as a guard, and then perhaps for more. A fault on the way is 500 `INTERNAL`
+ * for this visitor: without a handler the rejection would end the process.
+ */
 export function routedLater<Outcome>(
   outcome: Promise<Outcome>,
   routeOf: (outcome: Outcome) => Route,
@@ -83,9 +86,10 @@ export function routedLater<Outcome>(
         if (typeof waiting === 'string') held(refusal(waiting))
         else stop = waiting
       }
-      void outcome.then(one => {
-        if (!isOver) go(routeOf(one))
-      })
+      void outcome
+        .then(one => (isOver ? undefined : routeOf(one)))
+        .catch(() => refusal('INTERNAL'))
+        .then(route => route && go(route))
       return () => {
         isOver = true
         stop?.()
