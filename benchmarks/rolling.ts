@@ -2,7 +2,7 @@
 // `bun benchmarks/rolling.ts [--requests 100000] [--previous path/to/other/checkout]`
 //
 // Three servers and a Redis in processes of their own, clients that know all three, and visitors that keep their connections and go to
-// the next server when one takes no more, as a load balancer does. Each answer is checked. With `--previous`, servers of the two
+// the next server when one takes no more, as a load balancer does; they close what is idle before a server does. Each answer is checked. With `--previous`, servers of the two
 // checkouts take turns, so that both versions run together.
 
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -30,6 +30,11 @@ const VISITORS = 16
 const SETTLE_MS = 1_000
 /** A share of the requests brings a body of this size. */
 const BODY_BYTES = 20_000
+/**
+ * A visitor closes a connection that had no request for so long, as load balancers do: earlier than a server that stops (`drainIdleMs`,
+ * 1 s). Otherwise a request may be on its way while its connection is closed for being idle, and only some may be sent again.
+ */
+const IDLE_MS = 500
 
 const folder = await mkdtemp(join(tmpdir(), 'localtunnels-rolling-'))
 const redis = await Redis.start('redis-server')
@@ -38,8 +43,12 @@ const programs = [undefined, options.previous && join(options.previous, 'bin/loc
   (one, at) => at === 0 || one !== undefined,
 )
 let started = 0
+/** By port: whether the server that has it is of the other checkout. */
+const versions = new Map<number, string>()
 const start = (port: number) => {
-  const program = programs[started++ % programs.length]
+  const which = started++ % programs.length
+  const program = programs[which]
+  versions.set(port, which === 0 ? 'this version' : 'the previous version')
   return ClusterServer.start({ redis: redis.url, state: folder, port, ...(program && { program }) })
 }
 const servers = await Promise.all(ports.map(start))
@@ -96,6 +105,8 @@ function ask(agent: Agent, port: number, at: number, id: number): Promise<string
 
 async function visit(visitor: number): Promise<void> {
   const agents = ports.map(() => new Agent({ keepAlive: true, maxSockets: 1 }))
+  /** When the last answer of each server was complete. */
+  const usedAt = ports.map(() => 0)
   let server = visitor % SERVERS
   while (asked < total) {
     const id = asked++
@@ -103,12 +114,19 @@ async function visit(visitor: number): Promise<void> {
     const want = `${at} ${id} ${id % 10 === 0 ? BODY_BYTES : 0}`
     const from = performance.now()
     for (let tries = 0; ; tries++) {
+      const idleMs = performance.now() - usedAt[server]!
+      if (idleMs > IDLE_MS) {
+        agents[server]!.destroy()
+        agents[server] = new Agent({ keepAlive: true, maxSockets: 1 })
+      }
       try {
         const got = await ask(agents[server]!, ports[server]!, at, id)
+        usedAt[server] = performance.now()
         if (got !== want) count(`wrong answer: ${got} for ${want}`)
         break
       } catch (cause) {
         const why = cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause)
+        const tried = ports[server]
         server = (server + 1) % SERVERS
         // Nothing was sent: another server gets it.
         if (why === 'ECONNREFUSED' && tries < SERVERS * 2) {
@@ -116,7 +134,17 @@ async function visit(visitor: number): Promise<void> {
           continue
         }
         count(why)
-        if (options.verbose) console.log('failed', id, why, String(cause))
+        if (options.verbose)
+          console.log(
+            Math.round(performance.now()),
+            'failed',
+            id,
+            at,
+            tried,
+            versions.get(tried!),
+            `idle ${Math.round(idleMs)} ms`,
+            String(cause),
+          )
         break
       }
     }

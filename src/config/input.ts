@@ -658,6 +658,8 @@ export interface ServerLimits {
   readonly maxFlowRate?: number
   /** Visitors of all UDP tunnels at once. Default: `16384`. */
   readonly maxAllFlows?: number
+  /** New visitors of one UDP port that a guard, or the directory of a cluster, is asked about at once: made-up addresses cost a question each. Default: `1000`. */
+  readonly maxAskedFlows?: number
   /** How long a visitor of a UDP tunnel is known without datagrams either way. Default: `5m`. */
   readonly flowIdle?: number | string
   /** Raw visitors and UDP flows at once that this server sends on to others of its cluster: each is a connection there. Default: `8192`. */

@@ -140,10 +140,12 @@ export async function claimInCluster(
 ): Promise<Claimed> {
   const { kind, name = '', hostNames = [], pool, resume } = wish
   if (kind !== 'http' && kind !== 'tls') return claim(wish, claiming, { ...host, cluster })
+  // A client that comes back within its lease has its place already.
+  const isBack = host.tunnels.find(name)?.memberHeldBy(resume) !== undefined
   const refusal =
     refusalOf(wish, claiming.rule, host.terms) ??
     refusalOfName(name) ??
-    (claiming.holder.hasRoomFor('tunnels') ? undefined : 'CLIENT_LIMIT')
+    (isBack || claiming.holder.hasRoomFor('tunnels') ? undefined : 'CLIENT_LIMIT')
   if (refusal !== undefined) return refusal
   const claimed = await cluster.claim([name, ...hostNames], resume, pool !== undefined, kind === 'tls')
   if (typeof claimed === 'string') return claimed

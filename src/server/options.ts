@@ -450,6 +450,11 @@ export interface ServerLimits {
   /** Visitors of all UDP tunnels at once. Default 16,384. Above: as `maxFlows`. */
   readonly maxAllFlows: number
   /**
+   * New visitors of one UDP port that a guard, or the directory of a cluster, is asked about at once: made-up addresses cost a question
+   * each. Default 1,000, about `maxFlows`. Above: their datagrams are dropped and counted.
+   */
+  readonly maxAskedFlows: number
+  /**
    * How long a visitor of a UDP tunnel is known without datagrams either way. Default 300,000: the client's
    * `idleTimeoutMs` comes first, and this is for clients that have none.
    */
@@ -582,6 +587,7 @@ export const DEFAULT_LIMITS: ServerLimits = {
   maxFlows: 1_024,
   maxFlowRate: 2_000,
   maxAllFlows: 16_384,
+  maxAskedFlows: 1_000,
   flowIdleMs: 300_000,
   maxPeerStreams: 8_192,
   leaseMs: 30_000,
@@ -643,6 +649,7 @@ export const NEVER_ZERO: ReadonlySet<string> = new Set<keyof ServerLimits>([
   'maxCarrierBacklogBytes',
   'maxFlows',
   'maxAllFlows',
+  'maxAskedFlows',
   'flowIdleMs',
   'maxPeerStreams',
   'pingIntervalMs',

@@ -1,6 +1,8 @@
 // Servers that show each other certificates: requests and raw connections pass, and no server without one comes in.
 
 import { beforeAll, expect, test } from 'bun:test'
+import type { AddressInfo } from 'node:net'
+import { createServer as createTlsServer, connect as secure, type TLSSocket } from 'node:tls'
 import { MemoryDirectory } from '../../src/directories/memory.ts'
 import { PEER_PROTOCOL, peerProof, RAW_PROTOCOL } from '../../src/server/cluster/peer-wire.ts'
 import type { TunnelServerOptions } from '../../src/server/options.ts'
@@ -10,6 +12,7 @@ import { TestCluster } from '../support/clusters.ts'
 import { codeOf } from '../support/events.ts'
 import { freePort } from '../support/ports.ts'
 import { RawOrigin, rawDial } from '../support/raw.ts'
+import { within } from '../support/within.ts'
 
 let authority: Certificate
 let own: Certificate
@@ -107,3 +110,47 @@ test('certificates need a port of their own', async () => {
       ),
     ).toBe('OPTION_INVALID')
 })
+
+test('TLS for a tunnel goes on to the server of its client unread, on the port where visitors of others get the certificate of the server', async () => {
+  const port = freePort()
+  const wild = await makeCertificate(['localhost', 'web.localhost'])
+  const apps = await makeCertificate(['shop.localhost'])
+  const app = createTlsServer(apps, socket => socket.on('error', () => {}).end('from the app'))
+  await new Promise<void>(resolve => app.listen(0, '127.0.0.1', resolve))
+  await using cluster = new TestCluster()
+  const shared = { port, tlsPort: port, tls: wild }
+  await cluster.server({ ...certified('127.0.0.1'), ...shared })
+  await cluster.server({ ...certified('127.0.0.2'), ...shared })
+  try {
+    const server = `https://127.0.0.1:${port}`
+    const client = await cluster.client({ server, verifyServer: false, subdomain: 'web', fetch: hello })
+    const { port: appPort } = app.address() as AddressInfo
+    await client.tls({ port: appPort, host: '127.0.0.1', subdomain: 'shop' })
+    for (const host of ['127.0.0.1', '127.0.0.2']) {
+      expect(await said(host, port, 'shop.localhost', apps.cert, '')).toBe('from the app')
+      const request = 'GET / HTTP/1.1\r\nHost: web.localhost\r\nConnection: close\r\n\r\n'
+      expect(await said(host, port, 'web.localhost', wild.cert, request)).toEndWith('hello')
+    }
+    expect(cluster.errors).toEqual([])
+  } finally {
+    app.close()
+  }
+})
+
+/** All that a visitor by TLS gets, whose certificate must be `ca`. */
+async function said(
+  host: string,
+  port: number,
+  servername: string,
+  ca: string,
+  first: string,
+): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>()
+  let text = ''
+  const socket: TLSSocket = secure({ host, port, servername, ca })
+  socket.on('secureConnect', () => first !== '' && socket.write(first))
+  socket.on('data', piece => (text += piece))
+  socket.on('end', () => resolve(text))
+  socket.on('error', reject)
+  return within(promise, `an answer for ${servername}`)
+}

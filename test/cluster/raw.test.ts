@@ -1,7 +1,9 @@
 // TCP, UDP and TLS tunnels in a cluster: a visitor may come to any server, and bytes keep their ends.
 
 import { expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
 import { createServer as createTlsServer, connect as secure, type TLSSocket } from 'node:tls'
+import { MemoryDirectory } from '../../src/directories/memory.ts'
 import type { TunnelServer } from '../../src/server/server.ts'
 import { makeCertificate } from '../support/certificates.ts'
 import { TestCluster } from '../support/clusters.ts'
@@ -245,6 +247,80 @@ test('datagrams of a visitor at another server keep their boundaries, and answer
     expect(visitor.got.slice(before).map(({ length }) => length)).toEqual(sizes)
   }
   expect(servers[1]!.getStats().flows).toBe(1)
+})
+
+test('when the client of a UDP port moves to another server, datagrams of visitors at a third follow it', async () => {
+  await using app = await datagramApp()
+  await using cluster = new TestCluster()
+  const { servers } = await site(cluster, 3)
+  const client = await clientOf(cluster, servers.slice(0, 2).map(urlOf))
+  const { port = 0 } = await client.udp({ port: app.port })
+  await using visitor = await DatagramVisitor.to(port, HOSTS[2])
+  expect(Buffer.from(await visitor.ask('before')).toString()).toBe('before')
+  const stopped = servers[0]!.stop()
+  await eventually(
+    () => servers[1]!.getStats(true).subdomains?.includes(`udp-${port}`) === true,
+    'the port to move',
+  )
+  await stopped
+  const answered = await within(visitor.ask('after'), 'an answer through the other server')
+  expect(Buffer.from(answered).toString()).toBe('after')
+  expect(servers[1]!.getStats().flows).toBe(1)
+})
+
+test('a guard lets datagrams of a visitor at another server pass, or not', async () => {
+  await using app = await datagramApp()
+  const seen: string[] = []
+  let isOpen = false
+  const guard = {
+    name: 'door',
+    admit: async ({ address }: { readonly address: string }) => {
+      seen.push(address)
+      return isOpen ? undefined : { code: 'GUARD_REFUSED' as const }
+    },
+  }
+  await using cluster = new TestCluster()
+  const { servers } = await site(cluster, 2, { guards: [guard] })
+  const client = await clientOf(cluster, urlOf(servers[0]!, 0))
+  const { port = 0 } = await client.udp({ port: app.port })
+  await using visitor = await DatagramVisitor.to(port, HOSTS[1])
+  // One that has passed is not asked again.
+  while (seen.length < 5) await visitor.send('no')
+  expect(app.seen).toEqual([])
+  isOpen = true
+  await within(visitor.ask('yes'), 'an answer')
+  expect(new Set(seen)).toEqual(new Set(['127.0.0.1']))
+})
+
+test('while the directory is asked about a UDP port, the first datagram of a visitor waits, and those behind it are dropped and counted', async () => {
+  await using app = await datagramApp()
+  let held: Promise<void> | undefined
+  let asked = 0
+  const memory = new (class extends MemoryDirectory {
+    override async find(name: string) {
+      asked++
+      await held
+      return super.find(name)
+    }
+  })()
+  await using cluster = new TestCluster({}, async () => memory)
+  const { servers } = await site(cluster, 2)
+  const client = await clientOf(cluster, urlOf(servers[0]!, 0))
+  const { port = 0 } = await client.udp({ port: app.port })
+  // No datagram may ask for the name before.
+  const row = `0200007F:${port.toString(16).toUpperCase().padStart(4, '0')}`
+  await eventually(() => readFileSync('/proc/net/udp', 'utf8').includes(row), 'the port to be open')
+  const { promise, resolve } = Promise.withResolvers<void>()
+  held = promise
+  await using visitor = await DatagramVisitor.to(port, HOSTS[1])
+  const before = asked
+  for (const one of ['first', 'second', 'third']) await visitor.send(one)
+  await eventually(() => servers[1]!.getStats().droppedDatagrams === 2, 'two datagrams to be dropped')
+  expect(asked).toBe(before + 1)
+  resolve()
+  await within(visitor.received(1), 'the answer to the first')
+  await visitor.ask('fourth')
+  expect(app.seen.map(({ bytes }) => Buffer.from(bytes).toString()).slice(0, 2)).toEqual(['first', 'fourth'])
 })
 
 test('TLS goes to the client of another server unread', async () => {

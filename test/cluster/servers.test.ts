@@ -12,7 +12,7 @@ import { adminOptions, askAdmin, metricsOf, sampleOf } from '../support/admin.ts
 import { ask } from '../support/ask.ts'
 import { TestCluster } from '../support/clusters.ts'
 import { Cuttable } from '../support/cuttable.ts'
-import { eventually, next } from '../support/events.ts'
+import { codeOf, eventually, next } from '../support/events.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { startServer } from '../support/tunnel.ts'
 import { within } from '../support/within.ts'
@@ -356,6 +356,46 @@ test('without its directory a server serves its own names and those it knows, an
   expect(await late.catch((error: { code: string }) => error.code)).toBe('CLUSTER_UNREACHABLE')
   for (const one of directories) one.isCut = false
   expect((await ask(b.port, 'never-asked.localhost')).status).toBe(200)
+})
+
+test('without its directory a server registers clients where the operator says so, and others find them once it is back', async () => {
+  const memory = new MemoryDirectory()
+  const directories: Cuttable[] = []
+  const open = (): Promise<Directory> => {
+    const one = new Cuttable(memory)
+    directories.push(one)
+    return Promise.resolve(one)
+  }
+  await using cluster = new TestCluster({ nodeMs: 150 }, open)
+  const options = { cluster: { whenUnreachable: 'grant' } } as const
+  const [a, b] = [await cluster.server(options), await cluster.server(options)]
+  for (const one of directories) one.isCut = true
+  await cluster.client({ server: b.url, subdomain: 'late', exact: true, fetch: echo })
+  expect((await ask(b.port, 'late.localhost')).status).toBe(200)
+  expect((await ask(a.port, 'late.localhost')).code).toBe('CLUSTER_UNREACHABLE')
+  for (const one of directories) one.isCut = false
+  while ((await ask(a.port, 'late.localhost')).status !== 200) await Bun.sleep(1)
+})
+
+test('a client that has as many tunnels as it may comes back to its server, and keeps them', async () => {
+  await using cluster = new TestCluster()
+  const server = await cluster.server({ tokens: [{ token: 'secret', maxTunnels: 1 }] })
+  using way = new TcpProxy(server.port)
+  const client = await cluster.client({
+    server: `http://127.0.0.1:${way.port}`,
+    token: 'secret',
+    subdomain: 'shop',
+    exact: true,
+    fetch: echo,
+  })
+  const refused: string[] = []
+  server.on('refused', ({ code }) => refused.push(code))
+  const back = next(client, 'connected')
+  way.cutAll()
+  await within(back, 'the client to be back')
+  expect(refused).toEqual([])
+  expect((await ask(server.port, 'shop.localhost')).status).toBe(200)
+  expect(await codeOf(client.http({ subdomain: 'blog', fetch: echo }))).toBe('CLIENT_LIMIT')
 })
 
 test('a request that waited for a client that came back at another server is at that one alone, as its visitor sent it', async () => {

@@ -288,6 +288,26 @@ test('flows of all tunnels together have a bound, too', async () => {
   expect(text(await third.ask('3'))).toBe('3')
 })
 
+test('a guard is asked about a bounded number of visitors at once, and about each once; later ones come in when it has answered', async () => {
+  await using app = await datagramApp()
+  const asked: (() => void)[] = []
+  const admit = () => new Promise<undefined>(resolve => asked.push(() => resolve(undefined)))
+  await using server = await startServer({ guards: [{ name: 'slow', admit }], limits: { maxAskedFlows: 2 } })
+  await using tunnels = client(server.port)
+  const { port = 0 } = await tunnels.udp({ port: app.port })
+  const visitors = await Promise.all(Array.from({ length: 5 }, () => DatagramVisitor.to(port)))
+  for (const visitor of [...visitors, ...visitors]) await visitor.send('x')
+  await eventually(() => droppedBy(server, port) === 10, 'all to be dropped')
+  expect(asked).toHaveLength(2)
+  for (const answer of asked) answer()
+  const late = visitors[4]!.ask('late')
+  await eventually(() => asked.length > 2, 'the guard to be asked about the late one')
+  for (const answer of asked) answer()
+  expect(text(await within(late, 'the late visitor'))).toBe('late')
+  expect(app.seen.map(({ bytes }) => text(bytes))).not.toContain('x')
+  await Promise.all(visitors.map(one => one[Symbol.asyncDispose]()))
+})
+
 test('ports: outside, taken by another program, none at all; options that cannot be used', async () => {
   await using app = await datagramApp()
   await using server = await startServer({ host: '127.0.0.1', udpPorts: `${app.port}` })

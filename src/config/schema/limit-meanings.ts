@@ -58,6 +58,7 @@ export const SERVER_LIMITS: Readonly<Record<string, string>> = {
   maxFlows: 'Visitors of one UDP tunnel at once, by address and port: each is a stream here and a socket at the client',
   maxFlowRate: 'New visitors of one UDP tunnel a second, a tenth of them at once: each opens a stream here and a socket at the client, which made-up addresses could have busy with nothing else',
   maxAllFlows: 'Visitors of all UDP tunnels at once',
+  maxAskedFlows: 'New visitors of one UDP port that a guard, or the directory of a cluster, is asked about at once: made-up addresses cost a question each',
   flowIdleMs: 'How long a visitor of a UDP tunnel is known without datagrams either way',
   maxPeerStreams: 'Raw visitors and UDP flows at once that this server sends on to others of its cluster: each is a connection there',
   leaseMs: 'How long a name stays with a client whose carrier was lost',

@@ -24,8 +24,6 @@ import type { VisitorGate } from '../visitor-gate.ts'
  * makes addresses up gets no answer for them, and visitors that had one stay.
  */
 const UNANSWERED_MS = 1_000
-/** Visitors that wait for a guard. Datagrams of others are lost. */
-const MAX_JUDGED = 1_000
 /** Tries to bind a port that another worker of this machine may have, and the time between them. */
 const BIND_TRIES = 10
 const BIND_MS = 30
@@ -150,7 +148,7 @@ class UdpPort implements OpenPort {
     const tunnel = this.#tunnel
     if (this.#isDraining) return undefined
     if (tunnel === undefined) return this.#openElsewhere(port, address, datagram)
-    if (tunnel.upstream === undefined) return undefined
+    if (tunnel.upstream === undefined || this.#isFullOrAsked(port, address)) return undefined
     // Before room is made: flows that are refused must not take the places of others.
     const judgement = this.#gate.judge(tunnel, { address })
     if (judgement === undefined) return this.#openWith(tunnel, port, address, [])
@@ -167,6 +165,12 @@ class UdpPort implements OpenPort {
     })
   }
 
+  /** The visitor waits already, or so many do that no guard is asked about one more. */
+  #isFullOrAsked(port: number, address: string): boolean {
+    const { size } = this.#judged
+    return size > 0 && (size >= this.#room.limits.maxAskedFlows || this.#judged.has(`${address} ${port}`))
+  }
+
   /** Calls `then` if the visitor has no flow by then. `false`: too many wait, or it waits already. */
   #later<Answer>(
     port: number,
@@ -174,8 +178,8 @@ class UdpPort implements OpenPort {
     asked: Promise<Answer>,
     then: (answer: Answer) => void,
   ): boolean {
+    if (this.#isFullOrAsked(port, address)) return false
     const key = `${address} ${port}`
-    if (this.#judged.has(key) || this.#judged.size >= MAX_JUDGED) return false
     this.#judged.add(key)
     void asked.then(
       answer => {
