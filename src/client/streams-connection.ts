@@ -23,6 +23,7 @@ import type { Origin } from './origin.ts'
 import { bounded } from './origins/bounded.ts'
 import type { ClientSettings } from './settings.ts'
 import type { RouteSettings, TunnelSettings } from './tunnel-settings.ts'
+import { turns } from './turns.ts'
 
 const LEAVE_TIMEOUT_MS = 2_000
 
@@ -87,6 +88,7 @@ export class StreamsConnection implements Connection {
     this.#session = new Session(carrier, handler, {
       role: 'client',
       scheduler: eventLoop,
+      turns,
       ...settings.limits,
       pingIntervalMs: settings.pingIntervalMs,
       deadAfterMs: settings.deadAfterMs,

@@ -5,17 +5,9 @@ import { TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import { Flow } from '../../flow/flow.ts'
 import { FlowShare } from '../../flow/share.ts'
-import { Turns } from '../../session/turns.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Origin } from '../origin.ts'
-
-/** All UDP tunnels of this process share one event loop, so they share its turns. */
-const turns = new Turns(eventLoop, error => {
-  // A fault of this program. It is reported as one that is thrown anywhere else.
-  queueMicrotask(() => {
-    throw error
-  })
-})
+import { turns } from '../turns.ts'
 
 export interface DatagramOriginOptions {
   readonly host: string
