@@ -127,9 +127,16 @@ export class Running implements AsyncDisposable {
     this.#child.kill(signal)
   }
 
+  /** With what it started: SIGKILL reaches this process alone. */
+  async end(): Promise<void> {
+    this.#child.kill('SIGTERM')
+    await this.exited
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#child.kill('SIGKILL')
-    await this.exited
+    // Not until its output ends: what it started may hold that.
+    await this.#child.exited
   }
 
   #seen(add: () => void): void {

@@ -91,7 +91,10 @@ test('an app’s own 403, an app that is gone and other words explain nothing', 
   ).toBeUndefined()
 })
 
-test('only 400 and 403 are worth asking', () => {
+test('only 400 and 403 are worth asking, and what is no HTTP from Next', () => {
   expect([400, 403].every(status => looksRefused({ status, path: '/' }))).toBe(true)
   expect([200, 401, 404, 500, 502].some(status => looksRefused({ status, path: '/' }))).toBe(false)
+  expect(looksRefused({ status: 502, path: '/', error: 'ORIGIN_INVALID' })).toBe(false)
+  expect(looksRefused({ status: 502, path: '/_next/hmr', error: 'ORIGIN_INVALID' })).toBe(true)
+  expect(looksRefused({ status: 403, path: '/', error: 'ORIGIN_REFUSED' })).toBe(false)
 })

@@ -119,6 +119,19 @@ describe('a command', () => {
     await eventually(() => !isAlive(pid), 'the end of what was left')
   })
 
+  test('SIGKILL to us ends it with all that it started', async () => {
+    const { port } = await server()
+    const script = `sleep 300 & echo "background $!"; ${APP.join(' ')}`
+    const running = open(start([...sharing(port), '--', 'sh', '-c', script]))
+    const pid = Number(await running.printed(/background (\d+)/))
+    await running.printed(LEADS)
+    running.kill('SIGKILL')
+    // Its output ends with the last process that has it.
+    await running.exited
+    expect(running.stdout).toContain('told to end')
+    expect(isAlive(pid)).toBe(false)
+  })
+
   test('Ctrl+C before there is a tunnel starts nothing', async () => {
     // It accepts, and says nothing.
     using silent = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })

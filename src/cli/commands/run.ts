@@ -9,8 +9,10 @@ import { EXIT } from '../exit-codes.ts'
 import type { Destination } from '../settings/destination.ts'
 import { stateFolder } from '../settings/state-folder.ts'
 import { startEmbeddedServer } from '../sharing/embedded-server.ts'
+import { endWithUs } from '../sharing/last-watch.ts'
 import { familyOf, listeningPorts } from '../sharing/listening-ports.ts'
 import { accepts } from '../sharing/origin-watch.ts'
+import { explainRefusals } from '../sharing/refused-host.ts'
 import { describe } from '../sharing/report.ts'
 import { aborted } from '../stop.ts'
 import { visible } from '../terminal/format.ts'
@@ -85,11 +87,17 @@ async function reserveFor(settings: RunSettings, stage: RunStage): Promise<Reser
       // Visitors that come before the app: their browser shows it.
       if (!code.startsWith('ORIGIN_')) stage.say(`${code}: ${message}`)
     })
+    let port: number | undefined
+    const origin = () => (port === undefined ? undefined : `http://localhost:${port}`)
+    if (options.hostHeader === undefined) explainRefusals(client, origin, stage.say)
     await Promise.race([client.connect(), aborted(stage.stop)])
     if (stage.stop.aborted) await client.disconnect()
     return {
       url: client.getTunnelUrl(),
-      forward: port => client.forward(port),
+      forward(to) {
+        port = to
+        client.forward(to)
+      },
       close: async () => {
         await client.close()
         await embedded?.stop()
@@ -142,12 +150,14 @@ async function runWith(
   process.once('exit', kill)
   stop.addEventListener('abort', passOn, { once: true })
   if (stop.aborted) passOn()
+  const endWatch = child.pid === undefined ? () => {} : endWithUs(isTerminal ? child.pid : -child.pid)
   if (reservation !== undefined && child.pid !== undefined)
     void follow(child.pid, port, reservation, isOver, say)
   try {
     return await ended
   } finally {
     clearTimeout(killing)
+    endWatch()
     process.off('exit', kill)
     // What the command left in the background. In a terminal it stays, as a shell leaves it.
     if (!isTerminal) signalTo(child, true, 'SIGTERM')

@@ -6,15 +6,13 @@ import type { Run } from '../run.ts'
 import type { Destination } from '../settings/destination.ts'
 import type { Target } from '../settings/target.ts'
 import { watchPublicSide } from '../sharing/public-watch.ts'
-import { looksRefused, type Seen } from '../sharing/refused-host.ts'
+import { explainRefusals } from '../sharing/refused-host.ts'
 import { pause, type Shared, share } from '../sharing/sharing.ts'
 
 /** Pause between requests through the public side that did not come back. */
 const PROBE_PAUSE_MS = 500
 /** From here on the URL is shown with a warning: some networks cannot reach their own public side. */
 const PROBE_GIVE_UP_MS = 10_000
-/** Refusals that are looked into before it is clear that they are the app's own. */
-const MAX_REFUSALS_ASKED = 3
 
 export interface ShareSettings {
   readonly target: Target
@@ -41,7 +39,12 @@ export function shareApp(settings: ShareSettings, run: Run): Promise<void> {
       countsConnections: false,
       connect: end => end.connect(),
       ready: shared => becomeReady(shared, settings),
-      listen: shared => lookAtRefusals(shared, settings),
+      listen(shared) {
+        // Whose Host is rewritten refuses nothing.
+        if (client.hostHeader !== undefined) return
+        const say = (message: string) => run.output.event({ type: 'notice', code: 'HOST_REFUSED', message })
+        explainRefusals(shared.client, () => target.url, say)
+      },
     },
     run,
   )
@@ -125,25 +128,4 @@ async function offer(url: string, settings: ShareSettings, run: Run): Promise<vo
   if (!(await openInBrowser(url, process.platform))) {
     notice('OPEN_FAILED', 'The browser was not opened: no program to open a URL (xdg-open) was found.')
   }
-}
-
-/** An answer that looks like a dev server's refusal of the public host is looked into, and the fix said once. */
-function lookAtRefusals({ client, run }: Shared, settings: ShareSettings): void {
-  let refusalsAsked = 0
-  const explain = async (seen: Seen) => {
-    const { url: origin } = settings.target
-    if (origin === undefined || settings.client.hostHeader !== undefined) return
-    const { explainRefusal } = await import('../sharing/dev-server.ts')
-    const message = await explainRefusal(origin, client.getTunnelUrl(), seen)
-    if (message === undefined || refusalsAsked > MAX_REFUSALS_ASKED) return
-    // Said once.
-    refusalsAsked = MAX_REFUSALS_ASKED + 1
-    run.output.event({ type: 'notice', code: 'HOST_REFUSED', message })
-  }
-  client.on('response', event => {
-    if (event.error?.startsWith('ORIGIN_') || !looksRefused(event) || refusalsAsked >= MAX_REFUSALS_ASKED)
-      return
-    refusalsAsked++
-    void explain(event)
-  })
 }

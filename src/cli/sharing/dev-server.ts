@@ -10,6 +10,8 @@ import { looksRefused, type Seen } from './refused-host.ts'
 
 const ASK_TIMEOUT_MS = 3_000
 const LOOK_AT_BYTES = 8_192
+/** Next judges all paths below `/_next/` alike, and answers this one at once. */
+const NEXT_PATH = '/_next/static/localtunnels.js'
 
 interface HostBlock {
   readonly name: string
@@ -69,8 +71,9 @@ export async function explainRefusal(
     if (block !== undefined) {
       return `${block.name} refuses the host ${hostname}. Fix: ${block.fix(hostname, suffix)}, or run with --host-header rewrite.`
     }
-    if (seen.path.startsWith('/_next/') && (await isNextBlock(origin, publicUrl, seen.path))) {
-      return `Next.js refuses ${hostname}. Fix: add allowedDevOrigins: ['*${suffix}'] to next.config, or run with --host-header rewrite.`
+    if (seen.path.startsWith('/_next/') && (await isNextBlock(origin, publicUrl))) {
+      // Not `--host-header rewrite`: its server actions refuse an Origin that is not the public one.
+      return `Next.js refuses ${hostname}. Fix: add allowedDevOrigins: ['*${suffix}'] to next.config.`
     }
   } catch {
     // The app is gone or slow: the next refusal asks again.
@@ -79,7 +82,7 @@ export async function explainRefusal(
 }
 
 /** Next blocks only its development files, and only by where the page came from: ask with and without. */
-async function isNextBlock(origin: string, publicUrl: string, path: string): Promise<boolean> {
+async function isNextBlock(origin: string, publicUrl: string): Promise<boolean> {
   const { host, origin: publicOrigin } = new URL(publicUrl)
   const fromElsewhere = {
     host,
@@ -88,8 +91,8 @@ async function isNextBlock(origin: string, publicUrl: string, path: string): Pro
     'sec-fetch-mode': 'no-cors',
     'sec-fetch-site': 'cross-site',
   }
-  const blocked = await ask(origin, path, fromElsewhere)
-  return looksRefused(blocked) && !looksRefused(await ask(origin, path, { host }))
+  const blocked = await ask(origin, NEXT_PATH, fromElsewhere)
+  return looksRefused(blocked) && !looksRefused(await ask(origin, NEXT_PATH, { host }))
 }
 
 async function ask(

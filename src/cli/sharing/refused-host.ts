@@ -1,14 +1,50 @@
 // Which answers may be a dev server's refusal of the public host. Apart from `dev-server.ts`, which loads an HTTP client.
 
-const REFUSALS: ReadonlySet<number> = new Set([400, 403])
+import type { TunnelClientEvents } from '../../client/options.ts'
 
-/** The status and path of an answer that a visitor got. */
+const REFUSALS: ReadonlySet<number> = new Set([400, 403])
+/** Refusals that are looked into before it is clear that they are the app's own. */
+const MAX_ASKED = 3
+
+/** What is known of an answer that a visitor got. */
 export interface Seen {
   readonly status: number
   readonly path: string
+  readonly error?: string
 }
 
 /** Whether an answer may be a refusal of the host: worth asking the app itself. */
-export function looksRefused({ status }: Pick<Seen, 'status'> & Partial<Seen>): boolean {
-  return REFUSALS.has(status)
+export function looksRefused({ status, path, error }: Pick<Seen, 'status'> & Partial<Seen>): boolean {
+  // Next refuses the WebSocket of its development page with one word and no HTTP.
+  if (error === 'ORIGIN_INVALID') return path?.startsWith('/_next/') ?? false
+  return !error?.startsWith('ORIGIN_') && REFUSALS.has(status)
+}
+
+/** What tells of the answers that visitors get: a client. */
+interface Answers {
+  on(event: 'response', listener: (answer: TunnelClientEvents['response']) => void): unknown
+  getTunnelUrl(): string
+}
+
+/** Answers that look refused are looked into; `say` gets the fix, once. `origin`: where the app is now, as a URL. */
+export function explainRefusals(
+  client: Answers,
+  origin: () => string | undefined,
+  say: (message: string) => void,
+): void {
+  let asked = 0
+  const explain = async (where: string, seen: Seen) => {
+    const { explainRefusal } = await import('./dev-server.ts')
+    const message = await explainRefusal(where, client.getTunnelUrl(), seen)
+    if (message === undefined || asked > MAX_ASKED) return
+    asked = MAX_ASKED + 1
+    say(message)
+  }
+  client.on('response', answer => {
+    if (!looksRefused(answer) || asked >= MAX_ASKED) return
+    const where = origin()
+    if (where === undefined) return
+    asked++
+    void explain(where, answer)
+  })
 }
