@@ -5,6 +5,7 @@ import { readdirSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { finish } from './cli/bin.ts'
 import { unknownWords } from './support/documented-commands.ts'
 import { run } from './support/programs.ts'
 
@@ -52,4 +53,24 @@ test('the way of a newcomer has ten pages, each leads to the next, and its comma
     name = /Next: \[[^\]]+\]\((\w+\.md)\)/.exec(text)?.[1] ?? ''
   }
   expect(name).toBe('')
+})
+
+test('the files and the tokens of these pages are accepted as printed', async () => {
+  const texts = await Promise.all(steps.map(name => Bun.file(join(ROOT, 'docs/start', name)).text()))
+  const environment = { XDG_STATE_HOME: out, STRIPE_WEBHOOK_SECRET: 'whsec_dGVzdA==' }
+  const file = join(out, 'localtunnels.toml')
+  const files = texts.flatMap(text =>
+    [...text.matchAll(/^```toml\n([\s\S]*?)^```$/gm)].map(([, toml = '']) => toml),
+  )
+  expect(files.length).toBeGreaterThan(1)
+  for (const toml of files) {
+    await Bun.write(file, toml)
+    expect(await finish(['config', 'check', file], environment)).toMatchObject({ exitCode: 0, stderr: '' })
+  }
+  const commands = texts.flatMap(text =>
+    [...text.matchAll(/^localtunnels (token .*?)(?:\s+#.*)?$/gm)].map(([, words = '']) => words),
+  )
+  expect(commands.length).toBeGreaterThan(3)
+  for (const words of commands)
+    expect(await finish(words.replaceAll("'", '').split(/\s+/), environment)).toMatchObject({ exitCode: 0 })
 })

@@ -17,7 +17,8 @@ type Environment = Readonly<Record<string, string | undefined>>
 /** Where the files are. Without XDG_RUNTIME_DIR, as on macOS and in containers: a folder of the user's in the one for temporary files. */
 export function runtimeFolder({ XDG_RUNTIME_DIR = '' }: Environment): string {
   if (isAbsolute(XDG_RUNTIME_DIR)) return join(XDG_RUNTIME_DIR, 'localtunnels')
-  return join(tmpdir(), `localtunnels-${userInfo().username}`)
+  // By number: Bun takes the name from USER, which services and containers do not have. Windows has no numbers.
+  return join(tmpdir(), `localtunnels-${process.getuid?.() ?? userInfo().username}`)
 }
 
 /** Writes the file; returns what removes it. `undefined`: it cannot be written, or the folder is another user's. */
