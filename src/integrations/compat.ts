@@ -3,6 +3,7 @@
 import { EventEmitter } from 'node:events'
 import { TunnelClient } from '../client/client.ts'
 import type { OriginOptions, TunnelClientOptions } from '../client/options.ts'
+import { TunnelError } from '../errors.ts'
 
 /** What the `localtunnel` package takes. */
 export interface LocaltunnelOptions {
@@ -105,11 +106,32 @@ export interface Listener {
   close(): Promise<void>
 }
 
+/** Options of `forward` that change nothing of who may visit and where they go: they may be given, and are not looked at. */
+const HARMLESS = new Set(['forwards_to', 'metadata', 'session_metadata', 'compression', 'force_new_session'])
+const TAKEN = new Set(['addr', 'authtoken', 'authtoken_from_env', 'domain', 'server_addr'])
+
+/**
+ * An option that protects an app, such as `basic_auth` or `ip_restriction_allow_cidrs`, must not be left out without a word: what it
+ * protects would be open. Throws `OPTION_INVALID` for all that are not known to be harmless.
+ */
+function refuseOthers(options: object): void {
+  const others = Object.entries(options)
+    .filter(([name, value]) => value !== undefined && !TAKEN.has(name) && !HARMLESS.has(name))
+    .filter(([name, value]) => !(name === 'proto' && value === 'http'))
+    .map(([name]) => name)
+  if (others.length === 0) return
+  throw new TunnelError(
+    'OPTION_INVALID',
+    `forward() does not have ${others.join(', ')}. TunnelClient has guards, routes and tunnels of other kinds.`,
+  )
+}
+
 const forwarded = new Map<string, TunnelClient>()
 
-/** `const listener = await forward({ addr: 8080 })`. */
+/** `const listener = await forward({ addr: 8080 })`. Rejects with `OPTION_INVALID` for options that it does not have. */
 export async function forward(where: number | string | ForwardOptions): Promise<Listener> {
   const options: ForwardOptions = typeof where === 'object' ? where : { addr: where }
+  refuseOthers(options)
   const { addr, authtoken, domain, server_addr } = options
   const text = String(addr)
   const url = /^https?:\/\//.test(text) ? text : `http://${/^\d+$/.test(text) ? `localhost:${text}` : text}`

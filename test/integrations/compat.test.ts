@@ -59,3 +59,12 @@ test('ngrok: forward, url(), close() and disconnect()', async () => {
   await disconnect()
   expect(await ask(server.port, `${other.id()}.localhost`)).toMatchObject({ code: 'TUNNEL_NOT_FOUND' })
 })
+
+test('ngrok: an option that protects the app is refused, and not left out', async () => {
+  for (const more of [
+    { basic_auth: 'a:b' },
+    { ip_restriction_allow_cidrs: ['10.0.0.0/8'] },
+    { proto: 'tcp' },
+  ])
+    expect(await codeOf(forward({ addr: 9, ...more } as never))).toBe('OPTION_INVALID')
+})
