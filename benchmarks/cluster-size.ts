@@ -2,7 +2,7 @@
 // `bun benchmarks/cluster-size.ts [--quick] [--write]`
 //
 // Each constant is measured at several sizes and fitted by a line; the tables add up what the servers ask of Redis by themselves.
-// `--quick` measures at small sizes, which says little; `--write` puts the tables into docs/cluster.md.
+// `--quick` measures at small sizes, which says little; `--write` puts the first table into docs/cluster.md.
 
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -197,8 +197,9 @@ function partsTable(): string {
 const remark =
   `A name takes ${whole(nameBytes)} bytes in Redis and ${whole(constants.ownBytes)} in the server that holds it, besides its client. One server told ` +
   `${whole(constants.names)} names to an empty Redis in ${figure(constants.toldMs / 1_000)} s.`
-const text = [sizesTable(), partsTable(), constantsTable(), remark].join('\n\n')
-console.log(`\n${text}\n`)
+/** What the page has; the parts and the constants that it is made of are printed. */
+const text = [sizesTable(), remark].join('\n\n')
+console.log(`\n${[sizesTable(), partsTable(), constantsTable(), remark].join('\n\n')}\n`)
 if (options.write) await write()
 process.exit(0)
 

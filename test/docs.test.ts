@@ -8,19 +8,14 @@ import { ERRORS } from '../src/errors.ts'
 const entries = Object.entries(ERRORS).sort(([, first], [, second]) => first.wire - second.wire)
 
 /** A list, because a table with long cells is hard to read on a phone. */
-const errorList = entries.map(([code, { status, fault, retryable, meaning, action }]) =>
-  `- \`${code}\` ${status}, ${fault}${retryable ? ', retry' : ''}: ${meaning} ${action}`.replaceAll(
+const errorList = entries.map(([code, { status, fault, retryable, meaning, action, wire }]) =>
+  `- \`${code}\` ${wire}, ${status}, ${fault}${retryable ? ', retry' : ''}: ${meaning} ${action}`.replaceAll(
     '<',
     '&lt;',
   ),
 )
 
-const numberList = [`${entries.map(([code, { wire }]) => `${wire} \`${code}\``).join(', ')}.`]
-
-for (const [name, path, table] of [
-  ['errors', 'docs/errors.md', errorList],
-  ['error numbers', 'docs/protocol.md', numberList],
-] as const) {
+for (const [name, path, table] of [['errors', 'docs/errors.md', errorList]] as const) {
   test(`${path} lists the ${name} of the code`, async () => {
     const file = Bun.file(new URL(`../${path}`, import.meta.url))
     const text = await file.text()

@@ -78,7 +78,8 @@ const besides =
       const codes = [...new Set([...text.matchAll(/`([A-Z_]+)`/g)].map(([, code = '']) => code))]
         .filter(code => Object.hasOwn(api.ERRORS, code) && code !== 'OPTION_INVALID')
         .map(code => `\`${code}\``)
-      return `\`${name}\` \`${type}\`${codes.length > 0 ? ` (${codes.join(', ')})` : ''}`
+      const known = /^(?:string|number|boolean)(?:\[\])?$/.test(type)
+      return `\`${name}\`${known ? '' : ` \`${type}\``}${codes.length > 0 ? ` (${codes.join(', ')})` : ''}`
     })
     const others = optionList(members.filter(member => !isKey(member)))
     return [...others, `- As the [keys of the file](configuration.md#${heading}): ${named.join(', ')}`]

@@ -93,10 +93,12 @@ function scorecard({ columns, rows }: Table): string {
   return [
     'Each check runs three times and passes when all three did. Tunnels of ports only move bytes, and are asked fewer checks.',
     totals.join('\n'),
-    '### Checks, and the tunnels that fail them',
+    '### Checks that a tunnel fails',
     failures
-      .map(({ title, failed }) => `- ${title}${failed.length > 0 ? `: **${failed.join(', ')}**` : ''}`)
+      .filter(({ failed }) => failed.length > 0)
+      .map(({ title, failed }) => `- ${title}: **${failed.join(', ')}**`)
       .join('\n'),
+    `All tunnels pass the other ${failures.filter(({ failed }) => failed.length === 0).length}.`,
   ].join('\n\n')
 }
 

@@ -40,6 +40,10 @@ async function docstringsOf(file: string, type: string): Promise<ReadonlyMap<str
   )
 }
 
+/** Sentences that the documentation has besides the first: what happens at the limit, and what else bounds it. */
+const NEEDED =
+  /^Above|^Longer|^Beyond|^`0`|^A reload|^At (?:least|most)|^More than|`[A-Z_]{4,}`|back|not counted/
+
 /** What the documentation says of each limit: its docstring without the default, which has a place of its own there; what says how it fills again stays. */
 export async function limitTexts(): Promise<
   Readonly<Record<'client' | 'server', ReadonlyMap<string, string>>>
@@ -48,7 +52,11 @@ export async function limitTexts(): Promise<
     new Map(
       [...texts].map(([option, text]) => [
         option,
-        text.replace(/ Default .*?[.](?= |$)/, part => (part.includes('back') ? part : '')),
+        text
+          .replace(/ Default .*?[.](?= |$)/, part => (part.includes('back') ? part : ''))
+          .split(/(?<=[.]) (?=[A-Z`])/)
+          .filter((sentence, at) => at === 0 || NEEDED.test(sentence))
+          .join(' '),
       ]),
     )
   return {
