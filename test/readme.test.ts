@@ -259,3 +259,13 @@ test('the functions of the tour are there, and short enough to read in one sitti
   expect([...seen.values()].reduce((sum, length) => sum + length, 0)).toBeLessThan(900)
   if (process.env.LT_VERBOSE) console.log([...seen])
 })
+
+// ── Length ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+test('the documentation stays short enough to read: marks of lists and tables, and bare numbers, are no words', () => {
+  const counted = pages.filter(page => page === 'README.md' || /^docs\/(?!decisions\/)/.test(page))
+  const words = counted.flatMap(page =>
+    (texts.get(page) ?? '').split(/\s+/).filter(word => /[a-z]/i.test(word)),
+  )
+  expect(words.length).toBeLessThan(54_000)
+})
