@@ -17,6 +17,8 @@ if [ -n "${LT_AUDIENCE:-}" ]; then
 fi
 [ -z "${LT_TOKEN:-}" ] || export TUNNEL_TOKEN="$LT_TOKEN"
 
+# The shell in the background may not have made it when it is first read.
+: >"$log/out"
 # shellcheck disable=SC2086 # several words each
 nohup $LT_COMMAND "$LT_TARGET" --quiet ${LT_ARGS:-} >"$log/out" 2>"$log/err" </dev/null &
 pid=$!

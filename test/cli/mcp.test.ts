@@ -399,7 +399,7 @@ test('messages that are none are refused, and break nothing', async () => {
 test('docs/agents.md: its tools are those that there are, and each way to add it starts it', async () => {
   const page = await Bun.file(join(import.meta.dir, '../../docs/agents.md')).text()
   const { tools } = await agent.client.listTools()
-  const rows = [...page.matchAll(/^\| `(\w+)` \|/gm)].map(([, name]) => name)
+  const rows = [...page.matchAll(/^- `(\w+)`: /gm)].map(([, name]) => name)
   expect(rows).toEqual(tools.map(({ name }) => name))
   const { mcpServers } = JSON.parse(/```json\n([\s\S]*?)```/.exec(page)?.[1] ?? '')
   const ways = [[mcpServers.localtunnels.command, ...mcpServers.localtunnels.args].join(' ')]

@@ -65,7 +65,7 @@ for (const version of ['next-16', 'next-15'])
     let project: Project
     beforeAll(async () => {
       project = await Project.install(version, ['./next'])
-    }, 60_000)
+    }, 240_000)
     afterAll(() => project?.[Symbol.asyncDispose]())
 
     test('withLocaltunnels: a page, Fast Refresh that keeps its state, a server action', async () => {
@@ -87,7 +87,7 @@ for (const version of ['next-16', 'next-15'])
       await shows(browser, '#save', 'saved hats')
       expect(`${running.stdout}${running.stderr}`).not.toContain('refuses')
       await running.end()
-    }, 60_000)
+    }, 240_000)
 
     test('without it the command line says what Next refuses, and what it says helps', async () => {
       // Next 15 refuses once a configuration allows anything.
@@ -114,7 +114,7 @@ for (const version of ['next-16', 'next-15'])
       await openPage()
       await count(browser)
       await running.end()
-    }, 60_000)
+    }, 240_000)
 
     test('a build is as without it', async () => {
       await project.write({ ...FILES, 'next.config.mjs': CONFIGURED })
