@@ -1031,7 +1031,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     'visitor',
     true,
     'The app asks visitors for a certificate, and this connection was opened before that, or for another name.',
-    'Open a new connection, whose TLS handshake names this host. Browsers do so by themselves.',
+    'Open a new connection, whose TLS handshake names this host. Browsers do so by themselves, or when the page is loaded again.',
   ),
   CREDENTIALS_REFUSED: entry(
     188,

@@ -1,5 +1,6 @@
 // The guard of one tunnel: all walls must let a visitor pass, and one of the ways in of the path is enough.
 
+import type { ErrorCode } from '../errors.ts'
 import { GUARD_PATH } from '../guard.ts'
 import type { Admittance, Allotment, Guard, HeaderLine, Pass, Reading, Refusal, Verdict } from '../plugin.ts'
 import { formPage, redirected, refusedWithJson } from './answers.ts'
@@ -150,15 +151,12 @@ export class TunnelGuard implements Guard, Sessions {
   /** The visitor has no credentials. */
   #ask(visitor: Request, { ways }: Rule): Verdict | Promise<Verdict> {
     const certificate = ways.find(way => way instanceof ClientCertificate)
-    // A browser asks again on a connection of its own, whose handshake is for this tunnel.
-    if (certificate?.isMisdirected(visitor)) return refusedWithJson('CONNECTION_MISDIRECTED')
+    // A browser asks again on another connection, whose handshake is for this tunnel: this one takes no more requests.
+    if (certificate?.isMisdirected(visitor)) return refusedAs('CONNECTION_MISDIRECTED', visitor)
     const asking = ways.find(way => way.ask !== undefined)
     if (asking?.ask !== undefined && isNavigation(visitor) && visitor.head.upgrade === '')
       return asking.ask(visitor, localPath(visitor.head.path))
-    if (ways.every(way => way === certificate))
-      return isNavigation(visitor)
-        ? { code: 'CERTIFICATE_REQUIRED' }
-        : refusedWithJson('CERTIFICATE_REQUIRED')
+    if (ways.every(way => way === certificate)) return refusedAs('CERTIFICATE_REQUIRED', visitor)
     // A browser would ask its user by a window of its own, for each script and image.
     const isBrowser = visitor.head.header('sec-fetch-mode') !== undefined
     const challenges = isBrowser ? [] : ways.flatMap(({ challenge }) => challenge ?? [])
@@ -306,6 +304,11 @@ function isPreflight({ head }: Request): boolean {
     head.header('origin') !== undefined &&
     head.header('access-control-request-method') !== undefined
   )
+}
+
+/** A page where a browser shows one, else JSON. */
+function refusedAs(code: ErrorCode, visitor: Request): Refusal {
+  return isNavigation(visitor) ? { code } : refusedWithJson(code)
 }
 
 /** Sent by a page of this host, or by a program. */

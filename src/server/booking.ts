@@ -245,6 +245,11 @@ export class Booking implements Visitor, Wrapping {
     pressure?.breaker?.ended(hasFailed)
   }
 
+  /** A guard says that the request belongs on another connection. */
+  get isMisdirected(): boolean {
+    return this.#guardCode === 'CONNECTION_MISDIRECTED'
+  }
+
   /** A guard answers in place of the app. */
   #answered(answer: Refusal | Reading): Route {
     // The host is not one that the app knows.

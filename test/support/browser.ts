@@ -31,9 +31,14 @@ export class Browser implements AsyncDisposable {
     }
   }
 
-  /** `flags`: besides those that tests always need. */
-  static async start(flags: readonly string[] = []): Promise<Browser> {
+  /** `flags`: besides those that tests always need. `home`: where its certificates are, of which it shows any that a server asks for. */
+  static async start(flags: readonly string[] = [], home?: string): Promise<Browser> {
     const profile = await mkdtemp(join(tmpdir(), 'localtunnels-browser-'))
+    // What the policy AutoSelectCertificateForUrls would set for all users of the machine.
+    const choices = ['{"pattern":"*","filter":{}}']
+    const preferences = { profile: { managed_auto_select_certificate_for_urls: choices } }
+    if (home !== undefined)
+      await Bun.write(join(profile, 'Default', 'Preferences'), JSON.stringify(preferences))
     const child = Bun.spawn(
       [
         'chromium',
@@ -45,7 +50,11 @@ export class Browser implements AsyncDisposable {
         ...flags,
         'about:blank',
       ],
-      { stdout: 'ignore', stderr: 'pipe' },
+      {
+        stdout: 'ignore',
+        stderr: 'pipe',
+        ...(home !== undefined && { env: { ...process.env, HOME: home, XDG_DATA_HOME: join(home, 'data') } }),
+      },
     )
     const port = await within(portOf(child.stderr), 'the browser to start')
     const targets: unknown = await (await fetch(`http://127.0.0.1:${port}/json/list`)).json()

@@ -1,13 +1,18 @@
 // Certificates of visitors as a way in, with curl and with TLS of Node: who gets in, by which name, and what the app learns.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { once } from 'node:events'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import http2 from 'node:http2'
+import https from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect } from 'node:tls'
 import type { CertificateRule } from '../../src/guard.ts'
 import { type GuardOptions, guarding, TunnelClient, type TunnelServerOptions } from '../../src/index.ts'
+import { Browser } from '../support/browser.ts'
 import { codeOf } from '../support/events.ts'
+import { describeWith } from '../support/needs.ts'
 import { startServer } from '../support/tunnel.ts'
 
 const PASSWORD = 'correct horse'
@@ -195,6 +200,90 @@ test('a handshake for another name proves nothing: 421, also when its session is
       'HTTP/1.1 200 ',
     )
   }
+})
+
+test('a connection from before the guard takes no more requests, and the next one is asked', async () => {
+  await using tunnel = await start({ open: { allow: ['0.0.0.0/0'] } })
+  const { server, client } = tunnel
+  const fetch = () => new Response('in')
+  const before = await client.http({ subdomain: 'shop', fetch })
+  const [ca, cert, own] = [await pem('ours'), await pem('anna'), await key('anna')]
+  const tls = { ca, cert, key: own, servername: 'shop.localhost' }
+  const session = http2.connect(`https://127.0.0.1:${server.port}`, tls)
+  const agent = new https.Agent({ keepAlive: true, maxSockets: 1, ...tls })
+  const statusOf = (stream: http2.ClientHttp2Stream) =>
+    new Promise<unknown>((resolve, reject) => {
+      stream
+        .on('response', headers => resolve(headers[':status']))
+        .on('error', reject)
+        .resume()
+    })
+  const get = (to: http2.ClientHttp2Session) => statusOf(to.request({ ':authority': 'shop.localhost' }))
+  const getByAgent = () =>
+    new Promise<readonly unknown[]>((resolve, reject) => {
+      const to = { port: server.port, host: '127.0.0.1', agent, headers: { host: 'shop.localhost' } }
+      https
+        .get(to, answer => {
+          answer.resume().on('end', () => resolve([answer.statusCode, answer.headers.connection]))
+        })
+        .on('error', reject)
+    })
+  expect([await get(session), await getByAgent()]).toEqual([200, [200, undefined]])
+  await before.close()
+  await client.http({ subdomain: 'shop', fetch, guard: { certificate: await rule() } })
+  const closed = once(session, 'close')
+  expect([await get(session), await getByAgent()]).toEqual([421, [421, 'close']])
+  await closed
+  const again = http2.connect(`https://127.0.0.1:${server.port}`, tls)
+  expect([await get(again), (await getByAgent())[0]]).toEqual([200, 200])
+  again.close()
+  agent.destroy()
+})
+
+describeWith(['chromium', 'certutil', 'pk12util'], 'in Chromium', () => {
+  test('the browser shows its certificate, also where its connection was not asked before', async () => {
+    const run = (...command: string[]) => {
+      const { exitCode, stderr } = Bun.spawnSync(command, { cwd: folder, stderr: 'pipe', stdout: 'ignore' })
+      if (exitCode !== 0) throw new Error(`${command[0]}: ${stderr.toString()}`)
+    }
+    const store = join(folder, 'data', 'pki', 'nssdb')
+    await mkdir(store, { recursive: true })
+    run('certutil', '-d', `sql:${store}`, '-N', '--empty-password')
+    run('certutil', '-d', `sql:${store}`, '-A', '-t', 'C,,', '-n', 'ours', '-i', 'ours.pem')
+    await openssl(
+      ...[
+        'pkcs12',
+        '-export',
+        '-in',
+        'anna.pem',
+        '-inkey',
+        'anna.key',
+        '-passout',
+        'pass:',
+        '-out',
+        'anna.p12',
+      ],
+    )
+    run('pk12util', '-d', `sql:${store}`, '-i', 'anna.p12', '-W', '')
+    await using tunnel = await start({ open: { allow: ['0.0.0.0/0'] } })
+    const { server, client } = tunnel
+    await using browser = await Browser.start([], folder)
+    const page = (request: Request) =>
+      new Response(`<title>app</title>${request.headers.get('x-localtunnels-user')}`, {
+        headers: { 'content-type': 'text/html' },
+      })
+    const load = async () => {
+      await browser.open(`https://shop.localhost:${server.port}/`)
+      return browser.run('document.body.innerText')
+    }
+    const before = await client.http({ subdomain: 'shop', fetch: page })
+    expect(await load()).toBe('null')
+    await before.close()
+    await client.http({ subdomain: 'shop', fetch: page, guard: { certificate: await rule() } })
+    // It asks once more by itself, which may go by a connection to the same address that was not asked either.
+    if ((await load()) !== 'anna@example.com') expect(await load()).toBe('anna@example.com')
+    expect(await load()).toBe('anna@example.com')
+  }, 30_000)
 })
 
 /** One request in HTTP/1.1, and the session of its connection. */

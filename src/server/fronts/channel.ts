@@ -71,6 +71,8 @@ export interface VisitChannel {
   switched(): void
   /** The visit is over. `goesOn`: the connection is good for another. `isEasy`: a lane could have served it. */
   over(goesOn: boolean, isEasy: boolean): void
+  /** Of many requests at once: the visitor is to make its next ones on another connection. Else `over` says so. */
+  drain?(): void
   /** The connection leaves HTTP. */
   takeOver?(takeover: Takeover): void
   /** Cuts the visitor off: it must not take what it has for a complete answer. */

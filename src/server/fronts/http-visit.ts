@@ -314,6 +314,7 @@ export class HttpVisit implements Visit, Arrival {
     this.answerStatus = status
     this.#keepsAlive = this.keepsAlive
     this.#booking?.answered(status)
+    if (this.#booking?.isMisdirected) this.#channel.drain?.()
   }
 
   retried(): void {

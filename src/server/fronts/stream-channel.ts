@@ -98,6 +98,10 @@ export class StreamChannel
     this.#end()
   }
 
+  drain(): void {
+    this.#connection.drain()
+  }
+
   // ── From the visitor ───────────────────────────────────────────────────────────────────────────────────────
 
   data(bytes: Uint8Array, start: number, end: number): void {

@@ -58,8 +58,9 @@ export class AnswerUpstream implements Upstream {
 
   /** Answers once the request is complete; one with a body is answered at once, and its connection ends. */
   #say(visit: Visit, refusal: Refusal, isRead = visit.head.body === 'none'): Exchange {
-    // After a request to switch protocols no other one comes.
-    const keepAlive = isRead && visit.head.upgrade === '' && visit.keepsAlive
+    // After a request to switch protocols no other one comes, and one that is misdirected is to come by another connection.
+    const isLast = visit.head.upgrade !== '' || refusal.code === 'CONNECTION_MISDIRECTED'
+    const keepAlive = isRead && !isLast && visit.keepsAlive
     const answer = (): void => {
       const { status, bytes, code } = this.#answerOf(visit, refusal, keepAlive)
       this.#host.answered(code)
