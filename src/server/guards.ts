@@ -18,6 +18,7 @@ import type {
   UsedMarks,
   Verdict,
 } from '../plugin.ts'
+import type { ClusterOptions } from './cluster/options.ts'
 import type { ServerLimits } from './options.ts'
 import { pluginsFor } from './plugins-for.ts'
 
@@ -28,6 +29,8 @@ export interface GuardSettings {
   /** Makes those that clients ask for; `undefined`: clients cannot have any. */
   readonly guarding: GuardMaker | undefined
   readonly limits: Pick<ServerLimits, 'guardTimeoutMs'>
+  /** Of a server that shares its tunnels with others, or with other workers. */
+  readonly cluster: ClusterOptions | undefined
 }
 
 /** A tunnel's own guard, and what its client asked for. */
@@ -49,7 +52,12 @@ export type Judgement =
   | { readonly kind: 'reading'; readonly reading: Reading }
 
 /** Of a server without any. */
-const NONE: GuardSettings = { guards: [], guarding: undefined, limits: { guardTimeoutMs: 1 } }
+const NONE: GuardSettings = {
+  guards: [],
+  guarding: undefined,
+  limits: { guardTimeoutMs: 1 },
+  cluster: undefined,
+}
 
 const PASSED: Judgement = { kind: 'pass', passes: [] }
 const FAILED: Judgement = { kind: 'refusal', refusal: { code: 'GUARD_FAILED' } }
@@ -130,7 +138,8 @@ export class Guards {
   /** Why visitors of the tunnel cannot be asked for certificates of its own guard. */
   #faultOfAsking(tunnel: string): TunnelError | undefined {
     const fault =
-      (this.marks !== undefined && 'Servers of a cluster do not ask visitors for certificates.') ||
+      (this.#settings().cluster !== undefined &&
+        'Servers of a cluster, and workers, do not ask visitors for certificates.') ||
       (!this.asksCertificates &&
         'The server does not end TLS of visitors itself, so it cannot ask them for certificates.') ||
       (this.askingFor(undefined, tunnel) !== undefined &&

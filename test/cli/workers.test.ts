@@ -4,7 +4,9 @@ import { afterEach, describe, expect, test } from 'bun:test'
 import { statSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
+import { TunnelClient } from '../../src/index.ts'
 import { ask } from '../support/ask.ts'
+import { makeCertificate } from '../support/certificates.ts'
 import { eventually } from '../support/events.ts'
 import { testWith } from '../support/needs.ts'
 import { folder } from '../support/programs.ts'
@@ -142,6 +144,21 @@ describe.if(isLinux)('workers', () => {
     await eventually(() => before.every(one => !signal(one, 0)), 'the old workers to leave')
     signal(pid, 'SIGTERM')
     await eventually(() => team.workers().size === 0, 'the new workers to leave')
+  })
+
+  test('certificates of visitors are not for workers: the one that a visitor comes to may not know the tunnel', async () => {
+    const own = await makeCertificate(['localhost', '*.localhost'])
+    await using dir = await folder('certificate')
+    const [cert, key] = [join(dir.path, 'cert.pem'), join(dir.path, 'key.pem')]
+    await Bun.write(cert, own.cert)
+    await Bun.write(key, own.key)
+    const team = await Team.start(2, '--tls-cert', cert, '--tls-key', key)
+    const guard = { certificate: { ca: own.cert } }
+    const server = `https://localhost:${team.port}`
+    const client = new TunnelClient({ server, ca: own.cert, fetch: () => new Response(), guard })
+    expect(await client.connect().catch((error: unknown) => error)).toMatchObject({
+      code: 'GUARD_UNAVAILABLE',
+    })
   })
 
   test('what cannot be is said', async () => {

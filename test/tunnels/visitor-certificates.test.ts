@@ -8,6 +8,7 @@ import https from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect } from 'node:tls'
+import { MemoryDirectory } from '../../src/directories/memory.ts'
 import type { CertificateRule } from '../../src/guard.ts'
 import { type GuardOptions, guarding, TunnelClient, type TunnelServerOptions } from '../../src/index.ts'
 import { Browser } from '../support/browser.ts'
@@ -238,6 +239,16 @@ test('a connection from before the guard takes no more requests, and the next on
   expect([await get(again), (await getByAgent())[0]]).toEqual([200, 200])
   again.close()
   agent.destroy()
+})
+
+test('servers that share their tunnels refuse it: those without the tunnel do not ask', async () => {
+  const tls = { cert: await pem('server'), key: await key('server') }
+  const cluster = { directory: new MemoryDirectory() }
+  await using server = await startServer({ tls, guarding: guarding(), cluster })
+  const client = new TunnelClient({ server: `https://localhost:${server.port}`, ca: await pem('ours') })
+  const asked = client.http({ guard: { certificate: await rule() }, fetch: () => new Response() })
+  expect(await codeOf(asked)).toBe('GUARD_UNAVAILABLE')
+  await client.disconnect()
 })
 
 describeWith(['chromium', 'certutil', 'pk12util'], 'in Chromium', () => {
