@@ -29,6 +29,7 @@ class Team implements AsyncDisposable {
         this.got.push(`${label} ${request.method} ${new URL(request.url).pathname} ${await request.text()}`)
         return new Response(label, { status, headers: { 'x-app': label } })
       },
+      ...(options.fetch !== undefined && { fetch: options.fetch }),
     })
   }
 
@@ -78,6 +79,30 @@ test('the answer of a named client counts, wherever it is', async () => {
     expect([...answer.headers.keys()].filter(name => name.startsWith('localtunnels'))).toEqual([])
     await team.has('anna POST /paid x', 'bert POST /paid x', 'carl POST /paid x')
   }
+})
+
+test('an app cannot say that its answer counts', async () => {
+  await using team = new Team()
+  const { cluster } = team
+  const [a, b, c] = [await cluster.server(), await cluster.server(), await cluster.server()]
+  const pool = { to: 'all', answer: 'anna' } as const
+  await cluster.client({
+    server: a.url,
+    subdomain: 'hooks',
+    exact: true,
+    pool: { ...pool, label: 'anna' },
+    fetch: async () => {
+      // By then the other app's answer is at the visitor's server: nothing says so when all is well, because the server waits.
+      await Bun.sleep(200)
+      return new Response('anna')
+    },
+  })
+  await team.join(b, 'bert', 200, {
+    pool,
+    fetch: () => new Response('bert', { headers: { 'localtunnels-counts': '1' } }),
+  })
+  await team.join(c, 'carl', 200, { pool })
+  expect((await post(c, 'x')).body).toBe('anna')
 })
 
 test('what no client takes at any server is said, and filters hold at each', async () => {

@@ -59,7 +59,11 @@ class Post {
     return this.stores.reduce((sum, store) => sum + (store.counts().get('hooks') ?? 0), 0)
   }
 
-  client({ url }: TunnelServer, token = OWN): Promise<TunnelClient> {
+  client(
+    { url }: TunnelServer,
+    token = OWN,
+    answer: (body: string) => Response = () => new Response(),
+  ): Promise<TunnelClient> {
     return this.cluster.client({
       server: url,
       token,
@@ -69,8 +73,9 @@ class Post {
       fetch: async request => {
         const mark = request.headers.get('x-localtunnels-delivery')
         const came = request.headers.has('x-localtunnels-received')
-        this.seen.push(`${await request.text()}${mark === null ? '' : ` #${mark}`}${came ? ' late' : ''}`)
-        return new Response()
+        const body = await request.text()
+        this.seen.push(`${body}${mark === null ? '' : ` #${mark}`}${came ? ' late' : ''}`)
+        return answer(body)
       },
     })
   }
@@ -122,6 +127,24 @@ function suite(directories: () => Promise<Directories>): void {
     const lie = { 'x-localtunnels-delivery': '7', 'x-localtunnels-received': 'never' }
     for (const [at, server] of servers.entries()) expect(await post.send(server, `live ${at}`, lie)).toBe(200)
     expect(post.seen.slice(-3)).toEqual(['live 0', 'live 1', 'live 2'])
+  })
+
+  test('an app that answers with an error code of a server has answered', async () => {
+    const post = await Post.start(directories)
+    const servers = await post.servers(2)
+    const [a, b] = servers as [TunnelServer, TunnelServer]
+    await post.left(a, servers)
+    expect(await post.send(a, '0')).toBe(202)
+    expect(await post.send(b, '1')).toBe(202)
+    const isNew = new Set(['0', '1'])
+    await post.client(b, OWN, body =>
+      isNew.delete(body)
+        ? new Response('', { status: 404, headers: { 'x-localtunnels-error': 'TUNNEL_NOT_FOUND' } })
+        : new Response(),
+    )
+    await eventually(() => post.waiting === 0, 'the deliveries')
+    // One of the two came from another server than the client's.
+    expect(post.seen.filter(one => /^\d/.test(one)).toSorted()).toEqual(['0 #1 late', '1 #1 late'])
   })
 
   test('they are for the token that they came for, whoever has the name at another server', async () => {

@@ -21,8 +21,11 @@ const VISITOR_HEADER = 'localtunnels-visitor'
 /** The server that is asked does not hold the name. */
 export const MOVED_HEADER = 'localtunnels-moved'
 
-/** In the answer to a copy: it is that of the client whose answer counts. */
+/** In the answer to a copy: 1, it is that of the client whose answer counts, or 0. */
 export const COUNTS_HEADER = 'localtunnels-counts'
+/** In an answer that the app gave to a kept webhook: an error code in it is the app's own. */
+export const APP_ANSWERED_HEADER = 'localtunnels-app-answered'
+export const APP_ANSWERED_LINE: Uint8Array = ascii(`${APP_ANSWERED_HEADER}: 1\r\n`)
 
 /** What a request is besides. */
 export interface PeerNote {

@@ -8,6 +8,7 @@ import { errorAnswer, wantsHtml } from '../../http/pages.ts'
 import { identify, requestIdLine } from '../../http/tracing.ts'
 import type { AskedCertificate, Socket, Splice, SpliceDone } from '../../socket.ts'
 import type { Booking, BookingDesk } from '../booking.ts'
+import { APP_ANSWERED_LINE } from '../cluster/peer-wire.ts'
 import type { Arrival, Holding, Route } from '../front.ts'
 import { ShapedInput, type ShapedSource } from '../shaped-input.ts'
 import { ShapedOutput } from '../shaped-output.ts'
@@ -268,7 +269,7 @@ export class HttpVisit implements Visit, Arrival {
     const { requestId } = this.head
     return joined(
       joined(this.#booking?.answerLines, requestId === '' ? undefined : requestIdLine(requestId)),
-      this.#booking?.timingLine,
+      this.keptFor === undefined ? this.#booking?.timingLine : APP_ANSWERED_LINE,
     )
   }
 

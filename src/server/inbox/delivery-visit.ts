@@ -6,7 +6,7 @@ import type { Hop } from '../../http/forward.ts'
 import { parseRequestHead, RequestHead } from '../../http/head.ts'
 import type { KeptWebhook } from '../../inbox.ts'
 import type { Booking, BookingDesk } from '../booking.ts'
-import type { PeerNote } from '../cluster/peer-wire.ts'
+import { APP_ANSWERED_HEADER, type PeerNote } from '../cluster/peer-wire.ts'
 import type { Arrival, Route } from '../front.ts'
 import type { Exchange, Rewrite, Visit } from '../upstream.ts'
 import { DELIVERY_HEADER, RECEIVED_HEADER } from './marks.ts'
@@ -22,6 +22,8 @@ export interface Delivered {
 const MAX_SEEN_BYTES = 8_192
 /** How a server says that the answer is not the app's. */
 const REFUSED = /^x-localtunnels-error:[ \t]*([A-Z0-9_]+)[ \t]*$/im
+/** How it says that the answer is the app's, whatever the app writes into it. */
+const APP_ANSWERED = new RegExp(`^${APP_ANSWERED_HEADER}:`, 'im')
 /** The client is not at the server that was asked. */
 const AWAY: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'CLUSTER_MOVED',
@@ -183,7 +185,10 @@ export class DeliveryVisit implements Visit, Arrival {
 
   /** Why the server that has the client did not bring it to the app; `undefined`: the answer is the app's, or a guard's. */
   get #refusal(): ErrorCode | undefined {
-    const [, code = ''] = REFUSED.exec(this.#seen.split('\r\n\r\n', 1)[0] ?? '') ?? []
+    const [head = '', ...rest] = this.#seen.split('\r\n\r\n', 2)
+    // A server's own answer is short: a head that is not whole here is an app's.
+    if (rest.length === 0 || APP_ANSWERED.test(head)) return undefined
+    const [, code = ''] = REFUSED.exec(head) ?? []
     if (!isCode(code)) return undefined
     // BAD_REQUEST: an older server, which takes no webhooks of others.
     return this.#status >= 500 || AWAY.has(code) || code === 'BAD_REQUEST' ? code : undefined

@@ -15,8 +15,8 @@ const MAX_DROPPED_BYTES = 1_048_576
 /** How a client says that its filter does not take the request. */
 const NOT_TAKEN = /^x-localtunnels-error:[ \t]*NOT_TAKEN[ \t]*$/im
 
-/** How another server says that its answer is the named client's. */
-const COUNTS = new RegExp(`^${COUNTS_HEADER}: 1\r\n`, 'im')
+/** How another server says whose its answer is. Its own line is the last one: an app may send others. */
+const COUNTS = new RegExp(`^${COUNTS_HEADER}: ([01])\r\n(?![^]*^${COUNTS_HEADER}:)`, 'im')
 
 export interface CopyListener {
   /** Its outcome is there. */
@@ -74,10 +74,12 @@ export class Copy implements Visit {
     this.isNamed = isNamed
     this.head = head
     const { answerLines } = visitor
-    this.answerLines =
-      isNamed && isForServer
-        ? Buffer.concat([answerLines ?? new Uint8Array(), Buffer.from(`${COUNTS_HEADER}: 1\r\n`)])
-        : answerLines
+    this.answerLines = isForServer
+      ? Buffer.concat([
+          answerLines ?? new Uint8Array(),
+          Buffer.from(`${COUNTS_HEADER}: ${isNamed ? 1 : 0}\r\n`),
+        ])
+      : answerLines
     this.hstsLine = visitor.hstsLine
     this.keepsAlive = visitor.keepsAlive
     this.isCertified = visitor.isCertified === true
@@ -189,7 +191,7 @@ export class Copy implements Visit {
     const headEnd = bytes.indexOf('\r\n\r\n') + 2
     const line = COUNTS.exec(latin1(bytes, 0, headEnd))
     if (line === null) return
-    this.isNamed = true
+    this.isNamed = line[1] === '1'
     this.#kept = [bytes.subarray(0, line.index), bytes.subarray(line.index + line[0].length)]
   }
 
