@@ -33,8 +33,10 @@ export interface Table {
 
 export interface Goal {
   readonly key: string
-  /** Ours ÷ mark: at least this where more is better, at most this where less is. */
-  readonly reach: number
+  /** Ours ÷ mark: at least this where more is better, at most this where less is. Default: the ratio is shown, nothing is to be reached. */
+  readonly reach?: number
+  /** Tunnels of ours that have it. Default: all. */
+  readonly of?: readonly string[]
   /** Row that is the mark in place of the best peer. */
   readonly against?: string
   /** A bound in the column's own unit, in place of a ratio. */

@@ -37,7 +37,7 @@ function linesOf(one: Table): string[][] {
   for (const { name, role } of one.rows) {
     if (role !== 'ours') continue
     for (const key of keys) {
-      const own = goals.filter(goal => goal.key === key)
+      const own = goals.filter(goal => goal.key === key && (goal.of?.includes(name) ?? true))
       for (const goal of own.length > 0 ? own : [undefined]) {
         if (goal?.against !== name) lines.push(...line(one, name, key, goal))
       }
@@ -52,7 +52,7 @@ function line(one: Table, name: string, key: string, goal?: Goal): string[][] {
   const { column, ours, mark, ratio, standing, reached } = verdict
   const cpu = judge(one, name, 'cpu', goal?.against ? { ...goal, key: 'cpu' } : undefined)
   const sign = column.better === 'higher' ? '≥' : '≤'
-  const bound = goal ? (goal.limit === undefined ? `${sign} ${goal.reach} ×` : `${sign} ${goal.limit}`) : ''
+  const bound = goal?.limit ?? (goal?.reach === undefined ? undefined : `${goal.reach} ×`)
   const isCli = name.includes('-cli')
   const library = name.replace('-cli', '')
   const isOff = name.endsWith('-off')
@@ -65,7 +65,7 @@ function line(one: Table, name: string, key: string, goal?: Goal): string[][] {
       mark ? `${mark.name} ${figure(mark.summary.median)}` : '–',
       ratio ? ratioText(ratio) : '–',
       standing === 'alone' ? '' : standing,
-      bound,
+      bound === undefined ? '' : `${sign} ${bound}`,
       reached ?? '',
       cpu ? figure(cpu.ours.median) : '',
       cpu?.ratio ? `${cpu.mark!.name} ${cpu.ratio.median.toFixed(2)}` : '',

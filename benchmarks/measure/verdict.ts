@@ -58,7 +58,7 @@ function reached(
   ratio: Summary | null,
 ): Verdict['reached'] {
   const [value, bound] = limit === undefined ? [ratio, reach] : [own, limit]
-  if (!value) return null
+  if (!value || bound === undefined) return null
   const holds = better === 'higher' ? value.median >= bound : value.median <= bound
   return value.count > 1 && value.min <= bound && value.max >= bound ? 'unsure' : holds ? 'yes' : 'no'
 }

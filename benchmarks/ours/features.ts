@@ -1,12 +1,13 @@
 // Optional features that a benchmark can switch on in our server and client, each alone or all together.
 
+import { RedisRates } from '../../src/directories/redis-rates.ts'
 import {
   accessLog,
   type TunnelClient,
   type TunnelClientOptions,
   type TunnelServerOptions,
 } from '../../src/index.ts'
-import { Rate } from '../../src/plugins/rate.ts'
+import { rate } from '../../src/plugins/rate.ts'
 
 /** Where it is switched on; `none`: it is planned and cannot be yet. */
 export interface Feature {
@@ -16,7 +17,7 @@ export interface Feature {
 
 export const FEATURES: readonly Feature[] = [
   { name: 'rate limit (local)', at: 'server' },
-  { name: 'rate limit (Redis)', at: 'none' },
+  { name: 'rate limit (Redis)', at: 'server' },
   { name: 'circuit breaker', at: 'server' },
   { name: 'retries', at: 'none' },
   { name: 'access log', at: 'server' },
@@ -27,13 +28,18 @@ export const FEATURES: readonly Feature[] = [
   { name: 'request reports (one line per request at the client)', at: 'client' },
 ]
 
-/** Options of the server that has these. */
-export function serverOptionsOf(names: readonly string[]): TunnelServerOptions {
+/** So many that no request is refused: what is measured is the counting. */
+const UNREACHED = { limit: 1_000_000, windowMs: 1_000 }
+
+/** Options of the server that has these; `BENCH_REDIS` is the URL of its Redis. */
+export async function serverOptionsOf(names: readonly string[]): Promise<TunnelServerOptions> {
+  const guards = names.includes('rate limit (local)') ? [rate(UNREACHED)] : []
+  if (names.includes('rate limit (Redis)')) {
+    const shared = await RedisRates.open({ url: process.env.BENCH_REDIS ?? '' })
+    guards.push(rate({ ...UNREACHED, shared, whenUnreachable: 'closed' }))
+  }
   return {
-    // So many that no request is refused: what is measured is the counting.
-    ...(names.includes('rate limit (local)') && {
-      guards: [new Rate({ limit: 1_000_000, windowMs: 1_000 })],
-    }),
+    guards,
     ...(names.includes('circuit breaker') && { tunnelRules: [{ breaker: {} }] }),
     ...(names.includes('correlation ids') && { tracing: true }),
     ...(names.includes('metrics') && { admin: { port: 0, token: 'a-token-of-the-benchmark' } }),

@@ -14,7 +14,7 @@ const server = new TunnelServer({
   domains: ['localhost'],
   tcpPorts: '1024-65535',
   udpPorts: '1024-65535',
-  ...serverOptionsOf((process.env.BENCH_FEATURES ?? '').split(';')),
+  ...(await serverOptionsOf((process.env.BENCH_FEATURES ?? '').split(';'))),
   ...(limits !== undefined && { limits: JSON.parse(limits) as object }),
   ...(tls !== undefined && { tls: JSON.parse(tls) as { cert: string; key: string } }),
 })
