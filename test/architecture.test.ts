@@ -180,6 +180,53 @@ test('every room imports only from the floors below it', async () => {
   expect(broken).toEqual([])
 })
 
+/** Groups of files that import each other, directly or through others; by Tarjan's algorithm. */
+function circles(imports: ReadonlyMap<string, readonly string[]>): string[][] {
+  const found: string[][] = []
+  const lowest = new Map<string, number>()
+  const open: string[] = []
+  const visit = (file: string): number => {
+    const own = lowest.size
+    lowest.set(file, own)
+    open.push(file)
+    let low = own
+    for (const next of imports.get(file) ?? []) {
+      const seen = lowest.get(next)
+      if (seen === undefined) low = Math.min(low, visit(next))
+      else if (open.includes(next)) low = Math.min(low, seen)
+    }
+    lowest.set(file, low)
+    if (low === own) {
+      const circle = open.splice(open.indexOf(file))
+      if (circle.length > 1) found.push(circle.toSorted())
+    }
+    return low
+  }
+  for (const file of imports.keys()) if (!lowest.has(file)) visit(file)
+  return found
+}
+
+/** What each file imports when it is loaded; not what it loads later. `hasTypes`: types, too, which are gone when the program runs. */
+async function importsOf(hasTypes: boolean): Promise<Map<string, string[]>> {
+  const imports = new Map<string, string[]>()
+  for (const file of files) {
+    const targets: string[] = []
+    for (const [, isType, names, target] of (await codeOf(file)).matchAll(
+      /^(?:import|export)\s+(type\s+)?([^'"]*?)from\s+'(\.[^']+)'/gm,
+    )) {
+      const isErased = isType !== undefined || /^\{(?:\s*type\s[^,}]*,?)+\s*\}\s*$/.test(names!)
+      if (hasTypes || !isErased) targets.push(new URL(target!, `file:///${file}`).pathname.slice(1))
+    }
+    imports.set(file, targets)
+  }
+  return imports
+}
+
+test('files import each other in groups of four at most, and none does at run time', async () => {
+  expect(circles(await importsOf(false))).toEqual([])
+  expect(circles(await importsOf(true)).filter(({ length }) => length > 4)).toEqual([])
+})
+
 test('every room is on the plan', () => {
   expect([...new Set(files.map(roomOf))].filter(room => !(room in ALLOWED))).toEqual([])
 })

@@ -3,28 +3,39 @@
 import type { ExchangeCounts } from '../accelerator.ts'
 import type { ErrorCode } from '../errors.ts'
 import type { Asked } from './clients.ts'
+import type { Deadlines } from './deadlines.ts'
 import type { TunnelServerEvents } from './options.ts'
 import { Reports } from './reports.ts'
-import type { ServerRoom } from './room.ts'
-import type { Tunnel } from './tunnels.ts'
+import type { ServerEvents } from './server-events.ts'
+import type { ServerSettings } from './settings.ts'
+import type { Counters } from './stats.ts'
+import type { Tunnel, Tunnels } from './tunnels.ts'
 
 type RequestEvent = TunnelServerEvents['request']
 type Outcome = Pick<RequestEvent, 'status' | 'durationMs' | 'bytes'>
 
+/** What it needs of the server. */
+export interface ExchangesHost extends ServerEvents {
+  readonly settings: ServerSettings
+  readonly deadlines: Deadlines
+  readonly counters: Counters
+  readonly tunnels: Tunnels
+}
+
 export class Exchanges {
-  readonly #room: ServerRoom
+  readonly #host: ExchangesHost
   readonly #reports: Reports
   /** Under way, those with the control host included, those in lanes not. */
   #count = 0
 
-  constructor(room: ServerRoom) {
-    this.#room = room
+  constructor(host: ExchangesHost) {
+    this.#host = host
     this.#reports = new Reports(
-      room.deadlines,
-      () => room.settings.reportRate,
-      ({ requests, errors, bytes }) => room.emit('requests', { requests, errors, bytes }),
+      host.deadlines,
+      () => host.settings.reportRate,
+      ({ requests, errors, bytes }) => host.emit('requests', { requests, errors, bytes }),
     )
-    room.deadlines.watch(this.#reports)
+    host.deadlines.watch(this.#reports)
   }
 
   /** The server stops: nothing more comes. */
@@ -33,12 +44,12 @@ export class Exchanges {
   }
 
   get isIdle(): boolean {
-    return this.#count === 0 && this.#room.tunnels.lanes.count === 0
+    return this.#count === 0 && this.#host.tunnels.lanes.count === 0
   }
 
   /** Whether the server has listeners for requests. */
   get isHeard(): boolean {
-    return this.#room.isHeard('request') || this.#room.isHeard('requests')
+    return this.#host.isHeard('request') || this.#host.isHeard('requests')
   }
 
   /** How many requests of a second its listeners want reported one by one. */
@@ -53,19 +64,19 @@ export class Exchanges {
 
   /** It goes to a tunnel. */
   routed(): void {
-    const { counters } = this.#room
+    const { counters } = this.#host
     counters.requests++
     counters.pending++
   }
 
   /** It does not go to that tunnel after all. */
   left(): void {
-    this.#room.counters.pending--
+    this.#host.counters.pending--
   }
 
   /** It is over. `tunnel`: where it went, if it did. */
   ended(tunnel: Tunnel | undefined, bytesIn: number, bytesOut: number): void {
-    const { counters } = this.#room
+    const { counters } = this.#host
     this.#count--
     counters.bytesIn += bytesIn
     counters.bytesOut += bytesOut
@@ -74,7 +85,7 @@ export class Exchanges {
 
   /** One fewer is under way, perhaps none, and its events have been emitted. */
   fewer(): void {
-    this.#room.somethingEnded()
+    this.#host.somethingEnded()
   }
 
   /** These are over and were not reported one by one. */
@@ -94,7 +105,7 @@ export class Exchanges {
 
   report(tunnel: Tunnel, asked: Asked, outcome: Outcome, error?: ErrorCode): void {
     const { host, method, target } = asked
-    this.#room.emit('request', {
+    this.#host.emit('request', {
       subdomain: tunnel.name,
       ...(tunnel.isWildcard && { host }),
       method,

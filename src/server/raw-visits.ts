@@ -2,53 +2,25 @@
 // their clients.
 
 import type { ErrorCode } from '../errors.ts'
-import type { Endpoint, Socket, SocketHandler } from '../socket.ts'
+import type { Socket, SocketHandler } from '../socket.ts'
 import type { ClientConnection } from './clients.ts'
 import { msSince } from './exchanges.ts'
 import type { Member } from './member.ts'
-import type { Watched } from './observers.ts'
+import type { Metrics } from './metrics.ts'
+import type { Observers, Watched } from './observers.ts'
+import { type RawVisit, type RawWish, UNHEARD } from './raw-visit.ts'
 import { RawVisitors } from './raw-visitors.ts'
-import type { ServerRoom } from './room.ts'
-import type { Shapes } from './shaping.ts'
+import type { ServerEvents } from './server-events.ts'
+import type { Shapes, Shaping } from './shaping.ts'
+import type { Counters } from './stats.ts'
 import type { Tunnel } from './tunnels.ts'
 import type { VisitorGate } from './visitor-gate.ts'
-
-/** What is reported of a raw visitor's connection. */
-export interface RawVisit {
-  readonly tunnel: Tunnel
-  /** Of the visitor; see `Admittance`. */
-  readonly address: string
-  /** Serves it, once it is opened. */
-  readonly client: ClientConnection | undefined
-  /** The same for observers. */
-  readonly served: Member['served']
-  readonly source: Endpoint
-  /** On the clock of `performance.now()`. */
-  readonly startedAt: number
-  /** Bytes of the visitor that went on their way. */
-  readonly bytesIn: number
-  /** Bytes that the visitor was sent. */
-  readonly bytesOut: number
-}
-
-/** What a raw visitor came for. */
-export interface RawWish {
-  readonly kind: 'tcp' | 'udp' | 'tls'
-  /** The port, or the host of its TLS hello. */
-  readonly wanted: string
-  /** As the directory of a cluster knows the tunnel. */
-  readonly name: string
-  /** The tunnel, if it is here. */
-  find(): Tunnel | undefined
-}
 
 /**
  * A raw connection may be silent for as long as it likes, as that of a shell is. A visitor whose machine is gone is
  * noticed by the system, which asks after this long.
  */
 const KEEP_ALIVE_MS = 60_000
-/** Of a connection that is none of ours any more. */
-export const UNHEARD: SocketHandler = { received() {}, drained() {}, ended() {}, closed() {} }
 
 interface Entry {
   readonly id: number
@@ -59,24 +31,38 @@ interface Entry {
   readonly watched: Watched | undefined
 }
 
+/** What it needs of the server. */
+export interface RawVisitsHost extends ServerEvents {
+  readonly shaping: Shaping
+  readonly observers: Observers
+  readonly counters: Counters
+  readonly metrics: Metrics | undefined
+  /** Takes all visitors, if there are other servers: it finds the one that has the tunnel. */
+  readonly cluster:
+    | {
+        accept(socket: Socket, wish: RawWish, visits: RawVisits, first: Uint8Array | undefined): SocketHandler
+      }
+    | undefined
+}
+
 /** Each visit begins and ends once; in between it is opened, or waits in vain. */
 export class RawVisits {
   /** Where raw visitors find the member that takes them. */
   readonly gate: VisitorGate
-  readonly #room: ServerRoom
+  readonly #host: RawVisitsHost
   readonly #open = new Map<RawVisit, Entry>()
   readonly #visitors = new WeakMap<Tunnel, RawVisitors>()
   #lastId = 0
   #passing = 0
 
-  constructor(room: ServerRoom, gate: VisitorGate) {
-    this.#room = room
+  constructor(host: RawVisitsHost, gate: VisitorGate) {
+    this.#host = host
     this.gate = gate
   }
 
   /** How fast the visitor may be; `undefined`: as fast as it goes. */
   shapesOf(tunnel: Tunnel, address: string): Shapes | undefined {
-    return this.#room.shaping.of(tunnel, address)
+    return this.#host.shaping.of(tunnel, address)
   }
 
   /** Of tunnels of this server. */
@@ -92,13 +78,13 @@ export class RawVisits {
   /** So many more are on their way to other servers; negative: fewer. */
   passing(count: number): void {
     this.#passing += count
-    if (this.isIdle) this.#room.somethingEnded()
+    if (this.isIdle) this.#host.somethingEnded()
   }
 
   /** Takes a connection of a public port. `first`: bytes of the visitor that were read already. */
   accept(socket: Socket, wish: RawWish, first?: Uint8Array): SocketHandler {
     socket.keepAlive?.(KEEP_ALIVE_MS)
-    const { cluster } = this.#room
+    const { cluster } = this.#host
     if (cluster !== undefined) return cluster.accept(socket, wish, this, first)
     const tunnel = wish.find()
     if (tunnel === undefined) {
@@ -125,7 +111,7 @@ export class RawVisits {
   began(visit: RawVisit): void {
     const id = ++this.#lastId
     const { tunnel, address } = visit
-    const watched = this.#room.observers.began(tunnel.name, () => ({
+    const watched = this.#host.observers.began(tunnel.name, () => ({
       kind: tunnel.kind,
       address,
       method: '',
@@ -133,8 +119,8 @@ export class RawVisits {
       host: '',
     }))
     this.#open.set(visit, { id, client: undefined, report: 0, served: {}, watched })
-    this.#room.counters.rawVisitors++
-    this.#room.emit('visitorConnected', { id, ...facts(visit) })
+    this.#host.counters.rawVisitors++
+    this.#host.emit('visitorConnected', { id, ...facts(visit) })
   }
 
   /** It is on its way to the origin. */
@@ -154,13 +140,13 @@ export class RawVisits {
     if (entry === undefined) return
     this.#open.delete(visit)
     const { bytesIn, bytesOut, startedAt, tunnel } = visit
-    const { counters } = this.#room
+    const { counters } = this.#host
     counters.bytesIn += bytesIn
     counters.bytesOut += bytesOut
     const durationMs = msSince(startedAt)
     const end = { durationMs, bytesIn, bytesOut, ...(code !== undefined && { error: code }) }
     entry.client?.reports.rawEnded(tunnel, entry.report, end)
-    this.#room.metrics?.rawEnded(tunnel.name, bytesIn, bytesOut, code)
+    this.#host.metrics?.rawEnded(tunnel.name, bytesIn, bytesOut, code)
     entry.watched?.ended({
       status: 0,
       requestBytes: bytesIn,
@@ -168,8 +154,8 @@ export class RawVisits {
       ...(code !== undefined && { code }),
       ...entry.served,
     })
-    this.#room.emit('visitorDisconnected', { id: entry.id, ...facts(visit), ...end })
-    if (this.isIdle) this.#room.somethingEnded()
+    this.#host.emit('visitorDisconnected', { id: entry.id, ...facts(visit), ...end })
+    if (this.isIdle) this.#host.somethingEnded()
   }
 }
 

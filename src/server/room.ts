@@ -23,6 +23,7 @@ import { Observers } from './observers.ts'
 import type { ServerLimits, TunnelServerEvents } from './options.ts'
 import { Pressures } from './pressure.ts'
 import { type Destination, destinationOf } from './route.ts'
+import type { ServerEvents } from './server-events.ts'
 import type { ServerSettings } from './settings.ts'
 import { Shaping, ShapingTimer } from './shaping.ts'
 import { Counters } from './stats.ts'
@@ -30,15 +31,6 @@ import { Tunnels } from './tunnels.ts'
 import type { Upstream } from './upstream.ts'
 
 export type ServerState = 'idle' | 'starting' | 'running' | 'draining' | 'stopped'
-
-/** The events of a server, for its own parts. */
-export interface ServerEvents {
-  emit<Name extends keyof TunnelServerEvents>(event: Name, payload: TunnelServerEvents[Name]): void
-  /** Whether the event has listeners. */
-  isHeard(event: keyof TunnelServerEvents): boolean
-  /** A request, a connection or a visitor is gone: `stop()` may be waiting for that. */
-  somethingEnded(): void
-}
 
 export class ServerRoom {
   /** Replaced as a whole by `reload()`: a part that wants some of it asks when it needs it. */

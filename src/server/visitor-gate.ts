@@ -3,12 +3,12 @@
 
 import type { ErrorCode } from '../errors.ts'
 import type { AskedCertificate, Refusal } from '../plugin.ts'
+import type { Bans } from './admin/bans.ts'
 import type { Holding } from './front.ts'
 import type { Guards, Judgement } from './guards.ts'
 import type { Member } from './member.ts'
 import type { Asking } from './pool.ts'
-import type { ServerRoom } from './room.ts'
-import type { Tunnel } from './tunnels.ts'
+import type { Tunnel, Tunnels } from './tunnels.ts'
 
 /** The member that takes the visitor, why none does, or a wait for one. */
 export type Chosen = Member | ErrorCode | Holding<Member | ErrorCode>
@@ -21,19 +21,27 @@ export interface Visitor extends Asking {
   readonly asked?: AskedCertificate | undefined
 }
 
+/** What it needs of the server. */
+export interface GateHost {
+  readonly bans: Bans | undefined
+  readonly tunnels: Tunnels
+  readonly isRunning: boolean
+  isBanned(address: string): boolean
+}
+
 const UNGUARDED: Judgement = { kind: 'pass', passes: [] }
 const BANNED: Judgement = { kind: 'refusal', refusal: { code: 'BLOCKED' } }
 
 export class VisitorGate {
-  readonly #room: ServerRoom
+  readonly #host: GateHost
 
-  constructor(room: ServerRoom) {
-    this.#room = room
+  constructor(host: GateHost) {
+    this.#host = host
   }
 
   /** What the operator, and the guards of the server and of the tunnel say about a visitor. `undefined`: there is none to ask. */
   judge(tunnel: Tunnel, visitor: Visitor): Judgement | Promise<Judgement> | undefined {
-    if (this.#room.bans?.hasAddresses && this.#room.isBanned(visitor.address)) return BANNED
+    if (this.#host.bans?.hasAddresses && this.#host.isBanned(visitor.address)) return BANNED
     if (!tunnel.isGuarded) return undefined
     const { kind, name, owner, wall } = tunnel
     const { address, head, isSecure = false, asked } = visitor
@@ -54,7 +62,7 @@ export class VisitorGate {
   }
 
   get #guards(): Guards {
-    return this.#room.tunnels.guards
+    return this.#host.tunnels.guards
   }
 
   /** `tried`: members that had the visitor's request already, in vain. */
@@ -62,7 +70,7 @@ export class VisitorGate {
     const chosen = tunnel.choose(asking, tried)
     if (chosen === 'ORIGIN_UNHEALTHY' || chosen?.upstream !== undefined) return chosen
     // A server that stops grants no tunnel: a visitor that waited for the client would wait in vain.
-    if (!this.#room.isRunning) return 'SERVER_DRAINING'
+    if (!this.#host.isRunning) return 'SERVER_DRAINING'
     return { kind: 'holding', hold: held => tunnel.hold(held) }
   }
 }

@@ -6,14 +6,7 @@ import { type LocalListening, listenLocally } from '../../sockets/loopback.ts'
 import { newToken } from './access.ts'
 import { InspectApi } from './api.ts'
 import { announce } from './discovery.ts'
-import type { Inspector } from './inspector.ts'
-
-export interface Desk {
-  /** `http://127.0.0.1:4040` */
-  readonly url: string
-  readonly token: string
-  close(): void
-}
+import type { Desk, Inspector } from './inspector.ts'
 
 /** Request heads of the API: a filter and a token. */
 const HEAD_LIMITS = { maxHeadBytes: 32_768, maxHeaderCount: 100, maxTargetBytes: 8_192 }

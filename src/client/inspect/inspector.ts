@@ -9,7 +9,6 @@ import type { TunnelSettings } from '../tunnel-settings.ts'
 import { signed, verdictOf } from '../webhooks/signatures.ts'
 import { receivedAt } from '../webhooks/verify-options.ts'
 import { Capture } from './capture.ts'
-import type { Desk } from './desk.ts'
 import type { Entry } from './entry.ts'
 import type { Edit, Session } from './exchange.ts'
 import type { Filter } from './filter.ts'
@@ -30,6 +29,14 @@ export interface Inspected {
   readonly settings: TunnelSettings
   /** By label, without a tap: for replays. */
   readonly origins: ReadonlyMap<string, Origin>
+}
+
+/** Its page and API. */
+export interface Desk {
+  /** `http://127.0.0.1:4040` */
+  readonly url: string
+  readonly token: string
+  close(): void
 }
 
 export class Inspector extends Events<{ closed: undefined; failed: TunnelError }> {

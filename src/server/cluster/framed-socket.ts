@@ -3,7 +3,7 @@
 // sockets have no reset.
 
 import type { Endpoints, Socket, SocketHandler } from '../../socket.ts'
-import { UNHEARD } from '../raw-visits.ts'
+import { UNHEARD } from '../raw-visit.ts'
 
 const HEADER_BYTES = 2
 const MAX_FRAME_BYTES = 0xffff

@@ -6,7 +6,8 @@ import type { ErrorCode } from '../../errors.ts'
 import { Join } from '../../join.ts'
 import type { Stream, StreamHandler } from '../../session/stream.ts'
 import type { Endpoint, Socket, SocketHandler } from '../../socket.ts'
-import type { RawVisits, RawWish } from '../raw-visits.ts'
+import type { RawWish } from '../raw-visit.ts'
+import type { RawVisits } from '../raw-visits.ts'
 import type { Cluster } from './cluster.ts'
 
 /** Servers tried for one connection. A client moves from one to another once. */

@@ -2,7 +2,8 @@
 
 import type { Endpoints, Socket } from '../../socket.ts'
 import { type Arrival, type Route, refusal } from '../front.ts'
-import { type RawVisits, UNHEARD } from '../raw-visits.ts'
+import { UNHEARD } from '../raw-visit.ts'
+import type { RawVisits } from '../raw-visits.ts'
 import type { Tunnel } from '../tunnels.ts'
 import type { Cluster } from './cluster.ts'
 import { FramedSocket } from './framed-socket.ts'

@@ -3,7 +3,8 @@
 import { TunnelError } from '../../errors.ts'
 import { type Listening, listenBun } from '../../sockets/bun.ts'
 import type { Admission } from '../admission.ts'
-import type { RawVisits, RawWish } from '../raw-visits.ts'
+import type { RawWish } from '../raw-visit.ts'
+import type { RawVisits } from '../raw-visits.ts'
 import type { ServerRoom } from '../room.ts'
 
 /** Listens for the visitors of a port. Throws `PORT_TAKEN` or `PORT_NOT_ALLOWED`. */
