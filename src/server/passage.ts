@@ -1,0 +1,44 @@
+// What guards let a request pass with: what they changed of its head, lines for the answer, and whether they may cut it.
+
+import type { RequestHead } from '../http/head.ts'
+import type { Pass } from '../plugin.ts'
+import { answerLinesOf, applyPasses, hidesAdded, keepOpen, restoreHead } from './guards.ts'
+
+export class Passage {
+  /** Lines for the head of the answer; `undefined`: none. */
+  readonly answerLines: Uint8Array | undefined
+  /** The visitor's head hides a line that a guard has added: it must not be forwarded. */
+  readonly isHidden: boolean
+  readonly #head: RequestHead
+  readonly #passes: readonly Pass[]
+  /** As the visitor sent it; `undefined`: they did not change it. */
+  readonly #headBefore: Uint8Array | undefined
+  /** The guards know that it is under way. */
+  #stopKeeping: (() => void) | undefined
+
+  /** The head is what the app is to get from now on. Throws for what no guard may change. */
+  constructor(head: RequestHead, passes: readonly Pass[]) {
+    this.#head = head
+    this.#passes = passes
+    this.#headBefore = applyPasses(head, passes)
+    this.answerLines = answerLinesOf(passes)
+    this.isHidden = hidesAdded(head, passes)
+  }
+
+  /** The request goes to the app: until it is over, guards may call `cut`. */
+  keepOpen(cut: () => void): void {
+    this.#stopKeeping = keepOpen(this.#passes, cut)
+  }
+
+  /** The request is over. */
+  over(): void {
+    this.#stopKeeping?.()
+    this.#stopKeeping = undefined
+  }
+
+  /** The request goes elsewhere, as the visitor sent it: other guards are asked there. */
+  undo(): void {
+    this.over()
+    if (this.#headBefore !== undefined) restoreHead(this.#head, this.#headBefore)
+  }
+}

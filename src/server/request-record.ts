@@ -1,0 +1,208 @@
+// What is noted of one request, and who gets it: observers, the metrics, the report of its client, the server's listeners.
+
+import { ERRORS, type ErrorCode } from '../errors.ts'
+import { parentOf } from '../http/tracing.ts'
+import type { AskedBy, ClientReports } from './clients.ts'
+import { type Exchanges, msSince } from './exchanges.ts'
+import type { Arrival } from './front.ts'
+import type { Member } from './member.ts'
+import type { Metrics } from './metrics.ts'
+import type { Observers, Watched } from './observers.ts'
+import { isFailure } from './reports.ts'
+import type { Tunnel } from './tunnels.ts'
+import type { CopyEnd } from './upstreams/copying.ts'
+
+/** What a record needs of the server. */
+export interface RecordHost {
+  readonly books: Exchanges
+  readonly observers: Observers
+  /** `undefined`: nothing is measured. */
+  readonly metrics: Metrics | undefined
+  /** Whether answers say how long they took. */
+  readonly hasServerTiming: boolean
+  /** Address of the visitor, also behind trusted proxies. */
+  addressOf(arrival: Arrival): string
+}
+
+/** What became of a request. */
+export interface Result {
+  /** 0: there was no answer. */
+  readonly answerStatus: number
+  readonly answerBytes: number
+  readonly requestBytes: number
+}
+
+export class RequestRecord {
+  /** A guard refused the request, or a middleware got this from the app's side. */
+  code: ErrorCode | undefined
+  readonly #arrival: Arrival
+  readonly #host: RecordHost
+  readonly #startedAt: number = performance.now()
+  /** When it went to a client; kept where answers say so. */
+  #sentAt = 0
+  #isSent = false
+  /** Where its client gets reports of it, and its number there; 0: the client wants none. */
+  #reports: ClientReports | undefined
+  #report = 0
+  /** For observers. */
+  #watched: Watched | undefined
+
+  constructor(arrival: Arrival, host: RecordHost) {
+    this.#arrival = arrival
+    this.#host = host
+    host.books.begun()
+  }
+
+  /** It counts for the tunnel. */
+  routed(tunnel: Tunnel): void {
+    this.#host.books.routed()
+    // For most requests nothing is made.
+    if (this.#host.observers.areFor(tunnel.name)) this.#watch(tunnel.name)
+  }
+
+  /** It goes to another tunnel or server after all. */
+  left(): void {
+    this.#watched?.ended({ status: 0, requestBytes: 0, answerBytes: 0, code: 'CLUSTER_MOVED' })
+    this.#watched = undefined
+    this.#host.books.left()
+  }
+
+  /** It waits for a client. */
+  held(): void {
+    const { metrics } = this.#host
+    if (metrics !== undefined) metrics.held++
+  }
+
+  /** It is sent once more. */
+  retried(): void {
+    const { metrics } = this.#host
+    if (metrics !== undefined) metrics.retried++
+  }
+
+  /** It is on its way to a client. */
+  sent(): void {
+    this.#isSent = true
+    if (this.#host.hasServerTiming) this.#sentAt = performance.now()
+    this.#watched?.sent()
+  }
+
+  /** The member has it, whose client gets a report. */
+  servedBy({ client, tunnel }: Member): void {
+    this.#reports = client?.reports
+    this.#report = this.#begunAt(this.#reports, tunnel)
+  }
+
+  /** At the member that had it, it is over: another one gets it. */
+  failedAt(tunnel: Tunnel, code: ErrorCode): void {
+    const durationMs = msSince(this.#startedAt)
+    this.#reports?.finished(tunnel, this.#report, ERRORS[code].status, durationMs, 0, code)
+  }
+
+  /** The member has a copy of it. */
+  copied({ client, tunnel }: Member): CopyEnd {
+    const reports = client?.reports
+    const report = this.#begunAt(reports, tunnel)
+    return (status, answerBytes, code) => {
+      const durationMs = msSince(this.#startedAt)
+      reports?.finished(tunnel, report, status || statusOf(code), durationMs, answerBytes, code)
+    }
+  }
+
+  /** The final head of its answer is about to go out. */
+  answered(status: number): void {
+    this.#watched?.answered(status)
+  }
+
+  /** It became a WebSocket. */
+  switched(tunnel: Tunnel): void {
+    this.#reports?.switched(tunnel, this.#report)
+  }
+
+  /** What the visitor may know of the time so far: until it was on its way, and from there. */
+  get timingLine(): Uint8Array | undefined {
+    if (!this.#host.hasServerTiming || this.#sentAt === 0) return undefined
+    const now = performance.now()
+    const [waitMs, appMs] = [this.#sentAt - this.#startedAt, now - this.#sentAt]
+    return Buffer.from(
+      `Server-Timing: tunnel-wait;dur=${waitMs.toFixed(1)}, tunnel-app;dur=${appMs.toFixed(1)}\r\n`,
+    )
+  }
+
+  // ── It is over ─────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** For metrics and observers; `status` 0: there was no answer. */
+  observe(tunnel: Tunnel | undefined, member: Member | undefined, result: Result, status: number): void {
+    const { code } = this
+    const { requestBytes, answerBytes } = result
+    // One for no tunnel is seen by those who watch all of them.
+    if (tunnel === undefined && code !== undefined) this.#watch('')
+    const { metrics } = this.#host
+    if (metrics !== undefined && !(tunnel === undefined && code === undefined))
+      metrics.ended(tunnel?.name, {
+        method: this.#arrival.head.method,
+        status,
+        durationMs: performance.now() - this.#startedAt,
+        requestBytes,
+        answerBytes,
+        code,
+      })
+    this.#watched?.ended({
+      status,
+      requestBytes,
+      answerBytes,
+      ...(code !== undefined && { code }),
+      ...member?.served,
+    })
+  }
+
+  /** For its client and the server's listeners. */
+  report(tunnel: Tunnel | undefined, { requestBytes, answerBytes }: Result, status: number): void {
+    const { code } = this
+    const { books } = this.#host
+    books.ended(tunnel, requestBytes, answerBytes)
+    if (tunnel === undefined) return
+    if (!this.#isSent && code !== undefined && code !== 'CANCELLED') this.#reportRefusal(tunnel)
+    const { isHeard } = books
+    if (this.#report === 0 && !isHeard) return
+    const isAlone = isHeard && books.takeReport()
+    const durationMs = isAlone || this.#report > 0 ? msSince(this.#startedAt) : 0
+    this.#reports?.finished(tunnel, this.#report, status, durationMs, answerBytes, code)
+    if (isAlone) books.report(tunnel, this.#arrival.head, { status, durationMs, bytes: answerBytes }, code)
+    else if (isHeard) books.count(isFailure(status, code), answerBytes)
+  }
+
+  /** A client of the tunnel learns of what it never gets: with a pool the one that joined first. */
+  #reportRefusal(tunnel: Tunnel): void {
+    const member = tunnel.members.find(({ client }) => client?.reports.isWatching === true)
+    if (member === undefined) return
+    this.#reports = member.client?.reports
+    this.#report = this.#begunAt(this.#reports, tunnel)
+  }
+
+  #begunAt(reports: ClientReports | undefined, tunnel: Tunnel): number {
+    return reports?.begun(tunnel, this.#arrival.head, this.#askedBy(reports)) ?? 0
+  }
+
+  /** `undefined`: the client does not watch. */
+  #askedBy(reports: ClientReports): AskedBy | undefined {
+    if (!reports.isWatching) return undefined
+    return { address: this.#host.addressOf(this.#arrival), waitedMs: msSince(this.#startedAt) }
+  }
+
+  #watch(tunnel: string): void {
+    const { head } = this.#arrival
+    this.#watched = this.#host.observers.began(tunnel, () => {
+      const { method, target, host, requestId } = head
+      const address = this.#host.addressOf(this.#arrival)
+      const seen = { kind: 'http', address, method, target, host } as const
+      return requestId === '' ? seen : { ...seen, requestId }
+    })
+    const traced = this.#watched?.trace(() => parentOf(head))
+    if (traced !== undefined) head.traceparent = traced
+  }
+}
+
+/** What a visitor is answered when its request fails before there was an answer; 0: nothing. */
+export function statusOf(code: ErrorCode | undefined): number {
+  return code === undefined || code === 'CANCELLED' ? 0 : ERRORS[code].status
+}
