@@ -360,6 +360,40 @@ test('orders under way are bounded; the others wait in line', async () => {
   expect(authority.wishes).toHaveLength(4)
 })
 
+test('a host whose DNS leads elsewhere when its turn comes is not ordered, and asked again a minute later', async () => {
+  let isHere = true
+  const refusalOf = async () => (isHere ? undefined : new TunnelError('HOST_ELSEWHERE'))
+  const { issuer, authority, clock, failures } = setUp({ maxUnderWay: 1, refusalOf })
+  const { promise, resolve } = deferred()
+  authority.gate = promise
+  const first = issuer.find('first.test')
+  const moved = rejection(Promise.resolve(issuer.find('moved.test')))
+  await settle()
+  isHere = false
+  resolve()
+  expect(await first).toBeDefined()
+  expect(await moved).toMatchObject({ code: 'HOST_ELSEWHERE' })
+  expect(authority.wishes.map(({ id }) => id)).toEqual(['first.test'])
+  expect(failures).toMatchObject([{ names: ['moved.test'], untilMs: START + 60_000 }])
+  isHere = true
+  clock.advance(60_000)
+  expect(await issuer.find('moved.test')).toBeDefined()
+})
+
+test('a host whose DNS led elsewhere meanwhile is not renewed, and its certificate serves on until it ends', async () => {
+  let isHere = true
+  const refusalOf = async () => (isHere ? undefined : new TunnelError('HOST_ELSEWHERE'))
+  const { issuer, authority, clock, failures } = setUp({ refusalOf })
+  await issuer.start()
+  await issuer.find('a.test')
+  isHere = false
+  await pass(clock, 20 * HOUR)
+  expect(authority.wishes).toHaveLength(1)
+  expect(failures.map(({ error }) => error.code)).toContain('HOST_ELSEWHERE')
+  expect(issuer.find('a.test')).toHaveProperty('cert')
+  await issuer.stop()
+})
+
 test('certificates in memory are bounded; others come from the store, without an order', async () => {
   const { issuer, authority } = setUp({ maxKept: 2 })
   for (const name of ['a.test', 'b.test', 'c.test']) await issuer.find(name)

@@ -137,8 +137,20 @@ export class AcmeAuthority implements Authority {
   }
 
   async #obtain(attempt: Attempt): Promise<Certificate> {
+    const continued = await this.#continued(attempt)
+    if (continued !== undefined) {
+      try {
+        return await this.#finish(continued, attempt)
+      } catch (error) {
+        // The authority may have looked while the earlier process was gone: that says nothing of an order that begins now.
+        if (!(error instanceof AcmeProblem && isFinal(error))) throw error
+      }
+    }
+    return this.#finish(await this.#begun(attempt), attempt)
+  }
+
+  async #finish({ stored, order: begun }: Begun, attempt: Attempt): Promise<Certificate> {
     const { wish, client, signal } = attempt
-    const { stored, order: begun } = (await this.#continued(attempt)) ?? (await this.#begun(attempt))
     try {
       let order = begun
       if (order.status === 'pending') order = await this.#authorize(order, attempt)

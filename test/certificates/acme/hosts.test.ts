@@ -108,6 +108,36 @@ describeWith(['pebble', 'knotd', 'openssl'], 'hosts of customers with ACME', () 
     expect(ends.failed.filter(line => line.endsWith('HOST_ELSEWHERE'))).toHaveLength(2)
   })
 
+  test('DNS that changes between the check and the look of the authority: one refused order, and no second within the wait', async () => {
+    // The server's resolver still leads here, the authority's to where nothing answers.
+    await using elsewhere = await startNameServer({
+      [`${DOMAIN}.`]: '',
+      'customer.example.': 'moved A 127.0.0.9',
+    })
+    await using theirs = await startPebble({
+      dns: elsewhere.address,
+      httpPort: ports.http,
+      tlsPort: ports.tls,
+    })
+    await using ends = await start({ directory: theirs.directory, ca: theirs.ca, maxOrdersPerOwner: 2 })
+    const { port } = ends.server
+    const moved = 'moved.customer.example'
+    await ends.client.http({ ...app, hosts: [moved] })
+    const visits = await Promise.all(Array.from({ length: 4 }, () => outcome(port, moved)))
+    visits.push(await outcome(port, moved))
+    for (const each of visits) expect(each).toMatch(/internal.error/i)
+    expect(ends.failed.filter(line => !line.endsWith('CERTIFICATE_DELAYED'))).toEqual([
+      `${moved} ACME_CHALLENGE_FAILED`,
+    ])
+    expect(ends.issued).toEqual([DOMAIN])
+    // It counted for its token, once.
+    const names = [1, 2].map(number => `after${number}.customer.example`)
+    await ends.client.http({ ...app, hosts: names })
+    const roots = await (await theirs.manage('/roots/0')).text()
+    expect(await visit(port, names[0]!, roots)).toBe(`200 DNS:${names[0]}`)
+    expect(await outcome(port, names[1]!)).toMatch(/internal.error/i)
+  })
+
   test('`addresses` says where the server is, instead of its domain', async () => {
     await using ends = await start({ addresses: ['127.0.0.9', '127.0.0.1'] })
     await ends.client.http({ ...app, hosts: [AWAY] })

@@ -54,7 +54,11 @@ describeWith(['pebble', 'knotd', 'openssl'], 'an issuer that is killed', () => {
         if (!isHeld) break
         kills++
         await using next = await startIssuing(options)
-        const { names } = await within(next.issued, `the certificate after a kill at ${what} ${number}`)
+        const failed = next.failed.then(({ error }) => Promise.reject(error))
+        const { names } = await within(
+          Promise.race([next.issued, failed]),
+          `the certificate after a kill at ${what} ${number}`,
+        )
         const { cert } = (await next.store.certificate(names[0]!))!
         seen.push(`${new X509Certificate(cert).subjectAltName}: ${watched.certificates.size - before}`)
         expect(await next.store.orders(10)).toEqual([])

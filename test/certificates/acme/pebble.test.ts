@@ -7,7 +7,9 @@ import { certificateRequest, keyPem, newKey } from '../../../src/certificates/ac
 import { AcmeClient } from '../../../src/certificates/acme/client.ts'
 import { AccountKey } from '../../../src/certificates/acme/jws.ts'
 import { PendingChallenges } from '../../../src/certificates/acme/pending-challenges.ts'
+import { AcmeProblem } from '../../../src/certificates/acme/problem.ts'
 import { renewalId } from '../../../src/certificates/acme/renewal-id.ts'
+import type { Solver } from '../../../src/certificates/acme/solver.ts'
 import type { Wish } from '../../../src/certificates/authority.ts'
 import { systemClock } from '../../../src/certificates/clock.ts'
 import type { CertificateStore, StoredAccount } from '../../../src/store.ts'
@@ -26,6 +28,19 @@ const wish = (names: readonly string[], more: Partial<Wish> = {}): Wish => ({
   ...more,
 })
 const namesIn = (cert: string) => new X509Certificate(cert).subjectAltName
+
+/** Asks until what the authority does behind its answers is done. `type`: of its refusal; `undefined`: it takes the order. */
+async function eventuallyIs(type: string | undefined, ask: () => Promise<unknown>): Promise<void> {
+  const deadline = performance.now() + 10_000
+  for (;;) {
+    const found = await ask().then(
+      () => undefined,
+      (error: unknown) => (error instanceof AcmeProblem ? error.type : String(error)),
+    )
+    if (found === type) return
+    if (performance.now() > deadline) throw new Error(`the authority says ${found}, not ${type}`)
+  }
+}
 
 describeWith(['pebble', 'knotd', 'dig', 'openssl'], 'an ACME authority', () => {
   const pending = new PendingChallenges(systemClock)
@@ -202,7 +217,6 @@ describeWith(['pebble', 'knotd', 'dig', 'openssl'], 'an ACME authority', () => {
     const acme = authority(store)
     const first = await acme.obtain(wish(['www.tunnel.test']), never)
     await store.removeOrder('www.tunnel.test')
-    await acme.obtain(wish(['www.tunnel.test'], { replaces: first.cert }), never)
     const { url, key } = (await store.account())!
     const client = new AcmeClient(
       { directory: pebble.directory, ca: pebble.ca },
@@ -210,9 +224,68 @@ describeWith(['pebble', 'knotd', 'dig', 'openssl'], 'an ACME authority', () => {
       systemClock,
       url,
     )
-    expect(await rejection(client.newOrder(['www.tunnel.test'], renewalId(first.cert)))).toMatchObject({
-      type: 'alreadyReplaced',
+    const orderTo = (replaces: string) => client.newOrder(['www.tunnel.test'], renewalId(replaces))
+    // Pebble hands a certificate out before it has noted which order it came from, and before it has noted what that replaced.
+    await eventuallyIs(undefined, () => orderTo(first.cert))
+    await acme.obtain(wish(['www.tunnel.test'], { replaces: first.cert }), never)
+    await eventuallyIs('alreadyReplaced', () => orderTo(first.cert))
+  })
+
+  test('an order is placed without what it replaces when the authority does not know that, and renewed all the same', async () => {
+    const store = new MemoryCertificates()
+    await using other = await startPebbleHere()
+    const there = authority(undefined, { directory: other.directory, ca: other.ca })
+    const foreign = await there.obtain(wish(['www.tunnel.test']), never)
+    const { cert } = await authority(store).obtain(
+      wish(['www.tunnel.test'], { replaces: foreign.cert }),
+      never,
+    )
+    expect(namesIn(cert)).toBe('DNS:www.tunnel.test')
+  })
+
+  test('an order of an earlier process whose check fails is followed by another one at once, and by no third', async () => {
+    const store = new MemoryCertificates()
+    const killed = {
+      type: 'http-01',
+      present: () => Promise.reject(new Error('killed')),
+      withdraw: async () => {},
+    } as const
+    const name = 'interrupted.tunnel.test'
+    await rejection(authority(store, { solverFor: () => killed }).obtain(wish([name]), never))
+    const left = (await store.order(name))!.url
+    let admitted = 0
+    const counted = wish([name], {
+      admit: async () => {
+        admitted++
+      },
     })
+    // Its check is answered by the process that is gone.
+    let rounds = 0
+    const late = {
+      type: 'http-01',
+      present: async (...given: Parameters<Solver['present']>) => {
+        if (++rounds > 1) await pending.http.present(...given)
+      },
+      withdraw: (...given: Parameters<Solver['withdraw']>) => pending.http.withdraw(...given),
+    } as const
+    const { cert } = await authority(store, { solverFor: () => late }).obtain(counted, never)
+    expect(namesIn(cert)).toBe(`DNS:${name}`)
+    expect((await store.order(name))!.url).not.toBe(left)
+    expect([rounds, admitted]).toEqual([2, 1])
+
+    const again = 'again.tunnel.test'
+    await rejection(authority(store, { solverFor: () => killed }).obtain(wish([again]), never))
+    const nowhere = { type: 'http-01', present: async () => {}, withdraw: async () => {} } as const
+    expect(
+      await rejection(
+        authority(store, { solverFor: () => nowhere }).obtain(
+          { ...counted, id: again, names: [again] },
+          never,
+        ),
+      ),
+    ).toMatchObject({ code: 'ACME_CHALLENGE_FAILED' })
+    expect(admitted).toBe(2)
+    expect(await store.order(again)).toBeUndefined()
   })
 
   test('a revoked certificate is to be renewed at once', async () => {
