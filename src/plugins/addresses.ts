@@ -12,8 +12,8 @@ const REFUSED: Refusal = { code: 'ADDRESS_REFUSED' }
 /** Lets visitors from these addresses pass. An address in both lists is refused; without `allow`, all others pass. */
 export class Addresses implements Guard {
   readonly name = 'addresses'
-  readonly #allow: BlockList | undefined
-  readonly #deny: BlockList | undefined
+  readonly #allow: AddressList | undefined
+  readonly #deny: AddressList | undefined
 
   /** Throws `GUARD_INVALID` for what is neither an address nor a range. */
   constructor(allow: readonly string[] | undefined, deny: readonly string[] | undefined) {
@@ -31,16 +31,22 @@ export class Addresses implements Guard {
     // An address that is not known is in no list: where there is one, it is refused.
     if (family === 0) return REFUSED
     const kind = family === 6 ? 'ipv6' : 'ipv4'
-    if (this.#deny?.check(plain, kind)) return REFUSED
-    return this.#allow === undefined || this.#allow.check(plain, kind) ? undefined : REFUSED
+    if (this.#deny?.[kind].check(plain, kind)) return REFUSED
+    return this.#allow === undefined || this.#allow[kind].check(plain, kind) ? undefined : REFUSED
   }
 }
 
-function listOf(option: string, entries: readonly string[] | undefined): BlockList | undefined {
+/** A list for each family: in one of both, an IPv4 address is in `::/0`, as that IPv6 address that it can be written as. */
+interface AddressList {
+  readonly ipv4: BlockList
+  readonly ipv6: BlockList
+}
+
+function listOf(option: string, entries: readonly string[] | undefined): AddressList | undefined {
   if (entries === undefined) return undefined
   if (entries.length > MAX_ENTRIES)
     throw new TunnelError('GUARD_INVALID', `guard.${option} has more than ${MAX_ENTRIES} entries.`)
-  const list = new BlockList()
+  const list = { ipv4: new BlockList(), ipv6: new BlockList() }
   for (const entry of entries) if (!add(list, entry)) throw notAnAddress(option, entry)
   return list
 }
@@ -50,20 +56,20 @@ function notAnAddress(option: string, entry: string): TunnelError {
   return new TunnelError('GUARD_INVALID', text)
 }
 
-function add(list: BlockList, entry: string): boolean {
+function add(list: AddressList, entry: string): boolean {
   const [given = '', bits, more] = entry.split('/')
   const address = plainAddress(given)
   const family = isIP(address)
   if (family === 0 || more !== undefined || given.includes('%')) return false
   const kind = family === 6 ? 'ipv6' : 'ipv4'
   if (bits === undefined) {
-    list.addAddress(address, kind)
+    list[kind].addAddress(address, kind)
     return true
   }
   // ::ffff:10.0.0.0/104 is 10.0.0.0/8.
   const prefix = /^\d{1,3}$/.test(bits) ? Number(bits) - (isIP(given) === 6 && family === 4 ? 96 : 0) : -1
   if (prefix < 0 || prefix > (family === 6 ? 128 : 32)) return false
-  list.addSubnet(address, prefix, kind)
+  list[kind].addSubnet(address, prefix, kind)
   return true
 }
 

@@ -35,6 +35,19 @@ test('an IPv4 visitor on an IPv6 socket is that IPv4 visitor, in every spelling'
   expect(plainAddress('::ffff:1')).toBe('::ffff:1')
 })
 
+test('a network is one of its own family: ::/0 is every IPv6 address, and no IPv4 one', () => {
+  for (const wide of ['::/0', '::/1']) {
+    expect(passes('203.0.113.9', [wide])).toBe(false)
+    expect(passes('::ffff:203.0.113.9', [wide])).toBe(false)
+    expect(passes('203.0.113.9', undefined, [wide])).toBe(true)
+    expect(passes('2001:db8::1', [wide])).toBe(true)
+    expect(passes('2001:db8::1', undefined, [wide])).toBe(false)
+  }
+  expect(passes('2001:db8::1', ['0.0.0.0/0'])).toBe(false)
+  expect(passes('203.0.113.9', ['::ffff:0:0/96'])).toBe(true)
+  expect(passes('2001:db8::1', ['::ffff:0:0/96'])).toBe(false)
+})
+
 test('a visitor without an address is refused where addresses count', () => {
   expect(passes('', undefined, ['203.0.113.9'])).toBe(false)
 })
