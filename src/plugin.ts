@@ -75,7 +75,7 @@ export interface Pass {
   readonly withoutHeaders?: readonly string[]
   /** Cookies that the app does not get. */
   readonly withoutCookies?: readonly string[]
-  /** Header lines for the app. What the visitor sent under these names is removed. */
+  /** Header lines for the app. What the visitor sent under these names is removed. Trailers with any of these names: 400. */
   readonly requestHeaders?: readonly HeaderLine[]
   /** Header lines for the visitor, added to the app's answer. */
   readonly answerHeaders?: readonly HeaderLine[]
@@ -284,6 +284,7 @@ export type GuardMaker = (definition: unknown, tunnel: GuardedTunnel) => Guard |
 /** For which tunnel. */
 export interface GuardedTunnel {
   readonly kind: Admittance['kind']
+  /** As in `Admittance`; of a raw tunnel for which the server still has to choose a port: `tcp-0`, `udp-0`. */
   readonly name: string
   /** What all servers of a cluster know to be used. `undefined`: the server is alone. */
   readonly marks?: UsedMarks

@@ -2,6 +2,7 @@
 
 import { copyBytes } from '../bytes.ts'
 import {
+  ascii,
   BACKSLASH,
   COLON,
   CR,
@@ -14,7 +15,7 @@ import {
   TAB,
   TOKEN,
 } from './characters.ts'
-import { isBelieved, kindOf, OTHER } from './field-names.ts'
+import { isAmong, isBelieved, kindOf, OTHER } from './field-names.ts'
 import type { BodyKind } from './head.ts'
 
 /** Everything between the size of one chunk and its CRLF. Hardly anything sends extensions but smugglers. */
@@ -82,17 +83,23 @@ export class BodyFramer {
   #used = 0
   #trailers = 0
   #nameLength = 0
-  readonly #name = new Uint8Array(MAX_KNOWN_NAME)
+  readonly #name: Uint8Array
+  readonly #forbidden: readonly Uint8Array[]
   // Small chunks of one `feed` that were not handed out yet: the first, where it lies, or several in an array of their own.
   #firstStart = 0
   #firstEnd = 0
   #gathered: Uint8Array | undefined
   #gatheredBytes = 0
 
-  /** `trailer`: gets what follows the last chunk in the same way, with the blank line. */
-  constructor(payload?: Payload, trailer?: Payload) {
+  /**
+   * `trailer`: gets what follows the last chunk in the same way, with the blank line. `forbidden`: names that no trailer may have beside
+   * those that none ever has, lower-case; `_` counts as `-`.
+   */
+  constructor(payload?: Payload, trailer?: Payload, forbidden: readonly string[] = []) {
     this.#payload = payload
     this.#trailer = trailer
+    this.#forbidden = forbidden.map(ascii)
+    this.#name = new Uint8Array(Math.max(MAX_KNOWN_NAME, ...forbidden.map(name => name.length)))
   }
 
   begin(kind: BodyKind, contentLength: number): void {
@@ -337,6 +344,7 @@ export class BodyFramer {
         this.#state = VALUE
         return (
           !isBelieved(this.#name, this.#nameLength) &&
+          !isAmong(this.#forbidden, this.#name, this.#nameLength) &&
           (this.#nameLength > MAX_KNOWN_NAME || kindOf(this.#name, 0, this.#nameLength) === OTHER)
         )
       case VALUE:
@@ -353,7 +361,7 @@ export class BodyFramer {
   }
 
   #takeName(byte: number): boolean {
-    if (this.#nameLength < MAX_KNOWN_NAME) this.#name[this.#nameLength] = byte
+    if (this.#nameLength < this.#name.length) this.#name[this.#nameLength] = byte
     this.#nameLength++
     return TOKEN[byte] === 1
   }

@@ -89,6 +89,11 @@ export function isBelieved(bytes: Uint8Array, length: number): boolean {
   return credentials.some(name => length === name.length && compare(bytes, 0, name) === SAME)
 }
 
+/** Whether a name of `length` bytes is one of these, with `_` for `-` too. `bytes` begins with it, as far as the longest of them goes. */
+export function isAmong(names: readonly Uint8Array[], bytes: Uint8Array, length: number): boolean {
+  return names.some(name => length === name.length && compare(bytes, 0, name) !== DIFFERENT)
+}
+
 const DIFFERENT = 0
 const SAME = 1
 /** Equal but for `_` in place of `-`, which CGI-like origins cannot tell apart. */

@@ -150,6 +150,11 @@ export class Booking implements Visitor, Wrapping {
     return this.#admit(tunnel)
   }
 
+  /** Whether guards let a piece of the body pass, framing included. */
+  letsBody(bytes: Uint8Array): boolean {
+    return this.#passage === undefined || this.#passage.letsBody(bytes)
+  }
+
   /** To a client, as far as the rules of the operator let it. */
   #admit(tunnel: Tunnel): Route {
     const pressure = this.#host.pressureOf(tunnel)

@@ -274,6 +274,15 @@ export function hidesAdded({ fields }: RequestHead, passes: readonly Pass[]): bo
   })
 }
 
+/** Names of the lines that guards took out of the head or put into it, lower-case, with `-` for `_`. */
+export function namesOf(passes: readonly Pass[]): readonly string[] {
+  const names = passes.flatMap(({ withoutHeaders = [], requestHeaders = [] }) => [
+    ...withoutHeaders,
+    ...requestHeaders.map(([name]) => name),
+  ])
+  return names.map(name => name.toLowerCase().replaceAll('_', '-'))
+}
+
 function editsHead({ withoutHeaders, withoutCookies, requestHeaders }: Pass): boolean {
   return withoutHeaders !== undefined || withoutCookies !== undefined || requestHeaders !== undefined
 }

@@ -1,8 +1,9 @@
 // What guards let a request pass with: what they changed of its head, lines for the answer, and whether they may cut it.
 
+import { BodyFramer } from '../http/body.ts'
 import type { RequestHead } from '../http/head.ts'
 import type { Pass } from '../plugin.ts'
-import { answerLinesOf, applyPasses, hidesAdded, keepOpen, restoreHead } from './guards.ts'
+import { answerLinesOf, applyPasses, hidesAdded, keepOpen, namesOf, restoreHead } from './guards.ts'
 
 export class Passage {
   /** Lines for the head of the answer; `undefined`: none. */
@@ -13,6 +14,8 @@ export class Passage {
   readonly #passes: readonly Pass[]
   /** As the visitor sent it; `undefined`: they did not change it. */
   readonly #headBefore: Uint8Array | undefined
+  /** Of a body that may have trailers: none may be what the guards took out of the head, or put into it. */
+  readonly #body: BodyFramer | undefined
   /** The guards know that it is under way. */
   #stopKeeping: (() => void) | undefined
 
@@ -23,6 +26,15 @@ export class Passage {
     this.#headBefore = applyPasses(head, passes)
     this.answerLines = answerLinesOf(passes)
     this.isHidden = hidesAdded(head, passes)
+    const names = namesOf(passes)
+    if (head.body !== 'chunked' || names.length === 0) return
+    this.#body = new BodyFramer(undefined, undefined, names)
+    this.#body.begin('chunked', 0)
+  }
+
+  /** Takes a piece of the body, framing included. `false`: it has a trailer that an app may take for a line of the guards. */
+  letsBody(bytes: Uint8Array): boolean {
+    return this.#body === undefined || this.#body.feed(bytes, 0, bytes.length) >= 0
   }
 
   /** The request goes to the app: until it is over, guards may call `cut`. */

@@ -295,6 +295,24 @@ test('credentials in trailers are refused: the guards look at those of the head'
   }
 })
 
+test('trailers may be forbidden by name, also long ones, and in the spelling of CGI', () => {
+  const long = `x-${'a'.repeat(60)}`
+  for (const [name, isLetThrough] of [
+    ['X-Env', false],
+    ['x_env', false],
+    ['X-Env2', true],
+    ['X-En', true],
+    [long.toUpperCase(), false],
+    [`${long.slice(0, -1)}b`, true],
+    [`${long}a`, true],
+  ] as const) {
+    const framer = new BodyFramer(undefined, undefined, ['x-env', long])
+    const bytes = Buffer.from(`0\r\n${name}: a\r\n\r\n`)
+    framer.begin('chunked', 0)
+    expect([name, framer.feed(bytes, 0, bytes.length) > 0]).toEqual([name, isLetThrough])
+  }
+})
+
 test('payload that was gathered is handed out before the trailers behind it', () => {
   const order: string[] = []
   const framer = new BodyFramer(

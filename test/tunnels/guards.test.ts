@@ -176,6 +176,32 @@ test('a visitor cannot have a line of the guard taken out by naming it in Connec
   expect(headersOf(JSON.parse((await hide('close, x-other')).body))['x-env']).toBe('preview')
 })
 
+test('a trailer with the name of a line that a guard adds or takes out ends the request', async () => {
+  let late = deferred<Verdict>()
+  const rules: Guard[] = [
+    guardThat(() => ({ requestHeaders: [['x-tenant', 'shop']], withoutHeaders: ['x-internal'] })),
+    guardThat(({ head }) => (head?.path === '/late' ? late.promise : undefined)),
+  ]
+  for (const wire of ['streams', 'json'] as const) {
+    late = deferred()
+    await using tunnel = await startTunnel({ port: app.port ?? 0 }, { server: { guards: rules }, wire })
+    const send = async (path: string, trailer: string) => {
+      const visitor = await rawDial(tunnel.port)
+      await visitor.send(
+        `POST ${path} HTTP/1.1\r\nHost: ${tunnel.host}\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n${trailer}: admin\r\n\r\n`,
+      )
+      if (path === '/late') late.resolve(undefined)
+      const line = await visitor.until('\r\n')
+      visitor.socket.terminate()
+      return line.trim()
+    }
+    for (const name of ['X-Tenant', 'x_tenant', 'X-Internal'])
+      expect([name, await send('/', name)]).toEqual([name, 'HTTP/1.1 400 Bad Request'])
+    expect(await send('/late', 'X-Tenant')).toBe('HTTP/1.1 400 Bad Request')
+    expect(await send('/', 'X-Tenants')).toBe('HTTP/1.1 200 OK')
+  }
+})
+
 test('an address that is not allowed gets 403, one that asks too often 429 with Retry-After', async () => {
   await using denied = await start({ deny: ['127.0.0.0/8'] })
   expect(await ask(denied.port, denied.host)).toMatchObject({ status: 403, code: 'ADDRESS_REFUSED' })

@@ -333,6 +333,32 @@ test('the JSON wire answers, too', async () => {
   expect((await peer.answered(3)).body(3).toString()).toBe('hello\n')
 })
 
+test('a trailer with the name of a line of the guard ends the request', async () => {
+  using origin = new RawOrigin()
+  await using site = await startHttp2Site(origin.port, {
+    server: { guarding: guarding({}) },
+    client: { guard: { requestHeaders: { 'X-Env': 'preview' } } },
+  })
+  await using peer = await H2Peer.connect(site.port)
+  const send = (stream: number, trailer: string) =>
+    peer.send(
+      head(stream, post(site.host, '/', []), false),
+      frame(0, 0, stream, Buffer.from('hi')),
+      head(stream, [[trailer, '5']]),
+    )
+  send(1, 'x_env')
+  expect((await peer.answered(1)).of(1, 1)[0]?.fields?.[0]).toEqual([':status', '400'])
+  // The first stream was thrown away.
+  const first = await origin.accept()
+  await first.when(() => first.isClosed, 'the end of the request')
+  expect(first.text).not.toContain('x_env')
+  send(3, 'x-sum')
+  const app = await origin.accept()
+  expect(await app.until('x-sum: 5\r\n\r\n')).toContain('X-Env: preview\r\n')
+  await app.send('HTTP/1.1 204 No Content\r\n\r\n')
+  await peer.answered(3)
+})
+
 test('guards ask for a password, and let those in who have it', async () => {
   using app = startApp()
   await using site = await startHttp2Site(app.port, {

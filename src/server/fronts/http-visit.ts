@@ -71,8 +71,10 @@ export class HttpVisit implements Visit, Arrival {
 
   /** A piece of the body, framing included; after a switch: any bytes. */
   body(bytes: Uint8Array): void {
-    const isTooLong = this.requestBytes > this.#maxRequestBytes && this.answerStatus !== 101
-    if (isTooLong) return this.breakOff('BODY_TOO_LARGE')
+    if (this.answerStatus !== 101) {
+      if (this.requestBytes > this.#maxRequestBytes) return this.breakOff('BODY_TOO_LARGE')
+      if (this.#booking?.letsBody(bytes) === false) return this.breakOff('BAD_REQUEST')
+    }
     this.#exchange?.body(bytes)
     this.#shaped?.input.took(bytes.length)
   }
