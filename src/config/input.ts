@@ -38,13 +38,13 @@ export interface ClientLimits {
 
 /** The table `service.pool`. */
 export interface ClientServicePool {
-  /** Whether a visitor stays with one client: by a cookie (http), by the address, or not. Default: `none`. */
+  /** A visitor stays with one client: by a cookie (http), by the address, or not. Default: `none`. */
   readonly affinity?: 'none' | 'cookie' | 'address'
-  /** Whether each request goes to one client, or every client gets a copy (http; webhooks.md). Default: `one`. */
+  /** Each request goes to one client, or all get a copy (http; webhooks.md). Default: `one`. */
   readonly to?: 'one' | 'all'
-  /** With `to = "all"`: what is answered. `first`: the first answer below 400, or the first; a client's `label`: its answer; a status: that, at once. Default: `first`. */
+  /** With `to = "all"`, what the visitor gets. `first`: the first answer below 400, else the first; a client's `label`: its answer; a status: that, at once. Default: `first`. */
   readonly answer?: string | number
-  /** With `to = "all"`: what this client calls itself, for `answer`. Default: none. */
+  /** With `to = "all"`: the name of this client for `answer`. Default: none. */
   readonly label?: string
 }
 
@@ -72,7 +72,7 @@ export interface ClientServiceVerify {
   readonly secret: string | readonly string[]
   /** Where webhooks come to, such as `/hooks/*`. Default: `/*`. */
   readonly paths?: readonly string[]
-  /** Whether a request there without a valid signature is answered with 401 and does not reach the app. Default: `false`. */
+  /** A request there without a valid signature gets 401 and does not reach the app. Default: `false`. */
   readonly require?: boolean
   /** How old a signature may be; `0`: any. Default: 300. */
   readonly toleranceSeconds?: number
@@ -84,7 +84,7 @@ export interface ClientServiceVerify {
 export interface ClientServiceInbox {
   /** Where webhooks come to, such as `/hooks/*`. */
   readonly paths: readonly string[]
-  /** What their sender is answered with: 200, 201, 202 or 204. Default: 202. */
+  /** What their sender gets: 200, 201, 202 or 204. Default: 202. */
   readonly answer?: number
 }
 
@@ -198,7 +198,7 @@ export interface ClientServiceGuard {
   readonly certificate?: ClientServiceGuardCertificate
   /** Other ways in for a path and what is below it; the longest path wins. Default: none. */
   readonly paths?: Readonly<Record<string, ClientServiceGuardPath>>
-  /** Whether preflights of browsers reach the app without a way in. Default: `false`. */
+  /** Preflights of browsers reach the app without a way in. Default: `false`. */
   readonly cors?: boolean
   /** Header lines for the app, in place of the visitor's. Default: none. */
   readonly requestHeaders?: Readonly<Record<string, string>>
@@ -214,7 +214,7 @@ export interface ClientServiceGuard {
 export interface ClientService {
   /** What visitors speak: requests, raw connections, datagrams, TLS that only the app can read, or files of a folder. Default: `folder` if there is a `folder`, else `http`. */
   readonly kind?: 'http' | 'tcp' | 'udp' | 'tls' | 'folder'
-  /** Port of the app; of tcp and udp also a range such as `27015-27030`, a tunnel for each port. Of `port`, `url`, `unix` and `folder` there is exactly one. */
+  /** Port of the app; for tcp and udp also a range such as `27015-27030`, a tunnel for each port. Give exactly one of `port`, `url`, `unix` and `folder`. */
   readonly port?: number | string
   /** Host of the app, beside `port`. Default: `localhost`. */
   readonly host?: string
@@ -224,13 +224,13 @@ export interface ClientService {
   readonly unix?: string
   /** Folder whose files are served. */
   readonly folder?: string
-  /** Whether paths without a file get `index.html`, as apps with their own router want. Default: `false`. */
+  /** Paths without a file get `index.html`, as apps with their own router want. Default: `false`. */
   readonly spa?: boolean
   /** The name to ask for. Default: the service's name. */
   readonly subdomain?: string
-  /** Whether no other name will do: when it is taken, the service is refused with `NAME_TAKEN`. Default: `false`. */
+  /** No other name will do: when it is taken, the service is refused with `NAME_TAKEN`. Default: `false`. */
   readonly exact?: boolean
-  /** Whether the names below the subdomain are its, too: `*.shop` beside `shop`. Default: `false`. */
+  /** The names below the subdomain are its, too: `*.shop` beside `shop`. Default: `false`. */
   readonly wildcard?: boolean
   /** With `wildcard`: names below that may have certificates, such as `anna` and `a.b`. Default: those that the app answers for. */
   readonly wildcardHosts?: readonly string[]
@@ -240,27 +240,27 @@ export interface ClientService {
   readonly protocol?: 'http/1.1' | 'h2c' | 'h2'
   /** What the app sees as Host: `preserve` (the visitor's), `rewrite` (the app's own, Origin too), or a host. Default: `preserve`. */
   readonly hostHeader?: string
-  /** Paths with an app of their own: a port, `host:port`, a URL, `unix:/path`; of an app that speaks HTTP/2 `h2c://host:port`, `h2c+unix:/path`, or `h2://host:port` by TLS. `/api` is `/api` and all below it; the longest wins. Default: none. */
+  /** Paths with an app of their own: a port, `host:port`, a URL, `unix:/path`; for HTTP/2 `h2c://host:port`, `h2c+unix:/path`, or `h2://host:port` by TLS. `/api` means it and all below; the longest wins. Default: none. */
   readonly routes?: Readonly<Record<string, number | string>>
-  /** Whether the certificate of an `https://` app must be a trusted one. On this machine's own addresses it need not. Default: `true`. */
+  /** The certificate of an `https://` app must be trusted, except on this machine's own addresses. Default: `true`. */
   readonly verifyOrigin?: boolean
   /** How long the app may take to accept a connection. Default: `10s`. */
   readonly originConnectTimeout?: number | string
-  /** Public port to ask for, one of the server's; of a range of ports a range of as many. Default: any. */
+  /** Public port to ask for, one of the server's; for a range a range of the same size. Default: any. */
   readonly remotePort?: number | string
   /** PROXY protocol header in front of each connection, which tells the app the visitor's address. Default: none. */
   readonly proxyProtocol?: 'v1' | 'v2'
-  /** How long a visitor who sends nothing keeps the same socket to the app. Default: `60s`. */
+  /** How long a silent visitor keeps the same socket to the app. Default: `60s`. */
   readonly idleTimeout?: number | string
-  /** Shares the name or port with other clients that ask for the same in this way, so that visitors are spread over them. Default: `false`. */
+  /** Shares the name or port with other clients that ask for it so: visitors are spread over them. Default: `false`. */
   readonly pool?: boolean | ClientServicePool
-  /** Looks whether the app is well, and sends it no visitors while it is not. Default: not looked. */
+  /** Checks the app, and sends it no visitors while it is unwell. Default: not looked. */
   readonly health?: ClientServiceHealth
   /** The app gets webhooks, whose signatures are checked on this machine (webhooks.md). Default: nothing is checked. */
   readonly verify?: ClientServiceVerify
-  /** Filter of the requests that the app gets, such as `POST path:/hooks/* body:"invoice.paid"`; others are answered with 404, or by another client of the pool (webhooks.md). Default: all. */
+  /** Filter of the requests that the app gets, such as `POST path:/hooks/* body:"invoice.paid"`; others get 404, or go to another client of the pool (webhooks.md). Default: all. */
   readonly take?: string
-  /** Webhooks that come while no client is there wait on the server, if its operator allows it (webhooks.md). Default: none wait. */
+  /** Webhooks wait on the server while no client is there, if its operator allows it (webhooks.md). Default: none wait. */
   readonly inbox?: ClientServiceInbox
   /** Who may visit: all walls must let a visitor pass, and one of the ways in is enough. Default: everybody. */
   readonly guard?: ClientServiceGuard
@@ -274,13 +274,13 @@ export interface ClientFile {
   readonly server?: string
   /** Token of the server. Default: that of `localtunnels login`; `TUNNEL_TOKEN`, if the server is that of `TUNNEL_SERVER`. */
   readonly token?: string
-  /** Whether tokens may go to another machine without TLS, where everybody on the way can read them. Default: `false`. */
+  /** Tokens may go to another machine without TLS, where others on the way can read them. Default: `false`. */
   readonly insecureToken?: boolean
-  /** Proxy on the way to the server: `http://`, `https://`, `socks5://` or `socks5h://`, with `user:password@` if need be. `""`: none. Default: `HTTPS_PROXY`, `HTTP_PROXY` or `ALL_PROXY`. */
+  /** Proxy to the server: `http://`, `https://`, `socks5://` or `socks5h://`, with `user:password@` if needed. `""`: none. Default: `HTTPS_PROXY`, `HTTP_PROXY` or `ALL_PROXY`. */
   readonly proxy?: string
   /** `streams`, `json`, or what the server can. Default: `auto`. */
   readonly wire?: 'auto' | 'streams' | 'json'
-  /** Whether the server's certificate must be a trusted one. Default: `true`. */
+  /** The server's certificate must be a trusted one. Default: `true`. */
   readonly verifyServer?: boolean
   /** PEM file of an authority to trust for the server's certificate, besides the usual ones. Default: none. */
   readonly ca?: string
@@ -292,7 +292,7 @@ export interface ClientFile {
   readonly pin?: string
   /** From the dial to the registration. Default: `10s`. */
   readonly connectTimeout?: number | string
-  /** Whether a lost connection is made anew, however often that takes. Default: `true`. */
+  /** A lost connection is made anew, for as long as it takes. Default: `true`. */
   readonly reconnect?: boolean
   /** Longest pause between tries. Default: `5s`. */
   readonly maxBackoff?: number | string
@@ -324,7 +324,7 @@ export interface ServerAcme {
   readonly directory?: string
   /** PEM file of the roots that sign the directory's own certificate. Default: those of the system. */
   readonly ca?: string
-  /** Whether to use Let's Encrypt's staging, whose certificates no browser trusts. Default: `false`. */
+  /** Let's Encrypt's staging is used, whose certificates no browser trusts. Default: `false`. */
   readonly staging?: boolean
   /** How names are proved without `dns`: on `http-port`, or on `port`, which visitors then have to reach as 443. Default: `http-01`. */
   readonly challenge?: 'http-01' | 'tls-alpn-01'
@@ -332,7 +332,7 @@ export interface ServerAcme {
   readonly dns?: string
   /** Name servers, `address` or `address:port`, that are asked where the records of `dns` belong, and where hosts of customers lead. Default: those of the system. */
   readonly resolvers?: readonly string[]
-  /** Addresses of this server: a host of a customer has a certificate only if DNS leads it to these alone. Default: those that the first domain leads to. */
+  /** Addresses of this server: a host of a customer gets a certificate only if DNS leads it to these alone. Default: those that the first domain leads to. */
   readonly addresses?: readonly string[]
   /** External account: its name, for authorities that want one. Default: none. */
   readonly keyId?: string
@@ -364,7 +364,7 @@ export interface ServerCluster {
   readonly ca?: string
   /** Where the other servers reach this one, such as `http://10.0.0.2:8080`. Default: the address that it listens on, or the first of this machine that is not loopback. */
   readonly peerUrl?: string
-  /** PEM file of the authority that has signed `peer-cert` of all servers: they show each other certificates, on the port of `peer-url`, which is `https:` and theirs alone. Default: none: the secret is enough. */
+  /** PEM file of the authority that signs `peer-cert` of all servers: they show each other certificates on the port of `peer-url`, which is `https:` and theirs alone. Default: none: the secret is enough. */
   readonly peerCa?: string
   /** PEM file of the certificate of this server, for the first of its domains. Default: none. */
   readonly peerCert?: string
@@ -384,11 +384,11 @@ export interface ServerRate {
   readonly limit: number
   /** How long a window is, up to a day. */
   readonly window: number | string
-  /** Whether each address has its own, or all visitors of a tunnel share one, or of all tunnels of a token. Default: `address`. */
+  /** Each address has its own, or all visitors of a tunnel, or of a token's tunnels, share one. Default: `address`. */
   readonly by?: 'address' | 'tunnel' | 'token'
-  /** Whether all servers of the `cluster` keep it together. Default: `false`: each by itself. */
+  /** All servers of the `cluster` keep it together. Default: `false`: each by itself. */
   readonly shared?: boolean
-  /** What holds while Redis does not answer: each server by itself, every visitor passes, or none (503). Default: `local`. */
+  /** While Redis does not answer each server counts by itself, every visitor passes, or none (503). Default: `local`. */
   readonly whenUnreachable?: 'local' | 'open' | 'closed'
 }
 
@@ -400,7 +400,7 @@ export interface ServerTunnelRuleBreaker {
   readonly minRequests?: number
   /** How long a window is. Default: `10s`. */
   readonly window?: number | string
-  /** How long it is open before one visitor tries; twice as long after each try that failed. Default: `5s`. */
+  /** How long it is open before one visitor tries; doubled by each failed try. Default: `5s`. */
   readonly open?: number | string
 }
 
@@ -422,7 +422,7 @@ export interface ServerTunnelRule {
   readonly answerTimeout?: number | string
   /** Length of a request head; above: 431. Default: that of the server. */
   readonly maxHead?: number | string
-  /** Bytes a second, each way, of all visitors of a tunnel; above, bytes wait and nothing is cut. Default: no bound. */
+  /** Bytes a second, each way, of all visitors of a tunnel; above, bytes wait. Default: no bound. */
   readonly bandwidth?: number | string
   /** The same for each address of a visitor. Default: no bound. */
   readonly addressBandwidth?: number | string
@@ -442,7 +442,7 @@ export interface ServerInbox {
   readonly maxBody?: number | string
   /** Older webhooks are dropped. Default: `3d`. */
   readonly maxAge?: number | string
-  /** Answers of the app that ask for another try, until a webhook is dropped. Default: 15. */
+  /** Answers that ask for another try, until a webhook is dropped. Default: 15. */
   readonly maxAttempts?: number
 }
 
@@ -452,7 +452,7 @@ export interface ServerAccessLog {
   readonly file?: string
   /** Part of the visits that have a line, in percent; what failed always has one. Default: 100. */
   readonly sample?: number
-  /** Whether lines have the query, which may hold secrets. Default: `false`. */
+  /** Lines have the query, which may hold secrets. Default: `false`. */
   readonly query?: boolean
   /** Size at which the file is renamed to `.1`, that one to `.2`, and so on; `0`: never. Default: `100MiB`. */
   readonly maxFile?: number | string
@@ -472,7 +472,7 @@ export interface ServerTokenRate {
 export interface ServerToken {
   /** The secret itself. */
   readonly token: string
-  /** What it is called in the output of the server and in access logs. Default: nothing. */
+  /** Its name in the server's output and access logs. Default: nothing. */
   readonly name?: string
   /** Names that it may have; `*` stands for any letters, digits and `-`. Default: all. */
   readonly names?: readonly string[]
@@ -484,7 +484,7 @@ export interface ServerToken {
   readonly udpPorts?: number | string
   /** Hosts outside of the server's domains that its tunnels may answer: `www.customer.example`, `*.customer.example`, `*`. Default: none; of a token that is a text alone, any. */
   readonly hosts?: readonly string[]
-  /** Whether tunnels without a guard are refused. Default: `false`. */
+  /** Tunnels without a guard are refused. Default: `false`. */
   readonly requireGuard?: boolean
   /** Bytes a second, each way, of all visitors of all its tunnels; above, bytes wait. Default: no bound. */
   readonly bandwidth?: number | string
@@ -498,7 +498,7 @@ export interface ServerToken {
   readonly maxHosts?: number
   /** Clients connected at once with it. Default: `limits.max-token-clients`. */
   readonly maxClients?: number
-  /** Whether its `names` without a `*` are kept from all other tokens, also while no client has them. Default: `false`. */
+  /** Its `names` without a `*` are kept from all other tokens, also while no client has them. Default: `false`. */
   readonly reserve?: boolean
 }
 
@@ -514,11 +514,11 @@ export interface ServerJwtTokenRate {
 export interface ServerJwtToken {
   /** Who makes the tokens, as in their `iss`. */
   readonly issuer: string
-  /** Whom they are for, as in their `aud`: what tokens for other services do not have, such as the URL of this server. */
+  /** Whom they are for, as in their `aud`: something of this server alone, such as its URL. */
   readonly audience: string
   /** Claims that they must have; `*` stands for any characters. Default: any: all to whom the issuer gives tokens get in. */
   readonly claims?: Readonly<Record<string, string>>
-  /** What such a token is called in the output of the server and in access logs. Default: its `sub`. */
+  /** Name of such a token in the server's output and access logs. Default: its `sub`. */
   readonly name?: string
   /** How long a client may stay, and come back, with one token; `0`: as long as the token is good. Default: `1h`. */
   readonly session?: number | string
@@ -534,7 +534,7 @@ export interface ServerJwtToken {
   readonly udpPorts?: number | string
   /** Hosts outside of the server's domains, likewise. Default: none. */
   readonly hosts?: readonly string[]
-  /** Whether tunnels without a guard are refused. Default: `false`. */
+  /** Tunnels without a guard are refused. Default: `false`. */
   readonly requireGuard?: boolean
   /** Bytes a second, each way, of all visitors of all its tunnels; above, bytes wait. Default: no bound. */
   readonly bandwidth?: number | string
@@ -570,27 +570,27 @@ export interface ServerLimits {
   readonly maxHeaderCount?: number
   /** Request target. Default: `16KiB`. */
   readonly maxTarget?: number | string
-  /** Requests under way on one connection of HTTP/2. Default: `100`. */
+  /** Requests under way on one HTTP/2 connection. Default: `100`. */
   readonly maxHttp2Streams?: number
-  /** Requests of one connection of HTTP/2 that the visitor resets, or the server for the visitor's faults, before their answer is complete. Default: `256`. */
+  /** Requests of one HTTP/2 connection that the visitor resets, or the server for the visitor's faults, before their answer is complete. Default: `256`. */
   readonly maxHttp2Resets?: number
-  /** Frames of one connection of HTTP/2 that say nothing, such as PING, SETTINGS (which count 8 times), PRIORITY and empty DATA. Default: `1024`. */
+  /** Frames of one HTTP/2 connection that say nothing: PING, SETTINGS (counted 8 times), PRIORITY, empty DATA and the like. Default: `1024`. */
   readonly maxHttp2Noise?: number
   /** 1xx answers of an app to one request. Default: `100`. */
   readonly maxInterimAnswers?: number
-  /** First byte to blank line of a request head, however slowly it drips. Default: `15s`. */
+  /** First byte to blank line of a request head. Default: `15s`. */
   readonly headTimeout?: number | string
-  /** Body of a request that every client of a pool gets a copy of, framing included: it is kept until all have taken it. Default: `1MiB`. */
+  /** Body, framing included, of a request that every client of a pool gets: the server keeps it until all have taken it. Default: `1MiB`. */
   readonly maxCopyBody?: number | string
   /** Such bodies in memory, all requests together. Default: `64MiB`. */
   readonly maxCopied?: number | string
-  /** Connections to `tlsPort` whose first message is not complete; they have `headTimeoutMs` for it. Default: `4096`. */
+  /** Connections to `tlsPort` whose first message is not complete; it has `headTimeoutMs`. Default: `4096`. */
   readonly maxHellos?: number
   /** Connections of visitors at once, of all kinds, from `accept` on. Default: `32768`. */
   readonly maxVisitors?: number
-  /** Connections of one address at once; IPv6 addresses count by their first 64 bits. A connection with a PROXY header is the visitor's, others of `trustedProxies` are not counted. Default: `8192`. */
+  /** Connections of one address at once. An IPv6 address counts by its first 64 bits. A connection with a PROXY header is the visitor's, others of `trustedProxies` are not counted. Default: `8192`. */
   readonly maxAddressVisitors?: number
-  /** New connections of one address in a second, and requests of HTTP/2 that it gives up, by a reset or with the connection; addresses count as in `maxAddressVisitors`. So many at once, and they come back evenly over a second. Default: `1000`. */
+  /** New connections of one address a second, and HTTP/2 requests that it gives up, by a reset or with the connection; addresses count as in `maxAddressVisitors`. So many at once, and they come back evenly over a second. Default: `1000`. */
   readonly maxAddressRate?: number
   /** Descriptors that visitors leave free, for the control host, clients and the process itself. Default: `64`. */
   readonly reservedDescriptors?: number
@@ -602,11 +602,11 @@ export interface ServerLimits {
   readonly idleTimeout?: number | string
   /** End of the request to the head of the answer. Default: `1m`. */
   readonly originTimeout?: number | string
-  /** How long bytes may wait while none of them is taken: an answer that its visitor does not read, or a request that the app does not. Default: `5m`. */
+  /** How long bytes may wait while their reader takes none: an answer for its visitor, or a request for the app. Default: `5m`. */
   readonly sendTimeout?: number | string
   /** Request bytes read ahead of the exchange under way. Default: `64KiB`. */
   readonly maxPipelined?: number | string
-  /** Bytes of requests of all visitors that wait here: heads that are not complete, and requests ahead of their turn. Default: `256MiB`. */
+  /** Request bytes of all visitors that wait here: incomplete heads, and requests ahead of their turn. Default: `256MiB`. */
   readonly maxAllInput?: number | string
   /** Request body, in bytes. Default: 0. */
   readonly maxBody?: number | string
@@ -616,7 +616,7 @@ export interface ServerLimits {
   readonly maxClientStreams?: number
   /** Tunnels of one client. Default: `256`. */
   readonly maxTunnels?: number
-  /** Tunnels of one token, over all its clients and leases included; on a server without tokens, of one address (IPv6: of its first 64 bits). Default: `32768`. */
+  /** Tunnels of one token, over all its clients and leases included; on a server without tokens, of one address. An IPv6 address counts by its first 64 bits. Default: `32768`. */
   readonly maxTokenTunnels?: number
   /** Public ports, TCP and UDP, of one token or address, leases included. Default: `5000`. */
   readonly maxTokenPorts?: number
@@ -626,13 +626,13 @@ export interface ServerLimits {
   readonly maxTokenClients?: number
   /** Streams open at once of one token or address, over all its clients; a request on the JSON wire counts as one. Default: `32768`. */
   readonly maxTokenStreams?: number
-  /** Bytes in this process for readers of one token or address that are slower than what they read: answers that visitors do not take, and messages of the JSON wire that are not complete. Default: `512MiB`. */
+  /** Bytes in this process that wait for slow readers of one token or address: answers that visitors do not take, and incomplete messages of the JSON wire. Default: `512MiB`. */
   readonly maxTokenBuffered?: number | string
   /** Refused registrations of one token or address a second. Default: `1000`. */
   readonly maxTokenRefusals?: number
-  /** Refused tokens of one address (IPv6: of its first 64 bits) before its tokens wait to be looked at. Default: `10`. */
+  /** Refused tokens of one address before its tokens have to wait. An IPv6 address counts by its first 64 bits. Default: `10`. */
   readonly maxTokenGuesses?: number
-  /** The longest that a token waits because others of its address were refused: 100 ms after `maxTokenGuesses`, doubled by each further one. Good ones wait too, and get in. Default: `5s`. */
+  /** Longest wait of a token because others of its address were refused: 100 ms after `maxTokenGuesses`, doubled by each further one. Good ones wait too, and get in. Default: `5s`. */
   readonly tokenDelay?: number | string
   /** Tokens of one address that wait like that. Default: `64`. */
   readonly maxTokenWaits?: number
@@ -644,7 +644,7 @@ export interface ServerLimits {
   readonly maxAllStreams?: number
   /** `maxTokenBufferedBytes` of all clients together. Default: `1GiB`. */
   readonly maxAllBuffered?: number | string
-  /** Links of one client: connections beside its carrier for bulk, one stream at a time each way. Default: `32`. */
+  /** Links of one client: connections beside its carrier for bulk. Default: `32`. */
   readonly maxLinks?: number
   /** Links of one token or address, over all its clients. Default: `4096`. */
   readonly maxTokenLinks?: number
@@ -654,15 +654,15 @@ export interface ServerLimits {
   readonly streamIdle?: number | string
   /** Visitors of one UDP tunnel at once, by address and port: each is a stream here and a socket at the client. Default: `1024`. */
   readonly maxFlows?: number
-  /** New visitors of one UDP tunnel a second, a tenth of them at once: each opens a stream here and a socket at the client, which made-up addresses could have busy with nothing else. Default: `2000`. */
+  /** New visitors of one UDP tunnel a second, a tenth of them at once. Default: `2000`. */
   readonly maxFlowRate?: number
   /** Visitors of all UDP tunnels at once. Default: `16384`. */
   readonly maxAllFlows?: number
-  /** New visitors of one UDP port that a guard, or the directory of a cluster, is asked about at once: made-up addresses cost a question each. Default: `1000`. */
+  /** New visitors of one UDP port at once that wait for a guard, or for the directory of a cluster. Default: `1000`. */
   readonly maxAskedFlows?: number
   /** How long a visitor of a UDP tunnel is known without datagrams either way. Default: `5m`. */
   readonly flowIdle?: number | string
-  /** Raw visitors and UDP flows at once that this server sends on to others of its cluster: each is a connection there. Default: `8192`. */
+  /** Raw visitors and UDP flows at once that this server sends on to others of its cluster. Default: `8192`. */
   readonly maxPeerStreams?: number
   /** How long a name stays with a client whose carrier was lost. Default: `30s`. */
   readonly lease?: number | string
@@ -672,19 +672,19 @@ export interface ServerLimits {
   readonly guardTimeout?: number | string
   /** Requests or connections of one tunnel that wait like that. Default: `100`. */
   readonly maxHeldRequests?: number
-  /** How long after its start the server holds requests for names that no client has: after a restart clients need a moment to come back. Default: `5s`. */
+  /** How long after its start the server holds requests for names that no client has, because clients need a moment to come back. Default: `5s`. */
   readonly startupHold?: number | string
   /** Requests that wait like that, for all names together. Default: `1000`. */
   readonly maxStartupHeld?: number
-  /** Those of one address; IPv6 addresses count by their first 64 bits, a visitor behind `trustedProxies` by its own address. Default: `100`. */
+  /** Those of one address; a visitor behind `trustedProxies` counts by its own. An IPv6 address counts by its first 64 bits. Default: `100`. */
   readonly maxAddressStartupHeld?: number
-  /** Hosts below one wildcard tunnel that `/tls-check` confirms: so many that its client names (`wildcardHosts`), and so many others for which the app answered a request without an error within a day. Default: `20`. */
+  /** Hosts below one wildcard tunnel that `/tls-check` confirms: so many that its client names (`wildcardHosts`), and so many for which the app answered without an error within a day. Default: `20`. */
   readonly maxHostsBelow?: number
   /** Control connection open to first registration. Default: `2s`. */
   readonly registerTimeout?: number | string
   /** Clients connected at once. Default: `10000`. */
   readonly maxClients?: number
-  /** Answers to a client (PONG, RESET, CREDIT and their like) that may wait while it does not read; data waits at its source. Default: `4MiB`. */
+  /** Answers to a client (PONG, RESET, CREDIT and the like) that wait while it does not read; data waits at its source. Default: `4MiB`. */
   readonly maxCarrierBacklog?: number | string
   /** Silence on a carrier before it is pinged. Default: `10s`. */
   readonly pingInterval?: number | string
@@ -694,7 +694,7 @@ export interface ServerLimits {
   readonly hungAfter?: number | string
   /** Largest JSON wire message either way. Default: `64MiB`. */
   readonly maxMessage?: number | string
-  /** Bytes of JSON wire messages that are not complete, of all clients together. Default: `128MiB`. */
+  /** Bytes of incomplete JSON wire messages, of all clients together. Default: `128MiB`. */
   readonly maxUnfinishedMessage?: number | string
   /** Receive window that one stream may grow to from 256 KiB. Default: `4MiB`. */
   readonly maxStreamWindow?: number | string
@@ -702,7 +702,7 @@ export interface ServerLimits {
   readonly maxSessionWindow?: number | string
   /** How long `stop()` waits for exchanges and connections under way. Default: `30s`. */
   readonly drainTimeout?: number | string
-  /** How long a kept-alive connection may have been without a request when `stop()` closes it; a request that comes before is served, as the last one there. Default: `1s`. */
+  /** How long a kept-alive connection may have been without a request when `stop()` closes it; an earlier request is served, as the last one there. Default: `1s`. */
   readonly drainIdle?: number | string
 }
 
@@ -734,9 +734,9 @@ export interface ServerFile {
   readonly cluster?: ServerCluster
   /** Modules whose default export is a guard, a middleware, an observer, or a list of these. A reload cannot change them. Default: none. */
   readonly plugins?: readonly string[]
-  /** Whether requests get an id (`X-Request-Id`) and a trace (`traceparent`). Default: `false`. */
+  /** Requests get an id (`X-Request-Id`) and a trace (`traceparent`). Default: `false`. */
   readonly tracing?: boolean
-  /** Whether answers say how long they took (Server-Timing). Default: `false`. */
+  /** Answers say how long they took (Server-Timing). Default: `false`. */
   readonly serverTiming?: boolean
   /** The operator's own rates, besides those that clients ask for. Default: none. */
   readonly rates?: readonly ServerRate[]
@@ -752,19 +752,19 @@ export interface ServerFile {
   readonly tlsMinVersion?: '1.2' | '1.3'
   /** Ciphers of TLS 1.2 by their OpenSSL names, with `:` in between. Default: those with forward secrecy and authenticated encryption. */
   readonly tlsCiphers?: string
-  /** Whether visitors may speak HTTP/2 where the server speaks TLS. Default: `true`. */
+  /** Visitors may speak HTTP/2 where the server speaks TLS. Default: `true`. */
   readonly http2?: boolean
-  /** Whether visitors may speak HTTP/3, too, on the UDP port with the number of `port`. Experimental. Not with `accept-proxy-protocol` or `workers`. A reload cannot change it. Default: `false`. */
+  /** Visitors may speak HTTP/3, too, on the UDP port with the number of `port`. Experimental. Not with `accept-proxy-protocol` or `workers`. A reload cannot change it. Default: `false`. */
   readonly http3?: boolean
   /** Seconds for which browsers use https only (Strict-Transport-Security), if the app does not say it; `0`: not sent. Default: 0. */
   readonly hsts?: number
   /** Who may connect: texts, or tables that say what each token may have. Default: none: needs `open`, or a `host` of this machine alone. */
   readonly tokens?: readonly (string | ServerToken)[]
-  /** SQLite file of more tokens, which `localtunnels token` makes and takes back while the server runs. A reload cannot change it. Default: none. */
+  /** SQLite file of more tokens: `localtunnels token` makes and revokes them while the server runs. A reload cannot change it. Default: none. */
   readonly tokensDb?: string
-  /** Who may connect with a token of an issuer, such as a CI system; the first that a token fits counts. Default: none. */
+  /** Who may connect with a token of an issuer, such as a CI system; the first rule that fits counts. Default: none. */
   readonly jwtTokens?: readonly ServerJwtToken[]
-  /** Whether the server may listen on other addresses than this machine's own without tokens. Default: `false`: refused with `OPEN_SERVER`. */
+  /** The server may listen beyond this machine's own addresses without tokens. Default: `false`: refused with `OPEN_SERVER`. */
   readonly open?: boolean
   /** OpenID Connect issuers at which visitors of guarded tunnels can sign in, named as you like. Default: none. */
   readonly login?: Readonly<Record<string, ServerLogin>>
@@ -774,7 +774,7 @@ export interface ServerFile {
   readonly reservedNames?: readonly string[]
   /** Addresses or ranges of proxies whose X-Forwarded-* and Forwarded headers are believed. Default: none. */
   readonly trustedProxies?: readonly string[]
-  /** Whether connections of trusted proxies begin with a PROXY header that names the visitor. Default: `false`. */
+  /** Connections of trusted proxies begin with a PROXY header that names the visitor. Default: `false`. */
   readonly acceptProxyProtocol?: boolean
   /** Bounds to change. Default: those of the table below. */
   readonly limits?: ServerLimits

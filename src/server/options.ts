@@ -251,66 +251,66 @@ export interface ServerLimits {
   /** Request target. Default 16,384. Above: 414. */
   readonly maxTargetBytes: number
   /**
-   * Requests under way on one connection of HTTP/2. Default 100, as much as browsers use. Above: `REFUSED_STREAM`, after which they
-   * ask again. A reload changes it for connections that come after.
+   * Requests under way on one HTTP/2 connection. Default 100, as much as browsers use. Above: `REFUSED_STREAM`, and the visitor
+   * asks again. A reload changes it for later connections.
    */
   readonly maxHttp2Streams: number
   /**
-   * Requests of one connection of HTTP/2 that the visitor resets, or the server for the visitor's faults, before their answer is
-   * complete. Default 256 at once, more than a page that is left behind cancels, and a quarter of it comes back each second. Above:
+   * Requests of one HTTP/2 connection that the visitor resets, or the server for the visitor's faults, before their answer is
+   * complete. Default 256 at once; a quarter of it comes back each second. A page that the visitor leaves resets fewer. Above:
    * the connection ends with `ENHANCE_YOUR_CALM`.
    */
   readonly maxHttp2Resets: number
   /**
-   * Frames of one connection of HTTP/2 that say nothing, such as PING, SETTINGS (which count 8 times), PRIORITY and empty DATA. Default
-   * 1,024 at once; a quarter of it comes back each second, and requests and bodies add to what is left. Above: the connection ends
+   * Frames of one HTTP/2 connection that say nothing: PING, SETTINGS (counted 8 times), PRIORITY, empty DATA and the like.
+   * Default 1,024 at once; a quarter of it comes back each second, and requests and bodies add some. Above: the connection ends
    * with `ENHANCE_YOUR_CALM`.
    */
   readonly maxHttp2Noise: number
   /**
-   * 1xx answers of an app to one request. Default 100 at once, more than any app needs to show that it is alive, and as many come back
-   * each second. Above: 502 `ORIGIN_INVALID`.
+   * 1xx answers of an app to one request. Default 100 at once; as many come back each second. No app needs more to show that it
+   * is alive. Above: 502 `ORIGIN_INVALID`.
    */
   readonly maxInterimAnswers: number
-  /** First byte to blank line of a request head, however slowly it drips. Default 15,000. Above: 408. `0`: none. */
+  /** First byte to blank line of a request head. Default 15,000. Above: 408. `0`: none. */
   readonly headTimeoutMs: number
   /**
-   * Body of a request that every client of a pool gets a copy of, framing included: it is kept until all have taken it. Default
+   * Body, framing included, of a request that every client of a pool gets: the server keeps it until all have taken it. Default
    * 1,048,576, more than providers of webhooks send. Longer: `BODY_TOO_LARGE`.
    */
   readonly maxCopyBodyBytes: number
   /** Such bodies in memory, all requests together. Default 67,108,864. Above: `TUNNEL_BUSY`. */
   readonly maxCopiedBytes: number
   /**
-   * Connections to `tlsPort` whose first message is not complete; they have `headTimeoutMs` for it. Default 4,096, of at
-   * most 32 KiB each. Above: the one that took longest is cut.
+   * Connections to `tlsPort` whose first message is not complete; it has `headTimeoutMs`. Default 4,096, of at most 32 KiB
+   * each. Above: the oldest is cut.
    */
   readonly maxHellos: number
   /**
-   * Connections of visitors at once, of all kinds, from `accept` on. Default 32,768: idle ones cost about 4 KB each, so
-   * that is some 130 MB. Fewer where the process may not open as many descriptors. Above, a connection that has been idle
-   * for a second is cut for a new one that sends a request; if none is, the request gets 503 `VISITOR_LIMIT`, and raw
-   * connections are cut. The control host still answers. An `error` event tells of it at most once a minute.
+   * Connections of visitors at once, of all kinds, from `accept` on. Default 32,768: idle ones cost about 4 KB each, so that is
+   * some 130 MB. Fewer where the process may not open as many descriptors. Above, a new connection that sends a request
+   * replaces one that has been idle for a second; if none is, the request gets 503 `VISITOR_LIMIT`, and raw connections are
+   * cut. The control host still answers. An `error` event reports it at most once a minute.
    */
   readonly maxVisitors: number
   /**
-   * Connections of one address at once; IPv6 addresses count by their first 64 bits. A connection with a PROXY header is
-   * the visitor's, others of `trustedProxies` are not counted. Default 8,192, a quarter of `maxVisitors`: offices and
-   * mobile networks share addresses; at most half of `maxVisitors`, and half of the descriptors beyond `reservedDescriptors`,
-   * so that one address cannot fill a small server. By default the loopback is not counted; with a value given here or in
-   * `maxAddressRate` it is. Above: cut at once, with `ADDRESS_LIMIT` as an `error` event once a minute. `0`: none.
+   * Connections of one address at once. An IPv6 address counts by its first 64 bits. A connection with a PROXY header is the
+   * visitor's, others of `trustedProxies` are not counted. Default 8,192, a quarter of `maxVisitors`: offices and mobile
+   * networks share addresses; at most half of `maxVisitors`, and half of the descriptors beyond `reservedDescriptors`, so that
+   * one address cannot fill a small server. The loopback is not counted, unless a value is given here or in `maxAddressRate`.
+   * Above: cut at once, with `ADDRESS_LIMIT` as an `error` event once a minute. `0`: none.
    */
   readonly maxAddressVisitors: number
   /**
-   * New connections of one address in a second, and requests of HTTP/2 that it gives up, by a reset or with the connection; addresses
-   * count as in `maxAddressVisitors`. So many at once, and they come back evenly over a second. Default 1,000: a tenth of what one core
-   * accepts. Above: cut at once, with `ADDRESS_LIMIT` as an `error` event once a minute. `0`: none.
+   * New connections of one address a second, and HTTP/2 requests that it gives up, by a reset or with the connection; addresses
+   * count as in `maxAddressVisitors`. So many at once, and they come back evenly over a second. Default 1,000: a tenth of what
+   * one core accepts. Above: as `maxAddressVisitors`. `0`: none.
    */
   readonly maxAddressRate: number
   /**
-   * Descriptors that visitors leave free, for the control host, clients and the process itself. Default 64, at most a
-   * quarter of what the process may have. With fewer free it is as above `maxVisitors`, and the `error` event has the
-   * code `DESCRIPTORS_SHORT`. `0`: 4.
+   * Descriptors that visitors leave free, for the control host, clients and the process itself. Default 64, at most a quarter
+   * of what the process may have. With fewer free: as above `maxVisitors`, and the `error` event has the code
+   * `DESCRIPTORS_SHORT`. `0`: 4.
    */
   readonly reservedDescriptors: number
   /**
@@ -329,9 +329,9 @@ export interface ServerLimits {
   /** End of the request to the head of the answer. Default 60,000. Above: 504. `0`: none. */
   readonly originTimeoutMs: number
   /**
-   * How long bytes may wait while none of them is taken: an answer that its visitor does not read, or a request that
-   * the app does not. Default 300,000, for a paused video or a debugger: a visitor to whom nothing is sent, such as an idle
-   * WebSocket, is not concerned. Above: cut with `VISITOR_STALLED`, or `ORIGIN_TIMEOUT`. `0`: none.
+   * How long bytes may wait while their reader takes none: an answer for its visitor, or a request for the app. Default
+   * 300,000, for a paused video or a debugger: a visitor to whom nothing is sent, such as an idle WebSocket, is not concerned.
+   * Above: cut with `VISITOR_STALLED`, or `ORIGIN_TIMEOUT`. `0`: none.
    */
   readonly sendTimeoutMs: number
   /**
@@ -340,9 +340,9 @@ export interface ServerLimits {
    */
   readonly maxPipelinedBytes: number
   /**
-   * Bytes of requests of all visitors that wait here: heads that are not complete, and requests ahead of their turn.
-   * Default 256 MiB, 8 KiB for each of `maxVisitors`. Above: connections with more than an equal share end, with 503
-   * `BUFFERS_FULL` where nothing was answered yet.
+   * Request bytes of all visitors that wait here: incomplete heads, and requests ahead of their turn. Default 256 MiB, 8 KiB
+   * for each of `maxVisitors`. Above: connections with more than an equal share end, with 503 `BUFFERS_FULL` where nothing was
+   * answered yet.
    */
   readonly maxAllInputBytes: number
   /** Request body, in bytes. Default 0: unlimited. Above: 413 `BODY_TOO_LARGE`. */
@@ -357,9 +357,9 @@ export interface ServerLimits {
   /** Tunnels of one client. Default 256. Above: refused with `CLIENT_LIMIT`. */
   readonly maxTunnels: number
   /**
-   * Tunnels of one token, over all its clients and leases included; on a server without tokens, of one address (IPv6: of
-   * its first 64 bits). Default 32,768, half of `maxAllTunnels`: one token leaves the other half to the others. A token's
-   * own `maxTunnels` wins. Above: `CLIENT_LIMIT`.
+   * Tunnels of one token, over all its clients and leases included; on a server without tokens, of one address. An IPv6 address
+   * counts by its first 64 bits. Default 32,768, half of `maxAllTunnels`: one token leaves the other half to the others. A
+   * token's own `maxTunnels` wins. Above: `CLIENT_LIMIT`.
    */
   readonly maxTokenTunnels: number
   /**
@@ -383,31 +383,30 @@ export interface ServerLimits {
    */
   readonly maxTokenStreams: number
   /**
-   * Bytes in this process for readers of one token or address that are slower than what they read: answers that visitors
-   * do not take, and messages of the JSON wire that are not complete. Default 512 MiB, half of `maxAllBufferedBytes`:
-   * 2,048 visitors of streams that did not grow. Above: the next answer that would have to wait is cut with
-   * `BUFFERS_FULL`, and so is a client in the middle of a JSON message.
+   * Bytes in this process that wait for slow readers of one token or address: answers that visitors do not take, and incomplete
+   * messages of the JSON wire. Default 512 MiB, half of `maxAllBufferedBytes`: 2,048 visitors of streams that did not grow.
+   * Above: the next answer that has to wait is cut with `BUFFERS_FULL`, and so is a client in the middle of a JSON message.
    */
   readonly maxTokenBufferedBytes: number
   /**
-   * Refused registrations of one token or address a second. Default 1,000, which cost about 1 % of a core. Above: all
-   * its registrations of the rest of the second are refused with `REFUSED_TOO_OFTEN`, without a look.
+   * Refused registrations of one token or address a second. Default 1,000, which cost about 1 % of a core. Above: its other
+   * registrations of that second are refused unread with `REFUSED_TOO_OFTEN`.
    */
   readonly maxTokenRefusals: number
   /**
-   * Refused tokens of one address (IPv6: of its first 64 bits) before its tokens wait to be looked at. Default 10: a
+   * Refused tokens of one address before its tokens have to wait. An IPv6 address counts by its first 64 bits. Default 10: a
    * client that was configured wrongly tries a few times. A connection with as many registrations refused for their tokens is
    * closed. Half of those counted are forgotten in each minute without another one.
    */
   readonly maxTokenGuesses: number
   /**
-   * The longest that a token waits because others of its address were refused: 100 ms after `maxTokenGuesses`, doubled by
-   * each further one. Good ones wait too, and get in. Default 5,000, half of what a client gives a dial. `0`: none waits.
+   * Longest wait of a token because others of its address were refused: 100 ms after `maxTokenGuesses`, doubled by each further
+   * one. Good ones wait too, and get in. Default 5,000, half of what a client gives a dial. `0`: none waits.
    */
   readonly tokenDelayMs: number
   /**
-   * Tokens of one address that wait like that. Default 64: at most 13 are looked at in a second. Above: refused with
-   * `TOKEN_THROTTLED`, without a look.
+   * Tokens of one address that wait like that. Default 64: at most 13 are looked at in a second. Above: refused unread with
+   * `TOKEN_THROTTLED`.
    */
   readonly maxTokenWaits: number
   /** Tunnels of all clients, leases included. Default 65,536, of some 2 KiB each. Above: `CLIENT_LIMIT`. */
@@ -419,8 +418,8 @@ export interface ServerLimits {
   /** `maxTokenBufferedBytes` of all clients together. Default 1024 MiB. Above: as `maxTokenBufferedBytes`. */
   readonly maxAllBufferedBytes: number
   /**
-   * Links of one client: connections beside its carrier for bulk, one stream at a time each way. Default 32. Above:
-   * refused, and bulk shares the carrier. `0`: none are offered.
+   * Links of one client: connections beside its carrier for bulk. Default 32. Above: refused, and bulk shares the carrier. `0`:
+   * none are offered.
    */
   readonly maxLinks: number
   /**
@@ -442,16 +441,16 @@ export interface ServerLimits {
    */
   readonly maxFlows: number
   /**
-   * New visitors of one UDP tunnel a second, a tenth of them at once: each opens a stream here and a socket at the client,
-   * which made-up addresses could have busy with nothing else. Default 2,000. Above: their datagrams are dropped and
-   * counted. `0`: no bound.
+   * New visitors of one UDP tunnel a second, a tenth of them at once. Default 2,000: each opens a stream here and a socket at
+   * the client, which made-up addresses could have busy with nothing else. Above: their datagrams are dropped and counted. `0`:
+   * no bound.
    */
   readonly maxFlowRate: number
   /** Visitors of all UDP tunnels at once. Default 16,384. Above: as `maxFlows`. */
   readonly maxAllFlows: number
   /**
-   * New visitors of one UDP port that a guard, or the directory of a cluster, is asked about at once: made-up addresses cost a question
-   * each. Default 1,000, about `maxFlows`. Above: their datagrams are dropped and counted.
+   * New visitors of one UDP port at once that wait for a guard, or for the directory of a cluster. Default 1,000, about
+   * `maxFlows`: made-up addresses cost a question each. Above: their datagrams are dropped and counted.
    */
   readonly maxAskedFlows: number
   /**
@@ -460,8 +459,8 @@ export interface ServerLimits {
    */
   readonly flowIdleMs: number
   /**
-   * Raw visitors and UDP flows at once that this server sends on to others of its cluster: each is a connection there. Default
-   * 8,192, a quarter of `maxVisitors`. Above: cut, and datagrams are dropped.
+   * Raw visitors and UDP flows at once that this server sends on to others of its cluster. Default 8,192, a quarter of
+   * `maxVisitors`: each is a connection there. Above: cut, and datagrams are dropped.
    */
   readonly maxPeerStreams: number
   /** How long a name stays with a client whose carrier was lost. Default 30,000. `0`: as short as can be, up to 500. */
@@ -479,23 +478,23 @@ export interface ServerLimits {
    */
   readonly guardTimeoutMs: number
   /**
-   * How long after its start the server holds requests for names that no client has: after a restart clients need a moment
-   * to come back. Default 5,000: what the pauses between their tries grow to. They are served when the client is there;
-   * when the time is over they get 503 `SERVER_STARTING` with Retry-After, and later ones 404. HTTP only. `0`: 404 at once.
+   * How long after its start the server holds requests for names that no client has, because clients need a moment to come
+   * back. Default 5,000: what the pauses between their tries grow to. They are served when the client is there; when the time
+   * is over they get 503 `SERVER_STARTING` with Retry-After, and later ones 404. HTTP only. `0`: 404 at once.
    */
   readonly startupHoldMs: number
   /** Requests that wait like that, for all names together. Default 1,000, of at most 64 KiB each. Above: 503 at once. */
   readonly maxStartupHeld: number
   /**
-   * Those of one address; IPv6 addresses count by their first 64 bits, a visitor behind `trustedProxies` by its own address.
-   * Default 100, a tenth of `maxStartupHeld`: one address leaves places to the others. By default the loopback, where a proxy
-   * may be, is not counted; with a value given it is. Above: 503 at once. `0`: no bound.
+   * Those of one address; a visitor behind `trustedProxies` counts by its own. An IPv6 address counts by its first 64 bits.
+   * Default 100, a tenth of `maxStartupHeld`: one address leaves places to the others. The loopback, where a proxy may be, is
+   * not counted, unless a value is given. Above: 503 at once. `0`: no bound.
    */
   readonly maxAddressStartupHeld: number
   /**
-   * Hosts below one wildcard tunnel that `/tls-check` confirms: so many that its client names (`wildcardHosts`), and so
-   * many others for which the app answered a request without an error within a day. Default 20: authorities give out some
-   * 50 certificates for a domain in a week. Above: 404. A question alone takes no place. `0`: none.
+   * Hosts below one wildcard tunnel that `/tls-check` confirms: so many that its client names (`wildcardHosts`), and so many
+   * for which the app answered without an error within a day. Default 20: authorities give out some 50 certificates for a
+   * domain in a week. Above: 404. A question alone takes no place. `0`: none.
    */
   readonly maxHostsBelow: number
   /** Control connection open to first registration. Default 2,000. Above: closed, `REGISTER_TIMEOUT`. `0`: none. */
@@ -503,8 +502,8 @@ export interface ServerLimits {
   /** Clients connected at once. Default 10,000. Above: refused with `CLIENT_LIMIT`. */
   readonly maxClients: number
   /**
-   * Answers to a client (PONG, RESET, CREDIT and their like) that may wait while it does not read; data waits at its
-   * source. Default 4 MiB. Above: the client is cut with `FLOOD`.
+   * Answers to a client (PONG, RESET, CREDIT and the like) that wait while it does not read; data waits at its source. Default
+   * 4 MiB. Above: the client is cut with `FLOOD`.
    */
   readonly maxCarrierBacklogBytes: number
   /** Silence on a carrier before it is pinged. Default 10,000. */
@@ -520,9 +519,9 @@ export interface ServerLimits {
   /** Largest JSON wire message either way. Default 64 MiB, what existing clients accept. Above: 413 or 502. */
   readonly maxMessageBytes: number
   /**
-   * Bytes of JSON wire messages that are not complete, of all clients together. Default 128 MiB, two of the largest: an
-   * answer is only kept while it arrives. At least `maxMessageBytes`, whatever is given. Above: a client that has sent more
-   * than an equal share, and whose token or address has, is cut with `BUFFERS_FULL`. A client that owes no answer may send 256 KiB at a time.
+   * Bytes of incomplete JSON wire messages, of all clients together. Default 128 MiB, two of the largest: an answer is only
+   * kept while it arrives. At least `maxMessageBytes`, whatever is given. Above: a client that has sent more than an equal
+   * share, and whose token or address has, is cut with `BUFFERS_FULL`. A client that owes no answer may send 256 KiB at a time.
    */
   readonly maxUnfinishedMessageBytes: number
   /** Receive window that one stream may grow to from 256 KiB. Default 4 MiB: what a stalled reader can cost. `0`: no growth. */
@@ -532,9 +531,9 @@ export interface ServerLimits {
   /** How long `stop()` waits for exchanges and connections under way. Default 30,000. Above: they are cut. `0`: at once. */
   readonly drainTimeoutMs: number
   /**
-   * How long a kept-alive connection may have been without a request when `stop()` closes it; a request that comes before is
-   * served, as the last one there. Default 1,000, above the pauses of visitors that ask one thing after the other. `0`: closed
-   * at once, and a request that is on its way just then is lost.
+   * How long a kept-alive connection may have been without a request when `stop()` closes it; an earlier request is served, as
+   * the last one there. Default 1,000, above the pauses of visitors that ask one thing after the other. `0`: closed at once,
+   * and a request on its way just then is lost.
    */
   readonly drainIdleMs: number
 }

@@ -64,8 +64,7 @@ const VERIFY: Fields = {
   },
   require: {
     value: { type: 'flag' },
-    meaning:
-      'Whether a request there without a valid signature is answered with 401 and does not reach the app',
+    meaning: 'A request there without a valid signature gets 401 and does not reach the app',
     default: '`false`',
   },
   'tolerance-seconds': {
@@ -89,7 +88,7 @@ const INBOX: Fields = {
   },
   answer: {
     value: { type: 'number', least: 200, most: 204 },
-    meaning: 'What their sender is answered with: 200, 201, 202 or 204',
+    meaning: 'What their sender gets: 200, 201, 202 or 204',
     default: '202',
   },
 }
@@ -97,13 +96,12 @@ const INBOX: Fields = {
 const POOL: Fields = {
   affinity: {
     value: { type: 'choice', choices: ['none', 'cookie', 'address'] },
-    meaning: 'Whether a visitor stays with one client: by a cookie (http), by the address, or not',
+    meaning: 'A visitor stays with one client: by a cookie (http), by the address, or not',
     default: '`none`',
   },
   to: {
     value: { type: 'choice', choices: ['one', 'all'] },
-    meaning:
-      'Whether each request goes to one client, or every client gets a copy (http; [webhooks.md](webhooks.md))',
+    meaning: 'Each request goes to one client, or all get a copy (http; [webhooks.md](webhooks.md))',
     default: '`one`',
   },
   answer: {
@@ -115,12 +113,12 @@ const POOL: Fields = {
       ],
     },
     meaning:
-      'With `to = "all"`: what is answered. `first`: the first answer below 400, or the first; a client\'s `label`: its answer; a status: that, at once',
+      'With `to = "all"`, what the visitor gets. `first`: the first answer below 400, else the first; a client\'s `label`: its answer; a status: that, at once',
     default: '`first`',
   },
   label: {
     value: { type: 'text', form: 'text' },
-    meaning: 'With `to = "all"`: what this client calls itself, for `answer`',
+    meaning: 'With `to = "all"`: the name of this client for `answer`',
     default: 'none',
   },
 }
@@ -179,7 +177,7 @@ export const SERVICE_FIELDS: Fields = {
     value: { type: 'port-range' },
     kinds: ['http', 'tcp', 'udp', 'tls'],
     meaning:
-      'Port of the app; of tcp and udp also a range such as `27015-27030`, a tunnel for each port. Of `port`, `url`, `unix` and `folder` there is exactly one',
+      'Port of the app; for tcp and udp also a range such as `27015-27030`, a tunnel for each port. Give exactly one of `port`, `url`, `unix` and `folder`',
   },
   host: {
     value: { type: 'text', form: 'host' },
@@ -197,7 +195,7 @@ export const SERVICE_FIELDS: Fields = {
   spa: {
     value: { type: 'flag' },
     kinds: ['folder'],
-    meaning: 'Whether paths without a file get `index.html`, as apps with their own router want',
+    meaning: 'Paths without a file get `index.html`, as apps with their own router want',
     default: '`false`',
   },
   subdomain: {
@@ -209,13 +207,13 @@ export const SERVICE_FIELDS: Fields = {
   exact: {
     value: { type: 'flag' },
     kinds: ['http', 'folder'],
-    meaning: 'Whether no other name will do: when it is taken, the service is refused with `NAME_TAKEN`',
+    meaning: 'No other name will do: when it is taken, the service is refused with `NAME_TAKEN`',
     default: '`false`',
   },
   wildcard: {
     value: { type: 'flag' },
     kinds: ['http', 'tls', 'folder'],
-    meaning: 'Whether the names below the subdomain are its, too: `*.shop` beside `shop`',
+    meaning: 'The names below the subdomain are its, too: `*.shop` beside `shop`',
     default: '`false`',
   },
   'wildcard-hosts': {
@@ -249,14 +247,13 @@ export const SERVICE_FIELDS: Fields = {
     value: { type: 'map', keys: 'route', each: 'route', of: { type: 'target' } },
     kinds: ['http', 'folder'],
     meaning:
-      'Paths with an app of their own: a port, `host:port`, a URL, `unix:/path`; of an app that speaks HTTP/2 `h2c://host:port`, `h2c+unix:/path`, or `h2://host:port` by TLS. `/api` is `/api` and all below it; the longest wins',
+      'Paths with an app of their own: a port, `host:port`, a URL, `unix:/path`; for HTTP/2 `h2c://host:port`, `h2c+unix:/path`, or `h2://host:port` by TLS. `/api` means it and all below; the longest wins',
     default: 'none',
   },
   'verify-origin': {
     value: { type: 'flag' },
     kinds: ['http'],
-    meaning:
-      "Whether the certificate of an `https://` app must be a trusted one. On this machine's own addresses it need not",
+    meaning: "The certificate of an `https://` app must be trusted, except on this machine's own addresses",
     default: '`true`',
   },
   'origin-connect-timeout': {
@@ -269,7 +266,7 @@ export const SERVICE_FIELDS: Fields = {
   'remote-port': {
     value: { type: 'port-range' },
     kinds: ['tcp', 'udp'],
-    meaning: "Public port to ask for, one of the server's; of a range of ports a range of as many",
+    meaning: "Public port to ask for, one of the server's; for a range a range of the same size",
     default: 'any',
   },
   'proxy-protocol': {
@@ -282,20 +279,19 @@ export const SERVICE_FIELDS: Fields = {
     value: { type: 'duration', least: 1 },
     option: 'idleTimeoutMs',
     kinds: ['udp'],
-    meaning: 'How long a visitor who sends nothing keeps the same socket to the app',
+    meaning: 'How long a silent visitor keeps the same socket to the app',
     default: '`60s`',
   },
   pool: {
     value: { type: 'either', of: [{ type: 'flag' }, { type: 'table', fields: POOL }] },
     kinds: ['http', 'tcp', 'tls', 'folder'],
-    meaning:
-      'Shares the name or port with other clients that ask for the same in this way, so that visitors are spread over them',
+    meaning: 'Shares the name or port with other clients that ask for it so: visitors are spread over them',
     default: '`false`',
   },
   health: {
     value: { type: 'table', fields: HEALTH },
     kinds: ['http', 'tcp', 'tls'],
-    meaning: 'Looks whether the app is well, and sends it no visitors while it is not',
+    meaning: 'Checks the app, and sends it no visitors while it is unwell',
     default: 'not looked',
   },
   verify: {
@@ -309,14 +305,14 @@ export const SERVICE_FIELDS: Fields = {
     value: { type: 'text', form: 'text' },
     kinds: ['http', 'folder'],
     meaning:
-      'Filter of the requests that the app gets, such as `POST path:/hooks/* body:"invoice.paid"`; others are answered with 404, or by another client of the pool ([webhooks.md](webhooks.md))',
+      'Filter of the requests that the app gets, such as `POST path:/hooks/* body:"invoice.paid"`; others get 404, or go to another client of the pool ([webhooks.md](webhooks.md))',
     default: 'all',
   },
   inbox: {
     value: { type: 'table', fields: INBOX },
     kinds: ['http'],
     meaning:
-      'Webhooks that come while no client is there wait on the server, if its operator allows it ([webhooks.md](webhooks.md))',
+      'Webhooks wait on the server while no client is there, if its operator allows it ([webhooks.md](webhooks.md))',
     default: 'none wait',
   },
   guard: {
@@ -345,13 +341,13 @@ export const CLIENT_FIELDS: Fields = {
   },
   'insecure-token': {
     value: { type: 'flag' },
-    meaning: 'Whether tokens may go to another machine without TLS, where everybody on the way can read them',
+    meaning: 'Tokens may go to another machine without TLS, where others on the way can read them',
     default: '`false`',
   },
   proxy: {
     value: { type: 'text', form: 'proxy', isSecret: true },
     meaning:
-      'Proxy on the way to the server: `http://`, `https://`, `socks5://` or `socks5h://`, with `user:password@` if need be. `""`: none',
+      'Proxy to the server: `http://`, `https://`, `socks5://` or `socks5h://`, with `user:password@` if needed. `""`: none',
     default: '`HTTPS_PROXY`, `HTTP_PROXY` or `ALL_PROXY`',
   },
   wire: {
@@ -361,7 +357,7 @@ export const CLIENT_FIELDS: Fields = {
   },
   'verify-server': {
     value: { type: 'flag' },
-    meaning: "Whether the server's certificate must be a trusted one",
+    meaning: "The server's certificate must be a trusted one",
     default: '`true`',
   },
   ca: {
@@ -388,7 +384,7 @@ export const CLIENT_FIELDS: Fields = {
   },
   reconnect: {
     value: { type: 'flag' },
-    meaning: 'Whether a lost connection is made anew, however often that takes',
+    meaning: 'A lost connection is made anew, for as long as it takes',
     default: '`true`',
   },
   'max-backoff': {

@@ -127,7 +127,7 @@ export const GUARD_FIELDS: Fields = {
   },
   cors: {
     value: { type: 'flag' },
-    meaning: 'Whether preflights of browsers reach the app without a way in',
+    meaning: 'Preflights of browsers reach the app without a way in',
     default: '`false`',
   },
   'request-headers': {

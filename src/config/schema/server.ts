@@ -69,7 +69,7 @@ const CLUSTER: Fields = {
     value: { type: 'file' },
     option: 'peerCa',
     meaning:
-      'PEM file of the authority that has signed `peer-cert` of all servers: they show each other certificates, on the port of `peer-url`, which is `https:` and theirs alone',
+      'PEM file of the authority that signs `peer-cert` of all servers: they show each other certificates on the port of `peer-url`, which is `https:` and theirs alone',
     default: 'none: the secret is enough',
   },
   'peer-cert': {
@@ -117,7 +117,7 @@ const BREAKER: Fields = {
   open: {
     value: { type: 'duration', least: 1 },
     option: 'openMs',
-    meaning: 'How long it is open before one visitor tries; twice as long after each try that failed',
+    meaning: 'How long it is open before one visitor tries; doubled by each failed try',
     default: '`5s`',
   },
 }
@@ -141,19 +141,17 @@ const SERVER_RATE: Fields = {
   },
   by: {
     value: { type: 'choice', choices: ['address', 'tunnel', 'token'] },
-    meaning:
-      'Whether each address has its own, or all visitors of a tunnel share one, or of all tunnels of a token',
+    meaning: "Each address has its own, or all visitors of a tunnel, or of a token's tunnels, share one",
     default: '`address`',
   },
   shared: {
     value: { type: 'flag' },
-    meaning: 'Whether all servers of the `cluster` keep it together',
+    meaning: 'All servers of the `cluster` keep it together',
     default: '`false`: each by itself',
   },
   'when-unreachable': {
     value: { type: 'choice', choices: ['local', 'open', 'closed'] },
-    meaning:
-      'What holds while Redis does not answer: each server by itself, every visitor passes, or none (503)',
+    meaning: 'While Redis does not answer each server counts by itself, every visitor passes, or none (503)',
     default: '`local`',
   },
 }
@@ -204,7 +202,7 @@ const TUNNEL_RULE: Fields = {
   },
   bandwidth: {
     value: { type: 'size', least: 1_024 },
-    meaning: 'Bytes a second, each way, of all visitors of a tunnel; above, bytes wait and nothing is cut',
+    meaning: 'Bytes a second, each way, of all visitors of a tunnel; above, bytes wait',
     default: 'no bound',
   },
   'address-bandwidth': {
@@ -245,7 +243,7 @@ const INBOX: Fields = {
   },
   'max-attempts': {
     value: { type: 'number', least: 1, most: 1_000_000 },
-    meaning: 'Answers of the app that ask for another try, until a webhook is dropped',
+    meaning: 'Answers that ask for another try, until a webhook is dropped',
     default: '15',
   },
 }
@@ -260,7 +258,7 @@ const ACCESS_LOG: Fields = {
   },
   query: {
     value: { type: 'flag' },
-    meaning: 'Whether lines have the query, which may hold secrets',
+    meaning: 'Lines have the query, which may hold secrets',
     default: '`false`',
   },
   'max-file': {
@@ -294,7 +292,7 @@ const ACME: Fields = {
   },
   staging: {
     value: { type: 'flag' },
-    meaning: "Whether to use Let's Encrypt's staging, whose certificates no browser trusts",
+    meaning: "Let's Encrypt's staging is used, whose certificates no browser trusts",
     default: '`false`',
   },
   challenge: {
@@ -318,7 +316,7 @@ const ACME: Fields = {
   addresses: {
     value: { type: 'list', of: { type: 'text', form: 'text' } },
     meaning:
-      'Addresses of this server: a host of a customer has a certificate only if DNS leads it to these alone',
+      'Addresses of this server: a host of a customer gets a certificate only if DNS leads it to these alone',
     default: 'those that the first domain leads to',
   },
   'key-id': {
@@ -377,7 +375,7 @@ const SCOPE: Fields = {
   },
   'require-guard': {
     value: { type: 'flag' },
-    meaning: 'Whether tunnels without a guard are refused',
+    meaning: 'Tunnels without a guard are refused',
     default: '`false`',
   },
   bandwidth: {
@@ -420,14 +418,13 @@ const TOKEN: Fields = {
   },
   name: {
     value: { type: 'text', form: 'service' },
-    meaning: 'What it is called in the output of the server and in access logs',
+    meaning: "Its name in the server's output and access logs",
     default: 'nothing',
   },
   ...SCOPE,
   reserve: {
     value: { type: 'flag' },
-    meaning:
-      'Whether its `names` without a `*` are kept from all other tokens, also while no client has them',
+    meaning: 'Its `names` without a `*` are kept from all other tokens, also while no client has them',
     default: '`false`',
   },
 }
@@ -441,8 +438,7 @@ const JWT_TOKEN: Fields = {
   audience: {
     value: { type: 'text', form: 'text' },
     isRequired: true,
-    meaning:
-      'Whom they are for, as in their `aud`: what tokens for other services do not have, such as the URL of this server',
+    meaning: 'Whom they are for, as in their `aud`: something of this server alone, such as its URL',
   },
   claims: {
     value: { type: 'map', keys: 'text', each: 'claim', of: { type: 'text', form: 'text' } },
@@ -451,7 +447,7 @@ const JWT_TOKEN: Fields = {
   },
   name: {
     value: { type: 'text', form: 'service' },
-    meaning: 'What such a token is called in the output of the server and in access logs',
+    meaning: "Name of such a token in the server's output and access logs",
     default: 'its `sub`',
   },
   session: {
@@ -550,12 +546,12 @@ export const SERVER_FIELDS: Fields = {
   },
   tracing: {
     value: { type: 'flag' },
-    meaning: 'Whether requests get an id (`X-Request-Id`) and a trace (`traceparent`)',
+    meaning: 'Requests get an id (`X-Request-Id`) and a trace (`traceparent`)',
     default: '`false`',
   },
   'server-timing': {
     value: { type: 'flag' },
-    meaning: 'Whether answers say how long they took (Server-Timing)',
+    meaning: 'Answers say how long they took (Server-Timing)',
     default: '`false`',
   },
   rates: {
@@ -597,13 +593,13 @@ export const SERVER_FIELDS: Fields = {
   },
   http2: {
     value: { type: 'flag' },
-    meaning: 'Whether visitors may speak HTTP/2 where the server speaks TLS',
+    meaning: 'Visitors may speak HTTP/2 where the server speaks TLS',
     default: '`true`',
   },
   http3: {
     value: { type: 'flag' },
     meaning:
-      'Whether visitors may speak HTTP/3, too, on the UDP port with the number of `port`. Experimental. Not with `accept-proxy-protocol` or `workers`. A reload cannot change it',
+      'Visitors may speak HTTP/3, too, on the UDP port with the number of `port`. Experimental. Not with `accept-proxy-protocol` or `workers`. A reload cannot change it',
     default: '`false`',
   },
   hsts: {
@@ -630,18 +626,18 @@ export const SERVER_FIELDS: Fields = {
     value: { type: 'path' },
     option: 'tokensFile',
     meaning:
-      'SQLite file of more tokens, which `localtunnels token` makes and takes back while the server runs. A reload cannot change it',
+      'SQLite file of more tokens: `localtunnels token` makes and revokes them while the server runs. A reload cannot change it',
     default: 'none',
   },
   'jwt-tokens': {
     value: { type: 'list', of: { type: 'table', fields: JWT_TOKEN } },
     meaning:
-      'Who may connect with a token of an issuer, such as a CI system; the first that a token fits counts',
+      'Who may connect with a token of an issuer, such as a CI system; the first rule that fits counts',
     default: 'none',
   },
   open: {
     value: { type: 'flag' },
-    meaning: "Whether the server may listen on other addresses than this machine's own without tokens",
+    meaning: "The server may listen beyond this machine's own addresses without tokens",
     default: '`false`: refused with `OPEN_SERVER`',
   },
   login: {
@@ -666,7 +662,7 @@ export const SERVER_FIELDS: Fields = {
   },
   'accept-proxy-protocol': {
     value: { type: 'flag' },
-    meaning: 'Whether connections of trusted proxies begin with a PROXY header that names the visitor',
+    meaning: 'Connections of trusted proxies begin with a PROXY header that names the visitor',
     default: '`false`',
   },
   limits: {
