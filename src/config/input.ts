@@ -254,13 +254,13 @@ export interface ClientService {
   readonly idleTimeout?: number | string
   /** Shares the name or port with other clients that ask for it so: visitors are spread over them. Default: `false`. */
   readonly pool?: boolean | ClientServicePool
-  /** Checks the app, and sends it no visitors while it is unwell. Default: not looked. */
+  /** Checks the app, and sends it no visitors while it is unwell. Default: no checks. */
   readonly health?: ClientServiceHealth
   /** The app gets webhooks, whose signatures are checked on this machine (webhooks.md). Default: nothing is checked. */
   readonly verify?: ClientServiceVerify
   /** Filter of the requests that the app gets, such as `POST path:/hooks/* body:"invoice.paid"`; others get 404, or go to another client of the pool (webhooks.md). Default: all. */
   readonly take?: string
-  /** Webhooks wait on the server while no client is there, if its operator allows it (webhooks.md). Default: none wait. */
+  /** Webhooks wait on the server while no client is there, if its operator allows it (webhooks.md). Default: none. */
   readonly inbox?: ClientServiceInbox
   /** Who may visit: all walls must let a visitor pass, and one of the ways in is enough. Default: everybody. */
   readonly guard?: ClientServiceGuard
@@ -676,7 +676,7 @@ export interface ServerLimits {
   readonly startupHold?: number | string
   /** Requests that wait like that, for all names together. Default: `1000`. */
   readonly maxStartupHeld?: number
-  /** Those of one address; a visitor behind `trustedProxies` counts by its own. An IPv6 address counts by its first 64 bits. Default: `100`. */
+  /** Those of one address; a visitor behind `trustedProxies` counts by its own address. An IPv6 address counts by its first 64 bits. Default: `100`. */
   readonly maxAddressStartupHeld?: number
   /** Hosts below one wildcard tunnel that `/tls-check` confirms: so many that its client names (`wildcardHosts`), and so many for which the app answered without an error within a day. Default: `20`. */
   readonly maxHostsBelow?: number

@@ -486,7 +486,7 @@ export interface ServerLimits {
   /** Requests that wait like that, for all names together. Default 1,000, of at most 64 KiB each. Above: 503 at once. */
   readonly maxStartupHeld: number
   /**
-   * Those of one address; a visitor behind `trustedProxies` counts by its own. An IPv6 address counts by its first 64 bits.
+   * Those of one address; a visitor behind `trustedProxies` counts by its own address. An IPv6 address counts by its first 64 bits.
    * Default 100, a tenth of `maxStartupHeld`: one address leaves places to the others. The loopback, where a proxy may be, is
    * not counted, unless a value is given. Above: 503 at once. `0`: no bound.
    */

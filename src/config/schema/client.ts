@@ -292,7 +292,7 @@ export const SERVICE_FIELDS: Fields = {
     value: { type: 'table', fields: HEALTH },
     kinds: ['http', 'tcp', 'tls'],
     meaning: 'Checks the app, and sends it no visitors while it is unwell',
-    default: 'not looked',
+    default: 'no checks',
   },
   verify: {
     value: { type: 'table', fields: VERIFY },
@@ -313,7 +313,7 @@ export const SERVICE_FIELDS: Fields = {
     kinds: ['http'],
     meaning:
       'Webhooks wait on the server while no client is there, if its operator allows it ([webhooks.md](webhooks.md))',
-    default: 'none wait',
+    default: 'none',
   },
   guard: {
     value: { type: 'table', fields: GUARD_FIELDS },

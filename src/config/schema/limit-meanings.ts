@@ -67,7 +67,7 @@ export const SERVER_LIMITS: Readonly<Record<string, string>> = {
   guardTimeoutMs: 'How long a guard may take to decide about a visitor',
   startupHoldMs: 'How long after its start the server holds requests for names that no client has, because clients need a moment to come back',
   maxStartupHeld: 'Requests that wait like that, for all names together',
-  maxAddressStartupHeld: 'Those of one address; a visitor behind `trustedProxies` counts by its own. An IPv6 address counts by its first 64 bits',
+  maxAddressStartupHeld: 'Those of one address; a visitor behind `trustedProxies` counts by its own address. An IPv6 address counts by its first 64 bits',
   maxHostsBelow: 'Hosts below one wildcard tunnel that `/tls-check` confirms: so many that its client names (`wildcardHosts`), and so many for which the app answered without an error within a day',
   registerTimeoutMs: 'Control connection open to first registration',
   maxClients: 'Clients connected at once',
