@@ -140,13 +140,17 @@ export class Booking implements Visitor, Wrapping {
       return this.#answered(judgement.kind === 'refusal' ? judgement.refusal : judgement.reading)
     const { passes } = judgement
     if (passes.length === 0) return this.#admit(tunnel)
+    const { gate } = this.#host
     try {
       this.#passage = new Passage(this.head, passes)
+      if (this.#passage.isHidden) return this.#answered({ code: 'BAD_REQUEST' })
+      this.#passage.keepOpen(
+        () => this.#arrival.terminate(),
+        cause => gate.failed(cause),
+      )
     } catch (cause) {
-      return this.#answered(this.#host.gate.failed(cause))
+      return this.#answered(gate.failed(cause))
     }
-    if (this.#passage.isHidden) return this.#answered({ code: 'BAD_REQUEST' })
-    this.#passage.keepOpen(() => this.#arrival.terminate())
     return this.#admit(tunnel)
   }
 

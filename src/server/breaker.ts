@@ -38,7 +38,7 @@ export class Breaker {
     return this.#openUntil === 0
   }
 
-  /** 0: the visitor may go on, and `ended` has to be called once. Else the milliseconds until one may try. */
+  /** 0: the visitor may go on, and `ended` has to be called once; when it is not closed, the visitor tries. Else the milliseconds until one may try. */
   admit(): number {
     if (this.#openUntil === 0) return 0
     const left = this.#openUntil - this.#now()
@@ -48,13 +48,15 @@ export class Breaker {
     return 0
   }
 
-  /** A visitor that was admitted is done with. `undefined`: it left, and nothing is known of the app. */
-  ended(hasFailed: boolean | undefined): void {
-    if (this.#openUntil === 0) {
+  /**
+   * A visitor that was admitted is done with. `undefined`: it left, and nothing is known of the app. `isTry`: it was admitted while the
+   * breaker was not closed. One from before that says nothing of the try.
+   */
+  ended(hasFailed: boolean | undefined, isTry: boolean): void {
+    if (!isTry) {
       if (hasFailed !== undefined) this.counted(1, hasFailed ? 1 : 0)
       return
     }
-    if (!this.#isTrying) return
     this.#isTrying = false
     if (hasFailed === undefined) return
     if (hasFailed) return this.#open(Math.min(2 * this.#openMs, MAX_OPEN_MS))

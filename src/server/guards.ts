@@ -292,11 +292,3 @@ export function answerLinesOf(passes: readonly Pass[]): Uint8Array | undefined {
   const lines: readonly HeaderLine[] = passes.flatMap(({ answerHeaders = [] }) => answerHeaders)
   return lines.length === 0 ? undefined : Buffer.concat(lines.map(([name, value]) => headerLine(name, value)))
 }
-
-/** Tells the guards of a connection that lasts. Returns what to call when it is over. */
-export function keepOpen(passes: readonly Pass[], cut: () => void): () => void {
-  const ends = passes.flatMap(({ whileOpen }) => (whileOpen === undefined ? [] : [whileOpen(cut)]))
-  return () => {
-    for (const end of ends) end()
-  }
-}

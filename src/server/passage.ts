@@ -3,7 +3,8 @@
 import { BodyFramer } from '../http/body.ts'
 import type { RequestHead } from '../http/head.ts'
 import type { Pass } from '../plugin.ts'
-import { answerLinesOf, applyPasses, hidesAdded, keepOpen, namesOf, restoreHead } from './guards.ts'
+import { answerLinesOf, applyPasses, hidesAdded, namesOf, restoreHead } from './guards.ts'
+import { keepOpen } from './keep-open.ts'
 
 export class Passage {
   /** Lines for the head of the answer; `undefined`: none. */
@@ -37,9 +38,9 @@ export class Passage {
     return this.#body === undefined || this.#body.feed(bytes, 0, bytes.length) >= 0
   }
 
-  /** The request goes to the app: until it is over, guards may call `cut`. */
-  keepOpen(cut: () => void): void {
-    this.#stopKeeping = keepOpen(this.#passes, cut)
+  /** The request goes to the app: until it is over, guards may call `cut`. Throws as `keepOpen` does. */
+  keepOpen(cut: () => void, failed: (cause: unknown) => void): void {
+    this.#stopKeeping = keepOpen(this.#passes, cut, failed)
   }
 
   /** The request is over. */

@@ -6,7 +6,8 @@ import type { Pass } from '../plugin.ts'
 import type { Stream } from '../session/stream.ts'
 import type { Endpoint, Endpoints, Socket, SocketHandler } from '../socket.ts'
 import type { ClientConnection } from './clients.ts'
-import { type Judgement, keepOpen } from './guards.ts'
+import type { Judgement } from './guards.ts'
+import { keepOpen } from './keep-open.ts'
 import type { Member } from './member.ts'
 import type { Asking } from './pool.ts'
 import type { RawVisit } from './raw-visit.ts'
@@ -167,7 +168,22 @@ export class RawVisitor implements RawVisit, Asking {
     if (this.#way.first !== undefined) stream.write(this.#way.first)
     this.#join.useStream(stream)
     this.#visits.opened(this)
-    if (this.#passes.length > 0) this.#stopKeeping = keepOpen(this.#passes, () => this.cut('GUARD_REFUSED'))
+    if (this.#passes.length > 0) this.#keepOpen()
+  }
+
+  /** Guards may cut it from now on. */
+  #keepOpen(): void {
+    const { gate } = this.#visits
+    try {
+      this.#stopKeeping = keepOpen(
+        this.#passes,
+        () => this.cut('GUARD_REFUSED'),
+        cause => gate.failed(cause),
+      )
+    } catch (cause) {
+      gate.failed(cause)
+      this.cut('GUARD_FAILED')
+    }
   }
 
   #closed(): void {

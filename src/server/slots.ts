@@ -17,6 +17,8 @@ export class Slots {
   readonly #deadlines: Deadlines
   readonly #queue = new Set<Waiting>()
   #taken = 0
+  /** Places that are free and not handed on yet, while one after the other is called. */
+  #freed = 0
 
   constructor(rule: SlotRule, deadlines: Deadlines) {
     this.#rule = rule
@@ -44,11 +46,19 @@ export class Slots {
     return () => waiting.stop()
   }
 
+  /** The place goes to the next one as it is. */
   release(): void {
-    const [next] = this.#queue
-    // The place goes to the next one as it is.
-    if (next !== undefined) return next.call(undefined)
-    this.#taken--
+    // One that is called may give its place back at once, and all of a queue would be called inside of each other.
+    if (++this.#freed > 1) return
+    try {
+      for (; this.#freed > 0; this.#freed--) {
+        const [next] = this.#queue
+        if (next === undefined) this.#taken--
+        else next.call(undefined)
+      }
+    } finally {
+      this.#freed = 0
+    }
   }
 }
 

@@ -23,6 +23,8 @@ export class UnderPressure {
   readonly #pressure: Pressure
   /** It has its slot, and the breaker waits for its outcome. */
   #isInside = false
+  /** The breaker is open, and closes when this one is answered. */
+  #isTry = false
   #answerDeadline: AnswerDeadline | undefined
 
   constructor(pressure: Pressure) {
@@ -57,6 +59,7 @@ export class UnderPressure {
       return request.busy('CIRCUIT_OPEN', Math.ceil(waitMs / 1_000))
     }
     this.#isInside = true
+    this.#isTry = breaker?.isClosed === false
     return request.toClients()
   }
 
@@ -82,7 +85,9 @@ export class UnderPressure {
   leave(hasFailed: boolean | undefined): void {
     if (!this.#isInside) return
     this.#isInside = false
-    this.#pressure.slots?.release()
-    this.#pressure.breaker?.ended(hasFailed)
+    const { breaker, slots } = this.#pressure
+    // First, because who gets the place asks the breaker.
+    breaker?.ended(hasFailed, this.#isTry)
+    slots?.release()
   }
 }

@@ -14,7 +14,7 @@ function make(rule: BreakerRule = {}) {
   )
   const visit = (hasFailed: boolean | undefined): boolean => {
     if (breaker.admit() > 0) return false
-    breaker.ended(hasFailed)
+    breaker.ended(hasFailed, !breaker.isClosed)
     return true
   }
   return { clock, breaker, visit, openings: () => opened }
@@ -47,7 +47,7 @@ test('one visitor at a time tries; a good answer closes it, a bad one opens it f
   expect(breaker.admit()).toBe(0)
   // The others wait for what it finds.
   expect(breaker.admit()).toBeGreaterThan(0)
-  breaker.ended(true)
+  breaker.ended(true, true)
   expect(breaker.admit()).toBe(2_000)
   clock.now += 2_000
   // One that left found nothing: the next one tries.
@@ -74,4 +74,20 @@ test('what lanes served counts as well', () => {
   expect(breaker.isClosed).toBe(true)
   breaker.counted(1_000, 300)
   expect(breaker.isClosed).toBe(false)
+})
+
+test('a visitor from before it opened says nothing of the try that is under way', () => {
+  for (const hasFailed of [true, false, undefined]) {
+    const { clock, visit, breaker } = make({ minRequests: 1, openMs: 1_000 })
+    expect(breaker.admit()).toBe(0)
+    visit(true)
+    clock.now += 1_000
+    // One tries. The slow one from before is done with meanwhile.
+    expect(breaker.admit()).toBe(0)
+    breaker.ended(hasFailed, false)
+    expect(breaker.isClosed).toBe(false)
+    expect(breaker.admit()).toBe(1_000)
+    breaker.ended(false, true)
+    expect(breaker.isClosed).toBe(true)
+  }
 })

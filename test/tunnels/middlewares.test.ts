@@ -5,6 +5,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import type { Middleware, TunnelServerOptions } from '../../src/index.ts'
 import { ask } from '../support/ask.ts'
 import { eventually } from '../support/events.ts'
+import { rawDial } from '../support/raw.ts'
 import { startTunnel } from '../support/tunnel.ts'
 
 const sha = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex')
@@ -142,6 +143,19 @@ test('one that throws gives its visitor a 500 with a code, and affects no other'
   expect(await ask(tunnel.port, tunnel.host, { path: '/sum' })).toMatchObject({ status: 200 })
   expect(faults).toHaveLength(5)
   expect(faults[0]).toContain('The middleware "failing" failed: secret detail.')
+})
+
+test('a target that is too long once it is a URL is the fault of the visitor, and of no middleware', async () => {
+  await using tunnel = await start([handles((request, next) => next(request))])
+  const faults: unknown[] = []
+  tunnel.server.on('error', error => faults.push(error))
+  const visitor = await rawDial(tunnel.port)
+  // Each of them is three characters in a URL, so it is above the 16 KiB that a target may have.
+  await visitor.send(`GET /${'"'.repeat(9_000)} HTTP/1.1\r\nHost: ${tunnel.host}\r\n\r\n`)
+  expect(await visitor.until('\r\n\r\n')).toMatch(/ 414 .*x-localtunnels-error: TARGET_TOO_LONG/s)
+  visitor.socket.terminate()
+  expect(await ask(tunnel.port, tunnel.host, { path: '/sum' })).toMatchObject({ status: 200 })
+  expect(faults).toEqual([])
 })
 
 test('one that never answers is given up, as the limits say', async () => {

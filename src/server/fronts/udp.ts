@@ -13,7 +13,8 @@ import type { Turns } from '../../session/turns.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import { type BoundPort, bindBun } from '../../sockets/bun-datagrams.ts'
 import type { SendDatagrams } from '../../wire/datagrams.ts'
-import { type Judgement, keepOpen } from '../guards.ts'
+import type { Judgement } from '../guards.ts'
+import { keepOpen } from '../keep-open.ts'
 import type { OpenPort } from '../public-ports.ts'
 import type { ServerRoom } from '../room.ts'
 import type { Tunnel } from '../tunnels.ts'
@@ -218,10 +219,11 @@ class UdpPort implements OpenPort {
         this.#unanswered.delete(visitor)
         if (this.#last === visitor) this.#last = undefined
         this.#ended(visitor.stream)
-        stopKeeping()
+        stopKeeping?.()
       },
     )
-    const stopKeeping = keepOpen(passes, () => visitor.flow.end())
+    const stopKeeping = this.#keepOpen(passes, () => visitor.flow.end())
+    if (stopKeeping === undefined) return undefined
     this.#flows.add(visitor)
     this.#unanswered.add(visitor)
     this.#room.flows.count++
@@ -232,6 +234,17 @@ class UdpPort implements OpenPort {
     }
     visitor.useStream(stream)
     return visitor
+  }
+
+  /** Returns what to call when the flow is over; `undefined`: a guard has failed, and there is to be none. */
+  #keepOpen(passes: readonly Pass[], cut: () => void): (() => void) | undefined {
+    const failed = (cause: unknown): void => void this.#gate.failed(cause)
+    try {
+      return keepOpen(passes, cut, failed)
+    } catch (cause) {
+      failed(cause)
+      return undefined
+    }
   }
 
   /** One flow less. */
@@ -294,7 +307,9 @@ class UdpPort implements OpenPort {
       const granted = chosen.upstream?.open(join, undefined) ?? 'CLIENT_GONE'
       if (typeof granted === 'string') return join.fail(granted)
       stream = granted
-      stopKeeping = keepOpen(passes ?? [], () => join.fail('GUARD_REFUSED'))
+      const kept = this.#keepOpen(passes ?? [], () => join.fail('GUARD_REFUSED'))
+      if (kept === undefined) return join.fail('GUARD_FAILED')
+      stopKeeping = kept
       this.#passed.add(join)
       this.#room.flows.count++
       opened()

@@ -40,7 +40,7 @@ export class InnerVisit implements Visit {
   readonly answerLines = undefined
   readonly hstsLine = undefined
   readonly keepsAlive = true
-  /** Why the answer ended in the middle. */
+  /** Why the request could not be sent, or the answer ended in the middle. */
   failure: ErrorCode | undefined
   readonly #outer: Visit
   readonly #wrapping: Wrapping
@@ -74,13 +74,20 @@ export class InnerVisit implements Visit {
     this.#request = request
     this.#keepsLength = body !== undefined && request.body === body && outer.head.body === 'length'
     this.#framer = new BodyFramer((bytes, start, end) => this.#controller?.enqueue(bytes.slice(start, end)))
+    // A request that is none fails before the promise is returned.
+    this.#answer.promise.catch(() => {})
   }
 
   /** Resolves with the answer; one that could not be had is a page with its code. */
   begin(upstream: Upstream): Promise<Response> {
     const bytes = headOf(this.#request, this.#outer.head, this.#keepsLength)
     const end = parseRequestHead(this.head, bytes, 0, bytes.length, this.#limits)
-    if (end !== bytes.length) throw new RangeError('the request of a middleware is none any more')
+    if (end !== bytes.length) {
+      // What a visitor sends unescaped is longer in the URL of a Request.
+      const { refusal } = this.head
+      if (refusal === 'TARGET_TOO_LONG' || refusal === 'HEAD_TOO_LARGE') this.failure = refusal
+      throw new RangeError('the request of a middleware is none any more')
+    }
     this.head.requestId = this.#outer.head.requestId
     this.head.traceparent = this.#outer.head.traceparent
     this.#beginAt(upstream)
