@@ -1,9 +1,10 @@
 // `localtunnels mcp`, asked by the official client of the Model Context Protocol.
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { zstdCompressSync } from 'node:zlib'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { freePort } from '../support/ports.ts'
@@ -309,6 +310,21 @@ test('faults are for the agent to read', async () => {
     ['save_fixture', { id: 'latest', file: 'package.json' }, 'must end with .http'],
   ]
   for (const [name, args, message] of faults) expect(await faultOf(agent.call(name, args))).toContain(message)
+  // A link below the folder that leads out of it, as a repository may have one.
+  const elsewhere = await mkdtemp(join(tmpdir(), 'localtunnels-elsewhere-'))
+  await symlink(elsewhere, join(folder, 'link'))
+  await symlink(join(elsewhere, 'file.http'), join(folder, 'dangling.http'))
+  for (const file of ['link/out.http', 'link/deeper/out.http', 'link/../link/out.http'])
+    expect(await faultOf(agent.call('save_fixture', { id: 'latest', file }))).toContain(
+      'below the current folder',
+    )
+  const dangling = agent.call('save_fixture', { id: 'latest', file: 'dangling.http' })
+  expect(await faultOf(dangling)).toContain('is there already')
+  expect(await readdir(elsewhere)).toEqual([])
+  await rm(elsewhere, { recursive: true })
+  expect(await faultOf(agent.call('get_request', { id: 'latest', constructor: 'x' }))).toContain(
+    'there is no argument constructor',
+  )
   await Bun.write(join(folder, 'there.http'), 'mine')
   expect(await faultOf(agent.call('save_fixture', { id: 'latest', file: 'there.http' }))).toContain(
     'is there already',
@@ -317,6 +333,17 @@ test('faults are for the agent to read', async () => {
   expect(await faultOf(agent.client.callTool({ name: 'rm', arguments: {} }))).toContain(
     'There is no tool rm.',
   )
+})
+
+test('a body that grows thousandfold when it is decoded is neither shown nor searched', async () => {
+  const bomb = zstdCompressSync(Buffer.alloc(20_000_000, 'x'))
+  answers = { '/bomb': () => new Response(bomb, { headers: { 'content-encoding': 'zstd' } }) }
+  await visit('/bomb', { decompress: false } as object)
+  const { id } = await agent.captured('wait_for_request', { filter: '/bomb', after: '0' })
+  expect((await agent.captured('get_request', { id })).answer.body.text).toBe('(binary)')
+  expect(await agent.call('list_requests', { filter: '/bomb body:xxxxx' })).toBe('No request matches.')
+  expect(await agent.call('diff_requests', { a: id, b: id })).toBe('They are equal.')
+  expect(await agent.call('replay_request', { id })).toStartWith('Verdict same: ')
 })
 
 test('a refusal by the server is explained', async () => {

@@ -282,6 +282,25 @@ describeWith(['chromium'], 'in a browser', () => {
     await page.locator('.row', { hasText: '/one' }).first().waitFor()
   })
 
+  test('a search that takes long says so, and ends when another one begins', async () => {
+    const { promise: released, resolve: release } = Promise.withResolvers<void>()
+    const isSearch = (url: URL) => url.pathname === '/api/v1/exchanges' && url.search.includes('body')
+    await page.route(isSearch, async route => {
+      await released
+      await route.abort().catch(() => {})
+    })
+    const failed = page.waitForEvent('requestfailed', request => isSearch(new URL(request.url())))
+    await page.getByLabel('Filter').fill('body:needle')
+    await page.getByText('searching…').waitFor()
+    await page.getByLabel('Filter').fill('path:/none')
+    expect((await failed).failure()?.errorText).toContain('ABORTED')
+    await page.getByText('live', { exact: true }).waitFor()
+    await page.getByText('Nothing matches this filter.').waitFor()
+    release()
+    await page.unrouteAll({ behavior: 'wait' })
+    await page.getByRole('button', { name: 'Show everything' }).click()
+  })
+
   test('everything goes from the keyboard, and the help lists it', async () => {
     await page.keyboard.press('?')
     const help = page.getByRole('dialog', { name: 'Keys' })

@@ -1,6 +1,7 @@
 // Tools that send a request again, and keep one as a file.
 
-import { isAbsolute, relative, resolve } from 'node:path'
+import { realpath } from 'node:fs/promises'
+import { basename, dirname, isAbsolute, join, relative, resolve } from 'node:path'
 import type { Diff, Edit, ExchangeDetail, ReplayResult } from '../../client/inspect/exchange.ts'
 import { TunnelError } from '../../errors.ts'
 import { diffLines } from '../captured/diff-lines.ts'
@@ -84,15 +85,15 @@ export function replayingTools(sessions: Sessions): readonly Tool[] {
         'Writes a captured request to a new .http file below the current folder, for tests. Secrets are left out.',
       arguments: {
         id: { type: 'string', description: 'Id of the request, or: latest' },
-        file: { type: 'string', description: 'Such as test/hooks/paid.http; the folder has to exist' },
+        file: { type: 'string', description: 'Such as test/hooks/paid.http' },
         session: SESSION_ARGUMENT,
       },
       required: ['id', 'file'],
       isReading: false,
       call: async given => {
         const name = given.text('file') ?? ''
-        const path = resolve(name)
-        const inside = relative(process.cwd(), path)
+        const path = await realPath(resolve(name))
+        const inside = relative(await realpath(process.cwd()), path)
         if (!name.endsWith('.http') || inside.startsWith('..') || isAbsolute(inside))
           throw new TunnelError('OPTION_INVALID', 'file must end with .http and be below the current folder.')
         await saveFixture(sessionOf(sessions, given), given.text('id') ?? '', path)
@@ -100,6 +101,13 @@ export function replayingTools(sessions: Sessions): readonly Tool[] {
       },
     },
   ]
+}
+
+/** Where a new file would be: a link in its path may lead elsewhere. */
+async function realPath(path: string): Promise<string> {
+  const folder = dirname(path)
+  const real = await realpath(folder).catch(() => (folder === path ? path : realPath(folder)))
+  return join(real, basename(path))
 }
 
 /** Without the lines that a replay changes in every request. */

@@ -68,7 +68,7 @@ export function misfit(
   const missing = required.find(name => values[name] === undefined)
   if (missing !== undefined) return `${missing} is missing`
   for (const [name, value] of Object.entries(values)) {
-    const schema = properties[name]
+    const schema = Object.hasOwn(properties, name) ? properties[name] : undefined
     if (schema === undefined)
       return `there is no argument ${name.slice(0, 50)}; there are: ${Object.keys(properties).join(', ') || 'none'}`
     const fault = misfitOf(name, value, schema)

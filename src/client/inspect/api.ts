@@ -111,19 +111,16 @@ export class InspectApi {
 
   // ── Lists ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-  async #list({ query }: Asked): Promise<Response> {
+  async #list({ query, request }: Asked): Promise<Response> {
     const filter = filterOf(query.get('filter'))
     const before = numberOf(query, 'before', Number.MAX_SAFE_INTEGER)
     const limit = Math.min(Math.max(numberOf(query, 'limit', 100), 1), 1_000)
-    this.#inspector.capture.flush()
+    const { capture, store } = this.#inspector
+    capture.flush()
     const exchanges: unknown[] = []
     let hasMore = false
-    let lookedAt = 0
-    for (const entry of this.#inspector.store.newestFirst()) {
-      if (entry.id >= before) continue
-      // Bodies take time: requests of visitors come in between.
-      if (filter.needsContent && ++lookedAt % 20 === 0) await new Promise(resolve => setImmediate(resolve))
-      if (entry.isDropped || !this.#inspector.matches(filter, entry)) continue
+    const older = store.newestFirst().filter(entry => entry.id < before)
+    for await (const entry of this.#inspector.matching(filter, older, request.signal)) {
       hasMore = exchanges.length === limit
       if (hasMore) break
       exchanges.push(rowOf(entry))
@@ -131,12 +128,13 @@ export class InspectApi {
     return json({ exchanges, hasMore })
   }
 
-  #clear({ query }: Asked): Response {
+  async #clear({ query, request }: Asked): Promise<Response> {
     const filter = filterOf(query.get('filter'))
     const withPinned = query.get('pinned') === '1'
-    const entries = this.#inspector.store
-      .newestFirst()
-      .filter(entry => (withPinned || !entry.isPinned) && this.#inspector.matches(filter, entry))
+    const all = this.#inspector.store.newestFirst()
+    const entries: Entry[] = []
+    for await (const entry of this.#inspector.matching(filter, all, request.signal))
+      if (withPinned || !entry.isPinned) entries.push(entry)
     return this.#remove(entries)
   }
 

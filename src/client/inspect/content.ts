@@ -4,9 +4,13 @@ import * as zlib from 'node:zlib'
 import type { Entry } from './entry.ts'
 import { headerOf } from './secrets.ts'
 
-/** A decoded body has at most so many times the bytes that were kept as the bound of a body: a small one may grow a thousandfold. */
+/** A decoded body has at most so many times the bytes that are kept of it, or the floor: ten bytes may grow to gigabytes. */
 const DECODED_FACTOR = 16
-const DECODED_FLOOR_BYTES = 4_194_304
+const SHOWN_FLOOR_BYTES = 4_194_304
+/** For filters, which look at every body that is kept: 3 ms for each. */
+export const SEARCHED_FLOOR_BYTES = 1_048_576
+/** Codings on top of each other. Senders use one or two; each more could take as long as the first. */
+const MAX_CODINGS = 4
 
 /** A body's bytes, and what went wrong when its coding was to be undone. */
 export interface Content {
@@ -15,25 +19,37 @@ export interface Content {
 }
 
 /** The bytes as sent, or with gzip, deflate, br and zstd undone. What cannot be decoded comes as sent, with a fault. */
-export function contentOf(entry: Entry, side: 'request' | 'answer', decoded: boolean): Content {
+export function contentOf(
+  entry: Entry,
+  side: 'request' | 'answer',
+  decoded: boolean,
+  floorBytes: number = SHOWN_FLOOR_BYTES,
+): Content {
   const [head, body] =
     side === 'request' ? [entry.requestHead, entry.requestBody] : [entry.answerHead, entry.answerBody]
   const { bytes } = body
   const encoding = decoded ? headerOf(head, 'content-encoding').toLowerCase() : ''
   if (encoding === '' || encoding === 'identity' || bytes.length === 0) return { bytes }
+  const maxBytes = Math.max(floorBytes, DECODED_FACTOR * bytes.length)
   try {
-    const maxBytes = Math.max(DECODED_FLOOR_BYTES, DECODED_FACTOR * bytes.length)
+    const codings = encoding.split(',')
+    if (codings.length > MAX_CODINGS) throw new Error(`it has more than ${MAX_CODINGS} codings`)
     let content = bytes
-    for (const coding of encoding.split(',').reverse()) content = decode(content, coding.trim(), maxBytes)
+    for (const coding of codings.reverse()) content = decode(content, coding.trim(), maxBytes)
     return { bytes: content }
   } catch (cause) {
-    return { bytes, fault: cause instanceof Error ? cause.message : String(cause) }
+    const { code, message } = cause as NodeJS.ErrnoException
+    const isTooLarge = code === 'ERR_BUFFER_TOO_LARGE'
+    return { bytes, fault: isTooLarge ? `it has more than ${maxBytes} bytes then` : message }
   }
 }
 
 function decode(bytes: Uint8Array, coding: string, maxOutputLength: number): Uint8Array {
   // A body that was cut gives what it has.
   const { Z_SYNC_FLUSH, BROTLI_OPERATION_FLUSH } = zlib.constants
+  // Some senders leave out the frame of zlib, whose first byte says 8 in its lower half.
+  if (coding === 'deflate' && (bytes[0]! & 0x0f) !== 8)
+    return zlib.inflateRawSync(bytes, { finishFlush: Z_SYNC_FLUSH, maxOutputLength })
   if (coding === 'gzip' || coding === 'x-gzip' || coding === 'deflate')
     return zlib.unzipSync(bytes, { finishFlush: Z_SYNC_FLUSH, maxOutputLength })
   if (coding === 'br')

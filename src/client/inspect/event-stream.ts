@@ -5,6 +5,7 @@ import type { Entry } from './entry.ts'
 import type { Frame, InspectEvent } from './exchange.ts'
 import type { Filter } from './filter.ts'
 import type { Inspector } from './inspector.ts'
+import { Slices } from './slices.ts'
 import { rowOf } from './view.ts'
 
 /** Changes within this time are one line. */
@@ -103,8 +104,10 @@ class Reader {
     if (!hasRoom()) return
     if (this.#removed.length > 0) this.#line({ type: 'removed', ids: this.#removed.splice(0) })
     const unmatched: string[] = []
+    const slices = new Slices()
     for (const entry of this.#changed) {
-      if (!hasRoom()) break
+      // What is left is for the next time.
+      if (!hasRoom() || slices.isOver) break
       this.#changed.delete(entry)
       if (this.#inspector.matches(this.#filter, entry))
         this.#line({ type: 'exchange', exchange: rowOf(entry) })

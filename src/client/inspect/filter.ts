@@ -72,7 +72,7 @@ const KEYS: Readonly<Record<string, Make>> = {
   faster: value => timeTest(value, (ms, limit) => ms < limit),
   larger: value => sizeTest(value, (bytes, limit) => bytes >= limit),
   smaller: value => sizeTest(value, (bytes, limit) => bytes < limit),
-  is: value => STATES[value] ?? `is: takes ${Object.keys(STATES).join(', ')}`,
+  is: value => own(STATES, value) ?? `is: takes ${Object.keys(STATES).join(', ')}`,
   body: value => (_, textOf) => has(textOf, 'request.body', value) || has(textOf, 'answer.body', value),
   'request.body': value => (_, textOf) => has(textOf, 'request.body', value),
   'answer.body': value => (_, textOf) => has(textOf, 'answer.body', value),
@@ -140,7 +140,7 @@ export function isFilterFault(one: Filter | FilterFault): one is FilterFault {
 
 function termTest(key: string, raw: string): Test | string {
   if (key === '') return wordTest(raw)
-  const make = KEYS[key]
+  const make = own(KEYS, key)
   if (make === undefined) return `"${key}:" is unknown; keys are ${FILTER_KEYS.join(', ')}`
   const tests: Test[] = []
   for (const value of valuesOf(raw)) {
@@ -149,6 +149,11 @@ function termTest(key: string, raw: string): Test | string {
     tests.push(test)
   }
   return (row, textOf) => tests.some(test => test(row, textOf))
+}
+
+/** Not what every object has, such as `constructor`. */
+function own<Value>(record: Readonly<Record<string, Value>>, name: string): Value | undefined {
+  return Object.hasOwn(record, name) ? record[name] : undefined
 }
 
 /** A word without a key: a method in capitals, a path, or a part of what the row shows. */

@@ -15,6 +15,7 @@ import type { Filter } from './filter.ts'
 import type { InspectSettings } from './options.ts'
 import { replayBytes, type Signer, sendAgain, signedOf } from './replay.ts'
 import { Reports } from './reports.ts'
+import { Slices } from './slices.ts'
 import { ExchangeStore } from './store.ts'
 import type { StoreFile } from './store-file.ts'
 import { partOf, rowOf } from './view.ts'
@@ -87,6 +88,16 @@ export class Inspector extends Events<{ closed: undefined; failed: TunnelError }
 
   matches(filter: Filter, entry: Entry): boolean {
     return filter.matches(rowOf(entry), part => partOf(entry, part, this.settings.secrets))
+  }
+
+  /** Those that the filter matches. Bodies take time: what visitors send goes between. */
+  async *matching(filter: Filter, entries: Iterable<Entry>, signal: AbortSignal): AsyncGenerator<Entry> {
+    const slices = new Slices()
+    for (const entry of entries) {
+      if (signal.aborted) return
+      if (!entry.isDropped && this.matches(filter, entry)) yield entry
+      if (slices.isOver) await slices.rest()
+    }
   }
 
   /**

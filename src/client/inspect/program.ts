@@ -117,7 +117,10 @@ function messageOf(entry: Entry, side: 'request' | 'answer'): SeenMessage {
   const fields = fieldsOf(isRequest ? entry.requestHead : entry.answerHead, REVEALING)
   const text = () => {
     if (body.isCut) throw new TunnelError('BODY_CUT')
-    return textOfContent(contentOf(entry, side, true))
+    const content = contentOf(entry, side, true)
+    if (content.fault !== undefined)
+      throw new TunnelError('BODY_CUT', `The body cannot be decoded: ${content.fault}.`)
+    return textOfContent(content)
   }
   return {
     headers: new Headers(fields.map(({ name, value }): [string, string] => [name, value])),

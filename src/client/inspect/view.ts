@@ -1,7 +1,7 @@
 // Entries as the API shows them.
 
 import { ERRORS, type ErrorCode } from '../../errors.ts'
-import { contentOf, textOfContent } from './content.ts'
+import { contentOf, SEARCHED_FLOOR_BYTES, textOfContent } from './content.ts'
 import type { Entry, KeptBytes } from './entry.ts'
 import type { ExchangeDetail, ExchangeRow, Kept, Message, Times } from './exchange.ts'
 import type { Part } from './filter.ts'
@@ -89,9 +89,9 @@ export function partOf(entry: Entry, part: Part, secrets: ReadonlySet<string>): 
     case 'answer.head':
       return headText(entry.answerHead, showing)
     case 'request.body':
-      return textOfContent(contentOf(entry, 'request', true))
+      return textOfContent(contentOf(entry, 'request', true, SEARCHED_FLOOR_BYTES))
     case 'answer.body':
-      return textOfContent(contentOf(entry, 'answer', true))
+      return textOfContent(contentOf(entry, 'answer', true, SEARCHED_FLOOR_BYTES))
     case 'frames':
       return entry.frames.map(({ text = '' }) => text).join('\n')
   }

@@ -3,6 +3,8 @@
 import { TunnelError } from '../../errors.ts'
 import type { Entry } from './entry.ts'
 import type { Inspector } from './inspector.ts'
+import { Slices } from './slices.ts'
+import type { ExchangeStore } from './store.ts'
 
 export const MAX_WAIT_MS = 600_000
 
@@ -21,11 +23,10 @@ export function waitForExchange(
   { takes, timeoutMs, after, signal }: WaitFor,
 ): Promise<Entry> {
   const { store } = inspector
-  if (after !== undefined)
-    for (const entry of store.entries())
-      if (entry.id > after && entry.state !== 'open' && takes(entry)) return Promise.resolve(entry)
   return new Promise((resolve, reject) => {
+    let isSettled = false
     const settle = (settled: () => void) => {
+      isSettled = true
       for (const stop of stops) stop()
       clearTimeout(timer)
       signal?.removeEventListener('abort', abort)
@@ -33,14 +34,31 @@ export function waitForExchange(
     }
     const abort = () =>
       settle(() => reject(new TunnelError('CANCELLED', 'The wait ended before anything matched.')))
+    const look = (entry: Entry | undefined) => {
+      if (entry !== undefined && takes(entry)) settle(() => resolve(entry))
+    }
+    /** Ids of what has ended and is not looked at yet: those that end meanwhile stand behind those that are here. */
+    let behind: number[] | undefined = after === undefined ? undefined : endedBehind(store, after)
     const stops = [
-      store.on('ended', entry => {
-        if (takes(entry)) settle(() => resolve(entry))
-      }),
+      store.on('ended', entry => (behind === undefined ? look(entry) : void behind.push(entry.id))),
       inspector.on('closed', abort),
     ]
     const timer = setTimeout(() => settle(() => reject(new TunnelError('WAIT_TIMEOUT'))), timeoutMs)
     signal?.addEventListener('abort', abort)
-    if (signal?.aborted === true || inspector.isClosed) abort()
+    void (async () => {
+      const slices = new Slices()
+      for (const id of behind ?? []) {
+        look(store.get(id))
+        if (!isSettled && slices.isOver) await slices.rest()
+        if (isSettled) return
+      }
+      behind = undefined
+      // Of one that is over, what is kept counts.
+      if (signal?.aborted === true || inspector.isClosed) abort()
+    })()
   })
+}
+
+function endedBehind(store: ExchangeStore, after: number): number[] {
+  return [...store.entries()].flatMap(({ id, state }) => (id > after && state !== 'open' ? id : []))
 }

@@ -61,9 +61,10 @@ const query = (fields: Readonly<Record<string, string | number | boolean | undef
 }
 
 export const api = {
-  list: (filter: string, before?: string) =>
+  list: (filter: string, { before, signal }: { before?: string; signal?: AbortSignal | undefined } = {}) =>
     read<{ exchanges: ExchangeRow[]; hasMore: boolean }>(
       `exchanges?${query({ filter, before, limit: 1_000 })}`,
+      signal && { signal },
     ),
   detail: (id: string, reveal: boolean) => read<ExchangeDetail>(`exchanges/${id}?${query({ reveal })}`),
   remove: (id: string) => read(`exchanges/${id}`, { method: 'DELETE' }),

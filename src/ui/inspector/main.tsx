@@ -14,6 +14,7 @@ import {
   filter,
   filterFault,
   follow,
+  isSearching,
   rows,
   selectedId,
   session,
@@ -50,7 +51,7 @@ function Page() {
           ))}
         </p>
         <p class={`connection ${connection.value}`} role="status">
-          {CONNECTIONS[connection.value]}
+          {isSearching.value ? 'searching…' : CONNECTIONS[connection.value]}
         </p>
         <button type="button" onClick={() => (dialog.value = 'help')} aria-label="Keys">
           ?

@@ -17,6 +17,8 @@ export const rows = signal<readonly ExchangeRow[]>([])
 /** There are older ones than the last of `rows`. */
 export const hasMore = signal(false)
 export const connection = signal<'loading' | 'live' | 'lost' | 'refused'>('loading')
+/** The list takes long: bodies are looked at. */
+export const isSearching = signal(false)
 export const filter = signal('')
 /** What stands in the field of the filter: a moment later it is the filter. */
 export const draft = signal('')
@@ -37,6 +39,8 @@ export const selectedIndex = computed(() => rows.value.findIndex(({ id }) => id 
 
 const RETRY_MS = 1_000
 const TOAST_MS = 6_000
+/** A list that takes longer is said to be searched. */
+const SLOW_MS = 500
 let waiting: InspectEvent[] = []
 let isPlanned = false
 let listening = new AbortController()
@@ -91,7 +95,11 @@ async function run(wanted: string): Promise<void> {
 }
 
 async function readList(wanted: string, signal?: AbortSignal): Promise<void> {
-  const list = await api.list(wanted)
+  const slow = setTimeout(() => (isSearching.value = true), SLOW_MS)
+  const list = await api.list(wanted, { signal }).finally(() => {
+    clearTimeout(slow)
+    isSearching.value = false
+  })
   if (signal?.aborted === true || filter.peek() !== wanted) return
   batch(() => {
     rows.value = list.exchanges
@@ -107,7 +115,7 @@ export function readMore(): Promise<void> {
   readingMore ??= (async () => {
     const [wanted, last] = [filter.peek(), rows.peek().at(-1)]
     if (last === undefined || !hasMore.peek()) return
-    const list = await api.list(wanted, last.id)
+    const list = await api.list(wanted, { before: last.id })
     // Read again meanwhile, or with another filter.
     if (filter.peek() !== wanted || rows.peek().at(-1)?.id !== last.id) return
     batch(() => {

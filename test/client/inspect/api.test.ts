@@ -4,7 +4,14 @@ import { describe, expect, test } from 'bun:test'
 import { mkdtemp, readdir, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { gzipSync } from 'node:zlib'
+import {
+  brotliCompressSync,
+  constants,
+  deflateRawSync,
+  deflateSync,
+  gzipSync,
+  zstdCompressSync,
+} from 'node:zlib'
 import type { InspectOptions } from '../../../src/client/inspect/options.ts'
 import type { FetchHandler } from '../../../src/index.ts'
 import { type AskInit, InspectorApi } from '../../support/inspector.ts'
@@ -119,23 +126,87 @@ test('a cut body says so, is not sent again, and another body is', async () => {
   expect((await one.api.ask(`exchanges/${answer.replays[0].exchange.id}/answer.body`)).text).toBe('5')
 })
 
+const ZEROS = Buffer.alloc(20_000_000)
+const CODED: readonly (readonly [coding: string, code: (bytes: Uint8Array) => Uint8Array])[] = [
+  ['gzip', gzipSync],
+  ['deflate', deflateSync],
+  ['deflate', deflateRawSync],
+  ['br', bytes => brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } })],
+  ['zstd', zstdCompressSync],
+  ['gzip, zstd', bytes => zstdCompressSync(gzipSync(bytes))],
+]
+
 test('a coded body is decoded for reading, and a bomb is not', async () => {
-  const bomb = gzipSync(Buffer.alloc(50_000_000))
+  const at = (request: Request) => CODED[Number(new URL(request.url).searchParams.get('n'))]!
   await using one = await inspected(request => {
-    const body = new URL(request.url).pathname === '/bomb' ? bomb : gzipSync('hello')
-    return new Response(body, { headers: { 'content-encoding': 'gzip', 'content-type': 'text/plain' } })
+    const [coding, code] = at(request)
+    const isBomb = new URL(request.url).pathname === '/bomb'
+    const type = { 'content-encoding': coding, 'content-type': 'text/plain' }
+    return new Response(new Uint8Array(code(isBomb ? ZEROS : Buffer.from('hello'))), { headers: type })
   })
-  await (await one.visit('/plain')).text()
-  const { id } = await one.api.ended('/plain')
-  expect((await one.api.ask(`exchanges/${id}/answer.body?decoded=1`)).text).toBe('hello')
-  expect((await one.api.bytes(`exchanges/${id}/answer.body`))[0]).toBe(0x1f)
-  expect((await one.api.rows('?filter=body:hello')).map(row => row.id)).toEqual([id])
-  await (await one.visit('/bomb', { decompress: false } as object)).bytes()
-  const bombed = await one.api.ended('/bomb')
-  const decoded = await one.api.ask(`exchanges/${bombed.id}/answer.body?decoded=1`)
-  expect(decoded.headers.get('x-decode-fault')).not.toBeNull()
-  expect(decoded.text.length).toBeLessThan(1_000_000)
+  const got = async (path: string) => {
+    await (await one.visit(path, { decompress: false } as object)).bytes()
+    const { id } = await one.api.ended(`path:"${path}"`)
+    return { id, decoded: await one.api.ask(`exchanges/${id}/answer.body?decoded=1`) }
+  }
+  const plain: string[] = []
+  for (const [n, [coding, code]] of CODED.entries()) {
+    const { id, decoded } = await got(`/plain?n=${n}`)
+    expect([coding, decoded.text, decoded.headers.get('x-decode-fault')]).toEqual([coding, 'hello', null])
+    expect(Buffer.from(await one.api.bytes(`exchanges/${id}/answer.body`))).toEqual(
+      Buffer.from(code(Buffer.from('hello'))),
+    )
+    plain.unshift(id)
+    const bomb = await got(`/bomb?n=${n}`)
+    expect(bomb.decoded.headers.get('x-decode-fault')).toMatch(/^it has more than \d+ bytes then$/)
+    // As it came.
+    const { answerBody } = await one.api.detail(bomb.id)
+    expect(bomb.decoded.text.length).toBeLessThanOrEqual(answerBody.keptBytes)
+  }
+  expect((await one.api.rows('?filter=body:hello')).map(row => row.id)).toEqual(plain)
 })
+
+test('codings on top of each other without end are not undone', async () => {
+  const bytes = [1, 2, 3, 4, 5].reduce<Uint8Array>(inner => gzipSync(inner), Buffer.from('deep'))
+  const headers = { 'content-encoding': 'gzip, gzip, gzip, gzip, gzip' }
+  await using one = await inspected(() => new Response('ok'))
+  await (await one.visit('/deep', { method: 'POST', body: new Uint8Array(bytes), headers })).text()
+  const { id } = await one.api.ended('/deep')
+  const decoded = await one.api.ask(`exchanges/${id}/request.body?decoded=1`)
+  expect(decoded.headers.get('x-decode-fault')).toBe('it has more than 4 codings')
+})
+
+test('visitors go on while bodies are searched that grow when they are decoded', async () => {
+  // Each takes milliseconds to look at.
+  const bomb = new Uint8Array(brotliCompressSync(Buffer.alloc(4_000_000, 'a')))
+  await using one = await inspected(() => new Response('ok'), { rate: 0 })
+  const headers = { 'content-encoding': 'br' }
+  for (let n = 0; n < 24; n++)
+    await (await one.visit(`/bomb/${n}`, { method: 'POST', body: bomb, headers })).text()
+  await one.api.ended('/bomb/23')
+  const body = '-body:foo'
+  for (const search of [
+    () => one.api.ask(`exchanges?filter=${body} path:/none`),
+    () => one.api.send('POST', 'wait', { filter: `${body} path:/bomb/23`, after: '0' }),
+    () => one.api.ask(`exchanges?filter=${body}`, { method: 'DELETE' }),
+  ]) {
+    const startedAt = performance.now()
+    let [isOver, lastAt, longestMs] = [false, startedAt, 0]
+    const searching = search().finally(() => {
+      isOver = true
+    })
+    while (!isOver) {
+      await new Promise(resolve => setImmediate(resolve))
+      const now = performance.now()
+      longestMs = Math.max(longestMs, now - lastAt)
+      lastAt = now
+    }
+    expect((await searching).status).toBe(200)
+    // A search in one go is all of the time.
+    expect(longestMs).toBeLessThan((lastAt - startedAt) / 4)
+  }
+  expect(await one.api.rows()).toEqual([])
+}, 20_000)
 
 test('replays go to the own app, unchanged or edited, and are compared', async () => {
   let isBroken = true

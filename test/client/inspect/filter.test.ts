@@ -94,6 +94,8 @@ describe('a filter', () => {
 
   const faults: [text: string, at: number, words: string][] = [
     ['method:POST colour:red', 12, '"colour:" is unknown'],
+    ['constructor:x', 0, '"constructor:" is unknown'],
+    ['is:constructor', 0, 'is: takes open'],
     ['status:abc', 0, 'is no status'],
     ['is:nice', 0, 'is: takes open'],
     ['slower:soon', 0, 'is no time'],
