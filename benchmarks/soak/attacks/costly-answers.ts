@@ -70,6 +70,13 @@ async function attackWith(
 
 const chunked = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
 
+/**
+ * The server reads some 200 MB/s of such answers, each read into an array of its own. What streams may keep is 20 MB of
+ * it; the rest, up to 100 MB, is garbage that the engine has not collected yet, and 80 MB of it came and went within a
+ * second when it was measured. The engine collects by what was allocated, so more visitors do not raise it.
+ */
+const GARBAGE_OF_READS = { serverMb: 220 }
+
 export const attacks: readonly Attack[] = [
   {
     name: 'answers-of-1xx',
@@ -79,11 +86,13 @@ export const attacks: readonly Attack[] = [
   {
     name: 'answers-in-tiny-chunks',
     does: `${VISITORS} visitors of an app that answers without end in chunks of a byte`,
+    bounds: GARBAGE_OF_READS,
     attack: (...all) => attackWith(chunked, '1\r\nx\r\n', 'HTTP/1.1', ...all),
   },
   {
     name: 'answers-in-tiny-chunks-1.0',
     does: `the same to ${VISITORS} visitors of HTTP/1.0, who get what is in the chunks`,
+    bounds: GARBAGE_OF_READS,
     attack: (...all) => attackWith(chunked, '1\r\nx\r\n', 'HTTP/1.0', ...all),
   },
 ]
