@@ -19,7 +19,7 @@ interface Source {
   readonly classes: readonly (readonly [name: string, fields: number])[]
 }
 
-const CLASS = /^(?:export )?(?:default )?(?:abstract )?class (\w+)[^]*?^\}/gm
+const CLASS = /^(?:export )?(?:default )?(?:abstract )?class (\w+)[\s\S]*?^\}/gm
 /** Of instances. Sources are formatted, so a member of a class begins behind two spaces. */
 const FIELD = /^ {2}(?:(?:readonly|declare|override|public|private|protected) )*#?\w+[!?]?(?::|;| =)/gm
 
@@ -90,15 +90,21 @@ const sources = await Promise.all(
   [...new Glob('{src,bin}/**/*.{ts,tsx}').scanSync(root)].toSorted().map(sourceOf),
 )
 const total = (numbers: Iterable<number>): number => [...numbers].reduce((sum, number) => sum + number, 0)
-const classes = sources.flatMap(source => source.classes.map(([name, fields]) => ({ name, fields, file: source.file })))
+const classes = sources.flatMap(source =>
+  source.classes.map(([name, fields]) => ({ name, fields, file: source.file })),
+)
 const long = sources.filter(({ lines }) => lines > 400).toSorted((a, b) => b.lines - a.lines)
 const full = classes.filter(({ fields }) => fields > 14).toSorted((a, b) => b.fields - a.fields)
 const onPath = await path()
 
-console.log(`files ${sources.length}, lines ${total(sources.map(({ lines }) => lines))}, classes ${classes.length}`)
+console.log(
+  `files ${sources.length}, lines ${total(sources.map(({ lines }) => lines))}, classes ${classes.length}`,
+)
 console.log(`above 400 lines: ${long.length}`)
 for (const { file, lines } of long) console.log(`  ${lines} ${file}`)
 console.log(`classes with more than 14 fields: ${full.length}`)
 for (const { name, fields, file } of full) console.log(`  ${fields} ${name} (${file})`)
-console.log(`one GET, both ends, without the accelerator: ${onPath.size} files, ${total(onPath.values())} lines that run`)
+console.log(
+  `one GET, both ends, without the accelerator: ${onPath.size} files, ${total(onPath.values())} lines that run`,
+)
 for (const [file, lines] of [...onPath].toSorted(([, a], [, b]) => b - a)) console.log(`  ${lines} ${file}`)

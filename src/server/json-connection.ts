@@ -7,25 +7,15 @@ import { WebSocketCarrier } from '../session/carriers/websocket.ts'
 import { Heartbeat } from '../session/heartbeat.ts'
 import { Tolerance } from '../session/tolerance.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
-import {
-  encodeConnected,
-  encodeError,
-  encodeRegistered,
-  encodeTaken,
-  PONG,
-  parseClientMessage,
-} from '../wire/json.ts'
-import { claimNameInCluster } from './claims.ts'
+import { encodeConnected, encodeError, PONG, parseClientMessage } from '../wire/json.ts'
 import type { ClientHost } from './client-host.ts'
 import { ClientUse } from './client-use.ts'
-import { type ClientConnection, type ClientReports, NO_REPORTS } from './clients.ts'
+import { type ClientReports, NO_REPORTS } from './clients.ts'
 import type { Deadline } from './deadlines.ts'
 import type { Holder } from './holdings.ts'
+import { JsonNames, type NamesOwner, refusalText } from './json-names.ts'
 import { JsonRequests } from './json-requests.ts'
-import type { Member } from './member.ts'
 import type { Rule } from './policy.ts'
-import type { Tunnel } from './tunnels.ts'
-import { JsonUpstream } from './upstreams/json.ts'
 
 /** Bytes before a name is granted: clients send a few hundred. Of an unfinished message, what is not worth a cut. */
 const MAX_BYTES_BEFORE_REGISTRATION = 65_536
@@ -49,12 +39,7 @@ const CLOSE_CODES: Partial<Record<ErrorCode, number>> = {
 }
 const CLOSE_NORMAL = 1000
 
-interface Registered {
-  readonly member: Member
-  readonly upstream: JsonUpstream
-}
-
-export class JsonConnection implements ClientConnection, Deadline {
+export class JsonConnection implements NamesOwner, Deadline {
   readonly wire = 'json'
   /** Clients of this wire see their requests themselves. */
   readonly reports: ClientReports = NO_REPORTS
@@ -74,14 +59,11 @@ export class JsonConnection implements ClientConnection, Deadline {
   readonly #carrier: WebSocketCarrier
   readonly #heartbeat: Heartbeat
   readonly #tolerance: Tolerance = new Tolerance(MAX_CONTROL_PER_SECOND)
-  readonly #registered = new Map<string, Registered>()
-  /** Of names that were given or taken back: what is under way goes on. */
-  readonly #leaving: JsonUpstream[] = []
+  readonly #names: JsonNames
   readonly #requests: JsonRequests
   /** What its holder is charged for a message whose end has not come yet. */
   #unfinishedBytes = 0
   #bytesBeforeRegistration = 0
-  #hasRegistered = false
   /** Checks of whether the client lives. */
   readonly #signs = new Set<(isAlive: boolean) => void>()
 
@@ -102,6 +84,7 @@ export class JsonConnection implements ClientConnection, Deadline {
       taken: () => this.#chargeUnfinished(),
     })
     this.#requests = new JsonRequests(host, this.#carrier, this.#use)
+    this.#names = new JsonNames(host, this, this.#requests)
     this.#carrier.account = { hold: bytes => this.#use.hold(bytes), isOver: false }
     this.#carrier.handler = {
       // This wire has no binary messages.
@@ -133,6 +116,10 @@ export class JsonConnection implements ClientConnection, Deadline {
     deadlines.watch(this)
     deadlines.arm(this, limits.registerTimeoutMs)
     this.#carrier.sendText(encodeConnected(limits.originTimeoutMs))
+  }
+
+  get rule(): Rule {
+    return this.#rule
   }
 
   get holder(): Holder {
@@ -175,19 +162,9 @@ export class JsonConnection implements ClientConnection, Deadline {
 
   reloaded(): void {
     const rule = this.#host.ruleNow(this.#rule)
-    let refusal: ErrorCode | undefined
-    for (const { member, upstream } of [...this.#registered.values()]) {
-      const { tunnel } = member
-      const code = rule === undefined ? this.#rule.endCode : this.#host.refusalOf(tunnel, rule)
-      if (code === undefined) continue
-      refusal = code
-      this.#registered.delete(tunnel.name)
-      this.#leaving.push(upstream)
-      member.remove(code)
-      this.#host.released(this, tunnel, code)
-    }
+    const refusal = this.#names.takeBack(rule, this.#rule.endCode)
     if (rule !== undefined) this.#worksBy(rule)
-    const isOver = rule === undefined || (refusal !== undefined && this.#registered.size === 0)
+    const isOver = rule === undefined || (refusal !== undefined && this.#names.size === 0)
     if (!isOver || this.isClosed) return
     const code = refusal ?? this.#rule.endCode
     this.#carrier.sendText(encodeError(refusalText(code)))
@@ -199,7 +176,7 @@ export class JsonConnection implements ClientConnection, Deadline {
     const before = this.holder
     this.#use.passTo(this.#host.holderOf(rule, this.remoteAddress), 0)
     this.#host.unfinishedMessages.moved(before, this.holder, this.#unfinishedBytes)
-    for (const { member } of this.#registered.values()) member.moveTo(this.holder)
+    this.#names.moveTo(this.holder)
   }
 
   /** Nothing was registered in time. */
@@ -207,12 +184,16 @@ export class JsonConnection implements ClientConnection, Deadline {
     this.close('REGISTER_TIMEOUT')
   }
 
+  sendText(text: string): void {
+    this.#carrier.sendText(text)
+  }
+
   // ── From the client ────────────────────────────────────────────────────────────────────────────────────────
 
   #heard(bytes: number): void {
     this.#heartbeat.heard()
     this.#sign(true)
-    if (this.#hasRegistered) return
+    if (this.#names.hasRegistered) return
     this.#bytesBeforeRegistration += bytes
     if (this.#bytesBeforeRegistration > MAX_BYTES_BEFORE_REGISTRATION) this.#lose('FLOOD')
   }
@@ -254,13 +235,13 @@ export class JsonConnection implements ClientConnection, Deadline {
     switch (message.type) {
       case 'ready':
         this.#requests.accept(message.accepts ?? [])
-        this.#register(message.subdomain).catch((cause: unknown) => this.#broke(cause))
+        this.#names.register(message.subdomain).catch((cause: unknown) => this.#broke(cause))
         return
       case 'ping':
         this.#carrier.sendText(PONG)
         return
       case 'disconnect':
-        if (message.subdomain !== undefined && !this.#registered.has(message.subdomain)) return
+        if (message.subdomain !== undefined && !this.#names.has(message.subdomain)) return
         return this.#release()
     }
   }
@@ -270,110 +251,20 @@ export class JsonConnection implements ClientConnection, Deadline {
     return this.#tolerance.allows(performance.now(), count)
   }
 
-  // ── Names ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-  async #register(name: string): Promise<void> {
-    const { limits, deadlines } = this.#host
-    if (!this.#hasRegistered) deadlines.arm(this, limits.registerTimeoutMs)
-    const own = this.#registered.get(name)
-    if (own !== undefined) return this.#confirm(own.member.tunnel)
-    const first = this.#claim(name)
-    let claimed = first instanceof Promise ? await first : first
-    if (this.isClosed) return this.#forsake(claimed)
-    if (claimed === 'NAME_TAKEN' && (await this.#isLeftBehind(name))) {
-      if (this.isClosed) return
-      // It may have asked twice.
-      const again = this.#registered.get(name)
-      if (again !== undefined) return this.#confirm(again.member.tunnel)
-      claimed = await this.#claim(name)
-      if (this.isClosed) return this.#forsake(claimed)
-    }
-    if (typeof claimed !== 'string') return this.#grant(claimed)
-    this.holder.refused(performance.now())
-    this.#host.refused(this, { kind: 'http', name }, claimed)
-    this.#carrier.sendText(
-      claimed === 'NAME_TAKEN'
-        ? encodeTaken(name)
-        : encodeError(refusalText(claimed, this.#detailOf(claimed, name))),
-    )
-  }
-
   #broke(cause: unknown): void {
     this.#host.failed(cause instanceof Error ? cause : new Error(String(cause)))
     this.close('INTERNAL')
-  }
-
-  /** It closed while the directory of a cluster was asked. */
-  #forsake(claimed: Member | ErrorCode): void {
-    if (typeof claimed !== 'string') claimed.lapse()
-  }
-
-  #claim(name: string): Member | ErrorCode | Promise<Member | ErrorCode> {
-    if (this.holder.isRefusedTooOften(performance.now())) return 'REFUSED_TOO_OFTEN'
-    if (this.#registered.size >= this.#host.limits.maxTunnels) return 'CLIENT_LIMIT'
-    const refusal = this.#host.refusalOf({ kind: 'http', name }, this.#rule)
-    if (refusal !== undefined) return refusal
-    const { cluster, tunnels } = this.#host
-    const { holder } = this
-    return cluster === undefined
-      ? tunnels.claim('http', name, { holder })
-      : claimNameInCluster(name, holder, tunnels, cluster)
-  }
-
-  #detailOf(code: ErrorCode, name: string): string | undefined {
-    return this.#host.detailOf(code, { kind: 'http', name }, { rule: this.#rule, holder: this.holder })
-  }
-
-  /**
-   * Whether the name belongs to an earlier connection of the same client that does not answer any more. This wire has no
-   * secret that proves it, and a client that comes back must not have to take `name-2`: the same token from the same
-   * address counts as the same client. Without tokens the address alone does, unless it is a proxy's, which all clients
-   * behind it have.
-   */
-  async #isLeftBehind(name: string): Promise<boolean> {
-    const other = this.#host.tunnels.find(name)?.client
-    if (other === undefined || other.wire !== 'json' || other === this) return false
-    if (other.holder !== this.holder || other.remoteAddress !== this.remoteAddress) return false
-    if (this.#rule.id === undefined && this.#host.isTrusted(this.remoteAddress)) return false
-    if (await other.checkAlive()) return false
-    other.close('CARRIER_DEAD')
-    return true
-  }
-
-  #grant(member: Member): void {
-    const { tunnel } = member
-    const upstream = new JsonUpstream(this.#requests)
-    this.#registered.set(tunnel.name, { member, upstream })
-    this.#hasRegistered = true
-    this.#host.deadlines.disarm(this)
-    this.#confirm(tunnel)
-    member.attach(upstream, this)
-    this.#host.registered(this, tunnel, this.#rule)
-  }
-
-  #confirm(tunnel: Tunnel): void {
-    this.#carrier.sendText(encodeRegistered(tunnel.name, this.#host.urlOf(tunnel)))
   }
 
   // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** The names are free at once; the connection closes behind the last answer. */
   #release(): void {
-    const leaving = [...this.#registered.values()]
-    this.#registered.clear()
-    this.#leaving.push(...leaving.map(({ upstream }) => upstream))
-    let left = leaving.length + 1
-    const oneLess = () => {
-      if (--left > 0 || this.isClosed) return
+    this.#names.release(() => {
+      if (this.isClosed) return
       this.#end('released')
       this.#carrier.close(CLOSE_NORMAL, 'Client disconnected')
-    }
-    for (const { member } of leaving) {
-      member.remove()
-      this.#host.released(this, member.tunnel, 'released')
-      member.whenIdle(oneLess)
-    }
-    oneLess()
+    })
   }
 
   #lose(code: ErrorCode): void {
@@ -395,17 +286,6 @@ export class JsonConnection implements ClientConnection, Deadline {
     this.#requests.close()
     this.#sign(false)
     this.#chargeUnfinished()
-    for (const { member, upstream } of this.#registered.values()) {
-      member.detach(upstream)
-      this.#host.released(this, member.tunnel, reason)
-      upstream.clientGone()
-    }
-    for (const upstream of this.#leaving) upstream.clientGone()
-    this.#registered.clear()
+    this.#names.end(reason)
   }
-}
-
-/** Existing clients give up on an error, and show its text. */
-function refusalText(code: ErrorCode, detail: string = ERRORS[code].meaning): string {
-  return code === 'NAME_INVALID' ? 'Invalid subdomain format' : `${detail} ${ERRORS[code].action}`
 }

@@ -46,11 +46,11 @@ export class Copies {
       const { upstream, label } = recipient
       if (upstream === undefined) continue
       const isNamed = label !== undefined && label === answer
-      const copy = new Copy(recipient, this.#head, visitor, host, isNamed, isForServer)
+      const copy = new Copy(recipient, this.#head, pieces, visitor, host, isNamed, isForServer)
       this.#open++
       this.#copies.push(copy)
       if (copy.isNamed) this.#named ??= copy
-      copy.begin(upstream, pieces)
+      copy.begin(upstream)
     }
     this.#isStarting = false
     if (typeof answer === 'number') this.#answerWith(visitor, answer)

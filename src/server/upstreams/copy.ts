@@ -1,23 +1,16 @@
 // A copy of a request for one client: the visitor's side of an exchange whose answer may or may not reach the visitor.
 
 import type { ErrorCode } from '../../errors.ts'
-import { latin1 } from '../../http/characters.ts'
 import type { Hop } from '../../http/forward.ts'
 import type { RequestHead } from '../../http/head.ts'
 import { COUNTS_HEADER, type PeerNote } from '../cluster/peer-wire.ts'
 import type { Exchange, Rewrite, Upstream, Visit } from '../upstream.ts'
+import { CopyAnswer } from './copy-answer.ts'
 import type { CopyEnd, Recipient } from './copying.ts'
+import { PiecesSender } from './pieces-sender.ts'
 
-/** Of an answer that may still count; then the app waits. */
-const MAX_KEPT_BYTES = 65_536
 /** Of an answer that does not count: an app that sends without end is cut. */
 const MAX_DROPPED_BYTES = 1_048_576
-/** How a client says that its filter does not take the request. */
-const NOT_TAKEN = /^x-localtunnels-error:[ \t]*NOT_TAKEN[ \t]*$/im
-
-/** How another server says whose its answer is. Its own line is the last one: an app may send others. */
-const COUNTS = new RegExp(`^${COUNTS_HEADER}: ([01])\r\n(?![^]*^${COUNTS_HEADER}:)`, 'im')
-
 export interface CopyListener {
   /** Its outcome is there. */
   answered(copy: Copy): void
@@ -46,25 +39,22 @@ export class Copy implements Visit {
   /** Who gets the answer. */
   #visitor: Visit | undefined
   #isDropped = false
-  #kept: Uint8Array[] = []
-  #keptBytes = 0
+  readonly #kept = new CopyAnswer()
   #answerBytes = 0
   /** The app waits until more of its answer is wanted. */
   #isBackedUp = false
   #isOver = false
   #keepAlive = false
   #exchange: Exchange | undefined
-  #pieces: readonly Uint8Array[] = []
-  #next = 0
-  #isPaused = false
-  #isSending = false
-  #isSent = false
+  readonly #sender: PiecesSender
   /** The app's side calls: it hears by what `write` returns whether to wait. */
   #isWriting = false
 
+  /** `pieces`: of the request's body. */
   constructor(
     recipient: Recipient,
     head: RequestHead,
+    pieces: readonly Uint8Array[],
     visitor: Visit,
     listener: CopyListener,
     isNamed: boolean,
@@ -85,25 +75,23 @@ export class Copy implements Visit {
     this.isCertified = visitor.isCertified === true
     this.#seen = visitor.hop(undefined)
     this.#listener = listener
+    this.#sender = new PiecesSender(pieces)
     this.#end = recipient.began()
   }
 
-  begin(upstream: Upstream, pieces: readonly Uint8Array[]): void {
-    this.#pieces = pieces
+  begin(upstream: Upstream): void {
     const exchange = upstream.begin(this)
     if (this.#isOver) return
     this.#exchange = exchange
-    this.#send()
+    this.#sender.start(exchange)
   }
 
   /** The visitor gets this answer: what came of it so far, and the rest as it comes. */
   answerTo(visitor: Visit): void {
     this.#visitor = visitor
-    const kept = this.#kept
-    this.#kept = []
     visitor.answered(this.status)
     let isTaking = true
-    for (const piece of kept) isTaking = visitor.write(piece)
+    for (const piece of this.#kept.take()) isTaking = visitor.write(piece)
     if (this.#isOver) visitor.done(this.#keepAlive)
     else if (this.#isWriting) this.#isBackedUp = !isTaking
     else if (isTaking) this.drained()
@@ -113,9 +101,7 @@ export class Copy implements Visit {
   drop(): void {
     this.#visitor = undefined
     this.#isDropped = true
-    this.#answerBytes += this.#keptBytes
-    this.#keptBytes = 0
-    this.#kept = []
+    this.#kept.take()
     this.drained()
   }
 
@@ -123,21 +109,6 @@ export class Copy implements Visit {
     if (!this.#isBackedUp) return
     this.#isBackedUp = false
     this.#exchange?.drained()
-  }
-
-  /** As much of the request as the client takes. */
-  #send(): void {
-    const exchange = this.#exchange
-    if (exchange === undefined || this.#isSending || this.#isSent) return
-    this.#isSending = true
-    while (!this.#isPaused && !this.#isOver && this.#next < this.#pieces.length) {
-      const piece = this.#pieces[this.#next++]
-      if (piece !== undefined) exchange.body(piece)
-    }
-    this.#isSending = false
-    if (this.#isOver || this.#next < this.#pieces.length) return
-    this.#isSent = true
-    exchange.bodyEnded()
   }
 
   // ── Visit ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -156,8 +127,7 @@ export class Copy implements Visit {
       return !this.#isBackedUp
     }
     if (this.#isDropped) return this.#passOver()
-    this.#kept.push(bytes.slice(start, end))
-    this.#keptBytes += end - start
+    this.#kept.keep(bytes, start, end)
     if (this.outcome === 'pending') {
       this.#isWriting = true
       this.#judge()
@@ -165,7 +135,7 @@ export class Copy implements Visit {
       if (this.#visitor !== undefined) return !this.#isBackedUp
       if (this.#isDropped) return true
     }
-    this.#isBackedUp = this.#keptBytes >= MAX_KEPT_BYTES
+    this.#isBackedUp = this.#kept.isFull
     return !this.#isBackedUp
   }
 
@@ -178,21 +148,10 @@ export class Copy implements Visit {
   }
 
   #judge(): void {
-    if (this.recipient.isServer === true) this.#takeCounts()
-    const text = this.#kept.map(piece => latin1(piece, 0, piece.length)).join('')
-    const isTaken = this.status !== 404 || !NOT_TAKEN.test(text.split('\r\n\r\n', 1)[0] ?? '')
-    this.outcome = isTaken ? 'answered' : 'not taken'
+    if (this.recipient.isServer === true) this.isNamed = this.#kept.takeCounts() ?? this.isNamed
+    const isNotTaken = this.status === 404 && this.#kept.isNotTaken
+    this.outcome = isNotTaken ? 'not taken' : 'answered'
     this.#listener.answered(this)
-  }
-
-  /** Takes the line out that is for this server alone. */
-  #takeCounts(): void {
-    const bytes = Buffer.concat(this.#kept)
-    const headEnd = bytes.indexOf('\r\n\r\n') + 2
-    const line = COUNTS.exec(latin1(bytes, 0, headEnd))
-    if (line === null) return
-    this.isNamed = line[1] === '1'
-    this.#kept = [bytes.subarray(0, line.index), bytes.subarray(line.index + line[0].length)]
   }
 
   answered(status: number): void {
@@ -225,18 +184,17 @@ export class Copy implements Visit {
   }
 
   pause(): void {
-    this.#isPaused = true
+    this.#sender.pause()
   }
 
   resume(): void {
-    this.#isPaused = false
-    this.#send()
+    this.#sender.resume()
   }
 
   #over(code: ErrorCode | undefined): void {
     this.#isOver = true
     this.#exchange = undefined
-    this.#pieces = []
+    this.#sender.stop()
     this.#end(this.status, this.#answerBytes, code)
     this.#listener.ended()
   }

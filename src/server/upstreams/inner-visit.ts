@@ -2,13 +2,13 @@
 
 import { deferred } from '../../deferred.ts'
 import type { ErrorCode } from '../../errors.ts'
-import { BodyFramer } from '../../http/body.ts'
 import type { Hop } from '../../http/forward.ts'
-import { parseRequestHead, parseResponseHead, RequestHead, ResponseHead } from '../../http/head.ts'
+import { parseRequestHead, RequestHead } from '../../http/head.ts'
 import { errorAnswer } from '../../http/pages.ts'
 import type { Wrapping } from '../booking.ts'
 import type { ServerLimits } from '../options.ts'
 import type { Exchange, Rewrite, Upstream, Visit } from '../upstream.ts'
+import { InnerAnswer } from './inner-answer.ts'
 
 /** Of one connection, or written anew: no middleware's word changes framing or routing. */
 const OWN_NAMES: ReadonlySet<string> = new Set([
@@ -24,10 +24,7 @@ const OWN_NAMES: ReadonlySet<string> = new Set([
   'expect',
 ])
 
-/** Pieces of the answer that wait for the middleware; then the app waits. */
-const MAX_QUEUED_BYTES = 262_144
 const LAST_CHUNK = Buffer.from('0\r\n\r\n')
-const EMPTY = new Uint8Array(0)
 
 /** Spelled out, because the platforms' own types differ. */
 interface BodyReader {
@@ -48,15 +45,9 @@ export class InnerVisit implements Visit {
   readonly #request: Request
   /** The visitor's body has a length and comes untouched: the app gets the length, too. */
   readonly #keepsLength: boolean
-  readonly #answer = deferred<Response>()
-  readonly #answerHead = new ResponseHead()
-  readonly #framer: BodyFramer
+  readonly #answer: InnerAnswer
   #exchange: Exchange | undefined
-  #controller: ReadableStreamDefaultController<Uint8Array> | undefined
-  #partial: Uint8Array = EMPTY
-  #isAnswered = false
   #isOver = false
-  #isBackedUp = false
   #isRequestSent = false
   #resume: (() => void) | undefined
   #isPaused = false
@@ -73,9 +64,12 @@ export class InnerVisit implements Visit {
     this.#limits = limits
     this.#request = request
     this.#keepsLength = body !== undefined && request.body === body && outer.head.body === 'length'
-    this.#framer = new BodyFramer((bytes, start, end) => this.#controller?.enqueue(bytes.slice(start, end)))
-    // A request that is none fails before the promise is returned.
-    this.#answer.promise.catch(() => {})
+    this.#answer = new InnerAnswer(limits, request.method, {
+      drained: () => {
+        if (!this.#isOver) this.#exchange?.drained()
+      },
+      cancelled: () => this.abandon(),
+    })
   }
 
   /** Resolves with the answer; one that could not be had is a page with its code. */
@@ -91,7 +85,7 @@ export class InnerVisit implements Visit {
     this.head.requestId = this.#outer.head.requestId
     this.head.traceparent = this.#outer.head.traceparent
     this.#beginAt(upstream)
-    return this.#answer.promise
+    return this.#answer.response
   }
 
   /** The visitor does not want the answer any more. */
@@ -99,7 +93,7 @@ export class InnerVisit implements Visit {
     if (this.#isOver) return
     this.#over()
     this.#exchange?.abandoned()
-    this.#fail(new Error('the exchange was given up'))
+    this.#answer.fail(new Error('the exchange was given up'))
   }
 
   #beginAt(upstream: Upstream): void {
@@ -131,7 +125,7 @@ export class InnerVisit implements Visit {
       if (this.#isOver) return
       this.#over()
       exchange.abandoned()
-      this.#fail(error instanceof Error ? error : new Error(String(error)))
+      this.#answer.fail(error instanceof Error ? error : new Error(String(error)))
     }
   }
 
@@ -154,9 +148,11 @@ export class InnerVisit implements Visit {
 
   write(bytes: Uint8Array, _isScratch = false, start = 0, end: number = bytes.length): boolean {
     if (this.#isOver) return true
-    this.#take(bytes, start, end)
-    this.#isBackedUp = (this.#controller?.desiredSize ?? 1) <= 0
-    return !this.#isBackedUp
+    if (this.#answer.take(bytes, start, end)) return this.#answer.hasRoom
+    this.#over()
+    this.failure = 'ORIGIN_INVALID'
+    this.#answer.fail(new Error('the answer is none'))
+    return true
   }
 
   answered(): void {}
@@ -171,23 +167,22 @@ export class InnerVisit implements Visit {
   done(): void {
     if (this.#isOver) return
     this.#over()
-    if (this.#framer.ended()) this.#close()
-    else this.#fail(new Error('the answer ended early'))
+    this.#answer.end()
   }
 
   fail(code: ErrorCode, again?: readonly Uint8Array[]): void {
     if (this.#isOver) return
-    const other = again === undefined || this.#isAnswered ? undefined : this.#wrapping.elsewhere(code)
+    const other = again === undefined || this.#answer.hasBegun ? undefined : this.#wrapping.elsewhere(code)
     if (other !== undefined && again !== undefined) return this.#sendAgain(other, again)
-    if (this.#isAnswered) {
+    if (this.#answer.hasBegun) {
       this.failure = code
       this.#over()
-      return this.#fail(new Error(`the app's answer failed: ${code}`))
+      return this.#answer.fail(new Error(`the app's answer failed: ${code}`))
     }
     this.#wrapping.refused(code)
     const { host, method } = this.head
     const page = errorAnswer(code, { html: false, head: method === 'HEAD', keepAlive: true, host })
-    this.#take(page, 0, page.length)
+    this.#answer.take(page, 0, page.length)
     this.done()
   }
 
@@ -202,8 +197,6 @@ export class InnerVisit implements Visit {
     resume?.()
   }
 
-  // ── The answer ─────────────────────────────────────────────────────────────────────────────────────────────
-
   /** The request goes to another client from its beginning; what of the body is still to come follows by itself. */
   #sendAgain(upstream: Upstream, pieces: readonly Uint8Array[]): void {
     if (!this.#isRequestSent && this.#request.body !== null) return this.fail('ORIGIN_CLOSED')
@@ -213,74 +206,6 @@ export class InnerVisit implements Visit {
     this.#exchange ??= exchange
     for (const piece of pieces) this.#exchange.body(piece)
     this.#exchange.bodyEnded()
-  }
-
-  #take(bytes: Uint8Array, start: number, end: number): void {
-    if (this.#isAnswered) {
-      this.#framer.feed(bytes, start, end)
-      if (this.#framer.complete) this.#close()
-      return
-    }
-    // Heads come whole; an interim answer may be in front.
-    const all = Buffer.concat([this.#partial, bytes.subarray(start, end)])
-    this.#partial = EMPTY
-    const head = this.#answerHead
-    const headEnd = parseResponseHead(head, all, 0, all.length, this.#limits, this.head.method)
-    if (headEnd === 0) {
-      this.#partial = all
-      return
-    }
-    if (headEnd < 0) {
-      this.#over()
-      this.failure = 'ORIGIN_INVALID'
-      return this.#fail(new Error('the answer is none'))
-    }
-    // A middleware sees one answer for each request.
-    if (head.status < 200) return this.#take(all, headEnd, all.length)
-    this.#begin(head, all, headEnd)
-  }
-
-  #begin(head: ResponseHead, bytes: Uint8Array, at: number): void {
-    this.#isAnswered = true
-    this.#framer.begin(head.body, head.contentLength)
-    const hasBody = head.body !== 'none' && head.status !== 204 && head.status !== 205 && head.status !== 304
-    const body = hasBody ? this.#bodyStream() : null
-    const headers = new Headers()
-    for (const [name, value] of head.headerList()) headers.append(name, value)
-    this.#answer.resolve(new Response(body, { status: head.status, statusText: head.reason, headers }))
-    if (at < bytes.length) this.#framer.feed(bytes, at, bytes.length)
-    if (this.#framer.complete) this.#close()
-  }
-
-  #bodyStream(): ReadableStream<Uint8Array> {
-    return new ReadableStream<Uint8Array>(
-      {
-        start: controller => {
-          this.#controller = controller
-        },
-        pull: () => {
-          if (!this.#isBackedUp || this.#isOver) return
-          this.#isBackedUp = false
-          this.#exchange?.drained()
-        },
-        cancel: () => {
-          this.#controller = undefined
-          this.abandon()
-        },
-      },
-      { highWaterMark: MAX_QUEUED_BYTES, size: piece => piece?.length ?? 0 },
-    )
-  }
-
-  #close(): void {
-    this.#controller?.close()
-    this.#controller = undefined
-  }
-
-  #fail(error: Error): void {
-    this.#controller?.error(error)
-    this.#controller = undefined
-    if (!this.#isAnswered) this.#answer.reject(error)
   }
 
   #over(): void {

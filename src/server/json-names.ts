@@ -1,0 +1,193 @@
+// The names of one client on the JSON wire: asked for, granted, taken back, given back.
+
+import { ERRORS, type ErrorCode } from '../errors.ts'
+import { encodeError, encodeRegistered, encodeTaken } from '../wire/json.ts'
+import { claimNameInCluster } from './claims.ts'
+import type { ClientHost } from './client-host.ts'
+import type { ClientConnection } from './clients.ts'
+import type { Deadline } from './deadlines.ts'
+import type { Holder } from './holdings.ts'
+import type { JsonRequests } from './json-requests.ts'
+import type { Member } from './member.ts'
+import type { Rule } from './policy.ts'
+import type { Tunnel } from './tunnels.ts'
+import { JsonUpstream } from './upstreams/json.ts'
+
+/** The connection of the client. */
+export interface NamesOwner extends ClientConnection, Deadline {
+  readonly isClosed: boolean
+  readonly holder: Holder
+  /** What its token opens. */
+  readonly rule: Rule
+  sendText(text: string): void
+}
+
+interface Registered {
+  readonly member: Member
+  readonly upstream: JsonUpstream
+}
+
+export class JsonNames {
+  /** A name was granted, now or before. */
+  hasRegistered = false
+  readonly #host: ClientHost
+  readonly #owner: NamesOwner
+  readonly #requests: JsonRequests
+  readonly #registered = new Map<string, Registered>()
+  /** Of names that were given or taken back: what is under way goes on. */
+  readonly #leaving: JsonUpstream[] = []
+
+  constructor(host: ClientHost, owner: NamesOwner, requests: JsonRequests) {
+    this.#host = host
+    this.#owner = owner
+    this.#requests = requests
+  }
+
+  has(name: string): boolean {
+    return this.#registered.has(name)
+  }
+
+  get size(): number {
+    return this.#registered.size
+  }
+
+  // ── Asked for ──────────────────────────────────────────────────────────────────────────────────────────────
+
+  async register(name: string): Promise<void> {
+    const { limits, deadlines } = this.#host
+    const owner = this.#owner
+    if (!this.hasRegistered) deadlines.arm(owner, limits.registerTimeoutMs)
+    const own = this.#registered.get(name)
+    if (own !== undefined) return this.#confirm(own.member.tunnel)
+    const first = this.#claim(name)
+    let claimed = first instanceof Promise ? await first : first
+    if (owner.isClosed) return forsake(claimed)
+    if (claimed === 'NAME_TAKEN' && (await this.#isLeftBehind(name))) {
+      if (owner.isClosed) return
+      // It may have asked twice.
+      const again = this.#registered.get(name)
+      if (again !== undefined) return this.#confirm(again.member.tunnel)
+      claimed = await this.#claim(name)
+      if (owner.isClosed) return forsake(claimed)
+    }
+    if (typeof claimed === 'string') this.#refuse(name, claimed)
+    else this.#grant(claimed)
+  }
+
+  #claim(name: string): Member | ErrorCode | Promise<Member | ErrorCode> {
+    const { holder, rule } = this.#owner
+    if (holder.isRefusedTooOften(performance.now())) return 'REFUSED_TOO_OFTEN'
+    if (this.#registered.size >= this.#host.limits.maxTunnels) return 'CLIENT_LIMIT'
+    const refusal = this.#host.refusalOf({ kind: 'http', name }, rule)
+    if (refusal !== undefined) return refusal
+    const { cluster, tunnels } = this.#host
+    return cluster === undefined
+      ? tunnels.claim('http', name, { holder })
+      : claimNameInCluster(name, holder, tunnels, cluster)
+  }
+
+  /**
+   * Whether the name belongs to an earlier connection of the same client that does not answer any more. This wire has no
+   * secret that proves it, and a client that comes back must not have to take `name-2`: the same token from the same
+   * address counts as the same client. Without tokens the address alone does, unless it is a proxy's, which all clients
+   * behind it have.
+   */
+  async #isLeftBehind(name: string): Promise<boolean> {
+    const { holder, remoteAddress, rule } = this.#owner
+    const other = this.#host.tunnels.find(name)?.client
+    if (other === undefined || other.wire !== 'json' || other === this.#owner) return false
+    if (other.holder !== holder || other.remoteAddress !== remoteAddress) return false
+    if (rule.id === undefined && this.#host.isTrusted(remoteAddress)) return false
+    if (await other.checkAlive()) return false
+    other.close('CARRIER_DEAD')
+    return true
+  }
+
+  #refuse(name: string, code: ErrorCode): void {
+    const { holder, rule } = this.#owner
+    const wish = { kind: 'http', name } as const
+    holder.refused(performance.now())
+    this.#host.refused(this.#owner, wish, code)
+    this.#owner.sendText(
+      code === 'NAME_TAKEN'
+        ? encodeTaken(name)
+        : encodeError(refusalText(code, this.#host.detailOf(code, wish, { rule, holder }))),
+    )
+  }
+
+  #grant(member: Member): void {
+    const { tunnel } = member
+    const upstream = new JsonUpstream(this.#requests)
+    this.#registered.set(tunnel.name, { member, upstream })
+    this.hasRegistered = true
+    this.#host.deadlines.disarm(this.#owner)
+    this.#confirm(tunnel)
+    member.attach(upstream, this.#owner)
+    this.#host.registered(this.#owner, tunnel, this.#owner.rule)
+  }
+
+  #confirm(tunnel: Tunnel): void {
+    this.#owner.sendText(encodeRegistered(tunnel.name, this.#host.urlOf(tunnel)))
+  }
+
+  // ── Taken back, given back ─────────────────────────────────────────────────────────────────────────────────
+
+  /** Takes back what the token does not open any more; `rule`: what it opens now. Returns why, if it took any. */
+  takeBack(rule: Rule | undefined, endCode: ErrorCode): ErrorCode | undefined {
+    let refusal: ErrorCode | undefined
+    for (const { member, upstream } of [...this.#registered.values()]) {
+      const { tunnel } = member
+      const code = rule === undefined ? endCode : this.#host.refusalOf(tunnel, rule)
+      if (code === undefined) continue
+      refusal = code
+      this.#registered.delete(tunnel.name)
+      this.#leaving.push(upstream)
+      member.remove(code)
+      this.#host.released(this.#owner, tunnel, code)
+    }
+    return refusal
+  }
+
+  /** They count for another holder. */
+  moveTo(holder: Holder): void {
+    for (const { member } of this.#registered.values()) member.moveTo(holder)
+  }
+
+  /** All are free at once. `idle` is called behind the last answer. */
+  release(idle: () => void): void {
+    const leaving = [...this.#registered.values()]
+    this.#registered.clear()
+    this.#leaving.push(...leaving.map(({ upstream }) => upstream))
+    let left = leaving.length + 1
+    const oneLess = () => {
+      if (--left === 0) idle()
+    }
+    for (const { member } of leaving) {
+      member.remove()
+      this.#host.released(this.#owner, member.tunnel, 'released')
+      member.whenIdle(oneLess)
+    }
+    oneLess()
+  }
+
+  /** The client is gone: all are free, and what is under way fails. */
+  end(reason: ErrorCode | 'released'): void {
+    for (const { member, upstream } of this.#registered.values()) {
+      member.detach(upstream)
+      this.#host.released(this.#owner, member.tunnel, reason)
+      upstream.clientGone()
+    }
+    for (const upstream of this.#leaving) upstream.clientGone()
+    this.#registered.clear()
+  }
+}
+
+/** The connection closed while the directory of a cluster was asked. */
+function forsake(claimed: Member | ErrorCode): void {
+  if (typeof claimed !== 'string') claimed.lapse()
+}
+
+/** Existing clients give up on an error, and show its text. */
+export function refusalText(code: ErrorCode, detail: string = ERRORS[code].meaning): string {
+  return code === 'NAME_INVALID' ? 'Invalid subdomain format' : `${detail} ${ERRORS[code].action}`
+}

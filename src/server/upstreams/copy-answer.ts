@@ -1,0 +1,49 @@
+// The answer to a copy until it is known whether it counts, and what its head says of that.
+
+import { latin1 } from '../../http/characters.ts'
+import { COUNTS_HEADER } from '../cluster/peer-wire.ts'
+
+/** Of an answer that may still count; then the app waits. */
+const MAX_KEPT_BYTES = 65_536
+/** How a client says that its filter does not take the request. */
+const NOT_TAKEN = /^x-localtunnels-error:[ \t]*NOT_TAKEN[ \t]*$/im
+/** How another server says whose its answer is. Its own line is the last one: an app may send others. */
+const COUNTS = new RegExp(`^${COUNTS_HEADER}: ([01])\r\n(?![^]*^${COUNTS_HEADER}:)`, 'im')
+
+export class CopyAnswer {
+  #pieces: Uint8Array[] = []
+  #bytes = 0
+
+  get isFull(): boolean {
+    return this.#bytes >= MAX_KEPT_BYTES
+  }
+
+  keep(bytes: Uint8Array, start: number, end: number): void {
+    this.#pieces.push(bytes.slice(start, end))
+    this.#bytes += end - start
+  }
+
+  /** What was kept, which is forgotten here. */
+  take(): Uint8Array[] {
+    const pieces = this.#pieces
+    this.#pieces = []
+    this.#bytes = 0
+    return pieces
+  }
+
+  /** The client's filter does not take the request. */
+  get isNotTaken(): boolean {
+    const text = this.#pieces.map(piece => latin1(piece, 0, piece.length)).join('')
+    return NOT_TAKEN.test(text.split('\r\n\r\n', 1)[0] ?? '')
+  }
+
+  /** Takes out the line of another server, which says whether this is the named client's answer; `undefined`: it sent none. */
+  takeCounts(): boolean | undefined {
+    const bytes = Buffer.concat(this.#pieces)
+    const headEnd = bytes.indexOf('\r\n\r\n') + 2
+    const line = COUNTS.exec(latin1(bytes, 0, headEnd))
+    if (line === null) return undefined
+    this.#pieces = [bytes.subarray(0, line.index), bytes.subarray(line.index + line[0].length)]
+    return line[1] === '1'
+  }
+}

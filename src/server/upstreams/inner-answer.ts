@@ -1,0 +1,119 @@
+// An app's answer as a Response for middlewares: HTTP/1.1 text goes in, its body comes out of a stream.
+
+import { deferred } from '../../deferred.ts'
+import { BodyFramer } from '../../http/body.ts'
+import { parseResponseHead, ResponseHead } from '../../http/head.ts'
+import type { ServerLimits } from '../options.ts'
+
+/** Pieces of the answer that wait for the middleware; then the app waits. */
+const MAX_QUEUED_BYTES = 262_144
+const EMPTY = new Uint8Array(0)
+
+export interface AnswerReader {
+  /** There is room again. */
+  drained(): void
+  /** The middleware does not want the rest. */
+  cancelled(): void
+}
+
+export class InnerAnswer {
+  /** The head came, and `response` is there. */
+  hasBegun = false
+  readonly #limits: ServerLimits
+  readonly #method: string
+  readonly #reader: AnswerReader
+  readonly #response = deferred<Response>()
+  readonly #head = new ResponseHead()
+  readonly #framer: BodyFramer
+  #controller: ReadableStreamDefaultController<Uint8Array> | undefined
+  #partial: Uint8Array = EMPTY
+  #isBackedUp = false
+
+  /** `method`: of the request. */
+  constructor(limits: ServerLimits, method: string, reader: AnswerReader) {
+    this.#limits = limits
+    this.#method = method
+    this.#reader = reader
+    this.#framer = new BodyFramer((bytes, start, end) => this.#controller?.enqueue(bytes.slice(start, end)))
+    // A request that is none fails before the promise is returned.
+    this.#response.promise.catch(() => {})
+  }
+
+  get response(): Promise<Response> {
+    return this.#response.promise
+  }
+
+  /** `false`: the app waits for `drained`. */
+  get hasRoom(): boolean {
+    this.#isBackedUp = (this.#controller?.desiredSize ?? 1) <= 0
+    return !this.#isBackedUp
+  }
+
+  /** Takes bytes[start, end). `false`: they are no answer. */
+  take(bytes: Uint8Array, start: number, end: number): boolean {
+    if (this.hasBegun) {
+      this.#framer.feed(bytes, start, end)
+      if (this.#framer.complete) this.#close()
+      return true
+    }
+    // Heads come whole; an interim answer may be in front.
+    const all = Buffer.concat([this.#partial, bytes.subarray(start, end)])
+    this.#partial = EMPTY
+    const headEnd = parseResponseHead(this.#head, all, 0, all.length, this.#limits, this.#method)
+    if (headEnd < 0) return false
+    if (headEnd === 0) this.#partial = all
+    // A middleware sees one answer for each request.
+    else if (this.#head.status < 200) return this.take(all, headEnd, all.length)
+    else this.#begin(this.#head, all, headEnd)
+    return true
+  }
+
+  /** The app sends no more. */
+  end(): void {
+    if (this.#framer.ended()) this.#close()
+    else this.fail(new Error('the answer ended early'))
+  }
+
+  fail(error: Error): void {
+    this.#controller?.error(error)
+    this.#controller = undefined
+    if (!this.hasBegun) this.#response.reject(error)
+  }
+
+  #begin(head: ResponseHead, bytes: Uint8Array, at: number): void {
+    this.hasBegun = true
+    this.#framer.begin(head.body, head.contentLength)
+    const hasBody = head.body !== 'none' && head.status !== 204 && head.status !== 205 && head.status !== 304
+    const body = hasBody ? this.#bodyStream() : null
+    const headers = new Headers()
+    for (const [name, value] of head.headerList()) headers.append(name, value)
+    this.#response.resolve(new Response(body, { status: head.status, statusText: head.reason, headers }))
+    if (at < bytes.length) this.#framer.feed(bytes, at, bytes.length)
+    if (this.#framer.complete) this.#close()
+  }
+
+  #bodyStream(): ReadableStream<Uint8Array> {
+    return new ReadableStream<Uint8Array>(
+      {
+        start: controller => {
+          this.#controller = controller
+        },
+        pull: () => {
+          if (!this.#isBackedUp) return
+          this.#isBackedUp = false
+          this.#reader.drained()
+        },
+        cancel: () => {
+          this.#controller = undefined
+          this.#reader.cancelled()
+        },
+      },
+      { highWaterMark: MAX_QUEUED_BYTES, size: piece => piece?.length ?? 0 },
+    )
+  }
+
+  #close(): void {
+    this.#controller?.close()
+    this.#controller = undefined
+  }
+}
