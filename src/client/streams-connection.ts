@@ -5,7 +5,8 @@ import { type ErrorCode, TunnelError } from '../errors.ts'
 import { eventLoop } from '../event-loop.ts'
 import type { OwnGuard } from '../own-guard.ts'
 import type { Carrier, CarrierHandler } from '../session/carrier.ts'
-import { Session, type SessionHandler } from '../session/session.ts'
+import type { SessionHandler } from '../session/contract.ts'
+import { Session } from '../session/session.ts'
 import { readyAccelerator } from '../sockets/ready-accelerator.ts'
 import {
   encodeControl,

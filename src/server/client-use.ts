@@ -1,6 +1,6 @@
 // What one client's connection counts at the holder of its token: streams, and bytes that wait.
 
-import type { StreamBudget } from '../session/session.ts'
+import type { StreamBudget } from '../session/contract.ts'
 import type { Account } from '../unsent.ts'
 import type { Holder } from './holdings.ts'
 

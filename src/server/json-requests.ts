@@ -1,6 +1,6 @@
 // The requests that one JSON client was sent, and the answers that it owes.
 
-import type { StreamBudget } from '../session/session.ts'
+import type { StreamBudget } from '../session/contract.ts'
 import { encodeCancel, type JsonAnswer, type JsonExtension } from '../wire/json.ts'
 import type { ClientUse } from './client-use.ts'
 import type { Deadlines } from './deadlines.ts'

@@ -2,13 +2,12 @@
 
 import { copyBytes, copyOf } from '../bytes.ts'
 import { ERRORS, type ErrorCode, errorOfWire, TunnelError } from '../errors.ts'
-import { FrameDecoder } from '../wire/decoder.ts'
+import type { FrameHandler } from '../wire/decoder.ts'
 import {
   CONTROL,
   CREDIT,
   END,
   GOAWAY,
-  INITIAL_CREDIT_BYTES,
   LINK,
   LINK_FREE,
   MAX_FRAME_BYTES,
@@ -22,69 +21,21 @@ import {
   writeU32,
   writeU48,
 } from '../wire/frame.ts'
+import { Arrivals, type ArrivalsOwner } from './arrivals.ts'
 import type { Carrier, CarrierHandler } from './carrier.ts'
-import { Heartbeat, type HeartbeatOptions } from './heartbeat.ts'
+import type { SessionHandler, SessionOptions } from './contract.ts'
+import { Heartbeat } from './heartbeat.ts'
 import { BULK_BYTES, LinkSet } from './link-set.ts'
 import { Outbox } from './outbox.ts'
-import type { Scheduler } from './scheduler.ts'
 import { Stream, type StreamHandler, type StreamOwner } from './stream.ts'
 import { MAX_PINGS_PER_SECOND, Tolerance } from './tolerance.ts'
-import type { Turns, Waiting } from './turns.ts'
-
-export interface SessionOptions extends HeartbeatOptions {
-  /** Only the server opens streams. */
-  readonly role: 'server' | 'client'
-  readonly scheduler: Scheduler
-  /** Streams open at once. Above: an OPEN is answered with RESET `STREAM_LIMIT`. */
-  readonly maxStreams: number
-  /** Receive window that one stream may grow to, bytes. */
-  readonly maxStreamWindowBytes: number
-  /** Growth of windows in all streams together, bytes. */
-  readonly maxSessionWindowBytes: number
-  /** Frames without data that may wait while the carrier is full, bytes. Above: `FLOOD`, without a word. */
-  readonly maxCarrierBacklogBytes: number
-  /** Shared with other sessions: more frames at once than a portion wait there. Without it all are taken at once. */
-  readonly turns?: Turns
-  /** Asked for each stream that this side opens. */
-  readonly streamBudget?: StreamBudget
-}
-
-/** Contract: how many streams the session may have, which others count too. */
-export interface StreamBudget {
-  /** One more. `false`: there is to be none. */
-  open(): boolean
-  close(): void
-}
-
-export interface SessionHandler {
-  /**
-   * The server opened a stream (client role only). Returns the stream's handler, or the code to refuse it with.
-   * `maxStreams` counts streams: what outlives one that was reset, such as a dial under way, is the handler's to count.
-   */
-  opened(stream: Stream): StreamHandler | ErrorCode
-  /** Tunnels that the other side has, or has asked for and may get (server role only). */
-  tunnelCount?(): number
-  /** A control message. The bytes are only valid during the call. */
-  control(json: Uint8Array): void
-  /** The other side takes no new streams: it leaves when what is open has finished, or at once for what went wrong. */
-  leaving(code: ErrorCode): void
-  /** A stream sends in bulk and no link is free: one more would be of use. */
-  linkWanted?(): void
-  /** The session is over, exactly once; all its streams were reset before. */
-  closed(code: ErrorCode, error?: Error): void
-}
-
-/** Credit that a sender can hold. Part of the protocol: a receiver that gives more ends the session. */
-const MAX_CREDIT_BYTES = 0x7fff_ffff
+import { MAX_CREDIT_BYTES, Windows } from './windows.ts'
 
 /** Stream ids are not reused, and 32 bits hold no more. */
 const MAX_STREAM_ID = 0xffff_ffff
 
 /** Frames of a stream that say something of the bytes in front of them. */
 const BEHIND_BYTES = [END, RESET, LINK, UNLINK]
-
-/** Frames taken before others may have their turn: a fifth of a millisecond, when each brings an answer to a visitor. */
-const FRAMES_AT_ONCE = 32
 
 /** Control messages tolerated from a client; an honest one sends a few at once, whatever it has. */
 const MAX_CLIENT_MESSAGES_PER_SECOND = 1_024
@@ -97,26 +48,21 @@ const BYTES_OF_A_MESSAGE = 1_024
  * A session. The maker of the carrier passes its events to `carrierHandler`; the session closes the carrier.
  * The other end is not trusted: whatever it breaks ends this session with a code and touches no other.
  */
-export class Session implements Waiting, StreamOwner {
+export class Session implements ArrivalsOwner, StreamOwner {
   readonly carrierHandler: CarrierHandler
   readonly #options: SessionOptions
   readonly #handler: SessionHandler
   readonly #carrier: Carrier
   readonly #outbox: Outbox
-  readonly #decoder: FrameDecoder
+  readonly #arrivals: Arrivals
   readonly #heartbeat: Heartbeat
   readonly #streams = new Map<number, Stream>()
   /** Connections beside the carrier, for bulk. */
   readonly links: LinkSet
   #highestStream = 0
-  /** What windows have grown beyond their first size, in all streams together. */
-  #grownBytes = 0
-  /** What the other side may still send on streams that are gone: it was on its way when they were reset. */
-  #strayBytes = 0
+  readonly #windows: Windows
   readonly #pings = new Tolerance(MAX_PINGS_PER_SECOND)
   readonly #messages = new Tolerance(MAX_CLIENT_MESSAGES_PER_SECOND)
-  /** What has arrived and waits for the session's turn. Meanwhile the carrier is not read. */
-  readonly #unread: { readonly bytes: Uint8Array; readonly start: number; readonly end: number }[] = []
   #peerIsLeaving = false
   #closedWith: ErrorCode | undefined
 
@@ -124,6 +70,7 @@ export class Session implements Waiting, StreamOwner {
     this.#carrier = carrier
     this.#handler = handler
     this.#options = options
+    this.#windows = new Windows(options)
     this.#outbox = new Outbox(
       carrier,
       options.scheduler,
@@ -132,11 +79,11 @@ export class Session implements Waiting, StreamOwner {
       options.maxCarrierBacklogBytes,
     )
     this.links = new LinkSet(this, this.#outbox, options.scheduler, options.deadAfterMs)
-    this.#decoder = new FrameDecoder({
+    const frames: FrameHandler = {
       data: (stream, bytes, start, end) => this.#dataArrived(stream, bytes, start, end),
       frame: (type, stream, bytes, at, end) => this.#frameArrived(type, stream, bytes, at, end),
-    })
-    if (options.turns !== undefined) this.#decoder.framesLeft = FRAMES_AT_ONCE
+    }
+    this.#arrivals = new Arrivals(this, carrier, frames, options.turns)
     this.#heartbeat = new Heartbeat(
       options.scheduler,
       options,
@@ -146,10 +93,10 @@ export class Session implements Waiting, StreamOwner {
     )
     this.carrierHandler = {
       received: (bytes, start, end) => {
-        this.#guard(() => this.#received(bytes, start, end))
+        this.guard(() => this.#arrivals.received(bytes, start, end))
       },
       drained: () => {
-        this.#guard(() => this.#outbox.drained())
+        this.guard(() => this.#outbox.drained())
       },
       closed: error => this.#close(isFlood(error) ? 'FLOOD' : 'CARRIER_LOST', error),
     }
@@ -279,31 +226,11 @@ export class Session implements Waiting, StreamOwner {
 
   /** @internal Fills the other side's credit up to the window again. */
   giveCredit(stream: Stream): void {
-    this.#growWindow(stream)
-    const credit = stream.window - stream.allowance - (stream.receivedBytes - stream.deliveredBytes)
-    stream.unacknowledged = 0
-    if (credit <= 0) return
-    stream.allowance += credit
+    const now = this.#options.scheduler.now()
+    const credit = this.#windows.refill(stream, now, this.#heartbeat.roundTripMs)
+    if (credit === 0) return
     const at = this.#outbox.frame(CREDIT, stream.id, 4)
     writeU32(this.#outbox.batch, at, credit)
-  }
-
-  /**
-   * Doubles the window of a stream that used half of it up within two round trips: there the window, not the path,
-   * is what limits. The smallest round trip counts, because a full queue makes the current one look long.
-   */
-  #growWindow(stream: Stream): void {
-    const now = this.#options.scheduler.now()
-    const elapsed = now - stream.lastCreditAt
-    stream.lastCreditAt = now
-    const { roundTripMs } = this.#heartbeat
-    if (roundTripMs === 0 || elapsed > 2 * roundTripMs) return
-    const { maxStreamWindowBytes, maxSessionWindowBytes } = this.#options
-    const mostBytes = Math.min(maxStreamWindowBytes, MAX_CREDIT_BYTES)
-    const growth = Math.min(stream.window, mostBytes - stream.window)
-    if (growth <= 0 || this.#grownBytes + growth > maxSessionWindowBytes) return
-    stream.window += growth
-    this.#grownBytes += growth
   }
 
   #writeCode(at: number, code: ErrorCode): void {
@@ -334,7 +261,7 @@ export class Session implements Waiting, StreamOwner {
   /** @internal Bytes of a stream that came another way. */
   broughtElsewhere(stream: Stream, bytes: Uint8Array): void {
     if (stream.isClosed) return
-    this.#guard(() => {
+    this.guard(() => {
       if (stream.peerEnded) return this.close('PROTOCOL_ERROR')
       stream.heard(bytes.length)
       stream.handler.received(bytes, 0, bytes.length)
@@ -343,7 +270,7 @@ export class Session implements Waiting, StreamOwner {
 
   /** @internal No more come another way: what waited behind them arrives. */
   giveBack(stream: Stream, isTorn: boolean): void {
-    this.#guard(() => {
+    this.guard(() => {
       if (stream.isClosed) return
       if (isTorn) return this.lose(stream)
       const { held } = stream
@@ -352,7 +279,13 @@ export class Session implements Waiting, StreamOwner {
     })
   }
 
-  #guard(task: () => void): void {
+  /** @internal The other side lives. */
+  heard(): void {
+    this.#heartbeat.heard()
+  }
+
+  /** @internal Runs what a handler may throw in. */
+  guard(task: () => void): void {
     try {
       task()
     } catch (error) {
@@ -361,42 +294,6 @@ export class Session implements Waiting, StreamOwner {
   }
 
   // ── What arrives ───────────────────────────────────────────────────────────────────────────────────────────
-
-  #received(bytes: Uint8Array, start: number, end: number): void {
-    if (this.isClosed) return
-    this.#heartbeat.heard()
-    if (this.#unread.length === 0) this.#decode(bytes, start, end)
-    else this.#unread.push({ bytes, start, end })
-  }
-
-  /** Takes a portion, and more if there is time. What is left waits for the session's turn, and the carrier with it. */
-  #decode(bytes: Uint8Array, start: number, end: number): void {
-    const { turns } = this.#options
-    let at = start
-    do {
-      const problem = this.#decoder.receive(bytes, at, end)
-      if (problem !== undefined) return this.close(problem)
-      if (this.#decoder.framesLeft > 0 || this.isClosed) return
-      this.#decoder.framesLeft = FRAMES_AT_ONCE
-      at = this.#decoder.at
-      // Many small reads are many portions, too: so it asks even if nothing is left of this one.
-    } while (turns?.hasTime && at < end)
-    if (at === end && turns?.hasTime !== false) return
-    if (at < end) this.#unread.unshift({ bytes, start: at, end })
-    this.#carrier.pause?.()
-    turns?.wait(this)
-  }
-
-  /** Its turn has come. */
-  turn(): void {
-    this.#guard(() => {
-      this.#heartbeat.heard()
-      const next = this.#unread.shift()
-      if (next !== undefined) this.#decode(next.bytes, next.start, next.end)
-      if (this.#unread.length > 0) this.#options.turns?.wait(this)
-      else if (!this.isClosed) this.#carrier.resume?.()
-    })
-  }
 
   #dataArrived(id: number, bytes: Uint8Array, start: number, end: number): void {
     const stream = this.#streams.get(id)
@@ -460,8 +357,7 @@ export class Session implements Waiting, StreamOwner {
   /** Late data was sent with credit that its stream once had; what goes beyond that was never honest. */
   #strayData(id: number, count: number): void {
     if (id > this.#highestStream) return this.close('STREAM_UNKNOWN')
-    this.#strayBytes -= count
-    if (this.#strayBytes < 0) this.close('CREDIT_EXCEEDED')
+    if (!this.#windows.allowsStray(count)) this.close('CREDIT_EXCEEDED')
   }
 
   #openArrived(id: number, tunnel: number): void {
@@ -568,8 +464,7 @@ export class Session implements Waiting, StreamOwner {
     this.#outbox.forget(stream)
     this.links.leave(stream)
     stream.receivingLink?.forget(stream)
-    this.#grownBytes -= stream.window - INITIAL_CREDIT_BYTES
-    if (!stream.peerEnded) this.#strayBytes += stream.allowance
+    this.#windows.forget(stream)
     // A link that it is on has to hear of it all the same.
     const { held } = stream
     stream.held = undefined
@@ -580,9 +475,7 @@ export class Session implements Waiting, StreamOwner {
   #close(code: ErrorCode, error?: Error, leaveCarrier?: () => void): void {
     if (this.#closedWith !== undefined) return
     this.#closedWith = code
-    this.#options.turns?.forget(this)
-    this.#unread.length = 0
-    this.#decoder.stop()
+    this.#arrivals.stop()
     this.#heartbeat.stop()
     this.#outbox.close()
     const orphans = [...this.#streams.values()].map(stream => ({

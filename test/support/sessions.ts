@@ -2,7 +2,8 @@
 
 import { expect } from 'bun:test'
 import type { ErrorCode } from '../../src/errors.ts'
-import { Session, type SessionHandler, type SessionOptions } from '../../src/session/session.ts'
+import type { SessionHandler, SessionOptions } from '../../src/session/contract.ts'
+import { Session } from '../../src/session/session.ts'
 import type { Stream, StreamHandler } from '../../src/session/stream.ts'
 import { Clock } from './clock.ts'
 import { concat, Link, type LinkOptions } from './link.ts'

@@ -1,7 +1,7 @@
 // Link connections in memory, beside a carrier in memory: what arrives first, the test decides.
 
+import type { SessionOptions } from '../../src/session/contract.ts'
 import { Link } from '../../src/session/link.ts'
-import type { SessionOptions } from '../../src/session/session.ts'
 import type { Socket, SocketHandler } from '../../src/socket.ts'
 import { concat, type LinkOptions } from './link.ts'
 import type { Random } from './random.ts'

@@ -3,7 +3,7 @@
 import { base64 } from '../../buffers.ts'
 import { ERRORS, type ErrorCode } from '../../errors.ts'
 import { BodyFramer } from '../../http/body.ts'
-import type { StreamBudget } from '../../session/session.ts'
+import type { StreamBudget } from '../../session/contract.ts'
 import { decodeBody, encodeBody, encodeRequest, type JsonAnswer } from '../../wire/json.ts'
 import type { Deadline, Deadlines } from '../deadlines.ts'
 import { HeadBuffer } from '../head-buffer.ts'

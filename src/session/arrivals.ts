@@ -1,0 +1,81 @@
+// Carrier bytes on their way to the decoder: in portions, so that one session never holds up the others.
+
+import type { ErrorCode } from '../errors.ts'
+import { FrameDecoder, type FrameHandler } from '../wire/decoder.ts'
+import type { Carrier } from './carrier.ts'
+import type { Turns, Waiting } from './turns.ts'
+
+/** Frames taken before others may have their turn: a fifth of a millisecond, when each brings an answer to a visitor. */
+const FRAMES_AT_ONCE = 32
+
+/** What arrivals need of their session. */
+export interface ArrivalsOwner {
+  readonly isClosed: boolean
+  /** The other side lives. */
+  heard(): void
+  /** What arrived breaks the protocol. */
+  close(code: ErrorCode): void
+  /** Runs what may throw; a throw ends the session. */
+  guard(task: () => void): void
+}
+
+export class Arrivals implements Waiting {
+  readonly #owner: ArrivalsOwner
+  readonly #carrier: Carrier
+  readonly #turns: Turns | undefined
+  readonly #decoder: FrameDecoder
+  /** What has arrived and waits for the session's turn. Meanwhile the carrier is not read. */
+  readonly #unread: { readonly bytes: Uint8Array; readonly start: number; readonly end: number }[] = []
+
+  /** Without `turns` all that arrives is decoded at once. */
+  constructor(owner: ArrivalsOwner, carrier: Carrier, frames: FrameHandler, turns: Turns | undefined) {
+    this.#owner = owner
+    this.#carrier = carrier
+    this.#turns = turns
+    this.#decoder = new FrameDecoder(frames)
+    if (turns !== undefined) this.#decoder.framesLeft = FRAMES_AT_ONCE
+  }
+
+  received(bytes: Uint8Array, start: number, end: number): void {
+    if (this.#owner.isClosed) return
+    this.#owner.heard()
+    if (this.#unread.length === 0) this.#decode(bytes, start, end)
+    else this.#unread.push({ bytes, start, end })
+  }
+
+  /** The session is over: nothing more is decoded. */
+  stop(): void {
+    this.#turns?.forget(this)
+    this.#unread.length = 0
+    this.#decoder.stop()
+  }
+
+  /** Its turn has come. */
+  turn(): void {
+    this.#owner.guard(() => {
+      this.#owner.heard()
+      const next = this.#unread.shift()
+      if (next !== undefined) this.#decode(next.bytes, next.start, next.end)
+      if (this.#unread.length > 0) this.#turns?.wait(this)
+      else if (!this.#owner.isClosed) this.#carrier.resume?.()
+    })
+  }
+
+  /** Takes a portion, and more if there is time. What is left waits for the session's turn, and the carrier with it. */
+  #decode(bytes: Uint8Array, start: number, end: number): void {
+    const turns = this.#turns
+    let at = start
+    do {
+      const problem = this.#decoder.receive(bytes, at, end)
+      if (problem !== undefined) return this.#owner.close(problem)
+      if (this.#decoder.framesLeft > 0 || this.#owner.isClosed) return
+      this.#decoder.framesLeft = FRAMES_AT_ONCE
+      at = this.#decoder.at
+      // Many small reads are many portions, too: so it asks even if nothing is left of this one.
+    } while (turns?.hasTime && at < end)
+    if (at === end && turns?.hasTime !== false) return
+    if (at < end) this.#unread.unshift({ bytes, start: at, end })
+    this.#carrier.pause?.()
+    turns?.wait(this)
+  }
+}
