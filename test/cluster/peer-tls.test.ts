@@ -10,6 +10,7 @@ import { ask } from '../support/ask.ts'
 import { type Certificate, makeCertificate } from '../support/certificates.ts'
 import { TestCluster } from '../support/clusters.ts'
 import { codeOf } from '../support/events.ts'
+import { greet } from '../support/greeting.ts'
 import { freePort } from '../support/ports.ts'
 import { RawOrigin, rawDial } from '../support/raw.ts'
 import { within } from '../support/within.ts'
@@ -80,21 +81,17 @@ test('the secret alone does not open the public port of a server with certificat
   const secret = 'a-secret-of-32-characters-at-least'
   const { host, cluster: peers } = certified('127.0.0.1')
   for (const [options, status] of [
-    [{ secret }, '101'],
-    [{ ...peers, secret }, '401'],
+    [{ secret }, 101],
+    [{ ...peers, secret }, 401],
   ] as const) {
     const before = new Set((await directory.nodes()).map(({ id }) => id))
     const server = await cluster.server({ host, cluster: options })
     const node = (await directory.nodes()).find(({ id }) => !before.has(id))
     for (const protocol of [PEER_PROTOCOL, RAW_PROTOCOL]) {
-      const stranger = await rawDial(server.port)
-      const wanted = 'localtunnels-wanted: tcp 1\r\nlocaltunnels-endpoints: 1.2.3.4 5 6.7.8.9 10\r\n'
-      const proof = `Authorization: Peer ${peerProof(secret, node?.id ?? '')}\r\n`
-      const head = `GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: ${protocol}\r\n${wanted}${proof}\r\n`
-      await stranger.send(head)
-      const taken = status === '101' && protocol === RAW_PROTOCOL ? '102' : status
-      expect(await stranger.until('\r\n\r\n')).toStartWith(`HTTP/1.1 ${taken} `)
-      stranger.socket.terminate()
+      const by = (number: string): string => peerProof(secret, node?.id ?? '', number)
+      const taken = status === 101 && protocol === RAW_PROTOCOL ? 102 : status
+      expect((await greet(server.port, protocol, '', by)).status).toBe(taken)
+      expect((await greet(server.port, protocol, by(''))).status).toBe(401)
     }
   }
 })

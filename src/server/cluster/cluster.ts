@@ -17,11 +17,12 @@ import type { RawVisits } from '../raw-visits.ts'
 import type { Upstream } from '../upstream.ts'
 import { FarPorts, type FarPortsHost } from './far-ports.ts'
 import { type Claimed, Holds } from './holds.ts'
+import { OlderServers } from './older-servers.ts'
 import { CLUSTER_TIMES, type ClusterOptions, type PeerTls } from './options.ts'
 import { Peer } from './peer.ts'
 import type { RawOpening } from './peer-channel.ts'
 import { PeerSecret } from './peer-secret.ts'
-import type { RawPassenger } from './peer-wire.ts'
+import { NUMBERED, type RawPassenger } from './peer-wire.ts'
 import { Places } from './places.ts'
 import { RawArrival } from './raw-arrival.ts'
 import { Tables } from './tables.ts'
@@ -62,7 +63,7 @@ export interface ClusterMember {
 }
 
 export class Cluster {
-  readonly node: string = randomBytes(9).toString('base64url')
+  readonly node: string = `${NUMBERED}${randomBytes(9).toString('base64url')}`
   /** What all servers have in memory; `undefined`: they share files instead. */
   readonly tables: Tables | undefined
   readonly #host: ClusterHost
@@ -77,6 +78,7 @@ export class Cluster {
   readonly #silent = new Map<string, number>()
   #url = ''
   readonly #secret: PeerSecret
+  readonly #older: OlderServers
   /** Those that give signs of life, as the directory said a moment ago. */
   #alive: Promise<readonly Node[]> = Promise.resolve([])
   #aliveAt = Number.NEGATIVE_INFINITY
@@ -103,6 +105,7 @@ export class Cluster {
     this.#directory = directory
     this.#times = { ...CLUSTER_TIMES, ...times }
     this.#secret = new PeerSecret(secret, this.#times.earlyMs)
+    this.#older = new OlderServers(() => host.limits.drainTimeoutMs + this.#times.nodeMs)
     this.#places = new Places(directory)
     this.tables = directory.tables && new Tables(directory.tables, error => host.failed(error))
     this.#holds = new Holds({
@@ -146,6 +149,7 @@ export class Cluster {
         },
       })
       await this.#sayAlive()
+      this.#older.saw(await this.#directory.nodes())
       await this.tables?.start()
     } catch (cause) {
       this.#stopListening?.()
@@ -241,8 +245,11 @@ export class Cluster {
 
   /** The list grows with the servers, and each of them asks for it: not with every sign of life. */
   async #lookAtPeers(): Promise<void> {
-    if (this.#peers.size === 0 || performance.now() - this.#listedAt < this.#times.nodeMs) return
-    this.#forgetPeers(await this.#directory.nodes())
+    const isOf = this.#peers.size > 0 || this.#older.areAround
+    if (!isOf || performance.now() - this.#listedAt < this.#times.nodeMs) return
+    const nodes = await this.#directory.nodes()
+    this.#older.saw(nodes)
+    this.#forgetPeers(nodes)
     this.#listedAt = performance.now()
   }
 
@@ -426,7 +433,7 @@ export class Cluster {
       deadlines: this.#host.deadlines,
       turns: this.#host.turns,
       peerTls: this.#peerTls,
-      proof: () => this.#secret.proofFor(node.id),
+      proof: number => this.#secret.proofFor(node.id, number),
       controlHost: this.#host.controlHost,
       failed: error => this.#host.failed(error),
     })
@@ -472,9 +479,24 @@ export class Cluster {
 
   // ── From other servers ─────────────────────────────────────────────────────────────────────────────────────
 
-  /** Whether the request that asks for it comes from a server of the cluster. */
-  isPeer({ head, isPeers }: Pick<Arrival, 'head' | 'isPeers'>): boolean {
-    return (this.#peerTls === undefined || isPeers === true) && this.#secret.isShown(head, this.node)
+  /** Whether servers of the cluster come in where the request did. */
+  mayBePeer({ isPeers }: Pick<Arrival, 'isPeers'>): boolean {
+    return this.#peerTls === undefined || isPeers === true
+  }
+
+  /** Whether a server of the cluster has made the proof for the connection that got this number. */
+  isProof(proof: string, number: string): boolean {
+    return this.#secret.isProof(proof, this.node, number)
+  }
+
+  /** The same of a proof for no connection: a server of an earlier version has made it, and there is one. */
+  isOlderProof(proof: string): boolean | Promise<boolean> {
+    if (!this.#secret.isProof(proof, this.node, '')) return false
+    if (this.#older.areAround) return true
+    return this.#nodesNow().then(nodes => {
+      this.#older.saw(nodes)
+      return this.#older.areAround
+    })
   }
 }
 

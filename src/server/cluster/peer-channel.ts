@@ -8,10 +8,8 @@ import { Stream, type StreamHandler, type StreamOwner } from '../../session/stre
 import type { Address, Socket, SocketHandler } from '../../socket.ts'
 import { dial } from '../../sockets/dial.ts'
 import { FramedSocket } from './framed-socket.ts'
-import { PEER_SILENCE_MS } from './peer-wire.ts'
+import { MAX_GREETING_BYTES, numberIn, PEER_SILENCE_MS } from './peer-wire.ts'
 
-/** The other server's answer to the greeting has few lines. */
-const MAX_GREETING_BYTES = 4_096
 /** Bytes that the visitor has not taken yet; above, the connection is not read: what a stream of a session has at first. */
 const MAX_WAITING_BYTES = 262_144
 
@@ -43,7 +41,9 @@ const KEEP_ALIVE_MS = 60_000
 export class PeerChannel implements StreamOwner, SocketHandler {
   readonly stream: Stream
   readonly #host: PeerChannelHost
-  readonly #greeting: Uint8Array
+  readonly #greet: (number: string) => Uint8Array
+  /** It has got the number of this connection. */
+  #isNumbered = false
   readonly #raw: RawOpening | undefined
   #framed: FramedSocket | undefined
   /** The other server has taken this one for a peer. */
@@ -57,9 +57,15 @@ export class PeerChannel implements StreamOwner, SocketHandler {
   #stopTimer: () => void
   #waitingBytes = 0
 
-  constructor(host: PeerChannelHost, greeting: Uint8Array, handler: StreamHandler, raw?: RawOpening) {
+  /** `greet`: says who this server is; `number` `''`: as it begins. */
+  constructor(
+    host: PeerChannelHost,
+    greet: (number: string) => Uint8Array,
+    handler: StreamHandler,
+    raw?: RawOpening,
+  ) {
     this.#host = host
-    this.#greeting = greeting
+    this.#greet = greet
     this.#raw = raw
     this.stream = new Stream(this, 0, 0, handler)
     this.stream.window = MAX_WAITING_BYTES
@@ -76,7 +82,7 @@ export class PeerChannel implements StreamOwner, SocketHandler {
       if (this.stream.isClosed) return socket.terminate()
       this.#socket = socket
       socket.keepAlive?.(PEER_SILENCE_MS)
-      socket.write(this.#greeting)
+      socket.write(this.#greet(''))
     } catch (error) {
       this.#lose(error instanceof Error ? error : new Error(String(error)))
     }
@@ -146,6 +152,12 @@ export class PeerChannel implements StreamOwner, SocketHandler {
       return
     }
     const line = latin1(answer, 0, Math.min(answer.length, 12))
+    if (line === 'HTTP/1.1 401' && !this.#isNumbered) {
+      const number = numberIn(latin1(answer, 0, answer.length))
+      this.#isNumbered = true
+      this.#answer = new Uint8Array(0)
+      if (number !== '') return void this.#socket?.write(this.#greet(number))
+    }
     if (line === 'HTTP/1.1 102' && this.#raw !== undefined) {
       // It goes on when the visitor has passed the guards, and the tunnel's client is there.
       this.#taken()

@@ -5,6 +5,7 @@ import type { Socket } from '../../socket.ts'
 import { type Arrival, type Route, refusal } from '../front.ts'
 import type { HttpFront } from '../fronts/http.ts'
 import { type Entrance, VisitorHop } from '../fronts/visitor-hop.ts'
+import { provedRoute } from './challenge.ts'
 import type { Cluster } from './cluster.ts'
 import { FramedSocket } from './framed-socket.ts'
 import { answerTo, FRAMED_PROTOCOL, PEER_SILENCE_MS, takeVisitor } from './peer-wire.ts'
@@ -22,7 +23,6 @@ export function peerRoute(arrival: Arrival, host: PeerDoorHost): Route {
   const { head } = arrival
   const { cluster, httpFront } = host
   if (cluster === undefined || head.method !== 'GET' || head.body !== 'none') return refusal('BAD_REQUEST')
-  if (!cluster.isPeer(arrival)) return refusal('TOKEN_REFUSED')
   const protocol = head.upgrade
   const isFramed = protocol === FRAMED_PROTOCOL
   const entrances = { http: host.entranceOf('http'), https: host.entranceOf('https') }
@@ -31,13 +31,10 @@ export function peerRoute(arrival: Arrival, host: PeerDoorHost): Route {
     if (visitor === undefined) return undefined
     return new VisitorHop(entrances[visitor.proto], visitor.address, visitor)
   }
-  return {
-    kind: 'takeover',
-    takeOver(socket) {
-      socket.keepAlive?.(PEER_SILENCE_MS)
-      socket.write(answerTo(protocol))
-      const accept = (own: Socket) => httpFront.accept(own, { ...entrances.http, visitorOf }, undefined)
-      return isFramed ? FramedSocket.over(socket, accept) : accept(socket)
-    },
-  }
+  return provedRoute(arrival, cluster, socket => {
+    socket.keepAlive?.(PEER_SILENCE_MS)
+    socket.write(answerTo(protocol))
+    const accept = (own: Socket) => httpFront.accept(own, { ...entrances.http, visitorOf }, undefined)
+    return isFramed ? FramedSocket.over(socket, accept) : accept(socket)
+  })
 }

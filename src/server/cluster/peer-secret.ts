@@ -1,8 +1,7 @@
 // What the servers of a cluster know each other by: given by the operator, or kept in the directory, which may lose it.
 
 import type { Directory } from '../../directory.ts'
-import type { RequestHead } from '../../http/head.ts'
-import { isPeerProof, peerProof } from './peer-wire.ts'
+import { isSameProof, peerProof } from './peer-wire.ts'
 
 export class PeerSecret {
   readonly #isGiven: boolean
@@ -35,15 +34,15 @@ export class PeerSecret {
     this.#changedAt = performance.now()
   }
 
-  /** Shows `node` that this server is one of the cluster. */
-  proofFor(node: string): string {
+  /** Shows `node` that this server is one of the cluster. `number`: as that of `peerProof`. */
+  proofFor(node: string, number: string): string {
     const isSettled = this.#before === undefined || performance.now() - this.#changedAt > this.#settleMs
-    return peerProof(isSettled ? this.#current : (this.#before ?? ''), node)
+    return peerProof(isSettled ? this.#current : (this.#before ?? ''), node, number)
   }
 
-  /** Whether the request comes from a server of the cluster. `node`: this one. */
-  isShown(head: RequestHead, node: string): boolean {
+  /** Whether a server of the cluster has made the proof. `node`: this one. `number`: as that of `peerProof`. */
+  isProof(shown: string, node: string, number: string): boolean {
     const known = this.#before === undefined ? [this.#current] : [this.#current, this.#before]
-    return known.some(secret => isPeerProof(head, peerProof(secret, node)))
+    return known.some(secret => isSameProof(shown, peerProof(secret, node, number)))
   }
 }

@@ -44,9 +44,23 @@ export interface PeerVisitor extends PeerNote {
   readonly address: string
 }
 
-/** Proves to `node` that the caller knows the secret of the cluster; another server could not use it. */
-export function peerProof(secret: string, node: string): string {
-  return createHmac('sha256', secret).update(`peer of ${node}`).digest('base64url')
+/** Ids of servers that send a number to their callers begin with it; those of earlier versions never do. */
+export const NUMBERED = '2.'
+/** Each head of the greeting, and the answer to it, has few lines. */
+export const MAX_GREETING_BYTES = 4_096
+
+/** Whether the server proves nothing, and takes no proof, without a number; those of earlier versions know of none. */
+export function asksForNumbers(node: string): boolean {
+  return node.startsWith(NUMBERED)
+}
+
+/**
+ * Proves to `node` that the caller knows the secret of the cluster; another server could not use it. `number`: of this connection; `''`: for a
+ * server of an earlier version.
+ */
+export function peerProof(secret: string, node: string, number: string): string {
+  const what = number === '' ? `peer of ${node}` : `peer of ${node} by ${number}`
+  return createHmac('sha256', secret).update(what).digest('base64url')
 }
 
 /** Whether servers of a cluster speak it. */
@@ -54,11 +68,32 @@ export function isPeerProtocol(upgrade: string): boolean {
   return upgrade === PEER_PROTOCOL || upgrade === FRAMED_PROTOCOL || upgrade === RAW_PROTOCOL
 }
 
-export function greeting(host: string, proof: string, protocol: string): Uint8Array {
+/** `proof` `''`: the server that is called sends a number first. `lines`: more of the head. */
+export function greeting(host: string, proof: string, protocol: string, lines = ''): Uint8Array {
+  const shown = proof === '' ? '' : `Authorization: Peer ${proof}\r\n`
   return ascii(
-    `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: ${protocol}\r\nAuthorization: Peer ${proof}\r\n\r\n`,
+    `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: ${protocol}\r\n${shown}${lines}\r\n`,
   )
 }
+
+/** The answer to a greeting without proof; the connection goes on with the same one, and the proof in it. */
+export const challengeWith = (number: string): Uint8Array =>
+  ascii(`HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Peer ${number}\r\nContent-Length: 0\r\n\r\n`)
+
+/** `''`: there is none. */
+export function numberIn(head: string): string {
+  return /\r\nWWW-Authenticate: Peer ([\w-]+)\r\n/i.exec(head)?.[1] ?? ''
+}
+
+/** `''`: there is none. */
+export function proofIn(head: string): string {
+  return /(?:^|\r\n)Authorization: Peer (\S+)\r\n/i.exec(head)?.[1] ?? ''
+}
+
+/** The proof is not one of this connection. */
+export const PEER_REFUSED: Uint8Array = ascii(
+  'HTTP/1.1 401 Unauthorized\r\nConnection: close\r\nContent-Length: 0\r\n\r\n',
+)
 
 export const answerTo = (protocol: string): Uint8Array =>
   ascii(`HTTP/1.1 101 Switching Protocols\r\nUpgrade: ${protocol}\r\nConnection: Upgrade\r\n\r\n`)
@@ -79,14 +114,11 @@ export interface RawPassenger {
   readonly endpoints: Endpoints
 }
 
-export function rawGreeting(host: string, proof: string, passenger: RawPassenger): Uint8Array {
-  const { kind, wanted, endpoints } = passenger
+/** The lines of a greeting that say whose connection it is. */
+export function passengerLines({ kind, wanted, endpoints }: RawPassenger): string {
   const { source, destination } = endpoints
   const ends = [source, destination].map(({ address, port }) => `${address} ${port}`).join(' ')
-  return ascii(
-    `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: ${RAW_PROTOCOL}\r\nAuthorization: Peer ${proof}\r\n` +
-      `${WANTED_HEADER}: ${kind} ${wanted}\r\n${ENDPOINTS_HEADER}: ${ends}\r\n\r\n`,
-  )
+  return `${WANTED_HEADER}: ${kind} ${wanted}\r\n${ENDPOINTS_HEADER}: ${ends}\r\n`
 }
 
 /** `undefined`: the head does not say. */
@@ -100,8 +132,8 @@ export function passengerOf(head: RequestHead): RawPassenger | undefined {
   return { kind, wanted, endpoints: { source: end(from, fromPort), destination: end(to, toPort) } }
 }
 
-export function isPeerProof(head: RequestHead, proof: string): boolean {
-  const [, shown = ''] = /^Peer (\S+)$/.exec(head.header('authorization') ?? '') ?? []
+/** In a time that does not tell how much of it is right. */
+export function isSameProof(shown: string, proof: string): boolean {
   const [a, b] = [Buffer.from(shown), Buffer.from(proof)]
   return a.length === b.length && timingSafeEqual(a, b)
 }

@@ -13,11 +13,13 @@ import { StreamsUpstream } from '../upstreams/streams.ts'
 import type { PeerTls } from './options.ts'
 import { PeerChannel, type PeerChannelHost, type RawOpening } from './peer-channel.ts'
 import {
+  asksForNumbers,
   FRAMED_PROTOCOL,
   greeting,
   PEER_PROTOCOL,
+  passengerLines,
+  RAW_PROTOCOL,
   type RawPassenger,
-  rawGreeting,
   visitorLine,
 } from './peer-wire.ts'
 
@@ -37,8 +39,8 @@ export interface PeerContext {
   readonly limits: ServerLimits
   readonly deadlines: Deadlines
   readonly turns: Turns
-  /** Shows that server that this one is of its cluster. */
-  proof(): string
+  /** Shows that server that this one is of its cluster. `number`: as that of `peerProof`. */
+  proof(number: string): string
   /** What this server shows, and wants to see; `undefined`: neither. */
   readonly peerTls: PeerTls | undefined
   /** The control host of the servers. */
@@ -110,8 +112,7 @@ export class Peer implements PeerChannelHost {
   #open(handler: StreamHandler): Stream | undefined {
     if (this.#isGone) return undefined
     const protocol = this.isFramed ? FRAMED_PROTOCOL : PEER_PROTOCOL
-    const hello = greeting(this.#context.controlHost, this.#context.proof(), protocol)
-    const channel = new PeerChannel(this, hello, handler)
+    const channel = new PeerChannel(this, this.#greeter(protocol), handler)
     this.#channels.add(channel)
     return channel.stream
   }
@@ -122,11 +123,20 @@ export class Peer implements PeerChannelHost {
    */
   pass(passenger: RawPassenger, handler: StreamHandler, raw: RawOpening): Stream | undefined {
     if (this.#isGone) return undefined
-    const hello = rawGreeting(this.#context.controlHost, this.#context.proof(), passenger)
-    const channel = new PeerChannel(this, hello, handler, raw)
+    const greet = this.#greeter(RAW_PROTOCOL, passengerLines(passenger))
+    const channel = new PeerChannel(this, greet, handler, raw)
     this.#channels.add(channel)
     this.#rawCount++
     return channel.stream
+  }
+
+  /** What it is greeted with: a server of an earlier version with its proof at once. */
+  #greeter(protocol: string, lines?: string): (number: string) => Uint8Array {
+    const { controlHost } = this.#context
+    return number => {
+      const isFirst = number === '' && asksForNumbers(this.#node.id)
+      return greeting(controlHost, isFirst ? '' : this.#context.proof(number), protocol, lines)
+    }
   }
 
   /** Requests, raw visitors and flows that are there. */

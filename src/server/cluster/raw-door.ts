@@ -5,6 +5,7 @@ import { type Arrival, type Route, refusal } from '../front.ts'
 import { UNHEARD } from '../raw-visit.ts'
 import type { RawVisits } from '../raw-visits.ts'
 import type { Tunnel } from '../tunnels.ts'
+import { provedRoute } from './challenge.ts'
 import type { Cluster } from './cluster.ts'
 import { FramedSocket } from './framed-socket.ts'
 import { passengerOf, RAW_ANSWERS, type RawPassenger } from './peer-wire.ts'
@@ -26,17 +27,13 @@ export function rawRoute(arrival: Arrival, host: RawDoorHost): Route {
   const passenger = passengerOf(head)
   const isWhole = head.method === 'GET' && head.body === 'none' && passenger !== undefined
   if (host.cluster === undefined || !isWhole) return refusal('BAD_REQUEST')
-  if (!host.cluster.isPeer(arrival)) return refusal('TOKEN_REFUSED')
-  return {
-    kind: 'takeover',
-    takeOver(socket) {
-      socket.write(RAW_ANSWERS.taken)
-      socket.keepAlive?.(KEEP_ALIVE_MS)
-      const passed = new PassedSocket(socket, passenger.endpoints)
-      enter(passed, passenger, host)
-      return passed
-    },
-  }
+  return provedRoute(arrival, host.cluster, socket => {
+    socket.write(RAW_ANSWERS.taken)
+    socket.keepAlive?.(KEEP_ALIVE_MS)
+    const passed = new PassedSocket(socket, passenger.endpoints)
+    enter(passed, passenger, host)
+    return passed
+  })
 }
 
 function enter(passed: PassedSocket, passenger: RawPassenger, host: RawDoorHost): void {

@@ -1,0 +1,96 @@
+// A server that calls another one proves on each connection that it knows the secret: the one that is called sends a random number,
+// and the proof is made of it. One that was read on the way is of no use for another connection.
+
+import { randomBytes } from 'node:crypto'
+import { eventLoop } from '../../event-loop.ts'
+import { latin1 } from '../../http/characters.ts'
+import type { Socket, SocketHandler } from '../../socket.ts'
+import { type Arrival, type Route, refusal, routedLater } from '../front.ts'
+import type { Cluster } from './cluster.ts'
+import { challengeWith, MAX_GREETING_BYTES, PEER_REFUSED, proofIn } from './peer-wire.ts'
+
+/** For the answer to the number, of which the caller has nothing to wait for. */
+const ANSWER_MS = 2_000
+
+/** `enter` gets the connection of a server of the cluster; a stranger's is refused. */
+export function provedRoute(
+  arrival: Arrival,
+  cluster: Cluster,
+  enter: (socket: Socket) => SocketHandler,
+): Route {
+  if (!cluster.mayBePeer(arrival)) return refusal('TOKEN_REFUSED')
+  const shown = arrival.head.header('authorization')
+  if (shown === undefined) {
+    const number = randomBytes(16).toString('base64url')
+    const isProof = (proof: string): boolean => cluster.isProof(proof, number)
+    return { kind: 'takeover', takeOver: socket => new Challenge(socket, number, isProof, enter) }
+  }
+  const route = (isTaken: boolean): Route =>
+    isTaken ? { kind: 'takeover', takeOver: enter } : refusal('TOKEN_REFUSED')
+  const isTaken = cluster.isOlderProof(proofIn(`Authorization: ${shown}\r\n`))
+  return typeof isTaken === 'boolean' ? route(isTaken) : routedLater(isTaken, route)
+}
+
+class Challenge implements SocketHandler {
+  readonly #socket: Socket
+  readonly #isProof: (proof: string) => boolean
+  readonly #enter: (socket: Socket) => SocketHandler
+  readonly #stopTimer: () => void
+  /** Of the answer. */
+  #bytes: Uint8Array = new Uint8Array(0)
+  /** What the events of the connection go to once its caller is known. */
+  #way: SocketHandler | undefined
+  #isOver = false
+
+  constructor(
+    socket: Socket,
+    number: string,
+    isProof: (proof: string) => boolean,
+    enter: (socket: Socket) => SocketHandler,
+  ) {
+    this.#socket = socket
+    this.#isProof = isProof
+    this.#enter = enter
+    this.#stopTimer = eventLoop.after(ANSWER_MS, () => socket.terminate())
+    socket.write(challengeWith(number))
+  }
+
+  received(bytes: Uint8Array, isScratch?: boolean): void {
+    if (this.#way !== undefined) return this.#way.received(bytes, isScratch)
+    if (this.#isOver) return
+    const answer = Buffer.concat([this.#bytes, bytes])
+    this.#bytes = answer
+    const end = answer.indexOf('\r\n\r\n')
+    if (end < 0 && answer.length < MAX_GREETING_BYTES) return
+    this.#stopTimer()
+    // A server of the cluster says nothing behind its proof before it has an answer.
+    const isWhole = end + 4 === answer.length
+    if (isWhole && this.#isProof(proofIn(latin1(answer, 0, answer.length))))
+      this.#way = this.#enter(this.#socket)
+    else this.#refuse()
+  }
+
+  #refuse(): void {
+    this.#isOver = true
+    this.#socket.write(PEER_REFUSED)
+    this.#socket.end()
+  }
+
+  drained(): void {
+    this.#way?.drained()
+  }
+
+  spliceable(): void {
+    this.#way?.spliceable?.()
+  }
+
+  ended(): void {
+    if (this.#way !== undefined) this.#way.ended()
+    else this.#socket.terminate()
+  }
+
+  closed(error?: Error): void {
+    this.#stopTimer()
+    this.#way?.closed(error)
+  }
+}
