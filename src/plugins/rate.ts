@@ -21,7 +21,7 @@ export interface RateOptions extends RateRule, ForTunnels {
   readonly by?: 'address' | 'tunnel' | 'token'
   /**
    * Kept by several servers together: `RedisRates` of `localtunnels/cluster`. Each server takes shares of it, a tenth of the limit at most,
-   * and asks again when one is used up. Then requests have no lanes. Default: each server keeps it alone.
+   * and asks again when one is used up. Below 640 a window, requests have no lanes. Default: each server keeps it alone.
    */
   readonly shared?: SharedRates
   /**

@@ -2,15 +2,12 @@
 
 import { Gcra, rateLimited } from '../gcra.ts'
 import type { RateRule } from '../guard.ts'
-import type { Admittance, Guard, Refusal } from '../plugin.ts'
-import type { RateShare, SharedRates } from '../shared-rates.ts'
+import type { Admittance, Allotment, Guard, Refusal } from '../plugin.ts'
+import type { RateShare as Answer, SharedRates } from '../shared-rates.ts'
+import { RateShare } from './rate-share.ts'
 
 /** Keys remembered at once. Above, the one that has been quiet for longest is forgotten. */
 export const MAX_SHARES = 10_000
-/** A share that is not used in this time is given up: what is left of it is lost for its key. */
-const SHARE_MS = 1_000
-/** Of a rate, at most this part is one server's at a time. */
-const SHARES = 10
 /** The keeper of the rates has so long to answer: a visitor waits for it. */
 const ANSWER_MS = 500
 /** And is left alone for so long when it did not. */
@@ -18,17 +15,6 @@ const DOWN_MS = 1_000
 
 /** What holds while the other servers cannot be asked. `local`: this server alone keeps the rate. */
 export type WhenUnreachable = 'local' | 'open' | 'closed'
-
-interface Share {
-  left: number
-  /** On the clock of `performance.now()`, as all here. */
-  endsAt: number
-  /** None is left anywhere until then. */
-  emptyUntil: number
-  /** What was taken since the last share: the next one is as large. */
-  used: number
-  asking: Promise<void> | undefined
-}
 
 export class SharedRate implements Guard {
   readonly name = 'shared rate'
@@ -38,7 +24,7 @@ export class SharedRate implements Guard {
   readonly #whenUnreachable: WhenUnreachable
   readonly #keyOf: (visitor: Admittance) => string
   readonly #of: string
-  readonly #shares = new Map<string, Share>()
+  readonly #shares = new Map<string, RateShare>()
   readonly #local: Gcra
   #downUntil = 0
 
@@ -61,47 +47,41 @@ export class SharedRate implements Guard {
   }
 
   admit(visitor: Admittance): Refusal | undefined | Promise<Refusal | undefined> {
-    const key = this.#keyOf(visitor)
-    const now = performance.now()
-    const share = this.#shareOf(key)
-    if (share.left > 0 && share.endsAt > now) {
-      take(share)
-      return undefined
-    }
-    if (share.emptyUntil > now) return rateLimited(this.#rule, share.emptyUntil - now, this.#of)
-    if (this.#downUntil > now) return this.#alone(key)
-    return this.#wait(key, share)
+    const share = this.#shareOf(this.#keyOf(visitor))
+    const verdict = this.#verdict(share)
+    return verdict === 'unknown' ? this.#wait(share) : verdict
   }
 
-  async #wait(key: string, share: Share): Promise<Refusal | undefined> {
+  /** Lanes take from the share of their visitor. While the keeper of the rates is away, none begin. */
+  allot(visitor: Admittance): Allotment | undefined {
+    return this.#shares.get(this.#keyOf(visitor))?.lend()
+  }
+
+  #verdict(share: RateShare): Refusal | undefined | 'unknown' {
+    const now = performance.now()
+    if (share.take(now)) return undefined
+    if (share.emptyUntil > now) return rateLimited(this.#rule, share.emptyUntil - now, this.#of)
+    return this.#downUntil > now ? this.#alone(share.key) : 'unknown'
+  }
+
+  async #wait(share: RateShare): Promise<Refusal | undefined> {
     // Others may take all of a share before this one has its turn.
     for (;;) {
-      share.asking ??= this.#ask(key, share).finally(() => {
-        share.asking = undefined
-      })
-      await share.asking
-      const now = performance.now()
-      if (share.left > 0 && share.endsAt > now) {
-        take(share)
-        return undefined
-      }
-      if (share.emptyUntil > now) return rateLimited(this.#rule, share.emptyUntil - now, this.#of)
-      if (this.#downUntil > now) return this.#alone(key)
+      await share.more()
+      const verdict = this.#verdict(share)
+      if (verdict !== 'unknown') return verdict
     }
   }
 
-  async #ask(key: string, share: Share): Promise<void> {
-    const wanted = Math.max(1, Math.min(Math.ceil(this.#rule.limit / SHARES), share.used))
-    share.used = 0
+  readonly #ask = async (share: RateShare, wanted: number): Promise<void> => {
+    if (this.#downUntil > performance.now()) return
     try {
-      const { granted, waitMs } = await inTime(this.#rates.take(key, this.#rule, wanted))
+      const { granted, waitMs } = await inTime(this.#rates.take(share.key, this.#rule, wanted))
       const now = performance.now()
-      share.left = granted
-      share.endsAt = now + SHARE_MS
-      share.emptyUntil = granted > 0 ? 0 : now + Math.max(1, waitMs)
+      if (granted > 0) share.grant(granted, now)
+      else share.emptyUntil = now + Math.max(1, waitMs)
     } catch {
       // Said by the connection itself; here only what holds meanwhile matters.
-      share.left = 0
       this.#downUntil = performance.now() + DOWN_MS
     }
   }
@@ -114,9 +94,8 @@ export class SharedRate implements Guard {
     return waitMs === 0 ? undefined : rateLimited(this.#rule, waitMs, this.#of)
   }
 
-  #shareOf(key: string): Share {
-    const known = this.#shares.get(key)
-    const share = known ?? { left: 0, endsAt: 0, emptyUntil: 0, used: 0, asking: undefined }
+  #shareOf(key: string): RateShare {
+    const share = this.#shares.get(key) ?? new RateShare(key, this.#rule, this.#ask)
     this.#shares.delete(key)
     this.#shares.set(key, share)
     if (this.#shares.size > MAX_SHARES) {
@@ -127,12 +106,7 @@ export class SharedRate implements Guard {
   }
 }
 
-function take(share: Share): void {
-  share.left--
-  share.used += 2
-}
-
-async function inTime(answer: Promise<RateShare>): Promise<RateShare> {
+async function inTime(answer: Promise<Answer>): Promise<Answer> {
   const late = Promise.withResolvers<never>()
   const timer = setTimeout(() => late.reject(new Error('no answer in time')), ANSWER_MS)
   try {

@@ -1,6 +1,6 @@
-// A visitor's single request, on a connection of its own.
+// A visitor's single request, on a connection of its own or on one that its agent keeps.
 
-import { request } from 'node:http'
+import { type Agent, request } from 'node:http'
 
 export interface Answer {
   readonly status: number
@@ -14,20 +14,22 @@ export interface Ask {
   readonly path?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
+  /** Keeps the connection. Default: none does. */
+  readonly agent?: Agent
   /** Leaves in the middle. */
   readonly signal?: AbortSignal
 }
 
 /** Rejects when the answer is cut. */
 export function ask(port: number, host: string, options: Ask = {}): Promise<Answer> {
-  const { method = 'GET', path = '/', headers = {}, body, signal } = options
+  const { method = 'GET', path = '/', headers = {}, body, agent = false, signal } = options
   return new Promise((resolve, reject) => {
     const asking = request({
       host: '127.0.0.1',
       port,
       method,
       path,
-      agent: false,
+      agent,
       headers: { Host: host, ...headers },
       ...(signal !== undefined && { signal }),
     })

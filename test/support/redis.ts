@@ -77,6 +77,15 @@ export class Redis implements AsyncDisposable {
     }
   }
 
+  /** It answers nothing, and its connections stay open, until `thaw`. */
+  freeze(): void {
+    this.#process?.kill('SIGSTOP')
+  }
+
+  thaw(): void {
+    this.#process?.kill('SIGCONT')
+  }
+
   /** It loses all that it has. */
   async kill(): Promise<void> {
     this.#process?.kill('SIGKILL')

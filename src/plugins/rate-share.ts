@@ -1,0 +1,136 @@
+// What one server has of a key's shared rate: visitors take from it, on the main thread and in lanes.
+
+import type { RateRule } from '../guard.ts'
+import type { Allotment } from '../plugin.ts'
+
+/** A share that is not used in this time is given up: what is left of it is lost for its key. */
+const SHARE_MS = 1_000
+/** Of a rate, at most this part is one server's at a time. */
+const SHARES = 10
+/** Fewer are not worth a lane: it would end at once, and the next one would come later. */
+const MIN_LENT = 64
+
+/** Asks for `wanted` more, and grants them. Never rejects. */
+type Ask = (share: RateShare, wanted: number) => Promise<void>
+
+export class RateShare implements Allotment {
+  readonly key: string
+  /** None is left at any server until then, on the clock of `performance.now()`, as all here. */
+  emptyUntil = 0
+  readonly #maxShare: number
+  readonly #ask: Ask
+  #endsAt = 0
+  /** What is left, until threads take from it, too. */
+  #own = 0
+  #lent: Int32Array<SharedArrayBuffer> | undefined
+  /** What was left when the main thread last counted what threads take. */
+  #seen = 0
+  /** Taken since the last question: the next share is twice as large. */
+  #used = 0
+  #asking: Promise<void> | undefined
+
+  constructor(key: string, { limit }: RateRule, ask: Ask) {
+    this.key = key
+    this.#maxShare = Math.ceil(limit / SHARES)
+    this.#ask = ask
+  }
+
+  /** Takes one if there is one. */
+  take(now: number): boolean {
+    this.#dropExpired(now)
+    if (!this.#takeOne()) return false
+    this.#used++
+    return true
+  }
+
+  /** Asks for more. All who wait for an answer wait together. */
+  more(): Promise<void> {
+    this.#asking ??= this.#askForMore().finally(() => {
+      this.#asking = undefined
+    })
+    return this.#asking
+  }
+
+  #askForMore(): Promise<void> {
+    this.#count()
+    const wanted = Math.min(this.#maxShare - this.#left, Math.max(1, 2 * this.#used))
+    this.#used = 0
+    return wanted > 0 ? this.#ask(this, wanted) : Promise.resolve()
+  }
+
+  grant(count: number, now: number): void {
+    this.emptyUntil = 0
+    this.#add(count)
+    this.#endsAt = now + SHARE_MS
+  }
+
+  // ── For lanes ──────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** `undefined`: too few are left. */
+  lend(): Allotment | undefined {
+    return this.#left < MIN_LENT ? undefined : this
+  }
+
+  get left(): Int32Array<SharedArrayBuffer> {
+    if (this.#lent !== undefined) return this.#lent
+    const lent = new Int32Array(new SharedArrayBuffer(4))
+    lent[0] = this.#own
+    this.#seen = this.#own
+    this.#lent = lent
+    return lent
+  }
+
+  // It stays lent: the same numbers count for all connections of the key.
+  began(): void {}
+  ended(): void {}
+
+  /** Asks before nothing is left, so that lanes go on. */
+  renew(now: number = performance.now()): void {
+    const taken = this.#count()
+    this.#dropExpired(now)
+    if (taken > 0 && this.#left <= 2 * taken && this.emptyUntil <= now) void this.more()
+  }
+
+  // ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  get #left(): number {
+    return this.#lent === undefined ? this.#own : Math.max(0, Atomics.load(this.#lent, 0))
+  }
+
+  #dropExpired(now: number): void {
+    // A thread that takes one meanwhile leaves a debt, which the next share pays.
+    if (this.#endsAt <= now) this.#add(-this.#left)
+  }
+
+  #add(count: number): void {
+    if (this.#lent === undefined) this.#own += count
+    else {
+      Atomics.add(this.#lent, 0, count)
+      this.#seen += count
+    }
+  }
+
+  #takeOne(): boolean {
+    if (this.#lent === undefined) {
+      if (this.#own === 0) return false
+      this.#own--
+      return true
+    }
+    if (Atomics.sub(this.#lent, 0, 1) > 0) {
+      this.#seen--
+      return true
+    }
+    Atomics.add(this.#lent, 0, 1)
+    return false
+  }
+
+  /** What threads took since the last time. */
+  #count(): number {
+    if (this.#lent === undefined) return 0
+    const left = Atomics.load(this.#lent, 0)
+    const taken = this.#seen - left
+    this.#seen = left
+    this.#used += taken
+    return taken
+  }
+}
