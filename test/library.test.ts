@@ -47,8 +47,9 @@ const typeOf = (text: string) =>
       .replaceAll('readonly ', '')
       .replace(/(?<=[^{])\n(?= *\w)/g, '; '),
   )
-/** Payload types lose the braces' inner padding of several lines. */
-const payload = (type: string) => (type === 'Readonly<Record<string, never>>' ? 'nothing' : type)
+/** Fields of payloads that are texts have no type in the list. */
+const payload = (type: string) =>
+  type === 'Readonly<Record<string, never>>' ? 'nothing' : type.replace(/(?<=\w\??): string(?=[; ])/g, '')
 
 /** Sentences that the list has besides the first: defaults, bounds, codes. The docstring has the others. */
 const NEEDED = /^Default|^None|^Empty|^Above|^Taken|^Exactly|`[A-Z_]{4,}`|`0`|Streams wire only|most /

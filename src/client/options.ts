@@ -323,18 +323,18 @@ export interface TunnelClientOptions extends HttpTunnelOptions {
    */
   readonly drainTimeoutMs?: number
   /**
-   * Folder for what should outlive the process: the secrets with which a client that was killed gets the names and ports that
-   * it asks for back at once, while the server keeps them for it. A file for each (mode 0600, the folder 0700), removed when
-   * the name is given back. A client that runs beside another one with the same name gets `name-2`, as without. Default none.
-   * Streams wire only, and not for pools. Of guarded HTTP tunnels with a name also what signs their sessions and links, for good. A
-   * folder that cannot be written: an `error` event, `STATE_UNWRITABLE`.
+   * Folder for the secrets with which a client that was killed gets the names and ports that it asks for back at once,
+   * while the server keeps them. A file for each (mode 0600, the folder 0700), removed when the name is given back. A
+   * client that runs beside another one with the same name gets `name-2`, as without. Default none. Streams wire only, and
+   * not for pools. Of guarded HTTP tunnels with a name also what signs their sessions and links, for good. A folder that
+   * cannot be written: an `error` event, `STATE_UNWRITABLE`.
    */
   readonly stateFolder?: string
   /**
-   * Requests a second that have `request` and `response` events of their own. Above, the server counts requests, and
-   * `requests` events pass on the counts about twice a second: for programs that show requests to people, who read no more
-   * than 30 lines a second, while a report costs more than the request. Default `0`: every request has its own events, as it
-   * has on the JSON wire and with older servers whatever is given here. Not a whole number from 0: `OPTION_INVALID`.
+   * Requests a second that have `request` and `response` events of their own. Above, `requests` events pass on counts about
+   * twice a second. For programs that show requests to people, who read no more than 30 lines a second: a report costs more
+   * than the request. Default `0`: all have their own events, as always on the JSON wire and with older servers. Not a
+   * whole number from 0: `OPTION_INVALID`.
    */
   readonly reportRate?: number
   /**
@@ -352,11 +352,14 @@ export type TunnelState = 'idle' | 'connecting' | 'connected' | 'reconnecting' |
 
 /** What a TunnelClient tells its listeners. */
 export interface TunnelClientEvents {
-  /** Registered: the server routes the URL (of the first tunnel) here. Whether visitors get there, `probe()` says. Also after each reconnect. */
+  /**
+   * Registered: the server routes the URL (of the first tunnel) here; also after each reconnect. Whether visitors get
+   * there, `probe()` says.
+   */
   connected: { readonly url: string; readonly subdomain: string; readonly wire: 'streams' | 'json' }
   /**
-   * A tunnel is granted: once after it was asked for, after each reconnect, when its address may be another, and when the
-   * server moves it to another URL. One that the server takes back is an `error`, with the code; the last one is `close`.
+   * A tunnel is granted: at first, after each reconnect (its address may be another), and when the server moves it to
+   * another URL. One that the server takes back is an `error` with the code; the last one is `close`.
    */
   registered: {
     readonly kind: 'http' | 'tcp' | 'udp' | 'tls'
@@ -368,8 +371,8 @@ export interface TunnelClientEvents {
   /** Another try begins after `delayMs`. */
   reconnecting: { readonly attempt: number; readonly delayMs: number }
   /**
-   * A visitor's request arrived, or the server refused it before it came here (a guard, a limit): then `response` follows at once, with the
-   * code. Of clients that share a name the first one gets what was refused.
+   * A visitor's request arrived, or the server refused it before (a guard, a limit): then `response` follows at once, with
+   * the code. In a pool the first client gets what was refused.
    */
   request: {
     readonly id: number
@@ -380,7 +383,7 @@ export interface TunnelClientEvents {
     readonly method: string
     readonly path: string
   }
-  /** The app took it as a WebSocket, which is open now. Its `response`, with status 101, comes when it is closed. */
+  /** The app took it as a WebSocket. Its `response`, with status 101, comes when that is closed. */
   upgraded: {
     readonly id: number
     readonly tunnel: string
@@ -389,9 +392,9 @@ export interface TunnelClientEvents {
     readonly path: string
   }
   /**
-   * Its answer is complete, or failed: then `error` has the code, `CANCELLED` when the visitor left; `status` is 0 when it
-   * left before there was one. `bytes` counts what the visitor was sent. `CARRIER_LOST`: the connection to the server was
-   * lost meanwhile; what the visitor got is not known, and `status` and `bytes` are 0.
+   * Its answer is complete, or failed: then `error` has the code. `CANCELLED`: the visitor left; `status` is 0 when there
+   * was no answer yet. `CARRIER_LOST`: the connection to the server was lost, and `status` and `bytes` are 0. `bytes` went
+   * to the visitor.
    */
   response: {
     readonly id: number
@@ -405,10 +408,10 @@ export interface TunnelClientEvents {
     readonly error?: string
   }
   /**
-   * Requests that had no events of their own, as there were more than `reportRate` a second: how many began and ended
-   * (`requests`) since the last such event, and how many are under way. `errors`: those that ended with a status of 500 or
-   * above, or with an error code other than `CANCELLED`. Together with the `response` events the numbers are exact; what was
-   * under way when the connection was lost counts as ended with an error.
+   * Requests above `reportRate` a second, which have no events of their own: how many began and ended (`requests`) since
+   * the last such event, and how many are under way. `errors`: those with a status of 500 or above, or a code other than
+   * `CANCELLED`. With the `response` events the numbers are exact; what was under way when the connection was lost counts
+   * as an error.
    */
   requests: {
     readonly begun: number
@@ -417,9 +420,9 @@ export interface TunnelClientEvents {
     readonly bytes: number
     readonly underWay: number
   }
-  /** The health checks of a tunnel came to another verdict; `error` says why the app is unwell. */
+  /** The health checks of a tunnel have another verdict; `error` says why the app is unwell. */
   health: { readonly tunnel: string; readonly isHealthy: boolean; readonly error?: Error }
-  /** A visitor of a TCP tunnel connected, and is on its way to the service. `tunnel` is its name, such as `tcp-20000`. */
+  /** A visitor of a TCP tunnel connected. `tunnel` is its name, such as `tcp-20000`. */
   visitorConnected: {
     readonly id: number
     readonly tunnel: string
@@ -427,9 +430,8 @@ export interface TunnelClientEvents {
     readonly remotePort: number
   }
   /**
-   * That connection is closed. `bytesIn` went to the service, `bytesOut` to the visitor; `error` is the code, when it did
-   * not end in good order: `CANCELLED` when the visitor reset it, `CARRIER_LOST` with 0 bytes when the connection to the
-   * server was lost meanwhile.
+   * That connection is closed. `bytesIn` went to the service, `bytesOut` to the visitor; `error` is the code of a bad end:
+   * `CANCELLED` when the visitor reset it, `CARRIER_LOST` with 0 bytes when the connection to the server was lost.
    */
   visitorDisconnected: {
     readonly id: number

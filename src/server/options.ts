@@ -177,10 +177,9 @@ export interface TunnelServerOptions {
    */
   readonly acceptProxyProtocol?: boolean
   /**
-   * Requests a second that have a `request` event of their own. Above, requests are counted, and `requests` events pass on
-   * the counts about twice a second: for programs that show requests to people, who read no more than 30 lines a second,
-   * while an event costs more than the request. Default `0`: every request has its own event. Not a whole number from 0:
-   * `OPTION_INVALID`.
+   * Requests a second that have a `request` event of their own. Above, `requests` events pass on counts about twice a
+   * second. For programs that show requests to people, who read no more than 30 lines a second: an event costs more than
+   * the request. Default `0`: every request has its own event. Not a whole number from 0: `OPTION_INVALID`.
    */
   readonly reportRate?: number
   /**
@@ -675,8 +674,8 @@ export interface TunnelServerEvents {
   /** A tunnel lost its client, or was released. The name stays with the client for the lease. */
   disconnection: { readonly subdomain: string; readonly reason: string }
   /**
-   * An exchange of a tunnel is over. `status` 0: the visitor left before there was one. `bytes` counts the answer as it was
-   * sent, head included; `error` is the code, when it failed. `host`: what was asked for, of wildcard tunnels only.
+   * An exchange of a tunnel is over. `status` 0: the visitor left before there was one. `bytes` is the answer as sent, head
+   * included; `error` the code, when it failed; `host` of wildcard tunnels only.
    */
   request: {
     readonly subdomain: string
@@ -689,15 +688,12 @@ export interface TunnelServerEvents {
     readonly error?: string
   }
   /**
-   * Exchanges that are over and had no `request` event, as there were more than `reportRate` a second. `errors`: those with a
-   * status of 500 or above, or with an error code other than `CANCELLED`. Together with the `request` events the numbers are
-   * exact; the last such event comes before `stop`.
+   * Exchanges above `reportRate` a second, which have no `request` event. `errors`: those with a status of 500 or above, or
+   * a code other than `CANCELLED`. With the `request` events the numbers are exact; the last such event comes before
+   * `stop`.
    */
   requests: { readonly requests: number; readonly errors: number; readonly bytes: number }
-  /**
-   * A visitor connected to a TCP tunnel, whether or not its client is there. `id` counts up; `tunnel` is its name, such as
-   * `tcp-20000`.
-   */
+  /** A visitor connected to a TCP tunnel, also while its client is away. `id` counts up; `tunnel` is its name, such as `tcp-20000`. */
   visitorConnected: {
     readonly id: number
     readonly tunnel: string
@@ -705,8 +701,8 @@ export interface TunnelServerEvents {
     readonly remotePort: number
   }
   /**
-   * That connection is closed. `bytesIn` went to the service, `bytesOut` to the visitor; `error` is the code, when it did
-   * not end in good order: `CANCELLED` when the visitor reset it.
+   * That connection is closed. `bytesIn` went to the service, `bytesOut` to the visitor; `error` is the code of a bad end:
+   * `CANCELLED` when the visitor reset it.
    */
   visitorDisconnected: {
     readonly id: number
@@ -719,9 +715,9 @@ export interface TunnelServerEvents {
     readonly error?: string
   }
   /**
-   * A client was not let in, or a registration of it was refused: `kind` and `name` are those of the registration. Codes
-   * such as `TOKEN_REFUSED`, `TOKEN_THROTTLED`, `CLIENT_LIMIT`, `NOT_ALLOWED`; `NAME_TAKEN` and `PORT_TAKEN` are everyday
-   * ones. `remoteAddress` is what trusted proxies say it is.
+   * A client, or its registration (`kind` and `name`), was refused. Codes such as `TOKEN_REFUSED`, `TOKEN_THROTTLED`,
+   * `CLIENT_LIMIT`, `NOT_ALLOWED`; `NAME_TAKEN` and `PORT_TAKEN` are everyday ones. `remoteAddress` is what trusted proxies
+   * say it is.
    */
   refused: {
     readonly remoteAddress: string
@@ -731,8 +727,8 @@ export interface TunnelServerEvents {
     readonly name?: string
   }
   /**
-   * The server works by options that are rarely meant. Code `OPEN_SERVER`: it has no tokens and listens on other addresses
-   * than those of the loopback. Emitted behind `start`, and behind a reload that takes the last token away.
+   * The server works by options that are rarely meant. Code `OPEN_SERVER`: it has no tokens and listens beyond the
+   * loopback. Emitted behind `start`, and behind a reload that takes the last token away.
    */
   warning: TunnelError
   /** Something went wrong that the server survives. */
