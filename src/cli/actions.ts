@@ -81,7 +81,7 @@ export function createActions({ start, write, log, stop, ended }: Stage): Action
     requests: async settings => (await import('./commands/requests.ts')).requests(settings, inspection),
     replay: async settings =>
       ended(await (await import('./commands/requests.ts')).replay(settings, inspection)),
-    wait: async settings => ended(await (await import('./commands/requests.ts')).wait(settings, inspection)),
+    wait: async settings => (await import('./commands/requests.ts')).wait(settings, inspection),
     service: async request => {
       const { service } = await import('./commands/service.ts')
       ended(await service(request, { environment: process.env, write }))

@@ -18,6 +18,8 @@ export const EXIT = {
 
 const BY_CODE: Partial<Record<ErrorCode, number>> = {
   OPTION_INVALID: EXIT.usage,
+  FILTER_INVALID: EXIT.usage,
+  EXCHANGE_NOT_FOUND: EXIT.usage,
   PORT_INVALID: EXIT.usage,
   NAME_INVALID: EXIT.usage,
   TLS_INVALID: EXIT.usage,
@@ -63,7 +65,10 @@ const BY_CODE: Partial<Record<ErrorCode, number>> = {
   GUARD_DIFFERS: EXIT.refused,
   POOL_DIFFERS: EXIT.refused,
   COPIES_REFUSED: EXIT.refused,
+  REPLAY_IMPOSSIBLE: EXIT.refused,
+  BODY_CUT: EXIT.refused,
   PORT_IN_USE: EXIT.portInUse,
+  WAIT_TIMEOUT: EXIT.timedOut,
 }
 
 /** The exit code for an error that ended the program. */

@@ -1,6 +1,7 @@
 // The inspector of the command line: where it is on, where it is off, and that its address is the one printed.
 
 import { afterEach, expect, test } from 'bun:test'
+import { existsSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -41,6 +42,18 @@ test('on a terminal its address stands below the URL, and what a visitor asked f
   await fetch(`http://127.0.0.1:${url.port}/seen`, { headers: { host: url.host, connection: 'close' } })
   expect(await paths(inspector)).toContain('/seen')
   expect(await (await fetch(inspector)).text()).toContain('<title>localtunnels inspector</title>')
+})
+
+test('on a terminal it is on by itself, but in a container', async () => {
+  const inDocker = existsSync('/.dockerenv')
+  for (const [container, isOn] of [
+    ['', !inDocker],
+    ['podman', false],
+  ] as const) {
+    const running = open(startOnTerminal([app(), '--local'], container === '' ? {} : { container }))
+    await running.printed(/live/)
+    expect(INSPECT.test(running.stdout)).toBe(isOn)
+  }
 })
 
 test('in a pipe it is off, and on when asked for, with --json as a field', async () => {

@@ -32,10 +32,9 @@ afterAll(async () => {
   await rm(folder, { recursive: true })
 })
 
-async function visit(path: string): Promise<void> {
-  await (
-    await fetch(`http://127.0.0.1:${url.port}${path}`, { headers: { host: url.host, connection: 'close' } })
-  ).text()
+async function visit(path: string, init: RequestInit = {}): Promise<void> {
+  const headers = { host: url.host, connection: 'close' }
+  await (await fetch(`http://127.0.0.1:${url.port}${path}`, { ...init, headers })).text()
 }
 
 test('they are listed, the newest last, filtered, and as JSON', async () => {
@@ -85,7 +84,18 @@ test('a request is sent again, and what became worse is an exit code', async () 
   expect(worse.exitCode).toBe(6)
   const none = await finish(['replay', '999999'], env)
   expect(none.stderr).toStartWith('error EXCHANGE_NOT_FOUND: ')
-  expect(none.exitCode).toBe(1)
+  expect(none.exitCode).toBe(2)
+})
+
+test('what cannot be sent again is refused, with a code and an exit code', async () => {
+  await visit('/upload', { method: 'POST', body: 'x'.repeat(300_000) })
+  const cut = await finish(['replay', 'latest'], env)
+  expect(cut.stderr).toStartWith('error BODY_CUT: ')
+  expect(cut).toMatchObject({ stdout: '', exitCode: 4 })
+  await visit('/unsigned')
+  const unsigned = await finish(['replay', 'latest', '--resign'], env)
+  expect(unsigned.stderr).toStartWith('error REPLAY_IMPOSSIBLE: It is no webhook ')
+  expect(unsigned.exitCode).toBe(4)
 })
 
 test('a request is edited first, in the editor that the user has', async () => {
@@ -126,12 +136,14 @@ test('a script waits for a request, and no longer than it says', async () => {
   clearInterval(visiting)
   expect(await waiting.exited).toBe(0)
   const late = await finish(['wait', '/never', '--timeout', '100ms'], env)
-  expect(late).toMatchObject({ stdout: '', stderr: '', exitCode: 7 })
+  expect(late.stderr).toStartWith('error WAIT_TIMEOUT: No exchange that matches the filter ended in time.')
+  expect(late).toMatchObject({ stdout: '', exitCode: 7 })
 })
 
 test('a wrong filter, another process, and no session at all are said', async () => {
   const wrong = await finish(['requests', 'slower:soon'], env)
   expect(wrong.stderr).toStartWith('error FILTER_INVALID: Character ')
+  expect(wrong.exitCode).toBe(2)
   const other = await finish(['requests', '--pid', '1'], env)
   expect(other.stderr).toStartWith('error INSPECTOR_NOT_FOUND: No process 1 of this user has an inspector.')
   expect(other.exitCode).toBe(3)

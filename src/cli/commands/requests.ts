@@ -1,7 +1,6 @@
 // `localtunnels requests`, `replay` and `wait`: the inspector of a session that runs, from another terminal or a script.
 
 import type { Diff, Edit, ExchangeDetail, ExchangeRow, ReplayResult } from '../../client/inspect/exchange.ts'
-import { TunnelError } from '../../errors.ts'
 import { diffLines } from '../captured/diff-lines.ts'
 import { editableText, editOf } from '../captured/edited-request.ts'
 import { saveFixture } from '../captured/fixture.ts'
@@ -124,20 +123,14 @@ export async function saveCaptured(
   desk.write(isJson ? `${visibleJson({ file, exchange: detail.id })}\n` : `${file}: ${line(detail)}\n`)
 }
 
-/** Resolves to the exit code: that of a time that ran out when nothing came. */
+/** Rejects with `WAIT_TIMEOUT` when nothing came. */
 export async function wait(
   { filter, timeoutMs, pid, isJson }: WaitSettings,
   desk: RequestsDesk,
-): Promise<number> {
+): Promise<void> {
   const session = InspectorSession.find(desk.environment, pid)
-  try {
-    const { exchange } = await session.ask<{ exchange: ExchangeRow }>('wait', { filter, timeoutMs })
-    desk.write(`${isJson ? visibleJson(exchange) : line(exchange)}\n`)
-    return EXIT.ok
-  } catch (error) {
-    if (error instanceof TunnelError && error.code === 'WAIT_TIMEOUT') return EXIT.timedOut
-    throw error
-  }
+  const { exchange } = await session.ask<{ exchange: ExchangeRow }>('wait', { filter, timeoutMs })
+  desk.write(`${isJson ? visibleJson(exchange) : line(exchange)}\n`)
 }
 
 /** `42  12:01:07  POST   200   18 ms   4.1 kB  /hooks`. */
