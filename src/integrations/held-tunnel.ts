@@ -94,4 +94,11 @@ export class HeldTunnel {
     this.#reservation = undefined
     await reservation?.close()
   }
+
+  /** As the process ends: what can be said to the server before this returns. */
+  drop(): void {
+    void this.#reservation?.client.disconnect().catch(() => {
+      // There is no process any more that could be interested.
+    })
+  }
 }

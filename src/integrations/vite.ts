@@ -4,15 +4,11 @@
 //   import { localtunnels } from 'localtunnels/vite'
 //   export default { plugins: [localtunnels({ server: 'https://tunnel.example', subdomain: 'shop' })] }
 
-import pc from 'picocolors'
 import type { Plugin, ViteDevServer } from 'vite'
-import type { ReserveOptions } from '../client/reserve.ts'
+import { type DevTunnelOptions, failureLine, hasServer, leadTo, NO_SERVER, urlLine } from './dev-tunnel.ts'
 import { HeldTunnel } from './held-tunnel.ts'
 
-export interface ViteTunnelOptions extends ReserveOptions {
-  /** `false`: no tunnel. Default `true`, and never in builds, previews and tests. */
-  readonly enabled?: boolean
-}
+export type ViteTunnelOptions = DevTunnelOptions
 
 /**
  * Reserves a name when the dev server starts, lets it answer to that host, and shows the URL with Vite's own. `t` and enter
@@ -20,7 +16,6 @@ export interface ViteTunnelOptions extends ReserveOptions {
  * `server`, or `TUNNEL_SERVER`.
  */
 export function localtunnels({ enabled = true, ...options }: ViteTunnelOptions = {}): Plugin {
-  const hasServer = Boolean(options.server ?? process.env.TUNNEL_SERVER)
   const tunnel = HeldTunnel.of('vite', options)
   let hold: ReturnType<HeldTunnel['hold']> | undefined
   return {
@@ -28,17 +23,17 @@ export function localtunnels({ enabled = true, ...options }: ViteTunnelOptions =
     apply: (_, { command, isPreview }) =>
       enabled && command === 'serve' && isPreview !== true && process.env.VITEST === undefined,
     async config() {
-      if (!hasServer) return undefined
+      if (!hasServer(options)) return undefined
       await tunnel.open()
       return tunnel.host === undefined ? undefined : { server: { allowedHosts: [tunnel.host] } }
     },
     configureServer(server) {
       const { logger } = server.config
-      if (!hasServer) {
-        logger.warn('localtunnels: no tunnel, as there is no server: give server, or set TUNNEL_SERVER.')
+      if (!hasServer(options)) {
+        logger.warn(NO_SERVER)
         return
       }
-      if (tunnel.failure !== undefined) logger.warn(`localtunnels: no tunnel. ${tunnel.failure.message}`)
+      if (tunnel.failure !== undefined) logger.warn(failureLine(tunnel.failure))
       hold = tunnel.hold()
       follow(server, tunnel)
       showUrl(server, tunnel)
@@ -51,26 +46,15 @@ export function localtunnels({ enabled = true, ...options }: ViteTunnelOptions =
 
 /** The tunnel leads to the dev server while it listens. A restart makes a new one within the same process. */
 function follow({ httpServer, config }: ViteDevServer, tunnel: HeldTunnel): void {
-  if (httpServer === null) return
-  httpServer.once('listening', () => {
-    const address = httpServer.address()
-    if (address === null || typeof address === 'string') return
-    // A certificate for localhost is rarely one that is trusted.
-    if (config.server.https) tunnel.lead({ url: `https://localhost:${address.port}`, verifyOrigin: false })
-    else tunnel.lead({ port: address.port })
-  })
+  httpServer?.once('listening', () => leadTo(tunnel, httpServer.address(), Boolean(config.server.https)))
 }
 
 function showUrl(server: ViteDevServer, tunnel: HeldTunnel): void {
   const print = server.printUrls.bind(server)
   server.printUrls = () => {
     print()
-    server.config.logger.info(line(tunnel))
+    server.config.logger.info(urlLine(tunnel))
   }
-}
-
-function line({ url }: HeldTunnel): string {
-  return `  ${pc.green('➜')}  ${pc.bold('Tunnel')}:  ${url === undefined ? pc.dim('paused') : pc.cyan(url)}`
 }
 
 function addShortcut(server: ViteDevServer, tunnel: HeldTunnel): void {
@@ -81,7 +65,7 @@ function addShortcut(server: ViteDevServer, tunnel: HeldTunnel): void {
     async action({ config }: ViteDevServer) {
       if (tunnel.url === undefined) await tunnel.open()
       else await tunnel.close()
-      config.logger.info(tunnel.failure === undefined ? line(tunnel) : tunnel.failure.message)
+      config.logger.info(tunnel.failure === undefined ? urlLine(tunnel) : tunnel.failure.message)
     },
   }
   server.bindCLIShortcuts = options =>

@@ -61,6 +61,7 @@ export class Running implements AsyncDisposable {
   stderr = ''
   readonly exited: Promise<number>
   readonly #child: Bun.Subprocess
+  readonly #deadlineMs: number
   readonly #waiting = new Set<() => void>()
 
   constructor(
@@ -68,7 +69,9 @@ export class Running implements AsyncDisposable {
     env: Readonly<Record<string, string>>,
     isOnTerminal: boolean,
     folder?: string,
+    deadlineMs: number = DEADLINE_MS,
   ) {
+    this.#deadlineMs = deadlineMs
     const decoder = new TextDecoder()
     const out = (bytes: Uint8Array) =>
       this.#seen(() => (this.stdout += decoder.decode(bytes, { stream: true })))
@@ -96,7 +99,7 @@ export class Running implements AsyncDisposable {
 
   /** Waits until `pattern` was printed, and returns its first group, or the whole match. */
   async printed(pattern: RegExp): Promise<string> {
-    const timer = setTimeout(() => this.#child.kill('SIGKILL'), DEADLINE_MS)
+    const timer = setTimeout(() => this.#child.kill('SIGKILL'), this.#deadlineMs)
     try {
       for (;;) {
         const match = pattern.exec(this.stdout) ?? pattern.exec(this.stderr)

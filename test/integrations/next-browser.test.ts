@@ -5,6 +5,7 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Browser } from '../support/browser.ts'
 import { describeWith } from '../support/needs.ts'
+import { compiled, shows, textOf } from '../support/page.ts'
 import { freePort } from '../support/ports.ts'
 import { Project } from '../support/project.ts'
 import { startPublicSite, startVisitor } from '../support/public-site.ts'
@@ -34,13 +35,6 @@ export async function save(_, form) { return 'saved ' + form.get('what') }`,
   'app/counter.js': counter('first'),
 }
 
-const textOf = (browser: Browser, what: string) =>
-  browser.run(`document.querySelector('${what}')?.textContent`)
-
-async function shows(browser: Browser, what: string, text: string): Promise<void> {
-  while ((await textOf(browser, what)) !== text) await Bun.sleep(10)
-}
-
 /** Clicks until the page takes it: Next makes it alive only once its WebSocket is open. Returns what the counter shows then. */
 async function count(browser: Browser): Promise<string> {
   const drawn = 'new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))'
@@ -51,22 +45,13 @@ async function count(browser: Browser): Promise<string> {
   }
 }
 
-/** The first answer is compiled, which may take longer than a browser is waited for. */
-async function compiled(port: number): Promise<void> {
-  for (;;) {
-    const answer = await fetch(`http://localhost:${port}/`).catch(() => undefined)
-    if (answer?.ok) return
-    await Bun.sleep(10)
-  }
-}
-
 for (const version of ['next-16', 'next-15'])
   describeWith(['chromium', 'node'], version, () => {
     let project: Project
     beforeAll(async () => {
       project = await Project.install(version, ['./next'])
     }, 240_000)
-    afterAll(() => project?.[Symbol.asyncDispose]())
+    afterAll(() => project?.[Symbol.asyncDispose](), 60_000)
 
     test('withLocaltunnels: a page, Fast Refresh that keeps its state, a server action', async () => {
       await project.write({ ...FILES, 'next.config.mjs': CONFIGURED })
@@ -76,7 +61,7 @@ for (const version of ['next-16', 'next-15'])
       await using running = project.share(['run', ...own, '--', 'node', NEXT, 'dev', '--port', `${port}`])
       await running.printed(new RegExp(`${site.url} → localhost:${port}`))
       await compiled(port)
-      await using browser = await startVisitor()
+      await using browser = await startVisitor(site)
       await browser.open(site.url)
       await shows(browser, 'h1', 'first')
       const counted = await count(browser)
@@ -100,7 +85,7 @@ for (const version of ['next-16', 'next-15'])
       const own = ['--server', site.dialled, '--insecure', '--subdomain', 'app']
       await using shared = project.share([`${port}`, ...own])
       await shared.printed(/the app answers/)
-      await using browser = await startVisitor()
+      await using browser = await startVisitor(site)
       const openPage = async () => {
         do await browser.open(site.url)
         while ((await textOf(browser, 'h1')) !== 'first')

@@ -4,14 +4,17 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { BIN, Running } from '../cli/bin.ts'
 import { ask } from '../support/ask.ts'
-import { Browser } from '../support/browser.ts'
-import { eventually } from '../support/events.ts'
 import { describeWith } from '../support/needs.ts'
+import { changes, isMarked, mark, shows } from '../support/page.ts'
 import { freePort } from '../support/ports.ts'
+import { startPublicSite, startVisitor } from '../support/public-site.ts'
 import { startServer } from '../support/tunnel.ts'
 
 const root = resolve(import.meta.dir, '../..')
+/** Failure only: Vite may take its time on a busy machine. */
+const DEADLINE_MS = 30_000
 let folder = ''
 
 beforeAll(async () => {
@@ -46,93 +49,83 @@ async function project(name: string, options: object): Promise<string> {
   return place
 }
 
-class Vite implements AsyncDisposable {
-  printed = ''
-  readonly #child: Bun.Subprocess<'pipe', 'pipe', 'pipe'>
-  readonly #read: Promise<unknown>
-
-  constructor(version: string, place: string, ...words: readonly string[]) {
-    const { PATH } = process.env
-    this.#child = Bun.spawn(['node', join(root, 'node_modules', version, 'bin/vite.js'), ...words], {
-      cwd: place,
-      env: { PATH, HOME: folder, NO_COLOR: '1' },
-      stdin: 'pipe',
-      stdout: 'pipe',
-      stderr: 'pipe',
-    })
-    const read = async (stream: ReadableStream<Uint8Array>) => {
-      const decoder = new TextDecoder()
-      for await (const bytes of stream) this.printed += decoder.decode(bytes, { stream: true })
-    }
-    this.#read = Promise.all([read(this.#child.stdout), read(this.#child.stderr)])
-  }
-
-  async says(text: string): Promise<void> {
-    await eventually(() => this.printed.includes(text), `"${text}" of Vite, which said: ${this.printed}`)
-  }
-
-  get exited(): Promise<number> {
-    return this.#read.then(() => this.#child.exited)
-  }
-
-  end(): void {
-    this.#child.kill('SIGTERM')
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#child.kill('SIGKILL')
-    await this.exited
-  }
+/** In a project, with nothing of the developer's own. */
+function start(place: string, ...words: readonly string[]): Running {
+  const { PATH = '' } = process.env
+  return new Running(words, { PATH, HOME: folder, NO_COLOR: '1' }, false, place, DEADLINE_MS)
 }
+
+function vite(version: string, place: string, ...words: readonly string[]): Running {
+  return start(place, 'node', binOf(version), ...words)
+}
+
+const binOf = (version: string) => join(root, 'node_modules', version, 'bin/vite.js')
 
 for (const version of ['vite', 'vite-7'])
   describeWith(['chromium', 'node'], version, () => {
-    test('a page, and what changes in it, by the public URL', async () => {
-      await using server = await startServer()
-      const place = await project(`${version}-page`, { server: server.url, subdomain: 'app' })
-      await using vite = new Vite(version, place, '--port', `${freePort()}`)
-      const url = `http://app.localhost:${server.port}/`
-      await vite.says(`Tunnel:  ${url.slice(0, -1)}`)
-      // Before the address of this machine itself is asked for in vain: .localhost is that in Chromium.
-      await using browser = await Browser.start()
-      await browser.open(url)
-      const said = () => browser.run(`document.querySelector('#said').textContent`)
-      const says = async (text: string) => {
-        while ((await said()) !== text);
-      }
-      await says('first')
+    test('a page, and what changes in it, by a public URL whose host Vite does not know', async () => {
+      await using site = await startPublicSite()
+      const options = { server: site.dialled, subdomain: 'app', verifyServer: false }
+      const place = await project(`${version}-page`, options)
+      await using running = vite(version, place, '--port', `${freePort()}`)
+      await running.printed(new RegExp(`Tunnel: {2}${site.url}`))
+      await using browser = await startVisitor(site)
+      await browser.open(site.url)
+      await shows(browser, '#said', 'first')
       // A reload of the whole page would lose this.
-      await browser.run('window.before = true')
-      await writeFile(join(place, 'said.js'), `export const said = 'second'`)
-      await says('second')
-      expect(await browser.run('window.before')).toBe('true')
+      await mark(browser)
+      const change = () => writeFile(join(place, 'said.js'), `export const said = 'second'`)
+      await changes(browser, '#said', 'second', change)
+      expect(await isMarked(browser)).toBe(true)
       // Its end gives the name back at once.
-      vite.end()
-      await vite.exited
-      expect(await ask(server.port, 'app.localhost')).toMatchObject({ code: 'TUNNEL_NOT_FOUND' })
-    }, 30_000)
+      await running.end()
+      expect(await site.visit()).toMatchObject({ code: 'TUNNEL_NOT_FOUND' })
+    }, 60_000)
+
+    test('without the plugin Vite refuses that host, and localtunnels run is enough', async () => {
+      await using site = await startPublicSite()
+      const place = await project(`${version}-run`, { enabled: false })
+      const port = freePort()
+      const own = ['--server', site.dialled, '--insecure', '--subdomain', 'app']
+      await using plain = vite(version, place, '--port', `${port}`)
+      await plain.printed(/Local:/)
+      const asked = await fetch(`http://localhost:${port}/`, { headers: { host: site.host } })
+      expect([asked.status, await asked.text()]).toEqual([403, expect.stringContaining('Blocked request')])
+      await plain.end()
+      const command = ['node', binOf(version), '--port', `${port}`]
+      await using running = start(place, 'bun', BIN, 'run', ...own, '--', ...command)
+      await running.printed(new RegExp(`${site.url} → localhost:${port}`))
+      await using browser = await startVisitor(site)
+      await browser.open(site.url)
+      await shows(browser, '#said', 'first')
+      await mark(browser)
+      const change = () => writeFile(join(place, 'said.js'), `export const said = 'second'`)
+      await changes(browser, '#said', 'second', change)
+      expect(await isMarked(browser)).toBe(true)
+      await running.end()
+    }, 60_000)
 
     test('a restart keeps the name', async () => {
       await using server = await startServer()
       const place = await project(`${version}-restart`, { server: server.url, subdomain: 'app' })
-      await using vite = new Vite(version, place, '--port', `${freePort()}`)
-      await vite.says('Tunnel:  http://app.localhost')
+      await using running = vite(version, place, '--port', `${freePort()}`)
+      await running.printed(/Tunnel: {2}http:\/\/app\.localhost/)
       const config = join(place, 'vite.config.mjs')
       await writeFile(config, `${await Bun.file(config).text()}\n// changed`)
-      await vite.says('server restarted')
+      await running.printed(/server restarted/)
       expect(await ask(server.port, 'app.localhost')).toMatchObject({ status: 200 })
-      expect(vite.printed).not.toContain('app-2')
-    }, 30_000)
+      expect(running.stdout).not.toContain('app-2')
+    }, 60_000)
 
     test('a build is as without it, and without a server the dev server starts all the same', async () => {
       const place = await project(`${version}-build`, { server: `http://127.0.0.1:${freePort()}` })
-      await using build = new Vite(version, place, 'build')
+      await using build = vite(version, place, 'build')
       expect(await build.exited).toBe(0)
-      expect(build.printed).not.toContain('unnel')
-      await using vite = new Vite(version, place, '--port', `${freePort()}`)
-      await vite.says('localtunnels: no tunnel. ')
-      await vite.says('Local:')
-    }, 30_000)
+      expect(build.stdout + build.stderr).not.toContain('unnel')
+      await using running = vite(version, place, '--port', `${freePort()}`)
+      await running.printed(/localtunnels: no tunnel\. /)
+      await running.printed(/Local:/)
+    }, 60_000)
   })
 
 test('options that ask for no tunnel, and no server at all', async () => {

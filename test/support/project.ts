@@ -8,6 +8,9 @@ import { join } from 'node:path'
 import { BIN, Running } from '../cli/bin.ts'
 import { installOwnPackage } from './own-package.ts'
 
+/** Failure only: a framework that compiles on a busy machine takes its time. */
+const DEADLINE_MS = 60_000
+
 export class Project implements AsyncDisposable {
   readonly folder: string
 
@@ -44,12 +47,12 @@ export class Project implements AsyncDisposable {
 
   /** Starts a command of Node. */
   start(words: readonly string[], env: Readonly<Record<string, string>> = {}): Running {
-    return new Running([this.node, ...words], this.#environment(env), false, this.folder)
+    return new Running([this.node, ...words], this.#environment(env), false, this.folder, DEADLINE_MS)
   }
 
   /** Starts `localtunnels` of this checkout. */
   share(words: readonly string[], env: Readonly<Record<string, string>> = {}): Running {
-    return new Running(['bun', BIN, ...words], this.#environment(env), false, this.folder)
+    return new Running(['bun', BIN, ...words], this.#environment(env), false, this.folder, DEADLINE_MS)
   }
 
   /** Nothing of the developer's own, and nothing that calls home. */

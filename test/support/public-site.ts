@@ -1,5 +1,6 @@
 // A public side as a team has it: https, and a domain that no dev server knows. Dev servers accept every name below localhost.
 
+import { get } from 'node:https'
 import type { TunnelServer } from '../../src/server/server.ts'
 import { Browser } from './browser.ts'
 import { makeCertificate } from './certificates.ts'
@@ -14,6 +15,8 @@ export interface PublicSite extends AsyncDisposable {
   /** What visitors of the tunnel `app` open. */
   readonly url: string
   readonly host: string
+  /** The status that a visitor gets, and the code, if it is an error of ours. */
+  visit(): Promise<{ readonly status: number; readonly code: string | undefined }>
 }
 
 export async function startPublicSite(): Promise<PublicSite> {
@@ -25,11 +28,25 @@ export async function startPublicSite(): Promise<PublicSite> {
     dialled: `https://127.0.0.1:${server.port}`,
     url: `https://${host}:${server.port}`,
     host,
+    visit: () => visit(host, server.port),
     [Symbol.asyncDispose]: () => server.stop(),
   }
 }
 
-/** A browser for which the domain leads to this machine. */
-export function startVisitor(): Promise<Browser> {
-  return Browser.start(['--ignore-certificate-errors', `--host-resolver-rules=MAP *.${DOMAIN} 127.0.0.1`])
+function visit(host: string, port: number): ReturnType<PublicSite['visit']> {
+  return new Promise((resolve, reject) => {
+    const options = { host: '127.0.0.1', port, servername: host, rejectUnauthorized: false, agent: false }
+    const asking = get({ ...options, headers: { host: `${host}:${port}`, accept: 'text/html' } }, answer => {
+      const named = answer.headers['x-localtunnels-error']
+      resolve({ status: answer.statusCode ?? 0, code: typeof named === 'string' ? named : undefined })
+      answer.resume()
+    })
+    asking.on('error', reject)
+  })
+}
+
+/** A browser that reaches the public side alone, as one of another machine: no port of a dev server is there for it. */
+export function startVisitor({ host, server: { port } }: PublicSite): Promise<Browser> {
+  const rules = [`MAP ${host}:${port} 127.0.0.1:${port}`, 'MAP * ~NOTFOUND']
+  return Browser.start(['--ignore-certificate-errors', `--host-resolver-rules=${rules.join(', ')}`])
 }

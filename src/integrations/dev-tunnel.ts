@@ -1,0 +1,34 @@
+// What integrations of dev servers have in common: their options, where the app listens, and the line that a developer reads.
+
+import type { AddressInfo } from 'node:net'
+import pc from 'picocolors'
+import type { ReserveOptions } from '../client/reserve.ts'
+import type { HeldTunnel } from './held-tunnel.ts'
+
+export interface DevTunnelOptions extends ReserveOptions {
+  /** `false`: no tunnel. Default `true`, and never in builds, previews and tests. */
+  readonly enabled?: boolean
+}
+
+export const NO_SERVER = 'localtunnels: no tunnel, as there is no server: give server, or set TUNNEL_SERVER.'
+
+export function hasServer({ server }: ReserveOptions): boolean {
+  return Boolean(server ?? process.env.TUNNEL_SERVER)
+}
+
+/** The tunnel leads to a dev server that listens. */
+export function leadTo(tunnel: HeldTunnel, address: AddressInfo | string | null, isSecure: boolean): void {
+  if (address === null || typeof address === 'string') return
+  // A certificate for localhost is rarely one that is trusted.
+  if (isSecure) tunnel.lead({ url: `https://localhost:${address.port}`, verifyOrigin: false })
+  else tunnel.lead({ port: address.port })
+}
+
+/** In the shape in which Vite and Nuxt show their own URLs. */
+export function urlLine({ url }: HeldTunnel): string {
+  return `  ${pc.green('➜')}  ${pc.bold('Tunnel')}:  ${url === undefined ? pc.dim('paused') : pc.cyan(url)}`
+}
+
+export function failureLine({ message }: Error): string {
+  return `localtunnels: no tunnel. ${message}`
+}
