@@ -290,7 +290,7 @@ export class Booking implements Visitor, Wrapping {
 
   /** The final head of its answer is about to go out. */
   answered(status: number): void {
-    this.#pressed?.answered()
+    this.#pressed?.answered(status, this.#record.code)
     this.#record.answered(status)
   }
 

@@ -1,7 +1,7 @@
 // A request to a tunnel that the operator has rules for: its slot among those at once, its part in the breaker's count, and
 // the time that the app has for the answer.
 
-import type { ErrorCode } from '../errors.ts'
+import { ERRORS, type ErrorCode } from '../errors.ts'
 import type { RequestHead } from '../http/head.ts'
 import type { AnswerDeadline } from './answer-deadline.ts'
 import { type Route, refusal } from './front.ts'
@@ -21,8 +21,10 @@ const QUEUE_RETRY_SECONDS = 1
 
 export class UnderPressure {
   readonly #pressure: Pressure
-  /** It has its slot, and the breaker waits for its outcome. */
+  /** It has its slot. */
   #isInside = false
+  /** The breaker, if there is one, waits for its outcome. */
+  #isAwaited = false
   /** The breaker is open, and closes when this one is answered. */
   #isTry = false
   #answerDeadline: AnswerDeadline | undefined
@@ -58,7 +60,7 @@ export class UnderPressure {
       slots?.release()
       return request.busy('CIRCUIT_OPEN', Math.ceil(waitMs / 1_000))
     }
-    this.#isInside = true
+    this.#isInside = this.#isAwaited = true
     this.#isTry = breaker?.isClosed === false
     return request.toClients()
   }
@@ -69,25 +71,36 @@ export class UnderPressure {
     if (answerTimeoutMs > 0) this.#answerDeadline ??= deadlineOf(answerTimeoutMs)
   }
 
-  /** The final head of its answer is there. */
-  answered(): void {
+  /** The final head of its answer is there: what a try finds, as answers may go on for hours. */
+  answered(status: number, code: ErrorCode | undefined): void {
     this.#answerDeadline?.stop()
+    if (this.#isTry) this.#tell(verdict(status, code))
   }
 
   /** It is over. `status`: what the visitor was answered, 0: nothing. */
   over(status: number, code: ErrorCode | undefined): void {
-    this.answered()
-    // One that left before there was an answer says nothing of the app.
-    this.leave(status === 0 ? undefined : isFailure(status, code))
+    this.#answerDeadline?.stop()
+    this.leave(verdict(status, code))
   }
 
   /** The slot is free for the next one; `hasFailed` as `Breaker.ended` has it. */
   leave(hasFailed: boolean | undefined): void {
     if (!this.#isInside) return
     this.#isInside = false
-    const { breaker, slots } = this.#pressure
     // First, because who gets the place asks the breaker.
-    breaker?.ended(hasFailed, this.#isTry)
-    slots?.release()
+    this.#tell(hasFailed)
+    this.#pressure.slots?.release()
   }
+
+  #tell(hasFailed: boolean | undefined): void {
+    if (!this.#isAwaited) return
+    this.#isAwaited = false
+    this.#pressure.breaker?.ended(hasFailed, this.#isTry)
+  }
+}
+
+/** Whether the app has failed; `undefined`: nothing is known of it, as the visitor left before there was an answer, or broke a rule. */
+function verdict(status: number, code: ErrorCode | undefined): boolean | undefined {
+  const isVisitors = code !== undefined && ERRORS[code].fault === 'visitor'
+  return status === 0 || isVisitors ? undefined : isFailure(status, code)
 }

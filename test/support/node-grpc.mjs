@@ -1,4 +1,5 @@
-// A gRPC server and its client on Node, without generated code: messages are texts. Run as `server`, or `client <address> <root> <name>`.
+// A gRPC server and its client on Node, without generated code: messages are texts. Run as `server [port]`, or `client <address> <root> <name>`.
+// `breaker` with the same words prints what calls end with until one is taken, which stays open while another is made.
 
 import { readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -60,10 +61,14 @@ if (process.argv[2] === 'server') {
       })
     },
   })
-  server.bindAsync('127.0.0.1:0', grpc.ServerCredentials.createInsecure(), (error, port) => {
-    if (error) throw error
-    console.log(port)
-  })
+  server.bindAsync(
+    `127.0.0.1:${process.argv[3] ?? 0}`,
+    grpc.ServerCredentials.createInsecure(),
+    (error, port) => {
+      if (error) throw error
+      console.log(port)
+    },
+  )
   process.stdin.resume().on('end', () => process.exit(0))
 } else {
   const [, , , address, root, name] = process.argv
@@ -92,6 +97,26 @@ if (process.argv[2] === 'server') {
       call.on('error', reject)
       call.on('end', () => resolve(messages))
     })
+  if (process.argv[2] === 'breaker') {
+    let last = ''
+    for (;;) {
+      const call = client.both()
+      const end = await new Promise(resolve => {
+        call.on('data', () => resolve('open'))
+        call.on('error', ({ code, details }) =>
+          resolve(`${grpc.status[code]} ${/\d{3}$/.exec(details)?.[0] ?? details}`),
+        )
+        call.write('0')
+      })
+      if (end === 'open') break
+      if (end !== last) console.log(end)
+      last = end
+      await pause(10)
+    }
+    console.log('the stream is open')
+    console.log(`beside it: ${(await unary('one', 'abc')).answer}`)
+    process.exit(0)
+  }
   const seen = {}
   seen.one = await unary('one', 'x'.repeat(200_000))
   seen.many = (await all(client.many('go'))).length

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type TunnelRule, TunnelServer } from '../../src/index.ts'
 import { ask } from '../support/ask.ts'
 import { eventually } from '../support/events.ts'
+import { rawDial } from '../support/raw.ts'
 import { startTunnel } from '../support/tunnel.ts'
 
 let app: Bun.Server<undefined>
@@ -60,6 +61,20 @@ test('an app that is gone opens it, too', async () => {
   for (let count = 0; count < 3; count++)
     expect((await ask(tunnel.port, tunnel.host)).code).toBe('ORIGIN_REFUSED')
   expect(await ask(tunnel.port, tunnel.host)).toMatchObject({ status: 503, code: 'CIRCUIT_OPEN' })
+})
+
+test('what visitors do wrong, or leave undone, does not open it', async () => {
+  const rule = { breaker: { minRequests: 3, openMs: 60_000 }, maxContentLength: 10 }
+  await using tunnel = await start(rule)
+  const head = `POST / HTTP/1.1\r\nHost: ${tunnel.host}\r\nTransfer-Encoding: chunked\r\n\r\n`
+  for (const body of ['zz\r\n', '14\r\n01234567890123456789\r\n0\r\n\r\n'])
+    for (let count = 0; count < 5; count++) {
+      const visitor = await rawDial(tunnel.port)
+      await visitor.send(head + body)
+      expect(await visitor.until('\r\n\r\n')).toMatch(/^HTTP\/1.1 4(?:00|13) /)
+      visitor.socket.terminate()
+    }
+  expect((await ask(tunnel.port, tunnel.host)).status).toBe(200)
 })
 
 test('failures of requests that lanes serve open it', async () => {

@@ -381,6 +381,7 @@ export class HttpVisit implements Visit, Arrival {
     // After a request to switch protocols no other one comes.
     const keepAlive = head.body === 'none' && head.upgrade === '' && this.keepsAlive
     this.answerStatus = ERRORS[code].status
+    this.#booking?.refused(code)
     this.#booking?.answered(this.answerStatus)
     const { host, method } = head
     this.write(errorAnswer(code, { html: wantsHtml(head), head: method === 'HEAD', keepAlive, host }))
