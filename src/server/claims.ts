@@ -9,7 +9,8 @@ import type { Member } from './member.ts'
 import { ANYTHING, type Rule } from './policy.ts'
 import type { PortRanges } from './ports.ts'
 import { destinationOf } from './route.ts'
-import { type Claimant, type PortFront, refusalOfName, type Tunnel, type Tunnels } from './tunnels.ts'
+import type { Claimant, PortFront, Tunnel } from './tunnel.ts'
+import { refusalOfName, type Tunnels } from './tunnels.ts'
 
 type PortKind = 'tcp' | 'udp'
 type Claimed = Member | ErrorCode

@@ -13,7 +13,8 @@ import type { Member } from './member.ts'
 import type { ServerLimits } from './options.ts'
 import type { Rule } from './policy.ts'
 import type { TokenGate } from './token-gate.ts'
-import type { Tunnel, Tunnels } from './tunnels.ts'
+import type { Tunnel } from './tunnel.ts'
+import type { Tunnels } from './tunnels.ts'
 import type { UnfinishedMessages } from './unfinished-messages.ts'
 
 /** What a client's connection may ask of the server. */

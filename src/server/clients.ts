@@ -4,7 +4,7 @@ import type { ExchangeCounts } from '../accelerator.ts'
 import type { ErrorCode, TunnelError } from '../errors.ts'
 import type { Endpoint } from '../socket.ts'
 import type { Holder } from './holdings.ts'
-import type { Tunnel } from './tunnels.ts'
+import type { Tunnel } from './tunnel.ts'
 
 /** How a raw visitor's connection ended. */
 export interface RawEnd {

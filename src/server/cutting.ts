@@ -3,7 +3,7 @@
 import type { Ban } from '../operations.ts'
 import type { ClientConnection } from './clients.ts'
 import type { ServerRoom } from './room.ts'
-import type { Tunnel } from './tunnels.ts'
+import type { Tunnel } from './tunnel.ts'
 
 /** Its clients get the reason; one that is away finds it gone. */
 export function closeTunnel(room: ServerRoom, tunnel: Tunnel): void {

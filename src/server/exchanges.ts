@@ -9,7 +9,8 @@ import { Reports } from './reports.ts'
 import type { ServerEvents } from './server-events.ts'
 import type { ServerSettings } from './settings.ts'
 import type { Counters } from './stats.ts'
-import type { Tunnel, Tunnels } from './tunnels.ts'
+import type { Tunnel } from './tunnel.ts'
+import type { Tunnels } from './tunnels.ts'
 
 type RequestEvent = TunnelServerEvents['request']
 type Outcome = Pick<RequestEvent, 'status' | 'durationMs' | 'bytes'>

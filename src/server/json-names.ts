@@ -10,7 +10,7 @@ import type { Holder } from './holdings.ts'
 import type { JsonRequests } from './json-requests.ts'
 import type { Member } from './member.ts'
 import type { Rule } from './policy.ts'
-import type { Tunnel } from './tunnels.ts'
+import type { Tunnel } from './tunnel.ts'
 import { JsonUpstream } from './upstreams/json.ts'
 
 /** The connection of the client. */

@@ -21,7 +21,7 @@ import { UNHEARD } from './raw-visit.ts'
 import type { ServerRoom } from './room.ts'
 import type { ServerSettings } from './settings.ts'
 import type { TlsTermination } from './termination.ts'
-import type { Tunnel } from './tunnels.ts'
+import type { Tunnel } from './tunnel.ts'
 
 export class Listeners {
   readonly #room: ServerRoom

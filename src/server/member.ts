@@ -6,7 +6,7 @@ import { probeProof } from '../wire/control.ts'
 import type { ClientConnection } from './clients.ts'
 import type { Deadline } from './deadlines.ts'
 import type { Holder } from './holdings.ts'
-import type { Tunnel } from './tunnels.ts'
+import type { Tunnel } from './tunnel.ts'
 import type { TunnelUpstream } from './upstream.ts'
 
 export class Member implements Deadline {

@@ -5,8 +5,8 @@ import { Breaker } from './breaker.ts'
 import type { Deadlines } from './deadlines.ts'
 import { pluginsFor } from './plugins-for.ts'
 import { Slots } from './slots.ts'
+import type { Tunnel } from './tunnel.ts'
 import type { TunnelRule } from './tunnel-rule.ts'
-import type { Tunnel } from './tunnels.ts'
 
 /** Each of them is a connection of a visitor. */
 const MAX_QUEUED = 10_000

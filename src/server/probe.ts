@@ -3,7 +3,7 @@
 import type { RequestHead } from '../http/head.ts'
 import { PROBE_HEADER } from '../wire/control.ts'
 import type { Member } from './member.ts'
-import type { Tunnel } from './tunnels.ts'
+import type { Tunnel } from './tunnel.ts'
 import { DEAD_EXCHANGE, type Exchange, type Upstream, type Visit } from './upstream.ts'
 
 /**

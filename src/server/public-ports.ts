@@ -10,7 +10,7 @@ import type { Holder } from './holdings.ts'
 import { UNHEARD } from './raw-visit.ts'
 import type { RawVisits } from './raw-visits.ts'
 import type { ServerRoom } from './room.ts'
-import type { PortFront, Tunnel } from './tunnels.ts'
+import type { PortFront, Tunnel } from './tunnel.ts'
 
 type PortOpeners = ClaimHost['open']
 

@@ -3,7 +3,7 @@
 import type { Endpoint, SocketHandler } from '../socket.ts'
 import type { ClientConnection } from './clients.ts'
 import type { Member } from './member.ts'
-import type { Tunnel } from './tunnels.ts'
+import type { Tunnel } from './tunnel.ts'
 
 /** What is reported of a raw visitor's connection. */
 export interface RawVisit {

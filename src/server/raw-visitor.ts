@@ -13,7 +13,7 @@ import type { Asking } from './pool.ts'
 import type { RawVisit } from './raw-visit.ts'
 import type { RawVisits } from './raw-visits.ts'
 import { ShapedSocket } from './shaped-socket.ts'
-import type { Tunnel } from './tunnels.ts'
+import type { Tunnel } from './tunnel.ts'
 import { refusalCodeOf } from './upstreams/answer.ts'
 
 /** What else is known of its way. */

@@ -4,7 +4,7 @@ import type { ErrorCode } from '../errors.ts'
 import type { Socket } from '../socket.ts'
 import { RawVisitor, type RawWay } from './raw-visitor.ts'
 import type { RawVisits } from './raw-visits.ts'
-import type { Tunnel } from './tunnels.ts'
+import type { Tunnel } from './tunnel.ts'
 
 export class RawVisitors {
   readonly #tunnel: Tunnel

@@ -13,7 +13,7 @@ import { RawVisitors } from './raw-visitors.ts'
 import type { ServerEvents } from './server-events.ts'
 import type { Shapes, Shaping } from './shaping.ts'
 import type { Counters } from './stats.ts'
-import type { Tunnel } from './tunnels.ts'
+import type { Tunnel } from './tunnel.ts'
 import type { VisitorGate } from './visitor-gate.ts'
 
 /**

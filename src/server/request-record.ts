@@ -9,7 +9,7 @@ import type { Member } from './member.ts'
 import type { Metrics } from './metrics.ts'
 import type { Observers, Watched } from './observers.ts'
 import { isFailure } from './reports.ts'
-import type { Tunnel } from './tunnels.ts'
+import type { Tunnel } from './tunnel.ts'
 import type { CopyEnd } from './upstreams/copying.ts'
 
 /** What a record needs of the server. */

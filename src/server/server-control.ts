@@ -17,7 +17,7 @@ import type { Rule } from './policy.ts'
 import type { RawVisits } from './raw-visits.ts'
 import type { ServerRoom } from './room.ts'
 import type { TokenGate } from './token-gate.ts'
-import type { Tunnel } from './tunnels.ts'
+import type { Tunnel } from './tunnel.ts'
 import type { Applicant } from './upgrade.ts'
 
 export class ServerControl implements ControlHost {

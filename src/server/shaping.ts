@@ -6,8 +6,8 @@
 import { networkOf } from './address-book.ts'
 import type { Holder } from './holdings.ts'
 import { pluginsFor } from './plugins-for.ts'
+import type { Tunnel } from './tunnel.ts'
 import type { TunnelRule } from './tunnel-rule.ts'
-import type { Tunnel } from './tunnels.ts'
 
 /** How often those that wait have their turn. */
 const TICK_MS = 20

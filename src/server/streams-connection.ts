@@ -16,7 +16,7 @@ import { StreamsRegistering } from './streams-registering.ts'
 import { StreamsReports } from './streams-reports.ts'
 import { StreamsTunnels, type TunnelsOwner } from './streams-tunnels.ts'
 import { StreamsUpstreams } from './streams-upstreams.ts'
-import type { Tunnel } from './tunnels.ts'
+import type { Tunnel } from './tunnel.ts'
 
 /** A client that brings no link is asked again after this long: it may have been refused one, or have had enough. */
 const LINK_WISH_MS = 5_000

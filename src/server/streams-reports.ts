@@ -9,7 +9,7 @@ import type { Asked, AskedBy, ClientReports, RawEnd } from './clients.ts'
 import type { Deadlines } from './deadlines.ts'
 import type { ServerLimits } from './options.ts'
 import { isFailure, Reports } from './reports.ts'
-import type { Tunnel } from './tunnels.ts'
+import type { Tunnel } from './tunnel.ts'
 
 /** Instead of a number: the request is counted, and not reported by itself. */
 const COUNTED = -1

@@ -10,7 +10,7 @@ import type { Member } from './member.ts'
 import type { Rule } from './policy.ts'
 import type { StreamsReports } from './streams-reports.ts'
 import type { StreamsUpstreams } from './streams-upstreams.ts'
-import type { Tunnel } from './tunnels.ts'
+import type { Tunnel } from './tunnel.ts'
 import type { TunnelUpstream } from './upstream.ts'
 
 /** The connection of the client. */

@@ -8,7 +8,8 @@ import type { Holding } from './front.ts'
 import type { Guards, Judgement } from './guards.ts'
 import type { Member } from './member.ts'
 import type { Asking } from './pool.ts'
-import type { Tunnel, Tunnels } from './tunnels.ts'
+import type { Tunnel } from './tunnel.ts'
+import type { Tunnels } from './tunnels.ts'
 
 /** The member that takes the visitor, why none does, or a wait for one. */
 export type Chosen = Member | ErrorCode | Holding<Member | ErrorCode>

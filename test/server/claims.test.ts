@@ -6,7 +6,8 @@ import { Deadlines } from '../../src/server/deadlines.ts'
 import { Holdings } from '../../src/server/holdings.ts'
 import { ANYTHING } from '../../src/server/policy.ts'
 import { serverSettings } from '../../src/server/settings.ts'
-import { type PortFront, Tunnels } from '../../src/server/tunnels.ts'
+import type { PortFront } from '../../src/server/tunnel.ts'
+import { Tunnels } from '../../src/server/tunnels.ts'
 import { deferred } from '../support/within.ts'
 
 const WISH = { type: 'register', ref: 1, kind: 'udp', port: 20_001 } as const

@@ -5,7 +5,8 @@ import { Deadlines } from '../../src/server/deadlines.ts'
 import { Holdings } from '../../src/server/holdings.ts'
 import { DEFAULT_LIMITS } from '../../src/server/options.ts'
 import { ANYTHING } from '../../src/server/policy.ts'
-import { type Tunnel, Tunnels } from '../../src/server/tunnels.ts'
+import type { Tunnel } from '../../src/server/tunnel.ts'
+import { Tunnels } from '../../src/server/tunnels.ts'
 
 const holder = new Holdings(() => DEFAULT_LIMITS).of(ANYTHING, '127.0.0.1')
 

@@ -3,7 +3,7 @@
 import type { KeptToken } from '../../tokens.ts'
 import type { ClientConnection } from '../clients.ts'
 import type { Metrics } from '../metrics.ts'
-import type { Tunnel } from '../tunnels.ts'
+import type { Tunnel } from '../tunnel.ts'
 import type { Probe } from './probes.ts'
 import type { ClientRow, ProbeView, TokenRow, TunnelRow } from './rows.ts'
 import { countsOf } from './traffic-book.ts'

@@ -7,7 +7,8 @@ import type { Seat } from '../admission.ts'
 import { type Continuation, type Hello, HelloConnection, type HelloHost } from '../hello.ts'
 import type { RawVisits } from '../raw-visits.ts'
 import type { ServerRoom } from '../room.ts'
-import { refusalOfName, type Tunnel } from '../tunnels.ts'
+import type { Tunnel } from '../tunnel.ts'
+import { refusalOfName } from '../tunnels.ts'
 
 /** What a TLS front needs of its server. */
 export type TlsRoom = Pick<ServerRoom, 'deadlines' | 'destinationOf' | 'limits' | 'tunnels' | 'turns'> &

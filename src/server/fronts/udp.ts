@@ -17,7 +17,7 @@ import type { Judgement } from '../guards.ts'
 import { keepOpen } from '../keep-open.ts'
 import type { OpenPort } from '../public-ports.ts'
 import type { ServerRoom } from '../room.ts'
-import type { Tunnel } from '../tunnels.ts'
+import type { Tunnel } from '../tunnel.ts'
 import type { VisitorGate } from '../visitor-gate.ts'
 
 /**

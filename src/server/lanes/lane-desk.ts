@@ -10,7 +10,7 @@ import { toHundredth } from '../exchanges.ts'
 import type { Arrival } from '../front.ts'
 import { pluginsFor } from '../plugins-for.ts'
 import type { ServerRoom } from '../room.ts'
-import type { Tunnel } from '../tunnels.ts'
+import type { Tunnel } from '../tunnel.ts'
 import type { Upstream } from '../upstream.ts'
 import type { LaneTicket } from './lanes.ts'
 
