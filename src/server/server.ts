@@ -6,19 +6,15 @@ import { eventLoop } from '../event-loop.ts'
 import { Events } from '../events.ts'
 import { watchWorkers } from '../sockets/worker-faults.ts'
 import { VERSION } from '../version.ts'
-import type { Admin } from './admin/admin.ts'
-import type { AuditNotes } from './admin/audit-notes.ts'
-import type { AdminSettings } from './admin/options.ts'
 import { Admission } from './admission.ts'
 import { ClientDesk } from './client-desk.ts'
-import type { Sharing } from './cluster/sharing.ts'
-import { cutBanned } from './cutting.ts'
 import { Draining, nextTurn } from './draining.ts'
 import { Exchanges } from './exchanges.ts'
 import { HttpFront } from './fronts/http.ts'
 import { TlsFront } from './fronts/tls.ts'
 import { LaneDesk } from './lanes/lane-desk.ts'
 import { Listeners } from './listeners.ts'
+import { OptionalParts } from './optional-parts.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from './options.ts'
 import { Pressures } from './pressure.ts'
 import { PublicPorts } from './public-ports.ts'
@@ -28,7 +24,7 @@ import { settingsAfter, takeBack } from './reload.ts'
 import { ServerRoom } from './room.ts'
 import { ServerControl } from './server-control.ts'
 import { Serving } from './serving.ts'
-import { isOpenServer, type ServerSettings, serverSettings } from './settings.ts'
+import { isOpenServer, serverSettings } from './settings.ts'
 import { Shaping } from './shaping.ts'
 import { StartupHold } from './startup-hold.ts'
 import type { ServerStats } from './stats.ts'
@@ -52,11 +48,9 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   readonly #exchanges: Exchanges
   readonly #admission: Admission
   readonly #startupHold: StartupHold
-  readonly #serving: Serving
   readonly #clientDesk: ClientDesk
   readonly #listeners: Listeners
-  #admin: Admin | undefined
-  #sharing: Sharing | undefined
+  readonly #parts: OptionalParts
   #stopWatchingWorkers: (() => void) | undefined
   #starting: Promise<void> | undefined
   #stopping: Promise<void> | undefined
@@ -100,13 +94,23 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     )
     const control: ServerControl = new ServerControl(room, this.#clientDesk, this.#rawVisits, () => httpFront)
     const serving = new Serving(room, this.#exchanges, gate, this.#startupHold, control)
-    this.#serving = serving
     const lanes = new LaneDesk(room, serving)
     const httpFront: HttpFront = new HttpFront(room, serving, lanes, this.#visitors)
     const redirects = new Redirects(room, serving, () => this.port)
     const redirectFront = new HttpFront(room, redirects, lanes, this.#visitors)
     const tlsFront = new TlsFront(room, this.#rawVisits)
     this.#listeners = new Listeners(room, this.#admission, httpFront, redirectFront, tlsFront)
+    this.#parts = new OptionalParts(room, {
+      serving,
+      ports: this.#ports,
+      startupHold: this.#startupHold,
+      clients: this.#clientDesk.clients,
+      visitorCount: () => this.#admission.count,
+      stats: () => this.getStats(),
+      port: () => this.port,
+      urlOf: tunnel => this.#listeners.urlOf(tunnel),
+      on: (event, listener) => this.on(event, listener),
+    })
   }
 
   /** Listens. Rejects with `PORT_IN_USE`, `TLS_INVALID`, or `STATE_INVALID` when it was started before. */
@@ -220,7 +224,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
         remove(key: string): void
       }
     | undefined {
-    return this.#sharing?.answers
+    return this.#parts.sharing?.answers
   }
 
   /** Whose tunnel has `host`: the same text for all tunnels of one token, or address; `undefined`: there is no such tunnel. */
@@ -235,7 +239,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
 
   /** Where the admin listener is; `undefined`: there is none, or not yet. */
   get adminUrl(): string | undefined {
-    return this.#admin?.url
+    return this.#parts.admin?.url
   }
 
   /** Counters now; with `includeSubdomains` also the names held. */
@@ -252,161 +256,30 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
 
   async #open(): Promise<void> {
     const { settings } = this.#room
-    await this.#loadMiddlewares(settings)
-    await this.#openInbox(settings)
+    await this.#parts.loadMiddlewares(settings)
+    await this.#parts.openInbox(settings)
     // Who comes by a socket that listens already is there at once: everything else is ready before. Only a server that takes any
     // free port must have it first, to say where the others reach it.
     const { port, cluster } = settings
     const joinsFirst = port !== 0 || cluster?.peerUrl !== undefined
     try {
-      await this.#openAdmin(settings.admin)
-      if (joinsFirst) await this.#joinCluster(settings)
+      await this.#parts.openAdmin(settings.admin)
+      if (joinsFirst) await this.#parts.joinCluster(settings)
       await this.#listeners.open()
-      if (!joinsFirst) await this.#joinCluster(settings)
+      if (!joinsFirst) await this.#parts.joinCluster(settings)
       await this.#room.cluster?.openPorts()
     } catch (error) {
       this.#listeners.close(true)
-      this.#sharing?.stop()
-      this.#room.cluster?.stop()
-      await this.#admin?.stop()
-      this.#admin = undefined
+      await this.#parts.stop()
       throw error
     }
-  }
-
-  /** Webhooks for clients that are away are kept from now on. */
-  async #openInbox({ inbox: settings }: ServerSettings): Promise<void> {
-    if (settings === undefined) return
-    const room = this.#room
-    const { Inbox } = await import('./inbox/inbox.ts')
-    const host = {
-      isSecure: room.isSecure,
-      isThere(name: string, owner: string) {
-        const tunnel = room.tunnels.find(name)
-        return tunnel?.upstream !== undefined && tunnel.holder?.rule.id === owner
-      },
-      delivers(name: string) {
-        const { cluster } = room
-        const isAlone = cluster === undefined || cluster.tables !== undefined
-        return isAlone || room.tunnels.find(name)?.pool === undefined || cluster.isFirst(name)
-      },
-      isElsewhere(name: string) {
-        const found = room.cluster?.find(name)
-        return found instanceof Promise ? found.then(nodes => nodes.length > 0) : (found?.length ?? 0) > 0
-      },
-      count(outcome: 'kept' | 'delivered' | 'dropped' | 'full') {
-        if (room.metrics !== undefined) room.metrics.inbox[outcome]++
-      },
-      failed: (error: Error) => room.failed(error),
-    }
-    room.inbox = new Inbox(settings, host, this.#serving)
-  }
-
-  /** From now on the other servers send requests here. */
-  async #joinCluster({ cluster: options, hostname, domains }: ServerSettings): Promise<void> {
-    if (options === undefined) return
-    const room = this.#room
-    const { Cluster, peerUrlOf } = await import('./cluster/cluster.ts')
-    const cluster = new Cluster(options, {
-      get limits() {
-        return room.limits
-      },
-      deadlines: room.deadlines,
-      turns: room.turns,
-      controlHost: domains[0] ?? 'localhost',
-      lost: name => room.lost(name),
-      claimedElsewhere: name => {
-        this.#startupHold.isElsewhere(name)
-        room.inbox?.claimedElsewhere(name)
-      },
-      isServedHere: name => {
-        const { name: tunnel } = room.tunnels.hostNames.destinationOf(name) ?? { name }
-        return room.tunnels.find(tunnel)?.upstream !== undefined
-      },
-      // The servers of one machine have the same ports: the one that has the tunnel listens.
-      ports: options.peerUrl?.startsWith('unix:')
-        ? undefined
-        : {
-            isOffered: (kind, port) => room.settings.ports[kind].includes(port),
-            open: (kind, port) => this.#ports.openElsewhere(kind, port),
-            close: (kind, port) => this.#ports.closeElsewhere(kind, port),
-          },
-      failed: error => room.failed(error),
-    })
-    const { tables } = cluster
-    if (tables !== undefined) {
-      const { Sharing } = await import('./cluster/sharing.ts')
-      this.#sharing = new Sharing(cluster.node, tables, {
-        room,
-        store: options.tokens ?? room.settings.admin?.tokens,
-        added: ban => cutBanned(room, this.#clientDesk.clients, ban),
-        changed: () => this.#allowanceChanged(),
-        stats: () => this.getStats(),
-        failed: error => room.failed(error),
-      })
-    }
-    await cluster.start(options.peerUrl ?? peerUrlOf(hostname, this.port, room.settings.isTls))
-    this.#sharing?.begin()
-    room.joined(cluster)
-  }
-
-  /** Some visitor, client or token may be another's by now: what is not allowed any more is taken back. */
-  #allowanceChanged(): void {
-    const room = this.#room
-    takeBack(room.settings, this.#clientDesk.clients, room.tunnels)
-    room.tunnels.routesChanged()
-  }
-
-  async #openAdmin(settings: AdminSettings | undefined): Promise<void> {
-    const room = this.#room
-    const { metrics } = room
-    if (settings === undefined || metrics === undefined) return
-    const { Admin, AuditNotes, Bans } = await import('./admin/admin.ts')
-    const bans = new Bans(settings.store, {
-      changed: () => room.tunnels.routesChanged(),
-      added: ban => cutBanned(room, this.#clientDesk.clients, ban),
-    })
-    room.bans = bans
-    if (settings.audit !== undefined)
-      this.#audit(new AuditNotes(settings.audit, cause => room.failed(asError(cause))))
-    this.#admin = new Admin(
-      {
-        room,
-        clients: this.#clientDesk.clients,
-        visitorCount: () => this.#admission.count,
-        stats: () => this.getStats(),
-        urlOf: tunnel => this.#listeners.urlOf(tunnel),
-      },
-      settings,
-      metrics,
-      bans,
-    )
-  }
-
-  /** Registrations and refusals are written down, with what the operator does. */
-  #audit(notes: AuditNotes): void {
-    this.on('connection', ({ remoteAddress, subdomain, wire }) =>
-      notes.note('tunnel.open', remoteAddress, subdomain, wire),
-    )
-    this.on('disconnection', ({ subdomain, reason }) => notes.note('tunnel.end', 'server', subdomain, reason))
-    this.on('refused', ({ remoteAddress, kind = '', name = '', code }) =>
-      notes.note('client.refuse', remoteAddress, name || kind, code),
-    )
-  }
-
-  /** The code for middlewares, for a server that has any. */
-  async #loadMiddlewares({ middlewares }: ServerSettings): Promise<void> {
-    const room = this.#room
-    if (middlewares.length === 0 || room.wrapping !== undefined) return
-    const { wrap } = await import('./upstreams/middleware.ts')
-    room.wrapping = (upstream, wrapping) => wrap(room, upstream, wrapping)
   }
 
   async #reload(options: TunnelServerOptions): Promise<void> {
     const room = this.#room
     const before = room.settings
     const next = settingsAfter(before, options)
-    await this.#loadMiddlewares(next)
+    await this.#parts.loadMiddlewares(next)
     const showCertificate = await this.#listeners.prepare(next)
     if (!room.isRunning) throw new TunnelError('STATE_INVALID', `The server is ${room.state}.`)
     showCertificate?.()
@@ -432,7 +305,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     await nextTurn()
     this.#listeners.close(false)
     // The operator's questions are for the other program.
-    if (code === 'SERVER_REPLACED') this.#admin?.close()
+    if (code === 'SERVER_REPLACED') this.#parts.admin?.close()
     room.isShut = true
     const { othersIdle } = room.settings.cluster ?? {}
     if (othersIdle === undefined) room.cluster?.leave()
@@ -456,15 +329,9 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     this.#admission.stop()
     this.#exchanges.flush()
     room.deadlines.stop()
-    this.#sharing?.stop()
-    room.cluster?.stop()
     this.#stopWatchingWorkers?.()
-    await this.#admin?.stop()
+    await this.#parts.stop()
     this.#listeners.close(true)
     this.emit('stop', {})
   }
-}
-
-function asError(cause: unknown): Error {
-  return cause instanceof Error ? cause : new Error(String(cause))
 }
