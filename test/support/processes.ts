@@ -45,17 +45,21 @@ export class ClientProcess implements AsyncDisposable {
     this.#child.kill(signal)
   }
 
-  /** Stops it. Resolves when all of its threads stand still: on another core they go on for a while after the signal. */
+  /** Stops it. Resolves when all of its threads stand still. */
   async freeze(): Promise<void> {
-    const { pid } = this.#child
     this.#child.kill('SIGSTOP')
-    await eventually(() => isStopped(pid), 'the client process to stand still')
+    await standsStill(this.#child.pid)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#child.kill('SIGKILL')
     await this.#child.exited
   }
+}
+
+/** Resolves when all threads of a process that got SIGSTOP stand still: on another core they go on for a while after the signal. */
+export function standsStill(pid: number): Promise<void> {
+  return eventually(() => isStopped(pid), `process ${pid} to stand still`)
 }
 
 /** Whether each thread is in state T. Systems without /proc do not say so. */

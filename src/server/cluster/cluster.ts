@@ -74,8 +74,8 @@ export class Cluster {
   readonly #holds: Holds
   readonly #farPorts: FarPorts | undefined
   readonly #peers = new Map<string, Peer>()
-  /** Those that give no signs of life, and since when. */
-  readonly #silent = new Map<string, number>()
+  /** Those that the directory does not list as alive, and since when. */
+  readonly #missing = new Map<string, number>()
   #url = ''
   readonly #secret: PeerSecret
   readonly #older: OlderServers
@@ -218,6 +218,7 @@ export class Cluster {
       this.#isFailing = false
     } catch (error) {
       this.#failed(error as Error)
+      this.#lookAfterPeers()
     }
     this.#beatLater()
   }
@@ -249,28 +250,30 @@ export class Cluster {
     if (!isOf || performance.now() - this.#listedAt < this.#times.nodeMs) return
     const nodes = await this.#directory.nodes()
     this.#older.saw(nodes)
-    this.#forgetPeers(nodes)
+    this.#lookAfterPeers(nodes)
     this.#listedAt = performance.now()
   }
 
   /**
-   * A server without signs of life for `leaseMs`, while the directory answers, is gone: what is under way to it fails, also where its
-   * machine says nothing any more. Not at once: a directory that lost its data hears of one server after the other.
+   * A server without signs of life in the directory for `leaseMs` is forgotten. What is under way to it is cut only when it is also silent
+   * when it is asked, as one that is frozen: others may be cut off from the directory, or stop. `alive` `undefined`: the directory does not say.
    */
-  #forgetPeers(alive: readonly Node[]): void {
+  #lookAfterPeers(alive?: readonly Node[]): void {
     const now = performance.now()
     for (const [id, peer] of this.#peers) {
-      if (alive.some(node => node.id === id)) {
-        this.#silent.delete(id)
+      if (alive?.some(node => node.id === id)) {
+        this.#missing.delete(id)
         continue
       }
       // Until then it was in the list for `nodeMs`.
-      const since = this.#silent.get(id) ?? now - this.#times.nodeMs
-      this.#silent.set(id, since)
-      if (now - since < this.#times.leaseMs) continue
-      this.#silent.delete(id)
-      this.#peers.delete(id)
-      peer.close()
+      const since = this.#missing.get(id) ?? (alive === undefined ? now : now - this.#times.nodeMs)
+      this.#missing.set(id, since)
+      const isIdle = peer.inFlight === 0
+      if (now - since >= this.#times.leaseMs && (isIdle || peer.isSilent)) {
+        this.#missing.delete(id)
+        this.#peers.delete(id)
+        peer.close()
+      } else if (!isIdle) peer.probe()
     }
   }
 
@@ -279,7 +282,6 @@ export class Cluster {
     this.#doubts++
     if (this.#isFailing) return
     this.#isFailing = true
-    this.#silent.clear()
     this.#host.failed(new TunnelError('CLUSTER_UNREACHABLE', messageOf(error), { cause: error }))
   }
 

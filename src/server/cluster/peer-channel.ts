@@ -23,8 +23,8 @@ export interface PeerChannelHost {
   readonly address: Address
   /** What is said behind the greeting comes in frames. */
   readonly isFramed: boolean
-  /** The other server cannot be reached, or does not take this one for a peer. */
-  failed(error: Error | undefined): void
+  /** The other server cannot be reached, or does not take this one for a peer. `isSilent`: it said nothing for `GREETING_MS`. */
+  failed(error: Error | undefined, isSilent: boolean): void
   /** It took this one for a peer. */
   greeted(): void
   gone(channel: PeerChannel): void
@@ -71,7 +71,7 @@ export class PeerChannel implements StreamOwner, SocketHandler {
     this.stream.window = MAX_WAITING_BYTES
     this.#stopTimer = eventLoop.after(GREETING_MS, () => {
       this.#socket?.terminate()
-      this.#lose(new Error('it does not answer'))
+      this.#lose(new Error('it does not answer'), 'CLIENT_GONE', true)
     })
     void this.#dial()
   }
@@ -263,7 +263,7 @@ export class PeerChannel implements StreamOwner, SocketHandler {
     this.#lose(error)
   }
 
-  #lose(error: Error | undefined, code: ErrorCode = 'CLIENT_GONE'): void {
+  #lose(error: Error | undefined, code: ErrorCode = 'CLIENT_GONE', isSilent = false): void {
     const { stream } = this
     if (stream.isClosed) return
     stream.isClosed = true
@@ -273,7 +273,7 @@ export class PeerChannel implements StreamOwner, SocketHandler {
     this.#host.gone(this)
     // Nothing was sent before the greeting: the request may go anywhere else.
     const delivered = this.#isGreeted ? stream.sentBytes : 0
-    if (!this.#isTaken) this.#host.failed(error)
+    if (!this.#isTaken) this.#host.failed(error, isSilent)
     stream.handler.reset(code, delivered)
   }
 }

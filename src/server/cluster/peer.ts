@@ -32,6 +32,9 @@ const DOWN_MS = 500
  */
 const IDLE_MS = 500
 
+/** Only that the server answers matters. */
+const UNHEARD: StreamHandler = { received() {}, writable() {}, ended() {}, reset() {} }
+
 /** Never dialled. */
 const NOWHERE: Address = { host: '', port: 0 }
 
@@ -57,6 +60,7 @@ export class Peer implements PeerChannelHost {
   readonly #channels = new Set<PeerChannel>()
   #rawCount = 0
   #downUntil = 0
+  #isSilent = false
   #isGone = false
 
   constructor(node: Node, context: PeerContext) {
@@ -139,6 +143,16 @@ export class Peer implements PeerChannelHost {
     }
   }
 
+  /** Asks for a sign of life: `isSilent` tells. */
+  probe(): void {
+    this.#open(UNHEARD)?.end()
+  }
+
+  /** It took the last connection, or its machine did, and said nothing. One that refuses it lives, and stops. */
+  get isSilent(): boolean {
+    return this.#isSilent
+  }
+
   /** Requests, raw visitors and flows that are there. */
   get inFlight(): number {
     return this.upstream.inFlight + this.#rawCount
@@ -149,16 +163,18 @@ export class Peer implements PeerChannelHost {
     return this.#rawCount
   }
 
-  failed(error: Error | undefined): void {
+  failed(error: Error | undefined, isSilent = false): void {
     if (!this.isDown)
       this.#context.failed(
         new Error(`the server at ${this.#node.url} cannot be reached: ${error?.message ?? 'closed'}`),
       )
     this.#downUntil = performance.now() + DOWN_MS
+    this.#isSilent = isSilent
   }
 
   greeted(): void {
     this.#downUntil = 0
+    this.#isSilent = false
   }
 
   gone(channel: PeerChannel): void {
