@@ -221,8 +221,8 @@ test('the test command of the README is what CI runs', async () => {
 
 // ── The tour ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** File and functions of each row of the tour's tables. */
-const steps = [...(texts.get('docs/tour.md') ?? '').matchAll(/^\| `(src\/[^`]+)` \| ([^|]+) \|/gm)].map(
+/** File and functions of each item of the tour's lists. */
+const steps = [...(texts.get('docs/tour.md') ?? '').matchAll(/^- `(src\/[^`]+)`: ((?:`[^`]+`(?:, )?)+)\./gm)].map(
   ([, file = '', cell = '']) => ({
     file,
     names: [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name),
