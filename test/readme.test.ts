@@ -222,12 +222,12 @@ test('the test command of the README is what CI runs', async () => {
 // ── The tour ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 /** File and functions of each item of the tour's lists. */
-const steps = [...(texts.get('docs/tour.md') ?? '').matchAll(/^- `(src\/[^`]+)`: ((?:`[^`]+`(?:, )?)+)\./gm)].map(
-  ([, file = '', cell = '']) => ({
-    file,
-    names: [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name),
-  }),
-)
+const steps = [
+  ...(texts.get('docs/tour.md') ?? '').matchAll(/^- `(src\/[^`]+)`: ((?:`[^`]+`(?:, )?)+)\./gm),
+].map(([, file = '', cell = '']) => ({
+  file,
+  names: [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name),
+}))
 
 /** Lines of a function, method or event handler of that name; undefined when there is none. */
 function lengthOf(name: string, source: readonly string[]): number | undefined {
