@@ -96,7 +96,7 @@ const ALLOWED: Record<string, readonly string[]> = {
     ...LOW,
   ],
   client: ['session', 'http', 'http2', 'wire', 'names', 'errors', 'guard', 'own-guard', 'file-watch', ...LOW],
-  integrations: ['client', 'server', 'errors'],
+  integrations: ['client', 'server', 'errors', 'deferred', 'guard'],
   ui: ['client', 'server'],
   config: ['server', 'shared-rates', 'store', 'client', 'errors', 'names', 'words', 'guard'],
   tls: ['certificates', 'store', 'stores'],

@@ -1,7 +1,21 @@
 // Programs written for `localtunnel` and `@ngrok/ngrok`, as their READMEs have them, over a tunnel of ours.
 
 import { expect, test } from 'bun:test'
-import localtunnel, { disconnect, forward, type LocaltunnelTunnel } from '../../src/integrations/compat.ts'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import localtunnel, {
+  authtoken,
+  disconnect,
+  forward,
+  getListener,
+  getListenerByUrl,
+  kill,
+  type LocaltunnelTunnel,
+  listeners,
+  NgrokSessionBuilder,
+} from '../../src/integrations/compat.ts'
+import { guarding } from '../../src/plugins/guarding.ts'
 import { ask } from '../support/ask.ts'
 import { codeOf } from '../support/events.ts'
 import { freePort } from '../support/ports.ts'
@@ -32,10 +46,12 @@ test('localtunnel: a promise, its url, its events, close', async () => {
 test('localtunnel: a port, options and a callback; a host of the app', async () => {
   await using server = await startServer()
   using origin = app()
-  const tunnel = await new Promise<LocaltunnelTunnel>((resolve, reject) => {
-    const options = { host: server.url, subdomain: 'shop', local_host: '127.0.0.1' }
-    void localtunnel(origin.port ?? 0, options, (error, made) => (made ? resolve(made) : reject(error)))
-  })
+  const options = { host: server.url, subdomain: 'shop', local_host: '127.0.0.1' }
+  const made = Promise.withResolvers<LocaltunnelTunnel | undefined>()
+  const tunnel = localtunnel(origin.port ?? 0, options, (error, one) =>
+    error ? made.reject(error) : made.resolve(one),
+  )
+  expect(await made.promise).toBe(tunnel)
   expect(await ask(server.port, 'shop.localhost')).toMatchObject({ body: 'at 127.0.0.1' })
   tunnel.close()
   expect(await codeOf(localtunnel({ port: 1, host: `http://127.0.0.1:${freePort()}` }))).toBe(
@@ -62,9 +78,96 @@ test('ngrok: forward, url(), close() and disconnect()', async () => {
 
 test('ngrok: an option that protects the app is refused, and not left out', async () => {
   for (const more of [
-    { basic_auth: 'a:b' },
-    { ip_restriction_allow_cidrs: ['10.0.0.0/8'] },
-    { proto: 'tcp' },
+    { traffic_policy: '{}' },
+    { mutual_tls_cas: ['PEM'] },
+    { allow_user_agent: '^mozilla' },
+    { oauth_provider: 'github' },
+    { oauth_allow_domains: 'example.com' },
+    { basic_auth: ['a:long-enough', 'b:long-enough'] },
+    { basic_auth: 'without-a-colon' },
+    { proto: 'labeled' },
+    { app_protocol: 'http3' },
+    { proto: 'tcp', proxy_proto: '3' },
   ])
-    expect(await codeOf(forward({ addr: 9, ...more } as never))).toBe('OPTION_INVALID')
+    expect([more, await codeOf(forward({ addr: 9, ...more } as never))]).toEqual([more, 'OPTION_INVALID'])
+  const withKey = localtunnel({ port: 9, local_https: true, local_ca: 'ca.pem' })
+  expect(await codeOf(withKey)).toBe('OPTION_INVALID')
+})
+
+test('ngrok: a unix socket, a password, allowed addresses, a list of listeners', async () => {
+  await using server = await startServer({ guarding: guarding() })
+  const folder = await mkdtemp(join(tmpdir(), 'localtunnels-compat-'))
+  const unix = join(folder, 'app.sock')
+  using _app = Bun.serve({ unix, fetch: () => new Response('by the socket') })
+  const made = { addr: `unix:${unix}`, server_addr: server.url }
+  const listener = await forward({ ...made, basic_auth: 'anna:online1line', metadata: 'mine' })
+  const authorization = `Basic ${btoa('anna:online1line')}`
+  const host = `${listener.id()}.localhost`
+  expect(await ask(server.port, host)).toMatchObject({ status: 401 })
+  expect(await ask(server.port, host, { headers: { authorization } })).toMatchObject({
+    body: 'by the socket',
+  })
+  expect([listener.proto(), listener.metadata(), listener.forwardsTo()]).toEqual(['http', 'mine', made.addr])
+  const walled = await forward({ ...made, ip_restriction_allow_cidrs: ['10.9.9.0/24'] })
+  expect(await ask(server.port, `${walled.id()}.localhost`)).toMatchObject({ code: 'ADDRESS_REFUSED' })
+  expect((await listeners()).map(one => one.url())).toEqual([listener.url(), walled.url()])
+  expect(await getListenerByUrl(walled.url())).toBe(walled)
+  expect(await getListener(listener.id())).toBe(listener)
+  await disconnect(walled.url())
+  await walled.join()
+  expect(await getListenerByUrl(walled.url())).toBe(null)
+  await kill()
+  expect(await listeners()).toEqual([])
+  await rm(folder, { recursive: true })
+})
+
+test('ngrok: proto tcp, with the port asked for', async () => {
+  const asked = freePort()
+  await using server = await startServer({ tcpPorts: `${asked}` })
+  using echo = Bun.listen({
+    hostname: '127.0.0.1',
+    port: 0,
+    socket: { data: (socket, bytes) => void socket.write(bytes) },
+  })
+  const listener = await forward({
+    proto: 'tcp',
+    addr: echo.port,
+    server_addr: server.url,
+    remote_addr: `tunnel.example:${asked}`,
+  })
+  expect([listener.proto(), new URL(listener.url()).port]).toEqual(['tcp', `${asked}`])
+  const heard = Promise.withResolvers<string>()
+  const visitor = await Bun.connect({
+    hostname: '127.0.0.1',
+    port: asked,
+    socket: { data: (_, bytes) => heard.resolve(String(bytes)) },
+  })
+  visitor.write('hello')
+  expect(await heard.promise).toBe('hello')
+  visitor.end()
+  await listener.close()
+})
+
+test('ngrok: an endpoint of a session listens first, and is told later where the app is', async () => {
+  await using server = await startServer({ tokens: ['secret'] })
+  using origin = app()
+  await authtoken('secret')
+  const session = await new NgrokSessionBuilder().authtoken('secret').serverAddr(server.url).connect()
+  const listener = await session.httpEndpoint().domain('shop.tunnel.example').listen()
+  expect(await ask(server.port, 'shop.localhost')).toMatchObject({ code: 'ORIGIN_REFUSED' })
+  const over = listener.forward(`127.0.0.1:${origin.port}`)
+  expect(await ask(server.port, 'shop.localhost')).toMatchObject({ body: 'at shop.localhost' })
+  await session.close()
+  await over
+  const told: string[] = []
+  const lost = Promise.withResolvers<void>()
+  const onStatusChange = (word: string) => {
+    told.push(word)
+    if (word === 'closed') lost.resolve()
+  }
+  const other = await forward({ addr: 9, server_addr: server.url, onStatusChange })
+  await server.stop()
+  await lost.promise
+  expect(told).toEqual(['connected', 'closed'])
+  await other.close()
 })

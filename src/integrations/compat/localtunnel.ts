@@ -1,0 +1,107 @@
+// The function of the `localtunnel` package, over a tunnel of ours.
+
+import { EventEmitter } from 'node:events'
+import { TunnelClient } from '../../client/client.ts'
+import type { OriginOptions } from '../../client/options.ts'
+import { TunnelError } from '../../errors.ts'
+
+/** What the `localtunnel` package takes. */
+export interface LocaltunnelOptions {
+  readonly port?: number
+  /** The server: here `https://tunnel.example`. Default `TUNNEL_SERVER`. */
+  readonly host?: string
+  readonly subdomain?: string
+  /** The app's host, which also replaces the visitor's Host. */
+  readonly local_host?: string
+  readonly local_https?: boolean
+  /** Not taken: `OPTION_INVALID`, unless `allow_invalid_cert` is `true`. */
+  readonly local_cert?: string
+  readonly local_key?: string
+  readonly local_ca?: string
+  /** `true`: the app's certificate may be any. */
+  readonly allow_invalid_cert?: boolean
+}
+
+/** A tunnel as `localtunnel` gives it: events `url`, `request`, `error` and `close`. */
+export class LocaltunnelTunnel extends EventEmitter {
+  #client: TunnelClient | undefined
+  #isClosed = false
+
+  /** What visitors open. Empty until the tunnel is there. */
+  get url(): string {
+    return this.#client?.getTunnelUrl() ?? ''
+  }
+
+  get clientId(): string {
+    return this.#client?.getSubdomain() ?? ''
+  }
+
+  close(): void {
+    this.#isClosed = true
+    void this.#client?.disconnect()
+  }
+
+  /** For `localtunnel()` alone. */
+  async open(options: LocaltunnelOptions): Promise<void> {
+    const client = new TunnelClient(clientOptions(options))
+    client.on('request', ({ method, path }) => this.emit('request', { method, path }))
+    client.on('error', error => {
+      // Without a listener an emitter would end the process.
+      if (this.listenerCount('error') > 0) this.emit('error', error)
+    })
+    client.on('close', () => this.emit('close'))
+    this.#client = client
+    await client.connect()
+    if (this.#isClosed) await client.disconnect()
+    else this.emit('url', this.url)
+  }
+}
+
+type Done = (error: Error | null, tunnel?: LocaltunnelTunnel) => void
+
+/**
+ * `await localtunnel({ port: 3000 })`, `await localtunnel(3000)`: rejects as `TunnelClient.connect` does. With a callback it returns the
+ * tunnel, whose `url` is there when the callback is called.
+ */
+export function localtunnel(options: LocaltunnelOptions): Promise<LocaltunnelTunnel>
+export function localtunnel(port: number, options?: LocaltunnelOptions): Promise<LocaltunnelTunnel>
+export function localtunnel(options: LocaltunnelOptions, done: Done): LocaltunnelTunnel
+export function localtunnel(port: number, done: Done): LocaltunnelTunnel
+export function localtunnel(port: number, options: LocaltunnelOptions, done: Done): LocaltunnelTunnel
+export function localtunnel(
+  where: number | LocaltunnelOptions,
+  second?: LocaltunnelOptions | Done,
+  third?: Done,
+): Promise<LocaltunnelTunnel> | LocaltunnelTunnel {
+  const given = typeof second === 'object' ? second : {}
+  const options = typeof where === 'number' ? { ...given, port: where } : where
+  const done = typeof second === 'function' ? second : third
+  const tunnel = new LocaltunnelTunnel()
+  const opening = tunnel.open(options)
+  if (done === undefined) return opening.then(() => tunnel)
+  opening.then(
+    () => done(null, tunnel),
+    (error: Error) => done(error),
+  )
+  return tunnel
+}
+
+function clientOptions(options: LocaltunnelOptions): ConstructorParameters<typeof TunnelClient>[0] {
+  const { port, host, subdomain, local_host, local_https, allow_invalid_cert } = options
+  const { local_cert, local_key, local_ca } = options
+  if (!allow_invalid_cert && (local_cert ?? local_key ?? local_ca) !== undefined)
+    throw new TunnelError(
+      'OPTION_INVALID',
+      'local_cert, local_key and local_ca are not taken. Name the authority in NODE_EXTRA_CA_CERTS, or set allow_invalid_cert.',
+    )
+  const name = local_host ?? 'localhost'
+  const app: OriginOptions = local_https
+    ? { url: `https://${name}:${port}`, ...(allow_invalid_cert && { verifyOrigin: false }) }
+    : { ...(port !== undefined && { port }), host: name }
+  return {
+    ...app,
+    ...(host !== undefined && { server: host }),
+    ...(subdomain !== undefined && { subdomain }),
+    ...(local_host !== undefined && { hostHeader: local_host }),
+  }
+}

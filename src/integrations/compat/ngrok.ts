@@ -1,0 +1,122 @@
+// `forward` of `@ngrok/ngrok` and what goes with it, over tunnels of ours.
+
+import { TunnelClient } from '../../client/client.ts'
+import { deferred } from '../../deferred.ts'
+import { DEFAULT_ADDR, type ForwardOptions, placeOf, type Wanted, wantedOf } from './ngrok-options.ts'
+
+/** As `@ngrok/ngrok` gives it. */
+export interface Listener {
+  /** What visitors open. */
+  url(): string
+  /** The name of the tunnel. */
+  id(): string
+  /** `http`, `tcp` or `tls`. */
+  proto(): string
+  metadata(): string
+  forwardsTo(): string
+  /** Of HTTP: where the app is now. Resolves when the listener is closed. */
+  forward(addr: number | string): Promise<void>
+  /** Resolves when it is closed. */
+  join(): Promise<void>
+  close(): Promise<void>
+}
+
+/** All that are open. */
+const open = new Map<string, Listener>()
+let defaultToken: string | undefined
+
+/** The token of all that is opened from now on, in place of `TUNNEL_TOKEN`. */
+export async function authtoken(token: string): Promise<void> {
+  defaultToken = token
+}
+
+/** `const listener = await forward({ addr: 8080 })`. Rejects as `TunnelClient.connect` does. */
+export async function forward(where: number | string | ForwardOptions = {}): Promise<Listener> {
+  const options: ForwardOptions = typeof where === 'object' ? where : { addr: where }
+  return await listen(wantedOf(options, defaultToken), options)
+}
+
+/** All that are open, in no order. */
+export async function listeners(): Promise<Listener[]> {
+  return [...open.values()]
+}
+
+export async function getListener(id: string): Promise<Listener | null> {
+  return [...open.values()].find(one => one.id() === id) ?? null
+}
+
+export async function getListenerByUrl(url: string): Promise<Listener | null> {
+  return [...open.values()].find(one => one.url() === url) ?? null
+}
+
+/** Ends the listener with this URL or id, or all. */
+export async function disconnect(which?: string | null): Promise<void> {
+  const ending = [...open.values()].filter(one => !which || one.url() === which || one.id() === which)
+  await Promise.all(ending.map(one => one.close()))
+}
+
+/** Ends all. */
+export const kill = (): Promise<void> => disconnect()
+
+/** A listener of this kind; `later`: its app is named by its `forward`. */
+export async function listen(wanted: Wanted, options: ForwardOptions, later = false): Promise<Listener> {
+  const client = new TunnelClient(later ? withoutApp(wanted.client) : wanted.client)
+  const over = deferred<void>()
+  client.once('close', () => over.resolve())
+  tellStatus(client, options)
+  const tunnel = await opened(client, wanted)
+  const id = tunnel.name
+  const key = `${wanted.kind} ${id}`
+  let target = options.forwards_to ?? String(options.addr ?? DEFAULT_ADDR)
+  const listener: Listener = {
+    url: () => tunnel.url,
+    id: () => id,
+    proto: () => wanted.kind,
+    metadata: () => options.metadata ?? '',
+    forwardsTo: () => target,
+    async forward(addr) {
+      client.forward(placeOf(addr))
+      target = String(addr)
+      await over.promise
+    },
+    join: () => over.promise,
+    async close() {
+      open.delete(key)
+      await client.disconnect()
+    },
+  }
+  open.set(key, listener)
+  void over.promise.then(() => open.delete(key))
+  return listener
+}
+
+function withoutApp({ url: _url, unix: _unix, ...options }: Wanted['client']): Wanted['client'] {
+  return { ...options, later: true }
+}
+
+async function opened(
+  client: TunnelClient,
+  wanted: Wanted,
+): Promise<{ readonly url: string; readonly name: string }> {
+  if (wanted.kind === 'tcp') return await client.tcp(wanted.tunnel)
+  if (wanted.kind === 'tls') return await client.tls(wanted.tunnel)
+  await client.connect()
+  return {
+    get url() {
+      return client.getTunnelUrl()
+    },
+    name: client.getSubdomain(),
+  }
+}
+
+function tellStatus(
+  client: TunnelClient,
+  { onStatusChange, on_status_change, addr = DEFAULT_ADDR }: ForwardOptions,
+): void {
+  if (onStatusChange === undefined && on_status_change === undefined) return
+  client.on('connected', () => onStatusChange?.('connected'))
+  client.on('disconnected', ({ error }) => {
+    onStatusChange?.('closed')
+    on_status_change?.(String(addr), error?.message ?? '')
+  })
+}
