@@ -174,7 +174,7 @@ export class Serving implements BookingDesk, BookingHost {
       const upstream = cluster.upstreamTo(nodes)
       if (upstream !== undefined) return to(upstream)
       const own = servedBy(kept())
-      if (nodes.length > 0) return own ?? booking.awaitingName(name, cluster, again)
+      if (nodes.length > 0 || cluster.isComing(name)) return own ?? booking.awaitingName(name, cluster, again)
       if (own === undefined) return here()
       // One server keeps what comes for a name: so it has them in their order, and knows what it has.
       return routedLater(cluster.keeperOf(name), keeper => (keeper === undefined ? own : to(keeper)))

@@ -4,6 +4,7 @@ import { expect, test } from 'bun:test'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import WebSocket, { WebSocketServer } from 'ws'
+import { deferred } from '../../src/deferred.ts'
 import { MemoryDirectory } from '../../src/directories/memory.ts'
 import type { Directory } from '../../src/directory.ts'
 import type { Guard, Observer } from '../../src/plugin.ts'
@@ -62,6 +63,33 @@ test('a visitor who waits at a server that has just started goes on when the cli
   await eventually(() => questions === 1, 'the visitor to wait')
   await cluster.client({ server: a.url, subdomain: 'shop', fetch: () => new Response('hello') })
   expect(await answer).toMatchObject({ status: 200, body: 'hello' })
+})
+
+test('a visitor who comes while the directory has granted the name, and its server has not read that yet, waits for the tunnel', async () => {
+  const granted = deferred()
+  const asked = deferred()
+  class Late extends MemoryDirectory {
+    override async claim(...wish: Parameters<MemoryDirectory['claim']>) {
+      const outcome = await super.claim(...wish)
+      granted.resolve()
+      await asked.promise
+      return outcome
+    }
+    override async find(name: string) {
+      const nodes = await super.find(name)
+      // The answer is read first.
+      setImmediate(asked.resolve)
+      return nodes
+    }
+  }
+  const directory = new Late()
+  await using cluster = new TestCluster({}, () => Promise.resolve(directory))
+  const a = await cluster.server()
+  const connected = cluster.client({ server: a.url, subdomain: 'shop', fetch: echo })
+  await granted.promise
+  const { status } = await ask(a.port, 'shop.localhost')
+  expect(status).toBe(200)
+  await connected
 })
 
 test('a name is held once, and nobody but its holder takes it to another server', async () => {

@@ -353,6 +353,11 @@ export class Cluster {
     return found instanceof Promise ? found.then(nodes => this.#others(nodes)) : found && this.#others(found)
   }
 
+  /** The name is this server's, and its tunnel is not there yet: the directory's grant is on its way. */
+  isComing(name: string): boolean {
+    return this.#holds.mayHave(name)
+  }
+
   #others(nodes: readonly Place[]): readonly Place[] {
     return nodes.filter(({ id }) => id !== this.node)
   }

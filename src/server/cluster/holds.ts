@@ -50,6 +50,8 @@ interface Unreleased {
 export class Holds {
   readonly #host: HoldsHost
   readonly #held = new Map<string, Hold>()
+  /** Claims under way, by name: the directory may have granted them, and others may read that first. */
+  readonly #claiming = new Map<string, number>()
   /** What the directory may have of names that this server does not hold, and could not be told yet. */
   readonly #unreleased = new Map<string, readonly Unreleased[]>()
   #isLeaving = false
@@ -65,6 +67,26 @@ export class Holds {
     resume: string | undefined,
     isShared: boolean,
     isTls = false,
+  ): Promise<Claimed | ErrorCode> {
+    for (const name of names) this.#claiming.set(name, (this.#claiming.get(name) ?? 0) + 1)
+    try {
+      return await this.#claimAll(names, resume, isShared, isTls)
+    } finally {
+      for (const name of names) this.#claimed(name)
+    }
+  }
+
+  #claimed(name: string): void {
+    const left = (this.#claiming.get(name) ?? 1) - 1
+    if (left > 0) this.#claiming.set(name, left)
+    else this.#claiming.delete(name)
+  }
+
+  async #claimAll(
+    names: readonly string[],
+    resume: string | undefined,
+    isShared: boolean,
+    isTls: boolean,
   ): Promise<Claimed | ErrorCode> {
     const fresh = randomBytes(24).toString('base64url')
     const claimed: string[] = []
@@ -146,6 +168,11 @@ export class Holds {
 
   has(name: string): boolean {
     return this.#held.has(name)
+  }
+
+  /** This server has the name, or has asked for it. */
+  mayHave(name: string): boolean {
+    return this.#held.has(name) || this.#claiming.has(name)
   }
 
   get count(): number {
