@@ -34,6 +34,24 @@ export interface CertificateRule {
   readonly fingerprints?: readonly string[]
 }
 
+/** Signed webhooks. The client checks the signatures. */
+export interface WebhookRule {
+  /** Who signs them. `standard`: Standard Webhooks, as Svix and others do. */
+  readonly provider: 'standard' | 'stripe' | 'github' | 'slack' | 'shopify'
+  /** As the provider shows it. Several hold while one is replaced by another. It never leaves this machine. */
+  readonly secret: string | readonly string[]
+  /** How old a signature may be, and how far from the future, in seconds; `0`: any. Default 300, as the providers say. */
+  readonly toleranceSeconds?: number
+  /** Bytes of a body that are kept until it is checked; a longer one gets 413. Default 1 MiB. */
+  readonly maxBodyBytes?: number
+}
+
+/** Ways in of a path and all below it. */
+export interface PathWaysIn extends WaysIn {
+  /** Webhooks with a valid signature; others get 401. The path has no other way in, and none below it has rules. Default none. */
+  readonly webhook?: WebhookRule
+}
+
 export interface JwtRule {
   /** As in the token's `iss`. */
   readonly issuer: string
@@ -71,7 +89,7 @@ export interface GuardOptions extends WaysIn {
   /** Paths that need no way in: `/health`, `/assets/*`. Case matters. Default none. */
   readonly open?: readonly string[]
   /** Other ways in for paths and what is below them: the longest path wins and replaces the ways in. Default none. */
-  readonly paths?: Readonly<Record<string, WaysIn>>
+  readonly paths?: Readonly<Record<string, PathWaysIn>>
   /** `true`: preflights of browsers (OPTIONS) reach the app without a way in. Default `false`: 401. */
   readonly cors?: boolean
   /** Header lines for the app, in place of the visitor's. Default none. */

@@ -33,8 +33,10 @@ export type {
   JwtRule,
   LinkOptions,
   LoginRule,
+  PathWaysIn,
   RateRule,
   WaysIn,
+  WebhookRule,
 } from './guard.ts'
 export type { InboxStore } from './inbox.ts'
 export {

@@ -11,6 +11,7 @@ import {
   type LinkContent,
   type LinkOptions,
   MAX_REVOKED,
+  type PathWaysIn,
   type WaysDefinition,
   type WaysIn,
 } from './guard.ts'
@@ -169,11 +170,64 @@ function checkGuard(options: GuardOptions): void {
   if (Object.values(options).every(value => value === undefined))
     throw new TunnelError('OPTION_INVALID', 'guard is empty: it needs a wall or a way in.')
   const { secret, ttlMs } = options
-  for (const ways of [options, ...Object.values(options.paths ?? {})]) checkWays(ways)
+  checkNames(options, OPTIONS, 'guard')
+  checkWays(options)
+  for (const [path, ways] of Object.entries(options.paths ?? {})) {
+    checkNames(ways, PATH_OPTIONS, `guard.paths["${path}"]`)
+    checkWays(ways)
+    if (ways.webhook !== undefined) checkWebhook(path, ways, options)
+  }
   if (secret !== undefined && !(typeof secret === 'string' && /^[\x21-\x7e]{32,255}$/.test(secret)))
     throw new TunnelError('OPTION_INVALID', 'guard.secret must be 32 to 255 characters of visible ASCII.')
   if (ttlMs !== undefined && !(Number.isSafeInteger(ttlMs) && ttlMs >= 1))
     throw new TunnelError('OPTION_INVALID', `guard.ttlMs must be a whole number from 1, not ${ttlMs}.`)
+}
+
+type Names<Options> = Readonly<Record<keyof Options, true>>
+const WAYS: Names<WaysIn> = {
+  password: true,
+  bearer: true,
+  jwt: true,
+  links: true,
+  login: true,
+  certificate: true,
+}
+const PATH_OPTIONS: Names<PathWaysIn> = { ...WAYS, webhook: true }
+const OPTIONS: Names<GuardOptions> = {
+  ...WAYS,
+  allow: true,
+  deny: true,
+  rate: true,
+  ttlMs: true,
+  open: true,
+  paths: true,
+  cors: true,
+  requestHeaders: true,
+  answerHeaders: true,
+  sessionMs: true,
+  secret: true,
+}
+
+/** A wall or a way in whose name is misspelled would not be there. */
+function checkNames(given: object, known: object, where: string): void {
+  const unknown = Object.keys(given).find(name => !Object.hasOwn(known, name))
+  if (unknown !== undefined)
+    throw new TunnelError('OPTION_INVALID', `${where} has no option ${JSON.stringify(unknown.slice(0, 64))}.`)
+}
+
+/** The server does not look at webhooks: what else it would let in, or ask for, would be looked at by the client all the same. */
+function checkWebhook(path: string, ways: PathWaysIn, { open = [], paths = {} }: GuardOptions): void {
+  if (Object.values(ways).filter(way => way !== undefined).length > 1)
+    throw new TunnelError('OPTION_INVALID', `guard.paths["${path}"]: webhook is the only way in of its path.`)
+  const prefix = `${path.replace(/\/+$/, '')}/`.toLowerCase()
+  const below = [...Object.keys(paths), ...open].find(
+    one => one !== path && `${one}/`.toLowerCase().startsWith(prefix),
+  )
+  if (below !== undefined)
+    throw new TunnelError(
+      'OPTION_INVALID',
+      `guard.paths["${path}"]: "${below}" is below webhooks, so it cannot have a rule.`,
+    )
 }
 
 function checkWays({ password, bearer }: WaysIn): void {

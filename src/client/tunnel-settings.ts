@@ -67,8 +67,8 @@ export interface TunnelSettings {
   /** With `all`: what this client calls itself. */
   readonly poolLabel?: string
   readonly health: HealthSettings | undefined
-  /** `http`: the app gets webhooks. */
-  readonly verify?: VerifySettings
+  /** `http`: the app gets webhooks. Of several for a path the first counts. */
+  readonly webhooks?: readonly VerifySettings[]
   /** Who may visit. */
   readonly guard?: OwnGuard | undefined
 }

@@ -1,6 +1,5 @@
 // Types of configuration files. Written from the tables of schema/ by test/config/docs.test.ts; do not edit.
 
-/** The table `inspect`. */
 export interface ClientInspect {
   /** All that is kept; above, the oldest exchange that is not pinned is dropped. Default: `32MiB`. */
   readonly memory?: number | string
@@ -20,7 +19,6 @@ export interface ClientInspect {
   readonly store?: string
 }
 
-/** The table `limits`. */
 export interface ClientLimits {
   /** Streams open at once, which are connections to the app; on the JSON wire requests. Default: `8192`. */
   readonly maxStreams?: number
@@ -36,7 +34,6 @@ export interface ClientLimits {
   readonly maxCollected?: number | string
 }
 
-/** The table `service.pool`. */
 export interface ClientServicePool {
   /** A visitor stays with one client: by a cookie (http), by the address, or not. Default: `none`. */
   readonly affinity?: 'none' | 'cookie' | 'address'
@@ -48,7 +45,6 @@ export interface ClientServicePool {
   readonly label?: string
 }
 
-/** The table `service.health`. */
 export interface ClientServiceHealth {
   /** `tcp`: whether the app accepts connections; `http`: whether `path` answers 2xx or 3xx. Default: `tcp`. */
   readonly kind?: 'tcp' | 'http'
@@ -64,23 +60,21 @@ export interface ClientServiceHealth {
   readonly unhealthyAfter?: number
 }
 
-/** The table `service.verify`. */
 export interface ClientServiceVerify {
   /** Who sends the webhooks; `standard`: Standard Webhooks, as Svix and others do. */
   readonly provider: 'standard' | 'stripe' | 'github' | 'slack' | 'shopify'
   /** As the provider shows it, such as `${STRIPE_SECRET}`. Several hold while one is replaced. It never leaves this machine. */
   readonly secret: string | readonly string[]
+  /** How old a signature may be; `0`: any. Default: 300. */
+  readonly toleranceSeconds?: number
+  /** Bytes of a body that are kept until its signature is checked. Default: `1MiB`. */
+  readonly maxBody?: number | string
   /** Where webhooks come to, such as `/hooks/*`. Default: `/*`. */
   readonly paths?: readonly string[]
   /** A request there without a valid signature gets 401 and does not reach the app. Default: `false`. */
   readonly require?: boolean
-  /** How old a signature may be; `0`: any. Default: 300. */
-  readonly toleranceSeconds?: number
-  /** With `require`: bytes of a body that are kept until its signature is checked. Default: `1MiB`. */
-  readonly maxBody?: number | string
 }
 
-/** The table `service.inbox`. */
 export interface ClientServiceInbox {
   /** Where webhooks come to, such as `/hooks/*`. */
   readonly paths: readonly string[]
@@ -88,7 +82,6 @@ export interface ClientServiceInbox {
   readonly answer?: number
 }
 
-/** The table `service.guard.rate`. */
 export interface ClientServiceGuardRate {
   /** Requests, or connections, of one address in a window. */
   readonly limit: number
@@ -96,7 +89,6 @@ export interface ClientServiceGuardRate {
   readonly window: number | string
 }
 
-/** The table `service.guard.jwt`. */
 export interface ClientServiceGuardJwt {
   /** Issuer of the tokens, one of the server's. */
   readonly issuer: string
@@ -106,7 +98,6 @@ export interface ClientServiceGuardJwt {
   readonly claims?: Readonly<Record<string, string>>
 }
 
-/** The table `service.guard.login`. */
 export interface ClientServiceGuardLogin {
   /** OpenID Connect issuer, one for which the server has a login. */
   readonly issuer: string
@@ -114,7 +105,6 @@ export interface ClientServiceGuardLogin {
   readonly emails?: readonly string[]
 }
 
-/** The table `service.guard.certificate`. */
 export interface ClientServiceGuardCertificate {
   /** PEM file of the authorities that sign them. */
   readonly ca: string
@@ -126,53 +116,34 @@ export interface ClientServiceGuardCertificate {
   readonly fingerprints?: readonly string[]
 }
 
-/** The table `service.guard.path.jwt`. */
-export interface ClientServiceGuardPathJwt {
-  /** Issuer of the tokens, one of the server's. */
-  readonly issuer: string
-  /** Whom the tokens are for. */
-  readonly audience: string
-  /** Claims that must have these values. Default: any. */
-  readonly claims?: Readonly<Record<string, string>>
+export interface ClientServiceGuardPathWebhook {
+  /** Who sends the webhooks; `standard`: Standard Webhooks, as Svix and others do. */
+  readonly provider: 'standard' | 'stripe' | 'github' | 'slack' | 'shopify'
+  /** As the provider shows it, such as `${STRIPE_SECRET}`. Several hold while one is replaced. It never leaves this machine. */
+  readonly secret: string | readonly string[]
+  /** How old a signature may be; `0`: any. Default: 300. */
+  readonly toleranceSeconds?: number
+  /** Bytes of a body that are kept until its signature is checked. Default: `1MiB`. */
+  readonly maxBody?: number | string
 }
 
-/** The table `service.guard.path.login`. */
-export interface ClientServiceGuardPathLogin {
-  /** OpenID Connect issuer, one for which the server has a login. */
-  readonly issuer: string
-  /** Verified addresses that may visit, such as `anna@example.com` or `*@example.com`. Default: every account. */
-  readonly emails?: readonly string[]
-}
-
-/** The table `service.guard.path.certificate`. */
-export interface ClientServiceGuardPathCertificate {
-  /** PEM file of the authorities that sign them. */
-  readonly ca: string
-  /** Common names, DNS names or e-mail addresses that may visit; `*@example.com`. Default: all. */
-  readonly names?: readonly string[]
-  /** Fields of the subject that must have these values, such as `OU`. Default: any. */
-  readonly subject?: Readonly<Record<string, string>>
-  /** SHA-256 of the certificates that may visit, in hexadecimal. Default: any. */
-  readonly fingerprints?: readonly string[]
-}
-
-/** The table `service.guard.path`. */
 export interface ClientServiceGuardPath {
   /** Way in: a shared password of 6 characters or more. Default: none. */
   readonly password?: string
   /** Way in: tokens of machines, 16 characters or more each. Default: none. */
   readonly bearer?: readonly string[]
   /** Way in: tokens of an issuer. Default: none. */
-  readonly jwt?: ClientServiceGuardPathJwt
+  readonly jwt?: ClientServiceGuardJwt
   /** Way in: signed links. Default: `false`. */
   readonly links?: boolean
   /** Way in: accounts of an OpenID Connect issuer. Default: none. */
-  readonly login?: ClientServiceGuardPathLogin
+  readonly login?: ClientServiceGuardLogin
   /** Way in: certificates that visitors show in TLS. Default: none. */
-  readonly certificate?: ClientServiceGuardPathCertificate
+  readonly certificate?: ClientServiceGuardCertificate
+  /** Way in, the only one of its path: webhooks with a valid signature, which the client checks. Default: none. */
+  readonly webhook?: ClientServiceGuardPathWebhook
 }
 
-/** The table `service.guard`. */
 export interface ClientServiceGuard {
   /** Wall: addresses and ranges that may visit. Default: all. */
   readonly allow?: readonly string[]
@@ -210,7 +181,6 @@ export interface ClientServiceGuard {
   readonly secret?: string
 }
 
-/** The table `service`. */
 export interface ClientService {
   /** What visitors speak: requests, raw connections, datagrams, TLS that only the app can read, or files of a folder. Default: `folder` if there is a `folder`, else `http`. */
   readonly kind?: 'http' | 'tcp' | 'udp' | 'tls' | 'folder'
@@ -308,7 +278,6 @@ export interface ClientFile {
   readonly services: Readonly<Record<string, ClientService>>
 }
 
-/** The table `tls`. */
 export interface ServerTls {
   /** PEM file of the certificate chain. */
   readonly cert: string
@@ -316,7 +285,6 @@ export interface ServerTls {
   readonly key: string
 }
 
-/** The table `acme`. */
 export interface ServerAcme {
   /** Mail address of the account. With it you agree to the authority's terms. */
   readonly email: string
@@ -340,7 +308,6 @@ export interface ServerAcme {
   readonly hmacKey?: string
 }
 
-/** The table `admin`. */
 export interface ServerAdmin {
   /** Port of the admin listener; `0` takes any free one. Default: 9090. */
   readonly port?: number
@@ -354,7 +321,6 @@ export interface ServerAdmin {
   readonly probe?: number | string
 }
 
-/** The table `cluster`. */
 export interface ServerCluster {
   /** The Redis or Valkey that the servers share: `redis://user:password@host:6379`, `rediss://host`, `unix:/path` or `sentinel://a:26379,b:26379/name`. */
   readonly url: string
@@ -376,7 +342,6 @@ export interface ServerCluster {
   readonly whenUnreachable?: 'refuse' | 'grant'
 }
 
-/** The table `rate`. */
 export interface ServerRate {
   /** Names, or patterns such as `team-*`. Default: all tunnels. */
   readonly tunnels?: readonly string[]
@@ -392,7 +357,6 @@ export interface ServerRate {
   readonly whenUnreachable?: 'local' | 'open' | 'closed'
 }
 
-/** The table `tunnel.rule.breaker`. */
 export interface ServerTunnelRuleBreaker {
   /** Failed requests of a window, in percent, from which it opens. Default: 50. */
   readonly errorPercent?: number
@@ -404,7 +368,6 @@ export interface ServerTunnelRuleBreaker {
   readonly open?: number | string
 }
 
-/** The table `tunnel.rule`. */
 export interface ServerTunnelRule {
   /** Names, or patterns such as `team-*`. Default: all tunnels. */
   readonly tunnels?: readonly string[]
@@ -428,7 +391,6 @@ export interface ServerTunnelRule {
   readonly addressBandwidth?: number | string
 }
 
-/** The table `inbox`. */
 export interface ServerInbox {
   /** SQLite file, with mode 0600. */
   readonly file: string
@@ -446,7 +408,6 @@ export interface ServerInbox {
   readonly maxAttempts?: number
 }
 
-/** The table `access.log`. */
 export interface ServerAccessLog {
   /** The file, with mode 0600. Default: stdout. */
   readonly file?: string
@@ -460,7 +421,6 @@ export interface ServerAccessLog {
   readonly maxFiles?: number
 }
 
-/** The table `token.rate`. */
 export interface ServerTokenRate {
   /** Requests, or connections, in a window. */
   readonly limit: number
@@ -468,7 +428,6 @@ export interface ServerTokenRate {
   readonly window: number | string
 }
 
-/** The table `token`. */
 export interface ServerToken {
   /** The secret itself. */
   readonly token: string
@@ -502,15 +461,6 @@ export interface ServerToken {
   readonly reserve?: boolean
 }
 
-/** The table `jwt.token.rate`. */
-export interface ServerJwtTokenRate {
-  /** Requests, or connections, in a window. */
-  readonly limit: number
-  /** How long a window is, up to a day. */
-  readonly window: number | string
-}
-
-/** The table `jwt.token`. */
 export interface ServerJwtToken {
   /** Who makes the tokens, as in their `iss`. */
   readonly issuer: string
@@ -539,7 +489,7 @@ export interface ServerJwtToken {
   /** Bytes a second, each way, of all visitors of all its tunnels; above, bytes wait. Default: no bound. */
   readonly bandwidth?: number | string
   /** How often all visitors of all its tunnels may ask; above: 429. Default: no bound. */
-  readonly rate?: ServerJwtTokenRate
+  readonly rate?: ServerTokenRate
   /** Tunnels of all its clients together, leases included. Default: `limits.max-token-tunnels`. */
   readonly maxTunnels?: number
   /** Public ports of all its clients together, leases included. Default: `limits.max-token-ports`. */
@@ -550,7 +500,6 @@ export interface ServerJwtToken {
   readonly maxClients?: number
 }
 
-/** The table `login`. */
 export interface ServerLogin {
   /** URL of the OpenID Connect issuer. */
   readonly issuer: string
@@ -562,7 +511,6 @@ export interface ServerLogin {
   readonly scope?: string
 }
 
-/** The table `limits`. */
 export interface ServerLimits {
   /** Request or answer head. Default: `64KiB`. */
   readonly maxHead?: number | string

@@ -97,7 +97,17 @@ const CLIENT = {
         jwt: { issuer: 'https://id.example', audience: 'shop', claims: { repository: 'org/app' } },
         links: true,
         login: { issuer: 'https://id.example', emails: ['*@example.com'] },
-        paths: { '/api': { bearer: 'another-token-of-a-machine' } },
+        paths: {
+          '/api': { bearer: 'another-token-of-a-machine' },
+          '/hooks/stripe': {
+            webhook: {
+              provider: 'stripe',
+              secret: 'whsec_x',
+              'tolerance-seconds': 60,
+              'max-body': '64KiB',
+            },
+          },
+        },
         cors: true,
         'request-headers': { 'x-env': 'preview' },
         'answer-headers': { 'x-robots-tag': 'noindex' },
@@ -213,7 +223,17 @@ const CLIENT_MEANS = () => ({
           jwt: { issuer: 'https://id.example', audience: 'shop', claims: { repository: 'org/app' } },
           links: true,
           login: { issuer: 'https://id.example', emails: ['*@example.com'] },
-          paths: { '/api': { bearer: ['another-token-of-a-machine'] } },
+          paths: {
+            '/api': { bearer: ['another-token-of-a-machine'] },
+            '/hooks/stripe': {
+              webhook: {
+                provider: 'stripe',
+                secret: 'whsec_x',
+                toleranceSeconds: 60,
+                maxBodyBytes: 65_536,
+              },
+            },
+          },
           cors: true,
           requestHeaders: { 'x-env': 'preview' },
           answerHeaders: { 'x-robots-tag': 'noindex' },

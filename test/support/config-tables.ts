@@ -112,12 +112,19 @@ function wordsOf(value: Value): string {
 /** `src/config/input.ts`: the types of what a TypeScript file may say. */
 export function inputTypes(): string {
   const interfaces: string[] = []
-  const visit = (name: string, fields: Fields, purpose: string): string => {
+  /** What is a table of several others has one type, named after the first. */
+  const names = new Map<Fields, string>()
+  const visit = (name: string, fields: Fields, purpose?: string): string => {
+    const known = names.get(fields)
+    if (known !== undefined) return known
+    names.set(fields, name)
     const members = Object.entries(fields).map(([key, field]) => {
       const type = typeOf(field.value, `${name.replace(/File$/, '')}${pascal(key)}`)
       return `  /** ${docstring(field)} */\n  readonly ${camelOf(key)}${field.isRequired ? '' : '?'}: ${type}`
     })
-    interfaces.push(`/** ${purpose} */\nexport interface ${name} {\n${members.join('\n')}\n}\n`)
+    // Of a table of the file the name says which.
+    const comment = purpose === undefined ? '' : `/** ${purpose} */\n`
+    interfaces.push(`${comment}export interface ${name} {\n${members.join('\n')}\n}\n`)
     return name
   }
   const typeOf = (value: Value, name: string): string => {
@@ -145,14 +152,7 @@ export function inputTypes(): string {
       case 'map':
         return `Readonly<Record<string, ${typeOf(value.of, name.replace(/s$/, ''))}>>`
       case 'table':
-        return visit(
-          name,
-          value.fields,
-          `The table \`${name
-            .replace(/^(?:Client|Server)/, '')
-            .replace(/(.)([A-Z])/g, '$1.$2')
-            .toLowerCase()}\`.`,
-        )
+        return visit(name, value.fields)
       case 'either':
         return value.of.map(one => typeOf(one, name)).join(' | ')
     }

@@ -11,6 +11,7 @@ import { connect } from 'node:tls'
 import { MemoryDirectory } from '../../src/directories/memory.ts'
 import type { CertificateRule } from '../../src/guard.ts'
 import { type GuardOptions, guarding, TunnelClient, type TunnelServerOptions } from '../../src/index.ts'
+import { start as startCommand } from '../cli/bin.ts'
 import { Browser } from '../support/browser.ts'
 import { codeOf } from '../support/events.ts'
 import { describeWith } from '../support/needs.ts'
@@ -156,6 +157,50 @@ test('names, subject and fingerprint must each fit', async () => {
   expect(await curl(port, 'both', 'anna')).toMatchObject({ status: 403 })
   expect(await curl(port, 'itself', 'bob')).toMatchObject({ status: 200 })
   expect(await curl(port, 'itself', 'anna')).toMatchObject({ status: 403 })
+})
+
+test('a guard of a configuration file asks for certificates, also where it is for one path', async () => {
+  await using tunnel = await start({})
+  const { port } = tunnel.server
+  const app = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    fetch: ({ headers }) => new Response(`user ${headers.get('x-localtunnels-user')}`),
+  })
+  await Bun.write(
+    join(folder, 'localtunnels.toml'),
+    `server = "https://localhost:${port}"
+ca = "./ours.pem"
+
+[services.shop]
+port = ${app.port}
+
+[services.shop.guard.certificate]
+ca = "./ours.pem"
+names = ["*@example.com"]
+
+[services.both]
+port = ${app.port}
+
+[services.both.guard.paths."/sales".certificate]
+ca = "./ours.pem"
+subject = { OU = "sales" }
+`,
+  )
+  const run = startCommand(['up', '--config', join(folder, 'localtunnels.toml')])
+  try {
+    await run.printed(/toml: 2 services\n/)
+    expect(await curl(port, 'shop', 'anna')).toMatchObject({ status: 200, body: 'user anna@example.com' })
+    expect(await curl(port, 'shop', 'bob')).toMatchObject({ status: 403 })
+    expect(await curl(port, 'shop')).toMatchObject({ status: 403 })
+    const sales = (who: string) => curl(port, 'both', who, '--request-target', '/sales')
+    expect(await sales('bob')).toMatchObject({ status: 200, body: 'user bob@example.org' })
+    expect(await sales('anna')).toMatchObject({ status: 403 })
+    expect(await curl(port, 'both')).toMatchObject({ status: 200, body: 'user null' })
+  } finally {
+    await run[Symbol.asyncDispose]()
+    await app.stop(true)
+  }
 })
 
 test('without one the other ways in are there, and a path may have a way of its own', async () => {

@@ -7,7 +7,7 @@ import type { TunnelKind } from '../../wire/tunnel-kind.ts'
 import type { Origin } from '../origin.ts'
 import type { TunnelSettings } from '../tunnel-settings.ts'
 import { signed, verdictOf } from '../webhooks/signatures.ts'
-import { receivedAt } from '../webhooks/verify-options.ts'
+import { receivedAt, type VerifySettings } from '../webhooks/verify-options.ts'
 import { Capture } from './capture.ts'
 import type { Entry } from './entry.ts'
 import type { Edit, Session } from './exchange.ts'
@@ -123,8 +123,8 @@ export class Inspector extends Events<{ closed: undefined; failed: TunnelError }
 
   /** The signature of a webhook. */
   #check(entry: Entry): void {
-    const verify = this.#inspectedOf(entry)?.settings.verify
-    if (verify === undefined || !verify.matches(entry.path)) return
+    const verify = this.#webhookAt(entry, entry.path)
+    if (verify === undefined) return
     const { provider, secrets, toleranceS } = verify
     const signed = signedOf(entry)
     const now = Math.min(
@@ -138,15 +138,19 @@ export class Inspector extends Events<{ closed: undefined; failed: TunnelError }
 
   /** What the signature of a replay is made with; `undefined`: none is. */
   #signerOf(entry: Entry, edit: Edit | undefined, resign: boolean | undefined): Signer | undefined {
-    const verify = this.#inspectedOf(entry)?.settings.verify
+    const verify = this.#webhookAt(entry, edit?.path ?? entry.path)
     const secret = verify?.secrets[0]
-    const isWebhook = verify?.matches(edit?.path ?? entry.path) === true
-    if (resign === true && (!isWebhook || secret === undefined))
+    if (resign === true && secret === undefined)
       throw new TunnelError('REPLAY_IMPOSSIBLE', 'It is no webhook whose secret this client has (verify).')
     // One that was refused for its signature fails again, unless it is asked for.
     const isWanted = resign ?? entry.verified?.isValid === true
-    if (!isWanted || !isWebhook || verify === undefined || secret === undefined) return undefined
+    if (!isWanted || verify === undefined || secret === undefined) return undefined
     return request => signed(verify.provider, request, { secret, now: Math.floor(Date.now() / 1_000) })
+  }
+
+  /** What is known of webhooks that come to this path; `undefined`: none do. */
+  #webhookAt(entry: Entry, path: string): VerifySettings | undefined {
+    return this.#inspectedOf(entry)?.settings.webhooks?.find(one => one.matches(path))
   }
 
   #inspectedOf({ place }: Entry): Inspected | undefined {

@@ -1,6 +1,7 @@
 // What a service says of the webhooks that it gets.
 
 import { TunnelError } from '../../errors.ts'
+import type { PathWaysIn, WebhookRule } from '../../guard.ts'
 import { readingsOf } from '../../http/path-readings.ts'
 
 export const PROVIDERS = ['standard', 'stripe', 'github', 'slack', 'shopify'] as const
@@ -14,19 +15,11 @@ export interface Verdict {
   readonly reason?: string
 }
 
-export interface VerifyOptions {
-  /** Who sends the webhooks, and so how they are signed. `standard`: Standard Webhooks, as Svix and others do. */
-  readonly provider: 'standard' | 'stripe' | 'github' | 'slack' | 'shopify'
-  /** As the provider shows it. Several hold while one is replaced by another. It never leaves this machine. */
-  readonly secret: string | readonly string[]
+export interface VerifyOptions extends WebhookRule {
   /** The paths that webhooks come to; `*` at the end stands for anything. Default `/*`. At most 32. */
   readonly paths?: readonly string[]
   /** `true`: a request to these paths without a valid signature is answered with 401 and does not reach the app. Default `false`. */
   readonly require?: boolean
-  /** How old a signature may be, and how far from the future, in seconds; `0`: any. Default 300, as the providers say. */
-  readonly toleranceSeconds?: number
-  /** With `require`: bytes of a body that are kept until its signature is checked; a longer one is answered with 413. Default 1 MiB. */
-  readonly maxBodyBytes?: number
 }
 
 export interface VerifySettings {
@@ -82,6 +75,18 @@ export function verifySettings(options: VerifyOptions, mayWait = false): VerifyS
         )
     },
   }
+}
+
+/** What a guard says of webhooks, by path. Throws `OPTION_INVALID`. */
+export function guardedWebhooks(
+  paths: Readonly<Record<string, PathWaysIn>>,
+  mayWait: boolean,
+): readonly VerifySettings[] {
+  return Object.entries(paths).flatMap(([path, { webhook }]) =>
+    webhook === undefined
+      ? []
+      : verifySettings({ ...webhook, paths: [`${path.replace(/\/+$/, '')}/*`], require: true }, mayWait),
+  )
 }
 
 /** When the webhook came to the server, in seconds since 1970. The server takes the header out of what visitors send. */

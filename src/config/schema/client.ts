@@ -2,7 +2,7 @@
 
 import { type ClientLimits, DEFAULT_CLIENT_LIMITS } from '../../client/limits.ts'
 import type { Fields } from '../field.ts'
-import { GUARD_FIELDS } from './guard.ts'
+import { GUARD_FIELDS, WEBHOOK } from './guard.ts'
 import { CLIENT_LIMITS } from './limit-meanings.ts'
 import { limitFields } from './limits.ts'
 
@@ -40,23 +40,7 @@ const HEALTH: Fields = {
 }
 
 const VERIFY: Fields = {
-  provider: {
-    value: { type: 'choice', choices: ['standard', 'stripe', 'github', 'slack', 'shopify'] },
-    isRequired: true,
-    meaning: 'Who sends the webhooks; `standard`: Standard Webhooks, as Svix and others do',
-  },
-  secret: {
-    value: {
-      type: 'either',
-      of: [
-        { type: 'text', form: 'text', isSecret: true },
-        { type: 'list', of: { type: 'text', form: 'text', isSecret: true } },
-      ],
-    },
-    isRequired: true,
-    meaning:
-      'As the provider shows it, such as `${STRIPE_SECRET}`. Several hold while one is replaced. It never leaves this machine',
-  },
+  ...WEBHOOK,
   paths: {
     value: { type: 'list', of: { type: 'text', form: 'text' }, isUnique: true },
     meaning: 'Where webhooks come to, such as `/hooks/*`',
@@ -66,17 +50,6 @@ const VERIFY: Fields = {
     value: { type: 'flag' },
     meaning: 'A request there without a valid signature gets 401 and does not reach the app',
     default: '`false`',
-  },
-  'tolerance-seconds': {
-    value: { type: 'number', least: 0, most: 86_400 },
-    meaning: 'How old a signature may be; `0`: any',
-    default: '300',
-  },
-  'max-body': {
-    value: { type: 'size', least: 1 },
-    option: 'maxBodyBytes',
-    meaning: 'With `require`: bytes of a body that are kept until its signature is checked',
-    default: '`1MiB`',
   },
 }
 

@@ -62,6 +62,38 @@ const RATE: Fields = {
   },
 }
 
+/** Webhooks of a provider, whose signatures the client checks. */
+export const WEBHOOK: Fields = {
+  provider: {
+    value: { type: 'choice', choices: ['standard', 'stripe', 'github', 'slack', 'shopify'] },
+    isRequired: true,
+    meaning: 'Who sends the webhooks; `standard`: Standard Webhooks, as Svix and others do',
+  },
+  secret: {
+    value: {
+      type: 'either',
+      of: [
+        { type: 'text', form: 'text', isSecret: true },
+        { type: 'list', of: { type: 'text', form: 'text', isSecret: true } },
+      ],
+    },
+    isRequired: true,
+    meaning:
+      'As the provider shows it, such as `${STRIPE_SECRET}`. Several hold while one is replaced. It never leaves this machine',
+  },
+  'tolerance-seconds': {
+    value: { type: 'number', least: 0, most: 86_400 },
+    meaning: 'How old a signature may be; `0`: any',
+    default: '300',
+  },
+  'max-body': {
+    value: { type: 'size', least: 1 },
+    option: 'maxBodyBytes',
+    meaning: 'Bytes of a body that are kept until its signature is checked',
+    default: '`1MiB`',
+  },
+}
+
 /** Ways in. */
 const WAYS: Fields = {
   password: {
@@ -88,6 +120,15 @@ const WAYS: Fields = {
   certificate: {
     value: { type: 'table', fields: CERTIFICATE },
     meaning: 'Way in: certificates that visitors show in TLS',
+    default: 'none',
+  },
+}
+
+const PATH_WAYS: Fields = {
+  ...WAYS,
+  webhook: {
+    value: { type: 'table', fields: WEBHOOK },
+    meaning: 'Way in, the only one of its path: webhooks with a valid signature, which the client checks',
     default: 'none',
   },
 }
@@ -121,7 +162,7 @@ export const GUARD_FIELDS: Fields = {
   },
   ...WAYS,
   paths: {
-    value: { type: 'map', keys: 'route', each: 'path', of: { type: 'table', fields: WAYS } },
+    value: { type: 'map', keys: 'route', each: 'path', of: { type: 'table', fields: PATH_WAYS } },
     meaning: 'Other ways in for a path and what is below it; the longest path wins',
     default: 'none',
   },
