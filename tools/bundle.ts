@@ -3,8 +3,8 @@
 //
 //   bun tools/bundle.ts        behind tsc, which writes the declarations, as `bun run build` does
 
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname, join, relative, resolve } from 'node:path'
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { basename, dirname, join, relative, resolve } from 'node:path'
 import { brotliCompressSync } from 'node:zlib'
 
 const root = resolve(import.meta.dir, '..')
@@ -75,10 +75,11 @@ export const HTML = brotliDecompressSync(Buffer.from('${packed}', 'base64')).toS
 for (const log of built.logs) console.error(log.message)
 if (!built.success) process.exit(1)
 
+const bytes = built.outputs.reduce((sum, { size }) => sum + size, 0)
 keepClientAlone()
+shortenNames()
 restoreFirstLines()
 const declarations = dropDeclarations()
-const bytes = built.outputs.reduce((sum, { size }) => sum + size, 0)
 console.log(`${built.outputs.length} modules, ${(bytes / 1e3).toFixed(0)} kB; ${declarations} declarations`)
 
 function sourceOf(output: string): string {
@@ -98,6 +99,22 @@ function keepClientAlone(): void {
     for (const { path: part, kind } of output.imports)
       if (kind === 'import-statement' && byPath.has(resolve(dist, part))) reached.add(resolve(dist, part))
   }
+}
+
+/** Parts are numbered: a hash cannot be compressed, and parts name each other a thousand times. */
+function shortenNames(): void {
+  const parts = built.outputs.filter(({ kind }) => kind === 'chunk').map(({ path }) => path)
+  const numbered = new Map(
+    parts.sort().map((path, number) => [basename(path), `${number.toString(36)}.js`] as const),
+  )
+  for (const { path } of built.outputs) {
+    const text = readFileSync(path, 'utf8')
+    writeFileSync(
+      path,
+      text.replace(/[\w.-]+-[0-9a-z]{8}\.js/g, name => numbered.get(name) ?? name),
+    )
+  }
+  for (const path of parts) renameSync(path, join(dirname(path), numbered.get(basename(path)) ?? ''))
 }
 
 /** The bin begins with a program of sh, which is nothing to a bundler. */
