@@ -53,8 +53,8 @@ export type LaneNews =
   | { readonly kind: 'trunk-over'; readonly trunk: number }
 
 /** How long exchanges wait for others before they are reported, and how many do not wait. A message costs some 20 µs on both ends. */
-export const REPORT_MS = 4
-const FULL_REPORT = 64
+export const REPORT_MS = 16
+const FULL_REPORT = 256
 
 /** See `LaneNews`. */
 export const NUMBERS_OF_EXCHANGE = 5

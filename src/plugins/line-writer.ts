@@ -14,6 +14,10 @@ export interface LineWriterOptions {
 const STDOUT = 1
 /** A pipe that is full is tried again after this long. */
 const AGAIN_MS = 20
+/** How long lines wait for others behind a write: each one wakes two threads. */
+const GATHER_MS = 20
+/** So many do not wait. */
+const FULL_BYTES = 65_536
 
 export class LineWriter {
   droppedLines = 0
@@ -25,7 +29,9 @@ export class LineWriter {
   /** Dropped since the last line that said so. */
   #unsaid = 0
   #isWriting = false
-  #isPlanned = false
+  /** The next write, which waits for more lines. */
+  #planned: ReturnType<typeof setTimeout> | undefined
+  #writtenAt = Number.NEGATIVE_INFINITY
   #isClosed = false
   #fault: Error | undefined
   #idle: (() => void) | undefined
@@ -53,13 +59,16 @@ export class LineWriter {
     }
     this.#queue.push(line)
     this.#queuedBytes += line.length
-    if (this.#isWriting || this.#isPlanned) return
-    // All lines of this turn in one write.
-    this.#isPlanned = true
-    setImmediate(() => {
-      this.#isPlanned = false
-      if (!this.#isWriting) this.#writeQueue()
-    })
+    if (this.#isWriting) return
+    if (this.#queuedBytes >= FULL_BYTES) return this.#writeQueue()
+    this.#plan()
+  }
+
+  #plan(): void {
+    if (this.#planned !== undefined) return
+    // At least all lines of this turn in one write.
+    const waitMs = Math.max(0, this.#writtenAt + GATHER_MS - performance.now())
+    this.#planned = setTimeout(() => this.#writeQueue(), waitMs)
   }
 
   async close(): Promise<void> {
@@ -74,6 +83,8 @@ export class LineWriter {
   }
 
   #writeQueue(): void {
+    clearTimeout(this.#planned)
+    this.#planned = undefined
     if (this.#queue.length === 0) return this.#over()
     if (this.#unsaid > 0) this.#queue.push(`{"dropped":${this.#unsaid}}\n`)
     this.#unsaid = 0
@@ -107,7 +118,9 @@ export class LineWriter {
 
   #next(): void {
     this.#isWriting = false
-    this.#writeQueue()
+    this.#writtenAt = performance.now()
+    if (this.#isClosed || this.#queuedBytes >= FULL_BYTES) this.#writeQueue()
+    else if (this.#queue.length > 0) this.#plan()
   }
 
   #over(): void {

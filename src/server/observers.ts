@@ -42,6 +42,18 @@ export class Observers {
     return new Watched(this, observers, { id: ++this.#lastId, tunnel, ...seen() })
   }
 
+  /** A lane has served a request: all of it is over already. As `began` and then `Watched.ended`, with less made for it. */
+  served(what: Omit<Seen, 'id'>, durationMs: number, ending: Ending): void {
+    const observers = pluginsFor(this.#observers(), what.tunnel)
+    if (observers.length === 0) return
+    const seen: Seen = { ...what, id: ++this.#lastId }
+    const ms = toHundredth(durationMs)
+    const outcome: Outcome = { ...ending, durationMs: ms, waitMs: 0, appMs: ms }
+    this.tell(observers, observer => observer.began?.(seen))
+    this.tell(observers, observer => observer.answered?.(seen, ending.status))
+    this.tell(observers, observer => observer.ended?.(seen, outcome))
+  }
+
   /** Calls each of them. What it throws, or rejects with, is reported at most once a second. */
   tell(observers: readonly Observer[], call: (observer: Observer) => unknown): void {
     for (const observer of observers)
@@ -107,26 +119,9 @@ export class Watched {
   }
 
   ended(ending: Ending): void {
-    const now = performance.now()
-    const durationMs = now - this.#beganAt
-    this.#tellEnd(
-      {
-        durationMs,
-        waitMs: this.#sentAt === 0 ? durationMs : this.#sentAt - this.#beganAt,
-        appMs: this.#sentAt === 0 || this.#answeredAt === 0 ? 0 : this.#answeredAt - this.#sentAt,
-      },
-      ending,
-    )
-  }
-
-  /** All of it is over already: a lane has served it. */
-  served(durationMs: number, ending: Ending): void {
-    this.#all.tell(this.#observers, observer => observer.answered?.(this.#seen, ending.status))
-    this.#tellEnd({ durationMs, waitMs: 0, appMs: durationMs }, ending)
-  }
-
-  #tellEnd(times: Pick<Outcome, 'durationMs' | 'waitMs' | 'appMs'>, ending: Ending): void {
-    const { durationMs, waitMs, appMs } = times
+    const durationMs = performance.now() - this.#beganAt
+    const waitMs = this.#sentAt === 0 ? durationMs : this.#sentAt - this.#beganAt
+    const appMs = this.#sentAt === 0 || this.#answeredAt === 0 ? 0 : this.#answeredAt - this.#sentAt
     const outcome = {
       ...ending,
       durationMs: toHundredth(durationMs),

@@ -126,20 +126,11 @@ export class LaneDesk implements Deadline {
       isReported: isObserved || this.#rateFor(reports) === Number.POSITIVE_INFINITY,
       exchanged: ({ requestId, target, status, durationMs, requestBytes, bytes }) => {
         const asked = { host, method: 'GET', target }
-        if (isObserved)
-          observers
-            .began(tunnel.name, () => ({
-              kind: 'http',
-              address,
-              ...asked,
-              ...(requestId !== '' && { requestId }),
-            }))
-            ?.served(durationMs, {
-              status,
-              requestBytes,
-              answerBytes: bytes,
-              ...served,
-            })
+        if (isObserved) {
+          const seen = { ...asked, kind: 'http', tunnel: tunnel.name, address } as const
+          const ending = { ...served, status, requestBytes, answerBytes: bytes }
+          observers.served(requestId === '' ? seen : { ...seen, requestId }, durationMs, ending)
+        }
         pressure?.breaker?.counted(1, status >= 500 ? 1 : 0)
         const report = reports?.begun(tunnel, asked) ?? 0
         const outcome = { status, durationMs: toHundredth(durationMs), bytes }

@@ -2,10 +2,13 @@
 
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { adminOptions, metricsOf } from '../../support/admin.ts'
+import { TunnelClient } from '../../../src/index.ts'
+import { adminOptions, metricsOf, sampleOf } from '../../support/admin.ts'
 import { ask } from '../../support/ask.ts'
+import { ok } from '../../support/exchange.ts'
 import { testWith } from '../../support/needs.ts'
 import { run } from '../../support/programs.ts'
+import { type RawConnection, RawOrigin } from '../../support/raw.ts'
 import { TEST_CERT, TEST_KEY } from '../../support/tls.ts'
 import { startServer, startTunnel } from '../../support/tunnel.ts'
 
@@ -82,4 +85,51 @@ testWith(['sh'], 'a process without a free descriptor still has metrics', async 
     err: '',
     code: 0,
   })
+})
+
+test('requests that are sent once more are counted: on a new connection to the app, and to another client of a pool', async () => {
+  using origin = new RawOrigin()
+  await using tunnel = await startTunnel(
+    { port: origin.port, pool: true },
+    { server: { admin: adminOptions() } },
+  )
+  const retried = async () => sampleOf(await metricsOf(tunnel.server), 'localtunnels_requests_retried_total')
+  const first = ask(tunnel.port, tunnel.host)
+  const stale = await origin.accept()
+  await stale.until('\r\n\r\n')
+  await stale.send(ok('one'))
+  expect((await first).body).toBe('one')
+  expect(await retried()).toBe(0)
+  // The app closes its connection in place of an answer.
+  const second = ask(tunnel.port, tunnel.host)
+  await stale.until('\r\n\r\n')
+  stale.socket.end()
+  const fresh = await origin.accept()
+  await fresh.until('\r\n\r\n')
+  await fresh.send(ok('two'))
+  expect((await second).body).toBe('two')
+  expect(await retried()).toBe(1)
+  // A POST of which the app has everything is not sent again.
+  const posted = ask(tunnel.port, tunnel.host, { method: 'POST', body: 'once' })
+  await fresh.until('once')
+  fresh.socket.end()
+  expect((await posted).code).toBe('ORIGIN_CLOSED')
+  expect(await retried()).toBe(1)
+
+  // A second client, whose app is not there.
+  const other = new TunnelClient({ server: `http://127.0.0.1:${tunnel.port}` })
+  await other.http({ subdomain: 'app', port: 1, pool: true })
+  const serve = async (app: RawConnection) => {
+    for (;;) {
+      await app.until('\r\n\r\n')
+      await app.send(ok('three'))
+    }
+  }
+  const serving = (async () => {
+    for (;;) serve(await origin.accept()).catch(() => {})
+  })()
+  serving.catch(() => {})
+  for (let count = 0; count < 4; count++) expect((await ask(tunnel.port, tunnel.host)).body).toBe('three')
+  expect(await retried()).toBeGreaterThan(1)
+  await other.disconnect()
 })
