@@ -9,17 +9,16 @@ import {
 } from '../../src/index.ts'
 import { rate } from '../../src/plugins/rate.ts'
 
-/** Where it is switched on; `none`: it is planned and cannot be yet. */
+/** Where it is switched on. */
 export interface Feature {
   readonly name: string
-  readonly at: 'server' | 'client' | 'none'
+  readonly at: 'server' | 'client'
 }
 
 export const FEATURES: readonly Feature[] = [
   { name: 'rate limit (local)', at: 'server' },
   { name: 'rate limit (Redis)', at: 'server' },
   { name: 'circuit breaker', at: 'server' },
-  { name: 'retries', at: 'none' },
   { name: 'access log', at: 'server' },
   { name: 'metrics', at: 'server' },
   { name: 'correlation ids', at: 'server' },

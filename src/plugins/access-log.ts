@@ -27,7 +27,7 @@ export interface AccessLogOptions extends ForTunnels {
 export interface AccessLog extends Observer {
   /** Lines that were dropped so far. */
   readonly droppedLines: number
-  /** Writes what waits, and closes the file. */
+  /** Writes what waits, for up to two seconds, and closes the file. */
   close(): Promise<void>
 }
 

@@ -16,6 +16,8 @@ const STDOUT = 1
 const AGAIN_MS = 20
 /** How long lines wait for others behind a write: each one wakes two threads. */
 const GATHER_MS = 20
+/** How long the last lines may take: a pipe that is full may never be read again. */
+const CLOSE_MS = 2_000
 /** So many do not wait. */
 const FULL_BYTES = 65_536
 
@@ -33,8 +35,11 @@ export class LineWriter {
   #planned: ReturnType<typeof setTimeout> | undefined
   #writtenAt = Number.NEGATIVE_INFINITY
   #isClosed = false
+  #hasGivenUp = false
   #fault: Error | undefined
-  #idle: (() => void) | undefined
+  #closed: Promise<void> | undefined
+  /** Ends the wait of `close`. */
+  #over: (() => void) | undefined
 
   /** Throws `OPTION_INVALID` for a file that cannot be opened. */
   constructor(options: LineWriterOptions) {
@@ -71,21 +76,39 @@ export class LineWriter {
     this.#planned = setTimeout(() => this.#writeQueue(), waitMs)
   }
 
-  async close(): Promise<void> {
+  /** Resolves once all is written, at the latest after `CLOSE_MS`: then the rest is lost. */
+  close(): Promise<void> {
+    this.#closed ??= this.#close()
+    return this.#closed
+  }
+
+  async #close(): Promise<void> {
     this.#isClosed = true
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#over = resolve
+    const timer = setTimeout(() => this.#giveUp(), CLOSE_MS)
     if (!this.#isWriting) this.#writeQueue()
-    if (this.#isWriting)
-      await new Promise<void>(resolve => {
-        this.#idle = resolve
-      })
-    if (this.#options.file !== undefined)
-      await new Promise<void>(resolve => close(this.#descriptor, () => resolve()))
+    await promise
+    clearTimeout(timer)
+  }
+
+  #giveUp(): void {
+    this.droppedLines += this.#queue.length
+    this.#queue = []
+    this.#hasGivenUp = true
+    this.#over?.()
+  }
+
+  #end(): void {
+    if (!this.#isClosed) return
+    if (this.#options.file === undefined) return this.#over?.()
+    close(this.#descriptor, () => this.#over?.())
   }
 
   #writeQueue(): void {
     clearTimeout(this.#planned)
     this.#planned = undefined
-    if (this.#queue.length === 0) return this.#over()
+    if (this.#queue.length === 0) return this.#end()
     if (this.#unsaid > 0) this.#queue.push(`{"dropped":${this.#unsaid}}\n`)
     this.#unsaid = 0
     const bytes = Buffer.from(this.#queue.join(''))
@@ -102,7 +125,7 @@ export class LineWriter {
 
   #writeFrom(bytes: Uint8Array, from: number): void {
     write(this.#descriptor, bytes, from, bytes.length - from, null, (error, count) => {
-      if (error?.code === 'EAGAIN') {
+      if (error?.code === 'EAGAIN' && !this.#hasGivenUp) {
         setTimeout(() => this.#writeFrom(bytes, from), AGAIN_MS)
         return
       }
@@ -121,12 +144,6 @@ export class LineWriter {
     this.#writtenAt = performance.now()
     if (this.#isClosed || this.#queuedBytes >= FULL_BYTES) this.#writeQueue()
     else if (this.#queue.length > 0) this.#plan()
-  }
-
-  #over(): void {
-    const idle = this.#idle
-    this.#idle = undefined
-    idle?.()
   }
 
   #failed(cause: unknown): void {

@@ -10,6 +10,7 @@ import { accessLog } from '../../src/index.ts'
 import { adminOptions, metricsOf, sampleOf } from '../support/admin.ts'
 import { ask } from '../support/ask.ts'
 import { eventually } from '../support/events.ts'
+import { run } from '../support/programs.ts'
 import { startTunnel } from '../support/tunnel.ts'
 
 let folder: string
@@ -147,6 +148,27 @@ test('lines that a slow disk does not take are dropped, counted and told of', as
   expect(lines.at(-1)).toEqual({ dropped: log.droppedLines })
   expect(lines.length - 1 + log.droppedLines).toBe(100)
 })
+
+test('a pipe that is full and never read makes no visitor wait, fills no memory, and does not keep the server from ending', async () => {
+  const pipe = join(folder, 'pipe')
+  await run(['mkfifo', pipe])
+  // Opening it waits for the other end.
+  const reader = Bun.spawn(['sh', '-c', 'exec sleep 60 < "$0"', pipe])
+  const log = accessLog({ file: pipe, maxQueuedBytes: 100_000 })
+  {
+    await using tunnel = await startTunnel(
+      { fetch: () => new Response('hello') },
+      { server: { observers: [log] } },
+    )
+    while (log.droppedLines === 0) for (let count = 0; count < 100; count++) log.ended?.(seen, outcome)
+    expect(await ask(tunnel.port, tunnel.host)).toMatchObject({ status: 200, body: 'hello' })
+  }
+  const dropped = log.droppedLines
+  await log.close()
+  expect(log.droppedLines).toBeGreaterThan(dropped)
+  reader.kill()
+  await reader.exited
+}, 15_000)
 
 test('the metrics have the count of dropped lines', async () => {
   const log = accessLog({ file: join(folder, 'counted.log'), maxQueuedBytes: 0 })
