@@ -113,6 +113,7 @@ const STATES: Readonly<Record<string, (page: Page) => Promise<unknown>>> = {
     await choose(page, '/export')
     await page.getByRole('tab', { name: 'Answer' }).click()
     await page.getByRole('note').waitFor()
+    await page.locator('pre.text').waitFor()
   },
   refused: async page => {
     await choose(page, '/admin')

@@ -316,6 +316,46 @@ describeWith(['chromium'], 'in a browser', () => {
     await page.getByText('Choose an exchange').waitFor()
   })
 
+  test('every control is reached by Tab, shows that it is, and works by a key', async () => {
+    await visit('/keys', { method: 'POST', body: '{"a":1}', headers: { ...JSON_TYPE, cookie: 'a=b' } })
+    await choose('/keys')
+    await page.locator('#panel').getByText('"a"').or(page.locator('#panel').getByText('a:')).first().waitFor()
+    await page.locator('button[title="e"]:not([disabled])').waitFor()
+    const count = await page.evaluate<number>(MARK_CONTROLS)
+    expect(count).toBeGreaterThan(15)
+    const reached = new Map<string, boolean>()
+    for (let press = 0; press < count + 5 && reached.size < count; press++) {
+      await page.keyboard.press('Tab')
+      const [control, isShown] = await page.evaluate<[string, boolean]>(FOCUSED)
+      if (control !== '') reached.set(control, isShown)
+    }
+    expect(reached.size).toBe(count)
+    expect([...reached].filter(([, isShown]) => !isShown)).toEqual([])
+    const press = async (name: string, key: string) => {
+      await page.getByRole('button', { name, exact: true }).focus()
+      await page.keyboard.press(key)
+    }
+    await press('Show secrets', 'Enter')
+    await page.locator('#panel').getByText('a=b').waitFor()
+    await press('hex', 'Space')
+    await page.locator('#panel').getByText('7b 22 61').waitFor()
+    await page.getByLabel('Copy as').focus()
+    await page.keyboard.press('ArrowDown')
+    await says('Copied')
+    await press('Replay', 'Enter')
+    await says('The answer is')
+    await press('Edit and replay', 'Enter')
+    await page.getByRole('dialog').waitFor()
+    // The page behind it is out of reach.
+    for (let at = 0; at < 8; at++) {
+      await page.keyboard.press('Tab')
+      expect(await page.evaluate('document.activeElement.dataset.control')).toBeUndefined()
+    }
+    await page.keyboard.press('Escape')
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    await press('pretty', 'Enter')
+  })
+
   test('scripts in a path, a field, a body, a file name and an event do not run', async () => {
     await visit(`/html?${encodeURI(EVIL)}`, { headers: { 'x-evil': EVIL } })
     await choose('/html')
@@ -407,8 +447,38 @@ describeWith(['chromium'], 'in a browser', () => {
       expect(await isWhole()).toBe(true)
       await one.locator('.row').first().click()
       await one.locator('.detail').waitFor()
-      expect(await faults()).toEqual([])
-      expect(await isWhole()).toBe(true)
+      const looksGood = async () => {
+        expect(await faults()).toEqual([])
+        expect(await isWhole()).toBe(true)
+      }
+      await looksGood()
+      // Each state in each scheme, once.
+      if ((width === 390) === (colorScheme === 'dark')) {
+        await one.keyboard.press('2')
+        await one.locator('#panel').getByText('HTTP/1.1').waitFor()
+        await looksGood()
+        await one.getByRole('button', { name: 'hex' }).click()
+        await looksGood()
+        await one.keyboard.press('r')
+        await one.getByRole('tab', { name: 'Compare with' }).click()
+        await one.getByRole('heading', { name: 'Answer' }).waitFor()
+        await looksGood()
+        await one.keyboard.press('e')
+        await one.getByRole('dialog', { name: 'Edit and replay' }).waitFor()
+        await looksGood()
+        await one.keyboard.press('Escape')
+        await one.keyboard.press('?')
+        await one.getByRole('dialog', { name: 'Keys' }).waitFor()
+        await looksGood()
+        await one.keyboard.press('Escape')
+        await one.keyboard.press('Escape')
+        await one.getByLabel('Filter').fill('path:/none')
+        await one.getByText('Nothing matches this filter.').waitFor()
+        await looksGood()
+        await one.getByLabel('Filter').fill('slower:soon')
+        await one.getByRole('alert').getByText('of the filter').waitFor()
+        await looksGood()
+      }
       await narrow.close()
     },
   )
@@ -424,6 +494,21 @@ describeWith(['chromium'], 'in a browser', () => {
     await page.getByText('connection lost, trying again').waitFor()
   })
 })
+
+/** Marks what a user can act on now; how many there are. */
+const MARK_CONTROLS = `(() => {
+  const controls = [...document.querySelectorAll('a[href], button, input, select, textarea, summary, iframe, [tabindex="0"]')]
+    .filter(one => !one.disabled && one.tabIndex >= 0 && one.checkVisibility())
+  controls.forEach((one, index) => (one.dataset.control = String(index)))
+  document.activeElement.blur()
+  return controls.length
+})()`
+/** Which of them has the focus, and whether one sees it. */
+const FOCUSED = `(() => {
+  const one = document.activeElement
+  const { outlineStyle, outlineWidth, boxShadow } = getComputedStyle(one)
+  return [one.dataset.control ?? '', (outlineStyle !== 'none' && outlineWidth !== '0px') || boxShadow !== 'none']
+})()`
 
 const EVIL =
   '<p>captured</p><script>window.owned=1</script><img src=x onerror="parent.owned=1;window.owned=1">'
