@@ -83,7 +83,7 @@ const besides =
       return `\`${name}\`${known ? '' : ` \`${type}\``}${codes.length > 0 ? ` (${codes.join(', ')})` : ''}`
     })
     const others = optionList(members.filter(member => !isKey(member)))
-    return [...others, `- As the [keys of the file](configuration.md#${heading}): ${named.join(', ')}`]
+    return [...others, `- As [in the file](configuration.md#${heading}): ${named.join(', ')}`]
   }
 
 const unitless = (name: string) => name.replace(/(?:Ms|Bytes)$/, '')

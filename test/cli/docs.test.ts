@@ -28,7 +28,7 @@ const shared = new Set(optionsOf(program).map(lineOf))
 function flagList(command: typeof program): readonly string[] {
   const lines = optionsOf(command).map(lineOf)
   if (command === program) return lines
-  const same = lines.filter(line => shared.has(line)).map(line => /`[^`]+`/.exec(line)?.[0])
+  const same = lines.filter(line => shared.has(line)).map(line => `\`${/--[\w-]+/.exec(line)?.[0]}\``)
   const others = lines.filter(line => !shared.has(line))
   return same.length > 0 ? [...others, `- ${same.join(', ')}: as of \`localtunnels [port]\``] : others
 }

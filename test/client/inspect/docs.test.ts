@@ -35,9 +35,9 @@ test('docs/inspector.md: its filter is one, and finds what it says', async () =>
   const filter = parseFilter(example)
   if (isFilterFault(filter)) throw new Error(filter.message)
   expect(filter.needsContent).toBe(true)
-  // The terms of its table, too: the first words in code of each row.
-  const [, table = ''] = page.split('| term | matches |')
-  const terms = [...(table.split('\n\n')[0] ?? '').matchAll(/^\| (.*?) \|/gm)].flatMap(([, cell = '']) =>
+  // The terms of its list, too: what stands in code before the colon of each item.
+  const [, list = ''] = page.split(/^(?=- `POST`)/m)
+  const terms = [...(list.split('\n\n')[0] ?? '').matchAll(/^- (.*?`): /gm)].flatMap(([, cell = '']) =>
     [...cell.matchAll(/`([^`]+)`/g)].map(([, term = '']) => term),
   )
   expect(terms.length).toBeGreaterThan(20)
@@ -45,9 +45,9 @@ test('docs/inspector.md: its filter is one, and finds what it says', async () =>
     expect([term, isFilterFault(parseFilter(term))]).toEqual([term, false])
 })
 
-test('docs/inspector.md: its table of the API has every operation, and no other', async () => {
+test('docs/inspector.md: its list of the API has every operation, and no other', async () => {
   const [, section = ''] = (await textOf('docs/inspector.md')).split('\n## API\n')
-  const listed = [...section.matchAll(/^\| (`.*?) \|/gm)].flatMap(([, cell = '']) => {
+  const listed = [...section.matchAll(/^- (`.*?`): /gm)].flatMap(([, cell = '']) => {
     // `PUT exchanges/:id/pin`, `…/note`: the second one begins as the first.
     const [first = '', ...others] = [...cell.matchAll(/`([^`]+)`/g)].map(([, code = '']) => code)
     const base = first.slice(0, first.lastIndexOf('/'))
@@ -67,8 +67,8 @@ test('docs/inspector.md: its table of the API has every operation, and no other'
 
 test('docs/inspector.md: its keys are those of the page', async () => {
   const page = await textOf('docs/inspector.md')
-  const [, table = ''] = page.split('| key | |\n')
-  const told = [...(table.split('\n\n')[0] ?? '').matchAll(/^\| (`.*?) \|/gm)].flatMap(([, cell = '']) =>
+  const [, list = ''] = page.split(/^(?=- `j` `k`)/m)
+  const told = [...(list.split('\n\n')[0] ?? '').matchAll(/^- (`.*?): /gm)].flatMap(([, cell = '']) =>
     [...cell.matchAll(/`([^`]+)`/g)].map(([, key = '']) => key),
   )
   const source = await textOf('src/ui/inspector/keys.ts')
