@@ -15,7 +15,7 @@ export type Writing = Pick<Socket, 'write'>
 export interface Account {
   /** So many bytes more wait; negative: fewer. */
   hold(bytes: number): void
-  /** More bytes wait than the bound allows. */
+  /** More wait than may. */
   readonly isOver: boolean
 }
 
@@ -78,7 +78,7 @@ export class Unsent {
 
   /** Writes what waits. Returns how many bytes the kernel took. */
   flush(socket: Writing): number {
-    // Nothing is added to a piece of which the kernel has a part.
+    // What is half sent is not added to.
     this.#tail = undefined
     let total = 0
     for (let first = this.#pieces[0]; first !== undefined; first = this.#pieces[0]) {

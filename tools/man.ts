@@ -38,7 +38,7 @@ function page(
     '.SH OPTIONS',
     ...program.flags.flatMap(flag),
     '.SH COMMANDS',
-    ...commands.flatMap(command),
+    ...commands.flatMap(one => command(one, program.flags)),
     '.SH EXIT STATUS',
     ...codes.flatMap(([code, meaning]) => ['.TP', text(code), text(meaning)]),
     '.SH SEE ALSO',
@@ -49,8 +49,20 @@ function page(
   return `${lines.join('\n')}\n`
 }
 
-function command({ path, usage, meaning, flags }: CommandShape): readonly string[] {
-  return [`.SS "${text([...path, usage].join(' '))}"`, text(meaning), ...flags.flatMap(flag)]
+/** `above`: flags that the page has already. */
+function command(
+  { path, usage, meaning, flags }: CommandShape,
+  above: readonly FlagShape[],
+): readonly string[] {
+  const known = new Set(above.map(one => flag(one).join('\n')))
+  const own = flags.filter(one => !known.has(flag(one).join('\n')))
+  const shared = flags.filter(one => !own.includes(one)).map(({ written }) => written.replace(/ <.*/, ''))
+  return [
+    `.SS "${text([...path, usage].join(' '))}"`,
+    text(meaning),
+    ...own.flatMap(flag),
+    ...(shared.length > 0 ? ['.PP', text(`As under OPTIONS: ${shared.join(', ')}.`)] : []),
+  ]
 }
 
 function flag({ written, variable, meaning }: FlagShape): readonly string[] {

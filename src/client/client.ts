@@ -24,6 +24,7 @@ import type {
 import { originOf } from './origin-of.ts'
 import { LateOrigin } from './origins/late.ts'
 import { probePublicSide } from './probe.ts'
+import { PublicWatch } from './public-watch.ts'
 import { tcpTunnel, tlsTunnel, udpTunnel } from './raw-tunnel.ts'
 import { guardToken } from './server-address.ts'
 import { Servers } from './servers.ts'
@@ -80,6 +81,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   /** Ends the attempts under way. */
   #stopping = new AbortController()
   #stopWatching: (() => void)[] = []
+  readonly #publicWatch: PublicWatch
   #connecting: Promise<void> | undefined
   #draining: Promise<void> | undefined
   #leaving: Promise<void> | undefined
@@ -89,6 +91,14 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     this.#settings = clientSettings(options, process.env, dial)
     this.#servers = new Servers(this.#settings)
     this.#tries = new Tries(this.#settings.maxBackoffMs)
+    this.#publicWatch = new PublicWatch(
+      {
+        probe: () => this.probe(),
+        isConnected: () => this.isConnected(),
+        changed: isReachable => this.emit('reach', { url: this.getTunnelUrl(), isReachable }),
+      },
+      this.#settings.probeIntervalMs,
+    )
     const { tunnel, inspect } = this.#settings
     this.#inspection = inspect && new Inspection(inspect, error => this.emit('error', error))
     this.#tunnels = new WantedTunnels(this.#settings, this.#inspection, {
@@ -125,6 +135,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     this.#tries.restart()
     this.#state = 'connecting'
     this.#stopWatching = [watchWorkers(error => this.emit('error', error))]
+    this.#publicWatch.set(this.hasListeners('reach'))
     try {
       await this.#inspection?.start()
       await this.#establish()
@@ -271,8 +282,9 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     const { url, otherUrls = [], resume, probeSecret = resume } = first.granted
     if (first.kind !== 'http' || probeSecret === undefined) return undefined
     const urls = [url, ...otherUrls]
+    const over = this.#stopping.signal
     const answers = await Promise.all(
-      urls.map(one => probePublicSide(this.#settings.dialPublic, one, probeSecret, timeoutMs)),
+      urls.map(one => probePublicSide(this.#settings.dialPublic, one, probeSecret, timeoutMs, over)),
     )
     const found = urls[answers.indexOf(true)]
     if (found !== undefined && found !== url && first.granted.url === url)
@@ -286,6 +298,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   }
 
   protected override listenersChanged(event: keyof TunnelClientEvents): void {
+    if (event === 'reach' && this.#stopWatching.length > 0) this.#publicWatch.set(this.hasListeners('reach'))
     if (!WATCHED.some(one => one === event)) return
     this.#connection?.watch(this.#isWatched, this.#reportRate)
     if (this.#isWatched) return
@@ -512,6 +525,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   }
 
   #endWatching(): void {
+    this.#publicWatch.set(false)
     for (const stop of this.#stopWatching) stop()
     this.#stopWatching = []
   }

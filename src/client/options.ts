@@ -318,6 +318,11 @@ export interface TunnelClientOptions extends HttpTunnelOptions {
    */
   readonly deadAfterMs?: number
   /**
+   * How often the client sends itself a request by the public URL, while the event `reach` has a listener. Default 60,000 ms. A probe takes
+   * 5 s at most, and the next one waits for it.
+   */
+  readonly probeIntervalMs?: number
+  /**
    * How long `client.close()`, or the `close()` of a tunnel, lets what is under way finish. Default 10,000 ms, as long as
    * supervisors such as systemd and Docker wait, or longer. Above: it is cut.
    */
@@ -366,6 +371,11 @@ export interface TunnelClientEvents {
     readonly name: string
     readonly url: string
   }
+  /**
+   * Visitors do not reach the first tunnel by its public URL, though the client is connected: two probes in a row failed. Or, after that,
+   * they reach it again. While this event has a listener the client asks every `probeIntervalMs`. HTTP tunnels only.
+   */
+  reach: { readonly url: string; readonly isReachable: boolean }
   /** The carrier is gone. */
   disconnected: { readonly error?: Error }
   /** Another try begins after `delayMs`. */

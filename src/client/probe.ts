@@ -9,7 +9,7 @@ import { PROBE_HEADER, probeProof } from '../wire/control.ts'
 const MAX_ANSWER_BYTES = 8_192
 
 /**
- * `true` when the server answered the probe; `false` when anything else happened, or nothing in time. `dial`: the way
+ * `true` when the server answered the probe; `false` when anything else happened, or nothing in time or before `over`. `dial`: the way
  * that the client takes, so that a proxy on it is on the probe's way too.
  */
 export async function probePublicSide(
@@ -17,10 +17,14 @@ export async function probePublicSide(
   url: string,
   secret: string,
   timeoutMs: number,
+  over: AbortSignal,
 ): Promise<boolean> {
   const { promise: answer, resolve } = deferred<string>()
   const dialling = new AbortController()
-  const timer = setTimeout(() => resolve(''), timeoutMs)
+  const giveUp = () => resolve('')
+  const timer = setTimeout(giveUp, timeoutMs)
+  if (over.aborted) giveUp()
+  over.addEventListener('abort', giveUp, { once: true })
   let text = ''
   const handler: SocketHandler = {
     received(bytes) {
@@ -38,10 +42,11 @@ export async function probePublicSide(
   dialled.then(
     socket => socket.write(new TextEncoder().encode(request)),
     // Not reachable from here: that is what the caller wanted to know.
-    () => resolve(''),
+    giveUp,
   )
   const head = (await answer).toLowerCase()
   clearTimeout(timer)
+  over.removeEventListener('abort', giveUp)
   dialling.abort()
   // One that only comes up now is not wanted any more; one that fails was reported above.
   dialled.then(

@@ -11,6 +11,7 @@ import type { OriginOptions, TunnelClientOptions } from './options.ts'
 import { dialOutward } from './outward.ts'
 import { dialThrough } from './proxies/dial.ts'
 import { proxyChooser } from './proxy.ts'
+import { DEFAULT_PROBE_INTERVAL_MS } from './public-watch.ts'
 import { guardToken, parseServer, type ServerAddress } from './server-address.ts'
 import type { Environment, TunnelSettings } from './tunnel-settings.ts'
 
@@ -35,6 +36,7 @@ export interface ClientSettings {
   readonly connectTimeoutMs: number
   readonly isReconnecting: boolean
   readonly maxBackoffMs: number
+  readonly probeIntervalMs: number
   readonly pingIntervalMs: number
   readonly deadAfterMs: number
   readonly drainTimeoutMs: number
@@ -105,6 +107,7 @@ export function clientSettings(
     connectTimeoutMs: positive('connectTimeoutMs', options.connectTimeoutMs ?? 10_000),
     isReconnecting: options.reconnect ?? true,
     maxBackoffMs: positive('maxBackoffMs', options.maxBackoffMs ?? 5_000),
+    probeIntervalMs: positive('probeIntervalMs', options.probeIntervalMs ?? DEFAULT_PROBE_INTERVAL_MS),
     pingIntervalMs,
     deadAfterMs,
     drainTimeoutMs: positive('drainTimeoutMs', options.drainTimeoutMs ?? 10_000),

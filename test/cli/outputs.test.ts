@@ -5,6 +5,7 @@ import type { CliEvent, Output, ReadyEvent, Sink } from '../../src/cli/output.ts
 import { JsonOutput } from '../../src/cli/outputs/json.ts'
 import { PlainOutput } from '../../src/cli/outputs/plain.ts'
 import { TerminalOutput } from '../../src/cli/outputs/terminal.ts'
+import { tellReach } from '../../src/cli/sharing/reach.ts'
 import { Totals } from '../../src/cli/sharing/totals.ts'
 import { paletteFor } from '../../src/cli/terminal/palette.ts'
 
@@ -129,6 +130,22 @@ test('a visitor that leaves is no error', () => {
   totals.ended({ id: 1, status: 0, bytes: 0, error: 'CANCELLED' })
   totals.ended({ id: 2, status: 502, bytes: 0, error: 'ORIGIN_REFUSED' })
   expect(totals.event()).toMatchObject({ requests: 2, errors: 1 })
+})
+
+test('that visitors do not get through any more, and that they do again, is a notice', () => {
+  const told: object[] = []
+  const { output } = terminal()
+  output.event = said => void told.push(said)
+  for (const isReachable of [false, true])
+    tellReach({ url: 'https://shop.tunnel.example', isReachable }, output)
+  expect(told).toEqual([
+    {
+      type: 'notice',
+      code: 'UNPROVEN',
+      message: expect.stringContaining('No request comes back through https://shop.tunnel.example any more'),
+    },
+    { type: 'notice', code: 'PROVEN', message: 'Visitors reach it again.' },
+  ])
 })
 
 test('at 40 columns a failed request keeps its path and a sentence its words', () => {

@@ -12,6 +12,7 @@ import { startEmbeddedServer } from '../sharing/embedded-server.ts'
 import { endWithUs } from '../sharing/last-watch.ts'
 import { familyOf, listeningPorts } from '../sharing/listening-ports.ts'
 import { accepts } from '../sharing/origin-watch.ts'
+import { reachLine } from '../sharing/reach.ts'
 import { explainRefusals } from '../sharing/refused-host.ts'
 import { describe } from '../sharing/report.ts'
 import { aborted } from '../stop.ts'
@@ -34,7 +35,7 @@ export interface RunStage {
   readonly environment: Readonly<Record<string, string | undefined>>
   /** Aborted when the user wants it to end. */
   readonly stop: AbortSignal
-  /** Prints one line for the user, beside what the command prints. */
+  /** One line for the user, beside what the command prints. */
   say(this: void, line: string): void
 }
 
@@ -65,7 +66,7 @@ interface Reservation {
   close(): Promise<void>
 }
 
-/** `undefined`: there is no tunnel; a line has said why, and the command runs without it. */
+/** `undefined`: there is no tunnel, which was said, and the command runs without. */
 async function reserveFor(settings: RunSettings, stage: RunStage): Promise<Reservation | undefined> {
   const { destination, client: options, isRequired } = settings
   let embedded: ServerEnd | undefined
@@ -82,6 +83,7 @@ async function reserveFor(settings: RunSettings, stage: RunStage): Promise<Reser
     })
     client.on('disconnected', () => stage.say('connection lost, reconnecting'))
     client.on('connected', ({ url }) => stage.say(url))
+    client.on('reach', reach => stage.say(reachLine(reach)))
     client.on('error', error => {
       const { code, message } = describe(error)
       // Visitors that come before the app: their browser shows it.
@@ -105,7 +107,7 @@ async function reserveFor(settings: RunSettings, stage: RunStage): Promise<Reser
     }
   } catch (error) {
     await embedded?.stop()
-    // A mistake on the command line ends the run.
+    // A mistake on the command line is not worked around.
     if (isRequired || !(error instanceof TunnelError) || error.code === 'OPTION_INVALID') throw error
     stage.say(
       `${error.code}: ${error.message} The command runs without a public URL; --required prevents that.`,

@@ -5,7 +5,6 @@ import type { TunnelClientOptions } from '../../client/options.ts'
 import type { Run } from '../run.ts'
 import type { Destination } from '../settings/destination.ts'
 import type { Target } from '../settings/target.ts'
-import { watchPublicSide } from '../sharing/public-watch.ts'
 import { explainRefusals } from '../sharing/refused-host.ts'
 import { pause, type Shared, share } from '../sharing/sharing.ts'
 
@@ -78,26 +77,10 @@ async function becomeReady({ client, run, announce }: Shared, settings: ShareSet
     run.output.event({ type: 'notice', code: 'NAME_CHANGED', message })
   }
   await offer(url, settings, run)
-  watch(client, run)
+  client.on('reach', async reach => (await import('../sharing/reach.ts')).tellReach(reach, run.output))
   if (inspector === undefined || run.terminal === undefined) return
   const { offerKeys } = await import('./inspect-keys.ts')
   offerKeys(() => client.inspectorUrl, run)
-}
-
-/** Says when visitors do not reach it any more, though client and server do. */
-function watch(client: Shared['client'], { output, stop }: Run): void {
-  const end = watchPublicSide({
-    probe: () => client.probe(),
-    isConnected: () => client.isConnected(),
-    told(code) {
-      const message =
-        code === 'PROVEN'
-          ? 'Visitors reach it again.'
-          : `No request comes back through ${client.getTunnelUrl()} any more: visitors may not reach it. Run: localtunnels doctor`
-      output.event({ type: 'notice', code, message })
-    },
-  })
-  stop.addEventListener('abort', end, { once: true })
 }
 
 /** A person is at the terminal. In a container the port of the inspector would be one that no browser reaches. */

@@ -18,6 +18,7 @@ import { Logins } from '../settings/logins.ts'
 import { stateFolder } from '../settings/state-folder.ts'
 import { startEmbeddedServer } from '../sharing/embedded-server.ts'
 import { connectPatiently } from '../sharing/patience.ts'
+import { tellReach } from '../sharing/reach.ts'
 import { report } from '../sharing/report.ts'
 import { type Refusal, Services } from '../sharing/services.ts'
 import { drain } from '../sharing/sharing.ts'
@@ -258,6 +259,7 @@ class Line {
       services.sync()
     })
     client.on('registered', () => services.sync())
+    client.on('reach', reach => tellReach(reach, output))
     client.on('close', ({ error }: TunnelClientEvents['close']) => {
       if (error !== undefined && !this.#isClosed) lost(error)
     })

@@ -1,4 +1,4 @@
-// Addresses, networks and names that the operator bans. Checked for each visitor, so an empty list costs one comparison.
+// Who is kept away by the operator. Asked for each visitor, so an empty list costs a comparison.
 
 import { BlockList, isIP } from 'node:net'
 import { TunnelError } from '../../errors.ts'

@@ -1,0 +1,53 @@
+// Asks again and again whether visitors reach the tunnel: a proxy or a firewall in front of the server may change while both ends are well.
+
+/** What it watches, and whom it tells. */
+export interface PublicWatchRoom {
+  /** Whether the client reaches itself through its public URL; `undefined`: it cannot be told. */
+  probe(): Promise<boolean | undefined>
+  /** The connection to the server is up: without it there is nothing to prove, and the user knows. */
+  isConnected(): boolean
+  changed(isReachable: boolean): void
+}
+
+/** One request a minute is nothing, and a minute is soon enough for a user who waits for a visitor. */
+export const DEFAULT_PROBE_INTERVAL_MS = 60_000
+/** In a row: one that is lost says nothing. */
+const FAILURES = 2
+
+export class PublicWatch {
+  readonly #room: PublicWatchRoom
+  readonly #everyMs: number
+  #timer: ReturnType<typeof setInterval> | undefined
+  #failures = 0
+  #isAsking = false
+
+  constructor(room: PublicWatchRoom, everyMs: number) {
+    this.#room = room
+    this.#everyMs = everyMs
+  }
+
+  /** Begins, ends, or goes on. It keeps no process alive. */
+  set(isWanted: boolean): void {
+    if (isWanted === (this.#timer !== undefined)) return
+    clearInterval(this.#timer)
+    this.#timer = undefined
+    this.#failures = 0
+    if (!isWanted) return
+    this.#timer = setInterval(() => void this.#ask(), this.#everyMs)
+    this.#timer.unref()
+  }
+
+  async #ask(): Promise<void> {
+    if (this.#isAsking || !this.#room.isConnected()) return
+    this.#isAsking = true
+    const timer = this.#timer
+    const isProven = await this.#room.probe().catch(() => false)
+    this.#isAsking = false
+    if (isProven === undefined || timer !== this.#timer || !this.#room.isConnected()) return
+    if (isProven) {
+      const wasLost = this.#failures >= FAILURES
+      this.#failures = 0
+      if (wasLost) this.#room.changed(true)
+    } else if (++this.#failures === FAILURES) this.#room.changed(false)
+  }
+}
