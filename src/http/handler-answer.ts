@@ -62,6 +62,8 @@ export async function sendAnswer(response: Response, to: AnswerTo, send: Send): 
 
   try {
     const { pieces, rest } = await collect(reader)
+    // It may fail while the visitor takes what comes before it; then that is met below.
+    rest?.catch(ignore)
     const collected = pieces.reduce((sum, piece) => sum + piece.length, 0)
     const length = promised ?? (rest === undefined ? collected : undefined)
     const isChunked = length === undefined && to.minorVersion === 1
@@ -88,7 +90,7 @@ export async function sendAnswer(response: Response, to: AnswerTo, send: Send): 
   }
 }
 
-/** A cancel that fails changes nothing: the answer is over either way. */
+/** It changes nothing here. */
 function ignore(): void {}
 
 function check(sent: number, promised: number | undefined, isComplete: boolean): void {

@@ -328,6 +328,28 @@ test('a body that fails on its way is cut, not ended', async () => {
   expect(visitor.text).not.toContain('0\r\n\r\n')
 })
 
+test('a body that fails while the visitor takes nothing is met behind what waits', async () => {
+  let fail = (): void => {}
+  const body = new ReadableStream({
+    start(controller) {
+      controller.enqueue(new Uint8Array(200_000))
+      fail = () => controller.error(new Error('disk on fire'))
+    },
+  })
+  const visitor = new Visitor(() => new Response(body))
+  visitor.room = 1
+  visitor.send(get())
+  await visitor.until(() => visitor.room === 0)
+  fail()
+  // A rejection without a handler would end the process, and fails the test.
+  for (let turn = 0; turn < 5; turn++) await new Promise(resolve => setImmediate(resolve))
+  expect(visitor.end).toBe('open')
+  visitor.connection.drained()
+  await visitor.until(() => visitor.end !== 'open')
+  expect(visitor.end).toBe('cut')
+  expect(visitor.failures).toEqual([new Error('disk on fire')])
+})
+
 test('a malformed request is refused with its code', async () => {
   const visitor = new Visitor(() => new Response('ok'))
   visitor.send('GET / HTTP/1.1\nHost: a\n\n')

@@ -140,9 +140,14 @@ async function visit(port: number, pieces: readonly string[], random: Random): P
   await closed
 }
 
+/** Where both ends of many TLS handshakes are in one process, Bun leaves some of them unread: one after the other. */
+let handshake: Promise<unknown> = Promise.resolve()
+
 /** The same over TLS: each connection has a few streams, which end in ways of their own. */
 async function visitByHttp2(port: number, host: string, random: Random): Promise<void> {
-  await using peer = await H2Peer.connect(port)
+  const connected = handshake.then(() => H2Peer.connect(port))
+  handshake = connected.catch(() => {})
+  await using peer = await connected
   const streams = [1, 3, 5].slice(0, 1 + random.below(3))
   for (const stream of streams) {
     const kind = random.below(6)
