@@ -158,8 +158,10 @@ export class Join implements StreamHandler {
   #socketClosed(error: Error | undefined): void {
     if (this.#isOver) return
     this.#isOver = true
+    const isWhole = error === undefined && this.#unsent.isEmpty
+    this.#unsent.clear()
+    if (isWhole) return this.#stream?.end()
     // Bytes that were never taken make a clean end a lie.
-    if (error === undefined && this.#unsent.isEmpty) return this.#stream?.end()
     this.failure = error instanceof TunnelError ? error.code : this.#brokenCode
     this.#stream?.reset(this.failure)
   }

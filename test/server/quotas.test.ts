@@ -13,6 +13,7 @@ import { ANYTHING } from '../../src/server/policy.ts'
 import { PortRanges } from '../../src/server/ports.ts'
 import { serverSettings } from '../../src/server/settings.ts'
 import { Tunnels } from '../../src/server/tunnels.ts'
+import { adminOptions, metricsOf, sampleOf } from '../support/admin.ts'
 import { ask } from '../support/ask.ts'
 import { codeOf, eventually, next } from '../support/events.ts'
 import { statusOf } from '../support/exchange.ts'
@@ -483,6 +484,18 @@ describe('bytes for slow readers', () => {
     return raw
   }
 
+  /** Sends to each connection, for as long as it is read. */
+  function endlessApp() {
+    const fill = (socket: { write(bytes: Uint8Array): number }) => {
+      while (socket.write(MEGABYTE) === MEGABYTE.length);
+    }
+    return Bun.listen({
+      hostname: '127.0.0.1',
+      port: 0,
+      socket: { open: fill, drain: fill, data() {} },
+    })
+  }
+
   test('of a token above its bound: answers are cut with BUFFERS_FULL, those of another token go on', async () => {
     await using server = await startServer({
       tokens: ['t', 'other'],
@@ -513,18 +526,7 @@ describe('bytes for slow readers', () => {
     await using server = await startServer({
       limits: { maxLinks: 0, maxStreamWindowBytes: 0, maxAllBufferedBytes: 300_000 },
     })
-    const fill = (socket: { write(bytes: Uint8Array): number }) => {
-      while (socket.write(MEGABYTE) === MEGABYTE.length);
-    }
-    using app = Bun.listen({
-      hostname: '127.0.0.1',
-      port: 0,
-      socket: {
-        open: socket => fill(socket),
-        drain: socket => fill(socket),
-        data() {},
-      },
-    })
+    using app = endlessApp()
     await using client = clientOf(server)
     const tunnel = await client.tcp({ port: app.port })
     const over: unknown[] = []
@@ -538,6 +540,27 @@ describe('bytes for slow readers', () => {
     await eventually(() => over.length >= 2, 'two connections to be cut')
     expect(new Set(over)).toEqual(new Set(['BUFFERS_FULL']))
     for (const visitor of visitors) visitor.socket.terminate()
+  })
+
+  test('of raw visitors that leave are not counted any more, whatever end of theirs it is', async () => {
+    await using server = await startServer({ admin: adminOptions(), limits: { maxLinks: 0 } })
+    using app = endlessApp()
+    await using client = clientOf(server)
+    const tunnel = await client.tcp({ port: app.port })
+    const held = async () => sampleOf(await metricsOf(server), 'localtunnels_buffered_bytes') ?? 0
+    for (const leave of ['terminate', 'end'] as const) {
+      const visitors: RawConnection[] = []
+      for (let index = 0; index < 4; index++) {
+        const visitor = await rawDial(tunnel.port ?? 0)
+        visitor.socket.pause()
+        visitors.push(visitor)
+      }
+      while ((await held()) === 0) await Bun.sleep(10)
+      for (const { socket } of visitors) socket[leave]()
+      if (leave === 'end') for (const { socket } of visitors) socket.terminate()
+      await eventually(() => server.getStats().rawVisitors === 0, 'the visitors to be gone')
+      expect(await held()).toBe(0)
+    }
   })
 
   test('a JSON client that reads nothing: what waits for it counts, and more requests are TUNNEL_BUSY', async () => {
