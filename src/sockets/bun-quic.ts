@@ -6,6 +6,7 @@ import { SocketAddress } from 'node:net'
 import { constants } from 'node:os'
 import type * as Quic from 'node:quic'
 import type { ServerTls } from './bun.ts'
+import { ignoreUnreachable } from './unreachable-peers.ts'
 
 /** Where a writer says when there is room again: a promise, or null when it has ended. */
 export const DRAINS: unique symbol = Symbol.for('Stream.drainableProtocol') as never
@@ -111,8 +112,10 @@ export async function listenQuic(
     await endpoint.closed.catch(() => {})
     throw bindError(fault)
   }
+  const bound = endpoint.address?.port ?? port
+  ignoreUnreachable(bound)
   return {
-    port: endpoint.address?.port ?? port,
+    port: bound,
     show: (name, shown) => endpoint.setSNIContexts({ [name]: entryOf(shown) }),
     stop() {
       void endpoint.close().catch(() => {})

@@ -1,5 +1,5 @@
 // A visitor that speaks HTTP/3 with code that is not ours: asks the server at os.Args[1]. Takes one JSON request a line, asks them
-// all on one connection for each host, and prints one JSON answer a line.
+// all on one connection for each host, and prints one JSON answer a line. `flood` instead: see flood.go.
 package main
 
 import (
@@ -71,6 +71,10 @@ func (z *zeros) Read(into []byte) (int, error) {
 }
 
 func main() {
+	if os.Args[1] == "flood" {
+		runFlood(os.Args[2:])
+		return
+	}
 	transport := &http3.Transport{
 		TLSClientConfig:    &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h3"}},
 		DisableCompression: true,
