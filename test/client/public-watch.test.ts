@@ -29,9 +29,14 @@ class ComingAndGoing implements AsyncDisposable {
     this.visits++
     if (!this.isOpen) return void visitor.destroy()
     const inner = connect(this.server.port, '127.0.0.1')
-    for (const one of [visitor, inner]) {
+    const both = [visitor, inner]
+    for (const one of both) {
       this.#sockets.add(one)
       one.on('error', () => {})
+      // A visitor that leaves is gone for the server, too: it would be waited for when the server stops.
+      one.on('close', () => {
+        for (const other of both) other.destroy()
+      })
     }
     visitor.pipe(inner).pipe(visitor)
   }
