@@ -74,7 +74,7 @@ export interface Beat {
   readonly highestEpoch: number
 }
 
-/** What a server hears of the directory. */
+/** Events that a server gets from the directory. */
 export interface DirectoryListener {
   /** This server holds the name now; `node` `''`: it is free. */
   changed(name: string, node: string, epoch: number): void

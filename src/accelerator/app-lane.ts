@@ -12,7 +12,7 @@ export class AppLane extends LaneSide {
   #answerBytes = 0
   /** The app sent something that was not read yet. */
   #isAppReady = false
-  /** The app sends no more than what is there already: nothing tells of its end once more. */
+  /** The app has sent all: no further event reports its end. */
   #isAppLeaving = false
 
   changed(isLast: boolean): void {

@@ -140,7 +140,7 @@ export class Kernel {
     const count = Number(returned)
     if (count >= 0) return count
     const errno = this.#errnoNow
-    // An interrupted call is made again: no change would follow that tells of what is there.
+    // An interrupted call is made again: no further event would report the bytes that are there.
     return errno === EINTR ? INTERRUPTED : errno === EAGAIN ? WOULD_BLOCK : FAILED
   }
 

@@ -72,7 +72,7 @@ export interface IssuerEvents {
   issued: { readonly names: readonly string[]; readonly notAfterMs: number; readonly isRenewal: boolean }
   /** An order failed; the next attempt comes at `untilMs` at the earliest. A certificate that is there goes on serving. */
   failed: { readonly names: readonly string[]; readonly error: TunnelError; readonly untilMs: number }
-  /** Something else went wrong that no caller hears of: the store could not be read for renewals. */
+  /** Another failure, which no caller gets: the store could not be read for renewals. */
   error: TunnelError
 }
 

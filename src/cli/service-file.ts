@@ -16,7 +16,7 @@ export interface ServiceSettings {
 /** These would stand in a file that every user of the machine reads. */
 const SECRETS = /^--(?:token|password|bearer|admin-token|peer-secret)(?:=|$)/
 
-/** Throws `OPTION_INVALID` for a name that is none, and for secrets. */
+/** Throws `OPTION_INVALID` for an invalid name, and for secrets. */
 export function checkService({ name, command }: ServiceSettings): void {
   if (!/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/.test(name))
     throw new TunnelError('OPTION_INVALID', `"${visible(name)}" is no name of a service.`)

@@ -23,7 +23,7 @@ export interface HealthSettings {
 /** What one check of kind `http` sends, and what it reads. */
 export interface HealthProbe {
   readonly bytes: Uint8Array
-  /** The next bytes of the app: status of the final answer; 0 when it has not come, -1 when it is none. */
+  /** The next bytes of the app: status of the final answer; 0 when it has not come, -1 when it is invalid. */
   read(piece: Uint8Array): number
 }
 
@@ -174,7 +174,7 @@ function probe(head: string, _isSecure: boolean): HealthProbe {
   }
 }
 
-/** Status of the final answer; 0 when its head is not complete, -1 when it is none. */
+/** Status of the final answer; 0 when its head is not complete, -1 when it is invalid. */
 function statusOf(bytes: Uint8Array): number {
   for (let at = 0; ; ) {
     const head = new ResponseHead()

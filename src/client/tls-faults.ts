@@ -14,7 +14,7 @@ export function distrustOf(code: string, message: string): string {
   return words === undefined ? message : `${words} (${message})`
 }
 
-/** What an alert of the server means; `undefined`: the message is none of these. */
+/** What an alert of the server means; `undefined`: another message. */
 export function alertOf(message: string): string | undefined {
   if (/UNRECOGNIZED_NAME/i.test(message)) return 'the server has no certificate for this name'
   if (/ALERT_INTERNAL_ERROR/i.test(message))

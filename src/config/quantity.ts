@@ -19,7 +19,7 @@ const SIZE_UNITS: Readonly<Record<string, number>> = {
   GiB: 1_073_741_824,
 }
 
-/** Milliseconds of `500ms`, `30s`, `1.5h`, `1m30s`, or of a bare number. `undefined`: it is none. */
+/** Milliseconds of `500ms`, `30s`, `1.5h`, `1m30s`, or of a bare number. `undefined`: no duration. */
 export function parseDuration(text: string): number | undefined {
   if (/^\d{1,12}$/.test(text)) return Number(text)
   if (!/^(?:\d{1,12}(?:\.\d{1,3})?(?:ms|[smhd]))+$/.test(text)) return undefined
@@ -29,7 +29,7 @@ export function parseDuration(text: string): number | undefined {
   return Math.round(ms)
 }
 
-/** Bytes of `64KiB`, `1.5 MiB`, `10MB`, or of a bare number. `undefined`: it is none. */
+/** Bytes of `64KiB`, `1.5 MiB`, `10MB`, or of a bare number. `undefined`: no size. */
 export function parseSize(text: string): number | undefined {
   const [, number, unit = ''] = /^(\d{1,15}(?:\.\d{1,3})?) ?([kKMG]i?B|B|)$/.exec(text) ?? []
   const factor = SIZE_UNITS[unit]

@@ -18,7 +18,7 @@ export function splitProtocol(text: string): { readonly protocol?: 'h2c' | 'h2';
   return secure === undefined ? { address: text } : { protocol: 'h2', address: `https://${secure}` }
 }
 
-/** `8080`, `host:8080`, `http://…`, `unix:/path`, those of `splitProtocol`. `undefined`: it is none of them. */
+/** `8080`, `host:8080`, `http://…`, `unix:/path`, those of `splitProtocol`. `undefined`: another text. */
 export function parseRouteTarget(given: string, folder: string): RouteTarget | undefined {
   const { protocol, address } = splitProtocol(given)
   const target = parseAddress(address, folder)

@@ -171,7 +171,7 @@ export class RedisDirectory implements Directory {
       if (names.length > 0) held.push(...(await this.#commands.ltHeld(this.#prefix, ...names)))
       cursor = next
     } while (cursor !== '0')
-    // A set that grows meanwhile may be told of twice.
+    // An entry of a set that grows meanwhile may come twice.
     return [...new Set(held)]
   }
 

@@ -113,7 +113,7 @@ export class HandlerConnection {
     if (this.#switched !== undefined) return this.#switched.ended()
     const exchange = this.#exchange
     if (exchange === undefined) this.#end()
-    // Half a request is none: no answer to it could be trusted.
+    // Half a request gets no answer: none could be trusted.
     else if (!this.#framer.complete) this.#cut(new Error('the request body ended early'))
   }
 

@@ -73,7 +73,7 @@ export function isConnectionSpecific(list: FieldList, field: number, kind: numbe
   }
 }
 
-/** Whether a Content-Length announces a body, or is none: 0 is the only length of a message without one. */
+/** Whether a Content-Length announces a body or is invalid: 0 is the only length of a message without a body. */
 export function isLengthOfBody(list: FieldList, field: number): boolean {
   for (let at = list.valueStart(field); at < list.valueEnd(field); at++)
     if (list.bytes[at] !== 0x30) return true

@@ -18,7 +18,7 @@ export interface Arrival {
   readonly asked?: AskedCertificate | undefined
   /** Another server of the cluster sent it here: it is forwarded to no other. */
   readonly isForwarded: boolean
-  /** It is a webhook that was kept for the tunnels of this owner. Default: it is none. */
+  /** It is a webhook that was kept for the tunnels of this owner. Default: no kept webhook. */
   readonly keptFor?: string | undefined
   /** Another server copies it to the clients of a pool that are here, and has asked the guards. Default: it is no copy. */
   readonly isCopy?: boolean

@@ -251,7 +251,7 @@ export function applyPasses(head: RequestHead, passes: readonly Pass[]): Uint8Ar
   return before
 }
 
-/** The head is these bytes from now on. Throws when they are none. */
+/** The head is these bytes from now on. Throws when they are no valid head. */
 export function restoreHead(head: RequestHead, bytes: Uint8Array): void {
   // It was within the limits when it came.
   const limits = { maxHeadBytes: bytes.length, maxHeaderCount: bytes.length, maxTargetBytes: bytes.length }

@@ -44,7 +44,7 @@ export class Inheritance implements Deadline {
 
   /**
    * The listeners of the server are open. What is left is kept for TCP tunnels whose clients are on their way here, for as
-   * long as a lease; visitors wait there. The rest is closed, and told of.
+   * long as a lease; visitors wait there. The rest is closed and reported.
    */
   opened(): void {
     const { settings, deadlines, limits } = this.#room

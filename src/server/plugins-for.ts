@@ -5,7 +5,7 @@ import { NamePattern } from './name-pattern.ts'
 
 const patterns = new WeakMap<readonly string[], readonly NamePattern[]>()
 
-/** Throws `OPTION_INVALID` for a list that is none. */
+/** Throws `OPTION_INVALID` for an invalid list. */
 export function checkPlugins(plugins: readonly ForTunnels[], option: string): void {
   for (const { tunnels } of plugins)
     if (tunnels !== undefined)

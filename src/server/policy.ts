@@ -193,7 +193,7 @@ export class Policy {
     return ofIssuers === true || this.#rules.some(rule => rule.opensHosts)
   }
 
-  /** Looks at a token of an issuer; `undefined`: it is none, or the server has it itself. */
+  /** Verifies a token of an issuer; `undefined`: no issuer made it, or the server has it itself. */
   readingOf(token: string | undefined, address: string): (() => Promise<Rule | TokenFault>) | undefined {
     const reader = this.#reader
     if (reader === undefined || token === undefined || !reader.fits(token)) return undefined
@@ -214,7 +214,7 @@ export class Policy {
     return new Rule({ ...scope, name }, sha256(id), true, this.#reserved, identity)
   }
 
-  /** What this token opens; `undefined`: nothing, it is none of the server's. */
+  /** What this token opens; `undefined`: nothing, the server does not know it. */
   ruleOf(token: string | undefined): Rule | undefined {
     return this.ruleOfHash(token === undefined ? undefined : sha256(token))
   }

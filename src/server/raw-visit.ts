@@ -34,5 +34,5 @@ export interface RawWish {
   find(): Tunnel | undefined
 }
 
-/** Of a connection that is none of ours any more. */
+/** For a connection that has left this server: its events are ignored. */
 export const UNHEARD: SocketHandler = { received() {}, drained() {}, ended() {}, closed() {} }

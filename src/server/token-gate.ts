@@ -27,7 +27,7 @@ export interface TokenGateHost {
   readonly scheduler: Scheduler
   /** What a token opens; `undefined`: nothing. */
   ruleOf(token: string | undefined): Rule | undefined
-  /** As `ruleOf`, of a token that the server has to ask an issuer about; `undefined`: it is none, and `ruleOf` has said all. */
+  /** As `ruleOf`, for a token that needs the keys of an issuer; `undefined`: it needs none, and `ruleOf` has decided. */
   readingOf?(token: string | undefined, address: string): (() => Promise<Rule | TokenFault>) | undefined
   /** Something threw that should not have. */
   failed(error: Error): void

@@ -1,11 +1,11 @@
-// Stands before a handler while the connection is opened through something else: the handler hears what is its own.
+// Stands before a handler while a connection is opened through a proxy: the handler gets only the events after that.
 
 import { deferred } from '../deferred.ts'
 import type { Opening, Socket, SocketHandler } from '../socket.ts'
 
 export class Gate implements SocketHandler {
   readonly #opening: Opening
-  /** Who hears of the connection afterwards. */
+  /** Gets the events of the connection once it is open. */
   readonly #handler: SocketHandler
   readonly #over = deferred<Uint8Array>()
   #socket: Socket | undefined

@@ -1,4 +1,4 @@
-// IP addresses between text and bytes, read strictly: what two readers could take for two addresses is none.
+// IP addresses between text and bytes, read strictly: a text that two readers could take for two addresses is refused.
 
 const DOTTED = /^(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})$/
 const GROUP = /^[0-9a-f]{1,4}$/i

@@ -42,7 +42,7 @@ export type ProxyVerdict =
   | { readonly kind: 'header'; readonly header: ProxyHeader; readonly rest: Uint8Array }
   /** No header begins like this. */
   | { readonly kind: 'absent' }
-  /** It begins like one and is none. `reason` is for a log. */
+  /** It begins like a header and is invalid. `reason` is for a log. */
   | { readonly kind: 'invalid'; readonly reason: string }
 
 /** The line with its CRLF: `UNKNOWN` with two full IPv6 addresses. */

@@ -1,4 +1,4 @@
-// Certificates for `localtunnels server --acme`: what the command adds to the server's options, and what it tells of them.
+// Certificates for `localtunnels server --acme`: what the command adds to the server's options, and what it prints about them.
 
 import { join } from 'node:path'
 import { namedDnsProvider } from '../../certificates/acme/dns/named.ts'

@@ -20,7 +20,7 @@ export function looksRefused({ status, path, error }: Pick<Seen, 'status'> & Par
   return !error?.startsWith('ORIGIN_') && REFUSALS.has(status)
 }
 
-/** What tells of the answers that visitors get: a client. */
+/** The client, whose events report the answers that visitors get. */
 interface Answers {
   on(event: 'response', listener: (answer: TunnelClientEvents['response']) => void): unknown
   getTunnelUrl(): string

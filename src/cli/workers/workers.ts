@@ -30,7 +30,7 @@ export interface Place {
   readonly folder: string
 }
 
-/** `undefined`: this process is none. Takes the variable out of `environment`. */
+/** `undefined`: this process is no worker. Takes the variable out of `environment`. */
 export function placeOf(environment: Environment): Place | undefined {
   const [, number, folder] = /^(\d+):(.+)$/.exec(environment[VARIABLE] ?? '') ?? []
   delete environment[VARIABLE]

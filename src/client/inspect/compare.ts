@@ -108,7 +108,7 @@ function isBinary(text: string): boolean {
   return text.includes('\u0000') || text.includes('\ufffd')
 }
 
-/** JSON with a line for each value, its keys in their order; `undefined`: it is none. */
+/** JSON with a line for each value, its keys in their order; `undefined`: no JSON. */
 function pretty(text: string): string | undefined {
   try {
     return `${JSON.stringify(JSON.parse(text), null, 2)}\n`

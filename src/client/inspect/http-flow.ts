@@ -70,7 +70,7 @@ export class HttpFlow implements Flow {
       this.#queue.length = 0
       return this.passed(TO_APP, count)
     }
-    // Taken are perhaps none: an empty piece is none.
+    // The socket may have taken nothing: the piece is empty then.
     piece.bytes = copyOf(bytes, start, end)
     this.#queued(count)
   }

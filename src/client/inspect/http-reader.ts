@@ -113,7 +113,7 @@ export class HttpReader {
     }
   }
 
-  /** Index behind the head in `bytes`; 0: it goes on; -1: it is none. */
+  /** Index behind the head in `bytes`; 0: the head goes on; -1: it is invalid. */
   #readRequestHead(bytes: Uint8Array, from: number, at: number): number {
     const before = this.#partial[TO_APP]
     const whole = before.length === 0 ? bytes : joined([before, bytes.subarray(from)])

@@ -21,7 +21,7 @@ const KEYS: ReadonlySet<string> = new Set([
 const BODY_KEYS: ReadonlySet<string> = new Set(['body', 'request.body'])
 const MAX_BODY_BYTES = 1_048_576
 
-/** Throws `OPTION_INVALID` for what is no such filter. */
+/** Throws `OPTION_INVALID` for an invalid filter. */
 export function takeJudge(text: string): Judge {
   const filter = parseFilter(text)
   if (isFilterFault(filter)) throw invalid(`${filter.message} (at ${filter.at + 1})`)

@@ -26,7 +26,7 @@ export function json(body: unknown, status = 200): Response {
 }
 
 export function failure(error: TunnelError): Response {
-  // An option that is none is the caller's fault here.
+  // An invalid option is the caller's fault here.
   const status =
     error instanceof Missing ? 404 : error.code === 'OPTION_INVALID' ? 400 : ERRORS[error.code].status
   const answer = json({ error: { code: error.code, message: error.message } }, status)

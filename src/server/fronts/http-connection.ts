@@ -343,7 +343,7 @@ export class HttpConnection
     if (isIdle && this.#lane?.isReady) this.#lend(this.#lane)
   }
 
-  /** Answers a head that is none with the page of `code`, and closes. */
+  /** Answers an invalid head with the page of `code`, and closes. */
   #refuseHead(code: ErrorCode): void {
     this.#visit.isRequestComplete = false
     this.output.write(errorAnswer(code, { html: false, head: false, keepAlive: false, host: '' }))

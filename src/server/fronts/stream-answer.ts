@@ -16,7 +16,7 @@ const head = new ResponseHead()
 export interface AnswerOwner {
   /** Of the request. */
   readonly method: string
-  /** The head of the final answer came. False: it is none for this request, and the answer is given up. */
+  /** The head of the final answer came. `false`: it does not fit the request, and the answer is given up. */
   judge(head: ResponseHead): boolean
 }
 

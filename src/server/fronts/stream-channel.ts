@@ -260,7 +260,7 @@ export class StreamChannel
     if (!this.#answer.isEmpty) this.#awaitRoom()
   }
 
-  /** The visitor gets a page in place of an answer that is none; half of it sent, the stream is cut. */
+  /** The visitor gets a page in place of an invalid answer; when a part of it was sent, the stream is cut. */
   #replaceAnswer(): void {
     if (this.#stream.isClosed) return
     if (!this.#answer.isUnsent) return this.#cutOff('ORIGIN_INVALID', Code.INTERNAL_ERROR)

@@ -8,7 +8,7 @@ import { DEAD_EXCHANGE, type Exchange, type Upstream, type Visit } from '../upst
 
 /** What an answer needs of the exchange that it is for. */
 export interface AnswerHost {
-  /** Makes a refusal of what a form's reader threw, and of a refusal that is none. */
+  /** Makes a refusal of what a form's reader threw, and in place of an invalid refusal. */
   failed(cause: unknown): Refusal
   /** The visitor is answered, and refused with this code if there is one. */
   answered(code: ErrorCode | undefined): void
@@ -96,7 +96,7 @@ interface WholeAnswer {
   readonly code: ErrorCode | undefined
 }
 
-/** Throws for a status or a header that is none. */
+/** Throws for an invalid status or header. */
 function answerOf({ head }: Visit, refusal: Refusal, keepAlive: boolean): WholeAnswer {
   const { headers = [], body } = refusal
   const given = headers.map(([name, value]) => headerLine(name, value))

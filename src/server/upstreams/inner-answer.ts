@@ -35,7 +35,7 @@ export class InnerAnswer {
     this.#method = method
     this.#reader = reader
     this.#framer = new BodyFramer((bytes, start, end) => this.#controller?.enqueue(bytes.slice(start, end)))
-    // A request that is none fails before the promise is returned.
+    // An invalid request fails before the promise is returned.
     this.#response.promise.catch(() => {})
   }
 
