@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { TunnelClient } from '../../src/index.ts'
 import { ask } from '../support/ask.ts'
 import { ClusterServer, TOKEN } from '../support/cluster-server.ts'
+import { DatagramVisitor, datagramApp } from '../support/datagrams.ts'
 import { next } from '../support/events.ts'
 import { testWith } from '../support/needs.ts'
 import { freePort } from '../support/ports.ts'
@@ -92,6 +93,87 @@ testWith(
       ;(await rawDial(port, '127.0.0.2')).socket.terminate()
     } finally {
       await client.disconnect()
+    }
+  },
+  60_000,
+)
+
+testWith(
+  ['redis-server'],
+  'a server is killed: a visitor of the UDP port of its client gets answers at the others again',
+  async () => {
+    await using app = await datagramApp()
+    await using redis = await Redis.start('redis-server')
+    const port = freePort()
+    const flags = ['--udp-ports', `${port}`]
+    const at = (host: string) => ClusterServer.start({ redis: redis.url, state, host, flags })
+    await using a = await at('127.0.0.1')
+    await using b = await at('127.0.0.2')
+    await using _c = await at('127.0.0.3')
+    const client = new TunnelClient({ server: [a.url, b.url], token: TOKEN })
+    await client.udp({ port: app.port, host: '127.0.0.1', remotePort: port })
+    try {
+      await using visitor = await DatagramVisitor.to(port, '127.0.0.3')
+      expect(Buffer.from(await visitor.ask('before')).toString()).toBe('before')
+      await a.kill()
+      const killedAt = performance.now()
+      // Answers to what was sent before may come behind it.
+      let answer = ''
+      while (answer !== 'after')
+        answer = Buffer.from(await within(visitor.ask('after'), 'an answer')).toString()
+      if (process.env.LT_VERBOSE) console.log(`answered after ${Math.round(performance.now() - killedAt)} ms`)
+      await using other = await DatagramVisitor.to(port, '127.0.0.2')
+      expect(Buffer.from(await other.ask('new')).toString()).toBe('new')
+    } finally {
+      await client.disconnect()
+    }
+  },
+  60_000,
+)
+
+testWith(
+  ['redis-server'],
+  'Redis is killed and started again empty: 3 s later every name is known again at every server, and new names are granted',
+  async () => {
+    await using redis = await Redis.start('redis-server')
+    const at = () => ClusterServer.start({ redis: redis.url, state })
+    await using a = await at()
+    await using b = await at()
+    await using c = await at()
+    const clients = [a, b, c].map(
+      ({ url }, index) =>
+        new TunnelClient({
+          server: url,
+          token: TOKEN,
+          subdomain: `app-${index}`,
+          fetch: () => new Response(`${index}`),
+        }),
+    )
+    const fresh = new TunnelClient({
+      server: b.url,
+      token: TOKEN,
+      subdomain: 'new',
+      fetch: () => new Response('new'),
+    })
+    try {
+      await Promise.all(clients.map(client => client.connect()))
+      await redis.kill()
+      await redis.run()
+      const backAt = performance.now()
+      // No server has asked for a name of another one before.
+      const ways = [a, b, c].flatMap(({ port }) => clients.map((_, index) => ({ port, index })))
+      const answers = await Promise.all(
+        ways.map(async ({ port, index }) => (await ask(port, `app-${index}.localhost`)).body === `${index}`),
+      )
+      expect(answers).not.toContain(false)
+      await fresh.connect()
+      expect((await ask(c.port, 'new.localhost')).body).toBe('new')
+      const ms = performance.now() - backAt
+      if (process.env.LT_VERBOSE) console.log(`complete after ${Math.round(ms)} ms`)
+      // Three seconds are promised, which test/simulation/documented.test.ts counts; a busy machine gets ten times as long.
+      expect(ms).toBeLessThan(30_000)
+    } finally {
+      for (const client of [...clients, fresh]) await client.disconnect()
     }
   },
   60_000,

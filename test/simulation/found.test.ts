@@ -137,3 +137,20 @@ test('a server that stops while a claim waits for a new directory claims nothing
     expect(stage.holderOf('shop')).not.toBe(holder)
   })
 })
+
+test('a name whose lease is over while the directory is away is free when it is back, however often it was claimed meanwhile', () => {
+  Stage.play(TWO, stage => {
+    const { world } = stage
+    const place = stage.client('shop')
+    world.killClient(place, false)
+    world.pass(1_000)
+    // Without its secret: it has to wait, and tries again and again.
+    world.startClient(place)
+    world.pass(8_000)
+    world.redis.kill()
+    world.pass(40_000)
+    world.startRedis(false)
+    world.pass(5_000)
+    expect(stage.answers()).toEqual(['ok'])
+  })
+})

@@ -1,4 +1,5 @@
-// Breaks the real code in one place after the other, in a copy, and looks for a number whose simulation notices:
+// Breaks the real code in one place after the other, in a copy, and looks for a test of documented.test.ts or found.test.ts, or a number
+// whose simulation notices:
 // bun test/simulation/mutations.ts [--seeds 300] [--only 'lower epoch']. Each has to be found.
 
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
@@ -75,12 +76,21 @@ const MUTATIONS: readonly Mutation[] = [
     to: '',
   },
   {
+    name: 'what is under way to a server that is frozen is never cut',
+    file: 'src/server/cluster/cluster.ts',
+    from: '(isIdle || peer.isSilent)',
+    to: 'isIdle',
+  },
+  {
     name: 'connections between servers are never found dead',
     file: 'src/server/cluster/peer-door.ts',
     from: 'socket.keepAlive?.(PEER_SILENCE_MS)',
     to: '',
   },
 ]
+
+/** Steps that are given, and what has to come of them. */
+const DIRECTED = ['found', 'documented'].map(name => `test/simulation/${name}.test.ts`)
 
 const { values } = parseArgs({
   options: { seeds: { type: 'string', default: '300' }, only: { type: 'string', default: '' } },
@@ -99,13 +109,13 @@ for (const { name, file, from, to } of MUTATIONS.filter(({ name }) => name.inclu
       join(copy, file),
       text.replace(from, () => to),
     )
-    const run = Bun.spawn([process.execPath, 'test/simulation/run.ts', '--seeds', values.seeds, '--first'], {
-      cwd: copy,
-      stdout: 'pipe',
-      stderr: 'pipe',
-    })
-    const [output] = await Promise.all([new Response(run.stdout).text(), run.exited])
-    const found = /^seed \d+ breaks: .*$/m.exec(output)?.[0]
+    const found =
+      (await firstLine(copy, ['test', ...DIRECTED], /^\(fail\) .*$/m)) ??
+      (await firstLine(
+        copy,
+        ['test/simulation/run.ts', '--seeds', values.seeds, '--first'],
+        /^seed \d+ breaks: .*$/m,
+      ))
     if (found === undefined) missed++
     console.log(`${name}: ${found?.slice(0, 160) ?? `not found by ${values.seeds} seeds`}`)
   } finally {
@@ -113,3 +123,11 @@ for (const { name, file, from, to } of MUTATIONS.filter(({ name }) => name.inclu
   }
 }
 process.exitCode = missed > 0 ? 1 : 0
+
+/** Of what a program of Bun prints. */
+async function firstLine(cwd: string, command: readonly string[], like: RegExp): Promise<string | undefined> {
+  const run = Bun.spawn([process.execPath, ...command], { cwd, stdout: 'pipe', stderr: 'pipe' })
+  const texts = [run.stdout, run.stderr].map(stream => new Response(stream).text())
+  const [output, errors] = await Promise.all([...texts, run.exited])
+  return like.exec(`${output}\n${errors}`)?.[0]
+}

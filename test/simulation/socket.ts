@@ -34,6 +34,8 @@ export class Socket {
   readonly #timeline: Timeline
   readonly #random: Random
   readonly #closed: () => void
+  /** The program knows of it: nothing is read before. */
+  #isOpen = false
   #isPaused = false
   #hasEnded = false
   #wantsDrain = false
@@ -145,8 +147,10 @@ export class Socket {
   /** `isWanted`: whether it still is when the program comes to it. */
   opened(isWanted: () => boolean = () => true): void {
     this.#later(() => {
-      if (isWanted()) this.#attempt(() => this.#events.open?.(this))
-      else this.abandon(false)
+      if (!isWanted()) return this.abandon(false)
+      this.#isOpen = true
+      this.#attempt(() => this.#events.open?.(this))
+      this.#planRead()
     })
   }
 
@@ -193,7 +197,7 @@ export class Socket {
   }
 
   #planRead(): void {
-    if (this.#isReadPlanned || this.#isPaused || this.isClosed) return
+    if (!this.#isOpen || this.#isReadPlanned || this.#isPaused || this.isClosed) return
     if (this.#arrived.length === 0 && (!this.#hasFarEndArrived || this.#hasFarEndRead)) return
     this.#isReadPlanned = true
     this.#later(() => {

@@ -36,8 +36,8 @@ export interface Claimed {
 const MAX_TRIES = 5
 /** Names given back while the directory is away; those above it stay reserved for `holdMs`. */
 const MAX_UNRELEASED = 10_000
-/** Of one name: a claim that was lost may have been granted by either of two proofs, and the name was held and given back before. */
-const MAX_OF_NAME = 4
+/** Lost claims of one name, each by one of two proofs: the first of those that were made while the directory was away was granted, if any was. */
+const MAX_LOST_OF_NAME = 4
 /** No grant has it, and no hold that was granted without the directory. */
 const NO_EPOCH = -1
 
@@ -196,8 +196,14 @@ export class Holds {
 
   #later(name: string, unreleased: Unreleased): void {
     const before = this.#unreleased.get(name) ?? []
-    if (before.length < MAX_OF_NAME && (before.length > 0 || this.#unreleased.size < MAX_UNRELEASED))
-      this.#unreleased.set(name, [...before, unreleased])
+    if (before.length === 0 && this.#unreleased.size >= MAX_UNRELEASED) return
+    const lost = before.filter(one => one.lost !== undefined)
+    const held = before.find(one => one.epoch !== undefined)
+    if (unreleased.lost === undefined) {
+      // A later one that the directory knows nothing of has a lower epoch.
+      const isHigher = (unreleased.epoch ?? NO_EPOCH) > (held?.epoch ?? NO_EPOCH)
+      this.#unreleased.set(name, [isHigher || held === undefined ? unreleased : held, ...lost])
+    } else if (lost.length < MAX_LOST_OF_NAME) this.#unreleased.set(name, [...before, unreleased])
   }
 
   /** The directory may have names for this server that it does not hold. */
