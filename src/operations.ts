@@ -16,7 +16,7 @@ export interface Traffic {
   readonly bytesOut: number
 }
 
-/** Who is kept away: visitors and clients of an address or network, or clients that ask for a tunnel of this name. */
+/** A ban: of visitors and clients of an address or network, or of clients that ask for a tunnel of this name. */
 export interface Ban {
   readonly id: number
   readonly kind: 'address' | 'tunnel'

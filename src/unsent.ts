@@ -15,7 +15,7 @@ export type Writing = Pick<Socket, 'write'>
 export interface Account {
   /** So many bytes more wait; negative: fewer. */
   hold(bytes: number): void
-  /** More wait than may. */
+  /** More bytes wait than the bound allows. */
   readonly isOver: boolean
 }
 
@@ -78,7 +78,7 @@ export class Unsent {
 
   /** Writes what waits. Returns how many bytes the kernel took. */
   flush(socket: Writing): number {
-    // What is half sent is not added to.
+    // Nothing is added to a piece of which the kernel has a part.
     this.#tail = undefined
     let total = 0
     for (let first = this.#pieces[0]; first !== undefined; first = this.#pieces[0]) {

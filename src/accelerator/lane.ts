@@ -54,7 +54,7 @@ export interface LaneOver {
   readonly request: Uint8Array<ArrayBuffer> | undefined
   /** They are a request that the app got already, as the lane forwarded it. */
   readonly isAsked: boolean
-  /** Bytes for the visitor, who has the beginning of the answer. */
+  /** The rest of an answer whose beginning the visitor has. */
   readonly unsent: Uint8Array<ArrayBuffer> | undefined
 }
 
@@ -153,7 +153,7 @@ export abstract class LaneSide extends LaneEndpoint {
     })
   }
 
-  /** An honest other side has one request, or what its app says before and behind one, on its way to who has left. */
+  /** To a side that has left, an honest other side has at most one request under way, or what its app says before and behind one. */
   protected tellMore(bytes: Uint8Array, start: number, end: number): void {
     this.#moreBytes += end - start
     if (this.#moreBytes > MAX_MORE_BYTES) this.trunk.isBroken = true
@@ -279,7 +279,7 @@ export class Lane extends LaneSide {
     const length = bodyAt + end - headEnd
     copyBytes(bytes, headEnd, end, answer.bytes, bodyAt)
     this.receivedBytes += end - start
-    // First: who has the answer finds it counted.
+    // Counted first: a visitor that has the answer finds it in the counters.
     const { status } = answerHead
     const isReported = this.#takeReport()
     if (this.#terms.isMeasured)

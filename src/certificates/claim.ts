@@ -3,9 +3,9 @@
 import type { CertificateStore } from '../store.ts'
 import { type Clock, pause } from './clock.ts'
 
-/** A process that was killed keeps others from its orders for so long; a living one prolongs it three times as often. */
+/** For so long a killed process keeps others from its orders; a living one prolongs its claim three times in that time. */
 const CLAIM_MS = 30_000
-/** How often the store is asked whether the process that has it is done. */
+/** How often the store is asked whether the process that has the claim is done. */
 const POLL_MS = 1_000
 
 export interface Claimant {

@@ -1,4 +1,4 @@
-// A number of places; who finds none free waits in line.
+// A number of places; a caller that finds none free waits in line.
 
 export class Slots {
   #free: number

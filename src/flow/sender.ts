@@ -1,4 +1,4 @@
-// Sends the datagrams of one flow on: in portions, each in the turn that the flow has among the others.
+// Sends the datagrams of one flow in portions, each when the flow's turn among the others comes.
 
 import type { Waiting } from '../session/turns.ts'
 import { DatagramReader, type SendDatagrams } from '../wire/datagrams.ts'

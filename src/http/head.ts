@@ -9,7 +9,7 @@ import { Fields } from './fields.ts'
 import { endOfHostName } from './host.ts'
 import { isLikeVersion, isOurVersion, methodOf } from './request-line.ts'
 
-// The head of an exchange's other half has a file of its own; who needs one nearly always needs both.
+// The head of an answer has a file of its own; most callers need both.
 export { parseResponseHead, ResponseHead } from './answer-head.ts'
 
 /** Bounds of one head. Its bytes include leading empty lines, the first line and the blank line. */
@@ -227,7 +227,7 @@ function parseRequestLine(head: RequestHead, start: number, end: number, maxTarg
   const targetStop = Math.min(end, targetStart + maxTargetBytes + 1)
   while (at < targetStop) {
     const byte = bytes[at]!
-    // Bytes from 0x80 are let through: clients do send raw UTF-8, and no one takes them for a delimiter.
+    // Bytes from 0x80 are let through: clients do send raw UTF-8, and no parser takes these bytes for a delimiter.
     if (byte <= SP || byte === DEL || byte === HASH) break
     at++
   }

@@ -78,7 +78,7 @@ class Pages implements Upstream {
     return { ...DEAD_EXCHANGE, bodyEnded: () => answer(visit, page) }
   }
 
-  /** For who opens the server's address in a browser. */
+  /** The page for a person who opens the server's address in a browser. */
   #home(host: string): Page {
     const body = infoPage({
       title: 'A tunnel server',

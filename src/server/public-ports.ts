@@ -28,7 +28,7 @@ export interface OpenPort {
   readonly takeFlow?: PortFront['takeFlow']
 }
 
-/** Who has the tunnel of a port. */
+/** The holder of the tunnel of a port. */
 type Use = 'here' | 'elsewhere'
 
 interface Opened {

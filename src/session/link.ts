@@ -58,7 +58,7 @@ export class Link {
   #binding: Binding | undefined
   /** A stream left this side's half, and its last bytes may still be on their way. */
   #isSettling = false
-  /** This side puts no more streams on it. The far side may: who wants to close a link tells it first. */
+  /** This side puts no more streams on it. The far side may, until it hears that this side wants to close the link. */
   isRetired = false
   /** Bytes that came before the LINK frame that says whose they are. Reading is paused meanwhile. */
   #early: Uint8Array[] = []

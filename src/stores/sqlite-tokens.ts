@@ -28,7 +28,7 @@ export class SqliteTokens implements TokenStore {
 
   constructor(path: string) {
     this.#path = path
-    // A token that was shown, and one that was taken back, stay so after a power cut.
+    // A power cut undoes neither a token that was shown nor a revocation.
     this.#database = this.#attempt(() =>
       openPrivateDatabase(path, { version: 1, schema: SCHEMA, synchronous: 'full' }),
     )

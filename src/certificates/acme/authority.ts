@@ -122,7 +122,7 @@ export class AcmeAuthority implements Authority {
   async #openAccount(): Promise<AcmeClient> {
     const stored = await this.#store.account()
     const key = stored?.key ?? keyPem(newKey())
-    // Before the request: an account whose key is lost can be used by no one again.
+    // Before the request: an account whose key is lost is lost, too.
     if (stored === undefined) await this.#store.saveAccount({ url: '', key })
     const url = stored?.url || undefined
     const client = new AcmeClient(this.#options, new AccountKey(key), this.#clock, url)

@@ -245,7 +245,7 @@ function challengeOf(value: Readonly<Record<string, unknown>>): readonly Offered
 }
 
 function record(value: unknown): Readonly<Record<string, unknown>> {
-  // Fields are checked one by one by who reads them.
+  // The code that reads a field checks it.
   return typeof value === 'object' && value !== null ? (value as Readonly<Record<string, unknown>>) : {}
 }
 

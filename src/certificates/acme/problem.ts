@@ -34,7 +34,7 @@ export class AcmeProblem extends TunnelError {
     this.#problem = problem
   }
 
-  /** The same refusal with the code of someone who knows what was asked for. */
+  /** The same refusal with the code of a caller that knows what the request was for. */
   as(code: ErrorCode): AcmeProblem {
     return new AcmeProblem(code, this.#what, this.#problem, this.status, this.retryAfterMs)
   }

@@ -35,7 +35,7 @@ export interface RunStage {
   readonly environment: Readonly<Record<string, string | undefined>>
   /** Aborted when the user wants it to end. */
   readonly stop: AbortSignal
-  /** One line for the user, beside what the command prints. */
+  /** Prints one line for the user, beside what the command prints. */
   say(this: void, line: string): void
 }
 
@@ -66,7 +66,7 @@ interface Reservation {
   close(): Promise<void>
 }
 
-/** `undefined`: there is no tunnel, which was said, and the command runs without. */
+/** `undefined`: there is no tunnel; a line has said why, and the command runs without it. */
 async function reserveFor(settings: RunSettings, stage: RunStage): Promise<Reservation | undefined> {
   const { destination, client: options, isRequired } = settings
   let embedded: ServerEnd | undefined
@@ -107,7 +107,7 @@ async function reserveFor(settings: RunSettings, stage: RunStage): Promise<Reser
     }
   } catch (error) {
     await embedded?.stop()
-    // A mistake on the command line is not worked around.
+    // A mistake on the command line ends the run.
     if (isRequired || !(error instanceof TunnelError) || error.code === 'OPTION_INVALID') throw error
     stage.say(
       `${error.code}: ${error.message} The command runs without a public URL; --required prevents that.`,

@@ -1,4 +1,4 @@
-// Entries in a SQLite file, so that they outlive the process: what the store has that is over, and no more. One process has the file.
+// Completed entries of the store in a SQLite file, so that they outlive the process. One process has the file.
 
 import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -6,9 +6,9 @@ import { TunnelError } from '../../errors.ts'
 import { Entry, KeptBytes } from './entry.ts'
 import type { ExchangeStore } from './store.ts'
 
-/** Changes are gathered so long, and then written at once. A crash loses no more. */
+/** Changes are gathered for so long, then written in one transaction: a crash loses no more. */
 const GATHER_MS = 200
-/** Another shape of the table is another version; an older one is not read. */
+/** Version of the table: a file with another version is not read. */
 const VERSION = 1
 
 /** What of an entry is no bytes and no mark. */
@@ -211,7 +211,7 @@ function rowOf(entry: Entry): (string | number | Uint8Array)[] {
       ...(entry.place.isHttp2 === true && { isHttp2: true }),
     },
     plain: Object.fromEntries(PLAIN.map(name => [name, entry[name]])),
-    // Of a clock that begins anew with each process.
+    // These times are of a clock that begins anew with each process.
     marks: MARKS.map(name => (entry[name] === undefined ? null : entry[name] - entry.startMark)),
     bodies: BODIES.map(name => [entry[name].totalBytes, entry[name].isComplete]),
     memoryBytes: entry.memoryBytes,

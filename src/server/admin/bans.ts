@@ -1,4 +1,4 @@
-// Who is kept away by the operator. Asked for each visitor, so an empty list costs a comparison.
+// Addresses, networks and names that the operator bans. Checked for each visitor, so an empty list costs one comparison.
 
 import { BlockList, isIP } from 'node:net'
 import { TunnelError } from '../../errors.ts'

@@ -205,7 +205,7 @@ export class Http2Connection
     this.#close()
   }
 
-  /** Connections are cheap for who opens the next one: by address a reset counts as one of them. */
+  /** A visitor can open the next connection at little cost, so by address a reset counts as a new connection. */
   mayReset(): boolean {
     return this.#seat?.mayGiveUp() ?? true
   }

@@ -89,7 +89,7 @@ export class Http3Connection implements Visitor, Occupant, MultiplexedConnection
     else this.#idle.awaitRequest()
   }
 
-  /** Connections are cheap for who opens the next one: by address a reset counts as one of them. */
+  /** A visitor can open the next connection at little cost, so by address a reset counts as a new connection. */
   #countReset(): void {
     if (this.#resets.spend(1, this.deadlines.tick) && this.#seat?.mayGiveUp() !== false) return
     this.#destroy(EXCESSIVE_LOAD)

@@ -4,7 +4,7 @@ import { Resolver } from 'node:dns/promises'
 
 const QUERY_TIMEOUT_MS = 3_000
 const TRIES = 2
-/** One try: who waits for a record asks again anyway. */
+/** One try: a caller that waits for a record asks again. */
 const TEXT_TIMEOUT_MS = 1_000
 /** RFC 1034 sets no bound for chains; resolvers give up between 8 and 16. */
 const MAX_ALIASES = 8
@@ -52,7 +52,7 @@ export class DnsLookups {
     try {
       return (await orNone(resolver.resolveTxt(name))).map(parts => parts.join(''))
     } catch {
-      // It did not answer, or refused to: which of both does not matter to who waits for a record.
+      // No answer, or a refusal: a caller that waits for a record asks again in both cases.
       return 'silent'
     }
   }
