@@ -10,19 +10,11 @@ const root = join(import.meta.dir, '../..')
 const docs = await Bun.file(join(root, 'docs/cli.md')).text()
 const program = idleProgram()
 
-/** Cells of the table under a heading, without its head. */
-function table(heading: string): readonly (readonly string[])[] {
+/** Items of the list under a heading. */
+function list(heading: string): readonly string[] {
   const section = docs.split(`\n## ${heading}\n`)[1]?.split('\n## ')[0] ?? ''
-  const rows = section.split('\n').filter(line => line.startsWith('|'))
-  return rows.slice(2).map(row =>
-    row
-      .split('|')
-      .slice(1, -1)
-      .map(cell => cell.trim()),
-  )
+  return section.split('\n').filter(line => line.startsWith('- '))
 }
-
-const unquoted = (cell: string | undefined) => cell?.replaceAll('`', '') ?? ''
 
 const commandOf = (name: string) => program.commands.find(command => command.name() === name)!
 const optionsOf = (command: typeof program) => command.options.filter(({ long }) => long !== '--version')
@@ -87,9 +79,10 @@ test('the JSON events and their fields', async () => {
       return [type, fields] as const
     }),
   )
-  const documented = table('JSON events').map(
-    ([type, fields]) => [unquoted(type), unquoted(fields).split(', ')] as const,
-  )
+  const documented = list('JSON events').map(item => {
+    const [, type = '', fields = ''] = /^- `(\w+)` \((.*?)\):/.exec(item) ?? []
+    return [type, fields.replaceAll('`', '').split(', ')] as const
+  })
   for (const [type, fields] of documented) {
     expect([type, declared.get(type)]).toEqual([type, fields])
   }
@@ -97,14 +90,12 @@ test('the JSON events and their fields', async () => {
 })
 
 test('the exit codes', () => {
-  const rows = table('Exit codes')
-  expect(rows.map(([exitCode]) => Number(exitCode))).toEqual(Object.values(EXIT))
-  const documented = new Map(
-    rows.map(([exitCode, , codes = '']) => [
-      Number(exitCode),
-      [...codes.matchAll(/`(\w+)`/g)].map(([, code]) => code),
-    ]),
-  )
+  const items = list('Exit codes').map(item => {
+    const [, exitCode = '', text = ''] = /^- `(\d+)`: (.*)$/.exec(item) ?? []
+    return [Number(exitCode), [...text.matchAll(/`([A-Z\d_]+)`/g)].map(([, code]) => code)] as const
+  })
+  expect(items.map(([exitCode]) => exitCode)).toEqual(Object.values(EXIT))
+  const documented = new Map(items)
   // Object.keys of ERRORS are its codes.
   for (const code of Object.keys(ERRORS) as ErrorCode[]) {
     const exitCode = exitCodeOf(code)
