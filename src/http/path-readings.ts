@@ -8,7 +8,7 @@ export function isPlain(path: string): boolean {
 /**
  * As apps and frameworks may read it: all escapes decoded, once or twice, or those of dots alone, as `new URL` does; parameters taken out
  * before that or behind it; dot segments resolved, slashes made one, what begins with two slashes as a reference to another host, which
- * `new URL(request.url, base)` makes of it, and what is decoded to `?`, `#` or NUL as the end.
+ * `new URL(request.url, base)` makes of it, and what is decoded to `?`, `#` or NUL as the end, before or behind all that.
  */
 export function readingsOf(path: string): readonly string[] {
   const readings = new Set<string>()
@@ -16,7 +16,14 @@ export function readingsOf(path: string): readonly string[] {
   for (const start of [path, withoutParameters(path)]) {
     let current = start
     for (let round = 0; round < 3; round++) {
-      const forms = new Set([current, current.replaceAll('\\', '/'), current.replace(/%2e/gi, '.')])
+      const slashed = current.replaceAll('\\', '/')
+      const forms = new Set([current, slashed, current.replace(DOT, '.'), slashed.replace(DOT, '.')])
+      // `new URL` takes out tabs and line ends, and blanks behind, and looks for the end, before it resolves dot segments.
+      for (const one of [...forms]) {
+        const bare = one.replace(/[\t\n\r]/g, '').trimEnd()
+        forms.add(bare)
+        forms.add(bare.replace(END, '').trimEnd())
+      }
       for (const one of forms) {
         if (done.has(one)) continue
         done.add(one)
@@ -33,11 +40,17 @@ export function readingsOf(path: string): readonly string[] {
 
 function addReadings(readings: Set<string>, path: string): void {
   readings.add(path)
+  readings.add(path.replace(/\/{2,}/g, '/'))
   readings.add(resolved(path, false))
   readings.add(resolved(path, true))
   readings.add(resolved(withoutParameters(path), true))
-  if (path.startsWith('//')) readings.add(resolved(path.replace(/^\/+[^/]*/, ''), false))
+  if (!path.startsWith('//')) return
+  const ofHost = path.replace(/^\/+[^/]*/, '')
+  readings.add(resolved(ofHost, false))
+  readings.add(resolved(ofHost, true))
 }
+
+const DOT = /%2e/gi
 
 /** Apps in C end a text at NUL, and some apps decode before they look for the query. */
 const END = /[?#\0].*$/s

@@ -90,6 +90,16 @@ test('a path is refused whose escapes lead away only where some of them are deco
     '/admin%00.css',
     '/admin%3fx',
     '/admin%23x',
+    // `new URL` of what was decoded: it looks for the end first, and takes tabs, line ends and blanks behind out.
+    '/assets/..%3fx/admin',
+    '/assets/..%23',
+    '/assets/%09..',
+    '/assets/.%0a./x',
+    '/admin%20',
+    '/%09admin',
+    // Slashes made one, and dots left alone.
+    '//admin/..',
+    '///x//admin',
   ])
     expect([target, markOf(target)]).toEqual([target, 'refused'])
 })
