@@ -418,7 +418,9 @@ describe('certificates', () => {
         socket.destroy()
       }
     }
-    const knocking = Promise.all(Array.from({ length: 16 }, knock))
+    // Bun does five handshakes in a turn of the event loop, the newest first, and has both sides of each here: of more than two at
+    // once, a busy machine leaves the oldest until they time out.
+    const knocking = Promise.all([knock(), knock()])
     for (let round = 0; left > 0; round++) {
       await server.reload({ tls: round % 2 === 0 ? other : one })
       const before = left
