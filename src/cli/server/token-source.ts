@@ -4,8 +4,10 @@ import { randomBytes } from 'node:crypto'
 import type { TokenRule, TunnelServerOptions } from '../../server/options.ts'
 import type { KeptToken, TokenStore } from '../../tokens.ts'
 
-/** A token that was taken back opens nothing from then on, at most. */
-const LOOK_MS = 500
+/** How often the file is looked at: a token opens before the next command that its owner types has started. A look costs microseconds. */
+const LOOK_MS = 50
+/** How often it is looked for tokens that have ended by themselves. */
+const EXPIRY_MS = 500
 /** How often it is written when tokens were used last. */
 const WRITE_MS = 30_000
 
@@ -45,21 +47,28 @@ export class TokenSource {
   /** Calls `changed` when the tokens are others than those that `tokens()` returned last. */
   follow(changed: () => void): void {
     let wasOver = this.#countOver()
-    const look = () => {
+    const hasExpired = () => {
+      const over = this.#countOver()
+      const is = over !== wasOver
+      wasOver = over
+      return is
+    }
+    const look = (isOther: () => boolean) => {
       try {
-        const isOther = this.#store.version() !== this.#version
-        const over = this.#countOver()
-        const hasExpired = over !== wasOver
-        wasOver = over
+        const is = isOther()
         this.#isFailing = false
-        if (isOther || hasExpired) changed()
+        if (is) changed()
       } catch (error) {
         // A file that is gone or locked is said once: the tokens stay as they are.
         if (!this.#isFailing) this.#failed(error as Error)
         this.#isFailing = true
       }
     }
-    this.#timers = [setInterval(look, LOOK_MS), setInterval(() => this.#write(), WRITE_MS)]
+    this.#timers = [
+      setInterval(() => look(() => this.#store.version() !== this.#version), LOOK_MS),
+      setInterval(() => look(hasExpired), EXPIRY_MS),
+      setInterval(() => this.#write(), WRITE_MS),
+    ]
     for (const timer of this.#timers) timer.unref()
   }
 
