@@ -142,7 +142,11 @@ function dropDeclarations(): number {
     const path = join(dist, name)
     if (path.endsWith('.d.ts') && !kept.has(path)) rmSync(path)
   }
-  for (const path of kept) if (!exported.has(path) && !path.endsWith('/options.d.ts')) dropComments(path)
+  for (const path of kept) {
+    if (!exported.has(path) && !path.endsWith('/options.d.ts')) dropComments(path)
+    // An editor shows a declaration in its own way.
+    writeFileSync(path, readFileSync(path, 'utf8').replace(/^ +(?!\*)/gm, ''))
+  }
   return kept.size
 }
 

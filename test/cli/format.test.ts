@@ -24,6 +24,8 @@ test.each([
   [119_000, '119 s'],
   [31 * 60_000, '31 min'],
   [125 * 60_000, '2 h 5 min'],
+  [47.9 * 3_600_000, '47 h 54 min'],
+  [90 * 86_400_000, '90 d 0 h'],
 ])('%p ms are %p', (ms, text) => {
   expect(formatDuration(ms)).toBe(text)
 })

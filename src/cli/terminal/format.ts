@@ -15,14 +15,16 @@ export function formatBytes(bytes: number): string {
   return `${value < 9.95 ? value.toFixed(1) : Math.round(value)} ${['kB', 'MB', 'GB', 'TB'][unit]}`
 }
 
-/** `18 ms`, `1.2 s`, `31 min`, `2 h 5 min`. */
+/** `18 ms`, `1.2 s`, `31 min`, `2 h 5 min`, `89 d 23 h`. */
 export function formatDuration(ms: number): string {
   if (ms < 999.5) return `${Math.round(ms)} ms`
   if (ms < 9_950) return `${(ms / 1_000).toFixed(1)} s`
   const seconds = Math.round(ms / 1_000)
   if (seconds < 120) return `${seconds} s`
   const minutes = Math.floor(seconds / 60)
-  return minutes < 120 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
+  if (minutes < 120) return `${minutes} min`
+  const hours = Math.floor(minutes / 60)
+  return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`
 }
 
 /** `12:01:07`, local time. */
