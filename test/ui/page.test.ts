@@ -385,6 +385,21 @@ describeWith(['chromium'], 'in a browser', () => {
       )
     expect(await attempt(`{ headers: { authorization: 'Bearer ${token}' } }`)).toBe('refused')
     expect(await attempt(`{ method: 'DELETE', mode: 'no-cors' }`)).toBe('refused')
+    // Forms, of which a browser asks nothing before it sends them.
+    await visit('/untouched-by-forms')
+    const bodies = seen
+    let count = 0
+    seen = () => count++
+    for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data']) {
+      const form = `Object.assign(document.createElement('form'), { method: 'post', enctype: '${type}', action: '${base}/api/v1/exchanges/latest/replay' })`
+      const answered = foreign.waitForResponse(`${base}/**`)
+      await foreign.evaluate(`document.body.appendChild(${form}).submit()`)
+      expect((await answered).status()).toBe(403)
+      await foreign.getByText('INSPECT_REFUSED').waitFor()
+      await foreign.goto(`http://127.0.0.1:${site.port}/`)
+    }
+    expect(count).toBe(0)
+    seen = bodies
     // A frame of it stays empty.
     await foreign.evaluate(
       `document.body.append(Object.assign(document.createElement('iframe'), { src: '${base}/#${token}' }))`,
