@@ -187,10 +187,18 @@ function jsonOf(text: string): string | undefined {
 
 // ── As sent ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** Byte for byte: a body in UTF-8 would be another one as text of single bytes. Secrets are left out. */
+/**
+ * Byte for byte: a body in UTF-8 would be another one as text of single bytes. Secrets are left out. What came in chunks has a length
+ * instead: chunks are not kept.
+ */
 function http(entry: Entry, showing: Showing): Uint8Array {
   const lines = headText(entry.requestHead, showing).split('\r\n')
-  const head = lines.filter(line => !line.includes(MASK)).join('\r\n')
+  const head = lines
+    .filter(line => !line.includes(MASK) && !/^trailer:/i.test(line))
+    .map(line =>
+      /^transfer-encoding:/i.test(line) ? `Content-Length: ${entry.requestBody.keptBytes}` : line,
+    )
+    .join('\r\n')
   return joined([Buffer.from(head, 'latin1'), entry.requestBody.bytes])
 }
 

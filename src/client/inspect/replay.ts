@@ -47,10 +47,17 @@ export function replayBytes(entry: Entry, edit: Edit = {}, sign?: Signer): Uint8
   const fields = edit.fields === undefined ? captured.slice(1, -2) : editedFields(entry, edit.fields)
   const signature = Object.entries(sign?.(signedBy(fields, body)) ?? {})
   const isReplaced = (line: string) => signature.some(([name]) => name === nameOf(line))
-  const kept = fields.filter(line => !FRAMING.has(nameOf(line)) && !isReplaced(line))
+  // They belong to the captured body.
+  const trailers = isNewBody ? new Uint8Array(0) : entry.requestTrailers
+  const hasTrailers = trailers.length > 0
+  const kept = fields.filter(line => {
+    const name = nameOf(line)
+    return !isReplaced(line) && (!FRAMING.has(name) || (hasTrailers && name === 'trailer'))
+  })
   for (const [name, value] of signature) kept.push(`${name}: ${value}`)
   const hadLength = captured.some(line => /^(?:content-length|transfer-encoding):/i.test(line))
-  if (body.length > 0 || hadLength || !/^(?:GET|HEAD|DELETE|OPTIONS)$/.test(method))
+  if (hasTrailers) kept.push('Transfer-Encoding: chunked')
+  else if (body.length > 0 || hadLength || !/^(?:GET|HEAD|DELETE|OPTIONS)$/.test(method))
     kept.push(`Content-Length: ${body.length}`)
   // One exchange for each connection: its end is then certain.
   kept.push('Connection: close')
@@ -64,7 +71,9 @@ export function replayBytes(entry: Entry, edit: Edit = {}, sign?: Signer): Uint8
       'OPTION_INVALID',
       'The edited method, path and fields make no HTTP request. Fields need a Host, names without spaces and values without line ends.',
     )
-  return joined([head, body])
+  if (!hasTrailers) return joined([head, body])
+  const chunk = body.length > 0 ? [ascii(`${body.length.toString(16)}\r\n`), body, ascii('\r\n')] : []
+  return joined([head, ...chunk, ascii('0\r\n'), trailers, ascii('\r\n')])
 }
 
 function signedBy(fields: readonly string[], body: Uint8Array): Signed {

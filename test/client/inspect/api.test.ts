@@ -15,6 +15,7 @@ import {
 import type { InspectOptions } from '../../../src/client/inspect/options.ts'
 import type { FetchHandler } from '../../../src/index.ts'
 import { type AskInit, InspectorApi } from '../../support/inspector.ts'
+import { RawOrigin, rawDial } from '../../support/raw.ts'
 import { startTunnel } from '../../support/tunnel.ts'
 
 async function inspected(
@@ -254,6 +255,39 @@ test('replays go to the own app, unchanged or edited, and are compared', async (
   const broken = await one.api.send('POST', `exchanges/${id}/replay`, { edit: { path: '/a b' } })
   expect([broken.status, broken.json.error.code]).toEqual([400, 'OPTION_INVALID'])
   expect((await one.api.rows('?filter=is:replay')).length).toBe(4)
+})
+
+test('a replay has the fields that come more than once, their case and the trailers', async () => {
+  using app = new RawOrigin()
+  await using tunnel = await startTunnel({ port: app.port, inspect: true })
+  const api = new InspectorApi(tunnel.client)
+  const visitor = await rawDial(tunnel.port)
+  const own = 'X-Twice: a\r\nx-twice: b\r\nCOOKIE: a=1\r\nCookie: b=2\r\nTrailer: X-Sum\r\n'
+  const asked = `POST /all HTTP/1.1\r\nHost: ${tunnel.host}\r\n${own}Transfer-Encoding: chunked\r\n\r\n`
+  await visitor.send(`${asked}3\r\nabc\r\n2\r\nde\r\n0\r\nX-Sum: 5\r\nx-Sum: 6\r\n\r\n`)
+  const answered = async (one: Awaited<ReturnType<typeof app.accept>>) => {
+    const head = await one.until('\r\n\r\n')
+    const rest = await one.until('x-Sum: 6\r\n\r\n')
+    await one.send('HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n')
+    one.socket.end()
+    return [head, rest] as const
+  }
+  const [first] = await answered(await app.accept())
+  const { id } = await api.ended('/all')
+  const replaying = api.send('POST', `exchanges/${id}/replay`)
+  const [again, body] = await answered(await app.accept())
+  expect((await replaying).json.replays[0].verdict).toBe('same')
+  expect(first).toContain(own)
+  expect(again).toContain(own)
+  expect(again).toContain('\r\nTransfer-Encoding: chunked\r\n')
+  expect(again).not.toContain('Content-Length')
+  expect(body).toBe('5\r\nabcde\r\n0\r\nX-Sum: 5\r\nx-Sum: 6\r\n\r\n')
+  const [row] = await api.rows()
+  expect((await api.detail(row!.id)).request?.trailers).toEqual([
+    { name: 'X-Sum', value: '5' },
+    { name: 'x-Sum', value: '6' },
+  ])
+  visitor.socket.terminate()
 })
 
 test('a replay of a tunnel that is gone is refused', async () => {

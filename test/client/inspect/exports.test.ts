@@ -27,6 +27,7 @@ const REQUESTS: readonly {
   readonly line: string
   readonly lines?: readonly string[]
   readonly body?: Buffer
+  readonly isChunked?: true
 }[] = [
   { line: 'GET /plain?a=1&b=%20%27x%27' },
   { line: 'GET /json', lines: ['X-Own: it\'s "quoted" $HOME `x` \\', 'x-empty:'] },
@@ -36,6 +37,7 @@ const REQUESTS: readonly {
     body: Buffer.from(`Grüße, it's "here"\r\n$HOME \`x\` \\n ` + '${1} </script>'),
   },
   { line: 'PUT /binary', lines: ['Content-Type: application/octet-stream'], body: BINARY },
+  { line: 'POST /chunked', body: Buffer.from('in two pieces'), isChunked: true },
   { line: 'PATCH /at', body: Buffer.from('@/etc/hostname') },
   { line: 'DELETE /gone' },
   { line: 'HEAD /json' },
@@ -89,12 +91,18 @@ beforeAll(async () => {
   appUrl = `http://127.0.0.1:${port}`
   tunnel = await startTunnel({ port, host: '127.0.0.1', inspect: true })
   api = new InspectorApi(tunnel.client)
-  for (const { line, lines = [], body } of REQUESTS) {
+  for (const { line, lines = [], body, isChunked } of REQUESTS) {
     const visitor = await rawDial(tunnel.port)
-    const length = body === undefined ? [] : [`Content-Length: ${body.length}`]
+    const length =
+      body === undefined ? [] : [isChunked ? 'Transfer-Encoding: chunked' : `Content-Length: ${body.length}`]
     const head = [`${line} HTTP/1.1`, `Host: ${tunnel.host}`, ...lines, ...length, 'Connection: close']
     await visitor.send(`${head.join('\r\n')}\r\n\r\n`)
-    if (body !== undefined) await visitor.send(body)
+    if (body !== undefined)
+      await visitor.send(
+        isChunked
+          ? `3\r\n${body.toString('latin1', 0, 3)}\r\na\r\n${body.toString('latin1', 3)}\r\n0\r\n\r\n`
+          : body,
+      )
     await visitor.end()
     visitor.socket.terminate()
   }
@@ -161,7 +169,7 @@ test('as a test that runs on its own and passes; and fails when the app is anoth
   isChanged = false
   expect(code).toBe(1)
   // Of those whose answer is another one.
-  expect(err).toContain(` ${REQUESTS.length - 4} pass\n 4 fail\n`)
+  expect(err).toContain(` ${REQUESTS.length - 5} pass\n 5 fail\n`)
 })
 
 test('as raw HTTP: byte for byte', async () => {
