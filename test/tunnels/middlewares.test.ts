@@ -5,6 +5,8 @@ import { createHash, randomBytes } from 'node:crypto'
 import type { Middleware, TunnelServerOptions } from '../../src/index.ts'
 import { ask } from '../support/ask.ts'
 import { eventually } from '../support/events.ts'
+import { get, H2Peer, head } from '../support/h2-peer.ts'
+import { startHttp2Site } from '../support/http2-site.ts'
 import { rawDial } from '../support/raw.ts'
 import { startTunnel } from '../support/tunnel.ts'
 
@@ -12,6 +14,8 @@ const sha = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('he
 
 let app: Bun.Server<undefined>
 let received = 0
+/** Pieces of endless answers. */
+let pulls = 0
 beforeAll(() => {
   app = Bun.serve({
     port: 0,
@@ -21,7 +25,12 @@ beforeAll(() => {
       const { pathname } = new URL(request.url)
       if (pathname === '/endless')
         return new Response(
-          new ReadableStream({ pull: controller => controller.enqueue(new Uint8Array(65_536)) }),
+          new ReadableStream({
+            pull(controller) {
+              pulls++
+              controller.enqueue(new Uint8Array(65_536))
+            },
+          }),
         )
       if (pathname === '/large') return new Response(new Uint8Array(8_000_000).fill(7))
       if (pathname === '/nothing') return new Response(null, { status: 204 })
@@ -200,6 +209,30 @@ test('a visitor that leaves ends the exchange at the app and tells the middlewar
   await answer.body?.getReader().read()
   leaving.abort()
   await eventually(() => isAborted && tunnel.server.getStats().pendingResponses === 0, 'the end to be known')
+})
+
+test('a small answer on a connection whose visitor takes nothing is over when its end is sent', async () => {
+  let answered = 0
+  const counting = handles(async (request, next) => {
+    const answer = await next(request)
+    if (answer.status === 204) answered++
+    return answer
+  })
+  await using site = await startHttp2Site(app.port ?? 0, { server: { middlewares: [counting] } })
+  const peer = await H2Peer.connect(site.port)
+  peer.grow(100_000_000)
+  peer.send(head(1, get(site.host, '/endless')))
+  peer.grow(100_000_000, 1)
+  await peer.when(seen => seen.body(1).length > 0, 'the endless answer to begin')
+  peer.socket.pause()
+  const { server } = site
+  // The kernel is full when the app is asked for no more.
+  for (let before = -1; before !== pulls; await Bun.sleep(200)) before = pulls
+  for (const stream of [3, 5, 7]) peer.send(head(stream, get(site.host, '/nothing')))
+  await eventually(() => answered === 3, 'the small answers at the middleware')
+  await eventually(() => server.getStats().pendingResponses === 1, 'all but the endless one to be over')
+  peer.socket.destroy()
+  await eventually(() => server.getStats().pendingResponses === 0, 'nothing to be left')
 })
 
 test('upgrades pass it by, and other tunnels do without it', async () => {

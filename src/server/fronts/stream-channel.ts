@@ -249,7 +249,8 @@ export class StreamChannel
       return true
     }
     this.#connection.filled()
-    if (this.#answer.isEmpty && !this.#stream.isBlocked) return true
+    // Behind its end nothing is awaited: a stream that is over hears of no room.
+    if (this.#answer.isEmpty && (this.#stream.isAnswerEnded || !this.#stream.isBlocked)) return true
     this.#owesDrained = true
     this.#awaitRoom()
     return false
