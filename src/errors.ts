@@ -1340,13 +1340,18 @@ export class TunnelError extends Error {
 
   /**
    * `detail` replaces the meaning of the code in the message; what to do stays, except for `OPTION_INVALID`,
-   * `SERVER_SCHEME`, `ORIGIN_SPEAKS_TLS` and `ORIGIN_SPEAKS_PLAIN`, where the detail says it.
+   * `SERVER_SCHEME`, `ORIGIN_SPEAKS_TLS` and `ORIGIN_SPEAKS_PLAIN`, where the detail says it. `action`: another one is better here.
    */
-  constructor(code: ErrorCode, detail?: string, options?: { readonly cause?: unknown }) {
-    const { meaning, action } = ERRORS[code]
+  constructor(
+    code: ErrorCode,
+    detail?: string,
+    options: { readonly cause?: unknown; readonly action?: string | undefined } = {},
+  ) {
+    const { meaning } = ERRORS[code]
+    const { cause, action = ERRORS[code].action } = options
     // A message that another end sent says what to do already.
     const isEnough = detail !== undefined && (DETAIL_SAYS_ALL.has(code) || detail.endsWith(action))
-    super(isEnough ? detail : `${detail ?? meaning} ${action}`, options)
+    super(isEnough ? detail : `${detail ?? meaning} ${action}`, 'cause' in options ? { cause } : undefined)
     this.name = 'TunnelError'
     this.code = code
   }

@@ -37,21 +37,26 @@ export function unreachable(cause: unknown, to: Destination): TunnelError {
   const text = cause instanceof Error ? cause.message : String(cause)
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
   if (to.address.tls !== undefined && UNTRUSTED.test(code)) {
-    const detail = `The certificate of ${label} is not trusted: ${distrustOf(code, text)}.`
-    return new TunnelError('SERVER_UNTRUSTED', detail, { cause })
+    const { reason, action } = distrustOf(code, text)
+    const detail = `The certificate of ${label} is not trusted: ${reason}.`
+    return new TunnelError('SERVER_UNTRUSTED', detail, { cause, action })
   }
   if (to.address.tls !== undefined && answeredPlain(cause)) {
     const detail = `The port of ${label} does not speak TLS: use http://${to.host}.`
     return new TunnelError('SERVER_SCHEME', detail, { cause })
   }
-  return new TunnelError('SERVER_UNREACHABLE', `${label} cannot be reached: ${reasonOf(cause)}.`, { cause })
+  const action = alertOf(text)?.action
+  return new TunnelError('SERVER_UNREACHABLE', `${label} cannot be reached: ${reasonOf(cause)}.`, {
+    cause,
+    action,
+  })
 }
 
 /** Why a dial failed, in words. */
 export function reasonOf(cause: unknown): string {
   const text = cause instanceof Error ? cause.message : String(cause)
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
-  return alertOf(text) ?? (REASONS[code] === undefined ? text : `${REASONS[code]} (${code})`)
+  return alertOf(text)?.reason ?? (REASONS[code] === undefined ? text : `${REASONS[code]} (${code})`)
 }
 
 /**

@@ -300,21 +300,23 @@ describe('a handshake that fails is one clear line:', () => {
   test('an unknown authority, another name, a certificate that has ended or not begun, another key', async () => {
     const unknown = await failure(await secure(own))
     expect(unknown).toMatch(
-      /^SERVER_UNTRUSTED The certificate of https:\S+ is not trusted: no authority that is trusted here has signed it/,
+      /^SERVER_UNTRUSTED The certificate of https:\S+ is not trusted: no authority that is trusted here has signed it \(.+\)\. Name its authority with --ca <file>, or accept any certificate with --insecure\.$/,
     )
     const elsewhere = await makeCertificate(['elsewhere.test'])
     const name = await failure(await secure(elsewhere), { ca: elsewhere.cert })
-    expect(name).toMatch(/^SERVER_UNTRUSTED .* it is for another name \(.*elsewhere\.test/)
+    expect(name).toMatch(
+      /^SERVER_UNTRUSTED .* it is for another name \(.*elsewhere\.test\)\. Give --server a name that the certificate has\.$/,
+    )
     const ended = makeDated(Date.UTC(2020, 0, 1), Date.UTC(2020, 1, 1))
     expect(await failure(await secure(ended), { ca: ended.cert })).toMatch(
-      /^SERVER_UNTRUSTED .* it has expired/,
+      /^SERVER_UNTRUSTED .* it has expired \(.+\)\. Its operator has to renew it; if the clock of this machine is wrong, set it\.$/,
     )
     const early = makeDated(Date.UTC(2090, 0, 1), Date.UTC(2091, 0, 1))
     expect(await failure(await secure(early), { ca: early.cert })).toMatch(
-      /^SERVER_UNTRUSTED .* it is not valid yet/,
+      /^SERVER_UNTRUSTED .* it is not valid yet, by this machine's clock \(.+\)\. Set the clock\.$/,
     )
-    expect(await failure(await secure(own), { ca: own.cert, pin: pinOf(stranger) })).toContain(
-      `its key is ${pinOf(own)}, and ${pinOf(stranger)} is pinned`,
+    expect(await failure(await secure(own), { ca: own.cert, pin: pinOf(stranger) })).toEndWith(
+      `is not trusted: its key is ${pinOf(own)}, and ${pinOf(stranger)} is pinned. The server has a new key, or is another one: ask its operator before you change --pin.`,
     )
   })
 
@@ -322,7 +324,7 @@ describe('a handshake that fails is one clear line:', () => {
     const server = await startServer({ certificates: { find: () => undefined } })
     closing.push(() => server.stop())
     expect(await failure(`https://localhost:${server.port}`)).toMatch(
-      /^SERVER_UNREACHABLE .*: the server has no certificate for this name/,
+      /^SERVER_UNREACHABLE .*: the server has no certificate for this name\. Give --server one of the server's domains\.$/,
     )
   })
 })
