@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { TunnelError, TunnelServer } from '../../src/index.ts'
+import { guarding, TunnelError, TunnelServer } from '../../src/index.ts'
 import type { TunnelServerOptions } from '../../src/server/options.ts'
 import { makeCertificate } from '../support/certificates.ts'
 import { startHttp2Site } from '../support/http2-site.ts'
@@ -71,6 +71,28 @@ describe.skipIf(GO === null)('HTTP/3 (needs Go, for a visitor)', () => {
     expect(fields).toContainEqual(['X-Byte', 'caf\u00e9'])
     expect(fields).toContainEqual(['Content-Length', '2'])
     expect(fields.map(([name]) => name)).not.toContain('Connection')
+  })
+
+  test('a guard asks for a password, and lets in who has it; trailers are none of its lines', async () => {
+    using app = startApp()
+    await using live = await startHttp2Site(app.port ?? 0, {
+      server: { http3: true, guarding: guarding() },
+      client: { guard: { password: 'correct horse', requestHeaders: { 'X-Env': 'preview' } } },
+    })
+    await using visitor = await Http3Visitor.start(live.port, live.host)
+    const authorization = `Basic ${Buffer.from('any:correct horse').toString('base64')}`
+    const refused = await visitor.ask({ fields: [['x-localtunnels-user', 'root']] })
+    expect(refused.status).toBe(401)
+    expect(refused.fields).toContainEqual(['X-Localtunnels-Error', 'ACCESS_REQUIRED'])
+    const fields = [['authorization', authorization]] as const
+    expect((await visitor.ask({ fields })).body).toBe('GET 0')
+    const hidden = await visitor.ask({
+      method: 'POST',
+      fields,
+      body: 'hi',
+      trailers: [['x_env', 'production']],
+    })
+    expect([hidden.status, hidden.body === 'POST 2']).toEqual([400, false])
   })
 
   test('fields of an answer may have names that objects have', async () => {

@@ -5,9 +5,10 @@ import { once } from 'node:events'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer, connect as secure, type TLSSocket, type TlsOptions } from 'node:tls'
 import type { TunnelClientOptions } from '../../src/client/options.ts'
-import { TunnelClient, type TunnelServer } from '../../src/index.ts'
+import { guarding, TunnelClient, type TunnelServer } from '../../src/index.ts'
 import type { TunnelServerOptions } from '../../src/server/options.ts'
 import { type Certificate, makeCertificate } from '../support/certificates.ts'
+import { eventually } from '../support/events.ts'
 import { freePort } from '../support/ports.ts'
 import { Random } from '../support/random.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
@@ -591,4 +592,31 @@ describe('on the port of the server itself', () => {
     // The other port was given back.
     expect(await outcome({ port })).toBe('granted')
   })
+})
+
+test('a guard decides before the app hears of a TLS connection: walls only', async () => {
+  let heard = 0
+  const behind = createServer(socket => {
+    heard++
+    socket.destroy()
+  })
+  const port = await listening(behind)
+  await using ends = await start({ guarding: guarding() })
+  const { client, server } = ends
+  await client.tls({ port, subdomain: 'denied', guard: { deny: ['127.0.0.0/8'] } })
+  const refused: unknown[] = []
+  server.on('visitorDisconnected', ({ error }) => refused.push(error))
+  const visitor = visit(ends.port, 'denied.localhost')
+  expect(await codeOf(once(visitor, 'secureConnect'))).toBe('ERR_SSL_TLSV1_ALERT_INTERNAL_ERROR')
+  await within(
+    eventually(() => refused.length > 0, 'the refusal'),
+    'the refusal',
+  )
+  expect([refused, heard]).toEqual([['ADDRESS_REFUSED'], 0])
+  const two = await service(one)
+  await client.tls({ port: two, subdomain: 'one', guard: { allow: ['127.0.0.0/8'] } })
+  expect(await greeting(visit(ends.port, 'one.localhost'))).toContain('<one.localhost|')
+  expect(await codeOf(client.tls({ port, subdomain: 'two', guard: { password: 'correct horse' } }))).toBe(
+    'GUARD_INVALID',
+  )
 })
