@@ -118,7 +118,7 @@ export default defineConfig({
         items: [
           ...pages('security', 'comparison', 'benchmarks'),
           ...pages('benchmarks/speed', 'benchmarks/memory', 'benchmarks/fidelity'),
-          ...pages('performance', 'wan', 'out-of-scope'),
+          ...pages('performance', 'wan', 'walks', 'out-of-scope'),
         ],
       },
     ],

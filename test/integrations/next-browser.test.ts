@@ -5,7 +5,7 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Browser } from '../support/browser.ts'
 import { describeWith } from '../support/needs.ts'
-import { compiled, shows, textOf } from '../support/page.ts'
+import { changes, compiled, shows, textOf } from '../support/page.ts'
 import { freePort } from '../support/ports.ts'
 import { Project } from '../support/project.ts'
 import { startPublicSite, startVisitor } from '../support/public-site.ts'
@@ -65,8 +65,7 @@ for (const version of ['next-16', 'next-15'])
       await browser.open(site.url)
       await shows(browser, 'h1', 'first')
       const counted = await count(browser)
-      await project.write({ 'app/counter.js': counter('second') })
-      await shows(browser, 'h1', 'second')
+      await changes(browser, 'h1', 'second', () => project.write({ 'app/counter.js': counter('second') }))
       expect(await textOf(browser, '#count')).toBe(counted)
       await browser.run(`document.querySelector('#save').click()`)
       await shows(browser, '#save', 'saved hats')

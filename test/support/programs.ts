@@ -17,13 +17,18 @@ export interface Ran {
 type Environment = Readonly<Record<string, string>>
 
 /** Runs a command to its end. */
-export async function run(command: readonly string[], env: Environment = {}, input = ''): Promise<Ran> {
+export async function run(
+  command: readonly string[],
+  env: Environment = {},
+  input = '',
+  deadlineMs: number = DEADLINE_MS,
+): Promise<Ran> {
   const child = Bun.spawn([...command], {
     env: { ...process.env, ...env },
     stdin: Buffer.from(input),
     stdout: 'pipe',
     stderr: 'pipe',
-    timeout: DEADLINE_MS,
+    timeout: deadlineMs,
     killSignal: 'SIGKILL',
   })
   const [out, err, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
