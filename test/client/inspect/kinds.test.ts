@@ -185,6 +185,19 @@ test('what is no WebSocket frame ends the looking, and what cannot be inflated i
   expect(found.length).toBe(1)
 })
 
+test('a message that inflates to more than four times the bound is shown as it came, and costs no memory', () => {
+  const found: Partial<Frame>[] = []
+  const reader = new WebSocketReader(60_000, { noContextTakeover: true }, frame => found.push(frame))
+  const bomb = deflateRawSync(new Uint8Array(50_000_000)).subarray(0, 50_000)
+  const small = deflateRawSync('small')
+  reader.take(plainFrame({ opcode: 1, payload: bomb, rsv: 4 }))
+  reader.take(plainFrame({ opcode: 1, payload: small, rsv: 4 }))
+  expect(found).toMatchObject([
+    { base64: bomb.toString('base64'), totalBytes: bomb.length },
+    { text: 'small', totalBytes: 5 },
+  ])
+})
+
 // ── HTTP ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 test('server-sent events, one by one, while the stream goes on', async () => {
