@@ -85,7 +85,9 @@ test('a server without any is closed, takes one that is made, and drops the tunn
   await connected()
   expect(anna.getSubdomain()).toBe('shop')
   const gone = next(anna, 'close')
-  expect((await token(db, 'revoke', 'anna')).stdout).toBe('anna opens nothing any more.\n')
+  expect((await token(db, 'revoke', 'anna')).stdout).toBe(
+    'anna opens nothing any more, a second from now at the latest.\n',
+  )
   expect((await gone).error).toMatchObject({ code: 'TOKEN_REFUSED' })
 })
 

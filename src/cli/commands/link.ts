@@ -30,7 +30,9 @@ export async function link(settings: LinkSettings, { environment, write }: LinkD
   if (revoke !== undefined) {
     if (!/^[\w-]{1,64}$/.test(revoke)) throw invalid(`"${revoke}" is not the id of a link.`)
     await revokeIn(path, kept, revoke)
-    const said = isJson ? JSON.stringify({ revoked: revoke }) : `${revoke} opens nothing any more.`
+    const said = isJson
+      ? JSON.stringify({ revoked: revoke })
+      : `${revoke} opens nothing any more, a second from now at the latest.`
     return write(`${said}\n`)
   }
   const { path: to, forMs, isOnce } = settings

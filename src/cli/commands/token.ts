@@ -59,7 +59,9 @@ function act(settings: TokenSettings, store: TokenStore): string {
     }
     case 'revoke':
       if (!store.remove(name)) throw missing(name)
-      return isJson ? `${JSON.stringify({ revoked: name })}\n` : `${name} opens nothing any more.\n`
+      return isJson
+        ? `${JSON.stringify({ revoked: name })}\n`
+        : `${name} opens nothing any more, a second from now at the latest.\n`
     case 'list':
       return isJson ? `${JSON.stringify(store.list().map(withoutHash))}\n` : table(store.list())
   }
