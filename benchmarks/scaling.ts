@@ -1,6 +1,6 @@
 // More than one server, more than one core: `bun benchmarks/scaling.ts [--rounds 5] [--only small] [--peers one,two-other]`.
 //
-// The same six tunnels at one server, at two and at three of a cluster (with a Redis), and at one with `--workers`; visitors come to the
+// The same six tunnels (HTTP and TCP) at one server, at two and at three of a cluster (with a Redis), and at one with `--workers`; visitors come to the
 // server that has the client, or to the next one, which sends them on. All of it shares the cores of this machine, as do the load
 // generator and the app: what a request costs in processor time says what more machines would give.
 
@@ -19,6 +19,8 @@ import { endpoint, type Peer, type Program } from './peers/peer.ts'
 const PROGRAM = join(import.meta.dir, '../bin/localtunnels.ts')
 const CROWD = join(import.meta.dir, 'ours/crowd.ts')
 const TUNNELS = 6
+/** Of the TCP tunnels, below those that the system gives to connections. */
+const TCP_PORT = 21_000
 
 interface Shape {
   readonly servers: number
@@ -26,6 +28,11 @@ interface Shape {
   readonly isOther?: boolean
   readonly workers?: number
 }
+
+const redisOn = (port: number): Program => ({
+  command: ['redis-server', '--port', `${port}`, '--bind', '127.0.0.1', '--save', ''],
+  ready: /Ready to accept connections/,
+})
 
 function shaped(name: string, how: string, { servers, isOther = false, workers }: Shape): Peer {
   return {
@@ -37,10 +44,6 @@ function shaped(name: string, how: string, { servers, isOther = false, workers }
     plan({ files }, site) {
       const ports = Array.from({ length: servers }, () => freePort())
       const redisPort = freePort()
-      const redis: Program = {
-        command: ['redis-server', '--port', `${redisPort}`, '--bind', '127.0.0.1', '--save', ''],
-        ready: /Ready to accept connections/,
-      }
       const more = [
         ...(servers > 1 ? ['--cluster', `redis://127.0.0.1:${redisPort}`] : []),
         ...(workers === undefined ? [] : ['--workers', `${workers}`]),
@@ -60,10 +63,48 @@ function shaped(name: string, how: string, { servers, isOther = false, workers }
         return [`n${tunnel}`, endpoint(port, `n${tunnel}.localhost:${port}`)] as const
       })
       return {
-        server: [...(servers > 1 ? [redis] : []), ...ports.map(server)],
+        server: [...(servers > 1 ? [redisOn(redisPort)] : []), ...ports.map(server)],
         client: ports.map(crowd),
         listens: ports,
         endpoints: Object.fromEntries(tunnels),
+      }
+    },
+  }
+}
+
+/** TCP tunnels of the first server, for visitors that come there or to the second one, which has the same ports at another address. */
+function tcp(name: string, how: string, address: string, servers: number): Peer {
+  return {
+    name,
+    role: 'ours',
+    carries: 'http',
+    how,
+    detect: () => Promise.resolve({ version: 'this commit' }),
+    plan({ files }, site) {
+      const ports = Array.from({ length: servers }, () => freePort())
+      const redisPort = freePort()
+      const last = TCP_PORT + TUNNELS - 1
+      const more = servers > 1 ? ['--cluster', `redis://127.0.0.1:${redisPort}`] : []
+      const server = (port: number, at: number): Program => ({
+        command: [
+          ...['bun', PROGRAM, 'server', '--host', `127.0.0.${at + 1}`, '--port', `${port}`],
+          ...['--tcp-ports', `${TCP_PORT}-${last}`, ...more],
+        ],
+        env: { XDG_STATE_HOME: site.file(`server-${at}/.keep`, '').replace('/.keep', '') },
+      })
+      const tunnels = Array.from({ length: TUNNELS }, (_, tunnel) => TCP_PORT + tunnel)
+      return {
+        server: [...(servers > 1 ? [redisOn(redisPort)] : []), ...ports.map(server)],
+        client: [
+          {
+            command: ['bun', CROWD, `${ports[0]}`, `${files}`, `${TUNNELS}`, 'tcp', `${TCP_PORT}`],
+            ready: /^registered/,
+          },
+        ],
+        listens: ports.slice(0, 1),
+        endpoints: Object.fromEntries(
+          tunnels.map(port => [`t${port}`, endpoint(port, `${address}:${port}`, { host: address })]),
+        ),
       }
     },
   }
@@ -75,6 +116,9 @@ const SHAPES: readonly Peer[] = [
   shaped('two-other', 'two servers, visitors at the other one', { servers: 2, isOther: true }),
   shaped('three', 'three servers, visitors at the one that has the client', { servers: 3 }),
   shaped('three-other', 'three servers, visitors at another one', { servers: 3, isOther: true }),
+  tcp('tcp-one', 'TCP tunnels, one server', '127.0.0.1', 1),
+  tcp('tcp-two', 'TCP tunnels, two servers, visitors at the one that has the client', '127.0.0.1', 2),
+  tcp('tcp-other', 'TCP tunnels, two servers, visitors at the other one', '127.0.0.2', 2),
   shaped('workers-1', '--workers 1', { servers: 1, workers: 1 }),
   shaped('workers-2', '--workers 2: a visitor comes to any of the two', { servers: 1, workers: 2 }),
 ]
@@ -139,7 +183,7 @@ function chosen(): readonly Peer[] {
   const peers = SHAPES.filter(({ name }) => wanted.includes(name))
   if (Bun.which('redis-server') !== null) return peers
   say('clusters are left out: redis-server is not installed: apt-get install redis-server')
-  return peers.filter(({ name }) => !/^two|^three/.test(name))
+  return peers.filter(({ name }) => !/^two|^three|^tcp-(two|other)/.test(name))
 }
 
 const rows = isQuick && !options.only ? ROWS.filter(({ id }) => id === 'small') : ROWS

@@ -1,4 +1,5 @@
 // Many of our clients in one process, one tunnel each: `crowd.ts SERVER_PORT ORIGIN_PORT COUNT WIRE [FIRST]`. Names: n0, n1, … from FIRST on.
+// WIRE `tcp`: TCP tunnels, whose ports are FIRST, FIRST + 1, …
 
 import { TunnelClient } from '../../src/index.ts'
 
@@ -10,16 +11,16 @@ let next = Number(first)
 const end = next + Number(count)
 async function register(): Promise<void> {
   while (next < end) {
+    const number = next++
+    const app = { host: '127.0.0.1', port: Number(originPort) }
     const client = new TunnelClient({
       server: `http://127.0.0.1:${serverPort}`,
-      host: '127.0.0.1',
-      port: Number(originPort),
-      subdomain: `n${next++}`,
-      wire: wire === 'json' ? 'json' : 'streams',
       reconnect: false,
+      ...(wire !== 'tcp' && { ...app, subdomain: `n${number}`, wire: wire === 'json' ? 'json' : 'streams' }),
     })
     client.on('error', (error: Error) => console.error(error.message))
-    await client.connect()
+    if (wire === 'tcp') await client.tcp({ ...app, remotePort: number })
+    else await client.connect()
   }
 }
 await Promise.all(Array.from({ length: AT_ONCE }, register))
