@@ -18,16 +18,20 @@ export class App {
   readonly #process: Process
   /** In ms, from now. */
   readonly #after: (ms: number, run: () => void) => void
+  readonly #posted: (nonce: string) => void
 
+  /** `posted`: a request with a body has come, whole. */
   constructor(
     name: string,
     process: Process,
     network: Network,
     after: (ms: number, run: () => void) => void,
+    posted: (nonce: string) => void,
   ) {
     this.#name = name
     this.#process = process
     this.#after = after
+    this.#posted = posted
     const visits = new Map<Socket, Connection>()
     network.listen(process, {
       hostname: 'localhost',
@@ -47,6 +51,10 @@ export class App {
     this.#after(ms, () => {
       if (!this.#process.isDead) run()
     })
+  }
+
+  posted(nonce: string): void {
+    this.#posted(nonce)
   }
 
   get name(): string {
@@ -85,6 +93,7 @@ class Connection {
     this.#received = this.#received.slice(end + 4 + length)
     const [, kind = '', size = '', pause = '', nonce = ''] =
       /^\w+ \/(\w+)\/(\d+)\/(\d+)\/(\S+) /.exec(head) ?? []
+    if (kind === 'echo') this.#app.posted(nonce)
     this.#isBusy = true
     this.#app.later(Number(pause), () =>
       this.#answer(kind, bodyOf(this.#app.name, nonce, Number(size)), body),

@@ -165,7 +165,8 @@ export class Visitor {
     const question = this.#question
     if (question === undefined) return
     // A server may close a kept connection just when it is asked: then every visitor asks once more.
-    if (this.#isReused && this.#received === '') return this.ask(question, this.#over)
+    if (this.#isReused && this.#received === '')
+      return this.ask({ ...question, nonce: `${question.nonce}-again` }, this.#over)
     this.#end({ kind: 'failed', why })
   }
 

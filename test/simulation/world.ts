@@ -79,6 +79,8 @@ export class World {
   readonly #visitors: Process
   readonly #frozen = new Set<Process>()
   #questions = 0
+  /** Requests with bodies that came to an app. */
+  readonly #posted = new Set<string>()
 
   constructor(seed: number, options: WorldOptions) {
     this.#options = options
@@ -227,7 +229,11 @@ export class World {
     place.process = process
     this.note(process.name, 'starts')
     this.timeline.as(process, () => {
-      new App(name, process, this.network, (ms, run) => void this.timeline.after(ms, process, run))
+      const later = (ms: number, run: () => void): void => void this.timeline.after(ms, process, run)
+      new App(name, process, this.network, later, nonce => {
+        if (this.#posted.has(nonce)) this.broke(`${name} got ${nonce} twice, which its visitor sent once`)
+        this.#posted.add(nonce)
+      })
       this.#connect(place, process)
     })
   }
