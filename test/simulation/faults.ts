@@ -47,6 +47,29 @@ const FAULTS: readonly Fault[] = [
   {
     weight: 2,
     begin(world, random) {
+      const { process, name } = random.pick([...world.servers, ...world.clients])
+      if (process === undefined) return undefined
+      world.note(name, 'has a slow disk')
+      let isOver = false
+      // It stands still while it writes.
+      const write = (): void => {
+        if (isOver || process.isDead) return
+        if (!process.isFrozen) {
+          process.freeze()
+          world.later(20 + random.below(480), () => process.thaw())
+        }
+        world.later(600 + random.below(1_000), write)
+      }
+      write()
+      return () => {
+        isOver = true
+        world.note(name, 'has a quick disk')
+      }
+    },
+  },
+  {
+    weight: 2,
+    begin(world, random) {
       const place = random.pick(world.clients)
       if (place.process === undefined) return undefined
       world.killClient(place, random.chance(0.5))

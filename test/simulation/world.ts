@@ -31,6 +31,8 @@ export interface WorldOptions {
   readonly servers: number
   /** The tunnels: one client each, whose app has the same name. */
   readonly names: readonly string[]
+  /** One of them that two clients share. Default: none. */
+  readonly pooled?: string | undefined
   readonly whenUnreachable?: 'refuse' | 'grant'
   readonly limits?: Partial<ServerLimits>
   readonly times?: Partial<DirectoryTimes>
@@ -101,7 +103,8 @@ export class World {
       directory: undefined,
       isUp: false,
     }))
-    this.clients = options.names.map((name, index) => ({
+    const { names, pooled } = options
+    this.clients = [...names, ...(pooled === undefined ? [] : [pooled])].map((name, index) => ({
       name,
       machine: machine(`10.0.2.${index + 1}`),
       process: undefined,
@@ -117,6 +120,11 @@ export class World {
   /** Runs `work` on the simulated runtime. */
   within<Result>(work: () => Result): Result {
     return this.#runtime.run(work)
+  }
+
+  /** As `WorldOptions.pooled`. */
+  get pooled(): string | undefined {
+    return this.#options.pooled
   }
 
   note(who: string, what: string): void {
@@ -225,7 +233,8 @@ export class World {
     if (place.process !== undefined) return
     const { machine, name } = place
     this.#powerOn(machine)
-    const process = new Process(`c-${name}`, machine, this.timeline)
+    const isSecond = this.clients.find(one => one.name === name) !== place
+    const process = new Process(`c-${name}${isSecond ? '-2' : ''}`, machine, this.timeline)
     place.process = process
     this.note(process.name, 'starts')
     this.timeline.as(process, () => {
@@ -249,6 +258,7 @@ export class World {
       server: servers,
       subdomain: place.name,
       exact: true,
+      ...(place.name === this.#options.pooled && { pool: true }),
       port: APP_PORT,
       proxy: false,
     })
