@@ -614,11 +614,11 @@ export interface ServerLimits {
   readonly maxPeerStreams?: number
   /** How long a name stays with a client whose carrier was lost. Default: `30s`. */
   readonly lease?: number | string
-  /** How long a request, or a connection to a TCP tunnel, waits for a client that is reconnecting. Default: `10s`. */
+  /** How long a request or TCP connection waits for a client that reconnects. Default: `10s`. */
   readonly holdTimeout?: number | string
-  /** How long a guard may take to decide about a visitor. Default: `10s`. */
+  /** How long a guard may take for a visitor. Default: `10s`. */
   readonly guardTimeout?: number | string
-  /** Requests or connections of one tunnel that wait like that. Default: `100`. */
+  /** Requests and connections of one tunnel that wait for its client. Default: `100`. */
   readonly maxHeldRequests?: number
   /** How long after its start the server holds requests for names that no client has, because clients need a moment to come back. Default: `5s`. */
   readonly startupHold?: number | string
@@ -648,7 +648,7 @@ export interface ServerLimits {
   readonly maxStreamWindow?: number | string
   /** Growth of windows allowed in all streams of a session together. Default: `64MiB`. */
   readonly maxSessionWindow?: number | string
-  /** How long `stop()` waits for exchanges and connections under way. Default: `30s`. */
+  /** How long `stop()` waits for what is under way. Default: `30s`. */
   readonly drainTimeout?: number | string
   /** How long a kept-alive connection may have been without a request when `stop()` closes it; an earlier request is served, as the last one there. Default: `1s`. */
   readonly drainIdle?: number | string

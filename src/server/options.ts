@@ -347,13 +347,12 @@ export interface ServerLimits {
   /** Request body, in bytes. Default 0: unlimited. Above: 413 `BODY_TOO_LARGE`. */
   readonly maxBodyBytes: number
   /**
-   * Streams open at once per tunnel, idle ones included. Default 4,096. Above: 503 `TUNNEL_BUSY`, or the connection to a
-   * TCP tunnel is cut.
+   * Streams open at once per tunnel, idle ones included. Default 4,096. Above: 503 `TUNNEL_BUSY`, or cut (TCP).
    */
   readonly maxStreams: number
   /** Streams open at once of all tunnels of one client. Default 8,192, as many as a client takes. Above: 503 `TUNNEL_BUSY`. */
   readonly maxClientStreams: number
-  /** Tunnels of one client. Default 256. Above: refused with `CLIENT_LIMIT`. */
+  /** Tunnels of one client. Default 256. Above: `CLIENT_LIMIT`. */
   readonly maxTunnels: number
   /**
    * Tunnels of one token, over all its clients and leases included; on a server without tokens, of one address. An IPv6 address
@@ -373,12 +372,12 @@ export interface ServerLimits {
   readonly maxTokenHosts: number
   /**
    * Clients of one token or address connected at once. Default 5,000, half of `maxClients`. A token's own `maxClients`
-   * wins. Above: refused with `CLIENT_LIMIT`.
+   * wins. Above: `CLIENT_LIMIT`.
    */
   readonly maxTokenClients: number
   /**
    * Streams open at once of one token or address, over all its clients; a request on the JSON wire counts as one. Default
-   * 32,768, as many as `maxVisitors`. Above: 503 `TUNNEL_BUSY`, or the connection to a TCP tunnel is cut.
+   * 32,768, as many as `maxVisitors`. Above: 503 `TUNNEL_BUSY`, or cut (TCP).
    */
   readonly maxTokenStreams: number
   /**
@@ -465,14 +464,14 @@ export interface ServerLimits {
   /** How long a name stays with a client whose carrier was lost. Default 30,000. `0`: as short as can be, up to 500. */
   readonly leaseMs: number
   /**
-   * How long a request, or a connection to a TCP tunnel, waits for a client that is reconnecting. Default 10,000. Above:
+   * How long a request or TCP connection waits for a client that reconnects. Default 10,000. Above:
    * 503 `CLIENT_RECONNECTING`, or cut. `0`: 502 `CLIENT_GONE`, or cut, at once.
    */
   readonly holdTimeoutMs: number
-  /** Requests or connections of one tunnel that wait like that. Default 100. Above: 503, or cut, at once. `0`: none waits. */
+  /** Requests and connections of one tunnel that wait for its client. Default 100. Above: 503, or cut, at once. `0`: none waits. */
   readonly maxHeldRequests: number
   /**
-   * How long a guard may take to decide about a visitor. Default 10,000: twice what the guards of this package give an issuer.
+   * How long a guard may take for a visitor. Default 10,000: twice what the guards of this package give an issuer.
    * Above: 500 `GUARD_FAILED`, or cut.
    */
   readonly guardTimeoutMs: number
@@ -498,7 +497,7 @@ export interface ServerLimits {
   readonly maxHostsBelow: number
   /** Control connection open to first registration. Default 2,000. Above: closed, `REGISTER_TIMEOUT`. `0`: none. */
   readonly registerTimeoutMs: number
-  /** Clients connected at once. Default 10,000. Above: refused with `CLIENT_LIMIT`. */
+  /** Clients connected at once. Default 10,000. Above: `CLIENT_LIMIT`. */
   readonly maxClients: number
   /**
    * Answers to a client (PONG, RESET, CREDIT and the like) that wait while it does not read; data waits at its source. Default
@@ -527,7 +526,7 @@ export interface ServerLimits {
   readonly maxStreamWindowBytes: number
   /** Growth of windows allowed in all streams of a session together. Default 64 MiB. Above: none grows. `0`: no growth. */
   readonly maxSessionWindowBytes: number
-  /** How long `stop()` waits for exchanges and connections under way. Default 30,000. Above: they are cut. `0`: at once. */
+  /** How long `stop()` waits for what is under way. Default 30,000. Above: they are cut. `0`: at once. */
   readonly drainTimeoutMs: number
   /**
    * How long a kept-alive connection may have been without a request when `stop()` closes it; an earlier request is served, as

@@ -65,7 +65,7 @@ export function tableIn(value: Value): Fields | undefined {
 function docList(fields: Fields, limits: ReadonlyMap<string, string>): readonly string[] {
   const isLimits = Object.values(fields).every(({ option }) => limits.has(option ?? ''))
   return Object.entries(fields).map(([key, field]) => {
-    const kinds = field.kinds === undefined ? '' : `; ${field.kinds.join(', ')}`
+    const kinds = field.kinds === undefined ? '' : `; ${field.kinds.join('/')}`
     const otherwise = field.isRequired ? '**required**' : (field.default ?? '')
     const notes = `${wordsOf(field.value)}${kinds}${otherwise === '' ? '' : `; ${otherwise}`}`
     return `- \`${key}\` (${notes}): ${isLimits ? (limits.get(field.option ?? '') ?? '') : field.meaning}`.replaceAll(
