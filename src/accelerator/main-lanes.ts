@@ -213,7 +213,9 @@ export class MainLanes {
     this.#slots.seen(targets.length)
     for (const [index, line] of targets.entries()) {
       // Neither has a space.
-      const [target = '', requestId = ''] = line.split(' ')
+      const space = line.indexOf(' ')
+      const target = space < 0 ? line : line.slice(0, space)
+      const requestId = space < 0 ? '' : line.slice(space + 1)
       const at = NUMBERS_OF_EXCHANGE * index
       this.#running[numbers[at]!]?.listener.exchanged?.({
         requestId,

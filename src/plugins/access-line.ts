@@ -52,8 +52,10 @@ function isServedAlike(one: Outcome, other: Outcome): boolean {
 }
 
 function pathOf(target: string): string {
-  const end = target.search(/[?#]/)
-  return end < 0 ? target : target.slice(0, end)
+  const query = target.indexOf('?')
+  const fragment = target.indexOf('#')
+  if (query < 0 && fragment < 0) return target
+  return target.slice(0, fragment < 0 ? query : query < 0 ? fragment : Math.min(query, fragment))
 }
 
 /** Nearly all of them need no escapes. */

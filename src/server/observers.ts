@@ -39,18 +39,19 @@ export class Observers {
   began(tunnel: string, seen: () => Omit<Seen, 'id' | 'tunnel'>): Watched | undefined {
     const observers = pluginsFor(this.#observers(), tunnel)
     if (observers.length === 0) return undefined
-    return new Watched(this, observers, { id: ++this.#lastId, tunnel, ...seen() })
+    return new Watched(this, observers, { id: this.nextId(), tunnel, ...seen() })
+  }
+
+  /** For `served`. */
+  nextId(): number {
+    return ++this.#lastId
   }
 
   /** A lane has served a request: all of it is over already. As `began` and then `Watched.ended`, with less made for it. */
-  served(what: Omit<Seen, 'id'>, durationMs: number, ending: Ending): void {
-    const observers = pluginsFor(this.#observers(), what.tunnel)
-    if (observers.length === 0) return
-    const seen: Seen = { ...what, id: ++this.#lastId }
-    const ms = toHundredth(durationMs)
-    const outcome: Outcome = { ...ending, durationMs: ms, waitMs: 0, appMs: ms }
+  served(seen: Seen, outcome: Outcome): void {
+    const observers = pluginsFor(this.#observers(), seen.tunnel)
     this.tell(observers, observer => observer.began?.(seen))
-    this.tell(observers, observer => observer.answered?.(seen, ending.status))
+    this.tell(observers, observer => observer.answered?.(seen, outcome.status))
     this.tell(observers, observer => observer.ended?.(seen, outcome))
   }
 

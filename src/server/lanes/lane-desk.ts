@@ -127,9 +127,26 @@ export class LaneDesk implements Deadline {
       exchanged: ({ requestId, target, status, durationMs, requestBytes, bytes }) => {
         const asked = { host, method: 'GET', target }
         if (isObserved) {
-          const seen = { ...asked, kind: 'http', tunnel: tunnel.name, address } as const
-          const ending = { ...served, status, requestBytes, answerBytes: bytes }
-          observers.served(requestId === '' ? seen : { ...seen, requestId }, durationMs, ending)
+          const id = observers.nextId()
+          const seen = {
+            id,
+            kind: 'http',
+            tunnel: tunnel.name,
+            address,
+            method: 'GET',
+            host,
+            target,
+          } as const
+          const ms = toHundredth(durationMs)
+          observers.served(requestId === '' ? seen : { ...seen, requestId }, {
+            ...served,
+            status,
+            durationMs: ms,
+            waitMs: 0,
+            appMs: ms,
+            requestBytes,
+            answerBytes: bytes,
+          })
         }
         pressure?.breaker?.counted(1, status >= 500 ? 1 : 0)
         const report = reports?.begun(tunnel, asked) ?? 0
