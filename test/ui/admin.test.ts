@@ -10,9 +10,10 @@ import { TunnelClient, type TunnelServer } from '../../src/index.ts'
 import { SqliteOperations } from '../../src/stores/sqlite-operations.ts'
 import { SqliteTokens } from '../../src/stores/sqlite-tokens.ts'
 import { PAGES, pageModule } from '../../tools/pages.ts'
-import { ADMIN_TOKEN, adminOptions } from '../support/admin.ts'
+import { ADMIN_TOKEN, adminOptions, askAdmin } from '../support/admin.ts'
 import { ask } from '../support/ask.ts'
 import { next } from '../support/events.ts'
+import { NaiveJsonClient } from '../support/json-client.ts'
 import { describeWith } from '../support/needs.ts'
 import { startServer } from '../support/tunnel.ts'
 
@@ -208,13 +209,39 @@ describeWith(['chromium'], 'in a browser', () => {
     await page.getByText('None: the server speaks plain HTTP').waitFor()
   })
 
-  test('what strangers wrote is text', async () => {
+  test('what strangers wrote is text: names of clients and tokens, and the log', async () => {
     const evil = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
+    using stranger = await new NaiveJsonClient(server.port, undefined, '?subdomain=strange', undefined, {
+      host: 'localhost',
+      'user-agent': evil,
+    }).opened()
+    await stranger.until(() => stranger.received.length > 0, 'the registration')
+    expect((await askAdmin(server, '/tokens', { method: 'POST', body: { name: evil } })).status).toBe(400)
+    const hash = createHash('sha256').update(evil).digest('hex')
+    tokens.add({ name: evil, hash, createdAtMs: Date.now(), expiresAtMs: undefined, scope: {} })
     store.note({ atMs: Date.now(), action: evil, actor: evil, subject: evil, detail: evil })
-    await showView('Log')
-    await page.getByText(evil).first().waitFor()
-    expect(await page.title()).toBe('localtunnels admin')
-    expect(await page.locator('main img, main script').count()).toBe(0)
+    for (const view of ['Clients', 'Tokens', 'Log']) {
+      await showView(view)
+      await page.getByText(evil).first().waitFor()
+      expect(await page.title()).toBe('localtunnels admin')
+      expect(await page.locator('main img, main script').count()).toBe(0)
+    }
+  })
+
+  test('by a name that is made to lead here, a page gets nothing without the token', async () => {
+    const { port = '' } = new URL(server.adminUrl ?? '')
+    const own = await chromium.launch({
+      executablePath: Bun.which('chromium') ?? '',
+      args: ['--no-sandbox', '--host-resolver-rules=MAP evil.example 127.0.0.1'],
+    })
+    const rebound = await own.newPage()
+    await rebound.goto(`http://evil.example:${port}/`)
+    await rebound.getByLabel('Admin token').waitFor()
+    const statuses = await rebound.evaluate(
+      `Promise.all(['/api/v1/status', '/api/v1/tunnels', '/metrics'].map(path => fetch(path).then(({ status }) => status)))`,
+    )
+    expect(statuses).toEqual([401, 401, 401])
+    await own.close()
   })
 
   test('a page of another site has neither the API nor a frame', async () => {
