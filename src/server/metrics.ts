@@ -66,7 +66,7 @@ export class Metrics {
     dropped: 0,
     full: 0,
   }
-  /** Requests that were for no tunnel, by the code. */
+  /** Requests and connections that were for no tunnel, by the code. */
   readonly codes: Map<ErrorCode, number> = new Map<ErrorCode, number>()
 
   /** `maxTunnels`: with series of their own. `isLive`: whether the tunnel exists now; one that does not gives way. */
@@ -79,10 +79,15 @@ export class Metrics {
     return this.#series
   }
 
+  /** A request or a connection is refused, for no tunnel. */
+  refused(code: ErrorCode): void {
+    this.codes.set(code, (this.codes.get(code) ?? 0) + 1)
+  }
+
   ended(tunnel: string | undefined, exchange: MeasuredExchange): void {
     const { method, status, durationMs, requestBytes, answerBytes, code } = exchange
     if (tunnel === undefined) {
-      if (code !== undefined) this.codes.set(code, (this.codes.get(code) ?? 0) + 1)
+      if (code !== undefined) this.refused(code)
       return
     }
     const series = this.of(tunnel)

@@ -229,7 +229,7 @@ describeWith(['chromium'], 'in a browser', () => {
   })
 
   test('by a name that is made to lead here, a page gets nothing without the token', async () => {
-    const { port = '' } = new URL(server.adminUrl ?? '')
+    const { port } = new URL(server.adminUrl ?? '')
     const own = await chromium.launch({
       executablePath: Bun.which('chromium') ?? '',
       args: ['--no-sandbox', '--host-resolver-rules=MAP evil.example 127.0.0.1'],

@@ -345,6 +345,7 @@ export class HttpConnection
 
   /** Answers an invalid head with the page of `code`, and closes. */
   #refuseHead(code: ErrorCode): void {
+    this.#front.refused(code)
     this.#visit.isRequestComplete = false
     this.output.write(errorAnswer(code, { html: false, head: false, keepAlive: false, host: '' }))
     this.#close()

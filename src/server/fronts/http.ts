@@ -1,5 +1,6 @@
 // The HTTP/1.1 front of a server: accepts connections, and holds what they share.
 
+import type { ErrorCode } from '../../errors.ts'
 import { type HeadLimits, RequestHead } from '../../http/head.ts'
 import type { Turns } from '../../session/turns.ts'
 import type { Socket } from '../../socket.ts'
@@ -72,6 +73,11 @@ export class HttpFront implements InputShare {
   /** On what terms a lane may begin for the host of this request; `undefined`: it may not. */
   laneGrant(head: RequestHead, address: string): LaneGrant | undefined {
     return this.#lanes.grant(head, address)
+  }
+
+  /** A head is answered with the page of `code`, and begins no visit. */
+  refused(code: ErrorCode): void {
+    this.#room.metrics?.refused(code)
   }
 
   /** The connection takes no more requests. Called at most once. */

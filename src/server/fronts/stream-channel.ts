@@ -94,6 +94,7 @@ export class StreamChannel
 
   /** Answers with the page of `code`, in place of a visit. */
   refuse(code: ErrorCode): void {
+    this.#connection.front.refused(code)
     this.write(errorAnswer(code, { html: false, head: false, keepAlive: true, host: '' }))
     this.#end()
   }

@@ -8,7 +8,7 @@ import { ask } from '../../support/ask.ts'
 import { ok } from '../../support/exchange.ts'
 import { testWith } from '../../support/needs.ts'
 import { run } from '../../support/programs.ts'
-import { type RawConnection, RawOrigin } from '../../support/raw.ts'
+import { type RawConnection, RawOrigin, rawDial } from '../../support/raw.ts'
 import { TEST_CERT, TEST_KEY } from '../../support/tls.ts'
 import { startServer, startTunnel } from '../../support/tunnel.ts'
 
@@ -132,4 +132,24 @@ test('requests that are sent once more are counted: on a new connection to the a
   for (let count = 0; count < 4; count++) expect((await ask(tunnel.port, tunnel.host)).body).toBe('three')
   expect(await retried()).toBeGreaterThan(1)
   await other.disconnect()
+})
+
+test('what is refused before it is known where it goes is counted by its code, too', async () => {
+  await using tunnel = await startTunnel(
+    { fetch: () => new Response('hello') },
+    { server: { admin: adminOptions(), limits: { maxAddressVisitors: 3 } } },
+  )
+  const failed = async (code: string) =>
+    sampleOf(await metricsOf(tunnel.server), `localtunnels_failed_total{tunnel="",code="${code}"}`)
+  const broken = await rawDial(tunnel.port)
+  await broken.send('GET / HTTP/1.1\r\nHost: a b\r\n\r\n')
+  await broken.until('400')
+  const long = await rawDial(tunnel.port)
+  await long.send(`GET /${'x'.repeat(200_000)} HTTP/1.1\r\n`)
+  await long.end()
+  expect([await failed('BAD_REQUEST'), await failed('TARGET_TOO_LONG')]).toEqual([1, 1])
+  const many = await Promise.all(Array.from({ length: 8 }, () => rawDial(tunnel.port)))
+  await Promise.race(many.map(one => one.closed()))
+  expect(await failed('ADDRESS_LIMIT')).toBeGreaterThan(0)
+  for (const one of many) one.socket.terminate()
 })
