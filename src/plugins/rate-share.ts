@@ -7,7 +7,7 @@ import type { Allotment } from '../plugin.ts'
 const SHARE_MS = 1_000
 /** Of a rate, at most this part is one server's at a time. */
 const SHARES = 10
-/** Fewer are not worth a lane: it would end at once, and the next one would come later. */
+/** With fewer for each lane they are not worth it: they would end at once, and the next ones would come later. */
 const MIN_LENT = 64
 
 /** Asks for `wanted` more, and grants them. Never rejects. */
@@ -23,6 +23,7 @@ export class RateShare implements Allotment {
   /** What is left, until threads take from it, too. */
   #own = 0
   #lent: Int32Array<SharedArrayBuffer> | undefined
+  #lanes = 0
   /** What was left when the main thread last counted what threads take. */
   #seen = 0
   /** Taken since the last question: the next share is twice as large. */
@@ -68,7 +69,7 @@ export class RateShare implements Allotment {
 
   /** `undefined`: too few are left. */
   lend(): Allotment | undefined {
-    return this.#left < MIN_LENT ? undefined : this
+    return this.#left < MIN_LENT * (this.#lanes + 1) ? undefined : this
   }
 
   get left(): Int32Array<SharedArrayBuffer> {
@@ -80,9 +81,13 @@ export class RateShare implements Allotment {
     return lent
   }
 
-  // It stays lent: the same numbers count for all connections of the key.
-  began(): void {}
-  ended(): void {}
+  began(): void {
+    this.#lanes++
+  }
+
+  ended(): void {
+    this.#lanes--
+  }
 
   /** Asks before nothing is left, so that lanes go on. */
   renew(now: number = performance.now()): void {

@@ -41,6 +41,12 @@ test('lanes get no share that is too small, and never more than a tenth of the r
   const large = shareOf(10_000)
   await grown(large, 64)
   expect(large.share.lend()).toBe(large.share)
+  // The next lane needs as many again.
+  large.share.began()
+  expect(large.share.left[0]).toBeLessThan(128)
+  expect(large.share.lend()).toBeUndefined()
+  large.share.ended()
+  expect(large.share.lend()).toBe(large.share)
 })
 
 test('what lanes and the main thread take together was granted, in every order', async () => {
