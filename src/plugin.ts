@@ -101,7 +101,7 @@ export interface Refusal {
 export interface Reading {
   /** Longest body. Above: 413. A body without a length: 400. */
   readonly maxBodyBytes: number
-  /** Given the whole body. */
+  /** Given the whole body. A promise holds the request for at most `guardTimeoutMs`; above: 500 `GUARD_FAILED`. */
   readonly read: (body: Uint8Array) => Refusal | Promise<Refusal>
 }
 

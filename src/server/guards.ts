@@ -180,7 +180,7 @@ export class Guards {
       }
       if (verdict === undefined) continue
       if (isPromise(verdict)) return this.#await(guards, index, visitor, all, verdict)
-      if (!isPass(verdict)) return judgementOf(verdict)
+      if (!isPass(verdict)) return this.#judgementOf(verdict)
       all = [...all, verdict]
     }
     return all.length === 0 ? PASSED : { kind: 'pass', passes: all }
@@ -194,15 +194,9 @@ export class Guards {
     pending: Promise<Verdict>,
   ): Promise<Judgement> {
     const { name = '' } = guards[index] ?? {}
-    const { guardTimeoutMs } = this.#settings().limits
-    const late = deferred<never>()
-    const timer = setTimeout(
-      () => late.reject(new Error(`no answer within ${guardTimeoutMs} ms`)),
-      guardTimeoutMs,
-    )
     try {
-      const verdict = await Promise.race([pending, late.promise])
-      if (verdict !== undefined && !isPass(verdict)) return judgementOf(verdict)
+      const verdict = await this.#inTime(pending)
+      if (verdict !== undefined && !isPass(verdict)) return this.#judgementOf(verdict)
       return await this.#ask(
         guards,
         index + 1,
@@ -212,6 +206,26 @@ export class Guards {
     } catch (cause) {
       this.#report(name, cause)
       return FAILED
+    }
+  }
+
+  /** The reader of a form has as long as a guard. */
+  #judgementOf(verdict: Refusal | Reading): Judgement {
+    if (!('read' in verdict)) return { kind: 'refusal', refusal: verdict }
+    const read = async (body: Uint8Array): Promise<Refusal> => this.#inTime(verdict.read(body))
+    return { kind: 'reading', reading: { ...verdict, read } }
+  }
+
+  /** Rejects after `guardTimeoutMs`. */
+  async #inTime<Outcome>(pending: Outcome | Promise<Outcome>): Promise<Outcome> {
+    const { guardTimeoutMs } = this.#settings().limits
+    const late = deferred<never>()
+    const timer = setTimeout(
+      () => late.reject(new Error(`no answer within ${guardTimeoutMs} ms`)),
+      guardTimeoutMs,
+    )
+    try {
+      return await Promise.race([pending, late.promise])
     } finally {
       clearTimeout(timer)
     }
@@ -228,10 +242,6 @@ function isPromise(verdict: Verdict | Promise<Verdict>): verdict is Promise<Verd
 
 function isPass(verdict: Exclude<Verdict, undefined>): verdict is Pass {
   return !('read' in verdict) && !('code' in verdict) && !('status' in verdict) && !('body' in verdict)
-}
-
-function judgementOf(verdict: Refusal | Reading): Judgement {
-  return 'read' in verdict ? { kind: 'reading', reading: verdict } : { kind: 'refusal', refusal: verdict }
 }
 
 /**

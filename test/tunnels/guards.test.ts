@@ -364,6 +364,27 @@ test('a guard that throws, rejects or takes too long gives its visitor a 500, an
   expect(errors).toEqual(['GUARD_FAILED', 'GUARD_FAILED', 'GUARD_FAILED'])
 })
 
+test('the reader of a form that takes too long gives its visitor a 500, and no other', async () => {
+  const never = new Promise<never>(() => {})
+  await using tunnel = await startGuarded(
+    [
+      guardThat(({ head }) =>
+        head?.path === '/form'
+          ? { maxBodyBytes: 100, read: body => (body.length > 5 ? never : { status: 200, body: 'read' }) }
+          : undefined,
+      ),
+    ],
+    { limits: { guardTimeoutMs: 50 } },
+  )
+  const { port, host } = tunnel
+  const post = (body: string) =>
+    ask(port, host, { method: 'POST', path: '/form', body, headers: { 'content-length': `${body.length}` } })
+  const [late, good, plain] = await Promise.all([post('too late'), post('good'), ask(port, host)])
+  expect(late).toMatchObject({ status: 500, code: 'GUARD_FAILED' })
+  expect(good).toMatchObject({ status: 200, body: 'read' })
+  expect(plain.status).toBe(200)
+})
+
 test('a guard answers as it likes, and one that answers nonsense gets a 500', async () => {
   await using tunnel = await startGuarded([
     guardThat(({ head }) => {
