@@ -2,6 +2,8 @@
 
 import { afterEach, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { Client as McpClient } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
@@ -25,6 +27,7 @@ const VARIABLES = {
   DEVELOPERS_TOKEN: 'a-token-0123456789',
   LOGIN_SECRET: 'a-secret',
 }
+const TOKEN = 'a-token-of-a-test'
 const textOf = (...path: readonly string[]) => Bun.file(join(ROOT, ...path)).text()
 
 const closing: (() => unknown)[] = []
@@ -135,6 +138,101 @@ test('camera: pictures come one after the other', async () => {
   }
   expect(text).toContain('<svg')
   viewer.abort()
+})
+
+/** The file of an example by `localtunnels up`, with addresses of this machine in place of those in it. */
+async function startServices(folder: string, addresses: Readonly<Record<string, string | number>>) {
+  const place = await mkdtemp(join(tmpdir(), 'localtunnels-example-'))
+  closing.push(() => rm(place, { recursive: true }))
+  let text = await textOf(folder, 'localtunnels.toml')
+  for (const [there, here] of Object.entries(addresses)) {
+    expect(text).toContain(there)
+    text = text.replace(there, String(here))
+  }
+  await Bun.write(join(place, 'localtunnels.toml'), `token = "${TOKEN}"\n${text}`)
+  const running = start(['up', '--config', join(place, 'localtunnels.toml')], {
+    ...VARIABLES,
+    TUNNEL_TOKEN: TOKEN,
+  })
+  closing.push(() => running[Symbol.asyncDispose]())
+  return running
+}
+
+/** A server as the README of an example starts it, with one port for TCP tunnels. */
+async function startCommand(tcpPort: number): Promise<number> {
+  const server = start([
+    'server',
+    '--host',
+    '127.0.0.1',
+    '--port',
+    '0',
+    '--tcp-ports',
+    `${tcpPort}`,
+    '--token',
+    TOKEN,
+  ])
+  closing.push(() => server[Symbol.asyncDispose]())
+  return Number(/:(\d+)/.exec(await server.printed(/http:\/\/localhost:\d+/))?.[1])
+}
+
+/** What a service says to a visitor of a port; empty: the visitor was cut. */
+async function greetingAt(port: number): Promise<string> {
+  const heard = Promise.withResolvers<string>()
+  await Bun.connect({
+    hostname: '127.0.0.1',
+    port,
+    socket: { data: (_, bytes) => heard.resolve(String(bytes)), close: () => heard.resolve('') },
+  })
+  return heard.promise
+}
+
+function startService(): number {
+  const service = Bun.listen({
+    hostname: '127.0.0.1',
+    port: 0,
+    socket: { open: socket => void socket.write('ready'), data() {} },
+  })
+  closing.push(() => service.stop(true))
+  return service.port
+}
+
+test('postgres: a colleague at the address in the file reaches the database, others do not', async () => {
+  const [open, closed] = [freePort(), freePort()]
+  for (const [at, address] of [
+    [open, '127.0.0.1'],
+    [closed, '203.0.113.7'],
+  ] as const) {
+    const running = await startServices('postgres', {
+      'https://tunnel.example': `http://127.0.0.1:${await startCommand(at)}`,
+      5432: startService(),
+      20432: at,
+      '203.0.113.7': address,
+    })
+    await running.printed(new RegExp(`:${at}`))
+    expect(await greetingAt(at)).toBe(at === open ? 'ready' : '')
+  }
+})
+
+test('home-server: photos ask for the password, music has a host of its own, ssh a port', async () => {
+  const at = freePort()
+  const port = await startCommand(at)
+  const app = Bun.serve({ port: 0, fetch: () => new Response('music') })
+  closing.push(() => app.stop(true))
+  const running = await startServices('home-server', {
+    'https://tunnel.example': `http://127.0.0.1:${port}`,
+    2342: app.port ?? 0,
+    4533: app.port ?? 0,
+    'port = 22\n': `port = ${startService()}\n`,
+    20022: at,
+    '203.0.113.0/24': '127.0.0.0/8',
+  })
+  await running.printed(new RegExp(`:${at}`))
+  for (const name of ['photos', 'music']) await running.printed(new RegExp(`^${name}  `, 'm'))
+  const authorization = `Basic ${btoa(`family:${VARIABLES.PHOTOS_PASSWORD}`)}`
+  expect((await ask(port, 'photos.localhost')).status).toBe(401)
+  expect(await ask(port, 'photos.localhost', { headers: { authorization } })).toMatchObject({ status: 200 })
+  expect(await ask(port, 'music.family.example')).toMatchObject({ body: 'music' })
+  expect(await greetingAt(at)).toBe('ready')
 })
 
 test('static-preview: the folder is there for who has the link', async () => {

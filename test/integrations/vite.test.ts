@@ -105,6 +105,25 @@ for (const version of ['vite', 'vite-7'])
       await running.end()
     }, 60_000)
 
+    test('the key t pauses the tunnel and opens it again, under its name', async () => {
+      await using site = await startPublicSite()
+      const options = { server: site.dialled, subdomain: 'app', verifyServer: false }
+      const place = await project(`${version}-keys`, options)
+      const { PATH = '' } = process.env
+      const command = ['node', binOf(version), '--port', `${freePort()}`]
+      const env = { PATH, HOME: folder, NO_COLOR: '1', TERM: 'xterm' }
+      await using running = new Running(command, env, true, place, DEADLINE_MS)
+      await running.printed(new RegExp(`Tunnel: {2}${site.url}`))
+      await running.printed(/press h \+ enter/)
+      expect(await site.visit()).toMatchObject({ status: 200 })
+      running.type('t\n')
+      await running.printed(/Tunnel: {2}paused/)
+      expect(await site.visit()).toMatchObject({ code: 'TUNNEL_NOT_FOUND' })
+      running.type('t\n')
+      await running.printed(new RegExp(`paused[\\s\\S]*Tunnel: {2}${site.url}`))
+      expect(await site.visit()).toMatchObject({ status: 200 })
+    }, 60_000)
+
     test('a restart keeps the name', async () => {
       await using server = await startServer()
       const place = await project(`${version}-restart`, { server: server.url, subdomain: 'app' })
