@@ -526,7 +526,7 @@ export interface ServerLimits {
   readonly maxStreamWindowBytes: number
   /** Growth of windows allowed in all streams of a session together. Default 64 MiB. Above: none grows. `0`: no growth. */
   readonly maxSessionWindowBytes: number
-  /** How long `stop()` waits for what is under way. Default 30,000. Above: they are cut. `0`: at once. */
+  /** How long `stop()` waits for what is under way. Default 30,000. Above: it is cut. `0`: at once. */
   readonly drainTimeoutMs: number
   /**
    * How long a kept-alive connection may have been without a request when `stop()` closes it; an earlier request is served, as

@@ -430,7 +430,7 @@ test('docs/agents.md: its tools are those that there are, and each way to add it
   expect(rows).toEqual(tools.map(({ name }) => name))
   const { mcpServers } = JSON.parse(/```json\n([\s\S]*?)```/.exec(page)?.[1] ?? '')
   const ways = [[mcpServers.localtunnels.command, ...mcpServers.localtunnels.args].join(' ')]
-  for (const [, line = ''] of page.matchAll(/^\| [^|]+ \| `(?:claude|codex|gemini|code) ([^`]+)` \|$/gm)) {
+  for (const [, line = ''] of page.matchAll(/^- [^`]+: `(?:claude|codex|gemini|code) ([^`]+)`$/gm)) {
     const json = /'(\{.*\})'/.exec(line)?.[1]
     const { command, args } = json === undefined ? { command: '', args: [] } : JSON.parse(json)
     ways.push(
