@@ -151,9 +151,13 @@ function visit(index) {
       if (isUploading) write(socket, MOST_BYTES, () => {})
     } else {
       listen(socket, () => {})
-      write(socket, bytes, () => setTimeout(() => finish(socket, how), delayMs))
-      // What the app writes into a connection that was ended in good order has no reader.
-      setTimeout(() => socket.destroy(), 100)
+      const leave = () => {
+        finish(socket, how)
+        // What the app writes into a connection that was ended in good order has no reader. Not before: on a busy machine this
+        // would end one that is to be reset.
+        setTimeout(() => socket.destroy(), 100)
+      }
+      write(socket, bytes, () => setTimeout(leave, delayMs))
     }
   })
   socket.on('error', () => {})
