@@ -9,7 +9,7 @@ import { type Destination, tellNotices } from '../settings/destination.ts'
 import { stateFolder } from '../settings/state-folder.ts'
 import type { Target } from '../settings/target.ts'
 import { aborted } from '../stop.ts'
-import { type EmbeddedOptions, startEmbeddedServer } from './embedded-server.ts'
+import type { EmbeddedOptions } from './embedded-server.ts'
 import { OriginWatch } from './origin-watch.ts'
 import { connectPatiently } from './patience.ts'
 import { report } from './report.ts'
@@ -44,7 +44,9 @@ export interface Shared {
 /** Resolves after a clean end; rejects when a tunnel could not be made or is lost for good. */
 export async function share(sharing: Sharing, run: Run): Promise<void> {
   const embedded =
-    sharing.destination.server === undefined ? await startEmbeddedServer(sharing.embedded) : undefined
+    sharing.destination.server === undefined
+      ? await (await import('./embedded-server.ts')).startEmbeddedServer(sharing.embedded)
+      : undefined
   try {
     await shareThrough(sharing, embedded, run)
   } finally {
