@@ -62,6 +62,28 @@ test('a server is frozen: a request for its tunnel goes on elsewhere, and none w
   })
 })
 
+test('a server is frozen: what another server has sent there ends after 42 s at the latest', () => {
+  Stage.play(THREE, stage => {
+    const { world } = stage
+    const holder = stage.holderOf('shop')
+    const other = stage.other(holder)
+    const visitor = world.visitor(other)
+    let ended = ''
+    const over = ({ kind }: { readonly kind: string }): void => {
+      ended = kind
+    }
+    world.ask(visitor, other, 'shop', over, { kind: 'length', length: 100, pauseMs: 2_000 })
+    world.pass(1_000)
+    world.freeze(holder.process!)
+    world.pass(42_000)
+    expect(ended).not.toBe('')
+    world.leave(visitor)
+    holder.process?.thaw()
+    world.pass(5_000)
+    expect(stage.answers()).toEqual(['ok'])
+  })
+})
+
 test('a server is cut off from Redis for a minute: the name that another one has by then stays there', () => {
   Stage.play(THREE, stage => {
     const { world } = stage
