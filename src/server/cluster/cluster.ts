@@ -17,21 +17,17 @@ import type { RawVisits } from '../raw-visits.ts'
 import type { Upstream } from '../upstream.ts'
 import { FarPorts, type FarPortsHost } from './far-ports.ts'
 import { type Claimed, Holds } from './holds.ts'
-import { OlderServers } from './older-servers.ts'
 import { CLUSTER_TIMES, type ClusterOptions, type PeerTls } from './options.ts'
-import { Peer } from './peer.ts'
 import type { RawOpening } from './peer-channel.ts'
 import { PeerSecret } from './peer-secret.ts'
 import { NUMBERED, type RawPassenger } from './peer-wire.ts'
+import { Peers } from './peers.ts'
 import { Places } from './places.ts'
 import { RawArrival } from './raw-arrival.ts'
 import { Tables } from './tables.ts'
 
 /** How often a request that waits looks where its name is now. */
 const LOOK_AGAIN_MS = 100
-
-/** How long what the directory says of the servers that live is taken for true: many webhooks ask, each time. */
-const ALIVE_MS = 500
 
 export interface ClusterHost {
   readonly limits: ServerLimits
@@ -73,15 +69,9 @@ export class Cluster {
   readonly #places: Places
   readonly #holds: Holds
   readonly #farPorts: FarPorts | undefined
-  readonly #peers = new Map<string, Peer>()
-  /** Those that the directory does not list as alive, and since when. */
-  readonly #missing = new Map<string, number>()
+  readonly #peers: Peers
   #url = ''
   readonly #secret: PeerSecret
-  readonly #older: OlderServers
-  /** Those that give signs of life, as the directory said a moment ago. */
-  #alive: Promise<readonly Node[]> = Promise.resolve([])
-  #aliveAt = Number.NEGATIVE_INFINITY
   #waiting = 0
   /** Claims that came too early for a new directory: each goes on when its time has come, or when this server leaves. */
   readonly #early = new Set<() => void>()
@@ -93,8 +83,6 @@ export class Cluster {
   /** How often the directory may have lost what this server told it, and how many of these it has been told all again since. */
   #doubts = 0
   #cleared = 0
-  /** When the list of those that live was asked for. */
-  #listedAt = Number.NEGATIVE_INFINITY
   #isFailing = false
   #isOver = false
 
@@ -105,7 +93,19 @@ export class Cluster {
     this.#directory = directory
     this.#times = { ...CLUSTER_TIMES, ...times }
     this.#secret = new PeerSecret(secret, this.#times.earlyMs)
-    this.#older = new OlderServers(() => host.limits.drainTimeoutMs + this.#times.nodeMs)
+    this.#peers = new Peers({
+      get limits() {
+        return host.limits
+      },
+      deadlines: host.deadlines,
+      turns: host.turns,
+      directory,
+      times: this.#times,
+      peerTls,
+      proofFor: (node, number) => this.#secret.proofFor(node, number),
+      controlHost: host.controlHost,
+      failed: error => host.failed(error),
+    })
     this.#places = new Places(directory)
     this.tables = directory.tables && new Tables(directory.tables, error => host.failed(error))
     this.#holds = new Holds({
@@ -149,7 +149,7 @@ export class Cluster {
         },
       })
       await this.#sayAlive()
-      this.#older.saw(await this.#directory.nodes())
+      await this.#peers.start()
       await this.tables?.start()
     } catch (cause) {
       this.#stopListening?.()
@@ -187,8 +187,7 @@ export class Cluster {
     this.leave()
     this.#stopListening?.()
     this.tables?.stop()
-    for (const peer of this.#peers.values()) peer.close()
-    this.#peers.clear()
+    this.#peers.close()
   }
 
   // ── Signs of life ──────────────────────────────────────────────────────────────────────────────────────────
@@ -214,11 +213,11 @@ export class Cluster {
       this.#cleared = Math.max(this.#cleared, doubts)
       await this.tables?.look()
       await this.#lookAtPorts()
-      await this.#lookAtPeers()
+      await this.#peers.look()
       this.#isFailing = false
     } catch (error) {
       this.#failed(error as Error)
-      this.#lookAfterPeers()
+      this.#peers.lookAfter()
     }
     this.#beatLater()
   }
@@ -242,39 +241,6 @@ export class Cluster {
   async #restore(): Promise<void> {
     await this.#holds.restore()
     this.#restoredAt = performance.now()
-  }
-
-  /** The list grows with the servers, and each of them asks for it: not with every sign of life. */
-  async #lookAtPeers(): Promise<void> {
-    const isOf = this.#peers.size > 0 || this.#older.areAround
-    if (!isOf || performance.now() - this.#listedAt < this.#times.nodeMs) return
-    const nodes = await this.#directory.nodes()
-    this.#older.saw(nodes)
-    this.#lookAfterPeers(nodes)
-    this.#listedAt = performance.now()
-  }
-
-  /**
-   * A server without signs of life in the directory for `leaseMs` is forgotten. What is under way to it is cut only when it is also silent
-   * when it is asked, as one that is frozen: others may be cut off from the directory, or stop. `alive` `undefined`: the directory does not say.
-   */
-  #lookAfterPeers(alive?: readonly Node[]): void {
-    const now = performance.now()
-    for (const [id, peer] of this.#peers) {
-      if (alive?.some(node => node.id === id)) {
-        this.#missing.delete(id)
-        continue
-      }
-      // Until then it was in the list for `nodeMs`.
-      const since = this.#missing.get(id) ?? (alive === undefined ? now : now - this.#times.nodeMs)
-      this.#missing.set(id, since)
-      const isIdle = peer.inFlight === 0
-      if (now - since >= this.#times.leaseMs && (isIdle || peer.isSilent)) {
-        this.#missing.delete(id)
-        this.#peers.delete(id)
-        peer.close()
-      } else if (!isIdle) peer.probe()
-    }
   }
 
   /** Reported once for each time that it cannot be reached. */
@@ -321,9 +287,7 @@ export class Cluster {
       throw new TunnelError('CLUSTER_UNREACHABLE', messageOf(cause), { cause })
     })
     return nodes.map(({ id, url }) => {
-      const peer = this.#peers.get(id)
-      const isSelf = id === this.node
-      return { id, url, isSelf, isReachable: peer?.isDown !== true, inFlight: peer?.inFlight ?? 0 }
+      return { id, url, isSelf: id === this.node, ...this.#peers.stateOf(id) }
     })
   }
 
@@ -334,15 +298,7 @@ export class Cluster {
 
   /** Requests and raw visitors that were sent on to others, and are under way. */
   get inFlight(): number {
-    let count = 0
-    for (const { inFlight } of this.#peers.values()) count += inFlight
-    return count
-  }
-
-  get #rawCount(): number {
-    let count = 0
-    for (const { rawCount } of this.#peers.values()) count += rawCount
-    return count
+    return this.#peers.inFlight
   }
 
   // ── Names of other servers ─────────────────────────────────────────────────────────────────────────────────
@@ -364,14 +320,7 @@ export class Cluster {
 
   /** What requests go through to one of the servers; `undefined`: none of them can be reached just now. */
   upstreamTo(nodes: readonly Node[]): Upstream | undefined {
-    return this.#peerAmong(nodes)?.upstream
-  }
-
-  #peerAmong(nodes: readonly Node[]): Peer | undefined {
-    const alive = nodes.filter(({ id, url }) => url !== '' && this.#peers.get(id)?.isDown !== true)
-    const node = alive[Math.floor(Math.random() * alive.length)]
-    const peer = node && this.#peerOf(node)
-    return peer?.isDown === true ? undefined : peer
+    return this.#peers.among(nodes)?.upstream
   }
 
   /** Takes a raw visitor: to the tunnel here, or on to the server that has it. */
@@ -388,8 +337,7 @@ export class Cluster {
     handler: StreamHandler,
     opening: RawOpening,
   ): Stream | 'TUNNEL_BUSY' | undefined {
-    if (this.#rawCount >= this.#host.limits.maxPeerStreams) return 'TUNNEL_BUSY'
-    return this.#peerAmong(nodes)?.pass(passenger, handler, opening)
+    return this.#peers.pass(nodes, passenger, handler, opening)
   }
 
   /** All of them but this one that hold the name and can be reached. */
@@ -408,7 +356,7 @@ export class Cluster {
     if (this.tables === undefined) return undefined
     let keeper: Node | undefined
     let highest = -1
-    for (const node of await this.#nodesNow()) {
+    for (const node of await this.#peers.now()) {
       const lot = hash(`${node.url} ${name}`)
       if (lot <= highest) continue
       highest = lot
@@ -417,35 +365,11 @@ export class Cluster {
     return keeper === undefined || keeper.id === this.node ? undefined : this.upstreamTo([keeper])
   }
 
-  /** None while the directory cannot be reached. */
-  #nodesNow(): Promise<readonly Node[]> {
-    if (performance.now() - this.#aliveAt < ALIVE_MS) return this.#alive
-    this.#aliveAt = performance.now()
-    this.#alive = this.#directory.nodes().catch(() => [])
-    return this.#alive
-  }
-
   /** Of the servers that hold the name, this one was the first. */
   isFirst(name: string): boolean | Promise<boolean> {
     const found = this.#places.find(name)
     const isFirst = (nodes: readonly Node[] | undefined): boolean => nodes?.[0]?.id === this.node
     return found instanceof Promise ? found.then(isFirst) : isFirst(found)
-  }
-
-  #peerOf(node: Node): Peer {
-    const known = this.#peers.get(node.id)
-    if (known !== undefined && known.url === node.url) return known
-    const peer = new Peer(node, {
-      limits: this.#host.limits,
-      deadlines: this.#host.deadlines,
-      turns: this.#host.turns,
-      peerTls: this.#peerTls,
-      proof: number => this.#secret.proofFor(node.id, number),
-      controlHost: this.#host.controlHost,
-      failed: error => this.#host.failed(error),
-    })
-    this.#peers.set(node.id, peer)
-    return peer
   }
 
   /** What is known of the name was wrong. */
@@ -499,11 +423,7 @@ export class Cluster {
   /** The same of a proof for no connection: a server of an earlier version has made it, and there is one. */
   isOlderProof(proof: string): boolean | Promise<boolean> {
     if (!this.#secret.isProof(proof, this.node, '')) return false
-    if (this.#older.areAround) return true
-    return this.#nodesNow().then(nodes => {
-      this.#older.saw(nodes)
-      return this.#older.areAround
-    })
+    return this.#peers.areOlderAround()
   }
 }
 

@@ -1,0 +1,154 @@
+// The other servers of a cluster as this one reaches them: connections to them, which of them live, and which are of an earlier version.
+
+import type { Directory, DirectoryTimes, Node } from '../../directory.ts'
+import type { Stream, StreamHandler } from '../../session/stream.ts'
+import type { ServerLimits } from '../options.ts'
+import { OlderServers } from './older-servers.ts'
+import { Peer, type PeerContext } from './peer.ts'
+import type { RawOpening } from './peer-channel.ts'
+import type { RawPassenger } from './peer-wire.ts'
+
+/** How long what the directory says of the servers that live is taken for true: many webhooks ask, each time. */
+const ALIVE_MS = 500
+
+export interface PeersHost extends Omit<PeerContext, 'proof' | 'limits'> {
+  readonly limits: ServerLimits
+  readonly directory: Directory
+  readonly times: DirectoryTimes
+  /** Shows that server that this one is of its cluster. `number`: as that of `peerProof`. */
+  proofFor(node: string, number: string): string
+}
+
+export class Peers {
+  readonly #host: PeersHost
+  readonly #all = new Map<string, Peer>()
+  /** Those that the directory does not list as alive, and since when. */
+  readonly #missing = new Map<string, number>()
+  readonly #older: OlderServers
+  /** Those that give signs of life, as the directory said a moment ago. */
+  #alive: Promise<readonly Node[]> = Promise.resolve([])
+  #aliveAt = Number.NEGATIVE_INFINITY
+  /** When the list of those that live was asked for. */
+  #listedAt = Number.NEGATIVE_INFINITY
+
+  constructor(host: PeersHost) {
+    this.#host = host
+    this.#older = new OlderServers(() => host.limits.drainTimeoutMs + host.times.nodeMs)
+  }
+
+  /** Rejects when the directory cannot be reached. */
+  async start(): Promise<void> {
+    this.#older.saw(await this.#host.directory.nodes())
+  }
+
+  /** Cuts what is under way to them. */
+  close(): void {
+    for (const peer of this.#all.values()) peer.close()
+    this.#all.clear()
+  }
+
+  /** One of these that can be reached just now. */
+  among(nodes: readonly Node[]): Peer | undefined {
+    const alive = nodes.filter(({ id, url }) => url !== '' && this.#all.get(id)?.isDown !== true)
+    const node = alive[Math.floor(Math.random() * alive.length)]
+    const peer = node && this.#of(node)
+    return peer?.isDown === true ? undefined : peer
+  }
+
+  #of(node: Node): Peer {
+    const known = this.#all.get(node.id)
+    if (known !== undefined && known.url === node.url) return known
+    const host = this.#host
+    const peer = new Peer(node, {
+      limits: host.limits,
+      deadlines: host.deadlines,
+      turns: host.turns,
+      peerTls: host.peerTls,
+      proof: number => host.proofFor(node.id, number),
+      controlHost: host.controlHost,
+      failed: error => host.failed(error),
+    })
+    this.#all.set(node.id, peer)
+    return peer
+  }
+
+  /** As `Peer.pass`, to one of the servers. `undefined`: none of them can be reached just now. */
+  pass(
+    nodes: readonly Node[],
+    passenger: RawPassenger,
+    handler: StreamHandler,
+    opening: RawOpening,
+  ): Stream | 'TUNNEL_BUSY' | undefined {
+    let rawCount = 0
+    for (const peer of this.#all.values()) rawCount += peer.rawCount
+    if (rawCount >= this.#host.limits.maxPeerStreams) return 'TUNNEL_BUSY'
+    return this.among(nodes)?.pass(passenger, handler, opening)
+  }
+
+  /** Whether the last connection to it could be made, if there was any, and what is under way to it. */
+  stateOf(id: string): { readonly isReachable: boolean; readonly inFlight: number } {
+    const peer = this.#all.get(id)
+    return { isReachable: peer?.isDown !== true, inFlight: peer?.inFlight ?? 0 }
+  }
+
+  /** Requests and raw visitors that were sent on to them, and are under way. */
+  get inFlight(): number {
+    let count = 0
+    for (const { inFlight } of this.#all.values()) count += inFlight
+    return count
+  }
+
+  // ── Which of them live ─────────────────────────────────────────────────────────────────────────────────────
+
+  /** None while the directory cannot be reached. */
+  now(): Promise<readonly Node[]> {
+    if (performance.now() - this.#aliveAt < ALIVE_MS) return this.#alive
+    this.#aliveAt = performance.now()
+    this.#alive = this.#host.directory.nodes().catch(() => [])
+    return this.#alive
+  }
+
+  /** Whether servers of an earlier version are in the cluster. */
+  areOlderAround(): boolean | Promise<boolean> {
+    if (this.#older.areAround) return true
+    return this.now().then(nodes => {
+      this.#older.saw(nodes)
+      return this.#older.areAround
+    })
+  }
+
+  /** The list grows with the servers, and each of them asks for it: not with every sign of life. */
+  async look(): Promise<void> {
+    const { directory, times } = this.#host
+    const isOf = this.#all.size > 0 || this.#older.areAround
+    if (!isOf || performance.now() - this.#listedAt < times.nodeMs) return
+    const nodes = await directory.nodes()
+    this.#older.saw(nodes)
+    this.lookAfter(nodes)
+    this.#listedAt = performance.now()
+  }
+
+  /**
+   * A server without signs of life in the directory for `leaseMs` is forgotten. What is under way to it is cut only when it is also silent
+   * when it is asked, as one that is frozen: others may be cut off from the directory, or stop. `alive` `undefined`: the directory does not say.
+   */
+  lookAfter(alive?: readonly Node[]): void {
+    const { leaseMs, nodeMs } = this.#host.times
+    const now = performance.now()
+    for (const [id, peer] of this.#all) {
+      if (alive?.some(node => node.id === id)) {
+        this.#missing.delete(id)
+        continue
+      }
+      // Until then it was in the list for `nodeMs`.
+      const since = this.#missing.get(id) ?? (alive === undefined ? now : now - nodeMs)
+      this.#missing.set(id, since)
+      const isIdle = peer.inFlight === 0
+      if (now - since >= leaseMs && (isIdle || peer.isSilent)) {
+        this.#missing.delete(id)
+        this.#all.delete(id)
+        peer.close()
+      } else if (!isIdle) peer.probe()
+    }
+  }
+}
