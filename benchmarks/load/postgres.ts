@@ -6,6 +6,8 @@ import { finish, launch } from '../measure/children.ts'
 import { freePort, listening } from '../measure/ports.ts'
 import { scratch } from '../peers/binary.ts'
 
+/** To take clients. */
+const START_MS = 10_000
 /** PostgreSQL refuses to be root. */
 const isRoot = process.getuid?.() === 0
 const AS_POSTGRES = isRoot ? ['setpriv', '--reuid=postgres', '--regid=postgres', '--clear-groups'] : []
@@ -17,7 +19,7 @@ function program(name: string): string | null {
 }
 
 export function hasPostgres(): boolean {
-  return ['initdb', 'postgres', 'pgbench'].every(name => program(name) !== null)
+  return ['initdb', 'postgres', 'pgbench', 'pg_isready'].every(name => program(name) !== null)
 }
 
 /** Starts one with the tables of pgbench, without fsync: the disk is not what is measured. */
@@ -50,6 +52,7 @@ export async function startPostgres(): Promise<{ readonly port: number; stop(thi
   const flags = settings.flatMap(one => ['-c', one])
   const child = await launch([...AS_POSTGRES, program('postgres') ?? '', '-D', data, ...flags])
   await listening(port)
+  await answering(port)
   await succeed(pgbench(port, '-i', '-s', '5', '-q'))
   return {
     port,
@@ -57,6 +60,16 @@ export async function startPostgres(): Promise<{ readonly port: number; stop(thi
       await child.stop()
       files.remove()
     },
+  }
+}
+
+/** It listens before it takes clients: until it does, it refuses them. */
+async function answering(port: number): Promise<void> {
+  const ask = [program('pg_isready') ?? '', '-q', '-h', '127.0.0.1', '-p', String(port)]
+  const deadline = performance.now() + START_MS
+  while ((await finish(ask)).code !== 0) {
+    if (performance.now() > deadline) throw new Error(`PostgreSQL takes no clients after ${START_MS} ms`)
+    await Bun.sleep(20)
   }
 }
 
