@@ -199,6 +199,20 @@ test('a visitor that leaves in the middle is gone at the app, too', async () => 
   app.close()
 })
 
+test('the deadline of the server where a visitor comes ends its request at the app, too', async () => {
+  await using cluster = new TestCluster()
+  const a = await cluster.server({ limits: { originTimeoutMs: 600_000 } })
+  const b = await cluster.server({ limits: { originTimeoutMs: 1_000 } })
+  const cancelled = Promise.withResolvers<void>()
+  const app = createServer((_request, answer) => void answer.on('close', () => cancelled.resolve()))
+  await new Promise<void>(resolve => app.listen(0, '127.0.0.1', resolve))
+  await cluster.client({ server: a.url, subdomain: 'slow', port: (app.address() as AddressInfo).port })
+  const { status, code } = await within(ask(b.port, 'slow.localhost'), 'the refusal')
+  expect({ status, code }).toEqual({ status: 504, code: 'ORIGIN_TIMEOUT' })
+  await within(cancelled.promise, 'the app to see it')
+  app.close()
+})
+
 test('custom domains are found at every server', async () => {
   await using cluster = new TestCluster()
   const options = { tokens: [{ token: 'secret', hosts: ['www.customer.example'] }] }
