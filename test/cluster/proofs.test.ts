@@ -2,6 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { type AddressInfo, connect, createServer } from 'node:net'
+import { deferred } from '../../src/deferred.ts'
 import { MemoryDirectory } from '../../src/directories/memory.ts'
 import { CLUSTER_TIMES } from '../../src/server/cluster/options.ts'
 import { PEER_PROTOCOL, peerProof, RAW_PROTOCOL } from '../../src/server/cluster/peer-wire.ts'
@@ -143,4 +144,26 @@ test('the proof of an earlier version is taken while a server of one is there, a
   while ((await shown(before.port, nodes[0]?.id)).status !== 101) await Bun.sleep(10)
   await directory.leave(older.id)
   while ((await shown(before.port, nodes[0]?.id)).status !== 401) await Bun.sleep(10)
+})
+
+test('a server that has begun to stop takes no other server in: what that one would send there could be lost', async () => {
+  const left = deferred()
+  class Leaving extends MemoryDirectory {
+    override leave(node: string) {
+      left.resolve()
+      return super.leave(node)
+    }
+  }
+  const directory = new Leaving()
+  await using cluster = new TestCluster({}, () => Promise.resolve(directory))
+  const a = await cluster.server({ cluster: { secret: SECRET } })
+  const [node] = await directory.nodes()
+  let stopped: Promise<void> | undefined
+  const greeted = greet(a.port, PEER_PROTOCOL, '', async number => {
+    stopped = a.stop()
+    await left.promise
+    return peerProof(SECRET, node?.id ?? '', number)
+  })
+  expect((await greeted).status).toBe(0)
+  await stopped
 })

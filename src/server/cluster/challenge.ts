@@ -23,7 +23,10 @@ export function provedRoute(
   if (shown === undefined) {
     const number = randomBytes(16).toString('base64url')
     const isProof = (proof: string): boolean => cluster.isProof(proof, number)
-    return { kind: 'takeover', takeOver: socket => new Challenge(socket, number, isProof, enter) }
+    // It may stop meanwhile, and would not wait for what comes in now: a caller that is not taken in sends it elsewhere.
+    const takeIn = (socket: Socket): SocketHandler | undefined =>
+      cluster.isLeaving ? undefined : enter(socket)
+    return { kind: 'takeover', takeOver: socket => new Challenge(socket, number, isProof, takeIn) }
   }
   const route = (isTaken: boolean): Route =>
     isTaken ? { kind: 'takeover', takeOver: enter } : refusal('TOKEN_REFUSED')
@@ -34,7 +37,7 @@ export function provedRoute(
 class Challenge implements SocketHandler {
   readonly #socket: Socket
   readonly #isProof: (proof: string) => boolean
-  readonly #enter: (socket: Socket) => SocketHandler
+  readonly #enter: (socket: Socket) => SocketHandler | undefined
   readonly #stopTimer: () => void
   /** Of the answer. */
   #bytes: Uint8Array = new Uint8Array(0)
@@ -46,7 +49,7 @@ class Challenge implements SocketHandler {
     socket: Socket,
     number: string,
     isProof: (proof: string) => boolean,
-    enter: (socket: Socket) => SocketHandler,
+    enter: (socket: Socket) => SocketHandler | undefined,
   ) {
     this.#socket = socket
     this.#isProof = isProof
@@ -65,9 +68,11 @@ class Challenge implements SocketHandler {
     this.#stopTimer()
     // A server of the cluster says nothing behind its proof before it has an answer.
     const isWhole = end + 4 === answer.length
-    if (isWhole && this.#isProof(proofIn(latin1(answer, 0, answer.length))))
-      this.#way = this.#enter(this.#socket)
-    else this.#refuse()
+    if (!isWhole || !this.#isProof(proofIn(latin1(answer, 0, answer.length)))) return this.#refuse()
+    this.#way = this.#enter(this.#socket)
+    if (this.#way !== undefined) return
+    this.#isOver = true
+    this.#socket.terminate()
   }
 
   #refuse(): void {

@@ -182,6 +182,11 @@ export class Cluster {
     this.#directory.leave(this.node).catch((error: Error) => this.#failed(error))
   }
 
+  /** It stops: the others send elsewhere what they have for it. */
+  get isLeaving(): boolean {
+    return this.#isOver
+  }
+
   /** Requests for other servers are cut. */
   stop(): void {
     this.leave()
