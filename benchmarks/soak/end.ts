@@ -6,8 +6,9 @@ import { TunnelClient, TunnelServer } from '../../src/index.ts'
 
 /** What must be as many at the end as at the beginning. Names of classes in src/, and of the runtime's own objects. */
 const COUNTED = [
-  'VisitorConnection',
+  'HttpConnection',
   'PooledStream',
+  'StreamExchange',
   'Stream',
   'Join',
   'OriginJoin',
