@@ -96,18 +96,24 @@ function app(): {
   }
 }
 
+/** An answer through the other server, of which the visitor has read `said`; `send` goes on with it. */
+async function begun(at: Awaited<ReturnType<typeof site>>, said: string) {
+  const { fetch, send } = app()
+  await at.cluster.client({ server: at.far.url, subdomain: 'shop', fetch })
+  const visit = new Visit(at.port)
+  await visit.until('')
+  send(said)
+  await visit.until(said)
+  return { visit, send }
+}
+
 for (const isDirectoryThere of [true, false])
   testWith(
     ['redis-server'],
     `what is under way to a frozen server is cut, ${isDirectoryThere ? 'and looks cut' : 'also while Redis is away'}`,
     async () => {
       await using at = await site()
-      const { fetch, send } = app()
-      await at.cluster.client({ server: at.far.url, subdomain: 'shop', fetch })
-      const visit = new Visit(at.port)
-      await visit.until('')
-      send('half')
-      await visit.until('half')
+      const { visit } = await begun(at, 'half')
       if (!isDirectoryThere) await at.redis.kill()
       await at.far.freeze()
       expect(await within(visit.outcome, 'the end of the answer')).toBe('ECONNRESET')
@@ -165,12 +171,7 @@ for (const isDirectoryThere of [true, false])
     `an app that is silent for long cuts nothing, ${isDirectoryThere ? 'as long as its server lives' : 'also while Redis is away'}`,
     async () => {
       await using at = await site()
-      const { fetch, send } = app()
-      await at.cluster.client({ server: at.far.url, subdomain: 'shop', fetch })
-      const visit = new Visit(at.port)
-      await visit.until('')
-      send('data: 1\n\n')
-      await visit.until('data: 1\n\n')
+      const { visit, send } = await begun(at, 'data: 1\n\n')
       if (!isDirectoryThere) await at.redis.kill()
       await Bun.sleep(4 * TIMES.leaseMs)
       send('data: 2\n\n')

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { BIN, Running } from '../cli/bin.ts'
 import { ask } from '../support/ask.ts'
+import type { Browser } from '../support/browser.ts'
 import { describeWith } from '../support/needs.ts'
 import { changes, isMarked, mark, shows } from '../support/page.ts'
 import { freePort } from '../support/ports.ts'
@@ -61,6 +62,17 @@ function vite(version: string, place: string, ...words: readonly string[]): Runn
 
 const binOf = (version: string) => join(root, 'node_modules', version, 'bin/vite.js')
 
+/** A visitor sees the page, and then what changes in it without a reload. */
+async function seesHotUpdate(browser: Browser, url: string, place: string): Promise<void> {
+  await browser.open(url)
+  await shows(browser, '#said', 'first')
+  // A reload of the whole page would lose this.
+  await mark(browser)
+  const change = () => writeFile(join(place, 'said.js'), `export const said = 'second'`)
+  await changes(browser, '#said', 'second', change)
+  expect(await isMarked(browser)).toBe(true)
+}
+
 for (const version of ['vite', 'vite-7'])
   describeWith(['chromium', 'node'], version, () => {
     test('a page, and what changes in it, by a public URL whose host Vite does not know', async () => {
@@ -70,13 +82,7 @@ for (const version of ['vite', 'vite-7'])
       await using running = vite(version, place, '--port', `${freePort()}`)
       await running.printed(new RegExp(`Tunnel: {2}${site.url}`))
       await using browser = await startVisitor(site)
-      await browser.open(site.url)
-      await shows(browser, '#said', 'first')
-      // A reload of the whole page would lose this.
-      await mark(browser)
-      const change = () => writeFile(join(place, 'said.js'), `export const said = 'second'`)
-      await changes(browser, '#said', 'second', change)
-      expect(await isMarked(browser)).toBe(true)
+      await seesHotUpdate(browser, site.url, place)
       // Its end gives the name back at once.
       await running.end()
       expect(await site.visit()).toMatchObject({ code: 'TUNNEL_NOT_FOUND' })
@@ -96,12 +102,7 @@ for (const version of ['vite', 'vite-7'])
       await using running = start(place, 'bun', BIN, 'run', ...own, '--', ...command)
       await running.printed(new RegExp(`${site.url} → localhost:${port}`))
       await using browser = await startVisitor(site)
-      await browser.open(site.url)
-      await shows(browser, '#said', 'first')
-      await mark(browser)
-      const change = () => writeFile(join(place, 'said.js'), `export const said = 'second'`)
-      await changes(browser, '#said', 'second', change)
-      expect(await isMarked(browser)).toBe(true)
+      await seesHotUpdate(browser, site.url, place)
       await running.end()
     }, 60_000)
 

@@ -135,8 +135,9 @@ export class Peers {
   lookAfter(alive?: readonly Node[]): void {
     const { leaseMs, nodeMs } = this.#host.times
     const now = performance.now()
+    const listed = new Set(alive?.map(({ id }) => id))
     for (const [id, peer] of this.#all) {
-      if (alive?.some(node => node.id === id)) {
+      if (listed.has(id)) {
         this.#missing.delete(id)
         continue
       }
