@@ -11,6 +11,7 @@ import { conclude, isQuick, options, seconds, unlessQuick } from './measure/suit
 import { summary } from './measure/summary.ts'
 import { ACCELERATOR_OFF, ALL, choose } from './peers/list.ts'
 import { oursLibrary } from './peers/ours.ts'
+import { packagedCommand } from './peers/packaged.ts'
 import type { Peer } from './peers/peer.ts'
 
 /** How long memory is given to settle after the connections stand: what is freed at once does not count. */
@@ -71,10 +72,9 @@ const VERSION: Row = {
   excludes: ({ name }) => (name === 'ours-cli' ? undefined : 'has no such command here'),
   fresh: true,
   async take(): Promise<Figures> {
+    const command = await packagedCommand()
     const began = performance.now()
-    const child = Bun.spawn(['bun', `${import.meta.dir}/../bin/localtunnels.ts`, '--version'], {
-      stdout: 'ignore',
-    })
+    const child = Bun.spawn(['bun', command, '--version'], { stdout: 'ignore' })
     if ((await child.exited) !== 0) throw new Error('--version failed')
     return { ms: performance.now() - began }
   },

@@ -1,14 +1,16 @@
 // Builds what the package runs: each entry of package.json, the command line and the program of the threads, as modules that
 // share their parts. A start then resolves a few files instead of 150, and no part is in the package twice.
 //
-//   bun tools/bundle.ts        behind tsc, which writes the declarations, as `bun run build` does
+//   bun tools/bundle.ts            behind tsc, which writes the declarations, as `bun run build` does
+//   bun tools/bundle.ts FOLDER     without declarations, into that folder
 
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { brotliCompressSync } from 'node:zlib'
 
 const root = resolve(import.meta.dir, '..')
-const dist = join(root, 'dist')
+const into = process.argv[2]
+const dist = resolve(root, into ?? 'dist')
 const BIN = 'bin/localtunnels.ts'
 /** Parts are one folder below `dist`, as deep as the entries: what a file says of its own place holds in each of them. */
 const PARTS = 'src/[name]-[hash].[ext]'
@@ -79,7 +81,7 @@ const bytes = built.outputs.reduce((sum, { size }) => sum + size, 0)
 keepClientAlone()
 shortenNames()
 restoreFirstLines()
-const declarations = dropDeclarations()
+const declarations = into === undefined ? dropDeclarations() : 0
 console.log(`${built.outputs.length} modules, ${(bytes / 1e3).toFixed(0)} kB; ${declarations} declarations`)
 
 function sourceOf(output: string): string {

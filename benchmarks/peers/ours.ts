@@ -3,10 +3,12 @@
 import { join } from 'node:path'
 import { freePort } from '../measure/ports.ts'
 import { certificate } from './certificate.ts'
+import { packagedCommand } from './packaged.ts'
 import { eachPort, endpoint, type Peer, type Plan, type Ports, type Program, type Site } from './peer.ts'
 
 const FOLDER = join(import.meta.dir, '../ours')
-const BIN = join(import.meta.dir, '../../bin/localtunnels.ts')
+/** Built by `detect`. */
+let command = ''
 
 export interface OursOptions {
   /** The programs that users start, `localtunnels server` and `localtunnels PORT`, in place of the library. */
@@ -36,7 +38,10 @@ export function ours(name: string, how: string, options: OursOptions = {}): Peer
     carries: options.raw ? 'tcp' : 'http',
     how,
     ...(options.tls && { tls: true }),
-    detect: () => Promise.resolve({ version: 'this commit' }),
+    detect: async () => {
+      if (options.cli) command = await packagedCommand()
+      return { version: 'this commit' }
+    },
     plan: (ports, site) => plan(options, ports, site),
   }
 }
@@ -122,7 +127,7 @@ function commandLine(options: OursOptions, port: number, server: string, site: S
   const env = { HOME: home, XDG_STATE_HOME: home, XDG_CONFIG_HOME: home, NO_COLOR: '', ...options.env }
   const terminal = options.cli === 'terminal'
   const run = (flags: readonly string[]): Program => ({
-    command: ['bun', BIN, ...flags],
+    command: ['bun', command, ...flags],
     cwd: home,
     env,
     ...(terminal && { terminal }),
@@ -173,9 +178,13 @@ function commandLine(options: OursOptions, port: number, server: string, site: S
 const SPLICE_OFF = { LOCALTUNNELS_SPLICE: '0' }
 
 export const oursLibrary: Peer = ours('ours', 'library: TunnelServer and TunnelClient, streams wire')
-export const oursCli: Peer = ours('ours-cli', '`localtunnels server` and `localtunnels PORT`, piped', {
-  cli: 'piped',
-})
+export const oursCli: Peer = ours(
+  'ours-cli',
+  '`localtunnels server` and `localtunnels PORT`, of the package, piped',
+  {
+    cli: 'piped',
+  },
+)
 export const oursTerminal: Peer = ours('ours-cli-tty', 'the same on a terminal', { cli: 'terminal' })
 export const oursJson: Peer = ours('ours-json', 'library, JSON wire', { wire: 'json' })
 export const oursPlain: Peer = ours('ours-off', 'library, LOCALTUNNELS_SPLICE=0', { env: SPLICE_OFF })
