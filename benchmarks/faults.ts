@@ -185,7 +185,12 @@ function fault(id: string, title: string, from: From, happen: (tunnel: Tunnel) =
         const meanwhile = visitors.asked.filter(({ at }) => at >= since - PATIENCE_MS && at <= back)
         const count = (wanted: Asked['outcome']): number =>
           meanwhile.filter(({ outcome }) => outcome === wanted).length
-        return { seconds: (back - began) / 1000, lost: count('lost'), wrong: count('wrong') }
+        // Nothing shorter than the time between two requests can be told apart.
+        return {
+          seconds: Math.max(EVERY_MS, back - began) / 1000,
+          lost: count('lost'),
+          wrong: count('wrong'),
+        }
       } finally {
         visitors.stop()
         carrier.close()

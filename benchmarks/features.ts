@@ -24,7 +24,6 @@ const REDIS = 'rate limit (Redis)'
 const isMeasured = (name: string) => name !== REDIS || redis !== undefined
 
 const built = FEATURES.filter(({ name }) => isMeasured(name)).map(({ name }) => name)
-const nameOf = (feature: string) => `ours-${built.indexOf(feature) + 1}`
 /** What tells an operator what happens. */
 const OBSERVABILITY = ['access log', 'metrics', 'correlation ids']
 /** What an operator switches on; the others are a client's own wish. */
@@ -47,18 +46,17 @@ const ALONE: Row = loadRow({
       key: 'rps',
       reach: 0.97,
       against: 'ours',
-      of: ['rate limit (local)', 'circuit breaker', 'metrics'].map(nameOf),
+      of: ['rate limit (local)', 'circuit breaker', 'metrics'],
     },
-    { key: 'rps', reach: 0.9, against: 'ours', of: ['access log', REDIS].map(nameOf) },
+    { key: 'rps', reach: 0.9, against: 'ours', of: ['access log', REDIS] },
     { key: 'rps', reach: 0.75, against: 'ours', of: ['ours-all'] },
     {
       key: 'rps',
       against: 'ours',
       of: [
         'ours-observed',
-        ...['correlation ids', ...FEATURES.filter(({ at }) => at === 'client').map(({ name }) => name)].map(
-          nameOf,
-        ),
+        'correlation ids',
+        ...FEATURES.filter(({ at }) => at === 'client').map(({ name }) => name),
       ],
     },
   ],
@@ -110,7 +108,7 @@ const { tables } = await measure([
     origins: ['files'],
     peers: [
       oursLibrary,
-      ...built.map((name, i) => withFeatures(`ours-${i + 1}`, [name])),
+      ...built.map(name => withFeatures(name, [name])),
       withFeatures('ours-observed', OBSERVABILITY),
       withFeatures('ours-all', ofServer),
     ],

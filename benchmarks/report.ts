@@ -1,6 +1,7 @@
 // A saved run to docs/benchmarks.md, its charts and its detail pages: `bun benchmarks/report.ts benchmarks/results/VERSION.json`.
 //
 //   bun benchmarks/index.ts --json benchmarks/results/VERSION.json     first: one compact file for each release
+//   bun benchmarks/report.ts FILE FOLDER                               into another folder than docs
 
 import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -16,9 +17,10 @@ import { CAUSES } from './report/causes.ts'
 import { csvOf, pageOf } from './report/detail.ts'
 import { type Bar, bars, type Curve, curves } from './report/svg.ts'
 
-const DOCS = join(import.meta.dir, '../docs')
-const CHARTS = join(DOCS, 'charts')
-const PAGES = join(DOCS, 'benchmarks')
+const [file, folder = join(import.meta.dir, '../docs')] = process.argv.slice(2)
+
+const CHARTS = join(folder, 'charts')
+const PAGES = join(folder, 'benchmarks')
 /** Lines of the page. A reader who wants more follows its links. */
 const MAX_LINES = 150
 
@@ -38,15 +40,14 @@ const DRAWN = [
 /** Cores taken by other work from which on absolute figures are doubtful. */
 const BUSY_CORES = 0.3
 
-const [file] = process.argv.slice(2)
 if (file === undefined) refuse('which saved run? bun benchmarks/report.ts benchmarks/results/VERSION.json')
 const { suites } = await readRun(file).catch((error: unknown) =>
   refuse(error instanceof Error ? error.message : String(error)),
 )
 const all = new Map(suites.flatMap(({ tables }) => tables.map(one => [one.id, one] as const)))
-for (const folder of [CHARTS, PAGES]) {
-  rmSync(folder, { recursive: true, force: true })
-  mkdirSync(folder, { recursive: true })
+for (const one of [CHARTS, PAGES]) {
+  rmSync(one, { recursive: true, force: true })
+  mkdirSync(one, { recursive: true })
 }
 
 const charts = [
@@ -91,7 +92,7 @@ const written = page
   .replace('{{tunnels}}', table(['tunnel', 'version', 'how it is run'], tunnels()))
 if (written.split('\n').length > MAX_LINES)
   throw new Error(`docs/benchmarks.md is longer than ${MAX_LINES} lines`)
-await Bun.write(join(DOCS, 'benchmarks.md'), written)
+await Bun.write(join(folder, 'benchmarks.md'), written)
 for (const suite of suites) {
   await Bun.write(join(PAGES, `${suite.suite}.md`), pageOf(suite))
   await Bun.write(join(PAGES, `${suite.suite}.csv`), csvOf(suite))
@@ -100,6 +101,7 @@ console.log(`docs/benchmarks.md, ${readdirSync(CHARTS).length} charts, ${suites.
 
 function machine(): string {
   const { environment, rounds, quick } = suites[0]!
+  const commits = new Set(suites.map(one => one.environment.commit))
   const busy = suites.flatMap(({ tables }) =>
     tables.flatMap(({ rows }) => rows.flatMap(row => figuresOf(row, 'foreign'))),
   )
@@ -107,12 +109,13 @@ function machine(): string {
     tables.flatMap(({ rows }) => rows.flatMap(row => figuresOf(row, 'steal'))),
   )
   const parts = [
-    `${environmentLine(environment)}. Medians of ${rounds} interleaved round${rounds === 1 ? '' : 's'}${rounds < 5 ? ', fewer than the usual five' : ''}.`,
+    `${environmentLine(environment)}. Medians of ${rounds} interleaved round${rounds === 1 ? '' : 's'}${rounds < 5 ? ', fewer than the usual five' : ''}, where the row says nothing else.`,
+    ...(commits.size > 1 ? ['Suites are of several runs: each detail page has its commit and date.'] : []),
     `Meanwhile other work took ${figure(median(busy))} cores (median), the hypervisor ${figure(median(steal))} %.`,
   ]
   if (median(busy) > BUSY_CORES)
     parts.push('**The machine was shared with other work: these figures are provisional.**')
-  if (quick) parts.push('**A smoke run: no figure means anything.**')
+  if (quick || suites.some(one => one.quick)) parts.push('**A smoke run: no figure means anything.**')
   return parts.join('\n')
 }
 
@@ -217,7 +220,12 @@ interface Standing extends Verdict {
   readonly name: string
 }
 
-/** The five rows that are furthest from the mark; each row once, by the library or the command line. */
+/** Rows on several roads have one cause. */
+function causeOf({ id }: Standing): string | undefined {
+  return CAUSES[id] ?? CAUSES[id.split(' ', 1)[0]!]
+}
+
+/** The five rows that are furthest from the mark; each row once, by the library or the command line, and each cause once. */
 function standings(wanted: 'ahead' | 'behind'): string {
   const found = [...all.values()].flatMap((one): Standing[] =>
     ['ours', 'ours-cli'].flatMap(name => {
@@ -227,10 +235,15 @@ function standings(wanted: 'ahead' | 'behind'): string {
         : []
     }),
   )
+  const isFirstOfItsCause = (one: Standing, at: number, sorted: readonly Standing[]): boolean =>
+    wanted === 'ahead' ||
+    causeOf(one) === undefined ||
+    at === sorted.findIndex(other => causeOf(other) === causeOf(one))
   const distance = ({ ratio }: Standing): number => Math.abs(Math.log(ratio?.median ?? 1))
   const rows = [...Map.groupBy(found, ({ id }) => id).values()]
     .map(same => same.toSorted((a, b) => distance(b) - distance(a))[0]!)
     .toSorted((a, b) => distance(b) - distance(a))
+    .filter(isFirstOfItsCause)
     .slice(0, 5)
     .map(one => [
       one.title,
@@ -238,7 +251,7 @@ function standings(wanted: 'ahead' | 'behind'): string {
       `${spread(one.ours)} ${one.column.unit}`,
       `${one.mark!.name} ${figure(one.mark!.summary.median)}`,
       ratioText(one.ratio!),
-      ...(wanted === 'behind' ? [CAUSES[one.id] ?? 'Not investigated yet.'] : []),
+      ...(wanted === 'behind' ? [causeOf(one) ?? 'Not investigated yet.'] : []),
     ])
   if (rows.length === 0) return 'None in this run.'
   return table(

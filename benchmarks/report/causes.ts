@@ -6,6 +6,7 @@ const EASY_ONLY =
   'What is not an easy GET passes the main thread at both ends, which costs two events of the runtime each way.'
 const SMALL_BODIES =
   'frp without its multiplexer moves each answer in the kernel and reads no head; ours does so only for longer bodies.'
+const START = 'The runtime starts, and reads and compiles our sources.'
 const COLD = 'Four hops find an event loop asleep and cold caches; the server parses two heads, rathole none.'
 
 export const CAUSES: Readonly<Record<string, string>> = {
@@ -30,7 +31,9 @@ export const CAUSES: Readonly<Record<string, string>> = {
   held1000: RUNTIME_MEMORY,
   held10000: RUNTIME_MEMORY,
   load: RUNTIME_MEMORY,
-  start: 'The runtime starts, and reads and compiles our sources.',
+  start: START,
+  'client-killed': START,
+  'server-killed': START,
   pgbench: 'Ten sessions keep both cores busy; a small piece costs ours more system calls than rathole.',
   datagrams: 'Datagrams pass through the program at both ends.',
 }

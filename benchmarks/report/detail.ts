@@ -1,7 +1,7 @@
 // The page of a suite: what a person compares. Every row of every tunnel is in a CSV file beside it.
 
 import { environmentLine } from '../measure/environment.ts'
-import type { ResultRow, SuiteResult, Table } from '../measure/result.ts'
+import type { Column, ResultRow, SuiteResult, Table } from '../measure/result.ts'
 import { figure, median, spread, summarize } from '../measure/samples.ts'
 import { ratioText } from '../measure/summary.ts'
 import { table } from '../measure/table.ts'
@@ -11,10 +11,7 @@ import { ALL } from '../peers/list.ts'
 /** Ours, as the page compares them: the library, and the command line as users run it. */
 const OURS = ['ours', 'ours-cli']
 
-/**
- * What the existing localtunnels says of itself (Apple M3 Pro, Bun 1.3.10), in nanoseconds, by group and row: another
- * machine, so an order of magnitude.
- */
+/** What authors say of their own work on their machines, so an order of magnitude: by table, in nanoseconds by group and row. */
 const PUBLISHED = (await Bun.file(`${import.meta.dir}/published.json`).json()) as Readonly<
   Record<string, Readonly<Record<string, number>>>
 >
@@ -26,7 +23,11 @@ export function pageOf(one: SuiteResult): string {
     `# ${title}`,
     `\`bun benchmarks/${suite}.ts\`, ${rounds} round${rounds === 1 ? '' : 's'}. ${environmentLine(environment)}. Back to [the page](../benchmarks.md).`,
     `Every row of every tunnel, with spreads and CPU time: [${suite}.csv](${suite}.csv).`,
-    ...(ranked.length > 0 ? [against(ranked)] : []),
+    ...against(ranked),
+    ...grid('Every tunnel', ranked, ({ columns }) => columns[0]),
+    ...grid('Processor seconds of both ends for a million requests, or for a GB', ranked, ({ columns }) =>
+      columns.find(({ key }) => key === 'cpu' || key === 'cpuGb'),
+    ),
     ...tables.flatMap(table => {
       const body = table.id === 'fidelity' ? scorecard(table) : timed(table)
       return body === '' ? [] : [`## ${table.title}`, body, ...(table.note ? [table.note] : [])]
@@ -36,29 +37,67 @@ export function pageOf(one: SuiteResult): string {
 }
 
 /** Ours beside the best peer of each row: figures are medians with the smallest and the largest round. */
-function against(tables: readonly Table[]): string {
+function against(tables: readonly Table[]): readonly string[] {
   const rows = tables.flatMap(one =>
     OURS.flatMap(name => {
       const verdict = judge(one, name, one.columns[0]!.key)
       if (!verdict) return []
       const { column, ours, mark, ratio, standing } = verdict
-      const cpu = judge(one, name, 'cpu')
+      const published = Object.entries(PUBLISHED[one.id] ?? {}).map(
+        ([who, value]) => `${who} ${figure(value)}`,
+      )
       return [
         [
-          name === OURS[0] ? `${one.title}: ${column.title}, ${column.unit}` : '',
+          name === OURS[0] ? workOf(one, column) : '',
           name,
           spread(ours),
           mark ? `${mark.name} ${figure(mark.summary.median)}` : '–',
           ratio ? ratioText(ratio) : '–',
           standing === 'alone' ? '' : standing,
-          cpu
-            ? `${spread(cpu.ours)}${cpu.mark ? `, ${cpu.mark.name} ${figure(cpu.mark.summary.median)}` : ''}`
-            : '',
+          name === OURS[0] ? published.join('; ') : '',
         ],
       ]
     }),
   )
-  return table(['work', 'ours', 'figure', 'best peer', 'ours ÷ peer', '', 'CPU, µs a request'], rows)
+  if (rows.length === 0) return []
+  return [
+    table(['work', 'ours', 'figure', 'best peer', 'ours ÷ peer', '', 'published'], rows),
+    ...(rows.some(row => row.at(-1) !== '') ? [ELSEWHERE] : []),
+  ]
+}
+
+const ELSEWHERE =
+  '`published` is what authors say of themselves on other machines: ferrotunnel 1.0.0 with rathole 0.5.0 and frp 0.66.0; rathole of 2021 with frp 0.38.0; tinyhttp with frameworks of 2020 on Node 15.4, without a tunnel; an HTTP proxy on Node 20 with wrk.'
+
+function workOf({ title }: Table, { key, title: what, unit }: Column): string {
+  if (key === 'cpu') return title
+  return key === 'cpuGb' ? `${title}, a GB` : `${title}: ${what}${unit && `, ${unit}`}`
+}
+
+/** A line for each work, a column for each tunnel, medians. */
+function grid(
+  heading: string,
+  tables: readonly Table[],
+  choose: (one: Table) => Column | undefined,
+): readonly string[] {
+  const names = [...new Set(tables.flatMap(({ rows }) => rows.map(({ name }) => name)))]
+  const lines = tables.flatMap(one => {
+    const column = choose(one)
+    if (!column) return []
+    const rows = names.map(name => one.rows.find(row => row.name === name))
+    return [[workOf(one, column), ...rows.map(row => (row ? cell(one, row, column) : ''))]]
+  })
+  return lines.length > 0 ? [`## ${heading}`, table(['', ...names], lines)] : []
+}
+
+/** With a fault, also what was lost in it. */
+function cell({ columns }: Table, row: ResultRow, { key }: Column): string {
+  const values = figuresOf(row, key)
+  if (values.length === 0) return String(row.cells[key]).startsWith('failed') ? 'failed' : ''
+  const lost = columns.filter(one => key === 'seconds' && (one.key === 'lost' || one.key === 'wrong'))
+  const counts = lost.map(one => [median(figuresOf(row, one.key)), one.title] as const)
+  const said = counts.filter(([count]) => count > 0).map(([count, title]) => `, ${figure(count)} ${title}`)
+  return `${figure(median(values))}${said.join('')}`
 }
 
 /** One line for each figure of each row. */
