@@ -1,13 +1,14 @@
 // Runs the benchmark suites, each in a process of its own: `bun benchmarks/index.ts [word …]`.
 //
-//   bun benchmarks/index.ts              all that end within the hour
+//   bun benchmarks/index.ts              all that have figures: 70 minutes on two cores, with all peers
 //   bun benchmarks/index.ts throughput   those whose name or file contains the word
-//   bun benchmarks/index.ts wan          a long one, which runs only when it is named
+//   bun benchmarks/index.ts chaos        a long one, which runs only when it is named
 //   bun benchmarks/index.ts --quick      a smoke run of every suite, every check and every attack, in minutes
 //
 // Exits with 1 when ours was missing, failed or answered wrongly in any of them. A peer that is missing is left out.
 // A new suite is one file and one line below; docs/benchmarks.md explains what the file needs.
 
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { readRun, type SuiteResult, writeRun } from './measure/result.ts'
 import { options, refuse } from './measure/suite.ts'
@@ -16,37 +17,40 @@ import { scratch } from './peers/binary.ts'
 interface Suite {
   readonly name: string
   readonly file: string
-  /** `figures`: takes the arguments and saves. `prints`: only prints. `long`: prints, and runs only when it is named. */
-  readonly kind: 'figures' | 'prints' | 'long'
+  /** `figures`: takes the arguments and saves. `prints`: only prints, and runs only when it is named. */
+  readonly kind: 'figures' | 'prints'
   readonly flags?: readonly string[]
+  /** Left out of a smoke run, and where the user is another one. */
+  readonly needsRoot?: true
 }
 
+/** What says most comes first: a run that is stopped keeps what was measured. */
 const SUITES: readonly Suite[] = [
-  { name: 'Utility Functions', file: 'utils.ts', kind: 'figures' },
+  { name: 'Speed', file: 'speed.ts', kind: 'figures' },
+  { name: 'Memory and start-up', file: 'memory.ts', kind: 'figures' },
+  { name: 'Bytes and datagrams', file: 'raw.ts', kind: 'figures' },
+  { name: 'Fidelity', file: 'fidelity.ts', kind: 'figures' },
+  { name: 'Faults', file: 'faults.ts', kind: 'figures' },
+  { name: 'A slow road', file: 'wan.ts', kind: 'figures', needsRoot: true },
+  { name: 'Features', file: 'features.ts', kind: 'figures' },
+  { name: 'Frameworks', file: 'frameworks.ts', kind: 'figures' },
+  { name: 'More than one server', file: 'scaling.ts', kind: 'figures' },
+  { name: 'Ours alone', file: 'ours-only.ts', kind: 'figures' },
+  { name: 'Cross-Tool Comparison', file: 'comparison.ts', kind: 'figures' },
   { name: 'Connection Lifecycle', file: 'connection.ts', kind: 'figures' },
   { name: 'Throughput', file: 'throughput.ts', kind: 'figures' },
   { name: 'Latency', file: 'latency.ts', kind: 'figures' },
   { name: 'Scalability', file: 'scalability.ts', kind: 'figures' },
-  { name: 'Cross-Tool Comparison', file: 'comparison.ts', kind: 'figures' },
-  { name: 'Speed', file: 'speed.ts', kind: 'figures' },
-  { name: 'Bytes and datagrams', file: 'raw.ts', kind: 'figures' },
-  { name: 'Memory and start-up', file: 'memory.ts', kind: 'figures' },
-  { name: 'Ours alone', file: 'ours-only.ts', kind: 'figures' },
-  { name: 'Features', file: 'features.ts', kind: 'figures' },
-  { name: 'Frameworks', file: 'frameworks.ts', kind: 'figures' },
-  { name: 'Fidelity', file: 'fidelity.ts', kind: 'figures' },
-  { name: 'Faults', file: 'faults.ts', kind: 'figures' },
-  { name: 'More than one server', file: 'scaling.ts', kind: 'figures' },
+  { name: 'Utility Functions', file: 'utils.ts', kind: 'figures' },
   { name: 'Heads', file: 'heads.ts', kind: 'prints' },
   { name: 'HTTP/2', file: 'http2.ts', kind: 'prints' },
-  { name: 'A slow road', file: 'wan.ts', kind: 'long' },
-  { name: 'Handshakes', file: 'handshakes.ts', kind: 'long' },
-  { name: 'Stalled readers', file: 'stalled.ts', kind: 'long' },
-  { name: 'Chaos', file: 'chaos.ts', kind: 'long' },
-  { name: 'Replaced servers', file: 'rolling.ts', kind: 'long' },
-  { name: 'Size of a cluster', file: 'cluster-size.ts', kind: 'long' },
-  { name: 'Soak', file: 'soak.ts', kind: 'long' },
-  { name: 'Fuzz', file: 'fuzz.ts', kind: 'long' },
+  { name: 'Handshakes', file: 'handshakes.ts', kind: 'prints' },
+  { name: 'Stalled readers', file: 'stalled.ts', kind: 'prints' },
+  { name: 'Chaos', file: 'chaos.ts', kind: 'prints' },
+  { name: 'Replaced servers', file: 'rolling.ts', kind: 'prints' },
+  { name: 'Size of a cluster', file: 'cluster-size.ts', kind: 'prints' },
+  { name: 'Soak', file: 'soak.ts', kind: 'prints' },
+  { name: 'Fuzz', file: 'fuzz.ts', kind: 'prints' },
 ]
 
 /** Besides the suites in a quick run: they have a verdict and no figures. */
@@ -57,10 +61,11 @@ const VERDICTS: readonly Suite[] = [
 
 const matches = ({ name, file }: Suite): boolean =>
   options.words.some(word => `${name} ${file}`.toLowerCase().includes(word.toLowerCase()))
+const isRoot = process.getuid?.() === 0
 const isWanted = (suite: Suite): boolean =>
   options.words.length > 0
     ? matches(suite)
-    : suite.kind === 'figures' || (suite.kind === 'prints' && !options.quick)
+    : suite.kind === 'figures' && !(suite.needsRoot && (options.quick || !isRoot))
 const chosen = SUITES.filter(isWanted).filter(({ kind }) => !options.quick || kind === 'figures')
 if (options.quick) chosen.push(...VERDICTS.filter(suite => options.words.length === 0 || matches(suite)))
 if (chosen.length === 0) {
@@ -68,11 +73,14 @@ if (chosen.length === 0) {
     `no suite matches ${options.words.join(' ')}; there are: ${SUITES.map(({ file }) => file).join(' ')}`,
   )
 }
-if (options.compare !== undefined) {
-  await readRun(options.compare).catch((error: unknown) =>
-    refuse(error instanceof Error ? error.message : String(error)),
-  )
-}
+const read = (path: string) =>
+  readRun(path).catch((error: unknown) => refuse(error instanceof Error ? error.message : String(error)))
+if (options.compare !== undefined) await read(options.compare)
+const { json: target } = options
+/** Of an earlier run into the same file: what is not measured anew stays, with the commit and the date that it has. */
+const earlier = target !== undefined && existsSync(target) ? (await read(target)).suites : []
+if (earlier.some(({ quick }) => quick !== options.quick))
+  refuse(`${target} has a smoke run in it, or would get one`)
 
 let interrupted = false
 let running: Bun.Subprocess | null = null
@@ -104,11 +112,17 @@ for (const [index, { name, file, kind, flags = [] }] of chosen.entries()) {
   const code = await running.exited
   if (code !== 0) failed.push(`error: ${name} ended with ${code}`)
   if (await Bun.file(json).exists()) results.push(...(await readRun(json)).suites)
+  if (target !== undefined) await writeRun(target, merged(earlier, results))
 }
-if (options.json !== undefined && results.length > 0) await writeRun(options.json, results)
 for (const line of failed) console.error(line)
 process.exit(interrupted ? 130 : failed.length > 0 ? 1 : 0)
 
 function isJson(word: string, before: string | undefined): boolean {
   return word === '--json' || before === '--json' || word.startsWith('--json=')
+}
+
+/** In the order of the list above. */
+function merged(old: readonly SuiteResult[], now: readonly SuiteResult[]): readonly SuiteResult[] {
+  const all = new Map([...old, ...now].map(one => [`${one.suite}.ts`, one]))
+  return SUITES.flatMap(({ file }) => all.get(file) ?? [])
 }

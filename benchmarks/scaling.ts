@@ -137,6 +137,7 @@ function over(
     title,
     columns,
     fresh: true,
+    atMost: 3,
     take: scene => observe(whole(scene), () => together(scene, exchange, connections)),
   }
 }

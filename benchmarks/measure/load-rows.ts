@@ -55,7 +55,10 @@ export function loadRow({ exchanges, connections, more, cold, ...row }: LoadRow)
     ...row,
     ...(origin && { origin }),
     ...(cold ? { fresh: true } : { check: scene => check(scene.tunnel.endpoints, load(scene)) }),
-    take: scene => observe(scene, () => run(scene.tunnel.endpoints, load(scene))),
+    take: scene => {
+      const one = load(scene)
+      return observe(scene, () => run(scene.tunnel.endpoints, one), (one.warm ?? 1) * connections)
+    },
   }
 }
 
@@ -65,8 +68,15 @@ const ORIGINS: readonly OriginName[] = ['files', 'split', 'sink', 'node', 'go', 
 const SAMPLES_FOR_P99 = 1_000
 const SAMPLES_FOR_P999 = 10_000
 
-/** One load on one tunnel, with the processor time of each side. */
-export async function observe({ tunnel, origins }: Scene, load: () => Promise<LoadResult>): Promise<Figures> {
+/**
+ * One load on one tunnel, with the processor time of each side; that holds the exchanges before the clock starts, too,
+ * `warmed` of them.
+ */
+export async function observe(
+  { tunnel, origins }: Scene,
+  load: () => Promise<LoadResult>,
+  warmed = 0,
+): Promise<Figures> {
   const { server, client } = tunnel.processes
   const pids = [...server, ...client]
   forgetPeak(pids)
@@ -76,6 +86,8 @@ export async function observe({ tunnel, origins }: Scene, load: () => Promise<Lo
   const elapsed = (performance.now() - began) / 1000
   const cpu = cpuSeconds(pids) - before
   const { ok, failed, seconds, bytes } = result
+  const all = Math.max(1, ok + warmed)
+  const allBytes = (bytes / Math.max(1, ok)) * all
   return {
     rps: ok / seconds,
     mbps: bytes / 1e6 / seconds,
@@ -83,7 +95,7 @@ export async function observe({ tunnel, origins }: Scene, load: () => Promise<Lo
     p90: result.p90,
     ...(ok >= unlessQuick(SAMPLES_FOR_P99, 1) && { p99: result.p99 }),
     ...(ok >= SAMPLES_FOR_P999 && { p999: result.p999 }),
-    ...(pids.length > 0 && { cpu: (cpu / Math.max(1, ok)) * 1e6, cpuGb: cpu / (bytes / 1e9) }),
+    ...(pids.length > 0 && { cpu: (cpu / all) * 1e6, cpuGb: cpu / (allBytes / 1e9) }),
     failed: (100 * failed) / Math.max(1, ok + failed),
     peakMb: peakBytes(pids) / 1e6,
     generator: result.cpuSeconds / elapsed,

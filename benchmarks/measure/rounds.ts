@@ -31,6 +31,8 @@ export interface Row {
   readonly origin?: OriginName
   /** Needs processes that have done nothing yet: the tunnel is started for it and stopped behind it. */
   readonly fresh?: true
+  /** It is long and steady: not more rounds than these. */
+  readonly atMost?: number
   /** Why a tunnel cannot take part, if so: that is no failure. */
   excludes?(peer: Peer): string | undefined
   /** Sends each request once and compares the answer. Throws where it is wrong. */
@@ -109,7 +111,7 @@ class StageRun {
       const shared = this.#stage.rows.filter(({ fresh }) => !fresh)
       if (shared.length > 0) for (const peer of this.#present) await this.#start(peer, origins, shared)
       for (let round = 0; round < rounds && !interrupted.aborted; round++) {
-        for (const row of this.#stage.rows) {
+        for (const row of this.#stage.rows.filter(({ atMost = rounds }) => round < atMost)) {
           const order = round % 2 ? this.#present.toReversed() : this.#present
           for (const peer of order) await this.#take(row, peer, round, origins)
         }
@@ -214,8 +216,9 @@ class StageRun {
       const taken = this.#taken.get(`${row.id} ${peer.name}`)
       if (taken) lines.push({ name: peer.name, role: peer.role, cells: cellsOf(taken, columns) })
     }
-    const few = `Median of ${rounds} round${rounds === 1 ? '' : 's'}, fewer than ${USUAL_ROUNDS}.`
-    const notes = [row.note, rounds < USUAL_ROUNDS ? few : undefined, ceiling(row, lines)].filter(Boolean)
+    const count = Math.min(rounds, row.atMost ?? rounds)
+    const few = `Median of ${count} round${count === 1 ? '' : 's'}, fewer than ${USUAL_ROUNDS}.`
+    const notes = [row.note, count < USUAL_ROUNDS ? few : undefined, ceiling(row, lines)].filter(Boolean)
     return {
       id: row.id,
       title: row.title,

@@ -12,7 +12,7 @@ import { table } from './table.ts'
 export const USAGE = `
   --quick          a smoke run: everything runs and is checked, nothing is measured well
   --rounds N       interleaved rounds, 1 to 1,000 (default 5)
-  --seconds N      length of one measurement (default 1.5)
+  --seconds N      length of one measurement (default 0.5)
   --only A,B       tables by their id
   --peers A,B      tunnels by name or beginning of a name
   --accelerator    ours also with LOCALTUNNELS_SPLICE=0
@@ -89,7 +89,7 @@ export function unlessQuick<T>(usual: T, quick: T): T {
 /** Rounds from which on a median is one. With fewer, tables say how many there were. */
 export const USUAL_ROUNDS = 5
 export const rounds: number = given.rounds ?? unlessQuick(USUAL_ROUNDS, 1)
-export const seconds: number = given.seconds ?? unlessQuick(1.5, 0.2)
+export const seconds: number = given.seconds ?? unlessQuick(0.5, 0.2)
 
 /** Why ours was missing, failed or answered wrongly. A suite with one of them ends with 1. */
 const faults: string[] = []
