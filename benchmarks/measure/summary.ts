@@ -23,19 +23,20 @@ const HEAD = [
   'of CPU',
 ]
 
-export function summary(tables: readonly Table[]): string {
-  const lines = tables.flatMap(linesOf)
+/** Of all that are ours, or of those with these names. */
+export function summary(tables: readonly Table[], names?: readonly string[]): string {
+  const lines = tables.flatMap(one => linesOf(one, names))
   return lines.length > 0 ? table(HEAD, lines) : 'Nothing was measured.'
 }
 
 /** For each tunnel of ours one line for what ranks, with its processor time, and one for each further goal. */
-function linesOf(one: Table): string[][] {
+function linesOf(one: Table, names?: readonly string[]): string[][] {
   const goals = one.goals ?? []
   const first = one.columns[0]!.key
   const keys = [...new Set([first, ...goals.map(({ key }) => key)])]
   const lines: string[][] = []
   for (const { name, role } of one.rows) {
-    if (role !== 'ours') continue
+    if (role !== 'ours' || names?.includes(name) === false) continue
     for (const key of keys) {
       const own = goals.filter(goal => goal.key === key && (goal.of?.includes(name) ?? true))
       for (const goal of own.length > 0 ? own : [undefined]) {

@@ -3,7 +3,7 @@
 import { environmentLine } from '../measure/environment.ts'
 import type { Column, ResultRow, SuiteResult, Table } from '../measure/result.ts'
 import { figure, median, spread, summarize } from '../measure/samples.ts'
-import { ratioText } from '../measure/summary.ts'
+import { ratioText, summary } from '../measure/summary.ts'
 import { table } from '../measure/table.ts'
 import { figuresOf, judge } from '../measure/verdict.ts'
 import { ALL } from '../peers/list.ts'
@@ -24,6 +24,7 @@ export function pageOf(one: SuiteResult): string {
     `\`bun benchmarks/${suite}.ts\`, ${rounds} round${rounds === 1 ? '' : 's'}. ${environmentLine(environment)}. Back to [the page](../benchmarks.md).`,
     `Every row of every tunnel, with spreads and CPU time: [${suite}.csv](${suite}.csv).`,
     ...against(ranked),
+    ...reached(ranked.filter(({ goals }) => goals?.some(({ of }) => !of))),
     ...grid('Every tunnel', ranked, ({ columns }) => columns[0]),
     ...grid('Processor seconds of both ends for a million requests, or for a GB', ranked, ({ columns }) =>
       columns.find(({ key }) => key === 'cpu' || key === 'cpuGb'),
@@ -64,6 +65,11 @@ function against(tables: readonly Table[]): readonly string[] {
     table(['work', 'ours', 'figure', 'best peer', 'ours ÷ peer', '', 'published'], rows),
     ...(rows.some(row => row.at(-1) !== '') ? [ELSEWHERE] : []),
   ]
+}
+
+/** What we set ourselves, with the command line beside the library, and the accelerator on beside off where both ran. */
+function reached(tables: readonly Table[]): readonly string[] {
+  return tables.length > 0 ? ['## What is to be reached', summary(tables, OURS)] : []
 }
 
 const ELSEWHERE =
