@@ -150,6 +150,11 @@ export class ServerConnection implements FrameHandler {
     return bytes.length
   }
 
+  /** `receive` takes nothing more for now. */
+  endPortion(): void {
+    this.#decoder.framesLeft = 0
+  }
+
   frame(type: number, _flags: number, stream: number, length: number): void {
     if (type === Frame.DATA) return this.#dataBegins(stream, length)
     if (type !== Frame.HEADERS) this.#countNoise(type === Frame.SETTINGS ? NOISE_OF_SETTINGS : 1)

@@ -49,6 +49,7 @@ export class HttpInput implements Waiting {
   #isPaused = false
   /** What arrived is being handled: there may be more of it than the buffer has. */
   #isWorking = false
+  #hasTurn = false
   #hasEnded = false
 
   constructor(socket: Socket, share: InputShare, reader: InputReader) {
@@ -83,7 +84,12 @@ export class HttpInput implements Waiting {
     this.#isQueued = false
     if (!this.#isPaused) this.#socket.resume()
     const { arrayBytes } = this.#buffer
-    this.#goOn(this.#buffer.take(), arrayBytes, HEADS_IN_A_TURN)
+    this.#hasTurn = true
+    try {
+      this.#goOn(this.#buffer.take(), arrayBytes, HEADS_IN_A_TURN)
+    } finally {
+      this.#hasTurn = false
+    }
   }
 
   // ── What waits ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -96,6 +102,11 @@ export class HttpInput implements Waiting {
   /** It waits for its turn. */
   get isQueued(): boolean {
     return this.#isQueued
+  }
+
+  /** Its turn is now: it may do a whole portion. */
+  get hasTurn(): boolean {
+    return this.#hasTurn
   }
 
   get hasEnded(): boolean {
