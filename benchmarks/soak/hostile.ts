@@ -9,7 +9,8 @@
 //   --write             put what it found into docs/security.md, and its rows beside it
 //   --list              the names
 //
-// Prints a line for each attack as it ends, then the table. Exits with 1 when one did harm.
+// An attack that made honest answers late, and did nothing else, is run again for 30 s and judged by that. Prints a line for each
+// attack as it ends, then the table. Exits with 1 when one did harm.
 
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -64,6 +65,12 @@ const trial = {
   p99Ms: Number(options.p99 ?? (options.quick ? 3_000 : 100)),
 }
 
+/**
+ * The 99th percentile of four seconds is the fourth slowest of 320 requests: a single stall of the machine decides. Those that were only
+ * late are judged by 2,000 requests.
+ */
+const LONG_SECONDS = 30
+
 /** A smoke run mostly waits for processes to start and to end. */
 const QUICK_AT_ONCE = 4
 
@@ -102,9 +109,9 @@ async function run(): Promise<void> {
 }
 
 /** Nothing where the attack could not be run, which is printed. */
-async function runOrReport(attack: Attack): Promise<Finding | undefined> {
+async function runOrReport(attack: Attack, options = trial): Promise<Finding | undefined> {
   try {
-    const finding = await runTrial(attack, trial)
+    const finding = await runTrial(attack, options)
     console.log(lineOf(finding))
     return finding
   } catch (error) {
@@ -113,7 +120,18 @@ async function runOrReport(attack: Attack): Promise<Finding | undefined> {
     return undefined
   }
 }
+
+/** In their places, the findings of a longer run of those that were only late. */
+async function judgeLonger(): Promise<void> {
+  for (const [at, finding] of findings.entries()) {
+    if (!finding.isOnlyLate || seconds >= LONG_SECONDS || interrupted.aborted) continue
+    const attack = ATTACKS.find(({ name }) => name === finding.name)!
+    findings[at] = (await runOrReport(attack, { ...trial, seconds: LONG_SECONDS })) ?? finding
+  }
+}
+
 await Promise.all(Array.from({ length: options.quick ? QUICK_AT_ONCE : 1 }, run))
+if (!options.quick) await judgeLonger()
 console.log(`\n${findingsTable(findings)}\n`)
 const harmful = await (options.quick ? alone(findings.filter(isHarmful)) : findings.filter(isHarmful))
 // After the table: what a log of CI shows is its end.

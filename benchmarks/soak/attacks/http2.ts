@@ -18,7 +18,10 @@ import {
   u32,
   WINDOW_UPDATE,
 } from '../hostile/http2.ts'
+import type { Scene } from '../hostile/scene.ts'
 
+const BUSY = 'busy'
+const BUSY_HOST = `${BUSY}.localhost`
 const BATCH = 100
 const CONNECTIONS = 20
 const many = (make: (index: number) => Buffer): Buffer =>
@@ -150,17 +153,10 @@ export const attacks: readonly Attack[] = [
     isTls: true,
     // What visitors do not take waits at the server: `maxTokenBufferedBytes` is 512 MiB.
     bounds: { serverMb: 600 },
-    /** A thousand large answers a second keep any app busy: this one is not that of the honest visitors. */
-    async stage(scene) {
-      const app = await scene.addProgram(
-        ['bun', join(import.meta.dir, '../hostile/app-process.ts')],
-        /^ready (\d+) (\d+) (\d+)$/,
-      )
-      await scene.addClient({ isTls: true, subdomain: 'busy', app: Number(app.match?.[1]) })
-    },
+    prepare: openBusy,
     attack: (target, ...rest) => {
       // The app streams answers of this size: shorter ones it keeps whole, and would be what gives in.
-      const head = block({ ...target, honestHost: 'busy.localhost' }, 'GET', '/bytes/3000000')
+      const head = block({ ...target, honestHost: BUSY_HOST }, 'GET', '/bytes/3000000')
       const windowOfOne = Buffer.concat([Buffer.from([0, 4]), u32(1)])
       return floods(
         CONNECTIONS,
@@ -179,10 +175,11 @@ export const attacks: readonly Attack[] = [
   },
   {
     name: 'h2-slow-streams',
-    does: `${CONNECTIONS} connections with 100 request bodies each that drip`,
+    does: `${CONNECTIONS} connections with 100 request bodies each, to another tunnel, that drip`,
     isTls: true,
+    prepare: openBusy,
     attack: (target, ...rest) => {
-      const head = block(target, 'POST', '/echo')
+      const head = block({ ...target, honestHost: BUSY_HOST }, 'POST', '/echo')
       return floods(
         CONNECTIONS,
         [target, ...rest],
@@ -199,6 +196,18 @@ export const attacks: readonly Attack[] = [
     },
   },
 ]
+
+/**
+ * A tunnel beside that of the honest visitors. Thousands of requests under way keep any app and its client busy: what is asked here is
+ * what other tunnels see of it.
+ */
+async function openBusy(scene: Scene): Promise<void> {
+  const app = await scene.addProgram(
+    ['bun', join(import.meta.dir, '../hostile/app-process.ts')],
+    /^ready (\d+) (\d+) (\d+)$/,
+  )
+  await scene.addClient({ isTls: true, subdomain: BUSY, app: Number(app.match?.[1]) })
+}
 
 /** The rest of an integer of HPACK behind a full prefix. */
 function varint(value: number): number[] {

@@ -76,6 +76,8 @@ export interface Attack {
   readonly minSeconds?: number
   /** Processes that run `attack` at the same time. Default 1. */
   readonly attackers?: number
+  /** Runs in the runner before anything is measured: what the attack is to find there. */
+  prepare?(scene: Scene): Promise<void>
   /** Runs in a process of its own until `until` aborts. */
   attack?(target: Target, tally: Tally, until: AbortSignal): Promise<void>
   /** Runs in the runner: signals to processes, visitors of its own. With `attack`, both run at once. */

@@ -1,4 +1,4 @@
-// An attacker: `attacker-process.ts NAME TARGET`. Attacks until SIGTERM, then prints `did TALLY`.
+// An attacker: `attacker-process.ts NAME TARGET`. Prints `ready`, attacks from SIGUSR1 until SIGTERM, then prints `did TALLY`.
 
 import { ATTACKS } from '../attacks/index.ts'
 import type { Tally, Target } from './attack.ts'
@@ -28,7 +28,9 @@ process.on('uncaughtException', () => {
 process.on('unhandledRejection', () => {
   tally.errors = (tally.errors ?? 0) + 1
 })
+const begun = new Promise(resolve => process.once('SIGUSR1', resolve))
 console.log('ready')
+await begun
 await attack.attack(target, tally, stop.signal).catch(error => {
   if (!stop.signal.aborted) console.error(error)
 })

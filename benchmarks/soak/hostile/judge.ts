@@ -22,6 +22,8 @@ export interface Finding {
   readonly serverCores: number
   /** Why it was harm; empty: it was none. */
   readonly harms: readonly string[]
+  /** Honest answers were late, and that is all. */
+  readonly isOnlyLate: boolean
 }
 
 /** MB and open descriptors: before, at the peak, and when the attack was over. */
@@ -100,7 +102,8 @@ export function judge(attack: Attack, bounds: Bounds, course: Course, evidence: 
   if (course.hasClientDied) harms.push('the client process ended')
   if (during.wrong + afterwards.wrong > 0) harms.push(`${during.wrong + afterwards.wrong} wrong answers`)
   if (failed > bounds.failures) harms.push(`${failed} failed: ${most(during.failed)}`)
-  if (p99 > bounds.p99Ms + directP99) {
+  const isLate = p99 > bounds.p99Ms + directP99
+  if (isLate) {
     harms.push(`p99 ${Math.round(p99)} ms, above ${bounds.p99Ms} and the app's own ${Math.round(directP99)}`)
   }
   if (total(afterwards.failed) > 0) {
@@ -133,6 +136,7 @@ export function judge(attack: Attack, bounds: Bounds, course: Course, evidence: 
     told: evidence.told,
     serverCores: evidence.serverCores,
     harms,
+    isOnlyLate: isLate && harms.length === 1,
   }
 }
 

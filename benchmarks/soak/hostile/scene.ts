@@ -196,6 +196,7 @@ export class Scene {
     const args = [name, JSON.stringify(this.target)]
     const child = await program('attacker-process.ts', args, /^ready$/, { onLine, isNice: true })
     yieldAsGroup(child.pid)
+    this.#others.push(child)
     return child
   }
 

@@ -1,6 +1,6 @@
 // One attack from its scene to its finding.
 
-import { interrupted } from '../../measure/children.ts'
+import { type Child, interrupted } from '../../measure/children.ts'
 import type { Attack, Tally } from './attack.ts'
 import { addUp, boundsOf, type Finding, judge, total, type Use } from './judge.ts'
 import { Scene, type Watched } from './scene.ts'
@@ -32,6 +32,10 @@ export async function runTrial(attack: Attack, options: TrialOptions): Promise<F
 
 async function measured(scene: Scene, attack: Attack, options: TrialOptions): Promise<Finding> {
   const bounds = boundsOf(attack, options)
+  const tally: Tally = {}
+  // The start of a process keeps one of two cores busy for as long as an attack may hold others up: it is over before the attack begins.
+  const attackers = await startAttackers(scene, attack, tally)
+  await attack.prepare?.(scene)
   if (!attack.isCold) await Bun.sleep(options.warmMs)
   await scene.settle()
   const { server, client } = scene
@@ -40,7 +44,7 @@ async function measured(scene: Scene, attack: Attack, options: TrialOptions): Pr
   scene.told = {}
   const cpuBefore = server.cpuSeconds
   const began = performance.now()
-  const tally = await attacked(scene, attack, scene.target.seconds * 1_000)
+  await attacked(scene, attack, tally, attackers, scene.target.seconds * 1_000)
   const ended = performance.now()
   // A process that is gone has used none.
   const serverCores = Math.max(0, ((server.cpuSeconds - cpuBefore) * 1_000) / (ended - began))
@@ -82,9 +86,8 @@ function fail(): never {
   throw new Error('the attack did not end')
 }
 
-async function attacked(scene: Scene, attack: Attack, ms: number): Promise<Tally> {
-  const tally: Tally = {}
-  const until = AbortSignal.any([AbortSignal.timeout(ms), interrupted])
+/** They wait for a signal. What they did is added to `tally` when they are stopped. */
+async function startAttackers(scene: Scene, attack: Attack, tally: Tally): Promise<readonly Child[]> {
   const add = (line: string): void => {
     if (!line.startsWith('did ')) return
     // What attacker-process.ts prints.
@@ -93,12 +96,22 @@ async function attacked(scene: Scene, attack: Attack, ms: number): Promise<Tally
     }
   }
   const count = attack.attack === undefined ? 0 : (attack.attackers ?? 1)
-  const attackers = await Promise.all(Array.from({ length: count }, () => scene.attacker(attack.name, add)))
+  return Promise.all(Array.from({ length: count }, () => scene.attacker(attack.name, add)))
+}
+
+async function attacked(
+  scene: Scene,
+  attack: Attack,
+  tally: Tally,
+  attackers: readonly Child[],
+  ms: number,
+): Promise<void> {
+  const until = AbortSignal.any([AbortSignal.timeout(ms), interrupted])
+  for (const { pid } of attackers) process.kill(pid, 'SIGUSR1')
   const stage = attack.stage?.(scene, tally, until) ?? Promise.resolve()
   const late = aborted(until).then(() => Bun.sleep(STUCK_MS))
   await Promise.all([Promise.race([stage, late.then(fail)]), aborted(until)])
   await Promise.all(attackers.map(attacker => attacker.stop()))
-  return tally
 }
 
 /** Until a second passed in which nothing failed, and descriptors are what they were; at most `ms`. */
