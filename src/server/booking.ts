@@ -28,8 +28,10 @@ import type { Chosen, Visitor, VisitorGate } from './visitor-gate.ts'
 
 /** Books requests. */
 export interface BookingDesk {
-  /** The request counts from now on, until its booking is `finished`. */
+  /** The request counts from now on, until its booking is `finished`: it never throws. */
   book(arrival: Arrival): Booking
+  /** A request went on by itself, and that threw: its visitor gets 500 `INTERNAL`. */
+  failed(cause: unknown): void
 }
 
 /** What a booking needs of the server. */
@@ -51,6 +53,10 @@ export interface BookingHost extends RecordHost {
   readonly isSecure: boolean
   /** Whether a trusted proxy says that the visitor came by https. */
   isSecureBefore(arrival: Arrival): boolean
+  /** As that of the desk. */
+  failed(cause: unknown): void
+  /** What throws is an `error` event, and the route a refusal. */
+  routeSafely(route: () => Route): Route
   /** The tunnel is another server's since the request began to wait for it: where it goes now. */
   routeAgain(arrival: Arrival, booking: Booking): Route
 }
@@ -375,7 +381,10 @@ export class Booking implements Visitor, Wrapping {
   }
 
   #holding(chosen: Holding<Member | ErrorCode>): Holding<Route> {
-    return { kind: 'holding', hold: held => chosen.hold(outcome => held(this.#routeTo(outcome))) }
+    return {
+      kind: 'holding',
+      hold: held => chosen.hold(outcome => held(this.#host.routeSafely(() => this.#routeTo(outcome)))),
+    }
   }
 
   /** To one of its clients, or to all of them, wherever they are. */
@@ -426,8 +435,9 @@ export class Booking implements Visitor, Wrapping {
   /** The request is this member's. */
   #servedBy(member: Member): void {
     member.began()
-    this.#sent()
+    // Before anything that may throw: what is over gives the member back.
     this.#member = member
+    this.#sent()
     this.#record.servedBy(member)
   }
 

@@ -26,13 +26,18 @@ export class Redirects implements BookingDesk, Upstream {
   book(arrival: Arrival): Booking {
     const { head } = arrival
     const booking = new Booking(arrival, this.#books)
-    const isOurs = this.#room.destinationOf(head.host).kind !== 'unknown' && head.target.startsWith('/')
-    // A redirect to anywhere else would be an open one. A target in absolute form names a host of its own.
-    booking.route =
-      isOurs || this.#proofFor(head.target) !== undefined
+    booking.route = this.#books.routeSafely(() => {
+      const isOurs = this.#room.destinationOf(head.host).kind !== 'unknown' && head.target.startsWith('/')
+      // A redirect to anywhere else would be an open one. A target in absolute form names a host of its own.
+      return isOurs || this.#proofFor(head.target) !== undefined
         ? { kind: 'upstream', upstream: this }
         : refusal('HOST_UNKNOWN')
+    })
     return booking
+  }
+
+  failed(cause: unknown): void {
+    this.#books.failed(cause)
   }
 
   begin(visit: Visit): Exchange {

@@ -44,8 +44,21 @@ export class Serving implements BookingDesk, BookingHost {
 
   book(arrival: Arrival): Booking {
     const booking = new Booking(arrival, this)
-    booking.route = this.#route(arrival, booking)
+    booking.route = this.routeSafely(() => this.#route(arrival, booking))
     return booking
+  }
+
+  routeSafely(route: () => Route): Route {
+    try {
+      return route()
+    } catch (cause) {
+      this.failed(cause)
+      return refusal('INTERNAL')
+    }
+  }
+
+  failed(cause: unknown): void {
+    this.#room.failed(cause instanceof Error ? cause : new Error(String(cause)))
   }
 
   answerDeadline(ms: number, over: () => void): AnswerDeadline {

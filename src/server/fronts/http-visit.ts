@@ -190,12 +190,22 @@ export class HttpVisit implements Visit, Arrival {
     }
   }
 
+  /** Its caller serves others, too, and cannot tell the visitor of what throws here. */
+  #followSafely(route: Route): void {
+    try {
+      this.#follow(route)
+    } catch (cause) {
+      this.#desk.failed(cause)
+      this.breakOff('INTERNAL')
+    }
+  }
+
   /** The request waits, unread beyond its head. */
   #hold(holding: Holding<Route>): void {
     this.pause()
     const outcome = holding.hold(route => {
       this.#stopHolding = undefined
-      this.#channel.input.proceed(() => this.#follow(route))
+      this.#channel.input.proceed(() => this.#followSafely(route))
     })
     if (typeof outcome === 'string') this.fail(outcome)
     else this.#stopHolding = outcome
