@@ -78,7 +78,7 @@ export interface RateRule {
 
 /** The guard of a tunnel. Everything that cannot be used: `OPTION_INVALID`. */
 export interface GuardOptions extends WaysIn {
-  /** Addresses and CIDR ranges that may visit. Default: all. Others: 403 `ADDRESS_REFUSED`. */
+  /** Addresses and CIDR ranges that may visit; `::/0` has no IPv4 ones. Default: all. Others: 403 `ADDRESS_REFUSED`. */
   readonly allow?: readonly string[]
   /** Addresses and CIDR ranges that may not, even if `allow` has them. Default none. */
   readonly deny?: readonly string[]

@@ -20,7 +20,7 @@ export interface Traffic {
 export interface Ban {
   readonly id: number
   readonly kind: 'address' | 'tunnel'
-  /** An address, a network such as `192.0.2.0/24`, or the name of a tunnel. */
+  /** An address, a network such as `192.0.2.0/24` (`::/0` has no IPv4 addresses), or the name of a tunnel. */
   readonly value: string
   readonly reason: string
   readonly sinceMs: number

@@ -45,7 +45,9 @@ const ALLOWED: Record<string, readonly string[]> = {
   guard: [],
   'own-guard': ['errors', 'guard', 'seal'],
   seal: [],
+  networks: [],
   plugins: [
+    'networks',
     'shared-rates',
     'plugin',
     'gcra',
@@ -84,6 +86,7 @@ const ALLOWED: Record<string, readonly string[]> = {
     'http2',
     'wire',
     'names',
+    'networks',
     'errors',
     'certificates',
     'directory',

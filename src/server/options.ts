@@ -165,8 +165,8 @@ export interface TunnelServerOptions {
   /** Labels that no client may take, besides `api`, `www` and the others that `isReservedName` knows. Default none. */
   readonly reservedNames?: readonly string[]
   /**
-   * Addresses or CIDR ranges of proxies in front whose X-Forwarded-* and Forwarded headers are believed.
-   * Default none: such headers from visitors are replaced.
+   * Addresses or CIDR ranges of proxies in front whose X-Forwarded-* and Forwarded headers are believed. A range has addresses of
+   * its own family only: `::/0` has none of IPv4. Default none: such headers from visitors are replaced.
    */
   readonly trustedProxies?: readonly string[]
   /**

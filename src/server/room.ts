@@ -1,6 +1,5 @@
 // What the parts of one server share: its settings as they are now, its clock, its counts, its tunnels, its events.
 
-import { isIP } from 'node:net'
 import { eventLoop } from '../event-loop.ts'
 import { formatUrl } from '../names.ts'
 import { Turns } from '../session/turns.ts'
@@ -122,7 +121,7 @@ export class ServerRoom {
 
   /** Whether this is a proxy whose forwarding headers are believed, and whose connections are those of many visitors. */
   isTrusted(address: string): boolean {
-    return this.settings.trusted?.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4') ?? false
+    return this.settings.trusted?.has(address) ?? false
   }
 
   /** Address of a request's visitor, also behind trusted proxies. */

@@ -1,9 +1,9 @@
 // Turns a server's options into what it works with. Everything is checked here, once.
 
-import { BlockList, isIP } from 'node:net'
 import type { Certificates, ChallengeAnswers } from '../certificates.ts'
 import { TunnelError } from '../errors.ts'
 import { isLoopback, isValidSubdomain } from '../names.ts'
+import { Networks } from '../networks.ts'
 import type { Guard, GuardMaker, Middleware, Observer } from '../plugin.ts'
 import type { ServerTls } from '../sockets/bun.ts'
 import type { AddressBounds } from './address-book.ts'
@@ -61,7 +61,7 @@ export interface ServerSettings {
   readonly sharesTlsPort: boolean
   readonly reservedNames: ReadonlySet<string>
   /** Whose forwarding headers are believed; `undefined`: none. */
-  readonly trusted: BlockList | undefined
+  readonly trusted: Networks | undefined
   /** Connections of trusted addresses begin with a PROXY header. */
   readonly acceptsProxyProtocol: boolean
   /** Requests a second that listeners hear of one by one; `0`: all. */
@@ -211,20 +211,12 @@ export function isOpenServer({ policy, hostname }: ServerSettings, areLocal = tr
   return policy.isOpen && !(areLocal && isLoopback(hostname))
 }
 
-function trustedList(ranges: readonly string[]): BlockList | undefined {
+function trustedList(ranges: readonly string[]): Networks | undefined {
   if (ranges.length === 0) return undefined
-  const list = new BlockList()
-  for (const range of ranges) {
-    const [address = '', bits] = range.split('/')
-    const family = isIP(address)
-    if (family === 0) throw new TunnelError('OPTION_INVALID', `"${range}" is not an address or a CIDR range.`)
-    const type = family === 6 ? 'ipv6' : 'ipv4'
-    if (bits !== undefined && !(/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 6 ? 128 : 32))) {
+  const list = new Networks()
+  for (const range of ranges)
+    if (!list.add(range))
       throw new TunnelError('OPTION_INVALID', `"${range}" is not an address or a CIDR range.`)
-    }
-    if (bits === undefined) list.addAddress(address, type)
-    else list.addSubnet(address, Number(bits), type)
-  }
   return list
 }
 

@@ -57,6 +57,15 @@ test('a trusted proxy is believed, and its list goes on', async () => {
   expect(values(seen.head, 'x-real-ip')).toEqual(['6.6.6.6'])
 })
 
+test('a trusted network has addresses of its own family only: ::/0 trusts no IPv4 proxy', async () => {
+  await using raw = await rawTunnel({ server: { trustedProxies: ['::/0'] } })
+  const { seen } = await exchange(raw, get(raw.host, '/', FORGED), ok(''))
+  expect(values(seen.head, 'x-forwarded-for')).toEqual(['127.0.0.1'])
+  await using behind = await rawTunnel({ server: { trustedProxies: ['::ffff:127.0.0.0/104'] } })
+  const { seen: believed } = await exchange(behind, get(behind.host, '/', FORGED), ok(''))
+  expect(values(believed.head, 'x-forwarded-for')).toEqual(['6.6.6.6, 7.7.7.7, 127.0.0.1'])
+})
+
 test('a proxy that is not on the list is a visitor like any other', async () => {
   await using raw = await rawTunnel({ server: { trustedProxies: ['10.0.0.0/8'] } })
   const { seen } = await exchange(raw, get(raw.host, '/', FORGED), ok(''))

@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
-import { Addresses, plainAddress, sourceOf } from '../../src/plugins/addresses.ts'
+import { plainAddress } from '../../src/networks.ts'
+import { Addresses, sourceOf } from '../../src/plugins/addresses.ts'
 
 const passes = (address: string, allow?: string[], deny?: string[]) =>
   new Addresses(allow, deny).admit({ address }) === undefined

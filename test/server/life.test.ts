@@ -126,6 +126,8 @@ test.each([
   [{ tokens: ['two words'] }, 'OPTION_INVALID'],
   [{ trustedProxies: ['10.0.0.0/33'] }, 'OPTION_INVALID'],
   [{ trustedProxies: ['proxy.example'] }, 'OPTION_INVALID'],
+  [{ trustedProxies: ['10.0.0.0/8/8'] }, 'OPTION_INVALID'],
+  [{ trustedProxies: ['fe80::1%eth0'] }, 'OPTION_INVALID'],
   [{ limits: { leaseMs: -1 } }, 'OPTION_INVALID'],
   [{ limits: { maxStreams: Number.NaN } }, 'OPTION_INVALID'],
   [{ limits: { pingIntervalMs: 0 } }, 'OPTION_INVALID'],

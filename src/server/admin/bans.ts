@@ -1,9 +1,8 @@
 // Addresses, networks and names that the operator bans. Checked for each visitor, so an empty list costs one comparison.
 
-import { BlockList, isIP } from 'node:net'
 import { TunnelError } from '../../errors.ts'
+import { isNetwork, Networks } from '../../networks.ts'
 import type { Ban, OperationsStore } from '../../operations.ts'
-import { isNetwork } from './networks.ts'
 import type { SharedBans } from './shared-bans.ts'
 
 /** Bans at once. Above: `OPTION_INVALID`. */
@@ -23,7 +22,7 @@ export class Bans {
   /** Those of all servers; `undefined`: this one is alone, or shares its store with the others. */
   #shared: SharedBans | undefined
   readonly #bans = new Map<number, Ban>()
-  #addresses = new BlockList()
+  #addresses = new Networks()
   #tunnels = new Set<string>()
   #lastId = 0
   #version: number | undefined
@@ -83,8 +82,7 @@ export class Bans {
   isAddressBanned(address: string): boolean {
     if (!this.#hasAddresses) return false
     this.#expire()
-    // `BlockList` knows IPv4 addresses in IPv6 clothes.
-    return this.#addresses.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
+    return this.#addresses.has(address)
   }
 
   isTunnelBanned(name: string): boolean {
@@ -133,7 +131,7 @@ export class Bans {
   }
 
   #rebuild(): void {
-    const addresses = new BlockList()
+    const addresses = new Networks()
     const tunnels = new Set<string>()
     this.#hasAddresses = false
     this.#nextEndMs = Number.POSITIVE_INFINITY
@@ -142,10 +140,7 @@ export class Bans {
       if (kind === 'tunnel') tunnels.add(value)
       else {
         this.#hasAddresses = true
-        const [address = '', bits] = value.split('/')
-        const family = isIP(address) === 6 ? 'ipv6' : 'ipv4'
-        if (bits === undefined) addresses.addAddress(address, family)
-        else addresses.addSubnet(address, Number(bits), family)
+        addresses.add(value)
       }
     }
     this.#addresses = addresses

@@ -1,10 +1,10 @@
 // Bans as all servers of a cluster have them: entries of a table.
 
 import { createHash } from 'node:crypto'
+import { isNetwork } from '../../networks.ts'
 import type { Ban } from '../../operations.ts'
 import type { SharedTable } from '../cluster/shared-table.ts'
 import { objectIn } from '../cluster/table-text.ts'
-import { isNetwork } from './networks.ts'
 
 /** Ids are numbers that an operator can read out: 12 digits. */
 const IDS = 1_000_000_000_000

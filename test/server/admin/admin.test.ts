@@ -275,6 +275,19 @@ test('a ban that ends by itself lets in again, also one of the file', () => {
   expect(store.bans().map(({ value }) => value)).toEqual(['198.51.100.0/24'])
 })
 
+test('a banned network has addresses of its own family only', () => {
+  const bans = new Bans(undefined, { changed() {}, added() {} })
+  const ban = (value: string) => bans.add({ kind: 'address', value, reason: '', sinceMs: 0 })
+  for (const value of ['::/0', '::/1']) ban(value)
+  for (const address of ['192.0.2.1', '::ffff:192.0.2.1', '::ffff:c000:201'])
+    expect([address, bans.isAddressBanned(address)]).toEqual([address, false])
+  expect(bans.isAddressBanned('2001:db8::1')).toBe(true)
+  ban('::ffff:192.0.2.0/120')
+  expect(bans.isAddressBanned('192.0.2.1')).toBe(true)
+  expect(bans.isAddressBanned('192.0.3.1')).toBe(false)
+  expect(() => ban('::ffff:192.0.2.0/90')).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
+})
+
 test('old traffic is forgotten, and days stay for longer than minutes', () => {
   const store = new SqliteOperations(':memory:')
   const row = { tunnel: 'app', requests: 1, errors: 0, bytesIn: 2, bytesOut: 3 }
