@@ -457,12 +457,8 @@ async function beside(scene: Scene): Promise<Figures> {
     seconds: 60,
     warm: 0,
   })
-  try {
-    const busy = await observe(scene, () => run(endpoints, load))
-    return { p99Alone: alone.p99!, p99Beside: busy.p99!, factor: busy.p99! / alone.p99! }
-  } finally {
-    await download.stop()
-  }
+  const busy = await observe(scene, () => run(endpoints, load)).finally(download.end)
+  return { p99Alone: alone.p99!, p99Beside: busy.p99!, factor: busy.p99! / alone.p99! }
 }
 
 function watched(id: string, title: string, file: string, pauseMs: number): Row {

@@ -102,13 +102,8 @@ function beside(): Row {
         seconds: 120,
         warm: 0,
       })
-      try {
-        const load = { exchanges: SMALL, connections: 10, rate: 20, seconds: length }
-        const figures = await observe(scene, () => run(endpoints, load))
-        return figures
-      } finally {
-        await download.stop()
-      }
+      const load = { exchanges: SMALL, connections: 10, rate: 20, seconds: length }
+      return observe(scene, () => run(endpoints, load)).finally(download.end)
     },
   }
 }

@@ -83,6 +83,10 @@ export async function run(endpoints: Tunnel['endpoints'], load: Load): Promise<L
     stdin: plan(endpoints, load),
     timeoutMs: (load.seconds + 40) * 1000 + 3 * (load.timeoutMs ?? 0),
   })
+  return judged(stdout, stderr)
+}
+
+function judged(stdout: string, stderr: string): LoadResult {
   const line = /^REPORT (.*)$/m.exec(stdout)?.[1]
   if (!line)
     throw new Error(`load generator: ${/^error: (.*)$/m.exec(stderr)?.[1] ?? (stderr || 'it ended early')}`)
@@ -114,13 +118,27 @@ export async function hold(
   return { ...child, held: Number(child.match?.[1]) }
 }
 
-/** A load that goes on until `stop`. */
-export async function keepBusy(endpoints: Tunnel['endpoints'], load: Load): Promise<Child> {
-  return launch([...prefixOf(endpoints, load), await generator()], {
-    stdin: plan(endpoints, load),
+export interface Busy {
+  /** Ends it. Throws as `run` does, and when nothing came. */
+  end(this: void): Promise<LoadResult>
+}
+
+/** A load that goes on until `end`. */
+export async function keepBusy(endpoints: Tunnel['endpoints'], load: Load): Promise<Busy> {
+  const { promise, resolve } = Promise.withResolvers<string>()
+  const { stop } = await launch([...prefixOf(endpoints, load), await generator()], {
+    stdin: plan(endpoints, load, BACKGROUND),
     ready: /^started$/,
     deadlineMs: 30_000,
+    onLine: line => line.startsWith('REPORT') && resolve(line),
   })
+  return {
+    async end() {
+      await stop()
+      // Its last line may be read later than its end is seen.
+      return judged(await Promise.race([promise, Bun.sleep(1_000).then(() => '')]), '')
+    },
+  }
 }
 
 function prefixOf(endpoints: Tunnel['endpoints'], { messages, exchanges }: Load): readonly string[] {
@@ -166,6 +184,7 @@ export function requestHead(
 
 const RECONNECT = 1
 const HOLD = 2
+const BACKGROUND = 4
 const [ANSWER_BYTES, ANSWER_HTTP, ANSWER_HEAD_ONLY] = [0, 1, 2]
 const TIMEOUT_MS = unlessQuick(10_000, 2_000)
 /** Larger contents are read from their file, not copied into the plan. */

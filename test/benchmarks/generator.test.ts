@@ -1,14 +1,15 @@
 // The load generator counts what is correct, and nothing else.
 
 import { afterAll, expect } from 'bun:test'
-import { createServer, type ServerResponse } from 'node:http'
+import { once } from 'node:events'
+import { createServer, type Server, type ServerResponse } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer } from 'node:net'
-import { type Exchange, type Load, run } from '../../benchmarks/load/load.ts'
+import { type Busy, type Exchange, keepBusy, type Load, run } from '../../benchmarks/load/load.ts'
 import { endpoint } from '../../benchmarks/peers/peer.ts'
 import { testWith } from '../support/needs.ts'
 
 const RIGHT = Buffer.from('twenty bytes, no more')
-let requests = 0
+let [requests, empty, warm, stuck] = [0, 0, 0, 0]
 const answers: Readonly<Record<string, (response: ServerResponse) => void>> = {
   '/right': response => response.end(RIGHT),
   '/chunked': response => {
@@ -23,6 +24,9 @@ const answers: Readonly<Record<string, (response: ServerResponse) => void>> = {
     response.writeHead(200, { 'content-length': RIGHT.length })
     response.write(RIGHT.subarray(0, 3), () => response.destroy())
   },
+  '/empty': response => (empty++ === 100 ? response.writeHead(204).end() : response.end(RIGHT)),
+  '/cold': response => response.end(warm++ === 0 ? RIGHT.toString().toUpperCase() : RIGHT),
+  '/stuck': response => (stuck++ === 0 ? response.end(RIGHT) : undefined),
   '/rarely': response => (requests++ % 200 === 199 ? response.writeHead(502).end() : response.end(RIGHT)),
 }
 const app = createServer((request, response) => answers[request.url!]!(response))
@@ -56,6 +60,60 @@ for (const [path, why] of [
 
 testWith(['cc'], 'more than 0.1 % of failures leave no rate', async () => {
   expect(load('/rarely', { seconds: 0.5 })).rejects.toThrow('answers failed: wrong status (502)')
+})
+
+testWith(['cc'], 'one answer of thousands with another status of success is wrong', async () => {
+  expect(load('/empty', { connections: 1, seconds: 0.5 })).rejects.toThrow('wrong status (204)')
+})
+
+testWith(['cc'], 'wrong bytes before the clock starts are wrong', async () => {
+  expect(load('/cold', { connections: 1, warm: 1 })).rejects.toThrow('wrong bytes in the answer')
+})
+
+/** Answers so many requests, and then does what it is told to. */
+async function until(count: number, then: (app: Server, response: ServerResponse) => void): Promise<number> {
+  let asked = 0
+  const app = createServer((_, response) => (asked++ < count ? response.end(RIGHT) : then(app, response)))
+  await new Promise<void>(resolve => app.listen(0, '127.0.0.1', resolve))
+  afterAll(() => app.close())
+  return (app.address() as AddressInfo).port
+}
+/** One failure is less than 0.1 % of them. */
+const MANY = 1_100
+
+testWith(['cc'], 'the rate of an app that stops answering counts the time without answers', async () => {
+  const app = endpoint(await until(MANY, () => {}))
+  const exchanges = [{ to: 'app', path: '/', answer: RIGHT }]
+  const stalled = { exchanges, connections: 1, seconds: 1.5, timeoutMs: 2_000, warm: 0 }
+  const { ok, seconds } = await run({ app }, stalled)
+  expect(ok).toBe(MANY)
+  expect(seconds).toBeGreaterThanOrEqual(1.5)
+})
+
+testWith(['cc'], 'connections that are refused in the middle are failures', async () => {
+  const port = await until(MANY, app => {
+    app.close()
+    app.closeAllConnections()
+  })
+  const exchanges = [{ to: 'app', path: '/', answer: RIGHT }]
+  expect(run({ app: endpoint(port) }, { exchanges, connections: 1, seconds: 1.5 })).rejects.toThrow(
+    'answers failed',
+  )
+})
+
+testWith(['cc'], 'a load in the background says whether its answers were right', async () => {
+  const busy = (path: string): Promise<Busy> =>
+    keepBusy(endpoints, { exchanges: [{ to: 'app', path, answer: RIGHT }], connections: 1, seconds: 60 })
+  // With one connection the second request comes when the first is answered.
+  const answered = async (): Promise<void> => void [await once(app, 'request'), await once(app, 'request')]
+  const right = await busy('/right')
+  await answered()
+  expect((await right.end()).ok).toBeGreaterThan(0)
+  const wrong = await busy('/refused')
+  await answered()
+  expect(wrong.end()).rejects.toThrow('wrong status (502)')
+  const stuck = await busy('/stuck')
+  expect(stuck.end()).rejects.toThrow('nothing came')
 })
 
 testWith(['cc'], 'an app that cannot be reached leaves no rate', async () => {
