@@ -7,9 +7,9 @@ import { ERRORS } from '../src/errors.ts'
 
 const entries = Object.entries(ERRORS).sort(([, first], [, second]) => first.wire - second.wire)
 
-/** A list, because a table with long cells is hard to read on a phone. */
+/** Headings, because messages of a release lead to them; and a table with long cells is hard to read on a phone. */
 const errorList = entries.map(([code, { status, fault, retryable, meaning, action, wire }]) =>
-  `- \`${code}\` ${wire}, ${status}, ${fault}${retryable ? ', retry' : ''}: ${meaning} ${action}`.replaceAll(
+  `### \`${code}\`\n${wire}, ${status}, ${fault}${retryable ? ', retry' : ''}: ${meaning} ${action}\n`.replaceAll(
     '<',
     '&lt;',
   ),
@@ -25,7 +25,7 @@ for (const [name, path, table] of [['errors', 'docs/errors.md', errorList]] as c
     const [written, after] = rest?.split(end) ?? []
     if (before === undefined || written === undefined || after === undefined)
       throw new Error('the marks are missing')
-    const wanted = `${table.join('\n')}\n`
+    const wanted = `\n${table.join('\n')}\n`
     if (process.env.LT_WRITE_DOCS !== undefined) await file.write(`${before}${begin}${wanted}${end}${after}`)
     else expect(written).toBe(wanted)
   })

@@ -1,11 +1,13 @@
-// The package as its users get it: packed, installed into empty folders with npm and with bun, run on Bun and on Node.
+// The package as its users get it: packed as for a release, installed into empty folders with npm and with bun, run on Bun and on Node.
 
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { ERRORS } from '../src/errors.ts'
 import { VERSION } from '../src/version.ts'
 import { expectThreadsToMove } from './support/downloads.ts'
+import { ADDRESS, copySources, PAGES, release } from './support/released.ts'
 
 // Installing asks a registry.
 setDefaultTimeout(120_000)
@@ -47,8 +49,10 @@ async function succeed(cmd: readonly string[], cwd: string): Promise<string> {
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'localtunnels-package-'))
+  const sources = join(folder, 'sources')
+  await release(sources)
   // As it is published. Runs the build first.
-  await succeed(['npm', 'pack', '--pack-destination', folder], root)
+  await succeed(['npm', 'pack', '--pack-destination', folder], sources)
   tarball = join(folder, `localtunnels-${VERSION}.tgz`)
   for (const tool of ['npm', 'bun'] as const) {
     installed[tool] = join(folder, tool)
@@ -83,11 +87,42 @@ test('it is small: 600 kB to fetch, 7 MB on the disk with everything it needs', 
   expect(Number(kilobytes)).toBeLessThan(7_000)
 })
 
-test('--help names the folder of the documentation, and it is there', async () => {
-  const help = await succeed(['bunx', '--bun', 'localtunnels', '--help'], installed.npm)
-  const docs = /^Documentation: (.*)$/m.exec(help)?.[1] ?? ''
-  expect(await Bun.file(join(docs, 'configuration.md')).exists()).toBe(true)
-  expect(docs).toStartWith(installed.npm)
+test('it says where its repository is, and its messages lead to the pages of that', async () => {
+  const manifest = await Bun.file(join(installed.npm, 'node_modules/localtunnels/package.json')).json()
+  expect(manifest).toMatchObject({
+    repository: { type: 'git', url: `git+${ADDRESS}.git` },
+    homepage: `${ADDRESS}#readme`,
+    bugs: { url: `${ADDRESS}/issues` },
+  })
+  const bin = join(installed.npm, 'node_modules/.bin/localtunnels')
+  expect(await succeed([bin, '--help'], installed.npm)).toContain(`\nDocumentation: ${PAGES}`)
+  expect(await succeed([bin, 'mcp', '--help'], installed.npm)).toContain(`${PAGES}/agents.md`)
+  const { output } = await run([bin, 'config', 'check', '/dev/null/none.toml'], installed.npm)
+  expect(output).toContain(`${PAGES}/configuration.md`)
+  expect(output).toEndWith(`\n  ${PAGES}/errors.md#config_invalid`)
+  // Whatever code a message has: the page has it as a heading.
+  const page = await Bun.file(join(root, 'docs/errors.md')).text()
+  for (const code of Object.keys(ERRORS)) expect(page).toContain(`\n### \`${code}\`\n`)
+})
+
+test('packed without a repository, it names pages that it brings along, and no URL', async () => {
+  const sources = join(folder, 'plain')
+  await copySources(sources)
+  const packed = join(folder, 'plain-packed')
+  await mkdir(packed)
+  await succeed(['npm', 'pack', '--pack-destination', packed], sources)
+  // Below the other one, whose dependencies it finds.
+  const to = join(installed.npm, 'plain')
+  await mkdir(to)
+  await succeed(['tar', '-xzf', join(packed, `localtunnels-${VERSION}.tgz`), '-C', to], folder)
+  const bin = join(to, 'package/dist/bin/localtunnels.js')
+  const docs = join(to, 'package/docs')
+  expect(await succeed(['node', bin, '--help'], folder)).toEndWith(`\nDocumentation: ${docs}`)
+  const { output } = await run(['node', bin, 'config', 'check', '/dev/null/none.toml'], folder)
+  const [page = ''] = /\S+configuration\.md/.exec(output) ?? []
+  expect(page).toBe(join(docs, 'configuration.md'))
+  expect(await Bun.file(page).exists()).toBe(true)
+  expect(output).not.toContain('errors.md')
 })
 
 test('publint finds nothing', async () => {

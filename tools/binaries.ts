@@ -5,11 +5,12 @@
 // Beside them: SHA256SUMS, and what is inside as a CycloneDX document (sbom.cdx.json). Bun fetches the runtimes of the other
 // platforms from the npm registry; --runtime takes the one platform's from a file.
 
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { VERSION } from '../src/version.ts'
 import { components } from './components.ts'
+import { withPageUrls } from './repository.ts'
 
 const root = resolve(import.meta.dir, '..')
 
@@ -31,6 +32,12 @@ const { values } = parseArgs({
     runtime: { type: 'string' },
   },
 })
+// Optional in the package, where the bundler passes over one that is missing; in an executable nobody can add it.
+for (const name of ['ioredis', 'openid-client', '@opentelemetry/api'])
+  if (!existsSync(join(root, 'node_modules', name))) {
+    console.error(`error: ${name} is not installed, and would be missing in the executable.`)
+    process.exit(2)
+  }
 const folder = resolve(values.to)
 mkdirSync(folder, { recursive: true })
 
@@ -62,6 +69,16 @@ async function build(platform: string, target: Bun.Build.CompileTarget): Promise
     bytecode: true,
     minify: { whitespace: true, syntax: true },
     throw: false,
+    plugins: [
+      {
+        name: 'page-urls',
+        setup: build =>
+          void build.onLoad({ filter: /\/src\/.*\.ts$/ }, ({ path }) => ({
+            contents: withPageUrls(readFileSync(path, 'utf8')),
+            loader: 'ts',
+          })),
+      },
+    ],
     compile: {
       target,
       outfile,

@@ -7,6 +7,7 @@
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { brotliCompressSync } from 'node:zlib'
+import { withPageUrls } from './repository.ts'
 
 const root = resolve(import.meta.dir, '..')
 const into = process.argv[2]
@@ -65,7 +66,7 @@ export const HTML = brotliDecompressSync(Buffer.from('${packed}', 'base64')).toS
       setup(build) {
         // A module finds files beside it from where it is among the sources: its part lies in `dist/src`.
         build.onLoad({ filter: /\/src\/.*\.ts$/ }, ({ path }) => {
-          const text = readFileSync(path, 'utf8')
+          const text = withPageUrls(readFileSync(path, 'utf8'))
           const place = relative(join(root, 'src'), path).replace(/\.ts$/, '.js')
           const url = `new URL('./${place}', import.meta.url).href`
           return { contents: text.replaceAll('import.meta.url', `(${url})`), loader: 'ts' }

@@ -3,7 +3,7 @@
 import { inspect } from 'node:util'
 import { type Command, CommanderError } from 'commander'
 import { TunnelError } from '../errors.ts'
-import { withPages } from './documentation.ts'
+import { pageOf, withPages } from './documentation.ts'
 import { EXIT, exitCodeOf } from './exit-codes.ts'
 import type { Sink } from './output.ts'
 import type { ChosenOutput } from './outputs/choose.ts'
@@ -19,7 +19,7 @@ export interface Failed {
   readonly command: Command
 }
 
-/** Says what went wrong in one line on stderr, and to a program that reads JSON also there. Returns the exit code. */
+/** Says what went wrong in one line on stderr, a release with the page of the code below it, and to a program that reads JSON also there. Returns the exit code. */
 export function fail(error: unknown, { chosen, log, words, command }: Failed): number {
   if (error instanceof CommanderError && error.exitCode === 0) return EXIT.ok
   const known = knownError(error, words)
@@ -28,6 +28,8 @@ export function fail(error: unknown, { chosen, log, words, command }: Failed): n
   if (chosen?.isJson) chosen.last({ type: 'error', code: known.code, message })
   const { red, bold } = paletteFor(process.stderr.isTTY, process.env)
   log.write(`${red('error')} ${bold(known.code)}: ${visible(message)}\n`)
+  const page = pageOf(known.code)
+  if (page !== undefined) log.write(`  ${page}\n`)
   if (process.env.LOCALTUNNELS_DEBUG === '1') log.write(`${inspect(error)}\n`)
   return exitCodeOf(known.code)
 }

@@ -2,11 +2,12 @@
 // About 6 s: a whole runtime is written to disk, and 300 MB pass through a tunnel.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { VERSION } from '../../src/version.ts'
 import { expectThreadsToMove } from '../support/downloads.ts'
+import { PAGES, release } from '../support/released.ts'
 
 const root = resolve(import.meta.dir, '../..')
 const PLATFORM = `${process.platform === 'darwin' ? 'macos' : process.platform}-${process.arch}`
@@ -15,7 +16,9 @@ let program = ''
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'localtunnels-binaries-'))
-  const build = ['bun', join(root, 'tools/binaries.ts'), '--only', PLATFORM, '--to', folder]
+  const sources = join(folder, 'sources')
+  await release(sources)
+  const build = ['bun', join(sources, 'tools/binaries.ts'), '--only', PLATFORM, '--to', folder]
   const { exitCode, stderr } = await finish([...build, '--runtime', process.execPath])
   if (exitCode !== 0) throw new Error(stderr)
   program = join(folder, `localtunnels-${PLATFORM}`)
@@ -51,10 +54,12 @@ async function finish(cmd: readonly string[], env: Readonly<Record<string, strin
   return { exitCode: await child.exited, stdout, stderr }
 }
 
-test('it says its version and names pages of that version', async () => {
+test('it says its version and its messages lead to pages of that version', async () => {
   expect(await finish([program, '--version'])).toEqual({ exitCode: 0, stdout: `${VERSION}\n`, stderr: '' })
   const { stdout } = await finish([program, '--help'])
-  expect(stdout).toContain(`https://unpkg.com/localtunnels@${VERSION}/docs`)
+  expect(stdout).toContain(`\nDocumentation: ${PAGES}\n`)
+  const { stderr } = await finish([program, '--port', '99999'])
+  expect(stderr).toEndWith(`\n  ${PAGES}/errors.md#port_invalid\n`)
 })
 
 test('files of the current folder have no say', async () => {
@@ -85,6 +90,20 @@ test('beside it are its checksum and what is inside', async () => {
   expect(components.map(({ name }) => name)).toEqual(
     expect.arrayContaining(['bun', ...Object.keys(dependencies)]),
   )
+})
+
+test('one without what a server of a cluster needs is not built', async () => {
+  const bare = join(folder, 'bare')
+  for (const name of ['package.json', 'src', 'tools'])
+    await cp(join(root, name), join(bare, name), { recursive: true })
+  const { exitCode, stderr } = await finish(['bun', join(bare, 'tools/binaries.ts'), '--only', PLATFORM])
+  expect({ exitCode, stderr }).toEqual({
+    exitCode: 2,
+    stderr: 'error: ioredis is not installed, and would be missing in the executable.\n',
+  })
+  // One that was built has it: it looks for the Redis.
+  const server = await finish([program, 'server', '--cluster', 'redis://127.0.0.1:1', '--port', '0'])
+  expect(server.stderr).not.toContain('ioredis')
 })
 
 test('a platform that there is not is refused with those that there are', async () => {

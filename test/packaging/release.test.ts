@@ -42,6 +42,11 @@ test('the manifests name each file with its checksum', async () => {
   })
 })
 
+test('an address that is none is written into no package.json', async () => {
+  for (const url of ['', 'http://github.com/me/x', 'https://github.com/me', 'https://github.com/me/x"'])
+    expect(await run(['bun', join(ROOT, 'tools/repository.ts'), url])).toMatchObject({ code: 2 })
+})
+
 test('a release without one of the files, and an address that is none, make no manifest', async () => {
   const short = await manifests(PLATFORMS.slice(0, 3))
   expect(short).toMatchObject({ code: 2, err: 'error: SHA256SUMS does not name localtunnels-macos-arm64.\n' })
