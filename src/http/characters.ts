@@ -23,7 +23,12 @@ export const TOKEN: Uint8Array = new Uint8Array(256)
 for (const character of "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
   TOKEN[character.charCodeAt(0)] = 1
 
-/** What a field value may not contain: control characters but for HTAB. Bytes from 0x80 are let through (obs-text). */
+export function isAlphanumeric(byte: number): boolean {
+  const lower = byte | 0x20
+  return (lower >= 0x61 && lower <= 0x7a) || (byte >= 0x30 && byte <= 0x39)
+}
+
+/** What a field value may not contain: control characters but HTAB. Bytes from 0x80 may be there (obs-text). */
 export function isForbiddenInValue(byte: number): boolean {
   return byte < SP ? byte !== TAB : byte === DEL
 }
@@ -37,10 +42,7 @@ export function ascii(text: string): Uint8Array {
 
 const { latin1Slice } = Buffer.prototype
 
-/**
- * Each byte as the character of its number. Not `TextDecoder('latin1')`, which is windows-1252 by its standard, and not
- * `fromCharCode`: 30 ns a byte, where this takes 50 for a path.
- */
+/** Each byte as the character of its number. `TextDecoder('latin1')` is windows-1252, `fromCharCode` slow. */
 export function latin1(bytes: Uint8Array, start: number, end: number): string {
   return latin1Slice.call(bytes, start, end)
 }

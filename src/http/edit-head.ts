@@ -4,17 +4,17 @@ import {
   ascii,
   DASH,
   EQUALS,
+  isAlphanumeric,
   isForbiddenInValue,
   SEMICOLON,
   SP,
   TAB,
   TOKEN,
-  UNDERSCORE,
 } from './characters.ts'
 import * as Field from './field-names.ts'
 import type { RequestHead } from './head.ts'
 
-/** What changes in a head. In names of lines any case will do, and `_` counts as `-`. */
+/** What changes in a head. In names of lines any case will do, and what is no letter or digit counts as `-`. */
 export interface HeadEdits {
   readonly withoutHeaders: readonly string[]
   readonly withoutCookies: readonly string[]
@@ -88,7 +88,7 @@ function editableName(name: string): string {
 }
 
 function plainName(name: string): string {
-  const plain = name.toLowerCase().replaceAll('_', '-')
+  const plain = dashedName(name)
   const bytes = ascii(plain)
   if (bytes.length > 0 && !FIXED.has(Field.kindOf(bytes, 0, bytes.length))) return plain
   throw new RangeError(`A plugin cannot change the header ${name}.`)
@@ -117,17 +117,18 @@ const COLON_SPACE = ascii(': ')
 const CRLF = ascii('\r\n')
 const BETWEEN = ascii('; ')
 
-/** Apps behind CGI and WSGI cannot tell `X_User` from `X-User`. */
+/** Lower-case, with `-` for all that an app may take for it. */
+export function dashedName(name: string): string {
+  return name.toLowerCase().replace(/[^a-z0-9]/g, '-')
+}
+
+/** Apps behind CGI and WSGI cannot tell `X_User` from `X-User`, those of lighttpd not `X.User` either. */
 function isNamedLike(bytes: Uint8Array, start: number, end: number, name: string): boolean {
   if (end - start !== name.length) return false
   for (let index = 0; index < name.length; index++) {
     const byte = bytes[start + index]!
-    if (
-      byte === UNDERSCORE
-        ? name.charCodeAt(index) !== DASH
-        : (byte | 0x20) !== (name.charCodeAt(index) | 0x20)
-    )
-      return false
+    const wanted = name.charCodeAt(index)
+    if (wanted === DASH ? isAlphanumeric(byte) : (byte | 0x20) !== wanted) return false
   }
   return true
 }

@@ -1,8 +1,8 @@
-// The header names that framing and forwarding care about, told apart by their bytes without making strings.
+// The header names that framing and forwarding care about, told apart by their bytes, without strings.
 
-import { ascii, DASH, UNDERSCORE } from './characters.ts'
+import { ascii, DASH, isAlphanumeric } from './characters.ts'
 
-/** Any other name: passed on untouched. */
+/** Any other: passed on untouched. */
 export const OTHER = 0
 export const HOST = 1
 export const CONTENT_LENGTH = 2
@@ -12,7 +12,7 @@ export const UPGRADE = 5
 export const EXPECT = 6
 export const ORIGIN = 7
 export const TE = 8
-/** Means something on this connection only, or was meant for a proxy: never passed on. */
+/** For this connection only, or for a proxy: never passed on. */
 export const HOP = 9
 export const FORWARDED = 10
 export const X_FORWARDED_FOR = 11
@@ -20,7 +20,7 @@ export const X_FORWARDED_HOST = 12
 export const X_FORWARDED_PROTO = 13
 /** The rest of the X-Forwarded family: not set by us, so from an untrusted hop it is dropped. */
 export const X_FORWARDED_OTHER = 14
-/** Names the visitor to an app that stands behind a proxy which sets it: from an untrusted hop it is dropped. */
+/** Names the visitor to an app behind a proxy which sets it: from an untrusted hop it is dropped. */
 export const CLIENT_ADDRESS = 15
 /** `Content_Length` and the like: an origin that reads `_` as `-` would frame the body by it. Refused. */
 export const LOOKALIKE = 16
@@ -54,7 +54,7 @@ const KNOWN: readonly (readonly [name: string, kind: number])[] = [
 const LONGEST = 31
 const patterns = KNOWN.map(([name]) => ascii(name))
 
-/** Index into KNOWN by length and first letter, -1 for none: no two known names share both. */
+/** Index into KNOWN by length and first letter, -1 for none: no two names share both. */
 const byLengthAndLetter = new Int8Array((LONGEST + 1) * 32).fill(-1)
 for (const [index, [name]] of KNOWN.entries())
   byLengthAndLetter[(name.length << 5) | (name.charCodeAt(0) & 31)] = index
@@ -81,8 +81,8 @@ const ours = ascii('x-localtunnels-')
 const credentials = [ascii('authorization'), ascii('cookie')]
 
 /**
- * Whether a name is one of `X-Localtunnels-*`, with `_` too, or one that credentials come in: what they say an app may believe. Guards
- * look at those of a head; an app that takes trailers for headers must not find them there. `bytes` begins with the name.
+ * Whether a name is one of `X-Localtunnels-*`, however spelled, or has credentials: what an app may believe. Guards look at those
+ * of a head; one that takes trailers for headers must not find them there. `bytes` begins with the name.
  */
 export function isBelieved(bytes: Uint8Array, length: number): boolean {
   if (length > ours.length && compare(bytes, 0, ours) !== DIFFERENT) return true
@@ -96,7 +96,7 @@ export function isAmong(names: readonly Uint8Array[], bytes: Uint8Array, length:
 
 const DIFFERENT = 0
 const SAME = 1
-/** Equal but for `_` in place of `-`, which CGI-like origins cannot tell apart. */
+/** Equal but for `_`, or `.` and its like, in place of `-`, which CGI-like origins cannot tell apart. */
 const SIMILAR = 2
 
 function compare(bytes: Uint8Array, start: number, pattern: Uint8Array): number {
@@ -105,7 +105,7 @@ function compare(bytes: Uint8Array, start: number, pattern: Uint8Array): number 
     const byte = bytes[start + index]!
     // Among token characters only letters change under | 0x20 into something a pattern can hold.
     if ((byte | 0x20) === pattern[index]) continue
-    if (byte !== UNDERSCORE || pattern[index] !== DASH) return DIFFERENT
+    if (pattern[index] !== DASH || isAlphanumeric(byte)) return DIFFERENT
     match = SIMILAR
   }
   return match

@@ -6,25 +6,25 @@ import { ascii, COLON, isSpelled, latin1, SLASH } from './characters.ts'
 import * as Field from './field-names.ts'
 import type { RequestHead } from './head.ts'
 
-/** Where a request came from and how it should look to the origin. One object per visitor connection. */
+/** Where a request came from and how it looks to the origin. One object per visitor connection. */
 export interface Hop {
   /** Address of the visitor's connection, without port. */
   readonly address: string
   readonly proto: 'http' | 'https'
-  /** Whether forwarding headers that came with the request are believed. */
+  /** Whether forwarding headers of the request are believed. */
   readonly trusted: boolean
   /** Host for the origin; `''` preserves the visitor's. */
   readonly hostHeader: string
   /** What an Origin that names the public host becomes. Used together with `hostHeader`. */
   readonly origin: string
-  /** What `forwardRequestHead` keeps from one request of a connection to the next. */
+  /** What `forwardRequestHead` keeps between requests of a connection. */
   tail?: { readonly hostWithPort: string; readonly bytes: Uint8Array }
 }
 
-/** Our own lines at their longest: Host, Origin and the forwarding ones with hosts and origins of at most 300 bytes. */
+/** Our own lines at their longest: Host, Origin and the forwarding ones, hosts and origins of at most 300 bytes. */
 const MAX_ADDED_BYTES = 2048
 
-/** What a forwarded head may need at most, given the length of the head as it came. */
+/** The most that a head needs when forwarded, by its length as it came. */
 export function maxForwardedBytes(headBytes: number): number {
   return headBytes + MAX_ADDED_BYTES
 }

@@ -1,6 +1,6 @@
 // Which Host values are believed: a name or address with an optional port, and nothing that could be read in two ways.
 
-import { COLON, DASH, DOT, UNDERSCORE } from './characters.ts'
+import { COLON, DASH, DOT, isAlphanumeric, UNDERSCORE } from './characters.ts'
 
 /** 253 for a DNS name, a dot behind it, a colon and five digits. An IPv6 address in brackets is shorter. */
 export const MAX_HOST_BYTES = 260
@@ -46,11 +46,9 @@ function isPort(bytes: Uint8Array, start: number, end: number): boolean {
   return port <= 65_535
 }
 
-/** Underscores are no host name by RFC 952, but people have them in DNS and browsers send them. */
+/** Underscores are not in RFC 952, but in DNS, and browsers send them. */
 function isNameByte(byte: number): boolean {
-  const lower = byte | 0x20
-  if (lower >= 0x61 && lower <= 0x7a) return true
-  return (byte >= 0x30 && byte <= 0x39) || byte === DASH || byte === UNDERSCORE
+  return isAlphanumeric(byte) || byte === DASH || byte === UNDERSCORE
 }
 
 function isAddressByte(byte: number): boolean {

@@ -1,4 +1,4 @@
-// The paths that apps may understand where one is written. What is decided by the path of a request must hold for all of them.
+// The paths that apps may read where one is written. What a request's path decides must hold for all of them.
 
 /** There is one way to read it: no escapes, backslashes, empty or dot segments, parameters. */
 export function isPlain(path: string): boolean {
@@ -6,9 +6,9 @@ export function isPlain(path: string): boolean {
 }
 
 /**
- * As apps and frameworks may read it: all escapes decoded, once or twice, or those of dots alone, as `new URL` does; parameters taken out
- * before that or behind it; dot segments resolved, slashes made one, what begins with two slashes as a reference to another host, which
- * `new URL(request.url, base)` makes of it, and what is decoded to `?`, `#` or NUL as the end, before or behind all that.
+ * As apps may read it: all escapes decoded, once or twice, or those of dots alone, as `new URL` does; parameters taken out before or
+ * behind that; dot segments resolved, slashes made one, two slashes at the start as another host, which `new URL(request.url, base)`
+ * makes of it, and what is decoded to `?`, `#` or NUL as the end, before or behind all that.
  */
 export function readingsOf(path: string): readonly string[] {
   const readings = new Set<string>()
@@ -18,7 +18,7 @@ export function readingsOf(path: string): readonly string[] {
     for (let round = 0; round < 3; round++) {
       const slashed = current.replaceAll('\\', '/')
       const forms = new Set([current, slashed, current.replace(DOT, '.'), slashed.replace(DOT, '.')])
-      // `new URL` takes out tabs and line ends, and blanks behind, and looks for the end, before it resolves dot segments.
+      // `new URL` takes out tabs, line ends and blanks behind, and looks for the end, before it resolves dots.
       for (const one of [...forms]) {
         const bare = one.replace(/[\t\n\r]/g, '').trimEnd()
         forms.add(bare)
@@ -52,15 +52,19 @@ function addReadings(readings: Set<string>, path: string): void {
 
 const DOT = /%2e/gi
 
-/** Apps in C end a text at NUL, and some apps decode before they look for the query. */
+/** Apps in C end a text at NUL, some apps decode before they look for the query. */
 const END = /[?#\0].*$/s
 
 function withoutParameters(path: string): string {
   return path.replace(/;[^/]*/g, '')
 }
 
+/** IIS reads `%u002e` as a dot, old decoders UTF-8 that is too long. */
 function decoded(path: string): string {
-  return path.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+  return path
+    .replace(/%(?:u00)?([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+    .replace(/\xc0[\x80-\xbf]/g, two => String.fromCharCode(two.charCodeAt(1) & 63))
+    .replace(/\xc1[\x80-\xbf]/g, two => String.fromCharCode(two.charCodeAt(1) - 64))
 }
 
 /** Dot segments taken out (RFC 3986 section 5.2.4), with empty ones or without. */

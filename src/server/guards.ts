@@ -3,7 +3,7 @@
 
 import { deferred } from '../deferred.ts'
 import { TunnelError } from '../errors.ts'
-import { editHead, headerLine } from '../http/edit-head.ts'
+import { dashedName, editHead, headerLine } from '../http/edit-head.ts'
 import { parseRequestHead, type RequestHead } from '../http/head.ts'
 import type {
   Admittance,
@@ -284,13 +284,13 @@ export function hidesAdded({ fields }: RequestHead, passes: readonly Pass[]): bo
   })
 }
 
-/** Names of the lines that guards took out of the head or put into it, lower-case, with `-` for `_`. */
+/** Names of the lines that guards took out of the head or put into it, as `dashedName` has them. */
 export function namesOf(passes: readonly Pass[]): readonly string[] {
   const names = passes.flatMap(({ withoutHeaders = [], requestHeaders = [] }) => [
     ...withoutHeaders,
     ...requestHeaders.map(([name]) => name),
   ])
-  return names.map(name => name.toLowerCase().replaceAll('_', '-'))
+  return names.map(dashedName)
 }
 
 function editsHead({ withoutHeaders, withoutCookies, requestHeaders }: Pass): boolean {

@@ -276,7 +276,12 @@ test('trailers of ours are refused, as an app that takes trailers for headers wo
     framer.begin('chunked', 0)
     return framer.feed(bytes, 0, bytes.length)
   }
-  for (const name of ['X-Localtunnels-User', 'x_localtunnels_user', `x-localtunnels-${'a'.repeat(40)}`])
+  for (const name of [
+    'X-Localtunnels-User',
+    'x_localtunnels_user',
+    'x.localtunnels.user',
+    `x-localtunnels-${'a'.repeat(40)}`,
+  ])
     expect([name, endOf(name)]).toEqual([name, -1])
   expect(endOf('X-Local')).toBeGreaterThan(0)
 })

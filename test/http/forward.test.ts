@@ -83,6 +83,7 @@ describe('a forwarded request', () => {
     const forged =
       'GET / HTTP/1.1\r\nX-Forwarded-For: 6.6.6.6\r\nHost: a\r\nx-forwarded-PROTO: https\r\nX-Forwarded-Host: evil\r\n' +
       'X-Forwarded-Port: 1\r\nX_Forwarded_For: 6.6.6.6\r\nX-Forwarded_Prefix: /\r\nX-Real-IP: 6.6.6.6\r\nX_Real_IP: 6.6.6.6\r\n' +
+      'X.Forwarded.For: 6.6.6.6\r\nX.Forwarded!Proto: https\r\nx~real~ip: 6.6.6.6\r\n' +
       'Forwarded: for=6.6.6.6\r\nX-Requested-With: x\r\n\r\n'
     expect(forward(forged)).toBe(`GET / HTTP/1.1\r\nHost: a\r\nX-Requested-With: x\r\n${ADDED}`)
   })

@@ -45,6 +45,8 @@ test('a path that costs too much to look at is refused, by its length: escapes i
   expect(markOf(`/?${'%41'.repeat(5_000)}`)).toBe('standard')
   expect(isSurelyBelow(`/a/${'%41'.repeat(700)}`, '/a')).toBe(false)
   expect(isSurelyBelow(`/a/${'%41'.repeat(600)}`, '/a')).toBe(true)
+  for (const dots of ['%u002e%u002e', '%c0%ae%c0%ae', '\xc0\xae.'])
+    expect([dots, isSurelyBelow(`/a/${dots}/b`, '/a')]).toEqual([dots, false])
 })
 
 test('a path that can be read as another one with another rule is refused', () => {
@@ -100,6 +102,13 @@ test('a path is refused whose escapes lead away only where some of them are deco
     // Slashes made one, and dots left alone.
     '//admin/..',
     '///x//admin',
+    // IIS decodes `%u002e`, and old decoders take UTF-8 that is longer than it has to be.
+    '/assets/%u002e%u002E/admin',
+    '/assets/..%u002fadmin',
+    '/assets/%c0%ae%C0%AE/admin',
+    '/assets/..%c0%afadmin',
+    '/assets/\xc0\xae\xc0\xae/admin',
+    '/%c1%a1dmin',
   ])
     expect([target, markOf(target)]).toEqual([target, 'refused'])
 })
