@@ -11,12 +11,11 @@ import { request } from './measure/ports.ts'
 import { openFiles } from './measure/proc.ts'
 import { column } from './measure/result.ts'
 import { type Figures, measure, type Row } from './measure/rounds.ts'
-import { reasonOf } from './measure/samples.ts'
-import { conclude, isQuick, options, refuse, unlessQuick } from './measure/suite.ts'
+import { conclude, fault as faultOfOurs, isQuick, options, unlessQuick } from './measure/suite.ts'
 import { summary } from './measure/summary.ts'
 import { FILE_SIZES, fileBytes } from './origin/files.ts'
 import { ALL, choose } from './peers/list.ts'
-import type { Endpoint, Peer, Tunnel } from './peers/peer.ts'
+import type { Endpoint, Tunnel } from './peers/peer.ts'
 
 /** One every 20 ms: a loss of a tenth of a second shows. */
 const EVERY_MS = 20
@@ -165,7 +164,7 @@ function fault(id: string, title: string, from: From, happen: (tunnel: Tunnel) =
     ],
     note: `One request every ${EVERY_MS} ms. Not back: more than ${LIMIT_MS / 1000} s.`,
     fresh: true,
-    async take({ tunnel }): Promise<Figures> {
+    async take({ tunnel, peer }): Promise<Figures> {
       const visitors = new Visitors(tunnel.endpoints.files!)
       try {
         await Bun.sleep(HEALTHY_MS)
@@ -185,6 +184,8 @@ function fault(id: string, title: string, from: From, happen: (tunnel: Tunnel) =
         const meanwhile = visitors.asked.filter(({ at }) => at >= since - PATIENCE_MS && at <= back)
         const count = (wanted: Asked['outcome']): number =>
           meanwhile.filter(({ outcome }) => outcome === wanted).length
+        if (peer.role === 'ours' && count('wrong') > 0)
+          faultOfOurs(`${title}: ${peer.name}: ${count('wrong')} answers were wrong`)
         // Nothing shorter than the time between two requests can be told apart.
         return {
           seconds: Math.max(EVERY_MS, back - began) / 1000,
@@ -219,17 +220,10 @@ const ROWS: readonly Row[] = [
   fault('descriptors', 'Both ends run out of descriptors for a second', 'its end', exhausted),
 ]
 
-function chosen(): readonly Peer[] {
-  const tunnels = ALL.filter(({ role, name }) => role !== 'floor' && !/-stock$|^frp-mux$/.test(name))
-  try {
-    return choose(tunnels, { names: options.peers, quick: isQuick })
-  } catch (error) {
-    return refuse(reasonOf(error))
-  }
-}
-
+const tunnels = ALL.filter(({ role, name }) => role !== 'floor' && !/-stock$|^frp-mux$/.test(name))
+const peers = choose(tunnels, { names: options.peers, quick: isQuick })
 const rows = isQuick && !options.only ? ROWS.filter(({ id }) => /cut|client-killed/.test(id)) : ROWS
 const ground = { host: '127.0.0.1', dial: (port: number) => carrier.dial(port) }
-const { tables, versions } = await measure([{ origins: ['files'], peers: chosen(), rows, ground }])
+const { tables, versions } = await measure([{ origins: ['files'], peers, rows, ground }])
 console.log(`\n${summary(tables)}`)
 await conclude('faults', 'Faults', tables, versions)

@@ -23,7 +23,9 @@ const checks = CHECKS.filter(
   ({ id, category }) => options.only?.some(one => one === id || one === category) ?? true,
 )
 if (checks.length === 0) refuse(`there is no such check; there are: ${CHECKS.map(({ id }) => id).join(' ')}`)
-const peers = chosen()
+// A mode that only moves bytes otherwise answers nothing new here.
+const asked = ALL.filter(({ name }) => !/-stock$|^frp-mux$/.test(name))
+const peers = choose(asked, { names: options.peers, quick: isQuick })
 const outcomes = new Map<string, ReadonlyMap<string, Outcome>>()
 const versions: Record<string, string> = {}
 for (const peer of peers) {
@@ -43,16 +45,6 @@ for (const peer of peers) {
 }
 for (const http of [true, false]) print(http)
 await conclude('fidelity', 'Fidelity', [scores()], versions)
-
-function chosen(): readonly Peer[] {
-  // A mode that only moves bytes otherwise answers nothing new here.
-  const asked = ALL.filter(({ name }) => !/-stock$|^frp-mux$/.test(name))
-  try {
-    return choose(asked, { names: options.peers, quick: isQuick })
-  } catch (error) {
-    return refuse(reasonOf(error))
-  }
-}
 
 async function through(peer: Peer): Promise<ReadonlyMap<string, Outcome>> {
   const app = new ScriptedApp()

@@ -10,7 +10,7 @@ import { COLUMNS, loadRow } from './measure/load-rows.ts'
 import type { Table } from './measure/result.ts'
 import { measure, type Row, type Scene } from './measure/rounds.ts'
 import { reasonOf } from './measure/samples.ts'
-import { conclude, options, say, unlessQuick } from './measure/suite.ts'
+import { conclude, options, refuse, say, unlessQuick } from './measure/suite.ts'
 import { direct } from './peers/floors.ts'
 import { choose } from './peers/list.ts'
 import { oursCli, oursJson, oursLibrary } from './peers/ours.ts'
@@ -45,6 +45,9 @@ const peers = choose([direct, oursLibrary, oursCli, oursJson, ratholeBest], {
   names: options.peers,
   quick: false,
 })
+const names = APPS.map(([name]) => name)
+const unknown = options.only?.find(id => !(names as readonly string[]).includes(id))
+if (unknown !== undefined) refuse(`there is no table ${unknown}; there are: ${names.join(' ')}`)
 for (const [name, module, runtime, ...args] of APPS) {
   if (interrupted.aborted || !(options.only?.includes(name) ?? true)) continue
   try {

@@ -11,7 +11,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { readRun, type SuiteResult, writeRun } from './measure/result.ts'
-import { options, refuse } from './measure/suite.ts'
+import { options, refuse, savedRun } from './measure/suite.ts'
 import { scratch } from './peers/binary.ts'
 
 interface Suite {
@@ -73,12 +73,9 @@ if (chosen.length === 0) {
     `no suite matches ${options.words.join(' ')}; there are: ${SUITES.map(({ file }) => file).join(' ')}`,
   )
 }
-const read = (path: string) =>
-  readRun(path).catch((error: unknown) => refuse(error instanceof Error ? error.message : String(error)))
-if (options.compare !== undefined) await read(options.compare)
 const { json: target } = options
 /** Of an earlier run into the same file: what is not measured anew stays, with the commit and the date that it has. */
-const earlier = target !== undefined && existsSync(target) ? (await read(target)).suites : []
+const earlier = target !== undefined && existsSync(target) ? (await savedRun(target)).suites : []
 if (earlier.some(({ quick }) => quick !== options.quick))
   refuse(`${target} has a smoke run in it, or would get one`)
 

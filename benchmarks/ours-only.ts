@@ -3,7 +3,7 @@
 import { run } from './load/load.ts'
 import { SMALL } from './load/traffic.ts'
 import { COLUMNS, observe } from './measure/load-rows.ts'
-import { residentBytes } from './measure/proc.ts'
+import { cpuSeconds, residentBytes } from './measure/proc.ts'
 import { column } from './measure/result.ts'
 import { type Figures, measure, type Row } from './measure/rounds.ts'
 import { conclude, isQuick, seconds, unlessQuick } from './measure/suite.ts'
@@ -42,7 +42,7 @@ const CONNECTIONS = 48
 const PROCESSES: Row = {
   id: 'processes',
   title: `Server processes, ${CONNECTIONS} connections in all`,
-  columns: COLUMNS.rate.slice(0, 3),
+  columns: COLUMNS.rate.slice(0, 4),
   note: 'Servers, clients, app and load share the cores of the machine: two of each already want more than two.',
   fresh: true,
   atMost: 3,
@@ -50,15 +50,19 @@ const PROCESSES: Row = {
     const { endpoints } = tunnel
     const names = Object.keys(endpoints)
     const connections = Math.floor(CONNECTIONS / names.length)
+    const pids = [...tunnel.processes.server, ...tunnel.processes.client]
+    const before = cpuSeconds(pids)
     const results = await Promise.all(
       names.map(to => run(endpoints, { exchanges: [{ ...SMALL[0]!, to }], connections, seconds })),
     )
     if (names.length !== Number(peer.name.split('-')[1])) throw new Error('a server is missing')
+    const answers = results.reduce((sum, { ok }) => sum + ok, connections * names.length)
     const worst = (key: 'p50' | 'p99'): number => Math.max(...results.map(result => result[key]))
     return {
       rps: results.reduce((sum, { ok, seconds: took }) => sum + ok / took, 0),
       p50: worst('p50'),
       p99: worst('p99'),
+      cpu: ((cpuSeconds(pids) - before) / answers) * 1e6,
     }
   },
 }

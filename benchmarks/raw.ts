@@ -8,7 +8,7 @@ import { observe } from './measure/load-rows.ts'
 import { cpuSeconds } from './measure/proc.ts'
 import { column, type Table } from './measure/result.ts'
 import { type Figures, measure, type Row, type Scene } from './measure/rounds.ts'
-import { conclude, isQuick, options, refuse, say, unlessQuick } from './measure/suite.ts'
+import { conclude, isQuick, options, say, unlessQuick } from './measure/suite.ts'
 import { summary } from './measure/summary.ts'
 import { direct } from './peers/floors.ts'
 import { choose } from './peers/list.ts'
@@ -92,7 +92,7 @@ function bitrate(id: string, title: string, load: Parameters<typeof iperf>[2]): 
     id,
     title,
     atMost: FEW,
-    columns: load.udp ? [gbit, column('lost', 'lost', '%', 'lower')] : [gbit, cpu],
+    columns: load.udp ? [gbit, column('lost', 'lost', '%', 'lower'), cpu] : [gbit, cpu],
     async take(scene): Promise<Figures> {
       const { server, client } = scene.tunnel.processes
       const before = cpuSeconds([...server, ...client])
@@ -118,11 +118,21 @@ const BITRATES: readonly Row[] = [
 const DATABASE: Row = {
   id: 'pgbench',
   title: 'PostgreSQL, pgbench -S, 10 clients',
-  columns: [column('tps', 'transactions', '/s', 'higher')],
+  columns: [
+    column('tps', 'transactions', '/s', 'higher'),
+    column('cpu', 'CPU, both ends', 'µs a transaction', 'lower'),
+  ],
   atMost: FEW,
-  take: async scene => ({ tps: await transactions(portOf(scene), unlessQuick(2, 1)) }),
+  async take(scene) {
+    const { server, client } = scene.tunnel.processes
+    const pids = [...server, ...client]
+    const before = cpuSeconds(pids)
+    const { rate, count } = await transactions(portOf(scene), unlessQuick(2, 1))
+    return { tps: rate, ...(pids.length > 0 && { cpu: ((cpuSeconds(pids) - before) / count) * 1e6 }) }
+  },
 }
 
+const TABLES = [trips, datagramTrips, ...BITRATES, DATABASE].map(({ id }) => id).concat('udp')
 const tables: Table[] = []
 const versions: Record<string, string> = {}
 const datagramTunnels = [direct, oursUdp, ...withDatagrams]
@@ -140,7 +150,6 @@ if (hasPostgres()) {
   await stage([DATABASE], TUNNELS, server)
   await server.stop()
 } else say('The database session is left out: PostgreSQL with pgbench is not installed')
-if (options.only && tables.length === 0) refuse('no such table in this suite')
 console.log(`\n${summary(tables)}`)
 await conclude('raw', 'Bytes and datagrams', tables, versions)
 
@@ -150,8 +159,6 @@ async function stage(
   peers: readonly Peer[],
   origin: { readonly name: 'echo' | 'datagrams' } | { readonly port: number },
 ): Promise<void> {
-  const wanted = rows.filter(({ id }) => options.only?.includes(id) ?? true)
-  if (wanted.length === 0) return
   const ported = choose(peers, {
     names: options.peers,
     quick: isQuick,
@@ -161,13 +168,16 @@ async function stage(
     plan: (ports: Readonly<Record<string, number>>, site: Parameters<Peer['plan']>[1]) =>
       peer.plan({ [RAW_ORIGIN]: 'port' in origin ? origin.port : ports[origin.name]! }, site),
   }))
-  const result = await measure([
-    {
-      origins: 'name' in origin ? [origin.name] : [],
-      peers: ported,
-      rows: wanted.map(row => ({ ...row, fresh: true })),
-    },
-  ])
+  const result = await measure(
+    [
+      {
+        origins: 'name' in origin ? [origin.name] : [],
+        peers: ported,
+        rows: rows.map(row => ({ ...row, fresh: true })),
+      },
+    ],
+    TABLES,
+  )
   tables.push(...result.tables)
   Object.assign(versions, result.versions)
 }

@@ -6,9 +6,9 @@
 import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { environmentLine } from './measure/environment.ts'
-import { type ResultRow, readRun } from './measure/result.ts'
+import type { ResultRow } from './measure/result.ts'
 import { figure, median, spread, summarize } from './measure/samples.ts'
-import { refuse } from './measure/suite.ts'
+import { refuse, savedRun } from './measure/suite.ts'
 import { ratioText } from './measure/summary.ts'
 import { table } from './measure/table.ts'
 import { figuresOf, judge, type Verdict } from './measure/verdict.ts'
@@ -41,9 +41,7 @@ const DRAWN = [
 const BUSY_CORES = 0.3
 
 if (file === undefined) refuse('which saved run? bun benchmarks/report.ts benchmarks/results/VERSION.json')
-const { suites } = await readRun(file).catch((error: unknown) =>
-  refuse(error instanceof Error ? error.message : String(error)),
-)
+const { suites } = await savedRun(file)
 const all = new Map(suites.flatMap(({ tables }) => tables.map(one => [one.id, one] as const)))
 for (const one of [CHARTS, PAGES]) {
   rmSync(one, { recursive: true, force: true })

@@ -13,13 +13,14 @@ export interface DatagramTrips {
   readonly lost: number
 }
 
+/** Throws when one came back changed, or none any more. */
 export async function datagramRoundTrips(
   port: number,
   load: { readonly bytes: number; readonly trips: number; readonly warmup: number },
 ): Promise<DatagramTrips> {
   const latencies = new Latencies()
   const done = Promise.withResolvers<void>()
-  const message = new Uint32Array(load.bytes / 4)
+  const message = Uint32Array.from({ length: load.bytes / 4 }, (_, i) => Math.imul(i, 2_654_435_761))
   let [trips, warmup, lost, lostInARow, sentAt] = [0, load.warmup, 0, 0, 0]
   const socket = await Bun.udpSocket({
     connect: { hostname: '127.0.0.1', port },
@@ -27,6 +28,8 @@ export async function datagramRoundTrips(
       data(_, datagram) {
         // One that was given up comes late.
         if (datagram.readUInt32LE(0) !== message[0]) return
+        if (Buffer.compare(datagram, new Uint8Array(message.buffer)) !== 0)
+          return done.reject(new Error('a datagram came back changed'))
         lostInARow = 0
         if (warmup > 0) warmup--
         else {
@@ -46,12 +49,13 @@ export async function datagramRoundTrips(
   const watch = setInterval(() => {
     if (performance.now() - sentAt < LOST_MS) return
     if (warmup === 0) lost++
-    if (++lostInARow > MAX_LOST) done.resolve()
+    if (++lostInARow > MAX_LOST) done.reject(new Error('no datagram comes back any more'))
     else next()
   }, LOST_MS)
   next()
-  await done.promise
-  clearInterval(watch)
-  socket.close()
+  await done.promise.finally(() => {
+    clearInterval(watch)
+    socket.close()
+  })
   return { latency: latencies.summary(), lost }
 }

@@ -74,12 +74,17 @@ async function answering(port: number): Promise<void> {
 }
 
 /** Transactions per second of ten clients that read one row each time. Throws when one failed. */
-export async function transactions(port: number, seconds: number): Promise<number> {
+export async function transactions(
+  port: number,
+  seconds: number,
+): Promise<{ readonly rate: number; readonly count: number }> {
   const said = await succeed(pgbench(port, '-n', '-S', '-c', '10', '-j', '2', '-T', String(seconds)))
   const rate = Number(/^tps = ([\d.]+)/m.exec(said)?.[1])
+  const count = Number(/actually processed: (\d+)/.exec(said)?.[1])
   const failed = /failed transactions: (\d+)/.exec(said)?.[1] ?? '0'
-  if (failed !== '0' || !(rate > 0)) throw new Error(`pgbench: ${failed} failed, ${said.slice(-200)}`)
-  return rate
+  if (failed !== '0' || !(rate > 0) || !(count > 0))
+    throw new Error(`pgbench: ${failed} failed, ${said.slice(-200)}`)
+  return { rate, count }
 }
 
 function pgbench(port: number, ...flags: readonly string[]): readonly string[] {

@@ -3,7 +3,7 @@
 import type { SavedRun, SuiteResult, Table } from './result.ts'
 import { figure, type Summary, summarize } from './samples.ts'
 import { table } from './table.ts'
-import { figuresOf } from './verdict.ts'
+import { figuresOf, rangeOf } from './verdict.ts'
 
 export function compare(now: SuiteResult, before: SavedRun): string {
   const earlier = before.suites.find(({ suite }) => suite === now.suite)
@@ -11,7 +11,16 @@ export function compare(now: SuiteResult, before: SavedRun): string {
   const rows = now.tables.flatMap(one => compareTable(one, earlier))
   const head = `${now.title} against ${earlier.environment.commit} of ${earlier.environment.date}`
   if (rows.length === 0) return `${head}: nothing in common`
-  return `${head}\n${table(['row', 'figure', 'before', 'now', 'ratio', ''], rows)}`
+  const { cpu, cores, bun } = now.environment
+  const then = earlier.environment
+  const doubts = [
+    ...(then.cpu === cpu && then.cores === cores
+      ? []
+      : [`on another machine (${then.cpu}, ${then.cores} cores)`]),
+    ...(then.bun === bun ? [] : [`on Bun ${then.bun}, not ${bun}`]),
+    ...(now.quick || earlier.quick ? ['a smoke run, whose figures mean nothing'] : []),
+  ].join('; ')
+  return `${head}${doubts && `: ${doubts}`}\n${table(['row', 'figure', 'before', 'now', 'ratio', ''], rows)}`
 }
 
 function compareTable({ id, title, rows, columns }: Table, earlier: SuiteResult): string[][] {
@@ -39,13 +48,9 @@ function compareTable({ id, title, rows, columns }: Table, earlier: SuiteResult)
   return lines
 }
 
-/** Ranges that touch are noise. Of a single figure ten per cent are. */
+/** Ranges that touch are noise. */
 function overlap(a: Summary, b: Summary): boolean {
-  const [aLow, aHigh] = range(a)
-  const [bLow, bHigh] = range(b)
+  const [aLow, aHigh] = rangeOf(a)
+  const [bLow, bHigh] = rangeOf(b)
   return aLow <= bHigh && bLow <= aHigh
-}
-
-function range({ median, min, max, count }: Summary): readonly [number, number] {
-  return count > 1 ? [min, max] : [median * 0.9, median * 1.1]
 }

@@ -54,10 +54,10 @@ const REQUEST_TIMEOUT_MS = 5_000
 /** One request through an endpoint. */
 export function request(endpoint: Endpoint, path: string, init: RequestInit = {}): Promise<Response> {
   return fetch(`${endpoint.tls ? 'https' : 'http'}://${endpoint.host}:${endpoint.port}${path}`, {
+    signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
     ...init,
     ...(endpoint.tls && { tls: { rejectUnauthorized: false } }),
     headers: { ...endpoint.headers, host: endpoint.hostHeader },
     redirect: 'manual',
-    signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
   })
 }

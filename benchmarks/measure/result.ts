@@ -65,10 +65,9 @@ export async function readRun(path: string): Promise<SavedRun> {
     .catch((error: unknown) => {
       throw new Error(`${path} is not a saved run: ${error instanceof Error ? error.message : String(error)}`)
     })
-  if (typeof content === 'object' && content !== null && 'schema' in content && content.schema === 2) {
-    // Written by `writeRun`.
-    return content as SavedRun
-  }
+  // Written by `writeRun`.
+  const run = content as Partial<SavedRun> | null
+  if (run?.schema === 2 && Array.isArray(run.suites)) return content as SavedRun
   throw new Error(`${path} is not a run that this version of the benchmarks saved`)
 }
 

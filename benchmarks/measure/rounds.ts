@@ -64,9 +64,10 @@ const MACHINE: readonly Column[] = [
 /** One peer hangs now and then right after its start. Every tunnel gets as many attempts. */
 const START_ATTEMPTS = 2
 
-export async function measure(stages: readonly Stage[]): Promise<Measured> {
+/** `more`: tables of the suite that are measured by another call. */
+export async function measure(stages: readonly Stage[], more: readonly string[] = []): Promise<Measured> {
   const chosen = stages.map(stage => ({ ...stage, rows: stage.rows.filter(({ id }) => isWanted(id)) }))
-  const known = stages.flatMap(({ rows }) => rows.map(({ id }) => id))
+  const known = [...new Set([...stages.flatMap(({ rows }) => rows.map(({ id }) => wordOf(id))), ...more])]
   const unknown = options.only?.find(id => !known.includes(id))
   if (unknown !== undefined) refuse(`there is no table ${unknown}; there are: ${known.join(' ')}`)
   const versions: Record<string, string> = {}
@@ -87,8 +88,13 @@ export async function measure(stages: readonly Stage[]): Promise<Measured> {
   return { tables, versions }
 }
 
+/** Rows on several roads share the word in front. */
+function wordOf(id: string): string {
+  return id.split(' ', 1)[0]!
+}
+
 function isWanted(id: string): boolean {
-  return options.only === undefined || options.only.includes(id)
+  return options.only === undefined || options.only.includes(wordOf(id))
 }
 
 class StageRun {
@@ -116,6 +122,7 @@ class StageRun {
           for (const peer of order) await this.#take(row, peer, round, origins)
         }
       }
+      await this.#stillThere(shared)
     } finally {
       for (const { tunnel } of this.#scenes.values()) await tunnel.stop()
       await origins.stop()
@@ -158,6 +165,19 @@ class StageRun {
     }
     if (interrupted.aborted) return
     for (const row of rows) this.#failed(row, peer, 0, why)
+  }
+
+  /** What ends or hangs behind its last figure, or with it, fails no further one. */
+  async #stillThere(rows: readonly Row[]): Promise<void> {
+    for (const [name, scene] of this.#scenes) {
+      if (scene.peer.role !== 'ours' || interrupted.aborted) continue
+      const row = rows.find(
+        one => one.check && !one.excludes?.(scene.peer) && this.#missing(one, scene.origins) === undefined,
+      )
+      await row?.check?.(scene).catch((error: unknown) => {
+        if (!interrupted.aborted) fault(`${name} does not answer at the end: ${reasonOf(error)}`)
+      })
+    }
   }
 
   #missing({ origin }: Row, { missing }: Origins): string | undefined {
@@ -216,7 +236,14 @@ class StageRun {
       const taken = this.#taken.get(`${row.id} ${peer.name}`)
       if (taken) lines.push({ name: peer.name, role: peer.role, cells: cellsOf(taken, columns) })
     }
-    const count = Math.min(rounds, row.atMost ?? rounds)
+    // Ctrl+C leaves fewer than were wanted.
+    const count = Math.min(
+      ...lines.flatMap(({ cells }) =>
+        Object.values(cells).flatMap(cell => (typeof cell === 'object' ? [cell.length] : [])),
+      ),
+      row.atMost ?? rounds,
+      rounds,
+    )
     const few = `Median of ${count} round${count === 1 ? '' : 's'}, fewer than ${USUAL_ROUNDS}.`
     const notes = [row.note, count < USUAL_ROUNDS ? few : undefined, ceiling(row, lines)].filter(Boolean)
     return {
@@ -239,7 +266,8 @@ export function cellsOf(
   for (const { key } of columns) {
     const values = taken.flatMap(one => (typeof one === 'object' && one[key] !== undefined ? [one[key]] : []))
     if (failure !== undefined) cells[key] = failure
-    else if (values.length > 0) cells[key] = values
+    // A percentile that one round had too few answers for has no median, and no ratio within each round.
+    else if (values.length === taken.length) cells[key] = values
   }
   return cells
 }

@@ -5,8 +5,16 @@ import { parseArgs } from 'node:util'
 import { interrupted, stopAll } from './children.ts'
 import { compare } from './compare.ts'
 import { environment } from './environment.ts'
-import { type Column, type ResultRow, readRun, type SuiteResult, type Table, writeRun } from './result.ts'
-import { spread, summarize } from './samples.ts'
+import {
+  type Column,
+  type ResultRow,
+  readRun,
+  type SavedRun,
+  type SuiteResult,
+  type Table,
+  writeRun,
+} from './result.ts'
+import { reasonOf, spread, summarize } from './samples.ts'
 import { table } from './table.ts'
 
 export const USAGE = `
@@ -78,6 +86,16 @@ function number(name: string, text: string, from: number, to: number, whole = fa
 }
 
 const given = readArguments()
+if (given.words.length > 0 && /\/benchmarks\/(?!index|report)[\w-]+\.ts$/.test(process.argv[1] ?? ''))
+  refuse(`a suite takes no words: ${given.words.join(' ')}; --only chooses its tables`)
+/** Read before anything is measured: what cannot be compared with is said at once. */
+const before: SavedRun | undefined = given.compare === undefined ? undefined : await savedRun(given.compare)
+
+/** A saved run that the user named. */
+export function savedRun(path: string): Promise<SavedRun> {
+  return readRun(path).catch((error: unknown) => refuse(reasonOf(error)))
+}
+
 export const isQuick: boolean = given.quick
 export const options: Arguments = given
 
@@ -114,7 +132,7 @@ export async function conclude(
     tables,
   }
   if (given.json !== undefined) await writeRun(given.json, [result])
-  if (given.compare !== undefined) console.log(`\n${compare(result, await readRun(given.compare))}`)
+  if (before !== undefined) console.log(`\n${compare(result, before)}`)
   await stopAll()
   for (const what of faults) console.error(`error: ours: ${what}`)
   process.exit(interrupted.aborted ? 130 : faults.length > 0 ? 1 : 0)

@@ -46,9 +46,10 @@ export function judge(table: Table, ours: string, key: string, goal?: Goal): Ver
   }
 }
 
-function standing({ median, min, max }: Summary, { better }: Column): Verdict['standing'] {
-  if ((min <= 1 && max >= 1) || better === 'neither') return 'tie'
-  return median > 1 === (better === 'higher') ? 'ahead' : 'behind'
+function standing(ratio: Summary, { better }: Column): Verdict['standing'] {
+  const [least, most] = rangeOf(ratio)
+  if ((least <= 1 && most >= 1) || better === 'neither') return 'tie'
+  return ratio.median > 1 === (better === 'higher') ? 'ahead' : 'behind'
 }
 
 function reached(
@@ -60,7 +61,13 @@ function reached(
   const [value, bound] = limit === undefined ? [ratio, reach] : [own, limit]
   if (!value || bound === undefined) return null
   const holds = better === 'higher' ? value.median >= bound : value.median <= bound
-  return value.count > 1 && value.min <= bound && value.max >= bound ? 'unsure' : holds ? 'yes' : 'no'
+  const [least, most] = rangeOf(value)
+  return least <= bound && most >= bound ? 'unsure' : holds ? 'yes' : 'no'
+}
+
+/** Of a single figure ten per cent are noise. */
+export function rangeOf({ median, min, max, count }: Summary): readonly [number, number] {
+  return count > 1 ? [min, max] : [median * 0.9, median * 1.1]
 }
 
 function best(table: Table, { key, better }: Column): ResultRow | undefined {

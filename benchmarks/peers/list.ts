@@ -1,5 +1,6 @@
 // All tunnels, in the order in which tables show them.
 
+import { refuse } from '../measure/suite.ts'
 import { caddyHop, direct, haproxyHop, nginxHop } from './floors.ts'
 import { classic, existing, ferrotunnel, ferrotunnelStock, frpHttp, piko } from './http.ts'
 import { oursCli, oursCliPlain, oursJson, oursLibrary, oursPlain } from './ours.ts'
@@ -29,7 +30,7 @@ export function choose(
 ): readonly Peer[] {
   const unknown = names?.find(name => ![...peers, ...known].some(peer => matches(peer, name)))
   if (unknown !== undefined) {
-    throw new Error(`no tunnel is called ${unknown}; known: ${known.map(peer => peer.name).join(', ')}`)
+    return refuse(`no tunnel is called ${unknown}; known: ${known.map(peer => peer.name).join(', ')}`)
   }
   if (names) return peers.filter(peer => names.some(name => matches(peer, name)))
   return quick ? peers.filter(({ name }) => SMOKE.includes(name)) : peers

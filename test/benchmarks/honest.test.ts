@@ -130,6 +130,8 @@ for (const [flags, why] of [
   ['--rounds abc', '--rounds must be a whole number'],
   ['--rounds 0', '--rounds must be a whole number from 1 to 1000'],
   ['--compare /nope', 'there is no file /nope'],
+  [`--compare ${join(BENCHMARKS, '../package.json')}`, 'is not a run that this version'],
+  ['t50', 'a suite takes no words'],
   ['--only nothing', 'there is no table nothing'],
   ['--peers nobody', 'no tunnel is called nobody'],
 ] as const) {

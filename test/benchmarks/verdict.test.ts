@@ -76,6 +76,17 @@ test('a tunnel that failed once has no figure', () => {
   expect(judge(all, 'ours', 'rps')?.mark).toBeNull()
 })
 
+test('a percentile that one round lacks has no median: ratios are within each round', () => {
+  const { columns } = table('higher')
+  expect(cellsOf([{ rps: 5 }, {}, { rps: 7 }], columns)).toEqual({})
+})
+
+test('a single figure may be off by a tenth', () => {
+  const all = table('higher', row('ours', 'ours', [105]), row('bore', 'peer', [100]))
+  expect(judge(all, 'ours', 'rps')?.standing).toBe('tie')
+  expect(judge(all, 'ours', 'rps', { key: 'rps', reach: 1 })?.reached).toBe('unsure')
+})
+
 const suite = (rps: Cell): SuiteResult => ({
   suite: 's',
   title: 'S',
@@ -90,6 +101,13 @@ test('a comparison marks only what moved out of both ranges', () => {
   expect(compare(suite([10, 11, 13]), before)).toMatch(/1\.10 × +\| +\|$/m)
   expect(compare(suite([19, 20, 21]), before)).toContain('WORSE')
   expect(compare(suite([4, 5, 6]), before)).toContain('better')
+  const elsewhere = {
+    ...suite([10]),
+    environment: { ...suite([10]).environment, cpu: 'another' },
+    quick: true,
+  }
+  expect(compare(elsewhere, before)).toContain('on another machine')
+  expect(compare(elsewhere, before)).toContain('a smoke run')
 })
 
 test('medians, percentiles and figures', () => {
