@@ -285,6 +285,11 @@ export class Booking implements Visitor, Wrapping {
     return this.#answered({ code: 'CLUSTER_MOVED', headers: [[MOVED_HEADER, '1']] })
   }
 
+  /** It came for another server's tunnel, or another owner's: what is answered is `CLUSTER_MOVED`. */
+  get isMoved(): boolean {
+    return this.#record.code === 'CLUSTER_MOVED'
+  }
+
   /** The tunnel that it is for; `''`: none. */
   get tunnel(): string {
     return this.#tunnel?.name ?? ''

@@ -7,6 +7,7 @@ import type { VisitChannel } from '../../src/server/fronts/channel.ts'
 import { HttpVisit } from '../../src/server/fronts/http-visit.ts'
 import { VisitorHop } from '../../src/server/fronts/visitor-hop.ts'
 import { Holdings } from '../../src/server/holdings.ts'
+import { DeliveryVisit } from '../../src/server/inbox/delivery-visit.ts'
 import type { Member } from '../../src/server/member.ts'
 import { DEFAULT_LIMITS } from '../../src/server/options.ts'
 import { ANYTHING } from '../../src/server/policy.ts'
@@ -201,4 +202,23 @@ test('a full window is told to the upstream, and what waits is charged', () => {
   full.visit.breakOff('BODY_TOO_LARGE')
   expect(seen).toEqual(['/up', 'abc', 'end', 'drained', 'abandoned'])
   expect(full.events).toEqual(['charge', 'terminate'])
+})
+
+test('a kept webhook whose name another owner has by now was not delivered: its client is away', async () => {
+  rig.attach()
+  const webhook = {
+    id: 1,
+    name: 'app',
+    owner: 'owner',
+    path: '/hook',
+    address: '192.0.2.1',
+    head: 'POST /hook HTTP/1.1\r\nHost: app.localhost\r\n',
+    body: Buffer.from('x'),
+    attempts: 0,
+    receivedMs: 0,
+    key: 'key',
+  }
+  const delivered = await new DeliveryVisit(webhook, false).deliver(rig.serving)
+  expect(delivered).toEqual({ status: 0, isAway: true })
+  expect(rig.upstream.kept).toEqual([])
 })

@@ -178,7 +178,9 @@ export class DeliveryVisit implements Visit, Arrival {
     this.#exchange = undefined
     const requestBytes = this.head.end + this.#webhook.body.length
     booking.finished({ answerStatus: this.#status, answerBytes: this.#answerBytes, requestBytes }, code)
-    const refusal = code ?? (booking.isElsewhere ? this.#refusal : undefined)
+    // Of this server itself, when the name is another owner's by now.
+    const moved = booking.isMoved ? 'CLUSTER_MOVED' : undefined
+    const refusal = code ?? moved ?? (booking.isElsewhere ? this.#refusal : undefined)
     if (refusal === undefined) this.#done.resolve({ status: this.#status })
     else this.#done.resolve({ status: 0, isAway: AWAY.has(refusal) })
   }
