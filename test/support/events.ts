@@ -3,6 +3,9 @@
 import type { Events } from '../../src/events.ts'
 import { within } from './within.ts'
 
+/** Failure only: a busy machine needs many times what is usual. */
+const DEADLINE_MS = 15_000
+
 /** The next `event`. */
 export function next<EventMap extends object, Name extends keyof EventMap>(
   source: Events<EventMap>,
@@ -24,7 +27,7 @@ export async function until<EventMap extends object>(
 
 /** Waits for what nothing tells: looks again after every turn of the event loop. */
 export async function eventually(condition: () => boolean, what: string): Promise<void> {
-  const deadline = performance.now() + 5_000
+  const deadline = performance.now() + DEADLINE_MS
   while (!condition()) {
     if (performance.now() > deadline) throw new Error(`waited in vain: ${what}`)
     await Bun.sleep(1)

@@ -1,6 +1,6 @@
 // A server in a process of its own, with as few descriptors as a test wants. Speaks JSON lines; takes words on stdin.
 
-import { closeSync, openSync } from 'node:fs'
+import { closeSync, openSync, readFileSync } from 'node:fs'
 import { TunnelServer, type TunnelServerOptions } from '../../src/index.ts'
 import { deferred, within } from './within.ts'
 
@@ -81,6 +81,17 @@ export class ServerProcess implements AsyncDisposable {
     const status = await Bun.file(`/proc/${this.#child.pid}/status`).text()
     const mb = (name: string) => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1]) / 1024
     return { now: mb('VmRSS'), peak: mb('VmHWM') }
+  }
+
+  /**
+   * Milliseconds that its main thread has worked so far: what it does before something, whatever else keeps the machine busy. Elsewhere
+   * than on Linux the time of the day.
+   */
+  get workedMs(): number {
+    if (process.platform !== 'linux') return performance.now()
+    const { pid } = this.#child
+    const [onCpuNs] = readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'latin1').split(' ')
+    return Number(onCpuNs) / 1e6
   }
 
   /** Milliseconds of CPU time so far. */
