@@ -1,5 +1,6 @@
 // `localtunnels server --workers` in a test: its processes, and clients at one of them.
 
+import { setDefaultTimeout } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { TunnelClient, type TunnelClientOptions } from '../../src/index.ts'
@@ -7,6 +8,9 @@ import { eventually } from '../support/events.ts'
 import { freePort } from '../support/ports.ts'
 import { folder } from '../support/programs.ts'
 import { type Running, start } from './bin.ts'
+
+/** Three programs start, and more: on a busy machine that is more than the 5 s of a test that runs alone without `--timeout`. */
+setDefaultTimeout(20_000)
 
 /** What the next `closeAll` undoes, the last first. */
 export const closing: (() => unknown)[] = []
