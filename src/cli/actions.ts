@@ -66,7 +66,8 @@ export interface Stage {
 }
 
 export function createActions({ start, write, log, stop, ended }: Stage): Actions {
-  const inspection: RequestsDesk = { environment: process.env, write, stop }
+  const around = { environment: process.env, write }
+  const inspection: RequestsDesk = { ...around, stop }
   return {
     share: async (settings, wish) => (await import('./commands/share.ts')).shareApp(settings, start(wish)),
     shareRaw: async (settings, wish) => (await import('./commands/raw.ts')).shareRaw(settings, start(wish)),
@@ -84,21 +85,17 @@ export function createActions({ start, write, log, stop, ended }: Stage): Action
     wait: async settings => (await import('./commands/requests.ts')).wait(settings, inspection),
     service: async request => {
       const { service } = await import('./commands/service.ts')
-      ended(await service(request, { environment: process.env, write }))
+      ended(await service(request, around))
     },
     saveFixture: async settings =>
       (await import('./commands/requests.ts')).saveCaptured(settings, inspection),
     mcp: async settings => {
       const { mcp } = await import('./commands/mcp.ts')
-      await mcp(settings, { environment: process.env, input: process.stdin, write, stop })
+      await mcp(settings, { ...inspection, input: process.stdin })
     },
     checkConfig: async settings => {
       const { checkConfig } = await import('./commands/config.ts')
-      await checkConfig(settings, {
-        palette: paletteFor(process.stdout.isTTY, process.env),
-        environment: process.env,
-        write,
-      })
+      await checkConfig(settings, { ...around, palette: paletteFor(process.stdout.isTTY, process.env) })
     },
     printSchema: async () => {
       const { jsonSchema } = await import('../config/json-schema.ts')
@@ -122,26 +119,19 @@ export function createActions({ start, write, log, stop, ended }: Stage): Action
     },
     token: async settings => {
       const { token } = await import('./commands/token.ts')
-      token(settings, { environment: process.env, write })
+      token(settings, around)
     },
     link: async settings => {
       const { link } = await import('./commands/link.ts')
-      await link(settings, { environment: process.env, write })
+      await link(settings, around)
     },
     admin: async settings => {
       const { admin } = await import('./commands/admin.ts')
-      await admin(settings, { environment: process.env, write })
+      await admin(settings, around)
     },
     doctor: async settings => {
       const { doctor } = await import('./commands/doctor.ts')
-      const palette = paletteFor(process.stdout.isTTY, process.env)
-      ended(
-        await doctor(settings, {
-          palette,
-          environment: process.env,
-          write,
-        }),
-      )
+      ended(await doctor(settings, { ...around, palette: paletteFor(process.stdout.isTTY, process.env) }))
     },
   }
 }

@@ -19,7 +19,7 @@ export interface Failed {
   readonly command: Command
 }
 
-/** Says what went wrong in one line on stderr, a release with the page of the code below it, and to a program that reads JSON also there. Returns the exit code. */
+/** Says what went wrong in one line on stderr, and to a program that reads JSON also there. Returns the exit code. */
 export function fail(error: unknown, { chosen, log, words, command }: Failed): number {
   if (error instanceof CommanderError && error.exitCode === 0) return EXIT.ok
   const known = knownError(error, words)

@@ -139,6 +139,38 @@ describe('login', () => {
     expect(await Bun.file(kept).exists()).toBe(false)
   })
 
+  test('keeps the authority of --ca, for this server and no other', async () => {
+    const issuer = await makeCertificate(['localhost'])
+    const serverOf = async () =>
+      `https://localhost:${open(await startServer({ tls: issuer, tokens: [SECRET] })).port}`
+    const [one, other] = [await serverOf(), await serverOf()]
+    const file = join(home, 'authority.pem')
+    await Bun.write(file, issuer.cert)
+    expect(await login(one, SECRET, {}, '--ca', file)).toMatchObject({ exitCode: 0, stderr: '' })
+    expect((await stat(kept)).mode & 0o777).toBe(0o600)
+    // The text and not the path: the file may be gone.
+    await rm(file)
+    const project = join(home, 'project')
+    await Bun.write(join(project, 'localtunnels.toml'), `server = "${one}"\n[services.web]\nport = 3000\n`)
+    for (const args of [
+      ['3000'],
+      ['3000', '--server', one],
+      ['up'],
+      ['up', '--config', 'localtunnels.toml'],
+    ]) {
+      const sharing = open(start([...args, '--json'], env(), project))
+      expect(await sharing.printed(/.*"type":"(?:ready|service)".*/)).toContain('localhost')
+    }
+    expect((await run(['whoami'])).stdout).toStartWith(`${one}  token saved, authority saved, default\n`)
+    expect((await run(['doctor'])).stdout).not.toContain('SERVER_UNTRUSTED')
+    // As when the token is another one.
+    expect(await login(one, SECRET)).toMatchObject({ exitCode: 0 })
+    expect((await run(['3000', '--server', other, '--json'])).stdout).toContain('SERVER_UNTRUSTED')
+    expect((await login(other, SECRET)).stderr).toStartWith('error SERVER_UNTRUSTED: ')
+    await run(['logout', one])
+    expect((await run(['3000', '--server', one, '--json'])).stdout).toContain('SERVER_UNTRUSTED')
+  })
+
   test('--default without a login says so, and asks for no token', async () => {
     const { stderr, exitCode } = await run(['login', '--default', 'tunnel.example'])
     expect(stderr).toBe(
@@ -190,6 +222,7 @@ describe('login', () => {
     ['may be read by other users', '{}', 0o644],
     ['is not a file of logins', '{', 0o600],
     ['is not a file of logins', `{"servers":{"x":{"token":"${SECRET}"}}}`, 0o600],
+    ['is not a file of logins', '{"servers":{"https://x":{"ca":1}}}', 0o600],
     ['is not a file of logins', '[]', 0o600],
   ])('a file that %s is refused', async (why, text, mode) => {
     await mkdir(join(home, 'localtunnels'))

@@ -70,14 +70,16 @@ export async function login(settings: LoginSettings, desk: Desk): Promise<number
       'OPTION_INVALID',
       'A token is up to 255 characters of visible ASCII without spaces.',
     )
-  const unverified = await verify(server, token, settings, desk)
-  const isOpen = token !== '' && unverified === undefined && (await takesAnyone(server, settings, desk))
+  const { ca } = { ...logins.of(server), ...settings.client }
+  const client = { ...settings.client, ...(ca !== undefined && { ca }) }
+  const unverified = await verify(server, token, client, desk)
+  const isOpen = token !== '' && unverified === undefined && (await takesAnyone(server, client, desk))
   if (isOpen && !settings.isForced)
     throw new TunnelError(
       'OPTION_INVALID',
       `${server} asks for no token: it would take any, and this one is not kept. Give an empty one to make it the default server, or keep this one with --force.`,
     )
-  logins.add(server, token === '' ? undefined : token)
+  logins.add(server, { token: token === '' ? undefined : token, ca })
   if (unverified !== undefined) write(`Not verified: ${visible(unverified.message)}\n`)
   else write(isOpen ? `${server} asks for no token. ` : `${server} accepts it.\n`)
   write(`Saved in ${logins.path}, which only you can read. ${server} is the default server now.\n`)
@@ -109,8 +111,9 @@ export function whoami({ logins, environment, write }: Desk): number {
   const { servers, standard } = logins
   const width = Math.max(0, ...servers.map(server => server.length))
   for (const server of servers) {
-    const token = logins.tokenOf(server) === undefined ? 'no token' : 'token saved'
-    write(`${server.padEnd(width)}  ${token}${server === standard ? ', default' : ''}\n`)
+    const { token, ca } = logins.of(server)
+    const saved = `${token === undefined ? 'no token' : 'token saved'}${ca === undefined ? '' : ', authority saved'}`
+    write(`${server.padEnd(width)}  ${saved}${server === standard ? ', default' : ''}\n`)
   }
   write(servers.length === 0 ? 'Not logged in to any server.\n' : `\nSaved in ${logins.path}\n`)
   if (hasNoDefault(logins)) write(NO_DEFAULT)
@@ -125,7 +128,7 @@ export function whoami({ logins, environment, write }: Desk): number {
 async function verify(
   server: string,
   token: string,
-  { client }: LoginSettings,
+  client: LoginSettings['client'],
   { environment }: Desk,
 ): Promise<TunnelError | undefined> {
   try {
@@ -141,7 +144,7 @@ async function verify(
 /** Whether the server takes a client without a token. In doubt, as when it is away by now, no. */
 async function takesAnyone(
   server: string,
-  { client }: LoginSettings,
+  client: LoginSettings['client'],
   { environment }: Desk,
 ): Promise<boolean> {
   const options = { ...client, server, token: '', connectTimeoutMs: VERIFY_TIMEOUT_MS }

@@ -218,6 +218,7 @@ class Line {
     const state = embedded === undefined ? stateFolder(run.environment) : undefined
     try {
       const options = {
+        ...(destination.ca !== undefined && { ca: destination.ca }),
         ...connection,
         ...(state !== undefined && { stateFolder: state }),
         reportRate: run.reportRate,

@@ -45,10 +45,9 @@ export const localOption = (): Option =>
 
 export function connection(flags: Flags): Pick<ShareSettings, 'destination' | 'client'> {
   const given = { server: flags.given('server'), token: flags.given('token'), isLocal: isLocal(flags) }
-  return {
-    destination: destinationOf(given, () => new Logins(process.env), process.env.TUNNEL_SERVER),
-    client: way(flags),
-  }
+  const destination = destinationOf(given, () => new Logins(process.env), process.env.TUNNEL_SERVER)
+  const { ca } = destination
+  return { destination, client: { ...(ca !== undefined && { ca }), ...way(flags) } }
 }
 
 /** How the server is reached. */

@@ -5,13 +5,15 @@ import type { ConnectionOptions } from '../../config/client-config.ts'
 import { TunnelError } from '../../errors.ts'
 import { isLoopback } from '../../names.ts'
 import type { Output } from '../output.ts'
-import type { Logins } from './logins.ts'
+import type { Login, Logins } from './logins.ts'
 
 export interface Destination {
   /** `undefined`: a server in this process. */
   readonly server: string | undefined
   /** Empty: none, whatever the environment says. */
   readonly token: string
+  /** The authority that was named at the login, unless the caller names one. */
+  readonly ca?: string | undefined
   /** What the user should know about the two. */
   readonly notices: readonly Notice[]
 }
@@ -44,16 +46,17 @@ export function destinationOf(
   if (server !== undefined) {
     // What stands beside TUNNEL_SERVER was meant for that one, if there is a login for this one.
     const isForOther = token?.isTyped === false && other !== undefined && !isSameServer(server.text, other)
-    const kept = token === undefined || isForOther ? logins().tokenOf(server.text) : undefined
-    return { server: server.text, token: kept ?? token?.text ?? '', notices: [] }
+    const kept = token === undefined || isForOther ? logins().of(server.text) : {}
+    return { server: server.text, ca: kept.ca, token: kept.token ?? token?.text ?? '', notices: [] }
   }
   const standard = logins().standard
   if (standard === undefined) return HERE
+  const { ca, token: own = '' } = logins().of(standard)
   // TUNNEL_TOKEN may belong to any server: it goes to one that is given with it.
-  if (token?.isTyped) return { server: standard, token: token.text, notices: [] }
+  if (token?.isTyped) return { server: standard, ca, token: token.text, notices: [] }
   const notices =
     token === undefined ? [] : [withheld(standard, 'is your default server, and not that of TUNNEL_SERVER')]
-  return { server: standard, token: logins().tokenOf(standard) ?? '', notices }
+  return { server: standard, ca, token: own, notices }
 }
 
 export interface FileSettings {
@@ -74,7 +77,8 @@ export function destinationOfFile(
   if (server === undefined) return HERE
   if (connection.token !== undefined) return { server, token: connection.token, notices: [] }
   const isFromEnvironment = isSameServer(server, TUNNEL_SERVER)
-  const own = (isFromEnvironment && TUNNEL_TOKEN) || logins().tokenOf(server)
+  const { ca, token: own }: Login =
+    isFromEnvironment && TUNNEL_TOKEN ? { token: TUNNEL_TOKEN } : logins().of(server)
   const ways = WAYS.filter(([option]) => connection[option] !== undefined).map(([, key]) => key)
   if (own !== undefined && !isNamed && ways.length > 0) {
     const why = `${path} was found in this folder, and says by ${ways.join(' and ')} how the server is reached`
@@ -82,7 +86,7 @@ export function destinationOfFile(
     return { server, token: '', notices: [{ code: 'TOKEN_WITHHELD', message }] }
   }
   const notices = own === undefined && TUNNEL_TOKEN ? [withheld(server, `is named by ${path}`)] : []
-  return { server, token: own ?? '', notices }
+  return { server, ca, token: own ?? '', notices }
 }
 
 /** Whether both are given and mean the same: scheme, host and port. */

@@ -8,18 +8,23 @@ import { TunnelError } from '../../errors.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
+export interface Login {
+  /** `undefined`: the server wants none. */
+  readonly token?: string | undefined
+  /** PEM of the authority that was named at the login. */
+  readonly ca?: string | undefined
+}
+
 export class Logins {
   readonly path: string
-  /** Tokens by the address of their server; `undefined`: the server wants none. */
-  readonly #tokens: Map<string, string | undefined>
+  /** By the address of their server. */
+  readonly #kept = new Map<string, Login>()
   #standard: string | undefined
 
   /** Reads the file; without one there are no logins. `LOGIN_INVALID`: it cannot be used. */
   constructor(environment: Environment) {
     this.path = join(configFolder(environment), 'logins.json')
-    const { standard, tokens } = readLogins(this.path)
-    this.#standard = standard
-    this.#tokens = tokens
+    this.#read()
   }
 
   /** The server that is used when none is named. */
@@ -29,22 +34,22 @@ export class Logins {
 
   /** In the order of their logins. */
   get servers(): readonly string[] {
-    return [...this.#tokens.keys()]
+    return [...this.#kept.keys()]
   }
 
   has(server: string): boolean {
-    return this.#tokens.has(serverOrigin(server))
+    return this.#kept.has(serverOrigin(server))
   }
 
-  /** The token of this very server: scheme, host and port. */
-  tokenOf(server: string): string | undefined {
-    return this.#tokens.get(serverOrigin(server))
+  /** That of this very server: scheme, host and port. */
+  of(server: string): Login {
+    return this.#kept.get(serverOrigin(server)) ?? {}
   }
 
-  /** Keeps a token, and makes its server the standard. */
-  add(server: string, token: string | undefined): void {
+  /** Keeps one, and makes its server the standard. */
+  add(server: string, login: Login): void {
     const origin = serverOrigin(server)
-    this.#tokens.set(origin, token)
+    this.#kept.set(origin, login)
     this.#standard = origin
     this.#write()
   }
@@ -57,13 +62,42 @@ export class Logins {
 
   remove(server: string): void {
     const origin = serverOrigin(server)
-    this.#tokens.delete(origin)
+    this.#kept.delete(origin)
     if (this.#standard === origin) this.#standard = undefined
     this.#write()
   }
 
+  #read(): void {
+    const invalid = (why: string, cause?: unknown) =>
+      new TunnelError('LOGIN_INVALID', `${this.path} ${why}.`, { cause })
+    const mode = modeOf(this.path)
+    if (mode === undefined) return
+    // As ssh does with keys: what others could read is not a secret any more.
+    if (process.platform !== 'win32' && (mode & 0o077) !== 0)
+      throw invalid('may be read by other users: chmod 600')
+    let text: string
+    try {
+      text = readFileSync(this.path, 'utf8')
+    } catch (cause) {
+      throw invalid('cannot be read', cause)
+    }
+    try {
+      const { servers, default: standard } = recordOf(JSON.parse(text))
+      for (const [server, login] of Object.entries(recordOf(servers))) {
+        const { token, ca } = recordOf(login)
+        if (serverOrigin(server) !== server || !isTextOrNone(token) || !isTextOrNone(ca))
+          throw new Error('not a login')
+        this.#kept.set(server, { token, ca })
+      }
+      if (typeof standard === 'string' && this.#kept.has(standard)) this.#standard = standard
+    } catch (cause) {
+      // Not the reason: it may quote what stands there.
+      throw invalid('is not a file of logins', cause)
+    }
+  }
+
   #write(): void {
-    const servers = Object.fromEntries([...this.#tokens].map(([server, token]) => [server, { token }]))
+    const servers = Object.fromEntries(this.#kept)
     const text = `${JSON.stringify({ version: 1, default: this.#standard, servers }, null, 2)}\n`
     // Beside it and then in its place: a reader never sees half a file, and the mode is right from the first byte on.
     const draft = `${this.path}.${process.pid}`
@@ -94,42 +128,6 @@ function configFolder({ XDG_CONFIG_HOME = '' }: Environment): string {
   return join(isAbsolute(XDG_CONFIG_HOME) ? XDG_CONFIG_HOME : join(homedir(), '.config'), 'localtunnels')
 }
 
-interface Stored {
-  readonly standard: string | undefined
-  readonly tokens: Map<string, string | undefined>
-}
-
-function readLogins(path: string): Stored {
-  const tokens = new Map<string, string | undefined>()
-  const invalid = (why: string, cause?: unknown) =>
-    new TunnelError('LOGIN_INVALID', `${path} ${why}.`, { cause })
-  const mode = modeOf(path)
-  if (mode === undefined) return { standard: undefined, tokens }
-  // As ssh does with keys: what others could read is not a secret any more.
-  if (process.platform !== 'win32' && (mode & 0o077) !== 0)
-    throw invalid('may be read by other users: chmod 600')
-  let text: string
-  try {
-    text = readFileSync(path, 'utf8')
-  } catch (cause) {
-    throw invalid('cannot be read', cause)
-  }
-  try {
-    const file: unknown = JSON.parse(text)
-    for (const [server, login] of Object.entries(recordOf(recordOf(file).servers))) {
-      const { token } = recordOf(login)
-      if (serverOrigin(server) !== server || !(token === undefined || typeof token === 'string'))
-        throw new Error('not a login')
-      tokens.set(server, token)
-    }
-    const { default: standard } = recordOf(file)
-    return { standard: typeof standard === 'string' && tokens.has(standard) ? standard : undefined, tokens }
-  } catch (cause) {
-    // Not the reason: it may quote what stands there.
-    throw invalid('is not a file of logins', cause)
-  }
-}
-
 function modeOf(path: string): number | undefined {
   try {
     return statSync(path).mode
@@ -138,6 +136,9 @@ function modeOf(path: string): number | undefined {
     return undefined
   }
 }
+
+const isTextOrNone = (value: unknown): value is string | undefined =>
+  value === undefined || typeof value === 'string'
 
 function recordOf(value: unknown): Readonly<Record<string, unknown>> {
   if (typeof value !== 'object' || value === null) throw new Error('not an object')
