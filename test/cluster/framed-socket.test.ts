@@ -114,3 +114,11 @@ test('a connection closes once both ways have ended, and only then', () => {
   socket.closed()
   expect(heard.closes).toEqual([undefined])
 })
+
+test('what comes behind the end, another end or more bytes, is dropped', () => {
+  const heard = new Heard()
+  const socket = new FramedSocket(new Kernel(), heard)
+  socket.received(Uint8Array.of(0, 1, 65, 0, 0, 0, 0, 0, 1, 66))
+  socket.received(Uint8Array.of(0, 1, 67, 0, 0))
+  expect(heard).toMatchObject({ bytes: [65], ends: 1, closes: [] })
+})
