@@ -1,4 +1,4 @@
-// The paths that apps may read where one is written. What a request's path decides must hold for all of them.
+// The paths that apps may read where one is written. What a path decides must hold for all.
 
 /** There is one way to read it: no escapes, backslashes, empty or dot segments, parameters. */
 export function isPlain(path: string): boolean {
@@ -8,7 +8,7 @@ export function isPlain(path: string): boolean {
 /**
  * As apps may read it: all escapes decoded, once or twice, or those of dots alone, as `new URL` does; parameters taken out before or
  * behind that; dot segments resolved, slashes made one, two slashes at the start as another host, which `new URL(request.url, base)`
- * makes of it, and what is decoded to `?`, `#` or NUL as the end, before or behind all that.
+ * makes of it, and `?`, `#` or NUL, once decoded, as the end, before or behind it.
  */
 export function readingsOf(path: string): readonly string[] {
   const readings = new Set<string>()
@@ -43,7 +43,7 @@ function addReadings(readings: Set<string>, path: string): void {
   readings.add(path.replace(/\/{2,}/g, '/'))
   readings.add(resolved(path, false))
   readings.add(resolved(path, true))
-  readings.add(resolved(withoutParameters(path), true))
+  if (path.includes(';')) readings.add(resolved(withoutParameters(path), true))
   if (!path.startsWith('//')) return
   const ofHost = path.replace(/^\/+[^/]*/, '')
   readings.add(resolved(ofHost, false))
@@ -67,15 +67,18 @@ function decoded(path: string): string {
     .replace(/\xc1[\x80-\xbf]/g, two => String.fromCharCode(two.charCodeAt(1) - 64))
 }
 
-/** Dot segments taken out (RFC 3986 section 5.2.4), with empty ones or without. */
+/** Without dot segments (RFC 3986 section 5.2.4), with empty ones or without. */
 function resolved(path: string, dropsEmpty: boolean): string {
-  const out: string[] = []
-  const segments = path.split('/').slice(1)
-  for (const [index, segment] of segments.entries()) {
-    const isLast = index === segments.length - 1
-    if (segment === '..') out.pop()
-    else if (segment !== '.' && (segment !== '' || !dropsEmpty || isLast)) out.push(segment)
-    if (isLast && (segment === '.' || segment === '..')) out.push('')
+  let out = ''
+  let from = 0
+  for (const { 0: odd, index } of path.matchAll(ODD_SEGMENT)) {
+    out += path.slice(from, index)
+    from = index + odd.length
+    const isLast = from === path.length
+    if (odd === '/..') out = out.slice(0, Math.max(0, out.lastIndexOf('/')))
+    if (isLast || (odd === '/' && !dropsEmpty)) out += '/'
   }
-  return `/${out.join('/')}`
+  return out + path.slice(from) || '/'
 }
+
+const ODD_SEGMENT = /\/\.{0,2}(?=\/|$)/g

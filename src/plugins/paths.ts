@@ -12,8 +12,8 @@ export interface Rule {
 
 const MAX_OPEN = 100
 const MAX_PATHS = 32
-/** Characters of a path that can be read in several ways: each costs each reading, of which there are dozens, time of the event loop. */
-const MAX_ODD_CHARS = 2_048
+/** Characters of a path that can be read in several ways: each costs each of the dozens of readings time of the event loop, 0.1 ms in all. */
+const MAX_ODD_CHARS = 512
 
 export class Paths {
   readonly #standard: Rule
