@@ -10,6 +10,7 @@ export type { ExternalAccount } from './certificates/acme/jws.ts'
 export {
   AcmeCertificates,
   type AcmeCertificatesOptions,
+  type AcmeEvents,
   LETS_ENCRYPT,
   LETS_ENCRYPT_STAGING,
   type NameOwner,

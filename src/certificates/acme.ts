@@ -3,7 +3,7 @@
 import type { Certificate, Certificates, ChallengeAnswers, ListedCertificate } from '../certificates.ts'
 import { Events } from '../events.ts'
 import type { CertificateStore } from '../store.ts'
-import { AcmeAuthority } from './acme/authority.ts'
+import { AcmeAuthority, type Step } from './acme/authority.ts'
 import type { DnsProvider } from './acme/dns/provider.ts'
 import { DnsSolver } from './acme/dns/solver.ts'
 import type { ExternalAccount } from './acme/jws.ts'
@@ -70,11 +70,16 @@ export interface SharedAnswers {
   remove(key: string): void
 }
 
+export interface AcmeEvents extends IssuerEvents {
+  /** An order waits: for the servers of the zone (`dns`), or for the authority (`check`). */
+  progressed: { readonly names: readonly string[]; readonly step: Step }
+}
+
 /**
  * For `certificates` and `challenges` of a `TunnelServer`. `start` after the server: the authority checks names right away.
- * Events as those of the issuer. The constructor throws `OPTION_INVALID` for domains that no authority certifies.
+ * The constructor throws `OPTION_INVALID` for domains that no authority certifies.
  */
-export class AcmeCertificates extends Events<IssuerEvents> implements Certificates, ChallengeAnswers {
+export class AcmeCertificates extends Events<AcmeEvents> implements Certificates, ChallengeAnswers {
   readonly #pending = new PendingChallenges(systemClock, () => this.#owner?.sharedAnswers)
   readonly #issuer: Issuer
   readonly #domains: readonly string[]
@@ -109,6 +114,7 @@ export class AcmeCertificates extends Events<IssuerEvents> implements Certificat
           ? solver
           : this.#ownSolver(options.challenge),
       report: error => this.emit('error', error),
+      progressed: (names, step) => this.emit('progressed', { names, step }),
     })
     this.#issuer = new Issuer({
       authority,

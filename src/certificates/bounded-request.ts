@@ -39,7 +39,9 @@ export async function boundedRequest(url: string, request: BoundedRequest): Prom
     if (signal?.aborted) throw signal.reason
     const { host } = new URL(url)
     if (timeout.aborted) throw new Error(`${host} did not answer within ${timeoutMs} ms`, { cause })
-    throw new Error(`${host}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    // Bun asks the reader: Is the computer able to access the url?
+    throw new Error(`${host}: ${reason.replace(/\. Is the computer .*$/, '')}`, { cause })
   }
 }
 

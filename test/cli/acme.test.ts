@@ -66,7 +66,8 @@ describeWith(['pebble', 'knotd', 'openssl'], 'server --acme', () => {
   test('a tunnel answers https, http leads there, and the next start orders nothing', async () => {
     await using run = server()
     await run.printed(new RegExp(`^https://${DOMAIN}:${ports.tls}$`, 'm'))
-    await run.printed(new RegExp(`Certificate for ${DOMAIN.replace('.', '\\.')}, until`))
+    await run.printed(/The authority checks tunnel\.test now\.$/m)
+    await run.printed(/Certificate for tunnel\.test, until \d{4}-\d\d-\d\d\.$/m)
     await using _client = start(
       [
         '--serve',
@@ -99,9 +100,38 @@ describeWith(['pebble', 'knotd', 'openssl'], 'server --acme', () => {
     expect(again.stdout).not.toContain('CERTIFICATE_ISSUED')
   })
 
+  test('while DNS is waited for, and once the authority checks, a line says so; a refused record is one, too', async () => {
+    await using zone = await startNameServer({ 'dns.test.': '' })
+    await using authority = await startPebble({ dns: zone.address })
+    await Bun.write(`${state.path}/dns-ca.pem`, authority.ca)
+    await using other = await folder('acme-dns')
+    const ordering = (secret: string, home: string) =>
+      start(
+        [
+          ...['server', '--domain', 'dns.test', '--acme', 'you@dns.test', '--token', 'secret', '--port', '0'],
+          ...['--host', '127.0.0.1', '--http-port', '0', '--acme-resolver', zone.address],
+          ...['--acme-dns', `rfc2136://${zone.keyName}@${zone.address}/dns.test`],
+          ...['--acme-directory', authority.directory, '--acme-ca', `${state.path}/dns-ca.pem`],
+        ],
+        { XDG_STATE_HOME: home, ACME_DNS_SECRET: secret },
+      )
+    await using refused = ordering(btoa('another'), other.path)
+    await refused.printed(/Next try at/)
+    expect(`${refused.stdout}${refused.stderr}`.match(/DNS_RECORD_FAILED/g)).toHaveLength(1)
+    refused.kill('SIGTERM')
+    await refused.exited
+    await using run = ordering(zone.secret, state.path)
+    const names = 'dns\\.test, \\*\\.dns\\.test'
+    await run.printed(new RegExp(`For ${names}: waiting for DNS`))
+    await run.printed(new RegExp(`The authority checks ${names} now`))
+    await run.printed(new RegExp(`Certificate for ${names}, until`))
+  })
+
   test('an authority that cannot be reached is one clear line, and the server runs on', async () => {
     await using run = server(['--acme-directory', `https://localhost:${freePort()}/dir`])
-    await run.printed(/ACME_UNREACHABLE.*tunnel\.test: .*It is tried again at/)
+    await run.printed(
+      /ACME_UNREACHABLE: tunnel\.test: .* ECONNREFUSED: Unable to connect\. Check .* Next try at [\d-]{10} [\d:]{8} UTC\.$/m,
+    )
     run.kill('SIGTERM')
     expect(await run.exited).toBe(0)
   })

@@ -28,7 +28,12 @@ export interface AcmeAuthorityOptions extends AcmeServer {
   readonly orderTimeoutMs?: number
   /** Gets what went wrong and did not stop an order. */
   readonly report?: (error: TunnelError) => void
+  /** Hears how far the order for these names is. */
+  readonly progressed?: (names: readonly string[], step: Step) => void
 }
+
+/** What is waited for: the zone's servers, until they have the records; then the authority. */
+export type Step = 'dns' | 'check'
 
 const DEFAULT_ORDER_TIMEOUT_MS = 300_000
 /** How often an order is looked at when the authority does not say, growing to the second. */
@@ -192,16 +197,23 @@ export class AcmeAuthority implements Authority {
   }
 
   async #authorize(order: Order, attempt: Attempt): Promise<Order> {
-    const { client, solver, signal } = attempt
+    const { wish, client, solver, signal } = attempt
     const checks = (await checksOf(client, order, solver)).filter(({ isDone }) => !isDone)
+    const { progressed } = this.#options
+    let failure: unknown
     try {
+      if (solver.type === 'dns-01') progressed?.(wish.names, 'dns')
       await solver.present(checks, signal)
+      progressed?.(wish.names, 'check')
       // One that was answered before a restart is being checked already.
       for (const { offered } of checks)
         if (offered.status === 'pending') await client.answerChallenge(offered)
       for (const { url } of checks) await this.#proved(url, attempt)
+    } catch (error) {
+      failure = error
+      throw error
     } finally {
-      await this.#withdraw(solver, checks)
+      await this.#withdraw(solver, checks, failure)
     }
     return this.#settled(order, ['ready', 'processing', 'valid'], attempt)
   }
@@ -235,11 +247,15 @@ export class AcmeAuthority implements Authority {
     }
   }
 
-  /** A record that stays behind does no harm to the certificate: it is reported, and the order goes on. */
-  async #withdraw(solver: Solver, checks: readonly Check[]): Promise<void> {
+  /**
+   * A record that stays behind does no harm to the certificate: it is reported, and the order goes on. The `failure` that ended the
+   * order, such as a refused key, is said once.
+   */
+  async #withdraw(solver: Solver, checks: readonly Check[], failure?: unknown): Promise<void> {
     try {
       await solver.withdraw(checks)
     } catch (cause) {
+      if (String(cause) === String(failure)) return
       this.#options.report?.(
         cause instanceof TunnelError ? cause : new TunnelError('DNS_RECORD_FAILED', String(cause), { cause }),
       )

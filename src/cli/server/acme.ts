@@ -86,21 +86,27 @@ export class ServerAcme implements CertificateSource {
     this.#key = keyOf(acme, options)
     this.#store = store
     this.#certificates = certificates
+    certificates.on('progressed', ({ names, step }) => {
+      const all = names.join(', ')
+      const message =
+        step === 'dns'
+          ? `For ${all}: waiting for DNS to have the record.`
+          : `The authority checks ${all} now.`
+      output.event({ type: 'notice', code: 'CERTIFICATE_ORDERED', message })
+    })
     certificates.on('issued', ({ names, notAfterMs, isRenewal }) =>
       output.event({
         type: 'notice',
         code: isRenewal ? 'CERTIFICATE_RENEWED' : 'CERTIFICATE_ISSUED',
-        message: `Certificate for ${names.join(', ')}, until ${new Date(notAfterMs).toISOString()}.`,
+        message: `Certificate for ${names.join(', ')}, until ${timeOf(notAfterMs).slice(0, 10)}.`,
       }),
     )
     certificates.on('failed', ({ names, error, untilMs }) => {
       const { message, ...rest } = describe(error)
-      const until = new Date(untilMs).toISOString()
-      output.event({
-        type: 'error',
-        ...rest,
-        message: `${names.join(', ')}: ${message} It is tried again at ${until}.`,
-      })
+      // Most messages have the name in them.
+      const whose = names.length === 1 && message.includes(names[0] ?? '') ? '' : `${names.join(', ')}: `
+      const next = `Next try at ${timeOf(untilMs)} UTC.`
+      output.event({ type: 'error', ...rest, message: `${whose}${message} ${next}` })
     })
     certificates.on('error', error => output.event({ type: 'error', ...describe(error) }))
   }
@@ -152,6 +158,9 @@ async function sharedStore(
   })
   return new CopiedCertificates(own, shared)
 }
+
+/** 2027-02-24 00:30:37 */
+const timeOf = (ms: number): string => new Date(ms).toISOString().slice(0, 19).replace('T', ' ')
 
 const keyOf = (acme: AcmeSettings, { domains, httpPort }: ServerConfigOptions): string =>
   JSON.stringify([acme, domains, httpPort])
