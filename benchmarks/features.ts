@@ -17,7 +17,9 @@ const against = (key: 'rps' | 'mbps' | 'p50', reach: number): readonly Goal[] =>
   { key, reach, against: 'ours' },
 ]
 
-await using redis = Bun.which('redis-server') === null ? undefined : await Redis.start('redis-server')
+const redis = Bun.which('redis-server') === null ? undefined : await Redis.start('redis-server')
+// `conclude` ends the program, also behind Ctrl+C.
+process.on('exit', () => void redis?.kill())
 if (redis === undefined)
   console.error('note: redis-server is not installed, so the rate limit in Redis is not measured')
 const REDIS = 'rate limit (Redis)'

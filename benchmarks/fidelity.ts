@@ -131,7 +131,10 @@ function print(http: boolean): void {
 }
 
 function scoreOf(name: string): { readonly passed: number; readonly asked: number } {
-  const all = [...(outcomes.get(name)?.values() ?? [])].filter(one => one !== 'not applicable')
+  const counted = checks.filter(({ source }) => !source.endsWith(', optional'))
+  const all = counted
+    .map(({ id }) => outcomes.get(name)?.get(id))
+    .filter(one => one !== undefined && one !== 'not applicable')
   return { passed: all.filter(({ passed }) => passed === 1).length, asked: all.length }
 }
 
