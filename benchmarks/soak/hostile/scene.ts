@@ -176,28 +176,32 @@ export class Scene {
     return scene
   }
 
-  /** Another client beside the honest one. `ready` matches as that of the honest client. */
+  /** Another client beside the honest one, with a tunnel of its own. It yields as attackers do, and so do programs that are added. */
   async addClient(
     spec: Omit<ClientSpec, 'source' | 'port' | 'token'>,
   ): Promise<{ readonly child: Child; readonly tcpPort: number }> {
     const whole: ClientSpec = { source: this.source, port: this.target.port, token: HONEST_TOKEN, ...spec }
-    const child = await program('client-process.ts', [JSON.stringify(whole)], CLIENT_READY)
-    this.#others.push(child)
+    const child = await program('client-process.ts', [JSON.stringify(whole)], CLIENT_READY, { isNice: true })
+    this.#yields(child)
     return { child, tcpPort: Number(child.match?.[1]) }
   }
 
   async addProgram(command: readonly string[], ready: RegExp): Promise<Awaited<ReturnType<typeof launch>>> {
-    const child = await launch(command, { ready, deadlineMs: READY_MS })
-    this.#others.push(child)
+    const child = await launch(['nice', '-n', ATTACKER_NICENESS, ...command], { ready, deadlineMs: READY_MS })
+    this.#yields(child)
     return child
   }
 
   async attacker(name: string, onLine: (line: string) => void): Promise<Child> {
     const args = [name, JSON.stringify(this.target)]
     const child = await program('attacker-process.ts', args, /^ready$/, { onLine, isNice: true })
+    this.#yields(child)
+    return child
+  }
+
+  #yields(child: Child): void {
     yieldAsGroup(child.pid)
     this.#others.push(child)
-    return child
   }
 
   /** Resident bytes of both ends after a collection. */
@@ -213,7 +217,7 @@ export class Scene {
   }
 }
 
-/** A real attacker has a machine of its own: here it must not win by taking the processor from the server. */
+/** A real attacker has a machine of its own, for its app and client, too: here it must not win by taking the processor from the server. */
 const ATTACKER_NICENESS = '5'
 
 /**
