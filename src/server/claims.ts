@@ -3,7 +3,7 @@
 import { type ErrorCode, TunnelError } from '../errors.ts'
 import type { Register } from '../wire/control.ts'
 import type { Cluster } from './cluster/cluster.ts'
-import type { OwnGuard } from './guards.ts'
+import { isRefusing, type OwnGuard } from './guards.ts'
 import type { Holder } from './holdings.ts'
 import type { Member } from './member.ts'
 import { ANYTHING, type Rule } from './policy.ts'
@@ -64,7 +64,7 @@ export function refusalOf(
   rule: Rule,
   terms: ClaimTerms,
 ): ErrorCode | undefined {
-  if (rule.requiresGuard && guard === undefined) return 'NOT_ALLOWED'
+  if (rule.requiresGuard && !isRefusing(guard)) return 'NOT_ALLOWED'
   // Without a token any client could come for what is kept.
   if (inbox !== undefined && (terms.inbox === undefined || rule.id === undefined)) return 'INBOX_REFUSED'
   switch (kind) {
@@ -101,8 +101,8 @@ export function detailOf(
 ): string | undefined {
   switch (code) {
     case 'NOT_ALLOWED':
-      return rule.requiresGuard && guard === undefined
-        ? 'The token opens tunnels with a guard only.'
+      return rule.requiresGuard && !isRefusing(guard)
+        ? 'The token opens tunnels only with a guard that has a wall or a way in.'
         : undefined
     case 'INBOX_REFUSED':
       return terms.inbox === undefined

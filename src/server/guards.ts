@@ -38,7 +38,28 @@ export interface OwnGuard {
   readonly guard: Guard
   /** Equal for equal definitions. */
   readonly definition: string
+  /** As `isRefusing`: else all visitors pass. */
+  readonly isRefusing: boolean
 }
+
+/** Whether a guard, as it was asked for or as it was made, has a wall or a way in. */
+export function isRefusing(guard: object | undefined): boolean {
+  if (guard === undefined) return false
+  return 'isRefusing' in guard
+    ? guard.isRefusing === true
+    : Object.keys(guard).some(key => !PERMISSIVE.has(key))
+}
+
+/** What a guard may have that refuses no visitor. */
+const PERMISSIVE: ReadonlySet<string> = new Set([
+  'key',
+  'sessionMs',
+  'revoked',
+  'open',
+  'cors',
+  'requestHeaders',
+  'answerHeaders',
+])
 
 /** Has visitors asked for certificates of these authorities. */
 export interface Asking {
@@ -127,7 +148,7 @@ export class Guards {
       const guarded = { ...tunnel, ...(this.marks !== undefined && { marks: this.marks }) }
       const guard = await guarding(definition, guarded)
       const fault = guard.clientCa === undefined ? undefined : this.#faultOfAsking(tunnel.name)
-      return fault ?? { guard, definition: JSON.stringify(lasting) }
+      return fault ?? { guard, definition: JSON.stringify(lasting), isRefusing: isRefusing(definition) }
     } catch (cause) {
       if (cause instanceof TunnelError) return cause
       this.#report('guarding', cause)

@@ -555,7 +555,11 @@ test('a token may be for guarded tunnels only', async () => {
     tokens: [{ token: 'team', requireGuard: true }],
   })
   const client = new TunnelClient({ server: `http://127.0.0.1:${server.port}`, token: 'team' })
-  expect(await codeOf(client.http({ port: app.port ?? 0, subdomain: 'app' }))).toBe('NOT_ALLOWED')
+  // The second is one that lets everybody pass.
+  for (const guard of [undefined, { cors: true, requestHeaders: { 'X-A': 'b' } }])
+    expect(
+      await codeOf(client.http({ port: app.port ?? 0, subdomain: 'app', ...(guard && { guard }) })),
+    ).toBe('NOT_ALLOWED')
   await client.http({ port: app.port ?? 0, subdomain: 'app', guard: { password: PASSWORD } })
   expect((await ask(server.port, 'app.localhost')).status).toBe(401)
   await client.disconnect()
