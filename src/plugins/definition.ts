@@ -167,7 +167,7 @@ function headersOf(given: unknown, where: string): Readonly<Record<string, strin
 
 /** What framing, routing and this server's own lines stand on. */
 const FIXED =
-  /^(?:host|content[-_]length|transfer[-_]encoding|connection|upgrade|expect|te|trailer|keep[-_]alive|proxy[-_].*|forwarded|x[-_]forwarded[-_].*|x[-_]localtunnels[-_].*|set[-_]cookie|date)$/i
+  /^(?:host|content[^a-z\d]length|transfer[^a-z\d]encoding|connection|upgrade|expect|te|trailer|keep[^a-z\d]alive|proxy[^a-z\d].*|forwarded|x[^a-z\d]forwarded[^a-z\d].*|x[^a-z\d]localtunnels[^a-z\d].*|set[^a-z\d]cookie|date)$/i
 const isHeaderValue = (value: unknown): value is string =>
   typeof value === 'string' && /^[\x20-\x7e]{0,1024}$/.test(value)
 

@@ -85,6 +85,7 @@ test('what has another shape is GUARD_INVALID', () => {
     { ...sound, leftMs: 1.5 },
     { ...sound, requestHeaders: { Host: 'a' } },
     { ...sound, requestHeaders: { content_length: '5' } },
+    { ...sound, requestHeaders: { 'Content.Length': '5' } },
     { ...sound, requestHeaders: { 'x-localtunnels-user': 'root' } },
     { ...sound, requestHeaders: { 'x-a': 'b\r\nc: d' } },
     { ...sound, answerHeaders: { 'set-cookie': 'a=b' } },
