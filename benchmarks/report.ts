@@ -223,18 +223,14 @@ function causeOf({ id }: Standing): string | undefined {
   return CAUSES[id] ?? CAUSES[id.split(' ', 1)[0]!]
 }
 
-/**
- * The five rows that are furthest from the mark, by what they rank and what is to be reached; each row once, by the
- * library or the command line, and each cause once.
- */
+/** The five rows that are furthest from the mark; each row once, by the library or the command line, and each cause once. */
 function standings(wanted: 'ahead' | 'behind'): string {
   const found = [...all.values()].flatMap((one): Standing[] =>
     ['ours', 'ours-cli'].flatMap(name => {
-      const keys = new Set([one.columns[0]!.key, ...(one.goals ?? []).map(({ key }) => key)])
-      const verdicts = [...keys].flatMap(key => judge(one, name, key) ?? [])
-      return verdicts
-        .filter(({ standing, mark }) => standing === wanted && mark)
-        .map(verdict => ({ ...verdict, id: one.id, title: one.title, name }))
+      const verdict = judge(one, name, one.columns[0]!.key)
+      return verdict?.standing === wanted && verdict.mark
+        ? [{ ...verdict, id: one.id, title: one.title, name }]
+        : []
     }),
   )
   const isFirstOfItsCause = (one: Standing, at: number, sorted: readonly Standing[]): boolean =>

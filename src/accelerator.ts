@@ -87,6 +87,19 @@ export interface LaneTerms {
   readonly tracing: Tracing | undefined
   /** `LaneCounts.measures` are wanted. */
   readonly isMeasured: boolean
+  /** Each exchange has a line there. */
+  readonly log: LaneLog | undefined
+}
+
+/** The access log of a lane's exchanges; of each there is a line, as `plugins/access-line.ts` makes it. */
+export interface LaneLog {
+  /** Lanes of the same log have the same number. */
+  readonly number: number
+  readonly ids: BigInt64Array<SharedArrayBuffer>
+  readonly sample: number
+  readonly query: boolean
+  /** Of each line, between the id and the path. */
+  readonly middle: Uint8Array
 }
 
 /** An exchange that a lane has served. */
@@ -114,6 +127,8 @@ export interface Lane {
 export interface LaneHandler {
   /** An exchange is over, a moment ago; only those that are reported one by one. */
   exchanged?(exchange: LaneExchange): void
+  /** So many lines for the log, also of other lanes that have the same one. */
+  logged?(lines: Uint8Array, count: number): void
   /** The connection is the main thread's again. Called once. */
   over(end: LaneEnd): void
   /** Bytes of the other side that were not passed on. What comes for the stream in frames belongs behind all of them. */

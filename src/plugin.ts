@@ -275,6 +275,20 @@ export interface Observer extends ForTunnels {
   ended?(seen: Seen, outcome: Outcome): void
 }
 
+/** The access log. Of some requests it gets whole lines, many at a time, in place of the calls. */
+export interface LineObserver extends Observer {
+  readonly accessLines: {
+    /** `false` for another object that has copied this property: what else it does is to be called. */
+    isOf(observer: Observer): boolean
+    /** What lines of these are made of. `middle`: all between the id and the path. */
+    of(
+      seen: Omit<Seen, 'id' | 'target'>,
+      served: Pick<Outcome, 'client' | 'token'>,
+    ): { readonly sample: number; readonly query: boolean; readonly middle: Uint8Array }
+    write(lines: Uint8Array, count: number): void
+  }
+}
+
 /**
  * Makes the guard of a tunnel from what its client asks for in the registration. The definition comes from a stranger: it is
  * checked here. Throws, or rejects with, `GUARD_INVALID` or `GUARD_UNAVAILABLE`: the registration is refused with it.

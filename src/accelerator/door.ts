@@ -83,6 +83,7 @@ class LentTrunk implements Trunk {
     if (loan === undefined) return undefined
     running = beginLane(this.#trunk, lane, loan.descriptor, terms, {
       exchanged: exchange => handler.exchanged?.(exchange),
+      logged: (lines, count) => handler.logged?.(lines, count),
       over: outcome => {
         const thrown = giveBack(loan, () => handler.over(outcome))
         loan.goOn(thrown ?? (outcome.isLost ? 'lost' : outcome.hasFailed ? 'broken' : undefined))

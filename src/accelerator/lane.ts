@@ -7,7 +7,7 @@
 // The parsers are those of the main thread, and as strict. All else is handed back with every byte of it, before any of its
 // answer was passed on: the main thread continues as if it had read those bytes itself.
 
-import type { LaneExchange, LaneTerms } from '../accelerator.ts'
+import type { LaneExchange, LaneLog, LaneTerms } from '../accelerator.ts'
 import { copyBytes, copyOf } from '../bytes.ts'
 import { ResponseHead } from '../http/answer-head.ts'
 import { BodyFramer } from '../http/body.ts'
@@ -16,6 +16,7 @@ import { forwardRequestHead, forwardResponseHead, maxForwardedBytes } from '../h
 import { parseRequestHead, parseResponseHead, RequestHead } from '../http/head.ts'
 import { identify, requestIdLine } from '../http/tracing.ts'
 import { type Kernel, type Room, WOULD_BLOCK } from './kernel.ts'
+import type { ServedLine } from './line-room.ts'
 import type { SharedSlots } from './shared-slots.ts'
 import { LaneEndpoint, MAX_LANE_FRAME_BYTES, type Trunk } from './trunk.ts'
 
@@ -58,22 +59,13 @@ export interface LaneOver {
   readonly unsent: Uint8Array<ArrayBuffer> | undefined
 }
 
-/** Nothing is known of it. */
-export const TORN: LaneOver = {
-  sentBytes: 0,
-  receivedBytes: 0,
-  hasFailed: false,
-  isTorn: true,
-  request: undefined,
-  isAsked: false,
-  unsent: undefined,
-}
-
 /** Gets what happens to a lane, in this order. */
 export interface LaneEvents {
   /** Something threw; whenever. */
   thrown(error: unknown): void
   exchanged(lane: Lane, exchange: LaneExchange): void
+  /** As `exchanged`, for the log of its terms. */
+  logged(lane: Lane, log: LaneLog, line: ServedLine): void
   over(lane: LaneSide, over: LaneOver): void
   /** Came from the trunk, and was not passed on. */
   more(lane: LaneSide, bytes: Uint8Array<ArrayBuffer>): void
@@ -217,9 +209,11 @@ export class Lane extends LaneSide {
   #takeRequest(): void {
     const { kernel, request, requestHead } = this.tools
     const { trunk } = this
-    const { routingEpoch, grantedEpoch, reportsLeft, limits, hostWithPort, hop } = this.#terms
+    const { routingEpoch, grantedEpoch, reportsLeft, limits, hostWithPort, hop, isReported, log } =
+      this.#terms
     const { descriptor } = this.order
-    if (this.#terms.isReported && this.tools.slots.isBacklogFull) return this.finish()
+    const isTold = isReported || log !== undefined
+    if (isTold && this.tools.slots.isBacklogFull) return this.finish()
     const at = trunk.reserve(this, maxForwardedBytes(REQUEST_BYTES))
     if (at === -1) return
     this.#isVisitorReady = false
@@ -240,8 +234,8 @@ export class Lane extends LaneSide {
     this.#isAsked = true
     this.sentBytes += length
     trunk.commit(this.lane, length)
-    this.#mayReport = this.#terms.isReported || Atomics.load(reportsLeft, 0) > 0
-    if (!this.#mayReport && !this.#terms.isMeasured) return
+    this.#mayReport = isReported || Atomics.load(reportsLeft, 0) > 0
+    if (!this.#mayReport && !isTold && !this.#terms.isMeasured) return
     this.#askedAt = performance.now()
     this.#targetStart = requestHead.targetStart
     this.#targetEnd = requestHead.targetEnd
@@ -288,6 +282,7 @@ export class Lane extends LaneSide {
     this.requests++
     const { descriptor } = this.order
     const sent = kernel.send(descriptor, answer, length)
+    if (this.#terms.log !== undefined) this.#log(this.#terms.log, status, length)
     if (isReported) this.#tell(status, length)
     this.#isAsked = false
     this.#requestBytes = 0
@@ -303,6 +298,20 @@ export class Lane extends LaneSide {
   #takeReport(): boolean {
     const { isReported, reportsLeft } = this.#terms
     return isReported || (this.#mayReport && Atomics.sub(reportsLeft, 0, 1) > 0)
+  }
+
+  #log(log: LaneLog, status: number, answerBytes: number): void {
+    if (status < 500 && log.sample < 1 && Math.random() >= log.sample) return
+    this.tools.events.logged(this, log, {
+      requestId: this.#requestId,
+      bytes: this.#request,
+      start: this.#targetStart,
+      end: this.#targetEnd,
+      status,
+      durationMs: performance.now() - this.#askedAt,
+      requestBytes: this.#requestBytes,
+      answerBytes,
+    })
   }
 
   #tell(status: number, bytes: number): void {

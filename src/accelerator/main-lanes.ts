@@ -2,9 +2,10 @@
 
 import type { Lane, LaneCounts, LaneEnd, LaneHandler, LaneTerms } from '../accelerator.ts'
 import type { Kernel } from './kernel.ts'
-import { type LaneOver, TORN } from './lane.ts'
+import type { LaneOver } from './lane.ts'
+import { MAX_TRUNKS, NUMBERS_OF_EXCHANGE, TORN } from './lane-values.ts'
 import { MAX_LANES, type SharedSlots } from './shared-slots.ts'
-import { type LaneCommand, type LaneNews, MAX_TRUNKS, NUMBERS_OF_EXCHANGE } from './thread-lanes.ts'
+import type { LaneCommand, LaneNews } from './thread-lanes.ts'
 
 /** As the thread reported it, with what was counted. */
 export interface LaneOutcome extends LaneEnd {
@@ -198,6 +199,9 @@ export class MainLanes {
     switch (news.kind) {
       case 'exchanges':
         return this.#exchanged(news.numbers, news.targets.split('\n'))
+      case 'lines':
+        this.#slots.seen(news.count)
+        return this.#running[news.slot]?.listener.logged?.(news.lines, news.count)
       case 'over':
         return this.#running[news.slot]?.over(news.over, false)
       case 'more':

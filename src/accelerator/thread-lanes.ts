@@ -1,14 +1,13 @@
 // The thread's lanes and trunks: begins them as ordered, gives each its turn, and tells the main thread of their ends.
 
-import type { LaneExchange } from '../accelerator.ts'
+import type { LaneExchange, LaneLog } from '../accelerator.ts'
 import { AppLane } from './app-lane.ts'
 import { EPOLLIN, EPOLLOUT, EPOLLRDHUP, type Kernel } from './kernel.ts'
-import { Lane, type LaneOrder, type LaneOver, type LaneSide, LaneTools, TORN } from './lane.ts'
+import { Lane, type LaneOrder, type LaneOver, type LaneSide, LaneTools } from './lane.ts'
+import { NUMBERS_OF_EXCHANGE, TORN } from './lane-values.ts'
+import { LineRoom, type ServedLine } from './line-room.ts'
 import { MAX_LANES, type SharedSlots } from './shared-slots.ts'
 import { IN_BYTES, Trunk } from './trunk.ts'
-
-/** Trunks at once in a process: one for each client whose visitors are in lanes. Each has 320 KB to send from. */
-export const MAX_TRUNKS = 64
 
 /**
  * How long the rest of an answer may take to follow its beginning. An app that streams gets this much later what its first lane
@@ -46,6 +45,13 @@ export type LaneNews =
    * message of objects would cost several times as much.
    */
   | { readonly kind: 'exchanges'; readonly numbers: Float64Array<ArrayBuffer>; readonly targets: string }
+  /** For the log of that lane. */
+  | {
+      readonly kind: 'lines'
+      readonly slot: number
+      readonly lines: Uint8Array<ArrayBuffer>
+      readonly count: number
+    }
   | { readonly kind: 'over'; readonly slot: number; readonly over: LaneOver }
   | { readonly kind: 'more'; readonly slot: number; readonly bytes: Uint8Array<ArrayBuffer> }
   | { readonly kind: 'back'; readonly slot: number; readonly isTorn: boolean }
@@ -55,9 +61,8 @@ export type LaneNews =
 /** How long exchanges wait for others before they are reported, and how many do not wait. A message costs some 20 µs on both ends. */
 export const REPORT_MS = 16
 const FULL_REPORT = 256
-
-/** See `LaneNews`. */
-export const NUMBERS_OF_EXCHANGE = 5
+/** Lines of so many requests, and the longest one. */
+const LINES_BYTES = 131_072
 
 export class ThreadLanes {
   readonly #kernel: Kernel
@@ -74,6 +79,9 @@ export class ThreadLanes {
   /** Those to be reported, and the slots of their lanes: one message is dearer than what it tells. */
   #exchanges: LaneExchange[] = []
   #exchangeSlots: number[] = []
+  /** What the logs have not got yet, by their numbers. */
+  readonly #logs = new Map<number, { readonly room: LineRoom; slot: number }>()
+  #lineCount = 0
   /** 0: there are none. */
   #reportingSince = 0
   #trunkIn: ReturnType<Kernel['room']> | undefined
@@ -121,23 +129,28 @@ export class ThreadLanes {
       trunk.flush()
       if (trunk.isBroken) this.#closeTrunk(index, trunk)
     }
-    if (this.#exchanges.length >= FULL_REPORT) this.#reportExchanges()
+    if (this.#toReport >= FULL_REPORT) this.#reportAll()
   }
 
   /** Some exchanges are to be reported. */
   get isReporting(): boolean {
-    return this.#exchanges.length > 0
+    return this.#toReport > 0
+  }
+
+  get #toReport(): number {
+    return this.#exchanges.length + this.#lineCount
   }
 
   /** Reports exchanges that have waited for long enough for others. */
   reportDue(now: number): void {
-    if (this.#exchanges.length === 0) return
+    if (!this.isReporting) return
     this.#reportingSince ||= now
-    if (now - this.#reportingSince >= REPORT_MS) this.#reportExchanges()
+    if (now - this.#reportingSince >= REPORT_MS) this.#reportAll()
   }
 
   /** Ends lanes that did not ask since the last look: the main thread waits at no cost, and knows deadlines. */
   sweep(now: number): void {
+    for (const [number, { room }] of this.#logs) if (room.count === 0) this.#logs.delete(number)
     for (const lane of this.#lanes) {
       if (lane === undefined) continue
       if (lane.hasLeft) {
@@ -199,6 +212,7 @@ export class ThreadLanes {
       return this.#refuse(order)
     }
     this.#tools ??= new LaneTools(this.#kernel, this.#slots, {
+      logged: (lane, log, line) => this.#log(lane.order.slot, log, line),
       exchanged: (lane, exchange) => {
         this.#exchanges.push(exchange)
         this.#exchangeSlots.push(lane.order.slot)
@@ -235,8 +249,32 @@ export class ThreadLanes {
   #over({ order }: LaneSide, over: LaneOver): void {
     // The main thread closes it, once it has heard.
     if (order.descriptor !== -1) this.#kernel.unwatch(this.#poll, order.descriptor)
-    this.#reportExchanges()
+    this.#reportAll()
     this.#reports.report({ kind: 'over', slot: order.slot, over })
+  }
+
+  #log(slot: number, log: LaneLog, line: ServedLine): void {
+    let lines = this.#logs.get(log.number)
+    if (lines === undefined) {
+      lines = { room: new LineRoom(LINES_BYTES), slot }
+      this.#logs.set(log.number, lines)
+    }
+    lines.slot = slot
+    const id = Number(Atomics.add(log.ids, 0, 1n)) + 1
+    if (!lines.room.add(id, log, line)) {
+      this.#reportAll()
+      lines.room.add(id, log, line)
+    }
+    this.#lineCount++
+  }
+
+  #reportAll(): void {
+    this.#reportExchanges()
+    this.#slots.reported(this.#lineCount)
+    for (const { room, slot } of this.#logs.values())
+      if (room.count > 0) this.#reports.report({ kind: 'lines', slot, count: room.count, lines: room.take() })
+    this.#lineCount = 0
+    this.#reportingSince = 0
   }
 
   #reportExchanges(): void {
@@ -259,7 +297,6 @@ export class ThreadLanes {
     this.#reports.report({ kind: 'exchanges', numbers, targets })
     this.#exchanges = []
     this.#exchangeSlots = []
-    this.#reportingSince = 0
   }
 
   #back(slot: number, isTorn: boolean): void {

@@ -2,11 +2,14 @@
 
 import type { Outcome, Seen } from '../plugin.ts'
 
+type Middle = Pick<Seen, 'kind' | 'tunnel' | 'address' | 'method' | 'host'>
+type Served = Pick<Outcome, 'client' | 'token'>
+
 /** Times below this have their text kept: making one of a fraction is dear. */
 const MAX_KEPT_HUNDREDTHS = 1_000
 
 /** What the line before had in the middle: most lines have the same. */
-let last: { readonly seen: Seen; readonly outcome: Outcome; readonly text: string } | undefined
+let last: { readonly seen: Middle; readonly outcome: Served; readonly text: string } | undefined
 let lastMs = 0
 let lastTime = ''
 const keptTimes: string[] = []
@@ -25,7 +28,7 @@ export function accessLine(seen: Seen, outcome: Outcome, withQuery: boolean): st
 }
 
 /** Who visited what, but for the path. */
-function middleOf(seen: Seen, outcome: Outcome): string {
+export function middleOf(seen: Middle, outcome: Served): string {
   if (last !== undefined && isAlike(last.seen, seen) && isServedAlike(last.outcome, outcome)) return last.text
   const { kind, tunnel, address, method, host } = seen
   const { client, token } = outcome
@@ -37,7 +40,7 @@ function middleOf(seen: Seen, outcome: Outcome): string {
   return text
 }
 
-function isAlike(one: Seen, other: Seen): boolean {
+function isAlike(one: Middle, other: Middle): boolean {
   return (
     one.kind === other.kind &&
     one.tunnel === other.tunnel &&
@@ -47,7 +50,7 @@ function isAlike(one: Seen, other: Seen): boolean {
   )
 }
 
-function isServedAlike(one: Outcome, other: Outcome): boolean {
+function isServedAlike(one: Served, other: Served): boolean {
   return one.client === other.client && one.token === other.token
 }
 

@@ -1,8 +1,8 @@
 // An observer: one JSON line for each visit, to a file that is rotated or to stdout. It never makes a visitor wait.
 
 import { TunnelError } from '../errors.ts'
-import type { ForTunnels, Observer } from '../plugin.ts'
-import { accessLine } from './access-line.ts'
+import type { ForTunnels, LineObserver, Observer } from '../plugin.ts'
+import { accessLine, middleOf } from './access-line.ts'
 import { LineWriter } from './line-writer.ts'
 
 export interface AccessLogOptions extends ForTunnels {
@@ -54,7 +54,13 @@ export function accessLog(options: AccessLogOptions = {}): AccessLog {
     if (!(Number.isSafeInteger(value) && value >= 0))
       throw new TunnelError('OPTION_INVALID', `${name} must be a whole number from 0, not ${value}.`)
   const writer = new LineWriter({ file, maxFileBytes, maxFiles, maxQueuedBytes })
-  return {
+  const write = (lines: string | Uint8Array, count: number) => {
+    writer.write(lines, count)
+    // An observer that throws is reported: a full disk is worth it.
+    const { fault } = writer
+    if (fault !== undefined) throw fault
+  }
+  const log: AccessLog & LineObserver = {
     name: 'access log',
     ...(tunnels && { tunnels }),
     get droppedLines() {
@@ -63,11 +69,14 @@ export function accessLog(options: AccessLogOptions = {}): AccessLog {
     ended(seen, outcome) {
       const hasFailed = outcome.code !== undefined || outcome.status >= 500
       if (!hasFailed && sample < 1 && Math.random() >= sample) return
-      writer.write(accessLine(seen, outcome, query))
-      // An observer that throws is reported: a full disk is worth it.
-      const { fault } = writer
-      if (fault !== undefined) throw fault
+      write(accessLine(seen, outcome, query), 1)
+    },
+    accessLines: {
+      isOf: observer => observer === log,
+      of: (visited, served) => ({ sample, query, middle: Buffer.from(middleOf(visited, served)) }),
+      write,
     },
     close: () => writer.close(),
   }
+  return log
 }

@@ -26,8 +26,9 @@ export class LineWriter {
   readonly #options: LineWriterOptions
   #descriptor: number
   #fileBytes = 0
-  #queue: string[] = []
+  #queue: (string | Uint8Array)[] = []
   #queuedBytes = 0
+  #queuedLines = 0
   /** Dropped since the last line that said so. */
   #unsaid = 0
   #isWriting = false
@@ -54,16 +55,17 @@ export class LineWriter {
     return fault
   }
 
-  /** Takes a whole line, or drops it. */
-  write(line: string): void {
+  /** Takes so many whole lines, or drops them. */
+  write(lines: string | Uint8Array, count: number): void {
     if (this.#isClosed) return
-    if (this.#queuedBytes + line.length > this.#options.maxQueuedBytes) {
-      this.droppedLines++
-      this.#unsaid++
+    if (this.#queuedBytes + lines.length > this.#options.maxQueuedBytes) {
+      this.droppedLines += count
+      this.#unsaid += count
       return
     }
-    this.#queue.push(line)
-    this.#queuedBytes += line.length
+    this.#queue.push(lines)
+    this.#queuedBytes += lines.length
+    this.#queuedLines += count
     if (this.#isWriting) return
     if (this.#queuedBytes >= FULL_BYTES) return this.#writeQueue()
     this.#plan()
@@ -93,7 +95,7 @@ export class LineWriter {
   }
 
   #giveUp(): void {
-    this.droppedLines += this.#queue.length
+    this.droppedLines += this.#queuedLines
     this.#queue = []
     this.#hasGivenUp = true
     this.#over?.()
@@ -111,9 +113,9 @@ export class LineWriter {
     if (this.#queue.length === 0) return this.#end()
     if (this.#unsaid > 0) this.#queue.push(`{"dropped":${this.#unsaid}}\n`)
     this.#unsaid = 0
-    const bytes = Buffer.from(this.#queue.join(''))
+    const bytes = bytesOf(this.#queue)
     this.#queue = []
-    this.#queuedBytes = 0
+    this.#queuedBytes = this.#queuedLines = 0
     this.#isWriting = true
     try {
       this.#rotateFor(bytes.length)
@@ -177,6 +179,19 @@ export class LineWriter {
       })
     }
   }
+}
+
+function bytesOf(pieces: readonly (string | Uint8Array)[]): Uint8Array {
+  const all: Uint8Array[] = []
+  let text = ''
+  for (const piece of pieces)
+    if (typeof piece === 'string') text += piece
+    else {
+      all.push(Buffer.from(text), piece)
+      text = ''
+    }
+  all.push(Buffer.from(text))
+  return Buffer.concat(all)
 }
 
 function moveIfThere(from: string, to: string): void {

@@ -27,6 +27,7 @@ export interface LaneEvents {
   began(lane: Lane): void
   /** One exchange is over; only those that are reported one by one. */
   exchanged(exchange: LaneExchange): void
+  logged(lines: Uint8Array, count: number): void
   /** It is over, or never began: `undefined`. Called once, later. */
   ended(end: LaneEnd | undefined): void
 }

@@ -2,7 +2,7 @@
 // concerns no visitor.
 
 import { TunnelError } from '../errors.ts'
-import type { Observer, Outcome, Seen } from '../plugin.ts'
+import type { LineObserver, Observer, Outcome, Seen } from '../plugin.ts'
 import { pluginsFor } from './plugins-for.ts'
 
 /** What observers get when it is over; the times are kept here. */
@@ -17,7 +17,11 @@ export class Observers {
   readonly #observers: () => readonly Observer[]
   readonly #failed: (error: Error) => void
   readonly #reportedAt = new WeakMap<Observer, number>()
-  #lastId = 0
+  /** The last id. Shared with other threads. */
+  readonly ids: BigInt64Array<SharedArrayBuffer> = new BigInt64Array(new SharedArrayBuffer(8))
+  /** Of access logs, to tell one from another in other threads. */
+  readonly #numbers = new WeakMap<Observer, number>()
+  #lastNumber = 0
 
   /** `observers`: those of now. */
   constructor(observers: () => readonly Observer[], failed: (error: Error) => void) {
@@ -28,6 +32,15 @@ export class Observers {
   /** Whether anything of the visitors of this tunnel is observed. */
   areFor(tunnel: string): boolean {
     return pluginsFor(this.#observers(), tunnel).length > 0
+  }
+
+  /** The only observer of this tunnel, if lines are all that it wants, and its number. */
+  linesOf(tunnel: string): { readonly observer: LineObserver; readonly log: number } | undefined {
+    const [observer, ...others] = pluginsFor(this.#observers(), tunnel)
+    if (observer === undefined || others.length > 0 || !isLineObserver(observer)) return undefined
+    const log = this.#numbers.get(observer) ?? ++this.#lastNumber
+    this.#numbers.set(observer, log)
+    return { observer, log }
   }
 
   /** Whether each request of this tunnel is a part of a trace of theirs. */
@@ -44,7 +57,7 @@ export class Observers {
 
   /** For `served`. */
   nextId(): number {
-    return ++this.#lastId
+    return Number(Atomics.add(this.ids, 0, 1n)) + 1
   }
 
   /** A lane has served a request: all of it is over already. As `began` and then `Watched.ended`, with less made for it. */
@@ -131,6 +144,10 @@ export class Watched {
     }
     this.#all.tell(this.#observers, observer => observer.ended?.(this.#seen, outcome))
   }
+}
+
+function isLineObserver(observer: Observer): observer is LineObserver {
+  return 'accessLines' in observer && (observer as LineObserver).accessLines.isOf(observer)
 }
 
 function toHundredth(ms: number): number {

@@ -14,6 +14,7 @@ export const laneTerms = (): LaneTerms => ({
   isReported: false,
   isMeasured: false,
   tracing: undefined,
+  log: undefined,
   allotted: [],
   limits: { maxHeadBytes: 32_768, maxHeaderCount: 100, maxTargetBytes: 8_192 },
 })

@@ -4,8 +4,9 @@ import { createServer, type Socket as PeerSocket } from 'node:net'
 import type { Socket as BunSocket } from 'bun'
 import { Changes, EPOLLIN, EPOLLOUT, EPOLLRDHUP, Kernel, type Room } from '../../src/accelerator/kernel.ts'
 import type { LaneEvents, LaneOver } from '../../src/accelerator/lane.ts'
+import type { ServedLine } from '../../src/accelerator/line-room.ts'
 import { LaneEndpoint, MAX_LANE_FRAME_BYTES, type Trunk } from '../../src/accelerator/trunk.ts'
-import type { LaneExchange } from '../../src/accelerator.ts'
+import type { LaneExchange, LaneLog } from '../../src/accelerator.ts'
 import { descriptorOf } from '../../src/sockets/descriptor.ts'
 import { eventually } from './events.ts'
 
@@ -224,10 +225,15 @@ export class Heard implements LaneEvents {
   /** `over`, `more …`, `back` or `back torn`. */
   readonly log: string[] = []
   readonly exchanges: LaneExchange[] = []
+  readonly lines: ServedLine[] = []
   end: LaneOver | undefined
 
   exchanged(_lane: LaneEndpoint, exchange: LaneExchange): void {
     this.exchanges.push(exchange)
+  }
+
+  logged(_lane: LaneEndpoint, _log: LaneLog, line: ServedLine): void {
+    this.lines.push(line)
   }
 
   thrown(error: unknown): void {

@@ -18,11 +18,15 @@ import type { LaneTicket } from './lanes.ts'
 const HARVEST_MS = 1
 
 /** A lane may begin. */
-export interface LaneGrant extends LaneTicket, Pick<LaneTerms, 'isReported' | 'isMeasured' | 'allotted'> {
+export interface LaneGrant
+  extends LaneTicket,
+    Pick<LaneTerms, 'isReported' | 'isMeasured' | 'allotted' | 'log'> {
   /** It did. */
   began(lane: Lane): void
   /** It served one; only if `isReported`. */
   exchanged(exchange: LaneExchange): void
+  /** Lines of its exchanges, or of others of the same log; only with a `log`. */
+  logged(lines: Uint8Array, count: number): void
   ended(lane: Lane, end: LaneEnd): void
   /** It left the visitor's exchange to the main thread, in the middle: a booking as of any other. */
   resumedByMain(arrival: Arrival, upstream: Upstream): Booking
@@ -77,6 +81,8 @@ export class LaneDesk implements Deadline {
     if (pressure?.slots !== undefined || pressure?.breaker?.isClosed === false) return undefined
     const { books, observers } = this.#host
     const isObserved = observers.areFor(tunnel.name)
+    const lined = observers.linesOf(tunnel.name)
+    const isCalled = isObserved && lined === undefined
     // Each request of a proxy's connection may be another visitor's: only the main thread reads who it says.
     if (isObserved && (isProxy || observers.trace(tunnel.name))) return undefined
     // Lanes know nothing of the time that a request took.
@@ -121,12 +127,24 @@ export class LaneDesk implements Deadline {
         ticket.ended(lane, end)
         for (const allotment of allotments) this.#endAllotment(allotment)
       },
+      log: lined && {
+        number: lined.log,
+        ids: observers.ids,
+        ...lined.observer.accessLines.of(
+          { kind: 'http', tunnel: tunnel.name, address, method: 'GET', host },
+          served ?? {},
+        ),
+      },
+      logged: (lines, count) => {
+        if (lined !== undefined)
+          observers.tell([lined.observer], () => lined.observer.accessLines.write(lines, count))
+      },
       allotted: allotments.map(({ left }) => left),
       isMeasured: metrics !== undefined,
-      isReported: isObserved || this.#rateFor(reports) === Number.POSITIVE_INFINITY,
+      isReported: isCalled || this.#rateFor(reports) === Number.POSITIVE_INFINITY,
       exchanged: ({ requestId, target, status, durationMs, requestBytes, bytes }) => {
         const asked = { host, method: 'GET', target }
-        if (isObserved) {
+        if (isCalled) {
           const id = observers.nextId()
           const seen = {
             id,

@@ -55,6 +55,7 @@ export class StreamLane {
     const lane = trunk.nextLane()
     this.#running = trunk.enter(visitor, lane, terms, {
       exchanged: exchange => this.#events.exchanged(exchange),
+      logged: (lines, count) => this.#events.logged(lines, count),
       over: end => {
         stream.moved(end.sentBytes, end.receivedBytes)
         this.#end(end)

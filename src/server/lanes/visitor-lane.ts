@@ -100,7 +100,7 @@ export class VisitorLane implements Shortcut {
     const grant = this.#grant
     this.#grant = undefined
     if (reserved === undefined || grant === undefined) return site.left(undefined)
-    const { routingEpoch, grantedEpoch, reportsLeft, isReported, isMeasured, allotted } = grant
+    const { routingEpoch, grantedEpoch, reportsLeft, isReported, isMeasured, allotted, log } = grant
     const terms = {
       routingEpoch,
       grantedEpoch,
@@ -111,6 +111,7 @@ export class VisitorLane implements Shortcut {
       isReported,
       isMeasured,
       allotted,
+      log,
       tracing: site.tracing(),
     }
     let lane: Lane | undefined
@@ -121,6 +122,7 @@ export class VisitorLane implements Shortcut {
         grant.began(begun)
       },
       exchanged: exchange => grant.exchanged(exchange),
+      logged: (lines, count) => grant.logged(lines, count),
       ended: end => {
         const isWorthwhile = end !== undefined && end.counts.requests >= WORTHWHILE_REQUESTS
         this.#wantedEasy = isWorthwhile ? EASY_EXCHANGES : Math.min(2 * this.#wantedEasy, MAX_WANTED_EASY)
