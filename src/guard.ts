@@ -80,7 +80,7 @@ export interface RateRule {
 export interface GuardOptions extends WaysIn {
   /** Addresses and CIDR ranges that may visit; `::/0` has no IPv4 ones. Default: all. Others: 403 `ADDRESS_REFUSED`. */
   readonly allow?: readonly string[]
-  /** Addresses and CIDR ranges that may not, even if `allow` has them. Default none. */
+  /** Addresses and CIDR ranges that may not, even if `allow` has them: with it at most 1,000. Default none. */
   readonly deny?: readonly string[]
   /** Per visitor address; IPv6 per /64. Requests, or connections of raw tunnels. Default none. Above: 429 `RATE_LIMITED`. */
   readonly rate?: RateRule

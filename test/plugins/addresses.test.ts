@@ -80,3 +80,11 @@ test('rates count an IPv6 visitor by its /64', () => {
   expect(sourceOf('::1')).toBe('0:0:0:0::/64')
   expect(sourceOf('::ffff:192.0.2.1')).toBe('192.0.2.1')
 })
+
+test('both lists have at most 1,000 entries together', () => {
+  const many = Array.from({ length: 999 }, (_, index) => `10.0.${index >> 8}.${index & 255}`)
+  expect(passes('192.0.2.1', ['192.0.2.1'], many)).toBe(true)
+  expect(() => new Addresses(['192.0.2.1', '192.0.2.2'], many)).toThrow(
+    expect.objectContaining({ code: 'GUARD_INVALID' }),
+  )
+})
