@@ -1,14 +1,13 @@
-// The Dockerfile, as a linter reads it. Building it needs the images that it stands on, which a registry of images has.
+// The Dockerfiles, as a linter reads them. Building them needs the images that they stand on, which a registry of images has.
 
 import { expect } from 'bun:test'
 import { join } from 'node:path'
 import { testWith } from '../support/needs.ts'
 import { run } from '../support/programs.ts'
 
-const DOCKERFILE = join(import.meta.dir, '../../packaging/Dockerfile')
-
-testWith(['hadolint'], 'hadolint finds nothing in the Dockerfile', async () => {
-  const { out, code } = await run(['hadolint', '--no-color', DOCKERFILE])
-  expect(out).toBe('')
-  expect(code).toBe(0)
-})
+for (const name of ['packaging/Dockerfile', 'benchmarks/Dockerfile'])
+  testWith(['hadolint'], `hadolint finds nothing in ${name}`, async () => {
+    const { out, code } = await run(['hadolint', '--no-color', join(import.meta.dir, '../..', name)])
+    expect(out).toBe('')
+    expect(code).toBe(0)
+  })
