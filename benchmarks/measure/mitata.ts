@@ -4,7 +4,7 @@ import * as mitata from 'mitata'
 import { interrupt } from './children.ts'
 import type { Cell, Column, ResultRow, Table } from './result.ts'
 import { reasonOf } from './samples.ts'
-import { conclude, fault, isQuick, say } from './suite.ts'
+import { conclude, fault, isQuick, options, refuse, say } from './suite.ts'
 
 type Work = () => unknown
 
@@ -15,6 +15,7 @@ interface Smoke {
 }
 
 const smokes: Smoke[] = []
+const groupNames: string[] = []
 let groupName = ''
 
 const COLUMNS: readonly Column[] = [
@@ -26,6 +27,8 @@ const COLUMNS: readonly Column[] = [
 
 /** A named set of benchmarks, ranked against each other. */
 export function group(name: string, define: () => void): void {
+  groupNames.push(name)
+  if (options.only?.includes(name) === false) return
   groupName = name
   mitata.boxplot(() => mitata.summary(() => mitata.group(name, define)))
 }
@@ -62,6 +65,8 @@ export async function runSuite(
   title: string,
   { notes = {}, more = [], tools = {} }: SuiteOptions = {},
 ): Promise<never> {
+  const unknown = options.only?.find(name => !groupNames.includes(name))
+  if (unknown !== undefined) refuse(`there is no table ${unknown}; there are: ${groupNames.join(', ')}`)
   const rows = new Map<string, ResultRow[]>()
   let failed = 0
   const add = (group: string, name: string, stats: Stats | undefined, error: unknown): void => {

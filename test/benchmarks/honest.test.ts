@@ -1,7 +1,7 @@
 // Over 5 s in all on a busy machine: each test starts a whole benchmark suite with its processes.
 // A benchmark that cannot fail says nothing: ours is broken in every way here, and the suite must end with 1.
 
-import { expect } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { testWith } from '../support/needs.ts'
 
@@ -143,3 +143,9 @@ for (const [flags, why] of [
     expect(code).toBe(2)
   })
 }
+
+test('a suite of small functions refuses a table that it does not have', async () => {
+  const { code, printed } = await suite('utils.ts', '--quick --only nothing')
+  expect(printed.split('\n')[0]).toContain('error: there is no table nothing')
+  expect(code).toBe(2)
+})
