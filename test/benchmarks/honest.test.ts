@@ -82,7 +82,7 @@ testWith(
       BENCH_CLIENT: CLIENT,
       BROKEN: 'wrong bytes',
     })
-    expect(printed).toContain('error: ours: ours: path (RFC 9112 3.2)')
+    expect(printed).toContain('error: ours: ours: path (RFC 9110 7.7)')
     expect(code).toBe(1)
   },
 )
