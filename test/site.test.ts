@@ -1,12 +1,14 @@
 // The documentation as a site. It takes longer than other tests, because it is built as a whole, twice bundled.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { readdirSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { chromium } from 'playwright-core'
 import { finish } from './cli/bin.ts'
 import { unknownWords } from './support/documented-commands.ts'
+import { testWith } from './support/needs.ts'
 import { run } from './support/programs.ts'
 
 const ROOT = resolve(import.meta.dir, '..')
@@ -22,7 +24,7 @@ test('every page is built, no link in it is dead, and it reads without JavaScrip
   const vitepress = join(ROOT, 'node_modules/.bin/vitepress')
   // Below a path, as the workflow of a release publishes it. 30 s on two busy cores.
   const words = [vitepress, 'build', join(ROOT, 'docs'), '--outDir', out, '--base', '/tunnels/']
-  const built = await run(words, {}, '', 110_000)
+  const built = await run(words, { GITHUB_REPOSITORY: 'acme/tunnels' }, '', 290_000)
   expect(built.err).not.toMatch(/dead link|error/i)
   expect(built.code).toBe(0)
   const pages = readdirSync(out, { recursive: true }).filter(name => String(name).endsWith('.html'))
@@ -35,7 +37,60 @@ test('every page is built, no link in it is dead, and it reads without JavaScrip
   expect(page).not.toMatch(/(?:href|src)="\/(?!tunnels\/)/)
   const names = pages.map(name => String(name).replace(/\.html$/, ''))
   expect(names.filter(name => !linked.has(name) && !['index', '404'].includes(name))).toEqual([])
-}, 120_000)
+  const texts = new Map<string, string>()
+  for (const name of names) texts.set(name, await Bun.file(join(out, `${name}.html`)).text())
+  const repository = 'https://github.com/acme/tunnels/blob/main/'
+  const leadsNowhere = ({ href, pathname, hash }: URL) => {
+    if (href.startsWith(repository))
+      return !existsSync(join(ROOT, href.slice(repository.length).replace(/#.*/, '')))
+    const path = decodeURIComponent(pathname.slice('/tunnels/'.length)) || 'index'
+    const text = texts.get(path)
+    if (text === undefined) return !existsSync(join(out, path))
+    return hash !== '' && !text.includes(`id="${decodeURIComponent(hash.slice(1))}"`)
+  }
+  // VitePress looks at no `#heading`, and not at what leads out of docs/.
+  const dead = [...texts].flatMap(([name, text]) =>
+    [...text.matchAll(/<a [^>]*?href="([^"]+)"/g)]
+      .map(([, href = '']) => new URL(href, `http://site/tunnels/${name}`))
+      .filter(url => (url.host === 'site' || url.href.startsWith(repository)) && leadsNowhere(url))
+      .map(url => `${name}: ${url.href}`),
+  )
+  expect(dead).toEqual([])
+}, 300_000)
+
+testWith(
+  ['chromium'],
+  'no page is wider than the window, on a phone, a tablet and a laptop',
+  async () => {
+    using served = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      fetch: async request => {
+        const file = Bun.file(join(out, new URL(request.url).pathname.replace('/tunnels/', '/')))
+        return new Response((await file.exists()) ? file : null)
+      },
+    })
+    const browser = await chromium.launch({
+      executablePath: Bun.which('chromium') ?? '',
+      args: ['--no-sandbox'],
+    })
+    // As the server sends it: what a script does later is not waited for.
+    const page = await browser.newPage({ javaScriptEnabled: false })
+    const pages = readdirSync(out, { recursive: true }).filter(name => String(name).endsWith('.html'))
+    const wide: string[] = []
+    for (const name of pages) {
+      await page.goto(`${served.url.href}${String(name)}`)
+      for (const width of [390, 768, 1280]) {
+        await page.setViewportSize({ width, height: 800 })
+        const over = await page.evaluate('document.documentElement.scrollWidth - innerWidth')
+        if (Number(over) > 0) wide.push(`${String(name)} at ${width}: ${String(over)}`)
+      }
+    }
+    await browser.close()
+    expect(wide).toEqual([])
+  },
+  300_000,
+)
 
 test('the way of a newcomer has ten pages, each leads to the next, and its commands exist', async () => {
   expect(steps).toHaveLength(10)

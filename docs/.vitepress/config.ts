@@ -36,8 +36,42 @@ const NAMES: Readonly<Record<string, string>> = {
 const ICON =
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><path d="M4 29V16a12 12 0 0 1 24 0v13h-7V16a5 5 0 0 0-10 0v13z" fill="#3451b2"/></svg>'
 
-/** A flag such as `--server` is one word, except where it has no room. */
-const STYLE = '@media (min-width: 640px) { .vp-doc :not(pre) > code { white-space: nowrap } }'
+/** What is outside of the site is read there. A workflow knows where it runs. */
+const REPOSITORY = `https://github.com/${process.env.GITHUB_REPOSITORY ?? 'localtunnels/localtunnels'}/blob/main`
+
+/** Where a link of a page leads in the repository, when the site has no such page. */
+function inRepository(href: string): string | undefined {
+  if (/^(decisions\/|tour\.md|testing\.md)/.test(href)) return `${REPOSITORY}/docs/${href}`
+  if (/^\.\.\/(?!\w+\.md)|^\.\.\/[A-Z]+\.md/.test(href)) return `${REPOSITORY}/${href.slice(3)}`
+  return undefined
+}
+
+/** The id of a heading as GitHub makes it: a link to it holds at both places. */
+const idOf = (heading: string) =>
+  heading
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N} _-]/gu, '')
+    .replaceAll(' ', '-')
+
+/** A flag such as `--server` is one word; what is longer may be broken. On a phone a command is read without scrolling. */
+const STYLE = `
+.vp-doc :not(pre) > code { overflow-wrap: anywhere }
+.vp-doc code.word { white-space: nowrap }
+@media (max-width: 640px) {
+  .vp-doc .language-sh .line { display: inline-block; white-space: pre-wrap; padding-left: 2ch; text-indent: -2ch }
+  .vp-doc .language-sh .line span { display: inline-block; text-indent: 0 }
+}`
+
+/** Without JavaScript: no buttons that do nothing, and the list of pages below the page. */
+const PLAIN = `<style>
+.VPNavBarSearch, .VPNavBarAppearance, .VPNavBarHamburger, .VPLocalNav, .VPDoc .aside { display: none !important }
+@media (max-width: 959px) {
+  .Layout { display: flex; flex-direction: column }
+  .VPContent { order: 1 }
+  .VPSidebar { order: 2; position: static !important; transform: none !important; opacity: 1 !important; width: auto !important;
+    max-width: none !important; visibility: visible !important; box-shadow: none !important }
+}
+</style>`
 
 const pages = (...names: readonly string[]) =>
   names.map(name => ({
@@ -53,13 +87,26 @@ export default defineConfig({
   head: [
     ['link', { rel: 'icon', href: `data:image/svg+xml,${encodeURIComponent(ICON)}` }],
     ['style', {}, STYLE],
+    ['noscript', {}, PLAIN],
   ],
   // Decisions are for who changes the code.
   srcExclude: ['decisions/**', 'tour.md', 'testing.md'],
-  // What is outside of docs/ is read in the repository.
-  ignoreDeadLinks: [/\.\.\//, /decisions\//, /\/tour$/, /\/testing$/, /operating\//, /localhost/],
-  // `<port>` in a heading is a word, and marks for the tests are nothing to read.
-  markdown: { config: markdown => void markdown.set({ html: false }) },
+  ignoreDeadLinks: [/operating\//, /localhost/],
+  markdown: {
+    anchor: { slugify: idOf },
+    languageAlias: { caddy: 'nginx', haproxy: 'nginx' },
+    config: markdown => {
+      // `<port>` in a heading is a word, marks for the tests are nothing to read, an address of an example is no link.
+      markdown.set({ html: false, linkify: false })
+      markdown.core.ruler.push('site', ({ tokens }) => {
+        for (const token of tokens.flatMap(({ children }) => children ?? [])) {
+          const there = inRepository(token.attrGet('href') ?? '')
+          if (there !== undefined) token.attrSet('href', there)
+          if (token.type === 'code_inline' && token.content.length < 28) token.attrJoin('class', 'word')
+        }
+      })
+    },
+  },
   vite: {
     plugins: [
       {
@@ -79,6 +126,11 @@ export default defineConfig({
   themeConfig: {
     search: { provider: 'local' },
     outline: [2, 3],
+    notFound: {
+      title: 'No such page',
+      quote: 'The search finds what you look for.',
+      linkText: 'To the first page',
+    },
     nav: [
       { text: 'Start', link: '/start/share' },
       { text: 'Reference', link: '/cli' },
