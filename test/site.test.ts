@@ -9,25 +9,30 @@ import { chromium } from 'playwright-core'
 import { finish } from './cli/bin.ts'
 import { unknownWords } from './support/documented-commands.ts'
 import { testWith } from './support/needs.ts'
-import { run } from './support/programs.ts'
+import { type Ran, run } from './support/programs.ts'
 
 const ROOT = resolve(import.meta.dir, '..')
 const steps = readdirSync(join(ROOT, 'docs/start'))
 let out = ''
 
+let built: Ran
+let pages: readonly string[] = []
+
 beforeAll(async () => {
   out = await mkdtemp(join(tmpdir(), 'localtunnels-site-'))
-})
-afterAll(() => rm(out, { recursive: true, force: true }))
-
-test('every page is built, no link in it is dead, and it reads without JavaScript', async () => {
   const vitepress = join(ROOT, 'node_modules/.bin/vitepress')
   // Below a path, as the workflow of a release publishes it. 30 s on two busy cores.
   const words = [vitepress, 'build', join(ROOT, 'docs'), '--outDir', out, '--base', '/tunnels/']
-  const built = await run(words, { GITHUB_REPOSITORY: 'acme/tunnels' }, '', 290_000)
+  built = await run(words, { GITHUB_REPOSITORY: 'acme/tunnels' }, '', 290_000)
+  pages = readdirSync(out, { recursive: true })
+    .map(String)
+    .filter(name => name.endsWith('.html'))
+}, 300_000)
+afterAll(() => rm(out, { recursive: true, force: true }))
+
+test('every page is built, no link in it is dead, and it reads without JavaScript', async () => {
   expect(built.err).not.toMatch(/dead link|error/i)
   expect(built.code).toBe(0)
-  const pages = readdirSync(out, { recursive: true }).filter(name => String(name).endsWith('.html'))
   expect(pages.length).toBeGreaterThan(40)
   expect(await Bun.file(join(out, 'start/share.html')).text()).toContain('Your app listens on port 3000.')
   const page = await Bun.file(join(out, 'cli.html')).text()
@@ -35,7 +40,7 @@ test('every page is built, no link in it is dead, and it reads without JavaScrip
   // Without JavaScript, too: the sidebar is in the page.
   const linked = new Set([...page.matchAll(/href="\/tunnels\/([^"#]+)"/g)].map(([, path]) => path))
   expect(page).not.toMatch(/(?:href|src)="\/(?!tunnels\/)/)
-  const names = pages.map(name => String(name).replace(/\.html$/, ''))
+  const names = pages.map(name => name.replace(/\.html$/, ''))
   expect(names.filter(name => !linked.has(name) && !['index', '404'].includes(name))).toEqual([])
   const texts = new Map<string, string>()
   for (const name of names) texts.set(name, await Bun.file(join(out, `${name}.html`)).text())
@@ -76,14 +81,13 @@ testWith(
     })
     // As the server sends it: what a script does later is not waited for.
     const page = await browser.newPage({ javaScriptEnabled: false })
-    const pages = readdirSync(out, { recursive: true }).filter(name => String(name).endsWith('.html'))
     const wide: string[] = []
     for (const name of pages) {
-      await page.goto(`${served.url.href}${String(name)}`)
+      await page.goto(`${served.url.href}${name}`)
       for (const width of [390, 768, 1280]) {
         await page.setViewportSize({ width, height: 800 })
         const over = await page.evaluate('document.documentElement.scrollWidth - innerWidth')
-        if (Number(over) > 0) wide.push(`${String(name)} at ${width}: ${String(over)}`)
+        if (Number(over) > 0) wide.push(`${name} at ${width}: ${String(over)}`)
       }
     }
     await browser.close()
