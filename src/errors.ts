@@ -414,8 +414,8 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     500,
     'origin',
     false,
-    'The function that serves this tunnel threw an error.',
-    "Look at the client's `error` event or log: what was thrown is the cause.",
+    'The app threw an error.',
+    "Look at the client's error event or log: what was thrown is the cause.",
   ),
   ORIGIN_SPEAKS_TLS: entry(
     172,

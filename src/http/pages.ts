@@ -105,7 +105,7 @@ export function errorJson(code: ErrorCode, detail?: string): string {
 }
 
 const FAULTS: Readonly<Record<ErrorEntry['fault'], string>> = {
-  visitor: 'The request was not one that can be served.',
+  visitor: 'Nothing is broken, but this request did not get to the app.',
   server: 'The tunnel server has a problem. The app behind it does not.',
   client:
     'The tunnel server is fine, and so is your connection. The computer behind the tunnel is not connected.',

@@ -160,7 +160,7 @@ export class TunnelGuard implements Guard, Sessions {
     // A browser would ask its user by a window of its own, for each script and image.
     const isBrowser = visitor.head.header('sec-fetch-mode') !== undefined
     const challenges = isBrowser ? [] : ways.flatMap(({ challenge }) => challenge ?? [])
-    return refusedWithJson('ACCESS_REQUIRED', [
+    return refusedAs('ACCESS_REQUIRED', visitor, [
       ['www-authenticate', [...challenges, ...(challenges.length === 0 ? [NO_CHALLENGE] : [])].join(', ')],
     ])
   }
@@ -174,7 +174,9 @@ export class TunnelGuard implements Guard, Sessions {
     if (action === 'logout') return isPost ? this.#leave(visitor) : this.#askToLeave(visitor)
     if (action.startsWith('link/')) {
       const way = this.#wayOf(undefined, Links)
-      return way?.open(visitor, action.slice(5).replace(/\?.*$/, ''), this) ?? refusedWithJson('LINK_REFUSED')
+      return (
+        way?.open(visitor, action.slice(5).replace(/\?.*$/, ''), this) ?? refusedAs('LINK_REFUSED', visitor)
+      )
     }
     if (action === 'password' && isPost)
       return (
@@ -307,8 +309,8 @@ function isPreflight({ head }: Request): boolean {
 }
 
 /** A page where a browser shows one, else JSON. */
-function refusedAs(code: ErrorCode, visitor: Request): Refusal {
-  return isNavigation(visitor) ? { code } : refusedWithJson(code)
+function refusedAs(code: ErrorCode, visitor: Request, headers: readonly HeaderLine[] = []): Refusal {
+  return isNavigation(visitor) ? { code, headers } : refusedWithJson(code, headers)
 }
 
 /** Sent by a page of this host, or by a program. */

@@ -124,6 +124,24 @@ test('the form, its cookie and signing out, as a browser does it', async () => {
   expect((await browse('/start', { headers: { cookie } })).status).toBe(401)
 })
 
+test('without a form, too, a person sees a page and a program JSON', async () => {
+  await using tunnel = await start({ links: true })
+  for (const [path, status, code] of [
+    ['/', 401, 'ACCESS_REQUIRED'],
+    ['/.localtunnels/link/none', 403, 'LINK_REFUSED'],
+  ] as const)
+    for (const [mode, type] of [
+      ['navigate', 'text/html'],
+      ['cors', 'application/json'],
+    ] as const) {
+      const headers = { host: tunnel.host, 'sec-fetch-mode': mode }
+      const answer = await fetch(`http://127.0.0.1:${tunnel.port}${path}`, { headers })
+      expect([answer.status, answer.headers.get('x-localtunnels-error')]).toEqual([status, code])
+      expect(answer.headers.get('content-type')).toContain(type)
+      expect(await answer.text()).toContain(code)
+    }
+})
+
 test('behind a server that visitors reach by https the cookie is __Host-', async () => {
   await using tunnel = await start({ password: PASSWORD }, { publicUrl: 'https://tunnel.example' })
   const answer = await fetch(`http://127.0.0.1:${tunnel.port}/.localtunnels/password`, {
