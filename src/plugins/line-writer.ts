@@ -2,6 +2,7 @@
 
 import { close, closeSync, fstatSync, openSync, renameSync, rmSync, write } from 'node:fs'
 import { TunnelError } from '../errors.ts'
+import { LF } from '../http/characters.ts'
 
 export interface LineWriterOptions {
   /** `undefined`: stdout. */
@@ -31,6 +32,10 @@ export class LineWriter {
   #queuedLines = 0
   /** Dropped since the last line that said so. */
   #unsaid = 0
+  /** Dropped, as the last line of the write under way says. */
+  #saying = 0
+  /** The disk was full in the middle of a line. */
+  #isCut = false
   #isWriting = false
   /** The next write, which waits for more lines. */
   #planned: ReturnType<typeof setTimeout> | undefined
@@ -112,33 +117,45 @@ export class LineWriter {
     this.#planned = undefined
     if (this.#queue.length === 0) return this.#end()
     if (this.#unsaid > 0) this.#queue.push(`{"dropped":${this.#unsaid}}\n`)
+    if (this.#isCut) this.#queue.unshift('\n')
+    this.#saying = this.#unsaid
     this.#unsaid = 0
     const bytes = bytesOf(this.#queue)
     this.#queue = []
     this.#queuedBytes = this.#queuedLines = 0
     this.#isWriting = true
-    try {
-      this.#rotateFor(bytes.length)
-    } catch (cause) {
-      this.#failed(cause)
-    }
-    this.#writeFrom(bytes, 0)
+    this.#writeFrom(bytes, 0, 0)
   }
 
-  #writeFrom(bytes: Uint8Array, from: number): void {
-    write(this.#descriptor, bytes, from, bytes.length - from, null, (error, count) => {
+  /** `end`: of the lines that go into the file as it is; at `from` others begin, which may go into the next one. */
+  #writeFrom(bytes: Uint8Array, from: number, end: number): void {
+    if (from === bytes.length) return this.#next()
+    const to = from < end ? end : this.#rotateFor(bytes, from)
+    write(this.#descriptor, bytes, from, to - from, null, (error, count) => {
       if (error?.code === 'EAGAIN' && !this.#hasGivenUp) {
-        setTimeout(() => this.#writeFrom(bytes, from), AGAIN_MS)
+        setTimeout(() => this.#writeFrom(bytes, from, to), AGAIN_MS)
         return
       }
       if (error !== null) {
         this.#failed(error)
+        this.#lose(bytes, from)
         return this.#next()
       }
+      this.#isCut = false
       this.#fileBytes += count
-      if (from + count < bytes.length) this.#writeFrom(bytes, from + count)
-      else this.#next()
+      this.#writeFrom(bytes, from + count, to)
     })
+  }
+
+  #lose(bytes: Uint8Array, from: number): void {
+    let lines = 0
+    for (let at = from; at < bytes.length; at++) if (bytes[at] === LF) lines++
+    if (from > 0) this.#isCut = bytes[from - 1] !== LF
+    // Neither is the last one a visitor's, nor the first, which ends a cut one.
+    else if (this.#isCut) lines--
+    if (this.#saying > 0) lines--
+    this.droppedLines += lines
+    this.#unsaid += lines + this.#saying
   }
 
   #next(): void {
@@ -153,10 +170,25 @@ export class LineWriter {
     this.#fault = new Error(`lines were lost: ${reason}`, { cause })
   }
 
-  #rotateFor(bytes: number): void {
-    const { file, maxFileBytes, maxFiles } = this.#options
-    if (file === undefined || maxFileBytes === 0) return
-    if (this.#fileBytes === 0 || this.#fileBytes + bytes <= maxFileBytes) return
+  /** Begins the next file if the line at `from` does not fit. Returns the end of the lines that do, which is that of one at least. */
+  #rotateFor(bytes: Uint8Array, from: number): number {
+    const { file, maxFileBytes } = this.#options
+    if (file === undefined || maxFileBytes === 0) return bytes.length
+    const lineEnd = bytes.indexOf(LF, from) + 1
+    try {
+      if (this.#fileBytes > 0 && this.#fileBytes + lineEnd - from > maxFileBytes) this.#rotate(file)
+    } catch (cause) {
+      this.#failed(cause)
+      return bytes.length
+    }
+    const fitting = from + maxFileBytes - this.#fileBytes
+    return fitting >= bytes.length
+      ? bytes.length
+      : Math.max(lineEnd, bytes.lastIndexOf(LF, Math.max(fitting - 1, 0)) + 1)
+  }
+
+  #rotate(file: string): void {
+    const { maxFiles } = this.#options
     for (let number = maxFiles; number > 0; number--)
       moveIfThere(number === 1 ? file : `${file}.${number - 1}`, `${file}.${number}`)
     if (maxFiles === 0) rmSync(file, { force: true })

@@ -137,6 +137,20 @@ test('the file is renamed at its size, and so many old ones are kept', async () 
   expect(ids).toEqual(Array.from({ length: ids.length }, (_, index) => 40 - ids.length + index))
 })
 
+test('lines that come together go into as many files as they need, none of them cut or above the size', async () => {
+  const file = join(folder, 'together.log')
+  const log = accessLog({ file, maxFileBytes: 1_000, maxFiles: 50 })
+  for (let id = 0; id < 40; id++) log.ended?.({ ...seen, id }, outcome)
+  await log.close()
+  const names = (await readdir(folder)).filter(name => name.startsWith('together.log'))
+  const ids: number[] = []
+  for (const name of names) {
+    expect((await stat(join(folder, name))).size).toBeLessThanOrEqual(1_000)
+    for (const line of await linesOf(join(folder, name))) ids.push(line.id)
+  }
+  expect(ids.sort((one, other) => one - other)).toEqual(Array.from({ length: 40 }, (_, id) => id))
+})
+
 test('lines that a slow disk does not take are dropped, counted and told of', async () => {
   const file = join(folder, 'dropped.log')
   const log = accessLog({ file, maxQueuedBytes: 1_000 })
@@ -182,6 +196,35 @@ test('the metrics have the count of dropped lines', async () => {
   await log.close()
 })
 
+test.skipIf(Bun.which('prlimit') === null)(
+  'once a full disk has room again, a line says how many were lost, and only the one that was cut is no line',
+  async () => {
+    const file = join(folder, 'full.log')
+    const program = `
+      import { accessLog } from ${JSON.stringify(join(import.meta.dir, '../../src/index.ts'))}
+      process.on('SIGXFSZ', () => {})
+      const limit = size => Bun.spawnSync(['prlimit', '--pid', String(process.pid), '--fsize=' + size])
+      const log = accessLog({ file: ${JSON.stringify(file)} })
+      const write = () => log.ended(${JSON.stringify(seen)}, ${JSON.stringify(outcome)})
+      limit('1000:unlimited')
+      for (let count = 0; count < 20; count++) write()
+      while (log.droppedLines === 0) await Bun.sleep(1)
+      const before = log.droppedLines
+      try { write() } catch {}
+      while (log.droppedLines === before) await Bun.sleep(1)
+      limit('unlimited:unlimited')
+      try { write() } catch {}
+      await log.close()
+      console.log(log.droppedLines)`
+    const { out } = await run([process.execPath, '-e', program])
+    const lines = (await Bun.file(file).text()).split('\n').slice(0, -1)
+    const whole = lines.filter(line => line.endsWith('}')).map(line => JSON.parse(line))
+    expect(lines).toHaveLength(whole.length + 1)
+    expect(whole.at(-1)).toEqual({ dropped: Number(out) })
+    expect(whole.length - 1 + Number(out)).toBe(22)
+  },
+)
+
 test('a disk that is full is an error event, and no visitor notices', async () => {
   const log = accessLog({ file: '/dev/full', maxFileBytes: 0 })
   await using tunnel = await startTunnel({ fetch: () => new Response('') }, { server: { observers: [log] } })
@@ -190,6 +233,7 @@ test('a disk that is full is an error event, and no visitor notices', async () =
   for (let count = 0; count < 500 && faults.length === 0; count++)
     expect((await ask(tunnel.port, tunnel.host)).status).toBe(200)
   expect(faults[0]).toContain('The observer "access log" failed: Error: lines were lost: ENOSPC')
+  expect(log.droppedLines).toBeGreaterThan(0)
   await log.close()
   expect(() => accessLog({ file: join(folder, 'none/none.log') })).toThrow('cannot be opened')
 })
