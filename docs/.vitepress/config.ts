@@ -53,14 +53,13 @@ const idOf = (heading: string) =>
     .replace(/[^\p{L}\p{N} _-]/gu, '')
     .replaceAll(' ', '-')
 
-/** A flag such as `--server` is one word; what is longer may be broken. On a phone a command is read without scrolling. */
+/** A flag such as `--server` is one word; what is longer may be broken. A command is read without scrolling. */
 const STYLE = `
 .vp-doc :not(pre) > code { overflow-wrap: anywhere }
 .vp-doc code.word { white-space: nowrap }
-@media (max-width: 640px) {
-  .vp-doc .language-sh .line { display: inline-block; white-space: pre-wrap; padding-left: 2ch; text-indent: -2ch }
-  .vp-doc .language-sh .line span { display: inline-block; text-indent: 0 }
-}`
+.vp-doc [class*='language-'] > span.lang { color: var(--vp-c-text-2) }
+.vp-doc .language-sh .line { display: inline-block; white-space: pre-wrap; padding-left: 2ch; text-indent: -2ch }
+.vp-doc .language-sh .line span { display: inline-block; text-indent: 0 }`
 
 /** Without JavaScript: no buttons that do nothing, and the list of pages below the page. */
 const PLAIN = `<style>
@@ -94,6 +93,8 @@ export default defineConfig({
   ignoreDeadLinks: [/operating\//, /localhost/],
   markdown: {
     anchor: { slugify: idOf },
+    // The usual themes are too pale for axe.
+    theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
     languageAlias: { caddy: 'nginx', haproxy: 'nginx' },
     config: markdown => {
       // `<port>` in a heading is a word, marks for the tests are nothing to read, an address of an example is no link.
@@ -130,6 +131,7 @@ export default defineConfig({
       title: 'No such page',
       quote: 'The search finds what you look for.',
       linkText: 'To the first page',
+      linkLabel: 'To the first page',
     },
     nav: [
       { text: 'Start', link: '/start/share' },
