@@ -440,6 +440,22 @@ describeWith(['chromium'], 'in a browser', () => {
     expect(await page.locator('.row').count()).toBeLessThan(60)
   }, 60_000)
 
+  test('a client of many tunnels: their URLs are reached, and the page is no wider', async () => {
+    const names = Array.from({ length: 8 }, (_, index) => `one-of-many-tunnels-${index}`)
+    const tunnels = await Promise.all(names.map(subdomain => client.http({ fetch: answer, subdomain })))
+    const one = await opened()
+    try {
+      const last = one.locator('.tunnels a').last()
+      await last.focus()
+      const { x = 0, width = 0 } = (await last.boundingBox()) ?? {}
+      expect(x + width).toBeLessThanOrEqual(Number(await one.evaluate('innerWidth')))
+      expect(await one.evaluate('document.documentElement.scrollWidth - innerWidth')).toBe(0)
+    } finally {
+      await one.close()
+      for (const tunnel of tunnels) await tunnel.close()
+    }
+  })
+
   test.each([
     ['light', 1280],
     ['dark', 1280],
