@@ -1071,7 +1071,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     'user',
     false,
     'The app was shared for a limited time, which is over.',
-    'Ask the person who shares it to share it again.',
+    'Share it again.',
   ),
   LOGIN_UNAVAILABLE: entry(
     193,

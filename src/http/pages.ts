@@ -110,7 +110,7 @@ const FAULTS: Readonly<Record<ErrorEntry['fault'], string>> = {
   client:
     'The tunnel server is fine, and so is your connection. The computer behind the tunnel is not connected.',
   origin: 'The tunnel is fine, and so is your connection. The app behind it did not answer properly.',
-  user: 'The tunnel is not set up as it should be.',
+  user: 'The tunnel server is fine, and so is your connection.',
 }
 
 // Style and script are constants, so that their hashes can stand in the policy and nothing else may run. They were

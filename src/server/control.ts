@@ -82,7 +82,7 @@ class Pages implements Upstream {
   #home(host: string): Page {
     const body = infoPage({
       title: 'A tunnel server',
-      text: `Nothing to see here: apps have names of their own below ${host}. To share one, run: localtunnels 3000 --server ${host}`,
+      text: `Apps have names of their own below ${host}. To share one, run: localtunnels 3000 --server ${host}`,
       footer: `localtunnels ${this.#host.version}`,
     })
     return { status: 200, type: 'text/html; charset=utf-8', body, policy: INFO_POLICY }
