@@ -67,6 +67,14 @@ export interface Trunk {
   refuse(lane: number, handler: LaneHandler): void
 }
 
+/** The longest request that a lane serves, with its body. */
+export const EASY_REQUEST_BYTES = 16_384
+
+export interface RequestLimits extends HeadLimits {
+  /** `0`: none. */
+  readonly maxBodyBytes: number
+}
+
 /** The terms that a lane serves on. It ends with the first request that does not keep to them. */
 export interface LaneTerms {
   /** Shared memory of one number: it changes as soon as a request may have to go elsewhere. */
@@ -78,7 +86,9 @@ export interface LaneTerms {
   /** The Host of every request. */
   readonly hostWithPort: string
   readonly hop: Hop
-  readonly limits: HeadLimits
+  readonly limits: RequestLimits
+  /** Requests that are not plain GETs, without a body, end the lane. */
+  readonly isForGets: boolean
   /** Each exchange is reported, however many there are. */
   readonly isReported: boolean
   /** Each request takes one of each, or ends the lane. */
@@ -106,7 +116,7 @@ export interface LaneLog {
 export interface LaneExchange {
   /** `''`: it has none. */
   readonly requestId: string
-  /** Of a GET. */
+  readonly method: string
   readonly target: string
   readonly status: number
   /** From the request read to the answer sent. */

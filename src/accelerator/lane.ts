@@ -3,11 +3,12 @@
 //   visitor ── request head ──▶ parse, forward ──▶ trunk ──▶ app      (the far end: app-lane.ts)
 //   visitor ◀── answer, whole ── parse, forward ◀── trunk ◀── app
 //
-// Easy is a GET without a body that came in one piece, and an answer of at most 64 KB whose pieces follow one another at once.
+// Easy is a request of at most 16 KB whose head came in one piece, its body with it or in one piece behind it, and nothing else; and
+// an answer of at most 64 KB whose pieces follow one another at once.
 // The parsers are those of the main thread, and as strict. All else is handed back with every byte of it, before any of its
 // answer was passed on: the main thread continues as if it had read those bytes itself.
 
-import type { LaneExchange, LaneLog, LaneTerms } from '../accelerator.ts'
+import { EASY_REQUEST_BYTES, type LaneExchange, type LaneLog, type LaneTerms } from '../accelerator.ts'
 import { copyBytes, copyOf } from '../bytes.ts'
 import { ResponseHead } from '../http/answer-head.ts'
 import { BodyFramer } from '../http/body.ts'
@@ -20,8 +21,6 @@ import type { ServedLine } from './line-room.ts'
 import type { SharedSlots } from './shared-slots.ts'
 import { LaneEndpoint, MAX_LANE_FRAME_BYTES, type Trunk } from './trunk.ts'
 
-/** A request with a longer head is the main thread's. */
-const REQUEST_BYTES = 16_384
 /** Most requests fit, and a lane keeps its request until it is answered. A longer one gets an array of its own. */
 const USUAL_REQUEST_BYTES = 1_024
 /** What may come to an end that has left. */
@@ -91,7 +90,7 @@ export class LaneTools {
     this.kernel = kernel
     this.slots = slots
     this.events = events
-    this.request = kernel.room(REQUEST_BYTES)
+    this.request = kernel.room(EASY_REQUEST_BYTES)
     this.answer = kernel.room(maxForwardedBytes(MAX_LANE_FRAME_BYTES))
   }
 
@@ -163,7 +162,7 @@ export abstract class LaneSide extends LaneEndpoint {
 
 export class Lane extends LaneSide {
   readonly #terms: LaneTerms
-  /** As it came, until it is answered. */
+  /** As it came, as far as it is here, until it is answered. */
   #request = new Uint8Array(USUAL_REQUEST_BYTES)
   #requestBytes = 0
   #isAsked = false
@@ -175,6 +174,7 @@ export class Lane extends LaneSide {
   #mayReport = false
   #askedAt = 0
   #requestId = ''
+  #method = ''
   #targetStart = 0
   #targetEnd = 0
   /** The visitor sent something that was not read yet: it stays in the kernel until its turn. */
@@ -209,40 +209,48 @@ export class Lane extends LaneSide {
   #takeRequest(): void {
     const { kernel, request, requestHead } = this.tools
     const { trunk } = this
-    const { routingEpoch, grantedEpoch, reportsLeft, limits, hostWithPort, hop, isReported, log } =
-      this.#terms
+    const { routingEpoch, grantedEpoch, reportsLeft, limits, hop, isReported, log } = this.#terms
     const { descriptor } = this.order
     const isTold = isReported || log !== undefined
     if (isTold && this.tools.slots.isBacklogFull) return this.finish()
-    const at = trunk.reserve(this, maxForwardedBytes(REQUEST_BYTES))
+    const at = trunk.reserve(this, maxForwardedBytes(EASY_REQUEST_BYTES))
     if (at === -1) return
     this.#isVisitorReady = false
-    const count = kernel.receive(descriptor, request)
+    const before = this.#requestBytes
+    copyBytes(this.#request, 0, before, request.bytes, 0)
+    const count = kernel.receive(descriptor, request, EASY_REQUEST_BYTES - before, before)
     if (count === WOULD_BLOCK) return this.#isVisitorLeaving ? this.finish() : undefined
     if (count === 0) return this.finish()
     // After a reset the runtime reads as well, paused or not: it is not known what lay between these bytes and the last.
     if (count < 0 || !kernel.isConnected(descriptor)) return this.finish(true)
-    this.#keep(request.bytes, count)
-    const end = parseRequestHead(requestHead, request.bytes, 0, count, limits)
-    const isEasy = end === count && isEasyRequest(requestHead) && requestHead.hostWithPort === hostWithPort
-    if (!isEasy || Atomics.load(routingEpoch, 0) !== grantedEpoch || !takeOne(this.#terms.allotted))
+    const end = before + count
+    this.#keep(request.bytes, end)
+    const headEnd = parseRequestHead(requestHead, request.bytes, 0, end, limits)
+    if (headEnd <= 0 || !isEasyRequest(requestHead, this.#terms)) return this.finish()
+    const wholeEnd = headEnd + requestHead.contentLength
+    const isAwaited = before === 0 && end < wholeEnd && wholeEnd <= EASY_REQUEST_BYTES
+    if (isAwaited && !this.#isVisitorLeaving) return this.tools.forgetHeads()
+    if (end !== wholeEnd || Atomics.load(routingEpoch, 0) !== grantedEpoch || !takeOne(this.#terms.allotted))
       return this.finish()
     requestHead.requestId = ''
     if (this.#terms.tracing !== undefined) identify(requestHead, this.#terms.tracing, '1')
     this.#requestId = requestHead.requestId
-    const length = forwardRequestHead(requestHead, hop, trunk.out.bytes, at) - at
+    const bodyAt = forwardRequestHead(requestHead, hop, trunk.out.bytes, at)
+    copyBytes(request.bytes, headEnd, end, trunk.out.bytes, bodyAt)
+    const length = bodyAt - at + end - headEnd
     this.#isAsked = true
     this.sentBytes += length
     trunk.commit(this.lane, length)
     this.#mayReport = isReported || Atomics.load(reportsLeft, 0) > 0
     if (!this.#mayReport && !isTold && !this.#terms.isMeasured) return
     this.#askedAt = performance.now()
+    this.#method = requestHead.method
     this.#targetStart = requestHead.targetStart
     this.#targetEnd = requestHead.targetEnd
   }
 
   #keep(bytes: Uint8Array, count: number): void {
-    if (count > this.#request.length) this.#request = new Uint8Array(REQUEST_BYTES)
+    if (count > this.#request.length) this.#request = new Uint8Array(EASY_REQUEST_BYTES)
     copyBytes(bytes, 0, count, this.#request, 0)
     this.#requestBytes = count
   }
@@ -261,6 +269,7 @@ export class Lane extends LaneSide {
   /** Passes on an answer that is whole, and holds one that is not. */
   #takeAnswer(bytes: Uint8Array, start: number, end: number): void {
     const { kernel, answer, answerHead, framer, slots } = this.tools
+    // No method that is served here changes how an answer is read.
     const headEnd = parseResponseHead(answerHead, bytes, start, end, this.#terms.limits, 'GET')
     if (headEnd === 0) return this.#hold(bytes, start, end)
     if (headEnd === -1 || !isEasyAnswer(answerHead)) return this.#handBack(bytes, start, end)
@@ -315,11 +324,11 @@ export class Lane extends LaneSide {
   }
 
   #tell(status: number, bytes: number): void {
-    const target = latin1(this.#request, this.#targetStart, this.#targetEnd)
     const durationMs = performance.now() - this.#askedAt
     this.tools.events.exchanged(this, {
       requestId: this.#requestId,
-      target,
+      method: this.#method,
+      target: latin1(this.#request, this.#targetStart, this.#targetEnd),
       status,
       durationMs,
       requestBytes: this.#requestBytes,
@@ -379,10 +388,13 @@ function takeOne(allotted: readonly Int32Array<SharedArrayBuffer>[]): boolean {
   return true
 }
 
-function isEasyRequest(head: RequestHead): boolean {
+function isEasyRequest(head: RequestHead, { hostWithPort, limits, isForGets }: LaneTerms): boolean {
+  const isAsked = isForGets ? head.method === 'GET' && head.body === 'none' : head.method !== 'HEAD'
   return (
-    head.method === 'GET' &&
-    head.body === 'none' &&
+    isAsked &&
+    head.body !== 'chunked' &&
+    (limits.maxBodyBytes === 0 || head.contentLength <= limits.maxBodyBytes) &&
+    head.hostWithPort === hostWithPort &&
     head.minorVersion === 1 &&
     head.keepAlive &&
     head.upgrade === '' &&

@@ -198,7 +198,7 @@ export class MainLanes {
   receive(news: LaneNews): void {
     switch (news.kind) {
       case 'exchanges':
-        return this.#exchanged(news.numbers, news.targets.split('\n'))
+        return this.#exchanged(news.numbers, news.requests.split('\n'))
       case 'lines':
         this.#slots.seen(news.count)
         return this.#running[news.slot]?.listener.logged?.(news.lines, news.count)
@@ -213,16 +213,15 @@ export class MainLanes {
     }
   }
 
-  #exchanged(numbers: Float64Array, targets: readonly string[]): void {
-    this.#slots.seen(targets.length)
-    for (const [index, line] of targets.entries()) {
-      // Neither has a space.
-      const space = line.indexOf(' ')
-      const target = space < 0 ? line : line.slice(0, space)
-      const requestId = space < 0 ? '' : line.slice(space + 1)
+  #exchanged(numbers: Float64Array, requests: readonly string[]): void {
+    this.#slots.seen(requests.length)
+    for (const [index, line] of requests.entries()) {
+      // None of them has a space.
+      const [method = '', target = '', requestId = ''] = line.split(' ')
       const at = NUMBERS_OF_EXCHANGE * index
       this.#running[numbers[at]!]?.listener.exchanged?.({
         requestId,
+        method,
         target,
         status: numbers[at + 1]!,
         durationMs: numbers[at + 2]!,

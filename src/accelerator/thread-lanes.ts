@@ -41,10 +41,10 @@ export interface LaneReports {
 /** What the thread reports. Of a lane: its exchanges if its terms say so, `over` once, `more` as often as it takes, `back` once. */
 export type LaneNews =
   /**
-   * `numbers` has five for each: slot, status, duration, bytes of the request and of the answer; `targets` has a line for each, with the id of the request behind a space. A
-   * message of objects would cost several times as much.
+   * `numbers` has five for each: slot, status, duration, bytes of the request and of the answer; `requests` has a line for each: its
+   * method, its target, its id. A message of objects would cost several times as much.
    */
-  | { readonly kind: 'exchanges'; readonly numbers: Float64Array<ArrayBuffer>; readonly targets: string }
+  | { readonly kind: 'exchanges'; readonly numbers: Float64Array<ArrayBuffer>; readonly requests: string }
   /** For the log of that lane. */
   | {
       readonly kind: 'lines'
@@ -281,10 +281,10 @@ export class ThreadLanes {
     if (this.#exchanges.length === 0) return
     this.#slots.reported(this.#exchanges.length)
     const numbers = new Float64Array(NUMBERS_OF_EXCHANGE * this.#exchanges.length)
-    let targets = ''
+    let requests = ''
     for (const [
       index,
-      { requestId, target, status, durationMs, requestBytes, bytes },
+      { requestId, method, target, status, durationMs, requestBytes, bytes },
     ] of this.#exchanges.entries()) {
       const at = NUMBERS_OF_EXCHANGE * index
       numbers[at] = this.#exchangeSlots[index]!
@@ -292,9 +292,9 @@ export class ThreadLanes {
       numbers[at + 2] = durationMs
       numbers[at + 3] = requestBytes
       numbers[at + 4] = bytes
-      targets += `${index === 0 ? '' : '\n'}${target}${requestId === '' ? '' : ` ${requestId}`}`
+      requests += `${index === 0 ? '' : '\n'}${method} ${target} ${requestId}`
     }
-    this.#reports.report({ kind: 'exchanges', numbers, targets })
+    this.#reports.report({ kind: 'exchanges', numbers, requests })
     this.#exchanges = []
     this.#exchangeSlots = []
   }

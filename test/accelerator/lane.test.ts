@@ -7,7 +7,7 @@ import { canSplice } from '../../src/accelerator/threads.ts'
 import { IN_BYTES, MAX_LANE_FRAME_BYTES, Trunk } from '../../src/accelerator/trunk.ts'
 import type { LaneTerms } from '../../src/accelerator.ts'
 import { eventually } from '../support/events.ts'
-import { get, ok } from '../support/exchange.ts'
+import { get, ok, post } from '../support/exchange.ts'
 import { HOST, laneTerms } from '../support/lane-terms.ts'
 import { reset } from '../support/peer.ts'
 import { arrived, FarEnd, fill, Heard, pair, testKernel, turning, turningAlone } from '../support/trunk.ts'
@@ -15,6 +15,12 @@ import { arrived, FarEnd, fill, Heard, pair, testKernel, turning, turningAlone }
 const SLOT = 3
 const LANE = 7
 const OTHER_LANE = 8
+
+/** The head, and what is behind it. */
+function split(message: string): readonly [head: string, body: string] {
+  const at = message.indexOf('\r\n\r\n') + 4
+  return [message.slice(0, at), message.slice(at)]
+}
 
 describe.skipIf(!canSplice())('a lane', () => {
   const closing: (() => void)[] = []
@@ -149,6 +155,131 @@ describe.skipIf(!canSplice())('a lane', () => {
       unsent: undefined,
     })
     await until(() => far.of(LANE).endsWith('|'), 'the last word')
+  })
+
+  test('a body that came whole with its head goes with it, whatever the method', async () => {
+    const { slots, far, heard, asked, answered } = await open({ isReported: true })
+    const requests = [
+      post(HOST, 'body', '/a'),
+      post(HOST, 'GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n', '/b').replace('POST', 'PUT'),
+      post(HOST, '', '/c'),
+      get(HOST, '/d', 'Content-Length: 3\r\n').concat('abc'),
+      post(HOST, 'x'.repeat(16_000), '/e').replace('POST', 'MADE-UP'),
+    ]
+    for (const request of requests) {
+      const [head, body] = split(request)
+      const sent = split(await asked(request))
+      expect(sent[0]).toStartWith(head.slice(0, -2))
+      expect(sent[1]).toBe(body)
+      far.say(LANE, ok('done'))
+      expect(await answered(ok('done'))).toBe(ok('done'))
+    }
+    expect(heard.log).toEqual([])
+    expect(heard.exchanges.map(({ method, target }) => `${method} ${target}`)).toEqual(
+      requests.map(request => request.slice(0, request.indexOf(' HTTP'))),
+    )
+    expect(heard.exchanges.map(({ requestBytes }) => requestBytes)).toEqual(
+      requests.map(({ length }) => length),
+    )
+    expect(slots.counts(SLOT).bytesIn).toBe(requests.join('').length)
+  })
+
+  test('a body that is not whole, or not alone, or of another kind, is handed back unsent', async () => {
+    const request = post(HOST, 'body', '/a')
+    const chunked = 'Transfer-Encoding: chunked\r\n'
+    const strange = [
+      `${request}G`,
+      request.slice(0, 7),
+      request + get(HOST, '/smuggled'),
+      post(HOST, 'x'.repeat(16_384), '/a'),
+      `${get(HOST, '/a', chunked)}0\r\n\r\n`,
+      post(HOST, '0\r\n\r\n', '/a', chunked),
+      post(HOST, 'body', '/a', 'Content-Length: 5\r\n'),
+      post(HOST, 'body', '/a', 'Content-Length: 4\r\n'),
+      request.replace('Length: 4', 'Length: +4'),
+      request.replace('Length: 4', 'Length: 4, 4'),
+      request.replace('HTTP/1.1', 'HTTP/1.0'),
+      post(HOST, 'body', '/a', 'Expect: 100-continue\r\n'),
+      post(HOST, 'body', '/a', 'Connection: close\r\n'),
+      request.replace('POST', 'HEAD'),
+    ]
+    for (const bytes of strange) {
+      const { far, heard, visitor, until } = await open()
+      visitor.write(bytes)
+      await until(() => far.of(LANE) !== '', 'the last word')
+      expect([bytes, far.of(LANE)]).toEqual([bytes, '|'])
+      expect(heard.request).toBe(bytes.slice(0, 16_384))
+      expect(heard.end).toMatchObject({ isAsked: false, sentBytes: 0 })
+    }
+  })
+
+  test('takes a body in one piece behind its head, and hands one in two back', async () => {
+    const request = post(HOST, 'body', '/a')
+    const { far, heard, visitor, descriptor, turn, asked, answered } = await open()
+    const say = async (piece: string) => {
+      visitor.write(piece)
+      await eventually(() => arrived(descriptor) === 'bytes', 'a piece')
+      turn()
+    }
+    for (let cut = request.length - 4; cut < request.length; cut++) {
+      await say(request.slice(0, cut))
+      expect(arrived(descriptor)).toBe('nothing')
+      const sent = await asked(request.slice(cut))
+      expect(sent).toStartWith(request.slice(0, request.indexOf('\r\n\r\n')))
+      expect(sent).toEndWith('\r\n\r\nbody')
+      far.say(LANE, ok('done'))
+      expect(await answered(ok('done'))).toBe(ok('done'))
+    }
+    expect(heard.log).toEqual([])
+    await say(request.slice(0, -2))
+    await say(request.slice(-2, -1))
+    expect(heard.log).toEqual(['over'])
+    expect(heard.request).toBe(request.slice(0, -1))
+    expect(heard.end?.isAsked).toBe(false)
+  })
+
+  test('stopped between two pieces of a request, or with nothing behind the first, it hands that one back', async () => {
+    const piece = post(HOST, 'body', '/a').slice(0, -1)
+    for (const isLast of [false, true]) {
+      const { lane, far, heard, visitor, descriptor, until, turn } = await open()
+      if (isLast) visitor.end(piece)
+      else visitor.write(piece)
+      await eventually(() => arrived(descriptor) === (isLast ? 'the last' : 'bytes'), 'a piece')
+      turn()
+      if (!isLast) lane.finish()
+      expect(heard.log).toEqual(['over'])
+      expect(heard.request).toBe(piece)
+      expect(heard.end).toMatchObject({ isAsked: false, sentBytes: 0 })
+      await until(() => far.of(LANE) !== '', 'the last word')
+      expect(far.of(LANE)).toBe('|')
+    }
+  })
+
+  test('bodies may be kept to those of the program: above a bound, or all that is not a plain GET', async () => {
+    const limits = { ...laneTerms().limits, maxBodyBytes: 4 }
+    for (const [terms, easy, hard] of [
+      [{ limits }, post(HOST, 'body'), post(HOST, 'body!')],
+      [{ isForGets: true }, get(HOST), post(HOST, 'body')],
+      [{ isForGets: true }, get(HOST), get(HOST, '/', 'Content-Length: 1\r\n').concat('a')],
+      [{ isForGets: true }, get(HOST), get(HOST).replace('GET', 'DELETE')],
+    ] as const) {
+      const { far, heard, visitor, asked, answered, until } = await open(terms)
+      await asked(easy)
+      far.say(LANE, ok('done'))
+      await answered(ok('done'))
+      visitor.write(hard)
+      await until(() => heard.isOver, 'the end')
+      expect(heard.request).toBe(hard)
+      expect(heard.end).toMatchObject({ isAsked: false })
+    }
+  })
+
+  test('stopped in the middle, it hands a request with its body back as one that was asked', async () => {
+    const { lane, heard, asked } = await open()
+    const sent = await asked(post(HOST, 'body', '/a'))
+    lane.finish()
+    expect(heard.request).toBe(post(HOST, 'body', '/a'))
+    expect(heard.end).toMatchObject({ isAsked: true, isTorn: false, sentBytes: sent.length })
   })
 
   test('takes no request any more once it may have to go elsewhere', async () => {

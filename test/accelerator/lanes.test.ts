@@ -1,9 +1,12 @@
 // Lanes: whatever a visitor in one asks, it gets what any other visitor would get, and nobody loses count.
 
 import { describe, expect, test } from 'bun:test'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { canSplice, spliceCounts } from '../../src/accelerator/threads.ts'
 import type { TunnelClientOptions } from '../../src/client/options.ts'
-import { TunnelClient, TunnelServer } from '../../src/index.ts'
+import { accessLog, TunnelClient, TunnelServer } from '../../src/index.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from '../../src/server/options.ts'
 import { dialBun } from '../../src/sockets/bun.ts'
 import { eventually } from '../support/events.ts'
@@ -13,9 +16,18 @@ import { FUZZ, Random } from '../support/random.ts'
 import { RawConnection, rawDial } from '../support/raw.ts'
 import { openDescriptors } from '../support/relay.ts'
 import { ANSWER_NAMES, ScriptedApp } from '../support/scripted-app.ts'
+import { TcpProxy } from '../support/tcp-proxy.ts'
 import { TEST_CERT, TEST_KEY } from '../support/tls.ts'
 import { type LiveTunnel, startServer, startTunnel } from '../support/tunnel.ts'
 import { within } from '../support/within.ts'
+
+/** Of a POST: what makes it not easy, or refused. */
+const ODD_LINES: readonly string[] = [
+  'Expect: 100-continue\r\n',
+  'Content-Length: 3\r\n',
+  'Transfer-Encoding: chunked\r\n',
+  'Connection: close\r\n',
+]
 
 const lanes = () => spliceCounts().lanes
 
@@ -144,16 +156,18 @@ describe.skipIf(!canSplice())('in a lane', () => {
     const long = `X-Long: ${'y'.repeat(20_000)}\r\n`
     const requests: readonly (readonly string[])[] = [
       [`HEAD /text/a HTTP/1.1\r\nHost: ${host}\r\n\r\n`],
-      [post(host, 'body', '/echo')],
-      [post(host, 'body', '/echo').slice(0, -2), 'dy'],
-      [`GET /echo HTTP/1.1\r\nHost: ${host}\r\nContent-Length: 3\r\n\r\nabc`],
+      [post(host, 'x'.repeat(20_000), '/echo')],
+      [post(host, 'body', '/echo').slice(0, -2), 'd', 'y'],
       [get(host, '/echo').slice(0, 7), get(host, '/echo').slice(7)],
+      [post(host, 'body', '/echo', 'Expect: 100-continue\r\n')],
+      [post(host, 'body', '/echo').replace('HTTP/1.1', 'HTTP/1.0')],
+      [post(host, 'body', '/echo', 'Content-Length: 4\r\n')],
+      [`${post(host, '0\r\n\r\n', '/echo', 'Transfer-Encoding: chunked\r\n')}`],
       [get(host, '/text/a', 'Expect: 100-continue\r\n')],
       [get(host, '/text/a', 'Connection: close\r\n')],
       [get(host, '/text/a', 'Connection: upgrade\r\nUpgrade: h2c\r\n')],
       [get(host, '/echo').replace('HTTP/1.1', 'HTTP/1.0')],
       [get(host, `http://${host}/echo`)],
-      [`OPTIONS * HTTP/1.1\r\nHost: ${host}\r\n\r\n`],
       ['\r\n', get(host, '/text/a')],
       [get('nobody.localhost', '/text/a')],
       [get('localhost', '/api/status')],
@@ -183,6 +197,25 @@ describe.skipIf(!canSplice())('in a lane', () => {
       await eventually(() => lanes() === 0, 'the end of the lane')
     }
   }, 60_000)
+
+  test('a body that came whole reaches the app as it is, and nothing behind it is taken for a request', async () => {
+    await using here = await site()
+    const { host } = here.tunnel
+    const visitor = await inLane(here)
+    for (const body of ['body', get(host, '/smuggled'), '0\r\n\r\n', 'x'.repeat(15_000), '']) {
+      const request = post(host, body, '/echo')
+      const { body: seen } = await ask(visitor, request)
+      expect(seen).toEndWith(`\r\n\r\n${body}`)
+      expect(seen).toBe((await plainly(here, request)).body)
+    }
+    expect(lanes()).toBe(1)
+    // Together: the first one's body ends where its length says.
+    await visitor.send(post(host, 'one', '/echo') + get(host, '/text/two') + post(host, 'three', '/echo'))
+    expect((await readAnswer(visitor)).body).toEndWith('\r\n\r\none')
+    expect((await readAnswer(visitor)).body).toBe('two')
+    expect((await readAnswer(visitor)).body).toEndWith('\r\n\r\nthree')
+    expect(here.app.asked.filter(line => line.includes('smuggled'))).toEqual([])
+  })
 
   test('requests that come together are answered in their order', async () => {
     await using here = await site()
@@ -262,6 +295,108 @@ describe.skipIf(!canSplice())('in a lane', () => {
     app.dropsNext = 1
     expect((await ask(visitor, get(tunnel.host, '/text/again'))).body).toBe('again')
     expect(app.asked.slice(asked)).toEqual(Array(2).fill('GET /text/again HTTP/1.1'))
+  })
+
+  test('a POST that the app has is never sent again, however its way ends', async () => {
+    for (const end of [
+      'the app',
+      'the app, by FIN',
+      'the app, late',
+      'the trunk',
+      'every connection',
+    ] as const) {
+      using app = new ScriptedApp()
+      await using server = await startServer()
+      using network = new TcpProxy(server.port)
+      await using client = new TunnelClient({
+        server: `http://127.0.0.1:${network.port}`,
+        subdomain: 'app',
+        port: app.port,
+      })
+      await client.connect()
+      const visitors: RawConnection[] = []
+      const visitor = await inLane({ port: server.port, host: 'app.localhost', visitors })
+      const asked = app.asked.length
+      const reached = Promise.withResolvers<void>()
+      if (end === 'the app') app.dropsNext = 1
+      const path = end === 'the app, by FIN' ? '/silent' : '/echo'
+      if (path === '/echo')
+        app.pause = () => {
+          reached.resolve()
+          return new Promise(() => {})
+        }
+      await visitor.send(post('app.localhost', 'body', path))
+      if (!['the app', 'the app, by FIN'].includes(end)) await reached.promise
+      if (end === 'the app, late') {
+        await eventually(() => lanes() === 0, 'the end of the lane')
+        for (const { socket } of app.connections) socket.terminate()
+      }
+      if (end === 'the trunk') network.cutAll('reset', 1)
+      if (end === 'every connection') network.cutAll('reset')
+      const { head } = await readFinal(visitor)
+      expect([end, statusOf(head)]).toEqual([end, 502])
+      await visitor.end()
+      expect(app.asked.slice(asked)).toEqual([`POST ${path} HTTP/1.1`])
+      visitor.socket.terminate()
+    }
+  }, 30_000)
+
+  test('a POST that a lane begins and the program ends reaches the app once, and so does its body', async () => {
+    await using here = await site()
+    const { app, tunnel } = here
+    for (const name of [...ANSWER_NAMES, 'echo']) {
+      const visitor = await inLane(here)
+      const isLate = name === 'echo'
+      if (isLate) app.pause = () => eventually(() => lanes() === 0, 'the end of the lane')
+      const request = post(tunnel.host, 'body', `/${name}/1234`)
+      const asked = app.asked.length
+      const answer = await ask(visitor, request)
+      expect([name, app.asked.slice(asked)]).toEqual([name, [`POST /${name}/1234 HTTP/1.1`]])
+      app.pause = undefined
+      expect([name, answer]).toEqual([name, await plainly(here, request)])
+      // What was sent twice would be the beginning of a request.
+      if (!visitor.hasEnded) await ask(visitor, get(tunnel.host, '/text/behind'))
+      for (let count = 0; count < 4; count++) await plainly(here, get(tunnel.host, '/text/behind'))
+      expect(app.asked.filter(line => !/^(GET|POST) \//.test(line))).toEqual([])
+      visitor.socket.end()
+      await eventually(() => lanes() === 0, 'the end of the lane')
+    }
+  }, 30_000)
+
+  test('where lanes are for GETs, a POST among them has its own line in the log, and bodies get no lanes', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'localtunnels-lanes-'))
+    const file = join(folder, 'access.log')
+    const log = accessLog({ file })
+    {
+      await using here = await site({ observers: [log] })
+      const { host } = here.tunnel
+      const visitor = await inLane(here)
+      await ask(visitor, post(host, 'body', '/echo/posted'))
+      const other = await rawDial(here.port)
+      here.visitors.push(other)
+      await eventually(() => lanes() === 0, 'the end of the lane')
+      for (let count = 0; count < 500; count++) {
+        await ask(other, post(host, 'body', '/text/a'))
+        await ask(other, get(host, '/text/a'))
+        expect(lanes()).toBe(0)
+      }
+    }
+    await log.close()
+    const lines = (await Bun.file(file).text()).trimEnd().split('\n')
+    const posted = lines.map(line => JSON.parse(line)).filter(({ path }) => path === '/echo/posted')
+    expect(posted).toMatchObject([{ method: 'POST', status: 200 }])
+    await rm(folder, { recursive: true })
+  })
+
+  test('a POST of which the app got nothing is sent on another connection', async () => {
+    await using here = await site()
+    const { app, tunnel } = here
+    const visitor = await inLane(here)
+    for (const { socket } of app.connections) socket.end()
+    // Until the client knows, the request may still reach the app.
+    await eventually(() => lanes() === 0, 'the end of the lane')
+    const { head, body } = await ask(visitor, post(tunnel.host, 'body', '/echo'))
+    expect([statusOf(head), body.endsWith('\r\n\r\nbody')]).toEqual([200, true])
   })
 
   test('a tunnel that is given back is not there for the next request', async () => {
@@ -519,7 +654,9 @@ describe.skipIf(!canSplice())('in a lane', () => {
       const name = random.chance(0.8) ? 'text' : random.pick(ANSWER_NAMES)
       const path = `/${name}/${random.below(5_000)}`
       const kind = random.below(12)
-      const request = kind === 0 ? post(host, 'b'.repeat(random.below(3_000)), path) : get(host, path)
+      const lines = random.chance(0.1) ? random.pick(ODD_LINES) : ''
+      const body = random.chance(0.2) ? get(host, '/smuggled') : 'b'.repeat(random.below(3_000))
+      const request = kind < 3 ? post(host, body, path, lines) : get(host, path)
       const cut = random.chance(0.1) ? random.below(request.length) : 0
       if (cut > 0) {
         await visitor.send(request.slice(0, cut))

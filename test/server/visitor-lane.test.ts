@@ -18,10 +18,10 @@ class CountingUpstream {
   }
 }
 
-function lane(): VisitorLane {
+function lane(isForGets: boolean): VisitorLane {
   return new VisitorLane({
     socket: { isLendable: true } as never, // only this is asked
-    grant: () => ({}) as never, // only whether there is one
+    grant: () => ({ isForGets }) as never, // only this is asked
     hop: () => ({ address: '192.0.2.1', proto: 'http', trusted: false, hostHeader: '', origin: '' }),
     tracing: () => undefined,
     hostWithPort: () => 'app.localhost',
@@ -32,11 +32,16 @@ function lane(): VisitorLane {
 }
 
 /** Each request is easy. Returns how often each upstream was asked for a stream. */
-function ask(count: number, upstreams: readonly CountingUpstream[]): readonly number[] {
-  const visitor = lane()
+function ask(
+  count: number,
+  upstreams: readonly CountingUpstream[],
+  { methods = ['GET'], isForGets = false } = {},
+): readonly number[] {
+  const visitor = lane(isForGets)
   for (let index = 0; index < count; index++) {
     const upstream = upstreams[index % upstreams.length]
-    visitor.begin(upstream as unknown as Upstream, {} as Visit) // what a lane calls of it
+    const head = { method: methods[index % methods.length], body: 'none' }
+    visitor.begin(upstream as unknown as Upstream, { head } as Visit) // what a lane calls of it
     visitor.exchanged(true)
   }
   return upstreams.map(({ reserved }) => reserved)
@@ -51,4 +56,11 @@ test('a visitor whose requests go to another upstream each, as those of a proxy 
   expect(ask(300, [new CountingUpstream(), new CountingUpstream(), new CountingUpstream()])).toEqual([
     0, 0, 0,
   ])
+})
+
+test('a visitor of POSTs gets one, but not where lanes are for GETs', () => {
+  const methods = ['GET', 'POST']
+  expect(ask(9, [new CountingUpstream()], { methods })).toEqual([1])
+  expect(ask(300, [new CountingUpstream()], { methods, isForGets: true })).toEqual([0])
+  expect(ask(9, [new CountingUpstream()], { isForGets: true })).toEqual([1])
 })

@@ -11,10 +11,11 @@ export const laneTerms = (): LaneTerms => ({
   reportsLeft: new Int32Array(new SharedArrayBuffer(4)),
   hostWithPort: HOST,
   hop: { address: '192.0.2.1', proto: 'http', trusted: false, hostHeader: '', origin: '' },
+  isForGets: false,
   isReported: false,
   isMeasured: false,
   tracing: undefined,
   log: undefined,
   allotted: [],
-  limits: { maxHeadBytes: 32_768, maxHeaderCount: 100, maxTargetBytes: 8_192 },
+  limits: { maxHeadBytes: 32_768, maxHeaderCount: 100, maxTargetBytes: 8_192, maxBodyBytes: 0 },
 })

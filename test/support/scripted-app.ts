@@ -46,11 +46,14 @@ const ANSWERS: Readonly<Record<string, (argument: string, head: string, body: st
   smuggled: () => [
     `HTTP/1.1 200 OK${CRLF}Content-Length: 2${CRLF}Transfer-Encoding: chunked${CRLF}${CRLF}0${CRLF}${CRLF}`,
   ],
+  silent: () => ['end'],
   surplus: () => [`${plain('mine')}${plain('nobody asked')}`],
 }
 
 /** Those that end. */
-export const ANSWER_NAMES: readonly string[] = Object.keys(ANSWERS).filter(name => name !== 'endless')
+export const ANSWER_NAMES: readonly string[] = Object.keys(ANSWERS).filter(
+  name => name !== 'endless' && name !== 'silent',
+)
 
 export class ScriptedApp implements Disposable {
   readonly #origin = new RawOrigin()

@@ -47,9 +47,9 @@ export class TcpProxy implements Disposable {
     return this.#pairs.size
   }
 
-  /** Ends all connections there are. */
-  cutAll(how: Cut = this.cut): void {
-    for (const pair of [...this.#pairs]) pair.end(how)
+  /** Ends all connections there are, but for the oldest ones. */
+  cutAll(how: Cut = this.cut, spared = 0): void {
+    for (const pair of [...this.#pairs].slice(spared)) pair.end(how)
   }
 
   left(pair: Pair): void {

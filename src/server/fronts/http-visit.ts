@@ -1,6 +1,7 @@
 // One request of a visitor with its answer: booked, held if it must wait, put on an upstream, and on another one if that
 // failed without harm.
 
+import { EASY_REQUEST_BYTES } from '../../accelerator.ts'
 import { ERRORS, type ErrorCode } from '../../errors.ts'
 import type { Hop } from '../../http/forward.ts'
 import type { RequestHead } from '../../http/head.ts'
@@ -352,10 +353,11 @@ export class HttpVisit implements Visit, Arrival {
 
   #done(keepAlive: boolean, isEasy: boolean): void {
     const { method, body } = this.head
+    const isEasyRequest = method !== 'HEAD' && body !== 'chunked' && this.requestBytes <= EASY_REQUEST_BYTES
     // What the answer said counts: the visitor may have sent its next request by now.
     const goesOn = keepAlive && this.#keepsAlive && this.isRequestComplete && this.answerStatus !== 101
     this.#finish(undefined)
-    this.#channel.over(goesOn, isEasy && method === 'GET' && body === 'none')
+    this.#channel.over(goesOn, isEasy && isEasyRequest)
   }
 
   fail(code: ErrorCode, again?: readonly Uint8Array[]): void {

@@ -20,7 +20,7 @@ const HARVEST_MS = 1
 /** A lane may begin. */
 export interface LaneGrant
   extends LaneTicket,
-    Pick<LaneTerms, 'isReported' | 'isMeasured' | 'allotted' | 'log'> {
+    Pick<LaneTerms, 'isReported' | 'isMeasured' | 'isForGets' | 'allotted' | 'log'> {
   /** It did. */
   began(lane: Lane): void
   /** It served one; only if `isReported`. */
@@ -141,9 +141,11 @@ export class LaneDesk implements Deadline {
       },
       allotted: allotments.map(({ left }) => left),
       isMeasured: metrics !== undefined,
+      // Measures are by method, so are lines of the log, and guards have said what they let pass of plain GETs alone.
+      isForGets: metrics !== undefined || lined !== undefined || tunnel.isGuarded,
       isReported: isCalled || this.#rateFor(reports) === Number.POSITIVE_INFINITY,
-      exchanged: ({ requestId, target, status, durationMs, requestBytes, bytes }) => {
-        const asked = { host, method: 'GET', target }
+      exchanged: ({ requestId, method, target, status, durationMs, requestBytes, bytes }) => {
+        const asked = { host, method, target }
         if (isCalled) {
           const id = observers.nextId()
           const seen = {
@@ -151,9 +153,7 @@ export class LaneDesk implements Deadline {
             kind: 'http',
             tunnel: tunnel.name,
             address,
-            method: 'GET',
-            host,
-            target,
+            ...asked,
           } as const
           const ms = toHundredth(durationMs)
           observers.served(requestId === '' ? seen : { ...seen, requestId }, {

@@ -1,8 +1,8 @@
 // A visitor's way to a lane: a stream of its own once its requests come easy, and when to give it up.
 
-import type { Lane, LaneEnd } from '../../accelerator.ts'
+import type { Lane, LaneEnd, RequestLimits } from '../../accelerator.ts'
 import type { Hop } from '../../http/forward.ts'
-import type { HeadLimits } from '../../http/head.ts'
+import { IDEMPOTENT } from '../../http/request-line.ts'
 import type { Tracing } from '../../http/tracing.ts'
 import type { Socket } from '../../socket.ts'
 import type { Booking } from '../booking.ts'
@@ -32,7 +32,7 @@ export interface LaneSite {
   tracing(): Tracing | undefined
   /** What the visitor asked last. */
   hostWithPort(): string
-  limits(): HeadLimits
+  limits(): RequestLimits
   /** Whether nothing has arrived since the lane was entered. */
   isUndisturbed(): boolean
   /** The connection is no longer the lane's, later; `undefined`: it never was. */
@@ -44,6 +44,8 @@ export class VisitorLane implements Shortcut {
   #easyCount = 0
   #easySince = 0
   #wantedEasy = EASY_EXCHANGES
+  /** Not all of them were plain GETs. */
+  #hasBodies = false
   /** Where the visitor asked last. */
   #lastUpstream: Upstream | undefined
   #upstream: Upstream | undefined
@@ -64,16 +66,20 @@ export class VisitorLane implements Shortcut {
       if (isEasy && ++this.#waited <= MAX_WAITED) return
       if (isEasy) this.#wantedEasy = Math.min(2 * this.#wantedEasy, MAX_WANTED_EASY)
       this.giveUp()
-    } else if (!isEasy) this.#easyCount = 0
+    } else if (!isEasy) this.#forget()
     else if (this.#easyCount++ === 0) this.#easySince = performance.now()
   }
 
   /** Where a request that was routed to an upstream goes: to the visitor's own way there, if it has one. */
   begin(upstream: Upstream, visit: Visit): Exchange {
-    if (this.#reserved !== undefined && (this.#upstream !== upstream || !this.#reserved.isOpen)) this.giveUp()
+    const isResumed = this.#unfinished !== undefined
+    this.#unfinished = undefined
+    const isFit = isResumed || (this.#upstream === upstream && this.#reserved?.isOpen === true)
+    if (this.#reserved !== undefined && !isFit) this.giveUp()
     // A lane serves one host: a proxy in front, whose requests are for a tunnel each, would begin and end one all the time.
-    if (this.#lastUpstream !== upstream) this.#easyCount = 0
+    if (this.#lastUpstream !== upstream) this.#forget()
     this.#lastUpstream = upstream
+    this.#hasBodies ||= visit.head.method !== 'GET' || visit.head.body !== 'none'
     if (this.#reserved === undefined && this.#isWanted()) {
       this.#reserved = upstream.reserve?.()
       this.#upstream = upstream
@@ -100,7 +106,8 @@ export class VisitorLane implements Shortcut {
     const grant = this.#grant
     this.#grant = undefined
     if (reserved === undefined || grant === undefined) return site.left(undefined)
-    const { routingEpoch, grantedEpoch, reportsLeft, isReported, isMeasured, allotted, log } = grant
+    const { routingEpoch, grantedEpoch, reportsLeft, isReported, isMeasured, isForGets, allotted, log } =
+      grant
     const terms = {
       routingEpoch,
       grantedEpoch,
@@ -110,6 +117,7 @@ export class VisitorLane implements Shortcut {
       limits: site.limits(),
       isReported,
       isMeasured,
+      isForGets,
       allotted,
       log,
       tracing: site.tracing(),
@@ -127,7 +135,7 @@ export class VisitorLane implements Shortcut {
         const isWorthwhile = end !== undefined && end.counts.requests >= WORTHWHILE_REQUESTS
         this.#wantedEasy = isWorthwhile ? EASY_EXCHANGES : Math.min(2 * this.#wantedEasy, MAX_WANTED_EASY)
         // An exchange that the lane began continues here. The stream goes back to the pool after it.
-        if (end?.isAsked && !end.isTorn) this.#unfinished = grant
+        if (end?.isAsked) this.#unfinished = grant
         else this.giveUp()
         site.left(end)
         this.giveUp()
@@ -139,8 +147,13 @@ export class VisitorLane implements Shortcut {
   resumed(arrival: Arrival): Booking | undefined {
     const grant = this.#unfinished
     const upstream = this.#upstream
-    this.#unfinished = undefined
-    if (grant === undefined || upstream === undefined || this.#reserved?.isOpen !== true) return undefined
+    if (grant === undefined || upstream === undefined) return undefined
+    // The app may have had the request. One that does no harm twice is asked anew, as if it had just come; any other fails on the
+    // way that is closed.
+    if (this.#reserved?.isOpen !== true && IDEMPOTENT.has(arrival.head.method)) {
+      this.giveUp()
+      return undefined
+    }
     return grant.resumedByMain(arrival, upstream)
   }
 
@@ -151,16 +164,23 @@ export class VisitorLane implements Shortcut {
     this.#upstream = undefined
     this.#unfinished = undefined
     this.#lastUpstream = undefined
-    this.#easyCount = 0
+    this.#forget()
     reserved?.release()
+  }
+
+  #forget(): void {
+    this.#easyCount = 0
+    this.#hasBodies = false
   }
 
   #isWanted(): boolean {
     if (this.#easyCount < this.#wantedEasy) return false
     // Slow as they come, a stream of their own would save nothing.
     const isSoon = performance.now() - this.#easySince < (SOON_MS * this.#wantedEasy) / EASY_EXCHANGES
-    this.#easyCount = 0
-    const site = this.#site
-    return isSoon && site.socket.isLendable === true && site.grant() !== undefined
+    const { socket } = this.#site
+    const grant = isSoon && socket.isLendable === true ? this.#site.grant() : undefined
+    const isWanted = grant !== undefined && !(grant.isForGets && this.#hasBodies)
+    this.#forget()
+    return isWanted
   }
 }

@@ -23,6 +23,8 @@ export class RequestSender implements Movement {
   #stream: Stream | undefined
   /** Bytes sent on the stream before this request: the origin had received at most so many of them then. */
   #sentBefore = 0
+  /** The origin has all of the request already. */
+  #wasSent = false
   /** Body pieces of the request, while it could be sent again; `undefined` when it no longer can. */
   #replay: Uint8Array[] | undefined
   #replayBytes = 0
@@ -38,16 +40,17 @@ export class RequestSender implements Movement {
   }
 
   /**
-   * Sends the head that `forwarded.ts` has built, up to `headEnd`. `mayRepeat`: the body is kept for a second try. `wasSent`: the
-   * origin has the head already. `false`: the visitor has to wait.
+   * Sends the head that `forwarded.ts` has built, up to `headEnd`. `mayRepeat`: the body is kept for a second try. `sentBytes`: so
+   * many are with the origin already, head and body. `false`: the visitor has to wait.
    */
-  begin(stream: Stream, headEnd: number, mayRepeat: boolean, wasSent: boolean): boolean {
+  begin(stream: Stream, headEnd: number, mayRepeat: boolean, sentBytes: number): boolean {
     this.#stream = stream
     this.isDone = false
-    this.#sentBefore = stream.sentBytes - (wasSent ? headEnd : 0)
+    this.#sentBefore = stream.sentBytes - sentBytes
+    this.#wasSent = sentBytes > 0
     this.#replay = mayRepeat ? [] : undefined
     this.#replayBytes = 0
-    return wasSent || stream.write(scratch, true, 0, headEnd)
+    return this.#wasSent || stream.write(scratch, true, 0, headEnd)
   }
 
   /** Sends a piece of the body. `false`: the visitor has to wait. */
@@ -57,7 +60,7 @@ export class RequestSender implements Movement {
       if (this.#replayBytes > MAX_REPLAY_BYTES) this.#replay = undefined
       else this.#replay.push(bytes)
     }
-    if (this.#stream?.write(bytes) !== false) return true
+    if (this.#wasSent || this.#stream?.write(bytes) !== false) return true
     this.expectProgress()
     return false
   }

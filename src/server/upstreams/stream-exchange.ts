@@ -89,7 +89,7 @@ export class StreamExchange implements Exchange {
     this.#request = new RequestSender(context.limits, context.deadlines, () => this.#fail('ORIGIN_TIMEOUT'))
   }
 
-  /** Sends the head of a visit's request. `wasSent`: the origin has it already. */
+  /** Sends the head of a visit's request. `wasSent`: the origin has all of it already, and its body is only looked at. */
   begin(visit: Visit, stream: Stream, wasSent: boolean): void {
     this.#isSecondTry = false
     this.#start(visit, stream, wasSent)
@@ -107,7 +107,8 @@ export class StreamExchange implements Exchange {
     this.#owner.expectAnswer(expectsContinue ? limits.originTimeoutMs : 0)
     const end = peer === undefined ? writeRequestHead(visit, rewrite) : peer.writeHead(visit)
     const mayRepeat = this.#owner.isReused || isShared || (apps !== undefined && peer === undefined)
-    if (this.#request.begin(stream, end, mayRepeat, wasSent)) return
+    const sentBytes = wasSent ? end + visit.head.contentLength : 0
+    if (this.#request.begin(stream, end, mayRepeat, sentBytes)) return
     // The session may have failed in the middle of the write: then the exchange is elsewhere, or over.
     if (this.#stream !== stream) return
     visit.pause()
