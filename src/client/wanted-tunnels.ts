@@ -80,6 +80,7 @@ export class WantedTunnels {
   /** It is not asked for any more. */
   drop(tunnel: OwnTunnel): void {
     this.#all.delete(tunnel)
+    this.#inspection?.forget(tunnel.settings.origin)
   }
 
   /** Registers all tunnels. Rejects when the client's own is refused for the first time, or none is granted. */
@@ -201,8 +202,7 @@ export class WantedTunnels {
 
   /** The program closed it. */
   #closed(tunnel: OwnTunnel): void {
-    this.#all.delete(tunnel)
-    this.#inspection?.forget(tunnel.settings.origin)
+    this.drop(tunnel)
     if (!tunnel.isRegistered) return
     void tunnel.dropResume()
     this.#owner.connection()?.release(tunnel.granted)

@@ -12,6 +12,7 @@ import { WebSocketReader } from '../../../src/client/inspect/frames/websocket.ts
 import { TunnelClient } from '../../../src/index.ts'
 import { makeCertificate } from '../../support/certificates.ts'
 import { DatagramVisitor, datagramApp } from '../../support/datagrams.ts'
+import { codeOf } from '../../support/events.ts'
 import { InspectorApi } from '../../support/inspector.ts'
 import { startServer, startTunnel } from '../../support/tunnel.ts'
 import { joined, plainFrame } from '../../support/websocket.ts'
@@ -362,4 +363,20 @@ test('a connection that nobody took is not taken for the next one', async () => 
     ['127.0.0.3', 'failed', 'ORIGIN_REFUSED'],
     ['127.0.0.2', 'done', undefined],
   ])
+})
+
+test('a tunnel that the server refused is none of the inspector', async () => {
+  const server = await startServer()
+  const client = new TunnelClient({ server: server.url, inspect: true })
+  const share = (subdomain: string) =>
+    client.http({ fetch: () => new Response('ok'), subdomain, exact: true })
+  try {
+    await share('shop')
+    expect(await codeOf(share('shop'))).toBe('NAME_TAKEN')
+    const { json } = await new InspectorApi(client).ask('session')
+    expect(json.tunnels.map(({ name }: { name: string }) => name)).toEqual(['shop'])
+  } finally {
+    await client.disconnect()
+    await server.stop()
+  }
 })
