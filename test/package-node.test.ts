@@ -129,16 +129,22 @@ test('up and tcp work on Node too', async () => {
   }
 })
 
-test.each([[['server']], [['3000']], [['tcp', '3000']]])(
-  '%j says that it needs Bun, and where to get it',
-  async args => {
-    const { exitCode, stderr } = await run([BIN, ...args], { PATH: withoutBun })
-    expect(stderr).toStartWith('error RUNTIME_UNSUPPORTED: ')
-    expect(stderr).toContain('https://bun.sh')
-    expect(stderr).not.toContain('    at ')
-    expect(exitCode).toBe(2)
-  },
-)
+const SERVER = ['server', '--domain', 'tunnel.example', '--acme', 'you@tunnel.example', '--tokens-db']
+
+test.each([
+  [['server']],
+  [SERVER],
+  [['server', '--workers', '2']],
+  [['token', 'add', 'laptop']],
+  [['3000']],
+  [['tcp', '3000']],
+])('%j says that it needs Bun, and where to get it', async args => {
+  const { exitCode, stderr } = await run([BIN, ...args], { PATH: withoutBun })
+  expect(stderr).toStartWith('error RUNTIME_UNSUPPORTED: ')
+  expect(stderr).toContain('https://bun.sh')
+  expect(stderr).not.toContain('    at ')
+  expect(exitCode).toBe(2)
+})
 
 test('with Bun on PATH the bin runs on Bun, also when npx starts it', async () => {
   for (const command of [[BIN], ['npx', 'localtunnels']]) {

@@ -21,6 +21,7 @@ import type { ServiceRequest } from './commands/service.ts'
 import type { ShareSettings } from './commands/share.ts'
 import type { TokenSettings } from './commands/token.ts'
 import type { UpSettings } from './commands/up.ts'
+import { needBun } from './ends.ts'
 import type { OutputWish } from './output.ts'
 import type { Shell } from './program/completions.ts'
 import type { Run } from './run.ts'
@@ -118,6 +119,7 @@ export function createActions({ start, write, log, stop, ended }: Stage): Action
       ended(whoami(await desk(write)))
     },
     token: async settings => {
+      needBun()
       const { token } = await import('./commands/token.ts')
       token(settings, around)
     },

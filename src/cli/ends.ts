@@ -75,9 +75,12 @@ export async function reachServer(options: TunnelClientOptions): Promise<void> {
   await reach(options)
 }
 
+/** Before anything of Bun is loaded: its files, too, are Bun's. */
+export function needBun(text = 'A tunnel server needs Bun, and this is Node.'): void {
+  if (typeof Bun === 'undefined') throw new TunnelError('RUNTIME_UNSUPPORTED', text)
+}
+
 export async function createServer(options: ServerConfigOptions): Promise<ServerEnd> {
-  if (typeof Bun === 'undefined')
-    throw new TunnelError('RUNTIME_UNSUPPORTED', 'A tunnel server needs Bun, and this is Node.')
   const { TunnelServer } = await import('../server/server.ts')
   return new TunnelServer(await withGuards(options))
 }

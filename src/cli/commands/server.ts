@@ -1,7 +1,7 @@
 // `localtunnels server`: runs a TunnelServer until a signal stops it, as flags and a configuration file say.
 
 import type { AdminConfig, ServerConfigOptions } from '../../config/server-config.ts'
-import { createServer, type ServerEnd, withGuards } from '../ends.ts'
+import { createServer, needBun, type ServerEnd, withGuards } from '../ends.ts'
 import type { Run } from '../run.ts'
 import { passedDescriptors } from '../server/activation.ts'
 import { Follower } from '../server/follower.ts'
@@ -23,6 +23,7 @@ export interface ServeSettings {
 }
 
 export async function serve(settings: ServeSettings, run: Run): Promise<void> {
+  needBun()
   const succession = successionOf(run.environment)
   try {
     const place = (await placeIn(run.environment))?.place

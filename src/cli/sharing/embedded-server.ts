@@ -2,7 +2,7 @@
 
 import { TunnelError } from '../../errors.ts'
 import type { TunnelServerOptions } from '../../server/options.ts'
-import { createServer, type ServerEnd } from '../ends.ts'
+import { createServer, needBun, type ServerEnd } from '../ends.ts'
 import { accepts } from './origin-watch.ts'
 
 const USUAL_PORT = 8080
@@ -14,10 +14,7 @@ export type EmbeddedOptions = Pick<TunnelServerOptions, 'tcpPorts' | 'udpPorts' 
 
 /** Listens on 127.0.0.1, on port 8080 when it is free and on any other when it is not. */
 export async function startEmbeddedServer(options: EmbeddedOptions = {}): Promise<ServerEnd> {
-  if (typeof Bun === 'undefined') {
-    const text = 'Without --server a tunnel server runs in this process, which needs Bun, and this is Node.'
-    throw new TunnelError('RUNTIME_UNSUPPORTED', text)
-  }
+  needBun('Without --server a tunnel server runs in this process, which needs Bun, and this is Node.')
   // Browsers ask for <name>.localhost on ::1 first: another program there would answer in our place.
   if (await accepts({ host: '::1', port: USUAL_PORT })) return startOn(0, options)
   try {
