@@ -62,6 +62,15 @@ test('a link is made beside the client, lets in, and is taken back at once', asy
   expect(performance.now() - startedAt).toBeLessThan(3_000)
 })
 
+test('the server is named as for the client, and there has to be one', async () => {
+  await using client = share('--links')
+  await client.printed(/shop\.localhost/)
+  expect((await run('shop', '--server', `127.0.0.1:${server.port}`)).exitCode).toBe(0)
+  const { stderr, exitCode } = await run('shop', '--server', 'elsewhere.example')
+  expect(exitCode).toBe(2)
+  expect(stderr).toContain('needs --server')
+})
+
 test('sessions and links outlive the client, and so does what was taken back', async () => {
   let made = ''
   let cookie = ''

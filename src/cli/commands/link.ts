@@ -3,6 +3,7 @@
 import { allGuards, type KeptGuard, revokeIn } from '../../client/guard-files.ts'
 import { TunnelError } from '../../errors.ts'
 import { makeLink } from '../../own-guard.ts'
+import { isSameServer } from '../settings/destination.ts'
 import { stateFolder } from '../settings/state-folder.ts'
 
 export interface LinkSettings {
@@ -56,12 +57,12 @@ async function findGuard(
       kept.name === name &&
       kept.hasLinks &&
       kept.url !== '' &&
-      (server === undefined || kept.server === server),
+      (server === undefined || isSameServer(server, kept.server)),
   )
   const [first, second] = fitting
   if (first === undefined)
     throw invalid(
-      `No tunnel "${name}" with links was started here: its guard needs links = true, and a subdomain of its own.`,
+      `No tunnel "${name}" with links was started here: it needs --server (or login), --links and --subdomain.`,
     )
   if (second !== undefined)
     throw invalid(
