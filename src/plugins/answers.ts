@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto'
 import { ERRORS, type ErrorCode } from '../errors.ts'
 import { errorJson, escapeHtml, PAGE_STYLE } from '../http/pages.ts'
 import type { HeaderLine, Refusal } from '../plugin.ts'
+import { isNavigation, type Request } from './way.ts'
 
 const STYLE = `${PAGE_STYLE}
 form{display:grid;gap:.75rem;margin:1.5rem 0}
@@ -35,6 +36,11 @@ export function refusedWithJson(code: ErrorCode, headers: readonly HeaderLine[] 
     ],
     body: errorJson(code),
   }
+}
+
+/** A page where a browser shows one, else JSON. */
+export function refusedAs(code: ErrorCode, visitor: Request, headers: readonly HeaderLine[] = []): Refusal {
+  return isNavigation(visitor) ? { code, headers } : refusedWithJson(code, headers)
 }
 
 export interface Form {

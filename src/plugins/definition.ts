@@ -3,6 +3,7 @@
 import { TunnelError } from '../errors.ts'
 import type { CertificateRule, GuardDefinition, JwtRule, LoginRule, WaysDefinition } from '../guard.ts'
 import { MAX_REVOKED } from '../guard.ts'
+import { dashedName } from '../http/edit-head.ts'
 
 /** Throws `GUARD_INVALID`. A field that is not known here may be a wall of a newer client: it is refused, not ignored. */
 export function parseDefinition(given: unknown): GuardDefinition {
@@ -158,16 +159,16 @@ function headersOf(given: unknown, where: string): Readonly<Record<string, strin
   const lines = Object.entries(tableOf(given, where))
   if (lines.length > 32) throw invalid(`${where} has more than 32 lines`)
   for (const [name, value] of lines) {
-    if (!/^[\w!#$%&'*+.^`|~-]{1,128}$/.test(name) || FIXED.test(name) || !isHeaderValue(value))
+    if (!/^[\w!#$%&'*+.^`|~-]{1,128}$/.test(name) || FIXED.test(dashedName(name)) || !isHeaderValue(value))
       throw invalid(`${where}: ${name.slice(0, 64)} cannot be set`)
     headers[name] = value
   }
   return headers
 }
 
-/** What framing, routing and this server's own lines stand on. */
+/** What framing, routing and this server's own lines stand on, as `dashedName` has them. */
 const FIXED =
-  /^(?:host|content[^a-z\d]length|transfer[^a-z\d]encoding|connection|upgrade|expect|te|trailer|keep[^a-z\d]alive|proxy[^a-z\d].*|forwarded|x[^a-z\d]forwarded[^a-z\d].*|x[^a-z\d]localtunnels[^a-z\d].*|set[^a-z\d]cookie|date)$/i
+  /^(?:host|content-length|transfer-encoding|connection|upgrade|expect|te|trailer|keep-alive|proxy-.*|forwarded|x-forwarded-.*|x-localtunnels-.*|set-cookie|date)$/
 const isHeaderValue = (value: unknown): value is string =>
   typeof value === 'string' && /^[\x20-\x7e]{0,1024}$/.test(value)
 

@@ -3,9 +3,9 @@
 import { LINK_PURPOSE, type LinkContent } from '../guard.ts'
 import type { Reading, Refusal } from '../plugin.ts'
 import { unseal } from '../seal.ts'
-import { formPage, refusedWithJson } from './answers.ts'
+import { formPage, refusedAs } from './answers.ts'
 import type { SessionBook } from './sessions.ts'
-import { isNavigation, localPath, type Request, type Sessions, type Way } from './way.ts'
+import { localPath, type Request, type Sessions, type Way } from './way.ts'
 
 export class Links implements Way {
   readonly kind = 'links'
@@ -48,7 +48,7 @@ export class Links implements Way {
       if (!(await this.#book.use(link.id, link.exp * 1_000))) return refused(visitor)
     } catch {
       // The link is as good as before: the visitor may press again.
-      return isNavigation(visitor) ? { code: 'CLUSTER_UNREACHABLE' } : refusedWithJson('CLUSTER_UNREACHABLE')
+      return refusedAs('CLUSTER_UNREACHABLE', visitor)
     }
     return this.#enter(visitor, link, sessions)
   }
@@ -70,5 +70,5 @@ export class Links implements Way {
 }
 
 function refused(visitor: Request): Refusal {
-  return isNavigation(visitor) ? { code: 'LINK_REFUSED' } : refusedWithJson('LINK_REFUSED')
+  return refusedAs('LINK_REFUSED', visitor)
 }

@@ -6,10 +6,10 @@ import { TunnelError } from '../errors.ts'
 import { GUARD_PATH, type LoginRule } from '../guard.ts'
 import type { Refusal } from '../plugin.ts'
 import { seal, unseal } from '../seal.ts'
-import { redirected, refusedWithJson } from './answers.ts'
+import { redirected, refusedAs } from './answers.ts'
 import type { LoginProvider } from './guarding.ts'
 import { loginCookieOf, loginCookiesOf } from './sessions.ts'
-import { isNavigation, localPath, type Request, type Sessions, type Way } from './way.ts'
+import { localPath, type Request, type Sessions, type Way } from './way.ts'
 
 /** A login that takes longer begins anew. */
 const LOGIN_SECONDS = 600
@@ -176,14 +176,10 @@ export class LoginClient {
 }
 
 function refused(visitor: Request, header: readonly [string, string]): Refusal {
-  return isNavigation(visitor)
-    ? { code: 'LOGIN_REFUSED', headers: [header] }
-    : refusedWithJson('LOGIN_REFUSED', [header])
+  return refusedAs('LOGIN_REFUSED', visitor, [header])
 }
 
 function unavailable(visitor: Request): Refusal {
   const retry = ['retry-after', '5'] as const
-  return isNavigation(visitor)
-    ? { code: 'LOGIN_UNAVAILABLE', headers: [retry] }
-    : refusedWithJson('LOGIN_UNAVAILABLE', [retry])
+  return refusedAs('LOGIN_UNAVAILABLE', visitor, [retry])
 }

@@ -51,7 +51,7 @@ export class Paths {
     const end = target.search(/[?#]/)
     const path = (end < 0 ? target : target.slice(0, end)).replace(ESCAPED_BYTE, byteOf)
     const rule = this.#ruleOf(path)
-    if (isPlain(path) && !OVERLONG.test(path)) return rule
+    if (hasOneReading(path)) return rule
     if (path.length > MAX_ODD_CHARS) return undefined
     return readingsOf(path).every(reading => this.#ruleOf(reading) === rule) ? rule : undefined
   }
@@ -79,6 +79,7 @@ const byteOf = (_: string, hex: string): string => String.fromCharCode(Number.pa
 const HIGH = /[\x80-\xff]/
 /** Valid UTF-8 has none of them. */
 const OVERLONG = /[\xc0\xc1]/
+const hasOneReading = (path: string): boolean => isPlain(path) && !OVERLONG.test(path)
 
 /** `/api` has `/api` and `/api/x` below it, not `/apix`. */
 export function isBelow(path: string, prefix: string): boolean {
@@ -90,7 +91,7 @@ export function isBelow(path: string, prefix: string): boolean {
 export function isSurelyBelow(target: string, prefix: string): boolean {
   const end = target.search(/[?#]/)
   const path = end < 0 ? target : target.slice(0, end)
-  if (isPlain(path) && !OVERLONG.test(path)) return isBelow(path, prefix)
+  if (hasOneReading(path)) return isBelow(path, prefix)
   if (path.length > MAX_ODD_CHARS) return false
   const prefixes = readingsOf(prefix)
   return readingsOf(path).every(reading => prefixes.some(one => isBelow(reading, one)))

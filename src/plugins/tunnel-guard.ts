@@ -1,9 +1,8 @@
 // The guard of one tunnel: all walls must let a visitor pass, and one of the ways in of the path is enough.
 
-import type { ErrorCode } from '../errors.ts'
 import { GUARD_PATH } from '../guard.ts'
 import type { Admittance, Allotment, Guard, HeaderLine, Pass, Reading, Refusal, Verdict } from '../plugin.ts'
-import { formPage, redirected, refusedWithJson } from './answers.ts'
+import { formPage, redirected, refusedAs, refusedWithJson } from './answers.ts'
 import { ClientCertificate } from './certificate.ts'
 import type { Permission } from './kept.ts'
 import { Links } from './links.ts'
@@ -189,9 +188,7 @@ export class TunnelGuard implements Guard, Sessions {
       const begun = begunLoginOf(visitor, this.#parts.key)
       const way = begun && this.#wayOf(begun.to, Login)
       return way === undefined || begun === undefined
-        ? isNavigation(visitor)
-          ? { code: 'LOGIN_REFUSED' }
-          : refusedWithJson('LOGIN_REFUSED')
+        ? refusedAs('LOGIN_REFUSED', visitor)
         : way.finish(visitor, begun, this)
     }
     return refusedWithJson('GUARD_REFUSED')
@@ -306,11 +303,6 @@ function isPreflight({ head }: Request): boolean {
     head.header('origin') !== undefined &&
     head.header('access-control-request-method') !== undefined
   )
-}
-
-/** A page where a browser shows one, else JSON. */
-function refusedAs(code: ErrorCode, visitor: Request, headers: readonly HeaderLine[] = []): Refusal {
-  return isNavigation(visitor) ? { code, headers } : refusedWithJson(code, headers)
 }
 
 /** Sent by a page of this host, or by a program. */
