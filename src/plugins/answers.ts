@@ -4,11 +4,12 @@ import { createHash } from 'node:crypto'
 import { ERRORS, type ErrorCode } from '../errors.ts'
 import { errorJson, escapeHtml, PAGE_STYLE } from '../http/pages.ts'
 import type { HeaderLine, Refusal } from '../plugin.ts'
-import { isNavigation, type Request } from './way.ts'
+import { isNavigation, type Offer, type Request } from './way.ts'
 
 const STYLE = `${PAGE_STYLE}
 form{display:grid;gap:.75rem;margin:1.5rem 0}
-input,button{font:inherit;padding:.6rem .75rem;border:1px solid var(--line);border-radius:.4rem;background:transparent;color:inherit}
+input,button,a{font:inherit;padding:.6rem .75rem;border:1px solid var(--soft);border-radius:.4rem;background:transparent;color:inherit}
+a{display:block;margin:0 0 .75rem;text-align:center;text-decoration:none;overflow-wrap:anywhere}
 button{background:var(--ink);color:var(--paper);cursor:pointer;border-color:var(--ink)}
 :focus-visible{outline:2px solid var(--mark);outline-offset:2px}
 `
@@ -53,6 +54,8 @@ export interface Form {
   readonly hidden?: Readonly<Record<string, string>>
   readonly hasPassword?: boolean
   readonly button: string
+  /** Other ways than this form. */
+  readonly offers?: readonly Offer[]
   readonly host: string
 }
 
@@ -62,10 +65,13 @@ export function formPage(form: Form, code?: ErrorCode, headers: readonly HeaderL
     .map(([name, value]) => `<input type="hidden" name="${escapeHtml(name)}" value="${escapeHtml(value)}">`)
     .join('')
   const password = form.hasPassword
-    ? '<label for="p">Password</label><input id="p" type="password" name="password" autocomplete="current-password" required autofocus maxlength="256">'
+    ? `<label for="p">Password</label><input id="p" type="password" name="password" autocomplete="current-password" required autofocus maxlength="256"${form.warning === undefined ? '' : ' aria-describedby="w"'}>`
     : ''
   const warning =
-    form.warning === undefined ? '' : `<p class="todo" role="alert">${escapeHtml(form.warning)}</p>`
+    form.warning === undefined ? '' : `<p class="todo" role="alert" id="w">${escapeHtml(form.warning)}</p>`
+  const offers = (form.offers ?? []).map(
+    ({ text, href }) => `<a href="${escapeHtml(href)}">${escapeHtml(text)}</a>\n`,
+  )
   const body = `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -78,7 +84,7 @@ export function formPage(form: Form, code?: ErrorCode, headers: readonly HeaderL
 <p>${escapeHtml(form.text)}</p>
 ${warning}
 <form method="post" action="${escapeHtml(form.action)}">${hidden}${password}<button>${escapeHtml(form.button)}</button></form>
-<footer>${escapeHtml(form.host)} · asked by localtunnels, not by the app</footer>
+${offers.join('')}<footer>${escapeHtml(form.host)} · asked by localtunnels, not by the app</footer>
 </main>
 </html>
 `

@@ -9,11 +9,12 @@ import { seal, unseal } from '../seal.ts'
 import { redirected, refusedAs } from './answers.ts'
 import type { LoginProvider } from './guarding.ts'
 import { loginCookieOf, loginCookiesOf } from './sessions.ts'
-import { localPath, type Request, type Sessions, type Way } from './way.ts'
+import { localPath, type Offer, type Request, type Sessions, type Way } from './way.ts'
 
 /** A login that takes longer begins anew. */
 const LOGIN_SECONDS = 600
 const PURPOSE = 'login'
+const BEGIN = `${GUARD_PATH}login`
 const CALLBACK = `${GUARD_PATH}callback`
 const TIMEOUT_SECONDS = 5
 
@@ -33,6 +34,11 @@ export class Login implements Way {
 
   get issuer(): string {
     return this.#rule.issuer
+  }
+
+  offer(to: string): Offer {
+    const host = this.issuer.replace(/^https?:\/\/|\/.*/g, '')
+    return { text: `Sign in with ${host}`, href: `${BEGIN}?to=${encodeURIComponent(to)}` }
   }
 
   /** Sends a browser to the issuer. */
@@ -120,7 +126,13 @@ export function begunLoginOf(visitor: Request, key: string): BegunLogin | undefi
 }
 
 export function isCallback(path: string): boolean {
-  return path === CALLBACK || path.startsWith(`${CALLBACK}?`)
+  return path.replace(/\?.*/, '') === CALLBACK
+}
+
+/** Where the login leads that the link of a page begins. `undefined`: the path is another one. */
+export function offeredTo(path: string): string | undefined {
+  if (path.replace(/\?.*/, '') !== BEGIN) return undefined
+  return localPath(new URLSearchParams(path.slice(BEGIN.length)).get('to') ?? undefined)
 }
 
 function callbackOf({ isSecure, head }: Request): string {

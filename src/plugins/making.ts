@@ -132,7 +132,7 @@ class Making {
     if (bearer !== undefined) ways.push(new Bearer(bearer, name))
     if (jwt !== undefined) ways.push(new Jwt(jwt, this.#listed(this.#keys, jwt.issuer, 'tokens'), name))
     if (links) ways.push(new Links(this.#definition.key, this.#book))
-    // People are asked for the password rather than for a login where there are both: it is the one of the two that is ours.
+    // Before the login: its page is ours, and offers the login, too.
     if (password !== undefined) ways.push(new Password(password, name, this.#turns, this.#book))
     if (login !== undefined) {
       const client = this.#listed(this.#clients, login.issuer, 'logins')

@@ -1,11 +1,12 @@
 // A way in: one shared password. A page asks people for it, programs send it by HTTP Basic with any user name.
 
 import { timingSafeEqual } from 'node:crypto'
+import { ERRORS, type ErrorCode } from '../errors.ts'
 import { Gcra } from '../gcra.ts'
 import { hashPassword, sha256 } from '../own-guard.ts'
-import type { Reading, Refusal } from '../plugin.ts'
+import type { HeaderLine, Reading, Refusal } from '../plugin.ts'
 import { sourceOf } from './addresses.ts'
-import { fieldsOf, formPage, refusedWithJson } from './answers.ts'
+import { fieldsOf, formPage, redirected, refusedWithJson } from './answers.ts'
 import type { HashTurns } from './hash-turns.ts'
 import { credentialsOf, localPath, type Recognised, type Request, type Sessions, type Way } from './way.ts'
 
@@ -55,25 +56,25 @@ export class Password implements Way {
     )
   }
 
-  ask(visitor: Request, to: string): Refusal {
-    return page(visitor, to, 'ACCESS_REQUIRED')
+  /** `failed`: what another way of the page has come to. */
+  ask(visitor: Request, to: string, ways: readonly Way[], failed: Refusal = {}): Refusal {
+    return page(visitor, to, ways, failed.code, failed.headers)
   }
 
   /** The form of the page was sent. */
-  read(
-    visitor: Request,
-    sessions: (to: string) => { sessions: Sessions; way: Password | undefined },
-  ): Reading {
+  static read(visitor: Request, waysTo: (to: string) => readonly Way[], sessions: Sessions): Reading {
     return {
       maxBodyBytes: MAX_FORM_BYTES,
       read: async body => {
         const fields = fieldsOf(body)
         const to = localPath(fields.get('to') ?? undefined)
-        const { sessions: those, way } = sessions(to)
-        if (way === undefined) return page(visitor, to, 'ACCESS_REQUIRED')
+        const ways = waysTo(to)
+        const way = ways.find(one => one instanceof Password)
+        // The path says itself what it takes.
+        if (way === undefined) return redirected(to)
         const fault = await way.#check(visitor, fields.get('password') ?? '')
-        if (fault !== undefined) return page(visitor, to, fault)
-        return those.begin(visitor, way, to, {})
+        if (fault !== undefined) return page(visitor, to, ways, fault, retryAfter(fault))
+        return sessions.begin(visitor, way, to, {})
       },
     }
   }
@@ -117,32 +118,48 @@ function keyOf(password: string): string {
   return sha256(password).toString('base64')
 }
 
-function retryAfter(fault: Fault): readonly (readonly [string, string])[] {
+function retryAfter(fault: Fault): readonly HeaderLine[] {
   return fault === 'CREDENTIALS_THROTTLED'
     ? [['retry-after', String(WRONG_PASSWORDS.windowMs / WRONG_PASSWORDS.limit / 1_000)]]
     : []
 }
 
-const WARNINGS = {
-  ACCESS_REQUIRED: undefined,
+const WARNINGS: Partial<Record<ErrorCode, string>> = {
   CREDENTIALS_REFUSED: 'That is not the password. Try again.',
   CREDENTIALS_THROTTLED:
     'Too many wrong passwords came from your address. Wait a few seconds, then try again.',
 }
 
-function page(visitor: Request, to: string, code: keyof typeof WARNINGS): Refusal {
+function page(
+  visitor: Request,
+  to: string,
+  ways: readonly Way[],
+  code: ErrorCode = 'ACCESS_REQUIRED',
+  headers: readonly HeaderLine[] = [],
+): Refusal {
+  const offers = ways.flatMap(way => way.offer?.(to) ?? [])
+  const warning = WARNINGS[code] ?? ERRORS[code].meaning
   return formPage(
     {
-      title: 'Password needed',
-      text: 'The app behind this address is shared with those who know its password.',
-      warning: WARNINGS[code],
+      ...(offers.length === 0 ? ALONE : BESIDE),
+      warning: code === 'ACCESS_REQUIRED' ? undefined : warning,
       action: '/.localtunnels/password',
       hidden: { to },
       hasPassword: true,
       button: 'Open',
+      offers,
       host: visitor.head.host,
     },
     code,
-    code === 'ACCESS_REQUIRED' ? [] : retryAfter(code),
+    headers,
   )
+}
+
+const ALONE = {
+  title: 'Password needed',
+  text: 'The app behind this address is shared with those who know its password.',
+}
+const BESIDE = {
+  title: 'Sign in',
+  text: 'The app behind this address is shared with those who know its password or have an account. One of the two is enough.',
 }

@@ -6,7 +6,7 @@ import { formPage, redirected, refusedAs, refusedWithJson } from './answers.ts'
 import { ClientCertificate } from './certificate.ts'
 import type { Permission } from './kept.ts'
 import { Links } from './links.ts'
-import { begunLoginOf, isCallback, Login } from './login.ts'
+import { begunLoginOf, isCallback, Login, offeredTo } from './login.ts'
 import { Password } from './password.ts'
 import type { Paths, Rule } from './paths.ts'
 import { Rate } from './rate.ts'
@@ -154,7 +154,7 @@ export class TunnelGuard implements Guard, Sessions {
     if (certificate?.isMisdirected(visitor)) return refusedAs('CONNECTION_MISDIRECTED', visitor)
     const asking = ways.find(way => way.ask !== undefined)
     if (asking?.ask !== undefined && isNavigation(visitor) && visitor.head.upgrade === '')
-      return asking.ask(visitor, localPath(visitor.head.path))
+      return asking.ask(visitor, localPath(visitor.head.path), ways)
     if (ways.every(way => way === certificate)) return refusedAs('CERTIFICATE_REQUIRED', visitor)
     // A browser would ask its user by a window of its own, for each script and image.
     const isBrowser = visitor.head.header('sec-fetch-mode') !== undefined
@@ -177,21 +177,38 @@ export class TunnelGuard implements Guard, Sessions {
         way?.open(visitor, action.slice(5).replace(/\?.*$/, ''), this) ?? refusedAs('LINK_REFUSED', visitor)
       )
     }
-    if (action === 'password' && isPost)
-      return (
-        this.#wayOf(undefined, Password)?.read(visitor, to => ({
-          sessions: this,
-          way: this.#wayOf(to, Password),
-        })) ?? refusedWithJson('GUARD_REFUSED')
-      )
+    if (action === 'password' && isPost && this.#wayOf(undefined, Password) !== undefined)
+      return Password.read(visitor, to => this.#waysTo(to), this)
     if (isCallback(head.path)) {
       const begun = begunLoginOf(visitor, this.#parts.key)
       const way = begun && this.#wayOf(begun.to, Login)
       return way === undefined || begun === undefined
         ? refusedAs('LOGIN_REFUSED', visitor)
-        : way.finish(visitor, begun, this)
+        : this.#orPassword(visitor, begun.to, way.finish(visitor, begun, this))
     }
+    const to = offeredTo(head.path)
+    if (to !== undefined && head.method === 'GET') return this.#beginLogin(visitor, to)
     return refusedWithJson('GUARD_REFUSED')
+  }
+
+  /** The visitor followed the link of a page. */
+  #beginLogin(visitor: Request, to: string): Verdict | Promise<Verdict> {
+    const ways = this.#waysTo(to)
+    const way = this.#wayOf(to, Login)
+    // The path says itself what it takes.
+    if (way === undefined) return redirected(to)
+    // A program that follows the link gets 401, with the ways for programs.
+    return isNavigation(visitor)
+      ? this.#orPassword(visitor, to, way.ask(visitor, to))
+      : this.#ask(visitor, { ways })
+  }
+
+  /** A person whose login fails still has the password, if the path takes one. */
+  async #orPassword(visitor: Request, to: string, login: Promise<Refusal>): Promise<Refusal> {
+    const outcome = await login
+    const password = this.#wayOf(to, Password)
+    if (outcome.code === undefined || password === undefined || !isNavigation(visitor)) return outcome
+    return password.ask(visitor, to, this.#waysTo(to), outcome)
   }
 
   #leave(visitor: Request): Reading {
@@ -222,8 +239,12 @@ export class TunnelGuard implements Guard, Sessions {
 
   /** The way of this kind to a path; without a path, to any. */
   #wayOf<Kind extends Way>(to: string | undefined, kind: new (...given: never[]) => Kind): Kind | undefined {
-    const ways = to === undefined ? this.#parts.paths.allWays : (this.#parts.paths.ruleOf(to)?.ways ?? [])
+    const ways = to === undefined ? this.#parts.paths.allWays : this.#waysTo(to)
     return ways.find((way): way is Kind => way instanceof kind)
+  }
+
+  #waysTo(to: string): readonly Way[] {
+    return this.#parts.paths.ruleOf(to)?.ways ?? []
   }
 
   #passOf(

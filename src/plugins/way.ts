@@ -32,8 +32,17 @@ export interface Way {
   readonly challenge?: string
   /** Looks for credentials in the request itself. `undefined`: there are none for this way. */
   recognise?(visitor: Request): Recognised | Promise<Recognised>
-  /** What a person in a browser is shown who comes without credentials. */
-  ask?(visitor: Request, to: string): Verdict | Promise<Verdict>
+  /** What a person in a browser is shown who comes without credentials. `ways`: all that lead to `to`, this one among them. */
+  ask?(visitor: Request, to: string, ways: readonly Way[]): Verdict | Promise<Verdict>
+  /** How the page of another way offers this one. */
+  offer?(to: string): Offer
+}
+
+/** A link to a way in. */
+export interface Offer {
+  readonly text: string
+  /** Path on this host. */
+  readonly href: string
 }
 
 export type WayKind = 'password' | 'bearer' | 'jwt' | 'links' | 'login' | 'certificate'

@@ -91,6 +91,27 @@ export class Browser implements AsyncDisposable {
     return typeof value === 'string' ? value : (JSON.stringify(value) ?? description ?? '')
   }
 
+  /** Forgets all cookies: the next page is opened by another person. */
+  async forget(): Promise<void> {
+    await this.#call('Storage.clearCookies')
+  }
+
+  /** As a screen of this width has it. */
+  async narrow(width: number): Promise<void> {
+    const screen = { width, height: 640, deviceScaleFactor: 1, mobile: true }
+    await this.#call('Emulation.setDeviceMetricsOverride', screen)
+  }
+
+  /** Headings, links and what takes input, sorted, as a screen reader names them. */
+  async names(): Promise<readonly string[]> {
+    const { nodes } = await this.#call('Accessibility.getFullAXTree')
+    const all = nodes as readonly Record<'role' | 'name', { readonly value: string } | undefined>[] // as CDP has it
+    return all
+      .map(({ role, name }) => `${role?.value} ${name?.value}`)
+      .filter(line => /^(?:heading|link|button|textbox) /.test(line))
+      .sort()
+  }
+
   #load(): Promise<void> {
     return within(
       new Promise(resolve => {

@@ -9,6 +9,7 @@ import { freePort } from '../support/ports.ts'
 import { startServer } from '../support/tunnel.ts'
 
 const PASSWORD = 'correct horse'
+const LONG_ISSUER = `https://${'login'.repeat(12)}.example`
 
 describeWith(['chromium'], 'in a browser', () => {
   let browser: Browser
@@ -21,8 +22,12 @@ describeWith(['chromium'], 'in a browser', () => {
     const port = freePort()
     base = `http://shop.localhost:${port}`
     openId = await startOpenId(`${base}/.localtunnels/callback`)
-    const login = { issuer: openId.issuer, clientId: 'server', clientSecret: 'server-secret' }
-    server = await startServer({ port, guarding: guarding({ logins: [login] }) })
+    const logins = [openId.issuer, LONG_ISSUER].map(issuer => ({
+      issuer,
+      clientId: 'server',
+      clientSecret: 'server-secret',
+    }))
+    server = await startServer({ port, guarding: guarding({ logins }) })
     client = new TunnelClient({ server: `http://127.0.0.1:${port}` })
     browser = await Browser.start()
   })
@@ -34,6 +39,7 @@ describeWith(['chromium'], 'in a browser', () => {
   })
   afterEach(async () => {
     for (const tunnel of client.tunnels) await tunnel.close()
+    await browser.forget()
   })
 
   /** A page that says its cookies, and who visits it. */
@@ -44,6 +50,14 @@ describeWith(['chromium'], 'in a browser', () => {
     )
   const title = () => browser.run('document.title')
   const text = () => browser.run('document.body.innerText')
+
+  /** Signs in at the provider, and lets it tell the server. */
+  const signInAs = async (account: string) => {
+    await browser.follow(
+      `document.querySelector('[name=login]').value='${account}';document.querySelector('[name=password]').value='any';document.forms[0].requestSubmit()`,
+    )
+    await browser.follow('document.forms[0].requestSubmit()')
+  }
 
   test('the password page, a wrong one, the right one, and signing out', async () => {
     await client.http({ fetch: app, subdomain: 'shop', guard: { password: PASSWORD } })
@@ -87,11 +101,54 @@ describeWith(['chromium'], 'in a browser', () => {
     })
     await browser.open(`${base}/page`)
     expect(await browser.run('location.origin')).toBe(openId.issuer)
-    await browser.follow(
-      "document.querySelector('[name=login]').value='anna@example.com';document.querySelector('[name=password]').value='any';document.forms[0].requestSubmit()",
-    )
-    await browser.follow('document.forms[0].requestSubmit()')
+    await signInAs('anna@example.com')
     expect(await browser.run('location.href')).toBe(`${base}/page`)
     expect(await text()).toBe('/page null anna@example.com')
+  }, 20_000)
+
+  const both = () =>
+    client.http({
+      fetch: app,
+      subdomain: 'shop',
+      guard: { password: PASSWORD, login: { issuer: openId.issuer, emails: ['*@example.com'] } },
+    })
+
+  test('of a password and a login a person chooses the login', async () => {
+    await both()
+    await browser.open(`${base}/start?a=1`)
+    expect(await title()).toBe('Sign in')
+    // Its policy lets no script run: the link is one of HTML.
+    expect(await browser.run("document.querySelector('script') === null")).toBe('true')
+    await browser.follow("document.querySelector('a').click()")
+    expect(await browser.run('location.origin')).toBe(openId.issuer)
+    await signInAs('anna@example.com')
+    expect(await browser.run('location.href')).toBe(`${base}/start?a=1`)
+    expect(await text()).toBe('/start null anna@example.com')
+  }, 20_000)
+
+  test('of a password and a login a person chooses the password', async () => {
+    await both()
+    await browser.open(`${base}/start?a=1`)
+    expect(await browser.run('document.activeElement.name')).toBe('password')
+    await browser.follow(`document.activeElement.value='${PASSWORD}';document.forms[0].requestSubmit()`)
+    expect(await browser.run('location.href')).toBe(`${base}/start?a=1`)
+    expect(await text()).toBe('/start null null')
+  }, 20_000)
+
+  test('the page with both fits a phone of 320 pixels, and what is on it has names', async () => {
+    await client.http({
+      fetch: app,
+      subdomain: 'shop',
+      guard: { password: PASSWORD, login: { issuer: LONG_ISSUER } },
+    })
+    await browser.narrow(320)
+    await browser.open(`${base}/`)
+    expect(await browser.run('document.documentElement.scrollWidth')).toBe('320')
+    expect(await browser.names()).toEqual([
+      'button Open',
+      'heading Sign in',
+      `link Sign in with ${new URL(LONG_ISSUER).host}`,
+      'textbox Password',
+    ])
   }, 20_000)
 })
