@@ -242,7 +242,7 @@ export interface Outcome {
 
 /**
  * Watches requests, upgrades, TCP and TLS connections, and cannot change anything. What it throws is an `error` event of the
- * server, at most once a second, and nothing else.
+ * server, counted once a minute after the first, and nothing else.
  *
  * ```ts
  * import { type Observer, TunnelServer } from 'localtunnels'

@@ -20,6 +20,7 @@ import type {
 } from '../plugin.ts'
 import type { ClusterOptions } from './cluster/options.ts'
 import type { ServerLimits } from './options.ts'
+import type { PluginFaults } from './plugin-faults.ts'
 import { pluginsFor } from './plugins-for.ts'
 
 /** What guards need of the settings of their server, as they are now. */
@@ -80,6 +81,12 @@ const NONE: GuardSettings = {
   cluster: undefined,
 }
 
+const IGNORED: Pick<PluginFaults, 'report'> = { report: () => {} }
+/** What makes guards. */
+const MAKER = { name: 'guarding' }
+/** What guards return, and have the server do. */
+const VERDICTS = {}
+
 const PASSED: Judgement = { kind: 'pass', passes: [] }
 const FAILED: Judgement = { kind: 'refusal', refusal: { code: 'GUARD_FAILED' } }
 
@@ -89,11 +96,11 @@ export class Guards {
   /** Whether handshakes of visitors can ask for certificates. */
   asksCertificates = false
   readonly #settings: () => GuardSettings
-  readonly #failed: (error: Error) => void
+  readonly #faults: Pick<PluginFaults, 'report'>
 
-  constructor(settings: () => GuardSettings = () => NONE, failed: (error: Error) => void = () => {}) {
+  constructor(settings: () => GuardSettings = () => NONE, faults: Pick<PluginFaults, 'report'> = IGNORED) {
     this.#settings = settings
-    this.#failed = failed
+    this.#faults = faults
   }
 
   /** Whether a visitor of a tunnel with this guard is asked about at all. */
@@ -128,7 +135,7 @@ export class Guards {
         if (allotted === undefined) return undefined
         if (allotted !== 'all') allotments.push(allotted)
       } catch (cause) {
-        this.#report(guard.name, cause)
+        this.#report(guard, cause)
         return undefined
       }
     return allotments
@@ -151,7 +158,7 @@ export class Guards {
       return fault ?? { guard, definition: JSON.stringify(lasting), isRefusing: isRefusing(definition) }
     } catch (cause) {
       if (cause instanceof TunnelError) return cause
-      this.#report('guarding', cause)
+      this.#report(MAKER, cause)
       return new TunnelError('GUARD_UNAVAILABLE', undefined, { cause })
     }
   }
@@ -173,13 +180,13 @@ export class Guards {
     try {
       guard.close?.(next?.guard)
     } catch (cause) {
-      this.#report(guard.name, cause)
+      this.#report(guard, cause)
     }
   }
 
   /** What a verdict said cannot be done, or the reader of a form failed. */
   fail(cause: unknown): Refusal {
-    this.#report('of a verdict', cause)
+    this.#faults.report(VERDICTS, 'GUARD_FAILED', `What a guard decided has failed: ${String(cause)}.`, cause)
     return { code: 'GUARD_FAILED' }
   }
 
@@ -196,7 +203,7 @@ export class Guards {
       try {
         verdict = guard.admit(visitor)
       } catch (cause) {
-        this.#report(guard.name, cause)
+        this.#report(guard, cause)
         return FAILED
       }
       if (verdict === undefined) continue
@@ -214,7 +221,6 @@ export class Guards {
     passes: readonly Pass[],
     pending: Promise<Verdict>,
   ): Promise<Judgement> {
-    const { name = '' } = guards[index] ?? {}
     try {
       const verdict = await this.#inTime(pending)
       if (verdict !== undefined && !isPass(verdict)) return this.#judgementOf(verdict)
@@ -225,7 +231,7 @@ export class Guards {
         verdict === undefined ? passes : [...passes, verdict],
       )
     } catch (cause) {
-      this.#report(name, cause)
+      this.#report(guards[index]!, cause)
       return FAILED
     }
   }
@@ -252,8 +258,8 @@ export class Guards {
     }
   }
 
-  #report(name: string, cause: unknown): void {
-    this.#failed(new TunnelError('GUARD_FAILED', `The guard "${name}" failed: ${String(cause)}.`, { cause }))
+  #report(guard: Pick<Guard, 'name'>, cause: unknown): void {
+    this.#faults.report(guard, 'GUARD_FAILED', `The guard "${guard.name}" failed: ${String(cause)}.`, cause)
   }
 }
 

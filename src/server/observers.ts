@@ -1,22 +1,19 @@
 // Tells the observers of a server what its visitors do. An observer is a stranger's code: what it throws is reported, and
 // concerns no visitor.
 
-import { TunnelError } from '../errors.ts'
 import type { LineObserver, Observer, Outcome, Seen } from '../plugin.ts'
+import type { PluginFaults } from './plugin-faults.ts'
 import { pluginsFor } from './plugins-for.ts'
 
 /** What observers get when it is over; the times are kept here. */
 export type Ending = Omit<Outcome, 'durationMs' | 'waitMs' | 'appMs'>
 
-/** How often the faults of one observer are reported. */
-const REPORT_EVERY_MS = 1_000
 /** It goes into a header line. */
 const TRACEPARENT = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/
 
 export class Observers {
   readonly #observers: () => readonly Observer[]
-  readonly #failed: (error: Error) => void
-  readonly #reportedAt = new WeakMap<Observer, number>()
+  readonly #faults: PluginFaults
   /** The last id. Shared with other threads. */
   readonly ids: BigInt64Array<SharedArrayBuffer> = new BigInt64Array(new SharedArrayBuffer(8))
   /** Of access logs, to tell one from another in other threads. */
@@ -24,9 +21,9 @@ export class Observers {
   #lastNumber = 0
 
   /** `observers`: those of now. */
-  constructor(observers: () => readonly Observer[], failed: (error: Error) => void) {
+  constructor(observers: () => readonly Observer[], faults: PluginFaults) {
     this.#observers = observers
-    this.#failed = failed
+    this.#faults = faults
   }
 
   /** Whether anything of the visitors of this tunnel is observed. */
@@ -68,7 +65,7 @@ export class Observers {
     this.tell(observers, observer => observer.ended?.(seen, outcome))
   }
 
-  /** Calls each of them. What it throws, or rejects with, is reported at most once a second. */
+  /** Calls each of them. What it throws, or rejects with, is reported. */
   tell(observers: readonly Observer[], call: (observer: Observer) => unknown): void {
     for (const observer of observers)
       try {
@@ -81,14 +78,8 @@ export class Observers {
   }
 
   #report(observer: Observer, cause: unknown): void {
-    const now = performance.now()
-    if (now - (this.#reportedAt.get(observer) ?? Number.NEGATIVE_INFINITY) < REPORT_EVERY_MS) return
-    this.#reportedAt.set(observer, now)
-    this.#failed(
-      new TunnelError('OBSERVER_FAILED', `The observer "${observer.name}" failed: ${String(cause)}.`, {
-        cause,
-      }),
-    )
+    const text = `The observer "${observer.name}" failed: ${String(cause)}.`
+    this.#faults.report(observer, 'OBSERVER_FAILED', text, cause)
   }
 }
 

@@ -20,6 +20,7 @@ import type { Inheritance } from './inheritance.ts'
 import { Metrics } from './metrics.ts'
 import { Observers } from './observers.ts'
 import type { ServerLimits, TunnelServerEvents } from './options.ts'
+import { PluginFaults } from './plugin-faults.ts'
 import { Pressures } from './pressure.ts'
 import { type Destination, destinationOf } from './route.ts'
 import type { ServerEvents } from './server-events.ts'
@@ -40,21 +41,17 @@ export class ServerRoom {
   /** No visitor comes in any more: from now on each answer is the last on its connection. */
   isShut = false
   readonly deadlines: Deadlines = new Deadlines(error => this.failed(error))
+  /** What guards, middlewares and observers throw. */
+  readonly faults: PluginFaults = new PluginFaults(this.deadlines, error => this.failed(error))
   /** Which visitor or client may do more than one portion of work in this turn of the event loop. */
   readonly turns: Turns = new Turns(eventLoop, error => this.failed(error))
   readonly counters: Counters = new Counters()
   readonly tunnels: Tunnels = new Tunnels(
     () => this.limits,
     this.deadlines,
-    new Guards(
-      () => this.settings,
-      error => this.failed(error),
-    ),
+    new Guards(() => this.settings, this.faults),
   )
-  readonly observers: Observers = new Observers(
-    () => this.settings.observers,
-    error => this.failed(error),
-  )
+  readonly observers: Observers = new Observers(() => this.settings.observers, this.faults)
   /** Puts middlewares around an upstream; `undefined`: there are none, and their code is not loaded. */
   wrapping: ((upstream: Upstream, wrapping: Wrapping) => Upstream | undefined) | undefined
   /** What is measured for the operator; `undefined`: there is none who could ask. */

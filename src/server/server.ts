@@ -328,6 +328,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     this.#visitors.letGo()
     this.#admission.stop()
     this.#exchanges.flush()
+    room.faults.flush()
     room.deadlines.stop()
     this.#stopWatchingWorkers?.()
     await this.#parts.stop()

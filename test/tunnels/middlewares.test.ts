@@ -150,8 +150,10 @@ test('one that throws gives its visitor a 500 with a code, and affects no other'
     expect(answer.body).not.toContain('secret detail')
   }
   expect(await ask(tunnel.port, tunnel.host, { path: '/sum' })).toMatchObject({ status: 200 })
-  expect(faults).toHaveLength(5)
-  expect(faults[0]).toContain('The middleware "failing" failed: secret detail.')
+  const action = 'Correct the plugin, or what it waits for.'
+  expect(faults).toEqual([`The middleware "failing" failed: secret detail. ${action}`])
+  await tunnel.server.stop()
+  expect(faults[1]).toEndWith(` Failures since the last report: 4. ${action}`)
 })
 
 test('a target that is too long once it is a URL is the fault of the visitor, and of no middleware', async () => {

@@ -6,7 +6,6 @@
 // The inner exchange, on the right, is `inner-visit.ts`. Loaded when the server has a middleware.
 
 import { deferred } from '../../deferred.ts'
-import { TunnelError } from '../../errors.ts'
 import { BodyFramer } from '../../http/body.ts'
 import { sendAnswer } from '../../http/handler-answer.ts'
 import { RequestBody, requestOf } from '../../http/handler-request.ts'
@@ -14,6 +13,7 @@ import type { Middleware } from '../../plugin.ts'
 import type { Wrapping } from '../booking.ts'
 import type { Deadline, Deadlines } from '../deadlines.ts'
 import type { ServerLimits } from '../options.ts'
+import type { PluginFaults } from '../plugin-faults.ts'
 import { pluginsFor } from '../plugins-for.ts'
 import type { Exchange, Upstream, Visit } from '../upstream.ts'
 import { DEAD_EXCHANGE } from '../upstream.ts'
@@ -24,7 +24,7 @@ export interface MiddlewareRoom {
   readonly settings: { readonly middlewares: readonly Middleware[] }
   readonly limits: ServerLimits
   readonly deadlines: Deadlines
-  failed(error: Error): void
+  readonly faults: PluginFaults
 }
 
 /** The upstream with the tunnel's middlewares around it; `undefined`: it has none. */
@@ -83,7 +83,7 @@ class WrappedExchange implements Exchange, Deadline {
   /** The visitor does not take more of the answer: what goes on when it does. */
   #waiting: { resolve(): void; reject(error: Error): void } | undefined
   /** Which one is at work, for the report. */
-  #running = ''
+  #running: Middleware | undefined
 
   constructor(
     room: MiddlewareRoom,
@@ -197,14 +197,14 @@ class WrappedExchange implements Exchange, Deadline {
     if (middleware === undefined) return this.#ask(request)
     const { tunnel, address } = this.#wrapping
     let wasCalled = false
-    this.#running = middleware.name
+    this.#running = middleware
     const response = await middleware.handle(
       request,
       next => {
         if (wasCalled) throw new Error('next may be called once')
         wasCalled = true
         const answer = this.#call(index + 1, next).finally(() => {
-          this.#running = middleware.name
+          this.#running = middleware
         })
         // One that does not wait for its answer must not end the process when there is none.
         answer.catch(() => {})
@@ -246,8 +246,9 @@ class WrappedExchange implements Exchange, Deadline {
     this.#finish(new Error('the answer failed', { cause }))
     inner?.abandon()
     if (code === 'MIDDLEWARE_FAILED') {
-      const detail = `The middleware "${this.#running}" failed: ${cause instanceof Error ? cause.message : String(cause)}.`
-      this.#room.failed(new TunnelError('MIDDLEWARE_FAILED', detail, { cause }))
+      const running = this.#running
+      const detail = `The middleware "${running?.name}" failed: ${cause instanceof Error ? cause.message : String(cause)}.`
+      this.#room.faults.report(running ?? this.#upstream, code, detail, cause)
     }
     this.#visit.fail(code)
   }
