@@ -63,27 +63,29 @@ test('every page is built, no link in it is dead, and it reads without JavaScrip
   expect(dead).toEqual([])
 }, 300_000)
 
+const served = () =>
+  Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    fetch: async request => {
+      const file = Bun.file(join(out, new URL(request.url).pathname.replace('/tunnels/', '/')))
+      return (await file.exists()) ? new Response(file) : new Response(Bun.file(join(out, '404.html')))
+    },
+  })
+const launched = () =>
+  chromium.launch({ executablePath: Bun.which('chromium') ?? '', args: ['--no-sandbox'] })
+
 testWith(
   ['chromium'],
   'no page is wider than the window, on a phone, a tablet and a laptop',
   async () => {
-    using served = Bun.serve({
-      port: 0,
-      hostname: '127.0.0.1',
-      fetch: async request => {
-        const file = Bun.file(join(out, new URL(request.url).pathname.replace('/tunnels/', '/')))
-        return new Response((await file.exists()) ? file : null)
-      },
-    })
-    const browser = await chromium.launch({
-      executablePath: Bun.which('chromium') ?? '',
-      args: ['--no-sandbox'],
-    })
+    using site = served()
+    const browser = await launched()
     // As the server sends it: what a script does later is not waited for.
     const page = await browser.newPage({ javaScriptEnabled: false })
     const wide: string[] = []
     for (const name of pages) {
-      await page.goto(`${served.url.href}${name}`)
+      await page.goto(`${site.url.href}tunnels/${name}`)
       for (const width of [390, 768, 1280]) {
         await page.setViewportSize({ width, height: 800 })
         const over = await page.evaluate('document.documentElement.scrollWidth - innerWidth')
@@ -92,6 +94,37 @@ testWith(
     }
     await browser.close()
     expect(wide).toEqual([])
+  },
+  300_000,
+)
+
+testWith(
+  ['chromium'],
+  'axe finds nothing: the first page, one of code, those of tables, and that of an address that is not there',
+  async () => {
+    using site = served()
+    const browser = await launched()
+    const axe = await Bun.file(join(ROOT, 'node_modules/axe-core/axe.min.js')).text()
+    const page = await browser.newPage()
+    const found: string[] = []
+    for (const name of [
+      'index.html',
+      'start/share.html',
+      'configuration.html',
+      'benchmarks/speed.html',
+      'nowhere',
+    ]) {
+      await page.goto(`${site.url.href}tunnels/${name}`)
+      // A script makes the last one.
+      if (name === 'nowhere') await page.getByRole('heading', { name: 'No such page' }).waitFor()
+      await page.evaluate(axe)
+      const ids = await page.evaluate<string[]>(
+        'axe.run().then(({ violations }) => violations.map(({ id, nodes }) => id + " " + nodes[0].html))',
+      )
+      found.push(...ids.map(id => `${name}: ${id}`))
+    }
+    await browser.close()
+    expect(found).toEqual([])
   },
   300_000,
 )

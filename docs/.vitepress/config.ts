@@ -57,6 +57,7 @@ const idOf = (heading: string) =>
 const STYLE = `
 .vp-doc :not(pre) > code { overflow-wrap: anywhere }
 .vp-doc code.word { white-space: nowrap }
+.DocSearch-Button-Key + .DocSearch-Button-Key::after { content: 'K' }
 .vp-doc [class*='language-'] > span.lang { color: var(--vp-c-text-2) }
 .vp-doc .language-sh .line { display: inline-block; white-space: pre-wrap; padding-left: 2ch; text-indent: -2ch }
 .vp-doc .language-sh .line span { display: inline-block; text-indent: 0 }`
@@ -100,6 +101,12 @@ export default defineConfig({
       // `<port>` in a heading is a word, marks for the tests are nothing to read, an address of an example is no link.
       markdown.set({ html: false, linkify: false })
       markdown.core.ruler.push('site', ({ tokens }) => {
+        // The corner of a table is no head of a column when nothing is in it.
+        for (const [at, { type, content }] of tokens.entries()) {
+          const [before, after] = [tokens[at - 1], tokens[at + 1]]
+          if (type === 'inline' && content === '' && before?.type === 'th_open' && after?.type === 'th_close')
+            before.tag = after.tag = 'td'
+        }
         for (const token of tokens.flatMap(({ children }) => children ?? [])) {
           const there = inRepository(token.attrGet('href') ?? '')
           if (there !== undefined) token.attrSet('href', there)
@@ -113,8 +120,11 @@ export default defineConfig({
       {
         name: 'without-marks',
         enforce: 'pre',
-        transform: (text: string, id: string) =>
-          id.endsWith('.md') ? text.replace(/^<!-- .*? -->$/gm, '') : undefined,
+        transform(text: string, id: string) {
+          if (id.endsWith('.md')) return text.replace(/^<!-- .*? -->$/gm, '')
+          // The name of the button is "Search": its second key is drawn as the first is, and is no text.
+          return id.endsWith('/VPNavBarSearchButton.vue') ? text.replace('>K</kbd>', '></kbd>') : undefined
+        },
       },
     ],
   },
@@ -131,7 +141,6 @@ export default defineConfig({
       title: 'No such page',
       quote: 'The search finds what you look for.',
       linkText: 'To the first page',
-      linkLabel: 'To the first page',
     },
     nav: [
       { text: 'Start', link: '/start/share' },
