@@ -7,15 +7,21 @@ import { ERRORS } from '../src/errors.ts'
 
 const entries = Object.entries(ERRORS).sort(([, first], [, second]) => first.wire - second.wire)
 
-/** Headings, because messages of a release lead to them; and a table with long cells is hard to read on a phone. */
-const errorList = entries.map(([code, { status, fault, retryable, meaning, action, wire }]) =>
-  `### \`${code}\`\n${wire}, ${status}, ${fault}${retryable ? ', retry' : ''}: ${meaning} ${action}\n`.replaceAll(
-    '<',
-    '&lt;',
+/** Headings, because messages of a release lead to them. Long cells are hard to read on a phone: the table has short ones. */
+const errorTable = [
+  '|Code|HTTP|Whose fault|Retry|Number|\n|---|---|---|---|---|',
+  ...entries.map(
+    ([code, { status, fault, retryable, wire }]) =>
+      `|[\`${code}\`](#${code.toLowerCase()})|${status}|${fault === 'origin' ? 'app' : fault}|${retryable ? 'yes' : 'no'}|${wire}|`,
   ),
+  '',
+].join('\n')
+
+const errorTexts = entries.map(([code, { status, meaning, action }]) =>
+  `### \`${code}\`\nHTTP ${status}. ${meaning} ${action}\n`.replaceAll('<', '&lt;'),
 )
 
-for (const [name, path, table] of [['errors', 'docs/errors.md', errorList]] as const) {
+for (const [name, path, table] of [['errors', 'docs/errors.md', [errorTable, ...errorTexts]]] as const) {
   test(`${path} lists the ${name} of the code`, async () => {
     const file = Bun.file(new URL(`../${path}`, import.meta.url))
     const text = await file.text()
