@@ -23,7 +23,7 @@ const [, block = ''] = /```sh\n([^`]*)```/.exec(section) ?? []
 const commands = block
   .trimEnd()
   .split('\n')
-  .map(line => line.replace(/ +# \d+.*$/, ''))
+  .filter(line => !line.startsWith('#'))
 /** The value of a line of the unit. */
 const ofUnit = (key: string) => new RegExp(`^${key}=(.*)$`, 'm').exec(unit)?.[1] ?? ''
 
