@@ -33,8 +33,21 @@ export type CliEvent =
   | { readonly type: 'reconnecting'; readonly attempt: number; readonly delayMs: number }
   | { readonly type: 'connected'; readonly url: string; readonly subdomain: string; readonly wire: string }
   | { readonly type: 'origin'; readonly origin: string; readonly isUp: boolean; readonly service?: string }
-  | { readonly type: 'notice'; readonly code: string; readonly message: string }
-  | { readonly type: 'error'; readonly code: string; readonly message: string; readonly service?: string }
+  | {
+      readonly type: 'notice'
+      readonly code: string
+      readonly message: string
+      /** Of a certificate. */
+      readonly names?: readonly string[]
+    }
+  | {
+      readonly type: 'error'
+      readonly code: string
+      readonly message: string
+      readonly service?: string
+      /** Of a certificate that was not issued. */
+      readonly names?: readonly string[]
+    }
   | ServiceEvent
   | { readonly type: 'removed'; readonly service: string }
   | {

@@ -66,6 +66,38 @@ test('a terminal shows the URL as being checked before it answers, then the URL 
   expect(paper.screen.at(-1)).toBe('')
 })
 
+test('what a certificate waits for is the status line of a terminal, and lines of a log', () => {
+  const ordered = (name: string, message: string): CliEvent => ({
+    type: 'notice',
+    code: 'CERTIFICATE_ORDERED',
+    message,
+    names: [name],
+  })
+  const { paper, output } = terminal()
+  const log = new Paper()
+  const plainOutput = new PlainOutput(new Paper(), log, plain, now)
+  const tell = (event: CliEvent) => {
+    for (const one of [output, plainOutput]) one.event(event)
+  }
+  tell({ type: 'listening', url: 'https://a.test', port: 443, domains: ['a.test'] })
+  tell(ordered('a.test', 'For a.test: waiting for DNS to have the record.'))
+  expect(paper.screen.at(-1)).toBe('  ◐ For a.test: waiting for DNS to have the record.')
+  tell(ordered('a.test', 'The authority checks a.test now.'))
+  expect(paper.screen.at(-1)).toBe('  ◐ The authority checks a.test now.')
+  tell(ordered('b.test', 'The authority checks b.test now.'))
+  expect(paper.screen.at(-1)).toBe('  ◐ (1 of 2) The authority checks a.test now.')
+  tell({ type: 'notice', code: 'CERTIFICATE_ISSUED', message: 'Certificate for a.test.', names: ['a.test'] })
+  expect(paper.screen.at(-1)).toBe('  ◐ The authority checks b.test now.')
+  tell({ type: 'error', code: 'ACME_FAILED', message: 'b.test: refused.', names: ['b.test'] })
+  expect(paper.screen.slice(-3)).toEqual([
+    '  Certificate for a.test.',
+    '  ACME_FAILED: b.test: refused.',
+    '  ● live',
+  ])
+  expect(log.text.match(/waiting for DNS|checks [ab]\.test now/g)).toHaveLength(3)
+  output.close()
+})
+
 test('a server prints each error, also when the one before had the same code', () => {
   const LISTENING: CliEvent = { type: 'listening', url: 'http://localhost', port: 80, domains: ['localhost'] }
   const short = (refused: number): CliEvent => ({

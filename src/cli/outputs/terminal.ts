@@ -42,6 +42,8 @@ export class TerminalOutput implements Output {
   #urlColumns = 0
   /** WebSockets that are open, by the number of their request. */
   readonly #webSockets = new Set<number>()
+  /** What certificates that are ordered wait for, by their names. */
+  readonly #orders = new Map<string, string>()
   #lastError = ''
   #drawn = ''
 
@@ -56,6 +58,7 @@ export class TerminalOutput implements Output {
 
   event(event: CliEvent): void {
     if (event.type !== 'service') this.#flushServices()
+    if ('names' in event) this.#orders.delete(String(event.names))
     switch (event.type) {
       case 'connecting':
         this.#connecting = visible(event.server)
@@ -135,6 +138,10 @@ export class TerminalOutput implements Output {
       case 'draining':
         this.#isDraining = true
         this.#printText(event)
+        break
+      case 'notice':
+        if (event.code === 'CERTIFICATE_ORDERED') this.#orders.set(String(event.names), event.message)
+        else this.#printText(event)
         break
       case 'totals':
         this.#print(`  ${totalsLine(event, this.#isUncounted)}`)
@@ -251,6 +258,11 @@ export class TerminalOutput implements Output {
     }
     if (this.#downOrigin !== undefined && this.#isReady) {
       return ['○', `nothing on ${this.#downOrigin} yet`]
+    }
+    const [order] = this.#orders.values()
+    if (order !== undefined) {
+      const more = this.#orders.size - 1
+      return ['◐', `${more === 0 ? '' : `(1 of ${more + 1}) `}${visible(order)}`]
     }
     const open = this.#openConnections + this.#webSockets.size
     const seen = [

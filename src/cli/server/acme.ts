@@ -92,13 +92,14 @@ export class ServerAcme implements CertificateSource {
         step === 'dns'
           ? `For ${all}: waiting for DNS to have the record.`
           : `The authority checks ${all} now.`
-      output.event({ type: 'notice', code: 'CERTIFICATE_ORDERED', message })
+      output.event({ type: 'notice', code: 'CERTIFICATE_ORDERED', message, names })
     })
     certificates.on('issued', ({ names, notAfterMs, isRenewal }) =>
       output.event({
         type: 'notice',
         code: isRenewal ? 'CERTIFICATE_RENEWED' : 'CERTIFICATE_ISSUED',
         message: `Certificate for ${names.join(', ')}, until ${timeOf(notAfterMs).slice(0, 10)}.`,
+        names,
       }),
     )
     certificates.on('failed', ({ names, error, untilMs }) => {
@@ -106,7 +107,7 @@ export class ServerAcme implements CertificateSource {
       // Most messages have the name in them.
       const whose = names.length === 1 && message.includes(names[0] ?? '') ? '' : `${names.join(', ')}: `
       const next = `Next try at ${timeOf(untilMs)} UTC.`
-      output.event({ type: 'error', ...rest, message: `${whose}${message} ${next}` })
+      output.event({ type: 'error', ...rest, message: `${whose}${message} ${next}`, names })
     })
     certificates.on('error', error => output.event({ type: 'error', ...describe(error) }))
   }
