@@ -129,10 +129,32 @@ describeWith(['chromium'], 'in a browser', () => {
   test('of a password and a login a person chooses the password', async () => {
     await both()
     await browser.open(`${base}/start?a=1`)
-    expect(await browser.run('document.activeElement.name')).toBe('password')
+    // The field has the focus from the first picture of the page on, which may come after its load.
+    const focused =
+      'new Promise(found => { const look = () => document.activeElement.name ? found(document.activeElement.name) : requestAnimationFrame(look); look() })'
+    expect(await browser.run(focused)).toBe('password')
     await browser.follow(`document.activeElement.value='${PASSWORD}';document.forms[0].requestSubmit()`)
     expect(await browser.run('location.href')).toBe(`${base}/start?a=1`)
     expect(await text()).toBe('/start null null')
+  }, 20_000)
+
+  test('the forms lead into an app that sends its visitors on to another site', async () => {
+    using elsewhere = Bun.serve({
+      port: 0,
+      fetch: () => new Response('<title>elsewhere</title>', { headers: { 'content-type': 'text/html' } }),
+    })
+    const away = `http://127.0.0.1:${elsewhere.port}/`
+    const tunnel = await client.http({
+      fetch: request => (request.url.endsWith('/away') ? Response.redirect(away) : app(request)),
+      subdomain: 'shop',
+      guard: { password: PASSWORD, links: true },
+    })
+    await browser.open(`${base}/away`)
+    await browser.follow(`document.querySelector('#p').value='${PASSWORD}';document.forms[0].requestSubmit()`)
+    expect(await browser.run('location.href')).toBe(away)
+    await browser.open(tunnel.link({ path: '/away', once: true }).url)
+    await browser.follow('document.forms[0].requestSubmit()')
+    expect(await browser.run('location.href')).toBe(away)
   }, 20_000)
 
   test('the page with both fits a phone of 320 pixels, and what is on it has names', async () => {
