@@ -9,7 +9,7 @@ import { describeWith } from '../support/needs.ts'
 import { changes, isMarked, mark, shows } from '../support/page.ts'
 import { freePort } from '../support/ports.ts'
 import { Project } from '../support/project.ts'
-import { startPublicSite, startVisitor } from '../support/public-site.ts'
+import { PublicSide } from '../support/public-site.ts'
 
 const FILES = {
   'src/pages/index.astro': `<html><body><h1></h1><script>
@@ -22,6 +22,12 @@ const FILES = {
 }
 const configured = (options: object) => `import { localtunnels } from 'localtunnels/astro'
 export default { integrations: [localtunnels(${JSON.stringify(options)})] }`
+
+let side: PublicSide
+beforeAll(async () => {
+  side = await PublicSide.start()
+})
+afterAll(() => side[Symbol.asyncDispose](), 60_000)
 
 for (const version of ['astro-7', 'astro-6'])
   describeWith(['chromium', 'node'], version, () => {
@@ -37,12 +43,12 @@ for (const version of ['astro-7', 'astro-6'])
     const dev = (): Running => project.start([bin, 'dev', '--port', `${freePort()}`])
 
     test('a page, and what changes in it, by the public URL; the end of the dev server gives the name back', async () => {
-      await using site = await startPublicSite()
-      const options = { server: site.dialled, subdomain: 'app', verifyServer: false }
+      const site = side.site()
+      const options = { server: site.dialled, subdomain: site.name, verifyServer: false }
       await project.write({ 'astro.config.mjs': configured(options) })
       await using running = dev()
       await running.printed(new RegExp(`\\[localtunnels\\] ${site.url}`))
-      await using browser = await startVisitor(site)
+      await using browser = await site.visitor()
       await browser.open(site.url)
       await shows(browser, 'h1', 'first')
       await mark(browser)

@@ -8,7 +8,7 @@ import { describeWith } from '../support/needs.ts'
 import { changes, compiled, shows, textOf } from '../support/page.ts'
 import { freePort } from '../support/ports.ts'
 import { Project } from '../support/project.ts'
-import { startPublicSite, startVisitor } from '../support/public-site.ts'
+import { PublicSide } from '../support/public-site.ts'
 
 const NEXT = 'node_modules/next/dist/bin/next'
 // What allows another origin alone is refused by both versions.
@@ -45,6 +45,12 @@ async function count(browser: Browser): Promise<string> {
   }
 }
 
+let side: PublicSide
+beforeAll(async () => {
+  side = await PublicSide.start()
+})
+afterAll(() => side[Symbol.asyncDispose](), 60_000)
+
 for (const version of ['next-16', 'next-15'])
   describeWith(['chromium', 'node'], version, () => {
     let project: Project
@@ -55,13 +61,13 @@ for (const version of ['next-16', 'next-15'])
 
     test('withLocaltunnels: a page, Fast Refresh that keeps its state, a server action', async () => {
       await project.write({ ...FILES, 'next.config.mjs': CONFIGURED })
-      await using site = await startPublicSite()
+      const site = side.site()
       const port = freePort()
-      const own = ['--server', site.dialled, '--insecure', '--subdomain', 'app']
+      const own = ['--server', site.dialled, '--insecure', '--subdomain', site.name]
       await using running = project.share(['run', ...own, '--', 'node', NEXT, 'dev', '--port', `${port}`])
       await running.printed(new RegExp(`${site.url} → localhost:${port}`))
       await compiled(port)
-      await using browser = await startVisitor(site)
+      await using browser = await site.visitor()
       await browser.open(site.url)
       await shows(browser, 'h1', 'first')
       const counted = await count(browser)
@@ -77,20 +83,21 @@ for (const version of ['next-16', 'next-15'])
       // Next 15 refuses once a configuration allows anything.
       const refusing = version === 'next-15' ? `allowedDevOrigins: ['other.example']` : ''
       await project.write({ ...FILES, 'next.config.mjs': `export default { ${refusing} }` })
-      await using site = await startPublicSite()
+      const site = side.site()
       const port = freePort()
       await using running = project.start([NEXT, 'dev', '--port', `${port}`])
       await compiled(port)
-      const own = ['--server', site.dialled, '--insecure', '--subdomain', 'app']
+      const own = ['--server', site.dialled, '--insecure', '--subdomain', site.name]
       await using shared = project.share([`${port}`, ...own])
       await shared.printed(/the app answers/)
-      await using browser = await startVisitor(site)
+      await using browser = await site.visitor()
       const openPage = async () => {
         do await browser.open(site.url)
         while ((await textOf(browser, 'h1')) !== 'first')
       }
       await openPage()
-      const fix = await shared.printed(/Next\.js refuses app\.tunnel\.test\. Fix: add (.*) to next\.config\./)
+      const refusal = new RegExp(`Next\\.js refuses ${site.host}\\. Fix: add (.*) to next\\.config\\.`)
+      const fix = await shared.printed(refusal)
       expect(fix).toBe(`allowedDevOrigins: ['*.tunnel.test']`)
       await project.write({ 'next.config.mjs': `export default { ${fix} }` })
       await running.printed(/Found a change in next\.config|Restarting the server/i)

@@ -9,7 +9,7 @@ import { describeWith } from '../support/needs.ts'
 import { changes, compiled, isMarked, mark, shows } from '../support/page.ts'
 import { freePort } from '../support/ports.ts'
 import { Project } from '../support/project.ts'
-import { startPublicSite, startVisitor } from '../support/public-site.ts'
+import { PublicSide } from '../support/public-site.ts'
 
 const NUXT = 'node_modules/nuxt/bin/nuxt.mjs'
 const page = (title: string) => `<script setup>
@@ -19,6 +19,12 @@ onMounted(() => { is.value = 'alive' })
 <template><div><h1>${title}</h1><p id="is">{{ is }}</p></div></template>`
 const configured = (options: object) =>
   `export default { compatibilityDate: '2026-01-01', modules: [['localtunnels/nuxt', ${JSON.stringify(options)}]] }`
+
+let side: PublicSide
+beforeAll(async () => {
+  side = await PublicSide.start()
+})
+afterAll(() => side[Symbol.asyncDispose](), 60_000)
 
 for (const version of ['nuxt-4', 'nuxt-3'])
   describeWith(['chromium', 'node'], version, () => {
@@ -32,14 +38,14 @@ for (const version of ['nuxt-4', 'nuxt-3'])
     const dev = (port = freePort()): Running => project.start([NUXT, 'dev', '--port', `${port}`])
 
     test('a page, and what changes in it, by the public URL; the end of the dev server gives the name back', async () => {
-      await using site = await startPublicSite()
-      const options = { server: site.dialled, subdomain: 'app', verifyServer: false }
+      const site = side.site()
+      const options = { server: site.dialled, subdomain: site.name, verifyServer: false }
       await project.write({ 'nuxt.config.mjs': configured(options) })
       const port = freePort()
       await using running = dev(port)
       await running.printed(new RegExp(`Tunnel:  ${site.url}`))
       await compiled(port)
-      await using browser = await startVisitor(site)
+      await using browser = await site.visitor()
       await browser.open(site.url)
       await shows(browser, '#is', 'alive')
       await mark(browser)
@@ -55,14 +61,14 @@ for (const version of ['nuxt-4', 'nuxt-3'])
 
     test('without the module, localtunnels run is enough', async () => {
       await project.write({ 'nuxt.config.mjs': `export default { compatibilityDate: '2026-01-01' }` })
-      await using site = await startPublicSite()
+      const site = side.site()
       const port = freePort()
-      const own = ['--server', site.dialled, '--insecure', '--subdomain', 'app']
+      const own = ['--server', site.dialled, '--insecure', '--subdomain', site.name]
       const command = [project.node, NUXT, 'dev', '--port', `${port}`]
       await using running = project.share(['run', ...own, '--', ...command])
       await running.printed(new RegExp(`${site.url} → localhost:${port}`))
       await compiled(port)
-      await using browser = await startVisitor(site)
+      await using browser = await site.visitor()
       await browser.open(site.url)
       await shows(browser, '#is', 'alive')
       await mark(browser)

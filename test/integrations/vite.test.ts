@@ -10,13 +10,14 @@ import type { Browser } from '../support/browser.ts'
 import { describeWith } from '../support/needs.ts'
 import { changes, isMarked, mark, shows } from '../support/page.ts'
 import { freePort } from '../support/ports.ts'
-import { startPublicSite, startVisitor } from '../support/public-site.ts'
+import { PublicSide } from '../support/public-site.ts'
 import { startServer } from '../support/tunnel.ts'
 
 const root = resolve(import.meta.dir, '../..')
 /** Failure only: Vite may take its time on a busy machine. */
 const DEADLINE_MS = 30_000
 let folder = ''
+let side: PublicSide
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'localtunnels-vite-'))
@@ -30,8 +31,12 @@ beforeAll(async () => {
   })
   if (!success) throw new Error(logs.map(({ message }) => message).join('\n'))
   await symlink(join(root, 'node_modules'), join(folder, 'node_modules'))
+  side = await PublicSide.start()
 })
-afterAll(() => rm(folder, { recursive: true, force: true }))
+afterAll(async () => {
+  await side[Symbol.asyncDispose]()
+  await rm(folder, { recursive: true, force: true })
+}, 60_000)
 
 /** A project with a page that shows what a module says. */
 async function project(name: string, options: object): Promise<string> {
@@ -76,12 +81,12 @@ async function seesHotUpdate(browser: Browser, url: string, place: string): Prom
 for (const version of ['vite', 'vite-7'])
   describeWith(['chromium', 'node'], version, () => {
     test('a page, and what changes in it, by a public URL whose host Vite does not know', async () => {
-      await using site = await startPublicSite()
-      const options = { server: site.dialled, subdomain: 'app', verifyServer: false }
+      const site = side.site()
+      const options = { server: site.dialled, subdomain: site.name, verifyServer: false }
       const place = await project(`${version}-page`, options)
       await using running = vite(version, place, '--port', `${freePort()}`)
       await running.printed(new RegExp(`Tunnel: {2}${site.url}`))
-      await using browser = await startVisitor(site)
+      await using browser = await site.visitor()
       await seesHotUpdate(browser, site.url, place)
       // Its end gives the name back at once.
       await running.end()
@@ -89,10 +94,10 @@ for (const version of ['vite', 'vite-7'])
     }, 60_000)
 
     test('without the plugin Vite refuses that host, and localtunnels run is enough', async () => {
-      await using site = await startPublicSite()
+      const site = side.site()
       const place = await project(`${version}-run`, { enabled: false })
       const port = freePort()
-      const own = ['--server', site.dialled, '--insecure', '--subdomain', 'app']
+      const own = ['--server', site.dialled, '--insecure', '--subdomain', site.name]
       await using plain = vite(version, place, '--port', `${port}`)
       await plain.printed(/Local:/)
       const asked = await fetch(`http://localhost:${port}/`, { headers: { host: site.host } })
@@ -101,14 +106,14 @@ for (const version of ['vite', 'vite-7'])
       const command = ['node', binOf(version), '--port', `${port}`]
       await using running = start(place, 'bun', BIN, 'run', ...own, '--', ...command)
       await running.printed(new RegExp(`${site.url} → localhost:${port}`))
-      await using browser = await startVisitor(site)
+      await using browser = await site.visitor()
       await seesHotUpdate(browser, site.url, place)
       await running.end()
     }, 60_000)
 
     test('the key t pauses the tunnel and opens it again, under its name', async () => {
-      await using site = await startPublicSite()
-      const options = { server: site.dialled, subdomain: 'app', verifyServer: false }
+      const site = side.site()
+      const options = { server: site.dialled, subdomain: site.name, verifyServer: false }
       const place = await project(`${version}-keys`, options)
       const { PATH = '' } = process.env
       const command = ['node', binOf(version), '--port', `${freePort()}`]

@@ -2,34 +2,64 @@
 
 import { get } from 'node:https'
 import type { TunnelServer } from '../../src/server/server.ts'
-import { Browser } from './browser.ts'
+import { type Browser, Chromium } from './browser.ts'
 import { makeCertificate } from './certificates.ts'
 import { startServer } from './tunnel.ts'
 
 const DOMAIN = 'tunnel.test'
 
-export interface PublicSite extends AsyncDisposable {
-  readonly server: TunnelServer
+/** What a test has of it: a name that no other one had. */
+export interface PublicSite {
   /** What clients dial. Its certificate is one of no authority: `verifyServer: false`. */
   readonly dialled: string
-  /** What visitors of the tunnel `app` open. */
+  readonly name: string
+  /** What visitors of the tunnel with this name open. */
   readonly url: string
   readonly host: string
   /** The status that a visitor gets, and the code, if it is an error of ours. */
   visit(): Promise<{ readonly status: number; readonly code: string | undefined }>
+  /** A browser that was never there. */
+  visitor(): Promise<Browser>
 }
 
-export async function startPublicSite(): Promise<PublicSite> {
-  const tls = await makeCertificate([DOMAIN, `*.${DOMAIN}`])
-  const server = await startServer({ domains: [DOMAIN], tls })
-  const host = `app.${DOMAIN}`
-  return {
-    server,
-    dialled: `https://127.0.0.1:${server.port}`,
-    url: `https://${host}:${server.port}`,
-    host,
-    visit: () => visit(host, server.port),
-    [Symbol.asyncDispose]: () => server.stop(),
+/** For all tests of a file: one server, and one process of Chromium, which starts with the first visitor. */
+export class PublicSide implements AsyncDisposable {
+  readonly #server: TunnelServer
+  #chromium: Promise<Chromium> | undefined
+  #count = 0
+
+  private constructor(server: TunnelServer) {
+    this.#server = server
+  }
+
+  static async start(): Promise<PublicSide> {
+    const tls = await makeCertificate([DOMAIN, `*.${DOMAIN}`])
+    return new PublicSide(await startServer({ domains: [DOMAIN], tls }))
+  }
+
+  site(): PublicSite {
+    const { port } = this.#server
+    const name = `app${++this.#count}`
+    const host = `${name}.${DOMAIN}`
+    return {
+      dialled: `https://127.0.0.1:${port}`,
+      name,
+      url: `https://${host}:${port}`,
+      host,
+      visit: () => visit(host, port),
+      visitor: async () => {
+        this.#chromium ??= startChromium(port)
+        return (await this.#chromium).visitor()
+      },
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    try {
+      await (await this.#chromium)?.[Symbol.asyncDispose]()
+    } finally {
+      await this.#server.stop()
+    }
   }
 }
 
@@ -45,8 +75,8 @@ function visit(host: string, port: number): ReturnType<PublicSite['visit']> {
   })
 }
 
-/** A browser that reaches the public side alone, as one of another machine: no port of a dev server is there for it. */
-export function startVisitor({ host, server: { port } }: PublicSite): Promise<Browser> {
-  const rules = [`MAP ${host}:${port} 127.0.0.1:${port}`, 'MAP * ~NOTFOUND']
-  return Browser.start(['--ignore-certificate-errors', `--host-resolver-rules=${rules.join(', ')}`])
+/** It reaches the public side alone, as one of another machine: no port of a dev server is there for it. */
+function startChromium(port: number): Promise<Chromium> {
+  const rules = [`MAP *.${DOMAIN}:${port} 127.0.0.1:${port}`, 'MAP * ~NOTFOUND']
+  return Chromium.start(['--ignore-certificate-errors', `--host-resolver-rules=${rules.join(', ')}`])
 }

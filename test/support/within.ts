@@ -17,9 +17,13 @@ export function deferred<Value = void>(): Deferred<Value> {
 }
 
 /** Rejects when `promise` takes longer than any working code would. */
-export async function within<Value>(promise: Promise<Value>, what: string): Promise<Value> {
+export async function within<Value>(
+  promise: Promise<Value>,
+  what: string,
+  deadlineMs: number = DEADLINE_MS,
+): Promise<Value> {
   const late = deferred<never>()
-  const timer = setTimeout(() => late.reject(new Error(`still waiting for ${what}`)), DEADLINE_MS)
+  const timer = setTimeout(() => late.reject(new Error(`still waiting for ${what}`)), deadlineMs)
   try {
     return await Promise.race([promise, late.promise])
   } finally {
