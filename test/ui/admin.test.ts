@@ -20,6 +20,7 @@ import { startServer } from '../support/tunnel.ts'
 setDefaultTimeout(20_000)
 
 const root = resolve(import.meta.dir, '../..')
+const VIEWS = ['Tunnels', 'Clients', 'Traffic', 'Tokens', 'Bans', 'Log', 'Server']
 const AXE = 'axe.run().then(({ violations }) => violations.map(({ id, nodes }) => id + " " + nodes[0].html))'
 
 test('the built page is that of the sources, and at most 60 KB on the way', async () => {
@@ -262,13 +263,58 @@ describeWith(['chromium'], 'in a browser', () => {
     await site.stop(true)
   })
 
+  /** What lies over something else, or reaches out of the window or of what scrolls. */
+  const MISPLACED = `(() => {
+    const all = [...document.querySelectorAll('nav button, main :is(button, input, select, tbody th, tbody td)')]
+    const parts = all.filter(one => one.getClientRects().length > 0)
+    const box = one => one.getBoundingClientRect()
+    const named = one => one.tagName + ' ' + (one.innerText || one.name || one.ariaLabel)
+    const liesOver = (one, other) => {
+      if (one === other || one.contains(other) || other.contains(one)) return false
+      const [a, b] = [box(one), box(other)]
+      return Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 1
+    }
+    return [
+      ...parts.filter(one => box(one).left < 0 || box(one).right > innerWidth).map(one => named(one) + ' is outside'),
+      ...parts.filter(one => one.tagName === 'BUTTON').flatMap(one =>
+        parts.filter(other => liesOver(one, other)).map(other => named(one) + ' lies over ' + named(other))),
+      ...[...document.querySelectorAll('.scroll, main, nav')].filter(one => one.scrollWidth > one.clientWidth)
+        .map(one => (one.ariaLabel || one.tagName) + ' has to be scrolled'),
+    ]
+  })()`
+
+  test('on a phone nothing lies over anything else, and nothing has to be scrolled sideways', async () => {
+    await share('a-rather-long-name-of-a-preview-of-a-pull-request-12345')
+    const made = [
+      [
+        '/bans',
+        { kind: 'address', value: '2001:db8:1234:5678::/64', reason: 'a scan of the night, '.repeat(5) },
+      ],
+      ['/tokens', { name: 'on-a-phone', names: ['shop', 'blog', 'a-name-with-dashes-in-it-that-is-long'] }],
+    ] as const
+    for (const [path, body] of made)
+      expect((await askAdmin(server, path, { method: 'POST', body })).status).toBeLessThan(300)
+    const minute = Math.floor(Date.now() / 60_000) * 60_000
+    store.add(minute, [{ tunnel: 'shop', requests: 100, errors: 3, bytesIn: 10, bytesOut: 2_048 }])
+    for (const width of [320, 360, 400]) {
+      const own = await opened('light', width)
+      for (const name of VIEWS) {
+        await own.getByRole('navigation').getByRole('button', { name }).click()
+        await own.locator('.loading').waitFor({ state: 'detached' })
+        if (name !== 'Server') expect(await own.locator('main tbody tr').count()).toBeGreaterThan(0)
+        expect([width, name, await own.evaluate(MISPLACED)]).toEqual([width, name, []])
+      }
+      await own.close()
+    }
+  })
+
   for (const scheme of ['light', 'dark'] as const)
     for (const width of [1280, 390])
       test(`${scheme}, ${width} pixels: nothing to find for axe, nothing wider than the screen`, async () => {
         const own = await opened(scheme, width)
         // The page's policy does not let scripts in that are not its own.
         await own.evaluate(await Bun.file(join(root, 'node_modules/axe-core/axe.min.js')).text())
-        for (const name of ['Tunnels', 'Clients', 'Traffic', 'Tokens', 'Bans', 'Log', 'Server']) {
+        for (const name of VIEWS) {
           await own.getByRole('navigation').getByRole('button', { name }).click()
           await own.locator('.loading').waitFor({ state: 'detached' })
           expect([name, await own.evaluate(AXE)]).toEqual([name, []])

@@ -1,6 +1,7 @@
 // The tables of the page.
 
 import type { ComponentChildren } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
 import { bytes, duration, moment } from '../parts/format.ts'
 import { api, type BanRow, type ClientRow, type TunnelRow } from './api.ts'
 import { act, bans, certificates, clients, filter, log, nodes, question, tunnels } from './state.ts'
@@ -14,11 +15,17 @@ interface TableProps {
 }
 
 export function Table({ label, heads, count, empty, children }: TableProps) {
+  const table = useRef<HTMLTableElement>(null)
+  // On a phone a row is a card, with the head of its column before each value.
+  useEffect(() => {
+    for (const { cells } of table.current?.rows ?? [])
+      for (const [at, cell] of [...cells].entries()) cell.dataset.head = heads[at] ?? ''
+  })
   if (count === undefined) return <p class="empty loading">Loading…</p>
   if (count === 0) return <p class="empty">{empty}</p>
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label={label}>
-      <table class="grid">
+      <table class="grid" ref={table}>
         <thead>
           <tr>
             {heads.map(head =>

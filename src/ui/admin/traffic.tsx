@@ -5,6 +5,7 @@ import uPlot from 'uplot'
 import { bytes, moment } from '../parts/format.ts'
 import type { Span, TrafficRow } from './api.ts'
 import { refresh, span, traffic, tunnel, tunnels } from './state.ts'
+import { Table } from './tables.tsx'
 
 const SPANS: readonly Span[] = ['minute', 'hour', 'day']
 const HEIGHT = 240
@@ -114,29 +115,16 @@ function Graph({ rows }: { readonly rows: readonly TrafficRow[] }) {
 /** What the graph shows, for who does not see it. */
 function Numbers({ rows }: { readonly rows: readonly TrafficRow[] }) {
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Traffic">
-      <table class="grid">
-        <thead>
-          <tr>
-            {['From', 'Requests', 'Errors', 'In', 'Out'].map(head => (
-              <th key={head} scope="col">
-                {head}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map(({ at, requests, errors, bytesIn, bytesOut }) => (
-            <tr key={at}>
-              <th scope="row">{moment(at).slice(0, 16)}</th>
-              <td>{requests}</td>
-              <td class={errors > 0 ? 'bad' : ''}>{errors}</td>
-              <td>{bytes(bytesIn)}</td>
-              <td>{bytes(bytesOut)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Table label="Traffic" heads={['From', 'Requests', 'Errors', 'In', 'Out']} count={rows.length} empty="">
+      {rows.map(({ at, requests, errors, bytesIn, bytesOut }) => (
+        <tr key={at}>
+          <th scope="row">{moment(at).slice(0, 16)}</th>
+          <td>{requests}</td>
+          <td class={errors > 0 ? 'bad' : ''}>{errors}</td>
+          <td>{bytes(bytesIn)}</td>
+          <td>{bytes(bytesOut)}</td>
+        </tr>
+      ))}
+    </Table>
   )
 }
