@@ -146,6 +146,13 @@ test.each([
   expect(exitCode).toBe(2)
 })
 
+test('doctor says that Node needs a server that is named', async () => {
+  const { exitCode, stdout } = await run([BIN, 'doctor'], { PATH: withoutBun })
+  expect(stdout).toMatch(/^fail +server +none named, and Node cannot start one\n +→ Name yours: --server/m)
+  expect(stdout).toContain('1 of these must be fixed.')
+  expect(exitCode).toBe(6)
+})
+
 test('with Bun on PATH the bin runs on Bun, also when npx starts it', async () => {
   for (const command of [[BIN], ['npx', 'localtunnels']]) {
     const { stdout } = await run([...command, 'doctor'], { PATH: process.env.PATH ?? '' })
@@ -164,13 +171,13 @@ test('without either it says what is missing', async () => {
 const WAYS: readonly (readonly [
   string,
   (home: string) => readonly string[],
-  { readonly preloads?: true },
+  { readonly preloads?: true; readonly isNode?: true },
 ])[] = [
   ['the installed bin', home => [join(home, BIN)], {}],
   ['npx', () => ['npx', 'localtunnels'], {}],
   ['bunx', () => ['bunx', 'localtunnels'], {}],
   ['bunx --bun', () => ['bunx', '--bun', 'localtunnels'], {}],
-  ['node with the file', home => ['node', join(home, SCRIPT)], {}],
+  ['node with the file', home => ['node', join(home, SCRIPT)], { isNode: true }],
   // Bun has run the preload before it reads our first line: docs/security.md says so.
   ['bun with the file', home => ['bun', join(home, SCRIPT)], { preloads: true }],
   ['bun from a clone', () => ['bun', join(root, 'bin/localtunnels.ts')], { preloads: true }],
@@ -194,7 +201,7 @@ async function setAliases(trap: string): Promise<void> {
 
 test.each(WAYS)(
   '%s reads no .env of the folder and runs none of its code',
-  async (_, command, { preloads }) => {
+  async (_, command, { preloads, isNode }) => {
     const seen: string[] = []
     using thief = Bun.serve({
       port: 0,
@@ -215,7 +222,7 @@ test.each(WAYS)(
     expect(stdout).toContain('none named')
     expect(seen).toEqual([])
     expect(existsSync(join(trap, 'ran'))).toBe(preloads ?? false)
-    expect(exitCode).toBe(0)
+    expect(exitCode).toBe(isNode ? 6 : 0)
   },
 )
 

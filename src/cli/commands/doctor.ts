@@ -6,6 +6,7 @@ import {
   type Check,
   checkApp,
   checkEnvironment,
+  checkNoServer,
   checkRoundTrip,
   checkRuntime,
   checkServer,
@@ -48,7 +49,7 @@ export async function doctor(settings: DoctorSettings, run: DoctorRun): Promise<
   const { server, token, notices } = settings.destination
   show(notices.map(({ message }) => ({ verdict: 'note', what: 'token', found: message })))
   if (server === undefined) {
-    show([{ verdict: 'note', what: 'server', found: 'none named: the CLI starts one for this machine' }])
+    show([checkNoServer()])
   } else {
     const { way, checks: wayChecks } = checkWay(server, settings.client, run.environment)
     show(wayChecks)

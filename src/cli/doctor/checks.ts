@@ -45,6 +45,15 @@ export function checkRuntime(version: string): Check {
   return { verdict: 'fail', what: 'runtime', found, fix: 'Bun 1.4 or newer is needed: bun upgrade' }
 }
 
+export function checkNoServer(): Check {
+  const what = 'server'
+  if (typeof Bun !== 'undefined')
+    return { verdict: 'note', what, found: 'none named: localtunnels PORT starts one, for this machine only' }
+  const fix =
+    'Name yours: --server or localtunnels login. With Bun localtunnels PORT starts one for this machine.'
+  return { verdict: 'fail', what, found: 'none named, and Node cannot start one', fix }
+}
+
 export function checkEnvironment(environment: Readonly<Record<string, string | undefined>>): Check {
   const names = Object.keys(environment).filter(name => name.startsWith('TUNNEL_') || name === 'APP_NAME')
   // A secret must not end up in a bug report.
