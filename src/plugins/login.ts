@@ -8,7 +8,7 @@ import type { Refusal } from '../plugin.ts'
 import { seal, unseal } from '../seal.ts'
 import { redirected, refusedAs } from './answers.ts'
 import type { LoginProvider } from './guarding.ts'
-import { loginCookieOf, loginCookiesOf } from './sessions.ts'
+import { loginCookieOf, loginCookiesOf, loginNameOf } from './sessions.ts'
 import { localPath, type Offer, type Request, type Sessions, type Way } from './way.ts'
 
 /** A login that takes longer begins anew. */
@@ -24,6 +24,7 @@ export class Login implements Way {
   readonly #rule: LoginRule
   readonly #client: LoginClient
   readonly #key: string
+  #begun = 0
 
   constructor(rule: LoginRule, client: LoginClient, key: string) {
     this.#rule = rule
@@ -59,7 +60,8 @@ export class Login implements Way {
       // In the browser that began: another one that is led to the callback has no such cookie.
       const exp = Math.floor(Date.now() / 1_000) + LOGIN_SECONDS
       const begun = seal(this.#key, PURPOSE, { state, nonce, verifier, to, exp })
-      return redirected(url.href, [['set-cookie', loginCookieOf(visitor, begun, LOGIN_SECONDS)]])
+      const name = loginNameOf(visitor, this.#begun++)
+      return redirected(url.href, [['set-cookie', loginCookieOf(visitor, name, begun, LOGIN_SECONDS)]])
     } catch {
       // The provider is away; what it said may hold what is none of the visitor's business.
       return unavailable(visitor)
@@ -68,7 +70,7 @@ export class Login implements Way {
 
   /** The browser comes back from the issuer. */
   async finish(visitor: Request, { to, ...begun }: BegunLogin, sessions: Sessions): Promise<Refusal> {
-    const forget: [string, string] = ['set-cookie', loginCookieOf(visitor, '', 0)]
+    const forget: [string, string] = ['set-cookie', loginCookieOf(visitor, begun.cookie, '', 0)]
     const { library, configuration } = await this.#client.find().catch(() => NONE)
     if (library === undefined || configuration === undefined) return unavailable(visitor)
     try {
@@ -107,6 +109,8 @@ export class Login implements Way {
 
 /** A login under way, as the visitor's browser keeps it. */
 export interface BegunLogin {
+  /** Name of its cookie. */
+  readonly cookie: string
   readonly state: string
   readonly nonce: string
   readonly verifier: string
@@ -116,11 +120,12 @@ export interface BegunLogin {
 /** The login that this callback ends, if this browser began it. */
 export function begunLoginOf(visitor: Request, key: string): BegunLogin | undefined {
   const asked = new URL(visitor.head.path, 'http://localhost').searchParams.get('state')
-  for (const cookie of loginCookiesOf(visitor)) {
-    const { state, nonce, verifier, to, exp } = unseal(key, PURPOSE, cookie) ?? {}
+  for (const [cookie, value] of loginCookiesOf(visitor)) {
+    const { state, nonce, verifier, to, exp } = unseal(key, PURPOSE, value) ?? {}
     const isBegun = typeof nonce === 'string' && typeof verifier === 'string' && typeof to === 'string'
     if (!isBegun || typeof state !== 'string' || typeof exp !== 'number') continue
-    if (state === asked && exp * 1_000 > Date.now()) return { state, nonce, verifier, to: localPath(to) }
+    if (state === asked && exp * 1_000 > Date.now())
+      return { cookie, state, nonce, verifier, to: localPath(to) }
   }
   return undefined
 }

@@ -13,13 +13,12 @@ import type { Request, SessionTerms, Way, WayKind } from './way.ts'
 const SECURE_COOKIE = '__Host-localtunnels'
 /** `__Host-` needs https. */
 const PLAIN_COOKIE = 'localtunnels-guard'
+/** Logins of one browser under way: it opens several tabs at once when it starts, and each begins one. A cookie each, as answers cross. */
+const LOGINS = [0, 1, 2, 3, 4, 5, 6, 7]
+const SECURE_LOGINS = LOGINS.map(number => `${SECURE_COOKIE}-login-${number}`)
+const PLAIN_LOGINS = LOGINS.map(number => `${PLAIN_COOKIE}-login-${number}`)
 /** The app gets none of them. */
-export const COOKIES: readonly string[] = [
-  SECURE_COOKIE,
-  PLAIN_COOKIE,
-  `${SECURE_COOKIE}-login`,
-  `${PLAIN_COOKIE}-login`,
-]
+export const COOKIES: readonly string[] = [SECURE_COOKIE, PLAIN_COOKIE, ...SECURE_LOGINS, ...PLAIN_LOGINS]
 
 /** Sessions in one cookie: paths may have other ways in. */
 const MAX_TOGETHER = 4
@@ -174,38 +173,54 @@ export class SessionBook {
   }
 
   #sealed(visitor: Request): readonly string[] {
-    return cookiesOf(visitor, visitor.isSecure ? SECURE_COOKIE : PLAIN_COOKIE)
-      .flatMap(value => value.split('~', MAX_TOGETHER))
+    return cookiesOf(visitor, [visitor.isSecure ? SECURE_COOKIE : PLAIN_COOKIE])
+      .flatMap(([, value]) => value.split('~', MAX_TOGETHER))
       .slice(0, 2 * MAX_TOGETHER)
   }
 }
 
 /** The cookie that keeps a login under way: as strict as that of a session. */
-export function loginCookieOf(visitor: Request, value: string, seconds: number): string {
-  return cookieOf(visitor, value, seconds, '-login')
+export function loginCookieOf(visitor: Request, name: string, value: string, seconds: number): string {
+  return cookieOf(visitor, value, seconds, name)
 }
 
-/** The values of that cookie. Each costs a signature: of more than browsers send, the first. */
-export function loginCookiesOf(visitor: Request): readonly string[] {
-  const name = `${visitor.isSecure ? SECURE_COOKIE : PLAIN_COOKIE}-login`
-  return cookiesOf(visitor, name).slice(0, 2 * MAX_TOGETHER)
+/** The name for one more login: one that this browser does not have, if there is one. `turn`: another one for each login. */
+export function loginNameOf(visitor: Request, turn: number): string {
+  const names = visitor.isSecure ? SECURE_LOGINS : PLAIN_LOGINS
+  const from = turn % names.length
+  const turned = [...names.slice(from), ...names.slice(0, from)]
+  const taken = new Set(cookiesOf(visitor, names).map(([name]) => name))
+  return turned.find(name => !taken.has(name)) ?? turned[0]!
 }
 
-function cookieOf({ isSecure }: Request, value: string, seconds: number, suffix = ''): string {
-  const name = `${isSecure ? SECURE_COOKIE : PLAIN_COOKIE}${suffix}`
+/** Names and values of those cookies. Each costs a signature: of more than browsers send, the first. */
+export function loginCookiesOf(visitor: Request): readonly (readonly [name: string, value: string])[] {
+  const names = visitor.isSecure ? SECURE_LOGINS : PLAIN_LOGINS
+  return cookiesOf(visitor, names).slice(0, names.length)
+}
+
+function cookieOf(
+  { isSecure }: Request,
+  value: string,
+  seconds: number,
+  name = isSecure ? SECURE_COOKIE : PLAIN_COOKIE,
+): string {
   // Lax: a link from elsewhere leads to the app, and nothing else of another site carries the cookie.
   return `${name}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`
 }
 
-function cookiesOf({ head }: Request, name: string): readonly string[] {
-  const values: string[] = []
+function cookiesOf(
+  { head }: Request,
+  names: readonly string[],
+): readonly (readonly [name: string, value: string])[] {
+  const found: [string, string][] = []
   for (const line of head.headers('cookie'))
     for (const cookie of line.split(';')) {
       const at = cookie.indexOf('=')
-      if (at >= 0 && withoutBlanks(cookie.slice(0, at)) === name)
-        values.push(withoutBlanks(cookie.slice(at + 1)))
+      const name = at < 0 ? '' : withoutBlanks(cookie.slice(0, at))
+      if (names.includes(name)) found.push([name, withoutBlanks(cookie.slice(at + 1))])
     }
-  return values
+  return found
 }
 
 /** As browsers do it. `trim` takes more, so that a cookie that is none of `__Host-` to a browser would count as one here. */

@@ -67,12 +67,38 @@ test('a callback in another browser, one used twice, and one that was changed si
   )
 })
 
+test('tabs that a browser opens at the same time sign in each, and come back to where each was', async () => {
+  const guard = await guarded()
+  // None of them has the cookie of another yet.
+  const tabs = await Promise.all(
+    ['/one', '/two', '/three'].map(async path => refusalOf(await guard.ask(`GET ${path}`, [NAVIGATE]))),
+  )
+  const cookies = new Map(tabs.map(sent => [cookieOf(sent).split('=')[0], cookieOf(sent)]))
+  const all = [...cookies.values()].map(line => line.replace('Cookie: ', '')).join('; ')
+  for (const [index, path] of ['/one', '/two', '/three'].entries()) {
+    const back = await openId.signIn(headerOf(tabs[index]!, 'location') ?? '', 'anna@example.com')
+    const answer = await guard.ask(`GET ${back.pathname}${back.search}`, [NAVIGATE, `Cookie: ${all}`])
+    expect(headerOf(answer, 'location')).toBe(path)
+    // Its own login is over, and no other.
+    const ended = refusalOf(answer).headers?.filter(([, value]) => value.includes('Max-Age=0'))
+    expect(ended?.map(([, value]) => value.split('=')[0])).toEqual([cookieOf(tabs[index]!).split(/[ =]/)[1]!])
+  }
+})
+
+test('a login that is begun takes the place of no other that is under way', async () => {
+  const { ask } = await guarded()
+  const first = cookieOf(refusalOf(await ask('GET /', [NAVIGATE])))
+  const [name] = first.split('=')
+  for (let others = 0; others < 20; others++)
+    expect(cookieOf(refusalOf(await ask('GET /', [NAVIGATE, first]))).split('=')[0]).not.toBe(name)
+})
+
 test('of the cookies of logins eight are looked at: each costs a signature', async () => {
   const { ask } = await guarded()
   const codeBehind = async (others: number) => {
     const sent = refusalOf(await ask('GET /', [NAVIGATE]))
     const back = await openId.signIn(headerOf(sent, 'location') ?? '', 'anna@example.com')
-    const junk = '__Host-localtunnels-login=a.b; '.repeat(others)
+    const junk = '__Host-localtunnels-login-0=a.b; '.repeat(others)
     const cookie = cookieOf(sent).replace('Cookie: ', `Cookie: ${junk}`)
     return codeOf(await ask(`GET ${back.pathname}${back.search}`, [NAVIGATE, cookie]))
   }
