@@ -37,14 +37,19 @@ test('an app that ignores case is not reached around the rule of a path', () => 
   expect(markOf('/ADMIN/x')).toBe('admin')
 })
 
-test('a path that costs too much to look at is refused, by its length: escapes in 512 characters at most', () => {
-  const odd = (length: number) => `/${'%41'.repeat(170)}`.padEnd(length, 'a')
+test('a path that costs too much to look at is refused: 512 characters, 64 odd places, 16 readings at most', () => {
+  const odd = (length: number) => `/${'%41'.repeat(64)}`.padEnd(length, 'a')
   expect(markOf(odd(513))).toBe('refused')
   expect(markOf(odd(512))).toBe('standard')
+  expect(markOf(`/${'%41'.repeat(65)}`)).toBe('refused')
+  expect(markOf(`/${'x/./'.repeat(64)}`)).toBe('standard')
+  expect(markOf(`/${'x/./'.repeat(65)}`)).toBe('refused')
+  expect(markOf('/x/%252e%252e/b%3fc')).toBe('standard')
+  expect(markOf('//x;a/%252e%252e;b/%2e%2e/c%3fd\\e%00')).toBe('refused')
   expect(markOf(`/${'a'.repeat(16_000)}`)).toBe('standard')
   expect(markOf(`/?${'%41'.repeat(5_000)}`)).toBe('standard')
-  expect(isSurelyBelow(`/a/${'%41'.repeat(170)}`, '/a')).toBe(false)
-  expect(isSurelyBelow(`/a/${'%41'.repeat(169)}`, '/a')).toBe(true)
+  expect(isSurelyBelow(`/a/${'%41'.repeat(65)}`, '/a')).toBe(false)
+  expect(isSurelyBelow(`/a/${'%41'.repeat(64)}`, '/a')).toBe(true)
   for (const dots of ['%u002e%u002e', '%c0%ae%c0%ae', '\xc0\xae.'])
     expect([dots, isSurelyBelow(`/a/${dots}/b`, '/a')]).toEqual([dots, false])
 })

@@ -2,7 +2,7 @@
 
 import { TunnelError } from '../../errors.ts'
 import type { PathWaysIn, WebhookRule } from '../../guard.ts'
-import { readingsOf } from '../../http/path-readings.ts'
+import { isPlain, readingsOf } from '../../http/path-readings.ts'
 
 export const PROVIDERS = ['standard', 'stripe', 'github', 'slack', 'shopify'] as const
 export type Provider = (typeof PROVIDERS)[number]
@@ -66,7 +66,9 @@ export function verifySettings(options: VerifyOptions, mayWait = false): VerifyS
     matches(path) {
       const raw = path.split(/[?#]/, 1)[0] ?? ''
       // One reading is enough: an app that takes it for a webhook must not get it unchecked.
-      return [raw, ...readingsOf(raw)]
+      const readings = isPlain(raw) ? [raw] : readingsOf(raw)
+      if (readings === undefined) return true
+      return [raw, ...readings]
         .map(pathOf)
         .some(plain =>
           patterns.some(one =>
