@@ -48,9 +48,12 @@ export interface LoginProvider {
  */
 export function guarding(options: GuardingOptions = {}): GuardMaker {
   let making: Promise<GuardMaker> | undefined
-  return async (definition, tunnel) => {
+  let maker: GuardMaker | undefined
+  return (definition, tunnel) => {
+    // At once where it can be: so its time counts as the client's, which waits for its turn when it asks for many.
+    if (maker !== undefined) return maker(definition, tunnel)
     // Loaded with the first guard: a server without guards does without all of it.
-    making ??= import('./making.ts').then(({ makerOf }) => makerOf(options))
-    return (await making)(definition, tunnel)
+    making ??= import('./making.ts').then(({ makerOf }) => (maker = makerOf(options)))
+    return making.then(make => make(definition, tunnel))
   }
 }

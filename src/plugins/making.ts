@@ -26,9 +26,11 @@ export function makerOf({ issuers = [], logins = [], usedLinks }: GuardingOption
   const turns = new HashTurns()
   return async (given, tunnel) => {
     const definition = parseDefinition(given)
+    // Lists of addresses take the longest: before anything is awaited, in the time of the client that asks.
+    const walls = wallsOf(definition)
     const open = typeof usedLinks === 'function' ? usedLinks : () => Promise.resolve(usedLinks)
     const used = hasLinks(definition) ? await open() : undefined
-    return new Making(definition, tunnel, keys, clients, turns, used).guard()
+    return new Making(definition, tunnel, keys, clients, turns, used).guard(walls)
   }
 }
 
@@ -43,6 +45,14 @@ function clientCaOf({ certificate, paths = {} }: GuardDefinition): string | unde
 
 function hasLinks({ links, paths = {} }: GuardDefinition): boolean {
   return links === true || Object.values(paths).some(ways => ways.links === true)
+}
+
+function wallsOf({ allow, deny, rate, leftMs }: GuardDefinition): Guard[] {
+  const walls: Guard[] = []
+  if (leftMs !== undefined) walls.push(new Expiry(leftMs))
+  if (allow !== undefined || deny !== undefined) walls.push(new Addresses(allow, deny))
+  if (rate !== undefined) walls.push(new Rate(rate))
+  return walls
 }
 
 /** One guard in the making. */
@@ -71,7 +81,7 @@ class Making {
     this.#book = new SessionBook(key, sessionMs, revoked, usedLinks, tunnel.marks)
   }
 
-  async guard(): Promise<Guard> {
+  async guard(walls: readonly Guard[]): Promise<Guard> {
     const {
       open = [],
       paths = {},
@@ -85,7 +95,7 @@ class Making {
     const rules: Record<string, Rule> = Object.create(null)
     for (const [path, ways] of Object.entries(paths)) rules[path] = { ways: await this.#waysOf(ways) }
     return new TunnelGuard({
-      walls: this.#walls(),
+      walls,
       paths: new Paths({ ways: await this.#waysOf(this.#definition) }, rules, open),
       book: this.#book,
       key,
@@ -107,15 +117,6 @@ class Making {
         'GUARD_INVALID',
         `guard.${first} is for http: a ${this.#tunnel.kind} tunnel has allow, deny, rate and ttl.`,
       )
-  }
-
-  #walls(): Guard[] {
-    const { allow, deny, rate, leftMs } = this.#definition
-    const walls: Guard[] = []
-    if (leftMs !== undefined) walls.push(new Expiry(leftMs))
-    if (allow !== undefined || deny !== undefined) walls.push(new Addresses(allow, deny))
-    if (rate !== undefined) walls.push(new Rate(rate))
-    return walls
   }
 
   async #waysOf({

@@ -169,17 +169,17 @@ export class StreamsTunnels {
   }
 
   /** Another guard for a tunnel that it has. One after the other: the last one has to be in force at the end. */
-  changeGuard(message: Guarded): void {
-    this.#guardChange = this.#guardChange.then(() => this.#changeGuard(message))
-  }
-
-  /** One that cannot be had ends the tunnel: the client counts on it. */
-  async #changeGuard({ tunnel: number, guard }: Guarded): Promise<void> {
+  changeGuard({ tunnel: number, guard }: Guarded): void {
     const before = this.#held.get(number)
     if (before === undefined) return
     const { tunnel } = before.member
+    const making = this.makeGuard(guard, tunnel)
+    this.#guardChange = this.#guardChange.then(async () => this.#useGuard(number, tunnel, await making))
+  }
+
+  /** One that cannot be had ends the tunnel: the client counts on it. */
+  #useGuard(number: number, tunnel: Tunnel, made: OwnGuard | TunnelError): void {
     const { guards } = this.#host.tunnels
-    const made = await this.makeGuard(guard, tunnel)
     const held = this.#held.get(number)
     if (made instanceof TunnelError) {
       if (held !== undefined) this.#revoke(number, held, made.code)

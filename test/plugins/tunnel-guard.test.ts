@@ -1,7 +1,8 @@
 // The guard of a tunnel, asked by requests: walls, ways in, sessions, and the mistakes that others are known for.
 
-import { expect, test } from 'bun:test'
-import { GUARD_PATH, LINK_PURPOSE } from '../../src/guard.ts'
+import { expect, spyOn, test } from 'bun:test'
+import { BlockList } from 'node:net'
+import { GUARD_PATH, type GuardOptions, LINK_PURPOSE } from '../../src/guard.ts'
 import { makeLink, OwnGuard } from '../../src/own-guard.ts'
 import type { Verdict } from '../../src/plugin.ts'
 import { guarding } from '../../src/plugins/guarding.ts'
@@ -26,6 +27,21 @@ test('all walls must let a visitor pass, whatever credentials it has', async () 
   expect(codeOf(await ask('GET /', [basic(PASSWORD)]))).toBe('passed')
   expect(codeOf(await ask('GET /', [basic(PASSWORD)], { address: '192.0.2.9' }))).toBe('ADDRESS_REFUSED')
   expect(codeOf(await ask('GET /', [basic(PASSWORD)], { address: '203.0.113.1' }))).toBe('ADDRESS_REFUSED')
+})
+
+test('long lists are made before the maker returns: in the turn of the client that asks', async () => {
+  const make = guarding()
+  const tunnel = { kind: 'http', name: 'shop' } as const
+  const allow = Array.from({ length: 1_000 }, (_, index) => `2001:db8:${index.toString(16)}::/64`)
+  const define = (options: GuardOptions) => new OwnGuard(options).define('shop')
+  await make(await define({ allow }), tunnel)
+  for (const options of [{ allow }, { allow, links: true }, { allow, paths: { '/a': { bearer: TOKEN } } }]) {
+    const definition = await define(options)
+    using added = spyOn(BlockList.prototype, 'addSubnet')
+    const making = make(definition, tunnel)
+    expect(added).toHaveBeenCalledTimes(1_000)
+    await making
+  }
 })
 
 test('of the ways in, one is enough', async () => {
