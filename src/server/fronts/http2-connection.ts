@@ -4,6 +4,7 @@ import { eventLoop } from '../../event-loop.ts'
 import * as Code from '../../http2/error-codes.ts'
 import type { FieldList } from '../../http2/field-list.ts'
 import {
+  CONNECTION_WINDOW_BYTES,
   MAX_WAITING_BYTES,
   ServerConnection,
   type ServerConnectionHost,
@@ -29,6 +30,8 @@ const OUTBOXES_IN_A_TURN = 4
 const HALF_CLOSE_GRACE_MS = 1_000
 /** How long a visitor may take to close after GOAWAY before its connection is cut: a RST now could destroy the last answers. */
 const LINGER_MS = 2_000
+/** What a visitor may send meanwhile: bodies within the window, and heads that crossed the GOAWAY. More is a flood, and is not read. */
+const MAX_DROPPED_BYTES = CONNECTION_WINDOW_BYTES + 262_144
 /** How long a visitor may take to answer the first GOAWAY of a drain: a round trip. */
 const GOAWAY_MS = 1_000
 /** What a field costs by the count of RFC 7541. */
@@ -71,6 +74,7 @@ export class Http2Connection
   #hasPreface = false
   /** Heads and control frames that the kernel has not taken. */
   #waitingBytes = 0
+  #droppedBytes = 0
   readonly connection: ServerConnection
 
   constructor(socket: Socket, front: HttpFront, entrance: Entrance, seat?: Seat) {
@@ -145,7 +149,11 @@ export class Http2Connection
   }
 
   take(bytes: Uint8Array, at: number): number {
-    if (this.#phase !== 'open') return bytes.length
+    if (this.#phase !== 'open') {
+      this.#droppedBytes += bytes.length - at
+      if (this.#droppedBytes > MAX_DROPPED_BYTES) this.#input.pause()
+      return bytes.length
+    }
     this.#isTaking = true
     const next = this.connection.receive(bytes, at, FRAMES_IN_A_TURN, this.front.deadlines.tick)
     this.#isTaking = false
@@ -157,7 +165,7 @@ export class Http2Connection
   /** From the first byte of a frame or head to its last, however slowly they drip. */
   #watchFrames(): void {
     const { isInside } = this.connection
-    if (isInside === this.#isInside) return
+    if (isInside === this.#isInside || this.#phase !== 'open') return
     this.#isInside = isInside
     if (isInside) this.#frameTime.awaitHead()
     else this.#frameTime.stop()
@@ -205,6 +213,8 @@ export class Http2Connection
   failed(): void {
     this.#output.hurry(LINGER_MS)
     this.#close()
+    // It breaks rules: the kernel holds back what it still sends, which costs nothing.
+    this.#input.pause()
   }
 
   /** A visitor can open the next connection at little cost, so by address a reset counts as a new connection. */
