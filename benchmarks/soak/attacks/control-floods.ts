@@ -18,15 +18,15 @@ async function flood(
     add(tally, 'connections')
     control.heard = ({ type }) => add(tally, String(type))
     while (!until.aborted && control.isOpen && (await send(control.socket, batch(index), until))) {
-      add(tally, 'messages', MESSAGES_AT_ONCE)
+      add(tally, 'batches')
       await Bun.sleep(0)
     }
     control.socket.destroy()
   })
 }
 
-const repeated = (one: (number: number) => unknown): Buffer =>
-  Buffer.concat(Array.from({ length: MESSAGES_AT_ONCE }, (_, number) => controlFrame(one(number))))
+const repeated = (one: (number: number) => unknown, length = MESSAGES_AT_ONCE): Buffer =>
+  Buffer.concat(Array.from({ length }, (_, number) => controlFrame(one(number))))
 
 /** Holds every port that the server gives, over as many connections as that takes. */
 export async function takePorts(target: Target, tally: Tally): Promise<Control[]> {
@@ -75,6 +75,29 @@ export const attacks: readonly Attack[] = [
     attack: (target, tally, until) => {
       const batch = repeated(ref => ({ type: 'register', ref, kind: 'http', name: 'app' }))
       return flood(target, tally, until, 4, () => batch)
+    },
+  },
+  {
+    name: 'register-guarded',
+    does: '4 clients that register names with a guard of 1,000 networks and release them, without end',
+    attack: (target, tally, until) => {
+      const networks = Array.from({ length: 500 }, (_, index) => `2001:db8:${index.toString(16)}::/64`)
+      const guard = { sessionMs: 1_000, key: 'k'.repeat(32), allow: networks, deny: networks }
+      return flood(target, tally, until, 4, index =>
+        repeated(
+          number =>
+            number % 2 === 0
+              ? {
+                  type: 'register',
+                  ref: number,
+                  kind: 'guarded-http',
+                  name: `flood-${index}-${number}`,
+                  guard,
+                }
+              : { type: 'release', tunnel: number },
+          64,
+        ),
+      )
     },
   },
   {

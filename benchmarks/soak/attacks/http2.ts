@@ -1,7 +1,10 @@
 // HTTP/2 connections made of what the protocol allows and no visitor needs. The honest visitors speak HTTP/1.1 to the same port.
 
+import { once } from 'node:events'
+import { connect } from 'node:http2'
 import { join } from 'node:path'
-import type { Attack, Evidence } from '../hostile/attack.ts'
+import type { GuardOptions } from '../../../src/index.ts'
+import type { Attack, Evidence, Tally, Target } from '../hostile/attack.ts'
 import {
   block,
   CONTINUATION,
@@ -12,13 +15,16 @@ import {
   frame,
   HEADERS,
   literal,
+  openTls,
   PING,
   RST_STREAM,
   SETTINGS,
+  text,
   u32,
   WINDOW_UPDATE,
 } from '../hostile/http2.ts'
 import type { Scene } from '../hostile/scene.ts'
+import { add, loops } from '../hostile/wire.ts'
 
 const BUSY = 'busy'
 const BUSY_HOST = `${BUSY}.localhost`
@@ -126,9 +132,8 @@ export const attacks: readonly Attack[] = [
     does: `${CONNECTIONS} connections: heads of 4,000 references to one field of 4,000 bytes`,
     isTls: true,
     attack: (target, ...rest) => {
-      const value = Buffer.alloc(3_900, 'x')
-      // With indexing: name `b`, and a length of 3,900 as an integer of seven bits.
-      const entry = Buffer.concat([Buffer.from([0x40, 1, 0x62, 127, ...varint(3_900 - 127)]), value])
+      // With indexing.
+      const entry = Buffer.concat([Buffer.from([0x40]), text('b'), text('x'.repeat(3_900))])
       const plain = block(target, 'GET', '/bytes/1')
       const bomb = Buffer.concat([plain, Buffer.alloc(4_000, 0x80 | 62)])
       return floods(CONNECTIONS, [target, ...rest], {}, stream => ({
@@ -153,7 +158,7 @@ export const attacks: readonly Attack[] = [
     isTls: true,
     // What visitors do not take waits at the server: `maxTokenBufferedBytes` is 512 MiB.
     bounds: { serverMb: 600 },
-    prepare: openBusy,
+    prepare: scene => openBusy(scene),
     attack: (target, ...rest) => {
       // The app streams answers of this size: shorter ones it keeps whole, and would be what gives in.
       const head = block({ ...target, honestHost: BUSY_HOST }, 'GET', '/bytes/3000000')
@@ -177,7 +182,7 @@ export const attacks: readonly Attack[] = [
     name: 'h2-slow-streams',
     does: `${CONNECTIONS} connections with 100 request bodies each, to another tunnel, that drip`,
     isTls: true,
-    prepare: openBusy,
+    prepare: scene => openBusy(scene),
     attack: (target, ...rest) => {
       const head = block({ ...target, honestHost: BUSY_HOST }, 'POST', '/echo')
       return floods(
@@ -195,21 +200,77 @@ export const attacks: readonly Attack[] = [
       )
     },
   },
+  {
+    name: 'h2-beyond-limit',
+    does: `${CONNECTIONS} connections: requests without waiting for an answer, far more than may be under way`,
+    isTls: true,
+    bounds: BURST,
+    attack: (target, ...rest) => {
+      const head = block(target, 'GET', `/bytes/1?${'x'.repeat(500)}`)
+      return floods(CONNECTIONS, [target, ...rest], {}, stream => ({
+        bytes: many(i => frame(HEADERS, END_HEADERS | END_STREAM, stream + 2 * i, head)),
+        next: stream + 2 * BATCH,
+      }))
+    },
+    judge: mustEnd,
+  },
+  {
+    name: 'h2-odd-paths',
+    does: `${CONNECTIONS} connections, each 20 requests at a time to a tunnel with rules for paths, for one that apps read in many ways`,
+    isTls: true,
+    prepare: scene =>
+      openBusy(scene, {
+        bearer: 'a-token-of-a-machine',
+        paths: { '/api': { bearer: 'a-token-of-another' } },
+      }),
+    attack: (target, tally, until) => {
+      const path = `/${'%252e/;%2e%2e%2f%u002e%5c'.repeat(200)}`.slice(0, 512)
+      return loops(CONNECTIONS, until, () => askAll(target, BUSY_HOST, path, 20, tally, until))
+    },
+  },
 ]
+
+/** One connection that has so many requests under way until it ends. */
+async function askAll(
+  target: Target,
+  host: string,
+  path: string,
+  atOnce: number,
+  tally: Tally,
+  until: AbortSignal,
+): Promise<void> {
+  const socket = await openTls(target)
+  const session = connect(`https://${host}`, { createConnection: () => socket })
+  session.on('error', () => {})
+  add(tally, 'connections')
+  const ask = (): void => {
+    if (session.destroyed || until.aborted) return
+    const stream = session.request({ ':path': path, ':authority': host })
+    stream.on('error', () => {})
+    stream.on('response', ({ ':status': status }) => add(tally, `status ${status}`))
+    stream.on('close', ask)
+    stream.resume()
+  }
+  session.on('connect', () => {
+    for (let count = 0; count < atOnce; count++) ask()
+  })
+  await Promise.race([once(session, 'close'), once(until, 'abort')])
+  session.destroy()
+}
 
 /**
  * A tunnel beside that of the honest visitors. Thousands of requests under way keep any app and its client busy: what is asked here is
  * what other tunnels see of it.
  */
-async function openBusy(scene: Scene): Promise<void> {
+async function openBusy(scene: Scene, guard?: GuardOptions): Promise<void> {
   const app = await scene.addProgram(
     ['bun', join(import.meta.dir, '../hostile/app-process.ts')],
     /^ready (\d+) (\d+) (\d+)$/,
   )
-  await scene.addClient({ isTls: true, subdomain: BUSY, app: Number(app.match?.[1]) })
-}
-
-/** The rest of an integer of HPACK behind a full prefix. */
-function varint(value: number): number[] {
-  return value < 128 ? [value] : [(value & 127) | 128, ...varint(value >>> 7)]
+  await scene.addClient({
+    isTls: true,
+    subdomain: BUSY,
+    app: Number(app.match?.[1]),
+    ...(guard && { guard }),
+  })
 }

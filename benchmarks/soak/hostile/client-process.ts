@@ -1,5 +1,6 @@
 // The honest client: `client-process.ts SPEC`, with an HTTP, a TCP and a UDP tunnel. Prints `ready TCP_PORT UDP_PORT`.
 
+import type { GuardOptions } from '../../../src/index.ts'
 import { libraryAt } from './source.ts'
 
 export interface ClientSpec {
@@ -11,6 +12,7 @@ export interface ClientSpec {
   readonly app: number
   readonly tcp?: number
   readonly udp?: number
+  readonly guard?: GuardOptions
 }
 
 // The runner wrote it.
@@ -25,6 +27,7 @@ const client = new TunnelClient({
   subdomain: spec.subdomain,
   token: spec.token,
   wildcard: true,
+  ...(spec.guard !== undefined && { guard: spec.guard }),
   maxBackoffMs: 500,
 })
 client.on('error', error => console.log(`event error ${error.message}`))

@@ -1,7 +1,7 @@
 // A visitor of HTTP/2 without manners: frames as RFC 9113 has them, written plainly.
 
 import { connect, type Socket } from 'node:net'
-import { connect as connectTls } from 'node:tls'
+import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { ATTACKER_ADDRESS, type Tally, type Target } from './attack.ts'
 import { closed } from './wait.ts'
 import { add, loops } from './wire.ts'
@@ -40,14 +40,19 @@ export function u32(value: number): Buffer {
   return bytes
 }
 
-/** A field as a literal that enters no table. Both texts are shorter than 127 bytes. */
+/** A field as a literal that enters no table. */
 export function literal(name: string, value: string): Buffer {
-  return Buffer.concat([
-    Buffer.from([0, name.length]),
-    Buffer.from(name),
-    Buffer.from([value.length]),
-    Buffer.from(value),
-  ])
+  return Buffer.concat([Buffer.from([0]), text(name), text(value)])
+}
+
+export function text(value: string): Buffer {
+  const { length } = value
+  return Buffer.from([...(length < 127 ? [length] : [127, ...varint(length - 127)]), ...Buffer.from(value)])
+}
+
+/** The rest of an integer of HPACK behind a full prefix. */
+function varint(value: number): number[] {
+  return value < 128 ? [value] : [(value & 127) | 128, ...varint(value >>> 7)]
 }
 
 /** The block of a request to the honest tunnel. */
@@ -67,12 +72,9 @@ export interface Http2Options {
   readonly reads?: boolean
 }
 
-/** A connection that has sent its preface. */
-export async function openHttp2(
-  target: Target,
-  { settings, reads = true }: Http2Options = {},
-): Promise<Socket> {
-  const { promise, resolve, reject } = Promise.withResolvers<Socket>()
+/** A connection whose handshake is done. */
+export async function openTls(target: Target): Promise<TLSSocket> {
+  const { promise, resolve, reject } = Promise.withResolvers<TLSSocket>()
   const plain = connect({ port: target.port, host: '127.0.0.1', localAddress: ATTACKER_ADDRESS })
   const socket = connectTls({ socket: plain, ALPNProtocols: ['h2'], rejectUnauthorized: false }, () =>
     resolve(socket),
@@ -81,8 +83,16 @@ export async function openHttp2(
     one.on('error', reject)
     one.on('close', () => reject(new Error('closed')))
   }
+  return promise
+}
+
+/** A connection that has sent its preface. */
+export async function openHttp2(
+  target: Target,
+  { settings, reads = true }: Http2Options = {},
+): Promise<Socket> {
+  const socket = await openTls(target)
   if (reads) socket.on('data', () => {})
-  await promise
   socket.write(Buffer.concat([PREFACE, frame(SETTINGS, 0, 0, settings)]))
   return socket
 }

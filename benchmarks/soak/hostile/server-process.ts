@@ -21,8 +21,12 @@ const { source, options } = JSON.parse(process.argv[2] ?? '') as {
   readonly source: string
   readonly options: TunnelServerOptions
 }
-const { TunnelServer } = await libraryAt(source)
-const server = new TunnelServer({ ...options, limits: await knownLimits(source, options.limits) })
+const { TunnelServer, guarding } = await libraryAt(source)
+const server = new TunnelServer({
+  ...options,
+  guarding: guarding(),
+  limits: await knownLimits(source, options.limits),
+})
 let told: Record<string, number> = {}
 function count(what: string): void {
   told[what] = (told[what] ?? 0) + 1
