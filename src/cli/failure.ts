@@ -41,19 +41,25 @@ function knownError(error: unknown, argv: readonly string[]): TunnelError {
   const word = first === 'help' ? second : first
   if (error instanceof CommanderError && isBareWord(word) && !COMMANDS.includes(word))
     return unknownWord(word)
-  if (error instanceof CommanderError) return new TunnelError('OPTION_INVALID', usageText(error, first))
+  if (error instanceof CommanderError) return new TunnelError('OPTION_INVALID', usageText(error, argv))
   const text = error instanceof Error ? error.message : String(error)
   return new TunnelError('INTERNAL', `${argv[0] ?? 'localtunnels'}: ${text}.`, { cause: error })
 }
 
 /** Commander says `error: unknown option '--prot'`, line break, `(Did you mean --port?)`. */
-function usageText(error: CommanderError, first: string): string {
+function usageText(error: CommanderError, argv: readonly string[]): string {
+  const at = argv.findIndex(word => word.startsWith('-'))
+  const help = `localtunnels ${[...argv.slice(0, at < 0 ? argv.length : at), '--help'].join(' ')}`
   // What is left of a command that only has commands below it.
   if (error.code === 'commander.help')
-    return first === 'config'
+    return argv[0] === 'config'
       ? 'A command is missing: check or schema.'
-      : `A command is missing: see ${first} --help.`
+      : `A command is missing: see ${help}.`
   const [what = '', ...hints] = error.message.replace(/^error: /, '').split('\n')
+  if (error.code === 'commander.missingArgument') hints.push(`See ${help}.`)
+  // "option '-p, --port <port>' argument missing"
+  const flag = /--\S+ \S+(?=' argument missing$)/.exec(what)
+  if (flag !== null) return `A value is missing: ${flag[0]}.`
   const hint = hints.join(' ').replace(/^\(|\)$/g, '')
   return `${what[0]?.toUpperCase()}${what.slice(1).replace(/\.$/, '')}. ${hint}`.trim()
 }

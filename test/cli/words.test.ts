@@ -57,7 +57,9 @@ describe('a misspelt command', () => {
     [['3000', '4000'], 'Too many arguments.'],
     [['config', 'chek'], 'Did you mean check?'],
     [['config'], 'A command is missing: check or schema.'],
-    [['admin'], 'A command is missing: see admin --help.'],
+    [['admin'], 'A command is missing: see localtunnels admin --help.'],
+    [['token', 'add', '--for', '1d'], "Missing required argument 'name'. See localtunnels token add --help."],
+    [['3000', '--port'], 'A value is missing: --port <port>.'],
     [['help', 'nope'], '"nope" is neither a port, a URL nor a command. Commands: tcp, '],
     [['help', 'tpc'], 'Did you mean tcp?'],
   ])('%p', async (args, says) => {
